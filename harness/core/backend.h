@@ -1,0 +1,117 @@
+// What a backend is: one rank on one device that plans, binds, sequences and times op calls.
+//
+// The harness owns all memory, the workspace, the guards and the loop; a backend owns only its plans and bound work.
+// Order of use: plan (chooses, tunes, once per op) -> bind (cheap, repeatable: for checking, for each cold copy) ->
+// run one by one (check) or sequence -> time (one round) -> run the sequence again (recheck).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness/core/program.h"
+
+namespace gpubench {
+
+struct DeviceInfo {
+  std::string kind;                    ///< "cpu", "cuda", "sim"
+  std::string name;                    ///< as the vendor prints it; untrusted text
+  int units = 1;                       ///< threads, SMs
+  std::int64_t memory_bytes = 0;       ///< in all
+  std::int64_t available_bytes = 0;    ///< free for the harness now
+  std::int64_t cache_bytes = 0;        ///< last level, as counted for cold copies (CPU: at most 32 MiB)
+  std::vector<std::pair<std::string, std::string>> properties;  ///< instruction sets, clocks, ...
+  std::vector<std::pair<std::string, std::string>> libraries;   ///< name -> version that really runs
+};
+
+/// Device memory, freed when destroyed. Aligned to at least 64 bytes.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(std::byte* data, std::size_t bytes, std::shared_ptr<void> owner)
+      : data_(data), bytes_(bytes), owner_(std::move(owner)) {}
+  [[nodiscard]] std::byte* data() const { return data_; }
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+  std::shared_ptr<void> owner_;
+};
+
+/// A chosen implementation of one op call. Immutable; shared by every Launch bound from it.
+class PlanImpl {
+ public:
+  virtual ~PlanImpl() = default;
+  /// Who computes: "onednn:brg:avx512_core_amx_bf16", "gpubench:avx512", "cublaslt:algo=21,tile=128x256".
+  [[nodiscard]] virtual std::string implementation() const = 0;
+  [[nodiscard]] virtual std::size_t workspace_bytes() const { return 0; }
+};
+using Plan = std::shared_ptr<const PlanImpl>;
+
+/// Bound work: running it allocates nothing, selects nothing, logs nothing. Only its backend knows what is inside.
+class LaunchImpl {
+ public:
+  virtual ~LaunchImpl() = default;
+};
+using Launch = std::shared_ptr<const LaunchImpl>;
+
+/// Scratch memory for one launch, owned by the harness; may be shared by launches that never run at the same time.
+struct Workspace {
+  std::byte* data = nullptr;
+  std::size_t bytes = 0;
+};
+
+/// How a sequence may be run: for each launch the earlier ones it must wait for.
+struct Schedule {
+  std::vector<std::vector<int>> dependencies;
+};
+
+/// One round: `samples` timed intervals of `batch` runs each, after an untimed warm-up.
+struct RoundPlan {
+  int samples = 1;
+  std::int64_t batch = 1;
+  int warmup_calls = 0;
+  double warmup_s = 0.0;  ///< at least this long as well
+};
+
+/// What one round measured; both in nanoseconds per interval (of `batch` runs).
+struct RoundTimes {
+  std::vector<double> device_ns;  ///< by the device's own clock; equal to wall_ns on a CPU
+  std::vector<double> wall_ns;    ///< host steady clock around the interval, device idle at both ends
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  [[nodiscard]] virtual const DeviceInfo& device() const = 0;
+
+  /// Throws BackendError when memory runs out, with the byte count in the text.
+  [[nodiscard]] virtual Buffer allocate(std::size_t bytes) = 0;
+  /// Host to device and back; complete on return.
+  virtual void write(std::byte* device, std::span<const std::byte> host) = 0;
+  virtual void read(std::span<std::byte> host, const std::byte* device) = 0;
+  /// True when device pointers may be read by the host directly, so that judging needs no copy.
+  [[nodiscard]] virtual bool host_visible() const = 0;
+
+  /// Chooses and tunes an implementation for the call; `tensors` are the specs of its inputs, then its outputs.
+  /// Throws Unsupported with the library's own words where the backend lacks the op, the type or the layout.
+  [[nodiscard]] virtual Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) = 0;
+  /// `tensors`: inputs, then outputs, as planned. An updated input and its output have the same address.
+  [[nodiscard]] virtual Launch bind(const Plan& plan, std::span<const Tensor> tensors, Workspace workspace) = 0;
+  /// One launch that runs all of them, respecting the schedule.
+  [[nodiscard]] virtual Launch sequence(std::span<const Launch> launches, const Schedule& schedule) = 0;
+  /// Runs once and waits. Throws BackendError.
+  virtual void run(const Launch& launch) = 0;
+  /// One round; sample i, run j uses copies[(i * batch + j) mod copies.size()]. Allocates nothing that is timed.
+  [[nodiscard]] virtual RoundTimes time(std::span<const Launch> copies, const RoundPlan& plan) = 0;
+
+  /// Fused ops that fuse() may put in, by kind.
+  [[nodiscard]] virtual std::span<const OpKind> fused_ops() const { return {}; }
+};
+
+}  // namespace gpubench

@@ -1,0 +1,63 @@
+#include "harness/core/case.h"
+
+#include <algorithm>
+
+#include "harness/core/error.h"
+
+namespace gpubench {
+namespace {
+
+constexpr std::size_t longest_id = 200;
+
+bool in_alphabet(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || std::string_view("._/=,+-").find(c) != std::string_view::npos;
+}
+
+}  // namespace
+
+std::string_view name(Tier tier) {
+  switch (tier) {
+    case Tier::smoke: return "smoke";
+    case Tier::quick: return "quick";
+    case Tier::standard: return "standard";
+    case Tier::large: return "large";
+  }
+  return "?";
+}
+
+std::string_view name(CacheMode mode) {
+  switch (mode) {
+    case CacheMode::cold: return "cold";
+    case CacheMode::warm: return "warm";
+    case CacheMode::step: return "step";
+  }
+  return "?";
+}
+
+std::string to_string(const Dims& dims) {
+  std::string text;
+  for (const auto& [name, extent] : dims) text += (text.empty() ? "" : ",") + name + "=" + std::to_string(extent);
+  return text;
+}
+
+std::string Case::id_without_ranks() const {
+  std::string id = suite + "/" + workload + "/" + to_string(dims) + "/" + recipe;
+  for (const std::string& mode : modes) id += "/" + mode;
+  return id;
+}
+
+std::string Case::id() const {
+  std::string id = id_without_ranks() + "/x" + std::to_string(ranks);
+  if (!std::all_of(id.begin(), id.end(), in_alphabet)) throw ProgramError("case id '" + id + "' has a character outside [a-z0-9._/=,+x-]");
+  if (id.size() > longest_id) throw ProgramError("case id '" + id + "' is longer than 200 characters");
+  return id;
+}
+
+std::int64_t Case::dim(std::string_view name) const {
+  for (const auto& [key, extent] : dims) {
+    if (key == name) return extent;
+  }
+  throw ProgramError("case '" + id_without_ranks() + "' has no dimension '" + std::string(name) + "'");
+}
+
+}  // namespace gpubench

@@ -1,0 +1,55 @@
+// One case: the identity under which work is planned, run, recorded, compared and rerun.
+//
+// `<suite>/<workload>/<dims>/<recipe>[/<mode>...]/x<ranks>`, characters [a-z0-9._/=,+x-], at most 200. The same id means
+// the same work on every machine, for ever; a changed definition gets a new id.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gpubench {
+
+/// Which cases a run takes; a lower tier's cases are in the higher ones.
+enum class Tier { smoke, quick, standard, large };
+[[nodiscard]] std::string_view name(Tier tier);
+
+/// How data lies in the caches when a sample starts. `cold`: rotating copies; `warm`: the same buffers again and again;
+/// `step`: whatever the program itself leaves behind (composite steps).
+enum class CacheMode { cold, warm, step };
+[[nodiscard]] std::string_view name(CacheMode mode);
+
+using Dims = std::vector<std::pair<std::string, std::int64_t>>;
+
+/// "m=512,n=512,k=512"
+[[nodiscard]] std::string to_string(const Dims& dims);
+
+struct Case {
+  std::string suite;
+  std::string workload;
+  Dims dims;
+  std::string recipe;
+  std::vector<std::string> modes;  ///< only those that differ from the workload's default
+  int ranks = 1;
+  // Not part of the identity:
+  std::string label;  ///< "gpt2-124m qkv"
+  Tier tier = Tier::quick;
+  CacheMode cache = CacheMode::cold;
+
+  /// Throws ProgramError when a character or the length breaks the grammar.
+  [[nodiscard]] std::string id() const;
+  /// The id up to, and without, `/x<ranks>`: the key of the fills, so that every rank count sees the same data.
+  [[nodiscard]] std::string id_without_ranks() const;
+  /// Extent of a dimension. Throws ProgramError when the case has no such dimension.
+  [[nodiscard]] std::int64_t dim(std::string_view name) const;
+};
+
+/// Position of a rank among its peers.
+struct Rank {
+  int index = 0;
+  int count = 1;
+};
+
+}  // namespace gpubench

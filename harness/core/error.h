@@ -1,0 +1,36 @@
+// Exceptions that end a case or the program. Verdicts about results are values (record.h), never exceptions.
+//
+// What each one means to the caller: UsageError -> exit 2 before anything ran; Unsupported -> the case is
+// `unsupported` with this text as its reason; BackendError -> the case is `error`.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace gpubench {
+
+/// The user's input (flag, name, value, file) is wrong. The message says what, where, what was expected, what to do.
+class UsageError : public std::runtime_error {
+ public:
+  explicit UsageError(const std::string& what) : std::runtime_error(what) {}
+};
+
+/// A backend lacks an op, a type or a layout; the message carries the library's own words.
+class Unsupported : public std::runtime_error {
+ public:
+  explicit Unsupported(const std::string& what) : std::runtime_error(what) {}
+};
+
+/// A library call or a device failed while doing something it should be able to do.
+class BackendError : public std::runtime_error {
+ public:
+  explicit BackendError(const std::string& what) : std::runtime_error(what) {}
+};
+
+/// A program was put together wrongly (a shape that does not fit, a value produced twice): a defect in a workload.
+class ProgramError : public std::logic_error {
+ public:
+  explicit ProgramError(const std::string& what) : std::logic_error(what) {}
+};
+
+}  // namespace gpubench

@@ -1,0 +1,185 @@
+#include "harness/core/program.h"
+
+#include <algorithm>
+#include <set>
+
+namespace gpubench {
+namespace {
+
+std::string quoted(const std::string& name) { return "'" + name + "'"; }
+
+std::string list_of(const Program& program, std::span<const ValueId> ids) {
+  std::string text;
+  for (const ValueId id : ids) text += (text.empty() ? "" : ", ") + program.spec(id).name;
+  return text;
+}
+
+}  // namespace
+
+ValueId Program::add_value(Value value) {
+  for (const Value& other : values_) {
+    if (other.spec.name == value.spec.name) throw ProgramError("tensor name " + quoted(value.spec.name) + " is taken");
+  }
+  values_.push_back(std::move(value));
+  return ValueId{static_cast<int>(values_.size()) - 1};
+}
+
+ValueId Program::add(TensorSpec spec) {
+  const ValueId id = reserve(std::move(spec));
+  values_.back().source = true;
+  return id;
+}
+
+ValueId Program::reserve(TensorSpec spec) {
+  Value value;
+  value.storage = StorageId{static_cast<int>(storages_.size())};
+  Storage storage{spec.name, spec.bytes()};
+  value.spec = std::move(spec);
+  const ValueId id = add_value(std::move(value));
+  storages_.push_back(std::move(storage));
+  return id;
+}
+
+ValueId Program::part(ValueId whole, TensorSpec spec, std::int64_t first_element) {
+  const Value& parent = value(whole);
+  if (spec.dtype != parent.spec.dtype) throw ProgramError("part " + quoted(spec.name) + " has another type than " + quoted(parent.spec.name));
+  Value value;
+  value.storage = parent.storage;
+  value.offset_bytes = parent.offset_bytes + first_element * static_cast<std::int64_t>(size_of(spec.dtype));
+  value.part_of = whole;
+  if (first_element < 0 || value.offset_bytes + spec.bytes() > parent.offset_bytes + parent.spec.bytes()) {
+    throw ProgramError("part " + quoted(spec.name) + " reaches outside " + quoted(parent.spec.name));
+  }
+  value.source = parent.source;
+  value.spec = std::move(spec);
+  return add_value(std::move(value));
+}
+
+ValueId Program::update(ValueId old, std::string name) {
+  Value value = this->value(old);
+  value.spec.name = std::move(name);
+  value.updates = old;
+  value.producer.reset();
+  value.source = false;
+  return add_value(std::move(value));
+}
+
+std::span<const ValueId> Program::append(OpCall call) {
+  for (const OpCall& other : ops_) {
+    if (other.label == call.label) throw ProgramError("op label " + quoted(call.label) + " is taken");
+  }
+  for (const ValueId input : call.inputs) {
+    if (!available(input)) {
+      throw ProgramError("op " + quoted(call.label) + " reads " + quoted(spec(input).name) + " before anything produces it");
+    }
+  }
+  for (const ValueId output : call.outputs) {
+    Value& value = values_.at(static_cast<std::size_t>(output.index));
+    if (value.producer || value.source) throw ProgramError("op " + quoted(call.label) + " would produce " + quoted(value.spec.name) + " again");
+    value.producer = static_cast<int>(ops_.size());
+  }
+  ops_.push_back(std::move(call));
+  return ops_.back().outputs;
+}
+
+std::string Program::unique_name(std::string_view wanted) const {
+  std::set<std::string_view> taken;
+  for (const Value& value : values_) taken.insert(value.spec.name);
+  for (const OpCall& op : ops_) taken.insert(op.label);
+  std::string candidate(wanted);
+  for (int number = 2; taken.contains(candidate); ++number) candidate = std::string(wanted) + "." + std::to_string(number);
+  return candidate;
+}
+
+const Value& Program::value(ValueId id) const {
+  if (id.index < 0 || id.index >= static_cast<int>(values_.size())) throw ProgramError("no such value");
+  return values_[static_cast<std::size_t>(id.index)];
+}
+
+bool Program::covered_by_parts(ValueId id) const {
+  std::int64_t covered = 0;
+  for (const Value& candidate : values_) {
+    if (candidate.part_of == id && candidate.producer) covered += candidate.spec.shape.elements();
+  }
+  return covered == value(id).spec.shape.elements();  // parts are disjoint: each element is produced once
+}
+
+bool Program::available(ValueId id) const {
+  const Value& v = value(id);
+  if (v.source || v.producer) return true;
+  if (v.part_of && available(*v.part_of)) return true;
+  return covered_by_parts(id);
+}
+
+bool Program::overlaps(ValueId a, ValueId b) const {
+  const Value& x = value(a);
+  const Value& y = value(b);
+  if (x.storage != y.storage) return false;
+  // Two different parts of one whole are declared disjoint (interleaved strides make byte ranges meaningless).
+  if (x.part_of && y.part_of && x.part_of == y.part_of && a != b && !x.updates && !y.updates) {
+    return x.offset_bytes == y.offset_bytes && x.spec.layout == y.spec.layout;
+  }
+  return true;
+}
+
+std::vector<std::vector<int>> Program::dependencies() const {
+  const auto touches = [this](std::span<const ValueId> a, std::span<const ValueId> b) {
+    return std::any_of(a.begin(), a.end(), [&](ValueId x) {
+      return std::any_of(b.begin(), b.end(), [&](ValueId y) { return overlaps(x, y); });
+    });
+  };
+  std::vector<std::vector<int>> result(ops_.size());
+  for (std::size_t later = 0; later < ops_.size(); ++later) {
+    for (std::size_t earlier = 0; earlier < later; ++earlier) {
+      const OpCall& a = ops_[earlier];
+      const OpCall& b = ops_[later];
+      if (touches(a.outputs, b.inputs) || touches(a.inputs, b.outputs) || touches(a.outputs, b.outputs)) {
+        result[later].push_back(static_cast<int>(earlier));
+      }
+    }
+  }
+  return result;
+}
+
+std::int64_t Program::bytes() const {
+  std::int64_t total = 0;
+  for (const Storage& storage : storages_) total += storage.bytes;
+  return total;
+}
+
+bool Program::is_state(StorageId id) const {
+  bool filled = false;
+  bool written = false;
+  for (const Value& value : values_) {
+    if (value.storage != id) continue;
+    filled = filled || value.source;
+    written = written || value.producer.has_value();
+  }
+  return filled && written;
+}
+
+std::string Program::to_string() const {
+  std::string text;
+  for (const Value& value : values_) {
+    text += "  " + value.spec.to_string() + "  " + std::string(name(value.spec.role));
+    if (value.part_of) text += ", part of " + spec(*value.part_of).name;
+    if (value.updates) text += ", updates " + spec(*value.updates).name;
+    if (value.source) text += ", filled";
+    text += "\n";
+  }
+  for (const OpCall& op : ops_) {
+    const std::string attributes = op.attributes.to_string();
+    text += "  " + op.label + " = " + std::string(op.kind.name) + (attributes.empty() ? "" : "{" + attributes + "}") + "(" +
+            list_of(*this, op.inputs) + ") -> " + list_of(*this, op.outputs) + (op.phase == Phase::setup ? "  [set-up]" : "") + "\n";
+  }
+  return text;
+}
+
+std::vector<TensorSpec> specs_of(const Program& program, std::span<const ValueId> ids) {
+  std::vector<TensorSpec> specs;
+  specs.reserve(ids.size());
+  for (const ValueId id : ids) specs.push_back(program.spec(id));
+  return specs;
+}
+
+}  // namespace gpubench

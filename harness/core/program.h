@@ -1,0 +1,120 @@
+// A program: training ops over named tensors, as data.
+//
+// Values are what ops read and write; storages are the memory behind them. Most values have a storage of their own.
+// A value may instead be a *part* of another's storage (q, k, v of packed qkv; dq, dk, dv of dqkv), or an *update*: a
+// newer version of a value in the same storage (AdamW's weights, C of beta = 1). Each value is produced at most once.
+// A program is built by free builder functions (reference/ops/*.h), then only read.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/core/attributes.h"
+#include "harness/core/recipe.h"
+#include "harness/core/tensor.h"
+
+namespace gpubench {
+
+struct ValueId {
+  int index = -1;
+  friend auto operator<=>(const ValueId&, const ValueId&) = default;
+};
+
+struct StorageId {
+  int index = -1;
+  friend auto operator<=>(const StorageId&, const StorageId&) = default;
+};
+
+struct Storage {
+  std::string name;
+  std::int64_t bytes = 0;
+};
+
+struct Value {
+  TensorSpec spec;
+  StorageId storage;
+  std::int64_t offset_bytes = 0;      ///< of the first element in its storage
+  std::optional<int> producer;        ///< index of the op that writes it
+  std::optional<ValueId> updates;     ///< the older version whose storage this overwrites
+  std::optional<ValueId> part_of;     ///< the value whose storage this is a view into
+  bool source = false;                ///< filled by the harness, not produced by an op
+};
+
+/// Set-up ops (reordering weights once) run and are checked before timing; they are not part of the timed launch.
+enum class Phase { setup, timed };
+
+struct OpCall {
+  OpKind kind;
+  Attributes attributes;
+  Math math;
+  std::vector<ValueId> inputs;   ///< in the order the op's header documents; lists are simply several
+  std::vector<ValueId> outputs;
+  std::string label;             ///< unique in its program: "qkv.forward", "block0.ln1.backward"
+  Phase phase = Phase::timed;
+};
+
+class Program {
+ public:
+  // --- building ---
+
+  /// A source: the harness fills it. Throws ProgramError when the name is taken.
+  ValueId add(TensorSpec spec);
+
+  /// Storage with nothing in it yet, for an op to produce (whole, or by parts).
+  ValueId reserve(TensorSpec spec);
+
+  /// A view into `whole`: `spec.layout` strides are those of the whole's storage, `first_element` counts in elements.
+  /// Throws ProgramError where it would reach outside.
+  ValueId part(ValueId whole, TensorSpec spec, std::int64_t first_element);
+
+  /// The next version of `old` in the same storage; `name` must be new ("w'").
+  ValueId update(ValueId old, std::string name);
+
+  /// Appends an op whose outputs were reserved, parts of reserved, or updates. Returns its outputs.
+  /// Throws ProgramError when an output has a producer already, an input is not yet available, or the label is taken.
+  std::span<const ValueId> append(OpCall call);
+
+  /// `wanted`, or `wanted` with a number behind it where a tensor or op has that name already.
+  [[nodiscard]] std::string unique_name(std::string_view wanted) const;
+
+  // --- reading ---
+
+  [[nodiscard]] const Value& value(ValueId id) const;
+  [[nodiscard]] const TensorSpec& spec(ValueId id) const { return value(id).spec; }
+  [[nodiscard]] std::span<const Value> values() const { return values_; }
+  [[nodiscard]] std::span<const Storage> storages() const { return storages_; }
+  [[nodiscard]] const Storage& storage(StorageId id) const { return storages_.at(static_cast<std::size_t>(id.index)); }
+  [[nodiscard]] std::span<const OpCall> ops() const { return ops_; }
+  [[nodiscard]] const OpCall& op(int index) const { return ops_.at(static_cast<std::size_t>(index)); }
+
+  /// True once every op that makes up the value (itself, or all its parts) has been appended, or it is a source.
+  [[nodiscard]] bool available(ValueId id) const;
+  /// Whether two values share bytes.
+  [[nodiscard]] bool overlaps(ValueId a, ValueId b) const;
+  /// For each op the earlier ops it must wait for (it reads what they write, or overwrites what they read or wrote).
+  [[nodiscard]] std::vector<std::vector<int>> dependencies() const;
+  /// Bytes of all storages: nothing is reused, so that every value can be judged after a run.
+  [[nodiscard]] std::int64_t bytes() const;
+  /// True when a storage filled by the harness is overwritten by an op, so a replay must restore it first.
+  [[nodiscard]] bool is_state(StorageId id) const;
+
+  /// One line per tensor and op, as `gpubench list CASE` shows it.
+  [[nodiscard]] std::string to_string() const;
+
+ private:
+  ValueId add_value(Value value);
+  [[nodiscard]] bool covered_by_parts(ValueId id) const;
+
+  std::vector<Value> values_;
+  std::vector<Storage> storages_;
+  std::vector<OpCall> ops_;
+};
+
+/// Specs of the values, in order: what a backend plans an op from.
+[[nodiscard]] std::vector<TensorSpec> specs_of(const Program& program, std::span<const ValueId> ids);
+
+}  // namespace gpubench

@@ -1,0 +1,130 @@
+// Records: what a run says about each case. Plain data; printers, reports and comparisons read nothing else.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness/core/backend.h"
+#include "harness/core/case.h"
+
+namespace gpubench {
+
+/// ARCHITECTURE of the verdicts: only `pass` is ranked, charted or compared.
+enum class Verdict {
+  pass,
+  fail,         ///< an op's output lies outside its bound
+  downgraded,   ///< a lower precision than declared was measured
+  not_proven,   ///< nothing was compared, or the check accepted a corrupted output
+  unverified,   ///< --check off
+  unsupported,  ///< the backend lacks it; the reason is the library's
+  skipped,      ///< does not fit memory, or not selected; the reason has the numbers
+  error         ///< crash, hang, out of memory, a library error
+};
+[[nodiscard]] std::string_view name(Verdict verdict);
+/// The worse of two, so that a program's verdict is that of its worst op:
+/// error, fail, downgraded, not_proven, unverified, unsupported, skipped, pass.
+[[nodiscard]] Verdict worse(Verdict a, Verdict b);
+
+/// One element that was judged.
+struct Worst {
+  std::string tensor;
+  std::vector<std::int64_t> index;  ///< logical
+  double got = 0.0;
+  double want = 0.0;
+  double bound = 0.0;  ///< |got - want| was allowed up to this, before rounding to the storage type
+};
+
+/// What the check of one op found, in one phase.
+struct OpParity {
+  std::string label;           ///< the op's label in the program
+  std::string kind;
+  std::string phase;           ///< "check" (run alone) or "recheck" (inside the timed launch)
+  std::string implementation;
+  Verdict verdict = Verdict::not_proven;
+  std::string reason;          ///< "3 of 4096 elements outside their bound, first at c[0, 17]"; "unwritten"; empty on pass
+  double error_over_bound = 0.0;  ///< largest |got - want| / (bound + half an ulp of the storage type); NaN as infinity
+  std::int64_t judged = 0;        ///< elements compared
+  std::int64_t elements = 0;      ///< elements there are
+  std::int64_t bad = 0;           ///< judged elements outside their bound
+  std::optional<Worst> worst;
+  int mutations = 0;              ///< live mutations tried on the host copy
+  int mutations_rejected = 0;
+};
+
+struct Parity {
+  std::vector<OpParity> ops;
+  double error_over_bound = 0.0;  ///< the largest of them
+  std::string worst_op;           ///< whose
+  std::string coverage;           ///< "all 12 ops, 100% of elements", "sampled 1.2%; recheck in 2 segments"
+  std::uint64_t seed = 0;
+};
+
+struct RoundRecord {
+  RoundTimes times;
+  bool valid = true;
+  std::string note;  ///< why invalid, or what was odd
+};
+
+struct Summary {
+  int rounds = 0;
+  std::int64_t samples = 0;
+  double median_ns = 0.0;  ///< per run of the program
+  double ci95_low_ns = 0.0;
+  double ci95_high_ns = 0.0;
+  double mad_ns = 0.0;
+  double min_ns = 0.0;
+  double p10_ns = 0.0;
+  double p90_ns = 0.0;
+  double mean_ns = 0.0;
+  double round_sd = 0.0;  ///< standard deviation of the log round medians
+  std::int64_t severe = 0;
+  double drift = 0.0;
+  std::vector<std::string> flags;  ///< "noisy", "drift", ...
+};
+
+/// Share of one op in a composite step, timed alone.
+struct OpShare {
+  std::string label;
+  std::string kind;
+  std::string implementation;
+  double median_ns = 0.0;
+  double share = 0.0;  ///< of the step's median
+  double flop = 0.0;
+  double bytes = 0.0;
+};
+
+struct Derived {
+  double flop = 0.0;             ///< per run, algorithmic
+  double bytes = 0.0;            ///< per run, compulsory
+  double flop_per_s = 0.0;
+  double bytes_per_s = 0.0;
+  double items_per_s = 0.0;
+  std::string item;              ///< what items are
+  double headline = 0.0;
+  std::string headline_unit;     ///< "FLOP/s", "B/s", "tokens/s"
+  std::vector<OpShare> breakdown;
+  double remainder = 0.0;        ///< step minus the sum of its ops alone, over the step; signed
+};
+
+struct CaseRecord {
+  Case c;
+  std::string id;
+  Verdict verdict = Verdict::error;
+  std::string reason;
+  std::string implementation;     ///< of a single op, or "" for a program (see parity.ops)
+  Parity parity;
+  std::int64_t batch = 0;         ///< runs per sample
+  int copies = 0;                 ///< cold copies
+  std::int64_t memory_bytes = 0;  ///< allocated for the case
+  std::vector<RoundRecord> rounds;
+  Summary summary;
+  Derived derived;
+  std::string rerun;              ///< a command line that runs just this case
+  double check_s = 0.0;           ///< wall time spent checking, and timing: what a verdict costs
+  double time_s = 0.0;
+};
+
+}  // namespace gpubench

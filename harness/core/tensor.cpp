@@ -1,0 +1,83 @@
+#include "harness/core/tensor.h"
+
+#include <vector>
+
+namespace gpubench {
+
+std::string_view name(Role role) {
+  switch (role) {
+    case Role::input: return "input";
+    case Role::parameter: return "parameter";
+    case Role::state: return "state";
+    case Role::activation: return "activation";
+    case Role::gradient: return "gradient";
+    case Role::statistic: return "statistic";
+    case Role::scalar: return "scalar";
+  }
+  return "?";
+}
+
+std::int64_t TensorSpec::bytes() const {
+  return layout.span_elements(shape) * static_cast<std::int64_t>(size_of(dtype));
+}
+
+std::string TensorSpec::to_string() const {
+  return name + ": " + std::string(gpubench::name(dtype)) + shape.to_string();
+}
+
+TensorSpec tensor(std::string name, DType dtype, Shape shape, Role role, Fill fill) {
+  Layout layout = Layout::row_major(shape);
+  return {std::move(name), std::move(shape), dtype, std::move(layout), role, fill, {}};
+}
+
+TensorView::TensorView(const TensorSpec& spec, const std::byte* data)
+    : spec_(&spec), data_(data), row_major_(spec.layout.is_row_major(spec.shape)) {}
+
+const std::byte* TensorView::address(std::int64_t linear) const {
+  const std::int64_t offset = row_major_ ? linear : spec_->layout.offset(spec_->shape, linear);
+  return data_ + offset * static_cast<std::int64_t>(size_of(spec_->dtype));
+}
+
+double TensorView::operator[](std::int64_t linear) const { return load(spec_->dtype, address(linear)); }
+
+double TensorView::at(std::span<const std::int64_t> index) const {
+  return load(spec_->dtype, data_ + spec_->layout.offset(index) * static_cast<std::int64_t>(size_of(spec_->dtype)));
+}
+
+double TensorView::at(std::initializer_list<std::int64_t> index) const {
+  return at(std::span<const std::int64_t>(index.begin(), index.size()));
+}
+
+void TensorView::read(std::initializer_list<std::int64_t> start, int axis, std::span<double> out) const {
+  const std::size_t which = static_cast<std::size_t>(axis < 0 ? axis + spec_->shape.rank() : axis);
+  if (spec_->layout.blocks.empty()) {
+    const std::int64_t offset = spec_->layout.offset(std::span<const std::int64_t>(start.begin(), start.size()));
+    load_run(spec_->dtype, data_ + offset * static_cast<std::int64_t>(size_of(spec_->dtype)),
+             spec_->layout.strides[which], static_cast<std::int64_t>(out.size()), out.data());
+    return;
+  }
+  std::vector<std::int64_t> index(start);
+  for (double& value : out) {
+    value = at(index);
+    ++index[which];
+  }
+}
+
+void TensorView::read(std::int64_t linear, std::span<double> out) const {
+  if (row_major_) {
+    load_run(spec_->dtype, address(linear), 1, static_cast<std::int64_t>(out.size()), out.data());
+    return;
+  }
+  // Runs within the last axis are evenly strided; a run ends where a row does.
+  const bool strided = spec_->layout.blocks.empty() && spec_->shape.rank() > 0;
+  const std::int64_t row = strided ? spec_->shape[-1] : 1;
+  std::size_t done = 0;
+  while (done < out.size()) {
+    const std::int64_t left = std::min<std::int64_t>(row - linear % row, static_cast<std::int64_t>(out.size() - done));
+    load_run(spec_->dtype, address(linear), strided ? spec_->layout.strides.back() : 1, left, out.data() + done);
+    linear += left;
+    done += static_cast<std::size_t>(left);
+  }
+}
+
+}  // namespace gpubench

@@ -1,0 +1,106 @@
+// What a tensor is (TensorSpec), where it lies (Tensor), and how the textbook reads it (TensorView).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "harness/core/dtype.h"
+#include "harness/core/shape.h"
+
+namespace gpubench {
+
+/// What a tensor is for. Decides nothing about its type (the recipe does); it is told to people and used by transforms.
+enum class Role { input, parameter, state, activation, gradient, statistic, scalar };
+[[nodiscard]] std::string_view name(Role role);
+
+/// How the harness fills a tensor that no op produces. All kinds are integer arithmetic on a hash of
+/// (case id without ranks, tensor name, global element index, seed), then one exact conversion: every machine sees the
+/// same bits (harness/parity/fill.h).
+struct Fill {
+  enum class Kind {
+    normal,    ///< bell-shaped, mean 0, standard deviation about `scale` (rounded to a power of two)
+    positive,  ///< as |normal|: second moments, variances
+    integers,  ///< uniform whole numbers in [low, high]: tokens, labels, indices
+    constant,  ///< `scale` everywhere
+    norm_rows, ///< normal rows (last axis) that meet the data conditions of norms: variances about 1, 100 eps, eps, 0; means 0 or one deviation
+    pointwise, ///< normal, with the interesting interval [-4, 4] of activations well covered
+    tiny_mix   ///< gradients for optimizers: normal, with one in eight about 1e-8 (where epsilon matters)
+  };
+  Kind kind = Kind::normal;
+  double scale = 1.0;
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+
+  [[nodiscard]] static Fill normal(double scale) { return {Kind::normal, scale, 0, 0}; }
+  [[nodiscard]] static Fill positive(double scale) { return {Kind::positive, scale, 0, 0}; }
+  [[nodiscard]] static Fill integers(std::int64_t low, std::int64_t high) { return {Kind::integers, 1.0, low, high}; }
+  [[nodiscard]] static Fill constant(double value) { return {Kind::constant, value, 0, 0}; }
+  [[nodiscard]] static Fill norm_rows(double scale) { return {Kind::norm_rows, scale, 0, 0}; }
+  [[nodiscard]] static Fill pointwise() { return {Kind::pointwise, 2.0, 0, 0}; }
+  [[nodiscard]] static Fill tiny_mix(double scale) { return {Kind::tiny_mix, scale, 0, 0}; }
+  friend bool operator==(const Fill&, const Fill&) = default;
+};
+
+/// How a tensor is spread over the ranks: on every rank whole, or in equal parts along one axis.
+struct Placement {
+  int shard_axis = -1;  ///< -1: replicated
+  [[nodiscard]] static Placement replicated() { return {}; }
+  [[nodiscard]] static Placement shard(int axis) { return {axis}; }
+  friend bool operator==(const Placement&, const Placement&) = default;
+};
+
+struct TensorSpec {
+  std::string name;  ///< unique in its program; part of the identity of the fill
+  Shape shape;
+  DType dtype = DType::f32;
+  Layout layout;  ///< row-major unless said otherwise
+  Role role = Role::activation;
+  Fill fill;
+  Placement placement;
+
+  /// Bytes from the first element to one past the last.
+  [[nodiscard]] std::int64_t bytes() const;
+  /// "x: f32[8, 768]"
+  [[nodiscard]] std::string to_string() const;
+};
+
+/// A row-major tensor.
+[[nodiscard]] TensorSpec tensor(std::string name, DType dtype, Shape shape, Role role, Fill fill = {});
+
+/// A tensor at its place in device (or host) memory: what a backend binds. Does not own.
+struct Tensor {
+  TensorSpec spec;
+  std::byte* data = nullptr;  ///< the element with logical index 0
+};
+
+/// Read-only access to a host copy of a tensor in its storage type; elements are widened to fp64 one run at a time,
+/// so no fp64 copy of the whole is ever made. Indices are logical. Copyable, does not own.
+class TensorView {
+ public:
+  TensorView() = default;
+  TensorView(const TensorSpec& spec, const std::byte* data);
+
+  [[nodiscard]] const TensorSpec& spec() const { return *spec_; }
+  [[nodiscard]] const Shape& shape() const { return spec_->shape; }
+  [[nodiscard]] DType dtype() const { return spec_->dtype; }
+  /// The address of an element given by its logical linear index.
+  [[nodiscard]] const std::byte* address(std::int64_t linear) const;
+  /// Element by logical linear (row-major) index.
+  [[nodiscard]] double operator[](std::int64_t linear) const;
+  /// Element by multi-index.
+  [[nodiscard]] double at(std::span<const std::int64_t> index) const;
+  [[nodiscard]] double at(std::initializer_list<std::int64_t> index) const;
+  /// `out.size()` elements along `axis` from multi-index `start`; fast where the layout is plain strides.
+  void read(std::initializer_list<std::int64_t> start, int axis, std::span<double> out) const;
+  /// `out.size()` consecutive logical elements from `linear`.
+  void read(std::int64_t linear, std::span<double> out) const;
+
+ private:
+  const TensorSpec* spec_ = nullptr;
+  const std::byte* data_ = nullptr;
+  bool row_major_ = false;
+};
+
+}  // namespace gpubench

@@ -1,0 +1,55 @@
+// A workload: what is run. One file in suites/ declares its grid and builds its program; everything else is derived.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/core/case.h"
+#include "harness/core/program.h"
+#include "harness/core/recipe.h"
+
+namespace gpubench {
+
+/// One point of a grid: extents, where they come from, and the lowest tier that runs them.
+struct Point {
+  Dims dims;
+  std::string label;
+  Tier tier = Tier::quick;
+};
+
+struct Grid {
+  std::vector<Point> points;
+  std::vector<std::string> recipes{"f32", "bf16"};
+};
+
+/// The rate that a person reads first.
+enum class Headline { flop_per_s, bytes_per_s, items_per_s };
+
+struct WorkloadInfo {
+  std::string name;         ///< "linear_forward"; the second part of the case id
+  std::string description;  ///< one sentence
+  std::string batch_axis;   ///< the dimension that --batch sets ("m", "n", "b"); empty: none
+  Headline headline = Headline::flop_per_s;
+  std::string item;         ///< "tokens", "images", "elements": what items_per_s counts
+  CacheMode cache = CacheMode::cold;
+};
+
+class Workload {
+ public:
+  virtual ~Workload() = default;
+  [[nodiscard]] virtual WorkloadInfo info() const = 0;
+  [[nodiscard]] virtual Grid grid() const = 0;
+  /// The whole work of one rank. Pure; throws ProgramError for extents that make no sense together.
+  [[nodiscard]] virtual Program build(const Case& c, Rank rank) const = 0;
+  /// How many items (samples, tokens) one run of the program handles.
+  [[nodiscard]] virtual double items(const Case& c) const = 0;
+};
+
+struct Suite {
+  std::string name;
+  std::string description;
+  std::vector<std::shared_ptr<const Workload>> workloads;
+};
+
+}  // namespace gpubench

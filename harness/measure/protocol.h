@@ -1,0 +1,46 @@
+// How a case is timed: presets, batch size, cold copies, the stopping rule. MEASUREMENT's protocol as pure functions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "harness/core/backend.h"
+#include "harness/core/case.h"
+#include "harness/core/record.h"
+
+namespace gpubench {
+
+/// Rounds of a preset. Times in seconds.
+struct Protocol {
+  std::string_view name;
+  int min_rounds = 3;
+  int max_rounds = 3;
+  int samples = 5;               ///< per round
+  double half_width = 0.0;       ///< stop once the 95% half-width of the mean log median is below; 0: never early
+  double budget_s = 1.0;         ///< wall time per case
+  double min_sample_s = 500e-6;  ///< T_min: a sample repeats the program until it is this long
+  int first_warmup_calls = 2;
+  double first_warmup_s = 0.020;
+  int warmup_calls = 1;
+  double warmup_s = 0.005;
+};
+
+/// The protocol of a tier: smoke (3 rounds of 3), quick (3 of 5), standard and large (10 to 20 of 10).
+[[nodiscard]] const Protocol& protocol_of(Tier tier);
+
+/// Runs per sample: ceil(T_min / estimate) rounded up to a power of two, 1 to 4096; always 1 for CacheMode::step.
+[[nodiscard]] std::int64_t batch_for(const Protocol& protocol, CacheMode cache, double estimate_s);
+
+/// Cold copies of a working set: 1 + floor(3 cache / bytes), at most 64 and at most a quarter of the free memory; 1 for
+/// other cache modes, and where the working set is at least 3 caches.
+[[nodiscard]] int copies_for(CacheMode cache, std::int64_t working_set_bytes, std::int64_t cache_bytes,
+                             std::int64_t available_bytes);
+
+/// Whether a case with these rounds is done, given the wall time it has used.
+[[nodiscard]] bool settled(const Protocol& protocol, std::span<const RoundRecord> rounds, std::int64_t batch, double spent_s);
+
+/// Median, interval, spread, drift and flags of the valid rounds; all values per run of the program. Nothing is dropped.
+[[nodiscard]] Summary summarize(std::span<const RoundRecord> rounds, std::int64_t batch);
+
+}  // namespace gpubench

@@ -1,0 +1,43 @@
+// The check: what an op left in memory, against the fp64 textbook on the inputs that the op actually read.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "harness/core/program.h"
+#include "harness/core/record.h"
+#include "reference/ops/definition.h"
+
+namespace gpubench {
+
+enum class CheckMode { off, sample, full };
+
+struct JudgePolicy {
+  CheckMode mode = CheckMode::sample;
+  /// fp64 work of the textbook for this op. Everything is judged where that fits, else landmarks and a seeded sample
+  /// that is spread evenly over the output. Ignored by CheckMode::full.
+  double flop_budget = 20e6;
+  std::uint64_t seed = 0;
+  int threads = 1;
+};
+
+/// Host views of one op's tensors. `inputs` hold what the op read: for updated storage, the content from before.
+struct OpView {
+  std::span<const TensorView> inputs;
+  std::span<const TensorView> outputs;
+};
+
+/// Judges one op:
+///  - every element of every output is scanned: poison left behind is "unwritten"; a NaN or infinity is judged;
+///  - judged elements must satisfy round(value - bound) <= got <= round(value + bound); written so that NaN fails;
+///  - live mutations of the host copy (NaN, zero, sign, a step beyond the bound) must be rejected, else `not_proven`.
+///    A zero reference with a tight bound is proven by the other mutations.
+/// `phase` is "check" or "recheck". Never throws for wrong data; throws ProgramError for an unknown op.
+[[nodiscard]] OpParity judge(const Program& program, int op, const OpView& view, const JudgePolicy& policy,
+                             std::string_view phase);
+
+/// True iff `got`, stored as `type`, lies in the rounding interval of `judged`. NaN is accepted never.
+[[nodiscard]] bool accepts(const Judged& judged, DType type, double got);
+
+}  // namespace gpubench

@@ -1,0 +1,39 @@
+// Planning: from suites, tier and filters to the list of cases, with an estimate of memory and work. Pure.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness/core/workload.h"
+#include "reference/ops/definition.h"
+
+namespace gpubench {
+
+/// What the user asked for; empty lists mean "all".
+struct Selection {
+  std::vector<std::string> suites;      ///< names; "all" or empty: every suite
+  Tier tier = Tier::quick;
+  std::vector<std::string> filters;     ///< regular expressions searched in the id; any may match
+  std::vector<std::string> excludes;    ///< and none of these
+  std::vector<std::string> precisions;  ///< recipe names
+  std::vector<std::int64_t> batches;    ///< replaces the batch axis of every point
+  std::vector<std::pair<std::string, std::vector<std::int64_t>>> axes;  ///< --axis k=v,...: replaces that dimension
+};
+
+struct PlannedCase {
+  Case c;
+  std::shared_ptr<const Workload> workload;
+  Cost cost;                     ///< of one run of the timed program
+  std::int64_t bytes = 0;        ///< of the program's tensors, one copy
+
+  [[nodiscard]] std::string id() const { return c.id(); }
+};
+
+/// All cases in suite order, each id once. Throws UsageError for an unknown suite, precision or axis, naming the known
+/// ones and the nearest match, and for a malformed regular expression. An empty result is not an error here (exit 5).
+[[nodiscard]] std::vector<PlannedCase> plan_cases(std::span<const Suite> suites, const Selection& selection);
+
+}  // namespace gpubench

@@ -1,0 +1,77 @@
+// Running planned cases: groups, workers, deadlines. What the command line calls.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/core/backend.h"
+#include "harness/core/record.h"
+#include "harness/parity/judge.h"
+#include "harness/plan/plan.h"
+
+namespace gpubench {
+
+struct RunOptions {
+  Tier tier = Tier::quick;  ///< sets the protocol and the fp64 budget of the check
+  CheckMode check = CheckMode::sample;
+  std::uint64_t seed = 42;
+  double deadline_floor_s = 30.0;  ///< a case may take three times its estimate, and at least this long
+  std::int64_t memory_limit_bytes = 0;  ///< 0: what the device says is available
+  std::string rerun_prefix = "gpubench run";  ///< how a rerun line starts
+};
+
+/// What is told while cases run; called on the thread that called run_*().
+class RunObserver {
+ public:
+  virtual ~RunObserver() = default;
+  /// A case enters a phase: "prepare", "check", "time", "recheck".
+  virtual void phase(std::string_view case_id, std::string_view phase) = 0;
+  virtual void finished(const CaseRecord& record) = 0;
+  /// Something the user should know that belongs to no case ("worker 2 died, starting another").
+  virtual void note(std::string_view text) = 0;
+  /// Called at least ten times a second while waiting, so that a progress line can move.
+  virtual void tick() = 0;
+};
+
+/// Records as text, so that this part needs no JSON; harness/report provides it.
+class RecordCodec {
+ public:
+  virtual ~RecordCodec() = default;
+  [[nodiscard]] virtual std::string encode(const CaseRecord& record) const = 0;
+  /// Throws std::runtime_error for text that is not a record.
+  [[nodiscard]] virtual CaseRecord decode(std::string_view text) const = 0;
+};
+
+/// Raised from a signal handler: 0, or the signal to stop for.
+using StopFlag = std::atomic<int>;
+
+/// Runs the cases in this process: prepares and checks a group that fits memory together, times its rounds interleaved
+/// in a seeded order, rechecks the timed launches. Every case gets exactly one record, in any order. A case's exception
+/// becomes its record. Returns early, without the unfinished cases, when `stop` is raised.
+void run_in_process(Backend& backend, std::span<const PlannedCase> cases, const RunOptions& options, RunObserver& observer,
+                    const StopFlag& stop);
+
+/// The worker's side: reads groups of case ids from `input_fd` until it closes, runs them, writes records to `output_fd`.
+/// `cases` is the full plan, which worker and supervisor compute alike. Returns the process's exit status.
+int serve(Backend& backend, std::span<const PlannedCase> cases, const RunOptions& options, const RecordCodec& codec,
+          int input_fd, int output_fd);
+
+/// How to start a worker: argv of this same program with the hidden flags that lead it to serve(). The two descriptors
+/// are passed at the end as --worker-input N --worker-output N.
+struct WorkerCommand {
+  std::vector<std::string> argv;
+};
+
+/// The supervisor: hands groups of cases to a worker process, watches deadlines, replaces a worker that crashed, hung or
+/// sent garbage. Such a fault costs the case that was running one record with verdict `error`; the others run again.
+/// Every case gets exactly one record unless `stop` is raised.
+void run_isolated(std::span<const PlannedCase> cases, const RunOptions& options, const WorkerCommand& worker,
+                  const RecordCodec& codec, RunObserver& observer, const StopFlag& stop);
+
+}  // namespace gpubench

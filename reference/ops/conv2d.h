@@ -1,0 +1,43 @@
+// Two-dimensional convolution (cross-correlation, as deep learning means it), NHWC, and its two gradients.
+// Dumoulin and Visin, arXiv 1603.07285.
+#pragma once
+
+#include <string>
+
+#include "harness/core/program.h"
+
+namespace gpubench {
+
+inline constexpr OpKind conv2d_forward_kind{"conv2d_forward"};
+inline constexpr OpKind conv2d_backward_data_kind{"conv2d_backward_data"};
+inline constexpr OpKind conv2d_backward_filter_kind{"conv2d_backward_filter"};
+
+/// x: [n, h, w, c], filter: [k, r, s, c / groups], y: [n, p, q, k]
+///   p = (h + 2 pad_h - dilation_h (r - 1) - 1) / stride_h + 1, q likewise
+///   y[n, p, q, k] = sum over r, s, c of x[n, p stride_h - pad_h + r dilation_h, ...] filter[k, r, s, c]
+/// forward: x, filter -> y. backward_data: dy, filter -> dx. backward_filter: x, dy -> dfilter.
+struct Conv2d {
+  std::int64_t stride_h = 1, stride_w = 1;
+  std::int64_t pad_h = 0, pad_w = 0;
+  std::int64_t dilation_h = 1, dilation_w = 1;
+  std::int64_t groups = 1;
+  friend bool operator==(const Conv2d&, const Conv2d&) = default;
+};
+[[nodiscard]] std::string describe(const Conv2d& attributes);
+
+struct Conv2dExtents {
+  std::int64_t n = 0, h = 0, w = 0, c = 0, k = 0, r = 0, s = 0, p = 0, q = 0;
+};
+/// Throws ProgramError naming what does not fit (channels and groups, a filter larger than its padded input).
+[[nodiscard]] Conv2dExtents extents_of(const Conv2d& attributes, const Shape& x, const Shape& filter);
+
+ValueId conv2d_forward(Program& program, const Conv2d& attributes, const Math& math, std::string label, ValueId x,
+                       ValueId filter);
+/// `h`, `w`: extents of dx, which strides leave open.
+ValueId conv2d_backward_data(Program& program, const Conv2d& attributes, const Math& math, std::string label, ValueId dy,
+                             ValueId filter, std::int64_t h, std::int64_t w);
+/// `r`, `s`: extents of the filter.
+ValueId conv2d_backward_filter(Program& program, const Conv2d& attributes, const Math& math, std::string label, ValueId x,
+                               ValueId dy, std::int64_t r, std::int64_t s);
+
+}  // namespace gpubench

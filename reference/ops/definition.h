@@ -1,0 +1,76 @@
+// What an op *means*: cost, fp64 semantics, error bound, derivative. One OpDefinition per op, in x_textbook.cpp.
+//
+// Backends never include this file: they see an op's attributes and shapes (x.h) only, else parity would be circular.
+// Plain fp64 with the standard library, no threads: callers split the wanted units over threads as they like.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "harness/core/program.h"
+
+namespace gpubench {
+
+class GradientTape;
+
+/// Algorithmic work of one call: FLOP counted as 2 per multiply-add, bytes that must move at least once.
+struct Cost {
+  double flop = 0.0;
+  double bytes = 0.0;
+};
+
+/// How an output is judged: `count` units, each a run of `elements` consecutive logical elements that are computed
+/// together (an element of a gemm, a row of a norm, a query row of attention).
+struct Units {
+  std::int64_t count = 0;
+  std::int64_t elements = 1;
+  double flop_per_unit = 1.0;  ///< fp64 work of the textbook for one unit, so that samples fit a budget
+  /// Units where faults like to hide (tile edges, borders, first causal rows): judged in every sample.
+  std::vector<std::int64_t> landmarks;
+};
+
+/// The true value, and how far a correct implementation's result may lie from it before its one rounding to the
+/// storage type. The checker accepts iff round(value - bound) <= got <= round(value + bound); bound 0 is bitwise.
+struct Judged {
+  double value = 0.0;
+  double bound = 0.0;
+};
+
+/// What an op actually read, in storage type: for updated values the content before the op ran.
+struct Operands {
+  const OpCall& call;
+  std::span<const TensorView> inputs;
+  std::span<const TensorSpec> outputs;
+};
+
+class OpDefinition {
+ public:
+  virtual ~OpDefinition() = default;
+  [[nodiscard]] virtual OpKind kind() const = 0;
+  /// `inputs` and `outputs` are the specs of the call's tensors.
+  [[nodiscard]] virtual Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
+                                  std::span<const TensorSpec> outputs) const = 0;
+  [[nodiscard]] virtual Units units(const OpCall& call, std::span<const TensorSpec> inputs,
+                                    std::span<const TensorSpec> outputs, int output) const = 0;
+  /// Judged values of the wanted units of one output: judged[i * elements + e] is element e of wanted[i].
+  /// Thread-safe. `wanted` is sorted ascending.
+  virtual void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
+                        std::span<Judged> judged) const = 0;
+  /// Appends the ops that compute the gradients of this call's wanted inputs. The default throws ProgramError:
+  /// "<kind> has no derivative".
+  virtual void derivative(Program& program, const OpCall& call, GradientTape& tape) const;
+};
+
+/// The definition of an op. Throws ProgramError for a kind that is not in the set.
+[[nodiscard]] const OpDefinition& definition(OpKind kind);
+
+/// Every op of the set, in alphabetical order of their kinds.
+[[nodiscard]] std::span<const OpDefinition* const> definitions();
+
+/// cost() of an op of a program.
+[[nodiscard]] Cost cost_of(const Program& program, const OpCall& call);
+/// Sum over the timed ops: what a step must do. Bytes are those of its ops one by one.
+[[nodiscard]] Cost cost_of(const Program& program);
+
+}  // namespace gpubench

@@ -1,0 +1,25 @@
+// Look-up of rows by token, and the scatter-add that is its gradient.
+#pragma once
+
+#include <string>
+
+#include "harness/core/program.h"
+
+namespace gpubench {
+
+inline constexpr OpKind embedding_forward_kind{"embedding_forward"};
+inline constexpr OpKind embedding_backward_kind{"embedding_backward"};
+
+/// forward: table [vocabulary, h], tokens i32 [t] -> y [t, h] (table's type), y[i] = table[tokens[i]]
+/// backward: dy [t, h], tokens i32 [t] -> dtable [vocabulary, h] (dy's type): the sum of dy over the rows of each token,
+///   zero for tokens that do not occur
+struct Embedding {
+  friend bool operator==(const Embedding&, const Embedding&) = default;
+};
+[[nodiscard]] std::string describe(const Embedding& attributes);
+
+ValueId embedding_forward(Program& program, std::string label, ValueId table, ValueId tokens);
+ValueId embedding_backward(Program& program, const Math& math, std::string label, ValueId dy, ValueId tokens,
+                           std::int64_t vocabulary);
+
+}  // namespace gpubench

@@ -1,0 +1,57 @@
+// General matrix multiply, batched or not, with the epilogues that training fuses into it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "harness/core/program.h"
+#include "reference/ops/gelu.h"
+
+namespace gpubench {
+
+inline constexpr OpKind gemm_kind{"gemm"};
+
+/// c = epilogue(alpha op(a) op(b) + beta c_in + bias)
+///
+/// Inputs, in order: a, b, [c_in when beta != 0], [bias when bias], [pre when epilogue is gelu_gradient].
+///   a: [m, k] ([k, m] when transpose_a), b: [k, n] ([n, k] when transpose_b), c: [m, n]; with a leading batch extent on
+///   all three when batched. bias: [n]. pre: as c.
+/// Outputs: c, [pre: as c, the pre-activation z, when epilogue is gelu].
+///   gelu: c = gelu(z), z = alpha a b + beta c_in + bias.   gelu_gradient: c = (alpha a b) gelu'(pre).
+/// With beta != 0, c is an update of c_in.
+struct Gemm {
+  enum class Epilogue { none, gelu, gelu_gradient };
+  bool transpose_a = false;
+  bool transpose_b = false;
+  double alpha = 1.0;
+  double beta = 0.0;
+  bool bias = false;
+  Epilogue epilogue = Epilogue::none;
+  GeluForm gelu_form = GeluForm::tanh;
+  friend bool operator==(const Gemm&, const Gemm&) = default;
+};
+[[nodiscard]] std::string describe(const Gemm& attributes);
+
+/// The extents of a gemm, from the specs of its inputs. Shared by builder, cost, textbook and backends.
+struct GemmExtents {
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+};
+/// Throws ProgramError naming the tensor, its shape and the expected one.
+[[nodiscard]] GemmExtents extents_of(const Gemm& attributes, const Shape& a, const Shape& b);
+
+/// Optional operands; which must be given follows from the attributes.
+struct GemmOperands {
+  std::optional<ValueId> c_in;
+  std::optional<ValueId> bias;
+  std::optional<ValueId> pre;
+};
+struct GemmResult {
+  ValueId c;
+  std::optional<ValueId> pre;  ///< with Epilogue::gelu
+};
+/// `into`: a reserved value for c (a part of a packed gradient, or one of another type, as f32 weight gradients);
+/// otherwise c is reserved with a's type under the name `label`.
+GemmResult gemm(Program& program, const Gemm& attributes, const Math& math, std::string label, ValueId a, ValueId b,
+                const GemmOperands& operands = {}, std::optional<ValueId> into = {});
+
+}  // namespace gpubench

@@ -1,0 +1,56 @@
+// What happens to gradients after the backward pass: global norm, clip, AdamW. Multi-tensor: one call for all parameters.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/core/program.h"
+
+namespace gpubench {
+
+inline constexpr OpKind gradient_norm_kind{"gradient_norm"};
+inline constexpr OpKind clip_kind{"clip"};
+inline constexpr OpKind adamw_kind{"adamw"};
+
+/// g_1 ... g_count -> norm f32 [1]: the 2-norm over all elements of all of them.
+struct GradientNorm {
+  friend bool operator==(const GradientNorm&, const GradientNorm&) = default;
+};
+/// norm, g_1 ... -> g_1' ... (updates): g' = g min(1, limit / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_.
+struct Clip {
+  double limit = 1.0;
+  friend bool operator==(const Clip&, const Clip&) = default;
+};
+/// Loshchilov and Hutter, arXiv 1711.05101 (decoupled weight decay), with bias correction:
+///   m' = beta1 m + (1 - beta1) g          v' = beta2 v + (1 - beta2) g^2
+///   w' = w - lr (m' / bc1 / (sqrt(v' / bc2) + epsilon) + weight_decay w),   bc = 1 - beta^step
+/// Inputs: lr f32 [1], step i32 [1] (the first step is 1), then per tensor: w f32, g, m f32, v f32, [copy].
+/// Outputs per tensor, all updates: w', m', v', [copy' = w' rounded to the copy's type].
+struct AdamW {
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double epsilon = 1e-8;
+  double weight_decay = 0.1;
+  bool copies = false;  ///< every tensor has a low-precision copy
+  friend bool operator==(const AdamW&, const AdamW&) = default;
+};
+[[nodiscard]] std::string describe(const GradientNorm& attributes);
+[[nodiscard]] std::string describe(const Clip& attributes);
+[[nodiscard]] std::string describe(const AdamW& attributes);
+
+ValueId gradient_norm(Program& program, const Math& math, std::string label, std::span<const ValueId> gradients);
+std::vector<ValueId> clip(Program& program, const Clip& attributes, const Math& math, std::string label, ValueId norm,
+                          std::span<const ValueId> gradients);
+
+/// One parameter as the optimizer sees it; `weight` is the f32 master.
+struct AdamWTensor {
+  ValueId weight, gradient, m, v;
+  std::optional<ValueId> copy;  ///< given for all tensors or for none
+};
+/// The updated weights (and copies, m, v) are the op's outputs, in the order of the docstring above.
+void adamw(Program& program, const AdamW& attributes, const Math& math, std::string label, ValueId lr, ValueId step,
+           std::span<const AdamWTensor> tensors);
+
+}  // namespace gpubench

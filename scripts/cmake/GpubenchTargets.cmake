@@ -1,0 +1,40 @@
+# gpubench_library(), gpubench_test() and the compile flags that all of gpubench shares.
+
+add_library(gpubench_flags INTERFACE)
+target_compile_features(gpubench_flags INTERFACE cxx_std_20)
+target_include_directories(gpubench_flags INTERFACE ${CMAKE_SOURCE_DIR})
+target_compile_options(gpubench_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+  -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-qual)
+if(GPUBENCH_SANITIZE)
+  target_compile_options(gpubench_flags INTERFACE -fsanitize=${GPUBENCH_SANITIZE} -fno-omit-frame-pointer -g)
+  target_link_options(gpubench_flags INTERFACE -fsanitize=${GPUBENCH_SANITIZE})
+  target_compile_definitions(gpubench_flags INTERFACE GPUBENCH_SANITIZED=1)
+endif()
+
+# gpubench_library(<name> SOURCES ... LINK ... [PUBLIC_LINK ...]): a part of the program. LINK is PRIVATE on purpose:
+# a part sees only what it names (ARCHITECTURE: who may include what).
+function(gpubench_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;PUBLIC_LINK" ${ARGN})
+  if(NOT ARG_SOURCES)
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE gpubench_flags ${ARG_PUBLIC_LINK})
+    return()
+  endif()
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC gpubench_flags ${ARG_PUBLIC_LINK} PRIVATE ${ARG_LINK})
+endfunction()
+
+# gpubench_test(<name> SOURCES ... LINK ... [LABELS ...]): a GoogleTest program whose tests CTest runs one by one.
+function(gpubench_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  target_link_libraries(${name} PRIVATE gpubench_flags ${ARG_LINK} GTest::gmock GTest::gtest_main)
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS unit)
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}." PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+endfunction()
