@@ -78,6 +78,7 @@ std::span<const ValueId> Program::append(OpCall call) {
     if (value.producer || value.source) throw ProgramError("op " + quoted(call.label) + " would produce " + quoted(value.spec.name) + " again");
     value.producer = static_cast<int>(ops_.size());
   }
+  if (phase_ == Phase::setup) call.phase = Phase::setup;
   ops_.push_back(std::move(call));
   return ops_.back().outputs;
 }
@@ -148,14 +149,15 @@ std::int64_t Program::bytes() const {
 }
 
 bool Program::is_state(StorageId id) const {
-  bool filled = false;
-  bool written = false;
+  bool initial = false;
+  bool overwritten = false;
   for (const Value& value : values_) {
     if (value.storage != id) continue;
-    filled = filled || value.source;
-    written = written || value.producer.has_value();
+    const bool timed = value.producer && op(*value.producer).phase == Phase::timed;
+    initial = initial || value.source || (value.producer && !timed);
+    overwritten = overwritten || timed;
   }
-  return filled && written;
+  return initial && overwritten;
 }
 
 std::string Program::to_string() const {

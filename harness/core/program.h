@@ -78,6 +78,9 @@ class Program {
   /// Throws ProgramError when an output has a producer already, an input is not yet available, or the label is taken.
   std::span<const ValueId> append(OpCall call);
 
+  /// Ops appended from now on belong to `phase` (a program starts in Phase::timed).
+  void begin(Phase phase) { phase_ = phase; }
+
   /// `wanted`, or `wanted` with a number behind it where a tensor or op has that name already.
   [[nodiscard]] std::string unique_name(std::string_view wanted) const;
 
@@ -99,7 +102,8 @@ class Program {
   [[nodiscard]] std::vector<std::vector<int>> dependencies() const;
   /// Bytes of all storages: nothing is reused, so that every value can be judged after a run.
   [[nodiscard]] std::int64_t bytes() const;
-  /// True when a storage filled by the harness is overwritten by an op, so a replay must restore it first.
+  /// True when a timed op overwrites what was there before it ran: storage filled by the harness or produced by a set-up
+  /// op. A replay of the timed ops must restore it first.
   [[nodiscard]] bool is_state(StorageId id) const;
 
   /// One line per tensor and op, as `gpubench list CASE` shows it.
@@ -112,6 +116,7 @@ class Program {
   std::vector<Value> values_;
   std::vector<Storage> storages_;
   std::vector<OpCall> ops_;
+  Phase phase_ = Phase::timed;
 };
 
 /// Specs of the values, in order: what a backend plans an op from.

@@ -24,6 +24,7 @@ struct Fill {
     positive,  ///< as |normal|: second moments, variances
     integers,  ///< uniform whole numbers in [low, high]: tokens, labels, indices
     constant,  ///< `scale` everywhere
+    sequence,  ///< low, low + 1, ... high, low, ... along the logical linear index: positions
     norm_rows, ///< normal rows (last axis) that meet the data conditions of norms: variances about 1, 100 eps, eps, 0; means 0 or one deviation
     pointwise, ///< normal, with the interesting interval [-4, 4] of activations well covered
     tiny_mix   ///< gradients for optimizers: normal, with one in eight about 1e-8 (where epsilon matters)
@@ -36,6 +37,7 @@ struct Fill {
   [[nodiscard]] static Fill normal(double scale) { return {Kind::normal, scale, 0, 0}; }
   [[nodiscard]] static Fill positive(double scale) { return {Kind::positive, scale, 0, 0}; }
   [[nodiscard]] static Fill integers(std::int64_t low, std::int64_t high) { return {Kind::integers, 1.0, low, high}; }
+  [[nodiscard]] static Fill sequence(std::int64_t low, std::int64_t high) { return {Kind::sequence, 1.0, low, high}; }
   [[nodiscard]] static Fill constant(double value) { return {Kind::constant, value, 0, 0}; }
   [[nodiscard]] static Fill norm_rows(double scale) { return {Kind::norm_rows, scale, 0, 0}; }
   [[nodiscard]] static Fill pointwise() { return {Kind::pointwise, 2.0, 0, 0}; }
