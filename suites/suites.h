@@ -10,4 +10,14 @@ namespace gpubench {
 /// Every suite in the order in which they are listed and run.
 [[nodiscard]] std::span<const Suite> all_suites();
 
+namespace suites {
+
+[[nodiscard]] Suite gemm();         ///< gemm.cpp
+[[nodiscard]] Suite conv();         ///< conv.cpp
+[[nodiscard]] Suite attention();    ///< attention.cpp
+[[nodiscard]] Suite optimizer();    ///< optimizer.cpp
+[[nodiscard]] Suite memory();       ///< memory.cpp
+[[nodiscard]] Suite transformer();  ///< transformer.cpp
+
+}  // namespace suites
 }  // namespace gpubench

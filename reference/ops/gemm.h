@@ -41,9 +41,9 @@ struct GemmExtents {
 
 /// Optional operands; which must be given follows from the attributes.
 struct GemmOperands {
-  std::optional<ValueId> c_in;
-  std::optional<ValueId> bias;
-  std::optional<ValueId> pre;
+  std::optional<ValueId> c_in = {};
+  std::optional<ValueId> bias = {};
+  std::optional<ValueId> pre = {};
 };
 struct GemmResult {
   ValueId c;

@@ -1,0 +1,97 @@
+// Suite attention: scaled dot-product attention of real models, forward and backward, causal and full, grouped-query.
+#include "reference/ops/attention.h"
+
+#include <array>
+#include <cmath>
+
+#include "suites/declare.h"
+#include "suites/suites.h"
+
+namespace gpubench::suites {
+namespace {
+
+Point point(std::int64_t b, std::int64_t h, std::int64_t kv, std::int64_t s, std::int64_t d, std::string label, Tier tier) {
+  return {{{"b", b}, {"h", h}, {"kv", kv}, {"s", s}, {"d", d}}, std::move(label), tier};
+}
+
+Grid causal_grid() {
+  Grid grid;
+  grid.points = {
+      point(1, 4, 4, 256, 64, "small", Tier::smoke),
+      point(1, 8, 2, 128, 128, "grouped-query", Tier::smoke),
+      point(1, 12, 12, 1024, 64, "gpt2-124m", Tier::quick),
+      point(1, 8, 2, 1024, 128, "grouped-query", Tier::quick),
+      point(1, 2, 1, 129, 64, "edge: odd length", Tier::quick),
+      point(4, 12, 12, 1024, 64, "gpt2-124m", Tier::standard),
+      point(1, 32, 32, 4096, 128, "llama2-7b", Tier::standard),
+      point(1, 32, 8, 8192, 128, "llama3-8b", Tier::standard),
+      point(1, 64, 8, 8192, 128, "llama3-70b", Tier::large),
+  };
+  return grid;
+}
+
+Grid full_grid() {
+  Grid grid;
+  grid.points = {
+      point(4, 16, 16, 384, 64, "bert-large", Tier::quick),
+      point(32, 16, 16, 512, 64, "bert-large", Tier::standard),
+  };
+  return grid;
+}
+
+// q, k, v as parts of one packed projection [tokens, (h + 2 kv) d], as a fused qkv layer leaves them.
+std::array<ValueId, 3> packed_qkv(Program& p, const Case& c, const Recipe& r) {
+  const auto b = c.dim("b"), s = c.dim("s"), h = c.dim("h"), kv = c.dim("kv"), d = c.dim("d");
+  const std::int64_t width = (h + 2 * kv) * d;
+  const ValueId qkv = p.add(tensor("qkv", r.tensor, {b * s, width}, Role::input, Fill::normal(1.0)));
+  const auto part = [&](const char* name, std::int64_t heads, std::int64_t first) {
+    TensorSpec spec = tensor(name, r.tensor, {b, s, heads, d}, Role::input);
+    spec.layout.strides = {s * width, width, d, 1};
+    return p.part(qkv, spec, first);
+  };
+  return {part("q", h, 0), part("k", kv, h * d), part("v", kv, (h + kv) * d)};
+}
+
+Attention attributes(const Case& c, bool causal) { return {causal, 1.0 / std::sqrt(static_cast<double>(c.dim("d")))}; }
+
+Program forward(const Case& c, const Recipe& r, bool causal) {
+  Program p;
+  const auto [q, k, v] = packed_qkv(p, c, r);
+  attention_forward(p, attributes(c, causal), r.math, "attention", q, k, v);
+  return p;
+}
+
+// The backward reads what a forward saved; that forward is set-up: checked, not timed.
+Program backward(const Case& c, const Recipe& r, bool causal) {
+  Program p;
+  const auto [q, k, v] = packed_qkv(p, c, r);
+  p.begin(Phase::setup);
+  const AttentionForward saved = attention_forward(p, attributes(c, causal), r.math, "attention", q, k, v);
+  p.begin(Phase::timed);
+  const ValueId d_o = p.add(tensor("do", r.tensor, p.spec(saved.o).shape, Role::gradient, Fill::normal(1.0)));
+  attention_backward(p, attributes(c, causal), r.math, "attention.backward", d_o, q, k, v, saved.o, saved.lse);
+  return p;
+}
+
+std::shared_ptr<const Workload> workload(std::string name, std::string description, Grid grid, bool causal,
+                                         Program (*build)(const Case&, const Recipe&, bool)) {
+  return declare({{std::move(name), std::move(description), "b", Headline::flop_per_s, "tokens", CacheMode::cold},
+                  std::move(grid),
+                  [=](const Case& c, const Recipe& r) { return build(c, r, causal); },
+                  [](const Case& c) { return static_cast<double>(c.dim("b") * c.dim("s")); }});
+}
+
+}  // namespace
+
+Suite attention() {
+  return {"attention",
+          "scaled dot-product attention, forward and backward, with its log-sum-exp",
+          {
+              workload("causal_forward", "causal self-attention from packed qkv", causal_grid(), true, forward),
+              workload("causal_backward", "its gradients dq, dk, dv", causal_grid(), true, backward),
+              workload("full_forward", "unmasked self-attention from packed qkv", full_grid(), false, forward),
+              workload("full_backward", "its gradients dq, dk, dv", full_grid(), false, backward),
+          }};
+}
+
+}  // namespace gpubench::suites

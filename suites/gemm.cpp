@@ -1,0 +1,172 @@
+// Suite gemm: the matrix products of training, with the shapes of real models.
+//
+// A linear layer with weight [n, k] on m tokens is three products of 2 m n k FLOP each: forward y = x w^T, the gradient
+// of its input dx = dy w, and of its weight dw = dy^T x.
+#include "reference/ops/gemm.h"
+
+#include <cmath>
+
+#include "suites/declare.h"
+#include "suites/suites.h"
+
+namespace gpubench::suites {
+namespace {
+
+Point mnk(std::int64_t m, std::int64_t n, std::int64_t k, std::string label, Tier tier) {
+  return {{{"m", m}, {"n", n}, {"k", k}}, std::move(label), tier};
+}
+
+// Weights and activations of a layer: weights ~ 1/sqrt(k), so that sums of k products are about 1.
+TensorSpec activation(const char* name, Shape shape, const Recipe& r) {
+  return tensor(name, r.tensor, std::move(shape), Role::input, Fill::normal(1.0));
+}
+TensorSpec weight(const char* name, Shape shape, std::int64_t k, const Recipe& r) {
+  return tensor(name, r.tensor, std::move(shape), Role::parameter, Fill::normal(1.0 / std::sqrt(static_cast<double>(k))));
+}
+
+// Layers of GPT-2 124M (openai/gpt-2; vocabulary padded to 50304 as in llm.c), Llama 3 8B, 70B and 405B
+// (arXiv 2407.21783), and edge shapes where kernels change their path.
+Grid layer_grid() {
+  Grid grid;
+  grid.points = {
+      mnk(256, 2304, 768, "gpt2-124m qkv", Tier::smoke),
+      mnk(1024, 2304, 768, "gpt2-124m qkv", Tier::quick),
+      mnk(1024, 768, 768, "gpt2-124m attention out", Tier::quick),
+      mnk(1024, 3072, 768, "gpt2-124m mlp up", Tier::quick),
+      mnk(1024, 768, 3072, "gpt2-124m mlp down", Tier::quick),
+      mnk(256, 6144, 4096, "llama3-8b qkv", Tier::quick),
+      mnk(128, 50304, 768, "gpt2-124m head", Tier::quick),
+      mnk(8192, 2304, 768, "gpt2-124m qkv", Tier::standard),
+      mnk(8192, 3072, 768, "gpt2-124m mlp up", Tier::standard),
+      mnk(8192, 768, 3072, "gpt2-124m mlp down", Tier::standard),
+      mnk(8192, 50304, 768, "gpt2-124m head", Tier::standard),
+      mnk(8192, 6144, 4096, "llama3-8b qkv", Tier::standard),
+      mnk(8192, 28672, 4096, "llama3-8b gate+up", Tier::standard),
+      mnk(8192, 4096, 14336, "llama3-8b down", Tier::standard),
+      mnk(8192, 10240, 8192, "llama3-70b qkv", Tier::large),
+      mnk(8192, 57344, 8192, "llama3-70b gate+up", Tier::large),
+      mnk(8192, 8192, 28672, "llama3-70b down", Tier::large),
+      mnk(8192, 18432, 16384, "llama3-405b qkv", Tier::large),
+  };
+  return grid;
+}
+
+Grid square_grid() {
+  Grid grid;
+  grid.points = {
+      mnk(512, 512, 512, "square", Tier::smoke),
+      mnk(35, 127, 1760, "edge: odd extents", Tier::smoke),
+      mnk(1, 1, 1, "edge: one element", Tier::smoke),
+      mnk(1024, 1024, 1024, "square", Tier::quick),
+      mnk(2048, 2048, 2048, "square", Tier::quick),
+      mnk(128, 128, 65536, "edge: long sum", Tier::quick),
+      mnk(8191, 17, 127, "edge: primes", Tier::quick),
+      mnk(4096, 4096, 4096, "square", Tier::standard),
+      mnk(8192, 8192, 8192, "square", Tier::standard),
+      mnk(16384, 16384, 16384, "square", Tier::large),
+  };
+  return grid;
+}
+
+double rows(const Case& c) { return static_cast<double>(c.dim("m")); }
+
+WorkloadInfo about(std::string name, std::string description) {
+  return {std::move(name), std::move(description), "m", Headline::flop_per_s, "tokens", CacheMode::cold};
+}
+
+Program linear_forward(const Case& c, const Recipe& r) {
+  const auto m = c.dim("m"), n = c.dim("n"), k = c.dim("k");
+  Program p;
+  const ValueId x = p.add(activation("x", {m, k}, r));
+  const ValueId w = p.add(weight("w", {n, k}, k, r));
+  gemm(p, {.transpose_b = true}, r.math, "y", x, w);
+  return p;
+}
+
+Program linear_backward_data(const Case& c, const Recipe& r) {
+  const auto m = c.dim("m"), n = c.dim("n"), k = c.dim("k");
+  Program p;
+  const ValueId dy = p.add(activation("dy", {m, n}, r));
+  const ValueId w = p.add(weight("w", {n, k}, n, r));
+  gemm(p, {}, r.math, "dx", dy, w);
+  return p;
+}
+
+Program linear_backward_weight(const Case& c, const Recipe& r) {
+  const auto m = c.dim("m"), n = c.dim("n"), k = c.dim("k");
+  Program p;
+  const ValueId dy = p.add(activation("dy", {m, n}, r));
+  const ValueId x = p.add(activation("x", {m, k}, r));
+  gemm(p, {.transpose_a = true}, r.math, "dw", dy, x);
+  return p;
+}
+
+Program matmul(const Case& c, const Recipe& r) {
+  const auto m = c.dim("m"), n = c.dim("n"), k = c.dim("k");
+  Program p;
+  const ValueId a = p.add(activation("a", {m, k}, r));
+  const ValueId b = p.add(weight("b", {k, n}, k, r));
+  gemm(p, {}, r.math, "c", a, b);
+  return p;
+}
+
+Program batched_matmul(const Case& c, const Recipe& r) {
+  const auto batch = c.dim("b"), m = c.dim("m"), n = c.dim("n"), k = c.dim("k");
+  Program p;
+  const ValueId q = p.add(activation("q", {batch, m, k}, r));
+  const ValueId key = p.add(weight("key", {batch, n, k}, k, r));
+  gemm(p, {.transpose_b = true}, r.math, "scores", q, key);
+  return p;
+}
+
+Program linear_bias_gelu_forward(const Case& c, const Recipe& r) {
+  const auto m = c.dim("m"), n = c.dim("n"), k = c.dim("k");
+  Program p;
+  const ValueId x = p.add(activation("x", {m, k}, r));
+  const ValueId w = p.add(weight("w", {n, k}, k, r));
+  const ValueId bias = p.add(tensor("bias", r.tensor, {n}, Role::parameter, Fill::normal(0.125)));
+  gemm(p, {.transpose_b = true, .bias = true, .epilogue = Gemm::Epilogue::gelu}, r.math, "y", x, w, {.bias = bias});
+  return p;
+}
+
+Program linear_gelu_backward_data(const Case& c, const Recipe& r) {
+  const auto m = c.dim("m"), n = c.dim("n"), k = c.dim("k");
+  Program p;
+  const ValueId dy = p.add(activation("dy", {m, n}, r));
+  const ValueId w = p.add(weight("w", {n, k}, n, r));
+  const ValueId pre = p.add(tensor("pre", r.tensor, {m, k}, Role::activation, Fill::pointwise()));
+  gemm(p, {.epilogue = Gemm::Epilogue::gelu_gradient}, r.math, "dpre", dy, w, {.pre = pre});
+  return p;
+}
+
+}  // namespace
+
+Suite gemm() {
+  Grid batched;
+  batched.points = {
+      {{{"b", 12}, {"m", 256}, {"n", 256}, {"k", 64}}, "gpt2-124m scores, 256 tokens", Tier::smoke},
+      {{{"b", 12}, {"m", 1024}, {"n", 1024}, {"k", 64}}, "gpt2-124m scores, 1024 tokens", Tier::quick},
+      {{{"b", 128}, {"m", 4096}, {"n", 4096}, {"k", 128}}, "llama2-7b scores, 4 sequences", Tier::standard},
+  };
+  Grid up;
+  up.points = {mnk(1024, 3072, 768, "gpt2-124m mlp up", Tier::quick), mnk(8192, 3072, 768, "gpt2-124m mlp up", Tier::standard)};
+  Grid down;  // the gradient of gelu's input, through the down projection: weight [n, k] = [768, 3072]
+  down.points = {mnk(1024, 768, 3072, "gpt2-124m mlp down", Tier::quick),
+                 mnk(8192, 768, 3072, "gpt2-124m mlp down", Tier::standard)};
+  WorkloadInfo batched_info = about("batched_matmul", "scores[i] = q[i] key[i]^T for b pairs of matrices");
+  batched_info.batch_axis = "b";
+  batched_info.item = "matrices";
+  return {"gemm",
+          "matrix products of linear layers and attention, in all three directions",
+          {
+              declare({about("linear_forward", "y [m, n] = x [m, k] w [n, k]^T"), layer_grid(), linear_forward, rows}),
+              declare({about("linear_backward_data", "dx [m, k] = dy [m, n] w [n, k]"), layer_grid(), linear_backward_data, rows}),
+              declare({about("linear_backward_weight", "dw [n, k] = dy [m, n]^T x [m, k]"), layer_grid(), linear_backward_weight, rows}),
+              declare({about("matmul", "c [m, n] = a [m, k] b [k, n]"), square_grid(), matmul, rows}),
+              declare({batched_info, batched, batched_matmul, [](const Case& c) { return static_cast<double>(c.dim("b")); }}),
+              declare({about("linear_bias_gelu_forward", "y = gelu(x w^T + bias), pre-activation saved"), up, linear_bias_gelu_forward, rows}),
+              declare({about("linear_gelu_backward_data", "dpre = (dy w) gelu'(pre)"), down, linear_gelu_backward_data, rows}),
+          }};
+}
+
+}  // namespace gpubench::suites

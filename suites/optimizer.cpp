@@ -1,0 +1,76 @@
+// Suite optimizer: what follows a backward pass: global gradient norm, clip, AdamW in place with f32 master weights.
+#include "reference/ops/optimizer.h"
+
+#include <array>
+
+#include "suites/declare.h"
+#include "suites/suites.h"
+
+namespace gpubench::suites {
+namespace {
+
+Grid sizes() {
+  const auto point = [](std::int64_t n, std::string label, Tier tier) { return Point{{{"n", n}}, std::move(label), tier}; };
+  Grid grid;
+  grid.points = {
+      point(1 << 20, "1 Mi parameters", Tier::smoke),
+      point(1 << 23, "8 Mi parameters", Tier::quick),
+      point(124439808, "gpt2-124m", Tier::standard),
+      point(1 << 30, "1 Gi parameters", Tier::large),
+  };
+  return grid;
+}
+
+// One AdamW step over n parameters. In a mixed-precision recipe the gradient has the tensor type and the optimizer
+// writes a copy of the new weights in that type next to the f32 masters.
+Program adamw_step(const Case& c, const Recipe& r) {
+  const Shape shape{c.dim("n")};
+  const bool copies = r.tensor != r.wide;
+  Program p;
+  const ValueId lr = p.add(tensor("lr", DType::f32, {1}, Role::scalar, Fill::constant(1.0 / 1024)));
+  const ValueId step = p.add(tensor("step", DType::i32, {1}, Role::scalar, Fill::constant(10)));
+  AdamWTensor t;
+  t.weight = p.add(tensor("w", r.wide, shape, Role::parameter, Fill::normal(0.25)));
+  t.gradient = p.add(tensor("g", r.tensor, shape, Role::gradient, Fill::tiny_mix(0.0625)));
+  t.m = p.add(tensor("m", r.wide, shape, Role::state, Fill::normal(0.0625)));
+  t.v = p.add(tensor("v", r.wide, shape, Role::state, Fill::positive(0.00390625)));
+  if (copies) t.copy = p.add(tensor("w_copy", r.tensor, shape, Role::parameter, Fill::normal(0.25)));
+  adamw(p, {.copies = copies}, r.math, "adamw", lr, step, std::array{t});
+  return p;
+}
+
+Program norm(const Case& c, const Recipe& r) {
+  Program p;
+  const ValueId g = p.add(tensor("g", r.tensor, {c.dim("n")}, Role::gradient, Fill::normal(0.0625)));
+  gradient_norm(p, r.math, "norm", std::array{g});
+  return p;
+}
+
+Program clip_step(const Case& c, const Recipe& r) {
+  Program p;
+  const ValueId g = p.add(tensor("g", r.tensor, {c.dim("n")}, Role::gradient, Fill::normal(0.0625)));
+  const ValueId n = p.add(tensor("norm", DType::f32, {1}, Role::scalar, Fill::constant(4.0)));
+  clip(p, {.limit = 1.0}, r.math, "clip", n, std::array{g});
+  return p;
+}
+
+std::shared_ptr<const Workload> workload(std::string name, std::string description, Program (*build)(const Case&, const Recipe&)) {
+  return declare({{std::move(name), std::move(description), "", Headline::bytes_per_s, "parameters", CacheMode::cold},
+                  sizes(),
+                  build,
+                  [](const Case& c) { return static_cast<double>(c.dim("n")); }});
+}
+
+}  // namespace
+
+Suite optimizer() {
+  return {"optimizer",
+          "AdamW, gradient norm and clip over flat parameters",
+          {
+              workload("adamw", "one AdamW step in place, f32 master weights", adamw_step),
+              workload("gradient_norm", "2-norm of all gradients", norm),
+              workload("clip", "gradients scaled to a norm limit, in place", clip_step),
+          }};
+}
+
+}  // namespace gpubench::suites

@@ -1,0 +1,14 @@
+#include "suites/suites.h"
+
+#include <vector>
+
+namespace gpubench {
+
+std::span<const Suite> all_suites() {
+  static const std::vector<Suite> all{
+      suites::gemm(), suites::conv(), suites::attention(), suites::optimizer(), suites::memory(), suites::transformer(),
+  };
+  return all;
+}
+
+}  // namespace gpubench

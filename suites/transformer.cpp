@@ -1,0 +1,83 @@
+// Suite transformer: training steps as a whole: a GPT-2 block and a small complete GPT-2, forward to AdamW.
+#include "reference/ops/cross_entropy.h"
+#include "suites/declare.h"
+#include "suites/gpt2_model.h"
+#include "suites/suites.h"
+
+namespace gpubench::suites {
+namespace {
+
+Gpt2Shape shape_of(const Case& c) { return {c.dim("b"), c.dim("s"), c.dim("h"), c.dim("heads")}; }
+
+double tokens_of(const Case& c) { return static_cast<double>(c.dim("b") * c.dim("s")); }
+
+Program block_step(const Case& c, const Recipe& r) {
+  const Gpt2Shape shape = shape_of(c);
+  Program p;
+  const ValueId x = p.add(tensor("x", r.tensor, {shape.tokens(), shape.width}, Role::input, Fill::norm_rows(1.0)));
+  const ValueId dy = p.add(tensor("dy", r.tensor, {shape.tokens(), shape.width}, Role::gradient, Fill::normal(0.03125)));
+  Gpt2Model model(p, r, shape);
+  const ValueId y = model.block("", x);
+  model.train(y, dy, {x});
+  return p;
+}
+
+Program train_step(const Case& c, const Recipe& r) {
+  const Gpt2Shape shape = shape_of(c);
+  const std::int64_t vocabulary = c.dim("vocab");
+  Program p;
+  const ValueId tokens = p.add(tensor("tokens", DType::i32, {shape.tokens()}, Role::input, Fill::integers(0, vocabulary - 1)));
+  const ValueId labels = p.add(tensor("labels", DType::i32, {shape.tokens()}, Role::input, Fill::integers(0, vocabulary - 1)));
+  const ValueId positions =
+      p.add(tensor("positions", DType::i32, {shape.tokens()}, Role::input, Fill::sequence(0, shape.sequence - 1)));
+  Gpt2Model model(p, r, shape);
+  const ValueId logits = model.language_model(tokens, positions, c.dim("layers"), vocabulary);
+  const ValueId loss = cross_entropy_forward(p, r.math, "loss", logits, labels).loss;
+  model.train(loss, {}, {});
+  return p;
+}
+
+Grid blocks() {
+  const auto point = [](std::int64_t b, std::int64_t s, std::int64_t h, std::int64_t heads, std::string label, Tier tier) {
+    return Point{{{"b", b}, {"s", s}, {"h", h}, {"heads", heads}}, std::move(label), tier};
+  };
+  Grid grid;
+  grid.points = {
+      point(1, 256, 256, 4, "gpt2 block, a third of the width", Tier::smoke),
+      point(1, 512, 768, 12, "gpt2-124m block", Tier::quick),
+      point(4, 1024, 768, 12, "gpt2-124m block", Tier::standard),
+      point(4, 1024, 1600, 25, "gpt2-1558m block", Tier::large),
+  };
+  return grid;
+}
+
+Grid models() {
+  const auto point = [](std::int64_t b, std::int64_t s, std::int64_t layers, std::int64_t h, std::int64_t heads,
+                        std::int64_t vocab, std::string label, Tier tier) {
+    return Point{{{"b", b}, {"s", s}, {"layers", layers}, {"h", h}, {"heads", heads}, {"vocab", vocab}}, std::move(label), tier};
+  };
+  Grid grid;
+  grid.points = {
+      point(2, 64, 2, 128, 4, 512, "2-layer gpt2", Tier::smoke),
+      point(4, 128, 4, 256, 4, 2048, "4-layer gpt2", Tier::quick),
+      point(4, 1024, 12, 768, 12, 50304, "gpt2-124m", Tier::standard),
+  };
+  return grid;
+}
+
+WorkloadInfo about(std::string name, std::string description) {
+  return {std::move(name), std::move(description), "b", Headline::items_per_s, "tokens", CacheMode::step};
+}
+
+}  // namespace
+
+Suite transformer() {
+  return {"transformer",
+          "whole training steps of transformers: forward, backward, clip, AdamW",
+          {
+              declare({about("gpt2_block", "one GPT-2 block: forward, backward, AdamW step"), blocks(), block_step, tokens_of}),
+              declare({about("gpt2_train_step", "a whole GPT-2 training step: embedding to AdamW"), models(), train_step, tokens_of}),
+          }};
+}
+
+}  // namespace gpubench::suites
