@@ -1,0 +1,106 @@
+#include "reference/ops/elementwise.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "reference/ops/attribute_text.h"
+#include "reference/ops/tensor_checks.h"
+
+namespace gpubench {
+namespace {
+
+// Two operands of one shape and type make a third.
+ValueId combine(Program& program, OpKind kind, Attributes attributes, const Math& math, std::string label, ValueId first,
+                ValueId second) {
+  const TensorSpec x = program.spec(first);
+  expect_float(kind, x);
+  expect_shape(kind, program.spec(second), x.shape);
+  expect_dtype(kind, program.spec(second), x.dtype);
+  const ValueId y = reserve_output(program, label, x.dtype, x.shape, role_of_result(program, {first, second}));
+  program.append({kind, std::move(attributes), math, {first, second}, {y}, std::move(label)});
+  return y;
+}
+
+ValueId append_move(Program& program, OpKind kind, Attributes attributes, std::string label, ValueId x, TensorSpec y_spec,
+                    Phase phase = Phase::timed) {
+  y_spec.name = program.unique_name(label);
+  const ValueId y = program.reserve(std::move(y_spec));
+  program.append({kind, std::move(attributes), Math{}, {x}, {y}, std::move(label), phase});
+  return y;
+}
+
+Shape permuted(const Shape& shape, const std::vector<int>& permutation) {
+  std::vector<int> sorted = permutation;
+  std::sort(sorted.begin(), sorted.end());
+  bool valid = static_cast<int>(sorted.size()) == shape.rank();
+  for (std::size_t axis = 0; valid && axis < sorted.size(); ++axis) valid = sorted[axis] == static_cast<int>(axis);
+  if (!valid) {
+    throw ProgramError("transpose: " + describe(Transpose{permutation}) + " of a tensor of shape " + shape.to_string() +
+                       "; expected every axis once");
+  }
+  std::vector<std::int64_t> extents;
+  for (const int axis : permutation) extents.push_back(shape[axis]);
+  return Shape(std::move(extents));
+}
+
+}  // namespace
+
+std::string describe(const Copy&) { return {}; }
+std::string describe(const Triad& attributes) { return AttributeText().number("factor", attributes.factor, 3.0).text(); }
+std::string describe(const Scale& attributes) { return AttributeText().number("factor", attributes.factor, 1.0).text(); }
+std::string describe(const Add&) { return {}; }
+std::string describe(const Cast&) { return {}; }
+std::string describe(const Transpose& attributes) {
+  std::string axes;
+  for (const int axis : attributes.permutation) {
+    if (!axes.empty()) axes += " ";
+    axes += std::to_string(axis);
+  }
+  return AttributeText().word("permutation", axes).text();
+}
+std::string describe(const Reorder&) { return {}; }
+
+ValueId copy(Program& program, std::string label, ValueId x) {
+  const TensorSpec& spec = program.spec(x);
+  return append_move(program, copy_kind, Copy{}, std::move(label), x, tensor("", spec.dtype, spec.shape, spec.role));
+}
+
+ValueId triad(Program& program, double factor, const Math& math, std::string label, ValueId b, ValueId c) {
+  return combine(program, triad_kind, Triad{factor}, math, std::move(label), b, c);
+}
+
+ValueId scale(Program& program, double factor, const Math& math, std::string label, ValueId x) {
+  const TensorSpec spec = program.spec(x);
+  expect_float(scale_kind, spec);
+  const ValueId y = reserve_output(program, label, spec.dtype, spec.shape, role_of_result(program, {x}));
+  program.append({scale_kind, Scale{factor}, math, {x}, {y}, std::move(label)});
+  return y;
+}
+
+ValueId add(Program& program, const Math& math, std::string label, ValueId a, ValueId b) {
+  return combine(program, add_kind, Add{}, math, std::move(label), a, b);
+}
+
+ValueId cast(Program& program, DType to, std::string label, ValueId x) {
+  const TensorSpec& spec = program.spec(x);
+  return append_move(program, cast_kind, Cast{}, std::move(label), x, tensor("", to, spec.shape, spec.role));
+}
+
+ValueId transpose(Program& program, std::vector<int> permutation, std::string label, ValueId x) {
+  const TensorSpec& spec = program.spec(x);
+  TensorSpec y = tensor("", spec.dtype, permuted(spec.shape, permutation), spec.role);
+  return append_move(program, transpose_kind, Transpose{std::move(permutation)}, std::move(label), x, std::move(y));
+}
+
+ValueId reorder(Program& program, Layout to, std::string label, ValueId x, Phase phase) {
+  const TensorSpec& spec = program.spec(x);
+  if (static_cast<int>(to.strides.size()) != spec.shape.rank()) {
+    throw ProgramError("reorder: layout has " + std::to_string(to.strides.size()) + " strides but tensor '" + spec.name +
+                       "' has shape " + spec.shape.to_string() + "; expected one stride per axis");
+  }
+  TensorSpec y = tensor("", spec.dtype, spec.shape, spec.role);
+  y.layout = std::move(to);
+  return append_move(program, reorder_kind, Reorder{}, std::move(label), x, std::move(y), phase);
+}
+
+}  // namespace gpubench

@@ -1,0 +1,114 @@
+#include "reference/ops/gemm.h"
+
+#include <utility>
+#include <vector>
+
+#include "reference/ops/attribute_text.h"
+#include "reference/ops/tensor_checks.h"
+
+namespace gpubench {
+namespace {
+
+Shape matrix(bool batched, std::int64_t batch, std::int64_t rows, std::int64_t columns) {
+  return batched ? Shape{batch, rows, columns} : Shape{rows, columns};
+}
+
+void expect_operand_types(const TensorSpec& a, const TensorSpec& b) {
+  expect_float(gemm_kind, a);
+  expect_float(gemm_kind, b);
+  const bool both_f8 = size_of(a.dtype) == 1 && size_of(b.dtype) == 1;  // e4m3 activations with e5m2 gradients
+  if (a.dtype != b.dtype && !both_f8) expect_dtype(gemm_kind, b, a.dtype);
+}
+
+// An optional operand is there exactly when the attributes ask for it.
+void expect_given(bool wanted, bool given, const char* operand, const char* attribute) {
+  if (wanted == given) return;
+  throw ProgramError(std::string("gemm: operand '") + operand + "' is " + (given ? "given" : "missing") + " but " +
+                     attribute + (wanted ? " asks for it" : " does not use it") + "; expected both or neither");
+}
+
+void expect_operands(const Program& program, const Gemm& attributes, const GemmOperands& operands, const Shape& c) {
+  expect_given(attributes.beta != 0.0, operands.c_in.has_value(), "c_in", "beta");
+  expect_given(attributes.bias, operands.bias.has_value(), "bias", "bias");
+  expect_given(attributes.epilogue == Gemm::Epilogue::gelu_gradient, operands.pre.has_value(), "pre", "epilogue");
+  if (operands.pre && (operands.bias || operands.c_in)) {
+    throw ProgramError("gemm: epilogue gelu_gradient is (alpha a b) gelu'(pre); expected neither bias nor beta");
+  }
+  const auto expect = [&program](const std::optional<ValueId>& operand, const Shape& shape) {
+    if (!operand) return;
+    expect_shape(gemm_kind, program.spec(*operand), shape);
+    expect_float(gemm_kind, program.spec(*operand));
+  };
+  expect(operands.c_in, c);
+  expect(operands.bias, Shape{c[-1]});
+  expect(operands.pre, c);
+}
+
+ValueId output_of(Program& program, const GemmOperands& operands, const std::optional<ValueId>& into,
+                  const std::string& label, const Shape& shape, ValueId a, ValueId b) {
+  if (!operands.c_in) {
+    const Role role = operands.pre ? Role::gradient : role_of_result(program, {a, b});
+    return output_or_reserve(program, gemm_kind, into, label, program.spec(a).dtype, shape, role);
+  }
+  if (into && program.value(*into).updates != operands.c_in) {
+    throw ProgramError("gemm: with beta, c is an update of '" + program.spec(*operands.c_in).name +
+                       "' but is to be written to '" + program.spec(*into).name + "'; expected no other value");
+  }
+  return into ? *into : program.update(*operands.c_in, program.unique_name(label));
+}
+
+}  // namespace
+
+std::string describe(const Gemm& attributes) {
+  AttributeText text;
+  text.flag("transpose_a", attributes.transpose_a).flag("transpose_b", attributes.transpose_b);
+  text.number("alpha", attributes.alpha, 1.0).number("beta", attributes.beta, 0.0).flag("bias", attributes.bias);
+  const bool gradient = attributes.epilogue == Gemm::Epilogue::gelu_gradient;
+  if (attributes.epilogue != Gemm::Epilogue::none) {
+    text.word("epilogue", gradient ? "gelu_gradient" : "gelu").flag("erf", attributes.gelu_form == GeluForm::erf);
+  }
+  return text.text();
+}
+
+GemmExtents extents_of(const Gemm& attributes, const Shape& a, const Shape& b) {
+  const bool batched = a.rank() == 3;
+  if (a.rank() != 2 && a.rank() != 3) refuse_shape(gemm_kind, "a", a, "", "[m, k] or [batch, m, k]");
+  GemmExtents e;
+  e.batch = batched ? a[0] : 1;
+  e.m = attributes.transpose_a ? a[-1] : a[-2];
+  e.k = attributes.transpose_a ? a[-2] : a[-1];
+  const std::string k = std::to_string(e.k);
+  std::string expected = "[";
+  if (batched) expected += std::to_string(e.batch) + ", ";
+  expected += attributes.transpose_b ? "n, " : k;
+  expected += attributes.transpose_b ? k : ", n";
+  expected += "]";
+  if (b.rank() != a.rank()) refuse_shape(gemm_kind, "b", b, " but a has shape " + a.to_string(), expected);
+  if (batched && b[0] != e.batch) refuse_shape(gemm_kind, "b", b, " but batch = " + std::to_string(e.batch), expected);
+  if ((attributes.transpose_b ? b[-1] : b[-2]) != e.k) refuse_shape(gemm_kind, "b", b, " but k = " + k, expected);
+  e.n = attributes.transpose_b ? b[-2] : b[-1];
+  return e;
+}
+
+GemmResult gemm(Program& program, const Gemm& attributes, const Math& math, std::string label, ValueId a, ValueId b,
+                const GemmOperands& operands, std::optional<ValueId> into) {
+  const GemmExtents e = extents_of(attributes, program.spec(a).shape, program.spec(b).shape);
+  const Shape shape = matrix(program.spec(a).shape.rank() == 3, e.batch, e.m, e.n);
+  expect_operand_types(program.spec(a), program.spec(b));
+  expect_operands(program, attributes, operands, shape);
+
+  GemmResult result{output_of(program, operands, into, label, shape, a, b), std::nullopt};
+  std::vector<ValueId> outputs{result.c};
+  if (attributes.epilogue == Gemm::Epilogue::gelu) {
+    result.pre = reserve_output(program, label + ".pre", program.spec(result.c).dtype, shape, Role::activation);
+    outputs.push_back(*result.pre);
+  }
+  std::vector<ValueId> inputs{a, b};
+  for (const auto& operand : {operands.c_in, operands.bias, operands.pre}) {
+    if (operand) inputs.push_back(*operand);
+  }
+  program.append({gemm_kind, attributes, math, std::move(inputs), std::move(outputs), std::move(label)});
+  return result;
+}
+
+}  // namespace gpubench

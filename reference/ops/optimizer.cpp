@@ -1,0 +1,94 @@
+#include "reference/ops/optimizer.h"
+
+#include <utility>
+
+#include "reference/ops/attribute_text.h"
+#include "reference/ops/tensor_checks.h"
+
+namespace gpubench {
+namespace {
+
+void expect_gradients(const Program& program, OpKind op, std::span<const ValueId> gradients) {
+  if (gradients.empty()) throw ProgramError(std::string(op.name) + ": no gradients given; expected at least one");
+  for (const ValueId gradient : gradients) expect_float(op, program.spec(gradient));
+}
+
+// The statistics that a multi-tensor op keeps for itself are f32; fp64 programs (textbook against textbook) keep f64.
+void expect_master(const Program& program, ValueId id, const Shape& shape) {
+  expect_shape(adamw_kind, program.spec(id), shape);
+  if (program.spec(id).dtype != DType::f64) expect_dtype(adamw_kind, program.spec(id), DType::f32);
+}
+
+void expect_tensor(const Program& program, const AdamWTensor& tensor, bool copies) {
+  const Shape& shape = program.spec(tensor.weight).shape;
+  for (const ValueId id : {tensor.weight, tensor.m, tensor.v}) expect_master(program, id, shape);
+  expect_shape(adamw_kind, program.spec(tensor.gradient), shape);
+  expect_float(adamw_kind, program.spec(tensor.gradient));
+  if (tensor.copy.has_value() != copies) {
+    throw ProgramError("adamw: tensor '" + program.spec(tensor.weight).name + "' has " + (copies ? "no" : "a") +
+                       " low-precision copy; expected one for every tensor with copies, else for none");
+  }
+  if (!copies) return;
+  expect_shape(adamw_kind, program.spec(*tensor.copy), shape);
+  expect_float(adamw_kind, program.spec(*tensor.copy));
+}
+
+}  // namespace
+
+std::string describe(const GradientNorm&) { return {}; }
+std::string describe(const Clip& attributes) { return AttributeText().number("limit", attributes.limit, 1.0).text(); }
+std::string describe(const AdamW& attributes) {
+  const AdamW standard;
+  AttributeText text;
+  text.number("beta1", attributes.beta1, standard.beta1).number("beta2", attributes.beta2, standard.beta2);
+  text.number("epsilon", attributes.epsilon, standard.epsilon);
+  text.number("weight_decay", attributes.weight_decay, standard.weight_decay).flag("copies", attributes.copies);
+  return text.text();
+}
+
+ValueId gradient_norm(Program& program, const Math& math, std::string label, std::span<const ValueId> gradients) {
+  expect_gradients(program, gradient_norm_kind, gradients);
+  const DType wide = program.spec(gradients.front()).dtype == DType::f64 ? DType::f64 : DType::f32;
+  const ValueId norm = reserve_output(program, label, wide, Shape{1}, Role::scalar);
+  program.append({gradient_norm_kind, GradientNorm{}, math, {gradients.begin(), gradients.end()}, {norm}, std::move(label)});
+  return norm;
+}
+
+std::vector<ValueId> clip(Program& program, const Clip& attributes, const Math& math, std::string label, ValueId norm,
+                          std::span<const ValueId> gradients) {
+  expect_gradients(program, clip_kind, gradients);
+  expect_shape(clip_kind, program.spec(norm), Shape{1});
+  expect_float(clip_kind, program.spec(norm));
+  if (!(attributes.limit > 0.0)) throw ProgramError("clip: limit is not above 0; expected a positive norm");
+  std::vector<ValueId> inputs{norm};
+  std::vector<ValueId> outputs;
+  for (const ValueId gradient : gradients) {
+    inputs.push_back(gradient);
+    outputs.push_back(update_output(program, gradient));
+  }
+  program.append({clip_kind, attributes, math, std::move(inputs), outputs, std::move(label)});
+  return outputs;
+}
+
+void adamw(Program& program, const AdamW& attributes, const Math& math, std::string label, ValueId lr, ValueId step,
+           std::span<const AdamWTensor> tensors) {
+  if (tensors.empty()) throw ProgramError("adamw: no tensors given; expected at least one");
+  expect_shape(adamw_kind, program.spec(lr), Shape{1});
+  expect_float(adamw_kind, program.spec(lr));
+  expect_shape(adamw_kind, program.spec(step), Shape{1});
+  expect_dtype(adamw_kind, program.spec(step), DType::i32);
+  for (const AdamWTensor& tensor : tensors) expect_tensor(program, tensor, attributes.copies);
+
+  std::vector<ValueId> inputs{lr, step};
+  std::vector<ValueId> outputs;
+  for (const AdamWTensor& tensor : tensors) {
+    inputs.insert(inputs.end(), {tensor.weight, tensor.gradient, tensor.m, tensor.v});
+    for (const ValueId old : {tensor.weight, tensor.m, tensor.v}) outputs.push_back(update_output(program, old));
+    if (!tensor.copy) continue;
+    inputs.push_back(*tensor.copy);
+    outputs.push_back(update_output(program, *tensor.copy));
+  }
+  program.append({adamw_kind, attributes, math, std::move(inputs), std::move(outputs), std::move(label)});
+}
+
+}  // namespace gpubench

@@ -1,0 +1,65 @@
+#include "reference/ops/tensor_checks.h"
+
+namespace gpubench {
+namespace {
+
+std::string subject(OpKind op, std::string_view tensor) {
+  return std::string(op.name) + ": tensor '" + std::string(tensor) + "' has ";
+}
+
+}  // namespace
+
+void refuse_shape(OpKind op, std::string_view tensor, const Shape& shape, std::string_view because,
+                  std::string_view expected) {
+  throw ProgramError(subject(op, tensor) + "shape " + shape.to_string() + std::string(because) + "; expected " +
+                     std::string(expected));
+}
+
+void expect_shape(OpKind op, const TensorSpec& tensor, const Shape& expected) {
+  if (tensor.shape != expected) refuse_shape(op, tensor.name, tensor.shape, "", expected.to_string());
+}
+
+void expect_axes(OpKind op, const TensorSpec& tensor, int rank, std::string_view expected) {
+  if (tensor.shape.rank() != rank || tensor.shape.elements() == 0) {
+    refuse_shape(op, tensor.name, tensor.shape, "", expected);
+  }
+}
+
+void expect_float(OpKind op, const TensorSpec& tensor) {
+  if (!is_float(tensor.dtype)) {
+    throw ProgramError(subject(op, tensor.name) + "type " + std::string(name(tensor.dtype)) +
+                       "; expected a floating-point type");
+  }
+}
+
+void expect_dtype(OpKind op, const TensorSpec& tensor, DType expected) {
+  if (tensor.dtype != expected) {
+    throw ProgramError(subject(op, tensor.name) + "type " + std::string(name(tensor.dtype)) + "; expected " +
+                       std::string(name(expected)));
+  }
+}
+
+Role role_of_result(const Program& program, std::initializer_list<ValueId> operands) {
+  for (const ValueId operand : operands) {
+    if (program.spec(operand).role == Role::gradient) return Role::gradient;
+  }
+  return Role::activation;
+}
+
+ValueId reserve_output(Program& program, std::string_view name, DType dtype, const Shape& shape, Role role) {
+  return program.reserve(tensor(program.unique_name(name), dtype, shape, role));
+}
+
+ValueId output_or_reserve(Program& program, OpKind op, const std::optional<ValueId>& into, std::string_view name,
+                          DType dtype, const Shape& shape, Role role) {
+  if (!into) return reserve_output(program, name, dtype, shape, role);
+  expect_shape(op, program.spec(*into), shape);
+  expect_float(op, program.spec(*into));
+  return *into;
+}
+
+ValueId update_output(Program& program, ValueId old) {
+  return program.update(old, program.unique_name(program.spec(old).name + "'"));
+}
+
+}  // namespace gpubench

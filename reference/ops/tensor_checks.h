@@ -1,0 +1,39 @@
+// What builders demand of the tensors they are given, and the text a workload's author reads when it does not hold.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "harness/core/program.h"
+
+namespace gpubench {
+
+/// "<op>: tensor '<name>' has shape [..]<because>; expected <expected>".
+[[noreturn]] void refuse_shape(OpKind op, std::string_view tensor, const Shape& shape, std::string_view because,
+                               std::string_view expected);
+
+/// Throws ProgramError unless the tensor has exactly this shape.
+void expect_shape(OpKind op, const TensorSpec& tensor, const Shape& expected);
+/// Throws ProgramError unless the tensor has this many axes and at least one element; `expected` is for the message.
+void expect_axes(OpKind op, const TensorSpec& tensor, int rank, std::string_view expected);
+/// Throws ProgramError unless the tensor is of a floating-point type.
+void expect_float(OpKind op, const TensorSpec& tensor);
+/// Throws ProgramError unless the tensor is of this type.
+void expect_dtype(OpKind op, const TensorSpec& tensor, DType expected);
+
+/// Gradient if any of the values is one, else activation: the role of what an op computes from them.
+[[nodiscard]] Role role_of_result(const Program& program, std::initializer_list<ValueId> operands);
+
+/// Reserves a row-major output under `name`, or under `name` and a number where that is taken.
+[[nodiscard]] ValueId reserve_output(Program& program, std::string_view name, DType dtype, const Shape& shape, Role role);
+
+/// `into` after checking that it has the shape of the output and a floating-point type; a new reservation without it.
+[[nodiscard]] ValueId output_or_reserve(Program& program, OpKind op, const std::optional<ValueId>& into,
+                                        std::string_view name, DType dtype, const Shape& shape, Role role);
+
+/// The next version of `old`, named "<old>'".
+[[nodiscard]] ValueId update_output(Program& program, ValueId old);
+
+}  // namespace gpubench
