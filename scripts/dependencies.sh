@@ -1,0 +1,111 @@
+# What gpubench needs to build, how to tell whether it is there, and which Debian package brings it.
+# Sourced by scripts/run and scripts/test; needs nothing but a POSIX shell.
+
+# kind | probe | Debian package | what it is for
+gpubench_dependencies() {
+  cat <<'LIST'
+command|c++|g++|C++20 compiler
+command|cmake|cmake|build system
+command|ninja|ninja-build|build system
+header|fmt/core.h|libfmt-dev|text formatting
+header|CLI/CLI.hpp|libcli11-dev|command line
+header|nlohmann/json.hpp|nlohmann-json3-dev|JSON reports
+header|dnnl.hpp|libdnnl-dev|oneDNN, the CPU reference implementation
+header|CL/cl.h|opencl-c-headers|asked for by oneDNN's CMake package
+library|libOpenCL.so|ocl-icd-opencl-dev|asked for by oneDNN's CMake package
+LIST
+  [ "$1" = tests ] && cat <<'LIST'
+header|gtest/gtest.h|libgtest-dev|tests
+header|gmock/gmock.h|libgmock-dev|tests
+header|benchmark/benchmark.h|libbenchmark-dev|benchmarks of the harness itself
+header|valijson/validator.hpp|libvalijson-dev|schema validation in the tests
+LIST
+  return 0
+}
+
+have_dependency() { # kind probe
+  case $1 in
+    command) command -v "$2" >/dev/null 2>&1 ;;
+    header) command -v c++ >/dev/null 2>&1 && printf '#if !__has_include(<%s>)\n#error\n#endif\n' "$2" | c++ -std=c++20 -fsyntax-only -x c++ - 2>/dev/null ;;
+    library) command -v c++ >/dev/null 2>&1 && [ "$(c++ -print-file-name="$2")" != "$2" ] ;;
+  esac
+}
+
+# Prints "package: what it is for (probe)" for everything that is missing.
+missing_dependencies() { # tests|run
+  gpubench_dependencies "$1" | while IFS='|' read -r kind probe package purpose; do
+    have_dependency "$kind" "$probe" || printf '%s|%s|%s\n' "$package" "$purpose" "$probe"
+  done
+}
+
+list_missing() {
+  printf '%s\n' "$1" | while IFS='|' read -r package purpose probe; do
+    printf '  %-20s %s (%s)\n' "$package" "$purpose" "$probe" >&2
+  done
+}
+
+# Installs what is missing through apt, or stops with the exact list. Everything is said on standard error.
+ensure_dependencies() { # tests|run
+  missing=$(missing_dependencies "$1")
+  [ -z "$missing" ] && return 0
+  packages=$(printf '%s\n' "$missing" | cut -d'|' -f1 | sort -u | tr '\n' ' ')
+  if ! command -v apt-get >/dev/null 2>&1; then
+    echo "gpubench: these are missing, and there is no apt here to install them (Debian's package names):" >&2
+    list_missing "$missing"
+    echo "gpubench: install them with this system's package manager, then run this again" >&2
+    return 3
+  fi
+  as_root=
+  if [ "$(id -u)" != 0 ]; then
+    if ! command -v sudo >/dev/null 2>&1; then
+      echo "gpubench: these are missing, and installing them needs root (no sudo here):" >&2
+      list_missing "$missing"
+      echo "gpubench: as root, run: apt-get install --no-install-recommends $packages" >&2
+      return 3
+    fi
+    as_root=sudo
+  fi
+  echo "gpubench: installing with apt: $packages" >&2
+  quick="-o Acquire::Retries=1 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20 -o APT::Update::Error-Mode=any"
+  log=$(mktemp)
+  # $quick and $packages are lists on purpose.
+  # shellcheck disable=SC2086
+  if ! { $as_root apt-get $quick update && DEBIAN_FRONTEND=noninteractive $as_root apt-get $quick install -y --no-install-recommends $packages; } >"$log" 2>&1; then
+    tail -n 5 "$log" >&2
+    rm -f "$log"
+    echo "gpubench: apt could not install what is missing:" >&2
+    list_missing "$missing"
+    echo "gpubench: once the package source is reachable, run this again, or: apt-get install --no-install-recommends $packages" >&2
+    return 3
+  fi
+  rm -f "$log"
+}
+
+# Builds what $1 (a CMake preset) describes; quiet when there is nothing to do. $2: run|tests, $3...: targets.
+build_preset() {
+  preset=$1 purpose=$2
+  shift 2
+  folder=build
+  [ "$preset" = default ] || folder=build-$preset
+  stamp=$folder/.dependencies-$purpose
+  if [ ! -e "$stamp" ] || [ scripts/dependencies.sh -nt "$stamp" ]; then
+    ensure_dependencies "$purpose" || return
+    mkdir -p "$folder" && : >"$stamp"
+  fi
+  if [ ! -e "$folder/build.ninja" ]; then
+    echo "gpubench: configuring ($folder)" >&2
+    if ! cmake --preset "$preset" >"$folder/configure.log" 2>&1; then
+      cat "$folder/configure.log" >&2
+      rm -f "$stamp" "$folder/build.ninja"
+      echo "gpubench: configuring failed" >&2
+      return 3
+    fi
+  fi
+  quiet=--quiet
+  if ninja -C "$folder" -n "$@" 2>/dev/null | grep -q '^\['; then
+    echo "gpubench: building ($folder; a first build takes a few minutes)" >&2
+    [ -t 2 ] && quiet=
+  fi
+  # shellcheck disable=SC2086
+  ninja -C "$folder" $quiet "$@" >&2 || { echo "gpubench: the build failed" >&2; return 3; }
+}

@@ -1,0 +1,131 @@
+// The include table of CONTRIBUTING.md, enforced: which part of gpubench may include what.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <regex>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Include {
+  std::string file;  // relative to the root
+  std::string target;
+  bool ours;  // in quotes
+};
+
+struct Rule {
+  std::string part;                   // folder
+  std::vector<std::string> allowed;   // folders or files of ours, beside the part itself
+  std::vector<std::string> vendors;   // prefixes of <...> beyond the standard library
+};
+
+const std::vector<Rule>& table() {
+  static const std::vector<Rule> rules{
+      {"harness/core/", {}, {}},
+      {"reference/ops/", {"harness/core/"}, {}},
+      {"reference/cpu/", {"harness/core/", "reference/ops/"}, {"dnnl", "oneapi/", "omp.h", "immintrin.h", "fmt/", "unistd.h", "sched.h", "sys/"}},
+      {"suites/", {"harness/core/", "reference/ops/"}, {}},
+      {"harness/plan/", {"harness/core/", "reference/ops/"}, {"fmt/"}},
+      {"harness/parity/", {"harness/core/", "reference/ops/", "harness/plan/"}, {"fmt/"}},
+      {"harness/measure/", {"harness/core/", "reference/ops/", "harness/plan/", "harness/parity/"}, {"fmt/"}},
+      {"harness/hardware/", {"harness/core/", "reference/ops/", "harness/plan/", "harness/parity/", "harness/measure/"}, {"fmt/", "unistd.h", "sched.h", "sys/", "dlfcn.h"}},
+      {"harness/run/", {"harness/core/", "reference/ops/", "harness/plan/", "harness/parity/", "harness/measure/", "harness/hardware/"},
+       {"fmt/", "unistd.h", "fcntl.h", "poll.h", "signal.h", "spawn.h", "sys/", "sched.h"}},
+      {"harness/report/", {"harness/core/", "harness/measure/statistics.h"}, {"fmt/", "nlohmann/", "unistd.h", "fcntl.h", "sys/"}},
+  };
+  return rules;
+}
+
+bool starts_with_any(const std::string& text, const std::vector<std::string>& prefixes) {
+  return std::any_of(prefixes.begin(), prefixes.end(), [&](const std::string& p) { return text.rfind(p, 0) == 0; });
+}
+
+std::vector<Include> includes_of(const fs::path& root, const std::string& part) {
+  static const std::regex line_pattern(R"(^\s*#\s*include\s*([<"])([^>"]+)[>"].*)");
+  std::vector<Include> found;
+  for (const auto& entry : fs::recursive_directory_iterator(root / part)) {
+    const std::string extension = entry.path().extension().string();
+    if (extension != ".h" && extension != ".cpp" && extension != ".cu" && extension != ".cuh") continue;
+    std::ifstream in(entry.path());
+    std::string line;
+    std::smatch match;
+    while (std::getline(in, line)) {
+      if (std::regex_match(line, match, line_pattern)) {
+        found.push_back({fs::relative(entry.path(), root).string(), match[2], match[1] == "\""});
+      }
+    }
+  }
+  return found;
+}
+
+// A standard header has no slash, no dot, and only lower-case letters, digits and underscores.
+bool is_standard(const std::string& name) {
+  return std::all_of(name.begin(), name.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
+}
+
+bool permitted(const Rule& rule, const Include& include) {
+  if (!include.ours) return is_standard(include.target) || starts_with_any(include.target, rule.vendors);
+  return include.target.rfind(rule.part, 0) == 0 || starts_with_any(include.target, rule.allowed);
+}
+
+std::string violations(const std::function<bool(const Rule&, const Include&)>& allowed) {
+  std::string text;
+  for (const Rule& rule : table()) {
+    for (const Include& include : includes_of(GPUBENCH_SOURCE_DIR, rule.part)) {
+      if (!allowed(rule, include)) text += include.file + " includes " + include.target + "\n";
+    }
+  }
+  return text;
+}
+
+TEST(IncludeTable, EveryPartIncludesOnlyWhatItMay) { EXPECT_EQ(violations(permitted), ""); }
+
+TEST(IncludeTable, ABackendNeverSeesTheTextbook) {
+  // Parity is circular when the code under test can call the code that judges it.
+  const std::regex textbook(R"(reference/ops/(.*_textbook\.h|definition\.h|rule_g\.h|gradient_tape\.h|transform/.*))");
+  std::string found;
+  for (const Include& include : includes_of(GPUBENCH_SOURCE_DIR, "reference/cpu/")) {
+    if (std::regex_match(include.target, textbook)) found += include.file + " includes " + include.target + "\n";
+  }
+  EXPECT_EQ(found, "");
+}
+
+TEST(IncludeTable, TheTextbookHasNoThreadsAndNoConsole) {
+  const std::vector<std::string> never{"thread", "future", "atomic", "mutex", "iostream", "cstdio", "random"};
+  std::string found;
+  for (const Include& include : includes_of(GPUBENCH_SOURCE_DIR, "reference/ops/")) {
+    if (std::find(never.begin(), never.end(), include.target) != never.end()) found += include.file + " includes " + include.target + "\n";
+  }
+  EXPECT_EQ(found, "");
+}
+
+TEST(IncludeTable, TheTextbookComputesInFp64Only) {
+  const std::regex single(R"((^|[^\w_])float([^\w_]|$))");
+  std::string found;
+  for (const auto& entry : fs::recursive_directory_iterator(fs::path(GPUBENCH_SOURCE_DIR) / "reference/ops")) {
+    if (!entry.is_regular_file() || entry.path().extension() == ".md" || entry.path().extension() == ".txt") continue;
+    std::ifstream in(entry.path());
+    std::string line;
+    while (std::getline(in, line)) {
+      const std::string code = line.substr(0, line.find("//"));
+      if (std::regex_search(code, single)) found += entry.path().filename().string() + ": " + line + "\n";
+    }
+  }
+  EXPECT_EQ(found, "");
+}
+
+TEST(IncludeTable, TheCheckItselfSeesAForbiddenInclude) {
+  const Rule& core = table().front();
+  EXPECT_FALSE(permitted(core, {"harness/core/x.h", "nlohmann/json.hpp", false}));
+  EXPECT_FALSE(permitted(core, {"harness/core/x.h", "harness/run/run.h", true}));
+  EXPECT_TRUE(permitted(core, {"harness/core/x.h", "vector", false}));
+  EXPECT_GT(includes_of(GPUBENCH_SOURCE_DIR, "harness/core/").size(), 20U);
+}
+
+}  // namespace
