@@ -1,0 +1,103 @@
+// What every suite promises, whatever its shapes: programs that build, ids that identify, tiers that fit their budget.
+#include "suites/suites.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "harness/plan/plan.h"
+
+namespace gpubench {
+namespace {
+
+std::vector<PlannedCase> cases(Tier tier, std::vector<std::string> filters = {}) {
+  Selection selection;
+  selection.tier = tier;
+  selection.filters = std::move(filters);
+  return plan_cases(all_suites(), selection);
+}
+
+PlannedCase only(const std::string& id) {
+  std::vector<PlannedCase> found = cases(Tier::large, {"^" + id + "$"});
+  EXPECT_EQ(found.size(), 1U) << id;
+  return found.at(0);
+}
+
+TEST(Suites, EveryCaseOfEveryTierBuildsAndHasAUniqueId) {
+  std::set<std::string> ids;
+  for (const PlannedCase& planned : cases(Tier::large)) {
+    EXPECT_TRUE(ids.insert(planned.id()).second) << planned.id();
+    EXPECT_GT(planned.cost.bytes, 0.0) << planned.id();
+    EXPECT_GT(planned.bytes, 0) << planned.id();
+    EXPECT_FALSE(planned.c.label.empty()) << planned.id();
+  }
+  EXPECT_GT(ids.size(), 200U);
+}
+
+TEST(Suites, ALowerTierIsContainedInTheHigherOnes) {
+  std::set<std::string> quick;
+  for (const PlannedCase& planned : cases(Tier::quick)) quick.insert(planned.id());
+  const std::vector<PlannedCase> smoke = cases(Tier::smoke);
+  for (const PlannedCase& planned : smoke) EXPECT_TRUE(quick.contains(planned.id())) << planned.id();
+  EXPECT_LE(smoke.size(), 50U);
+  EXPECT_LE(quick.size(), 190U);
+}
+
+TEST(Suites, ALinearLayerCountsTwoFlopPerMultiplyAddAndEachTensorOnce) {
+  const PlannedCase planned = only("gemm/linear_forward/m=256,n=2304,k=768/bf16/x1");
+
+  EXPECT_DOUBLE_EQ(planned.cost.flop, 2.0 * 256 * 2304 * 768);
+  EXPECT_DOUBLE_EQ(planned.cost.bytes, 2.0 * (256.0 * 768 + 2304.0 * 768 + 256.0 * 2304));
+}
+
+TEST(Suites, ResNet50sConvolutionsAddUpToItsPublishedWork) {
+  // 53 convolutions, 4.087 G multiply-adds per image; how often each distinct layer occurs: torchvision's resnet50 v1.5.
+  const std::vector<double> occurrences{1, 4, 1, 3, 2, 1, 1, 1, 4, 3, 3, 1, 1, 1, 6, 5, 5, 1, 1, 1, 3, 2, 2};
+  std::vector<PlannedCase> layers = cases(Tier::large, {"^conv/conv2d_forward/n=32,.*groups=1/f32/x1$"});
+  ASSERT_EQ(layers.size(), occurrences.size());
+  double flop = 0.0;
+  for (std::size_t i = 0; i < layers.size(); ++i) flop += occurrences[i] * layers[i].cost.flop / 32.0;
+
+  EXPECT_NEAR(flop / 2.0 / 1e9, 4.087, 0.001);
+}
+
+TEST(Suites, AGpt2BlockStepDoesThreeTimesTheWorkOfItsForward) {
+  // Forward of a block: 24 t h^2 for the four linear layers and 4 t s h (s + 1) / (2 s) for causal attention; the
+  // backward of a linear layer is twice, of attention 2.5 times that. Norms, AdamW and biases add a little.
+  const double t = 512, s = 512, h = 768;
+  const double linear = 24 * t * h * h;
+  const double attention = 4 * t * s * h * (s + 1) / (2 * s);
+  const PlannedCase planned = only("transformer/gpt2_block/b=1,s=512,h=768,heads=12/f32/x1");
+
+  EXPECT_GT(planned.cost.flop, 3.0 * linear + 3.5 * attention);
+  EXPECT_LT(planned.cost.flop, 1.05 * (3.0 * linear + 3.5 * attention));
+}
+
+TEST(Suites, MixedPrecisionKeepsMasterWeightsAndTheirLowPrecisionCopiesConsistent) {
+  const PlannedCase planned = only("transformer/gpt2_block/b=1,s=256,h=256,heads=4/bf16/x1");
+  const Program program = planned.workload->build(planned.c, {});
+  int casts = 0;
+  for (const OpCall& op : program.ops()) {
+    if (op.phase != Phase::setup) continue;
+    EXPECT_EQ(op.kind.name, "cast");
+    EXPECT_TRUE(program.is_state(program.value(op.outputs[0]).storage));
+    ++casts;
+  }
+  EXPECT_EQ(casts, 8);  // four matrices and four biases; norm parameters are f32 already
+}
+
+TEST(Suites, TheGradientOfPackedQkvIsPackedToo) {
+  const PlannedCase planned = only("transformer/gpt2_block/b=1,s=256,h=256,heads=4/f32/x1");
+  const Program program = planned.workload->build(planned.c, {});
+  for (const OpCall& op : program.ops()) {
+    if (op.kind.name != "attention_backward") continue;
+    ASSERT_EQ(op.outputs.size(), 3U);
+    EXPECT_EQ(program.value(op.outputs[0]).storage, program.value(op.outputs[1]).storage);
+    EXPECT_EQ(program.value(op.outputs[1]).storage, program.value(op.outputs[2]).storage);
+    return;
+  }
+  FAIL() << "no attention_backward in the program";
+}
+
+}  // namespace
+}  // namespace gpubench
