@@ -46,6 +46,8 @@ Role role_of_result(const Program& program, std::initializer_list<ValueId> opera
   return Role::activation;
 }
 
+DType statistic_type(DType data) { return data == DType::f64 ? DType::f64 : DType::f32; }
+
 ValueId reserve_output(Program& program, std::string_view name, DType dtype, const Shape& shape, Role role) {
   return program.reserve(tensor(program.unique_name(name), dtype, shape, role));
 }

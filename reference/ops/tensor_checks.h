@@ -26,6 +26,9 @@ void expect_dtype(OpKind op, const TensorSpec& tensor, DType expected);
 /// Gradient if any of the values is one, else activation: the role of what an op computes from them.
 [[nodiscard]] Role role_of_result(const Program& program, std::initializer_list<ValueId> operands);
 
+/// The type of statistics (mean, rstd, log-sum-exp) of data of this type: f64 for f64, else f32.
+[[nodiscard]] DType statistic_type(DType data);
+
 /// Reserves a row-major output under `name`, or under `name` and a number where that is taken.
 [[nodiscard]] ValueId reserve_output(Program& program, std::string_view name, DType dtype, const Shape& shape, Role role);
 
