@@ -1,0 +1,178 @@
+#include "reference/cpu/cpu_backend.h"
+
+#include <fmt/core.h>
+#include <omp.h>
+#include <sys/mman.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+#include "reference/cpu/host.h"
+#include "reference/cpu/kernel.h"
+#include "reference/cpu/onednn.h"
+
+namespace gpubench {
+namespace {
+
+using cpu::CpuLaunch;
+using cpu::CpuPlan;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t cache_line = 64;
+constexpr std::size_t huge_page = std::size_t{2} << 20;
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+DeviceInfo describe_host(int threads, const cpu::OneDnn& onednn) {
+  const cpu::HostMemory memory = cpu::host_memory();
+  DeviceInfo info;
+  info.kind = "cpu";
+  info.name = cpu::processor_name();
+  info.units = threads;
+  info.memory_bytes = memory.total_bytes;
+  info.available_bytes = memory.available_bytes;
+  info.cache_bytes = cpu::cold_cache_bytes();
+  info.properties = {{"threads", std::to_string(threads)},
+                     {"instruction_sets", joined(cpu::instruction_sets())},
+                     {"own_kernels", cpu::own_implementation()}};
+  info.libraries = {{"onednn", onednn.version()}, {"openmp", std::to_string(_OPENMP)}};
+  return info;
+}
+
+const CpuLaunch& own_launch(const Launch& launch) {
+  const auto* own = dynamic_cast<const CpuLaunch*>(launch.get());
+  if (own == nullptr) throw BackendError("cpu: the launch is empty or of another backend; expected one bound here");
+  return *own;
+}
+
+std::int64_t nanoseconds(Clock::duration elapsed) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(elapsed).count();
+}
+
+// Goes round the copies, so that sample i, run j uses copies[(i * batch + j) mod copies].
+class Rotation {
+ public:
+  explicit Rotation(std::span<const CpuLaunch* const> copies) : copies_(copies) {}
+  void restart() { next_ = 0; }
+  void run() {
+    (*copies_[next_])();
+    next_ = next_ + 1 == copies_.size() ? 0 : next_ + 1;
+  }
+
+ private:
+  std::span<const CpuLaunch* const> copies_;
+  std::size_t next_ = 0;
+};
+
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(int threads)
+      : context_{threads, onednn_}, device_(describe_host(threads, onednn_)) {}
+
+  [[nodiscard]] const DeviceInfo& device() const override { return device_; }
+
+  [[nodiscard]] Buffer allocate(std::size_t bytes) override {
+    // Large buffers take whole huge pages: fewer page faults and translation misses, and less spread between runs.
+    const std::size_t alignment = bytes >= huge_page ? huge_page : cache_line;
+    const std::size_t padded = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+    // Linux promises memory that it does not have; what can never fit is refused here instead of by the kernel later.
+    const bool fits = padded >= bytes && padded <= static_cast<std::size_t>(device_.memory_bytes);
+    void* data = fits ? std::aligned_alloc(alignment, padded) : nullptr;
+    if (data == nullptr) {
+      throw BackendError(fmt::format("cpu: cannot allocate {} bytes; the machine has {} bytes, {} were free at the start",
+                                     bytes, device_.memory_bytes, device_.available_bytes));
+    }
+    if (alignment == huge_page) madvise(data, padded, MADV_HUGEPAGE);  // advice: where refused, small pages do
+    return {static_cast<std::byte*>(data), bytes, std::shared_ptr<void>(data, std::free)};
+  }
+
+  void write(std::byte* device, std::span<const std::byte> host) override {
+    if (!host.empty()) std::memcpy(device, host.data(), host.size());
+  }
+  void read(std::span<std::byte> host, const std::byte* device) override {
+    if (!host.empty()) std::memcpy(host.data(), device, host.size());
+  }
+  [[nodiscard]] bool host_visible() const override { return true; }
+
+  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) override {
+    use_threads();
+    if (tensors.size() != call.inputs.size() + call.outputs.size()) {
+      throw BackendError(fmt::format("cpu {} '{}': {} tensors were given; expected {} inputs and {} outputs", call.kind.name,
+                                     call.label, tensors.size(), call.inputs.size(), call.outputs.size()));
+    }
+    return cpu::implementation_of(call.kind).plan(call, tensors, context_);
+  }
+
+  [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors, Workspace workspace) override {
+    const auto* own = dynamic_cast<const CpuPlan*>(plan.get());
+    if (own == nullptr) throw BackendError("cpu: the plan is empty or of another backend; expected one planned here");
+    if (workspace.bytes < own->workspace_bytes()) {
+      throw BackendError(fmt::format("cpu: {} was bound with a workspace of {} bytes; expected at least {}",
+                                     own->implementation(), workspace.bytes, own->workspace_bytes()));
+    }
+    return own->bind(tensors, workspace);
+  }
+
+  [[nodiscard]] Launch sequence(std::span<const Launch> launches, const Schedule& /*in order: they all hold*/) override {
+    for (const Launch& launch : launches) (void)own_launch(launch);
+    return cpu::launch_of([held = std::vector<Launch>(launches.begin(), launches.end())] {
+      for (const Launch& launch : held) (*static_cast<const CpuLaunch*>(launch.get()))();
+    });
+  }
+
+  void run(const Launch& launch) override {
+    use_threads();
+    own_launch(launch)();
+  }
+
+  [[nodiscard]] RoundTimes time(std::span<const Launch> copies, const RoundPlan& plan) override {
+    use_threads();
+    if (copies.empty() || plan.samples < 0 || plan.batch < 1) {
+      throw BackendError(fmt::format("cpu: a round of {} samples of {} runs over {} copies; expected at least one run and copy",
+                                     plan.samples, plan.batch, copies.size()));
+    }
+    std::vector<const CpuLaunch*> own;
+    own.reserve(copies.size());
+    for (const Launch& launch : copies) own.push_back(&own_launch(launch));
+    Rotation rotation(own);
+    const Clock::time_point start = Clock::now();
+    for (int calls = 0; calls < plan.warmup_calls || std::chrono::duration<double>(Clock::now() - start).count() < plan.warmup_s;
+         ++calls) {
+      rotation.run();
+    }
+    rotation.restart();
+    RoundTimes times;
+    times.wall_ns.resize(static_cast<std::size_t>(plan.samples));
+    for (double& sample : times.wall_ns) {
+      const Clock::time_point begin = Clock::now();
+      for (std::int64_t call = 0; call < plan.batch; ++call) rotation.run();
+      sample = static_cast<double>(nanoseconds(Clock::now() - begin));
+    }
+    times.device_ns = times.wall_ns;
+    return times;
+  }
+
+ private:
+  // OpenMP keeps the number of threads for each calling thread; oneDNN reads it when planning and when running.
+  void use_threads() const {
+    if (omp_get_max_threads() != context_.threads) omp_set_num_threads(context_.threads);
+  }
+
+  cpu::OneDnn onednn_;
+  cpu::CpuContext context_;
+  DeviceInfo device_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> open_cpu_backend(int threads) {
+  omp_set_dynamic(0);  // the same number of threads each time, or the work would be cut differently
+  return std::make_unique<CpuBackend>(threads > 0 ? threads : cpu::usable_threads());
+}
+
+}  // namespace gpubench

@@ -1,0 +1,162 @@
+#include "reference/cpu/host.h"
+
+#include <fmt/core.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <sstream>
+#include <string_view>
+#include <thread>
+
+namespace gpubench::cpu {
+namespace {
+
+constexpr std::int64_t largest_cold_cache = std::int64_t{32} << 20;
+
+std::optional<std::int64_t> number_in(std::string_view text) {
+  std::int64_t value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (result.ec != std::errc()) return std::nullopt;  // "max": no limit
+  return value;
+}
+
+std::string first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// What follows "key<blanks>:<blanks>" or "key:<blanks>" in a file of such lines.
+std::string value_of(const std::string& path, std::string_view key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    std::string_view name = std::string_view(line).substr(0, colon);
+    while (!name.empty() && (name.back() == ' ' || name.back() == '\t')) name.remove_suffix(1);
+    if (name != key) continue;
+    const std::size_t begin = line.find_first_not_of(" \t", colon + 1);
+    return begin == std::string::npos ? std::string() : line.substr(begin);
+  }
+  return {};
+}
+
+// The folders that may limit this process, innermost first: its cgroup and those around it. `controller` is empty for
+// version 2, else a controller of version 1. Inside a container the path may name nothing: then the root alone counts.
+std::vector<std::string> cgroup_folders(std::string_view controller) {
+  const std::string root = controller.empty() ? "/sys/fs/cgroup" : fmt::format("/sys/fs/cgroup/{}", controller);
+  std::vector<std::string> folders;
+  std::ifstream file("/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t first = line.find(':');
+    const std::size_t second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = fmt::format(",{},", line.substr(first + 1, second - first - 1));
+    if (controllers.find(fmt::format(",{},", controller)) == std::string::npos) continue;
+    std::string path = line.substr(second + 1);
+    for (; path.size() > 1; path.resize(path.rfind('/'))) folders.push_back(root + path);
+  }
+  folders.push_back(root);
+  return folders;
+}
+
+// Processors by which the quota of any cgroup around this process limits it.
+double quota() {
+  double least = std::numeric_limits<double>::infinity();
+  for (const std::string& folder : cgroup_folders("")) {
+    std::istringstream line(first_line(folder + "/cpu.max"));
+    std::string limit, period;
+    line >> limit >> period;
+    const auto part = number_in(limit), whole = number_in(period);
+    if (part && whole && *whole > 0) least = std::min(least, static_cast<double>(*part) / static_cast<double>(*whole));
+  }
+  for (const std::string& folder : cgroup_folders("cpu")) {
+    const auto part = number_in(first_line(folder + "/cpu.cfs_quota_us"));
+    const auto whole = number_in(first_line(folder + "/cpu.cfs_period_us"));
+    if (part && whole && *part > 0 && *whole > 0) {
+      least = std::min(least, static_cast<double>(*part) / static_cast<double>(*whole));
+    }
+  }
+  return least;
+}
+
+void limit_memory(HostMemory& memory, const std::string& limit_file, const std::string& usage_file) {
+  const auto limit = number_in(first_line(limit_file));
+  if (!limit || *limit <= 0 || *limit >= memory.total_bytes) return;
+  memory.total_bytes = *limit;
+  const std::int64_t used = number_in(first_line(usage_file)).value_or(0);
+  memory.available_bytes = std::clamp<std::int64_t>(*limit - used, 0, memory.available_bytes);
+}
+
+// "105M", "32768K"
+std::int64_t cache_size(const std::string& text) {
+  const std::int64_t value = number_in(text).value_or(0);
+  if (text.find('K') != std::string::npos) return value << 10;
+  if (text.find('M') != std::string::npos) return value << 20;
+  return value;
+}
+
+}  // namespace
+
+int usable_threads() {
+  int count = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) count = std::max(1, CPU_COUNT(&set));
+  const double limit = quota();
+  return limit < count ? std::max(1, static_cast<int>(std::ceil(limit))) : count;
+}
+
+HostMemory host_memory() {
+  constexpr std::int64_t kib = 1024;
+  HostMemory memory;
+  memory.total_bytes = number_in(value_of("/proc/meminfo", "MemTotal")).value_or(0) * kib;
+  memory.available_bytes = number_in(value_of("/proc/meminfo", "MemAvailable")).value_or(0) * kib;
+  for (const std::string& folder : cgroup_folders("")) {
+    limit_memory(memory, folder + "/memory.max", folder + "/memory.current");
+  }
+  for (const std::string& folder : cgroup_folders("memory")) {
+    limit_memory(memory, folder + "/memory.limit_in_bytes", folder + "/memory.usage_in_bytes");
+  }
+  return memory;
+}
+
+std::int64_t cold_cache_bytes() {
+  std::int64_t largest = 0;
+  for (int index = 0; index < 8; ++index) {
+    const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index);
+    largest = std::max(largest, cache_size(first_line(folder + "/size")));
+  }
+#ifdef _SC_LEVEL3_CACHE_SIZE
+  if (largest == 0) largest = std::max<std::int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE));
+#endif
+  return largest <= 0 ? largest_cold_cache : std::min(largest, largest_cold_cache);
+}
+
+std::string processor_name() {
+  const std::string name = value_of("/proc/cpuinfo", "model name");
+  return name.empty() ? "unknown processor" : name;
+}
+
+std::vector<std::string> instruction_sets() {
+  constexpr std::array<std::string_view, 14> interesting{
+      "sse4_2",      "avx",         "f16c",     "fma",      "avx2",     "avx512f", "avx512bw",
+      "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16", "amx_int8", "asimd"};
+  std::string flags = value_of("/proc/cpuinfo", "flags");
+  if (flags.empty()) flags = value_of("/proc/cpuinfo", "Features");  // as Arm kernels call it
+  std::vector<std::string> found;
+  std::istringstream words(flags);
+  for (std::string word; words >> word;) {
+    if (std::find(interesting.begin(), interesting.end(), word) != interesting.end()) found.push_back(word);
+  }
+  return found;
+}
+
+}  // namespace gpubench::cpu

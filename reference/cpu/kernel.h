@@ -1,0 +1,107 @@
+// What the CPU backend is made of: plans that bind to work. Start here to add an op.
+//
+// 1. Write x.h: `Plan plan_x(const OpCall&, std::span<const TensorSpec>, const CpuContext&);` and x.cpp. The plan function
+//    reads the attributes (`call.attributes.as<X>()`) and the specs (inputs, then outputs, in the order of
+//    reference/ops/x.h), throws Unsupported for types and layouts it lacks, and returns plan_of(name, workspace bytes,
+//    binder).
+// 2. The binder gets the tensors and the workspace and returns the bound work: a callable that captured plain pointers and
+//    numbers. Running it must allocate nothing, choose nothing, log nothing; binding is cheap and may happen many times.
+// 3. Loops that matter: write one chunk as a function marked GPUBENCH_VECTOR_CLONES (vector_clones.h) and call it through
+//    parallel_chunks() (parallel.h). bf16.h converts. Sums are taken in an order that depends on the arguments only.
+// 4. Add one line to ops_table.cpp and the file to CMakeLists.txt, and tests in tests/reference/cpu/x_test.cpp.
+// README.md here walks through a real op.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "harness/core/backend.h"
+#include "harness/core/error.h"
+
+namespace gpubench::cpu {
+
+class OneDnn;
+
+/// What a plan may use: how many threads, and the library for contractions. Lives as long as the backend.
+struct CpuContext {
+  int threads = 1;
+  const OneDnn& onednn;
+};
+
+/// Bound work of this backend.
+class CpuLaunch : public LaunchImpl {
+ public:
+  virtual void operator()() const = 0;
+};
+
+/// A plan of this backend.
+class CpuPlan : public PlanImpl {
+ public:
+  [[nodiscard]] virtual Launch bind(std::span<const Tensor> tensors, Workspace workspace) const = 0;
+};
+
+/// How ops_table.cpp lists an op.
+struct OpImplementation {
+  OpKind kind;
+  Plan (*plan)(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) = nullptr;
+};
+
+/// The implementation of `kind`. Throws Unsupported when the backend has none.
+[[nodiscard]] const OpImplementation& implementation_of(OpKind kind);
+
+/// A callable as a launch.
+template <std::invocable Work>
+[[nodiscard]] Launch launch_of(Work work) {
+  class WorkLaunch final : public CpuLaunch {
+   public:
+    explicit WorkLaunch(Work held) : work_(std::move(held)) {}
+    void operator()() const override { work_(); }
+
+   private:
+    Work work_;
+  };
+  return std::make_shared<WorkLaunch>(std::move(work));
+}
+
+/// A plan whose bind calls `binder(std::span<const Tensor> tensors, Workspace workspace)`, which returns the work to run.
+template <class Binder>
+[[nodiscard]] Plan plan_of(std::string implementation, std::size_t workspace_bytes, Binder binder) {
+  class BinderPlan final : public CpuPlan {
+   public:
+    BinderPlan(std::string name, std::size_t bytes, Binder held)
+        : name_(std::move(name)), bytes_(bytes), binder_(std::move(held)) {}
+    [[nodiscard]] std::string implementation() const override { return name_; }
+    [[nodiscard]] std::size_t workspace_bytes() const override { return bytes_; }
+    [[nodiscard]] Launch bind(std::span<const Tensor> tensors, Workspace workspace) const override {
+      return launch_of(binder_(tensors, workspace));
+    }
+
+   private:
+    std::string name_;
+    std::size_t bytes_;
+    Binder binder_;
+  };
+  return std::make_shared<BinderPlan>(std::move(implementation), workspace_bytes, std::move(binder));
+}
+
+/// The first element of a tensor, as the type that the kernel reads.
+template <class T>
+[[nodiscard]] T* elements_of(const Tensor& tensor) {
+  return reinterpret_cast<T*>(tensor.data);
+}
+
+/// Throws Unsupported: "cpu <kind> '<label>': <why>".
+[[noreturn]] void refuse(const OpCall& call, const std::string& why);
+
+/// Throws Unsupported naming the tensor unless it is dense with the last axis fastest.
+void expect_row_major(const OpCall& call, const TensorSpec& tensor);
+
+/// What own kernels are called in records: "gpubench:avx512", by the vector units that their clones use here.
+[[nodiscard]] std::string own_implementation();
+
+}  // namespace gpubench::cpu

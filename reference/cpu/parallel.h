@@ -1,0 +1,46 @@
+// Splitting work over the threads of one rank, always in the same way, so that results do not depend on timing.
+#pragma once
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace gpubench::cpu {
+
+/// Part `index` of [0, total) cut into `parts` nearly equal pieces at multiples of `grain`.
+struct Chunk {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+[[nodiscard]] inline Chunk chunk_of(std::int64_t total, std::int64_t grain, int parts, int index) {
+  const std::int64_t grains = (total + grain - 1) / grain;
+  const std::int64_t begin = grains * index / parts * grain;
+  const std::int64_t end = grains * (index + 1) / parts * grain;
+  return {std::min(begin, total), std::min(end, total)};
+}
+
+/// How many pieces parallel_chunks() makes: what a kernel that keeps one partial result per piece allocates.
+[[nodiscard]] inline int chunk_count(int threads, std::int64_t total, std::int64_t grain) {
+  const std::int64_t grains = (total + grain - 1) / grain;
+  return static_cast<int>(std::clamp<std::int64_t>(grains, 1, threads));
+}
+
+/// Calls work(begin, end) for nearly equal pieces of [0, total), one per thread, cut at multiples of `grain` (at least 1:
+/// what is worth waking a thread for, a cache line at the very least). The pieces depend on the arguments only.
+template <class Work>
+void parallel_chunks(int threads, std::int64_t total, std::int64_t grain, const Work& work) {
+  if (total <= 0) return;
+  const int parts = chunk_count(threads, total, grain);
+  if (parts == 1) {
+    work(std::int64_t{0}, total);
+    return;
+  }
+#pragma omp parallel for num_threads(parts) schedule(static, 1)
+  for (int index = 0; index < parts; ++index) {
+    const Chunk chunk = chunk_of(total, grain, parts, index);
+    if (chunk.begin < chunk.end) work(chunk.begin, chunk.end);
+  }
+}
+
+}  // namespace gpubench::cpu
