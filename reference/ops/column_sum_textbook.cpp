@@ -1,0 +1,49 @@
+// Rule G over the rows. The bias gradient of a gemm is this op.
+#include "reference/ops/column_sum_textbook.h"
+
+#include "reference/ops/bytes_moved.h"
+#include "reference/ops/column_sum.h"
+#include "reference/ops/rule_g.h"
+#include "reference/ops/wanted_elements.h"
+
+namespace gpubench {
+namespace {
+
+std::int64_t rows_of(const Shape& x) { return x[-1] == 0 ? 0 : x.elements() / x[-1]; }
+
+class ColumnSumDefinition : public OpDefinition {
+ public:
+  OpKind kind() const override { return column_sum_kind; }
+
+  Cost cost(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
+    return {static_cast<double>(inputs[0].shape.elements()), bytes_moved(inputs) + bytes_moved(outputs)};
+  }
+
+  Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs, int) const override {
+    return element_units(outputs[0].shape, 4.0 * static_cast<double>(rows_of(inputs[0].shape)));
+  }
+
+  void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
+                std::span<Judged> judged) const override {
+    const TensorView& x = operands.inputs[0];
+    const std::int64_t n = x.shape()[-1];
+    std::vector<ProductSum> sums(wanted.size());
+    std::vector<double> row(wanted.size());
+    // Rows outermost: neighbouring columns are read as one run.
+    for (std::int64_t i = 0; i < rows_of(x.shape()); ++i) {
+      gather(x, wanted, i * n, row);
+      for (std::size_t j = 0; j < row.size(); ++j) sums[j].add(row[j]);
+    }
+    const double u = accumulator_roundoff(operands.call.math);
+    for (std::size_t j = 0; j < sums.size(); ++j) judged[j] = {sums[j].value, rule_g(sums[j], u)};
+  }
+};
+
+}  // namespace
+
+const OpDefinition& column_sum_definition() {
+  static const ColumnSumDefinition definition;
+  return definition;
+}
+
+}  // namespace gpubench

@@ -1,0 +1,54 @@
+// The op set: every op's definition, found by kind.
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "reference/ops/column_sum_textbook.h"
+#include "reference/ops/cross_entropy_textbook.h"
+#include "reference/ops/definition.h"
+#include "reference/ops/elementwise_textbook.h"
+#include "reference/ops/embedding_textbook.h"
+#include "reference/ops/gelu_textbook.h"
+#include "reference/ops/gemm_textbook.h"
+#include "reference/ops/optimizer_textbook.h"
+
+namespace gpubench {
+
+std::span<const OpDefinition* const> definitions() {
+  static const std::array all{
+      &adamw_definition(),
+      &add_definition(),
+      &cast_definition(),
+      &clip_definition(),
+      &column_sum_definition(),
+      &copy_definition(),
+      &cross_entropy_backward_definition(),
+      &cross_entropy_forward_definition(),
+      &embedding_backward_definition(),
+      &embedding_forward_definition(),
+      &gelu_backward_definition(),
+      &gelu_forward_definition(),
+      &gemm_definition(),
+      &gradient_norm_definition(),
+      &reorder_definition(),
+      &scale_definition(),
+      &transpose_definition(),
+      &triad_definition(),
+  };
+  return all;
+}
+
+const OpDefinition& definition(OpKind kind) {
+  const auto all = definitions();
+  const auto found = std::find_if(all.begin(), all.end(), [kind](const OpDefinition* op) { return op->kind() == kind; });
+  if (found != all.end()) return **found;
+  std::string known;
+  for (const OpDefinition* op : all) {
+    if (!known.empty()) known += ", ";
+    known += op->kind().name;
+  }
+  throw ProgramError("no op '" + std::string(kind.name) + "'; expected one of: " + known);
+}
+
+}  // namespace gpubench

@@ -1,0 +1,125 @@
+// Looking up rows is exact. Scattering is Rule G with as many terms as the token occurs; rows that do not occur are
+// exactly zero. A token outside the vocabulary has no right answer: its value is NaN, which nothing passes.
+#include "reference/ops/embedding_textbook.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "reference/ops/bytes_moved.h"
+#include "reference/ops/embedding.h"
+#include "reference/ops/incoming_gradient.h"
+#include "reference/ops/rule_g.h"
+#include "reference/ops/wanted_elements.h"
+
+namespace gpubench {
+namespace {
+
+// How many of `wanted` from the first on lie in one row of `width` elements.
+std::size_t same_row(std::span<const std::int64_t> wanted, std::int64_t width) {
+  const std::int64_t end = (wanted.front() / width + 1) * width;
+  return static_cast<std::size_t>(std::lower_bound(wanted.begin(), wanted.end(), end) - wanted.begin());
+}
+
+class EmbeddingForward : public OpDefinition {
+ public:
+  OpKind kind() const override { return embedding_forward_kind; }
+
+  // Rows that no token names need not be read, and those that several name are counted for each.
+  Cost cost(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
+    return {0.0, 2.0 * bytes_moved(outputs) + bytes_moved(inputs[1])};
+  }
+
+  Units units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs, int) const override {
+    return element_units(outputs[0].shape, 4.0);
+  }
+
+  void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
+                std::span<Judged> judged) const override {
+    const TensorView& table = operands.inputs[0];
+    const std::int64_t h = table.shape()[1];
+    std::vector<double> values;
+    while (!wanted.empty()) {
+      const std::size_t count = same_row(wanted, h);
+      const std::int64_t position = wanted.front() / h;
+      const auto token = static_cast<std::int64_t>(operands.inputs[1][position]);
+      values.assign(count, std::numeric_limits<double>::quiet_NaN());
+      if (token >= 0 && token < table.shape()[0]) gather(table, wanted.first(count), (token - position) * h, values);
+      for (std::size_t i = 0; i < count; ++i) judged[i] = {values[i], 0.0};
+      wanted = wanted.subspan(count);
+      judged = judged.subspan(count);
+    }
+  }
+
+  void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
+    const auto dy = incoming_gradient(call, tape, call.outputs[0]);
+    const ValueId table = call.inputs[0];
+    if (!dy || !tape.wanted(table)) return;
+    const std::int64_t vocabulary = program.spec(table).shape[0];
+    tape.contribute(table, embedding_backward(program, call.math, tape.label(call, "backward"), *dy, call.inputs[1], vocabulary));
+  }
+};
+
+// Where each token occurs: (token, position), sorted, so that a row finds its occurrences by bisection.
+using Occurrences = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
+Occurrences occurrences_of(const TensorView& tokens) {
+  Occurrences found;
+  for_each_chunk(tokens, [&found](std::int64_t first, std::span<const double> values) {
+    for (const double token : values) found.emplace_back(static_cast<std::int64_t>(token), first++);
+  });
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+class EmbeddingBackward : public OpDefinition {
+ public:
+  OpKind kind() const override { return embedding_backward_kind; }
+
+  Cost cost(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
+    return {static_cast<double>(inputs[0].shape.elements()), bytes_moved(inputs) + bytes_moved(outputs)};
+  }
+
+  Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs, int) const override {
+    const double occurrences = static_cast<double>(inputs[0].shape[0]) / static_cast<double>(outputs[0].shape[0]);
+    return element_units(outputs[0].shape, 4.0 + 4.0 * occurrences);
+  }
+
+  void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
+                std::span<Judged> judged) const override {
+    const TensorView& dy = operands.inputs[0];
+    const std::int64_t h = dy.shape()[1];
+    const double u = accumulator_roundoff(operands.call.math);
+    const Occurrences occurrences = occurrences_of(operands.inputs[1]);
+    std::vector<ProductSum> sums;
+    std::vector<double> values;
+    while (!wanted.empty()) {
+      const std::size_t count = same_row(wanted, h);
+      const std::int64_t row = wanted.front() / h;
+      sums.assign(count, {});
+      values.resize(count);
+      const auto first = std::lower_bound(occurrences.begin(), occurrences.end(), std::pair{row, std::int64_t{0}});
+      for (auto occurrence = first; occurrence != occurrences.end() && occurrence->first == row; ++occurrence) {
+        gather(dy, wanted.first(count), (occurrence->second - row) * h, values);
+        for (std::size_t i = 0; i < count; ++i) sums[i].add(values[i]);
+      }
+      for (std::size_t i = 0; i < count; ++i) judged[i] = {sums[i].value, rule_g(sums[i], u)};
+      wanted = wanted.subspan(count);
+      judged = judged.subspan(count);
+    }
+  }
+};
+
+}  // namespace
+
+const OpDefinition& embedding_forward_definition() {
+  static const EmbeddingForward definition;
+  return definition;
+}
+
+const OpDefinition& embedding_backward_definition() {
+  static const EmbeddingBackward definition;
+  return definition;
+}
+
+}  // namespace gpubench

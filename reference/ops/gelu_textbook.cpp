@@ -1,0 +1,126 @@
+// Values are written without cancellation; bounds are function budgets in ulps (OpenCL's table), propagated by condition number (Hendrycks and Gimpel, arXiv 1606.08415).
+#include "reference/ops/gelu_textbook.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "reference/ops/bytes_moved.h"
+#include "reference/ops/incoming_gradient.h"
+#include "reference/ops/rule_g.h"
+#include "reference/ops/wanted_elements.h"
+
+namespace gpubench {
+namespace {
+
+constexpr double cubic = 0.044715;
+
+// t of x/2 (1 + tanh t), its derivative, and 1 - tanh^2 t.
+struct TanhArgument {
+  double t, slope, sech2;
+};
+
+TanhArgument tanh_argument(double x) {
+  const double c = std::sqrt(2.0 / std::numbers::pi);
+  const double t = c * (x + cubic * x * x * x);
+  const double cosh = std::cosh(t);
+  return {t, c * (1.0 + 3.0 * cubic * x * x), 1.0 / (cosh * cosh)};
+}
+
+double normal_density(double x) { return std::exp(-0.5 * x * x) / std::sqrt(2.0 * std::numbers::pi); }
+
+// x times this is gelu(x). Written without 1 + tanh or 1 + erf, which cancel for negative x.
+double gate(GeluForm form, double x) {
+  if (form == GeluForm::erf) return 0.5 * std::erfc(-x / std::numbers::sqrt2);
+  return 1.0 / (1.0 + std::exp(-2.0 * tanh_argument(x).t));
+}
+
+}  // namespace
+
+Judged gelu_value(GeluForm form, double x, double u) {
+  const double y = x * gate(form, x);
+  double bound = 6.0 * std::fabs(y) + 3.0 * std::fabs(x);
+  if (form == GeluForm::tanh) {
+    const TanhArgument a = tanh_argument(x);
+    bound += 4.0 * std::fabs(x) * std::fabs(a.t) * a.sech2;
+  }
+  return {y, u * bound};
+}
+
+Judged gelu_slope(GeluForm form, double x, double u) {
+  const double magnitude = std::fabs(x);
+  if (form == GeluForm::erf) {
+    const double density = normal_density(x);
+    return {gate(form, x) + x * density, u * (4.0 + magnitude * density * (x * x + 12.0))};
+  }
+  const TanhArgument a = tanh_argument(x);
+  const double ts = std::fabs(a.t) * a.sech2;
+  return {gate(form, x) + 0.5 * x * a.sech2 * a.slope,
+          u * (4.0 + 2.0 * magnitude * a.slope * (1.0 + 2.0 * ts) + 2.0 * ts)};
+}
+
+namespace {
+
+// Operations per element, a transcendental counted as one: x/2 (1 + tanh(c (x + k x^3))) and the like.
+double forward_flop(GeluForm form) { return form == GeluForm::tanh ? 9.0 : 5.0; }
+double backward_flop(GeluForm form) { return form == GeluForm::tanh ? 19.0 : 11.0; }
+
+class GeluForward : public OpDefinition {
+ public:
+  OpKind kind() const override { return gelu_forward_kind; }
+  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
+    const double elements = static_cast<double>(outputs[0].shape.elements());
+    return {forward_flop(call.attributes.as<Gelu>().form) * elements, bytes_moved(inputs) + bytes_moved(outputs)};
+  }
+  Units units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs, int) const override {
+    return element_units(outputs[0].shape, 20.0);
+  }
+  void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
+                std::span<Judged> judged) const override {
+    const GeluForm form = operands.call.attributes.as<Gelu>().form;
+    const double u = accumulator_roundoff(operands.call.math);
+    judge_elements<1>({operands.inputs[0]}, wanted, judged,
+                      [&](std::int64_t, const auto& in) { return gelu_value(form, in[0], u); });
+  }
+  void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
+    const auto dy = incoming_gradient(call, tape, call.outputs[0]);
+    const ValueId x = call.inputs[0];
+    if (!dy || !tape.wanted(x)) return;
+    tape.contribute(x, gelu_backward(program, call.attributes.as<Gelu>(), call.math, tape.label(call, "backward"), x, *dy));
+  }
+};
+
+class GeluBackward : public OpDefinition {
+ public:
+  OpKind kind() const override { return gelu_backward_kind; }
+  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
+    const double elements = static_cast<double>(outputs[0].shape.elements());
+    return {backward_flop(call.attributes.as<Gelu>().form) * elements, bytes_moved(inputs) + bytes_moved(outputs)};
+  }
+  Units units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs, int) const override {
+    return element_units(outputs[0].shape, 30.0);
+  }
+  void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
+                std::span<Judged> judged) const override {
+    const GeluForm form = operands.call.attributes.as<Gelu>().form;
+    const double u = accumulator_roundoff(operands.call.math);
+    judge_elements<2>({operands.inputs[0], operands.inputs[1]}, wanted, judged, [&](std::int64_t, const auto& in) {
+      const Judged slope = gelu_slope(form, in[0], u);
+      const double dx = in[1] * slope.value;
+      return Judged{dx, std::fabs(in[1]) * slope.bound + 2.0 * u * std::fabs(dx)};
+    });
+  }
+};
+
+}  // namespace
+
+const OpDefinition& gelu_forward_definition() {
+  static const GeluForward definition;
+  return definition;
+}
+
+const OpDefinition& gelu_backward_definition() {
+  static const GeluBackward definition;
+  return definition;
+}
+
+}  // namespace gpubench

@@ -1,0 +1,18 @@
+// What gelu means: values, slopes and error bounds, for the op itself and for the epilogues of gemm.
+#pragma once
+
+#include "reference/ops/definition.h"
+#include "reference/ops/gelu.h"
+
+namespace gpubench {
+
+/// gelu(x), and how far arithmetic of unit roundoff `u` may be off: six ulps of the result, three of the input, and the
+/// cancellation of 1 + tanh.
+[[nodiscard]] Judged gelu_value(GeluForm form, double x, double u);
+/// gelu'(x) and its bound.
+[[nodiscard]] Judged gelu_slope(GeluForm form, double x, double u);
+
+[[nodiscard]] const OpDefinition& gelu_backward_definition();
+[[nodiscard]] const OpDefinition& gelu_forward_definition();
+
+}  // namespace gpubench

@@ -1,0 +1,262 @@
+// Every element is judged alone: one row of op(a) times one column of op(b) in fp64, Rule G, then the epilogue's bound.
+#include "reference/ops/gemm_textbook.h"
+
+#include <array>
+#include <cmath>
+#include <set>
+
+#include "reference/ops/bytes_moved.h"
+#include "reference/ops/column_sum.h"
+#include "reference/ops/gelu_textbook.h"
+#include "reference/ops/gemm.h"
+#include "reference/ops/incoming_gradient.h"
+#include "reference/ops/rule_g.h"
+
+namespace gpubench {
+namespace {
+
+// Eight independent sums, so that the compiler can use vector registers; the order is the same for every element.
+ProductSum dot(std::span<const double> a, std::span<const double> b) {
+  constexpr std::size_t lanes = 8;
+  std::array<double, lanes> value{};
+  std::array<double, lanes> squares{};
+  const std::size_t whole = a.size() - a.size() % lanes;
+  for (std::size_t k = 0; k < whole; k += lanes) {
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      const double product = a[k + lane] * b[k + lane];
+      value[lane] += product;
+      squares[lane] += product * product;
+    }
+  }
+  ProductSum sum;
+  for (std::size_t k = whole; k < a.size(); ++k) sum.add(a[k] * b[k]);
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    sum.value += value[lane];
+    sum.squares += squares[lane];
+  }
+  sum.terms = static_cast<double>(a.size());
+  return sum;
+}
+
+// One operand as lines along k: rows of op(a), columns of op(b).
+class Lines {
+ public:
+  // `keep`: how many lines to keep decoded; one suffices where lines are asked for in order.
+  Lines(const TensorView& view, bool along_last, std::int64_t k, std::int64_t keep)
+      : view_(view), along_last_(along_last), k_(static_cast<std::size_t>(k)), keep_(keep > 1 && keep * k <= largest_kept) {
+    lines_.resize(keep_ ? static_cast<std::size_t>(keep) : 1);
+  }
+
+  std::span<const double> line(std::int64_t batch, std::int64_t index) {
+    if (batch != batch_) {
+      for (std::vector<double>& line : lines_) line.clear();
+      batch_ = batch;
+      current_ = -1;
+    }
+    std::vector<double>& line = lines_[keep_ ? static_cast<std::size_t>(index) : 0];
+    if (line.size() == k_ && (keep_ || index == current_)) return line;
+    line.resize(k_);
+    current_ = index;
+    const std::int64_t row = along_last_ ? index : 0;
+    const std::int64_t column = along_last_ ? 0 : index;
+    if (view_.shape().rank() == 3) {
+      view_.read({batch, row, column}, along_last_ ? 2 : 1, line);
+    } else {
+      view_.read({row, column}, along_last_ ? 1 : 0, line);
+    }
+    return line;
+  }
+
+ private:
+  // 32 MiB of fp64: what fits is decoded once, however many elements need it.
+  static constexpr std::int64_t largest_kept = std::int64_t{1} << 22;
+
+  const TensorView& view_;
+  bool along_last_;
+  std::size_t k_;
+  bool keep_;
+  std::int64_t batch_ = -1;
+  std::int64_t current_ = -1;
+  std::vector<std::vector<double>> lines_;
+};
+
+// Both sides of the edges of usual tiles, the first and the last index.
+std::set<std::int64_t> edges(std::int64_t extent) {
+  std::set<std::int64_t> result{0, extent - 1};
+  for (const std::int64_t tile : {64, 128, 256}) {
+    if (tile < extent) result.insert({tile - 1, tile});
+  }
+  return result;
+}
+
+std::vector<std::int64_t> landmarks_of(const GemmExtents& e) {
+  std::set<std::int64_t> units;
+  for (const std::int64_t batch : {std::int64_t{0}, e.batch - 1}) {
+    const auto insert = [&](std::int64_t row, std::int64_t column) {
+      units.insert((batch * e.m + row) * e.n + column);
+    };
+    for (const std::int64_t row : edges(e.m)) {
+      for (const std::int64_t column : {std::int64_t{0}, std::min(row, e.n - 1), e.n - 1}) insert(row, column);
+    }
+    for (const std::int64_t column : edges(e.n)) {
+      for (const std::int64_t row : {std::int64_t{0}, e.m - 1}) insert(row, column);
+    }
+  }
+  return {units.begin(), units.end()};
+}
+
+// The optional operands as views, found by the order that the header documents.
+struct GemmViews {
+  const TensorView* c_in = nullptr;
+  const TensorView* bias = nullptr;
+  const TensorView* pre = nullptr;
+
+  GemmViews(const Gemm& attributes, std::span<const TensorView> inputs) {
+    std::size_t next = 2;
+    if (attributes.beta != 0.0) c_in = &inputs[next++];
+    if (attributes.bias) bias = &inputs[next++];
+    if (attributes.epilogue == Gemm::Epilogue::gelu_gradient) pre = &inputs[next++];
+  }
+};
+
+// What a constant loses when it is brought to the type that arithmetic runs in.
+double representation_error(double constant, DType type) { return std::fabs(constant - round_to(type, constant)); }
+
+// z = alpha ab + beta c_in + bias: Rule G on the products, then one u per operation of the epilogue.
+Judged pre_activation(const Gemm& gemm, const Math& math, const GemmViews& views, const ProductSum& ab, std::int64_t unit,
+                      std::int64_t column) {
+  const double u = accumulator_roundoff(math);
+  const double scaled = gemm.alpha * ab.value;
+  const double c_in = views.c_in != nullptr ? (*views.c_in)[unit] : 0.0;
+  const double bias = views.bias != nullptr ? (*views.bias)[column] : 0.0;
+  const bool scales = gemm.alpha != 1.0 || gemm.beta != 0.0;
+  const double operations = (scales ? 2.0 : 0.0) + (gemm.bias ? 1.0 : 0.0);
+  double bound = std::fabs(gemm.alpha) * rule_g(ab, u);
+  bound += operations * u * (std::fabs(scaled) + std::fabs(gemm.beta * c_in) + std::fabs(bias));
+  bound += representation_error(gemm.alpha, math.accumulate) * std::fabs(ab.value);
+  bound += representation_error(gemm.beta, math.accumulate) * std::fabs(c_in);
+  return {scaled + gemm.beta * c_in + bias, bound};
+}
+
+Judged with_epilogue(const Gemm& gemm, double u, const Judged& z, const GemmViews& views, std::int64_t unit) {
+  if (gemm.epilogue == Gemm::Epilogue::gelu) {
+    const Judged y = gelu_value(gemm.gelu_form, z.value, u);
+    return {y.value, 1.13 * z.bound + y.bound};  // 1.13: the largest slope of gelu
+  }
+  if (gemm.epilogue == Gemm::Epilogue::gelu_gradient) {
+    const Judged slope = gelu_slope(gemm.gelu_form, (*views.pre)[unit], u);
+    const double dx = z.value * slope.value;
+    return {dx, std::fabs(slope.value) * z.bound + std::fabs(z.value) * slope.bound + 2.0 * u * std::fabs(dx)};
+  }
+  return z;
+}
+
+class GemmDefinition : public OpDefinition {
+ public:
+  OpKind kind() const override { return gemm_kind; }
+
+  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
+    const GemmExtents e = extents_of(call.attributes.as<Gemm>(), inputs[0].shape, inputs[1].shape);
+    const double mnk = static_cast<double>(e.m) * static_cast<double>(e.n) * static_cast<double>(e.k);
+    return {2.0 * static_cast<double>(e.batch) * mnk, bytes_moved(inputs) + bytes_moved(outputs)};
+  }
+
+  Units units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>, int) const override {
+    const GemmExtents e = extents_of(call.attributes.as<Gemm>(), inputs[0].shape, inputs[1].shape);
+    Units units;
+    units.count = e.batch * e.m * e.n;
+    units.flop_per_unit = 4.0 * static_cast<double>(e.k);
+    if (units.count > 0) units.landmarks = landmarks_of(e);
+    return units;
+  }
+
+  void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
+                std::span<Judged> judged) const override {
+    const Gemm& gemm = operands.call.attributes.as<Gemm>();
+    const GemmExtents e = extents_of(gemm, operands.inputs[0].shape(), operands.inputs[1].shape());
+    const GemmViews views(gemm, operands.inputs);
+    const double u = accumulator_roundoff(operands.call.math);
+    Lines rows(operands.inputs[0], !gemm.transpose_a, e.k, 1);
+    Lines columns(operands.inputs[1], gemm.transpose_b, e.k, e.n);
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const std::int64_t batch = wanted[i] / (e.m * e.n);
+      const std::int64_t row = wanted[i] / e.n % e.m;
+      const std::int64_t column = wanted[i] % e.n;
+      const ProductSum ab = dot(rows.line(batch, row), columns.line(batch, column));
+      judged[i] = pre_activation(gemm, operands.call.math, views, ab, wanted[i], column);
+      if (output == 0) judged[i] = with_epilogue(gemm, u, judged[i], views, wanted[i]);
+    }
+  }
+
+  void derivative(Program& program, const OpCall& call, GradientTape& tape) const override;
+};
+
+// Gradients of c = alpha op(a) op(b): each is again a gemm, whose transposes follow from those of the forward.
+struct GradientGemm {
+  Gemm gemm;
+  ValueId first, second;
+};
+
+GradientGemm gradient_of_a(const Gemm& forward, ValueId b, ValueId dz) {
+  Gemm gemm;
+  gemm.alpha = forward.alpha;
+  if (forward.transpose_a) {  // da [k, m] = op(b) dz^T
+    gemm.transpose_a = forward.transpose_b;
+    gemm.transpose_b = true;
+    return {gemm, b, dz};
+  }
+  gemm.transpose_b = !forward.transpose_b;  // da [m, k] = dz op(b)^T
+  return {gemm, dz, b};
+}
+
+GradientGemm gradient_of_b(const Gemm& forward, ValueId a, ValueId dz) {
+  Gemm gemm;
+  gemm.alpha = forward.alpha;
+  if (forward.transpose_b) {  // db [n, k] = dz^T op(a)
+    gemm.transpose_a = true;
+    gemm.transpose_b = forward.transpose_a;
+    return {gemm, dz, a};
+  }
+  gemm.transpose_a = !forward.transpose_a;  // db [k, n] = op(a)^T dz
+  return {gemm, a, dz};
+}
+
+void GemmDefinition::derivative(Program& program, const OpCall& forward_call, GradientTape& tape) const {
+  const OpCall call = forward_call;  // appending to the program may move the original
+  const Gemm& forward = call.attributes.as<Gemm>();
+  if (forward.beta != 0.0 || forward.epilogue == Gemm::Epilogue::gelu_gradient) {
+    throw ProgramError("gemm: op '" + call.label + "' (" + describe(forward) +
+                       ") has no derivative; expected beta = 0 and no gradient epilogue");
+  }
+  const auto dy = incoming_gradient(call, tape, call.outputs[0]);
+  if (!dy) return;
+  ValueId dz = *dy;
+  if (forward.epilogue == Gemm::Epilogue::gelu) {
+    if (tape.of(call.outputs[1])) {
+      throw ProgramError("gemm: the pre-activation of op '" + call.label + "' has a gradient of its own; expected none");
+    }
+    dz = gelu_backward(program, {forward.gelu_form}, call.math, tape.label(call, "dz"), call.outputs[1], *dy);
+  }
+  const ValueId a = call.inputs[0];
+  const ValueId b = call.inputs[1];
+  const auto contribute = [&](ValueId input, const GradientGemm& g, std::string_view suffix, bool own_destination) {
+    const std::optional<ValueId> into = own_destination ? std::optional(tape.destination(input)) : std::nullopt;
+    const GemmResult gradient = gemm(program, g.gemm, call.math, tape.label(call, suffix), g.first, g.second, {}, into);
+    tape.contribute(input, gradient.c);
+  };
+  if (tape.wanted(a)) contribute(a, gradient_of_a(forward, b, dz), "da", true);
+  // One destination per input: where a and b are the same value, the second summand gets storage of its own.
+  if (tape.wanted(b)) contribute(b, gradient_of_b(forward, a, dz), "db", a != b);
+  if (!forward.bias || !tape.wanted(call.inputs[2])) return;
+  const ValueId bias = call.inputs[2];
+  tape.contribute(bias, column_sum(program, call.math, tape.label(call, "dbias"), dz, tape.destination(bias)));
+}
+
+}  // namespace
+
+const OpDefinition& gemm_definition() {
+  static const GemmDefinition definition;
+  return definition;
+}
+
+}  // namespace gpubench

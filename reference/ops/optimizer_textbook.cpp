@@ -1,0 +1,167 @@
+// Hyperparameters are doubles; 1 - beta and the bias corrections are rounded once by a backend that works in f32.
+// Bounds count the operations of each formula and follow the one place where terms may cancel, m' = b1 m + (1 - b1) g.
+#include "reference/ops/optimizer_textbook.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "reference/ops/bytes_moved.h"
+#include "reference/ops/optimizer.h"
+#include "reference/ops/rule_g.h"
+#include "reference/ops/wanted_elements.h"
+
+namespace gpubench {
+namespace {
+
+double elements_of(std::span<const TensorSpec> tensors) {
+  double elements = 0.0;
+  for (const TensorSpec& tensor : tensors) elements += static_cast<double>(tensor.shape.elements());
+  return elements;
+}
+
+class GradientNormDefinition : public OpDefinition {
+ public:
+  OpKind kind() const override { return gradient_norm_kind; }
+
+  Cost cost(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
+    return {2.0 * elements_of(inputs), bytes_moved(inputs) + bytes_moved(outputs)};
+  }
+
+  Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs, int) const override {
+    return element_units(outputs[0].shape, 4.0 * elements_of(inputs));
+  }
+
+  // n = sqrt(s): an error of s counts 1 / (2 n), then the root itself.
+  void evaluate(const Operands& operands, int, std::span<const std::int64_t>, std::span<Judged> judged) const override {
+    const double u = accumulator_roundoff(operands.call.math);
+    ProductSum squares;
+    for (const TensorView& gradient : operands.inputs) {
+      for_each_chunk(gradient, [&squares](std::int64_t, std::span<const double> values) {
+        for (const double g : values) squares.add(g * g);
+      });
+    }
+    const double norm = std::sqrt(squares.value);
+    const double bound = norm == 0.0 ? 0.0 : rule_g(squares, u) / (2.0 * norm) + 2.0 * u * norm;
+    std::fill(judged.begin(), judged.end(), Judged{norm, bound});
+  }
+};
+
+class ClipDefinition : public OpDefinition {
+ public:
+  OpKind kind() const override { return clip_kind; }
+
+  Cost cost(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
+    return {elements_of(outputs), bytes_moved(inputs) + bytes_moved(outputs)};
+  }
+
+  Units units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs, int output) const override {
+    return element_units(outputs[static_cast<std::size_t>(output)].shape, 4.0);
+  }
+
+  void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
+                std::span<Judged> judged) const override {
+    const double u = accumulator_roundoff(operands.call.math);
+    const double norm = operands.inputs[0][0];
+    const double wanted_factor = operands.call.attributes.as<Clip>().limit / (norm + 1e-6);
+    const double factor = wanted_factor >= 1.0 ? 1.0 : wanted_factor;  // a NaN norm stays NaN
+    judge_elements<1>({operands.inputs[static_cast<std::size_t>(output) + 1]}, wanted, judged,
+                      [&](std::int64_t, const auto& in) {
+                        const double clipped = in[0] * factor;
+                        return Judged{clipped, 4.0 * u * std::fabs(clipped)};
+                      });
+  }
+};
+
+// One parameter's step, with what rounding may do to each of its results.
+struct AdamWStep {
+  AdamW attributes;
+  double lr, correction1, correction2, u;
+
+  Judged first_moment(double g, double m) const {
+    const double old_part = attributes.beta1 * m;
+    const double new_part = (1.0 - attributes.beta1) * g;
+    return {old_part + new_part, 3.0 * u * (std::fabs(old_part) + std::fabs(new_part))};
+  }
+
+  Judged second_moment(double g, double v) const {
+    const double value = attributes.beta2 * v + (1.0 - attributes.beta2) * g * g;
+    return {value, 3.0 * u * std::fabs(value)};
+  }
+
+  Judged weight(double w, double g, double m, double v) const {
+    const Judged moment = first_moment(g, m);
+    const double denominator = std::sqrt(second_moment(g, v).value / correction2) + attributes.epsilon;
+    const double update = moment.value / correction1 / denominator;
+    const double decay = attributes.weight_decay * w;
+    const double update_bound = 16.0 * u * std::fabs(update) + moment.bound / (correction1 * denominator);
+    const double rate = std::fabs(lr);
+    return {w - lr * (update + decay),
+            2.0 * u * std::fabs(w) + rate * update_bound + 4.0 * u * rate * std::fabs(decay)};
+  }
+};
+
+class AdamWDefinition : public OpDefinition {
+ public:
+  OpKind kind() const override { return adamw_kind; }
+
+  // Eighteen operations per parameter. The low-precision copy is written, never read.
+  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
+    const Places places(call.attributes.as<AdamW>());
+    double parameters = 0.0;
+    double unread = 0.0;
+    for (std::size_t first = 2; first < inputs.size(); first += places.inputs) {
+      parameters += static_cast<double>(inputs[first].shape.elements());
+      if (places.inputs == 5) unread += bytes_moved(inputs[first + 4]);
+    }
+    return {18.0 * parameters, bytes_moved(inputs) + bytes_moved(outputs) - unread};
+  }
+
+  Units units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs, int output) const override {
+    return element_units(outputs[static_cast<std::size_t>(output)].shape, 30.0);
+  }
+
+  void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
+                std::span<Judged> judged) const override {
+    const AdamW& attributes = operands.call.attributes.as<AdamW>();
+    const double step = operands.inputs[1][0];
+    const AdamWStep adamw{attributes, operands.inputs[0][0], 1.0 - std::pow(attributes.beta1, step),
+                          1.0 - std::pow(attributes.beta2, step), accumulator_roundoff(operands.call.math)};
+    const Places places(attributes);
+    const auto index = static_cast<std::size_t>(output);
+    const auto in = operands.inputs.subspan(2 + index / places.outputs * places.inputs, 4);
+    const std::size_t which = index % places.outputs;
+    judge_elements<4>({in[0], in[1], in[2], in[3]}, wanted, judged, [&](std::int64_t, const auto& x) {
+      const auto [w, g, m, v] = x;
+      if (which == 1) return adamw.first_moment(g, m);
+      if (which == 2) return adamw.second_moment(g, v);
+      return adamw.weight(w, g, m, v);  // the copy is the weight, rounded to its own type by the checker
+    });
+  }
+
+ private:
+  // Tensors per parameter: w g m v [copy] -> w' m' v' [copy'].
+  struct Places {
+    std::size_t inputs, outputs;
+    explicit Places(const AdamW& attributes)
+        : inputs(attributes.copies ? 5 : 4), outputs(attributes.copies ? 4 : 3) {}
+  };
+};
+
+}  // namespace
+
+const OpDefinition& gradient_norm_definition() {
+  static const GradientNormDefinition definition;
+  return definition;
+}
+
+const OpDefinition& clip_definition() {
+  static const ClipDefinition definition;
+  return definition;
+}
+
+const OpDefinition& adamw_definition() {
+  static const AdamWDefinition definition;
+  return definition;
+}
+
+}  // namespace gpubench

@@ -1,0 +1,28 @@
+#include "reference/ops/wanted_elements.h"
+
+#include <set>
+
+namespace gpubench {
+
+void gather(const TensorView& view, std::span<const std::int64_t> wanted, std::int64_t offset, std::span<double> out) {
+  std::size_t first = 0;
+  while (first < wanted.size()) {
+    std::size_t last = first + 1;
+    while (last < wanted.size() && wanted[last] == wanted[last - 1] + 1) ++last;
+    view.read(offset + wanted[first], out.subspan(first, last - first));
+    first = last;
+  }
+}
+
+Units element_units(const Shape& shape, double flop_per_unit) {
+  Units units;
+  units.count = shape.elements();
+  units.flop_per_unit = flop_per_unit;
+  if (units.count == 0) return units;
+  const std::int64_t row = shape.rank() == 0 ? 1 : shape[-1];
+  const std::set<std::int64_t> ends{0, row - 1, std::min(row, units.count - 1), units.count - row, units.count - 1};
+  units.landmarks.assign(ends.begin(), ends.end());
+  return units;
+}
+
+}  // namespace gpubench
