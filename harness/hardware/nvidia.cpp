@@ -1,0 +1,80 @@
+#include "harness/hardware/nvidia.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace gpubench {
+namespace {
+
+// The driver interface's stable C calls; their results are 0 for success.
+using Init = int (*)(unsigned);
+using GetCount = int (*)(int*);
+using GetVersion = int (*)(int*);
+
+template <class Function>
+Function symbol(void* library, const char* name) {
+  return reinterpret_cast<Function>(::dlsym(library, name));
+}
+
+bool nvidia_on_pci(const std::string& root) {
+  std::error_code ignored;
+  for (const auto& device : std::filesystem::directory_iterator(root + "/sys/bus/pci/devices", ignored)) {
+    std::ifstream file(device.path() / "vendor");
+    std::string vendor;
+    if (file >> vendor && vendor == "0x10de") return true;
+  }
+  return false;
+}
+
+void ask(void* library, NvidiaDriver& driver) {
+  const auto version = symbol<GetVersion>(library, "cuDriverGetVersion");
+  const auto init = symbol<Init>(library, "cuInit");
+  const auto count = symbol<GetCount>(library, "cuDeviceGetCount");
+  if (version == nullptr || init == nullptr || count == nullptr) {
+    driver.reason = "libcuda.so.1 lacks cuInit, cuDeviceGetCount or cuDriverGetVersion: it is not NVIDIA's driver library";
+    return;
+  }
+  version(&driver.cuda_version);
+  if (const int status = init(0); status != 0) {
+    driver.reason = cuda_failure(status, "cuInit");
+    return;
+  }
+  if (const int status = count(&driver.devices); status != 0) {
+    driver.reason = cuda_failure(status, "cuDeviceGetCount");
+    return;
+  }
+  driver.usable = driver.devices > 0;
+  if (!driver.usable) driver.reason = "the NVIDIA driver sees no device (CUDA_VISIBLE_DEVICES may hide them)";
+}
+
+}  // namespace
+
+std::string cuda_failure(int status, const std::string& call) {
+  switch (status) {
+    case 34: return fmt::format("no NVIDIA driver: libcuda.so.1 is only the toolkit's stub ({} answers 34)", call);
+    case 35: return fmt::format("the NVIDIA driver is older than its CUDA library needs ({} answers 35)", call);
+    case 100: return fmt::format("the NVIDIA driver sees no device ({} answers 100; CUDA_VISIBLE_DEVICES may hide them)", call);
+    case 803: return fmt::format("the NVIDIA driver and libcuda.so.1 are of different versions ({} answers 803): "
+                                 "reboot, or restart the container", call);
+    default: return fmt::format("the NVIDIA driver does not start: {} answers {}", call, status);
+  }
+}
+
+NvidiaDriver probe_nvidia_driver(const std::string& root) {
+  NvidiaDriver driver;
+  driver.hardware_seen = nvidia_on_pci(root);
+  // Never unloaded: the driver starts threads of its own, and taking its code away from under them would crash.
+  void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* why = ::dlerror();
+    driver.reason = fmt::format("no NVIDIA driver: libcuda.so.1 cannot be loaded ({})", why == nullptr ? "no reason given" : why);
+    return driver;
+  }
+  ask(library, driver);
+  return driver;
+}
+
+}  // namespace gpubench

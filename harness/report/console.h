@@ -1,0 +1,48 @@
+// What a person reads after a run: results by suite, the failures one by one, the summary, the verdict.
+//
+// Pure functions from records to text. Every line is safe to print: names, reasons and messages are made visible.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "harness/core/record.h"
+#include "harness/report/text_table.h"
+
+namespace gpubench {
+
+/// "PASS", "FAIL", "NOT_PROVEN", ...
+[[nodiscard]] std::string verdict_word(Verdict verdict);
+
+/// True for what a run must not end in: fail, downgraded, not_proven, error.
+[[nodiscard]] bool went_wrong(Verdict verdict);
+
+/// The titles over result_line().
+[[nodiscard]] std::string result_header(const ConsoleStyle& style);
+
+/// One case in one line: verdict, rate, time and its 95% interval, worst error as a fraction of its bound, id, flags; the
+/// reason on a second line unless it passed. The id is never cut. Ends with a newline.
+[[nodiscard]] std::string result_line(const CaseRecord& record, const ConsoleStyle& style);
+
+/// Results grouped by suite, in the order in which suites first appear. Quiet: only cases that went wrong.
+[[nodiscard]] std::string results_text(std::span<const CaseRecord> records, const ConsoleStyle& style);
+
+/// One block per case that went wrong: op, worst element, got, want, bound, how many and where, the line that reruns it.
+[[nodiscard]] std::string failures_text(std::span<const CaseRecord> records, const ConsoleStyle& style);
+
+/// Counts per suite with the best rate and the worst error.
+[[nodiscard]] std::string summary_text(std::span<const CaseRecord> records, const ConsoleStyle& style);
+
+struct Ending {
+  int exit_code = 0;
+  std::string explanation;  ///< of the exit code
+  std::string report_path;  ///< empty: none was written
+  bool complete = true;
+  double seconds = 0.0;
+};
+
+/// The last lines: VERDICT with its counts, the report's path, the exit code and what it means.
+[[nodiscard]] std::string verdict_text(std::span<const CaseRecord> records, const Ending& ending, const ConsoleStyle& style);
+
+}  // namespace gpubench

@@ -1,0 +1,83 @@
+// failures_text(): for each case that went wrong, everything needed to believe it and to see it again.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "harness/report/console.h"
+#include "harness/report/quantity.h"
+#include "harness/report/visible_text.h"
+
+namespace gpubench {
+namespace {
+
+// The op that decided the verdict: of those that did not pass, the one the record names, else the largest error.
+const OpParity* culprit(const Parity& parity) {
+  const OpParity* chosen = nullptr;
+  for (const OpParity& op : parity.ops) {
+    if (op.verdict == Verdict::pass) continue;
+    const bool named = op.label == parity.worst_op;
+    const bool chosen_named = chosen != nullptr && chosen->label == parity.worst_op;
+    const bool larger = chosen == nullptr || !(op.error_over_bound <= chosen->error_over_bound);
+    if (chosen == nullptr || (named && !chosen_named) || (named == chosen_named && larger)) chosen = &op;
+  }
+  return chosen;
+}
+
+std::string index_text(const std::vector<std::int64_t>& index) {
+  std::string text;
+  for (const std::int64_t i : index) text += fmt::format("{}{}", text.empty() ? "" : ", ", i);
+  return "[" + text + "]";
+}
+
+std::string field(std::string_view title, std::string_view text) { return fmt::format("    {:<7} {}\n", title, text); }
+
+std::string worst_line(const OpParity& op) {
+  const Worst& w = *op.worst;
+  return field("worst", fmt::format("{}{}  got {}  want {}  off by {:.3g}  bound {:.3g}  ({:.3g} of the allowance)",
+                                    visible(w.tensor), index_text(w.index), format_exact(w.got), format_exact(w.want),
+                                    std::fabs(w.got - w.want), w.bound, op.error_over_bound));
+}
+
+std::string op_lines(const OpParity& op) {
+  std::string text = field("op", fmt::format("{} ({}), {}{}", visible(op.label), visible(op.kind),
+                                             op.phase == "recheck" ? "recheck of the timed launch" : "check of the op alone",
+                                             op.implementation.empty() ? "" : ", by " + visible(op.implementation)));
+  if (op.worst) text += worst_line(op);
+  text += field("wrong", fmt::format("{} of {} judged elements ({} in all){}{}", format_count(op.bad),
+                                     format_count(op.judged), format_count(op.elements), op.reason.empty() ? "" : ": ",
+                                     visible(op.reason)));
+  if (op.mutations_rejected < op.mutations) {
+    text += field("proof", fmt::format("the check rejected only {} of {} corrupted copies", op.mutations_rejected,
+                                       op.mutations));
+  }
+  return text;
+}
+
+std::string block(const CaseRecord& record, int number, const ConsoleStyle& style) {
+  std::string text = fmt::format("f{}  {}  {}\n", number, paint(verdict_word(record.verdict), Tone::bad, style),
+                                 visible(record.id));
+  const OpParity* op = culprit(record.parity);
+  if (op != nullptr) text += op_lines(*op);
+  // The record's reason often repeats its op's: say it once.
+  const bool said = op != nullptr && !op->reason.empty() && record.reason.find(op->reason) != std::string::npos;
+  if (!record.reason.empty() && !said) text += field("reason", visible(record.reason));
+  int others = -1;
+  for (const OpParity& other : record.parity.ops) others += other.verdict != Verdict::pass ? 1 : 0;
+  if (others > 0) text += field("also", fmt::format("{} more op checks did not pass; all are in the report", others));
+  text += field("seed", fmt::format("{}", record.parity.seed));
+  if (!record.rerun.empty()) text += field("rerun", visible(record.rerun));
+  return text;
+}
+
+}  // namespace
+
+std::string failures_text(std::span<const CaseRecord> records, const ConsoleStyle& style) {
+  std::string text;
+  int number = 0;
+  for (const CaseRecord& record : records) {
+    if (went_wrong(record.verdict)) text += block(record, ++number, style) + "\n";
+  }
+  return text;
+}
+
+}  // namespace gpubench

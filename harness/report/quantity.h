@@ -1,0 +1,28 @@
+// Numbers as people read them: three significant digits and a decimal prefix (1 GB = 10^9 B). Files keep full precision.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace gpubench {
+
+/// 1.23e12, "FLOP/s" -> "1.23 TFLOP/s"; below 1: "0.123 B/s"; non-finite: "nan", "inf".
+[[nodiscard]] std::string format_quantity(double value, std::string_view unit);
+
+/// Nanoseconds -> "850 ns", "12.3 us", "1.23 ms", "4.56 s".
+[[nodiscard]] std::string format_time_ns(double nanoseconds);
+
+/// Seconds -> "850 ms", "12.3 s", "4m12s", "1h05m".
+[[nodiscard]] std::string format_duration(double seconds);
+
+/// 12845056 -> "12,845,056".
+[[nodiscard]] std::string format_count(std::int64_t value);
+
+/// A value of a tensor: the shortest text that reads back to the same double; "nan", "inf".
+[[nodiscard]] std::string format_exact(double value);
+
+/// Half the relative width of an interval around a median: "0.4%"; "-" where there is none.
+[[nodiscard]] std::string format_interval(double median, double low, double high);
+
+}  // namespace gpubench

@@ -1,0 +1,78 @@
+// The one way in for JSON from outside: limits before memory, types before values, and an error that says where.
+//
+// nlohmann/json alone would accept a document a hundred thousand levels deep (and crash when copying it), wrap -1 to
+// 1.8e19, cut 3.9 to 3 and let the last of two equal keys win. Everything that gpubench reads (reports, records from a
+// worker) goes through here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/report/json.h"
+
+namespace gpubench {
+
+/// Input that is not what it should be: "file:path: why".
+class ReadError : public std::runtime_error {
+ public:
+  explicit ReadError(const std::string& what) : std::runtime_error(what) {}
+};
+
+struct ReadLimits {
+  std::size_t bytes = 256U << 20U;
+  int depth = 64;
+};
+
+/// Parses one strict JSON document. Throws ReadError for anything too large, too deep, malformed, with equal keys in one
+/// object, or with numbers beyond fp64. `file` only names the source in messages.
+[[nodiscard]] Json parse_json(std::string_view text, std::string_view file, const ReadLimits& limits = {});
+
+/// Reads and parses a file. Throws ReadError as above, and where the file cannot be read.
+[[nodiscard]] Json read_json_file(const std::string& path, const ReadLimits& limits = {});
+
+/// A value with its place in the document. Accessors check kind and range and throw ReadError. Refers to the document.
+class Node {
+ public:
+  Node(const Json& json, std::string file) : json_(&json), file_(std::move(file)) {}
+
+  /// Member of an object, element of an array; must exist.
+  [[nodiscard]] Node at(std::string_view key) const;
+  [[nodiscard]] Node at(std::size_t index) const;
+  [[nodiscard]] bool has(std::string_view key) const;
+  /// Elements of an array, members of an object.
+  [[nodiscard]] std::size_t size() const;
+  /// Names of an object's members, in the order of the document.
+  [[nodiscard]] std::vector<std::string> keys() const;
+
+  [[nodiscard]] std::string text() const;
+  [[nodiscard]] bool boolean() const;
+  [[nodiscard]] bool is_null() const { return json_->is_null(); }
+  /// A whole number written as one (3.0 is refused) in [low, high].
+  [[nodiscard]] std::int64_t integer(std::int64_t low = 0,
+                                     std::int64_t high = std::numeric_limits<std::int64_t>::max()) const;
+  [[nodiscard]] std::uint64_t natural() const;
+  [[nodiscard]] double number() const;
+  /// The number at `key`, or the non-finite one that its null stands for, told by the object's "nonfinite" note.
+  [[nodiscard]] double number_or_note(std::string_view key) const;
+  /// An array of such numbers; its notes are named "key[index]".
+  [[nodiscard]] std::vector<double> numbers_or_notes(std::string_view key) const;
+
+  /// Throws ReadError for this place.
+  [[noreturn]] void refuse(std::string_view why) const;
+
+ private:
+  Node(const Json& json, std::string file, std::string path)
+      : json_(&json), file_(std::move(file)), path_(std::move(path)) {}
+  [[nodiscard]] double noted(std::string_view name) const;
+
+  const Json* json_;
+  std::string file_;
+  std::string path_;
+};
+
+}  // namespace gpubench

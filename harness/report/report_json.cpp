@@ -1,0 +1,159 @@
+#include "harness/report/report_json.h"
+
+#include "harness/measure/statistics.h"
+#include "harness/report/record_json.h"
+
+namespace gpubench {
+namespace {
+
+constexpr double ns_per_us = 1000.0;
+
+Json object_of(std::span<const std::pair<std::string, std::string>> pairs) {
+  Json object = Json::object();
+  for (const auto& [key, value] : pairs) object[key] = value;
+  return object;
+}
+
+Json run_json(const RunContext& run) {
+  Json devices = Json::array();
+  for (const DeviceInfo& device : run.devices) devices.push_back(to_json(device));
+  return {{"schema", "gpubench-report"},
+          {"schema_version", report_schema_version},
+          {"tool_version", run.tool_version},
+          {"build", object_of(run.build)},
+          {"argv", run.argv},
+          {"suites", run.suites},
+          {"seed", run.seed},
+          {"tier", run.tier},
+          {"check", run.check},
+          {"env", object_of(run.env)},
+          {"devices", std::move(devices)},
+          {"started_at", iso_time(run.started_at)},
+          {"finished_at", iso_time(run.finished_at)},
+          {"complete", run.complete}};
+}
+
+Json context_json(const Report& report) {
+  const HostContext& host = report.host;
+  Json caches = Json::array();
+  for (const CacheContext& c : host.caches) {
+    caches.push_back({{"type", c.type}, {"level", c.level}, {"size", c.bytes}, {"num_sharing", c.sharing}});
+  }
+  return {{"date", iso_time(report.run.started_at)},
+          {"host_name", host.host_name},
+          {"executable", host.executable},
+          {"num_cpus", host.num_cpus},
+          {"mhz_per_cpu", host.mhz_per_cpu},
+          {"cpu_scaling_enabled", host.cpu_scaling_enabled},
+          {"caches", std::move(caches)},
+          {"load_avg", host.load_avg},
+          {"library_build_type", "release"},  // of the measuring library; our own build type is in gpubench.build
+          {"json_schema_version", 1},         // Google Benchmark's, not ours
+          {"gpubench", run_json(report.run)}};
+}
+
+// What all entries of one case share; Google Benchmark's names.
+Json entry(const CaseRecord& record, int family, std::string_view suffix, const char* run_type) {
+  return {{"name", record.id + std::string(suffix)},
+          {"family_index", family},
+          {"per_family_instance_index", 0},
+          {"run_name", record.id},
+          {"run_type", run_type},
+          {"repetitions", static_cast<std::int64_t>(record.rounds.size())},
+          {"threads", 1}};
+}
+
+void add_time(Json& entry, std::int64_t iterations, double device_ns, double wall_ns) {
+  entry["iterations"] = iterations;
+  entry["real_time"] = device_ns / ns_per_us;
+  entry["cpu_time"] = wall_ns / ns_per_us;
+  entry["time_unit"] = "us";
+}
+
+void add_rates(Json& entry, const CaseRecord& record) {
+  entry["bytes_per_second"] = record.derived.bytes_per_s;
+  entry["items_per_second"] = record.derived.items_per_s;
+  entry["flop_per_second"] = record.derived.flop_per_s;
+  if (!record.c.label.empty()) entry["label"] = record.c.label;
+}
+
+double per_run(std::span<const double> interval_ns, std::int64_t batch) {
+  return median(interval_ns) / static_cast<double>(batch);
+}
+
+void add_benchmarks(Json& benchmarks, const CaseRecord& record, int family) {
+  for (std::size_t r = 0; r < record.rounds.size(); ++r) {
+    const RoundTimes& times = record.rounds[r].times;
+    Json round = entry(record, family, "", "iteration");
+    round["repetition_index"] = r;
+    add_time(round, static_cast<std::int64_t>(times.device_ns.size()) * record.batch,
+             per_run(times.device_ns, record.batch), per_run(times.wall_ns, record.batch));
+    benchmarks.push_back(std::move(round));
+  }
+  Json middle = entry(record, family, "_median", "aggregate");
+  middle["aggregate_name"] = "median";
+  middle["aggregate_unit"] = "time";
+  add_time(middle, record.summary.rounds, record.summary.median_ns, record.summary.median_ns);
+  add_rates(middle, record);
+  benchmarks.push_back(std::move(middle));
+}
+
+// A pass without samples would be a number from nowhere: it is told as a case, never as a benchmark.
+bool has_times(const CaseRecord& record) {
+  if (record.rounds.empty() || record.batch < 1) return false;
+  for (const RoundRecord& round : record.rounds) {
+    if (round.times.device_ns.empty() || round.times.wall_ns.empty()) return false;
+  }
+  return true;
+}
+
+constexpr Verdict all_verdicts[] = {Verdict::pass,       Verdict::fail,        Verdict::downgraded, Verdict::not_proven,
+                                    Verdict::unverified, Verdict::unsupported, Verdict::skipped,    Verdict::error};
+
+Json totals_json(const Totals& totals) {
+  Json json = {{"cases", totals.cases}};
+  for (const Verdict verdict : all_verdicts) json[std::string(name(verdict))] = totals.count(verdict);
+  json["check_s"] = totals.check_s;
+  json["time_s"] = totals.time_s;
+  return json;
+}
+
+}  // namespace
+
+int Totals::count(Verdict verdict) const {
+  const auto found = by_verdict.find(verdict);
+  return found == by_verdict.end() ? 0 : found->second;
+}
+
+Totals totals_of(std::span<const CaseRecord> records) {
+  Totals totals;
+  for (const CaseRecord& record : records) {
+    ++totals.by_verdict[record.verdict];
+    ++totals.cases;
+    totals.check_s += record.check_s;
+    totals.time_s += record.time_s;
+  }
+  return totals;
+}
+
+Json report_json(const Report& report) {
+  Json benchmarks = Json::array();
+  Json cases = Json::array();
+  int family = 0;
+  for (const CaseRecord& record : report.cases) {
+    cases.push_back(to_json(record));
+    if (record.verdict == Verdict::pass && has_times(record)) add_benchmarks(benchmarks, record, family++);
+  }
+  return {{"context", context_json(report)},
+          {"benchmarks", std::move(benchmarks)},
+          {"gpubench", {{"cases", std::move(cases)}, {"totals", totals_json(totals_of(report.cases))}}}};
+}
+
+std::string iso_time(std::time_t time) {
+  std::tm utc{};
+  gmtime_r(&time, &utc);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S+00:00", &utc)};
+}
+
+}  // namespace gpubench

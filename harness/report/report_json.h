@@ -1,0 +1,82 @@
+// The report: one JSON file per invocation, a superset of Google Benchmark's layout, so that its tools read it too.
+//
+// `benchmarks` holds passing cases only, one entry per round and one "<id>_median"; `gpubench.cases` holds every planned
+// case with its verdict. The schema is results/schema/report.v1.json; within major version 1 members are only added.
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "harness/core/record.h"
+#include "harness/report/json.h"
+
+namespace gpubench {
+
+/// The version that report_json() writes.
+inline constexpr std::string_view report_schema_version = "1.0";
+
+/// One level of a processor's caches, as Google Benchmark's context tells it.
+struct CacheContext {
+  std::string type;  ///< "Data", "Instruction", "Unified"
+  int level = 0;
+  std::int64_t bytes = 0;
+  int sharing = 1;  ///< logical processors that share it
+};
+
+/// What the context says about the machine. The caller fills it in: a report looks at nothing by itself.
+struct HostContext {
+  std::string host_name;
+  std::string executable;
+  int num_cpus = 1;
+  int mhz_per_cpu = 0;
+  bool cpu_scaling_enabled = false;
+  std::vector<CacheContext> caches;
+  std::vector<double> load_avg;
+};
+
+/// What the context says about the run.
+struct RunContext {
+  std::string tool_version;
+  std::vector<std::pair<std::string, std::string>> build;  ///< "compiler" -> "g++ 12.2.0", "type" -> "Release"
+  std::vector<std::string> argv;
+  std::vector<std::string> suites;
+  std::uint64_t seed = 0;
+  std::string tier;
+  std::string check;
+  std::vector<std::pair<std::string, std::string>> env;  ///< of an allow-list, never the whole environment
+  std::vector<DeviceInfo> devices;
+  std::time_t started_at = 0;
+  std::time_t finished_at = 0;
+  bool complete = false;  ///< false: interrupted; some cases are `skipped` for that reason
+};
+
+struct Report {
+  HostContext host;
+  RunContext run;
+  std::vector<CaseRecord> cases;  ///< every planned case, in the order of the plan
+};
+
+/// Cases by verdict, and what they cost.
+struct Totals {
+  std::map<Verdict, int> by_verdict;
+  int cases = 0;
+  double check_s = 0.0;
+  double time_s = 0.0;
+
+  [[nodiscard]] int count(Verdict verdict) const;
+};
+[[nodiscard]] Totals totals_of(std::span<const CaseRecord> records);
+
+/// The whole document.
+[[nodiscard]] Json report_json(const Report& report);
+
+/// "2026-11-21T02:34:19+00:00", always UTC.
+[[nodiscard]] std::string iso_time(std::time_t time);
+
+}  // namespace gpubench

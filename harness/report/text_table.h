@@ -1,0 +1,51 @@
+// Tables in plain text: columns as wide as their widest cell, numbers to the right, colour added after padding.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpubench {
+
+/// How the words of a terminal are printed. Words carry the meaning; colour only underlines it.
+struct ConsoleStyle {
+  bool color = false;
+  bool utf8 = false;   ///< false: ASCII only ("+-" for the plus-minus sign)
+  bool quiet = false;  ///< only what went wrong, and the summary
+  int verbosity = 0;   ///< 1: implementation, coverage and the ops of composite steps
+};
+
+enum class Tone { plain, good, bad, doubtful, faint };
+
+/// `text` in the tone's colour, or as it is where colour is off.
+[[nodiscard]] std::string paint(std::string_view text, Tone tone, const ConsoleStyle& style);
+
+enum class Align { left, right };
+
+struct Column {
+  std::string title;
+  Align align = Align::left;
+};
+
+class TextTable {
+ public:
+  explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+  /// One cell per column; untrusted text is made visible. Missing cells are empty.
+  void add(std::vector<std::string> cells);
+  /// Header and rows, each line starting with `indent` spaces; no trailing blanks.
+  [[nodiscard]] std::string text(int indent = 0) const;
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+/// `text` broken at blanks into lines of at most `width` columns, each after the first starting with `indent` blanks.
+/// Longer words are not broken.
+[[nodiscard]] std::string wrap(std::string_view text, int width, int indent);
+
+/// `text` with blanks added, before it or after it, up to `width` columns.
+[[nodiscard]] std::string padded(std::string_view text, int width, Align align = Align::left);
+
+}  // namespace gpubench
