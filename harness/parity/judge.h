@@ -37,7 +37,8 @@ struct OpView {
 [[nodiscard]] OpParity judge(const Program& program, int op, const OpView& view, const JudgePolicy& policy,
                              std::string_view phase);
 
-/// True iff `got`, stored as `type`, lies in the rounding interval of `judged`. NaN is accepted never.
+/// True iff `got`, stored as `type`, lies in the rounding interval of `judged`. NaN is accepted only where the textbook
+/// itself says NaN (an op that read NaN), an infinity where it says that infinity or the interval reaches it.
 [[nodiscard]] bool accepts(const Judged& judged, DType type, double got);
 
 }  // namespace gpubench

@@ -1,0 +1,152 @@
+#include "harness/parity/compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "harness/parity/judge.h"
+#include "harness/parity/rounding.h"
+
+namespace gpubench {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+// The interval of e4m3, which rounds what overflows to NaN: there NaN is what an infinity is elsewhere.
+bool accepts_without_infinity(double low, double high, DType type, double got) {
+  const bool overflows = std::isnan(rounded(type, low)) || std::isnan(rounded(type, high));
+  if (std::isnan(got)) return overflows;
+  const auto limit = [type](double value) { return std::isnan(rounded(type, value)) ? std::copysign(infinity, value) : rounded(type, value); };
+  return limit(low) <= got && got <= limit(high);
+}
+
+// Mutants: a copy of the panel's numbers with some of them corrupted.
+class Mutants {
+ public:
+  Mutants(std::span<const Sighting> panel, DType type) : panel_(panel), type_(type) {}
+
+  // One element corrupted at a time; every single one must be rejected.
+  template <class Corrupt>
+  void each(const char* what, Corrupt corrupt) {
+    int possible = 0;
+    int rejected = 0;
+    for (const Sighting& s : panel_) {
+      if (std::isnan(s.judged.value)) continue;
+      ++possible;
+      rejected += rejects(s, corrupt(s)) ? 1 : 0;
+    }
+    if (possible > 0) conclude(what, rejected == possible);
+  }
+
+  // All elements corrupted at once; the whole must be rejected.
+  template <class Corrupt>
+  void all(const char* what, Corrupt corrupt) {
+    conclude(what, std::any_of(panel_.begin(), panel_.end(), [&](const Sighting& s) { return rejects(s, corrupt(s)); }));
+  }
+
+  [[nodiscard]] MutationReport report() const { return report_; }
+
+ private:
+  // Through the same function that judges the real output.
+  [[nodiscard]] bool rejects(const Sighting& s, double got) const {
+    Tally tally;
+    compare(s.linear, std::span(&s.judged, 1), type_, std::span(&got, 1), tally);
+    return tally.bad > 0;
+  }
+
+  void conclude(const char* what, bool rejected) {
+    ++report_.tried;
+    if (rejected) ++report_.rejected;
+    else report_.accepted.push_back(what);
+  }
+
+  std::span<const Sighting> panel_;
+  DType type_;
+  MutationReport report_;
+};
+
+// A stored number just outside the interval: four times as far as is allowed, to the side where there is room.
+double beyond(const Judged& judged, DType type) {
+  if (std::isinf(judged.value)) return 0.0;
+  const double step = 4.0 * (judged.bound + 2.0 * half_ulp(type, judged.value));
+  const double up = rounded(type, judged.value + step);
+  const bool room = std::isfinite(up) && up - judged.value > 0.5 * step;
+  return room ? up : rounded(type, judged.value - step);
+}
+
+}  // namespace
+
+bool accepts(const Judged& judged, DType type, double got) {
+  if (std::isnan(judged.value)) return std::isnan(got);
+  if (std::isinf(judged.value)) return got == judged.value;
+  const double low = judged.value - judged.bound;
+  const double high = judged.value + judged.bound;
+  if (type == DType::f8_e4m3 && !std::isnan(judged.bound)) return accepts_without_infinity(low, high, type, got);
+  return rounded(type, low) <= got && got <= rounded(type, high);  // false when anything is NaN
+}
+
+namespace {
+
+double ratio_of(const Judged& judged, DType type, double got, bool accepted) {
+  const double error = std::fabs(got - judged.value);
+  if (accepted && !(error > 0.0)) return 0.0;  // equal, or both NaN
+  // Half an ulp at the end of the interval that the element is nearer to: there it was rounded.
+  const double end = got > judged.value ? judged.value + judged.bound : judged.value - judged.bound;
+  const double ratio = error / (judged.bound + half_ulp(type, end));
+  if (accepted) return std::fmin(ratio, 1.0);  // an infinity that the interval reaches
+  return std::isfinite(ratio) ? std::fmax(ratio, std::nextafter(1.0, 2.0)) : infinity;
+}
+
+}  // namespace
+
+double error_over_bound(const Judged& judged, DType type, double got) {
+  return ratio_of(judged, type, got, accepts(judged, type, got));
+}
+
+void Tally::add(const Tally& later) {
+  judged += later.judged;
+  bad += later.bad;
+  if (later.worst.linear >= 0 && (worst.linear < 0 || later.error_over_bound > error_over_bound)) {
+    error_over_bound = later.error_over_bound;
+    worst = later.worst;
+  }
+  if (later.telling_ratio > telling_ratio) {
+    telling_ratio = later.telling_ratio;
+    telling = later.telling;
+  }
+}
+
+void compare(std::int64_t first, std::span<const Judged> judged, DType type, std::span<const double> got, Tally& tally) {
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const Judged& j = judged[i];
+    const auto linear = first + static_cast<std::int64_t>(i);
+    const bool accepted = accepts(j, type, got[i]);
+    const double ratio = ratio_of(j, type, got[i], accepted);
+    ++tally.judged;
+    if (!accepted) ++tally.bad;
+    if (tally.worst.linear < 0 || ratio > tally.error_over_bound) {
+      tally.error_over_bound = ratio;
+      tally.worst = {linear, j, got[i]};
+    }
+    const double telling = std::fabs(j.value) / (j.bound + half_ulp(type, j.value));
+    if (telling > tally.telling_ratio && std::isfinite(j.value)) {
+      tally.telling_ratio = telling;
+      tally.telling = {linear, j, got[i]};
+    }
+  }
+}
+
+MutationReport mutate(std::span<const Sighting> panel, DType type) {
+  Mutants mutants(panel, type);
+  if (is_float(type)) mutants.each("NaN", [](const Sighting&) { return std::numeric_limits<double>::quiet_NaN(); });
+  mutants.each("a step beyond the bound", [type](const Sighting& s) { return beyond(s.judged, type); });
+  const bool something = std::any_of(panel.begin(), panel.end(), [type](const Sighting& s) { return rounded(type, s.judged.value) != 0.0; });
+  if (something) {
+    mutants.all("zeros", [](const Sighting&) { return 0.0; });
+    const bool is_signed = type != DType::u8;
+    if (is_signed) mutants.all("flipped signs", [](const Sighting& s) { return -s.got; });
+  }
+  return mutants.report();
+}
+
+}  // namespace gpubench

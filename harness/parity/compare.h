@@ -1,0 +1,50 @@
+// Comparing a run of elements with the textbook, and the live mutations that prove the comparison could have failed.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "harness/core/dtype.h"
+#include "reference/ops/definition.h"
+
+namespace gpubench {
+
+/// One judged element, kept.
+struct Sighting {
+  std::int64_t linear = -1;  ///< logical linear index in its output
+  Judged judged;
+  double got = 0.0;
+};
+
+/// What comparing found; tallies of consecutive runs add up.
+struct Tally {
+  std::int64_t judged = 0;
+  std::int64_t bad = 0;
+  double error_over_bound = 0.0;  ///< the largest; infinity for NaN
+  Sighting worst;                 ///< the element that it belongs to
+  Sighting telling;               ///< the finite reference that is largest in units of its bound
+  double telling_ratio = -1.0;
+
+  void add(const Tally& later);
+};
+
+/// |got - value| in units of what was allowed: the bound and half an ulp beyond it. At most 1 for accepted elements,
+/// above 1 for others, infinity where the classes (finite, infinite, NaN) differ.
+[[nodiscard]] double error_over_bound(const Judged& judged, DType type, double got);
+
+/// Elements [first, first + got.size()) of an output against their judged values.
+void compare(std::int64_t first, std::span<const Judged> judged, DType type, std::span<const double> got, Tally& tally);
+
+/// What became of the live mutations of one output.
+struct MutationReport {
+  int tried = 0;
+  int rejected = 0;
+  std::vector<const char*> accepted;  ///< "NaN", "zeros", "flipped signs", "a step beyond the bound"
+};
+
+/// Corrupts copies of the elements in `panel` and compares again: NaN, zeros, flipped signs, a step beyond the bound. Each
+/// must be rejected. Zeros and signs are tried where some reference does not itself round to zero.
+[[nodiscard]] MutationReport mutate(std::span<const Sighting> panel, DType type);
+
+}  // namespace gpubench

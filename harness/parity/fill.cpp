@@ -1,0 +1,206 @@
+// Every value is a whole number times a power of two, so that fp64 holds it exactly and the one conversion to the
+// storage type is the only rounding. No function of the math library touches a value.
+#include "harness/parity/fill.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "harness/core/error.h"
+#include "harness/core/hash.h"
+#include "harness/parity/rounding.h"
+
+namespace gpubench {
+namespace {
+
+constexpr std::int64_t block_elements = 1024;
+constexpr std::int64_t elements_per_thread = std::int64_t{1} << 20;
+
+// Four uniform 16-bit numbers, summed and centred: whole numbers in [-131070, 131070], standard deviation 37837 (= 1.15
+// times 2^15), which stand for one standard deviation of `scale`.
+std::int64_t bell(std::uint64_t h) {
+  const std::uint64_t sum = (h & 0xffffU) + ((h >> 16U) & 0xffffU) + ((h >> 32U) & 0xffffU) + (h >> 48U);
+  return static_cast<std::int64_t>(sum) - 131070;
+}
+constexpr int bell_bits = 15;
+constexpr std::int64_t one_deviation = std::int64_t{1} << bell_bits;
+
+// Seven in eight elements of tiny_mix are normal, the others about 2^-27 = 0.75e-8: the size of an optimizer's epsilon.
+constexpr int tiny_exponent = -27;
+
+// Deviations of norm_rows, as powers of two: variances 1, 100 eps and eps for eps = 1e-5; the fourth class is constant.
+constexpr std::array<int, 3> row_exponents{0, -5, -9};
+
+// The exponent of the power of two that is nearest to `scale` on a log scale.
+int nearest_exponent(double scale) {
+  int exponent = 0;
+  const double fraction = std::frexp(scale, &exponent);  // in [1/2, 1)
+  return fraction * fraction >= 0.5 ? exponent : exponent - 1;
+}
+
+// The values of one tensor, by logical linear index.
+class Generator {
+ public:
+  Generator(const TensorSpec& spec, std::uint64_t key)
+      : fill_(spec.fill), key_(key), row_(spec.shape.rank() == 0 ? 1 : std::max<std::int64_t>(spec.shape[-1], 1)) {
+    const bool scaled = fill_.kind != Fill::Kind::integers && fill_.kind != Fill::Kind::sequence && fill_.kind != Fill::Kind::constant;
+    if (scaled && !(fill_.scale > 0.0 && std::isfinite(fill_.scale))) {
+      throw ProgramError("fill of '" + spec.name + "' has scale " + std::to_string(fill_.scale) + ", expected a positive number");
+    }
+    if (fill_.low > fill_.high) throw ProgramError("fill of '" + spec.name + "' has low above high");
+    exponent_ = scaled ? nearest_exponent(fill_.scale) : 0;
+    step_ = std::ldexp(1.0, exponent_ - bell_bits);
+  }
+
+  void generate(std::int64_t first, std::int64_t count, double* out) const {
+    switch (fill_.kind) {
+      case Fill::Kind::normal: normal(first, count, out); break;
+      case Fill::Kind::positive: positive(first, count, out); break;
+      case Fill::Kind::integers: integers(first, count, out); break;
+      case Fill::Kind::constant: std::fill_n(out, count, fill_.scale); break;
+      case Fill::Kind::sequence: sequence(first, count, out); break;
+      case Fill::Kind::norm_rows: norm_rows(first, count, out); break;
+      case Fill::Kind::pointwise: pointwise(first, count, out); break;
+      case Fill::Kind::tiny_mix: tiny_mix(first, count, out); break;
+    }
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t at(std::int64_t index) const { return hash_at(key_, static_cast<std::uint64_t>(index)); }
+
+  void normal(std::int64_t first, std::int64_t count, double* out) const {
+    for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<double>(bell(at(first + i))) * step_;
+  }
+
+  void positive(std::int64_t first, std::int64_t count, double* out) const {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t size = std::abs(bell(at(first + i)));
+      out[i] = static_cast<double>(std::max<std::int64_t>(size, 1)) * step_;
+    }
+  }
+
+  void integers(std::int64_t first, std::int64_t count, double* out) const {
+    const std::uint64_t range = static_cast<std::uint64_t>(fill_.high) - static_cast<std::uint64_t>(fill_.low) + 1;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::uint64_t h = at(first + i);
+      out[i] = static_cast<double>(fill_.low + static_cast<std::int64_t>(range == 0 ? h : h % range));
+    }
+  }
+
+  void sequence(std::int64_t first, std::int64_t count, double* out) const {
+    const std::int64_t period = fill_.high - fill_.low + 1;
+    for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<double>(fill_.low + (first + i) % period);
+  }
+
+  // Eight classes of rows: four variances, each with mean 0 and mean one deviation. A row without variance is constant,
+  // and not zero, so that its mean can be wrong.
+  void norm_rows(std::int64_t first, std::int64_t count, double* out) const {
+    for (std::int64_t i = 0; i < count;) {
+      const std::int64_t row = (first + i) / row_;
+      const std::int64_t left = std::min(count - i, (row + 1) * row_ - (first + i));
+      const auto variance = static_cast<std::size_t>(row % 4);
+      const bool shifted = row / 4 % 2 == 1;
+      if (variance == row_exponents.size()) {
+        std::fill_n(out + i, left, std::ldexp(shifted ? 1.0 : -0.5, exponent_));
+      } else {
+        const double step = std::ldexp(step_, row_exponents[variance]);
+        const std::int64_t mean = shifted ? one_deviation : 0;
+        for (std::int64_t j = i; j < i + left; ++j) out[j] = static_cast<double>(bell(at(first + j)) + mean) * step;
+      }
+      i += left;
+    }
+  }
+
+  // Half normal, half uniform in two deviations around 0 ([-4, 4) for the usual scale of 2).
+  void pointwise(std::int64_t first, std::int64_t count, double* out) const {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::uint64_t h = at(first + i);
+      const std::uint64_t other = mix(h);
+      const std::int64_t uniform = static_cast<std::int64_t>(h & 0x1ffffU) - 0x10000;
+      out[i] = static_cast<double>((other & 1U) != 0 ? uniform : bell(h)) * step_;
+    }
+  }
+
+  void tiny_mix(std::int64_t first, std::int64_t count, double* out) const {
+    const double tiny_step = std::ldexp(1.0, tiny_exponent - bell_bits);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::uint64_t h = at(first + i);
+      out[i] = static_cast<double>(bell(h)) * ((mix(h) & 7U) == 0 ? tiny_step : step_);
+    }
+  }
+
+  Fill fill_;
+  std::uint64_t key_;
+  std::int64_t row_;
+  int exponent_ = 0;
+  double step_ = 1.0;  // what the whole numbers of bell() are multiplied by
+};
+
+void convert_to_bf16(const double* values, std::int64_t count, std::byte* out) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (!well_inside_f32(values[i])) {
+      store(DType::bf16, out + 2 * i, values[i]);
+      continue;
+    }
+    // Eight significant bits fit f32, whose upper half bf16 is.
+    const auto wide = std::bit_cast<std::uint32_t>(static_cast<float>(round_to_bf16(values[i])));
+    const auto bits = static_cast<std::uint16_t>(wide >> 16U);
+    std::memcpy(out + 2 * i, &bits, sizeof bits);
+  }
+}
+
+// `count` values, rounded once, next to each other.
+void convert(DType type, const double* values, std::int64_t count, std::byte* out) {
+  const auto size = static_cast<std::int64_t>(size_of(type));
+  if (type == DType::f32) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto value = static_cast<float>(values[i]);
+      std::memcpy(out + 4 * i, &value, sizeof value);
+    }
+  } else if (type == DType::bf16) {
+    convert_to_bf16(values, count, out);
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) store(type, out + i * size, values[i]);
+  }
+}
+
+void fill_range(const TensorSpec& spec, const Generator& generator, bool dense, std::int64_t begin, std::int64_t end, std::byte* out) {
+  const auto size = static_cast<std::int64_t>(size_of(spec.dtype));
+  std::array<double, block_elements> values{};
+  std::array<std::byte, block_elements * 8> stored{};
+  for (std::int64_t first = begin; first < end; first += block_elements) {
+    const std::int64_t count = std::min(block_elements, end - first);
+    generator.generate(first, count, values.data());
+    convert(spec.dtype, values.data(), count, dense ? out + first * size : stored.data());
+    for (std::int64_t i = 0; !dense && i < count; ++i) {
+      std::memcpy(out + spec.layout.offset(spec.shape, first + i) * size, stored.data() + i * size, static_cast<std::size_t>(size));
+    }
+  }
+}
+
+}  // namespace
+
+void fill(const TensorSpec& spec, std::string_view case_key, std::uint64_t seed, std::span<std::byte> out) {
+  if (static_cast<std::int64_t>(out.size()) != spec.bytes()) {
+    throw ProgramError("fill of '" + spec.name + "' was given " + std::to_string(out.size()) + " bytes, expected " + std::to_string(spec.bytes()));
+  }
+  const Generator generator(spec, hash(spec.name, hash(case_key, mix(seed))));
+  const std::int64_t elements = spec.shape.elements();
+  const bool dense = spec.layout.is_row_major(spec.shape);
+  if (!dense) std::fill(out.begin(), out.end(), std::byte{0});  // padding is the same everywhere too
+
+  const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
+  const std::int64_t parts = std::clamp<std::int64_t>(elements / elements_per_thread, 1, cores);
+  std::vector<std::thread> threads;
+  for (std::int64_t part = 1; part < parts; ++part) {
+    threads.emplace_back([&, part] { fill_range(spec, generator, dense, elements * part / parts, elements * (part + 1) / parts, out.data()); });
+  }
+  fill_range(spec, generator, dense, 0, elements / parts, out.data());
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace gpubench

@@ -1,0 +1,248 @@
+// The order of the check, for each output: scan every element, choose units, evaluate the textbook on them in chunks
+// over the threads, compare, then corrupt copies of the compared numbers. NUMERICS 2.11 and 4 say why each step is there.
+#include "harness/parity/judge.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <exception>
+#include <numeric>
+#include <thread>
+
+#include "harness/core/error.h"
+#include "harness/core/hash.h"
+#include "harness/parity/compare.h"
+#include "harness/parity/sample.h"
+#include "harness/parity/scan.h"
+
+namespace gpubench {
+namespace {
+
+constexpr std::int64_t most_suspects = 1000;
+constexpr std::int64_t chunk_elements = 65536;  // 1 MiB of judged values per thread
+constexpr std::int64_t panel_elements = 256;    // copies that the live mutations corrupt
+
+std::vector<std::int64_t> multi_index(const Shape& shape, std::int64_t linear) {
+  std::vector<std::int64_t> index(static_cast<std::size_t>(shape.rank()));
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    index[static_cast<std::size_t>(axis)] = linear % shape[axis];
+    linear /= shape[axis];
+  }
+  return index;
+}
+
+std::string place(const TensorSpec& spec, std::int64_t linear) {
+  return fmt::format("{}[{}]", spec.name, fmt::join(multi_index(spec.shape, linear), ", "));
+}
+
+// Calls work(0) ... work(count - 1) on up to `threads` threads; the first exception is thrown again here.
+template <class Work>
+void on_threads(int threads, std::int64_t count, const Work& work) {
+  std::atomic<std::int64_t> next{0};
+  std::atomic<bool> failed{false};
+  std::exception_ptr failure;
+  const auto drain = [&] {
+    try {
+      for (std::int64_t i = next++; i < count && !failed; i = next++) work(i);
+    } catch (...) {
+      if (!failed.exchange(true)) failure = std::current_exception();
+    }
+  };
+  std::vector<std::thread> helpers;
+  for (std::int64_t i = 1; i < std::min<std::int64_t>(threads, count); ++i) helpers.emplace_back(drain);
+  drain();
+  for (std::thread& helper : helpers) helper.join();
+  if (failure) std::rethrow_exception(failure);
+}
+
+// One output of the op, and what was found there.
+struct Output {
+  int index = 0;
+  const TensorView* view = nullptr;
+  Units units;
+  Scan scan;
+  Tally tally;
+  std::vector<Sighting> panel;
+  MutationReport mutations;
+};
+
+// What one chunk of units contributes.
+struct ChunkResult {
+  Tally tally;
+  std::vector<Sighting> panel;
+};
+
+class Judge {
+ public:
+  Judge(const Program& program, int op, const OpView& view, const JudgePolicy& policy, std::string_view phase)
+      : call_(program.op(op)), view_(view), policy_(policy), definition_(definition(call_.kind)), output_specs_(specs_of(program, call_.outputs)) {
+    if (view.inputs.size() != call_.inputs.size() || view.outputs.size() != call_.outputs.size()) {
+      throw ProgramError(fmt::format("op '{}' was given {} inputs and {} outputs to judge, expected {} and {}", call_.label, view.inputs.size(),
+                                     view.outputs.size(), call_.inputs.size(), call_.outputs.size()));
+    }
+    for (const TensorView& input : view.inputs) input_specs_.push_back(input.spec());
+    parity_.label = call_.label;
+    parity_.kind = std::string(call_.kind.name);
+    parity_.phase = std::string(phase);
+    for (const TensorSpec& spec : output_specs_) parity_.elements += spec.shape.elements();
+  }
+
+  OpParity run() {
+    if (policy_.mode == CheckMode::off) {
+      parity_.verdict = Verdict::unverified;
+      parity_.reason = "the check is off";
+      return parity_;
+    }
+    for (int i = 0; i < static_cast<int>(output_specs_.size()); ++i) outputs_.push_back(prepare(i));
+    judge_cheapest_first();
+    for (const Output& output : outputs_) collect(output);
+    conclude();
+    return parity_;
+  }
+
+ private:
+  Output prepare(int index) const {
+    Output output;
+    output.index = index;
+    output.view = &view_.outputs[static_cast<std::size_t>(index)];
+    output.units = definition_.units(call_, input_specs_, output_specs_, index);
+    const std::int64_t elements = output.view->shape().elements();
+    if (output.units.count * output.units.elements != elements) {
+      throw ProgramError(fmt::format("the textbook of '{}' has {} units of {} elements for output '{}', which has {} elements", call_.kind.name,
+                                     output.units.count, output.units.elements, output.view->spec().name, elements));
+    }
+    output.scan = scan(*output.view, most_suspects);
+    return output;
+  }
+
+  // What cheap outputs leave of their share of the budget goes to the dear ones.
+  void judge_cheapest_first() {
+    std::vector<Output*> order;
+    for (Output& output : outputs_) order.push_back(&output);
+    const auto work = [](const Output* o) { return static_cast<double>(o->units.count) * o->units.flop_per_unit; };
+    std::stable_sort(order.begin(), order.end(), [&](const Output* a, const Output* b) { return work(a) < work(b); });
+    double budget = policy_.flop_budget;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const double share = budget / static_cast<double>(order.size() - i);
+      judge_output(*order[i], share);
+      budget -= std::min(share, work(order[i]));
+    }
+  }
+
+  [[nodiscard]] UnitChoice choose(const Output& output, double share) const {
+    if (policy_.mode == CheckMode::full) return UnitChoice::all(output.units.count);
+    std::vector<std::int64_t> suspects;
+    for (const std::int64_t linear : output.scan.suspects) suspects.push_back(linear / output.units.elements);
+    const std::uint64_t key = hash(parity_.phase, hash(output.view->spec().name, mix(policy_.seed)));
+    return choose_units(output.units, share, std::move(suspects), key);
+  }
+
+  void judge_output(Output& output, double share) const {
+    const UnitChoice choice = choose(output, share);
+    if (choice.size() == 0) return;
+    const std::int64_t target = 4 * std::max(policy_.threads, 1);  // chunks, so that threads end together
+    const std::int64_t spread = (choice.size() + target - 1) / target;
+    const std::int64_t per_chunk = std::clamp<std::int64_t>(spread, 1, std::max<std::int64_t>(1, chunk_elements / output.units.elements));
+    const std::int64_t chunks = (choice.size() + per_chunk - 1) / per_chunk;
+    std::vector<ChunkResult> results(static_cast<std::size_t>(chunks));
+    const std::int64_t panel_step = std::max<std::int64_t>(1, choice.size() * output.units.elements / panel_elements);
+    on_threads(policy_.threads, chunks, [&](std::int64_t chunk) {
+      const std::int64_t first = chunk * per_chunk;
+      const std::vector<std::int64_t> wanted = choice.slice(first, std::min(per_chunk, choice.size() - first));
+      results[static_cast<std::size_t>(chunk)] = judge_chunk(output, wanted, first * output.units.elements, panel_step);
+    });
+    for (const ChunkResult& result : results) {  // in order, so that thread timing decides nothing
+      output.tally.add(result.tally);
+      output.panel.insert(output.panel.end(), result.panel.begin(), result.panel.end());
+    }
+    if (output.tally.telling.linear >= 0) output.panel.push_back(output.tally.telling);
+    output.mutations = mutate(output.panel, output.view->dtype());
+  }
+
+  // `ordinal`: position of the chunk's first element among all that are judged; every panel_step-th is kept.
+  [[nodiscard]] ChunkResult judge_chunk(const Output& output, std::span<const std::int64_t> wanted, std::int64_t ordinal,
+                                        std::int64_t panel_step) const {
+    const auto per_unit = static_cast<std::size_t>(output.units.elements);
+    std::vector<Judged> judged(wanted.size() * per_unit);
+    definition_.evaluate({call_, view_.inputs, output_specs_}, output.index, wanted, judged);
+
+    ChunkResult result;
+    std::vector<double> got;
+    for (std::size_t first = 0; first < wanted.size();) {
+      std::size_t last = first + 1;  // units next to each other are read together
+      while (last < wanted.size() && wanted[last] == wanted[last - 1] + 1) ++last;
+      const std::int64_t linear = wanted[first] * output.units.elements;
+      const std::span<const Judged> run = std::span<const Judged>(judged).subspan(first * per_unit, (last - first) * per_unit);
+      got.resize(run.size());
+      output.view->read(linear, got);
+      compare(linear, run, output.view->dtype(), got, result.tally);
+      const std::int64_t run_ordinal = ordinal + static_cast<std::int64_t>(first * per_unit);
+      for (std::int64_t i = (panel_step - run_ordinal % panel_step) % panel_step; i < static_cast<std::int64_t>(run.size()); i += panel_step) {
+        result.panel.push_back({linear + i, run[static_cast<std::size_t>(i)], got[static_cast<std::size_t>(i)]});
+      }
+      first = last;
+    }
+    return result;
+  }
+
+  void collect(const Output& output) {
+    parity_.judged += output.tally.judged;
+    parity_.bad += output.tally.bad;
+    parity_.mutations += output.mutations.tried;
+    parity_.mutations_rejected += output.mutations.rejected;
+    const Sighting& worst = output.tally.worst;
+    if (worst.linear < 0 || (parity_.worst && !(output.tally.error_over_bound > parity_.error_over_bound))) return;
+    const TensorSpec& spec = output.view->spec();
+    parity_.error_over_bound = output.tally.error_over_bound;
+    parity_.worst = Worst{spec.name, multi_index(spec.shape, worst.linear), worst.got, worst.judged.value, worst.judged.bound};
+  }
+
+  void conclude() {
+    const auto decide = [this](Verdict verdict, std::string reason) {
+      parity_.verdict = verdict;
+      parity_.reason = std::move(reason);
+    };
+    for (const Output& output : outputs_) {
+      if (output.scan.unwritten == 0) continue;
+      const TensorSpec& spec = output.view->spec();
+      return decide(Verdict::fail, fmt::format("unwritten: {} of {} elements of '{}' still hold the poison pattern, first at {}", output.scan.unwritten,
+                                               spec.shape.elements(), spec.name, place(spec, output.scan.first_unwritten)));
+    }
+    if (parity_.bad > 0) {
+      const Worst& w = *parity_.worst;
+      return decide(Verdict::fail, fmt::format("{} of {} judged elements outside their bound, worst at {}[{}]: got {}, want {} +- {}", parity_.bad,
+                                               parity_.judged, w.tensor, fmt::join(w.index, ", "), w.got, w.want, w.bound));
+    }
+    for (const Output& output : outputs_) {
+      const std::string& name = output.view->spec().name;
+      if (output.tally.judged == 0) return decide(Verdict::not_proven, fmt::format("nothing of '{}' was compared", name));
+      if (output.mutations.tried == 0) return decide(Verdict::not_proven, fmt::format("every reference value of '{}' is NaN", name));
+      if (!output.mutations.accepted.empty()) {
+        return decide(Verdict::not_proven, fmt::format("the check of '{}' also accepted {}: its bound is too wide to tell", name,
+                                                       fmt::join(output.mutations.accepted, ", ")));
+      }
+    }
+    if (outputs_.empty()) return decide(Verdict::not_proven, "the op has no outputs");
+    decide(Verdict::pass, "");
+  }
+
+  const OpCall& call_;
+  const OpView& view_;
+  const JudgePolicy& policy_;
+  const OpDefinition& definition_;
+  std::vector<TensorSpec> input_specs_;
+  std::vector<TensorSpec> output_specs_;
+  std::vector<Output> outputs_;
+  OpParity parity_;
+};
+
+}  // namespace
+
+OpParity judge(const Program& program, int op, const OpView& view, const JudgePolicy& policy, std::string_view phase) {
+  return Judge(program, op, view, policy, phase).run();
+}
+
+}  // namespace gpubench

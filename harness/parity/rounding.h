@@ -1,0 +1,44 @@
+// Rounding fp64 to a storage type at the speed of a loop: what fills and checks do to every element.
+//
+// The same values as round_to() and store() of harness/core/dtype.h (a test compares them), without their generality:
+// bf16 is fp64 cut to 8 significant bits, so one integer addition rounds it.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include "harness/core/dtype.h"
+
+namespace gpubench {
+
+/// True for zero and the numbers that are normal and far from overflow in bf16 and f32: 2^-126 <= |value| < 2^127.
+[[nodiscard]] inline bool well_inside_f32(double value) {
+  const std::uint64_t exponent = (std::bit_cast<std::uint64_t>(value) >> 52U) & 0x7ffU;
+  return exponent - (1023U - 126U) < 126U + 127U || value == 0.0;
+}
+
+/// round_to(DType::bf16, value) for a `value` that is well_inside_f32().
+[[nodiscard]] inline double round_to_bf16(double value) {
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  const std::uint64_t odd = (bits >> 45U) & 1U;  // 45 of fp64's 52 fraction bits go
+  return std::bit_cast<double>((bits + 0x0fffffffffffULL + odd) & ~0x1fffffffffffULL);
+}
+
+/// As round_to().
+[[nodiscard]] inline double rounded(DType type, double value) {
+  if (type == DType::f32) return static_cast<double>(static_cast<float>(value));
+  if (type == DType::bf16 && well_inside_f32(value)) return round_to_bf16(value);
+  return round_to(type, value);
+}
+
+/// Half the distance between the numbers of `type` around `value`.
+[[nodiscard]] inline double half_ulp(DType type, double value) {
+  if (!is_float(type)) return 0.5;
+  if (!std::isfinite(value)) return 0.0;
+  const std::uint64_t exponent_mask = 0x7ff0000000000000ULL;
+  const double power = std::bit_cast<double>(std::bit_cast<std::uint64_t>(value) & exponent_mask);  // 0 for subnormals
+  return std::fmax(power, smallest_normal(type)) * unit_roundoff(type);
+}
+
+}  // namespace gpubench

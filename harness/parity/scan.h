@@ -1,0 +1,25 @@
+// The part of the check that sees every element: who is poisoned, who is not finite. Judging comes after (judge.h).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "harness/core/tensor.h"
+
+namespace gpubench {
+
+struct Scan {
+  std::int64_t unwritten = 0;         ///< elements that hold the poison pattern
+  std::int64_t first_unwritten = -1;  ///< logical linear index
+  /// The first elements that must be judged: NaN, infinities, and (where a result may look like it) the poison pattern.
+  std::vector<std::int64_t> suspects;
+};
+
+/// Whether a correct result may hold the same bits as the poison: integers, and types of one byte. There the pattern
+/// alone proves nothing, and the element is judged like any other.
+[[nodiscard]] bool poison_is_ambiguous(DType type);
+
+/// Reads every logical element once. Keeps at most `most_suspects`.
+[[nodiscard]] Scan scan(const TensorView& output, std::int64_t most_suspects);
+
+}  // namespace gpubench
