@@ -1,0 +1,215 @@
+#include "harness/plan/plan.h"
+
+#include <algorithm>
+#include <regex>
+#include <set>
+
+#include "harness/core/error.h"
+#include "harness/plan/nearest.h"
+
+namespace gpubench {
+namespace {
+
+using Names = std::vector<std::string>;
+
+std::string joined(const Names& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+[[noreturn]] void unknown(std::string_view what, const std::string& name, const Names& known) {
+  throw UsageError(std::string(what) + " '" + name + "' is not known" + did_you_mean(name, known) + (known.empty() ? "" : "; known: " + joined(known)));
+}
+
+bool contains(const Names& names, std::string_view name) { return std::find(names.begin(), names.end(), name) != names.end(); }
+
+void add_once(Names& names, const std::string& name) {
+  if (!contains(names, name)) names.push_back(name);
+}
+
+std::vector<const Suite*> wanted_suites(std::span<const Suite> suites, const Selection& selection) {
+  Names known{"all"};
+  for (const Suite& suite : suites) known.push_back(suite.name);
+  for (const std::string& name : selection.suites) {
+    if (!contains(known, name)) unknown("suite", name, known);
+  }
+  const bool all = selection.suites.empty() || contains(selection.suites, "all");
+  std::vector<const Suite*> wanted;
+  for (const Suite& suite : suites) {
+    if (all || contains(selection.suites, suite.name)) wanted.push_back(&suite);
+  }
+  return wanted;
+}
+
+std::vector<std::regex> compiled(const Names& patterns) {
+  std::vector<std::regex> result;
+  for (const std::string& pattern : patterns) {
+    try {
+      result.emplace_back(pattern, std::regex::ECMAScript | std::regex::optimize);
+    } catch (const std::regex_error& error) {
+      throw UsageError("filter '" + pattern + "' is not a regular expression: " + error.what());
+    }
+  }
+  return result;
+}
+
+bool any_matches(const std::vector<std::regex>& patterns, const std::string& id) {
+  return std::any_of(patterns.begin(), patterns.end(), [&](const std::regex& pattern) { return std::regex_search(id, pattern); });
+}
+
+std::int64_t* find_dim(Dims& dims, std::string_view name) {
+  const auto found = std::find_if(dims.begin(), dims.end(), [&](const auto& dim) { return dim.first == name; });
+  return found == dims.end() ? nullptr : &found->second;
+}
+
+// A workload with what it declares, asked for once.
+struct Declared {
+  const Suite* suite = nullptr;
+  std::shared_ptr<const Workload> workload;
+  WorkloadInfo info;
+  Grid grid;
+};
+
+// Replaces dimensions of points by what the user asked for.
+class Overrides {
+ public:
+  explicit Overrides(const Selection& selection) : selection_(selection) {}
+
+  // Unknown names are errors, so that a typing error cannot quietly measure something else.
+  void validate(std::span<const Declared> workloads) const {
+    for (const std::int64_t batch : selection_.batches) require_positive("--batch", batch);
+    const auto has_batch = [](const Declared& d) { return !d.info.batch_axis.empty(); };
+    if (!selection_.batches.empty() && std::none_of(workloads.begin(), workloads.end(), has_batch)) {
+      throw UsageError("--batch was given, but no selected workload has a batch axis");
+    }
+    Names known;
+    for (const Declared& d : workloads) {
+      for (const Point& point : d.grid.points) {
+        for (const auto& dim : point.dims) add_once(known, dim.first);
+      }
+    }
+    for (const auto& [axis, extents] : selection_.axes) {
+      if (!contains(known, axis)) unknown("axis", axis, known);
+      if (extents.empty()) throw UsageError("axis '" + axis + "' was given no values, expected --axis " + axis + "=N[,N...]");
+      for (const std::int64_t extent : extents) require_positive("--axis " + axis, extent);
+    }
+  }
+
+  // The points that take the place of one; the same point where nothing applies to it.
+  [[nodiscard]] std::vector<Point> apply(const Point& point, const std::string& batch_axis) const {
+    std::vector<Point> points{point};
+    if (!batch_axis.empty() && !selection_.batches.empty()) points = replaced(points, batch_axis, selection_.batches, false);
+    for (const auto& [axis, extents] : selection_.axes) points = replaced(points, axis, extents, true);
+    return points;
+  }
+
+  [[nodiscard]] bool any() const { return !selection_.batches.empty() || !selection_.axes.empty(); }
+
+ private:
+  static void require_positive(const std::string& flag, std::int64_t value) {
+    if (value < 1) throw UsageError(flag + " has value " + std::to_string(value) + ", expected at least 1");
+  }
+
+  // A layer keeps its label under another batch size, but not under other extents.
+  static std::vector<Point> replaced(const std::vector<Point>& points, const std::string& axis, const std::vector<std::int64_t>& extents,
+                                     bool drop_label) {
+    std::vector<Point> result;
+    for (const Point& point : points) {
+      for (const std::int64_t extent : extents) {
+        Point changed = point;
+        std::int64_t* dim = find_dim(changed.dims, axis);
+        if (dim != nullptr) {
+          if (drop_label && *dim != extent) changed.label.clear();
+          *dim = extent;
+        }
+        result.push_back(std::move(changed));
+        if (dim == nullptr) break;  // this workload has no such axis
+      }
+    }
+    return result;
+  }
+
+  const Selection& selection_;
+};
+
+class Planner {
+ public:
+  explicit Planner(const Selection& selection)
+      : selection_(selection), overrides_(selection), filters_(compiled(selection.filters)), excludes_(compiled(selection.excludes)) {}
+
+  std::vector<PlannedCase> plan(std::span<const Suite> suites) {
+    std::vector<Declared> workloads;
+    for (const Suite* suite : wanted_suites(suites, selection_)) {
+      for (const auto& workload : suite->workloads) workloads.push_back({suite, workload, workload->info(), workload->grid()});
+    }
+    validate_precisions(suites);
+    overrides_.validate(workloads);
+    for (const Declared& declared : workloads) plan_workload(declared);
+    return std::move(planned_);
+  }
+
+ private:
+  void validate_precisions(std::span<const Suite> suites) const {
+    if (selection_.precisions.empty()) return;
+    Names known;
+    for (const Suite& suite : suites) {
+      for (const auto& workload : suite.workloads) {
+        for (const std::string& recipe : workload->grid().recipes) add_once(known, recipe);
+      }
+    }
+    for (const std::string& precision : selection_.precisions) {
+      if (!contains(known, precision)) unknown("precision", precision, known);
+    }
+  }
+
+  void plan_workload(const Declared& declared) {
+    for (const Point& declared_point : declared.grid.points) {
+      if (declared_point.tier > selection_.tier) continue;
+      for (const Point& point : overrides_.apply(declared_point, declared.info.batch_axis)) {
+        for (const std::string& recipe : declared.grid.recipes) {
+          if (selection_.precisions.empty() || contains(selection_.precisions, recipe)) add(declared, point, recipe);
+        }
+      }
+    }
+  }
+
+  void add(const Declared& declared, const Point& point, const std::string& recipe) {
+    Case c;
+    c.suite = declared.suite->name;
+    c.workload = declared.info.name;
+    c.dims = point.dims;
+    c.recipe = recipe;
+    c.label = point.label;
+    c.tier = point.tier;
+    c.cache = declared.info.cache;
+    const std::string id = c.id();
+    if (!filters_.empty() && !any_matches(filters_, id)) return;
+    if (any_matches(excludes_, id) || !ids_.insert(id).second) return;
+    const Program program = build(*declared.workload, c);
+    planned_.push_back({std::move(c), declared.workload, cost_of(program), program.bytes()});
+  }
+
+  // Extents that make no sense together are a defect of the suite, unless the user chose them.
+  [[nodiscard]] Program build(const Workload& workload, const Case& c) const {
+    try {
+      return workload.build(c, Rank{});
+    } catch (const ProgramError& error) {
+      if (!overrides_.any()) throw;
+      throw UsageError("case '" + c.id() + "' cannot be built with these axes: " + error.what());
+    }
+  }
+
+  const Selection& selection_;
+  Overrides overrides_;
+  std::vector<std::regex> filters_;
+  std::vector<std::regex> excludes_;
+  std::set<std::string> ids_;
+  std::vector<PlannedCase> planned_;
+};
+
+}  // namespace
+
+std::vector<PlannedCase> plan_cases(std::span<const Suite> suites, const Selection& selection) { return Planner(selection).plan(suites); }
+
+}  // namespace gpubench
