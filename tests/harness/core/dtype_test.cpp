@@ -1,0 +1,187 @@
+// Storage types: every bit pattern of the narrow ones, every midpoint between neighbours.
+#include "harness/core/dtype.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+namespace gpubench {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+double load_bits(DType type, std::uint64_t bits) {
+  std::array<std::byte, 8> element{};
+  std::memcpy(element.data(), &bits, sizeof bits);
+  return load(type, element.data());
+}
+
+std::uint64_t stored_bits(DType type, double value) {
+  std::array<std::byte, 8> element{};
+  store(type, element.data(), value);
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, element.data(), size_of(type));
+  return bits;
+}
+
+// What the formats are, from their specifications (IEEE 754-2019; OCP 8-bit floating point 1.0; bf16 is half of f32).
+struct Narrow {
+  DType type;
+  int bits;
+  int fraction;
+  int lowest_exponent;        // of the smallest normal
+  std::uint64_t largest;      // bits of the largest finite number
+  double largest_value;
+  bool has_infinity;
+};
+const std::array<Narrow, 4> narrow_types{{
+    {DType::f16, 16, 10, -14, 0x7bff, 65504.0, true},
+    {DType::bf16, 16, 7, -126, 0x7f7f, 0x1.fep127, true},
+    {DType::f8_e4m3, 8, 3, -6, 0x7e, 448.0, false},
+    {DType::f8_e5m2, 8, 2, -14, 0x7b, 57344.0, true},
+}};
+
+TEST(DType, TheLargestFiniteNumbersAreThoseOfTheSpecifications) {
+  for (const Narrow& n : narrow_types) EXPECT_EQ(load_bits(n.type, n.largest), n.largest_value) << name(n.type);
+}
+
+// Positive numbers of a format are consecutive bit patterns: 2^fraction equal steps per binade, the first binade twice
+// (subnormals). So the sequence can be rebuilt by adding steps, without decoding any bits.
+TEST(DType, EveryPatternOfNarrowTypesIsTheNextStepUpFromTheOneBefore) {
+  for (const Narrow& n : narrow_types) {
+    double value = 0.0;
+    double step = std::ldexp(1.0, n.lowest_exponent - n.fraction);
+    for (std::uint64_t bits = 0; bits <= n.largest; ++bits) {
+      ASSERT_EQ(load_bits(n.type, bits), value) << name(n.type) << " bits " << bits;
+      ASSERT_EQ(load_bits(n.type, bits | 1ULL << (n.bits - 1)), -value) << name(n.type) << " bits " << bits;
+      value += step;
+      const std::uint64_t per_binade = 1ULL << n.fraction;
+      if ((bits + 1) % per_binade == 0 && bits + 1 > per_binade) step *= 2.0;
+    }
+  }
+}
+
+TEST(DType, EveryFinitePatternSurvivesLoadAndStore) {
+  for (const Narrow& n : narrow_types) {
+    for (std::uint64_t bits = 0; bits <= n.largest; ++bits) {
+      const std::uint64_t negative = bits | 1ULL << (n.bits - 1);
+      ASSERT_EQ(stored_bits(n.type, load_bits(n.type, bits)), bits) << name(n.type);
+      ASSERT_EQ(stored_bits(n.type, load_bits(n.type, negative)), negative) << name(n.type);
+    }
+  }
+}
+
+TEST(DType, EveryPatternBeyondTheLargestIsInfinityOrNaN) {
+  for (const Narrow& n : narrow_types) {
+    for (std::uint64_t bits = n.largest + 1; bits < 1ULL << (n.bits - 1); ++bits) {
+      const double value = load_bits(n.type, bits);
+      if (n.has_infinity && bits == n.largest + 1) {
+        EXPECT_EQ(value, infinity) << name(n.type);
+      } else {
+        ASSERT_TRUE(std::isnan(value)) << name(n.type) << " bits " << bits;
+      }
+    }
+  }
+}
+
+TEST(DType, EveryMidpointRoundsToTheEvenNeighbourAndAHairBesideItToTheNearerOne) {
+  for (const Narrow& n : narrow_types) {
+    for (std::uint64_t bits = 0; bits < n.largest; ++bits) {
+      const double low = load_bits(n.type, bits);
+      const double high = load_bits(n.type, bits + 1);
+      const double middle = 0.5 * (low + high);
+      const double even = bits % 2 == 0 ? low : high;
+      ASSERT_EQ(round_to(n.type, middle), even) << name(n.type) << " above bits " << bits;
+      ASSERT_EQ(round_to(n.type, -middle), -even) << name(n.type) << " above bits " << bits;
+      ASSERT_EQ(round_to(n.type, std::nextafter(middle, infinity)), high) << name(n.type);
+      ASSERT_EQ(round_to(n.type, std::nextafter(middle, 0.0)), low) << name(n.type);
+    }
+  }
+}
+
+TEST(DType, WhatRoundsPastTheLargestOverflows) {
+  // Halfway to the next step the tie goes up, because the largest number of each format is odd (e4m3: even, 0x7e).
+  EXPECT_EQ(round_to(DType::f16, std::nextafter(65520.0, 0.0)), 65504.0);
+  EXPECT_EQ(round_to(DType::f16, 65520.0), infinity);
+  EXPECT_EQ(round_to(DType::f16, -65520.0), -infinity);
+  EXPECT_EQ(round_to(DType::bf16, 0x1.ffp127), infinity);
+  EXPECT_EQ(round_to(DType::f8_e5m2, 61440.0), infinity);
+  EXPECT_EQ(round_to(DType::f8_e4m3, 464.0), 448.0);
+  EXPECT_TRUE(std::isnan(round_to(DType::f8_e4m3, std::nextafter(464.0, infinity))));
+  EXPECT_TRUE(std::isnan(round_to(DType::f8_e4m3, infinity)));
+}
+
+TEST(DType, F32RoundsTiesToEvenAndKeepsSubnormals) {
+  EXPECT_EQ(round_to(DType::f32, 1.0 + 0x1p-24), 1.0);
+  EXPECT_EQ(round_to(DType::f32, 1.0 + 0x3p-24), 1.0 + 0x1p-22);
+  EXPECT_EQ(round_to(DType::f32, 0x1p-149), 0x1p-149);
+  EXPECT_EQ(round_to(DType::f32, 0x1p-150), 0.0);
+  EXPECT_EQ(round_to(DType::f32, 0x1.8p-149), 0x1p-148);
+}
+
+TEST(DType, NaNStaysNaNInEveryFloatingType) {
+  for (const DType type : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e5m2}) {
+    EXPECT_TRUE(std::isnan(round_to(type, std::nan("")))) << name(type);
+    EXPECT_TRUE(std::isnan(load_bits(type, stored_bits(type, std::nan(""))))) << name(type);
+  }
+}
+
+TEST(DType, IntegersRoundToEvenAndSaturate) {
+  EXPECT_EQ(round_to(DType::i32, 2.5), 2.0);
+  EXPECT_EQ(round_to(DType::i32, -3.5), -4.0);
+  EXPECT_EQ(round_to(DType::i32, 1e10), 2147483647.0);
+  EXPECT_EQ(round_to(DType::i32, -1e10), -2147483648.0);
+  EXPECT_EQ(round_to(DType::u8, -1.0), 0.0);
+  EXPECT_EQ(round_to(DType::u8, 300.0), 255.0);
+  EXPECT_EQ(load_bits(DType::i32, 0xffffffffULL), -1.0);
+  EXPECT_EQ(load_bits(DType::u8, 0xffULL), 255.0);
+}
+
+TEST(DType, UnitRoundoffIsHalfTheStepAboveOne) {
+  for (const Narrow& n : narrow_types) {
+    EXPECT_EQ(unit_roundoff(n.type), 0.5 * (load_bits(n.type, stored_bits(n.type, 1.0) + 1) - 1.0)) << name(n.type);
+    EXPECT_EQ(smallest_normal(n.type), load_bits(n.type, 1ULL << n.fraction)) << name(n.type);
+  }
+  EXPECT_EQ(unit_roundoff(DType::f32), 0x1p-24);
+  EXPECT_EQ(unit_roundoff(DType::f64), 0x1p-53);
+  EXPECT_EQ(unit_roundoff(DType::i32), 0.0);
+}
+
+TEST(DType, ARunReadsEveryStrideThElement) {
+  const std::array<float, 7> values{0, 1, 2, 3, 4, 5, 6};
+  std::array<double, 3> out{};
+
+  load_run(DType::f32, reinterpret_cast<const std::byte*>(values.data() + 1), 2, 3, out.data());
+
+  EXPECT_EQ(out, (std::array<double, 3>{1, 3, 5}));
+}
+
+TEST(DType, PoisonIsANaNThatNoStoreProduces) {
+  for (const DType type : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
+    std::array<std::byte, 8> element{};
+    store_poison(type, element.data());
+    EXPECT_TRUE(is_poison(type, element.data())) << name(type);
+    EXPECT_TRUE(std::isnan(load(type, element.data()))) << name(type);
+    for (const double value : {std::nan(""), -std::nan(""), infinity, 0.0, 1.0}) {
+      store(type, element.data(), value);
+      EXPECT_FALSE(is_poison(type, element.data())) << name(type) << " " << value;
+    }
+  }
+}
+
+TEST(DType, PoisonTouchesNothingBesideItsElement) {
+  for (const DType type : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e5m2, DType::i32, DType::u8}) {
+    std::array<std::byte, 9> bytes{};
+    store_poison(type, bytes.data());
+    for (std::size_t i = size_of(type); i < bytes.size(); ++i) EXPECT_EQ(bytes[i], std::byte{0}) << name(type);
+    EXPECT_TRUE(is_poison(type, bytes.data())) << name(type);
+  }
+}
+
+}  // namespace
+}  // namespace gpubench

@@ -1,0 +1,185 @@
+// Programs: who produces what, which bytes values share, and what must therefore wait for what.
+#include "harness/core/program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/core/error.h"
+
+namespace gpubench {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr OpKind some_kind{"some_op"};
+
+TensorSpec f32(const char* name, Shape shape = {4}) { return tensor(name, DType::f32, std::move(shape), Role::activation); }
+
+int op(Program& p, const char* label, std::vector<ValueId> inputs, std::vector<ValueId> outputs) {
+  p.append({some_kind, {}, {}, std::move(inputs), std::move(outputs), label});
+  return static_cast<int>(p.ops().size()) - 1;
+}
+
+// One third of a [4, 6] storage: columns [first, first + 2).
+ValueId columns(Program& p, ValueId whole, const char* name, std::int64_t first) {
+  TensorSpec spec = f32(name, {4, 2});
+  spec.layout.strides = {6, 1};
+  return p.part(whole, spec, first);
+}
+
+TEST(Program, ANameBelongsToOneTensor) {
+  Program p;
+  p.add(f32("x"));
+  EXPECT_THROW(p.reserve(f32("x")), ProgramError);
+  EXPECT_EQ(p.unique_name("x"), "x.2");
+  EXPECT_EQ(p.unique_name("y"), "y");
+}
+
+TEST(Program, ALabelBelongsToOneOp) {
+  Program p;
+  const ValueId x = p.add(f32("x"));
+  op(p, "first", {x}, {p.reserve(f32("y"))});
+  EXPECT_THROW(op(p, "first", {x}, {p.reserve(f32("z"))}), ProgramError);
+}
+
+TEST(Program, NothingIsReadBeforeItIsProduced) {
+  Program p;
+  const ValueId x = p.reserve(f32("x"));
+  EXPECT_FALSE(p.available(x));
+  EXPECT_THROW(op(p, "reader", {x}, {p.reserve(f32("y"))}), ProgramError);
+}
+
+TEST(Program, NothingIsProducedTwice) {
+  Program p;
+  const ValueId x = p.add(f32("x"));
+  const ValueId y = p.reserve(f32("y"));
+  op(p, "writer", {x}, {y});
+  EXPECT_THROW(op(p, "again", {x}, {y}), ProgramError);
+  EXPECT_THROW(op(p, "over the source", {y}, {x}), ProgramError);
+}
+
+TEST(Program, AnOpWaitsForTheProducersOfItsInputs) {
+  Program p;
+  const ValueId x = p.add(f32("x"));
+  const ValueId y = p.reserve(f32("y"));
+  const ValueId z = p.reserve(f32("z"));
+  op(p, "a", {x}, {y});
+  op(p, "b", {x}, {z});
+  op(p, "c", {y, z}, {p.reserve(f32("w"))});
+  EXPECT_THAT(p.dependencies(), ElementsAre(IsEmpty(), IsEmpty(), ElementsAre(0, 1)));
+}
+
+TEST(Program, APartMayNotReachOutsideItsWhole) {
+  Program p;
+  const ValueId whole = p.add(f32("whole", {4, 6}));
+  EXPECT_NO_THROW(columns(p, whole, "last", 4));
+  EXPECT_THROW(columns(p, whole, "outside", 5), ProgramError);
+  EXPECT_THROW(columns(p, whole, "before", -1), ProgramError);
+  EXPECT_THROW(p.part(whole, tensor("bf16", DType::bf16, {4}, Role::activation), 0), ProgramError);
+}
+
+TEST(Program, APartLiesAtItsFirstElement) {
+  Program p;
+  const ValueId whole = p.add(f32("whole", {4, 6}));
+  const ValueId part = columns(p, whole, "part", 2);
+  EXPECT_EQ(p.value(part).offset_bytes, 8);
+  EXPECT_EQ(p.value(part).storage, p.value(whole).storage);
+  EXPECT_TRUE(p.available(part));  // the source's storage is filled whole
+  EXPECT_EQ(p.bytes(), 96);        // and counted once
+}
+
+TEST(Program, AWholeIsAvailableOnceAllItsPartsAre) {
+  Program p;
+  const ValueId x = p.add(f32("x"));
+  const ValueId whole = p.reserve(f32("whole", {4, 6}));
+  const ValueId a = columns(p, whole, "a", 0);
+  const ValueId b = columns(p, whole, "b", 2);
+  const ValueId c = columns(p, whole, "c", 4);
+  op(p, "makes a and b", {x}, {a, b});
+  EXPECT_FALSE(p.available(whole));
+  EXPECT_TRUE(p.available(a));
+  op(p, "makes c", {x}, {c});
+  EXPECT_TRUE(p.available(whole));
+}
+
+TEST(Program, DisjointPartsDoNotWaitForEachOtherButTheWholeWaitsForAll) {
+  Program p;
+  const ValueId x = p.add(f32("x"));
+  const ValueId whole = p.reserve(f32("whole", {4, 6}));
+  const ValueId a = columns(p, whole, "a", 0);
+  const ValueId b = columns(p, whole, "b", 2);
+  const ValueId c = columns(p, whole, "c", 4);
+  op(p, "makes a", {x}, {a});
+  op(p, "makes b", {x}, {b});
+  op(p, "makes c", {x}, {c});
+  op(p, "reads b", {b}, {p.reserve(f32("y"))});
+  op(p, "reads whole", {whole}, {p.reserve(f32("z"))});
+  EXPECT_THAT(p.dependencies(), ElementsAre(IsEmpty(), IsEmpty(), IsEmpty(), ElementsAre(1), ElementsAre(0, 1, 2)));
+  EXPECT_FALSE(p.overlaps(a, b));
+  EXPECT_TRUE(p.overlaps(a, whole));
+}
+
+TEST(Program, AnUpdateWaitsForEveryReaderOfTheOldVersion) {
+  Program p;
+  const ValueId w = p.add(f32("w"));
+  const ValueId y = p.reserve(f32("y"));
+  op(p, "reads old", {w}, {y});
+  const ValueId next = p.update(w, "w'");
+  op(p, "updates", {w, y}, {next});
+  op(p, "reads new", {next}, {p.reserve(f32("z"))});
+  EXPECT_THAT(p.dependencies(), ElementsAre(IsEmpty(), ElementsAre(0), ElementsAre(1)));
+  EXPECT_EQ(p.value(next).storage, p.value(w).storage);
+  EXPECT_EQ(p.value(next).updates, w);
+}
+
+TEST(Program, ADirectWriteAfterReadIsADependencyWithoutAnyDataFlow) {
+  Program p;
+  const ValueId w = p.add(f32("w"));
+  const ValueId g = p.add(f32("g"));
+  op(p, "reads old", {w}, {p.reserve(f32("y"))});
+  op(p, "updates", {g}, {p.update(w, "w'")});
+  EXPECT_THAT(p.dependencies(), ElementsAre(IsEmpty(), ElementsAre(0)));
+}
+
+TEST(Program, StorageThatTheTimedOpsOverwriteIsState) {
+  Program p;
+  const ValueId w = p.add(f32("w"));
+  const ValueId x = p.add(f32("x"));
+  const ValueId y = p.reserve(f32("y"));
+  op(p, "forward", {w, x}, {y});
+  op(p, "updates", {w, y}, {p.update(w, "w'")});
+  EXPECT_TRUE(p.is_state(p.value(w).storage));
+  EXPECT_FALSE(p.is_state(p.value(x).storage));
+  EXPECT_FALSE(p.is_state(p.value(y).storage));  // made anew by each replay
+}
+
+TEST(Program, WhatASetUpOpMadeAndATimedOpOverwritesIsState) {
+  Program p;
+  const ValueId x = p.add(f32("x"));
+  const ValueId y = p.reserve(f32("y"));
+  p.begin(Phase::setup);
+  op(p, "prepares", {x}, {y});
+  EXPECT_FALSE(p.is_state(p.value(y).storage));
+  p.begin(Phase::timed);
+  op(p, "updates", {y}, {p.update(y, "y'")});
+  EXPECT_TRUE(p.is_state(p.value(y).storage));
+  EXPECT_EQ(p.op(0).phase, Phase::setup);
+  EXPECT_EQ(p.op(1).phase, Phase::timed);
+}
+
+TEST(Program, TheTextNamesTensorsOpsPartsAndUpdates) {
+  Program p;
+  const ValueId whole = p.add(f32("whole", {4, 6}));
+  const ValueId part = columns(p, whole, "part", 2);
+  op(p, "label", {part}, {p.update(part, "part'")});
+  const std::string text = p.to_string();
+  EXPECT_THAT(text, HasSubstr("whole: f32[4, 6]  activation, filled"));
+  EXPECT_THAT(text, HasSubstr("part: f32[4, 2]  activation, part of whole"));
+  EXPECT_THAT(text, HasSubstr("part': f32[4, 2]  activation, part of whole, updates part"));
+  EXPECT_THAT(text, HasSubstr("label = some_op(part) -> part'"));
+}
+
+}  // namespace
+}  // namespace gpubench
