@@ -4,13 +4,16 @@
 #include <array>
 #include <string>
 
+#include "reference/ops/attention_textbook.h"
 #include "reference/ops/column_sum_textbook.h"
+#include "reference/ops/conv2d_textbook.h"
 #include "reference/ops/cross_entropy_textbook.h"
 #include "reference/ops/definition.h"
 #include "reference/ops/elementwise_textbook.h"
 #include "reference/ops/embedding_textbook.h"
 #include "reference/ops/gelu_textbook.h"
 #include "reference/ops/gemm_textbook.h"
+#include "reference/ops/layer_norm_textbook.h"
 #include "reference/ops/optimizer_textbook.h"
 
 namespace gpubench {
@@ -19,9 +22,14 @@ std::span<const OpDefinition* const> definitions() {
   static const std::array all{
       &adamw_definition(),
       &add_definition(),
+      &attention_backward_definition(),
+      &attention_forward_definition(),
       &cast_definition(),
       &clip_definition(),
       &column_sum_definition(),
+      &conv2d_backward_data_definition(),
+      &conv2d_backward_filter_definition(),
+      &conv2d_forward_definition(),
       &copy_definition(),
       &cross_entropy_backward_definition(),
       &cross_entropy_forward_definition(),
@@ -31,6 +39,8 @@ std::span<const OpDefinition* const> definitions() {
       &gelu_forward_definition(),
       &gemm_definition(),
       &gradient_norm_definition(),
+      &layer_norm_backward_definition(),
+      &layer_norm_forward_definition(),
       &reorder_definition(),
       &scale_definition(),
       &transpose_definition(),

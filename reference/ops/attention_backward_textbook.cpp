@@ -1,0 +1,229 @@
+// Backward attention from saved o and log-sum-exp, both taken as they were saved (Dao et al., arXiv 2205.14135, appendix B):
+//   D_i = sum do_i o_i,  p_ij = exp(s_ij - lse_i),  ds_ij = p_ij (do_i v_j - D_i)
+//   dq_i = scale sum_j ds_ij k_j,  dk_j = scale sum_i ds_ij q_i,  dv_j = sum_i p_ij do_i
+// dq is judged query row by query row; dk and dv key row by key row, over all query heads of the group.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "reference/ops/attention_rows.h"
+#include "reference/ops/attention_textbook.h"
+#include "reference/ops/bytes_moved.h"
+
+namespace gpubench {
+namespace {
+
+enum Input { input_do, input_q, input_k, input_v, input_o, input_lse };
+enum Output { output_dq, output_dk, output_dv };
+
+constexpr std::array<std::int64_t, 9> query_landmarks{0, 1, 2, 3, 63, 64, 127, 128, -1};
+constexpr std::array<std::int64_t, 5> key_landmarks{0, 1, 63, 64, -1};  // fewer: a key row needs every query row
+
+// One query row: what all its scores share.
+struct QueryRow {
+  std::vector<double> q, d_o, o;
+  double lse = 0.0;
+  double correction = 0.0;        // D
+  double correction_bound = 0.0;  // shared by all keys of the row
+
+  explicit QueryRow(std::int64_t d) : q(static_cast<std::size_t>(d)), d_o(q.size()), o(q.size()) {}
+
+  void read(const Operands& operands, const AttentionRow& at, double u) {
+    operands.inputs[input_q].read({at.batch, at.row, at.head, 0}, 3, q);
+    operands.inputs[input_do].read({at.batch, at.row, at.head, 0}, 3, d_o);
+    operands.inputs[input_o].read({at.batch, at.row, at.head, 0}, 3, o);
+    lse = operands.inputs[input_lse].at({at.batch, at.head, at.row});
+    const ProductSum sum = dot(d_o, o);
+    correction = sum.value;
+    correction_bound = rule_g(sum, u) + 2.0 * u * std::fabs(sum.value);
+  }
+};
+
+// A term of dq, dk or dv: a weight (p or ds) times a row, how far the weight may be off, and by how much casting it may
+// move it.
+struct Weight {
+  double value = 0.0;
+  double error = 0.0;
+  double cast = 0.0;
+};
+
+struct Pair {
+  double p = 0.0;
+  double p_error = 0.0;  // relative
+};
+
+Pair probability(const QueryRow& row, std::span<const double> k, double scale, double u) {
+  const Score score = score_of(row.q, k, scale, u);
+  const double error = score.products_bound + u * (3.0 * std::fabs(score.value) + 4.0 * std::fabs(row.lse) + 10.0);
+  return {std::exp(score.value - row.lse), error};
+}
+
+Weight gradient_of_score(const QueryRow& row, const Pair& pair, std::span<const double> v, double u, double u_p) {
+  const ProductSum d_p = dot(row.d_o, v);
+  const double difference = d_p.value - row.correction;
+  const double value = pair.p * difference;
+  const double error = pair.p * (pair.p_error * std::fabs(difference) + rule_g(d_p, u) + 2.0 * u * std::fabs(difference));
+  return {value, error, u_p * std::fabs(value)};
+}
+
+// sum of weights times rows, with the bound of errors that are independent from term to term: the worst case or six
+// standard deviations, whichever is smaller, and Rule G.
+class WeightedRows {
+ public:
+  explicit WeightedRows(std::int64_t d) : sums_(static_cast<std::size_t>(d)) {}
+
+  void clear() {
+    std::fill(sums_.begin(), sums_.end(), Sum{});
+    terms_ = 0.0;
+  }
+
+  void add(const Weight& weight, std::span<const double> row) {
+    const double worst = weight.error + weight.cast;
+    const double variance = weight.error * weight.error / 3.0 + 0.2 * weight.cast * weight.cast;
+    terms_ += 1.0;
+    for (std::size_t e = 0; e < row.size(); ++e) {
+      const double product = weight.value * row[e];
+      sums_[e].value += product;
+      sums_[e].squares += product * product;
+      sums_[e].worst += worst * std::fabs(row[e]);
+      sums_[e].variance += variance * row[e] * row[e];
+    }
+  }
+
+  /// `shared`: per element, an error that all terms have in common; may be empty.
+  void judge(double scale, double u, std::span<const double> shared, std::span<Judged> judged) const {
+    for (std::size_t e = 0; e < sums_.size(); ++e) {
+      const Sum& sum = sums_[e];
+      double bound = std::min(sum.worst, 6.0 * std::sqrt(sum.variance)) + rule_g({sum.value, sum.squares, terms_}, u);
+      if (!shared.empty()) bound += shared[e];
+      judged[e] = {scale * sum.value, std::fabs(scale) * (bound + 2.0 * u * std::fabs(sum.value))};
+    }
+  }
+
+ private:
+  struct Sum {
+    double value = 0.0, squares = 0.0, worst = 0.0, variance = 0.0;
+  };
+  std::vector<Sum> sums_;
+  double terms_ = 0.0;
+};
+
+AttentionExtents extents(const Operands& operands) {
+  return extents_of(operands.inputs[input_q].shape(), operands.inputs[input_k].shape(), operands.inputs[input_v].shape());
+}
+
+AttentionExtents extents(std::span<const TensorSpec> inputs) {
+  return extents_of(inputs[input_q].shape, inputs[input_k].shape, inputs[input_v].shape);
+}
+
+// dq of the wanted rows of the query heads that share one head of k and v.
+void judge_queries(const Operands& operands, const AttentionExtents& e, const HeadRows& head, std::span<Judged> judged) {
+  const Attention& attention = operands.call.attributes.as<Attention>();
+  const double u = accumulator_roundoff(operands.call.math);
+  const double u_p = probability_roundoff(operands.inputs[input_v]);
+  std::int64_t keys = 0;
+  for (const WantedRow& wanted : head.rows) keys = std::max(keys, keys_of(attention, wanted.at.row, e.s));
+  const HeadMatrix k(operands.inputs[input_k], head.batch, head.kv_head, keys);
+  const HeadMatrix v(operands.inputs[input_v], head.batch, head.kv_head, keys);
+  QueryRow row(e.d);
+  WeightedRows sum(e.d);
+  const auto d = static_cast<std::size_t>(e.d);
+  std::vector<double> mean_key(d);  // sum of p k: what an error of D is multiplied with
+  for (const WantedRow& wanted : head.rows) {
+    row.read(operands, wanted.at, u);
+    sum.clear();
+    std::fill(mean_key.begin(), mean_key.end(), 0.0);
+    for (std::int64_t j = 0; j < keys_of(attention, wanted.at.row, e.s); ++j) {
+      const Pair pair = probability(row, k.row(j), attention.scale, u);
+      sum.add(gradient_of_score(row, pair, v.row(j), u, u_p), k.row(j));
+      for (std::size_t i = 0; i < d; ++i) mean_key[i] += pair.p * k.row(j)[i];
+    }
+    for (double& value : mean_key) value = std::fabs(value) * row.correction_bound;
+    sum.judge(attention.scale, u, mean_key, judged.subspan(wanted.place * d, d));
+  }
+}
+
+// dk or dv of the wanted rows of one head of k and v: every query row that sees them contributes.
+void judge_keys(const Operands& operands, const AttentionExtents& e, const HeadRows& head, bool values,
+                std::span<Judged> judged) {
+  const Attention& attention = operands.call.attributes.as<Attention>();
+  const double u = accumulator_roundoff(operands.call.math);
+  const double u_p = probability_roundoff(operands.inputs[input_v]);
+  const auto d = static_cast<std::size_t>(e.d);
+  const std::size_t count = head.rows.size();
+  std::vector<std::vector<double>> k(count, std::vector<double>(d)), v(count, std::vector<double>(d));
+  for (std::size_t i = 0; i < count; ++i) {
+    operands.inputs[input_k].read({head.batch, head.rows[i].at.row, head.kv_head, 0}, 3, k[i]);
+    operands.inputs[input_v].read({head.batch, head.rows[i].at.row, head.kv_head, 0}, 3, v[i]);
+  }
+  std::vector<WeightedRows> sums(count, WeightedRows(e.d));
+  QueryRow query(e.d);
+  const std::int64_t group = e.hq / e.hkv;
+  const std::int64_t first = attention.causal && count > 0 ? head.rows.front().at.row : 0;
+  for (std::int64_t h = head.kv_head * group; h < (head.kv_head + 1) * group; ++h) {
+    for (std::int64_t i = first; i < e.s; ++i) {
+      query.read(operands, {head.batch, h, i}, u);
+      for (std::size_t j = 0; j < count; ++j) {
+        if (head.rows[j].at.row >= keys_of(attention, i, e.s)) break;  // wanted rows ascend
+        const Pair pair = probability(query, k[j], attention.scale, u);
+        if (values) {
+          sums[j].add({pair.p, pair.p * pair.p_error, u_p * pair.p}, query.d_o);
+        } else {
+          Weight weight = gradient_of_score(query, pair, v[j], u, u_p);
+          weight.error += pair.p * query.correction_bound;  // D differs from query row to query row
+          sums[j].add(weight, query.q);
+        }
+      }
+    }
+  }
+  for (std::size_t j = 0; j < count; ++j) {
+    sums[j].judge(values ? 1.0 : attention.scale, u, {}, judged.subspan(head.rows[j].place * d, d));
+  }
+}
+
+class AttentionBackwardDefinition : public OpDefinition {
+ public:
+  OpKind kind() const override { return attention_backward_kind; }
+
+  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
+    const AttentionExtents e = extents(inputs);
+    const double rows = static_cast<double>(e.b * e.hq) * static_cast<double>(e.s);
+    const double keys = mean_keys(call.attributes.as<Attention>(), e.s);
+    return {10.0 * rows * keys * static_cast<double>(e.d), bytes_moved(inputs) + bytes_moved(outputs)};
+  }
+
+  Units units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>, int output) const override {
+    const AttentionExtents e = extents(inputs);
+    const double products = mean_keys(call.attributes.as<Attention>(), e.s) * static_cast<double>(e.d);
+    if (output == output_dq) {
+      return {e.b * e.s * e.hq, e.d, 20.0 * products,
+              attention_landmarks(e.b, e.s, e.hq, query_landmarks, UnitOrder::row_then_head)};
+    }
+    const double per_product = output == output_dk ? 18.0 : 14.0;
+    return {e.b * e.s * e.hkv, e.d, per_product * products * static_cast<double>(e.hq / e.hkv),
+            attention_landmarks(e.b, e.s, e.hkv, key_landmarks, UnitOrder::row_then_head)};
+  }
+
+  void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
+                std::span<Judged> judged) const override {
+    const AttentionExtents e = extents(operands);
+    const bool queries = output == output_dq;
+    const std::int64_t heads = queries ? e.hq : e.hkv;
+    for (const HeadRows& head : by_kv_head(wanted, e.s, heads, queries ? e.hq / e.hkv : 1, UnitOrder::row_then_head)) {
+      if (queries) {
+        judge_queries(operands, e, head, judged);
+      } else {
+        judge_keys(operands, e, head, output == output_dv, judged);
+      }
+    }
+  }
+};
+
+}  // namespace
+
+const OpDefinition& attention_backward_definition() {
+  static const AttentionBackwardDefinition definition;
+  return definition;
+}
+
+}  // namespace gpubench

@@ -1,0 +1,87 @@
+// What forward and backward attention share in the textbook: which rows are judged, one head's rows in fp64, and how well
+// a score can be known.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "reference/ops/attention.h"
+#include "reference/ops/definition.h"
+#include "reference/ops/dot.h"
+
+namespace gpubench {
+
+/// A row of a [b, s, heads, d] tensor, or an element of a [b, heads, s] one.
+struct AttentionRow {
+  std::int64_t batch = 0, head = 0, row = 0;
+};
+
+/// One wanted unit: its row, and its place among the wanted ones.
+struct WantedRow {
+  AttentionRow at;
+  std::size_t place = 0;
+};
+
+/// Wanted units that share a head of k and v.
+struct HeadRows {
+  std::int64_t batch = 0, kv_head = 0;
+  std::vector<WantedRow> rows;
+};
+
+/// How units are numbered.
+enum class UnitOrder { row_then_head, head_then_row };
+
+/// Splits the wanted units of a tensor with `heads` heads by the head of k and v that they need; `group` query heads share
+/// one (1 for units that are rows of k or v). Keys and values are then decoded once per head, not once per row.
+[[nodiscard]] std::vector<HeadRows> by_kv_head(std::span<const std::int64_t> wanted, std::int64_t s, std::int64_t heads,
+                                               std::int64_t group, UnitOrder order);
+
+/// Units where faults hide: the first rows, both sides of tile edges, the last row; of the first and the last head.
+[[nodiscard]] std::vector<std::int64_t> attention_landmarks(std::int64_t b, std::int64_t s, std::int64_t heads,
+                                                            std::span<const std::int64_t> rows, UnitOrder order);
+
+/// Rows of one head of a [b, s, heads, d] tensor, widened.
+class HeadMatrix {
+ public:
+  /// Rows [0, rows).
+  HeadMatrix(const TensorView& view, std::int64_t batch, std::int64_t head, std::int64_t rows)
+      : d_(static_cast<std::size_t>(view.shape()[3])), values_(static_cast<std::size_t>(rows) * d_) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      view.read({batch, row, head, 0}, 3, std::span(values_).subspan(static_cast<std::size_t>(row) * d_, d_));
+    }
+  }
+  [[nodiscard]] std::span<const double> row(std::int64_t index) const {
+    return std::span(values_).subspan(static_cast<std::size_t>(index) * d_, d_);
+  }
+
+ private:
+  std::size_t d_;
+  std::vector<double> values_;
+};
+
+/// A scaled score and how far it may be off: Rule G on its products, one rounding each for scale, maximum, exponent.
+struct Score {
+  double value = 0.0;
+  double products_bound = 0.0;
+};
+[[nodiscard]] inline Score score_of(std::span<const double> q, std::span<const double> k, double scale, double u) {
+  const ProductSum sum = dot(q, k);
+  return {scale * sum.value, std::fabs(scale) * rule_g(sum, u)};
+}
+
+/// Unit roundoff of the type that probabilities are cast to before they are multiplied with values: that of the tensors.
+[[nodiscard]] inline double probability_roundoff(const TensorView& v) { return unit_roundoff(v.dtype()); }
+
+/// Keys that a query row sees.
+[[nodiscard]] inline std::int64_t keys_of(const Attention& attention, std::int64_t row, std::int64_t s) {
+  return attention.causal ? row + 1 : s;
+}
+
+/// (s + 1) / 2 keys on average where causal, else s.
+[[nodiscard]] inline double mean_keys(const Attention& attention, std::int64_t s) {
+  return attention.causal ? (static_cast<double>(s) + 1.0) / 2.0 : static_cast<double>(s);
+}
+
+}  // namespace gpubench

@@ -1,0 +1,184 @@
+// Forward attention, judged query row by query row. The bound has two parts: what errors of the scores (and of casting the
+// probabilities) do to a weighted mean of values, and Rule G for computing that mean.
+#include "reference/ops/attention_textbook.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "reference/ops/attention_rows.h"
+#include "reference/ops/bytes_moved.h"
+#include "reference/ops/incoming_gradient.h"
+#include "reference/ops/tensor_checks.h"
+
+namespace gpubench {
+namespace {
+
+constexpr std::array<std::int64_t, 9> landmark_rows{0, 1, 2, 3, 63, 64, 127, 128, -1};
+
+// The probabilities of one query row, and how far each of its scores may be off.
+class SoftmaxRow {
+ public:
+  void compute(std::span<const double> q, const HeadMatrix& keys, std::int64_t count, double scale, double u) {
+    p.resize(static_cast<std::size_t>(count));
+    delta.resize(p.size());
+    double largest = -HUGE_VAL;
+    for (std::size_t j = 0; j < p.size(); ++j) {
+      const Score score = score_of(q, keys.row(static_cast<std::int64_t>(j)), scale, u);
+      p[j] = score.value;
+      delta[j] = score.products_bound;
+      largest = std::max(largest, score.value);
+    }
+    double sum = 0.0;
+    for (std::size_t j = 0; j < p.size(); ++j) {
+      delta[j] += u * (3.0 * std::fabs(p[j]) + 3.0 * std::fabs(largest) + 4.0);
+      p[j] = std::exp(p[j] - largest);
+      sum += p[j];
+    }
+    double shift = 0.0;
+    for (std::size_t j = 0; j < p.size(); ++j) {
+      p[j] /= sum;
+      shift += p[j] * delta[j];
+    }
+    const double value = largest + std::log(sum);
+    lse = {value, shift + u * (std::sqrt(static_cast<double>(count)) + 2.0 + 2.0 * std::fabs(value))};
+  }
+
+  std::vector<double> p, delta;
+  Judged lse;
+};
+
+// o = p v and its bound, per element of the row:
+//   W = sum p |v - o| delta + u_P sum p |v|, the worst case;
+//   sigma^2 = sum (p (v - o) delta)^2 / 3 + 0.2 u_P^2 sum (p v)^2, for errors that are independent of each other.
+class WeightedMean {
+ public:
+  explicit WeightedMean(std::int64_t d)
+      : o_(static_cast<std::size_t>(d)), worst_(o_.size()), variance_(o_.size()), squares_(o_.size()), size_(o_.size()) {}
+
+  void judge(const SoftmaxRow& row, const HeadMatrix& values, double u, double u_p, std::span<Judged> judged) {
+    for (std::vector<double>* sum : {&o_, &worst_, &variance_, &squares_, &size_}) std::fill(sum->begin(), sum->end(), 0.0);
+    for (std::size_t j = 0; j < row.p.size(); ++j) {
+      const std::span<const double> v = values.row(static_cast<std::int64_t>(j));
+      for (std::size_t e = 0; e < v.size(); ++e) o_[e] += row.p[j] * v[e];
+    }
+    for (std::size_t j = 0; j < row.p.size(); ++j) add_errors(row.p[j], row.delta[j], values.row(static_cast<std::int64_t>(j)));
+    const double root = std::sqrt(static_cast<double>(row.p.size()));
+    for (std::size_t e = 0; e < o_.size(); ++e) {
+      const double norm = std::sqrt(squares_[e]);
+      const double spread = 6.0 * std::sqrt(variance_[e] / 3.0 + 0.2 * u_p * u_p * squares_[e]);
+      double bound = std::min(worst_[e] + u_p * size_[e], spread);
+      bound += u * (std::fabs(o_[e]) + norm) * 2.0 * root;
+      bound += u * std::fabs(o_[e]) * (2.0 + 2.0 * root) + 4.0 * u * norm;
+      judged[e] = {o_[e], bound};
+    }
+  }
+
+ private:
+  void add_errors(double p, double delta, std::span<const double> v) {
+    for (std::size_t e = 0; e < v.size(); ++e) {
+      const double product = p * v[e];
+      const double shift = p * std::fabs(v[e] - o_[e]) * delta;
+      worst_[e] += shift;
+      variance_[e] += shift * shift;
+      squares_[e] += product * product;
+      size_[e] += std::fabs(product);
+    }
+  }
+
+  std::vector<double> o_, worst_, variance_, squares_, size_;
+};
+
+AttentionExtents extents(std::span<const TensorSpec> inputs) {
+  return extents_of(inputs[0].shape, inputs[1].shape, inputs[2].shape);
+}
+
+class AttentionForwardDefinition : public OpDefinition {
+ public:
+  OpKind kind() const override { return attention_forward_kind; }
+
+  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
+    const AttentionExtents e = extents(inputs);
+    const double rows = static_cast<double>(e.b * e.hq) * static_cast<double>(e.s);
+    const double keys = mean_keys(call.attributes.as<Attention>(), e.s);
+    return {4.0 * rows * keys * static_cast<double>(e.d), bytes_moved(inputs) + bytes_moved(outputs)};
+  }
+
+  Units units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>, int output) const override {
+    const AttentionExtents e = extents(inputs);
+    const double products = mean_keys(call.attributes.as<Attention>(), e.s) * static_cast<double>(e.d);
+    const std::int64_t rows = e.b * e.s * e.hq;
+    if (output == 0) {
+      return {rows, e.d, 14.0 * products,
+              attention_landmarks(e.b, e.s, e.hq, landmark_rows, UnitOrder::row_then_head)};
+    }
+    return {rows, 1, 4.0 * products, attention_landmarks(e.b, e.s, e.hq, landmark_rows, UnitOrder::head_then_row)};
+  }
+
+  void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
+                std::span<Judged> judged) const override {
+    const AttentionExtents e =
+        extents_of(operands.inputs[0].shape(), operands.inputs[1].shape(), operands.inputs[2].shape());
+    const UnitOrder order = output == 0 ? UnitOrder::row_then_head : UnitOrder::head_then_row;
+    for (const HeadRows& head : by_kv_head(wanted, e.s, e.hq, e.hq / e.hkv, order)) {
+      evaluate_head(operands, e, head, output == 0, judged);
+    }
+  }
+
+  void derivative(Program& program, const OpCall& call, GradientTape& tape) const override;
+
+ private:
+  static void evaluate_head(const Operands& operands, const AttentionExtents& e, const HeadRows& head, bool means,
+                            std::span<Judged> judged) {
+    const Attention& attention = operands.call.attributes.as<Attention>();
+    const double u = accumulator_roundoff(operands.call.math);
+    std::int64_t keys = 0;
+    for (const WantedRow& wanted : head.rows) keys = std::max(keys, keys_of(attention, wanted.at.row, e.s));
+    const HeadMatrix k(operands.inputs[1], head.batch, head.kv_head, keys);
+    const HeadMatrix v(operands.inputs[2], head.batch, head.kv_head, means ? keys : 0);
+    std::vector<double> q(static_cast<std::size_t>(e.d));
+    SoftmaxRow softmax;
+    WeightedMean mean(e.d);
+    for (const WantedRow& wanted : head.rows) {
+      operands.inputs[0].read({wanted.at.batch, wanted.at.row, wanted.at.head, 0}, 3, q);
+      softmax.compute(q, k, keys_of(attention, wanted.at.row, e.s), attention.scale, u);
+      if (means) {
+        mean.judge(softmax, v, u, probability_roundoff(operands.inputs[2]), judged.subspan(wanted.place * q.size(), q.size()));
+      } else {
+        judged[wanted.place] = softmax.lse;
+      }
+    }
+  }
+};
+
+void AttentionForwardDefinition::derivative(Program& program, const OpCall& call, GradientTape& tape) const {
+  if (tape.of(call.outputs[1]) || tape.is_loss(call.outputs[1])) {
+    throw ProgramError("attention_forward: a gradient flows into the log-sum-exp of op '" + call.label +
+                       "'; expected it to be read by its backward only");
+  }
+  const auto d_o = incoming_gradient(call, tape, call.outputs[0]);
+  if (!d_o) return;
+  const std::string label = tape.label(call, "backward");
+  std::array<ValueId, 3> into;
+  for (std::size_t i = 0; i < into.size(); ++i) {
+    const ValueId input = call.inputs[i];
+    constexpr std::array suffixes{".dq", ".dk", ".dv"};
+    const TensorSpec spec = program.spec(input);
+    into[i] = tape.wanted(input) ? tape.destination(input)
+                                 : reserve_output(program, label + suffixes[i], spec.dtype, spec.shape, Role::gradient);
+  }
+  attention_backward(program, call.attributes.as<Attention>(), call.math, label, *d_o, call.inputs[0], call.inputs[1],
+                     call.inputs[2], call.outputs[0], call.outputs[1], into);
+  for (std::size_t i = 0; i < into.size(); ++i) {
+    if (tape.wanted(call.inputs[i])) tape.contribute(call.inputs[i], into[i]);
+  }
+}
+
+}  // namespace
+
+const OpDefinition& attention_forward_definition() {
+  static const AttentionForwardDefinition definition;
+  return definition;
+}
+
+}  // namespace gpubench

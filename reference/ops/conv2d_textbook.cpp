@@ -1,0 +1,328 @@
+// Every element is judged alone, as the dot product of a patch of data and a line of the filter. Taps that fall into the
+// padding, or between strides, are no terms of the sum: borders have tighter bounds than the interior.
+#include "reference/ops/conv2d_textbook.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "reference/ops/bytes_moved.h"
+#include "reference/ops/conv2d.h"
+#include "reference/ops/dot.h"
+#include "reference/ops/incoming_gradient.h"
+
+namespace gpubench {
+namespace {
+
+struct AxisTap {
+  std::int64_t stride, pad, dilation, extent;  // `extent`: of the axis that is read
+
+  // Where output position `p` reads its input through tap `r`.
+  [[nodiscard]] std::optional<std::int64_t> input(std::int64_t p, std::int64_t r) const {
+    const std::int64_t at = p * stride - pad + r * dilation;
+    return at >= 0 && at < extent ? std::optional(at) : std::nullopt;
+  }
+  // The output position that reads input `h` through tap `r`, if one does.
+  [[nodiscard]] std::optional<std::int64_t> output(std::int64_t h, std::int64_t r) const {
+    const std::int64_t scaled = h + pad - r * dilation;
+    if (scaled < 0 || scaled % stride != 0 || scaled / stride >= extent) return std::nullopt;
+    return scaled / stride;
+  }
+};
+
+Cost cost_of_conv(const Conv2d& conv, const Conv2dExtents& e, std::span<const TensorSpec> inputs,
+                  std::span<const TensorSpec> outputs) {
+  const double positions = static_cast<double>(e.n) * static_cast<double>(e.p) * static_cast<double>(e.q);
+  const double products = static_cast<double>(e.k) * static_cast<double>(e.r * e.s) * static_cast<double>(e.c / conv.groups);
+  return {2.0 * positions * products, bytes_moved(inputs) + bytes_moved(outputs)};
+}
+
+// Borders, every phase of a small stride, and the middle.
+std::set<std::int64_t> marks(std::int64_t extent, std::int64_t stride) {
+  std::set<std::int64_t> result{0, extent / 2, extent - 1};
+  for (std::int64_t phase = 1; phase < std::min<std::int64_t>(stride, 4); ++phase) result.insert(std::min(phase, extent - 1));
+  return result;
+}
+
+// Elements of a [n, h, w, channels] tensor: all marked positions, of the first and of the last image and channel.
+std::vector<std::int64_t> image_landmarks(const Shape& shape, std::int64_t stride_h, std::int64_t stride_w) {
+  std::set<std::int64_t> units;
+  if (shape.elements() == 0) return {};
+  for (const std::int64_t h : marks(shape[1], stride_h)) {
+    for (const std::int64_t w : marks(shape[2], stride_w)) {
+      units.insert((h * shape[2] + w) * shape[3]);
+      units.insert((((shape[0] - 1) * shape[1] + h) * shape[2] + w) * shape[3] + shape[3] - 1);
+    }
+  }
+  return {units.begin(), units.end()};
+}
+
+// Lines of a filter, decoded once where they fit: along its taps and contracted channels, one per output channel.
+class FilterLines {
+ public:
+  FilterLines(std::int64_t count, std::int64_t length) : keep_(count * length <= largest_kept), length_(static_cast<std::size_t>(length)) {
+    lines_.resize(keep_ ? static_cast<std::size_t>(count) : 1);
+  }
+
+  template <class Decode>
+  std::span<const double> line(std::int64_t channel, Decode decode) {
+    std::vector<double>& line = lines_[keep_ ? static_cast<std::size_t>(channel) : 0];
+    if (line.empty() || (!keep_ && current_ != channel)) {
+      line.resize(length_);
+      decode(std::span(line));
+      current_ = channel;
+    }
+    return line;
+  }
+
+ private:
+  static constexpr std::int64_t largest_kept = std::int64_t{1} << 22;  // 32 MiB of fp64
+  bool keep_;
+  std::size_t length_;
+  std::int64_t current_ = -1;
+  std::vector<std::vector<double>> lines_;
+};
+
+// The values that one position of the output reads, tap by tap, `channels` of each; zero where a tap reads nothing.
+struct Patch {
+  std::int64_t position = -1;  // linear, with the group
+  std::vector<double> values;
+  double terms = 0.0;
+
+  template <class Locate>
+  void read(const TensorView& data, std::int64_t image, const Conv2dExtents& e, std::int64_t first, std::int64_t channels,
+            Locate locate) {
+    values.assign(static_cast<std::size_t>(e.r * e.s * channels), 0.0);
+    terms = 0.0;
+    for (std::int64_t r = 0; r < e.r; ++r) {
+      for (std::int64_t s = 0; s < e.s; ++s) {
+        const auto [row, column] = locate(r, s);
+        if (!row || !column) continue;
+        const auto at = static_cast<std::size_t>((r * e.s + s) * channels);
+        data.read({image, *row, *column, first}, 3, std::span(values).subspan(at, static_cast<std::size_t>(channels)));
+        terms += static_cast<double>(channels);
+      }
+    }
+  }
+};
+
+// Forward and backward_data: both contract a patch of a [n, h, w, channels] tensor with lines of the filter.
+class ImageDefinition : public OpDefinition {
+ public:
+  void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted, std::span<Judged> judged) const override {
+    const Conv2d& conv = operands.call.attributes.as<Conv2d>();
+    const Geometry g = geometry(conv, operands.inputs[0].shape(), operands.inputs[1].shape(), operands.outputs[0].shape);
+    const double u = accumulator_roundoff(operands.call.math);
+    const Shape& out = operands.outputs[0].shape;
+    const std::int64_t group_size = out[3] / conv.groups;
+    FilterLines lines(out[3], g.extents.r * g.extents.s * g.contracted);
+    Patch patch;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const std::int64_t channel = wanted[i] % out[3];
+      const std::int64_t group = channel / group_size;
+      const std::int64_t position = wanted[i] / out[3];
+      if (position * conv.groups + group != patch.position) {
+        patch.position = position * conv.groups + group;
+        read_patch(patch, operands.inputs[0], g, position, out, group);
+      }
+      ProductSum sum = dot(patch.values, lines.line(channel, [&](std::span<double> line) {
+        read_line(operands.inputs[1], g, group, channel, line);
+      }));
+      sum.terms = patch.terms;
+      judged[i] = {sum.value, rule_g(sum, u)};
+    }
+  }
+
+ protected:
+  struct Geometry {
+    Conv2dExtents extents;
+    AxisTap vertical, horizontal;
+    std::int64_t contracted = 0;  // channels of the data in one group
+    std::int64_t produced = 0;    // channels of the output in one group
+  };
+  [[nodiscard]] virtual Geometry geometry(const Conv2d& conv, const Shape& data, const Shape& filter, const Shape& out) const = 0;
+  virtual void read_patch(Patch& patch, const TensorView& data, const Geometry& g, std::int64_t position, const Shape& out,
+                          std::int64_t group) const = 0;
+  virtual void read_line(const TensorView& filter, const Geometry& g, std::int64_t group, std::int64_t channel,
+                         std::span<double> line) const = 0;
+};
+
+class Conv2dForwardDefinition final : public ImageDefinition {
+ public:
+  OpKind kind() const override { return conv2d_forward_kind; }
+
+  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
+    const Conv2d& conv = call.attributes.as<Conv2d>();
+    return cost_of_conv(conv, extents_of(conv, inputs[0].shape, inputs[1].shape), inputs, outputs);
+  }
+
+  Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs, int) const override {
+    const Shape& filter = inputs[1].shape;
+    const double products = static_cast<double>(filter[1] * filter[2] * filter[3]);
+    return {outputs[0].shape.elements(), 1, 4.0 * products, image_landmarks(outputs[0].shape, 1, 1)};
+  }
+
+  void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
+    const auto dy = incoming_gradient(call, tape, call.outputs[0]);
+    if (!dy) return;
+    const Conv2d& conv = call.attributes.as<Conv2d>();
+    const ValueId x = call.inputs[0];
+    const ValueId filter = call.inputs[1];
+    const Conv2dExtents e = extents_of(conv, program.spec(x).shape, program.spec(filter).shape);
+    if (tape.wanted(x)) {
+      tape.contribute(x, conv2d_backward_data(program, conv, call.math, tape.label(call, "dx"), *dy, filter, e.h, e.w));
+    }
+    if (tape.wanted(filter)) {
+      tape.contribute(filter,
+                      conv2d_backward_filter(program, conv, call.math, tape.label(call, "dfilter"), x, *dy, e.r, e.s));
+    }
+  }
+
+ protected:
+  Geometry geometry(const Conv2d& conv, const Shape& data, const Shape& filter, const Shape&) const override {
+    const Conv2dExtents e = extents_of(conv, data, filter);
+    return {e, {conv.stride_h, conv.pad_h, conv.dilation_h, e.h}, {conv.stride_w, conv.pad_w, conv.dilation_w, e.w},
+            e.c / conv.groups, e.k / conv.groups};
+  }
+  void read_patch(Patch& patch, const TensorView& x, const Geometry& g, std::int64_t position, const Shape& out,
+                  std::int64_t group) const override {
+    const std::int64_t p = position / out[2] % out[1];
+    const std::int64_t q = position % out[2];
+    patch.read(x, position / (out[1] * out[2]), g.extents, group * g.contracted, g.contracted,
+               [&](std::int64_t r, std::int64_t s) { return std::pair(g.vertical.input(p, r), g.horizontal.input(q, s)); });
+  }
+  void read_line(const TensorView& filter, const Geometry&, std::int64_t, std::int64_t channel,
+                 std::span<double> line) const override {
+    filter.read(channel * static_cast<std::int64_t>(line.size()), line);
+  }
+};
+
+class Conv2dBackwardDataDefinition final : public ImageDefinition {
+ public:
+  OpKind kind() const override { return conv2d_backward_data_kind; }
+
+  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
+    const Conv2d& conv = call.attributes.as<Conv2d>();
+    return cost_of_conv(conv, extents_of(conv, outputs[0].shape, inputs[1].shape), inputs, outputs);
+  }
+
+  Units units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs, int) const override {
+    const Conv2d& conv = call.attributes.as<Conv2d>();
+    const Shape& filter = inputs[1].shape;
+    const double products = static_cast<double>(filter[1] * filter[2] * (filter[0] / conv.groups));
+    return {outputs[0].shape.elements(), 1, 4.0 * products,
+            image_landmarks(outputs[0].shape, conv.stride_h, conv.stride_w)};
+  }
+
+ protected:
+  Geometry geometry(const Conv2d& conv, const Shape&, const Shape& filter, const Shape& out) const override {
+    const Conv2dExtents e = extents_of(conv, out, filter);
+    return {e, {conv.stride_h, conv.pad_h, conv.dilation_h, e.p}, {conv.stride_w, conv.pad_w, conv.dilation_w, e.q},
+            e.k / conv.groups, e.c / conv.groups};
+  }
+  void read_patch(Patch& patch, const TensorView& dy, const Geometry& g, std::int64_t position, const Shape& out,
+                  std::int64_t group) const override {
+    const std::int64_t h = position / out[2] % out[1];
+    const std::int64_t w = position % out[2];
+    patch.read(dy, position / (out[1] * out[2]), g.extents, group * g.contracted, g.contracted,
+               [&](std::int64_t r, std::int64_t s) { return std::pair(g.vertical.output(h, r), g.horizontal.output(w, s)); });
+  }
+  void read_line(const TensorView& filter, const Geometry& g, std::int64_t group, std::int64_t channel,
+                 std::span<double> line) const override {
+    const auto width = static_cast<std::size_t>(g.contracted);
+    for (std::int64_t r = 0; r < g.extents.r; ++r) {
+      for (std::int64_t s = 0; s < g.extents.s; ++s) {
+        const std::size_t at = static_cast<std::size_t>(r * g.extents.s + s) * width;
+        filter.read({group * g.contracted, r, s, channel % g.produced}, 0, line.subspan(at, width));
+      }
+    }
+  }
+};
+
+class Conv2dBackwardFilterDefinition final : public OpDefinition {
+ public:
+  OpKind kind() const override { return conv2d_backward_filter_kind; }
+
+  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
+    const Conv2d& conv = call.attributes.as<Conv2d>();
+    return cost_of_conv(conv, extents_of(conv, inputs[0].shape, outputs[0].shape), inputs, outputs);
+  }
+
+  Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs, int) const override {
+    const Shape& dy = inputs[1].shape;
+    const Shape& filter = outputs[0].shape;
+    std::set<std::int64_t> landmarks;
+    for (const std::int64_t tap : {std::int64_t{0}, filter[1] * filter[2] / 2, filter[1] * filter[2] - 1}) {
+      landmarks.insert(tap * filter[3]);
+      landmarks.insert(((filter[0] - 1) * filter[1] * filter[2] + tap) * filter[3] + filter[3] - 1);
+    }
+    return {filter.elements(), 1, 4.0 * static_cast<double>(dy[0] * dy[1] * dy[2]), {landmarks.begin(), landmarks.end()}};
+  }
+
+  void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted, std::span<Judged> judged) const override {
+    const Shape& filter = operands.outputs[0].shape;
+    const double u = accumulator_roundoff(operands.call.math);
+    std::vector<ProductSum> sums(wanted.size());
+    // Neighbouring input channels of one tap share every gradient they are multiplied with.
+    for (std::size_t first = 0, last = 0; first < wanted.size(); first = last) {
+      const std::int64_t tap = wanted[first] / filter[3];
+      while (last < wanted.size() && wanted[last] / filter[3] == tap &&
+             wanted[last] - wanted[first] == static_cast<std::int64_t>(last - first)) {
+        ++last;
+      }
+      sum_tap(operands, tap, wanted[first] % filter[3], std::span(sums).subspan(first, last - first));
+    }
+    for (std::size_t i = 0; i < sums.size(); ++i) judged[i] = {sums[i].value, rule_g(sums[i], u)};
+  }
+
+ private:
+  // dfilter[k, r, s, channel ...] for consecutive channels; `tap` is the linear index of (k, r, s).
+  static void sum_tap(const Operands& operands, std::int64_t tap, std::int64_t channel, std::span<ProductSum> sums) {
+    const Conv2d& conv = operands.call.attributes.as<Conv2d>();
+    const TensorView& x = operands.inputs[0];
+    const TensorView& dy = operands.inputs[1];
+    const Conv2dExtents e = extents_of(conv, x.shape(), operands.outputs[0].shape);
+    const std::int64_t k = tap / (e.r * e.s);
+    const std::int64_t r = tap / e.s % e.r;
+    const std::int64_t s = tap % e.s;
+    const std::int64_t first = k / (e.k / conv.groups) * (e.c / conv.groups) + channel;
+    const AxisTap vertical{conv.stride_h, conv.pad_h, conv.dilation_h, e.h};
+    const AxisTap horizontal{conv.stride_w, conv.pad_w, conv.dilation_w, e.w};
+    std::vector<double> gradients(static_cast<std::size_t>(e.q));
+    std::vector<double> values(sums.size());
+    for (std::int64_t n = 0; n < e.n; ++n) {
+      for (std::int64_t p = 0; p < e.p; ++p) {
+        const auto h = vertical.input(p, r);
+        if (!h) continue;
+        dy.read({n, p, 0, k}, 2, gradients);
+        for (std::int64_t q = 0; q < e.q; ++q) {
+          const auto w = horizontal.input(q, s);
+          if (!w) continue;
+          x.read({n, *h, *w, first}, 3, values);
+          const double gradient = gradients[static_cast<std::size_t>(q)];
+          for (std::size_t c = 0; c < sums.size(); ++c) sums[c].add(values[c] * gradient);
+        }
+      }
+    }
+  }
+};
+
+}  // namespace
+
+const OpDefinition& conv2d_backward_data_definition() {
+  static const Conv2dBackwardDataDefinition definition;
+  return definition;
+}
+
+const OpDefinition& conv2d_backward_filter_definition() {
+  static const Conv2dBackwardFilterDefinition definition;
+  return definition;
+}
+
+const OpDefinition& conv2d_forward_definition() {
+  static const Conv2dForwardDefinition definition;
+  return definition;
+}
+
+}  // namespace gpubench

@@ -1,0 +1,36 @@
+// The inner loop of contractions in the textbook.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include "reference/ops/rule_g.h"
+
+namespace gpubench {
+
+/// Sum of a[i] b[i] and of their squares, with one term per element. Eight independent sums, so that the compiler can use
+/// vector registers; the order depends on the length only, so that a unit has the same value however it is asked for.
+[[nodiscard]] inline ProductSum dot(std::span<const double> a, std::span<const double> b) {
+  constexpr std::size_t lanes = 8;
+  std::array<double, lanes> value{};
+  std::array<double, lanes> squares{};
+  const std::size_t whole = a.size() - a.size() % lanes;
+  for (std::size_t k = 0; k < whole; k += lanes) {
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      const double product = a[k + lane] * b[k + lane];
+      value[lane] += product;
+      squares[lane] += product * product;
+    }
+  }
+  ProductSum sum;
+  for (std::size_t k = whole; k < a.size(); ++k) sum.add(a[k] * b[k]);
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    sum.value += value[lane];
+    sum.squares += squares[lane];
+  }
+  sum.terms = static_cast<double>(a.size());
+  return sum;
+}
+
+}  // namespace gpubench
