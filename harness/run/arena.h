@@ -1,0 +1,37 @@
+// One arena of device memory that all groups of a process share.
+//
+// Touching fresh memory costs a page fault per 4 KiB; cold copies of every case would pay it again and again
+// (MEASUREMENT 2A: "one arena, touched once, serves all cases"). Chunks are kept when a group ends.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "harness/core/backend.h"
+
+namespace gpubench {
+
+class Arena {
+ public:
+  /// The backend must outlive the arena.
+  explicit Arena(Backend& backend) : backend_(backend) {}
+
+  /// 64-byte aligned memory, valid until reset(). Throws what Backend::allocate throws.
+  [[nodiscard]] std::byte* take(std::size_t bytes);
+
+  /// Everything taken may be handed out again. Chunks beyond `keep_bytes` in all go back to the backend.
+  void reset(std::size_t keep_bytes);
+
+  /// Held from the backend, in use or not.
+  [[nodiscard]] std::size_t held_bytes() const;
+
+ private:
+  struct Chunk {
+    Buffer buffer;
+    std::size_t used = 0;
+  };
+  Backend& backend_;
+  std::vector<Chunk> chunks_;
+};
+
+}  // namespace gpubench

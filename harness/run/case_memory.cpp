@@ -1,0 +1,82 @@
+#include "harness/run/case_memory.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "harness/run/content.h"
+
+namespace gpubench {
+
+GuardedBlock::GuardedBlock(Backend& backend, Arena& arena, std::string name, std::size_t bytes)
+    : backend_(&backend), name_(std::move(name)), data_(arena.take(bytes + 2 * guard_bytes) + guard_bytes), bytes_(bytes) {
+  write_guards();
+}
+
+void GuardedBlock::write_guards() {
+  std::array<std::byte, guard_bytes> zone{};
+  write_guard(zone);
+  backend_->write(data_ - guard_bytes, zone);
+  backend_->write(data_ + bytes_, zone);
+}
+
+HostBytes GuardedBlock::read() const {
+  if (backend_->host_visible()) return {{data_, bytes_}, nullptr};
+  auto copy = std::make_shared<std::vector<std::byte>>(bytes_);
+  backend_->read(*copy, data_);
+  return {*copy, copy};
+}
+
+void GuardedBlock::write(std::span<const std::byte> content) { backend_->write(data_, content); }
+
+void GuardedBlock::modify(const std::function<void(std::span<std::byte>)>& edit) {
+  if (backend_->host_visible()) {
+    edit({data_, bytes_});
+    return;
+  }
+  std::vector<std::byte> content(bytes_);
+  backend_->read(content, data_);
+  edit(content);
+  backend_->write(data_, content);
+}
+
+std::string GuardedBlock::take_damage() {
+  std::array<std::byte, guard_bytes> before{};
+  std::array<std::byte, guard_bytes> after{};
+  backend_->read(before, data_ - guard_bytes);
+  backend_->read(after, data_ + bytes_);
+  const int damaged_before = damaged_bytes(before);
+  const int damaged_after = damaged_bytes(after);
+  if (damaged_before == 0 && damaged_after == 0) return {};
+  write_guards();
+  const int damaged = damaged_after > 0 ? damaged_after : damaged_before;
+  return fmt::format("wrote outside '{}': {} guard byte{} {} changed", name_, damaged, damaged == 1 ? "" : "s",
+                     damaged_after > 0 ? "after its end" : "before its start");
+}
+
+CaseMemory::CaseMemory(Backend& backend, Arena& arena, const Program& program) {
+  blocks_.reserve(program.storages().size());
+  for (const Storage& storage : program.storages()) {
+    blocks_.emplace_back(backend, arena, storage.name, static_cast<std::size_t>(storage.bytes));
+  }
+}
+
+Tensor CaseMemory::tensor(const Value& value) const {
+  return {value.spec, block(value.storage).data() + value.offset_bytes};
+}
+
+std::string CaseMemory::take_damage() {
+  std::string first;
+  for (GuardedBlock& block : blocks_) {
+    std::string damage = block.take_damage();  // all of them, so that every guard is mended
+    if (first.empty()) first = std::move(damage);
+  }
+  return first;
+}
+
+std::int64_t guarded_bytes(const Program& program) {
+  constexpr std::int64_t around = 3 * static_cast<std::int64_t>(guard_bytes);  // two guards and rounding up to 64
+  return program.bytes() + around * static_cast<std::int64_t>(program.storages().size());
+}
+
+}  // namespace gpubench

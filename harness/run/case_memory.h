@@ -1,0 +1,73 @@
+// Device memory of one copy of a program: every storage between guard bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/core/backend.h"
+#include "harness/core/program.h"
+#include "harness/run/arena.h"
+
+namespace gpubench {
+
+/// Device bytes as the host reads them: themselves where the host can see them, else a copy.
+struct HostBytes {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const std::vector<std::byte>> copy;  ///< null where `bytes` is device memory
+};
+
+/// One block of device memory between two guard zones.
+class GuardedBlock {
+ public:
+  GuardedBlock(Backend& backend, Arena& arena, std::string name, std::size_t bytes);
+
+  [[nodiscard]] std::byte* data() const { return data_; }
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+  [[nodiscard]] const std::string& name() const { return name_; }
+
+  [[nodiscard]] HostBytes read() const;
+  void write(std::span<const std::byte> content);
+  /// Lets `edit` work on the content on the host.
+  void modify(const std::function<void(std::span<std::byte>)>& edit);
+
+  /// "wrote outside 'x': 3 guard bytes after its end changed", or nothing. Mends the guards, so that a fault is told once.
+  [[nodiscard]] std::string take_damage();
+
+ private:
+  void write_guards();
+
+  Backend* backend_;
+  std::string name_;
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+/// The storages of one copy of a program.
+class CaseMemory {
+ public:
+  CaseMemory(Backend& backend, Arena& arena, const Program& program);
+
+  [[nodiscard]] GuardedBlock& block(StorageId id) { return blocks_.at(static_cast<std::size_t>(id.index)); }
+  [[nodiscard]] const GuardedBlock& block(StorageId id) const { return blocks_.at(static_cast<std::size_t>(id.index)); }
+  /// The value as a backend binds it.
+  [[nodiscard]] Tensor tensor(const Value& value) const;
+  /// First damage found in any storage, or nothing.
+  [[nodiscard]] std::string take_damage();
+
+ private:
+  std::vector<GuardedBlock> blocks_;
+};
+
+/// What a copy of `bytes` bytes in `storages` storages takes, guards and rounding included.
+[[nodiscard]] std::int64_t guarded_bytes(const Program& program);
+
+/// Content of storages on the host, kept under their index.
+using StorageContents = std::map<int, std::vector<std::byte>>;
+
+}  // namespace gpubench

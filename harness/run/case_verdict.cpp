@@ -1,0 +1,88 @@
+#include "harness/run/case_verdict.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+namespace gpubench {
+namespace {
+
+std::string_view in_words(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::fail: return "failed";
+    case Verdict::not_proven: return "was not proven";
+    case Verdict::downgraded: return "was downgraded";
+    default: return name(verdict);
+  }
+}
+
+std::string coverage_of(const Parity& parity, int pauses) {
+  std::int64_t judged = 0;
+  std::int64_t elements = 0;
+  std::set<std::string_view> labels;
+  for (const OpParity& op : parity.ops) {
+    judged += op.judged;
+    elements += op.elements;
+    labels.insert(op.label);
+  }
+  if (elements == 0) return "nothing judged";
+  const std::string ops = labels.size() == 1 ? "the op" : fmt::format("all {} ops", labels.size());
+  std::string text = judged == elements
+                         ? fmt::format("{}, 100% of elements", ops)
+                         : fmt::format("{}, sampled {:.2g}% of elements", ops, 100.0 * static_cast<double>(judged) / static_cast<double>(elements));
+  if (pauses > 0) text += fmt::format("; recheck replayed in {} segments", pauses + 1);
+  return text;
+}
+
+}  // namespace
+
+CaseRecord open_record(const PlannedCase& planned, const RunOptions& options) {
+  CaseRecord record;
+  record.c = planned.c;
+  record.id = planned.id();
+  record.verdict = Verdict::pass;
+  record.parity.seed = options.seed;
+  record.rerun = rerun_line(options, record.id);
+  return record;
+}
+
+void blame(CaseRecord& record, Verdict verdict, std::string reason) {
+  if (verdict == record.verdict || worse(record.verdict, verdict) == record.verdict) return;
+  record.verdict = verdict;
+  record.reason = std::move(reason);
+}
+
+void add_op(CaseRecord& record, OpParity parity) {
+  if (parity.verdict != Verdict::pass) {
+    blame(record, parity.verdict,
+          fmt::format("op '{}' ({}) {} in {}: {}", parity.label, parity.kind, in_words(parity.verdict), parity.phase, parity.reason));
+  }
+  record.parity.ops.push_back(std::move(parity));
+}
+
+void close_parity(CaseRecord& record, CheckMode check, int pauses) {
+  Parity& parity = record.parity;
+  for (const OpParity& op : parity.ops) {
+    if (!parity.worst_op.empty() && op.error_over_bound <= parity.error_over_bound) continue;
+    parity.error_over_bound = op.error_over_bound;
+    parity.worst_op = op.label;
+  }
+  if (check == CheckMode::off) {
+    parity.coverage = "not checked";
+    blame(record, Verdict::unverified, "the check is off");
+    return;
+  }
+  parity.coverage = coverage_of(parity, pauses);
+  if (parity.ops.empty()) blame(record, Verdict::not_proven, "no op was judged");
+}
+
+std::string rerun_line(const RunOptions& options, std::string_view id) {
+  std::string pattern;
+  for (const char c : id) {
+    if (c == '.' || c == '+') pattern += '\\';  // the only characters of an id that mean something in a pattern
+    pattern += c;
+  }
+  return fmt::format("{} --filter '^{}$' --tier {} --seed {}", options.rerun_prefix, pattern, name(options.tier), options.seed);
+}
+
+}  // namespace gpubench

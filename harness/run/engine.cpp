@@ -1,0 +1,193 @@
+#include "harness/run/engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "harness/core/error.h"
+#include "harness/core/hash.h"
+#include "harness/measure/derive.h"
+#include "harness/measure/protocol.h"
+#include "harness/run/check.h"
+#include "harness/run/timing.h"
+
+namespace gpubench {
+namespace {
+
+constexpr std::size_t largest_group = 16;
+constexpr std::int64_t largest_group_bytes = std::int64_t{2} << 30U;
+/// Kept between groups; more goes back to the device.
+constexpr std::size_t arena_keep_bytes = std::size_t{2} << 30U;
+
+/// Calls `step`; what it throws becomes the record's verdict.
+template <class Step>
+void guarded(CaseRecord& record, std::string_view phase, const Step& step) {
+  try {
+    step();
+  } catch (const DoesNotFit& e) {
+    blame(record, Verdict::skipped, e.what());
+  } catch (const Unsupported& e) {
+    blame(record, Verdict::unsupported, e.what());
+  } catch (const ProgramError& e) {
+    blame(record, Verdict::error, fmt::format("the workload is defective: {}", e.what()));
+  } catch (const std::bad_alloc&) {
+    blame(record, Verdict::error, fmt::format("out of host memory in phase '{}'", phase));
+  } catch (const std::exception& e) {
+    blame(record, Verdict::error, fmt::format("{} (in phase '{}')", e.what(), phase));
+  }
+}
+
+bool may_go_on(const CaseRecord& record) { return record.verdict == Verdict::pass || record.verdict == Verdict::unverified; }
+
+}  // namespace
+
+struct Engine::Active {
+  const PlannedCase* planned = nullptr;
+  CaseRecord record;
+  std::unique_ptr<PreparedCase> prepared;
+  std::unique_ptr<CaseCheck> check;
+  bool timed = false;     ///< all rounds done
+  bool finished = false;  ///< record handed over
+};
+
+std::vector<std::size_t> order_of_pass(std::span<const std::string> ids, std::uint64_t seed, int pass) {
+  std::vector<std::size_t> order(ids.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const std::uint64_t key = hash_at(mix(seed), static_cast<std::uint64_t>(pass));
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return hash(ids[a], key) < hash(ids[b], key); });
+  return order;
+}
+
+Engine::Engine(Backend& backend, const RunOptions& options) : backend_(backend), options_(options), arena_(backend) {}
+
+std::int64_t Engine::available_bytes() const {
+  const std::int64_t device = backend_.device().available_bytes;
+  return options_.memory_limit_bytes > 0 ? std::min(options_.memory_limit_bytes, device) : device;
+}
+
+std::int64_t Engine::footprint(const PlannedCase& planned) const {
+  const int copies = copies_for(planned.c.cache, planned.bytes, backend_.device().cache_bytes, available_bytes());
+  return planned.bytes * (copies + 1);
+}
+
+void Engine::run(std::span<const PlannedCase> cases, RunObserver& observer, const StopFlag& stop) {
+  const std::int64_t limit = std::min(available_bytes() / 2, largest_group_bytes);
+  std::size_t first = 0;
+  while (first < cases.size() && stop == 0) {
+    std::size_t count = 1;
+    std::int64_t bytes = footprint(cases[first]);
+    while (first + count < cases.size() && count < largest_group) {
+      bytes += footprint(cases[first + count]);
+      if (bytes > limit) break;
+      ++count;
+    }
+    run_group(cases.subspan(first, count), observer, stop);
+    arena_.reset(arena_keep_bytes);
+    first += count;
+  }
+}
+
+void Engine::run_group(std::span<const PlannedCase> group, RunObserver& observer, const StopFlag& stop) {
+  std::vector<Active> active(group.size());
+  for (std::size_t i = 0; i < group.size() && stop == 0; ++i) {
+    active[i].planned = &group[i];
+    prepare(active[i], observer);
+  }
+  rounds(active, observer, stop);
+  for (Active& one : active) {
+    if (stop != 0) return;
+    if (!one.finished) conclude(one, observer);
+  }
+}
+
+void Engine::prepare(Active& active, RunObserver& observer) {
+  const PlannedCase& planned = *active.planned;
+  CaseRecord& record = active.record;
+  record = open_record(planned, options_);
+  observer.phase(record.id, "prepare");
+  guarded(record, "prepare", [&] {
+    require_fit(planned.bytes, available_bytes());
+    active.prepared = std::make_unique<PreparedCase>(backend_, arena_, planned, options_.seed, available_bytes());
+    if (active.prepared->ops(Phase::timed).size() == 1) {
+      record.implementation = active.prepared->implementation(active.prepared->ops(Phase::timed).front());
+    }
+    active.check = std::make_unique<CaseCheck>(*active.prepared, options_, record);
+  });
+  if (!may_go_on(record)) return finish(active, observer);
+
+  observer.phase(record.id, "check");
+  const Stopwatch watch;
+  guarded(record, "check", [&] {
+    active.check->alone();
+    if (!may_go_on(record)) return;
+    active.prepared->make_copies(available_bytes());
+    record.copies = active.prepared->copies();
+    record.memory_bytes = active.prepared->memory_bytes();
+  });
+  record.check_s += watch.seconds();
+  if (!may_go_on(record)) finish(active, observer);
+}
+
+void Engine::rounds(std::vector<Active>& group, RunObserver& observer, const StopFlag& stop) {
+  const Protocol& protocol = protocol_of(options_.tier);
+  for (int pass = 0;; ++pass) {
+    std::vector<Active*> unfinished;
+    std::vector<std::string> ids;
+    for (Active& active : group) {
+      if (active.finished || active.timed || active.prepared == nullptr) continue;
+      unfinished.push_back(&active);
+      ids.push_back(active.record.id);
+    }
+    if (unfinished.empty()) return;
+    for (const std::size_t position : order_of_pass(ids, options_.seed, pass)) {
+      if (stop != 0) return;
+      Active& active = *unfinished[position];
+      observer.tick();
+      observer.phase(active.record.id, "time");
+      guarded(active.record, "time", [&] { time_round(*active.prepared, protocol, active.record); });
+      if (!may_go_on(active.record)) {
+        finish(active, observer);
+      } else {
+        active.timed = settled(protocol, active.record.rounds, active.record.batch, active.record.time_s);
+      }
+    }
+  }
+}
+
+void Engine::conclude(Active& active, RunObserver& observer) {
+  CaseRecord& record = active.record;
+  observer.phase(record.id, "recheck");
+  const Stopwatch watch;
+  guarded(record, "recheck", [&] {
+    active.check->timed_buffers();
+    active.check->replay();
+  });
+  record.check_s += watch.seconds();
+
+  std::vector<OpShare> breakdown;
+  if (may_go_on(record) && active.prepared->ops(Phase::timed).size() > 1) {
+    observer.phase(record.id, "time");
+    const Stopwatch timing;
+    guarded(record, "time", [&] { breakdown = time_ops_alone(*active.prepared, protocol_of(options_.tier)); });
+    record.time_s += timing.seconds();
+  }
+  record.summary = summarize(record.rounds, record.batch);
+  if (record.summary.rounds == 0) blame(record, Verdict::error, "no valid round: " + (record.rounds.empty() ? "none was run" : record.rounds.back().note));
+  guarded(record, "recheck", [&] {
+    const Workload& workload = *active.planned->workload;
+    record.derived = derive(workload.info(), workload.items(record.c), active.planned->cost, record.summary, breakdown);
+  });
+  finish(active, observer);
+}
+
+void Engine::finish(Active& active, RunObserver& observer) {
+  if (active.check != nullptr) close_parity(active.record, options_.check, active.check->pauses());
+  active.check.reset();
+  active.prepared.reset();
+  active.finished = true;
+  observer.finished(active.record);
+}
+
+}  // namespace gpubench

@@ -1,0 +1,43 @@
+// The engine: takes cases through prepare, check, rounds and recheck on one backend, in groups that fit memory together.
+// run_in_process() and a worker's serve() both drive it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "harness/run/arena.h"
+#include "harness/run/run.h"
+
+namespace gpubench {
+
+/// The order of a pass: positions 0 ... ids.size() - 1, shuffled by seed, pass and ids alone.
+[[nodiscard]] std::vector<std::size_t> order_of_pass(std::span<const std::string> ids, std::uint64_t seed, int pass);
+
+class Engine {
+ public:
+  /// Both must outlive the engine.
+  Engine(Backend& backend, const RunOptions& options);
+
+  /// One record per case, through `observer`; none for unfinished cases once `stop` is raised. Exceptions of a case become
+  /// its record; those of the observer pass through.
+  void run(std::span<const PlannedCase> cases, RunObserver& observer, const StopFlag& stop);
+
+ private:
+  struct Active;
+  [[nodiscard]] std::int64_t available_bytes() const;
+  /// Device and host memory that the case will take, cold copies and kept state included.
+  [[nodiscard]] std::int64_t footprint(const PlannedCase& planned) const;
+  void run_group(std::span<const PlannedCase> group, RunObserver& observer, const StopFlag& stop);
+  void prepare(Active& active, RunObserver& observer);
+  void rounds(std::vector<Active>& group, RunObserver& observer, const StopFlag& stop);
+  void conclude(Active& active, RunObserver& observer);
+  void finish(Active& active, RunObserver& observer);
+
+  Backend& backend_;
+  const RunOptions& options_;
+  Arena arena_;
+};
+
+}  // namespace gpubench

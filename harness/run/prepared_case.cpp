@@ -1,0 +1,185 @@
+#include "harness/run/prepared_case.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/core/error.h"
+#include "harness/measure/protocol.h"
+#include "harness/parity/fill.h"
+#include "harness/run/content.h"
+
+namespace gpubench {
+
+std::string readable_bytes(std::int64_t bytes) {
+  const double value = static_cast<double>(bytes);
+  if (value >= 1e9) return fmt::format("{:.1f} GB", value / 1e9);
+  if (value >= 1e6) return fmt::format("{:.1f} MB", value / 1e6);
+  if (value >= 1e3) return fmt::format("{:.1f} kB", value / 1e3);
+  return fmt::format("{} bytes", bytes);
+}
+
+void require_fit(std::int64_t needed, std::int64_t available) {
+  if (needed > available) {
+    throw DoesNotFit(fmt::format("needs {}, {} are available", readable_bytes(needed), readable_bytes(available)));
+  }
+}
+
+PreparedCase::PreparedCase(Backend& backend, Arena& arena, const PlannedCase& planned, std::uint64_t seed,
+                           std::int64_t available_bytes)
+    : backend_(backend), arena_(arena), planned_(planned), program_(planned.workload->build(planned.c, Rank{0, planned.c.ranks})) {
+  dependencies_ = program_.dependencies();
+  for (int op = 0; op < static_cast<int>(program_.ops().size()); ++op) {
+    (program_.op(op).phase == Phase::setup ? setup_ops_ : timed_ops_).push_back(op);
+  }
+  if (timed_ops_.empty()) throw ProgramError(fmt::format("case '{}' has no op to time", planned.id()));
+  sort_storages();
+  plan_ops();
+
+  std::size_t scratch = 0;
+  for (const Plan& plan : plans_) scratch = std::max(scratch, plan->workspace_bytes());
+  std::int64_t kept = 0;  // the state has a second place, on the host
+  for (const StorageId id : state_) kept += program_.storage(id).bytes;
+  require_fit(guarded_bytes(program_) + static_cast<std::int64_t>(scratch) + kept, available_bytes);
+
+  workspace_ = std::make_unique<GuardedBlock>(backend_, arena_, "the workspace", scratch);
+  memory_bytes_ = static_cast<std::int64_t>(scratch);
+  copies_.push_back(bind_copy());
+  fill_sources(seed);
+}
+
+void PreparedCase::sort_storages() {
+  const std::size_t count = program_.storages().size();
+  std::vector<bool> timed(count);
+  roots_.resize(count);
+  for (int index = static_cast<int>(program_.values().size()) - 1; index >= 0; --index) {
+    const Value& value = program_.values()[static_cast<std::size_t>(index)];
+    const auto storage = static_cast<std::size_t>(value.storage.index);
+    if (value.producer && program_.op(*value.producer).phase == Phase::timed) timed[storage] = true;
+    roots_[storage] = ValueId{index};  // the first value of a storage is the one that reserved it
+  }
+  for (std::size_t storage = 0; storage < count; ++storage) {
+    const StorageId id{static_cast<int>(storage)};
+    (!timed[storage] ? constants_ : program_.is_state(id) ? state_ : produced_).push_back(id);
+  }
+}
+
+void PreparedCase::plan_ops() {
+  for (const OpCall& call : program_.ops()) {
+    std::vector<TensorSpec> specs = specs_of(program_, call.inputs);
+    const std::vector<TensorSpec> outputs = specs_of(program_, call.outputs);
+    specs.insert(specs.end(), outputs.begin(), outputs.end());
+    plans_.push_back(backend_.plan(call, specs));
+  }
+}
+
+void PreparedCase::fill_sources(std::uint64_t seed) {
+  const std::string key = planned_.c.id_without_ranks();
+  for (std::size_t storage = 0; storage < roots_.size(); ++storage) {
+    const Value& root = program_.value(roots_[storage]);
+    memory(0).block(root.storage).modify([&](std::span<std::byte> bytes) {
+      if (root.source) {
+        fill(root.spec, key, seed, bytes);
+      } else {
+        poison(root.spec.dtype, bytes);
+      }
+    });
+  }
+}
+
+PreparedCase::Copy PreparedCase::bind_copy() {
+  Copy copy;
+  copy.memory = std::make_unique<CaseMemory>(backend_, arena_, program_);
+  memory_bytes_ += guarded_bytes(program_);
+  for (std::size_t op = 0; op < plans_.size(); ++op) {
+    const OpCall& call = program_.ops()[op];
+    std::vector<Tensor> tensors;
+    for (const ValueId id : call.inputs) tensors.push_back(copy.memory->tensor(program_.value(id)));
+    for (const ValueId id : call.outputs) tensors.push_back(copy.memory->tensor(program_.value(id)));
+    copy.ops.push_back(backend_.bind(plans_[op], tensors, {workspace_->data(), workspace_->bytes()}));
+  }
+  return copy;
+}
+
+Launch PreparedCase::sequence_of(const Copy& copy, int first, int last) const {
+  std::vector<Launch> launches;
+  std::vector<int> position(program_.ops().size(), -1);
+  Schedule schedule;
+  for (const int op : timed_ops_) {
+    if (op < first || op >= last) continue;
+    position[static_cast<std::size_t>(op)] = static_cast<int>(launches.size());
+    launches.push_back(copy.ops[static_cast<std::size_t>(op)]);
+    std::vector<int> waits_for;
+    for (const int earlier : dependencies_[static_cast<std::size_t>(op)]) {
+      const int at = position[static_cast<std::size_t>(earlier)];  // -1: a set-up op, or of an earlier segment
+      if (at >= 0) waits_for.push_back(at);
+    }
+    schedule.dependencies.push_back(std::move(waits_for));
+  }
+  return backend_.sequence(launches, schedule);
+}
+
+const Launch& PreparedCase::launch(int copy, int op) const {
+  return copies_.at(static_cast<std::size_t>(copy)).ops.at(static_cast<std::size_t>(op));
+}
+
+std::vector<Launch> PreparedCase::timed_launches() const {
+  std::vector<Launch> launches;
+  for (const Copy& copy : copies_) launches.push_back(copy.timed);
+  return launches;
+}
+
+Launch PreparedCase::segment(int first, int last) const { return sequence_of(copies_.front(), first, last); }
+
+void PreparedCase::keep_state() {
+  for (const StorageId id : state_) {
+    const HostBytes content = memory(0).block(id).read();
+    state_content_[id.index].assign(content.bytes.begin(), content.bytes.end());
+  }
+}
+
+void PreparedCase::set_up() {
+  for (const int op : setup_ops_) backend_.run(launch(0, op));
+  keep_state();
+}
+
+void PreparedCase::restore(int copy) {
+  for (const StorageId id : state_) memory(copy).block(id).write(state_content_.at(id.index));
+}
+
+void PreparedCase::reset(int copy) {
+  restore(copy);
+  for (const StorageId id : produced_) {
+    const DType type = program_.spec(roots_[static_cast<std::size_t>(id.index)]).dtype;
+    memory(copy).block(id).modify([&](std::span<std::byte> bytes) { poison(type, bytes); });
+  }
+}
+
+void PreparedCase::make_copies(std::int64_t available_bytes) {
+  const int wanted = copies_for(planned_.c.cache, program_.bytes(), backend_.device().cache_bytes, available_bytes);
+  while (copies() < wanted) {
+    Copy copy = bind_copy();
+    for (const StorageId id : constants_) copy.memory->block(id).write(memory(0).block(id).read().bytes);
+    copies_.push_back(std::move(copy));
+  }
+  constexpr int all = 1 << 30;
+  for (int copy = 0; copy < copies(); ++copy) {
+    reset(copy);
+    copies_[static_cast<std::size_t>(copy)].timed = sequence_of(copies_[static_cast<std::size_t>(copy)], 0, all);
+  }
+}
+
+void PreparedCase::turn_data() {
+  reset(0);
+  for (const ValueId id : roots_) {
+    const Value& root = program_.value(id);
+    // Elsewhere than in dense storage, padding would move among the elements.
+    if (!root.source || !root.spec.layout.is_row_major(root.spec.shape)) continue;
+    memory(0).block(root.storage).modify(
+        [&](std::span<std::byte> bytes) { reverse_elements(size_of(root.spec.dtype), bytes); });
+  }
+  set_up();
+  reset(0);
+}
+
+}  // namespace gpubench

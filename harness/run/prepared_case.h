@@ -1,0 +1,108 @@
+// One case ready to run: its program built, planned, filled, bound, with cold copies and what is needed to restore it.
+// It outlives its rounds. Judging is check.h's, timing is timing.h's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "harness/core/backend.h"
+#include "harness/core/program.h"
+#include "harness/plan/plan.h"
+#include "harness/run/case_memory.h"
+
+namespace gpubench {
+
+/// The case is too large for this device; the text has the numbers.
+class DoesNotFit : public std::runtime_error {
+ public:
+  explicit DoesNotFit(const std::string& what) : std::runtime_error(what) {}
+};
+
+/// "34.5 GB"
+[[nodiscard]] std::string readable_bytes(std::int64_t bytes);
+/// Throws DoesNotFit: "needs 34.5 GB, 20.1 GB are available".
+void require_fit(std::int64_t needed, std::int64_t available);
+
+class PreparedCase {
+ public:
+  /// Builds, plans, allocates, fills and binds one copy; `available_bytes` is what it may use. The arguments must outlive it.
+  PreparedCase(Backend& backend, Arena& arena, const PlannedCase& planned, std::uint64_t seed, std::int64_t available_bytes);
+
+  [[nodiscard]] Backend& backend() const { return backend_; }
+  [[nodiscard]] const PlannedCase& planned() const { return planned_; }
+  [[nodiscard]] const Program& program() const { return program_; }
+  /// Indices of the ops of a phase, in order.
+  [[nodiscard]] const std::vector<int>& ops(Phase phase) const { return phase == Phase::setup ? setup_ops_ : timed_ops_; }
+  [[nodiscard]] std::string implementation(int op) const { return plans_.at(static_cast<std::size_t>(op))->implementation(); }
+  /// Device memory of all copies and the workspace.
+  [[nodiscard]] std::int64_t memory_bytes() const { return memory_bytes_; }
+  [[nodiscard]] GuardedBlock& workspace() { return *workspace_; }
+
+  [[nodiscard]] int copies() const { return static_cast<int>(copies_.size()); }
+  [[nodiscard]] CaseMemory& memory(int copy) { return *copies_.at(static_cast<std::size_t>(copy)).memory; }
+  /// One op alone.
+  [[nodiscard]] const Launch& launch(int copy, int op) const;
+  /// The timed launch: all timed ops in sequence.
+  [[nodiscard]] const Launch& timed(int copy) const { return copies_.at(static_cast<std::size_t>(copy)).timed; }
+  /// The timed launch of every copy.
+  [[nodiscard]] std::vector<Launch> timed_launches() const;
+  /// A sequence of the timed ops with index in [first, last), on copy 0.
+  [[nodiscard]] Launch segment(int first, int last) const;
+
+  /// Storages that no op may change: filled by the harness or produced by set-up ops.
+  [[nodiscard]] const std::vector<StorageId>& constants() const { return constants_; }
+  /// Storages that the timed ops produce from nothing; poisoned before a replay.
+  [[nodiscard]] const std::vector<StorageId>& produced() const { return produced_; }
+  /// Storages that the timed ops overwrite; restored before a replay.
+  [[nodiscard]] const std::vector<StorageId>& state() const { return state_; }
+  /// Content of the state as set-up left it.
+  [[nodiscard]] const StorageContents& state_content() const { return state_content_; }
+
+  /// To be called once the set-up ops have run on copy 0: keeps the state as it is now.
+  void keep_state();
+  /// Runs the set-up ops of copy 0 and keeps the state.
+  void set_up();
+  /// Restores the state of a copy.
+  void restore(int copy);
+  /// Restores the state and poisons what the timed ops produce: as if no timed op had ever run.
+  void reset(int copy);
+  /// Adds cold copies, byte by byte from copy 0, as the case's cache mode asks for; sequences and resets all copies.
+  void make_copies(std::int64_t available_bytes);
+  /// Gives copy 0 other data of the same kind (each source end to end), and sets it up and resets it with them: whoever
+  /// kept a value from earlier runs, say a reordered weight, now computes with a stale one.
+  void turn_data();
+
+ private:
+  struct Copy {
+    std::unique_ptr<CaseMemory> memory;
+    std::vector<Launch> ops;
+    Launch timed;
+  };
+  void plan_ops();
+  void sort_storages();
+  void fill_sources(std::uint64_t seed);
+  [[nodiscard]] Copy bind_copy();
+  [[nodiscard]] Launch sequence_of(const Copy& copy, int first, int last) const;
+
+  Backend& backend_;
+  Arena& arena_;
+  const PlannedCase& planned_;
+  Program program_;
+  std::vector<std::vector<int>> dependencies_;
+  std::vector<int> setup_ops_;
+  std::vector<int> timed_ops_;
+  std::vector<Plan> plans_;
+  std::vector<StorageId> constants_;
+  std::vector<StorageId> produced_;
+  std::vector<StorageId> state_;
+  std::vector<ValueId> roots_;  ///< the value that spans each storage
+  std::unique_ptr<GuardedBlock> workspace_;
+  std::vector<Copy> copies_;
+  StorageContents state_content_;
+  std::int64_t memory_bytes_ = 0;
+};
+
+}  // namespace gpubench

@@ -1,0 +1,234 @@
+// run_isolated(): hands cases to a worker, listens, and replaces a worker that died, hung or talked nonsense.
+//
+// What is known about a fault is the last message before it: the case and phase that the worker had announced. That case
+// gets the fault as its record; the unfinished others of its group go to the next worker. Every loop here ends: each turn
+// finishes a case, or is the one retry of a group whose worker died before announcing any case.
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "harness/core/error.h"
+#include "harness/measure/protocol.h"
+#include "harness/run/case_verdict.h"
+#include "harness/run/timing.h"
+#include "harness/run/wire.h"
+#include "harness/run/worker_process.h"
+
+namespace gpubench {
+namespace {
+
+constexpr std::size_t cases_per_group = 16;
+constexpr std::int64_t bytes_per_group = std::int64_t{2} << 30U;
+constexpr int tick_ms = 50;
+/// Workers that may die in a row without announcing a case before all that is left is given up.
+constexpr int most_stillborn = 4;
+
+/// A generous guess of the longest phase of a case on a slow machine.
+double estimate_s(const PlannedCase& planned, const RunOptions& options) {
+  constexpr double slow_flop_per_s = 1e9;
+  constexpr double slow_bytes_per_s = 1e8;
+  constexpr double runs = 20.0;  // of the program, in the longest phase
+  const double textbook_flop = options.check == CheckMode::full ? planned.cost.flop : 0.0;
+  return protocol_of(options.tier).budget_s + (runs * planned.cost.flop + 10.0 * textbook_flop) / slow_flop_per_s +
+         3.0 * static_cast<double>(planned.bytes) / slow_bytes_per_s;
+}
+
+/// A message that was understood: a case entered a phase, or is finished.
+struct News {
+  std::size_t index = 0;
+  std::string phase;
+  std::optional<CaseRecord> record;
+};
+
+class Supervisor {
+ public:
+  Supervisor(std::span<const PlannedCase> cases, const RunOptions& options, const WorkerCommand& command,
+             const RecordCodec& codec, RunObserver& observer, const StopFlag& stop)
+      : cases_(cases), options_(options), command_(command), codec_(codec), observer_(observer), stop_(stop), finished_(cases.size()) {}
+
+  void run() {
+    for (std::size_t first = 0; first < cases_.size() && stop_ == 0;) {
+      std::vector<std::size_t> group{first};
+      std::int64_t bytes = cases_[first].bytes;
+      for (std::size_t next = first + 1; next < cases_.size() && group.size() < cases_per_group; ++next) {
+        bytes += cases_[next].bytes;
+        if (bytes > bytes_per_group) break;
+        group.push_back(next);
+      }
+      first += group.size();
+      run_group(std::move(group));
+    }
+    if (worker_ != nullptr && stop_ != 0) worker_->terminate();
+  }
+
+ private:
+  void run_group(std::vector<std::size_t> group) {
+    bool retried = false;
+    while (stop_ == 0) {
+      group.erase(std::remove_if(group.begin(), group.end(), [&](std::size_t i) { return finished_[i]; }), group.end());
+      if (group.empty()) return;
+      running_.reset();
+      announced_ = false;
+      const std::optional<std::string> fault = hand_out(group);
+      if (stop_ != 0) return;
+      if (!fault) {
+        for (const std::size_t index : group) {
+          if (!finished_[index]) fail(index, "the worker ended its group without a record of this case");
+        }
+        continue;
+      }
+      worker_.reset();
+      frames_ = FrameReader();
+      stillborn_ = announced_ ? 0 : stillborn_ + 1;
+      if (stillborn_ >= most_stillborn || hopeless_) {
+        for (const std::size_t index : group) fail(index, fmt::format("no worker could do any work: {}", *fault));
+        continue;
+      }
+      if (running_) {
+        fail(*running_, fmt::format("{} while '{}' of this case ran", *fault, phase_));
+        observer_.note(fmt::format("{} in case '{}'; the other cases go on in a new worker", *fault, cases_[*running_].id()));
+      } else if (!std::exchange(retried, true)) {
+        observer_.note(fmt::format("{} between two cases; trying again", *fault));
+      } else {
+        const auto suspect = std::find_if(group.begin(), group.end(), [&](std::size_t i) { return !finished_[i]; });
+        if (suspect != group.end()) fail(*suspect, fmt::format("{}, twice, before it announced this case", *fault));
+        retried = false;
+      }
+    }
+  }
+
+  /// Sends the group and listens until it is done; what went wrong, if anything did.
+  std::optional<std::string> hand_out(const std::vector<std::size_t>& group) {
+    try {
+      if (worker_ == nullptr) worker_ = std::make_unique<WorkerProcess>(command_);
+      GroupList list;
+      for (const std::size_t index : group) list.emplace_back(index, cases_[index].id());
+      current_ = &group;
+      write_frame(worker_->input(), {FrameKind::group, encode_group(list)});
+    } catch (const WireError&) {
+      return "worker " + worker_->reap();
+    } catch (const BackendError& e) {
+      hopeless_ = true;
+      return e.what();
+    }
+    return listen();
+  }
+
+  std::optional<std::string> listen() {
+    restart_deadline();
+    while (true) {
+      if (stop_ != 0) {
+        worker_->terminate();
+        return "stopped";
+      }
+      pollfd readable{worker_->output(), POLLIN, 0};
+      const int ready = ::poll(&readable, 1, tick_ms);
+      observer_.tick();
+      if (ready <= 0) {
+        if (since_message_.seconds() <= deadline_s_) continue;
+        worker_->terminate();
+        return fmt::format("no answer for {:.3g} s", deadline_s_);
+      }
+      bool open = true;
+      bool done = false;
+      std::optional<std::string> nonsense;
+      std::vector<News> news;
+      try {
+        open = read_some(worker_->output(), frames_);
+        while (const std::optional<Frame> frame = done ? std::nullopt : frames_.next()) {
+          done = frame->kind == FrameKind::done;
+          if (!done) news.push_back(take(*frame));
+        }
+      } catch (const std::exception& e) {  // wire and codec: whatever this worker says is not to be believed any more
+        nonsense = e.what();
+      }
+      for (const News& one : news) tell(one);
+      if (nonsense) {
+        worker_->terminate();
+        return fmt::format("worker sent {}", *nonsense);
+      }
+      if (done) return std::nullopt;
+      if (!open) return "worker " + worker_->reap();
+      restart_deadline();
+    }
+  }
+
+  /// Notes what a message says. Throws for one that makes no sense.
+  News take(const Frame& frame) {
+    if (frame.kind == FrameKind::refusal) throw WireError("a refusal: " + frame.body);
+    if (frame.kind != FrameKind::phase && frame.kind != FrameKind::record) throw WireError("a message that is not for a supervisor");
+    const auto [index, rest] = split_index(frame.body, frame.kind == FrameKind::phase ? ' ' : '\n');
+    if (std::find(current_->begin(), current_->end(), index) == current_->end() || finished_[index]) {
+      throw WireError(fmt::format("a message about case {}, which it does not have", index));
+    }
+    if (frame.kind == FrameKind::phase) {
+      running_ = index;
+      phase_ = rest;
+      announced_ = true;
+      return {index, phase_, std::nullopt};
+    }
+    CaseRecord record = codec_.decode(rest);
+    if (record.id != cases_[index].id()) throw WireError(fmt::format("a record of case '{}' as that of '{}'", record.id, cases_[index].id()));
+    running_.reset();
+    finished_[index] = true;
+    return {index, "", std::move(record)};
+  }
+
+  void tell(const News& news) {
+    if (news.record) {
+      observer_.finished(*news.record);
+    } else {
+      observer_.phase(cases_[news.index].id(), news.phase);
+    }
+  }
+
+  void fail(std::size_t index, std::string reason) {
+    if (finished_[index]) return;
+    CaseRecord record = open_record(cases_[index], options_);
+    blame(record, Verdict::error, std::move(reason));
+    finished_[index] = true;
+    observer_.finished(record);
+  }
+
+  void restart_deadline() {
+    since_message_ = Stopwatch();
+    double longest = 0.0;
+    if (running_) {
+      longest = estimate_s(cases_[*running_], options_);
+    } else if (current_ != nullptr) {
+      for (const std::size_t index : *current_) longest = std::max(longest, estimate_s(cases_[index], options_));
+    }
+    deadline_s_ = std::max(options_.deadline_floor_s, 3.0 * longest);
+  }
+
+  std::span<const PlannedCase> cases_;
+  const RunOptions& options_;
+  const WorkerCommand& command_;
+  const RecordCodec& codec_;
+  RunObserver& observer_;
+  const StopFlag& stop_;
+  std::vector<bool> finished_;
+  std::unique_ptr<WorkerProcess> worker_;
+  FrameReader frames_;
+  const std::vector<std::size_t>* current_ = nullptr;
+  std::optional<std::size_t> running_;
+  std::string phase_;
+  bool announced_ = false;  ///< the current worker has announced a case of this group
+  bool hopeless_ = false;   ///< no worker can be started at all
+  int stillborn_ = 0;
+  Stopwatch since_message_;
+  double deadline_s_ = 0.0;
+};
+
+}  // namespace
+
+void run_isolated(std::span<const PlannedCase> cases, const RunOptions& options, const WorkerCommand& worker,
+                  const RecordCodec& codec, RunObserver& observer, const StopFlag& stop) {
+  Supervisor(cases, options, worker, codec, observer, stop).run();
+}
+
+}  // namespace gpubench

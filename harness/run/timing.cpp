@@ -1,0 +1,84 @@
+#include "harness/run/timing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "harness/measure/statistics.h"
+
+namespace gpubench {
+namespace {
+
+constexpr int alone_samples = 3;
+
+double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+void restore_all(PreparedCase& prepared) {
+  for (int copy = 0; copy < prepared.copies(); ++copy) prepared.restore(copy);
+}
+
+// Nanoseconds of one run, from a round; 0 when the round has no usable sample.
+double per_run_ns(const RoundTimes& times, std::int64_t batch) {
+  return times.device_ns.empty() ? 0.0 : median(times.device_ns) / static_cast<double>(batch);
+}
+
+RoundRecord judged_round(RoundTimes times, int samples) {
+  RoundRecord round;
+  round.times = std::move(times);
+  if (static_cast<int>(round.times.device_ns.size()) != samples) {
+    round.valid = false;
+    round.note = fmt::format("{} samples were asked for, {} came", samples, round.times.device_ns.size());
+  } else if (!std::all_of(round.times.device_ns.begin(), round.times.device_ns.end(),
+                          [](double ns) { return std::isfinite(ns) && ns > 0.0; })) {
+    round.valid = false;
+    round.note = "a sample took no time: the device's clock is too coarse or broken";
+  }
+  return round;
+}
+
+std::int64_t first_batch(PreparedCase& prepared, const Protocol& protocol, const std::vector<Launch>& launches) {
+  // A step runs once per sample whatever it takes, so one sample is enough of an estimate.
+  const int samples = prepared.planned().c.cache == CacheMode::step ? 1 : 3;
+  const RoundTimes times =
+      prepared.backend().time(launches, {samples, 1, protocol.first_warmup_calls, protocol.first_warmup_s});
+  restore_all(prepared);
+  return batch_for(protocol, prepared.planned().c.cache, per_run_ns(times, 1) * 1e-9);
+}
+
+}  // namespace
+
+Stopwatch::Stopwatch() : start_(now_s()) {}
+double Stopwatch::seconds() const { return now_s() - start_; }
+
+void time_round(PreparedCase& prepared, const Protocol& protocol, CaseRecord& record) {
+  const Stopwatch watch;
+  const std::vector<Launch> launches = prepared.timed_launches();
+  restore_all(prepared);
+  if (record.rounds.empty()) record.batch = first_batch(prepared, protocol, launches);
+  record.rounds.push_back(judged_round(
+      prepared.backend().time(launches, {protocol.samples, record.batch, protocol.warmup_calls, protocol.warmup_s}), protocol.samples));
+  record.time_s += watch.seconds();
+}
+
+std::vector<OpShare> time_ops_alone(PreparedCase& prepared, const Protocol& protocol) {
+  std::vector<OpShare> shares;
+  if (prepared.ops(Phase::timed).size() < 2) return shares;
+  const Stopwatch watch;
+  for (const int op : prepared.ops(Phase::timed)) {
+    const OpCall& call = prepared.program().op(op);
+    const std::vector<Launch> launch{prepared.launch(0, op)};
+    prepared.restore(0);
+    double ns = per_run_ns(prepared.backend().time(launch, {1, 1, 1, 0.0}), 1);
+    if (watch.seconds() < protocol.budget_s) {
+      const std::int64_t batch = batch_for(protocol, CacheMode::warm, ns * 1e-9);
+      ns = per_run_ns(prepared.backend().time(launch, {alone_samples, batch, 0, 0.0}), batch);
+    }
+    const Cost cost = cost_of(prepared.program(), call);
+    shares.push_back({call.label, std::string(call.kind.name), prepared.implementation(op), ns, 0.0, cost.flop, cost.bytes});
+  }
+  return shares;
+}
+
+}  // namespace gpubench

@@ -1,0 +1,70 @@
+// What crosses the pipes between supervisor and worker: frames with a length and a checksum, so that a worker that
+// crashed in the middle of a message, or printed into the pipe, is noticed and never believed.
+//
+//   magic u32 | bytes u32 | crc32 u32 | kind u8, body           (little endian; crc and bytes are those of kind + body)
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gpubench {
+
+/// The other side is gone, or sent what is no frame.
+class WireError : public std::runtime_error {
+ public:
+  explicit WireError(const std::string& what) : std::runtime_error(what) {}
+};
+
+enum class FrameKind : char {
+  group = 'G',   ///< to the worker: "index id" per line, the cases to run
+  phase = 'P',   ///< from it: "index phase"
+  record = 'R',  ///< from it: "index", newline, the encoded record
+  done = 'D',    ///< from it: the group is finished
+  refusal = 'E'  ///< from it: why it cannot work at all
+};
+
+struct Frame {
+  FrameKind kind = FrameKind::done;
+  std::string body;
+};
+
+inline constexpr std::size_t largest_frame_bytes = std::size_t{64} << 20U;
+
+/// CRC-32 as in zlib and PNG (polynomial 0xEDB88320): crc32("123456789") is 0xCBF43926.
+[[nodiscard]] std::uint32_t crc32(std::string_view bytes);
+
+[[nodiscard]] std::string encode_frame(const Frame& frame);
+
+/// Puts frames together from whatever pieces arrive.
+class FrameReader {
+ public:
+  void feed(std::string_view piece) { pending_ += piece; }
+  /// The next whole frame, or nothing yet. Throws WireError for bytes that cannot be one.
+  [[nodiscard]] std::optional<Frame> next();
+
+ private:
+  std::string pending_;
+};
+
+/// Writes all of it, through short writes and interruptions, without SIGPIPE on a socket. Throws WireError.
+void write_frame(int fd, const Frame& frame);
+/// Reads once into `reader`; false at the end of the stream. Interruptions by signals are not errors. Throws WireError.
+[[nodiscard]] bool read_some(int fd, FrameReader& reader);
+
+/// Positions in the plan, with the ids that both sides must agree on.
+using GroupList = std::vector<std::pair<std::size_t, std::string>>;
+[[nodiscard]] std::string encode_group(const GroupList& group);
+/// Throws WireError.
+[[nodiscard]] GroupList decode_group(std::string_view body);
+
+/// "17 check" -> 17 and "check"; the separator is one character. Throws WireError.
+[[nodiscard]] std::pair<std::size_t, std::string_view> split_index(std::string_view body, char separator);
+
+}  // namespace gpubench

@@ -1,0 +1,88 @@
+// serve(): the worker's side of isolation. It holds the device; when it dies, only the case that was running is lost.
+#include <fmt/format.h>
+#include <sys/prctl.h>
+
+#include <csignal>
+#include <cstdio>
+#include <map>
+
+#include "harness/run/engine.h"
+#include "harness/run/wire.h"
+
+namespace gpubench {
+namespace {
+
+/// Exit status of a worker that cannot understand, or reach, its supervisor.
+constexpr int lost_supervisor = 3;
+
+/// Tells the supervisor what the engine tells its observer.
+class WireObserver : public RunObserver {
+ public:
+  WireObserver(int fd, const RecordCodec& codec) : fd_(fd), codec_(codec) {}
+
+  void expect(const GroupList& group) {
+    index_.clear();
+    for (const auto& [index, id] : group) index_[id] = index;
+  }
+  void phase(std::string_view case_id, std::string_view phase) override {
+    write_frame(fd_, {FrameKind::phase, fmt::format("{} {}", index_.at(std::string(case_id)), phase)});
+  }
+  void finished(const CaseRecord& record) override {
+    write_frame(fd_, {FrameKind::record, fmt::format("{}\n{}", index_.at(record.id), codec_.encode(record))});
+  }
+  void note(std::string_view) override {}
+  void tick() override {}
+
+ private:
+  int fd_;
+  const RecordCodec& codec_;
+  std::map<std::string, std::size_t> index_;
+};
+
+/// The cases of a group; throws WireError where this process planned others than the supervisor.
+std::vector<PlannedCase> cases_of(const GroupList& group, std::span<const PlannedCase> cases) {
+  std::vector<PlannedCase> wanted;
+  for (const auto& [index, id] : group) {
+    if (index >= cases.size() || cases[index].id() != id) {
+      throw WireError(fmt::format("case {} is '{}' here, not '{}': the worker planned other cases than its supervisor", index,
+                                  index < cases.size() ? cases[index].id() : "missing", id));
+    }
+    wanted.push_back(cases[index]);
+  }
+  return wanted;
+}
+
+}  // namespace
+
+int serve(Backend& backend, std::span<const PlannedCase> cases, const RunOptions& options, const RecordCodec& codec,
+          int input_fd, int output_fd) {
+  // The supervisor decides when to stop; it must not leave a worker behind when it dies itself.
+  std::signal(SIGINT, SIG_IGN);
+  std::signal(SIGPIPE, SIG_IGN);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  try {
+    Engine engine(backend, options);
+    WireObserver observer(output_fd, codec);
+    FrameReader reader;
+    const StopFlag never{0};
+    while (read_some(input_fd, reader)) {
+      while (const std::optional<Frame> frame = reader.next()) {
+        if (frame->kind != FrameKind::group) throw WireError("a message that is not for a worker");
+        const GroupList group = decode_group(frame->body);
+        observer.expect(group);
+        engine.run(cases_of(group, cases), observer, never);
+        write_frame(output_fd, {FrameKind::done, ""});
+      }
+    }
+    return 0;
+  } catch (const std::exception& e) {
+    try {
+      write_frame(output_fd, {FrameKind::refusal, e.what()});
+    } catch (const WireError&) {
+      std::fputs(fmt::format("worker: {}\n", e.what()).c_str(), stderr);  // nobody listens at the pipe any more
+    }
+    return lost_supervisor;
+  }
+}
+
+}  // namespace gpubench

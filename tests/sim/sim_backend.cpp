@@ -1,0 +1,254 @@
+#include "tests/sim/sim_backend.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <new>
+
+#include "harness/core/error.h"
+#include "reference/ops/definition.h"
+
+namespace gpubench {
+namespace {
+
+using sim::Fault;
+using sim::FaultKind;
+
+constexpr std::size_t alignment = 64;
+
+struct SimPlan : PlanImpl {
+  OpCall call;
+  std::vector<TensorSpec> inputs;
+  std::vector<TensorSpec> outputs;
+  double ns = 0.0;
+  std::vector<Fault> faults;
+  [[nodiscard]] std::string implementation() const override { return "sim:textbook"; }
+  [[nodiscard]] std::size_t workspace_bytes() const override { return 256; }
+  [[nodiscard]] bool has(FaultKind kind) const {
+    return std::any_of(faults.begin(), faults.end(), [&](const Fault& f) { return f.kind == kind; });
+  }
+};
+
+struct SimLaunch : LaunchImpl {
+  virtual void run(bool in_sequence) const = 0;
+  [[nodiscard]] virtual double ns() const = 0;
+  [[nodiscard]] virtual std::vector<std::string> labels() const = 0;
+};
+
+std::string joined(const Shape& shape) {
+  std::string text;
+  for (const std::int64_t extent : shape.extents()) text += (text.empty() ? "" : "x") + std::to_string(extent);
+  return text;
+}
+
+class OpLaunch : public SimLaunch {
+ public:
+  OpLaunch(std::shared_ptr<const SimPlan> plan, std::span<const Tensor> tensors)
+      : plan_(std::move(plan)), tensors_(tensors.begin(), tensors.end()) {}
+
+  [[nodiscard]] const SimPlan& plan() const { return *plan_; }
+  [[nodiscard]] double ns() const override { return plan_->ns; }
+  [[nodiscard]] std::vector<std::string> labels() const override { return {plan_->call.label}; }
+
+  /// This op with its second input read from a copy that is taken now.
+  [[nodiscard]] std::shared_ptr<const OpLaunch> with_stale_input() const {
+    auto stale = std::make_shared<OpLaunch>(*this);
+    const std::byte* const now = tensors_.at(1).data;
+    stale->stale_.assign(now, now + tensors_.at(1).spec.bytes());
+    return stale;
+  }
+
+  void run(bool in_sequence) const override {
+    for (const Fault& fault : plan_->faults) {
+      if (!fault.in_sequence_only || in_sequence) before(fault.kind);
+    }
+    compute(in_sequence);
+    for (const Fault& fault : plan_->faults) {
+      if (!fault.in_sequence_only || in_sequence) after(fault.kind);
+    }
+  }
+
+ private:
+  [[nodiscard]] const Tensor& output() const { return tensors_.at(plan_->inputs.size()); }
+
+  void compute(bool in_sequence) const {
+    std::vector<TensorView> inputs;
+    for (std::size_t i = 0; i < plan_->inputs.size(); ++i) {
+      inputs.emplace_back(plan_->inputs[i], i == 1 && !stale_.empty() ? stale_.data() : tensors_[i].data);
+    }
+    const OpDefinition& meaning = definition(plan_->call.kind);
+    std::vector<std::vector<Judged>> results;  // all of them before any is stored: outputs may overwrite inputs
+    for (int o = 0; o < static_cast<int>(plan_->outputs.size()); ++o) {
+      const Units units = meaning.units(plan_->call, plan_->inputs, plan_->outputs, o);
+      std::vector<std::int64_t> all(static_cast<std::size_t>(units.count));
+      for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
+      results.emplace_back(static_cast<std::size_t>(units.count * units.elements));
+      meaning.evaluate({plan_->call, inputs, plan_->outputs}, o, all, results.back());
+    }
+    for (std::size_t o = 0; o < results.size(); ++o) store_all(o, results[o], in_sequence);
+  }
+
+  void store_all(std::size_t o, const std::vector<Judged>& values, bool in_sequence) const {
+    const Tensor& tensor = tensors_[plan_->inputs.size() + o];
+    std::size_t count = values.size();
+    for (const Fault& fault : plan_->faults) {
+      const bool active = !fault.in_sequence_only || in_sequence;
+      if (fault.kind == FaultKind::unwritten && active && o == 0) count -= (count + 3) / 4;
+    }
+    for (std::size_t i = 0; i < count; ++i) store(tensor.spec.dtype, place(tensor, static_cast<std::int64_t>(i)), values[i].value);
+  }
+
+  static std::byte* place(const Tensor& tensor, std::int64_t linear) {
+    return tensor.data + tensor.spec.layout.offset(tensor.spec.shape, linear) * static_cast<std::int64_t>(size_of(tensor.spec.dtype));
+  }
+
+  void before(FaultKind kind) const {
+    switch (kind) {
+      case FaultKind::kill: ::raise(SIGKILL); break;
+      case FaultKind::exit: std::_Exit(0);
+      case FaultKind::stubborn: std::signal(SIGTERM, SIG_IGN); [[fallthrough]];
+      case FaultKind::hang:
+        while (true) ::pause();
+      case FaultKind::out_of_memory:
+        throw BackendError("out of memory: could not allocate 123456789 bytes for op '" + plan_->call.label + "'");
+      case FaultKind::bad_alloc: throw std::bad_alloc();
+      default: break;
+    }
+  }
+
+  void after(FaultKind kind) const {
+    const Tensor& c = output();
+    const std::int64_t middle = c.spec.shape.elements() / 2;
+    switch (kind) {
+      case FaultKind::wrong_element: store(c.spec.dtype, place(c, middle), 3.0 * load(c.spec.dtype, place(c, middle)) + 100.0); break;
+      case FaultKind::nan: store(c.spec.dtype, place(c, middle), std::numeric_limits<double>::quiet_NaN()); break;
+      case FaultKind::guard: std::memset(c.data + c.spec.bytes(), 0, 3); break;
+      case FaultKind::changes_input: store(tensors_[0].spec.dtype, tensors_[0].data, load(tensors_[0].spec.dtype, tensors_[0].data) + 1.0); break;
+      default: break;
+    }
+  }
+
+  std::shared_ptr<const SimPlan> plan_;
+  std::vector<Tensor> tensors_;
+  std::vector<std::byte> stale_;
+};
+
+class SequenceLaunch : public SimLaunch {
+ public:
+  explicit SequenceLaunch(std::vector<std::shared_ptr<const OpLaunch>> ops) : ops_(std::move(ops)) {}
+  void run(bool) const override {
+    for (const auto& op : ops_) op->run(true);
+  }
+  [[nodiscard]] double ns() const override {
+    double total = 0.0;
+    for (const auto& op : ops_) total += op->ns();
+    return total;
+  }
+  [[nodiscard]] std::vector<std::string> labels() const override {
+    std::vector<std::string> all;
+    for (const auto& op : ops_) all.push_back(op->plan().call.label);
+    return all;
+  }
+
+ private:
+  std::vector<std::shared_ptr<const OpLaunch>> ops_;
+};
+
+const SimLaunch& of(const Launch& launch) { return dynamic_cast<const SimLaunch&>(*launch); }
+
+}  // namespace
+
+SimBackend::SimBackend(sim::Script script) : script_(std::move(script)), hits_(script_.faults.size()) {
+  device_.kind = "sim";
+  device_.name = "simulated device";
+  device_.memory_bytes = script_.memory_bytes;
+  device_.available_bytes = script_.memory_bytes;
+  device_.cache_bytes = script_.cache_bytes;
+}
+
+SimBackend::~SimBackend() = default;
+
+Buffer SimBackend::allocate(std::size_t bytes) {
+  if (*allocated_ + static_cast<std::int64_t>(bytes) > script_.memory_bytes + (std::int64_t{32} << 20U)) {
+    throw BackendError("out of memory: could not allocate " + std::to_string(bytes) + " bytes");
+  }
+  *allocated_ += static_cast<std::int64_t>(bytes);
+  *peak_ = std::max(*peak_, *allocated_);
+  auto* const data = static_cast<std::byte*>(::operator new(bytes, std::align_val_t{alignment}));
+  const std::shared_ptr<void> owner(data, [bytes, allocated = allocated_](void* p) {
+    *allocated -= static_cast<std::int64_t>(bytes);
+    ::operator delete(p, std::align_val_t{alignment});
+  });
+  return {data, bytes, owner};
+}
+
+void SimBackend::write(std::byte* device, std::span<const std::byte> host) {
+  if (!host.empty()) std::memmove(device, host.data(), host.size());
+}
+
+void SimBackend::read(std::span<std::byte> host, const std::byte* device) {
+  if (!host.empty()) std::memmove(host.data(), device, host.size());
+}
+
+Plan SimBackend::plan(const OpCall& call, std::span<const TensorSpec> tensors) {
+  auto plan = std::make_shared<SimPlan>();
+  plan->call = call;
+  const auto split = tensors.begin() + static_cast<std::ptrdiff_t>(call.inputs.size());
+  plan->inputs.assign(tensors.begin(), split);
+  plan->outputs.assign(split, tensors.end());
+  for (std::size_t i = 0; i < script_.faults.size(); ++i) {
+    const Fault& fault = script_.faults[i];
+    if (fault.label != call.label || (!fault.extents.empty() && fault.extents != joined(plan->outputs.front().shape))) continue;
+    if (fault.nth == 0 || ++hits_[i] == fault.nth) plan->faults.push_back(fault);
+  }
+  if (plan->has(FaultKind::unsupported)) throw Unsupported("sim: no implementation of " + std::string(call.kind.name) + " '" + call.label + "'");
+  const Cost cost = definition(call.kind).cost(call, plan->inputs, plan->outputs);
+  plan->ns = script_.clock_ns.value_or(100.0 + cost.flop / 100.0 + cost.bytes / 10.0);
+  events_.push_back({SimEvent::What::plan, {call.label}, false, 0, {}});
+  return plan;
+}
+
+Launch SimBackend::bind(const Plan& plan, std::span<const Tensor> tensors, Workspace) {
+  return std::make_shared<OpLaunch>(std::dynamic_pointer_cast<const SimPlan>(plan), tensors);
+}
+
+Launch SimBackend::sequence(std::span<const Launch> launches, const Schedule&) {
+  std::vector<std::shared_ptr<const OpLaunch>> ops;
+  for (const Launch& launch : launches) {
+    auto op = std::dynamic_pointer_cast<const OpLaunch>(launch);
+    if (op->plan().has(FaultKind::drop)) continue;
+    if (op->plan().has(FaultKind::stale)) op = op->with_stale_input();
+    ops.insert(op->plan().has(FaultKind::early) ? ops.begin() : ops.end(), op);
+  }
+  return std::make_shared<SequenceLaunch>(std::move(ops));
+}
+
+void SimBackend::run(const Launch& launch) {
+  const SimLaunch& work = of(launch);
+  events_.push_back({SimEvent::What::run, work.labels(), dynamic_cast<const SequenceLaunch*>(&work) != nullptr, 0, {}});
+  work.run(false);
+}
+
+RoundTimes SimBackend::time(std::span<const Launch> copies, const RoundPlan& plan) {
+  const SimLaunch& first = of(copies.front());
+  events_.push_back({SimEvent::What::time, first.labels(), dynamic_cast<const SequenceLaunch*>(&first) != nullptr,
+                     static_cast<int>(copies.size()), plan});
+  const std::int64_t turns = plan.samples * plan.batch;
+  for (std::int64_t i = 0; i < std::min<std::int64_t>(turns, static_cast<std::int64_t>(copies.size())); ++i) {
+    of(copies[static_cast<std::size_t>(i)]).run(false);
+  }
+  RoundTimes times;
+  times.device_ns.assign(static_cast<std::size_t>(plan.samples), first.ns() * static_cast<double>(plan.batch));
+  times.wall_ns = times.device_ns;
+  return times;
+}
+
+std::unique_ptr<Backend> open_sim_backend(const std::string& script) {
+  return std::make_unique<SimBackend>(sim::parse_script(script));
+}
+
+}  // namespace gpubench

@@ -1,0 +1,59 @@
+// The sim backend: a device that computes by the textbook, has a fake clock, and fails where its script says so.
+// It exists to test the harness: every way a backend can be wrong, on demand and the same each time.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/core/backend.h"
+#include "tests/sim/sim_script.h"
+
+namespace gpubench {
+
+/// One call of the harness that a test may want to look at.
+struct SimEvent {
+  enum class What { plan, run, time } what = What::run;
+  std::vector<std::string> labels;  ///< of the ops, in the order they run
+  bool sequence = false;
+  int copies = 0;    ///< of time()
+  RoundPlan plan;    ///< of time()
+};
+
+class SimBackend : public Backend {
+ public:
+  explicit SimBackend(sim::Script script);
+  ~SimBackend() override;
+
+  [[nodiscard]] const DeviceInfo& device() const override { return device_; }
+  [[nodiscard]] Buffer allocate(std::size_t bytes) override;
+  void write(std::byte* device, std::span<const std::byte> host) override;
+  void read(std::span<std::byte> host, const std::byte* device) override;
+  [[nodiscard]] bool host_visible() const override { return !script_.opaque; }
+  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) override;
+  [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors, Workspace workspace) override;
+  [[nodiscard]] Launch sequence(std::span<const Launch> launches, const Schedule& schedule) override;
+  void run(const Launch& launch) override;
+  /// Runs every copy that has a turn once, and reports what the fake clock says of all turns.
+  [[nodiscard]] RoundTimes time(std::span<const Launch> copies, const RoundPlan& plan) override;
+
+  /// Everything that was planned, run and timed so far.
+  [[nodiscard]] std::span<const SimEvent> events() const { return events_; }
+  /// The most bytes that were allocated at once.
+  [[nodiscard]] std::int64_t peak_bytes() const { return *peak_; }
+
+ private:
+  sim::Script script_;
+  DeviceInfo device_;
+  std::vector<int> hits_;  ///< per fault of the script: how many plans it matched
+  std::vector<SimEvent> events_;
+  std::shared_ptr<std::int64_t> allocated_ = std::make_shared<std::int64_t>(0);
+  std::shared_ptr<std::int64_t> peak_ = std::make_shared<std::int64_t>(0);
+};
+
+/// A sim backend that follows `script` (sim_script.h). Throws UsageError.
+[[nodiscard]] std::unique_ptr<Backend> open_sim_backend(const std::string& script);
+
+}  // namespace gpubench

@@ -1,0 +1,60 @@
+// What a sim backend is told to do wrong, as one string, so that a test can pass it to another process.
+//
+//   script  = item { ";" item }
+//   item    = "opaque"                        device memory that the host must not read directly
+//           | "clock=" nanoseconds            what one run of any op takes; else by cost
+//           | "memory=" bytes | "cache=" bytes
+//           | fault [ "/sequence" ] "@" label [ ":" extents ] [ "#" n ]
+//
+// A fault hits the op with that label; `extents` ("8x16") only where its first output has that shape, `n` only the n-th
+// time this backend plans such an op. With "/sequence" it happens inside sequences only, never when the op runs alone.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/core/program.h"
+
+namespace gpubench::sim {
+
+enum class FaultKind {
+  wrong_element,   ///< one element of the first output is far off
+  unwritten,       ///< the last quarter of the first output is not written
+  nan,             ///< one element of the first output is NaN
+  guard,           ///< three bytes after the end of the first output are written
+  changes_input,   ///< the first element of the first input is changed
+  out_of_memory,   ///< throws BackendError
+  bad_alloc,       ///< throws std::bad_alloc
+  unsupported,     ///< plan() throws Unsupported
+  kill,            ///< the process ends by SIGKILL
+  exit,            ///< the process exits with status 0
+  hang,            ///< does not return
+  stubborn,        ///< does not return, and ignores SIGTERM
+  drop,            ///< in a sequence: the op does not run
+  early,           ///< in a sequence: the op runs before those that it depends on
+  stale            ///< in a sequence: the op reads its second input as it was when the sequence was made
+};
+
+struct Fault {
+  FaultKind kind = FaultKind::wrong_element;
+  bool in_sequence_only = false;
+  std::string label;
+  std::string extents;  ///< empty: any
+  int nth = 0;          ///< 0: every
+};
+
+struct Script {
+  bool opaque = false;
+  std::optional<double> clock_ns;
+  std::int64_t memory_bytes = std::int64_t{4} << 30U;
+  std::int64_t cache_bytes = std::int64_t{64} << 10U;
+  std::vector<Fault> faults;
+};
+
+/// Throws UsageError naming the item that makes no sense.
+[[nodiscard]] Script parse_script(std::string_view text);
+
+}  // namespace gpubench::sim

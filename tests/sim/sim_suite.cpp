@@ -1,0 +1,132 @@
+#include "tests/sim/sim_suite.h"
+
+#include <array>
+#include <sstream>
+#include <stdexcept>
+
+#include "reference/ops/elementwise.h"
+#include "reference/ops/gemm.h"
+#include "reference/ops/optimizer.h"
+
+namespace gpubench::sim {
+namespace {
+
+constexpr std::int64_t extent = 8;
+constexpr Math f32_math{};
+
+using Build = Program (*)();
+
+ValueId matrix(Program& program, std::string name, Role role = Role::input) {
+  return program.add(tensor(std::move(name), DType::f32, {extent, extent}, role, Fill::normal(1.0)));
+}
+
+Program first() {
+  Program p;
+  const ValueId x = matrix(p, "x");
+  const ValueId w = matrix(p, "w", Role::parameter);
+  gemm(p, {}, f32_math, "first.gemm", x, w);
+  return p;
+}
+
+Program chain() {
+  Program p;
+  const ValueId x = matrix(p, "x");
+  const ValueId up = gemm(p, {}, f32_math, "chain.up", x, matrix(p, "w", Role::parameter)).c;
+  const ValueId down = gemm(p, {}, f32_math, "chain.down", up, matrix(p, "v", Role::parameter)).c;
+  add(p, f32_math, "chain.add", down, x);
+  return p;
+}
+
+Program update() {
+  Program p;
+  const ValueId a = matrix(p, "a");
+  const ValueId b = matrix(p, "b");
+  gemm(p, {.beta = 1.0}, f32_math, "update.gemm", a, b, {.c_in = matrix(p, "c", Role::gradient)});
+  return p;
+}
+
+Program clip_in_place() {
+  Program p;
+  const ValueId x = matrix(p, "x");
+  const ValueId g = gemm(p, {.transpose_a = true}, f32_math, "clip.dw", x, matrix(p, "dy")).c;
+  const ValueId norm = gradient_norm(p, f32_math, "clip.norm", std::array{g});
+  clip(p, {.limit = 1.0}, f32_math, "clip.clip", norm, std::array{g});
+  return p;
+}
+
+Program packed() {
+  Program p;
+  const ValueId x = matrix(p, "x");
+  const ValueId w = matrix(p, "w", Role::parameter);
+  p.begin(Phase::setup);
+  const ValueId w2 = copy(p, "packed.copy", w);
+  p.begin(Phase::timed);
+  gemm(p, {}, f32_math, "packed.gemm", x, w2);
+  return p;
+}
+
+Program last() {
+  Program p;
+  const ValueId a = matrix(p, "a");
+  add(p, f32_math, "last.add", a, matrix(p, "b"));
+  return p;
+}
+
+class SimWorkload : public Workload {
+ public:
+  SimWorkload(std::string name, Build program) : name_(std::move(name)), build_(program) {}
+  [[nodiscard]] WorkloadInfo info() const override { return {name_, "a case for tests", "", Headline::items_per_s, "elements", CacheMode::cold}; }
+  [[nodiscard]] Grid grid() const override { return {{{{{"n", extent}}, "tiny", Tier::smoke}}, {"f32"}}; }
+  [[nodiscard]] Program build(const Case&, Rank) const override { return build_(); }
+  [[nodiscard]] double items(const Case&) const override { return static_cast<double>(extent * extent); }
+
+ private:
+  std::string name_;
+  Build build_;
+};
+
+PlannedCase planned(const std::string& name, Build build, CacheMode cache) {
+  PlannedCase result;
+  result.c.suite = "sim";
+  result.c.workload = name;
+  result.c.dims = {{"n", extent}};
+  result.c.recipe = "f32";
+  result.c.tier = Tier::smoke;
+  result.c.cache = cache;
+  result.workload = std::make_shared<SimWorkload>(name, build);
+  const Program program = build();
+  result.cost = cost_of(program);
+  result.bytes = program.bytes();
+  return result;
+}
+
+}  // namespace
+
+std::vector<PlannedCase> sim_cases() {
+  return {planned("first", first, CacheMode::cold),         planned("chain", chain, CacheMode::step),
+          planned("update", update, CacheMode::warm),       planned("clip", clip_in_place, CacheMode::warm),
+          planned("packed", packed, CacheMode::cold),       planned("last", last, CacheMode::cold)};
+}
+
+std::string sim_id(const std::string& name) { return "sim/" + name + "/n=8/f32/x1"; }
+
+std::string TextCodec::encode(const CaseRecord& record) const {
+  std::ostringstream text;
+  text << record.id << '\n' << static_cast<int>(record.verdict) << ' ' << record.batch << ' ' << record.rounds.size() << '\n' << record.reason;
+  return text.str();
+}
+
+CaseRecord TextCodec::decode(std::string_view text) const {
+  std::istringstream in{std::string(text)};
+  CaseRecord record;
+  int verdict = 0;
+  std::size_t rounds = 0;
+  if (!std::getline(in, record.id) || !(in >> verdict >> record.batch >> rounds)) throw std::runtime_error("a record that this codec did not write");
+  record.verdict = static_cast<Verdict>(verdict);
+  record.rounds.resize(rounds);
+  in.ignore(1);
+  std::getline(in, record.reason);
+  return record;
+}
+
+}  // namespace gpubench::sim

@@ -1,0 +1,31 @@
+// Six tiny cases for tests of the harness; every op's label is unique, so that a script can aim at one case.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/plan/plan.h"
+#include "harness/run/run.h"
+
+namespace gpubench::sim {
+
+/// In this order, ids "sim/<name>/n=8/f32/x1":
+///   first   y = gemm(x, w)                                             "first.gemm"
+///   chain   y = gemm(gemm(x, w), v) + x                                 "chain.up", "chain.down", "chain.add"
+///   update  c' = gemm(a, b) + c, in place                               "update.gemm"
+///   clip    g = gemm(x, dy); norm of g; g clipped in place              "clip.dw", "clip.norm", "clip.clip"
+///   packed  set-up: w2 = copy of w; y = gemm(x, w2)                     "packed.copy" (set-up), "packed.gemm"
+///   last    s = a + b                                                   "last.add"
+[[nodiscard]] std::vector<PlannedCase> sim_cases();
+
+/// The id of one of them.
+[[nodiscard]] std::string sim_id(const std::string& name);
+
+/// Says of a record only what the tests of isolation look at.
+class TextCodec : public RecordCodec {
+ public:
+  [[nodiscard]] std::string encode(const CaseRecord& record) const override;
+  [[nodiscard]] CaseRecord decode(std::string_view text) const override;
+};
+
+}  // namespace gpubench::sim

@@ -1,0 +1,39 @@
+// A worker for tests of isolation: the sim suite on a sim backend that follows the script given by --script.
+//
+// Flags of its own: --babble writes bytes into the pipe that are no message; --stillborn exits before reading anything.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <string_view>
+
+#include "harness/run/run.h"
+#include "tests/sim/sim_backend.h"
+#include "tests/sim/sim_suite.h"
+
+int main(int argc, char** argv) {
+  std::string script;
+  int input = -1;
+  int output = -1;
+  bool babble = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view flag = argv[i];
+    if (flag == "--stillborn") return 7;
+    if (flag == "--babble") babble = true;
+    if (i + 1 >= argc) continue;
+    if (flag == "--script") script = argv[++i];
+    if (flag == "--worker-input") input = std::atoi(argv[++i]);
+    if (flag == "--worker-output") output = std::atoi(argv[++i]);
+  }
+  if (babble) {
+    constexpr std::string_view noise = "Segmentation fault (core dumped)\n";
+    if (::write(output, noise.data(), noise.size()) < 0) return 8;
+  }
+  std::cout << "workers may print what they like\n" << std::flush;
+  const std::unique_ptr<gpubench::Backend> backend = gpubench::open_sim_backend(script);
+  const auto cases = gpubench::sim::sim_cases();
+  gpubench::RunOptions options;
+  options.tier = gpubench::Tier::smoke;
+  return gpubench::serve(*backend, cases, options, gpubench::sim::TextCodec(), input, output);
+}
