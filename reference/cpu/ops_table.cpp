@@ -2,13 +2,43 @@
 #include <initializer_list>
 #include <string>
 
+#include "reference/cpu/column_sum.h"
+#include "reference/cpu/cross_entropy.h"
+#include "reference/cpu/elementwise.h"
+#include "reference/cpu/embedding.h"
+#include "reference/cpu/gelu.h"
 #include "reference/cpu/kernel.h"
+#include "reference/cpu/layer_norm.h"
+#include "reference/cpu/optimizer.h"
+#include "reference/ops/column_sum.h"
+#include "reference/ops/cross_entropy.h"
+#include "reference/ops/elementwise.h"
+#include "reference/ops/embedding.h"
+#include "reference/ops/gelu.h"
+#include "reference/ops/layer_norm.h"
+#include "reference/ops/optimizer.h"
 
 namespace gpubench::cpu {
 namespace {
 
 constexpr std::initializer_list<OpImplementation> implementations{
-    // {x_kind, plan_x},
+    {adamw_kind, plan_adamw},
+    {add_kind, plan_add},
+    {cast_kind, plan_cast},
+    {clip_kind, plan_clip},
+    {column_sum_kind, plan_column_sum},
+    {copy_kind, plan_copy},
+    {cross_entropy_backward_kind, plan_cross_entropy_backward},
+    {cross_entropy_forward_kind, plan_cross_entropy_forward},
+    {embedding_backward_kind, plan_embedding_backward},
+    {embedding_forward_kind, plan_embedding_forward},
+    {gelu_backward_kind, plan_gelu_backward},
+    {gelu_forward_kind, plan_gelu_forward},
+    {gradient_norm_kind, plan_gradient_norm},
+    {layer_norm_backward_kind, plan_layer_norm_backward},
+    {layer_norm_forward_kind, plan_layer_norm_forward},
+    {scale_kind, plan_scale},
+    {triad_kind, plan_triad},
 };
 
 }  // namespace

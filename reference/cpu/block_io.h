@@ -1,0 +1,67 @@
+// Blocks of f32 on their way between memory and arithmetic.
+//
+// Every memory-bound kernel computes on short runs of f32. A Source hands out such runs (bf16 is widened into a buffer, f32
+// is read where it lies); a Sink takes them (narrowed to bf16, or streamed around the caches, or computed right in place).
+// A block stays in the first-level cache, and is short enough that the loads of the next one overlap the stores of this.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "reference/cpu/bf16.h"
+#include "reference/cpu/kernel.h"
+
+namespace gpubench::cpu {
+
+/// Longest block that may pass through a BlockBuffer. At 256, staging costs a triad 3-10%; at 1024, 20%.
+inline constexpr std::int64_t block_elements = 256;
+
+struct BlockBuffer {
+  alignas(64) std::array<float, block_elements> values;
+};
+
+/// True when an output of `bytes` should be streamed: it could not stay in the caches until somebody reads it.
+[[nodiscard]] bool worth_streaming(std::int64_t bytes);
+
+/// Reads f32 or bf16 as f32.
+class Source {
+ public:
+  Source() = default;
+  explicit Source(const Tensor& tensor) : data_(tensor.data), is_bf16_(tensor.spec.dtype == DType::bf16) {}
+
+  /// `count` elements from `first`: where they lie (f32; any count), or in `buffer` (bf16; at most block_elements).
+  [[nodiscard]] const float* read(std::int64_t first, std::int64_t count, BlockBuffer& buffer) const;
+  [[nodiscard]] float at(std::int64_t index) const;
+  [[nodiscard]] bool staged() const { return is_bf16_; }
+
+ private:
+  const std::byte* data_ = nullptr;
+  bool is_bf16_ = false;
+};
+
+/// Writes f32 as f32 or bf16.
+class Sink {
+ public:
+  Sink() = default;
+  Sink(const Tensor& tensor, bool streaming)
+      : data_(tensor.data), is_bf16_(tensor.spec.dtype == DType::bf16), streaming_(streaming) {}
+
+  /// Where to compute the block that starts at `first`: its place in the tensor, or `buffer`.
+  [[nodiscard]] float* place(std::int64_t first, BlockBuffer& buffer) const;
+  /// Stores the `count` elements that were computed at `block`, as place() told.
+  void commit(std::int64_t first, std::int64_t count, const float* block) const;
+  /// True when blocks pass through a buffer, so that they may have at most block_elements.
+  [[nodiscard]] bool staged() const { return is_bf16_ || streaming_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  bool is_bf16_ = false;
+  bool streaming_ = false;
+};
+
+/// to[i] = from[i] as f32.
+void widen_run(const bf16* from, std::int64_t count, float* to);
+/// to[i] = from[i] rounded to bf16.
+void narrow_run(const float* from, std::int64_t count, bf16* to);
+
+}  // namespace gpubench::cpu

@@ -1,0 +1,105 @@
+// Sum over rows. Rows are read in the order they lie in; each thread keeps f32 sums of its rows in the workspace, four rows
+// added to each other before they are added to the sum, and the threads' sums are added in order.
+#include "reference/cpu/column_sum.h"
+
+#include <algorithm>
+#include <array>
+
+#include "reference/cpu/block_io.h"
+#include "reference/cpu/parallel.h"
+#include "reference/cpu/row_view.h"
+#include "reference/cpu/vector_clones.h"
+
+namespace gpubench::cpu {
+namespace {
+
+constexpr std::size_t group_rows = 4;
+
+GPUBENCH_VECTOR_CLONES
+void add_four_rows(const float* a, const float* b, const float* c, const float* d, std::int64_t count, float* sum) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) sum[i] += (a[i] + b[i]) + (c[i] + d[i]);
+}
+
+GPUBENCH_VECTOR_CLONES
+void add_row(const float* a, std::int64_t count, float* sum) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) sum[i] += a[i];
+}
+
+struct Sum {
+  int threads = 1;
+  RowView view;
+  Source x;
+  Sink y;
+  float* partial = nullptr;  ///< [parts, columns]
+
+  [[nodiscard]] int parts() const { return chunk_count(threads, view.rows, row_grain(view.columns)); }
+  [[nodiscard]] float* partial_of(std::int64_t part) const { return partial + part * view.columns; }
+
+  void operator()() const {
+    parallel_chunks(threads, parts(), 1, [this](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t part = begin; part < end; ++part) run_part(static_cast<int>(part));
+    });
+    parallel_chunks(threads, view.columns, element_grain,
+                    [this](std::int64_t begin, std::int64_t end) { combine(begin, end); });
+  }
+
+  void run_part(int part) const {
+    float* sum = partial_of(part);
+    std::fill_n(sum, view.columns, 0.0F);
+    const Chunk rows = chunk_of(view.rows, row_grain(view.columns), parts(), part);
+    std::int64_t row = rows.begin;
+    for (; row + static_cast<std::int64_t>(group_rows) <= rows.end; row += group_rows) add_group(row, sum);
+    BlockBuffer buffer;
+    for (; row < rows.end; ++row) {
+      for (std::int64_t i = 0; i < view.columns; i += block_elements) {
+        const std::int64_t size = std::min(block_elements, view.columns - i);
+        add_row(x.read(row * view.stride + i, size, buffer), size, sum + i);
+      }
+    }
+  }
+
+  void add_group(std::int64_t row, float* sum) const {
+    std::array<BlockBuffer, group_rows> buffers;
+    std::array<const float*, group_rows> blocks{};
+    for (std::int64_t i = 0; i < view.columns; i += block_elements) {
+      const std::int64_t size = std::min(block_elements, view.columns - i);
+      for (std::size_t k = 0; k < group_rows; ++k) {
+        blocks[k] = x.read((row + static_cast<std::int64_t>(k)) * view.stride + i, size, buffers[k]);
+      }
+      add_four_rows(blocks[0], blocks[1], blocks[2], blocks[3], size, sum + i);
+    }
+  }
+
+  void combine(std::int64_t begin, std::int64_t end) const {
+    BlockBuffer buffer;
+    for (std::int64_t i = begin; i < end; i += block_elements) {
+      const std::int64_t size = std::min(block_elements, end - i);
+      float* block = y.place(i, buffer);
+      std::copy_n(partial_of(0) + i, size, block);
+      for (int part = 1; part < parts(); ++part) add_row(partial_of(part) + i, size, block);
+      y.commit(i, size, block);
+    }
+  }
+};
+
+}  // namespace
+
+Plan plan_column_sum(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  for (const TensorSpec& tensor : tensors) expect_f32_or_bf16(call, tensor);
+  expect_row_major(call, tensors[1]);
+  Sum work;
+  work.threads = context.threads;
+  work.view = rows_of(call, tensors[0]);
+  const auto workspace_bytes = static_cast<std::size_t>(work.parts() * work.view.columns) * sizeof(float);
+  return plan_of(own_implementation(), workspace_bytes, [work](std::span<const Tensor> bound, Workspace space) {
+    Sum result = work;
+    result.x = Source(bound[0]);
+    result.y = Sink(bound[1], false);
+    result.partial = reinterpret_cast<float*>(space.data);
+    return result;
+  });
+}
+
+}  // namespace gpubench::cpu

@@ -1,0 +1,156 @@
+// Look-up of rows, and their scatter-add. The gradient visits each row of the table once: the tokens are sorted by value
+// (counting sort, stable), so a row is the sum of its occurrences in the order of the text, in f32, rounded once, whatever
+// the number of threads; and rows that do not occur are zeroed in the same pass.
+#include "reference/cpu/embedding.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "reference/cpu/block_io.h"
+#include "reference/cpu/parallel.h"
+#include "reference/cpu/row_view.h"
+#include "reference/cpu/stream_store.h"
+#include "reference/cpu/vector_clones.h"
+
+namespace gpubench::cpu {
+namespace {
+
+GPUBENCH_VECTOR_CLONES
+void add_row(const float* a, std::int64_t count, float* sum) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) sum[i] += a[i];
+}
+
+struct LookUp {
+  int threads = 1;
+  RowView table_view, y_view;
+  std::size_t element_bytes = 0;
+  bool streaming = false;
+  const std::byte* table = nullptr;
+  const std::int32_t* tokens = nullptr;
+  std::byte* y = nullptr;
+
+  void operator()() const {
+    parallel_chunks(threads, y_view.rows, row_grain(y_view.columns), [this](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) copy_row(row);
+      stream_fence();
+    });
+  }
+
+  void copy_row(std::int64_t row) const {
+    const std::size_t bytes = static_cast<std::size_t>(y_view.columns) * element_bytes;
+    std::byte* to = y + static_cast<std::size_t>(row * y_view.stride) * element_bytes;
+    const std::int64_t token = tokens[row];
+    if (token < 0 || token >= table_view.rows) {
+      std::memset(to, 0xFF, bytes);
+      return;
+    }
+    const std::byte* from = table + static_cast<std::size_t>(token * table_view.stride) * element_bytes;
+    if (streaming) {
+      stream_store(to, from, bytes);
+    } else {
+      std::memcpy(to, from, bytes);
+    }
+  }
+};
+
+struct ScatterAdd {
+  int threads = 1;
+  RowView dy_view, table_view;
+  Source dy;
+  Sink dtable;
+  const std::int32_t* tokens = nullptr;
+  std::int32_t* ends = nullptr;   ///< [vocabulary + 1]: where the occurrences of token v - 1 end and those of v begin
+  std::int32_t* order = nullptr;  ///< [tokens]: positions, sorted by token
+
+  void operator()() const {
+    sort_tokens();
+    parallel_chunks(threads, table_view.rows, row_grain(table_view.columns), [this](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) sum_row(row);
+      stream_fence();
+    });
+  }
+
+  [[nodiscard]] bool in_table(std::int32_t token) const { return token >= 0 && token < table_view.rows; }
+
+  void sort_tokens() const {
+    std::fill_n(ends, table_view.rows + 1, 0);
+    for (std::int64_t i = 0; i < dy_view.rows; ++i) {
+      if (in_table(tokens[i])) ++ends[tokens[i] + 1];
+    }
+    for (std::int64_t v = 0; v < table_view.rows; ++v) ends[v + 1] += ends[v];
+    // ends[v] is now where token v begins; placing moves it to where v ends, which is where v + 1 begins.
+    for (std::int64_t i = 0; i < dy_view.rows; ++i) {
+      if (in_table(tokens[i])) order[ends[tokens[i]]++] = static_cast<std::int32_t>(i);
+    }
+  }
+
+  void sum_row(std::int64_t row) const {
+    const std::int32_t begin = row == 0 ? 0 : ends[row - 1];
+    const std::int32_t end = ends[row];
+    BlockBuffer sum_buffer;
+    BlockBuffer dy_buffer;
+    for (std::int64_t i = 0; i < table_view.columns; i += block_elements) {
+      const std::int64_t size = std::min(block_elements, table_view.columns - i);
+      const std::int64_t first = row * table_view.stride + i;
+      float* sum = dtable.place(first, sum_buffer);
+      std::fill_n(sum, size, 0.0F);
+      for (std::int32_t k = begin; k < end; ++k) add_row(dy.read(order[k] * dy_view.stride + i, size, dy_buffer), size, sum);
+      dtable.commit(first, size, sum);
+    }
+  }
+};
+
+void expect_tokens(const OpCall& call, const TensorSpec& tokens) {
+  expect_type(call, tokens, DType::i32);
+  expect_row_major(call, tokens);
+  if (tokens.shape.elements() > std::numeric_limits<std::int32_t>::max()) {
+    refuse(call, fmt::format("{} has {} tokens; expected fewer than 2^31", tokens.to_string(), tokens.shape.elements()));
+  }
+}
+
+}  // namespace
+
+Plan plan_embedding_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  expect_tokens(call, tensors[1]);
+  LookUp work;
+  work.threads = context.threads;
+  work.table_view = rows_of(call, tensors[0]);
+  work.y_view = rows_of(call, tensors[2]);
+  work.element_bytes = size_of(tensors[0].dtype);
+  work.streaming = worth_streaming(tensors[2].bytes());
+  return plan_of(own_implementation(), 0, [work](std::span<const Tensor> bound, Workspace) {
+    LookUp result = work;
+    result.table = bound[0].data;
+    result.tokens = elements_of<const std::int32_t>(bound[1]);
+    result.y = bound[2].data;
+    return result;
+  });
+}
+
+Plan plan_embedding_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  expect_f32_or_bf16(call, tensors[0]);
+  expect_f32_or_bf16(call, tensors[2]);
+  expect_tokens(call, tensors[1]);
+  ScatterAdd work;
+  work.threads = context.threads;
+  work.dy_view = rows_of(call, tensors[0]);
+  work.table_view = rows_of(call, tensors[2]);
+  const bool streaming = worth_streaming(tensors[2].bytes());
+  const auto counters = static_cast<std::size_t>(work.table_view.rows + 1 + work.dy_view.rows);
+  return plan_of(own_implementation(), counters * sizeof(std::int32_t),
+                 [work, streaming](std::span<const Tensor> bound, Workspace space) {
+                   ScatterAdd result = work;
+                   result.dy = Source(bound[0]);
+                   result.tokens = elements_of<const std::int32_t>(bound[1]);
+                   result.dtable = Sink(bound[2], streaming);
+                   result.ends = reinterpret_cast<std::int32_t*>(space.data);
+                   result.order = result.ends + work.table_view.rows + 1;
+                   return result;
+                 });
+}
+
+}  // namespace gpubench::cpu

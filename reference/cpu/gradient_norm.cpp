@@ -1,0 +1,163 @@
+// The 2-norm of all gradients together, and the scaling that limits it. Squares are summed in f64: gradients of 1e-30 count,
+// and those of 1e30 do not overflow.
+#include <fmt/core.h>
+
+#include <array>
+#include <cmath>
+
+#include "reference/cpu/block_io.h"
+#include "reference/cpu/optimizer.h"
+#include "reference/cpu/parallel.h"
+#include "reference/cpu/row_view.h"
+#include "reference/cpu/tensor_list.h"
+#include "reference/cpu/vector_clones.h"
+#include "reference/ops/optimizer.h"
+
+namespace gpubench::cpu {
+namespace {
+
+/// Independent sums, so that an addition need not wait for the one before it.
+constexpr std::int64_t lanes = 32;
+
+GPUBENCH_VECTOR_CLONES
+double sum_of_squares(const float* g, std::int64_t count) {
+  alignas(64) std::array<double, lanes> sums{};
+  const std::int64_t whole = count / lanes * lanes;
+  for (std::int64_t i = 0; i < whole; i += lanes) {
+#pragma omp simd
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+      const auto value = static_cast<double>(g[i + lane]);
+      sums[static_cast<std::size_t>(lane)] += value * value;
+    }
+  }
+  double sum = 0.0;
+  for (const double lane : sums) sum += lane;
+  for (std::int64_t i = whole; i < count; ++i) sum += static_cast<double>(g[i]) * static_cast<double>(g[i]);
+  return sum;
+}
+
+GPUBENCH_VECTOR_CLONES
+void scale_block(const float* g, float factor, std::int64_t count, float* scaled) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) scaled[i] = g[i] * factor;
+}
+
+/// Lists `tensors`, which must be dense f32 or bf16.
+TensorList list_of(const OpCall& call, std::span<const TensorSpec> tensors) {
+  TensorList list;
+  for (const TensorSpec& tensor : tensors) {
+    expect_f32_or_bf16(call, tensor);
+    if (!is_dense(tensor)) {
+      refuse(call, fmt::format("tensor {} has layout {}; expected a dense one", tensor.to_string(),
+                               tensor.layout.to_string(tensor.shape)));
+    }
+    list.add(tensor.shape.elements());
+  }
+  return list;
+}
+
+/// Longest run that is read where it lies; keeps the partial sums of gradient_norm short.
+constexpr std::int64_t direct_block = 4096;
+
+struct Norm {
+  int threads = 1;
+  TensorList list;
+  std::vector<Source> gradients;
+  float* norm = nullptr;
+  double* partial = nullptr;  ///< [parts]
+
+  [[nodiscard]] int parts() const { return chunk_count(threads, list.length(), element_grain); }
+
+  void operator()() const {
+    parallel_chunks(threads, parts(), 1, [this](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t part = begin; part < end; ++part) partial[part] = sum_of_part(static_cast<int>(part));
+    });
+    double sum = 0.0;
+    for (int part = 0; part < parts(); ++part) sum += partial[part];
+    *norm = static_cast<float>(std::sqrt(sum));
+  }
+
+  [[nodiscard]] double sum_of_part(int part) const {
+    const Chunk chunk = chunk_of(list.length(), element_grain, parts(), part);
+    BlockBuffer buffer;
+    double sum = 0.0;
+    list.visit(chunk.begin, chunk.end, [&](std::size_t tensor, std::int64_t first, std::int64_t count) {
+      const Source& g = gradients[tensor];
+      const std::int64_t step = g.staged() ? block_elements : direct_block;
+      for (std::int64_t i = 0; i < count; i += step) {
+        const std::int64_t size = std::min(step, count - i);
+        sum += sum_of_squares(g.read(first + i, size, buffer), size);
+      }
+    });
+    return sum;
+  }
+};
+
+struct Clipping {
+  int threads = 1;
+  double limit = 1.0;
+  TensorList list;
+  const float* norm = nullptr;
+  std::vector<Source> gradients;
+  std::vector<Sink> clipped;
+
+  void operator()() const {
+    const double ratio = limit / (static_cast<double>(*norm) + 1e-6);
+    // A NaN norm must not turn into a factor of 1.
+    const auto factor = static_cast<float>(ratio >= 1.0 ? 1.0 : ratio);
+    parallel_chunks(threads, list.length(), element_grain, [this, factor](std::int64_t begin, std::int64_t end) {
+      list.visit(begin, end, [&](std::size_t tensor, std::int64_t first, std::int64_t count) {
+        scale_run(tensor, first, count, factor);
+      });
+    });
+  }
+
+  void scale_run(std::size_t tensor, std::int64_t first, std::int64_t count, float factor) const {
+    const Source& g = gradients[tensor];
+    const Sink& to = clipped[tensor];
+    BlockBuffer in;
+    BlockBuffer out;
+    const std::int64_t step = g.staged() || to.staged() ? block_elements : count;
+    for (std::int64_t i = 0; i < count; i += step) {
+      const std::int64_t size = std::min(step, count - i);
+      float* block = to.place(first + i, out);
+      scale_block(g.read(first + i, size, in), factor, size, block);
+      to.commit(first + i, size, block);
+    }
+  }
+};
+
+}  // namespace
+
+Plan plan_gradient_norm(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  expect_type(call, tensors.back(), DType::f32);
+  Norm work;
+  work.threads = context.threads;
+  work.list = list_of(call, tensors.first(tensors.size() - 1));
+  const auto workspace_bytes = static_cast<std::size_t>(work.parts()) * sizeof(double);
+  return plan_of(own_implementation(), workspace_bytes, [work](std::span<const Tensor> bound, Workspace space) {
+    Norm result = work;
+    for (const Tensor& gradient : bound.first(bound.size() - 1)) result.gradients.emplace_back(gradient);
+    result.norm = elements_of<float>(bound.back());
+    result.partial = reinterpret_cast<double*>(space.data);
+    return result;
+  });
+}
+
+Plan plan_clip(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  const std::size_t count = call.outputs.size();
+  expect_type(call, tensors[0], DType::f32);
+  Clipping work;
+  work.threads = context.threads;
+  work.limit = call.attributes.as<Clip>().limit;
+  work.list = list_of(call, tensors.subspan(1, count));
+  return plan_of(own_implementation(), 0, [work, count](std::span<const Tensor> bound, Workspace) {
+    Clipping result = work;
+    result.norm = elements_of<const float>(bound[0]);
+    for (const Tensor& gradient : bound.subspan(1, count)) result.gradients.emplace_back(gradient);
+    for (const Tensor& scaled : bound.subspan(1 + count, count)) result.clipped.emplace_back(scaled, false);
+    return result;
+  });
+}
+
+}  // namespace gpubench::cpu

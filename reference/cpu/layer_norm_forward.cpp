@@ -1,0 +1,124 @@
+// Layer normalization, three passes over a row that stays in the first-level cache: the mean, the variance about that
+// mean (never E[x^2] - mean^2, which cancels), the result. Blocks are summed in f32 by vector lanes, blocks of a row in f64.
+#include <algorithm>
+#include <cmath>
+
+#include "reference/cpu/block_io.h"
+#include "reference/cpu/layer_norm.h"
+#include "reference/cpu/parallel.h"
+#include "reference/cpu/row_view.h"
+#include "reference/cpu/stream_store.h"
+#include "reference/cpu/vector_clones.h"
+#include "reference/ops/layer_norm.h"
+
+namespace gpubench::cpu {
+namespace {
+
+GPUBENCH_VECTOR_CLONES
+float sum_block(const float* x, std::int64_t count) {
+  float sum = 0.0F;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = 0; i < count; ++i) sum += x[i];
+  return sum;
+}
+
+GPUBENCH_VECTOR_CLONES
+float squared_deviation_block(const float* x, float mean, std::int64_t count) {
+  float sum = 0.0F;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = 0; i < count; ++i) sum += (x[i] - mean) * (x[i] - mean);
+  return sum;
+}
+
+GPUBENCH_VECTOR_CLONES
+void normalize_block(const float* x, const float* gamma, const float* beta, float mean, float rstd, std::int64_t count,
+                     float* y) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) y[i] = gamma[i] * ((x[i] - mean) * rstd) + beta[i];
+}
+
+/// Longest block where nothing is staged; keeps f32 sums short.
+constexpr std::int64_t direct_block = 2048;
+
+struct Forward {
+  int threads = 1;
+  double epsilon = 0.0;
+  RowView x_view, y_view;
+  Source x, gamma, beta;
+  Sink y;
+  float* mean = nullptr;
+  float* rstd = nullptr;
+
+  void operator()() const {
+    parallel_chunks(threads, x_view.rows, row_grain(x_view.columns), [this](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) run_row(row);
+      stream_fence();
+    });
+  }
+
+  void run_row(std::int64_t row) const {
+    const std::int64_t n = x_view.columns;
+    const std::int64_t first = row * x_view.stride;
+    const bool staged = x.staged() || gamma.staged() || beta.staged() || y.staged();
+    const std::int64_t step = staged ? block_elements : direct_block;
+    BlockBuffer x_buffer;
+    double sum = 0.0;
+    for (std::int64_t i = 0; i < n; i += step) {
+      const std::int64_t size = std::min(step, n - i);
+      sum += static_cast<double>(sum_block(x.read(first + i, size, x_buffer), size));
+    }
+    const auto row_mean = static_cast<float>(sum / static_cast<double>(n));
+    double squares = 0.0;
+    for (std::int64_t i = 0; i < n; i += step) {
+      const std::int64_t size = std::min(step, n - i);
+      squares += static_cast<double>(squared_deviation_block(x.read(first + i, size, x_buffer), row_mean, size));
+    }
+    const auto row_rstd = static_cast<float>(1.0 / std::sqrt(squares / static_cast<double>(n) + epsilon));
+    mean[row] = row_mean;
+    rstd[row] = row_rstd;
+    normalize_row(row, row_mean, row_rstd, step);
+  }
+
+  void normalize_row(std::int64_t row, float row_mean, float row_rstd, std::int64_t step) const {
+    BlockBuffer x_buffer;
+    BlockBuffer y_buffer;
+    BlockBuffer gamma_buffer;
+    BlockBuffer beta_buffer;
+    for (std::int64_t i = 0; i < x_view.columns; i += step) {
+      const std::int64_t size = std::min(step, x_view.columns - i);
+      const std::int64_t y_first = row * y_view.stride + i;
+      float* block = y.place(y_first, y_buffer);
+      normalize_block(x.read(row * x_view.stride + i, size, x_buffer), gamma.read(i, size, gamma_buffer),
+                      beta.read(i, size, beta_buffer), row_mean, row_rstd, size, block);
+      y.commit(y_first, size, block);
+    }
+  }
+};
+
+}  // namespace
+
+Plan plan_layer_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  const TensorSpec& x = tensors[0];
+  const TensorSpec& y = tensors[3];
+  for (const std::size_t i : {0U, 1U, 2U, 3U}) expect_f32_or_bf16(call, tensors[i]);
+  for (const std::size_t i : {1U, 2U, 4U, 5U}) expect_row_major(call, tensors[i]);
+  for (const std::size_t i : {4U, 5U}) expect_type(call, tensors[i], DType::f32);
+  Forward work;
+  work.threads = context.threads;
+  work.epsilon = call.attributes.as<LayerNorm>().epsilon;
+  work.x_view = rows_of(call, x);
+  work.y_view = rows_of(call, y);
+  const bool streaming = worth_streaming(y.bytes());
+  return plan_of(own_implementation(), 0, [work, streaming](std::span<const Tensor> bound, Workspace) {
+    Forward result = work;
+    result.x = Source(bound[0]);
+    result.gamma = Source(bound[1]);
+    result.beta = Source(bound[2]);
+    result.y = Sink(bound[3], streaming && bound[3].data != bound[0].data);
+    result.mean = elements_of<float>(bound[4]);
+    result.rstd = elements_of<float>(bound[5]);
+    return result;
+  });
+}
+
+}  // namespace gpubench::cpu
