@@ -1,12 +1,12 @@
 // Every element is judged alone: one row of op(a) times one column of op(b) in fp64, Rule G, then the epilogue's bound.
 #include "reference/ops/gemm_textbook.h"
 
-#include <array>
 #include <cmath>
 #include <set>
 
 #include "reference/ops/bytes_moved.h"
 #include "reference/ops/column_sum.h"
+#include "reference/ops/dot.h"
 #include "reference/ops/gelu_textbook.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/incoming_gradient.h"
@@ -14,29 +14,6 @@
 
 namespace gpubench {
 namespace {
-
-// Eight independent sums, so that the compiler can use vector registers; the order is the same for every element.
-ProductSum dot(std::span<const double> a, std::span<const double> b) {
-  constexpr std::size_t lanes = 8;
-  std::array<double, lanes> value{};
-  std::array<double, lanes> squares{};
-  const std::size_t whole = a.size() - a.size() % lanes;
-  for (std::size_t k = 0; k < whole; k += lanes) {
-    for (std::size_t lane = 0; lane < lanes; ++lane) {
-      const double product = a[k + lane] * b[k + lane];
-      value[lane] += product;
-      squares[lane] += product * product;
-    }
-  }
-  ProductSum sum;
-  for (std::size_t k = whole; k < a.size(); ++k) sum.add(a[k] * b[k]);
-  for (std::size_t lane = 0; lane < lanes; ++lane) {
-    sum.value += value[lane];
-    sum.squares += squares[lane];
-  }
-  sum.terms = static_cast<double>(a.size());
-  return sum;
-}
 
 // One operand as lines along k: rows of op(a), columns of op(b).
 class Lines {

@@ -1,0 +1,286 @@
+#include "reference/ops/optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "tests/reference/ops/textbook_run.h"
+
+namespace gpubench::testing {
+namespace {
+
+constexpr double u32 = 0x1p-24;
+
+TEST(GradientNorm, IsTheNormOverAllTensors) {
+  Program program;
+  const std::array gradients{source(program, "g1", DType::bf16, {2}), source(program, "g2", DType::bf16, {1, 1})};
+  const ValueId norm = gradient_norm(program, f32_math, "norm", gradients);
+  TextbookRun run(program);
+  run.set(gradients[0], {3, 0});
+  run.set(gradients[1], {-4});
+  run.run();
+
+  EXPECT_EQ(run.get(norm), (std::vector<double>{5}));
+  // T_G(9 + 0 + 16) / (2 * 5) + 2 u 5, T_G = 2 u sqrt(3) (25 + sqrt(81 + 256))
+  const double sum = 2 * u32 * std::sqrt(3.0) * (25 + std::sqrt(337.0));
+  EXPECT_NEAR(run.judge(0, 0)[0].bound, sum / 10 + 10 * u32, 1e-18);
+  EXPECT_EQ(program.spec(norm).dtype, DType::f32);
+}
+
+TEST(GradientNorm, OfZeroIsExactlyZero) {
+  Program program;
+  const std::array gradients{source(program, "g", DType::f32, {3})};
+  (void)gradient_norm(program, f32_math, "norm", gradients);
+  TextbookRun run(program);
+  run.set(gradients[0], {0, 0, 0});
+
+  EXPECT_EQ(run.judge(0, 0)[0].value, 0.0);
+  EXPECT_EQ(run.judge(0, 0)[0].bound, 0.0);
+}
+
+TEST(Clip, ScalesToTheLimitAndLeavesSmallGradientsAlone) {
+  Program program;
+  const ValueId norm = source(program, "norm", DType::f32, {1});
+  const std::array gradients{source(program, "g1", DType::f32, {2}), source(program, "g2", DType::f32, {1})};
+  const std::vector<ValueId> clipped = clip(program, {2.0}, f32_math, "clip", norm, gradients);
+  TextbookRun run(program);
+  const auto clipped_at = [&](double value) {
+    run.set(norm, {value});
+    run.set(gradients[0], {3, 0});
+    run.set(gradients[1], {-4});
+    return values_of(run.judge(0, 1));
+  };
+
+  EXPECT_EQ(clipped_at(1.5), (std::vector<double>{-4}));
+  expect_near(clipped_at(5.0), {-4.0 * 2.0 / 5.000001}, 1e-15);
+  EXPECT_DOUBLE_EQ(run.judge(0, 0)[0].bound, 4 * u32 * 3.0 * 2.0 / 5.000001);
+  EXPECT_EQ(program.value(clipped[1]).updates, gradients[1]);
+  EXPECT_EQ(program.spec(clipped[0]).name, "g1'");
+}
+
+struct OneParameter {
+  Program program;
+  ValueId lr, step;
+  AdamWTensor tensor;
+  OneParameter(const AdamW& attributes, DType wide, DType narrow, std::int64_t count = 1) {
+    lr = source(program, "lr", wide, {1});
+    step = source(program, "step", DType::i32, {1});
+    tensor = {source(program, "w", wide, {count}), source(program, "g", narrow, {count}),
+              source(program, "m", wide, {count}), source(program, "v", wide, {count}), std::nullopt};
+    if (attributes.copies) tensor.copy = source(program, "w16", narrow, {count});
+    adamw(program, attributes, wide == DType::f64 ? f64_math : f32_math, "adamw", lr, step, std::array{tensor});
+  }
+  ValueId output(std::size_t which) const { return program.op(0).outputs[which]; }
+};
+
+// m' = 0.1 * 0.5, v' = 0.05 * 0.25; both corrections undo the factors: m'/bc1 = 0.5, sqrt(v'/bc2) = 0.5.
+TEST(AdamW, TheFirstStepMovesByTheLearningRateAndDecays) {
+  OneParameter one({}, DType::f64, DType::f64);
+  TextbookRun run(one.program);
+  run.set(one.lr, {0.1});
+  run.set(one.step, {1});
+  run.set(one.tensor.weight, {1});
+  run.set(one.tensor.gradient, {0.5});
+  run.set(one.tensor.m, {0});
+  run.set(one.tensor.v, {0});
+  run.run();
+
+  expect_near(run.get(one.output(0)), {1.0 - 0.1 * (0.5 / (0.5 + 1e-8) + 0.1)}, 1e-15);
+  expect_near(run.get(one.output(1)), {0.05}, 1e-16);
+  expect_near(run.get(one.output(2)), {0.0125}, 1e-16);
+}
+
+// Second step with the same gradient: m' = 0.095 / 0.19, v' = 0.024375 / 0.0975: again 0.5 and 0.25.
+TEST(AdamW, TheSecondStepCorrectsItsOwnBias) {
+  AdamW attributes;
+  attributes.weight_decay = 0.0;
+  OneParameter one(attributes, DType::f64, DType::f64);
+  TextbookRun run(one.program);
+  run.set(one.lr, {0.1});
+  run.set(one.step, {2});
+  run.set(one.tensor.weight, {-2});
+  run.set(one.tensor.gradient, {0.5});
+  run.set(one.tensor.m, {0.05});
+  run.set(one.tensor.v, {0.0125});
+  run.run();
+
+  expect_near(run.get(one.output(0)), {-2.0 - 0.1 * 0.5 / (0.5 + 1e-8)}, 1e-14);
+  expect_near(run.get(one.output(1)), {0.095}, 1e-16);
+  expect_near(run.get(one.output(2)), {0.024375}, 1e-16);
+}
+
+TEST(AdamW, OutputsAreUpdatesInTheDocumentedOrder) {
+  AdamW attributes;
+  attributes.copies = true;
+  const OneParameter one(attributes, DType::f32, DType::bf16);
+  const auto updated = [&](std::size_t which) { return *one.program.value(one.output(which)).updates; };
+
+  ASSERT_EQ(one.program.op(0).outputs.size(), 4U);
+  EXPECT_EQ(updated(0), one.tensor.weight);
+  EXPECT_EQ(updated(1), one.tensor.m);
+  EXPECT_EQ(updated(2), one.tensor.v);
+  EXPECT_EQ(updated(3), *one.tensor.copy);
+  EXPECT_EQ(one.program.spec(one.output(0)).name, "w'");
+}
+
+struct AdamWSamples {
+  static constexpr std::int64_t count = 4000;
+  std::vector<double> w = spread(count, 1), g = spread(count, 2), m = spread(count, 3), v = spread(count, 4);
+  AdamWSamples() {
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      g[i] *= i % 8 == 0 ? 1e-8 : 0.1;  // where epsilon matters, and where not
+      m[i] *= i % 8 == 0 ? 1e-8 : 0.1;
+      v[i] = m[i] * m[i] * (0.5 + std::fabs(v[i]));
+    }
+  }
+  void set(TextbookRun& run, const OneParameter& one, double step) const {
+    run.set(one.lr, {1e-3});
+    run.set(one.step, {step});
+    run.set(one.tensor.weight, w);
+    run.set(one.tensor.gradient, g);
+    run.set(one.tensor.m, m);
+    run.set(one.tensor.v, v);
+  }
+};
+
+struct StepF32 {
+  float beta1 = 0.9F, beta2 = 0.95F, one_minus_beta1 = static_cast<float>(1 - 0.9), one_minus_beta2 = static_cast<float>(1 - 0.95);
+  float correction1, correction2, epsilon = 1e-8F, decay = 0.1F, lr = 1e-3F;
+  explicit StepF32(double step)
+      : correction1(static_cast<float>(1 - std::pow(0.9, step))), correction2(static_cast<float>(1 - std::pow(0.95, step))) {}
+  float m(float g, float old) const { return beta1 * old + one_minus_beta1 * g; }
+  float v(float g, float old) const { return beta2 * old + one_minus_beta2 * g * g; }
+  float w(float old, float g, float m_old, float v_old) const {
+    const float denominator = std::sqrt(v(g, v_old) / correction2) + epsilon;
+    return old - lr * (m(g, m_old) / correction1 / denominator + decay * old);
+  }
+};
+
+// Correct f32 arithmetic passes; a wrong epsilon, bias-correction step, beta or coupled decay does not.
+TEST(AdamW, BoundsTellCorrectF32FromWrongHyperparameters) {
+  OneParameter one({}, DType::f32, DType::f32, AdamWSamples::count);
+  TextbookRun run(one.program);
+  const AdamWSamples samples;
+  samples.set(run, one, 3);
+  const auto w = run.judge(0, 0);
+  const auto m = run.judge(0, 1);
+  const auto v = run.judge(0, 2);
+  const StepF32 correct(3);
+  StepF32 epsilon = correct;
+  epsilon.epsilon = 1e-6F;
+  const StepF32 next(4);
+  StepF32 undecayed = correct;
+  undecayed.decay = 0.0F;
+  StepF32 beta = correct;
+  beta.beta2 = 0.99F;
+
+  std::array<int, 5> accepted{};
+  for (std::size_t i = 0; i < w.size(); ++i) {
+    const auto f = [i](const std::vector<double>& x) { return static_cast<float>(x[i]); };
+    EXPECT_TRUE(within(m[i], DType::f32, correct.m(f(samples.g), f(samples.m)))) << i;
+    EXPECT_TRUE(within(v[i], DType::f32, correct.v(f(samples.g), f(samples.v)))) << i;
+    const std::array steps{correct, epsilon, next, undecayed, beta};
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+      accepted[s] += within(w[i], DType::f32, steps[s].w(f(samples.w), f(samples.g), f(samples.m), f(samples.v))) ? 1 : 0;
+    }
+  }
+
+  EXPECT_EQ(accepted[0], AdamWSamples::count);
+  EXPECT_LT(accepted[1], AdamWSamples::count * 19 / 20);  // seen by the one element in eight that is about 1e-8
+  for (std::size_t s = 2; s < accepted.size(); ++s) EXPECT_LT(accepted[s], AdamWSamples::count / 5) << s;
+}
+
+TEST(AdamW, TheCopyHasTheValueOfTheWeight) {
+  AdamW attributes;
+  attributes.copies = true;
+  OneParameter one(attributes, DType::f32, DType::bf16, AdamWSamples::count);
+  TextbookRun run(one.program);
+  const AdamWSamples samples;
+  samples.set(run, one, 7);
+  run.set(*one.tensor.copy, samples.w);
+
+  EXPECT_EQ(values_of(run.judge(0, 3)), values_of(run.judge(0, 0)));
+  for (int output = 0; output < 4; ++output) expect_subsets_agree(run, 0, output);
+}
+
+TEST(AdamW, SeveralTensorsKeepTheirOwnState) {
+  Program program;
+  const ValueId lr = source(program, "lr", DType::f32, {1});
+  const ValueId step = source(program, "step", DType::i32, {1});
+  std::vector<AdamWTensor> tensors;
+  for (const std::string name : {"a", "b"}) {
+    tensors.push_back({source(program, name + ".w", DType::f32, {1}), source(program, name + ".g", DType::f32, {1}),
+                       source(program, name + ".m", DType::f32, {1}), source(program, name + ".v", DType::f32, {1}), {}});
+  }
+  adamw(program, {}, f32_math, "adamw", lr, step, tensors);
+  TextbookRun run(program);
+  run.set(lr, {0});
+  run.set(step, {1});
+  for (std::size_t t = 0; t < 2; ++t) {
+    run.set(tensors[t].weight, {static_cast<double>(t + 1)});
+    run.set(tensors[t].gradient, {static_cast<double>(8 * (t + 1))});
+    run.set(tensors[t].m, {0});
+    run.set(tensors[t].v, {0});
+  }
+
+  EXPECT_EQ(run.judge(0, 3)[0].value, 2.0);                // b's weight, with a learning rate of 0
+  EXPECT_NEAR(run.judge(0, 4)[0].value, 1.6, 1e-15);       // 0.1 * 16
+  EXPECT_NEAR(run.judge(0, 2)[0].value, 0.05 * 64, 1e-14);  // a's second moment
+}
+
+TEST(Optimizer, CostsAreThoseOfThePerformancePage) {
+  AdamW attributes;
+  attributes.copies = true;
+  const OneParameter mixed(attributes, DType::f32, DType::bf16, 1000);
+  const OneParameter wide({}, DType::f32, DType::f32, 1000);
+
+  // 28 bytes per parameter either way (2+4+4+4 read and 4+4+4+2 written; 4*4 and 3*4), and lr and step
+  EXPECT_EQ(cost_of(mixed.program).bytes, 28.0 * 1000 + 8);
+  EXPECT_EQ(cost_of(wide.program).bytes, 28.0 * 1000 + 8);
+  EXPECT_EQ(cost_of(wide.program).flop, 18000.0);
+
+  Program program;
+  const ValueId norm = source(program, "norm", DType::f32, {1});
+  const std::array gradients{source(program, "g", DType::bf16, {50})};
+  (void)gradient_norm(program, f32_math, "norm.op", gradients);
+  (void)clip(program, {}, f32_math, "clip", norm, gradients);
+  EXPECT_EQ(cost_of(program, program.op(0)).flop, 100.0);
+  EXPECT_EQ(cost_of(program, program.op(0)).bytes, 104.0);
+  EXPECT_EQ(cost_of(program, program.op(1)).bytes, 204.0);
+}
+
+TEST(Optimizer, MismatchesAreRefused) {
+  Program program;
+  const ValueId lr = source(program, "lr", DType::f32, {1});
+  const ValueId step = source(program, "step", DType::f32, {1});
+  const ValueId count = source(program, "count", DType::i32, {1});
+  const ValueId w = source(program, "w", DType::f32, {4});
+  const ValueId other = source(program, "other", DType::f32, {5});
+  AdamW with_copies;
+  with_copies.copies = true;
+  const auto message = [&](const AdamW& attributes, ValueId steps, const AdamWTensor& tensor) {
+    return program_error([&] { adamw(program, attributes, f32_math, "adamw", lr, steps, std::array{tensor}); });
+  };
+
+  EXPECT_EQ(message({}, step, {w, w, w, w, {}}), "adamw: tensor 'step' has type f32; expected i32");
+  EXPECT_EQ(message({}, count, {w, other, w, w, {}}), "adamw: tensor 'other' has shape [5]; expected [4]");
+  EXPECT_EQ(message(with_copies, count, {w, w, w, w, {}}),
+            "adamw: tensor 'w' has no low-precision copy; expected one for every tensor with copies, else for none");
+  EXPECT_EQ(program_error([&] { (void)gradient_norm(program, f32_math, "n", {}); }),
+            "gradient_norm: no gradients given; expected at least one");
+}
+
+TEST(Optimizer, SubsetsOfUnitsAgreeWithAll) {
+  Program program;
+  const ValueId norm = source(program, "norm", DType::f32, {1});
+  const std::array gradients{source(program, "g", DType::bf16, {17, 13})};
+  (void)clip(program, {}, f32_math, "clip", norm, gradients);
+  TextbookRun run(program);
+  run.set(norm, {3});
+  run.set(gradients[0], spread(17 * 13, 1));
+
+  expect_subsets_agree(run, 0, 0);
+}
+
+}  // namespace
+}  // namespace gpubench::testing
