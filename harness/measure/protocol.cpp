@@ -18,6 +18,7 @@ constexpr Protocol standard{"standard", 10, 20, 10, 0.005, 10.0, 500e-6, 5, 0.20
 constexpr std::int64_t largest_batch = 4096;
 constexpr std::int64_t most_copies = 64;
 constexpr double severe_deviations = 10.0 * 1.4826;  // 1.4826 MAD is one standard deviation of normal data
+constexpr double least_severe = 0.05;            // where most samples show the same clock tick, MAD is 0
 constexpr double severe_share = 0.05;
 constexpr double noisy_ratio = 1.3;
 constexpr double drift_size = 0.01;
@@ -68,7 +69,7 @@ std::int64_t count_severe(std::span<const double> samples) {
   std::vector<double> logs(samples.begin(), samples.end());
   for (double& value : logs) value = std::log(value);
   const double centre = median(logs);
-  const double limit = severe_deviations * median_absolute_deviation(logs);
+  const double limit = std::max(severe_deviations * median_absolute_deviation(logs), least_severe);
   return std::count_if(logs.begin(), logs.end(), [&](double x) { return std::fabs(x - centre) > limit; });
 }
 

@@ -1,0 +1,89 @@
+// Statistics against hand-made numbers, closed forms and printed tables.
+#include "harness/measure/statistics.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <stdexcept>
+
+namespace gpubench {
+namespace {
+
+using Values = std::vector<double>;
+
+TEST(Statistics, TheMedianIsTheMiddleOrTheMeanOfTheTwoMiddleOnes) {
+  EXPECT_EQ(median(Values{5, 1, 3}), 3.0);
+  EXPECT_EQ(median(Values{4, 1, 3, 2}), 2.5);
+  EXPECT_EQ(median(Values{7}), 7.0);
+}
+
+TEST(Statistics, NothingHasNoMedian) {
+  EXPECT_THROW((void)median(Values{}), std::invalid_argument);
+  EXPECT_THROW((void)quantile(Values{}, 0.5), std::invalid_argument);
+  EXPECT_THROW((void)mean(Values{}), std::invalid_argument);
+}
+
+// Median 3; deviations 2, 1, 0, 1, 97; their median 1: the outlier counts for no more than any other.
+TEST(Statistics, TheMedianDeviationIgnoresOneOutlier) {
+  EXPECT_EQ(median_absolute_deviation(Values{1, 2, 3, 4, 100}), 1.0);
+  EXPECT_EQ(median_absolute_deviation(Values{2, 2, 2}), 0.0);
+}
+
+// Positions p (n - 1) = 0.3 and 2.7 among 10, 20, 30, 40.
+TEST(Statistics, QuantilesInterpolateBetweenOrderStatistics) {
+  const Values values{40, 10, 30, 20};
+  EXPECT_NEAR(quantile(values, 0.1), 13.0, 1e-12);
+  EXPECT_NEAR(quantile(values, 0.9), 37.0, 1e-12);
+  EXPECT_EQ(quantile(values, 0.0), 10.0);
+  EXPECT_EQ(quantile(values, 1.0), 40.0);
+  EXPECT_THROW((void)quantile(values, 1.5), std::invalid_argument);
+  EXPECT_THROW((void)quantile(values, std::nan("")), std::invalid_argument);
+}
+
+// 2, 4, 4, 4, 5, 5, 7, 9: mean 5, squared deviations 9 + 1 + 1 + 1 + 0 + 0 + 4 + 16 = 32.
+TEST(Statistics, TheStandardDeviationDividesByOneLess) {
+  const Values values{2, 4, 4, 4, 5, 5, 7, 9};
+  EXPECT_EQ(mean(values), 5.0);
+  EXPECT_NEAR(standard_deviation(values), std::sqrt(32.0 / 7.0), 1e-14);
+  EXPECT_EQ(standard_deviation(Values{3}), 0.0);
+}
+
+// Closed forms: one degree of freedom is Cauchy's, two has t / (2 sqrt(2 + t^2)).
+TEST(Statistics, StudentsDistributionAgreesWithItsClosedForms) {
+  for (const double t : {-40.0, -3.0, -0.5, 0.0, 1e-3, 0.7, 2.0, 12.0, 1000.0}) {
+    EXPECT_NEAR(student_t_cdf(t, 1), 0.5 + std::atan(t) / std::numbers::pi, 1e-13) << t;
+    EXPECT_NEAR(student_t_cdf(t, 2), 0.5 + t / (2.0 * std::sqrt(2.0 + t * t)), 1e-13) << t;
+  }
+}
+
+// With many degrees of freedom it is the normal distribution, to first order in 1 / degrees.
+TEST(Statistics, StudentsDistributionApproachesTheNormalOne) {
+  for (const double t : {-2.0, -0.3, 1.0, 1.96}) {
+    EXPECT_NEAR(student_t_cdf(t, 1e7), 0.5 * std::erfc(-t / std::numbers::sqrt2), 1e-7) << t;
+  }
+}
+
+struct TableRow {
+  double p, degrees, t;
+};
+
+// Any printed table of Student's t, to its six decimals.
+TEST(Statistics, QuantilesOfStudentsTAreThoseOfTheTables) {
+  constexpr std::array<TableRow, 9> table{{{0.975, 1, 12.706205}, {0.975, 2, 4.302653}, {0.975, 4, 2.776445}, {0.975, 9, 2.262157},
+                                           {0.975, 19, 2.093024}, {0.995, 8, 3.355387}, {0.95, 5, 2.015048}, {0.9, 30, 1.310415},
+                                           {0.975, 120, 1.979930}}};
+  for (const TableRow& row : table) {
+    EXPECT_NEAR(student_t_quantile(row.p, row.degrees), row.t, 1e-6) << row.p << " " << row.degrees;
+    EXPECT_NEAR(student_t_quantile(1.0 - row.p, row.degrees), -row.t, 1e-6) << row.p << " " << row.degrees;
+  }
+  EXPECT_EQ(student_t_quantile(0.5, 3), 0.0);
+}
+
+TEST(Statistics, AQuantileOfStudentsTNeedsAProbability) {
+  for (const double p : {0.0, 1.0, -0.1, std::nan("")}) EXPECT_THROW((void)student_t_quantile(p, 3), std::invalid_argument) << p;
+}
+
+}  // namespace
+}  // namespace gpubench
