@@ -30,12 +30,6 @@ std::string error_cell(const Parity& parity) {
   return std::isfinite(error) && error >= 999.5 ? fmt::format("{:.0e}", error) : fmt::format("{:.2f}", error);
 }
 
-std::string joined(std::span<const std::string> words, std::string_view between) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : std::string(between)) + word;
-  return text;
-}
-
 std::string columns_of_line(std::string_view verdict, Tone tone, std::string_view rate, std::string_view time,
                             std::string_view interval, std::string_view error, const ConsoleStyle& style) {
   return fmt::format("{} {} {} {} {}  ", paint(padded(verdict, verdict_width), tone, style),
@@ -107,7 +101,7 @@ std::string counts_text(const Totals& totals) {
   for (const Verdict verdict : reported) {
     if (totals.count(verdict) > 0) counts.push_back(fmt::format("{} {}", totals.count(verdict), name(verdict)));
   }
-  return joined(counts, ", ");
+  return joined(counts);
 }
 
 }  // namespace
@@ -136,7 +130,7 @@ std::string result_line(const CaseRecord& record, const ConsoleStyle& style) {
       timed ? format_time_ns(s.median_ns) : "-",
       timed ? format_interval(s.median_ns, s.ci95_low_ns, s.ci95_high_ns) : "-", error_cell(record.parity), style);
   line += visible(record.id);
-  if (!s.flags.empty()) line += paint(fmt::format("  [{}]", visible(joined(s.flags, ", "))), Tone::doubtful, style);
+  if (!s.flags.empty()) line += paint(fmt::format("  [{}]", visible(joined(s.flags))), Tone::doubtful, style);
   line += "\n";
   if (record.verdict != Verdict::pass && !record.reason.empty()) {
     line += std::string(verdict_width + 1, ' ') + visible(record.reason) + "\n";

@@ -23,6 +23,12 @@ std::string paint(std::string_view text, Tone tone, const ConsoleStyle& style) {
   return std::string(start) + std::string(text) + "\x1b[0m";
 }
 
+std::string joined(std::span<const std::string> words, std::string_view between) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : std::string(between)) + word;
+  return text;
+}
+
 std::string padded(std::string_view text, int width, Align align) {
   const std::string blanks(static_cast<std::size_t>(std::max(0, width - columns(text))), ' ');
   return align == Align::left ? std::string(text) + blanks : blanks + std::string(text);
@@ -57,22 +63,22 @@ std::string TextTable::text(int indent) const {
 
 std::string wrap(std::string_view text, int width, int indent) {
   std::string out;
-  int column = 0;
+  int column = indent;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find(' '), text.size());
     const std::string_view word = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
     if (word.empty()) continue;
-    const int length = columns(word);
-    if (column > 0 && column + 1 + length > width) {
+    const bool first = column == indent;
+    if (!first && column + 1 + columns(word) > width) {
       out += "\n" + std::string(static_cast<std::size_t>(indent), ' ');
       column = indent;
-    } else if (column > 0 && out.back() != ' ') {
+    } else if (!first) {
       out += ' ';
       ++column;
     }
     out += word;
-    column += length;
+    column += columns(word);
   }
   return out;
 }

@@ -1,6 +1,7 @@
 // Tables in plain text: columns as wide as their widest cell, numbers to the right, colour added after padding.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,9 +42,12 @@ class TextTable {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// `text` broken at blanks into lines of at most `width` columns, each after the first starting with `indent` blanks.
-/// Longer words are not broken.
+/// `text` broken at blanks into lines that end at column `width`; the first is taken to start at column `indent`, the
+/// others are given `indent` blanks. Longer words are not broken.
 [[nodiscard]] std::string wrap(std::string_view text, int width, int indent);
+
+/// "smoke, quick, standard"
+[[nodiscard]] std::string joined(std::span<const std::string> words, std::string_view between = ", ");
 
 /// `text` with blanks added, before it or after it, up to `width` columns.
 [[nodiscard]] std::string padded(std::string_view text, int width, Align align = Align::left);

@@ -1,0 +1,14 @@
+// One case in detail: its tensors, its ops, what they cost, how they are judged.
+#pragma once
+
+#include <string>
+
+#include "harness/plan/plan.h"
+#include "harness/report/json.h"
+
+namespace gpubench {
+
+[[nodiscard]] std::string case_detail(const PlannedCase& planned, const std::string& rerun);
+[[nodiscard]] Json case_detail_json(const PlannedCase& planned, const std::string& rerun);
+
+}  // namespace gpubench

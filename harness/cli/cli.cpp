@@ -1,0 +1,64 @@
+// run_cli(): from the command line to a verb, and from whatever goes wrong to an exit code.
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include "harness/cli/device.h"
+#include "harness/cli/doctor_verb.h"
+#include "harness/cli/environment.h"
+#include "harness/cli/exit_code.h"
+#include "harness/cli/list_verb.h"
+#include "harness/cli/options.h"
+#include "harness/cli/run_context.h"
+#include "harness/cli/run_verb.h"
+#include "harness/core/error.h"
+#include "harness/report/visible_text.h"
+
+namespace gpubench {
+namespace {
+
+int print_version(const Environment& environment) {
+  environment.out << fmt::format("gpubench {}", version());
+  for (const auto& [key, value] : build_facts()) {
+    if (!value.empty()) environment.out << fmt::format(", {}", value);
+  }
+  environment.out << "\n";
+  return exit_codes::ok;
+}
+
+int act(const Options& options, std::span<const std::string> words, const Environment& environment) {
+  switch (options.verb) {
+    case Verb::run: return run_verb(options, words, environment);
+    case Verb::list: return list_verb(options, environment);
+    case Verb::doctor: return doctor_verb(options, environment);
+    case Verb::help: environment.out << help_text(options.subject); return exit_codes::ok;
+    case Verb::version: return print_version(environment);
+    case Verb::describe_device:
+      tell_device(choose_device(options.device, environment), options.worker_output);
+      return exit_codes::ok;
+  }
+  return exit_codes::usage;
+}
+
+}  // namespace
+
+int run_cli(int argc, const char* const* argv, const Environment& environment) {
+  const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
+  const auto complain = [&](const std::exception& e) { environment.err << "gpubench: " << visible(e.what()) << std::endl; };
+  try {
+    const int code = act(parse_options(words), words, environment);
+    environment.out.flush();
+    if (environment.out.good()) return code;
+    environment.err << "gpubench: standard output could not be written" << std::endl;
+    return code == exit_codes::ok ? exit_codes::could_not_measure : code;
+  } catch (const UsageError& e) {
+    complain(e);
+    return exit_codes::usage;
+  } catch (const std::exception& e) {  // CannotMeasure, and whatever else ended the whole run
+    complain(e);
+    const int signal = environment.stop.load();
+    return signal == 0 ? exit_codes::could_not_measure : exit_code({{}, signal, true});
+  }
+}
+
+}  // namespace gpubench

@@ -1,0 +1,160 @@
+#include "harness/cli/device.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "harness/cli/options.h"
+#include "harness/core/error.h"
+#include "harness/plan/nearest.h"
+#include "harness/report/record_json.h"
+#include "harness/report/text_table.h"
+#include "harness/report/visible_text.h"
+
+extern char** environ;
+
+namespace gpubench {
+namespace {
+
+const BackendEntry* find(const Environment& environment, std::string_view wanted) {
+  const auto found = std::find_if(environment.backends.begin(), environment.backends.end(),
+                                  [&](const BackendEntry& entry) { return entry.name == wanted; });
+  return found == environment.backends.end() ? nullptr : &*found;
+}
+
+constexpr std::string_view no_cuda_backend = "this build has no CUDA backend (libgpubench_cuda.so was not built)";
+
+DeviceChoice choose_automatically(const Environment& environment) {
+  const BackendEntry* cuda = find(environment, "cuda");
+  const BackendEntry* other = &environment.backends.front();
+  const NvidiaDriver driver = environment.nvidia_driver();
+  if (driver.usable && cuda != nullptr) return {cuda, fmt::format("NVIDIA driver with {} device(s)", driver.devices)};
+  if (driver.usable) return {other, fmt::format("an NVIDIA driver is there, but {}", no_cuda_backend)};
+  return {other, driver.reason};
+}
+
+// A pipe whose ends close with it; none of them survives into a child unless handed over.
+class Pipe {
+ public:
+  Pipe() {
+    if (::pipe2(ends_, O_CLOEXEC) != 0) throw CannotMeasure(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+  }
+  Pipe(const Pipe&) = delete;  // owns two descriptors
+  Pipe& operator=(const Pipe&) = delete;
+  ~Pipe() {
+    ::close(ends_[0]);
+    close_writing_end();
+  }
+  [[nodiscard]] int reading_end() const { return ends_[0]; }
+  [[nodiscard]] int writing_end() const { return ends_[1]; }
+  void close_writing_end() {
+    if (ends_[1] >= 0) ::close(ends_[1]);
+    ends_[1] = -1;
+  }
+
+ private:
+  int ends_[2] = {-1, -1};
+};
+
+constexpr int child_output = 3;
+
+pid_t start(const std::vector<std::string>& words, int output_fd) {
+  std::vector<std::string> held = words;
+  std::vector<char*> argv;
+  for (std::string& word : held) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, output_fd, child_output);
+  pid_t pid = 0;
+  const int error = ::posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) throw CannotMeasure(fmt::format("cannot start {}: {}", visible(words[0]), std::strerror(error)));
+  return pid;
+}
+
+std::string read_all(int fd) {
+  std::string text;
+  char block[4096];
+  while (true) {
+    const ssize_t count = ::read(fd, block, sizeof block);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return text;
+    text.append(block, static_cast<std::size_t>(count));
+  }
+}
+
+int wait_for(pid_t pid) {
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0) {
+    if (errno != EINTR) return -1;
+  }
+  return status;
+}
+
+}  // namespace
+
+DeviceChoice choose_device(const std::string& wanted, const Environment& environment) {
+  if (wanted == "auto") return choose_automatically(environment);
+  if (const BackendEntry* entry = find(environment, wanted); entry != nullptr && wanted != "cuda") return {entry, "asked for"};
+  if (wanted == "cuda") {
+    const NvidiaDriver driver = environment.nvidia_driver();
+    if (!driver.usable) throw CannotMeasure("--device cuda: " + driver.reason);
+    const BackendEntry* entry = find(environment, wanted);
+    if (entry == nullptr) throw CannotMeasure(fmt::format("--device cuda: an NVIDIA driver is there, but {}", no_cuda_backend));
+    return {entry, "asked for"};
+  }
+  std::vector<std::string> names{"auto", "cuda"};
+  for (const BackendEntry& entry : environment.backends) {
+    if (entry.name != "cuda") names.push_back(entry.name);
+  }
+  throw UsageError(fmt::format("--device: '{}' is not one of {}{}", visible(wanted), joined(names), did_you_mean(wanted, names)));
+}
+
+std::unique_ptr<Backend> open_backend(const DeviceChoice& choice) {
+  try {
+    return choice.backend->open();
+  } catch (const std::exception& e) {
+    throw CannotMeasure(fmt::format("the {} backend does not start: {}", choice.backend->name, e.what()));
+  }
+}
+
+DeviceInfo describe_device(const DeviceChoice& choice, const Environment& environment) {
+  Pipe pipe;
+  const pid_t child = start({environment.program, std::string(name(Verb::describe_device)), "--device", choice.backend->name,
+                             "--worker-output", std::to_string(child_output)},
+                            pipe.writing_end());
+  pipe.close_writing_end();
+  const std::string text = read_all(pipe.reading_end());
+  const int status = wait_for(child);
+  if (status != 0 || text.empty()) {
+    throw CannotMeasure(fmt::format("the {} backend does not start: {}", choice.backend->name,
+                                    WIFSIGNALED(status) ? fmt::format("killed by signal {}", WTERMSIG(status))
+                                                        : fmt::format("exit status {}", WEXITSTATUS(status))));
+  }
+  try {
+    const Json json = parse_json(text, "describe-device");
+    return device_from_json({json, "describe-device"});
+  } catch (const ReadError& e) {
+    throw CannotMeasure(e.what());
+  }
+}
+
+void tell_device(const DeviceChoice& choice, int output_fd) {
+  std::string text = dump(to_json(open_backend(choice)->device()));
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const ssize_t written = ::write(output_fd, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw CannotMeasure(fmt::format("cannot write to descriptor {}: {}", output_fd, std::strerror(errno)));
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+}  // namespace gpubench

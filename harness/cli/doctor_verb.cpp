@@ -1,0 +1,71 @@
+#include "harness/cli/doctor_verb.h"
+
+#include <fmt/format.h>
+
+#include "harness/cli/device.h"
+#include "harness/cli/exit_code.h"
+#include "harness/cli/run_context.h"
+#include "harness/cli/terminal.h"
+#include "harness/hardware/doctor.h"
+#include "harness/report/text_table.h"
+#include "harness/report/visible_text.h"
+
+namespace gpubench {
+namespace {
+
+constexpr int text_column = 11;
+
+std::string line(const Finding& finding, const ConsoleStyle& style) {
+  const bool warning = finding.health == Health::warning;
+  const std::string_view word = warning ? "warn" : finding.health == Health::note ? "note" : "ok";
+  const Tone tone = warning ? Tone::doubtful : finding.health == Health::note ? Tone::faint : Tone::good;
+  std::string text = fmt::format("{} {:<4}  {}\n", paint(padded(word, 4), tone, style), finding.code, wrap(visible(finding.text), 100, text_column));
+  if (!finding.fix.empty()) text += fmt::format("{}mend: {}\n", std::string(text_column, ' '), wrap(visible(finding.fix), 100, text_column + 6));
+  return text;
+}
+
+// A backend that cannot start is the most useful thing to know: it is told, not thrown.
+Finding backend_finding(const BackendEntry& entry, const Environment& environment) {
+  try {
+    const DeviceInfo info = describe_device({&entry, ""}, environment);
+    std::vector<std::string> libraries;
+    for (const auto& [library, release] : info.libraries) libraries.push_back(library + " " + release);
+    return {Health::ok, "", fmt::format("backend {} starts: {} threads or units{}{}", entry.name, info.units,
+                                        libraries.empty() ? "" : ", ", joined(libraries)), ""};
+  } catch (const CannotMeasure& e) {
+    return {Health::warning, "D103", e.what(), "see the message above it; a rebuild against the installed libraries often mends it"};
+  }
+}
+
+}  // namespace
+
+int doctor_verb(const Options& options, const Environment& environment) {
+  const ConsoleStyle style = console_style(options, environment.out_is_terminal, environment);
+  std::vector<std::string> build;
+  for (const auto& [key, value] : build_facts()) {
+    if (!value.empty()) build.push_back(value);
+  }
+  bool has_cuda = false;
+  std::vector<Finding> findings{{Health::ok, "", fmt::format("gpubench {} ({})", version(), joined(build)), ""}};
+  for (const BackendEntry& entry : environment.backends) {
+    has_cuda = has_cuda || entry.name == "cuda";
+    findings.push_back(backend_finding(entry, environment));
+  }
+  const NvidiaDriver driver = environment.nvidia_driver();
+  for (Finding& finding : diagnose(read_host(), driver, has_cuda)) findings.push_back(std::move(finding));
+  for (const auto& [variable, value] : telling_variables(environment)) {
+    findings.push_back({Health::note, "D209", fmt::format("{}={} is set and may change numbers; it is recorded in reports", variable, value), ""});
+  }
+  int warnings = 0;
+  for (const Finding& finding : findings) {
+    environment.out << line(finding, style);
+    warnings += finding.health == Health::warning ? 1 : 0;
+  }
+  const bool gpu = driver.usable && has_cuda;
+  environment.out << fmt::format("\n{}; gpubench --suite all will use {}\n",
+                                 warnings == 0 ? "nothing wrong" : fmt::format("{} warning(s)", warnings),
+                                 gpu ? "the GPU" : "the " + environment.backends.front().name + " backend");
+  return exit_codes::ok;
+}
+
+}  // namespace gpubench

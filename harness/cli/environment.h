@@ -1,0 +1,42 @@
+// Everything that the command line takes from outside: suites, backends, streams, variables. main.cpp passes the real
+// ones; tests pass their own and call the same run_cli().
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/core/backend.h"
+#include "harness/core/workload.h"
+#include "harness/hardware/nvidia.h"
+#include "harness/run/run.h"
+
+namespace gpubench {
+
+/// A backend that --device can name.
+struct BackendEntry {
+  std::string name;                                ///< "cpu", "cuda"
+  std::function<std::unique_ptr<Backend>()> open;  ///< throws BackendError
+};
+
+struct Environment {
+  std::span<const Suite> suites;
+  std::vector<BackendEntry> backends;  ///< the first is what --device auto falls back to
+  std::ostream& out;                   ///< the result, nothing else
+  std::ostream& err;                   ///< progress, notes, complaints
+  bool out_is_terminal = false;
+  bool err_is_terminal = false;
+  int columns = 100;                                   ///< of the terminal behind `err`
+  std::function<std::string(const char*)> variable;    ///< "" where unset
+  std::function<NvidiaDriver()> nvidia_driver;
+  std::string program;   ///< path by which a worker is started
+  const StopFlag& stop;  ///< raised by a signal handler
+};
+
+/// The whole program: parses, acts, prints; returns the exit code (exit_code.h). Throws nothing.
+int run_cli(int argc, const char* const* argv, const Environment& environment);
+
+}  // namespace gpubench

@@ -1,0 +1,104 @@
+#include "harness/cli/flags.h"
+
+#include <array>
+
+namespace gpubench {
+namespace {
+
+constexpr std::array verb_table{
+    VerbInfo{Verb::run, "run", "[flags]", "run cases: check every op, time, check again, report (the default verb)"},
+    VerbInfo{Verb::list, "list", "[suites | CASE] [flags]", "list cases or suites; one case in detail: tensors, ops, work, memory"},
+    VerbInfo{Verb::doctor, "doctor", "[flags]", "what this machine is, what disturbs measuring on it, how to mend that"},
+    VerbInfo{Verb::help, "help", "[VERB]", "this text, or the flags of one verb"},
+    VerbInfo{Verb::version, "version", "", "the version and how it was built"},
+    VerbInfo{Verb::describe_device, "describe-device", "", "", true},
+};
+
+// One value each; where a flag is given twice, the last one counts (so that a script's defaults can be overridden).
+CLI::Option* value(CLI::App& app, const std::string& flag, std::string& to, const char* type, const char* group,
+                   const std::string& text) {
+  return app.add_option(flag, to, text)
+      ->type_name(type)
+      ->group(group)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+// A list: the flag may be repeated, each time with one word.
+CLI::Option* list(CLI::App& app, const std::string& flag, std::vector<std::string>& to, const char* type,
+                  const std::string& text) {
+  return app.add_option(flag, to, text)->type_name(type)->group("select")->allow_extra_args(false);
+}
+
+void add_selection(CLI::App& app, RawOptions& raw) {
+  list(app, "--suite", raw.suites, "NAME,...", "suites to take; all: every suite (default: all)")->delimiter(',');
+  value(app, "--tier", raw.tier, "TIER", "select", "smoke, quick, standard or large; each contains the ones before it (default: "
+                                                  "quick, standard on a GPU)");
+  list(app, "--filter", raw.filters, "REGEX", "only cases whose id matches; repeat it for more");
+  list(app, "--exclude", raw.excludes, "REGEX", "no cases whose id matches");
+  list(app, "--precision", raw.precisions, "NAME,...", "only these recipes: f32, bf16")->delimiter(',');
+  list(app, "--batch", raw.batches, "N,...", "batch sizes instead of the suites' own")->delimiter(',');
+  list(app, "--axis", raw.axes, "NAME=N,...", "values of one dimension instead of the suites' own");
+}
+
+void add_measure(CLI::App& app, RawOptions& raw) {
+  app.add_flag("--dry-run", raw.dry_run, "show the plan with estimates of time and memory; run nothing")->group("measure");
+  value(app, "--seed", raw.seed, "N", "measure", "of inputs, samples and order (default: 42)");
+  value(app, "--isolate", raw.isolate, "on|off", "measure", "run cases in a worker process that may crash (default: on); off: in "
+                                                          "this process, for debuggers and profilers");
+}
+
+void add_device(CLI::App& app, RawOptions& raw) {
+  value(app, "--device", raw.device, "NAME", "measure", "cuda, cpu or auto (default): the GPU if a driver is there, else the CPU");
+}
+
+void add_output(CLI::App& app, RawOptions& raw) {
+  value(app, "--out", raw.out, "DIR", "output", "folder for report.json, which replaces an older one there (default: "
+                                               "gpubench-out/<timestamp>)");
+  value(app, "--json", raw.json, "FILE", "output", "write the report there instead; -: to standard output, and nothing else");
+  value(app, "--progress", raw.progress, "MODE", "output", "auto, bar, lines or none, on standard error (default: auto: a bar on a "
+                                                          "terminal, else a line per finished case)");
+  app.add_flag("-q,--quiet", raw.quiet, "only what went wrong, and the summary")->group("output");
+  app.add_flag("-v,--verbose", raw.verbosity, "also implementations, coverage and the ops of training steps")->group("output");
+}
+
+void add_color(CLI::App& app, RawOptions& raw) {
+  value(app, "--color", raw.color, "MODE", "output", "auto, always or never (default: auto: on a terminal, unless NO_COLOR is set)");
+}
+
+void add_format(CLI::App& app, RawOptions& raw) {
+  value(app, "--format", raw.format, "table|json", "output", "how to print (default: table)");
+}
+
+void add_worker(CLI::App& app, RawOptions& raw) {
+  value(app, "--worker-input", raw.worker_input, "FD", "", "");
+  value(app, "--worker-output", raw.worker_output, "FD", "", "");
+}
+
+void add_subject(CLI::App& app, RawOptions& raw, const char* title) {
+  app.add_option("subject", raw.subject, "")->type_name(title)->group("");
+}
+
+}  // namespace
+
+std::span<const VerbInfo> verbs() { return verb_table; }
+
+void add_flags(CLI::App& app, Verb verb, RawOptions& raw) {
+  app.set_help_flag();  // the words --help and -h are handled for all verbs at once, also without a verb
+  if (verb == Verb::run || verb == Verb::list) add_selection(app, raw);
+  if (verb == Verb::run || verb == Verb::list || verb == Verb::describe_device) add_device(app, raw);
+  if (verb == Verb::run) {
+    add_measure(app, raw);
+    value(app, "--check", raw.check, "MODE", "check", "sample (default): small outputs whole, large ones by a seeded sample; full: "
+                                                     "every element; off: nothing is verified");
+    add_output(app, raw);
+  }
+  if (verb == Verb::run || verb == Verb::describe_device) add_worker(app, raw);
+  if (verb == Verb::list) {
+    add_format(app, raw);
+    add_subject(app, raw, "suites|CASE");
+  }
+  if (verb == Verb::help) add_subject(app, raw, "VERB");
+  if (verb == Verb::run || verb == Verb::doctor) add_color(app, raw);
+}
+
+}  // namespace gpubench

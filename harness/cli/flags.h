@@ -1,0 +1,37 @@
+// The table of flags: the parser and the help text are both made from it.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "harness/cli/options.h"
+
+namespace gpubench {
+
+/// Flags as typed, before their values are checked.
+struct RawOptions {
+  std::vector<std::string> suites, filters, excludes, precisions, batches, axes;
+  std::string tier, device = "auto", seed = "42", check = "sample", isolate = "on";
+  std::string out, json, color = "auto", progress = "auto", format = "table";
+  std::string worker_input, worker_output, subject;
+  bool dry_run = false;
+  bool quiet = false;
+  int verbosity = 0;
+};
+
+struct VerbInfo {
+  Verb verb;
+  std::string_view name;
+  std::string_view arguments;    ///< after the verb in the usage line
+  std::string_view description;
+  bool hidden = false;
+};
+
+/// Every verb, in the order of the help text.
+[[nodiscard]] std::span<const VerbInfo> verbs();
+
+/// Adds the flags of a verb to `app`, bound to `raw`. Groups: select, measure, check, output; hidden flags have none.
+void add_flags(CLI::App& app, Verb verb, RawOptions& raw);
+
+}  // namespace gpubench

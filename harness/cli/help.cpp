@@ -1,0 +1,100 @@
+// help_text(): the verbs, and each verb's flags in groups, laid out from the tables of flags.cpp.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/cli/exit_code.h"
+#include "harness/cli/flags.h"
+#include "harness/core/error.h"
+#include "harness/plan/nearest.h"
+#include "harness/report/text_table.h"
+#include "harness/report/visible_text.h"
+
+namespace gpubench {
+namespace {
+
+constexpr int width = 100;
+constexpr int text_column = 26;
+
+constexpr std::string_view examples_of_run = R"(examples
+  gpubench --suite all                         every suite at the default tier
+  gpubench --suite gemm,conv --tier smoke      a few cases, seconds
+  gpubench --suite transformer --precision bf16 -v
+  gpubench --filter '^gemm/square/' --axis m=768,1536 --check full
+  gpubench --suite all --dry-run               what would run, how long, how much memory
+  gpubench --suite memory --json - | jq .gpubench.totals
+)";
+
+constexpr std::string_view examples_of_list = R"(examples
+  gpubench list suites
+  gpubench list --suite attention --tier standard
+  gpubench list gemm/square/m=512,n=512,k=512/f32/x1
+  gpubench list --format json
+)";
+
+// Title and text side by side, the text wrapped in its own column; a long title stands on a line of its own.
+std::string entry(std::string_view title, std::string_view text) {
+  const std::string head = "  " + std::string(title);
+  const bool fits = columns(head) + 2 <= text_column;
+  const std::string before = fits ? padded(head, text_column) : head + "\n" + std::string(text_column, ' ');
+  return before + wrap(text, width, text_column) + "\n";
+}
+
+std::string flag_title(const CLI::Option& option) {
+  const std::string type = option.get_type_size() == 0 ? "" : " " + option.get_type_name();
+  const bool has_short = !option.get_snames().empty();
+  return (has_short ? "-" + option.get_snames().front() + ", " : "") + "--" + option.get_lnames().front() + type;
+}
+
+std::string groups_text(Verb verb) {
+  RawOptions raw;
+  CLI::App app;
+  add_flags(app, verb, raw);
+  std::string text;
+  for (const char* group : {"select", "measure", "check", "output"}) {
+    std::string entries;
+    for (const CLI::Option* option : app.get_options()) {
+      if (option->get_group() == group) entries += entry(flag_title(*option), option->get_description());
+    }
+    if (!entries.empty()) text += fmt::format("{}\n{}\n", group, entries);
+  }
+  return text;
+}
+
+std::string exit_codes_text() {
+  std::string text = "exit codes\n";
+  for (const int code : {0, 1, 2, 3, 4, 5, 130, 143}) text += entry(fmt::format("{}", code), explain_exit_code(code));
+  return text;
+}
+
+std::string verb_text(const VerbInfo& verb) {
+  std::string text = fmt::format("usage: gpubench {} {}\n{}\n\n{}", verb.name, verb.arguments, verb.description, groups_text(verb.verb));
+  if (verb.verb == Verb::run) text += std::string(examples_of_run) + "\n" + exit_codes_text();
+  if (verb.verb == Verb::list) text += examples_of_list;
+  return text;
+}
+
+std::string overview() {
+  std::string text =
+      "gpubench: a benchmark and conformance suite for GPU training. No number without a verdict.\n"
+      "usage: gpubench [VERB] [flags]        without a verb: run\n\nverbs\n";
+  for (const VerbInfo& verb : verbs()) {
+    if (!verb.hidden) text += entry(fmt::format("{} {}", verb.name, verb.arguments), verb.description);
+  }
+  return text + "\nflags of run\n\n" + groups_text(Verb::run) + std::string(examples_of_run) + "\n" + exit_codes_text();
+}
+
+}  // namespace
+
+std::string help_text(std::string_view verb) {
+  if (verb.empty()) return overview();
+  std::vector<std::string> names;
+  for (const VerbInfo& info : verbs()) {
+    if (info.hidden) continue;
+    if (info.name == verb) return verb_text(info);
+    names.emplace_back(info.name);
+  }
+  throw UsageError(fmt::format("help: unknown verb '{}'; verbs: {}{}", visible(verb), joined(names), did_you_mean(verb, names)));
+}
+
+}  // namespace gpubench

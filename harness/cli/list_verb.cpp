@@ -1,0 +1,178 @@
+#include "harness/cli/list_verb.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <regex>
+
+#include "harness/cli/case_detail.h"
+#include "harness/cli/device.h"
+#include "harness/cli/estimate.h"
+#include "harness/cli/exit_code.h"
+#include "harness/cli/selection.h"
+#include "harness/core/error.h"
+#include "harness/plan/nearest.h"
+#include "harness/report/quantity.h"
+#include "harness/report/text_table.h"
+#include "harness/report/visible_text.h"
+
+namespace gpubench {
+namespace {
+
+struct SuiteFacts {
+  const Suite* suite;
+  int by_tier[4] = {0, 0, 0, 0};  // cases that each tier runs
+};
+
+std::vector<SuiteFacts> suite_facts(const Environment& environment) {
+  std::vector<SuiteFacts> all;
+  for (const Suite& suite : environment.suites) {
+    SuiteFacts facts{&suite};
+    Selection selection;
+    selection.suites = {suite.name};
+    selection.tier = Tier::large;
+    for (const PlannedCase& planned : plan_cases(environment.suites, selection)) {
+      for (int tier = static_cast<int>(planned.c.tier); tier < 4; ++tier) ++facts.by_tier[tier];
+    }
+    all.push_back(facts);
+  }
+  return all;
+}
+
+std::string workload_names(const Suite& suite) {
+  std::vector<std::string> names;
+  for (const auto& workload : suite.workloads) names.push_back(workload->info().name);
+  return joined(names);
+}
+
+int list_suites(const Options& options, const Environment& environment) {
+  if (options.list_json) {
+    Json suites = Json::array();
+    for (const SuiteFacts& f : suite_facts(environment)) {
+      Json workloads = Json::array();
+      for (const auto& workload : f.suite->workloads) {
+        workloads.push_back({{"name", workload->info().name}, {"description", workload->info().description}});
+      }
+      suites.push_back({{"name", f.suite->name}, {"description", f.suite->description}, {"workloads", std::move(workloads)},
+                        {"cases", {{"smoke", f.by_tier[0]}, {"quick", f.by_tier[1]}, {"standard", f.by_tier[2]}, {"large", f.by_tier[3]}}}});
+    }
+    environment.out << dump({{"suites", std::move(suites)}}, 1) << "\n";
+    return exit_codes::ok;
+  }
+  TextTable table({{"suite"}, {"smoke", Align::right}, {"quick", Align::right}, {"standard", Align::right}, {"large", Align::right}, {"what"}});
+  for (const SuiteFacts& f : suite_facts(environment)) {
+    std::vector<std::string> row{f.suite->name};
+    for (const int cases : f.by_tier) row.push_back(fmt::format("{}", cases));
+    row.push_back(f.suite->description);
+    table.add(std::move(row));
+  }
+  environment.out << table.text() << "\n";
+  for (const Suite& suite : environment.suites) {
+    environment.out << fmt::format("{:<12} {}\n", suite.name, wrap(workload_names(suite), 100, 13));
+  }
+  return exit_codes::ok;
+}
+
+// Cases whose id is `wanted`, else those that contain it, else those that match it as a regular expression.
+std::vector<PlannedCase> matching(std::vector<PlannedCase> cases, const std::string& wanted) {
+  const auto keep = [&](auto wants) {
+    std::vector<PlannedCase> kept;
+    std::copy_if(cases.begin(), cases.end(), std::back_inserter(kept), [&](const PlannedCase& c) { return wants(c.id()); });
+    return kept;
+  };
+  if (auto exact = keep([&](const std::string& id) { return id == wanted; }); !exact.empty()) return exact;
+  if (auto part = keep([&](const std::string& id) { return id.find(wanted) != std::string::npos; }); !part.empty()) return part;
+  try {
+    const std::regex pattern(wanted);
+    return keep([&](const std::string& id) { return std::regex_search(id, pattern); });
+  } catch (const std::regex_error&) {
+    return {};
+  }
+}
+
+[[noreturn]] void refuse_case(const std::vector<PlannedCase>& cases, const std::string& wanted) {
+  std::vector<std::string> ids;
+  for (const PlannedCase& planned : cases) ids.push_back(planned.id());
+  throw UsageError(fmt::format("list: no case is named or matches '{}'{}; see gpubench list", visible(wanted), did_you_mean(wanted, ids)));
+}
+
+void print_cases(std::span<const PlannedCase> cases, const Options& options, const Environment& environment) {
+  if (options.list_json) {
+    environment.out << dump(cases_json(cases), 1) << "\n";
+  } else {
+    environment.out << cases_table(cases);
+  }
+}
+
+int list_case(const Options& options, const Environment& environment) {
+  Selection selection = options.selection;
+  selection.tier = options.tier.value_or(Tier::large);  // a name is looked for everywhere
+  const std::vector<PlannedCase> all = plan_cases(environment.suites, selection);
+  const std::vector<PlannedCase> found = matching(all, options.subject);
+  if (found.empty()) refuse_case(all, options.subject);
+  if (found.size() > 1) {
+    print_cases(found, options, environment);
+    environment.err << fmt::format("{} cases match; give a longer part of the id to see one in detail\n", found.size());
+    return exit_codes::ok;
+  }
+  const std::string rerun = rerun_line(options, found.front());
+  if (options.list_json) {
+    environment.out << dump(case_detail_json(found.front(), rerun), 1) << "\n";
+  } else {
+    environment.out << case_detail(found.front(), rerun);
+  }
+  return exit_codes::ok;
+}
+
+}  // namespace
+
+std::string cases_table(std::span<const PlannedCase> cases) {
+  TextTable table({{"case"}, {"tier"}, {"work", Align::right}, {"moves", Align::right}, {"memory", Align::right}, {"label"}});
+  for (const PlannedCase& planned : cases) {
+    table.add({planned.id(), std::string(name(planned.c.tier)), format_quantity(planned.cost.flop, "FLOP"),
+               format_quantity(planned.cost.bytes, "B"), format_quantity(static_cast<double>(planned.bytes), "B"), planned.c.label});
+  }
+  return table.text();
+}
+
+Json cases_json(std::span<const PlannedCase> cases) {
+  Json list = Json::array();
+  for (const PlannedCase& planned : cases) {
+    list.push_back({{"id", planned.id()},
+                    {"suite", planned.c.suite},
+                    {"workload", planned.c.workload},
+                    {"recipe", planned.c.recipe},
+                    {"tier", name(planned.c.tier)},
+                    {"label", planned.c.label},
+                    {"flop", planned.cost.flop},
+                    {"bytes", planned.cost.bytes},
+                    {"memory_bytes", planned.bytes}});
+  }
+  return {{"cases", std::move(list)}};
+}
+
+std::string plan_text(std::span<const PlannedCase> cases, Tier tier, int cores) {
+  TextTable table({{"case"}, {"about", Align::right}, {"memory", Align::right}, {"work", Align::right}, {"label"}});
+  for (const PlannedCase& planned : cases) {
+    const Estimate e = estimate(planned, tier, cores);
+    table.add({planned.id(), format_duration(e.seconds), format_quantity(static_cast<double>(e.bytes), "B"),
+               format_quantity(planned.cost.flop, "FLOP"), planned.c.label});
+  }
+  const Estimate all = estimate(cases, tier, cores);
+  return table.text() + fmt::format("\n{} cases, about {}, largest {}; nothing was run (--dry-run)\n", cases.size(),
+                                    format_duration(all.seconds), format_quantity(static_cast<double>(all.bytes), "B"));
+}
+
+int list_verb(const Options& options, const Environment& environment) {
+  if (options.subject == "suites") return list_suites(options, environment);
+  if (!options.subject.empty()) return list_case(options, environment);
+  Selection selection = options.selection;
+  selection.tier = tier_for(options, choose_device(options.device, environment));
+  const std::vector<PlannedCase> cases = plan_cases(environment.suites, selection);
+  if (cases.empty()) return refuse_empty(selection, environment);
+  print_cases(cases, options, environment);
+  if (!options.list_json) environment.err << fmt::format("{} cases at tier {}\n", cases.size(), name(selection.tier));
+  return exit_codes::ok;
+}
+
+}  // namespace gpubench

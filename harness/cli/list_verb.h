@@ -1,0 +1,23 @@
+// list and --dry-run: what there is to run, in a table or as JSON, and one case in detail.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "harness/cli/environment.h"
+#include "harness/cli/options.h"
+#include "harness/report/json.h"
+
+namespace gpubench {
+
+/// The cases with label, work and memory.
+[[nodiscard]] std::string cases_table(std::span<const PlannedCase> cases);
+[[nodiscard]] Json cases_json(std::span<const PlannedCase> cases);
+
+/// The plan of a run: each case with estimates of time and memory, and their sum.
+[[nodiscard]] std::string plan_text(std::span<const PlannedCase> cases, Tier tier, int cores);
+
+/// The verb. Returns the exit code. Throws UsageError.
+int list_verb(const Options& options, const Environment& environment);
+
+}  // namespace gpubench

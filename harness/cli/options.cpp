@@ -1,0 +1,188 @@
+#include "harness/cli/options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "harness/cli/flags.h"
+#include "harness/core/error.h"
+#include "harness/plan/nearest.h"
+#include "harness/report/text_table.h"
+#include "harness/report/visible_text.h"
+
+namespace gpubench {
+namespace {
+
+template <class T>
+struct Word {
+  std::string_view text;
+  T value;
+};
+
+// The value that a word stands for.
+template <class T, std::size_t count>
+T choose(std::string_view flag, const std::string& word, const Word<T> (&known)[count]) {
+  std::vector<std::string> names;
+  for (const auto& [text, value] : known) {
+    if (word == text) return value;
+    names.emplace_back(text);
+  }
+  throw UsageError(fmt::format("{}: '{}' is not one of {}{}", flag, visible(word), joined(names), did_you_mean(word, names)));
+}
+
+template <class Integer>
+Integer whole(std::string_view flag, std::string_view word, Integer low) {
+  Integer value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc() || end != word.data() + word.size() || value < low) {
+    throw UsageError(fmt::format("{}: '{}' is not a whole number from {}", flag, visible(word), low));
+  }
+  return value;
+}
+
+std::vector<std::int64_t> whole_list(std::string_view flag, std::string_view words, std::int64_t low) {
+  std::vector<std::int64_t> values;
+  while (true) {
+    const std::size_t comma = words.find(',');
+    values.push_back(whole<std::int64_t>(flag, words.substr(0, comma), low));
+    if (comma == std::string_view::npos) return values;
+    words.remove_prefix(comma + 1);
+  }
+}
+
+std::pair<std::string, std::vector<std::int64_t>> axis(const std::string& word) {
+  const std::size_t equals = word.find('=');
+  if (equals == 0 || equals == std::string::npos) {
+    throw UsageError(fmt::format("--axis: '{}' is not NAME=N,... as in --axis k=256,512", visible(word)));
+  }
+  return {word.substr(0, equals), whole_list("--axis " + word.substr(0, equals), word.substr(equals + 1), 0)};
+}
+
+constexpr Word<Tier> tier_words[] = {
+    {"smoke", Tier::smoke}, {"quick", Tier::quick}, {"standard", Tier::standard}, {"large", Tier::large}};
+constexpr Word<CheckMode> check_words[] = {{"off", CheckMode::off}, {"sample", CheckMode::sample}, {"full", CheckMode::full}};
+constexpr Word<ColorMode> color_words[] = {
+    {"auto", ColorMode::automatic}, {"always", ColorMode::always}, {"never", ColorMode::never}};
+constexpr Word<ProgressMode> progress_words[] = {{"auto", ProgressMode::automatic},
+                                                 {"bar", ProgressMode::bar},
+                                                 {"lines", ProgressMode::lines},
+                                                 {"none", ProgressMode::none}};
+constexpr Word<bool> switch_words[] = {{"on", true}, {"off", false}};
+constexpr Word<bool> format_words[] = {{"table", false}, {"json", true}};
+
+void check_worker(const Options& o) {
+  const bool both = o.is_worker() && o.worker_output >= 0;
+  const bool none = !o.is_worker() && o.worker_output < 0;
+  if (o.verb == Verb::run && !both && !none) throw UsageError("--worker-input and --worker-output belong together");
+}
+
+Options checked(Verb verb, const RawOptions& raw) {
+  Options o;
+  o.verb = verb;
+  o.selection.suites = raw.suites;
+  o.selection.filters = raw.filters;
+  o.selection.excludes = raw.excludes;
+  o.selection.precisions = raw.precisions;
+  for (const std::string& batch : raw.batches) o.selection.batches.push_back(whole<std::int64_t>("--batch", batch, 1));
+  for (const std::string& word : raw.axes) o.selection.axes.push_back(axis(word));
+  if (!raw.tier.empty()) o.tier = choose("--tier", raw.tier, tier_words);
+  o.device = raw.device;
+  o.seed = whole<std::uint64_t>("--seed", raw.seed, 0);
+  o.check = choose("--check", raw.check, check_words);
+  o.isolate = choose("--isolate", raw.isolate, switch_words);
+  o.dry_run = raw.dry_run;
+  if (!raw.out.empty()) o.out = raw.out;
+  if (!raw.json.empty()) o.json = raw.json;
+  o.color = choose("--color", raw.color, color_words);
+  o.progress = choose("--progress", raw.progress, progress_words);
+  o.quiet = raw.quiet;
+  o.verbosity = raw.verbosity;
+  if (!raw.worker_input.empty()) o.worker_input = whole<int>("--worker-input", raw.worker_input, 0);
+  if (!raw.worker_output.empty()) o.worker_output = whole<int>("--worker-output", raw.worker_output, 0);
+  check_worker(o);
+  o.subject = raw.subject;
+  o.list_json = choose("--format", raw.format, format_words);
+  return o;
+}
+
+const VerbInfo& verb_named(const std::string& word) {
+  std::vector<std::string> names;
+  for (const VerbInfo& verb : verbs()) {
+    if (verb.name == word) return verb;
+    if (!verb.hidden) names.emplace_back(verb.name);
+  }
+  throw UsageError(fmt::format("unknown verb '{}'; verbs: {}{}", visible(word), joined(names), did_you_mean(word, names)));
+}
+
+[[noreturn]] void refuse_extra(const CLI::App& app, const std::string& word, Verb verb) {
+  if (!word.starts_with("-")) {
+    throw UsageError(fmt::format("unexpected argument '{}': {} takes {}", visible(word), name(verb),
+                                 verb == Verb::run ? "flags only; a verb comes first" : "no such argument"));
+  }
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty()) continue;
+    for (const std::string& flag : option->get_lnames()) flags.push_back("--" + flag);
+  }
+  const std::string flag = word.substr(0, word.find('='));
+  throw UsageError(fmt::format("unknown flag '{}' of {}{}; see gpubench help {}", visible(flag), name(verb), did_you_mean(flag, flags),
+                               name(verb)));
+}
+
+// CLI11's own sentences are kept; its many exit codes all mean "usage" here.
+RawOptions parse_flags(Verb verb, std::span<const std::string> words) {
+  RawOptions raw;
+  CLI::App app;
+  add_flags(app, verb, raw);
+  app.allow_extras();
+  std::vector<std::string> reversed(words.rbegin(), words.rend());
+  try {
+    app.parse(std::move(reversed));
+  } catch (const CLI::ParseError& e) {
+    throw UsageError(visible(e.what()));
+  }
+  if (const std::vector<std::string> extra = app.remaining(); !extra.empty()) refuse_extra(app, extra.front(), verb);
+  return raw;
+}
+
+bool contains(std::span<const std::string> words, std::initializer_list<std::string_view> wanted) {
+  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+    return std::find(wanted.begin(), wanted.end(), word) != wanted.end();
+  });
+}
+
+}  // namespace
+
+Options parse_options(std::span<const std::string> words) {
+  const bool has_verb = !words.empty() && !words.front().starts_with("-");
+  if (contains(words, {"--help", "-h"})) {
+    Options help;
+    help.verb = Verb::help;
+    if (has_verb) help.subject = words.front();
+    return help;
+  }
+  if (contains(words, {"--version"})) {
+    Options version;
+    version.verb = Verb::version;
+    return version;
+  }
+  const Verb verb = has_verb ? verb_named(words.front()).verb : Verb::run;
+  return checked(verb, parse_flags(verb, words.subspan(has_verb ? 1 : 0)));
+}
+
+std::string_view name(Verb verb) {
+  const auto found = std::find_if(verbs().begin(), verbs().end(), [&](const VerbInfo& info) { return info.verb == verb; });
+  return found == verbs().end() ? "?" : found->name;
+}
+
+std::string_view name(CheckMode mode) {
+  switch (mode) {
+    case CheckMode::off: return "off";
+    case CheckMode::sample: return "sample";
+    case CheckMode::full: return "full";
+  }
+  return "?";
+}
+
+}  // namespace gpubench

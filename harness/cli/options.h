@@ -1,0 +1,65 @@
+// Verbs and flags: from the words of a command line to checked values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "harness/core/case.h"
+#include "harness/parity/judge.h"
+#include "harness/plan/plan.h"
+
+namespace gpubench {
+
+enum class Verb {
+  run,
+  list,
+  doctor,
+  help,
+  version,
+  describe_device  ///< hidden: a child process that opens the backend and tells its DeviceInfo
+};
+
+enum class ColorMode { automatic, always, never };
+enum class ProgressMode { automatic, bar, lines, none };
+
+struct Options {
+  Verb verb = Verb::run;
+  Selection selection;       ///< its tier is set once the device is known
+  std::optional<Tier> tier;  ///< absent: quick, or standard on a GPU
+  std::string device = "auto";
+  std::uint64_t seed = 42;
+  CheckMode check = CheckMode::sample;
+  bool isolate = true;
+  bool dry_run = false;
+  std::optional<std::string> out;   ///< --out
+  std::optional<std::string> json;  ///< --json; "-" is standard output
+  ColorMode color = ColorMode::automatic;
+  ProgressMode progress = ProgressMode::automatic;
+  bool quiet = false;
+  int verbosity = 0;
+  int worker_input = -1;   ///< hidden: this process is a worker
+  int worker_output = -1;
+  std::string subject;     ///< of list ("suites", a case) and help (a verb)
+  bool list_json = false;
+
+  [[nodiscard]] bool is_worker() const { return worker_input >= 0; }
+};
+
+/// `words`: the command line without the program's name. Throws UsageError that names what is wrong, what was expected and
+/// the nearest match.
+[[nodiscard]] Options parse_options(std::span<const std::string> words);
+
+/// The word for a verb as a user types it.
+[[nodiscard]] std::string_view name(Verb verb);
+[[nodiscard]] std::string_view name(CheckMode mode);
+
+/// Help for the program ("") or for one verb, at most 100 columns wide. Made from the same table as the parser.
+/// Throws UsageError for an unknown verb.
+[[nodiscard]] std::string help_text(std::string_view verb);
+
+}  // namespace gpubench

@@ -1,0 +1,15 @@
+// What a real process gives to run_cli(): its streams, variables, terminal, path and signals.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "harness/cli/environment.h"
+
+namespace gpubench {
+
+/// main() of a program with these suites and backends. SIGINT and SIGTERM raise the stop flag; a second one ends the
+/// process at once. A worker's standard output is turned to standard error: libraries that print cannot spoil results.
+int run_program(int argc, char** argv, std::span<const Suite> suites, std::vector<BackendEntry> backends);
+
+}  // namespace gpubench

@@ -1,0 +1,122 @@
+#include "harness/cli/progress.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "harness/report/quantity.h"
+#include "harness/report/visible_text.h"
+
+namespace gpubench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+class Lines final : public RunObserver {
+ public:
+  Lines(std::ostream& err, const ProgressOptions& options) : err_(err), options_(options) {}
+
+  void phase(std::string_view case_id, std::string_view phase) override { now_ = fmt::format("{} of {}", phase, case_id); }
+  void finished(const CaseRecord& record) override {
+    ++done_;
+    if (options_.console.quiet && !went_wrong(record.verdict)) return;
+    say(result_line(record, options_.console));
+  }
+  void note(std::string_view text) override { say(fmt::format("note: {}\n", visible(text))); }
+  void tick() override {
+    if (since(last_) < 30.0) return;
+    say(fmt::format("{} of {} cases finished, now {}\n", done_, options_.cases, now_.empty() ? "starting" : visible(now_)));
+  }
+
+ private:
+  void say(const std::string& text) {
+    err_ << text << std::flush;
+    last_ = Clock::now();
+  }
+
+  std::ostream& err_;
+  ProgressOptions options_;
+  std::string now_;
+  int done_ = 0;
+  Clock::time_point last_ = Clock::now();
+};
+
+class Bar final : public RunObserver {
+ public:
+  Bar(std::ostream& err, const ProgressOptions& options) : err_(err), options_(options) {}
+  Bar(const Bar&) = delete;  // it erases what it drew, once
+  Bar& operator=(const Bar&) = delete;
+  ~Bar() override { err_ << erase << std::flush; }
+
+  void phase(std::string_view case_id, std::string_view phase) override {
+    now_ = fmt::format("{} {}", phase, case_id);
+    redraw();
+  }
+  void finished(const CaseRecord& record) override {
+    ++done_;
+    passed_ += record.verdict == Verdict::pass ? 1 : 0;
+    wrong_ += went_wrong(record.verdict) ? 1 : 0;
+    if (went_wrong(record.verdict)) err_ << erase << result_line(record, options_.console);
+    redraw();
+  }
+  void note(std::string_view text) override {
+    err_ << erase << "note: " << visible(text) << "\n";
+    redraw();
+  }
+  void tick() override {
+    if (since(drawn_) >= 0.1) redraw();
+  }
+
+ private:
+  static constexpr const char* erase = "\r\x1b[K";
+
+  // The line ends one column early: a terminal that wraps at its last column would not be able to redraw it.
+  void redraw() {
+    drawn_ = Clock::now();
+    constexpr int cells = 24;
+    const int filled = options_.cases > 0 ? cells * done_ / options_.cases : 0;
+    std::string line = fmt::format("[{}{}] {}/{}  {} pass {} wrong  {}{}  {}", std::string(static_cast<std::size_t>(filled), '#'),
+                                   std::string(static_cast<std::size_t>(cells - filled), '-'), done_, options_.cases, passed_,
+                                   wrong_, format_duration(since(start_)), left(), visible(now_));
+    line.resize(std::min(line.size(), static_cast<std::size_t>(std::max(1, options_.columns - 1))));
+    err_ << erase << line << std::flush;
+  }
+
+  [[nodiscard]] std::string left() const {
+    const double share = options_.cases > 0 ? static_cast<double>(done_) / options_.cases : 0.0;
+    return share < 0.1 ? "" : fmt::format(", about {} left", format_duration(since(start_) * (1.0 - share) / share));
+  }
+
+  std::ostream& err_;
+  ProgressOptions options_;
+  std::string now_;
+  int done_ = 0;
+  int passed_ = 0;
+  int wrong_ = 0;
+  Clock::time_point start_ = Clock::now();
+  Clock::time_point drawn_;
+};
+
+class Silent final : public RunObserver {
+ public:
+  void phase(std::string_view /*case_id*/, std::string_view /*phase*/) override {}
+  void finished(const CaseRecord& /*record*/) override {}
+  void note(std::string_view /*text*/) override {}
+  void tick() override {}
+};
+
+}  // namespace
+
+std::unique_ptr<RunObserver> make_progress(std::ostream& err, const ProgressOptions& options) {
+  switch (options.style) {
+    case ProgressStyle::bar: return std::make_unique<Bar>(err, options);
+    case ProgressStyle::lines: return std::make_unique<Lines>(err, options);
+    case ProgressStyle::none: break;
+  }
+  return std::make_unique<Silent>();
+}
+
+}  // namespace gpubench

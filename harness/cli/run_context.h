@@ -1,0 +1,21 @@
+// What a report says about the machine, the build and the call.
+#pragma once
+
+#include "harness/cli/environment.h"
+#include "harness/cli/options.h"
+#include "harness/hardware/host.h"
+#include "harness/report/report_json.h"
+
+namespace gpubench {
+
+/// "0.1.0"
+[[nodiscard]] std::string_view version();
+/// "compiler" -> "g++ 12.2.0", "type" -> "Release", ...
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> build_facts();
+
+[[nodiscard]] HostContext host_context(const HostInfo& host, const std::string& executable);
+
+/// Of the variables that change numbers, those that are set. The rest of the environment is nobody's business.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> telling_variables(const Environment& environment);
+
+}  // namespace gpubench

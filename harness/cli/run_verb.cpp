@@ -1,0 +1,240 @@
+#include "harness/cli/run_verb.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <ctime>
+#include <map>
+
+#include "harness/cli/destination.h"
+#include "harness/cli/device.h"
+#include "harness/cli/estimate.h"
+#include "harness/cli/exit_code.h"
+#include "harness/cli/json_codec.h"
+#include "harness/cli/list_verb.h"
+#include "harness/cli/progress.h"
+#include "harness/cli/run_context.h"
+#include "harness/cli/selection.h"
+#include "harness/cli/terminal.h"
+#include "harness/report/atomic_file.h"
+#include "harness/report/console.h"
+#include "harness/report/quantity.h"
+#include "harness/report/visible_text.h"
+
+namespace gpubench {
+namespace {
+
+// Keeps each case's record and passes everything on to what the user watches.
+class Recorder final : public RunObserver {
+ public:
+  explicit Recorder(RunObserver& view) : view_(view) {}
+
+  void phase(std::string_view case_id, std::string_view phase) override { view_.phase(case_id, phase); }
+  void finished(const CaseRecord& record) override {
+    records_[record.id] = record;
+    view_.finished(record);
+  }
+  void note(std::string_view text) override { view_.note(text); }
+  void tick() override { view_.tick(); }
+
+  // Every planned case in the order of the plan; one without a record was not reached.
+  [[nodiscard]] std::vector<CaseRecord> in_order_of(std::span<const PlannedCase> plan, bool interrupted) const {
+    std::vector<CaseRecord> all;
+    for (const PlannedCase& planned : plan) {
+      const auto found = records_.find(planned.id());
+      all.push_back(found == records_.end() ? without_record(planned, interrupted) : found->second);
+    }
+    return all;
+  }
+
+ private:
+  static CaseRecord without_record(const PlannedCase& planned, bool interrupted) {
+    CaseRecord record;
+    record.c = planned.c;
+    record.id = planned.id();
+    record.verdict = interrupted ? Verdict::skipped : Verdict::error;
+    record.reason = interrupted ? "the run was interrupted before this case finished" : "the run ended without a record of this case";
+    return record;
+  }
+
+  std::map<std::string, CaseRecord> records_;
+  RunObserver& view_;
+};
+
+RunOptions run_options(const Options& options, Tier tier) {
+  RunOptions run;
+  run.tier = tier;
+  run.check = options.check;
+  run.seed = options.seed;
+  run.rerun_prefix = rerun_prefix(options);
+  return run;
+}
+
+// The same call again: the worker plans the same cases on the device that was chosen here. Last flags count.
+WorkerCommand worker_command(std::span<const std::string> words, const std::string& program, const std::string& device) {
+  WorkerCommand command{{program}};
+  command.argv.insert(command.argv.end(), words.begin(), words.end());
+  command.argv.insert(command.argv.end(), {"--device", device});
+  return command;
+}
+
+ProgressStyle progress_style(const Options& options, const Environment& environment) {
+  switch (options.progress) {
+    case ProgressMode::bar: return ProgressStyle::bar;
+    case ProgressMode::lines: return ProgressStyle::lines;
+    case ProgressMode::none: return ProgressStyle::none;
+    case ProgressMode::automatic: break;
+  }
+  return environment.err_is_terminal ? ProgressStyle::bar : ProgressStyle::lines;
+}
+
+// One run from its plan to its report.
+class Run {
+ public:
+  Run(const Options& options, std::span<const std::string> words, const Environment& environment, DeviceChoice device,
+      std::vector<PlannedCase> plan, Tier tier)
+      : options_(options), words_(words), environment_(environment), device_(std::move(device)), plan_(std::move(plan)), tier_(tier) {}
+
+  int execute() {
+    started_ = std::time(nullptr);
+    destination_ = open_destination(options_, started_);
+    const auto clock = std::chrono::steady_clock::now();
+    measure();
+    seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - clock).count();
+    return finish();
+  }
+
+ private:
+  void measure() {
+    std::unique_ptr<Backend> backend;
+    if (options_.isolate) {
+      info_ = describe_device(device_, environment_);
+    } else {
+      backend = open_backend(device_);
+      info_ = backend->device();
+    }
+    announce();
+    const ConsoleStyle console = console_style(options_, environment_.err_is_terminal, environment_);
+    const auto view = make_progress(environment_.err, {progress_style(options_, environment_), console, environment_.columns,
+                                                       static_cast<int>(plan_.size())});
+    Recorder recorder(*view);
+    const RunOptions run = run_options(options_, tier_);
+    if (backend) {
+      run_in_process(*backend, plan_, run, recorder, environment_.stop);
+    } else {
+      run_isolated(plan_, run, worker_command(words_, environment_.program, device_.backend->name), JsonRecordCodec(), recorder,
+                   environment_.stop);
+    }
+    signal_ = environment_.stop.load();
+    records_ = recorder.in_order_of(plan_, signal_ != 0);
+  }
+
+  void announce() {
+    std::vector<std::string> libraries;
+    for (const auto& [library, release] : info_.libraries) libraries.push_back(library + " " + release);
+    const Estimate all = estimate(plan_, tier_, info_.units);
+    environment_.err << fmt::format("{}, {} threads or units, {} free{}{}\n", visible(info_.name), info_.units,
+                                    format_quantity(static_cast<double>(info_.available_bytes), "B"),
+                                    libraries.empty() ? "" : ", ", visible(joined(libraries)))
+                     << fmt::format("{} cases at tier {}, about {}, check {}, seed {}\n", plan_.size(), name(tier_),
+                                    format_duration(all.seconds), name(options_.check), options_.seed)
+                     << std::flush;
+  }
+
+  [[nodiscard]] Report report() const {
+    Report report;
+    report.host = host_context(read_host(), environment_.program);
+    RunContext& run = report.run;
+    run.tool_version = version();
+    run.build = build_facts();
+    run.argv.assign(words_.begin(), words_.end());
+    run.suites = options_.selection.suites.empty() ? std::vector<std::string>{"all"} : options_.selection.suites;
+    run.seed = options_.seed;
+    run.tier = name(tier_);
+    run.check = name(options_.check);
+    run.env = telling_variables(environment_);
+    run.devices = {info_};
+    run.started_at = started_;
+    run.finished_at = std::time(nullptr);
+    run.complete = signal_ == 0;
+    report.cases = records_;
+    return report;
+  }
+
+  // Every place is tried, so that one full disk does not lose the report that another could take.
+  bool write_report(const std::string& text) {
+    bool written = true;
+    for (const std::string& file : {destination_.file, destination_.json_file}) {
+      if (file.empty()) continue;
+      try {
+        write_atomically(file, text);
+      } catch (const WriteError& e) {
+        environment_.err << fmt::format("gpubench: the report is lost: {}\n", e.what());
+        written = false;
+      }
+    }
+    if (destination_.to_stdout) written = static_cast<bool>(environment_.out << text << std::flush) && written;
+    return written;
+  }
+
+  int finish() {
+    Outcome outcome{totals_of(records_), signal_, false};
+    outcome.report_lost = !write_report(dump(report_json(report()), 1) + "\n");
+    // With --json - standard output holds the document alone; people read the rest on standard error.
+    std::ostream& out = destination_.to_stdout ? environment_.err : environment_.out;
+    const ConsoleStyle style =
+        console_style(options_, destination_.to_stdout ? environment_.err_is_terminal : environment_.out_is_terminal, environment_);
+    const int code = tell(out, outcome, style);
+    return out.good() ? code : tell_lost(outcome);
+  }
+
+  int tell(std::ostream& out, const Outcome& outcome, const ConsoleStyle& style) const {
+    const int code = exit_code(outcome);
+    const std::string path = outcome.report_lost ? "" : destination_.file.empty() ? destination_.json_file : destination_.file;
+    out << results_text(records_, style) << failures_text(records_, style) << summary_text(records_, style) << "\n"
+        << verdict_text(records_, {code, explain_exit_code(code), path, signal_ == 0, seconds_}, style) << std::flush;
+    return code;
+  }
+
+  // Whoever read standard output went away: the results did not arrive.
+  int tell_lost(Outcome outcome) const {
+    outcome.report_lost = true;
+    environment_.err << "gpubench: standard output could not be written\n";
+    return exit_code(outcome);
+  }
+
+  const Options& options_;
+  std::span<const std::string> words_;
+  const Environment& environment_;
+  DeviceChoice device_;
+  std::vector<PlannedCase> plan_;
+  Tier tier_;
+  Destination destination_;
+  DeviceInfo info_;
+  std::vector<CaseRecord> records_;
+  std::time_t started_ = 0;
+  double seconds_ = 0.0;
+  int signal_ = 0;
+};
+
+}  // namespace
+
+int run_verb(const Options& options, std::span<const std::string> words, const Environment& environment) {
+  const DeviceChoice device = choose_device(options.device, environment);
+  Selection selection = options.selection;
+  selection.tier = tier_for(options, device);
+  std::vector<PlannedCase> plan = plan_cases(environment.suites, selection);
+  if (options.is_worker()) {
+    const std::unique_ptr<Backend> backend = open_backend(device);
+    return serve(*backend, plan, run_options(options, selection.tier), JsonRecordCodec(), options.worker_input, options.worker_output);
+  }
+  environment.err << fmt::format("gpubench {}: device {} ({})\n", version(), device.backend->name, visible(device.why)) << std::flush;
+  if (plan.empty()) return refuse_empty(selection, environment);
+  if (options.dry_run) {
+    environment.out << plan_text(plan, selection.tier, read_host().usable_cpus);
+    return exit_codes::ok;
+  }
+  return Run(options, words, environment, device, std::move(plan), selection.tier).execute();
+}
+
+}  // namespace gpubench

@@ -1,0 +1,50 @@
+#include "harness/cli/selection.h"
+
+#include <fmt/format.h>
+
+#include "harness/cli/exit_code.h"
+#include "harness/report/text_table.h"
+#include "harness/report/visible_text.h"
+#include "harness/run/case_verdict.h"
+
+namespace gpubench {
+namespace {
+
+std::string listed(std::span<const std::int64_t> values) { return fmt::format("{}", fmt::join(values, ",")); }
+
+}  // namespace
+
+Tier tier_for(const Options& options, const DeviceChoice& device) {
+  return options.tier.value_or(device.backend->name == "cuda" ? Tier::standard : Tier::quick);
+}
+
+int refuse_empty(const Selection& selection, const Environment& environment) {
+  std::string text = fmt::format("no case matches: tier {}", name(selection.tier));
+  const auto add = [&](std::string_view flag, std::span<const std::string> words) {
+    if (!words.empty()) text += fmt::format(", {} {}", flag, visible(joined(words, " ")));
+  };
+  add("--suite", selection.suites);
+  add("--filter", selection.filters);
+  add("--exclude", selection.excludes);
+  add("--precision", selection.precisions);
+  environment.err << "gpubench: " << text << "; a higher --tier has more cases, gpubench list shows them\n";
+  return exit_codes::nothing_ran;
+}
+
+std::string rerun_prefix(const Options& options) {
+  std::string text = "gpubench run";
+  if (options.device != "auto") text += " --device " + options.device;
+  if (!options.selection.batches.empty()) text += " --batch " + listed(options.selection.batches);
+  for (const auto& [axis, values] : options.selection.axes) text += fmt::format(" --axis {}={}", axis, listed(values));
+  return text;
+}
+
+std::string rerun_line(const Options& options, const PlannedCase& planned) {
+  RunOptions run;
+  run.tier = planned.c.tier;
+  run.seed = options.seed;
+  run.rerun_prefix = rerun_prefix(options);
+  return rerun_line(run, planned.id());
+}
+
+}  // namespace gpubench

@@ -1,0 +1,24 @@
+// What run and list share about choosing cases.
+#pragma once
+
+#include <string>
+
+#include "harness/cli/device.h"
+#include "harness/cli/environment.h"
+#include "harness/cli/options.h"
+
+namespace gpubench {
+
+/// --tier, else `standard` on a GPU and `quick` elsewhere.
+[[nodiscard]] Tier tier_for(const Options& options, const DeviceChoice& device);
+
+/// Says that nothing matches, and why that may be; returns the exit code for it (5).
+int refuse_empty(const Selection& selection, const Environment& environment);
+
+/// The start of a rerun line: the flags without which the case would not be planned, or not run where it ran.
+[[nodiscard]] std::string rerun_prefix(const Options& options);
+
+/// A whole rerun line for one case.
+[[nodiscard]] std::string rerun_line(const Options& options, const PlannedCase& planned);
+
+}  // namespace gpubench
