@@ -19,6 +19,7 @@ using sim::Fault;
 using sim::FaultKind;
 
 constexpr std::size_t alignment = 64;
+constexpr double empty_ns = 50.0;  // a launch takes time even where it does nothing
 
 struct SimPlan : PlanImpl {
   OpCall call;
@@ -37,6 +38,7 @@ struct SimLaunch : LaunchImpl {
   virtual void run(bool in_sequence) const = 0;
   [[nodiscard]] virtual double ns() const = 0;
   [[nodiscard]] virtual std::vector<std::string> labels() const = 0;
+  [[nodiscard]] virtual double first_output() const = 0;
 };
 
 std::string joined(const Shape& shape) {
@@ -53,6 +55,8 @@ class OpLaunch : public SimLaunch {
   [[nodiscard]] const SimPlan& plan() const { return *plan_; }
   [[nodiscard]] double ns() const override { return plan_->ns; }
   [[nodiscard]] std::vector<std::string> labels() const override { return {plan_->call.label}; }
+
+  [[nodiscard]] double first_output() const override { return load(output().spec.dtype, output().data); }
 
   /// This op with its second input read from a copy that is taken now.
   [[nodiscard]] std::shared_ptr<const OpLaunch> with_stale_input() const {
@@ -146,13 +150,14 @@ class SequenceLaunch : public SimLaunch {
   [[nodiscard]] double ns() const override {
     double total = 0.0;
     for (const auto& op : ops_) total += op->ns();
-    return total;
+    return std::max(total, empty_ns);
   }
   [[nodiscard]] std::vector<std::string> labels() const override {
     std::vector<std::string> all;
     for (const auto& op : ops_) all.push_back(op->plan().call.label);
     return all;
   }
+  [[nodiscard]] double first_output() const override { return ops_.empty() ? 0.0 : ops_.back()->first_output(); }
 
  private:
   std::vector<std::shared_ptr<const OpLaunch>> ops_;
@@ -208,7 +213,7 @@ Plan SimBackend::plan(const OpCall& call, std::span<const TensorSpec> tensors) {
   if (plan->has(FaultKind::unsupported)) throw Unsupported("sim: no implementation of " + std::string(call.kind.name) + " '" + call.label + "'");
   const Cost cost = definition(call.kind).cost(call, plan->inputs, plan->outputs);
   plan->ns = script_.clock_ns.value_or(100.0 + cost.flop / 100.0 + cost.bytes / 10.0);
-  events_.push_back({SimEvent::What::plan, {call.label}, false, 0, {}});
+  events_.push_back({SimEvent::What::plan, {call.label}, false, 0, {}, 0.0});
   return plan;
 }
 
@@ -229,14 +234,14 @@ Launch SimBackend::sequence(std::span<const Launch> launches, const Schedule&) {
 
 void SimBackend::run(const Launch& launch) {
   const SimLaunch& work = of(launch);
-  events_.push_back({SimEvent::What::run, work.labels(), dynamic_cast<const SequenceLaunch*>(&work) != nullptr, 0, {}});
+  events_.push_back({SimEvent::What::run, work.labels(), dynamic_cast<const SequenceLaunch*>(&work) != nullptr, 0, {}, 0.0});
   work.run(false);
 }
 
 RoundTimes SimBackend::time(std::span<const Launch> copies, const RoundPlan& plan) {
   const SimLaunch& first = of(copies.front());
   events_.push_back({SimEvent::What::time, first.labels(), dynamic_cast<const SequenceLaunch*>(&first) != nullptr,
-                     static_cast<int>(copies.size()), plan});
+                     static_cast<int>(copies.size()), plan, first.first_output()});
   const std::int64_t turns = plan.samples * plan.batch;
   for (std::int64_t i = 0; i < std::min<std::int64_t>(turns, static_cast<std::int64_t>(copies.size())); ++i) {
     of(copies[static_cast<std::size_t>(i)]).run(false);

@@ -20,6 +20,7 @@ struct SimEvent {
   bool sequence = false;
   int copies = 0;    ///< of time()
   RoundPlan plan;    ///< of time()
+  double output_before = 0.0;  ///< of time(): the first element of the last op's first output, before anything ran
 };
 
 class SimBackend : public Backend {

@@ -1,0 +1,79 @@
+#include "harness/run/content.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "harness/run/arena.h"
+#include "tests/sim/sim_backend.h"
+
+namespace gpubench {
+namespace {
+
+TEST(Fingerprint, ChangesWithEveryBitAndWithTheLength) {
+  std::vector<std::byte> bytes(77, std::byte{1});  // two blocks of 32 and a tail of 13
+  const std::uint64_t before = fingerprint(bytes);
+  for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+    bytes[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+    EXPECT_NE(fingerprint(bytes), before) << bit;
+    bytes[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+  }
+  EXPECT_EQ(fingerprint(bytes), before);
+  EXPECT_NE(fingerprint(std::span(bytes).first(76)), before);
+}
+
+TEST(Fingerprint, TellsSwappedBlocksApart) {
+  std::vector<std::byte> a(64, std::byte{0});
+  std::vector<std::byte> b(64, std::byte{0});
+  a[0] = std::byte{7};
+  b[32] = std::byte{7};
+  EXPECT_NE(fingerprint(a), fingerprint(b));
+}
+
+TEST(Guard, CountsDamagedBytes) {
+  std::array<std::byte, guard_bytes> zone{};
+  write_guard(zone);
+  EXPECT_EQ(damaged_bytes(zone), 0);
+  zone[5] ^= std::byte{1};
+  zone[63] ^= std::byte{128};
+  EXPECT_EQ(damaged_bytes(zone), 2);
+}
+
+TEST(Poison, CoversEveryElement) {
+  std::vector<std::byte> bytes(7 * 2);
+  poison(DType::bf16, bytes);
+  for (std::size_t i = 0; i < 7; ++i) EXPECT_TRUE(is_poison(DType::bf16, bytes.data() + 2 * i)) << i;
+}
+
+TEST(Reverse, SwapsElementsNotBytes) {
+  std::array<std::uint16_t, 3> values{0x0102, 0x0304, 0x0506};
+  reverse_elements(2, std::as_writable_bytes(std::span(values)));
+  EXPECT_EQ(values, (std::array<std::uint16_t, 3>{0x0506, 0x0304, 0x0102}));
+}
+
+TEST(Arena, HandsOutAlignedDisjointMemoryAndReusesIt) {
+  SimBackend backend(sim::parse_script(""));
+  Arena arena(backend);
+  std::byte* const a = arena.take(100);
+  std::byte* const b = arena.take(1);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(a) % 64, 0U);
+  EXPECT_GE(b - a, 100);
+
+  const std::size_t held = arena.held_bytes();
+  arena.reset(held);
+  EXPECT_EQ(arena.take(100), a);
+  EXPECT_EQ(arena.held_bytes(), held);
+}
+
+TEST(Arena, GivesBackWhatIsBeyondTheLimit) {
+  SimBackend backend(sim::parse_script(""));
+  Arena arena(backend);
+  (void)arena.take(100);
+  arena.reset(0);
+  EXPECT_EQ(arena.held_bytes(), 0U);
+}
+
+}  // namespace
+}  // namespace gpubench

@@ -1,0 +1,130 @@
+// Isolation: a worker that crashes, hangs, exits or talks nonsense costs one case. These start real processes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/harness/run/run_fixture.h"
+
+namespace gpubench::sim {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr double short_deadline_s = 0.5;  // the smoke preset's 3 * 0.12 s would be shorter; sim cases take milliseconds
+
+/// The sim suite in workers that follow `script`, with further flags of sim_worker.
+struct Isolated {
+  explicit Isolated(const std::string& script, std::vector<std::string> flags = {}, const std::string& stop_at = "") {
+    RunOptions options = smoke_options();
+    options.deadline_floor_s = short_deadline_s;
+    WorkerCommand command{{GPUBENCH_SIM_WORKER, "--script", script}};
+    command.argv.insert(command.argv.end(), flags.begin(), flags.end());
+    seen.stop_at = stop_at;
+    run_isolated(sim_cases(), options, command, TextCodec(), seen, seen.stop);
+  }
+  Remembering seen;
+};
+
+void expect_one_error(const Isolated& run, const std::string& name, const std::vector<std::string>& reason) {
+  ASSERT_EQ(run.seen.records.size(), 6U);
+  EXPECT_EQ(run.seen.count(Verdict::pass), 5);
+  const CaseRecord& record = run.seen.of(name);
+  EXPECT_EQ(record.verdict, Verdict::error);
+  for (const std::string& part : reason) EXPECT_THAT(record.reason, HasSubstr(part));
+  EXPECT_THAT(record.rerun, HasSubstr("--filter '^sim/" + name + "/"));
+}
+
+TEST(Isolation, WithoutFaultsOneWorkerRunsAllCases) {
+  const Isolated run("");
+
+  ASSERT_EQ(run.seen.records.size(), 6U);
+  EXPECT_EQ(run.seen.count(Verdict::pass), 6);
+  EXPECT_EQ(run.seen.of("first").rounds.size(), 3U);
+  EXPECT_TRUE(run.seen.notes.empty());
+}
+
+TEST(Isolation, PhasesAreToldAsTheyHappen) {
+  const Isolated run("");
+
+  std::vector<std::string> phases;
+  for (const auto& [id, phase] : run.seen.phases) {
+    if (id == sim_id("last")) phases.push_back(phase);
+  }
+  EXPECT_THAT(phases, ::testing::ElementsAre("prepare", "check", "time", "time", "time", "recheck"));
+}
+
+TEST(Isolation, ACrashCostsTheCaseThatRan) {
+  const Isolated run("kill@chain.down");
+  expect_one_error(run, "chain", {"worker ended by signal 9 (Killed) while 'check' of this case ran"});
+  EXPECT_EQ(run.seen.notes.size(), 1U);
+}
+
+TEST(Isolation, ACrashOfTheFirstOrLastCaseIsNoDifferent) {
+  expect_one_error(Isolated("kill@first.gemm"), "first", {"signal 9"});
+  expect_one_error(Isolated("kill@last.add"), "last", {"signal 9"});
+}
+
+TEST(Isolation, ACrashInATimedRoundNamesTheCaseWhoseRoundItWas) {
+  expect_one_error(Isolated("kill/sequence@update.gemm"), "update", {"while 'time' of this case ran"});
+}
+
+TEST(Isolation, SeveralCrashesCostSeveralCasesAndNoMore) {
+  const Isolated run("kill@first.gemm;exit@packed.gemm;kill/sequence@last.add");
+
+  ASSERT_EQ(run.seen.records.size(), 6U);
+  EXPECT_EQ(run.seen.count(Verdict::error), 3);
+  EXPECT_EQ(run.seen.count(Verdict::pass), 3);
+}
+
+TEST(Isolation, AnExitInTheMiddleIsNoSuccess) {
+  expect_one_error(Isolated("exit@clip.norm"), "clip", {"worker exited with status 0 while 'check' of this case ran"});
+}
+
+TEST(Isolation, AHangIsEndedAtItsDeadline) {
+  expect_one_error(Isolated("hang@update.gemm"), "update", {"no answer for", "while 'check' of this case ran"});
+}
+
+TEST(Isolation, AHangThatIgnoresSigtermIsKilled) {
+  expect_one_error(Isolated("stubborn@first.gemm"), "first", {"no answer for"});
+}
+
+TEST(Isolation, NonsenseInThePipeIsNeverBelievedAndNeverLoops) {
+  const Isolated run("", {"--babble"});
+
+  ASSERT_EQ(run.seen.records.size(), 6U);
+  EXPECT_EQ(run.seen.count(Verdict::error), 6);  // every worker babbles, so none can do any work
+  EXPECT_THAT(run.seen.of("first").reason, HasSubstr("bytes that do not start a message"));
+}
+
+TEST(Isolation, WorkersThatDieAtOnceAreGivenUp) {
+  const Isolated run("", {"--stillborn"});
+
+  ASSERT_EQ(run.seen.records.size(), 6U);
+  EXPECT_EQ(run.seen.count(Verdict::error), 6);
+  EXPECT_THAT(run.seen.of("last").reason, AllOf(HasSubstr("no worker could do any work"), HasSubstr("exited with status 7")));
+}
+
+TEST(Isolation, AWorkerThatCannotBeStartedIsAnErrorOfEveryCase) {
+  Remembering seen;
+  run_isolated(sim_cases(), smoke_options(), {{"/no/such/program"}}, TextCodec(), seen, seen.stop);
+
+  EXPECT_EQ(seen.count(Verdict::error), 6);
+  EXPECT_THAT(seen.of("first").reason, HasSubstr("could not start '/no/such/program'"));
+}
+
+TEST(Isolation, AStopEndsTheWorkerAndReturns) {
+  const Isolated run("hang/sequence@first.gemm", {}, "time");
+
+  EXPECT_EQ(run.seen.records.size(), 0U);
+}
+
+TEST(Isolation, WrongNumbersAreTheSameInAWorker) {
+  const Isolated run("drop@chain.down");
+
+  EXPECT_EQ(run.seen.count(Verdict::pass), 5);
+  EXPECT_EQ(run.seen.of("chain").verdict, Verdict::fail);
+  EXPECT_THAT(run.seen.of("chain").reason, HasSubstr("op 'chain.down' (gemm) failed"));
+}
+
+}  // namespace
+}  // namespace gpubench::sim

@@ -1,0 +1,210 @@
+// The order of things, seen through the sim backend's log: batch, copies, rounds, interleaving, restoring, recheck.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <regex>
+
+#include "harness/measure/protocol.h"
+#include "harness/run/engine.h"
+#include "tests/harness/run/run_fixture.h"
+
+namespace gpubench::sim {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// Phases of kind "time", by case, in order.
+std::vector<std::string> timed_order(const Remembering& seen) {
+  std::vector<std::string> order;
+  for (const auto& [id, phase] : seen.phases) {
+    if (phase == "recheck") break;
+    if (phase == "time") order.push_back(id);
+  }
+  return order;
+}
+
+TEST(Protocol, TheBatchFillsTheShortestSampleOfThePreset) {
+  // smoke: samples of at least 200 us; a run of 1000 ns on the fake clock: 200 runs, rounded up to 256. The chain is a
+  // step: always 1. clip has three ops of 1000 ns: 67 runs, rounded up to 128.
+  const InProcess run("clock=1000");
+
+  EXPECT_EQ(run.seen.of("first").batch, 256);
+  EXPECT_EQ(run.seen.of("chain").batch, 1);
+  EXPECT_EQ(run.seen.of("clip").batch, 128);
+}
+
+TEST(Protocol, TheFakeClockComesBackAsTheMedianPerRun) {
+  const InProcess run("clock=1000");
+
+  EXPECT_DOUBLE_EQ(run.seen.of("first").summary.median_ns, 1000.0);
+  EXPECT_DOUBLE_EQ(run.seen.of("chain").summary.median_ns, 3000.0);  // three ops
+  // 64 elements in 1000 ns.
+  EXPECT_DOUBLE_EQ(run.seen.of("first").derived.items_per_s, 64e6);
+  EXPECT_EQ(run.seen.of("first").derived.headline_unit, "elements/s");
+}
+
+TEST(Protocol, EveryCaseHasTheRoundsAndSamplesOfThePreset) {
+  const InProcess run("");
+
+  for (const auto& [id, record] : run.seen.records) {
+    ASSERT_EQ(record.rounds.size(), 3U) << id;
+    for (const RoundRecord& round : record.rounds) {
+      EXPECT_EQ(round.times.device_ns.size(), 3U);
+      EXPECT_TRUE(round.valid);
+    }
+  }
+}
+
+TEST(Protocol, RoundsOfAllCasesAreInterleaved) {
+  const InProcess run("");
+  const std::vector<std::string> order = timed_order(run.seen);
+
+  ASSERT_EQ(order.size(), 18U);  // six cases, three rounds: each six rounds hold every case once
+  for (int pass = 0; pass < 3; ++pass) {
+    std::vector<std::string> one(order.begin() + pass * 6, order.begin() + (pass + 1) * 6);
+    std::sort(one.begin(), one.end());
+    EXPECT_EQ(std::unique(one.begin(), one.end()), one.end()) << "pass " << pass;
+  }
+}
+
+TEST(Protocol, TheOrderFollowsTheSeedAndChangesFromPassToPass) {
+  RunOptions options = smoke_options();
+  options.seed = 7;
+  const std::vector<std::string> once = timed_order(InProcess("", options).seen);
+  const std::vector<std::string> again = timed_order(InProcess("", options).seen);
+  const std::vector<std::string> other = timed_order(InProcess("").seen);
+
+  EXPECT_EQ(once, again);
+  EXPECT_NE(once, other);
+  EXPECT_NE(std::vector(once.begin(), once.begin() + 6), std::vector(once.begin() + 6, once.begin() + 12));
+}
+
+TEST(Protocol, AShuffleIsAPermutation) {
+  const std::vector<std::string> ids{"a", "b", "c", "d", "e"};
+  std::vector<std::size_t> order = order_of_pass(ids, 3, 2);
+  std::sort(order.begin(), order.end());
+
+  EXPECT_THAT(order, ElementsAre(0, 1, 2, 3, 4));
+}
+
+TEST(Protocol, ColdCasesRotateOverCopiesAndOthersDoNot) {
+  // first: three matrices of 8 x 8 f32 = 768 bytes; a cache of 4096 bytes: 1 + 3 * 4096 / 768 = 17 copies.
+  const InProcess run("cache=4096");
+
+  EXPECT_EQ(run.seen.of("first").copies, 17);
+  EXPECT_EQ(run.seen.of("update").copies, 1);
+  for (const SimEvent& event : run.backend.events()) {
+    if (event.what != SimEvent::What::time || event.labels.front() != "first.gemm") continue;
+    EXPECT_EQ(event.copies, 17);
+  }
+}
+
+TEST(Protocol, TheTimedLaunchLeavesOutSetUpOps) {
+  const InProcess run("");
+
+  int seen = 0;
+  for (const SimEvent& event : run.backend.events()) {
+    if (event.what != SimEvent::What::time || event.labels.back() != "packed.gemm") continue;
+    EXPECT_THAT(event.labels, ElementsAre("packed.gemm"));
+    ++seen;
+  }
+  EXPECT_EQ(seen, 4);  // an estimate and three rounds
+}
+
+TEST(Protocol, OpsOfACompositeCaseAreTimedAloneToo) {
+  const InProcess run("clock=1000");
+  const CaseRecord& chain = run.seen.of("chain");
+
+  ASSERT_EQ(chain.derived.breakdown.size(), 3U);
+  for (const OpShare& op : chain.derived.breakdown) EXPECT_NEAR(op.share, 1.0 / 3.0, 1e-12);  // 1000 of 3000 ns
+  EXPECT_NEAR(chain.derived.remainder, 0.0, 1e-12);
+  EXPECT_EQ(chain.implementation, "");
+  EXPECT_EQ(run.seen.of("first").derived.breakdown.size(), 0U);
+  EXPECT_EQ(run.seen.of("first").implementation, "sim:textbook");
+}
+
+TEST(Protocol, StateIsRestoredBeforeEveryRound) {
+  // c grows by a b in every run, so it starts a round with its first value only where it was restored.
+  const InProcess run("");
+
+  std::vector<double> c_before;
+  for (const SimEvent& event : run.backend.events()) {
+    if (event.what == SimEvent::What::time && event.labels.front() == "update.gemm") c_before.push_back(event.output_before);
+  }
+  ASSERT_EQ(c_before.size(), 4U);  // an estimate and three rounds
+  for (const double c : c_before) EXPECT_EQ(c, c_before.front());
+}
+
+TEST(Protocol, AnUpdatedTensorIsJudgedOnWhatTheOpRead) {
+  const InProcess run("");
+  const CaseRecord& update = run.seen.of("update");
+
+  EXPECT_EQ(update.verdict, Verdict::pass) << update.reason;
+  ASSERT_EQ(update.parity.ops.size(), 2U);
+  EXPECT_EQ(update.parity.ops[0].phase, "check");
+  EXPECT_EQ(update.parity.ops[1].phase, "recheck");
+}
+
+TEST(Protocol, GradientsClippedInPlaceAreRecheckedInSegments) {
+  const InProcess run("");
+  const CaseRecord& clip = run.seen.of("clip");
+
+  EXPECT_EQ(clip.verdict, Verdict::pass) << clip.reason;
+  EXPECT_THAT(clip.parity.coverage, HasSubstr("all 3 ops, 100% of elements"));
+  EXPECT_THAT(clip.parity.coverage, HasSubstr("recheck replayed in 2 segments"));
+  // The segment before the clip ran alone once, and the whole launch once.
+  std::vector<std::vector<std::string>> replays;
+  for (const SimEvent& event : run.backend.events()) {
+    if (event.what == SimEvent::What::run && event.sequence && event.labels.front() == "clip.dw") replays.push_back(event.labels);
+  }
+  EXPECT_THAT(replays, ElementsAre(ElementsAre("clip.dw", "clip.norm"), ElementsAre("clip.dw", "clip.norm", "clip.clip")));
+}
+
+TEST(Protocol, ACaseThatDoesNotFitIsSkippedWithNumbersBeforeAnythingIsAllocated) {
+  RunOptions options = smoke_options();
+  options.memory_limit_bytes = 1000;  // first needs 768 bytes and guards (3 * 192), chain 6 matrices of 256 bytes
+  const InProcess run("", options);
+
+  EXPECT_EQ(run.seen.of("chain").verdict, Verdict::skipped);
+  EXPECT_EQ(run.seen.of("chain").reason, "needs 1.5 kB, 1.0 kB are available");
+  EXPECT_EQ(run.seen.count(Verdict::skipped), 6);
+  EXPECT_EQ(run.backend.peak_bytes(), 0);
+}
+
+TEST(Protocol, EveryRecordSaysHowToRunItsCaseAgain) {
+  RunOptions options = smoke_options();
+  options.rerun_prefix = "gpubench run --device cpu";
+  const InProcess run("", options);
+
+  EXPECT_EQ(run.seen.of("last").rerun, "gpubench run --device cpu --filter '^sim/last/n=8/f32/x1$' --tier smoke --seed 42");
+}
+
+TEST(Protocol, AStopLeavesTheUnfinishedCasesWithoutARecord) {
+  SimBackend backend(parse_script(""));
+  Remembering seen;
+  seen.stop_at = "recheck";
+  run_in_process(backend, sim_cases(), smoke_options(), seen, seen.stop);
+
+  EXPECT_EQ(seen.records.size(), 1U);  // the one whose recheck had begun
+}
+
+TEST(Protocol, RecordsAreFilledIn) {
+  const InProcess run("");
+  const CaseRecord& first = run.seen.of("first");
+
+  EXPECT_EQ(first.c.workload, "first");
+  EXPECT_EQ(first.parity.seed, 42U);
+  EXPECT_EQ(first.parity.worst_op, "first.gemm");
+  EXPECT_EQ(first.parity.coverage, "the op, 100% of elements");
+  EXPECT_GT(first.parity.ops.front().mutations, 0);
+  EXPECT_EQ(first.parity.ops.front().implementation, "sim:textbook");
+  EXPECT_GE(first.memory_bytes, first.copies * 768);
+  EXPECT_GT(first.check_s, 0.0);
+  EXPECT_GT(first.time_s, 0.0);
+  EXPECT_DOUBLE_EQ(first.derived.flop, 1024.0);  // 2 * 8 * 8 * 8
+}
+
+}  // namespace
+}  // namespace gpubench::sim
