@@ -101,7 +101,7 @@ void Gpt2Model::optimize(const std::string& label, const std::vector<Parameter>&
   std::vector<AdamWTensor> tensors;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     if (parameters[i].master.has_value() != copies) continue;
-    const TensorSpec& weight = program_.spec(parameters[i].weight);
+    const TensorSpec weight = program_.spec(parameters[i].weight);
     AdamWTensor t;
     t.weight = parameters[i].master.value_or(parameters[i].weight);
     t.gradient = gradients[i];
