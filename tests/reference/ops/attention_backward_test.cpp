@@ -1,0 +1,158 @@
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "reference/ops/attention.h"
+#include "tests/reference/ops/float_attention.h"
+#include "tests/reference/ops/textbook_run.h"
+
+namespace gpubench::testing {
+namespace {
+
+struct Example {
+  Program program;
+  ValueId d_o, q, k, v, o, lse;
+  AttentionBackward out;
+
+  Example(const Attention& attention, DType type, std::int64_t b, std::int64_t s, std::int64_t hq, std::int64_t hkv, std::int64_t d) {
+    const Math math = type == DType::f64 ? f64_math : f32_math;
+    d_o = source(program, "do", type, {b, s, hq, d});
+    q = source(program, "q", type, {b, s, hq, d});
+    k = source(program, "k", type, {b, s, hkv, d});
+    v = source(program, "v", type, {b, s, hkv, d});
+    o = source(program, "o", type, {b, s, hq, d});
+    lse = source(program, "lse", type == DType::f64 ? DType::f64 : DType::f32, {b, hq, s});
+    out = attention_backward(program, attention, math, "backward", d_o, q, k, v, o, lse);
+  }
+};
+
+TEST(AttentionBackward, WithOneKeyOnlyTheValueHasAGradient) {
+  // p = 1 whatever q and k are, so dv = do and dq = dk = 0.
+  Example s({true, 0.5}, DType::f64, 1, 1, 1, 1, 2);
+  TextbookRun run(s.program);
+  run.set(s.d_o, {5, 6});
+  run.set(s.q, {1, 2});
+  run.set(s.k, {3, 4});
+  run.set(s.v, {7, -9});
+  run.set(s.o, {7, -9});
+  run.set(s.lse, {5.5});
+
+  EXPECT_EQ(values_of(run.judge(0, 0)), (std::vector<double>{0, 0}));
+  EXPECT_EQ(values_of(run.judge(0, 1)), (std::vector<double>{0, 0}));
+  EXPECT_EQ(values_of(run.judge(0, 2)), (std::vector<double>{5, 6}));
+}
+
+TEST(AttentionBackward, TakesOAndLogSumExpAsTheyWereSaved) {
+  // With a saved o of 0, D = 0 and ds = p (do v) = 2 * 3; a saved lse of ln(1/2) below the score makes p = 2.
+  // score = 1: dq = scale ds k = 2 * 6 * 1 = 12, dk = 12, dv = p do = 4.
+  Example s({true, 1.0}, DType::f64, 1, 1, 1, 1, 1);
+  TextbookRun run(s.program);
+  run.set(s.d_o, {2});
+  run.set(s.q, {1});
+  run.set(s.k, {1});
+  run.set(s.v, {3});
+  run.set(s.o, {0});
+  run.set(s.lse, {1.0 - std::log(2.0)});
+
+  expect_near(values_of(run.judge(0, 0)), {12}, 1e-14);
+  expect_near(values_of(run.judge(0, 1)), {12}, 1e-14);
+  expect_near(values_of(run.judge(0, 2)), {4}, 1e-14);
+}
+
+TEST(AttentionBackward, AgreesWithCentralDifferencesOfTheForward) {
+  for (const bool causal : {true, false}) {
+    Program p;
+    const ValueId q = source(p, "q", DType::f64, {2, 4, 4, 3});
+    const ValueId k = source(p, "k", DType::f64, {2, 4, 2, 3});
+    const ValueId v = source(p, "v", DType::f64, {2, 4, 2, 3});
+    const ValueId o = attention_forward(p, {causal, 0.7}, f64_math, "attention", q, k, v).o;
+
+    expect_derivative_agrees(p, o, {{q, spread(96, 1)}, {k, spread(48, 2)}, {v, spread(48, 3)}}, {q, k, v});
+  }
+}
+
+TEST(AttentionBackward, UnwantedGradientsStillHaveAPlaceToGo) {
+  Program p;
+  const ValueId q = source(p, "q", DType::f64, {1, 3, 1, 2});
+  const ValueId k = source(p, "k", DType::f64, {1, 3, 1, 2});
+  const ValueId v = source(p, "v", DType::f64, {1, 3, 1, 2});
+  const ValueId o = attention_forward(p, {}, f64_math, "attention", q, k, v).o;
+
+  expect_derivative_agrees(p, o, {{q, spread(6, 1)}, {k, spread(6, 2)}, {v, spread(6, 3)}}, {v});
+  EXPECT_EQ(p.spec(p.op(1).outputs[0]).name, "attention.backward.dq");
+}
+
+// Rejected elements of dq, dk and dv of a single-precision backward of one head.
+std::array<int, 3> judge_float(DType type, const FloatAttentionFaults& faults) {
+  constexpr std::int64_t rows = 96, d = 32;
+  constexpr float scale = 0.1875F;
+  Example s({true, scale}, type, 1, rows, 1, 1, d);
+  TextbookRun run(s.program);
+  std::uint64_t seed = 1;
+  for (const ValueId id : {s.q, s.k, s.v, s.d_o}) {
+    std::vector<double> values = spread(rows * d, seed++);
+    for (double& value : values) value *= 1.5;
+    run.set(id, values);
+  }
+  const HeadData data{run.get(s.q), run.get(s.k), run.get(s.v)};
+  const FloatAttention saved = attention_in_float(data, rows, d, scale, type);
+  run.set(s.o, {saved.o.begin(), saved.o.end()});
+  run.set(s.lse, {saved.lse.begin(), saved.lse.end()});
+  const FloatGradients got =
+      attention_backward_in_float(data, run.get(s.d_o), run.get(s.o), run.get(s.lse), rows, d, scale, type, faults);
+  std::array<int, 3> rejected{};
+  for (const int output : {0, 1, 2}) {
+    const auto judged = run.judge(0, output);
+    const std::vector<float>& gradient = output == 0 ? got.dq : output == 1 ? got.dk : got.dv;
+    for (std::size_t i = 0; i < judged.size(); ++i) {
+      rejected[output] += within(judged[i], type, round_to(type, gradient[i])) ? 0 : 1;
+    }
+  }
+  return rejected;
+}
+
+TEST(AttentionBackward, CorrectSinglePrecisionIsAccepted) {
+  EXPECT_EQ(judge_float(DType::f32, {}), (std::array<int, 3>{0, 0, 0}));
+  EXPECT_EQ(judge_float(DType::bf16, {}), (std::array<int, 3>{0, 0, 0}));
+}
+
+TEST(AttentionBackward, AMissingCorrectionIsRejected) {
+  const auto rejected = judge_float(DType::bf16, {.without_correction = true});
+  EXPECT_GT(rejected[0], 96 * 16);
+  EXPECT_GT(rejected[1], 96 * 16);
+}
+
+TEST(AttentionBackward, TheCorrectionOfAnotherRowIsRejected) {
+  const auto rejected = judge_float(DType::bf16, {.correction_of_next_row = true});
+  EXPECT_GT(rejected[0], 96 * 16);
+  EXPECT_GT(rejected[1], 96 * 16);
+}
+
+TEST(AttentionBackward, AMissingScaleIsRejected) {
+  const auto rejected = judge_float(DType::bf16, {.without_scale = true});
+  EXPECT_GT(rejected[0], 96 * 28);
+  EXPECT_GT(rejected[1], 96 * 28);
+}
+
+TEST(AttentionBackward, LostQueriesAreRejectedInTheGradientOfTheKeys) {
+  EXPECT_GT(judge_float(DType::bf16, {.lost_queries = 16})[1], 96 * 24);
+}
+
+TEST(AttentionBackward, SubsetsAgreeWithTheWhole) {
+  for (const bool causal : {true, false}) {
+    Example s({causal, 0.5}, DType::f32, 2, 9, 4, 2, 8);
+    TextbookRun run(s.program);
+    std::uint64_t seed = 1;
+    for (const ValueId id : {s.d_o, s.q, s.k, s.v, s.o, s.lse}) run.set(id, spread(s.program.spec(id).shape.elements(), seed++));
+    for (const int output : {0, 1, 2}) expect_subsets_agree(run, 0, output);
+  }
+}
+
+TEST(AttentionBackward, CostsFiveProductsForTheForwardsTwo) {
+  Example s({false, 1.0}, DType::bf16, 2, 10, 4, 2, 8);
+
+  EXPECT_EQ(cost_of(s.program).flop, 10.0 * 2 * 4 * 100 * 8);
+}
+
+}  // namespace
+}  // namespace gpubench::testing
