@@ -41,7 +41,9 @@ class Mutants {
   // All elements corrupted at once; the whole must be rejected.
   template <class Corrupt>
   void all(const char* what, Corrupt corrupt) {
-    conclude(what, std::any_of(panel_.begin(), panel_.end(), [&](const Sighting& s) { return rejects(s, corrupt(s)); }));
+    conclude(what, std::any_of(panel_.begin(), panel_.end(), [&](const Sighting& s) {
+      return !std::isnan(s.judged.value) && rejects(s, corrupt(s));
+    }));
   }
 
   [[nodiscard]] MutationReport report() const { return report_; }
@@ -140,7 +142,9 @@ MutationReport mutate(std::span<const Sighting> panel, DType type) {
   Mutants mutants(panel, type);
   if (is_float(type)) mutants.each("NaN", [](const Sighting&) { return std::numeric_limits<double>::quiet_NaN(); });
   mutants.each("a step beyond the bound", [type](const Sighting& s) { return beyond(s.judged, type); });
-  const bool something = std::any_of(panel.begin(), panel.end(), [type](const Sighting& s) { return rounded(type, s.judged.value) != 0.0; });
+  const bool something = std::any_of(panel.begin(), panel.end(), [type](const Sighting& s) {
+    return !std::isnan(s.judged.value) && rounded(type, s.judged.value) != 0.0;
+  });
   if (something) {
     mutants.all("zeros", [](const Sighting&) { return 0.0; });
     const bool is_signed = type != DType::u8;

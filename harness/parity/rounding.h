@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "harness/core/dtype.h"
 
@@ -38,7 +39,8 @@ namespace gpubench {
   if (!std::isfinite(value)) return 0.0;
   const std::uint64_t exponent_mask = 0x7ff0000000000000ULL;
   const double power = std::bit_cast<double>(std::bit_cast<std::uint64_t>(value) & exponent_mask);  // 0 for subnormals
-  return std::fmax(power, smallest_normal(type)) * unit_roundoff(type);
+  const double half = std::fmax(power, smallest_normal(type)) * unit_roundoff(type);
+  return std::fmax(half, std::numeric_limits<double>::denorm_min());  // half of fp64's own smallest step is no number
 }
 
 }  // namespace gpubench

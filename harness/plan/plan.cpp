@@ -19,7 +19,7 @@ std::string joined(const Names& names) {
 }
 
 [[noreturn]] void unknown(std::string_view what, const std::string& name, const Names& known) {
-  throw UsageError(std::string(what) + " '" + name + "' is not known" + did_you_mean(name, known) + (known.empty() ? "" : "; known: " + joined(known)));
+  throw UsageError(std::string(what) + " '" + name + "' is not known; known: " + joined(known) + did_you_mean(name, known));
 }
 
 bool contains(const Names& names, std::string_view name) { return std::find(names.begin(), names.end(), name) != names.end(); }

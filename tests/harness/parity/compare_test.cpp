@@ -1,0 +1,199 @@
+// The rounding interval, its distance measure, and the live mutations.
+#include "harness/parity/compare.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "harness/core/hash.h"
+#include "harness/parity/judge.h"
+#include "harness/parity/rounding.h"
+
+namespace gpubench {
+namespace {
+
+using testing::Contains;
+using testing::IsEmpty;
+using testing::StrEq;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+const double not_a_number = std::nan("");
+constexpr DType every_type[] = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e5m2, DType::i32, DType::u8};
+
+TEST(Rounding, TheFastWayAgreesWithTheGeneralOneOnAnyBits) {
+  for (std::uint64_t i = 0; i < 2'000'000; ++i) {
+    const std::uint64_t bits = hash_at(1, i);
+    // Half of them with an exponent near those of bf16 and f32, which arbitrary bits seldom have.
+    const std::uint64_t near = (bits & 0x800fffffffffffffULL) | (880ULL + (bits >> 52U) % 290ULL) << 52U;
+    const auto value = std::bit_cast<double>(i % 2 == 0 ? bits : near);
+    if (std::isnan(value)) continue;
+    for (const DType type : {DType::bf16, DType::f32}) ASSERT_EQ(rounded(type, value), round_to(type, value)) << name(type) << " " << value;
+  }
+}
+
+// Exhaustive over the boundaries of bf16: ties between all neighbours.
+TEST(Rounding, EveryTieOfBf16GoesToTheEvenNeighbour) {
+  for (std::uint32_t bits = 0; bits < 0x7f7f; ++bits) {
+    const double low = std::bit_cast<float>(bits << 16U);
+    const double high = std::bit_cast<float>((bits + 1) << 16U);
+    const double middle = 0.5 * (low + high);
+    ASSERT_EQ(rounded(DType::bf16, middle), bits % 2 == 0 ? low : high);
+    ASSERT_EQ(rounded(DType::bf16, -middle), bits % 2 == 0 ? -low : -high);
+  }
+}
+
+TEST(Rounding, HalfAnUlpIsHalfTheDistanceToTheNextNumber) {
+  EXPECT_EQ(half_ulp(DType::bf16, 1.0), 0x1p-8);
+  EXPECT_EQ(half_ulp(DType::bf16, -1.99), 0x1p-8);
+  EXPECT_EQ(half_ulp(DType::f32, 3.0), 0x1p-23);
+  EXPECT_EQ(half_ulp(DType::f32, 0.0), 0x1p-150);  // subnormals are 2^-149 apart
+  EXPECT_EQ(half_ulp(DType::f16, 1e-6), 0x1p-25);
+  EXPECT_EQ(half_ulp(DType::i32, 12345.0), 0.5);
+  EXPECT_GT(half_ulp(DType::f64, 0.0), 0.0);
+}
+
+// Neighbours of 1 in bf16: 0.99609375 and 1.0078125.
+TEST(Accepts, WithoutABoundOnlyTheRoundedValue) {
+  EXPECT_TRUE(accepts({1.003, 0.0}, DType::bf16, 1.0));
+  EXPECT_FALSE(accepts({1.003, 0.0}, DType::bf16, 1.0078125));
+  EXPECT_FALSE(accepts({1.003, 0.0}, DType::bf16, 0.99609375));
+  EXPECT_TRUE(accepts({1.0078125, 0.0}, DType::bf16, 1.0078125));
+}
+
+// 1.003 + 0.001 = 1.004 lies above the tie 1.00390625, so the neighbour above is reached; 1.003 - 0.001 stays at 1.
+TEST(Accepts, TheIntervalEndsWhereItsEndsRound) {
+  EXPECT_TRUE(accepts({1.003, 0.001}, DType::bf16, 1.0078125));
+  EXPECT_TRUE(accepts({1.003, 0.001}, DType::bf16, 1.0));
+  EXPECT_FALSE(accepts({1.003, 0.001}, DType::bf16, 0.99609375));
+  EXPECT_FALSE(accepts({1.003, 0.0008}, DType::bf16, 1.0078125));
+}
+
+TEST(Accepts, NaNNeverForAFiniteOrInfiniteReferenceWhateverTheBound) {
+  for (const DType type : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8_e5m2, DType::i32, DType::u8}) {
+    for (const double value : {0.0, 1.0, -3.0, infinity, -infinity}) {
+      for (const double bound : {0.0, 1.0, 1e300, infinity, not_a_number}) {
+        EXPECT_FALSE(accepts({value, bound}, type, not_a_number)) << name(type) << " " << value << " " << bound;
+      }
+    }
+  }
+}
+
+TEST(Accepts, NothingWhenTheBoundIsNaN) {
+  for (const DType type : every_type) {
+    for (const double got : {0.0, 1.0, infinity, not_a_number}) EXPECT_FALSE(accepts({1.0, not_a_number}, type, got)) << name(type);
+  }
+}
+
+TEST(Accepts, AReferenceThatIsNaNNeedsNaN) {
+  EXPECT_TRUE(accepts({not_a_number, 0.0}, DType::f32, not_a_number));
+  EXPECT_FALSE(accepts({not_a_number, 1e30}, DType::f32, 0.0));
+  EXPECT_FALSE(accepts({not_a_number, 0.0}, DType::f32, infinity));
+}
+
+TEST(Accepts, AnInfiniteReferenceNeedsThatInfinity) {
+  EXPECT_TRUE(accepts({infinity, 0.0}, DType::f32, infinity));
+  EXPECT_FALSE(accepts({infinity, 0.0}, DType::f32, -infinity));
+  EXPECT_FALSE(accepts({infinity, infinity}, DType::f32, 3.4e38));
+}
+
+TEST(Accepts, OverflowOfTheStorageTypeIsWhatRoundingGives) {
+  EXPECT_TRUE(accepts({1e39, 0.0}, DType::f32, infinity));
+  EXPECT_FALSE(accepts({1e39, 0.0}, DType::f32, 0x1.fffffep127));
+  EXPECT_FALSE(accepts({1.0, 0.5}, DType::f32, infinity));
+  EXPECT_TRUE(accepts({500.0, 0.0}, DType::f8_e4m3, not_a_number));  // e4m3 has no infinity
+  EXPECT_FALSE(accepts({440.0, 1.0}, DType::f8_e4m3, not_a_number));
+  EXPECT_TRUE(accepts({460.0, 10.0}, DType::f8_e4m3, 448.0));
+}
+
+TEST(Accepts, TheSignOfZeroIsIgnored) {
+  EXPECT_TRUE(accepts({0.0, 0.0}, DType::f32, -0.0));
+  EXPECT_FALSE(accepts({0.0, 0.0}, DType::f32, 0x1p-149));
+}
+
+TEST(Accepts, IntegersMustBeEqual) {
+  EXPECT_TRUE(accepts({7.0, 0.0}, DType::i32, 7.0));
+  EXPECT_FALSE(accepts({7.0, 0.0}, DType::i32, 8.0));
+  EXPECT_FALSE(accepts({7.0, 0.0}, DType::u8, 6.0));
+}
+
+// In f32 around 1: half an ulp is 2^-24. |1.25 - 1| over 0.25 is about 1, 0.125 about a half.
+TEST(ErrorOverBound, IsTheErrorInUnitsOfWhatWasAllowed) {
+  EXPECT_NEAR(error_over_bound({1.0, 0.25}, DType::f32, 1.125), 0.5, 1e-6);
+  EXPECT_NEAR(error_over_bound({1.0, 0.25}, DType::f32, 1.5), 2.0, 1e-6);
+  EXPECT_EQ(error_over_bound({1.0, 0.0}, DType::f32, 1.0), 0.0);
+  EXPECT_EQ(error_over_bound({1.0, 0.0}, DType::bf16, 1.0078125), 2.0);  // one ulp off is twice half an ulp
+}
+
+TEST(ErrorOverBound, IsInfiniteWhereClassesDiffer) {
+  EXPECT_EQ(error_over_bound({1.0, 0.25}, DType::f32, not_a_number), infinity);
+  EXPECT_EQ(error_over_bound({1.0, 0.25}, DType::f32, infinity), infinity);
+  EXPECT_EQ(error_over_bound({not_a_number, 0.25}, DType::f32, 1.0), infinity);
+  EXPECT_EQ(error_over_bound({infinity, 0.25}, DType::f32, 1.0), infinity);
+  EXPECT_EQ(error_over_bound({not_a_number, 0.25}, DType::f32, not_a_number), 0.0);
+  EXPECT_EQ(error_over_bound({1.0, not_a_number}, DType::f32, 1.0), infinity);
+}
+
+// Candidates around a value are its neighbours in the type; whatever the bound, measure and verdict must agree.
+TEST(ErrorOverBound, IsAtMostOneExactlyForWhatIsAccepted) {
+  for (std::uint64_t i = 0; i < 20'000; ++i) {
+    const double value = std::ldexp(1.0 + static_cast<double>(hash_at(2, i) % 4096) / 4096.0, static_cast<int>(i % 3));
+    const double bound = static_cast<double>(hash_at(3, i) % 1024) * 0x1p-15;
+    const double centre = round_to(DType::bf16, value);
+    for (int step = -6; step <= 6; ++step) {
+      const double got = round_to(DType::bf16, centre * (1.0 + step * 0x1p-7));
+      ASSERT_EQ(error_over_bound({value, bound}, DType::bf16, got) <= 1.0, accepts({value, bound}, DType::bf16, got))
+          << value << " +- " << bound << " got " << got;
+    }
+  }
+}
+
+std::vector<Sighting> panel_of(std::initializer_list<Judged> judged, DType type) {
+  std::vector<Sighting> panel;
+  for (const Judged& j : judged) panel.push_back({static_cast<std::int64_t>(panel.size()), j, round_to(type, j.value)});
+  return panel;
+}
+
+TEST(Mutations, EveryOneIsRejectedWhereBoundsAreTight) {
+  for (const DType type : {DType::f32, DType::bf16, DType::f16, DType::f64}) {
+    const MutationReport report = mutate(panel_of({{1.5, 1e-3}, {-0.25, 1e-4}, {0.0, 0.0}}, type), type);
+    EXPECT_EQ(report.tried, 4) << name(type);
+    EXPECT_EQ(report.rejected, 4) << name(type);
+    EXPECT_THAT(report.accepted, IsEmpty()) << name(type);
+  }
+}
+
+TEST(Mutations, AZeroReferenceWithATightBoundIsProvenByNaNAndStep) {
+  const MutationReport report = mutate(panel_of({{0.0, 0.0}, {0.0, 1e-9}}, DType::f32), DType::f32);
+  EXPECT_EQ(report.tried, 2);
+  EXPECT_EQ(report.rejected, 2);
+}
+
+TEST(Mutations, AnInfiniteBoundIsFoundOut) {
+  EXPECT_THAT(mutate(panel_of({{1.0, infinity}}, DType::f32), DType::f32).accepted, Contains(StrEq("a step beyond the bound")));
+}
+
+TEST(Mutations, BoundsThatHideEveryReferenceAreFoundOut) {
+  const MutationReport report = mutate(panel_of({{1.0, 2.0}, {-0.5, 1.0}}, DType::f32), DType::f32);
+  EXPECT_THAT(report.accepted, Contains(StrEq("zeros")));
+  EXPECT_LT(report.rejected, report.tried);
+}
+
+TEST(Mutations, OneTellingElementIsEnoughForZerosAndSigns) {
+  EXPECT_THAT(mutate(panel_of({{1.0, 2.0}, {-0.5, 0.1}}, DType::f32), DType::f32).accepted, IsEmpty());
+}
+
+TEST(Mutations, AStepAtTheEndOfTheRangeGoesTheOtherWay) {
+  EXPECT_THAT(mutate(panel_of({{255.0, 0.0}, {0.0, 0.0}}, DType::u8), DType::u8).accepted, IsEmpty());
+  EXPECT_THAT(mutate(panel_of({{2147483647.0, 0.0}}, DType::i32), DType::i32).accepted, IsEmpty());
+  EXPECT_THAT(mutate(panel_of({{0x1.fffffep127, 0x1p100}}, DType::f32), DType::f32).accepted, IsEmpty());
+  EXPECT_THAT(mutate(panel_of({{448.0, 1.0}}, DType::f8_e4m3), DType::f8_e4m3).accepted, IsEmpty());
+}
+
+TEST(Mutations, ReferencesThatAreAllNaNLetNothingBeTried) {
+  EXPECT_EQ(mutate(panel_of({{not_a_number, 0.0}}, DType::f32), DType::f32).tried, 0);
+}
+
+}  // namespace
+}  // namespace gpubench

@@ -1,0 +1,56 @@
+// A program's memory on the host for tests of the judge: filled sources, poisoned outputs, and views for judge().
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "harness/core/program.h"
+#include "harness/parity/fill.h"
+#include "harness/parity/judge.h"
+
+namespace gpubench {
+
+/// Memory for the values of a program, filled and poisoned as a run would.
+class JudgedProgram {
+ public:
+  explicit JudgedProgram(Program program, std::uint64_t seed = 42) : program_(std::move(program)) {
+    for (const Storage& storage : program_.storages()) memory_.emplace_back(static_cast<std::size_t>(storage.bytes));
+    for (const Value& value : program_.values()) {
+      if (value.part_of || value.updates) continue;
+      std::vector<std::byte>& bytes = memory_[static_cast<std::size_t>(value.storage.index)];
+      const std::size_t size = size_of(value.spec.dtype);
+      if (value.source) fill(value.spec, "test/case", seed, bytes);
+      else for (std::size_t i = 0; i + size <= bytes.size(); i += size) store_poison(value.spec.dtype, bytes.data() + i);
+    }
+  }
+
+  [[nodiscard]] const Program& program() const { return program_; }
+  [[nodiscard]] TensorView view(ValueId id) const { return {program_.spec(id), address(id)}; }
+  [[nodiscard]] double get(ValueId id, std::int64_t linear) const { return view(id)[linear]; }
+  void set(ValueId id, std::int64_t linear, double value) { store(program_.spec(id).dtype, element(id, linear), value); }
+  void poison(ValueId id, std::int64_t linear) { store_poison(program_.spec(id).dtype, element(id, linear)); }
+  /// The bytes of one element, to flip bits in.
+  [[nodiscard]] std::byte* element(ValueId id, std::int64_t linear) {
+    const TensorSpec& spec = program_.spec(id);
+    return address(id) + spec.layout.offset(spec.shape, linear) * static_cast<std::int64_t>(size_of(spec.dtype));
+  }
+
+  [[nodiscard]] OpParity judged(const JudgePolicy& policy = {}, int op = 0, std::string_view phase = "check") const {
+    std::vector<TensorView> inputs;
+    std::vector<TensorView> outputs;
+    for (const ValueId id : program_.op(op).inputs) inputs.push_back(view(id));
+    for (const ValueId id : program_.op(op).outputs) outputs.push_back(view(id));
+    return judge(program_, op, {inputs, outputs}, policy, phase);
+  }
+
+ private:
+  [[nodiscard]] std::byte* address(ValueId id) const {
+    const Value& value = program_.value(id);
+    return const_cast<std::byte*>(memory_[static_cast<std::size_t>(value.storage.index)].data()) + value.offset_bytes;
+  }
+
+  Program program_;
+  std::vector<std::vector<std::byte>> memory_;
+};
+
+}  // namespace gpubench

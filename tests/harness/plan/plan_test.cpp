@@ -1,0 +1,236 @@
+// Planning with two invented suites: which cases, in which order, and what is refused.
+#include "harness/plan/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/core/error.h"
+#include "reference/ops/elementwise.h"
+#include "reference/ops/gemm.h"
+
+namespace gpubench {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+int programs_built = 0;
+
+// gemm of [m, k] by [k, n]; k must be even, so that some extents make no sense.
+class Product : public Workload {
+ public:
+  [[nodiscard]] WorkloadInfo info() const override { return {"product", "", "m", Headline::flop_per_s, "rows", CacheMode::cold}; }
+  [[nodiscard]] Grid grid() const override {
+    Grid grid;
+    grid.points = {{{{"m", 8}, {"n", 4}, {"k", 2}}, "tiny", Tier::smoke},
+                   {{{"m", 64}, {"n", 4}, {"k", 2}}, "small", Tier::quick},
+                   {{{"m", 640}, {"n", 4}, {"k", 2}}, "big", Tier::large}};
+    return grid;
+  }
+  [[nodiscard]] Program build(const Case& c, Rank /*rank*/) const override {
+    ++programs_built;
+    if (c.dim("k") % 2 != 0) throw ProgramError("k is odd");
+    const DType type = recipe(c.recipe).tensor;
+    Program p;
+    const ValueId a = p.add(tensor("a", type, {c.dim("m"), c.dim("k")}, Role::input));
+    const ValueId b = p.add(tensor("b", type, {c.dim("k"), c.dim("n")}, Role::input));
+    gemm(p, {}, Math{}, "c", a, b);
+    return p;
+  }
+  [[nodiscard]] double items(const Case& c) const override { return static_cast<double>(c.dim("m")); }
+};
+
+// A move without a batch axis.
+class Move : public Workload {
+ public:
+  [[nodiscard]] WorkloadInfo info() const override { return {"move", "", "", Headline::bytes_per_s, "elements", CacheMode::warm}; }
+  [[nodiscard]] Grid grid() const override {
+    Grid grid;
+    grid.points = {{{{"elements", 1024}}, "kilo", Tier::smoke}};
+    grid.recipes = {"f32"};
+    return grid;
+  }
+  [[nodiscard]] Program build(const Case& c, Rank /*rank*/) const override {
+    ++programs_built;
+    Program p;
+    copy(p, "y", p.add(tensor("x", DType::f32, {c.dim("elements")}, Role::input)));
+    return p;
+  }
+  [[nodiscard]] double items(const Case& c) const override { return static_cast<double>(c.dim("elements")); }
+};
+
+std::vector<Suite> suites() {
+  return {{"algebra", "", {std::make_shared<Product>()}}, {"memory", "", {std::make_shared<Move>()}}};
+}
+
+std::vector<std::string> ids(const Selection& selection) {
+  const std::vector<Suite> all = suites();
+  std::vector<std::string> result;
+  for (const PlannedCase& planned : plan_cases(all, selection)) result.push_back(planned.id());
+  return result;
+}
+
+// The message with which a selection is refused.
+std::string refusal(const Selection& selection) {
+  try {
+    (void)ids(selection);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "(accepted)";
+}
+
+Selection selecting(Tier tier) {
+  Selection selection;
+  selection.tier = tier;
+  return selection;
+}
+
+TEST(Plan, ATierTakesItsCasesAndThoseOfLowerTiersInSuiteOrder) {
+  EXPECT_THAT(ids(selecting(Tier::smoke)), ElementsAre("algebra/product/m=8,n=4,k=2/f32/x1", "algebra/product/m=8,n=4,k=2/bf16/x1",
+                                                       "memory/move/elements=1024/f32/x1"));
+  EXPECT_EQ(ids(selecting(Tier::quick)).size(), 5U);
+  EXPECT_EQ(ids(selecting(Tier::standard)).size(), 5U);
+  EXPECT_EQ(ids(selecting(Tier::large)).size(), 7U);
+}
+
+TEST(Plan, SuitesAreTakenByNameAndAllMeansAll) {
+  Selection selection = selecting(Tier::smoke);
+  selection.suites = {"memory"};
+  EXPECT_THAT(ids(selection), ElementsAre("memory/move/elements=1024/f32/x1"));
+  selection.suites = {"memory", "all"};
+  EXPECT_EQ(ids(selection).size(), 3U);
+}
+
+TEST(Plan, AnUnknownSuiteIsAUsageErrorWithTheNearestMatch) {
+  Selection selection;
+  selection.suites = {"algbera"};
+  EXPECT_EQ(refusal(selection), "suite 'algbera' is not known; known: all, algebra, memory; did you mean 'algebra'?");
+  selection.suites = {"transformer"};
+  EXPECT_THAT(refusal(selection), Not(HasSubstr("did you mean")));
+}
+
+TEST(Plan, PrecisionsAreMetWithTheRecipesOfTheGrid) {
+  Selection selection = selecting(Tier::smoke);
+  selection.precisions = {"bf16"};
+  EXPECT_THAT(ids(selection), ElementsAre("algebra/product/m=8,n=4,k=2/bf16/x1"));
+}
+
+TEST(Plan, AnUnknownPrecisionIsAUsageErrorWithTheNearestMatch) {
+  Selection selection;
+  selection.precisions = {"bf61"};
+  EXPECT_THAT(refusal(selection), HasSubstr("precision 'bf61' is not known; known: f32, bf16; did you mean 'bf16'?"));
+}
+
+TEST(Plan, FiltersAreSearchedInTheIdAndAnyMayMatch) {
+  Selection selection = selecting(Tier::large);
+  selection.filters = {"m=8,.*f32", "^memory/"};
+  EXPECT_THAT(ids(selection), ElementsAre("algebra/product/m=8,n=4,k=2/f32/x1", "memory/move/elements=1024/f32/x1"));
+  selection.excludes = {"move"};
+  EXPECT_THAT(ids(selection), ElementsAre("algebra/product/m=8,n=4,k=2/f32/x1"));
+}
+
+TEST(Plan, AFilterThatMatchesNothingIsAnEmptyPlan) {
+  Selection selection;
+  selection.filters = {"no such case"};
+  EXPECT_THAT(ids(selection), IsEmpty());
+}
+
+TEST(Plan, AMalformedFilterIsAUsageError) {
+  Selection selection;
+  selection.filters = {"m=(8"};
+  EXPECT_THAT(refusal(selection), HasSubstr("filter 'm=(8' is not a regular expression"));
+}
+
+TEST(Plan, ABatchReplacesTheBatchAxisAndLeavesOtherWorkloadsAlone) {
+  Selection selection = selecting(Tier::smoke);
+  selection.precisions = {"f32"};
+  selection.batches = {1, 32};
+  EXPECT_THAT(ids(selection), ElementsAre("algebra/product/m=1,n=4,k=2/f32/x1", "algebra/product/m=32,n=4,k=2/f32/x1",
+                                          "memory/move/elements=1024/f32/x1"));
+}
+
+TEST(Plan, PointsThatCoincideAfterAnOverrideAreOneCaseTheFirst) {
+  Selection selection = selecting(Tier::quick);
+  selection.precisions = {"f32"};
+  selection.suites = {"algebra"};
+  selection.batches = {16};
+  const std::vector<Suite> all = suites();
+  const std::vector<PlannedCase> planned = plan_cases(all, selection);
+  ASSERT_EQ(planned.size(), 1U);
+  EXPECT_EQ(planned[0].c.label, "tiny");
+  EXPECT_EQ(planned[0].c.tier, Tier::smoke);
+}
+
+TEST(Plan, ABatchWithoutAnyBatchAxisIsAUsageError) {
+  Selection selection;
+  selection.suites = {"memory"};
+  selection.batches = {4};
+  EXPECT_THAT(refusal(selection), HasSubstr("no selected workload has a batch axis"));
+}
+
+TEST(Plan, ExtentsBelowOneAreUsageErrors) {
+  Selection selection;
+  selection.batches = {0};
+  EXPECT_THAT(refusal(selection), HasSubstr("--batch has value 0, expected at least 1"));
+  Selection axis;
+  axis.axes = {{"n", {-3}}};
+  EXPECT_THAT(refusal(axis), HasSubstr("--axis n has value -3"));
+  Selection none;
+  none.axes = {{"n", {}}};
+  EXPECT_THAT(refusal(none), HasSubstr("axis 'n' was given no values"));
+}
+
+TEST(Plan, AxesAreCrossedAndTheLabelOfAnotherShapeIsDropped) {
+  Selection selection = selecting(Tier::smoke);
+  selection.suites = {"algebra"};
+  selection.precisions = {"f32"};
+  selection.axes = {{"n", {4, 5}}, {"k", {6, 8}}};
+  EXPECT_THAT(ids(selection), ElementsAre("algebra/product/m=8,n=4,k=6/f32/x1", "algebra/product/m=8,n=4,k=8/f32/x1",
+                                          "algebra/product/m=8,n=5,k=6/f32/x1", "algebra/product/m=8,n=5,k=8/f32/x1"));
+  const std::vector<Suite> all = suites();
+  EXPECT_EQ(plan_cases(all, selection)[0].c.label, "");
+  selection.axes = {{"n", {4}}};
+  EXPECT_EQ(plan_cases(all, selection)[0].c.label, "tiny");
+}
+
+TEST(Plan, AnUnknownAxisIsAUsageErrorNamingTheKnownOnes) {
+  Selection selection;
+  selection.axes = {{"element", {8}}};
+  EXPECT_EQ(refusal(selection), "axis 'element' is not known; known: m, n, k, elements; did you mean 'elements'?");
+  selection.suites = {"algebra"};
+  EXPECT_EQ(refusal(selection), "axis 'element' is not known; known: m, n, k");
+}
+
+TEST(Plan, ExtentsThatMakeNoSenseTogetherAreTheUsersErrorWhenHeChoseThem) {
+  Selection selection = selecting(Tier::smoke);
+  selection.suites = {"algebra"};
+  selection.axes = {{"k", {3}}};
+  EXPECT_THAT(refusal(selection), testing::AllOf(HasSubstr("algebra/product/m=8,n=4,k=3/f32/x1"), HasSubstr("k is odd")));
+}
+
+// f32 [8, 2] by [2, 4]: 2 x 8 x 4 x 2 = 128 FLOP; 16 + 8 + 32 elements of 4 bytes.
+TEST(Plan, WorkAndMemoryAreThoseOfTheProgram) {
+  Selection selection = selecting(Tier::smoke);
+  selection.filters = {"product.*f32"};
+  const std::vector<Suite> all = suites();
+  const std::vector<PlannedCase> planned = plan_cases(all, selection);
+  ASSERT_EQ(planned.size(), 1U);
+  EXPECT_EQ(planned[0].cost.flop, 128.0);
+  EXPECT_EQ(planned[0].bytes, 224);
+  EXPECT_EQ(planned[0].c.cache, CacheMode::cold);
+  EXPECT_EQ(planned[0].workload->info().name, "product");
+}
+
+TEST(Plan, ProgramsOfCasesThatAreNotWantedAreNotBuilt) {
+  Selection selection = selecting(Tier::large);
+  selection.filters = {"m=64,.*bf16"};
+  programs_built = 0;
+  EXPECT_EQ(ids(selection).size(), 1U);
+  EXPECT_EQ(programs_built, 1);
+}
+
+}  // namespace
+}  // namespace gpubench
