@@ -1,8 +1,12 @@
 #include "reference/cpu/onednn.h"
 
+#include <dnnl.hpp>
+#include <dnnl_debug.h>
 #include <fmt/core.h>
 
-#include <dnnl.hpp>
+#include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "harness/core/error.h"
 
@@ -12,6 +16,294 @@ struct OneDnn::State {
   dnnl::engine engine;
   dnnl::stream stream;
 };
+
+namespace {
+
+using dnnl::memory;
+
+constexpr std::size_t alignment = 64;
+
+std::size_t aligned(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+
+// What the library says of a failure while planning: a lack, or something that went wrong.
+[[noreturn]] void rethrow(const dnnl::error& error, const char* what) {
+  const std::string text = fmt::format("oneDNN {}: {} ({})", what, error.message, dnnl_status2str(error.status));
+  if (error.status == dnnl_unimplemented || error.status == dnnl_invalid_arguments) throw Unsupported(text);
+  throw BackendError(text);
+}
+
+memory::data_type type_of(DType type) {
+  switch (type) {
+    case DType::f32: return memory::data_type::f32;
+    case DType::f16: return memory::data_type::f16;
+    case DType::bf16: return memory::data_type::bf16;
+    case DType::i32: return memory::data_type::s32;
+    case DType::u8: return memory::data_type::u8;
+    case DType::f64:
+    case DType::f8_e4m3:
+    case DType::f8_e5m2: break;
+  }
+  throw Unsupported(fmt::format("oneDNN: type {} is not used on the cpu; expected f32, bf16, f16, i32 or u8", name(type)));
+}
+
+memory::desc as_it_lies(const MemoryShape& shape) { return {shape.extents, type_of(shape.dtype), shape.strides}; }
+memory::desc as_the_library_likes(const MemoryShape& shape) {
+  return {shape.extents, type_of(shape.dtype), memory::format_tag::any};
+}
+
+// Descriptors of primitives: version 2 makes them from an operation descriptor, version 3 at once.
+#if DNNL_VERSION_MAJOR >= 3
+template <class Primitive, class... Arguments>
+typename Primitive::primitive_desc describe(const dnnl::engine& engine, const dnnl::primitive_attr& attributes,
+                                            const Arguments&... arguments) {
+  return {engine, arguments..., attributes};
+}
+template <class Primitive, class... Arguments>
+typename Primitive::primitive_desc describe_backward(const dnnl::engine& engine, const dnnl::primitive_attr& attributes,
+                                                     const dnnl::convolution_forward::primitive_desc& forward,
+                                                     const Arguments&... arguments) {
+  return {engine, arguments..., forward, attributes};
+}
+void append_scale(dnnl::post_ops& operations, float factor) {
+  operations.append_eltwise(dnnl::algorithm::eltwise_linear, factor, 0.0F);
+}
+#else
+template <class Primitive, class... Arguments>
+typename Primitive::primitive_desc describe(const dnnl::engine& engine, const dnnl::primitive_attr& attributes,
+                                            const Arguments&... arguments) {
+  return {typename Primitive::desc(arguments...), attributes, engine};
+}
+template <class Primitive, class... Arguments>
+typename Primitive::primitive_desc describe_backward(const dnnl::engine& engine, const dnnl::primitive_attr& attributes,
+                                                     const dnnl::convolution_forward::primitive_desc& forward,
+                                                     const Arguments&... arguments) {
+  return {typename Primitive::desc(arguments...), attributes, engine, forward};
+}
+void append_scale(dnnl::post_ops& operations, float factor) {
+  operations.append_eltwise(1.0F, dnnl::algorithm::eltwise_linear, factor, 0.0F);
+}
+#endif
+
+dnnl::primitive_attr with_user_scratchpad(const dnnl::post_ops& operations = {}) {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  attributes.set_post_ops(operations);
+  return attributes;
+}
+
+// Where an argument lies: an operand of the request, or a place in the workspace.
+struct Place {
+  int operand = -1;  ///< -1: in the workspace
+  std::size_t offset = 0;
+};
+
+struct Argument {
+  int id = 0;
+  memory::desc desc;
+  Place place;
+};
+
+struct Step {
+  dnnl::primitive primitive;
+  std::vector<Argument> arguments;
+};
+
+}  // namespace
+
+struct OneDnnWork::Recipe {
+  const OneDnn::State& state;
+  std::string main;      // impl_info_str of the primitive that computes
+  std::string repacked;  // names of operands
+  std::vector<Step> steps;
+  std::size_t workspace_bytes = 0;
+};
+
+struct OneDnnLaunch::Steps {
+  struct Bound {
+    dnnl::primitive primitive;
+    std::vector<memory> memories;  // keep alive what the arguments name
+    std::vector<dnnl_exec_arg_t> arguments;
+  };
+  dnnl::stream stream;
+  std::vector<Bound> steps;
+};
+
+namespace {
+
+// Puts a recipe together: the computing primitive, and reorders around it for operands it wants to lie elsewise.
+class RecipeBuilder {
+ public:
+  explicit RecipeBuilder(const OneDnn::State& state) : recipe_(std::make_shared<OneDnnWork::Recipe>(
+                                                           OneDnnWork::Recipe{state, {}, {}, {}, 0})) {}
+
+  struct Operand {
+    int id;            // DNNL_ARG_...
+    const char* name;
+    memory::desc lies;
+    memory::desc wanted;
+    bool output = false;
+    bool updated = false;  // an output whose old content counts
+  };
+
+  template <class PrimitiveDesc, class Primitive>
+  OneDnnWork finish(const PrimitiveDesc& desc, const Primitive& primitive, const std::vector<Operand>& operands) {
+    recipe_->main = desc.impl_info_str();
+    std::vector<Argument> arguments;
+    std::vector<std::pair<Argument, Argument>> afterwards;
+    for (std::size_t index = 0; index < operands.size(); ++index) {
+      const Operand& operand = operands[index];
+      const Argument outside{operand.id, operand.lies, Place{static_cast<int>(index), 0}};
+      if (operand.lies == operand.wanted) {
+        arguments.push_back(outside);
+        continue;
+      }
+      const Argument inside{operand.id, operand.wanted, Place{-1, reserve(operand.wanted.get_size())}};
+      recipe_->repacked += (recipe_->repacked.empty() ? "" : ",") + std::string(operand.name);
+      if (!operand.output || operand.updated) add_reorder(outside, inside);
+      if (operand.output) afterwards.emplace_back(inside, outside);
+      arguments.push_back(inside);
+    }
+    add(primitive, desc.scratchpad_desc(), std::move(arguments));
+    for (const auto& [inside, outside] : afterwards) add_reorder(inside, outside);
+    return finish();
+  }
+
+  OneDnnWork finish_reorder(const Argument& from, const Argument& to) {
+    recipe_->main = add_reorder(from, to);
+    return finish();
+  }
+
+ private:
+  std::size_t reserve(std::size_t bytes) {
+    return std::exchange(recipe_->workspace_bytes, recipe_->workspace_bytes + aligned(bytes));
+  }
+
+  std::string add_reorder(const Argument& from, const Argument& to) {
+    const dnnl::engine& engine = recipe_->state.engine;
+    const dnnl::reorder::primitive_desc desc(engine, from.desc, engine, to.desc, with_user_scratchpad());
+    add(dnnl::reorder(desc), desc.scratchpad_desc(),
+        {{DNNL_ARG_FROM, from.desc, from.place}, {DNNL_ARG_TO, to.desc, to.place}});
+    return desc.impl_info_str();
+  }
+
+  void add(const dnnl::primitive& primitive, const memory::desc& scratchpad, std::vector<Argument> arguments) {
+    if (scratchpad.get_size() > 0) {
+      scratchpads_.push_back(recipe_->steps.size());
+      scratchpad_bytes_ = std::max(scratchpad_bytes_, scratchpad.get_size());
+      arguments.push_back({DNNL_ARG_SCRATCHPAD, scratchpad, {}});
+    }
+    recipe_->steps.push_back({primitive, std::move(arguments)});
+  }
+
+  // Steps never overlap in time: one scratchpad, large enough for each, behind everything else.
+  OneDnnWork finish() {
+    const std::size_t offset = reserve(scratchpad_bytes_);
+    for (const std::size_t step : scratchpads_) recipe_->steps[step].arguments.back().place = {-1, offset};
+    return OneDnnWork(recipe_);
+  }
+
+  std::shared_ptr<OneDnnWork::Recipe> recipe_;
+  std::vector<std::size_t> scratchpads_;
+  std::size_t scratchpad_bytes_ = 0;
+};
+
+// Tries each way of packing. What the library lacks is left out, unless it lacks all: then its first words are thrown.
+std::vector<OneDnnWork> try_each(const char* what, std::span<const std::vector<bool>> packings,
+                                 const std::function<OneDnnWork(const std::vector<bool>&)>& make) {
+  std::vector<OneDnnWork> works;
+  std::optional<dnnl::error> refused;
+  for (const std::vector<bool>& packing : packings) {
+    try {
+      works.push_back(make(packing));
+    } catch (const dnnl::error& error) {
+      if (!refused) refused = error;
+    }
+  }
+  if (works.empty()) rethrow(*refused, what);
+  return works;
+}
+
+memory::desc described(const MemoryShape& shape, bool repacked) {
+  return repacked ? as_the_library_likes(shape) : as_it_lies(shape);
+}
+
+OneDnnWork make_matmul(const OneDnn::State& state, const MatmulRequest& request, const std::vector<bool>& repack) {
+  const memory::desc a = as_it_lies(request.a), b = as_it_lies(request.b), c = as_it_lies(request.c);
+  // With alpha, the bias must come after the scaling, which a bias of the primitive itself does not.
+  const bool bias_inside = request.bias && request.alpha == 1.0F;
+  dnnl::post_ops operations;
+  if (request.alpha != 1.0F) append_scale(operations, request.alpha);
+  if (request.beta != 0.0F) operations.append_sum(request.beta);
+  memory::desc bias;
+  if (request.bias) {
+    memory::dims extents(request.c.extents.size(), 1);
+    extents.back() = request.c.extents.back();
+    bias = memory::desc(extents, type_of(*request.bias), extents.size() == 2 ? memory::format_tag::ab : memory::format_tag::abc);
+    if (!bias_inside) operations.append_binary(dnnl::algorithm::binary_add, bias);
+  }
+  const dnnl::primitive_attr attributes = with_user_scratchpad(operations);
+  const memory::desc a_any = described(request.a, repack[0]), b_any = described(request.b, repack[1]),
+                     c_any = described(request.c, repack[2]);
+  const auto desc = bias_inside ? describe<dnnl::matmul>(state.engine, attributes, a_any, b_any, bias, c_any)
+                                : describe<dnnl::matmul>(state.engine, attributes, a_any, b_any, c_any);
+  std::vector<RecipeBuilder::Operand> operands{{DNNL_ARG_SRC, "a", a, desc.src_desc()},
+                                               {DNNL_ARG_WEIGHTS, "b", b, desc.weights_desc()},
+                                               {DNNL_ARG_DST, "c", c, desc.dst_desc(), true, request.beta != 0.0F}};
+  if (request.bias) {
+    const int last = operations.len() - 1;
+    const int id = bias_inside ? DNNL_ARG_BIAS : DNNL_ARG_ATTR_MULTIPLE_POST_OP(last) | DNNL_ARG_SRC_1;
+    operands.push_back({id, "bias", bias, bias});
+  }
+  return RecipeBuilder(state).finish(desc, dnnl::matmul(desc), operands);
+}
+
+OneDnnWork make_convolution(const OneDnn::State& state, const ConvolutionRequest& request, const std::vector<bool>& repack) {
+  using Pass = ConvolutionRequest::Pass;
+  const memory::dims strides(request.stride.begin(), request.stride.end());
+  const memory::dims padding(request.padding.begin(), request.padding.end());
+  const memory::dims holes{request.dilation[0] - 1, request.dilation[1] - 1};
+  // Winograd would be another algorithm with a larger error than the bound of a convolution allows.
+  const auto algorithm = dnnl::algorithm::convolution_direct;
+  const memory::desc x = described(request.source, repack[0]), w = described(request.filter, repack[1]),
+                     y = described(request.destination, repack[2]);
+  const memory::desc x_lies = as_it_lies(request.source), w_lies = as_it_lies(request.filter),
+                     y_lies = as_it_lies(request.destination);
+  const dnnl::primitive_attr attributes = with_user_scratchpad();
+  RecipeBuilder builder(state);
+  if (request.pass == Pass::forward) {
+    const auto desc = describe<dnnl::convolution_forward>(state.engine, attributes, dnnl::prop_kind::forward_training,
+                                                          algorithm, x, w, y, strides, holes, padding, padding);
+    return builder.finish(desc, dnnl::convolution_forward(desc),
+                          {{DNNL_ARG_SRC, "source", x_lies, desc.src_desc()},
+                           {DNNL_ARG_WEIGHTS, "filter", w_lies, desc.weights_desc()},
+                           {DNNL_ARG_DST, "destination", y_lies, desc.dst_desc(), true}});
+  }
+  // The backward passes ask which forward pass they belong to: one of the same types, in any layout.
+  const DType type = request.pass == Pass::backward_data ? request.filter.dtype : request.source.dtype;
+  const auto any = [type](MemoryShape shape) {
+    shape.dtype = type;
+    return as_the_library_likes(shape);
+  };
+  const auto forward = describe<dnnl::convolution_forward>(
+      state.engine, dnnl::primitive_attr(), dnnl::prop_kind::forward_training, algorithm, any(request.source),
+      any(request.filter), any(request.destination), strides, holes, padding, padding);
+  if (request.pass == Pass::backward_data) {
+    const auto desc = describe_backward<dnnl::convolution_backward_data>(state.engine, attributes, forward, algorithm, x, w,
+                                                                         y, strides, holes, padding, padding);
+    return builder.finish(desc, dnnl::convolution_backward_data(desc),
+                          {{DNNL_ARG_DIFF_SRC, "source", x_lies, desc.diff_src_desc(), true},
+                           {DNNL_ARG_WEIGHTS, "filter", w_lies, desc.weights_desc()},
+                           {DNNL_ARG_DIFF_DST, "destination", y_lies, desc.diff_dst_desc()}});
+  }
+  const auto desc = describe_backward<dnnl::convolution_backward_weights>(state.engine, attributes, forward, algorithm, x, w,
+                                                                          y, strides, holes, padding, padding);
+  return builder.finish(desc, dnnl::convolution_backward_weights(desc),
+                        {{DNNL_ARG_SRC, "source", x_lies, desc.src_desc()},
+                         {DNNL_ARG_DIFF_WEIGHTS, "filter", w_lies, desc.diff_weights_desc(), true},
+                         {DNNL_ARG_DIFF_DST, "destination", y_lies, desc.diff_dst_desc()}});
+}
+
+}  // namespace
 
 OneDnn::OneDnn() {
   try {
@@ -27,6 +319,64 @@ OneDnn::~OneDnn() = default;
 std::string OneDnn::version() const {
   const dnnl_version_t* version = dnnl_version();
   return fmt::format("{}.{}.{} ({})", version->major, version->minor, version->patch, version->hash);
+}
+
+void OneDnnLaunch::operator()() const {
+  for (const Steps::Bound& step : steps_->steps) {
+    const dnnl_status_t status = dnnl_primitive_execute(step.primitive.get(), steps_->stream.get(),
+                                                        static_cast<int>(step.arguments.size()), step.arguments.data());
+    if (status != dnnl_success) throw BackendError(fmt::format("oneDNN failed to run: {}", dnnl_status2str(status)));
+  }
+}
+
+std::string OneDnnWork::implementation() const {
+  const std::string repacked = recipe_->repacked.empty() ? "" : fmt::format("+repack({})", recipe_->repacked);
+  return fmt::format("onednn:{}{}", recipe_->main, repacked);
+}
+
+bool OneDnnWork::is_reference_code() const {
+  return recipe_->main.starts_with("ref") || recipe_->main.starts_with("simple");
+}
+
+std::size_t OneDnnWork::workspace_bytes() const { return recipe_->workspace_bytes; }
+
+OneDnnLaunch OneDnnWork::bind(std::span<std::byte* const> operands, std::byte* workspace) const {
+  auto bound = std::make_shared<OneDnnLaunch::Steps>();
+  bound->stream = recipe_->state.stream;
+  for (const Step& step : recipe_->steps) {
+    OneDnnLaunch::Steps::Bound& into = bound->steps.emplace_back();
+    into.primitive = step.primitive;
+    for (const Argument& argument : step.arguments) {
+      const int operand = argument.place.operand;
+      std::byte* data = operand >= 0 ? operands[static_cast<std::size_t>(operand)] : workspace + argument.place.offset;
+      into.memories.emplace_back(argument.desc, recipe_->state.engine, data);
+      into.arguments.push_back({argument.id, into.memories.back().get()});
+    }
+  }
+  return OneDnnLaunch(std::move(bound));
+}
+
+std::vector<OneDnnWork> matmul_candidates(const OneDnn& onednn, const MatmulRequest& request) {
+  const std::array<std::vector<bool>, 3> packings{{{false, false, false}, {false, true, false}, {true, true, true}}};
+  return try_each("matmul", packings, [&](const std::vector<bool>& repack) {
+    return make_matmul(onednn.state(), request, repack);
+  });
+}
+
+std::vector<OneDnnWork> convolution_candidates(const OneDnn& onednn, const ConvolutionRequest& request) {
+  const std::array<std::vector<bool>, 3> packings{{{false, false, false}, {false, true, false}, {true, true, true}}};
+  return try_each("convolution", packings, [&](const std::vector<bool>& repack) {
+    return make_convolution(onednn.state(), request, repack);
+  });
+}
+
+OneDnnWork reorder_work(const OneDnn& onednn, const MemoryShape& from, const MemoryShape& to) {
+  try {
+    return RecipeBuilder(onednn.state()).finish_reorder({DNNL_ARG_FROM, as_it_lies(from), {0, 0}},
+                                                        {DNNL_ARG_TO, as_it_lies(to), {1, 0}});
+  } catch (const dnnl::error& error) {
+    rethrow(error, "reorder");
+  }
 }
 
 }  // namespace gpubench::cpu

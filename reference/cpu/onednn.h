@@ -1,9 +1,17 @@
-// The only door to oneDNN: neutral structs in, bound work out. Version 2 and 3 of its interface differ in how primitives
+// The only door to oneDNN: neutral structs in, bound work out. Versions 2 and 3 of its interface differ in how primitives
 // are made; onednn.cpp is the only file that knows. https://uxlfoundation.github.io/oneDNN
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <vector>
+
+#include "harness/core/dtype.h"
 
 namespace gpubench::cpu {
 
@@ -26,5 +34,75 @@ class OneDnn {
  private:
   std::unique_ptr<State> state_;
 };
+
+/// A tensor as oneDNN is told of it: extents in oneDNN's order of axes, and the stride of each in elements.
+struct MemoryShape {
+  DType dtype = DType::f32;
+  std::vector<std::int64_t> extents;
+  std::vector<std::int64_t> strides;
+};
+
+/// c = alpha a b + beta c + bias. a: [(batch,) m, k], b: [(batch,) k, n], c: [(batch,) m, n], bias: n numbers; f32 sums.
+struct MatmulRequest {
+  MemoryShape a, b, c;
+  std::optional<DType> bias;
+  float alpha = 1.0F;
+  float beta = 0.0F;
+};
+
+/// The three passes of a convolution (cross-correlation). source: [n, c, h, w], destination: [n, k, p, q],
+/// filter: [k, c, r, s], or [groups, k / groups, c / groups, r, s]. Each pass computes one of them from the other two.
+struct ConvolutionRequest {
+  enum class Pass { forward, backward_data, backward_filter };
+  Pass pass = Pass::forward;
+  MemoryShape source, filter, destination;
+  std::array<std::int64_t, 2> stride{1, 1};
+  std::array<std::int64_t, 2> padding{0, 0};
+  std::array<std::int64_t, 2> dilation{1, 1};  ///< 1: dense, as reference/ops/conv2d.h counts
+};
+
+/// oneDNN work bound to memory. Running it twice on the same inputs does the same work.
+class OneDnnLaunch {
+ public:
+  struct Steps;
+  explicit OneDnnLaunch(std::shared_ptr<const Steps> steps) : steps_(std::move(steps)) {}
+  /// Throws BackendError when the library reports a failure.
+  void operator()() const;
+
+ private:
+  std::shared_ptr<const Steps> steps_;
+};
+
+/// One or more primitives that run one after the other over the operands of a request and a workspace. Immutable.
+class OneDnnWork {
+ public:
+  struct Recipe;
+  explicit OneDnnWork(std::shared_ptr<const Recipe> recipe) : recipe_(std::move(recipe)) {}
+
+  /// "onednn:brg:avx512_core_amx_bf16", with "+repack(filter)" where operands are brought into oneDNN's own layout and
+  /// back as part of the work.
+  [[nodiscard]] std::string implementation() const;
+  /// oneDNN's plain C++ loops, hundreds of times slower than its kernels: nobody wants a number from them.
+  [[nodiscard]] bool is_reference_code() const;
+  [[nodiscard]] std::size_t workspace_bytes() const;
+  /// `operands` in the order of the request: a, b, c, bias; source, filter, destination; from, to. `workspace` has
+  /// workspace_bytes() bytes, 64-byte aligned.
+  [[nodiscard]] OneDnnLaunch bind(std::span<std::byte* const> operands, std::byte* workspace) const;
+
+ private:
+  std::shared_ptr<const Recipe> recipe_;
+};
+
+/// The ways to do the request, operands as they lie first, then with some of them repacked; those that the library does
+/// not have are left out. Throws Unsupported with the library's own words when there is none.
+[[nodiscard]] std::vector<OneDnnWork> matmul_candidates(const OneDnn& onednn, const MatmulRequest& request);
+[[nodiscard]] std::vector<OneDnnWork> convolution_candidates(const OneDnn& onednn, const ConvolutionRequest& request);
+
+/// Copies between two layouts of the same extents and type. Throws Unsupported with the library's own words.
+[[nodiscard]] OneDnnWork reorder_work(const OneDnn& onednn, const MemoryShape& from, const MemoryShape& to);
+
+/// The fastest of the candidates by short trial runs on operands of the given sizes in bytes. An earlier candidate is kept
+/// unless a later one is clearly faster, so that noise does not change what runs from one session to the next.
+[[nodiscard]] OneDnnWork fastest(const std::vector<OneDnnWork>& candidates, std::span<const std::int64_t> operand_bytes);
 
 }  // namespace gpubench::cpu

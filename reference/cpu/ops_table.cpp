@@ -3,18 +3,23 @@
 #include <string>
 
 #include "reference/cpu/column_sum.h"
+#include "reference/cpu/conv2d.h"
 #include "reference/cpu/cross_entropy.h"
 #include "reference/cpu/elementwise.h"
 #include "reference/cpu/embedding.h"
 #include "reference/cpu/gelu.h"
+#include "reference/cpu/gemm.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/layer_norm.h"
 #include "reference/cpu/optimizer.h"
+#include "reference/cpu/reorder.h"
 #include "reference/ops/column_sum.h"
+#include "reference/ops/conv2d.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/elementwise.h"
 #include "reference/ops/embedding.h"
 #include "reference/ops/gelu.h"
+#include "reference/ops/gemm.h"
 #include "reference/ops/layer_norm.h"
 #include "reference/ops/optimizer.h"
 
@@ -27,6 +32,9 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {cast_kind, plan_cast},
     {clip_kind, plan_clip},
     {column_sum_kind, plan_column_sum},
+    {conv2d_backward_data_kind, plan_conv2d_backward_data},
+    {conv2d_backward_filter_kind, plan_conv2d_backward_filter},
+    {conv2d_forward_kind, plan_conv2d_forward},
     {copy_kind, plan_copy},
     {cross_entropy_backward_kind, plan_cross_entropy_backward},
     {cross_entropy_forward_kind, plan_cross_entropy_forward},
@@ -34,10 +42,13 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {embedding_forward_kind, plan_embedding_forward},
     {gelu_backward_kind, plan_gelu_backward},
     {gelu_forward_kind, plan_gelu_forward},
+    {gemm_kind, plan_gemm},
     {gradient_norm_kind, plan_gradient_norm},
     {layer_norm_backward_kind, plan_layer_norm_backward},
     {layer_norm_forward_kind, plan_layer_norm_forward},
+    {reorder_kind, plan_reorder},
     {scale_kind, plan_scale},
+    {transpose_kind, plan_transpose},
     {triad_kind, plan_triad},
 };
 

@@ -1,0 +1,168 @@
+#include "reference/cpu/gemm.h"
+
+#include <fmt/core.h>
+
+#include <optional>
+#include <vector>
+
+#include "reference/cpu/gemm_epilogue.h"
+#include "reference/cpu/memory_shapes.h"
+#include "reference/cpu/onednn.h"
+#include "reference/ops/gemm.h"
+
+namespace gpubench::cpu {
+namespace {
+
+// Which of the call's tensors is what; -1 where there is none. Order as reference/ops/gemm.h documents.
+struct Roles {
+  int a = 0, b = 1, c_in = -1, bias = -1, pre = -1, c = -1;
+};
+
+Roles roles_of(const Gemm& attributes) {
+  Roles roles;
+  int next = 2;
+  if (attributes.beta != 0.0) roles.c_in = next++;
+  if (attributes.bias) roles.bias = next++;
+  if (attributes.epilogue == Gemm::Epilogue::gelu_gradient) roles.pre = next++;
+  roles.c = next++;
+  if (attributes.epilogue == Gemm::Epilogue::gelu) roles.pre = next++;
+  return roles;
+}
+
+const TensorSpec& at(std::span<const TensorSpec> tensors, int index) { return tensors[static_cast<std::size_t>(index)]; }
+
+MemoryShape matrix(const OpCall& call, const TensorSpec& tensor, bool transpose) {
+  const bool batched = tensor.shape.rank() == 3;
+  if (!batched) return memory_shape(call, tensor, transpose ? std::vector<int>{1, 0} : std::vector<int>{0, 1});
+  return memory_shape(call, tensor, transpose ? std::vector<int>{0, 2, 1} : std::vector<int>{0, 1, 2});
+}
+
+// Dense f32 [batch, m, n] in the workspace.
+MemoryShape sums_shape(const Shape& c) {
+  MemoryShape shape{DType::f32, {c.extents().begin(), c.extents().end()}, Layout::row_major(c).strides};
+  return with_plain_strides(std::move(shape));
+}
+
+void expect_types(const OpCall& call, std::span<const TensorSpec> tensors, const Roles& roles) {
+  const auto known = [](DType type) { return type == DType::f32 || type == DType::bf16; };
+  for (const TensorSpec& tensor : tensors) {
+    if (!known(tensor.dtype)) refuse(call, fmt::format("tensor {}; expected f32 or bf16", tensor.to_string()));
+  }
+  if (call.math.accumulate != DType::f32) {
+    refuse(call, fmt::format("sums in {}; expected f32", name(call.math.accumulate)));
+  }
+  const TensorSpec& c = at(tensors, roles.c);
+  if (roles.c_in >= 0 && (at(tensors, roles.c_in).dtype != c.dtype || at(tensors, roles.c_in).layout != c.layout)) {
+    refuse(call, fmt::format("c_in {} and c {} differ; expected one tensor updated in place",
+                             at(tensors, roles.c_in).to_string(), c.to_string()));
+  }
+}
+
+MatrixRows rows_of(const TensorSpec& tensor, std::byte* data) {
+  const auto& strides = tensor.layout.strides;
+  const bool batched = tensor.shape.rank() == 3;
+  return {data, tensor.dtype, batched ? strides[0] : 0, strides[batched ? 1 : 0]};
+}
+
+void expect_dense_rows(const OpCall& call, const TensorSpec& tensor) {
+  if (tensor.layout.blocks.empty() && (tensor.shape[-1] == 1 || tensor.layout.strides.back() == 1)) return;
+  refuse(call, fmt::format("epilogue on tensor {} with layout {}; expected a dense last axis", tensor.to_string(),
+                           tensor.layout.to_string(tensor.shape)));
+}
+
+OneDnnWork choose(const CpuContext& context, const MatmulRequest& request, std::span<const TensorSpec> tensors,
+                  const Roles& roles, std::int64_t c_bytes) {
+  std::vector<std::int64_t> bytes{at(tensors, roles.a).bytes(), at(tensors, roles.b).bytes(), c_bytes};
+  if (roles.bias >= 0) bytes.push_back(at(tensors, roles.bias).bytes());
+  return fastest(matmul_candidates(context.onednn, request), bytes);
+}
+
+MatmulRequest request_of(const OpCall& call, const Gemm& attributes, std::span<const TensorSpec> tensors,
+                         const Roles& roles) {
+  MatmulRequest request;
+  request.a = matrix(call, at(tensors, roles.a), attributes.transpose_a);
+  request.b = matrix(call, at(tensors, roles.b), attributes.transpose_b);
+  request.c = matrix(call, at(tensors, roles.c), false);
+  if (roles.bias >= 0) {
+    const TensorSpec& bias = at(tensors, roles.bias);
+    if (bias.shape.elements() > 1 && !bias.layout.is_row_major(bias.shape)) expect_row_major(call, bias);
+    request.bias = bias.dtype;
+  }
+  request.alpha = static_cast<float>(attributes.alpha);
+  request.beta = static_cast<float>(attributes.beta);
+  return request;
+}
+
+Plan plan_plain(const MatmulRequest& request, std::span<const TensorSpec> tensors, const Roles& roles,
+                const CpuContext& context) {
+  const OneDnnWork work = choose(context, request, tensors, roles, at(tensors, roles.c).bytes());
+  return plan_of(work.implementation(), work.workspace_bytes(),
+                 [work, roles](std::span<const Tensor> bound, Workspace workspace) {
+                   const auto data = [&bound](int index) { return bound[static_cast<std::size_t>(index)].data; };
+                   std::vector<std::byte*> operands{data(roles.a), data(roles.b), data(roles.c)};
+                   if (roles.bias >= 0) operands.push_back(data(roles.bias));
+                   return work.bind(operands, workspace.data);
+                 });
+}
+
+// Sums go to `pre` or `c` where that is f32 (then no extra memory is touched), else to the workspace.
+Plan plan_with_gelu(const OpCall& call, const Gemm& attributes, MatmulRequest request, std::span<const TensorSpec> tensors,
+                    const Roles& roles, const CpuContext& context) {
+  const bool gradient = attributes.epilogue == Gemm::Epilogue::gelu_gradient;
+  const TensorSpec& c = at(tensors, roles.c);
+  const TensorSpec& pre = at(tensors, roles.pre);
+  expect_dense_rows(call, c);
+  expect_dense_rows(call, pre);
+  if (!gradient && pre.dtype != c.dtype) {
+    refuse(call, fmt::format("c {} and pre {} differ in type; expected the same", c.to_string(), pre.to_string()));
+  }
+  const int target = gradient ? roles.c : roles.pre;
+  const bool in_place = at(tensors, target).dtype == DType::f32;
+  request.beta = 0.0F;  // the epilogue adds it: c is not where the sums go
+  request.c = in_place ? matrix(call, at(tensors, target), false) : sums_shape(c.shape);
+  const TensorSpec sums_spec =
+      in_place ? at(tensors, target) : tensor("sums", DType::f32, c.shape, Role::activation);
+  const OneDnnWork work = choose(context, request, tensors, roles, sums_spec.bytes());
+  constexpr std::size_t alignment = 64;
+  const std::size_t sums_bytes =
+      in_place ? 0 : (static_cast<std::size_t>(sums_spec.bytes()) + alignment - 1) / alignment * alignment;
+
+  GeluEpilogue epilogue;
+  const bool batched = c.shape.rank() == 3;
+  epilogue.batch = batched ? c.shape[0] : 1;
+  epilogue.m = c.shape[-2];
+  epilogue.n = c.shape[-1];
+  epilogue.form = attributes.gelu_form;
+  epilogue.beta = static_cast<float>(attributes.beta);
+  epilogue.sums = rows_of(sums_spec, nullptr);
+  epilogue.pre = rows_of(pre, nullptr);
+  epilogue.c = rows_of(c, nullptr);
+
+  const auto binder = [=, threads = context.threads](std::span<const Tensor> bound, Workspace workspace) {
+    const auto data = [&bound](int index) { return bound[static_cast<std::size_t>(index)].data; };
+    GeluEpilogue placed = epilogue;
+    placed.sums.data = in_place ? data(target) : workspace.data;
+    placed.pre.data = data(roles.pre);
+    placed.c.data = data(roles.c);
+    std::vector<std::byte*> operands{data(roles.a), data(roles.b), placed.sums.data};
+    if (roles.bias >= 0) operands.push_back(data(roles.bias));
+    return [matmul = work.bind(operands, workspace.data + sums_bytes), placed, threads, gradient] {
+      matmul();
+      gradient ? run_gelu_gradient_epilogue(threads, placed) : run_gelu_epilogue(threads, placed);
+    };
+  };
+  return plan_of(work.implementation() + "+" + own_implementation(), sums_bytes + work.workspace_bytes(), binder);
+}
+
+}  // namespace
+
+Plan plan_gemm(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  const Gemm& attributes = call.attributes.as<Gemm>();
+  const Roles roles = roles_of(attributes);
+  expect_types(call, tensors, roles);
+  const MatmulRequest request = request_of(call, attributes, tensors, roles);
+  if (attributes.epilogue == Gemm::Epilogue::none) return plan_plain(request, tensors, roles, context);
+  return plan_with_gelu(call, attributes, request, tensors, roles, context);
+}
+
+}  // namespace gpubench::cpu

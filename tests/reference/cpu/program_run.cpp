@@ -1,0 +1,129 @@
+#include "tests/reference/cpu/program_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "harness/core/hash.h"
+#include "reference/cpu/cpu_backend.h"
+
+namespace gpubench::testing {
+namespace {
+
+constexpr std::int64_t guard_bytes = 256;
+
+Buffer guarded(Backend& backend, std::int64_t bytes) {
+  Buffer buffer = backend.allocate(static_cast<std::size_t>(bytes + 2 * guard_bytes));
+  std::memset(buffer.data(), static_cast<int>(canary), buffer.bytes());
+  return buffer;
+}
+
+}  // namespace
+
+Backend& shared_backend() {
+  static const std::unique_ptr<Backend> backend = open_cpu_backend();
+  return *backend;
+}
+
+ProgramRun::ProgramRun(Backend& backend, Program program) : backend_(backend), program_(std::move(program)) {
+  for (const Storage& storage : program_.storages()) storages_.push_back(guarded(backend_, storage.bytes));
+}
+
+Tensor ProgramRun::tensor_of(ValueId id) const {
+  const Value& value = program_.value(id);
+  std::byte* base = storages_.at(static_cast<std::size_t>(value.storage.index)).data();
+  return {value.spec, base + guard_bytes + value.offset_bytes};
+}
+
+void ProgramRun::set(ValueId id, std::span<const double> values) {
+  const Tensor tensor = tensor_of(id);
+  const auto size = static_cast<std::int64_t>(size_of(tensor.spec.dtype));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::int64_t offset = tensor.spec.layout.offset(tensor.spec.shape, static_cast<std::int64_t>(i));
+    store(tensor.spec.dtype, tensor.data + offset * size, values[i]);
+  }
+}
+
+void ProgramRun::set_random(ValueId id, std::uint64_t seed, double scale) {
+  std::vector<double> values(static_cast<std::size_t>(program_.spec(id).shape.elements()));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    // The sum of four uniform numbers in [-1/2, 1/2) has variance 1/3.
+    double sum = 0.0;
+    for (int part = 0; part < 4; ++part) {
+      sum += static_cast<double>((hash_at(seed, i) >> (16 * part)) & 0xFFFFU) / 65536.0 - 0.5;
+    }
+    values[i] = scale * sum * 1.7320508;
+  }
+  set(id, values);
+}
+
+std::vector<double> ProgramRun::get(ValueId id) const {
+  const Tensor tensor = tensor_of(id);
+  std::vector<double> values(static_cast<std::size_t>(tensor.spec.shape.elements()));
+  TensorView(tensor.spec, tensor.data).read(0, values);
+  return values;
+}
+
+std::vector<std::byte> ProgramRun::bytes_of(ValueId id) const {
+  const Tensor tensor = tensor_of(id);
+  return {tensor.data, tensor.data + tensor.spec.bytes()};
+}
+
+void ProgramRun::run() {
+  for (const OpCall& call : program_.ops()) {
+    std::vector<ValueId> ids(call.inputs);
+    ids.insert(ids.end(), call.outputs.begin(), call.outputs.end());
+    const Plan plan = backend_.plan(call, specs_of(program_, ids));
+    std::vector<Tensor> tensors;
+    for (const ValueId id : ids) tensors.push_back(tensor_of(id));
+    workspaces_.push_back(guarded(backend_, static_cast<std::int64_t>(plan->workspace_bytes())));
+    const Workspace workspace{workspaces_.back().data() + guard_bytes, plan->workspace_bytes()};
+    launches_.push_back(backend_.bind(plan, tensors, workspace));
+    implementations_.push_back(plan->implementation());
+  }
+  run_again();
+}
+
+void ProgramRun::run_again() {
+  for (const Launch& launch : launches_) backend_.run(launch);
+}
+
+bool ProgramRun::canaries_intact() const {
+  const auto still = [](std::byte byte) { return byte == canary; };
+  for (const Buffer& workspace : workspaces_) {
+    const std::byte* end = workspace.data() + workspace.bytes();
+    if (!std::all_of(workspace.data(), workspace.data() + guard_bytes, still)) return false;
+    if (!std::all_of(end - guard_bytes, end, still)) return false;
+  }
+  std::vector<std::vector<bool>> owned;
+  for (const Buffer& storage : storages_) owned.emplace_back(storage.bytes(), false);
+  for (const Value& value : program_.values()) {
+    if (value.spec.layout.blocks.empty()) {
+      for (std::int64_t i = 0; i < value.spec.shape.elements(); ++i) {
+        const auto size = static_cast<std::int64_t>(size_of(value.spec.dtype));
+        const std::int64_t begin = guard_bytes + value.offset_bytes + value.spec.layout.offset(value.spec.shape, i) * size;
+        auto& bytes = owned[static_cast<std::size_t>(value.storage.index)];
+        std::fill_n(bytes.begin() + begin, size, true);
+      }
+    } else {  // padding between blocks belongs to the tensor
+      auto& bytes = owned[static_cast<std::size_t>(value.storage.index)];
+      std::fill_n(bytes.begin() + guard_bytes + value.offset_bytes, value.spec.bytes(), true);
+    }
+  }
+  for (std::size_t storage = 0; storage < storages_.size(); ++storage) {
+    for (std::size_t i = 0; i < owned[storage].size(); ++i) {
+      if (!owned[storage][i] && !still(storages_[storage].data()[i])) return false;
+    }
+  }
+  return true;
+}
+
+std::int64_t first_beyond(std::span<const double> got, std::span<const double> want, std::span<const double> bound) {
+  if (got.size() != want.size() || want.size() != bound.size()) return 0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    if (!(std::abs(got[i] - want[i]) <= bound[i])) return static_cast<std::int64_t>(i);
+  }
+  return -1;
+}
+
+}  // namespace gpubench::testing

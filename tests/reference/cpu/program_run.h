@@ -1,0 +1,63 @@
+// Runs a small program on the CPU backend for a test: canaries around and between tensors, outputs poisoned, values in fp64.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/core/backend.h"
+#include "harness/core/program.h"
+
+namespace gpubench::testing {
+
+/// Every byte that no tensor owns holds this before and must hold it after.
+inline constexpr std::byte canary{0xA5};
+
+class ProgramRun {
+ public:
+  /// Allocates all storages of the program; every byte is a canary until it is set.
+  ProgramRun(Backend& backend, Program program);
+
+  [[nodiscard]] const Program& program() const { return program_; }
+
+  /// Values rounded to the tensor's type, in logical order.
+  void set(ValueId id, std::span<const double> values);
+  /// Bell-shaped numbers of about the given size from `seed`.
+  void set_random(ValueId id, std::uint64_t seed, double scale = 1.0);
+  [[nodiscard]] std::vector<double> get(ValueId id) const;
+  [[nodiscard]] std::vector<std::byte> bytes_of(ValueId id) const;
+
+  /// Plans, binds and runs every op in order.
+  void run();
+  /// Runs what run() bound once more.
+  void run_again();
+  [[nodiscard]] const std::string& implementation(int op) const { return implementations_.at(static_cast<std::size_t>(op)); }
+  [[nodiscard]] const Launch& launch(int op) const { return launches_.at(static_cast<std::size_t>(op)); }
+
+  /// True while no byte outside the tensors (around storages, in the gaps of strided parts) and none of the workspace's
+  /// surroundings has changed.
+  [[nodiscard]] bool canaries_intact() const;
+
+ private:
+  [[nodiscard]] Tensor tensor_of(ValueId id) const;
+
+  Backend& backend_;
+  Program program_;
+  std::vector<Buffer> storages_;
+  std::vector<Buffer> workspaces_;
+  std::vector<Launch> launches_;
+  std::vector<std::string> implementations_;
+};
+
+/// The backend that the tests of a program share: all threads that this process may use.
+[[nodiscard]] Backend& shared_backend();
+
+/// Index of the first element with !(|got - want| <= bound), or -1; NaN counts.
+[[nodiscard]] std::int64_t first_beyond(std::span<const double> got, std::span<const double> want,
+                                        std::span<const double> bound);
+
+}  // namespace gpubench::testing
