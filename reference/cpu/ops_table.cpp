@@ -2,6 +2,7 @@
 #include <initializer_list>
 #include <string>
 
+#include "reference/cpu/attention.h"
 #include "reference/cpu/column_sum.h"
 #include "reference/cpu/conv2d.h"
 #include "reference/cpu/cross_entropy.h"
@@ -13,6 +14,7 @@
 #include "reference/cpu/layer_norm.h"
 #include "reference/cpu/optimizer.h"
 #include "reference/cpu/reorder.h"
+#include "reference/ops/attention.h"
 #include "reference/ops/column_sum.h"
 #include "reference/ops/conv2d.h"
 #include "reference/ops/cross_entropy.h"
@@ -29,6 +31,8 @@ namespace {
 constexpr std::initializer_list<OpImplementation> implementations{
     {adamw_kind, plan_adamw},
     {add_kind, plan_add},
+    {attention_backward_kind, plan_attention_backward},
+    {attention_forward_kind, plan_attention_forward},
     {cast_kind, plan_cast},
     {clip_kind, plan_clip},
     {column_sum_kind, plan_column_sum},

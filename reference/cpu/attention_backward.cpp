@@ -1,0 +1,350 @@
+// One task per batch entry and kv head (or a share of its keys, where there are fewer heads than threads need). For every
+// block of keys and block of queries the scores are computed again, transposed: keys down, queries across. So the
+// products for dv and dk read them as they lie, and log-sum-exp and delta run along the vectors.
+//
+//   p = exp(scale k q^T - lse)   dp = v do^T   ds = p (dp - delta)   delta_i = sum_d do_i o_i
+//   dv += p do                   dk += ds q    dq^T += k^T ds        dq and dk times scale at the end
+//
+// All sums are f32 and every gradient is rounded once. Shares of dq are added in a fixed order: no atomics, the same bits
+// every time.
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "reference/cpu/attention.h"
+#include "reference/cpu/attention_problem.h"
+#include "reference/cpu/vector_clones.h"
+#include "reference/cpu/vector_math.h"
+
+namespace gpubench::cpu {
+namespace {
+
+constexpr std::int64_t block_size = 128;  // keys and queries of a block of scores
+constexpr std::int64_t score_stride = block_size + 16;  // a line more than a power of two: see attention_forward.cpp
+template <class T>
+constexpr std::int64_t operand_stride = block_size + 64 / static_cast<std::int64_t>(sizeof(T));
+
+template <class T>
+struct GradientBlock {
+  std::int64_t keys = 0;           // valid rows
+  std::int64_t queries = 0;        // columns, padded
+  std::int64_t first_visible = 0;  // the first query that sees key 0; each further key is seen by one less (causal)
+  float scale = 1.0F;
+  Rows<const float> scores;
+  Rows<const float> dp;
+  const float* lse = nullptr;    // per query; +infinity where it is padding
+  const float* delta = nullptr;  // per query
+  Rows<T> p;
+  Rows<T> ds;
+};
+
+template <class T>
+[[gnu::always_inline]] inline void differentiate_rows(const GradientBlock<T>& block) {
+  const auto queries = static_cast<std::int32_t>(block.queries);
+  for (std::int64_t key = 0; key < block.keys; ++key) {
+    const float* scores = block.scores[key];
+    const float* dp = block.dp[key];
+    T* p_row = block.p[key];
+    T* ds_row = block.ds[key];
+    const auto first = static_cast<std::int32_t>(block.first_visible + key);
+#pragma omp simd
+    for (std::int32_t i = 0; i < queries; ++i) {
+      const float p = vector_exp(scores[i] * block.scale - block.lse[i]);
+      const float ds = p * (dp[i] - block.delta[i]);
+      p_row[i] = narrow<T>(i >= first ? p : 0.0F);
+      ds_row[i] = narrow<T>(i >= first ? ds : 0.0F);
+    }
+  }
+  // The score of a padding key is 0, and exp(-lse) may be anything.
+  for (std::int64_t key = block.keys; key < padded(block.keys); ++key) {
+    std::fill(block.p[key], block.p[key] + queries, T{});
+    std::fill(block.ds[key], block.ds[key] + queries, T{});
+  }
+}
+
+GPUBENCH_VECTOR_CLONES void differentiate(const GradientBlock<float>& block) { differentiate_rows(block); }
+GPUBENCH_VECTOR_CLONES void differentiate(const GradientBlock<bf16>& block) { differentiate_rows(block); }
+
+template <class T>
+[[gnu::always_inline]] inline void row_products(Rows<const T> a, Rows<const T> b, std::int64_t rows, std::int64_t columns,
+                                                float* sums) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const T* left = a[row];
+    const T* right = b[row];
+    float sum = 0.0F;
+#pragma omp simd reduction(+ : sum)
+    for (std::int64_t i = 0; i < columns; ++i) sum += widen(left[i]) * widen(right[i]);
+    sums[row] = sum;
+  }
+}
+GPUBENCH_VECTOR_CLONES void dot_rows(Rows<const float> a, Rows<const float> b, std::int64_t rows, std::int64_t columns,
+                                     float* sums) {
+  row_products(a, b, rows, columns, sums);
+}
+GPUBENCH_VECTOR_CLONES void dot_rows(Rows<const bf16> a, Rows<const bf16> b, std::int64_t rows, std::int64_t columns,
+                                     float* sums) {
+  row_products(a, b, rows, columns, sums);
+}
+
+template <class T>
+[[gnu::always_inline]] inline void round_rows(Rows<const float> from, float scale, std::int64_t rows, std::int64_t columns,
+                                              Rows<T> to) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const float* source = from[row];
+    T* target = to[row];
+    for (std::int64_t i = 0; i < columns; ++i) target[i] = narrow<T>(source[i] * scale);
+  }
+}
+GPUBENCH_VECTOR_CLONES void round_scaled(Rows<const float> from, float scale, std::int64_t rows, std::int64_t columns,
+                                         Rows<float> to) {
+  round_rows(from, scale, rows, columns, to);
+}
+GPUBENCH_VECTOR_CLONES void round_scaled(Rows<const float> from, float scale, std::int64_t rows, std::int64_t columns,
+                                         Rows<bf16> to) {
+  round_rows(from, scale, rows, columns, to);
+}
+
+GPUBENCH_VECTOR_CLONES void add(const float* from, std::int64_t count, float* to) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] += from[i];
+}
+
+template <class T>
+Rows<const T> read_only(Rows<T> rows) {
+  return {rows.data, rows.stride};
+}
+
+// What every thread works with. Lengths and widths are padded; matrices that a product walks through block by block are
+// kept as one small matrix per block, or rows would fall on the same few cache lines' places.
+template <class T>
+struct ThreadArrays {
+  Rows<T> k, v;  // [s, d]
+  T* k_columns;  // per block of keys [d, keys]
+  Rows<T> q, d_o, o;
+  T *packed_q, *packed_q_columns;      // per block of queries: [queries, d], [d, queries]
+  T *packed_d_o, *packed_d_o_columns;
+  float *lse, *delta;
+  Rows<float> dk, dv;  // [s, d], of all query heads
+  float* dq_columns;   // per block of queries [d, queries], of one head
+  Rows<float> scores, dp;
+  Rows<T> p, ds;
+  T* packed_ds;
+  Rows<float> dq_block;  // [queries, d]
+
+  ThreadArrays(Arena& arena, std::int64_t length, std::int64_t width)
+      : k{arena.take<T>(length * width), width},
+        v{arena.take<T>(length * width), width},
+        k_columns(arena.take<T>(length * width)),
+        q{arena.take<T>(length * width), width},
+        d_o{arena.take<T>(length * width), width},
+        o{arena.take<T>(length * width), width},
+        packed_q(arena.take<T>(length * width)),
+        packed_q_columns(arena.take<T>(length * width)),
+        packed_d_o(arena.take<T>(length * width)),
+        packed_d_o_columns(arena.take<T>(length * width)),
+        lse(arena.take<float>(length)),
+        delta(arena.take<float>(length)),
+        dk{arena.take<float>(length * width), width},
+        dv{arena.take<float>(length * width), width},
+        dq_columns(arena.take<float>(length * width)),
+        scores{arena.take<float>(block_size * score_stride), score_stride},
+        dp{arena.take<float>(block_size * score_stride), score_stride},
+        p{arena.take<T>(block_size * operand_stride<T>), operand_stride<T>},
+        ds{arena.take<T>(block_size * operand_stride<T>), operand_stride<T>},
+        packed_ds(arena.take<T>(block_size * block_size)),
+        dq_block{arena.take<float>(block_size * width), width} {}
+};
+
+// How many shares the keys of a head are cut into, so that the threads finish together.
+int key_shares(std::int64_t heads, std::int64_t blocks, int threads) {
+  int best = 1;
+  double best_idle = 2.0;
+  for (int shares = 1; shares <= threads && shares <= blocks; ++shares) {
+    const std::int64_t tasks = heads * shares;
+    const std::int64_t rounds = (tasks + threads - 1) / threads;
+    const double idle = 1.0 - static_cast<double>(tasks) / static_cast<double>(rounds * threads);
+    if (idle < best_idle - 0.05) {
+      best = shares;
+      best_idle = idle;
+    }
+  }
+  return best;
+}
+
+template <class T>
+class Backward {
+ public:
+  Backward(const AttentionProblem& problem, std::span<const Tensor> tensors, Workspace workspace)
+      : p_(problem),
+        d_o_(tensors[0]),
+        q_(tensors[1]),
+        k_(tensors[2]),
+        v_(tensors[3]),
+        o_(tensors[4]),
+        lse_(elements_of<const float>(tensors[5])),
+        dq_(tensors[6]),
+        dk_(tensors[7]),
+        dv_(tensors[8]),
+        shares_(shares_of(problem)) {
+    Arena arena(workspace.data);
+    dq_shares_ = arena.take<float>(shared_elements(problem));
+    threads_ = workspace.data + arena.used();
+  }
+
+  static std::size_t workspace_bytes(const AttentionProblem& problem) {
+    Arena arena;
+    (void)arena.take<float>(shared_elements(problem));
+    return arena.used() + static_cast<std::size_t>(problem.threads) * bytes_per_thread(problem);
+  }
+
+  void operator()() const {
+    const AttentionExtents& e = p_.extents;
+#pragma omp parallel num_threads(p_.threads)
+    {
+      const auto thread = static_cast<std::size_t>(omp_get_thread_num());
+      Arena arena(threads_ + thread * bytes_per_thread(p_));
+      const ThreadArrays<T> own(arena, p_.length(), p_.width());
+      const BlockMatmulScope scope;
+      // Who takes which task does not matter to the result.
+#pragma omp for schedule(dynamic, 1)
+      for (std::int64_t task = 0; task < e.b * e.hkv * shares_; ++task) differentiate_keys(task / shares_, task % shares_, own);
+#pragma omp for schedule(dynamic, 1)
+      for (std::int64_t head = 0; head < (shares_ > 1 ? e.b * e.hq : 0); ++head) add_shares_of_dq(head, own);
+    }
+  }
+
+ private:
+  static int shares_of(const AttentionProblem& p) {
+    return key_shares(p.extents.b * p.extents.hkv, (p.extents.s + block_size - 1) / block_size, p.threads);
+  }
+  static std::int64_t shared_elements(const AttentionProblem& p) {
+    const int shares = shares_of(p);
+    return shares > 1 ? shares * p.extents.b * p.extents.hq * p.length() * p.width() : 0;
+  }
+  static std::size_t bytes_per_thread(const AttentionProblem& p) {
+    Arena arena;
+    const ThreadArrays<T> measured(arena, p.length(), p.width());
+    return arena.used();
+  }
+
+  [[nodiscard]] std::int64_t block_extent(std::int64_t first) const { return std::min(block_size, p_.extents.s - first); }
+
+  [[nodiscard]] float* share_of_dq(std::int64_t batch_and_head, std::int64_t share) const {
+    return dq_shares_ + (batch_and_head * shares_ + share) * p_.length() * p_.width();
+  }
+
+  // dk and dv of every shares_-th block of keys of one kv head, and what these keys add to dq of its query heads.
+  void differentiate_keys(std::int64_t pair, std::int64_t share, const ThreadArrays<T>& own) const {
+    const AttentionExtents& e = p_.extents;
+    const std::int64_t batch = pair / e.hkv;
+    const std::int64_t kv_head = pair % e.hkv;
+    load_keys(batch, kv_head, own);
+    for (std::int64_t head = kv_head * p_.group(); head < (kv_head + 1) * p_.group(); ++head) {
+      const std::int64_t batch_and_head = batch * e.hq + head;
+      load_queries(batch, head, own);
+      float* dq_columns = shares_ > 1 ? share_of_dq(batch_and_head, share) : own.dq_columns;
+      std::fill(dq_columns, dq_columns + p_.length() * p_.width(), 0.0F);
+      for (std::int64_t key = share * block_size; key < e.s; key += shares_ * block_size) {
+        for (std::int64_t query = p_.causal ? key : 0; query < e.s; query += block_size) {
+          add_block(key, query, dq_columns, own);
+        }
+      }
+      if (shares_ == 1) write_dq(batch, head, dq_columns, own);
+    }
+    for (std::int64_t key = share * block_size; key < e.s; key += shares_ * block_size) {
+      round_scaled(read_only(own.dk.from(key)), p_.scale, block_extent(key), e.d, dk_(batch, kv_head).from(key));
+      round_scaled(read_only(own.dv.from(key)), 1.0F, block_extent(key), e.d, dv_(batch, kv_head).from(key));
+    }
+  }
+
+  void load_keys(std::int64_t batch, std::int64_t kv_head, const ThreadArrays<T>& own) const {
+    const AttentionExtents& e = p_.extents;
+    copy_padded<T>(read_only(k_(batch, kv_head)), e.s, e.d, own.k);
+    copy_padded<T>(read_only(v_(batch, kv_head)), e.s, e.d, own.v);
+    for (std::int64_t key = 0; key < e.s; key += block_size) {
+      const std::int64_t keys = padded(block_extent(key));
+      transpose(read_only(own.k.from(key)), keys, p_.width(), {own.k_columns + key * p_.width(), keys});
+    }
+    std::fill(own.dk[0], own.dk[p_.length()], 0.0F);
+    std::fill(own.dv[0], own.dv[p_.length()], 0.0F);
+  }
+
+  void load_queries(std::int64_t batch, std::int64_t head, const ThreadArrays<T>& own) const {
+    const AttentionExtents& e = p_.extents;
+    copy_padded<T>(read_only(q_(batch, head)), e.s, e.d, own.q);
+    copy_padded<T>(read_only(d_o_(batch, head)), e.s, e.d, own.d_o);
+    copy_padded<T>(read_only(o_(batch, head)), e.s, e.d, own.o);
+    dot_rows(read_only(own.d_o), read_only(own.o), p_.length(), p_.width(), own.delta);
+    const float* lse = lse_ + (batch * e.hq + head) * e.s;
+    std::copy(lse, lse + e.s, own.lse);
+    std::fill(own.lse + e.s, own.lse + p_.length(), std::numeric_limits<float>::infinity());
+    for (std::int64_t query = 0; query < e.s; query += block_size) {
+      const std::int64_t queries = padded(block_extent(query));
+      const std::int64_t at = query * p_.width();
+      pack(read_only(own.q.from(query)), queries, p_.width(), own.packed_q + at);
+      pack(read_only(own.d_o.from(query)), queries, p_.width(), own.packed_d_o + at);
+      pack_transposed(read_only(own.q.from(query)), p_.width(), queries, own.packed_q_columns + at);
+      pack_transposed(read_only(own.d_o.from(query)), p_.width(), queries, own.packed_d_o_columns + at);
+    }
+  }
+
+  // One block of keys and one of queries.
+  void add_block(std::int64_t key, std::int64_t query, float* dq_columns, const ThreadArrays<T>& own) const {
+    const std::int64_t width = p_.width();
+    const std::int64_t keys = padded(block_extent(key));
+    const std::int64_t queries = padded(block_extent(query));
+    const std::int64_t at = query * width;
+    const BlockExtents scores{keys, queries, width, width};
+    multiply(scores, read_only(own.k.from(key)), own.packed_q_columns + at, own.scores, false);
+    multiply(scores, read_only(own.v.from(key)), own.packed_d_o_columns + at, own.dp, false);
+    differentiate({block_extent(key), queries, p_.causal ? key - query : -block_size, p_.scale, read_only(own.scores),
+                   read_only(own.dp), own.lse + query, own.delta + query, own.p, own.ds});
+    const BlockExtents over_queries{keys, width, queries, queries};
+    multiply(over_queries, read_only(own.p), own.packed_d_o + at, own.dv.from(key), true);
+    multiply(over_queries, read_only(own.ds), own.packed_q + at, own.dk.from(key), true);
+    pack(read_only(own.ds), keys, queries, own.packed_ds);
+    multiply({width, queries, keys, keys}, {own.k_columns + key * width, keys}, own.packed_ds, {dq_columns + at, queries},
+             true);
+  }
+
+  void add_shares_of_dq(std::int64_t batch_and_head, const ThreadArrays<T>& own) const {
+    float* sum = share_of_dq(batch_and_head, 0);
+    for (int share = 1; share < shares_; ++share) add(share_of_dq(batch_and_head, share), p_.length() * p_.width(), sum);
+    write_dq(batch_and_head / p_.extents.hq, batch_and_head % p_.extents.hq, sum, own);
+  }
+
+  void write_dq(std::int64_t batch, std::int64_t head, const float* dq_columns, const ThreadArrays<T>& own) const {
+    for (std::int64_t query = 0; query < p_.extents.s; query += block_size) {
+      const std::int64_t queries = padded(block_extent(query));
+      transpose({dq_columns + query * p_.width(), queries}, p_.width(), queries, own.dq_block);
+      round_scaled(read_only(own.dq_block), p_.scale, block_extent(query), p_.extents.d, dq_(batch, head).from(query));
+    }
+  }
+
+  AttentionProblem p_;
+  Heads<T> d_o_, q_, k_, v_, o_;
+  const float* lse_;
+  Heads<T> dq_, dk_, dv_;
+  int shares_;
+  float* dq_shares_ = nullptr;
+  std::byte* threads_ = nullptr;
+};
+
+template <class T>
+Plan plan_as(const AttentionProblem& problem) {
+  return plan_of(block_matmul_implementation(problem.is_bf16), Backward<T>::workspace_bytes(problem),
+                 [problem](std::span<const Tensor> tensors, Workspace workspace) {
+                   return Backward<T>(problem, tensors, workspace);
+                 });
+}
+
+}  // namespace
+
+Plan plan_attention_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  constexpr std::array<std::size_t, 8> heads{0, 1, 2, 3, 4, 6, 7, 8};
+  const AttentionProblem problem = attention_problem(call, tensors, 1, heads, 5, context);
+  return problem.is_bf16 ? plan_as<bf16>(problem) : plan_as<float>(problem);
+}
+
+}  // namespace gpubench::cpu

@@ -1,0 +1,70 @@
+// What forward and backward of attention share: the extents as blocks see them, and where the heads of a tensor lie.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "reference/cpu/block_matmul.h"
+#include "reference/cpu/kernel.h"
+#include "reference/ops/attention.h"
+
+namespace gpubench::cpu {
+
+/// An attention call on one machine.
+struct AttentionProblem {
+  AttentionExtents extents;
+  bool causal = true;
+  float scale = 1.0F;
+  int threads = 1;
+  bool is_bf16 = false;
+
+  [[nodiscard]] std::int64_t group() const { return extents.hq / extents.hkv; }  ///< query heads of one kv head
+  [[nodiscard]] std::int64_t width() const { return padded(extents.d); }
+  [[nodiscard]] std::int64_t length() const { return padded(extents.s); }
+};
+
+/// Reads the call and checks types, layouts and scale. `tensors[first]` is q, k and v follow it; `heads` are all tensors
+/// of heads, `lse` the log-sum-exp. Throws Unsupported.
+[[nodiscard]] AttentionProblem attention_problem(const OpCall& call, std::span<const TensorSpec> tensors, std::size_t first,
+                                                 std::span<const std::size_t> heads, std::size_t lse,
+                                                 const CpuContext& context);
+
+/// A tensor [b, s, h, d] as one matrix [s, d] per batch entry and head.
+template <class T>
+class Heads {
+ public:
+  explicit Heads(const Tensor& tensor)
+      : data_(elements_of<T>(tensor)),
+        batch_(tensor.spec.layout.strides[0]),
+        position_(tensor.spec.layout.strides[1]),
+        head_(tensor.spec.layout.strides[2]) {}
+
+  [[nodiscard]] Rows<T> operator()(std::int64_t batch, std::int64_t head) const {
+    return {data_ + batch * batch_ + head * head_, position_};
+  }
+
+ private:
+  T* data_;
+  std::int64_t batch_, position_, head_;
+};
+
+/// Lays arrays out in a workspace, each on a cache line of its own.
+class Arena {
+ public:
+  explicit Arena(std::byte* base = nullptr) : base_(base) {}
+  template <class T>
+  [[nodiscard]] T* take(std::int64_t elements) {
+    constexpr std::size_t line = 64;
+    std::byte* start = base_ == nullptr ? nullptr : base_ + used_;
+    used_ += (static_cast<std::size_t>(elements) * sizeof(T) + line - 1) / line * line;
+    return reinterpret_cast<T*>(start);
+  }
+  [[nodiscard]] std::size_t used() const { return used_; }
+
+ private:
+  std::byte* base_;
+  std::size_t used_ = 0;
+};
+
+}  // namespace gpubench::cpu
