@@ -1,7 +1,6 @@
 #include "harness/core/program.h"
 
 #include <algorithm>
-#include <set>
 
 namespace gpubench {
 namespace {
@@ -84,11 +83,12 @@ std::span<const ValueId> Program::append(OpCall call) {
 }
 
 std::string Program::unique_name(std::string_view wanted) const {
-  std::set<std::string_view> taken;
-  for (const Value& value : values_) taken.insert(value.spec.name);
-  for (const OpCall& op : ops_) taken.insert(op.label);
   std::string candidate(wanted);
-  for (int number = 2; taken.contains(candidate); ++number) candidate = std::string(wanted) + "." + std::to_string(number);
+  const auto taken = [&] {
+    return std::any_of(values_.begin(), values_.end(), [&](const Value& value) { return value.spec.name == candidate; }) ||
+           std::any_of(ops_.begin(), ops_.end(), [&](const OpCall& op) { return op.label == candidate; });
+  };
+  for (int number = 2; taken(); ++number) candidate = std::string(wanted) + "." + std::to_string(number);
   return candidate;
 }
 
