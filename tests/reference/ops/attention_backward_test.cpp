@@ -59,6 +59,21 @@ TEST(AttentionBackward, TakesOAndLogSumExpAsTheyWereSaved) {
   expect_near(values_of(run.judge(0, 2)), {4}, 1e-14);
 }
 
+TEST(AttentionBackward, TheBoundOfOneKeyWorkedOutByHand) {
+  // k = v = 0 makes score and dp exactly 0, lse = 0 makes p = 1; D = do o = 6 with u (2 (6 + 6) + 2 * 6) = 36 u.
+  // ds = -6: exponent 10 u and difference 2 u make 72 u, with D 108 u, with the cast to f32 114 u; the product with q = 1
+  // has Rule G 2 (6 + 6) u = 24 u, the scale 2 * 6 u: 150 u.
+  Example s({true, 1.0}, DType::f32, 1, 1, 1, 1, 1);
+  TextbookRun run(s.program);
+  run.set(s.d_o, {2});
+  run.set(s.q, {1});
+  run.set(s.o, {3});
+  const std::vector<Judged> dk = run.judge(0, 1);
+
+  EXPECT_EQ(dk[0].value, -6.0);
+  EXPECT_NEAR(dk[0].bound, 150 * 0x1p-24, 1e-20);
+}
+
 TEST(AttentionBackward, AgreesWithCentralDifferencesOfTheForward) {
   for (const bool causal : {true, false}) {
     Program p;

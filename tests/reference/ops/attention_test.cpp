@@ -160,6 +160,14 @@ TEST(Attention, ScoresRoundedToBf16AreRejectedByTheLogSumExp) {
   EXPECT_GE(judge_float(DType::bf16, {.scores = DType::bf16}).lse, 75);
 }
 
+TEST(Attention, ProbabilitiesCastToEightBitsAreRejected) {
+  EXPECT_GE(judge_float(DType::bf16, {.coarse_probabilities = true}).o, 150 * 64 * 4 / 10);
+}
+
+TEST(Attention, ALogarithmOfFiveDigitsIsRejected) {
+  EXPECT_GE(judge_float(DType::f32, {.five_digit_ln2 = true}).lse, 100);
+}
+
 TEST(Attention, SubsetsAgreeWithTheWhole) {
   for (const bool causal : {true, false}) {
     Example s({causal, 0.5}, DType::bf16, 2, 9, 4, 2, 8);

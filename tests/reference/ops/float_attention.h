@@ -16,6 +16,8 @@ struct FloatAttentionFaults {
   std::int64_t leak = 0;          ///< keys seen beyond the causal mask
   std::int64_t lost_keys = 0;     ///< of the last keys that a row sees
   DType scores = DType::f32;      ///< type that scores are rounded to
+  bool coarse_probabilities = false; ///< cast to e4m3 before they meet v
+  bool five_digit_ln2 = false;       ///< log-sum-exp by log2, with ln 2 of five digits
   bool without_correction = false;     ///< backward: D left out
   bool correction_of_next_row = false; ///< backward: D of another row
   bool without_scale = false;          ///< backward: scale left out of dq, dk
@@ -62,11 +64,11 @@ inline FloatAttention attention_in_float(const HeadData& data, std::int64_t rows
       for (std::int64_t j = first; j < last; ++j) {
         const float p = std::exp(scores[j - first] - largest);
         sum += p;
-        for (std::int64_t e = 0; e < d; ++e) o[e] += cast(type, p) * static_cast<float>(data.v[j * d + e]);
+        for (std::int64_t e = 0; e < d; ++e) o[e] += cast(faults.coarse_probabilities ? DType::f8_e4m3 : type, p) * static_cast<float>(data.v[j * d + e]);
       }
     }
     for (const float value : o) result.o.push_back(value / sum);
-    result.lse.push_back(largest + std::log(sum));
+    result.lse.push_back(largest + (faults.five_digit_ln2 ? std::log2(sum) * 0.69315F : std::log(sum)));
   }
   return result;
 }

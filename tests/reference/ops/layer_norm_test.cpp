@@ -39,6 +39,7 @@ struct Faults {
   bool unbiased = false;         // variance over n - 1
   bool without_beta = false;
   float mean_extra = 0.0F;       // mean over n + mean_extra
+  float rstd_factor = 1.0F;      // in y only: a fast reciprocal square root
   bool without_projection = false;  // backward: sum(h xhat) forgotten
 };
 
@@ -61,7 +62,7 @@ FloatRow forward_in_float(const double* x, const std::vector<double>& gamma, con
   variance /= static_cast<float>(n) - (faults.unbiased ? 1.0F : 0.0F);
   row.rstd = faults.epsilon_outside ? 1.0F / (std::sqrt(variance) + epsilon) : 1.0F / std::sqrt(variance + epsilon);
   for (std::size_t j = 0; j < n; ++j) {
-    const float normalized = (static_cast<float>(x[j]) - row.mean) * row.rstd;
+    const float normalized = (static_cast<float>(x[j]) - row.mean) * (row.rstd * faults.rstd_factor);
     row.y.push_back(normalized * static_cast<float>(gamma[j]) + (faults.without_beta ? 0.0F : static_cast<float>(beta[j])));
   }
   return row;
@@ -190,6 +191,10 @@ TEST(LayerNorm, AVarianceOverNMinusOneIsRejectedByRstd) {
 TEST(LayerNorm, AMeanOverNPlusOneIsRejected) {
   // Rows around a mean (2 deviations): half of them, and the constant ones of the other half.
   EXPECT_GE(judge_float(DType::f32, 768, {.mean_extra = 1.0F}).mean, 8);
+}
+
+TEST(LayerNorm, AReciprocalRootOfTwelveGoodBitsIsRejected) {
+  EXPECT_GE(judge_float(DType::f32, 768, {.rstd_factor = 1.0F + 0x1p-13F}).rows, 12);  // all rows that have a variance
 }
 
 TEST(LayerNorm, AForgottenBetaIsRejected) {

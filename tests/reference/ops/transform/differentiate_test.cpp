@@ -265,6 +265,33 @@ TEST(Differentiate, OnlyWhatIsNeededIsComputed) {
   EXPECT_EQ(p.spec(gradients.at(w2)).to_string(), "d(w2): f32[4, 4]");
 }
 
+TEST(Differentiate, AWantedPartDoesNotDragItsSiblingsAlong) {
+  Program p;
+  const ValueId whole = source(p, "whole", DType::f64, {8});
+  const ValueId a = p.part(whole, tensor("a", DType::f64, {4}, Role::input), 0);
+  const ValueId b = p.part(whole, tensor("b", DType::f64, {4}, Role::input), 4);
+  const ValueId y = add(p, f64_math, "y", scale(p, 2.0, f64_math, "two", a), scale(p, 3.0, f64_math, "three", b));
+
+  expect_gradients_agree(p, y, {a});
+  EXPECT_EQ(p.ops().size(), 4U);  // one more: the scale by 2, backwards
+}
+
+TEST(Differentiate, AWeightThatWasUpdatedBeforeTheForwardIsReadAsUpdated) {
+  Program p;
+  const ValueId lr = source(p, "lr", DType::f32, {1}), step = source(p, "step", DType::i32, {1});
+  const std::array tensors{AdamWTensor{source(p, "w", DType::f32, {4, 4}), source(p, "g", DType::f32, {4, 4}),
+                                       source(p, "m", DType::f32, {4, 4}), source(p, "v", DType::f32, {4, 4}), {}}};
+  adamw(p, {}, f32_math, "adamw", lr, step, tensors);
+  const ValueId updated = p.op(0).outputs[0];
+  const ValueId x = source(p, "x", DType::f32, {4, 4}), dy = source(p, "dy", DType::f32, {4, 4});
+  const ValueId y = gemm(p, {}, f32_math, "y", x, updated).c;
+
+  (void)differentiate(p, std::array{Seed{y, dy}}, std::array{x});
+
+  ASSERT_EQ(p.ops().size(), 3U);
+  EXPECT_EQ(p.op(2).inputs[1], updated);
+}
+
 TEST(Differentiate, StopsAtAWantedWeightThatSetUpMade) {
   Program p;
   const ValueId master = source(p, "w.master", DType::f32, {4, 4}), x = source(p, "x", DType::bf16, {4, 4});
