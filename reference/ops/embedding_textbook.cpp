@@ -60,13 +60,17 @@ class EmbeddingForward : public OpDefinition {
   }
 };
 
-// Where each token occurs: (token, position), sorted, so that a row finds its occurrences by bisection.
+// Where the tokens of some rows occur: (token, position), sorted, so that a row finds its occurrences by bisection.
 using Occurrences = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
-Occurrences occurrences_of(const TensorView& tokens) {
+Occurrences occurrences_of(const TensorView& tokens, std::int64_t first_row, std::int64_t last_row) {
   Occurrences found;
-  for_each_chunk(tokens, [&found](std::int64_t first, std::span<const double> values) {
-    for (const double token : values) found.emplace_back(static_cast<std::int64_t>(token), first++);
+  for_each_chunk(tokens, [&](std::int64_t position, std::span<const double> values) {
+    for (const double value : values) {
+      const auto token = static_cast<std::int64_t>(value);
+      if (token >= first_row && token <= last_row) found.emplace_back(token, position);
+      ++position;
+    }
   });
   std::sort(found.begin(), found.end());
   return found;
@@ -90,7 +94,8 @@ class EmbeddingBackward : public OpDefinition {
     const TensorView& dy = operands.inputs[0];
     const std::int64_t h = dy.shape()[1];
     const double u = accumulator_roundoff(operands.call.math);
-    const Occurrences occurrences = occurrences_of(operands.inputs[1]);
+    if (wanted.empty()) return;
+    const Occurrences occurrences = occurrences_of(operands.inputs[1], wanted.front() / h, wanted.back() / h);
     std::vector<ProductSum> sums;
     std::vector<double> values;
     while (!wanted.empty()) {

@@ -131,6 +131,9 @@ struct AdamWSamples {
       g[i] *= i % 8 == 0 ? 1e-8 : 0.1;  // where epsilon matters, and where not
       m[i] *= i % 8 == 0 ? 1e-8 : 0.1;
       v[i] = m[i] * m[i] * (0.5 + std::fabs(v[i]));
+      if (i % 8 != 3) continue;
+      m[i] = -g[i] / 9.0 * (1.0 + 1e-7 * m[i]);  // 0.9 m and 0.1 g cancel,
+      w[i] = 0.0;                                // and the weight does not hide it
     }
   }
   void set(TextbookRun& run, const OneParameter& one, double step) const {

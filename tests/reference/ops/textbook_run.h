@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -166,6 +167,7 @@ class SingleOpTape : public GradientTape {
     return std::find(wanted_inputs.begin(), wanted_inputs.end(), input) != wanted_inputs.end();
   }
   ValueId destination(ValueId input) override {
+    EXPECT_TRUE(destinations_.insert(input).second) << "two destinations for " << program_.spec(input).name;
     const TensorSpec spec = program_.spec(input);
     return program_.reserve(tensor(program_.unique_name("d" + spec.name), spec.dtype, spec.shape, Role::gradient));
   }
@@ -180,6 +182,7 @@ class SingleOpTape : public GradientTape {
 
  private:
   Program& program_;
+  std::set<ValueId> destinations_;
 };
 
 /// Applies the derivative rule of op 0 of an fp64 program, runs what it appended by the textbook, and compares the
