@@ -1,0 +1,200 @@
+// How fast the memory-bound ops run, as a share of the machine's own triad: 256 MB per f32 array, through the backend.
+//
+// Each iteration runs the op once and the f32 triad once, alternating, so that both meet the same state of the machine; the
+// time shown is the op's. GB_per_s is the op's algorithmic rate (median), of_triad its ratio to the triad's (medians).
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <functional>
+
+#include "reference/cpu/bf16.h"
+#include "reference/cpu/cpu_backend.h"
+#include "reference/ops/cross_entropy.h"
+#include "reference/ops/elementwise.h"
+#include "reference/ops/gelu.h"
+#include "reference/ops/layer_norm.h"
+#include "reference/ops/optimizer.h"
+#include "tests/reference/cpu/program_run.h"
+
+namespace gpubench {
+namespace {
+
+constexpr std::int64_t elements = 64 << 20;  // 256 MiB of f32
+constexpr std::int64_t columns = 768;
+constexpr std::int64_t rows = elements / columns;
+
+/// Numbers between 0.5 and 1.5 that are valid as moments, gradients and logits alike; whole numbers where wanted.
+void fill(const Tensor& tensor) {
+  const std::int64_t count = tensor.spec.shape.elements();
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float value = 0.5F + static_cast<float>(i % 1021) / 1021.0F;
+    if (tensor.spec.dtype == DType::f32) reinterpret_cast<float*>(tensor.data)[i] = value;
+    if (tensor.spec.dtype == DType::bf16) reinterpret_cast<cpu::bf16*>(tensor.data)[i] = cpu::narrow<cpu::bf16>(value);
+    if (tensor.spec.dtype == DType::i32) reinterpret_cast<std::int32_t*>(tensor.data)[i] = 1;
+  }
+}
+
+/// The one op of a program, bound to memory of its own.
+class BoundOp {
+ public:
+  explicit BoundOp(const Program& program) {
+    Backend& backend = testing::shared_backend();
+    for (const Storage& storage : program.storages()) buffers_.push_back(backend.allocate(static_cast<std::size_t>(storage.bytes)));
+    const OpCall& call = program.op(0);
+    std::vector<ValueId> ids(call.inputs);
+    ids.insert(ids.end(), call.outputs.begin(), call.outputs.end());
+    std::vector<Tensor> tensors;
+    for (const ValueId id : ids) {
+      tensors.push_back({program.spec(id), buffers_[static_cast<std::size_t>(program.value(id).storage.index)].data()});
+      fill(tensors.back());
+    }
+    const Plan plan = backend.plan(call, specs_of(program, ids));
+    buffers_.push_back(backend.allocate(plan->workspace_bytes()));
+    launch_ = backend.bind(plan, tensors, {buffers_.back().data(), plan->workspace_bytes()});
+  }
+
+  /// Seconds of one run.
+  double run() const {
+    const auto begin = std::chrono::steady_clock::now();
+    testing::shared_backend().run(launch_);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+
+ private:
+  std::vector<Buffer> buffers_;
+  Launch launch_;
+};
+
+ValueId vector_of(Program& program, const char* name, DType dtype) {
+  return program.add(tensor(name, dtype, Shape{elements}, Role::activation));
+}
+
+Program triad_program() {
+  Program program;
+  const ValueId b = vector_of(program, "b", DType::f32);
+  (void)triad(program, 3.0, Math{}, "op", b, vector_of(program, "c", DType::f32));
+  return program;
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0.0;
+  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
+  return values[values.size() / 2];
+}
+
+void alternate_with_triad(benchmark::State& state, const Program& program, double bytes) {
+  const BoundOp op(program);
+  const BoundOp triad(triad_program());
+  std::vector<double> op_s;
+  std::vector<double> triad_s;
+  for (auto _ : state) {
+    triad_s.push_back(triad.run());
+    op_s.push_back(op.run());
+    state.SetIterationTime(op_s.back());
+  }
+  const double rate = bytes / median(op_s);
+  const double triad_rate = 12.0 * static_cast<double>(elements) / median(triad_s);
+  state.counters["GB_per_s"] = rate / 1e9;
+  state.counters["triad_GB_per_s"] = triad_rate / 1e9;
+  state.counters["of_triad"] = rate / triad_rate;
+}
+
+Program copy_program(DType dtype) {
+  Program program;
+  (void)copy(program, "op", vector_of(program, "x", dtype));
+  return program;
+}
+
+Program gelu_program(DType dtype, bool backward) {
+  Program program;
+  const ValueId x = vector_of(program, "x", dtype);
+  if (backward) {
+    (void)gelu_backward(program, Gelu{}, Math{}, "op", x, vector_of(program, "dy", dtype));
+  } else {
+    (void)gelu_forward(program, Gelu{}, Math{}, "op", x);
+  }
+  return program;
+}
+
+Program layer_norm_program(DType dtype, bool backward) {
+  Program program;
+  const ValueId x = program.add(tensor("x", dtype, Shape{rows, columns}, Role::activation));
+  const ValueId gamma = program.add(tensor("gamma", DType::f32, Shape{columns}, Role::parameter));
+  if (!backward) {
+    const ValueId beta = program.add(tensor("beta", DType::f32, Shape{columns}, Role::parameter));
+    (void)layer_norm_forward(program, LayerNorm{}, Math{}, "op", x, gamma, beta);
+    return program;
+  }
+  const ValueId dy = program.add(tensor("dy", dtype, Shape{rows, columns}, Role::gradient));
+  const ValueId mean = program.add(tensor("mean", DType::f32, Shape{rows}, Role::statistic));
+  const ValueId rstd = program.add(tensor("rstd", DType::f32, Shape{rows}, Role::statistic));
+  (void)layer_norm_backward(program, LayerNorm{}, Math{}, "op", dy, x, gamma, mean, rstd);
+  return program;
+}
+
+Program adamw_program(bool mixed) {
+  Program program;
+  const ValueId lr = program.add(tensor("lr", DType::f32, Shape{1}, Role::scalar));
+  const ValueId step = program.add(tensor("step", DType::i32, Shape{1}, Role::scalar));
+  AdamWTensor t;
+  t.weight = vector_of(program, "w", DType::f32);
+  t.gradient = vector_of(program, "g", mixed ? DType::bf16 : DType::f32);
+  t.m = vector_of(program, "m", DType::f32);
+  t.v = vector_of(program, "v", DType::f32);
+  AdamW hyper;
+  hyper.copies = mixed;
+  if (mixed) t.copy = vector_of(program, "copy", DType::bf16);
+  adamw(program, hyper, Math{}, "op", lr, step, std::vector{t});
+  return program;
+}
+
+Program gradient_norm_program(DType dtype) {
+  Program program;
+  (void)gradient_norm(program, Math{}, "op", std::vector{vector_of(program, "g", dtype)});
+  return program;
+}
+
+Program cross_entropy_program(DType dtype) {
+  Program program;
+  const std::int64_t classes = 50257;
+  const std::int64_t tokens = elements / classes;
+  const ValueId logits = program.add(tensor("logits", dtype, Shape{tokens, classes}, Role::activation));
+  (void)cross_entropy_forward(program, Math{}, "op", logits, program.add(tensor("labels", DType::i32, Shape{tokens}, Role::input)));
+  return program;
+}
+
+void add_case(const char* name, std::function<Program()> program, double bytes_per_element) {
+  benchmark::RegisterBenchmark(name, [=](benchmark::State& state) {
+    alternate_with_triad(state, program(), bytes_per_element * static_cast<double>(elements));
+  })->UseManualTime()->Unit(benchmark::kMillisecond)->Iterations(15);
+}
+
+}  // namespace
+}  // namespace gpubench
+
+int main(int argc, char** argv) {
+  using namespace gpubench;
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  add_case("triad/f32", triad_program, 12);
+  add_case("copy/f32", [] { return copy_program(DType::f32); }, 8);
+  add_case("adamw/f32", [] { return adamw_program(false); }, 28);
+  add_case("adamw/bf16_gradient_and_copy", [] { return adamw_program(true); }, 28);
+  add_case("gelu_forward/f32", [] { return gelu_program(DType::f32, false); }, 8);
+  add_case("gelu_forward/bf16", [] { return gelu_program(DType::bf16, false); }, 4);
+  add_case("gelu_backward/f32", [] { return gelu_program(DType::f32, true); }, 12);
+  add_case("gelu_backward/bf16", [] { return gelu_program(DType::bf16, true); }, 6);
+  add_case("layer_norm_forward/f32", [] { return layer_norm_program(DType::f32, false); }, 8);
+  add_case("layer_norm_forward/bf16", [] { return layer_norm_program(DType::bf16, false); }, 4);
+  add_case("layer_norm_backward/f32", [] { return layer_norm_program(DType::f32, true); }, 12);
+  add_case("layer_norm_backward/bf16", [] { return layer_norm_program(DType::bf16, true); }, 6);
+  add_case("gradient_norm/f32", [] { return gradient_norm_program(DType::f32); }, 4);
+  add_case("gradient_norm/bf16", [] { return gradient_norm_program(DType::bf16); }, 2);
+  add_case("cross_entropy_forward/f32", [] { return cross_entropy_program(DType::f32); }, 4);
+  add_case("cross_entropy_forward/bf16", [] { return cross_entropy_program(DType::bf16); }, 2);
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+  return 0;
+}

@@ -1,0 +1,211 @@
+// gradient norm, clip and AdamW on the CPU, against the textbook: many tensors of odd sizes, tiny gradients, first steps.
+#include "reference/ops/optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "reference/cpu/cpu_backend.h"
+#include "reference/cpu/tensor_list.h"
+#include "tests/reference/cpu/textbook_judge.h"
+
+namespace gpubench {
+namespace {
+
+using testing::ProgramRun;
+using testing::run_and_judge;
+using testing::shared_backend;
+
+const std::vector<std::int64_t> odd_sizes = {1, 7, 1023, 20000, 64, 9001, 3};
+
+std::vector<ValueId> gradients(Program& program, DType dtype) {
+  std::vector<ValueId> ids;
+  for (const std::int64_t size : odd_sizes) {
+    ids.push_back(program.add(tensor("g" + std::to_string(ids.size()), dtype, Shape{size}, Role::gradient)));
+  }
+  return ids;
+}
+
+TEST(TensorList, EveryCutVisitsEachElementOnce) {
+  cpu::TensorList list;
+  for (const std::int64_t size : {5, 0, 64, 200, 1}) list.add(size);
+  for (std::int64_t cut = 0; cut <= list.length(); cut += cpu::TensorList::alignment) {
+    std::vector<std::vector<int>> visits = {std::vector<int>(5), {}, std::vector<int>(64), std::vector<int>(200), std::vector<int>(1)};
+    const auto mark = [&](std::size_t tensor, std::int64_t first, std::int64_t count) {
+      for (std::int64_t i = first; i < first + count; ++i) ++visits[tensor].at(static_cast<std::size_t>(i));
+    };
+    list.visit(0, cut, mark);
+    list.visit(cut, list.length(), mark);
+    for (const std::vector<int>& tensor : visits) {
+      for (const int count : tensor) ASSERT_EQ(count, 1) << "cut at " << cut;
+    }
+  }
+}
+
+TEST(GradientNorm, ManyTensorsLieWithinTheBound) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const int threads : {1, 3}) {
+      const std::unique_ptr<Backend> backend = open_cpu_backend(threads);
+      Program program;
+      const std::vector<ValueId> ids = gradients(program, dtype);
+      (void)gradient_norm(program, Math{}, "op", ids);
+      ProgramRun run(*backend, program);
+      for (std::size_t i = 0; i < ids.size(); ++i) run.set_random(ids[i], i, 0.01);
+
+      EXPECT_EQ(run_and_judge(run), "") << name(dtype) << ", threads " << threads;
+    }
+  }
+}
+
+// 3-4-5 triangles whose squares leave the range of f32 at either end.
+TEST(GradientNorm, NeitherOverflowsNorUnderflows) {
+  for (const double scale : {1e30, 1e-30}) {
+    Program program;
+    const ValueId g = program.add(tensor("g", DType::f32, Shape{2}, Role::gradient));
+    const ValueId norm = gradient_norm(program, Math{}, "op", std::vector{g});
+    ProgramRun run(shared_backend(), program);
+    run.set(g, std::vector<double>{3 * scale, 4 * scale});
+
+    run.run();
+
+    EXPECT_NEAR(run.get(norm)[0] / scale, 5.0, 1e-6);
+  }
+}
+
+TEST(Clip, ScalesAboveTheLimitAndOnlyThere) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const double norm_value : {0.0, 0.5, 1.0, 3.7}) {
+      Program program;
+      const ValueId norm = program.add(tensor("norm", DType::f32, Shape{1}, Role::scalar));
+      const std::vector<ValueId> ids = gradients(program, dtype);
+      (void)clip(program, Clip{1.0}, Math{}, "op", norm, ids);
+      ProgramRun run(shared_backend(), program);
+      run.set(norm, std::vector<double>{norm_value});
+      for (std::size_t i = 0; i < ids.size(); ++i) run.set_random(ids[i], i, 0.01);
+
+      EXPECT_EQ(run_and_judge(run), "") << name(dtype) << ", norm " << norm_value;
+    }
+  }
+}
+
+TEST(Clip, ANaNNormReachesEveryGradient) {
+  Program program;
+  const ValueId norm = program.add(tensor("norm", DType::f32, Shape{1}, Role::scalar));
+  const ValueId g = program.add(tensor("g", DType::f32, Shape{100}, Role::gradient));
+  const std::vector<ValueId> out = clip(program, Clip{1.0}, Math{}, "op", norm, std::vector{g});
+  ProgramRun run(shared_backend(), program);
+  run.set(norm, std::vector<double>{std::nan("")});
+  run.set_random(g, 1);
+
+  run.run();
+
+  for (const double value : run.get(out[0])) EXPECT_TRUE(std::isnan(value));
+}
+
+struct Training {
+  Program program;
+  ValueId lr, step;
+  std::vector<AdamWTensor> tensors;
+};
+
+Training training(const AdamW& hyper, DType gradient_dtype, const std::vector<std::int64_t>& sizes) {
+  Training t;
+  t.lr = t.program.add(tensor("lr", DType::f32, Shape{1}, Role::scalar));
+  t.step = t.program.add(tensor("step", DType::i32, Shape{1}, Role::scalar));
+  for (const std::int64_t size : sizes) {
+    const std::string number = std::to_string(t.tensors.size());
+    AdamWTensor parameter;
+    parameter.weight = t.program.add(tensor("w" + number, DType::f32, Shape{size}, Role::parameter));
+    parameter.gradient = t.program.add(tensor("g" + number, gradient_dtype, Shape{size}, Role::gradient));
+    parameter.m = t.program.add(tensor("m" + number, DType::f32, Shape{size}, Role::state));
+    parameter.v = t.program.add(tensor("v" + number, DType::f32, Shape{size}, Role::state));
+    if (hyper.copies) parameter.copy = t.program.add(tensor("c" + number, DType::bf16, Shape{size}, Role::parameter));
+    t.tensors.push_back(parameter);
+  }
+  adamw(t.program, hyper, Math{}, "op", t.lr, t.step, t.tensors);
+  return t;
+}
+
+void set_state(ProgramRun& run, const Training& t, double step) {
+  run.set(t.lr, std::vector<double>{6e-4});
+  run.set(t.step, std::vector<double>{step});
+  for (std::size_t i = 0; i < t.tensors.size(); ++i) {
+    const AdamWTensor& parameter = t.tensors[i];
+    run.set_random(parameter.weight, 10 * i, 0.02);
+    run.set_random(parameter.gradient, 10 * i + 1, 1e-3);
+    std::vector<double> g = run.get(parameter.gradient);
+    for (std::size_t k = 0; k < g.size(); k += 8) g[k] *= 1e-5;  // about epsilon, where epsilon matters
+    run.set(parameter.gradient, g);
+    run.set_random(parameter.m, 10 * i + 2, step > 1 ? 1e-3 : 0.0);
+    run.set_random(parameter.v, 10 * i + 3, step > 1 ? 1e-3 : 0.0);
+    std::vector<double> v = run.get(parameter.v);
+    for (double& value : v) value *= value;
+    run.set(parameter.v, v);
+    if (parameter.copy) run.set_random(*parameter.copy, 10 * i + 4);
+  }
+}
+
+TEST(AdamW, ManyTensorsWithAndWithoutCopiesLieWithinTheirBounds) {
+  for (const bool copies : {false, true}) {
+    for (const DType gradient_dtype : {DType::f32, DType::bf16}) {
+      for (const int step : {1, 2, 1000}) {
+        for (const int threads : {1, 3}) {
+          AdamW hyper;
+          hyper.copies = copies;
+          const std::unique_ptr<Backend> backend = open_cpu_backend(threads);
+          Training t = training(hyper, gradient_dtype, odd_sizes);
+          ProgramRun run(*backend, t.program);
+          set_state(run, t, step);
+
+          EXPECT_EQ(run_and_judge(run), "") << "copies " << copies << ", " << name(gradient_dtype) << ", step " << step;
+        }
+      }
+    }
+  }
+}
+
+// The copies of 10 million weights are 20 MB, which is stored around the caches.
+TEST(AdamW, ALargeTensorWithACopyLiesWithinItsBound) {
+  AdamW hyper;
+  hyper.copies = true;
+  Training t = training(hyper, DType::bf16, {10'000'019});
+  ProgramRun run(shared_backend(), t.program);
+  set_state(run, t, 3);
+
+  EXPECT_EQ(run_and_judge(run, 997), "");
+}
+
+// First step from zero moments: m' / bc1 = g and v' / bc2 = g^2, so w' = w - lr (sign(g) + weight_decay w).
+TEST(AdamW, TheFirstStepMovesByTheLearningRate) {
+  Training t = training(AdamW{}, DType::f32, {2});
+  ProgramRun run(shared_backend(), t.program);
+  run.set(t.lr, std::vector<double>{0.5});
+  run.set(t.step, std::vector<double>{1});
+  run.set(t.tensors[0].weight, std::vector<double>{1.0, 1.0});
+  run.set(t.tensors[0].gradient, std::vector<double>{4.0, -4.0});
+  run.set(t.tensors[0].m, std::vector<double>{0.0, 0.0});
+  run.set(t.tensors[0].v, std::vector<double>{0.0, 0.0});
+
+  run.run();
+
+  const std::vector<double> w = run.get(t.tensors[0].weight);
+  EXPECT_NEAR(w[0], 1.0 - 0.5 * (1.0 + 0.1), 1e-6);
+  EXPECT_NEAR(w[1], 1.0 - 0.5 * (-1.0 + 0.1), 1e-6);
+}
+
+// The step and the learning rate are tensors: a bound launch reads them anew.
+TEST(AdamW, AChangedLearningRateCountsWithoutBindingAgain) {
+  Training t = training(AdamW{}, DType::f32, {5});
+  ProgramRun run(shared_backend(), t.program);
+  set_state(run, t, 1);
+  run.run();
+  const std::vector<double> after_one = run.get(t.tensors[0].weight);
+
+  run.set(t.lr, std::vector<double>{0.0});
+  run.run_again();
+
+  EXPECT_EQ(run.get(t.tensors[0].weight), after_one);
+}
+
+}  // namespace
+}  // namespace gpubench

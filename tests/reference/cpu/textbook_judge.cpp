@@ -1,0 +1,71 @@
+#include "tests/reference/cpu/textbook_judge.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "reference/ops/definition.h"
+
+namespace gpubench::testing {
+namespace {
+
+bool lies_within(const Judged& judged, DType type, double got) {
+  if (std::isnan(judged.value)) return std::isnan(got);
+  return got >= round_to(type, judged.value - judged.bound) && got <= round_to(type, judged.value + judged.bound);
+}
+
+std::string judge_output(const ProgramRun& run, const Operands& operands, int output, std::int64_t stride) {
+  const OpCall& call = operands.call;
+  const OpDefinition& op = definition(call.kind);
+  std::vector<TensorSpec> inputs;
+  for (const TensorView& input : operands.inputs) inputs.push_back(input.spec());
+  const Units units = op.units(call, inputs, operands.outputs, output);
+  std::vector<std::int64_t> wanted;
+  for (std::int64_t unit = 0; unit < units.count; unit += stride) wanted.push_back(unit);
+  if (units.count > 0 && wanted.back() != units.count - 1) wanted.push_back(units.count - 1);
+  std::vector<Judged> judged(wanted.size() * static_cast<std::size_t>(units.elements));
+  op.evaluate(operands, output, wanted, judged);
+
+  const TensorSpec& spec = operands.outputs[static_cast<std::size_t>(output)];
+  const std::vector<double> got = run.get(call.outputs[static_cast<std::size_t>(output)]);
+  for (std::size_t i = 0; i < judged.size(); ++i) {
+    const auto unit = static_cast<std::int64_t>(i) / units.elements;
+    const std::int64_t element = wanted[static_cast<std::size_t>(unit)] * units.elements + static_cast<std::int64_t>(i) % units.elements;
+    const double value = got[static_cast<std::size_t>(element)];
+    if (lies_within(judged[i], spec.dtype, value)) continue;
+    return fmt::format("{}[{}] = {}, expected {} +- {}", spec.name, element, value, judged[i].value, judged[i].bound);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string run_and_judge(ProgramRun& run, std::int64_t stride) {
+  const Program& program = run.program();
+  const OpCall& call = program.op(0);
+  std::vector<std::vector<std::byte>> before;
+  for (const ValueId input : call.inputs) before.push_back(run.bytes_of(input));
+  std::vector<TensorView> views;
+  for (std::size_t i = 0; i < before.size(); ++i) views.emplace_back(program.spec(call.inputs[i]), before[i].data());
+  const std::vector<TensorSpec> outputs = specs_of(program, call.outputs);
+
+  run.run();
+
+  for (int output = 0; output < static_cast<int>(outputs.size()); ++output) {
+    const std::string fault = judge_output(run, {call, views, outputs}, output, stride);
+    if (!fault.empty()) return fault;
+  }
+  if (!run.canaries_intact()) return "bytes outside the tensors were overwritten";
+  const bool updates = std::ranges::any_of(call.outputs, [&](ValueId id) { return program.value(id).updates.has_value(); });
+  if (updates) return {};
+  std::vector<std::vector<std::byte>> first;
+  for (const ValueId output : call.outputs) first.push_back(run.bytes_of(output));
+  run.run_again();
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    if (run.bytes_of(call.outputs[i]) != first[i]) return outputs[i].name + " differs between two runs";
+  }
+  return {};
+}
+
+}  // namespace gpubench::testing

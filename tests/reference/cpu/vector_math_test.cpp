@@ -1,0 +1,93 @@
+// The f32 functions against libm in f64, in ulp, over every 1009th f32 there is.
+#include "reference/cpu/vector_math.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "harness/core/dtype.h"
+#include "reference/cpu/block_io.h"
+
+namespace gpubench::cpu {
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+double ulp_at(double value) {
+  const double magnitude = std::fabs(value);
+  if (magnitude < smallest_normal(DType::f32)) return std::ldexp(1.0, -149);
+  return std::ldexp(1.0, std::ilogb(magnitude) - 23);
+}
+
+/// Largest error in ulp where low <= x <= high; a NaN result counts as infinity.
+template <class Fast, class True>
+double worst_ulp(float low, float high, const Fast& fast, const True& exact) {
+  double worst = 0.0;
+  for (std::uint64_t bits = 0; bits < (std::uint64_t{1} << 32); bits += 1009) {
+    const float x = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+    if (!(x >= low && x <= high)) continue;
+    const double want = exact(static_cast<double>(x));
+    const double error = std::fabs(static_cast<double>(fast(x)) - want) / ulp_at(want);
+    if (!(error <= worst)) worst = std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
+  }
+  return worst;
+}
+
+TEST(VectorMath, ExpIsWithinTwoUlp) {
+  EXPECT_LE(worst_ulp(-120.0F, 88.72F, [](float x) { return vector_exp(x); }, [](double x) { return std::exp(x); }), 2.0);
+}
+
+TEST(VectorMath, ExpEndsInZeroInfinityAndNaN) {
+  EXPECT_EQ(vector_exp(0.0F), 1.0F);
+  EXPECT_EQ(vector_exp(-infinity), 0.0F);
+  EXPECT_EQ(vector_exp(-200.0F), 0.0F);
+  EXPECT_EQ(vector_exp(89.0F), infinity);
+  EXPECT_EQ(vector_exp(infinity), infinity);
+  EXPECT_TRUE(std::isnan(vector_exp(std::nanf(""))));
+}
+
+TEST(VectorMath, ErfIsWithinTwoUlp) {
+  EXPECT_LE(worst_ulp(-infinity, infinity, [](float x) { return vector_erf(x); }, [](double x) { return std::erf(x); }), 2.0);
+  EXPECT_TRUE(std::isnan(vector_erf(std::nanf(""))));
+}
+
+TEST(VectorMath, GeluOfLargeNumbersIsTheirPositivePart) {
+  for (const float x : {20.0F, 1e10F, 3e38F}) {
+    EXPECT_EQ(vector_gelu_tanh(x), x);
+    EXPECT_EQ(vector_gelu_erf(x), x);
+    EXPECT_EQ(vector_gelu_tanh(-x), 0.0F);
+    EXPECT_EQ(vector_gelu_erf(-x), 0.0F);
+    EXPECT_EQ(vector_gelu_tanh_derivative(x), 1.0F);
+    EXPECT_EQ(vector_gelu_erf_derivative(x), 1.0F);
+    EXPECT_EQ(vector_gelu_tanh_derivative(-x), 0.0F);
+    EXPECT_EQ(vector_gelu_erf_derivative(-x), 0.0F);
+  }
+}
+
+TEST(BlockIo, NarrowsAsTheCoreRoundsForEveryUpperHalfAndTie) {
+  // Around each bf16: itself, just below and above the middle between it and the next, and the middle (a tie).
+  std::vector<float> values;
+  for (std::uint32_t upper = 0; upper < 0x10000U; ++upper) {
+    for (const std::uint32_t lower : {0U, 0x7FFFU, 0x8000U, 0x8001U}) values.push_back(std::bit_cast<float>(upper << 16U | lower));
+  }
+  std::vector<bf16> narrowed(values.size());
+  narrow_run(values.data(), static_cast<std::int64_t>(values.size()), narrowed.data());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double got = load(DType::bf16, reinterpret_cast<const std::byte*>(&narrowed[i]));
+    const double want = round_to(DType::bf16, static_cast<double>(values[i]));
+    ASSERT_TRUE(got == want || (std::isnan(got) && std::isnan(want))) << values[i];
+  }
+}
+
+TEST(BlockIo, WidensEveryBf16Exactly) {
+  std::vector<bf16> values(0x10000);
+  for (std::uint32_t i = 0; i < 0x10000U; ++i) values[i].bits = static_cast<std::uint16_t>(i);
+  std::vector<float> widened(values.size());
+  widen_run(values.data(), static_cast<std::int64_t>(values.size()), widened.data());
+  for (std::uint32_t i = 0; i < 0x10000U; ++i) ASSERT_EQ(std::bit_cast<std::uint32_t>(widened[i]), i << 16U);
+}
+
+}  // namespace
+}  // namespace gpubench::cpu
