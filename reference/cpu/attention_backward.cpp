@@ -26,46 +26,40 @@ constexpr std::int64_t score_stride = block_size + 16;  // a line more than a po
 template <class T>
 constexpr std::int64_t operand_stride = block_size + 64 / static_cast<std::int64_t>(sizeof(T));
 
-template <class T>
 struct GradientBlock {
   std::int64_t keys = 0;           // valid rows
   std::int64_t queries = 0;        // columns, padded
   std::int64_t first_visible = 0;  // the first query that sees key 0; each further key is seen by one less (causal)
   float scale = 1.0F;
-  Rows<const float> scores;
-  Rows<const float> dp;
   const float* lse = nullptr;    // per query; +infinity where it is padding
   const float* delta = nullptr;  // per query
-  Rows<T> p;
-  Rows<T> ds;
+  Rows<float> scores;            // becomes p
+  Rows<float> dp;                // becomes ds
 };
 
-template <class T>
-[[gnu::always_inline]] inline void differentiate_rows(const GradientBlock<T>& block) {
+GPUBENCH_VECTOR_CLONES void differentiate(const GradientBlock& block) {
   const auto queries = static_cast<std::int32_t>(block.queries);
+  const float scale = block.scale;
+  const float* lse = block.lse;
+  const float* delta = block.delta;
   for (std::int64_t key = 0; key < block.keys; ++key) {
-    const float* scores = block.scores[key];
-    const float* dp = block.dp[key];
-    T* p_row = block.p[key];
-    T* ds_row = block.ds[key];
+    float* scores = block.scores[key];
+    float* dp = block.dp[key];
     const auto first = static_cast<std::int32_t>(block.first_visible + key);
 #pragma omp simd
     for (std::int32_t i = 0; i < queries; ++i) {
-      const float p = vector_exp(scores[i] * block.scale - block.lse[i]);
-      const float ds = p * (dp[i] - block.delta[i]);
-      p_row[i] = narrow<T>(i >= first ? p : 0.0F);
-      ds_row[i] = narrow<T>(i >= first ? ds : 0.0F);
+      const float p = vector_exp(scores[i] * scale - lse[i]);
+      const float ds = p * (dp[i] - delta[i]);
+      scores[i] = i >= first ? p : 0.0F;
+      dp[i] = i >= first ? ds : 0.0F;
     }
   }
   // The score of a padding key is 0, and exp(-lse) may be anything.
   for (std::int64_t key = block.keys; key < padded(block.keys); ++key) {
-    std::fill(block.p[key], block.p[key] + queries, T{});
-    std::fill(block.ds[key], block.ds[key] + queries, T{});
+    std::fill(block.scores[key], block.scores[key] + queries, 0.0F);
+    std::fill(block.dp[key], block.dp[key] + queries, 0.0F);
   }
 }
-
-GPUBENCH_VECTOR_CLONES void differentiate(const GradientBlock<float>& block) { differentiate_rows(block); }
-GPUBENCH_VECTOR_CLONES void differentiate(const GradientBlock<bf16>& block) { differentiate_rows(block); }
 
 template <class T>
 [[gnu::always_inline]] inline void row_products(Rows<const T> a, Rows<const T> b, std::int64_t rows, std::int64_t columns,
@@ -88,22 +82,8 @@ GPUBENCH_VECTOR_CLONES void dot_rows(Rows<const bf16> a, Rows<const bf16> b, std
   row_products(a, b, rows, columns, sums);
 }
 
-template <class T>
-[[gnu::always_inline]] inline void round_rows(Rows<const float> from, float scale, std::int64_t rows, std::int64_t columns,
-                                              Rows<T> to) {
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const float* source = from[row];
-    T* target = to[row];
-    for (std::int64_t i = 0; i < columns; ++i) target[i] = narrow<T>(source[i] * scale);
-  }
-}
-GPUBENCH_VECTOR_CLONES void round_scaled(Rows<const float> from, float scale, std::int64_t rows, std::int64_t columns,
-                                         Rows<float> to) {
-  round_rows(from, scale, rows, columns, to);
-}
-GPUBENCH_VECTOR_CLONES void round_scaled(Rows<const float> from, float scale, std::int64_t rows, std::int64_t columns,
-                                         Rows<bf16> to) {
-  round_rows(from, scale, rows, columns, to);
+GPUBENCH_VECTOR_CLONES void multiply_by(float scale, std::int64_t count, float* values) {
+  for (std::int64_t i = 0; i < count; ++i) values[i] *= scale;
 }
 
 GPUBENCH_VECTOR_CLONES void add(const float* from, std::int64_t count, float* to) {
@@ -128,7 +108,7 @@ struct ThreadArrays {
   Rows<float> dk, dv;  // [s, d], of all query heads
   float* dq_columns;   // per block of queries [d, queries], of one head
   Rows<float> scores, dp;
-  Rows<T> p, ds;
+  Rows<T> p, ds;  // bf16 only
   T* packed_ds;
   Rows<float> dq_block;  // [queries, d]
 
@@ -253,8 +233,10 @@ class Backward {
       if (shares_ == 1) write_dq(batch, head, dq_columns, own);
     }
     for (std::int64_t key = share * block_size; key < e.s; key += shares_ * block_size) {
-      round_scaled(read_only(own.dk.from(key)), p_.scale, block_extent(key), e.d, dk_(batch, kv_head).from(key));
-      round_scaled(read_only(own.dv.from(key)), 1.0F, block_extent(key), e.d, dv_(batch, kv_head).from(key));
+      const std::int64_t keys = block_extent(key);
+      multiply_by(p_.scale, keys * p_.width(), own.dk[key]);
+      store_rows(read_only(own.dk.from(key)), keys, e.d, dk_(batch, kv_head).from(key));
+      store_rows(read_only(own.dv.from(key)), keys, e.d, dv_(batch, kv_head).from(key));
     }
   }
 
@@ -298,12 +280,14 @@ class Backward {
     const BlockExtents scores{keys, queries, width, width};
     multiply(scores, read_only(own.k.from(key)), own.packed_q_columns + at, own.scores, false);
     multiply(scores, read_only(own.v.from(key)), own.packed_d_o_columns + at, own.dp, false);
-    differentiate({block_extent(key), queries, p_.causal ? key - query : -block_size, p_.scale, read_only(own.scores),
-                   read_only(own.dp), own.lse + query, own.delta + query, own.p, own.ds});
+    differentiate({block_extent(key), queries, p_.causal ? key - query : -block_size, p_.scale, own.lse + query,
+                   own.delta + query, own.scores, own.dp});
+    const Rows<const T> p = operand(read_only(own.scores), keys, queries, own.p);
+    const Rows<const T> ds = operand(read_only(own.dp), keys, queries, own.ds);
     const BlockExtents over_queries{keys, width, queries, queries};
-    multiply(over_queries, read_only(own.p), own.packed_d_o + at, own.dv.from(key), true);
-    multiply(over_queries, read_only(own.ds), own.packed_q + at, own.dk.from(key), true);
-    pack(read_only(own.ds), keys, queries, own.packed_ds);
+    multiply(over_queries, p, own.packed_d_o + at, own.dv.from(key), true);
+    multiply(over_queries, ds, own.packed_q + at, own.dk.from(key), true);
+    pack(ds, keys, queries, own.packed_ds);
     multiply({width, queries, keys, keys}, {own.k_columns + key * width, keys}, own.packed_ds, {dq_columns + at, queries},
              true);
   }
@@ -318,7 +302,8 @@ class Backward {
     for (std::int64_t query = 0; query < p_.extents.s; query += block_size) {
       const std::int64_t queries = padded(block_extent(query));
       transpose({dq_columns + query * p_.width(), queries}, p_.width(), queries, own.dq_block);
-      round_scaled(read_only(own.dq_block), p_.scale, block_extent(query), p_.extents.d, dq_(batch, head).from(query));
+      multiply_by(p_.scale, queries * p_.width(), own.dq_block.data);
+      store_rows(read_only(own.dq_block), block_extent(query), p_.extents.d, dq_(batch, head).from(query));
     }
   }
 

@@ -27,15 +27,13 @@ constexpr std::int64_t weight_stride = key_chunk + 64 / static_cast<std::int64_t
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
 // One block of scores on its way through the softmax.
-template <class T>
 struct ScoreBlock {
   std::int64_t rows = 0;
-  std::int64_t keys = 0;         // in this chunk
+  std::int64_t keys = 0;           // in this chunk
   std::int64_t first_visible = 0;  // how many of them row 0 sees; each further row sees one more (causal)
   float scale = 1.0F;
-  Rows<float> scores;
-  Rows<T> weights;   // exp(scale score - maximum), rounded to T
-  Rows<float> o;     // rescaled where the maximum grows
+  Rows<float> scores;  // becomes exp(scale score - maximum); 0 for what is cut off
+  Rows<float> o;       // shrinks where the maximum grows
   std::int64_t width = 0;
   float* maxima = nullptr;  // of scaled scores, per row
   float* sums = nullptr;    // of exp(scale score - maximum)
@@ -50,34 +48,31 @@ constexpr std::int64_t lanes = 16;
   return largest;
 }
 
-template <class T>
-[[gnu::always_inline]] inline float write_weights(const float* x, std::int64_t count, float scale, float maximum, T* weights) {
+[[gnu::always_inline]] inline float exponentiate(float* x, std::int64_t count, float scale, float maximum) {
   float sum = 0.0F;
 #pragma omp simd reduction(+ : sum)
   for (std::int64_t i = 0; i < count; ++i) {
     const float weight = vector_exp(x[i] * scale - maximum);
     sum += weight;
-    weights[i] = narrow<T>(weight);
+    x[i] = weight;
   }
   return sum;
 }
 
-template <class T>
-[[gnu::always_inline]] inline void softmax_rows(const ScoreBlock<T>& block) {
+GPUBENCH_VECTOR_CLONES void softmax(const ScoreBlock& block) {
   for (std::int64_t row = 0; row < block.rows; ++row) {
     float* scores = block.scores[row];
-    T* weights = block.weights[row];
     const std::int64_t visible = std::clamp<std::int64_t>(block.first_visible + row, 0, block.keys);
     // Whole vectors only: what is cut off gets weight 0 by a score of -infinity.
     const std::int64_t processed = (visible + lanes - 1) / lanes * lanes;
     std::fill(scores + visible, scores + processed, -infinity);
-    std::fill(weights + processed, weights + padded(block.keys), T{});
+    std::fill(scores + processed, scores + padded(block.keys), 0.0F);
     if (visible == 0) continue;
 
     const float before = block.maxima[row];
     const float chunk_largest = largest(scores, processed) * block.scale;
     const float maximum = chunk_largest > before ? chunk_largest : before;
-    const float sum = write_weights(scores, processed, block.scale, maximum, weights);
+    const float sum = exponentiate(scores, processed, block.scale, maximum);
     const float shrink = vector_exp(before - maximum);
     block.maxima[row] = maximum;
     block.sums[row] = block.sums[row] * shrink + sum;
@@ -87,26 +82,13 @@ template <class T>
   }
 }
 
-GPUBENCH_VECTOR_CLONES void softmax(const ScoreBlock<float>& block) { softmax_rows(block); }
-GPUBENCH_VECTOR_CLONES void softmax(const ScoreBlock<bf16>& block) { softmax_rows(block); }
-
-template <class T>
-[[gnu::always_inline]] inline void write_rows(Rows<const float> sums_of_values, const float* sums, std::int64_t rows,
-                                              std::int64_t columns, Rows<T> o) {
+// Divides by the sums.
+GPUBENCH_VECTOR_CLONES void normalize(Rows<float> o, const float* sums, std::int64_t rows, std::int64_t width) {
   for (std::int64_t row = 0; row < rows; ++row) {
     const float share = 1.0F / sums[row];
-    const float* from = sums_of_values[row];
-    T* to = o[row];
-    for (std::int64_t i = 0; i < columns; ++i) to[i] = narrow<T>(from[i] * share);
+    float* values = o[row];
+    for (std::int64_t i = 0; i < width; ++i) values[i] *= share;
   }
-}
-GPUBENCH_VECTOR_CLONES void write_o(Rows<const float> from, const float* sums, std::int64_t rows, std::int64_t columns,
-                                    Rows<float> o) {
-  write_rows(from, sums, rows, columns, o);
-}
-GPUBENCH_VECTOR_CLONES void write_o(Rows<const float> from, const float* sums, std::int64_t rows, std::int64_t columns,
-                                    Rows<bf16> o) {
-  write_rows(from, sums, rows, columns, o);
 }
 
 // What every thread works with.
@@ -115,7 +97,7 @@ struct ThreadArrays {
   T* raw;  // [key_chunk, width]: keys or values, padded, before packing
   T* q;
   Rows<float> scores;
-  Rows<T> weights;
+  Rows<T> weights;  // bf16 only
   Rows<float> o;
   float* maxima;
   float* sums;
@@ -222,16 +204,28 @@ class Forward {
       const std::int64_t keys = std::min(key_chunk, seen - key);
       const std::int64_t packed_chunk = packed_at(pair, key / key_chunk);
       multiply({padded(rows), padded(keys), p_.width(), p_.width()}, {own.q, p_.width()}, packed_k_ + packed_chunk, own.scores, false);
-      softmax({rows, keys, p_.causal ? first + 1 - key : keys, p_.scale, own.scores, own.weights, own.o,
-               key == 0 ? 0 : p_.width(), own.maxima, own.sums});
+      const Rows<const T> weights = weigh(rows, keys, p_.causal ? first + 1 - key : keys, key == 0, own);
       // Values are packed by whole chunks; where fewer keys are seen, the sum ends early.
       const std::int64_t chunk_keys = padded(std::min(key_chunk, e.s - key));
-      multiply({padded(rows), p_.width(), padded(keys), chunk_keys}, {own.weights.data, own.weights.stride}, packed_v_ + packed_chunk,
-               own.o, key != 0);
+      multiply({padded(rows), p_.width(), padded(keys), chunk_keys}, weights, packed_v_ + packed_chunk, own.o, key != 0);
     }
-    write_o({own.o.data, own.o.stride}, own.sums, rows, e.d, o_(batch, head).from(first));
+    normalize(own.o, own.sums, rows, p_.width());
+    store_rows({own.o.data, own.o.stride}, rows, e.d, o_(batch, head).from(first));
     float* lse = lse_ + batch_and_head * e.s + first;
     for (std::int64_t row = 0; row < rows; ++row) lse[row] = own.maxima[row] + std::log(own.sums[row]);
+  }
+
+  // Scores to weights, as operand. Few rows at a time, so that they are still in the nearest cache when they are rounded.
+  [[nodiscard]] Rows<const T> weigh(std::int64_t rows, std::int64_t keys, std::int64_t first_visible, bool is_first_chunk,
+                                    const ThreadArrays<T>& own) const {
+    constexpr std::int64_t step = 4;
+    for (std::int64_t row = 0; row < rows; row += step) {
+      const std::int64_t count = std::min(step, rows - row);
+      softmax({count, keys, p_.causal ? first_visible + row : first_visible, p_.scale, own.scores.from(row), own.o.from(row),
+               is_first_chunk ? 0 : p_.width(), own.maxima + row, own.sums + row});
+      (void)operand({own.scores[row], own.scores.stride}, count, padded(keys), own.weights.from(row));
+    }
+    return operand({own.scores.data, own.scores.stride}, 0, 0, own.weights);
   }
 
   AttentionProblem p_;

@@ -2,6 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
+#include "reference/cpu/block_io.h"
 #include "reference/cpu/row_view.h"
 
 namespace gpubench::cpu {
@@ -32,6 +35,13 @@ AttentionProblem attention_problem(const OpCall& call, std::span<const TensorSpe
   problem.threads = context.threads;
   problem.is_bf16 = q.dtype == DType::bf16;
   return problem;
+}
+
+void store_rows(Rows<const float> from, std::int64_t rows, std::int64_t columns, Rows<float> to) {
+  for (std::int64_t row = 0; row < rows; ++row) std::copy(from[row], from[row] + columns, to[row]);
+}
+void store_rows(Rows<const float> from, std::int64_t rows, std::int64_t columns, Rows<bf16> to) {
+  for (std::int64_t row = 0; row < rows; ++row) narrow_run(from[row], columns, to[row]);
 }
 
 }  // namespace gpubench::cpu

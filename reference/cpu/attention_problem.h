@@ -49,6 +49,17 @@ class Heads {
   std::int64_t batch_, position_, head_;
 };
 
+/// Copies, rounding where the type is bf16.
+void store_rows(Rows<const float> from, std::int64_t rows, std::int64_t columns, Rows<float> to);
+void store_rows(Rows<const float> from, std::int64_t rows, std::int64_t columns, Rows<bf16> to);
+
+/// A block of sums as operand of a product: as it is, or rounded into `room`.
+[[nodiscard]] inline Rows<const float> operand(Rows<const float> block, std::int64_t, std::int64_t, Rows<float>) { return block; }
+[[nodiscard]] inline Rows<const bf16> operand(Rows<const float> block, std::int64_t rows, std::int64_t columns, Rows<bf16> room) {
+  round_block(block, rows, columns, room);
+  return {room.data, room.stride};
+}
+
 /// Lays arrays out in a workspace, each on a cache line of its own.
 class Arena {
  public:

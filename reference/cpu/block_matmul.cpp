@@ -17,6 +17,7 @@ namespace {
 // Sixteen lanes as one value; the compiler makes of it what each level of clones has. The unaligned kinds read memory.
 using FloatLanes = float __attribute__((vector_size(64)));
 using Lanes = std::uint32_t __attribute__((vector_size(64)));
+using HalfLanes = std::uint16_t __attribute__((vector_size(32)));
 using FloatLanesInMemory = float __attribute__((vector_size(64), aligned(4), may_alias));
 using LanesInMemory = std::uint32_t __attribute__((vector_size(64), aligned(2), may_alias));
 using HalfLanesInMemory = std::uint16_t __attribute__((vector_size(32), aligned(2), may_alias));
@@ -110,6 +111,23 @@ Rows<const std::uint32_t> words_of(Rows<const bf16> rows) {
 }
 Rows<const std::uint32_t> words_of(Rows<const float> rows) {
   return {reinterpret_cast<const std::uint32_t*>(rows.data), rows.stride};
+}
+
+// narrow<bf16>() of 16 values.
+[[gnu::always_inline]] inline HalfLanes narrow_lanes(Lanes bits) {
+  const Lanes rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
+  const Lanes quiet_nan = (bits >> 16) | 0x40U;
+  return __builtin_convertvector((bits & 0x7fffffffU) > 0x7f800000U ? quiet_nan : rounded, HalfLanes);
+}
+
+GPUBENCH_VECTOR_CLONES void round_lanes(Rows<const float> from, std::int64_t rows, std::int64_t columns, Rows<bf16> to) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const auto* source = reinterpret_cast<const std::uint32_t*>(from[row]);
+    bf16* target = to[row];
+    for (std::int64_t i = 0; i < columns; i += lanes) {
+      *reinterpret_cast<HalfLanesInMemory*>(target + i) = narrow_lanes(load(source + i));
+    }
+  }
 }
 
 // The sums of 8 rows and 32 columns, which stay in registers.
@@ -221,6 +239,10 @@ void transpose(Rows<const float> from, std::int64_t rows, std::int64_t columns, 
 }
 void transpose(Rows<const bf16> from, std::int64_t rows, std::int64_t columns, Rows<bf16> to) {
   transpose_pairs(from, rows, columns, {reinterpret_cast<std::uint32_t*>(to.data), to.stride / 2});
+}
+
+void round_block(Rows<const float> from, std::int64_t rows, std::int64_t columns, Rows<bf16> to) {
+  round_lanes(from, rows, columns, to);
 }
 
 void multiply(const BlockExtents& extents, Rows<const float> a, const float* b, Rows<float> c, bool accumulate) {

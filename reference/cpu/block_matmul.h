@@ -53,6 +53,9 @@ void pack_transposed(Rows<const bf16> from, std::int64_t k, std::int64_t n, bf16
 void transpose(Rows<const float> from, std::int64_t rows, std::int64_t columns, Rows<float> to);
 void transpose(Rows<const bf16> from, std::int64_t rows, std::int64_t columns, Rows<bf16> to);
 
+/// Makes an operand of sums: rounds to bf16. `columns` is a multiple of 32.
+void round_block(Rows<const float> from, std::int64_t rows, std::int64_t columns, Rows<bf16> to);
+
 /// c = a b, or c += a b: a [m, k], b [k, n] packed, c [m, n].
 /// Call it inside a BlockMatmulScope of the same thread.
 void multiply(const BlockExtents& extents, Rows<const float> a, const float* b, Rows<float> c, bool accumulate);
