@@ -110,6 +110,8 @@ void Engine::prepare(Active& active, RunObserver& observer) {
   guarded(record, "prepare", [&] {
     require_fit(planned.bytes, available_bytes());
     active.prepared = std::make_unique<PreparedCase>(backend_, arena_, planned, options_.seed, available_bytes());
+    record.copies = active.prepared->copies();
+    record.memory_bytes = active.prepared->memory_bytes();
     if (active.prepared->ops(Phase::timed).size() == 1) {
       record.implementation = active.prepared->implementation(active.prepared->ops(Phase::timed).front());
     }
