@@ -3,6 +3,7 @@
 #include "reference/ops/elementwise_textbook.h"
 
 #include <cmath>
+#include <utility>
 
 #include "reference/ops/bytes_moved.h"
 #include "reference/ops/elementwise.h"

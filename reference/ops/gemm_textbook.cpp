@@ -1,6 +1,7 @@
 // Every element is judged alone: one row of op(a) times one column of op(b) in fp64, Rule G, then the epilogue's bound.
 #include "reference/ops/gemm_textbook.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
