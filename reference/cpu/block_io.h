@@ -32,6 +32,8 @@ class Source {
   /// `count` elements from `first`: where they lie (f32; any count), or in `buffer` (bf16; at most block_elements).
   [[nodiscard]] const float* read(std::int64_t first, std::int64_t count, BlockBuffer& buffer) const;
   [[nodiscard]] float at(std::int64_t index) const;
+  /// Asks for `count` elements from `first` to be brought to the second-level cache.
+  void prefetch(std::int64_t first, std::int64_t count) const;
   [[nodiscard]] bool staged() const { return is_bf16_; }
 
  private:

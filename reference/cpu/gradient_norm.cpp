@@ -2,7 +2,6 @@
 // and those of 1e30 do not overflow.
 #include <fmt/core.h>
 
-#include <array>
 #include <cmath>
 
 #include "reference/cpu/block_io.h"
@@ -16,24 +15,23 @@
 namespace gpubench::cpu {
 namespace {
 
-/// Independent sums, so that an addition need not wait for the one before it.
-constexpr std::int64_t lanes = 32;
-
+/// Four independent sums, so that an addition need not wait for the one before it.
 GPUBENCH_VECTOR_CLONES
 double sum_of_squares(const float* g, std::int64_t count) {
-  alignas(64) std::array<double, lanes> sums{};
-  const std::int64_t whole = count / lanes * lanes;
-  for (std::int64_t i = 0; i < whole; i += lanes) {
-#pragma omp simd
-    for (std::int64_t lane = 0; lane < lanes; ++lane) {
-      const auto value = static_cast<double>(g[i + lane]);
-      sums[static_cast<std::size_t>(lane)] += value * value;
-    }
+  const std::int64_t quarter = count / 4;
+  double a = 0.0;
+  double b = 0.0;
+  double c = 0.0;
+  double d = 0.0;
+#pragma omp simd reduction(+ : a, b, c, d)
+  for (std::int64_t i = 0; i < quarter; ++i) {
+    a += static_cast<double>(g[i]) * static_cast<double>(g[i]);
+    b += static_cast<double>(g[i + quarter]) * static_cast<double>(g[i + quarter]);
+    c += static_cast<double>(g[i + 2 * quarter]) * static_cast<double>(g[i + 2 * quarter]);
+    d += static_cast<double>(g[i + 3 * quarter]) * static_cast<double>(g[i + 3 * quarter]);
   }
-  double sum = 0.0;
-  for (const double lane : sums) sum += lane;
-  for (std::int64_t i = whole; i < count; ++i) sum += static_cast<double>(g[i]) * static_cast<double>(g[i]);
-  return sum;
+  for (std::int64_t i = 4 * quarter; i < count; ++i) a += static_cast<double>(g[i]) * static_cast<double>(g[i]);
+  return (a + b) + (c + d);
 }
 
 GPUBENCH_VECTOR_CLONES

@@ -5,10 +5,20 @@
 // error in units of 2^-24 relative to what it approximates. Accuracy after rounding is asserted by vector_math_test.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 
 namespace gpubench::cpu {
+
+/// x limited to [low, high], low < 0 < high; NaN stays NaN. On the bits: among negative numbers the larger magnitude is the
+/// larger unsigned integer, among positive ones the larger signed one. Written with comparisons of x, the compiler would
+/// rather split what follows into three cases, and pay for the divisions of each.
+[[nodiscard, gnu::always_inline]] inline float vector_clamp(float x, float low, float high) {
+  const std::uint32_t from_below = std::min(std::bit_cast<std::uint32_t>(x), std::bit_cast<std::uint32_t>(low));
+  const std::int32_t both = std::min(static_cast<std::int32_t>(from_below), std::bit_cast<std::int32_t>(high));
+  return x == x ? std::bit_cast<float>(both) : x;
+}
 
 /// e^x within 2 ulp, subnormals included; 0 below -104, infinity above 88.73, NaN for NaN.
 [[nodiscard, gnu::always_inline]] inline float vector_exp(float x) {
@@ -17,8 +27,7 @@ namespace gpubench::cpu {
   // ln 2 in two parts; the upper has 15 bits, so that its product with a whole number up to 151 is exact.
   constexpr float ln2_high = 0.693145751953125F;
   constexpr float ln2_low = 1.42860682030941723e-6F;
-  x = x < -104.0F ? -104.0F : x;
-  x = x > 89.0F ? 89.0F : x;
+  x = vector_clamp(x, -104.0F, 89.0F);
   const float shifted = x * 1.44269504088896341F + shifter;
   const float whole = shifted - shifter;
   const float r = (x - whole * ln2_high) - whole * ln2_low;
@@ -50,7 +59,7 @@ namespace gpubench::cpu {
   p = p * s + 0.128379157491F;
   const float central = x + x * p;
   // -log(erfc(a)) / a on [0.875, 4], 0.05 as seen in erf; beyond 4 erf rounds to 1
-  const float b = a > 4.0F ? 4.0F : a;
+  const float b = std::bit_cast<float>(std::min(std::bit_cast<std::uint32_t>(a), std::bit_cast<std::uint32_t>(4.0F)));
   float q = -0.000214810123349F;
   q = q * b + 0.00322183731219F;
   q = q * b - 0.0229123098953F;
@@ -76,8 +85,7 @@ inline constexpr float gelu_cubic = 0.044715F;
 /// Its derivative: s + x s (1 - s) 2t', s = 1 / (1 + e^-2t).
 [[nodiscard, gnu::always_inline]] inline float vector_gelu_tanh_derivative(float x) {
   // s (1 - s) is 0 in f32 outside of +-16; inside, nothing can overflow.
-  x = x < -16.0F ? -16.0F : x;
-  x = x > 16.0F ? 16.0F : x;
+  x = vector_clamp(x, -16.0F, 16.0F);
   const float square = x * x;
   const float two_t = x * (2.0F * gelu_c + (2.0F * gelu_c * gelu_cubic) * square);
   const float two_t_prime = 2.0F * gelu_c + (6.0F * gelu_c * gelu_cubic) * square;
@@ -96,8 +104,7 @@ inline constexpr float gelu_cubic = 0.044715F;
 
 /// Its derivative: Phi(x) + x phi(x).
 [[nodiscard, gnu::always_inline]] inline float vector_gelu_erf_derivative(float x) {
-  x = x < -16.0F ? -16.0F : x;  // phi(16) is 0 in f32
-  x = x > 16.0F ? 16.0F : x;
+  x = vector_clamp(x, -16.0F, 16.0F);  // phi(16) is 0 in f32
   const float phi = 0.398942280401432678F * vector_exp(-0.5F * x * x);
   return (0.5F + 0.5F * vector_erf(x * 0.707106781186547524F)) + x * phi;
 }
