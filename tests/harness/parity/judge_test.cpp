@@ -102,7 +102,9 @@ TEST(Judge, ACorrectGemmPassesWithEveryElementJudgedAndEveryMutationRejected) {
     EXPECT_EQ(parity.mutations, 4);
     EXPECT_EQ(parity.mutations_rejected, 4);
     EXPECT_LE(parity.error_over_bound, 1.0);
-    EXPECT_GT(parity.error_over_bound, 0.0);
+    if (type == DType::f32) {
+      EXPECT_GT(parity.error_over_bound, 0.0);  // some sums are off by more than their rounding
+    }
     EXPECT_EQ(parity.label, "c");
     EXPECT_EQ(parity.kind, "gemm");
     EXPECT_EQ(parity.phase, "check");
