@@ -65,8 +65,7 @@ Plan plan_conv2d(Pass pass, const OpCall& call, std::span<const TensorSpec> tens
   request.padding = {attributes.pad_h, attributes.pad_w};
   request.dilation = {attributes.dilation_h, attributes.dilation_w};
 
-  const std::array<std::int64_t, 3> bytes{at(0).bytes(), at(1).bytes(), at(2).bytes()};
-  const OneDnnWork work = fastest(convolution_candidates(context.onednn, request), bytes);
+  const OneDnnWork work = convolution_work(context.onednn, request);
   return plan_of(work.implementation(), work.workspace_bytes(),
                  [work, order](std::span<const Tensor> bound, Workspace workspace) {
                    std::array<std::byte*, 3> operands{};

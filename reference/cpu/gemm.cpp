@@ -70,13 +70,6 @@ void expect_dense_rows(const OpCall& call, const TensorSpec& tensor) {
                            tensor.layout.to_string(tensor.shape)));
 }
 
-OneDnnWork choose(const CpuContext& context, const MatmulRequest& request, std::span<const TensorSpec> tensors,
-                  const Roles& roles, std::int64_t c_bytes) {
-  std::vector<std::int64_t> bytes{at(tensors, roles.a).bytes(), at(tensors, roles.b).bytes(), c_bytes};
-  if (roles.bias >= 0) bytes.push_back(at(tensors, roles.bias).bytes());
-  return fastest(matmul_candidates(context.onednn, request), bytes);
-}
-
 MatmulRequest request_of(const OpCall& call, const Gemm& attributes, std::span<const TensorSpec> tensors,
                          const Roles& roles) {
   MatmulRequest request;
@@ -93,9 +86,8 @@ MatmulRequest request_of(const OpCall& call, const Gemm& attributes, std::span<c
   return request;
 }
 
-Plan plan_plain(const MatmulRequest& request, std::span<const TensorSpec> tensors, const Roles& roles,
-                const CpuContext& context) {
-  const OneDnnWork work = choose(context, request, tensors, roles, at(tensors, roles.c).bytes());
+Plan plan_plain(const MatmulRequest& request, const Roles& roles, const CpuContext& context) {
+  const OneDnnWork work = matmul_work(context.onednn, request);
   return plan_of(work.implementation(), work.workspace_bytes(),
                  [work, roles](std::span<const Tensor> bound, Workspace workspace) {
                    const auto data = [&bound](int index) { return bound[static_cast<std::size_t>(index)].data; };
@@ -122,7 +114,7 @@ Plan plan_with_gelu(const OpCall& call, const Gemm& attributes, MatmulRequest re
   request.c = in_place ? matrix(call, at(tensors, target), false) : sums_shape(c.shape);
   const TensorSpec sums_spec =
       in_place ? at(tensors, target) : tensor("sums", DType::f32, c.shape, Role::activation);
-  const OneDnnWork work = choose(context, request, tensors, roles, sums_spec.bytes());
+  const OneDnnWork work = matmul_work(context.onednn, request);
   constexpr std::size_t alignment = 64;
   const std::size_t sums_bytes =
       in_place ? 0 : (static_cast<std::size_t>(sums_spec.bytes()) + alignment - 1) / alignment * alignment;
@@ -161,7 +153,7 @@ Plan plan_gemm(const OpCall& call, std::span<const TensorSpec> tensors, const Cp
   const Roles roles = roles_of(attributes);
   expect_types(call, tensors, roles);
   const MatmulRequest request = request_of(call, attributes, tensors, roles);
-  if (attributes.epilogue == Gemm::Epilogue::none) return plan_plain(request, tensors, roles, context);
+  if (attributes.epilogue == Gemm::Epilogue::none) return plan_plain(request, roles, context);
   return plan_with_gelu(call, attributes, request, tensors, roles, context);
 }
 

@@ -5,7 +5,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "harness/core/error.h"
@@ -207,27 +206,33 @@ class RecipeBuilder {
   std::size_t scratchpad_bytes_ = 0;
 };
 
-// Tries each way of packing. What the library lacks is left out, unless it lacks all: then its first words are thrown.
-std::vector<OneDnnWork> try_each(const char* what, std::span<const std::vector<bool>> packings,
-                                 const std::function<OneDnnWork(const std::vector<bool>&)>& make) {
-  std::vector<OneDnnWork> works;
+// Which of the three operands the library may lay out as it likes: none, the weights, all.
+using Packing = std::array<bool, 3>;
+
+// The first way of packing that the library has fast code for, else the first that it has at all.
+template <class Make>
+OneDnnWork first_fast(const char* what, const Make& make) {
+  constexpr std::array<Packing, 3> packings{{{false, false, false}, {false, true, false}, {true, true, true}}};
+  std::optional<OneDnnWork> slow;
   std::optional<dnnl::error> refused;
-  for (const std::vector<bool>& packing : packings) {
+  for (const Packing& packing : packings) {
     try {
-      works.push_back(make(packing));
+      OneDnnWork work = make(packing);
+      if (!work.is_reference_code()) return work;
+      if (!slow) slow = std::move(work);
     } catch (const dnnl::error& error) {
       if (!refused) refused = error;
     }
   }
-  if (works.empty()) rethrow(*refused, what);
-  return works;
+  if (slow) return *slow;
+  rethrow(*refused, what);
 }
 
 memory::desc described(const MemoryShape& shape, bool repacked) {
   return repacked ? as_the_library_likes(shape) : as_it_lies(shape);
 }
 
-OneDnnWork make_matmul(const OneDnn::State& state, const MatmulRequest& request, const std::vector<bool>& repack) {
+OneDnnWork make_matmul(const OneDnn::State& state, const MatmulRequest& request, const Packing& repack) {
   const memory::desc a = as_it_lies(request.a), b = as_it_lies(request.b), c = as_it_lies(request.c);
   // With alpha, the bias must come after the scaling, which a bias of the primitive itself does not.
   const bool bias_inside = request.bias && request.alpha == 1.0F;
@@ -236,9 +241,10 @@ OneDnnWork make_matmul(const OneDnn::State& state, const MatmulRequest& request,
   if (request.beta != 0.0F) operations.append_sum(request.beta);
   memory::desc bias;
   if (request.bias) {
-    memory::dims extents(request.c.extents.size(), 1);
-    extents.back() = request.c.extents.back();
-    bias = memory::desc(extents, type_of(*request.bias), extents.size() == 2 ? memory::format_tag::ab : memory::format_tag::abc);
+    const std::int64_t n = request.c.extents.back();
+    const bool batched = request.c.extents.size() == 3;
+    bias = memory::desc(batched ? memory::dims{1, 1, n} : memory::dims{1, n}, type_of(*request.bias),
+                        batched ? memory::format_tag::abc : memory::format_tag::ab);
     if (!bias_inside) operations.append_binary(dnnl::algorithm::binary_add, bias);
   }
   const dnnl::primitive_attr attributes = with_user_scratchpad(operations);
@@ -257,7 +263,7 @@ OneDnnWork make_matmul(const OneDnn::State& state, const MatmulRequest& request,
   return RecipeBuilder(state).finish(desc, dnnl::matmul(desc), operands);
 }
 
-OneDnnWork make_convolution(const OneDnn::State& state, const ConvolutionRequest& request, const std::vector<bool>& repack) {
+OneDnnWork make_convolution(const OneDnn::State& state, const ConvolutionRequest& request, const Packing& repack) {
   using Pass = ConvolutionRequest::Pass;
   const memory::dims strides(request.stride.begin(), request.stride.end());
   const memory::dims padding(request.padding.begin(), request.padding.end());
@@ -356,18 +362,12 @@ OneDnnLaunch OneDnnWork::bind(std::span<std::byte* const> operands, std::byte* w
   return OneDnnLaunch(std::move(bound));
 }
 
-std::vector<OneDnnWork> matmul_candidates(const OneDnn& onednn, const MatmulRequest& request) {
-  const std::array<std::vector<bool>, 3> packings{{{false, false, false}, {false, true, false}, {true, true, true}}};
-  return try_each("matmul", packings, [&](const std::vector<bool>& repack) {
-    return make_matmul(onednn.state(), request, repack);
-  });
+OneDnnWork matmul_work(const OneDnn& onednn, const MatmulRequest& request) {
+  return first_fast("matmul", [&](const Packing& repack) { return make_matmul(onednn.state(), request, repack); });
 }
 
-std::vector<OneDnnWork> convolution_candidates(const OneDnn& onednn, const ConvolutionRequest& request) {
-  const std::array<std::vector<bool>, 3> packings{{{false, false, false}, {false, true, false}, {true, true, true}}};
-  return try_each("convolution", packings, [&](const std::vector<bool>& repack) {
-    return make_convolution(onednn.state(), request, repack);
-  });
+OneDnnWork convolution_work(const OneDnn& onednn, const ConvolutionRequest& request) {
+  return first_fast("convolution", [&](const Packing& repack) { return make_convolution(onednn.state(), request, repack); });
 }
 
 OneDnnWork reorder_work(const OneDnn& onednn, const MemoryShape& from, const MemoryShape& to) {

@@ -1,0 +1,125 @@
+// The frame of the CPU backend: what it says of itself, memory, order of work, and how a round is timed.
+#include "reference/cpu/cpu_backend.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+
+#include "reference/cpu/kernel.h"
+#include "tests/reference/cpu/program_run.h"
+
+namespace gpubench {
+namespace {
+
+using cpu::launch_of;
+using testing::shared_backend;
+
+TEST(CpuBackend, DescribesTheMachineAndTheLibraryThatRuns) {
+  const DeviceInfo& device = shared_backend().device();
+  EXPECT_EQ(device.kind, "cpu");
+  EXPECT_FALSE(device.name.empty());
+  EXPECT_GE(device.units, 1);
+  EXPECT_GT(device.memory_bytes, 0);
+  EXPECT_GT(device.available_bytes, 0);
+  EXPECT_LE(device.available_bytes, device.memory_bytes);
+  EXPECT_GT(device.cache_bytes, 0);
+  EXPECT_LE(device.cache_bytes, std::int64_t{32} << 20);
+  ASSERT_FALSE(device.libraries.empty());
+  EXPECT_EQ(device.libraries[0].first, "onednn");
+  EXPECT_NE(device.libraries[0].second.find('.'), std::string::npos) << device.libraries[0].second;
+  EXPECT_TRUE(shared_backend().host_visible());
+}
+
+TEST(CpuBackend, TakesTheThreadsItIsGiven) { EXPECT_EQ(open_cpu_backend(1)->device().units, 1); }
+
+TEST(CpuBackend, GivesAlignedMemoryOfAnySizeAndMovesBytes) {
+  Backend& backend = shared_backend();
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{65}, (std::size_t{5} << 20) + 3}) {
+    const Buffer buffer = backend.allocate(bytes);
+    ASSERT_NE(buffer.data(), nullptr);
+    EXPECT_EQ(buffer.bytes(), bytes);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % 64, 0U);
+    std::vector<std::byte> in(bytes, std::byte{7}), out(bytes);
+    backend.write(buffer.data(), in);
+    backend.read(out, buffer.data());
+    EXPECT_EQ(in, out);
+  }
+}
+
+TEST(CpuBackend, RefusesMemoryThatCannotBeWithTheByteCount) {
+  for (const std::size_t bytes : {std::size_t{1} << 60, SIZE_MAX}) {
+    try {
+      (void)shared_backend().allocate(bytes);
+      FAIL() << "expected BackendError";
+    } catch (const BackendError& error) {
+      EXPECT_NE(std::string(error.what()).find(std::to_string(bytes)), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(CpuBackend, NamesTheOpThatItLacks) {
+  OpCall call{OpKind{"no_such_op"}, {}, {}, {}, {}, "x", Phase::timed};
+  try {
+    (void)shared_backend().plan(call, {});
+    FAIL() << "expected Unsupported";
+  } catch (const Unsupported& refused) {
+    EXPECT_STREQ(refused.what(), "the cpu backend has no op 'no_such_op'");
+  }
+}
+
+TEST(CpuBackend, RunsASequenceInOrder) {
+  std::vector<int> seen;
+  std::vector<Launch> launches;
+  for (int i = 0; i < 5; ++i) launches.push_back(launch_of([&seen, i] { seen.push_back(i); }));
+  const Launch all = shared_backend().sequence(launches, {{{}, {0}, {1}, {2}, {3}}});
+  shared_backend().run(all);
+  shared_backend().run(all);
+  EXPECT_EQ(seen, (std::vector<int>{0, 1, 2, 3, 4, 0, 1, 2, 3, 4}));
+}
+
+// Sample i, run j uses copies[(i * batch + j) mod 3]: with 4 samples of 2, that is 0 1 | 2 0 | 1 2 | 0 1.
+TEST(CpuBackend, RotatesTheCopiesThroughSamplesAndBatches) {
+  std::vector<int> seen;
+  seen.reserve(100);
+  std::vector<Launch> copies;
+  for (int i = 0; i < 3; ++i) copies.push_back(launch_of([&seen, i] { seen.push_back(i); }));
+  const RoundTimes times = shared_backend().time(copies, {4, 2, 0, 0.0});
+  EXPECT_EQ(seen, (std::vector<int>{0, 1, 2, 0, 1, 2, 0, 1}));
+  ASSERT_EQ(times.wall_ns.size(), 4U);
+  EXPECT_EQ(times.device_ns, times.wall_ns);
+  for (const double ns : times.wall_ns) EXPECT_GE(ns, 0.0);
+}
+
+TEST(CpuBackend, WarmsUpByCallsBeforeTheFirstSample) {
+  int calls = 0;
+  const std::vector<Launch> one{launch_of([&calls] { ++calls; })};
+  (void)shared_backend().time(one, {3, 1, 5, 0.0});
+  EXPECT_EQ(calls, 5 + 3);
+}
+
+TEST(CpuBackend, WarmsUpForAsLongAsAsked) {
+  int calls = 0;
+  const std::vector<Launch> one{launch_of([&calls] { ++calls; })};
+  (void)shared_backend().time(one, {1, 1, 0, 1e-3});
+  EXPECT_GT(calls, 2);  // a millisecond holds more than one increment
+}
+
+TEST(CpuBackend, RefusesARoundOfNothing) {
+  EXPECT_THROW((void)shared_backend().time({}, {1, 1, 0, 0.0}), BackendError);
+  const std::vector<Launch> empty{nullptr};
+  EXPECT_THROW((void)shared_backend().time(empty, {1, 1, 0, 0.0}), BackendError);
+  EXPECT_THROW(shared_backend().run(nullptr), BackendError);
+  EXPECT_THROW((void)shared_backend().sequence(empty, {}), BackendError);
+}
+
+TEST(CpuBackend, RefusesAWorkspaceThatIsTooSmall) {
+  const Plan plan = cpu::plan_of("test", 128, [](std::span<const Tensor>, Workspace) { return [] {}; });
+  std::array<std::byte, 64> small{};
+  EXPECT_THROW((void)shared_backend().bind(plan, {}, {small.data(), small.size()}), BackendError);
+  EXPECT_THROW((void)shared_backend().bind(nullptr, {}, {}), BackendError);
+}
+
+}  // namespace
+}  // namespace gpubench
