@@ -1,0 +1,52 @@
+// A run of the command line inside the test's own process, with everything it printed.
+#pragma once
+
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "harness/cli/environment.h"
+#include "tests/cli/sim_environment.h"
+
+namespace gpubench {
+
+/// What a test may set before it runs the command line.
+struct Captured {
+  std::string script;                              ///< of the sim backend
+  std::map<std::string, std::string> variables;
+  bool out_is_terminal = false;
+  bool err_is_terminal = false;
+  NvidiaDriver driver{.reason = "no NVIDIA driver: libcuda.so.1 cannot be loaded (test)"};
+  std::vector<BackendEntry> more_backends;
+  StopFlag stop{0};
+
+  std::ostringstream out;
+  std::ostringstream err;
+
+  /// The exit code.
+  int run(std::vector<std::string> words) {
+    words.insert(words.begin(), "gpubench");
+    std::vector<const char*> argv;
+    for (const std::string& word : words) argv.push_back(word.c_str());
+    std::vector<BackendEntry> backends = sim_backends(script);
+    backends.insert(backends.end(), more_backends.begin(), more_backends.end());
+    const Environment environment{sim_suites(),
+                                  std::move(backends),
+                                  out,
+                                  err,
+                                  out_is_terminal,
+                                  err_is_terminal,
+                                  80,
+                                  [this](const char* name) {
+                                    const auto found = variables.find(name);
+                                    return found == variables.end() ? std::string() : found->second;
+                                  },
+                                  [this] { return driver; },
+                                  "/nonexistent/gpubench",
+                                  stop};
+    return run_cli(static_cast<int>(argv.size()), argv.data(), environment);
+  }
+};
+
+}  // namespace gpubench

@@ -1,0 +1,71 @@
+#include "tests/cli/child.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <stdexcept>
+
+namespace gpubench {
+namespace {
+
+struct Pipe {
+  int ends[2] = {-1, -1};
+  Pipe() {
+    if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("pipe2");
+  }
+};
+
+[[noreturn]] void become(const std::vector<std::string>& words, const std::map<std::string, std::string>& variables, int out, int err) {
+  for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
+  ::dup2(out, STDOUT_FILENO);
+  ::dup2(err, STDERR_FILENO);
+  std::vector<std::string> held = words;
+  std::vector<char*> argv;
+  for (std::string& word : held) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  ::execv(argv[0], argv.data());
+  ::_exit(127);
+}
+
+// False at the end of the stream.
+bool take(int fd, std::string& text) {
+  char block[4096];
+  const ssize_t count = ::read(fd, block, sizeof block);
+  if (count > 0) text.append(block, static_cast<std::size_t>(count));
+  return count > 0;
+}
+
+}  // namespace
+
+ChildResult run_child(const std::vector<std::string>& words, const std::map<std::string, std::string>& variables,
+                      const std::string& wait_for, const std::function<void(int)>& while_running) {
+  const Pipe out, err;
+  const pid_t pid = ::fork();
+  if (pid < 0) throw std::runtime_error("fork");
+  if (pid == 0) become(words, variables, out.ends[1], err.ends[1]);
+  ::close(out.ends[1]);
+  ::close(err.ends[1]);
+  ChildResult result;
+  bool called = !while_running;
+  pollfd streams[2] = {{out.ends[0], POLLIN, 0}, {err.ends[0], POLLIN, 0}};
+  while (streams[0].fd >= 0 || streams[1].fd >= 0) {
+    ::poll(streams, 2, -1);
+    if (streams[0].revents != 0 && !take(streams[0].fd, result.out)) streams[0].fd = -1;
+    if (streams[1].revents != 0 && !take(streams[1].fd, result.err)) streams[1].fd = -1;
+    if (!called && result.err.find(wait_for) != std::string::npos) {
+      called = true;
+      while_running(pid);
+    }
+  }
+  ::close(out.ends[0]);
+  ::close(err.ends[0]);
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return result;
+}
+
+}  // namespace gpubench

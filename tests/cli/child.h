@@ -1,0 +1,22 @@
+// Starting a program in a test and keeping what it said.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace gpubench {
+
+struct ChildResult {
+  int exit_code = -1;  ///< 128 + signal where it was killed
+  std::string out;
+  std::string err;
+};
+
+/// Runs to the end. `variables` are added to this process's own; `while_running` is called once with its process id as
+/// soon as it has written `wait_for` to standard error.
+[[nodiscard]] ChildResult run_child(const std::vector<std::string>& words, const std::map<std::string, std::string>& variables = {},
+                                    const std::string& wait_for = "", const std::function<void(int)>& while_running = {});
+
+}  // namespace gpubench

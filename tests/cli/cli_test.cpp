@@ -1,0 +1,314 @@
+// The contract of the command line, on the sim backend and in one process: exit codes, streams, messages.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "harness/report/reader.h"
+#include "tests/cli/captured.h"
+#include "tests/harness/report/report_schema.h"
+
+namespace gpubench {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class Cli : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directories(folder_);
+    std::filesystem::current_path(folder_);
+  }
+  void TearDown() override {
+    std::filesystem::current_path("/");
+    std::filesystem::remove_all(folder_);
+  }
+  // A run in this process that writes its report to standard output only.
+  int run_to_stdout(std::vector<std::string> more = {}) {
+    std::vector<std::string> words{"--isolate", "off", "--tier", "smoke", "--json", "-"};
+    words.insert(words.end(), more.begin(), more.end());
+    return cli_.run(words);
+  }
+  Json document() const { return parse_json(cli_.out.str(), "stdout"); }
+  static bool nothing_written() { return std::filesystem::is_empty("."); }
+
+  std::filesystem::path folder_ = ::testing::TempDir() + "cli_test." + std::to_string(::getpid());
+  Captured cli_;
+};
+
+TEST_F(Cli, AGoodRunExitsZeroAndStandardOutputIsExactlyOneValidReport) {
+  EXPECT_EQ(run_to_stdout(), 0);
+  const Json report = document();  // the whole of stdout parses as one document
+  EXPECT_EQ(schema_errors(report), "");
+  EXPECT_EQ(report["gpubench"]["totals"]["pass"], 6);
+  EXPECT_EQ(report["gpubench"]["cases"].size(), 6U);
+  EXPECT_EQ(report["gpubench"]["cases"][0]["id"], "sim/first/n=8/f32/x1");
+  EXPECT_EQ(report["context"]["gpubench"]["complete"], true);
+  EXPECT_EQ(report["context"]["gpubench"]["tier"], "smoke");
+  EXPECT_EQ(report["context"]["gpubench"]["devices"][0]["kind"], "sim");
+  EXPECT_GE(report["benchmarks"].size(), 6U * 2);
+  EXPECT_THAT(cli_.err.str(), HasSubstr("VERDICT  PASS  6 pass of 6 cases"));
+  EXPECT_TRUE(nothing_written());
+}
+
+TEST_F(Cli, AFailureExitsOneNamesTheOpAndStaysOutOfBenchmarks) {
+  cli_.script = "wrong_element@first.gemm";
+  EXPECT_EQ(run_to_stdout(), 1);
+  const Json report = document();
+  EXPECT_EQ(schema_errors(report), "");
+  EXPECT_EQ(report["gpubench"]["cases"][0]["status"], "fail");
+  EXPECT_EQ(report["gpubench"]["totals"]["pass"], 5);
+  for (const Json& entry : report["benchmarks"]) EXPECT_NE(entry["run_name"], "sim/first/n=8/f32/x1");
+  EXPECT_THAT(cli_.err.str(), HasSubstr("f1  FAIL  sim/first/n=8/f32/x1\n    op      first.gemm (gemm)"));
+  EXPECT_THAT(cli_.err.str(), HasSubstr("rerun   gpubench run --filter '^sim/first/n=8/f32/x1$' --tier smoke --seed 42"));
+  EXPECT_THAT(cli_.err.str(), HasSubstr("exit 1"));
+}
+
+TEST_F(Cli, AFaultOfTheTimedSequenceOnlyIsFoundToo) {
+  cli_.script = "drop/sequence@chain.down";
+  EXPECT_EQ(run_to_stdout({"--filter", "chain"}), 1);
+  EXPECT_THAT(cli_.err.str(), HasSubstr("chain.down"));
+}
+
+TEST_F(Cli, ACaseThatCannotBeMeasuredExitsThree) {
+  cli_.script = "out_of_memory@last.add";
+  EXPECT_EQ(run_to_stdout(), 3);
+  EXPECT_EQ(document()["gpubench"]["totals"]["error"], 1);
+  EXPECT_EQ(document()["gpubench"]["totals"]["pass"], 5);
+}
+
+TEST_F(Cli, AWrongVerdictCountsBeforeACaseThatCouldNotBeMeasured) {
+  cli_.script = "out_of_memory@last.add;wrong_element@first.gemm";
+  EXPECT_EQ(run_to_stdout(), 1);
+}
+
+TEST_F(Cli, UnsupportedAloneIsNothingRan) {
+  cli_.script = "unsupported@last.add";
+  EXPECT_EQ(run_to_stdout({"--filter", "last"}), 5);
+  EXPECT_EQ(document()["gpubench"]["cases"][0]["status"], "unsupported");
+  cli_.out.str("");
+  EXPECT_EQ(run_to_stdout(), 0);  // the others ran and passed
+}
+
+TEST_F(Cli, WithoutTheCheckNothingIsVerifiedAndItSaysSo) {
+  EXPECT_EQ(run_to_stdout({"--check", "off", "--filter", "first"}), 0);
+  EXPECT_EQ(document()["gpubench"]["cases"][0]["status"], "unverified");
+  EXPECT_EQ(document()["benchmarks"].size(), 0U);
+  EXPECT_EQ(schema_errors(document()), "");
+  EXPECT_THAT(cli_.err.str(), HasSubstr("NOTHING WAS VERIFIED"));
+}
+
+TEST_F(Cli, AnEmptySelectionExitsFiveAndRunsNothing) {
+  EXPECT_EQ(run_to_stdout({"--filter", "^nothing$"}), 5);
+  EXPECT_EQ(cli_.out.str(), "");
+  EXPECT_THAT(cli_.err.str(), HasSubstr("no case matches: tier smoke, --filter ^nothing$"));
+  EXPECT_EQ(cli_.run({"list", "--filter", "^nothing$"}), 5);
+  EXPECT_TRUE(nothing_written());
+}
+
+TEST_F(Cli, UnknownNamesExitTwoWithTheNearestAndRunNothing) {
+  const std::pair<std::vector<std::string>, const char*> calls[] = {
+      {{"--suite", "sm"}, "sim"},
+      {{"--suite", "nosuch"}, "known: all, sim"},
+      {{"--precision", "f31"}, "f32"},
+      {{"--axis", "q=1"}, "q"},
+      {{"--filter", "("}, "("},
+      {{"--device", "sum"}, "did you mean 'sim'?"},
+      {{"--tier", "smol"}, "smoke, quick, standard, large"},
+      {{"--sute", "sim"}, "did you mean '--suite'?"},
+      {{"rn"}, "did you mean 'run'?"},
+      {{"list", "sim/frist/n=8/f32/x1"}, "did you mean 'sim/first/n=8/f32/x1'?"},
+      {{"help", "lost"}, "did you mean 'list'?"},
+  };
+  for (const auto& [words, expected] : calls) {
+    Captured cli;
+    EXPECT_EQ(cli.run(words), 2) << words[0] << " " << words.back();
+    EXPECT_THAT(cli.err.str(), HasSubstr(expected));
+    EXPECT_EQ(cli.out.str(), "");
+  }
+  EXPECT_TRUE(nothing_written());
+}
+
+TEST_F(Cli, MessagesAboutHostileArgumentsCannotSteerATerminal) {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"\x1b[2J"}, {"--\x1b[2J"}, {"--suite", "\x1b[2J"}, {"--filter", "\x1b[2J"}, {"--tier", "\x1b[2J"}, {"--device", "\x1b[2J"},
+           {"--json", "/nonexistent/\x1b[2J"}, {"--precision", "\x1b[2J"}, {"list", "\x1b[2J"}}) {
+    Captured cli;
+    EXPECT_THAT(cli.run(words), AnyOf(2, 5));
+    EXPECT_THAT(cli.err.str(), Not(HasSubstr("\x1b")));
+    EXPECT_THAT(cli.err.str(), HasSubstr("\\x1b[2J"));
+  }
+}
+
+TEST_F(Cli, CudaWithoutADriverExitsThreeAndNeverFallsBack) {
+  EXPECT_EQ(cli_.run({"--device", "cuda"}), 3);
+  EXPECT_THAT(cli_.err.str(), HasSubstr("no NVIDIA driver: libcuda.so.1 cannot be loaded"));
+  EXPECT_EQ(cli_.out.str(), "");
+  Captured with_driver;
+  with_driver.driver = {.usable = true, .devices = 1, .reason = {}};
+  EXPECT_EQ(with_driver.run({"--device", "cuda"}), 3);
+  EXPECT_THAT(with_driver.err.str(), HasSubstr("this build has no CUDA backend"));
+  EXPECT_TRUE(nothing_written());
+}
+
+TEST_F(Cli, AutoSaysWhichDeviceItTakesAndWhyInTheFirstLine) {
+  EXPECT_EQ(cli_.run({"--dry-run"}), 0);
+  EXPECT_THAT(cli_.err.str(), ::testing::MatchesRegex("gpubench [0-9.]+: device sim .no NVIDIA driver: libcuda.so.1 cannot be loaded "
+                                                      ".test.*\n.*"));
+  Captured gpu;
+  gpu.driver = {.usable = true, .devices = 2, .reason = {}};
+  gpu.more_backends = {{"cuda", [] { return std::unique_ptr<Backend>(); }}};
+  EXPECT_EQ(gpu.run({"list", "--format", "json"}), 0);
+  Captured gpu_plan;
+  gpu_plan.driver = {.usable = true, .devices = 2, .reason = {}};
+  gpu_plan.more_backends = gpu.more_backends;
+  EXPECT_EQ(gpu_plan.run({"--dry-run"}), 0);
+  EXPECT_THAT(gpu_plan.err.str(), HasSubstr("device cuda (NVIDIA driver with 2 device(s))"));
+}
+
+TEST_F(Cli, ADryRunShowsThePlanAndRunsNothing) {
+  cli_.script = "kill@first.gemm";  // would end this very process
+  EXPECT_EQ(cli_.run({"--dry-run", "--isolate", "off", "--out", "here"}), 0);
+  EXPECT_THAT(cli_.out.str(), HasSubstr("sim/first/n=8/f32/x1"));
+  EXPECT_THAT(cli_.out.str(), HasSubstr("6 cases, about"));
+  EXPECT_THAT(cli_.out.str(), HasSubstr("nothing was run"));
+  EXPECT_TRUE(nothing_written());
+}
+
+TEST_F(Cli, AnUnwritableOutputIsKnownBeforeTheFirstCase) {
+  std::filesystem::create_directory("taken");
+  for (const std::vector<std::string>& flags :
+       std::vector<std::vector<std::string>>{{"--json", "taken"}, {"--json", "missing/report.json"}, {"--out", "/dev/null/x"}}) {
+    Captured cli;
+    cli.script = "kill@first.gemm";  // a case that started would end this process
+    std::vector<std::string> words{"--isolate", "off", "--tier", "smoke"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    EXPECT_EQ(cli.run(words), 2) << flags[1];
+    EXPECT_THAT(cli.err.str(), HasSubstr(flags[0]));
+  }
+}
+
+TEST_F(Cli, ReportsGoWhereTheyWereAsked) {
+  EXPECT_EQ(cli_.run({"--isolate", "off", "--tier", "smoke", "--filter", "last", "--out", "a/b", "--json", "c.json"}), 0);
+  EXPECT_EQ(schema_errors(read_json_file("a/b/report.json")), "");
+  EXPECT_EQ(schema_errors(read_json_file("c.json")), "");
+  EXPECT_THAT(cli_.out.str(), HasSubstr("report   a/b/report.json"));
+  Captured again;
+  EXPECT_EQ(again.run({"--isolate", "off", "--tier", "smoke", "--filter", "last"}), 0);
+  Captured third;  // within the same second, too
+  EXPECT_EQ(third.run({"--isolate", "off", "--tier", "smoke", "--filter", "last"}), 0);
+  const auto folders = std::distance(std::filesystem::directory_iterator("gpubench-out"), std::filesystem::directory_iterator());
+  EXPECT_EQ(folders, 2);
+}
+
+TEST_F(Cli, AReportThatIsLostAtTheEndExitsThree) {
+  EXPECT_EQ(cli_.run({"--isolate", "off", "--tier", "smoke", "--filter", "last", "--json", "/dev/full"}), 3);
+  EXPECT_THAT(cli_.err.str(), HasSubstr("the report is lost: /dev/full: cannot write"));
+  Captured broken;
+  broken.out.setstate(std::ios::badbit);
+  EXPECT_EQ(broken.run({"--isolate", "off", "--tier", "smoke", "--filter", "last", "--json", "-"}), 3);
+}
+
+TEST_F(Cli, AnInterruptedRunWritesAPartialReportWithEveryCase) {
+  for (const auto& [signal, code] : {std::pair{2, 130}, std::pair{15, 143}}) {
+    Captured cli;
+    cli.stop = signal;
+    EXPECT_EQ(cli.run({"--isolate", "off", "--tier", "smoke", "--json", "-"}), code);
+    const Json report = parse_json(cli.out.str(), "stdout");
+    EXPECT_EQ(schema_errors(report), "");
+    EXPECT_EQ(report["context"]["gpubench"]["complete"], false);
+    EXPECT_EQ(report["gpubench"]["cases"].size(), 6U);
+    EXPECT_THAT(cli.err.str(), HasSubstr("VERDICT  INCOMPLETE"));
+  }
+}
+
+TEST_F(Cli, ColourAppearsOnlyWhereWanted) {
+  const std::vector<std::string> words{"--isolate", "off", "--tier", "smoke", "--filter", "last", "--json", "x.json", "--progress", "none"};
+  Captured terminal;
+  terminal.out_is_terminal = true;
+  EXPECT_EQ(terminal.run(words), 0);
+  EXPECT_THAT(terminal.out.str(), HasSubstr("\x1b["));
+  Captured no_color;
+  no_color.out_is_terminal = true;
+  no_color.variables["NO_COLOR"] = "1";
+  EXPECT_EQ(no_color.run(words), 0);
+  EXPECT_THAT(no_color.out.str(), Not(HasSubstr("\x1b")));
+  EXPECT_THAT(no_color.out.str(), HasSubstr("PASS"));
+  Captured piped;
+  EXPECT_EQ(piped.run(words), 0);
+  EXPECT_THAT(piped.out.str(), Not(HasSubstr("\x1b")));
+}
+
+TEST_F(Cli, ProgressGoesToStandardErrorAndTheResultToStandardOutput) {
+  EXPECT_EQ(cli_.run({"--isolate", "off", "--tier", "smoke", "--filter", "last", "--json", "x.json"}), 0);
+  EXPECT_THAT(cli_.err.str(), HasSubstr("PASS "));  // the line of the finished case
+  EXPECT_THAT(cli_.err.str(), Not(HasSubstr("\r")));
+  EXPECT_THAT(cli_.err.str(), Not(HasSubstr("VERDICT")));
+  EXPECT_THAT(cli_.out.str(), HasSubstr("VERDICT  PASS"));
+}
+
+TEST_F(Cli, QuietShowsTheSummaryAlone) {
+  EXPECT_EQ(cli_.run({"-q", "--isolate", "off", "--tier", "smoke", "--filter", "last", "--json", "x.json"}), 0);
+  EXPECT_THAT(cli_.out.str(), StartsWith("suite "));
+  EXPECT_THAT(cli_.out.str(), Not(HasSubstr("sim/last")));
+  EXPECT_THAT(cli_.err.str(), Not(HasSubstr("sim/last")));
+}
+
+TEST_F(Cli, ListShowsCasesSuitesAndOneCaseInDetail) {
+  EXPECT_EQ(cli_.run({"list"}), 0);
+  EXPECT_THAT(cli_.out.str(), HasSubstr("sim/packed/n=8/f32/x1"));
+  Captured suites;
+  EXPECT_EQ(suites.run({"list", "suites"}), 0);
+  EXPECT_THAT(suites.out.str(), HasSubstr("tiny cases for tests"));
+  Captured detail;
+  EXPECT_EQ(detail.run({"list", "sim/packed/n=8/f32/x1"}), 0);
+  // 2 * 8 * 8 * 8 = 1024 FLOP; five tensors of 8 * 8 * 4 = 256 bytes
+  for (const char* part : {"packed.copy", "packed.gemm", "set-up", "1.02 kFLOP", "f32", "[8, 8]", "256", "rerun",
+                           "gpubench run --filter '^sim/packed/n=8/f32/x1$'"}) {
+    EXPECT_THAT(detail.out.str(), HasSubstr(part));
+  }
+  Captured part;
+  EXPECT_EQ(part.run({"list", "pack"}), 0);
+  EXPECT_EQ(part.out.str(), detail.out.str());
+}
+
+TEST_F(Cli, ListAsJsonIsOneDocument) {
+  EXPECT_EQ(cli_.run({"list", "--format", "json"}), 0);
+  EXPECT_EQ(parse_json(cli_.out.str(), "stdout")["cases"].size(), 6U);
+  Captured detail;
+  EXPECT_EQ(detail.run({"list", "chain", "--format", "json"}), 0);
+  const Json json = parse_json(detail.out.str(), "stdout");
+  EXPECT_EQ(json["ops"].size(), 3U);
+  EXPECT_EQ(json["ops"][0]["flop"], 1024.0);
+  EXPECT_EQ(json["tensors"][0]["bytes"], 256);
+  Captured suites;
+  EXPECT_EQ(suites.run({"list", "suites", "--format", "json"}), 0);
+  EXPECT_EQ(parse_json(suites.out.str(), "stdout")["suites"][0]["cases"]["smoke"], 6);
+}
+
+TEST_F(Cli, DoctorExitsZeroEvenWhereTheBackendDoesNotStart) {
+  EXPECT_EQ(cli_.run({"doctor"}), 0);  // the child program of these tests does not exist
+  EXPECT_THAT(cli_.out.str(), HasSubstr("D103"));
+  EXPECT_THAT(cli_.out.str(), HasSubstr("D101"));
+  EXPECT_THAT(cli_.out.str(), HasSubstr("memory"));
+}
+
+TEST_F(Cli, AWorkerThatCannotBeStartedExitsThree) {
+  EXPECT_EQ(cli_.run({"--tier", "smoke", "--json", "-"}), 3);
+  EXPECT_THAT(cli_.err.str(), HasSubstr("/nonexistent/gpubench"));
+}
+
+TEST_F(Cli, HelpAndVersionExitZero) {
+  EXPECT_EQ(cli_.run({"--help"}), 0);
+  EXPECT_THAT(cli_.out.str(), HasSubstr("--suite NAME,..."));
+  Captured version;
+  EXPECT_EQ(version.run({"--version"}), 0);
+  EXPECT_THAT(version.out.str(), StartsWith("gpubench "));
+}
+
+}  // namespace
+}  // namespace gpubench

@@ -1,0 +1,152 @@
+#include "harness/cli/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "harness/core/error.h"
+
+namespace gpubench {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+Options parsed(const Words& words) { return parse_options(words); }
+
+std::string refusal(const Words& words) {
+  try {
+    (void)parse_options(words);
+  } catch (const UsageError& e) {
+    return e.what();
+  }
+  return "accepted";
+}
+
+TEST(ParseOptions, WithoutAVerbMeansRun) {
+  EXPECT_EQ(parsed({}).verb, Verb::run);
+  EXPECT_EQ(parsed({"--suite", "gemm"}).verb, Verb::run);
+  EXPECT_EQ(parsed({"run", "--suite", "gemm"}).verb, Verb::run);
+  EXPECT_EQ(parsed({"list"}).verb, Verb::list);
+  EXPECT_EQ(parsed({"doctor"}).verb, Verb::doctor);
+}
+
+TEST(ParseOptions, DefaultsAreThoseOfTheHelpText) {
+  const Options o = parsed({});
+  EXPECT_FALSE(o.tier.has_value());
+  EXPECT_EQ(o.device, "auto");
+  EXPECT_EQ(o.seed, 42U);
+  EXPECT_EQ(o.check, CheckMode::sample);
+  EXPECT_TRUE(o.isolate);
+  EXPECT_FALSE(o.dry_run);
+  EXPECT_FALSE(o.out.has_value());
+  EXPECT_FALSE(o.json.has_value());
+  EXPECT_FALSE(o.is_worker());
+}
+
+TEST(ParseOptions, ReadsEveryFlag) {
+  const Options o = parsed({"--suite", "gemm,conv", "--suite=memory", "--tier", "large", "--filter", "^a", "--filter", "b,c", "--exclude", "x",
+                            "--precision", "f32,bf16", "--batch", "1,8", "--axis", "k=16,32", "--axis=pad=0", "--device", "cpu", "--seed",
+                            "18446744073709551615", "--check", "full", "--isolate", "off", "--dry-run", "--out", "o", "--json", "-", "--color",
+                            "never", "--progress", "lines", "-q", "-v", "-v"});
+  EXPECT_THAT(o.selection.suites, ElementsAre("gemm", "conv", "memory"));
+  EXPECT_EQ(o.tier, Tier::large);
+  EXPECT_THAT(o.selection.filters, ElementsAre("^a", "b,c"));
+  EXPECT_THAT(o.selection.excludes, ElementsAre("x"));
+  EXPECT_THAT(o.selection.precisions, ElementsAre("f32", "bf16"));
+  EXPECT_THAT(o.selection.batches, ElementsAre(1, 8));
+  ASSERT_EQ(o.selection.axes.size(), 2U);
+  EXPECT_EQ(o.selection.axes[0].first, "k");
+  EXPECT_THAT(o.selection.axes[0].second, ElementsAre(16, 32));
+  EXPECT_THAT(o.selection.axes[1].second, ElementsAre(0));
+  EXPECT_EQ(o.seed, 18446744073709551615ULL);
+  EXPECT_EQ(o.check, CheckMode::full);
+  EXPECT_FALSE(o.isolate);
+  EXPECT_TRUE(o.dry_run);
+  EXPECT_EQ(o.out, "o");
+  EXPECT_EQ(o.json, "-");
+  EXPECT_EQ(o.color, ColorMode::never);
+  EXPECT_EQ(o.progress, ProgressMode::lines);
+  EXPECT_TRUE(o.quiet);
+  EXPECT_EQ(o.verbosity, 2);
+}
+
+TEST(ParseOptions, AListFlagTakesOneWordEach) {
+  EXPECT_THAT(refusal({"--suite", "gemm", "conv"}), HasSubstr("unexpected argument 'conv'"));
+}
+
+TEST(ParseOptions, TheLastOfAFlagCounts) {
+  EXPECT_EQ(parsed({"--device", "auto", "--device", "cpu"}).device, "cpu");
+  EXPECT_EQ(parsed({"--seed", "1", "--seed", "2"}).seed, 2U);
+}
+
+TEST(ParseOptions, UnknownVerbsAndFlagsNameTheNearest) {
+  EXPECT_EQ(refusal({"lst"}), "unknown verb 'lst'; verbs: run, list, doctor, help, version; did you mean 'list'?");
+  EXPECT_THAT(refusal({"--suit", "gemm"}), HasSubstr("unknown flag '--suit' of run; did you mean '--suite'?"));
+  EXPECT_THAT(refusal({"--sede=3"}), HasSubstr("did you mean '--seed'?"));
+  EXPECT_THAT(refusal({"list", "--chek", "off"}), HasSubstr("unknown flag '--chek' of list"));
+  EXPECT_THAT(refusal({"doctor", "--suite", "gemm"}), HasSubstr("unknown flag '--suite' of doctor"));
+  EXPECT_THAT(refusal({"-z"}), HasSubstr("unknown flag '-z'"));
+  EXPECT_THAT(refusal({""}), HasSubstr("unknown verb ''"));
+  EXPECT_THAT(refusal({"--suite", "gemm", "list"}), HasSubstr("a verb comes first"));
+}
+
+TEST(ParseOptions, HiddenFlagsAreNeverSuggested) {
+  EXPECT_THAT(refusal({"--worker-inpt", "3"}), ::testing::Not(HasSubstr("worker-input")));
+}
+
+TEST(ParseOptions, UnknownValuesNameTheKnownOnesAndTheNearest) {
+  EXPECT_EQ(refusal({"--tier", "smke"}), "--tier: 'smke' is not one of smoke, quick, standard, large; did you mean 'smoke'?");
+  EXPECT_THAT(refusal({"--check", "none"}), HasSubstr("--check: 'none' is not one of off, sample, full"));
+  EXPECT_THAT(refusal({"--isolate", "yes"}), HasSubstr("--isolate: 'yes' is not one of on, off"));
+  EXPECT_THAT(refusal({"--color", "alway"}), HasSubstr("did you mean 'always'?"));
+  EXPECT_THAT(refusal({"--progress", "dots"}), HasSubstr("not one of auto, bar, lines, none"));
+  EXPECT_THAT(refusal({"list", "--format", "xml"}), HasSubstr("not one of table, json"));
+}
+
+TEST(ParseOptions, NumbersAreReadWholeOrRefused) {
+  for (const char* seed : {"-1", "1.5", "x", "", "1x", "0x10", " 1", "18446744073709551616", "1e3"}) {
+    EXPECT_THAT(refusal({std::string("--seed=") + seed}), ::testing::AnyOf(HasSubstr("is not a whole number"), HasSubstr("--seed"))) << seed;
+  }
+  EXPECT_EQ(refusal({"--batch", "0"}), "--batch: '0' is not a whole number from 1");
+  EXPECT_EQ(refusal({"--batch", "9223372036854775808"}), "--batch: '9223372036854775808' is not a whole number from 1");
+  EXPECT_EQ(refusal({"--axis", "k"}), "--axis: 'k' is not NAME=N,... as in --axis k=256,512");
+  EXPECT_EQ(refusal({"--axis", "=3"}), "--axis: '=3' is not NAME=N,... as in --axis k=256,512");
+  EXPECT_EQ(refusal({"--axis", "k=1,,2"}), "--axis k: '' is not a whole number from 0");
+}
+
+TEST(ParseOptions, AFlagWithoutItsValueIsRefused) {
+  for (const char* flag : {"--suite", "--tier", "--filter", "--axis", "--device", "--seed", "--out", "--json"}) {
+    EXPECT_THAT(refusal({flag}), HasSubstr(flag)) << flag;
+  }
+}
+
+TEST(ParseOptions, HelpAndVersionWinOverEverythingElse) {
+  EXPECT_EQ(parsed({"--nosuch", "--help"}).verb, Verb::help);
+  EXPECT_EQ(parsed({"list", "-h"}).verb, Verb::help);
+  EXPECT_EQ(parsed({"list", "-h"}).subject, "list");
+  EXPECT_EQ(parsed({"--version"}).verb, Verb::version);
+}
+
+TEST(ParseOptions, WorkerFlagsBelongTogether) {
+  EXPECT_TRUE(parsed({"--worker-input", "3", "--worker-output", "4"}).is_worker());
+  EXPECT_THAT(refusal({"--worker-input", "3"}), HasSubstr("belong together"));
+}
+
+TEST(HelpText, FitsAHundredColumnsAndHoldsEveryGroupAndExamples) {
+  for (const char* verb : {"", "run", "list", "doctor", "help", "version"}) {
+    std::istringstream lines(help_text(verb));
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
+  }
+  for (const char* part : {"select\n", "measure\n", "check\n", "output\n", "examples\n", "exit codes\n", "--suite NAME,...", "-q, --quiet"}) {
+    EXPECT_THAT(help_text(""), HasSubstr(part));
+  }
+  EXPECT_THAT(help_text(""), ::testing::Not(HasSubstr("--worker")));
+}
+
+TEST(HelpText, UnknownVerbsAreRefused) { EXPECT_THROW((void)help_text("lst"), UsageError); }
+
+}  // namespace
+}  // namespace gpubench

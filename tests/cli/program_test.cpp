@@ -1,0 +1,107 @@
+// The program as a user starts it, with its worker processes, on the sim backend.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "harness/report/reader.h"
+#include "tests/cli/child.h"
+#include "tests/harness/report/report_schema.h"
+
+namespace gpubench {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Program : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directories(folder_);
+    std::filesystem::current_path(folder_);
+  }
+  void TearDown() override {
+    std::filesystem::current_path("/");
+    std::filesystem::remove_all(folder_);
+  }
+  static ChildResult run(std::vector<std::string> words, const std::string& script = "", const std::string& wait_for = "",
+                         const std::function<void(int)>& while_running = {}) {
+    words.insert(words.begin(), GPUBENCH_SIM_PROGRAM);
+    return run_child(words, {{"GPUBENCH_SIM_SCRIPT", script}}, wait_for, while_running);
+  }
+  static Json valid_report(const std::string& text) {
+    Json report = parse_json(text, "stdout");
+    EXPECT_EQ(schema_errors(report), "");
+    return report;
+  }
+  std::filesystem::path folder_ = ::testing::TempDir() + "program_test." + std::to_string(::getpid());
+};
+
+TEST_F(Program, RunsEveryCaseInAWorkerAndExitsZero) {
+  const ChildResult result = run({"--suite", "all", "--tier", "smoke", "--json", "-"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const Json report = valid_report(result.out);
+  EXPECT_EQ(report["gpubench"]["totals"]["pass"], 6);
+  EXPECT_EQ(report["context"]["gpubench"]["devices"][0]["kind"], "sim");
+}
+
+TEST_F(Program, AWrongElementExitsOneAndCostsNoOtherCase) {
+  const ChildResult result = run({"--tier", "smoke", "--json", "-"}, "wrong_element@update.gemm");
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  const Json report = valid_report(result.out);
+  EXPECT_EQ(report["gpubench"]["totals"]["fail"], 1);
+  EXPECT_EQ(report["gpubench"]["totals"]["pass"], 5);
+  EXPECT_THAT(result.err, HasSubstr("update.gemm"));
+}
+
+TEST_F(Program, AKilledWorkerCostsItsCaseExitsThreeAndNoOther) {
+  const ChildResult result = run({"--tier", "smoke", "--json", "-"}, "kill@chain.down");
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  const Json report = valid_report(result.out);
+  EXPECT_EQ(report["gpubench"]["totals"]["error"], 1);
+  EXPECT_EQ(report["gpubench"]["totals"]["pass"], 5);
+  EXPECT_EQ(report["gpubench"]["cases"][1]["status"], "error");
+}
+
+TEST_F(Program, AnInterruptWritesAPartialReport) {
+  for (const auto& [signal, code] : {std::pair{SIGINT, 130}, std::pair{SIGTERM, 143}}) {
+    // The last case hangs; once the program has announced its plan it is told to stop.
+    const ChildResult result = run({"--tier", "smoke", "--out", "out"}, "hang@last.add", "cases at tier",
+                                   [signal = signal](int pid) { ::kill(pid, signal); });
+    EXPECT_EQ(result.exit_code, code) << result.err;
+    const Json report = read_json_file("out/report.json");
+    EXPECT_EQ(schema_errors(report), "");
+    EXPECT_EQ(report["context"]["gpubench"]["complete"], false);
+    EXPECT_EQ(report["gpubench"]["cases"].size(), 6U);
+    EXPECT_THAT(result.out, HasSubstr("VERDICT  INCOMPLETE"));
+    EXPECT_THAT(result.out, HasSubstr("report   out/report.json"));
+  }
+}
+
+TEST_F(Program, ABackendThatDoesNotStartExitsThreeAndSaysWhy) {
+  const ChildResult result = run({"--tier", "smoke", "--json", "-"}, "no such fault");
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, HasSubstr("the sim backend does not start"));
+  EXPECT_THAT(result.err, HasSubstr("no such fault"));
+}
+
+TEST_F(Program, DoctorAsksTheBackendInAChild) {
+  const ChildResult result = run({"doctor"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.out, HasSubstr("backend sim starts"));
+}
+
+TEST_F(Program, AReaderThatWentAwayIsNoCrash) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ::close(ends[0]);
+  const std::string out = "/dev/fd/" + std::to_string(ends[1]);
+  const ChildResult result = run({"--tier", "smoke", "--filter", "last", "--json", out});
+  ::close(ends[1]);
+  EXPECT_THAT(result.exit_code, ::testing::AnyOf(2, 3)) << result.err;
+}
+
+}  // namespace
+}  // namespace gpubench

@@ -1,0 +1,21 @@
+#include "tests/cli/sim_environment.h"
+
+#include "tests/sim/sim_backend.h"
+#include "tests/sim/sim_suite.h"
+
+namespace gpubench {
+
+std::span<const Suite> sim_suites() {
+  static const std::vector<Suite> suites = [] {
+    Suite suite{"sim", "tiny cases for tests", {}};
+    for (const PlannedCase& planned : sim::sim_cases()) suite.workloads.push_back(planned.workload);
+    return std::vector<Suite>{suite};
+  }();
+  return suites;
+}
+
+std::vector<BackendEntry> sim_backends(const std::string& script) {
+  return {{"sim", [script] { return open_sim_backend(script); }}};
+}
+
+}  // namespace gpubench

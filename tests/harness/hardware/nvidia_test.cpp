@@ -1,0 +1,23 @@
+#include "harness/hardware/nvidia.h"
+
+#include <gtest/gtest.h>
+
+namespace gpubench {
+namespace {
+
+TEST(CudaFailure, TellsNoDriverFromOldDriverFromNoDevice) {
+  EXPECT_NE(cuda_failure(34, "cuInit").find("no NVIDIA driver"), std::string::npos);
+  EXPECT_NE(cuda_failure(35, "cuInit").find("older"), std::string::npos);
+  EXPECT_NE(cuda_failure(100, "cuInit").find("sees no device"), std::string::npos);
+  EXPECT_NE(cuda_failure(803, "cuInit").find("different versions"), std::string::npos);
+  EXPECT_EQ(cuda_failure(999, "cuInit"), "the NVIDIA driver does not start: cuInit answers 999");
+}
+
+TEST(ProbeNvidiaDriver, IsUsableWithDevicesOrSaysWhyNot) {
+  const NvidiaDriver driver = probe_nvidia_driver();
+  EXPECT_EQ(driver.usable, driver.devices > 0);
+  EXPECT_EQ(driver.usable, driver.reason.empty());
+}
+
+}  // namespace
+}  // namespace gpubench

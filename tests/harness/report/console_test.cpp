@@ -1,0 +1,140 @@
+#include "harness/report/console.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/harness/report/sample_records.h"
+
+namespace gpubench {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr ConsoleStyle plain{};
+
+TEST(ResultLine, HoldsVerdictRateTimeIntervalErrorAndTheWholeId) {
+  CaseRecord record = sample_record();
+  record.summary.flags.clear();
+  // 3000.5 ns, interval 2900.25 to 3100.125: half width 99.9375 / 3000.5 = 3.3%
+  EXPECT_EQ(result_line(record, plain),
+            "PASS           21.8 GFLOP/s  3.00 us   3.3%   0.25  gemm/square/m=64,n=32,k=16/bf16/warm/x1\n");
+}
+
+TEST(ResultLine, AppendsFlagsAndSaysWhyACaseDidNotPass) {
+  EXPECT_THAT(result_line(sample_record(), plain), HasSubstr("x1  [noisy, drift]\n"));
+  EXPECT_EQ(result_line(sample_without_run(Verdict::skipped, "needs 34 GB, 20 GB are free"), plain),
+            "SKIPPED                   -        -      -      -  conv/forward/n=1/f32/x1\n"
+            "            needs 34 GB, 20 GB are free\n");
+}
+
+TEST(ResultLine, LongIdsAreNeverCut) {
+  CaseRecord record = sample_record();
+  record.id = "conv/" + std::string(190, 'x') + "/f32/x1";
+  EXPECT_THAT(result_line(record, plain), HasSubstr(record.id));
+}
+
+TEST(ResultLine, WordsCarryTheMeaningWithAndWithoutColour) {
+  const ConsoleStyle coloured{.color = true};
+  const std::string line = result_line(sample_record(Verdict::fail), coloured);
+  EXPECT_THAT(line, HasSubstr("\x1b[1;31mFAIL"));
+  EXPECT_THAT(result_line(sample_record(Verdict::fail), plain), Not(HasSubstr("\x1b")));
+  EXPECT_THAT(result_line(sample_record(Verdict::fail), plain), HasSubstr("FAIL"));
+}
+
+TEST(ResultLine, HostileTextCannotSteerATerminal) {
+  CaseRecord record = sample_record(Verdict::error);
+  record.reason = "worker said \x1b]0;owned\x07\nVERDICT  PASS";
+  record.parity.ops[1].implementation = "lib\x1b[2J";
+  record.parity.ops[1].reason = "\x9b";
+  const std::string text = results_text({&record, 1}, {.verbosity = 1}) + failures_text({&record, 1}, plain);
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(text, Not(HasSubstr("\nVERDICT")));
+  EXPECT_THAT(text, HasSubstr("\\x1b]0;owned\\x07\\x0aVERDICT  PASS"));
+}
+
+TEST(ResultHeader, IsAsciiUnlessTheTerminalTakesUtf8) {
+  EXPECT_THAT(result_header(plain), HasSubstr("+-95%"));
+  EXPECT_THAT(result_header({.utf8 = true}), HasSubstr("\xc2\xb1" "95%"));
+}
+
+TEST(Results, AreGroupedBySuiteAndQuietShowsOnlyWhatWentWrong) {
+  const std::vector<CaseRecord> records{sample_record(), sample_without_run(Verdict::skipped, "large"), sample_record(Verdict::fail)};
+  const std::string all = results_text(records, plain);
+  EXPECT_LT(all.find("\ngemm\n"), all.find("\nconv\n"));
+  EXPECT_LT(all.find("FAIL"), all.find("\nconv\n"));  // with its suite, not where it ran
+  const std::string quiet = results_text(records, {.quiet = true});
+  EXPECT_THAT(quiet, HasSubstr("FAIL"));
+  EXPECT_THAT(quiet, Not(HasSubstr("PASS ")));
+  EXPECT_THAT(quiet, Not(HasSubstr("SKIPPED")));
+  EXPECT_EQ(results_text({records.data(), 1}, {.quiet = true}), "");
+}
+
+TEST(Failures, NameOpElementValuesBoundHowManyAndTheRerunLine) {
+  const CaseRecord record = sample_record(Verdict::fail);
+  EXPECT_EQ(failures_text({&record, 1}, plain),
+            "f1  FAIL  gemm/square/m=64,n=32,k=16/bf16/warm/x1\n"
+            "    op      gemm.forward (gemm), recheck of the timed launch, by onednn:brg:avx512_core_amx_bf16\n"
+            "    worst   c[0, 17]  got -1.84375  want -1.8390312  off by 0.00472  bound 0.0012  (3.5 of the allowance)\n"
+            "    wrong   3 of 64 judged elements (4,096 in all): 3 of 64 elements outside their bound, first at c[0, 17]\n"
+            "    seed    9223372036854775807\n"
+            "    rerun   gpubench run --filter '^gemm/square/m=64,n=32,k=16/bf16/warm/x1$' --tier standard --seed 42\n"
+            "\n");
+}
+
+TEST(Failures, ShowTheOpThatTheRecordNamesAndCountTheOthers) {
+  CaseRecord record = sample_record(Verdict::fail);
+  record.parity.ops[0].verdict = Verdict::fail;
+  record.parity.ops[0].label = "other";
+  record.parity.ops[0].error_over_bound = 99.0;
+  const std::string text = failures_text({&record, 1}, plain);
+  EXPECT_THAT(text, HasSubstr("op      gemm.forward"));
+  EXPECT_THAT(text, HasSubstr("also    1 more op checks did not pass"));
+}
+
+TEST(Failures, ACrashHasItsReasonAndRerunLine) {
+  CaseRecord record = sample_without_run(Verdict::error, "worker ended by signal 9 (Killed)");
+  record.rerun = "gpubench run --filter x";
+  const std::string text = failures_text({&record, 1}, plain);
+  EXPECT_THAT(text, HasSubstr("f1  ERROR  conv/forward/n=1/f32/x1\n    reason  worker ended by signal 9 (Killed)\n"));
+  EXPECT_THAT(text, HasSubstr("rerun   gpubench run --filter x\n"));
+}
+
+TEST(Failures, AreEmptyWhereNothingWentWrong) {
+  const std::vector<CaseRecord> records{sample_record(), sample_without_run(Verdict::skipped, "large"),
+                                        sample_without_run(Verdict::unsupported, "no")};
+  EXPECT_EQ(failures_text(records, plain), "");
+}
+
+TEST(SummaryTable, CountsPerSuiteWithTheBestRateAndTheWorstError) {
+  const std::vector<CaseRecord> records{sample_record(), sample_record(Verdict::fail), sample_without_run(Verdict::skipped, "large")};
+  EXPECT_EQ(summary_text(records, plain),
+            "suite  pass  fail  error  skipped          best rate  worst err\n"
+            "gemm      1     1      0        0  21.8 GFLOP/s bf16       3.50\n"
+            "conv      0     0      0        1                  -          -\n");
+}
+
+TEST(VerdictLines, SayTheWorstVerdictTheCountsThePathAndTheCode) {
+  const std::vector<CaseRecord> records{sample_record(), sample_record(Verdict::fail)};
+  const std::string text = verdict_text(records, {1, "a verdict failed", "out/report.json", true, 12.0}, plain);
+  EXPECT_EQ(text, "VERDICT  FAIL  1 pass, 1 fail of 2 cases in 12.0 s (check 250 ms, time 1.00 s)\n"
+                  "report   out/report.json\n"
+                  "exit 1   a verdict failed\n");
+}
+
+TEST(VerdictLines, AnInterruptedOrEmptyRunIsNoPass) {
+  const std::vector<CaseRecord> passed{sample_record()};
+  EXPECT_THAT(verdict_text(passed, {130, "interrupted", "", false, 1.0}, plain), HasSubstr("VERDICT  INCOMPLETE"));
+  const std::vector<CaseRecord> skipped{sample_without_run(Verdict::skipped, "large")};
+  EXPECT_THAT(verdict_text(skipped, {5, "nothing ran", "", true, 1.0}, plain), HasSubstr("VERDICT  NOTHING RAN"));
+}
+
+TEST(VerdictLines, AnUnverifiedRunSaysSoLoudly) {
+  const std::vector<CaseRecord> records{sample_record(Verdict::unverified)};
+  const std::string text = verdict_text(records, {0, "all that ran passed", "", true, 1.0}, plain);
+  EXPECT_THAT(text, HasSubstr("VERDICT  UNVERIFIED"));
+  EXPECT_THAT(text, HasSubstr("NOTHING WAS VERIFIED"));
+}
+
+}  // namespace
+}  // namespace gpubench

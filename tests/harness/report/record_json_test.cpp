@@ -1,0 +1,117 @@
+#include "harness/report/record_json.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/harness/report/sample_records.h"
+
+namespace gpubench {
+namespace {
+
+CaseRecord round_trip(const CaseRecord& record) {
+  const std::string text = dump(to_json(record));
+  const Json json = parse_json(text, "test");
+  return record_from_json({json, "test"});
+}
+
+// Everything that the JSON holds, so a member that is read wrongly or not at all shows as a difference.
+std::string whole(const CaseRecord& record) { return dump(to_json(record)); }
+
+TEST(RecordJson, ComesBackAsItWas) {
+  for (const Verdict verdict : {Verdict::pass, Verdict::fail, Verdict::not_proven, Verdict::error}) {
+    CaseRecord record = sample_record(verdict);
+    record.parity.seed = 18446744073709551615ULL;
+    const CaseRecord back = round_trip(record);
+    EXPECT_EQ(whole(back), whole(record));
+    EXPECT_EQ(back.id, "gemm/square/m=64,n=32,k=16/bf16/warm/x1");
+    EXPECT_EQ(back.c.dims, record.c.dims);
+    EXPECT_EQ(back.c.tier, Tier::standard);
+    EXPECT_EQ(back.parity.seed, 18446744073709551615ULL);
+    EXPECT_EQ(back.rounds[1].times.wall_ns, (std::vector<double>{8100, 7100, 9100}));
+    EXPECT_EQ(back.rounds[1].note, "throttled");
+    EXPECT_EQ(back.parity.ops[0].worst->index, (std::vector<std::int64_t>{0, 17}));
+    EXPECT_EQ(back.derived.breakdown[0].share, 0.83);
+    EXPECT_EQ(back.summary.flags, (std::vector<std::string>{"noisy", "drift"}));
+  }
+}
+
+TEST(RecordJson, AnEmptyRecordComesBackToo) {
+  const CaseRecord record = sample_without_run(Verdict::unsupported, "could not create a primitive");
+  const CaseRecord back = round_trip(record);
+  EXPECT_EQ(whole(back), whole(record));
+  EXPECT_FALSE(back.parity.ops.size() > 0);
+}
+
+TEST(RecordJson, EveryBitOfADoubleComesBack) {
+  CaseRecord record = sample_record();
+  const std::vector<double> awkward{0.1, 1.0 / 3.0, 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, -0.0, 9007199254740993.0};
+  record.rounds[0].times.device_ns = awkward;
+  const std::vector<double> back = round_trip(record).rounds[0].times.device_ns;
+  ASSERT_EQ(back.size(), awkward.size());
+  for (std::size_t i = 0; i < awkward.size(); ++i) {
+    EXPECT_EQ(std::signbit(back[i]), std::signbit(awkward[i])) << i;
+    EXPECT_EQ(back[i], awkward[i]) << i;
+  }
+}
+
+TEST(RecordJson, NonFiniteNumbersAreNullWithANoteAndComeBack) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  CaseRecord record = sample_record(Verdict::fail);
+  record.parity.ops[1].worst->got = std::nan("");
+  record.parity.ops[1].error_over_bound = infinity;
+  record.summary.drift = -infinity;
+  record.rounds[0].times.wall_ns = {1.0, infinity, std::nan("")};
+  const Json json = to_json(record);
+  EXPECT_TRUE(json["parity"]["ops"][1]["worst"]["got"].is_null());
+  EXPECT_EQ(json["parity"]["ops"][1]["worst"]["nonfinite"]["got"], "nan");
+  EXPECT_EQ(json["parity"]["ops"][1]["nonfinite"]["error_over_bound"], "inf");
+  EXPECT_EQ(json["rounds"][0]["nonfinite"]["wall_ns[1]"], "inf");
+  const CaseRecord back = round_trip(record);
+  EXPECT_TRUE(std::isnan(back.parity.ops[1].worst->got));
+  EXPECT_EQ(back.parity.ops[1].error_over_bound, infinity);
+  EXPECT_EQ(back.summary.drift, -infinity);
+  EXPECT_EQ(back.rounds[0].times.wall_ns[1], infinity);
+  EXPECT_TRUE(std::isnan(back.rounds[0].times.wall_ns[2]));
+}
+
+TEST(RecordJson, EveryMemberIsRequired) {
+  const Json json = to_json(sample_record());
+  for (const auto& member : json.items()) {
+    Json without = json;
+    without.erase(member.key());
+    EXPECT_THROW((void)record_from_json({without, "test"}), ReadError) << member.key();
+  }
+}
+
+TEST(RecordJson, WordsAndNumbersThatMakeNoSenseAreRefusedWithTheirPlace) {
+  const auto error_of = [](const char* pointer, Json value) {
+    Json json = to_json(sample_record());
+    json[Json::json_pointer(pointer)] = std::move(value);
+    try {
+      (void)record_from_json({json, "worker"});
+    } catch (const ReadError& e) {
+      return std::string(e.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(error_of("/status", "ok"), "worker:status: is not one of pass, fail, downgraded, not_proven, unverified, unsupported, "
+                                       "skipped, error");
+  EXPECT_EQ(error_of("/batch", -1), "worker:batch: is -1, expected 0 to 9223372036854775807");
+  EXPECT_EQ(error_of("/ranks", 3.9), "worker:ranks: is 3.9, expected a whole number");
+  EXPECT_EQ(error_of("/copies", 4294967296), "worker:copies: is 4294967296, expected 0 to 2147483647");
+  EXPECT_EQ(error_of("/parity/ops/1/worst/index/0", "x"), "worker:parity.ops[1].worst.index[0]: is \"x\", expected a whole number");
+  EXPECT_NE(error_of("/summary/median_ns", nullptr).find("worker:summary: \"median_ns\" is null"), std::string::npos);
+  EXPECT_NE(error_of("/id", "gemm/other/m=1/bf16/x1").find("does not match its parts"), std::string::npos);
+  EXPECT_NE(error_of("/suite", "GEMM").find("worker:"), std::string::npos);
+}
+
+TEST(DeviceJson, ComesBackAsItWas) {
+  const DeviceInfo device = sample_report().run.devices[0];
+  const Json json = to_json(device);
+  EXPECT_EQ(dump(to_json(device_from_json({json, "test"}))), dump(json));
+}
+
+}  // namespace
+}  // namespace gpubench

@@ -1,0 +1,33 @@
+#include "tests/harness/report/report_schema.h"
+
+#include <fstream>
+#include <stdexcept>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validation_results.hpp>
+#include <valijson/validator.hpp>
+
+namespace gpubench {
+
+std::string schema_errors(const Json& report) {
+  std::ifstream file(GPUBENCH_REPORT_SCHEMA);
+  if (!file) throw std::runtime_error("cannot read " GPUBENCH_REPORT_SCHEMA);
+  // valijson's adapter is for the unordered document type.
+  const nlohmann::json schema_json = nlohmann::json::parse(file);
+  const nlohmann::json document = nlohmann::json::parse(report.dump());
+  valijson::Schema schema;
+  valijson::SchemaParser parser(valijson::SchemaParser::kDraft7);
+  parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(schema_json), schema);
+  valijson::Validator validator(valijson::Validator::kStrongTypes);
+  valijson::ValidationResults results;
+  if (validator.validate(schema, valijson::adapters::NlohmannJsonAdapter(document), &results)) return "";
+  std::string text;
+  for (valijson::ValidationResults::Error error; results.popError(error);) {
+    for (const std::string& place : error.context) text += place;
+    text += ": " + error.description + "\n";
+  }
+  return text.empty() ? "invalid, without a reason" : text;
+}
+
+}  // namespace gpubench

@@ -1,0 +1,94 @@
+// Records for tests, each member different from its default, so that a member left behind is seen.
+#pragma once
+
+#include <limits>
+
+#include "harness/core/record.h"
+#include "harness/report/report_json.h"
+
+namespace gpubench {
+
+inline OpParity sample_op(Verdict verdict) {
+  OpParity op;
+  op.label = "gemm.forward";
+  op.kind = "gemm";
+  op.phase = "recheck";
+  op.implementation = "onednn:brg:avx512_core_amx_bf16";
+  op.verdict = verdict;
+  op.reason = verdict == Verdict::pass ? "" : "3 of 64 elements outside their bound, first at c[0, 17]";
+  op.error_over_bound = verdict == Verdict::pass ? 0.25 : 3.5;
+  op.judged = 64;
+  op.elements = 4096;
+  op.bad = verdict == Verdict::pass ? 0 : 3;
+  op.worst = Worst{"c", {0, 17}, -1.84375, -1.8390312, 0.0012};
+  op.mutations = 4;
+  op.mutations_rejected = 4;
+  return op;
+}
+
+/// Two rounds of three intervals of two runs: medians 2 us and 4 us per run by the device's clock.
+inline CaseRecord sample_record(Verdict verdict = Verdict::pass) {
+  CaseRecord r;
+  r.c.suite = "gemm";
+  r.c.workload = "square";
+  r.c.dims = {{"m", 64}, {"n", 32}, {"k", 16}};
+  r.c.recipe = "bf16";
+  r.c.modes = {"warm"};
+  r.c.label = "a label";
+  r.c.tier = Tier::standard;
+  r.c.cache = CacheMode::warm;
+  r.id = r.c.id();
+  r.verdict = verdict;
+  r.reason = verdict == Verdict::pass ? "" : "gemm.forward: 3 of 64 elements outside their bound, first at c[0, 17]";
+  r.implementation = "onednn:brg:avx512_core_amx_bf16";
+  r.parity.ops = {sample_op(Verdict::pass), sample_op(verdict)};
+  r.parity.error_over_bound = r.parity.ops[1].error_over_bound;
+  r.parity.worst_op = "gemm.forward";
+  r.parity.coverage = "all 1 ops, sampled 1.6%";
+  r.parity.seed = 9223372036854775807ULL;  // the largest that the tests' schema validator takes
+  r.batch = 2;
+  r.copies = 7;
+  r.memory_bytes = 123456789;
+  r.rounds = {{{{4000, 3800, 4600}, {4100, 3900, 4700}}, true, ""}, {{{8000, 7000, 9000}, {8100, 7100, 9100}}, false, "throttled"}};
+  r.summary = {2, 6, 3000.5, 2900.25, 3100.125, 10, 1900, 1950, 4400, 3033.3333333333335, 0.1, 1, -0.02, {"noisy", "drift"}};
+  r.derived = {65536, 7168, 2.184e10, 2.39e9, 1e6, "tokens", 2.184e10, "FLOP/s",
+               {{"gemm.forward", "gemm", "onednn", 2500.5, 0.83, 65536, 7168}}, 0.17};
+  r.rerun = "gpubench run --filter '^gemm/square/m=64,n=32,k=16/bf16/warm/x1$' --tier standard --seed 42";
+  r.check_s = 0.125;
+  r.time_s = 0.5;
+  return r;
+}
+
+/// A record as run leaves it where a case did not run.
+inline CaseRecord sample_without_run(Verdict verdict, std::string reason) {
+  CaseRecord r;
+  r.c.suite = "conv";
+  r.c.workload = "forward";
+  r.c.dims = {{"n", 1}};
+  r.c.recipe = "f32";
+  r.id = r.c.id();
+  r.verdict = verdict;
+  r.reason = std::move(reason);
+  return r;
+}
+
+inline Report sample_report() {
+  Report report;
+  report.host = {"a-host", "/usr/bin/gpubench", 2, 2000, true, {{"Data", 1, 32768, 1}, {"Unified", 2, 1048576, 2}}, {0.5, 0.25, 0.125}};
+  report.run.tool_version = "0.1.0";
+  report.run.build = {{"compiler", "g++ 12.2.0"}, {"type", "Release"}};
+  report.run.argv = {"--suite", "gemm"};
+  report.run.suites = {"gemm"};
+  report.run.seed = 42;
+  report.run.tier = "smoke";
+  report.run.check = "sample";
+  report.run.env = {{"OMP_NUM_THREADS", "2"}};
+  report.run.devices = {{"cpu", "A Processor", 2, 8000000000, 4000000000, 33554432, {{"isa", "avx2"}}, {{"oneDNN", "2.6.3"}}}};
+  report.run.started_at = 1795228459;   // 2026-11-21T02:34:19Z
+  report.run.finished_at = 1795228469;
+  report.run.complete = true;
+  report.cases = {sample_record(), sample_record(Verdict::fail), sample_without_run(Verdict::skipped, "needs 34 GB, 20 GB are free")};
+  return report;
+}
+
+}  // namespace gpubench
