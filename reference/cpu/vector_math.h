@@ -20,16 +20,21 @@ namespace gpubench::cpu {
   return x == x ? std::bit_cast<float>(both) : x;
 }
 
-/// e^x within 2 ulp, subnormals included; 0 below -104, infinity above 88.73, NaN for NaN.
-[[nodiscard, gnu::always_inline]] inline float vector_exp(float x) {
-  // Adding 1.5 * 2^23 rounds to a whole number and leaves it in the low bits of the sum.
-  constexpr float shifter = 12582912.0F;
+/// e^x = m 2^n, with m near 1 and n a whole number in the low bits of `shifted`.
+struct ExpParts {
+  float m;
+  std::uint32_t shifted;
+};
+/// Adding it, 1.5 * 2^23, rounds to a whole number and leaves that in the low bits of the sum.
+inline constexpr float exp_shifter = 12582912.0F;
+
+/// For -104 <= x <= 89, or NaN.
+[[nodiscard, gnu::always_inline]] inline ExpParts vector_exp_parts(float x) {
   // ln 2 in two parts; the upper has 15 bits, so that its product with a whole number up to 151 is exact.
   constexpr float ln2_high = 0.693145751953125F;
   constexpr float ln2_low = 1.42860682030941723e-6F;
-  x = vector_clamp(x, -104.0F, 89.0F);
-  const float shifted = x * 1.44269504088896341F + shifter;
-  const float whole = shifted - shifter;
+  const float shifted = x * 1.44269504088896341F + exp_shifter;
+  const float whole = shifted - exp_shifter;
   const float r = (x - whole * ln2_high) - whole * ln2_low;
   // (e^r - 1 - r) / r^2 on [-ln2/2, ln2/2], 0.06
   float p = 0.00138131317485F;
@@ -37,13 +42,25 @@ namespace gpubench::cpu {
   p = p * r + 0.0416684570587F;
   p = p * r + 0.166665147782F;
   p = p * r + 0.499999930494F;
-  const float e_r = 1.0F + (r + (r * r) * p);
+  return {1.0F + (r + (r * r) * p), std::bit_cast<std::uint32_t>(shifted)};
+}
+
+/// e^x within 2 ulp for |x| <= 87: the exponent is added to the bits, which is cheapest. NaN may come out as any number, so
+/// callers carry it past by another operand.
+[[nodiscard, gnu::always_inline]] inline float vector_exp_normal(float x) {
+  const ExpParts parts = vector_exp_parts(x);
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(parts.m) + (parts.shifted << 23U));
+}
+
+/// e^x within 2 ulp, subnormals included; 0 below -104, infinity above 88.73, NaN for NaN.
+[[nodiscard, gnu::always_inline]] inline float vector_exp(float x) {
+  const ExpParts parts = vector_exp_parts(vector_clamp(x, -104.0F, 89.0F));
   // Scaling in two steps reaches subnormals and infinity. Unsigned, because a NaN's bits would overflow.
-  const std::uint32_t n = std::bit_cast<std::uint32_t>(shifted) - std::bit_cast<std::uint32_t>(shifter);
+  const std::uint32_t n = parts.shifted - std::bit_cast<std::uint32_t>(exp_shifter);
   const auto half = static_cast<std::uint32_t>(static_cast<std::int32_t>(n) >> 1);
   const float scale_1 = std::bit_cast<float>((half + 127U) << 23U);
   const float scale_2 = std::bit_cast<float>((n - half + 127U) << 23U);
-  return e_r * scale_1 * scale_2;
+  return parts.m * scale_1 * scale_2;
 }
 
 /// erf(x) within 2 ulp; NaN for NaN.
@@ -66,7 +83,7 @@ namespace gpubench::cpu {
   q = q * b + 0.105297158571F;
   q = q * b + 0.635691145562F;
   q = q * b + 1.1285225041F;
-  const float tail = 1.0F - vector_exp(-b * q);
+  const float tail = 1.0F - vector_exp_normal(-b * q);
   const std::uint32_t sign = std::bit_cast<std::uint32_t>(x) & 0x80000000U;
   const float signed_tail = std::bit_cast<float>(std::bit_cast<std::uint32_t>(tail) | sign);
   return a > 0.875F ? signed_tail : central;
@@ -76,21 +93,24 @@ namespace gpubench::cpu {
 inline constexpr float gelu_c = 0.797884560802865356F;
 inline constexpr float gelu_cubic = 0.044715F;
 
+/// Beyond it, |2t| > 72 and GELU's factor is 1 or 0 in f32 (below: 5e-32, whatever x); up to it nothing overflows.
+inline constexpr float gelu_limit = 9.3F;
+
 /// x/2 (1 + tanh(t)), t = c (x + 0.044715 x^3), as x / (1 + e^-2t), which does not cancel for negative x.
 [[nodiscard, gnu::always_inline]] inline float vector_gelu_tanh(float x) {
-  const float two_t = x * (2.0F * gelu_c + (2.0F * gelu_c * gelu_cubic) * (x * x));
-  return x / (1.0F + vector_exp(-two_t));
+  const float inner = vector_clamp(x, -gelu_limit, gelu_limit);
+  const float two_t = inner * (2.0F * gelu_c + (2.0F * gelu_c * gelu_cubic) * (inner * inner));
+  return (x > inner ? x : inner) / (1.0F + vector_exp_normal(-two_t));
 }
 
 /// Its derivative: s + x s (1 - s) 2t', s = 1 / (1 + e^-2t).
 [[nodiscard, gnu::always_inline]] inline float vector_gelu_tanh_derivative(float x) {
-  // s (1 - s) is 0 in f32 outside of +-16; inside, nothing can overflow.
-  x = vector_clamp(x, -16.0F, 16.0F);
+  x = vector_clamp(x, -gelu_limit, gelu_limit);
   const float square = x * x;
   const float two_t = x * (2.0F * gelu_c + (2.0F * gelu_c * gelu_cubic) * square);
   const float two_t_prime = 2.0F * gelu_c + (6.0F * gelu_c * gelu_cubic) * square;
   // From e^-|2t|, so that neither s nor 1 - s is found by cancellation.
-  const float e = vector_exp(two_t < 0.0F ? two_t : -two_t);
+  const float e = vector_exp_normal(two_t < 0.0F ? two_t : -two_t);
   const float larger = 1.0F / (1.0F + e);
   const float smaller = e * larger;
   return (two_t < 0.0F ? smaller : larger) + x * two_t_prime * (larger * smaller);
@@ -104,8 +124,8 @@ inline constexpr float gelu_cubic = 0.044715F;
 
 /// Its derivative: Phi(x) + x phi(x).
 [[nodiscard, gnu::always_inline]] inline float vector_gelu_erf_derivative(float x) {
-  x = vector_clamp(x, -16.0F, 16.0F);  // phi(16) is 0 in f32
-  const float phi = 0.398942280401432678F * vector_exp(-0.5F * x * x);
+  x = vector_clamp(x, -13.0F, 13.0F);  // x phi(x) < 1e-35 beyond
+  const float phi = 0.398942280401432678F * vector_exp_normal(-0.5F * x * x);
   return (0.5F + 0.5F * vector_erf(x * 0.707106781186547524F)) + x * phi;
 }
 
