@@ -45,7 +45,7 @@ struct OpParity {
   std::string implementation;
   Verdict verdict = Verdict::not_proven;
   std::string reason;          ///< "3 of 4096 elements outside their bound, first at c[0, 17]"; "unwritten"; empty on pass
-  double error_over_bound = 0.0;  ///< largest |got - want| / (bound + half an ulp of the storage type); NaN as infinity
+  double error_over_bound = 0.0;  ///< the most of its bound that an element uses, beyond its rounding; NaN as infinity
   std::int64_t judged = 0;        ///< elements compared
   std::int64_t elements = 0;      ///< elements there are
   std::int64_t bad = 0;           ///< judged elements outside their bound

@@ -89,13 +89,20 @@ bool accepts(const Judged& judged, DType type, double got) {
 
 namespace {
 
+// How far the true value is from the numbers that round to `got`: what rounding to the storage type does not explain.
+double unexplained(double value, DType type, double got) {
+  const double distance = std::fabs(got - value);
+  if (!(distance > 0.0)) return distance;  // equal, or NaN
+  return std::fmax(distance - half_ulp(type, std::nextafter(got, value)), 0.0);
+}
+
 double ratio_of(const Judged& judged, DType type, double got, bool accepted) {
-  const double error = std::fabs(got - judged.value);
-  if (accepted && !(error > 0.0)) return 0.0;  // equal, or both NaN
-  // Half an ulp at the end of the interval that the element is nearer to: there it was rounded.
-  const double end = got > judged.value ? judged.value + judged.bound : judged.value - judged.bound;
-  const double ratio = error / (judged.bound + half_ulp(type, end));
-  if (accepted) return std::fmin(ratio, 1.0);  // an infinity that the interval reaches
+  if (std::isnan(judged.bound)) return infinity;
+  const bool exact = !(judged.bound > 0.0);
+  // An exact op has nothing to be measured in but the spacing of its type.
+  const double ratio = exact ? std::fabs(got - judged.value) / half_ulp(type, judged.value)
+                             : unexplained(judged.value, type, got) / judged.bound;
+  if (accepted) return exact || std::isnan(ratio) ? 0.0 : std::fmin(ratio, 1.0);  // NaN where both are, or an infinity
   return std::isfinite(ratio) ? std::fmax(ratio, std::nextafter(1.0, 2.0)) : infinity;
 }
 

@@ -29,8 +29,9 @@ struct Tally {
   void add(const Tally& later);
 };
 
-/// |got - value| in units of what was allowed: the bound and half an ulp beyond it. At most 1 for accepted elements,
-/// above 1 for others, infinity where the classes (finite, infinite, NaN) differ.
+/// How much of its bound an element uses: the distance from the true value to the numbers that round to `got`, over the
+/// bound (of exact ops: the error in units of half an ulp). 0 where rounding to the storage type explains everything, at most 1
+/// for accepted elements, above 1 for others, infinity where the classes (finite, infinite, NaN) differ.
 [[nodiscard]] double error_over_bound(const Judged& judged, DType type, double got);
 
 /// Elements [first, first + got.size()) of an output against their judged values.

@@ -28,6 +28,9 @@ function(gpubench_library name)
   target_link_libraries(${name} PUBLIC gpubench_flags ${ARG_PUBLIC_LINK} PRIVATE ${ARG_LINK})
 endfunction()
 
+# What `ctest -L smoke` needs: the sanitizer builds make only this.
+add_custom_target(smoke_tests)
+
 # gpubench_test(<name> SOURCES ... LINK ... [LABELS ...]): a GoogleTest program whose tests CTest runs one by one.
 function(gpubench_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
@@ -39,6 +42,9 @@ function(gpubench_test name)
   endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
+  endif()
+  if("smoke" IN_LIST ARG_LABELS)
+    add_dependencies(smoke_tests ${name})
   endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}." PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
 endfunction()

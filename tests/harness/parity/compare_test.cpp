@@ -122,6 +122,9 @@ TEST(Accepts, IntegersMustBeEqual) {
 TEST(ErrorOverBound, IsTheErrorInUnitsOfWhatWasAllowed) {
   EXPECT_NEAR(error_over_bound({1.0, 0.25}, DType::f32, 1.125), 0.5, 1e-6);
   EXPECT_NEAR(error_over_bound({1.0, 0.25}, DType::f32, 1.5), 2.0, 1e-6);
+  // bf16 has 1 and 1.0078125, between them 1.00390625: from 1.003 rounding explains 1; from 1.005 it leaves 0.00109375.
+  EXPECT_EQ(error_over_bound({1.003, 0.25}, DType::bf16, 1.0), 0.0);
+  EXPECT_NEAR(error_over_bound({1.005, 0.25}, DType::bf16, 1.0), 0.00109375 / 0.25, 1e-12);
   EXPECT_EQ(error_over_bound({1.0, 0.0}, DType::f32, 1.0), 0.0);
   EXPECT_EQ(error_over_bound({1.0, 0.0}, DType::bf16, 1.0078125), 2.0);  // one ulp off is twice half an ulp
 }
