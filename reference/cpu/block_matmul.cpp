@@ -24,7 +24,7 @@ using HalfLanesInMemory = std::uint16_t __attribute__((vector_size(32), aligned(
 constexpr int lanes = 16;
 constexpr int tile_rows = 8;  // 8 x 2 sums, 2 of b and a broadcast fit in 32 registers
 
-[[gnu::always_inline]] inline FloatLanes as_floats(Lanes bits) { return reinterpret_cast<FloatLanes>(bits); }
+[[gnu::always_inline]] inline FloatLanes as_floats(const Lanes& bits) { return reinterpret_cast<FloatLanes>(bits); }
 
 // One step of a transpose: swaps the off-diagonal quarters of every 2h x 2h square in rows i and i + h.
 template <int h, int... lane>
@@ -114,7 +114,7 @@ Rows<const std::uint32_t> words_of(Rows<const float> rows) {
 }
 
 // narrow<bf16>() of 16 values.
-[[gnu::always_inline]] inline HalfLanes narrow_lanes(Lanes bits) {
+[[gnu::always_inline]] inline HalfLanes narrow_lanes(const Lanes& bits) {
   const Lanes rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
   const Lanes quiet_nan = (bits >> 16) | 0x40U;
   return __builtin_convertvector((bits & 0x7fffffffU) > 0x7f800000U ? quiet_nan : rounded, HalfLanes);
@@ -135,7 +135,7 @@ struct Sums {
   FloatLanes lane[tile_rows][2];
 };
 
-[[gnu::always_inline]] inline void add_products(Sums& sums, int row, float a, FloatLanes left, FloatLanes right) {
+[[gnu::always_inline]] inline void add_products(Sums& sums, int row, float a, const FloatLanes& left, const FloatLanes& right) {
   sums.lane[row][0] += a * left;
   sums.lane[row][1] += a * right;
 }
