@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <functional>
 #include <vector>
@@ -167,6 +168,7 @@ void compare(const Contender& contender, int pairs, double block_seconds) {
   fmt::print("{:38} {:9.1f} {:9.1f}   {:.3f} [{:.3f}, {:.3f}]  {}\n", contender.title, gflop / plain[middle],
              gflop / ours[middle], ratios[middle], rank(std::floor(pairs / 2.0 - half_width)),
              rank(std::ceil(pairs / 2.0 + half_width)), contender.run->implementation(0));
+  std::fflush(stdout);  // a row as soon as it is known
 }
 
 // Both sides ran the same library on the same numbers: they agree within a few roundings of the largest result.
