@@ -122,7 +122,7 @@ class Judge {
   void judge_cheapest_first() {
     std::vector<Output*> order;
     for (Output& output : outputs_) order.push_back(&output);
-    const auto work = [](const Output* o) { return static_cast<double>(o->units.count) * o->units.flop_per_unit; };
+    const auto work = [](const Output* o) { return static_cast<double>(o->units.count) * work_of_unit(o->units); };
     std::stable_sort(order.begin(), order.end(), [&](const Output* a, const Output* b) { return work(a) < work(b); });
     double budget = policy_.flop_budget;
     for (std::size_t i = 0; i < order.size(); ++i) {

@@ -11,7 +11,14 @@ namespace {
 // However dear a unit is, a fault that is spread over the whole output must meet a few of them.
 constexpr std::int64_t fewest_strata = 16;
 
+// Rounding two ends, comparing, and keeping the tally of one element takes as long as about this many fp64 operations.
+constexpr double comparison_flop = 16.0;
+
 }  // namespace
+
+double work_of_unit(const Units& units) {
+  return units.flop_per_unit + comparison_flop * static_cast<double>(units.elements);
+}
 
 UnitChoice UnitChoice::all(std::int64_t count) {
   UnitChoice choice;
@@ -36,7 +43,7 @@ std::vector<std::int64_t> UnitChoice::slice(std::int64_t first, std::int64_t cou
 }
 
 UnitChoice choose_units(const Units& units, double flop_budget, std::vector<std::int64_t> suspects, std::uint64_t key) {
-  const double affordable = flop_budget / std::max(units.flop_per_unit, 1.0);
+  const double affordable = flop_budget / work_of_unit(units);
   if (static_cast<double>(units.count) <= affordable || units.count <= fewest_strata) return UnitChoice::all(units.count);
 
   suspects.resize(static_cast<std::size_t>(std::unique(suspects.begin(), suspects.end()) - suspects.begin()));

@@ -26,6 +26,9 @@ class UnitChoice {
   std::vector<std::int64_t> units_;
 };
 
+/// fp64 work of judging one unit: the textbook's, and comparing each element with both ends of its rounding interval.
+[[nodiscard]] double work_of_unit(const Units& units);
+
 /// Everything where it costs at most `flop_budget`; else the landmarks, `suspects` (units with an element that looks
 /// wrong, ascending; as many as the budget pays for), and one unit from each of as many equal strata as the budget pays for, at a position that hashes from `key`.
 [[nodiscard]] UnitChoice choose_units(const Units& units, double flop_budget, std::vector<std::int64_t> suspects, std::uint64_t key);

@@ -257,7 +257,8 @@ class Conv2dBackwardFilterDefinition final : public OpDefinition {
       landmarks.insert(tap * filter[3]);
       landmarks.insert(((filter[0] - 1) * filter[1] * filter[2] + tap) * filter[3] + filter[3] - 1);
     }
-    return {filter.elements(), 1, 4.0 * static_cast<double>(dy[0] * dy[1] * dy[2]), {landmarks.begin(), landmarks.end()}};
+    const double terms = static_cast<double>(dy[0] * dy[1] * dy[2]);
+    return {filter.elements(), 1, (4.0 + 2.0 * strided_read_flop) * terms, {landmarks.begin(), landmarks.end()}};
   }
 
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted, std::span<Judged> judged) const override {
@@ -290,13 +291,22 @@ class Conv2dBackwardFilterDefinition final : public OpDefinition {
     const AxisTap vertical{conv.stride_h, conv.pad_h, conv.dilation_h, e.h};
     const AxisTap horizontal{conv.stride_w, conv.pad_w, conv.dilation_w, e.w};
     std::vector<double> gradients(static_cast<std::size_t>(e.q));
-    std::vector<double> values(sums.size());
+    // Few channels (a sample): read each along the row; many (a full check): read them side by side, position by position.
+    const bool along_row = sums.size() < 8;
+    std::vector<double> values(along_row ? static_cast<std::size_t>(e.w) : sums.size());
     for (std::int64_t n = 0; n < e.n; ++n) {
       for (std::int64_t p = 0; p < e.p; ++p) {
         const auto h = vertical.input(p, r);
         if (!h) continue;
         dy.read({n, p, 0, k}, 2, gradients);
-        for (std::int64_t q = 0; q < e.q; ++q) {
+        for (std::size_t c = 0; along_row && c < sums.size(); ++c) {
+          x.read({n, *h, 0, first + static_cast<std::int64_t>(c)}, 2, values);
+          for (std::int64_t q = 0; q < e.q; ++q) {
+            const auto w = horizontal.input(q, s);
+            if (w) sums[c].add(values[static_cast<std::size_t>(*w)] * gradients[static_cast<std::size_t>(q)]);
+          }
+        }
+        for (std::int64_t q = 0; !along_row && q < e.q; ++q) {
           const auto w = horizontal.input(q, s);
           if (!w) continue;
           x.read({n, *h, *w, first}, 3, values);

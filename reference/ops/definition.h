@@ -20,6 +20,9 @@ struct Cost {
   double bytes = 0.0;
 };
 
+/// What reading one element that shares no cache line with its neighbours costs, in units of an fp64 operation.
+inline constexpr double strided_read_flop = 6.0;
+
 /// How an output is judged: `count` units, each a run of `elements` consecutive logical elements that are computed
 /// together (an element of a gemm, a row of a norm, a query row of attention).
 struct Units {

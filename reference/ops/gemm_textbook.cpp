@@ -140,10 +140,12 @@ class GemmDefinition : public OpDefinition {
   }
 
   Units units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>, int) const override {
-    const GemmExtents e = extents_of(call.attributes.as<Gemm>(), inputs[0].shape, inputs[1].shape);
+    const Gemm& gemm = call.attributes.as<Gemm>();
+    const GemmExtents e = extents_of(gemm, inputs[0].shape, inputs[1].shape);
+    const int strided = (gemm.transpose_a ? 1 : 0) + (gemm.transpose_b ? 0 : 1);  // operands read against their rows
     Units units;
     units.count = e.batch * e.m * e.n;
-    units.flop_per_unit = 4.0 * static_cast<double>(e.k);
+    units.flop_per_unit = (4.0 + strided_read_flop * strided) * static_cast<double>(e.k);
     if (units.count > 0) units.landmarks = landmarks_of(e);
     return units;
   }
