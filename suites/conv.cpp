@@ -19,7 +19,7 @@ constexpr Layer resnet50_layers[] = {
     {3, 224, 64, 7, 2, 3, Tier::quick},      {64, 56, 256, 1, 1, 0, Tier::standard},  {64, 56, 64, 1, 1, 0, Tier::standard},
     {64, 56, 64, 3, 1, 1, Tier::smoke},      {256, 56, 64, 1, 1, 0, Tier::quick},     {256, 56, 512, 1, 2, 0, Tier::quick},
     {256, 56, 128, 1, 1, 0, Tier::standard}, {128, 56, 128, 3, 2, 1, Tier::standard}, {128, 28, 512, 1, 1, 0, Tier::standard},
-    {512, 28, 128, 1, 1, 0, Tier::standard}, {128, 28, 128, 3, 1, 1, Tier::quick},    {512, 28, 1024, 1, 2, 0, Tier::standard},
+    {512, 28, 128, 1, 1, 0, Tier::standard}, {128, 28, 128, 3, 1, 1, Tier::standard},    {512, 28, 1024, 1, 2, 0, Tier::standard},
     {512, 28, 256, 1, 1, 0, Tier::standard}, {256, 28, 256, 3, 2, 1, Tier::quick},    {256, 14, 1024, 1, 1, 0, Tier::smoke},
     {1024, 14, 256, 1, 1, 0, Tier::standard},{256, 14, 256, 3, 1, 1, Tier::quick},    {1024, 14, 2048, 1, 2, 0, Tier::standard},
     {1024, 14, 512, 1, 1, 0, Tier::standard},{512, 14, 512, 3, 2, 1, Tier::standard}, {512, 7, 2048, 1, 1, 0, Tier::standard},
@@ -36,7 +36,9 @@ Grid layers() {
   Grid grid;
   for (const Layer& layer : resnet50_layers) {
     if (layer.smallest == Tier::smoke) grid.points.push_back(point(layer, 2, 1, 1, "resnet50", Tier::smoke));
-    grid.points.push_back(point(layer, 4, 1, 1, "resnet50", std::max(layer.smallest, Tier::quick)));
+    // What smoke runs with two images, quick need not repeat with four.
+    const Tier four = layer.smallest == Tier::quick ? Tier::quick : Tier::standard;
+    grid.points.push_back(point(layer, 4, 1, 1, "resnet50", four));
     grid.points.push_back(point(layer, 32, 1, 1, "resnet50", Tier::standard));
     grid.points.push_back(point(layer, 256, 1, 1, "resnet50", Tier::large));
   }

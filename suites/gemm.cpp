@@ -31,7 +31,7 @@ Grid layer_grid() {
   grid.points = {
       mnk(256, 2304, 768, "gpt2-124m qkv", Tier::smoke),
       mnk(1024, 2304, 768, "gpt2-124m qkv", Tier::quick),
-      mnk(1024, 768, 768, "gpt2-124m attention out", Tier::quick),
+      mnk(1024, 768, 768, "gpt2-124m attention out", Tier::standard),
       mnk(1024, 3072, 768, "gpt2-124m mlp up", Tier::quick),
       mnk(1024, 768, 3072, "gpt2-124m mlp down", Tier::quick),
       mnk(256, 6144, 4096, "llama3-8b qkv", Tier::quick),

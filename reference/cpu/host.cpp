@@ -107,6 +107,11 @@ std::int64_t cache_size(const std::string& text) {
 }  // namespace
 
 int usable_threads() {
+#ifdef __SANITIZE_THREAD__
+  // libgomp is not built for the thread sanitizer, which would report every one of its barriers: with one OpenMP thread
+  // what is checked is our own concurrency.
+  return 1;
+#endif
   int count = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) count = std::max(1, CPU_COUNT(&set));

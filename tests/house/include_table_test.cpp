@@ -29,7 +29,7 @@ const std::vector<Rule>& table() {
   static const std::vector<Rule> rules{
       {"harness/core/", {}, {}},
       {"reference/ops/", {"harness/core/"}, {}},
-      {"reference/cpu/", {"harness/core/", "reference/ops/"}, {"dnnl", "oneapi/", "omp.h", "immintrin.h", "fmt/", "unistd.h", "sched.h", "sys/"}},
+      {"reference/cpu/", {"harness/core/", "reference/ops/"}, {"dnnl", "oneapi/", "omp.h", "immintrin.h", "cpuid.h", "fmt/", "unistd.h", "sched.h", "sys/"}},
       {"suites/", {"harness/core/", "reference/ops/"}, {}},
       {"harness/plan/", {"harness/core/", "reference/ops/"}, {"fmt/"}},
       {"harness/parity/", {"harness/core/", "reference/ops/", "harness/plan/"}, {"fmt/"}},

@@ -255,12 +255,12 @@ TEST(Judge, AResultForOtherInputsIsStale) {
 
 // --- sampling ---
 
-// 256 x 256 x 64 costs 8.4 MFLOP; 0.6 MFLOP buy about 4600 of 65536 elements, one in every stratum of about 14: a tile of 64 x 64
+// An element costs 656 operations (64 products, b read against its rows, the comparison); 3 MFLOP buy about 4600 of 65536, one in every stratum of about 14: a tile of 64 x 64
 // contains some 256 whole strata.
 TEST(Judge, ASampleSeesEveryWrongTile) {
   TestGemm clean(256, 256, 64, DType::bf16);
   clean.run();
-  const OpParity right = clean.memory.judged(sampling(0.6e6));
+  const OpParity right = clean.memory.judged(sampling(3e6));
   EXPECT_EQ(right.verdict, Verdict::pass) << right.reason;
   EXPECT_LT(right.judged, 65536 / 4);
   EXPECT_GT(right.judged, 1000);
@@ -271,7 +271,7 @@ TEST(Judge, ASampleSeesEveryWrongTile) {
     for (std::int64_t i = 0; i < 64; ++i) {
       for (std::int64_t j = 0; j < 64; ++j) g.memory.set(g.c, (row + i) * 256 + column + j, 0.0);
     }
-    EXPECT_EQ(g.memory.judged(sampling(0.6e6)).verdict, Verdict::fail) << "tile " << tile;
+    EXPECT_EQ(g.memory.judged(sampling(3e6)).verdict, Verdict::fail) << "tile " << tile;
   }
 }
 

@@ -98,8 +98,9 @@ TEST(Scan, AnEmptyTensorHasNothingToFind) {
 
 std::vector<std::int64_t> chosen(const UnitChoice& choice) { return choice.slice(0, choice.size()); }
 
+// A unit of one element costs its textbook's work and 16 for the comparison: 4 + 16 here.
 TEST(Sample, EverythingIsJudgedWhereItFitsTheBudget) {
-  const UnitChoice choice = choose_units({1000, 1, 20.0, {}}, 20'000.0, {}, 1);
+  const UnitChoice choice = choose_units({1000, 1, 4.0, {}}, 20'000.0, {}, 1);
   EXPECT_TRUE(choice.everything());
   EXPECT_EQ(choice.size(), 1000);
   EXPECT_EQ(choice.slice(10, 3), (std::vector<std::int64_t>{10, 11, 12}));
@@ -107,14 +108,14 @@ TEST(Sample, EverythingIsJudgedWhereItFitsTheBudget) {
 
 // 100 of 10000 units are paid for: strata of 100 units each.
 TEST(Sample, EveryStratumGivesOneUnit) {
-  const std::vector<std::int64_t> units = chosen(choose_units({10000, 1, 20.0, {}}, 2000.0, {}, 7));
+  const std::vector<std::int64_t> units = chosen(choose_units({10000, 1, 4.0, {}}, 2000.0, {}, 7));
   ASSERT_EQ(units.size(), 100U);
   for (std::size_t i = 0; i < units.size(); ++i) EXPECT_EQ(units[i] / 100, static_cast<std::int64_t>(i));
 }
 
 TEST(Sample, UnevenStrataStillCoverEveryUnitOnce) {
   // 10007 units in 100 strata: seven of 101 units, then 93 of 100.
-  const std::vector<std::int64_t> units = chosen(choose_units({10007, 1, 20.0, {}}, 2000.0, {}, 7));
+  const std::vector<std::int64_t> units = chosen(choose_units({10007, 1, 4.0, {}}, 2000.0, {}, 7));
   ASSERT_EQ(units.size(), 100U);
   for (std::int64_t i = 0; i < 100; ++i) {
     const std::int64_t first = i * 100 + std::min<std::int64_t>(i, 7);
@@ -143,7 +144,7 @@ TEST(Sample, TheKeyMovesTheSample) {
 TEST(Sample, SuspectsBeyondTheBudgetAreCutToTheFirst) {
   std::vector<std::int64_t> suspects;
   for (std::int64_t i = 0; i < 1000; ++i) suspects.push_back(50000 + i);
-  const UnitChoice choice = choose_units({100000, 1, 1e6, {}}, 100e6, suspects, 3);
+  const UnitChoice choice = choose_units({100000, 1, 1e6 - 16, {}}, 100e6, suspects, 3);
   EXPECT_LE(choice.size(), 200);
   EXPECT_THAT(chosen(choice), IsSupersetOf({50000, 50099}));
 }
