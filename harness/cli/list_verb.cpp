@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <regex>
+#include <set>
 
 #include "harness/cli/case_detail.h"
 #include "harness/cli/device.h"
@@ -19,20 +20,47 @@
 namespace gpubench {
 namespace {
 
+// A case as the suites declare it; its program is not built, so that looking through all of them takes no time.
+struct DeclaredCase {
+  std::string suite;
+  std::string id;
+  Tier tier = Tier::quick;
+};
+
+std::vector<DeclaredCase> declared_cases(const Environment& environment) {
+  std::vector<DeclaredCase> all;
+  std::set<std::string> seen;
+  for (const Suite& suite : environment.suites) {
+    for (const auto& workload : suite.workloads) {
+      const Grid grid = workload->grid();
+      for (const Point& point : grid.points) {
+        for (const std::string& recipe : grid.recipes) {
+          Case c;
+          c.suite = suite.name;
+          c.workload = workload->info().name;
+          c.dims = point.dims;
+          c.recipe = recipe;
+          if (std::string id = c.id(); seen.insert(id).second) all.push_back({suite.name, std::move(id), point.tier});
+        }
+      }
+    }
+  }
+  return all;
+}
+
 struct SuiteFacts {
   const Suite* suite;
   int by_tier[4] = {0, 0, 0, 0};  // cases that each tier runs
 };
 
 std::vector<SuiteFacts> suite_facts(const Environment& environment) {
+  const std::vector<DeclaredCase> cases = declared_cases(environment);
   std::vector<SuiteFacts> all;
   for (const Suite& suite : environment.suites) {
     SuiteFacts facts{&suite};
-    Selection selection;
-    selection.suites = {suite.name};
-    selection.tier = Tier::large;
-    for (const PlannedCase& planned : plan_cases(environment.suites, selection)) {
-      for (int tier = static_cast<int>(planned.c.tier); tier < 4; ++tier) ++facts.by_tier[tier];
+    for (const DeclaredCase& declared : cases) {
+      if (declared.suite != suite.name) continue;
+      for (int tier = static_cast<int>(declared.tier); tier < 4; ++tier) ++facts.by_tier[tier];
     }
     all.push_back(facts);
   }
@@ -73,11 +101,11 @@ int list_suites(const Options& options, const Environment& environment) {
   return exit_codes::ok;
 }
 
-// Cases whose id is `wanted`, else those that contain it, else those that match it as a regular expression.
-std::vector<PlannedCase> matching(std::vector<PlannedCase> cases, const std::string& wanted) {
+// The ids that are `wanted`, else those that contain it, else those that match it as a regular expression.
+std::vector<std::string> matching(const std::vector<std::string>& ids, const std::string& wanted) {
   const auto keep = [&](auto wants) {
-    std::vector<PlannedCase> kept;
-    std::copy_if(cases.begin(), cases.end(), std::back_inserter(kept), [&](const PlannedCase& c) { return wants(c.id()); });
+    std::vector<std::string> kept;
+    std::copy_if(ids.begin(), ids.end(), std::back_inserter(kept), wants);
     return kept;
   };
   if (auto exact = keep([&](const std::string& id) { return id == wanted; }); !exact.empty()) return exact;
@@ -90,10 +118,38 @@ std::vector<PlannedCase> matching(std::vector<PlannedCase> cases, const std::str
   }
 }
 
-[[noreturn]] void refuse_case(const std::vector<PlannedCase>& cases, const std::string& wanted) {
+// A regular expression for one id.
+std::string id_pattern(const std::string& id) {
+  std::string pattern;
+  for (const char c : id) pattern += c == '.' || c == '+' ? std::string("\\") + c : std::string(1, c);
+  return "^" + pattern + "$";
+}
+
+// The cases that the subject names, built; without --batch and --axis only those are, which takes no time.
+std::vector<PlannedCase> named_cases(const Options& options, const Environment& environment) {
+  Selection selection = options.selection;
+  selection.tier = options.tier.value_or(Tier::large);  // a name is looked for everywhere
+  const bool as_declared = selection.batches.empty() && selection.axes.empty();
+  std::vector<PlannedCase> planned;
   std::vector<std::string> ids;
-  for (const PlannedCase& planned : cases) ids.push_back(planned.id());
-  throw UsageError(fmt::format("list: no case is named or matches '{}'{}; see gpubench list", visible(wanted), did_you_mean(wanted, ids)));
+  if (as_declared) {
+    for (const DeclaredCase& declared : declared_cases(environment)) ids.push_back(declared.id);
+  } else {
+    planned = plan_cases(environment.suites, selection);
+    for (const PlannedCase& one : planned) ids.push_back(one.id());
+  }
+  const std::vector<std::string> found = matching(ids, options.subject);
+  if (found.empty()) {
+    throw UsageError(fmt::format("list: no case is named or matches '{}'{}; see gpubench list", visible(options.subject),
+                                 did_you_mean(options.subject, ids)));
+  }
+  if (as_declared) {
+    selection.filters.clear();  // the subject takes their place
+    for (const std::string& id : found) selection.filters.push_back(id_pattern(id));
+    return plan_cases(environment.suites, selection);
+  }
+  std::erase_if(planned, [&](const PlannedCase& one) { return std::find(found.begin(), found.end(), one.id()) == found.end(); });
+  return planned;
 }
 
 void print_cases(std::span<const PlannedCase> cases, const Options& options, const Environment& environment) {
@@ -105,11 +161,8 @@ void print_cases(std::span<const PlannedCase> cases, const Options& options, con
 }
 
 int list_case(const Options& options, const Environment& environment) {
-  Selection selection = options.selection;
-  selection.tier = options.tier.value_or(Tier::large);  // a name is looked for everywhere
-  const std::vector<PlannedCase> all = plan_cases(environment.suites, selection);
-  const std::vector<PlannedCase> found = matching(all, options.subject);
-  if (found.empty()) refuse_case(all, options.subject);
+  const std::vector<PlannedCase> found = named_cases(options, environment);
+  if (found.empty()) return refuse_empty(options.selection, environment);
   if (found.size() > 1) {
     print_cases(found, options, environment);
     environment.err << fmt::format("{} cases match; give a longer part of the id to see one in detail\n", found.size());

@@ -192,8 +192,13 @@ class Run {
     const int code = exit_code(outcome);
     const std::string path = outcome.report_lost ? "" : destination_.file.empty() ? destination_.json_file : destination_.file;
     out << results_text(records_, style) << failures_text(records_, style) << summary_text(records_, style) << "\n"
-        << verdict_text(records_, {code, explain_exit_code(code), path, signal_ == 0, seconds_}, style) << std::flush;
+        << verdict_text(records_, {code, explanation(outcome, code), path, signal_ == 0, seconds_}, style) << std::flush;
     return code;
+  }
+
+  static std::string explanation(const Outcome& outcome, int code) {
+    const bool unverified = code == exit_codes::ok && outcome.totals.count(Verdict::unverified) > 0;
+    return unverified ? "nothing failed, and nothing was verified (--check off)" : explain_exit_code(code);
   }
 
   // Whoever read standard output went away: the results did not arrive.

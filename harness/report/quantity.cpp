@@ -63,6 +63,7 @@ std::string format_exact(double value) { return fmt::format("{}", value); }
 std::string format_interval(double median, double low, double high) {
   const double half = 0.5 * (high - low) / median;
   if (!(half > 0.0) || !std::isfinite(half)) return "-";
+  if (half >= 9.995) return ">999%";
   return half < 0.0995 ? fmt::format("{:.1f}%", 100.0 * half) : fmt::format("{:.0f}%", 100.0 * half);
 }
 

@@ -22,7 +22,7 @@ namespace gpubench {
 /// A value of a tensor: the shortest text that reads back to the same double; "nan", "inf".
 [[nodiscard]] std::string format_exact(double value);
 
-/// Half the relative width of an interval around a median: "0.4%"; "-" where there is none.
+/// Half the relative width of an interval around a median: "0.4%", at most ">999%"; "-" where there is none.
 [[nodiscard]] std::string format_interval(double median, double low, double high);
 
 }  // namespace gpubench

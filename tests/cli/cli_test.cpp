@@ -100,6 +100,7 @@ TEST_F(Cli, WithoutTheCheckNothingIsVerifiedAndItSaysSo) {
   EXPECT_EQ(document()["benchmarks"].size(), 0U);
   EXPECT_EQ(schema_errors(document()), "");
   EXPECT_THAT(cli_.err.str(), HasSubstr("NOTHING WAS VERIFIED"));
+  EXPECT_THAT(cli_.err.str(), HasSubstr("exit 0   nothing failed, and nothing was verified"));
 }
 
 TEST_F(Cli, AnEmptySelectionExitsFiveAndRunsNothing) {
@@ -271,6 +272,8 @@ TEST_F(Cli, ListShowsCasesSuitesAndOneCaseInDetail) {
                            "gpubench run --filter '^sim/packed/n=8/f32/x1$'"}) {
     EXPECT_THAT(detail.out.str(), HasSubstr(part));
   }
+  Captured no_batch;
+  EXPECT_EQ(no_batch.run({"list", "packed", "--tier", "smoke", "--batch", "3"}), 2);  // no sim case has a batch axis
   Captured part;
   EXPECT_EQ(part.run({"list", "pack"}), 0);
   EXPECT_EQ(part.out.str(), detail.out.str());

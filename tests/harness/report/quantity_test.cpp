@@ -62,6 +62,7 @@ TEST(FormatExact, ReadsBackToTheSameNumber) {
 TEST(FormatInterval, HalfTheWidthOverTheMedian) {
   EXPECT_EQ(format_interval(100.0, 99.0, 101.0), "1.0%");
   EXPECT_EQ(format_interval(100.0, 70.0, 130.0), "30%");
+  EXPECT_EQ(format_interval(100.0, 1.0, 1e9), ">999%");
   EXPECT_EQ(format_interval(100.0, 100.0, 100.0), "-");
   EXPECT_EQ(format_interval(0.0, 0.0, 0.0), "-");
   EXPECT_EQ(format_interval(100.0, std::nan(""), 130.0), "-");
