@@ -92,9 +92,12 @@ build_preset() {
     ensure_dependencies "$purpose" || return
     mkdir -p "$folder" && : >"$stamp"
   fi
-  if [ ! -e "$folder/build.ninja" ]; then
+  # Running needs no test library; a folder once configured with tests keeps them.
+  tests=OFF
+  [ "$purpose" = tests ] && tests=ON
+  if [ ! -e "$folder/build.ninja" ] || { [ $tests = ON ] && grep -q '^GPUBENCH_TESTS:BOOL=OFF' "$folder/CMakeCache.txt"; }; then
     echo "gpubench: configuring ($folder)" >&2
-    if ! cmake --preset "$preset" >"$folder/configure.log" 2>&1; then
+    if ! cmake --preset "$preset" -DGPUBENCH_TESTS=$tests >"$folder/configure.log" 2>&1; then
       cat "$folder/configure.log" >&2
       rm -f "$stamp" "$folder/build.ninja"
       echo "gpubench: configuring failed" >&2

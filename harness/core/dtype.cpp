@@ -1,5 +1,6 @@
 #include "harness/core/dtype.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>

@@ -1,5 +1,6 @@
 #include "harness/core/tensor.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace gpubench {

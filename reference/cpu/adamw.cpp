@@ -2,6 +2,7 @@
 // when it runs, so that one launch serves every step.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "reference/cpu/block_io.h"

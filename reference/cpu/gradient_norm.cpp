@@ -2,6 +2,7 @@
 // and those of 1e30 do not overflow.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "reference/cpu/block_io.h"

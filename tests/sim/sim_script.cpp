@@ -1,5 +1,6 @@
 #include "tests/sim/sim_script.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <utility>
