@@ -10,7 +10,8 @@
 namespace gpubench::suites {
 namespace {
 
-Point point(std::int64_t b, std::int64_t h, std::int64_t kv, std::int64_t s, std::int64_t d, std::string label, Tier tier) {
+Point point(std::int64_t b, std::int64_t h, std::int64_t kv, std::int64_t s, std::int64_t d, std::string label,
+            Tier tier) {
   return {{{"b", b}, {"h", h}, {"kv", kv}, {"s", s}, {"d", d}}, std::move(label), tier};
 }
 

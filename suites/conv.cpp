@@ -16,20 +16,34 @@ struct Layer {
 
 // The 23 distinct convolutions; h = w, r = s.
 constexpr Layer resnet50_layers[] = {
-    {3, 224, 64, 7, 2, 3, Tier::quick},      {64, 56, 256, 1, 1, 0, Tier::standard},  {64, 56, 64, 1, 1, 0, Tier::standard},
-    {64, 56, 64, 3, 1, 1, Tier::smoke},      {256, 56, 64, 1, 1, 0, Tier::quick},     {256, 56, 512, 1, 2, 0, Tier::quick},
-    {256, 56, 128, 1, 1, 0, Tier::standard}, {128, 56, 128, 3, 2, 1, Tier::standard}, {128, 28, 512, 1, 1, 0, Tier::standard},
-    {512, 28, 128, 1, 1, 0, Tier::standard}, {128, 28, 128, 3, 1, 1, Tier::standard},    {512, 28, 1024, 1, 2, 0, Tier::standard},
-    {512, 28, 256, 1, 1, 0, Tier::standard}, {256, 28, 256, 3, 2, 1, Tier::quick},    {256, 14, 1024, 1, 1, 0, Tier::smoke},
-    {1024, 14, 256, 1, 1, 0, Tier::standard},{256, 14, 256, 3, 1, 1, Tier::quick},    {1024, 14, 2048, 1, 2, 0, Tier::standard},
-    {1024, 14, 512, 1, 1, 0, Tier::standard},{512, 14, 512, 3, 2, 1, Tier::standard}, {512, 7, 2048, 1, 1, 0, Tier::standard},
-    {2048, 7, 512, 1, 1, 0, Tier::standard}, {512, 7, 512, 3, 1, 1, Tier::quick},
+    {3, 224, 64, 7, 2, 3, Tier::quick},       {64, 56, 256, 1, 1, 0, Tier::standard},
+    {64, 56, 64, 1, 1, 0, Tier::standard},    {64, 56, 64, 3, 1, 1, Tier::smoke},
+    {256, 56, 64, 1, 1, 0, Tier::quick},      {256, 56, 512, 1, 2, 0, Tier::quick},
+    {256, 56, 128, 1, 1, 0, Tier::standard},  {128, 56, 128, 3, 2, 1, Tier::standard},
+    {128, 28, 512, 1, 1, 0, Tier::standard},  {512, 28, 128, 1, 1, 0, Tier::standard},
+    {128, 28, 128, 3, 1, 1, Tier::standard},  {512, 28, 1024, 1, 2, 0, Tier::standard},
+    {512, 28, 256, 1, 1, 0, Tier::standard},  {256, 28, 256, 3, 2, 1, Tier::quick},
+    {256, 14, 1024, 1, 1, 0, Tier::smoke},    {1024, 14, 256, 1, 1, 0, Tier::standard},
+    {256, 14, 256, 3, 1, 1, Tier::quick},     {1024, 14, 2048, 1, 2, 0, Tier::standard},
+    {1024, 14, 512, 1, 1, 0, Tier::standard}, {512, 14, 512, 3, 2, 1, Tier::standard},
+    {512, 7, 2048, 1, 1, 0, Tier::standard},  {2048, 7, 512, 1, 1, 0, Tier::standard},
+    {512, 7, 512, 3, 1, 1, Tier::quick},
 };
 
 Point point(const Layer& l, std::int64_t n, std::int64_t dilation, std::int64_t groups, std::string label, Tier tier) {
-  return {{{"n", n}, {"h", l.h}, {"w", l.h}, {"c", l.c}, {"k", l.k}, {"r", l.r}, {"s", l.r}, {"stride", l.stride},
-           {"pad", l.pad}, {"dilation", dilation}, {"groups", groups}},
-          std::move(label), tier};
+  return {{{"n", n},
+           {"h", l.h},
+           {"w", l.h},
+           {"c", l.c},
+           {"k", l.k},
+           {"r", l.r},
+           {"s", l.r},
+           {"stride", l.stride},
+           {"pad", l.pad},
+           {"dilation", dilation},
+           {"groups", groups}},
+          std::move(label),
+          tier};
 }
 
 Grid layers() {

@@ -21,7 +21,8 @@ TensorSpec activation(const char* name, Shape shape, const Recipe& r) {
   return tensor(name, r.tensor, std::move(shape), Role::input, Fill::normal(1.0));
 }
 TensorSpec weight(const char* name, Shape shape, std::int64_t k, const Recipe& r) {
-  return tensor(name, r.tensor, std::move(shape), Role::parameter, Fill::normal(1.0 / std::sqrt(static_cast<double>(k))));
+  return tensor(name, r.tensor, std::move(shape), Role::parameter,
+                Fill::normal(1.0 / std::sqrt(static_cast<double>(k))));
 }
 
 // Layers of GPT-2 124M (openai/gpt-2; vocabulary padded to 50304 as in llm.c), Llama 3 8B, 70B and 405B
@@ -54,16 +55,11 @@ Grid layer_grid() {
 Grid square_grid() {
   Grid grid;
   grid.points = {
-      mnk(512, 512, 512, "square", Tier::smoke),
-      mnk(35, 127, 1760, "edge: odd extents", Tier::smoke),
-      mnk(1, 1, 1, "edge: one element", Tier::smoke),
-      mnk(1024, 1024, 1024, "square", Tier::quick),
-      mnk(2048, 2048, 2048, "square", Tier::quick),
-      mnk(128, 128, 65536, "edge: long sum", Tier::quick),
-      mnk(8191, 17, 127, "edge: primes", Tier::quick),
-      mnk(4096, 4096, 4096, "square", Tier::standard),
-      mnk(8192, 8192, 8192, "square", Tier::standard),
-      mnk(16384, 16384, 16384, "square", Tier::large),
+      mnk(512, 512, 512, "square", Tier::smoke),       mnk(35, 127, 1760, "edge: odd extents", Tier::smoke),
+      mnk(1, 1, 1, "edge: one element", Tier::smoke),  mnk(1024, 1024, 1024, "square", Tier::quick),
+      mnk(2048, 2048, 2048, "square", Tier::quick),    mnk(128, 128, 65536, "edge: long sum", Tier::quick),
+      mnk(8191, 17, 127, "edge: primes", Tier::quick), mnk(4096, 4096, 4096, "square", Tier::standard),
+      mnk(8192, 8192, 8192, "square", Tier::standard), mnk(16384, 16384, 16384, "square", Tier::large),
   };
   return grid;
 }
@@ -149,7 +145,8 @@ Suite gemm() {
       {{{"b", 128}, {"m", 4096}, {"n", 4096}, {"k", 128}}, "llama2-7b scores, 4 sequences", Tier::standard},
   };
   Grid up;
-  up.points = {mnk(1024, 3072, 768, "gpt2-124m mlp up", Tier::quick), mnk(8192, 3072, 768, "gpt2-124m mlp up", Tier::standard)};
+  up.points = {mnk(1024, 3072, 768, "gpt2-124m mlp up", Tier::quick),
+               mnk(8192, 3072, 768, "gpt2-124m mlp up", Tier::standard)};
   Grid down;  // the gradient of gelu's input, through the down projection: weight [n, k] = [768, 3072]
   down.points = {mnk(1024, 768, 3072, "gpt2-124m mlp down", Tier::quick),
                  mnk(8192, 768, 3072, "gpt2-124m mlp down", Tier::standard)};
@@ -160,12 +157,17 @@ Suite gemm() {
           "matrix products of linear layers and attention, in all three directions",
           {
               declare({about("linear_forward", "y [m, n] = x [m, k] w [n, k]^T"), layer_grid(), linear_forward, rows}),
-              declare({about("linear_backward_data", "dx [m, k] = dy [m, n] w [n, k]"), layer_grid(), linear_backward_data, rows}),
-              declare({about("linear_backward_weight", "dw [n, k] = dy [m, n]^T x [m, k]"), layer_grid(), linear_backward_weight, rows}),
+              declare({about("linear_backward_data", "dx [m, k] = dy [m, n] w [n, k]"), layer_grid(),
+                       linear_backward_data, rows}),
+              declare({about("linear_backward_weight", "dw [n, k] = dy [m, n]^T x [m, k]"), layer_grid(),
+                       linear_backward_weight, rows}),
               declare({about("matmul", "c [m, n] = a [m, k] b [k, n]"), square_grid(), matmul, rows}),
-              declare({batched_info, batched, batched_matmul, [](const Case& c) { return static_cast<double>(c.dim("b")); }}),
-              declare({about("linear_bias_gelu_forward", "y = gelu(x w^T + bias), pre-activation saved"), up, linear_bias_gelu_forward, rows}),
-              declare({about("linear_gelu_backward_data", "dpre = (dy w) gelu'(pre)"), down, linear_gelu_backward_data, rows}),
+              declare({batched_info, batched, batched_matmul,
+                       [](const Case& c) { return static_cast<double>(c.dim("b")); }}),
+              declare({about("linear_bias_gelu_forward", "y = gelu(x w^T + bias), pre-activation saved"), up,
+                       linear_bias_gelu_forward, rows}),
+              declare({about("linear_gelu_backward_data", "dpre = (dy w) gelu'(pre)"), down, linear_gelu_backward_data,
+                       rows}),
           }};
 }
 

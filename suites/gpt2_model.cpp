@@ -18,11 +18,13 @@ namespace gpubench::suites {
 // weight in use is its cast, made before timing: they start out consistent, as in a real training.
 ValueId Gpt2Model::matrix(const std::string& name, Shape shape, double scale) {
   if (recipe_.tensor == recipe_.wide) {
-    const ValueId weight = program_.add(tensor(name, recipe_.tensor, std::move(shape), Role::parameter, Fill::normal(scale)));
+    const ValueId weight =
+        program_.add(tensor(name, recipe_.tensor, std::move(shape), Role::parameter, Fill::normal(scale)));
     parameters_.push_back({weight, {}});
     return weight;
   }
-  const ValueId master = program_.add(tensor(name + ".master", recipe_.wide, std::move(shape), Role::parameter, Fill::normal(scale)));
+  const ValueId master =
+      program_.add(tensor(name + ".master", recipe_.wide, std::move(shape), Role::parameter, Fill::normal(scale)));
   program_.begin(Phase::setup);
   const ValueId weight = cast(program_, recipe_.tensor, name, master);
   program_.begin(Phase::timed);
@@ -72,8 +74,8 @@ ValueId Gpt2Model::mlp(const std::string& prefix, ValueId x) {
   const std::int64_t h = shape_.width;
   const ValueId w = matrix(prefix + "up.w", {4 * h, h}, 1.0 / std::sqrt(static_cast<double>(h)));
   const ValueId bias = matrix(prefix + "up.b", {4 * h}, 0.125);
-  const ValueId hidden = gemm(program_, {.transpose_b = true, .bias = true, .epilogue = Gemm::Epilogue::gelu}, recipe_.math,
-                              prefix + "up", x, w, {.bias = bias})
+  const ValueId hidden = gemm(program_, {.transpose_b = true, .bias = true, .epilogue = Gemm::Epilogue::gelu},
+                              recipe_.math, prefix + "up", x, w, {.bias = bias})
                              .c;
   return linear(prefix + "down", hidden, h, 4 * h);
 }
@@ -106,7 +108,8 @@ void Gpt2Model::optimize(const std::string& label, const std::vector<Parameter>&
     t.weight = parameters[i].master.value_or(parameters[i].weight);
     t.gradient = gradients[i];
     t.m = program_.add(tensor(weight.name + ".m", recipe_.wide, weight.shape, Role::state, Fill::normal(0.0009765625)));
-    t.v = program_.add(tensor(weight.name + ".v", recipe_.wide, weight.shape, Role::state, Fill::positive(0.0000019073486328125)));
+    t.v = program_.add(
+        tensor(weight.name + ".v", recipe_.wide, weight.shape, Role::state, Fill::positive(0.0000019073486328125)));
     if (copies) t.copy = parameters[i].weight;
     tensors.push_back(t);
   }

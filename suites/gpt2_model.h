@@ -24,7 +24,8 @@ struct Parameter {
 /// Builds the layers of a GPT-2 into one program and remembers its parameters.
 class Gpt2Model {
  public:
-  Gpt2Model(Program& program, const Recipe& recipe, Gpt2Shape shape) : program_(program), recipe_(recipe), shape_(shape) {}
+  Gpt2Model(Program& program, const Recipe& recipe, Gpt2Shape shape)
+      : program_(program), recipe_(recipe), shape_(shape) {}
 
   /// x: [tokens, width] -> [tokens, width]: x + attention(ln1(x)), then + mlp(ln2(.)). Names start with `prefix`.
   ValueId block(const std::string& prefix, ValueId x);
@@ -32,7 +33,8 @@ class Gpt2Model {
   ValueId language_model(ValueId tokens, ValueId positions, std::int64_t layers, std::int64_t vocabulary);
 
   /// Appends what trains the parameters: backward from the seed, gradient norm, clip at 1, AdamW in place.
-  /// `seed_gradient` empty: `value` is the loss. `also_wanted`: values whose gradient is computed too (the block's input).
+  /// `seed_gradient` empty: `value` is the loss. `also_wanted`: values whose gradient is computed too (the block's
+  /// input).
   void train(ValueId value, std::optional<ValueId> seed_gradient, const std::vector<ValueId>& also_wanted);
 
  private:
@@ -42,8 +44,8 @@ class Gpt2Model {
   ValueId norm(const std::string& label, ValueId x);
   ValueId self_attention(const std::string& prefix, ValueId x);
   ValueId mlp(const std::string& prefix, ValueId x);
-  void optimize(const std::string& label, const std::vector<Parameter>& parameters, const std::vector<ValueId>& gradients,
-                bool copies, ValueId lr, ValueId step);
+  void optimize(const std::string& label, const std::vector<Parameter>& parameters,
+                const std::vector<ValueId>& gradients, bool copies, ValueId lr, ValueId step);
 
   Program& program_;
   const Recipe& recipe_;

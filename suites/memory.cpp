@@ -7,7 +7,9 @@ namespace gpubench::suites {
 namespace {
 
 Grid sizes() {
-  const auto point = [](std::int64_t n, std::string label, Tier tier) { return Point{{{"n", n}}, std::move(label), tier}; };
+  const auto point = [](std::int64_t n, std::string label, Tier tier) {
+    return Point{{{"n", n}}, std::move(label), tier};
+  };
   Grid grid;
   grid.points = {
       point(1 << 20, "1 Mi elements", Tier::smoke),
@@ -32,7 +34,8 @@ Program triad_array(const Case& c, const Recipe& r) {
   return p;
 }
 
-std::shared_ptr<const Workload> workload(std::string name, std::string description, Program (*build)(const Case&, const Recipe&)) {
+std::shared_ptr<const Workload> workload(std::string name, std::string description,
+                                         Program (*build)(const Case&, const Recipe&)) {
   return declare({{std::move(name), std::move(description), "", Headline::bytes_per_s, "elements", CacheMode::cold},
                   sizes(),
                   build,

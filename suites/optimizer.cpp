@@ -10,7 +10,9 @@ namespace gpubench::suites {
 namespace {
 
 Grid sizes() {
-  const auto point = [](std::int64_t n, std::string label, Tier tier) { return Point{{{"n", n}}, std::move(label), tier}; };
+  const auto point = [](std::int64_t n, std::string label, Tier tier) {
+    return Point{{{"n", n}}, std::move(label), tier};
+  };
   Grid grid;
   grid.points = {
       point(1 << 20, "1 Mi parameters", Tier::smoke),
@@ -54,7 +56,8 @@ Program clip_step(const Case& c, const Recipe& r) {
   return p;
 }
 
-std::shared_ptr<const Workload> workload(std::string name, std::string description, Program (*build)(const Case&, const Recipe&)) {
+std::shared_ptr<const Workload> workload(std::string name, std::string description,
+                                         Program (*build)(const Case&, const Recipe&)) {
   return declare({{std::move(name), std::move(description), "", Headline::bytes_per_s, "parameters", CacheMode::cold},
                   sizes(),
                   build,

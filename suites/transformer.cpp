@@ -15,7 +15,8 @@ Program block_step(const Case& c, const Recipe& r) {
   const Gpt2Shape shape = shape_of(c);
   Program p;
   const ValueId x = p.add(tensor("x", r.tensor, {shape.tokens(), shape.width}, Role::input, Fill::norm_rows(1.0)));
-  const ValueId dy = p.add(tensor("dy", r.tensor, {shape.tokens(), shape.width}, Role::gradient, Fill::normal(0.03125)));
+  const ValueId dy =
+      p.add(tensor("dy", r.tensor, {shape.tokens(), shape.width}, Role::gradient, Fill::normal(0.03125)));
   Gpt2Model model(p, r, shape);
   const ValueId y = model.block("", x);
   model.train(y, dy, {x});
@@ -26,8 +27,10 @@ Program train_step(const Case& c, const Recipe& r) {
   const Gpt2Shape shape = shape_of(c);
   const std::int64_t vocabulary = c.dim("vocab");
   Program p;
-  const ValueId tokens = p.add(tensor("tokens", DType::i32, {shape.tokens()}, Role::input, Fill::integers(0, vocabulary - 1)));
-  const ValueId labels = p.add(tensor("labels", DType::i32, {shape.tokens()}, Role::input, Fill::integers(0, vocabulary - 1)));
+  const ValueId tokens =
+      p.add(tensor("tokens", DType::i32, {shape.tokens()}, Role::input, Fill::integers(0, vocabulary - 1)));
+  const ValueId labels =
+      p.add(tensor("labels", DType::i32, {shape.tokens()}, Role::input, Fill::integers(0, vocabulary - 1)));
   const ValueId positions =
       p.add(tensor("positions", DType::i32, {shape.tokens()}, Role::input, Fill::sequence(0, shape.sequence - 1)));
   Gpt2Model model(p, r, shape);
@@ -38,7 +41,8 @@ Program train_step(const Case& c, const Recipe& r) {
 }
 
 Grid blocks() {
-  const auto point = [](std::int64_t b, std::int64_t s, std::int64_t h, std::int64_t heads, std::string label, Tier tier) {
+  const auto point = [](std::int64_t b, std::int64_t s, std::int64_t h, std::int64_t heads, std::string label,
+                        Tier tier) {
     return Point{{{"b", b}, {"s", s}, {"h", h}, {"heads", heads}}, std::move(label), tier};
   };
   Grid grid;
@@ -54,7 +58,8 @@ Grid blocks() {
 Grid models() {
   const auto point = [](std::int64_t b, std::int64_t s, std::int64_t layers, std::int64_t h, std::int64_t heads,
                         std::int64_t vocab, std::string label, Tier tier) {
-    return Point{{{"b", b}, {"s", s}, {"layers", layers}, {"h", h}, {"heads", heads}, {"vocab", vocab}}, std::move(label), tier};
+    return Point{
+        {{"b", b}, {"s", s}, {"layers", layers}, {"h", h}, {"heads", heads}, {"vocab", vocab}}, std::move(label), tier};
   };
   Grid grid;
   grid.points = {
@@ -75,8 +80,10 @@ Suite transformer() {
   return {"transformer",
           "whole training steps of transformers: forward, backward, clip, AdamW",
           {
-              declare({about("gpt2_block", "one GPT-2 block: forward, backward, AdamW step"), blocks(), block_step, tokens_of}),
-              declare({about("gpt2_train_step", "a whole GPT-2 training step: embedding to AdamW"), models(), train_step, tokens_of}),
+              declare({about("gpt2_block", "one GPT-2 block: forward, backward, AdamW step"), blocks(), block_step,
+                       tokens_of}),
+              declare({about("gpt2_train_step", "a whole GPT-2 training step: embedding to AdamW"), models(),
+                       train_step, tokens_of}),
           }};
 }
 

@@ -27,8 +27,9 @@ std::string judged_text(const Program& program, const OpCall& op) {
   std::vector<std::string> texts;
   for (int output = 0; output < static_cast<int>(outputs.size()); ++output) {
     const Units units = definition(op.kind).units(op, inputs, outputs, output);
-    texts.push_back(units.elements == 1 ? fmt::format("{} elements", format_count(units.count))
-                                        : fmt::format("{} runs of {}", format_count(units.count), format_count(units.elements)));
+    texts.push_back(units.elements == 1
+                        ? fmt::format("{} elements", format_count(units.count))
+                        : fmt::format("{} runs of {}", format_count(units.count), format_count(units.elements)));
   }
   return joined(texts);
 }
@@ -66,8 +67,8 @@ std::string tensors_table(const Program& program) {
   TextTable table({{"tensor"}, {"type"}, {"shape"}, {"role"}, {"bytes", Align::right}, {"layout"}, {"origin"}});
   for (const Value& value : program.values()) {
     const TensorSpec& s = value.spec;
-    table.add({s.name, std::string(name(s.dtype)), s.shape.to_string(), std::string(name(s.role)), format_count(s.bytes()),
-               s.layout.to_string(s.shape), origin_of(program, value)});
+    table.add({s.name, std::string(name(s.dtype)), s.shape.to_string(), std::string(name(s.role)),
+               format_count(s.bytes()), s.layout.to_string(s.shape), origin_of(program, value)});
   }
   return table.text(2);
 }
@@ -101,16 +102,19 @@ std::string case_detail(const PlannedCase& planned, const std::string& rerun) {
   TextTable facts({{""}, {""}});
   facts.add({"tier", fmt::format("{} and above", name(planned.c.tier))});
   facts.add({"caches", std::string(name(planned.c.cache))});
-  facts.add({"work", fmt::format("{} per run, {} at least to move, {:.3g} FLOP/B", format_quantity(planned.cost.flop, "FLOP"),
-                                 format_quantity(planned.cost.bytes, "B"),
+  facts.add({"work", fmt::format("{} per run, {} at least to move, {:.3g} FLOP/B",
+                                 format_quantity(planned.cost.flop, "FLOP"), format_quantity(planned.cost.bytes, "B"),
                                  planned.cost.bytes > 0 ? planned.cost.flop / planned.cost.bytes : 0.0)});
-  facts.add({"items", fmt::format("{} {} per run", format_count(static_cast<std::int64_t>(planned.workload->items(planned.c))), info.item)});
+  facts.add(
+      {"items", fmt::format("{} {} per run",
+                            format_count(static_cast<std::int64_t>(planned.workload->items(planned.c))), info.item)});
   facts.add({"memory", fmt::format("{} per copy at the peak (nothing is reused, so that every op can be judged)",
                                    format_quantity(static_cast<double>(program.bytes()), "B"))});
   facts.add({"rerun", rerun});
   text += facts.text(2);
-  text += fmt::format("\ntensors\n{}\nops\n{}\nchecks: every op against the fp64 textbook, each output within its bound\n{}",
-                      tensors_table(program), ops_table(program), judging_table(program));
+  text += fmt::format(
+      "\ntensors\n{}\nops\n{}\nchecks: every op against the fp64 textbook, each output within its bound\n{}",
+      tensors_table(program), ops_table(program), judging_table(program));
   return text;
 }
 

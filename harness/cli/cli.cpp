@@ -44,7 +44,9 @@ int act(const Options& options, std::span<const std::string> words, const Enviro
 
 int run_cli(int argc, const char* const* argv, const Environment& environment) {
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
-  const auto complain = [&](const std::exception& e) { environment.err << "gpubench: " << visible(e.what()) << std::endl; };
+  const auto complain = [&](const std::exception& e) {
+    environment.err << "gpubench: " << visible(e.what()) << std::endl;
+  };
   try {
     const int code = act(parse_options(words), words, environment);
     environment.out.flush();

@@ -43,7 +43,8 @@ DeviceChoice choose_automatically(const Environment& environment) {
 class Pipe {
  public:
   Pipe() {
-    if (::pipe2(ends_, O_CLOEXEC) != 0) throw CannotMeasure(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+    if (::pipe2(ends_, O_CLOEXEC) != 0)
+      throw CannotMeasure(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
   }
   Pipe(const Pipe&) = delete;  // owns two descriptors
   Pipe& operator=(const Pipe&) = delete;
@@ -102,19 +103,22 @@ int wait_for(pid_t pid) {
 
 DeviceChoice choose_device(const std::string& wanted, const Environment& environment) {
   if (wanted == "auto") return choose_automatically(environment);
-  if (const BackendEntry* entry = find(environment, wanted); entry != nullptr && wanted != "cuda") return {entry, "asked for"};
+  if (const BackendEntry* entry = find(environment, wanted); entry != nullptr && wanted != "cuda")
+    return {entry, "asked for"};
   if (wanted == "cuda") {
     const NvidiaDriver driver = environment.nvidia_driver();
     if (!driver.usable) throw CannotMeasure("--device cuda: " + driver.reason);
     const BackendEntry* entry = find(environment, wanted);
-    if (entry == nullptr) throw CannotMeasure(fmt::format("--device cuda: an NVIDIA driver is there, but {}", no_cuda_backend));
+    if (entry == nullptr)
+      throw CannotMeasure(fmt::format("--device cuda: an NVIDIA driver is there, but {}", no_cuda_backend));
     return {entry, "asked for"};
   }
   std::vector<std::string> names{"auto", "cuda"};
   for (const BackendEntry& entry : environment.backends) {
     if (entry.name != "cuda") names.push_back(entry.name);
   }
-  throw UsageError(fmt::format("--device: '{}' is not one of {}{}", visible(wanted), joined(names), did_you_mean(wanted, names)));
+  throw UsageError(
+      fmt::format("--device: '{}' is not one of {}{}", visible(wanted), joined(names), did_you_mean(wanted, names)));
 }
 
 std::unique_ptr<Backend> open_backend(const DeviceChoice& choice) {
@@ -127,8 +131,8 @@ std::unique_ptr<Backend> open_backend(const DeviceChoice& choice) {
 
 DeviceInfo describe_device(const DeviceChoice& choice, const Environment& environment) {
   Pipe pipe;
-  const pid_t child = start({environment.program, std::string(name(Verb::describe_device)), "--device", choice.backend->name,
-                             "--worker-output", std::to_string(child_output)},
+  const pid_t child = start({environment.program, std::string(name(Verb::describe_device)), "--device",
+                             choice.backend->name, "--worker-output", std::to_string(child_output)},
                             pipe.writing_end());
   pipe.close_writing_end();
   const std::string text = read_all(pipe.reading_end());
@@ -152,7 +156,8 @@ void tell_device(const DeviceChoice& choice, int output_fd) {
   while (!rest.empty()) {
     const ssize_t written = ::write(output_fd, rest.data(), rest.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw CannotMeasure(fmt::format("cannot write to descriptor {}: {}", output_fd, std::strerror(errno)));
+    if (written < 0)
+      throw CannotMeasure(fmt::format("cannot write to descriptor {}: {}", output_fd, std::strerror(errno)));
     rest.remove_prefix(static_cast<std::size_t>(written));
   }
 }

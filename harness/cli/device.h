@@ -19,15 +19,15 @@ struct DeviceChoice {
   std::string why;  ///< "asked for", or why `auto` came to it
 };
 
-/// `wanted`: the value of --device. Throws CannotMeasure for `cuda` where there is no driver or no backend for it, never
-/// taking the CPU silently; UsageError for a name that is no device.
+/// `wanted`: the value of --device. Throws CannotMeasure for `cuda` where there is no driver or no backend for it,
+/// never taking the CPU silently; UsageError for a name that is no device.
 [[nodiscard]] DeviceChoice choose_device(const std::string& wanted, const Environment& environment);
 
 /// Opens the backend. Throws CannotMeasure with the backend's reason.
 [[nodiscard]] std::unique_ptr<Backend> open_backend(const DeviceChoice& choice);
 
-/// What the backend says about its device, asked of a child process (verb describe-device), so that this one never opens
-/// it. Throws CannotMeasure where the child cannot say.
+/// What the backend says about its device, asked of a child process (verb describe-device), so that this one never
+/// opens it. Throws CannotMeasure where the child cannot say.
 [[nodiscard]] DeviceInfo describe_device(const DeviceChoice& choice, const Environment& environment);
 
 /// The child's side: writes the DeviceInfo as JSON to `output_fd`.

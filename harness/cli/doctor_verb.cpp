@@ -19,8 +19,11 @@ std::string line(const Finding& finding, const ConsoleStyle& style) {
   const bool warning = finding.health == Health::warning;
   const std::string_view word = warning ? "warn" : finding.health == Health::note ? "note" : "ok";
   const Tone tone = warning ? Tone::doubtful : finding.health == Health::note ? Tone::faint : Tone::good;
-  std::string text = fmt::format("{} {:<4}  {}\n", paint(padded(word, 4), tone, style), finding.code, wrap(visible(finding.text), 100, text_column));
-  if (!finding.fix.empty()) text += fmt::format("{}mend: {}\n", std::string(text_column, ' '), wrap(visible(finding.fix), 100, text_column + 6));
+  std::string text = fmt::format("{} {:<4}  {}\n", paint(padded(word, 4), tone, style), finding.code,
+                                 wrap(visible(finding.text), 100, text_column));
+  if (!finding.fix.empty())
+    text +=
+        fmt::format("{}mend: {}\n", std::string(text_column, ' '), wrap(visible(finding.fix), 100, text_column + 6));
   return text;
 }
 
@@ -30,10 +33,13 @@ Finding backend_finding(const BackendEntry& entry, const Environment& environmen
     const DeviceInfo info = describe_device({&entry, ""}, environment);
     std::vector<std::string> libraries;
     for (const auto& [library, release] : info.libraries) libraries.push_back(library + " " + release);
-    return {Health::ok, "", fmt::format("backend {} starts: {} threads or units{}{}", entry.name, info.units,
-                                        libraries.empty() ? "" : ", ", joined(libraries)), ""};
+    return {Health::ok, "",
+            fmt::format("backend {} starts: {} threads or units{}{}", entry.name, info.units,
+                        libraries.empty() ? "" : ", ", joined(libraries)),
+            ""};
   } catch (const CannotMeasure& e) {
-    return {Health::warning, "D103", e.what(), "see the message above it; a rebuild against the installed libraries often mends it"};
+    return {Health::warning, "D103", e.what(),
+            "see the message above it; a rebuild against the installed libraries often mends it"};
   }
 }
 
@@ -54,7 +60,9 @@ int doctor_verb(const Options& options, const Environment& environment) {
   const NvidiaDriver driver = environment.nvidia_driver();
   for (Finding& finding : diagnose(read_host(), driver, has_cuda)) findings.push_back(std::move(finding));
   for (const auto& [variable, value] : telling_variables(environment)) {
-    findings.push_back({Health::note, "D209", fmt::format("{}={} is set and may change numbers; it is recorded in reports", variable, value), ""});
+    findings.push_back({Health::note, "D209",
+                        fmt::format("{}={} is set and may change numbers; it is recorded in reports", variable, value),
+                        ""});
   }
   int warnings = 0;
   for (const Finding& finding : findings) {

@@ -29,8 +29,8 @@ struct Environment {
   std::ostream& err;                   ///< progress, notes, complaints
   bool out_is_terminal = false;
   bool err_is_terminal = false;
-  int columns = 100;                                   ///< of the terminal behind `err`
-  std::function<std::string(const char*)> variable;    ///< "" where unset
+  int columns = 100;                                 ///< of the terminal behind `err`
+  std::function<std::string(const char*)> variable;  ///< "" where unset
   std::function<NvidiaDriver()> nvidia_driver;
   std::string program;   ///< path by which a worker is started
   const StopFlag& stop;  ///< raised by a signal handler

@@ -14,7 +14,8 @@ constexpr double bytes_per_s_of_a_core = 4e9;
 
 Estimate estimate(const PlannedCase& planned, Tier tier, int cores) {
   const Protocol& protocol = protocol_of(tier);
-  const double run_s = std::max(planned.cost.flop / (flop_per_s_of_a_core * cores), planned.cost.bytes / (bytes_per_s_of_a_core * cores));
+  const double run_s = std::max(planned.cost.flop / (flop_per_s_of_a_core * cores),
+                                planned.cost.bytes / (bytes_per_s_of_a_core * cores));
   const double sample_s = std::max(protocol.min_sample_s, run_s);
   const double warmup_s = std::max(protocol.first_warmup_s, protocol.first_warmup_calls * run_s);
   const double later_warmup_s = std::max(protocol.warmup_s, protocol.warmup_calls * run_s);

@@ -9,11 +9,12 @@
 namespace gpubench {
 
 struct Estimate {
-  double seconds = 0.0;     ///< timing and checking
-  std::int64_t bytes = 0;   ///< one copy of the tensors; cold copies come on top, at most a quarter of the free memory
+  double seconds = 0.0;    ///< timing and checking
+  std::int64_t bytes = 0;  ///< one copy of the tensors; cold copies come on top, at most a quarter of the free memory
 };
 
-/// From the work of the case and rates that one processor core can be relied on for (20 GFLOP/s, 4 GB/s); `cores` of them.
+/// From the work of the case and rates that one processor core can be relied on for (20 GFLOP/s, 4 GB/s); `cores` of
+/// them.
 [[nodiscard]] Estimate estimate(const PlannedCase& planned, Tier tier, int cores);
 
 /// Sum of the seconds, largest of the bytes.

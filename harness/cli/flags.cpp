@@ -7,8 +7,10 @@ namespace {
 
 constexpr std::array verb_table{
     VerbInfo{Verb::run, "run", "[flags]", "run cases: check every op, time, check again, report (the default verb)"},
-    VerbInfo{Verb::list, "list", "[suites | CASE] [flags]", "list cases or suites; one case in detail: tensors, ops, work, memory"},
-    VerbInfo{Verb::doctor, "doctor", "[flags]", "what this machine is, what disturbs measuring on it, how to mend that"},
+    VerbInfo{Verb::list, "list", "[suites | CASE] [flags]",
+             "list cases or suites; one case in detail: tensors, ops, work, memory"},
+    VerbInfo{Verb::doctor, "doctor", "[flags]",
+             "what this machine is, what disturbs measuring on it, how to mend that"},
     VerbInfo{Verb::help, "help", "[VERB]", "this text, or the flags of one verb"},
     VerbInfo{Verb::version, "version", "", "the version and how it was built"},
     VerbInfo{Verb::describe_device, "describe-device", "", "", true},
@@ -31,8 +33,9 @@ CLI::Option* list(CLI::App& app, const std::string& flag, std::vector<std::strin
 
 void add_selection(CLI::App& app, RawOptions& raw) {
   list(app, "--suite", raw.suites, "NAME,...", "suites to take; all: every suite (default: all)")->delimiter(',');
-  value(app, "--tier", raw.tier, "TIER", "select", "smoke, quick, standard or large; each contains the ones before it (default: "
-                                                  "quick, standard on a GPU)");
+  value(app, "--tier", raw.tier, "TIER", "select",
+        "smoke, quick, standard or large; each contains the ones before it (default: "
+        "quick, standard on a GPU)");
   list(app, "--filter", raw.filters, "REGEX", "only cases whose id matches; repeat it for more");
   list(app, "--exclude", raw.excludes, "REGEX", "no cases whose id matches");
   list(app, "--precision", raw.precisions, "NAME,...", "only these recipes: f32, bf16")->delimiter(',');
@@ -41,28 +44,36 @@ void add_selection(CLI::App& app, RawOptions& raw) {
 }
 
 void add_measure(CLI::App& app, RawOptions& raw) {
-  app.add_flag("--dry-run", raw.dry_run, "show the plan with estimates of time and memory; run nothing")->group("measure");
+  app.add_flag("--dry-run", raw.dry_run, "show the plan with estimates of time and memory; run nothing")
+      ->group("measure");
   value(app, "--seed", raw.seed, "N", "measure", "of inputs, samples and order (default: 42)");
-  value(app, "--isolate", raw.isolate, "on|off", "measure", "run cases in a worker process that may crash (default: on); off: in "
-                                                          "this process, for debuggers and profilers");
+  value(app, "--isolate", raw.isolate, "on|off", "measure",
+        "run cases in a worker process that may crash (default: on); off: in "
+        "this process, for debuggers and profilers");
 }
 
 void add_device(CLI::App& app, RawOptions& raw) {
-  value(app, "--device", raw.device, "NAME", "measure", "cuda, cpu or auto (default): the GPU if a driver is there, else the CPU");
+  value(app, "--device", raw.device, "NAME", "measure",
+        "cuda, cpu or auto (default): the GPU if a driver is there, else the CPU");
 }
 
 void add_output(CLI::App& app, RawOptions& raw) {
-  value(app, "--out", raw.out, "DIR", "output", "folder for report.json, which replaces an older one there (default: "
-                                               "gpubench-out/<timestamp>)");
-  value(app, "--json", raw.json, "FILE", "output", "write the report there instead; -: to standard output, and nothing else");
-  value(app, "--progress", raw.progress, "MODE", "output", "auto, bar, lines or none, on standard error (default: auto: a bar on a "
-                                                          "terminal, else a line per finished case)");
+  value(app, "--out", raw.out, "DIR", "output",
+        "folder for report.json, which replaces an older one there (default: "
+        "gpubench-out/<timestamp>)");
+  value(app, "--json", raw.json, "FILE", "output",
+        "write the report there instead; -: to standard output, and nothing else");
+  value(app, "--progress", raw.progress, "MODE", "output",
+        "auto, bar, lines or none, on standard error (default: auto: a bar on a "
+        "terminal, else a line per finished case)");
   app.add_flag("-q,--quiet", raw.quiet, "only what went wrong, and the summary")->group("output");
-  app.add_flag("-v,--verbose", raw.verbosity, "also implementations, coverage and the ops of training steps")->group("output");
+  app.add_flag("-v,--verbose", raw.verbosity, "also implementations, coverage and the ops of training steps")
+      ->group("output");
 }
 
 void add_color(CLI::App& app, RawOptions& raw) {
-  value(app, "--color", raw.color, "MODE", "output", "auto, always or never (default: auto: on a terminal, unless NO_COLOR is set)");
+  value(app, "--color", raw.color, "MODE", "output",
+        "auto, always or never (default: auto: on a terminal, unless NO_COLOR is set)");
 }
 
 void add_format(CLI::App& app, RawOptions& raw) {
@@ -88,8 +99,9 @@ void add_flags(CLI::App& app, Verb verb, RawOptions& raw) {
   if (verb == Verb::run || verb == Verb::list || verb == Verb::describe_device) add_device(app, raw);
   if (verb == Verb::run) {
     add_measure(app, raw);
-    value(app, "--check", raw.check, "MODE", "check", "sample (default): small outputs whole, large ones by a seeded sample; full: "
-                                                     "every element; off: nothing is verified");
+    value(app, "--check", raw.check, "MODE", "check",
+          "sample (default): small outputs whole, large ones by a seeded sample; full: "
+          "every element; off: nothing is verified");
     add_output(app, raw);
   }
   if (verb == Verb::run || verb == Verb::describe_device) add_worker(app, raw);

@@ -23,7 +23,7 @@ struct RawOptions {
 struct VerbInfo {
   Verb verb;
   std::string_view name;
-  std::string_view arguments;    ///< after the verb in the usage line
+  std::string_view arguments;  ///< after the verb in the usage line
   std::string_view description;
   bool hidden = false;
 };

@@ -68,7 +68,8 @@ std::string exit_codes_text() {
 }
 
 std::string verb_text(const VerbInfo& verb) {
-  std::string text = fmt::format("usage: gpubench {} {}\n{}\n\n{}", verb.name, verb.arguments, verb.description, groups_text(verb.verb));
+  std::string text = fmt::format("usage: gpubench {} {}\n{}\n\n{}", verb.name, verb.arguments, verb.description,
+                                 groups_text(verb.verb));
   if (verb.verb == Verb::run) text += std::string(examples_of_run) + "\n" + exit_codes_text();
   if (verb.verb == Verb::list) text += examples_of_list;
   return text;
@@ -94,7 +95,8 @@ std::string help_text(std::string_view verb) {
     if (info.name == verb) return verb_text(info);
     names.emplace_back(info.name);
   }
-  throw UsageError(fmt::format("help: unknown verb '{}'; verbs: {}{}", visible(verb), joined(names), did_you_mean(verb, names)));
+  throw UsageError(
+      fmt::format("help: unknown verb '{}'; verbs: {}{}", visible(verb), joined(names), did_you_mean(verb, names)));
 }
 
 }  // namespace gpubench

@@ -81,13 +81,22 @@ int list_suites(const Options& options, const Environment& environment) {
       for (const auto& workload : f.suite->workloads) {
         workloads.push_back({{"name", workload->info().name}, {"description", workload->info().description}});
       }
-      suites.push_back({{"name", f.suite->name}, {"description", f.suite->description}, {"workloads", std::move(workloads)},
-                        {"cases", {{"smoke", f.by_tier[0]}, {"quick", f.by_tier[1]}, {"standard", f.by_tier[2]}, {"large", f.by_tier[3]}}}});
+      suites.push_back(
+          {{"name", f.suite->name},
+           {"description", f.suite->description},
+           {"workloads", std::move(workloads)},
+           {"cases",
+            {{"smoke", f.by_tier[0]}, {"quick", f.by_tier[1]}, {"standard", f.by_tier[2]}, {"large", f.by_tier[3]}}}});
     }
     environment.out << dump({{"suites", std::move(suites)}}, 1) << "\n";
     return exit_codes::ok;
   }
-  TextTable table({{"suite"}, {"smoke", Align::right}, {"quick", Align::right}, {"standard", Align::right}, {"large", Align::right}, {"what"}});
+  TextTable table({{"suite"},
+                   {"smoke", Align::right},
+                   {"quick", Align::right},
+                   {"standard", Align::right},
+                   {"large", Align::right},
+                   {"what"}});
   for (const SuiteFacts& f : suite_facts(environment)) {
     std::vector<std::string> row{f.suite->name};
     for (const int cases : f.by_tier) row.push_back(fmt::format("{}", cases));
@@ -109,7 +118,8 @@ std::vector<std::string> matching(const std::vector<std::string>& ids, const std
     return kept;
   };
   if (auto exact = keep([&](const std::string& id) { return id == wanted; }); !exact.empty()) return exact;
-  if (auto part = keep([&](const std::string& id) { return id.find(wanted) != std::string::npos; }); !part.empty()) return part;
+  if (auto part = keep([&](const std::string& id) { return id.find(wanted) != std::string::npos; }); !part.empty())
+    return part;
   try {
     const std::regex pattern(wanted);
     return keep([&](const std::string& id) { return std::regex_search(id, pattern); });
@@ -140,15 +150,16 @@ std::vector<PlannedCase> named_cases(const Options& options, const Environment& 
   }
   const std::vector<std::string> found = matching(ids, options.subject);
   if (found.empty()) {
-    throw UsageError(fmt::format("list: no case is named or matches '{}'{}; see gpubench list", visible(options.subject),
-                                 did_you_mean(options.subject, ids)));
+    throw UsageError(fmt::format("list: no case is named or matches '{}'{}; see gpubench list",
+                                 visible(options.subject), did_you_mean(options.subject, ids)));
   }
   if (as_declared) {
     selection.filters.clear();  // the subject takes their place
     for (const std::string& id : found) selection.filters.push_back(id_pattern(id));
     return plan_cases(environment.suites, selection);
   }
-  std::erase_if(planned, [&](const PlannedCase& one) { return std::find(found.begin(), found.end(), one.id()) == found.end(); });
+  std::erase_if(planned,
+                [&](const PlannedCase& one) { return std::find(found.begin(), found.end(), one.id()) == found.end(); });
   return planned;
 }
 
@@ -180,10 +191,12 @@ int list_case(const Options& options, const Environment& environment) {
 }  // namespace
 
 std::string cases_table(std::span<const PlannedCase> cases) {
-  TextTable table({{"case"}, {"tier"}, {"work", Align::right}, {"moves", Align::right}, {"memory", Align::right}, {"label"}});
+  TextTable table(
+      {{"case"}, {"tier"}, {"work", Align::right}, {"moves", Align::right}, {"memory", Align::right}, {"label"}});
   for (const PlannedCase& planned : cases) {
     table.add({planned.id(), std::string(name(planned.c.tier)), format_quantity(planned.cost.flop, "FLOP"),
-               format_quantity(planned.cost.bytes, "B"), format_quantity(static_cast<double>(planned.bytes), "B"), planned.c.label});
+               format_quantity(planned.cost.bytes, "B"), format_quantity(static_cast<double>(planned.bytes), "B"),
+               planned.c.label});
   }
   return table.text();
 }

@@ -4,5 +4,6 @@
 #include "suites/suites.h"
 
 int main(int argc, char** argv) {
-  return gpubench::run_program(argc, argv, gpubench::all_suites(), {{"cpu", [] { return gpubench::open_cpu_backend(); }}});
+  return gpubench::run_program(argc, argv, gpubench::all_suites(),
+                               {{"cpu", [] { return gpubench::open_cpu_backend(); }}});
 }

@@ -28,7 +28,8 @@ T choose(std::string_view flag, const std::string& word, const Word<T> (&known)[
     if (word == text) return value;
     names.emplace_back(text);
   }
-  throw UsageError(fmt::format("{}: '{}' is not one of {}{}", flag, visible(word), joined(names), did_you_mean(word, names)));
+  throw UsageError(
+      fmt::format("{}: '{}' is not one of {}{}", flag, visible(word), joined(names), did_you_mean(word, names)));
 }
 
 template <class Integer>
@@ -61,7 +62,8 @@ std::pair<std::string, std::vector<std::int64_t>> axis(const std::string& word) 
 
 constexpr Word<Tier> tier_words[] = {
     {"smoke", Tier::smoke}, {"quick", Tier::quick}, {"standard", Tier::standard}, {"large", Tier::large}};
-constexpr Word<CheckMode> check_words[] = {{"off", CheckMode::off}, {"sample", CheckMode::sample}, {"full", CheckMode::full}};
+constexpr Word<CheckMode> check_words[] = {
+    {"off", CheckMode::off}, {"sample", CheckMode::sample}, {"full", CheckMode::full}};
 constexpr Word<ColorMode> color_words[] = {
     {"auto", ColorMode::automatic}, {"always", ColorMode::always}, {"never", ColorMode::never}};
 constexpr Word<ProgressMode> progress_words[] = {{"auto", ProgressMode::automatic},
@@ -112,7 +114,8 @@ const VerbInfo& verb_named(const std::string& word) {
     if (verb.name == word) return verb;
     if (!verb.hidden) names.emplace_back(verb.name);
   }
-  throw UsageError(fmt::format("unknown verb '{}'; verbs: {}{}", visible(word), joined(names), did_you_mean(word, names)));
+  throw UsageError(
+      fmt::format("unknown verb '{}'; verbs: {}{}", visible(word), joined(names), did_you_mean(word, names)));
 }
 
 [[noreturn]] void refuse_extra(const CLI::App& app, const std::string& word, Verb verb) {
@@ -126,8 +129,8 @@ const VerbInfo& verb_named(const std::string& word) {
     for (const std::string& flag : option->get_lnames()) flags.push_back("--" + flag);
   }
   const std::string flag = word.substr(0, word.find('='));
-  throw UsageError(fmt::format("unknown flag '{}' of {}{}; see gpubench help {}", visible(flag), name(verb), did_you_mean(flag, flags),
-                               name(verb)));
+  throw UsageError(fmt::format("unknown flag '{}' of {}{}; see gpubench help {}", visible(flag), name(verb),
+                               did_you_mean(flag, flags), name(verb)));
 }
 
 // CLI11's own sentences are kept; its many exit codes all mean "usage" here.
@@ -172,7 +175,8 @@ Options parse_options(std::span<const std::string> words) {
 }
 
 std::string_view name(Verb verb) {
-  const auto found = std::find_if(verbs().begin(), verbs().end(), [&](const VerbInfo& info) { return info.verb == verb; });
+  const auto found =
+      std::find_if(verbs().begin(), verbs().end(), [&](const VerbInfo& info) { return info.verb == verb; });
   return found == verbs().end() ? "?" : found->name;
 }
 

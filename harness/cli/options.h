@@ -42,16 +42,16 @@ struct Options {
   ProgressMode progress = ProgressMode::automatic;
   bool quiet = false;
   int verbosity = 0;
-  int worker_input = -1;   ///< hidden: this process is a worker
+  int worker_input = -1;  ///< hidden: this process is a worker
   int worker_output = -1;
-  std::string subject;     ///< of list ("suites", a case) and help (a verb)
+  std::string subject;  ///< of list ("suites", a case) and help (a verb)
   bool list_json = false;
 
   [[nodiscard]] bool is_worker() const { return worker_input >= 0; }
 };
 
-/// `words`: the command line without the program's name. Throws UsageError that names what is wrong, what was expected and
-/// the nearest match.
+/// `words`: the command line without the program's name. Throws UsageError that names what is wrong, what was expected
+/// and the nearest match.
 [[nodiscard]] Options parse_options(std::span<const std::string> words);
 
 /// The word for a verb as a user types it.

@@ -19,7 +19,9 @@ class Lines final : public RunObserver {
  public:
   Lines(std::ostream& err, const ProgressOptions& options) : err_(err), options_(options) {}
 
-  void phase(std::string_view case_id, std::string_view phase) override { now_ = fmt::format("{} of {}", phase, case_id); }
+  void phase(std::string_view case_id, std::string_view phase) override {
+    now_ = fmt::format("{} of {}", phase, case_id);
+  }
   void finished(const CaseRecord& record) override {
     ++done_;
     if (options_.console.quiet && !went_wrong(record.verdict)) return;
@@ -28,7 +30,8 @@ class Lines final : public RunObserver {
   void note(std::string_view text) override { say(fmt::format("note: {}\n", visible(text))); }
   void tick() override {
     if (since(last_) < 30.0) return;
-    say(fmt::format("{} of {} cases finished, now {}\n", done_, options_.cases, now_.empty() ? "starting" : visible(now_)));
+    say(fmt::format("{} of {} cases finished, now {}\n", done_, options_.cases,
+                    now_.empty() ? "starting" : visible(now_)));
   }
 
  private:
@@ -78,9 +81,10 @@ class Bar final : public RunObserver {
     drawn_ = Clock::now();
     constexpr int cells = 24;
     const int filled = options_.cases > 0 ? cells * done_ / options_.cases : 0;
-    std::string line = fmt::format("[{}{}] {}/{}  {} pass {} wrong  {}{}  {}", std::string(static_cast<std::size_t>(filled), '#'),
-                                   std::string(static_cast<std::size_t>(cells - filled), '-'), done_, options_.cases, passed_,
-                                   wrong_, format_duration(since(start_)), left(), visible(now_));
+    std::string line =
+        fmt::format("[{}{}] {}/{}  {} pass {} wrong  {}{}  {}", std::string(static_cast<std::size_t>(filled), '#'),
+                    std::string(static_cast<std::size_t>(cells - filled), '-'), done_, options_.cases, passed_, wrong_,
+                    format_duration(since(start_)), left(), visible(now_));
     line.resize(std::min(line.size(), static_cast<std::size_t>(std::max(1, options_.columns - 1))));
     err_ << erase << line << std::flush;
   }

@@ -18,8 +18,8 @@ struct ProgressOptions {
   int cases = 0;      ///< planned
 };
 
-/// Shows each call on `err`. Lines without a terminal never hold a carriage return; they say that the run is alive every
-/// 30 seconds. The bar is erased when the object goes.
+/// Shows each call on `err`. Lines without a terminal never hold a carriage return; they say that the run is alive
+/// every 30 seconds. The bar is erased when the object goes.
 [[nodiscard]] std::unique_ptr<RunObserver> make_progress(std::ostream& err, const ProgressOptions& options);
 
 }  // namespace gpubench

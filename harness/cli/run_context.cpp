@@ -22,19 +22,38 @@ HostContext host_context(const HostInfo& host, const std::string& executable) {
   context.num_cpus = host.cpus;
   context.mhz_per_cpu = host.mhz;
   context.cpu_scaling_enabled = host.cpu_scaling_enabled();
-  for (const HostCache& cache : host.caches) context.caches.push_back({cache.type, cache.level, cache.bytes, cache.sharing});
+  for (const HostCache& cache : host.caches)
+    context.caches.push_back({cache.type, cache.level, cache.bytes, cache.sharing});
   context.load_avg = host.load_avg;
   return context;
 }
 
 std::vector<std::pair<std::string, std::string>> telling_variables(const Environment& environment) {
   std::vector<std::pair<std::string, std::string>> set;
-  for (const char* variable :
-       {"OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_PLACES", "OMP_DYNAMIC", "OMP_WAIT_POLICY", "GOMP_CPU_AFFINITY", "GOMP_SPINCOUNT",
-        "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE", "ONEDNN_VERBOSE",
-        "DNNL_VERBOSE", "MALLOC_ARENA_MAX", "CUDA_VISIBLE_DEVICES", "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_LOADING",
-        "NVIDIA_TF32_OVERRIDE", "CUBLAS_WORKSPACE_CONFIG", "NCCL_ALGO", "NCCL_PROTO", "NCCL_P2P_DISABLE"}) {
-    if (std::string value = environment.variable(variable); !value.empty()) set.emplace_back(variable, std::move(value));
+  for (const char* variable : {"OMP_NUM_THREADS",
+                               "OMP_PROC_BIND",
+                               "OMP_PLACES",
+                               "OMP_DYNAMIC",
+                               "OMP_WAIT_POLICY",
+                               "GOMP_CPU_AFFINITY",
+                               "GOMP_SPINCOUNT",
+                               "ONEDNN_MAX_CPU_ISA",
+                               "DNNL_MAX_CPU_ISA",
+                               "ONEDNN_DEFAULT_FPMATH_MODE",
+                               "DNNL_DEFAULT_FPMATH_MODE",
+                               "ONEDNN_VERBOSE",
+                               "DNNL_VERBOSE",
+                               "MALLOC_ARENA_MAX",
+                               "CUDA_VISIBLE_DEVICES",
+                               "CUDA_LAUNCH_BLOCKING",
+                               "CUDA_MODULE_LOADING",
+                               "NVIDIA_TF32_OVERRIDE",
+                               "CUBLAS_WORKSPACE_CONFIG",
+                               "NCCL_ALGO",
+                               "NCCL_PROTO",
+                               "NCCL_P2P_DISABLE"}) {
+    if (std::string value = environment.variable(variable); !value.empty())
+      set.emplace_back(variable, std::move(value));
   }
   return set;
 }

@@ -53,7 +53,8 @@ class Recorder final : public RunObserver {
     record.c = planned.c;
     record.id = planned.id();
     record.verdict = interrupted ? Verdict::skipped : Verdict::error;
-    record.reason = interrupted ? "the run was interrupted before this case finished" : "the run ended without a record of this case";
+    record.reason = interrupted ? "the run was interrupted before this case finished"
+                                : "the run ended without a record of this case";
     return record;
   }
 
@@ -71,7 +72,8 @@ RunOptions run_options(const Options& options, Tier tier) {
 }
 
 // The same call again: the worker plans the same cases on the device that was chosen here. Last flags count.
-WorkerCommand worker_command(std::span<const std::string> words, const std::string& program, const std::string& device) {
+WorkerCommand worker_command(std::span<const std::string> words, const std::string& program,
+                             const std::string& device) {
   WorkerCommand command{{program}};
   command.argv.insert(command.argv.end(), words.begin(), words.end());
   command.argv.insert(command.argv.end(), {"--device", device});
@@ -93,7 +95,12 @@ class Run {
  public:
   Run(const Options& options, std::span<const std::string> words, const Environment& environment, DeviceChoice device,
       std::vector<PlannedCase> plan, Tier tier)
-      : options_(options), words_(words), environment_(environment), device_(std::move(device)), plan_(std::move(plan)), tier_(tier) {}
+      : options_(options),
+        words_(words),
+        environment_(environment),
+        device_(std::move(device)),
+        plan_(std::move(plan)),
+        tier_(tier) {}
 
   int execute() {
     started_ = std::time(nullptr);
@@ -115,15 +122,15 @@ class Run {
     }
     announce();
     const ConsoleStyle console = console_style(options_, environment_.err_is_terminal, environment_);
-    const auto view = make_progress(environment_.err, {progress_style(options_, environment_), console, environment_.columns,
-                                                       static_cast<int>(plan_.size())});
+    const auto view = make_progress(environment_.err, {progress_style(options_, environment_), console,
+                                                       environment_.columns, static_cast<int>(plan_.size())});
     Recorder recorder(*view);
     const RunOptions run = run_options(options_, tier_);
     if (backend) {
       run_in_process(*backend, plan_, run, recorder, environment_.stop);
     } else {
-      run_isolated(plan_, run, worker_command(words_, environment_.program, device_.backend->name), JsonRecordCodec(), recorder,
-                   environment_.stop);
+      run_isolated(plan_, run, worker_command(words_, environment_.program, device_.backend->name), JsonRecordCodec(),
+                   recorder, environment_.stop);
     }
     signal_ = environment_.stop.load();
     records_ = recorder.in_order_of(plan_, signal_ != 0);
@@ -182,17 +189,20 @@ class Run {
     outcome.report_lost = !write_report(dump(report_json(report()), 1) + "\n");
     // With --json - standard output holds the document alone; people read the rest on standard error.
     std::ostream& out = destination_.to_stdout ? environment_.err : environment_.out;
-    const ConsoleStyle style =
-        console_style(options_, destination_.to_stdout ? environment_.err_is_terminal : environment_.out_is_terminal, environment_);
+    const ConsoleStyle style = console_style(
+        options_, destination_.to_stdout ? environment_.err_is_terminal : environment_.out_is_terminal, environment_);
     const int code = tell(out, outcome, style);
     return out.good() ? code : tell_lost(outcome);
   }
 
   int tell(std::ostream& out, const Outcome& outcome, const ConsoleStyle& style) const {
     const int code = exit_code(outcome);
-    const std::string path = outcome.report_lost ? "" : destination_.file.empty() ? destination_.json_file : destination_.file;
+    const std::string path = outcome.report_lost         ? ""
+                             : destination_.file.empty() ? destination_.json_file
+                                                         : destination_.file;
     out << results_text(records_, style) << failures_text(records_, style) << summary_text(records_, style) << "\n"
-        << verdict_text(records_, {code, explanation(outcome, code), path, signal_ == 0, seconds_}, style) << std::flush;
+        << verdict_text(records_, {code, explanation(outcome, code), path, signal_ == 0, seconds_}, style)
+        << std::flush;
     return code;
   }
 
@@ -231,9 +241,11 @@ int run_verb(const Options& options, std::span<const std::string> words, const E
   std::vector<PlannedCase> plan = plan_cases(environment.suites, selection);
   if (options.is_worker()) {
     const std::unique_ptr<Backend> backend = open_backend(device);
-    return serve(*backend, plan, run_options(options, selection.tier), JsonRecordCodec(), options.worker_input, options.worker_output);
+    return serve(*backend, plan, run_options(options, selection.tier), JsonRecordCodec(), options.worker_input,
+                 options.worker_output);
   }
-  environment.err << fmt::format("gpubench {}: device {} ({})\n", version(), device.backend->name, visible(device.why)) << std::flush;
+  environment.err << fmt::format("gpubench {}: device {} ({})\n", version(), device.backend->name, visible(device.why))
+                  << std::flush;
   if (plan.empty()) return refuse_empty(selection, environment);
   if (options.dry_run) {
     environment.out << plan_text(plan, selection.tier, read_host().usable_cpus);

@@ -20,7 +20,8 @@ bool use_utf8(const Environment& environment) {
   for (const char* variable : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     std::string value = environment.variable(variable);
     if (value.empty()) continue;
-    std::transform(value.begin(), value.end(), value.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
+    std::transform(value.begin(), value.end(), value.begin(),
+                   [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
     return value.find("utf-8") != std::string::npos || value.find("utf8") != std::string::npos;
   }
   return false;

@@ -24,9 +24,10 @@ class Attributes {
   Attributes() = default;
 
   template <class T>
-    requires(!std::is_same_v<std::decay_t<T>, Attributes>)
-  Attributes(T value)  // NOLINT(google-explicit-constructor): an attribute struct is its own Attributes
-      : value_(std::move(value)), describe_([](const std::any& held) { return describe(std::any_cast<const T&>(held)); }) {}
+  requires(!std::is_same_v<std::decay_t<T>, Attributes>)
+      Attributes(T value)  // NOLINT(google-explicit-constructor): an attribute struct is its own Attributes
+      : value_(std::move(value)),
+        describe_([](const std::any& held) { return describe(std::any_cast<const T&>(held)); }) {}
 
   /// The struct that was stored. Throws ProgramError when it is of another type.
   template <class T>

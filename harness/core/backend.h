@@ -17,12 +17,12 @@
 namespace gpubench {
 
 struct DeviceInfo {
-  std::string kind;                    ///< "cpu", "cuda", "sim"
-  std::string name;                    ///< as the vendor prints it; untrusted text
-  int units = 1;                       ///< threads, SMs
-  std::int64_t memory_bytes = 0;       ///< in all
-  std::int64_t available_bytes = 0;    ///< free for the harness now
-  std::int64_t cache_bytes = 0;        ///< last level, as counted for cold copies (CPU: at most 32 MiB)
+  std::string kind;                  ///< "cpu", "cuda", "sim"
+  std::string name;                  ///< as the vendor prints it; untrusted text
+  int units = 1;                     ///< threads, SMs
+  std::int64_t memory_bytes = 0;     ///< in all
+  std::int64_t available_bytes = 0;  ///< free for the harness now
+  std::int64_t cache_bytes = 0;      ///< last level, as counted for cold copies (CPU: at most 32 MiB)
   std::vector<std::pair<std::string, std::string>> properties;  ///< instruction sets, clocks, ...
   std::vector<std::pair<std::string, std::string>> libraries;   ///< name -> version that really runs
 };

@@ -10,7 +10,8 @@ namespace {
 constexpr std::size_t longest_id = 200;
 
 bool in_alphabet(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || std::string_view("._/=,+-").find(c) != std::string_view::npos;
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+         std::string_view("._/=,+-").find(c) != std::string_view::npos;
 }
 
 }  // namespace
@@ -48,7 +49,8 @@ std::string Case::id_without_ranks() const {
 
 std::string Case::id() const {
   std::string id = id_without_ranks() + "/x" + std::to_string(ranks);
-  if (!std::all_of(id.begin(), id.end(), in_alphabet)) throw ProgramError("case id '" + id + "' has a character outside [a-z0-9._/=,+x-]");
+  if (!std::all_of(id.begin(), id.end(), in_alphabet))
+    throw ProgramError("case id '" + id + "' has a character outside [a-z0-9._/=,+x-]");
   if (id.size() > longest_id) throw ProgramError("case id '" + id + "' is longer than 200 characters");
   return id;
 }

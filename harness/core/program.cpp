@@ -41,7 +41,8 @@ ValueId Program::reserve(TensorSpec spec) {
 
 ValueId Program::part(ValueId whole, TensorSpec spec, std::int64_t first_element) {
   const Value& parent = value(whole);
-  if (spec.dtype != parent.spec.dtype) throw ProgramError("part " + quoted(spec.name) + " has another type than " + quoted(parent.spec.name));
+  if (spec.dtype != parent.spec.dtype)
+    throw ProgramError("part " + quoted(spec.name) + " has another type than " + quoted(parent.spec.name));
   Value value;
   value.storage = parent.storage;
   value.offset_bytes = parent.offset_bytes + first_element * static_cast<std::int64_t>(size_of(spec.dtype));
@@ -69,12 +70,14 @@ std::span<const ValueId> Program::append(OpCall call) {
   }
   for (const ValueId input : call.inputs) {
     if (!available(input)) {
-      throw ProgramError("op " + quoted(call.label) + " reads " + quoted(spec(input).name) + " before anything produces it");
+      throw ProgramError("op " + quoted(call.label) + " reads " + quoted(spec(input).name) +
+                         " before anything produces it");
     }
   }
   for (const ValueId output : call.outputs) {
     Value& value = values_.at(static_cast<std::size_t>(output.index));
-    if (value.producer || value.source) throw ProgramError("op " + quoted(call.label) + " would produce " + quoted(value.spec.name) + " again");
+    if (value.producer || value.source)
+      throw ProgramError("op " + quoted(call.label) + " would produce " + quoted(value.spec.name) + " again");
     value.producer = static_cast<int>(ops_.size());
   }
   if (phase_ == Phase::setup) call.phase = Phase::setup;
@@ -85,7 +88,8 @@ std::span<const ValueId> Program::append(OpCall call) {
 std::string Program::unique_name(std::string_view wanted) const {
   std::string candidate(wanted);
   const auto taken = [&] {
-    return std::any_of(values_.begin(), values_.end(), [&](const Value& value) { return value.spec.name == candidate; }) ||
+    return std::any_of(values_.begin(), values_.end(),
+                       [&](const Value& value) { return value.spec.name == candidate; }) ||
            std::any_of(ops_.begin(), ops_.end(), [&](const OpCall& op) { return op.label == candidate; });
   };
   for (int number = 2; taken(); ++number) candidate = std::string(wanted) + "." + std::to_string(number);
@@ -171,8 +175,9 @@ std::string Program::to_string() const {
   }
   for (const OpCall& op : ops_) {
     const std::string attributes = op.attributes.to_string();
-    text += "  " + op.label + " = " + std::string(op.kind.name) + (attributes.empty() ? "" : "{" + attributes + "}") + "(" +
-            list_of(*this, op.inputs) + ") -> " + list_of(*this, op.outputs) + (op.phase == Phase::setup ? "  [set-up]" : "") + "\n";
+    text += "  " + op.label + " = " + std::string(op.kind.name) + (attributes.empty() ? "" : "{" + attributes + "}") +
+            "(" + list_of(*this, op.inputs) + ") -> " + list_of(*this, op.outputs) +
+            (op.phase == Phase::setup ? "  [set-up]" : "") + "\n";
   }
   return text;
 }

@@ -37,11 +37,11 @@ struct Storage {
 struct Value {
   TensorSpec spec;
   StorageId storage;
-  std::int64_t offset_bytes = 0;      ///< of the first element in its storage
-  std::optional<int> producer;        ///< index of the op that writes it
-  std::optional<ValueId> updates;     ///< the older version whose storage this overwrites
-  std::optional<ValueId> part_of;     ///< the value whose storage this is a view into
-  bool source = false;                ///< filled by the harness, not produced by an op
+  std::int64_t offset_bytes = 0;   ///< of the first element in its storage
+  std::optional<int> producer;     ///< index of the op that writes it
+  std::optional<ValueId> updates;  ///< the older version whose storage this overwrites
+  std::optional<ValueId> part_of;  ///< the value whose storage this is a view into
+  bool source = false;             ///< filled by the harness, not produced by an op
 };
 
 /// Set-up ops (reordering weights once) run and are checked before timing; they are not part of the timed launch.
@@ -51,9 +51,9 @@ struct OpCall {
   OpKind kind;
   Attributes attributes;
   Math math;
-  std::vector<ValueId> inputs;   ///< in the order the op's header documents; lists are simply several
+  std::vector<ValueId> inputs;  ///< in the order the op's header documents; lists are simply several
   std::vector<ValueId> outputs;
-  std::string label;             ///< unique in its program: "qkv.forward", "block0.ln1.backward"
+  std::string label;  ///< unique in its program: "qkv.forward", "block0.ln1.backward"
   Phase phase = Phase::timed;
 };
 
@@ -102,8 +102,8 @@ class Program {
   [[nodiscard]] std::vector<std::vector<int>> dependencies() const;
   /// Bytes of all storages: nothing is reused, so that every value can be judged after a run.
   [[nodiscard]] std::int64_t bytes() const;
-  /// True when a timed op overwrites what was there before it ran: storage filled by the harness or produced by a set-up
-  /// op. A replay of the timed ops must restore it first.
+  /// True when a timed op overwrites what was there before it ran: storage filled by the harness or produced by a
+  /// set-up op. A replay of the timed ops must restore it first.
   [[nodiscard]] bool is_state(StorageId id) const;
 
   /// One line per tensor and op, as `gpubench list CASE` shows it.

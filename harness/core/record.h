@@ -39,18 +39,18 @@ struct Worst {
 
 /// What the check of one op found, in one phase.
 struct OpParity {
-  std::string label;           ///< the op's label in the program
+  std::string label;  ///< the op's label in the program
   std::string kind;
-  std::string phase;           ///< "check" (run alone) or "recheck" (inside the timed launch)
+  std::string phase;  ///< "check" (run alone) or "recheck" (inside the timed launch)
   std::string implementation;
   Verdict verdict = Verdict::not_proven;
-  std::string reason;          ///< "3 of 4096 elements outside their bound, first at c[0, 17]"; "unwritten"; empty on pass
+  std::string reason;  ///< "3 of 4096 elements outside their bound, first at c[0, 17]"; "unwritten"; empty on pass
   double error_over_bound = 0.0;  ///< the most of its bound that an element uses, beyond its rounding; NaN as infinity
   std::int64_t judged = 0;        ///< elements compared
   std::int64_t elements = 0;      ///< elements there are
   std::int64_t bad = 0;           ///< judged elements outside their bound
   std::optional<Worst> worst;
-  int mutations = 0;              ///< live mutations tried on the host copy
+  int mutations = 0;  ///< live mutations tried on the host copy
   int mutations_rejected = 0;
 };
 
@@ -97,16 +97,16 @@ struct OpShare {
 };
 
 struct Derived {
-  double flop = 0.0;             ///< per run, algorithmic
-  double bytes = 0.0;            ///< per run, compulsory
+  double flop = 0.0;   ///< per run, algorithmic
+  double bytes = 0.0;  ///< per run, compulsory
   double flop_per_s = 0.0;
   double bytes_per_s = 0.0;
   double items_per_s = 0.0;
-  std::string item;              ///< what items are
+  std::string item;  ///< what items are
   double headline = 0.0;
-  std::string headline_unit;     ///< "FLOP/s", "B/s", "tokens/s"
+  std::string headline_unit;  ///< "FLOP/s", "B/s", "tokens/s"
   std::vector<OpShare> breakdown;
-  double remainder = 0.0;        ///< step minus the sum of its ops alone, over the step; signed
+  double remainder = 0.0;  ///< step minus the sum of its ops alone, over the step; signed
 };
 
 struct CaseRecord {
@@ -114,7 +114,7 @@ struct CaseRecord {
   std::string id;
   Verdict verdict = Verdict::error;
   std::string reason;
-  std::string implementation;     ///< of a single op, or "" for a program (see parity.ops)
+  std::string implementation;  ///< of a single op, or "" for a program (see parity.ops)
   Parity parity;
   std::int64_t batch = 0;         ///< runs per sample
   int copies = 0;                 ///< cold copies
@@ -122,8 +122,8 @@ struct CaseRecord {
   std::vector<RoundRecord> rounds;
   Summary summary;
   Derived derived;
-  std::string rerun;              ///< a command line that runs just this case
-  double check_s = 0.0;           ///< wall time spent checking, and timing: what a verdict costs
+  std::string rerun;     ///< a command line that runs just this case
+  double check_s = 0.0;  ///< wall time spent checking, and timing: what a verdict costs
   double time_s = 0.0;
 };
 

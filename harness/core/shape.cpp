@@ -62,9 +62,11 @@ Layout Layout::ordered(const Shape& shape, std::span<const int> order) {
   std::vector<int> sorted(order.begin(), order.end());
   std::sort(sorted.begin(), sorted.end());
   for (int axis = 0; axis < static_cast<int>(sorted.size()); ++axis) {
-    if (sorted[static_cast<std::size_t>(axis)] != axis) throw ProgramError("layout order is not a permutation of the axes");
+    if (sorted[static_cast<std::size_t>(axis)] != axis)
+      throw ProgramError("layout order is not a permutation of the axes");
   }
-  if (static_cast<int>(order.size()) != shape.rank()) throw ProgramError("layout order does not list every axis of " + shape.to_string());
+  if (static_cast<int>(order.size()) != shape.rank())
+    throw ProgramError("layout order does not list every axis of " + shape.to_string());
   std::int64_t stride = 1;
   for (auto axis = order.rbegin(); axis != order.rend(); ++axis) {
     layout.strides[static_cast<std::size_t>(*axis)] = stride;
@@ -79,7 +81,8 @@ Layout Layout::blocked(const Shape& shape, std::vector<InnerBlock> blocks) {
   std::int64_t stride = 1;
   for (const InnerBlock& block : layout.blocks) {
     if (block.axis < 0 || block.axis >= shape.rank() || block.size < 1) {
-      throw ProgramError("inner block of axis " + std::to_string(block.axis) + " does not fit shape " + shape.to_string());
+      throw ProgramError("inner block of axis " + std::to_string(block.axis) + " does not fit shape " +
+                         shape.to_string());
     }
     stride *= block.size;
   }

@@ -20,14 +20,15 @@ enum class Role { input, parameter, state, activation, gradient, statistic, scal
 /// same bits (harness/parity/fill.h).
 struct Fill {
   enum class Kind {
-    normal,    ///< bell-shaped, mean 0, standard deviation about `scale` (rounded to a power of two)
-    positive,  ///< as |normal|: second moments, variances
-    integers,  ///< uniform whole numbers in [low, high]: tokens, labels, indices
-    constant,  ///< `scale` everywhere
-    sequence,  ///< low, low + 1, ... high, low, ... along the logical linear index: positions
-    norm_rows, ///< normal rows (last axis) that meet the data conditions of norms: variances about 1, 100 eps, eps, 0; means 0 or one deviation
-    pointwise, ///< normal, with the interesting interval [-4, 4] of activations well covered
-    tiny_mix   ///< gradients for optimizers: normal, with one in eight about 1e-8 (where epsilon matters)
+    normal,     ///< bell-shaped, mean 0, standard deviation about `scale` (rounded to a power of two)
+    positive,   ///< as |normal|: second moments, variances
+    integers,   ///< uniform whole numbers in [low, high]: tokens, labels, indices
+    constant,   ///< `scale` everywhere
+    sequence,   ///< low, low + 1, ... high, low, ... along the logical linear index: positions
+    norm_rows,  ///< normal rows (last axis) that meet the data conditions of norms: variances about 1, 100 eps, eps, 0;
+                ///< means 0 or one deviation
+    pointwise,  ///< normal, with the interesting interval [-4, 4] of activations well covered
+    tiny_mix    ///< gradients for optimizers: normal, with one in eight about 1e-8 (where epsilon matters)
   };
   Kind kind = Kind::normal;
   double scale = 1.0;

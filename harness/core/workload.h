@@ -31,7 +31,7 @@ struct WorkloadInfo {
   std::string description;  ///< one sentence
   std::string batch_axis;   ///< the dimension that --batch sets ("m", "n", "b"); empty: none
   Headline headline = Headline::flop_per_s;
-  std::string item;         ///< "tokens", "images", "elements": what items_per_s counts
+  std::string item;  ///< "tokens", "images", "elements": what items_per_s counts
   CacheMode cache = CacheMode::cold;
 };
 

@@ -17,8 +17,10 @@ std::string joined(const std::vector<std::string>& words) {
 
 void cpu_findings(const HostInfo& host, std::vector<Finding>& findings) {
   const std::string model = host.cpu_model.empty() ? "processor of unknown model" : host.cpu_model;
-  findings.push_back({Health::ok, "", fmt::format("cpu {}, {} logical processors in {} socket(s), {} usable", model, host.cpus,
-                                                  host.sockets, host.usable_cpus), ""});
+  findings.push_back({Health::ok, "",
+                      fmt::format("cpu {}, {} logical processors in {} socket(s), {} usable", model, host.cpus,
+                                  host.sockets, host.usable_cpus),
+                      ""});
   if (!host.instruction_sets.empty()) {
     findings.push_back({Health::ok, "", "instruction sets " + joined(host.instruction_sets), ""});
   }
@@ -26,11 +28,13 @@ void cpu_findings(const HostInfo& host, std::vector<Finding>& findings) {
     return std::find(host.instruction_sets.begin(), host.instruction_sets.end(), set) != host.instruction_sets.end();
   };
   if (!has("avx512_bf16") && !has("amx_bf16")) {
-    findings.push_back({Health::note, "D201", "no bf16 instructions: bf16 cases may be unsupported or run below f32's speed",
+    findings.push_back({Health::note, "D201",
+                        "no bf16 instructions: bf16 cases may be unsupported or run below f32's speed",
                         "compare bf16 rates only with machines that have avx512_bf16 or amx_bf16"});
   }
   if (host.usable_cpus < host.cpus) {
-    findings.push_back({Health::note, "D202", fmt::format("affinity leaves {} of {} processors", host.usable_cpus, host.cpus),
+    findings.push_back({Health::note, "D202",
+                        fmt::format("affinity leaves {} of {} processors", host.usable_cpus, host.cpus),
                         "start without taskset or a job scheduler's binding to use them all"});
   }
   if (host.cgroup_cpus && *host.cgroup_cpus < host.usable_cpus) {
@@ -43,7 +47,8 @@ void cpu_findings(const HostInfo& host, std::vector<Finding>& findings) {
 
 void noise_findings(const HostInfo& host, std::vector<Finding>& findings) {
   if (host.cpu_scaling_enabled()) {
-    findings.push_back({Health::warning, "D204", fmt::format("frequency governor is \"{}\": rates drift with the clock", host.governor),
+    findings.push_back({Health::warning, "D204",
+                        fmt::format("frequency governor is \"{}\": rates drift with the clock", host.governor),
                         "sudo cpupower frequency-set -g performance"});
   }
   if (host.cpu_pressure && *host.cpu_pressure > 10.0) {
@@ -51,18 +56,22 @@ void noise_findings(const HostInfo& host, std::vector<Finding>& findings) {
                         fmt::format("tasks waited for a processor during {:.0f}% of the last 10 s", *host.cpu_pressure),
                         "stop other work on this machine before measuring"});
   } else if (!host.load_avg.empty() && host.load_avg[0] > 0.5 * host.usable_cpus) {
-    findings.push_back({Health::note, "D206", fmt::format("load average is {:.2f} on {} processors", host.load_avg[0],
-                                                          host.usable_cpus),
+    findings.push_back({Health::note, "D206",
+                        fmt::format("load average is {:.2f} on {} processors", host.load_avg[0], host.usable_cpus),
                         "wait until it has fallen; other work makes samples noisy"});
   }
 }
 
 void memory_findings(const HostInfo& host, std::vector<Finding>& findings) {
-  findings.push_back({Health::ok, "", fmt::format("memory {:.1f} GB, {:.1f} GB available", static_cast<double>(host.memory_bytes) / gigabyte,
-                                                  static_cast<double>(host.available_bytes) / gigabyte), ""});
+  findings.push_back(
+      {Health::ok, "",
+       fmt::format("memory {:.1f} GB, {:.1f} GB available", static_cast<double>(host.memory_bytes) / gigabyte,
+                   static_cast<double>(host.available_bytes) / gigabyte),
+       ""});
   if (host.cgroup_memory_bytes) {
-    findings.push_back({Health::note, "D207", fmt::format("the cgroup limits memory to {:.1f} GB",
-                                                          static_cast<double>(*host.cgroup_memory_bytes) / gigabyte),
+    findings.push_back({Health::note, "D207",
+                        fmt::format("the cgroup limits memory to {:.1f} GB",
+                                    static_cast<double>(*host.cgroup_memory_bytes) / gigabyte),
                         "cases that do not fit are skipped, with their numbers"});
   }
   if (host.available_bytes < static_cast<std::int64_t>(2 * gigabyte)) {
@@ -73,17 +82,22 @@ void memory_findings(const HostInfo& host, std::vector<Finding>& findings) {
 
 void gpu_findings(const NvidiaDriver& driver, bool has_cuda_backend, std::vector<Finding>& findings) {
   if (driver.usable) {
-    findings.push_back({Health::ok, "", fmt::format("NVIDIA driver for CUDA {}.{}, {} device(s)", driver.cuda_version / 1000,
-                                                    driver.cuda_version % 1000 / 10, driver.devices), ""});
+    findings.push_back({Health::ok, "",
+                        fmt::format("NVIDIA driver for CUDA {}.{}, {} device(s)", driver.cuda_version / 1000,
+                                    driver.cuda_version % 1000 / 10, driver.devices),
+                        ""});
   } else {
-    findings.push_back({driver.hardware_seen ? Health::warning : Health::note, "D101",
-                        driver.reason + (driver.hardware_seen ? "; an NVIDIA device is on the PCI bus"
-                                                              : "; no NVIDIA device is on the PCI bus"),
-                        driver.hardware_seen ? "install NVIDIA's driver, or start the container with --gpus all (Docker) or --nv (Apptainer)"
-                                             : "nothing, if this machine has no NVIDIA GPU: the CPU backend is used"});
+    findings.push_back(
+        {driver.hardware_seen ? Health::warning : Health::note, "D101",
+         driver.reason +
+             (driver.hardware_seen ? "; an NVIDIA device is on the PCI bus" : "; no NVIDIA device is on the PCI bus"),
+         driver.hardware_seen
+             ? "install NVIDIA's driver, or start the container with --gpus all (Docker) or --nv (Apptainer)"
+             : "nothing, if this machine has no NVIDIA GPU: the CPU backend is used"});
   }
   if (!has_cuda_backend) {
-    findings.push_back({driver.usable ? Health::warning : Health::note, "D102", "this build has no CUDA backend (libgpubench_cuda.so)",
+    findings.push_back({driver.usable ? Health::warning : Health::note, "D102",
+                        "this build has no CUDA backend (libgpubench_cuda.so)",
                         driver.usable ? "build on a machine with the CUDA toolkit to measure the GPU" : ""});
   }
 }
@@ -92,8 +106,10 @@ void gpu_findings(const NvidiaDriver& driver, bool has_cuda_backend, std::vector
 
 std::vector<Finding> diagnose(const HostInfo& host, const NvidiaDriver& driver, bool has_cuda_backend) {
   std::vector<Finding> findings;
-  findings.push_back({Health::ok, "", fmt::format("{}, {}", host.distribution.empty() ? "Linux of unknown make" : host.distribution,
-                                                  host.kernel), ""});
+  findings.push_back(
+      {Health::ok, "",
+       fmt::format("{}, {}", host.distribution.empty() ? "Linux of unknown make" : host.distribution, host.kernel),
+       ""});
   cpu_findings(host, findings);
   memory_findings(host, findings);
   noise_findings(host, findings);

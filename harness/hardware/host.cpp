@@ -31,7 +31,8 @@ std::string value_of(const std::string& text, std::string_view key, char separat
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     const auto at = line.find(separator);
-    if (at != std::string::npos && trimmed(std::string_view(line).substr(0, at)) == key) return trimmed(line.substr(at + 1));
+    if (at != std::string::npos && trimmed(std::string_view(line).substr(0, at)) == key)
+      return trimmed(line.substr(at + 1));
   }
   return "";
 }
@@ -74,8 +75,8 @@ void read_cpu(const std::string& root, HostInfo& host) {
   host.cpus = count_cpus(trimmed(read_text(root + "/sys/devices/system/cpu/online")));
   std::istringstream flags(value_of(cpuinfo, "flags", ':'));
   const std::set<std::string> all{std::istream_iterator<std::string>(flags), {}};
-  for (const char* set : {"sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16",
-                          "amx_tile", "amx_int8", "amx_bf16"}) {
+  for (const char* set : {"sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512_vnni", "avx512_bf16",
+                          "avx512_fp16", "amx_tile", "amx_int8", "amx_bf16"}) {
     if (all.contains(set)) host.instruction_sets.emplace_back(set);
   }
   std::set<std::string> packages;

@@ -21,17 +21,18 @@ struct HostInfo {
   std::string kernel;        ///< "Linux 6.1.0-18-amd64"
   std::string distribution;  ///< "Debian GNU/Linux 12 (bookworm)"
   std::string cpu_model;
-  std::vector<std::string> instruction_sets;  ///< those that matter here: avx2, fma, avx512f, avx512_bf16, amx_bf16, ...
-  int cpus = 1;         ///< online
-  int usable_cpus = 1;  ///< in this process's affinity mask
+  std::vector<std::string>
+      instruction_sets;  ///< those that matter here: avx2, fma, avx512f, avx512_bf16, amx_bf16, ...
+  int cpus = 1;          ///< online
+  int usable_cpus = 1;   ///< in this process's affinity mask
   int sockets = 1;
   int mhz = 0;
   std::optional<double> cgroup_cpus;  ///< quota, where there is one
   std::int64_t memory_bytes = 0;
   std::int64_t available_bytes = 0;  ///< of the machine or of the cgroup, whichever is less
   std::optional<std::int64_t> cgroup_memory_bytes;
-  std::string governor;               ///< of the first processor; empty where the kernel has none
-  std::optional<double> cpu_pressure; ///< percent of the last 10 s in which some task waited for a processor
+  std::string governor;                ///< of the first processor; empty where the kernel has none
+  std::optional<double> cpu_pressure;  ///< percent of the last 10 s in which some task waited for a processor
   std::vector<double> load_avg;
   std::vector<HostCache> caches;
 
@@ -39,8 +40,8 @@ struct HostInfo {
   [[nodiscard]] bool cpu_scaling_enabled() const { return !governor.empty() && governor != "performance"; }
 };
 
-/// Reads /proc, /sys and /etc under `root` ("" on a real machine; tests give a folder of their own). What cannot be read
-/// keeps its default.
+/// Reads /proc, /sys and /etc under `root` ("" on a real machine; tests give a folder of their own). What cannot be
+/// read keeps its default.
 [[nodiscard]] HostInfo read_host(const std::string& root = "");
 
 }  // namespace gpubench

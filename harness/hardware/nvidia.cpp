@@ -34,7 +34,8 @@ void ask(void* library, NvidiaDriver& driver) {
   const auto init = symbol<Init>(library, "cuInit");
   const auto count = symbol<GetCount>(library, "cuDeviceGetCount");
   if (version == nullptr || init == nullptr || count == nullptr) {
-    driver.reason = "libcuda.so.1 lacks cuInit, cuDeviceGetCount or cuDriverGetVersion: it is not NVIDIA's driver library";
+    driver.reason =
+        "libcuda.so.1 lacks cuInit, cuDeviceGetCount or cuDriverGetVersion: it is not NVIDIA's driver library";
     return;
   }
   version(&driver.cuda_version);
@@ -56,9 +57,13 @@ std::string cuda_failure(int status, const std::string& call) {
   switch (status) {
     case 34: return fmt::format("no NVIDIA driver: libcuda.so.1 is only the toolkit's stub ({} answers 34)", call);
     case 35: return fmt::format("the NVIDIA driver is older than its CUDA library needs ({} answers 35)", call);
-    case 100: return fmt::format("the NVIDIA driver sees no device ({} answers 100; CUDA_VISIBLE_DEVICES may hide them)", call);
-    case 803: return fmt::format("the NVIDIA driver and libcuda.so.1 are of different versions ({} answers 803): "
-                                 "reboot, or restart the container", call);
+    case 100:
+      return fmt::format("the NVIDIA driver sees no device ({} answers 100; CUDA_VISIBLE_DEVICES may hide them)", call);
+    case 803:
+      return fmt::format(
+          "the NVIDIA driver and libcuda.so.1 are of different versions ({} answers 803): "
+          "reboot, or restart the container",
+          call);
     default: return fmt::format("the NVIDIA driver does not start: {} answers {}", call, status);
   }
 }
@@ -70,7 +75,8 @@ NvidiaDriver probe_nvidia_driver(const std::string& root) {
   void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* why = ::dlerror();
-    driver.reason = fmt::format("no NVIDIA driver: libcuda.so.1 cannot be loaded ({})", why == nullptr ? "no reason given" : why);
+    driver.reason =
+        fmt::format("no NVIDIA driver: libcuda.so.1 cannot be loaded ({})", why == nullptr ? "no reason given" : why);
     return driver;
   }
   ask(library, driver);

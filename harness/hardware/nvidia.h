@@ -6,11 +6,11 @@
 namespace gpubench {
 
 struct NvidiaDriver {
-  bool usable = false;      ///< libcuda.so.1 loads, initializes and sees a device
+  bool usable = false;  ///< libcuda.so.1 loads, initializes and sees a device
   int devices = 0;
-  int cuda_version = 0;     ///< the newest CUDA that the driver supports: 13000 for 13.0; 0: not known
+  int cuda_version = 0;        ///< the newest CUDA that the driver supports: 13000 for 13.0; 0: not known
   bool hardware_seen = false;  ///< a PCI device of NVIDIA's is there, driver or not
-  std::string reason;       ///< why not usable: "no NVIDIA driver: libcuda.so.1 cannot be loaded (...)"
+  std::string reason;          ///< why not usable: "no NVIDIA driver: libcuda.so.1 cannot be loaded (...)"
 };
 
 /// Loads libcuda.so.1, if it is there, and asks it. `root` as for read_host(): where /sys is looked at.

@@ -18,7 +18,7 @@ constexpr Protocol standard{"standard", 10, 20, 10, 0.005, 10.0, 500e-6, 5, 0.20
 constexpr std::int64_t largest_batch = 4096;
 constexpr std::int64_t most_copies = 64;
 constexpr double severe_deviations = 10.0 * 1.4826;  // 1.4826 MAD is one standard deviation of normal data
-constexpr double least_severe = 0.05;            // where most samples show the same clock tick, MAD is 0
+constexpr double least_severe = 0.05;                // where most samples show the same clock tick, MAD is 0
 constexpr double severe_share = 0.05;
 constexpr double noisy_ratio = 1.3;
 constexpr double drift_size = 0.01;
@@ -92,7 +92,8 @@ std::int64_t batch_for(const Protocol& protocol, CacheMode cache, double estimat
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max(runs, 1.0))));
 }
 
-int copies_for(CacheMode cache, std::int64_t working_set_bytes, std::int64_t cache_bytes, std::int64_t available_bytes) {
+int copies_for(CacheMode cache, std::int64_t working_set_bytes, std::int64_t cache_bytes,
+               std::int64_t available_bytes) {
   if (cache != CacheMode::cold || working_set_bytes <= 0 || working_set_bytes >= 3 * cache_bytes) return 1;
   const std::int64_t wanted = std::min(1 + 3 * cache_bytes / working_set_bytes, most_copies);
   const std::int64_t affordable = available_bytes / 4 / working_set_bytes;
@@ -105,7 +106,8 @@ bool settled(const Protocol& protocol, std::span<const RoundRecord> rounds, std:
   // A machine that spoils every round must not keep a case going for ever.
   if (valid >= protocol.max_rounds || static_cast<int>(rounds.size()) >= 2 * protocol.max_rounds) return true;
   if (valid < protocol.min_rounds) return false;
-  return spent_s >= protocol.budget_s || (protocol.half_width > 0.0 && half_width(pooled.log_medians) <= protocol.half_width);
+  return spent_s >= protocol.budget_s ||
+         (protocol.half_width > 0.0 && half_width(pooled.log_medians) <= protocol.half_width);
 }
 
 Summary summarize(std::span<const RoundRecord> rounds, std::int64_t batch) {

@@ -38,9 +38,11 @@ struct Protocol {
                              std::int64_t available_bytes);
 
 /// Whether a case with these rounds is done, given the wall time it has used.
-[[nodiscard]] bool settled(const Protocol& protocol, std::span<const RoundRecord> rounds, std::int64_t batch, double spent_s);
+[[nodiscard]] bool settled(const Protocol& protocol, std::span<const RoundRecord> rounds, std::int64_t batch,
+                           double spent_s);
 
-/// Median, interval, spread, drift and flags of the valid rounds; all values per run of the program. Nothing is dropped.
+/// Median, interval, spread, drift and flags of the valid rounds; all values per run of the program. Nothing is
+/// dropped.
 [[nodiscard]] Summary summarize(std::span<const RoundRecord> rounds, std::int64_t batch);
 
 }  // namespace gpubench

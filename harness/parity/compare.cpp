@@ -16,7 +16,9 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 bool accepts_without_infinity(double low, double high, DType type, double got) {
   const bool overflows = std::isnan(rounded(type, low)) || std::isnan(rounded(type, high));
   if (std::isnan(got)) return overflows;
-  const auto limit = [type](double value) { return std::isnan(rounded(type, value)) ? std::copysign(infinity, value) : rounded(type, value); };
+  const auto limit = [type](double value) {
+    return std::isnan(rounded(type, value)) ? std::copysign(infinity, value) : rounded(type, value);
+  };
   return limit(low) <= got && got <= limit(high);
 }
 
@@ -42,8 +44,8 @@ class Mutants {
   template <class Corrupt>
   void all(const char* what, Corrupt corrupt) {
     conclude(what, std::any_of(panel_.begin(), panel_.end(), [&](const Sighting& s) {
-      return !std::isnan(s.judged.value) && rejects(s, corrupt(s));
-    }));
+               return !std::isnan(s.judged.value) && rejects(s, corrupt(s));
+             }));
   }
 
   [[nodiscard]] MutationReport report() const { return report_; }
@@ -58,8 +60,10 @@ class Mutants {
 
   void conclude(const char* what, bool rejected) {
     ++report_.tried;
-    if (rejected) ++report_.rejected;
-    else report_.accepted.push_back(what);
+    if (rejected)
+      ++report_.rejected;
+    else
+      report_.accepted.push_back(what);
   }
 
   std::span<const Sighting> panel_;
@@ -125,7 +129,8 @@ void Tally::add(const Tally& later) {
   }
 }
 
-void compare(std::int64_t first, std::span<const Judged> judged, DType type, std::span<const double> got, Tally& tally) {
+void compare(std::int64_t first, std::span<const Judged> judged, DType type, std::span<const double> got,
+             Tally& tally) {
   for (std::size_t i = 0; i < got.size(); ++i) {
     const Judged& j = judged[i];
     const auto linear = first + static_cast<std::int64_t>(i);

@@ -30,8 +30,8 @@ struct Tally {
 };
 
 /// How much of its bound an element uses: the distance from the true value to the numbers that round to `got`, over the
-/// bound (of exact ops: the error in units of half an ulp). 0 where rounding to the storage type explains everything, at most 1
-/// for accepted elements, above 1 for others, infinity where the classes (finite, infinite, NaN) differ.
+/// bound (of exact ops: the error in units of half an ulp). 0 where rounding to the storage type explains everything,
+/// at most 1 for accepted elements, above 1 for others, infinity where the classes (finite, infinite, NaN) differ.
 [[nodiscard]] double error_over_bound(const Judged& judged, DType type, double got);
 
 /// Elements [first, first + got.size()) of an output against their judged values.
@@ -44,8 +44,8 @@ struct MutationReport {
   std::vector<const char*> accepted;  ///< "NaN", "zeros", "flipped signs", "a step beyond the bound"
 };
 
-/// Corrupts copies of the elements in `panel` and compares again: NaN, zeros, flipped signs, a step beyond the bound. Each
-/// must be rejected. Zeros and signs are tried where some reference does not itself round to zero.
+/// Corrupts copies of the elements in `panel` and compares again: NaN, zeros, flipped signs, a step beyond the bound.
+/// Each must be rejected. Zeros and signs are tried where some reference does not itself round to zero.
 [[nodiscard]] MutationReport mutate(std::span<const Sighting> panel, DType type);
 
 }  // namespace gpubench

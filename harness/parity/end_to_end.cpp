@@ -47,14 +47,16 @@ std::vector<EndToEndResult> end_to_end(const Program& program, std::string_view 
     const ValueId id{i};
     if (!survives(program, id)) continue;
     compared.push_back(id);
-    results.push_back({program.spec(id).name, program.spec(id).role, norm(exact.view(id)), distance(real(id), exact.view(id)), 0.0});
+    results.push_back(
+        {program.spec(id).name, program.spec(id).role, norm(exact.view(id)), distance(real(id), exact.view(id)), 0.0});
   }
   for (int run = 0; run < disturbed_runs; ++run) {
     TextbookRun disturbed(program);
     disturbed.fill_sources(case_key, seed, program);
     disturbed.run(static_cast<std::uint64_t>(run) + 1);
     for (std::size_t i = 0; i < compared.size(); ++i) {
-      results[i].allowed = std::max(results[i].allowed, margin * distance(disturbed.view(compared[i]), exact.view(compared[i])));
+      results[i].allowed =
+          std::max(results[i].allowed, margin * distance(disturbed.view(compared[i]), exact.view(compared[i])));
     }
   }
   return results;

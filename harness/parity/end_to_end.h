@@ -1,9 +1,10 @@
 // End-to-end parity: a whole program against itself in fp64.
 //
-// Errors of a chain of ops add up in ways that no per-op bound predicts, so the allowance is measured: the program is run
-// by the textbook three times with every op's output moved at random within its own bound and rounded to its storage
-// type, as three correct backends would. A real run passes when its error against fp64 is at most twice the worst of the
-// three, tensor by tensor, in the 2-norm. Only for small programs: the textbook runs everything four times.
+// Errors of a chain of ops add up in ways that no per-op bound predicts, so the allowance is measured: the program is
+// run by the textbook three times with every op's output moved at random within its own bound and rounded to its
+// storage type, as three correct backends would. A real run passes when its error against fp64 is at most twice the
+// worst of the three, tensor by tensor, in the 2-norm. Only for small programs: the textbook runs everything four
+// times.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +20,16 @@ namespace gpubench {
 struct EndToEndResult {
   std::string tensor;
   Role role = Role::activation;
-  double norm = 0.0;     ///< of the fp64 result
-  double error = 0.0;    ///< ||real - fp64||
-  double allowed = 0.0;  ///< twice the worst of the three disturbed runs
+  double norm = 0.0;                                              ///< of the fp64 result
+  double error = 0.0;                                             ///< ||real - fp64||
+  double allowed = 0.0;                                           ///< twice the worst of the three disturbed runs
   [[nodiscard]] bool passed() const { return error <= allowed; }  // NaN fails
 };
 
 /// Compares every value that is still in memory after the program has run once from the fills of (case_key, seed).
 /// `real`: gives the host view of a value as the run under test left it.
-[[nodiscard]] std::vector<EndToEndResult> end_to_end(const Program& program, std::string_view case_key, std::uint64_t seed,
+[[nodiscard]] std::vector<EndToEndResult> end_to_end(const Program& program, std::string_view case_key,
+                                                     std::uint64_t seed,
                                                      const std::function<TensorView(ValueId)>& real);
 
 }  // namespace gpubench

@@ -47,9 +47,11 @@ class Generator {
  public:
   Generator(const TensorSpec& spec, std::uint64_t key)
       : fill_(spec.fill), key_(key), row_(spec.shape.rank() == 0 ? 1 : std::max<std::int64_t>(spec.shape[-1], 1)) {
-    const bool scaled = fill_.kind != Fill::Kind::integers && fill_.kind != Fill::Kind::sequence && fill_.kind != Fill::Kind::constant;
+    const bool scaled =
+        fill_.kind != Fill::Kind::integers && fill_.kind != Fill::Kind::sequence && fill_.kind != Fill::Kind::constant;
     if (scaled && !(fill_.scale > 0.0 && std::isfinite(fill_.scale))) {
-      throw ProgramError("fill of '" + spec.name + "' has scale " + std::to_string(fill_.scale) + ", expected a positive number");
+      throw ProgramError("fill of '" + spec.name + "' has scale " + std::to_string(fill_.scale) +
+                         ", expected a positive number");
     }
     if (fill_.low > fill_.high) throw ProgramError("fill of '" + spec.name + "' has low above high");
     exponent_ = scaled ? nearest_exponent(fill_.scale) : 0;
@@ -120,7 +122,8 @@ class Generator {
     for (std::int64_t i = 0; i < count; ++i) {
       const std::uint64_t h = at(first + i);
       const std::int64_t uniform = static_cast<std::int64_t>(h & 0x1ffffU) - 0x10000;
-      const std::array<std::int64_t, 2> either{bell(h), uniform};  // a table, where a branch would guess wrong half the time
+      const std::array<std::int64_t, 2> either{bell(h),
+                                               uniform};  // a table, where a branch would guess wrong half the time
       out[i] = static_cast<double>(either[mix(h) & 1U]) * step_;
     }
   }
@@ -168,7 +171,8 @@ void convert(DType type, const double* values, std::int64_t count, std::byte* ou
   }
 }
 
-void fill_range(const TensorSpec& spec, const Generator& generator, bool dense, std::int64_t begin, std::int64_t end, std::byte* out) {
+void fill_range(const TensorSpec& spec, const Generator& generator, bool dense, std::int64_t begin, std::int64_t end,
+                std::byte* out) {
   const auto size = static_cast<std::int64_t>(size_of(spec.dtype));
   std::array<double, block_elements> values{};
   std::array<std::byte, block_elements * 8> stored{};
@@ -177,7 +181,8 @@ void fill_range(const TensorSpec& spec, const Generator& generator, bool dense, 
     generator.generate(first, count, values.data());
     convert(spec.dtype, values.data(), count, dense ? out + first * size : stored.data());
     for (std::int64_t i = 0; !dense && i < count; ++i) {
-      std::memcpy(out + spec.layout.offset(spec.shape, first + i) * size, stored.data() + i * size, static_cast<std::size_t>(size));
+      std::memcpy(out + spec.layout.offset(spec.shape, first + i) * size, stored.data() + i * size,
+                  static_cast<std::size_t>(size));
     }
   }
 }
@@ -186,7 +191,8 @@ void fill_range(const TensorSpec& spec, const Generator& generator, bool dense, 
 
 void fill(const TensorSpec& spec, std::string_view case_key, std::uint64_t seed, std::span<std::byte> out) {
   if (static_cast<std::int64_t>(out.size()) != spec.bytes()) {
-    throw ProgramError("fill of '" + spec.name + "' was given " + std::to_string(out.size()) + " bytes, expected " + std::to_string(spec.bytes()));
+    throw ProgramError("fill of '" + spec.name + "' was given " + std::to_string(out.size()) + " bytes, expected " +
+                       std::to_string(spec.bytes()));
   }
   const Generator generator(spec, hash(spec.name, hash(case_key, mix(seed))));
   const std::int64_t elements = spec.shape.elements();
@@ -197,7 +203,9 @@ void fill(const TensorSpec& spec, std::string_view case_key, std::uint64_t seed,
   const std::int64_t parts = std::clamp<std::int64_t>(elements / elements_per_thread, 1, cores);
   std::vector<std::thread> threads;
   for (std::int64_t part = 1; part < parts; ++part) {
-    threads.emplace_back([&, part] { fill_range(spec, generator, dense, elements * part / parts, elements * (part + 1) / parts, out.data()); });
+    threads.emplace_back([&, part] {
+      fill_range(spec, generator, dense, elements * part / parts, elements * (part + 1) / parts, out.data());
+    });
   }
   fill_range(spec, generator, dense, 0, elements / parts, out.data());
   for (std::thread& thread : threads) thread.join();

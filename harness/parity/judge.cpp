@@ -1,5 +1,6 @@
 // The order of the check, for each output: scan every element, choose units, evaluate the textbook on them in chunks
-// over the threads, compare, then corrupt copies of the compared numbers. NUMERICS 2.11 and 4 say why each step is there.
+// over the threads, compare, then corrupt copies of the compared numbers. NUMERICS 2.11 and 4 say why each step is
+// there.
 #include "harness/parity/judge.h"
 
 #include <fmt/format.h>
@@ -78,10 +79,15 @@ struct ChunkResult {
 class Judge {
  public:
   Judge(const Program& program, int op, const OpView& view, const JudgePolicy& policy, std::string_view phase)
-      : call_(program.op(op)), view_(view), policy_(policy), definition_(definition(call_.kind)), output_specs_(specs_of(program, call_.outputs)) {
+      : call_(program.op(op)),
+        view_(view),
+        policy_(policy),
+        definition_(definition(call_.kind)),
+        output_specs_(specs_of(program, call_.outputs)) {
     if (view.inputs.size() != call_.inputs.size() || view.outputs.size() != call_.outputs.size()) {
-      throw ProgramError(fmt::format("op '{}' was given {} inputs and {} outputs to judge, expected {} and {}", call_.label, view.inputs.size(),
-                                     view.outputs.size(), call_.inputs.size(), call_.outputs.size()));
+      throw ProgramError(fmt::format("op '{}' was given {} inputs and {} outputs to judge, expected {} and {}",
+                                     call_.label, view.inputs.size(), view.outputs.size(), call_.inputs.size(),
+                                     call_.outputs.size()));
     }
     for (const TensorView& input : view.inputs) input_specs_.push_back(input.spec());
     parity_.label = call_.label;
@@ -111,8 +117,9 @@ class Judge {
     output.units = definition_.units(call_, input_specs_, output_specs_, index);
     const std::int64_t elements = output.view->shape().elements();
     if (output.units.count * output.units.elements != elements) {
-      throw ProgramError(fmt::format("the textbook of '{}' has {} units of {} elements for output '{}', which has {} elements", call_.kind.name,
-                                     output.units.count, output.units.elements, output.view->spec().name, elements));
+      throw ProgramError(
+          fmt::format("the textbook of '{}' has {} units of {} elements for output '{}', which has {} elements",
+                      call_.kind.name, output.units.count, output.units.elements, output.view->spec().name, elements));
     }
     output.scan = scan(*output.view, most_suspects);
     return output;
@@ -145,7 +152,8 @@ class Judge {
     if (choice.size() == 0) return;
     const std::int64_t target = 4 * std::max(policy_.threads, 1);  // chunks, so that threads end together
     const std::int64_t spread = (choice.size() + target - 1) / target;
-    const std::int64_t per_chunk = std::clamp<std::int64_t>(spread, 1, std::max<std::int64_t>(1, chunk_elements / output.units.elements));
+    const std::int64_t per_chunk =
+        std::clamp<std::int64_t>(spread, 1, std::max<std::int64_t>(1, chunk_elements / output.units.elements));
     const std::int64_t chunks = (choice.size() + per_chunk - 1) / per_chunk;
     std::vector<ChunkResult> results(static_cast<std::size_t>(chunks));
     const std::int64_t panel_step = std::max<std::int64_t>(1, choice.size() * output.units.elements / panel_elements);
@@ -163,8 +171,8 @@ class Judge {
   }
 
   // `ordinal`: position of the chunk's first element among all that are judged; every panel_step-th is kept.
-  [[nodiscard]] ChunkResult judge_chunk(const Output& output, std::span<const std::int64_t> wanted, std::int64_t ordinal,
-                                        std::int64_t panel_step) const {
+  [[nodiscard]] ChunkResult judge_chunk(const Output& output, std::span<const std::int64_t> wanted,
+                                        std::int64_t ordinal, std::int64_t panel_step) const {
     const auto per_unit = static_cast<std::size_t>(output.units.elements);
     std::vector<Judged> judged(wanted.size() * per_unit);
     definition_.evaluate({call_, view_.inputs, output_specs_}, output.index, wanted, judged);
@@ -175,12 +183,14 @@ class Judge {
       std::size_t last = first + 1;  // units next to each other are read together
       while (last < wanted.size() && wanted[last] == wanted[last - 1] + 1) ++last;
       const std::int64_t linear = wanted[first] * output.units.elements;
-      const std::span<const Judged> run = std::span<const Judged>(judged).subspan(first * per_unit, (last - first) * per_unit);
+      const std::span<const Judged> run =
+          std::span<const Judged>(judged).subspan(first * per_unit, (last - first) * per_unit);
       got.resize(run.size());
       output.view->read(linear, got);
       compare(linear, run, output.view->dtype(), got, result.tally);
       const std::int64_t run_ordinal = ordinal + static_cast<std::int64_t>(first * per_unit);
-      for (std::int64_t i = (panel_step - run_ordinal % panel_step) % panel_step; i < static_cast<std::int64_t>(run.size()); i += panel_step) {
+      for (std::int64_t i = (panel_step - run_ordinal % panel_step) % panel_step;
+           i < static_cast<std::int64_t>(run.size()); i += panel_step) {
         result.panel.push_back({linear + i, run[static_cast<std::size_t>(i)], got[static_cast<std::size_t>(i)]});
       }
       first = last;
@@ -197,7 +207,8 @@ class Judge {
     if (worst.linear < 0 || (parity_.worst && !(output.tally.error_over_bound > parity_.error_over_bound))) return;
     const TensorSpec& spec = output.view->spec();
     parity_.error_over_bound = output.tally.error_over_bound;
-    parity_.worst = Worst{spec.name, multi_index(spec.shape, worst.linear), worst.got, worst.judged.value, worst.judged.bound};
+    parity_.worst =
+        Worst{spec.name, multi_index(spec.shape, worst.linear), worst.got, worst.judged.value, worst.judged.bound};
   }
 
   void conclude() {
@@ -208,21 +219,28 @@ class Judge {
     for (const Output& output : outputs_) {
       if (output.scan.unwritten == 0) continue;
       const TensorSpec& spec = output.view->spec();
-      return decide(Verdict::fail, fmt::format("unwritten: {} of {} elements of '{}' still hold the poison pattern, first at {}", output.scan.unwritten,
-                                               spec.shape.elements(), spec.name, place(spec, output.scan.first_unwritten)));
+      return decide(Verdict::fail,
+                    fmt::format("unwritten: {} of {} elements of '{}' still hold the poison pattern, first at {}",
+                                output.scan.unwritten, spec.shape.elements(), spec.name,
+                                place(spec, output.scan.first_unwritten)));
     }
     if (parity_.bad > 0) {
       const Worst& w = *parity_.worst;
-      return decide(Verdict::fail, fmt::format("{} of {} judged elements outside their bound, worst at {}[{}]: got {}, want {} +- {}", parity_.bad,
-                                               parity_.judged, w.tensor, fmt::join(w.index, ", "), w.got, w.want, w.bound));
+      return decide(
+          Verdict::fail,
+          fmt::format("{} of {} judged elements outside their bound, worst at {}[{}]: got {}, want {} +- {}",
+                      parity_.bad, parity_.judged, w.tensor, fmt::join(w.index, ", "), w.got, w.want, w.bound));
     }
     for (const Output& output : outputs_) {
       const std::string& name = output.view->spec().name;
-      if (output.tally.judged == 0) return decide(Verdict::not_proven, fmt::format("nothing of '{}' was compared", name));
-      if (output.mutations.tried == 0) return decide(Verdict::not_proven, fmt::format("every reference value of '{}' is NaN", name));
+      if (output.tally.judged == 0)
+        return decide(Verdict::not_proven, fmt::format("nothing of '{}' was compared", name));
+      if (output.mutations.tried == 0)
+        return decide(Verdict::not_proven, fmt::format("every reference value of '{}' is NaN", name));
       if (!output.mutations.accepted.empty()) {
-        return decide(Verdict::not_proven, fmt::format("the check of '{}' also accepted {}: its bound is too wide to tell", name,
-                                                       fmt::join(output.mutations.accepted, ", ")));
+        return decide(Verdict::not_proven,
+                      fmt::format("the check of '{}' also accepted {}: its bound is too wide to tell", name,
+                                  fmt::join(output.mutations.accepted, ", ")));
       }
     }
     if (outputs_.empty()) return decide(Verdict::not_proven, "the op has no outputs");

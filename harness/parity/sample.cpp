@@ -44,7 +44,8 @@ std::vector<std::int64_t> UnitChoice::slice(std::int64_t first, std::int64_t cou
 
 UnitChoice choose_units(const Units& units, double flop_budget, std::vector<std::int64_t> suspects, std::uint64_t key) {
   const double affordable = flop_budget / work_of_unit(units);
-  if (static_cast<double>(units.count) <= affordable || units.count <= fewest_strata) return UnitChoice::all(units.count);
+  if (static_cast<double>(units.count) <= affordable || units.count <= fewest_strata)
+    return UnitChoice::all(units.count);
 
   suspects.resize(static_cast<std::size_t>(std::unique(suspects.begin(), suspects.end()) - suspects.begin()));
   const auto most_suspects = static_cast<std::size_t>(std::max(affordable, static_cast<double>(fewest_strata)));
@@ -56,7 +57,8 @@ UnitChoice choose_units(const Units& units, double flop_budget, std::vector<std:
     // Quotient and remainder apart, because stratum * count may not fit 64 bits.
     const auto border = [&](std::int64_t i) { return i * (units.count / strata) + std::min(i, units.count % strata); };
     const auto width = static_cast<std::uint64_t>(border(stratum + 1) - border(stratum));
-    chosen.push_back(border(stratum) + static_cast<std::int64_t>(hash_at(key, static_cast<std::uint64_t>(stratum)) % width));
+    chosen.push_back(border(stratum) +
+                     static_cast<std::int64_t>(hash_at(key, static_cast<std::uint64_t>(stratum)) % width));
   }
   chosen.insert(chosen.end(), suspects.begin(), suspects.end());
   return UnitChoice::some(std::move(chosen));

@@ -39,7 +39,8 @@ Bits read_bits(const std::byte* element) {
 
 class Scanner {
  public:
-  Scanner(const TensorView& output, std::int64_t most_suspects) : output_(output), most_(static_cast<std::size_t>(most_suspects)) {}
+  Scanner(const TensorView& output, std::int64_t most_suspects)
+      : output_(output), most_(static_cast<std::size_t>(most_suspects)) {}
 
   template <class Bits>
   Scan run() {
@@ -66,10 +67,12 @@ class Scanner {
       Bits any = 0;
       if (stride == 1) {
         for (std::int64_t i = begin; i < end; ++i) {
-          any |= static_cast<Bits>((read_bits<Bits>(base + i * static_cast<std::int64_t>(sizeof(Bits))) & look.mask) == look.pattern);
+          any |= static_cast<Bits>((read_bits<Bits>(base + i * static_cast<std::int64_t>(sizeof(Bits))) & look.mask) ==
+                                   look.pattern);
         }
       } else {
-        for (std::int64_t i = begin; i < end; ++i) any |= static_cast<Bits>((read_bits<Bits>(base + i * step) & look.mask) == look.pattern);
+        for (std::int64_t i = begin; i < end; ++i)
+          any |= static_cast<Bits>((read_bits<Bits>(base + i * step) & look.mask) == look.pattern);
       }
       if (any == 0) continue;
       for (std::int64_t i = begin; i < end; ++i) {

@@ -33,7 +33,8 @@ void TextbookRun::fill_sources(std::string_view case_key, std::uint64_t seed, co
     fill(stored, case_key, seed, bytes);
     const TensorView source(stored, bytes.data());
     std::byte* base = data(value.storage) + value.offset_bytes;
-    for (std::int64_t e = 0; e < stored.shape.elements(); ++e) store(value.spec.dtype, writable(base, value.spec, e), source[e]);
+    for (std::int64_t e = 0; e < stored.shape.elements(); ++e)
+      store(value.spec.dtype, writable(base, value.spec, e), source[e]);
   }
 }
 

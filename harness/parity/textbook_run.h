@@ -17,8 +17,8 @@ class TextbookRun {
  public:
   explicit TextbookRun(const Program& program);
 
-  /// Fills the sources as the harness does. `types`: the program whose storage types the values are first rounded to; for
-  /// a widened program the original one, so that both see the same inputs.
+  /// Fills the sources as the harness does. `types`: the program whose storage types the values are first rounded to;
+  /// for a widened program the original one, so that both see the same inputs.
   void fill_sources(std::string_view case_key, std::uint64_t seed, const Program& types);
 
   /// Runs all ops. With `disturb` each element of each output is first moved by a random fraction of its bound, as a

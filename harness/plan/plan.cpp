@@ -19,10 +19,13 @@ std::string joined(const Names& names) {
 }
 
 [[noreturn]] void unknown(std::string_view what, const std::string& name, const Names& known) {
-  throw UsageError(std::string(what) + " '" + name + "' is not known; known: " + joined(known) + did_you_mean(name, known));
+  throw UsageError(std::string(what) + " '" + name + "' is not known; known: " + joined(known) +
+                   did_you_mean(name, known));
 }
 
-bool contains(const Names& names, std::string_view name) { return std::find(names.begin(), names.end(), name) != names.end(); }
+bool contains(const Names& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 void add_once(Names& names, const std::string& name) {
   if (!contains(names, name)) names.push_back(name);
@@ -55,7 +58,8 @@ std::vector<std::regex> compiled(const Names& patterns) {
 }
 
 bool any_matches(const std::vector<std::regex>& patterns, const std::string& id) {
-  return std::any_of(patterns.begin(), patterns.end(), [&](const std::regex& pattern) { return std::regex_search(id, pattern); });
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::regex& pattern) { return std::regex_search(id, pattern); });
 }
 
 std::int64_t* find_dim(Dims& dims, std::string_view name) {
@@ -91,7 +95,8 @@ class Overrides {
     }
     for (const auto& [axis, extents] : selection_.axes) {
       if (!contains(known, axis)) unknown("axis", axis, known);
-      if (extents.empty()) throw UsageError("axis '" + axis + "' was given no values, expected --axis " + axis + "=N[,N...]");
+      if (extents.empty())
+        throw UsageError("axis '" + axis + "' was given no values, expected --axis " + axis + "=N[,N...]");
       for (const std::int64_t extent : extents) require_positive("--axis " + axis, extent);
     }
   }
@@ -99,7 +104,8 @@ class Overrides {
   // The points that take the place of one; the same point where nothing applies to it.
   [[nodiscard]] std::vector<Point> apply(const Point& point, const std::string& batch_axis) const {
     std::vector<Point> points{point};
-    if (!batch_axis.empty() && !selection_.batches.empty()) points = replaced(points, batch_axis, selection_.batches, false);
+    if (!batch_axis.empty() && !selection_.batches.empty())
+      points = replaced(points, batch_axis, selection_.batches, false);
     for (const auto& [axis, extents] : selection_.axes) points = replaced(points, axis, extents, true);
     return points;
   }
@@ -112,8 +118,8 @@ class Overrides {
   }
 
   // A layer keeps its label under another batch size, but not under other extents.
-  static std::vector<Point> replaced(const std::vector<Point>& points, const std::string& axis, const std::vector<std::int64_t>& extents,
-                                     bool drop_label) {
+  static std::vector<Point> replaced(const std::vector<Point>& points, const std::string& axis,
+                                     const std::vector<std::int64_t>& extents, bool drop_label) {
     std::vector<Point> result;
     for (const Point& point : points) {
       for (const std::int64_t extent : extents) {
@@ -136,12 +142,16 @@ class Overrides {
 class Planner {
  public:
   explicit Planner(const Selection& selection)
-      : selection_(selection), overrides_(selection), filters_(compiled(selection.filters)), excludes_(compiled(selection.excludes)) {}
+      : selection_(selection),
+        overrides_(selection),
+        filters_(compiled(selection.filters)),
+        excludes_(compiled(selection.excludes)) {}
 
   std::vector<PlannedCase> plan(std::span<const Suite> suites) {
     std::vector<Declared> workloads;
     for (const Suite* suite : wanted_suites(suites, selection_)) {
-      for (const auto& workload : suite->workloads) workloads.push_back({suite, workload, workload->info(), workload->grid()});
+      for (const auto& workload : suite->workloads)
+        workloads.push_back({suite, workload, workload->info(), workload->grid()});
     }
     validate_precisions(suites);
     overrides_.validate(workloads);
@@ -210,6 +220,8 @@ class Planner {
 
 }  // namespace
 
-std::vector<PlannedCase> plan_cases(std::span<const Suite> suites, const Selection& selection) { return Planner(selection).plan(suites); }
+std::vector<PlannedCase> plan_cases(std::span<const Suite> suites, const Selection& selection) {
+  return Planner(selection).plan(suites);
+}
 
 }  // namespace gpubench

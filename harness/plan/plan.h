@@ -14,7 +14,7 @@ namespace gpubench {
 
 /// What the user asked for; empty lists mean "all".
 struct Selection {
-  std::vector<std::string> suites;      ///< names; "all" or empty: every suite
+  std::vector<std::string> suites;  ///< names; "all" or empty: every suite
   Tier tier = Tier::quick;
   std::vector<std::string> filters;     ///< regular expressions searched in the id; any may match
   std::vector<std::string> excludes;    ///< and none of these
@@ -26,8 +26,8 @@ struct Selection {
 struct PlannedCase {
   Case c;
   std::shared_ptr<const Workload> workload;
-  Cost cost;                     ///< of one run of the timed program
-  std::int64_t bytes = 0;        ///< of the program's tensors, one copy
+  Cost cost;               ///< of one run of the timed program
+  std::int64_t bytes = 0;  ///< of the program's tensors, one copy
 
   [[nodiscard]] std::string id() const { return c.id(); }
 };

@@ -103,7 +103,8 @@ void write_atomically(const std::string& path, std::string_view content) {
   Temporary temporary(path);
   temporary.write(content);
   temporary.keep();
-  // The name must survive a power cut as well; a file system that cannot sync folders has written the file all the same.
+  // The name must survive a power cut as well; a file system that cannot sync folders has written the file all the
+  // same.
   const Descriptor folder(::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() >= 0) ::fsync(folder.get());
 }

@@ -13,11 +13,13 @@ class WriteError : public std::runtime_error {
   explicit WriteError(const std::string& what) : std::runtime_error(what) {}
 };
 
-/// Writes `content` to a temporary file in the same folder, syncs it, renames it to `path`, syncs the folder. A path that
-/// exists and is no regular file (a pipe, /dev/null) is written directly. Throws WriteError; then nothing is left behind.
+/// Writes `content` to a temporary file in the same folder, syncs it, renames it to `path`, syncs the folder. A path
+/// that exists and is no regular file (a pipe, /dev/null) is written directly. Throws WriteError; then nothing is left
+/// behind.
 void write_atomically(const std::string& path, std::string_view content);
 
-/// Throws WriteError unless write_atomically() to this path could work now: tried with a temporary file, which is removed.
+/// Throws WriteError unless write_atomically() to this path could work now: tried with a temporary file, which is
+/// removed.
 void require_writable(const std::string& path);
 
 /// Creates a folder and its parents. Throws WriteError where it cannot, or where something else has the name.

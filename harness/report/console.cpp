@@ -82,7 +82,8 @@ std::string best_cell(std::span<const CaseRecord> records) {
     if (r.verdict != Verdict::pass || r.derived.headline_unit != usual->first) continue;
     if (best == nullptr || r.derived.headline > best->derived.headline) best = &r;
   }
-  return best == nullptr ? "-" : fmt::format("{} {}", format_quantity(best->derived.headline, usual->first), best->c.recipe);
+  return best == nullptr ? "-"
+                         : fmt::format("{} {}", format_quantity(best->derived.headline, usual->first), best->c.recipe);
 }
 
 std::string worst_cell(std::span<const CaseRecord> records) {
@@ -93,8 +94,8 @@ std::string worst_cell(std::span<const CaseRecord> records) {
   return worst < 0.0 ? "-" : fmt::format("{:.2f}", worst);
 }
 
-constexpr Verdict reported[] = {Verdict::pass,        Verdict::fail,       Verdict::error,      Verdict::unsupported,
-                                Verdict::skipped,     Verdict::downgraded, Verdict::not_proven, Verdict::unverified};
+constexpr Verdict reported[] = {Verdict::pass,    Verdict::fail,       Verdict::error,      Verdict::unsupported,
+                                Verdict::skipped, Verdict::downgraded, Verdict::not_proven, Verdict::unverified};
 
 std::string counts_text(const Totals& totals) {
   std::vector<std::string> counts;
@@ -108,7 +109,8 @@ std::string counts_text(const Totals& totals) {
 
 std::string verdict_word(Verdict verdict) {
   std::string word(name(verdict));
-  std::transform(word.begin(), word.end(), word.begin(), [](char c) { return c >= 'a' && c <= 'z' ? char(c - 32) : c; });
+  std::transform(word.begin(), word.end(), word.begin(),
+                 [](char c) { return c >= 'a' && c <= 'z' ? char(c - 32) : c; });
   return word;
 }
 
@@ -118,7 +120,8 @@ bool went_wrong(Verdict verdict) {
 }
 
 std::string result_header(const ConsoleStyle& style) {
-  return columns_of_line("verdict", Tone::plain, "rate", "time", style.utf8 ? "±95%" : "+-95%", "err", style) + "case\n";
+  return columns_of_line("verdict", Tone::plain, "rate", "time", style.utf8 ? "±95%" : "+-95%", "err", style) +
+         "case\n";
 }
 
 std::string result_line(const CaseRecord& record, const ConsoleStyle& style) {

@@ -21,14 +21,15 @@ namespace gpubench {
 /// The titles over result_line().
 [[nodiscard]] std::string result_header(const ConsoleStyle& style);
 
-/// One case in one line: verdict, rate, time and its 95% interval, worst error as a fraction of its bound, id, flags; the
-/// reason on a second line unless it passed. The id is never cut. Ends with a newline.
+/// One case in one line: verdict, rate, time and its 95% interval, worst error as a fraction of its bound, id, flags;
+/// the reason on a second line unless it passed. The id is never cut. Ends with a newline.
 [[nodiscard]] std::string result_line(const CaseRecord& record, const ConsoleStyle& style);
 
 /// Results grouped by suite, in the order in which suites first appear. Quiet: only cases that went wrong.
 [[nodiscard]] std::string results_text(std::span<const CaseRecord> records, const ConsoleStyle& style);
 
-/// One block per case that went wrong: op, worst element, got, want, bound, how many and where, the line that reruns it.
+/// One block per case that went wrong: op, worst element, got, want, bound, how many and where, the line that reruns
+/// it.
 [[nodiscard]] std::string failures_text(std::span<const CaseRecord> records, const ConsoleStyle& style);
 
 /// Counts per suite with the best rate and the worst error.
@@ -43,6 +44,7 @@ struct Ending {
 };
 
 /// The last lines: VERDICT with its counts, the report's path, the exit code and what it means.
-[[nodiscard]] std::string verdict_text(std::span<const CaseRecord> records, const Ending& ending, const ConsoleStyle& style);
+[[nodiscard]] std::string verdict_text(std::span<const CaseRecord> records, const Ending& ending,
+                                       const ConsoleStyle& style);
 
 }  // namespace gpubench

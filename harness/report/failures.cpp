@@ -39,23 +39,24 @@ std::string worst_line(const OpParity& op) {
 }
 
 std::string op_lines(const OpParity& op) {
-  std::string text = field("op", fmt::format("{} ({}), {}{}", visible(op.label), visible(op.kind),
-                                             op.phase == "recheck" ? "recheck of the timed launch" : "check of the op alone",
-                                             op.implementation.empty() ? "" : ", by " + visible(op.implementation)));
+  std::string text =
+      field("op", fmt::format("{} ({}), {}{}", visible(op.label), visible(op.kind),
+                              op.phase == "recheck" ? "recheck of the timed launch" : "check of the op alone",
+                              op.implementation.empty() ? "" : ", by " + visible(op.implementation)));
   if (op.worst) text += worst_line(op);
-  text += field("wrong", fmt::format("{} of {} judged elements ({} in all){}{}", format_count(op.bad),
-                                     format_count(op.judged), format_count(op.elements), op.reason.empty() ? "" : ": ",
-                                     visible(op.reason)));
+  text += field("wrong",
+                fmt::format("{} of {} judged elements ({} in all){}{}", format_count(op.bad), format_count(op.judged),
+                            format_count(op.elements), op.reason.empty() ? "" : ": ", visible(op.reason)));
   if (op.mutations_rejected < op.mutations) {
-    text += field("proof", fmt::format("the check rejected only {} of {} corrupted copies", op.mutations_rejected,
-                                       op.mutations));
+    text += field(
+        "proof", fmt::format("the check rejected only {} of {} corrupted copies", op.mutations_rejected, op.mutations));
   }
   return text;
 }
 
 std::string block(const CaseRecord& record, int number, const ConsoleStyle& style) {
-  std::string text = fmt::format("f{}  {}  {}\n", number, paint(verdict_word(record.verdict), Tone::bad, style),
-                                 visible(record.id));
+  std::string text =
+      fmt::format("f{}  {}  {}\n", number, paint(verdict_word(record.verdict), Tone::bad, style), visible(record.id));
   const OpParity* op = culprit(record.parity);
   if (op != nullptr) text += op_lines(*op);
   // The record's reason often repeats its op's: say it once.

@@ -33,7 +33,7 @@ std::string scaled(double value, std::span<const Prefix> prefixes, std::string_v
 }  // namespace
 
 std::string format_quantity(double value, std::string_view unit) {
-  static constexpr Prefix prefixes[] = {{1.0, ""},  {1e3, "k"},  {1e6, "M"}, {1e9, "G"},
+  static constexpr Prefix prefixes[] = {{1.0, ""},   {1e3, "k"},  {1e6, "M"}, {1e9, "G"},
                                         {1e12, "T"}, {1e15, "P"}, {1e18, "E"}};
   if (value != 0.0 && std::fabs(value) < 0.9995) return fmt::format("{:.3g} {}", value, unit);
   return scaled(value, prefixes, unit);
@@ -54,7 +54,8 @@ std::string format_duration(double seconds) {
 std::string format_count(std::int64_t value) {
   std::string digits = fmt::format("{}", value);
   const int first = value < 0 ? 1 : 0;
-  for (int at = static_cast<int>(digits.size()) - 3; at > first; at -= 3) digits.insert(static_cast<std::size_t>(at), ",");
+  for (int at = static_cast<int>(digits.size()) - 3; at > first; at -= 3)
+    digits.insert(static_cast<std::size_t>(at), ",");
   return digits;
 }
 

@@ -1,4 +1,5 @@
-// Numbers as people read them: three significant digits and a decimal prefix (1 GB = 10^9 B). Files keep full precision.
+// Numbers as people read them: three significant digits and a decimal prefix (1 GB = 10^9 B). Files keep full
+// precision.
 #pragma once
 
 #include <cstdint>

@@ -49,7 +49,8 @@ Json parse_json(std::string_view text, std::string_view file, const ReadLimits& 
   }
   Guard guard(source, limits);
   try {
-    return Json::parse(text, [&](int depth, Json::parse_event_t event, Json& parsed) { return guard(depth, event, parsed); });
+    return Json::parse(text,
+                       [&](int depth, Json::parse_event_t event, Json& parsed) { return guard(depth, event, parsed); });
   } catch (const Json::exception& e) {
     throw ReadError(fmt::format("{}: not JSON: {}", source, visible(e.what())));
   }
@@ -110,8 +111,9 @@ bool Node::boolean() const {
 
 std::int64_t Node::integer(std::int64_t low, std::int64_t high) const {
   if (!json_->is_number_integer()) refuse(fmt::format("is {}, expected a whole number", dump(*json_).substr(0, 40)));
-  const bool beyond = json_->is_number_unsigned() &&
-                      json_->get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  const bool beyond =
+      json_->is_number_unsigned() &&
+      json_->get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   const std::int64_t value = beyond ? 0 : json_->get<std::int64_t>();
   if (beyond || value < low || value > high) {
     refuse(fmt::format("is {}, expected {} to {}", dump(*json_), low, high));
@@ -120,7 +122,8 @@ std::int64_t Node::integer(std::int64_t low, std::int64_t high) const {
 }
 
 std::uint64_t Node::natural() const {
-  if (!json_->is_number_unsigned()) refuse(fmt::format("is {}, expected a whole number from 0", dump(*json_).substr(0, 40)));
+  if (!json_->is_number_unsigned())
+    refuse(fmt::format("is {}, expected a whole number from 0", dump(*json_).substr(0, 40)));
   return json_->get<std::uint64_t>();
 }
 

@@ -28,8 +28,8 @@ struct ReadLimits {
   int depth = 64;
 };
 
-/// Parses one strict JSON document. Throws ReadError for anything too large, too deep, malformed, with equal keys in one
-/// object, or with numbers beyond fp64. `file` only names the source in messages.
+/// Parses one strict JSON document. Throws ReadError for anything too large, too deep, malformed, with equal keys in
+/// one object, or with numbers beyond fp64. `file` only names the source in messages.
 [[nodiscard]] Json parse_json(std::string_view text, std::string_view file, const ReadLimits& limits = {});
 
 /// Reads and parses a file. Throws ReadError as above, and where the file cannot be read.

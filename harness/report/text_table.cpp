@@ -16,7 +16,7 @@ std::string without_trailing_blanks(std::string line) {
 
 std::string paint(std::string_view text, Tone tone, const ConsoleStyle& style) {
   if (!style.color || tone == Tone::plain) return std::string(text);
-  const std::string_view start = tone == Tone::good      ? "\x1b[32m"
+  const std::string_view start = tone == Tone::good       ? "\x1b[32m"
                                  : tone == Tone::bad      ? "\x1b[1;31m"
                                  : tone == Tone::doubtful ? "\x1b[33m"
                                                           : "\x1b[2m";

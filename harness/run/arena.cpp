@@ -26,9 +26,8 @@ std::byte* Arena::take(std::size_t bytes) {
 void Arena::reset(std::size_t keep_bytes) {
   for (Chunk& chunk : chunks_) chunk.used = 0;
   while (!chunks_.empty() && held_bytes() > keep_bytes) {
-    chunks_.erase(std::max_element(chunks_.begin(), chunks_.end(), [](const Chunk& a, const Chunk& b) {
-      return a.buffer.bytes() < b.buffer.bytes();
-    }));
+    chunks_.erase(std::max_element(chunks_.begin(), chunks_.end(),
+                                   [](const Chunk& a, const Chunk& b) { return a.buffer.bytes() < b.buffer.bytes(); }));
   }
 }
 

@@ -9,7 +9,10 @@
 namespace gpubench {
 
 GuardedBlock::GuardedBlock(Backend& backend, Arena& arena, std::string name, std::size_t bytes)
-    : backend_(&backend), name_(std::move(name)), data_(arena.take(bytes + 2 * guard_bytes) + guard_bytes), bytes_(bytes) {
+    : backend_(&backend),
+      name_(std::move(name)),
+      data_(arena.take(bytes + 2 * guard_bytes) + guard_bytes),
+      bytes_(bytes) {
   write_guards();
 }
 

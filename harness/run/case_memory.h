@@ -36,7 +36,8 @@ class GuardedBlock {
   /// Lets `edit` work on the content on the host.
   void modify(const std::function<void(std::span<std::byte>)>& edit);
 
-  /// "wrote outside 'x': 3 guard bytes after its end changed", or nothing. Mends the guards, so that a fault is told once.
+  /// "wrote outside 'x': 3 guard bytes after its end changed", or nothing. Mends the guards, so that a fault is told
+  /// once.
   [[nodiscard]] std::string take_damage();
 
  private:

@@ -29,7 +29,8 @@ std::string coverage_of(const Parity& parity, int pauses) {
   const std::string ops = labels.size() == 1 ? "the op" : fmt::format("all {} ops", labels.size());
   std::string text = judged == elements
                          ? fmt::format("{}, 100% of elements", ops)
-                         : fmt::format("{}, sampled {:.2g}% of elements", ops, 100.0 * static_cast<double>(judged) / static_cast<double>(elements));
+                         : fmt::format("{}, sampled {:.2g}% of elements", ops,
+                                       100.0 * static_cast<double>(judged) / static_cast<double>(elements));
   if (pauses > 0) text += fmt::format("; recheck replayed in {} segments", pauses + 1);
   return text;
 }
@@ -55,7 +56,8 @@ void blame(CaseRecord& record, Verdict verdict, std::string reason) {
 void add_op(CaseRecord& record, OpParity parity) {
   if (parity.verdict != Verdict::pass) {
     blame(record, parity.verdict,
-          fmt::format("op '{}' ({}) {} in {}: {}", parity.label, parity.kind, in_words(parity.verdict), parity.phase, parity.reason));
+          fmt::format("op '{}' ({}) {} in {}: {}", parity.label, parity.kind, in_words(parity.verdict), parity.phase,
+                      parity.reason));
   }
   record.parity.ops.push_back(std::move(parity));
 }
@@ -82,7 +84,8 @@ std::string rerun_line(const RunOptions& options, std::string_view id) {
     if (c == '.' || c == '+') pattern += '\\';  // the only characters of an id that mean something in a pattern
     pattern += c;
   }
-  return fmt::format("{} --filter '^{}$' --tier {} --seed {}", options.rerun_prefix, pattern, name(options.tier), options.seed);
+  return fmt::format("{} --filter '^{}$' --tier {} --seed {}", options.rerun_prefix, pattern, name(options.tier),
+                     options.seed);
 }
 
 }  // namespace gpubench

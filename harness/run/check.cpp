@@ -39,7 +39,8 @@ bool any_overlap(const Program& program, std::span<const ValueId> values, ValueI
   return std::any_of(values.begin(), values.end(), [&](ValueId other) { return program.overlaps(other, value); });
 }
 
-std::vector<TensorView> views_of(const Program& program, std::span<const ValueId> ids, std::span<const std::byte* const> storages) {
+std::vector<TensorView> views_of(const Program& program, std::span<const ValueId> ids,
+                                 std::span<const std::byte* const> storages) {
   std::vector<TensorView> views;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const Value& value = program.value(ids[i]);
@@ -95,7 +96,8 @@ Fingerprints fingerprints_of(PreparedCase& prepared, int copy, const std::vector
 
 CaseCheck::CaseCheck(PreparedCase& prepared, const RunOptions& options, CaseRecord& record)
     : prepared_(prepared), options_(options), record_(record) {
-  for (int op = 0; op < static_cast<int>(prepared.program().ops().size()); ++op) total_work_ += work_of(prepared.program(), op);
+  for (int op = 0; op < static_cast<int>(prepared.program().ops().size()); ++op)
+    total_work_ += work_of(prepared.program(), op);
 }
 
 JudgePolicy CaseCheck::policy_for(int op, std::string_view phase) const {
@@ -164,7 +166,8 @@ void CaseCheck::alone(int op) {
   }
   if (fault.empty()) fault = prepared_.workspace().take_damage();
   for (const auto& [storage, print] : fingerprints_of(prepared_, 0, watched)) {
-    if (fault.empty() && before.at(storage) != print) fault = fmt::format("changed its input '{}'", program.storage({storage}).name);
+    if (fault.empty() && before.at(storage) != print)
+      fault = fmt::format("changed its input '{}'", program.storage({storage}).name);
   }
 
   StorageReader reader(memory);
@@ -190,12 +193,14 @@ void CaseCheck::look_at_constants(int copy, const Fingerprints& before, const st
     if (before.at(storage) == print) continue;
     std::string readers;
     for (const OpCall& call : program.ops()) {
-      const bool reads = std::any_of(call.inputs.begin(), call.inputs.end(),
-                                     [&, id = storage](ValueId input) { return program.value(input).storage.index == id; });
+      const bool reads = std::any_of(call.inputs.begin(), call.inputs.end(), [&, id = storage](ValueId input) {
+        return program.value(input).storage.index == id;
+      });
       if (reads) readers += fmt::format("{}'{}' ({})", readers.empty() ? "" : ", ", call.label, call.kind.name);
     }
-    blame(record_, Verdict::fail, fmt::format("{} changed '{}', which is only read, by {}", where, program.storage({storage}).name,
-                                              readers.empty() ? "no op" : readers));
+    blame(record_, Verdict::fail,
+          fmt::format("{} changed '{}', which is only read, by {}", where, program.storage({storage}).name,
+                      readers.empty() ? "no op" : readers));
   }
 }
 

@@ -1,4 +1,5 @@
-// The check of a case, three times: each op alone before timing, what the timed rounds left, and the timed launch replayed.
+// The check of a case, three times: each op alone before timing, what the timed rounds left, and the timed launch
+// replayed.
 #pragma once
 
 #include <cstdint>

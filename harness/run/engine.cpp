@@ -39,7 +39,9 @@ void guarded(CaseRecord& record, std::string_view phase, const Step& step) {
   }
 }
 
-bool may_go_on(const CaseRecord& record) { return record.verdict == Verdict::pass || record.verdict == Verdict::unverified; }
+bool may_go_on(const CaseRecord& record) {
+  return record.verdict == Verdict::pass || record.verdict == Verdict::unverified;
+}
 
 }  // namespace
 
@@ -56,7 +58,8 @@ std::vector<std::size_t> order_of_pass(std::span<const std::string> ids, std::ui
   std::vector<std::size_t> order(ids.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const std::uint64_t key = hash_at(mix(seed), static_cast<std::uint64_t>(pass));
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return hash(ids[a], key) < hash(ids[b], key); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return hash(ids[a], key) < hash(ids[b], key); });
   return order;
 }
 
@@ -176,7 +179,9 @@ void Engine::conclude(Active& active, RunObserver& observer) {
     record.time_s += timing.seconds();
   }
   record.summary = summarize(record.rounds, record.batch);
-  if (record.summary.rounds == 0) blame(record, Verdict::error, "no valid round: " + (record.rounds.empty() ? "none was run" : record.rounds.back().note));
+  if (record.summary.rounds == 0)
+    blame(record, Verdict::error,
+          "no valid round: " + (record.rounds.empty() ? "none was run" : record.rounds.back().note));
   guarded(record, "recheck", [&] {
     const Workload& workload = *active.planned->workload;
     record.derived = derive(workload.info(), workload.items(record.c), active.planned->cost, record.summary, breakdown);

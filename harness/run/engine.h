@@ -1,5 +1,5 @@
-// The engine: takes cases through prepare, check, rounds and recheck on one backend, in groups that fit memory together.
-// run_in_process() and a worker's serve() both drive it.
+// The engine: takes cases through prepare, check, rounds and recheck on one backend, in groups that fit memory
+// together. run_in_process() and a worker's serve() both drive it.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ class Engine {
   /// Both must outlive the engine.
   Engine(Backend& backend, const RunOptions& options);
 
-  /// One record per case, through `observer`; none for unfinished cases once `stop` is raised. Exceptions of a case become
-  /// its record; those of the observer pass through.
+  /// One record per case, through `observer`; none for unfinished cases once `stop` is raised. Exceptions of a case
+  /// become its record; those of the observer pass through.
   void run(std::span<const PlannedCase> cases, RunObserver& observer, const StopFlag& stop);
 
  private:

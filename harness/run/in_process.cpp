@@ -3,8 +3,8 @@
 
 namespace gpubench {
 
-void run_in_process(Backend& backend, std::span<const PlannedCase> cases, const RunOptions& options, RunObserver& observer,
-                    const StopFlag& stop) {
+void run_in_process(Backend& backend, std::span<const PlannedCase> cases, const RunOptions& options,
+                    RunObserver& observer, const StopFlag& stop) {
   Engine(backend, options).run(cases, observer, stop);
 }
 

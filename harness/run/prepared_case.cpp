@@ -27,7 +27,10 @@ void require_fit(std::int64_t needed, std::int64_t available) {
 
 PreparedCase::PreparedCase(Backend& backend, Arena& arena, const PlannedCase& planned, std::uint64_t seed,
                            std::int64_t available_bytes)
-    : backend_(backend), arena_(arena), planned_(planned), program_(planned.workload->build(planned.c, Rank{0, planned.c.ranks})) {
+    : backend_(backend),
+      arena_(arena),
+      planned_(planned),
+      program_(planned.workload->build(planned.c, Rank{0, planned.c.ranks})) {
   dependencies_ = program_.dependencies();
   for (int op = 0; op < static_cast<int>(program_.ops().size()); ++op) {
     (program_.op(op).phase == Phase::setup ? setup_ops_ : timed_ops_).push_back(op);
@@ -175,8 +178,9 @@ void PreparedCase::turn_data() {
     const Value& root = program_.value(id);
     // Elsewhere than in dense storage, padding would move among the elements.
     if (!root.source || !root.spec.layout.is_row_major(root.spec.shape)) continue;
-    memory(0).block(root.storage).modify(
-        [&](std::span<std::byte> bytes) { reverse_elements(size_of(root.spec.dtype), bytes); });
+    memory(0).block(root.storage).modify([&](std::span<std::byte> bytes) {
+      reverse_elements(size_of(root.spec.dtype), bytes);
+    });
   }
   set_up();
   reset(0);

@@ -28,15 +28,21 @@ void require_fit(std::int64_t needed, std::int64_t available);
 
 class PreparedCase {
  public:
-  /// Builds, plans, allocates, fills and binds one copy; `available_bytes` is what it may use. The arguments must outlive it.
-  PreparedCase(Backend& backend, Arena& arena, const PlannedCase& planned, std::uint64_t seed, std::int64_t available_bytes);
+  /// Builds, plans, allocates, fills and binds one copy; `available_bytes` is what it may use. The arguments must
+  /// outlive it.
+  PreparedCase(Backend& backend, Arena& arena, const PlannedCase& planned, std::uint64_t seed,
+               std::int64_t available_bytes);
 
   [[nodiscard]] Backend& backend() const { return backend_; }
   [[nodiscard]] const PlannedCase& planned() const { return planned_; }
   [[nodiscard]] const Program& program() const { return program_; }
   /// Indices of the ops of a phase, in order.
-  [[nodiscard]] const std::vector<int>& ops(Phase phase) const { return phase == Phase::setup ? setup_ops_ : timed_ops_; }
-  [[nodiscard]] std::string implementation(int op) const { return plans_.at(static_cast<std::size_t>(op))->implementation(); }
+  [[nodiscard]] const std::vector<int>& ops(Phase phase) const {
+    return phase == Phase::setup ? setup_ops_ : timed_ops_;
+  }
+  [[nodiscard]] std::string implementation(int op) const {
+    return plans_.at(static_cast<std::size_t>(op))->implementation();
+  }
   /// Device memory of all copies and the workspace.
   [[nodiscard]] std::int64_t memory_bytes() const { return memory_bytes_; }
   [[nodiscard]] GuardedBlock& workspace() { return *workspace_; }

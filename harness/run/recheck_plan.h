@@ -1,8 +1,8 @@
 // Where, after one run of the timed launch, the values that each op read and wrote can still be found.
 //
 // Most values still stand in memory when the launch ends. Those that were overwritten (gradients clipped in place,
-// weights that AdamW updates) are taken from what was restored before the run, or from a second run that pauses: it runs
-// the same ops in segments, and keeps the storage between two of them. Pure; made from the program alone.
+// weights that AdamW updates) are taken from what was restored before the run, or from a second run that pauses: it
+// runs the same ops in segments, and keeps the storage between two of them. Pure; made from the program alone.
 #pragma once
 
 #include <set>
@@ -32,8 +32,8 @@ struct OpWhereabouts {
 };
 
 struct Pause {
-  int before_op = 0;           ///< ops with a lower index have run
-  std::set<int> storages;      ///< indices of the storages to keep
+  int before_op = 0;       ///< ops with a lower index have run
+  std::set<int> storages;  ///< indices of the storages to keep
 };
 
 struct RecheckPlan {

@@ -21,8 +21,8 @@ struct RunOptions {
   Tier tier = Tier::quick;  ///< sets the protocol and the fp64 budget of the check
   CheckMode check = CheckMode::sample;
   std::uint64_t seed = 42;
-  double deadline_floor_s = 30.0;  ///< a case may take three times its estimate, and at least this long
-  std::int64_t memory_limit_bytes = 0;  ///< 0: what the device says is available
+  double deadline_floor_s = 30.0;             ///< a case may take three times its estimate, and at least this long
+  std::int64_t memory_limit_bytes = 0;        ///< 0: what the device says is available
   std::string rerun_prefix = "gpubench run";  ///< how a rerun line starts
 };
 
@@ -54,11 +54,11 @@ using StopFlag = std::atomic<int>;
 /// Runs the cases in this process: prepares and checks a group that fits memory together, times its rounds interleaved
 /// in a seeded order, rechecks the timed launches. Every case gets exactly one record, in any order. A case's exception
 /// becomes its record. Returns early, without the unfinished cases, when `stop` is raised.
-void run_in_process(Backend& backend, std::span<const PlannedCase> cases, const RunOptions& options, RunObserver& observer,
-                    const StopFlag& stop);
+void run_in_process(Backend& backend, std::span<const PlannedCase> cases, const RunOptions& options,
+                    RunObserver& observer, const StopFlag& stop);
 
-/// The worker's side: reads groups of case ids from `input_fd` until it closes, runs them, writes records to `output_fd`.
-/// `cases` is the full plan, which worker and supervisor compute alike. Returns the process's exit status.
+/// The worker's side: reads groups of case ids from `input_fd` until it closes, runs them, writes records to
+/// `output_fd`. `cases` is the full plan, which worker and supervisor compute alike. Returns the process's exit status.
 int serve(Backend& backend, std::span<const PlannedCase> cases, const RunOptions& options, const RecordCodec& codec,
           int input_fd, int output_fd);
 
@@ -68,8 +68,8 @@ struct WorkerCommand {
   std::vector<std::string> argv;
 };
 
-/// The supervisor: hands groups of cases to a worker process, watches deadlines, replaces a worker that crashed, hung or
-/// sent garbage. Such a fault costs the case that was running one record with verdict `error`; the others run again.
+/// The supervisor: hands groups of cases to a worker process, watches deadlines, replaces a worker that crashed, hung
+/// or sent garbage. Such a fault costs the case that was running one record with verdict `error`; the others run again.
 /// Every case gets exactly one record unless `stop` is raised.
 void run_isolated(std::span<const PlannedCase> cases, const RunOptions& options, const WorkerCommand& worker,
                   const RecordCodec& codec, RunObserver& observer, const StopFlag& stop);

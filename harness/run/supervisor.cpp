@@ -1,8 +1,8 @@
 // run_isolated(): hands cases to a worker, listens, and replaces a worker that died, hung or talked nonsense.
 //
-// What is known about a fault is the last message before it: the case and phase that the worker had announced. That case
-// gets the fault as its record; the unfinished others of its group go to the next worker. Every loop here ends: each turn
-// finishes a case, or is the one retry of a group whose worker died before announcing any case.
+// What is known about a fault is the last message before it: the case and phase that the worker had announced. That
+// case gets the fault as its record; the unfinished others of its group go to the next worker. Every loop here ends:
+// each turn finishes a case, or is the one retry of a group whose worker died before announcing any case.
 #include <fmt/format.h>
 #include <poll.h>
 
@@ -48,7 +48,13 @@ class Supervisor {
  public:
   Supervisor(std::span<const PlannedCase> cases, const RunOptions& options, const WorkerCommand& command,
              const RecordCodec& codec, RunObserver& observer, const StopFlag& stop)
-      : cases_(cases), options_(options), command_(command), codec_(codec), observer_(observer), stop_(stop), finished_(cases.size()) {}
+      : cases_(cases),
+        options_(options),
+        command_(command),
+        codec_(codec),
+        observer_(observer),
+        stop_(stop),
+        finished_(cases.size()) {}
 
   void run() {
     for (std::size_t first = 0; first < cases_.size() && stop_ == 0;) {
@@ -90,7 +96,8 @@ class Supervisor {
       }
       if (running_) {
         fail(*running_, fmt::format("{} while '{}' of this case ran", *fault, phase_));
-        observer_.note(fmt::format("{} in case '{}'; the other cases go on in a new worker", *fault, cases_[*running_].id()));
+        observer_.note(
+            fmt::format("{} in case '{}'; the other cases go on in a new worker", *fault, cases_[*running_].id()));
       } else if (!std::exchange(retried, true)) {
         observer_.note(fmt::format("{} between two cases; trying again", *fault));
       } else {
@@ -160,7 +167,8 @@ class Supervisor {
   /// Notes what a message says. Throws for one that makes no sense.
   News take(const Frame& frame) {
     if (frame.kind == FrameKind::refusal) throw WireError("a refusal: " + frame.body);
-    if (frame.kind != FrameKind::phase && frame.kind != FrameKind::record) throw WireError("a message that is not for a supervisor");
+    if (frame.kind != FrameKind::phase && frame.kind != FrameKind::record)
+      throw WireError("a message that is not for a supervisor");
     const auto [index, rest] = split_index(frame.body, frame.kind == FrameKind::phase ? ' ' : '\n');
     if (std::find(current_->begin(), current_->end(), index) == current_->end() || finished_[index]) {
       throw WireError(fmt::format("a message about case {}, which it does not have", index));
@@ -172,7 +180,8 @@ class Supervisor {
       return {index, phase_, std::nullopt};
     }
     CaseRecord record = codec_.decode(rest);
-    if (record.id != cases_[index].id()) throw WireError(fmt::format("a record of case '{}' as that of '{}'", record.id, cases_[index].id()));
+    if (record.id != cases_[index].id())
+      throw WireError(fmt::format("a record of case '{}' as that of '{}'", record.id, cases_[index].id()));
     running_.reset();
     finished_[index] = true;
     return {index, "", std::move(record)};

@@ -58,7 +58,8 @@ void time_round(PreparedCase& prepared, const Protocol& protocol, CaseRecord& re
   restore_all(prepared);
   if (record.rounds.empty()) record.batch = first_batch(prepared, protocol, launches);
   record.rounds.push_back(judged_round(
-      prepared.backend().time(launches, {protocol.samples, record.batch, protocol.warmup_calls, protocol.warmup_s}), protocol.samples));
+      prepared.backend().time(launches, {protocol.samples, record.batch, protocol.warmup_calls, protocol.warmup_s}),
+      protocol.samples));
   record.time_s += watch.seconds();
 }
 
@@ -76,7 +77,8 @@ std::vector<OpShare> time_ops_alone(PreparedCase& prepared, const Protocol& prot
       ns = per_run_ns(prepared.backend().time(launch, {alone_samples, batch, 0, 0.0}), batch);
     }
     const Cost cost = cost_of(prepared.program(), call);
-    shares.push_back({call.label, std::string(call.kind.name), prepared.implementation(op), ns, 0.0, cost.flop, cost.bytes});
+    shares.push_back(
+        {call.label, std::string(call.kind.name), prepared.implementation(op), ns, 0.0, cost.flop, cost.bytes});
   }
   return shares;
 }

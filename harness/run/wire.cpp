@@ -32,7 +32,8 @@ void put_u32(std::string& out, std::uint32_t value) {
 
 std::uint32_t get_u32(std::string_view bytes, std::size_t at) {
   std::uint32_t value = 0;
-  for (std::size_t i = 0; i < 4; ++i) value |= static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
+  for (std::size_t i = 0; i < 4; ++i)
+    value |= static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
   return value;
 }
 
@@ -57,7 +58,8 @@ std::string encode_frame(const Frame& frame) {
   std::string payload(1, static_cast<char>(frame.kind));
   payload += frame.body;
   if (payload.size() > largest_frame_bytes) {
-    throw WireError(fmt::format("a message of {} bytes is longer than the {} that are allowed", payload.size(), largest_frame_bytes));
+    throw WireError(fmt::format("a message of {} bytes is longer than the {} that are allowed", payload.size(),
+                                largest_frame_bytes));
   }
   std::string bytes;
   put_u32(bytes, magic);
@@ -77,7 +79,8 @@ std::optional<Frame> FrameReader::next() {
   }
   if (get_u32(pending_, 0) != magic) throw WireError("bytes that do not start a message");
   const std::size_t bytes = get_u32(pending_, 4);
-  if (bytes == 0 || bytes > largest_frame_bytes) throw WireError(fmt::format("a message of {} bytes, allowed are 1 to {}", bytes, largest_frame_bytes));
+  if (bytes == 0 || bytes > largest_frame_bytes)
+    throw WireError(fmt::format("a message of {} bytes, allowed are 1 to {}", bytes, largest_frame_bytes));
   if (pending_.size() < header_bytes + bytes) return std::nullopt;
   const std::string_view payload = std::string_view(pending_).substr(header_bytes, bytes);
   if (crc32(payload) != get_u32(pending_, 8)) throw WireError("a message whose checksum is wrong");
@@ -129,7 +132,8 @@ GroupList decode_group(std::string_view body) {
 std::pair<std::size_t, std::string_view> split_index(std::string_view body, char separator) {
   std::size_t index = 0;
   const auto [end, error] = std::from_chars(body.data(), body.data() + body.size(), index);
-  if (error != std::errc() || end == body.data() + body.size() || *end != separator) throw WireError("a message without the number of its case");
+  if (error != std::errc() || end == body.data() + body.size() || *end != separator)
+    throw WireError("a message without the number of its case");
   return {index, body.substr(static_cast<std::size_t>(end - body.data()) + 1)};
 }
 

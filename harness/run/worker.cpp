@@ -44,8 +44,8 @@ std::vector<PlannedCase> cases_of(const GroupList& group, std::span<const Planne
   std::vector<PlannedCase> wanted;
   for (const auto& [index, id] : group) {
     if (index >= cases.size() || cases[index].id() != id) {
-      throw WireError(fmt::format("case {} is '{}' here, not '{}': the worker planned other cases than its supervisor", index,
-                                  index < cases.size() ? cases[index].id() : "missing", id));
+      throw WireError(fmt::format("case {} is '{}' here, not '{}': the worker planned other cases than its supervisor",
+                                  index, index < cases.size() ? cases[index].id() : "missing", id));
     }
     wanted.push_back(cases[index]);
   }

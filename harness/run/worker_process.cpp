@@ -30,7 +30,8 @@ constexpr int first_free = 10;  // where our ends are kept while 3 and 4 are giv
 FileDescriptor moved_up(int fd) {
   const FileDescriptor original(fd);
   const int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, first_free);
-  if (copy < 0) throw BackendError(fmt::format("could not duplicate a descriptor for a worker: {}", std::strerror(errno)));
+  if (copy < 0)
+    throw BackendError(fmt::format("could not duplicate a descriptor for a worker: {}", std::strerror(errno)));
   return FileDescriptor(copy);
 }
 
@@ -43,7 +44,8 @@ std::pair<FileDescriptor, FileDescriptor> channel() {
   FileDescriptor second(ends[1]);
   FileDescriptor first = moved_up(ends[0]);
   const int raw = ::fcntl(second.get(), F_DUPFD_CLOEXEC, first_free);
-  if (raw < 0) throw BackendError(fmt::format("could not duplicate a descriptor for a worker: {}", std::strerror(errno)));
+  if (raw < 0)
+    throw BackendError(fmt::format("could not duplicate a descriptor for a worker: {}", std::strerror(errno)));
   return {std::move(first), FileDescriptor(raw)};
 }
 
@@ -84,7 +86,8 @@ WorkerProcess::WorkerProcess(const WorkerCommand& command) {
   auto [our_read_end, its_write_end] = channel();
 
   std::vector<std::string> words = command.argv;
-  words.insert(words.end(), {"--worker-input", std::to_string(worker_input), "--worker-output", std::to_string(worker_output)});
+  words.insert(words.end(),
+               {"--worker-input", std::to_string(worker_input), "--worker-output", std::to_string(worker_output)});
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -104,7 +107,8 @@ WorkerProcess::WorkerProcess(const WorkerCommand& command) {
   for (const int signal : {SIGINT, SIGTERM, SIGPIPE, SIGHUP, SIGCHLD}) ::sigaddset(&usual, signal);
   ::posix_spawnattr_setsigmask(&options.attributes, &none);
   ::posix_spawnattr_setsigdefault(&options.attributes, &usual);
-  ::posix_spawnattr_setflags(&options.attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  ::posix_spawnattr_setflags(&options.attributes,
+                             POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 
   const int error = ::posix_spawnp(&pid_, argv.front(), &options.actions, &options.attributes, argv.data(), environ);
   if (error != 0) throw BackendError(fmt::format("could not start '{}': {}", words.front(), std::strerror(error)));
@@ -155,7 +159,8 @@ void WorkerProcess::terminate() {
 }
 
 std::string describe_status(int status) {
-  if (WIFSIGNALED(status)) return fmt::format("ended by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
+  if (WIFSIGNALED(status))
+    return fmt::format("ended by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
   return fmt::format("exited with status {}", WEXITSTATUS(status));
 }
 

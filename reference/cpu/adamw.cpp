@@ -1,5 +1,5 @@
-// AdamW over all parameters in one pass, in place (formulas: reference/ops/optimizer.h). Step and learning rate are read
-// when it runs, so that one launch serves every step.
+// AdamW over all parameters in one pass, in place (formulas: reference/ops/optimizer.h). Step and learning rate are
+// read when it runs, so that one launch serves every step.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -27,9 +27,10 @@ struct Factors {
 Factors factors_of(const AdamW& hyper, double lr, double step) {
   const double bc1 = 1.0 - std::pow(hyper.beta1, step);
   const double bc2 = 1.0 - std::pow(hyper.beta2, step);
-  return {static_cast<float>(hyper.beta1),   static_cast<float>(1.0 - hyper.beta1), static_cast<float>(hyper.beta2),
-          static_cast<float>(1.0 - hyper.beta2), static_cast<float>(1.0 / bc1),     static_cast<float>(1.0 / bc2),
-          static_cast<float>(hyper.epsilon), static_cast<float>(hyper.weight_decay), static_cast<float>(lr)};
+  return {
+      static_cast<float>(hyper.beta1),       static_cast<float>(1.0 - hyper.beta1),  static_cast<float>(hyper.beta2),
+      static_cast<float>(1.0 - hyper.beta2), static_cast<float>(1.0 / bc1),          static_cast<float>(1.0 / bc2),
+      static_cast<float>(hyper.epsilon),     static_cast<float>(hyper.weight_decay), static_cast<float>(lr)};
 }
 
 GPUBENCH_VECTOR_CLONES
@@ -104,8 +105,9 @@ Plan plan_adamw(const OpCall& call, std::span<const TensorSpec> tensors, const C
     for (const std::size_t i : {0U, 2U, 3U}) expect_type(call, inputs[i], DType::f32);
     for (const TensorSpec& tensor : inputs) expect_f32_or_bf16(call, tensor);
     if (!share_one_run(inputs)) {
-      refuse(call, fmt::format("{} and what belongs to it have different layouts, or gaps; expected dense ones in one order",
-                               inputs[0].to_string()));
+      refuse(call,
+             fmt::format("{} and what belongs to it have different layouts, or gaps; expected dense ones in one order",
+                         inputs[0].to_string()));
     }
     work.list.add(inputs[0].shape.elements());
     if (hyper.copies) copy_bytes += inputs[4].bytes();

@@ -1,12 +1,12 @@
-// One task per batch entry and kv head (or a share of its keys, where there are fewer heads than threads need). For every
-// block of keys and block of queries the scores are computed again, transposed: keys down, queries across. So the
+// One task per batch entry and kv head (or a share of its keys, where there are fewer heads than threads need). For
+// every block of keys and block of queries the scores are computed again, transposed: keys down, queries across. So the
 // products for dv and dk read them as they lie, and log-sum-exp and delta run along the vectors.
 //
 //   p = exp(scale k q^T - lse)   dp = v do^T   ds = p (dp - delta)   delta_i = sum_d do_i o_i
 //   dv += p do                   dk += ds q    dq^T += k^T ds        dq and dk times scale at the end
 //
-// All sums are f32 and every gradient is rounded once. Shares of dq are added in a fixed order: no atomics, the same bits
-// every time.
+// All sums are f32 and every gradient is rounded once. Shares of dq are added in a fixed order: no atomics, the same
+// bits every time.
 #include <omp.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 namespace gpubench::cpu {
 namespace {
 
-constexpr std::int64_t block_size = 128;  // keys and queries of a block of scores
+constexpr std::int64_t block_size = 128;                // keys and queries of a block of scores
 constexpr std::int64_t score_stride = block_size + 16;  // a line more than a power of two: see attention_forward.cpp
 template <class T>
 constexpr std::int64_t operand_stride = block_size + 64 / static_cast<std::int64_t>(sizeof(T));
@@ -62,8 +62,8 @@ GPUBENCH_VECTOR_CLONES void differentiate(const GradientBlock& block) {
 }
 
 template <class T>
-[[gnu::always_inline]] inline void row_products(Rows<const T> a, Rows<const T> b, std::int64_t rows, std::int64_t columns,
-                                                float* sums) {
+[[gnu::always_inline]] inline void row_products(Rows<const T> a, Rows<const T> b, std::int64_t rows,
+                                                std::int64_t columns, float* sums) {
   for (std::int64_t row = 0; row < rows; ++row) {
     const T* left = a[row];
     const T* right = b[row];
@@ -102,7 +102,7 @@ struct ThreadArrays {
   Rows<T> k, v;  // [s, d]
   T* k_columns;  // per block of keys [d, keys]
   Rows<T> q, d_o, o;
-  T *packed_q, *packed_q_columns;      // per block of queries: [queries, d], [d, queries]
+  T *packed_q, *packed_q_columns;  // per block of queries: [queries, d], [d, queries]
   T *packed_d_o, *packed_d_o_columns;
   float *lse, *delta;
   Rows<float> dk, dv;  // [s, d], of all query heads
@@ -188,7 +188,8 @@ class Backward {
       const BlockMatmulScope scope;
       // Who takes which task does not matter to the result.
 #pragma omp for schedule(dynamic, 1)
-      for (std::int64_t task = 0; task < e.b * e.hkv * shares_; ++task) differentiate_keys(task / shares_, task % shares_, own);
+      for (std::int64_t task = 0; task < e.b * e.hkv * shares_; ++task)
+        differentiate_keys(task / shares_, task % shares_, own);
 #pragma omp for schedule(dynamic, 1)
       for (std::int64_t head = 0; head < (shares_ > 1 ? e.b * e.hq : 0); ++head) add_shares_of_dq(head, own);
     }
@@ -208,7 +209,9 @@ class Backward {
     return arena.used();
   }
 
-  [[nodiscard]] std::int64_t block_extent(std::int64_t first) const { return std::min(block_size, p_.extents.s - first); }
+  [[nodiscard]] std::int64_t block_extent(std::int64_t first) const {
+    return std::min(block_size, p_.extents.s - first);
+  }
 
   [[nodiscard]] float* share_of_dq(std::int64_t batch_and_head, std::int64_t share) const {
     return dq_shares_ + (batch_and_head * shares_ + share) * p_.length() * p_.width();
@@ -288,13 +291,14 @@ class Backward {
     multiply(over_queries, p, own.packed_d_o + at, own.dv.from(key), true);
     multiply(over_queries, ds, own.packed_q + at, own.dk.from(key), true);
     pack(ds, keys, queries, own.packed_ds);
-    multiply({width, queries, keys, keys}, {own.k_columns + key * width, keys}, own.packed_ds, {dq_columns + at, queries},
-             true);
+    multiply({width, queries, keys, keys}, {own.k_columns + key * width, keys}, own.packed_ds,
+             {dq_columns + at, queries}, true);
   }
 
   void add_shares_of_dq(std::int64_t batch_and_head, const ThreadArrays<T>& own) const {
     float* sum = share_of_dq(batch_and_head, 0);
-    for (int share = 1; share < shares_; ++share) add(share_of_dq(batch_and_head, share), p_.length() * p_.width(), sum);
+    for (int share = 1; share < shares_; ++share)
+      add(share_of_dq(batch_and_head, share), p_.length() * p_.width(), sum);
     write_dq(batch_and_head / p_.extents.hq, batch_and_head % p_.extents.hq, sum, own);
   }
 

@@ -1,5 +1,5 @@
-// One task per batch entry, head and block of queries: scores of a chunk of keys, softmax with a running maximum, and the
-// weighted sum of values, chunk by chunk. Keys and values are packed once for all tasks.
+// One task per batch entry, head and block of queries: scores of a chunk of keys, softmax with a running maximum, and
+// the weighted sum of values, chunk by chunk. Keys and values are packed once for all tasks.
 //
 // A value that is NaN or infinite also reaches earlier queries of its own block of queries (0 * NaN); a key does not.
 #include <omp.h>
@@ -154,7 +154,8 @@ class Forward {
       const BlockMatmulScope scope;
 #pragma omp for schedule(dynamic, 1)
       for (std::int64_t task = 0; task < e.b * e.hkv * chunks; ++task) pack_chunk(task / chunks, task % chunks, own);
-      // Who takes which block does not matter to the result. Late blocks of a head are the long ones (causal), so first.
+        // Who takes which block does not matter to the result. Late blocks of a head are the long ones (causal), so
+        // first.
 #pragma omp for schedule(dynamic, 1)
       for (std::int64_t task = 0; task < e.b * e.hq * blocks; ++task) {
         attend(task / blocks, blocks - 1 - task % blocks, own);
@@ -203,11 +204,13 @@ class Forward {
     for (std::int64_t key = 0; key < seen; key += key_chunk) {
       const std::int64_t keys = std::min(key_chunk, seen - key);
       const std::int64_t packed_chunk = packed_at(pair, key / key_chunk);
-      multiply({padded(rows), padded(keys), p_.width(), p_.width()}, {own.q, p_.width()}, packed_k_ + packed_chunk, own.scores, false);
+      multiply({padded(rows), padded(keys), p_.width(), p_.width()}, {own.q, p_.width()}, packed_k_ + packed_chunk,
+               own.scores, false);
       const Rows<const T> weights = weigh(rows, keys, p_.causal ? first + 1 - key : keys, key == 0, own);
       // Values are packed by whole chunks; where fewer keys are seen, the sum ends early.
       const std::int64_t chunk_keys = padded(std::min(key_chunk, e.s - key));
-      multiply({padded(rows), p_.width(), padded(keys), chunk_keys}, weights, packed_v_ + packed_chunk, own.o, key != 0);
+      multiply({padded(rows), p_.width(), padded(keys), chunk_keys}, weights, packed_v_ + packed_chunk, own.o,
+               key != 0);
     }
     normalize(own.o, own.sums, rows, p_.width());
     store_rows({own.o.data, own.o.stride}, rows, e.d, o_(batch, head).from(first));
@@ -215,14 +218,15 @@ class Forward {
     for (std::int64_t row = 0; row < rows; ++row) lse[row] = own.maxima[row] + std::log(own.sums[row]);
   }
 
-  // Scores to weights, as operand. Few rows at a time, so that they are still in the nearest cache when they are rounded.
-  [[nodiscard]] Rows<const T> weigh(std::int64_t rows, std::int64_t keys, std::int64_t first_visible, bool is_first_chunk,
-                                    const ThreadArrays<T>& own) const {
+  // Scores to weights, as operand. Few rows at a time, so that they are still in the nearest cache when they are
+  // rounded.
+  [[nodiscard]] Rows<const T> weigh(std::int64_t rows, std::int64_t keys, std::int64_t first_visible,
+                                    bool is_first_chunk, const ThreadArrays<T>& own) const {
     constexpr std::int64_t step = 4;
     for (std::int64_t row = 0; row < rows; row += step) {
       const std::int64_t count = std::min(step, rows - row);
-      softmax({count, keys, p_.causal ? first_visible + row : first_visible, p_.scale, own.scores.from(row), own.o.from(row),
-               is_first_chunk ? 0 : p_.width(), own.maxima + row, own.sums + row});
+      softmax({count, keys, p_.causal ? first_visible + row : first_visible, p_.scale, own.scores.from(row),
+               own.o.from(row), is_first_chunk ? 0 : p_.width(), own.maxima + row, own.sums + row});
       (void)operand({own.scores[row], own.scores.stride}, count, padded(keys), own.weights.from(row));
     }
     return operand({own.scores.data, own.scores.stride}, 0, 0, own.weights);

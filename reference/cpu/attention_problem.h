@@ -24,10 +24,10 @@ struct AttentionProblem {
   [[nodiscard]] std::int64_t length() const { return padded(extents.s); }
 };
 
-/// Reads the call and checks types, layouts and scale. `tensors[first]` is q, k and v follow it; `heads` are all tensors
-/// of heads, `lse` the log-sum-exp. Throws Unsupported.
-[[nodiscard]] AttentionProblem attention_problem(const OpCall& call, std::span<const TensorSpec> tensors, std::size_t first,
-                                                 std::span<const std::size_t> heads, std::size_t lse,
+/// Reads the call and checks types, layouts and scale. `tensors[first]` is q, k and v follow it; `heads` are all
+/// tensors of heads, `lse` the log-sum-exp. Throws Unsupported.
+[[nodiscard]] AttentionProblem attention_problem(const OpCall& call, std::span<const TensorSpec> tensors,
+                                                 std::size_t first, std::span<const std::size_t> heads, std::size_t lse,
                                                  const CpuContext& context);
 
 /// A tensor [b, s, h, d] as one matrix [s, d] per batch entry and head.
@@ -54,8 +54,11 @@ void store_rows(Rows<const float> from, std::int64_t rows, std::int64_t columns,
 void store_rows(Rows<const float> from, std::int64_t rows, std::int64_t columns, Rows<bf16> to);
 
 /// A block of sums as operand of a product: as it is, or rounded into `room`.
-[[nodiscard]] inline Rows<const float> operand(Rows<const float> block, std::int64_t, std::int64_t, Rows<float>) { return block; }
-[[nodiscard]] inline Rows<const bf16> operand(Rows<const float> block, std::int64_t rows, std::int64_t columns, Rows<bf16> room) {
+[[nodiscard]] inline Rows<const float> operand(Rows<const float> block, std::int64_t, std::int64_t, Rows<float>) {
+  return block;
+}
+[[nodiscard]] inline Rows<const bf16> operand(Rows<const float> block, std::int64_t rows, std::int64_t columns,
+                                              Rows<bf16> room) {
   round_block(block, rows, columns, room);
   return {room.data, room.stride};
 }

@@ -1,8 +1,9 @@
 // Blocks of f32 on their way between memory and arithmetic.
 //
-// Every memory-bound kernel computes on short runs of f32. A Source hands out such runs (bf16 is widened into a buffer, f32
-// is read where it lies); a Sink takes them (narrowed to bf16, or streamed around the caches, or computed right in place).
-// A block stays in the first-level cache, and is short enough that the loads of the next one overlap the stores of this.
+// Every memory-bound kernel computes on short runs of f32. A Source hands out such runs (bf16 is widened into a buffer,
+// f32 is read where it lies); a Sink takes them (narrowed to bf16, or streamed around the caches, or computed right in
+// place). A block stays in the first-level cache, and is short enough that the loads of the next one overlap the stores
+// of this.
 #pragma once
 
 #include <array>

@@ -53,7 +53,9 @@ template <int h>
   for (int row = 0; row < lanes; ++row) *reinterpret_cast<LanesInMemory*>(to + row * stride) = rows[row];
 }
 
-[[gnu::always_inline]] inline Lanes load(const std::uint32_t* from) { return *reinterpret_cast<const LanesInMemory*>(from); }
+[[gnu::always_inline]] inline Lanes load(const std::uint32_t* from) {
+  return *reinterpret_cast<const LanesInMemory*>(from);
+}
 
 // Two rows of bf16 as one row of words: what is next to each other along k.
 [[gnu::always_inline]] inline Lanes load_pairs(const bf16* even, const bf16* odd) {
@@ -80,7 +82,8 @@ GPUBENCH_VECTOR_CLONES void transpose_pairs(Rows<const bf16> from, std::int64_t 
     for (std::int64_t column = 0; column < columns; column += lanes) {
       Lanes square[lanes];
 #pragma GCC unroll 16
-      for (int i = 0; i < lanes; ++i) square[i] = load_pairs(from[row + 2 * i] + column, from[row + 2 * i + 1] + column);
+      for (int i = 0; i < lanes; ++i)
+        square[i] = load_pairs(from[row + 2 * i] + column, from[row + 2 * i + 1] + column);
       store_transposed(square, to[column] + row / 2, to.stride);
     }
   }
@@ -120,7 +123,8 @@ Rows<const std::uint32_t> words_of(Rows<const float> rows) {
   return __builtin_convertvector((bits & 0x7fffffffU) > 0x7f800000U ? quiet_nan : rounded, HalfLanes);
 }
 
-GPUBENCH_VECTOR_CLONES void round_lanes(Rows<const float> from, std::int64_t rows, std::int64_t columns, Rows<bf16> to) {
+GPUBENCH_VECTOR_CLONES void round_lanes(Rows<const float> from, std::int64_t rows, std::int64_t columns,
+                                        Rows<bf16> to) {
   for (std::int64_t row = 0; row < rows; ++row) {
     const auto* source = reinterpret_cast<const std::uint32_t*>(from[row]);
     bf16* target = to[row];
@@ -135,7 +139,8 @@ struct Sums {
   FloatLanes lane[tile_rows][2];
 };
 
-[[gnu::always_inline]] inline void add_products(Sums& sums, int row, float a, const FloatLanes& left, const FloatLanes& right) {
+[[gnu::always_inline]] inline void add_products(Sums& sums, int row, float a, const FloatLanes& left,
+                                                const FloatLanes& right) {
   sums.lane[row][0] += a * left;
   sums.lane[row][1] += a * right;
 }
@@ -158,8 +163,8 @@ struct Sums {
   }
 }
 
-GPUBENCH_VECTOR_CLONES void multiply_f32(const BlockExtents& extents, Rows<const float> a, const float* b, Rows<float> c,
-                                         bool accumulate) {
+GPUBENCH_VECTOR_CLONES void multiply_f32(const BlockExtents& extents, Rows<const float> a, const float* b,
+                                         Rows<float> c, bool accumulate) {
   for (std::int64_t n = 0; n < extents.n; n += block_grain) {
     for (std::int64_t m = 0; m < extents.m; m += tile_rows) {
       Sums sums;

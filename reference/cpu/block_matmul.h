@@ -1,12 +1,12 @@
 // Small matrix products on one thread, for ops that fuse them with other work (attention).
 //
 // A library call per block costs more than the block: oneDNN packs an operand anew in every call and pays its own
-// dispatch. Here the caller packs once and multiplies often. Everything is padded with zeros to multiples of 32, so that
-// there is one kernel per type and no edge case: bf16 by AMX tiles where the processor has them, else by widening to f32;
-// f32 by vector registers. Sums are f32 in an order that depends on the extents only.
+// dispatch. Here the caller packs once and multiplies often. Everything is padded with zeros to multiples of 32, so
+// that there is one kernel per type and no edge case: bf16 by AMX tiles where the processor has them, else by widening
+// to f32; f32 by vector registers. Sums are f32 in an order that depends on the extents only.
 //
-// A "packed" operand [k, n] holds n / 32 panels one after the other: f32 [k][32]; bf16 [k / 2][32][2], the pairs along k
-// that AMX wants (Intel Architecture Instruction Set Extensions, TDPBF16PS).
+// A "packed" operand [k, n] holds n / 32 panels one after the other: f32 [k][32]; bf16 [k / 2][32][2], the pairs along
+// k that AMX wants (Intel Architecture Instruction Set Extensions, TDPBF16PS).
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,9 @@ struct Rows {
   std::int64_t stride = 0;
   [[nodiscard]] T* operator[](std::int64_t row) const { return data + row * stride; }
   /// The same matrix, starting at an element of it.
-  [[nodiscard]] Rows from(std::int64_t row, std::int64_t column = 0) const { return {data + row * stride + column, stride}; }
+  [[nodiscard]] Rows from(std::int64_t row, std::int64_t column = 0) const {
+    return {data + row * stride + column, stride};
+  }
 };
 
 struct BlockExtents {

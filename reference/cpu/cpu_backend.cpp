@@ -71,8 +71,7 @@ class Rotation {
 
 class CpuBackend final : public Backend {
  public:
-  explicit CpuBackend(int threads)
-      : context_{threads, onednn_}, device_(describe_host(threads, onednn_)) {}
+  explicit CpuBackend(int threads) : context_{threads, onednn_}, device_(describe_host(threads, onednn_)) {}
 
   [[nodiscard]] const DeviceInfo& device() const override { return device_; }
 
@@ -84,8 +83,9 @@ class CpuBackend final : public Backend {
     const bool fits = padded >= bytes && padded <= static_cast<std::size_t>(device_.memory_bytes);
     void* data = fits ? std::aligned_alloc(alignment, padded) : nullptr;
     if (data == nullptr) {
-      throw BackendError(fmt::format("cpu: cannot allocate {} bytes; the machine has {} bytes, {} were free at the start",
-                                     bytes, device_.memory_bytes, device_.available_bytes));
+      throw BackendError(
+          fmt::format("cpu: cannot allocate {} bytes; the machine has {} bytes, {} were free at the start", bytes,
+                      device_.memory_bytes, device_.available_bytes));
     }
     if (alignment == huge_page) madvise(data, padded, MADV_HUGEPAGE);  // advice: where refused, small pages do
     return {static_cast<std::byte*>(data), bytes, std::shared_ptr<void>(data, std::free)};
@@ -102,8 +102,9 @@ class CpuBackend final : public Backend {
   [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) override {
     use_threads();
     if (tensors.size() != call.inputs.size() + call.outputs.size()) {
-      throw BackendError(fmt::format("cpu {} '{}': {} tensors were given; expected {} inputs and {} outputs", call.kind.name,
-                                     call.label, tensors.size(), call.inputs.size(), call.outputs.size()));
+      throw BackendError(fmt::format("cpu {} '{}': {} tensors were given; expected {} inputs and {} outputs",
+                                     call.kind.name, call.label, tensors.size(), call.inputs.size(),
+                                     call.outputs.size()));
     }
     return cpu::implementation_of(call.kind).plan(call, tensors, context_);
   }
@@ -118,7 +119,8 @@ class CpuBackend final : public Backend {
     return own->bind(tensors, workspace);
   }
 
-  [[nodiscard]] Launch sequence(std::span<const Launch> launches, const Schedule& /*in order: they all hold*/) override {
+  [[nodiscard]] Launch sequence(std::span<const Launch> launches,
+                                const Schedule& /*in order: they all hold*/) override {
     for (const Launch& launch : launches) (void)own_launch(launch);
     return cpu::launch_of([held = std::vector<Launch>(launches.begin(), launches.end())] {
       for (const Launch& launch : held) (*static_cast<const CpuLaunch*>(launch.get()))();
@@ -133,15 +135,17 @@ class CpuBackend final : public Backend {
   [[nodiscard]] RoundTimes time(std::span<const Launch> copies, const RoundPlan& plan) override {
     use_threads();
     if (copies.empty() || plan.samples < 0 || plan.batch < 1) {
-      throw BackendError(fmt::format("cpu: a round of {} samples of {} runs over {} copies; expected at least one run and copy",
-                                     plan.samples, plan.batch, copies.size()));
+      throw BackendError(
+          fmt::format("cpu: a round of {} samples of {} runs over {} copies; expected at least one run and copy",
+                      plan.samples, plan.batch, copies.size()));
     }
     std::vector<const CpuLaunch*> own;
     own.reserve(copies.size());
     for (const Launch& launch : copies) own.push_back(&own_launch(launch));
     Rotation rotation(own);
     const Clock::time_point start = Clock::now();
-    for (int calls = 0; calls < plan.warmup_calls || std::chrono::duration<double>(Clock::now() - start).count() < plan.warmup_s;
+    for (int calls = 0;
+         calls < plan.warmup_calls || std::chrono::duration<double>(Clock::now() - start).count() < plan.warmup_s;
          ++calls) {
       rotation.run();
     }

@@ -1,5 +1,5 @@
-// Softmax cross-entropy: the largest logit of a row, then the sum of exp(logit - largest), blocks in f32 by vector lanes and
-// their sums in f64. A row of logits is small enough to come from the second-level cache the second time.
+// Softmax cross-entropy: the largest logit of a row, then the sum of exp(logit - largest), blocks in f32 by vector
+// lanes and their sums in f64. A row of logits is small enough to come from the second-level cache the second time.
 #include "reference/cpu/cross_entropy.h"
 
 #include <algorithm>
@@ -78,7 +78,8 @@ struct Forward {
     const std::int64_t label = labels[row];
     const bool known = label >= 0 && label < view.columns;
     lse[row] = static_cast<float>(row_lse);
-    row_loss[row] = known ? row_lse - static_cast<double>(logits.at(first + label)) : std::numeric_limits<double>::quiet_NaN();
+    row_loss[row] =
+        known ? row_lse - static_cast<double>(logits.at(first + label)) : std::numeric_limits<double>::quiet_NaN();
   }
 };
 
@@ -105,7 +106,8 @@ struct Backward {
     const std::int64_t label = labels[row];
     // Read before the row is overwritten where it lies.
     const bool known = label >= 0 && label < logits_view.columns;
-    const double label_p = known ? std::exp(static_cast<double>(logits.at(from + label)) - static_cast<double>(lse[row])) : 0.0;
+    const double label_p =
+        known ? std::exp(static_cast<double>(logits.at(from + label)) - static_cast<double>(lse[row])) : 0.0;
     const std::int64_t step = logits.staged() || dlogits.staged() ? block_elements : direct_block;
     BlockBuffer x_buffer;
     BlockBuffer y_buffer;

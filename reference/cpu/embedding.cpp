@@ -1,6 +1,6 @@
-// Look-up of rows, and their scatter-add. The gradient visits each row of the table once: the tokens are sorted by value
-// (counting sort, stable), so a row is the sum of its occurrences in the order of the text, in f32, rounded once, whatever
-// the number of threads; and rows that do not occur are zeroed in the same pass.
+// Look-up of rows, and their scatter-add. The gradient visits each row of the table once: the tokens are sorted by
+// value (counting sort, stable), so a row is the sum of its occurrences in the order of the text, in f32, rounded once,
+// whatever the number of threads; and rows that do not occur are zeroed in the same pass.
 #include "reference/cpu/embedding.h"
 
 #include <fmt/core.h>
@@ -68,10 +68,11 @@ struct ScatterAdd {
 
   void operator()() const {
     sort_tokens();
-    parallel_chunks(threads, table_view.rows, row_grain(table_view.columns), [this](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = begin; row < end; ++row) sum_row(row);
-      stream_fence();
-    });
+    parallel_chunks(threads, table_view.rows, row_grain(table_view.columns),
+                    [this](std::int64_t begin, std::int64_t end) {
+                      for (std::int64_t row = begin; row < end; ++row) sum_row(row);
+                      stream_fence();
+                    });
   }
 
   [[nodiscard]] bool in_table(std::int32_t token) const { return token >= 0 && token < table_view.rows; }
@@ -98,7 +99,8 @@ struct ScatterAdd {
       const std::int64_t first = row * table_view.stride + i;
       float* sum = dtable.place(first, sum_buffer);
       std::fill_n(sum, size, 0.0F);
-      for (std::int32_t k = begin; k < end; ++k) add_row(dy.read(order[k] * dy_view.stride + i, size, dy_buffer), size, sum);
+      for (std::int32_t k = begin; k < end; ++k)
+        add_row(dy.read(order[k] * dy_view.stride + i, size, dy_buffer), size, sum);
       dtable.commit(first, size, sum);
     }
   }
@@ -108,7 +110,8 @@ void expect_tokens(const OpCall& call, const TensorSpec& tokens) {
   expect_type(call, tokens, DType::i32);
   expect_row_major(call, tokens);
   if (tokens.shape.elements() > std::numeric_limits<std::int32_t>::max()) {
-    refuse(call, fmt::format("{} has {} tokens; expected fewer than 2^31", tokens.to_string(), tokens.shape.elements()));
+    refuse(call,
+           fmt::format("{} has {} tokens; expected fewer than 2^31", tokens.to_string(), tokens.shape.elements()));
   }
 }
 

@@ -29,7 +29,9 @@ Roles roles_of(const Gemm& attributes) {
   return roles;
 }
 
-const TensorSpec& at(std::span<const TensorSpec> tensors, int index) { return tensors[static_cast<std::size_t>(index)]; }
+const TensorSpec& at(std::span<const TensorSpec> tensors, int index) {
+  return tensors[static_cast<std::size_t>(index)];
+}
 
 MemoryShape matrix(const OpCall& call, const TensorSpec& tensor, bool transpose) {
   const bool batched = tensor.shape.rank() == 3;
@@ -98,8 +100,8 @@ Plan plan_plain(const MatmulRequest& request, const Roles& roles, const CpuConte
 }
 
 // Sums go to `pre` or `c` where that is f32 (then no extra memory is touched), else to the workspace.
-Plan plan_with_gelu(const OpCall& call, const Gemm& attributes, MatmulRequest request, std::span<const TensorSpec> tensors,
-                    const Roles& roles, const CpuContext& context) {
+Plan plan_with_gelu(const OpCall& call, const Gemm& attributes, MatmulRequest request,
+                    std::span<const TensorSpec> tensors, const Roles& roles, const CpuContext& context) {
   const bool gradient = attributes.epilogue == Gemm::Epilogue::gelu_gradient;
   const TensorSpec& c = at(tensors, roles.c);
   const TensorSpec& pre = at(tensors, roles.pre);
@@ -112,8 +114,7 @@ Plan plan_with_gelu(const OpCall& call, const Gemm& attributes, MatmulRequest re
   const bool in_place = at(tensors, target).dtype == DType::f32;
   request.beta = 0.0F;  // the epilogue adds it: c is not where the sums go
   request.c = in_place ? matrix(call, at(tensors, target), false) : sums_shape(c.shape);
-  const TensorSpec sums_spec =
-      in_place ? at(tensors, target) : tensor("sums", DType::f32, c.shape, Role::activation);
+  const TensorSpec sums_spec = in_place ? at(tensors, target) : tensor("sums", DType::f32, c.shape, Role::activation);
   const OneDnnWork work = matmul_work(context.onednn, request);
   constexpr std::size_t alignment = 64;
   const std::size_t sums_bytes =

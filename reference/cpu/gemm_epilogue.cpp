@@ -56,7 +56,8 @@ template <class P, class T, GeluForm form>
 #pragma GCC ivdep
     for (std::int64_t j = 0; j < n; ++j) {
       const float x = widen(pre[j]);
-      c[j] = narrow<T>(sums[j] * (form == GeluForm::tanh ? vector_gelu_tanh_derivative(x) : vector_gelu_erf_derivative(x)));
+      c[j] = narrow<T>(sums[j] *
+                       (form == GeluForm::tanh ? vector_gelu_tanh_derivative(x) : vector_gelu_erf_derivative(x)));
     }
   }
 }

@@ -1,5 +1,5 @@
-// The 2-norm of all gradients together, and the scaling that limits it. Squares are summed in f64: gradients of 1e-30 count,
-// and those of 1e30 do not overflow.
+// The 2-norm of all gradients together, and the scaling that limits it. Squares are summed in f64: gradients of 1e-30
+// count, and those of 1e30 do not overflow.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -152,7 +152,7 @@ std::string processor_name() {
 
 std::vector<std::string> instruction_sets() {
   constexpr std::array<std::string_view, 14> interesting{
-      "sse4_2",      "avx",         "f16c",     "fma",      "avx2",     "avx512f", "avx512bw",
+      "sse4_2",      "avx",         "f16c",        "fma",      "avx2",     "avx512f",  "avx512bw",
       "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16", "amx_int8", "asimd"};
   std::string flags = value_of("/proc/cpuinfo", "flags");
   if (flags.empty()) flags = value_of("/proc/cpuinfo", "Features");  // as Arm kernels call it

@@ -16,8 +16,8 @@ struct HostMemory {
 };
 [[nodiscard]] HostMemory host_memory();
 
-/// Bytes of the last-level cache as counted for cold copies: at most 32 MiB, since virtual machines may claim all of the
-/// host's cache.
+/// Bytes of the last-level cache as counted for cold copies: at most 32 MiB, since virtual machines may claim all of
+/// the host's cache.
 [[nodiscard]] std::int64_t cold_cache_bytes();
 
 /// As /proc/cpuinfo prints it.

@@ -8,7 +8,8 @@ namespace gpubench::cpu {
 namespace {
 
 const char* vector_units() {
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__) && !defined(GPUBENCH_SANITIZED)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__) && \
+    !defined(GPUBENCH_SANITIZED)
   // The same question that the loader answers for the clones.
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) {
     return "avx512";

@@ -1,12 +1,16 @@
 // What the CPU backend is made of: plans that bind to work. Start here to add an op.
 //
-// 1. Write x.h: `Plan plan_x(const OpCall&, std::span<const TensorSpec>, const CpuContext&);` and x.cpp. The plan function
+// 1. Write x.h: `Plan plan_x(const OpCall&, std::span<const TensorSpec>, const CpuContext&);` and x.cpp. The plan
+// function
 //    reads the attributes (`call.attributes.as<X>()`) and the specs (inputs, then outputs, in the order of
 //    reference/ops/x.h), throws Unsupported for types and layouts it lacks, and returns plan_of(name, workspace bytes,
 //    binder).
-// 2. The binder gets the tensors and the workspace and returns the bound work: a callable that captured plain pointers and
-//    numbers. Running it must allocate nothing, choose nothing, log nothing; binding is cheap and may happen many times.
-// 3. Loops that matter: write one chunk as a function marked GPUBENCH_VECTOR_CLONES (vector_clones.h) and call it through
+// 2. The binder gets the tensors and the workspace and returns the bound work: a callable that captured plain pointers
+// and
+//    numbers. Running it must allocate nothing, choose nothing, log nothing; binding is cheap and may happen many
+//    times.
+// 3. Loops that matter: write one chunk as a function marked GPUBENCH_VECTOR_CLONES (vector_clones.h) and call it
+// through
 //    parallel_chunks() (parallel.h). bf16.h converts. Sums are taken in an order that depends on the arguments only.
 // 4. Add one line to ops_table.cpp and the file to CMakeLists.txt, and tests in tests/reference/cpu/x_test.cpp.
 // README.md here walks through a real op.
@@ -68,7 +72,8 @@ template <std::invocable Work>
   return std::make_shared<WorkLaunch>(std::move(work));
 }
 
-/// A plan whose bind calls `binder(std::span<const Tensor> tensors, Workspace workspace)`, which returns the work to run.
+/// A plan whose bind calls `binder(std::span<const Tensor> tensors, Workspace workspace)`, which returns the work to
+/// run.
 template <class Binder>
 [[nodiscard]] Plan plan_of(std::string implementation, std::size_t workspace_bytes, Binder binder) {
   class BinderPlan final : public CpuPlan {

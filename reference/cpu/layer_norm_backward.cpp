@@ -93,9 +93,9 @@ struct Backward {
     double h_xhat = 0.0;
     for (std::int64_t i = 0; i < n; i += block_elements) {
       const std::int64_t size = std::min(block_elements, n - i);
-      const RowSums block =
-          reduce_block(dy.read(row * dy_view.stride + i, size, dy_buffer), x.read(row * x_view.stride + i, size, x_buffer),
-                       gamma.read(i, size, gamma_buffer), mean[row], rstd[row], size, sums + i, sums + n + i);
+      const RowSums block = reduce_block(
+          dy.read(row * dy_view.stride + i, size, dy_buffer), x.read(row * x_view.stride + i, size, x_buffer),
+          gamma.read(i, size, gamma_buffer), mean[row], rstd[row], size, sums + i, sums + n + i);
       h += static_cast<double>(block.h);
       h_xhat += static_cast<double>(block.h_xhat);
     }
@@ -148,20 +148,21 @@ Plan plan_layer_norm_backward(const OpCall& call, std::span<const TensorSpec> te
   work.dx_view = rows_of(call, tensors[5]);
   const bool streaming = worth_streaming(tensors[5].bytes());
   const auto workspace_bytes = static_cast<std::size_t>(work.parts() * 2 * work.x_view.columns) * sizeof(float);
-  return plan_of(own_implementation(), workspace_bytes, [work, streaming](std::span<const Tensor> bound, Workspace space) {
-    Backward result = work;
-    result.dy = Source(bound[0]);
-    result.x = Source(bound[1]);
-    result.gamma = Source(bound[2]);
-    result.mean = elements_of<const float>(bound[3]);
-    result.rstd = elements_of<const float>(bound[4]);
-    const bool in_place = bound[5].data == bound[0].data || bound[5].data == bound[1].data;
-    result.dx = Sink(bound[5], streaming && !in_place);
-    result.dgamma = Sink(bound[6], false);
-    result.dbeta = Sink(bound[7], false);
-    result.partial = reinterpret_cast<float*>(space.data);
-    return result;
-  });
+  return plan_of(own_implementation(), workspace_bytes,
+                 [work, streaming](std::span<const Tensor> bound, Workspace space) {
+                   Backward result = work;
+                   result.dy = Source(bound[0]);
+                   result.x = Source(bound[1]);
+                   result.gamma = Source(bound[2]);
+                   result.mean = elements_of<const float>(bound[3]);
+                   result.rstd = elements_of<const float>(bound[4]);
+                   const bool in_place = bound[5].data == bound[0].data || bound[5].data == bound[1].data;
+                   result.dx = Sink(bound[5], streaming && !in_place);
+                   result.dgamma = Sink(bound[6], false);
+                   result.dbeta = Sink(bound[7], false);
+                   result.partial = reinterpret_cast<float*>(space.data);
+                   return result;
+                 });
 }
 
 }  // namespace gpubench::cpu

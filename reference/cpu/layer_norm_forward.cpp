@@ -1,5 +1,6 @@
 // Layer normalization, three passes over a row that stays in the first-level cache: the mean, the variance about that
-// mean (never E[x^2] - mean^2, which cancels), the result. Blocks are summed in f32 by vector lanes, blocks of a row in f64.
+// mean (never E[x^2] - mean^2, which cancels), the result. Blocks are summed in f32 by vector lanes, blocks of a row in
+// f64.
 #include <algorithm>
 #include <cmath>
 

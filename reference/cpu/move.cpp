@@ -13,7 +13,8 @@ namespace {
 constexpr std::int64_t tile = 32;
 
 // The terms of one axis: its offset with all other indices zero.
-std::vector<std::int64_t> terms(const Layout& layout, int rank, int axis, std::int64_t extent, std::size_t element_bytes) {
+std::vector<std::int64_t> terms(const Layout& layout, int rank, int axis, std::int64_t extent,
+                                std::size_t element_bytes) {
   std::vector<std::int64_t> index(static_cast<std::size_t>(rank), 0);
   std::vector<std::int64_t> offsets(static_cast<std::size_t>(extent));
   for (std::int64_t i = 0; i < extent; ++i) {
@@ -38,8 +39,8 @@ void move_tile(const AxisOffsets& rows, const AxisOffsets& columns, std::int64_t
       const std::byte* from_row = from + rows.from[static_cast<std::size_t>(i)];
       std::byte* to_row = to + rows.to[static_cast<std::size_t>(i)];
       for (std::int64_t j = column; j < column_end; ++j) {
-        std::memcpy(to_row + columns.to[static_cast<std::size_t>(j)], from_row + columns.from[static_cast<std::size_t>(j)],
-                    sizeof(Element));
+        std::memcpy(to_row + columns.to[static_cast<std::size_t>(j)],
+                    from_row + columns.from[static_cast<std::size_t>(j)], sizeof(Element));
       }
     }
   }
@@ -51,25 +52,30 @@ Move::Move(const Shape& shape, const Layout& from, const Layout& to, std::size_t
     : element_bytes_(element_bytes) {
   const int rank = shape.rank();
   for (int axis = 0; axis < rank; ++axis) {
-    axes_.push_back({terms(from, rank, axis, shape[axis], element_bytes), terms(to, rank, axis, shape[axis], element_bytes)});
+    axes_.push_back(
+        {terms(from, rank, axis, shape[axis], element_bytes), terms(to, rank, axis, shape[axis], element_bytes)});
   }
   while (axes_.size() < 2) axes_.push_back({{0}, {0}});
   // Innermost: the axis whose neighbours are written side by side; around it the one whose neighbours are read so. What
   // each line brings in is then used up within one tile.
-  std::stable_sort(axes_.begin(), axes_.end(), [](const AxisOffsets& a, const AxisOffsets& b) { return step(a.to) > step(b.to); });
+  std::stable_sort(axes_.begin(), axes_.end(),
+                   [](const AxisOffsets& a, const AxisOffsets& b) { return step(a.to) > step(b.to); });
   std::stable_sort(axes_.begin(), axes_.end() - 1,
                    [](const AxisOffsets& a, const AxisOffsets& b) { return step(a.from) > step(b.from); });
-  for (std::size_t axis = 0; axis + 2 < axes_.size(); ++axis) outer_ *= static_cast<std::int64_t>(axes_[axis].to.size());
+  for (std::size_t axis = 0; axis + 2 < axes_.size(); ++axis)
+    outer_ *= static_cast<std::int64_t>(axes_[axis].to.size());
   row_tiles_ = (static_cast<std::int64_t>(axes_[axes_.size() - 2].to.size()) + tile - 1) / tile;
   const std::int64_t span = to.span_elements(shape);
   if (!to.blocks.empty() && span > shape.elements()) zeroed_bytes_ = static_cast<std::size_t>(span) * element_bytes;
 }
 
 void Move::run(int threads, const std::byte* from, std::byte* to) const {
-  parallel_chunks(threads, static_cast<std::int64_t>(zeroed_bytes_), 1 << 16, [to](std::int64_t begin, std::int64_t end) {
-    std::memset(to + begin, 0, static_cast<std::size_t>(end - begin));
-  });
-  parallel_chunks(threads, outer_ * row_tiles_, 1, [=, this](std::int64_t begin, std::int64_t end) { chunk(from, to, begin, end); });
+  parallel_chunks(threads, static_cast<std::int64_t>(zeroed_bytes_), 1 << 16,
+                  [to](std::int64_t begin, std::int64_t end) {
+                    std::memset(to + begin, 0, static_cast<std::size_t>(end - begin));
+                  });
+  parallel_chunks(threads, outer_ * row_tiles_, 1,
+                  [=, this](std::int64_t begin, std::int64_t end) { chunk(from, to, begin, end); });
 }
 
 void Move::chunk(const std::byte* from, std::byte* to, std::int64_t begin, std::int64_t end) const {

@@ -1,7 +1,7 @@
 // Moves the elements of a tensor between any two layouts, inner blocks included.
 //
-// In every layout, strided or blocked, an element's offset is a sum with one term per axis. So each axis gets a table of
-// its terms on either side, and an element's two addresses are sums of table entries.
+// In every layout, strided or blocked, an element's offset is a sum with one term per axis. So each axis gets a table
+// of its terms on either side, and an element's two addresses are sums of table entries.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ class Move {
   std::int64_t outer_ = 1;         // product of all extents but the last two
   std::int64_t row_tiles_ = 1;
   std::size_t element_bytes_ = 1;
-  std::size_t zeroed_bytes_ = 0;   // of the output, when it has padding
+  std::size_t zeroed_bytes_ = 0;  // of the output, when it has padding
 };
 
 }  // namespace gpubench::cpu

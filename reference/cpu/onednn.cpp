@@ -1,8 +1,8 @@
 #include "reference/cpu/onednn.h"
 
-#include <dnnl.hpp>
 #include <dnnl_debug.h>
 #include <fmt/core.h>
+#include <dnnl.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -42,7 +42,8 @@ memory::data_type type_of(DType type) {
     case DType::f8_e4m3:
     case DType::f8_e5m2: break;
   }
-  throw Unsupported(fmt::format("oneDNN: type {} is not used on the cpu; expected f32, bf16, f16, i32 or u8", name(type)));
+  throw Unsupported(
+      fmt::format("oneDNN: type {} is not used on the cpu; expected f32, bf16, f16, i32 or u8", name(type)));
 }
 
 memory::desc as_it_lies(const MemoryShape& shape) { return {shape.extents, type_of(shape.dtype), shape.strides}; }
@@ -132,11 +133,11 @@ namespace {
 // Puts a recipe together: the computing primitive, and reorders around it for operands it wants to lie elsewise.
 class RecipeBuilder {
  public:
-  explicit RecipeBuilder(const OneDnn::State& state) : recipe_(std::make_shared<OneDnnWork::Recipe>(
-                                                           OneDnnWork::Recipe{state, {}, {}, {}, 0})) {}
+  explicit RecipeBuilder(const OneDnn::State& state)
+      : recipe_(std::make_shared<OneDnnWork::Recipe>(OneDnnWork::Recipe{state, {}, {}, {}, 0})) {}
 
   struct Operand {
-    int id;            // DNNL_ARG_...
+    int id;  // DNNL_ARG_...
     const char* name;
     memory::desc lies;
     memory::desc wanted;
@@ -294,15 +295,15 @@ OneDnnWork make_convolution(const OneDnn::State& state, const ConvolutionRequest
       state.engine, dnnl::primitive_attr(), dnnl::prop_kind::forward_training, algorithm, any(request.source),
       any(request.filter), any(request.destination), strides, holes, padding, padding);
   if (request.pass == Pass::backward_data) {
-    const auto desc = describe_backward<dnnl::convolution_backward_data>(state.engine, attributes, forward, algorithm, x, w,
-                                                                         y, strides, holes, padding, padding);
+    const auto desc = describe_backward<dnnl::convolution_backward_data>(state.engine, attributes, forward, algorithm,
+                                                                         x, w, y, strides, holes, padding, padding);
     return builder.finish(desc, dnnl::convolution_backward_data(desc),
                           {{DNNL_ARG_DIFF_SRC, "source", x_lies, desc.diff_src_desc(), true},
                            {DNNL_ARG_WEIGHTS, "filter", w_lies, desc.weights_desc()},
                            {DNNL_ARG_DIFF_DST, "destination", y_lies, desc.diff_dst_desc()}});
   }
-  const auto desc = describe_backward<dnnl::convolution_backward_weights>(state.engine, attributes, forward, algorithm, x, w,
-                                                                          y, strides, holes, padding, padding);
+  const auto desc = describe_backward<dnnl::convolution_backward_weights>(state.engine, attributes, forward, algorithm,
+                                                                          x, w, y, strides, holes, padding, padding);
   return builder.finish(desc, dnnl::convolution_backward_weights(desc),
                         {{DNNL_ARG_SRC, "source", x_lies, desc.src_desc()},
                          {DNNL_ARG_DIFF_WEIGHTS, "filter", w_lies, desc.diff_weights_desc(), true},
@@ -367,13 +368,14 @@ OneDnnWork matmul_work(const OneDnn& onednn, const MatmulRequest& request) {
 }
 
 OneDnnWork convolution_work(const OneDnn& onednn, const ConvolutionRequest& request) {
-  return first_fast("convolution", [&](const Packing& repack) { return make_convolution(onednn.state(), request, repack); });
+  return first_fast("convolution",
+                    [&](const Packing& repack) { return make_convolution(onednn.state(), request, repack); });
 }
 
 OneDnnWork reorder_work(const OneDnn& onednn, const MemoryShape& from, const MemoryShape& to) {
   try {
-    return RecipeBuilder(onednn.state()).finish_reorder({DNNL_ARG_FROM, as_it_lies(from), {0, 0}},
-                                                        {DNNL_ARG_TO, as_it_lies(to), {1, 0}});
+    return RecipeBuilder(onednn.state())
+        .finish_reorder({DNNL_ARG_FROM, as_it_lies(from), {0, 0}}, {DNNL_ARG_TO, as_it_lies(to), {1, 0}});
   } catch (const dnnl::error& error) {
     rethrow(error, "reorder");
   }

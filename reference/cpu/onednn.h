@@ -1,5 +1,5 @@
-// The only door to oneDNN: neutral structs in, bound work out. Versions 2 and 3 of its interface differ in how primitives
-// are made; onednn.cpp is the only file that knows. https://uxlfoundation.github.io/oneDNN
+// The only door to oneDNN: neutral structs in, bound work out. Versions 2 and 3 of its interface differ in how
+// primitives are made; onednn.cpp is the only file that knows. https://uxlfoundation.github.io/oneDNN
 #pragma once
 
 #include <array>
@@ -42,7 +42,8 @@ struct MemoryShape {
   std::vector<std::int64_t> strides;
 };
 
-/// c = alpha a b + beta c + bias. a: [(batch,) m, k], b: [(batch,) k, n], c: [(batch,) m, n], bias: n numbers; f32 sums.
+/// c = alpha a b + beta c + bias. a: [(batch,) m, k], b: [(batch,) k, n], c: [(batch,) m, n], bias: n numbers; f32
+/// sums.
 struct MatmulRequest {
   MemoryShape a, b, c;
   std::optional<DType> bias;
@@ -93,10 +94,11 @@ class OneDnnWork {
   std::shared_ptr<const Recipe> recipe_;
 };
 
-/// How to do the request: on the operands as they lie where the library has fast code for that, else with the weights or
-/// all operands repacked as part of the work. Its own reference code is the last resort. There are no trial runs: measured
-/// on NHWC images and row-major matrices, the first fast way is the fastest or equal to it within noise, in versions 2.6
-/// and 3.7, and the same work is chosen each time. Throws Unsupported with the library's own words when there is no way.
+/// How to do the request: on the operands as they lie where the library has fast code for that, else with the weights
+/// or all operands repacked as part of the work. Its own reference code is the last resort. There are no trial runs:
+/// measured on NHWC images and row-major matrices, the first fast way is the fastest or equal to it within noise, in
+/// versions 2.6 and 3.7, and the same work is chosen each time. Throws Unsupported with the library's own words when
+/// there is no way.
 [[nodiscard]] OneDnnWork matmul_work(const OneDnn& onednn, const MatmulRequest& request);
 [[nodiscard]] OneDnnWork convolution_work(const OneDnn& onednn, const ConvolutionRequest& request);
 

@@ -8,7 +8,8 @@
 namespace gpubench::cpu {
 
 /// Gradients f32 or bf16 each, dense in any order.
-[[nodiscard]] Plan plan_gradient_norm(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context);
+[[nodiscard]] Plan plan_gradient_norm(const OpCall& call, std::span<const TensorSpec> tensors,
+                                      const CpuContext& context);
 [[nodiscard]] Plan plan_clip(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context);
 /// Weights and moments f32; gradients and copies f32 or bf16.
 [[nodiscard]] Plan plan_adamw(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context);

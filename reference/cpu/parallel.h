@@ -26,8 +26,8 @@ struct Chunk {
   return static_cast<int>(std::clamp<std::int64_t>(grains, 1, threads));
 }
 
-/// Calls work(begin, end) for nearly equal pieces of [0, total), one per thread, cut at multiples of `grain` (at least 1:
-/// what is worth waking a thread for, a cache line at the very least). The pieces depend on the arguments only.
+/// Calls work(begin, end) for nearly equal pieces of [0, total), one per thread, cut at multiples of `grain` (at least
+/// 1: what is worth waking a thread for, a cache line at the very least). The pieces depend on the arguments only.
 template <class Work>
 void parallel_chunks(int threads, std::int64_t total, std::int64_t grain, const Work& work) {
   if (total <= 0) return;

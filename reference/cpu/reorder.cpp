@@ -22,10 +22,11 @@ Plan plan_own_move(const Shape& shape, const Layout& from, const Layout& to, std
 }
 
 Plan plan_library_move(const OneDnnWork& work) {
-  return plan_of(work.implementation(), work.workspace_bytes(), [work](std::span<const Tensor> bound, Workspace workspace) {
-    const std::array<std::byte*, 2> operands{bound[0].data, bound[1].data};
-    return work.bind(operands, workspace.data);
-  });
+  return plan_of(work.implementation(), work.workspace_bytes(),
+                 [work](std::span<const Tensor> bound, Workspace workspace) {
+                   const std::array<std::byte*, 2> operands{bound[0].data, bound[1].data};
+                   return work.bind(operands, workspace.data);
+                 });
 }
 
 // `x` seen with the axes of `y`.
@@ -55,7 +56,8 @@ Plan plan_move(const OpCall& call, const TensorSpec& x, const Layout& x_layout, 
 Plan plan_transpose(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const TensorSpec& x = tensors[0];
   if (!x.layout.blocks.empty()) {
-    refuse(call, fmt::format("tensor {} has layout {}; expected plain strides", x.to_string(), x.layout.to_string(x.shape)));
+    refuse(call,
+           fmt::format("tensor {} has layout {}; expected plain strides", x.to_string(), x.layout.to_string(x.shape)));
   }
   Layout permuted;
   for (const int axis : call.attributes.as<Transpose>().permutation) {

@@ -30,15 +30,13 @@ RowView rows_of(const OpCall& call, const TensorSpec& tensor) {
   return view;
 }
 
-bool is_dense(const TensorSpec& tensor) {
-  return tensor.layout.span_elements(tensor.shape) == tensor.shape.elements();
-}
+bool is_dense(const TensorSpec& tensor) { return tensor.layout.span_elements(tensor.shape) == tensor.shape.elements(); }
 
 bool share_one_run(std::span<const TensorSpec> tensors) {
   return std::ranges::all_of(tensors, [&](const TensorSpec& tensor) {
-    const bool same_order = tensor.layout == tensors.front().layout ||
-                            (tensor.layout.is_row_major(tensor.shape) &&
-                             tensors.front().layout.is_row_major(tensors.front().shape));
+    const bool same_order =
+        tensor.layout == tensors.front().layout ||
+        (tensor.layout.is_row_major(tensor.shape) && tensors.front().layout.is_row_major(tensors.front().shape));
     return same_order && is_dense(tensor);
   });
 }

@@ -22,8 +22,8 @@ struct RowView {
 /// Unsupported naming the layout where the last axis is not contiguous or the others are not evenly spaced.
 [[nodiscard]] RowView rows_of(const OpCall& call, const TensorSpec& tensor);
 
-/// Views of tensors of one shape for an op that treats every element alike. Where all are dense in one and the same order
-/// (row-major, NHWC) that is a single row of everything, else rows_of().
+/// Views of tensors of one shape for an op that treats every element alike. Where all are dense in one and the same
+/// order (row-major, NHWC) that is a single row of everything, else rows_of().
 [[nodiscard]] bool share_one_run(std::span<const TensorSpec> tensors);
 
 /// True when the tensor fills its memory without gaps, in whatever order.

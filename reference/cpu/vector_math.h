@@ -1,8 +1,9 @@
 // exp, erf and GELU in f32, written so that loops over them vectorize.
 //
 // No branches, no table look-ups, no library calls: every lane runs the same polynomial arithmetic. The polynomials are
-// minimax fits made for this file (weighted least squares in 40 digits, reweighted to equal ripple); beside each stands its
-// error in units of 2^-24 relative to what it approximates. Accuracy after rounding is asserted by vector_math_test.
+// minimax fits made for this file (weighted least squares in 40 digits, reweighted to equal ripple); beside each stands
+// its error in units of 2^-24 relative to what it approximates. Accuracy after rounding is asserted by
+// vector_math_test.
 #pragma once
 
 #include <algorithm>
@@ -11,9 +12,9 @@
 
 namespace gpubench::cpu {
 
-/// x limited to [low, high], low < 0 < high; NaN stays NaN. On the bits: among negative numbers the larger magnitude is the
-/// larger unsigned integer, among positive ones the larger signed one. Written with comparisons of x, the compiler would
-/// rather split what follows into three cases, and pay for the divisions of each.
+/// x limited to [low, high], low < 0 < high; NaN stays NaN. On the bits: among negative numbers the larger magnitude is
+/// the larger unsigned integer, among positive ones the larger signed one. Written with comparisons of x, the compiler
+/// would rather split what follows into three cases, and pay for the divisions of each.
 [[nodiscard, gnu::always_inline]] inline float vector_clamp(float x, float low, float high) {
   const std::uint32_t from_below = std::min(std::bit_cast<std::uint32_t>(x), std::bit_cast<std::uint32_t>(low));
   const std::int32_t both = std::min(static_cast<std::int32_t>(from_below), std::bit_cast<std::int32_t>(high));
@@ -45,8 +46,8 @@ inline constexpr float exp_shifter = 12582912.0F;
   return {1.0F + (r + (r * r) * p), std::bit_cast<std::uint32_t>(shifted)};
 }
 
-/// e^x within 2 ulp for |x| <= 87: the exponent is added to the bits, which is cheapest. NaN may come out as any number, so
-/// callers carry it past by another operand.
+/// e^x within 2 ulp for |x| <= 87: the exponent is added to the bits, which is cheapest. NaN may come out as any
+/// number, so callers carry it past by another operand.
 [[nodiscard, gnu::always_inline]] inline float vector_exp_normal(float x) {
   const ExpParts parts = vector_exp_parts(x);
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(parts.m) + (parts.shifted << 23U));

@@ -39,20 +39,21 @@ std::string describe(const Attention& attributes) {
 AttentionExtents extents_of(const Shape& q, const Shape& k, const Shape& v) {
   if (q.rank() != 4) refuse_shape(attention, "q", q, "", "[b, s, query heads, d]");
   if (k.rank() != 4 || k[0] != q[0] || k[1] != q[1] || k[3] != q[3]) {
-    const std::string wanted = std::to_string(q[0]) + ", " + std::to_string(q[1]) + ", kv heads, " + std::to_string(q[3]);
+    const std::string wanted =
+        std::to_string(q[0]) + ", " + std::to_string(q[1]) + ", kv heads, " + std::to_string(q[3]);
     refuse_shape(attention, "k", k, "", "[" + wanted + "] to go with q " + q.to_string());
   }
   if (v != k) refuse_shape(attention, "v", v, "", k.to_string() + ", the shape of k");
   if (k[2] < 1 || q[2] % k[2] != 0) {
-    refuse_shape(attention, "k", k, "", "a number of kv heads that divides the " + std::to_string(q[2]) + " query heads");
+    refuse_shape(attention, "k", k, "",
+                 "a number of kv heads that divides the " + std::to_string(q[2]) + " query heads");
   }
   return {q[0], q[1], q[2], k[2], q[3]};
 }
 
 AttentionForward attention_forward(Program& program, const Attention& attributes, const Math& math, std::string label,
                                    ValueId q, ValueId k, ValueId v) {
-  const AttentionExtents e =
-      check_operands(attention_forward_kind, program.spec(q), program.spec(k), program.spec(v));
+  const AttentionExtents e = check_operands(attention_forward_kind, program.spec(q), program.spec(k), program.spec(v));
   const DType type = program.spec(q).dtype;
   const ValueId o = reserve_output(program, label + ".o", type, {e.b, e.s, e.hq, e.d}, Role::activation);
   const ValueId lse = reserve_output(program, label + ".lse", statistic_type(type), {e.b, e.hq, e.s}, Role::statistic);
@@ -74,7 +75,8 @@ AttentionBackward attention_backward(Program& program, const Attention& attribut
   if (into) {
     gradients = *into;
     check_operands(op, program.spec(gradients[0]), program.spec(gradients[1]), program.spec(gradients[2]));
-    for (const auto& [gradient, like] : {std::pair{gradients[0], q}, std::pair{gradients[1], k}, std::pair{gradients[2], v}}) {
+    for (const auto& [gradient, like] :
+         {std::pair{gradients[0], q}, std::pair{gradients[1], k}, std::pair{gradients[2], v}}) {
       expect_like(op, program.spec(gradient), program.spec(like));
     }
   } else {
@@ -84,8 +86,12 @@ AttentionBackward attention_backward(Program& program, const Attention& attribut
     };
     gradients = {reserve(".dq", q), reserve(".dk", k), reserve(".dv", v)};
   }
-  program.append({attention_backward_kind, attributes, math, {d_o, q, k, v, o, lse},
-                  {gradients[0], gradients[1], gradients[2]}, std::move(label)});
+  program.append({attention_backward_kind,
+                  attributes,
+                  math,
+                  {d_o, q, k, v, o, lse},
+                  {gradients[0], gradients[1], gradients[2]},
+                  std::move(label)});
   return {gradients[0], gradients[1], gradients[2]};
 }
 

@@ -1,4 +1,5 @@
-// Backward attention from saved o and log-sum-exp, both taken as they were saved (Dao et al., arXiv 2205.14135, appendix B):
+// Backward attention from saved o and log-sum-exp, both taken as they were saved (Dao et al., arXiv 2205.14135,
+// appendix B):
 //   D_i = sum do_i o_i,  p_ij = exp(s_ij - lse_i),  ds_ij = p_ij (do_i v_j - D_i)
 //   dq_i = scale sum_j ds_ij k_j,  dk_j = scale sum_i ds_ij q_i,  dv_j = sum_i p_ij do_i
 // dq is judged query row by query row; dk and dv key row by key row, over all query heads of the group.
@@ -62,7 +63,8 @@ Weight gradient_of_score(const QueryRow& row, const Pair& pair, std::span<const 
   const ProductSum d_p = dot(row.d_o, v);
   const double difference = d_p.value - row.correction;
   const double value = pair.p * difference;
-  const double error = pair.p * (pair.p_error * std::fabs(difference) + rule_g(d_p, u) + 2.0 * u * std::fabs(difference));
+  const double error =
+      pair.p * (pair.p_error * std::fabs(difference) + rule_g(d_p, u) + 2.0 * u * std::fabs(difference));
   return {value, error, u_p * std::fabs(value)};
 }
 
@@ -109,7 +111,8 @@ class WeightedRows {
 };
 
 AttentionExtents extents(const Operands& operands) {
-  return extents_of(operands.inputs[input_q].shape(), operands.inputs[input_k].shape(), operands.inputs[input_v].shape());
+  return extents_of(operands.inputs[input_q].shape(), operands.inputs[input_k].shape(),
+                    operands.inputs[input_v].shape());
 }
 
 AttentionExtents extents(std::span<const TensorSpec> inputs) {
@@ -117,7 +120,8 @@ AttentionExtents extents(std::span<const TensorSpec> inputs) {
 }
 
 // dq of the wanted rows of the query heads that share one head of k and v.
-void judge_queries(const Operands& operands, const AttentionExtents& e, const HeadRows& head, std::span<Judged> judged) {
+void judge_queries(const Operands& operands, const AttentionExtents& e, const HeadRows& head,
+                   std::span<Judged> judged) {
   const Attention& attention = operands.call.attributes.as<Attention>();
   const double u = accumulator_roundoff(operands.call.math);
   const double u_p = probability_roundoff(operands.inputs[input_v]);
@@ -185,14 +189,16 @@ class AttentionBackwardDefinition : public OpDefinition {
  public:
   OpKind kind() const override { return attention_backward_kind; }
 
-  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
+  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
+            std::span<const TensorSpec> outputs) const override {
     const AttentionExtents e = extents(inputs);
     const double rows = static_cast<double>(e.b * e.hq) * static_cast<double>(e.s);
     const double keys = mean_keys(call.attributes.as<Attention>(), e.s);
     return {10.0 * rows * keys * static_cast<double>(e.d), bytes_moved(inputs) + bytes_moved(outputs)};
   }
 
-  Units units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>, int output) const override {
+  Units units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
+              int output) const override {
     const AttentionExtents e = extents(inputs);
     const double products = mean_keys(call.attributes.as<Attention>(), e.s) * static_cast<double>(e.d);
     if (output == output_dq) {

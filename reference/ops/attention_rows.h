@@ -1,5 +1,5 @@
-// What forward and backward attention share in the textbook: which rows are judged, one head's rows in fp64, and how well
-// a score can be known.
+// What forward and backward attention share in the textbook: which rows are judged, one head's rows in fp64, and how
+// well a score can be known.
 #pragma once
 
 #include <cmath>
@@ -33,8 +33,8 @@ struct HeadRows {
 /// How units are numbered.
 enum class UnitOrder { row_then_head, head_then_row };
 
-/// Splits the wanted units of a tensor with `heads` heads by the head of k and v that they need; `group` query heads share
-/// one (1 for units that are rows of k or v). Keys and values are then decoded once per head, not once per row.
+/// Splits the wanted units of a tensor with `heads` heads by the head of k and v that they need; `group` query heads
+/// share one (1 for units that are rows of k or v). Keys and values are then decoded once per head, not once per row.
 [[nodiscard]] std::vector<HeadRows> by_kv_head(std::span<const std::int64_t> wanted, std::int64_t s, std::int64_t heads,
                                                std::int64_t group, UnitOrder order);
 
@@ -71,7 +71,8 @@ struct Score {
   return {scale * sum.value, std::fabs(scale) * rule_g(sum, u)};
 }
 
-/// Unit roundoff of the type that probabilities are cast to before they are multiplied with values: that of the tensors.
+/// Unit roundoff of the type that probabilities are cast to before they are multiplied with values: that of the
+/// tensors.
 [[nodiscard]] inline double probability_roundoff(const TensorView& v) { return unit_roundoff(v.dtype()); }
 
 /// Keys that a query row sees.

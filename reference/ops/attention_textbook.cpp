@@ -1,5 +1,5 @@
-// Forward attention, judged query row by query row. The bound has two parts: what errors of the scores (and of casting the
-// probabilities) do to a weighted mean of values, and Rule G for computing that mean.
+// Forward attention, judged query row by query row. The bound has two parts: what errors of the scores (and of casting
+// the probabilities) do to a weighted mean of values, and Rule G for computing that mean.
 #include "reference/ops/attention_textbook.h"
 
 #include <algorithm>
@@ -54,15 +54,21 @@ class SoftmaxRow {
 class WeightedMean {
  public:
   explicit WeightedMean(std::int64_t d)
-      : o_(static_cast<std::size_t>(d)), worst_(o_.size()), variance_(o_.size()), squares_(o_.size()), size_(o_.size()) {}
+      : o_(static_cast<std::size_t>(d)),
+        worst_(o_.size()),
+        variance_(o_.size()),
+        squares_(o_.size()),
+        size_(o_.size()) {}
 
   void judge(const SoftmaxRow& row, const HeadMatrix& values, double u, double u_p, std::span<Judged> judged) {
-    for (std::vector<double>* sum : {&o_, &worst_, &variance_, &squares_, &size_}) std::fill(sum->begin(), sum->end(), 0.0);
+    for (std::vector<double>* sum : {&o_, &worst_, &variance_, &squares_, &size_})
+      std::fill(sum->begin(), sum->end(), 0.0);
     for (std::size_t j = 0; j < row.p.size(); ++j) {
       const std::span<const double> v = values.row(static_cast<std::int64_t>(j));
       for (std::size_t e = 0; e < v.size(); ++e) o_[e] += row.p[j] * v[e];
     }
-    for (std::size_t j = 0; j < row.p.size(); ++j) add_errors(row.p[j], row.delta[j], values.row(static_cast<std::int64_t>(j)));
+    for (std::size_t j = 0; j < row.p.size(); ++j)
+      add_errors(row.p[j], row.delta[j], values.row(static_cast<std::int64_t>(j)));
     const double root = std::sqrt(static_cast<double>(row.p.size()));
     for (std::size_t e = 0; e < o_.size(); ++e) {
       const double norm = std::sqrt(squares_[e]);
@@ -97,20 +103,21 @@ class AttentionForwardDefinition : public OpDefinition {
  public:
   OpKind kind() const override { return attention_forward_kind; }
 
-  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
+  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
+            std::span<const TensorSpec> outputs) const override {
     const AttentionExtents e = extents(inputs);
     const double rows = static_cast<double>(e.b * e.hq) * static_cast<double>(e.s);
     const double keys = mean_keys(call.attributes.as<Attention>(), e.s);
     return {4.0 * rows * keys * static_cast<double>(e.d), bytes_moved(inputs) + bytes_moved(outputs)};
   }
 
-  Units units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>, int output) const override {
+  Units units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
+              int output) const override {
     const AttentionExtents e = extents(inputs);
     const double products = mean_keys(call.attributes.as<Attention>(), e.s) * static_cast<double>(e.d);
     const std::int64_t rows = e.b * e.s * e.hq;
     if (output == 0) {
-      return {rows, e.d, 14.0 * products,
-              attention_landmarks(e.b, e.s, e.hq, landmark_rows, UnitOrder::row_then_head)};
+      return {rows, e.d, 14.0 * products, attention_landmarks(e.b, e.s, e.hq, landmark_rows, UnitOrder::row_then_head)};
     }
     return {rows, 1, 4.0 * products, attention_landmarks(e.b, e.s, e.hq, landmark_rows, UnitOrder::head_then_row)};
   }
@@ -143,7 +150,8 @@ class AttentionForwardDefinition : public OpDefinition {
       operands.inputs[0].read({wanted.at.batch, wanted.at.row, wanted.at.head, 0}, 3, q);
       softmax.compute(q, k, keys_of(attention, wanted.at.row, e.s), attention.scale, u);
       if (means) {
-        mean.judge(softmax, v, u, probability_roundoff(operands.inputs[2]), judged.subspan(wanted.place * q.size(), q.size()));
+        mean.judge(softmax, v, u, probability_roundoff(operands.inputs[2]),
+                   judged.subspan(wanted.place * q.size(), q.size()));
       } else {
         judged[wanted.place] = softmax.lse;
       }

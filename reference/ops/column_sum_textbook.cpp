@@ -19,7 +19,8 @@ class ColumnSumDefinition : public OpDefinition {
     return {static_cast<double>(inputs[0].shape.elements()), bytes_moved(inputs) + bytes_moved(outputs)};
   }
 
-  Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs, int) const override {
+  Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
+              int) const override {
     return element_units(outputs[0].shape, 4.0 * static_cast<double>(rows_of(inputs[0].shape)));
   }
 

@@ -13,12 +13,14 @@ constexpr OpKind conv2d{"conv2d"};
 void check(const Conv2d& a) {
   const bool positive = a.stride_h > 0 && a.stride_w > 0 && a.dilation_h > 0 && a.dilation_w > 0 && a.groups > 0;
   if (!positive || a.pad_h < 0 || a.pad_w < 0) {
-    throw ProgramError("conv2d: attributes {" + describe(a) + "}; expected strides, dilations and groups of at least 1, no negative pad");
+    throw ProgramError("conv2d: attributes {" + describe(a) +
+                       "}; expected strides, dilations and groups of at least 1, no negative pad");
   }
 }
 
 // Output positions along one axis; less than 1 where the filter is larger than the padded input.
-std::int64_t positions(std::int64_t extent, std::int64_t filter, std::int64_t stride, std::int64_t pad, std::int64_t dilation) {
+std::int64_t positions(std::int64_t extent, std::int64_t filter, std::int64_t stride, std::int64_t pad,
+                       std::int64_t dilation) {
   const std::int64_t room = extent + 2 * pad - dilation * (filter - 1) - 1;
   return room < 0 ? 0 : room / stride + 1;
 }
@@ -37,10 +39,14 @@ ValueId append_one(Program& program, OpKind kind, const Conv2d& attributes, cons
 
 std::string describe(const Conv2d& a) {
   return AttributeText()
-      .number("stride_h", a.stride_h, 1).number("stride_w", a.stride_w, 1)
-      .number("pad_h", a.pad_h, 0).number("pad_w", a.pad_w, 0)
-      .number("dilation_h", a.dilation_h, 1).number("dilation_w", a.dilation_w, 1)
-      .number("groups", a.groups, 1).text();
+      .number("stride_h", a.stride_h, 1)
+      .number("stride_w", a.stride_w, 1)
+      .number("pad_h", a.pad_h, 0)
+      .number("pad_w", a.pad_w, 0)
+      .number("dilation_h", a.dilation_h, 1)
+      .number("dilation_w", a.dilation_w, 1)
+      .number("groups", a.groups, 1)
+      .text();
 }
 
 Conv2dExtents extents_of(const Conv2d& attributes, const Shape& x, const Shape& filter) {
@@ -49,18 +55,19 @@ Conv2dExtents extents_of(const Conv2d& attributes, const Shape& x, const Shape& 
   if (filter.rank() != 4) refuse_shape(conv2d, "filter", filter, "", "[k, r, s, c / groups]");
   Conv2dExtents e{x[0], x[1], x[2], x[3], filter[0], filter[1], filter[2], 0, 0};
   if (e.c % attributes.groups != 0 || e.k % attributes.groups != 0) {
-    refuse_shape(conv2d, "filter", filter, "", std::to_string(attributes.groups) + " groups that divide its k and the " +
-                                                     std::to_string(e.c) + " channels of x");
+    refuse_shape(conv2d, "filter", filter, "",
+                 std::to_string(attributes.groups) + " groups that divide its k and the " + std::to_string(e.c) +
+                     " channels of x");
   }
   if (filter[3] != e.c / attributes.groups) {
-    refuse_shape(conv2d, "filter", filter, "", std::to_string(e.c / attributes.groups) + " channels per group, as x " +
-                                                     x.to_string() + " has");
+    refuse_shape(conv2d, "filter", filter, "",
+                 std::to_string(e.c / attributes.groups) + " channels per group, as x " + x.to_string() + " has");
   }
   e.p = positions(e.h, e.r, attributes.stride_h, attributes.pad_h, attributes.dilation_h);
   e.q = positions(e.w, e.s, attributes.stride_w, attributes.pad_w, attributes.dilation_w);
   if (e.r < 1 || e.s < 1 || e.p < 1 || e.q < 1) {
-    refuse_shape(conv2d, "filter", filter, "", "one that fits into the padded input " + x.to_string() + " with {" +
-                                                     describe(attributes) + "}");
+    refuse_shape(conv2d, "filter", filter, "",
+                 "one that fits into the padded input " + x.to_string() + " with {" + describe(attributes) + "}");
   }
   return e;
 }
@@ -72,8 +79,8 @@ ValueId conv2d_forward(Program& program, const Conv2d& attributes, const Math& m
                     Role::activation);
 }
 
-ValueId conv2d_backward_data(Program& program, const Conv2d& attributes, const Math& math, std::string label, ValueId dy,
-                             ValueId filter, std::int64_t h, std::int64_t w) {
+ValueId conv2d_backward_data(Program& program, const Conv2d& attributes, const Math& math, std::string label,
+                             ValueId dy, ValueId filter, std::int64_t h, std::int64_t w) {
   const Shape& gradient = program.spec(dy).shape;
   const Shape& weights = program.spec(filter).shape;
   if (gradient.rank() != 4) refuse_shape(conv2d, "dy", gradient, "", "[n, p, q, k]");
@@ -81,11 +88,12 @@ ValueId conv2d_backward_data(Program& program, const Conv2d& attributes, const M
   const Shape x{gradient[0], h, w, weights[3] * attributes.groups};
   const Conv2dExtents e = extents_of(attributes, x, weights);
   expect_shape(conv2d_backward_data_kind, program.spec(dy), {e.n, e.p, e.q, e.k});
-  return append_one(program, conv2d_backward_data_kind, attributes, math, std::move(label), dy, filter, x, Role::gradient);
+  return append_one(program, conv2d_backward_data_kind, attributes, math, std::move(label), dy, filter, x,
+                    Role::gradient);
 }
 
-ValueId conv2d_backward_filter(Program& program, const Conv2d& attributes, const Math& math, std::string label, ValueId x,
-                               ValueId dy, std::int64_t r, std::int64_t s) {
+ValueId conv2d_backward_filter(Program& program, const Conv2d& attributes, const Math& math, std::string label,
+                               ValueId x, ValueId dy, std::int64_t r, std::int64_t s) {
   const Shape& data = program.spec(x).shape;
   const Shape& gradient = program.spec(dy).shape;
   check(attributes);
@@ -94,7 +102,8 @@ ValueId conv2d_backward_filter(Program& program, const Conv2d& attributes, const
   const Shape filter{gradient[3], r, s, data[3] / attributes.groups};
   const Conv2dExtents e = extents_of(attributes, data, filter);
   expect_shape(conv2d_backward_filter_kind, program.spec(dy), {e.n, e.p, e.q, e.k});
-  return append_one(program, conv2d_backward_filter_kind, attributes, math, std::move(label), x, dy, filter, Role::gradient);
+  return append_one(program, conv2d_backward_filter_kind, attributes, math, std::move(label), x, dy, filter,
+                    Role::gradient);
 }
 
 }  // namespace gpubench

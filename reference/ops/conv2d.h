@@ -34,10 +34,10 @@ struct Conv2dExtents {
 ValueId conv2d_forward(Program& program, const Conv2d& attributes, const Math& math, std::string label, ValueId x,
                        ValueId filter);
 /// `h`, `w`: extents of dx, which strides leave open.
-ValueId conv2d_backward_data(Program& program, const Conv2d& attributes, const Math& math, std::string label, ValueId dy,
-                             ValueId filter, std::int64_t h, std::int64_t w);
+ValueId conv2d_backward_data(Program& program, const Conv2d& attributes, const Math& math, std::string label,
+                             ValueId dy, ValueId filter, std::int64_t h, std::int64_t w);
 /// `r`, `s`: extents of the filter.
-ValueId conv2d_backward_filter(Program& program, const Conv2d& attributes, const Math& math, std::string label, ValueId x,
-                               ValueId dy, std::int64_t r, std::int64_t s);
+ValueId conv2d_backward_filter(Program& program, const Conv2d& attributes, const Math& math, std::string label,
+                               ValueId x, ValueId dy, std::int64_t r, std::int64_t s);
 
 }  // namespace gpubench

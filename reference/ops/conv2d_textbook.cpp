@@ -1,5 +1,5 @@
-// Every element is judged alone, as the dot product of a patch of data and a line of the filter. Taps that fall into the
-// padding, or between strides, are no terms of the sum: borders have tighter bounds than the interior.
+// Every element is judged alone, as the dot product of a patch of data and a line of the filter. Taps that fall into
+// the padding, or between strides, are no terms of the sum: borders have tighter bounds than the interior.
 #include "reference/ops/conv2d_textbook.h"
 
 #include <algorithm>
@@ -34,14 +34,16 @@ struct AxisTap {
 Cost cost_of_conv(const Conv2d& conv, const Conv2dExtents& e, std::span<const TensorSpec> inputs,
                   std::span<const TensorSpec> outputs) {
   const double positions = static_cast<double>(e.n) * static_cast<double>(e.p) * static_cast<double>(e.q);
-  const double products = static_cast<double>(e.k) * static_cast<double>(e.r * e.s) * static_cast<double>(e.c / conv.groups);
+  const double products =
+      static_cast<double>(e.k) * static_cast<double>(e.r * e.s) * static_cast<double>(e.c / conv.groups);
   return {2.0 * positions * products, bytes_moved(inputs) + bytes_moved(outputs)};
 }
 
 // Borders, every phase of a small stride, and the middle.
 std::set<std::int64_t> marks(std::int64_t extent, std::int64_t stride) {
   std::set<std::int64_t> result{0, extent / 2, extent - 1};
-  for (std::int64_t phase = 1; phase < std::min<std::int64_t>(stride, 4); ++phase) result.insert(std::min(phase, extent - 1));
+  for (std::int64_t phase = 1; phase < std::min<std::int64_t>(stride, 4); ++phase)
+    result.insert(std::min(phase, extent - 1));
   return result;
 }
 
@@ -61,7 +63,8 @@ std::vector<std::int64_t> image_landmarks(const Shape& shape, std::int64_t strid
 // Lines of a filter, decoded once where they fit: along its taps and contracted channels, one per output channel.
 class FilterLines {
  public:
-  FilterLines(std::int64_t count, std::int64_t length) : keep_(count * length <= largest_kept), length_(static_cast<std::size_t>(length)) {
+  FilterLines(std::int64_t count, std::int64_t length)
+      : keep_(count * length <= largest_kept), length_(static_cast<std::size_t>(length)) {
     lines_.resize(keep_ ? static_cast<std::size_t>(count) : 1);
   }
 
@@ -91,8 +94,8 @@ struct Patch {
   double terms = 0.0;
 
   template <class Locate>
-  void read(const TensorView& data, std::int64_t image, const Conv2dExtents& e, std::int64_t first, std::int64_t channels,
-            Locate locate) {
+  void read(const TensorView& data, std::int64_t image, const Conv2dExtents& e, std::int64_t first,
+            std::int64_t channels, Locate locate) {
     values.assign(static_cast<std::size_t>(e.r * e.s * channels), 0.0);
     terms = 0.0;
     for (std::int64_t r = 0; r < e.r; ++r) {
@@ -110,9 +113,11 @@ struct Patch {
 // Forward and backward_data: both contract a patch of a [n, h, w, channels] tensor with lines of the filter.
 class ImageDefinition : public OpDefinition {
  public:
-  void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted, std::span<Judged> judged) const override {
+  void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
+                std::span<Judged> judged) const override {
     const Conv2d& conv = operands.call.attributes.as<Conv2d>();
-    const Geometry g = geometry(conv, operands.inputs[0].shape(), operands.inputs[1].shape(), operands.outputs[0].shape);
+    const Geometry g =
+        geometry(conv, operands.inputs[0].shape(), operands.inputs[1].shape(), operands.outputs[0].shape);
     const double u = accumulator_roundoff(operands.call.math);
     const Shape& out = operands.outputs[0].shape;
     const std::int64_t group_size = out[3] / conv.groups;
@@ -141,9 +146,10 @@ class ImageDefinition : public OpDefinition {
     std::int64_t contracted = 0;  // channels of the data in one group
     std::int64_t produced = 0;    // channels of the output in one group
   };
-  [[nodiscard]] virtual Geometry geometry(const Conv2d& conv, const Shape& data, const Shape& filter, const Shape& out) const = 0;
-  virtual void read_patch(Patch& patch, const TensorView& data, const Geometry& g, std::int64_t position, const Shape& out,
-                          std::int64_t group) const = 0;
+  [[nodiscard]] virtual Geometry geometry(const Conv2d& conv, const Shape& data, const Shape& filter,
+                                          const Shape& out) const = 0;
+  virtual void read_patch(Patch& patch, const TensorView& data, const Geometry& g, std::int64_t position,
+                          const Shape& out, std::int64_t group) const = 0;
   virtual void read_line(const TensorView& filter, const Geometry& g, std::int64_t group, std::int64_t channel,
                          std::span<double> line) const = 0;
 };
@@ -152,12 +158,14 @@ class Conv2dForwardDefinition final : public ImageDefinition {
  public:
   OpKind kind() const override { return conv2d_forward_kind; }
 
-  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
+  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
+            std::span<const TensorSpec> outputs) const override {
     const Conv2d& conv = call.attributes.as<Conv2d>();
     return cost_of_conv(conv, extents_of(conv, inputs[0].shape, inputs[1].shape), inputs, outputs);
   }
 
-  Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs, int) const override {
+  Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
+              int) const override {
     const Shape& filter = inputs[1].shape;
     const double products = static_cast<double>(filter[1] * filter[2] * filter[3]);
     return {outputs[0].shape.elements(), 1, 4.0 * products, image_landmarks(outputs[0].shape, 1, 1)};
@@ -182,15 +190,19 @@ class Conv2dForwardDefinition final : public ImageDefinition {
  protected:
   Geometry geometry(const Conv2d& conv, const Shape& data, const Shape& filter, const Shape&) const override {
     const Conv2dExtents e = extents_of(conv, data, filter);
-    return {e, {conv.stride_h, conv.pad_h, conv.dilation_h, e.h}, {conv.stride_w, conv.pad_w, conv.dilation_w, e.w},
-            e.c / conv.groups, e.k / conv.groups};
+    return {e,
+            {conv.stride_h, conv.pad_h, conv.dilation_h, e.h},
+            {conv.stride_w, conv.pad_w, conv.dilation_w, e.w},
+            e.c / conv.groups,
+            e.k / conv.groups};
   }
   void read_patch(Patch& patch, const TensorView& x, const Geometry& g, std::int64_t position, const Shape& out,
                   std::int64_t group) const override {
     const std::int64_t p = position / out[2] % out[1];
     const std::int64_t q = position % out[2];
-    patch.read(x, position / (out[1] * out[2]), g.extents, group * g.contracted, g.contracted,
-               [&](std::int64_t r, std::int64_t s) { return std::pair(g.vertical.input(p, r), g.horizontal.input(q, s)); });
+    patch.read(
+        x, position / (out[1] * out[2]), g.extents, group * g.contracted, g.contracted,
+        [&](std::int64_t r, std::int64_t s) { return std::pair(g.vertical.input(p, r), g.horizontal.input(q, s)); });
   }
   void read_line(const TensorView& filter, const Geometry&, std::int64_t, std::int64_t channel,
                  std::span<double> line) const override {
@@ -202,12 +214,14 @@ class Conv2dBackwardDataDefinition final : public ImageDefinition {
  public:
   OpKind kind() const override { return conv2d_backward_data_kind; }
 
-  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
+  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
+            std::span<const TensorSpec> outputs) const override {
     const Conv2d& conv = call.attributes.as<Conv2d>();
     return cost_of_conv(conv, extents_of(conv, outputs[0].shape, inputs[1].shape), inputs, outputs);
   }
 
-  Units units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs, int) const override {
+  Units units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
+              int) const override {
     const Conv2d& conv = call.attributes.as<Conv2d>();
     const Shape& filter = inputs[1].shape;
     const double products = static_cast<double>(filter[1] * filter[2] * (filter[0] / conv.groups));
@@ -218,15 +232,19 @@ class Conv2dBackwardDataDefinition final : public ImageDefinition {
  protected:
   Geometry geometry(const Conv2d& conv, const Shape&, const Shape& filter, const Shape& out) const override {
     const Conv2dExtents e = extents_of(conv, out, filter);
-    return {e, {conv.stride_h, conv.pad_h, conv.dilation_h, e.p}, {conv.stride_w, conv.pad_w, conv.dilation_w, e.q},
-            e.k / conv.groups, e.c / conv.groups};
+    return {e,
+            {conv.stride_h, conv.pad_h, conv.dilation_h, e.p},
+            {conv.stride_w, conv.pad_w, conv.dilation_w, e.q},
+            e.k / conv.groups,
+            e.c / conv.groups};
   }
   void read_patch(Patch& patch, const TensorView& dy, const Geometry& g, std::int64_t position, const Shape& out,
                   std::int64_t group) const override {
     const std::int64_t h = position / out[2] % out[1];
     const std::int64_t w = position % out[2];
-    patch.read(dy, position / (out[1] * out[2]), g.extents, group * g.contracted, g.contracted,
-               [&](std::int64_t r, std::int64_t s) { return std::pair(g.vertical.output(h, r), g.horizontal.output(w, s)); });
+    patch.read(
+        dy, position / (out[1] * out[2]), g.extents, group * g.contracted, g.contracted,
+        [&](std::int64_t r, std::int64_t s) { return std::pair(g.vertical.output(h, r), g.horizontal.output(w, s)); });
   }
   void read_line(const TensorView& filter, const Geometry& g, std::int64_t group, std::int64_t channel,
                  std::span<double> line) const override {
@@ -244,12 +262,14 @@ class Conv2dBackwardFilterDefinition final : public OpDefinition {
  public:
   OpKind kind() const override { return conv2d_backward_filter_kind; }
 
-  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
+  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
+            std::span<const TensorSpec> outputs) const override {
     const Conv2d& conv = call.attributes.as<Conv2d>();
     return cost_of_conv(conv, extents_of(conv, inputs[0].shape, outputs[0].shape), inputs, outputs);
   }
 
-  Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs, int) const override {
+  Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
+              int) const override {
     const Shape& dy = inputs[1].shape;
     const Shape& filter = outputs[0].shape;
     std::set<std::int64_t> landmarks;
@@ -261,7 +281,8 @@ class Conv2dBackwardFilterDefinition final : public OpDefinition {
     return {filter.elements(), 1, (4.0 + 2.0 * strided_read_flop) * terms, {landmarks.begin(), landmarks.end()}};
   }
 
-  void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted, std::span<Judged> judged) const override {
+  void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
+                std::span<Judged> judged) const override {
     const Shape& filter = operands.outputs[0].shape;
     const double u = accumulator_roundoff(operands.call.math);
     std::vector<ProductSum> sums(wanted.size());
@@ -291,7 +312,8 @@ class Conv2dBackwardFilterDefinition final : public OpDefinition {
     const AxisTap vertical{conv.stride_h, conv.pad_h, conv.dilation_h, e.h};
     const AxisTap horizontal{conv.stride_w, conv.pad_w, conv.dilation_w, e.w};
     std::vector<double> gradients(static_cast<std::size_t>(e.q));
-    // Few channels (a sample): read each along the row; many (a full check): read them side by side, position by position.
+    // Few channels (a sample): read each along the row; many (a full check): read them side by side, position by
+    // position.
     const bool along_row = sums.size() < 8;
     std::vector<double> values(along_row ? static_cast<std::size_t>(e.w) : sums.size());
     for (std::int64_t n = 0; n < e.n; ++n) {

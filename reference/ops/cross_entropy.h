@@ -1,4 +1,5 @@
-// Softmax cross-entropy against integer labels, and its gradient. Goodfellow, Bengio, Courville, Deep Learning (2016), 6.2.2.3.
+// Softmax cross-entropy against integer labels, and its gradient. Goodfellow, Bengio, Courville, Deep Learning
+// (2016), 6.2.2.3.
 #pragma once
 
 #include <string>

@@ -8,8 +8,8 @@
 
 #include "reference/ops/bytes_moved.h"
 #include "reference/ops/cross_entropy.h"
-#include "reference/ops/rule_g.h"
 #include "reference/ops/gradient_tape.h"
+#include "reference/ops/rule_g.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
@@ -28,7 +28,8 @@ Judged log_sum_exp(std::span<const double> x, double u) {
   const double log_sum = std::log(sum);
   const double lse = largest + log_sum;
   const double terms = static_cast<double>(x.size());
-  const double bound = 2.0 * u * weighted / sum + u * (2.0 * std::sqrt(terms) + 6.0 + 2.0 * std::fabs(log_sum) + 2.0 * std::fabs(lse));
+  const double bound =
+      2.0 * u * weighted / sum + u * (2.0 * std::sqrt(terms) + 6.0 + 2.0 * std::fabs(log_sum) + 2.0 * std::fabs(lse));
   return {lse, bound};
 }
 
@@ -116,8 +117,12 @@ class CrossEntropyBackwardDefinition : public OpDefinition {
     const TensorView& labels = operands.inputs[1];
     const TensorView& lse = operands.inputs[2];
     const std::int64_t classes = operands.inputs[0].shape()[1];
-    Row row{static_cast<double>(operands.inputs[0].shape()[0]), accumulator_roundoff(operands.call.math),
-            smallest_normal(operands.call.math.accumulate), -1, 0.0, -1};
+    Row row{static_cast<double>(operands.inputs[0].shape()[0]),
+            accumulator_roundoff(operands.call.math),
+            smallest_normal(operands.call.math.accumulate),
+            -1,
+            0.0,
+            -1};
     judge_elements<1>({operands.inputs[0]}, wanted, judged, [&](std::int64_t element, const auto& in) {
       if (element / classes != row.index) {
         row.index = element / classes;

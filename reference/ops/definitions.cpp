@@ -51,7 +51,8 @@ std::span<const OpDefinition* const> definitions() {
 
 const OpDefinition& definition(OpKind kind) {
   const auto all = definitions();
-  const auto found = std::find_if(all.begin(), all.end(), [kind](const OpDefinition* op) { return op->kind() == kind; });
+  const auto found =
+      std::find_if(all.begin(), all.end(), [kind](const OpDefinition* op) { return op->kind() == kind; });
   if (found != all.end()) return **found;
   std::string known;
   for (const OpDefinition* op : all) {

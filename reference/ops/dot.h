@@ -9,8 +9,9 @@
 
 namespace gpubench {
 
-/// Sum of a[i] b[i] and of their squares, with one term per element. Eight independent sums, so that the compiler can use
-/// vector registers; the order depends on the length only, so that a unit has the same value however it is asked for.
+/// Sum of a[i] b[i] and of their squares, with one term per element. Eight independent sums, so that the compiler can
+/// use vector registers; the order depends on the length only, so that a unit has the same value however it is asked
+/// for.
 [[nodiscard]] inline ProductSum dot(std::span<const double> a, std::span<const double> b) {
   constexpr std::size_t lanes = 8;
   std::array<double, lanes> value{};

@@ -10,8 +10,8 @@ namespace gpubench {
 namespace {
 
 // Two operands of one shape and type make a third.
-ValueId combine(Program& program, OpKind kind, Attributes attributes, const Math& math, std::string label, ValueId first,
-                ValueId second) {
+ValueId combine(Program& program, OpKind kind, Attributes attributes, const Math& math, std::string label,
+                ValueId first, ValueId second) {
   const TensorSpec x = program.spec(first);
   expect_float(kind, x);
   expect_shape(kind, program.spec(second), x.shape);
@@ -21,8 +21,8 @@ ValueId combine(Program& program, OpKind kind, Attributes attributes, const Math
   return y;
 }
 
-ValueId append_move(Program& program, OpKind kind, Attributes attributes, std::string label, ValueId x, TensorSpec y_spec,
-                    Phase phase = Phase::timed) {
+ValueId append_move(Program& program, OpKind kind, Attributes attributes, std::string label, ValueId x,
+                    TensorSpec y_spec, Phase phase = Phase::timed) {
   y_spec.name = program.unique_name(label);
   const ValueId y = program.reserve(std::move(y_spec));
   program.append({kind, std::move(attributes), Math{}, {x}, {y}, std::move(label), phase});
@@ -46,8 +46,12 @@ Shape permuted(const Shape& shape, const std::vector<int>& permutation) {
 }  // namespace
 
 std::string describe(const Copy&) { return {}; }
-std::string describe(const Triad& attributes) { return AttributeText().number("factor", attributes.factor, 3.0).text(); }
-std::string describe(const Scale& attributes) { return AttributeText().number("factor", attributes.factor, 1.0).text(); }
+std::string describe(const Triad& attributes) {
+  return AttributeText().number("factor", attributes.factor, 3.0).text();
+}
+std::string describe(const Scale& attributes) {
+  return AttributeText().number("factor", attributes.factor, 1.0).text();
+}
 std::string describe(const Add&) { return {}; }
 std::string describe(const Cast&) { return {}; }
 std::string describe(const Transpose& attributes) {
@@ -95,8 +99,8 @@ ValueId transpose(Program& program, std::vector<int> permutation, std::string la
 ValueId reorder(Program& program, Layout to, std::string label, ValueId x, Phase phase) {
   const TensorSpec& spec = program.spec(x);
   if (static_cast<int>(to.strides.size()) != spec.shape.rank()) {
-    throw ProgramError("reorder: layout has " + std::to_string(to.strides.size()) + " strides but tensor '" + spec.name +
-                       "' has shape " + spec.shape.to_string() + "; expected one stride per axis");
+    throw ProgramError("reorder: layout has " + std::to_string(to.strides.size()) + " strides but tensor '" +
+                       spec.name + "' has shape " + spec.shape.to_string() + "; expected one stride per axis");
   }
   TensorSpec y = tensor("", spec.dtype, spec.shape, spec.role);
   y.layout = std::move(to);

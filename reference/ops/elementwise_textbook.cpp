@@ -38,8 +38,9 @@ class SameElement : public Elementwise {
   explicit SameElement(OpKind kind) : Elementwise(kind, 0.0) {}
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
                 std::span<Judged> judged) const override {
-    judge_elements<1>({operands.inputs[0]}, wanted, judged,
-                      [](std::int64_t, const auto& in) { return Judged{in[0], 0.0}; });
+    judge_elements<1>({operands.inputs[0]}, wanted, judged, [](std::int64_t, const auto& in) {
+      return Judged{in[0], 0.0};
+    });
   }
 };
 

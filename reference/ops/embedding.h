@@ -11,7 +11,8 @@ inline constexpr OpKind embedding_forward_kind{"embedding_forward"};
 inline constexpr OpKind embedding_backward_kind{"embedding_backward"};
 
 /// forward: table [vocabulary, h], tokens i32 [t] -> y [t, h] (table's type), y[i] = table[tokens[i]]
-/// backward: dy [t, h], tokens i32 [t] -> dtable [vocabulary, h] (dy's type): the sum of dy over the rows of each token,
+/// backward: dy [t, h], tokens i32 [t] -> dtable [vocabulary, h] (dy's type): the sum of dy over the rows of each
+/// token,
 ///   zero for tokens that do not occur
 struct Embedding {
   friend bool operator==(const Embedding&, const Embedding&) = default;

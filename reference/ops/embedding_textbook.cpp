@@ -56,7 +56,8 @@ class EmbeddingForward : public OpDefinition {
     const ValueId table = call.inputs[0];
     if (!dy || !tape.wanted(table)) return;
     const std::int64_t vocabulary = program.spec(table).shape[0];
-    tape.contribute(table, embedding_backward(program, call.math, tape.label(call, "backward"), *dy, call.inputs[1], vocabulary));
+    tape.contribute(
+        table, embedding_backward(program, call.math, tape.label(call, "backward"), *dy, call.inputs[1], vocabulary));
   }
 };
 
@@ -84,7 +85,8 @@ class EmbeddingBackward : public OpDefinition {
     return {static_cast<double>(inputs[0].shape.elements()), bytes_moved(inputs) + bytes_moved(outputs)};
   }
 
-  Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs, int) const override {
+  Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
+              int) const override {
     const double occurrences = static_cast<double>(inputs[0].shape[0]) / static_cast<double>(outputs[0].shape[0]);
     return element_units(outputs[0].shape, 4.0 + 4.0 * occurrences);
   }

@@ -22,6 +22,7 @@ struct Gelu {
 [[nodiscard]] std::string describe(const Gelu& attributes);
 
 ValueId gelu_forward(Program& program, const Gelu& attributes, const Math& math, std::string label, ValueId x);
-ValueId gelu_backward(Program& program, const Gelu& attributes, const Math& math, std::string label, ValueId x, ValueId dy);
+ValueId gelu_backward(Program& program, const Gelu& attributes, const Math& math, std::string label, ValueId x,
+                      ValueId dy);
 
 }  // namespace gpubench

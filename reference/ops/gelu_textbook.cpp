@@ -1,4 +1,5 @@
-// Values are written without cancellation; bounds are function budgets in ulps (OpenCL's table), propagated by condition number (Hendrycks and Gimpel, arXiv 1606.08415).
+// Values are written without cancellation; bounds are function budgets in ulps (OpenCL's table), propagated by
+// condition number (Hendrycks and Gimpel, arXiv 1606.08415).
 #include "reference/ops/gelu_textbook.h"
 
 #include <cmath>
@@ -67,7 +68,8 @@ double backward_flop(GeluForm form) { return form == GeluForm::tanh ? 19.0 : 11.
 class GeluForward : public OpDefinition {
  public:
   OpKind kind() const override { return gelu_forward_kind; }
-  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
+  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
+            std::span<const TensorSpec> outputs) const override {
     const double elements = static_cast<double>(outputs[0].shape.elements());
     return {forward_flop(call.attributes.as<Gelu>().form) * elements, bytes_moved(inputs) + bytes_moved(outputs)};
   }
@@ -85,14 +87,16 @@ class GeluForward : public OpDefinition {
     const auto dy = incoming_gradient(call, tape, call.outputs[0]);
     const ValueId x = call.inputs[0];
     if (!dy || !tape.wanted(x)) return;
-    tape.contribute(x, gelu_backward(program, call.attributes.as<Gelu>(), call.math, tape.label(call, "backward"), x, *dy));
+    tape.contribute(
+        x, gelu_backward(program, call.attributes.as<Gelu>(), call.math, tape.label(call, "backward"), x, *dy));
   }
 };
 
 class GeluBackward : public OpDefinition {
  public:
   OpKind kind() const override { return gelu_backward_kind; }
-  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
+  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
+            std::span<const TensorSpec> outputs) const override {
     const double elements = static_cast<double>(outputs[0].shape.elements());
     return {backward_flop(call.attributes.as<Gelu>().form) * elements, bytes_moved(inputs) + bytes_moved(outputs)};
   }

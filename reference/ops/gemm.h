@@ -14,8 +14,8 @@ inline constexpr OpKind gemm_kind{"gemm"};
 /// c = epilogue(alpha op(a) op(b) + beta c_in + bias)
 ///
 /// Inputs, in order: a, b, [c_in when beta != 0], [bias when bias], [pre when epilogue is gelu_gradient].
-///   a: [m, k] ([k, m] when transpose_a), b: [k, n] ([n, k] when transpose_b), c: [m, n]; with a leading batch extent on
-///   all three when batched. bias: [n]. pre: as c.
+///   a: [m, k] ([k, m] when transpose_a), b: [k, n] ([n, k] when transpose_b), c: [m, n]; with a leading batch extent
+///   on all three when batched. bias: [n]. pre: as c.
 /// Outputs: c, [pre: as c, the pre-activation z, when epilogue is gelu].
 ///   gelu: c = gelu(z), z = alpha a b + beta c_in + bias.   gelu_gradient: c = (alpha a b) gelu'(pre).
 /// With beta != 0, c is an update of c_in.

@@ -21,7 +21,10 @@ class Lines {
  public:
   // `keep`: how many lines to keep decoded; one suffices where lines are asked for in order.
   Lines(const TensorView& view, bool along_last, std::int64_t k, std::int64_t keep)
-      : view_(view), along_last_(along_last), k_(static_cast<std::size_t>(k)), keep_(keep > 1 && keep * k <= largest_kept) {
+      : view_(view),
+        along_last_(along_last),
+        k_(static_cast<std::size_t>(k)),
+        keep_(keep > 1 && keep * k <= largest_kept) {
     lines_.resize(keep_ ? static_cast<std::size_t>(keep) : 1);
   }
 
@@ -101,8 +104,8 @@ struct GemmViews {
 double representation_error(double constant, DType type) { return std::fabs(constant - round_to(type, constant)); }
 
 // z = alpha ab + beta c_in + bias: Rule G on the products, then one u per operation of the epilogue.
-Judged pre_activation(const Gemm& gemm, const Math& math, const GemmViews& views, const ProductSum& ab, std::int64_t unit,
-                      std::int64_t column) {
+Judged pre_activation(const Gemm& gemm, const Math& math, const GemmViews& views, const ProductSum& ab,
+                      std::int64_t unit, std::int64_t column) {
   const double u = accumulator_roundoff(math);
   const double scaled = gemm.alpha * ab.value;
   const double c_in = views.c_in != nullptr ? (*views.c_in)[unit] : 0.0;
@@ -133,7 +136,8 @@ class GemmDefinition : public OpDefinition {
  public:
   OpKind kind() const override { return gemm_kind; }
 
-  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
+  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
+            std::span<const TensorSpec> outputs) const override {
     const GemmExtents e = extents_of(call.attributes.as<Gemm>(), inputs[0].shape, inputs[1].shape);
     const double mnk = static_cast<double>(e.m) * static_cast<double>(e.n) * static_cast<double>(e.k);
     return {2.0 * static_cast<double>(e.batch) * mnk, bytes_moved(inputs) + bytes_moved(outputs)};
@@ -213,7 +217,8 @@ void GemmDefinition::derivative(Program& program, const OpCall& forward_call, Gr
   ValueId dz = *dy;
   if (forward.epilogue == Gemm::Epilogue::gelu) {
     if (tape.of(call.outputs[1])) {
-      throw ProgramError("gemm: the pre-activation of op '" + call.label + "' has a gradient of its own; expected none");
+      throw ProgramError("gemm: the pre-activation of op '" + call.label +
+                         "' has a gradient of its own; expected none");
     }
     dz = gelu_backward(program, {forward.gelu_form}, call.math, tape.label(call, "dz"), call.outputs[1], *dy);
   }

@@ -19,7 +19,8 @@ void check_data(OpKind op, const LayerNorm& attributes, const TensorSpec& x) {
     refuse_shape(op, x.name, x.shape, "", "at least one axis, the last with at least one element");
   }
   if (!(attributes.epsilon >= 0.0)) {
-    throw ProgramError(std::string(op.name) + ": epsilon is " + std::to_string(attributes.epsilon) + "; expected 0 or more");
+    throw ProgramError(std::string(op.name) + ": epsilon is " + std::to_string(attributes.epsilon) +
+                       "; expected 0 or more");
   }
 }
 
@@ -47,8 +48,9 @@ LayerNormForward layer_norm_forward(Program& program, const LayerNorm& attribute
   return {y, mean, rstd};
 }
 
-LayerNormBackward layer_norm_backward(Program& program, const LayerNorm& attributes, const Math& math, std::string label,
-                                      ValueId dy, ValueId x, ValueId gamma, ValueId mean, ValueId rstd) {
+LayerNormBackward layer_norm_backward(Program& program, const LayerNorm& attributes, const Math& math,
+                                      std::string label, ValueId dy, ValueId x, ValueId gamma, ValueId mean,
+                                      ValueId rstd) {
   const OpKind op = layer_norm_backward_kind;
   const TensorSpec data = program.spec(x);
   const TensorSpec scale = program.spec(gamma);

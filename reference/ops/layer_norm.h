@@ -27,7 +27,8 @@ LayerNormForward layer_norm_forward(Program& program, const LayerNorm& attribute
 struct LayerNormBackward {
   ValueId dx, dgamma, dbeta;
 };
-LayerNormBackward layer_norm_backward(Program& program, const LayerNorm& attributes, const Math& math, std::string label,
-                                      ValueId dy, ValueId x, ValueId gamma, ValueId mean, ValueId rstd);
+LayerNormBackward layer_norm_backward(Program& program, const LayerNorm& attributes, const Math& math,
+                                      std::string label, ValueId dy, ValueId x, ValueId gamma, ValueId mean,
+                                      ValueId rstd);
 
 }  // namespace gpubench

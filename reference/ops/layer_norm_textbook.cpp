@@ -29,8 +29,8 @@ Units row_units(const Shape& x, std::int64_t elements, double flop_per_element) 
   return {rows, elements, flop_per_element * static_cast<double>(x[-1]), row_landmarks(rows)};
 }
 
-// Exact statistics of one row, and how far arithmetic of unit roundoff u may be off: the mean by its sum of n terms, rstd
-// by the relative error theta of a two-pass variance (squared deviations, and the mean's error squared).
+// Exact statistics of one row, and how far arithmetic of unit roundoff u may be off: the mean by its sum of n terms,
+// rstd by the relative error theta of a two-pass variance (squared deviations, and the mean's error squared).
 struct RowStatistics {
   double mean = 0.0, mean_bound = 0.0;
   double rstd = 0.0, theta = 0.0;
@@ -62,7 +62,8 @@ class LayerNormForwardDefinition : public OpDefinition {
     return {8.0 * static_cast<double>(inputs[0].shape.elements()), bytes_moved(inputs) + bytes_moved(outputs)};
   }
 
-  Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec>, int output) const override {
+  Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
+              int output) const override {
     return output == 0 ? row_units(inputs[0].shape, inputs[0].shape[-1], 20.0) : row_units(inputs[0].shape, 1, 6.0);
   }
 

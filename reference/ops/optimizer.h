@@ -1,4 +1,5 @@
-// What happens to gradients after the backward pass: global norm, clip, AdamW. Multi-tensor: one call for all parameters.
+// What happens to gradients after the backward pass: global norm, clip, AdamW. Multi-tensor: one call for all
+// parameters.
 #pragma once
 
 #include <optional>

@@ -27,7 +27,8 @@ class GradientNormDefinition : public OpDefinition {
     return {2.0 * elements_of(inputs), bytes_moved(inputs) + bytes_moved(outputs)};
   }
 
-  Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs, int) const override {
+  Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
+              int) const override {
     return element_units(outputs[0].shape, 4.0 * elements_of(inputs));
   }
 
@@ -54,7 +55,8 @@ class ClipDefinition : public OpDefinition {
     return {elements_of(outputs), bytes_moved(inputs) + bytes_moved(outputs)};
   }
 
-  Units units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs, int output) const override {
+  Units units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
+              int output) const override {
     return element_units(outputs[static_cast<std::size_t>(output)].shape, 4.0);
   }
 
@@ -105,7 +107,8 @@ class AdamWDefinition : public OpDefinition {
   OpKind kind() const override { return adamw_kind; }
 
   // Eighteen operations per parameter. The low-precision copy is written, never read.
-  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
+  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
+            std::span<const TensorSpec> outputs) const override {
     const Places places(call.attributes.as<AdamW>());
     double parameters = 0.0;
     double unread = 0.0;
@@ -116,7 +119,8 @@ class AdamWDefinition : public OpDefinition {
     return {18.0 * parameters, bytes_moved(inputs) + bytes_moved(outputs) - unread};
   }
 
-  Units units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs, int output) const override {
+  Units units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
+              int output) const override {
     return element_units(outputs[static_cast<std::size_t>(output)].shape, 30.0);
   }
 
@@ -142,8 +146,7 @@ class AdamWDefinition : public OpDefinition {
   // Tensors per parameter: w g m v [copy] -> w' m' v' [copy'].
   struct Places {
     std::size_t inputs, outputs;
-    explicit Places(const AdamW& attributes)
-        : inputs(attributes.copies ? 5 : 4), outputs(attributes.copies ? 4 : 3) {}
+    explicit Places(const AdamW& attributes) : inputs(attributes.copies ? 5 : 4), outputs(attributes.copies ? 4 : 3) {}
   };
 };
 

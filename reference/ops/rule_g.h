@@ -3,8 +3,9 @@
 // With C the exact sum, Q = sqrt(sum of squared products) and K products accumulated with unit roundoff u:
 //     T = u (|C| + Q) lambda sqrt(K),  lambda = 2
 // Rounding errors are u |partial sum|; for zero-mean data partial sums are about Q, for one-signed data about |C|, and
-// independent errors grow as sqrt(K): Higham and Mary, SIAM J. Sci. Comput. 41 (2019); Ipsen and Zhou, arXiv 1906.10465.
-// lambda = 2 is eight standard deviations for correct arithmetic, and still sees one dropped product in thousands.
+// independent errors grow as sqrt(K): Higham and Mary, SIAM J. Sci. Comput. 41 (2019); Ipsen and Zhou, arXiv
+// 1906.10465. lambda = 2 is eight standard deviations for correct arithmetic, and still sees one dropped product in
+// thousands.
 #pragma once
 
 #include <cmath>

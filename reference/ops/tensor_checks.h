@@ -30,7 +30,8 @@ void expect_dtype(OpKind op, const TensorSpec& tensor, DType expected);
 [[nodiscard]] DType statistic_type(DType data);
 
 /// Reserves a row-major output under `name`, or under `name` and a number where that is taken.
-[[nodiscard]] ValueId reserve_output(Program& program, std::string_view name, DType dtype, const Shape& shape, Role role);
+[[nodiscard]] ValueId reserve_output(Program& program, std::string_view name, DType dtype, const Shape& shape,
+                                     Role role);
 
 /// `into` after checking that it has the shape of the output and a floating-point type; a new reservation without it.
 [[nodiscard]] ValueId output_or_reserve(Program& program, OpKind op, const std::optional<ValueId>& into,

@@ -1,5 +1,5 @@
-// How textbooks walk over wanted elements: neighbours are read as one run, a chunk at a time, so that full checks run at
-// the speed of a decoded stream and sparse ones touch only what they need.
+// How textbooks walk over wanted elements: neighbours are read as one run, a chunk at a time, so that full checks run
+// at the speed of a decoded stream and sparse ones touch only what they need.
 #pragma once
 
 #include <algorithm>

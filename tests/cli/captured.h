@@ -13,7 +13,7 @@ namespace gpubench {
 
 /// What a test may set before it runs the command line.
 struct Captured {
-  std::string script;                              ///< of the sim backend
+  std::string script;  ///< of the sim backend
   std::map<std::string, std::string> variables;
   bool out_is_terminal = false;
   bool err_is_terminal = false;

@@ -18,7 +18,8 @@ struct Pipe {
   }
 };
 
-[[noreturn]] void become(const std::vector<std::string>& words, const std::map<std::string, std::string>& variables, int out, int err) {
+[[noreturn]] void become(const std::vector<std::string>& words, const std::map<std::string, std::string>& variables,
+                         int out, int err) {
   for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
   ::dup2(out, STDOUT_FILENO);
   ::dup2(err, STDERR_FILENO);

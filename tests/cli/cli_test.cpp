@@ -64,7 +64,8 @@ TEST_F(Cli, AFailureExitsOneNamesTheOpAndStaysOutOfBenchmarks) {
   EXPECT_EQ(report["gpubench"]["totals"]["pass"], 5);
   for (const Json& entry : report["benchmarks"]) EXPECT_NE(entry["run_name"], "sim/first/n=8/f32/x1");
   EXPECT_THAT(cli_.err.str(), HasSubstr("f1  FAIL  sim/first/n=8/f32/x1\n    op      first.gemm (gemm)"));
-  EXPECT_THAT(cli_.err.str(), HasSubstr("rerun   gpubench run --filter '^sim/first/n=8/f32/x1$' --tier smoke --seed 42"));
+  EXPECT_THAT(cli_.err.str(),
+              HasSubstr("rerun   gpubench run --filter '^sim/first/n=8/f32/x1$' --tier smoke --seed 42"));
   EXPECT_THAT(cli_.err.str(), HasSubstr("exit 1"));
 }
 
@@ -135,9 +136,15 @@ TEST_F(Cli, UnknownNamesExitTwoWithTheNearestAndRunNothing) {
 }
 
 TEST_F(Cli, MessagesAboutHostileArgumentsCannotSteerATerminal) {
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"\x1b[2J"}, {"--\x1b[2J"}, {"--suite", "\x1b[2J"}, {"--filter", "\x1b[2J"}, {"--tier", "\x1b[2J"}, {"--device", "\x1b[2J"},
-           {"--json", "/nonexistent/\x1b[2J"}, {"--precision", "\x1b[2J"}, {"list", "\x1b[2J"}}) {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"\x1b[2J"},
+                                                                                     {"--\x1b[2J"},
+                                                                                     {"--suite", "\x1b[2J"},
+                                                                                     {"--filter", "\x1b[2J"},
+                                                                                     {"--tier", "\x1b[2J"},
+                                                                                     {"--device", "\x1b[2J"},
+                                                                                     {"--json", "/nonexistent/\x1b[2J"},
+                                                                                     {"--precision", "\x1b[2J"},
+                                                                                     {"list", "\x1b[2J"}}) {
     Captured cli;
     EXPECT_THAT(cli.run(words), AnyOf(2, 5));
     EXPECT_THAT(cli.err.str(), Not(HasSubstr("\x1b")));
@@ -158,8 +165,9 @@ TEST_F(Cli, CudaWithoutADriverExitsThreeAndNeverFallsBack) {
 
 TEST_F(Cli, AutoSaysWhichDeviceItTakesAndWhyInTheFirstLine) {
   EXPECT_EQ(cli_.run({"--dry-run"}), 0);
-  EXPECT_THAT(cli_.err.str(), ::testing::MatchesRegex("gpubench [0-9.]+: device sim .no NVIDIA driver: libcuda.so.1 cannot be loaded "
-                                                      ".test.*\n.*"));
+  EXPECT_THAT(cli_.err.str(),
+              ::testing::MatchesRegex("gpubench [0-9.]+: device sim .no NVIDIA driver: libcuda.so.1 cannot be loaded "
+                                      ".test.*\n.*"));
   Captured gpu;
   gpu.driver = {.usable = true, .devices = 2, .reason = {}};
   gpu.more_backends = {{"cuda", [] { return std::unique_ptr<Backend>(); }}};
@@ -182,8 +190,8 @@ TEST_F(Cli, ADryRunShowsThePlanAndRunsNothing) {
 
 TEST_F(Cli, AnUnwritableOutputIsKnownBeforeTheFirstCase) {
   std::filesystem::create_directory("taken");
-  for (const std::vector<std::string>& flags :
-       std::vector<std::vector<std::string>>{{"--json", "taken"}, {"--json", "missing/report.json"}, {"--out", "/dev/null/x"}}) {
+  for (const std::vector<std::string>& flags : std::vector<std::vector<std::string>>{
+           {"--json", "taken"}, {"--json", "missing/report.json"}, {"--out", "/dev/null/x"}}) {
     Captured cli;
     cli.script = "kill@first.gemm";  // a case that started would end this process
     std::vector<std::string> words{"--isolate", "off", "--tier", "smoke"};
@@ -194,7 +202,8 @@ TEST_F(Cli, AnUnwritableOutputIsKnownBeforeTheFirstCase) {
 }
 
 TEST_F(Cli, ReportsGoWhereTheyWereAsked) {
-  EXPECT_EQ(cli_.run({"--isolate", "off", "--tier", "smoke", "--filter", "last", "--out", "a/b", "--json", "c.json"}), 0);
+  EXPECT_EQ(cli_.run({"--isolate", "off", "--tier", "smoke", "--filter", "last", "--out", "a/b", "--json", "c.json"}),
+            0);
   EXPECT_EQ(schema_errors(read_json_file("a/b/report.json")), "");
   EXPECT_EQ(schema_errors(read_json_file("c.json")), "");
   EXPECT_THAT(cli_.out.str(), HasSubstr("report   a/b/report.json"));
@@ -202,7 +211,8 @@ TEST_F(Cli, ReportsGoWhereTheyWereAsked) {
   EXPECT_EQ(again.run({"--isolate", "off", "--tier", "smoke", "--filter", "last"}), 0);
   Captured third;  // within the same second, too
   EXPECT_EQ(third.run({"--isolate", "off", "--tier", "smoke", "--filter", "last"}), 0);
-  const auto folders = std::distance(std::filesystem::directory_iterator("gpubench-out"), std::filesystem::directory_iterator());
+  const auto folders =
+      std::distance(std::filesystem::directory_iterator("gpubench-out"), std::filesystem::directory_iterator());
   EXPECT_EQ(folders, 2);
 }
 
@@ -228,7 +238,8 @@ TEST_F(Cli, AnInterruptedRunWritesAPartialReportWithEveryCase) {
 }
 
 TEST_F(Cli, ColourAppearsOnlyWhereWanted) {
-  const std::vector<std::string> words{"--isolate", "off", "--tier", "smoke", "--filter", "last", "--json", "x.json", "--progress", "none"};
+  const std::vector<std::string> words{"--isolate", "off",    "--tier", "smoke",      "--filter",
+                                       "last",      "--json", "x.json", "--progress", "none"};
   Captured terminal;
   terminal.out_is_terminal = true;
   EXPECT_EQ(terminal.run(words), 0);

@@ -47,10 +47,44 @@ TEST(ParseOptions, DefaultsAreThoseOfTheHelpText) {
 }
 
 TEST(ParseOptions, ReadsEveryFlag) {
-  const Options o = parsed({"--suite", "gemm,conv", "--suite=memory", "--tier", "large", "--filter", "^a", "--filter", "b,c", "--exclude", "x",
-                            "--precision", "f32,bf16", "--batch", "1,8", "--axis", "k=16,32", "--axis=pad=0", "--device", "cpu", "--seed",
-                            "18446744073709551615", "--check", "full", "--isolate", "off", "--dry-run", "--out", "o", "--json", "-", "--color",
-                            "never", "--progress", "lines", "-q", "-v", "-v"});
+  const Options o = parsed({"--suite",
+                            "gemm,conv",
+                            "--suite=memory",
+                            "--tier",
+                            "large",
+                            "--filter",
+                            "^a",
+                            "--filter",
+                            "b,c",
+                            "--exclude",
+                            "x",
+                            "--precision",
+                            "f32,bf16",
+                            "--batch",
+                            "1,8",
+                            "--axis",
+                            "k=16,32",
+                            "--axis=pad=0",
+                            "--device",
+                            "cpu",
+                            "--seed",
+                            "18446744073709551615",
+                            "--check",
+                            "full",
+                            "--isolate",
+                            "off",
+                            "--dry-run",
+                            "--out",
+                            "o",
+                            "--json",
+                            "-",
+                            "--color",
+                            "never",
+                            "--progress",
+                            "lines",
+                            "-q",
+                            "-v",
+                            "-v"});
   EXPECT_THAT(o.selection.suites, ElementsAre("gemm", "conv", "memory"));
   EXPECT_EQ(o.tier, Tier::large);
   EXPECT_THAT(o.selection.filters, ElementsAre("^a", "b,c"));
@@ -98,7 +132,8 @@ TEST(ParseOptions, HiddenFlagsAreNeverSuggested) {
 }
 
 TEST(ParseOptions, UnknownValuesNameTheKnownOnesAndTheNearest) {
-  EXPECT_EQ(refusal({"--tier", "smke"}), "--tier: 'smke' is not one of smoke, quick, standard, large; did you mean 'smoke'?");
+  EXPECT_EQ(refusal({"--tier", "smke"}),
+            "--tier: 'smke' is not one of smoke, quick, standard, large; did you mean 'smoke'?");
   EXPECT_THAT(refusal({"--check", "none"}), HasSubstr("--check: 'none' is not one of off, sample, full"));
   EXPECT_THAT(refusal({"--isolate", "yes"}), HasSubstr("--isolate: 'yes' is not one of on, off"));
   EXPECT_THAT(refusal({"--color", "alway"}), HasSubstr("did you mean 'always'?"));
@@ -108,7 +143,9 @@ TEST(ParseOptions, UnknownValuesNameTheKnownOnesAndTheNearest) {
 
 TEST(ParseOptions, NumbersAreReadWholeOrRefused) {
   for (const char* seed : {"-1", "1.5", "x", "", "1x", "0x10", " 1", "18446744073709551616", "1e3"}) {
-    EXPECT_THAT(refusal({std::string("--seed=") + seed}), ::testing::AnyOf(HasSubstr("is not a whole number"), HasSubstr("--seed"))) << seed;
+    EXPECT_THAT(refusal({std::string("--seed=") + seed}),
+                ::testing::AnyOf(HasSubstr("is not a whole number"), HasSubstr("--seed")))
+        << seed;
   }
   EXPECT_EQ(refusal({"--batch", "0"}), "--batch: '0' is not a whole number from 1");
   EXPECT_EQ(refusal({"--batch", "9223372036854775808"}), "--batch: '9223372036854775808' is not a whole number from 1");
@@ -140,7 +177,8 @@ TEST(HelpText, FitsAHundredColumnsAndHoldsEveryGroupAndExamples) {
     std::istringstream lines(help_text(verb));
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
   }
-  for (const char* part : {"select\n", "measure\n", "check\n", "output\n", "examples\n", "exit codes\n", "--suite NAME,...", "-q, --quiet"}) {
+  for (const char* part : {"select\n", "measure\n", "check\n", "output\n", "examples\n", "exit codes\n",
+                           "--suite NAME,...", "-q, --quiet"}) {
     EXPECT_THAT(help_text(""), HasSubstr(part));
   }
   EXPECT_THAT(help_text(""), ::testing::Not(HasSubstr("--worker")));

@@ -25,8 +25,8 @@ class Program : public ::testing::Test {
     std::filesystem::current_path("/");
     std::filesystem::remove_all(folder_);
   }
-  static ChildResult run(std::vector<std::string> words, const std::string& script = "", const std::string& wait_for = "",
-                         const std::function<void(int)>& while_running = {}) {
+  static ChildResult run(std::vector<std::string> words, const std::string& script = "",
+                         const std::string& wait_for = "", const std::function<void(int)>& while_running = {}) {
     words.insert(words.begin(), GPUBENCH_SIM_PROGRAM);
     return run_child(words, {{"GPUBENCH_SIM_SCRIPT", script}}, wait_for, while_running);
   }

@@ -12,8 +12,9 @@ class Terminal : public ::testing::Test {
  protected:
   std::map<std::string, std::string> variables_;
   StopFlag stop_{0};
-  Environment environment_{{}, {}, std::cout, std::cerr, false, false, 80,
-                           [this](const char* name) { return variables_[name]; }, {}, "", stop_};
+  Environment environment_{{},    {},    std::cout, std::cerr,
+                           false, false, 80,        [this](const char* name) { return variables_[name]; },
+                           {},    "",    stop_};
 };
 
 TEST_F(Terminal, ColourFollowsTheFlagThenTheVariablesThenTheTerminal) {

@@ -20,24 +20,31 @@ struct Include {
 };
 
 struct Rule {
-  std::string part;                   // folder
-  std::vector<std::string> allowed;   // folders or files of ours, beside the part itself
-  std::vector<std::string> vendors;   // prefixes of <...> beyond the standard library
+  std::string part;                  // folder
+  std::vector<std::string> allowed;  // folders or files of ours, beside the part itself
+  std::vector<std::string> vendors;  // prefixes of <...> beyond the standard library
 };
 
 const std::vector<Rule>& table() {
   static const std::vector<Rule> rules{
       {"harness/core/", {}, {}},
       {"reference/ops/", {"harness/core/"}, {}},
-      {"reference/cpu/", {"harness/core/", "reference/ops/"}, {"dnnl", "oneapi/", "omp.h", "immintrin.h", "cpuid.h", "fmt/", "unistd.h", "sched.h", "sys/"}},
+      {"reference/cpu/",
+       {"harness/core/", "reference/ops/"},
+       {"dnnl", "oneapi/", "omp.h", "immintrin.h", "cpuid.h", "fmt/", "unistd.h", "sched.h", "sys/"}},
       {"suites/", {"harness/core/", "reference/ops/"}, {}},
       {"harness/plan/", {"harness/core/", "reference/ops/"}, {"fmt/"}},
       {"harness/parity/", {"harness/core/", "reference/ops/", "harness/plan/"}, {"fmt/"}},
       {"harness/measure/", {"harness/core/", "reference/ops/", "harness/plan/", "harness/parity/"}, {"fmt/"}},
-      {"harness/hardware/", {"harness/core/", "reference/ops/", "harness/plan/", "harness/parity/", "harness/measure/"}, {"fmt/", "unistd.h", "sched.h", "sys/", "dlfcn.h"}},
-      {"harness/run/", {"harness/core/", "reference/ops/", "harness/plan/", "harness/parity/", "harness/measure/", "harness/hardware/"},
+      {"harness/hardware/",
+       {"harness/core/", "reference/ops/", "harness/plan/", "harness/parity/", "harness/measure/"},
+       {"fmt/", "unistd.h", "sched.h", "sys/", "dlfcn.h"}},
+      {"harness/run/",
+       {"harness/core/", "reference/ops/", "harness/plan/", "harness/parity/", "harness/measure/", "harness/hardware/"},
        {"fmt/", "unistd.h", "fcntl.h", "poll.h", "signal.h", "spawn.h", "sys/", "sched.h"}},
-      {"harness/report/", {"harness/core/", "harness/measure/statistics.h"}, {"fmt/", "nlohmann/", "unistd.h", "fcntl.h", "sys/"}},
+      {"harness/report/",
+       {"harness/core/", "harness/measure/statistics.h"},
+       {"fmt/", "nlohmann/", "unistd.h", "fcntl.h", "sys/"}},
   };
   return rules;
 }
@@ -66,7 +73,8 @@ std::vector<Include> includes_of(const fs::path& root, const std::string& part) 
 
 // A standard header has no slash, no dot, and only lower-case letters, digits and underscores.
 bool is_standard(const std::string& name) {
-  return std::all_of(name.begin(), name.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
+  return std::all_of(name.begin(), name.end(),
+                     [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
 }
 
 bool permitted(const Rule& rule, const Include& include) {
@@ -100,7 +108,8 @@ TEST(IncludeTable, TheTextbookHasNoThreadsAndNoConsole) {
   const std::vector<std::string> never{"thread", "future", "atomic", "mutex", "iostream", "cstdio", "random"};
   std::string found;
   for (const Include& include : includes_of(GPUBENCH_SOURCE_DIR, "reference/ops/")) {
-    if (std::find(never.begin(), never.end(), include.target) != never.end()) found += include.file + " includes " + include.target + "\n";
+    if (std::find(never.begin(), never.end(), include.target) != never.end())
+      found += include.file + " includes " + include.target + "\n";
   }
   EXPECT_EQ(found, "");
 }

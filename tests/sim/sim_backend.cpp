@@ -103,11 +103,13 @@ class OpLaunch : public SimLaunch {
       const bool active = !fault.in_sequence_only || in_sequence;
       if (fault.kind == FaultKind::unwritten && active && o == 0) count -= (count + 3) / 4;
     }
-    for (std::size_t i = 0; i < count; ++i) store(tensor.spec.dtype, place(tensor, static_cast<std::int64_t>(i)), values[i].value);
+    for (std::size_t i = 0; i < count; ++i)
+      store(tensor.spec.dtype, place(tensor, static_cast<std::int64_t>(i)), values[i].value);
   }
 
   static std::byte* place(const Tensor& tensor, std::int64_t linear) {
-    return tensor.data + tensor.spec.layout.offset(tensor.spec.shape, linear) * static_cast<std::int64_t>(size_of(tensor.spec.dtype));
+    return tensor.data +
+           tensor.spec.layout.offset(tensor.spec.shape, linear) * static_cast<std::int64_t>(size_of(tensor.spec.dtype));
   }
 
   void before(FaultKind kind) const {
@@ -128,10 +130,14 @@ class OpLaunch : public SimLaunch {
     const Tensor& c = output();
     const std::int64_t middle = c.spec.shape.elements() / 2;
     switch (kind) {
-      case FaultKind::wrong_element: store(c.spec.dtype, place(c, middle), 3.0 * load(c.spec.dtype, place(c, middle)) + 100.0); break;
+      case FaultKind::wrong_element:
+        store(c.spec.dtype, place(c, middle), 3.0 * load(c.spec.dtype, place(c, middle)) + 100.0);
+        break;
       case FaultKind::nan: store(c.spec.dtype, place(c, middle), std::numeric_limits<double>::quiet_NaN()); break;
       case FaultKind::guard: std::memset(c.data + c.spec.bytes(), 0, 3); break;
-      case FaultKind::changes_input: store(tensors_[0].spec.dtype, tensors_[0].data, load(tensors_[0].spec.dtype, tensors_[0].data) + 1.0); break;
+      case FaultKind::changes_input:
+        store(tensors_[0].spec.dtype, tensors_[0].data, load(tensors_[0].spec.dtype, tensors_[0].data) + 1.0);
+        break;
       default: break;
     }
   }
@@ -183,10 +189,10 @@ Buffer SimBackend::allocate(std::size_t bytes) {
   }
   *allocated_ += static_cast<std::int64_t>(bytes);
   *peak_ = std::max(*peak_, *allocated_);
-  auto* const data = static_cast<std::byte*>(::operator new(bytes, std::align_val_t{alignment}));
+  auto* const data = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{alignment}));
   const std::shared_ptr<void> owner(data, [bytes, allocated = allocated_](void* p) {
     *allocated -= static_cast<std::int64_t>(bytes);
-    ::operator delete(p, std::align_val_t{alignment});
+    ::operator delete (p, std::align_val_t{alignment});
   });
   return {data, bytes, owner};
 }
@@ -207,10 +213,12 @@ Plan SimBackend::plan(const OpCall& call, std::span<const TensorSpec> tensors) {
   plan->outputs.assign(split, tensors.end());
   for (std::size_t i = 0; i < script_.faults.size(); ++i) {
     const Fault& fault = script_.faults[i];
-    if (fault.label != call.label || (!fault.extents.empty() && fault.extents != joined(plan->outputs.front().shape))) continue;
+    if (fault.label != call.label || (!fault.extents.empty() && fault.extents != joined(plan->outputs.front().shape)))
+      continue;
     if (fault.nth == 0 || ++hits_[i] == fault.nth) plan->faults.push_back(fault);
   }
-  if (plan->has(FaultKind::unsupported)) throw Unsupported("sim: no implementation of " + std::string(call.kind.name) + " '" + call.label + "'");
+  if (plan->has(FaultKind::unsupported))
+    throw Unsupported("sim: no implementation of " + std::string(call.kind.name) + " '" + call.label + "'");
   const Cost cost = definition(call.kind).cost(call, plan->inputs, plan->outputs);
   plan->ns = script_.clock_ns.value_or(100.0 + cost.flop / 100.0 + cost.bytes / 10.0);
   events_.push_back({SimEvent::What::plan, {call.label}, false, 0, {}, 0.0});
@@ -234,7 +242,8 @@ Launch SimBackend::sequence(std::span<const Launch> launches, const Schedule&) {
 
 void SimBackend::run(const Launch& launch) {
   const SimLaunch& work = of(launch);
-  events_.push_back({SimEvent::What::run, work.labels(), dynamic_cast<const SequenceLaunch*>(&work) != nullptr, 0, {}, 0.0});
+  events_.push_back(
+      {SimEvent::What::run, work.labels(), dynamic_cast<const SequenceLaunch*>(&work) != nullptr, 0, {}, 0.0});
   work.run(false);
 }
 

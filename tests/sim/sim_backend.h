@@ -18,8 +18,8 @@ struct SimEvent {
   enum class What { plan, run, time } what = What::run;
   std::vector<std::string> labels;  ///< of the ops, in the order they run
   bool sequence = false;
-  int copies = 0;    ///< of time()
-  RoundPlan plan;    ///< of time()
+  int copies = 0;              ///< of time()
+  RoundPlan plan;              ///< of time()
   double output_before = 0.0;  ///< of time(): the first element of the last op's first output, before anything ran
 };
 

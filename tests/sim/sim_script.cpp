@@ -10,23 +10,26 @@
 namespace gpubench::sim {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, FaultKind>, 15> fault_names{{{"wrong_element", FaultKind::wrong_element},
-                                                                             {"unwritten", FaultKind::unwritten},
-                                                                             {"nan", FaultKind::nan},
-                                                                             {"guard", FaultKind::guard},
-                                                                             {"changes_input", FaultKind::changes_input},
-                                                                             {"out_of_memory", FaultKind::out_of_memory},
-                                                                             {"bad_alloc", FaultKind::bad_alloc},
-                                                                             {"unsupported", FaultKind::unsupported},
-                                                                             {"kill", FaultKind::kill},
-                                                                             {"exit", FaultKind::exit},
-                                                                             {"hang", FaultKind::hang},
-                                                                             {"stubborn", FaultKind::stubborn},
-                                                                             {"drop", FaultKind::drop},
-                                                                             {"early", FaultKind::early},
-                                                                             {"stale", FaultKind::stale}}};
+constexpr std::array<std::pair<std::string_view, FaultKind>, 15> fault_names{
+    {{"wrong_element", FaultKind::wrong_element},
+     {"unwritten", FaultKind::unwritten},
+     {"nan", FaultKind::nan},
+     {"guard", FaultKind::guard},
+     {"changes_input", FaultKind::changes_input},
+     {"out_of_memory", FaultKind::out_of_memory},
+     {"bad_alloc", FaultKind::bad_alloc},
+     {"unsupported", FaultKind::unsupported},
+     {"kill", FaultKind::kill},
+     {"exit", FaultKind::exit},
+     {"hang", FaultKind::hang},
+     {"stubborn", FaultKind::stubborn},
+     {"drop", FaultKind::drop},
+     {"early", FaultKind::early},
+     {"stale", FaultKind::stale}}};
 
-[[noreturn]] void refuse(std::string_view item) { throw UsageError("sim script: cannot understand '" + std::string(item) + "'"); }
+[[noreturn]] void refuse(std::string_view item) {
+  throw UsageError("sim script: cannot understand '" + std::string(item) + "'");
+}
 
 /// The text behind the last `mark`, cut off from `text`; empty where there is none.
 std::string cut_off(std::string_view& text, char mark) {
@@ -50,7 +53,8 @@ Fault parse_fault(std::string_view item) {
   std::string_view what = item.substr(0, at);
   std::string_view target = item.substr(at + 1);
   Fault fault;
-  if (const std::string number = cut_off(target, '#'); !number.empty()) fault.nth = static_cast<int>(whole_number(number, item));
+  if (const std::string number = cut_off(target, '#'); !number.empty())
+    fault.nth = static_cast<int>(whole_number(number, item));
   fault.extents = cut_off(target, ':');
   fault.label = target;
   if (const std::string scope = cut_off(what, '/'); !scope.empty()) {

@@ -21,21 +21,21 @@
 namespace gpubench::sim {
 
 enum class FaultKind {
-  wrong_element,   ///< one element of the first output is far off
-  unwritten,       ///< the last quarter of the first output is not written
-  nan,             ///< one element of the first output is NaN
-  guard,           ///< three bytes after the end of the first output are written
-  changes_input,   ///< the first element of the first input is changed
-  out_of_memory,   ///< throws BackendError
-  bad_alloc,       ///< throws std::bad_alloc
-  unsupported,     ///< plan() throws Unsupported
-  kill,            ///< the process ends by SIGKILL
-  exit,            ///< the process exits with status 0
-  hang,            ///< does not return
-  stubborn,        ///< does not return, and ignores SIGTERM
-  drop,            ///< in a sequence: the op does not run
-  early,           ///< in a sequence: the op runs before those that it depends on
-  stale            ///< in a sequence: the op reads its second input as it was when the sequence was made
+  wrong_element,  ///< one element of the first output is far off
+  unwritten,      ///< the last quarter of the first output is not written
+  nan,            ///< one element of the first output is NaN
+  guard,          ///< three bytes after the end of the first output are written
+  changes_input,  ///< the first element of the first input is changed
+  out_of_memory,  ///< throws BackendError
+  bad_alloc,      ///< throws std::bad_alloc
+  unsupported,    ///< plan() throws Unsupported
+  kill,           ///< the process ends by SIGKILL
+  exit,           ///< the process exits with status 0
+  hang,           ///< does not return
+  stubborn,       ///< does not return, and ignores SIGTERM
+  drop,           ///< in a sequence: the op does not run
+  early,          ///< in a sequence: the op runs before those that it depends on
+  stale           ///< in a sequence: the op reads its second input as it was when the sequence was made
 };
 
 struct Fault {

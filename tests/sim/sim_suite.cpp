@@ -75,7 +75,9 @@ Program last() {
 class SimWorkload : public Workload {
  public:
   SimWorkload(std::string name, Build program) : name_(std::move(name)), build_(program) {}
-  [[nodiscard]] WorkloadInfo info() const override { return {name_, "a case for tests", "", Headline::items_per_s, "elements", CacheMode::cold}; }
+  [[nodiscard]] WorkloadInfo info() const override {
+    return {name_, "a case for tests", "", Headline::items_per_s, "elements", CacheMode::cold};
+  }
   [[nodiscard]] Grid grid() const override { return {{{{{"n", extent}}, "tiny", Tier::smoke}}, {"f32"}}; }
   [[nodiscard]] Program build(const Case&, Rank) const override { return build_(); }
   [[nodiscard]] double items(const Case&) const override { return static_cast<double>(extent * extent); }
@@ -103,16 +105,18 @@ PlannedCase planned(const std::string& name, Build build, CacheMode cache) {
 }  // namespace
 
 std::vector<PlannedCase> sim_cases() {
-  return {planned("first", first, CacheMode::cold),         planned("chain", chain, CacheMode::step),
-          planned("update", update, CacheMode::warm),       planned("clip", clip_in_place, CacheMode::warm),
-          planned("packed", packed, CacheMode::cold),       planned("last", last, CacheMode::cold)};
+  return {planned("first", first, CacheMode::cold),   planned("chain", chain, CacheMode::step),
+          planned("update", update, CacheMode::warm), planned("clip", clip_in_place, CacheMode::warm),
+          planned("packed", packed, CacheMode::cold), planned("last", last, CacheMode::cold)};
 }
 
 std::string sim_id(const std::string& name) { return "sim/" + name + "/n=8/f32/x1"; }
 
 std::string TextCodec::encode(const CaseRecord& record) const {
   std::ostringstream text;
-  text << record.id << '\n' << static_cast<int>(record.verdict) << ' ' << record.batch << ' ' << record.rounds.size() << '\n' << record.reason;
+  text << record.id << '\n'
+       << static_cast<int>(record.verdict) << ' ' << record.batch << ' ' << record.rounds.size() << '\n'
+       << record.reason;
   return text.str();
 }
 
@@ -121,7 +125,8 @@ CaseRecord TextCodec::decode(std::string_view text) const {
   CaseRecord record;
   int verdict = 0;
   std::size_t rounds = 0;
-  if (!std::getline(in, record.id) || !(in >> verdict >> record.batch >> rounds)) throw std::runtime_error("a record that this codec did not write");
+  if (!std::getline(in, record.id) || !(in >> verdict >> record.batch >> rounds))
+    throw std::runtime_error("a record that this codec did not write");
   record.verdict = static_cast<Verdict>(verdict);
   record.rounds.resize(rounds);
   in.ignore(1);

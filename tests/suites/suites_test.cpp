@@ -51,7 +51,8 @@ TEST(Suites, ALinearLayerCountsTwoFlopPerMultiplyAddAndEachTensorOnce) {
 }
 
 TEST(Suites, ResNet50sConvolutionsAddUpToItsPublishedWork) {
-  // 53 convolutions, 4.087 G multiply-adds per image; how often each distinct layer occurs: torchvision's resnet50 v1.5.
+  // 53 convolutions, 4.087 G multiply-adds per image; how often each distinct layer occurs: torchvision's resnet50
+  // v1.5.
   const std::vector<double> occurrences{1, 4, 1, 3, 2, 1, 1, 1, 4, 3, 3, 1, 1, 1, 6, 5, 5, 1, 1, 1, 3, 2, 2};
   std::vector<PlannedCase> layers = cases(Tier::large, {"^conv/conv2d_forward/n=32,.*groups=1/f32/x1$"});
   ASSERT_EQ(layers.size(), occurrences.size());

@@ -18,13 +18,14 @@ void check_request(const Program& program, std::span<const Seed> seeds, std::spa
   for (const Seed& seed : seeds) {
     const TensorSpec& spec = program.spec(seed.value);
     if (!seed.gradient && (spec.shape.elements() != 1 || !is_float(spec.dtype))) {
-      throw ProgramError("differentiate: the seed '" + spec.to_string() + "' has no gradient; expected one, or a loss of one element");
+      throw ProgramError("differentiate: the seed '" + spec.to_string() +
+                         "' has no gradient; expected one, or a loss of one element");
     }
   }
   for (const ValueId id : wanted) {
     if (!is_float(program.spec(id).dtype)) {
-      throw ProgramError("differentiate: " + quoted(program, id) + " is of type " + std::string(name(program.spec(id).dtype)) +
-                         "; only floating-point values have gradients");
+      throw ProgramError("differentiate: " + quoted(program, id) + " is of type " +
+                         std::string(name(program.spec(id).dtype)) + "; only floating-point values have gradients");
     }
   }
 }
@@ -32,7 +33,8 @@ void check_request(const Program& program, std::span<const Seed> seeds, std::spa
 // Which values and ops lie between the wanted values and the seeds.
 class Path {
  public:
-  Path(const Program& program, const ValueFamilies& families, std::span<const Seed> seeds, std::span<const ValueId> wanted)
+  Path(const Program& program, const ValueFamilies& families, std::span<const Seed> seeds,
+       std::span<const ValueId> wanted)
       : program_(program), families_(families), direct_(families.size(), false), on_path_(program.ops().size(), false) {
     for (const ValueId id : wanted) direct_[index(id)] = true;
     std::vector<bool> depends(on_path_.size());
@@ -105,7 +107,12 @@ class Tape final : public GradientTape {
  public:
   Tape(const Program& program, const Path& path, GradientLedger& ledger, const std::set<ValueId>& losses, Math math,
        std::map<ValueId, ValueId> gradients)
-      : program_(program), path_(path), ledger_(ledger), losses_(losses), math_(math), gradients_(std::move(gradients)) {}
+      : program_(program),
+        path_(path),
+        ledger_(ledger),
+        losses_(losses),
+        math_(math),
+        gradients_(std::move(gradients)) {}
 
   [[nodiscard]] std::optional<ValueId> of(ValueId output) const override {
     const auto found = gradients_.find(output);
@@ -139,8 +146,8 @@ void reverse(Program& program, int index, const Path& path, GradientLedger& ledg
     const std::optional<ValueId> gradient = ledger.gradient(output);
     const bool loss = losses.contains(output);
     if (gradient && loss) {
-      throw ProgramError("differentiate: " + quoted(program, output) + " is a loss and is read on the way to another seed; " +
-                         "expected a loss that nothing reads");
+      throw ProgramError("differentiate: " + quoted(program, output) +
+                         " is a loss and is read on the way to another seed; " + "expected a loss that nothing reads");
     }
     if (gradient) gradients.emplace(output, *gradient);
     flows = flows || gradient || loss;
@@ -181,7 +188,8 @@ void check_not_overwritten(const Program& program, int op) {
 
 }  // namespace
 
-std::map<ValueId, ValueId> differentiate(Program& program, std::span<const Seed> seeds, std::span<const ValueId> wanted) {
+std::map<ValueId, ValueId> differentiate(Program& program, std::span<const Seed> seeds,
+                                         std::span<const ValueId> wanted) {
   check_request(program, seeds, wanted);
   const int forward_ops = static_cast<int>(program.ops().size());
   const ValueFamilies families(program);

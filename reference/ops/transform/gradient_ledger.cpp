@@ -10,7 +10,8 @@ std::string GradientLedger::gradient_name(ValueId value) const {
 
 // With the value's own strides: parts of it have the same strides and offsets in its gradient.
 ValueId GradientLedger::reserve_like(ValueId value) {
-  TensorSpec spec = tensor(gradient_name(value), program_.spec(value).dtype, program_.spec(value).shape, Role::gradient);
+  TensorSpec spec =
+      tensor(gradient_name(value), program_.spec(value).dtype, program_.spec(value).shape, Role::gradient);
   spec.layout = program_.spec(value).layout;
   return program_.reserve(std::move(spec));
 }
@@ -62,17 +63,18 @@ void GradientLedger::contribute(ValueId value, ValueId gradient, const Math& mat
   const TensorSpec& want = program_.spec(value);
   const TensorSpec& got = program_.spec(gradient);
   if (got.shape != want.shape || got.dtype != want.dtype) {
-    throw ProgramError("differentiate: the gradient '" + got.to_string() + "' does not fit its value '" + want.to_string() +
-                       "'; expected the same shape and type");
+    throw ProgramError("differentiate: the gradient '" + got.to_string() + "' does not fit its value '" +
+                       want.to_string() + "'; expected the same shape and type");
   }
   if (!program_.available(gradient)) {
-    throw ProgramError("differentiate: no op produces '" + got.name + "', contributed as a gradient of '" + want.name + "'");
+    throw ProgramError("differentiate: no op produces '" + got.name + "', contributed as a gradient of '" + want.name +
+                       "'");
   }
   const ValueId id = families_.canonical(value);
   const bool in_whole = families_.covers(id) || needs_.wholes.contains(families_.root(id));
   if (gradients_.contains(id) || (in_whole && wholes_.contains(families_.root(id)))) {
-    throw ProgramError("differentiate: a gradient of '" + want.name + "' comes after they were added up; its readers must " +
-                       "follow the op that produces it");
+    throw ProgramError("differentiate: a gradient of '" + want.name +
+                       "' comes after they were added up; its readers must " + "follow the op that produces it");
   }
   summands_[id].push_back({gradient, math});
 }
@@ -133,8 +135,9 @@ std::optional<GradientLedger::Summand> GradientLedger::collected_parts(ValueId r
   const std::int64_t elements = program_.spec(root).shape.elements();
   if (covered != elements) {
     throw ProgramError("differentiate: the parts of '" + program_.spec(root).name + "' that receive a gradient have " +
-                       std::to_string(covered) + " of its " + std::to_string(elements) + " elements; nothing flows into " +
-                       (missing.empty() ? "the rest" : missing) + ", and zero is not assumed");
+                       std::to_string(covered) + " of its " + std::to_string(elements) +
+                       " elements; nothing flows into " + (missing.empty() ? "the rest" : missing) +
+                       ", and zero is not assumed");
   }
   return Summand{packed_.at(root), math};
 }

@@ -1,7 +1,8 @@
 // Which values are views of the same memory: a storage's first value (the root) and its parts.
 //
 // Gradients follow memory: what flows into q, k and v of a packed qkv is the gradient of qkv. Three kinds of members:
-// the root itself; views of all of it in another shape ("covering"); and proper parts, which a program declares disjoint.
+// the root itself; views of all of it in another shape ("covering"); and proper parts, which a program declares
+// disjoint.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,8 @@ class ValueFamilies {
   /// Of the values that are in the program now.
   explicit ValueFamilies(const Program& program);
 
-  /// The value that `id` is, directly or by steps, a part of; itself where it is none. A newer version (update) starts a
-  /// family of its own: its gradient differs from that of the version before.
+  /// The value that `id` is, directly or by steps, a part of; itself where it is none. A newer version (update) starts
+  /// a family of its own: its gradient differs from that of the version before.
   [[nodiscard]] ValueId root(ValueId id) const { return at(id).root; }
   /// The first value with the same view of the same root; contributions to either are contributions to this one.
   [[nodiscard]] ValueId canonical(ValueId id) const { return at(id).canonical; }

@@ -5,8 +5,8 @@
 
 namespace gpubench {
 
-/// `program` with every floating-point tensor stored as f64 and every op accumulating in f64; integers stay. Values, ops
-/// and their indices correspond one to one.
+/// `program` with every floating-point tensor stored as f64 and every op accumulating in f64; integers stay. Values,
+/// ops and their indices correspond one to one.
 [[nodiscard]] Program widen(const Program& program);
 
 }  // namespace gpubench

@@ -34,8 +34,8 @@ struct Narrow {
   DType type;
   int bits;
   int fraction;
-  int lowest_exponent;        // of the smallest normal
-  std::uint64_t largest;      // bits of the largest finite number
+  int lowest_exponent;    // of the smallest normal
+  std::uint64_t largest;  // bits of the largest finite number
   double largest_value;
   bool has_infinity;
 };
@@ -175,7 +175,8 @@ TEST(DType, PoisonIsANaNThatNoStoreProduces) {
 }
 
 TEST(DType, PoisonTouchesNothingBesideItsElement) {
-  for (const DType type : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e5m2, DType::i32, DType::u8}) {
+  for (const DType type :
+       {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e5m2, DType::i32, DType::u8}) {
     std::array<std::byte, 9> bytes{};
     store_poison(type, bytes.data());
     for (std::size_t i = size_of(type); i < bytes.size(); ++i) EXPECT_EQ(bytes[i], std::byte{0}) << name(type);

@@ -15,7 +15,9 @@ using testing::IsEmpty;
 
 constexpr OpKind some_kind{"some_op"};
 
-TensorSpec f32(const char* name, Shape shape = {4}) { return tensor(name, DType::f32, std::move(shape), Role::activation); }
+TensorSpec f32(const char* name, Shape shape = {4}) {
+  return tensor(name, DType::f32, std::move(shape), Role::activation);
+}
 
 int op(Program& p, const char* label, std::vector<ValueId> inputs, std::vector<ValueId> outputs) {
   p.append({some_kind, {}, {}, std::move(inputs), std::move(outputs), label});

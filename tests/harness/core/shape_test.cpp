@@ -105,7 +105,9 @@ TEST(Layout, ABlockedLayoutPutsEveryElementSomewhereElse) {
   EXPECT_LT(*seen.rbegin(), layout.span_elements(shape));
 }
 
-TEST(Layout, ABlockOfAMissingAxisIsRefused) { EXPECT_THROW(static_cast<void>(Layout::blocked({4}, {{1, 2}})), ProgramError); }
+TEST(Layout, ABlockOfAMissingAxisIsRefused) {
+  EXPECT_THROW(static_cast<void>(Layout::blocked({4}, {{1, 2}})), ProgramError);
+}
 
 // A [2, 3] part of a storage with rows of 10: its last element lies at 12.
 TEST(Layout, TheSpanOfAStridedPartEndsAtItsLastElement) {

@@ -34,7 +34,8 @@ const Finding* find(const std::vector<Finding>& findings, const std::string& cod
 }
 
 TEST(Diagnose, FindsNothingWrongWithAHealthyMachine) {
-  for (const Finding& finding : diagnose(healthy(), working(), true)) EXPECT_EQ(finding.health, Health::ok) << finding.text;
+  for (const Finding& finding : diagnose(healthy(), working(), true))
+    EXPECT_EQ(finding.health, Health::ok) << finding.text;
 }
 
 TEST(Diagnose, EachTroubleHasItsCodeItsNumbersAndAMend) {
@@ -47,9 +48,9 @@ TEST(Diagnose, EachTroubleHasItsCodeItsNumbersAndAMend) {
   host.cgroup_memory_bytes = 4000000000;
   host.available_bytes = 1000000000;
   const std::vector<Finding> findings = diagnose(host, working(), true);
-  const std::pair<const char*, const char*> expected[] = {{"D201", "bf16"}, {"D202", "4 of 8"},      {"D203", "1.5 processors of 4"},
-                                                          {"D204", "powersave"}, {"D205", "35%"}, {"D207", "4.0 GB"},
-                                                          {"D208", "2 GB"}};
+  const std::pair<const char*, const char*> expected[] = {
+      {"D201", "bf16"},   {"D202", "4 of 8"}, {"D203", "1.5 processors of 4"}, {"D204", "powersave"}, {"D205", "35%"},
+      {"D207", "4.0 GB"}, {"D208", "2 GB"}};
   for (const auto& [code, text] : expected) {
     const Finding* finding = find(findings, code);
     ASSERT_NE(finding, nullptr) << code;

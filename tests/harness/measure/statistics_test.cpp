@@ -71,8 +71,14 @@ struct TableRow {
 
 // Any printed table of Student's t, to its six decimals.
 TEST(Statistics, QuantilesOfStudentsTAreThoseOfTheTables) {
-  constexpr std::array<TableRow, 9> table{{{0.975, 1, 12.706205}, {0.975, 2, 4.302653}, {0.975, 4, 2.776445}, {0.975, 9, 2.262157},
-                                           {0.975, 19, 2.093024}, {0.995, 8, 3.355387}, {0.95, 5, 2.015048}, {0.9, 30, 1.310415},
+  constexpr std::array<TableRow, 9> table{{{0.975, 1, 12.706205},
+                                           {0.975, 2, 4.302653},
+                                           {0.975, 4, 2.776445},
+                                           {0.975, 9, 2.262157},
+                                           {0.975, 19, 2.093024},
+                                           {0.995, 8, 3.355387},
+                                           {0.95, 5, 2.015048},
+                                           {0.9, 30, 1.310415},
                                            {0.975, 120, 1.979930}}};
   for (const TableRow& row : table) {
     EXPECT_NEAR(student_t_quantile(row.p, row.degrees), row.t, 1e-6) << row.p << " " << row.degrees;
@@ -82,7 +88,8 @@ TEST(Statistics, QuantilesOfStudentsTAreThoseOfTheTables) {
 }
 
 TEST(Statistics, AQuantileOfStudentsTNeedsAProbability) {
-  for (const double p : {0.0, 1.0, -0.1, std::nan("")}) EXPECT_THROW((void)student_t_quantile(p, 3), std::invalid_argument) << p;
+  for (const double p : {0.0, 1.0, -0.1, std::nan("")})
+    EXPECT_THROW((void)student_t_quantile(p, 3), std::invalid_argument) << p;
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ using testing::StrEq;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 const double not_a_number = std::nan("");
-constexpr DType every_type[] = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e5m2, DType::i32, DType::u8};
+constexpr DType every_type[] = {DType::f64,     DType::f32,     DType::f16, DType::bf16,
+                                DType::f8_e4m3, DType::f8_e5m2, DType::i32, DType::u8};
 
 TEST(Rounding, TheFastWayAgreesWithTheGeneralOneOnAnyBits) {
   for (std::uint64_t i = 0; i < 2'000'000; ++i) {
@@ -29,7 +30,8 @@ TEST(Rounding, TheFastWayAgreesWithTheGeneralOneOnAnyBits) {
     const std::uint64_t near = (bits & 0x800fffffffffffffULL) | (880ULL + (bits >> 52U) % 290ULL) << 52U;
     const auto value = std::bit_cast<double>(i % 2 == 0 ? bits : near);
     if (std::isnan(value)) continue;
-    for (const DType type : {DType::bf16, DType::f32}) ASSERT_EQ(rounded(type, value), round_to(type, value)) << name(type) << " " << value;
+    for (const DType type : {DType::bf16, DType::f32})
+      ASSERT_EQ(rounded(type, value), round_to(type, value)) << name(type) << " " << value;
   }
 }
 
@@ -82,7 +84,8 @@ TEST(Accepts, NaNNeverForAFiniteOrInfiniteReferenceWhateverTheBound) {
 
 TEST(Accepts, NothingWhenTheBoundIsNaN) {
   for (const DType type : every_type) {
-    for (const double got : {0.0, 1.0, infinity, not_a_number}) EXPECT_FALSE(accepts({1.0, not_a_number}, type, got)) << name(type);
+    for (const double got : {0.0, 1.0, infinity, not_a_number})
+      EXPECT_FALSE(accepts({1.0, not_a_number}, type, got)) << name(type);
   }
 }
 
@@ -174,7 +177,8 @@ TEST(Mutations, AZeroReferenceWithATightBoundIsProvenByNaNAndStep) {
 }
 
 TEST(Mutations, AnInfiniteBoundIsFoundOut) {
-  EXPECT_THAT(mutate(panel_of({{1.0, infinity}}, DType::f32), DType::f32).accepted, Contains(StrEq("a step beyond the bound")));
+  EXPECT_THAT(mutate(panel_of({{1.0, infinity}}, DType::f32), DType::f32).accepted,
+              Contains(StrEq("a step beyond the bound")));
 }
 
 TEST(Mutations, BoundsThatHideEveryReferenceAreFoundOut) {

@@ -13,8 +13,15 @@ namespace {
 constexpr std::uint64_t seed = 7;
 
 Case tiny_step(const std::string& recipe) {
-  return {"transformer", "gpt2_train_step",
-          {{"b", 2}, {"s", 8}, {"layers", 1}, {"h", 32}, {"heads", 2}, {"vocab", 48}}, recipe, {}, 1, "tiny", Tier::smoke, CacheMode::step};
+  return {"transformer",
+          "gpt2_train_step",
+          {{"b", 2}, {"s", 8}, {"layers", 1}, {"h", 32}, {"heads", 2}, {"vocab", 48}},
+          recipe,
+          {},
+          1,
+          "tiny",
+          Tier::smoke,
+          CacheMode::step};
 }
 
 Program build(const Case& c) {
@@ -58,7 +65,8 @@ class EndToEnd : public testing::TestWithParam<const char*> {};
 TEST_P(EndToEnd, ATrainingStepOnTheCpuStaysWithinTheSpreadOfCorrectRuns) {
   int parameters = 0;
   for (const EndToEndResult& result : compare(GetParam())) {
-    EXPECT_TRUE(result.passed()) << result.tensor << ": error " << result.error << ", allowed " << result.allowed << ", norm " << result.norm;
+    EXPECT_TRUE(result.passed()) << result.tensor << ": error " << result.error << ", allowed " << result.allowed
+                                 << ", norm " << result.norm;
     parameters += result.role == Role::parameter ? 1 : 0;
   }
   EXPECT_GE(parameters, 16);  // two embeddings, twelve tensors of the block, two of the final norm

@@ -99,7 +99,8 @@ TEST(Fill, NarrowTypesHoldTheF32ValueRoundedOnce) {
   const std::vector<double> wide = Filled(spec_of({5000}, Fill::normal(0.02))).values();
   for (const DType type : {DType::bf16, DType::f16, DType::f8_e5m2}) {
     const std::vector<double> narrow = Filled(spec_of({5000}, Fill::normal(0.02), type)).values();
-    for (std::size_t i = 0; i < wide.size(); ++i) ASSERT_EQ(narrow[i], round_to(type, wide[i])) << name(type) << " " << i;
+    for (std::size_t i = 0; i < wide.size(); ++i)
+      ASSERT_EQ(narrow[i], round_to(type, wide[i])) << name(type) << " " << i;
   }
 }
 
@@ -111,8 +112,8 @@ TEST(Fill, AnotherCaseNameOrSeedIsAnotherTensor) {
   EXPECT_EQ(Filled(spec_of({64}, Fill::normal(1.0))).values(), base);
 }
 
-// Four uniform 16-bit numbers have deviation 2 x 65536 / sqrt(12) = 37837 = 1.1547 x 2^15. With 2^18 elements the mean is
-// known to 1/512 of it; four of those are allowed.
+// Four uniform 16-bit numbers have deviation 2 x 65536 / sqrt(12) = 37837 = 1.1547 x 2^15. With 2^18 elements the mean
+// is known to 1/512 of it; four of those are allowed.
 TEST(Fill, NormalHasMeanZeroAndAboutTheScaleAsDeviation) {
   const Moments m(Filled(spec_of({1 << 18}, Fill::normal(1.0))).values());
   EXPECT_NEAR(m.mean, 0.0, 4.0 * 1.1547 / 512);
@@ -150,7 +151,8 @@ TEST(Fill, IntegersReachBothEndsAndNothingBeyond) {
 }
 
 TEST(Fill, SequenceCountsAndStartsAgain) {
-  EXPECT_EQ(Filled(spec_of({7}, Fill::sequence(3, 5), DType::i32)).values(), (std::vector<double>{3, 4, 5, 3, 4, 5, 3}));
+  EXPECT_EQ(Filled(spec_of({7}, Fill::sequence(3, 5), DType::i32)).values(),
+            (std::vector<double>{3, 4, 5, 3, 4, 5, 3}));
 }
 
 TEST(Fill, ConstantIsTheScaleRoundedOnce) {

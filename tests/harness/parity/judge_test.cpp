@@ -22,7 +22,19 @@ using testing::StartsWith;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-enum class Fault { none, drop_last_k, extra_k, swap_k, flip_one_sign, transpose_a, swap_rows, no_bias, accumulate_f16, accumulate_bf16, truncate_store };
+enum class Fault {
+  none,
+  drop_last_k,
+  extra_k,
+  swap_k,
+  flip_one_sign,
+  transpose_a,
+  swap_rows,
+  no_bias,
+  accumulate_f16,
+  accumulate_bf16,
+  truncate_store
+};
 
 // c = a b + bias with a [m, k], b [k, n], summed in f32 in the order of k.
 struct TestGemm {
@@ -55,7 +67,9 @@ struct TestGemm {
   }
 
   [[nodiscard]] double element(std::int64_t i, std::int64_t j, Fault fault) const {
-    const DType sum_type = fault == Fault::accumulate_f16 ? DType::f16 : fault == Fault::accumulate_bf16 ? DType::bf16 : DType::f32;
+    const DType sum_type = fault == Fault::accumulate_f16    ? DType::f16
+                           : fault == Fault::accumulate_bf16 ? DType::bf16
+                                                             : DType::f32;
     double sum = 0.0;
     const std::int64_t terms = fault == Fault::drop_last_k ? k - 1 : k;
     for (std::int64_t l = 0; l < terms; ++l) sum = round_to(sum_type, sum + term(i, j, l, fault));
@@ -86,7 +100,9 @@ struct TestGemm {
   std::vector<double> a_, b_, bias_;
 };
 
-double share_bad(const OpParity& parity) { return static_cast<double>(parity.bad) / static_cast<double>(parity.judged); }
+double share_bad(const OpParity& parity) {
+  return static_cast<double>(parity.bad) / static_cast<double>(parity.judged);
+}
 
 JudgePolicy sampling(double flop_budget, std::uint64_t seed = 1) { return {CheckMode::sample, flop_budget, seed, 1}; }
 
@@ -255,8 +271,8 @@ TEST(Judge, AResultForOtherInputsIsStale) {
 
 // --- sampling ---
 
-// An element costs 656 operations (64 products, b read against its rows, the comparison); 3 MFLOP buy about 4600 of 65536, one in every stratum of about 14: a tile of 64 x 64
-// contains some 256 whole strata.
+// An element costs 656 operations (64 products, b read against its rows, the comparison); 3 MFLOP buy about 4600 of
+// 65536, one in every stratum of about 14: a tile of 64 x 64 contains some 256 whole strata.
 TEST(Judge, ASampleSeesEveryWrongTile) {
   TestGemm clean(256, 256, 64, DType::bf16);
   clean.run();
@@ -451,7 +467,8 @@ TEST(Judge, APartOfAStorageIsJudgedWithoutItsNeighbours) {
   EXPECT_EQ(parity.verdict, Verdict::pass) << parity.reason;
   EXPECT_EQ(parity.elements, 64);
   memory.poison(c, 13);
-  EXPECT_THAT(memory.judged().reason, HasSubstr("1 of 64 elements of 'c' still hold the poison pattern, first at c[3, 1]"));
+  EXPECT_THAT(memory.judged().reason,
+              HasSubstr("1 of 64 elements of 'c' still hold the poison pattern, first at c[3, 1]"));
 }
 
 // Layer norm in fp64 with the catalogue's mistakes; every output is rounded once by storing it.

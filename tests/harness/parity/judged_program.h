@@ -19,15 +19,19 @@ class JudgedProgram {
       if (value.part_of || value.updates) continue;
       std::vector<std::byte>& bytes = memory_[static_cast<std::size_t>(value.storage.index)];
       const std::size_t size = size_of(value.spec.dtype);
-      if (value.source) fill(value.spec, "test/case", seed, bytes);
-      else for (std::size_t i = 0; i + size <= bytes.size(); i += size) store_poison(value.spec.dtype, bytes.data() + i);
+      if (value.source)
+        fill(value.spec, "test/case", seed, bytes);
+      else
+        for (std::size_t i = 0; i + size <= bytes.size(); i += size) store_poison(value.spec.dtype, bytes.data() + i);
     }
   }
 
   [[nodiscard]] const Program& program() const { return program_; }
   [[nodiscard]] TensorView view(ValueId id) const { return {program_.spec(id), address(id)}; }
   [[nodiscard]] double get(ValueId id, std::int64_t linear) const { return view(id)[linear]; }
-  void set(ValueId id, std::int64_t linear, double value) { store(program_.spec(id).dtype, element(id, linear), value); }
+  void set(ValueId id, std::int64_t linear, double value) {
+    store(program_.spec(id).dtype, element(id, linear), value);
+  }
   void poison(ValueId id, std::int64_t linear) { store_poison(program_.spec(id).dtype, element(id, linear)); }
   /// The bytes of one element, to flip bits in.
   [[nodiscard]] std::byte* element(ValueId id, std::int64_t linear) {

@@ -125,15 +125,14 @@ TEST(Sample, UnevenStrataStillCoverEveryUnitOnce) {
 }
 
 TEST(Sample, LandmarksAndSuspectsAreAlwaysIn) {
-  const std::vector<std::int64_t> units = chosen(choose_units({100000, 1, 100.0, {0, 63, 64, 99999}}, 1e4, {777, 777, 888}, 3));
+  const std::vector<std::int64_t> units =
+      chosen(choose_units({100000, 1, 100.0, {0, 63, 64, 99999}}, 1e4, {777, 777, 888}, 3));
   EXPECT_THAT(units, IsSupersetOf({0, 63, 64, 777, 888, 99999}));
   EXPECT_TRUE(std::is_sorted(units.begin(), units.end()));
   EXPECT_EQ(std::adjacent_find(units.begin(), units.end()), units.end());
 }
 
-TEST(Sample, EvenAnEmptyBudgetJudgesAFewUnits) {
-  EXPECT_GE(choose_units({100000, 1, 1e9, {}}, 0.0, {}, 3).size(), 16);
-}
+TEST(Sample, EvenAnEmptyBudgetJudgesAFewUnits) { EXPECT_GE(choose_units({100000, 1, 1e9, {}}, 0.0, {}, 3).size(), 16); }
 
 TEST(Sample, TheKeyMovesTheSample) {
   const Units units{100000, 1, 1.0, {}};

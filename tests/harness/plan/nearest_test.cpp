@@ -14,11 +14,11 @@ TEST(Nearest, DistancesAreLettersToChange) {
   EXPECT_EQ(edit_distance("", ""), 0U);
   EXPECT_EQ(edit_distance("", "abc"), 3U);
   EXPECT_EQ(edit_distance("gemm", "gemm"), 0U);
-  EXPECT_EQ(edit_distance("gem", "gemm"), 1U);       // insert
-  EXPECT_EQ(edit_distance("gemmm", "gemm"), 1U);     // delete
-  EXPECT_EQ(edit_distance("genm", "gemm"), 1U);      // replace
-  EXPECT_EQ(edit_distance("egmm", "gemm"), 1U);      // swap neighbours
-  EXPECT_EQ(edit_distance("kitten", "sitting"), 3U); // the textbook's example
+  EXPECT_EQ(edit_distance("gem", "gemm"), 1U);        // insert
+  EXPECT_EQ(edit_distance("gemmm", "gemm"), 1U);      // delete
+  EXPECT_EQ(edit_distance("genm", "gemm"), 1U);       // replace
+  EXPECT_EQ(edit_distance("egmm", "gemm"), 1U);       // swap neighbours
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3U);  // the textbook's example
 }
 
 TEST(Nearest, ATypingErrorFindsTheName) {

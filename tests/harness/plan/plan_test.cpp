@@ -21,7 +21,9 @@ int programs_built = 0;
 // gemm of [m, k] by [k, n]; k must be even, so that some extents make no sense.
 class Product : public Workload {
  public:
-  [[nodiscard]] WorkloadInfo info() const override { return {"product", "", "m", Headline::flop_per_s, "rows", CacheMode::cold}; }
+  [[nodiscard]] WorkloadInfo info() const override {
+    return {"product", "", "m", Headline::flop_per_s, "rows", CacheMode::cold};
+  }
   [[nodiscard]] Grid grid() const override {
     Grid grid;
     grid.points = {{{{"m", 8}, {"n", 4}, {"k", 2}}, "tiny", Tier::smoke},
@@ -45,7 +47,9 @@ class Product : public Workload {
 // A move without a batch axis.
 class Move : public Workload {
  public:
-  [[nodiscard]] WorkloadInfo info() const override { return {"move", "", "", Headline::bytes_per_s, "elements", CacheMode::warm}; }
+  [[nodiscard]] WorkloadInfo info() const override {
+    return {"move", "", "", Headline::bytes_per_s, "elements", CacheMode::warm};
+  }
   [[nodiscard]] Grid grid() const override {
     Grid grid;
     grid.points = {{{{"elements", 1024}}, "kilo", Tier::smoke}};
@@ -89,8 +93,9 @@ Selection selecting(Tier tier) {
 }
 
 TEST(Plan, ATierTakesItsCasesAndThoseOfLowerTiersInSuiteOrder) {
-  EXPECT_THAT(ids(selecting(Tier::smoke)), ElementsAre("algebra/product/m=8,n=4,k=2/f32/x1", "algebra/product/m=8,n=4,k=2/bf16/x1",
-                                                       "memory/move/elements=1024/f32/x1"));
+  EXPECT_THAT(ids(selecting(Tier::smoke)),
+              ElementsAre("algebra/product/m=8,n=4,k=2/f32/x1", "algebra/product/m=8,n=4,k=2/bf16/x1",
+                          "memory/move/elements=1024/f32/x1"));
   EXPECT_EQ(ids(selecting(Tier::quick)).size(), 5U);
   EXPECT_EQ(ids(selecting(Tier::standard)).size(), 5U);
   EXPECT_EQ(ids(selecting(Tier::large)).size(), 7U);
@@ -208,7 +213,8 @@ TEST(Plan, ExtentsThatMakeNoSenseTogetherAreTheUsersErrorWhenHeChoseThem) {
   Selection selection = selecting(Tier::smoke);
   selection.suites = {"algebra"};
   selection.axes = {{"k", {3}}};
-  EXPECT_THAT(refusal(selection), testing::AllOf(HasSubstr("algebra/product/m=8,n=4,k=3/f32/x1"), HasSubstr("k is odd")));
+  EXPECT_THAT(refusal(selection),
+              testing::AllOf(HasSubstr("algebra/product/m=8,n=4,k=3/f32/x1"), HasSubstr("k is odd")));
 }
 
 // f32 [8, 2] by [2, 4]: 2 x 8 x 4 x 2 = 128 FLOP; 16 + 8 + 32 elements of 4 bytes.

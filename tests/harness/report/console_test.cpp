@@ -55,11 +55,13 @@ TEST(ResultLine, HostileTextCannotSteerATerminal) {
 
 TEST(ResultHeader, IsAsciiUnlessTheTerminalTakesUtf8) {
   EXPECT_THAT(result_header(plain), HasSubstr("+-95%"));
-  EXPECT_THAT(result_header({.utf8 = true}), HasSubstr("\xc2\xb1" "95%"));
+  EXPECT_THAT(result_header({.utf8 = true}), HasSubstr("\xc2\xb1"
+                                                       "95%"));
 }
 
 TEST(Results, AreGroupedBySuiteAndQuietShowsOnlyWhatWentWrong) {
-  const std::vector<CaseRecord> records{sample_record(), sample_without_run(Verdict::skipped, "large"), sample_record(Verdict::fail)};
+  const std::vector<CaseRecord> records{sample_record(), sample_without_run(Verdict::skipped, "large"),
+                                        sample_record(Verdict::fail)};
   const std::string all = results_text(records, plain);
   EXPECT_LT(all.find("\ngemm\n"), all.find("\nconv\n"));
   EXPECT_LT(all.find("FAIL"), all.find("\nconv\n"));  // with its suite, not where it ran
@@ -72,14 +74,15 @@ TEST(Results, AreGroupedBySuiteAndQuietShowsOnlyWhatWentWrong) {
 
 TEST(Failures, NameOpElementValuesBoundHowManyAndTheRerunLine) {
   const CaseRecord record = sample_record(Verdict::fail);
-  EXPECT_EQ(failures_text({&record, 1}, plain),
-            "f1  FAIL  gemm/square/m=64,n=32,k=16/bf16/warm/x1\n"
-            "    op      gemm.forward (gemm), recheck of the timed launch, by onednn:brg:avx512_core_amx_bf16\n"
-            "    worst   c[0, 17]  got -1.84375  want -1.8390312  off by 0.00472  bound 0.0012  (3.5 of the allowance)\n"
-            "    wrong   3 of 64 judged elements (4,096 in all): 3 of 64 elements outside their bound, first at c[0, 17]\n"
-            "    seed    9223372036854775807\n"
-            "    rerun   gpubench run --filter '^gemm/square/m=64,n=32,k=16/bf16/warm/x1$' --tier standard --seed 42\n"
-            "\n");
+  EXPECT_EQ(
+      failures_text({&record, 1}, plain),
+      "f1  FAIL  gemm/square/m=64,n=32,k=16/bf16/warm/x1\n"
+      "    op      gemm.forward (gemm), recheck of the timed launch, by onednn:brg:avx512_core_amx_bf16\n"
+      "    worst   c[0, 17]  got -1.84375  want -1.8390312  off by 0.00472  bound 0.0012  (3.5 of the allowance)\n"
+      "    wrong   3 of 64 judged elements (4,096 in all): 3 of 64 elements outside their bound, first at c[0, 17]\n"
+      "    seed    9223372036854775807\n"
+      "    rerun   gpubench run --filter '^gemm/square/m=64,n=32,k=16/bf16/warm/x1$' --tier standard --seed 42\n"
+      "\n");
 }
 
 TEST(Failures, ShowTheOpThatTheRecordNamesAndCountTheOthers) {
@@ -107,7 +110,8 @@ TEST(Failures, AreEmptyWhereNothingWentWrong) {
 }
 
 TEST(SummaryTable, CountsPerSuiteWithTheBestRateAndTheWorstError) {
-  const std::vector<CaseRecord> records{sample_record(), sample_record(Verdict::fail), sample_without_run(Verdict::skipped, "large")};
+  const std::vector<CaseRecord> records{sample_record(), sample_record(Verdict::fail),
+                                        sample_without_run(Verdict::skipped, "large")};
   EXPECT_EQ(summary_text(records, plain),
             "suite  pass  fail  error  skipped          best rate  worst err\n"
             "gemm      1     1      0        0  21.8 GFLOP/s bf16       3.50\n"
@@ -117,9 +121,10 @@ TEST(SummaryTable, CountsPerSuiteWithTheBestRateAndTheWorstError) {
 TEST(VerdictLines, SayTheWorstVerdictTheCountsThePathAndTheCode) {
   const std::vector<CaseRecord> records{sample_record(), sample_record(Verdict::fail)};
   const std::string text = verdict_text(records, {1, "a verdict failed", "out/report.json", true, 12.0}, plain);
-  EXPECT_EQ(text, "VERDICT  FAIL  1 pass, 1 fail of 2 cases in 12.0 s (check 250 ms, time 1.00 s)\n"
-                  "report   out/report.json\n"
-                  "exit 1   a verdict failed\n");
+  EXPECT_EQ(text,
+            "VERDICT  FAIL  1 pass, 1 fail of 2 cases in 12.0 s (check 250 ms, time 1.00 s)\n"
+            "report   out/report.json\n"
+            "exit 1   a verdict failed\n");
 }
 
 TEST(VerdictLines, AnInterruptedOrEmptyRunIsNoPass) {

@@ -43,8 +43,10 @@ TEST(ParseJson, RefusesWhatIsTooLarge) {
 }
 
 TEST(ParseJson, RefusesWhatIsNotJson) {
-  for (const char* text : {"", " ", "{", "[1,]", "{\"a\":}", "NaN", "[Infinity]", "[nan]", "1e999", "[-1e999]", "{'a':1}", "// x\n1",
-                           "[1] [2]", "\"\xff\"", "\"\xc0\xaf\"", "\"\x01\"", "tru", "01", "+1", "[1 2]", "\"\\ud800\""}) {
+  for (const char* text :
+       {"",      " ",        "{",       "[1,]",    "{\"a\":}",   "NaN",      "[Infinity]",   "[nan]",
+        "1e999", "[-1e999]", "{'a':1}", "// x\n1", "[1] [2]",    "\"\xff\"", "\"\xc0\xaf\"", "\"\x01\"",
+        "tru",   "01",       "+1",      "[1 2]",   "\"\\ud800\""}) {
     EXPECT_EQ(refusal(text).rfind("file: not JSON: ", 0), 0U) << text << " -> " << refusal(text);
   }
 }
@@ -65,31 +67,44 @@ class Accessors : public ::testing::Test {
     }
     return "accepted";
   }
-  Json json_ = parse_json(R"({"n": 3.9, "whole": 3.0, "minus": -1, "big": 18446744073709551615, "beyond": 18446744073709551616,
-                              "text": "x", "list": [1, {"deep": true}], "null": null})", "x");
+  Json json_ =
+      parse_json(R"({"n": 3.9, "whole": 3.0, "minus": -1, "big": 18446744073709551615, "beyond": 18446744073709551616,
+                              "text": "x", "list": [1, {"deep": true}], "null": null})",
+                 "x");
 };
 
 TEST_F(Accessors, NeverWrapCutOrConvert) {
-  EXPECT_EQ(refusal_of([](const Node& n) { (void)n.at("n").integer(); }), "report.json:n: is 3.9, expected a whole number");
-  EXPECT_EQ(refusal_of([](const Node& n) { (void)n.at("whole").integer(); }), "report.json:whole: is 3.0, expected a whole number");
-  EXPECT_EQ(refusal_of([](const Node& n) { (void)n.at("minus").natural(); }), "report.json:minus: is -1, expected a whole number from 0");
-  EXPECT_EQ(refusal_of([](const Node& n) { (void)n.at("minus").integer(); }), "report.json:minus: is -1, expected 0 to 9223372036854775807");
+  EXPECT_EQ(refusal_of([](const Node& n) { (void)n.at("n").integer(); }),
+            "report.json:n: is 3.9, expected a whole number");
+  EXPECT_EQ(refusal_of([](const Node& n) { (void)n.at("whole").integer(); }),
+            "report.json:whole: is 3.0, expected a whole number");
+  EXPECT_EQ(refusal_of([](const Node& n) { (void)n.at("minus").natural(); }),
+            "report.json:minus: is -1, expected a whole number from 0");
+  EXPECT_EQ(refusal_of([](const Node& n) { (void)n.at("minus").integer(); }),
+            "report.json:minus: is -1, expected 0 to 9223372036854775807");
   EXPECT_EQ(refusal_of([](const Node& n) { (void)n.at("big").integer(); }),
             "report.json:big: is 18446744073709551615, expected 0 to 9223372036854775807");
-  EXPECT_EQ(refusal_of([](const Node& n) { (void)n.at("beyond").natural(); }).rfind("report.json:beyond: is 1.8446744073709552e+19", 0), 0U);
+  EXPECT_EQ(refusal_of([](const Node& n) {
+              (void)n.at("beyond").natural();
+            }).rfind("report.json:beyond: is 1.8446744073709552e+19", 0),
+            0U);
   EXPECT_EQ(Node(json_, "x").at("big").natural(), 18446744073709551615ULL);
   EXPECT_EQ(Node(json_, "x").at("minus").integer(-5, 5), -1);
 }
 
 TEST_F(Accessors, NameTheKindAndThePlace) {
-  EXPECT_EQ(refusal_of([](const Node& n) { (void)n.at("text").number(); }), "report.json:text: is string, expected a number");
+  EXPECT_EQ(refusal_of([](const Node& n) { (void)n.at("text").number(); }),
+            "report.json:text: is string, expected a number");
   EXPECT_EQ(refusal_of([](const Node& n) { (void)n.at("n").text(); }), "report.json:n: is number, expected a string");
-  EXPECT_EQ(refusal_of([](const Node& n) { (void)n.at("n").boolean(); }), "report.json:n: is number, expected true or false");
+  EXPECT_EQ(refusal_of([](const Node& n) { (void)n.at("n").boolean(); }),
+            "report.json:n: is number, expected true or false");
   EXPECT_EQ(refusal_of([](const Node& n) { (void)n.at("missing"); }), "report.json:(root): lacks \"missing\"");
   EXPECT_EQ(refusal_of([](const Node& n) { (void)n.at("list").at(1).at("deep").at("er"); }),
             "report.json:list[1].deep: is boolean, expected an object");
-  EXPECT_EQ(refusal_of([](const Node& n) { (void)n.at("list").at(2); }), "report.json:list: has 2 elements, element 2 is wanted");
-  EXPECT_EQ(refusal_of([](const Node& n) { (void)n.at("text").at(0); }), "report.json:text: is string, expected an array");
+  EXPECT_EQ(refusal_of([](const Node& n) { (void)n.at("list").at(2); }),
+            "report.json:list: has 2 elements, element 2 is wanted");
+  EXPECT_EQ(refusal_of([](const Node& n) { (void)n.at("text").at(0); }),
+            "report.json:text: is string, expected an array");
   EXPECT_EQ(refusal_of([](const Node& n) { (void)n.number_or_note("null"); }),
             "report.json:(root): \"null\" is null, and \"nonfinite\" does not say which of nan, inf, -inf it is");
 }

@@ -46,7 +46,8 @@ TEST(RecordJson, AnEmptyRecordComesBackToo) {
 
 TEST(RecordJson, EveryBitOfADoubleComesBack) {
   CaseRecord record = sample_record();
-  const std::vector<double> awkward{0.1, 1.0 / 3.0, 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, -0.0, 9007199254740993.0};
+  const std::vector<double> awkward{0.1,  1.0 / 3.0,         5e-324, 2.2250738585072014e-308, 1.7976931348623157e308,
+                                    -0.0, 9007199254740993.0};
   record.rounds[0].times.device_ns = awkward;
   const std::vector<double> back = round_trip(record).rounds[0].times.device_ns;
   ASSERT_EQ(back.size(), awkward.size());
@@ -96,12 +97,14 @@ TEST(RecordJson, WordsAndNumbersThatMakeNoSenseAreRefusedWithTheirPlace) {
     }
     return std::string("accepted");
   };
-  EXPECT_EQ(error_of("/status", "ok"), "worker:status: is not one of pass, fail, downgraded, not_proven, unverified, unsupported, "
-                                       "skipped, error");
+  EXPECT_EQ(error_of("/status", "ok"),
+            "worker:status: is not one of pass, fail, downgraded, not_proven, unverified, unsupported, "
+            "skipped, error");
   EXPECT_EQ(error_of("/batch", -1), "worker:batch: is -1, expected 0 to 9223372036854775807");
   EXPECT_EQ(error_of("/ranks", 3.9), "worker:ranks: is 3.9, expected a whole number");
   EXPECT_EQ(error_of("/copies", 4294967296), "worker:copies: is 4294967296, expected 0 to 2147483647");
-  EXPECT_EQ(error_of("/parity/ops/1/worst/index/0", "x"), "worker:parity.ops[1].worst.index[0]: is \"x\", expected a whole number");
+  EXPECT_EQ(error_of("/parity/ops/1/worst/index/0", "x"),
+            "worker:parity.ops[1].worst.index[0]: is \"x\", expected a whole number");
   EXPECT_NE(error_of("/summary/median_ns", nullptr).find("worker:summary: \"median_ns\" is null"), std::string::npos);
   EXPECT_NE(error_of("/id", "gemm/other/m=1/bf16/x1").find("does not match its parts"), std::string::npos);
   EXPECT_NE(error_of("/suite", "GEMM").find("worker:"), std::string::npos);

@@ -15,8 +15,8 @@ TEST(ReportJson, IsValidByThePublishedSchema) { EXPECT_EQ(schema_errors(report_j
 TEST(ReportJson, IsValidForEveryVerdictAndNonFiniteNumber) {
   Report report = sample_report();
   report.cases.clear();
-  for (const Verdict verdict : {Verdict::fail, Verdict::downgraded, Verdict::not_proven, Verdict::unverified, Verdict::unsupported,
-                                Verdict::skipped, Verdict::error}) {
+  for (const Verdict verdict : {Verdict::fail, Verdict::downgraded, Verdict::not_proven, Verdict::unverified,
+                                Verdict::unsupported, Verdict::skipped, Verdict::error}) {
     report.cases.push_back(sample_without_run(verdict, "for a reason"));
     report.cases.push_back(sample_record(verdict));
     report.cases.back().parity.error_over_bound = std::numeric_limits<double>::infinity();
@@ -28,14 +28,15 @@ TEST(ReportJson, IsValidForEveryVerdictAndNonFiniteNumber) {
 TEST(ReportJson, BenchmarksHoldPassingCasesOnlyOneEntryPerRoundAndAMedian) {
   const Json json = report_json(sample_report());
   const Json& entries = json["benchmarks"];
-  ASSERT_EQ(entries.size(), 3U);  // the passing case's two rounds and its median; nothing of the failed and skipped ones
+  ASSERT_EQ(entries.size(),
+            3U);  // the passing case's two rounds and its median; nothing of the failed and skipped ones
   for (const Json& entry : entries) EXPECT_EQ(entry["run_name"], "gemm/square/m=64,n=32,k=16/bf16/warm/x1");
   EXPECT_EQ(entries[0]["run_type"], "iteration");
   EXPECT_EQ(entries[0]["repetition_index"], 0);
   EXPECT_EQ(entries[0]["repetitions"], 2);
-  EXPECT_EQ(entries[0]["iterations"], 6);      // 3 intervals of 2 runs
-  EXPECT_EQ(entries[0]["real_time"], 2.0);     // median of 3800, 4000, 4600 ns over 2 runs, in us
-  EXPECT_EQ(entries[0]["cpu_time"], 2.05);     // 4100 ns of wall time
+  EXPECT_EQ(entries[0]["iterations"], 6);   // 3 intervals of 2 runs
+  EXPECT_EQ(entries[0]["real_time"], 2.0);  // median of 3800, 4000, 4600 ns over 2 runs, in us
+  EXPECT_EQ(entries[0]["cpu_time"], 2.05);  // 4100 ns of wall time
   EXPECT_EQ(entries[0]["time_unit"], "us");
   EXPECT_EQ(entries[1]["real_time"], 4.0);
   EXPECT_EQ(entries[2]["name"], "gemm/square/m=64,n=32,k=16/bf16/warm/x1_median");
@@ -114,7 +115,10 @@ TEST(ReportSchema, CatchesMistakes) {
       {"member nobody knows", [](Json& j) { j["gpubench"]["cases"][0]["verdict"] = "pass"; }},
       {"negative count", [](Json& j) { j["gpubench"]["totals"]["pass"] = -1; }},
       {"fractional count", [](Json& j) { j["gpubench"]["totals"]["pass"] = 0.5; }},
-      {"note of another kind", [](Json& j) { j["gpubench"]["cases"][0]["summary"]["nonfinite"] = {{"drift", "maybe"}}; }},
+      {"note of another kind",
+       [](Json& j) {
+         j["gpubench"]["cases"][0]["summary"]["nonfinite"] = {{"drift", "maybe"}};
+       }},
       {"no cases", [](Json& j) { j["gpubench"].erase("cases"); }},
       {"complete as text", [](Json& j) { j["context"]["gpubench"]["complete"] = "yes"; }},
   };

@@ -49,10 +49,14 @@ inline CaseRecord sample_record(Verdict verdict = Verdict::pass) {
   r.batch = 2;
   r.copies = 7;
   r.memory_bytes = 123456789;
-  r.rounds = {{{{4000, 3800, 4600}, {4100, 3900, 4700}}, true, ""}, {{{8000, 7000, 9000}, {8100, 7100, 9100}}, false, "throttled"}};
-  r.summary = {2, 6, 3000.5, 2900.25, 3100.125, 10, 1900, 1950, 4400, 3033.3333333333335, 0.1, 1, -0.02, {"noisy", "drift"}};
-  r.derived = {65536, 7168, 2.184e10, 2.39e9, 1e6, "tokens", 2.184e10, "FLOP/s",
-               {{"gemm.forward", "gemm", "onednn", 2500.5, 0.83, 65536, 7168}}, 0.17};
+  r.rounds = {{{{4000, 3800, 4600}, {4100, 3900, 4700}}, true, ""},
+              {{{8000, 7000, 9000}, {8100, 7100, 9100}}, false, "throttled"}};
+  r.summary = {2,   6, 3000.5, 2900.25,           3100.125, 10, 1900, 1950, 4400, 3033.3333333333335,
+               0.1, 1, -0.02,  {"noisy", "drift"}};
+  r.derived = {65536,    7168,     2.184e10,
+               2.39e9,   1e6,      "tokens",
+               2.184e10, "FLOP/s", {{"gemm.forward", "gemm", "onednn", 2500.5, 0.83, 65536, 7168}},
+               0.17};
   r.rerun = "gpubench run --filter '^gemm/square/m=64,n=32,k=16/bf16/warm/x1$' --tier standard --seed 42";
   r.check_s = 0.125;
   r.time_s = 0.5;
@@ -74,7 +78,9 @@ inline CaseRecord sample_without_run(Verdict verdict, std::string reason) {
 
 inline Report sample_report() {
   Report report;
-  report.host = {"a-host", "/usr/bin/gpubench", 2, 2000, true, {{"Data", 1, 32768, 1}, {"Unified", 2, 1048576, 2}}, {0.5, 0.25, 0.125}};
+  report.host = {
+      "a-host",          "/usr/bin/gpubench", 2, 2000, true, {{"Data", 1, 32768, 1}, {"Unified", 2, 1048576, 2}},
+      {0.5, 0.25, 0.125}};
   report.run.tool_version = "0.1.0";
   report.run.build = {{"compiler", "g++ 12.2.0"}, {"type", "Release"}};
   report.run.argv = {"--suite", "gemm"};
@@ -83,11 +89,13 @@ inline Report sample_report() {
   report.run.tier = "smoke";
   report.run.check = "sample";
   report.run.env = {{"OMP_NUM_THREADS", "2"}};
-  report.run.devices = {{"cpu", "A Processor", 2, 8000000000, 4000000000, 33554432, {{"isa", "avx2"}}, {{"oneDNN", "2.6.3"}}}};
-  report.run.started_at = 1795228459;   // 2026-11-21T02:34:19Z
+  report.run.devices = {
+      {"cpu", "A Processor", 2, 8000000000, 4000000000, 33554432, {{"isa", "avx2"}}, {{"oneDNN", "2.6.3"}}}};
+  report.run.started_at = 1795228459;  // 2026-11-21T02:34:19Z
   report.run.finished_at = 1795228469;
   report.run.complete = true;
-  report.cases = {sample_record(), sample_record(Verdict::fail), sample_without_run(Verdict::skipped, "needs 34 GB, 20 GB are free")};
+  report.cases = {sample_record(), sample_record(Verdict::fail),
+                  sample_without_run(Verdict::skipped, "needs 34 GB, 20 GB are free")};
   return report;
 }
 

@@ -9,34 +9,40 @@ namespace {
 
 TEST(Visible, LeavesTextAlone) {
   EXPECT_EQ(visible("NVIDIA H200 (sm_90) \"x\" 100%"), "NVIDIA H200 (sm_90) \"x\" 100%");
-  EXPECT_EQ(visible("\xc2\xb5s \xe2\x82\xac \xf0\x9f\x98\x80"), "\xc2\xb5s \xe2\x82\xac \xf0\x9f\x98\x80");  // U+B5, U+20AC, U+1F600
+  EXPECT_EQ(visible("\xc2\xb5s \xe2\x82\xac \xf0\x9f\x98\x80"),
+            "\xc2\xb5s \xe2\x82\xac \xf0\x9f\x98\x80");  // U+B5, U+20AC, U+1F600
 }
 
 TEST(Visible, ShowsControlCharacters) {
   EXPECT_EQ(visible("a\x1b]0;t\x07z"), "a\\x1b]0;t\\x07z");
   EXPECT_EQ(visible("a\r\nb\tc"), "a\\x0d\\x0ab\\x09c");
   EXPECT_EQ(visible(std::string_view("\0\x7f", 2)), "\\x00\\x7f");
-  EXPECT_EQ(visible("\xc2\x9b" "2J"), "\\xc2\\x9b2J");           // U+9B: CSI in one code point
-  EXPECT_EQ(visible("\xe2\x80\xae" "x"), "\\xe2\\x80\\xaex");    // U+202E: right-to-left override
-  EXPECT_EQ(visible("\xe2\x80\xa8"), "\\xe2\\x80\\xa8");         // U+2028: line separator
+  EXPECT_EQ(visible("\xc2\x9b"
+                    "2J"),
+            "\\xc2\\x9b2J");  // U+9B: CSI in one code point
+  EXPECT_EQ(visible("\xe2\x80\xae"
+                    "x"),
+            "\\xe2\\x80\\xaex");                          // U+202E: right-to-left override
+  EXPECT_EQ(visible("\xe2\x80\xa8"), "\\xe2\\x80\\xa8");  // U+2028: line separator
 }
 
 TEST(Visible, ShowsBytesThatAreNotUtf8) {
   EXPECT_EQ(visible("\xff"), "\\xff");
-  EXPECT_EQ(visible("\xc0\xaf"), "\\xc0\\xaf");                  // overlong "/"
-  EXPECT_EQ(visible("\xe0\x80\xaf"), "\\xe0\\x80\\xaf");         // overlong again
-  EXPECT_EQ(visible("\xed\xa0\x80"), "\\xed\\xa0\\x80");         // a surrogate
+  EXPECT_EQ(visible("\xc0\xaf"), "\\xc0\\xaf");                    // overlong "/"
+  EXPECT_EQ(visible("\xe0\x80\xaf"), "\\xe0\\x80\\xaf");           // overlong again
+  EXPECT_EQ(visible("\xed\xa0\x80"), "\\xed\\xa0\\x80");           // a surrogate
   EXPECT_EQ(visible("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");  // above U+10FFFF
-  EXPECT_EQ(visible("a\xe2\x82"), "a\\xe2\\x82");                // cut short
+  EXPECT_EQ(visible("a\xe2\x82"), "a\\xe2\\x82");                  // cut short
 }
 
 TEST(TextTable, AlignsAndPadsWithoutTrailingBlanks) {
   TextTable table({{"name"}, {"n", Align::right}, {"note"}});
   table.add({"a", "1", ""});
   table.add({"long name", "1000", "x\ny"});
-  EXPECT_EQ(table.text(1), " name          n  note\n"
-                           " a             1\n"
-                           " long name  1000  x\\x0ay\n");
+  EXPECT_EQ(table.text(1),
+            " name          n  note\n"
+            " a             1\n"
+            " long name  1000  x\\x0ay\n");
 }
 
 TEST(Wrap, BreaksAtBlanksAndNeverWithinWords) {

@@ -40,7 +40,8 @@ TEST_P(EveryFault, IsFoundAndCostsOnlyItsCase) {
 
 std::string test_name(const ::testing::TestParamInfo<Expected>& test) {
   std::string name = test.param.script;
-  std::replace_if(name.begin(), name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
   return name;
 }
 
@@ -49,15 +50,27 @@ std::ostream& operator<<(std::ostream& out, const Expected& expected) { return o
 INSTANTIATE_TEST_SUITE_P(
     Sim, EveryFault,
     ::testing::Values(
-        Expected{"wrong_element@first.gemm", "first", Verdict::fail, {"op 'first.gemm' (gemm) failed in check", "1 of 64"}},
-        Expected{"unwritten@chain.down", "chain", Verdict::fail, {"op 'chain.down' (gemm) failed in check", "unwritten", "16 of 64"}},
+        Expected{
+            "wrong_element@first.gemm", "first", Verdict::fail, {"op 'first.gemm' (gemm) failed in check", "1 of 64"}},
+        Expected{"unwritten@chain.down",
+                 "chain",
+                 Verdict::fail,
+                 {"op 'chain.down' (gemm) failed in check", "unwritten", "16 of 64"}},
         Expected{"nan@last.add", "last", Verdict::fail, {"op 'last.add' (add) failed in check"}},
         Expected{"wrong_element@packed.copy", "packed", Verdict::fail, {"op 'packed.copy' (copy) failed in check"}},
-        Expected{"guard@chain.up", "chain", Verdict::fail,
-                 {"op 'chain.up' (gemm) failed in check", "wrote outside 'chain.up': 3 guard bytes after its end changed"}},
-        Expected{"changes_input@chain.add", "chain", Verdict::fail,
+        Expected{
+            "guard@chain.up",
+            "chain",
+            Verdict::fail,
+            {"op 'chain.up' (gemm) failed in check", "wrote outside 'chain.up': 3 guard bytes after its end changed"}},
+        Expected{"changes_input@chain.add",
+                 "chain",
+                 Verdict::fail,
                  {"op 'chain.add' (add) failed in check", "changed its input 'chain.down'"}},
-        Expected{"out_of_memory@update.gemm", "update", Verdict::error, {"could not allocate 123456789 bytes", "in phase 'check'"}},
+        Expected{"out_of_memory@update.gemm",
+                 "update",
+                 Verdict::error,
+                 {"could not allocate 123456789 bytes", "in phase 'check'"}},
         Expected{"bad_alloc@clip.norm", "clip", Verdict::error, {"out of host memory in phase 'check'"}},
         Expected{"unsupported@first.gemm", "first", Verdict::unsupported, {"sim: no implementation of gemm"}}),
     test_name);
@@ -77,8 +90,12 @@ INSTANTIATE_TEST_SUITE_P(
         Expected{"wrong_element/sequence@last.add", "last", Verdict::fail, {"op 'last.add' (add) failed in timed"}},
         Expected{"nan/sequence@clip.dw", "clip", Verdict::fail, {"op 'clip.dw' (gemm) failed in recheck"}},
         Expected{"guard/sequence@first.gemm", "first", Verdict::fail, {"the timed launch wrote outside 'first.gemm'"}},
-        Expected{"changes_input/sequence@last.add", "last", Verdict::fail, {"the timed launch changed 'a', which is only read, by 'last.add' (add)"}},
-        Expected{"out_of_memory/sequence@update.gemm", "update", Verdict::error, {"could not allocate", "in phase 'time'"}}),
+        Expected{"changes_input/sequence@last.add",
+                 "last",
+                 Verdict::fail,
+                 {"the timed launch changed 'a', which is only read, by 'last.add' (add)"}},
+        Expected{
+            "out_of_memory/sequence@update.gemm", "update", Verdict::error, {"could not allocate", "in phase 'time'"}}),
     test_name);
 
 TEST(Faults, NoneMeansThatAllPass) {

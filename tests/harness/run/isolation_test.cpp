@@ -15,8 +15,8 @@ constexpr double short_deadline_s = 2.0;  // for tests that wait for it; a phase
 
 /// The sim suite in workers that follow `script`, with further flags of sim_worker.
 struct Isolated {
-  explicit Isolated(const std::string& script, const std::vector<std::string>& flags = {}, const std::string& stop_at = "",
-                    double deadline_s = long_deadline_s) {
+  explicit Isolated(const std::string& script, const std::vector<std::string>& flags = {},
+                    const std::string& stop_at = "", double deadline_s = long_deadline_s) {
     RunOptions options = smoke_options();
     options.deadline_floor_s = deadline_s;
     WorkerCommand command{{GPUBENCH_SIM_WORKER, "--script", script}};
@@ -83,7 +83,8 @@ TEST(Isolation, AnExitInTheMiddleIsNoSuccess) {
 }
 
 TEST(Isolation, AHangIsEndedAtItsDeadline) {
-  expect_one_error(Isolated("hang@update.gemm", {}, "", short_deadline_s), "update", {"no answer for 2 s while 'check' of this case ran"});
+  expect_one_error(Isolated("hang@update.gemm", {}, "", short_deadline_s), "update",
+                   {"no answer for 2 s while 'check' of this case ran"});
 }
 
 TEST(Isolation, AHangThatIgnoresSigtermIsKilled) {
@@ -103,7 +104,8 @@ TEST(Isolation, WorkersThatDieAtOnceAreGivenUp) {
 
   ASSERT_EQ(run.seen.records.size(), 6U);
   EXPECT_EQ(run.seen.count(Verdict::error), 6);
-  EXPECT_THAT(run.seen.of("last").reason, AllOf(HasSubstr("no worker could do any work"), HasSubstr("exited with status 7")));
+  EXPECT_THAT(run.seen.of("last").reason,
+              AllOf(HasSubstr("no worker could do any work"), HasSubstr("exited with status 7")));
 }
 
 TEST(Isolation, AWorkerThatCannotBeStartedIsAnErrorOfEveryCase) {

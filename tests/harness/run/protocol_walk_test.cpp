@@ -131,7 +131,8 @@ TEST(Protocol, StateIsRestoredBeforeEveryRound) {
 
   std::vector<double> c_before;
   for (const SimEvent& event : run.backend.events()) {
-    if (event.what == SimEvent::What::time && event.labels.front() == "update.gemm") c_before.push_back(event.output_before);
+    if (event.what == SimEvent::What::time && event.labels.front() == "update.gemm")
+      c_before.push_back(event.output_before);
   }
   ASSERT_EQ(c_before.size(), 4U);  // an estimate and three rounds
   for (const double c : c_before) EXPECT_EQ(c, c_before.front());
@@ -157,9 +158,11 @@ TEST(Protocol, GradientsClippedInPlaceAreRecheckedInSegments) {
   // The segment before the clip ran alone once, and the whole launch once.
   std::vector<std::vector<std::string>> replays;
   for (const SimEvent& event : run.backend.events()) {
-    if (event.what == SimEvent::What::run && event.sequence && event.labels.front() == "clip.dw") replays.push_back(event.labels);
+    if (event.what == SimEvent::What::run && event.sequence && event.labels.front() == "clip.dw")
+      replays.push_back(event.labels);
   }
-  EXPECT_THAT(replays, ElementsAre(ElementsAre("clip.dw", "clip.norm"), ElementsAre("clip.dw", "clip.norm", "clip.clip")));
+  EXPECT_THAT(replays,
+              ElementsAre(ElementsAre("clip.dw", "clip.norm"), ElementsAre("clip.dw", "clip.norm", "clip.clip")));
 }
 
 TEST(Protocol, ACaseThatDoesNotFitIsSkippedWithNumbersBeforeAnythingIsAllocated) {
@@ -178,7 +181,8 @@ TEST(Protocol, EveryRecordSaysHowToRunItsCaseAgain) {
   options.rerun_prefix = "gpubench run --device cpu";
   const InProcess run("", options);
 
-  EXPECT_EQ(run.seen.of("last").rerun, "gpubench run --device cpu --filter '^sim/last/n=8/f32/x1$' --tier smoke --seed 42");
+  EXPECT_EQ(run.seen.of("last").rerun,
+            "gpubench run --device cpu --filter '^sim/last/n=8/f32/x1$' --tier smoke --seed 42");
 }
 
 TEST(Protocol, AStopLeavesTheUnfinishedCasesWithoutARecord) {

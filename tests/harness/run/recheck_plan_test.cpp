@@ -43,9 +43,9 @@ TEST(RecheckPlan, AnUpdatedSourceIsReadFromWhatWasRestored) {
 
 TEST(RecheckPlan, AnIntermediateThatIsOverwrittenNeedsAPauseBeforeThat) {
   Program p;
-  const ValueId g = add(p, {}, "g", source(p, "a"), source(p, "b"));            // op 0
-  const ValueId norm = gradient_norm(p, {}, "norm", std::array{g});              // op 1
-  clip(p, {}, {}, "clip", norm, std::array{g});                                  // op 2 overwrites g
+  const ValueId g = add(p, {}, "g", source(p, "a"), source(p, "b"));  // op 0
+  const ValueId norm = gradient_norm(p, {}, "norm", std::array{g});   // op 1
+  clip(p, {}, {}, "clip", norm, std::array{g});                       // op 2 overwrites g
 
   const RecheckPlan plan = plan_recheck(p);
 
@@ -64,8 +64,8 @@ TEST(RecheckPlan, OnePauseServesEverythingThatCanBeSeenThen) {
   Program p;
   const ValueId a = source(p, "a");
   const ValueId b = source(p, "b");
-  const ValueId g = add(p, {}, "g", a, b);  // op 0
-  const ValueId h = add(p, {}, "h", b, a);  // op 1
+  const ValueId g = add(p, {}, "g", a, b);              // op 0
+  const ValueId h = add(p, {}, "h", b, a);              // op 1
   gemm(p, {.beta = 1.0}, {}, "g2", a, b, {.c_in = g});  // op 2
   gemm(p, {.beta = 1.0}, {}, "h2", a, b, {.c_in = h});  // op 3
 
@@ -80,9 +80,9 @@ TEST(RecheckPlan, ValuesThatNeverExistTogetherNeedAPauseEach) {
   Program p;
   const ValueId a = source(p, "a");
   const ValueId b = source(p, "b");
-  const ValueId g = add(p, {}, "g", a, b);                                          // op 0
-  const ValueId g2 = gemm(p, {.beta = 1.0}, {}, "g2", a, b, {.c_in = g}).c;          // op 1
-  gemm(p, {.beta = 1.0}, {}, "g3", a, b, {.c_in = g2});                              // op 2
+  const ValueId g = add(p, {}, "g", a, b);                                   // op 0
+  const ValueId g2 = gemm(p, {.beta = 1.0}, {}, "g2", a, b, {.c_in = g}).c;  // op 1
+  gemm(p, {.beta = 1.0}, {}, "g3", a, b, {.c_in = g2});                      // op 2
 
   const RecheckPlan plan = plan_recheck(p);
 

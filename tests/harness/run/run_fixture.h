@@ -48,7 +48,8 @@ inline RunOptions smoke_options() {
 
 /// The whole sim suite in this process on a backend that follows `script`.
 struct InProcess {
-  explicit InProcess(const std::string& script, const RunOptions& options = smoke_options()) : backend(parse_script(script)) {
+  explicit InProcess(const std::string& script, const RunOptions& options = smoke_options())
+      : backend(parse_script(script)) {
     run_in_process(backend, sim_cases(), options, seen, seen.stop);
   }
   SimBackend backend;

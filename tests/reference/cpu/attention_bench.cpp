@@ -1,5 +1,5 @@
-// How fast attention runs beside gemm on the same backend and at the same precision, in alternating blocks of one process,
-// so that whatever else the machine does meets both. Not a test: it prints ratios, people judge them.
+// How fast attention runs beside gemm on the same backend and at the same precision, in alternating blocks of one
+// process, so that whatever else the machine does meets both. Not a test: it prints ratios, people judge them.
 //
 //   attention_bench [seconds per case]
 #include <algorithm>
@@ -64,7 +64,8 @@ void measure(const Case& c, double seconds) {
   for (int value = 0; value < 4; ++value) run.set_random(ValueId{value}, static_cast<std::uint64_t>(value + 1));
   const auto values = static_cast<int>(run.program().values().size());
   for (int value = 4; value < values; ++value) {
-    if (run.program().value(ValueId{value}).source) run.set_random(ValueId{value}, static_cast<std::uint64_t>(value + 1));
+    if (run.program().value(ValueId{value}).source)
+      run.set_random(ValueId{value}, static_cast<std::uint64_t>(value + 1));
   }
   run.run();
   const double s = static_cast<double>(e.s);
@@ -80,14 +81,16 @@ void measure(const Case& c, double seconds) {
       for (int i = 0; i < 3; ++i) rates[op].push_back(flop[op] / seconds_of(run.launch(op)));
     }
   } while (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < seconds);
-  std::printf("b=%ld s=%ld hq=%ld hkv=%ld d=%ld %s %s: forward %.0f GFLOP/s, backward %.0f, gemm %.0f; forward/gemm %.2f, "
-              "backward/gemm %.2f (best/best %.2f, %.2f)  [%s, %s]\n",
-              static_cast<long>(e.b), static_cast<long>(e.s), static_cast<long>(e.hq), static_cast<long>(e.hkv),
-              static_cast<long>(e.d), c.causal ? "causal" : "full", std::string(name(c.type)).c_str(), median(rates[0]) * 1e-9,
-              median(rates[1]) * 1e-9, median(rates[2]) * 1e-9, median(rates[0]) / median(rates[2]),
-              median(rates[1]) / median(rates[2]), *std::max_element(rates[0].begin(), rates[0].end()) /
-              *std::max_element(rates[2].begin(), rates[2].end()), *std::max_element(rates[1].begin(), rates[1].end()) /
-              *std::max_element(rates[2].begin(), rates[2].end()), run.implementation(0).c_str(), run.implementation(2).c_str());
+  std::printf(
+      "b=%ld s=%ld hq=%ld hkv=%ld d=%ld %s %s: forward %.0f GFLOP/s, backward %.0f, gemm %.0f; forward/gemm %.2f, "
+      "backward/gemm %.2f (best/best %.2f, %.2f)  [%s, %s]\n",
+      static_cast<long>(e.b), static_cast<long>(e.s), static_cast<long>(e.hq), static_cast<long>(e.hkv),
+      static_cast<long>(e.d), c.causal ? "causal" : "full", std::string(name(c.type)).c_str(), median(rates[0]) * 1e-9,
+      median(rates[1]) * 1e-9, median(rates[2]) * 1e-9, median(rates[0]) / median(rates[2]),
+      median(rates[1]) / median(rates[2]),
+      *std::max_element(rates[0].begin(), rates[0].end()) / *std::max_element(rates[2].begin(), rates[2].end()),
+      *std::max_element(rates[1].begin(), rates[1].end()) / *std::max_element(rates[2].begin(), rates[2].end()),
+      run.implementation(0).c_str(), run.implementation(2).c_str());
 }
 
 }  // namespace

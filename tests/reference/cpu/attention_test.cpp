@@ -80,7 +80,8 @@ Program program_of(const Setting& s, bool backward, Values& values) {
     values.v = program.add(tensor("v", s.type, keys, Role::activation));
   }
   const Attention attributes{s.causal, s.factor()};
-  const AttentionForward forward = attention_forward(program, attributes, Math{}, "forward", values.q, values.k, values.v);
+  const AttentionForward forward =
+      attention_forward(program, attributes, Math{}, "forward", values.q, values.k, values.v);
   values.o = forward.o;
   values.lse = forward.lse;
   if (!backward) return program;
@@ -137,7 +138,8 @@ void expect_within(DType type, double got, double want, double bound, const std:
   EXPECT_TRUE(low <= got && got <= high) << where << ": got " << got << ", want " << want << " within " << bound;
 }
 
-void expect_all_within(const Experiment& x, ValueId id, const std::vector<double>& want, const std::vector<double>& bound) {
+void expect_all_within(const Experiment& x, ValueId id, const std::vector<double>& want,
+                       const std::vector<double>& bound) {
   const TensorSpec& spec = x.run.program().spec(id);
   const std::vector<double> got = x.run.get(id);
   ASSERT_EQ(got.size(), want.size());
@@ -215,7 +217,8 @@ void check_forward_row(Experiment& x, HeadValues& q, HeadValues& k, HeadValues& 
 
 void check_forward(Experiment& x) {
   const AttentionExtents& e = x.s.extents;
-  HeadValues q = heads_of(x, x.values.q), k = heads_of(x, x.values.k), v = heads_of(x, x.values.v), o = heads_of(x, x.values.o);
+  HeadValues q = heads_of(x, x.values.q), k = heads_of(x, x.values.k), v = heads_of(x, x.values.v),
+             o = heads_of(x, x.values.o);
   const std::vector<double> lse = x.run.get(x.values.lse);
   for (std::int64_t b = 0; b < e.b; ++b) {
     for (std::int64_t head = 0; head < e.hq; ++head) {
@@ -257,7 +260,8 @@ struct Sum {
 void check_backward(Experiment& x) {
   const AttentionExtents& e = x.s.extents;
   const double u_p = unit_roundoff(x.s.type);
-  HeadValues q = heads_of(x, x.values.q), k = heads_of(x, x.values.k), v = heads_of(x, x.values.v), o = heads_of(x, x.values.o);
+  HeadValues q = heads_of(x, x.values.q), k = heads_of(x, x.values.k), v = heads_of(x, x.values.v),
+             o = heads_of(x, x.values.o);
   HeadValues d_o = heads_of(x, x.values.d_o);
   const std::vector<double> lse = x.run.get(x.values.lse);
   Sum dq(q.data.size()), dk(k.data.size()), dv(v.data.size());
@@ -288,8 +292,9 @@ void check_backward(Experiment& x) {
             dp_squares += term * term;
           }
           const double ds = p * (dp - delta);
-          const double ds_error = p * ((p_error + 2.0 * u32) * std::abs(dp - delta) + rule_g(dp, dp_squares, d) + delta_error) +
-                                  u_p * std::abs(ds);
+          const double ds_error =
+              p * ((p_error + 2.0 * u32) * std::abs(dp - delta) + rule_g(dp, dp_squares, d) + delta_error) +
+              u_p * std::abs(ds);
           for (std::int64_t c = 0; c < e.d; ++c) {
             const double grad = d_o.at(b, i, head, c);
             dv.add(place(b, j, e.hkv, kv, c), p * grad, p * (p_error + u_p) * std::abs(grad));
@@ -325,11 +330,11 @@ std::vector<Setting> settings() {
     for (const bool causal : {true, false}) {
       for (const std::int64_t s : {1, 17, 127, 129, 200}) all.push_back({{1, s, 2, 2, 64}, causal, type});
       for (const std::int64_t d : {8, 80, 128}) all.push_back({{1, 70, 2, 2, d}, causal, type});
-      all.push_back({{1, 33, 1, 1, 7}, causal, type});           // rows of bf16 that start at odd multiples of 2 bytes
-      all.push_back({{1, 600, 1, 1, 16}, causal, type});         // more keys than a chunk
-      all.push_back({{2, 90, 8, 2, 32}, causal, type, true});    // grouped, packed
+      all.push_back({{1, 33, 1, 1, 7}, causal, type});         // rows of bf16 that start at odd multiples of 2 bytes
+      all.push_back({{1, 600, 1, 1, 16}, causal, type});       // more keys than a chunk
+      all.push_back({{2, 90, 8, 2, 32}, causal, type, true});  // grouped, packed
       all.push_back({{2, 65, 3, 3, 64}, causal, type, true, 0.5});
-      all.push_back({{1, 300, 3, 1, 16}, causal, type});         // one kv head for all threads
+      all.push_back({{1, 300, 3, 1, 16}, causal, type});  // one kv head for all threads
     }
   }
   return all;

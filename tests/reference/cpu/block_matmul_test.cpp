@@ -1,4 +1,5 @@
-// Small products against sums written out: whole numbers small enough that every f32 sum is exact, so equality is asked.
+// Small products against sums written out: whole numbers small enough that every f32 sum is exact, so equality is
+// asked.
 #include "reference/cpu/block_matmul.h"
 
 #include <gtest/gtest.h>
@@ -54,9 +55,8 @@ void expect_exact_products(const Product& product) {
 }
 
 TEST(BlockMatmul, MultipliesF32) {
-  expect_exact_products<float>([](const BlockExtents& e, Rows<const float> a, const float* b, Rows<float> c, bool accumulate) {
-    multiply(e, a, b, c, accumulate);
-  });
+  expect_exact_products<float>([](const BlockExtents& e, Rows<const float> a, const float* b, Rows<float> c,
+                                  bool accumulate) { multiply(e, a, b, c, accumulate); });
 }
 
 TEST(BlockMatmul, MultipliesBf16) { expect_exact_products<bf16>(static_cast<Multiply>(multiply)); }
@@ -86,9 +86,10 @@ TEST(BlockMatmul, KeepsANanInItsRow) {
 template <class T>
 void expect_same_packing() {
   constexpr std::int64_t k = 64, n = 96;
-  const std::vector<T> rows = whole_numbers<T>(n * k, 3);  // [n][k]
-  std::vector<T> columns(static_cast<std::size_t>(n * k));   // [k][n]
-  for (std::int64_t i = 0; i < n * k; ++i) columns[static_cast<std::size_t>(i % k * n + i / k)] = rows[static_cast<std::size_t>(i)];
+  const std::vector<T> rows = whole_numbers<T>(n * k, 3);   // [n][k]
+  std::vector<T> columns(static_cast<std::size_t>(n * k));  // [k][n]
+  for (std::int64_t i = 0; i < n * k; ++i)
+    columns[static_cast<std::size_t>(i % k * n + i / k)] = rows[static_cast<std::size_t>(i)];
   std::vector<T> transposed(static_cast<std::size_t>(n * k));
   std::vector<T> packed(static_cast<std::size_t>(n * k));
   std::vector<T> packed_transposed(static_cast<std::size_t>(n * k));

@@ -10,8 +10,8 @@
 namespace gpubench {
 namespace {
 
-using testing::ProgramRun;
 using testing::first_beyond;
+using testing::ProgramRun;
 using testing::shared_backend;
 
 constexpr double u32 = 1.0 / (1 << 24);
@@ -38,7 +38,9 @@ const Case cases[] = {
 // Values and how large the summed terms are, of one output.
 struct Sums {
   explicit Sums(std::int64_t count)
-      : value(static_cast<std::size_t>(count)), size(static_cast<std::size_t>(count)), terms(static_cast<std::size_t>(count)) {}
+      : value(static_cast<std::size_t>(count)),
+        size(static_cast<std::size_t>(count)),
+        terms(static_cast<std::size_t>(count)) {}
   void add(std::int64_t at, double term) {
     value[static_cast<std::size_t>(at)] += term;
     size[static_cast<std::size_t>(at)] += std::abs(term);
@@ -80,8 +82,8 @@ void expect_right(const ProgramRun& run, ValueId output, const Sums& want) {
   const std::vector<double> got = run.get(output), bound = want.bound(run.program().spec(output).dtype);
   const std::int64_t wrong = first_beyond(got, want.value, bound);
   const auto at = static_cast<std::size_t>(std::max<std::int64_t>(wrong, 0));
-  EXPECT_EQ(wrong, -1) << run.program().to_string() << " by " << run.implementation(0) << ": got " << got[at] << ", want "
-                       << want.value[at] << " +- " << bound[at];
+  EXPECT_EQ(wrong, -1) << run.program().to_string() << " by " << run.implementation(0) << ": got " << got[at]
+                       << ", want " << want.value[at] << " +- " << bound[at];
   EXPECT_TRUE(run.canaries_intact()) << run.program().to_string() << " by " << run.implementation(0);
 }
 
@@ -107,7 +109,8 @@ TEST_P(Conv2dPasses, ForwardIsTheSumOverTheWindow) {
   run.run();
   const std::vector<double> xv = run.get(x), fv = run.get(filter);
   Sums want(y_shape.elements());
-  for_each_term(c, e, [&](std::int64_t xi, std::int64_t fi, std::int64_t yi) { want.add(yi, xv[index(xi)] * fv[index(fi)]); });
+  for_each_term(
+      c, e, [&](std::int64_t xi, std::int64_t fi, std::int64_t yi) { want.add(yi, xv[index(xi)] * fv[index(fi)]); });
   expect_right(run, y, want);
   const std::vector<std::byte> once = run.bytes_of(y);
   run.run_again();
@@ -125,7 +128,8 @@ TEST_P(Conv2dPasses, BackwardDataCollectsEveryWindowThatReadTheInput) {
   run.run();
   const std::vector<double> dyv = run.get(dy), fv = run.get(filter);
   Sums want(x_shape.elements());
-  for_each_term(c, e, [&](std::int64_t xi, std::int64_t fi, std::int64_t yi) { want.add(xi, dyv[index(yi)] * fv[index(fi)]); });
+  for_each_term(
+      c, e, [&](std::int64_t xi, std::int64_t fi, std::int64_t yi) { want.add(xi, dyv[index(yi)] * fv[index(fi)]); });
   expect_right(run, dx, want);
 }
 
@@ -140,7 +144,8 @@ TEST_P(Conv2dPasses, BackwardFilterCollectsEveryPlaceThatUsedTheTap) {
   run.run();
   const std::vector<double> xv = run.get(x), dyv = run.get(dy);
   Sums want(filter_shape.elements());
-  for_each_term(c, e, [&](std::int64_t xi, std::int64_t fi, std::int64_t yi) { want.add(fi, xv[index(xi)] * dyv[index(yi)]); });
+  for_each_term(
+      c, e, [&](std::int64_t xi, std::int64_t fi, std::int64_t yi) { want.add(fi, xv[index(xi)] * dyv[index(yi)]); });
   expect_right(run, dfilter, want);
 }
 

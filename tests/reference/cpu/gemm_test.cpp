@@ -11,8 +11,8 @@
 namespace gpubench {
 namespace {
 
-using testing::ProgramRun;
 using testing::first_beyond;
+using testing::ProgramRun;
 using testing::shared_backend;
 
 constexpr double u32 = 1.0 / (1 << 24);
@@ -104,9 +104,7 @@ struct Experiment {
   std::vector<double> want, bound;
 };
 
-std::string about(const Experiment& e) {
-  return e.run.program().to_string() + " by " + e.run.implementation(0);
-}
+std::string about(const Experiment& e) { return e.run.program().to_string() + " by " + e.run.implementation(0); }
 
 void expect_right(const Case& wanted) {
   Experiment e(wanted);
@@ -137,9 +135,10 @@ class GemmShapes : public ::testing::TestWithParam<TypesAndTransposes> {};
 
 TEST_P(GemmShapes, AgreesWithSumsWrittenOut) {
   const auto [types, transpose_a, transpose_b] = GetParam();
-  const std::int64_t shapes[][4] = {{0, 1, 1, 1},    {0, 35, 127, 111}, {0, 1, 33, 70},  {0, 70, 1, 5},    {0, 7, 5, 1},
-                                    {0, 64, 96, 32}, {0, 3, 2, 4096},   {1, 16, 8, 24},  {3, 17, 19, 23},  {2, 1, 64, 16},
-                                    {5, 32, 1, 32},  {0, 129, 65, 257}, {0, 1, 1, 1000}, {4, 33, 64, 128}};
+  const std::int64_t shapes[][4] = {{0, 1, 1, 1},    {0, 35, 127, 111}, {0, 1, 33, 70},  {0, 70, 1, 5},
+                                    {0, 7, 5, 1},    {0, 64, 96, 32},   {0, 3, 2, 4096}, {1, 16, 8, 24},
+                                    {3, 17, 19, 23}, {2, 1, 64, 16},    {5, 32, 1, 32},  {0, 129, 65, 257},
+                                    {0, 1, 1, 1000}, {4, 33, 64, 128}};
   for (const auto& [batch, m, n, k] : shapes) {
     Case c{batch, m, n, k, {}, types.first, types.second, DType::f32};
     c.gemm.transpose_a = transpose_a;
@@ -272,12 +271,14 @@ TEST(Gemm, ReadsAndWritesPartsOfPackedTensors) {
         }
         double want = 0.0, size = 0.0;
         for (std::int64_t p = 0; p < k; ++p) {
-          const double term = in[static_cast<std::size_t>(i * 3 * k + k + p)] * bv[static_cast<std::size_t>(p * n + j - n)];
+          const double term =
+              in[static_cast<std::size_t>(i * 3 * k + k + p)] * bv[static_cast<std::size_t>(p * n + j - n)];
           want += term;
           size += std::abs(term);
         }
         const double bound = (k + 4) * u32 * size;
-        ASSERT_LE(std::abs(got - want), bound + unit_roundoff(dtype) * (std::abs(want) + bound)) << run.implementation(0);
+        ASSERT_LE(std::abs(got - want), bound + unit_roundoff(dtype) * (std::abs(want) + bound))
+            << run.implementation(0);
       }
     }
   }

@@ -1,4 +1,5 @@
-// Layer normalization on the CPU, against the textbook: rows that are constant, nearly so, or far from zero; odd widths.
+// Layer normalization on the CPU, against the textbook: rows that are constant, nearly so, or far from zero; odd
+// widths.
 #include "reference/ops/layer_norm.h"
 
 #include <gtest/gtest.h>
@@ -16,8 +17,8 @@ using testing::ProgramRun;
 using testing::run_and_judge;
 using testing::shared_backend;
 
-/// Rows whose mean, over standard deviation, and standard deviation are the hard ones: variance 1, 100 epsilon, epsilon, 0;
-/// mean 0, 1 and 16 deviations.
+/// Rows whose mean, over standard deviation, and standard deviation are the hard ones: variance 1, 100 epsilon,
+/// epsilon, 0; mean 0, 1 and 16 deviations.
 std::vector<double> hard_rows(std::int64_t rows, std::int64_t n, const std::vector<double>& normal) {
   constexpr double deviations[] = {1.0, 0.0316, 0.00316, 0.0};
   constexpr double means[] = {0.0, 1.0, 16.0};

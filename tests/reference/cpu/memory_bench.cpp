@@ -1,7 +1,8 @@
 // How fast the memory-bound ops run, as a share of the machine's own triad: 256 MB per f32 array, through the backend.
 //
-// Each iteration runs the op once and the f32 triad once, alternating, so that both meet the same state of the machine; the
-// time shown is the op's. GB_per_s is the op's algorithmic rate (median), of_triad its ratio to the triad's (medians).
+// Each iteration runs the op once and the f32 triad once, alternating, so that both meet the same state of the machine;
+// the time shown is the op's. GB_per_s is the op's algorithmic rate (median), of_triad its ratio to the triad's
+// (medians).
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -41,7 +42,8 @@ class BoundOp {
  public:
   explicit BoundOp(const Program& program) {
     Backend& backend = testing::shared_backend();
-    for (const Storage& storage : program.storages()) buffers_.push_back(backend.allocate(static_cast<std::size_t>(storage.bytes)));
+    for (const Storage& storage : program.storages())
+      buffers_.push_back(backend.allocate(static_cast<std::size_t>(storage.bytes)));
     const OpCall& call = program.op(0);
     std::vector<ValueId> ids(call.inputs);
     ids.insert(ids.end(), call.outputs.begin(), call.outputs.end());
@@ -161,14 +163,20 @@ Program cross_entropy_program(DType dtype) {
   const std::int64_t classes = 50257;
   const std::int64_t tokens = elements / classes;
   const ValueId logits = program.add(tensor("logits", dtype, Shape{tokens, classes}, Role::activation));
-  (void)cross_entropy_forward(program, Math{}, "op", logits, program.add(tensor("labels", DType::i32, Shape{tokens}, Role::input)));
+  (void)cross_entropy_forward(program, Math{}, "op", logits,
+                              program.add(tensor("labels", DType::i32, Shape{tokens}, Role::input)));
   return program;
 }
 
 void add_case(const char* name, std::function<Program()> program, double bytes_per_element) {
-  benchmark::RegisterBenchmark(name, [=](benchmark::State& state) {
-    alternate_with_triad(state, program(), bytes_per_element * static_cast<double>(elements));
-  })->UseManualTime()->Unit(benchmark::kMillisecond)->Iterations(15);
+  benchmark::RegisterBenchmark(name,
+                               [=](benchmark::State& state) {
+                                 alternate_with_triad(state, program(),
+                                                      bytes_per_element * static_cast<double>(elements));
+                               })
+      ->UseManualTime()
+      ->Unit(benchmark::kMillisecond)
+      ->Iterations(15);
 }
 
 }  // namespace
@@ -179,21 +187,36 @@ int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   add_case("triad/f32", triad_program, 12);
-  add_case("copy/f32", [] { return copy_program(DType::f32); }, 8);
-  add_case("adamw/f32", [] { return adamw_program(false); }, 28);
-  add_case("adamw/bf16_gradient_and_copy", [] { return adamw_program(true); }, 28);
-  add_case("gelu_forward/f32", [] { return gelu_program(DType::f32, false); }, 8);
-  add_case("gelu_forward/bf16", [] { return gelu_program(DType::bf16, false); }, 4);
-  add_case("gelu_backward/f32", [] { return gelu_program(DType::f32, true); }, 12);
-  add_case("gelu_backward/bf16", [] { return gelu_program(DType::bf16, true); }, 6);
-  add_case("layer_norm_forward/f32", [] { return layer_norm_program(DType::f32, false); }, 8);
-  add_case("layer_norm_forward/bf16", [] { return layer_norm_program(DType::bf16, false); }, 4);
-  add_case("layer_norm_backward/f32", [] { return layer_norm_program(DType::f32, true); }, 12);
-  add_case("layer_norm_backward/bf16", [] { return layer_norm_program(DType::bf16, true); }, 6);
-  add_case("gradient_norm/f32", [] { return gradient_norm_program(DType::f32); }, 4);
-  add_case("gradient_norm/bf16", [] { return gradient_norm_program(DType::bf16); }, 2);
-  add_case("cross_entropy_forward/f32", [] { return cross_entropy_program(DType::f32); }, 4);
-  add_case("cross_entropy_forward/bf16", [] { return cross_entropy_program(DType::bf16); }, 2);
+  add_case(
+      "copy/f32", [] { return copy_program(DType::f32); }, 8);
+  add_case(
+      "adamw/f32", [] { return adamw_program(false); }, 28);
+  add_case(
+      "adamw/bf16_gradient_and_copy", [] { return adamw_program(true); }, 28);
+  add_case(
+      "gelu_forward/f32", [] { return gelu_program(DType::f32, false); }, 8);
+  add_case(
+      "gelu_forward/bf16", [] { return gelu_program(DType::bf16, false); }, 4);
+  add_case(
+      "gelu_backward/f32", [] { return gelu_program(DType::f32, true); }, 12);
+  add_case(
+      "gelu_backward/bf16", [] { return gelu_program(DType::bf16, true); }, 6);
+  add_case(
+      "layer_norm_forward/f32", [] { return layer_norm_program(DType::f32, false); }, 8);
+  add_case(
+      "layer_norm_forward/bf16", [] { return layer_norm_program(DType::bf16, false); }, 4);
+  add_case(
+      "layer_norm_backward/f32", [] { return layer_norm_program(DType::f32, true); }, 12);
+  add_case(
+      "layer_norm_backward/bf16", [] { return layer_norm_program(DType::bf16, true); }, 6);
+  add_case(
+      "gradient_norm/f32", [] { return gradient_norm_program(DType::f32); }, 4);
+  add_case(
+      "gradient_norm/bf16", [] { return gradient_norm_program(DType::bf16); }, 2);
+  add_case(
+      "cross_entropy_forward/f32", [] { return cross_entropy_program(DType::f32); }, 4);
+  add_case(
+      "cross_entropy_forward/bf16", [] { return cross_entropy_program(DType::bf16); }, 2);
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
   return 0;

@@ -1,11 +1,11 @@
-// What the backend costs on top of oneDNN: gemm and convolution through Backend::time() against a plain loop over the same
-// primitive, in alternating blocks of one process, so that drift of the machine hits both alike. The goal is 0.98 of the
-// plain loop's rate.
+// What the backend costs on top of oneDNN: gemm and convolution through Backend::time() against a plain loop over the
+// same primitive, in alternating blocks of one process, so that drift of the machine hits both alike. The goal is 0.98
+// of the plain loop's rate.
 //
 //   onednn_overhead_bench            all shapes, 21 pairs of blocks each
 //   onednn_overhead_bench --smoke    small shapes, and fails when the two sides disagree on the result
-#include <dnnl.hpp>
 #include <fmt/core.h>
+#include <dnnl.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -72,8 +72,11 @@ Contender gemm_contender(DType dtype, std::int64_t m, std::int64_t n, std::int64
   const ValueId a = program.add(tensor("a", dtype, Shape{m, k}, Role::activation));
   const ValueId b = program.add(tensor("b", dtype, Shape{k, n}, Role::parameter));
   const ValueId c = gemm(program, {}, Math{}, "gemm", a, b).c;
-  Contender contender{fmt::format("gemm {} {}x{}x{}", name(dtype), m, n, k), 2e-9 * static_cast<double>(m * n * k),
-                      std::make_unique<ProgramRun>(testing::shared_backend(), program), c, {}};
+  Contender contender{fmt::format("gemm {} {}x{}x{}", name(dtype), m, n, k),
+                      2e-9 * static_cast<double>(m * n * k),
+                      std::make_unique<ProgramRun>(testing::shared_backend(), program),
+                      c,
+                      {}};
   contender.run->set_random(a, 1);
   contender.run->set_random(b, 2, 0.1);
   contender.run->run();
@@ -91,10 +94,10 @@ Contender gemm_contender(DType dtype, std::int64_t m, std::int64_t n, std::int64
   return contender;
 }
 
-// As one writes it by hand: NHWC as it lies, the filter brought into the library's layout for each call, as in training,
-// where it has changed since the last one.
-Contender convolution_contender(DType dtype, std::int64_t n, std::int64_t hw, std::int64_t c, std::int64_t k, std::int64_t r,
-                                std::int64_t stride) {
+// As one writes it by hand: NHWC as it lies, the filter brought into the library's layout for each call, as in
+// training, where it has changed since the last one.
+Contender convolution_contender(DType dtype, std::int64_t n, std::int64_t hw, std::int64_t c, std::int64_t k,
+                                std::int64_t r, std::int64_t stride) {
   const std::int64_t pad = r / 2;
   Conv2d conv;
   conv.stride_h = conv.stride_w = stride;
@@ -106,28 +109,32 @@ Contender convolution_contender(DType dtype, std::int64_t n, std::int64_t hw, st
   const std::int64_t p = program.spec(y).shape[1];
   Contender contender{fmt::format("conv {} {}x{}x{}x{} k={} {}x{}/{}", name(dtype), n, hw, hw, c, k, r, r, stride),
                       2e-9 * static_cast<double>(n * p * p * k * c * r * r),
-                      std::make_unique<ProgramRun>(testing::shared_backend(), program), y, {}};
+                      std::make_unique<ProgramRun>(testing::shared_backend(), program),
+                      y,
+                      {}};
   contender.run->set_random(x, 1);
   contender.run->set_random(filter, 2, 0.1);
   contender.run->run();
   const memory::data_type type = type_of(dtype);
   const memory::desc ohwi({k, c, r, r}, type, memory::format_tag::acdb);
-  const auto desc = describe<dnnl::convolution_forward>(
-      dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct,
-      memory::desc({n, c, hw, hw}, type, memory::format_tag::nhwc), memory::desc({k, c, r, r}, type, memory::format_tag::any),
-      memory::desc({n, k, p, p}, type, memory::format_tag::nhwc), memory::dims{stride, stride}, memory::dims{pad, pad},
-      memory::dims{pad, pad});
+  const auto desc =
+      describe<dnnl::convolution_forward>(dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct,
+                                          memory::desc({n, c, hw, hw}, type, memory::format_tag::nhwc),
+                                          memory::desc({k, c, r, r}, type, memory::format_tag::any),
+                                          memory::desc({n, k, p, p}, type, memory::format_tag::nhwc),
+                                          memory::dims{stride, stride}, memory::dims{pad, pad}, memory::dims{pad, pad});
   const memory xm = memory_of(desc.src_desc(), contender.run->bytes_of(x));
   const memory plain = memory_of(ohwi, contender.run->bytes_of(filter));
   const memory packed(desc.weights_desc(), engine());
   const memory ym(desc.dst_desc(), engine());
-  contender.direct = {[primitive = dnnl::convolution_forward(desc), reorder = dnnl::reorder(plain, packed), xm, plain, packed,
-                       ym]() mutable {
-                        reorder.execute(stream(), {{DNNL_ARG_FROM, plain}, {DNNL_ARG_TO, packed}});
-                        primitive.execute(stream(), {{DNNL_ARG_SRC, xm}, {DNNL_ARG_WEIGHTS, packed}, {DNNL_ARG_DST, ym}});
-                        stream().wait();
-                      },
-                      ym};
+  contender.direct = {
+      [primitive = dnnl::convolution_forward(desc), reorder = dnnl::reorder(plain, packed), xm, plain, packed,
+       ym]() mutable {
+        reorder.execute(stream(), {{DNNL_ARG_FROM, plain}, {DNNL_ARG_TO, packed}});
+        primitive.execute(stream(), {{DNNL_ARG_SRC, xm}, {DNNL_ARG_WEIGHTS, packed}, {DNNL_ARG_DST, ym}});
+        stream().wait();
+      },
+      ym};
   return contender;
 }
 
@@ -145,7 +152,8 @@ double block_s(const Launch& launch, std::int64_t calls) {
 void compare(const Contender& contender, int pairs, double block_seconds) {
   const Launch& launch = contender.run->launch(0);
   contender.direct.run();
-  const std::int64_t calls = std::max<std::int64_t>(1, static_cast<std::int64_t>(block_seconds / block_s(contender.direct, 1)));
+  const std::int64_t calls =
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(block_seconds / block_s(contender.direct, 1)));
   (void)block_s(contender.direct, calls);
   (void)block_s(launch, calls);
   std::vector<double> ratios, plain, ours;

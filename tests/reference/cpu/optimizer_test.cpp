@@ -1,4 +1,5 @@
-// gradient norm, clip and AdamW on the CPU, against the textbook: many tensors of odd sizes, tiny gradients, first steps.
+// gradient norm, clip and AdamW on the CPU, against the textbook: many tensors of odd sizes, tiny gradients, first
+// steps.
 #include "reference/ops/optimizer.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +31,8 @@ TEST(TensorList, EveryCutVisitsEachElementOnce) {
   cpu::TensorList list;
   for (const std::int64_t size : {5, 0, 64, 200, 1}) list.add(size);
   for (std::int64_t cut = 0; cut <= list.length(); cut += cpu::TensorList::alignment) {
-    std::vector<std::vector<int>> visits = {std::vector<int>(5), {}, std::vector<int>(64), std::vector<int>(200), std::vector<int>(1)};
+    std::vector<std::vector<int>> visits = {
+        std::vector<int>(5), {}, std::vector<int>(64), std::vector<int>(200), std::vector<int>(1)};
     const auto mark = [&](std::size_t tensor, std::int64_t first, std::int64_t count) {
       for (std::int64_t i = first; i < first + count; ++i) ++visits[tensor].at(static_cast<std::size_t>(i));
     };

@@ -27,7 +27,8 @@ TEST(ParallelChunks, CoverEveryIndexOnceCutAtTheGrain) {
           EXPECT_TRUE(end % grain == 0 || end == total) << end;
           for (std::int64_t i = begin; i < end; ++i) ++times[static_cast<std::size_t>(i)];
         });
-        EXPECT_EQ(times, std::vector<int>(static_cast<std::size_t>(total), 1)) << threads << " " << total << " " << grain;
+        EXPECT_EQ(times, std::vector<int>(static_cast<std::size_t>(total), 1))
+            << threads << " " << total << " " << grain;
         EXPECT_LE(pieces, threads);
         EXPECT_LE(pieces, chunk_count(threads, total, grain));
       }

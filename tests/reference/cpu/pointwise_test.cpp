@@ -33,8 +33,10 @@ std::vector<Op> ops() {
       {"add", [](Program& p, ValueId x, ValueId z) { return add(p, Math{}, "op", x, z); }},
       {"gelu tanh", [](Program& p, ValueId x, ValueId) { return gelu_forward(p, Gelu{}, Math{}, "op", x); }},
       {"gelu erf", [=](Program& p, ValueId x, ValueId) { return gelu_forward(p, erf, Math{}, "op", x); }},
-      {"gelu tanh backward", [](Program& p, ValueId x, ValueId z) { return gelu_backward(p, Gelu{}, Math{}, "op", x, z); }},
-      {"gelu erf backward", [=](Program& p, ValueId x, ValueId z) { return gelu_backward(p, erf, Math{}, "op", x, z); }},
+      {"gelu tanh backward",
+       [](Program& p, ValueId x, ValueId z) { return gelu_backward(p, Gelu{}, Math{}, "op", x, z); }},
+      {"gelu erf backward",
+       [=](Program& p, ValueId x, ValueId z) { return gelu_backward(p, erf, Math{}, "op", x, z); }},
   };
 }
 
@@ -83,7 +85,8 @@ TEST(Pointwise, AnyNumberOfThreadsGivesTheSameBits) {
   }
 }
 
-// 20 MB and more are stored around the caches, by another loop; the odd count leaves a tail, the shape one row per thread.
+// 20 MB and more are stored around the caches, by another loop; the odd count leaves a tail, the shape one row per
+// thread.
 TEST(Pointwise, LargeOutputsLieWithinTheirBounds) {
   const std::vector<Op> all = ops();
   for (const Op& op : {all[0], all[1], all[4]}) {
@@ -200,7 +203,8 @@ TEST(Gelu, EveryFiniteBf16LiesWithinItsBound) {
   }
   for (const GeluForm form : {GeluForm::tanh, GeluForm::erf}) {
     Program program;
-    const ValueId x = program.add(tensor("x", DType::bf16, Shape{static_cast<std::int64_t>(values.size())}, Role::activation));
+    const ValueId x =
+        program.add(tensor("x", DType::bf16, Shape{static_cast<std::int64_t>(values.size())}, Role::activation));
     (void)gelu_forward(program, Gelu{form}, Math{}, "op", x);
     ProgramRun run(shared_backend(), program);
     run.set(x, values);

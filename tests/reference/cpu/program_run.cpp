@@ -101,7 +101,8 @@ bool ProgramRun::canaries_intact() const {
     if (value.spec.layout.blocks.empty()) {
       for (std::int64_t i = 0; i < value.spec.shape.elements(); ++i) {
         const auto size = static_cast<std::int64_t>(size_of(value.spec.dtype));
-        const std::int64_t begin = guard_bytes + value.offset_bytes + value.spec.layout.offset(value.spec.shape, i) * size;
+        const std::int64_t begin =
+            guard_bytes + value.offset_bytes + value.spec.layout.offset(value.spec.shape, i) * size;
         auto& bytes = owned[static_cast<std::size_t>(value.storage.index)];
         std::fill_n(bytes.begin() + begin, size, true);
       }

@@ -1,4 +1,5 @@
-// Runs a small program on the CPU backend for a test: canaries around and between tensors, outputs poisoned, values in fp64.
+// Runs a small program on the CPU backend for a test: canaries around and between tensors, outputs poisoned, values in
+// fp64.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +36,9 @@ class ProgramRun {
   void run();
   /// Runs what run() bound once more.
   void run_again();
-  [[nodiscard]] const std::string& implementation(int op) const { return implementations_.at(static_cast<std::size_t>(op)); }
+  [[nodiscard]] const std::string& implementation(int op) const {
+    return implementations_.at(static_cast<std::size_t>(op));
+  }
   [[nodiscard]] const Launch& launch(int op) const { return launches_.at(static_cast<std::size_t>(op)); }
 
   /// True while no byte outside the tensors (around storages, in the gaps of strided parts) and none of the workspace's

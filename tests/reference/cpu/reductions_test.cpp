@@ -1,4 +1,5 @@
-// column_sum, embedding and cross-entropy on the CPU, against the textbook: sums over rows, over occurrences, over classes.
+// column_sum, embedding and cross-entropy on the CPU, against the textbook: sums over rows, over occurrences, over
+// classes.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -201,7 +202,8 @@ TEST(CrossEntropyBackward, OddShapesInPlaceOrNotLieWithinTheirBounds) {
         run.set(b.labels, indices(rows, classes, 2));
         run.set(lse, forward_run.get(forward.lse));
 
-        EXPECT_EQ(run_and_judge(run), "") << name(dtype) << ", " << rows << " x " << classes << ", in place " << in_place;
+        EXPECT_EQ(run_and_judge(run), "")
+            << name(dtype) << ", " << rows << " x " << classes << ", in place " << in_place;
       }
     }
   }

@@ -16,7 +16,8 @@ using testing::shared_backend;
 std::vector<double> counting(std::int64_t elements, DType dtype) {
   const std::int64_t distinct = dtype == DType::bf16 || dtype == DType::u8 ? 251 : 65521;
   std::vector<double> values(static_cast<std::size_t>(elements));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(static_cast<std::int64_t>(i) % distinct);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<double>(static_cast<std::int64_t>(i) % distinct);
   return values;
 }
 

@@ -31,7 +31,8 @@ std::string judge_output(const ProgramRun& run, const Operands& operands, int ou
   const std::vector<double> got = run.get(call.outputs[static_cast<std::size_t>(output)]);
   for (std::size_t i = 0; i < judged.size(); ++i) {
     const auto unit = static_cast<std::int64_t>(i) / units.elements;
-    const std::int64_t element = wanted[static_cast<std::size_t>(unit)] * units.elements + static_cast<std::int64_t>(i) % units.elements;
+    const std::int64_t element =
+        wanted[static_cast<std::size_t>(unit)] * units.elements + static_cast<std::int64_t>(i) % units.elements;
     const double value = got[static_cast<std::size_t>(element)];
     if (lies_within(judged[i], spec.dtype, value)) continue;
     return fmt::format("{}[{}] = {}, expected {} +- {}", spec.name, element, value, judged[i].value, judged[i].bound);
@@ -57,7 +58,8 @@ std::string run_and_judge(ProgramRun& run, std::int64_t stride) {
     if (!fault.empty()) return fault;
   }
   if (!run.canaries_intact()) return "bytes outside the tensors were overwritten";
-  const bool updates = std::ranges::any_of(call.outputs, [&](ValueId id) { return program.value(id).updates.has_value(); });
+  const bool updates =
+      std::ranges::any_of(call.outputs, [&](ValueId id) { return program.value(id).updates.has_value(); });
   if (updates) return {};
   std::vector<std::vector<std::byte>> first;
   for (const ValueId output : call.outputs) first.push_back(run.bytes_of(output));

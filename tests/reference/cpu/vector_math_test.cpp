@@ -36,7 +36,9 @@ double worst_ulp(float low, float high, const Fast& fast, const True& exact) {
 }
 
 TEST(VectorMath, ExpIsWithinTwoUlp) {
-  EXPECT_LE(worst_ulp(-120.0F, 88.72F, [](float x) { return vector_exp(x); }, [](double x) { return std::exp(x); }), 2.0);
+  EXPECT_LE(worst_ulp(
+                -120.0F, 88.72F, [](float x) { return vector_exp(x); }, [](double x) { return std::exp(x); }),
+            2.0);
 }
 
 TEST(VectorMath, ExpEndsInZeroInfinityAndNaN) {
@@ -49,7 +51,9 @@ TEST(VectorMath, ExpEndsInZeroInfinityAndNaN) {
 }
 
 TEST(VectorMath, ErfIsWithinTwoUlp) {
-  EXPECT_LE(worst_ulp(-infinity, infinity, [](float x) { return vector_erf(x); }, [](double x) { return std::erf(x); }), 2.0);
+  EXPECT_LE(worst_ulp(
+                -infinity, infinity, [](float x) { return vector_erf(x); }, [](double x) { return std::erf(x); }),
+            2.0);
   EXPECT_TRUE(std::isnan(vector_erf(std::nanf(""))));
 }
 
@@ -70,7 +74,8 @@ TEST(BlockIo, NarrowsAsTheCoreRoundsForEveryUpperHalfAndTie) {
   // Around each bf16: itself, just below and above the middle between it and the next, and the middle (a tie).
   std::vector<float> values;
   for (std::uint32_t upper = 0; upper < 0x10000U; ++upper) {
-    for (const std::uint32_t lower : {0U, 0x7FFFU, 0x8000U, 0x8001U}) values.push_back(std::bit_cast<float>(upper << 16U | lower));
+    for (const std::uint32_t lower : {0U, 0x7FFFU, 0x8000U, 0x8001U})
+      values.push_back(std::bit_cast<float>(upper << 16U | lower));
   }
   std::vector<bf16> narrowed(values.size());
   narrow_run(values.data(), static_cast<std::int64_t>(values.size()), narrowed.data());

@@ -14,7 +14,8 @@ struct Example {
   ValueId d_o, q, k, v, o, lse;
   AttentionBackward out;
 
-  Example(const Attention& attention, DType type, std::int64_t b, std::int64_t s, std::int64_t hq, std::int64_t hkv, std::int64_t d) {
+  Example(const Attention& attention, DType type, std::int64_t b, std::int64_t s, std::int64_t hq, std::int64_t hkv,
+          std::int64_t d) {
     const Math math = type == DType::f64 ? f64_math : f32_math;
     d_o = source(program, "do", type, {b, s, hq, d});
     q = source(program, "q", type, {b, s, hq, d});
@@ -61,8 +62,8 @@ TEST(AttentionBackward, TakesOAndLogSumExpAsTheyWereSaved) {
 
 TEST(AttentionBackward, TheBoundOfOneKeyWorkedOutByHand) {
   // k = v = 0 makes score and dp exactly 0, lse = 0 makes p = 1; D = do o = 6 with u (2 (6 + 6) + 2 * 6) = 36 u.
-  // ds = -6: exponent 10 u and difference 2 u make 72 u, with D 108 u, with the cast to f32 114 u; the product with q = 1
-  // has Rule G 2 (6 + 6) u = 24 u, the scale 2 * 6 u: 150 u.
+  // ds = -6: exponent 10 u and difference 2 u make 72 u, with D 108 u, with the cast to f32 114 u; the product with q =
+  // 1 has Rule G 2 (6 + 6) u = 24 u, the scale 2 * 6 u: 150 u.
   Example s({true, 1.0}, DType::f32, 1, 1, 1, 1, 1);
   TextbookRun run(s.program);
   run.set(s.d_o, {2});
@@ -158,7 +159,8 @@ TEST(AttentionBackward, SubsetsAgreeWithTheWhole) {
     Example s({causal, 0.5}, DType::f32, 2, 9, 4, 2, 8);
     TextbookRun run(s.program);
     std::uint64_t seed = 1;
-    for (const ValueId id : {s.d_o, s.q, s.k, s.v, s.o, s.lse}) run.set(id, spread(s.program.spec(id).shape.elements(), seed++));
+    for (const ValueId id : {s.d_o, s.q, s.k, s.v, s.o, s.lse})
+      run.set(id, spread(s.program.spec(id).shape.elements(), seed++));
     for (const int output : {0, 1, 2}) expect_subsets_agree(run, 0, output);
   }
 }

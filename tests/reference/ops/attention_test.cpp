@@ -13,7 +13,8 @@ struct Example {
   ValueId q, k, v;
   AttentionForward out;
 
-  Example(const Attention& attention, DType type, std::int64_t b, std::int64_t s, std::int64_t hq, std::int64_t hkv, std::int64_t d) {
+  Example(const Attention& attention, DType type, std::int64_t b, std::int64_t s, std::int64_t hq, std::int64_t hkv,
+          std::int64_t d) {
     const Math math = type == DType::f64 ? f64_math : f32_math;
     q = source(program, "q", type, {b, s, hq, d});
     k = source(program, "k", type, {b, s, hkv, d});
@@ -123,7 +124,8 @@ Rejected judge_float(DType type, const FloatAttentionFaults& faults, double size
   Example s({true, 0.125}, type, 1, rows, 1, 1, d);
   TextbookRun run(s.program);
   s.fill(run, size);
-  const FloatAttention got = attention_in_float({run.get(s.q), run.get(s.k), run.get(s.v)}, rows, d, 0.125F, type, faults);
+  const FloatAttention got =
+      attention_in_float({run.get(s.q), run.get(s.k), run.get(s.v)}, rows, d, 0.125F, type, faults);
   const auto o = run.judge(0, 0), lse = run.judge(0, 1);
   Rejected rejected;
   for (std::size_t i = 0; i < o.size(); ++i) rejected.o += within(o[i], type, round_to(type, got.o[i])) ? 0 : 1;
@@ -152,9 +154,7 @@ TEST(Attention, AMaskThatLeaksOneKeyIsRejected) {
   EXPECT_GE(rejected.o, 64);
 }
 
-TEST(Attention, ALostBlockOfKeysIsRejected) {
-  EXPECT_GE(judge_float(DType::bf16, {.lost_keys = 16}).lse, 130);
-}
+TEST(Attention, ALostBlockOfKeysIsRejected) { EXPECT_GE(judge_float(DType::bf16, {.lost_keys = 16}).lse, 130); }
 
 TEST(Attention, ScoresRoundedToBf16AreRejectedByTheLogSumExp) {
   EXPECT_GE(judge_float(DType::bf16, {.scores = DType::bf16}).lse, 75);
@@ -205,7 +205,9 @@ TEST(Attention, MisfitsAreErrorsNamingTheTensor) {
 
   EXPECT_NE(program_error([&] { attention_forward(p, {}, f32_math, "a", q, k, k); }).find("divides the 3 query heads"),
             std::string::npos);
-  EXPECT_NE(program_error([&] { attention_forward(p, {}, f32_math, "a", q, longer, longer); }).find("'k' has shape [1, 5, 3, 8]"),
+  EXPECT_NE(program_error([&] {
+              attention_forward(p, {}, f32_math, "a", q, longer, longer);
+            }).find("'k' has shape [1, 5, 3, 8]"),
             std::string::npos);
   EXPECT_NE(program_error([&] { attention_forward(p, {}, f32_math, "a", gaps, q, q); }).find("contiguous last axis"),
             std::string::npos);

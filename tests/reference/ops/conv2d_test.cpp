@@ -16,7 +16,8 @@ struct Example {
   Conv2dExtents e;
   ValueId x, filter, dy, y, dx, dfilter;
 
-  Example(const Conv2d& attributes, const Shape& data, const Shape& weights, DType type = DType::f64) : conv(attributes) {
+  Example(const Conv2d& attributes, const Shape& data, const Shape& weights, DType type = DType::f64)
+      : conv(attributes) {
     const Math math = type == DType::f64 ? f64_math : f32_math;
     e = extents_of(conv, data, weights);
     x = source(program, "x", type, data);
@@ -37,7 +38,9 @@ struct Example {
 // Everything at once: unequal strides, pads and dilations, groups, a filter that isn't square.
 Example crooked(DType type = DType::f64) {
   return {{.stride_h = 2, .stride_w = 3, .pad_h = 1, .pad_w = 2, .dilation_h = 2, .dilation_w = 1, .groups = 2},
-          {2, 8, 11, 4}, {6, 3, 2, 2}, type};
+          {2, 8, 11, 4},
+          {6, 3, 2, 2},
+          type};
 }
 
 double inner(const std::vector<double>& a, const std::vector<double>& b) {
@@ -140,7 +143,8 @@ TEST(Conv2d, OnlyWantedGradientsAreComputed) {
 }
 
 TEST(Conv2d, TapsInThePaddingAreNoTermsOfTheBound) {
-  // All ones, 3x3, pad 1: a corner sums 4 products, T = 2 u sqrt(4) (4 + 2) = 24 u; the middle 9, T = 2 u 3 (9 + 3) = 72 u.
+  // All ones, 3x3, pad 1: a corner sums 4 products, T = 2 u sqrt(4) (4 + 2) = 24 u; the middle 9, T = 2 u 3 (9 + 3) =
+  // 72 u.
   Example s({.pad_h = 1, .pad_w = 1}, {1, 3, 3, 1}, {1, 3, 3, 1}, DType::f32);
   TextbookRun run(s.program);
   run.set(s.x, std::vector<double>(9, 1.0));
@@ -210,10 +214,12 @@ TEST(Conv2d, MisfitsAreErrorsNamingTheTensor) {
             "conv2d: tensor 'filter' has shape [4, 3, 3, 5]; expected 6 channels per group, as x [1, 4, 4, 6] has");
   EXPECT_NE(program_error([&] { conv2d_forward(p, {}, f32_math, "y", x, large); }).find("fits into the padded input"),
             std::string::npos);
-  EXPECT_NE(program_error([&] { conv2d_forward(p, {.groups = 4}, f32_math, "y", x, wide); }).find("4 groups"), std::string::npos);
+  EXPECT_NE(program_error([&] { conv2d_forward(p, {.groups = 4}, f32_math, "y", x, wide); }).find("4 groups"),
+            std::string::npos);
   EXPECT_EQ(program_error([&] { conv2d_backward_data(p, {}, f32_math, "dx", dy, fitting, 4, 4); }),
             "conv2d_backward_data: tensor 'dy' has shape [1, 3, 2, 4]; expected [1, 2, 2, 4]");
-  EXPECT_NE(program_error([&] { conv2d_forward(p, {.stride_h = 0}, f32_math, "y", x, fitting); }).find("stride_h=0"), std::string::npos);
+  EXPECT_NE(program_error([&] { conv2d_forward(p, {.stride_h = 0}, f32_math, "y", x, fitting); }).find("stride_h=0"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -25,7 +25,8 @@ struct Loss {
 // Row 0: logits 0 and ln 3, so p = 1/4, 3/4 and lse = ln 4. Row 1: equal logits, p = 1/2, lse = ln 2.
 TEST(CrossEntropy, HasItsHandWorkedValues) {
   Loss loss(DType::f64, f64_math, 2, 2);
-  const ValueId dlogits = cross_entropy_backward(loss.program, f64_math, "backward", loss.logits, loss.labels, loss.forward.lse);
+  const ValueId dlogits =
+      cross_entropy_backward(loss.program, f64_math, "backward", loss.logits, loss.labels, loss.forward.lse);
   TextbookRun run(loss.program);
   run.set(loss.logits, {0, std::log(3.0), 0, 0});
   run.set(loss.labels, {0, 1});
@@ -84,14 +85,16 @@ TEST(CrossEntropy, OnlyTheLossItselfMaySeedABackwardPass) {
   tape.wanted_inputs = {loss.logits};
   const OpCall forward = loss.program.op(0);
 
-  EXPECT_EQ(program_error([&] { definition(cross_entropy_forward_kind).derivative(loss.program, forward, tape); }),
-            "cross_entropy_forward: op 'loss' has a gradient flowing into its outputs; expected its loss to be the seed");
+  EXPECT_EQ(
+      program_error([&] { definition(cross_entropy_forward_kind).derivative(loss.program, forward, tape); }),
+      "cross_entropy_forward: op 'loss' has a gradient flowing into its outputs; expected its loss to be the seed");
 }
 
 TEST(CrossEntropy, BoundsAcceptF32AndRejectAMissingClass) {
   constexpr std::size_t rows = 40, classes = 1000;
   Loss loss(DType::f32, f32_math, rows, classes);
-  const ValueId dlogits = cross_entropy_backward(loss.program, f32_math, "backward", loss.logits, loss.labels, loss.forward.lse);
+  const ValueId dlogits =
+      cross_entropy_backward(loss.program, f32_math, "backward", loss.logits, loss.labels, loss.forward.lse);
   TextbookRun run(loss.program);
   std::vector<double> logits = spread(rows * classes, 1);
   for (double& x : logits) x *= 4.0;

@@ -14,11 +14,31 @@ TEST(Definitions, AreInAlphabeticalOrderWithoutRepeats) {
 }
 
 TEST(Definitions, HoldTheWholeOpSet) {
-  for (const std::string_view name :
-       {"adamw", "add", "attention_backward", "attention_forward", "cast", "clip", "column_sum", "conv2d_backward_data",
-        "conv2d_backward_filter", "conv2d_forward", "copy", "cross_entropy_backward", "cross_entropy_forward",
-        "embedding_backward", "embedding_forward", "gelu_backward", "gelu_forward", "gemm", "gradient_norm",
-        "layer_norm_backward", "layer_norm_forward", "reorder", "scale", "transpose", "triad"}) {
+  for (const std::string_view name : {"adamw",
+                                      "add",
+                                      "attention_backward",
+                                      "attention_forward",
+                                      "cast",
+                                      "clip",
+                                      "column_sum",
+                                      "conv2d_backward_data",
+                                      "conv2d_backward_filter",
+                                      "conv2d_forward",
+                                      "copy",
+                                      "cross_entropy_backward",
+                                      "cross_entropy_forward",
+                                      "embedding_backward",
+                                      "embedding_forward",
+                                      "gelu_backward",
+                                      "gelu_forward",
+                                      "gemm",
+                                      "gradient_norm",
+                                      "layer_norm_backward",
+                                      "layer_norm_forward",
+                                      "reorder",
+                                      "scale",
+                                      "transpose",
+                                      "triad"}) {
     EXPECT_EQ(definition(OpKind{name}).kind().name, name);
   }
   EXPECT_EQ(definitions().size(), 25U);

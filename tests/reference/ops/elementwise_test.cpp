@@ -131,8 +131,13 @@ TEST(Elementwise, DerivativesAgreeWithDifferences) {
       {"scale", [](Program& p, ValueId x) { return scale(p, -1.75, f64_math, "op", x); }},
       {"add", [](Program& p, ValueId x) { return add(p, f64_math, "op", x, x); }},
       {"cast", [](Program& p, ValueId x) { return cast(p, DType::f64, "op", x); }},
-      {"transpose", [](Program& p, ValueId x) { return transpose(p, {2, 0, 1}, "op", x); }},
-      {"reorder", [](Program& p, ValueId x) { return reorder(p, Layout::ordered({2, 3, 2}, std::array{2, 0, 1}), "op", x); }}};
+      {"transpose",
+       [](Program& p, ValueId x) {
+         return transpose(p, {2, 0, 1}, "op", x);
+       }},
+      {"reorder", [](Program& p, ValueId x) {
+         return reorder(p, Layout::ordered({2, 3, 2}, std::array{2, 0, 1}), "op", x);
+       }}};
   for (const auto& [name, build] : ops) {
     SCOPED_TRACE(name);
     Program program;
@@ -216,8 +221,11 @@ TEST(Elementwise, MismatchesAreRefused) {
 
   EXPECT_EQ(program_error([&] { (void)add(program, f32_math, "sum", a, b); }),
             "add: tensor 'b' has shape [3, 2]; expected [2, 3]");
-  EXPECT_EQ(program_error([&] { (void)add(program, f32_math, "sum", a, c); }), "add: tensor 'c' has type bf16; expected f32");
-  EXPECT_EQ(program_error([&] { (void)transpose(program, {0, 0}, "turned", a); }),
+  EXPECT_EQ(program_error([&] { (void)add(program, f32_math, "sum", a, c); }),
+            "add: tensor 'c' has type bf16; expected f32");
+  EXPECT_EQ(program_error([&] {
+              (void)transpose(program, {0, 0}, "turned", a);
+            }),
             "transpose: permutation=0 0 of a tensor of shape [2, 3]; expected every axis once");
   EXPECT_EQ(program_error([&] { (void)reorder(program, Layout::row_major({2}), "moved", a); }),
             "reorder: layout has 1 strides but tensor 'a' has shape [2, 3]; expected one stride per axis");

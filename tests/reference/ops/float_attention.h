@@ -12,16 +12,16 @@
 namespace gpubench::testing {
 
 struct FloatAttentionFaults {
-  float scale = 1.0F;             ///< the scale is multiplied with this
-  std::int64_t leak = 0;          ///< keys seen beyond the causal mask
-  std::int64_t lost_keys = 0;     ///< of the last keys that a row sees
-  DType scores = DType::f32;      ///< type that scores are rounded to
-  bool coarse_probabilities = false; ///< cast to e4m3 before they meet v
-  bool five_digit_ln2 = false;       ///< log-sum-exp by log2, with ln 2 of five digits
-  bool without_correction = false;     ///< backward: D left out
-  bool correction_of_next_row = false; ///< backward: D of another row
-  bool without_scale = false;          ///< backward: scale left out of dq, dk
-  std::int64_t lost_queries = 0;       ///< backward: last query rows missing in dk
+  float scale = 1.0F;                   ///< the scale is multiplied with this
+  std::int64_t leak = 0;                ///< keys seen beyond the causal mask
+  std::int64_t lost_keys = 0;           ///< of the last keys that a row sees
+  DType scores = DType::f32;            ///< type that scores are rounded to
+  bool coarse_probabilities = false;    ///< cast to e4m3 before they meet v
+  bool five_digit_ln2 = false;          ///< log-sum-exp by log2, with ln 2 of five digits
+  bool without_correction = false;      ///< backward: D left out
+  bool correction_of_next_row = false;  ///< backward: D of another row
+  bool without_scale = false;           ///< backward: scale left out of dq, dk
+  std::int64_t lost_queries = 0;        ///< backward: last query rows missing in dk
 };
 
 /// q, k, v of one head, [rows, d] each.
@@ -42,8 +42,8 @@ inline float float_dot(const double* a, const double* b, std::int64_t d) {
 inline float cast(DType type, float value) { return static_cast<float>(round_to(type, value)); }
 
 /// Causal forward with a running maximum over blocks of 16 keys; probabilities cast to `type` before they meet v.
-inline FloatAttention attention_in_float(const HeadData& data, std::int64_t rows, std::int64_t d, float scale, DType type,
-                                         const FloatAttentionFaults& faults = {}) {
+inline FloatAttention attention_in_float(const HeadData& data, std::int64_t rows, std::int64_t d, float scale,
+                                         DType type, const FloatAttentionFaults& faults = {}) {
   FloatAttention result;
   for (std::int64_t i = 0; i < rows; ++i) {
     const std::int64_t keys = std::max<std::int64_t>(1, std::min(rows, i + 1 + faults.leak) - faults.lost_keys);
@@ -64,7 +64,8 @@ inline FloatAttention attention_in_float(const HeadData& data, std::int64_t rows
       for (std::int64_t j = first; j < last; ++j) {
         const float p = std::exp(scores[j - first] - largest);
         sum += p;
-        for (std::int64_t e = 0; e < d; ++e) o[e] += cast(faults.coarse_probabilities ? DType::f8_e4m3 : type, p) * static_cast<float>(data.v[j * d + e]);
+        for (std::int64_t e = 0; e < d; ++e)
+          o[e] += cast(faults.coarse_probabilities ? DType::f8_e4m3 : type, p) * static_cast<float>(data.v[j * d + e]);
       }
     }
     for (const float value : o) result.o.push_back(value / sum);

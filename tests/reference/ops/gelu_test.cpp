@@ -13,7 +13,8 @@ constexpr double u32 = 0x1p-24;
 TEST(Gelu, HasItsKnownValues) {
   // Phi(1), and the value that GPT-2's form has at 1 (Hendrycks and Gimpel's approximation)
   EXPECT_NEAR(gelu_value(GeluForm::erf, 1.0, u32).value, 0.84134474606854293, 1e-15);
-  EXPECT_NEAR(gelu_value(GeluForm::tanh, 1.0, u32).value, 0.5 * (1.0 + std::tanh(0.79788456080286536 * 1.044715)), 1e-15);
+  EXPECT_NEAR(gelu_value(GeluForm::tanh, 1.0, u32).value, 0.5 * (1.0 + std::tanh(0.79788456080286536 * 1.044715)),
+              1e-15);
   for (const GeluForm form : {GeluForm::tanh, GeluForm::erf}) {
     EXPECT_EQ(gelu_value(form, 0.0, u32).value, 0.0);
     EXPECT_EQ(gelu_slope(form, 0.0, u32).value, 0.5);

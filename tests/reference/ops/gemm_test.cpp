@@ -182,7 +182,9 @@ TEST(Gemm, LandmarksHoldCornersTileEdgesAndTheLastBatch) {
 
   EXPECT_EQ(units.count, 3 * 200 * 100);
   EXPECT_EQ(units.flop_per_unit, 80.0);  // 8 products of 4 operations, 8 elements of b read against its rows at 6 each
-  const auto unit = [](std::int64_t batch, std::int64_t row, std::int64_t column) { return (batch * 200 + row) * 100 + column; };
+  const auto unit = [](std::int64_t batch, std::int64_t row, std::int64_t column) {
+    return (batch * 200 + row) * 100 + column;
+  };
   for (const std::int64_t expected : {unit(0, 0, 0), unit(0, 0, 99), unit(0, 199, 0), unit(2, 199, 99), unit(0, 63, 63),
                                       unit(0, 64, 64), unit(2, 127, 0), unit(2, 128, 0), unit(0, 0, 64)}) {
     EXPECT_TRUE(std::binary_search(units.landmarks.begin(), units.landmarks.end(), expected)) << expected;
@@ -241,7 +243,8 @@ TEST(Gemm, DerivativesAgreeWithDifferencesForEveryTranspose) {
     const GemmResult result = gemm(program, attributes, f64_math, "product", a, b, {{}, bias, {}});
 
     SCOPED_TRACE(describe(attributes) + (batched ? ", batched" : ""));
-    const std::map<ValueId, std::vector<double>> values{{a, spread(batched ? 16 : 8, 5)}, {b, spread(batched ? 24 : 12, 6)}, {bias, spread(3, 7)}};
+    const std::map<ValueId, std::vector<double>> values{
+        {a, spread(batched ? 16 : 8, 5)}, {b, spread(batched ? 24 : 12, 6)}, {bias, spread(3, 7)}};
     expect_derivative_agrees(program, result.c, values, {a, b, bias});
   }
 }
@@ -258,7 +261,8 @@ TEST(Gemm, TheGeluEpilogueIsDifferentiatedThroughItsPreActivation) {
     attributes.gelu_form = form;
     const GemmResult result = gemm(program, attributes, f64_math, "up", a, b, {{}, bias, {}});
 
-    expect_derivative_agrees(program, result.c, {{a, spread(8, 8)}, {b, spread(12, 9)}, {bias, spread(3, 10)}}, {a, b, bias});
+    expect_derivative_agrees(program, result.c, {{a, spread(8, 8)}, {b, spread(12, 9)}, {bias, spread(3, 10)}},
+                             {a, b, bias});
   }
 }
 

@@ -27,7 +27,8 @@ std::vector<double> norm_rows(std::int64_t rows, std::int64_t n) {
   const double deviations[4] = {1.0, 0.03125, 0.00390625, 0.0};
   for (std::int64_t row = 0; row < rows; ++row) {
     const double deviation = deviations[row % 4];
-    const double mean = row / 4 % 2 == 0 ? (deviation == 0.0 ? 0.5 : 0.0) : 2.0 * deviation + (deviation == 0.0 ? 1.0 : 0.0);
+    const double mean =
+        row / 4 % 2 == 0 ? (deviation == 0.0 ? 0.5 : 0.0) : 2.0 * deviation + (deviation == 0.0 ? 1.0 : 0.0);
     for (std::int64_t j = 0; j < n; ++j) values[row * n + j] = values[row * n + j] * deviation * 1.75 + mean;
   }
   return values;
@@ -38,8 +39,8 @@ struct Faults {
   bool epsilon_outside = false;  // 1 / (sqrt(variance) + epsilon)
   bool unbiased = false;         // variance over n - 1
   bool without_beta = false;
-  float mean_extra = 0.0F;       // mean over n + mean_extra
-  float rstd_factor = 1.0F;      // in y only: a fast reciprocal square root
+  float mean_extra = 0.0F;          // mean over n + mean_extra
+  float rstd_factor = 1.0F;         // in y only: a fast reciprocal square root
   bool without_projection = false;  // backward: sum(h xhat) forgotten
 };
 
@@ -48,8 +49,8 @@ struct FloatRow {
   float mean = 0.0F, rstd = 0.0F;
 };
 
-FloatRow forward_in_float(const double* x, const std::vector<double>& gamma, const std::vector<double>& beta, float epsilon,
-                          const Faults& faults = {}) {
+FloatRow forward_in_float(const double* x, const std::vector<double>& gamma, const std::vector<double>& beta,
+                          float epsilon, const Faults& faults = {}) {
   const std::size_t n = gamma.size();
   FloatRow row;
   for (std::size_t j = 0; j < n; ++j) row.mean += static_cast<float>(x[j]);
@@ -63,7 +64,8 @@ FloatRow forward_in_float(const double* x, const std::vector<double>& gamma, con
   row.rstd = faults.epsilon_outside ? 1.0F / (std::sqrt(variance) + epsilon) : 1.0F / std::sqrt(variance + epsilon);
   for (std::size_t j = 0; j < n; ++j) {
     const float normalized = (static_cast<float>(x[j]) - row.mean) * (row.rstd * faults.rstd_factor);
-    row.y.push_back(normalized * static_cast<float>(gamma[j]) + (faults.without_beta ? 0.0F : static_cast<float>(beta[j])));
+    row.y.push_back(normalized * static_cast<float>(gamma[j]) +
+                    (faults.without_beta ? 0.0F : static_cast<float>(beta[j])));
   }
   return row;
 }
@@ -150,7 +152,8 @@ TEST(LayerNorm, BackwardTakesTheSavedStatisticsAsTheyAre) {
 
 TEST(LayerNorm, GradientsAgreeWithCentralDifferences) {
   Example s(DType::f64, DType::f64, 3, 7);
-  expect_derivative_agrees(s.program, s.forward.y, {{s.x, spread(21, 1)}, {s.gamma, spread(7, 2)}, {s.beta, spread(7, 3)}},
+  expect_derivative_agrees(s.program, s.forward.y,
+                           {{s.x, spread(21, 1)}, {s.gamma, spread(7, 2)}, {s.beta, spread(7, 3)}},
                            {s.x, s.gamma, s.beta});
 }
 
@@ -197,9 +200,7 @@ TEST(LayerNorm, AReciprocalRootOfTwelveGoodBitsIsRejected) {
   EXPECT_GE(judge_float(DType::f32, 768, {.rstd_factor = 1.0F + 0x1p-13F}).rows, 12);  // all rows that have a variance
 }
 
-TEST(LayerNorm, AForgottenBetaIsRejected) {
-  EXPECT_EQ(judge_float(DType::bf16, 768, {.without_beta = true}).rows, 16);
-}
+TEST(LayerNorm, AForgottenBetaIsRejected) { EXPECT_EQ(judge_float(DType::bf16, 768, {.without_beta = true}).rows, 16); }
 
 struct Backward {
   Program program;
@@ -234,7 +235,8 @@ std::array<int, 3> judge_float_backward(DType type, const Faults& faults) {
   Backward s(type, rows, n);
   TextbookRun run(s.program);
   s.fill(run, rows, n);
-  const auto dy = run.get(s.dy), x = run.get(s.x), gamma = run.get(s.gamma), mean = run.get(s.mean), rstd = run.get(s.rstd);
+  const auto dy = run.get(s.dy), x = run.get(s.x), gamma = run.get(s.gamma), mean = run.get(s.mean),
+             rstd = run.get(s.rstd);
   const auto want_dx = run.judge(0, 0), want_dgamma = run.judge(0, 1), want_dbeta = run.judge(0, 2);
   std::vector<float> dgamma(n, 0.0F), dbeta(n, 0.0F);
   std::array<int, 3> rejected{};

@@ -147,10 +147,12 @@ struct AdamWSamples {
 };
 
 struct StepF32 {
-  float beta1 = 0.9F, beta2 = 0.95F, one_minus_beta1 = static_cast<float>(1 - 0.9), one_minus_beta2 = static_cast<float>(1 - 0.95);
+  float beta1 = 0.9F, beta2 = 0.95F, one_minus_beta1 = static_cast<float>(1 - 0.9),
+        one_minus_beta2 = static_cast<float>(1 - 0.95);
   float correction1, correction2, epsilon = 1e-8F, decay = 0.1F, lr = 1e-3F;
   explicit StepF32(double step)
-      : correction1(static_cast<float>(1 - std::pow(0.9, step))), correction2(static_cast<float>(1 - std::pow(0.95, step))) {}
+      : correction1(static_cast<float>(1 - std::pow(0.9, step))),
+        correction2(static_cast<float>(1 - std::pow(0.95, step))) {}
   float m(float g, float old) const { return beta1 * old + one_minus_beta1 * g; }
   float v(float g, float old) const { return beta2 * old + one_minus_beta2 * g * g; }
   float w(float old, float g, float m_old, float v_old) const {
@@ -184,7 +186,8 @@ TEST(AdamW, BoundsTellCorrectF32FromWrongHyperparameters) {
     EXPECT_TRUE(within(v[i], DType::f32, correct.v(f(samples.g), f(samples.v)))) << i;
     const std::array steps{correct, epsilon, next, undecayed, beta};
     for (std::size_t s = 0; s < steps.size(); ++s) {
-      accepted[s] += within(w[i], DType::f32, steps[s].w(f(samples.w), f(samples.g), f(samples.m), f(samples.v))) ? 1 : 0;
+      accepted[s] +=
+          within(w[i], DType::f32, steps[s].w(f(samples.w), f(samples.g), f(samples.m), f(samples.v))) ? 1 : 0;
     }
   }
 
@@ -212,8 +215,11 @@ TEST(AdamW, SeveralTensorsKeepTheirOwnState) {
   const ValueId step = source(program, "step", DType::i32, {1});
   std::vector<AdamWTensor> tensors;
   for (const std::string name : {"a", "b"}) {
-    tensors.push_back({source(program, name + ".w", DType::f32, {1}), source(program, name + ".g", DType::f32, {1}),
-                       source(program, name + ".m", DType::f32, {1}), source(program, name + ".v", DType::f32, {1}), {}});
+    tensors.push_back({source(program, name + ".w", DType::f32, {1}),
+                       source(program, name + ".g", DType::f32, {1}),
+                       source(program, name + ".m", DType::f32, {1}),
+                       source(program, name + ".v", DType::f32, {1}),
+                       {}});
   }
   adamw(program, {}, f32_math, "adamw", lr, step, tensors);
   TextbookRun run(program);
@@ -226,8 +232,8 @@ TEST(AdamW, SeveralTensorsKeepTheirOwnState) {
     run.set(tensors[t].v, {0});
   }
 
-  EXPECT_EQ(run.judge(0, 3)[0].value, 2.0);                // b's weight, with a learning rate of 0
-  EXPECT_NEAR(run.judge(0, 4)[0].value, 1.6, 1e-15);       // 0.1 * 16
+  EXPECT_EQ(run.judge(0, 3)[0].value, 2.0);                 // b's weight, with a learning rate of 0
+  EXPECT_NEAR(run.judge(0, 4)[0].value, 1.6, 1e-15);        // 0.1 * 16
   EXPECT_NEAR(run.judge(0, 2)[0].value, 0.05 * 64, 1e-14);  // a's second moment
 }
 

@@ -118,7 +118,8 @@ inline std::vector<double> values_of(const std::vector<Judged>& judged) {
 inline void expect_near(const std::vector<double>& got, const std::vector<double>& expected, double tolerance) {
   ASSERT_EQ(got.size(), expected.size());
   for (std::size_t i = 0; i < got.size(); ++i) {
-    EXPECT_LE(std::fabs(got[i] - expected[i]), tolerance) << "element " << i << ": " << got[i] << " for " << expected[i];
+    EXPECT_LE(std::fabs(got[i] - expected[i]), tolerance)
+        << "element " << i << ": " << got[i] << " for " << expected[i];
   }
 }
 
@@ -188,7 +189,8 @@ class SingleOpTape : public GradientTape {
 /// Applies the derivative rule of op 0 of an fp64 program, runs what it appended by the textbook, and compares the
 /// gradient of each wanted source with central differences of sum(dy * output) over op 0 alone. `fixed` are the values
 /// of all sources. Error of the differences: h^2 third derivatives and eps / h, both about 1e-10.
-inline void expect_derivative_agrees(Program& program, ValueId output, const std::map<ValueId, std::vector<double>>& fixed,
+inline void expect_derivative_agrees(Program& program, ValueId output,
+                                     const std::map<ValueId, std::vector<double>>& fixed,
                                      const std::vector<ValueId>& wanted) {
   const Shape shape = program.spec(output).shape;
   const ValueId dy = source(program, "seed gradient", DType::f64, shape, Role::gradient);

@@ -25,7 +25,8 @@ std::vector<ValueId> sources_of(const Program& program) {
   return sources;
 }
 
-/// sum(weight * value) after running the first `ops` ops on sources filled by their ids, one element of one moved by `step`.
+/// sum(weight * value) after running the first `ops` ops on sources filled by their ids, one element of one moved by
+/// `step`.
 double objective(const Program& program, int ops, ValueId value, const std::vector<double>& weight, ValueId moved,
                  std::size_t element, double step) {
   TextbookRun run(program);
@@ -42,7 +43,8 @@ double objective(const Program& program, int ops, ValueId value, const std::vect
   return sum;
 }
 
-/// Differentiates an fp64 program at `value` and compares every wanted gradient with central differences of all its ops.
+/// Differentiates an fp64 program at `value` and compares every wanted gradient with central differences of all its
+/// ops.
 std::map<ValueId, ValueId> expect_gradients_agree(Program& program, ValueId value, const std::vector<ValueId>& wanted) {
   const int ops = static_cast<int>(program.ops().size());
   const ValueId seed = source(program, "seed", DType::f64, program.spec(value).shape, Role::gradient);
@@ -72,7 +74,8 @@ std::map<ValueId, ValueId> expect_gradients_agree(Program& program, ValueId valu
 }
 
 int count(const Program& program, OpKind kind) {
-  return static_cast<int>(std::count_if(program.ops().begin(), program.ops().end(), [&](const OpCall& op) { return op.kind == kind; }));
+  return static_cast<int>(
+      std::count_if(program.ops().begin(), program.ops().end(), [&](const OpCall& op) { return op.kind == kind; }));
 }
 
 ValueId linear(Program& p, const std::string& label, ValueId x, ValueId w, ValueId bias, Gemm gemm_attributes = {}) {
@@ -81,9 +84,12 @@ ValueId linear(Program& p, const std::string& label, ValueId x, ValueId w, Value
   return gemm(p, gemm_attributes, f64_math, label, x, w, {.bias = bias}).c;
 }
 
-ValueId parameter(Program& p, std::string name, Shape shape) { return source(p, std::move(name), DType::f64, std::move(shape), Role::parameter); }
+ValueId parameter(Program& p, std::string name, Shape shape) {
+  return source(p, std::move(name), DType::f64, std::move(shape), Role::parameter);
+}
 
-ValueId packed_part(Program& p, const char* name, ValueId whole, std::int64_t s, std::int64_t heads, std::int64_t d, std::int64_t first) {
+ValueId packed_part(Program& p, const char* name, ValueId whole, std::int64_t s, std::int64_t heads, std::int64_t d,
+                    std::int64_t first) {
   const std::int64_t width = p.spec(whole).shape[1];
   TensorSpec spec = tensor(name, DType::f64, {p.spec(whole).shape[0] / s, s, heads, d}, Role::activation);
   spec.layout.strides = {s * width, width, d, 1};
@@ -110,7 +116,8 @@ TEST(Differentiate, AttentionFromAPackedProjectionAgreesWithCentralDifferences) 
   const ValueId w = parameter(p, "qkv.w", {12, 5}), bias = parameter(p, "qkv.b", {12});
   const ValueId out = parameter(p, "out.w", {4, 6}), out_bias = parameter(p, "out.b", {4});
   const ValueId qkv = linear(p, "qkv", x, w, bias);
-  const ValueId q = packed_part(p, "q", qkv, 3, 2, 3, 0), k = packed_part(p, "k", qkv, 3, 1, 3, 6), v = packed_part(p, "v", qkv, 3, 1, 3, 9);
+  const ValueId q = packed_part(p, "q", qkv, 3, 2, 3, 0), k = packed_part(p, "k", qkv, 3, 1, 3, 6),
+                v = packed_part(p, "v", qkv, 3, 1, 3, 9);
   const ValueId o = attention_forward(p, {true, 0.6}, f64_math, "attention", q, k, v).o;
   const ValueId rows = p.part(o, tensor("rows", DType::f64, {6, 6}, Role::activation), 0);
   const ValueId y = linear(p, "out", rows, out, out_bias, {.epilogue = Gemm::Epilogue::gelu});
@@ -118,7 +125,8 @@ TEST(Differentiate, AttentionFromAPackedProjectionAgreesWithCentralDifferences) 
   expect_gradients_agree(p, y, {x, w, bias, out, out_bias});
 
   // dq, dk and dv lie in one packed gradient, at the offsets of q, k and v, and nothing is copied or added
-  const auto backward = std::find_if(p.ops().begin(), p.ops().end(), [](const OpCall& op) { return op.kind == attention_backward_kind; });
+  const auto backward =
+      std::find_if(p.ops().begin(), p.ops().end(), [](const OpCall& op) { return op.kind == attention_backward_kind; });
   ASSERT_NE(backward, p.ops().end());
   const std::array forward{q, k, v};
   for (std::size_t i = 0; i < 3; ++i) {
@@ -135,10 +143,13 @@ TEST(Differentiate, AWholeAndItsPartsAddUp) {
   Program p;
   const ValueId x = source(p, "x", DType::f64, {3, 4}), w = parameter(p, "w", {4, 12});
   const ValueId qkv = gemm(p, {}, f64_math, "qkv", x, w).c;
-  const ValueId q = packed_part(p, "q", qkv, 3, 1, 4, 0), k = packed_part(p, "k", qkv, 3, 1, 4, 4), v = packed_part(p, "v", qkv, 3, 1, 4, 8);
+  const ValueId q = packed_part(p, "q", qkv, 3, 1, 4, 0), k = packed_part(p, "k", qkv, 3, 1, 4, 4),
+                v = packed_part(p, "v", qkv, 3, 1, 4, 8);
   const ValueId o = attention_forward(p, {false, 0.5}, f64_math, "attention", q, k, v).o;
-  const ValueId projected = gemm(p, {}, f64_math, "wide", p.part(o, tensor("rows", DType::f64, {3, 4}, Role::activation), 0),
-                                 parameter(p, "wide.w", {4, 12})).c;
+  const ValueId projected =
+      gemm(p, {}, f64_math, "wide", p.part(o, tensor("rows", DType::f64, {3, 4}, Role::activation), 0),
+           parameter(p, "wide.w", {4, 12}))
+          .c;
   const ValueId y = add(p, f64_math, "sum", projected, scale(p, 0.25, f64_math, "scaled", qkv));
 
   expect_gradients_agree(p, y, {x, w});
@@ -152,7 +163,8 @@ TEST(Differentiate, APartWithSeveralReadersIsAddedUpIntoThePackedGradient) {
   const ValueId q = packed_part(p, "q", packed, 3, 1, 2, 0);
   const auto head = [&](const char* label, const char* k, const char* v, std::int64_t first) {
     return attention_forward(p, {true, 0.5}, f64_math, label, q, packed_part(p, k, packed, 3, 1, 2, first),
-                             packed_part(p, v, packed, 3, 1, 2, first + 2)).o;
+                             packed_part(p, v, packed, 3, 1, 2, first + 2))
+        .o;
   };
   const ValueId one = head("one", "k1", "v1", 2);
   const ValueId y = add(p, f64_math, "sum", one, head("two", "k2", "v2", 6));
@@ -163,7 +175,8 @@ TEST(Differentiate, APartWithSeveralReadersIsAddedUpIntoThePackedGradient) {
 TEST(Differentiate, PartsOfASourceCanBeWantedOneByOne) {
   Program p;
   const ValueId qkv = source(p, "qkv", DType::f64, {3, 12});
-  const ValueId q = packed_part(p, "q", qkv, 3, 1, 4, 0), k = packed_part(p, "k", qkv, 3, 1, 4, 4), v = packed_part(p, "v", qkv, 3, 1, 4, 8);
+  const ValueId q = packed_part(p, "q", qkv, 3, 1, 4, 0), k = packed_part(p, "k", qkv, 3, 1, 4, 4),
+                v = packed_part(p, "v", qkv, 3, 1, 4, 8);
   const ValueId o = attention_forward(p, {true, 0.5}, f64_math, "attention", q, k, v).o;
 
   expect_gradients_agree(p, o, {k});
@@ -172,7 +185,8 @@ TEST(Differentiate, PartsOfASourceCanBeWantedOneByOne) {
 TEST(Differentiate, ASourceIsWantedAsAWhole) {
   Program p;
   const ValueId qkv = source(p, "qkv", DType::f64, {3, 12});
-  const ValueId q = packed_part(p, "q", qkv, 3, 1, 4, 0), k = packed_part(p, "k", qkv, 3, 1, 4, 4), v = packed_part(p, "v", qkv, 3, 1, 4, 8);
+  const ValueId q = packed_part(p, "q", qkv, 3, 1, 4, 0), k = packed_part(p, "k", qkv, 3, 1, 4, 4),
+                v = packed_part(p, "v", qkv, 3, 1, 4, 8);
   const ValueId o = attention_forward(p, {true, 0.5}, f64_math, "attention", q, k, v).o;
 
   expect_gradients_agree(p, o, {qkv});
@@ -279,8 +293,11 @@ TEST(Differentiate, AWantedPartDoesNotDragItsSiblingsAlong) {
 TEST(Differentiate, AWeightThatWasUpdatedBeforeTheForwardIsReadAsUpdated) {
   Program p;
   const ValueId lr = source(p, "lr", DType::f32, {1}), step = source(p, "step", DType::i32, {1});
-  const std::array tensors{AdamWTensor{source(p, "w", DType::f32, {4, 4}), source(p, "g", DType::f32, {4, 4}),
-                                       source(p, "m", DType::f32, {4, 4}), source(p, "v", DType::f32, {4, 4}), {}}};
+  const std::array tensors{AdamWTensor{source(p, "w", DType::f32, {4, 4}),
+                                       source(p, "g", DType::f32, {4, 4}),
+                                       source(p, "m", DType::f32, {4, 4}),
+                                       source(p, "v", DType::f32, {4, 4}),
+                                       {}}};
   adamw(p, {}, f32_math, "adamw", lr, step, tensors);
   const ValueId updated = p.op(0).outputs[0];
   const ValueId x = source(p, "x", DType::f32, {4, 4}), dy = source(p, "dy", DType::f32, {4, 4});
@@ -314,7 +331,9 @@ TEST(Differentiate, AWantedValueWithoutInfluenceIsAnError) {
   const ValueId y = scale(p, 2.0, f32_math, "y", x);
   const ValueId dy = source(p, "dy", DType::f32, {2});
 
-  EXPECT_EQ(program_error([&] { (void)differentiate(p, std::array{Seed{y, dy}}, std::array{x, idle}); }),
+  EXPECT_EQ(program_error([&] {
+              (void)differentiate(p, std::array{Seed{y, dy}}, std::array{x, idle});
+            }),
             "differentiate: 'idle' is wanted but influences no seed");
 }
 
@@ -338,12 +357,15 @@ TEST(Differentiate, APartThatNothingFlowsIntoIsAnErrorNamingIt) {
 
 TEST(Differentiate, ReadingAValueThatWasOverwrittenIsAnError) {
   Program p;
-  const ValueId x = source(p, "x", DType::f32, {2, 4}), w = source(p, "w", DType::f32, {4, 8}), labels = source(p, "labels", DType::i32, {2});
+  const ValueId x = source(p, "x", DType::f32, {2, 4}), w = source(p, "w", DType::f32, {4, 8}),
+                labels = source(p, "labels", DType::i32, {2});
   const ValueId logits = gemm(p, {}, f32_math, "logits", x, w).c;
   const CrossEntropyForward forward = cross_entropy_forward(p, f32_math, "loss", logits, labels);
   cross_entropy_backward(p, f32_math, "by hand", logits, labels, forward.lse, true);
 
-  const std::string message = program_error([&] { (void)differentiate(p, std::array{Seed{forward.loss, {}}}, std::array{w}); });
+  const std::string message = program_error([&] {
+    (void)differentiate(p, std::array{Seed{forward.loss, {}}}, std::array{w});
+  });
 
   EXPECT_NE(message.find("would read 'logits' after op 'by hand' has overwritten it"), std::string::npos) << message;
 }
@@ -354,7 +376,9 @@ TEST(Differentiate, AnOpWithoutDerivativeOnTheWayIsAnError) {
   const ValueId norm = gradient_norm(p, f32_math, "norm", std::array{x});
   const ValueId seed = source(p, "seed", DType::f32, p.spec(norm).shape);
 
-  const std::string message = program_error([&] { (void)differentiate(p, std::array{Seed{norm, seed}}, std::array{x}); });
+  const std::string message = program_error([&] {
+    (void)differentiate(p, std::array{Seed{norm, seed}}, std::array{x});
+  });
 
   EXPECT_NE(message.find("gradient_norm has no derivative"), std::string::npos) << message;
 }
@@ -364,7 +388,10 @@ TEST(Differentiate, ASeedThatIsNoLossNeedsAGradient) {
   const ValueId x = source(p, "x", DType::f32, {4});
   const ValueId y = scale(p, 2.0, f32_math, "y", x);
 
-  EXPECT_NE(program_error([&] { (void)differentiate(p, std::array{Seed{y, {}}}, std::array{x}); }).find("has no gradient"), std::string::npos);
+  EXPECT_NE(program_error([&] {
+              (void)differentiate(p, std::array{Seed{y, {}}}, std::array{x});
+            }).find("has no gradient"),
+            std::string::npos);
 }
 
 TEST(Differentiate, ASeedGradientOfAnotherShapeIsAnError) {
@@ -373,7 +400,9 @@ TEST(Differentiate, ASeedGradientOfAnotherShapeIsAnError) {
   const ValueId y = scale(p, 2.0, f32_math, "y", x);
   const ValueId dy = source(p, "dy", DType::f32, {2, 2});
 
-  EXPECT_NE(program_error([&] { (void)differentiate(p, std::array{Seed{y, dy}}, std::array{x}); }).find("does not fit its value"),
+  EXPECT_NE(program_error([&] {
+              (void)differentiate(p, std::array{Seed{y, dy}}, std::array{x});
+            }).find("does not fit its value"),
             std::string::npos);
 }
 
@@ -382,7 +411,9 @@ TEST(Differentiate, IntegersHaveNoGradients) {
   const ValueId tokens = source(p, "tokens", DType::i32, {4});
   const ValueId x = source(p, "x", DType::f32, {1});
 
-  EXPECT_NE(program_error([&] { (void)differentiate(p, std::array{Seed{x, {}}}, std::array{tokens}); }).find("of type i32"),
+  EXPECT_NE(program_error([&] {
+              (void)differentiate(p, std::array{Seed{x, {}}}, std::array{tokens});
+            }).find("of type i32"),
             std::string::npos);
 }
 
