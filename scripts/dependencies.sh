@@ -104,11 +104,11 @@ build_preset() {
       return 3
     fi
   fi
+  # Step 0 of a dry run is CMake looking for new headers; any later step is work.
+  ninja -C "$folder" -n "$@" 2>/dev/null | grep -q '^\[[1-9]' || return 0
+  echo "gpubench: building ($folder; a first build takes a few minutes)" >&2
   quiet=--quiet
-  if ninja -C "$folder" -n "$@" 2>/dev/null | grep -q '^\['; then
-    echo "gpubench: building ($folder; a first build takes a few minutes)" >&2
-    [ -t 2 ] && quiet=
-  fi
+  [ -t 2 ] && quiet=
   # shellcheck disable=SC2086
   ninja -C "$folder" $quiet "$@" >&2 || { echo "gpubench: the build failed" >&2; return 3; }
 }
