@@ -20,7 +20,7 @@ constexpr std::string_view examples_of_run = R"(examples
   gpubench --suite all                         every suite at the default tier
   gpubench --suite gemm,conv --tier smoke      a few cases, seconds
   gpubench --suite transformer --precision bf16 -v
-  gpubench --filter '^gemm/square/' --axis m=768,1536 --check full
+  gpubench --filter '^gemm/matmul/' --axis m=768,1536 --check full
   gpubench --suite all --dry-run               what would run, how long, how much memory
   gpubench --suite memory --json - | jq .gpubench.totals
 )";
@@ -28,7 +28,7 @@ constexpr std::string_view examples_of_run = R"(examples
 constexpr std::string_view examples_of_list = R"(examples
   gpubench list suites
   gpubench list --suite attention --tier standard
-  gpubench list gemm/square/m=512,n=512,k=512/f32/x1
+  gpubench list gemm/matmul/m=512,n=512,k=512/f32/x1
   gpubench list --format json
 )";
 
