@@ -24,4 +24,13 @@ std::shared_ptr<const Workload> declare(Declaration declaration) {
   return std::make_shared<Declared>(std::move(declaration));
 }
 
+std::shared_ptr<const Workload> declare_flat(std::string name, std::string description, std::string item, Grid grid,
+                                             Program (*build)(const Case&, const Recipe&)) {
+  return declare(
+      {{std::move(name), std::move(description), "", Headline::bytes_per_s, std::move(item), CacheMode::cold},
+       std::move(grid),
+       build,
+       [](const Case& c) { return static_cast<double>(c.dim("n")); }});
+}
+
 }  // namespace gpubench::suites

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "harness/core/workload.h"
@@ -19,5 +20,9 @@ struct Declaration {
 
 /// A workload of one rank: build() is given the case's recipe.
 [[nodiscard]] std::shared_ptr<const Workload> declare(Declaration declaration);
+
+/// A workload over flat arrays of "n" elements, read in bytes per second; `item` is what one element is ("parameters").
+[[nodiscard]] std::shared_ptr<const Workload> declare_flat(std::string name, std::string description, std::string item,
+                                                           Grid grid, Program (*build)(const Case&, const Recipe&));
 
 }  // namespace gpubench::suites

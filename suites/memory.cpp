@@ -34,22 +34,14 @@ Program triad_array(const Case& c, const Recipe& r) {
   return p;
 }
 
-std::shared_ptr<const Workload> workload(std::string name, std::string description,
-                                         Program (*build)(const Case&, const Recipe&)) {
-  return declare({{std::move(name), std::move(description), "", Headline::bytes_per_s, "elements", CacheMode::cold},
-                  sizes(),
-                  build,
-                  [](const Case& c) { return static_cast<double>(c.dim("n")); }});
-}
-
 }  // namespace
 
 Suite memory() {
   return {"memory",
           "bandwidth of the device's memory, as STREAM measures it",
           {
-              workload("copy", "y = x", copy_array),
-              workload("triad", "a = b + 3 c", triad_array),
+              declare_flat("copy", "y = x", "elements", sizes(), copy_array),
+              declare_flat("triad", "a = b + 3 c", "elements", sizes(), triad_array),
           }};
 }
 

@@ -56,23 +56,15 @@ Program clip_step(const Case& c, const Recipe& r) {
   return p;
 }
 
-std::shared_ptr<const Workload> workload(std::string name, std::string description,
-                                         Program (*build)(const Case&, const Recipe&)) {
-  return declare({{std::move(name), std::move(description), "", Headline::bytes_per_s, "parameters", CacheMode::cold},
-                  sizes(),
-                  build,
-                  [](const Case& c) { return static_cast<double>(c.dim("n")); }});
-}
-
 }  // namespace
 
 Suite optimizer() {
   return {"optimizer",
           "AdamW, gradient norm and clip over flat parameters",
           {
-              workload("adamw", "one AdamW step in place, f32 master weights", adamw_step),
-              workload("gradient_norm", "2-norm of all gradients", norm),
-              workload("clip", "gradients scaled to a norm limit, in place", clip_step),
+              declare_flat("adamw", "one AdamW step in place, f32 master weights", "parameters", sizes(), adamw_step),
+              declare_flat("gradient_norm", "2-norm of all gradients", "parameters", sizes(), norm),
+              declare_flat("clip", "gradients scaled to a norm limit, in place", "parameters", sizes(), clip_step),
           }};
 }
 
