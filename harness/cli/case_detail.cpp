@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "harness/report/quantity.h"
 #include "harness/report/text_table.h"
 #include "reference/ops/definition.h"
@@ -10,7 +13,7 @@ namespace gpubench {
 namespace {
 
 struct OpFacts {
-  std::string label, kind, attributes, phase, reads, writes, judged, math;
+  std::string label, kind, attributes, phase, reads, writes, math;
   Cost cost;
 };
 
@@ -20,18 +23,51 @@ std::string names_of(const Program& program, std::span<const ValueId> ids) {
   return joined(names, " ");
 }
 
-// "786,432 units of 1", per output: what the textbook can judge alone.
-std::string judged_text(const Program& program, const OpCall& op) {
+std::string judged_text(std::int64_t count, std::int64_t elements) {
+  if (elements == 1) return fmt::format("{} element{}", format_count(count), count == 1 ? "" : "s");
+  return fmt::format("{} run{} of {}", format_count(count), count == 1 ? "" : "s", format_count(elements));
+}
+
+// How one output is judged; or several of one op that differ only in their tensor, as one call updates all parameters
+// of a model.
+struct OutputFacts {
+  TensorSpec spec;  // of the first
+  std::int64_t units, elements;
+  std::string bound;
+  int tensors = 1;
+
+  [[nodiscard]] bool judged_as(const OutputFacts& other) const {
+    return bound == other.bound && elements == other.elements && spec.role == other.spec.role &&
+           spec.dtype == other.spec.dtype;
+  }
+};
+
+std::vector<OutputFacts> output_facts(const Program& program, const OpCall& op) {
   const std::vector<TensorSpec> inputs = specs_of(program, op.inputs);
   const std::vector<TensorSpec> outputs = specs_of(program, op.outputs);
-  std::vector<std::string> texts;
+  const OpDefinition& meaning = definition(op.kind);
+  std::vector<OutputFacts> facts;
   for (int output = 0; output < static_cast<int>(outputs.size()); ++output) {
-    const Units units = definition(op.kind).units(op, inputs, outputs, output);
-    texts.push_back(units.elements == 1
-                        ? fmt::format("{} elements", format_count(units.count))
-                        : fmt::format("{} runs of {}", format_count(units.count), format_count(units.elements)));
+    const Units units = meaning.units(op, inputs, outputs, output);
+    facts.push_back({outputs[static_cast<std::size_t>(output)], units.count, units.elements,
+                     meaning.bound(op, inputs, outputs, output)});
   }
-  return joined(texts);
+  return facts;
+}
+
+std::vector<OutputFacts> grouped(std::vector<OutputFacts> facts) {
+  std::vector<OutputFacts> groups;
+  for (OutputFacts& one : facts) {
+    const auto same =
+        std::find_if(groups.begin(), groups.end(), [&one](const OutputFacts& group) { return group.judged_as(one); });
+    if (same == groups.end()) {
+      groups.push_back(std::move(one));
+    } else {
+      same->tensors += 1;
+      same->units += one.units;
+    }
+  }
+  return groups;
 }
 
 std::string math_text(const Math& math) {
@@ -50,7 +86,6 @@ OpFacts facts_of(const Program& program, const OpCall& op) {
           op.phase == Phase::setup ? "set-up" : "timed",
           names_of(program, op.inputs),
           names_of(program, op.outputs),
-          judged_text(program, op),
           math_text(op.math),
           cost_of(program, op)};
 }
@@ -83,12 +118,43 @@ std::string ops_table(const Program& program) {
   return table.text(2);
 }
 
-std::string judging_table(const Program& program) {
-  TextTable table({{"op"}, {"judged alone"}, {"bound assumes"}, {"attributes"}});
-  for (const OpCall& op : program.ops()) {
-    const OpFacts f = facts_of(program, op);
-    table.add({f.label, f.judged, f.math, f.attributes});
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines{""};
+  for (const char c : text) {
+    if (c == '\n') {
+      lines.emplace_back();
+    } else {
+      lines.back() += c;
+    }
   }
+  return lines;
+}
+
+// One line per kind of output, and more where a bound is long.
+std::string judging_table(const Program& program) {
+  constexpr int bound_width = 80;
+  TextTable table({{"op"}, {"output"}, {"judged in"}, {"bound"}});
+  for (const OpCall& op : program.ops()) {
+    std::string label = op.label;
+    for (const OutputFacts& group : grouped(output_facts(program, op))) {
+      const std::string output =
+          group.tensors == 1 ? group.spec.name : fmt::format("{} ... ({} tensors)", group.spec.name, group.tensors);
+      std::vector<std::string> row{label, output, judged_text(group.units, group.elements)};
+      for (const std::string& line : lines_of(wrap(group.bound, bound_width, 0))) {
+        row.push_back(line);
+        table.add(std::move(row));
+        row = {"", "", ""};
+      }
+      label.clear();
+    }
+  }
+  return table.text(2);
+}
+
+// What ops are asked for, and so what their bounds assume.
+std::string arithmetic_table(const Program& program) {
+  TextTable table({{"op"}, {"arithmetic"}, {"attributes"}});
+  for (const OpCall& op : program.ops()) table.add({op.label, math_text(op.math), op.attributes.to_string()});
   return table.text(2);
 }
 
@@ -113,8 +179,10 @@ std::string case_detail(const PlannedCase& planned, const std::string& rerun) {
   facts.add({"rerun", rerun});
   text += facts.text(2);
   text += fmt::format(
-      "\ntensors\n{}\nops\n{}\nchecks: every op against the fp64 textbook, each output within its bound\n{}",
-      tensors_table(program), ops_table(program), judging_table(program));
+      "\ntensors\n{}\nops\n{}\narithmetic\n{}\n"
+      "checks: every op against the fp64 textbook, each output within its bound (then rounded once to its type)\n"
+      "  C: the exact sum, Q: the root of its summed squares, u: half a unit in the last place of sums\n{}",
+      tensors_table(program), ops_table(program), arithmetic_table(program), judging_table(program));
   return text;
 }
 
@@ -134,13 +202,19 @@ Json case_detail_json(const PlannedCase& planned, const std::string& rerun) {
   Json ops = Json::array();
   for (const OpCall& op : program.ops()) {
     const OpFacts f = facts_of(program, op);
+    Json outputs = Json::array();
+    for (const OutputFacts& output : output_facts(program, op)) {
+      outputs.push_back({{"name", output.spec.name},
+                         {"judged", judged_text(output.units, output.elements)},
+                         {"bound", output.bound}});
+    }
     ops.push_back({{"label", f.label},
                    {"kind", f.kind},
                    {"attributes", f.attributes},
                    {"phase", f.phase},
                    {"flop", f.cost.flop},
                    {"bytes", f.cost.bytes},
-                   {"judged", f.judged},
+                   {"outputs", std::move(outputs)},
                    {"math", f.math},
                    {"reads", f.reads},
                    {"writes", f.writes}});

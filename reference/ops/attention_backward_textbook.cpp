@@ -9,6 +9,7 @@
 
 #include "reference/ops/attention_rows.h"
 #include "reference/ops/attention_textbook.h"
+#include "reference/ops/bound_text.h"
 #include "reference/ops/bytes_moved.h"
 
 namespace gpubench {
@@ -208,6 +209,26 @@ class AttentionBackwardDefinition : public OpDefinition {
     const double per_product = output == output_dk ? 18.0 : 14.0;
     return {e.b * e.s * e.hkv, e.d, per_product * products * static_cast<double>(e.hq / e.hkv),
             attention_landmarks(e.b, e.s, e.hkv, key_landmarks, UnitOrder::row_then_head)};
+  }
+
+  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
+                    int output) const override {
+    const AttentionExtents e = extents(inputs);
+    const Attention& attention = call.attributes.as<Attention>();
+    const std::string scale = number_text(std::fabs(attention.scale));
+    // W: what errors of p and ds do to the sum C of K weighted rows, at worst or as six sigma. D's error is common to
+    // the keys of a query row, and differs from query row to query row.
+    const std::string sum = "min(W, 6 sigma) + Rule G: 2 u sqrt(K) (|C| + Q) + 2 u |C|";
+    const std::string cast = ", W = errors of ";
+    const std::string rounding = " and its cast (" + power_text(unit_roundoff(inputs[input_v].dtype)) + ")";
+    if (output == output_dq) {
+      return bound_text(
+          scale + " (" + sum + " + T_D |sum p k|), " + key_count_text(attention, e.s) + cast + "ds" + rounding,
+          call.math);
+    }
+    const std::string queries = "K <= " + std::to_string(e.hq / e.hkv * e.s);
+    if (output == output_dv) return bound_text(sum + ", " + queries + cast + "p" + rounding, call.math);
+    return bound_text(scale + " (" + sum + "), " + queries + cast + "ds" + rounding, call.math);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,

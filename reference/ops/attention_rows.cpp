@@ -1,7 +1,10 @@
 #include "reference/ops/attention_rows.h"
 
+#include <cmath>
 #include <map>
 #include <set>
+
+#include "reference/ops/bound_text.h"
 
 namespace gpubench {
 namespace {
@@ -25,6 +28,14 @@ std::vector<HeadRows> by_kv_head(std::span<const std::int64_t> wanted, std::int6
   result.reserve(rows.size());
   for (auto& [head, of_head] : rows) result.push_back({head.first, head.second, std::move(of_head)});
   return result;
+}
+
+std::string key_count_text(const Attention& attention, std::int64_t s) {
+  return (attention.causal ? "K <= " : "K = ") + std::to_string(s);
+}
+
+std::string score_bound_text(const Attention& attention, std::int64_t d) {
+  return number_text(std::fabs(attention.scale)) + " (" + rule_g_formula(d) + ")";
 }
 
 std::vector<std::int64_t> attention_landmarks(std::int64_t b, std::int64_t s, std::int64_t heads,

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "reference/ops/attention.h"
@@ -79,6 +80,11 @@ struct Score {
 [[nodiscard]] inline std::int64_t keys_of(const Attention& attention, std::int64_t row, std::int64_t s) {
   return attention.causal ? row + 1 : s;
 }
+
+/// How bounds name the K keys that a query row sees: "K = 1024", "K <= 1024" where causal.
+[[nodiscard]] std::string key_count_text(const Attention& attention, std::int64_t s);
+/// Score::products_bound in words: "0.125 (2 u sqrt(64) (|C| + Q))".
+[[nodiscard]] std::string score_bound_text(const Attention& attention, std::int64_t d);
 
 /// (s + 1) / 2 keys on average where causal, else s.
 [[nodiscard]] inline double mean_keys(const Attention& attention, std::int64_t s) {

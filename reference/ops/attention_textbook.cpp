@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "reference/ops/attention_rows.h"
+#include "reference/ops/bound_text.h"
 #include "reference/ops/bytes_moved.h"
 #include "reference/ops/incoming_gradient.h"
 #include "reference/ops/tensor_checks.h"
@@ -120,6 +121,22 @@ class AttentionForwardDefinition : public OpDefinition {
       return {rows, e.d, 14.0 * products, attention_landmarks(e.b, e.s, e.hq, landmark_rows, UnitOrder::row_then_head)};
     }
     return {rows, 1, 4.0 * products, attention_landmarks(e.b, e.s, e.hq, landmark_rows, UnitOrder::head_then_row)};
+  }
+
+  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
+                    int output) const override {
+    const AttentionExtents e = extents(inputs);
+    const Attention& attention = call.attributes.as<Attention>();
+    // delta: of a score s, whose row's largest is m; K: the keys that the row sees.
+    const std::string delta = score_bound_text(attention, e.d) + " + u (3|s| + 3|m| + 4)";
+    const std::string keys = key_count_text(attention, e.s);
+    if (output == 1) {
+      return bound_text("sum p delta + u (sqrt(K) + 2 + 2|lse|), " + keys + ", delta = " + delta, call.math);
+    }
+    const std::string cast = power_text(unit_roundoff(inputs[2].dtype));
+    const std::string worst = "sum p (|v - o| delta + " + cast + " |v|)";
+    const std::string mean = " + Rule G: 2 u sqrt(K) (|o| + Q) + u (2 + 2 sqrt(K)) |o| + 4 u Q, ";
+    return bound_text("min(" + worst + ", 6 sigma of it)" + mean + keys + ", delta = " + delta, call.math);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,

@@ -1,6 +1,7 @@
 // Rule G over the rows. The bias gradient of a gemm is this op.
 #include "reference/ops/column_sum_textbook.h"
 
+#include "reference/ops/bound_text.h"
 #include "reference/ops/bytes_moved.h"
 #include "reference/ops/column_sum.h"
 #include "reference/ops/rule_g.h"
@@ -22,6 +23,11 @@ class ColumnSumDefinition : public OpDefinition {
   Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
               int) const override {
     return element_units(outputs[0].shape, 4.0 * static_cast<double>(rows_of(inputs[0].shape)));
+  }
+
+  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
+                    int) const override {
+    return rule_g_bound(rows_of(inputs[0].shape), call.math);
   }
 
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,

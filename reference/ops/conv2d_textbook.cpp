@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "reference/ops/bound_text.h"
 #include "reference/ops/bytes_moved.h"
 #include "reference/ops/conv2d.h"
 #include "reference/ops/dot.h"
@@ -113,6 +114,11 @@ struct Patch {
 // Forward and backward_data: both contract a patch of a [n, h, w, channels] tensor with lines of the filter.
 class ImageDefinition : public OpDefinition {
  public:
+  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
+                    int) const override {
+    const Geometry g = geometry(call.attributes.as<Conv2d>(), inputs[0].shape, inputs[1].shape, outputs[0].shape);
+    return rule_g_bound("K <= " + std::to_string(g.extents.r * g.extents.s * g.contracted), call.math);
+  }
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
                 std::span<Judged> judged) const override {
     const Conv2d& conv = operands.call.attributes.as<Conv2d>();
@@ -279,6 +285,12 @@ class Conv2dBackwardFilterDefinition final : public OpDefinition {
     }
     const double terms = static_cast<double>(dy[0] * dy[1] * dy[2]);
     return {filter.elements(), 1, (4.0 + 2.0 * strided_read_flop) * terms, {landmarks.begin(), landmarks.end()}};
+  }
+
+  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
+                    int) const override {
+    const Shape& dy = inputs[1].shape;
+    return rule_g_bound("K <= " + std::to_string(dy[0] * dy[1] * dy[2]), call.math);
   }
 
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "reference/ops/bound_text.h"
 #include "reference/ops/bytes_moved.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/gradient_tape.h"
@@ -49,6 +50,17 @@ class CrossEntropyForwardDefinition : public OpDefinition {
     const double row = 20.0 * static_cast<double>(inputs[0].shape[1]);  // an exp counts for sixteen
     const double rows = static_cast<double>(inputs[0].shape[0]);
     return element_units(outputs[static_cast<std::size_t>(output)].shape, output == 0 ? row * rows : row);
+  }
+
+  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
+                    int output) const override {
+    const std::string classes = std::to_string(inputs[0].shape[1]);
+    const std::string rows = std::to_string(inputs[0].shape[0]);
+    // m: the largest logit of the row; p: its probabilities.
+    const std::string lse = "u (2 sum p (m - x) + 2 sqrt(" + classes + ") + 6 + 2|lse - m| + 2|lse|)";
+    if (output == 1) return bound_text(lse, call.math);
+    const std::string mean = "(sum T + " + rule_g_formula(inputs[0].shape[0]) + ") / " + rows + " + u |loss|";
+    return bound_text(mean + ", T = 2 u |x_label| + " + lse, call.math);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
@@ -110,6 +122,13 @@ class CrossEntropyBackwardDefinition : public OpDefinition {
 
   Units units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs, int) const override {
     return element_units(outputs[0].shape, 20.0);
+  }
+
+  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
+                    int) const override {
+    const std::string rows = std::to_string(inputs[0].shape[0]);
+    const std::string rule = "u (p (2|x - lse| + 6) + 2 max(p, 1 if label)) / " + rows + " + u |dx| + ";
+    return bound_text(rule + power_text(smallest_normal(call.math.accumulate)), call.math);
   }
 
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "harness/core/program.h"
@@ -56,6 +57,10 @@ class OpDefinition {
                                   std::span<const TensorSpec> outputs) const = 0;
   [[nodiscard]] virtual Units units(const OpCall& call, std::span<const TensorSpec> inputs,
                                     std::span<const TensorSpec> outputs, int output) const = 0;
+  /// The rule of one output's bound in a few words for people, with its numbers: "Rule G: 2 u sqrt(768) (|C| + Q),
+  /// u = 2^-24", "exact, bitwise". It says what evaluate() computes.
+  [[nodiscard]] virtual std::string bound(const OpCall& call, std::span<const TensorSpec> inputs,
+                                          std::span<const TensorSpec> outputs, int output) const = 0;
   /// Judged values of the wanted units of one output: judged[i * elements + e] is element e of wanted[i].
   /// Thread-safe. `wanted` is sorted ascending.
   virtual void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,

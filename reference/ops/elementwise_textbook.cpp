@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "reference/ops/bound_text.h"
 #include "reference/ops/bytes_moved.h"
 #include "reference/ops/elementwise.h"
 #include "reference/ops/incoming_gradient.h"
@@ -36,6 +37,12 @@ class Elementwise : public OpDefinition {
 class SameElement : public Elementwise {
  public:
   explicit SameElement(OpKind kind) : Elementwise(kind, 0.0) {}
+  std::string bound(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
+                    int) const override {
+    const DType type = outputs[0].dtype;
+    if (type == inputs[0].dtype) return std::string(exact_bound);
+    return "exact, rounded once to " + std::string(name(type));
+  }
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
                 std::span<Judged> judged) const override {
     judge_elements<1>({operands.inputs[0]}, wanted, judged, [](std::int64_t, const auto& in) {
@@ -79,6 +86,10 @@ class TransposeDefinition : public Elementwise {
  public:
   TransposeDefinition() : Elementwise(transpose_kind, 0.0) {}
 
+  std::string bound(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec>, int) const override {
+    return std::string(exact_bound);
+  }
+
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
                 std::span<Judged> judged) const override {
     const std::vector<int>& permutation = operands.call.attributes.as<Transpose>().permutation;
@@ -114,6 +125,11 @@ double representation_error(double constant, const Math& math) {
 class TriadDefinition : public Elementwise {
  public:
   TriadDefinition() : Elementwise(triad_kind, 2.0) {}
+  std::string bound(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec>, int) const override {
+    const double factor = call.attributes.as<Triad>().factor;
+    const std::string lost = lost_factor_text(representation_error(factor, call.math), "c");
+    return bound_text("u (|" + number_text(factor) + " c| + |y|)" + lost, call.math);
+  }
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
                 std::span<Judged> judged) const override {
     const double factor = operands.call.attributes.as<Triad>().factor;
@@ -129,6 +145,10 @@ class TriadDefinition : public Elementwise {
 class ScaleDefinition : public Elementwise {
  public:
   ScaleDefinition() : Elementwise(scale_kind, 1.0) {}
+  std::string bound(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec>, int) const override {
+    const double factor = call.attributes.as<Scale>().factor;
+    return bound_text("u |y|" + lost_factor_text(representation_error(factor, call.math), "x"), call.math);
+  }
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
                 std::span<Judged> judged) const override {
     const double factor = operands.call.attributes.as<Scale>().factor;
@@ -151,6 +171,9 @@ class ScaleDefinition : public Elementwise {
 class AddDefinition : public Elementwise {
  public:
   AddDefinition() : Elementwise(add_kind, 1.0) {}
+  std::string bound(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec>, int) const override {
+    return bound_text("u |y|", call.math);
+  }
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
                 std::span<Judged> judged) const override {
     const double u = accumulator_roundoff(operands.call.math);

@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "reference/ops/bound_text.h"
 #include "reference/ops/bytes_moved.h"
 #include "reference/ops/embedding.h"
 #include "reference/ops/incoming_gradient.h"
@@ -32,6 +33,10 @@ class EmbeddingForward : public OpDefinition {
 
   Units units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs, int) const override {
     return element_units(outputs[0].shape, 4.0);
+  }
+
+  std::string bound(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec>, int) const override {
+    return std::string(exact_bound);
   }
 
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
@@ -89,6 +94,10 @@ class EmbeddingBackward : public OpDefinition {
               int) const override {
     const double occurrences = static_cast<double>(inputs[0].shape[0]) / static_cast<double>(outputs[0].shape[0]);
     return element_units(outputs[0].shape, 4.0 + 4.0 * occurrences);
+  }
+
+  std::string bound(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec>, int) const override {
+    return rule_g_bound("K = how often the token occurs", call.math);
   }
 
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "reference/ops/bound_text.h"
 #include "reference/ops/bytes_moved.h"
 #include "reference/ops/incoming_gradient.h"
 #include "reference/ops/rule_g.h"
@@ -59,6 +60,19 @@ Judged gelu_slope(GeluForm form, double x, double u) {
           u * (4.0 + 2.0 * magnitude * a.slope * (1.0 + 2.0 * ts) + 2.0 * ts)};
 }
 
+// t is the argument of tanh, t' its derivative, phi the density of the normal distribution.
+std::string gelu_value_text(GeluForm form, const std::string& x) {
+  const std::string magnitude = "|" + x + "|";
+  if (form == GeluForm::erf) return "u (6|y| + 3" + magnitude + ")";
+  return "u (6|y| + 3" + magnitude + " + 4" + magnitude + "|t|(1 - tanh^2 t))";
+}
+
+std::string gelu_slope_text(GeluForm form, const std::string& x) {
+  const std::string magnitude = "|" + x + "|";
+  if (form == GeluForm::erf) return "u (4 + " + magnitude + " phi(" + x + ") (" + x + "^2 + 12))";
+  return "u (4 + 2" + magnitude + " t' (1 + 2r) + 2r), r = |t|(1 - tanh^2 t)";
+}
+
 namespace {
 
 // Operations per element, a transcendental counted as one: x/2 (1 + tanh(c (x + k x^3))) and the like.
@@ -75,6 +89,9 @@ class GeluForward : public OpDefinition {
   }
   Units units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs, int) const override {
     return element_units(outputs[0].shape, 20.0);
+  }
+  std::string bound(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec>, int) const override {
+    return bound_text(gelu_value_text(call.attributes.as<Gelu>().form, "x"), call.math);
   }
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
                 std::span<Judged> judged) const override {
@@ -102,6 +119,10 @@ class GeluBackward : public OpDefinition {
   }
   Units units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs, int) const override {
     return element_units(outputs[0].shape, 30.0);
+  }
+  std::string bound(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec>, int) const override {
+    const std::string slope = gelu_slope_text(call.attributes.as<Gelu>().form, "x");
+    return bound_text("2 u |dx| + |dy| " + slope, call.math);
   }
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
                 std::span<Judged> judged) const override {

@@ -1,6 +1,8 @@
 // What gelu means: values, slopes and error bounds, for the op itself and for the epilogues of gemm.
 #pragma once
 
+#include <string>
+
 #include "reference/ops/definition.h"
 #include "reference/ops/gelu.h"
 
@@ -11,6 +13,10 @@ namespace gpubench {
 [[nodiscard]] Judged gelu_value(GeluForm form, double x, double u);
 /// gelu'(x) and its bound.
 [[nodiscard]] Judged gelu_slope(GeluForm form, double x, double u);
+
+/// The bounds of both in words, for OpDefinition::bound(); `x` names the argument, y is gelu of it.
+[[nodiscard]] std::string gelu_value_text(GeluForm form, const std::string& x);
+[[nodiscard]] std::string gelu_slope_text(GeluForm form, const std::string& x);
 
 [[nodiscard]] const OpDefinition& gelu_backward_definition();
 [[nodiscard]] const OpDefinition& gelu_forward_definition();

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "reference/ops/bound_text.h"
 #include "reference/ops/bytes_moved.h"
 #include "reference/ops/column_sum.h"
 #include "reference/ops/dot.h"
@@ -132,6 +133,30 @@ Judged with_epilogue(const Gemm& gemm, double u, const Judged& z, const GemmView
   return z;
 }
 
+// pre_activation()'s bound in words; C = op(a) op(b).
+std::string pre_activation_bound(const Gemm& gemm, const Math& math, std::int64_t k) {
+  const auto factor = [](double value) { return value == 1.0 ? std::string() : number_text(std::fabs(value)) + " "; };
+  std::string text = "Rule G: " + (gemm.alpha == 1.0 ? "" : factor(gemm.alpha) + "* ") + rule_g_formula(k);
+  const bool scales = gemm.alpha != 1.0 || gemm.beta != 0.0;
+  const int operations = (scales ? 2 : 0) + (gemm.bias ? 1 : 0);
+  if (operations > 0) {
+    text += " + " + (operations == 1 ? "" : std::to_string(operations) + " ") + "u (" + factor(gemm.alpha) + "|C|";
+    if (gemm.beta != 0.0) text += " + " + factor(gemm.beta) + "|c_in|";
+    if (gemm.bias) text += " + |bias|";
+    text += ")";
+  }
+  text += lost_factor_text(representation_error(gemm.alpha, math.accumulate), "C");
+  return text + lost_factor_text(representation_error(gemm.beta, math.accumulate), "c_in");
+}
+
+// with_epilogue()'s, of a z whose own bound is T.
+std::string epilogue_bound(const Gemm& gemm, int output, const std::string& pre_activation) {
+  if (output != 0 || gemm.epilogue == Gemm::Epilogue::none) return pre_activation;
+  const std::string given = ", T = " + pre_activation;
+  if (gemm.epilogue == Gemm::Epilogue::gelu) return "1.13 T + " + gelu_value_text(gemm.gelu_form, "z") + given;
+  return "|gelu'| T + 2 u |c| + |z| " + gelu_slope_text(gemm.gelu_form, "pre") + given;
+}
+
 class GemmDefinition : public OpDefinition {
  public:
   OpKind kind() const override { return gemm_kind; }
@@ -152,6 +177,13 @@ class GemmDefinition : public OpDefinition {
     units.flop_per_unit = (4.0 + strided_read_flop * strided) * static_cast<double>(e.k);
     if (units.count > 0) units.landmarks = landmarks_of(e);
     return units;
+  }
+
+  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
+                    int output) const override {
+    const Gemm& gemm = call.attributes.as<Gemm>();
+    const std::int64_t k = extents_of(gemm, inputs[0].shape, inputs[1].shape).k;
+    return bound_text(epilogue_bound(gemm, output, pre_activation_bound(gemm, call.math, k)), call.math);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,

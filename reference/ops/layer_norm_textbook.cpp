@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "reference/ops/bound_text.h"
 #include "reference/ops/bytes_moved.h"
 #include "reference/ops/dot.h"
 #include "reference/ops/incoming_gradient.h"
@@ -65,6 +66,17 @@ class LayerNormForwardDefinition : public OpDefinition {
   Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
               int output) const override {
     return output == 0 ? row_units(inputs[0].shape, inputs[0].shape[-1], 20.0) : row_units(inputs[0].shape, 1, 6.0);
+  }
+
+  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
+                    int output) const override {
+    const std::string n = std::to_string(inputs[0].shape[-1]);
+    const std::string mean = "2 u sqrt(" + n + ") mean|x| + 2 u |mean|";
+    if (output == 1) return bound_text(mean, call.math);
+    const std::string theta = ", r = 3 u + (2 u sqrt(" + n + ") var + T^2) rstd^2 / 2, T = " + mean;
+    if (output == 2) return bound_text("rstd (r + u)" + theta, call.math);
+    const std::string y = "|gamma| rstd (T + |x - mean| (r + 4 u)) + 2 u (|y| + |beta|)";
+    return bound_text(y + theta, call.math);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
@@ -139,6 +151,18 @@ class LayerNormBackwardDefinition : public OpDefinition {
     const Shape& x = inputs[1].shape;
     if (output == 0) return row_units(x, x[-1], 30.0);
     return element_units(outputs[static_cast<std::size_t>(output)].shape, 8.0 * static_cast<double>(rows_of(x)));
+  }
+
+  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
+                    int output) const override {
+    const Shape& x = inputs[1].shape;
+    if (output == 2) return rule_g_bound(rows_of(x), call.math);
+    const auto sum = [](std::int64_t terms) { return "u (2 sqrt(" + std::to_string(terms) + ") + 3) (|C| + Q)"; };
+    if (output == 1) return bound_text("Rule G, three roundings per term: " + sum(rows_of(x)), call.math);
+    // h = dy gamma; T: of the two sums over a row, a = sum h and b = sum h xhat.
+    const std::string means = "(T_a + |xhat| T_b + 4 u (|a| + |xhat b|)) / " + std::to_string(x[-1]);
+    const std::string dx = "rstd (3 u |h| + " + means + ") + 2 u |dx|";
+    return bound_text(dx + ", h = dy gamma, a = sum h, b = sum h xhat, T = " + sum(x[-1]), call.math);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,

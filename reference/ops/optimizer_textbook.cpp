@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reference/ops/bound_text.h"
 #include "reference/ops/bytes_moved.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/rule_g.h"
@@ -30,6 +31,13 @@ class GradientNormDefinition : public OpDefinition {
   Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
               int) const override {
     return element_units(outputs[0].shape, 4.0 * elements_of(inputs));
+  }
+
+  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
+                    int) const override {
+    std::int64_t terms = 0;
+    for (const TensorSpec& gradient : inputs) terms += gradient.shape.elements();
+    return bound_text("T / (2 n) + 2 u n, T = Rule G of n^2: " + rule_g_formula(terms), call.math);
   }
 
   // n = sqrt(s): an error of s counts 1 / (2 n), then the root itself.
@@ -58,6 +66,10 @@ class ClipDefinition : public OpDefinition {
   Units units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
               int output) const override {
     return element_units(outputs[static_cast<std::size_t>(output)].shape, 4.0);
+  }
+
+  std::string bound(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec>, int) const override {
+    return bound_text("4 u |g'|", call.math);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
@@ -122,6 +134,21 @@ class AdamWDefinition : public OpDefinition {
   Units units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
               int output) const override {
     return element_units(outputs[static_cast<std::size_t>(output)].shape, 30.0);
+  }
+
+  std::string bound(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec>,
+                    int output) const override {
+    const AdamW& adamw = call.attributes.as<AdamW>();
+    const std::size_t which = static_cast<std::size_t>(output) % Places(adamw).outputs;
+    if (which == 2) return bound_text("3 u |v'|", call.math);
+    const std::string b1 = number_text(adamw.beta1);
+    const std::string moment = "3 u (|" + b1 + " m| + |(1 - " + b1 + ") g|)";
+    if (which == 1) return bound_text(moment, call.math);
+    // s: the update without its decay; c1 and c2: the bias corrections.
+    const std::string decay = "4 u |" + number_text(adamw.weight_decay) + " w|";
+    const std::string weight = "2 u |w| + |lr| (16 u |s| + T / (c1 d) + " + decay + ")";
+    const std::string denominator = ", s = m' / (c1 d), d = sqrt(v' / c2) + " + number_text(adamw.epsilon);
+    return bound_text(weight + denominator + ", T = " + moment, call.math);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,

@@ -1,0 +1,41 @@
+#include "reference/ops/bound_text.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "reference/ops/rule_g.h"
+
+namespace gpubench {
+
+std::string number_text(double value) {
+  std::array<char, 40> digits{};
+  const auto end =
+      std::to_chars(digits.data(), digits.data() + digits.size(), value, std::chars_format::general, 6).ptr;
+  return {digits.data(), end};
+}
+
+std::string power_text(double power_of_two) {
+  return power_of_two == 0.0 ? "0" : "2^" + std::to_string(std::ilogb(power_of_two));
+}
+
+std::string bound_text(std::string rule, const Math& math) {
+  return std::move(rule) + ", u = " + power_text(accumulator_roundoff(math));
+}
+
+std::string rule_g_formula(std::int64_t terms) { return "2 u sqrt(" + std::to_string(terms) + ") (|C| + Q)"; }
+
+std::string rule_g_bound(std::int64_t terms, const Math& math) {
+  return bound_text("Rule G: " + rule_g_formula(terms), math);
+}
+
+std::string rule_g_bound(std::string_view terms, const Math& math) {
+  return bound_text("Rule G: 2 u sqrt(K) (|C| + Q), " + std::string(terms), math);
+}
+
+std::string lost_factor_text(double lost, std::string_view operand) {
+  return lost == 0.0 ? "" : " + " + number_text(lost) + " |" + std::string(operand) + "|";
+}
+
+}  // namespace gpubench
