@@ -1,7 +1,19 @@
 #include <gtest/gtest.h>
 
+#include <array>
+#include <set>
+
+#include "reference/ops/attention.h"
+#include "reference/ops/column_sum.h"
+#include "reference/ops/conv2d.h"
+#include "reference/ops/cross_entropy.h"
 #include "reference/ops/definition.h"
 #include "reference/ops/elementwise.h"
+#include "reference/ops/embedding.h"
+#include "reference/ops/gelu.h"
+#include "reference/ops/gemm.h"
+#include "reference/ops/layer_norm.h"
+#include "reference/ops/optimizer.h"
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
@@ -60,6 +72,156 @@ TEST(Definitions, TheCostOfAProgramCountsTimedOpsOnly) {
 
   EXPECT_EQ(cost_of(program).bytes, 80.0);
   EXPECT_EQ(cost_of(program).flop, 10.0);
+}
+
+// Appends a small call of every op of the set.
+void add_matrix_ops(Program& p) {
+  const ValueId x = source(p, "x", DType::f32, {3, 4});
+  const ValueId y = source(p, "y", DType::f32, {3, 4});
+  (void)add(p, f32_math, "add", x, y);
+  (void)cast(p, DType::bf16, "cast", x);
+  (void)column_sum(p, f32_math, "column_sum", x);
+  (void)copy(p, "copy", x);
+  (void)gelu_forward(p, {}, f32_math, "gelu", x);
+  (void)gelu_backward(p, {}, f32_math, "gelu.backward", x, y);
+  (void)gemm(p, {.transpose_b = true}, f32_math, "gemm", x, y);
+  (void)reorder(p, Layout::ordered({3, 4}, std::array{1, 0}), "reorder", x);
+  (void)scale(p, 0.1, f32_math, "scale", x);
+  (void)transpose(p, {1, 0}, "transpose", x);
+  (void)triad(p, 3.0, f32_math, "triad", x, y);
+  const ValueId row = source(p, "row", DType::f32, {4});
+  const LayerNormForward norm = layer_norm_forward(p, {}, f32_math, "norm", x, row, row);
+  (void)layer_norm_backward(p, {}, f32_math, "norm.backward", y, x, row, norm.mean, norm.rstd);
+}
+
+void add_model_ops(Program& p) {
+  const ValueId image = source(p, "image", DType::f32, {1, 4, 4, 2});
+  const ValueId filter = source(p, "filter", DType::f32, {3, 3, 3, 2});
+  const Conv2d conv{.pad_h = 1, .pad_w = 1};
+  const ValueId features = conv2d_forward(p, conv, f32_math, "conv", image, filter);
+  (void)conv2d_backward_data(p, conv, f32_math, "conv.dx", features, filter, 4, 4);
+  (void)conv2d_backward_filter(p, conv, f32_math, "conv.dfilter", image, features, 3, 3);
+  const ValueId q = source(p, "q", DType::f32, {1, 4, 2, 3});
+  const AttentionForward attention = attention_forward(p, {}, f32_math, "attention", q, q, q);
+  (void)attention_backward(p, {}, f32_math, "attention.backward", q, q, q, q, attention.o, attention.lse);
+  const ValueId labels = source(p, "labels", DType::i32, {3});
+  const ValueId logits = source(p, "logits", DType::f32, {3, 4});
+  const CrossEntropyForward loss = cross_entropy_forward(p, f32_math, "loss", logits, labels);
+  (void)cross_entropy_backward(p, f32_math, "loss.backward", logits, labels, loss.lse);
+  (void)embedding_forward(p, "embedding", logits, labels);
+  (void)embedding_backward(p, f32_math, "embedding.backward", logits, labels, 5);
+}
+
+void add_optimizer_ops(Program& p) {
+  const auto parameter = [&p](const std::string& name) { return source(p, name, DType::f32, {4}); };
+  const std::array gradients{parameter("g1"), parameter("g2")};
+  const ValueId norm = gradient_norm(p, f32_math, "gradient_norm", gradients);
+  const std::vector<ValueId> clipped = clip(p, {}, f32_math, "clip", norm, gradients);
+  const ValueId copied = source(p, "w_copy", DType::bf16, {4});
+  const std::array tensors{AdamWTensor{parameter("w"), clipped[0], parameter("m"), parameter("v"), copied}};
+  const ValueId lr = source(p, "lr", DType::f32, {1});
+  const ValueId step = source(p, "step", DType::i32, {1});
+  adamw(p, {.copies = true}, f32_math, "adamw", lr, step, tensors);
+}
+
+Program every_op() {
+  Program program;
+  add_matrix_ops(program);
+  add_model_ops(program);
+  add_optimizer_ops(program);
+  return program;
+}
+
+std::string bound_of(const Program& program, const OpCall& call, int output = 0) {
+  return definition(call.kind).bound(call, specs_of(program, call.inputs), specs_of(program, call.outputs), output);
+}
+
+std::string bound_of(const Program& program, std::string_view label, int output = 0) {
+  for (const OpCall& call : program.ops()) {
+    if (call.label == label) return bound_of(program, call, output);
+  }
+  return "no op " + std::string(label);
+}
+
+// Every source gets values: integers 0 and 1 in turn (labels, tokens, a step), others spread, and 1 for what must be
+// positive.
+void fill_sources(const Program& program, TextbookRun& run) {
+  for (std::size_t i = 0; i < program.values().size(); ++i) {
+    const ValueId id{static_cast<int>(i)};
+    const Value& value = program.value(id);
+    if (value.producer) continue;
+    const std::int64_t count = value.spec.shape.elements();
+    std::vector<double> values = spread(count, i + 1);
+    if (value.spec.dtype == DType::i32) {
+      for (std::size_t e = 0; e < values.size(); ++e) values[e] = static_cast<double>((e + 1) % 2);
+    }
+    if (value.spec.name == "v" || value.spec.name == "lr") values.assign(values.size(), 1.0);
+    run.set(id, values);
+  }
+}
+
+TEST(Bounds, EveryOpNamesOneForEachOfItsOutputs) {
+  const Program program = every_op();
+  std::set<std::string_view> kinds;
+  for (const OpCall& call : program.ops()) {
+    kinds.insert(call.kind.name);
+    for (std::size_t output = 0; output < call.outputs.size(); ++output) {
+      const std::string text = bound_of(program, call, static_cast<int>(output));
+      EXPECT_TRUE(text.rfind("exact, ", 0) == 0 || text.ends_with(", u = 2^-24")) << call.label << ": " << text;
+    }
+  }
+  EXPECT_EQ(kinds.size(), definitions().size());
+}
+
+TEST(Bounds, AreCalledExactWhereAndOnlyWhereTheyAreZero) {
+  const Program program = every_op();
+  TextbookRun run(program);
+  fill_sources(program, run);
+  for (std::size_t op = 0; op < program.ops().size(); ++op) {
+    const OpCall& call = program.ops()[op];
+    for (std::size_t output = 0; output < call.outputs.size(); ++output) {
+      double largest = 0.0;
+      for (const Judged& judged : run.judge(static_cast<int>(op), static_cast<int>(output))) {
+        EXPECT_TRUE(std::isfinite(judged.bound)) << call.label;
+        largest = std::max(largest, judged.bound);
+      }
+      const std::string text = bound_of(program, call, static_cast<int>(output));
+      EXPECT_EQ(text.rfind("exact, ", 0) == 0, largest == 0.0) << call.label << ": " << text;
+    }
+    run.run(static_cast<int>(op));
+  }
+}
+
+TEST(Bounds, NameTheirNumbers) {
+  const Program program = every_op();
+
+  EXPECT_EQ(bound_of(program, "copy"), "exact, bitwise");
+  EXPECT_EQ(bound_of(program, "cast"), "exact, rounded once to bf16");
+  EXPECT_EQ(bound_of(program, "gemm"), "Rule G: 2 u sqrt(4) (|C| + Q), u = 2^-24");
+  EXPECT_EQ(bound_of(program, "column_sum"), "Rule G: 2 u sqrt(3) (|C| + Q), u = 2^-24");
+  EXPECT_EQ(bound_of(program, "conv"), "Rule G: 2 u sqrt(K) (|C| + Q), K <= 18, u = 2^-24");          // 3 * 3 * 2
+  EXPECT_EQ(bound_of(program, "conv.dx"), "Rule G: 2 u sqrt(K) (|C| + Q), K <= 27, u = 2^-24");       // 3 * 3 * 3
+  EXPECT_EQ(bound_of(program, "conv.dfilter"), "Rule G: 2 u sqrt(K) (|C| + Q), K <= 16, u = 2^-24");  // 4 * 4
+  EXPECT_EQ(bound_of(program, "triad"), "u (|3 c| + |y|), u = 2^-24");
+  // 0.1 in f32 is 0.100000001490116
+  EXPECT_EQ(bound_of(program, "scale"), "u |y| + 1.49012e-09 |x|, u = 2^-24");
+  EXPECT_EQ(bound_of(program, "adamw", 2), "3 u |v'|, u = 2^-24");
+  EXPECT_EQ(bound_of(program, "adamw", 0), bound_of(program, "adamw", 3));
+}
+
+TEST(Bounds, OfAGemmFollowItsEpilogueAndItsAccumulator) {
+  Program program;
+  const ValueId a = source(program, "a", DType::f64, {2, 768});
+  const ValueId b = source(program, "b", DType::f64, {768, 3});
+  const ValueId bias = source(program, "bias", DType::f64, {3});
+  const Gemm fused{.alpha = 0.5, .bias = true, .epilogue = Gemm::Epilogue::gelu, .gelu_form = GeluForm::erf};
+  (void)gemm(program, {}, f64_math, "plain", a, b);
+  (void)gemm(program, fused, f64_math, "fused", a, b, {.bias = bias});
+  const std::string z = "Rule G: 0.5 * 2 u sqrt(768) (|C| + Q) + 3 u (0.5 |C| + |bias|), u = 2^-53";
+
+  EXPECT_EQ(bound_of(program, "plain"), "Rule G: 2 u sqrt(768) (|C| + Q), u = 2^-53");
+  EXPECT_EQ(bound_of(program, "fused", 0), "1.13 T + u (6|y| + 3|z|), T = " + z);
+  EXPECT_EQ(bound_of(program, "fused", 1), z);
 }
 
 }  // namespace
