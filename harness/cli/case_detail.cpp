@@ -12,6 +12,8 @@
 namespace gpubench {
 namespace {
 
+constexpr int width = 120;  // of what people read
+
 struct OpFacts {
   std::string label, kind, attributes, phase, reads, writes, math;
   Cost cost;
@@ -23,22 +25,37 @@ std::string names_of(const Program& program, std::span<const ValueId> ids) {
   return joined(names, " ");
 }
 
+// The names in full, or the first of very many: one update of a model has hundreds of inputs. --format json has all.
+std::string listed(const std::vector<std::string>& names, std::string_view what) {
+  constexpr std::size_t most = 8;
+  constexpr std::size_t shown = 4;
+  if (names.size() <= most) return joined(names);
+  return fmt::format("{} {}: {}, ...", names.size(), what, joined(std::span(names).first(shown)));
+}
+
+std::string tensors_text(const Program& program, std::span<const ValueId> ids) {
+  std::vector<std::string> names;
+  for (const ValueId id : ids) names.push_back(program.spec(id).name);
+  return listed(names, "tensors");
+}
+
 std::string judged_text(std::int64_t count, std::int64_t elements) {
   if (elements == 1) return fmt::format("{} element{}", format_count(count), count == 1 ? "" : "s");
   return fmt::format("{} run{} of {}", format_count(count), count == 1 ? "" : "s", format_count(elements));
 }
 
-// How one output is judged; or several of one op that differ only in their tensor, as one call updates all parameters
-// of a model.
+// How one output is judged; or several of one kind of op that differ only in their tensor: the layers of a model, or
+// all the parameters that one call updates.
 struct OutputFacts {
+  OpKind kind;
   TensorSpec spec;  // of the first
   std::int64_t units, elements;
   std::string bound;
   int tensors = 1;
 
   [[nodiscard]] bool judged_as(const OutputFacts& other) const {
-    return bound == other.bound && elements == other.elements && spec.role == other.spec.role &&
-           spec.dtype == other.spec.dtype;
+    return kind.name == other.kind.name && bound == other.bound && elements == other.elements &&
+           spec.role == other.spec.role && spec.dtype == other.spec.dtype;
   }
 };
 
@@ -49,22 +66,25 @@ std::vector<OutputFacts> output_facts(const Program& program, const OpCall& op) 
   std::vector<OutputFacts> facts;
   for (int output = 0; output < static_cast<int>(outputs.size()); ++output) {
     const Units units = meaning.units(op, inputs, outputs, output);
-    facts.push_back({outputs[static_cast<std::size_t>(output)], units.count, units.elements,
+    facts.push_back({op.kind, outputs[static_cast<std::size_t>(output)], units.count, units.elements,
                      meaning.bound(op, inputs, outputs, output)});
   }
   return facts;
 }
 
-std::vector<OutputFacts> grouped(std::vector<OutputFacts> facts) {
+// In the order of the ops; what is judged alike counts together.
+std::vector<OutputFacts> judged_outputs(const Program& program) {
   std::vector<OutputFacts> groups;
-  for (OutputFacts& one : facts) {
-    const auto same =
-        std::find_if(groups.begin(), groups.end(), [&one](const OutputFacts& group) { return group.judged_as(one); });
-    if (same == groups.end()) {
-      groups.push_back(std::move(one));
-    } else {
-      same->tensors += 1;
-      same->units += one.units;
+  for (const OpCall& op : program.ops()) {
+    for (OutputFacts& one : output_facts(program, op)) {
+      const auto same =
+          std::find_if(groups.begin(), groups.end(), [&one](const OutputFacts& group) { return group.judged_as(one); });
+      if (same == groups.end()) {
+        groups.push_back(std::move(one));
+      } else {
+        same->tensors += 1;
+        same->units += one.units;
+      }
     }
   }
   return groups;
@@ -98,64 +118,69 @@ std::string origin_of(const Program& program, const Value& value) {
   return value.source ? "filled" : value.producer ? "by " + program.op(*value.producer).label : "whole of its parts";
 }
 
+std::string layout_text(const TensorSpec& spec) {
+  const std::string layout = spec.layout.to_string(spec.shape);
+  return layout == "row_major" ? "" : ", " + layout;
+}
+
 std::string tensors_table(const Program& program) {
-  TextTable table({{"tensor"}, {"type"}, {"shape"}, {"role"}, {"bytes", Align::right}, {"layout"}, {"origin"}});
+  TextTable table(
+      {{"tensor"}, {"type"}, {"shape"}, {"role"}, {"bytes", Align::right}, {"origin, layout unless row-major"}});
   for (const Value& value : program.values()) {
     const TensorSpec& s = value.spec;
     table.add({s.name, std::string(name(s.dtype)), s.shape.to_string(), std::string(name(s.role)),
-               format_count(s.bytes()), s.layout.to_string(s.shape), origin_of(program, value)});
+               format_count(s.bytes()), origin_of(program, value) + layout_text(s)});
   }
-  return table.text(2);
+  return table.text(2, width);
 }
 
 std::string ops_table(const Program& program) {
-  TextTable table({{"op"}, {"kind"}, {"phase"}, {"work", Align::right}, {"bytes", Align::right}, {"reads -> writes"}});
+  TextTable table({{"op"}, {"kind"}, {"phase"}, {"work", Align::right}, {"bytes", Align::right}, {"attributes"}});
   for (const OpCall& op : program.ops()) {
     const OpFacts f = facts_of(program, op);
     table.add({f.label, f.kind, f.phase, format_quantity(f.cost.flop, "FLOP"), format_quantity(f.cost.bytes, "B"),
-               fmt::format("{} -> {}", f.reads, f.writes)});
+               f.attributes});
   }
-  return table.text(2);
+  return table.text(2, width);
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines{""};
-  for (const char c : text) {
-    if (c == '\n') {
-      lines.emplace_back();
-    } else {
-      lines.back() += c;
-    }
-  }
-  return lines;
-}
-
-// One line per kind of output, and more where a bound is long.
-std::string judging_table(const Program& program) {
-  constexpr int bound_width = 80;
-  TextTable table({{"op"}, {"output"}, {"judged in"}, {"bound"}});
+std::string flow_table(const Program& program) {
+  TextTable table({{"op"}, {"reads -> writes"}});
   for (const OpCall& op : program.ops()) {
-    std::string label = op.label;
-    for (const OutputFacts& group : grouped(output_facts(program, op))) {
-      const std::string output =
-          group.tensors == 1 ? group.spec.name : fmt::format("{} ... ({} tensors)", group.spec.name, group.tensors);
-      std::vector<std::string> row{label, output, judged_text(group.units, group.elements)};
-      for (const std::string& line : lines_of(wrap(group.bound, bound_width, 0))) {
-        row.push_back(line);
-        table.add(std::move(row));
-        row = {"", "", ""};
-      }
-      label.clear();
-    }
+    table.add({op.label, fmt::format("{} -> {}", tensors_text(program, op.inputs), tensors_text(program, op.outputs))});
   }
-  return table.text(2);
+  return table.text(2, width);
 }
 
-// What ops are asked for, and so what their bounds assume.
-std::string arithmetic_table(const Program& program) {
-  TextTable table({{"op"}, {"arithmetic"}, {"attributes"}});
-  for (const OpCall& op : program.ops()) table.add({op.label, math_text(op.math), op.attributes.to_string()});
-  return table.text(2);
+// A row per kind of output.
+std::string judging_table(const Program& program) {
+  TextTable table({{"output"}, {"judged in"}, {"bound"}});
+  for (const OutputFacts& group : judged_outputs(program)) {
+    table.add(
+        {group.tensors == 1 ? group.spec.name : fmt::format("{} ... ({} tensors)", group.spec.name, group.tensors),
+         judged_text(group.units, group.elements), group.bound});
+  }
+  return table.text(2, width);
+}
+
+// What the ops are asked for, and so what their bounds assume. Nearly always the same for all.
+std::string arithmetic_text(const Program& program) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> labels;  // by arithmetic
+  for (const OpCall& op : program.ops()) {
+    const std::string text = math_text(op.math);
+    const auto same =
+        std::find_if(labels.begin(), labels.end(), [&text](const auto& one) { return one.first == text; });
+    if (same == labels.end()) {
+      labels.push_back({text, {op.label}});
+    } else {
+      same->second.push_back(op.label);
+    }
+  }
+  std::vector<std::string> parts;
+  for (const auto& [text, ops] : labels) {
+    parts.push_back(labels.size() == 1 ? text : fmt::format("{} ({})", text, listed(ops, "ops")));
+  }
+  return joined(parts, "; ");
 }
 
 }  // namespace
@@ -176,13 +201,14 @@ std::string case_detail(const PlannedCase& planned, const std::string& rerun) {
                             format_count(static_cast<std::int64_t>(planned.workload->items(planned.c))), info.item)});
   facts.add({"memory", fmt::format("{} per copy at the peak (nothing is reused, so that every op can be judged)",
                                    format_quantity(static_cast<double>(program.bytes()), "B"))});
-  facts.add({"rerun", rerun});
-  text += facts.text(2);
+  facts.add({"arithmetic", arithmetic_text(program)});
+  text += facts.text(2, width);
+  text += fmt::format("  {}  {}\n", padded("rerun", 10), rerun);  // in one line, to be copied; 10: "arithmetic"
   text += fmt::format(
-      "\ntensors\n{}\nops\n{}\narithmetic\n{}\n"
+      "\ntensors\n{}\nops\n{}\ndata flow\n{}\n"
       "checks: every op against the fp64 textbook, each output within its bound (then rounded once to its type)\n"
       "  C: the exact sum, Q: the root of its summed squares, u: half a unit in the last place of sums\n{}",
-      tensors_table(program), ops_table(program), arithmetic_table(program), judging_table(program));
+      tensors_table(program), ops_table(program), flow_table(program), judging_table(program));
   return text;
 }
 

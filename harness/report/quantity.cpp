@@ -35,7 +35,8 @@ std::string scaled(double value, std::span<const Prefix> prefixes, std::string_v
 std::string format_quantity(double value, std::string_view unit) {
   static constexpr Prefix prefixes[] = {{1.0, ""},   {1e3, "k"},  {1e6, "M"}, {1e9, "G"},
                                         {1e12, "T"}, {1e15, "P"}, {1e18, "E"}};
-  if (value != 0.0 && std::fabs(value) < 0.9995) return fmt::format("{:.3g} {}", value, unit);
+  if (value == 0.0) return fmt::format("0 {}", unit);  // an exact nothing: a copy computes 0 FLOP
+  if (std::fabs(value) < 0.9995) return fmt::format("{:.3g} {}", value, unit);
   return scaled(value, prefixes, unit);
 }
 

@@ -40,24 +40,33 @@ void TextTable::add(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }
 
-std::string TextTable::text(int indent) const {
+std::string TextTable::text(int indent, int width) const {
+  constexpr int least_last_column = 24;
   std::vector<int> widths;
+  int start = indent;  // of the last column
   for (std::size_t c = 0; c < columns_.size(); ++c) {
-    int width = columns(columns_[c].title);
-    for (const auto& row : rows_) width = std::max(width, columns(row[c]));
-    widths.push_back(width);
+    int widest = columns(columns_[c].title);
+    for (const auto& row : rows_) widest = std::max(widest, columns(row[c]));
+    widths.push_back(widest);
+    if (c + 1 < columns_.size()) start += widest + 2;
   }
+  const bool breaks = width > 0 && start + widths.back() > width;
+  if (breaks) widths.back() = 0;
+  const int end = std::max(width, start + least_last_column);
   std::string all;
-  const auto line = [&](const auto& cell) {
+  const auto line = [&](const std::vector<std::string>& cells) {
     std::string text(static_cast<std::size_t>(indent), ' ');
     for (std::size_t c = 0; c < columns_.size(); ++c) {
-      text += (c == 0 ? "" : "  ") + padded(cell(c), widths[c], columns_[c].align);
+      const bool last = c + 1 == columns_.size();
+      text += (c == 0 ? "" : "  ") +
+              padded(breaks && last ? wrap(cells[c], end, start) : cells[c], widths[c], columns_[c].align);
     }
     all += without_trailing_blanks(std::move(text)) + "\n";
   };
-  const bool titled = std::any_of(columns_.begin(), columns_.end(), [](const Column& c) { return !c.title.empty(); });
-  if (titled) line([&](std::size_t c) { return columns_[c].title; });
-  for (const auto& row : rows_) line([&](std::size_t c) { return row[c]; });
+  std::vector<std::string> titles;
+  for (const Column& column : columns_) titles.push_back(column.title);
+  if (std::any_of(titles.begin(), titles.end(), [](const std::string& title) { return !title.empty(); })) line(titles);
+  for (const auto& row : rows_) line(row);
   return all;
 }
 

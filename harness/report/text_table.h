@@ -34,8 +34,10 @@ class TextTable {
 
   /// One cell per column; untrusted text is made visible. Missing cells are empty.
   void add(std::vector<std::string> cells);
-  /// Header and rows, each line starting with `indent` spaces; no trailing blanks.
-  [[nodiscard]] std::string text(int indent = 0) const;
+  /// Header and rows, each line starting with `indent` spaces; no trailing blanks. Where `width` is not 0, a last
+  /// column that would end beyond column `width` is broken at blanks into lines of at least 24 columns, under one
+  /// another.
+  [[nodiscard]] std::string text(int indent = 0, int width = 0) const;
 
  private:
   std::vector<Column> columns_;

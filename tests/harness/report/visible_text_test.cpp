@@ -45,6 +45,18 @@ TEST(TextTable, AlignsAndPadsWithoutTrailingBlanks) {
             " long name  1000  x\\x0ay\n");
 }
 
+// The last column starts at 1 + 4 + 2 = 7; 31 leaves it its least width of 24, "b" repeated 12 times fills 23 of them.
+TEST(TextTable, BreaksOnlyItsLastColumnAndOnlyWhereItIsTooLong) {
+  TextTable table({{"name"}, {"note"}});
+  table.add({"a", "short"});
+  EXPECT_EQ(table.text(1, 12), " name  note\n a     short\n");  // columns 8 to 12
+  std::string words;
+  for (int i = 0; i < 13; ++i) words += i == 0 ? "b" : " b";
+  table.add({"c", words});
+  EXPECT_EQ(table.text(1, 31), " name  note\n a     short\n c     " + words.substr(0, 23) + "\n       b\n");
+  EXPECT_EQ(table.text(1, 12), table.text(1, 31));
+}
+
 TEST(Wrap, BreaksAtBlanksAndNeverWithinWords) {
   EXPECT_EQ(wrap("one two three", 10, 2), "one two\n  three");
   EXPECT_EQ(wrap("one two", 9, 2), "one two");  // columns 2 to 9
