@@ -10,6 +10,8 @@
 namespace gpubench::suites {
 namespace {
 
+std::vector<std::string> attention_recipes() { return {"f32", "bf16", "f16"}; }
+
 Point point(std::int64_t b, std::int64_t h, std::int64_t kv, std::int64_t s, std::int64_t d, std::string label,
             Tier tier) {
   return {{{"b", b}, {"h", h}, {"kv", kv}, {"s", s}, {"d", d}}, std::move(label), tier};
@@ -17,6 +19,7 @@ Point point(std::int64_t b, std::int64_t h, std::int64_t kv, std::int64_t s, std
 
 Grid causal_grid() {
   Grid grid;
+  grid.recipes = attention_recipes();
   grid.points = {
       point(1, 4, 4, 256, 64, "small", Tier::smoke),
       point(1, 8, 2, 128, 128, "grouped-query", Tier::smoke),
@@ -33,6 +36,7 @@ Grid causal_grid() {
 
 Grid full_grid() {
   Grid grid;
+  grid.recipes = attention_recipes();
   grid.points = {
       point(4, 16, 16, 384, 64, "bert-large", Tier::quick),
       point(32, 16, 16, 512, 64, "bert-large", Tier::standard),

@@ -48,6 +48,7 @@ Point point(const Layer& l, std::int64_t n, std::int64_t dilation, std::int64_t 
 
 Grid layers() {
   Grid grid;
+  grid.recipes = training_recipes();
   for (const Layer& layer : resnet50_layers) {
     if (layer.smallest == Tier::smoke) grid.points.push_back(point(layer, 2, 1, 1, "resnet50", Tier::smoke));
     // What smoke runs with two images, quick need not repeat with four.

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "harness/core/workload.h"
 
@@ -17,6 +18,10 @@ struct Declaration {
   std::function<Program(const Case&, const Recipe&)> build;
   std::function<double(const Case&)> items;
 };
+
+/// Recipes of workloads that contract tensors, or hold whole steps: every one in which tensors are no wider than f32
+/// and products read them as they are.
+[[nodiscard]] inline std::vector<std::string> training_recipes() { return {"f32", "tf32", "bf16", "f16"}; }
 
 /// A workload of one rank: build() is given the case's recipe.
 [[nodiscard]] std::shared_ptr<const Workload> declare(Declaration declaration);

@@ -12,6 +12,8 @@
 namespace gpubench::suites {
 namespace {
 
+std::vector<std::string> product_recipes() { return {"f64", "f32", "tf32", "bf16", "f16"}; }
+
 Point mnk(std::int64_t m, std::int64_t n, std::int64_t k, std::string label, Tier tier) {
   return {{{"m", m}, {"n", n}, {"k", k}}, std::move(label), tier};
 }
@@ -29,6 +31,7 @@ TensorSpec weight(const char* name, Shape shape, std::int64_t k, const Recipe& r
 // (arXiv 2407.21783), and edge shapes where kernels change their path.
 Grid layer_grid() {
   Grid grid;
+  grid.recipes = product_recipes();
   grid.points = {
       mnk(256, 2304, 768, "gpt2-124m qkv", Tier::smoke),
       mnk(1024, 2304, 768, "gpt2-124m qkv", Tier::quick),
@@ -54,6 +57,7 @@ Grid layer_grid() {
 
 Grid square_grid() {
   Grid grid;
+  grid.recipes = product_recipes();
   grid.points = {
       mnk(512, 512, 512, "square", Tier::smoke),       mnk(35, 127, 1760, "edge: odd extents", Tier::smoke),
       mnk(1, 1, 1, "edge: one element", Tier::smoke),  mnk(1024, 1024, 1024, "square", Tier::quick),
@@ -139,15 +143,19 @@ Program linear_gelu_backward_data(const Case& c, const Recipe& r) {
 
 Suite gemm() {
   Grid batched;
+  batched.recipes = product_recipes();
   batched.points = {
       {{{"b", 12}, {"m", 256}, {"n", 256}, {"k", 64}}, "gpt2-124m scores, 256 tokens", Tier::smoke},
       {{{"b", 12}, {"m", 1024}, {"n", 1024}, {"k", 64}}, "gpt2-124m scores, 1024 tokens", Tier::quick},
       {{{"b", 128}, {"m", 4096}, {"n", 4096}, {"k", 128}}, "llama2-7b scores, 4 sequences", Tier::standard},
   };
   Grid up;
+  up.recipes = training_recipes();
   up.points = {mnk(1024, 3072, 768, "gpt2-124m mlp up", Tier::quick),
                mnk(8192, 3072, 768, "gpt2-124m mlp up", Tier::standard)};
-  Grid down;  // the gradient of gelu's input, through the down projection: weight [n, k] = [768, 3072]
+  Grid down;
+  down.recipes = training_recipes();
+  // the gradient of gelu's input, through the down projection: weight [n, k] = [768, 3072]
   down.points = {mnk(1024, 768, 3072, "gpt2-124m mlp down", Tier::quick),
                  mnk(8192, 768, 3072, "gpt2-124m mlp down", Tier::standard)};
   WorkloadInfo batched_info = about("batched_matmul", "scores[i] = q[i] key[i]^T for b pairs of matrices");

@@ -14,6 +14,7 @@ Grid sizes() {
     return Point{{{"n", n}}, std::move(label), tier};
   };
   Grid grid;
+  grid.recipes = {"f32", "bf16", "f16"};  // of the gradients; masters and moments are f32
   grid.points = {
       point(1 << 20, "1 Mi parameters", Tier::smoke),
       point(1 << 23, "8 Mi parameters", Tier::quick),

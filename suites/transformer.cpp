@@ -46,6 +46,7 @@ Grid blocks() {
     return Point{{{"b", b}, {"s", s}, {"h", h}, {"heads", heads}}, std::move(label), tier};
   };
   Grid grid;
+  grid.recipes = training_recipes();
   grid.points = {
       point(1, 256, 256, 4, "gpt2 block, a third of the width", Tier::smoke),
       point(1, 512, 768, 12, "gpt2-124m block", Tier::quick),
@@ -62,6 +63,7 @@ Grid models() {
         {{"b", b}, {"s", s}, {"layers", layers}, {"h", h}, {"heads", heads}, {"vocab", vocab}}, std::move(label), tier};
   };
   Grid grid;
+  grid.recipes = training_recipes();
   grid.points = {
       point(2, 64, 2, 128, 4, 512, "2-layer gpt2", Tier::smoke),
       point(4, 128, 4, 256, 4, 2048, "4-layer gpt2", Tier::quick),

@@ -20,6 +20,9 @@ namespace gpubench {
 struct BackendEntry {
   std::string name;                                ///< "cpu", "cuda"
   std::function<std::unique_ptr<Backend>()> open;  ///< throws BackendError
+  /// The recipes that a run takes where --precision names none, asked without opening the device: those that it has.
+  /// No function: all.
+  std::function<std::vector<std::string>()> precisions = {};
 };
 
 struct Environment {

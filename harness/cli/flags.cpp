@@ -1,6 +1,10 @@
 #include "harness/cli/flags.h"
 
+#include <fmt/ranges.h>
+
 #include <array>
+
+#include "harness/core/recipe.h"
 
 namespace gpubench {
 namespace {
@@ -31,6 +35,12 @@ CLI::Option* list(CLI::App& app, const std::string& flag, std::vector<std::strin
   return app.add_option(flag, to, text)->type_name(type)->group("select")->allow_extra_args(false);
 }
 
+std::vector<std::string_view> recipe_names() {
+  std::vector<std::string_view> names;
+  for (const Recipe& recipe : recipes()) names.push_back(recipe.name);
+  return names;
+}
+
 void add_selection(CLI::App& app, RawOptions& raw) {
   list(app, "--suite", raw.suites, "NAME,...", "suites to take; all: every suite (default: all)")->delimiter(',');
   value(app, "--tier", raw.tier, "TIER", "select",
@@ -38,7 +48,9 @@ void add_selection(CLI::App& app, RawOptions& raw) {
         "quick, standard on a GPU)");
   list(app, "--filter", raw.filters, "REGEX", "only cases whose id matches; repeat it for more");
   list(app, "--exclude", raw.excludes, "REGEX", "no cases whose id matches");
-  list(app, "--precision", raw.precisions, "NAME,...", "only these recipes: f32, bf16")->delimiter(',');
+  list(app, "--precision", raw.precisions, "NAME,...",
+       fmt::format("only these recipes: {} (default: those that the device has)", fmt::join(recipe_names(), ", ")))
+      ->delimiter(',');
   list(app, "--batch", raw.batches, "N,...", "batch sizes instead of the suites' own")->delimiter(',');
   list(app, "--axis", raw.axes, "NAME=N,...", "values of one dimension instead of the suites' own");
 }

@@ -27,7 +27,14 @@ struct DeclaredCase {
   Tier tier = Tier::quick;
 };
 
-std::vector<DeclaredCase> declared_cases(const Environment& environment) {
+// The recipes that a run with these flags takes; empty: all.
+std::vector<std::string> default_recipes(const Options& options, const Environment& environment) {
+  if (!options.selection.precisions.empty()) return options.selection.precisions;
+  return selection_for(options, choose_device(options.device, environment)).default_precisions;
+}
+
+// `recipes`: those to look at; empty: all.
+std::vector<DeclaredCase> declared_cases(const Environment& environment, const std::vector<std::string>& recipes) {
   std::vector<DeclaredCase> all;
   std::set<std::string> seen;
   for (const Suite& suite : environment.suites) {
@@ -35,6 +42,7 @@ std::vector<DeclaredCase> declared_cases(const Environment& environment) {
       const Grid grid = workload->grid();
       for (const Point& point : grid.points) {
         for (const std::string& recipe : grid.recipes) {
+          if (!recipes.empty() && std::find(recipes.begin(), recipes.end(), recipe) == recipes.end()) continue;
           Case c;
           c.suite = suite.name;
           c.workload = workload->info().name;
@@ -53,8 +61,8 @@ struct SuiteFacts {
   int by_tier[4] = {0, 0, 0, 0};  // cases that each tier runs
 };
 
-std::vector<SuiteFacts> suite_facts(const Environment& environment) {
-  const std::vector<DeclaredCase> cases = declared_cases(environment);
+std::vector<SuiteFacts> suite_facts(const Options& options, const Environment& environment) {
+  const std::vector<DeclaredCase> cases = declared_cases(environment, default_recipes(options, environment));
   std::vector<SuiteFacts> all;
   for (const Suite& suite : environment.suites) {
     SuiteFacts facts{&suite};
@@ -76,7 +84,7 @@ std::string workload_names(const Suite& suite) {
 int list_suites(const Options& options, const Environment& environment) {
   if (options.list_json) {
     Json suites = Json::array();
-    for (const SuiteFacts& f : suite_facts(environment)) {
+    for (const SuiteFacts& f : suite_facts(options, environment)) {
       Json workloads = Json::array();
       for (const auto& workload : f.suite->workloads) {
         workloads.push_back({{"name", workload->info().name}, {"description", workload->info().description}});
@@ -97,7 +105,7 @@ int list_suites(const Options& options, const Environment& environment) {
                    {"standard", Align::right},
                    {"large", Align::right},
                    {"what"}});
-  for (const SuiteFacts& f : suite_facts(environment)) {
+  for (const SuiteFacts& f : suite_facts(options, environment)) {
     std::vector<std::string> row{f.suite->name};
     for (const int cases : f.by_tier) row.push_back(fmt::format("{}", cases));
     row.push_back(f.suite->description);
@@ -137,23 +145,29 @@ std::string id_pattern(const std::string& id) {
 
 // The cases that the subject names, built; without --batch and --axis only those are, which takes no time.
 std::vector<PlannedCase> named_cases(const Options& options, const Environment& environment) {
-  Selection selection = options.selection;
+  Selection selection = selection_for(options, choose_device(options.device, environment));
   selection.tier = options.tier.value_or(Tier::large);  // a name is looked for everywhere
   const bool as_declared = selection.batches.empty() && selection.axes.empty();
   std::vector<PlannedCase> planned;
-  std::vector<std::string> ids;
+  std::vector<std::string> ids, found;
   if (as_declared) {
-    for (const DeclaredCase& declared : declared_cases(environment)) ids.push_back(declared.id);
+    // A name that no case of the device's recipes has may be one of another recipe.
+    for (const std::vector<std::string>& recipes : {default_recipes(options, environment), {}}) {
+      ids.clear();
+      for (const DeclaredCase& declared : declared_cases(environment, recipes)) ids.push_back(declared.id);
+      if (found = matching(ids, options.subject); !found.empty()) break;
+    }
   } else {
     planned = plan_cases(environment.suites, selection);
     for (const PlannedCase& one : planned) ids.push_back(one.id());
+    found = matching(ids, options.subject);
   }
-  const std::vector<std::string> found = matching(ids, options.subject);
   if (found.empty()) {
     throw UsageError(fmt::format("list: no case is named or matches '{}'{}; see gpubench list",
                                  visible(options.subject), did_you_mean(options.subject, ids)));
   }
   if (as_declared) {
+    selection.default_precisions.clear();
     selection.filters.clear();  // the subject takes their place
     for (const std::string& id : found) selection.filters.push_back(id_pattern(id));
     return plan_cases(environment.suites, selection);
@@ -232,8 +246,7 @@ std::string plan_text(std::span<const PlannedCase> cases, Tier tier, int cores) 
 int list_verb(const Options& options, const Environment& environment) {
   if (options.subject == "suites") return list_suites(options, environment);
   if (!options.subject.empty()) return list_case(options, environment);
-  Selection selection = options.selection;
-  selection.tier = tier_for(options, choose_device(options.device, environment));
+  const Selection selection = selection_for(options, choose_device(options.device, environment));
   const std::vector<PlannedCase> cases = plan_cases(environment.suites, selection);
   if (cases.empty()) return refuse_empty(selection, environment);
   print_cases(cases, options, environment);

@@ -5,5 +5,8 @@
 
 int main(int argc, char** argv) {
   return gpubench::run_program(argc, argv, gpubench::all_suites(),
-                               {{"cpu", [] { return gpubench::open_cpu_backend(); }}});
+                               {{"cpu", [] { return gpubench::open_cpu_backend(); },
+                                 [] {
+                                   return std::vector<std::string>{"f32", "bf16"};
+                                 }}});
 }

@@ -236,8 +236,7 @@ class Run {
 
 int run_verb(const Options& options, std::span<const std::string> words, const Environment& environment) {
   const DeviceChoice device = choose_device(options.device, environment);
-  Selection selection = options.selection;
-  selection.tier = tier_for(options, device);
+  const Selection selection = selection_for(options, device);
   std::vector<PlannedCase> plan = plan_cases(environment.suites, selection);
   if (options.is_worker()) {
     const std::unique_ptr<Backend> backend = open_backend(device);

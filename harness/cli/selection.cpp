@@ -14,8 +14,11 @@ std::string listed(std::span<const std::int64_t> values) { return fmt::format("{
 
 }  // namespace
 
-Tier tier_for(const Options& options, const DeviceChoice& device) {
-  return options.tier.value_or(device.backend->name == "cuda" ? Tier::standard : Tier::quick);
+Selection selection_for(const Options& options, const DeviceChoice& device) {
+  Selection selection = options.selection;
+  selection.tier = options.tier.value_or(device.backend->name == "cuda" ? Tier::standard : Tier::quick);
+  if (device.backend->precisions) selection.default_precisions = device.backend->precisions();
+  return selection;
 }
 
 int refuse_empty(const Selection& selection, const Environment& environment) {

@@ -9,8 +9,9 @@
 
 namespace gpubench {
 
-/// --tier, else `standard` on a GPU and `quick` elsewhere.
-[[nodiscard]] Tier tier_for(const Options& options, const DeviceChoice& device);
+/// What the user selected, completed by what depends on the device: without --tier `standard` on a GPU and `quick`
+/// elsewhere, without --precision the recipes that the device has.
+[[nodiscard]] Selection selection_for(const Options& options, const DeviceChoice& device);
 
 /// Says that nothing matches, and why that may be; returns the exit code for it (5).
 int refuse_empty(const Selection& selection, const Environment& environment);

@@ -10,24 +10,36 @@
 
 namespace gpubench {
 
-/// The arithmetic an op promises. A bound is derived from this, never from what a backend happens to do.
+/// The arithmetic an op promises. A bound is derived from this and the types of the op's tensors, never from what a
+/// backend happens to do.
 struct Math {
   enum class Inputs { exact, tf32, emulated };
   DType accumulate = DType::f32;
   Inputs inputs = Inputs::exact;
-  bool fast_accumulation = false;  ///< fp8 sums kept in fewer than 24 bits
+  bool fast_accumulation = false;  ///< sums of 8-bit products kept in fewer than 24 bits from end to end
   bool split_k_in_output = false;  ///< partial sums rounded to the output type
   friend bool operator==(const Math&, const Math&) = default;
 };
 
+/// Every float recipe whose `tensor` is narrower than its `wide` is a mixed-precision one: weights in use are copies of
+/// f32 masters. The 8-bit ones keep tensors in bf16 between ops, and quantize what matrix products read (hybrid:
+/// Micikevicius et al., "FP8 formats for deep learning", arXiv 2209.05433: e4m3 forward, e5m2 for gradients, which need
+/// its range).
 struct Recipe {
-  std::string_view name;      ///< "f32", "bf16"
-  DType tensor = DType::f32;  ///< activations, weights in use, and their gradients
-  DType wide = DType::f32;    ///< norm parameters, statistics, log-sum-exp, loss, master weights, optimizer state
+  std::string_view name;       ///< "f32", "bf16"
+  DType tensor = DType::f32;   ///< activations, weights in use, and their gradients
+  DType wide = DType::f32;     ///< norm parameters, statistics, log-sum-exp, loss, master weights, optimizer state
+  DType operand = DType::f32;  ///< activations and weights as matrix products read them
+  DType gradient_operand = DType::f32;  ///< gradients as matrix products read them
   Math math;
+
+  /// Whether operands of matrix products are scaled 8-bit copies of tensors.
+  [[nodiscard]] bool quantizes() const { return operand != tensor; }
 };
 
-/// Every recipe that the suites may name, in order of falling precision.
+/// Every recipe that the suites may name, in order of falling precision:
+///   f64; f32 (every product and sum in f32: "pedantic"); tf32 (f32 tensors, products of inputs cut to 11 significant
+///   bits); bf16, f16 (f32 sums and masters); f8_hybrid; f8_hybrid_fast (the same with Math::fast_accumulation).
 [[nodiscard]] std::span<const Recipe> recipes();
 
 /// Throws UsageError naming the known ones.

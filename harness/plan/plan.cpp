@@ -173,12 +173,17 @@ class Planner {
     }
   }
 
+  [[nodiscard]] bool takes(const std::string& recipe) const {
+    const Names& wanted = selection_.precisions.empty() ? selection_.default_precisions : selection_.precisions;
+    return wanted.empty() || contains(wanted, recipe);
+  }
+
   void plan_workload(const Declared& declared) {
     for (const Point& declared_point : declared.grid.points) {
       if (declared_point.tier > selection_.tier) continue;
       for (const Point& point : overrides_.apply(declared_point, declared.info.batch_axis)) {
         for (const std::string& recipe : declared.grid.recipes) {
-          if (selection_.precisions.empty() || contains(selection_.precisions, recipe)) add(declared, point, recipe);
+          if (takes(recipe)) add(declared, point, recipe);
         }
       }
     }

@@ -106,6 +106,9 @@ class CpuBackend final : public Backend {
                                      call.kind.name, call.label, tensors.size(), call.inputs.size(),
                                      call.outputs.size()));
     }
+    if (call.math.inputs != Math::Inputs::exact) {
+      cpu::refuse(call, "inputs rounded to tf32 or split; this backend multiplies numbers as they are (f32, bf16)");
+    }
     return cpu::implementation_of(call.kind).plan(call, tensors, context_);
   }
 

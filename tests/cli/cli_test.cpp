@@ -179,6 +179,24 @@ TEST_F(Cli, AutoSaysWhichDeviceItTakesAndWhyInTheFirstLine) {
   EXPECT_THAT(gpu_plan.err.str(), HasSubstr("device cuda (NVIDIA driver with 2 device(s))"));
 }
 
+TEST_F(Cli, WithoutPrecisionARunTakesTheRecipesThatTheDeviceHas) {
+  const auto other_device = [](Captured& cli) {
+    cli.driver = {.usable = true, .devices = 1, .reason = {}};
+    cli.more_backends = {
+        {"cuda", [] { return std::unique_ptr<Backend>(); }, [] { return std::vector<std::string>{"bf16"}; }}};
+  };
+  Captured nothing, asked, named, counted;  // the cases of the sim suite are all f32
+  for (Captured* cli : {&nothing, &asked, &named, &counted}) other_device(*cli);
+
+  EXPECT_EQ(nothing.run({"list"}), 5);
+  EXPECT_EQ(asked.run({"list", "--precision", "f32"}), 0);
+  EXPECT_THAT(asked.out.str(), HasSubstr("sim/packed/n=8/f32/x1"));
+  EXPECT_EQ(named.run({"list", "packed"}), 0);  // a name is looked for in all recipes
+  EXPECT_THAT(named.out.str(), HasSubstr("packed.gemm"));
+  EXPECT_EQ(counted.run({"list", "suites", "--format", "json"}), 0);
+  EXPECT_EQ(parse_json(counted.out.str(), "stdout")["suites"][0]["cases"]["large"], 0);
+}
+
 TEST_F(Cli, ADryRunShowsThePlanAndRunsNothing) {
   cli_.script = "kill@first.gemm";  // would end this very process
   EXPECT_EQ(cli_.run({"--dry-run", "--isolate", "off", "--out", "here"}), 0);

@@ -18,6 +18,35 @@ TEST(Recipe, Bf16KeepsStatisticsAndSumsInF32) {
   EXPECT_FALSE(bf16.math.split_k_in_output);
 }
 
+TEST(Recipe, MixedPrecisionKeepsF32SumsAndMasters) {
+  for (const char* name : {"bf16", "f16", "f8_hybrid"}) {
+    EXPECT_EQ(recipe(name).wide, DType::f32) << name;
+    EXPECT_EQ(recipe(name).math, Math{}) << name;
+    EXPECT_EQ(size_of(recipe(name).tensor), 2U) << name;
+  }
+  EXPECT_EQ(recipe("f64").wide, DType::f64);
+  EXPECT_EQ(recipe("f64").math.accumulate, DType::f64);
+}
+
+TEST(Recipe, Tf32KeepsF32TensorsAndRoundsWhatProductsRead) {
+  EXPECT_EQ(recipe("tf32").tensor, DType::f32);
+  EXPECT_EQ(recipe("tf32").math.inputs, Math::Inputs::tf32);
+  EXPECT_EQ(recipe("f32").math.inputs, Math::Inputs::exact);
+}
+
+TEST(Recipe, EightBitRecipesQuantizeWhatProductsReadAndNothingElse) {
+  const Recipe& f8 = recipe("f8_hybrid");
+  EXPECT_EQ(f8.tensor, DType::bf16);
+  EXPECT_EQ(f8.operand, DType::f8_e4m3);
+  EXPECT_EQ(f8.gradient_operand, DType::f8_e5m2);
+  EXPECT_FALSE(f8.math.fast_accumulation);
+  EXPECT_TRUE(recipe("f8_hybrid_fast").math.fast_accumulation);
+  for (const Recipe& r : recipes()) {
+    EXPECT_EQ(r.quantizes(), size_of(r.operand) == 1) << r.name;
+    EXPECT_EQ(r.quantizes(), r.gradient_operand != r.tensor) << r.name;
+  }
+}
+
 TEST(Recipe, AnUnknownNameIsAUsageErrorNamingTheKnownOnes) {
   try {
     (void)recipe("bf17");
