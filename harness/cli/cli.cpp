@@ -44,17 +44,22 @@ int act(const Options& options, std::span<const std::string> words, const Enviro
 
 int run_cli(int argc, const char* const* argv, const Environment& environment) {
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
+  Options options;
   const auto complain = [&](const std::exception& e) {
     environment.err << "gpubench: " << visible(e.what()) << std::endl;
   };
   try {
-    const int code = act(parse_options(words), words, environment);
+    options = parse_options(words, environment.variable);
+    const int code = act(options, words, environment);
     environment.out.flush();
     if (environment.out.good()) return code;
     environment.err << "gpubench: standard output could not be written" << std::endl;
     return code == exit_codes::ok ? exit_codes::could_not_measure : code;
   } catch (const UsageError& e) {
     complain(e);
+    if (!options.from_environment.empty()) {  // what is wrong may stand there rather than in the command line
+      environment.err << "gpubench: set in the environment: " << variables_text(options.from_environment) << std::endl;
+    }
     return exit_codes::usage;
   } catch (const std::exception& e) {  // CannotMeasure, and whatever else ended the whole run
     complain(e);

@@ -35,8 +35,9 @@ struct Environment {
   int columns = 100;                                 ///< of the terminal behind `err`
   std::function<std::string(const char*)> variable;  ///< "" where unset
   std::function<NvidiaDriver()> nvidia_driver;
-  std::string program;   ///< path by which a worker is started
-  const StopFlag& stop;  ///< raised by a signal handler
+  std::string program;                           ///< path by which a worker is started
+  const StopFlag& stop;                          ///< raised by a signal handler
+  std::vector<std::string> variable_names = {};  ///< of all that are set
 };
 
 /// The whole program: parses, acts, prints; returns the exit code (exit_code.h). Throws nothing.

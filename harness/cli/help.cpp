@@ -61,6 +61,14 @@ std::string groups_text(Verb verb) {
   return text;
 }
 
+std::string environment_text() {
+  return "environment\n" +
+         entry("GPUBENCH_<FLAG>",
+               "stands in for any flag above that is not given: GPUBENCH_TIER=smoke, GPUBENCH_SUITE=gemm,conv; "
+               "switches are on or off: GPUBENCH_DRY_RUN=on") +
+         entry("NO_COLOR, FORCE_COLOR", "colour off, colour on, unless --color says otherwise");
+}
+
 std::string exit_codes_text() {
   std::string text = "exit codes\n";
   for (const int code : {0, 1, 2, 3, 4, 5, 130, 143}) text += entry(fmt::format("{}", code), explain_exit_code(code));
@@ -70,6 +78,7 @@ std::string exit_codes_text() {
 std::string verb_text(const VerbInfo& verb) {
   std::string text = fmt::format("usage: gpubench {} {}\n{}\n\n{}", verb.name, verb.arguments, verb.description,
                                  groups_text(verb.verb));
+  if (verb.verb == Verb::run || verb.verb == Verb::list) text += environment_text() + "\n";
   if (verb.verb == Verb::run) text += std::string(examples_of_run) + "\n" + exit_codes_text();
   if (verb.verb == Verb::list) text += examples_of_list;
   return text;
@@ -82,7 +91,8 @@ std::string overview() {
   for (const VerbInfo& verb : verbs()) {
     if (!verb.hidden) text += entry(fmt::format("{} {}", verb.name, verb.arguments), verb.description);
   }
-  return text + "\nflags of run\n\n" + groups_text(Verb::run) + std::string(examples_of_run) + "\n" + exit_codes_text();
+  return text + "\nflags of run\n\n" + groups_text(Verb::run) + environment_text() + "\n" +
+         std::string(examples_of_run) + "\n" + exit_codes_text();
 }
 
 }  // namespace

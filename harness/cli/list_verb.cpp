@@ -244,6 +244,7 @@ std::string plan_text(std::span<const PlannedCase> cases, Tier tier, int cores) 
 }
 
 int list_verb(const Options& options, const Environment& environment) {
+  tell_variables(options, environment);
   if (options.subject == "suites") return list_suites(options, environment);
   if (!options.subject.empty()) return list_case(options, environment);
   const Selection selection = selection_for(options, choose_device(options.device, environment));

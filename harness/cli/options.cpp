@@ -52,12 +52,12 @@ std::vector<std::int64_t> whole_list(std::string_view flag, std::string_view wor
   }
 }
 
-std::pair<std::string, std::vector<std::int64_t>> axis(const std::string& word) {
+std::pair<std::string, std::vector<std::int64_t>> axis(const std::string& flag, const std::string& word) {
   const std::size_t equals = word.find('=');
   if (equals == 0 || equals == std::string::npos) {
-    throw UsageError(fmt::format("--axis: '{}' is not NAME=N,... as in --axis k=256,512", visible(word)));
+    throw UsageError(fmt::format("{}: '{}' is not NAME=N,... as in --axis k=256,512", flag, visible(word)));
   }
-  return {word.substr(0, equals), whole_list("--axis " + word.substr(0, equals), word.substr(equals + 1), 0)};
+  return {word.substr(0, equals), whole_list(flag + " " + word.substr(0, equals), word.substr(equals + 1), 0)};
 }
 
 constexpr Word<Tier> tier_words[] = {
@@ -79,32 +79,49 @@ void check_worker(const Options& o) {
   if (o.verb == Verb::run && !both && !none) throw UsageError("--worker-input and --worker-output belong together");
 }
 
-Options checked(Verb verb, const RawOptions& raw) {
+// What the user wrote, and where: a message names the variable where that stood in for the flag.
+struct Given {
+  RawOptions raw;
+  std::vector<std::pair<std::string, std::string>> from_environment;
+
+  [[nodiscard]] std::string source(const std::string& flag) const {
+    const std::string variable = variable_of(flag);
+    const bool from_variable = std::any_of(from_environment.begin(), from_environment.end(),
+                                           [&variable](const auto& one) { return one.first == variable; });
+    return from_variable ? variable : flag;
+  }
+};
+
+Options checked(Verb verb, const Given& given) {
+  const RawOptions& raw = given.raw;
+  const auto from = [&given](const char* flag) { return given.source(flag); };
   Options o;
+  o.from_environment = given.from_environment;
   o.verb = verb;
   o.selection.suites = raw.suites;
   o.selection.filters = raw.filters;
   o.selection.excludes = raw.excludes;
   o.selection.precisions = raw.precisions;
-  for (const std::string& batch : raw.batches) o.selection.batches.push_back(whole<std::int64_t>("--batch", batch, 1));
-  for (const std::string& word : raw.axes) o.selection.axes.push_back(axis(word));
-  if (!raw.tier.empty()) o.tier = choose("--tier", raw.tier, tier_words);
+  for (const std::string& batch : raw.batches)
+    o.selection.batches.push_back(whole<std::int64_t>(from("--batch"), batch, 1));
+  for (const std::string& word : raw.axes) o.selection.axes.push_back(axis(from("--axis"), word));
+  if (!raw.tier.empty()) o.tier = choose(from("--tier"), raw.tier, tier_words);
   o.device = raw.device;
-  o.seed = whole<std::uint64_t>("--seed", raw.seed, 0);
-  o.check = choose("--check", raw.check, check_words);
-  o.isolate = choose("--isolate", raw.isolate, switch_words);
+  o.seed = whole<std::uint64_t>(from("--seed"), raw.seed, 0);
+  o.check = choose(from("--check"), raw.check, check_words);
+  o.isolate = choose(from("--isolate"), raw.isolate, switch_words);
   o.dry_run = raw.dry_run;
   if (!raw.out.empty()) o.out = raw.out;
   if (!raw.json.empty()) o.json = raw.json;
-  o.color = choose("--color", raw.color, color_words);
-  o.progress = choose("--progress", raw.progress, progress_words);
+  o.color = choose(from("--color"), raw.color, color_words);
+  o.progress = choose(from("--progress"), raw.progress, progress_words);
   o.quiet = raw.quiet;
   o.verbosity = raw.verbosity;
   if (!raw.worker_input.empty()) o.worker_input = whole<int>("--worker-input", raw.worker_input, 0);
   if (!raw.worker_output.empty()) o.worker_output = whole<int>("--worker-output", raw.worker_output, 0);
   check_worker(o);
   o.subject = raw.subject;
-  o.list_json = choose("--format", raw.format, format_words);
+  o.list_json = choose(from("--format"), raw.format, format_words);
   return o;
 }
 
@@ -134,19 +151,20 @@ const VerbInfo& verb_named(const std::string& word) {
 }
 
 // CLI11's own sentences are kept; its many exit codes all mean "usage" here.
-RawOptions parse_flags(Verb verb, std::span<const std::string> words) {
-  RawOptions raw;
+Given parse_flags(Verb verb, std::span<const std::string> words, const Variables& variables) {
+  Given given;
   CLI::App app;
-  add_flags(app, verb, raw);
+  add_flags(app, verb, given.raw);
   app.allow_extras();
   std::vector<std::string> reversed(words.rbegin(), words.rend());
   try {
     app.parse(std::move(reversed));
+    given.from_environment = apply_variables(app, variables);
   } catch (const CLI::ParseError& e) {
     throw UsageError(visible(e.what()));
   }
   if (const std::vector<std::string> extra = app.remaining(); !extra.empty()) refuse_extra(app, extra.front(), verb);
-  return raw;
+  return given;
 }
 
 bool contains(std::span<const std::string> words, std::initializer_list<std::string_view> wanted) {
@@ -157,7 +175,7 @@ bool contains(std::span<const std::string> words, std::initializer_list<std::str
 
 }  // namespace
 
-Options parse_options(std::span<const std::string> words) {
+Options parse_options(std::span<const std::string> words, const Variables& variables) {
   const bool has_verb = !words.empty() && !words.front().starts_with("-");
   if (contains(words, {"--help", "-h"})) {
     Options help;
@@ -171,7 +189,7 @@ Options parse_options(std::span<const std::string> words) {
     return version;
   }
   const Verb verb = has_verb ? verb_named(words.front()).verb : Verb::run;
-  return checked(verb, parse_flags(verb, words.subspan(has_verb ? 1 : 0)));
+  return checked(verb, parse_flags(verb, words.subspan(has_verb ? 1 : 0), variables));
 }
 
 std::string_view name(Verb verb) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "harness/cli/variables.h"
 #include "harness/core/case.h"
 #include "harness/parity/judge.h"
 #include "harness/plan/plan.h"
@@ -46,13 +47,15 @@ struct Options {
   int worker_output = -1;
   std::string subject;  ///< of list ("suites", a case) and help (a verb)
   bool list_json = false;
+  std::vector<std::pair<std::string, std::string>> from_environment;  ///< variables that stood in for flags
 
   [[nodiscard]] bool is_worker() const { return worker_input >= 0; }
 };
 
-/// `words`: the command line without the program's name. Throws UsageError that names what is wrong, what was expected
-/// and the nearest match.
-[[nodiscard]] Options parse_options(std::span<const std::string> words);
+/// `words`: the command line without the program's name; `variables` stand in for flags that are not given
+/// (variables.h). Throws UsageError that names what is wrong (the flag or the variable), what was expected and the
+/// nearest match.
+[[nodiscard]] Options parse_options(std::span<const std::string> words, const Variables& variables = {});
 
 /// The word for a verb as a user types it.
 [[nodiscard]] std::string_view name(Verb verb);

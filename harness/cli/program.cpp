@@ -39,6 +39,15 @@ std::string own_path(const char* argv0) {
   return error ? std::string(argv0) : path.string();
 }
 
+std::vector<std::string> names_of_variables() {
+  std::vector<std::string> names;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text(*variable);
+    names.emplace_back(text.substr(0, text.find('=')));
+  }
+  return names;
+}
+
 bool is_helper(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (std::string_view(argv[i]) == "--worker-output") return true;
@@ -69,7 +78,8 @@ int run_program(int argc, char** argv, std::span<const Suite> suites, std::vecto
                                 },
                                 [] { return probe_nvidia_driver(); },
                                 own_path(argc > 0 ? argv[0] : "gpubench"),
-                                stop_flag};
+                                stop_flag,
+                                names_of_variables()};
   return run_cli(argc, argv, environment);
 }
 

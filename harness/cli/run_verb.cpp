@@ -160,6 +160,7 @@ class Run {
     run.tier = name(tier_);
     run.check = name(options_.check);
     run.env = telling_variables(environment_);
+    run.env.insert(run.env.end(), options_.from_environment.begin(), options_.from_environment.end());
     run.devices = {info_};
     run.started_at = started_;
     run.finished_at = std::time(nullptr);
@@ -245,6 +246,7 @@ int run_verb(const Options& options, std::span<const std::string> words, const E
   }
   environment.err << fmt::format("gpubench {}: device {} ({})\n", version(), device.backend->name, visible(device.why))
                   << std::flush;
+  tell_variables(options, environment);
   if (plan.empty()) return refuse_empty(selection, environment);
   if (options.dry_run) {
     environment.out << plan_text(plan, selection.tier, read_host().usable_cpus);

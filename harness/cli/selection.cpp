@@ -42,6 +42,15 @@ std::string rerun_prefix(const Options& options) {
   return text;
 }
 
+void tell_variables(const Options& options, const Environment& environment) {
+  for (const std::string& sentence : unknown_variables(environment.variable_names)) {
+    environment.err << "warning: " << sentence << "\n";
+  }
+  if (!options.from_environment.empty() && !options.quiet) {
+    environment.err << "from the environment: " << variables_text(options.from_environment) << "\n";
+  }
+}
+
 std::string rerun_line(const Options& options, const PlannedCase& planned) {
   RunOptions run;
   run.tier = planned.c.tier;

@@ -19,6 +19,9 @@ int refuse_empty(const Selection& selection, const Environment& environment);
 /// The start of a rerun line: the flags without which the case would not be planned, or not run where it ran.
 [[nodiscard]] std::string rerun_prefix(const Options& options);
 
+/// Tells on standard error which flags the environment gave, and which of its GPUBENCH_ variables stand for no flag.
+void tell_variables(const Options& options, const Environment& environment);
+
 /// A whole rerun line for one case.
 [[nodiscard]] std::string rerun_line(const Options& options, const PlannedCase& planned);
 

@@ -31,6 +31,8 @@ struct Captured {
     for (const std::string& word : words) argv.push_back(word.c_str());
     std::vector<BackendEntry> backends = sim_backends(script);
     backends.insert(backends.end(), more_backends.begin(), more_backends.end());
+    std::vector<std::string> names;
+    for (const auto& [name, value] : variables) names.push_back(name);
     const Environment environment{sim_suites(),
                                   std::move(backends),
                                   out,
@@ -44,7 +46,8 @@ struct Captured {
                                   },
                                   [this] { return driver; },
                                   "/nonexistent/gpubench",
-                                  stop};
+                                  stop,
+                                  std::move(names)};
     return run_cli(static_cast<int>(argv.size()), argv.data(), environment);
   }
 };

@@ -135,6 +135,22 @@ TEST_F(Cli, UnknownNamesExitTwoWithTheNearestAndRunNothing) {
   EXPECT_TRUE(nothing_written());
 }
 
+TEST_F(Cli, TheEnvironmentStandsInForFlagsAndIsTold) {
+  cli_.variables = {{"GPUBENCH_TIER", "smoke"}, {"GPUBENCH_SEDE", "3"}, {"GPUBENCH_FILTER", "last"}};
+  EXPECT_EQ(run_to_stdout(), 0);
+  EXPECT_EQ(document()["gpubench"]["cases"].size(), 1U);
+  EXPECT_EQ(document()["context"]["gpubench"]["env"]["GPUBENCH_FILTER"], "last");
+  EXPECT_THAT(cli_.err.str(), HasSubstr("from the environment: GPUBENCH_FILTER=last\n"));  // --tier was given
+  EXPECT_THAT(cli_.err.str(), HasSubstr("warning: GPUBENCH_SEDE is set, but no flag is called so; did you mean "
+                                        "GPUBENCH_SEED?"));
+  Captured unknown;
+  unknown.variables = {{"GPUBENCH_SUITE", "sm\x1b[2J"}};
+  EXPECT_EQ(unknown.run({}), 2);
+  EXPECT_THAT(unknown.err.str(), HasSubstr("set in the environment: GPUBENCH_SUITE=sm\\x1b[2J"));
+  EXPECT_THAT(unknown.err.str(), Not(HasSubstr("\x1b")));
+  EXPECT_EQ(unknown.out.str(), "");
+}
+
 TEST_F(Cli, MessagesAboutHostileArgumentsCannotSteerATerminal) {
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"\x1b[2J"},
                                                                                      {"--\x1b[2J"},

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <sstream>
 
 #include "harness/core/error.h"
@@ -160,6 +161,83 @@ TEST(ParseOptions, AFlagWithoutItsValueIsRefused) {
   }
 }
 
+Options with_variables(const Words& words, const std::map<std::string, std::string>& set) {
+  return parse_options(words, [&set](const char* name) {
+    const auto found = set.find(name);
+    return found == set.end() ? std::string() : found->second;
+  });
+}
+
+std::string refusal_of_variable(const std::string& name, const std::string& value) {
+  try {
+    (void)with_variables({}, {{name, value}});
+  } catch (const UsageError& e) {
+    return e.what();
+  }
+  return "accepted";
+}
+
+TEST(Variables, StandInForEveryFlagThatIsNotGiven) {
+  const Options o = with_variables({}, {{"GPUBENCH_SUITE", "gemm,conv"},
+                                        {"GPUBENCH_TIER", "large"},
+                                        {"GPUBENCH_FILTER", "a,b"},
+                                        {"GPUBENCH_EXCLUDE", "x"},
+                                        {"GPUBENCH_PRECISION", "bf16"},
+                                        {"GPUBENCH_BATCH", "1,8"},
+                                        {"GPUBENCH_AXIS", "k=16,32"},
+                                        {"GPUBENCH_SEED", "7"},
+                                        {"GPUBENCH_DEVICE", "cpu"},
+                                        {"GPUBENCH_DRY_RUN", "on"},
+                                        {"GPUBENCH_QUIET", "1"},
+                                        {"GPUBENCH_VERBOSE", "off"},
+                                        {"GPUBENCH_CHECK", "full"}});
+
+  EXPECT_THAT(o.selection.suites, ElementsAre("gemm", "conv"));
+  EXPECT_EQ(o.tier, Tier::large);
+  EXPECT_THAT(o.selection.filters, ElementsAre("a,b"));
+  EXPECT_THAT(o.selection.excludes, ElementsAre("x"));
+  EXPECT_THAT(o.selection.precisions, ElementsAre("bf16"));
+  EXPECT_THAT(o.selection.batches, ElementsAre(1, 8));
+  EXPECT_THAT(o.selection.axes, ElementsAre(::testing::Pair("k", ElementsAre(16, 32))));
+  EXPECT_EQ(o.seed, 7U);
+  EXPECT_EQ(o.device, "cpu");
+  EXPECT_TRUE(o.dry_run);
+  EXPECT_TRUE(o.quiet);
+  EXPECT_EQ(o.verbosity, 0);
+  EXPECT_EQ(o.check, CheckMode::full);
+  EXPECT_EQ(o.from_environment.size(), 13U);
+}
+
+TEST(Variables, YieldToTheFlag) {
+  const Options o = with_variables({"--tier", "smoke", "--suite", "memory"},
+                                   {{"GPUBENCH_TIER", "large"}, {"GPUBENCH_SUITE", "gemm"}, {"GPUBENCH_SEED", "1"}});
+
+  EXPECT_EQ(o.tier, Tier::smoke);
+  EXPECT_THAT(o.selection.suites, ElementsAre("memory"));
+  EXPECT_THAT(o.from_environment, ElementsAre(::testing::Pair("GPUBENCH_SEED", "1")));
+}
+
+TEST(Variables, ABadValueNamesTheVariable) {
+  EXPECT_EQ(refusal_of_variable("GPUBENCH_TIER", "smke"),
+            "GPUBENCH_TIER: 'smke' is not one of smoke, quick, standard, large; did you mean 'smoke'?");
+  EXPECT_EQ(refusal_of_variable("GPUBENCH_SEED", "-1"), "GPUBENCH_SEED: '-1' is not a whole number from 0");
+  EXPECT_EQ(refusal_of_variable("GPUBENCH_BATCH", "0"), "GPUBENCH_BATCH: '0' is not a whole number from 1");
+  EXPECT_EQ(refusal_of_variable("GPUBENCH_AXIS", "k=x"), "GPUBENCH_AXIS k: 'x' is not a whole number from 0");
+  EXPECT_EQ(refusal_of_variable("GPUBENCH_DRY_RUN", "yes"), "GPUBENCH_DRY_RUN: 'yes' is not one of on, off, 1, 0");
+}
+
+TEST(Variables, HiddenFlagsHaveNone) {
+  EXPECT_FALSE(with_variables({}, {{"GPUBENCH_WORKER_INPUT", "3"}, {"GPUBENCH_WORKER_OUTPUT", "4"}}).is_worker());
+}
+
+TEST(Variables, ThoseThatStandForNoFlagAreNamedWithTheNearest) {
+  const Words names{"HOME", "GPUBENCH_TIER", "GPUBENCH_FORMAT", "GPUBENCH_TEIR", "GPUBENCH_QWERTYUIOP"};
+
+  EXPECT_THAT(unknown_variables(names),
+              ElementsAre("GPUBENCH_TEIR is set, but no flag is called so; did you mean GPUBENCH_TIER?",
+                          "GPUBENCH_QWERTYUIOP is set, but no flag is called so"));
+}
+
 TEST(ParseOptions, HelpAndVersionWinOverEverythingElse) {
   EXPECT_EQ(parsed({"--nosuch", "--help"}).verb, Verb::help);
   EXPECT_EQ(parsed({"list", "-h"}).verb, Verb::help);
@@ -177,8 +255,8 @@ TEST(HelpText, FitsAHundredColumnsAndHoldsEveryGroupAndExamples) {
     std::istringstream lines(help_text(verb));
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
   }
-  for (const char* part : {"select\n", "measure\n", "check\n", "output\n", "examples\n", "exit codes\n",
-                           "--suite NAME,...", "-q, --quiet"}) {
+  for (const char* part : {"select\n", "measure\n", "check\n", "output\n", "environment\n", "GPUBENCH_TIER=smoke",
+                           "examples\n", "exit codes\n", "--suite NAME,...", "-q, --quiet"}) {
     EXPECT_THAT(help_text(""), HasSubstr(part));
   }
   EXPECT_THAT(help_text(""), ::testing::Not(HasSubstr("--worker")));
