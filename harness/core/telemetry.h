@@ -1,0 +1,68 @@
+// What a device's sensors said while a round ran, and who reads them.
+//
+// A rate means little without the clock at which it was reached: a device that was slowed down by heat or power gives
+// numbers that look valid. So each round carries its own readings (MEASUREMENT, one round).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpubench {
+
+/// Why a device's clocks are lower than they could be, in words that reports keep.
+namespace clock_reason {
+inline constexpr std::string_view idle = "idle";
+inline constexpr std::string_view application_clocks = "application_clocks";
+inline constexpr std::string_view sw_power_cap = "sw_power_cap";
+inline constexpr std::string_view hw_slowdown = "hw_slowdown";
+inline constexpr std::string_view sync_boost = "sync_boost";
+inline constexpr std::string_view sw_thermal_slowdown = "sw_thermal_slowdown";
+inline constexpr std::string_view hw_thermal_slowdown = "hw_thermal_slowdown";
+inline constexpr std::string_view hw_power_brake = "hw_power_brake";
+inline constexpr std::string_view display_clocks = "display_clocks";
+}  // namespace clock_reason
+
+/// Lowest, middle and highest reading of one quantity.
+struct Spread {
+  double min = 0.0;
+  double median = 0.0;
+  double max = 0.0;
+};
+
+/// Readings of one round. What the device does not tell is empty.
+struct RoundTelemetry {
+  int readings = 0;
+  double window_s = 0.0;  ///< from the first reading to the last
+  std::optional<Spread> sm_mhz;
+  std::optional<Spread> memory_mhz;
+  std::optional<double> temperature_c;             ///< the highest
+  std::optional<double> power_w;                   ///< mean of the readings
+  std::optional<double> energy_j;                  ///< by the device's own counter, for windows of 2 s or more
+  std::optional<std::int64_t> uncorrected_errors;  ///< of memory (ECC), new in this round
+  std::vector<std::string> reasons;                ///< clock_reason's words, of all readings together
+  int rejected = 0;                                ///< invalid rounds that this one was run in place of
+};
+
+/// Reads a device's sensors around a round. One round at a time.
+class Telemetry {
+ public:
+  virtual ~Telemetry() = default;
+  virtual void begin_round() = 0;
+  /// Ends the round and says what was read; nothing where the device has no sensors.
+  [[nodiscard]] virtual std::optional<RoundTelemetry> end_round() = 0;
+  /// Leaves the device alone for a while, so that it can cool down or get its power back.
+  virtual void rest(double seconds) = 0;
+};
+
+/// For devices without sensors: the CPU.
+class NoTelemetry final : public Telemetry {
+ public:
+  void begin_round() override {}
+  [[nodiscard]] std::optional<RoundTelemetry> end_round() override { return std::nullopt; }
+  void rest(double /*seconds*/) override {}
+};
+
+}  // namespace gpubench

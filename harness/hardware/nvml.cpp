@@ -1,0 +1,309 @@
+#include "harness/hardware/nvml.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <span>
+#include <utility>
+
+#include "harness/core/error.h"
+#include "harness/core/telemetry.h"
+#include "harness/hardware/nvml_calls.h"
+
+namespace gpubench {
+
+struct Nvml::Calls {
+  explicit Calls(void* loaded) : library(loaded) {}
+
+  template <class Function>
+  Function at(const char* newest, const char* older = nullptr) const {
+    return nvml::lookup<Function>(library, newest, older);
+  }
+
+  void* library;
+  nvml::Status (*init)() = at<nvml::Status (*)()>("nvmlInit_v2", "nvmlInit");
+  nvml::Status (*shutdown)() = at<nvml::Status (*)()>("nvmlShutdown");
+  const char* (*error_text)(nvml::Status) = at<const char* (*)(nvml::Status)>("nvmlErrorString");
+  nvml::Status (*driver)(char*, nvml::Number) = at<nvml::Status (*)(char*, nvml::Number)>("nvmlSystemGetDriverVersion");
+  nvml::Status (*cuda)(int*) = at<nvml::Status (*)(int*)>("nvmlSystemGetCudaDriverVersion_v2",
+                                                          "nvmlSystemGetCudaDriverVersion");
+  nvml::Status (*count)(nvml::Number*) = at<nvml::Status (*)(nvml::Number*)>("nvmlDeviceGetCount_v2",
+                                                                             "nvmlDeviceGetCount");
+  nvml::Status (*by_index)(nvml::Number, nvml::Device*) =
+      at<nvml::Status (*)(nvml::Number, nvml::Device*)>("nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex");
+  nvml::Status (*by_bus)(const char*, nvml::Device*) = at<nvml::Status (*)(const char*, nvml::Device*)>(
+      "nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetHandleByPciBusId");
+  nvml::Status (*by_uuid)(const char*, nvml::Device*) =
+      at<nvml::Status (*)(const char*, nvml::Device*)>("nvmlDeviceGetHandleByUUID");
+  nvml::GetText name = at<nvml::GetText>("nvmlDeviceGetName");
+  nvml::GetText uuid = at<nvml::GetText>("nvmlDeviceGetUUID");
+  nvml::Status (*pci)(nvml::Device,
+                      nvml::PciInfo*) = at<nvml::Status (*)(nvml::Device, nvml::PciInfo*)>("nvmlDeviceGetPciInfo_v3");
+  nvml::Status (*memory)(nvml::Device,
+                         nvml::Memory*) = at<nvml::Status (*)(nvml::Device, nvml::Memory*)>("nvmlDeviceGetMemoryInfo");
+  nvml::Status (*capability)(nvml::Device, int*, int*) =
+      at<nvml::Status (*)(nvml::Device, int*, int*)>("nvmlDeviceGetCudaComputeCapability");
+  nvml::GetOfKind clock = at<nvml::GetOfKind>("nvmlDeviceGetClockInfo");
+  nvml::GetOfKind max_clock = at<nvml::GetOfKind>("nvmlDeviceGetMaxClockInfo");
+  nvml::GetOfKind temperature = at<nvml::GetOfKind>("nvmlDeviceGetTemperature");
+  nvml::GetNumber bus_bits = at<nvml::GetNumber>("nvmlDeviceGetMemoryBusWidth");
+  nvml::GetNumber power = at<nvml::GetNumber>("nvmlDeviceGetPowerUsage");
+  nvml::GetNumber power_limit =
+      at<nvml::GetNumber>("nvmlDeviceGetEnforcedPowerLimit", "nvmlDeviceGetPowerManagementLimit");
+  nvml::GetPair power_range = at<nvml::GetPair>("nvmlDeviceGetPowerManagementLimitConstraints");
+  nvml::GetLong energy = at<nvml::GetLong>("nvmlDeviceGetTotalEnergyConsumption");
+  nvml::GetLong reasons =
+      at<nvml::GetLong>("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons");
+  nvml::GetNumber persistence = at<nvml::GetNumber>("nvmlDeviceGetPersistenceMode");
+  nvml::GetPair ecc = at<nvml::GetPair>("nvmlDeviceGetEccMode");
+  nvml::Status (*errors)(nvml::Device, int, int, nvml::Long*) =
+      at<nvml::Status (*)(nvml::Device, int, int, nvml::Long*)>("nvmlDeviceGetTotalEccErrors");
+  nvml::GetPair mig = at<nvml::GetPair>("nvmlDeviceGetMigMode");
+  nvml::Status (*link)(nvml::Device, nvml::Number, nvml::Number*) =
+      at<nvml::Status (*)(nvml::Device, nvml::Number, nvml::Number*)>("nvmlDeviceGetNvLinkState");
+  nvml::GetNumber pcie_generation = at<nvml::GetNumber>("nvmlDeviceGetCurrPcieLinkGeneration");
+  nvml::GetNumber pcie_generation_max = at<nvml::GetNumber>("nvmlDeviceGetMaxPcieLinkGeneration");
+  nvml::GetNumber pcie_width = at<nvml::GetNumber>("nvmlDeviceGetCurrPcieLinkWidth");
+  nvml::GetNumber pcie_width_max = at<nvml::GetNumber>("nvmlDeviceGetMaxPcieLinkWidth");
+  nvml::Status (*processes)(nvml::Device, nvml::Number*, nvml::Process*) =
+      at<nvml::Status (*)(nvml::Device, nvml::Number*, nvml::Process*)>("nvmlDeviceGetComputeRunningProcesses_v3");
+
+  [[nodiscard]] std::string words(nvml::Status status) const {
+    const char* text = error_text == nullptr ? nullptr : error_text(status);
+    return text == nullptr ? fmt::format("error {}", status) : fmt::format("error {}, {}", status, text);
+  }
+};
+
+namespace {
+
+constexpr std::size_t text_bytes = 96;       // the largest that NVML asks for
+constexpr nvml::Number most_devices = 1024;  // more would be nonsense
+constexpr nvml::Number most_processes = 4096;
+constexpr double milli = 1e-3;
+
+std::optional<nvml::Number> number(nvml::GetNumber get, nvml::Device device) {
+  nvml::Number value = nvml::no_number;
+  if (get == nullptr || get(device, &value) != nvml::success || value == nvml::no_number) return std::nullopt;
+  return value;
+}
+
+std::optional<int> small(std::optional<nvml::Number> value) {
+  if (!value || *value > static_cast<nvml::Number>(std::numeric_limits<int>::max())) return std::nullopt;
+  return static_cast<int>(*value);
+}
+
+std::optional<int> of_kind(nvml::GetOfKind get, nvml::Device device, int kind) {
+  nvml::Number value = nvml::no_number;
+  if (get == nullptr || get(device, kind, &value) != nvml::success) return std::nullopt;
+  return small(value);
+}
+
+std::optional<nvml::Long> long_number(nvml::GetLong get, nvml::Device device) {
+  nvml::Long value = nvml::no_long;
+  if (get == nullptr || get(device, &value) != nvml::success || value == nvml::no_long) return std::nullopt;
+  return value;
+}
+
+std::optional<std::int64_t> count(nvml::Long value) {
+  if (value > static_cast<nvml::Long>(std::numeric_limits<std::int64_t>::max())) return std::nullopt;
+  return static_cast<std::int64_t>(value);
+}
+
+// The first of a pair: what is in force now (the second is pending, or the upper end).
+std::optional<std::pair<nvml::Number, nvml::Number>> pair_of(nvml::GetPair get, nvml::Device device) {
+  nvml::Number first = nvml::no_number;
+  nvml::Number second = nvml::no_number;
+  if (get == nullptr || get(device, &first, &second) != nvml::success || first == nvml::no_number) return std::nullopt;
+  return std::pair(first, second);
+}
+
+std::optional<bool> enabled(nvml::GetPair get, nvml::Device device) {
+  const auto modes = pair_of(get, device);
+  return modes ? std::optional(modes->first != 0) : std::nullopt;
+}
+
+std::optional<double> thousandth(std::optional<nvml::Number> value) {
+  return value ? std::optional(milli * static_cast<double>(*value)) : std::nullopt;
+}
+
+// One byte more than the library is told of, so that text without an end has one.
+using TextBuffer = std::array<char, text_bytes + 1>;
+
+std::string text(nvml::GetText get, nvml::Device device) {
+  TextBuffer buffer{};
+  if (get == nullptr || get(device, buffer.data(), text_bytes) != nvml::success) return "";
+  buffer.back() = '\0';
+  return buffer.data();
+}
+
+std::optional<std::vector<GpuProcess>> list_processes(nvml::Status (*get)(nvml::Device, nvml::Number*, nvml::Process*),
+                                                      nvml::Device device) {
+  if (get == nullptr) return std::nullopt;
+  nvml::Number found = 0;
+  const nvml::Status status = get(device, &found, nullptr);
+  if (status == nvml::success && found == 0) return std::vector<GpuProcess>{};
+  if (status != nvml::success && status != nvml::insufficient_size) return std::nullopt;
+  // Some may have started since they were counted.
+  const nvml::Number room = std::min(found, most_processes) + 8;
+  std::vector<nvml::Process> raw(room);
+  found = room;
+  if (get(device, &found, raw.data()) != nvml::success) return std::nullopt;
+  std::vector<GpuProcess> list;
+  for (const nvml::Process& process : std::span(raw).first(std::min(found, room))) {
+    list.push_back({static_cast<int>(process.pid),
+                    process.memory_bytes == nvml::no_long ? std::nullopt : count(process.memory_bytes)});
+  }
+  return list;
+}
+
+void read_links(nvml::Status (*get)(nvml::Device, nvml::Number, nvml::Number*), nvml::Device device, GpuFacts& facts) {
+  if (get == nullptr) return;
+  int there = 0;
+  int up = 0;
+  for (nvml::Number link = 0; link < nvml::most_links; ++link) {
+    nvml::Number active = 0;
+    if (get(device, link, &active) != nvml::success) break;
+    ++there;
+    up += active != 0 ? 1 : 0;
+  }
+  if (there == 0) return;  // no links, or not told: a device without links answers with an error
+  facts.nvlinks = there;
+  facts.nvlinks_up = up;
+}
+
+void* load(const std::string& library) {
+  void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle != nullptr) return handle;
+  const char* why = ::dlerror();
+  throw BackendError(
+      fmt::format("NVML cannot be loaded from {} ({})", library, why == nullptr ? "no reason given" : why));
+}
+
+}  // namespace
+
+std::vector<std::string> clock_reasons(std::uint64_t bits) {
+  static constexpr std::array words{clock_reason::idle,
+                                    clock_reason::application_clocks,
+                                    clock_reason::sw_power_cap,
+                                    clock_reason::hw_slowdown,
+                                    clock_reason::sync_boost,
+                                    clock_reason::sw_thermal_slowdown,
+                                    clock_reason::hw_thermal_slowdown,
+                                    clock_reason::hw_power_brake,
+                                    clock_reason::display_clocks};
+  std::vector<std::string> reasons;
+  for (std::size_t bit = 0; bit < 64; ++bit) {
+    if ((bits >> bit & 1U) == 0) continue;
+    reasons.push_back(bit < words.size() ? std::string(words[bit]) : fmt::format("bit {}", bit));
+  }
+  return reasons;
+}
+
+// The library stays loaded when this object goes: it may have threads, and taking their code away would crash them.
+Nvml::Nvml(const std::string& library) : calls_(std::make_unique<Calls>(load(library))) {
+  if (calls_->init == nullptr || calls_->shutdown == nullptr)
+    throw BackendError(fmt::format("{} has no nvmlInit or no nvmlShutdown: it is not NVML", library));
+  if (const nvml::Status status = calls_->init(); status != nvml::success)
+    throw BackendError(fmt::format("NVML does not start: nvmlInit answers {}", calls_->words(status)));
+}
+
+Nvml::~Nvml() { calls_->shutdown(); }
+
+std::string Nvml::driver_version() const {
+  TextBuffer buffer{};
+  if (calls_->driver == nullptr || calls_->driver(buffer.data(), text_bytes) != nvml::success) return "";
+  buffer.back() = '\0';
+  return buffer.data();
+}
+
+std::optional<int> Nvml::cuda_version() const {
+  int version = 0;
+  if (calls_->cuda == nullptr || calls_->cuda(&version) != nvml::success || version <= 0) return std::nullopt;
+  return version;
+}
+
+std::string Nvml::path() const {
+  Dl_info info{};
+  const bool known = ::dladdr(reinterpret_cast<void*>(calls_->init), &info) != 0 && info.dli_fname != nullptr;
+  return known ? info.dli_fname : "";
+}
+
+std::vector<Nvml::Device> Nvml::devices() const {
+  nvml::Number found = 0;
+  if (calls_->count == nullptr || calls_->by_index == nullptr || calls_->count(&found) != nvml::success) return {};
+  std::vector<Device> all(std::min(found, most_devices), nullptr);
+  for (nvml::Number i = 0; i < all.size(); ++i) {
+    if (calls_->by_index(i, &all[i]) != nvml::success) all[i] = nullptr;
+  }
+  return all;
+}
+
+Nvml::Device Nvml::find(const std::string& id) const {
+  const auto get = id.starts_with("GPU-") || id.starts_with("MIG-") ? calls_->by_uuid : calls_->by_bus;
+  Device device = nullptr;
+  if (get == nullptr || get(id.c_str(), &device) != nvml::success) return nullptr;
+  return device;
+}
+
+GpuReading Nvml::read(Device device) const {
+  GpuReading reading;
+  reading.sm_mhz = of_kind(calls_->clock, device, nvml::sm_clock);
+  reading.memory_mhz = of_kind(calls_->clock, device, nvml::memory_clock);
+  reading.temperature_c = of_kind(calls_->temperature, device, nvml::gpu_temperature);
+  reading.power_w = thousandth(number(calls_->power, device));
+  if (const auto millijoules = long_number(calls_->energy, device))
+    reading.energy_j = milli * static_cast<double>(*millijoules);
+  reading.reasons = long_number(calls_->reasons, device);
+  nvml::Long errors = nvml::no_long;
+  if (calls_->errors != nullptr &&
+      calls_->errors(device, nvml::uncorrected, nvml::since_driver_load, &errors) == nvml::success)
+    reading.uncorrected_errors = count(errors);
+  return reading;
+}
+
+GpuFacts Nvml::facts(Device device, int index) const {
+  GpuFacts facts;
+  facts.index = index;
+  facts.name = text(calls_->name, device);
+  facts.uuid = text(calls_->uuid, device);
+  nvml::PciInfo pci{};
+  if (calls_->pci != nullptr && calls_->pci(device, &pci) == nvml::success) {
+    pci.bus_id[sizeof pci.bus_id - 1] = '\0';
+    facts.pci_bus = pci.bus_id;
+  }
+  nvml::Memory memory{};
+  if (calls_->memory != nullptr && calls_->memory(device, &memory) == nvml::success) {
+    facts.memory_bytes = count(memory.total);
+    facts.free_bytes = count(memory.free);
+  }
+  int major = 0;
+  int minor = 0;
+  const bool told = calls_->capability != nullptr && calls_->capability(device, &major, &minor) == nvml::success;
+  if (told && major > 0 && major < 100 && minor >= 0 && minor < 10) facts.compute_capability = 10 * major + minor;
+  facts.max_sm_mhz = of_kind(calls_->max_clock, device, nvml::sm_clock);
+  facts.max_memory_mhz = of_kind(calls_->max_clock, device, nvml::memory_clock);
+  facts.memory_bus_bits = small(number(calls_->bus_bits, device));
+  facts.power_limit_w = thousandth(number(calls_->power_limit, device));
+  if (const auto range = pair_of(calls_->power_range, device); range && range->second != nvml::no_number)
+    facts.power_limit_max_w = milli * static_cast<double>(range->second);
+  if (const auto mode = number(calls_->persistence, device)) facts.persistence = *mode != 0;
+  facts.ecc = enabled(calls_->ecc, device);
+  facts.mig = enabled(calls_->mig, device);
+  nvml::Long errors = nvml::no_long;
+  if (calls_->errors != nullptr &&
+      calls_->errors(device, nvml::corrected, nvml::since_driver_load, &errors) == nvml::success)
+    facts.corrected_errors = count(errors);
+  read_links(calls_->link, device, facts);
+  facts.pcie_generation = small(number(calls_->pcie_generation, device));
+  facts.pcie_generation_max = small(number(calls_->pcie_generation_max, device));
+  facts.pcie_width = small(number(calls_->pcie_width, device));
+  facts.pcie_width_max = small(number(calls_->pcie_width_max, device));
+  facts.processes = list_processes(calls_->processes, device);
+  facts.now = read(device);
+  return facts;
+}
+
+}  // namespace gpubench

@@ -1,0 +1,61 @@
+// NVML's C calls that gpubench uses, by our own prototypes: the toolkit has no nvml.h. Layouts and numbers are those of
+// NVML's stable interface; a newer function that takes an older one's place has its older name as the second choice.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <cstdint>
+
+namespace gpubench::nvml {
+
+using Status = int;
+using Device = void*;
+using Number = unsigned int;
+using Long = unsigned long long;
+
+inline constexpr Status success = 0;
+inline constexpr Status insufficient_size = 7;
+/// What the library writes where it has no value to write.
+inline constexpr Number no_number = 0xFFFFFFFFU;
+inline constexpr Long no_long = ~Long{0};
+
+inline constexpr int sm_clock = 1;
+inline constexpr int memory_clock = 2;
+inline constexpr int gpu_temperature = 0;
+inline constexpr int corrected = 0;
+inline constexpr int uncorrected = 1;
+inline constexpr int since_driver_load = 0;
+inline constexpr Number most_links = 36;
+
+struct Memory {
+  Long total, free, used;
+};
+
+struct PciInfo {
+  char short_bus_id[16];
+  Number domain, bus, device, device_and_vendor, subsystem;
+  char bus_id[32];
+};
+
+/// As nvmlDeviceGetComputeRunningProcesses_v3 writes it.
+struct Process {
+  Number pid;
+  Long memory_bytes;
+  Number gpu_instance, compute_instance;
+};
+
+using GetText = Status (*)(Device, char*, Number);
+using GetNumber = Status (*)(Device, Number*);
+using GetPair = Status (*)(Device, Number*, Number*);
+using GetLong = Status (*)(Device, Long*);
+using GetOfKind = Status (*)(Device, int, Number*);
+
+/// The function of the first of these names that the library has, else null.
+template <class Function>
+Function lookup(void* library, const char* name, const char* older = nullptr) {
+  void* address = ::dlsym(library, name);
+  if (address == nullptr && older != nullptr) address = ::dlsym(library, older);
+  return reinterpret_cast<Function>(address);
+}
+
+}  // namespace gpubench::nvml

@@ -1,0 +1,58 @@
+// A management library that says what a test wants: built as libnvidia-ml.so.1, loaded by its path. Its script is the
+// object that fake_nvml() returns; ask for it through dlsym(), since the library is not linked.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace gpubench {
+
+struct FakeGpu {
+  std::string name = "NVIDIA H200";
+  std::string uuid = "GPU-11111111-2222-3333-4444-555555555555";
+  std::string pci_bus = "00000000:18:00.0";
+  int major = 9;
+  int minor = 0;
+  std::uint64_t memory_bytes = 150000000000;
+  std::uint64_t free_bytes = 149000000000;
+  unsigned sm_mhz = 1755;
+  unsigned memory_mhz = 3201;
+  unsigned max_sm_mhz = 1980;
+  unsigned max_memory_mhz = 3201;
+  unsigned bus_bits = 6144;
+  unsigned power_mw = 650500;
+  unsigned power_limit_mw = 700000;
+  unsigned power_limit_max_mw = 700000;
+  std::uint64_t energy_mj = 5000000;
+  unsigned temperature_c = 61;
+  std::uint64_t reasons = 0;
+  unsigned persistence = 1;
+  unsigned ecc = 1;
+  unsigned mig = 0;
+  std::uint64_t corrected = 0;
+  std::uint64_t uncorrected = 0;
+  unsigned links = 18;
+  unsigned links_up = 18;
+  unsigned pcie_generation = 5;
+  unsigned pcie_generation_max = 5;
+  unsigned pcie_width = 16;
+  unsigned pcie_width_max = 16;
+  std::vector<unsigned> processes;
+};
+
+struct FakeNvml {
+  std::string driver = "580.65.06";
+  int cuda = 13000;
+  std::vector<FakeGpu> gpus{FakeGpu{}};
+  std::map<std::string, int> answers;  ///< function -> the status that it answers, and does nothing else
+  bool endless_text = false;           ///< text fills its buffer without an end
+  unsigned claimed_processes = 0;      ///< how many it says there are, when it is not 0
+  int starts = 0;
+  int stops = 0;
+};
+
+extern "C" FakeNvml* fake_nvml();
+
+}  // namespace gpubench
