@@ -16,6 +16,7 @@
 #include "harness/cli/run_context.h"
 #include "harness/cli/selection.h"
 #include "harness/cli/terminal.h"
+#include "harness/hardware/telemetry.h"
 #include "harness/report/atomic_file.h"
 #include "harness/report/console.h"
 #include "harness/report/quantity.h"
@@ -68,6 +69,7 @@ RunOptions run_options(const Options& options, Tier tier) {
   run.check = options.check;
   run.seed = options.seed;
   run.rerun_prefix = rerun_prefix(options);
+  run.open_telemetry = [](const DeviceInfo& device) { return open_telemetry(device); };
   return run;
 }
 

@@ -9,6 +9,7 @@
 
 #include "harness/core/backend.h"
 #include "harness/core/case.h"
+#include "harness/core/telemetry.h"
 
 namespace gpubench {
 
@@ -65,7 +66,8 @@ struct Parity {
 struct RoundRecord {
   RoundTimes times;
   bool valid = true;
-  std::string note;  ///< why invalid, or what was odd
+  std::string note;                           ///< why invalid, or what was odd
+  std::optional<RoundTelemetry> telemetry{};  ///< where the device has sensors
 };
 
 struct Summary {
@@ -106,7 +108,8 @@ struct Derived {
   double headline = 0.0;
   std::string headline_unit;  ///< "FLOP/s", "B/s", "tokens/s"
   std::vector<OpShare> breakdown;
-  double remainder = 0.0;  ///< step minus the sum of its ops alone, over the step; signed
+  double remainder = 0.0;            ///< step minus the sum of its ops alone, over the step; signed
+  std::optional<double> energy_j{};  ///< per run, where a round was long enough to measure it (2 s)
 };
 
 struct CaseRecord {

@@ -20,7 +20,7 @@
 namespace gpubench {
 
 /// The version that report_json() writes.
-inline constexpr std::string_view report_schema_version = "1.0";
+inline constexpr std::string_view report_schema_version = "1.1";
 
 /// One level of a processor's caches, as Google Benchmark's context tells it.
 struct CacheContext {

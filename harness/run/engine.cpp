@@ -10,6 +10,7 @@
 #include "harness/core/hash.h"
 #include "harness/measure/derive.h"
 #include "harness/measure/protocol.h"
+#include "harness/measure/round_validity.h"
 #include "harness/run/check.h"
 #include "harness/run/timing.h"
 
@@ -63,7 +64,10 @@ std::vector<std::size_t> order_of_pass(std::span<const std::string> ids, std::ui
   return order;
 }
 
-Engine::Engine(Backend& backend, const RunOptions& options) : backend_(backend), options_(options), arena_(backend) {}
+Engine::Engine(Backend& backend, const RunOptions& options) : backend_(backend), options_(options), arena_(backend) {
+  if (options.open_telemetry) telemetry_ = options.open_telemetry(backend.device());
+  if (telemetry_ == nullptr) telemetry_ = std::make_unique<NoTelemetry>();
+}
 
 std::int64_t Engine::available_bytes() const {
   const std::int64_t device = backend_.device().available_bytes;
@@ -151,7 +155,7 @@ void Engine::rounds(std::vector<Active>& group, RunObserver& observer, const Sto
       Active& active = *unfinished[position];
       observer.tick();
       observer.phase(active.record.id, "time");
-      guarded(active.record, "time", [&] { time_round(*active.prepared, protocol, active.record); });
+      guarded(active.record, "time", [&] { time_round(*active.prepared, protocol, *telemetry_, active.record); });
       if (!may_go_on(active.record)) {
         finish(active, observer);
       } else {
@@ -179,12 +183,14 @@ void Engine::conclude(Active& active, RunObserver& observer) {
     record.time_s += timing.seconds();
   }
   record.summary = summarize(record.rounds, record.batch);
+  for (std::string& flag : telemetry_flags(record.rounds)) record.summary.flags.push_back(std::move(flag));
   if (record.summary.rounds == 0)
     blame(record, Verdict::error,
           "no valid round: " + (record.rounds.empty() ? "none was run" : record.rounds.back().note));
   guarded(record, "recheck", [&] {
     const Workload& workload = *active.planned->workload;
     record.derived = derive(workload.info(), workload.items(record.c), active.planned->cost, record.summary, breakdown);
+    record.derived.energy_j = energy_per_run_j(record.rounds, record.summary.median_ns);
   });
   finish(active, observer);
 }

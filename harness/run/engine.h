@@ -38,6 +38,7 @@ class Engine {
   Backend& backend_;
   const RunOptions& options_;
   Arena arena_;
+  std::unique_ptr<Telemetry> telemetry_;
 };
 
 }  // namespace gpubench

@@ -12,6 +12,7 @@
 
 #include "harness/core/backend.h"
 #include "harness/core/record.h"
+#include "harness/core/telemetry.h"
 #include "harness/parity/judge.h"
 #include "harness/plan/plan.h"
 
@@ -24,6 +25,8 @@ struct RunOptions {
   double deadline_floor_s = 30.0;             ///< a case may take three times its estimate, and at least this long
   std::int64_t memory_limit_bytes = 0;        ///< 0: what the device says is available
   std::string rerun_prefix = "gpubench run";  ///< how a rerun line starts
+  /// Makes what reads the device's sensors around each round; none where it is empty.
+  std::function<std::unique_ptr<Telemetry>(const DeviceInfo&)> open_telemetry{};
 };
 
 /// What is told while cases run; called on the thread that called run_*().

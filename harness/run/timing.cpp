@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
+#include <string>
 
+#include "harness/measure/round_validity.h"
 #include "harness/measure/statistics.h"
 
 namespace gpubench {
@@ -38,6 +41,31 @@ RoundRecord judged_round(RoundTimes times, int samples) {
   return round;
 }
 
+// One round between two readings of the sensors.
+RoundRecord watched_round(PreparedCase& prepared, const RoundPlan& plan, const std::vector<Launch>& launches,
+                          Telemetry& telemetry) {
+  telemetry.begin_round();
+  RoundTimes times;
+  try {
+    times = prepared.backend().time(launches, plan);
+  } catch (...) {
+    (void)telemetry.end_round();  // or it would go on polling
+    throw;
+  }
+  std::optional<RoundTelemetry> readings = telemetry.end_round();
+  RoundRecord round = judged_round(std::move(times), plan.samples);
+  round.telemetry = std::move(readings);
+  return round;
+}
+
+std::string fault_of(const RoundRecord& round) { return round.telemetry ? round_fault(*round.telemetry) : ""; }
+
+// Whether an earlier round of the case was kept although it was run again as often as may be.
+bool kept_in_spite(const CaseRecord& record) {
+  return std::any_of(record.rounds.begin(), record.rounds.end(),
+                     [](const RoundRecord& round) { return !fault_of(round).empty(); });
+}
+
 std::int64_t first_batch(PreparedCase& prepared, const Protocol& protocol, const std::vector<Launch>& launches) {
   // A step runs once per sample whatever it takes, so one sample is enough of an estimate.
   const int samples = prepared.planned().c.cache == CacheMode::step ? 1 : 3;
@@ -52,14 +80,27 @@ std::int64_t first_batch(PreparedCase& prepared, const Protocol& protocol, const
 Stopwatch::Stopwatch() : start_(now_s()) {}
 double Stopwatch::seconds() const { return now_s() - start_; }
 
-void time_round(PreparedCase& prepared, const Protocol& protocol, CaseRecord& record) {
+void time_round(PreparedCase& prepared, const Protocol& protocol, Telemetry& telemetry, CaseRecord& record) {
   const Stopwatch watch;
   const std::vector<Launch> launches = prepared.timed_launches();
   restore_all(prepared);
   if (record.rounds.empty()) record.batch = first_batch(prepared, protocol, launches);
-  record.rounds.push_back(judged_round(
-      prepared.backend().time(launches, {protocol.samples, record.batch, protocol.warmup_calls, protocol.warmup_s}),
-      protocol.samples));
+  const RoundPlan plan{protocol.samples, record.batch, protocol.warmup_calls, protocol.warmup_s};
+  RoundRecord round = watched_round(prepared, plan, launches, telemetry);
+  int rejected = 0;
+  if (!kept_in_spite(record)) {
+    for (const double pause_s : redo_pauses_s) {
+      if (fault_of(round).empty()) break;
+      ++rejected;
+      telemetry.rest(pause_s);
+      restore_all(prepared);
+      round = watched_round(prepared, plan, launches, telemetry);
+    }
+  }
+  if (round.telemetry) round.telemetry->rejected = rejected;
+  if (const std::string fault = fault_of(round); !fault.empty() && round.valid)
+    round.note = fmt::format("kept although invalid: {}", fault);
+  record.rounds.push_back(std::move(round));
   record.time_s += watch.seconds();
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "harness/core/record.h"
+#include "harness/core/telemetry.h"
 #include "harness/measure/protocol.h"
 #include "harness/run/prepared_case.h"
 
@@ -11,7 +12,10 @@ namespace gpubench {
 
 /// One round, appended to the record; the first round sets the batch from an estimate. State is restored before it, so
 /// that values updated `batch` times stay finite however many rounds there are.
-void time_round(PreparedCase& prepared, const Protocol& protocol, CaseRecord& record);
+///
+/// A round that the telemetry finds invalid (round_fault()) is run again, up to three times with longer and longer
+/// rests; then it is kept with a note. Later rounds of such a case are kept at once: its device is slow for good.
+void time_round(PreparedCase& prepared, const Protocol& protocol, Telemetry& telemetry, CaseRecord& record);
 
 /// Each timed op alone, one small round each, within about one budget of the case. Empty for a program of one op.
 [[nodiscard]] std::vector<OpShare> time_ops_alone(PreparedCase& prepared, const Protocol& protocol);

@@ -37,6 +37,37 @@ TEST(RecordJson, ComesBackAsItWas) {
   }
 }
 
+TEST(RecordJson, TelemetryAndEnergyComeBackAndMayBeMissing) {
+  CaseRecord record = sample_record();
+  CaseRecord back = round_trip(record);
+  ASSERT_TRUE(back.rounds[0].telemetry.has_value());
+  EXPECT_EQ(back.rounds[0].telemetry->sm_mhz->median, 1755.5);
+  EXPECT_EQ(back.rounds[0].telemetry->energy_j, 1300.5);
+  EXPECT_EQ(back.rounds[0].telemetry->uncorrected_errors, 3);
+  EXPECT_EQ(back.rounds[0].telemetry->reasons, (std::vector<std::string>{"sw_power_cap"}));
+  EXPECT_EQ(back.rounds[0].telemetry->rejected, 2);
+  EXPECT_EQ(back.derived.energy_j, 0.0025);
+  EXPECT_FALSE(back.rounds[1].telemetry.has_value());
+
+  record.rounds[0].telemetry = RoundTelemetry{};
+  record.derived.energy_j.reset();
+  const Json json = to_json(record);
+  EXPECT_EQ(json["rounds"][0]["telemetry"].size(), 4U);  // readings, window_s, reasons, rejected
+  EXPECT_FALSE(json["derived"].contains("energy_j"));
+  back = round_trip(record);
+  EXPECT_FALSE(back.rounds[0].telemetry->sm_mhz.has_value());
+  EXPECT_FALSE(back.derived.energy_j.has_value());
+}
+
+TEST(RecordJson, TelemetryThatMakesNoSenseIsRefused) {
+  Json json = to_json(sample_record());
+  json["rounds"][0]["telemetry"]["readings"] = -1;
+  EXPECT_THROW((void)record_from_json({json, "test"}), ReadError);
+  json = to_json(sample_record());
+  json["rounds"][0]["telemetry"]["sm_mhz"] = "fast";
+  EXPECT_THROW((void)record_from_json({json, "test"}), ReadError);
+}
+
 TEST(RecordJson, AnEmptyRecordComesBackToo) {
   const CaseRecord record = sample_without_run(Verdict::unsupported, "could not create a primitive");
   const CaseRecord back = round_trip(record);

@@ -51,12 +51,14 @@ inline CaseRecord sample_record(Verdict verdict = Verdict::pass) {
   r.memory_bytes = 123456789;
   r.rounds = {{{{4000, 3800, 4600}, {4100, 3900, 4700}}, true, ""},
               {{{8000, 7000, 9000}, {8100, 7100, 9100}}, false, "throttled"}};
+  r.rounds[0].telemetry = RoundTelemetry{
+      42, 2.125, Spread{1700, 1755.5, 1980}, Spread{3200, 3201, 3202}, 61, 650.25, 1300.5, 3, {"sw_power_cap"}, 2};
   r.summary = {2,   6, 3000.5, 2900.25,           3100.125, 10, 1900, 1950, 4400, 3033.3333333333335,
                0.1, 1, -0.02,  {"noisy", "drift"}};
   r.derived = {65536,    7168,     2.184e10,
                2.39e9,   1e6,      "tokens",
                2.184e10, "FLOP/s", {{"gemm.forward", "gemm", "onednn", 2500.5, 0.83, 65536, 7168}},
-               0.17};
+               0.17,     0.0025};
   r.rerun = "gpubench run --filter '^gemm/square/m=64,n=32,k=16/bf16/warm/x1$' --tier standard --seed 42";
   r.check_s = 0.125;
   r.time_s = 0.5;

@@ -1,0 +1,156 @@
+#include "harness/hardware/telemetry.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "harness/core/device_property.h"
+#include "harness/core/error.h"
+#include "harness/measure/statistics.h"
+
+namespace gpubench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint64_t idle_bit = 1;
+
+bool is_idle(const GpuReading& reading) { return (reading.reasons.value_or(0) & idle_bit) != 0; }
+
+template <class Member>
+std::vector<double> values_of(std::span<const GpuReading> readings, Member member, bool busy_only) {
+  std::vector<double> values;
+  for (const GpuReading& reading : readings) {
+    if (reading.*member && !(busy_only && is_idle(reading))) values.push_back(static_cast<double>(*(reading.*member)));
+  }
+  return values;
+}
+
+std::optional<Spread> spread_of(const std::vector<double>& values) {
+  if (values.empty()) return std::nullopt;
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  return Spread{*low, median(values), *high};
+}
+
+std::optional<Spread> clocks(std::span<const GpuReading> readings, std::optional<int> GpuReading::*member) {
+  const auto busy = spread_of(values_of(readings, member, true));
+  return busy ? busy : spread_of(values_of(readings, member, false));
+}
+
+// How far a counter went from the first reading that has it to the last.
+template <class T>
+std::optional<T> advance(std::span<const GpuReading> readings, std::optional<T> GpuReading::*counter) {
+  if (readings.empty() || !(readings.front().*counter) || !(readings.back().*counter)) return std::nullopt;
+  const T gone = *(readings.back().*counter) - *(readings.front().*counter);
+  return gone < T{} ? std::nullopt : std::optional(gone);  // a counter that goes back was reset
+}
+
+class Poller final : public Telemetry {
+ public:
+  Poller(std::function<GpuReading()> read, double period_s) : read_(std::move(read)), period_(period_s) {
+    thread_ = std::thread([this] { poll(); });
+  }
+  Poller(const Poller&) = delete;  // owns a thread
+  Poller& operator=(const Poller&) = delete;
+  ~Poller() override {
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+      polling_ = false;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+  void begin_round() override {
+    const std::lock_guard lock(mutex_);
+    readings_.assign(1, read_());
+    begun_ = Clock::now();
+    polling_ = true;
+    changed_.notify_all();
+  }
+
+  std::optional<RoundTelemetry> end_round() override {
+    const std::lock_guard lock(mutex_);
+    if (!polling_) return std::nullopt;
+    polling_ = false;
+    const double window_s = std::chrono::duration<double>(Clock::now() - begun_).count();
+    readings_.push_back(read_());
+    changed_.notify_all();
+    return summarize_readings(readings_, window_s);
+  }
+
+  void rest(double seconds) override { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+ private:
+  // Holding the lock while reading keeps `read` to one caller at a time; a reading takes well under a millisecond.
+  void poll() {
+    std::unique_lock lock(mutex_);
+    while (!ended_) {
+      if (!polling_) {
+        changed_.wait(lock);
+      } else if (changed_.wait_for(lock, period_) == std::cv_status::timeout && polling_) {
+        readings_.push_back(read_());
+      }
+    }
+  }
+
+  std::function<GpuReading()> read_;
+  std::chrono::duration<double> period_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<GpuReading> readings_;
+  Clock::time_point begun_;
+  bool polling_ = false;
+  bool ended_ = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
+RoundTelemetry summarize_readings(std::span<const GpuReading> readings, double window_s) {
+  RoundTelemetry round;
+  round.readings = static_cast<int>(readings.size());
+  round.window_s = window_s;
+  round.sm_mhz = clocks(readings, &GpuReading::sm_mhz);
+  round.memory_mhz = clocks(readings, &GpuReading::memory_mhz);
+  if (const auto heat = spread_of(values_of(readings, &GpuReading::temperature_c, false)))
+    round.temperature_c = heat->max;
+  const std::vector<double> watts = values_of(readings, &GpuReading::power_w, false);
+  if (!watts.empty()) round.power_w = mean(watts);
+  if (window_s >= least_energy_window_s) round.energy_j = advance(readings, &GpuReading::energy_j);
+  round.uncorrected_errors = advance(readings, &GpuReading::uncorrected_errors);
+  std::uint64_t reasons = 0;
+  bool all_idle = !readings.empty();
+  for (const GpuReading& reading : readings) {
+    reasons |= reading.reasons.value_or(0);
+    all_idle = all_idle && is_idle(reading);
+  }
+  if (!all_idle) reasons &= ~idle_bit;  // it was so only before the work came or after it had gone
+  round.reasons = clock_reasons(reasons);
+  return round;
+}
+
+std::unique_ptr<Telemetry> poll_sensors(std::function<GpuReading()> read, double period_s) {
+  return std::make_unique<Poller>(std::move(read), period_s);
+}
+
+std::unique_ptr<Telemetry> open_telemetry(const DeviceInfo& device, const std::string& library) {
+  if (device.kind != "cuda") return std::make_unique<NoTelemetry>();
+  try {
+    const auto nvml = std::make_shared<const Nvml>(library);
+    for (const std::string_view key : {device_property::uuid, device_property::pci_bus_id}) {
+      const std::string id = property(device, key);
+      const Nvml::Device handle = id.empty() ? nullptr : nvml->find(id);
+      if (handle != nullptr) return poll_sensors([nvml, handle] { return nvml->read(handle); });
+    }
+  } catch (const BackendError&) {
+    // No NVML, no readings. The numbers stand without them.
+  }
+  return std::make_unique<NoTelemetry>();
+}
+
+}  // namespace gpubench

@@ -1,0 +1,31 @@
+// Telemetry of a GPU: reads its sensors before and after each round, and every 50 ms in between.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "harness/core/backend.h"
+#include "harness/core/telemetry.h"
+#include "harness/hardware/nvml.h"
+
+namespace gpubench {
+
+/// Energy counters move about every 100 ms, so that shorter windows would be noise.
+inline constexpr double least_energy_window_s = 2.0;
+
+/// What the readings of a window say together. Clocks are those of readings in which the device was not idle, if there
+/// are such: what a sleeping device is clocked at says nothing about the round.
+[[nodiscard]] RoundTelemetry summarize_readings(std::span<const GpuReading> readings, double window_s);
+
+/// Polls `read` on a thread of its own while a round runs. `read` is called from that thread and from the caller's,
+/// never at the same time.
+[[nodiscard]] std::unique_ptr<Telemetry> poll_sensors(std::function<GpuReading()> read, double period_s = 0.050);
+
+/// The telemetry of a backend's device. A CUDA device is looked up by its properties "pci_bus_id" or "uuid"; any other,
+/// and one that NVML cannot find, has none (NoTelemetry). Never throws for a missing or broken NVML: doctor tells that.
+/// `library`: NVML's, for tests.
+[[nodiscard]] std::unique_ptr<Telemetry> open_telemetry(const DeviceInfo& device,
+                                                        const std::string& library = "libnvidia-ml.so.1");
+
+}  // namespace gpubench

@@ -1,0 +1,31 @@
+// Whether a round's numbers say what the device can do, or only how it was held back.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/core/record.h"
+
+namespace gpubench {
+
+/// Why a round with these readings must be run again: hardware slowdown, thermal slowdown by hardware or software,
+/// power brake, a new uncorrected memory error. Empty for a round that stands; a power cap in software stands, for it
+/// is how the device is set up.
+[[nodiscard]] std::string round_fault(const RoundTelemetry& telemetry);
+
+/// Pauses before an invalid round is run again, in seconds. After the last one the round is kept and flagged: a device
+/// that stays slow must not hold up the run for ever.
+inline constexpr std::array<double, 3> redo_pauses_s{0.5, 2.0, 5.0};
+
+/// Flags for a summary from the rounds that are kept: "throttled", "memory errors", "power capped".
+[[nodiscard]] std::vector<std::string> telemetry_flags(std::span<const RoundRecord> rounds);
+
+/// Joules of one run of the program: the mean power of the rounds whose energy is known, times the median time of a
+/// run. The counter also saw the warm-up; power does not mind, since the device did the same work then. Empty where no
+/// window was long enough (2 s).
+[[nodiscard]] std::optional<double> energy_per_run_j(std::span<const RoundRecord> rounds, double median_ns);
+
+}  // namespace gpubench

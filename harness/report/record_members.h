@@ -1,0 +1,180 @@
+// The members of records under the names that they have in JSON, each struct's listed once: record_writer.h and
+// record_reader.h both walk these lists, so that they cannot disagree. Optional members are left out where they have no
+// value, and may be missing when read; all others are required.
+#pragma once
+
+#include <array>
+
+#include "harness/core/record.h"
+
+namespace gpubench::record_members {
+
+template <class Archive>
+void visit(Archive& a, Worst& w) {
+  a("tensor", w.tensor);
+  a("index", w.index);
+  a("got", w.got);
+  a("want", w.want);
+  a("bound", w.bound);
+}
+
+template <class Archive>
+void visit(Archive& a, OpParity& p) {
+  a("label", p.label);
+  a("kind", p.kind);
+  a("phase", p.phase);
+  a("implementation", p.implementation);
+  a("status", p.verdict);
+  a("reason", p.reason);
+  a("error_over_bound", p.error_over_bound);
+  a("judged", p.judged);
+  a("elements", p.elements);
+  a("bad", p.bad);
+  a("worst", p.worst);
+  a("mutations", p.mutations);
+  a("mutations_rejected", p.mutations_rejected);
+}
+
+template <class Archive>
+void visit(Archive& a, Parity& p) {
+  a("error_over_bound", p.error_over_bound);
+  a("worst_op", p.worst_op);
+  a("coverage", p.coverage);
+  a("seed", p.seed);
+  a("ops", p.ops);
+}
+
+template <class Archive>
+void visit(Archive& a, Spread& s) {
+  a("min", s.min);
+  a("median", s.median);
+  a("max", s.max);
+}
+
+template <class Archive>
+void visit(Archive& a, RoundTelemetry& t) {
+  a("readings", t.readings);
+  a("window_s", t.window_s);
+  a("sm_mhz", t.sm_mhz);
+  a("memory_mhz", t.memory_mhz);
+  a("temperature_c", t.temperature_c);
+  a("power_w", t.power_w);
+  a("energy_j", t.energy_j);
+  a("uncorrected_errors", t.uncorrected_errors);
+  a("reasons", t.reasons);
+  a("rejected", t.rejected);
+}
+
+template <class Archive>
+void visit(Archive& a, RoundRecord& r) {
+  a("device_ns", r.times.device_ns);
+  a("wall_ns", r.times.wall_ns);
+  a("valid", r.valid);
+  a("note", r.note);
+  a("telemetry", r.telemetry);
+}
+
+template <class Archive>
+void visit(Archive& a, Summary& s) {
+  a("rounds", s.rounds);
+  a("samples", s.samples);
+  a("median_ns", s.median_ns);
+  a("ci95_low_ns", s.ci95_low_ns);
+  a("ci95_high_ns", s.ci95_high_ns);
+  a("mad_ns", s.mad_ns);
+  a("min_ns", s.min_ns);
+  a("p10_ns", s.p10_ns);
+  a("p90_ns", s.p90_ns);
+  a("mean_ns", s.mean_ns);
+  a("round_sd", s.round_sd);
+  a("severe", s.severe);
+  a("drift", s.drift);
+  a("flags", s.flags);
+}
+
+template <class Archive>
+void visit(Archive& a, OpShare& s) {
+  a("label", s.label);
+  a("kind", s.kind);
+  a("implementation", s.implementation);
+  a("median_ns", s.median_ns);
+  a("share", s.share);
+  a("flop", s.flop);
+  a("bytes", s.bytes);
+}
+
+template <class Archive>
+void visit(Archive& a, Derived& d) {
+  a("flop", d.flop);
+  a("bytes", d.bytes);
+  a("flop_per_s", d.flop_per_s);
+  a("bytes_per_s", d.bytes_per_s);
+  a("items_per_s", d.items_per_s);
+  a("item", d.item);
+  a("headline", d.headline);
+  a("headline_unit", d.headline_unit);
+  a("breakdown", d.breakdown);
+  a("remainder", d.remainder);
+  a("energy_j", d.energy_j);
+}
+
+template <class Archive>
+void visit(Archive& a, CaseRecord& r) {
+  a("id", r.id);
+  a("suite", r.c.suite);
+  a("workload", r.c.workload);
+  a("params", r.c.dims);
+  a("recipe", r.c.recipe);
+  a("modes", r.c.modes);
+  a("ranks", r.c.ranks);
+  a("label", r.c.label);
+  a("tier", r.c.tier);
+  a("cache", r.c.cache);
+  a("status", r.verdict);
+  a("reason", r.reason);
+  a("implementation", r.implementation);
+  a("parity", r.parity);
+  a("batch", r.batch);
+  a("copies", r.copies);
+  a("memory_bytes", r.memory_bytes);
+  a("rounds", r.rounds);
+  a("summary", r.summary);
+  a("derived", r.derived);
+  a("rerun", r.rerun);
+  a("check_s", r.check_s);
+  a("time_s", r.time_s);
+}
+
+template <class Archive>
+void visit(Archive& a, DeviceInfo& d) {
+  a("kind", d.kind);
+  a("name", d.name);
+  a("units", d.units);
+  a("memory_bytes", d.memory_bytes);
+  a("available_bytes", d.available_bytes);
+  a("cache_bytes", d.cache_bytes);
+  a("properties", d.properties);
+  a("libraries", d.libraries);
+}
+
+inline constexpr std::array verdicts{Verdict::pass,       Verdict::fail,       Verdict::downgraded,
+                                     Verdict::not_proven, Verdict::unverified, Verdict::unsupported,
+                                     Verdict::skipped,    Verdict::error};
+inline constexpr std::array tiers{Tier::smoke, Tier::quick, Tier::standard, Tier::large};
+inline constexpr std::array cache_modes{CacheMode::cold, CacheMode::warm, CacheMode::step};
+constexpr auto& words(Verdict) { return verdicts; }
+constexpr auto& words(Tier) { return tiers; }
+constexpr auto& words(CacheMode) { return cache_modes; }
+
+template <class T>
+concept Word = std::is_enum_v<T>;
+template <class T>
+concept Whole = std::is_integral_v<T> && !std::is_same_v<T, bool>;
+template <class T, class... Ts>
+concept AnyOf = (std::is_same_v<T, Ts> || ...);
+template <class T>
+concept Part = AnyOf<T, Worst, OpParity, Parity, Spread, RoundTelemetry, RoundRecord, Summary, OpShare, Derived>;
+template <class T>
+concept Pairs = AnyOf<T, Dims, std::vector<std::pair<std::string, std::string>>>;
+
+}  // namespace gpubench::record_members
