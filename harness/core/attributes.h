@@ -27,7 +27,11 @@ class Attributes {
   requires(!std::is_same_v<std::decay_t<T>, Attributes>)
       Attributes(T value)  // NOLINT(google-explicit-constructor): an attribute struct is its own Attributes
       : value_(std::move(value)),
-        describe_([](const std::any& held) { return describe(std::any_cast<const T&>(held)); }) {}
+        describe_([](const std::any& held) { return describe(std::any_cast<const T&>(held)); }),
+        equal_([](const std::any& a, const std::any& b) {
+          const T* other = std::any_cast<T>(&b);
+          return other != nullptr && std::any_cast<const T&>(a) == *other;
+        }) {}
 
   /// The struct that was stored. Throws ProgramError when it is of another type.
   template <class T>
@@ -40,9 +44,15 @@ class Attributes {
   /// "transpose_b, bias"; empty where nothing differs from the defaults.
   [[nodiscard]] std::string to_string() const { return describe_ == nullptr ? std::string() : describe_(value_); }
 
+  /// The same struct with equal content: calls that differ in nothing else may share a plan.
+  friend bool operator==(const Attributes& a, const Attributes& b) {
+    return a.equal_ == nullptr || b.equal_ == nullptr ? a.equal_ == b.equal_ : a.equal_(a.value_, b.value_);
+  }
+
  private:
   std::any value_;
   std::string (*describe_)(const std::any&) = nullptr;
+  bool (*equal_)(const std::any&, const std::any&) = nullptr;
 };
 
 }  // namespace gpubench

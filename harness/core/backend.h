@@ -65,9 +65,14 @@ struct Workspace {
   std::size_t bytes = 0;
 };
 
+/// How a sequence gets to the device: launch by launch, or recorded once and replayed as one graph. Where a device has
+/// no graphs (CPU), there is no difference.
+enum class LaunchMode { stream, graph };
+
 /// How a sequence may be run: for each launch the earlier ones it must wait for.
 struct Schedule {
   std::vector<std::vector<int>> dependencies;
+  LaunchMode mode = LaunchMode::stream;
 };
 
 /// One round: `samples` timed intervals of `batch` runs each, after an untimed warm-up.

@@ -32,6 +32,9 @@ const std::vector<Rule>& table() {
       {"reference/cpu/",
        {"harness/core/", "reference/ops/"},
        {"dnnl", "oneapi/", "omp.h", "immintrin.h", "cpuid.h", "fmt/", "unistd.h", "sched.h", "sys/"}},
+      {"reference/cuda/",
+       {"harness/core/", "reference/ops/"},
+       {"cuda_runtime_api.h", "cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h", "cublasLt.h", "cudnn.h", "dlfcn.h", "fmt/"}},
       {"suites/", {"harness/core/", "reference/ops/"}, {}},
       {"harness/plan/", {"harness/core/", "reference/ops/"}, {"fmt/"}},
       {"harness/parity/", {"harness/core/", "reference/ops/", "harness/plan/"}, {"fmt/"}},
@@ -98,8 +101,10 @@ TEST(IncludeTable, ABackendNeverSeesTheTextbook) {
   // Parity is circular when the code under test can call the code that judges it.
   const std::regex textbook(R"(reference/ops/(.*_textbook\.h|definition\.h|rule_g\.h|gradient_tape\.h|transform/.*))");
   std::string found;
-  for (const Include& include : includes_of(GPUBENCH_SOURCE_DIR, "reference/cpu/")) {
-    if (std::regex_match(include.target, textbook)) found += include.file + " includes " + include.target + "\n";
+  for (const char* backend : {"reference/cpu/", "reference/cuda/"}) {
+    for (const Include& include : includes_of(GPUBENCH_SOURCE_DIR, backend)) {
+      if (std::regex_match(include.target, textbook)) found += include.file + " includes " + include.target + "\n";
+    }
   }
   EXPECT_EQ(found, "");
 }

@@ -1,0 +1,104 @@
+// cuBLASLt's matrix multiply behind an interface in our own terms: row-major matrices with a row stride.
+#pragma once
+
+#include <cublasLt.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/core/dtype.h"
+#include "harness/core/recipe.h"
+
+namespace gpubench::cuda {
+
+/// The library's handle.
+class CublasLt {
+ public:
+  /// Throws BackendError where it does not start.
+  CublasLt();
+  [[nodiscard]] cublasLtHandle_t handle() const { return handle_.get(); }
+
+ private:
+  struct Destroy {
+    void operator()(cublasLtHandle_t handle) const { (void)cublasLtDestroy(handle); }
+  };
+  std::unique_ptr<cublasLtContext, Destroy> handle_;
+};
+
+/// "13.1.0"
+[[nodiscard]] std::string cublaslt_version();
+
+/// Rows of a matrix in memory; strides in elements.
+struct RowMatrix {
+  DType type = DType::f32;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t row_stride = 0;
+  std::int64_t batch_stride = 0;
+};
+
+enum class MatmulEpilogue { none, gelu_aux, dgelu };
+
+/// c = epilogue(alpha op(a) op(b) + beta c + bias). `aux`, as c: what gelu_aux writes (before GELU) and dgelu reads.
+struct MatmulRequest {
+  RowMatrix a, b, c;
+  bool transpose_a = false;
+  bool transpose_b = false;
+  std::int64_t batch = 1;
+  double alpha = 1.0;
+  double beta = 0.0;
+  Math math;
+  std::optional<DType> bias = {};
+  MatmulEpilogue epilogue = MatmulEpilogue::none;
+  RowMatrix aux;
+  bool scaled_a = false;  ///< f8: an f32 factor in device memory
+  bool scaled_b = false;
+};
+
+/// Device addresses of one bound product.
+struct MatmulAddresses {
+  const void* a = nullptr;
+  const void* b = nullptr;
+  void* c = nullptr;
+  const void* bias = nullptr;
+  void* aux = nullptr;
+  const float* scale_a = nullptr;
+  const float* scale_b = nullptr;
+  void* workspace = nullptr;
+};
+
+/// One way of computing a request.
+class MatmulWork {
+ public:
+  /// "cublaslt:algo=66,tile=20,..."
+  [[nodiscard]] const std::string& implementation() const { return name_; }
+  [[nodiscard]] std::size_t workspace_bytes() const { return workspace_bytes_; }
+  /// A callable that takes the stream. Throws BackendError when an address is less aligned than was promised.
+  [[nodiscard]] auto bind(const MatmulAddresses& addresses) const {
+    return [bound = bound_to(addresses)](cudaStream_t stream) { run(*bound, stream); };
+  }
+
+  struct Bound;
+
+ private:
+  friend std::vector<MatmulWork> matmul_candidates(const CublasLt& library, const MatmulRequest& request, int most);
+  struct Description;
+  [[nodiscard]] std::shared_ptr<const Bound> bound_to(const MatmulAddresses& addresses) const;
+  static void run(const Bound& bound, cudaStream_t stream);
+
+  std::shared_ptr<const Description> description_;
+  cublasLtMatmulAlgo_t algorithm_{};
+  std::size_t workspace_bytes_ = 0;
+  std::string name_;
+};
+
+/// What the library's heuristics propose, best first; empty where they know none. Sums rounded to the output type
+/// between parts of k only where the request's math declares them.
+/// Throws BackendError when the library fails otherwise, Unsupported for types that it has no product for.
+[[nodiscard]] std::vector<MatmulWork> matmul_candidates(const CublasLt& library, const MatmulRequest& request,
+                                                        int most);
+
+}  // namespace gpubench::cuda

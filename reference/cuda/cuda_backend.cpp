@@ -1,0 +1,163 @@
+#include "reference/cuda/cuda_backend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reference/cuda/cublaslt.h"
+#include "reference/cuda/cudnn.h"
+#include "reference/cuda/kernel.h"
+#include "reference/cuda/round_timer.h"
+#include "reference/cuda/runtime.h"
+#include "reference/cuda/sequence.h"
+
+namespace gpubench::cuda {
+namespace {
+
+std::string cuda_version(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+
+DeviceInfo describe(const DeviceTraits& traits) {
+  DeviceInfo info;
+  info.kind = "cuda";
+  info.name = traits.name;
+  info.units = traits.multiprocessors;
+  info.memory_bytes = traits.memory_bytes;
+  info.cache_bytes = traits.l2_bytes;
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  check(cudaMemGetInfo(&free_bytes, &total_bytes), "asking for free memory");
+  info.available_bytes = static_cast<std::int64_t>(free_bytes);
+  int driver = 0;
+  check(cudaDriverGetVersion(&driver), "asking for the driver's version");
+  info.properties = {
+      {"compute_capability", fmt::format("{}.{}", traits.compute_capability / 10, traits.compute_capability % 10)},
+      {"ordinal", std::to_string(traits.ordinal)},
+      {"pci_bus_id", traits.pci_bus_id},
+      {"l2_bytes", std::to_string(traits.l2_bytes)},
+      {"driver_cuda", cuda_version(driver)}};
+  for (const LoadedLibrary& library : loaded_libraries()) info.libraries.emplace_back(library.name, library.version);
+  return info;
+}
+
+// Two calls that differ in nothing that a plan depends on. Names and roles do not matter to it.
+bool same_spec(const TensorSpec& a, const TensorSpec& b) {
+  return a.shape == b.shape && a.dtype == b.dtype && a.layout == b.layout;
+}
+
+struct Planned {
+  OpCall call;
+  std::vector<TensorSpec> tensors;
+  Plan plan;
+
+  [[nodiscard]] bool matches(const OpCall& other, std::span<const TensorSpec> specs) const {
+    return call.kind == other.kind && call.math == other.math && call.inputs.size() == other.inputs.size() &&
+           call.attributes == other.attributes &&
+           std::equal(tensors.begin(), tensors.end(), specs.begin(), specs.end(), same_spec);
+  }
+};
+
+class CudaBackend final : public Backend {
+ public:
+  explicit CudaBackend(const OpenOptions& options)
+      : traits_(traits_of(options.ordinal)),
+        stream_(stream_on(options.ordinal)),
+        context_{traits_, cublaslt_, cudnn_, stream_.get(), options.deterministic},
+        device_(describe(traits_)),
+        timer_(stream_.get()) {}
+
+  [[nodiscard]] const DeviceInfo& device() const override { return device_; }
+
+  [[nodiscard]] Buffer allocate(std::size_t bytes) override {
+    use_device();
+    const std::shared_ptr<std::byte> memory = cuda::allocate(bytes);
+    return {memory.get(), bytes, memory};
+  }
+
+  void write(std::byte* device, std::span<const std::byte> host) override {
+    use_device();
+    check(cudaMemcpyAsync(device, host.data(), host.size(), cudaMemcpyHostToDevice, stream_.get()),
+          "copying to the device");
+    wait();
+  }
+
+  void read(std::span<std::byte> host, const std::byte* device) override {
+    use_device();
+    check(cudaMemcpyAsync(host.data(), device, host.size(), cudaMemcpyDeviceToHost, stream_.get()),
+          "copying from the device");
+    wait();
+  }
+
+  [[nodiscard]] bool host_visible() const override { return false; }
+
+  // Equal calls (the layers of a model) share one plan: tuning each of them again would take minutes and could choose
+  // differently.
+  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) override {
+    use_device();
+    if (tensors.size() != call.inputs.size() + call.outputs.size()) {
+      throw BackendError(fmt::format("cuda {} '{}': {} tensors were given; expected {} inputs and {} outputs",
+                                     call.kind.name, call.label, tensors.size(), call.inputs.size(),
+                                     call.outputs.size()));
+    }
+    for (const Planned& planned : planned_) {
+      if (planned.matches(call, tensors)) return planned.plan;
+    }
+    planned_.push_back(
+        {call, {tensors.begin(), tensors.end()}, implementation_of(call.kind).plan(call, tensors, context_)});
+    return planned_.back().plan;
+  }
+
+  [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors, Workspace workspace) override {
+    use_device();
+    const auto* own = dynamic_cast<const CudaPlan*>(plan.get());
+    if (own == nullptr) throw BackendError("cuda: the plan is empty or of another backend; expected one planned here");
+    if (workspace.bytes < own->workspace_bytes()) {
+      throw BackendError(fmt::format("cuda: {} was bound with a workspace of {} bytes; expected at least {}",
+                                     own->implementation(), workspace.bytes, own->workspace_bytes()));
+    }
+    return own->bind(tensors, workspace);
+  }
+
+  [[nodiscard]] Launch sequence(std::span<const Launch> launches, const Schedule& schedule) override {
+    use_device();
+    Launch ordered = in_stream_order(launches);
+    if (schedule.mode == LaunchMode::stream) return ordered;
+    return std::make_shared<GraphLaunch>(std::move(ordered), stream_.get());
+  }
+
+  void run(const Launch& launch) override {
+    use_device();
+    own_launch(launch).enqueue(stream_.get());
+    wait();
+  }
+
+  [[nodiscard]] RoundTimes time(std::span<const Launch> copies, const RoundPlan& plan) override {
+    use_device();
+    return timer_.time(copies, plan);
+  }
+
+ private:
+  static Stream stream_on(int ordinal) {
+    check(cudaSetDevice(ordinal), fmt::format("selecting device {}", ordinal));
+    return make_stream();
+  }
+  // The current device belongs to the calling thread.
+  void use_device() const { check(cudaSetDevice(traits_.ordinal), "selecting the device"); }
+  void wait() const { check(cudaStreamSynchronize(stream_.get()), "waiting for the device"); }
+
+  DeviceTraits traits_;
+  Stream stream_;
+  CublasLt cublaslt_;
+  Cudnn cudnn_;
+  CudaContext context_;
+  DeviceInfo device_;
+  RoundTimer timer_;
+  std::vector<Planned> planned_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> open_cuda_backend(const OpenOptions& options) {
+  return std::make_unique<CudaBackend>(options);
+}
+
+}  // namespace gpubench::cuda

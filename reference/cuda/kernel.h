@@ -1,0 +1,112 @@
+// What the CUDA backend is made of: plans that bind to work. Start here to add an op.
+//
+// 1. Write x.cpp with `Plan plan_x(const OpCall&, std::span<const TensorSpec>, const CudaContext&)`, declared in x.h.
+// It
+//    reads the attributes and the specs (inputs, then outputs, in the order of reference/ops/x.h), throws Unsupported
+//    for types, layouts and devices it lacks, and returns plan_of(name, workspace bytes, binder).
+// 2. The binder gets tensors and workspace and returns the bound work: a callable that takes a stream and enqueues.
+//    Enqueueing allocates nothing, waits for nothing, chooses nothing: it may be captured into a CUDA graph.
+// 3. Own kernels are kernels/x.cu behind kernels/x.h: plain structs only, since nvcc compiles what includes them.
+// 4. Add one line to ops_table.cpp and the files to CMakeLists.txt. Tests run own kernels on the CPU, thread by thread.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "harness/core/backend.h"
+#include "harness/core/error.h"
+#include "reference/cuda/runtime.h"
+
+namespace gpubench::cuda {
+
+class CublasLt;
+class Cudnn;
+
+/// What a plan may use. Lives as long as the backend.
+struct CudaContext {
+  const DeviceTraits& device;
+  const CublasLt& cublaslt;
+  const Cudnn& cudnn;
+  cudaStream_t stream = nullptr;  ///< for tuning; bound work gets its stream when it runs
+  bool deterministic = false;
+};
+
+/// Bound work of this backend.
+class CudaLaunch : public LaunchImpl {
+ public:
+  /// Enqueues the work; returns before it is done. Capturable.
+  virtual void enqueue(cudaStream_t stream) const = 0;
+};
+
+/// A plan of this backend.
+class CudaPlan : public PlanImpl {
+ public:
+  [[nodiscard]] virtual Launch bind(std::span<const Tensor> tensors, Workspace workspace) const = 0;
+};
+
+/// How ops_table.cpp lists an op.
+struct OpImplementation {
+  OpKind kind;
+  Plan (*plan)(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) = nullptr;
+};
+
+/// The implementation of `kind`. Throws Unsupported when the backend has none.
+[[nodiscard]] const OpImplementation& implementation_of(OpKind kind);
+
+/// A callable as a launch.
+template <std::invocable<cudaStream_t> Work>
+[[nodiscard]] Launch launch_of(Work work) {
+  class WorkLaunch final : public CudaLaunch {
+   public:
+    explicit WorkLaunch(Work held) : work_(std::move(held)) {}
+    void enqueue(cudaStream_t stream) const override { work_(stream); }
+
+   private:
+    Work work_;
+  };
+  return std::make_shared<WorkLaunch>(std::move(work));
+}
+
+/// A plan whose bind calls `binder(std::span<const Tensor> tensors, Workspace workspace)`, which returns the work to
+/// enqueue.
+template <class Binder>
+[[nodiscard]] Plan plan_of(std::string implementation, std::size_t workspace_bytes, Binder binder) {
+  class BinderPlan final : public CudaPlan {
+   public:
+    BinderPlan(std::string name, std::size_t bytes, Binder held)
+        : name_(std::move(name)), bytes_(bytes), binder_(std::move(held)) {}
+    [[nodiscard]] std::string implementation() const override { return name_; }
+    [[nodiscard]] std::size_t workspace_bytes() const override { return bytes_; }
+    [[nodiscard]] Launch bind(std::span<const Tensor> tensors, Workspace workspace) const override {
+      return launch_of(binder_(tensors, workspace));
+    }
+
+   private:
+    std::string name_;
+    std::size_t bytes_;
+    Binder binder_;
+  };
+  return std::make_shared<BinderPlan>(std::move(implementation), workspace_bytes, std::move(binder));
+}
+
+/// The first element of a tensor, as the type that the kernel reads.
+template <class T>
+[[nodiscard]] T* elements_of(const Tensor& tensor) {
+  return reinterpret_cast<T*>(tensor.data);
+}
+
+/// Throws Unsupported: "cuda <kind> '<label>': <why>".
+[[noreturn]] void refuse(const OpCall& call, const std::string& why);
+
+/// Throws Unsupported naming the tensor unless it is dense with the last axis fastest.
+void expect_row_major(const OpCall& call, const TensorSpec& tensor);
+/// Throws Unsupported naming the tensor unless it has this type.
+void expect_type(const OpCall& call, const TensorSpec& tensor, DType type);
+
+/// What own kernels are called in records: "gpubench:sm90".
+[[nodiscard]] std::string own_implementation(const CudaContext& context);
+
+}  // namespace gpubench::cuda

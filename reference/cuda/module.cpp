@@ -1,0 +1,46 @@
+#include "reference/cuda/module.h"
+
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include "reference/cuda/cublaslt.h"
+#include "reference/cuda/cuda_backend.h"
+#include "reference/cuda/cudnn.h"
+#include "reference/cuda/runtime.h"
+
+namespace gpubench::cuda {
+namespace {
+
+// The file that a function was loaded from.
+template <class Function>
+std::string path_of(Function* function) {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(function), &info) == 0 || info.dli_fname == nullptr) return {};
+  return info.dli_fname;
+}
+
+std::vector<std::string> device_names() {
+  std::vector<std::string> names;
+  const int count = device_count();
+  for (int ordinal = 0; ordinal < count; ++ordinal) names.push_back(traits_of(ordinal).name);
+  return names;
+}
+
+}  // namespace
+
+std::vector<LoadedLibrary> loaded_libraries() {
+  int runtime = 0;
+  (void)cudaRuntimeGetVersion(&runtime);
+  return {{"cudart", fmt::format("{}.{}", runtime / 1000, runtime % 1000 / 10), "" /* part of this module */},
+          {"cublaslt", cublaslt_version(), path_of(cublasLtGetVersion)},
+          {"cudnn", cudnn_version(), cudnn_path()}};
+}
+
+}  // namespace gpubench::cuda
+
+extern "C" __attribute__((visibility("default"))) const gpubench::cuda::Module* gpubench_cuda_module() {
+  using namespace gpubench::cuda;
+  static const Module module{GPUBENCH_BUILD_ID, open_cuda_backend, device_names, loaded_libraries};
+  return &module;
+}

@@ -1,0 +1,42 @@
+// What the program asks of libgpubench_cuda.so, which it loads when a GPU is wanted and never links.
+//
+// One C function, gpubench_cuda_module(), gives this table. Program and module pass C++ objects to each other, so both
+// must come from one build: `build_id` is compared first, and a module of another build is refused.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness/core/backend.h"
+
+namespace gpubench::cuda {
+
+struct OpenOptions {
+  int ordinal = 0;             ///< which of the devices that the driver shows, as CUDA counts them
+  bool deterministic = false;  ///< only algorithms that give the same bits in every run
+};
+
+/// A library that is really loaded.
+struct LoadedLibrary {
+  std::string name;     ///< "cublasLt"
+  std::string version;  ///< as the library itself says, "13.1.0"
+  std::string path;     ///< of the file; empty where the loader does not tell
+};
+
+struct Module {
+  const char* build_id = "";
+  /// Throws BackendError with what CUDA said: no driver, a driver too old, no such device.
+  std::unique_ptr<Backend> (*open)(const OpenOptions& options) = nullptr;
+  /// Names of the devices that can be opened, by ordinal; throws as open() does.
+  std::vector<std::string> (*devices)() = nullptr;
+  /// cudart, cuBLASLt, cuDNN; needs no driver.
+  std::vector<LoadedLibrary> (*libraries)() = nullptr;
+};
+
+using ModuleEntry = const Module* (*)();
+inline constexpr const char* module_entry_name = "gpubench_cuda_module";
+inline constexpr const char* module_file_name = "libgpubench_cuda.so";
+
+}  // namespace gpubench::cuda

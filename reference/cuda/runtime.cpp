@@ -1,0 +1,121 @@
+#include "reference/cuda/runtime.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "harness/core/error.h"
+
+namespace gpubench::cuda {
+namespace {
+
+std::string words(cudaError_t status) {
+  return fmt::format("{} ({}): {}", cudaGetErrorName(status), static_cast<int>(status), cudaGetErrorString(status));
+}
+
+// What the driver answers when there is nothing to work with; CUDA's own text for 35 speaks of an old driver even
+// where there is none, so the versions are asked.
+std::string why_no_device(cudaError_t status) {
+  int driver = 0;
+  int runtime = 0;
+  (void)cudaDriverGetVersion(&driver);
+  (void)cudaRuntimeGetVersion(&runtime);
+  if (status == cudaErrorInsufficientDriver && driver == 0) {
+    return "no NVIDIA driver is loaded (CUDA answers 35 and driver version 0): install the driver, or run on a machine "
+           "that has one";
+  }
+  if (status == cudaErrorInsufficientDriver) {
+    return fmt::format("the NVIDIA driver supports CUDA {}.{}, this build needs {}.{}: update the driver",
+                       driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+  }
+  return words(status);
+}
+
+std::int64_t attribute(cudaDeviceAttr which, int ordinal) {
+  int value = 0;
+  check(cudaDeviceGetAttribute(&value, which, ordinal), "reading a device attribute");
+  return value;
+}
+
+}  // namespace
+
+bool is_sticky(cudaError_t status) {
+  static constexpr std::array lost{
+      cudaErrorIllegalAddress,      cudaErrorLaunchFailure,       cudaErrorLaunchTimeout,
+      cudaErrorHardwareStackError,  cudaErrorIllegalInstruction,  cudaErrorMisalignedAddress,
+      cudaErrorInvalidAddressSpace, cudaErrorInvalidPc,           cudaErrorAssert,
+      cudaErrorECCUncorrectable,    cudaErrorNvlinkUncorrectable, cudaErrorDevicesUnavailable,
+      cudaErrorMpsConnectionFailed, cudaErrorMpsRpcFailure,       cudaErrorMpsServerNotReady,
+      cudaErrorContained,           cudaErrorTensorMemoryLeak,    cudaErrorUnknown};
+  return std::find(lost.begin(), lost.end(), status) != lost.end();
+}
+
+void check(cudaError_t status, std::string_view attempted) {
+  if (status == cudaSuccess) return;
+  (void)cudaGetLastError();  // what is reported here must not be blamed on the next call
+  const std::string text = fmt::format("cuda: {} failed: {}", attempted, words(status));
+  if (is_sticky(status)) throw DeviceLost(text);
+  throw BackendError(text);
+}
+
+void check_launch(std::string_view kernel) { check(cudaGetLastError(), fmt::format("launching {}", kernel)); }
+
+int device_count() {
+  int count = 0;
+  if (const cudaError_t status = cudaGetDeviceCount(&count); status != cudaSuccess) {
+    (void)cudaGetLastError();
+    throw BackendError("cuda: " + why_no_device(status));
+  }
+  return count;
+}
+
+DeviceTraits traits_of(int ordinal) {
+  const int count = device_count();
+  if (ordinal < 0 || ordinal >= count) {
+    throw BackendError(fmt::format("cuda: there is no device {}; the driver shows {}", ordinal, count));
+  }
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, ordinal), fmt::format("reading the properties of device {}", ordinal));
+  DeviceTraits traits;
+  traits.ordinal = ordinal;
+  traits.compute_capability = properties.major * 10 + properties.minor;
+  traits.multiprocessors = properties.multiProcessorCount;
+  traits.max_shared_bytes = static_cast<int>(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, ordinal));
+  traits.l2_bytes = properties.l2CacheSize;
+  traits.memory_bytes = static_cast<std::int64_t>(properties.totalGlobalMem);
+  traits.name = properties.name;
+  std::array<char, 32> bus_id{};
+  check(cudaDeviceGetPCIBusId(bus_id.data(), static_cast<int>(bus_id.size()), ordinal), "reading the PCI bus id");
+  traits.pci_bus_id = bus_id.data();
+  return traits;
+}
+
+Stream make_stream() {
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream");
+  return Stream(stream);
+}
+
+Event make_event() {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreate(&event), "creating an event");
+  return Event(event);
+}
+
+std::shared_ptr<std::byte> allocate(std::size_t bytes) {
+  void* data = nullptr;
+  const cudaError_t status = cudaMalloc(&data, std::max<std::size_t>(bytes, 1));
+  if (status == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();
+    std::size_t free_bytes = 0;
+    std::size_t total_bytes = 0;
+    (void)cudaMemGetInfo(&free_bytes, &total_bytes);
+    throw BackendError(fmt::format("cuda: cannot allocate {} bytes; the device has {} bytes, {} are free", bytes,
+                                   total_bytes, free_bytes));
+  }
+  check(status, fmt::format("allocating {} bytes", bytes));
+  return {static_cast<std::byte*>(data), [](std::byte* held) { (void)cudaFree(held); }};
+}
+
+}  // namespace gpubench::cuda
