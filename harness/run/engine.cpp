@@ -22,7 +22,8 @@ constexpr std::int64_t largest_group_bytes = std::int64_t{2} << 30U;
 /// Kept between groups; more goes back to the device.
 constexpr std::size_t arena_keep_bytes = std::size_t{2} << 30U;
 
-/// Calls `step`; what it throws becomes the record's verdict.
+/// Calls `step`; what it throws becomes the record's verdict. DeviceLost is thrown on: no case after it can be
+/// measured.
 template <class Step>
 void guarded(CaseRecord& record, std::string_view phase, const Step& step) {
   try {
@@ -31,6 +32,9 @@ void guarded(CaseRecord& record, std::string_view phase, const Step& step) {
     blame(record, Verdict::skipped, e.what());
   } catch (const Unsupported& e) {
     blame(record, Verdict::unsupported, e.what());
+  } catch (const DeviceLost& e) {
+    blame(record, Verdict::error, fmt::format("{} (in phase '{}')", e.what(), phase));
+    throw;
   } catch (const ProgramError& e) {
     blame(record, Verdict::error, fmt::format("the workload is defective: {}", e.what()));
   } catch (const std::bad_alloc&) {
@@ -100,12 +104,23 @@ void Engine::run_group(std::span<const PlannedCase> group, RunObserver& observer
   std::vector<Active> active(group.size());
   for (std::size_t i = 0; i < group.size() && stop == 0; ++i) {
     active[i].planned = &group[i];
-    prepare(active[i], observer);
+    to_the_end(active[i], observer, [&] { prepare(active[i], observer); });
   }
   rounds(active, observer, stop);
   for (Active& one : active) {
     if (stop != 0) return;
-    if (!one.finished) conclude(one, observer);
+    if (!one.finished) to_the_end(one, observer, [&] { conclude(one, observer); });
+  }
+}
+
+// The case in which the device was lost still gets its record.
+template <class Step>
+void Engine::to_the_end(Active& active, RunObserver& observer, const Step& step) {
+  try {
+    step();
+  } catch (const DeviceLost&) {
+    if (!active.finished) finish(active, observer);
+    throw;
   }
 }
 
@@ -155,7 +170,9 @@ void Engine::rounds(std::vector<Active>& group, RunObserver& observer, const Sto
       Active& active = *unfinished[position];
       observer.tick();
       observer.phase(active.record.id, "time");
-      guarded(active.record, "time", [&] { time_round(*active.prepared, protocol, *telemetry_, active.record); });
+      to_the_end(active, observer, [&] {
+        guarded(active.record, "time", [&] { time_round(*active.prepared, protocol, *telemetry_, active.record); });
+      });
       if (!may_go_on(active.record)) {
         finish(active, observer);
       } else {

@@ -21,7 +21,7 @@ class Engine {
   Engine(Backend& backend, const RunOptions& options);
 
   /// One record per case, through `observer`; none for unfinished cases once `stop` is raised. Exceptions of a case
-  /// become its record; those of the observer pass through.
+  /// become its record; those of the observer pass through, and DeviceLost once the case that met it has its record.
   void run(std::span<const PlannedCase> cases, RunObserver& observer, const StopFlag& stop);
 
  private:
@@ -30,6 +30,8 @@ class Engine {
   /// Device and host memory that the case will take, cold copies and kept state included.
   [[nodiscard]] std::int64_t footprint(const PlannedCase& planned) const;
   void run_group(std::span<const PlannedCase> group, RunObserver& observer, const StopFlag& stop);
+  template <class Step>
+  void to_the_end(Active& active, RunObserver& observer, const Step& step);
   void prepare(Active& active, RunObserver& observer);
   void rounds(std::vector<Active>& group, RunObserver& observer, const StopFlag& stop);
   void conclude(Active& active, RunObserver& observer);

@@ -1,11 +1,48 @@
 // run_in_process(): the engine without a worker, for debuggers, profilers and tests.
+#include <set>
+#include <string>
+
+#include "harness/core/error.h"
+#include "harness/run/case_verdict.h"
 #include "harness/run/engine.h"
 
 namespace gpubench {
+namespace {
+
+/// Passes everything on, and remembers which cases have their record.
+class Finished : public RunObserver {
+ public:
+  explicit Finished(RunObserver& next) : next_(next) {}
+  void phase(std::string_view case_id, std::string_view phase) override { next_.phase(case_id, phase); }
+  void finished(const CaseRecord& record) override {
+    ids_.insert(record.id);
+    next_.finished(record);
+  }
+  void note(std::string_view text) override { next_.note(text); }
+  void tick() override { next_.tick(); }
+  [[nodiscard]] bool has(const std::string& id) const { return ids_.contains(id); }
+
+ private:
+  RunObserver& next_;
+  std::set<std::string> ids_;
+};
+
+}  // namespace
 
 void run_in_process(Backend& backend, std::span<const PlannedCase> cases, const RunOptions& options,
                     RunObserver& observer, const StopFlag& stop) {
-  Engine(backend, options).run(cases, observer, stop);
+  Finished finished(observer);
+  try {
+    Engine(backend, options).run(cases, finished, stop);
+  } catch (const DeviceLost&) {
+    for (const PlannedCase& planned : cases) {
+      if (finished.has(planned.id())) continue;
+      CaseRecord record = open_record(planned, options);
+      blame(record, Verdict::error,
+            "the device was lost in an earlier case, and without isolation there is no other process to go on in");
+      finished.finished(record);
+    }
+  }
 }
 
 }  // namespace gpubench

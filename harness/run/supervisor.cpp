@@ -79,8 +79,17 @@ class Supervisor {
       if (group.empty()) return;
       running_.reset();
       announced_ = false;
+      leaving_ = false;
       const std::optional<std::string> fault = hand_out(group);
       if (stop_ != 0) return;
+      if (!fault && leaving_) {  // it lost its device, and said so with that case's record
+        observer_.note("the device was lost; the other cases go on in a new worker");
+        worker_->reap();
+        worker_.reset();
+        frames_ = FrameReader();
+        if (!progressed(group)) fail(group.front(), "the device was lost before any case began");
+        continue;
+      }
       if (!fault) {
         for (const std::size_t index : group) {
           if (!finished_[index]) fail(index, "the worker ended its group without a record of this case");
@@ -147,7 +156,8 @@ class Supervisor {
       try {
         open = read_some(worker_->output(), frames_);
         while (const std::optional<Frame> frame = done ? std::nullopt : frames_.next()) {
-          done = frame->kind == FrameKind::done;
+          leaving_ = frame->kind == FrameKind::leaving;
+          done = leaving_ || frame->kind == FrameKind::done;
           if (!done) news.push_back(take(*frame));
         }
       } catch (const std::exception& e) {  // wire and codec: whatever this worker says is not to be believed any more
@@ -162,6 +172,10 @@ class Supervisor {
       if (!open) return "worker " + worker_->reap();
       restart_deadline();
     }
+  }
+
+  [[nodiscard]] bool progressed(const std::vector<std::size_t>& group) const {
+    return std::any_of(group.begin(), group.end(), [&](std::size_t i) { return finished_[i]; });
   }
 
   /// Notes what a message says. Throws for one that makes no sense.
@@ -223,6 +237,7 @@ class Supervisor {
   std::vector<bool> finished_;
   std::unique_ptr<WorkerProcess> worker_;
   FrameReader frames_;
+  bool leaving_ = false;  // the worker ends itself after this group
   const std::vector<std::size_t>* current_ = nullptr;
   std::optional<std::size_t> running_;
   std::string phase_;

@@ -23,11 +23,12 @@ class WireError : public std::runtime_error {
 };
 
 enum class FrameKind : char {
-  group = 'G',   ///< to the worker: "index id" per line, the cases to run
-  phase = 'P',   ///< from it: "index phase"
-  record = 'R',  ///< from it: "index", newline, the encoded record
-  done = 'D',    ///< from it: the group is finished
-  refusal = 'E'  ///< from it: why it cannot work at all
+  group = 'G',    ///< to the worker: "index id" per line, the cases to run
+  phase = 'P',    ///< from it: "index phase"
+  record = 'R',   ///< from it: "index", newline, the encoded record
+  done = 'D',     ///< from it: the group is finished
+  leaving = 'L',  ///< from it: it ends itself, as it lost its device; the case that met this has its record
+  refusal = 'E'   ///< from it: why it cannot work at all
 };
 
 struct Frame {

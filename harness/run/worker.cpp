@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <map>
 
+#include "harness/core/error.h"
 #include "harness/run/engine.h"
 #include "harness/run/wire.h"
 
@@ -70,7 +71,13 @@ int serve(Backend& backend, std::span<const PlannedCase> cases, const RunOptions
         if (frame->kind != FrameKind::group) throw WireError("a message that is not for a worker");
         const GroupList group = decode_group(frame->body);
         observer.expect(group);
-        engine.run(cases_of(group, cases), observer, never);
+        try {
+          engine.run(cases_of(group, cases), observer, never);
+        } catch (const DeviceLost&) {
+          write_frame(output_fd,
+                      {FrameKind::leaving, ""});  // the rest of the group is for a process with a fresh device
+          return 0;
+        }
         write_frame(output_fd, {FrameKind::done, ""});
       }
     }

@@ -27,6 +27,7 @@ struct SimPlan : PlanImpl {
   std::vector<TensorSpec> outputs;
   double ns = 0.0;
   std::vector<Fault> faults;
+  std::shared_ptr<bool> lost;  // of the whole backend
   [[nodiscard]] std::string implementation() const override { return "sim:textbook"; }
   [[nodiscard]] std::size_t workspace_bytes() const override { return 256; }
   [[nodiscard]] bool has(FaultKind kind) const {
@@ -67,6 +68,7 @@ class OpLaunch : public SimLaunch {
   }
 
   void run(bool in_sequence) const override {
+    if (*plan_->lost) throw DeviceLost("sim: the device is lost");
     for (const Fault& fault : plan_->faults) {
       if (!fault.in_sequence_only || in_sequence) before(fault.kind);
     }
@@ -114,6 +116,7 @@ class OpLaunch : public SimLaunch {
 
   void before(FaultKind kind) const {
     switch (kind) {
+      case FaultKind::lost: *plan_->lost = true; throw DeviceLost("sim: illegal address");
       case FaultKind::kill: ::raise(SIGKILL); break;
       case FaultKind::exit: std::_Exit(0);
       case FaultKind::stubborn: std::signal(SIGTERM, SIG_IGN); [[fallthrough]];
@@ -207,6 +210,7 @@ void SimBackend::read(std::span<std::byte> host, const std::byte* device) {
 
 Plan SimBackend::plan(const OpCall& call, std::span<const TensorSpec> tensors) {
   auto plan = std::make_shared<SimPlan>();
+  plan->lost = lost_;
   plan->call = call;
   const auto split = tensors.begin() + static_cast<std::ptrdiff_t>(call.inputs.size());
   plan->inputs.assign(tensors.begin(), split);

@@ -50,6 +50,7 @@ class SimBackend : public Backend {
   DeviceInfo device_;
   std::vector<int> hits_;  ///< per fault of the script: how many plans it matched
   std::vector<SimEvent> events_;
+  std::shared_ptr<bool> lost_ = std::make_shared<bool>(false);
   std::shared_ptr<std::int64_t> allocated_ = std::make_shared<std::int64_t>(0);
   std::shared_ptr<std::int64_t> peak_ = std::make_shared<std::int64_t>(0);
 };

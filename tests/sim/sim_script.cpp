@@ -10,7 +10,7 @@
 namespace gpubench::sim {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, FaultKind>, 15> fault_names{
+constexpr std::array<std::pair<std::string_view, FaultKind>, 16> fault_names{
     {{"wrong_element", FaultKind::wrong_element},
      {"unwritten", FaultKind::unwritten},
      {"nan", FaultKind::nan},
@@ -21,6 +21,7 @@ constexpr std::array<std::pair<std::string_view, FaultKind>, 15> fault_names{
      {"unsupported", FaultKind::unsupported},
      {"kill", FaultKind::kill},
      {"exit", FaultKind::exit},
+     {"lost", FaultKind::lost},
      {"hang", FaultKind::hang},
      {"stubborn", FaultKind::stubborn},
      {"drop", FaultKind::drop},

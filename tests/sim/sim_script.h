@@ -31,6 +31,7 @@ enum class FaultKind {
   unsupported,    ///< plan() throws Unsupported
   kill,           ///< the process ends by SIGKILL
   exit,           ///< the process exits with status 0
+  lost,           ///< throws DeviceLost, and so does everything after it in this process
   hang,           ///< does not return
   stubborn,       ///< does not return, and ignores SIGTERM
   drop,           ///< in a sequence: the op does not run

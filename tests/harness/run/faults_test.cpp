@@ -109,6 +109,15 @@ TEST(Faults, NoneMeansThatAllPass) {
   }
 }
 
+TEST(Faults, ADeviceLostWithoutIsolationIsAnErrorOfEveryLaterCaseAndNeverAPass) {
+  const InProcess run("lost@chain.down");
+
+  ASSERT_EQ(run.seen.records.size(), 6U);
+  EXPECT_THAT(run.seen.of("chain").reason, HasSubstr("sim: illegal address"));
+  EXPECT_EQ(run.seen.count(Verdict::error), 6);  // those before it had their rounds still to come
+  EXPECT_THAT(run.seen.of("last").reason, HasSubstr("the device was lost in an earlier case"));
+}
+
 TEST(Faults, AFailedCheckIsNotTimed) {
   const InProcess run("wrong_element@first.gemm");
 

@@ -82,6 +82,29 @@ TEST(Isolation, AnExitInTheMiddleIsNoSuccess) {
   expect_one_error(Isolated("exit@clip.norm"), "clip", {"worker exited with status 0 while 'check' of this case ran"});
 }
 
+TEST(Isolation, ALostDeviceCostsTheCaseThatMetItAndTheOthersGetAFreshOne) {
+  const Isolated run("lost@chain.down");
+
+  ASSERT_EQ(run.seen.records.size(), 6U);
+  EXPECT_EQ(run.seen.count(Verdict::pass), 5);
+  EXPECT_THAT(run.seen.of("chain").reason, HasSubstr("sim: illegal address (in phase 'check')"));
+  EXPECT_THAT(run.seen.notes, ::testing::ElementsAre(HasSubstr("the device was lost")));
+}
+
+TEST(Isolation, ADeviceLostInATimedRoundCostsThatCaseAlone) {
+  const Isolated run("lost/sequence@update.gemm");
+
+  EXPECT_EQ(run.seen.count(Verdict::pass), 5);
+  EXPECT_THAT(run.seen.of("update").reason, HasSubstr("sim: illegal address (in phase 'time')"));
+}
+
+TEST(Isolation, DevicesLostInEveryCaseEndInOneErrorEach) {
+  const Isolated run("lost@first.gemm;lost@chain.down;lost@update.gemm;lost@packed.gemm;lost@clip.norm;lost@last.add");
+
+  ASSERT_EQ(run.seen.records.size(), 6U);
+  EXPECT_EQ(run.seen.count(Verdict::error), 6);
+}
+
 TEST(Isolation, AHangIsEndedAtItsDeadline) {
   expect_one_error(Isolated("hang@update.gemm", {}, "", short_deadline_s), "update",
                    {"no answer for 2 s while 'check' of this case ran"});
