@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 
 #include "harness/cli/options.h"
@@ -34,9 +35,40 @@ DeviceChoice choose_automatically(const Environment& environment) {
   const BackendEntry* cuda = find(environment, "cuda");
   const BackendEntry* other = &environment.backends.front();
   const NvidiaDriver driver = environment.nvidia_driver();
-  if (driver.usable && cuda != nullptr) return {cuda, fmt::format("NVIDIA driver with {} device(s)", driver.devices)};
-  if (driver.usable) return {other, fmt::format("an NVIDIA driver is there, but {}", no_cuda_backend)};
-  return {other, driver.reason};
+  if (driver.usable && cuda != nullptr)
+    return {cuda, 0, fmt::format("NVIDIA driver with {} device(s)", driver.devices)};
+  if (driver.usable) return {other, 0, fmt::format("an NVIDIA driver is there, but {}", no_cuda_backend)};
+  return {other, 0, driver.reason};
+}
+
+// N of "cuda:N"; 0 of "cuda".
+int ordinal_of(const std::string& wanted) {
+  const std::size_t colon = wanted.find(':');
+  if (colon == std::string::npos) return 0;
+  int ordinal = 0;
+  const char* const end = wanted.data() + wanted.size();
+  const auto [stop, error] = std::from_chars(wanted.data() + colon + 1, end, ordinal);
+  if (error != std::errc() || stop != end || ordinal < 0) {
+    throw UsageError(
+        fmt::format("--device: '{}' names no device; expected cuda or cuda:N with N from 0", visible(wanted)));
+  }
+  return ordinal;
+}
+
+DeviceChoice choose_cuda(const std::string& wanted, const Environment& environment) {
+  const int ordinal = ordinal_of(wanted);
+  const NvidiaDriver driver = environment.nvidia_driver();
+  if (!driver.usable) throw CannotMeasure(fmt::format("--device {}: {}", wanted, driver.reason));
+  const BackendEntry* entry = find(environment, "cuda");
+  if (entry == nullptr)
+    throw CannotMeasure(fmt::format("--device {}: an NVIDIA driver is there, but {}", wanted, no_cuda_backend));
+  if (ordinal >= driver.devices) {
+    std::vector<std::string> known;
+    for (int i = 0; i < driver.devices; ++i) known.push_back(fmt::format("cuda:{}", i));
+    throw UsageError(fmt::format("--device: there is no {}; the driver shows {} device(s): {}", wanted, driver.devices,
+                                 joined(known)));
+  }
+  return {entry, ordinal, "asked for"};
 }
 
 // A pipe whose ends close with it; none of them survives into a child unless handed over.
@@ -101,18 +133,14 @@ int wait_for(pid_t pid) {
 
 }  // namespace
 
+std::string DeviceChoice::word() const {
+  return ordinal == 0 ? backend->name : fmt::format("{}:{}", backend->name, ordinal);
+}
+
 DeviceChoice choose_device(const std::string& wanted, const Environment& environment) {
   if (wanted == "auto") return choose_automatically(environment);
-  if (const BackendEntry* entry = find(environment, wanted); entry != nullptr && wanted != "cuda")
-    return {entry, "asked for"};
-  if (wanted == "cuda") {
-    const NvidiaDriver driver = environment.nvidia_driver();
-    if (!driver.usable) throw CannotMeasure("--device cuda: " + driver.reason);
-    const BackendEntry* entry = find(environment, wanted);
-    if (entry == nullptr)
-      throw CannotMeasure(fmt::format("--device cuda: an NVIDIA driver is there, but {}", no_cuda_backend));
-    return {entry, "asked for"};
-  }
+  if (wanted == "cuda" || wanted.rfind("cuda:", 0) == 0) return choose_cuda(wanted, environment);
+  if (const BackendEntry* entry = find(environment, wanted); entry != nullptr) return {entry, 0, "asked for"};
   std::vector<std::string> names{"auto", "cuda"};
   for (const BackendEntry& entry : environment.backends) {
     if (entry.name != "cuda") names.push_back(entry.name);
@@ -123,7 +151,7 @@ DeviceChoice choose_device(const std::string& wanted, const Environment& environ
 
 std::unique_ptr<Backend> open_backend(const DeviceChoice& choice) {
   try {
-    return choice.backend->open();
+    return choice.backend->open(choice.ordinal);
   } catch (const std::exception& e) {
     throw CannotMeasure(fmt::format("the {} backend does not start: {}", choice.backend->name, e.what()));
   }
@@ -131,8 +159,8 @@ std::unique_ptr<Backend> open_backend(const DeviceChoice& choice) {
 
 DeviceInfo describe_device(const DeviceChoice& choice, const Environment& environment) {
   Pipe pipe;
-  const pid_t child = start({environment.program, std::string(name(Verb::describe_device)), "--device",
-                             choice.backend->name, "--worker-output", std::to_string(child_output)},
+  const pid_t child = start({environment.program, std::string(name(Verb::describe_device)), "--device", choice.word(),
+                             "--worker-output", std::to_string(child_output)},
                             pipe.writing_end());
   pipe.close_writing_end();
   const std::string text = read_all(pipe.reading_end());

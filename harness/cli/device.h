@@ -16,11 +16,15 @@ class CannotMeasure : public std::runtime_error {
 
 struct DeviceChoice {
   const BackendEntry* backend = nullptr;
+  int ordinal = 0;  ///< which of the backend's devices
   std::string why;  ///< "asked for", or why `auto` came to it
+
+  /// As --device takes it: "cpu", "cuda", "cuda:3".
+  [[nodiscard]] std::string word() const;
 };
 
 /// `wanted`: the value of --device. Throws CannotMeasure for `cuda` where there is no driver or no backend for it,
-/// never taking the CPU silently; UsageError for a name that is no device.
+/// never taking the CPU silently; UsageError for a name that is no device, and for cuda:N where the driver shows fewer.
 [[nodiscard]] DeviceChoice choose_device(const std::string& wanted, const Environment& environment);
 
 /// Opens the backend. Throws CannotMeasure with the backend's reason.

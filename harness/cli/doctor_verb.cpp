@@ -30,7 +30,7 @@ std::string line(const Finding& finding, const ConsoleStyle& style) {
 // A backend that cannot start is the most useful thing to know: it is told, not thrown.
 Finding backend_finding(const BackendEntry& entry, const Environment& environment) {
   try {
-    const DeviceInfo info = describe_device({&entry, ""}, environment);
+    const DeviceInfo info = describe_device({&entry, 0, ""}, environment);
     std::vector<std::string> libraries;
     for (const auto& [library, release] : info.libraries) libraries.push_back(library + " " + release);
     return {Health::ok, "",
@@ -53,11 +53,13 @@ int doctor_verb(const Options& options, const Environment& environment) {
   }
   bool has_cuda = false;
   std::vector<Finding> findings{{Health::ok, "", fmt::format("gpubench {} ({})", version(), joined(build)), ""}};
+  const NvidiaDriver driver = environment.nvidia_driver();
   for (const BackendEntry& entry : environment.backends) {
-    has_cuda = has_cuda || entry.name == "cuda";
+    const bool is_cuda = entry.name == "cuda";
+    has_cuda = has_cuda || is_cuda;
+    if (is_cuda && !driver.usable) continue;  // diagnose() says why
     findings.push_back(backend_finding(entry, environment));
   }
-  const NvidiaDriver driver = environment.nvidia_driver();
   for (Finding& finding : diagnose(read_host(), driver, has_cuda)) findings.push_back(std::move(finding));
   for (const auto& [variable, value] : telling_variables(environment)) {
     findings.push_back({Health::note, "D209",

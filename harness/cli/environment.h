@@ -18,8 +18,8 @@ namespace gpubench {
 
 /// A backend that --device can name.
 struct BackendEntry {
-  std::string name;                                ///< "cpu", "cuda"
-  std::function<std::unique_ptr<Backend>()> open;  ///< throws BackendError
+  std::string name;                                           ///< "cpu", "cuda"
+  std::function<std::unique_ptr<Backend>(int ordinal)> open;  ///< of several devices, this one; throws BackendError
   /// The recipes that a run takes where --precision names none, asked without opening the device: those that it has.
   /// No function: all.
   std::function<std::vector<std::string>()> precisions = {};

@@ -66,7 +66,7 @@ void add_measure(CLI::App& app, RawOptions& raw) {
 
 void add_device(CLI::App& app, RawOptions& raw) {
   value(app, "--device", raw.device, "NAME", "measure",
-        "cuda, cpu or auto (default): the GPU if a driver is there, else the CPU");
+        "cuda, cuda:N, cpu or auto (default): the GPU if a driver is there, else the CPU");
 }
 
 void add_output(CLI::App& app, RawOptions& raw) {

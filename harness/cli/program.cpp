@@ -32,13 +32,6 @@ int terminal_columns() {
   return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 100;
 }
 
-// The path of this program itself, whatever argv[0] was and wherever the working directory is by then.
-std::string own_path(const char* argv0) {
-  std::error_code error;
-  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
-  return error ? std::string(argv0) : path.string();
-}
-
 std::vector<std::string> names_of_variables() {
   std::vector<std::string> names;
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -56,6 +49,12 @@ bool is_helper(int argc, char** argv) {
 }
 
 }  // namespace
+
+std::string own_path(const char* argv0) {
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? std::string(argv0) : path.string();
+}
 
 int run_program(int argc, char** argv, std::span<const Suite> suites, std::vector<BackendEntry> backends) {
   std::ios::sync_with_stdio(false);

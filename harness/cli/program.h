@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "harness/cli/environment.h"
@@ -11,5 +12,8 @@ namespace gpubench {
 /// main() of a program with these suites and backends. SIGINT and SIGTERM raise the stop flag; a second one ends the
 /// process at once. A worker's standard output is turned to standard error: libraries that print cannot spoil results.
 int run_program(int argc, char** argv, std::span<const Suite> suites, std::vector<BackendEntry> backends);
+
+/// The path of this program itself, whatever argv[0] was and wherever the working directory is by now.
+[[nodiscard]] std::string own_path(const char* argv0);
 
 }  // namespace gpubench

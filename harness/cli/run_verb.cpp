@@ -131,7 +131,7 @@ class Run {
     if (backend) {
       run_in_process(*backend, plan_, run, recorder, environment_.stop);
     } else {
-      run_isolated(plan_, run, worker_command(words_, environment_.program, device_.backend->name), JsonRecordCodec(),
+      run_isolated(plan_, run, worker_command(words_, environment_.program, device_.word()), JsonRecordCodec(),
                    recorder, environment_.stop);
     }
     signal_ = environment_.stop.load();
@@ -246,7 +246,7 @@ int run_verb(const Options& options, std::span<const std::string> words, const E
     return serve(*backend, plan, run_options(options, selection.tier), JsonRecordCodec(), options.worker_input,
                  options.worker_output);
   }
-  environment.err << fmt::format("gpubench {}: device {} ({})\n", version(), device.backend->name, visible(device.why))
+  environment.err << fmt::format("gpubench {}: device {} ({})\n", version(), device.word(), visible(device.why))
                   << std::flush;
   tell_variables(options, environment);
   if (plan.empty()) return refuse_empty(selection, environment);

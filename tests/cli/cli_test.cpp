@@ -186,7 +186,7 @@ TEST_F(Cli, AutoSaysWhichDeviceItTakesAndWhyInTheFirstLine) {
                                       ".test.*\n.*"));
   Captured gpu;
   gpu.driver = {.usable = true, .devices = 2, .reason = {}};
-  gpu.more_backends = {{"cuda", [] { return std::unique_ptr<Backend>(); }}};
+  gpu.more_backends = {{"cuda", [](int) { return std::unique_ptr<Backend>(); }}};
   EXPECT_EQ(gpu.run({"list", "--format", "json"}), 0);
   Captured gpu_plan;
   gpu_plan.driver = {.usable = true, .devices = 2, .reason = {}};
@@ -195,11 +195,41 @@ TEST_F(Cli, AutoSaysWhichDeviceItTakesAndWhyInTheFirstLine) {
   EXPECT_THAT(gpu_plan.err.str(), HasSubstr("device cuda (NVIDIA driver with 2 device(s))"));
 }
 
+TEST_F(Cli, ADeviceBeyondTheLastIsAUsageErrorThatListsThem) {
+  for (const auto& [device, said] : std::vector<std::pair<std::string, std::string>>{
+           {"cuda:7", "there is no cuda:7; the driver shows 2 device(s): cuda:0, cuda:1"},
+           {"cuda:2", "the driver shows 2 device(s): cuda:0, cuda:1"},
+           {"cuda:", "expected cuda or cuda:N with N from 0"},
+           {"cuda:-1", "expected cuda or cuda:N with N from 0"},
+           {"cuda:1x", "expected cuda or cuda:N with N from 0"},
+           {"cuda:99999999999", "expected cuda or cuda:N with N from 0"}}) {
+    Captured gpu;
+    gpu.driver = {.usable = true, .devices = 2, .reason = {}};
+    gpu.more_backends = {{"cuda", [](int) { return std::unique_ptr<Backend>(); }}};
+    EXPECT_EQ(gpu.run({"--device", device}), 2) << device;
+    EXPECT_THAT(gpu.err.str(), HasSubstr(said));
+  }
+  EXPECT_TRUE(nothing_written());
+}
+
+TEST_F(Cli, TheOrdinalReachesTheBackend) {
+  Captured gpu;
+  int opened = -1;
+  gpu.driver = {.usable = true, .devices = 4, .reason = {}};
+  gpu.more_backends = {{"cuda", [&opened](int ordinal) -> std::unique_ptr<Backend> {
+                          opened = ordinal;
+                          throw BackendError("enough seen");
+                        }}};
+  EXPECT_EQ(gpu.run({"--device", "cuda:3", "--isolate", "off"}), 3);
+  EXPECT_EQ(opened, 3);
+  EXPECT_THAT(gpu.err.str(), HasSubstr("device cuda:3 (asked for)"));
+}
+
 TEST_F(Cli, WithoutPrecisionARunTakesTheRecipesThatTheDeviceHas) {
   const auto other_device = [](Captured& cli) {
     cli.driver = {.usable = true, .devices = 1, .reason = {}};
     cli.more_backends = {
-        {"cuda", [] { return std::unique_ptr<Backend>(); }, [] { return std::vector<std::string>{"bf16"}; }}};
+        {"cuda", [](int) { return std::unique_ptr<Backend>(); }, [] { return std::vector<std::string>{"bf16"}; }}};
   };
   Captured nothing, asked, named, counted;  // the cases of the sim suite are all f32
   for (Captured* cli : {&nothing, &asked, &named, &counted}) other_device(*cli);

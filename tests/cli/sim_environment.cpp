@@ -15,7 +15,7 @@ std::span<const Suite> sim_suites() {
 }
 
 std::vector<BackendEntry> sim_backends(const std::string& script) {
-  return {{"sim", [script] { return open_sim_backend(script); }}};
+  return {{"sim", [script](int) { return open_sim_backend(script); }}};
 }
 
 }  // namespace gpubench

@@ -1,0 +1,127 @@
+#include "harness/cli/cuda_module.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "harness/core/error.h"
+#include "harness/report/visible_text.h"
+#include "reference/cuda/module.h"
+
+namespace gpubench {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> subfolders(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code ignored;  // what cannot be read holds nothing for us
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (entry.is_directory(ignored)) found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+void add_wheels(const fs::path& lib, std::vector<fs::path>& folders) {
+  for (const fs::path& python : subfolders(lib)) {
+    if (python.filename().string().rfind("python3", 0) != 0) continue;
+    for (const char* packages : {"site-packages", "dist-packages"}) {
+      for (const fs::path& wheel : subfolders(python / packages / "nvidia")) folders.push_back(wheel / "lib");
+    }
+  }
+}
+
+std::vector<fs::path> prefixes_of_user() {
+  std::vector<fs::path> prefixes;
+  for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    if (const char* value = std::getenv(variable); value != nullptr && fs::path(value).is_absolute())
+      prefixes.emplace_back(value);
+  }
+  if (const char* home = std::getenv("HOME"); home != nullptr && fs::path(home).is_absolute())
+    prefixes.push_back(fs::path(home) / ".local");
+  return prefixes;
+}
+
+// Loads a library for good, so that the module's next try finds it by its name.
+bool load_from_folders(const std::string& name, const std::vector<fs::path>& folders) {
+  return std::any_of(folders.begin(), folders.end(), [&](const fs::path& folder) {
+    return ::dlopen((folder / name).c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr;
+  });
+}
+
+void* load(const fs::path& file) {
+  constexpr int most_libraries = 16;
+  for (int tries = 0; tries < most_libraries; ++tries) {
+    if (void* handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL); handle != nullptr) return handle;
+    const char* words = ::dlerror();
+    const std::string complaint = words == nullptr ? "no reason given" : words;
+    const std::string missing = missing_library(complaint);
+    if (!missing.empty() && load_from_folders(missing, library_folders("/", prefixes_of_user()))) continue;
+    throw BackendError(fmt::format(
+        "{} cannot be loaded: {}{}", file.filename().string(), visible(complaint),
+        missing.empty() ? ""
+                        : "; it was looked for in the loader's folders, in /usr/local/cuda* and in Python's nvidia "
+                          "packages: install the CUDA toolkit with cuDNN, or NVIDIA's Python wheels of both"));
+  }
+  throw BackendError(
+      fmt::format("{} cannot be loaded: each library that was found asks for another", file.filename().string()));
+}
+
+const cuda::Module& module_at(const fs::path& file) {
+  void* handle = load(file);  // never unloaded: CUDA starts threads of its own
+  const auto entry = reinterpret_cast<cuda::ModuleEntry>(::dlsym(handle, cuda::module_entry_name));
+  if (entry == nullptr) throw BackendError(fmt::format("{} is not gpubench's CUDA module", visible(file.string())));
+  const cuda::Module& module = *entry();
+  if (std::string_view(module.build_id) != GPUBENCH_BUILD_ID) {
+    throw BackendError(fmt::format("{} is of another build ({}) than this program ({}): build both together",
+                                   visible(file.string()), visible(module.build_id), GPUBENCH_BUILD_ID));
+  }
+  return module;
+}
+
+}  // namespace
+
+std::string missing_library(const std::string& complaint) {
+  const std::size_t colon = complaint.find(": cannot open shared object file");
+  if (colon == std::string::npos) return {};
+  const std::string name = complaint.substr(0, colon);
+  // A bare file name only: it is joined to folders.
+  const bool bare = name.rfind("lib", 0) == 0 && name.find('/') == std::string::npos;
+  return bare ? name : std::string();
+}
+
+std::vector<fs::path> library_folders(const fs::path& root, const std::vector<fs::path>& prefixes) {
+  std::vector<fs::path> folders;
+  std::vector<fs::path> toolkits = subfolders(root / "usr/local");
+  std::reverse(toolkits.begin(), toolkits.end());  // the newest first
+  for (const fs::path& toolkit : toolkits) {
+    if (toolkit.filename().string().rfind("cuda", 0) == 0) folders.push_back(toolkit / "lib64");
+  }
+  for (const fs::path& prefix : prefixes) add_wheels(prefix / "lib", folders);
+  add_wheels(root / "usr/local/lib", folders);
+  add_wheels(root / "usr/lib", folders);
+  return folders;
+}
+
+std::optional<BackendEntry> cuda_entry(const fs::path& program) {
+  const fs::path folder = program.parent_path();
+  for (const fs::path& file : {folder / cuda::module_file_name, folder / "../lib" / cuda::module_file_name}) {
+    std::error_code ignored;
+    if (!fs::exists(file, ignored)) continue;
+    BackendEntry entry;
+    entry.name = "cuda";
+    entry.open = [file](int ordinal) {
+      const cuda::Module& module = module_at(file);
+      cuda::OpenOptions options;
+      options.ordinal = ordinal;
+      return module.open(options);
+    };
+    return entry;
+  }
+  return std::nullopt;
+}
+
+}  // namespace gpubench

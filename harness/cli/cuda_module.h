@@ -1,0 +1,26 @@
+// The CUDA backend as an entry of the command line: found beside the program, loaded when it is first opened.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/cli/environment.h"
+
+namespace gpubench {
+
+/// The entry for --device cuda, if the module's file is there: beside `program`, or in ../lib. Opening it loads the
+/// module and, where the system's loader does not find NVIDIA's libraries, those of a toolkit or of Python wheels.
+[[nodiscard]] std::optional<BackendEntry> cuda_entry(const std::filesystem::path& program);
+
+/// The name of the library that the loader's complaint is about: "libcublasLt.so.13" of "libcublasLt.so.13: cannot open
+/// shared object file: ..."; empty for any other complaint.
+[[nodiscard]] std::string missing_library(const std::string& complaint);
+
+/// Where NVIDIA's libraries may lie that the loader does not search: toolkits under `root`/usr/local, and the folders
+/// nvidia/*/lib of Python packages, of the system and under `prefixes` (a virtual environment, ~/.local).
+[[nodiscard]] std::vector<std::filesystem::path> library_folders(const std::filesystem::path& root,
+                                                                 const std::vector<std::filesystem::path>& prefixes);
+
+}  // namespace gpubench

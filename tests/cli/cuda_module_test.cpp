@@ -1,0 +1,110 @@
+// How the CUDA backend is found and loaded. What it does then needs a GPU.
+#include "harness/cli/cuda_module.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include <unistd.h>
+
+#include "harness/core/error.h"
+#include "harness/hardware/nvidia.h"
+#include "reference/cuda/module.h"
+
+namespace gpubench {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class CudaModule : public ::testing::Test {
+ protected:
+  // The loader knows files by their path: one folder for each test.
+  CudaModule()
+      : folder_(fs::path(::testing::TempDir()) / ("cuda_module_" + std::to_string(::getpid()) + "_" +
+                                                  ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_ / "bin");
+  }
+  ~CudaModule() override { fs::remove_all(folder_); }
+
+  [[nodiscard]] fs::path program() const { return folder_ / "bin/gpubench"; }
+
+  // What opening it throws, with `library` in the module's place.
+  std::string complaint_about(const fs::path& library) {
+    fs::copy_file(library, folder_ / "bin" / cuda::module_file_name);
+    try {
+      (void)cuda_entry(program()).value().open(0);
+    } catch (const BackendError& e) {
+      return e.what();
+    }
+    return "it opened";
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(CudaModule, WithoutItsFileThereIsNoEntry) { EXPECT_FALSE(cuda_entry(program()).has_value()); }
+
+TEST_F(CudaModule, ItIsFoundBesideTheProgramAndInLib) {
+  fs::create_directories(folder_ / "lib");
+  std::ofstream(folder_ / "lib" / cuda::module_file_name) << "x";
+  EXPECT_EQ(cuda_entry(program()).value().name, "cuda");
+}
+
+TEST_F(CudaModule, AModuleOfAnotherBuildIsRefused) {
+  EXPECT_THAT(complaint_about(GPUBENCH_OTHER_BUILD),
+              AllOf(HasSubstr("is of another build (0123456789abcdef)"), HasSubstr("build both together")));
+}
+
+TEST_F(CudaModule, AFileThatIsNoLibraryIsAnErrorInTheLoadersWords) {
+  std::ofstream(folder_ / "text") << "not a library";
+  EXPECT_THAT(complaint_about(folder_ / "text"),
+              AllOf(HasSubstr("libgpubench_cuda.so cannot be loaded"),
+                    AnyOf(HasSubstr("file too short"), HasSubstr("invalid ELF header"))));
+}
+
+TEST(MissingLibrary, IsReadFromTheLoadersComplaintAndIsABareName) {
+  const std::string tail = ": cannot open shared object file: No such file or directory";
+  EXPECT_EQ(missing_library("libcublasLt.so.13" + tail), "libcublasLt.so.13");
+  EXPECT_EQ(missing_library("/opt/libcublasLt.so.13" + tail), "");
+  EXPECT_EQ(missing_library("../libx.so" + tail), "");
+  EXPECT_EQ(missing_library("libx.so: undefined symbol: f"), "");
+  EXPECT_EQ(missing_library(""), "");
+}
+
+TEST_F(CudaModule, LibrariesAreLookedForInToolkitsAndPythonPackages) {
+  const fs::path env = folder_ / "env";
+  for (const char* made :
+       {"root/usr/local/cuda-12.9/lib64", "root/usr/local/cuda-13.0/lib64", "root/usr/local/other/lib64",
+        "root/usr/lib/python3/dist-packages/nvidia/cudnn/lib", "env/lib/python3.11/site-packages/nvidia/cu13/lib",
+        "env/lib/python2.7/site-packages/nvidia/cublas/lib"}) {
+    fs::create_directories(folder_ / made);
+  }
+  const fs::path root = folder_ / "root";
+  EXPECT_THAT(library_folders(root, {env}),
+              ElementsAre(root / "usr/local/cuda-13.0/lib64", root / "usr/local/cuda-12.9/lib64",
+                          env / "lib/python3.11/site-packages/nvidia/cu13/lib",
+                          root / "usr/lib/python3/dist-packages/nvidia/cudnn/lib"));
+}
+
+#ifdef GPUBENCH_CUDA_MODULE
+TEST_F(CudaModule, TheRealOneLoadsAndAnswersPolitelyWithNoDriver) {
+  if (probe_nvidia_driver().usable) GTEST_SKIP() << "there is a driver";
+  const std::optional<BackendEntry> entry = cuda_entry(fs::path(GPUBENCH_CUDA_MODULE).parent_path() / "gpubench");
+  try {
+    (void)entry.value().open(0);
+    FAIL() << "a device was opened without a driver";
+  } catch (const BackendError& e) {
+    EXPECT_THAT(e.what(), HasSubstr("no NVIDIA driver is loaded"));
+  }
+}
+#endif
+
+}  // namespace
+}  // namespace gpubench

@@ -1,0 +1,7 @@
+// A CUDA module as another build would have made it.
+#include "reference/cuda/module.h"
+
+extern "C" __attribute__((visibility("default"))) const gpubench::cuda::Module* gpubench_cuda_module() {
+  static const gpubench::cuda::Module module{"0123456789abcdef", nullptr, nullptr, nullptr};
+  return &module;
+}
