@@ -49,24 +49,38 @@ struct Weight {
   double cast = 0.0;
 };
 
+// What the op's bounds are made of: roundings in f32, casts of p and ds before products, the products themselves.
+struct Arithmetic {
+  double u, u_p;
+  ContractionRule products;
+
+  explicit Arithmetic(const Operands& operands)
+      : u(accumulator_roundoff(operands.call.math)),
+        u_p(probability_roundoff(operands.call.math, operands.inputs[input_v].dtype())),
+        products(attention_products(operands.call.math, operands.inputs[input_v].dtype())) {}
+};
+
 struct Pair {
   double p = 0.0;
   double p_error = 0.0;  // relative
 };
 
-Pair probability(const QueryRow& row, std::span<const double> k, double scale, double u) {
-  const Score score = score_of(row.q, k, scale, u);
-  const double error = score.products_bound + u * (3.0 * std::fabs(score.value) + 4.0 * std::fabs(row.lse) + 10.0);
+Pair probability(const QueryRow& row, std::span<const double> k, double scale, const Arithmetic& arithmetic) {
+  const Score score = score_of(row.q, k, scale, arithmetic.products);
+  const double error =
+      score.products_bound + arithmetic.u * (3.0 * std::fabs(score.value) + 4.0 * std::fabs(row.lse) + 10.0);
   return {std::exp(score.value - row.lse), error};
 }
 
-Weight gradient_of_score(const QueryRow& row, const Pair& pair, std::span<const double> v, double u, double u_p) {
+Weight gradient_of_score(const QueryRow& row, const Pair& pair, std::span<const double> v,
+                         const Arithmetic& arithmetic) {
+  const double u = arithmetic.u;
   const ProductSum d_p = dot(row.d_o, v);
   const double difference = d_p.value - row.correction;
   const double value = pair.p * difference;
-  const double error =
-      pair.p * (pair.p_error * std::fabs(difference) + rule_g(d_p, u) + 2.0 * u * std::fabs(difference));
-  return {value, error, u_p * std::fabs(value)};
+  const double error = pair.p * (pair.p_error * std::fabs(difference) + arithmetic.products.bound(d_p) +
+                                 2.0 * u * std::fabs(difference));
+  return {value, error, arithmetic.u_p * std::fabs(value)};
 }
 
 // sum of weights times rows, with the bound of errors that are independent from term to term: the worst case or six
@@ -94,12 +108,14 @@ class WeightedRows {
   }
 
   /// `shared`: per element, an error that all terms have in common; may be empty.
-  void judge(double scale, double u, std::span<const double> shared, std::span<Judged> judged) const {
+  void judge(double scale, const Arithmetic& arithmetic, std::span<const double> shared,
+             std::span<Judged> judged) const {
     for (std::size_t e = 0; e < sums_.size(); ++e) {
       const Sum& sum = sums_[e];
-      double bound = std::min(sum.worst, 6.0 * std::sqrt(sum.variance)) + rule_g({sum.value, sum.squares, terms_}, u);
+      double bound = std::min(sum.worst, 6.0 * std::sqrt(sum.variance)) +
+                     arithmetic.products.bound({sum.value, sum.squares, terms_});
       if (!shared.empty()) bound += shared[e];
-      judged[e] = {scale * sum.value, std::fabs(scale) * (bound + 2.0 * u * std::fabs(sum.value))};
+      judged[e] = {scale * sum.value, std::fabs(scale) * (bound + 2.0 * arithmetic.u * std::fabs(sum.value))};
     }
   }
 
@@ -124,8 +140,7 @@ AttentionExtents extents(std::span<const TensorSpec> inputs) {
 void judge_queries(const Operands& operands, const AttentionExtents& e, const HeadRows& head,
                    std::span<Judged> judged) {
   const Attention& attention = operands.call.attributes.as<Attention>();
-  const double u = accumulator_roundoff(operands.call.math);
-  const double u_p = probability_roundoff(operands.inputs[input_v]);
+  const Arithmetic arithmetic(operands);
   std::int64_t keys = 0;
   for (const WantedRow& wanted : head.rows) keys = std::max(keys, keys_of(attention, wanted.at.row, e.s));
   const HeadMatrix k(operands.inputs[input_k], head.batch, head.kv_head, keys);
@@ -135,16 +150,16 @@ void judge_queries(const Operands& operands, const AttentionExtents& e, const He
   const auto d = static_cast<std::size_t>(e.d);
   std::vector<double> mean_key(d);  // sum of p k: what an error of D is multiplied with
   for (const WantedRow& wanted : head.rows) {
-    row.read(operands, wanted.at, u);
+    row.read(operands, wanted.at, arithmetic.u);
     sum.clear();
     std::fill(mean_key.begin(), mean_key.end(), 0.0);
     for (std::int64_t j = 0; j < keys_of(attention, wanted.at.row, e.s); ++j) {
-      const Pair pair = probability(row, k.row(j), attention.scale, u);
-      sum.add(gradient_of_score(row, pair, v.row(j), u, u_p), k.row(j));
+      const Pair pair = probability(row, k.row(j), attention.scale, arithmetic);
+      sum.add(gradient_of_score(row, pair, v.row(j), arithmetic), k.row(j));
       for (std::size_t i = 0; i < d; ++i) mean_key[i] += pair.p * k.row(j)[i];
     }
     for (double& value : mean_key) value = std::fabs(value) * row.correction_bound;
-    sum.judge(attention.scale, u, mean_key, judged.subspan(wanted.place * d, d));
+    sum.judge(attention.scale, arithmetic, mean_key, judged.subspan(wanted.place * d, d));
   }
 }
 
@@ -152,8 +167,7 @@ void judge_queries(const Operands& operands, const AttentionExtents& e, const He
 void judge_keys(const Operands& operands, const AttentionExtents& e, const HeadRows& head, bool values,
                 std::span<Judged> judged) {
   const Attention& attention = operands.call.attributes.as<Attention>();
-  const double u = accumulator_roundoff(operands.call.math);
-  const double u_p = probability_roundoff(operands.inputs[input_v]);
+  const Arithmetic arithmetic(operands);
   const auto d = static_cast<std::size_t>(e.d);
   const std::size_t count = head.rows.size();
   std::vector<std::vector<double>> k(count, std::vector<double>(d)), v(count, std::vector<double>(d));
@@ -167,14 +181,14 @@ void judge_keys(const Operands& operands, const AttentionExtents& e, const HeadR
   const std::int64_t first = attention.causal && count > 0 ? head.rows.front().at.row : 0;
   for (std::int64_t h = head.kv_head * group; h < (head.kv_head + 1) * group; ++h) {
     for (std::int64_t i = first; i < e.s; ++i) {
-      query.read(operands, {head.batch, h, i}, u);
+      query.read(operands, {head.batch, h, i}, arithmetic.u);
       for (std::size_t j = 0; j < count; ++j) {
         if (head.rows[j].at.row >= keys_of(attention, i, e.s)) break;  // wanted rows ascend
-        const Pair pair = probability(query, k[j], attention.scale, u);
+        const Pair pair = probability(query, k[j], attention.scale, arithmetic);
         if (values) {
-          sums[j].add({pair.p, pair.p * pair.p_error, u_p * pair.p}, query.d_o);
+          sums[j].add({pair.p, pair.p * pair.p_error, arithmetic.u_p * pair.p}, query.d_o);
         } else {
-          Weight weight = gradient_of_score(query, pair, v[j], u, u_p);
+          Weight weight = gradient_of_score(query, pair, v[j], arithmetic);
           weight.error += pair.p * query.correction_bound;  // D differs from query row to query row
           sums[j].add(weight, query.q);
         }
@@ -182,7 +196,7 @@ void judge_keys(const Operands& operands, const AttentionExtents& e, const HeadR
     }
   }
   for (std::size_t j = 0; j < count; ++j) {
-    sums[j].judge(values ? 1.0 : attention.scale, u, {}, judged.subspan(head.rows[j].place * d, d));
+    sums[j].judge(values ? 1.0 : attention.scale, arithmetic, {}, judged.subspan(head.rows[j].place * d, d));
   }
 }
 
@@ -218,9 +232,11 @@ class AttentionBackwardDefinition : public OpDefinition {
     const std::string scale = number_text(std::fabs(attention.scale));
     // W: what errors of p and ds do to the sum C of K weighted rows, at worst or as six sigma. D's error is common to
     // the keys of a query row, and differs from query row to query row.
-    const std::string sum = "min(W, 6 sigma) + Rule G: 2 u sqrt(K) (|C| + Q) + 2 u |C|";
+    const DType data = inputs[input_v].dtype;
+    const std::string products = attention_products(call.math, data).formula("K");
+    const std::string sum = "min(W, 6 sigma) + Rule G: " + products + " + 2 u |C|";
     const std::string cast = ", W = errors of ";
-    const std::string rounding = " and its cast (" + power_text(unit_roundoff(inputs[input_v].dtype)) + ")";
+    const std::string rounding = " and its cast (" + power_text(probability_roundoff(call.math, data)) + ")";
     if (output == output_dq) {
       return bound_text(
           scale + " (" + sum + " + T_D |sum p k|), " + key_count_text(attention, e.s) + cast + "ds" + rounding,

@@ -34,8 +34,8 @@ std::string key_count_text(const Attention& attention, std::int64_t s) {
   return (attention.causal ? "K <= " : "K = ") + std::to_string(s);
 }
 
-std::string score_bound_text(const Attention& attention, std::int64_t d) {
-  return number_text(std::fabs(attention.scale)) + " (" + rule_g_formula(d) + ")";
+std::string score_bound_text(const Attention& attention, std::int64_t d, const ContractionRule& products) {
+  return number_text(std::fabs(attention.scale)) + " (" + products.formula(d) + ")";
 }
 
 std::vector<std::int64_t> attention_landmarks(std::int64_t b, std::int64_t s, std::int64_t heads,

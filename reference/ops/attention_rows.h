@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reference/ops/attention.h"
+#include "reference/ops/contraction.h"
 #include "reference/ops/definition.h"
 #include "reference/ops/dot.h"
 
@@ -67,14 +68,23 @@ struct Score {
   double value = 0.0;
   double products_bound = 0.0;
 };
-[[nodiscard]] inline Score score_of(std::span<const double> q, std::span<const double> k, double scale, double u) {
+[[nodiscard]] inline Score score_of(std::span<const double> q, std::span<const double> k, double scale,
+                                    const ContractionRule& products) {
   const ProductSum sum = dot(q, k);
-  return {scale * sum.value, std::fabs(scale) * rule_g(sum, u)};
+  return {scale * sum.value, std::fabs(scale) * products.bound(sum)};
+}
+
+/// The rule of all matrix products of an attention op on tensors of type `data`: scores, weighted means, gradients.
+[[nodiscard]] inline ContractionRule attention_products(const Math& math, DType data) {
+  return contraction_rule(math, data, data, data);
 }
 
 /// Unit roundoff of the type that probabilities are cast to before they are multiplied with values: that of the
-/// tensors.
-[[nodiscard]] inline double probability_roundoff(const TensorView& v) { return unit_roundoff(v.dtype()); }
+/// tensors, or of tf32 where products read that (cut, not rounded: its whole spacing).
+[[nodiscard]] inline double probability_roundoff(const Math& math, DType data) {
+  const double cut = attention_products(math, data).inputs;
+  return cut > 0.0 ? cut : unit_roundoff(data);
+}
 
 /// Keys that a query row sees.
 [[nodiscard]] inline std::int64_t keys_of(const Attention& attention, std::int64_t row, std::int64_t s) {
@@ -84,7 +94,7 @@ struct Score {
 /// How bounds name the K keys that a query row sees: "K = 1024", "K <= 1024" where causal.
 [[nodiscard]] std::string key_count_text(const Attention& attention, std::int64_t s);
 /// Score::products_bound in words: "0.125 (2 u sqrt(64) (|C| + Q))".
-[[nodiscard]] std::string score_bound_text(const Attention& attention, std::int64_t d);
+[[nodiscard]] std::string score_bound_text(const Attention& attention, std::int64_t d, const ContractionRule& products);
 
 /// (s + 1) / 2 keys on average where causal, else s.
 [[nodiscard]] inline double mean_keys(const Attention& attention, std::int64_t s) {

@@ -20,12 +20,13 @@ constexpr std::array<std::int64_t, 9> landmark_rows{0, 1, 2, 3, 63, 64, 127, 128
 // The probabilities of one query row, and how far each of its scores may be off.
 class SoftmaxRow {
  public:
-  void compute(std::span<const double> q, const HeadMatrix& keys, std::int64_t count, double scale, double u) {
+  void compute(std::span<const double> q, const HeadMatrix& keys, std::int64_t count, double scale, double u,
+               const ContractionRule& products) {
     p.resize(static_cast<std::size_t>(count));
     delta.resize(p.size());
     double largest = -HUGE_VAL;
     for (std::size_t j = 0; j < p.size(); ++j) {
-      const Score score = score_of(q, keys.row(static_cast<std::int64_t>(j)), scale, u);
+      const Score score = score_of(q, keys.row(static_cast<std::int64_t>(j)), scale, products);
       p[j] = score.value;
       delta[j] = score.products_bound;
       largest = std::max(largest, score.value);
@@ -61,7 +62,8 @@ class WeightedMean {
         squares_(o_.size()),
         size_(o_.size()) {}
 
-  void judge(const SoftmaxRow& row, const HeadMatrix& values, double u, double u_p, std::span<Judged> judged) {
+  void judge(const SoftmaxRow& row, const HeadMatrix& values, double u, double u_p, const ContractionRule& products,
+             std::span<Judged> judged) {
     for (std::vector<double>* sum : {&o_, &worst_, &variance_, &squares_, &size_})
       std::fill(sum->begin(), sum->end(), 0.0);
     for (std::size_t j = 0; j < row.p.size(); ++j) {
@@ -70,12 +72,13 @@ class WeightedMean {
     }
     for (std::size_t j = 0; j < row.p.size(); ++j)
       add_errors(row.p[j], row.delta[j], values.row(static_cast<std::int64_t>(j)));
-    const double root = std::sqrt(static_cast<double>(row.p.size()));
+    const auto terms = static_cast<double>(row.p.size());
+    const double root = std::sqrt(terms);
     for (std::size_t e = 0; e < o_.size(); ++e) {
       const double norm = std::sqrt(squares_[e]);
       const double spread = 6.0 * std::sqrt(variance_[e] / 3.0 + 0.2 * u_p * u_p * squares_[e]);
       double bound = std::min(worst_[e] + u_p * size_[e], spread);
-      bound += u * (std::fabs(o_[e]) + norm) * 2.0 * root;
+      bound += products.bound({o_[e], squares_[e], terms});
       bound += u * std::fabs(o_[e]) * (2.0 + 2.0 * root) + 4.0 * u * norm;
       judged[e] = {o_[e], bound};
     }
@@ -128,14 +131,15 @@ class AttentionForwardDefinition : public OpDefinition {
     const AttentionExtents e = extents(inputs);
     const Attention& attention = call.attributes.as<Attention>();
     // delta: of a score s, whose row's largest is m; K: the keys that the row sees.
-    const std::string delta = score_bound_text(attention, e.d) + " + u (3|s| + 3|m| + 4)";
+    const ContractionRule products = attention_products(call.math, inputs[2].dtype);
+    const std::string delta = score_bound_text(attention, e.d, products) + " + u (3|s| + 3|m| + 4)";
     const std::string keys = key_count_text(attention, e.s);
     if (output == 1) {
       return bound_text("sum p delta + u (sqrt(K) + 2 + 2|lse|), " + keys + ", delta = " + delta, call.math);
     }
-    const std::string cast = power_text(unit_roundoff(inputs[2].dtype));
+    const std::string cast = power_text(probability_roundoff(call.math, inputs[2].dtype));
     const std::string worst = "sum p (|v - o| delta + " + cast + " |v|)";
-    const std::string mean = " + Rule G: 2 u sqrt(K) (|o| + Q) + u (2 + 2 sqrt(K)) |o| + 4 u Q, ";
+    const std::string mean = " + Rule G: " + products.formula("K") + " + u (2 + 2 sqrt(K)) |C| + 4 u Q, C = o, ";
     return bound_text("min(" + worst + ", 6 sigma of it)" + mean + keys + ", delta = " + delta, call.math);
   }
 
@@ -155,7 +159,10 @@ class AttentionForwardDefinition : public OpDefinition {
   static void evaluate_head(const Operands& operands, const AttentionExtents& e, const HeadRows& head, bool means,
                             std::span<Judged> judged) {
     const Attention& attention = operands.call.attributes.as<Attention>();
-    const double u = accumulator_roundoff(operands.call.math);
+    const Math& math = operands.call.math;
+    const double u = accumulator_roundoff(math);
+    const DType data = operands.inputs[2].dtype();
+    const ContractionRule products = attention_products(math, data);
     std::int64_t keys = 0;
     for (const WantedRow& wanted : head.rows) keys = std::max(keys, keys_of(attention, wanted.at.row, e.s));
     const HeadMatrix k(operands.inputs[1], head.batch, head.kv_head, keys);
@@ -165,9 +172,9 @@ class AttentionForwardDefinition : public OpDefinition {
     WeightedMean mean(e.d);
     for (const WantedRow& wanted : head.rows) {
       operands.inputs[0].read({wanted.at.batch, wanted.at.row, wanted.at.head, 0}, 3, q);
-      softmax.compute(q, k, keys_of(attention, wanted.at.row, e.s), attention.scale, u);
+      softmax.compute(q, k, keys_of(attention, wanted.at.row, e.s), attention.scale, u, products);
       if (means) {
-        mean.judge(softmax, v, u, probability_roundoff(operands.inputs[2]),
+        mean.judge(softmax, v, u, probability_roundoff(math, data), products,
                    judged.subspan(wanted.place * q.size(), q.size()));
       } else {
         judged[wanted.place] = softmax.lse;

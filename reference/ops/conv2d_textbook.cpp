@@ -9,6 +9,7 @@
 
 #include "reference/ops/bound_text.h"
 #include "reference/ops/bytes_moved.h"
+#include "reference/ops/contraction.h"
 #include "reference/ops/conv2d.h"
 #include "reference/ops/dot.h"
 #include "reference/ops/incoming_gradient.h"
@@ -111,20 +112,27 @@ struct Patch {
   }
 };
 
+ContractionRule rule_of(const Operands& operands) {
+  return contraction_rule(operands.call.math, operands.inputs[0].dtype(), operands.inputs[1].dtype(),
+                          operands.outputs[0].dtype);
+}
+
 // Forward and backward_data: both contract a patch of a [n, h, w, channels] tensor with lines of the filter.
 class ImageDefinition : public OpDefinition {
  public:
   std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
                     int) const override {
     const Geometry g = geometry(call.attributes.as<Conv2d>(), inputs[0].shape, inputs[1].shape, outputs[0].shape);
-    return rule_g_bound("K <= " + std::to_string(g.extents.r * g.extents.s * g.contracted), call.math);
+    const ContractionRule rule = contraction_rule(call.math, inputs[0].dtype, inputs[1].dtype, outputs[0].dtype);
+    const std::string terms = ", K <= " + std::to_string(g.extents.r * g.extents.s * g.contracted);
+    return bound_text("Rule G: " + rule.formula("K") + terms, call.math);
   }
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
                 std::span<Judged> judged) const override {
     const Conv2d& conv = operands.call.attributes.as<Conv2d>();
     const Geometry g =
         geometry(conv, operands.inputs[0].shape(), operands.inputs[1].shape(), operands.outputs[0].shape);
-    const double u = accumulator_roundoff(operands.call.math);
+    const ContractionRule rule = rule_of(operands);
     const Shape& out = operands.outputs[0].shape;
     const std::int64_t group_size = out[3] / conv.groups;
     FilterLines lines(out[3], g.extents.r * g.extents.s * g.contracted);
@@ -141,7 +149,7 @@ class ImageDefinition : public OpDefinition {
         read_line(operands.inputs[1], g, group, channel, line);
       }));
       sum.terms = patch.terms;
-      judged[i] = {sum.value, rule_g(sum, u)};
+      judged[i] = {sum.value, rule.bound(sum)};
     }
   }
 
@@ -287,16 +295,18 @@ class Conv2dBackwardFilterDefinition final : public OpDefinition {
     return {filter.elements(), 1, (4.0 + 2.0 * strided_read_flop) * terms, {landmarks.begin(), landmarks.end()}};
   }
 
-  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
+  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
                     int) const override {
     const Shape& dy = inputs[1].shape;
-    return rule_g_bound("K <= " + std::to_string(dy[0] * dy[1] * dy[2]), call.math);
+    const ContractionRule rule = contraction_rule(call.math, inputs[0].dtype, inputs[1].dtype, outputs[0].dtype);
+    const std::string terms = ", K <= " + std::to_string(dy[0] * dy[1] * dy[2]);
+    return bound_text("Rule G: " + rule.formula("K") + terms, call.math);
   }
 
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
                 std::span<Judged> judged) const override {
     const Shape& filter = operands.outputs[0].shape;
-    const double u = accumulator_roundoff(operands.call.math);
+    const ContractionRule rule = rule_of(operands);
     std::vector<ProductSum> sums(wanted.size());
     // Neighbouring input channels of one tap share every gradient they are multiplied with.
     for (std::size_t first = 0, last = 0; first < wanted.size(); first = last) {
@@ -307,7 +317,7 @@ class Conv2dBackwardFilterDefinition final : public OpDefinition {
       }
       sum_tap(operands, tap, wanted[first] % filter[3], std::span(sums).subspan(first, last - first));
     }
-    for (std::size_t i = 0; i < sums.size(); ++i) judged[i] = {sums[i].value, rule_g(sums[i], u)};
+    for (std::size_t i = 0; i < sums.size(); ++i) judged[i] = {sums[i].value, rule.bound(sums[i])};
   }
 
  private:

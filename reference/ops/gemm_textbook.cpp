@@ -8,11 +8,11 @@
 #include "reference/ops/bound_text.h"
 #include "reference/ops/bytes_moved.h"
 #include "reference/ops/column_sum.h"
+#include "reference/ops/contraction.h"
 #include "reference/ops/dot.h"
 #include "reference/ops/gelu_textbook.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/incoming_gradient.h"
-#include "reference/ops/rule_g.h"
 
 namespace gpubench {
 namespace {
@@ -105,15 +105,15 @@ struct GemmViews {
 double representation_error(double constant, DType type) { return std::fabs(constant - round_to(type, constant)); }
 
 // z = alpha ab + beta c_in + bias: Rule G on the products, then one u per operation of the epilogue.
-Judged pre_activation(const Gemm& gemm, const Math& math, const GemmViews& views, const ProductSum& ab,
-                      std::int64_t unit, std::int64_t column) {
+Judged pre_activation(const Gemm& gemm, const Math& math, const ContractionRule& rule, const GemmViews& views,
+                      const ProductSum& ab, std::int64_t unit, std::int64_t column) {
   const double u = accumulator_roundoff(math);
   const double scaled = gemm.alpha * ab.value;
   const double c_in = views.c_in != nullptr ? (*views.c_in)[unit] : 0.0;
   const double bias = views.bias != nullptr ? (*views.bias)[column] : 0.0;
   const bool scales = gemm.alpha != 1.0 || gemm.beta != 0.0;
   const double operations = (scales ? 2.0 : 0.0) + (gemm.bias ? 1.0 : 0.0);
-  double bound = std::fabs(gemm.alpha) * rule_g(ab, u);
+  double bound = std::fabs(gemm.alpha) * rule.bound(ab);
   bound += operations * u * (std::fabs(scaled) + std::fabs(gemm.beta * c_in) + std::fabs(bias));
   bound += representation_error(gemm.alpha, math.accumulate) * std::fabs(ab.value);
   bound += representation_error(gemm.beta, math.accumulate) * std::fabs(c_in);
@@ -134,9 +134,9 @@ Judged with_epilogue(const Gemm& gemm, double u, const Judged& z, const GemmView
 }
 
 // pre_activation()'s bound in words; C = op(a) op(b).
-std::string pre_activation_bound(const Gemm& gemm, const Math& math, std::int64_t k) {
+std::string pre_activation_bound(const Gemm& gemm, const Math& math, const ContractionRule& rule, std::int64_t k) {
   const auto factor = [](double value) { return value == 1.0 ? std::string() : number_text(std::fabs(value)) + " "; };
-  std::string text = "Rule G: " + (gemm.alpha == 1.0 ? "" : factor(gemm.alpha) + "* ") + rule_g_formula(k);
+  std::string text = "Rule G: " + (gemm.alpha == 1.0 ? "" : factor(gemm.alpha) + "* ") + rule.formula(k);
   const bool scales = gemm.alpha != 1.0 || gemm.beta != 0.0;
   const int operations = (scales ? 2 : 0) + (gemm.bias ? 1 : 0);
   if (operations > 0) {
@@ -179,11 +179,12 @@ class GemmDefinition : public OpDefinition {
     return units;
   }
 
-  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
+  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
                     int output) const override {
     const Gemm& gemm = call.attributes.as<Gemm>();
     const std::int64_t k = extents_of(gemm, inputs[0].shape, inputs[1].shape).k;
-    return bound_text(epilogue_bound(gemm, output, pre_activation_bound(gemm, call.math, k)), call.math);
+    const ContractionRule rule = contraction_rule(call.math, inputs[0].dtype, inputs[1].dtype, outputs[0].dtype);
+    return bound_text(epilogue_bound(gemm, output, pre_activation_bound(gemm, call.math, rule, k)), call.math);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
@@ -191,15 +192,19 @@ class GemmDefinition : public OpDefinition {
     const Gemm& gemm = operands.call.attributes.as<Gemm>();
     const GemmExtents e = extents_of(gemm, operands.inputs[0].shape(), operands.inputs[1].shape());
     const GemmViews views(gemm, operands.inputs);
-    const double u = accumulator_roundoff(operands.call.math);
+    const Math& math = operands.call.math;
+    const ContractionRule rule =
+        contraction_rule(math, operands.inputs[0].dtype(), operands.inputs[1].dtype(), operands.outputs[0].dtype);
+    const double u = accumulator_roundoff(math);
     Lines rows(operands.inputs[0], !gemm.transpose_a, e.k, 1);
     Lines columns(operands.inputs[1], gemm.transpose_b, e.k, e.n);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       const std::int64_t batch = wanted[i] / (e.m * e.n);
       const std::int64_t row = wanted[i] / e.n % e.m;
       const std::int64_t column = wanted[i] % e.n;
-      const ProductSum ab = dot(rows.line(batch, row), columns.line(batch, column));
-      judged[i] = pre_activation(gemm, operands.call.math, views, ab, wanted[i], column);
+      const std::span<const double> left = rows.line(batch, row), right = columns.line(batch, column);
+      const ProductSum ab = math.accumulate == DType::f64 ? wide_dot(left, right) : dot(left, right);
+      judged[i] = pre_activation(gemm, math, rule, views, ab, wanted[i], column);
       if (output == 0) judged[i] = with_epilogue(gemm, u, judged[i], views, wanted[i]);
     }
   }

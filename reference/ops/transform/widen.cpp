@@ -25,7 +25,7 @@ Program widen(const Program& program) {
     }
   }
   for (OpCall op : program.ops()) {
-    op.math.accumulate = DType::f64;
+    op.math = Math{.accumulate = DType::f64};  // no rounding of inputs either
     wide.begin(op.phase);
     wide.append(std::move(op));
   }

@@ -1,0 +1,224 @@
+// Right arithmetic of every supported unit lies within the bound that its recipe promises, on many seeds; arithmetic of
+// a lower precision than promised does not.
+#include "reference/ops/contraction.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+#include <vector>
+
+#include "reference/ops/definition.h"
+#include "reference/ops/dot.h"
+#include "tests/reference/ops/tensor_core.h"
+#include "tests/reference/ops/textbook_run.h"
+
+namespace gpubench::testing {
+namespace {
+
+using Vector = std::vector<double>;
+using Sum = std::function<double(std::span<const double>, std::span<const double>)>;
+using Rounding = std::function<double(double)>;
+
+// About so many products per trial, so that the whole stays within seconds.
+constexpr std::size_t products_per_trial = 100000;
+
+// Values of `type`: about normal, or positive in (0, 1), where cutting always errs the same way.
+Vector data(DType type, std::size_t k, bool positive, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  Vector values(k);
+  for (double& value : values) {
+    double sum = 0.0;
+    for (int i = 0; i < 4; ++i) sum += static_cast<double>(random()) * 0x1p-32;
+    value = round_to(type, positive ? 0.25 * sum : sum - 2.0);
+  }
+  return values;
+}
+
+Vector each(Vector values, const Rounding& rounding) {
+  for (double& value : values) value = rounding(value);
+  return values;
+}
+
+// What is promised, of which types; and what is done instead.
+struct Trial {
+  Math math;
+  DType input = DType::bf16;
+  DType output = DType::f32;
+  Sum sum;
+  Rounding load = [](double value) { return value; };  // what the unit makes of an input
+};
+
+// The share of sums, over seeds and both kinds of data, that the bound accepts.
+double accepted(const Trial& trial, std::size_t k, std::initializer_list<bool> kinds = {false, true}) {
+  const ContractionRule rule = contraction_rule(trial.math, trial.input, trial.input, trial.output);
+  int good = 0;
+  int all = 0;
+  const auto seeds = static_cast<std::uint32_t>(std::clamp<std::size_t>(products_per_trial / k, 20, 300));
+  for (const bool positive : kinds) {
+    for (std::uint32_t seed = 0; seed < seeds; ++seed) {
+      const Vector a = data(trial.input, k, positive, 2 * seed + 1);
+      const Vector b = data(trial.input, k, positive, 2 * seed + 2);
+      const ProductSum exact = dot(a, b);
+      const double got = round_to(trial.output, trial.sum(each(a, trial.load), each(b, trial.load)));
+      good += within({exact.value, rule.bound(exact)}, trial.output, got) ? 1 : 0;
+      ++all;
+    }
+  }
+  return static_cast<double>(good) / all;
+}
+
+Sum on(const TensorCore& core, std::size_t promote_every = 0) {
+  return [=](auto a, auto b) { return tensor_core_sum(core, a, b, promote_every); };
+}
+
+Sum summed_in(DType type) {
+  return [=](auto a, auto b) { return rounded_sum(type, a, b); };
+}
+
+double cut_to_tf32(double value) { return cut_bits(value, 11); }
+double round_to_tf32(double value) {
+  return value == 0.0 ? 0.0
+                      : std::nearbyint(std::ldexp(value, 10 - std::ilogb(value))) * std::exp2(std::ilogb(value) - 10);
+}
+
+const Math tf32_math{.inputs = Math::Inputs::tf32};
+const Math fast_math{.fast_accumulation = true};
+
+TEST(Contraction, AcceptsSixteenBitTensorCoresOfEveryGeneration) {
+  for (const std::size_t k : {64U, 768U, 8192U}) {
+    for (const DType input : {DType::bf16, DType::f16}) {
+      for (const DType output : {DType::f32, input}) {
+        EXPECT_EQ(accepted({{}, input, output, on(ampere_16_bit)}, k), 1.0) << name(input) << " " << k;
+        EXPECT_EQ(accepted({{}, input, output, on(hopper_16_bit)}, k), 1.0) << name(input) << " " << k;
+      }
+    }
+  }
+}
+
+TEST(Contraction, AcceptsAProcessorThatRoundsEverySum) {
+  for (const std::size_t k : {64U, 4096U}) {
+    EXPECT_EQ(accepted({{}, DType::bf16, DType::bf16, summed_in(DType::f32)}, k), 1.0);
+    EXPECT_EQ(accepted({{}, DType::f32, DType::f32, summed_in(DType::f32)}, k), 1.0);
+  }
+}
+
+TEST(Contraction, AcceptsTf32HoweverItsInputsAreCutOrRounded) {
+  for (const std::size_t k : {1U, 2U, 64U, 4096U}) {
+    for (const TensorCore& core : {ampere_tf32, hopper_tf32}) {
+      EXPECT_EQ(accepted({tf32_math, DType::f32, DType::f32, on(core), cut_to_tf32}, k), 1.0) << k;
+      EXPECT_EQ(accepted({tf32_math, DType::f32, DType::f32, on(core), round_to_tf32}, k), 1.0) << k;
+    }
+  }
+}
+
+TEST(Contraction, AcceptsEightBitSumsThatArePromotedAndThoseThatNeedNotBe) {
+  for (const std::size_t k : {128U, 1000U, 8192U}) {
+    for (const DType input : {DType::f8_e4m3, DType::f8_e5m2}) {
+      for (const DType output : {DType::f32, DType::bf16}) {
+        EXPECT_EQ(accepted({{}, input, output, on(hopper_8_bit, 128)}, k), 1.0) << name(input) << " " << k;
+        EXPECT_EQ(accepted({{}, input, output, on(ada_8_bit, 128)}, k), 1.0) << name(input) << " " << k;
+        EXPECT_EQ(accepted({{}, input, output, on(blackwell_8_bit)}, k), 1.0) << name(input) << " " << k;
+      }
+    }
+  }
+}
+
+TEST(Contraction, AcceptsFastAccumulationWhereItIsDeclared) {
+  for (const std::size_t k : {128U, 1000U, 8192U}) {
+    EXPECT_EQ(accepted({fast_math, DType::f8_e4m3, DType::bf16, on(hopper_8_bit)}, k), 1.0) << k;
+    EXPECT_EQ(accepted({fast_math, DType::f8_e4m3, DType::bf16, on(ada_8_bit)}, k), 1.0) << k;
+  }
+}
+
+TEST(Contraction, RejectsFastAccumulationOfOneSignedDataWhereItIsNotDeclared) {
+  // On zero-mean data the two lie too close for a bound on single sums: there the bracket probe decides.
+  EXPECT_LT(accepted({{}, DType::f8_e4m3, DType::f32, on(hopper_8_bit)}, 16384, {true}), 0.1);
+}
+
+TEST(Contraction, RejectsTf32WhereF32WasPromised) {
+  for (const std::size_t k : {64U, 4096U}) {
+    EXPECT_LT(accepted({{}, DType::f32, DType::f32, on(ampere_tf32), cut_to_tf32}, k), 0.05) << k;
+    EXPECT_LT(accepted({{}, DType::f32, DType::f32, on(hopper_tf32), round_to_tf32}, k), 0.05) << k;
+  }
+}
+
+TEST(Contraction, RejectsBf16InputsWhereTf32WasPromisedInOneOfTwentyElements) {
+  // Eight bits for eleven: a check of thousands of elements cannot miss it.
+  const Rounding to_bf16 = [](double value) { return round_to(DType::bf16, value); };
+  EXPECT_LT(accepted({tf32_math, DType::f32, DType::f32, on(ampere_16_bit), to_bf16}, 256, {false}), 0.98);
+}
+
+TEST(Contraction, RejectsSixteenBitAccumulationWhereF32WasPromised) {
+  for (const std::size_t k : {768U, 4096U}) {
+    EXPECT_LT(accepted({{}, DType::f16, DType::f32, summed_in(DType::f16)}, k), 0.1) << k;
+    EXPECT_LT(accepted({{}, DType::f16, DType::f16, summed_in(DType::f16)}, k), 0.7) << k;
+    EXPECT_LT(accepted({{}, DType::bf16, DType::f32, summed_in(DType::bf16)}, k), 0.1) << k;
+    EXPECT_LT(accepted({{}, DType::bf16, DType::bf16, summed_in(DType::bf16)}, k), 0.7) << k;
+  }
+}
+
+TEST(Contraction, AcceptsF16AccumulationWhereItIsPromised) {
+  const Math f16_sums{.accumulate = DType::f16};
+  EXPECT_EQ(accepted({f16_sums, DType::f16, DType::f16, summed_in(DType::f16)}, 4096, {false}), 1.0);
+}
+
+// k split into equal parts whose sums are stored as `type`, and added there.
+Sum split_sum(int parts, DType type) {
+  return [=](std::span<const double> a, std::span<const double> b) {
+    const std::size_t size = a.size() / static_cast<std::size_t>(parts);
+    double sum = 0.0;
+    for (std::size_t k = 0; k < a.size(); k += size) {
+      const double part = tensor_core_sum(hopper_16_bit, a.subspan(k, size), b.subspan(k, size));
+      sum = round_to(type, sum + round_to(type, part));
+    }
+    return sum;
+  };
+}
+
+TEST(Contraction, SplitSumsInTheOutputsTypeMustBeDeclared) {
+  const Math declared{.split_k_in_output = true};
+  for (const int parts : {2, 4, 16, 32}) {
+    EXPECT_EQ(accepted({declared, DType::bf16, DType::bf16, split_sum(parts, DType::bf16)}, 4096), 1.0) << parts;
+    EXPECT_LT(accepted({{}, DType::bf16, DType::bf16, split_sum(parts, DType::bf16)}, 4096), 0.85) << parts;
+    EXPECT_EQ(accepted({{}, DType::bf16, DType::bf16, split_sum(parts, DType::f32)}, 4096), 1.0) << parts;
+  }
+}
+
+TEST(Contraction, RejectsALostProductInEveryRecipe) {
+  const auto without_last = [](const TensorCore& core) -> Sum {
+    return [=](auto a, auto b) { return tensor_core_sum(core, a.first(a.size() - 1), b.first(b.size() - 1)); };
+  };
+  EXPECT_LT(accepted({{}, DType::bf16, DType::bf16, without_last(ampere_16_bit)}, 4096, {false}), 0.4);
+  EXPECT_LT(accepted({{}, DType::f16, DType::f32, without_last(hopper_16_bit)}, 4096, {false}), 0.1);
+  EXPECT_LT(accepted({tf32_math, DType::f32, DType::f32, without_last(ampere_tf32), cut_to_tf32}, 1024, {false}), 0.5);
+}
+
+TEST(Contraction, WritesOutWhatItComputes) {
+  EXPECT_EQ(contraction_rule({}, DType::f32, DType::f32, DType::f32).formula(768), "2 u sqrt(768) (|C| + Q)");
+  EXPECT_EQ(contraction_rule({}, DType::bf16, DType::bf16, DType::bf16).formula("K"),
+            "u (2 sqrt(K) + 2.75 * K / 8) (|C| + Q)");
+  EXPECT_EQ(contraction_rule(tf32_math, DType::f32, DType::f32, DType::f32).formula("K"),
+            "u (2 sqrt(K) + 1.75 * K / 4) (|C| + Q) + 2^-10 (2 |C| + 2.5 Q)");
+  EXPECT_EQ(contraction_rule(fast_math, DType::f8_e4m3, DType::f8_e5m2, DType::bf16).formula("K"),
+            "2^-14 (2 sqrt(K) + 9 * K / 16) (|C| + Q)");
+  EXPECT_EQ(contraction_rule({.split_k_in_output = true}, DType::f32, DType::f32, DType::f32).formula(9),
+            "2 u sqrt(9) (|C| + Q) + 2^-20 (|C| + Q)");
+  EXPECT_EQ(contraction_rule({.accumulate = DType::f16}, DType::f16, DType::f16, DType::f16).formula(9),
+            "2 u sqrt(9) (|C| + Q)");
+
+  // Of 64 bf16 products that are all 1: u (16 + 22) (64 + 8)
+  const ProductSum ones{64.0, 64.0, 64.0};
+  EXPECT_DOUBLE_EQ(contraction_rule({}, DType::bf16, DType::bf16, DType::f32).bound(ones), 0x1p-24 * 38.0 * 72.0);
+  EXPECT_EQ(contraction_rule({}, DType::f8_e4m3, DType::f8_e4m3, DType::f32).bound({}), 0.0);
+}
+
+TEST(Contraction, AnF64SumIsJudgedByAWiderOne) {
+  // 1 + 2^-60 - 1: fp64 loses what long double keeps.
+  const Vector a{1.0, 0x1p-60, -1.0}, b{1.0, 1.0, 1.0};
+  EXPECT_EQ(wide_dot(a, b).value, 0x1p-60);
+  EXPECT_EQ(wide_dot(a, b).terms, 3.0);
+}
+
+}  // namespace
+}  // namespace gpubench::testing
