@@ -113,6 +113,7 @@ std::optional<BackendEntry> cuda_entry(const fs::path& program) {
     if (!fs::exists(file, ignored)) continue;
     BackendEntry entry;
     entry.name = "cuda";
+    entry.has_graphs = true;
     entry.open = [file](int ordinal) {
       const cuda::Module& module = module_at(file);
       cuda::OpenOptions options;

@@ -23,6 +23,7 @@ struct BackendEntry {
   /// The recipes that a run takes where --precision names none, asked without opening the device: those that it has.
   /// No function: all.
   std::function<std::vector<std::string>()> precisions = {};
+  bool has_graphs = false;  ///< sequences can be replayed as one graph, and are unless --launch says otherwise
 };
 
 struct Environment {

@@ -52,6 +52,9 @@ void add_selection(CLI::App& app, RawOptions& raw) {
        fmt::format("only these recipes: {} (default: those that the device has)", fmt::join(recipe_names(), ", ")))
       ->delimiter(',');
   list(app, "--batch", raw.batches, "N,...", "batch sizes instead of the suites' own")->delimiter(',');
+  list(app, "--launch", raw.launches, "MODE,...",
+       "graph (default on a GPU): the program is recorded once and replayed; stream: launch by launch; both for each")
+      ->delimiter(',');
   list(app, "--axis", raw.axes, "NAME=N,...", "values of one dimension instead of the suites' own");
 }
 

@@ -64,6 +64,7 @@ constexpr Word<Tier> tier_words[] = {
     {"smoke", Tier::smoke}, {"quick", Tier::quick}, {"standard", Tier::standard}, {"large", Tier::large}};
 constexpr Word<CheckMode> check_words[] = {
     {"off", CheckMode::off}, {"sample", CheckMode::sample}, {"full", CheckMode::full}};
+constexpr Word<LaunchMode> launch_words[] = {{"graph", LaunchMode::graph}, {"stream", LaunchMode::stream}};
 constexpr Word<ColorMode> color_words[] = {
     {"auto", ColorMode::automatic}, {"always", ColorMode::always}, {"never", ColorMode::never}};
 constexpr Word<ProgressMode> progress_words[] = {{"auto", ProgressMode::automatic},
@@ -105,6 +106,11 @@ Options checked(Verb verb, const Given& given) {
   for (const std::string& batch : raw.batches)
     o.selection.batches.push_back(whole<std::int64_t>(from("--batch"), batch, 1));
   for (const std::string& word : raw.axes) o.selection.axes.push_back(axis(from("--axis"), word));
+  for (const std::string& word : raw.launches) {
+    const LaunchMode mode = choose(from("--launch"), word, launch_words);
+    if (std::find(o.selection.launches.begin(), o.selection.launches.end(), mode) == o.selection.launches.end())
+      o.selection.launches.push_back(mode);
+  }
   if (!raw.tier.empty()) o.tier = choose(from("--tier"), raw.tier, tier_words);
   o.device = raw.device;
   o.seed = whole<std::uint64_t>(from("--seed"), raw.seed, 0);

@@ -18,6 +18,11 @@ Selection selection_for(const Options& options, const DeviceChoice& device) {
   Selection selection = options.selection;
   selection.tier = options.tier.value_or(device.backend->name == "cuda" ? Tier::standard : Tier::quick);
   if (device.backend->precisions) selection.default_precisions = device.backend->precisions();
+  selection.default_launch = device.backend->has_graphs ? LaunchMode::graph : LaunchMode::stream;
+  if (!device.backend->has_graphs && !selection.launches.empty()) {
+    throw UsageError(
+        fmt::format("--launch: the {} backend has no graphs to choose or not; leave it out", device.backend->name));
+  }
   return selection;
 }
 
@@ -38,6 +43,11 @@ std::string rerun_prefix(const Options& options) {
   std::string text = "gpubench run";
   if (options.device != "auto") text += " --device " + options.device;
   if (!options.selection.batches.empty()) text += " --batch " + listed(options.selection.batches);
+  if (!options.selection.launches.empty()) {
+    std::vector<std::string_view> modes;
+    for (const LaunchMode mode : options.selection.launches) modes.push_back(name(mode));
+    text += fmt::format(" --launch {}", fmt::join(modes, ","));
+  }
   for (const auto& [axis, values] : options.selection.axes) text += fmt::format(" --axis {}={}", axis, listed(values));
   return text;
 }

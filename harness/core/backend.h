@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "harness/core/case.h"
 #include "harness/core/program.h"
 
 namespace gpubench {
@@ -64,10 +65,6 @@ struct Workspace {
   std::byte* data = nullptr;
   std::size_t bytes = 0;
 };
-
-/// How a sequence gets to the device: launch by launch, or recorded once and replayed as one graph. Where a device has
-/// no graphs (CPU), there is no difference.
-enum class LaunchMode { stream, graph };
 
 /// How a sequence may be run: for each launch the earlier ones it must wait for.
 struct Schedule {

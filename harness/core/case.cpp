@@ -35,6 +35,8 @@ std::string_view name(CacheMode mode) {
   return "?";
 }
 
+std::string_view name(LaunchMode mode) { return mode == LaunchMode::graph ? "graph" : "stream"; }
+
 std::string to_string(const Dims& dims) {
   std::string text;
   for (const auto& [name, extent] : dims) text += (text.empty() ? "" : ",") + name + "=" + std::to_string(extent);

@@ -21,6 +21,11 @@ enum class Tier { smoke, quick, standard, large };
 enum class CacheMode { cold, warm, step };
 [[nodiscard]] std::string_view name(CacheMode mode);
 
+/// How a sequence gets to the device: launch by launch, or recorded once and replayed as one graph. Where a device has
+/// no graphs (CPU), there is no difference.
+enum class LaunchMode { stream, graph };
+[[nodiscard]] std::string_view name(LaunchMode mode);
+
 using Dims = std::vector<std::pair<std::string, std::int64_t>>;
 
 /// "m=512,n=512,k=512"
@@ -31,12 +36,13 @@ struct Case {
   std::string workload;
   Dims dims;
   std::string recipe;
-  std::vector<std::string> modes;  ///< only those that differ from the workload's default
+  std::vector<std::string> modes;  ///< only those that differ from the default: of the workload, of the device
   int ranks = 1;
   // Not part of the identity:
   std::string label;  ///< "gpt2-124m qkv"
   Tier tier = Tier::quick;
   CacheMode cache = CacheMode::cold;
+  LaunchMode launch = LaunchMode::stream;
 
   /// Throws ProgramError when a character or the length breaks the grammar.
   [[nodiscard]] std::string id() const;

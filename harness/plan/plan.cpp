@@ -183,13 +183,18 @@ class Planner {
       if (declared_point.tier > selection_.tier) continue;
       for (const Point& point : overrides_.apply(declared_point, declared.info.batch_axis)) {
         for (const std::string& recipe : declared.grid.recipes) {
-          if (takes(recipe)) add(declared, point, recipe);
+          if (!takes(recipe)) continue;
+          for (const LaunchMode launch : launches()) add(declared, point, recipe, launch);
         }
       }
     }
   }
 
-  void add(const Declared& declared, const Point& point, const std::string& recipe) {
+  [[nodiscard]] std::vector<LaunchMode> launches() const {
+    return selection_.launches.empty() ? std::vector{selection_.default_launch} : selection_.launches;
+  }
+
+  void add(const Declared& declared, const Point& point, const std::string& recipe, LaunchMode launch) {
     Case c;
     c.suite = declared.suite->name;
     c.workload = declared.info.name;
@@ -198,6 +203,8 @@ class Planner {
     c.label = point.label;
     c.tier = point.tier;
     c.cache = declared.info.cache;
+    c.launch = launch;
+    if (launch != selection_.default_launch) c.modes.emplace_back(name(launch));
     const std::string id = c.id();
     if (!filters_.empty() && !any_matches(filters_, id)) return;
     if (any_matches(excludes_, id) || !ids_.insert(id).second) return;

@@ -16,11 +16,13 @@ namespace gpubench {
 struct Selection {
   std::vector<std::string> suites;  ///< names; "all" or empty: every suite
   Tier tier = Tier::quick;
-  std::vector<std::string> filters;             ///< regular expressions searched in the id; any may match
-  std::vector<std::string> excludes;            ///< and none of these
-  std::vector<std::string> precisions;          ///< recipe names
-  std::vector<std::string> default_precisions;  ///< what an empty `precisions` stands for; empty: all there are
-  std::vector<std::int64_t> batches;            ///< replaces the batch axis of every point
+  std::vector<std::string> filters;                ///< regular expressions searched in the id; any may match
+  std::vector<std::string> excludes;               ///< and none of these
+  std::vector<std::string> precisions;             ///< recipe names
+  std::vector<std::string> default_precisions;     ///< what an empty `precisions` stands for; empty: all there are
+  LaunchMode default_launch = LaunchMode::stream;  ///< of the device; cases in this mode do not say so in their id
+  std::vector<LaunchMode> launches;                ///< each case in each of these; empty: in the default
+  std::vector<std::int64_t> batches;               ///< replaces the batch axis of every point
   std::vector<std::pair<std::string, std::vector<std::int64_t>>> axes;  ///< --axis k=v,...: replaces that dimension
 };
 

@@ -108,6 +108,7 @@ Launch PreparedCase::sequence_of(const Copy& copy, int first, int last) const {
   std::vector<Launch> launches;
   std::vector<int> position(program_.ops().size(), -1);
   Schedule schedule;
+  schedule.mode = planned_.c.launch;
   for (const int op : timed_ops_) {
     if (op < first || op >= last) continue;
     position[static_cast<std::size_t>(op)] = static_cast<int>(launches.size());

@@ -5,9 +5,11 @@
 
 #include <filesystem>
 
+#include "harness/core/error.h"
 #include "harness/report/reader.h"
 #include "tests/cli/captured.h"
 #include "tests/harness/report/report_schema.h"
+#include "tests/sim/sim_backend.h"
 
 namespace gpubench {
 namespace {
@@ -120,6 +122,8 @@ TEST_F(Cli, UnknownNamesExitTwoWithTheNearestAndRunNothing) {
       {{"--axis", "q=1"}, "q"},
       {{"--filter", "("}, "("},
       {{"--device", "sum"}, "did you mean 'sim'?"},
+      {{"--launch", "graphs"}, "graph"},
+      {{"--launch", "graph"}, "the sim backend has no graphs"},
       {{"--tier", "smol"}, "smoke, quick, standard, large"},
       {{"--sute", "sim"}, "did you mean '--suite'?"},
       {{"rn"}, "did you mean 'run'?"},
@@ -210,6 +214,15 @@ TEST_F(Cli, ADeviceBeyondTheLastIsAUsageErrorThatListsThem) {
     EXPECT_THAT(gpu.err.str(), HasSubstr(said));
   }
   EXPECT_TRUE(nothing_written());
+}
+
+TEST_F(Cli, ARerunLineAsksForTheLaunchModeOfItsCase) {
+  Captured gpu;
+  gpu.driver = {.usable = true, .devices = 1, .reason = {}};
+  gpu.more_backends = {{"cuda", [](int) { return open_sim_backend("wrong_element@first.gemm"); }, {}, true}};
+  EXPECT_EQ(gpu.run({"--device", "cuda", "--isolate", "off", "--launch", "stream", "--filter", "sim/first"}), 1);
+  EXPECT_THAT(gpu.out.str(),
+              HasSubstr("gpubench run --device cuda --launch stream --filter '^sim/first/n=8/f32/stream/x1$'"));
 }
 
 TEST_F(Cli, TheOrdinalReachesTheBackend) {

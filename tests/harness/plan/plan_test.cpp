@@ -129,6 +129,20 @@ TEST(Plan, AnUnknownPrecisionIsAUsageErrorWithTheNearestMatch) {
   EXPECT_THAT(refusal(selection), HasSubstr("precision 'bf61' is not known; known: f32, bf16; did you mean 'bf16'?"));
 }
 
+TEST(Plan, EachCaseIsTakenInEachLaunchModeAndTheDevicesOwnIsNotInTheId) {
+  Selection selection = selecting(Tier::smoke);
+  selection.suites = {"memory"};
+  selection.default_launch = LaunchMode::graph;
+  EXPECT_THAT(ids(selection), ElementsAre("memory/move/elements=1024/f32/x1"));
+  selection.launches = {LaunchMode::graph, LaunchMode::stream};
+  EXPECT_THAT(ids(selection),
+              ElementsAre("memory/move/elements=1024/f32/x1", "memory/move/elements=1024/f32/stream/x1"));
+  const std::vector<Suite> all = suites();
+  const std::vector<PlannedCase> planned = plan_cases(all, selection);
+  EXPECT_EQ(planned[0].c.launch, LaunchMode::graph);
+  EXPECT_EQ(planned[1].c.launch, LaunchMode::stream);
+}
+
 TEST(Plan, FiltersAreSearchedInTheIdAndAnyMayMatch) {
   Selection selection = selecting(Tier::large);
   selection.filters = {"m=8,.*f32", "^memory/"};
