@@ -1,24 +1,10 @@
 #include "reference/cuda/module.h"
 
-#include <cuda_runtime_api.h>
-#include <dlfcn.h>
-#include <fmt/format.h>
-
-#include "reference/cuda/cublaslt.h"
 #include "reference/cuda/cuda_backend.h"
-#include "reference/cuda/cudnn.h"
 #include "reference/cuda/runtime.h"
 
 namespace gpubench::cuda {
 namespace {
-
-// The file that a function was loaded from.
-template <class Function>
-std::string path_of(Function* function) {
-  Dl_info info{};
-  if (dladdr(reinterpret_cast<const void*>(function), &info) == 0 || info.dli_fname == nullptr) return {};
-  return info.dli_fname;
-}
 
 std::vector<std::string> device_names() {
   std::vector<std::string> names;
@@ -28,14 +14,6 @@ std::vector<std::string> device_names() {
 }
 
 }  // namespace
-
-std::vector<LoadedLibrary> loaded_libraries() {
-  int runtime = 0;
-  (void)cudaRuntimeGetVersion(&runtime);
-  return {{"cudart", fmt::format("{}.{}", runtime / 1000, runtime % 1000 / 10), "" /* part of this module */},
-          {"cublaslt", cublaslt_version(), path_of(cublasLtGetVersion)},
-          {"cudnn", cudnn_version(), cudnn_path()}};
-}
 
 }  // namespace gpubench::cuda
 

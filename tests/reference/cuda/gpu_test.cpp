@@ -1,0 +1,202 @@
+// What only a GPU can show. Without one every test here says "no CUDA device" and is skipped, unless
+// GPUBENCH_REQUIRE_GPU=1, which makes that a failure.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/core/error.h"
+#include "harness/plan/plan.h"
+#include "harness/run/run.h"
+#include "reference/cuda/cuda_backend.h"
+#include "reference/cuda/runtime.h"
+#include "reference/cuda/sequence.h"
+#include "reference/ops/gemm.h"
+#include "suites/suites.h"
+
+namespace gpubench {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class Records : public RunObserver {
+ public:
+  void phase(std::string_view, std::string_view) override {}
+  void finished(const CaseRecord& record) override { records.push_back(record); }
+  void note(std::string_view) override {}
+  void tick() override {}
+  std::vector<CaseRecord> records;
+};
+
+class Gpu : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      backend_ = cuda::open_cuda_backend({});
+    } catch (const BackendError& e) {
+      const char* required = std::getenv("GPUBENCH_REQUIRE_GPU");
+      if (required != nullptr && std::string_view(required) == "1") FAIL() << "a GPU is required: " << e.what();
+      GTEST_SKIP() << "no CUDA device: " << e.what();
+    }
+  }
+
+  // c += a b with ones: each run adds k to every element, exactly, so that c counts the runs.
+  struct Counter {
+    static constexpr std::int64_t size = 64;
+    Buffer a, b, c, workspace;
+    Launch launch;
+
+    explicit Counter(Backend& backend) {
+      Program program;
+      const auto add = [&](const char* name) {
+        return program.add(tensor(name, DType::f32, Shape{size, size}, Role::input));
+      };
+      const ValueId a_id = add("a");
+      const ValueId b_id = add("b");
+      const ValueId c_id = add("c");
+      Gemm attributes;
+      attributes.beta = 1.0;
+      (void)gemm(program, attributes, Math{}, "count", a_id, b_id, {.c_in = c_id});
+      const OpCall& call = program.op(0);
+      const std::vector<TensorSpec> specs = [&] {
+        std::vector<ValueId> ids = call.inputs;
+        ids.insert(ids.end(), call.outputs.begin(), call.outputs.end());
+        return specs_of(program, ids);
+      }();
+      const Plan plan = backend.plan(call, specs);
+      const std::vector<float> ones(size * size, 1.0F);
+      const std::vector<float> zeros(size * size, 0.0F);
+      for (Buffer* buffer : {&a, &b, &c}) {
+        *buffer = backend.allocate(size * size * sizeof(float));
+        backend.write(buffer->data(), std::as_bytes(std::span(buffer == &c ? zeros : ones)));
+      }
+      workspace = backend.allocate(plan->workspace_bytes());
+      const std::vector<Tensor> tensors{
+          {specs[0], a.data()}, {specs[1], b.data()}, {specs[2], c.data()}, {specs[3], c.data()}};
+      launch = backend.bind(plan, tensors, {workspace.data(), workspace.bytes()});
+    }
+
+    [[nodiscard]] double runs(Backend& backend) const {
+      std::vector<float> values(size * size);
+      backend.read(std::as_writable_bytes(std::span(values)), c.data());
+      const auto [low, high] = std::minmax_element(values.begin(), values.end());
+      return *low == *high ? static_cast<double>(*low) / size : -1.0;
+    }
+  };
+
+  std::unique_ptr<Backend> backend_;
+};
+
+class GpuSuite : public Gpu, public ::testing::WithParamInterface<std::string> {};
+
+TEST_P(GpuSuite, EverySmokeCasePassesItsCheckOrIsUnsupportedWithAReason) {
+  Selection selection;
+  selection.suites = {GetParam()};
+  selection.tier = Tier::smoke;
+  selection.default_launch = LaunchMode::graph;
+  const std::vector<PlannedCase> plan = plan_cases(all_suites(), selection);
+  RunOptions options;
+  options.tier = Tier::smoke;
+  Records seen;
+  const StopFlag never{0};
+  run_in_process(*backend_, plan, options, seen, never);
+
+  ASSERT_EQ(seen.records.size(), plan.size());
+  int passed = 0;
+  for (const CaseRecord& record : seen.records) {
+    passed += record.verdict == Verdict::pass ? 1 : 0;
+    if (record.verdict == Verdict::unsupported) {
+      EXPECT_NE(record.reason, "") << record.id;
+    } else {
+      EXPECT_EQ(record.verdict, Verdict::pass) << record.id << ": " << record.reason;
+    }
+  }
+  EXPECT_GT(passed, 0);
+}
+
+std::vector<std::string> suite_names() {
+  std::vector<std::string> names;
+  for (const Suite& suite : all_suites()) names.push_back(suite.name);
+  return names;
+}
+INSTANTIATE_TEST_SUITE_P(All, GpuSuite, ::testing::ValuesIn(suite_names()),
+                         [](const auto& named) { return named.param; });
+
+TEST_F(Gpu, AGraphRunsWhatItsSequenceHoldsOncePerReplay) {
+  const Counter counter(*backend_);
+  const std::vector<Launch> twice{counter.launch, counter.launch};
+  const Launch graph = backend_->sequence(twice, {{{}, {0}}, LaunchMode::graph});
+  EXPECT_EQ(counter.runs(*backend_), 0.0);  // capturing runs nothing
+  backend_->run(graph);
+  EXPECT_EQ(counter.runs(*backend_), 2.0);
+  backend_->run(graph);
+  EXPECT_EQ(counter.runs(*backend_), 4.0);
+}
+
+TEST_F(Gpu, JoinedGraphsRunEachCopyAsOftenAsTheRotationSays) {
+  const cuda::Stream stream = cuda::make_stream();
+  const Counter first(*backend_);
+  const Counter second(*backend_);
+  const Counter third(*backend_);
+  std::vector<Launch> copies;
+  for (const Counter* counter : {&first, &second, &third}) {
+    copies.push_back(backend_->sequence(std::vector<Launch>{counter->launch}, {{{}}, LaunchMode::graph}));
+  }
+  const cuda::RunQueue queue(copies, 64, 3 * 64, stream.get());
+  EXPECT_EQ(queue.host_calls(64), 1);
+  for (int sample = 0; sample < 3; ++sample) queue.enqueue(sample * 64, 64);
+  ASSERT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
+  for (const Counter* counter : {&first, &second, &third}) EXPECT_EQ(counter->runs(*backend_), 64.0);
+}
+
+TEST_F(Gpu, TimesOfARoundArePositiveAndTheHostsAreNotShorterThanTheDevices) {
+  const Counter counter(*backend_);
+  for (const LaunchMode mode : {LaunchMode::stream, LaunchMode::graph}) {
+    const Launch launch = backend_->sequence(std::vector<Launch>{counter.launch}, {{{}}, mode});
+    const RoundTimes times = backend_->time(std::vector<Launch>{launch}, {5, 256, 3, 0.01});
+    ASSERT_EQ(times.device_ns.size(), 5U);
+    ASSERT_EQ(times.wall_ns.size(), 5U);
+    for (std::size_t i = 0; i < 5; ++i) {
+      EXPECT_GT(times.device_ns[i], 256 * 500.0);  // no kernel takes less than half a microsecond
+      EXPECT_GT(times.wall_ns[i], 0.8 * times.device_ns[i]);
+    }
+  }
+}
+
+TEST_F(Gpu, EqualCallsShareOnePlan) {
+  Program program;
+  const auto add = [&](const char* name) { return program.add(tensor(name, DType::f32, Shape{32, 32}, Role::input)); };
+  (void)gemm(program, {}, Math{}, "one", add("a"), add("b"));
+  (void)gemm(program, {}, Math{}, "two", add("c"), add("d"));
+  (void)gemm(program, Gemm{.alpha = 2.0}, Math{}, "other", add("e"), add("f"));
+  std::vector<Plan> plans;
+  for (const OpCall& call : program.ops()) {
+    std::vector<ValueId> ids = call.inputs;
+    ids.insert(ids.end(), call.outputs.begin(), call.outputs.end());
+    plans.push_back(backend_->plan(call, specs_of(program, ids)));
+  }
+  EXPECT_EQ(plans[0], plans[1]);
+  EXPECT_NE(plans[0], plans[2]);
+}
+
+TEST_F(Gpu, MemoryThatDoesNotFitIsRefusedWithTheNumbersAndTheDeviceGoesOn) {
+  const auto more = static_cast<std::size_t>(backend_->device().memory_bytes) * 2;
+  try {
+    (void)backend_->allocate(more);
+    FAIL() << "twice the device's memory was allocated";
+  } catch (const BackendError& e) {
+    EXPECT_THAT(e.what(), AllOf(HasSubstr(std::to_string(more)), HasSubstr("are free")));
+  }
+  const Counter counter(*backend_);
+  backend_->run(counter.launch);
+  EXPECT_EQ(counter.runs(*backend_), 1.0);
+}
+
+}  // namespace
+}  // namespace gpubench
