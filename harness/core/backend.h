@@ -28,7 +28,7 @@ struct DeviceInfo {
   std::vector<std::pair<std::string, std::string>> libraries;   ///< name -> version that really runs
 };
 
-/// Device memory, freed when destroyed. Aligned to at least 64 bytes.
+/// Device memory, freed when destroyed. Aligned to at least 256 bytes.
 class Buffer {
  public:
   Buffer() = default;
@@ -97,6 +97,8 @@ class Backend {
   /// Host to device and back; complete on return.
   virtual void write(std::byte* device, std::span<const std::byte> host) = 0;
   virtual void read(std::span<std::byte> host, const std::byte* device) = 0;
+  /// `bytes` bytes of `pattern` repeated; complete on return. Where a device can do it itself, nothing crosses the bus.
+  virtual void fill(std::byte* device, std::span<const std::byte> pattern, std::size_t bytes);
   /// True when device pointers may be read by the host directly, so that judging needs no copy.
   [[nodiscard]] virtual bool host_visible() const = 0;
 

@@ -5,7 +5,7 @@
 namespace gpubench {
 namespace {
 
-constexpr std::size_t alignment = 64;
+constexpr std::size_t alignment = 256;  // what GPU libraries have fast code for
 constexpr std::size_t smallest_chunk = std::size_t{32} << 20U;
 
 }  // namespace

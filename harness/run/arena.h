@@ -16,7 +16,7 @@ class Arena {
   /// The backend must outlive the arena.
   explicit Arena(Backend& backend) : backend_(backend) {}
 
-  /// 64-byte aligned memory, valid until reset(). Throws what Backend::allocate throws.
+  /// 256-byte aligned memory, valid until reset(). Throws what Backend::allocate throws.
   [[nodiscard]] std::byte* take(std::size_t bytes);
 
   /// Everything taken may be handed out again. Chunks beyond `keep_bytes` in all go back to the backend.

@@ -43,6 +43,12 @@ void GuardedBlock::modify(const std::function<void(std::span<std::byte>)>& edit)
   backend_->write(data_, content);
 }
 
+void GuardedBlock::poison(DType type) {
+  std::array<std::byte, sizeof(double)> pattern{};
+  store_poison(type, pattern.data());
+  backend_->fill(data_, std::span(pattern).first(size_of(type)), bytes_);
+}
+
 std::string GuardedBlock::take_damage() {
   std::array<std::byte, guard_bytes> before{};
   std::array<std::byte, guard_bytes> after{};
@@ -78,7 +84,7 @@ std::string CaseMemory::take_damage() {
 }
 
 std::int64_t guarded_bytes(const Program& program) {
-  constexpr std::int64_t around = 3 * static_cast<std::int64_t>(guard_bytes);  // two guards and rounding up to 64
+  constexpr std::int64_t around = 3 * static_cast<std::int64_t>(guard_bytes);  // two guards and rounding up
   return program.bytes() + around * static_cast<std::int64_t>(program.storages().size());
 }
 

@@ -33,6 +33,8 @@ class GuardedBlock {
 
   [[nodiscard]] HostBytes read() const;
   void write(std::span<const std::byte> content);
+  /// Every element as if nothing had ever been written; see store_poison().
+  void poison(DType type);
   /// Lets `edit` work on the content on the host.
   void modify(const std::function<void(std::span<std::byte>)>& edit);
 

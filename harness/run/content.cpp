@@ -43,17 +43,6 @@ int damaged_bytes(std::span<const std::byte> zone) {
   return damaged;
 }
 
-void poison(DType type, std::span<std::byte> bytes) {
-  const std::size_t size = size_of(type);
-  if (bytes.size() < size) return;
-  store_poison(type, bytes.data());
-  for (std::size_t done = size; done < bytes.size();) {  // doubling: each pass copies what is there already
-    const std::size_t more = std::min(done, bytes.size() - done);
-    std::memcpy(bytes.data() + done, bytes.data(), more);
-    done += more;
-  }
-}
-
 void reverse_elements(std::size_t element_bytes, std::span<std::byte> bytes) {
   const std::size_t count = bytes.size() / element_bytes;
   for (std::size_t i = 0, j = count; i + 1 < j; ++i) {

@@ -13,14 +13,11 @@ namespace gpubench {
 [[nodiscard]] std::uint64_t fingerprint(std::span<const std::byte> bytes);
 
 /// Bytes before and after each storage that nobody may write.
-inline constexpr std::size_t guard_bytes = 64;
+inline constexpr std::size_t guard_bytes = 256;
 /// Fills a guard zone with its pattern.
 void write_guard(std::span<std::byte> zone);
 /// How many bytes of a guard zone differ from the pattern.
 [[nodiscard]] int damaged_bytes(std::span<const std::byte> zone);
-
-/// Poisons every element of a storage of `type`.
-void poison(DType type, std::span<std::byte> bytes);
 
 /// Swaps the elements end to end: other data with the same distribution, signs and ranges, at memory speed.
 void reverse_elements(std::size_t element_bytes, std::span<std::byte> bytes);

@@ -80,13 +80,12 @@ void PreparedCase::fill_sources(std::uint64_t seed) {
   const std::string key = planned_.c.id_without_ranks();
   for (std::size_t storage = 0; storage < roots_.size(); ++storage) {
     const Value& root = program_.value(roots_[storage]);
-    memory(0).block(root.storage).modify([&](std::span<std::byte> bytes) {
-      if (root.source) {
-        fill(root.spec, key, seed, bytes);
-      } else {
-        poison(root.spec.dtype, bytes);
-      }
-    });
+    GuardedBlock& block = memory(0).block(root.storage);
+    if (root.source) {
+      block.modify([&](std::span<std::byte> bytes) { fill(root.spec, key, seed, bytes); });
+    } else {
+      block.poison(root.spec.dtype);
+    }
   }
 }
 
@@ -155,7 +154,7 @@ void PreparedCase::reset(int copy) {
   restore(copy);
   for (const StorageId id : produced_) {
     const DType type = program_.spec(roots_[static_cast<std::size_t>(id.index)]).dtype;
-    memory(copy).block(id).modify([&](std::span<std::byte> bytes) { poison(type, bytes); });
+    memory(copy).block(id).poison(type);
   }
 }
 

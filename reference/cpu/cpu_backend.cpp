@@ -19,7 +19,7 @@ using cpu::CpuLaunch;
 using cpu::CpuPlan;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t cache_line = 64;
+constexpr std::size_t smallest_alignment = 256;
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 
 std::string joined(const std::vector<std::string>& words) {
@@ -77,7 +77,7 @@ class CpuBackend final : public Backend {
 
   [[nodiscard]] Buffer allocate(std::size_t bytes) override {
     // Large buffers take whole huge pages: fewer page faults and translation misses, and less spread between runs.
-    const std::size_t alignment = bytes >= huge_page ? huge_page : cache_line;
+    const std::size_t alignment = bytes >= huge_page ? huge_page : smallest_alignment;
     const std::size_t padded = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
     // Linux promises memory that it does not have; what can never fit is refused here instead of by the kernel later.
     const bool fits = padded >= bytes && padded <= static_cast<std::size_t>(device_.memory_bytes);

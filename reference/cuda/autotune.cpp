@@ -27,10 +27,10 @@ ScrambleType scramble_type(DType type) {
     case DType::bf16: return ScrambleType::bf16;
     case DType::f8_e4m3: return ScrambleType::f8_e4m3;
     case DType::f8_e5m2: return ScrambleType::f8_e5m2;
-    case DType::i32:
-    case DType::u8: return ScrambleType::bytes;
+    case DType::i32: return ScrambleType::i32;
+    case DType::u8: return ScrambleType::u8;
   }
-  return ScrambleType::bytes;
+  return ScrambleType::u8;
 }
 
 // Enough sets that together they are three times the second-level cache, as cold copies in a measurement are.
@@ -60,9 +60,8 @@ class TuningSets {
       for (const TensorSpec& spec : specs) {
         const auto size = static_cast<std::size_t>(spec.bytes());
         memory_.push_back(allocate(size));
-        const ScrambleType type = scramble_type(spec.dtype);
-        const std::size_t count = type == ScrambleType::bytes ? size : size / size_of(spec.dtype);
-        launch_scramble(type, memory_.back().get(), count, seed++, context.stream);
+        launch_scramble(scramble_type(spec.dtype), memory_.back().get(), size / size_of(spec.dtype), seed++,
+                        context.stream);
         check_launch("the scramble kernel");
         tensors.push_back({spec, memory_.back().get()});
       }

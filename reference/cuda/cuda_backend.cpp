@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 
 #include "reference/cuda/cublaslt.h"
 #include "reference/cuda/cudnn.h"
 #include "reference/cuda/kernel.h"
+#include "reference/cuda/kernels/fill.h"
 #include "reference/cuda/round_timer.h"
 #include "reference/cuda/runtime.h"
 #include "reference/cuda/sequence.h"
@@ -87,6 +90,18 @@ class CudaBackend final : public Backend {
     wait();
   }
 
+  void fill(std::byte* device, std::span<const std::byte> pattern, std::size_t bytes) override {
+    use_device();
+    const bool aligned = reinterpret_cast<std::uintptr_t>(device) % word_bytes == 0;
+    if (pattern.empty() || word_bytes % pattern.size() != 0 || !aligned) return Backend::fill(device, pattern, bytes);
+    std::array<std::byte, word_bytes> repeated{};
+    for (std::size_t i = 0; i < word_bytes; ++i) repeated[i] = pattern[i % pattern.size()];
+    const std::size_t words = bytes / word_bytes;
+    launch_fill(device, std::bit_cast<std::uint64_t>(repeated), words, stream_.get());
+    check_launch("the fill kernel");
+    write(device + words * word_bytes, std::span(repeated).first(bytes % word_bytes));
+  }
+
   [[nodiscard]] bool host_visible() const override { return false; }
 
   // Equal calls (the layers of a model) share one plan: tuning each of them again would take minutes and could choose
@@ -142,6 +157,7 @@ class CudaBackend final : public Backend {
   }
   // The current device belongs to the calling thread.
   void use_device() const { check(cudaSetDevice(traits_.ordinal), "selecting the device"); }
+  static constexpr std::size_t word_bytes = sizeof(std::uint64_t);
   void wait() const { check(cudaStreamSynchronize(stream_.get()), "waiting for the device"); }
 
   DeviceTraits traits_;

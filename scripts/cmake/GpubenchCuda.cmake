@@ -1,11 +1,15 @@
 # GPUBENCH_CUDA: whether the CUDA backend is built; needs nvcc, cuBLAS and cuDNN. Enables CMake's CUDA language.
+# Not under a sanitizer, which would see the host's side only, at the cost of compiling every kernel once more.
+set(GPUBENCH_CUDA OFF)
+if(GPUBENCH_SANITIZE)
+  return()
+endif()
 include(CheckLanguage)
 check_language(CUDA)
 if(CMAKE_CUDA_COMPILER)
   find_package(CUDAToolkit 12.8 QUIET)
   find_package(cuDNN 9 QUIET)
 endif()
-set(GPUBENCH_CUDA OFF)
 if(NOT CMAKE_CUDA_COMPILER)
   message(STATUS "gpubench: no nvcc, so no CUDA backend")
   return()

@@ -18,7 +18,7 @@ namespace {
 using sim::Fault;
 using sim::FaultKind;
 
-constexpr std::size_t alignment = 64;
+constexpr std::size_t alignment = 256;
 constexpr double empty_ns = 50.0;  // a launch takes time even where it does nothing
 
 struct SimPlan : PlanImpl {

@@ -45,7 +45,8 @@ void launch_scramble(ScrambleType type, void* data, std::size_t count, std::uint
     case ScrambleType::bf16: return run<std::uint16_t>(data, count, seed, 7, 127, stream);
     case ScrambleType::f8_e4m3: return run<std::uint8_t>(data, count, seed, 3, 7, stream);
     case ScrambleType::f8_e5m2: return run<std::uint8_t>(data, count, seed, 2, 15, stream);
-    case ScrambleType::bytes: return run<std::uint8_t>(data, count, seed, 0, 0, stream);
+    case ScrambleType::i32: return run<std::uint32_t>(data, count, seed, 0, 0, stream);
+    case ScrambleType::u8: return run<std::uint8_t>(data, count, seed, 0, 0, stream);
   }
 }
 

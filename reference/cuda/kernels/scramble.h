@@ -8,10 +8,10 @@
 
 namespace gpubench::cuda {
 
-enum class ScrambleType : std::uint8_t { f64, f32, f16, bf16, f8_e4m3, f8_e5m2, bytes };
+enum class ScrambleType : std::uint8_t { f64, f32, f16, bf16, f8_e4m3, f8_e5m2, i32, u8 };
 
-/// Fills `count` elements with numbers of both signs and magnitudes in [0.25, 2), by hashing seed and index; `bytes`
-/// gets bits 0 and 1, as valid as labels as as masks.
+/// Fills `count` elements with numbers of both signs and magnitudes in [0.25, 2), by hashing seed and index;
+/// integers are 0 and 1, valid as indices, labels and masks.
 void launch_scramble(ScrambleType type, void* data, std::size_t count, std::uint64_t seed, cudaStream_t stream);
 
 }  // namespace gpubench::cuda

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/run/arena.h"
+#include "harness/run/case_memory.h"
 #include "tests/sim/sim_backend.h"
 
 namespace gpubench {
@@ -37,14 +38,20 @@ TEST(Guard, CountsDamagedBytes) {
   write_guard(zone);
   EXPECT_EQ(damaged_bytes(zone), 0);
   zone[5] ^= std::byte{1};
-  zone[63] ^= std::byte{128};
+  zone[255] ^= std::byte{128};
   EXPECT_EQ(damaged_bytes(zone), 2);
 }
 
-TEST(Poison, CoversEveryElement) {
-  std::vector<std::byte> bytes(7 * 2);
-  poison(DType::bf16, bytes);
-  for (std::size_t i = 0; i < 7; ++i) EXPECT_TRUE(is_poison(DType::bf16, bytes.data() + 2 * i)) << i;
+TEST(Poison, CoversEveryElementOfAStorageAndNothingElse) {
+  for (const std::size_t elements : {std::size_t{7}, std::size_t{100'000}}) {
+    SimBackend backend(sim::parse_script(""));
+    Arena arena(backend);
+    GuardedBlock block(backend, arena, "x", elements * 2);
+    block.poison(DType::bf16);
+    const HostBytes content = block.read();
+    for (std::size_t i = 0; i < elements; ++i) ASSERT_TRUE(is_poison(DType::bf16, content.bytes.data() + 2 * i)) << i;
+    EXPECT_EQ(block.take_damage(), "");
+  }
 }
 
 TEST(Reverse, SwapsElementsNotBytes) {
@@ -58,7 +65,7 @@ TEST(Arena, HandsOutAlignedDisjointMemoryAndReusesIt) {
   Arena arena(backend);
   std::byte* const a = arena.take(100);
   std::byte* const b = arena.take(1);
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(a) % 64, 0U);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(a) % 256, 0U);
   EXPECT_GE(b - a, 100);
 
   const std::size_t held = arena.held_bytes();

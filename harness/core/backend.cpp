@@ -1,0 +1,18 @@
+#include "harness/core/backend.h"
+
+#include <algorithm>
+
+namespace gpubench {
+
+void Backend::fill(std::byte* device, std::span<const std::byte> pattern, std::size_t bytes) {
+  if (pattern.empty() || bytes == 0) return;
+  constexpr std::size_t about = std::size_t{64} << 10U;
+  const std::size_t repeats = std::max<std::size_t>(1, std::min(about, bytes) / pattern.size());
+  std::vector<std::byte> block(repeats * pattern.size());
+  for (std::size_t i = 0; i < block.size(); ++i) block[i] = pattern[i % pattern.size()];
+  for (std::size_t done = 0; done < bytes; done += block.size()) {
+    write(device + done, std::span(block).first(std::min(block.size(), bytes - done)));
+  }
+}
+
+}  // namespace gpubench
