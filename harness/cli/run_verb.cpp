@@ -16,6 +16,7 @@
 #include "harness/cli/run_context.h"
 #include "harness/cli/selection.h"
 #include "harness/cli/terminal.h"
+#include "harness/hardware/ceilings.h"
 #include "harness/hardware/telemetry.h"
 #include "harness/report/atomic_file.h"
 #include "harness/report/console.h"
@@ -136,6 +137,7 @@ class Run {
     }
     signal_ = environment_.stop.load();
     records_ = recorder.in_order_of(plan_, signal_ != 0);
+    add_ceilings(info_, records_);
   }
 
   void announce() {

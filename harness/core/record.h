@@ -98,6 +98,20 @@ struct OpShare {
   double bytes = 0.0;
 };
 
+/// How near a case came to what its device can do, by the limit that binds it. Fractions: 1 is the whole of it.
+struct PeakShare {
+  std::string limit;                      ///< the arithmetic ("bf16"; rates in FLOP/s), or "memory" (B/s)
+  double rate = 0.0;                      ///< what the case reached
+  std::optional<double> peak{};           ///< published, or worked out from units and clock; the higher of two ends
+  std::string peak_source;                ///< who says so, and how far to trust it
+  std::optional<double> of_peak{};        ///< rate over peak
+  std::optional<double> peak_at_clock{};  ///< at the median clock of the case's rounds
+  std::optional<double> of_peak_at_clock{};
+  std::optional<double> of_best{};  ///< over the best gemm of the same recipe, or the best memory case, of this run
+  std::string best_case;            ///< its id
+  std::string finding;              ///< why the rate cannot be true: above what the device can do
+};
+
 struct Derived {
   double flop = 0.0;   ///< per run, algorithmic
   double bytes = 0.0;  ///< per run, compulsory
@@ -110,6 +124,7 @@ struct Derived {
   std::vector<OpShare> breakdown;
   double remainder = 0.0;            ///< step minus the sum of its ops alone, over the step; signed
   std::optional<double> energy_j{};  ///< per run, where a round was long enough to measure it (2 s)
+  std::optional<PeakShare> peak{};   ///< where the device's limits, or other cases to compare with, are known
 };
 
 struct CaseRecord {

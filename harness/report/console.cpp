@@ -17,6 +17,7 @@ constexpr int rate_width = 15;
 constexpr int time_width = 8;
 constexpr int interval_width = 6;
 constexpr int error_width = 6;
+constexpr int peak_width = 6;
 
 Tone tone_of(Verdict verdict) {
   if (verdict == Verdict::pass) return Tone::good;
@@ -30,11 +31,29 @@ std::string error_cell(const Parity& parity) {
   return std::isfinite(error) && error >= 999.5 ? fmt::format("{:.0e}", error) : fmt::format("{:.2f}", error);
 }
 
-std::string columns_of_line(std::string_view verdict, Tone tone, std::string_view rate, std::string_view time,
-                            std::string_view interval, std::string_view error, const ConsoleStyle& style) {
-  return fmt::format("{} {} {} {} {}  ", paint(padded(verdict, verdict_width), tone, style),
-                     padded(rate, rate_width, Align::right), padded(time, time_width, Align::right),
-                     padded(interval, interval_width, Align::right), padded(error, error_width, Align::right));
+std::string percent(double fraction) { return fmt::format("{:.1f}%", 100.0 * fraction); }
+
+std::string peak_cell(const Derived& derived) {
+  return derived.peak && derived.peak->of_peak ? percent(*derived.peak->of_peak) : "-";
+}
+
+/// The cells of a line before its case.
+struct Cells {
+  std::string_view verdict;
+  Tone tone = Tone::plain;
+  std::string rate;
+  std::string peak;
+  std::string time;
+  std::string interval;
+  std::string error;
+};
+
+std::string columns_of_line(const Cells& cells, PeakColumn peak, const ConsoleStyle& style) {
+  const std::string of_peak = peak == PeakColumn::present ? padded(cells.peak, peak_width, Align::right) + " " : "";
+  return fmt::format("{} {} {}{} {} {}  ", paint(padded(cells.verdict, verdict_width), cells.tone, style),
+                     padded(cells.rate, rate_width, Align::right), of_peak,
+                     padded(cells.time, time_width, Align::right), padded(cells.interval, interval_width, Align::right),
+                     padded(cells.error, error_width, Align::right));
 }
 
 // Below a composite step: what each op takes alone, and what is left over.
@@ -49,11 +68,25 @@ std::string breakdown_lines(const Derived& derived, const ConsoleStyle& style) {
   return paint(table.text(verdict_width + 1), Tone::faint, style);
 }
 
+// "78.3% of bf16's peak (H200 SXM, sourced: ...), 81.0% of it at the clock of the rounds, 99.1% of the best here (...)"
+std::string peak_text(const PeakShare& peak) {
+  std::vector<std::string> parts;
+  if (peak.of_peak)
+    parts.push_back(fmt::format("{} of {}'s peak ({})", percent(*peak.of_peak), peak.limit, peak.peak_source));
+  if (peak.of_peak_at_clock)
+    parts.push_back(fmt::format("{} of it at the clock of the rounds", percent(*peak.of_peak_at_clock)));
+  if (peak.of_best) parts.push_back(fmt::format("{} of the best here ({})", percent(*peak.of_best), peak.best_case));
+  return joined(parts);
+}
+
 std::string detail_lines(const CaseRecord& record, const ConsoleStyle& style) {
   const std::string indent(verdict_width + 1, ' ');
   std::string lines;
   if (!record.implementation.empty()) lines += fmt::format("{}by {}\n", indent, visible(record.implementation));
   if (!record.parity.coverage.empty()) lines += fmt::format("{}checked {}\n", indent, visible(record.parity.coverage));
+  if (record.derived.peak) lines += fmt::format("{}reached {}\n", indent, visible(peak_text(*record.derived.peak)));
+  if (record.derived.energy_j)
+    lines += fmt::format("{}took {} per run\n", indent, format_quantity(*record.derived.energy_j, "J"));
   return paint(lines, Tone::faint, style) + breakdown_lines(record.derived, style);
 }
 
@@ -119,19 +152,21 @@ bool went_wrong(Verdict verdict) {
          verdict == Verdict::error;
 }
 
-std::string result_header(const ConsoleStyle& style) {
-  return columns_of_line("verdict", Tone::plain, "rate", "time", style.utf8 ? "±95%" : "+-95%", "err", style) +
-         "case\n";
+std::string result_header(const ConsoleStyle& style, PeakColumn peak) {
+  const Cells titles{"verdict", Tone::plain, "rate", "% peak", "time", style.utf8 ? "±95%" : "+-95%", "err"};
+  return columns_of_line(titles, peak, style) + "case\n";
 }
 
-std::string result_line(const CaseRecord& record, const ConsoleStyle& style) {
+std::string result_line(const CaseRecord& record, const ConsoleStyle& style, PeakColumn peak) {
   const Summary& s = record.summary;
-  const bool timed = s.rounds > 0 && s.median_ns > 0.0;
-  std::string line = columns_of_line(
-      verdict_word(record.verdict), tone_of(record.verdict),
-      timed ? format_quantity(record.derived.headline, record.derived.headline_unit) : "-",
-      timed ? format_time_ns(s.median_ns) : "-",
-      timed ? format_interval(s.median_ns, s.ci95_low_ns, s.ci95_high_ns) : "-", error_cell(record.parity), style);
+  const std::string word = verdict_word(record.verdict);
+  Cells cells{word, tone_of(record.verdict), "-", peak_cell(record.derived), "-", "-", error_cell(record.parity)};
+  if (s.rounds > 0 && s.median_ns > 0.0) {
+    cells.rate = format_quantity(record.derived.headline, record.derived.headline_unit);
+    cells.time = format_time_ns(s.median_ns);
+    cells.interval = format_interval(s.median_ns, s.ci95_low_ns, s.ci95_high_ns);
+  }
+  std::string line = columns_of_line(cells, peak, style);
   line += visible(record.id);
   if (!s.flags.empty()) line += paint(fmt::format("  [{}]", visible(joined(s.flags))), Tone::doubtful, style);
   line += "\n";
@@ -143,15 +178,19 @@ std::string result_line(const CaseRecord& record, const ConsoleStyle& style) {
 }
 
 std::string results_text(std::span<const CaseRecord> records, const ConsoleStyle& style) {
+  const bool peaks = std::any_of(records.begin(), records.end(), [](const CaseRecord& record) {
+    return record.derived.peak && record.derived.peak->of_peak;
+  });
+  const PeakColumn peak = peaks ? PeakColumn::present : PeakColumn::absent;
   std::string text;
   for (const std::string& suite : suites_of(records)) {
     std::string lines;
     for (const CaseRecord& record : of_suite(records, suite)) {
-      if (!style.quiet || went_wrong(record.verdict)) lines += result_line(record, style);
+      if (!style.quiet || went_wrong(record.verdict)) lines += result_line(record, style, peak);
     }
     if (!lines.empty()) text += fmt::format("{}\n{}\n", visible(suite), lines);
   }
-  return text.empty() ? "" : result_header(style) + text;
+  return text.empty() ? "" : result_header(style, peak) + text;
 }
 
 std::string summary_text(std::span<const CaseRecord> records, const ConsoleStyle& /*style*/) {

@@ -18,14 +18,19 @@ namespace gpubench {
 /// True for what a run must not end in: fail, downgraded, not_proven, error.
 [[nodiscard]] bool went_wrong(Verdict verdict);
 
+/// Whether result lines tell the percentage of the device's peak: only where some case knows it.
+enum class PeakColumn { absent, present };
+
 /// The titles over result_line().
-[[nodiscard]] std::string result_header(const ConsoleStyle& style);
+[[nodiscard]] std::string result_header(const ConsoleStyle& style, PeakColumn peak = PeakColumn::absent);
 
 /// One case in one line: verdict, rate, time and its 95% interval, worst error as a fraction of its bound, id, flags;
 /// the reason on a second line unless it passed. The id is never cut. Ends with a newline.
-[[nodiscard]] std::string result_line(const CaseRecord& record, const ConsoleStyle& style);
+[[nodiscard]] std::string result_line(const CaseRecord& record, const ConsoleStyle& style,
+                                      PeakColumn peak = PeakColumn::absent);
 
-/// Results grouped by suite, in the order in which suites first appear. Quiet: only cases that went wrong.
+/// Results grouped by suite, in the order in which suites first appear, with the column of peaks where any case knows
+/// its own. Quiet: only cases that went wrong.
 [[nodiscard]] std::string results_text(std::span<const CaseRecord> records, const ConsoleStyle& style);
 
 /// One block per case that went wrong: op, worst element, got, want, bound, how many and where, the line that reruns

@@ -104,6 +104,20 @@ void visit(Archive& a, OpShare& s) {
 }
 
 template <class Archive>
+void visit(Archive& a, PeakShare& p) {
+  a("limit", p.limit);
+  a("rate", p.rate);
+  a("peak", p.peak);
+  a("peak_source", p.peak_source);
+  a("of_peak", p.of_peak);
+  a("peak_at_clock", p.peak_at_clock);
+  a("of_peak_at_clock", p.of_peak_at_clock);
+  a("of_best", p.of_best);
+  a("best_case", p.best_case);
+  a("finding", p.finding);
+}
+
+template <class Archive>
 void visit(Archive& a, Derived& d) {
   a("flop", d.flop);
   a("bytes", d.bytes);
@@ -116,6 +130,7 @@ void visit(Archive& a, Derived& d) {
   a("breakdown", d.breakdown);
   a("remainder", d.remainder);
   a("energy_j", d.energy_j);
+  a("peak", d.peak);
 }
 
 template <class Archive>
@@ -173,7 +188,8 @@ concept Whole = std::is_integral_v<T> && !std::is_same_v<T, bool>;
 template <class T, class... Ts>
 concept AnyOf = (std::is_same_v<T, Ts> || ...);
 template <class T>
-concept Part = AnyOf<T, Worst, OpParity, Parity, Spread, RoundTelemetry, RoundRecord, Summary, OpShare, Derived>;
+concept Part =
+    AnyOf<T, Worst, OpParity, Parity, Spread, RoundTelemetry, RoundRecord, Summary, OpShare, PeakShare, Derived>;
 template <class T>
 concept Pairs = AnyOf<T, Dims, std::vector<std::pair<std::string, std::string>>>;
 

@@ -21,6 +21,25 @@ TEST(ResultLine, HoldsVerdictRateTimeIntervalErrorAndTheWholeId) {
             "PASS           21.8 GFLOP/s  3.00 us   3.3%   0.25  gemm/square/m=64,n=32,k=16/bf16/warm/x1\n");
 }
 
+TEST(Results, TellThePercentageOfThePeakOnlyWhereACaseKnowsIt) {
+  std::vector<CaseRecord> records{sample_record(), sample_without_run(Verdict::skipped, "large")};
+  const std::string with = results_text(records, plain);
+  EXPECT_THAT(with, HasSubstr("rate % peak     time"));
+  EXPECT_THAT(with, HasSubstr("21.8 GFLOP/s  54.6%  3.00 us"));
+  EXPECT_THAT(with, HasSubstr("SKIPPED                   -      -        -"));
+  records[0].derived.peak->of_peak.reset();
+  EXPECT_THAT(results_text(records, plain), Not(HasSubstr("% peak")));
+}
+
+TEST(Results, VerboseOnesTellPeakClockBestAndEnergy) {
+  const CaseRecord record = sample_record();
+  const std::string text = results_text({&record, 1}, {.verbosity = 1});
+  EXPECT_THAT(text,
+              HasSubstr("reached 54.6% of bf16's peak (Made Up, sourced: a page), 72.8% of it at the clock of the "
+                        "rounds, 87.5% of the best here (gemm/square/m=128/bf16/x1)\n"));
+  EXPECT_THAT(text, HasSubstr("took 0.0025 J per run\n"));
+}
+
 TEST(ResultLine, AppendsFlagsAndSaysWhyACaseDidNotPass) {
   EXPECT_THAT(result_line(sample_record(), plain), HasSubstr("x1  [noisy, drift]\n"));
   EXPECT_EQ(result_line(sample_without_run(Verdict::skipped, "needs 34 GB, 20 GB are free"), plain),

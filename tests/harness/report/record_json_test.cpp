@@ -37,7 +37,7 @@ TEST(RecordJson, ComesBackAsItWas) {
   }
 }
 
-TEST(RecordJson, TelemetryAndEnergyComeBackAndMayBeMissing) {
+TEST(RecordJson, TelemetryEnergyAndPeakComeBackAndMayBeMissing) {
   CaseRecord record = sample_record();
   CaseRecord back = round_trip(record);
   ASSERT_TRUE(back.rounds[0].telemetry.has_value());
@@ -47,13 +47,17 @@ TEST(RecordJson, TelemetryAndEnergyComeBackAndMayBeMissing) {
   EXPECT_EQ(back.rounds[0].telemetry->reasons, (std::vector<std::string>{"sw_power_cap"}));
   EXPECT_EQ(back.rounds[0].telemetry->rejected, 2);
   EXPECT_EQ(back.derived.energy_j, 0.0025);
+  ASSERT_TRUE(back.derived.peak.has_value());
+  EXPECT_EQ(back.derived.peak->of_peak, 0.546);
+  EXPECT_EQ(back.derived.peak->best_case, "gemm/square/m=128/bf16/x1");
   EXPECT_FALSE(back.rounds[1].telemetry.has_value());
 
   record.rounds[0].telemetry = RoundTelemetry{};
   record.derived.energy_j.reset();
+  record.derived.peak.reset();
   const Json json = to_json(record);
   EXPECT_EQ(json["rounds"][0]["telemetry"].size(), 4U);  // readings, window_s, reasons, rejected
-  EXPECT_FALSE(json["derived"].contains("energy_j"));
+  EXPECT_FALSE(json["derived"].contains("energy_j") || json["derived"].contains("peak"));
   back = round_trip(record);
   EXPECT_FALSE(back.rounds[0].telemetry->sm_mhz.has_value());
   EXPECT_FALSE(back.derived.energy_j.has_value());

@@ -59,6 +59,8 @@ inline CaseRecord sample_record(Verdict verdict = Verdict::pass) {
                2.39e9,   1e6,      "tokens",
                2.184e10, "FLOP/s", {{"gemm.forward", "gemm", "onednn", 2500.5, 0.83, 65536, 7168}},
                0.17,     0.0025};
+  r.derived.peak = PeakShare{"bf16", 2.184e10, 4e10,  "Made Up, sourced: a page",  0.546,
+                             3e10,   0.728,    0.875, "gemm/square/m=128/bf16/x1", "above"};
   r.rerun = "gpubench run --filter '^gemm/square/m=64,n=32,k=16/bf16/warm/x1$' --tier standard --seed 42";
   r.check_s = 0.125;
   r.time_s = 0.5;

@@ -1,0 +1,278 @@
+#include "harness/hardware/ceilings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "harness/core/device_property.h"
+#include "harness/core/error.h"
+#include "harness/core/recipe.h"
+#include "harness/hardware/peaks.h"
+#include "harness/measure/statistics.h"
+
+namespace gpubench {
+namespace {
+
+constexpr double mega = 1e6;
+constexpr double timers_differ = 1.01;
+constexpr std::string_view memory_limit = "memory";
+
+/// An upper limit, in operations or bytes per second.
+struct Ceiling {
+  double value = 0.0;
+  std::string source;
+};
+
+struct Best {
+  double rate = 0.0;
+  std::string id;
+  void offer(double candidate, const std::string& from) {
+    if (candidate > rate) *this = {candidate, from};
+  }
+};
+
+struct Bests {
+  std::map<std::string, Best> gemm;  // by recipe
+  Best memory;
+};
+
+bool measured(const CaseRecord& record) {
+  const bool counts = record.verdict == Verdict::pass || record.verdict == Verdict::unverified;
+  return counts && record.c.ranks == 1 && record.summary.rounds > 0 && record.summary.median_ns > 0.0;
+}
+
+bool all_of_kind(const CaseRecord& record, std::string_view kind) {
+  const std::vector<OpParity>& ops = record.parity.ops;
+  return !ops.empty() && std::all_of(ops.begin(), ops.end(), [&](const OpParity& op) { return op.kind == kind; });
+}
+
+bool has_convolution(const CaseRecord& record) {
+  return std::any_of(record.parity.ops.begin(), record.parity.ops.end(),
+                     [](const OpParity& op) { return op.kind.starts_with("conv"); });
+}
+
+// Whether each sample had to fetch its data from memory: the copies it rotates over are three caches.
+bool from_memory(const DeviceInfo& device, const CaseRecord& record) {
+  return record.c.cache == CacheMode::cold && record.memory_bytes >= 3 * device.cache_bytes;
+}
+
+// The arithmetic of a recipe's matrix products: the fastest that it uses. Empty where nobody publishes its rate.
+std::optional<Rate> rate_of(const std::string& recipe_name) {
+  const auto all = recipes();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Recipe& r) { return r.name == recipe_name; });
+  if (found == all.end() || found->math.inputs == Math::Inputs::emulated) return std::nullopt;
+  if (found->math.inputs == Math::Inputs::tf32) return Rate::tf32;
+  switch (found->operand) {
+    case DType::f64: return Rate::fp64;
+    case DType::f32: return Rate::fp32;
+    case DType::f16: return Rate::fp16;
+    case DType::bf16: return Rate::bf16;
+    case DType::f8_e4m3:
+    case DType::f8_e5m2: return Rate::fp8;
+    default: return std::nullopt;
+  }
+}
+
+template <class Middle>
+std::optional<double> over_rounds(const CaseRecord& record, const Middle& reading, bool highest) {
+  std::vector<double> values;
+  for (const RoundRecord& round : record.rounds) {
+    if (!round.valid || !round.telemetry) continue;
+    if (const std::optional<double> value = reading(*round.telemetry)) values.push_back(*value);
+  }
+  if (values.empty()) return std::nullopt;
+  return highest ? *std::max_element(values.begin(), values.end()) : median(values);
+}
+
+using SpreadMember = std::optional<Spread> RoundTelemetry::*;
+
+std::optional<double> middle_clock(const CaseRecord& record, SpreadMember clock) {
+  return over_rounds(
+      record, [&](const RoundTelemetry& t) { return t.*clock ? std::optional((t.*clock)->median) : std::nullopt; },
+      false);
+}
+
+std::optional<double> highest_clock(const CaseRecord& record, SpreadMember clock) {
+  return over_rounds(
+      record, [&](const RoundTelemetry& t) { return t.*clock ? std::optional((t.*clock)->max) : std::nullopt; }, true);
+}
+
+/// What is known of one device.
+class Limits {
+ public:
+  explicit Limits(const DeviceInfo& device)
+      : device_(device),
+        row_(device.kind == "cuda" ? find_device(device.name, device.units) : nullptr),
+        capability_(row_ != nullptr ? row_->capability : told_capability(device)),
+        max_sm_mhz_(property_number(device, device_property::max_sm_mhz)),
+        max_memory_mhz_(property_number(device, device_property::max_memory_mhz)),
+        bus_bits_(property_number(device, device_property::memory_bus_bits)) {}
+
+  [[nodiscard]] std::optional<Ceiling> arithmetic(Rate rate) const {
+    if (row_ != nullptr) {
+      std::optional<Figure> figure = peak_rate(*row_, rate);
+      const auto tensor = rate == Rate::fp64 ? peak_rate(*row_, Rate::fp64_tensor) : std::nullopt;
+      if (tensor && (!figure || tensor->high > figure->high)) figure = tensor;
+      if (figure) return published(*figure);
+    }
+    return max_sm_mhz_ ? arithmetic_at(rate, *max_sm_mhz_) : std::nullopt;
+  }
+
+  [[nodiscard]] std::optional<Ceiling> arithmetic_at(Rate rate, double sm_mhz) const {
+    if (device_.kind != "cuda" || capability_ == 0) return std::nullopt;
+    const bool geforce = is_geforce(device_.name);
+    std::optional<double> operations = operations_per_clock(capability_, geforce, rate);
+    if (rate == Rate::fp64)
+      operations = std::max(operations, operations_per_clock(capability_, geforce, Rate::fp64_tensor));
+    if (!operations) return std::nullopt;
+    return Ceiling{
+        device_.units * *operations * sm_mhz * mega,
+        fmt::format("derived: {} SMs x {:.0f} operations per clock x {:.0f} MHz", device_.units, *operations, sm_mhz)};
+  }
+
+  [[nodiscard]] std::optional<Ceiling> memory() const {
+    if (row_ != nullptr) {
+      if (const auto figure = peak_bandwidth(*row_)) return published(*figure);
+    }
+    return max_memory_mhz_ ? memory_at(*max_memory_mhz_) : std::nullopt;
+  }
+
+  [[nodiscard]] std::optional<Ceiling> memory_at(double mhz) const {
+    if (device_.kind != "cuda" || !bus_bits_) return std::nullopt;
+    return Ceiling{bandwidth_at(mhz, *bus_bits_),
+                   fmt::format("derived: {:.0f} MHz x {:.0f} bits x 2", mhz, *bus_bits_)};
+  }
+
+  [[nodiscard]] double max_sm_mhz() const { return max_sm_mhz_.value_or(0.0); }
+  [[nodiscard]] double max_memory_mhz() const { return max_memory_mhz_.value_or(0.0); }
+
+ private:
+  static int told_capability(const DeviceInfo& device) {
+    const double version = property_number(device, device_property::compute_capability).value_or(0.0);
+    return version < 100.0 ? static_cast<int>(std::lround(10.0 * version)) : 0;
+  }
+
+  [[nodiscard]] Ceiling published(const Figure& figure) const {
+    const Confidence confidence = figure.confidence.value_or(Confidence::datasheet);
+    return {figure.high, fmt::format("{}, {}: {}", row_->name, name(confidence), figure.source)};
+  }
+
+  const DeviceInfo& device_;
+  const DeviceRow* row_;
+  int capability_;
+  std::optional<double> max_sm_mhz_;
+  std::optional<double> max_memory_mhz_;
+  std::optional<double> bus_bits_;
+};
+
+Bests bests_of(const DeviceInfo& device, std::span<const CaseRecord> records) {
+  Bests bests;
+  for (const CaseRecord& record : records) {
+    if (!measured(record)) continue;
+    if (all_of_kind(record, "gemm")) bests.gemm[record.c.recipe].offer(record.derived.flop_per_s, record.id);
+    if (record.derived.headline_unit == "B/s" && from_memory(device, record))
+      bests.memory.offer(record.derived.bytes_per_s, record.id);
+  }
+  return bests;
+}
+
+/// One case against the limits of its device.
+class Comparison {
+ public:
+  Comparison(const DeviceInfo& device, const Limits& limits, const Bests& bests, const CaseRecord& record)
+      : limits_(limits), record_(record), rate_(rate_of(record.c.recipe)) {
+    if (rate_) arithmetic_ = limits.arithmetic(*rate_);
+    if (from_memory(device, record)) memory_ = limits.memory();
+    const auto gemm = bests.gemm.find(record.c.recipe);
+    if (gemm != bests.gemm.end()) best_gemm_ = &gemm->second;
+    if (from_memory(device, record) && bests.memory.rate > 0.0) best_memory_ = &bests.memory;
+  }
+
+  /// Nothing where no limit is known.
+  [[nodiscard]] std::optional<PeakShare> share() const {
+    const bool by_memory = bound_by_memory();
+    const std::optional<Ceiling>& ceiling = by_memory ? memory_ : arithmetic_;
+    const Best* best = by_memory ? best_memory_ : best_gemm_;
+    PeakShare share;
+    share.limit = by_memory ? std::string(memory_limit) : rate_ ? std::string(name(*rate_)) : record_.c.recipe;
+    share.rate = by_memory ? record_.derived.bytes_per_s : record_.derived.flop_per_s;
+    if ((!ceiling && best == nullptr) || !(share.rate > 0.0)) return std::nullopt;
+    if (ceiling) {
+      share.peak = ceiling->value;
+      share.peak_source = ceiling->source;
+      share.of_peak = share.rate / ceiling->value;
+    }
+    if (const auto at_clock = ceiling_at(by_memory, false)) {
+      share.peak_at_clock = at_clock->value;
+      share.of_peak_at_clock = share.rate / at_clock->value;
+    }
+    if (best != nullptr) {
+      share.of_best = share.rate / best->rate;
+      share.best_case = best->id;
+    }
+    share.finding = finding(by_memory, share);
+    return share;
+  }
+
+ private:
+  // Which limit would take longer. Where only one is known, the one that the case's own headline is about.
+  [[nodiscard]] bool bound_by_memory() const {
+    const double arithmetic = arithmetic_ ? arithmetic_->value : best_gemm_ != nullptr ? best_gemm_->rate : 0.0;
+    const double memory = memory_ ? memory_->value : best_memory_ != nullptr ? best_memory_->rate : 0.0;
+    if (arithmetic > 0.0 && memory > 0.0) return record_.derived.bytes / memory > record_.derived.flop / arithmetic;
+    return record_.derived.headline_unit == "B/s";
+  }
+
+  // At the median clock of the rounds, or at the highest that the device has or was seen at.
+  [[nodiscard]] std::optional<Ceiling> ceiling_at(bool by_memory, bool highest) const {
+    const SpreadMember clock = by_memory ? &RoundTelemetry::memory_mhz : &RoundTelemetry::sm_mhz;
+    std::optional<double> mhz = highest ? highest_clock(record_, clock) : middle_clock(record_, clock);
+    if (highest) mhz = std::max(mhz.value_or(0.0), by_memory ? limits_.max_memory_mhz() : limits_.max_sm_mhz());
+    if (!mhz || !(*mhz > 0.0)) return std::nullopt;
+    if (by_memory) return limits_.memory_at(*mhz);
+    return rate_ ? limits_.arithmetic_at(*rate_, *mhz) : std::nullopt;
+  }
+
+  [[nodiscard]] std::string finding(bool by_memory, const PeakShare& share) const {
+    const auto at_highest = ceiling_at(by_memory, true);
+    if (!share.peak && !at_highest) return "";
+    const bool clock_allows_more = at_highest && at_highest->value > share.peak.value_or(0.0);
+    const double most = clock_allows_more ? at_highest->value : *share.peak;
+    if (share.rate <= timers_differ * most) return "";
+    return fmt::format(
+        "{:.4g} {} is above what the device can do, {:.4g} ({}): the time, the work or the peak is wrong", share.rate,
+        by_memory ? "B/s" : "FLOP/s", most, clock_allows_more ? at_highest->source : share.peak_source);
+  }
+
+  const Limits& limits_;
+  const CaseRecord& record_;
+  std::optional<Rate> rate_;
+  std::optional<Ceiling> arithmetic_;
+  std::optional<Ceiling> memory_;
+  const Best* best_gemm_ = nullptr;
+  const Best* best_memory_ = nullptr;
+};
+
+}  // namespace
+
+void add_ceilings(const DeviceInfo& device, std::span<CaseRecord> records) {
+  const Limits limits(device);
+  // What cannot be true goes first: it must not be the best that others are compared with.
+  for (CaseRecord& record : records) {
+    if (!measured(record)) continue;
+    record.derived.peak = Comparison(device, limits, {}, record).share();
+    if (!record.derived.peak || record.derived.peak->finding.empty()) continue;
+    record.summary.flags.emplace_back("above peak");
+    if (has_convolution(record)) continue;
+    record.verdict = Verdict::error;
+    record.reason = record.derived.peak->finding;
+  }
+  const Bests bests = bests_of(device, records);
+  for (CaseRecord& record : records) {
+    if (measured(record)) record.derived.peak = Comparison(device, limits, bests, record).share();
+  }
+}
+
+}  // namespace gpubench
