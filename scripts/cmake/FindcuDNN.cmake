@@ -6,6 +6,7 @@ if(CUDAToolkit_FOUND)
   list(APPEND _cudnn_hints ${CUDAToolkit_TARGET_DIR} ${CUDAToolkit_ROOT} ${CUDAToolkit_LIBRARY_ROOT})
 endif()
 file(GLOB _cudnn_wheels
+  ${CMAKE_SOURCE_DIR}/.cuda/nvidia/cudnn
   /usr/lib/python3*/site-packages/nvidia/cudnn /usr/lib/python3/dist-packages/nvidia/cudnn
   /usr/local/lib/python3*/site-packages/nvidia/cudnn /usr/local/lib/python3*/dist-packages/nvidia/cudnn
   $ENV{VIRTUAL_ENV}/lib/python3*/site-packages/nvidia/cudnn $ENV{HOME}/.local/lib/python3*/site-packages/nvidia/cudnn)
