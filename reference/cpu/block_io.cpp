@@ -34,7 +34,7 @@ float Source::at(std::int64_t index) const {
 void Source::prefetch(std::int64_t first, std::int64_t count) const {
   const auto size = static_cast<std::int64_t>(is_bf16_ ? sizeof(bf16) : sizeof(float));
   const std::byte* end = data_ + (first + count) * size;
-  for (const std::byte* line = data_ + first * size; line < end; line += 64) __builtin_prefetch(line, 0, 2);
+  for (const std::byte* line = data_ + first * size; line < end; line += 64) __builtin_prefetch(line, 0, 3);
 }
 
 float* Sink::place(std::int64_t first, BlockBuffer& buffer) const {

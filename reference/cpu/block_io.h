@@ -33,7 +33,7 @@ class Source {
   /// `count` elements from `first`: where they lie (f32; any count), or in `buffer` (bf16; at most block_elements).
   [[nodiscard]] const float* read(std::int64_t first, std::int64_t count, BlockBuffer& buffer) const;
   [[nodiscard]] float at(std::int64_t index) const;
-  /// Asks for `count` elements from `first` to be brought to the second-level cache.
+  /// Asks for `count` elements from `first` to be brought to the first-level cache.
   void prefetch(std::int64_t first, std::int64_t count) const;
   [[nodiscard]] bool staged() const { return is_bf16_; }
 
@@ -55,6 +55,9 @@ class Sink {
   void commit(std::int64_t first, std::int64_t count, const float* block) const;
   /// True when blocks pass through a buffer, so that they may have at most block_elements.
   [[nodiscard]] bool staged() const { return is_bf16_ || streaming_; }
+  /// True for f32 to be stored around the caches; a kernel that can do that itself writes to where().
+  [[nodiscard]] bool streams_f32() const { return streaming_ && !is_bf16_; }
+  [[nodiscard]] float* where(std::int64_t first) const { return reinterpret_cast<float*>(data_) + first; }
 
  private:
   std::byte* data_ = nullptr;

@@ -76,37 +76,20 @@ Plan plan_copy(const OpCall& call, std::span<const TensorSpec> tensors, const Cp
 
 Plan plan_triad(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const auto factor = static_cast<float>(call.attributes.as<Triad>().factor);
-  bool all_f32 = true;
-  for (const TensorSpec& tensor : tensors) all_f32 = all_f32 && tensor.dtype == DType::f32;
-  if (!all_f32 || !share_one_run(tensors) || !worth_streaming(tensors[2].bytes())) {
-    return plan_pointwise(call, tensors, context, triad_block, factor);
-  }
-  // The memory's own speed is what this is run for, so the large case has a loop of its own without staging.
-  const std::int64_t elements = tensors[2].shape.elements();
-  return plan_of(own_implementation(), 0, [=, threads = context.threads](std::span<const Tensor> bound, Workspace) {
-    const auto* b = elements_of<const float>(bound[0]);
-    const auto* c = elements_of<const float>(bound[1]);
-    auto* y = elements_of<float>(bound[2]);
-    return [=] {
-      parallel_chunks(threads, elements, element_grain, [=](std::int64_t begin, std::int64_t end) {
-        stream_triad(b + begin, c + begin, factor, end - begin, y + begin);
-        stream_fence();
-      });
-    };
-  });
+  return plan_pointwise(call, tensors, context, {triad_block, stream_triad}, factor);
 }
 
 Plan plan_scale(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const auto factor = static_cast<float>(call.attributes.as<Scale>().factor);
-  return plan_pointwise(call, tensors, context, scale_block, factor);
+  return plan_pointwise(call, tensors, context, {scale_block}, factor);
 }
 
 Plan plan_add(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
-  return plan_pointwise(call, tensors, context, add_block);
+  return plan_pointwise(call, tensors, context, {add_block});
 }
 
 Plan plan_cast(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
-  return plan_pointwise(call, tensors, context, cast_block);
+  return plan_pointwise(call, tensors, context, {cast_block});
 }
 
 }  // namespace gpubench::cpu

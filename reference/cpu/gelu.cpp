@@ -1,6 +1,8 @@
 #include "reference/cpu/gelu.h"
 
+#include "reference/cpu/gelu_avx512.h"
 #include "reference/cpu/pointwise.h"
+#include "reference/cpu/vector_avx512.h"
 #include "reference/cpu/vector_clones.h"
 #include "reference/cpu/vector_math.h"
 #include "reference/ops/gelu.h"
@@ -34,14 +36,20 @@ void gelu_erf_backward_block(const float* x, const float* dy, float /*none*/, st
 
 bool is_tanh(const OpCall& call) { return call.attributes.as<Gelu>().form == GeluForm::tanh; }
 
+PointwiseKernel forward_kernel(const OpCall& call) {
+  if (!is_tanh(call)) return {gelu_erf_block};
+  if (avx512::available()) return {avx512::gelu_tanh, avx512::stream_gelu_tanh};
+  return {gelu_tanh_block};
+}
+
 }  // namespace
 
 Plan plan_gelu_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
-  return plan_pointwise(call, tensors, context, is_tanh(call) ? gelu_tanh_block : gelu_erf_block);
+  return plan_pointwise(call, tensors, context, forward_kernel(call));
 }
 
 Plan plan_gelu_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
-  return plan_pointwise(call, tensors, context, is_tanh(call) ? gelu_tanh_backward_block : gelu_erf_backward_block);
+  return plan_pointwise(call, tensors, context, {is_tanh(call) ? gelu_tanh_backward_block : gelu_erf_backward_block});
 }
 
 }  // namespace gpubench::cpu

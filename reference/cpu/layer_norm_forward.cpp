@@ -6,9 +6,11 @@
 
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/layer_norm.h"
+#include "reference/cpu/layer_norm_avx512.h"
 #include "reference/cpu/parallel.h"
 #include "reference/cpu/row_view.h"
 #include "reference/cpu/stream_store.h"
+#include "reference/cpu/vector_avx512.h"
 #include "reference/cpu/vector_clones.h"
 #include "reference/ops/layer_norm.h"
 
@@ -61,6 +63,7 @@ struct Forward {
   Sink y;
   float* mean = nullptr;
   float* rstd = nullptr;
+  bool use_avx512 = false;  // x is f32
 
   void operator()() const {
     parallel_chunks(threads, x_view.rows, row_grain(x_view.columns), [this](std::int64_t begin, std::int64_t end) {
@@ -71,24 +74,34 @@ struct Forward {
 
   void run_row(std::int64_t row) const {
     const std::int64_t n = x_view.columns;
-    const std::int64_t first = row * x_view.stride;
-    const std::int64_t step = x.staged() ? block_elements : direct_block;
-    BlockBuffer x_buffer;
-    double sum = 0.0;
-    for (std::int64_t i = 0; i < n; i += step) {
-      const std::int64_t size = std::min(step, n - i);
-      sum += static_cast<double>(sum_block(x.read(first + i, size, x_buffer), size));
-    }
-    const auto row_mean = static_cast<float>(sum / static_cast<double>(n));
+    double total = 0.0;
+    for_blocks(row, [&](const float* block, std::int64_t size, const float* ahead) {
+      total += static_cast<double>(use_avx512 ? avx512::sum(block, size, ahead) : sum_block(block, size));
+    });
+    const auto row_mean = static_cast<float>(total / static_cast<double>(n));
     double squares = 0.0;
-    for (std::int64_t i = 0; i < n; i += step) {
-      const std::int64_t size = std::min(step, n - i);
-      squares += static_cast<double>(squared_deviation_block(x.read(first + i, size, x_buffer), row_mean, size));
-    }
+    for_blocks(row, [&](const float* block, std::int64_t size, const float* ahead) {
+      squares += static_cast<double>(use_avx512 ? avx512::squared_deviations(block, row_mean, size, ahead)
+                                                : squared_deviation_block(block, row_mean, size));
+    });
     const auto row_rstd = static_cast<float>(1.0 / std::sqrt(squares / static_cast<double>(n) + epsilon));
     mean[row] = row_mean;
     rstd[row] = row_rstd;
     normalize_row(row, row_mean, row_rstd);
+  }
+
+  // Calls work(block, size, ahead) for the blocks of a row of x; ahead is the same block two rows on, where there is
+  // one, for kernels that prefetch. One row on would be too late for its first lines.
+  template <class Work>
+  void for_blocks(std::int64_t row, const Work& work) const {
+    const std::int64_t step = x.staged() ? block_elements : direct_block;
+    const std::int64_t first = row * x_view.stride;
+    const std::int64_t distance = std::min<std::int64_t>(2, x_view.rows - 1 - row) * x_view.stride;
+    BlockBuffer buffer;
+    for (std::int64_t i = 0; i < x_view.columns; i += step) {
+      const float* block = x.read(first + i, std::min(step, x_view.columns - i), buffer);
+      work(block, std::min(step, x_view.columns - i), block + distance);
+    }
   }
 
   void normalize_row(std::int64_t row, float row_mean, float row_rstd) const {
@@ -99,11 +112,17 @@ struct Forward {
     BlockBuffer y_buffer;
     BlockBuffer gamma_buffer;
     BlockBuffer beta_buffer;
+    if (use_avx512 && !gamma.staged() && y.streams_f32()) {
+      avx512::stream_normalized(x.read(row * x_view.stride, x_view.columns, x_buffer),
+                                gamma.read(0, x_view.columns, gamma_buffer), beta.read(0, x_view.columns, beta_buffer),
+                                row_mean, row_rstd, x_view.columns, y.where(row * y_view.stride));
+      return;
+    }
     for (std::int64_t i = 0; i < x_view.columns; i += step) {
       const std::int64_t size = std::min(step, x_view.columns - i);
       const std::int64_t y_first = row * y_view.stride + i;
       // Memory would be idle while the row is worked on in the cache.
-      if (!last_row) x.prefetch((row + 1) * x_view.stride + i, size);
+      if (!use_avx512 && !last_row) x.prefetch((row + 1) * x_view.stride + i, size);
       float* block = y.place(y_first, y_buffer);
       normalize_block(x.read(row * x_view.stride + i, size, x_buffer), gamma.read(i, size, gamma_buffer),
                       beta.read(i, size, beta_buffer), row_mean, row_rstd, size, block);
@@ -129,6 +148,7 @@ Plan plan_layer_norm_forward(const OpCall& call, std::span<const TensorSpec> ten
   return plan_of(own_implementation(), 0, [work, streaming](std::span<const Tensor> bound, Workspace) {
     Forward result = work;
     result.x = Source(bound[0]);
+    result.use_avx512 = !result.x.staged() && avx512::available();
     result.gamma = Source(bound[1]);
     result.beta = Source(bound[2]);
     result.y = Sink(bound[3], streaming && bound[3].data != bound[0].data);

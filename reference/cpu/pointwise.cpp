@@ -11,9 +11,13 @@
 namespace gpubench::cpu {
 namespace {
 
+/// How far ahead inputs are asked for. While a block is worked on in the cache, the processor's own prefetching
+/// starves.
+constexpr std::int64_t prefetch_elements = 4 * block_elements;
+
 /// Bound pointwise work. Views and sources are a, b, and y last; without b, it repeats a.
 struct Pointwise {
-  PointwiseKernel kernel = nullptr;
+  PointwiseKernel kernel{};
   float factor = 0.0F;
   int threads = 1;
   std::array<RowView, 3> views;
@@ -42,16 +46,26 @@ struct Pointwise {
     BlockBuffer a_buffer;
     BlockBuffer b_buffer;
     BlockBuffer y_buffer;
-    const bool staged = a.staged() || (has_b && b.staged()) || y.staged();
-    const std::int64_t step = staged ? block_elements : count;
+    const std::int64_t a_first = row * views[0].stride + column;
+    const std::int64_t b_first = row * views[1].stride + column;
+    const std::int64_t y_first = row * views[2].stride + column;
+    const bool inputs_staged = a.staged() || (has_b && b.staged());
+    if (kernel.streaming != nullptr && !inputs_staged && y.streams_f32()) {
+      const float* b_run = has_b ? b.read(b_first, count, b_buffer) : nullptr;
+      kernel.streaming(a.read(a_first, count, a_buffer), b_run, factor, count, y.where(y_first));
+      return;
+    }
+    const std::int64_t step = inputs_staged || y.staged() ? block_elements : count;
     for (std::int64_t done = 0; done < count; done += step) {
       const std::int64_t size = std::min(step, count - done);
-      const std::int64_t y_first = row * views[2].stride + column + done;
-      float* block = y.place(y_first, y_buffer);
-      const float* a_block = a.read(row * views[0].stride + column + done, size, a_buffer);
-      const float* b_block = has_b ? b.read(row * views[1].stride + column + done, size, b_buffer) : nullptr;
-      kernel(a_block, b_block, factor, size, block);
-      y.commit(y_first, size, block);
+      const std::int64_t ahead = std::clamp<std::int64_t>(count - done - prefetch_elements, 0, size);
+      a.prefetch(a_first + done + prefetch_elements, ahead);
+      if (has_b) b.prefetch(b_first + done + prefetch_elements, ahead);
+      float* block = y.place(y_first + done, y_buffer);
+      const float* a_block = a.read(a_first + done, size, a_buffer);
+      const float* b_block = has_b ? b.read(b_first + done, size, b_buffer) : nullptr;
+      kernel.block(a_block, b_block, factor, size, block);
+      y.commit(y_first + done, size, block);
     }
   }
 };
@@ -59,7 +73,7 @@ struct Pointwise {
 }  // namespace
 
 Plan plan_pointwise(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context,
-                    PointwiseKernel kernel, float factor) {
+                    const PointwiseKernel& kernel, float factor) {
   Pointwise work;
   work.kernel = kernel;
   work.factor = factor;

@@ -6,9 +6,13 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "harness/core/dtype.h"
 #include "reference/cpu/block_io.h"
+#include "reference/cpu/gelu_avx512.h"
+#include "reference/cpu/stream_store.h"
+#include "reference/cpu/vector_avx512.h"
 
 namespace gpubench::cpu {
 namespace {
@@ -67,6 +71,36 @@ TEST(VectorMath, GeluOfLargeNumbersIsTheirPositivePart) {
     EXPECT_EQ(vector_gelu_erf_derivative(x), 1.0F);
     EXPECT_NEAR(vector_gelu_tanh_derivative(-x), 0.0F, 1e-29F);
     EXPECT_NEAR(vector_gelu_erf_derivative(-x), 0.0F, 1e-29F);
+  }
+}
+
+TEST(VectorMath, GeluOnAvx512EndsAsElsewhereWhereverItIsStored) {
+  if (!avx512::available()) GTEST_SKIP() << "this processor lacks AVX-512";
+  std::vector<float> x{std::nanf(""), infinity, -infinity, 0.0F, -0.0F, 1e-40F, -1e-40F, 3e38F, -3e38F, 20.0F, -20.0F};
+  for (int i = 0; i < 60; ++i) x.push_back(static_cast<float>(i) * 0.25F - 7.0F);
+  const auto count = static_cast<std::int64_t>(x.size());
+
+  for (std::int64_t offset = 0; offset < 17; ++offset) {
+    std::vector<float> stored(x.size() + 32, -1.0F);
+    std::vector<float> streamed(x.size() + 32, -1.0F);
+    avx512::gelu_tanh(x.data(), nullptr, 0.0F, count, stored.data() + offset);
+    avx512::stream_gelu_tanh(x.data(), nullptr, 0.0F, count, streamed.data() + offset);
+    stream_fence();
+
+    EXPECT_TRUE(std::isnan(stored[static_cast<std::size_t>(offset)]));
+    for (std::size_t i = 0; i < stored.size(); ++i) {
+      EXPECT_EQ(std::bit_cast<std::uint32_t>(stored[i]), std::bit_cast<std::uint32_t>(streamed[i])) << i;
+      const std::int64_t from = static_cast<std::int64_t>(i) - offset;
+      if (from < 0 || from >= count) {
+        EXPECT_EQ(stored[i], -1.0F) << "wrote beyond the output at " << i;
+      } else if (from > 0) {
+        const float want = vector_gelu_tanh(x[static_cast<std::size_t>(from)]);
+        // Both round the exponent's argument, which is large where the result is almost 0 (as in the test above).
+        EXPECT_TRUE(stored[i] == want || std::fabs(stored[i] - want) <= 2e-6F * std::fabs(want) + 1e-29F)
+            << x[static_cast<std::size_t>(from)];
+        EXPECT_EQ(std::signbit(stored[i]), std::signbit(want)) << x[static_cast<std::size_t>(from)];
+      }
+    }
   }
 }
 

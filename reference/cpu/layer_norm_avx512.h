@@ -1,0 +1,19 @@
+// Layer normalization's passes written for AVX-512, with the next row's loads spread over the passes over this one.
+//
+// A row is read three times from the first-level cache. Unless told, the processor fetches the next row only when it is
+// read, and memory idles meanwhile. To be called only where available().
+#pragma once
+
+#include <cstdint>
+
+namespace gpubench::cpu::avx512 {
+
+/// Sum of x[0, count). Of the `count` elements at `ahead`, the first half is brought to the cache meanwhile.
+[[nodiscard]] float sum(const float* x, std::int64_t count, const float* ahead);
+/// Sum of (x[i] - mean)^2. Brings the second half.
+[[nodiscard]] float squared_deviations(const float* x, float mean, std::int64_t count, const float* ahead);
+/// y[i] = gamma[i] ((x[i] - mean) rstd) + beta[i], stored around the caches. Call stream_fence() when done.
+void stream_normalized(const float* x, const float* gamma, const float* beta, float mean, float rstd,
+                       std::int64_t count, float* y);
+
+}  // namespace gpubench::cpu::avx512
