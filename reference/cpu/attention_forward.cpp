@@ -11,8 +11,8 @@
 
 #include "reference/cpu/attention.h"
 #include "reference/cpu/attention_problem.h"
+#include "reference/cpu/attention_softmax.h"
 #include "reference/cpu/vector_clones.h"
-#include "reference/cpu/vector_math.h"
 
 namespace gpubench::cpu {
 namespace {
@@ -25,62 +25,6 @@ template <class T>
 constexpr std::int64_t weight_stride = key_chunk + 64 / static_cast<std::int64_t>(sizeof(T));
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
-
-// One block of scores on its way through the softmax.
-struct ScoreBlock {
-  std::int64_t rows = 0;
-  std::int64_t keys = 0;           // in this chunk
-  std::int64_t first_visible = 0;  // how many of them row 0 sees; each further row sees one more (causal)
-  float scale = 1.0F;
-  Rows<float> scores;  // becomes exp(scale score - maximum); 0 for what is cut off
-  Rows<float> o;       // shrinks where the maximum grows
-  std::int64_t width = 0;
-  float* maxima = nullptr;  // of scaled scores, per row
-  float* sums = nullptr;    // of exp(scale score - maximum)
-};
-
-constexpr std::int64_t lanes = 16;
-
-[[gnu::always_inline]] inline float largest(const float* x, std::int64_t count) {
-  float largest = -infinity;
-#pragma omp simd reduction(max : largest)
-  for (std::int64_t i = 0; i < count; ++i) largest = x[i] > largest ? x[i] : largest;
-  return largest;
-}
-
-[[gnu::always_inline]] inline float exponentiate(float* x, std::int64_t count, float scale, float maximum) {
-  float sum = 0.0F;
-#pragma omp simd reduction(+ : sum)
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float weight = vector_exp(x[i] * scale - maximum);
-    sum += weight;
-    x[i] = weight;
-  }
-  return sum;
-}
-
-GPUBENCH_VECTOR_CLONES void softmax(const ScoreBlock& block) {
-  for (std::int64_t row = 0; row < block.rows; ++row) {
-    float* scores = block.scores[row];
-    const std::int64_t visible = std::clamp<std::int64_t>(block.first_visible + row, 0, block.keys);
-    // Whole vectors only: what is cut off gets weight 0 by a score of -infinity.
-    const std::int64_t processed = (visible + lanes - 1) / lanes * lanes;
-    std::fill(scores + visible, scores + processed, -infinity);
-    std::fill(scores + processed, scores + padded(block.keys), 0.0F);
-    if (visible == 0) continue;
-
-    const float before = block.maxima[row];
-    const float chunk_largest = largest(scores, processed) * block.scale;
-    const float maximum = chunk_largest > before ? chunk_largest : before;
-    const float sum = exponentiate(scores, processed, block.scale, maximum);
-    const float shrink = vector_exp(before - maximum);
-    block.maxima[row] = maximum;
-    block.sums[row] = block.sums[row] * shrink + sum;
-    if (shrink == 1.0F) continue;
-    float* o = block.o[row];
-    for (std::int64_t i = 0; i < block.width; ++i) o[i] *= shrink;
-  }
-}
 
 // Divides by the sums.
 GPUBENCH_VECTOR_CLONES void normalize(Rows<float> o, const float* sums, std::int64_t rows, std::int64_t width) {
@@ -178,13 +122,20 @@ class Forward {
     const std::int64_t head = pair % p_.extents.hkv;
     const std::int64_t first = chunk * key_chunk;
     const std::int64_t keys = std::min(key_chunk, p_.extents.s - first);
-    const Rows<T> raw{own.raw, p_.width()};
-    const Rows<T> k = k_(batch, head).from(first);
-    const Rows<T> v = v_(batch, head).from(first);
-    copy_padded<T>({k.data, k.stride}, keys, p_.extents.d, raw);
-    pack_transposed({raw.data, raw.stride}, p_.width(), padded(keys), packed_k_ + packed_at(pair, chunk));
-    copy_padded<T>({v.data, v.stride}, keys, p_.extents.d, raw);
-    pack({raw.data, raw.stride}, padded(keys), p_.width(), packed_v_ + packed_at(pair, chunk));
+    const Rows<T> room{own.raw, p_.width()};
+    const Rows<const T> k = as_padded(k_(batch, head).from(first), keys, room);
+    pack_transposed(k, p_.width(), padded(keys), packed_k_ + packed_at(pair, chunk));
+    const Rows<const T> v = as_padded(v_(batch, head).from(first), keys, room);
+    pack(v, padded(keys), p_.width(), packed_v_ + packed_at(pair, chunk));
+  }
+
+  // `rows` rows with zeros up to the padded extents: where they lie if they need none, else in `room`. Packing reads
+  // pairs, so their distance must be even.
+  [[nodiscard]] Rows<const T> as_padded(Rows<T> from, std::int64_t rows, Rows<T> room) const {
+    const Rows<const T> whole{from.data, from.stride};
+    if (p_.extents.d == p_.width() && rows == padded(rows) && from.stride % 2 == 0) return whole;
+    copy_padded(whole, rows, p_.extents.d, room);
+    return {room.data, room.stride};
   }
 
   // Queries [64 block, 64 block + 64) of one head.
@@ -206,7 +157,9 @@ class Forward {
       const std::int64_t packed_chunk = packed_at(pair, key / key_chunk);
       multiply({padded(rows), padded(keys), p_.width(), p_.width()}, {own.q, p_.width()}, packed_k_ + packed_chunk,
                own.scores, false);
-      const Rows<const T> weights = weigh(rows, keys, p_.causal ? first + 1 - key : keys, key == 0, own);
+      const Rows<const T> weights = softmax({rows, keys, p_.causal ? first + 1 - key : keys, p_.causal, p_.scale,
+                                             own.scores, own.o, key == 0 ? 0 : p_.width(), own.maxima, own.sums},
+                                            own.weights);
       // Values are packed by whole chunks; where fewer keys are seen, the sum ends early.
       const std::int64_t chunk_keys = padded(std::min(key_chunk, e.s - key));
       multiply({padded(rows), p_.width(), padded(keys), chunk_keys}, weights, packed_v_ + packed_chunk, own.o,
@@ -216,20 +169,6 @@ class Forward {
     store_rows({own.o.data, own.o.stride}, rows, e.d, o_(batch, head).from(first));
     float* lse = lse_ + batch_and_head * e.s + first;
     for (std::int64_t row = 0; row < rows; ++row) lse[row] = own.maxima[row] + std::log(own.sums[row]);
-  }
-
-  // Scores to weights, as operand. Few rows at a time, so that they are still in the nearest cache when they are
-  // rounded.
-  [[nodiscard]] Rows<const T> weigh(std::int64_t rows, std::int64_t keys, std::int64_t first_visible,
-                                    bool is_first_chunk, const ThreadArrays<T>& own) const {
-    constexpr std::int64_t step = 4;
-    for (std::int64_t row = 0; row < rows; row += step) {
-      const std::int64_t count = std::min(step, rows - row);
-      softmax({count, keys, p_.causal ? first_visible + row : first_visible, p_.scale, own.scores.from(row),
-               own.o.from(row), is_first_chunk ? 0 : p_.width(), own.maxima + row, own.sums + row});
-      (void)operand({own.scores[row], own.scores.stride}, count, padded(keys), own.weights.from(row));
-    }
-    return operand({own.scores.data, own.scores.stride}, 0, 0, own.weights);
   }
 
   AttentionProblem p_;

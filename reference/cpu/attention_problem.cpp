@@ -41,6 +41,10 @@ void store_rows(Rows<const float> from, std::int64_t rows, std::int64_t columns,
   for (std::int64_t row = 0; row < rows; ++row) std::copy(from[row], from[row] + columns, to[row]);
 }
 void store_rows(Rows<const float> from, std::int64_t rows, std::int64_t columns, Rows<bf16> to) {
+  if (columns % block_grain == 0) {
+    round_block(from, rows, columns, to);
+    return;
+  }
   for (std::int64_t row = 0; row < rows; ++row) narrow_run(from[row], columns, to[row]);
 }
 

@@ -16,7 +16,6 @@ constexpr std::int64_t prefetch_bytes = 4096;
 
 // x / (1 + e^-2t), as in vector_math.h.
 [[gnu::always_inline]] GPUBENCH_AVX512 inline __m512 gelu_lanes(__m512 x) {
-  constexpr float log2_e = 1.44269504088896341F;
   const __m512 numerator = at_least(-gelu_limit, x);
   const __m512 inner = at_most(gelu_limit, numerator);
   // e^-2t = 2^(inner slope)

@@ -13,14 +13,8 @@ namespace {
 // Four independent sums, so that an addition need not wait for the one before it.
 constexpr std::int64_t step = 4 * lanes;
 
-[[gnu::always_inline]] GPUBENCH_AVX512 inline float total(const __m512 (&sums)[4]) {
-  alignas(64) float parts[lanes];
-  _mm512_store_ps(parts, _mm512_add_ps(_mm512_add_ps(sums[0], sums[1]), _mm512_add_ps(sums[2], sums[3])));
-  // By halves: the intrinsic for it trips over a false warning of GCC 12.
-  for (std::int64_t half = lanes / 2; half > 0; half /= 2) {
-    for (std::int64_t i = 0; i < half; ++i) parts[i] += parts[i + half];
-  }
-  return parts[0];
+[[gnu::always_inline]] GPUBENCH_AVX512 inline float total_of(const __m512 (&sums)[4]) {
+  return total(_mm512_add_ps(_mm512_add_ps(sums[0], sums[1]), _mm512_add_ps(sums[2], sums[3])));
 }
 
 // The two lines that a step asks for: half of what it reads.
@@ -42,7 +36,7 @@ GPUBENCH_AVX512 float sum(const float* x, std::int64_t count, const float* ahead
   for (std::int64_t i = whole; i < count; i += lanes) {
     sums[0] = _mm512_add_ps(sums[0], _mm512_maskz_loadu_ps(first_lanes(count - i), x + i));
   }
-  return total(sums);
+  return total_of(sums);
 }
 
 GPUBENCH_AVX512 float squared_deviations(const float* x, float mean, std::int64_t count, const float* ahead) {
@@ -62,7 +56,7 @@ GPUBENCH_AVX512 float squared_deviations(const float* x, float mean, std::int64_
     const __m512 deviation = _mm512_maskz_sub_ps(mask, _mm512_maskz_loadu_ps(mask, x + i), means);
     sums[0] = _mm512_fmadd_ps(deviation, deviation, sums[0]);
   }
-  return total(sums);
+  return total_of(sums);
 }
 
 GPUBENCH_AVX512 void stream_normalized(const float* x, const float* gamma, const float* beta, float mean, float rstd,

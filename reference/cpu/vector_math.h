@@ -26,6 +26,7 @@ struct ExpParts {
   float m;
   std::uint32_t shifted;
 };
+inline constexpr float log2_e = 1.44269504088896341F;
 /// Adding it, 1.5 * 2^23, rounds to a whole number and leaves that in the low bits of the sum.
 inline constexpr float exp_shifter = 12582912.0F;
 
@@ -34,7 +35,7 @@ inline constexpr float exp_shifter = 12582912.0F;
   // ln 2 in two parts; the upper has 15 bits, so that its product with a whole number up to 151 is exact.
   constexpr float ln2_high = 0.693145751953125F;
   constexpr float ln2_low = 1.42860682030941723e-6F;
-  const float shifted = x * 1.44269504088896341F + exp_shifter;
+  const float shifted = x * log2_e + exp_shifter;
   const float whole = shifted - exp_shifter;
   const float r = (x - whole * ln2_high) - whole * ln2_low;
   // (e^r - 1 - r) / r^2 on [-ln2/2, ln2/2], 0.06

@@ -1,0 +1,182 @@
+#include "reference/cpu/attention_softmax.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "reference/cpu/attention_problem.h"
+#include "reference/cpu/vector_avx512.h"
+#include "reference/cpu/vector_clones.h"
+#include "reference/cpu/vector_math.h"
+
+namespace gpubench::cpu {
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr std::int64_t vector_lanes = 16;
+
+[[gnu::always_inline]] inline std::int64_t visible_keys(const ScoreBlock& block, std::int64_t row) {
+  return std::clamp<std::int64_t>(block.first_visible + (block.causal ? row : 0), 0, block.keys);
+}
+
+[[gnu::always_inline]] inline float largest(const float* x, std::int64_t count) {
+  float largest = -infinity;
+#pragma omp simd reduction(max : largest)
+  for (std::int64_t i = 0; i < count; ++i) largest = x[i] > largest ? x[i] : largest;
+  return largest;
+}
+
+[[gnu::always_inline]] inline float exponentiate(float* x, std::int64_t count, float scale, float maximum) {
+  float sum = 0.0F;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float weight = vector_exp(x[i] * scale - maximum);
+    sum += weight;
+    x[i] = weight;
+  }
+  return sum;
+}
+
+// Takes the sum of a row's weights beside its maximum so far into account.
+[[gnu::always_inline]] inline void merge(const ScoreBlock& block, std::int64_t row, float maximum, float sum) {
+  const float before = block.maxima[row];
+  if (before == -infinity) {  // nothing was seen so far
+    block.maxima[row] = maximum;
+    block.sums[row] = sum;
+    return;
+  }
+  // NaN is not equal to itself and goes on.
+  const float shrink = before == maximum ? 1.0F : vector_exp(before - maximum);
+  block.maxima[row] = maximum;
+  block.sums[row] = block.sums[row] * shrink + sum;
+  if (shrink == 1.0F) return;
+  float* o = block.o[row];
+  for (std::int64_t i = 0; i < block.width; ++i) o[i] *= shrink;
+}
+
+GPUBENCH_VECTOR_CLONES void softmax_in_place(const ScoreBlock& block) {
+  for (std::int64_t row = 0; row < block.rows; ++row) {
+    float* scores = block.scores[row];
+    const std::int64_t visible = visible_keys(block, row);
+    // Whole vectors only: what is cut off gets weight 0 by a score of -infinity.
+    const std::int64_t processed = (visible + vector_lanes - 1) / vector_lanes * vector_lanes;
+    std::fill(scores + visible, scores + processed, -infinity);
+    std::fill(scores + processed, scores + padded(block.keys), 0.0F);
+    if (visible == 0) continue;
+
+    const float block_largest = largest(scores, processed) * block.scale;
+    const float maximum = block_largest > block.maxima[row] ? block_largest : block.maxima[row];
+    merge(block, row, maximum, exponentiate(scores, processed, block.scale, maximum));
+  }
+}
+
+#if defined(GPUBENCH_HAS_AVX512_CODE)
+
+using avx512::all;
+using avx512::first_lanes;
+using avx512::lanes;
+
+#define GPUBENCH_AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
+
+[[gnu::always_inline]] GPUBENCH_AVX512_BF16 inline void store(float* to, __m512 weights) {
+  _mm512_storeu_ps(to, weights);
+}
+[[gnu::always_inline]] GPUBENCH_AVX512_BF16 inline void store(bf16* to, __m512 weights) {
+  // Rounds as narrow() does, but for subnormals, which the products take as 0 anyway.
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(weights)));
+}
+
+// The first `visible` weights of a row and their sum; the rest of the row, up to `width`, becomes 0.
+template <class T>
+[[gnu::always_inline]] GPUBENCH_AVX512_BF16 inline float weigh_row(const float* scores, std::int64_t visible,
+                                                                   std::int64_t width, float scale, float maximum,
+                                                                   T* weights) {
+  const __m512 scales = all(scale * log2_e);
+  const __m512 shift = all(-maximum * log2_e);
+  constexpr std::int64_t step = 2 * lanes;
+  __m512 sums[2] = {all(0.0F), all(0.0F)};
+  std::int64_t i = 0;
+  for (; i + step <= visible; i += step) {
+#pragma GCC unroll 2
+    for (int j = 0; j < 2; ++j) {
+      const std::int64_t at = i + j * lanes;
+      const __m512 weight = avx512::exp2(_mm512_fmadd_ps(_mm512_loadu_ps(scores + at), scales, shift));
+      sums[j] = _mm512_add_ps(sums[j], weight);
+      store(weights + at, weight);
+    }
+  }
+  for (; i < visible; i += lanes) {
+    const __mmask16 mask = first_lanes(visible - i);
+    const __m512 exponents = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(mask, scores + i), scales, shift);
+    const __m512 weight = _mm512_maskz_mov_ps(mask, avx512::exp2(exponents));
+    sums[0] = _mm512_add_ps(sums[0], weight);
+    store(weights + i, weight);
+  }
+  for (; i < width; i += lanes) store(weights + i, all(0.0F));
+  return avx512::total(_mm512_add_ps(sums[0], sums[1]));
+}
+
+[[gnu::always_inline]] GPUBENCH_AVX512_BF16 inline float largest_avx512(const float* scores, std::int64_t visible) {
+  constexpr std::int64_t step = 2 * lanes;
+  __m512 found[2] = {all(-infinity), all(-infinity)};
+  std::int64_t i = 0;
+  for (; i + step <= visible; i += step) {
+    found[0] = avx512::larger(_mm512_loadu_ps(scores + i), found[0]);
+    found[1] = avx512::larger(_mm512_loadu_ps(scores + i + lanes), found[1]);
+  }
+  for (; i < visible; i += lanes) {
+    const __m512 rest = _mm512_mask_loadu_ps(all(-infinity), first_lanes(visible - i), scores + i);
+    found[0] = avx512::larger(rest, found[0]);
+  }
+  return avx512::largest(avx512::larger(found[0], found[1]));
+}
+
+template <class T>
+[[gnu::always_inline]] GPUBENCH_AVX512_BF16 inline void softmax_rows(const ScoreBlock& block, Rows<T> weights) {
+  for (std::int64_t row = 0; row < block.rows; ++row) {
+    const float* scores = block.scores[row];
+    const std::int64_t visible = visible_keys(block, row);
+    const float block_largest = visible == 0 ? -infinity : largest_avx512(scores, visible) * block.scale;
+    const float maximum = block_largest > block.maxima[row] ? block_largest : block.maxima[row];
+    const float sum = weigh_row(scores, visible, padded(block.keys), block.scale, maximum, weights[row]);
+    if (visible != 0) merge(block, row, maximum, sum);
+  }
+}
+
+GPUBENCH_AVX512_BF16 void softmax_avx512(const ScoreBlock& block, Rows<float> weights) { softmax_rows(block, weights); }
+GPUBENCH_AVX512_BF16 void softmax_avx512(const ScoreBlock& block, Rows<bf16> weights) { softmax_rows(block, weights); }
+
+bool has_avx512_bf16() {
+  static const bool answer = avx512::available() && __builtin_cpu_supports("avx512bf16") > 0;
+  return answer;
+}
+
+#else
+
+void softmax_avx512(const ScoreBlock&, Rows<float>) {}
+void softmax_avx512(const ScoreBlock&, Rows<bf16>) {}
+bool has_avx512_bf16() { return false; }
+
+#endif
+
+}  // namespace
+
+Rows<const float> softmax(const ScoreBlock& block, Rows<float> /*room*/) {
+  if (has_avx512_bf16()) {
+    softmax_avx512(block, block.scores);
+  } else {
+    softmax_in_place(block);
+  }
+  return {block.scores.data, block.scores.stride};
+}
+
+Rows<const bf16> softmax(const ScoreBlock& block, Rows<bf16> room) {
+  if (has_avx512_bf16()) {
+    softmax_avx512(block, room);
+    return {room.data, room.stride};
+  }
+  softmax_in_place(block);
+  return operand({block.scores.data, block.scores.stride}, block.rows, padded(block.keys), room);
+}
+
+}  // namespace gpubench::cpu
