@@ -1,5 +1,5 @@
 // One task per batch entry, head and block of queries: scores of a chunk of keys, softmax with a running maximum, and
-// the weighted sum of values, chunk by chunk. Keys and values are packed once for all tasks.
+// the weighted sum of values, chunk by chunk. Keys and values are packed once, for all tasks that read them.
 //
 // A value that is NaN or infinite also reaches earlier queries of its own block of queries (0 * NaN); a key does not.
 #include <omp.h>
@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::int64_t query_block = 64;
 constexpr std::int64_t key_chunk = 512;
+// With so many pairs of batch entry and kv head, each thread packs its own and uses them while they are in its cache.
+constexpr std::int64_t pairs_per_thread = 6;
 // Rows of whole powers of two would fall on the same few cache lines' places; one line more spreads them.
 constexpr std::int64_t score_stride = key_chunk + 16;
 template <class T>
@@ -90,19 +92,34 @@ class Forward {
     const AttentionExtents& e = p_.extents;
     const std::int64_t chunks = (e.s + key_chunk - 1) / key_chunk;
     const std::int64_t blocks = (e.s + query_block - 1) / query_block;
+    const std::int64_t pairs = e.b * e.hkv;
 #pragma omp parallel num_threads(p_.threads)
     {
       const auto thread = static_cast<std::size_t>(omp_get_thread_num());
       Arena arena(threads_ + thread * bytes_per_thread<T>(p_.width()));
       const ThreadArrays<T> own(arena, p_.width());
       const BlockMatmulScope scope;
+      if (pairs >= pairs_per_thread * p_.threads) {
+        const auto slot = static_cast<std::int64_t>(thread);
 #pragma omp for schedule(dynamic, 1)
-      for (std::int64_t task = 0; task < e.b * e.hkv * chunks; ++task) pack_chunk(task / chunks, task % chunks, own);
+        for (std::int64_t pair = 0; pair < pairs; ++pair) {
+          for (std::int64_t chunk = 0; chunk < chunks; ++chunk) pack_chunk(pair, chunk, slot, own);
+          for (std::int64_t task = 0; task < p_.group() * blocks; ++task) {
+            attend(pair * p_.group() + task / blocks, task % blocks, slot, own);
+          }
+        }
+      } else {
+#pragma omp for schedule(dynamic, 1)
+        for (std::int64_t task = 0; task < pairs * chunks; ++task) {
+          pack_chunk(task / chunks, task % chunks, task / chunks, own);
+        }
         // Who takes which block does not matter to the result. Late blocks of a head are the long ones (causal), so
         // first.
 #pragma omp for schedule(dynamic, 1)
-      for (std::int64_t task = 0; task < e.b * e.hq * blocks; ++task) {
-        attend(task / blocks, blocks - 1 - task % blocks, own);
+        for (std::int64_t task = 0; task < e.b * e.hq * blocks; ++task) {
+          const std::int64_t head = task / blocks;
+          attend(head, blocks - 1 - task % blocks, head / p_.group(), own);
+        }
       }
     }
   }
@@ -112,21 +129,22 @@ class Forward {
     return p.extents.b * p.extents.hkv * p.length() * p.width();
   }
 
-  // Where chunk `chunk` of the packed keys or values of `pair` (batch entry and kv head) begins.
-  [[nodiscard]] std::int64_t packed_at(std::int64_t pair, std::int64_t chunk) const {
-    return (pair * p_.length() + chunk * key_chunk) * p_.width();
+  // Where chunk `chunk` of the packed keys or values in `slot` begins. A slot holds those of one pair, of batch entry
+  // and kv head.
+  [[nodiscard]] std::int64_t packed_at(std::int64_t slot, std::int64_t chunk) const {
+    return (slot * p_.length() + chunk * key_chunk) * p_.width();
   }
 
-  void pack_chunk(std::int64_t pair, std::int64_t chunk, const ThreadArrays<T>& own) const {
+  void pack_chunk(std::int64_t pair, std::int64_t chunk, std::int64_t slot, const ThreadArrays<T>& own) const {
     const std::int64_t batch = pair / p_.extents.hkv;
     const std::int64_t head = pair % p_.extents.hkv;
     const std::int64_t first = chunk * key_chunk;
     const std::int64_t keys = std::min(key_chunk, p_.extents.s - first);
     const Rows<T> room{own.raw, p_.width()};
     const Rows<const T> k = as_padded(k_(batch, head).from(first), keys, room);
-    pack_transposed(k, p_.width(), padded(keys), packed_k_ + packed_at(pair, chunk));
+    pack_transposed(k, p_.width(), padded(keys), packed_k_ + packed_at(slot, chunk));
     const Rows<const T> v = as_padded(v_(batch, head).from(first), keys, room);
-    pack(v, padded(keys), p_.width(), packed_v_ + packed_at(pair, chunk));
+    pack(v, padded(keys), p_.width(), packed_v_ + packed_at(slot, chunk));
   }
 
   // `rows` rows with zeros up to the padded extents: where they lie if they need none, else in `room`. Packing reads
@@ -139,11 +157,10 @@ class Forward {
   }
 
   // Queries [64 block, 64 block + 64) of one head.
-  void attend(std::int64_t batch_and_head, std::int64_t block, const ThreadArrays<T>& own) const {
+  void attend(std::int64_t batch_and_head, std::int64_t block, std::int64_t slot, const ThreadArrays<T>& own) const {
     const AttentionExtents& e = p_.extents;
     const std::int64_t batch = batch_and_head / e.hq;
     const std::int64_t head = batch_and_head % e.hq;
-    const std::int64_t pair = batch * e.hkv + head / p_.group();
     const std::int64_t first = block * query_block;
     const std::int64_t rows = std::min(query_block, e.s - first);
     const std::int64_t seen = p_.causal ? first + rows : e.s;
@@ -154,7 +171,7 @@ class Forward {
 
     for (std::int64_t key = 0; key < seen; key += key_chunk) {
       const std::int64_t keys = std::min(key_chunk, seen - key);
-      const std::int64_t packed_chunk = packed_at(pair, key / key_chunk);
+      const std::int64_t packed_chunk = packed_at(slot, key / key_chunk);
       multiply({padded(rows), padded(keys), p_.width(), p_.width()}, {own.q, p_.width()}, packed_k_ + packed_chunk,
                own.scores, false);
       const Rows<const T> weights = softmax({rows, keys, p_.causal ? first + 1 - key : keys, p_.causal, p_.scale,

@@ -335,6 +335,7 @@ std::vector<Setting> settings() {
       all.push_back({{2, 90, 8, 2, 32}, causal, type, true});  // grouped, packed
       all.push_back({{2, 65, 3, 3, 64}, causal, type, true, 0.5});
       all.push_back({{1, 300, 3, 1, 16}, causal, type});  // one kv head for all threads
+      all.push_back({{4, 70, 16, 8, 32}, causal, type});  // a kv head for each thread, many times over
     }
   }
   return all;
@@ -428,12 +429,13 @@ TEST_P(BothTypes, RepeatsBitByBit) {
   }
 }
 
-// Blocks of a head do not know who computes them. dk and dv too, as no key's sums are split; dq is added up in shares.
+// Blocks of a head do not know who computes them, nor whether one thread has all of a head (six heads: one thread alone
+// has) or they are dealt out. dk and dv too, as no key's sums are split; dq is added up in shares.
 TEST_P(BothTypes, GivesTheSameBitsOnOneTwoAndFiveThreads) {
   std::vector<std::vector<std::byte>> first;
   for (const int threads : {1, 2, 5}) {
     const std::unique_ptr<Backend> backend = open_cpu_backend(threads);
-    Experiment x({{1, 300, 2, 1, 32}, true, GetParam()}, true, *backend);
+    Experiment x({{6, 300, 2, 1, 32}, true, GetParam()}, true, *backend);
 
     x.run.run();
 
