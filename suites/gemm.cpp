@@ -4,7 +4,9 @@
 // of its input dx = dy w, and of its weight dw = dy^T x.
 #include "reference/ops/gemm.h"
 
+#include <array>
 #include <cmath>
+#include <optional>
 
 #include "suites/declare.h"
 #include "suites/suites.h"
@@ -12,7 +14,9 @@
 namespace gpubench::suites {
 namespace {
 
-std::vector<std::string> product_recipes() { return {"f64", "f32", "tf32", "bf16", "f16"}; }
+std::vector<std::string> product_recipes() {
+  return {"f64", "f32", "tf32", "bf16", "f16", "f8_hybrid", "f8_hybrid_fast"};
+}
 
 Point mnk(std::int64_t m, std::int64_t n, std::int64_t k, std::string label, Tier tier) {
   return {{{"m", m}, {"n", n}, {"k", k}}, std::move(label), tier};
@@ -25,6 +29,10 @@ TensorSpec activation(const char* name, Shape shape, const Recipe& r) {
 TensorSpec weight(const char* name, Shape shape, std::int64_t k, const Recipe& r) {
   return tensor(name, r.tensor, std::move(shape), Role::parameter,
                 Fill::normal(1.0 / std::sqrt(static_cast<double>(k))));
+}
+
+TensorSpec gradient(const char* name, Shape shape, const Recipe& r) {
+  return tensor(name, r.tensor, std::move(shape), Role::gradient, Fill::normal(1.0));
 }
 
 // Layers of GPT-2 124M (openai/gpt-2; vocabulary padded to 50304 as in llm.c), Llama 3 8B, 70B and 405B
@@ -74,39 +82,68 @@ WorkloadInfo about(std::string name, std::string description) {
   return {std::move(name), std::move(description), "m", Headline::flop_per_s, "tokens", CacheMode::cold};
 }
 
+// What a product reads: a tensor of the recipe, or where that quantizes, an 8-bit copy with the factor that takes its
+// scale back.
+struct Factor {
+  ValueId value;
+  std::optional<ValueId> scale;
+};
+
+// Which axis of a matrix the product sums over. Matrix units of sm_89 and sm_90 read 8-bit operands along that axis
+// only: training keeps transposed copies for them, and so do these tensors.
+enum class Sums { along_rows, down_columns };
+
+// Sixteen times the tensor: normal numbers, far from e4m3's largest 448.
+constexpr double eight_bit_scale = 16.0;
+
+Factor factor(Program& p, const Recipe& r, TensorSpec spec, Sums sums) {
+  if (!r.quantizes()) return {p.add(std::move(spec)), {}};
+  const std::string name = spec.name;
+  spec.dtype = spec.role == Role::gradient ? r.gradient_operand : r.operand;
+  spec.fill.scale *= eight_bit_scale;
+  if (sums == Sums::down_columns) spec.layout = Layout::ordered(spec.shape, std::array{1, 0});
+  const ValueId value = p.add(std::move(spec));
+  return {value, p.add(tensor(name + ".scale", DType::f32, {1}, Role::scalar, Fill::constant(1.0 / eight_bit_scale)))};
+}
+
+void product(Program& p, Gemm attributes, const Recipe& r, const char* label, const Factor& a, const Factor& b) {
+  attributes.scaled = r.quantizes();
+  gemm(p, attributes, r.math, label, a.value, b.value, {.scale_a = a.scale, .scale_b = b.scale});
+}
+
 Program linear_forward(const Case& c, const Recipe& r) {
   const auto m = c.dim("m"), n = c.dim("n"), k = c.dim("k");
   Program p;
-  const ValueId x = p.add(activation("x", {m, k}, r));
-  const ValueId w = p.add(weight("w", {n, k}, k, r));
-  gemm(p, {.transpose_b = true}, r.math, "y", x, w);
+  const Factor x = factor(p, r, activation("x", {m, k}, r), Sums::along_rows);
+  const Factor w = factor(p, r, weight("w", {n, k}, k, r), Sums::along_rows);
+  product(p, {.transpose_b = true}, r, "y", x, w);
   return p;
 }
 
 Program linear_backward_data(const Case& c, const Recipe& r) {
   const auto m = c.dim("m"), n = c.dim("n"), k = c.dim("k");
   Program p;
-  const ValueId dy = p.add(activation("dy", {m, n}, r));
-  const ValueId w = p.add(weight("w", {n, k}, n, r));
-  gemm(p, {}, r.math, "dx", dy, w);
+  const Factor dy = factor(p, r, gradient("dy", {m, n}, r), Sums::along_rows);
+  const Factor w = factor(p, r, weight("w", {n, k}, n, r), Sums::down_columns);
+  product(p, {}, r, "dx", dy, w);
   return p;
 }
 
 Program linear_backward_weight(const Case& c, const Recipe& r) {
   const auto m = c.dim("m"), n = c.dim("n"), k = c.dim("k");
   Program p;
-  const ValueId dy = p.add(activation("dy", {m, n}, r));
-  const ValueId x = p.add(activation("x", {m, k}, r));
-  gemm(p, {.transpose_a = true}, r.math, "dw", dy, x);
+  const Factor dy = factor(p, r, gradient("dy", {m, n}, r), Sums::down_columns);
+  const Factor x = factor(p, r, activation("x", {m, k}, r), Sums::down_columns);
+  product(p, {.transpose_a = true}, r, "dw", dy, x);
   return p;
 }
 
 Program matmul(const Case& c, const Recipe& r) {
   const auto m = c.dim("m"), n = c.dim("n"), k = c.dim("k");
   Program p;
-  const ValueId a = p.add(activation("a", {m, k}, r));
-  const ValueId b = p.add(weight("b", {k, n}, k, r));
-  gemm(p, {}, r.math, "c", a, b);
+  const Factor a = factor(p, r, activation("a", {m, k}, r), Sums::along_rows);
+  const Factor b = factor(p, r, weight("b", {k, n}, k, r), Sums::down_columns);
+  product(p, {}, r, "c", a, b);
   return p;
 }
 
@@ -143,7 +180,7 @@ Program linear_gelu_backward_data(const Case& c, const Recipe& r) {
 
 Suite gemm() {
   Grid batched;
-  batched.recipes = product_recipes();
+  batched.recipes = {"f64", "f32", "tf32", "bf16", "f16"};
   batched.points = {
       {{{"b", 12}, {"m", 256}, {"n", 256}, {"k", 64}}, "gpt2-124m scores, 256 tokens", Tier::smoke},
       {{{"b", 12}, {"m", 1024}, {"n", 1024}, {"k", 64}}, "gpt2-124m scores, 1024 tokens", Tier::quick},

@@ -24,6 +24,7 @@ Roles roles_of(const Gemm& attributes) {
   if (attributes.beta != 0.0) roles.c_in = next++;
   if (attributes.bias) roles.bias = next++;
   if (attributes.epilogue == Gemm::Epilogue::gelu_gradient) roles.pre = next++;
+  if (attributes.scaled) next += 2;  // of 8-bit types, which are refused
   roles.c = next++;
   if (attributes.epilogue == Gemm::Epilogue::gelu) roles.pre = next++;
   return roles;

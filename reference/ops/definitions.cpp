@@ -15,6 +15,7 @@
 #include "reference/ops/gemm_textbook.h"
 #include "reference/ops/layer_norm_textbook.h"
 #include "reference/ops/optimizer_textbook.h"
+#include "reference/ops/quantize_textbook.h"
 
 namespace gpubench {
 
@@ -41,6 +42,7 @@ std::span<const OpDefinition* const> definitions() {
       &gradient_norm_definition(),
       &layer_norm_backward_definition(),
       &layer_norm_forward_definition(),
+      &quantize_definition(),
       &reorder_definition(),
       &scale_definition(),
       &transpose_definition(),

@@ -13,10 +13,12 @@ Shape matrix(bool batched, std::int64_t batch, std::int64_t rows, std::int64_t c
   return batched ? Shape{batch, rows, columns} : Shape{rows, columns};
 }
 
+bool has_8_bits(const TensorSpec& tensor) { return size_of(tensor.dtype) == 1; }
+
 void expect_operand_types(const TensorSpec& a, const TensorSpec& b) {
   expect_float(gemm_kind, a);
   expect_float(gemm_kind, b);
-  const bool both_f8 = size_of(a.dtype) == 1 && size_of(b.dtype) == 1;  // e4m3 activations with e5m2 gradients
+  const bool both_f8 = has_8_bits(a) && has_8_bits(b);  // e4m3 activations with e5m2 gradients
   if (a.dtype != b.dtype && !both_f8) expect_dtype(gemm_kind, b, a.dtype);
 }
 
@@ -31,6 +33,8 @@ void expect_operands(const Program& program, const Gemm& attributes, const GemmO
   expect_given(attributes.beta != 0.0, operands.c_in.has_value(), "c_in", "beta");
   expect_given(attributes.bias, operands.bias.has_value(), "bias", "bias");
   expect_given(attributes.epilogue == Gemm::Epilogue::gelu_gradient, operands.pre.has_value(), "pre", "epilogue");
+  expect_given(attributes.scaled, operands.scale_a.has_value(), "scale_a", "scaled");
+  expect_given(attributes.scaled, operands.scale_b.has_value(), "scale_b", "scaled");
   if (operands.pre && (operands.bias || operands.c_in)) {
     throw ProgramError("gemm: epilogue gelu_gradient is (alpha a b) gelu'(pre); expected neither bias nor beta");
   }
@@ -42,13 +46,17 @@ void expect_operands(const Program& program, const Gemm& attributes, const GemmO
   expect(operands.c_in, c);
   expect(operands.bias, Shape{c[-1]});
   expect(operands.pre, c);
+  for (const auto& scale : {operands.scale_a, operands.scale_b}) {
+    expect(scale, Shape{1});
+    if (scale) expect_dtype(gemm_kind, program.spec(*scale), DType::f32);
+  }
 }
 
 ValueId output_of(Program& program, const GemmOperands& operands, const std::optional<ValueId>& into,
                   const std::string& label, const Shape& shape, ValueId a, ValueId b) {
   if (!operands.c_in) {
     const Role role = operands.pre ? Role::gradient : role_of_result(program, {a, b});
-    return output_or_reserve(program, gemm_kind, into, label, program.spec(a).dtype, shape, role);
+    return output_or_reserve(program, gemm_kind, into, label, gradient_type(program.spec(a).dtype), shape, role);
   }
   if (into && program.value(*into).updates != operands.c_in) {
     throw ProgramError("gemm: with beta, c is an update of '" + program.spec(*operands.c_in).name +
@@ -63,6 +71,7 @@ std::string describe(const Gemm& attributes) {
   AttributeText text;
   text.flag("transpose_a", attributes.transpose_a).flag("transpose_b", attributes.transpose_b);
   text.number("alpha", attributes.alpha, 1.0).number("beta", attributes.beta, 0.0).flag("bias", attributes.bias);
+  text.flag("scaled", attributes.scaled);
   const bool gradient = attributes.epilogue == Gemm::Epilogue::gelu_gradient;
   if (attributes.epilogue != Gemm::Epilogue::none) {
     text.word("epilogue", gradient ? "gelu_gradient" : "gelu").flag("erf", attributes.gelu_form == GeluForm::erf);
@@ -96,6 +105,10 @@ GemmResult gemm(Program& program, const Gemm& attributes, const Math& math, std:
   const Shape shape = matrix(program.spec(a).shape.rank() == 3, e.batch, e.m, e.n);
   expect_operand_types(program.spec(a), program.spec(b));
   expect_operands(program, attributes, operands, shape);
+  if (attributes.scaled && !has_8_bits(program.spec(a))) {
+    throw ProgramError("gemm: scaled, but tensor '" + program.spec(a).name + "' has type " +
+                       std::string(name(program.spec(a).dtype)) + "; expected an 8-bit type");
+  }
 
   GemmResult result{output_of(program, operands, into, label, shape, a, b), std::nullopt};
   std::vector<ValueId> outputs{result.c};
@@ -104,7 +117,7 @@ GemmResult gemm(Program& program, const Gemm& attributes, const Math& math, std:
     outputs.push_back(*result.pre);
   }
   std::vector<ValueId> inputs{a, b};
-  for (const auto& operand : {operands.c_in, operands.bias, operands.pre}) {
+  for (const auto& operand : {operands.c_in, operands.bias, operands.pre, operands.scale_a, operands.scale_b}) {
     if (operand) inputs.push_back(*operand);
   }
   program.append({gemm_kind, attributes, math, std::move(inputs), std::move(outputs), std::move(label)});

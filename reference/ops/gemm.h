@@ -11,11 +11,14 @@ namespace gpubench {
 
 inline constexpr OpKind gemm_kind{"gemm"};
 
-/// c = epilogue(alpha op(a) op(b) + beta c_in + bias)
+/// c = epilogue(alpha scale_a scale_b op(a) op(b) + beta c_in + bias)
 ///
-/// Inputs, in order: a, b, [c_in when beta != 0], [bias when bias], [pre when epilogue is gelu_gradient].
+/// Inputs, in order: a, b, [c_in when beta != 0], [bias when bias], [pre when epilogue is gelu_gradient],
+/// [scale_a, scale_b when scaled].
 ///   a: [m, k] ([k, m] when transpose_a), b: [k, n] ([n, k] when transpose_b), c: [m, n]; with a leading batch extent
 ///   on all three when batched. bias: [n]. pre: as c.
+///   scale_a, scale_b: f32 [1]; what 8-bit a and b are multiplied with to be the numbers they stand for (quantize's
+///   inverse).
 /// Outputs: c, [pre: as c, the pre-activation z, when epilogue is gelu].
 ///   gelu: c = gelu(z), z = alpha a b + beta c_in + bias.   gelu_gradient: c = (alpha a b) gelu'(pre).
 /// With beta != 0, c is an update of c_in.
@@ -28,6 +31,7 @@ struct Gemm {
   bool bias = false;
   Epilogue epilogue = Epilogue::none;
   GeluForm gelu_form = GeluForm::tanh;
+  bool scaled = false;  ///< a and b are 8-bit types, with a factor each
   friend bool operator==(const Gemm&, const Gemm&) = default;
 };
 [[nodiscard]] std::string describe(const Gemm& attributes);
@@ -44,13 +48,15 @@ struct GemmOperands {
   std::optional<ValueId> c_in = {};
   std::optional<ValueId> bias = {};
   std::optional<ValueId> pre = {};
+  std::optional<ValueId> scale_a = {};
+  std::optional<ValueId> scale_b = {};
 };
 struct GemmResult {
   ValueId c;
   std::optional<ValueId> pre;  ///< with Epilogue::gelu
 };
 /// `into`: a reserved value for c (a part of a packed gradient, or one of another type, as f32 weight gradients);
-/// otherwise c is reserved with a's type under the name `label`.
+/// otherwise c is reserved under the name `label` with a's type (bf16 where that has 8 bits).
 GemmResult gemm(Program& program, const Gemm& attributes, const Math& math, std::string label, ValueId a, ValueId b,
                 const GemmOperands& operands = {}, std::optional<ValueId> into = {});
 

@@ -92,12 +92,14 @@ struct GemmViews {
   const TensorView* c_in = nullptr;
   const TensorView* bias = nullptr;
   const TensorView* pre = nullptr;
+  double scale = 1.0;  // of a times that of b
 
   GemmViews(const Gemm& attributes, std::span<const TensorView> inputs) {
     std::size_t next = 2;
     if (attributes.beta != 0.0) c_in = &inputs[next++];
     if (attributes.bias) bias = &inputs[next++];
     if (attributes.epilogue == Gemm::Epilogue::gelu_gradient) pre = &inputs[next++];
+    if (attributes.scaled) scale = inputs[next][0] * inputs[next + 1][0];
   }
 };
 
@@ -108,14 +110,15 @@ double representation_error(double constant, DType type) { return std::fabs(cons
 Judged pre_activation(const Gemm& gemm, const Math& math, const ContractionRule& rule, const GemmViews& views,
                       const ProductSum& ab, std::int64_t unit, std::int64_t column) {
   const double u = accumulator_roundoff(math);
-  const double scaled = gemm.alpha * ab.value;
+  const double alpha = gemm.alpha * views.scale;
+  const double scaled = alpha * ab.value;
   const double c_in = views.c_in != nullptr ? (*views.c_in)[unit] : 0.0;
   const double bias = views.bias != nullptr ? (*views.bias)[column] : 0.0;
   const bool scales = gemm.alpha != 1.0 || gemm.beta != 0.0;
-  const double operations = (scales ? 2.0 : 0.0) + (gemm.bias ? 1.0 : 0.0);
-  double bound = std::fabs(gemm.alpha) * rule.bound(ab);
+  const double operations = (scales ? 2.0 : 0.0) + (gemm.bias ? 1.0 : 0.0) + (gemm.scaled ? 2.0 : 0.0);
+  double bound = std::fabs(alpha) * rule.bound(ab);
   bound += operations * u * (std::fabs(scaled) + std::fabs(gemm.beta * c_in) + std::fabs(bias));
-  bound += representation_error(gemm.alpha, math.accumulate) * std::fabs(ab.value);
+  bound += representation_error(gemm.alpha, math.accumulate) * std::fabs(views.scale * ab.value);
   bound += representation_error(gemm.beta, math.accumulate) * std::fabs(c_in);
   return {scaled + gemm.beta * c_in + bias, bound};
 }
@@ -133,12 +136,12 @@ Judged with_epilogue(const Gemm& gemm, double u, const Judged& z, const GemmView
   return z;
 }
 
-// pre_activation()'s bound in words; C = op(a) op(b).
+// pre_activation()'s bound in words; C = scale_a scale_b op(a) op(b).
 std::string pre_activation_bound(const Gemm& gemm, const Math& math, const ContractionRule& rule, std::int64_t k) {
   const auto factor = [](double value) { return value == 1.0 ? std::string() : number_text(std::fabs(value)) + " "; };
   std::string text = "Rule G: " + (gemm.alpha == 1.0 ? "" : factor(gemm.alpha) + "* ") + rule.formula(k);
   const bool scales = gemm.alpha != 1.0 || gemm.beta != 0.0;
-  const int operations = (scales ? 2 : 0) + (gemm.bias ? 1 : 0);
+  const int operations = (scales ? 2 : 0) + (gemm.bias ? 1 : 0) + (gemm.scaled ? 2 : 0);
   if (operations > 0) {
     text += " + " + (operations == 1 ? "" : std::to_string(operations) + " ") + "u (" + factor(gemm.alpha) + "|C|";
     if (gemm.beta != 0.0) text += " + " + factor(gemm.beta) + "|c_in|";
@@ -245,9 +248,9 @@ GradientGemm gradient_of_b(const Gemm& forward, ValueId a, ValueId dz) {
 void GemmDefinition::derivative(Program& program, const OpCall& forward_call, GradientTape& tape) const {
   const OpCall call = forward_call;  // appending to the program may move the original
   const Gemm& forward = call.attributes.as<Gemm>();
-  if (forward.beta != 0.0 || forward.epilogue == Gemm::Epilogue::gelu_gradient) {
+  if (forward.beta != 0.0 || forward.scaled || forward.epilogue == Gemm::Epilogue::gelu_gradient) {
     throw ProgramError("gemm: op '" + call.label + "' (" + describe(forward) +
-                       ") has no derivative; expected beta = 0 and no gradient epilogue");
+                       ") has no derivative; expected beta = 0, no scales and no gradient epilogue");
   }
   const auto dy = incoming_gradient(call, tape, call.outputs[0]);
   if (!dy) return;

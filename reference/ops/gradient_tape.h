@@ -19,8 +19,9 @@ class GradientTape {
   [[nodiscard]] virtual bool is_loss(ValueId output) const = 0;
   /// Whether anybody needs the gradient of this input.
   [[nodiscard]] virtual bool wanted(ValueId input) const = 0;
-  /// A reserved value shaped and typed as `input` to write its gradient to. For a part of a packed storage this is the
-  /// matching part of the packed gradient. Call at most once per input and rule, then contribute() it.
+  /// A reserved value shaped and typed as `input` (bf16 for 8-bit ones) to write its gradient to. For a part of a
+  /// packed storage this is the matching part of the packed gradient. Call at most once per input and rule, then
+  /// contribute() it.
   [[nodiscard]] virtual ValueId destination(ValueId input) = 0;
   /// Says that `gradient` is (one summand of) the gradient of `input`; several summands are added up.
   virtual void contribute(ValueId input, ValueId gradient) = 0;

@@ -48,6 +48,8 @@ Role role_of_result(const Program& program, std::initializer_list<ValueId> opera
 
 DType statistic_type(DType data) { return data == DType::f64 ? DType::f64 : DType::f32; }
 
+DType gradient_type(DType value) { return is_float(value) && size_of(value) == 1 ? DType::bf16 : value; }
+
 ValueId reserve_output(Program& program, std::string_view name, DType dtype, const Shape& shape, Role role) {
   return program.reserve(tensor(program.unique_name(name), dtype, shape, role));
 }

@@ -29,6 +29,10 @@ void expect_dtype(OpKind op, const TensorSpec& tensor, DType expected);
 /// The type of statistics (mean, rstd, log-sum-exp) of data of this type: f64 for f64, else f32.
 [[nodiscard]] DType statistic_type(DType data);
 
+/// The type of gradients of a value of this type: the same, but bf16 for 8-bit values (a gradient is that of the
+/// numbers they stand for, and is quantized by an op of its own).
+[[nodiscard]] DType gradient_type(DType value);
+
 /// Reserves a row-major output under `name`, or under `name` and a number where that is taken.
 [[nodiscard]] ValueId reserve_output(Program& program, std::string_view name, DType dtype, const Shape& shape,
                                      Role role);

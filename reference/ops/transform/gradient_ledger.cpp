@@ -1,6 +1,7 @@
 #include "reference/ops/transform/gradient_ledger.h"
 
 #include "reference/ops/elementwise.h"
+#include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
 
@@ -10,15 +11,15 @@ std::string GradientLedger::gradient_name(ValueId value) const {
 
 // With the value's own strides: parts of it have the same strides and offsets in its gradient.
 ValueId GradientLedger::reserve_like(ValueId value) {
-  TensorSpec spec =
-      tensor(gradient_name(value), program_.spec(value).dtype, program_.spec(value).shape, Role::gradient);
+  TensorSpec spec = tensor(gradient_name(value), gradient_type(program_.spec(value).dtype), program_.spec(value).shape,
+                           Role::gradient);
   spec.layout = program_.spec(value).layout;
   return program_.reserve(std::move(spec));
 }
 
 ValueId GradientLedger::reserve_rows(ValueId value) {
-  return program_.reserve(
-      tensor(gradient_name(value), program_.spec(value).dtype, program_.spec(value).shape, Role::gradient));
+  return program_.reserve(tensor(gradient_name(value), gradient_type(program_.spec(value).dtype),
+                                 program_.spec(value).shape, Role::gradient));
 }
 
 // Whether the gradient of a part (or of a covering view) is kept inside a packed one.
@@ -43,8 +44,8 @@ ValueId GradientLedger::slot(ValueId canonical) {
 }
 
 ValueId GradientLedger::view(ValueId whole_gradient, ValueId canonical) {
-  TensorSpec spec =
-      tensor(gradient_name(canonical), program_.spec(canonical).dtype, program_.spec(canonical).shape, Role::gradient);
+  TensorSpec spec = tensor(gradient_name(canonical), gradient_type(program_.spec(canonical).dtype),
+                           program_.spec(canonical).shape, Role::gradient);
   spec.layout = program_.spec(canonical).layout;
   return program_.part(whole_gradient, std::move(spec), families_.first_element(canonical));
 }
@@ -62,7 +63,7 @@ ValueId GradientLedger::destination(ValueId value) {
 void GradientLedger::contribute(ValueId value, ValueId gradient, const Math& math) {
   const TensorSpec& want = program_.spec(value);
   const TensorSpec& got = program_.spec(gradient);
-  if (got.shape != want.shape || got.dtype != want.dtype) {
+  if (got.shape != want.shape || got.dtype != gradient_type(want.dtype)) {
     throw ProgramError("differentiate: the gradient '" + got.to_string() + "' does not fit its value '" +
                        want.to_string() + "'; expected the same shape and type");
   }
@@ -109,7 +110,8 @@ ValueId GradientLedger::as_root(ValueId covering, const Summand& sum) {
   if (taken != slots_.end() && taken->second == sum.gradient) return packed_.at(covering);
   const auto rows = [this](ValueId id) { return program_.spec(id).layout.is_row_major(program_.spec(id).shape); };
   if (rows(root) && rows(covering) && rows(sum.gradient)) {
-    TensorSpec spec = tensor(gradient_name(root), program_.spec(root).dtype, program_.spec(root).shape, Role::gradient);
+    TensorSpec spec = tensor(gradient_name(root), gradient_type(program_.spec(root).dtype), program_.spec(root).shape,
+                             Role::gradient);
     return program_.part(sum.gradient, std::move(spec), 0);
   }
   move_into(slot(covering), sum, covering);

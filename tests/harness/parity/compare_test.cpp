@@ -110,6 +110,17 @@ TEST(Accepts, OverflowOfTheStorageTypeIsWhatRoundingGives) {
   EXPECT_TRUE(accepts({460.0, 10.0}, DType::f8_e4m3, 448.0));
 }
 
+TEST(Accepts, AnOverflowOfSixteenAndEightBitsIsAnInfinityUnlessTheTextbookClampsIt) {
+  EXPECT_TRUE(accepts({70000.0, 0.0}, DType::f16, infinity));
+  EXPECT_FALSE(accepts({70000.0, 0.0}, DType::f16, 65504.0));   // saturated where rounding was promised
+  EXPECT_TRUE(accepts({65500.0, 30.0}, DType::f16, infinity));  // from 65520 on
+  EXPECT_TRUE(accepts({65500.0, 30.0}, DType::f16, 65472.0));
+  EXPECT_FALSE(accepts({65500.0, 10.0}, DType::f16, infinity));
+  EXPECT_TRUE(accepts({65536.0, 0.0}, DType::f8_e5m2, infinity));
+  EXPECT_FALSE(accepts({57344.0, 0.0}, DType::f8_e5m2, infinity));
+  EXPECT_FALSE(accepts({448.0, 0.0}, DType::f8_e4m3, not_a_number));
+}
+
 TEST(Accepts, TheSignOfZeroIsIgnored) {
   EXPECT_TRUE(accepts({0.0, 0.0}, DType::f32, -0.0));
   EXPECT_FALSE(accepts({0.0, 0.0}, DType::f32, 0x1p-149));

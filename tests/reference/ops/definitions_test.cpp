@@ -14,6 +14,7 @@
 #include "reference/ops/gemm.h"
 #include "reference/ops/layer_norm.h"
 #include "reference/ops/optimizer.h"
+#include "reference/ops/quantize.h"
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
@@ -47,13 +48,14 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "gradient_norm",
                                       "layer_norm_backward",
                                       "layer_norm_forward",
+                                      "quantize",
                                       "reorder",
                                       "scale",
                                       "transpose",
                                       "triad"}) {
     EXPECT_EQ(definition(OpKind{name}).kind().name, name);
   }
-  EXPECT_EQ(definitions().size(), 25U);
+  EXPECT_EQ(definitions().size(), 26U);
 }
 
 TEST(Definitions, AnUnknownKindIsAnErrorNamingTheKnownOnes) {
@@ -85,6 +87,7 @@ void add_matrix_ops(Program& p) {
   (void)gelu_forward(p, {}, f32_math, "gelu", x);
   (void)gelu_backward(p, {}, f32_math, "gelu.backward", x, y);
   (void)gemm(p, {.transpose_b = true}, f32_math, "gemm", x, y);
+  (void)quantize(p, {}, f32_math, "quantize", x, source(p, "quantize.scale", DType::f32, {1}));
   (void)reorder(p, Layout::ordered({3, 4}, std::array{1, 0}), "reorder", x);
   (void)scale(p, 0.1, f32_math, "scale", x);
   (void)transpose(p, {1, 0}, "transpose", x);

@@ -1,0 +1,107 @@
+// Bitwise wherever the scale is a power of two, as it is meant to be: then scaling is exact, and the one rounding is
+// that of the checker. With any other scale the product is rounded once in the arithmetic type before.
+#include "reference/ops/quantize_textbook.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "reference/ops/bound_text.h"
+#include "reference/ops/bytes_moved.h"
+#include "reference/ops/elementwise.h"
+#include "reference/ops/incoming_gradient.h"
+#include "reference/ops/quantize.h"
+#include "reference/ops/rule_g.h"
+#include "reference/ops/wanted_elements.h"
+
+namespace gpubench {
+namespace {
+
+enum Output { output_values, output_inverse, output_amax };
+
+double largest_of(DType type) { return type == DType::f8_e4m3 ? 448.0 : 57344.0; }
+
+bool is_power_of_two(double value) {
+  int exponent = 0;
+  return std::isfinite(value) && std::fabs(std::frexp(value, &exponent)) == 0.5;
+}
+
+// The interval around `value`, clamped at both ends: what overflows becomes the largest number, never NaN or infinity.
+Judged clamped(const Judged& judged, double largest) {
+  if (std::isnan(judged.value)) return judged;
+  const double low = std::clamp(judged.value - judged.bound, -largest, largest);
+  const double high = std::clamp(judged.value + judged.bound, -largest, largest);
+  return {0.5 * (low + high), 0.5 * (high - low)};
+}
+
+class QuantizeDefinition final : public OpDefinition {
+ public:
+  OpKind kind() const override { return quantize_kind; }
+
+  Cost cost(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
+    return {static_cast<double>(inputs[0].shape.elements()), bytes_moved(inputs) + bytes_moved(outputs)};
+  }
+
+  Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
+              int output) const override {
+    if (output == output_values) return element_units(outputs[0].shape, 4.0);
+    const double work = output == output_amax ? 2.0 * static_cast<double>(inputs[0].shape.elements()) : 1.0;
+    return element_units(outputs[static_cast<std::size_t>(output)].shape, work);
+  }
+
+  std::string bound(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec>,
+                    int output) const override {
+    if (output == output_amax) return std::string(exact_bound);
+    const std::string exact = " (0 where scale is a power of two)";
+    if (output == output_inverse) return bound_text("u |y|" + exact, call.math);
+    const std::string largest = number_text(largest_of(call.attributes.as<Quantize>().to));
+    return bound_text("u |scale x|" + exact + ", clamped to " + largest, call.math);
+  }
+
+  void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
+                std::span<Judged> judged) const override {
+    const double scale = operands.inputs[1][0];
+    const double u = is_power_of_two(scale) ? 0.0 : accumulator_roundoff(operands.call.math);
+    if (output == output_values) {
+      const double largest = largest_of(operands.call.attributes.as<Quantize>().to);
+      judge_elements<1>({operands.inputs[0]}, wanted, judged, [&](std::int64_t, const auto& in) {
+        const double y = scale * in[0];
+        return clamped({y, u * std::fabs(y)}, largest);
+      });
+    } else if (output == output_inverse) {
+      std::fill(judged.begin(), judged.end(), Judged{1.0 / scale, u / std::fabs(scale)});
+    } else {
+      std::fill(judged.begin(), judged.end(), Judged{largest_magnitude(operands.inputs[0]), 0.0});
+    }
+  }
+
+  // Straight through: the gradient of what the values stand for is that of x, as if nothing had been rounded or
+  // clamped.
+  void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
+    const auto dy = incoming_gradient(call, tape, call.outputs[output_values]);
+    const ValueId x = call.inputs[0];
+    if (!dy || !tape.wanted(x)) return;
+    const bool same = program.spec(*dy).dtype == program.spec(x).dtype;
+    tape.contribute(x, same ? *dy : cast(program, program.spec(x).dtype, tape.label(call, "backward"), *dy));
+  }
+
+ private:
+  // NaN where any element is.
+  static double largest_magnitude(const TensorView& x) {
+    double largest = 0.0;
+    for_each_chunk(x, [&largest](std::int64_t, std::span<const double> values) {
+      for (const double value : values) {
+        if (!(std::fabs(value) <= largest)) largest = std::isnan(largest) ? largest : std::fabs(value);
+      }
+    });
+    return largest;
+  }
+};
+
+}  // namespace
+
+const OpDefinition& quantize_definition() {
+  static const QuantizeDefinition definition;
+  return definition;
+}
+
+}  // namespace gpubench

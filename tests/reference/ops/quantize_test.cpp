@@ -1,0 +1,191 @@
+#include "reference/ops/quantize.h"
+
+#include <gtest/gtest.h>
+
+#include "reference/ops/elementwise.h"
+#include "reference/ops/gemm.h"
+#include "reference/ops/transform/differentiate.h"
+#include "tests/reference/ops/textbook_run.h"
+
+namespace gpubench::testing {
+namespace {
+
+struct Scaled {
+  Program program;
+  ValueId x, scale;
+  Quantized out;
+  explicit Scaled(DType to, Shape shape = {6}, DType from = DType::bf16)
+      : x(source(program, "x", from, std::move(shape))), scale(source(program, "scale", DType::f32, {1})) {
+    out = quantize(program, {to}, f32_math, "q", x, scale);
+  }
+};
+
+TEST(Quantize, ScalesRoundsToEvenAndClampsInsteadOfOverflowing) {
+  Scaled e4m3(DType::f8_e4m3);
+  TextbookRun run(e4m3.program);
+  run.set(e4m3.x, {1.0, 1.0625, 1.1875, -300.0, 0.0009765625, -0.25});
+  run.set(e4m3.scale, {2.0});
+  run.run();
+
+  // 2; 2.125 and 2.375 lie halfway between 2, 2.25 and 2.5 (three fraction bits); -600 is beyond 448; 2^-9 is the
+  // smallest
+  EXPECT_EQ(run.get(e4m3.out.values), (std::vector<double>{2.0, 2.0, 2.5, -448.0, 0x1p-9, -0.5}));
+  EXPECT_EQ(run.get(e4m3.out.inverse), (std::vector<double>{0.5}));
+  EXPECT_EQ(run.get(e4m3.out.amax), (std::vector<double>{300.0}));
+
+  Scaled e5m2(DType::f8_e5m2);
+  TextbookRun wide(e5m2.program);
+  wide.set(e5m2.x, {1.0, 1.125, 1.375, -30000.0, 16384.0, 0.0});
+  wide.set(e5m2.scale, {4.0});
+  wide.run();
+
+  // 4; 4.5 and 5.5 lie halfway between 4, 5 and 6 (two fraction bits); 120000 and 65536 are beyond 57344
+  EXPECT_EQ(wide.get(e5m2.out.values), (std::vector<double>{4.0, 4.0, 6.0, -57344.0, 57344.0, 0.0}));
+}
+
+TEST(Quantize, IsBitwiseWhereTheScaleIsAPowerOfTwo) {
+  Scaled scaled(DType::f8_e4m3);
+  TextbookRun run(scaled.program);
+  run.set(scaled.x, {1, 2, 3, 4, 5, 500});
+  run.set(scaled.scale, {0.125});
+  for (int output = 0; output < 3; ++output) {
+    for (const Judged& judged : run.judge(0, output)) EXPECT_EQ(judged.bound, 0.0) << output;
+  }
+
+  run.set(scaled.scale, {3.0});
+  // u |scale x|; beyond the largest number nothing is left to be uncertain about
+  EXPECT_EQ(run.judge(0, 0)[1].bound, 0x1p-24 * 6.0);
+  EXPECT_EQ(run.judge(0, 0)[5].value, 448.0);
+  EXPECT_EQ(run.judge(0, 0)[5].bound, 0.0);
+  EXPECT_EQ(run.judge(0, 1)[0].bound, 0x1p-24 / 3.0);
+  EXPECT_EQ(run.judge(0, 2)[0].bound, 0.0);
+}
+
+TEST(Quantize, ANeighbouringScaleATruncatedValueAndAnInfinityAreRejected) {
+  Scaled scaled(DType::f8_e5m2, {64});
+  TextbookRun run(scaled.program);
+  run.set(scaled.x, spread(64, 5));
+  run.set(scaled.scale, {16.0});
+  const std::vector<Judged> judged = run.judge(0, 0);
+  const std::vector<double> x = run.get(scaled.x);
+  int right = 0, doubled = 0, cut = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double y = 16.0 * x[i];
+    const double unit = std::exp2(std::ilogb(y) - 2);
+    right += within(judged[i], DType::f8_e5m2, round_to(DType::f8_e5m2, y)) ? 1 : 0;
+    doubled += within(judged[i], DType::f8_e5m2, round_to(DType::f8_e5m2, 2.0 * y)) ? 1 : 0;
+    cut += within(judged[i], DType::f8_e5m2, std::trunc(y / unit) * unit) ? 1 : 0;
+  }
+  EXPECT_EQ(right, 64);
+  EXPECT_EQ(doubled, 0);
+  EXPECT_LT(cut, 48);
+  run.set(scaled.x, std::vector<double>(64, 60000.0));
+  EXPECT_FALSE(within(run.judge(0, 0)[0], DType::f8_e5m2, HUGE_VAL));
+  EXPECT_TRUE(within(run.judge(0, 0)[0], DType::f8_e5m2, 57344.0));
+}
+
+TEST(Quantize, SubsetsOfUnitsAgreeWithAll) {
+  Scaled scaled(DType::f8_e4m3, {30, 41});
+  TextbookRun run(scaled.program);
+  run.set(scaled.x, spread(30 * 41, 1));
+  run.set(scaled.scale, {100.0});
+  for (int output = 0; output < 3; ++output) expect_subsets_agree(run, 0, output);
+}
+
+TEST(Quantize, WritesTransposedCopies) {
+  Program program;
+  const ValueId x = source(program, "x", DType::f32, {2, 3});
+  const ValueId scale = source(program, "scale", DType::f32, {1});
+  const Quantized out =
+      quantize(program, {}, f32_math, "q", x, scale, Layout::ordered(Shape{2, 3}, std::vector<int>{1, 0}));
+  TextbookRun run(program);
+  run.set(x, {1, 2, 3, 4, 5, 6});
+  run.set(scale, {1});
+  run.run();
+
+  EXPECT_EQ(run.get(out.values), (std::vector<double>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(program.spec(out.values).layout.strides, (std::vector<std::int64_t>{1, 2}));
+}
+
+TEST(Quantize, ItsGradientPassesStraightThrough) {
+  Scaled scaled(DType::f8_e4m3);
+  SingleOpTape tape(scaled.program);
+  const ValueId dy = source(scaled.program, "dy", DType::bf16, {6}, Role::gradient);
+  tape.given[scaled.out.values] = dy;
+  tape.wanted_inputs = {scaled.x};
+  const OpCall forward = scaled.program.op(0);
+
+  definition(quantize_kind).derivative(scaled.program, forward, tape);
+
+  EXPECT_EQ(scaled.program.ops().size(), 1U);
+  ASSERT_EQ(tape.contributions.count(scaled.x), 1U);
+  EXPECT_EQ(tape.contributions.find(scaled.x)->second, dy);
+}
+
+TEST(Quantize, TheGradientOfAnEightBitValueIsKeptInBf16) {
+  Program program;
+  const ValueId x = source(program, "x", DType::f32, {6});
+  const ValueId scale = source(program, "scale", DType::f32, {1});
+  const Quantized q = quantize(program, {}, f32_math, "q", x, scale);
+  const ValueId dq = source(program, "dq", DType::bf16, {6}, Role::gradient);
+  const auto gradients = differentiate(program, std::vector<Seed>{{q.values, dq}}, std::vector<ValueId>{x});
+
+  EXPECT_EQ(program.spec(gradients.at(x)).dtype, DType::f32);
+  EXPECT_EQ(program.ops().back().kind.name, "cast");
+}
+
+TEST(Quantize, RefusesWhatIsNotAnEightBitTypeOrAScale) {
+  Program program;
+  const ValueId x = source(program, "x", DType::bf16, {6});
+  const ValueId scale = source(program, "scale", DType::f32, {1});
+  const auto message = [&](DType to, ValueId from, ValueId by) {
+    return program_error([&] { (void)quantize(program, {to}, f32_math, "q", from, by); });
+  };
+  EXPECT_EQ(message(DType::bf16, x, scale), "quantize: to bf16; expected f8_e4m3 or f8_e5m2");
+  EXPECT_EQ(message(DType::f8_e4m3, x, x), "quantize: tensor 'x' has shape [6]; expected [1]");
+  EXPECT_EQ(describe(Quantize{DType::f8_e5m2}), "to=f8_e5m2");
+}
+
+// [1 2; 3 4] [5 6; 7 8] = [19 22; 43 50], as 8-bit numbers eight and four times as large.
+struct EightBitGemm {
+  Program program;
+  ValueId a = source(program, "a", DType::f8_e4m3, {2, 2}), b = source(program, "b", DType::f8_e5m2, {2, 2});
+  ValueId scale_a = source(program, "scale_a", DType::f32, {1}), scale_b = source(program, "scale_b", DType::f32, {1});
+};
+
+TEST(Gemm, TakesTheScalesOfEightBitOperandsBack) {
+  EightBitGemm f8;
+  const ValueId bias = source(f8.program, "bias", DType::bf16, {2});
+  const GemmResult result = gemm(f8.program, {.bias = true, .scaled = true}, f32_math, "product", f8.a, f8.b,
+                                 {.bias = bias, .scale_a = f8.scale_a, .scale_b = f8.scale_b});
+  TextbookRun run(f8.program);
+  run.set(f8.a, {8, 16, 24, 32});
+  run.set(f8.b, {20, 24, 28, 32});
+  run.set(f8.scale_a, {0.125});
+  run.set(f8.scale_b, {0.25});
+  run.set(bias, {1, -1});
+  run.run();
+
+  EXPECT_EQ(run.get(result.c), (std::vector<double>{20, 21, 44, 49}));
+  EXPECT_EQ(f8.program.spec(result.c).dtype, DType::bf16);
+  // One chunk of two products: E (1/4 + 1) + 2 u (|C| + Q), E = 2^-14 (2 sqrt(2) + 9/8) (|C| + Q); three operations
+  // after.
+  const double size = 19.0 + std::sqrt(25.0 + 196.0);
+  const double sum = size * (1.25 * 0x1p-14 * (2.0 * std::sqrt(2.0) + 1.125) + 2.0 * 0x1p-24);
+  EXPECT_NEAR(run.judge(0, 0)[0].bound, sum + 3.0 * 0x1p-24 * (19.0 + 1.0), 1e-12 * sum);
+}
+
+TEST(Gemm, ScalesBelongToEightBitOperands) {
+  EightBitGemm f8;
+  const ValueId wide = source(f8.program, "wide", DType::bf16, {2, 2});
+  const auto message = [&](ValueId a, ValueId b, const GemmOperands& operands) {
+    return program_error([&] { (void)gemm(f8.program, {.scaled = true}, f32_math, "product", a, b, operands); });
+  };
+  EXPECT_EQ(message(f8.a, f8.b, {}),
+            "gemm: operand 'scale_a' is missing but scaled asks for it; expected both or neither");
+  EXPECT_EQ(message(wide, wide, {.scale_a = f8.scale_a, .scale_b = f8.scale_b}),
+            "gemm: scaled, but tensor 'wide' has type bf16; expected an 8-bit type");
+}
+
+}  // namespace
+}  // namespace gpubench::testing
