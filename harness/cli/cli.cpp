@@ -19,7 +19,7 @@ namespace {
 
 int print_version(const Environment& environment) {
   environment.out << fmt::format("gpubench {}", version());
-  for (const auto& [key, value] : build_facts()) {
+  for (const auto& [key, value] : build_facts(environment)) {
     if (!value.empty()) environment.out << fmt::format(", {}", value);
   }
   environment.out << "\n";

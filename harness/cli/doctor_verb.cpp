@@ -48,7 +48,7 @@ Finding backend_finding(const BackendEntry& entry, const Environment& environmen
 int doctor_verb(const Options& options, const Environment& environment) {
   const ConsoleStyle style = console_style(options, environment.out_is_terminal, environment);
   std::vector<std::string> build;
-  for (const auto& [key, value] : build_facts()) {
+  for (const auto& [key, value] : build_facts(environment)) {
     if (!value.empty()) build.push_back(value);
   }
   bool has_cuda = false;

@@ -39,6 +39,7 @@ struct Environment {
   std::string program;                           ///< path by which a worker is started
   const StopFlag& stop;                          ///< raised by a signal handler
   std::vector<std::string> variable_names = {};  ///< of all that are set
+  std::string revision = {};                     ///< of the sources this program was built from; "" where unknown
 };
 
 /// The whole program: parses, acts, prints; returns the exit code (exit_code.h). Throws nothing.

@@ -56,7 +56,8 @@ std::string own_path(const char* argv0) {
   return error ? std::string(argv0) : path.string();
 }
 
-int run_program(int argc, char** argv, std::span<const Suite> suites, std::vector<BackendEntry> backends) {
+int run_program(int argc, char** argv, std::span<const Suite> suites, std::vector<BackendEntry> backends,
+                std::string_view revision) {
   std::ios::sync_with_stdio(false);
   std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is an error of the write, not the end of the run
   if (is_helper(argc, argv)) {
@@ -78,7 +79,8 @@ int run_program(int argc, char** argv, std::span<const Suite> suites, std::vecto
                                 [] { return probe_nvidia_driver(); },
                                 own_path(argc > 0 ? argv[0] : "gpubench"),
                                 stop_flag,
-                                names_of_variables()};
+                                names_of_variables(),
+                                std::string(revision)};
   return run_cli(argc, argv, environment);
 }
 

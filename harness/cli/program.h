@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "harness/cli/environment.h"
@@ -10,8 +11,10 @@
 namespace gpubench {
 
 /// main() of a program with these suites and backends. SIGINT and SIGTERM raise the stop flag; a second one ends the
-/// process at once. A worker's standard output is turned to standard error: libraries that print cannot spoil results.
-int run_program(int argc, char** argv, std::span<const Suite> suites, std::vector<BackendEntry> backends);
+/// process at once. `revision`: of the sources (revision.h), "" where unknown. A worker's standard output is turned to
+/// standard error: libraries that print cannot spoil results.
+int run_program(int argc, char** argv, std::span<const Suite> suites, std::vector<BackendEntry> backends,
+                std::string_view revision = {});
 
 /// The path of this program itself, whatever argv[0] was and wherever the working directory is by now.
 [[nodiscard]] std::string own_path(const char* argv0);

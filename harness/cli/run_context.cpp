@@ -6,13 +6,16 @@ namespace gpubench {
 
 std::string_view version() { return GPUBENCH_VERSION; }
 
-std::vector<std::pair<std::string, std::string>> build_facts() {
+std::vector<std::pair<std::string, std::string>> build_facts(const Environment& environment) {
 #if defined(__clang__)
   const std::string compiler = fmt::format("clang++ {}.{}.{}", __clang_major__, __clang_minor__, __clang_patchlevel__);
 #else
   const std::string compiler = fmt::format("g++ {}.{}.{}", __GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__);
 #endif
-  return {{"compiler", compiler}, {"type", GPUBENCH_BUILD_TYPE}, {"flags", GPUBENCH_CXX_FLAGS}};
+  std::vector<std::pair<std::string, std::string>> facts{
+      {"compiler", compiler}, {"type", GPUBENCH_BUILD_TYPE}, {"flags", GPUBENCH_CXX_FLAGS}};
+  if (!environment.revision.empty()) facts.insert(facts.begin(), {"revision", environment.revision});
+  return facts;
 }
 
 HostContext host_context(const HostInfo& host, const std::string& executable) {

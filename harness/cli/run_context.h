@@ -10,8 +10,8 @@ namespace gpubench {
 
 /// "0.1.0"
 [[nodiscard]] std::string_view version();
-/// "compiler" -> "g++ 12.2.0", "type" -> "Release", ...
-[[nodiscard]] std::vector<std::pair<std::string, std::string>> build_facts();
+/// "revision" -> "30d45bb0a1b2" (absent where unknown), "compiler" -> "g++ 12.2.0", "type" -> "Release", ...
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> build_facts(const Environment& environment);
 
 [[nodiscard]] HostContext host_context(const HostInfo& host, const std::string& executable);
 

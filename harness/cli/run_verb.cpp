@@ -157,7 +157,7 @@ class Run {
     report.host = host_context(read_host(), environment_.program);
     RunContext& run = report.run;
     run.tool_version = version();
-    run.build = build_facts();
+    run.build = build_facts(environment_);
     run.argv.assign(words_.begin(), words_.end());
     run.suites = options_.selection.suites.empty() ? std::vector<std::string>{"all"} : options_.selection.suites;
     run.seed = options_.seed;

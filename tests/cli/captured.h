@@ -20,6 +20,7 @@ struct Captured {
   NvidiaDriver driver{.reason = "no NVIDIA driver: libcuda.so.1 cannot be loaded (test)"};
   std::vector<BackendEntry> more_backends;
   StopFlag stop{0};
+  std::string revision;
 
   std::ostringstream out;
   std::ostringstream err;
@@ -47,7 +48,8 @@ struct Captured {
                                   [this] { return driver; },
                                   "/nonexistent/gpubench",
                                   stop,
-                                  std::move(names)};
+                                  std::move(names),
+                                  revision};
     return run_cli(static_cast<int>(argv.size()), argv.data(), environment);
   }
 };

@@ -16,6 +16,7 @@ namespace {
 
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 using ::testing::Not;
 using ::testing::StartsWith;
 
@@ -186,8 +187,8 @@ TEST_F(Cli, CudaWithoutADriverExitsThreeAndNeverFallsBack) {
 TEST_F(Cli, AutoSaysWhichDeviceItTakesAndWhyInTheFirstLine) {
   EXPECT_EQ(cli_.run({"--dry-run"}), 0);
   EXPECT_THAT(cli_.err.str(),
-              ::testing::MatchesRegex("gpubench [0-9.]+: device sim .no NVIDIA driver: libcuda.so.1 cannot be loaded "
-                                      ".test.*\n.*"));
+              MatchesRegex("gpubench [0-9.]+: device sim .no NVIDIA driver: libcuda.so.1 cannot be loaded "
+                           ".test.*\n.*"));
   Captured gpu;
   gpu.driver = {.usable = true, .devices = 2, .reason = {}};
   gpu.more_backends = {{"cuda", [](int) { return std::unique_ptr<Backend>(); }}};
@@ -403,6 +404,20 @@ TEST_F(Cli, HelpAndVersionExitZero) {
   Captured version;
   EXPECT_EQ(version.run({"--version"}), 0);
   EXPECT_THAT(version.out.str(), StartsWith("gpubench "));
+}
+
+TEST_F(Cli, TheVersionAndTheReportNameTheRevisionWhereItIsKnown) {
+  cli_.revision = "30d45bb0a1b2-dirty";
+  EXPECT_EQ(run_to_stdout({"--filter", "last"}), 0);
+  EXPECT_EQ(document()["context"]["gpubench"]["build"]["revision"], "30d45bb0a1b2-dirty");
+  EXPECT_EQ(schema_errors(document()), "");
+  Captured known;
+  known.revision = "30d45bb0a1b2-dirty";
+  EXPECT_EQ(known.run({"--version"}), 0);
+  EXPECT_THAT(known.out.str(), MatchesRegex("gpubench [0-9.]+, 30d45bb0a1b2-dirty, .*\n"));
+  Captured unknown;
+  EXPECT_EQ(unknown.run({"--version"}), 0);
+  EXPECT_THAT(unknown.out.str(), MatchesRegex("gpubench [0-9.]+, (clang|g).*\n"));
 }
 
 }  // namespace

@@ -1,0 +1,56 @@
+# cmake -DOUTPUT=revision.cpp -DSOURCE=<tree> -DGIT=<git or empty> -P write_revision.cmake
+# Writes what `git describe` says of the tree ("30d45bb0a1b2", with "-dirty" where tracked files differ from it), else what
+# `git archive` put into archived_revision, else nothing; and the files that the answer depends on, as OUTPUT.d.
+set(revision "")
+set(dependencies "")
+set(ENV{GIT_OPTIONAL_LOCKS} 0)  # a git command of the user at the same time finds no lock
+foreach(variable GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE)  # set in hooks, of whichever repository
+  unset(ENV{${variable}})
+endforeach()
+
+function(ask_git result)
+  set(${result} "" PARENT_SCOPE)
+  if(GIT)
+    execute_process(COMMAND ${GIT} -C ${SOURCE} ${ARGN}
+      OUTPUT_VARIABLE answer ERROR_QUIET RESULT_VARIABLE code OUTPUT_STRIP_TRAILING_WHITESPACE)
+    if(code EQUAL 0)
+      set(${result} "${answer}" PARENT_SCOPE)
+    endif()
+  endif()
+endfunction()
+
+# A tarball may have been unpacked inside some other repository, whose revision says nothing about this tree.
+ask_git(top rev-parse --show-toplevel)
+file(REAL_PATH ${SOURCE} tree)
+if(top)
+  file(REAL_PATH ${top} top)
+endif()
+if(top STREQUAL tree)
+  ask_git(revision describe --always --dirty --abbrev=12 --exclude=*)
+  ask_git(log rev-parse --path-format=absolute --git-path logs/HEAD)
+  ask_git(files ls-files)
+  string(REPLACE "\n" ";" files "${files}")
+  foreach(file IN LISTS files)
+    list(APPEND dependencies ${tree}/${file})
+  endforeach()
+  if(EXISTS "${log}")
+    list(APPEND dependencies ${log})
+  endif()
+else()
+  file(STRINGS ${SOURCE}/scripts/cmake/archived_revision archived LIMIT_COUNT 1)
+  if(archived MATCHES "^([0-9a-f]+)$")
+    string(SUBSTRING ${archived} 0 12 revision)
+  endif()
+endif()
+if(NOT revision MATCHES "^([0-9a-f]+(-dirty)?)?$")  # it becomes source text
+  set(revision "")
+endif()
+
+file(CONFIGURE OUTPUT ${OUTPUT} @ONLY CONTENT [[
+#include "harness/cli/revision.h"
+
+std::string_view gpubench::built_revision() { return "@revision@"; }
+]])
+list(TRANSFORM dependencies REPLACE "([ #])" "\\\\\\1")
+list(JOIN dependencies " \\\n  " dependencies)
+file(WRITE ${OUTPUT}.d "${OUTPUT}: ${dependencies}\n")
