@@ -1,4 +1,5 @@
-// Which revision of the sources a program was built from; the definition is written by scripts/cmake/GpubenchRevision.cmake.
+// Which revision of the sources a program was built from; the definition is written by
+// scripts/cmake/GpubenchRevision.cmake.
 #pragma once
 
 #include <string_view>

@@ -82,22 +82,28 @@ class Overrides {
 
   // Unknown names are errors, so that a typing error cannot quietly measure something else.
   void validate(std::span<const Declared> workloads) const {
-    for (const std::int64_t batch : selection_.batches) require_positive("--batch", batch);
+    for (const std::int64_t batch : selection_.batches) require("--batch", batch, 1);
     const auto has_batch = [](const Declared& d) { return !d.info.batch_axis.empty(); };
     if (!selection_.batches.empty() && std::none_of(workloads.begin(), workloads.end(), has_batch)) {
       throw UsageError("--batch was given, but no selected workload has a batch axis");
     }
     Names known;
+    Names may_be_zero;  // as a suite has it so itself: padding, but no extent
     for (const Declared& d : workloads) {
       for (const Point& point : d.grid.points) {
-        for (const auto& dim : point.dims) add_once(known, dim.first);
+        for (const auto& [axis, extent] : point.dims) {
+          add_once(known, axis);
+          if (extent == 0) add_once(may_be_zero, axis);
+        }
       }
     }
     for (const auto& [axis, extents] : selection_.axes) {
       if (!contains(known, axis)) unknown("axis", axis, known);
       if (extents.empty())
         throw UsageError("axis '" + axis + "' was given no values, expected --axis " + axis + "=N[,N...]");
-      for (const std::int64_t extent : extents) require_positive("--axis " + axis, extent);
+      for (const std::int64_t extent : extents) {
+        require("--axis " + axis, extent, contains(may_be_zero, axis) ? 0 : 1);
+      }
     }
   }
 
@@ -113,8 +119,9 @@ class Overrides {
   [[nodiscard]] bool any() const { return !selection_.batches.empty() || !selection_.axes.empty(); }
 
  private:
-  static void require_positive(const std::string& flag, std::int64_t value) {
-    if (value < 1) throw UsageError(flag + " has value " + std::to_string(value) + ", expected at least 1");
+  static void require(const std::string& flag, std::int64_t value, std::int64_t least) {
+    if (value >= least) return;
+    throw UsageError(flag + " has value " + std::to_string(value) + ", expected at least " + std::to_string(least));
   }
 
   // A layer keeps its label under another batch size, but not under other extents.

@@ -44,7 +44,7 @@ class Product : public Workload {
   [[nodiscard]] double items(const Case& c) const override { return static_cast<double>(c.dim("m")); }
 };
 
-// A move without a batch axis.
+// A move without a batch axis; the gap is no extent.
 class Move : public Workload {
  public:
   [[nodiscard]] WorkloadInfo info() const override {
@@ -52,7 +52,7 @@ class Move : public Workload {
   }
   [[nodiscard]] Grid grid() const override {
     Grid grid;
-    grid.points = {{{{"elements", 1024}}, "kilo", Tier::smoke}};
+    grid.points = {{{{"elements", 1024}, {"gap", 0}}, "kilo", Tier::smoke}};
     grid.recipes = {"f32"};
     return grid;
   }
@@ -95,7 +95,7 @@ Selection selecting(Tier tier) {
 TEST(Plan, ATierTakesItsCasesAndThoseOfLowerTiersInSuiteOrder) {
   EXPECT_THAT(ids(selecting(Tier::smoke)),
               ElementsAre("algebra/product/m=8,n=4,k=2/f32/x1", "algebra/product/m=8,n=4,k=2/bf16/x1",
-                          "memory/move/elements=1024/f32/x1"));
+                          "memory/move/elements=1024,gap=0/f32/x1"));
   EXPECT_EQ(ids(selecting(Tier::quick)).size(), 5U);
   EXPECT_EQ(ids(selecting(Tier::standard)).size(), 5U);
   EXPECT_EQ(ids(selecting(Tier::large)).size(), 7U);
@@ -104,7 +104,7 @@ TEST(Plan, ATierTakesItsCasesAndThoseOfLowerTiersInSuiteOrder) {
 TEST(Plan, SuitesAreTakenByNameAndAllMeansAll) {
   Selection selection = selecting(Tier::smoke);
   selection.suites = {"memory"};
-  EXPECT_THAT(ids(selection), ElementsAre("memory/move/elements=1024/f32/x1"));
+  EXPECT_THAT(ids(selection), ElementsAre("memory/move/elements=1024,gap=0/f32/x1"));
   selection.suites = {"memory", "all"};
   EXPECT_EQ(ids(selection).size(), 3U);
 }
@@ -133,10 +133,10 @@ TEST(Plan, EachCaseIsTakenInEachLaunchModeAndTheDevicesOwnIsNotInTheId) {
   Selection selection = selecting(Tier::smoke);
   selection.suites = {"memory"};
   selection.default_launch = LaunchMode::graph;
-  EXPECT_THAT(ids(selection), ElementsAre("memory/move/elements=1024/f32/x1"));
+  EXPECT_THAT(ids(selection), ElementsAre("memory/move/elements=1024,gap=0/f32/x1"));
   selection.launches = {LaunchMode::graph, LaunchMode::stream};
   EXPECT_THAT(ids(selection),
-              ElementsAre("memory/move/elements=1024/f32/x1", "memory/move/elements=1024/f32/stream/x1"));
+              ElementsAre("memory/move/elements=1024,gap=0/f32/x1", "memory/move/elements=1024,gap=0/f32/stream/x1"));
   const std::vector<Suite> all = suites();
   const std::vector<PlannedCase> planned = plan_cases(all, selection);
   EXPECT_EQ(planned[0].c.launch, LaunchMode::graph);
@@ -146,7 +146,8 @@ TEST(Plan, EachCaseIsTakenInEachLaunchModeAndTheDevicesOwnIsNotInTheId) {
 TEST(Plan, FiltersAreSearchedInTheIdAndAnyMayMatch) {
   Selection selection = selecting(Tier::large);
   selection.filters = {"m=8,.*f32", "^memory/"};
-  EXPECT_THAT(ids(selection), ElementsAre("algebra/product/m=8,n=4,k=2/f32/x1", "memory/move/elements=1024/f32/x1"));
+  EXPECT_THAT(ids(selection),
+              ElementsAre("algebra/product/m=8,n=4,k=2/f32/x1", "memory/move/elements=1024,gap=0/f32/x1"));
   selection.excludes = {"move"};
   EXPECT_THAT(ids(selection), ElementsAre("algebra/product/m=8,n=4,k=2/f32/x1"));
 }
@@ -168,7 +169,7 @@ TEST(Plan, ABatchReplacesTheBatchAxisAndLeavesOtherWorkloadsAlone) {
   selection.precisions = {"f32"};
   selection.batches = {1, 32};
   EXPECT_THAT(ids(selection), ElementsAre("algebra/product/m=1,n=4,k=2/f32/x1", "algebra/product/m=32,n=4,k=2/f32/x1",
-                                          "memory/move/elements=1024/f32/x1"));
+                                          "memory/move/elements=1024,gap=0/f32/x1"));
 }
 
 TEST(Plan, PointsThatCoincideAfterAnOverrideAreOneCaseTheFirst) {
@@ -202,6 +203,18 @@ TEST(Plan, ExtentsBelowOneAreUsageErrors) {
   EXPECT_THAT(refusal(none), HasSubstr("axis 'n' was given no values"));
 }
 
+TEST(Plan, AnAxisThatASuiteSetsToZeroTakesZero) {
+  Selection selection = selecting(Tier::smoke);
+  selection.suites = {"memory"};
+  selection.axes = {{"gap", {0, 2}}};
+  EXPECT_THAT(ids(selection),
+              ElementsAre("memory/move/elements=1024,gap=0/f32/x1", "memory/move/elements=1024,gap=2/f32/x1"));
+  selection.axes = {{"gap", {-1}}};
+  EXPECT_EQ(refusal(selection), "--axis gap has value -1, expected at least 0");
+  selection.axes = {{"elements", {0}}};
+  EXPECT_EQ(refusal(selection), "--axis elements has value 0, expected at least 1");
+}
+
 TEST(Plan, AxesAreCrossedAndTheLabelOfAnotherShapeIsDropped) {
   Selection selection = selecting(Tier::smoke);
   selection.suites = {"algebra"};
@@ -218,7 +231,7 @@ TEST(Plan, AxesAreCrossedAndTheLabelOfAnotherShapeIsDropped) {
 TEST(Plan, AnUnknownAxisIsAUsageErrorNamingTheKnownOnes) {
   Selection selection;
   selection.axes = {{"element", {8}}};
-  EXPECT_EQ(refusal(selection), "axis 'element' is not known; known: m, n, k, elements; did you mean 'elements'?");
+  EXPECT_EQ(refusal(selection), "axis 'element' is not known; known: m, n, k, elements, gap; did you mean 'elements'?");
   selection.suites = {"algebra"};
   EXPECT_EQ(refusal(selection), "axis 'element' is not known; known: m, n, k");
 }
