@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "harness/parity/textbook_run.h"
+#include "harness/parity/textbook_machine.h"
 #include "reference/ops/transform/widen.h"
 
 namespace gpubench {
@@ -38,7 +38,7 @@ bool survives(const Program& program, ValueId id) {
 std::vector<EndToEndResult> end_to_end(const Program& program, std::string_view case_key, std::uint64_t seed,
                                        const std::function<TensorView(ValueId)>& real) {
   const Program wide = widen(program);
-  TextbookRun exact(wide);
+  TextbookMachine exact(wide);
   exact.fill_sources(case_key, seed, program);
   exact.run();
   std::vector<EndToEndResult> results;
@@ -51,7 +51,7 @@ std::vector<EndToEndResult> end_to_end(const Program& program, std::string_view 
         {program.spec(id).name, program.spec(id).role, norm(exact.view(id)), distance(real(id), exact.view(id)), 0.0});
   }
   for (int run = 0; run < disturbed_runs; ++run) {
-    TextbookRun disturbed(program);
+    TextbookMachine disturbed(program);
     disturbed.fill_sources(case_key, seed, program);
     disturbed.run(static_cast<std::uint64_t>(run) + 1);
     for (std::size_t i = 0; i < compared.size(); ++i) {

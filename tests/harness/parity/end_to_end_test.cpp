@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "harness/parity/textbook_run.h"
+#include "harness/parity/textbook_machine.h"
 #include "reference/cpu/cpu_backend.h"
 #include "suites/suites.h"
 
@@ -34,7 +34,7 @@ Program build(const Case& c) {
 }
 
 // Runs every op of the program on the CPU backend, one by one; `dropped` is the label of one that is left out.
-void run_on_cpu(const Program& program, TextbookRun& memory, const std::string& dropped = "") {
+void run_on_cpu(const Program& program, TextbookMachine& memory, const std::string& dropped = "") {
   const std::unique_ptr<Backend> backend = open_cpu_backend();
   for (const OpCall& op : program.ops()) {
     if (op.label == dropped) continue;
@@ -54,7 +54,7 @@ void run_on_cpu(const Program& program, TextbookRun& memory, const std::string& 
 std::vector<EndToEndResult> compare(const std::string& recipe, const std::string& dropped = "") {
   const Case c = tiny_step(recipe);
   const Program program = build(c);
-  TextbookRun memory(program);
+  TextbookMachine memory(program);
   memory.fill_sources(c.id_without_ranks(), seed, program);
   run_on_cpu(program, memory, dropped);
   return end_to_end(program, c.id_without_ranks(), seed, [&](ValueId id) { return memory.view(id); });

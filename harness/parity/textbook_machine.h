@@ -13,9 +13,9 @@
 namespace gpubench {
 
 /// The memory of a program's storages on the host, and the textbook as the machine that runs on it.
-class TextbookRun {
+class TextbookMachine {
  public:
-  explicit TextbookRun(const Program& program);
+  explicit TextbookMachine(const Program& program);
 
   /// Fills the sources as the harness does. `types`: the program whose storage types the values are first rounded to;
   /// for a widened program the original one, so that both see the same inputs.

@@ -1,4 +1,4 @@
-#include "harness/parity/textbook_run.h"
+#include "harness/parity/textbook_machine.h"
 
 #include <numeric>
 
@@ -20,11 +20,11 @@ std::byte* writable(std::byte* base, const TensorSpec& spec, std::int64_t linear
 
 }  // namespace
 
-TextbookRun::TextbookRun(const Program& program) : program_(program) {
+TextbookMachine::TextbookMachine(const Program& program) : program_(program) {
   for (const Storage& storage : program.storages()) memory_.emplace_back(static_cast<std::size_t>(storage.bytes));
 }
 
-void TextbookRun::fill_sources(std::string_view case_key, std::uint64_t seed, const Program& types) {
+void TextbookMachine::fill_sources(std::string_view case_key, std::uint64_t seed, const Program& types) {
   for (std::size_t i = 0; i < program_.values().size(); ++i) {
     const Value& value = program_.values()[i];
     if (!value.source || value.part_of) continue;
@@ -38,11 +38,11 @@ void TextbookRun::fill_sources(std::string_view case_key, std::uint64_t seed, co
   }
 }
 
-void TextbookRun::run(std::optional<std::uint64_t> disturb) {
+void TextbookMachine::run(std::optional<std::uint64_t> disturb) {
   for (int index = 0; index < static_cast<int>(program_.ops().size()); ++index) run_op(index, disturb);
 }
 
-void TextbookRun::run_op(int index, std::optional<std::uint64_t> disturb) {
+void TextbookMachine::run_op(int index, std::optional<std::uint64_t> disturb) {
   const OpCall& op = program_.op(index);
   const OpDefinition& meaning = definition(op.kind);
   std::vector<TensorView> inputs;
@@ -70,7 +70,7 @@ void TextbookRun::run_op(int index, std::optional<std::uint64_t> disturb) {
   }
 }
 
-TensorView TextbookRun::view(ValueId id) const {
+TensorView TextbookMachine::view(ValueId id) const {
   const Value& value = program_.value(id);
   return {value.spec, memory_[static_cast<std::size_t>(value.storage.index)].data() + value.offset_bytes};
 }
