@@ -13,8 +13,8 @@ struct Estimate {
   std::int64_t bytes = 0;  ///< one copy of the tensors; cold copies come on top, at most a quarter of the free memory
 };
 
-/// From the work of the case and rates that one processor core can be relied on for (20 GFLOP/s, 4 GB/s); `cores` of
-/// them.
+/// From the ops of the case, the protocol of the tier and what a core of a server's processor reaches (estimate.cpp),
+/// `cores` of them. Builds the case's program. A device that is no processor is not known to fit.
 [[nodiscard]] Estimate estimate(const PlannedCase& planned, Tier tier, int cores);
 
 /// Sum of the seconds, largest of the bytes.

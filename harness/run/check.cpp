@@ -17,17 +17,6 @@ constexpr std::int64_t cheap_to_watch_bytes = std::int64_t{32} << 20U;
 /// No op is left with less than this of the case's budget.
 constexpr double smallest_budget_flop = 2.5e5;
 
-/// fp64 work of judging a case, NUMERICS 2A.
-double budget_flop(Tier tier) {
-  switch (tier) {
-    case Tier::smoke: return 20e6;
-    case Tier::quick: return 120e6;
-    case Tier::standard:
-    case Tier::large: return 500e6;
-  }
-  return 20e6;
-}
-
 double work_of(const Program& program, int op) {
   const OpCall& call = program.op(op);
   double elements = 0.0;
@@ -87,6 +76,16 @@ std::vector<StorageId> touched_by(const Program& program, const OpCall& call) {
 }
 
 }  // namespace
+
+double budget_flop(Tier tier) {
+  switch (tier) {
+    case Tier::smoke: return 20e6;
+    case Tier::quick: return 120e6;
+    case Tier::standard:
+    case Tier::large: return 500e6;
+  }
+  return 20e6;
+}
 
 Fingerprints fingerprints_of(PreparedCase& prepared, int copy, const std::vector<StorageId>& storages) {
   Fingerprints prints;

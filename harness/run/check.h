@@ -10,6 +10,9 @@
 
 namespace gpubench {
 
+/// fp64 work that judging a case may cost, in each of check and recheck (NUMERICS 2A).
+[[nodiscard]] double budget_flop(Tier tier);
+
 /// Fingerprints of what a copy holds, to find what changed.
 using Fingerprints = std::map<int, std::uint64_t>;
 [[nodiscard]] Fingerprints fingerprints_of(PreparedCase& prepared, int copy, const std::vector<StorageId>& storages);

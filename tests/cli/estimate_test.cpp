@@ -1,0 +1,90 @@
+// How long --dry-run says that a case takes, against figures worked out from the protocol and the stated rates.
+#include "harness/cli/estimate.h"
+
+#include <gtest/gtest.h>
+
+#include "reference/ops/gemm.h"
+
+namespace gpubench {
+namespace {
+
+// A square product; with two ops, of the product with itself.
+class Product final : public Workload {
+ public:
+  explicit Product(int ops) : ops_(ops) {}
+  [[nodiscard]] WorkloadInfo info() const override {
+    return {"product", "a case for tests", "", Headline::flop_per_s, "rows", CacheMode::cold};
+  }
+  [[nodiscard]] Grid grid() const override { return {{{{{"n", 8}}, "tiny", Tier::smoke}}, {"f32"}}; }
+  [[nodiscard]] Program build(const Case& c, Rank) const override {
+    const std::int64_t n = c.dim("n");
+    const DType type = recipe(c.recipe).tensor;
+    Program p;
+    const ValueId a = p.add(tensor("a", type, {n, n}, Role::input));
+    const ValueId b = p.add(tensor("b", type, {n, n}, Role::input));
+    ValueId x = gemm(p, {}, {}, "c", a, b).c;
+    if (ops_ == 2) x = gemm(p, {}, {}, "d", x, b).c;
+    return p;
+  }
+  [[nodiscard]] double items(const Case& c) const override { return static_cast<double>(c.dim("n")); }
+
+ private:
+  int ops_;
+};
+
+PlannedCase product(std::int64_t n, const std::string& recipe_name, int ops = 1) {
+  PlannedCase planned;
+  planned.c.suite = "sim";
+  planned.c.workload = "product";
+  planned.c.dims = {{"n", n}};
+  planned.c.recipe = recipe_name;
+  planned.c.cache = CacheMode::cold;
+  planned.workload = std::make_shared<Product>(ops);
+  planned.bytes = planned.workload->build(planned.c, {}).bytes();
+  return planned;
+}
+
+// 2 x 2048^3 = 17.18 GFLOP at 2 x 80 GFLOP/s: 107.4 ms a run. Quick: 2 runs to warm up, 3 to estimate, 3 rounds of 5
+// samples and a warm-up: 23 runs, 2.470 s. Checking: 20 ms, 2 ms for its op, 50.33 MB of tensors at 2 ns and at 0.4 ns
+// for each of the 100 MB of copies, 16.78 MB of output at 7 ns, and 120 MFLOP at 0.5 ns: 0.340 s.
+TEST(Estimate, ALargeProductTakesItsRuns) {
+  EXPECT_NEAR(estimate(product(2048, "f32"), Tier::quick, 2).seconds, 2.470 + 0.340, 0.01);
+}
+
+// Nothing but the warm-up of 20 ms, and 3 rounds of 5 samples of 0.5 ms x 1.4 and a warm-up of 5 ms: 45.5 ms, and 22 ms
+// of checking.
+TEST(Estimate, ASmallCaseTakesItsShortestSamples) {
+  EXPECT_NEAR(estimate(product(8, "f32"), Tier::quick, 2).seconds, 0.0675, 0.001);
+}
+
+TEST(Estimate, NarrowTypesAndMoreCoresAreFaster) {
+  const double wide = estimate(product(2048, "f32"), Tier::quick, 2).seconds;
+
+  EXPECT_LT(estimate(product(2048, "bf16"), Tier::quick, 2).seconds, 0.6 * wide);
+  EXPECT_LT(estimate(product(2048, "f32"), Tier::quick, 4).seconds, 0.7 * wide);
+}
+
+// Each of two ops is timed alone as well: 3 samples of 0.7 ms; and costs 2 ms to judge.
+TEST(Estimate, OpsOfAProgramAreAlsoTimedAlone) {
+  const double one = estimate(product(8, "f32", 1), Tier::quick, 2).seconds;
+  const double two = estimate(product(8, "f32", 2), Tier::quick, 2).seconds;
+
+  EXPECT_NEAR(two - one, 2 * 0.0021 + 0.002, 0.0005);
+}
+
+TEST(Estimate, ALongCaseOfTheStandardTierEndsWithItsBudget) {
+  // 10 rounds at least of 10 samples and 3 warm-ups, 5 warm-ups and 3 runs before: 138 runs of 107.4 ms.
+  EXPECT_NEAR(estimate(product(2048, "f32"), Tier::standard, 2).seconds, 138 * 0.1074 + 0.530, 0.1);
+}
+
+TEST(Estimate, OfSeveralCasesIsTheSumOfSecondsAndTheLargestMemory) {
+  const std::vector<PlannedCase> both{product(8, "f32"), product(2048, "f32")};
+
+  const Estimate all = estimate(both, Tier::quick, 2);
+
+  EXPECT_DOUBLE_EQ(all.seconds, estimate(both[0], Tier::quick, 2).seconds + estimate(both[1], Tier::quick, 2).seconds);
+  EXPECT_EQ(all.bytes, 3 * 2048 * 2048 * 4);
+}
+
+}  // namespace
+}  // namespace gpubench
