@@ -17,6 +17,17 @@ Point point(std::int64_t b, std::int64_t h, std::int64_t kv, std::int64_t s, std
   return {{{"b", b}, {"h", h}, {"kv", kv}, {"s", s}, {"d", d}}, std::move(label), tier};
 }
 
+// 16384 tokens of width 2048 in shorter and longer sequences, as flash-attention is compared (Dao, arXiv 2307.08691).
+void add_sweep(Grid& grid) {
+  for (const std::int64_t d : {64, 128}) {
+    for (const std::int64_t s : {512, 1024, 2048, 4096, 8192, 16384}) {
+      const bool typical = d == 128 && (s == 2048 || s == 8192);
+      grid.points.push_back(
+          point(16384 / s, 2048 / d, 2048 / d, s, d, "16 Ki tokens", typical ? Tier::standard : Tier::large));
+    }
+  }
+}
+
 Grid causal_grid() {
   Grid grid;
   grid.recipes = attention_recipes();
@@ -29,8 +40,13 @@ Grid causal_grid() {
       point(4, 12, 12, 1024, 64, "gpt2-124m", Tier::standard),
       point(1, 32, 32, 4096, 128, "llama2-7b", Tier::standard),
       point(1, 32, 8, 8192, 128, "llama3-8b", Tier::standard),
+      point(1, 96, 96, 2048, 128, "gpt3-175b", Tier::standard),
+      point(1, 64, 8, 4096, 128, "llama2-70b", Tier::standard),
+      point(1, 32, 32, 2048, 96, "phi-3", Tier::standard),
       point(1, 64, 8, 8192, 128, "llama3-70b", Tier::large),
+      point(1, 48, 8, 4096, 128, "mixtral-8x22b", Tier::large),
   };
+  add_sweep(grid);
   return grid;
 }
 
@@ -41,6 +57,7 @@ Grid full_grid() {
       point(4, 16, 16, 384, 64, "bert-large", Tier::quick),
       point(32, 16, 16, 512, 64, "bert-large", Tier::standard),
   };
+  add_sweep(grid);
   return grid;
 }
 

@@ -14,9 +14,10 @@
 namespace gpubench::suites {
 namespace {
 
-std::vector<std::string> product_recipes() {
-  return {"f64", "f32", "tf32", "bf16", "f16", "f8_hybrid", "f8_hybrid_fast"};
-}
+std::vector<std::string> layer_recipes() { return {"f32", "tf32", "bf16", "f16", "f8_hybrid"}; }
+
+// Products by themselves in everything that there is; layers in what they are trained in.
+std::vector<std::string> every_recipe() { return {"f64", "f32", "tf32", "bf16", "f16", "f8_hybrid", "f8_hybrid_fast"}; }
 
 Point mnk(std::int64_t m, std::int64_t n, std::int64_t k, std::string label, Tier tier) {
   return {{{"m", m}, {"n", n}, {"k", k}}, std::move(label), tier};
@@ -36,10 +37,11 @@ TensorSpec gradient(const char* name, Shape shape, const Recipe& r) {
 }
 
 // Layers of GPT-2 124M (openai/gpt-2; vocabulary padded to 50304 as in llm.c), Llama 3 8B, 70B and 405B
-// (arXiv 2407.21783), and edge shapes where kernels change their path.
+// (arXiv 2407.21783), GPT-3 6.7B (arXiv 2005.14165), DeepSeek-V3 (arXiv 2412.19437), and edge shapes where kernels
+// change their path.
 Grid layer_grid() {
   Grid grid;
-  grid.recipes = product_recipes();
+  grid.recipes = layer_recipes();
   grid.points = {
       mnk(256, 2304, 768, "gpt2-124m qkv", Tier::smoke),
       mnk(1024, 2304, 768, "gpt2-124m qkv", Tier::quick),
@@ -49,29 +51,51 @@ Grid layer_grid() {
       mnk(256, 6144, 4096, "llama3-8b qkv", Tier::quick),
       mnk(128, 50304, 768, "gpt2-124m head", Tier::quick),
       mnk(8192, 2304, 768, "gpt2-124m qkv", Tier::standard),
+      mnk(8192, 768, 768, "gpt2-124m attention out", Tier::standard),
       mnk(8192, 3072, 768, "gpt2-124m mlp up", Tier::standard),
       mnk(8192, 768, 3072, "gpt2-124m mlp down", Tier::standard),
       mnk(8192, 50304, 768, "gpt2-124m head", Tier::standard),
       mnk(8192, 6144, 4096, "llama3-8b qkv", Tier::standard),
+      mnk(8192, 4096, 4096, "llama3-8b attention out", Tier::standard),
       mnk(8192, 28672, 4096, "llama3-8b gate+up", Tier::standard),
       mnk(8192, 4096, 14336, "llama3-8b down", Tier::standard),
+      mnk(8192, 128256, 4096, "llama3-8b head", Tier::large),
+      mnk(8192, 12288, 4096, "gpt3-6.7b qkv", Tier::large),
+      mnk(8192, 16384, 4096, "gpt3-6.7b mlp up", Tier::large),
+      mnk(8192, 4096, 16384, "gpt3-6.7b mlp down", Tier::large),
       mnk(8192, 10240, 8192, "llama3-70b qkv", Tier::large),
+      mnk(8192, 8192, 8192, "llama3-70b attention out", Tier::large),
       mnk(8192, 57344, 8192, "llama3-70b gate+up", Tier::large),
       mnk(8192, 8192, 28672, "llama3-70b down", Tier::large),
       mnk(8192, 18432, 16384, "llama3-405b qkv", Tier::large),
+      mnk(8192, 16384, 16384, "llama3-405b attention out", Tier::large),
+      mnk(8192, 106496, 16384, "llama3-405b gate+up", Tier::large),
+      mnk(8192, 16384, 53248, "llama3-405b down", Tier::large),
+      mnk(4096, 2112, 7168, "deepseek-v3 q+kv down", Tier::large),
+      mnk(4096, 24576, 1536, "deepseek-v3 q up", Tier::large),
+      mnk(4096, 7168, 16384, "deepseek-v3 attention out", Tier::large),
   };
   return grid;
 }
 
 Grid square_grid() {
   Grid grid;
-  grid.recipes = product_recipes();
+  grid.recipes = every_recipe();
   grid.points = {
-      mnk(512, 512, 512, "square", Tier::smoke),       mnk(35, 127, 1760, "edge: odd extents", Tier::smoke),
-      mnk(1, 1, 1, "edge: one element", Tier::smoke),  mnk(1024, 1024, 1024, "square", Tier::quick),
-      mnk(2048, 2048, 2048, "square", Tier::quick),    mnk(128, 128, 65536, "edge: long sum", Tier::quick),
-      mnk(8191, 17, 127, "edge: primes", Tier::quick), mnk(4096, 4096, 4096, "square", Tier::standard),
-      mnk(8192, 8192, 8192, "square", Tier::standard), mnk(16384, 16384, 16384, "square", Tier::large),
+      mnk(512, 512, 512, "square", Tier::smoke),
+      mnk(35, 127, 1760, "edge: odd extents", Tier::smoke),
+      mnk(1, 1, 1, "edge: one element", Tier::smoke),
+      mnk(1024, 1024, 1024, "square", Tier::quick),
+      mnk(2048, 2048, 2048, "square", Tier::quick),
+      mnk(128, 128, 65536, "edge: long sum", Tier::quick),
+      mnk(8191, 17, 127, "edge: primes", Tier::quick),
+      mnk(4096, 4096, 4096, "square", Tier::standard),
+      mnk(8192, 8192, 8192, "square", Tier::standard),
+      mnk(16384, 16384, 16384, "square", Tier::large),
+      mnk(512, 16, 500000, "deepbench, edge: very long sum", Tier::standard),
+      mnk(5124, 9124, 2560, "deepbench", Tier::standard),
+      mnk(35, 8457, 4096, "deepbench, edge: few rows", Tier::standard),
+      mnk(4096, 7133, 4096, "deepbench, edge: odd width", Tier::standard),
   };
   return grid;
 }
@@ -180,7 +204,7 @@ Program linear_gelu_backward_data(const Case& c, const Recipe& r) {
 
 Suite gemm() {
   Grid batched;
-  batched.recipes = {"f64", "f32", "tf32", "bf16", "f16"};
+  batched.recipes = training_recipes();
   batched.points = {
       {{{"b", 12}, {"m", 256}, {"n", 256}, {"k", 64}}, "gpt2-124m scores, 256 tokens", Tier::smoke},
       {{{"b", 12}, {"m", 1024}, {"n", 1024}, {"k", 64}}, "gpt2-124m scores, 1024 tokens", Tier::quick},

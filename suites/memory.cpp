@@ -1,5 +1,6 @@
 // Suite memory: what the memory can do. Every bandwidth-bound op is read against these.
 #include "reference/ops/elementwise.h"
+#include "reference/ops/quantize.h"
 #include "suites/declare.h"
 #include "suites/suites.h"
 
@@ -15,6 +16,7 @@ Grid sizes() {
       point(1 << 20, "1 Mi elements", Tier::smoke),
       point(1 << 26, "64 Mi elements", Tier::quick),
       point(1 << 30, "1 Gi elements", Tier::standard),
+      point((std::int64_t{1} << 31) + 4096, "edge: beyond 32-bit indices", Tier::large),
   };
   return grid;
 }
@@ -34,6 +36,21 @@ Program triad_array(const Case& c, const Recipe& r) {
   return p;
 }
 
+// Activations to their 8-bit copies, and the largest magnitude that the next scale is chosen from.
+Program quantize_array(const Case& c, const Recipe& r) {
+  Program p;
+  const ValueId x = p.add(tensor("x", r.tensor, {c.dim("n")}, Role::activation, Fill::normal(1.0)));
+  const ValueId scale = p.add(tensor("scale", DType::f32, {1}, Role::scalar, Fill::constant(16.0)));
+  quantize(p, {r.operand}, r.math, "q", x, scale);
+  return p;
+}
+
+Grid quantized_sizes() {
+  Grid grid = sizes();
+  grid.recipes = {"f8_hybrid"};
+  return grid;
+}
+
 }  // namespace
 
 Suite memory() {
@@ -42,6 +59,8 @@ Suite memory() {
           {
               declare_flat("copy", "y = x", "elements", sizes(), copy_array),
               declare_flat("triad", "a = b + 3 c", "elements", sizes(), triad_array),
+              declare_flat("quantize", "values to 8 bits, with their largest magnitude", "elements", quantized_sizes(),
+                           quantize_array),
           }};
 }
 

@@ -52,6 +52,7 @@ Grid blocks() {
       point(1, 512, 768, 12, "gpt2-124m block", Tier::quick),
       point(4, 1024, 768, 12, "gpt2-124m block", Tier::standard),
       point(4, 1024, 1600, 25, "gpt2-1558m block", Tier::large),
+      point(1, 2048, 12288, 96, "gpt3-175b block", Tier::large),
   };
   return grid;
 }
@@ -68,6 +69,8 @@ Grid models() {
       point(2, 64, 2, 128, 4, 512, "2-layer gpt2", Tier::smoke),
       point(4, 128, 4, 256, 4, 2048, "4-layer gpt2", Tier::quick),
       point(4, 1024, 12, 768, 12, 50304, "gpt2-124m", Tier::standard),
+      point(16, 1024, 12, 768, 12, 50304, "gpt2-124m", Tier::large),
+      point(4, 1024, 24, 1024, 16, 50304, "gpt2-350m", Tier::large),
   };
   return grid;
 }
