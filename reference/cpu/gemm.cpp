@@ -13,23 +13,6 @@
 namespace gpubench::cpu {
 namespace {
 
-// Which of the call's tensors is what; -1 where there is none. Order as reference/ops/gemm.h documents.
-struct Roles {
-  int a = 0, b = 1, c_in = -1, bias = -1, pre = -1, c = -1;
-};
-
-Roles roles_of(const Gemm& attributes) {
-  Roles roles;
-  int next = 2;
-  if (attributes.beta != 0.0) roles.c_in = next++;
-  if (attributes.bias) roles.bias = next++;
-  if (attributes.epilogue == Gemm::Epilogue::gelu_gradient) roles.pre = next++;
-  if (attributes.scaled) next += 2;  // of 8-bit types, which are refused
-  roles.c = next++;
-  if (attributes.epilogue == Gemm::Epilogue::gelu) roles.pre = next++;
-  return roles;
-}
-
 const TensorSpec& at(std::span<const TensorSpec> tensors, int index) {
   return tensors[static_cast<std::size_t>(index)];
 }
@@ -46,7 +29,7 @@ MemoryShape sums_shape(const Shape& c) {
   return with_plain_strides(std::move(shape));
 }
 
-void expect_types(const OpCall& call, std::span<const TensorSpec> tensors, const Roles& roles) {
+void expect_types(const OpCall& call, std::span<const TensorSpec> tensors, const GemmRoles& roles) {
   const auto known = [](DType type) { return type == DType::f32 || type == DType::bf16; };
   for (const TensorSpec& tensor : tensors) {
     if (!known(tensor.dtype)) refuse(call, fmt::format("tensor {}; expected f32 or bf16", tensor.to_string()));
@@ -74,7 +57,7 @@ void expect_dense_rows(const OpCall& call, const TensorSpec& tensor) {
 }
 
 MatmulRequest request_of(const OpCall& call, const Gemm& attributes, std::span<const TensorSpec> tensors,
-                         const Roles& roles) {
+                         const GemmRoles& roles) {
   MatmulRequest request;
   request.a = matrix(call, at(tensors, roles.a), attributes.transpose_a);
   request.b = matrix(call, at(tensors, roles.b), attributes.transpose_b);
@@ -89,7 +72,7 @@ MatmulRequest request_of(const OpCall& call, const Gemm& attributes, std::span<c
   return request;
 }
 
-Plan plan_plain(const MatmulRequest& request, const Roles& roles, const CpuContext& context) {
+Plan plan_plain(const MatmulRequest& request, const GemmRoles& roles, const CpuContext& context) {
   const OneDnnWork work = matmul_work(context.onednn, request);
   return plan_of(work.implementation(), work.workspace_bytes(),
                  [work, roles](std::span<const Tensor> bound, Workspace workspace) {
@@ -102,7 +85,7 @@ Plan plan_plain(const MatmulRequest& request, const Roles& roles, const CpuConte
 
 // Sums go to `pre` or `c` where that is f32 (then no extra memory is touched), else to the workspace.
 Plan plan_with_gelu(const OpCall& call, const Gemm& attributes, MatmulRequest request,
-                    std::span<const TensorSpec> tensors, const Roles& roles, const CpuContext& context) {
+                    std::span<const TensorSpec> tensors, const GemmRoles& roles, const CpuContext& context) {
   const bool gradient = attributes.epilogue == Gemm::Epilogue::gelu_gradient;
   const TensorSpec& c = at(tensors, roles.c);
   const TensorSpec& pre = at(tensors, roles.pre);
@@ -152,7 +135,7 @@ Plan plan_with_gelu(const OpCall& call, const Gemm& attributes, MatmulRequest re
 
 Plan plan_gemm(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const Gemm& attributes = call.attributes.as<Gemm>();
-  const Roles roles = roles_of(attributes);
+  const GemmRoles roles = roles_of(attributes);
   expect_types(call, tensors, roles);
   const MatmulRequest request = request_of(call, attributes, tensors, roles);
   if (attributes.epilogue == Gemm::Epilogue::none) return plan_plain(request, roles, context);

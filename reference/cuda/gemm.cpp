@@ -11,22 +11,6 @@
 namespace gpubench::cuda {
 namespace {
 
-// Which of the call's tensors is what; -1 where there is none. Order as reference/ops/gemm.h documents.
-struct Roles {
-  int a = 0, b = 1, c_in = -1, bias = -1, pre = -1, c = -1;
-};
-
-Roles roles_of(const Gemm& attributes) {
-  Roles roles;
-  int next = 2;
-  if (attributes.beta != 0.0) roles.c_in = next++;
-  if (attributes.bias) roles.bias = next++;
-  if (attributes.epilogue == Gemm::Epilogue::gelu_gradient) roles.pre = next++;
-  roles.c = next++;
-  if (attributes.epilogue == Gemm::Epilogue::gelu) roles.pre = next++;
-  return roles;
-}
-
 const TensorSpec& at(std::span<const TensorSpec> tensors, int index) {
   return tensors[static_cast<std::size_t>(index)];
 }
@@ -55,7 +39,7 @@ RowMatrix matrix_of(const OpCall& call, const TensorSpec& tensor, bool* transpos
 }
 
 MatmulRequest request_of(const OpCall& call, const Gemm& attributes, std::span<const TensorSpec> tensors,
-                         const Roles& roles) {
+                         const GemmRoles& roles) {
   MatmulRequest request;
   request.transpose_a = attributes.transpose_a;
   request.transpose_b = attributes.transpose_b;
@@ -75,6 +59,8 @@ MatmulRequest request_of(const OpCall& call, const Gemm& attributes, std::span<c
     refuse(call, fmt::format("c_in {} and c {} differ; expected one tensor updated in place",
                              at(tensors, roles.c_in).to_string(), at(tensors, roles.c).to_string()));
   }
+  request.scaled_a = roles.scale_a >= 0;
+  request.scaled_b = roles.scale_b >= 0;
   if (roles.pre >= 0) {
     // The library knows the tanh form only.
     if (attributes.gelu_form != GeluForm::tanh)
@@ -85,7 +71,7 @@ MatmulRequest request_of(const OpCall& call, const Gemm& attributes, std::span<c
   return request;
 }
 
-Plan plan_from(const MatmulWork& work, const Roles& roles) {
+Plan plan_from(const MatmulWork& work, const GemmRoles& roles) {
   return plan_of(work.implementation(), work.workspace_bytes(),
                  [work, roles](std::span<const Tensor> bound, Workspace workspace) {
                    const auto data = [&bound](int index) -> void* {
@@ -97,6 +83,8 @@ Plan plan_from(const MatmulWork& work, const Roles& roles) {
                    addresses.c = data(roles.c);
                    addresses.bias = data(roles.bias);
                    addresses.aux = data(roles.pre);
+                   addresses.scale_a = static_cast<const float*>(data(roles.scale_a));
+                   addresses.scale_b = static_cast<const float*>(data(roles.scale_b));
                    addresses.workspace = workspace.data;
                    return work.bind(addresses);
                  });
@@ -108,7 +96,7 @@ constexpr int most_candidates = 16;
 
 Plan plan_gemm(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const Gemm& attributes = call.attributes.as<Gemm>();
-  const Roles roles = roles_of(attributes);
+  const GemmRoles roles = roles_of(attributes);
   const MatmulRequest request = request_of(call, attributes, tensors, roles);
   std::vector<Plan> candidates;
   for (const MatmulWork& work : matmul_candidates(context.cublaslt, request, most_candidates)) {

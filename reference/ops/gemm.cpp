@@ -79,6 +79,21 @@ std::string describe(const Gemm& attributes) {
   return text.text();
 }
 
+GemmRoles roles_of(const Gemm& attributes) {
+  GemmRoles roles;
+  int next = 2;
+  if (attributes.beta != 0.0) roles.c_in = next++;
+  if (attributes.bias) roles.bias = next++;
+  if (attributes.epilogue == Gemm::Epilogue::gelu_gradient) roles.pre = next++;
+  if (attributes.scaled) {
+    roles.scale_a = next++;
+    roles.scale_b = next++;
+  }
+  roles.c = next++;
+  if (attributes.epilogue == Gemm::Epilogue::gelu) roles.pre = next++;
+  return roles;
+}
+
 GemmExtents extents_of(const Gemm& attributes, const Shape& a, const Shape& b) {
   const bool batched = a.rank() == 3;
   if (a.rank() != 2 && a.rank() != 3) refuse_shape(gemm_kind, "a", a, "", "[m, k] or [batch, m, k]");

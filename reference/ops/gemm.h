@@ -36,6 +36,12 @@ struct Gemm {
 };
 [[nodiscard]] std::string describe(const Gemm& attributes);
 
+/// Positions of a gemm's tensors among its inputs and then outputs; -1 where there is none.
+struct GemmRoles {
+  int a = 0, b = 1, c_in = -1, bias = -1, pre = -1, scale_a = -1, scale_b = -1, c = -1;
+};
+[[nodiscard]] GemmRoles roles_of(const Gemm& attributes);
+
 /// The extents of a gemm, from the specs of its inputs. Shared by builder, cost, textbook and backends.
 struct GemmExtents {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;

@@ -22,6 +22,27 @@ struct SmallGemm {
       : a(source(program, "a", dtype, {2, 2})), b(source(program, "b", dtype, {2, 2})) {}
 };
 
+TEST(Gemm, RolesFollowTheOrderOfInputsThenOutputs) {
+  const GemmRoles plain = roles_of(Gemm{});
+  EXPECT_EQ(plain.c, 2);
+  EXPECT_EQ(plain.bias, -1);
+  Gemm all;
+  all.beta = 1.0;
+  all.bias = true;
+  all.scaled = true;
+  all.epilogue = Gemm::Epilogue::gelu;
+  const GemmRoles roles = roles_of(all);  // a, b, c_in, bias, scale_a, scale_b -> c, pre
+  EXPECT_EQ(roles.c_in, 2);
+  EXPECT_EQ(roles.bias, 3);
+  EXPECT_EQ(roles.scale_a, 4);
+  EXPECT_EQ(roles.scale_b, 5);
+  EXPECT_EQ(roles.c, 6);
+  EXPECT_EQ(roles.pre, 7);
+  all.epilogue = Gemm::Epilogue::gelu_gradient;  // pre is read: before the scales
+  EXPECT_EQ(roles_of(all).pre, 4);
+  EXPECT_EQ(roles_of(all).scale_b, 6);
+}
+
 TEST(Gemm, EveryTransposeGivesTheSameProduct) {
   for (const bool transpose_a : {false, true}) {
     for (const bool transpose_b : {false, true}) {
