@@ -65,6 +65,8 @@ void add_measure(CLI::App& app, RawOptions& raw) {
   value(app, "--isolate", raw.isolate, "on|off", "measure",
         "run cases in a worker process that may crash (default: on); off: in "
         "this process, for debuggers and profilers");
+  value(app, "--pin", raw.pin, "REPORT", "measure",
+        "take the implementations that this report names, instead of choosing; what is not offered is unsupported");
 }
 
 void add_device(CLI::App& app, RawOptions& raw) {

@@ -20,7 +20,9 @@
 #include "harness/hardware/telemetry.h"
 #include "harness/report/atomic_file.h"
 #include "harness/report/console.h"
+#include "harness/report/pins.h"
 #include "harness/report/quantity.h"
+#include "harness/report/reader.h"
 #include "harness/report/visible_text.h"
 
 namespace gpubench {
@@ -64,12 +66,21 @@ class Recorder final : public RunObserver {
   RunObserver& view_;
 };
 
+Pins pins_from(const std::string& path) {
+  try {
+    return read_pins(path);
+  } catch (const ReadError& e) {
+    throw UsageError(fmt::format("--pin: {}; expected a report that gpubench wrote", e.what()));
+  }
+}
+
 RunOptions run_options(const Options& options, Tier tier) {
   RunOptions run;
   run.tier = tier;
   run.check = options.check;
   run.seed = options.seed;
   run.rerun_prefix = rerun_prefix(options);
+  if (options.pin) run.pins = pins_from(*options.pin);
   run.open_telemetry = [](const DeviceInfo& device) { return open_telemetry(device); };
   return run;
 }
@@ -97,13 +108,14 @@ ProgressStyle progress_style(const Options& options, const Environment& environm
 class Run {
  public:
   Run(const Options& options, std::span<const std::string> words, const Environment& environment, DeviceChoice device,
-      std::vector<PlannedCase> plan, Tier tier)
+      std::vector<PlannedCase> plan, Tier tier, RunOptions run_options)
       : options_(options),
         words_(words),
         environment_(environment),
         device_(std::move(device)),
         plan_(std::move(plan)),
-        tier_(tier) {}
+        tier_(tier),
+        run_options_(std::move(run_options)) {}
 
   int execute() {
     started_ = std::time(nullptr);
@@ -128,11 +140,10 @@ class Run {
     const auto view = make_progress(environment_.err, {progress_style(options_, environment_), console,
                                                        environment_.columns, static_cast<int>(plan_.size())});
     Recorder recorder(*view);
-    const RunOptions run = run_options(options_, tier_);
     if (backend) {
-      run_in_process(*backend, plan_, run, recorder, environment_.stop);
+      run_in_process(*backend, plan_, run_options_, recorder, environment_.stop);
     } else {
-      run_isolated(plan_, run, worker_command(words_, environment_.program, device_.word()), JsonRecordCodec(),
+      run_isolated(plan_, run_options_, worker_command(words_, environment_.program, device_.word()), JsonRecordCodec(),
                    recorder, environment_.stop);
     }
     signal_ = environment_.stop.load();
@@ -229,6 +240,7 @@ class Run {
   DeviceChoice device_;
   std::vector<PlannedCase> plan_;
   Tier tier_;
+  RunOptions run_options_;
   Destination destination_;
   DeviceInfo info_;
   std::vector<CaseRecord> records_;
@@ -243,10 +255,10 @@ int run_verb(const Options& options, std::span<const std::string> words, const E
   const DeviceChoice device = choose_device(options.device, environment);
   const Selection selection = selection_for(options, device);
   std::vector<PlannedCase> plan = plan_cases(environment.suites, selection);
+  const RunOptions run = run_options(options, selection.tier);
   if (options.is_worker()) {
     const std::unique_ptr<Backend> backend = open_backend(device);
-    return serve(*backend, plan, run_options(options, selection.tier), JsonRecordCodec(), options.worker_input,
-                 options.worker_output);
+    return serve(*backend, plan, run, JsonRecordCodec(), options.worker_input, options.worker_output);
   }
   environment.err << fmt::format("gpubench {}: device {} ({})\n", version(), device.word(), visible(device.why))
                   << std::flush;
@@ -256,7 +268,7 @@ int run_verb(const Options& options, std::span<const std::string> words, const E
     environment.out << plan_text(plan, selection.tier, read_host().usable_cpus);
     return exit_codes::ok;
   }
-  return Run(options, words, environment, device, std::move(plan), selection.tier).execute();
+  return Run(options, words, environment, device, std::move(plan), selection.tier, run).execute();
 }
 
 }  // namespace gpubench

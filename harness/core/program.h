@@ -55,6 +55,7 @@ struct OpCall {
   std::vector<ValueId> outputs;
   std::string label;  ///< unique in its program: "qkv.forward", "block0.ln1.backward"
   Phase phase = Phase::timed;
+  std::string pinned{};  ///< the implementation that a plan must take; empty: the backend's choice. Not its meaning
 };
 
 class Program {

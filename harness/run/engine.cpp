@@ -44,6 +44,11 @@ void guarded(CaseRecord& record, std::string_view phase, const Step& step) {
   }
 }
 
+std::map<std::string, std::string> pins_of(const RunOptions& options, const std::string& id) {
+  const auto found = options.pins.find(id);
+  return found == options.pins.end() ? std::map<std::string, std::string>() : found->second;
+}
+
 bool may_go_on(const CaseRecord& record) {
   return record.verdict == Verdict::pass || record.verdict == Verdict::unverified;
 }
@@ -131,7 +136,8 @@ void Engine::prepare(Active& active, RunObserver& observer) {
   observer.phase(record.id, "prepare");
   guarded(record, "prepare", [&] {
     require_fit(planned.bytes, available_bytes());
-    active.prepared = std::make_unique<PreparedCase>(backend_, arena_, planned, options_.seed, available_bytes());
+    active.prepared = std::make_unique<PreparedCase>(backend_, arena_, planned, options_.seed, available_bytes(),
+                                                     pins_of(options_, planned.id()));
     record.copies = active.prepared->copies();
     record.memory_bytes = active.prepared->memory_bytes();
     if (active.prepared->ops(Phase::timed).size() == 1) {

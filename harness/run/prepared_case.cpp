@@ -26,7 +26,7 @@ void require_fit(std::int64_t needed, std::int64_t available) {
 }
 
 PreparedCase::PreparedCase(Backend& backend, Arena& arena, const PlannedCase& planned, std::uint64_t seed,
-                           std::int64_t available_bytes)
+                           std::int64_t available_bytes, const std::map<std::string, std::string>& pins)
     : backend_(backend),
       arena_(arena),
       planned_(planned),
@@ -37,7 +37,7 @@ PreparedCase::PreparedCase(Backend& backend, Arena& arena, const PlannedCase& pl
   }
   if (timed_ops_.empty()) throw ProgramError(fmt::format("case '{}' has no op to time", planned.id()));
   sort_storages();
-  plan_ops();
+  plan_ops(pins);
 
   std::size_t scratch = 0;
   for (const Plan& plan : plans_) scratch = std::max(scratch, plan->workspace_bytes());
@@ -67,12 +67,16 @@ void PreparedCase::sort_storages() {
   }
 }
 
-void PreparedCase::plan_ops() {
-  for (const OpCall& call : program_.ops()) {
+void PreparedCase::plan_ops(const std::map<std::string, std::string>& pins) {
+  for (OpCall call : program_.ops()) {
+    if (const auto pin = pins.find(call.label); pin != pins.end()) call.pinned = pin->second;
     std::vector<TensorSpec> specs = specs_of(program_, call.inputs);
     const std::vector<TensorSpec> outputs = specs_of(program_, call.outputs);
     specs.insert(specs.end(), outputs.begin(), outputs.end());
     plans_.push_back(backend_.plan(call, specs));
+    if (const std::string taken = plans_.back()->implementation(); !call.pinned.empty() && taken != call.pinned) {
+      throw Unsupported(fmt::format("op '{}' is pinned to {}; here it is {}", call.label, call.pinned, taken));
+    }
   }
 }
 

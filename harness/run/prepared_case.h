@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -28,10 +29,11 @@ void require_fit(std::int64_t needed, std::int64_t available);
 
 class PreparedCase {
  public:
-  /// Builds, plans, allocates, fills and binds one copy; `available_bytes` is what it may use. The arguments must
-  /// outlive it.
+  /// Builds, plans, allocates, fills and binds one copy; `available_bytes` is what it may use. `pins`: implementations
+  /// by op label; throws Unsupported where the backend does not come to the one that is named. Backend, arena and
+  /// planned case must outlive it.
   PreparedCase(Backend& backend, Arena& arena, const PlannedCase& planned, std::uint64_t seed,
-               std::int64_t available_bytes);
+               std::int64_t available_bytes, const std::map<std::string, std::string>& pins = {});
 
   [[nodiscard]] Backend& backend() const { return backend_; }
   [[nodiscard]] const PlannedCase& planned() const { return planned_; }
@@ -87,7 +89,7 @@ class PreparedCase {
     std::vector<Launch> ops;
     Launch timed;
   };
-  void plan_ops();
+  void plan_ops(const std::map<std::string, std::string>& pins);
   void sort_storages();
   void fill_sources(std::uint64_t seed);
   [[nodiscard]] Copy bind_copy();

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,6 +19,9 @@
 
 namespace gpubench {
 
+/// Implementations that plans must take: by case id, then by the op's label.
+using Pins = std::map<std::string, std::map<std::string, std::string>>;
+
 struct RunOptions {
   Tier tier = Tier::quick;  ///< sets the protocol and the fp64 budget of the check
   CheckMode check = CheckMode::sample;
@@ -25,6 +29,7 @@ struct RunOptions {
   double deadline_floor_s = 30.0;             ///< a case may take three times its estimate, and at least this long
   std::int64_t memory_limit_bytes = 0;        ///< 0: what the device says is available
   std::string rerun_prefix = "gpubench run";  ///< how a rerun line starts
+  Pins pins{};                                ///< ops that are not named are the backend's choice
   /// Makes what reads the device's sensors around each round; none where it is empty.
   std::function<std::unique_ptr<Telemetry>(const DeviceInfo&)> open_telemetry{};
 };

@@ -151,6 +151,13 @@ std::optional<TuningSets> try_sets(std::span<const TensorSpec> tensors, const Al
 Plan fastest_of(const OpCall& call, std::span<const Plan> candidates, std::span<const TensorSpec> tensors,
                 const Aliases& aliases, const CudaContext& context) {
   if (candidates.empty()) refuse(call, "the library has no algorithm for it");
+  if (!call.pinned.empty()) {
+    for (const Plan& plan : candidates) {
+      if (plan->implementation() == call.pinned) return plan;
+    }
+    refuse(call, fmt::format("pinned to {}, which is not among the {} algorithms that the library proposes here",
+                             call.pinned, candidates.size()));
+  }
   if (candidates.size() == 1) return candidates.front();
   std::size_t workspace_bytes = 0;
   for (const Plan& plan : candidates) workspace_bytes = std::max(workspace_bytes, plan->workspace_bytes());

@@ -53,8 +53,8 @@ struct Planned {
   Plan plan;
 
   [[nodiscard]] bool matches(const OpCall& other, std::span<const TensorSpec> specs) const {
-    return call.kind == other.kind && call.math == other.math && call.inputs.size() == other.inputs.size() &&
-           call.attributes == other.attributes &&
+    return call.kind == other.kind && call.math == other.math && call.pinned == other.pinned &&
+           call.inputs.size() == other.inputs.size() && call.attributes == other.attributes &&
            std::equal(tensors.begin(), tensors.end(), specs.begin(), specs.end(), same_spec);
   }
 };

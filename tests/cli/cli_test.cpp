@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "harness/core/error.h"
 #include "harness/report/reader.h"
@@ -14,6 +15,7 @@
 namespace gpubench {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
@@ -215,6 +217,29 @@ TEST_F(Cli, ADeviceBeyondTheLastIsAUsageErrorThatListsThem) {
     EXPECT_THAT(gpu.err.str(), HasSubstr(said));
   }
   EXPECT_TRUE(nothing_written());
+}
+
+TEST_F(Cli, PinnedImplementationsAreTakenOrUnsupported) {
+  EXPECT_EQ(cli_.run({"--isolate", "off", "--json", "first.json", "--filter", "sim/(first|last)"}), 0);
+  Captured again;
+  EXPECT_EQ(again.run({"--isolate", "off", "--pin", "first.json", "--filter", "sim/(first|last)"}), 0);
+  Json edited = read_json_file("first.json");
+  for (Json& op : edited["gpubench"]["cases"][0]["parity"]["ops"]) op["implementation"] = "sim:other";
+  std::ofstream("edited.json") << edited.dump();
+  Captured other;
+  EXPECT_EQ(other.run({"--isolate", "off", "--pin", "edited.json", "--filter", "sim/(first|last)"}), 0);
+  EXPECT_THAT(other.out.str(), HasSubstr("is pinned to sim:other; here it is sim:textbook"));
+  EXPECT_THAT(other.out.str(), HasSubstr("1 pass, 1 unsupported of 2 cases"));
+}
+
+TEST_F(Cli, APinFileThatIsNoReportIsAUsageErrorAndRunsNothing) {
+  std::ofstream("text.json") << "{}";
+  for (const char* file : {"text.json", "missing.json"}) {
+    Captured cli;
+    cli.script = "kill@first.gemm";  // a case that started would end this process
+    EXPECT_EQ(cli.run({"--isolate", "off", "--pin", file}), 2) << file;
+    EXPECT_THAT(cli.err.str(), AllOf(HasSubstr("--pin"), HasSubstr(file)));
+  }
 }
 
 TEST_F(Cli, ARerunLineAsksForTheLaunchModeOfItsCase) {
