@@ -8,6 +8,7 @@ include(CheckLanguage)
 set(_wheels ${CMAKE_SOURCE_DIR}/.cuda/nvidia)  # where scripts/bootstrap --cuda puts NVIDIA's
 if(EXISTS ${_wheels}/cu13/.complete AND NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
   set(CMAKE_CUDA_COMPILER ${_wheels}/cu13/bin/nvcc)
+  set(CUDAToolkit_ROOT ${_wheels}/cu13)
 else()
   check_language(CUDA)
 endif()
