@@ -1,0 +1,186 @@
+#include "reference/cuda/cudnn_plan.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "harness/core/error.h"
+
+namespace gpubench::cuda {
+
+// Descriptors refer to those that they were made from, so that all of them live as long as a plan does.
+struct CudnnPlan::State {
+  std::shared_ptr<const CudnnGraph> graph;
+  std::shared_ptr<const CudnnDescriptor> operations;
+  CudnnEngine engine;
+  CudnnDescriptor plan;
+  std::size_t engine_workspace = 0;
+  cudnnHandle_t handle = nullptr;  // null: for a described chip
+};
+
+struct CudnnLaunch::State {
+  std::shared_ptr<const CudnnPlan::State> plan;
+  std::vector<float> constants;  // cuDNN reads by-value tensors from host memory whenever the launch runs
+  CudnnDescriptor pack;
+};
+
+void CudnnLaunch::operator()(cudaStream_t stream) const {
+  cudnnHandle_t handle = state_->plan->handle;
+  if (handle == nullptr)
+    throw BackendError("cudnn: running a plan failed: it was made for a chip that is only described");
+  cudaStream_t current = nullptr;
+  check(cudnnGetStream(handle, &current), "reading the stream");
+  if (current != stream) check(cudnnSetStream(handle, stream), "setting the stream");
+  check(cudnnBackendExecute(handle, state_->plan->plan.get(), state_->pack.get()),
+        fmt::format("running {}", state_->plan->engine.name()));
+}
+
+std::string CudnnPlan::implementation() const { return "cudnn:" + state_->engine.name(); }
+
+const CudnnEngine& CudnnPlan::engine() const { return state_->engine; }
+
+std::size_t CudnnPlan::workspace_bytes() const { return state_->graph->scratch_bytes() + state_->engine_workspace; }
+
+CudnnLaunch CudnnPlan::bind(std::span<std::byte* const> arguments, std::byte* workspace) const {
+  const std::vector<CudnnGraph::Place>& places = state_->graph->places();
+  auto launch = std::make_shared<CudnnLaunch::State>(
+      CudnnLaunch::State{state_, {}, CudnnDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR)});
+  launch->constants.reserve(places.size());
+  std::vector<std::int64_t> ids;
+  std::vector<void*> addresses;
+  std::byte* scratch = workspace;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    void* address = nullptr;
+    switch (places[i].storage) {
+      case GraphStorage::internal: continue;
+      case GraphStorage::argument:
+        address = arguments[places[i].argument];
+        if (reinterpret_cast<std::uintptr_t>(address) % CudnnGraph::argument_alignment != 0) {
+          throw BackendError(fmt::format("cudnn: binding tensor {} failed: address {} is not a multiple of {}",
+                                         places[i].argument, address, CudnnGraph::argument_alignment));
+        }
+        break;
+      case GraphStorage::scratch:
+        address = scratch;
+        scratch += CudnnGraph::padded(places[i].bytes);
+        break;
+      case GraphStorage::constant: address = &launch->constants.emplace_back(places[i].constant); break;
+    }
+    ids.push_back(CudnnGraph::unique_id(i));
+    addresses.push_back(address);
+  }
+  launch->pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ids);
+  launch->pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, addresses);
+  launch->pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, static_cast<void*>(scratch));
+  launch->pack.finalize("binding tensors to a plan");
+  return CudnnLaunch(std::move(launch));
+}
+
+namespace {
+
+constexpr std::array<std::pair<cudnnBackendHeurMode_t, const char*>, 3> modes{
+    {{CUDNN_HEUR_MODE_A, "A"}, {CUDNN_HEUR_MODE_B, "B"}, {CUDNN_HEUR_MODE_FALLBACK, "fallback"}}};
+
+// One search for plans, and what it has to say when it ends with none.
+class Finder {
+ public:
+  Finder(const Cudnn& cudnn, std::shared_ptr<const CudnnGraph> graph, const CudnnSearch& search)
+      : cudnn_(cudnn), graph_(std::move(graph)), search_(search) {}
+
+  std::vector<CudnnPlan> find() {
+    auto operations = std::make_shared<CudnnDescriptor>(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    cudnn_.aim_graph(*operations);
+    operations->set(CUDNN_ATTR_OPERATIONGRAPH_OPS, graph_->operations());
+    operations->finalize("putting operations together to a graph");
+    operations_ = std::move(operations);
+    for (const auto& [mode, name] : modes) {
+      if (plans_.size() < search_.most) ask(mode, name);
+    }
+    if (plans_.empty()) {
+      const std::string text = fmt::format("cudnn {} has no plan: {}", cudnn_version(), reasons());
+      if (failed_) throw BackendError(text);
+      throw Unsupported(text);
+    }
+    return std::move(plans_);
+  }
+
+ private:
+  void ask(cudnnBackendHeurMode_t mode, const char* mode_name) {
+    CudnnDescriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, *operations_);
+    heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, mode);
+    cudnn_.aim_heuristics(heuristics);
+    if (const cudnnStatus_t status = heuristics.try_finalize(); status != CUDNN_STATUS_SUCCESS) {
+      leave_out(fmt::format("heuristics {}", mode_name), status);
+      return;
+    }
+    std::vector<CudnnDescriptor> configs =
+        heuristics.get_all(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    if (configs.empty()) ++left_out_[fmt::format("heuristics {}: no engine", mode_name)];
+    for (CudnnDescriptor& config : configs) {
+      if (plans_.size() == search_.most) return;
+      CudnnEngine engine(std::move(config));
+      if (seen_.insert(engine.name()).second) consider(std::move(engine));
+    }
+  }
+
+  void consider(CudnnEngine engine) {
+    if (const std::string objection = engine.objection(search_.numerics); !objection.empty()) {
+      ++left_out_["engines that don't keep the promised arithmetic: " + objection];
+      return;
+    }
+    CudnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    cudnn_.aim_plan(plan);
+    plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, engine.config());
+    if (const cudnnStatus_t status = plan.try_finalize(); status != CUDNN_STATUS_SUCCESS) {
+      leave_out("engines that can't be finalized", status);
+      return;
+    }
+    const auto bytes = static_cast<std::size_t>(plan.get<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
+    const std::size_t needed = graph_->scratch_bytes() + bytes;
+    if (needed > search_.workspace_limit) {
+      ++left_out_[fmt::format("engines that need {} bytes of workspace where {} may be had", needed,
+                              search_.workspace_limit)];
+      return;
+    }
+    plans_.emplace_back(
+        std::make_shared<CudnnPlan::State>(CudnnPlan::State{graph_, operations_, std::move(engine), std::move(plan),
+                                                            bytes, cudnn_.described() ? nullptr : cudnn_.handle()}));
+  }
+
+  void leave_out(const std::string& what, cudnnStatus_t status) {
+    failed_ = failed_ || CUDNN_STATUS_CATEGORY(status) != CUDNN_STATUS_NOT_SUPPORTED;
+    ++left_out_[fmt::format("{}: {}", what, cudnn_words(status))];
+  }
+
+  std::string reasons() const {
+    std::string text;
+    for (const auto& [reason, times] : left_out_) {
+      text +=
+          fmt::format("{}{}{}", text.empty() ? "" : "; ", reason, times > 1 ? fmt::format(" ({} times)", times) : "");
+    }
+    return text;
+  }
+
+  const Cudnn& cudnn_;
+  std::shared_ptr<const CudnnGraph> graph_;
+  const CudnnSearch& search_;
+  std::shared_ptr<const CudnnDescriptor> operations_;
+  std::set<std::string> seen_;
+  std::vector<CudnnPlan> plans_;
+  std::map<std::string, int> left_out_;  // reason -> how often
+  bool failed_ = false;                  // something went wrong that is no lack of support
+};
+
+}  // namespace
+
+std::vector<CudnnPlan> cudnn_plans(const Cudnn& cudnn, std::shared_ptr<const CudnnGraph> graph,
+                                   const CudnnSearch& search) {
+  return Finder(cudnn, std::move(graph), search).find();
+}
+
+}  // namespace gpubench::cuda

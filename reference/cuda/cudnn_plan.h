@@ -1,0 +1,63 @@
+// Ways to run a graph on a chip, found and built: engines in the order of cuDNN's heuristics, those whose arithmetic
+// the op does not allow left out, each finalized to an execution plan whose workspace is known before any memory is
+// asked for.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reference/cuda/cudnn.h"
+#include "reference/cuda/cudnn_engine.h"
+#include "reference/cuda/cudnn_graph.h"
+
+namespace gpubench::cuda {
+
+/// Work bound to memory. Running it allocates nothing and chooses nothing.
+class CudnnLaunch {
+ public:
+  struct State;
+  explicit CudnnLaunch(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+  /// Enqueues on `stream`; may be captured. Throws BackendError, also where the plan is for a described chip.
+  void operator()(cudaStream_t stream) const;
+
+ private:
+  std::shared_ptr<const State> state_;
+};
+
+class CudnnPlan {
+ public:
+  struct State;
+  explicit CudnnPlan(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+
+  /// "cudnn:eng=6,tile_size=5"
+  [[nodiscard]] std::string implementation() const;
+  [[nodiscard]] const CudnnEngine& engine() const;
+  /// What the engine needs, and the graph's scratch tensors.
+  [[nodiscard]] std::size_t workspace_bytes() const;
+  /// `arguments`: addresses of the op call's tensors, in its order, each a multiple of 16; `workspace`:
+  /// workspace_bytes() bytes on a multiple of 256, or less where less is asked for. Cheap, any number of times. Throws
+  /// BackendError naming a misaligned address.
+  [[nodiscard]] CudnnLaunch bind(std::span<std::byte* const> arguments, std::byte* workspace) const;
+
+ private:
+  std::shared_ptr<const State> state_;
+};
+
+/// How many plans are wanted, and how much memory each may ask for.
+struct CudnnSearch {
+  CudnnNumerics numerics = {};
+  std::size_t most = 1;
+  std::size_t workspace_limit = std::numeric_limits<std::size_t>::max();
+};
+
+/// At least one plan, at most `search.most`, in the order of heuristics: mode A, then B, then fallback, each asked only
+/// while plans are missing. `cudnn` must outlive plans and launches. Where there is none, throws Unsupported with
+/// cuDNN's words and what was left out, and why; BackendError where something failed that is no lack of support.
+[[nodiscard]] std::vector<CudnnPlan> cudnn_plans(const Cudnn& cudnn, std::shared_ptr<const CudnnGraph> graph,
+                                                 const CudnnSearch& search);
+
+}  // namespace gpubench::cuda

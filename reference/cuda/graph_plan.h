@@ -1,0 +1,26 @@
+// From a cuDNN graph of an op call to plans of this backend.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "reference/cuda/cudnn_graph.h"
+#include "reference/cuda/kernel.h"
+
+namespace gpubench::cuda {
+
+/// Throws Unsupported unless the call's sums are f32.
+void expect_f32_sums(const OpCall& call);
+/// Throws Unsupported naming the tensor where its layout is more than strides.
+void expect_strides(const OpCall& call, const TensorSpec& tensor);
+
+/// cuDNN's ways to run the graph, best first by its heuristics, for fastest_of(): only those with the arithmetic that
+/// the call promises for tensors of the first tensor's type, and with a workspace that fits the device's memory beside
+/// the tensors. Throws Unsupported with cuDNN's words where there is none.
+[[nodiscard]] std::vector<Plan> graph_plans(const OpCall& call, std::span<const TensorSpec> tensors, CudnnGraph graph,
+                                            const CudaContext& context);
+/// The fastest of them.
+[[nodiscard]] Plan plan_graph(const OpCall& call, std::span<const TensorSpec> tensors, CudnnGraph graph,
+                              const CudaContext& context);
+
+}  // namespace gpubench::cuda

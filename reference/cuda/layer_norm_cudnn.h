@@ -1,0 +1,17 @@
+// Layer normalization on cuDNN: candidates beside this backend's own kernels (layer_norm.h).
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "reference/cuda/kernel.h"
+
+namespace gpubench::cuda {
+
+/// For fastest_of(), best first by cuDNN's heuristics; empty where cuDNN has none, which is no reason to refuse the op.
+[[nodiscard]] std::vector<Plan> cudnn_layer_norm_forward_plans(const OpCall& call, std::span<const TensorSpec> tensors,
+                                                               const CudaContext& context);
+[[nodiscard]] std::vector<Plan> cudnn_layer_norm_backward_plans(const OpCall& call, std::span<const TensorSpec> tensors,
+                                                                const CudaContext& context);
+
+}  // namespace gpubench::cuda

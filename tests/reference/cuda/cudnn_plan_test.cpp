@@ -1,0 +1,200 @@
+// The wrapper of cuDNN's graph interface: what it leaves out, what it asks for, what it says when something is wrong.
+#include "reference/cuda/cudnn_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+
+#include "harness/core/error.h"
+#include "reference/cuda/attention_graph.h"
+#include "reference/cuda/conv2d_graph.h"
+#include "reference/ops/attention.h"
+#include "reference/ops/conv2d.h"
+#include "tests/reference/cuda/described_chip.h"
+
+namespace gpubench::cuda {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// An op call with its tensors.
+struct Called {
+  Program program;
+  std::vector<TensorSpec> tensors;
+
+  [[nodiscard]] const OpCall& call() const { return program.op(0); }
+  void finish() {
+    std::vector<ValueId> ids = call().inputs;
+    ids.insert(ids.end(), call().outputs.begin(), call().outputs.end());
+    tensors = specs_of(program, ids);
+  }
+};
+
+// A 3x3 convolution's gradient in the filter, for which cuDNN has engines of every sort.
+Called filter_gradient(DType type, const Math& math) {
+  Called made;
+  const ValueId x = made.program.add(tensor("x", type, {32, 14, 14, 256}, Role::input));
+  const ValueId dy = made.program.add(tensor("dy", type, {32, 14, 14, 256}, Role::input));
+  conv2d_backward_filter(made.program, {.pad_h = 1, .pad_w = 1}, math, "df", x, dy, 3, 3);
+  made.finish();
+  return made;
+}
+
+Called attention_gradient(std::int64_t s) {
+  Called made;
+  Program& p = made.program;
+  const auto heads = [&](const char* name, std::int64_t count) {
+    return p.add(tensor(name, DType::bf16, {2, s, count, 64}, Role::input));
+  };
+  const ValueId d_o = heads("do", 8), q = heads("q", 8), k = heads("k", 2), v = heads("v", 2), o = heads("o", 8);
+  const ValueId lse = p.add(tensor("lse", DType::f32, {2, 8, s}, Role::input));
+  attention_backward(p, {.causal = true, .scale = 0.125}, Math{}, "d", d_o, q, k, v, o, lse);
+  made.finish();
+  return made;
+}
+
+std::shared_ptr<const CudnnGraph> shared(CudnnGraph graph) {
+  return std::make_shared<const CudnnGraph>(std::move(graph));
+}
+
+class CudnnPlans : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = no_fake_driver(); !why.empty()) GTEST_SKIP() << why;
+  }
+  static bool any_has(const std::vector<CudnnPlan>& plans, cudnnBackendNumericalNote_t note) {
+    return std::any_of(plans.begin(), plans.end(), [note](const CudnnPlan& plan) {
+      const auto& notes = plan.engine().notes();
+      return std::find(notes.begin(), notes.end(), note) != notes.end();
+    });
+  }
+  std::vector<CudnnPlan> plans(const Called& made, bool deterministic = false) const {
+    return cudnn_plans(
+        h200_, shared(conv2d_graph(made.call(), made.tensors)),
+        {.numerics = CudnnNumerics::of(made.call().math, made.tensors[0].dtype, deterministic), .most = 100});
+  }
+
+  const Cudnn h200_ = Cudnn::for_chip(chip_description("h200"));
+};
+
+TEST_F(CudnnPlans, F32IsNeverGivenToTensorCores) {
+  const std::vector<CudnnPlan> found = plans(filter_gradient(DType::f32, Math{}));
+
+  EXPECT_FALSE(any_has(found, CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
+  EXPECT_FALSE(any_has(found, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS));
+}
+
+TEST_F(CudnnPlans, TheTf32RecipeMayUseTensorCores) {
+  EXPECT_TRUE(any_has(plans(filter_gradient(DType::f32, Math{.inputs = Math::Inputs::tf32})),
+                      CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
+}
+
+TEST_F(CudnnPlans, ConvolutionsInF64AreSummedInF64) {
+  EXPECT_FALSE(plans(filter_gradient(DType::f64, Math{.accumulate = DType::f64})).empty());
+}
+
+TEST_F(CudnnPlans, EnginesThatChangeTheSumAreLeftOutInEveryRecipe) {
+  for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
+    const std::vector<CudnnPlan> found = plans(filter_gradient(type, Math{}));
+    EXPECT_FALSE(any_has(found, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION));
+    EXPECT_FALSE(any_has(found, CUDNN_NUMERICAL_NOTE_WINOGRAD));
+    EXPECT_FALSE(any_has(found, CUDNN_NUMERICAL_NOTE_FFT));
+  }
+}
+
+TEST_F(CudnnPlans, AtomicAdditionsAreLeftOutWhereTheSameBitsAreAskedFor) {
+  const Called made = filter_gradient(DType::f32, Math{});
+
+  EXPECT_TRUE(any_has(plans(made, false), CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC));
+  EXPECT_FALSE(any_has(plans(made, true), CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC));
+}
+
+TEST_F(CudnnPlans, NoEngineWithItsKnobsIsListedTwice) {
+  std::vector<std::string> names;
+  for (const CudnnPlan& plan : plans(filter_gradient(DType::bf16, Math{}))) names.push_back(plan.implementation());
+  ASSERT_GT(names.size(), 1U);
+  EXPECT_THAT(names, ::testing::Each(StartsWith("cudnn:eng=")));
+
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
+}
+
+TEST_F(CudnnPlans, ScratchTensorsOfAttentionsGradientArePartOfTheWorkspace) {
+  const Called made = attention_gradient(128);
+  const auto graph = shared(attention_backward_graph(made.call(), made.tensors, false));
+
+  // delta: 2 x 8 x 128 numbers; the sum for dq: 64 times as many; both in f32 and multiples of 256 bytes.
+  constexpr std::size_t delta = 2 * 8 * 128 * 4;
+  EXPECT_EQ(graph->scratch_bytes(), delta + 64 * delta);
+  EXPECT_GE(cudnn_plans(h200_, graph, {}).at(0).workspace_bytes(), graph->scratch_bytes());
+}
+
+TEST_F(CudnnPlans, APlanThatNeedsMoreThanMayBeHadIsUnsupportedWithBothNumbers) {
+  const Called made = attention_gradient(128);
+  try {
+    (void)cudnn_plans(h200_, shared(attention_backward_graph(made.call(), made.tensors, false)),
+                      {.workspace_limit = 1000});
+    FAIL() << "a plan was found";
+  } catch (const Unsupported& e) {
+    EXPECT_THAT(e.what(), AllOf(HasSubstr("bytes of workspace"), HasSubstr("1000 may be had")));
+  }
+}
+
+TEST_F(CudnnPlans, AMisalignedTensorIsNamedWhenItIsBound) {
+  const CudnnPlan plan = plans(filter_gradient(DType::bf16, Math{})).at(0);
+  alignas(256) std::array<std::byte, 512> memory{};
+  const std::array<std::byte*, 3> aligned{memory.data(), memory.data(), memory.data()};
+  const std::array<std::byte*, 3> odd{memory.data(), memory.data() + 2, memory.data()};
+
+  EXPECT_NO_THROW((void)plan.bind(aligned, memory.data()));
+  try {
+    (void)plan.bind(odd, memory.data());
+    FAIL() << "it was bound";
+  } catch (const BackendError& e) {
+    EXPECT_THAT(e.what(), AllOf(HasSubstr("tensor 1"), HasSubstr("multiple of 16")));
+  }
+}
+
+TEST_F(CudnnPlans, APlanForADescribedChipDoesNotRun) {
+  const CudnnPlan plan = plans(filter_gradient(DType::bf16, Math{})).at(0);
+  alignas(256) std::array<std::byte, 256> memory{};
+  const std::array<std::byte*, 3> tensors{memory.data(), memory.data(), memory.data()};
+
+  EXPECT_THROW(plan.bind(tensors, memory.data())(nullptr), BackendError);
+  EXPECT_THROW((void)h200_.handle(), BackendError);
+}
+
+TEST_F(CudnnPlans, ADescriptionThatLacksAFieldIsRefusedInCudnnsWords) {
+  try {
+    (void)Cudnn::for_chip("{}");
+    FAIL() << "it was taken";
+  } catch (const std::runtime_error& e) {
+    EXPECT_THAT(e.what(), AllOf(HasSubstr("reading the description of a chip"), HasSubstr("CUDNN_STATUS_")));
+  }
+}
+
+TEST_F(CudnnPlans, AChipsDescriptionCanBeReadBackAndUsedAgain) {
+  const std::string text = h200_.properties();
+  EXPECT_THAT(text, HasSubstr("NVIDIA H200"));
+  EXPECT_EQ(Cudnn::for_chip(text).properties(), text);
+}
+
+TEST_F(CudnnPlans, ExtentsThatDoNotFitTogetherAreAnErrorSayingWhatWasAttempted) {
+  CudnnGraph graph;
+  const GraphTensor a = graph.argument(0, dense(CUDNN_DATA_HALF, {1, 8, 16}));
+  const GraphTensor b = graph.argument(1, dense(CUDNN_DATA_HALF, {1, 24, 8}));
+  const GraphTensor c = graph.argument(2, dense(CUDNN_DATA_HALF, {1, 8, 8}));
+  try {
+    graph.matmul(a, b, c);
+    FAIL() << "it was taken";
+  } catch (const std::runtime_error& e) {
+    EXPECT_THAT(e.what(), AllOf(HasSubstr("adding a product"), HasSubstr("CUDNN_STATUS_")));
+  }
+}
+
+}  // namespace
+}  // namespace gpubench::cuda

@@ -1,0 +1,119 @@
+#include "tests/reference/cuda/suite_graphs.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "harness/plan/plan.h"
+#include "reference/cuda/attention_graph.h"
+#include "reference/cuda/conv2d_graph.h"
+#include "reference/cuda/layer_norm_graph.h"
+#include "reference/ops/attention.h"
+#include "reference/ops/conv2d.h"
+#include "reference/ops/layer_norm.h"
+#include "suites/suites.h"
+
+namespace gpubench::cuda {
+namespace {
+
+using GraphOf = CudnnGraph (*)(const OpCall&, std::span<const TensorSpec>);
+
+// Null for a call that does not belong to the family.
+GraphOf graph_of(GraphFamily family, const OpCall& call) {
+  const GraphOf conv2d = conv2d_graph;
+  const GraphOf attention_backward = [](const OpCall& c, std::span<const TensorSpec> t) {
+    return attention_backward_graph(c, t, false);
+  };
+  const GraphOf attention_backward_direct = [](const OpCall& c, std::span<const TensorSpec> t) {
+    return attention_backward_graph(c, t, true);
+  };
+  switch (family) {
+    case GraphFamily::convolution:
+      if (call.kind == conv2d_forward_kind || call.kind == conv2d_backward_data_kind) return conv2d;
+      return call.kind == conv2d_backward_filter_kind ? conv2d : nullptr;
+    case GraphFamily::attention:
+      if (call.kind == attention_forward_kind) return attention_forward_graph;
+      return call.kind == attention_backward_kind ? attention_backward : nullptr;
+    case GraphFamily::deterministic:
+      if (call.kind == attention_backward_kind) return attention_backward_direct;
+      return call.kind == conv2d_backward_filter_kind ? conv2d : nullptr;
+    case GraphFamily::layer_norm:
+      if (call.kind == layer_norm_forward_kind) return layer_norm_forward_graph;
+      return call.kind == layer_norm_backward_kind ? layer_norm_backward_graph : nullptr;
+  }
+  return nullptr;
+}
+
+bool chosen(GraphFamily family, const Case& c) {
+  if (family == GraphFamily::deterministic) return c.tier <= Tier::quick && c.recipe == "bf16";
+  if (family == GraphFamily::layer_norm) return c.recipe == "f32" || c.recipe == "bf16";
+  return c.tier <= Tier::quick || c.recipe == "bf16";
+}
+
+// What makes a graph of attention or a norm one of its own: the engines compile code for it, which takes a second each,
+// and batch, heads and length are only its arguments.
+std::string sort_of(const OpCall& call, const std::vector<TensorSpec>& tensors) {
+  std::string sort = fmt::format("{} {} {} {}", call.kind.name, call.attributes.to_string(),
+                                 call.math.inputs == Math::Inputs::tf32, tensors.back().layout.strides.size());
+  for (const TensorSpec& tensor : tensors) {
+    sort += fmt::format(" {}[{}]", name(tensor.dtype), tensor.layout.is_row_major(tensor.shape));
+  }
+  if (call.kind == attention_forward_kind || call.kind == attention_backward_kind) {
+    const std::size_t q = call.kind == attention_forward_kind ? 0 : 1;
+    const AttentionExtents e = extents_of(tensors[q].shape, tensors[q + 1].shape, tensors[q + 2].shape);
+    return sort + fmt::format(" group={} d={} whole_tiles={}", e.hq / e.hkv, e.d, e.s % 128 == 0);
+  }
+  return sort + fmt::format(" n={}", tensors[0].shape[-1]);
+}
+
+// Names of tensors don't matter to a graph.
+std::string text_of(const OpCall& call, const std::vector<TensorSpec>& tensors) {
+  std::string text(call.kind.name);
+  if (const std::string attributes = call.attributes.to_string(); !attributes.empty()) text += " " + attributes;
+  if (call.math.inputs == Math::Inputs::tf32) text += " tf32";
+  for (const TensorSpec& tensor : tensors) {
+    text += " " + std::string(name(tensor.dtype)) + tensor.shape.to_string();
+    if (!tensor.layout.is_row_major(tensor.shape)) text += tensor.layout.to_string(tensor.shape);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string_view name(GraphFamily family) {
+  switch (family) {
+    case GraphFamily::convolution: return "convolution";
+    case GraphFamily::attention: return "attention";
+    case GraphFamily::deterministic: return "deterministic";
+    case GraphFamily::layer_norm: return "layer_norm";
+  }
+  return "";
+}
+
+std::vector<SuiteGraph> suite_graphs(GraphFamily family) {
+  Selection selection;
+  selection.tier = Tier::large;
+  std::set<std::string> seen;
+  std::vector<SuiteGraph> graphs;
+  for (const PlannedCase& planned : plan_cases(all_suites(), selection)) {
+    if (!chosen(family, planned.c)) continue;
+    const Program program = planned.workload->build(planned.c, {});
+    for (const OpCall& call : program.ops()) {
+      const GraphOf build = graph_of(family, call);
+      if (build == nullptr) continue;
+      std::vector<ValueId> ids = call.inputs;
+      ids.insert(ids.end(), call.outputs.begin(), call.outputs.end());
+      std::vector<TensorSpec> tensors = specs_of(program, ids);
+      std::string text = text_of(call, tensors);
+      const bool convolution = call.kind.name.starts_with("conv2d");
+      if (!seen.insert(convolution ? text : sort_of(call, tensors)).second) continue;
+      const bool deterministic = family == GraphFamily::deterministic;
+      graphs.push_back({std::move(text), CudnnNumerics::of(call.math, tensors[0].dtype, deterministic),
+                        [call, tensors, build] { return build(call, tensors); },
+                        family == GraphFamily::attention && tensors[0].dtype == DType::f32});
+    }
+  }
+  return graphs;
+}
+
+}  // namespace gpubench::cuda

@@ -1,0 +1,32 @@
+// The cuDNN graphs that the suites ask for. Every distinct convolution of the quick tier, and in bf16 of all tiers; of
+// attention and layer normalization one of each sort (mask, head size, query heads to a head of k and v, length in
+// whole tiles or not, types, packed or not; row length), since each takes a second or two to compile.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reference/cuda/cudnn_plan.h"
+
+namespace gpubench::cuda {
+
+struct SuiteGraph {
+  std::string name;  ///< "conv2d_forward stride_h=2 bf16 x: bf16[32, 56, 56, 64] ...": the same text, the same work
+  CudnnNumerics numerics;
+  std::function<CudnnGraph()> build;  ///< throws Unsupported where the call cannot be told to cuDNN
+  bool attention_in_f32 = false;      ///< which cuDNN's fused engines don't have, but for TF32 forward
+};
+
+enum class GraphFamily {
+  convolution,
+  attention,
+  deterministic,  ///< gradients of attention and of filters, bf16, of the quick tier, without atomic additions
+  layer_norm      ///< f32 and bf16
+};
+[[nodiscard]] std::string_view name(GraphFamily family);
+
+[[nodiscard]] std::vector<SuiteGraph> suite_graphs(GraphFamily family);
+
+}  // namespace gpubench::cuda

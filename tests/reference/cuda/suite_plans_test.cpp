@@ -1,0 +1,80 @@
+// Every cuDNN graph of the suites becomes an execution plan, for chips that are not there: nothing is run, but that a
+// graph is supported, by which engine, and with how much workspace, needs no GPU to be known.
+//
+// What one version of cuDNN answers is kept in golden/cudnn-<version>.tsv. To write it anew, after reading why it would
+// change: GPUBENCH_UPDATE_GOLDEN=1 ctest -L cudnn
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <tuple>
+
+#include "harness/core/error.h"
+#include "reference/cuda/cudnn_plan.h"
+#include "tests/reference/cuda/described_chip.h"
+#include "tests/reference/cuda/golden_table.h"
+#include "tests/reference/cuda/suite_graphs.h"
+
+namespace gpubench::cuda {
+namespace {
+
+using SuitePlansParameters = std::tuple<std::string, GraphFamily>;
+
+class SuitePlans : public ::testing::TestWithParam<SuitePlansParameters> {
+ protected:
+  void SetUp() override {
+    if (const std::string why = no_fake_driver(); !why.empty()) GTEST_SKIP() << why;
+  }
+  static std::string answer(const Cudnn& cudnn, const SuiteGraph& graph) {
+    try {
+      const std::vector<CudnnPlan> plans =
+          cudnn_plans(cudnn, std::make_shared<const CudnnGraph>(graph.build()), {.numerics = graph.numerics});
+      return fmt::format("{} workspace={}", plans.at(0).implementation(), plans.at(0).workspace_bytes());
+    } catch (const Unsupported& e) {
+      return fmt::format("unsupported: {}", e.what());
+    }
+  }
+};
+
+TEST_P(SuitePlans, EveryGraphIsSupportedByTheEngineThatThisVersionIsKnownToChoose) {
+  const auto& [chip, family] = GetParam();
+  const Cudnn cudnn = Cudnn::for_chip(chip_description(chip));
+  const std::string prefix = fmt::format("{}\t{}\t", chip, name(family));
+  GoldenRows answers;
+
+  for (const SuiteGraph& graph : suite_graphs(family)) {
+    const std::string answered = answer(cudnn, graph);
+    answers[prefix + graph.name] = answered;
+    if (graph.attention_in_f32) continue;
+    EXPECT_EQ(answered.rfind("cudnn:", 0), 0U) << graph.name << ": " << answered;
+  }
+
+  EXPECT_FALSE(answers.empty());
+  GoldenTable golden(fmt::format("{}/cudnn-{}.tsv", GPUBENCH_GOLDEN_DIR, cudnn_version()));
+  if (std::getenv("GPUBENCH_UPDATE_GOLDEN") != nullptr) {
+    golden.replace(prefix, answers);
+  } else if (golden.exists()) {
+    // A shape that came to the suites after the table was written has only to be supported.
+    const GoldenRows known = golden.rows(prefix);
+    const std::size_t asked = answers.size();
+    std::erase_if(answers, [&known](const auto& row) { return !known.contains(row.first); });
+    EXPECT_FALSE(answers.empty()) << "the table shares no graph with the suites; write it anew";
+    for (const auto& [graph, answered] : answers) EXPECT_EQ(answered, known.at(graph)) << graph;
+    if (answers.size() < asked) std::cout << asked - answers.size() << " graphs are not in the golden table\n";
+  } else {
+    std::cout << "no golden table for cuDNN " << cudnn_version() << ": engines and workspaces were not compared\n";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Described, SuitePlans,
+                         ::testing::Combine(::testing::ValuesIn(described_chips()),
+                                            ::testing::Values(GraphFamily::convolution, GraphFamily::attention,
+                                                              GraphFamily::deterministic, GraphFamily::layer_norm)),
+                         [](const auto& made) {
+                           return std::get<0>(made.param) + "_" + std::string(name(std::get<1>(made.param)));
+                         });
+
+}  // namespace
+}  // namespace gpubench::cuda
