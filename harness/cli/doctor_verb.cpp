@@ -4,9 +4,11 @@
 
 #include "harness/cli/device.h"
 #include "harness/cli/exit_code.h"
+#include "harness/cli/gpu_table.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/terminal.h"
 #include "harness/hardware/doctor.h"
+#include "harness/hardware/gpu_doctor.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
 
@@ -43,6 +45,17 @@ Finding backend_finding(const BackendEntry& entry, const Environment& environmen
   }
 }
 
+// The libraries of the CUDA module; that it cannot be loaded is told by backend_finding(), or by D107 without a driver.
+std::vector<ModuleReport> libraries_of(const BackendEntry& entry, std::vector<Finding>& findings) {
+  if (!entry.libraries) return {};
+  try {
+    return entry.libraries();
+  } catch (const std::exception& e) {
+    findings.push_back({Health::warning, "D107", e.what(), ""});
+    return {};
+  }
+}
+
 }  // namespace
 
 int doctor_verb(const Options& options, const Environment& environment) {
@@ -54,13 +67,17 @@ int doctor_verb(const Options& options, const Environment& environment) {
   bool has_cuda = false;
   std::vector<Finding> findings{{Health::ok, "", fmt::format("gpubench {} ({})", version(), joined(build)), ""}};
   const NvidiaDriver driver = environment.nvidia_driver();
+  const GpuSurvey survey = environment.survey_gpus();
+  std::vector<ModuleReport> libraries;
   for (const BackendEntry& entry : environment.backends) {
     const bool is_cuda = entry.name == "cuda";
     has_cuda = has_cuda || is_cuda;
+    if (is_cuda) libraries = libraries_of(entry, findings);
     if (is_cuda && !driver.usable) continue;  // diagnose() says why
     findings.push_back(backend_finding(entry, environment));
   }
   for (Finding& finding : diagnose(read_host(), driver, has_cuda)) findings.push_back(std::move(finding));
+  for (Finding& finding : diagnose_gpus(driver, survey, libraries)) findings.push_back(std::move(finding));
   for (const auto& [variable, value] : telling_variables(environment)) {
     findings.push_back({Health::note, "D209",
                         fmt::format("{}={} is set and may change numbers; it is recorded in reports", variable, value),
@@ -71,6 +88,7 @@ int doctor_verb(const Options& options, const Environment& environment) {
     environment.out << line(finding, style);
     warnings += finding.health == Health::warning ? 1 : 0;
   }
+  if (const std::string gpus = gpu_table(survey); !gpus.empty()) environment.out << "\n" << gpus;
   const bool gpu = driver.usable && has_cuda;
   environment.out << fmt::format("\n{}; gpubench --suite all will use {}\n",
                                  warnings == 0 ? "nothing wrong" : fmt::format("{} warning(s)", warnings),

@@ -11,6 +11,7 @@
 
 #include "harness/core/backend.h"
 #include "harness/core/workload.h"
+#include "harness/hardware/gpu_survey.h"
 #include "harness/hardware/nvidia.h"
 #include "harness/run/run.h"
 
@@ -24,6 +25,8 @@ struct BackendEntry {
   /// No function: all.
   std::function<std::vector<std::string>()> precisions = {};
   bool has_graphs = false;  ///< sequences can be replayed as one graph, and are unless --launch says otherwise
+  /// Libraries that its module really loads, for doctor; needs no device. May throw. No function: nothing to tell.
+  std::function<std::vector<ModuleReport>()> libraries = {};
 };
 
 struct Environment {
@@ -40,6 +43,7 @@ struct Environment {
   const StopFlag& stop;                          ///< raised by a signal handler
   std::vector<std::string> variable_names = {};  ///< of all that are set
   std::string revision = {};                     ///< of the sources this program was built from; "" where unknown
+  std::function<GpuSurvey()> survey_gpus = [] { return gpubench::survey_gpus(); };
 };
 
 /// The whole program: parses, acts, prints; returns the exit code (exit_code.h). Throws nothing.

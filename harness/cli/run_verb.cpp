@@ -17,6 +17,7 @@
 #include "harness/cli/selection.h"
 #include "harness/cli/terminal.h"
 #include "harness/hardware/ceilings.h"
+#include "harness/hardware/gpu_survey.h"
 #include "harness/hardware/telemetry.h"
 #include "harness/report/atomic_file.h"
 #include "harness/report/console.h"
@@ -135,6 +136,7 @@ class Run {
       backend = open_backend(device_);
       info_ = backend->device();
     }
+    add_gpu_properties(info_);
     announce();
     const ConsoleStyle console = console_style(options_, environment_.err_is_terminal, environment_);
     const auto view = make_progress(environment_.err, {progress_style(options_, environment_), console,

@@ -18,6 +18,10 @@ inline constexpr std::string_view uuid = "uuid";                              //
 inline constexpr std::string_view max_sm_mhz = "max_sm_mhz";
 inline constexpr std::string_view max_memory_mhz = "max_memory_mhz";
 inline constexpr std::string_view memory_bus_bits = "memory_bus_bits";
+inline constexpr std::string_view power_limit_w = "power_limit_w";
+inline constexpr std::string_view ecc = "ecc";        ///< "on", "off"
+inline constexpr std::string_view mig = "mig";        ///< likewise
+inline constexpr std::string_view driver = "driver";  ///< "580.65.06"
 }  // namespace device_property
 
 /// The property's text; empty where the device has none of that name.

@@ -18,6 +18,7 @@ struct Captured {
   bool out_is_terminal = false;
   bool err_is_terminal = false;
   NvidiaDriver driver{.reason = "no NVIDIA driver: libcuda.so.1 cannot be loaded (test)"};
+  GpuSurvey gpus{.why_not = "NVML cannot be loaded from libnvidia-ml.so.1 (test)"};
   std::vector<BackendEntry> more_backends;
   StopFlag stop{0};
   std::string revision;
@@ -49,7 +50,8 @@ struct Captured {
                                   "/nonexistent/gpubench",
                                   stop,
                                   std::move(names),
-                                  revision};
+                                  revision,
+                                  [this] { return gpus; }};
     return run_cli(static_cast<int>(argv.size()), argv.data(), environment);
   }
 };

@@ -418,6 +418,56 @@ TEST_F(Cli, DoctorExitsZeroEvenWhereTheBackendDoesNotStart) {
   EXPECT_THAT(cli_.out.str(), HasSubstr("memory"));
 }
 
+TEST_F(Cli, DoctorTellsLibrariesAndEveryGpu) {
+  cli_.driver = {};
+  cli_.driver.usable = true;
+  cli_.driver.devices = 1;
+  cli_.driver.cuda_version = 13000;
+  cli_.gpus = {};
+  cli_.gpus.driver_version = "580.65.06";
+  GpuFacts gpu;
+  gpu.name = "NVIDIA H200\x1b[2J";
+  gpu.memory_bytes = 150000000000;
+  gpu.now.sm_mhz = 345;
+  gpu.max_sm_mhz = 1980;
+  gpu.now.power_w = 75.4;
+  gpu.power_limit_w = 700.0;
+  gpu.now.temperature_c = 31;
+  gpu.now.reasons = 0x41;
+  gpu.ecc = true;
+  gpu.mig = false;
+  gpu.nvlinks = gpu.nvlinks_up = 18;
+  gpu.pcie_generation = 1;
+  gpu.pcie_generation_max = 5;
+  gpu.pcie_width = gpu.pcie_width_max = 16;
+  cli_.gpus.gpus = {gpu};
+  BackendEntry cuda;
+  cuda.name = "cuda";
+  cuda.libraries = [] { return std::vector<ModuleReport>{{"cudnn", "9.19.0", "/somewhere/libcudnn.so.9"}}; };
+  cli_.more_backends = {cuda};
+  EXPECT_EQ(cli_.run({"doctor"}), 0);
+  const std::string text = cli_.out.str();
+  EXPECT_THAT(text, HasSubstr("ok         cudnn 9.19.0 from /somewhere/libcudnn.so.9\n"));
+  EXPECT_THAT(text, HasSubstr("warn D110  gpu 0: held back by heat now (31 C)\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "gpu  name                memory    SM MHz  mem MHz       W   C  ECC  MIG  NVLink  PCIe            held "
+          "back by\n"
+          "  0  NVIDIA H200\\x1b[2J  150 GB  345/1980        -  75/700  31  on   off   18/18  1 x16 of 5 x16  idle, "
+          "hw_thermal_slowdown\n"));
+  EXPECT_THAT(text, HasSubstr("will use the GPU\n"));
+}
+
+TEST_F(Cli, DoctorTellsAModuleThatCannotBeLoaded) {
+  BackendEntry cuda;
+  cuda.name = "cuda";
+  cuda.libraries = []() -> std::vector<ModuleReport> { throw BackendError("libcudnn.so.9: cannot open it"); };
+  cli_.more_backends = {cuda};
+  EXPECT_EQ(cli_.run({"doctor"}), 0);
+  EXPECT_THAT(cli_.out.str(), HasSubstr("warn D107  libcudnn.so.9: cannot open it\n"));
+}
+
 TEST_F(Cli, AWorkerThatCannotBeStartedExitsThree) {
   EXPECT_EQ(cli_.run({"--tier", "smoke", "--json", "-"}), 3);
   EXPECT_THAT(cli_.err.str(), HasSubstr("/nonexistent/gpubench"));

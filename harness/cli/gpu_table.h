@@ -1,0 +1,14 @@
+// The GPUs of a machine as a table for people.
+#pragma once
+
+#include <string>
+
+#include "harness/hardware/gpu_survey.h"
+
+namespace gpubench {
+
+/// One line per GPU: memory, clocks, power, temperature, ECC, MIG, NVLink, PCIe, what holds its clocks back. Ends with
+/// a newline; empty where there is none. What is not known is "-".
+[[nodiscard]] std::string gpu_table(const GpuSurvey& survey);
+
+}  // namespace gpubench
