@@ -3,23 +3,59 @@
 #include <string>
 
 #include "reference/cuda/attention.h"
+#include "reference/cuda/column_sum.h"
 #include "reference/cuda/conv2d.h"
+#include "reference/cuda/cross_entropy.h"
+#include "reference/cuda/embedding.h"
 #include "reference/cuda/gemm.h"
 #include "reference/cuda/kernel.h"
+#include "reference/cuda/layer_norm.h"
+#include "reference/cuda/move.h"
+#include "reference/cuda/optimizer.h"
+#include "reference/cuda/pointwise.h"
+#include "reference/cuda/quantize.h"
 #include "reference/ops/attention.h"
+#include "reference/ops/column_sum.h"
 #include "reference/ops/conv2d.h"
+#include "reference/ops/cross_entropy.h"
+#include "reference/ops/elementwise.h"
+#include "reference/ops/embedding.h"
+#include "reference/ops/gelu.h"
 #include "reference/ops/gemm.h"
+#include "reference/ops/layer_norm.h"
+#include "reference/ops/optimizer.h"
+#include "reference/ops/quantize.h"
 
 namespace gpubench::cuda {
 namespace {
 
 constexpr std::initializer_list<OpImplementation> implementations{
+    {adamw_kind, plan_adamw},
+    {add_kind, plan_add},
     {attention_backward_kind, plan_attention_backward},
     {attention_forward_kind, plan_attention_forward},
+    {cast_kind, plan_cast},
+    {clip_kind, plan_clip},
+    {column_sum_kind, plan_column_sum},
     {conv2d_backward_data_kind, plan_conv2d_backward_data},
     {conv2d_backward_filter_kind, plan_conv2d_backward_filter},
     {conv2d_forward_kind, plan_conv2d_forward},
+    {copy_kind, plan_copy},
+    {cross_entropy_backward_kind, plan_cross_entropy_backward},
+    {cross_entropy_forward_kind, plan_cross_entropy_forward},
+    {embedding_backward_kind, plan_embedding_backward},
+    {embedding_forward_kind, plan_embedding_forward},
+    {gelu_backward_kind, plan_gelu_backward},
+    {gelu_forward_kind, plan_gelu_forward},
     {gemm_kind, plan_gemm},
+    {gradient_norm_kind, plan_gradient_norm},
+    {layer_norm_backward_kind, plan_layer_norm_backward},
+    {layer_norm_forward_kind, plan_layer_norm_forward},
+    {quantize_kind, plan_quantize},
+    {reorder_kind, plan_reorder},
+    {scale_kind, plan_scale},
+    {transpose_kind, plan_transpose},
+    {triad_kind, plan_triad},
 };
 
 }  // namespace

@@ -118,4 +118,10 @@ std::shared_ptr<std::byte> allocate(std::size_t bytes) {
   return {static_cast<std::byte*>(data), [](std::byte* held) { (void)cudaFree(held); }};
 }
 
+std::shared_ptr<std::byte> upload(std::span<const std::byte> bytes) {
+  std::shared_ptr<std::byte> memory = allocate(bytes.size());
+  check(cudaMemcpy(memory.get(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice), "copying a table to the device");
+  return memory;
+}
+
 }  // namespace gpubench::cuda

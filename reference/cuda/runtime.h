@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -64,5 +65,9 @@ using GraphExec = std::unique_ptr<CUgraphExec_st, detail::GraphExecDelete>;
 
 /// Device memory, freed with the last owner. Throws BackendError with the byte counts when memory runs out.
 [[nodiscard]] std::shared_ptr<std::byte> allocate(std::size_t bytes);
+
+/// Device memory with these bytes in it, complete on return: tables that bound work keeps. Not while a stream is
+/// captured.
+[[nodiscard]] std::shared_ptr<std::byte> upload(std::span<const std::byte> bytes);
 
 }  // namespace gpubench::cuda

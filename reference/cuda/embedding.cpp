@@ -1,0 +1,76 @@
+#include "reference/cuda/embedding.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "reference/cuda/kernels/embedding.h"
+#include "reference/cuda/row_view.h"
+#include "reference/ops/embedding.h"
+
+namespace gpubench::cuda {
+namespace {
+
+void expect_counts(const OpCall& call, const TensorSpec& tokens, const TensorSpec& table) {
+  expect_type(call, tokens, DType::i32);
+  expect_row_major(call, tokens);
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  if (tokens.shape.elements() <= most && table.shape[0] <= most) return;
+  refuse(call, fmt::format("tokens {} and table {}; expected fewer than 2^31 tokens and rows", tokens.to_string(),
+                           table.to_string()));
+}
+
+}  // namespace
+
+Plan plan_embedding_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  expect_counts(call, tensors[1], tensors[0]);
+  const Rows table = rows_of(call, tensors[0]);
+  const Rows y = rows_of(call, tensors[2]);
+  EmbeddingForwardArgs args;
+  args.element_bytes = static_cast<int>(size_of(tensors[0].dtype));
+  args.vocabulary = tensors[0].shape[0];
+  args.tokens_count = tensors[1].shape[0];
+  args.columns = table.columns;
+  args.table_stride = table.stride;
+  args.y_stride = y.stride;
+  return plan_of(own_implementation(context), 0, [args](std::span<const Tensor> bound, Workspace) {
+    EmbeddingForwardArgs work = args;
+    work.table = bound[0].data;
+    work.tokens = elements_of<const int>(bound[1]);
+    work.y = bound[2].data;
+    return [work](cudaStream_t stream) {
+      launch_embedding_forward(work, stream);
+      check_launch("embedding_forward");
+    };
+  });
+}
+
+Plan plan_embedding_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  expect_counts(call, tensors[1], tensors[2]);
+  expect_same_type(call, tensors[0], tensors[2]);
+  const Rows dy = rows_of(call, tensors[0]);
+  const Rows dtable = rows_of(call, tensors[2]);
+  EmbeddingBackwardArgs args;
+  args.data = any_element(call, tensors[0]);
+  args.vocabulary = tensors[2].shape[0];
+  args.tokens_count = tensors[1].shape[0];
+  args.columns = dy.columns;
+  args.dy_stride = dy.stride;
+  args.dtable_stride = dtable.stride;
+  const auto integers = static_cast<std::size_t>(embedding_backward_scratch(args.vocabulary, args.tokens_count));
+  return plan_of(
+      own_implementation(context), integers * sizeof(int),
+      [args, multiprocessors = context.device.multiprocessors](std::span<const Tensor> bound, Workspace space) {
+        EmbeddingBackwardArgs work = args;
+        work.dy = bound[0].data;
+        work.tokens = elements_of<const int>(bound[1]);
+        work.dtable = bound[2].data;
+        work.heads = reinterpret_cast<int*>(space.data);
+        return [work, multiprocessors](cudaStream_t stream) {
+          launch_embedding_backward(work, multiprocessors, stream);
+          check_launch("embedding_backward");
+        };
+      });
+}
+
+}  // namespace gpubench::cuda

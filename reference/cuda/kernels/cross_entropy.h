@@ -1,0 +1,37 @@
+// Softmax cross-entropy and its gradient, as launches. Formulas: reference/ops/cross_entropy.h.
+#pragma once
+
+#include "reference/cuda/kernels/element.h"
+#include "reference/cuda/kernels/stream.h"
+
+namespace gpubench::cuda {
+
+/// logits [rows, classes] in f32, f16 or bf16, labels [rows], loss [1], lse [rows]. A label outside the classes makes
+/// the loss NaN.
+struct CrossEntropyForwardArgs {
+  Element data = Element::f32;
+  const void* logits = nullptr;
+  const int* labels = nullptr;
+  float* loss = nullptr;
+  float* lse = nullptr;
+  std::int64_t rows = 0, classes = 0, stride = 0;
+  double* row_loss = nullptr;  ///< scratch: [rows]
+};
+
+/// Two launches: one pass over the logits; then the mean.
+void launch_cross_entropy_forward(const CrossEntropyForwardArgs& args, cudaStream_t stream);
+
+/// dlogits has the logits' type and may be the logits. A label outside the classes makes its row NaN.
+struct CrossEntropyBackwardArgs {
+  Element data = Element::f32;
+  const void* logits = nullptr;
+  const int* labels = nullptr;
+  const float* lse = nullptr;
+  void* dlogits = nullptr;
+  std::int64_t rows = 0, classes = 0;
+  std::int64_t logits_stride = 0, dlogits_stride = 0;
+};
+
+void launch_cross_entropy_backward(const CrossEntropyBackwardArgs& args, cudaStream_t stream);
+
+}  // namespace gpubench::cuda

@@ -1,0 +1,72 @@
+// What kernels are written with, beyond CUDA's own language: shared memory, accesses to global memory, launches.
+//
+// The same sources are compiled twice: by nvcc for GPUs, and by g++ for tests/reference/cuda/emulation, which supplies
+// CUDA's names itself and watches what the kernels do. So that it can, kernels keep three rules:
+//   - shared memory comes from shared_storage<T>() and consists of Shared<...> cells;
+//   - global memory is read and written through memory.h;
+//   - a kernel takes one plain struct and is started by launch().
+#pragma once
+
+#include <cstdint>
+
+#include "reference/cuda/kernels/stream.h"
+
+#if !defined(__CUDACC__) && !defined(GPUBENCH_EMULATED_DEVICE)
+#error "kernels are compiled by nvcc, or by g++ within tests/reference/cuda/emulation"
+#endif
+
+namespace gpubench::cuda {
+
+/// How many blocks of how many threads. Kernels walk on by gridDim where there is more work than blocks.
+struct Grid {
+  std::int64_t blocks = 1;
+  int threads = 1;  ///< a multiple of the warp wherever the kernel has barriers or shuffles
+};
+
+inline constexpr int warp_lanes = 32;
+inline constexpr unsigned whole_warp = 0xFFFFFFFFU;
+
+#ifdef __CUDACC__
+
+/// A cell of shared memory; under emulation it knows who wrote it and who may read it.
+template <class T>
+using Shared = T;
+
+/// The block's one object of this type in shared memory, uninitialized. One type per kernel.
+template <class T>
+__device__ __forceinline__ T& shared_storage() {
+  __shared__ T storage;
+  return storage;
+}
+
+/// Told of every access to global memory; only the emulation listens.
+__device__ __forceinline__ void observe_read(const void* /*from*/, int /*bytes*/, int /*alignment*/) {}
+__device__ __forceinline__ void observe_write(void* /*to*/, int /*bytes*/, int /*alignment*/) {}
+
+__device__ __forceinline__ int atomic_exchange(int* cell, int value) { return atomicExch(cell, value); }
+__device__ __forceinline__ int atomic_add(int* cell, int value) { return atomicAdd(cell, value); }
+
+/// exp within 2 + 1.17 |x| ulps, and a / b within 2 ulps for |b| < 2^126 (0 beyond): CUDA's __expf and __fdividef.
+__device__ __forceinline__ float fast_exp(float x) { return __expf(x); }
+__device__ __forceinline__ float fast_divide(float a, float b) { return __fdividef(a, b); }
+/// exp and erf within 2 ulps.
+__device__ __forceinline__ float full_exp(float x) { return expf(x); }
+__device__ __forceinline__ float full_erf(float x) { return erff(x); }
+
+/// Starts the kernel in the stream. An empty grid starts nothing. What goes wrong is told by cudaGetLastError().
+template <class Args>
+void launch(void (*kernel)(Args), Grid grid, cudaStream_t stream, const Args& args) {
+  if (grid.blocks <= 0) return;
+  kernel<<<static_cast<unsigned>(grid.blocks), static_cast<unsigned>(grid.threads), 0, stream>>>(args);
+}
+
+#endif
+
+/// Blocks for `work` units at `per_block` units each, no more than a grid may have.
+[[nodiscard]] constexpr std::int64_t blocks_for(std::int64_t work, std::int64_t per_block) {
+  constexpr std::int64_t most = 0x7FFFFFFF;
+  const std::int64_t wanted = (work + per_block - 1) / per_block;
+  return wanted < most ? wanted : most;
+}
+
+}  // namespace gpubench::cuda

@@ -1,0 +1,38 @@
+// Look-up of rows by token, and the scatter-add that is its gradient, as launches.
+#pragma once
+
+#include "reference/cuda/kernels/element.h"
+#include "reference/cuda/kernels/stream.h"
+
+namespace gpubench::cuda {
+
+/// y[i] = table[tokens[i]], bit for bit, for elements of any size. A token outside the table gives bytes of 0xFF: NaN.
+struct EmbeddingForwardArgs {
+  int element_bytes = 4;
+  const void* table = nullptr;
+  const int* tokens = nullptr;
+  void* y = nullptr;
+  std::int64_t vocabulary = 0, tokens_count = 0, columns = 0;
+  std::int64_t table_stride = 0, y_stride = 0;
+};
+
+void launch_embedding_forward(const EmbeddingForwardArgs& args, cudaStream_t stream);
+
+/// dtable[v] = sum of dy over the rows whose token is v, in the order of the rows; 0 where there are none. Tokens
+/// outside the table count nowhere. dy and dtable have one type.
+struct EmbeddingBackwardArgs {
+  Element data = Element::f32;
+  const void* dy = nullptr;
+  const int* tokens = nullptr;
+  void* dtable = nullptr;
+  std::int64_t vocabulary = 0, tokens_count = 0, columns = 0;  ///< fewer than 2^31 tokens and rows of the table
+  std::int64_t dy_stride = 0, dtable_stride = 0;
+  int* heads = nullptr;  ///< scratch: embedding_backward_scratch() integers
+};
+
+[[nodiscard]] std::int64_t embedding_backward_scratch(std::int64_t vocabulary, std::int64_t tokens);
+
+/// Four launches: empty lists; a list of places per token; the sums of rare tokens; those of frequent ones.
+void launch_embedding_backward(const EmbeddingBackwardArgs& args, int multiprocessors, cudaStream_t stream);
+
+}  // namespace gpubench::cuda

@@ -1,0 +1,53 @@
+// Layer normalization and its gradient, as launches. Formulas: reference/ops/layer_norm.h.
+#pragma once
+
+#include "reference/cuda/kernels/element.h"
+#include "reference/cuda/kernels/stream.h"
+
+namespace gpubench::cuda {
+
+/// x and y [rows, columns] of type `data`; gamma, beta [columns] of type `parameter`, which is `data` or f32; mean and
+/// rstd [rows] in f32. f64 is not there. y may be x.
+struct LayerNormForwardArgs {
+  Element data = Element::f32;
+  Element parameter = Element::f32;
+  const void* x = nullptr;
+  const void* gamma = nullptr;
+  const void* beta = nullptr;
+  void* y = nullptr;
+  float* mean = nullptr;
+  float* rstd = nullptr;
+  std::int64_t rows = 0, columns = 0;
+  std::int64_t x_stride = 0, y_stride = 0;
+  float epsilon = 0.0F;
+};
+
+void launch_layer_norm_forward(const LayerNormForwardArgs& args, cudaStream_t stream);
+
+/// As above; dx may be dy or x. dgamma and dbeta [columns] are of type `parameter`.
+struct LayerNormBackwardArgs {
+  Element data = Element::f32;
+  Element parameter = Element::f32;
+  const void* dy = nullptr;
+  const void* x = nullptr;
+  const void* gamma = nullptr;
+  const float* mean = nullptr;
+  const float* rstd = nullptr;
+  void* dx = nullptr;
+  void* dgamma = nullptr;
+  void* dbeta = nullptr;
+  std::int64_t rows = 0, columns = 0;
+  std::int64_t dy_stride = 0, x_stride = 0, dx_stride = 0;
+  float* partial = nullptr;  ///< scratch, layer_norm_backward_scratch() bytes
+  std::int64_t parts = 1;    ///< layer_norm_backward_parts()
+};
+
+/// Into how many sums of rows the parameter gradients are split: one per block of the first launch.
+[[nodiscard]] std::int64_t layer_norm_backward_parts(std::int64_t rows, std::int64_t columns, int multiprocessors);
+/// Bytes of `partial`: [parts, 2, columns] in f32.
+[[nodiscard]] std::int64_t layer_norm_backward_scratch(std::int64_t parts, std::int64_t columns);
+
+/// Two launches: dx and partial sums; then their sum over the parts.
+void launch_layer_norm_backward(const LayerNormBackwardArgs& args, cudaStream_t stream);
+
+}  // namespace gpubench::cuda

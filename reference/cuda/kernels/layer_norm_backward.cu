@@ -1,0 +1,220 @@
+// With xhat = (x - mean) rstd and h = dy gamma, per row of n:
+//   dx = rstd (h - sum(h) / n - xhat sum(h xhat) / n),   dgamma = sum over rows of dy xhat,   dbeta = of dy
+// A row is read once, into registers. Threads keep to their columns from row to row, so that the parameter gradients
+// are summed in registers too; a block writes its sums once. Rows of up to 1024 elements are a warp's (no barrier at
+// all), up to 16384 a block's; longer ones are read twice and keep their sums in scratch memory.
+#include <algorithm>
+
+#include "reference/cuda/kernels/column_sum.h"
+#include "reference/cuda/kernels/layer_norm.h"
+#include "reference/cuda/kernels/layer_norm_columns.cuh"
+#include "reference/cuda/kernels/memory.cuh"
+#include "reference/cuda/kernels/number.cuh"
+#include "reference/cuda/kernels/reduce.cuh"
+
+namespace gpubench::cuda {
+namespace {
+
+constexpr int warp_held = 32;   // elements of a row in a lane
+constexpr int block_held = 16;  // in a thread
+constexpr int warp_columns = warp_lanes * warp_held;
+constexpr int block_columns = 1024 * block_held;
+constexpr int warp_kernel_warps = 12;  // a multiprocessor's registers, at 168 each
+
+struct BlockRowSums {
+  PerWarp<float> h, h_xhat;
+};
+
+/// Over the block. Rows alternate between two scratches, so that one barrier per row is enough.
+__device__ __forceinline__ RowSums block_row_sums(RowSums sums, BlockRowSums& scratch) {
+  const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
+  sums = {warp_sum(sums.h), warp_sum(sums.h_xhat)};
+  if (lane == 0) {
+    scratch.h.at[threadIdx.x / warp_lanes] = sums.h;
+    scratch.h_xhat.at[threadIdx.x / warp_lanes] = sums.h_xhat;
+  }
+  __syncthreads();
+  const bool mine = lane < static_cast<int>(blockDim.x) / warp_lanes;
+  return {warp_sum(mine ? static_cast<float>(scratch.h.at[lane]) : 0.0F),
+          warp_sum(mine ? static_cast<float>(scratch.h_xhat.at[lane]) : 0.0F)};
+}
+
+struct WarpTotals {
+  Shared<float> at[2][warp_columns];
+};
+
+/// Warps add their sums one after another, so that the order is always the same.
+template <class C, int N, int packs>
+__device__ __forceinline__ void store_warp_totals(const C& mine, const LayerNormBackwardArgs& args) {
+  auto& totals = shared_storage<WarpTotals>();
+  for (int warp = 0; warp < warp_kernel_warps; ++warp) {
+    if (static_cast<int>(threadIdx.x) / warp_lanes == warp) {
+#pragma unroll
+      for (int k = 0; k < packs; ++k) {
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+          // Element i of a lane's pack k, so that the lanes of an access are neighbours.
+          const int cell = (k * N + i) * warp_lanes + mine.rank;
+          totals.at[0][cell] = warp == 0 ? mine.dgamma[k * N + i] : totals.at[0][cell] + mine.dgamma[k * N + i];
+          totals.at[1][cell] = warp == 0 ? mine.dbeta[k * N + i] : totals.at[1][cell] + mine.dbeta[k * N + i];
+        }
+      }
+    }
+    __syncthreads();
+  }
+  float* partial = args.partial + static_cast<std::int64_t>(blockIdx.x) * 2 * args.columns;
+  for (int column = static_cast<int>(threadIdx.x); column < args.columns; column += warp_kernel_warps * warp_lanes) {
+    const int pack = column / N;
+    const int cell = (pack / warp_lanes * N + column % N) * warp_lanes + pack % warp_lanes;
+    store<float>(partial + column, totals.at[0][cell]);
+    store<float>(partial + args.columns + column, totals.at[1][cell]);
+  }
+}
+
+template <class T, class P, int N>
+__global__ void __launch_bounds__(warp_kernel_warps* warp_lanes, 1) warp_backward_kernel(LayerNormBackwardArgs args) {
+  constexpr int packs = warp_held / N;
+  const float inverse_columns = 1.0F / static_cast<float>(args.columns);
+  Columns<T, P, N, packs> mine;
+  mine.sharing = warp_lanes;
+  mine.rank = static_cast<int>(threadIdx.x) % warp_lanes;
+  mine.begin();
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * warp_kernel_warps + threadIdx.x / warp_lanes;
+  for (std::int64_t row = first; row < args.rows; row += static_cast<std::int64_t>(gridDim.x) * warp_kernel_warps) {
+    const float mean = load(args.mean + row);
+    const float rstd = load(args.rstd + row);
+    mine.read(args, row);
+    const RowSums sums = mine.add(args, mean, rstd);
+    const RowSums means{warp_sum(sums.h) * inverse_columns, warp_sum(sums.h_xhat) * inverse_columns};
+    mine.write(args, row, mean, rstd, means);
+  }
+  store_warp_totals<Columns<T, P, N, packs>, N, packs>(mine, args);
+}
+
+struct TwoTurns {
+  BlockRowSums at[2];
+};
+
+/// `most_threads` decides how many registers there are: 128 for 512, 80 for 768, 64 for 1024.
+template <class T, class P, int N, int most_threads>
+__global__ void __launch_bounds__(most_threads) block_backward_kernel(LayerNormBackwardArgs args) {
+  constexpr int packs = block_held / N;
+  const float inverse_columns = 1.0F / static_cast<float>(args.columns);
+  auto& scratch = shared_storage<TwoTurns>();
+  Columns<T, P, N, packs> mine;
+  mine.sharing = static_cast<int>(blockDim.x);
+  mine.rank = static_cast<int>(threadIdx.x);
+  mine.begin();
+  int turn = 0;
+  for (std::int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
+    const float mean = load(args.mean + row);
+    const float rstd = load(args.rstd + row);
+    mine.read(args, row);
+    const RowSums sums = block_row_sums(mine.add(args, mean, rstd), scratch.at[turn]);
+    mine.write(args, row, mean, rstd, {sums.h * inverse_columns, sums.h_xhat * inverse_columns});
+    turn = 1 - turn;
+  }
+  float* partial = args.partial + static_cast<std::int64_t>(blockIdx.x) * 2 * args.columns;
+#pragma unroll
+  for (int k = 0; k < packs; ++k) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const std::int64_t column = mine.column(k) + i;
+      if (column >= args.columns) continue;
+      store(partial + column, mine.dgamma[k * N + i]);
+      store(partial + args.columns + column, mine.dbeta[k * N + i]);
+    }
+  }
+}
+
+/// Rows of any length. A thread alone reads and writes its columns of the block's sums.
+template <class T, class P>
+__global__ void __launch_bounds__(1024) long_backward_kernel(LayerNormBackwardArgs args) {
+  const float inverse_columns = 1.0F / static_cast<float>(args.columns);
+  auto& scratch = shared_storage<TwoTurns>();
+  float* dgamma = args.partial + static_cast<std::int64_t>(blockIdx.x) * 2 * args.columns;
+  float* dbeta = dgamma + args.columns;
+  int turn = 0;
+  for (std::int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
+    const float mean = load(args.mean + row);
+    const float rstd = load(args.rstd + row);
+    const T* dy = static_cast<const T*>(args.dy) + row * args.dy_stride;
+    const T* x = static_cast<const T*>(args.x) + row * args.x_stride;
+    RowSums sums{0.0F, 0.0F};
+    for (std::int64_t i = threadIdx.x; i < args.columns; i += blockDim.x) {
+      const float slope = widen(load(dy + i));
+      const float xhat = (widen(load(x + i)) - mean) * rstd;
+      const float h = slope * widen(load(static_cast<const P*>(args.gamma) + i));
+      sums.h += h;
+      sums.h_xhat += h * xhat;
+      store(dgamma + i, (row == blockIdx.x ? 0.0F : load(dgamma + i)) + slope * xhat);
+      store(dbeta + i, (row == blockIdx.x ? 0.0F : load(dbeta + i)) + slope);
+    }
+    sums = block_row_sums(sums, scratch.at[turn]);
+    const RowSums means{sums.h * inverse_columns, sums.h_xhat * inverse_columns};
+    for (std::int64_t i = threadIdx.x; i < args.columns; i += blockDim.x) {
+      const auto gamma = load_pack<1>(static_cast<const P*>(args.gamma) + i);
+      store_pack(static_cast<T*>(args.dx) + row * args.dx_stride + i,
+                 dx_of(load_pack<1>(dy + i), load_pack<1>(x + i), gamma, mean, rstd, means));
+    }
+    turn = 1 - turn;
+  }
+}
+
+int block_threads(std::int64_t columns) {
+  const std::int64_t per_warp = warp_lanes * block_held;
+  return static_cast<int>(std::min<std::int64_t>(32, (columns + per_warp - 1) / per_warp)) * warp_lanes;
+}
+
+template <class T, class P, int N>
+void launch_packs(const LayerNormBackwardArgs& args, cudaStream_t stream) {
+  if (args.columns <= warp_columns) {
+    return launch(warp_backward_kernel<T, P, N>, Grid{args.parts, warp_kernel_warps * warp_lanes}, stream, args);
+  }
+  const Grid grid{args.parts, block_threads(args.columns)};
+  if (args.columns > block_columns) return launch(long_backward_kernel<T, P>, grid, stream, args);
+  if (grid.threads <= 512) return launch(block_backward_kernel<T, P, N, 512>, grid, stream, args);
+  if (grid.threads <= 768) return launch(block_backward_kernel<T, P, N, 768>, grid, stream, args);
+  launch(block_backward_kernel<T, P, N, 1024>, grid, stream, args);
+}
+
+template <class T, class P>
+void launch_typed(const LayerNormBackwardArgs& args, cudaStream_t stream) {
+  constexpr int n = pack_elements<T>;
+  const bool wide = packs_fit<T>(args.dy, args.rows, args.dy_stride, n) &&
+                    packs_fit<T>(args.x, args.rows, args.x_stride, n) &&
+                    packs_fit<T>(args.dx, args.rows, args.dx_stride, n) && packs_fit<P>(args.gamma, 1, 0, n);
+  if (wide) {
+    launch_packs<T, P, n>(args, stream);
+  } else {
+    launch_packs<T, P, 1>(args, stream);
+  }
+}
+
+}  // namespace
+
+std::int64_t layer_norm_backward_parts(std::int64_t rows, std::int64_t columns, int multiprocessors) {
+  if (columns <= warp_columns) {
+    return std::clamp<std::int64_t>((rows + warp_kernel_warps - 1) / warp_kernel_warps, 1, multiprocessors);
+  }
+  // 512 threads of a multiprocessor have 32 kB in flight, and every block writes its sums: more would cost more.
+  const std::int64_t blocks = std::int64_t{multiprocessors} * std::max(1, 512 / block_threads(columns));
+  return std::clamp<std::int64_t>(rows, 1, blocks);
+}
+
+std::int64_t layer_norm_backward_scratch(std::int64_t parts, std::int64_t columns) {
+  return parts * 2 * columns * static_cast<std::int64_t>(sizeof(float));
+}
+
+void launch_layer_norm_backward(const LayerNormBackwardArgs& args, cudaStream_t stream) {
+  with_float_type(args.data, [&](auto type) {
+    using T = typename decltype(type)::type;
+    if (args.parameter == args.data) return launch_typed<T, T>(args, stream);
+    if (args.parameter == Element::f32) return launch_typed<T, float>(args, stream);
+    throw std::logic_error("layer_norm_backward: parameters must be f32 or of the data's type");
+  });
+  launch_partial_sum(
+      {args.parameter, args.partial, args.parts, 2 * args.columns, args.columns, args.dgamma, args.dbeta}, stream);
+}
+
+}  // namespace gpubench::cuda

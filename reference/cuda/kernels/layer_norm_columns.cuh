@@ -1,0 +1,94 @@
+// What a thread of layer_norm_backward holds of a row, and sums over its rows.
+#pragma once
+
+#include "reference/cuda/kernels/layer_norm.h"
+#include "reference/cuda/kernels/memory.cuh"
+#include "reference/cuda/kernels/number.cuh"
+
+namespace gpubench::cuda {
+
+/// Over a row: what dx needs.
+struct RowSums {
+  float h, h_xhat;
+};
+
+template <class T, class P, int N>
+__device__ __forceinline__ Pack<T, N> dx_of(const Pack<T, N>& dy, const Pack<T, N>& x, const Pack<P, N>& gamma,
+                                            float mean, float rstd, RowSums means) {
+  Pack<T, N> dx;
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    const float xhat = (widen(x.at[i]) - mean) * rstd;
+    dx.at[i] = narrow<T>(rstd * ((widen(dy.at[i]) * widen(gamma.at[i]) - means.h) - xhat * means.h_xhat));
+  }
+  return dx;
+}
+
+/// What a thread holds of a row, and has summed of its columns. Gamma comes from the first-level cache for every row:
+/// registers are scarce.
+template <class T, class P, int N, int packs>
+struct Columns {
+  Pack<T, N> dy[packs], x[packs];
+  float dgamma[packs * N], dbeta[packs * N];
+  int sharing, rank;  // threads of a row, and which this is
+
+  [[nodiscard]] __device__ __forceinline__ std::int64_t column(int k) const {
+    return static_cast<std::int64_t>(k * sharing + rank) * N;
+  }
+
+  __device__ __forceinline__ void begin() {
+#pragma unroll
+    for (int i = 0; i < packs * N; ++i) {
+      dgamma[i] = 0.0F;
+      dbeta[i] = 0.0F;
+    }
+  }
+
+  [[nodiscard]] __device__ __forceinline__ Pack<P, N> gamma(const LayerNormBackwardArgs& args, int k) const {
+    return load_part<N>(static_cast<const P*>(args.gamma) + column(k), args.columns - column(k), P{});
+  }
+
+  __device__ __forceinline__ void read(const LayerNormBackwardArgs& args, std::int64_t row) {
+#pragma unroll
+    for (int k = 0; k < packs; ++k) {
+      const std::int64_t at = column(k);
+      if (at >= args.columns) break;
+      dy[k] = load_part<N>(static_cast<const T*>(args.dy) + row * args.dy_stride + at, args.columns - at, T{});
+      x[k] = load_part<N>(static_cast<const T*>(args.x) + row * args.x_stride + at, args.columns - at, T{});
+    }
+  }
+
+  /// Elements beyond the row have dy = 0 and gamma = 0, and add nothing.
+  __device__ __forceinline__ RowSums add(const LayerNormBackwardArgs& args, float mean, float rstd) {
+    RowSums sums{0.0F, 0.0F};
+#pragma unroll
+    for (int k = 0; k < packs; ++k) {
+      if (column(k) >= args.columns) break;
+      const Pack<P, N> gammas = gamma(args, k);
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        const float slope = widen(dy[k].at[i]);
+        const float xhat = (widen(x[k].at[i]) - mean) * rstd;
+        const float h = slope * widen(gammas.at[i]);
+        sums.h += h;
+        sums.h_xhat += h * xhat;
+        dgamma[k * N + i] += slope * xhat;
+        dbeta[k * N + i] += slope;
+      }
+    }
+    return sums;
+  }
+
+  __device__ __forceinline__ void write(const LayerNormBackwardArgs& args, std::int64_t row, float mean, float rstd,
+                                        RowSums means) const {
+#pragma unroll
+    for (int k = 0; k < packs; ++k) {
+      const std::int64_t at = column(k);
+      if (at >= args.columns) break;
+      store_part(static_cast<T*>(args.dx) + row * args.dx_stride + at, args.columns - at,
+                 dx_of(dy[k], x[k], gamma(args, k), mean, rstd, means));
+    }
+  }
+};
+
+}  // namespace gpubench::cuda

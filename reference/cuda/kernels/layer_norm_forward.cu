@@ -1,0 +1,182 @@
+// A row is read once, into the registers of a warp (up to 1024 elements) or a block (up to 16384); longer rows are read
+// three times. The variance is taken about the mean, never as E[x^2] - mean^2, which cancels.
+#include "reference/cuda/kernels/layer_norm.h"
+#include "reference/cuda/kernels/memory.cuh"
+#include "reference/cuda/kernels/number.cuh"
+#include "reference/cuda/kernels/reduce.cuh"
+
+namespace gpubench::cuda {
+namespace {
+
+constexpr int held_elements = 32;  // of a thread
+constexpr int warp_kernel_threads = 128;
+constexpr int block_kernel_threads = 512;  // at most, which leaves 128 registers each
+
+struct BlockSums {
+  PerWarp<float> sum;
+  PerWarp<float> squares;
+};
+
+/// Adds up over the threads that share a row: a warp, or the block.
+template <bool whole_block>
+__device__ __forceinline__ float row_sum(float value, PerWarp<float> BlockSums::*scratch) {
+  if constexpr (whole_block) {
+    return block_sum(value, shared_storage<BlockSums>().*scratch);
+  } else {
+    return warp_sum(value);
+  }
+}
+
+template <class T, class P, int N>
+__device__ __forceinline__ Pack<T, N> normalized(const Pack<T, N>& x, const LayerNormForwardArgs& args,
+                                                 std::int64_t column, float mean, float rstd) {
+  const std::int64_t count = args.columns - column;
+  const auto gamma = load_part<N>(static_cast<const P*>(args.gamma) + column, count, P{});
+  const auto beta = load_part<N>(static_cast<const P*>(args.beta) + column, count, P{});
+  Pack<T, N> y;
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    y.at[i] = narrow<T>(widen(gamma.at[i]) * ((widen(x.at[i]) - mean) * rstd) + widen(beta.at[i]));
+  }
+  return y;
+}
+
+template <class T, int N>
+__device__ __forceinline__ float sum_of(const Pack<T, N>& pack) {
+  float sum = 0.0F;
+#pragma unroll
+  for (int i = 0; i < N; ++i) sum += widen(pack.at[i]);
+  return sum;
+}
+
+/// Only the first `count` elements are there.
+template <class T, int N>
+__device__ __forceinline__ float squares_of(const Pack<T, N>& pack, std::int64_t count, float mean) {
+  float sum = 0.0F;
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    const float deviation = widen(pack.at[i]) - mean;
+    sum += i < count ? deviation * deviation : 0.0F;
+  }
+  return sum;
+}
+
+/// Correctly rounded root and quotient: rstd is judged as tightly as f32 allows.
+__device__ __forceinline__ float rstd_of(float variance, const LayerNormForwardArgs& args) {
+  return 1.0F / sqrtf(variance + args.epsilon);
+}
+
+__device__ __forceinline__ void store_statistics(const LayerNormForwardArgs& args, std::int64_t row, float mean,
+                                                 float rstd) {
+  store(args.mean + row, mean);
+  store(args.rstd + row, rstd);
+}
+
+/// Rows that fit in registers: a warp per row, or a block.
+template <class T, class P, int N, bool whole_block>
+__global__ void __launch_bounds__(whole_block ? block_kernel_threads : warp_kernel_threads)
+    forward_kernel(LayerNormForwardArgs args) {
+  constexpr int packs = held_elements / N;
+  const int sharing = whole_block ? static_cast<int>(blockDim.x) : warp_lanes;  // threads of a row
+  const int rank = static_cast<int>(threadIdx.x) % sharing;
+  const std::int64_t rows_at_once =
+      static_cast<std::int64_t>(gridDim.x) * (blockDim.x / static_cast<unsigned>(sharing));
+  const float inverse_columns = 1.0F / static_cast<float>(args.columns);
+  for (std::int64_t row = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / sharing; row < args.rows;
+       row += rows_at_once) {
+    const T* from = static_cast<const T*>(args.x) + row * args.x_stride;
+    Pack<T, N> held[packs];
+#pragma unroll
+    for (int k = 0; k < packs; ++k) {
+      const std::int64_t column = static_cast<std::int64_t>(k * sharing + rank) * N;
+      if (column < args.columns) held[k] = load_part<N>(from + column, args.columns - column, T{});
+    }
+    float sum = 0.0F;
+#pragma unroll
+    for (int k = 0; k < packs; ++k) {
+      if (static_cast<std::int64_t>(k * sharing + rank) * N < args.columns) sum += sum_of(held[k]);
+    }
+    const float mean = row_sum<whole_block>(sum, &BlockSums::sum) * inverse_columns;
+    float squares = 0.0F;
+#pragma unroll
+    for (int k = 0; k < packs; ++k) {
+      const std::int64_t column = static_cast<std::int64_t>(k * sharing + rank) * N;
+      if (column < args.columns) squares += squares_of(held[k], args.columns - column, mean);
+    }
+    const float rstd = rstd_of(row_sum<whole_block>(squares, &BlockSums::squares) * inverse_columns, args);
+    if (rank == 0) store_statistics(args, row, mean, rstd);
+    T* to = static_cast<T*>(args.y) + row * args.y_stride;
+#pragma unroll
+    for (int k = 0; k < packs; ++k) {
+      const std::int64_t column = static_cast<std::int64_t>(k * sharing + rank) * N;
+      if (column >= args.columns) break;
+      store_part(to + column, args.columns - column, normalized<T, P, N>(held[k], args, column, mean, rstd));
+    }
+  }
+}
+
+/// Rows of any length, a block each.
+template <class T, class P, int N>
+__global__ void __launch_bounds__(1024) long_forward_kernel(LayerNormForwardArgs args) {
+  const std::int64_t first = static_cast<std::int64_t>(threadIdx.x) * N;
+  const std::int64_t step = static_cast<std::int64_t>(blockDim.x) * N;
+  const float inverse_columns = 1.0F / static_cast<float>(args.columns);
+  for (std::int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
+    const T* from = static_cast<const T*>(args.x) + row * args.x_stride;
+    float sum = 0.0F;
+    for (std::int64_t i = first; i < args.columns; i += step)
+      sum += sum_of(load_part<N>(from + i, args.columns - i, T{}));
+    const float mean = row_sum<true>(sum, &BlockSums::sum) * inverse_columns;
+    float squares = 0.0F;
+    for (std::int64_t i = first; i < args.columns; i += step) {
+      squares += squares_of(load_part<N>(from + i, args.columns - i, T{}), args.columns - i, mean);
+    }
+    const float rstd = rstd_of(row_sum<true>(squares, &BlockSums::squares) * inverse_columns, args);
+    if (threadIdx.x == 0) store_statistics(args, row, mean, rstd);
+    T* to = static_cast<T*>(args.y) + row * args.y_stride;
+    for (std::int64_t i = first; i < args.columns; i += step) {
+      const auto x = load_part<N>(from + i, args.columns - i, T{});
+      store_part(to + i, args.columns - i, normalized<T, P, N>(x, args, i, mean, rstd));
+    }
+  }
+}
+
+template <class T, class P, int N>
+void launch_packs(const LayerNormForwardArgs& args, cudaStream_t stream) {
+  if (args.columns <= warp_lanes * held_elements) {
+    const Grid grid{blocks_for(args.rows, warp_kernel_threads / warp_lanes), warp_kernel_threads};
+    return launch(forward_kernel<T, P, N, false>, grid, stream, args);
+  }
+  const Grid grid{blocks_for(args.rows, 1), 1024};
+  if (args.columns > block_kernel_threads * held_elements)
+    return launch(long_forward_kernel<T, P, N>, grid, stream, args);
+  const std::int64_t per_warp = warp_lanes * held_elements;
+  const Grid fitted{grid.blocks, static_cast<int>((args.columns + per_warp - 1) / per_warp) * warp_lanes};
+  launch(forward_kernel<T, P, N, true>, fitted, stream, args);
+}
+
+template <class T, class P>
+void launch_typed(const LayerNormForwardArgs& args, cudaStream_t stream) {
+  constexpr int n = pack_elements<T>;
+  const bool wide = packs_fit<T>(args.x, args.rows, args.x_stride, n) &&
+                    packs_fit<T>(args.y, args.rows, args.y_stride, n) && packs_fit<P>(args.gamma, 1, 0, n) &&
+                    packs_fit<P>(args.beta, 1, 0, n);
+  if (wide) {
+    launch_packs<T, P, n>(args, stream);
+  } else {
+    launch_packs<T, P, 1>(args, stream);
+  }
+}
+
+}  // namespace
+
+void launch_layer_norm_forward(const LayerNormForwardArgs& args, cudaStream_t stream) {
+  with_float_type(args.data, [&](auto type) {
+    using T = typename decltype(type)::type;
+    if (args.parameter == args.data) return launch_typed<T, T>(args, stream);
+    if (args.parameter == Element::f32) return launch_typed<T, float>(args, stream);
+    throw std::logic_error("layer_norm_forward: parameters must be f32 or of the data's type");
+  });
+}
+
+}  // namespace gpubench::cuda

@@ -1,0 +1,73 @@
+// How kernels touch global memory: single elements, and packs of 16 bytes where everything is aligned.
+#pragma once
+
+#include "reference/cuda/kernels/device.cuh"
+
+namespace gpubench::cuda {
+
+/// The widest single access of a thread.
+inline constexpr int pack_bytes = 16;
+
+/// N elements that lie side by side. More than 16 bytes are several accesses of 16.
+template <class T, int N>
+struct alignas(sizeof(T) * N < pack_bytes ? sizeof(T) * N : pack_bytes) Pack {
+  T at[N];
+};
+
+template <class T>
+__device__ __forceinline__ T load(const T* from) {
+  observe_read(from, sizeof(T), alignof(T));
+  return *from;
+}
+
+template <class T>
+__device__ __forceinline__ void store(T* to, T value) {
+  observe_write(to, sizeof(T), alignof(T));
+  *to = value;
+}
+
+template <int N, class T>
+__device__ __forceinline__ Pack<T, N> load_pack(const T* from) {
+  observe_read(from, sizeof(Pack<T, N>), alignof(Pack<T, N>));
+  return *reinterpret_cast<const Pack<T, N>*>(from);
+}
+
+template <int N, class T>
+__device__ __forceinline__ void store_pack(T* to, const Pack<T, N>& pack) {
+  observe_write(to, sizeof(Pack<T, N>), alignof(Pack<T, N>));
+  *reinterpret_cast<Pack<T, N>*>(to) = pack;
+}
+
+/// The first `count` of N elements; the rest is `filler`.
+template <int N, class T>
+__device__ __forceinline__ Pack<T, N> load_part(const T* from, std::int64_t count, T filler) {
+  if (count >= N) return load_pack<N>(from);
+  Pack<T, N> pack;
+#pragma unroll
+  for (int i = 0; i < N; ++i) pack.at[i] = i < count ? load(from + i) : filler;
+  return pack;
+}
+
+template <int N, class T>
+__device__ __forceinline__ void store_part(T* to, std::int64_t count, const Pack<T, N>& pack) {
+  if (count >= N) return store_pack(to, pack);
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    if (i < count) store(to + i, pack.at[i]);
+  }
+}
+
+/// Elements of T in one widest access.
+template <class T>
+inline constexpr int pack_elements = pack_bytes / static_cast<int>(sizeof(T));
+
+/// True when packs of N elements at this address, and at every multiple of `stride` elements from it, are aligned.
+template <class T>
+[[nodiscard]] bool packs_fit(const void* address, std::int64_t rows, std::int64_t stride, int elements) {
+  const auto bytes = static_cast<std::uint64_t>(elements) * sizeof(T);
+  const std::uint64_t alignment = bytes < pack_bytes ? bytes : pack_bytes;
+  if (reinterpret_cast<std::uintptr_t>(address) % alignment != 0) return false;
+  return rows <= 1 || static_cast<std::uint64_t>(stride) * sizeof(T) % alignment == 0;
+}
+
+}  // namespace gpubench::cuda

@@ -1,0 +1,76 @@
+// What happens to gradients after the backward pass, for all tensors in one launch. Formulas:
+// reference/ops/optimizer.h.
+//
+// Tensors are cut into chunks; a table in device memory says which tensor and which part of it each chunk is. Blocks
+// walk over the chunks.
+#pragma once
+
+#include "reference/cuda/kernels/element.h"
+#include "reference/cuda/kernels/stream.h"
+
+namespace gpubench::cuda {
+
+/// Elements of a chunk, but for the last of a tensor. A multiple of every pack.
+inline constexpr int chunk_elements = 8192;
+
+struct TensorChunk {
+  std::int32_t tensor = 0;
+  std::int32_t chunk = 0;  ///< of the tensor: elements from chunk * chunk_elements
+};
+
+/// One parameter. All dense, in one order.
+struct AdamWEntry {
+  float* weight = nullptr;
+  float* m = nullptr;
+  float* v = nullptr;
+  const void* gradient = nullptr;
+  void* copy = nullptr;  ///< null: none
+  std::int64_t elements = 0;
+  Element gradient_type = Element::f32;
+  Element copy_type = Element::f32;
+};
+
+struct AdamWArgs {
+  const AdamWEntry* entries = nullptr;  ///< in device memory, as the chunks
+  const TensorChunk* chunks = nullptr;
+  std::int64_t chunk_count = 0;
+  const float* lr = nullptr;
+  const int* step = nullptr;
+  double beta1 = 0.0, beta2 = 0.0, epsilon = 0.0, weight_decay = 0.0;
+};
+
+void launch_adamw(const AdamWArgs& args, int multiprocessors, cudaStream_t stream);
+
+/// A gradient, and where the clipped one goes: the same memory, or other memory with the same type.
+struct GradientEntry {
+  const void* gradient = nullptr;
+  void* clipped = nullptr;
+  std::int64_t elements = 0;
+  Element type = Element::f32;
+};
+
+struct GradientNormArgs {
+  const GradientEntry* entries = nullptr;
+  const TensorChunk* chunks = nullptr;
+  std::int64_t chunk_count = 0;
+  float* norm = nullptr;
+  double* partial = nullptr;  ///< scratch: [parts]
+  int parts = 1;              ///< gradient_norm_parts()
+};
+
+[[nodiscard]] int gradient_norm_parts(std::int64_t chunk_count, int multiprocessors);
+
+/// Two launches: sums of squares by block; their root.
+void launch_gradient_norm(const GradientNormArgs& args, cudaStream_t stream);
+
+struct ClipArgs {
+  const GradientEntry* entries = nullptr;
+  const TensorChunk* chunks = nullptr;
+  std::int64_t chunk_count = 0;
+  const float* norm = nullptr;
+  double limit = 1.0;
+};
+
+void launch_clip(const ClipArgs& args, int multiprocessors, cudaStream_t stream);
+
+}  // namespace gpubench::cuda

@@ -1,0 +1,16 @@
+// Planning of layer normalization on own kernels (reference/ops/layer_norm.h).
+#pragma once
+
+#include <span>
+
+#include "reference/cuda/kernel.h"
+
+namespace gpubench::cuda {
+
+/// Data in f32, f16 or bf16, in rows; parameters of the same type or f32; statistics f32.
+[[nodiscard]] Plan plan_layer_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors,
+                                           const CudaContext& context);
+[[nodiscard]] Plan plan_layer_norm_backward(const OpCall& call, std::span<const TensorSpec> tensors,
+                                            const CudaContext& context);
+
+}  // namespace gpubench::cuda

@@ -1,0 +1,158 @@
+#include "tests/reference/cuda/emulated_backend.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "reference/cuda/column_sum.h"
+#include "reference/cuda/cross_entropy.h"
+#include "reference/cuda/embedding.h"
+#include "reference/cuda/kernel.h"
+#include "reference/cuda/layer_norm.h"
+#include "reference/cuda/move.h"
+#include "reference/cuda/optimizer.h"
+#include "reference/cuda/pointwise.h"
+#include "reference/cuda/quantize.h"
+#include "reference/ops/column_sum.h"
+#include "reference/ops/cross_entropy.h"
+#include "reference/ops/elementwise.h"
+#include "reference/ops/embedding.h"
+#include "reference/ops/gelu.h"
+#include "reference/ops/layer_norm.h"
+#include "reference/ops/optimizer.h"
+#include "reference/ops/quantize.h"
+#include "tests/reference/cuda/emulated_runtime.h"
+#include "tests/reference/cuda/emulation/memory_watch.h"
+
+namespace gpubench::testing {
+namespace {
+
+using cuda::emulation::MemoryWatch;
+using cuda::emulation::Region;
+
+constexpr cuda::OpImplementation implementations[] = {
+    {adamw_kind, cuda::plan_adamw},
+    {add_kind, cuda::plan_add},
+    {cast_kind, cuda::plan_cast},
+    {clip_kind, cuda::plan_clip},
+    {column_sum_kind, cuda::plan_column_sum},
+    {copy_kind, cuda::plan_copy},
+    {cross_entropy_backward_kind, cuda::plan_cross_entropy_backward},
+    {cross_entropy_forward_kind, cuda::plan_cross_entropy_forward},
+    {embedding_backward_kind, cuda::plan_embedding_backward},
+    {embedding_forward_kind, cuda::plan_embedding_forward},
+    {gelu_backward_kind, cuda::plan_gelu_backward},
+    {gelu_forward_kind, cuda::plan_gelu_forward},
+    {gradient_norm_kind, cuda::plan_gradient_norm},
+    {layer_norm_backward_kind, cuda::plan_layer_norm_backward},
+    {layer_norm_forward_kind, cuda::plan_layer_norm_forward},
+    {quantize_kind, cuda::plan_quantize},
+    {reorder_kind, cuda::plan_reorder},
+    {scale_kind, cuda::plan_scale},
+    {transpose_kind, cuda::plan_transpose},
+    {triad_kind, cuda::plan_triad},
+};
+
+/// Runs what the plan bound, under watch. Scratch memory holds rubbish before each run, as it does in use.
+class WatchedLaunch final : public cuda::CudaLaunch {
+ public:
+  WatchedLaunch(Launch launch, std::vector<Region> regions, std::size_t granule, Workspace workspace)
+      : launch_(std::move(launch)), regions_(std::move(regions)), granule_(granule), workspace_(workspace) {}
+
+  void enqueue(cudaStream_t stream) const override {
+    if (workspace_.bytes > 0) std::memset(workspace_.data, 0xFF, workspace_.bytes);
+    std::vector<Region> all = regions_;
+    for (const Region& table : uploaded_tables()) all.push_back(table);
+    const MemoryWatch watch(std::move(all), granule_);
+    dynamic_cast<const cuda::CudaLaunch&>(*launch_).enqueue(stream);
+  }
+
+ private:
+  Launch launch_;
+  std::vector<Region> regions_;
+  std::size_t granule_;
+  Workspace workspace_;
+};
+
+class WatchedPlan final : public PlanImpl {
+ public:
+  WatchedPlan(Plan plan, std::size_t inputs) : plan_(std::move(plan)), inputs_(inputs) {}
+  [[nodiscard]] std::string implementation() const override { return plan_->implementation(); }
+  [[nodiscard]] std::size_t workspace_bytes() const override { return plan_->workspace_bytes(); }
+
+  [[nodiscard]] Launch bind(std::span<const Tensor> tensors, Workspace workspace) const {
+    std::vector<Region> regions;
+    std::size_t granule = 4;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const TensorSpec& spec = tensors[i].spec;
+      regions.push_back({tensors[i].data, static_cast<std::size_t>(spec.bytes()), i >= inputs_, "'" + spec.name + "'"});
+      granule = std::min(granule, size_of(spec.dtype));
+    }
+    regions.push_back({workspace.data, workspace.bytes, true, "the workspace"});
+    Launch launch = dynamic_cast<const cuda::CudaPlan&>(*plan_).bind(tensors, workspace);
+    return std::make_shared<WatchedLaunch>(std::move(launch), std::move(regions), granule, workspace);
+  }
+
+ private:
+  Plan plan_;
+  std::size_t inputs_;
+};
+
+class EmulatedBackend final : public Backend {
+ public:
+  explicit EmulatedBackend(int multiprocessors) {
+    info_.kind = "cuda";
+    info_.name = "emulated";
+    traits_.compute_capability = 90;
+    traits_.multiprocessors = multiprocessors;
+  }
+
+  [[nodiscard]] const DeviceInfo& device() const override { return info_; }
+
+  [[nodiscard]] Buffer allocate(std::size_t bytes) override {
+    constexpr std::align_val_t alignment{256};  // cudaMalloc's
+    auto* data = static_cast<std::byte*>(::operator new(bytes, alignment));
+    return {data, bytes, std::shared_ptr<void>(data, [](void* held) { ::operator delete(held, alignment); })};
+  }
+  void write(std::byte* device, std::span<const std::byte> host) override {
+    std::memcpy(device, host.data(), host.size());
+  }
+  void read(std::span<std::byte> host, const std::byte* device) override {
+    std::memcpy(host.data(), device, host.size());
+  }
+  [[nodiscard]] bool host_visible() const override { return true; }
+
+  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) override {
+    const cuda::CudaContext context{traits_, reinterpret_cast<const cuda::CublasLt&>(no_library_),
+                                    reinterpret_cast<const cuda::Cudnn&>(no_library_), nullptr, false};
+    for (const cuda::OpImplementation& implementation : implementations) {
+      if (implementation.kind != call.kind) continue;
+      return std::make_shared<WatchedPlan>(implementation.plan(call, tensors, context), call.inputs.size());
+    }
+    throw Unsupported("the emulated backend has no op '" + std::string(call.kind.name) + "'");
+  }
+  [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors, Workspace workspace) override {
+    return dynamic_cast<const WatchedPlan&>(*plan).bind(tensors, workspace);
+  }
+  void run(const Launch& launch) override { dynamic_cast<const cuda::CudaLaunch&>(*launch).enqueue(nullptr); }
+
+  [[nodiscard]] Launch sequence(std::span<const Launch> /*launches*/, const Schedule& /*schedule*/) override {
+    throw BackendError("the emulated backend runs single ops only");
+  }
+  [[nodiscard]] RoundTimes time(std::span<const Launch> /*copies*/, const RoundPlan& /*plan*/) override {
+    throw BackendError("the emulated backend has no clock");
+  }
+
+ private:
+  DeviceInfo info_;
+  cuda::DeviceTraits traits_;
+  alignas(64) std::byte no_library_[64] = {};  // own kernels need none
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> open_emulated_backend(int multiprocessors) {
+  return std::make_unique<EmulatedBackend>(multiprocessors);
+}
+
+}  // namespace gpubench::testing

@@ -1,0 +1,23 @@
+// One op under every order of threads: the textbook judges the first run, the others must give its bits.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "tests/reference/cpu/program_run.h"
+
+namespace gpubench::testing {
+
+/// What is different from run to run.
+struct EmulatedRun {
+  std::int64_t stride = 1;  ///< every how many units of an output are judged
+  int multiprocessors = 3;
+};
+
+/// Runs the program, which has one op, on the emulated backend: forward, in reverse, and in two random orders, each
+/// time on what `fill` sets. Returns "" when all is well, else what is not, as run_and_judge() does.
+[[nodiscard]] std::string run_in_every_order(const Program& program, const std::function<void(ProgramRun&)>& fill,
+                                             const EmulatedRun& how = {});
+
+}  // namespace gpubench::testing

@@ -1,0 +1,46 @@
+#include "tests/reference/cuda/emulated_runtime.h"
+
+#include <cstring>
+#include <map>
+
+#include "harness/core/error.h"
+#include "reference/cuda/runtime.h"
+
+namespace gpubench::cuda {
+namespace {
+
+std::map<const std::byte*, std::size_t>& tables() {
+  static std::map<const std::byte*, std::size_t> instance;
+  return instance;
+}
+
+}  // namespace
+
+void check(cudaError_t status, std::string_view attempted) {
+  if (status != cudaSuccess) throw BackendError(std::string(attempted) + " failed under emulation");
+}
+
+// Kernels ran when they were launched, and threw what was wrong.
+void check_launch(std::string_view /*kernel*/) {}
+
+std::shared_ptr<std::byte> upload(std::span<const std::byte> bytes) {
+  auto* memory = static_cast<std::byte*>(::operator new(bytes.size() + 1));
+  std::memcpy(memory, bytes.data(), bytes.size());
+  tables()[memory] = bytes.size();
+  return {memory, [](std::byte* held) {
+            tables().erase(held);
+            ::operator delete(held);
+          }};
+}
+
+}  // namespace gpubench::cuda
+
+namespace gpubench::testing {
+
+std::vector<cuda::emulation::Region> uploaded_tables() {
+  std::vector<cuda::emulation::Region> regions;
+  for (const auto& [memory, bytes] : cuda::tables()) regions.push_back({memory, bytes, false, "a table"});
+  return regions;
+}
+
+}  // namespace gpubench::testing

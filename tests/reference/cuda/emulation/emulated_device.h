@@ -1,0 +1,177 @@
+// CUDA's language for g++: what kernel sources see in place of nvcc's own names (forced in front of them by -include).
+//
+// reference/cuda/kernels/device.cuh says which rules kernels keep so that everything they do passes through here.
+// Functions whose accuracy CUDA only bounds are moved within that bound, by a hash of the result: what depends on more
+// than is promised shows.
+#pragma once
+
+#define GPUBENCH_EMULATED_DEVICE 1
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <new>
+#include <source_location>
+
+#include "reference/cuda/kernels/stream.h"
+#include "tests/reference/cuda/emulation/machine.h"
+#include "tests/reference/cuda/emulation/memory_watch.h"
+
+// The spelling is CUDA's.
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+
+namespace gpubench::cuda::emulation {
+
+struct Dimensions {
+  unsigned x = 0, y = 0, z = 0;
+};
+
+/// Lane of the warp, of the thread that runs.
+[[nodiscard]] int lane();
+
+template <class T>
+[[nodiscard]] std::uint64_t bits_of(T value) {
+  static_assert(sizeof(T) <= sizeof(std::uint64_t));
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(T));
+  return bits;
+}
+
+template <class T>
+[[nodiscard]] T value_of(std::uint64_t bits) {
+  T value;
+  std::memcpy(&value, &bits, sizeof(T));
+  return value;
+}
+
+/// `value` off by at most `ulps` units in the last place.
+[[nodiscard]] float within(float ulps, float value);
+
+[[nodiscard]] std::uint16_t bf16_bits(float x);
+[[nodiscard]] std::uint16_t f16_bits(float x);
+[[nodiscard]] std::uint16_t bf16_bits(double x);
+[[nodiscard]] std::uint16_t f16_bits(double x);
+/// Clamped to the largest finite number.
+[[nodiscard]] std::uint8_t e4m3_bits(float x);
+[[nodiscard]] std::uint8_t e5m2_bits(float x);
+[[nodiscard]] float float_of_bf16(std::uint16_t bits);
+[[nodiscard]] float float_of_f16(std::uint16_t bits);
+
+}  // namespace gpubench::cuda::emulation
+
+extern gpubench::cuda::emulation::Dimensions threadIdx, blockIdx, blockDim, gridDim;
+
+using Place = std::source_location;
+
+inline void __syncthreads(Place where = Place::current()) { gpubench::cuda::emulation::wait_for_block(where); }
+inline void __syncwarp(unsigned mask = 0xFFFFFFFFU, Place where = Place::current()) {
+  gpubench::cuda::emulation::wait_for_warp(mask, where);
+}
+
+// A lane outside of its section of `width` lanes gets its own value back.
+template <class T>
+T __shfl_sync(unsigned mask, T value, int source, int width = 32, Place where = Place::current()) {
+  namespace e = gpubench::cuda::emulation;
+  const int first = e::lane() / width * width;
+  return e::value_of<T>(e::shuffle(mask, e::bits_of(value), first + source % width, where));
+}
+template <class T>
+T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32, Place where = Place::current()) {
+  namespace e = gpubench::cuda::emulation;
+  const int source = e::lane() ^ lane_mask;
+  const bool inside = source < e::lane() / width * width + width;
+  return e::value_of<T>(e::shuffle(mask, e::bits_of(value), inside ? source : e::lane(), where));
+}
+template <class T>
+T __shfl_down_sync(unsigned mask, T value, int delta, int width = 32, Place where = Place::current()) {
+  namespace e = gpubench::cuda::emulation;
+  const int source = e::lane() + delta;
+  const bool inside = source < e::lane() / width * width + width;
+  return e::value_of<T>(e::shuffle(mask, e::bits_of(value), inside ? source : e::lane(), where));
+}
+template <class T>
+T __shfl_up_sync(unsigned mask, T value, int delta, int width = 32, Place where = Place::current()) {
+  namespace e = gpubench::cuda::emulation;
+  const int source = e::lane() - delta;
+  const bool inside = source >= e::lane() / width * width;
+  return e::value_of<T>(e::shuffle(mask, e::bits_of(value), inside ? source : e::lane(), where));
+}
+inline unsigned __ballot_sync(unsigned mask, int predicate, Place where = Place::current()) {
+  return gpubench::cuda::emulation::ballot(mask, predicate != 0, where);
+}
+inline int __popc(unsigned bits) { return std::popcount(bits); }
+
+namespace gpubench::cuda {
+
+struct Grid;
+
+/// A cell of shared memory that knows who touched it.
+template <class T>
+class Shared {
+ public:
+  Shared() = default;
+  Shared(const Shared&) = delete;
+  operator T() const {  // NOLINT(google-explicit-constructor): reads like a plain T
+    emulation::read_cell(log_);
+    return value_;
+  }
+  Shared& operator=(T value) {
+    emulation::write_cell(log_);
+    value_ = value;
+    return *this;
+  }
+  Shared& operator=(const Shared& other) { return *this = static_cast<T>(other); }
+  Shared& operator+=(T value) { return *this = static_cast<T>(*this) + value; }
+
+ private:
+  T value_;
+  mutable emulation::CellLog log_;
+};
+
+template <class T>
+T& shared_storage() {
+  static const char key = 0;  // its address names the type
+  const auto construct = [](void* memory) { new (memory) T; };
+  return *static_cast<T*>(emulation::shared_object(&key, sizeof(T), construct));
+}
+
+inline void observe_read(const void* from, int bytes, int alignment) {
+  emulation::observe_read(from, bytes, alignment);
+}
+inline void observe_write(void* to, int bytes, int alignment) { emulation::observe_write(to, bytes, alignment); }
+
+inline int atomic_exchange(int* cell, int value) {
+  emulation::observe_atomic(cell, sizeof(int));
+  const int old = *cell;
+  *cell = value;
+  return old;
+}
+inline int atomic_add(int* cell, int value) {
+  emulation::observe_atomic(cell, sizeof(int));
+  const int old = *cell;
+  *cell = old + value;
+  return old;
+}
+
+// Bounds: CUDA C++ Programming Guide, "Mathematical Functions".
+inline float fast_exp(float x) { return emulation::within(2.0F + 1.17F * std::fabs(x), std::exp(x)); }
+inline float fast_divide(float a, float b) {
+  if (std::fabs(b) > 0x1p126F) return std::isinf(a) && std::isinf(b) ? std::nanf("") : a * 0.0F;
+  return emulation::within(2.0F, a / b);
+}
+inline float full_exp(float x) { return emulation::within(2.0F, std::exp(x)); }
+inline float full_erf(float x) { return emulation::within(2.0F, std::erf(x)); }
+
+template <class Launched, class Args>
+void launch(void (*kernel)(Args), const Launched& grid, cudaStream_t /*stream*/, const Args& args) {
+  if (grid.blocks <= 0) return;
+  emulation::run_grid(grid.blocks, grid.threads, [&] { kernel(args); });
+}
+
+}  // namespace gpubench::cuda

@@ -1,0 +1,34 @@
+// Watches what kernels do to global memory: nothing outside of what a launch was given, no write to its inputs, every
+// wide access aligned, and nothing that one thread writes is touched by another within the same launch.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace gpubench::cuda::emulation {
+
+/// Bytes that launches may read, and perhaps write.
+struct Region {
+  const std::byte* begin = nullptr;
+  std::size_t bytes = 0;
+  bool writable = false;
+  std::string name;  ///< for messages
+};
+
+/// While it lives, launches may touch these regions only (without one: anything). They may overlap.
+class MemoryWatch {
+ public:
+  /// `granule`: the size of the smallest element, in bytes.
+  MemoryWatch(std::vector<Region> regions, std::size_t granule);
+  ~MemoryWatch();
+  MemoryWatch(const MemoryWatch&) = delete;
+  MemoryWatch& operator=(const MemoryWatch&) = delete;
+};
+
+/// Each throws Fault where the access must not be.
+void observe_read(const void* from, int bytes, int alignment);
+void observe_write(const void* to, int bytes, int alignment);
+void observe_atomic(const void* cell, int bytes);
+
+}  // namespace gpubench::cuda::emulation

@@ -1,0 +1,166 @@
+// column_sum and embedding on the CUDA backend's kernels, against the textbook: sums over rows and over
+// occurrences.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "harness/core/hash.h"
+#include "reference/ops/column_sum.h"
+#include "reference/ops/embedding.h"
+#include "tests/reference/cuda/emulated_backend.h"
+#include "tests/reference/cuda/emulated_judge.h"
+
+namespace gpubench {
+namespace {
+
+using testing::ProgramRun;
+using testing::run_in_every_order;
+
+/// Whole numbers in [0, limit), the same each time.
+std::vector<double> indices(std::int64_t count, std::int64_t limit, std::uint64_t seed) {
+  std::vector<double> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<double>(hash_at(seed, i) % static_cast<std::uint64_t>(limit));
+  }
+  return values;
+}
+
+TEST(CudaColumnSum, OddShapesLieWithinTheirBounds) {
+  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
+    for (const auto& [rows, n] : {std::pair{0, 5}, {1, 1}, {7, 1}, {3, 7}, {517, 65}, {300, 256}, {2, 2001}}) {
+      Program program;
+      const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
+      const ValueId x = program.add(tensor("x", dtype, Shape{rows, n}, Role::gradient));
+      const ValueId into = program.reserve(tensor("y", wide, Shape{n}, Role::gradient));
+      Math math;
+      math.accumulate = wide;
+      (void)column_sum(program, math, "op", x, into);
+
+      EXPECT_EQ(run_in_every_order(program, [&](ProgramRun& run) { run.set_random(x, 1); }), "")
+          << name(dtype) << ", " << rows << " x " << n;
+    }
+  }
+}
+
+TEST(CudaColumnSum, OneSignedColumnsAndNarrowResultsLieWithinTheirBounds) {
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    Program program;
+    const ValueId x = program.add(tensor("x", dtype, Shape{3011, 17}, Role::gradient));
+    (void)column_sum(program, Math{}, "op", x);
+    const auto fill = [&](ProgramRun& run) {
+      run.set_random(x, 1);
+      std::vector<double> values = run.get(x);
+      for (double& value : values) value = 1.0 + std::fabs(value);
+      run.set(x, values);
+    };
+
+    EXPECT_EQ(run_in_every_order(program, fill), "") << name(dtype);
+  }
+}
+
+TEST(CudaColumnSum, ReadsAPartOfWiderRows) {
+  for (const std::int64_t first : {7, 8}) {
+    Program program;
+    const TensorSpec whole = tensor("whole", DType::bf16, Shape{50, 64}, Role::gradient);
+    TensorSpec part = whole;
+    part.name = "x";
+    part.shape = Shape{50, 24};
+    const ValueId source = program.add(whole);
+    const ValueId x = program.part(source, part, first);
+    (void)column_sum(program, Math{}, "op", x);
+
+    EXPECT_EQ(run_in_every_order(program, [&](ProgramRun& run) { run.set_random(source, 1); }), "");
+  }
+}
+
+TEST(CudaEmbeddingForward, CopiesRowsBitForBit) {
+  for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::u8}) {
+    for (const std::int64_t h : {1, 77, 64}) {
+      Program program;
+      const ValueId table = program.add(tensor("table", dtype, Shape{101, h}, Role::parameter));
+      const ValueId tokens = program.add(tensor("tokens", DType::i32, Shape{133}, Role::input));
+      (void)embedding_forward(program, "op", table, tokens);
+      const auto fill = [&](ProgramRun& run) {
+        run.set_random(table, 1, 20.0);
+        run.set(tokens, indices(133, 101, 2));
+      };
+
+      EXPECT_EQ(run_in_every_order(program, fill), "") << name(dtype) << ", " << h;
+    }
+  }
+}
+
+TEST(CudaEmbeddingForward, ATokenOutsideTheTableGivesNaN) {
+  const std::unique_ptr<Backend> backend = testing::open_emulated_backend();
+  for (const std::int64_t h : {3, 8}) {
+    Program program;
+    const ValueId table = program.add(tensor("table", DType::bf16, Shape{4, h}, Role::parameter));
+    const ValueId tokens = program.add(tensor("tokens", DType::i32, Shape{3}, Role::input));
+    const ValueId y = embedding_forward(program, "op", table, tokens);
+    ProgramRun run(*backend, program);
+    run.set_random(table, 1);
+    run.set(tokens, std::vector<double>{3, 4, -1});
+
+    run.run();
+
+    const std::vector<double> got = run.get(y);
+    for (std::size_t i = 0; i < got.size(); ++i) EXPECT_EQ(std::isnan(got[i]), i >= static_cast<std::size_t>(h)) << i;
+  }
+}
+
+// Token 0 is in every fifth place, 100 times: frequent. Some tokens occur a few times, some never (exactly 0), token 7
+// exactly 32 times and 8 exactly 33.
+TEST(CudaEmbeddingBackward, SumsRareAndFrequentTokensWithinBoundsAndLeavesOtherRowsZero) {
+  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
+    for (const std::int64_t h : {1, 61, 128}) {
+      Program program;
+      Math math;
+      math.accumulate = dtype == DType::f64 ? DType::f64 : DType::f32;
+      const ValueId dy = program.add(tensor("dy", dtype, Shape{500, h}, Role::gradient));
+      const ValueId tokens = program.add(tensor("tokens", DType::i32, Shape{500}, Role::input));
+      (void)embedding_backward(program, math, "op", dy, tokens, 211);
+      std::vector<double> ids = indices(500, 170, 2);
+      for (double& id : ids) id += 10;
+      for (std::size_t i = 0; i < ids.size(); i += 5) ids[i] = 0;
+      for (std::size_t i = 0; i < 32; ++i) ids[15 * i + 1] = 7;
+      for (std::size_t i = 0; i < 33; ++i) ids[15 * i + 2] = 8;
+      const auto fill = [&](ProgramRun& run) {
+        run.set_random(dy, 1);
+        run.set(tokens, ids);
+      };
+
+      EXPECT_EQ(run_in_every_order(program, fill), "") << name(dtype) << ", " << h;
+    }
+  }
+}
+
+TEST(CudaEmbeddingBackward, OneTokenEverywhereOverSeveralTurnsLiesWithinItsBound) {
+  Program program;
+  const ValueId dy = program.add(tensor("dy", DType::bf16, Shape{5000, 16}, Role::gradient));
+  const ValueId tokens = program.add(tensor("tokens", DType::i32, Shape{5000}, Role::input));
+  (void)embedding_backward(program, Math{}, "op", dy, tokens, 3);
+  const auto fill = [&](ProgramRun& run) {
+    run.set_random(dy, 1);
+    run.set(tokens, std::vector<double>(5000, 1.0));
+  };
+
+  EXPECT_EQ(run_in_every_order(program, fill), "");
+}
+
+TEST(CudaEmbeddingBackward, TokensOutsideTheTableCountNowhere) {
+  const std::unique_ptr<Backend> backend = testing::open_emulated_backend();
+  Program program;
+  const ValueId dy = program.add(tensor("dy", DType::f32, Shape{3, 2}, Role::gradient));
+  const ValueId tokens = program.add(tensor("tokens", DType::i32, Shape{3}, Role::input));
+  const ValueId dtable = embedding_backward(program, Math{}, "op", dy, tokens, 2);
+  ProgramRun run(*backend, program);
+  run.set(dy, std::vector<double>{1, 2, 3, 4, 5, 6});
+  run.set(tokens, std::vector<double>{2, 1, -1});
+
+  run.run();
+
+  EXPECT_EQ(run.get(dtable), (std::vector<double>{0, 0, 3, 4}));
+}
+
+}  // namespace
+}  // namespace gpubench
