@@ -6,8 +6,8 @@ namespace gpubench {
 
 std::span<const Suite> all_suites() {
   static const std::vector<Suite> all{
-      suites::gemm(),   suites::conv(),   suites::attention(),   suites::optimizer(),
-      suites::memory(), suites::launch(), suites::transformer(),
+      suites::gemm(),   suites::conv(), suites::attention(), suites::optimizer(),
+      suites::memory(), suites::link(), suites::launch(),    suites::transformer(),
   };
   return all;
 }

@@ -17,6 +17,7 @@ namespace suites {
 [[nodiscard]] Suite attention();    ///< attention.cpp
 [[nodiscard]] Suite optimizer();    ///< optimizer.cpp
 [[nodiscard]] Suite memory();       ///< memory.cpp
+[[nodiscard]] Suite link();         ///< link.cpp
 [[nodiscard]] Suite launch();       ///< launch.cpp
 [[nodiscard]] Suite transformer();  ///< transformer.cpp
 

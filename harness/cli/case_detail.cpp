@@ -115,7 +115,9 @@ std::string origin_of(const Program& program, const Value& value) {
   if (value.updates) text = "updates " + program.spec(*value.updates).name;
   if (value.part_of) text = "part of " + program.spec(*value.part_of).name;
   if (!text.empty()) return text;
-  return value.source ? "filled" : value.producer ? "by " + program.op(*value.producer).label : "whole of its parts";
+  text = value.source ? "filled" : value.producer ? "by " + program.op(*value.producer).label : "whole of its parts";
+  const Memory memory = value.spec.placement.memory;
+  return memory == Memory::device ? text : text + ", in " + std::string(name(memory));
 }
 
 std::string layout_text(const TensorSpec& spec) {

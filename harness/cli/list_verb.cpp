@@ -41,7 +41,7 @@ std::vector<DeclaredCase> declared_cases(const Environment& environment, const s
     for (const auto& workload : suite.workloads) {
       const Grid grid = workload->grid();
       for (const Point& point : grid.points) {
-        for (const std::string& recipe : grid.recipes) {
+        for (const std::string& recipe : grid.recipes_of(point)) {
           if (!recipes.empty() && std::find(recipes.begin(), recipes.end(), recipe) == recipes.end()) continue;
           Case c;
           c.suite = suite.name;

@@ -2,7 +2,13 @@
 
 #include <algorithm>
 
+#include "harness/core/error.h"
+
 namespace gpubench {
+
+Buffer Backend::allocate_in(Memory memory, std::size_t /*bytes*/) {
+  throw Unsupported("the " + device().kind + " backend places no tensor in " + std::string(name(memory)));
+}
 
 void Backend::fill(std::byte* device, std::span<const std::byte> pattern, std::size_t bytes) {
   if (pattern.empty() || bytes == 0) return;

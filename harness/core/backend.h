@@ -94,6 +94,9 @@ class Backend {
 
   /// Throws BackendError when memory runs out, with the byte count in the text.
   [[nodiscard]] virtual Buffer allocate(std::size_t bytes) = 0;
+  /// Memory that is not the device's own, for tensors that are placed there (Placement::memory); `write`, `read` and
+  /// `fill` take it like any other. Throws Unsupported where the backend has none, as it does unless overridden.
+  [[nodiscard]] virtual Buffer allocate_in(Memory memory, std::size_t bytes);
   /// Host to device and back; complete on return.
   virtual void write(std::byte* device, std::span<const std::byte> host) = 0;
   virtual void read(std::span<std::byte> host, const std::byte* device) = 0;

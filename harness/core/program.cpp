@@ -32,7 +32,7 @@ ValueId Program::add(TensorSpec spec) {
 ValueId Program::reserve(TensorSpec spec) {
   Value value;
   value.storage = StorageId{static_cast<int>(storages_.size())};
-  Storage storage{spec.name, spec.bytes()};
+  Storage storage{spec.name, spec.bytes(), spec.placement.memory};
   value.spec = std::move(spec);
   const ValueId id = add_value(std::move(value));
   storages_.push_back(std::move(storage));
@@ -51,6 +51,7 @@ ValueId Program::part(ValueId whole, TensorSpec spec, std::int64_t first_element
     throw ProgramError("part " + quoted(spec.name) + " reaches outside " + quoted(parent.spec.name));
   }
   value.source = parent.source;
+  spec.placement.memory = parent.spec.placement.memory;
   value.spec = std::move(spec);
   return add_value(std::move(value));
 }

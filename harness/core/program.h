@@ -32,6 +32,7 @@ struct StorageId {
 struct Storage {
   std::string name;
   std::int64_t bytes = 0;
+  Memory memory = Memory::device;
 };
 
 struct Value {
@@ -68,8 +69,8 @@ class Program {
   /// Storage with nothing in it yet, for an op to produce (whole, or by parts).
   ValueId reserve(TensorSpec spec);
 
-  /// A view into `whole`: `spec.layout` strides are those of the whole's storage, `first_element` counts in elements.
-  /// Throws ProgramError where it would reach outside.
+  /// A view into `whole`, in the same memory: `spec.layout` strides are those of the whole's storage, `first_element`
+  /// counts in elements. Throws ProgramError where it would reach outside.
   ValueId part(ValueId whole, TensorSpec spec, std::int64_t first_element);
 
   /// The next version of `old` in the same storage; `name` must be new ("w'").

@@ -18,6 +18,16 @@ std::string_view name(Role role) {
   return "?";
 }
 
+std::string_view name(Memory memory) {
+  switch (memory) {
+    case Memory::device: return "device memory";
+    case Memory::pinned_host: return "pinned host memory";
+    case Memory::pageable_host: return "pageable host memory";
+    case Memory::peer: return "another device's memory";
+  }
+  return "?";
+}
+
 std::int64_t TensorSpec::bytes() const {
   return layout.span_elements(shape) * static_cast<std::int64_t>(size_of(dtype));
 }

@@ -46,11 +46,19 @@ struct Fill {
   friend bool operator==(const Fill&, const Fill&) = default;
 };
 
-/// How a tensor is spread over the ranks: on every rank whole, or in equal parts along one axis.
+/// Whose memory a tensor lies in: the device's own, the host's (pinned for the device, or as any program has it), or
+/// that of another device of the same machine.
+enum class Memory { device, pinned_host, pageable_host, peer };
+[[nodiscard]] std::string_view name(Memory memory);
+
+/// Where a tensor lies: how it is spread over the ranks (on every rank whole, or in equal parts along one axis), and in
+/// whose memory.
 struct Placement {
   int shard_axis = -1;  ///< -1: replicated
+  Memory memory = Memory::device;
   [[nodiscard]] static Placement replicated() { return {}; }
-  [[nodiscard]] static Placement shard(int axis) { return {axis}; }
+  [[nodiscard]] static Placement shard(int axis) { return {axis, Memory::device}; }
+  [[nodiscard]] static Placement in(Memory memory) { return {-1, memory}; }
   friend bool operator==(const Placement&, const Placement&) = default;
 };
 

@@ -16,11 +16,16 @@ struct Point {
   Dims dims;
   std::string label;
   Tier tier = Tier::quick;
+  std::vector<std::string> recipes = {};  ///< those of the grid's that this point makes sense in; empty: all
 };
 
 struct Grid {
   std::vector<Point> points;
   std::vector<std::string> recipes{"f32", "bf16"};
+
+  [[nodiscard]] const std::vector<std::string>& recipes_of(const Point& point) const {
+    return point.recipes.empty() ? recipes : point.recipes;
+  }
 };
 
 /// The rate that a person reads first.

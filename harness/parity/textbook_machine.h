@@ -25,12 +25,13 @@ class TextbookMachine {
   /// correct but imperfect backend would; the random numbers come from that seed.
   void run(std::optional<std::uint64_t> disturb = {});
 
+  /// Runs one op of the program, which must have run up to it; see run().
+  void run_op(int index, std::optional<std::uint64_t> disturb = {});
+
   [[nodiscard]] TensorView view(ValueId id) const;
   [[nodiscard]] std::byte* data(StorageId id) { return memory_[static_cast<std::size_t>(id.index)].data(); }
 
  private:
-  void run_op(int index, std::optional<std::uint64_t> disturb);
-
   const Program& program_;
   std::vector<std::vector<std::byte>> memory_;
 };

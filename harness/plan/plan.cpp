@@ -189,7 +189,7 @@ class Planner {
     for (const Point& declared_point : declared.grid.points) {
       if (declared_point.tier > selection_.tier) continue;
       for (const Point& point : overrides_.apply(declared_point, declared.info.batch_axis)) {
-        for (const std::string& recipe : declared.grid.recipes) {
+        for (const std::string& recipe : declared.grid.recipes_of(declared_point)) {
           if (!takes(recipe)) continue;
           for (const LaunchMode launch : launches()) add(declared, point, recipe, launch);
         }

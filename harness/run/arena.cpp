@@ -10,12 +10,16 @@ constexpr std::size_t smallest_chunk = std::size_t{32} << 20U;
 
 }  // namespace
 
-std::byte* Arena::take(std::size_t bytes) {
+Buffer Arena::allocate(std::size_t bytes, Memory memory) {
+  return memory == Memory::device ? backend_.allocate(bytes) : backend_.allocate_in(memory, bytes);
+}
+
+std::byte* Arena::take(std::size_t bytes, Memory memory) {
   const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
   auto chunk = std::find_if(chunks_.begin(), chunks_.end(),
-                            [&](const Chunk& c) { return c.buffer.bytes() - c.used >= rounded; });
+                            [&](const Chunk& c) { return c.memory == memory && c.buffer.bytes() - c.used >= rounded; });
   if (chunk == chunks_.end()) {
-    chunks_.push_back({backend_.allocate(std::max(rounded, smallest_chunk)), 0});
+    chunks_.push_back({allocate(std::max(rounded, smallest_chunk), memory), 0, memory});
     chunk = chunks_.end() - 1;
   }
   std::byte* const place = chunk->buffer.data() + chunk->used;

@@ -16,8 +16,8 @@ class Arena {
   /// The backend must outlive the arena.
   explicit Arena(Backend& backend) : backend_(backend) {}
 
-  /// 256-byte aligned memory, valid until reset(). Throws what Backend::allocate throws.
-  [[nodiscard]] std::byte* take(std::size_t bytes);
+  /// 256-byte aligned memory, valid until reset(). Throws what Backend::allocate and allocate_in throw.
+  [[nodiscard]] std::byte* take(std::size_t bytes, Memory memory = Memory::device);
 
   /// Everything taken may be handed out again. Chunks beyond `keep_bytes` in all go back to the backend.
   void reset(std::size_t keep_bytes);
@@ -29,7 +29,10 @@ class Arena {
   struct Chunk {
     Buffer buffer;
     std::size_t used = 0;
+    Memory memory = Memory::device;
   };
+  [[nodiscard]] Buffer allocate(std::size_t bytes, Memory memory);
+
   Backend& backend_;
   std::vector<Chunk> chunks_;
 };

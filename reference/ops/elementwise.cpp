@@ -64,9 +64,11 @@ std::string describe(const Transpose& attributes) {
 }
 std::string describe(const Reorder&) { return {}; }
 
-ValueId copy(Program& program, std::string label, ValueId x) {
+ValueId copy(Program& program, std::string label, ValueId x, Memory to) {
   const TensorSpec& spec = program.spec(x);
-  return append_move(program, copy_kind, Copy{}, std::move(label), x, tensor("", spec.dtype, spec.shape, spec.role));
+  TensorSpec y = tensor("", spec.dtype, spec.shape, spec.role);
+  y.placement = Placement::in(to);
+  return append_move(program, copy_kind, Copy{}, std::move(label), x, std::move(y));
 }
 
 ValueId triad(Program& program, double factor, const Math& math, std::string label, ValueId b, ValueId c) {

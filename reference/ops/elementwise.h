@@ -16,7 +16,7 @@ inline constexpr OpKind cast_kind{"cast"};
 inline constexpr OpKind transpose_kind{"transpose"};
 inline constexpr OpKind reorder_kind{"reorder"};
 
-/// y = x, bit for bit. x -> y, same type and shape.
+/// y = x, bit for bit. x -> y, same type and shape; either may lie in another memory than the device's own.
 struct Copy {
   friend bool operator==(const Copy&, const Copy&) = default;
 };
@@ -55,7 +55,7 @@ struct Reorder {
 [[nodiscard]] std::string describe(const Transpose& attributes);
 [[nodiscard]] std::string describe(const Reorder& attributes);
 
-ValueId copy(Program& program, std::string label, ValueId x);
+ValueId copy(Program& program, std::string label, ValueId x, Memory to = Memory::device);
 ValueId triad(Program& program, double factor, const Math& math, std::string label, ValueId b, ValueId c);
 ValueId scale(Program& program, double factor, const Math& math, std::string label, ValueId x);
 ValueId add(Program& program, const Math& math, std::string label, ValueId a, ValueId b);

@@ -50,6 +50,38 @@ TEST(Suites, TheTiersOfTheProcessorKeepTheirSize) {
   EXPECT_EQ(plan_cases(all_suites(), selection).size(), 168U);
 }
 
+TEST(Suites, EightBitOperandsComeWithScalesAndLieAlongTheAxisThatIsSummedOver) {
+  const PlannedCase planned = only("gemm/linear_backward_weight/m=256,n=2304,k=768/f8_hybrid/x1");
+  const Program program = planned.workload->build(planned.c, {});
+  ASSERT_EQ(program.ops().size(), 1U);
+  const OpCall& op = program.op(0);
+  ASSERT_EQ(op.inputs.size(), 4U);
+  const TensorSpec& dy = program.spec(op.inputs[0]);
+  EXPECT_EQ(dy.dtype, DType::f8_e5m2);  // a gradient
+  EXPECT_EQ(dy.layout.strides, (std::vector<std::int64_t>{1, 256}));
+  EXPECT_EQ(program.spec(op.inputs[1]).dtype, DType::f8_e4m3);
+  EXPECT_EQ(program.spec(op.inputs[1]).layout.strides, (std::vector<std::int64_t>{1, 256}));
+  for (const int scale : {2, 3}) EXPECT_EQ(program.spec(op.inputs[static_cast<std::size_t>(scale)]).shape, Shape{1});
+  EXPECT_EQ(program.spec(op.outputs[0]).dtype, DType::bf16);
+}
+
+TEST(Suites, FastAccumulationIsNotAskedOfSumsThatItCannotHold) {
+  EXPECT_TRUE(cases(Tier::large, {"k=65536/f8_hybrid_fast", "k=500000/f8_hybrid_fast"}).empty());
+  EXPECT_EQ(cases(Tier::large, {"k=65536/f8_hybrid/"}).size(), 1U);
+}
+
+TEST(Suites, TransfersHaveOneEndInTheMemoryThatTheyAreNamedAfter) {
+  const auto ends = [](const std::string& workload) {
+    const PlannedCase planned = only("link/" + workload + "/bytes=4096/f32/x1");
+    const Program program = planned.workload->build(planned.c, {});
+    EXPECT_EQ(program.bytes(), 2 * 4096) << workload;
+    return std::pair(program.storages()[0].memory, program.storages()[1].memory);
+  };
+  EXPECT_EQ(ends("pinned_to_device"), std::pair(Memory::pinned_host, Memory::device));
+  EXPECT_EQ(ends("device_to_pageable"), std::pair(Memory::device, Memory::pageable_host));
+  EXPECT_EQ(ends("peer_to_device"), std::pair(Memory::peer, Memory::device));
+}
+
 TEST(Suites, EveryWorkloadNamesKnownRecipes) {
   for (const Suite& suite : all_suites()) {
     for (const auto& workload : suite.workloads) {

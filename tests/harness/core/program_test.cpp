@@ -183,5 +183,18 @@ TEST(Program, TheTextNamesTensorsOpsPartsAndUpdates) {
   EXPECT_THAT(text, HasSubstr("label = some_op(part) -> part'"));
 }
 
+TEST(Program, PartsAndUpdatesLieInTheMemoryOfTheirStorage) {
+  Program p;
+  TensorSpec spec = tensor("x", DType::f32, {8}, Role::input);
+  spec.placement = Placement::in(Memory::pinned_host);
+  const ValueId x = p.add(std::move(spec));
+  const ValueId half = p.part(x, tensor("half", DType::f32, {4}, Role::input), 4);
+  const ValueId next = p.update(x, "x'");
+
+  EXPECT_EQ(p.storage(p.value(x).storage).memory, Memory::pinned_host);
+  EXPECT_EQ(p.spec(half).placement.memory, Memory::pinned_host);
+  EXPECT_EQ(p.spec(next).placement.memory, Memory::pinned_host);
+}
+
 }  // namespace
 }  // namespace gpubench

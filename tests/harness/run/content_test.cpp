@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "harness/core/error.h"
 #include "harness/run/arena.h"
 #include "harness/run/case_memory.h"
 #include "tests/sim/sim_backend.h"
@@ -72,6 +73,30 @@ TEST(Arena, HandsOutAlignedDisjointMemoryAndReusesIt) {
   arena.reset(held);
   EXPECT_EQ(arena.take(100), a);
   EXPECT_EQ(arena.held_bytes(), held);
+}
+
+// A backend with pinned memory, which it marks.
+class WithPinnedMemory final : public SimBackend {
+ public:
+  WithPinnedMemory() : SimBackend(sim::parse_script("")) {}
+  Buffer allocate_in(Memory memory, std::size_t bytes) override {
+    if (memory != Memory::pinned_host) return SimBackend::allocate_in(memory, bytes);
+    pinned = allocate(bytes);
+    return pinned;
+  }
+  Buffer pinned;
+};
+
+TEST(Arena, TakesEachKindOfMemoryFromChunksOfItsOwn) {
+  WithPinnedMemory backend;
+  Arena arena(backend);
+  const std::byte* const own = arena.take(100);
+  const std::byte* const pinned = arena.take(100, Memory::pinned_host);
+  const std::byte* const more = arena.take(100);
+
+  EXPECT_EQ(pinned, backend.pinned.data());
+  EXPECT_EQ(more - own, 256);
+  EXPECT_THROW((void)arena.take(100, Memory::peer), Unsupported);
 }
 
 TEST(Arena, GivesBackWhatIsBeyondTheLimit) {

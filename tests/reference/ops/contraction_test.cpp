@@ -194,6 +194,17 @@ TEST(Contraction, RejectsALostProductInEveryRecipe) {
   EXPECT_LT(accepted({tf32_math, DType::f32, DType::f32, without_last(ampere_tf32), cut_to_tf32}, 1024, {false}), 0.5);
 }
 
+TEST(Contraction, LeavesTheSumsOfTheSuitesLargeEnoughToTellThemFromZero) {
+  // A sum of twice its root of squares, of which a sample of normal data holds a few in a hundred.
+  for (const double k : {512.0, 16384.0, 65536.0, 500000.0}) {
+    const ProductSum sum{2.0, 1.0, k};
+    EXPECT_LT(contraction_rule({}, DType::bf16, DType::bf16, DType::bf16).bound(sum), 0.1) << k;
+    EXPECT_LT(contraction_rule(tf32_math, DType::f32, DType::f32, DType::f32).bound(sum), 0.1) << k;
+    EXPECT_LT(contraction_rule({}, DType::f8_e4m3, DType::f8_e5m2, DType::bf16).bound(sum), 1.0) << k;
+  }
+  EXPECT_LT(contraction_rule(fast_math, DType::f8_e4m3, DType::f8_e4m3, DType::bf16).bound({2.0, 1.0, 16384.0}), 2.0);
+}
+
 TEST(Contraction, WritesOutWhatItComputes) {
   EXPECT_EQ(contraction_rule({}, DType::f32, DType::f32, DType::f32).formula(768), "2 u sqrt(768) (|C| + Q)");
   EXPECT_EQ(contraction_rule({}, DType::bf16, DType::bf16, DType::bf16).formula("K"),

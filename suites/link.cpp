@@ -1,0 +1,56 @@
+// Suite link: what moves between a device and what surrounds it: the host's memory, pinned and pageable, and its peers.
+#include "reference/ops/elementwise.h"
+#include "suites/declare.h"
+#include "suites/suites.h"
+
+namespace gpubench::suites {
+namespace {
+
+Grid sizes() {
+  const auto point = [](std::int64_t bytes, std::string label, Tier tier) {
+    return Point{{{"bytes", bytes}}, std::move(label), tier};
+  };
+  Grid grid;
+  grid.recipes = {"f32"};
+  grid.points = {
+      point(4096, "one page", Tier::standard),
+      point(std::int64_t{64} << 20, "64 MiB", Tier::standard),
+      point(std::int64_t{1} << 30, "1 GiB", Tier::large),
+  };
+  return grid;
+}
+
+Program move_between(const Case& c, const Recipe& r, Memory from, Memory to) {
+  Program p;
+  const std::int64_t n = c.dim("bytes") / static_cast<std::int64_t>(size_of(r.tensor));
+  TensorSpec x = tensor("x", r.tensor, {n}, Role::input, Fill::normal(1.0));
+  x.placement = Placement::in(from);
+  copy(p, "y", p.add(std::move(x)), to);
+  return p;
+}
+
+// Read in bytes that cross the link, once each; an op's own bytes count reading and writing.
+std::shared_ptr<const Workload> workload(std::string name, std::string description, Memory from, Memory to) {
+  return declare({{std::move(name), std::move(description), "", Headline::items_per_s, "bytes", CacheMode::cold},
+                  sizes(),
+                  [=](const Case& c, const Recipe& r) { return move_between(c, r, from, to); },
+                  [](const Case& c) { return static_cast<double>(c.dim("bytes")); }});
+}
+
+}  // namespace
+
+Suite link() {
+  constexpr Memory device = Memory::device, pinned = Memory::pinned_host, pageable = Memory::pageable_host;
+  return {"link",
+          "transfers between a device, the host and other devices",
+          {
+              workload("pinned_to_device", "pinned host memory to the device", pinned, device),
+              workload("device_to_pinned", "the device to pinned host memory", device, pinned),
+              workload("pageable_to_device", "pageable host memory to the device", pageable, device),
+              workload("device_to_pageable", "the device to pageable host memory", device, pageable),
+              workload("device_to_peer", "the device to another device", device, Memory::peer),
+              workload("peer_to_device", "another device to this one", Memory::peer, device),
+          }};
+}
+
+}  // namespace gpubench::suites

@@ -1,0 +1,90 @@
+// Every recipe can be proven: a machine that errs by as much as its bounds allow passes the check of every op, and the
+// check rejects every corrupted output, in every precision that suites name.
+#include <gtest/gtest.h>
+
+#include "harness/parity/judge.h"
+#include "harness/parity/textbook_machine.h"
+#include "suites/suites.h"
+
+namespace gpubench {
+namespace {
+
+Case small_case(std::string suite, std::string workload, Dims dims, std::string recipe) {
+  return {std::move(suite), std::move(workload), std::move(dims), std::move(recipe), {}, 1, "small"};
+}
+
+Program build(const Case& c) {
+  for (const Suite& suite : all_suites()) {
+    for (const auto& workload : suite.workloads) {
+      if (suite.name == c.suite && workload->info().name == c.workload) return workload->build(c, {});
+    }
+  }
+  throw std::runtime_error("no such workload");
+}
+
+// Runs the case op by op and judges each on what it read.
+void expect_proven(const Case& c) {
+  SCOPED_TRACE(c.id());
+  const Program program = build(c);
+  TextbookMachine machine(program);
+  machine.fill_sources(c.id_without_ranks(), 42, program);
+  for (int index = 0; index < static_cast<int>(program.ops().size()); ++index) {
+    const OpCall& op = program.op(index);
+    std::vector<std::vector<std::byte>> read;  // updates overwrite what the op read
+    read.reserve(op.inputs.size());
+    std::vector<TensorView> inputs, outputs;
+    for (const ValueId id : op.inputs) {
+      const std::byte* first = machine.view(id).address(0);
+      read.emplace_back(first, first + program.spec(id).bytes());
+      inputs.emplace_back(program.spec(id), read.back().data());
+    }
+    machine.run_op(index, 1);
+    for (const ValueId id : op.outputs) outputs.push_back(machine.view(id));
+    const OpParity parity = judge(program, index, {inputs, outputs}, {.mode = CheckMode::full}, "check");
+    EXPECT_EQ(parity.verdict, Verdict::pass) << op.label << ": " << parity.reason;
+    EXPECT_EQ(parity.mutations_rejected, parity.mutations) << op.label;
+    EXPECT_GT(parity.mutations, 0) << op.label;
+  }
+}
+
+TEST(Recipes, EveryProductCanBeProven) {
+  for (const char* recipe : {"f64", "f32", "tf32", "bf16", "f16", "f8_hybrid", "f8_hybrid_fast"}) {
+    expect_proven(small_case("gemm", "matmul", {{"m", 24}, {"n", 16}, {"k", 2048}}, recipe));
+  }
+  for (const char* recipe : {"f32", "tf32", "bf16", "f16", "f8_hybrid"}) {
+    for (const char* direction : {"linear_forward", "linear_backward_data", "linear_backward_weight"}) {
+      expect_proven(small_case("gemm", direction, {{"m", 48}, {"n", 32}, {"k", 80}}, recipe));
+    }
+  }
+  expect_proven(small_case("memory", "quantize", {{"n", 4096}}, "f8_hybrid"));
+}
+
+TEST(Recipes, EveryConvolutionAndAttentionCanBeProven) {
+  const Dims conv{{"n", 1}, {"h", 9},      {"w", 9},   {"c", 8},        {"k", 8},     {"r", 3},
+                  {"s", 3}, {"stride", 2}, {"pad", 1}, {"dilation", 1}, {"groups", 1}};
+  for (const char* recipe : {"f32", "tf32", "bf16", "f16"}) {
+    for (const char* pass : {"conv2d_forward", "conv2d_backward_data", "conv2d_backward_filter"}) {
+      expect_proven(small_case("conv", pass, conv, recipe));
+    }
+  }
+  for (const char* recipe : {"f32", "bf16", "f16"}) {
+    const Dims attention{{"b", 1}, {"h", 2}, {"kv", 1}, {"s", 40}, {"d", 16}};
+    expect_proven(small_case("attention", "causal_backward", attention, recipe));
+    expect_proven(small_case("attention", "full_forward", attention, recipe));
+  }
+}
+
+TEST(Recipes, EveryOpOfATrainingStepCanBeProven) {
+  for (const char* recipe : {"f32", "tf32", "bf16", "f16"}) {
+    const Dims dims{{"b", 2}, {"s", 8}, {"layers", 1}, {"h", 32}, {"heads", 2}, {"vocab", 48}};
+    expect_proven(small_case("transformer", "gpt2_train_step", dims, recipe));
+  }
+}
+
+TEST(Recipes, LaunchesAndTransfersCanBeProven) {
+  expect_proven(small_case("launch", "chain", {{"ops", 5}}, "f32"));
+  expect_proven(small_case("link", "pinned_to_device", {{"bytes", 4096}}, "f32"));
+}
+
+}  // namespace
+}  // namespace gpubench
