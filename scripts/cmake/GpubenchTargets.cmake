@@ -30,6 +30,8 @@ endfunction()
 
 # What `ctest -L smoke` needs: the sanitizer builds make only this.
 add_custom_target(smoke_tests)
+# What `ctest -L gpu` needs: these go into the package, to be run where there is a GPU.
+add_custom_target(gpu_tests)
 
 # gpubench_test(<name> SOURCES ... LINK ... [LABELS ...]): a GoogleTest program whose tests CTest runs one by one.
 function(gpubench_test name)
@@ -45,6 +47,11 @@ function(gpubench_test name)
   endif()
   if("smoke" IN_LIST ARG_LABELS)
     add_dependencies(smoke_tests ${name})
+  endif()
+  if("gpu" IN_LIST ARG_LABELS)
+    add_dependencies(gpu_tests ${name})
+    target_compile_options(${name} PRIVATE -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)  # a failure names its file
+    set_property(GLOBAL APPEND PROPERTY GPUBENCH_GPU_TESTS ${name})
   endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}." PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
 endfunction()

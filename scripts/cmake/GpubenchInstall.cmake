@@ -1,0 +1,29 @@
+# What `cmake --install` lays out, for scripts/package: bin/gpubench; in lib/ the CUDA module and every library that the
+# program needs except the C library and NVIDIA's; tests/, the tests that need a GPU. The folder can be moved.
+if(GPUBENCH_SANITIZE)
+  return()
+endif()
+
+# DT_RPATH and not the newer DT_RUNPATH: it also counts for what libraries from lib/ need themselves, and it comes before
+# LD_LIBRARY_PATH, so that no other copy of them slips in. The program has it in the build tree too: were CMake to put it in
+# when installing, it would keep the room with an empty entry, which means the current folder.
+target_link_options(gpubench PRIVATE -Wl,--disable-new-dtags)
+set_target_properties(gpubench PROPERTIES INSTALL_RPATH "$ORIGIN/../lib" BUILD_WITH_INSTALL_RPATH ON)
+install(TARGETS gpubench RUNTIME_DEPENDENCY_SET gpubench_libraries RUNTIME DESTINATION bin)
+
+get_property(gpu_tests GLOBAL PROPERTY GPUBENCH_GPU_TESTS)
+if(GPUBENCH_CUDA)
+  foreach(target IN ITEMS gpubench_cuda ${gpu_tests})  # their build needs the toolkit's folder instead
+    target_link_options(${target} PRIVATE -Wl,--disable-new-dtags)
+    set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+  endforeach()
+  install(TARGETS gpubench_cuda RUNTIME_DEPENDENCY_SET gpubench_libraries LIBRARY DESTINATION lib)
+endif()
+if(gpu_tests)
+  install(TARGETS ${gpu_tests} RUNTIME DESTINATION tests OPTIONAL)
+endif()
+
+# The C library must be the system's; the driver's and NVIDIA's libraries come with the driver, a toolkit or Python wheels.
+install(RUNTIME_DEPENDENCY_SET gpubench_libraries
+  PRE_EXCLUDE_REGEXES "^(libc|libm|libdl|librt|libpthread|ld-linux-.*)\\.so" "^lib(cuda|cudart|cublas.*|cudnn.*|nccl|nvrtc.*|nvidia-.*)\\.so"
+  DESTINATION lib)
