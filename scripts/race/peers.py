@@ -1,0 +1,151 @@
+"""PyTorch's side: the same work on random data of the same scale, timed by events, from cold caches as gpubench's is."""
+import contextlib
+import gc
+import re
+import statistics
+
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from . import gpt2
+from .races import CannotRace
+
+
+def versions(device):
+    """What the peer ran with, for the record."""
+    if not torch.cuda.is_available():
+        return {"torch": torch.__version__}
+    return {"torch": torch.__version__, "cuda": torch.version.cuda, "cudnn": str(torch.backends.cudnn.version()),
+            "device": torch.cuda.get_device_name(device)}
+
+
+def dims(case):
+    """The numbers in a case's id: {"m": 4096, ...}."""
+    return {key: int(value) for key, value in re.findall(r"[/,]([a-z0-9]+)=(\d+)", case)}
+
+
+def gemm(device, d, copies):
+    sets = [(torch.randn(d["m"], d["k"], device=device, dtype=torch.bfloat16),
+             torch.randn(d["k"], d["n"], device=device, dtype=torch.bfloat16) / d["k"] ** 0.5,
+             torch.empty(d["m"], d["n"], device=device, dtype=torch.bfloat16)) for _ in range(copies)]
+    return [lambda a=a, b=b, c=c: torch.mm(a, b, out=c) for a, b, c in sets]
+
+
+def qkv(device, d):
+    """[batch, heads, sequence, d], parts of one packed projection as in gpubench's case."""
+    width = (d["h"] + 2 * d["kv"]) * d["d"]
+    packed = torch.randn(d["b"], d["s"], width, device=device, dtype=torch.bfloat16)
+    parts = packed.split([d["h"] * d["d"], d["kv"] * d["d"], d["kv"] * d["d"]], dim=2)
+    return [part.unflatten(2, (-1, d["d"])).transpose(1, 2).requires_grad_() for part in parts]
+
+
+def attention(device, d, copies, backward, only):
+    def chosen():
+        return sdpa_kernel(only) if only is not None else contextlib.nullcontext()
+
+    def forward(q, k, v):
+        with chosen():  # inputs that want gradients: the log-sum-exp is kept, as gpubench's forward keeps it
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=q.shape[1] != k.shape[1])
+
+    runs = []
+    for _ in range(copies):
+        inputs = qkv(device, d)
+        if not backward:
+            runs.append(lambda inputs=inputs: forward(*inputs))
+            continue
+        out = forward(*inputs)
+        d_out = torch.randn_like(out)
+        runs.append(lambda inputs=inputs, out=out, d_out=d_out: torch.autograd.grad(out, inputs, d_out, retain_graph=True))
+    return runs
+
+
+def layer_norm_backward(device, d, copies):
+    runs = []
+    for _ in range(copies):
+        x = torch.randn(d["rows"], d["n"], device=device, dtype=torch.bfloat16, requires_grad=True)
+        gamma = torch.ones(d["n"], device=device, dtype=torch.bfloat16, requires_grad=True)
+        beta = torch.zeros(d["n"], device=device, dtype=torch.bfloat16, requires_grad=True)
+        y = F.layer_norm(x, (d["n"],), gamma, beta)
+        dy = torch.randn_like(y)
+        runs.append(lambda y=y, wanted=(x, gamma, beta), dy=dy: torch.autograd.grad(y, wanted, dy, retain_graph=True))
+    return runs
+
+
+def adamw(device, d):
+    weight = torch.nn.Parameter(torch.randn(d["n"], device=device) / 4)
+    weight.grad = torch.randn(d["n"], device=device) / 16
+    return [torch.optim.AdamW([weight], lr=1.0 / 1024, betas=(0.9, 0.95), weight_decay=0.1, fused=True).step]
+
+
+class Peers:
+    """Builds and times PyTorch's sides on one device, each block for about `seconds`."""
+
+    def __init__(self, device, seconds):
+        self.device, self.seconds = device, seconds
+        self.compiled = torch.device(device).type == "cuda"
+
+    def runs(self, race, peer, copies):
+        """Functions that do the race's work once each, on inputs of their own: enough of them to leave caches cold."""
+        d = dims(race.case)
+        only = {"sdpa cudnn": SDPBackend.CUDNN_ATTENTION}.get(peer)
+        workload = race.case.split("/")[1]
+        if workload == "matmul":
+            return gemm(self.device, d, copies)
+        if workload in ("causal_forward", "causal_backward"):
+            return attention(self.device, d, copies, workload == "causal_backward", only)
+        if workload == "layer_norm_backward":
+            return layer_norm_backward(self.device, d, copies)
+        if workload == "adamw":
+            return adamw(self.device, d)
+        if workload == "gpt2_train_step":
+            return [gpt2.training_step(self.device, d["b"], d["s"], d["layers"], d["h"], d["heads"], d["vocab"],
+                                       self.compiled)]
+        raise CannotRace(f"nothing in PyTorch is known for {race.case}")
+
+    def side(self, race, peer, copies):
+        """A function that runs one block and gives the median seconds per run."""
+        torch.manual_seed(42)
+        runs = self.runs(race, peer, copies)
+        for run in runs:  # compiles, tunes and allocates
+            run()
+        self.window(runs, 3 * len(runs))
+        return lambda: self.block(runs)
+
+    def window(self, runs, count):
+        """Seconds for `count` runs in turn, between two events of the stream."""
+        if torch.device(self.device).type != "cuda":
+            return self.host_window(runs, count)
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        for i in range(count):
+            runs[i % len(runs)]()
+        end.record()
+        end.synchronize()
+        return begin.elapsed_time(end) * 1e-3
+
+    @staticmethod
+    def host_window(runs, count):
+        """For a trial without a GPU; nothing that is published."""
+        import time
+        begin = time.perf_counter()
+        for i in range(count):
+            runs[i % len(runs)]()
+        return time.perf_counter() - begin
+
+    def block(self, runs):
+        warm = self.window(runs, len(runs)) / len(runs)
+        count = max(1, min(4096, int(self.seconds / 20 / max(warm, 1e-6))))  # about 20 windows a block
+        total, samples = 0.0, []
+        while total < self.seconds or len(samples) < 3:
+            taken = self.window(runs, count)
+            total += taken
+            samples.append(taken / count)
+        return statistics.median(samples)
+
+    @staticmethod
+    def release():
+        """Gives the memory of a race back before gpubench's next one wants it."""
+        gc.collect()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()

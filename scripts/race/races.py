@@ -1,0 +1,112 @@
+"""Which races there are, how one is run, and what its blocks say."""
+import dataclasses
+import statistics
+
+
+@dataclasses.dataclass(frozen=True)
+class Race:
+    """One case of gpubench against several ways of PyTorch; `goals`: peer -> least ratio of speeds, ours/peer."""
+
+    name: str
+    case: str
+    goals: dict
+
+
+class CannotRace(Exception):
+    """One side could not be measured, or what it computed is wrong."""
+
+
+def all_races():
+    """The most telling first: a budget may end the list early."""
+    attention = "b=1,h=32,kv=32,s=4096,d=128/bf16/x1"
+    sdpa = {"sdpa default": 1.5, "sdpa cudnn": 0.97}
+    return [
+        Race("gemm 4096", "gemm/matmul/m=4096,n=4096,k=4096/bf16/x1", {"torch.mm": 1.0}),
+        Race("gemm 8192", "gemm/matmul/m=8192,n=8192,k=8192/bf16/x1", {"torch.mm": 1.0}),
+        Race("attention forward", "attention/causal_forward/" + attention, sdpa),
+        Race("attention backward", "attention/causal_backward/" + attention, sdpa),
+        Race("gpt2-124m step", "transformer/gpt2_train_step/b=4,s=1024,layers=12,h=768,heads=12,vocab=50304/bf16/x1",
+             {"torch.compile": 1.05}),
+        Race("adamw", "optimizer/adamw/n=124439808/f32/x1", {"AdamW fused": 1.0}),
+        Race("layer norm backward", "norm/layer_norm_backward/rows=16384,n=4096/bf16/x1", {"eager": 1.8}),
+        Race("layer norm backward, few rows", "norm/layer_norm_backward/rows=1024,n=12288/bf16/x1", {"eager": 1.8}),
+    ]
+
+
+def schedule(sides, blocks):
+    """The order of the blocks: A B, B A, A B, ... so that a drift costs both sides the same."""
+    order = []
+    for block in range(blocks):
+        order += sides if block % 2 == 0 else sides[::-1]
+    return order
+
+
+def side(blocks_s):
+    """Median and spread of one side's blocks, in seconds per run of the program."""
+    middle = statistics.median(blocks_s)
+    return {"median_s": middle, "min_s": min(blocks_s), "max_s": max(blocks_s),
+            "spread": (max(blocks_s) - min(blocks_s)) / middle, "blocks_s": list(blocks_s)}
+
+
+def compare(our_blocks_s, peer_blocks_s, goal):
+    """The ratio of speeds, of medians, and of each pair of blocks; a ratio that is no number meets no goal."""
+    ratio = statistics.median(peer_blocks_s) / statistics.median(our_blocks_s)
+    pairs = [peer / own for own, peer in zip(our_blocks_s, peer_blocks_s)]
+    return {"ratio": ratio, "ratio_min": min(pairs), "ratio_max": max(pairs), "goal": goal, "met": ratio >= goal}
+
+
+def in_words(error):
+    return " ".join(f"{type(error).__name__}: {error}".split())[:400]
+
+
+def run(race, ours, peers, blocks):
+    """The result of one race as plain data. What cannot be measured is said in "reason", never left out."""
+    result = {"name": race.name, "case": race.case, "goals": race.goals, "peers": {}, "reason": ""}
+    try:
+        first = ours.checked(race.case)  # parity before timing; its time is not counted
+        result["ours"] = {key: first[key] for key in ("implementation", "libraries", "device", "copies", "cache")}
+    except CannotRace as error:
+        return {**result, "reason": str(error)}
+    sides = {"ours": lambda: ours.timed(race.case)}
+    for peer, goal in race.goals.items():
+        try:
+            sides[peer] = peers.side(race, peer, first["copies"])
+        except Exception as error:  # torch throws what it likes: no kernel, out of memory
+            result["peers"][peer] = {"goal": goal, "reason": in_words(error)}
+    times = {name: [] for name in sides}
+    try:
+        for name in schedule(list(sides), blocks):
+            times[name].append(sides[name]())
+    except Exception as error:
+        return {**result, "reason": f"{name}: {in_words(error)}"}
+    finally:
+        sides.clear()  # they hold the peers' tensors, whose memory gpubench wants for the next race
+        peers.release()
+    result["ours"].update(side(times["ours"]))
+    for peer in times:
+        if peer != "ours":
+            result["peers"][peer] = {**side(times[peer]), **compare(times["ours"], times[peer], race.goals[peer])}
+    return result
+
+
+def not_reached(race):
+    """The result of a race for which there was no time."""
+    return {"name": race.name, "case": race.case, "goals": race.goals, "peers": {}, "reason": "not reached within the budget"}
+
+
+def rows(results):
+    """(result, peer, its values or a reason) for each pair that was to be raced."""
+    for result in results:
+        for peer in result["goals"]:
+            yield result, peer, result["peers"].get(peer, {"reason": result["reason"]})
+
+
+def exit_code(results):
+    """3 where something could not be raced, else 1 where a goal was missed, else 0."""
+    code = 0
+    for _, _, values in rows(results):
+        if "ratio" not in values:
+            return 3
+        if not values["met"]:
+            code = 1
+    return code

@@ -1,0 +1,157 @@
+"""Tests of everything but the timing of PyTorch: canned reports, ratios worked out by hand, and one real run."""
+import json
+import os
+import tempfile
+import unittest
+
+from . import ours, races, table
+
+CASE = "gemm/matmul/m=4096,n=4096,k=4096/bf16/x1"
+
+
+def report(status="pass", median_ns=200000.0, case=CASE):
+    """What gpubench writes, as far as it is read here."""
+    return {"context": {"gpubench": {"devices": [{"name": "NVIDIA X", "libraries": {"cublasLt": "13.1.0"}}]}},
+            "gpubench": {"cases": [{"id": case, "status": status, "reason": "because", "implementation": "cublaslt:1",
+                                    "copies": 3, "cache": "cold", "summary": {"median_ns": median_ns}}]}}
+
+
+class CannedOurs(ours.Ours):
+    """Gives reports in turn, the first of them to the check."""
+
+    def __init__(self, *reports):
+        super().__init__("gpubench", "cuda")
+        self.reports = list(reports)
+
+    def report(self, case, check):
+        return self.reports.pop(0)
+
+
+class CannedPeers:
+    """Gives times in turn, by peer; a peer without times cannot be raced."""
+
+    def __init__(self, **times):
+        self.times = {name.replace("_", "."): list(values) for name, values in times.items()}
+
+    def side(self, race, peer, copies):
+        if peer not in self.times:
+            raise RuntimeError("no kernel")
+        return lambda: self.times[peer].pop(0)
+
+    def release(self):
+        pass
+
+
+GEMM = races.Race("gemm 4096", CASE, {"torch.mm": 1.0})
+
+
+class Order(unittest.TestCase):
+    def test_blocks_alternate_so_that_a_drift_costs_both_sides_the_same(self):
+        self.assertEqual("".join(races.schedule(["A", "B"], 4)), "ABBAABBA")
+        self.assertEqual("".join(races.schedule(["A", "B", "C"], 2)), "ABCCBA")
+        for blocks in (5, 6):
+            order = races.schedule(["A", "B"], blocks)
+            self.assertEqual((order.count("A"), order.count("B")), (blocks, blocks))
+
+
+class Ratio(unittest.TestCase):
+    def test_it_is_of_speeds_so_that_half_the_time_is_two(self):
+        result = races.compare([1.0, 1.0, 1.1], [2.0, 2.2, 2.0], 1.5)
+        self.assertEqual((result["ratio"], result["met"]), (2.0, True))
+        self.assertAlmostEqual(result["ratio_max"], 2.2)
+        self.assertAlmostEqual(result["ratio_min"], 2.0 / 1.1)
+
+    def test_a_goal_is_met_at_its_value_and_missed_just_below(self):
+        self.assertTrue(races.compare([1.0], [1.5], 1.5)["met"])
+        self.assertFalse(races.compare([1.0], [1.499], 1.5)["met"])
+
+    def test_what_is_no_number_meets_no_goal(self):
+        self.assertFalse(races.compare([1.0], [float("nan")], 0.0)["met"])
+
+    def test_the_spread_is_the_range_over_the_median(self):
+        self.assertAlmostEqual(races.side([1.0, 2.0, 1.5])["spread"], 1.0 / 1.5)
+
+
+class Running(unittest.TestCase):
+    def run_gemm(self, own, **peers):
+        return races.run(GEMM, CannedOurs(*own), CannedPeers(**peers), 2)
+
+    def test_medians_of_blocks_make_the_ratio_and_the_checked_run_is_not_counted(self):
+        own = [report(median_ns=9e9), report("unverified", 100e3), report("unverified", 300e3)]
+        result = self.run_gemm(own, torch_mm=[190e-6, 250e-6])
+        self.assertAlmostEqual(result["ours"]["median_s"], 200e-6)
+        self.assertAlmostEqual(result["peers"]["torch.mm"]["ratio"], 1.1)
+        self.assertEqual(races.exit_code([result]), 0)
+
+    def test_a_missed_goal_is_said_and_is_exit_1(self):
+        result = self.run_gemm([report()] * 3, torch_mm=[199e-6, 199e-6])
+        self.assertEqual(races.exit_code([result]), 1)
+        self.assertIn("MISSED", table.of_results([result]))
+        self.assertIn("0 goals met, 1 missed, 0 not raced", table.of_results([result]))
+
+    def test_a_case_that_did_not_pass_is_not_raced(self):
+        result = self.run_gemm([report(status="fail")], torch_mm=[1.0, 1.0])
+        self.assertEqual((result["reason"], result["peers"]), ("gpubench: fail: because", {}))
+        self.assertIn("NOT RACED: gpubench: fail", table.of_results([result]))
+        self.assertEqual(races.exit_code([result]), 3)
+
+    def test_a_peer_that_fails_is_told_and_the_others_are_raced(self):
+        race = races.Race("two", CASE, {"torch.mm": 1.0, "other": 1.0})
+        result = races.run(race, CannedOurs(*[report()] * 3), CannedPeers(torch_mm=[1.0, 1.0]), 2)
+        self.assertEqual(result["peers"]["other"]["reason"], "RuntimeError: no kernel")
+        self.assertTrue(result["peers"]["torch.mm"]["met"])
+        self.assertEqual(races.exit_code([result]), 3)
+
+    def test_a_race_without_time_is_not_reached_and_not_hidden(self):
+        text = table.of_results([races.not_reached(GEMM)])
+        self.assertIn("NOT RACED: not reached within the budget", text)
+        self.assertIn("0 goals met, 0 missed, 1 not raced", text)
+
+
+class Reports(unittest.TestCase):
+    def test_a_report_without_the_case_or_a_time_is_no_block(self):
+        for bad in (report(case="other"), report(median_ns=None), report(median_ns=0.0), report(median_ns=float("nan")), {}):
+            with self.assertRaises(races.CannotRace):
+                ours.seconds_of(ours.case_of(bad, CASE))
+
+    def test_a_program_that_writes_no_report_is_told_with_its_last_words(self):
+        with self.assertRaisesRegex(races.CannotRace, "no such|No such"):
+            ours.Ours("/nowhere/gpubench", "cuda").report(CASE, "off")
+
+    def test_the_filter_matches_the_id_alone(self):
+        self.assertEqual(ours.pattern("a/b=1/x1"), "^a/b=1/x1$")
+        self.assertEqual(ours.pattern("a.b+c"), r"^a\.b\+c$")
+
+    def test_json_is_replaced_as_a_whole(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "races.json")
+            table.write_json(path, [races.not_reached(GEMM)], {"torch": "x"})
+            with open(path, encoding="utf-8") as file:
+                self.assertEqual(json.load(file)["races"][0]["name"], "gemm 4096")
+            self.assertEqual(os.listdir(folder), ["races.json"])
+
+
+class RealProgram(unittest.TestCase):
+    program = ""
+
+    def setUp(self):
+        if not os.path.exists(self.program):
+            self.skipTest("gpubench is not built")
+
+    def test_its_report_is_read(self):
+        run = ours.Ours(self.program, "cpu", tier="smoke")
+        case = "memory/copy/n=1048576/bf16/x1"
+        self.assertGreater(run.checked(case)["seconds"], 0)
+        self.assertGreater(run.timed(case), 0)
+
+    def test_it_has_every_case_that_is_raced(self):
+        run = ours.Ours(self.program, "cpu")
+        known = run.listed()
+        for race in races.all_races():
+            self.assertTrue(race.case in known, race.case)
+
+
+def main(program):
+    RealProgram.program = program
+    suite = unittest.TestLoader().loadTestsFromModule(__import__(__name__, fromlist=["main"]))
+    return 0 if unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful() else 1

@@ -1,0 +1,46 @@
+"""The races as a table for people and as JSON for machines."""
+import json
+import os
+import time
+
+from . import races
+
+
+def layout(header, lines):
+    widths = [max(len(row[i]) for row in [header, *lines]) for i in range(len(header))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in [header, *lines])
+
+
+def of_races(chosen):
+    return layout(("race", "peer", "goal", "case"),
+                  [(race.name, peer, f"{goal:.2f}", race.case) for race in chosen for peer, goal in race.goals.items()])
+
+
+def milliseconds(values):
+    return f"{values['median_s'] * 1e3:.4g} ms ±{values['spread'] * 50:.1f}%"
+
+
+def of_results(results):
+    """One line per pair, then how many goals were met; what was not raced says why."""
+    lines, met, missed, absent = [], 0, 0, 0
+    for result, peer, values in races.rows(results):
+        if "ratio" not in values:
+            absent += 1
+            lines.append((result["name"], peer, "-", "-", "-", "-", "NOT RACED: " + values["reason"]))
+            continue
+        met, missed = met + bool(values["met"]), missed + (not values["met"])
+        lines.append((result["name"], peer, milliseconds(result["ours"]), milliseconds(values),
+                      f"{values['ratio']:.3f} ({values['ratio_min']:.3f}..{values['ratio_max']:.3f})",
+                      f"{values['goal']:.2f}", "met" if values["met"] else "MISSED"))
+    header = ("race", "peer", "ours", "peer's time", "ours/peer (pairs)", "goal", "")
+    return f"{layout(header, lines)}\n\n{met} goals met, {missed} missed, {absent} not raced"
+
+
+def write_json(path, results, versions):
+    """Replaces `path` as a whole, so that a stop leaves the last complete one."""
+    document = {"schema": "gpubench-race", "schema_version": 1,
+                "written_at": time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime()), "versions": versions,
+                "ratio": "speed of gpubench over speed of the peer, of medians of blocks", "races": results}
+    with open(path + ".part", "w", encoding="utf-8") as file:
+        json.dump(document, file, indent=1)
+    os.replace(path + ".part", path)

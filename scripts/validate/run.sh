@@ -1,0 +1,133 @@
+# What the stages of scripts/validate-gpu share: time limits, the record of each stage, summary.txt, the archive.
+# Sourced; needs a POSIX shell, timeout, tar and gzip. Global: out, archive, began, deadline, budget, only, rehearse.
+
+most_archive_bytes=${GPUBENCH_MOST_ARCHIVE_BYTES:-16777216}  # the variable is for the tests
+most_log_bytes=8388608
+unreached='' child='' name='' stage_end=0
+
+now() { date +%s; }
+
+gpu_seen() { nvidia-smi -L 2>/dev/null | grep -q '^GPU ' || [ -e /dev/nvidia0 ]; }
+
+# limited LOG COMMAND...: appends its output to $out/LOG; gives its exit code, or 124 when it was stopped at the stage's end.
+limited() {
+  log=$1
+  shift
+  left=$((stage_end - $(now)))
+  [ "$left" -gt 0 ] || return 124
+  timeout -k 5 "$left" "$@" >>"$out/$log" 2>&1 &
+  child=$!  # in the background, so that a signal to this script is not held up until the command ends
+  wait "$child"
+  code=$?
+  child=
+  shorten "$out/$log"
+  [ $code -ne 137 ] || [ "$(now)" -lt "$stage_end" ] || code=124  # killed: it outlived the request to end
+  echo "exit code $code: $*" >>"$out/exit-codes.txt"
+  return $code
+}
+
+# A log beyond 8 MiB keeps its first 2 and last 4.
+shorten() {
+  bytes=$(wc -c <"$1")
+  [ "$bytes" -gt "$most_log_bytes" ] || return 0
+  { head -c 2097152 "$1"; printf '\n[validate-gpu: %s bytes left out here]\n' $((bytes - 6291456)); tail -c 4194304 "$1"; } >"$1.short"
+  mv "$1.short" "$1"
+}
+
+# worse STATUS [WORDS]: what the stage says of itself at the end; fail outweighs cut, cut outweighs skip and pass.
+worse() {
+  case $status/$1 in fail/* | cut/skip | cut/pass) ;; *) status=$1 ;; esac
+  [ -z "${2:-}" ] || words=${words:+$words; }$2
+}
+
+wanted() {
+  case ",$only," in ,, | *",$1,"*) return 0 ;; esac
+  case $1 in standard-*) case ",$only," in *,standard,*) return 0 ;; esac ;; esac
+  return 1
+}
+
+# stage NAME LIMIT COMMAND...: runs it if there is time, records what came of it and refreshes summary and archive.
+stage() {
+  name=$1 limit=$(($2 * budget / 500))
+  shift 2
+  wanted "$name" || return 0
+  stage_began=$(now)
+  left=$((deadline - stage_began - 3))  # 3 s for the archive
+  if [ "$left" -lt 2 ]; then
+    unreached="$unreached $name"
+    return 0
+  fi
+  [ "$limit" -ge 2 ] || limit=2
+  [ "$limit" -le "$left" ] || limit=$left
+  stage_end=$((stage_began + limit))
+  echo "validate-gpu: $name (at most $limit s)" >&2
+  status=pass words=
+  "$@"
+  record
+  finish
+}
+
+record() { printf '%s\t%s\t%s\t%s\n' "$name" "$status" "$(($(now) - stage_began))" "$words" >>"$out/stages.tsv"; }
+
+summarize() {
+  {
+    what=validation
+    [ -z "$rehearse" ] || what="REHEARSAL on the CPU backend, which says nothing about a GPU"
+    echo "gpubench $what, $(date -u +%Y-%m-%dT%H:%M:%SZ), budget $budget s, $(($(now) - began)) s used"
+    [ ! -s "$out/version.txt" ] || head -n 1 "$out/version.txt"
+    [ ! -s "$out/gpus.txt" ] || cat "$out/gpus.txt"
+    echo
+    awk -F '\t' '{printf "%-22s %-5s %5d s  %s\n", $1, $2, $3, $4}' "$out/stages.tsv"
+    echo
+    echo "not reached:${unreached:- none}"
+    [ ! -s "$out/left-out.txt" ] || { echo "left out of the archive for its size:"; cat "$out/left-out.txt"; }
+  } >"$out/summary.txt"
+}
+
+# The files of the archive: logs that were left out stay out.
+kept() {
+  touch "$out/left-out.txt"
+  # shellcheck disable=SC2045
+  for file in $(ls "$out"); do  # names of our own: no spaces
+    grep -qxF "$file" "$out/left-out.txt" || echo "${out##*/}/$file"
+  done
+}
+
+# Summary and archive; the old archive stays until the new one is whole.
+finish() {
+  while :; do
+    summarize
+    # shellcheck disable=SC2046
+    tar -C "$(dirname "$out")" -cf - $(kept) | gzip -c >"$archive.part"
+    bytes=$(wc -c <"$archive.part")
+    [ "$bytes" -gt "$most_archive_bytes" ] || break
+    largest=$(largest_file)
+    [ -n "$largest" ] || break
+    echo "$largest" >>"$out/left-out.txt"
+  done
+  mv "$archive.part" "$archive"
+}
+
+# The largest file that may be left out: of the logs, and once they are gone, of the reports.
+largest_file() {
+  for kind in '\.log$' '\.txt$' '\.xml$' '\.json$'; do
+    # shellcheck disable=SC2010
+    for file in $(ls -S "$out" | grep "$kind"); do
+      case $file in summary.txt | left-out.txt | exit-codes.txt) continue ;; esac
+      grep -qxF "$file" "$out/left-out.txt" || { echo "$file"; return 0; }
+    done
+  done
+}
+
+# At a signal: ends the command, and leaves what was done in the archive.
+stopped() {
+  trap '' INT TERM
+  [ -z "$child" ] || { kill -TERM "$child" 2>/dev/null; wait "$child" 2>/dev/null; }
+  if [ -n "${stage_began:-}" ] && ! grep -q "^$name	" "$out/stages.tsv"; then
+    status=cut words="interrupted"
+    record
+  fi
+  unreached="$unreached (interrupted; the stages after $name)"
+  finish
+  exit "$1"
+}

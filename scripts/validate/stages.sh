@@ -1,0 +1,230 @@
+# The stages of scripts/validate-gpu. Each sets what it found through worse(); run.sh has the rest.
+# Global: program, device, tests (a folder), scripts, out, rehearse.
+
+# What runs on one device: gpubench LOG REPORT FLAGS...
+gpubench() {
+  log=$1 report=$2
+  shift 2
+  limited "$log" "$program" --device "$device" --json "$out/$report" --progress lines "$@"
+}
+
+# --- names of the suites
+
+suites() { "$program" list suites 2>/dev/null | awk 'NR > 1 && NF == 0 {exit} NR > 1 {print $1}'; }
+has_suite() { suites | grep -qx "$1"; }
+
+# --- verdicts
+
+# total WORD REPORT...: how many cases of the reports have a verdict.
+total() {
+  word="\"$1\":"
+  shift
+  cat "$@" 2>/dev/null | awk -v word="$word" '/"totals": \{/ {inside = 1} inside && $1 == word {sum += $2; inside = 0} END {print sum + 0}'
+}
+
+# count REPORT...: $counts in words, and in $bad how many are wrong.
+count() {
+  counts='' bad=0
+  for verdict in pass unsupported skipped fail downgraded not_proven error; do
+    number=$(total $verdict "$@")
+    [ "$number" -gt 0 ] || continue
+    counts="$counts${counts:+, }$number $verdict"
+    case $verdict in fail | downgraded | not_proven | error) bad=$((bad + number)) ;; esac
+  done
+}
+
+# judge CODE REPORT: of a gpubench run; one that was stopped at its limit has a report of the cases until then.
+judge() {
+  if [ ! -s "$out/$2" ]; then
+    if [ "$1" = 124 ]; then worse cut "no report within the limit"; else worse fail "exit code $1, no report"; fi
+    return
+  fi
+  count "$out/$2"
+  if [ $bad -gt 0 ]; then worse fail "$counts"; return; fi
+  case $1 in
+    0) worse pass "$counts" ;;
+    124) worse cut "$counts, then the limit" ;;
+    *) worse fail "$counts, exit code $1" ;;
+  esac
+}
+
+# --- the stages
+
+environment() {
+  "$program" version >"$out/version.txt" 2>&1
+  { uname -a; cat /etc/os-release; ldd --version 2>&1 | head -n 1; nproc; } >"$out/host.txt" 2>&1
+  if command -v nvidia-smi >/dev/null; then
+    nvidia-smi -L >"$out/gpus.txt" 2>&1
+    limited nvidia-smi.txt nvidia-smi -q
+    limited nvidia-smi.txt nvidia-smi topo -m
+  fi
+  limited doctor.txt "$program" doctor --color never || worse fail "doctor: exit code $?"
+  if limited device.log "$program" describe-device --device "$device" --worker-output 3 3>"$out/device.json"; then
+    worse pass "$(sed 's/.*"name": *"\([^"]*\)".*/\1/' "$out/device.json")"
+  else
+    worse fail "the $device backend does not start: $(tail -n 1 "$out/device.log")"
+  fi
+  # Python's packages: the libraries that the races run with, and often the only copy of cuDNN.
+  timeout 20 python3 -c 'import importlib.metadata as m; print(*sorted(f"{d.name} {d.version}" for d in m.distributions()), sep="\n")' 2>/dev/null |
+    grep -i -E '^(torch|triton|numpy|nvidia-)' >"$out/python.txt"
+  cudnn_properties
+}
+
+# The GPU as cuDNN describes it; the tests without a GPU build execution plans for it.
+cudnn_properties() {
+  describer=$tests/cudnn_device_properties
+  if [ -x "$describer" ] && [ -z "$rehearse" ]; then
+    limited cudnn.log env "LD_LIBRARY_PATH=$(nvidia_folders)" "$describer" "$out/cudnn-device.json" || worse fail "cuDNN's device properties: exit code $?"
+  else
+    worse pass "cuDNN's device properties were not asked for"
+  fi
+}
+
+# Folders of NVIDIA's libraries, for programs that link them; gpubench itself finds them alone.
+nvidia_folders() {
+  folders=${LD_LIBRARY_PATH:-}
+  python=$(command -v python3)
+  for folder in /usr/local/cuda*/lib64 "${VIRTUAL_ENV:-/nowhere}"/lib/python3*/site-packages/nvidia/*/lib "${python%/bin/*}"/lib/python3*/*-packages/nvidia/*/lib \
+    "${HOME:-/nowhere}"/.local/lib/python3*/site-packages/nvidia/*/lib /usr/local/lib/python3*/*-packages/nvidia/*/lib /usr/lib/python3*/*-packages/nvidia/*/lib; do
+    [ ! -d "$folder" ] || folders=${folders:+$folders:}$folder
+  done
+  echo "$folders"
+}
+
+# The time from nothing to a device that is ready: what each worker costs.
+startup() {
+  for attempt in 1 2 3; do
+    before=$(date +%s%N)
+    limited startup.log "$program" describe-device --device "$device" --worker-output 3 3>>"$out/startup.log" || { worse fail "exit code $?"; return; }
+    after=$(date +%s%N)
+    milliseconds="${milliseconds:+$milliseconds, }$(((after - before) / 1000000))"
+    echo "start $attempt: $(((after - before) / 1000000)) ms" >>"$out/startup.txt"
+  done
+  worse pass "a process with an open device after $milliseconds ms"
+}
+
+gpu_tests() {
+  run=0
+  for test in "$tests"/*; do
+    # A package has the GPU's tests alone; a build folder has all of them.
+    case $test in
+      */cudnn_device_properties) continue ;;
+      *gpu*_test) ;;
+      *) [ -d "$tests/../bin" ] || continue ;;
+    esac
+    [ -f "$test" ] && [ -x "$test" ] || continue
+    run=$((run + 1))
+    require=GPUBENCH_REQUIRE_GPU=1
+    [ -z "$rehearse" ] || require=GPUBENCH_REQUIRE_GPU=
+    limited gpu-tests.log env "LD_LIBRARY_PATH=$(nvidia_folders)" "$require" "$test" "--gtest_output=xml:$out/${test##*/}.xml"
+    code=$?
+    [ $code -eq 0 ] || worse fail "${test##*/}: exit code $code"  # a test that takes this long hangs
+  done
+  if [ $run -eq 0 ]; then worse skip "there are no GPU tests in $tests"; else worse pass "$run program(s)"; fi
+}
+
+smoke() {
+  if [ -n "$rehearse" ]; then
+    gpubench smoke.log smoke.json --tier smoke --check full --suite attention,optimizer --precision bf16 --filter 's=128|clip'
+  else
+    gpubench smoke.log smoke.json --tier smoke --check full --suite all
+  fi
+  judge $? smoke.json
+}
+
+workloads() {
+  "$program" list --suite "$1" --tier standard --format json 2>/dev/null |
+    awk -F '"' '$2 == "id" {split($4, part, "/"); if (!seen[part[2]]++) print part[2]}'
+}
+
+# One workload at a time, bf16 before the other precisions: a run that is stopped has no numbers yet of its cases, since
+# their rounds take turns.
+standard() {
+  if [ -n "$rehearse" ]; then
+    case $1 in memory | attention) ;; *) worse skip "not rehearsed"; return ;; esac
+    gpubench "standard-$1.log" "standard-$1.json" --suite "$1" --tier smoke --precision bf16 --filter 'copy|causal_forward.*s=128'
+    judge $? "standard-$1.json"
+    return
+  fi
+  for precision in bf16 others; do
+    for workload in $(workloads "$1"); do
+      report=standard-$1-$workload-$precision.json
+      if [ $precision = bf16 ]; then only_these='--precision bf16'; else only_these='--exclude /bf16/'; fi
+      # shellcheck disable=SC2086
+      gpubench "standard-$1.log" "$report" --suite "$1" --tier standard --filter "^$1/$workload/" $only_these
+      code=$?
+      case $code in
+        0 | 1 | 3) [ -s "$out/$report" ] || worse fail "$workload: exit code $code, no report" ;;  # the counts say more
+        124) worse cut "the limit came at $workload, $precision"; break 2 ;;
+        5) ;;  # it has none of these precisions
+        *) worse fail "$workload: exit code $code" ;;
+      esac
+    done
+  done
+  count "$out/standard-$1"-*.json
+  if [ $bad -gt 0 ]; then
+    worse fail "$counts"
+  elif [ "$(total pass "$out/standard-$1"-*.json)" = 0 ] && [ "$status" != cut ]; then
+    worse fail "nothing passed${counts:+: $counts}"  # a suite that the GPU's backend lacks altogether
+  else
+    worse pass "$counts"
+  fi
+}
+
+noise_cases='gemm/matmul/m=4096,n=4096,k=4096/bf16|attention/causal_forward/b=1,h=32,kv=32,s=4096,d=128/bf16|optimizer/adamw/n=124439808/f32|memory/copy/n=1073741824/bf16'
+
+# The same cases in three processes, one after the other: what a difference between two runs is worth.
+noise() {
+  cases="^($noise_cases)/x1\$" tier=standard
+  if [ -n "$rehearse" ]; then cases='^memory/copy/n=1048576/bf16/x1$' tier=smoke; fi
+  for attempt in 1 2 3; do
+    gpubench noise.log "noise-$attempt.json" --tier $tier --filter "$cases"
+    judge $? "noise-$attempt.json"
+    [ "$status" = fail ] || words=
+    [ ! -s "$out/noise-$attempt.json" ] || medians "$out/noise-$attempt.json" >>"$out/noise-medians.txt"
+  done
+  [ -s "$out/noise-medians.txt" ] || return
+  awk '{n[$1]++; if (n[$1] == 1 || $2 < low[$1]) low[$1] = $2; if ($2 > high[$1]) high[$1] = $2}
+    END {for (id in n) printf "%s: %d runs, largest median %.2f %% above the smallest\n", id, n[id], 100 * (high[id] / low[id] - 1)}' \
+    "$out/noise-medians.txt" | sort >"$out/noise.txt"
+  worse "$status" "$(awk '{for (i = 2; i <= NF; i++) if ($i == "%" && $(i - 1) + 0 > most) most = $(i - 1) + 0} END {printf "medians of three runs within %.2f %%", most}' "$out/noise.txt")"
+}
+
+# medians REPORT: "ID MICROSECONDS" of each case that passed.
+medians() { awk -F '"' '$2 == "name" {name = $4} $2 == "real_time" && name ~ /_median$/ {split($3, value, /[:,]/); sub(/_median$/, "", name); print name, value[2] + 0}' "$1"; }
+
+races() {
+  race=$scripts/race-pytorch
+  [ -r "$race" ] || { worse skip "scripts/race-pytorch is not there"; return; }
+  command -v python3 >/dev/null || { worse skip "there is no python3"; return; }
+  if [ -n "$rehearse" ]; then
+    limited races.log python3 "$race" --self-test || worse fail "self-test: exit code $?"
+    return
+  fi
+  limited torch.txt python3 -c 'import torch; print(torch.__version__, torch.version.cuda, torch.cuda.get_device_name())' ||
+    { worse skip "torch with a GPU cannot be imported: $(tail -n 1 "$out/torch.txt")"; return; }
+  limited races.log python3 "$race" --program "$program" --device "$device" --out "$out/races.json" --budget $((stage_end - $(now) - 5))
+  code=$?
+  last=$(tail -n 1 "$out/races.log")
+  case $code in 0) worse pass "$last" ;; 124) worse cut "$last" ;; *) worse fail "exit code $code: $last" ;; esac
+}
+
+# sanitizer TOOL: smoke under compute-sanitizer, in one process; racecheck without the suites that only call libraries.
+sanitizer() {
+  command -v compute-sanitizer >/dev/null || { worse skip "there is no compute-sanitizer"; return; }
+  suites=all
+  [ "$1" = memcheck ] || suites=norm,optimizer,memory,transformer
+  if [ -n "$rehearse" ]; then suites=memory; fi
+  # Errors of API calls are not asked for: libraries probe, and every call of ours is checked where it is made.
+  limited "$1.log" compute-sanitizer --tool "$1" --report-api-errors no --error-exitcode 99 \
+    "$program" --device "$device" --isolate off --suite "$suites" --tier smoke --precision bf16 --json "$out/$1.json" --progress lines
+  code=$?
+  found=$(grep -c -E '^========= +(Invalid|Misaligned|Error:|Race reported|Warning: Race|Uninitialized)' "$out/$1.log")
+  if [ "$found" -gt 0 ] || [ $code -eq 99 ]; then
+    worse fail "$found finding(s) in $1.log"
+  elif [ $code -eq 124 ]; then
+    worse cut "clean until the limit"
+  else
+    judge $code "$1.json"
+  fi
+}

@@ -1,0 +1,150 @@
+#!/bin/sh
+# Tests of scripts/validate-gpu: validate_gpu_test.sh SOURCE_FOLDER GPUBENCH. The real program rehearses on the CPU; a
+# scripted one plays a machine with a GPU: cases that fail, hang, or write too much.
+set -u
+source=$1 program=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+expect() { # WHAT COMMAND...
+  what=$1
+  shift
+  if "$@" >/dev/null 2>&1; then echo "ok: $what"; else echo "FAILED: $what: $*"; failures=$((failures + 1)); fi
+}
+is() { [ "$1" = "$2" ]; }
+says() { grep -q -E "$2" "$work/$1/summary.txt"; }
+archived() { tar -tzf "$work/$1.tar.gz" | grep -qx "$1/$2"; }
+
+# --- a package with a scripted program, and a driver that lists one GPU
+
+mkdir -p "$work/pkg/bin" "$work/pkg/tests" "$work/path"
+cp -R "$source/scripts" "$work/pkg/scripts"
+rm -f "$work/pkg/scripts/race-pytorch"
+cat >"$work/pkg/bin/gpubench" <<'SCRIPT'
+#!/bin/sh
+case $1 in
+  version) echo "gpubench 9.9.9"; exit ;;
+  list)
+    [ "$2" = suites ] && printf 'suite smoke\ngemm 1\nmemory 1\nother 1\n\ngemm matmul\n'
+    [ "$2" = suites ] || printf ' "id": "%s/first/n=1/bf16/x1",\n "id": "%s/second/n=1/bf16/x1",\n "id": "%s/first/n=2/f32/x1",\n' "$3" "$3" "$3"
+    exit ;;
+  doctor) echo fine; exit ;;
+  describe-device) [ -z "${PLAY_NO_START:-}" ] || { echo "driver too old" >&2; exit 3; }; echo '{"name": "Scripted"}' >&3; exit ;;
+esac
+report='' text=$*
+while [ $# -gt 0 ]; do [ "$1" != --json ] || report=$2; shift; done
+case "$text" in *"${PLAY_AT:-nowhere}"*) play=${PLAY:-} ;; *) play= ;; esac
+[ "$play" != noise ] || head -c 60000 /dev/urandom | od
+[ "$play" != hang ] || exec sleep 60
+fail=0
+[ "$play" != fail ] || fail=2
+printf '{\n "totals": {\n  "cases": 5,\n  "pass": %s,\n  "fail": %s,\n  "error": 0\n }\n}\n' $((5 - fail)) $fail >"$report"
+[ $fail = 0 ]
+SCRIPT
+cat >"$work/pkg/tests/scripted_gpu_test" <<'SCRIPT'
+#!/bin/sh
+[ "$GPUBENCH_REQUIRE_GPU" = 1 ]
+SCRIPT
+printf '#!/bin/sh\necho "GPU 0: Scripted"\n' >"$work/path/nvidia-smi"
+printf '#!/bin/sh\nwhile [ "$1" != --error-exitcode ]; do shift; done\nshift 2\nexec "$@"\n' >"$work/path/compute-sanitizer"
+chmod +x "$work/pkg/bin/gpubench" "$work/pkg/tests/scripted_gpu_test" "$work/path"/*
+
+validate() { # NAME FLAGS...: the scripted program; the exit code is in $code
+  name=$1
+  shift
+  PATH="$work/path:$PATH" "$work/pkg/scripts/validate-gpu" --out "$work/$name" "$@" >"$work/$name.out" 2>&1
+  code=$?
+}
+
+# --- the rehearsal, with the real program
+
+"$source/scripts/validate-gpu" --rehearse --program "$program" --budget 300s --out "$work/rehearsal" >"$work/rehearsal.out" 2>&1
+expect "the rehearsal passes" is $? 0
+for stage in environment startup gpu-tests smoke standard-memory noise races; do
+  expect "the rehearsal reaches $stage" says rehearsal "^$stage +(pass|skip) "
+done
+expect "it says what it is" says rehearsal "REHEARSAL on the CPU"
+expect "noise is of the same case three times" grep -q '^memory/copy/n=1048576/bf16/x1: 3 runs' "$work/rehearsal/noise.txt"
+expect "and of no other" is "$(wc -l <"$work/rehearsal/noise.txt")" 1
+expect "its archive has the reports" archived rehearsal smoke.json
+expect "its archive has the summary" archived rehearsal summary.txt
+[ "$failures" = 0 ] || { cat "$work/rehearsal.out"; tail -n 30 "$work/rehearsal/races.log"; }
+
+# --- what a machine with a GPU may do
+
+validate good
+expect "when all is well, the exit code is 0" is $code 0
+expect "GPU tests run, and want a GPU" says good '^gpu-tests +pass'
+expect "a suite that is not named in the script runs as well" says good '^standard-other +pass .* 20 pass'
+expect "the sanitizers run" says good '^racecheck +pass'
+expect "what is not there is skipped with a reason" says good '^races +skip .*race-pytorch is not there'
+expect "nothing is left" says good '^not reached: none'
+
+PLAY=fail PLAY_AT=--check
+export PLAY PLAY_AT
+validate bad
+expect "a failing case is exit code 1" is $code 1
+expect "and is counted" says bad '^smoke +fail .*3 pass, 2 fail'
+expect "later stages still run" says bad '^memcheck +pass'
+
+PLAY=hang
+validate slow --budget 25s --only smoke,memcheck
+expect "a stage that outlasts its limit is cut" says slow '^smoke +cut'
+expect "and the next one runs" says slow '^memcheck +pass'
+
+PLAY_AT=second
+validate part --budget 50s --only standard-gemm
+expect "a suite that is cut keeps the workloads that were done" says part '^standard-gemm +cut .*the limit came at second, bf16; 5 pass'
+
+PLAY_AT=--json
+validate short --budget 8s --only environment,smoke,memcheck,racecheck
+expect "stages without time are listed" says short '^not reached:.* racecheck$'
+
+PLAY=noise PLAY_AT=gemm
+GPUBENCH_MOST_ARCHIVE_BYTES=50000
+export GPUBENCH_MOST_ARCHIVE_BYTES
+validate large --only environment,standard
+unset GPUBENCH_MOST_ARCHIVE_BYTES
+expect "the archive keeps its limit" [ "$(wc -c <"$work/large.tar.gz")" -le 50000 ]
+expect "and says what was left out" says large '^standard-gemm.log$'
+expect "reports stay" archived large standard-gemm-first-bf16.json
+
+PLAY_NO_START=1
+export PLAY_NO_START
+validate broken --only environment
+expect "a GPU on which the backend does not start is a failure with the reason" says broken '^environment +fail .*driver too old'
+expect "with exit code 1" is $code 1
+unset PLAY_NO_START
+
+# --- a stop at any point
+
+PLAY=hang PLAY_AT=--check
+for signal in TERM KILL; do
+  PATH="$work/path:$PATH" "$work/pkg/scripts/validate-gpu" --out "$work/$signal" >"$work/$signal.out" 2>&1 &
+  victim=$!
+  tries=0
+  until grep -q '^validate-gpu: smoke' "$work/$signal.out" 2>/dev/null || [ $tries -gt 300 ]; do sleep 0.1; tries=$((tries + 1)); done
+  kill -$signal $victim
+  wait $victim
+  code=$?
+  expect "after SIG$signal the archive has what was done" archived "$signal" device.json
+  [ $signal = KILL ] || expect "SIG$signal is exit code 143" is $code 143
+done
+expect "and the summary says where" says TERM '^smoke +cut .*interrupted'
+
+# --- usage
+
+validate usage --budget soon
+expect "a bad flag is exit code 2" is $code 2
+validate usage --only nothing
+expect "an unknown stage is exit code 2" is $code 2
+if [ ! -e /dev/nvidia0 ]; then
+  printf '#!/bin/sh\nexit 9\n' >"$work/path/nvidia-smi"
+  validate none
+  expect "without a GPU the exit code is 3" is $code 3
+  expect "and nothing is written" [ ! -e "$work/none" ]
+fi
+
+echo "$failures failure(s)"
+[ "$failures" = 0 ]
