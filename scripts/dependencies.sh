@@ -104,8 +104,9 @@ build_preset() {
       return 3
     fi
   fi
-  # Step 0 of a dry run is CMake looking for new headers; any later step is work.
-  ninja -C "$folder" -n "$@" 2>/dev/null | grep -q '^\[[1-9]' || return 0
+  # Step 0 of a dry run is CMake looking for new headers; any later step is work. Where CMake is to run again, a dry run
+  # ends there.
+  ninja -C "$folder" -n "$@" 2>/dev/null | grep -qE '^\[[1-9]|Re-running CMake' || return 0
   echo "gpubench: building ($folder; a first build takes a few minutes)" >&2
   quiet=--quiet
   [ -t 2 ] && quiet=

@@ -147,8 +147,9 @@ class RealProgram(unittest.TestCase):
     def test_it_has_every_case_that_is_raced(self):
         run = ours.Ours(self.program, "cpu")
         known = run.listed()
-        for race in races.all_races():
-            self.assertTrue(race.case in known, race.case)
+        suites = {case.split("/")[0] for case in known}
+        for race in races.all_races():  # one whose suite is not there is told as not raced
+            self.assertTrue(race.case in known or race.case.split("/")[0] not in suites, race.case)
 
 
 def main(program):
