@@ -76,7 +76,7 @@ std::string name(cudnnBackendKnobType_t knob) {
 
 CudnnNumerics CudnnNumerics::of(const Math& math, DType inputs, bool deterministic) {
   const bool exact_f32 = inputs == DType::f32 && math.inputs != Math::Inputs::tf32;
-  return {.tensor_cores = !exact_f32, .deterministic = deterministic};
+  return {.tensor_cores = !exact_f32, .deterministic = deterministic, .narrow_partial_sums = math.split_k_in_output};
 }
 
 CudnnEngine::CudnnEngine(CudnnDescriptor config) : config_(std::move(config)) {
@@ -97,7 +97,9 @@ std::string CudnnEngine::objection(const CudnnNumerics& numerics) const {
   }
   if (numerics.deterministic && contains(notes_, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return "not deterministic";
   if (contains(notes_, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) return "inputs rounded to a narrower type";
-  if (contains(notes_, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)) return "partial sums in a narrower type";
+  if (!numerics.narrow_partial_sums && contains(notes_, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)) {
+    return "partial sums in a narrower type";
+  }
   if (contains(notes_, CUDNN_NUMERICAL_NOTE_FFT)) return "Fourier transform";
   if (contains(notes_, CUDNN_NUMERICAL_NOTE_WINOGRAD)) return "Winograd transform";
   return "";

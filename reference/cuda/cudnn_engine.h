@@ -18,9 +18,11 @@ struct CudnnNumerics {
   bool tensor_cores = true;
   /// The same bits from every run: no sums in the order in which thread blocks happen to finish.
   bool deterministic = false;
+  /// Partial sums rounded to the type of the output.
+  bool narrow_partial_sums = false;
 
-  /// What `math` allows for tensors of type `inputs`. Never: partial sums in a narrower type, converting inputs to a
-  /// narrower type, Winograd or Fourier transforms. Their errors break the bound that sums of products are judged by.
+  /// What `math` allows for tensors of type `inputs`. Never: converting inputs to a narrower type, Winograd or Fourier
+  /// transforms. Their errors break the bound that sums of products are judged by.
   [[nodiscard]] static CudnnNumerics of(const Math& math, DType inputs, bool deterministic);
 };
 

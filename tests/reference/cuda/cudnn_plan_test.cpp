@@ -97,6 +97,15 @@ TEST_F(CudnnPlans, ConvolutionsInF64AreSummedInF64) {
   EXPECT_FALSE(plans(filter_gradient(DType::f64, Math{.accumulate = DType::f64})).empty());
 }
 
+TEST(CudnnNumericsOfARecipe, FollowWhatItPromises) {
+  const auto of = [](const Math& math, DType type) { return CudnnNumerics::of(math, type, false); };
+  EXPECT_FALSE(of(Math{}, DType::f32).tensor_cores);
+  EXPECT_TRUE(of(Math{.inputs = Math::Inputs::tf32}, DType::f32).tensor_cores);
+  EXPECT_TRUE(of(Math{}, DType::bf16).tensor_cores);
+  EXPECT_FALSE(of(Math{}, DType::bf16).narrow_partial_sums);
+  EXPECT_TRUE(of(Math{.split_k_in_output = true}, DType::bf16).narrow_partial_sums);
+}
+
 TEST_F(CudnnPlans, EnginesThatChangeTheSumAreLeftOutInEveryRecipe) {
   for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
     const std::vector<CudnnPlan> found = plans(filter_gradient(type, Math{}));

@@ -46,7 +46,7 @@ GraphOf graph_of(GraphFamily family, const OpCall& call) {
 
 bool chosen(GraphFamily family, const Case& c) {
   if (family == GraphFamily::deterministic) return c.tier <= Tier::quick && c.recipe == "bf16";
-  if (family == GraphFamily::layer_norm) return c.recipe == "f32" || c.recipe == "bf16";
+  if (family == GraphFamily::layer_norm) return c.tier <= Tier::quick && (c.recipe == "f32" || c.recipe == "bf16");
   return c.tier <= Tier::quick || c.recipe == "bf16";
 }
 

@@ -23,7 +23,7 @@ enum class GraphFamily {
   convolution,
   attention,
   deterministic,  ///< gradients of attention and of filters, bf16, of the quick tier, without atomic additions
-  layer_norm      ///< f32 and bf16
+  layer_norm      ///< f32 and bf16, of the quick tier
 };
 [[nodiscard]] std::string_view name(GraphFamily family);
 
