@@ -16,6 +16,7 @@
 #include "reference/ops/layer_norm_textbook.h"
 #include "reference/ops/optimizer_textbook.h"
 #include "reference/ops/quantize_textbook.h"
+#include "reference/ops/residual_norm_textbook.h"
 
 namespace gpubench {
 
@@ -44,6 +45,7 @@ std::span<const OpDefinition* const> definitions() {
       &layer_norm_forward_definition(),
       &quantize_definition(),
       &reorder_definition(),
+      &residual_norm_forward_definition(),
       &scale_definition(),
       &transpose_definition(),
       &triad_definition(),

@@ -3,57 +3,22 @@
 #include "reference/ops/layer_norm_textbook.h"
 
 #include <cmath>
-#include <set>
 
 #include "reference/ops/bound_text.h"
 #include "reference/ops/bytes_moved.h"
 #include "reference/ops/dot.h"
 #include "reference/ops/incoming_gradient.h"
 #include "reference/ops/layer_norm.h"
+#include "reference/ops/normalized_rows.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
 namespace {
 
+// The outputs of the forward, in their order.
+constexpr NormalizedOutput normalized_outputs[] = {NormalizedOutput::y, NormalizedOutput::mean, NormalizedOutput::rstd};
+
 std::int64_t rows_of(const Shape& x) { return x.elements() / x[-1]; }
-
-// Norm fills give rows of eight kinds in turn (norm_rows): one of each is always judged, and the last row.
-std::vector<std::int64_t> row_landmarks(std::int64_t rows) {
-  std::set<std::int64_t> units;
-  for (std::int64_t row = 0; row < std::min<std::int64_t>(rows, 8); ++row) units.insert(row);
-  if (rows > 0) units.insert(rows - 1);
-  return {units.begin(), units.end()};
-}
-
-Units row_units(const Shape& x, std::int64_t elements, double flop_per_element) {
-  const std::int64_t rows = rows_of(x);
-  return {rows, elements, flop_per_element * static_cast<double>(x[-1]), row_landmarks(rows)};
-}
-
-// Exact statistics of one row, and how far arithmetic of unit roundoff u may be off: the mean by its sum of n terms,
-// rstd by the relative error theta of a two-pass variance (squared deviations, and the mean's error squared).
-struct RowStatistics {
-  double mean = 0.0, mean_bound = 0.0;
-  double rstd = 0.0, theta = 0.0;
-
-  RowStatistics(std::span<const double> x, double epsilon, double u) {
-    const double n = static_cast<double>(x.size());
-    double size = 0.0;
-    for (const double value : x) {
-      mean += value;
-      size += std::fabs(value);
-    }
-    mean /= n;
-    double variance = 0.0;
-    for (const double value : x) variance += (value - mean) * (value - mean);
-    variance /= n;
-    const double summing = 2.0 * std::sqrt(n) * u;
-    mean_bound = summing * size / n + 2.0 * u * std::fabs(mean);
-    rstd = 1.0 / std::sqrt(variance + epsilon);
-    const double variance_bound = summing * variance + mean_bound * mean_bound;
-    theta = 0.5 * variance_bound * rstd * rstd + 3.0 * u;
-  }
-};
 
 class LayerNormForwardDefinition : public OpDefinition {
  public:
@@ -65,18 +30,13 @@ class LayerNormForwardDefinition : public OpDefinition {
 
   Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
               int output) const override {
-    return output == 0 ? row_units(inputs[0].shape, inputs[0].shape[-1], 20.0) : row_units(inputs[0].shape, 1, 6.0);
+    return output == 0 ? norm_row_units(inputs[0].shape, inputs[0].shape[-1], 20.0)
+                       : norm_row_units(inputs[0].shape, 1, 6.0);
   }
 
   std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
                     int output) const override {
-    const std::string n = std::to_string(inputs[0].shape[-1]);
-    const std::string mean = "2 u sqrt(" + n + ") mean|x| + 2 u |mean|";
-    if (output == 1) return bound_text(mean, call.math);
-    const std::string theta = ", r = 3 u + (2 u sqrt(" + n + ") var + T^2) rstd^2 / 2, T = " + mean;
-    if (output == 2) return bound_text("rstd (r + u)" + theta, call.math);
-    const std::string y = "|gamma| rstd (T + |x - mean| (r + 4 u)) + 2 u (|y| + |beta|)";
-    return bound_text(y + theta, call.math);
+    return normalized_bound(normalized_outputs[static_cast<std::size_t>(output)], inputs[0].shape[-1], call.math);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
@@ -89,40 +49,19 @@ class LayerNormForwardDefinition : public OpDefinition {
     std::vector<double> beta(x.size());
     operands.inputs[1].read(0, gamma);
     operands.inputs[2].read(0, beta);
+    const std::size_t size = output == 0 ? x.size() : 1;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       operands.inputs[0].read(wanted[i] * n, x);
-      const RowStatistics row(x, epsilon, u);
-      if (output == 1) {
-        judged[i] = {row.mean, row.mean_bound};
-      } else if (output == 2) {
-        judged[i] = {row.rstd, row.rstd * (row.theta + u)};
-      } else {
-        judge_row(row, u, x, gamma, beta, judged.subspan(i * x.size(), x.size()));
-      }
+      judge_normalized(normalized_outputs[static_cast<std::size_t>(output)], {x, gamma, beta, epsilon, u},
+                       judged.subspan(i * size, size));
     }
   }
 
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override;
-
- private:
-  static void judge_row(const RowStatistics& row, double u, std::span<const double> x, std::span<const double> gamma,
-                        std::span<const double> beta, std::span<Judged> judged) {
-    for (std::size_t j = 0; j < x.size(); ++j) {
-      const double deviation = x[j] - row.mean;
-      const double y = gamma[j] * deviation * row.rstd + beta[j];
-      const double normalized = row.rstd * (row.mean_bound + std::fabs(deviation) * (row.theta + 4.0 * u));
-      judged[j] = {y, std::fabs(gamma[j]) * normalized + 2.0 * u * (std::fabs(y) + std::fabs(beta[j]))};
-    }
-  }
 };
 
 void LayerNormForwardDefinition::derivative(Program& program, const OpCall& call, GradientTape& tape) const {
-  for (const ValueId statistic : {call.outputs[1], call.outputs[2]}) {
-    if (tape.of(statistic) || tape.is_loss(statistic)) {
-      throw ProgramError("layer_norm_forward: a gradient flows into a statistic of op '" + call.label +
-                         "'; expected mean and rstd to be read by its backward only");
-    }
-  }
+  refuse_gradient_of_statistics(call, tape, call.outputs[1], call.outputs[2]);
   const auto dy = incoming_gradient(call, tape, call.outputs[0]);
   if (!dy) return;
   const LayerNormBackward gradients =
@@ -149,7 +88,7 @@ class LayerNormBackwardDefinition : public OpDefinition {
   Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
               int output) const override {
     const Shape& x = inputs[1].shape;
-    if (output == 0) return row_units(x, x[-1], 30.0);
+    if (output == 0) return norm_row_units(x, x[-1], 30.0);
     return element_units(outputs[static_cast<std::size_t>(output)].shape, 8.0 * static_cast<double>(rows_of(x)));
   }
 

@@ -1,4 +1,6 @@
-// Rewrites chains of ops into the fused ops that a backend claims. The list of rewrites is fixed and short.
+// Rewrites chains of ops into the fused ops that a backend claims. The list of rewrites is fixed and short; each is one
+// function in fuse.cpp. Tensors keep their names, types and storages: a rewrite changes who produces them, and saves
+// reading what need not leave the processor in between.
 #pragma once
 
 #include <span>
@@ -10,12 +12,15 @@
 namespace gpubench {
 
 struct Fused {
-  Program program;
-  std::vector<std::string> rewrites;  ///< what was put in, for the record
+  Program program;                    ///< with the values and storages of the original, in their order
+  std::vector<std::string> rewrites;  ///< what was put in: "residual1+ln2 = residual_norm_forward"
 };
 
-/// The program with every rewrite whose fused op is among `claims` applied. No rewrite exists yet, so the program comes
-/// back unchanged; a claim that names no known rewrite throws ProgramError, so that none is ignored in silence.
+/// The program with every rewrite whose fused op is among `claims` applied wherever it fits:
+///   residual_norm_forward   add, and the first layer_norm_forward of its sum. Others may read the sum: it stays.
+/// Where the tensors are not plain (views, other layouts, several types) or an op between the two is in the way, the
+/// program keeps its two ops. A claim that names no known rewrite throws ProgramError, so that none is ignored in
+/// silence.
 [[nodiscard]] Fused fuse(const Program& program, std::span<const OpKind> claims);
 
 }  // namespace gpubench

@@ -15,6 +15,7 @@
 #include "reference/ops/layer_norm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/quantize.h"
+#include "reference/ops/residual_norm.h"
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
@@ -50,12 +51,13 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "layer_norm_forward",
                                       "quantize",
                                       "reorder",
+                                      "residual_norm_forward",
                                       "scale",
                                       "transpose",
                                       "triad"}) {
     EXPECT_EQ(definition(OpKind{name}).kind().name, name);
   }
-  EXPECT_EQ(definitions().size(), 26U);
+  EXPECT_EQ(definitions().size(), 27U);
 }
 
 TEST(Definitions, AnUnknownKindIsAnErrorNamingTheKnownOnes) {
@@ -95,6 +97,7 @@ void add_matrix_ops(Program& p) {
   const ValueId row = source(p, "row", DType::f32, {4});
   const LayerNormForward norm = layer_norm_forward(p, {}, f32_math, "norm", x, row, row);
   (void)layer_norm_backward(p, {}, f32_math, "norm.backward", y, x, row, norm.mean, norm.rstd);
+  (void)residual_norm_forward(p, {}, f32_math, "residual_norm", x, y, row, row);
 }
 
 void add_model_ops(Program& p) {

@@ -5,10 +5,23 @@
 #include <array>
 
 #include "reference/ops/elementwise.h"
+#include "reference/ops/gemm.h"
+#include "reference/ops/layer_norm.h"
+#include "reference/ops/residual_norm.h"
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
 namespace {
+
+constexpr std::array residual_norm_claim{residual_norm_forward_kind};
+
+std::vector<std::string> labels_of(const Program& program) {
+  std::vector<std::string> labels;
+  for (const OpCall& op : program.ops()) labels.push_back(op.label);
+  return labels;
+}
+
+using Labels = std::vector<std::string>;
 
 TEST(Fuse, WithoutClaimsTheProgramIsUnchanged) {
   Program p;
@@ -26,6 +39,149 @@ TEST(Fuse, AClaimThatNoRewriteKnowsIsAnErrorNamingIt) {
   const std::string message = program_error([&] { (void)fuse(Program(), claims); });
 
   EXPECT_NE(message.find("'norm_gemm'"), std::string::npos) << message;
+}
+
+// x + r -> sum -> norm -> y; y w -> fed; sum + fed -> out. As in a transformer's block.
+struct Block {
+  Program p;
+  ValueId x, r, gamma, beta, w, sum, out;
+  LayerNormForward norm;
+
+  explicit Block(DType type = DType::f32) {
+    x = source(p, "x", type, {4, 6});
+    r = source(p, "r", type, {4, 6});
+    sum = add(p, f32_math, "residual1", x, r);
+    gamma = source(p, "gamma", DType::f32, {6}, Role::parameter);
+    beta = source(p, "beta", DType::f32, {6}, Role::parameter);
+    norm = layer_norm_forward(p, {1e-6}, f32_math, "ln2", sum, gamma, beta);
+    w = source(p, "w", type, {6, 6}, Role::parameter);
+    const ValueId fed = gemm(p, {}, f32_math, "fed", norm.y, w).c;
+    out = add(p, f32_math, "residual2", sum, fed);
+  }
+};
+
+TEST(Fuse, AnAddAndTheNormOfItsSumBecomeOneOp) {
+  const Block block;
+
+  const Fused fused = fuse(block.p, residual_norm_claim);
+
+  EXPECT_EQ(labels_of(fused.program), (Labels{"residual1+ln2", "fed", "residual2"}));
+  EXPECT_EQ(fused.rewrites, (Labels{"residual1+ln2 = residual_norm_forward"}));
+  const OpCall& op = fused.program.op(0);
+  EXPECT_EQ(op.kind, residual_norm_forward_kind);
+  EXPECT_EQ(op.attributes.as<ResidualNorm>().epsilon, 1e-6);
+  EXPECT_EQ(op.inputs, (std::vector<ValueId>{block.x, block.r, block.gamma, block.beta}));
+  EXPECT_EQ(op.outputs, (std::vector<ValueId>{block.sum, block.norm.y, block.norm.mean, block.norm.rstd}));
+  EXPECT_EQ(fused.program.value(block.sum).producer, 0);
+  EXPECT_EQ(fused.program.dependencies(), (std::vector<std::vector<int>>{{}, {0}, {0, 1}}));
+}
+
+TEST(Fuse, TensorsAndStoragesStayAsTheyWere) {
+  const Block block;
+
+  const Fused fused = fuse(block.p, residual_norm_claim);
+
+  ASSERT_EQ(fused.program.values().size(), block.p.values().size());
+  for (std::size_t i = 0; i < block.p.values().size(); ++i) {
+    const Value& was = block.p.values()[i];
+    const Value& is = fused.program.values()[i];
+    EXPECT_EQ(is.spec.to_string(), was.spec.to_string());
+    EXPECT_EQ(is.storage, was.storage);
+    EXPECT_EQ(is.source, was.source);
+  }
+  EXPECT_EQ(fused.program.bytes(), block.p.bytes());
+}
+
+TEST(Fuse, TheFusedProgramMeansTheSame) {
+  for (const DType type : {DType::f32, DType::bf16}) {
+    const Block block(type);
+    const Fused fused = fuse(block.p, residual_norm_claim);
+    TextbookRun one(fused.program);
+    TextbookRun two(block.p);
+    for (TextbookRun* run : {&one, &two}) {
+      run->set(block.x, spread(24, 1));
+      run->set(block.r, spread(24, 2));
+      run->set(block.gamma, spread(6, 3));
+      run->set(block.beta, spread(6, 4));
+      run->set(block.w, spread(36, 5));
+      run->run();
+    }
+    EXPECT_EQ(one.get(block.out), two.get(block.out)) << name(type);
+    EXPECT_EQ(one.get(block.sum), two.get(block.sum)) << name(type);
+    EXPECT_EQ(one.get(block.norm.rstd), two.get(block.norm.rstd)) << name(type);
+  }
+}
+
+TEST(Fuse, OfTwoNormsOfOneSumTheFirstIsFused) {
+  Block block;
+  (void)layer_norm_forward(block.p, {}, f32_math, "again", block.sum, block.gamma, block.beta);
+
+  EXPECT_EQ(labels_of(fuse(block.p, residual_norm_claim).program),
+            (Labels{"residual1+ln2", "fed", "residual2", "again"}));
+}
+
+TEST(Fuse, ANormThatIsAppendedLaterComesForward) {
+  Block block;
+  (void)layer_norm_forward(block.p, {}, f32_math, "ln3", block.out, block.gamma, block.beta);
+  Program& p = block.p;
+  const ValueId late = add(p, f32_math, "late", block.x, block.out);
+  (void)scale(p, 2.0, f32_math, "between", block.x);
+  (void)layer_norm_forward(p, {}, f32_math, "ln4", late, block.gamma, block.beta);
+
+  EXPECT_EQ(labels_of(fuse(p, residual_norm_claim).program),
+            (Labels{"residual1+ln2", "fed", "residual2+ln3", "late+ln4", "between"}));
+}
+
+TEST(Fuse, ANormThatWaitsForAnOpInBetweenStays) {
+  Program p;
+  const ValueId sum = add(p, f32_math, "sum", source(p, "x", DType::f32, {2, 3}), source(p, "r", DType::f32, {2, 3}));
+  const ValueId gamma = scale(p, 2.0, f32_math, "gamma.scaled", source(p, "gamma", DType::f32, {3}));
+  (void)layer_norm_forward(p, {}, f32_math, "ln", sum, gamma, gamma);
+
+  const Fused fused = fuse(p, residual_norm_claim);
+
+  EXPECT_EQ(fused.program.to_string(), p.to_string());
+  EXPECT_TRUE(fused.rewrites.empty());
+}
+
+TEST(Fuse, ASumThatIsUpdatedBeforeItsNormStays) {
+  Program p;
+  const ValueId a = source(p, "a", DType::f32, {3, 3});
+  const ValueId sum = add(p, f32_math, "sum", a, source(p, "r", DType::f32, {3, 3}));
+  const ValueId next = gemm(p, {.beta = 1.0}, f32_math, "update", a, a, {.c_in = sum}).c;
+  const ValueId row = source(p, "row", DType::f32, {3});
+  (void)layer_norm_forward(p, {}, f32_math, "ln", next, row, row);
+
+  EXPECT_EQ(labels_of(fuse(p, residual_norm_claim).program), (Labels{"sum", "update", "ln"}));
+}
+
+TEST(Fuse, OpsOfDifferentArithmeticStay) {
+  Program p;
+  const ValueId sum = add(p, f32_math, "sum", source(p, "x", DType::f32, {2, 3}), source(p, "r", DType::f32, {2, 3}));
+  const ValueId row = source(p, "row", DType::f32, {3});
+  (void)layer_norm_forward(p, {}, f64_math, "ln", sum, row, row);
+
+  EXPECT_EQ(labels_of(fuse(p, residual_norm_claim).program), (Labels{"sum", "ln"}));
+}
+
+TEST(Fuse, PartsUpdatesAndSetUpOpsComeThrough) {
+  Block block;
+  Program& p = block.p;
+  const ValueId half = p.part(block.x, tensor("half", DType::f32, {2, 6}, Role::input), 12);
+  (void)scale(p, 2.0, f32_math, "of half", half);
+  p.begin(Phase::setup);
+  const ValueId packed = copy(p, "packed", block.w);
+  p.begin(Phase::timed);
+  (void)gemm(p, {.beta = 1.0}, f32_math, "update", block.norm.y, packed, {.c_in = block.out});
+
+  const Program fused = fuse(p, residual_norm_claim).program;
+
+  EXPECT_EQ(labels_of(fused), (Labels{"residual1+ln2", "fed", "residual2", "of half", "packed", "update"}));
+  EXPECT_EQ(fused.op(4).phase, Phase::setup);
+  EXPECT_EQ(fused.op(5).phase, Phase::timed);
+  EXPECT_EQ(fused.value(half).part_of, block.x);
+  EXPECT_EQ(fused.value(half).offset_bytes, 48);
+  EXPECT_EQ(fused.value(fused.op(5).outputs[0]).updates, block.out);
 }
 
 }  // namespace
