@@ -39,6 +39,38 @@ GPUBENCH_AVX512 float sum(const float* x, std::int64_t count, const float* ahead
   return total_of(sums);
 }
 
+GPUBENCH_AVX512 float add(const float* x, const float* r, std::int64_t count, float* sum, float* streamed,
+                          const float* ahead_x, const float* ahead_r) {
+  __m512 sums[4] = {all(0.0F), all(0.0F), all(0.0F), all(0.0F)};
+  const auto few = [&](std::int64_t begin, std::int64_t end) GPUBENCH_AVX512 {
+    for (std::int64_t i = begin; i < end; i += lanes) {
+      const __mmask16 mask = first_lanes(end - i);
+      const __m512 value = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, x + i), _mm512_maskz_loadu_ps(mask, r + i));
+      _mm512_mask_storeu_ps(sum + i, mask, value);
+      if (streamed != nullptr) _mm512_mask_storeu_ps(streamed + i, mask, value);
+      sums[0] = _mm512_add_ps(sums[0], value);
+    }
+  };
+  const std::int64_t head = streamed != nullptr ? std::min(count, floats_to_line(streamed)) : 0;
+  const std::int64_t end = head + (count - head) / step * step;
+  few(0, head);
+  for (std::int64_t i = head; i < end; i += step) {
+    ask(ahead_x + i);
+    ask(ahead_x + i + 2 * lanes);
+    ask(ahead_r + i / 2);
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) {
+      const std::int64_t at = i + j * lanes;
+      const __m512 value = _mm512_add_ps(_mm512_loadu_ps(x + at), _mm512_loadu_ps(r + at));
+      _mm512_storeu_ps(sum + at, value);
+      if (streamed != nullptr) _mm512_stream_ps(streamed + at, value);
+      sums[j] = _mm512_add_ps(sums[j], value);
+    }
+  }
+  few(end, count);
+  return total_of(sums);
+}
+
 GPUBENCH_AVX512 float squared_deviations(const float* x, float mean, std::int64_t count, const float* ahead) {
   const __m512 means = all(mean);
   __m512 sums[4] = {all(0.0F), all(0.0F), all(0.0F), all(0.0F)};
@@ -78,6 +110,7 @@ GPUBENCH_AVX512 void stream_normalized(const float* x, const float* gamma, const
 #else
 
 float sum(const float*, std::int64_t, const float*) { return 0.0F; }
+float add(const float*, const float*, std::int64_t, float*, float*, const float*, const float*) { return 0.0F; }
 float squared_deviations(const float*, float, std::int64_t, const float*) { return 0.0F; }
 void stream_normalized(const float*, const float*, const float*, float, float, std::int64_t, float*) {}
 

@@ -7,53 +7,15 @@
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/layer_norm.h"
 #include "reference/cpu/layer_norm_avx512.h"
+#include "reference/cpu/layer_norm_passes.h"
 #include "reference/cpu/parallel.h"
 #include "reference/cpu/row_view.h"
 #include "reference/cpu/stream_store.h"
 #include "reference/cpu/vector_avx512.h"
-#include "reference/cpu/vector_clones.h"
 #include "reference/ops/layer_norm.h"
 
 namespace gpubench::cpu {
 namespace {
-
-/// Two independent sums, so that an addition need not wait for the one before it; so below.
-GPUBENCH_VECTOR_CLONES
-float sum_block(const float* x, std::int64_t count) {
-  const std::int64_t half = count / 2;
-  float a = 0.0F;
-  float b = 0.0F;
-#pragma omp simd reduction(+ : a, b)
-  for (std::int64_t i = 0; i < half; ++i) {
-    a += x[i];
-    b += x[i + half];
-  }
-  return a + b + (count > 2 * half ? x[count - 1] : 0.0F);
-}
-
-GPUBENCH_VECTOR_CLONES
-float squared_deviation_block(const float* x, float mean, std::int64_t count) {
-  const std::int64_t half = count / 2;
-  float a = 0.0F;
-  float b = 0.0F;
-#pragma omp simd reduction(+ : a, b)
-  for (std::int64_t i = 0; i < half; ++i) {
-    a += (x[i] - mean) * (x[i] - mean);
-    b += (x[i + half] - mean) * (x[i + half] - mean);
-  }
-  const float last = count > 2 * half ? x[count - 1] - mean : 0.0F;
-  return a + b + last * last;
-}
-
-GPUBENCH_VECTOR_CLONES
-void normalize_block(const float* x, const float* gamma, const float* beta, float mean, float rstd, std::int64_t count,
-                     float* y) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) y[i] = gamma[i] * ((x[i] - mean) * rstd) + beta[i];
-}
-
-/// Longest block where nothing is staged; keeps f32 sums short.
-constexpr std::int64_t direct_block = 2048;
 
 struct Forward {
   int threads = 1;
@@ -94,7 +56,7 @@ struct Forward {
   // one, for kernels that prefetch. One row on would be too late for its first lines.
   template <class Work>
   void for_blocks(std::int64_t row, const Work& work) const {
-    const std::int64_t step = x.staged() ? block_elements : direct_block;
+    const std::int64_t step = x.staged() ? block_elements : direct_norm_block;
     const std::int64_t first = row * x_view.stride;
     const std::int64_t distance = std::min<std::int64_t>(2, x_view.rows - 1 - row) * x_view.stride;
     BlockBuffer buffer;
@@ -106,7 +68,7 @@ struct Forward {
 
   void normalize_row(std::int64_t row, float row_mean, float row_rstd) const {
     const bool staged = x.staged() || gamma.staged() || beta.staged() || y.staged();
-    const std::int64_t step = staged ? block_elements : direct_block;
+    const std::int64_t step = staged ? block_elements : direct_norm_block;
     const bool last_row = row + 1 == x_view.rows;
     BlockBuffer x_buffer;
     BlockBuffer y_buffer;

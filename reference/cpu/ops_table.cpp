@@ -24,6 +24,7 @@
 #include "reference/ops/gemm.h"
 #include "reference/ops/layer_norm.h"
 #include "reference/ops/optimizer.h"
+#include "reference/ops/residual_norm.h"
 
 namespace gpubench::cpu {
 namespace {
@@ -51,6 +52,7 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {layer_norm_backward_kind, plan_layer_norm_backward},
     {layer_norm_forward_kind, plan_layer_norm_forward},
     {reorder_kind, plan_reorder},
+    {residual_norm_forward_kind, plan_residual_norm_forward},
     {scale_kind, plan_scale},
     {transpose_kind, plan_transpose},
     {triad_kind, plan_triad},

@@ -2,13 +2,14 @@
 //
 // Each iteration runs the op once and the f32 triad once, alternating, so that both meet the same state of the machine;
 // the time shown is the op's. GB_per_s is the op's algorithmic rate (median), of_triad its ratio to the triad's
-// (medians).
+// (medians). A fused op alternates also with the ops that it stands for: of_two_ops is their time over its own.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <optional>
 
 #include "reference/cpu/bf16.h"
 #include "reference/cpu/cpu_backend.h"
@@ -17,6 +18,7 @@
 #include "reference/ops/gelu.h"
 #include "reference/ops/layer_norm.h"
 #include "reference/ops/optimizer.h"
+#include "reference/ops/residual_norm.h"
 #include "tests/reference/cpu/program_run.h"
 
 namespace gpubench {
@@ -37,14 +39,26 @@ void fill(const Tensor& tensor) {
   }
 }
 
-/// The one op of a program, bound to memory of its own.
-class BoundOp {
+/// The ops of a program, bound to memory of its own.
+class BoundOps {
  public:
-  explicit BoundOp(const Program& program) {
+  explicit BoundOps(const Program& program) {
     Backend& backend = testing::shared_backend();
     for (const Storage& storage : program.storages())
       buffers_.push_back(backend.allocate(static_cast<std::size_t>(storage.bytes)));
-    const OpCall& call = program.op(0);
+    for (const OpCall& call : program.ops()) bind(program, call);
+  }
+
+  /// Seconds of one run.
+  double run() const {
+    const auto begin = std::chrono::steady_clock::now();
+    for (const Launch& launch : launches_) testing::shared_backend().run(launch);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+
+ private:
+  void bind(const Program& program, const OpCall& call) {
+    Backend& backend = testing::shared_backend();
     std::vector<ValueId> ids(call.inputs);
     ids.insert(ids.end(), call.outputs.begin(), call.outputs.end());
     std::vector<Tensor> tensors;
@@ -54,19 +68,11 @@ class BoundOp {
     }
     const Plan plan = backend.plan(call, specs_of(program, ids));
     buffers_.push_back(backend.allocate(plan->workspace_bytes()));
-    launch_ = backend.bind(plan, tensors, {buffers_.back().data(), plan->workspace_bytes()});
+    launches_.push_back(backend.bind(plan, tensors, {buffers_.back().data(), plan->workspace_bytes()}));
   }
 
-  /// Seconds of one run.
-  double run() const {
-    const auto begin = std::chrono::steady_clock::now();
-    testing::shared_backend().run(launch_);
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  }
-
- private:
   std::vector<Buffer> buffers_;
-  Launch launch_;
+  std::vector<Launch> launches_;
 };
 
 ValueId vector_of(Program& program, const char* name, DType dtype) {
@@ -86,14 +92,18 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-void alternate_with_triad(benchmark::State& state, const Program& program, double bytes) {
-  const BoundOp op(program);
-  const BoundOp triad(triad_program());
+void alternate_with_triad(benchmark::State& state, const Program& program, const Program* two_ops, double bytes) {
+  const BoundOps op(program);
+  const BoundOps triad(triad_program());
+  std::optional<BoundOps> parts;
+  if (two_ops != nullptr) parts.emplace(*two_ops);
   std::vector<double> op_s;
   std::vector<double> triad_s;
+  std::vector<double> parts_s;
   for (auto _ : state) {
     triad_s.push_back(triad.run());
     op_s.push_back(op.run());
+    if (parts) parts_s.push_back(parts->run());
     state.SetIterationTime(op_s.back());
   }
   const double rate = bytes / median(op_s);
@@ -101,6 +111,7 @@ void alternate_with_triad(benchmark::State& state, const Program& program, doubl
   state.counters["GB_per_s"] = rate / 1e9;
   state.counters["triad_GB_per_s"] = triad_rate / 1e9;
   state.counters["of_triad"] = rate / triad_rate;
+  if (parts) state.counters["of_two_ops"] = median(parts_s) / median(op_s);
 }
 
 Program copy_program(DType dtype) {
@@ -136,6 +147,20 @@ Program layer_norm_program(DType dtype, bool backward) {
   return program;
 }
 
+Program residual_norm_program(DType dtype, bool fused) {
+  Program program;
+  const ValueId x = program.add(tensor("x", dtype, Shape{rows, columns}, Role::activation));
+  const ValueId r = program.add(tensor("r", dtype, Shape{rows, columns}, Role::activation));
+  const ValueId gamma = program.add(tensor("gamma", DType::f32, Shape{columns}, Role::parameter));
+  const ValueId beta = program.add(tensor("beta", DType::f32, Shape{columns}, Role::parameter));
+  if (fused) {
+    (void)residual_norm_forward(program, {}, Math{}, "op", x, r, gamma, beta);
+  } else {
+    (void)layer_norm_forward(program, {}, Math{}, "norm", add(program, Math{}, "sum", x, r), gamma, beta);
+  }
+  return program;
+}
+
 Program adamw_program(bool mixed) {
   Program program;
   const ValueId lr = program.add(tensor("lr", DType::f32, Shape{1}, Role::scalar));
@@ -168,10 +193,12 @@ Program cross_entropy_program(DType dtype) {
   return program;
 }
 
-void add_case(const char* name, std::function<Program()> program, double bytes_per_element) {
+void add_case(const char* name, std::function<Program()> program, double bytes_per_element,
+              std::function<Program()> two_ops = {}) {
   benchmark::RegisterBenchmark(name,
                                [=](benchmark::State& state) {
-                                 alternate_with_triad(state, program(),
+                                 const Program parts = two_ops ? two_ops() : Program();
+                                 alternate_with_triad(state, program(), two_ops ? &parts : nullptr,
                                                       bytes_per_element * static_cast<double>(elements));
                                })
       ->UseManualTime()
@@ -209,6 +236,12 @@ int main(int argc, char** argv) {
       "layer_norm_backward/f32", [] { return layer_norm_program(DType::f32, true); }, 12);
   add_case(
       "layer_norm_backward/bf16", [] { return layer_norm_program(DType::bf16, true); }, 6);
+  add_case(
+      "residual_norm_forward/f32", [] { return residual_norm_program(DType::f32, true); }, 16,
+      [] { return residual_norm_program(DType::f32, false); });
+  add_case(
+      "residual_norm_forward/bf16", [] { return residual_norm_program(DType::bf16, true); }, 8,
+      [] { return residual_norm_program(DType::bf16, false); });
   add_case(
       "gradient_norm/f32", [] { return gradient_norm_program(DType::f32); }, 4);
   add_case(
