@@ -120,6 +120,13 @@ std::optional<BackendEntry> cuda_entry(const fs::path& program) {
       options.ordinal = ordinal;
       return module.open(options);
     };
+    entry.libraries = [file] {
+      std::vector<ModuleReport> reports;
+      for (const cuda::LoadedLibrary& library : module_at(file).libraries()) {
+        reports.push_back({library.name, library.version, library.path});
+      }
+      return reports;
+    };
     return entry;
   }
   return std::nullopt;
