@@ -6,6 +6,8 @@
 
 #include "reference/cuda/autotune.h"
 #include "reference/cuda/cublaslt.h"
+#include "reference/cuda/kernels/pointwise.h"
+#include "reference/cuda/row_view.h"
 #include "reference/ops/gemm.h"
 
 namespace gpubench::cuda {
@@ -61,36 +63,85 @@ MatmulRequest request_of(const OpCall& call, const Gemm& attributes, std::span<c
   }
   request.scaled_a = roles.scale_a >= 0;
   request.scaled_b = roles.scale_b >= 0;
-  if (roles.pre >= 0) {
-    // The library knows the tanh form only.
-    if (attributes.gelu_form != GeluForm::tanh)
-      refuse(call, "a fused GELU of the erf form; cuBLASLt has the tanh form");
-    request.aux = matrix_of(call, at(tensors, roles.pre), nullptr);
-    request.epilogue = attributes.epilogue == Gemm::Epilogue::gelu ? MatmulEpilogue::gelu_aux : MatmulEpilogue::dgelu;
-  }
   return request;
+}
+
+void* address_of(std::span<const Tensor> bound, int index) {
+  return index < 0 ? nullptr : bound[static_cast<std::size_t>(index)].data;
+}
+
+// `target`: where the product goes, c unless something follows it.
+MatmulAddresses addresses_of(std::span<const Tensor> bound, Workspace workspace, const GemmRoles& roles, int target) {
+  MatmulAddresses addresses;
+  addresses.a = address_of(bound, roles.a);
+  addresses.b = address_of(bound, roles.b);
+  addresses.c = address_of(bound, target);
+  addresses.bias = address_of(bound, roles.bias);
+  addresses.aux = address_of(bound, roles.pre);
+  addresses.scale_a = static_cast<const float*>(address_of(bound, roles.scale_a));
+  addresses.scale_b = static_cast<const float*>(address_of(bound, roles.scale_b));
+  addresses.workspace = workspace.data;
+  return addresses;
 }
 
 Plan plan_from(const MatmulWork& work, const GemmRoles& roles) {
   return plan_of(work.implementation(), work.workspace_bytes(),
                  [work, roles](std::span<const Tensor> bound, Workspace workspace) {
-                   const auto data = [&bound](int index) -> void* {
-                     return index < 0 ? nullptr : bound[static_cast<std::size_t>(index)].data;
-                   };
-                   MatmulAddresses addresses;
-                   addresses.a = data(roles.a);
-                   addresses.b = data(roles.b);
-                   addresses.c = data(roles.c);
-                   addresses.bias = data(roles.bias);
-                   addresses.aux = data(roles.pre);
-                   addresses.scale_a = static_cast<const float*>(data(roles.scale_a));
-                   addresses.scale_b = static_cast<const float*>(data(roles.scale_b));
-                   addresses.workspace = workspace.data;
-                   return work.bind(addresses);
+                   return work.bind(addresses_of(bound, workspace, roles, roles.c));
                  });
 }
 
 constexpr int most_candidates = 16;
+
+bool is_gradient(const Gemm& attributes) { return attributes.epilogue == Gemm::Epilogue::gelu_gradient; }
+
+// GELU within the product. The library knows the tanh form only.
+void add_fused(const OpCall& call, std::span<const TensorSpec> tensors, const GemmRoles& roles, MatmulRequest request,
+               const CudaContext& context, std::vector<Plan>& candidates) {
+  const Gemm& attributes = call.attributes.as<Gemm>();
+  if (attributes.gelu_form != GeluForm::tanh) return;
+  request.aux = matrix_of(call, at(tensors, roles.pre), nullptr);
+  request.epilogue = is_gradient(attributes) ? MatmulEpilogue::dgelu : MatmulEpilogue::gelu_aux;
+  for (const MatmulWork& work : matmul_candidates(context.cublaslt, request, most_candidates)) {
+    candidates.push_back(plan_from(work, roles));
+  }
+}
+
+// GELU by our own kernel behind the product, whose sums must then be kept unrounded: in pre or c, where these are f32.
+void add_composed(const OpCall& call, std::span<const TensorSpec> tensors, const GemmRoles& roles,
+                  MatmulRequest request, const CudaContext& context, std::vector<Plan>& candidates) {
+  const Gemm& attributes = call.attributes.as<Gemm>();
+  const bool tanh = attributes.gelu_form == GeluForm::tanh;
+  const bool f32 = at(tensors, roles.c).dtype == DType::f32 && at(tensors, roles.pre).dtype == DType::f32;
+  if (!f32 || attributes.beta != 0.0) return;
+  const int target = is_gradient(attributes) ? roles.c : roles.pre;
+  request.c = matrix_of(call, at(tensors, target), nullptr);
+  const Rows c = rows_of(call, at(tensors, roles.c));
+  const Rows pre = rows_of(call, at(tensors, roles.pre));
+  PointwiseArgs gelu;
+  gelu.op = is_gradient(attributes) ? (tanh ? PointwiseOp::gelu_tanh_backward : PointwiseOp::gelu_erf_backward)
+                                    : (tanh ? PointwiseOp::gelu_tanh : PointwiseOp::gelu_erf);
+  gelu.rows = c.rows;
+  gelu.columns = c.columns;
+  gelu.a_stride = pre.stride;
+  gelu.b_stride = c.stride;  // the gradient's product, in place
+  gelu.y_stride = c.stride;
+  for (const MatmulWork& work : matmul_candidates(context.cublaslt, request, most_candidates / 2)) {
+    candidates.push_back(plan_of(work.implementation() + "+" + own_implementation(context), work.workspace_bytes(),
+                                 [=](std::span<const Tensor> bound, Workspace workspace) {
+                                   PointwiseArgs placed = gelu;
+                                   placed.a = address_of(bound, roles.pre);
+                                   placed.b = address_of(bound, roles.c);
+                                   placed.y = address_of(bound, roles.c);
+                                   return [matmul = work.bind(addresses_of(bound, workspace, roles, target)),
+                                           placed](cudaStream_t stream) {
+                                     matmul(stream);
+                                     launch_pointwise(placed, stream);
+                                     check_launch("the pointwise kernel");
+                                   };
+                                 }));
+  }
+}
 
 }  // namespace
 
@@ -99,8 +150,13 @@ Plan plan_gemm(const OpCall& call, std::span<const TensorSpec> tensors, const Cu
   const GemmRoles roles = roles_of(attributes);
   const MatmulRequest request = request_of(call, attributes, tensors, roles);
   std::vector<Plan> candidates;
-  for (const MatmulWork& work : matmul_candidates(context.cublaslt, request, most_candidates)) {
-    candidates.push_back(plan_from(work, roles));
+  if (attributes.epilogue == Gemm::Epilogue::none) {
+    for (const MatmulWork& work : matmul_candidates(context.cublaslt, request, most_candidates)) {
+      candidates.push_back(plan_from(work, roles));
+    }
+  } else {
+    add_fused(call, tensors, roles, request, context, candidates);
+    add_composed(call, tensors, roles, request, context, candidates);
   }
   Aliases aliases;
   if (roles.c_in >= 0) aliases.emplace_back(roles.c, roles.c_in);
