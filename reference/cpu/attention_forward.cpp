@@ -1,7 +1,8 @@
 // One task per batch entry, head and block of queries: scores of a chunk of keys, softmax with a running maximum, and
 // the weighted sum of values, chunk by chunk. Keys and values are packed once, for all tasks that read them.
 //
-// A value that is NaN or infinite also reaches earlier queries of its own block of queries (0 * NaN); a key does not.
+// A product of blocks also multiplies what the mask cuts off, by 0; where that meets a NaN or an infinity (0 * NaN),
+// the block of queries is done again without it.
 #include <omp.h>
 
 #include <algorithm>
@@ -35,6 +36,17 @@ GPUBENCH_VECTOR_CLONES void normalize(Rows<float> o, const float* sums, std::int
     float* values = o[row];
     for (std::int64_t i = 0; i < width; ++i) values[i] *= share;
   }
+}
+
+// Whether no element is NaN or infinite: 0 times those is NaN.
+GPUBENCH_VECTOR_CLONES bool all_finite(Rows<const float> o, std::int64_t rows, std::int64_t width) {
+  float probe = 0.0F;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const float* values = o[row];
+#pragma omp simd reduction(+ : probe)
+    for (std::int64_t i = 0; i < width; ++i) probe += 0.0F * values[i];
+  }
+  return probe == 0.0F;
 }
 
 // What every thread works with.
@@ -156,6 +168,11 @@ class Forward {
     return {room.data, room.stride};
   }
 
+  // Of one head, queries [first, first + rows).
+  struct Block {
+    std::int64_t batch = 0, head = 0, first = 0, rows = 0;
+  };
+
   // Queries [64 block, 64 block + 64) of one head.
   void attend(std::int64_t batch_and_head, std::int64_t block, std::int64_t slot, const ThreadArrays<T>& own) const {
     const AttentionExtents& e = p_.extents;
@@ -163,9 +180,24 @@ class Forward {
     const std::int64_t head = batch_and_head % e.hq;
     const std::int64_t first = block * query_block;
     const std::int64_t rows = std::min(query_block, e.s - first);
-    const std::int64_t seen = p_.causal ? first + rows : e.s;
     const Rows<T> q = q_(batch, head).from(first);
     copy_padded<T>({q.data, q.stride}, rows, e.d, {own.q, p_.width()});
+    const Block queries{batch, head, first, rows};
+    weigh(queries, slot, own, false);
+    if (p_.causal && !all_finite({own.o.data, own.o.stride}, rows, e.d)) weigh(queries, slot, own, true);
+    normalize(own.o, own.sums, rows, p_.width());
+    store_rows({own.o.data, own.o.stride}, rows, e.d, o_(batch, head).from(first));
+    float* lse = lse_ + batch_and_head * e.s + first;
+    for (std::int64_t row = 0; row < rows; ++row) lse[row] = own.maxima[row] + std::log(own.sums[row]);
+  }
+
+  // Maxima and sums of the queries in own.q, and own.o: the sum of the values by their weights, yet to be divided.
+  // `only_seen`: key by key, so that what the mask cuts off is not even multiplied by 0.
+  void weigh(const Block& queries, std::int64_t slot, const ThreadArrays<T>& own, bool only_seen) const {
+    const AttentionExtents& e = p_.extents;
+    const std::int64_t first = queries.first;
+    const std::int64_t rows = queries.rows;
+    const std::int64_t seen = p_.causal ? first + rows : e.s;
     std::fill(own.maxima, own.maxima + rows, -infinity);
     std::fill(own.sums, own.sums + rows, 0.0F);
 
@@ -177,15 +209,28 @@ class Forward {
       const Rows<const T> weights = softmax({rows, keys, p_.causal ? first + 1 - key : keys, p_.causal, p_.scale,
                                              own.scores, own.o, key == 0 ? 0 : p_.width(), own.maxima, own.sums},
                                             own.weights);
+      if (only_seen) {
+        add_seen(queries, key, keys, weights, own.o);
+        continue;
+      }
       // Values are packed by whole chunks; where fewer keys are seen, the sum ends early.
       const std::int64_t chunk_keys = padded(std::min(key_chunk, e.s - key));
       multiply({padded(rows), p_.width(), padded(keys), chunk_keys}, weights, packed_v_ + packed_chunk, own.o,
                key != 0);
     }
-    normalize(own.o, own.sums, rows, p_.width());
-    store_rows({own.o.data, own.o.stride}, rows, e.d, o_(batch, head).from(first));
-    float* lse = lse_ + batch_and_head * e.s + first;
-    for (std::int64_t row = 0; row < rows; ++row) lse[row] = own.maxima[row] + std::log(own.sums[row]);
+  }
+
+  // o += weights v for keys [key, key + keys), those that each query sees; o = weights v for the first.
+  void add_seen(const Block& queries, std::int64_t key, std::int64_t keys, Rows<const T> weights, Rows<float> o) const {
+    const Rows<T> v = v_(queries.batch, queries.head / p_.group()).from(key);
+    for (std::int64_t row = 0; row < queries.rows; ++row) {
+      if (key == 0) std::fill(o[row], o[row] + p_.width(), 0.0F);
+      const std::int64_t visible = std::min(keys, queries.first + row + 1 - key);
+      for (std::int64_t j = 0; j < visible; ++j) {
+        const float weight = widen(weights[row][j]);
+        for (std::int64_t c = 0; c < p_.extents.d; ++c) o[row][c] += weight * widen(v[j][c]);
+      }
+    }
   }
 
   AttentionProblem p_;

@@ -398,6 +398,37 @@ TEST_P(BothTypes, LetsANanKeyReachOnlyTheQueriesThatSeeIt) {
   for (const double value : x.run.get(x.values.dv)) EXPECT_TRUE(std::isnan(value));
 }
 
+// In the middle of a block of queries, at its ends, in the second chunk of keys.
+TEST_P(BothTypes, LetsANanOrInfiniteValueReachOnlyTheQueriesThatSeeIt) {
+  const std::int64_t s = 600, d = 16;
+  for (const double wrong : {nan, std::numeric_limits<double>::infinity()}) {
+    for (const std::int64_t bad : {0, 63, 64, 100, 511, 530, 599}) {
+      Experiment clean({{1, s, 1, 1, d}, true, GetParam()});
+      Experiment x({{1, s, 1, 1, d}, true, GetParam()});
+      std::vector<double> v = x.run.get(x.values.v);
+      v[index(bad * d + 3)] = wrong;
+      x.run.set(x.values.v, v);
+
+      clean.run.run();
+      x.run.run();
+
+      const std::vector<double> want = clean.run.get(clean.values.o);
+      const std::vector<double> o = x.run.get(x.values.o);
+      const std::vector<double> lse = x.run.get(x.values.lse);
+      for (std::int64_t i = 0; i < s; ++i) {
+        ASSERT_TRUE(std::isfinite(lse[index(i)])) << bad << ", " << i;
+        for (std::int64_t c = 0; c < d; ++c) {
+          const double got = o[index(i * d + c)];
+          ASSERT_EQ(std::isfinite(got), i < bad || c != 3) << bad << ", " << i << ", " << c;
+          if (std::isfinite(got)) {
+            ASSERT_NEAR(got, want[index(i * d + c)], 0.02) << bad << ", " << i << ", " << c;
+          }
+        }
+      }
+    }
+  }
+}
+
 // The neighbours of k and v in packed storage, and what lies behind the last row, are never read as keys.
 TEST_P(BothTypes, ReadsNothingBetweenTheParts) {
   const AttentionExtents e{1, 33, 4, 2, 8};
