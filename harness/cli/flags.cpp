@@ -55,6 +55,8 @@ void add_selection(CLI::App& app, RawOptions& raw) {
   list(app, "--launch", raw.launches, "MODE,...",
        "graph (default on a GPU): the program is recorded once and replayed; stream: launch by launch; both for each")
       ->delimiter(',');
+  value(app, "--fuse", raw.fuse, "on|off", "select",
+        "on (default): chains of ops run as the fused ops that the device has for them; off: each op as declared");
   list(app, "--axis", raw.axes, "NAME=N,...", "values of one dimension instead of the suites' own");
 }
 

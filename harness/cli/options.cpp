@@ -111,6 +111,7 @@ Options checked(Verb verb, const Given& given) {
     if (std::find(o.selection.launches.begin(), o.selection.launches.end(), mode) == o.selection.launches.end())
       o.selection.launches.push_back(mode);
   }
+  o.selection.fuse = choose(from("--fuse"), raw.fuse, switch_words);
   if (!raw.tier.empty()) o.tier = choose(from("--tier"), raw.tier, tier_words);
   o.device = raw.device;
   o.seed = whole<std::uint64_t>(from("--seed"), raw.seed, 0);

@@ -49,6 +49,7 @@ std::string rerun_prefix(const Options& options) {
     for (const LaunchMode mode : options.selection.launches) modes.push_back(name(mode));
     text += fmt::format(" --launch {}", fmt::join(modes, ","));
   }
+  if (!options.selection.fuse) text += " --fuse off";
   for (const auto& [axis, values] : options.selection.axes) text += fmt::format(" --axis {}={}", axis, listed(values));
   return text;
 }

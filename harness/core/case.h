@@ -43,6 +43,7 @@ struct Case {
   Tier tier = Tier::quick;
   CacheMode cache = CacheMode::cold;
   LaunchMode launch = LaunchMode::stream;
+  bool fuse = true;  ///< ops may be replaced by the fused ones that the backend has
 
   /// Throws ProgramError when a character or the length breaks the grammar.
   [[nodiscard]] std::string id() const;

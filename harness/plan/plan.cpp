@@ -211,7 +211,9 @@ class Planner {
     c.tier = point.tier;
     c.cache = declared.info.cache;
     c.launch = launch;
+    c.fuse = selection_.fuse;
     if (launch != selection_.default_launch) c.modes.emplace_back(name(launch));
+    if (!c.fuse) c.modes.emplace_back("unfused");
     const std::string id = c.id();
     if (!filters_.empty() && !any_matches(filters_, id)) return;
     if (any_matches(excludes_, id) || !ids_.insert(id).second) return;

@@ -148,6 +148,7 @@ void visit(Archive& a, CaseRecord& r) {
   a("status", r.verdict);
   a("reason", r.reason);
   a("implementation", r.implementation);
+  a("rewrites", r.rewrites);
   a("parity", r.parity);
   a("batch", r.batch);
   a("copies", r.copies);

@@ -138,6 +138,7 @@ void Engine::prepare(Active& active, RunObserver& observer) {
     require_fit(planned.bytes, available_bytes());
     active.prepared = std::make_unique<PreparedCase>(backend_, arena_, planned, options_.seed, available_bytes(),
                                                      pins_of(options_, planned.id()));
+    if (!active.prepared->rewrites().empty()) record.rewrites = active.prepared->rewrites();
     record.copies = active.prepared->copies();
     record.memory_bytes = active.prepared->memory_bytes();
     if (active.prepared->ops(Phase::timed).size() == 1) {
@@ -212,7 +213,9 @@ void Engine::conclude(Active& active, RunObserver& observer) {
           "no valid round: " + (record.rounds.empty() ? "none was run" : record.rounds.back().note));
   guarded(record, "recheck", [&] {
     const Workload& workload = *active.planned->workload;
-    record.derived = derive(workload.info(), workload.items(record.c), active.planned->cost, record.summary, breakdown);
+    // The work is what the case declares, whatever the backend makes of it; the bytes are those that were moved.
+    const Cost cost{active.planned->cost.flop, cost_of(active.prepared->program()).bytes};
+    record.derived = derive(workload.info(), workload.items(record.c), cost, record.summary, breakdown);
     record.derived.energy_j = energy_per_run_j(record.rounds, record.summary.median_ns);
   });
   finish(active, observer);

@@ -30,10 +30,11 @@ PreparedCase::PreparedCase(Backend& backend, Arena& arena, const PlannedCase& pl
     : backend_(backend),
       arena_(arena),
       planned_(planned),
-      program_(planned.workload->build(planned.c, Rank{0, planned.c.ranks})) {
-  dependencies_ = program_.dependencies();
-  for (int op = 0; op < static_cast<int>(program_.ops().size()); ++op) {
-    (program_.op(op).phase == Phase::setup ? setup_ops_ : timed_ops_).push_back(op);
+      fused_(fuse(planned.workload->build(planned.c, Rank{0, planned.c.ranks}),
+                  planned.c.fuse ? backend.fused_ops() : std::span<const OpKind>())) {
+  dependencies_ = program().dependencies();
+  for (int op = 0; op < static_cast<int>(program().ops().size()); ++op) {
+    (program().op(op).phase == Phase::setup ? setup_ops_ : timed_ops_).push_back(op);
   }
   if (timed_ops_.empty()) throw ProgramError(fmt::format("case '{}' has no op to time", planned.id()));
   sort_storages();
@@ -42,8 +43,8 @@ PreparedCase::PreparedCase(Backend& backend, Arena& arena, const PlannedCase& pl
   std::size_t scratch = 0;
   for (const Plan& plan : plans_) scratch = std::max(scratch, plan->workspace_bytes());
   std::int64_t kept = 0;  // the state has a second place, on the host
-  for (const StorageId id : state_) kept += program_.storage(id).bytes;
-  require_fit(guarded_bytes(program_) + static_cast<std::int64_t>(scratch) + kept, available_bytes);
+  for (const StorageId id : state_) kept += program().storage(id).bytes;
+  require_fit(guarded_bytes(program()) + static_cast<std::int64_t>(scratch) + kept, available_bytes);
 
   workspace_ = std::make_unique<GuardedBlock>(backend_, arena_, "the workspace", scratch);
   memory_bytes_ = static_cast<std::int64_t>(scratch);
@@ -52,26 +53,33 @@ PreparedCase::PreparedCase(Backend& backend, Arena& arena, const PlannedCase& pl
 }
 
 void PreparedCase::sort_storages() {
-  const std::size_t count = program_.storages().size();
+  const std::size_t count = program().storages().size();
   std::vector<bool> timed(count);
   roots_.resize(count);
-  for (int index = static_cast<int>(program_.values().size()) - 1; index >= 0; --index) {
-    const Value& value = program_.values()[static_cast<std::size_t>(index)];
+  for (int index = static_cast<int>(program().values().size()) - 1; index >= 0; --index) {
+    const Value& value = program().values()[static_cast<std::size_t>(index)];
     const auto storage = static_cast<std::size_t>(value.storage.index);
-    if (value.producer && program_.op(*value.producer).phase == Phase::timed) timed[storage] = true;
+    if (value.producer && program().op(*value.producer).phase == Phase::timed) timed[storage] = true;
     roots_[storage] = ValueId{index};  // the first value of a storage is the one that reserved it
   }
   for (std::size_t storage = 0; storage < count; ++storage) {
     const StorageId id{static_cast<int>(storage)};
-    (!timed[storage] ? constants_ : program_.is_state(id) ? state_ : produced_).push_back(id);
+    (!timed[storage] ? constants_ : program().is_state(id) ? state_ : produced_).push_back(id);
   }
 }
 
 void PreparedCase::plan_ops(const std::map<std::string, std::string>& pins) {
-  for (OpCall call : program_.ops()) {
+  for (const auto& [label, implementation] : pins) {
+    const auto ops = program().ops();
+    if (std::none_of(ops.begin(), ops.end(), [&label = label](const OpCall& call) { return call.label == label; })) {
+      throw Unsupported(
+          fmt::format("op '{}' is pinned to {}; here other ops are fused and it is not run", label, implementation));
+    }
+  }
+  for (OpCall call : program().ops()) {
     if (const auto pin = pins.find(call.label); pin != pins.end()) call.pinned = pin->second;
-    std::vector<TensorSpec> specs = specs_of(program_, call.inputs);
-    const std::vector<TensorSpec> outputs = specs_of(program_, call.outputs);
+    std::vector<TensorSpec> specs = specs_of(program(), call.inputs);
+    const std::vector<TensorSpec> outputs = specs_of(program(), call.outputs);
     specs.insert(specs.end(), outputs.begin(), outputs.end());
     plans_.push_back(backend_.plan(call, specs));
     if (const std::string taken = plans_.back()->implementation(); !call.pinned.empty() && taken != call.pinned) {
@@ -83,7 +91,7 @@ void PreparedCase::plan_ops(const std::map<std::string, std::string>& pins) {
 void PreparedCase::fill_sources(std::uint64_t seed) {
   const std::string key = planned_.c.id_without_ranks();
   for (std::size_t storage = 0; storage < roots_.size(); ++storage) {
-    const Value& root = program_.value(roots_[storage]);
+    const Value& root = program().value(roots_[storage]);
     GuardedBlock& block = memory(0).block(root.storage);
     if (root.source) {
       block.modify([&](std::span<std::byte> bytes) { fill(root.spec, key, seed, bytes); });
@@ -95,13 +103,13 @@ void PreparedCase::fill_sources(std::uint64_t seed) {
 
 PreparedCase::Copy PreparedCase::bind_copy() {
   Copy copy;
-  copy.memory = std::make_unique<CaseMemory>(backend_, arena_, program_);
-  memory_bytes_ += guarded_bytes(program_);
+  copy.memory = std::make_unique<CaseMemory>(backend_, arena_, program());
+  memory_bytes_ += guarded_bytes(program());
   for (std::size_t op = 0; op < plans_.size(); ++op) {
-    const OpCall& call = program_.ops()[op];
+    const OpCall& call = program().ops()[op];
     std::vector<Tensor> tensors;
-    for (const ValueId id : call.inputs) tensors.push_back(copy.memory->tensor(program_.value(id)));
-    for (const ValueId id : call.outputs) tensors.push_back(copy.memory->tensor(program_.value(id)));
+    for (const ValueId id : call.inputs) tensors.push_back(copy.memory->tensor(program().value(id)));
+    for (const ValueId id : call.outputs) tensors.push_back(copy.memory->tensor(program().value(id)));
     copy.ops.push_back(backend_.bind(plans_[op], tensors, {workspace_->data(), workspace_->bytes()}));
   }
   return copy;
@@ -109,7 +117,7 @@ PreparedCase::Copy PreparedCase::bind_copy() {
 
 Launch PreparedCase::sequence_of(const Copy& copy, int first, int last) const {
   std::vector<Launch> launches;
-  std::vector<int> position(program_.ops().size(), -1);
+  std::vector<int> position(program().ops().size(), -1);
   Schedule schedule;
   schedule.mode = planned_.c.launch;
   for (const int op : timed_ops_) {
@@ -157,13 +165,13 @@ void PreparedCase::restore(int copy) {
 void PreparedCase::reset(int copy) {
   restore(copy);
   for (const StorageId id : produced_) {
-    const DType type = program_.spec(roots_[static_cast<std::size_t>(id.index)]).dtype;
+    const DType type = program().spec(roots_[static_cast<std::size_t>(id.index)]).dtype;
     memory(copy).block(id).poison(type);
   }
 }
 
 void PreparedCase::make_copies(std::int64_t available_bytes) {
-  const int wanted = copies_for(planned_.c.cache, program_.bytes(), backend_.device().cache_bytes, available_bytes);
+  const int wanted = copies_for(planned_.c.cache, program().bytes(), backend_.device().cache_bytes, available_bytes);
   while (copies() < wanted) {
     Copy copy = bind_copy();
     for (const StorageId id : constants_) copy.memory->block(id).write(memory(0).block(id).read().bytes);
@@ -179,7 +187,7 @@ void PreparedCase::make_copies(std::int64_t available_bytes) {
 void PreparedCase::turn_data() {
   reset(0);
   for (const ValueId id : roots_) {
-    const Value& root = program_.value(id);
+    const Value& root = program().value(id);
     // Elsewhere than in dense storage, padding would move among the elements.
     if (!root.source || !root.spec.layout.is_row_major(root.spec.shape)) continue;
     memory(0).block(root.storage).modify([&](std::span<std::byte> bytes) {

@@ -13,6 +13,7 @@
 #include "harness/core/program.h"
 #include "harness/plan/plan.h"
 #include "harness/run/case_memory.h"
+#include "reference/ops/transform/fuse.h"
 
 namespace gpubench {
 
@@ -29,15 +30,18 @@ void require_fit(std::int64_t needed, std::int64_t available);
 
 class PreparedCase {
  public:
-  /// Builds, plans, allocates, fills and binds one copy; `available_bytes` is what it may use. `pins`: implementations
-  /// by op label; throws Unsupported where the backend does not come to the one that is named. Backend, arena and
-  /// planned case must outlive it.
+  /// Builds, fuses what the backend has fused ops for (where the case lets it), plans, allocates, fills and binds one
+  /// copy; `available_bytes` is what it may use. `pins`: implementations by op label; throws Unsupported where the
+  /// backend does not come to the one that is named, or a named op is not run. Backend, arena and planned case must
+  /// outlive it.
   PreparedCase(Backend& backend, Arena& arena, const PlannedCase& planned, std::uint64_t seed,
                std::int64_t available_bytes, const std::map<std::string, std::string>& pins = {});
 
   [[nodiscard]] Backend& backend() const { return backend_; }
   [[nodiscard]] const PlannedCase& planned() const { return planned_; }
-  [[nodiscard]] const Program& program() const { return program_; }
+  [[nodiscard]] const Program& program() const { return fused_.program; }
+  /// What fusing put in, in the order of the ops; empty where the program is as declared.
+  [[nodiscard]] const std::vector<std::string>& rewrites() const { return fused_.rewrites; }
   /// Indices of the ops of a phase, in order.
   [[nodiscard]] const std::vector<int>& ops(Phase phase) const {
     return phase == Phase::setup ? setup_ops_ : timed_ops_;
@@ -98,7 +102,7 @@ class PreparedCase {
   Backend& backend_;
   Arena& arena_;
   const PlannedCase& planned_;
-  Program program_;
+  Fused fused_;
   std::vector<std::vector<int>> dependencies_;
   std::vector<int> setup_ops_;
   std::vector<int> timed_ops_;

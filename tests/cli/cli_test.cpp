@@ -127,6 +127,7 @@ TEST_F(Cli, UnknownNamesExitTwoWithTheNearestAndRunNothing) {
       {{"--device", "sum"}, "did you mean 'sim'?"},
       {{"--launch", "graphs"}, "graph"},
       {{"--launch", "graph"}, "the sim backend has no graphs"},
+      {{"--fuse", "of"}, "off"},
       {{"--tier", "smol"}, "smoke, quick, standard, large"},
       {{"--sute", "sim"}, "did you mean '--suite'?"},
       {{"rn"}, "did you mean 'run'?"},
@@ -249,6 +250,19 @@ TEST_F(Cli, ARerunLineAsksForTheLaunchModeOfItsCase) {
   EXPECT_EQ(gpu.run({"--device", "cuda", "--isolate", "off", "--launch", "stream", "--filter", "sim/first"}), 1);
   EXPECT_THAT(gpu.out.str(),
               HasSubstr("gpubench run --device cuda --launch stream --filter '^sim/first/n=8/f32/stream/x1$'"));
+}
+
+TEST_F(Cli, ARunWithoutFusingSaysSoInItsIdsAndRerunLines) {
+  Captured cli;
+  EXPECT_EQ(cli.run({"list", "--fuse", "off", "--filter", "sim/first"}), 0);
+  EXPECT_THAT(cli.out.str(), HasSubstr("sim/first/n=8/f32/unfused/x1"));
+
+  Captured failing;
+  failing.driver = {.usable = true, .devices = 1, .reason = {}};
+  failing.more_backends = {{"cuda", [](int) { return open_sim_backend("wrong_element@first.gemm"); }}};
+  EXPECT_EQ(failing.run({"--device", "cuda", "--isolate", "off", "--fuse", "off", "--filter", "sim/first"}), 1);
+  EXPECT_THAT(failing.out.str(),
+              HasSubstr("gpubench run --device cuda --fuse off --filter '^sim/first/n=8/f32/unfused/x1$'"));
 }
 
 TEST_F(Cli, TheOrdinalReachesTheBackend) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "harness/core/error.h"
+#include "reference/ops/residual_norm.h"
 
 namespace gpubench::sim {
 namespace {
@@ -70,6 +71,12 @@ Fault parse_fault(std::string_view item) {
   refuse(item);
 }
 
+/// An op kind keeps a view of its name, so that it must be one of those that exist.
+OpKind kind_of(std::string_view name, std::string_view item) {
+  if (name == residual_norm_forward_kind.name) return residual_norm_forward_kind;
+  refuse(item);
+}
+
 }  // namespace
 
 Script parse_script(std::string_view text) {
@@ -86,6 +93,8 @@ Script parse_script(std::string_view text) {
       script.memory_bytes = value_of("memory=");
     } else if (item.starts_with("cache=")) {
       script.cache_bytes = value_of("cache=");
+    } else if (item.starts_with("fuse=")) {
+      script.claims.push_back(kind_of(item.substr(5), item));
     } else if (!item.empty()) {
       script.faults.push_back(parse_fault(item));
     }

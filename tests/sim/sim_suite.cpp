@@ -6,6 +6,7 @@
 
 #include "reference/ops/elementwise.h"
 #include "reference/ops/gemm.h"
+#include "reference/ops/layer_norm.h"
 #include "reference/ops/optimizer.h"
 
 namespace gpubench::sim {
@@ -65,6 +66,20 @@ Program packed() {
   return p;
 }
 
+Program residual() {
+  Program p;
+  const ValueId x = matrix(p, "x");
+  const ValueId w = matrix(p, "w", Role::parameter);
+  const auto parameter = [&p](const char* name) {
+    return p.add(tensor(name, DType::f32, {extent}, Role::parameter, Fill::normal(1.0)));
+  };
+  const ValueId s = add(p, f32_math, "residual.sum", x, gemm(p, {}, f32_math, "residual.up", x, w).c);
+  const ValueId gamma = parameter("gamma");
+  const ValueId y = layer_norm_forward(p, {}, f32_math, "residual.norm", s, gamma, parameter("beta")).y;
+  add(p, f32_math, "residual.out", s, gemm(p, {}, f32_math, "residual.down", y, w).c);
+  return p;
+}
+
 Program last() {
   Program p;
   const ValueId a = matrix(p, "a");
@@ -108,6 +123,12 @@ std::vector<PlannedCase> sim_cases() {
   return {planned("first", first, CacheMode::cold),   planned("chain", chain, CacheMode::step),
           planned("update", update, CacheMode::warm), planned("clip", clip_in_place, CacheMode::warm),
           planned("packed", packed, CacheMode::cold), planned("last", last, CacheMode::cold)};
+}
+
+PlannedCase residual_case(bool fuse) {
+  PlannedCase one = planned("residual", residual, CacheMode::step);
+  one.c.fuse = fuse;
+  return one;
 }
 
 std::string sim_id(const std::string& name) { return "sim/" + name + "/n=8/f32/x1"; }

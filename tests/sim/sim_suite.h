@@ -18,6 +18,10 @@ namespace gpubench::sim {
 ///   last    s = a + b                                                   "last.add"
 [[nodiscard]] std::vector<PlannedCase> sim_cases();
 
+/// One more, which has something to fuse: u = gemm(x, w); s = x + u; y = norm(s); z = gemm(y, w) + s. Ops
+/// "residual.up", "residual.sum", "residual.norm", "residual.down", "residual.out".
+[[nodiscard]] PlannedCase residual_case(bool fuse);
+
 /// The id of one of them.
 [[nodiscard]] std::string sim_id(const std::string& name);
 

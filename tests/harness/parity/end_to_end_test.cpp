@@ -5,6 +5,7 @@
 
 #include "harness/parity/textbook_machine.h"
 #include "reference/cpu/cpu_backend.h"
+#include "reference/ops/transform/fuse.h"
 #include "suites/suites.h"
 
 namespace gpubench {
@@ -51,13 +52,17 @@ void run_on_cpu(const Program& program, TextbookMachine& memory, const std::stri
   }
 }
 
-std::vector<EndToEndResult> compare(const std::string& recipe, const std::string& dropped = "") {
+std::vector<EndToEndResult> compare(const std::string& recipe, const Program& program,
+                                    const std::string& dropped = "") {
   const Case c = tiny_step(recipe);
-  const Program program = build(c);
   TextbookMachine memory(program);
   memory.fill_sources(c.id_without_ranks(), seed, program);
   run_on_cpu(program, memory, dropped);
   return end_to_end(program, c.id_without_ranks(), seed, [&](ValueId id) { return memory.view(id); });
+}
+
+std::vector<EndToEndResult> compare(const std::string& recipe, const std::string& dropped = "") {
+  return compare(recipe, build(tiny_step(recipe)), dropped);
 }
 
 class EndToEnd : public testing::TestWithParam<const char*> {};
@@ -76,6 +81,16 @@ TEST_P(EndToEnd, ADroppedResidualIsSeenInTheUpdatedWeights) {
   int failed = 0;
   for (const EndToEndResult& result : compare(GetParam(), "block0.residual2")) failed += result.passed() ? 0 : 1;
   EXPECT_GT(failed, 10);
+}
+
+TEST_P(EndToEnd, AFusedTrainingStepStaysWithinItToo) {
+  const Fused fused = fuse(build(tiny_step(GetParam())), open_cpu_backend()->fused_ops());
+  // embedding + ln1, residual1 + ln2, residual2 + ln_f
+  ASSERT_EQ(fused.rewrites.size(), 3U);
+  for (const EndToEndResult& result : compare(GetParam(), fused.program)) {
+    EXPECT_TRUE(result.passed()) << result.tensor << ": error " << result.error << ", allowed " << result.allowed
+                                 << ", norm " << result.norm;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Precisions, EndToEnd, testing::Values("f32", "bf16"));

@@ -143,6 +143,15 @@ TEST(Plan, EachCaseIsTakenInEachLaunchModeAndTheDevicesOwnIsNotInTheId) {
   EXPECT_EQ(planned[1].c.launch, LaunchMode::stream);
 }
 
+TEST(Plan, CasesThatMustNotBeFusedSayItInTheirId) {
+  Selection selection = selecting(Tier::smoke);
+  selection.suites = {"memory"};
+  EXPECT_TRUE(plan_cases(suites(), selection).at(0).c.fuse);
+  selection.fuse = false;
+  EXPECT_THAT(ids(selection), ElementsAre("memory/move/elements=1024,gap=0/f32/unfused/x1"));
+  EXPECT_FALSE(plan_cases(suites(), selection).at(0).c.fuse);
+}
+
 TEST(Plan, FiltersAreSearchedInTheIdAndAnyMayMatch) {
   Selection selection = selecting(Tier::large);
   selection.filters = {"m=8,.*f32", "^memory/"};

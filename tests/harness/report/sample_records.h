@@ -41,6 +41,7 @@ inline CaseRecord sample_record(Verdict verdict = Verdict::pass) {
   r.verdict = verdict;
   r.reason = verdict == Verdict::pass ? "" : "gemm.forward: 3 of 64 elements outside their bound, first at c[0, 17]";
   r.implementation = "onednn:brg:avx512_core_amx_bf16";
+  r.rewrites = std::vector<std::string>{"sum+norm = residual_norm_forward"};
   r.parity.ops = {sample_op(Verdict::pass), sample_op(verdict)};
   r.parity.error_over_bound = r.parity.ops[1].error_over_bound;
   r.parity.worst_op = "gemm.forward";

@@ -1,0 +1,89 @@
+// What the backend's fused ops change in a case, and what they must not.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "tests/harness/run/run_fixture.h"
+
+namespace gpubench::sim {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr const char* claiming = "fuse=residual_norm_forward";
+
+CaseRecord run_residual(const std::string& script, bool fuse = true) {
+  SimBackend backend(parse_script(script));
+  Remembering seen;
+  const std::array cases{residual_case(fuse)};
+  run_in_process(backend, cases, smoke_options(), seen, seen.stop);
+  return seen.of("residual");
+}
+
+std::vector<std::string> timed_ops(const CaseRecord& record) {
+  std::vector<std::string> labels;
+  for (const OpShare& op : record.derived.breakdown) labels.push_back(op.label);
+  return labels;
+}
+
+TEST(Fusing, RunsChecksAndNamesTheFusedOp) {
+  const CaseRecord record = run_residual(claiming);
+
+  EXPECT_EQ(record.verdict, Verdict::pass) << record.reason;
+  ASSERT_TRUE(record.rewrites.has_value());
+  EXPECT_THAT(*record.rewrites, ElementsAre("residual.sum+residual.norm = residual_norm_forward"));
+  EXPECT_THAT(timed_ops(record),
+              ElementsAre("residual.up", "residual.sum+residual.norm", "residual.down", "residual.out"));
+  int judged = 0;
+  for (const OpParity& op : record.parity.ops) {
+    if (op.kind == "residual_norm_forward") judged += op.verdict == Verdict::pass ? 1 : 0;
+    EXPECT_NE(op.kind, "layer_norm_forward");
+  }
+  EXPECT_EQ(judged, 2);  // check and recheck
+}
+
+TEST(Fusing, LeavesTheWorkAndSavesBytes) {
+  const CaseRecord fused = run_residual(claiming);
+  const CaseRecord plain = run_residual("");
+
+  EXPECT_EQ(fused.derived.flop, residual_case(true).cost.flop);
+  EXPECT_EQ(fused.derived.flop, plain.derived.flop);
+  EXPECT_EQ(fused.derived.bytes, plain.derived.bytes - 8 * 8 * 4);  // the sum is read once less
+  EXPECT_LE(fused.memory_bytes, plain.memory_bytes);
+}
+
+TEST(Fusing, HappensOnlyWhereTheBackendClaimsTheOpAndTheCaseLetsIt) {
+  for (const CaseRecord& record : {run_residual(""), run_residual(claiming, false)}) {
+    EXPECT_EQ(record.verdict, Verdict::pass) << record.reason;
+    EXPECT_FALSE(record.rewrites.has_value());
+    EXPECT_THAT(timed_ops(record),
+                ElementsAre("residual.up", "residual.sum", "residual.norm", "residual.down", "residual.out"));
+  }
+}
+
+TEST(Fusing, AWrongElementOfTheFusedOpIsFoundInIt) {
+  const CaseRecord record = run_residual("fuse=residual_norm_forward;wrong_element@residual.sum+residual.norm");
+
+  EXPECT_EQ(record.verdict, Verdict::fail);
+  EXPECT_THAT(record.reason,
+              HasSubstr("op 'residual.sum+residual.norm' (residual_norm_forward) failed in check: 1 of 144 "));
+}
+
+TEST(Fusing, AFusedOpThatTheTimedLaunchLeavesOutIsFoundInIt) {
+  const CaseRecord record = run_residual("fuse=residual_norm_forward;drop@residual.sum+residual.norm");
+
+  EXPECT_EQ(record.verdict, Verdict::fail);
+  EXPECT_THAT(record.reason, HasSubstr("op 'residual.sum+residual.norm' (residual_norm_forward) failed in timed"));
+}
+
+TEST(Fusing, CasesWithNothingToFuseStayAsTheyAre) {
+  const InProcess run(claiming);
+
+  EXPECT_EQ(run.seen.count(Verdict::pass), 6);
+  for (const auto& [id, record] : run.seen.records) EXPECT_FALSE(record.rewrites.has_value()) << id;
+}
+
+}  // namespace
+}  // namespace gpubench::sim
