@@ -58,9 +58,16 @@ TEST(Recipe, AnUnknownNameIsAUsageErrorNamingTheKnownOnes) {
 
 struct Answer {
   int value = 0;
+  friend bool operator==(const Answer&, const Answer&) = default;
 };
 std::string describe(const Answer& answer) { return "answer " + std::to_string(answer.value); }
 struct Other {};
+
+TEST(Attributes, AreEqualWhenTheStructsAre) {
+  EXPECT_EQ(Attributes(Answer{}), Attributes(Answer{}));
+  EXPECT_EQ(Attributes(), Attributes());
+  EXPECT_FALSE(Attributes(Answer{}) == Attributes());
+}
 
 TEST(Attributes, GiveBackWhatWasStoredAndDescribeIt) {
   const Attributes attributes = Answer{42};
