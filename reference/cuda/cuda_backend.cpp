@@ -13,6 +13,7 @@
 #include "reference/cuda/round_timer.h"
 #include "reference/cuda/runtime.h"
 #include "reference/cuda/sequence.h"
+#include "reference/cuda/transfer.h"
 
 namespace gpubench::cuda {
 namespace {
@@ -44,7 +45,7 @@ DeviceInfo describe(const DeviceTraits& traits) {
 
 // Two calls that differ in nothing that a plan depends on. Names and roles do not matter to it.
 bool same_spec(const TensorSpec& a, const TensorSpec& b) {
-  return a.shape == b.shape && a.dtype == b.dtype && a.layout == b.layout;
+  return a.shape == b.shape && a.dtype == b.dtype && a.layout == b.layout && a.placement == b.placement;
 }
 
 struct Planned {
@@ -76,16 +77,20 @@ class CudaBackend final : public Backend {
     return {memory.get(), bytes, memory};
   }
 
+  [[nodiscard]] Buffer allocate_in(Memory memory, std::size_t bytes) override {
+    use_device();
+    return cuda::allocate_in(memory, bytes, traits_);
+  }
+
   void write(std::byte* device, std::span<const std::byte> host) override {
     use_device();
-    check(cudaMemcpyAsync(device, host.data(), host.size(), cudaMemcpyHostToDevice, stream_.get()),
-          "copying to the device");
+    check(cudaMemcpyAsync(device, host.data(), host.size(), cudaMemcpyDefault, stream_.get()), "copying to the device");
     wait();
   }
 
   void read(std::span<std::byte> host, const std::byte* device) override {
     use_device();
-    check(cudaMemcpyAsync(host.data(), device, host.size(), cudaMemcpyDeviceToHost, stream_.get()),
+    check(cudaMemcpyAsync(host.data(), device, host.size(), cudaMemcpyDefault, stream_.get()),
           "copying from the device");
     wait();
   }
@@ -93,7 +98,11 @@ class CudaBackend final : public Backend {
   void fill(std::byte* device, std::span<const std::byte> pattern, std::size_t bytes) override {
     use_device();
     const bool aligned = reinterpret_cast<std::uintptr_t>(device) % word_bytes == 0;
-    if (pattern.empty() || word_bytes % pattern.size() != 0 || !aligned) return Backend::fill(device, pattern, bytes);
+    cudaPointerAttributes where{};
+    check(cudaPointerGetAttributes(&where, device), "asking whose memory it is");
+    const bool reachable = where.type != cudaMemoryTypeUnregistered;  // a kernel cannot write pageable memory
+    if (pattern.empty() || word_bytes % pattern.size() != 0 || !aligned || !reachable)
+      return Backend::fill(device, pattern, bytes);
     std::array<std::byte, word_bytes> repeated{};
     for (std::size_t i = 0; i < word_bytes; ++i) repeated[i] = pattern[i % pattern.size()];
     const std::size_t words = bytes / word_bytes;

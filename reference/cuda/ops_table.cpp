@@ -14,6 +14,7 @@
 #include "reference/cuda/optimizer.h"
 #include "reference/cuda/pointwise.h"
 #include "reference/cuda/quantize.h"
+#include "reference/cuda/transfer.h"
 #include "reference/ops/attention.h"
 #include "reference/ops/column_sum.h"
 #include "reference/ops/conv2d.h"
@@ -40,7 +41,7 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {conv2d_backward_data_kind, plan_conv2d_backward_data},
     {conv2d_backward_filter_kind, plan_conv2d_backward_filter},
     {conv2d_forward_kind, plan_conv2d_forward},
-    {copy_kind, plan_copy},
+    {copy_kind, plan_copy_anywhere},
     {cross_entropy_backward_kind, plan_cross_entropy_backward},
     {cross_entropy_forward_kind, plan_cross_entropy_forward},
     {embedding_backward_kind, plan_embedding_backward},

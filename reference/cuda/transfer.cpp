@@ -1,0 +1,93 @@
+#include "reference/cuda/transfer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "reference/cuda/move.h"
+#include "reference/cuda/row_view.h"
+
+namespace gpubench::cuda {
+namespace {
+
+constexpr std::size_t page_bytes = 4096;
+
+Buffer pinned(std::size_t bytes) {
+  void* data = nullptr;
+  check(cudaMallocHost(&data, std::max<std::size_t>(bytes, 1)),
+        fmt::format("allocating {} bytes of pinned memory", bytes));
+  return {static_cast<std::byte*>(data), bytes,
+          std::shared_ptr<void>(data, [](void* held) { (void)cudaFreeHost(held); })};
+}
+
+Buffer pageable(std::size_t bytes) {
+  const std::size_t pages = (std::max<std::size_t>(bytes, 1) + page_bytes - 1) / page_bytes;
+  void* data = std::aligned_alloc(page_bytes, pages * page_bytes);
+  if (data == nullptr) throw BackendError(fmt::format("cuda: cannot allocate {} bytes of the host's memory", bytes));
+  return {static_cast<std::byte*>(data), bytes, std::shared_ptr<void>(data, std::free)};
+}
+
+// Another device whose memory this one can address; -1: none.
+int peer_of(const DeviceTraits& device) {
+  const int count = device_count();
+  for (int other = 0; other < count; ++other) {
+    int reachable = 0;
+    if (other == device.ordinal) continue;
+    check(cudaDeviceCanAccessPeer(&reachable, device.ordinal, other), "asking whether devices are peers");
+    if (reachable != 0) return other;
+  }
+  return -1;
+}
+
+Buffer on_peer(std::size_t bytes, const DeviceTraits& device) {
+  const int peer = peer_of(device);
+  if (peer < 0) throw Unsupported(fmt::format("cuda: device {} has no peer that it can address", device.ordinal));
+  if (const cudaError_t status = cudaDeviceEnablePeerAccess(peer, 0); status == cudaErrorPeerAccessAlreadyEnabled) {
+    (void)cudaGetLastError();
+  } else {
+    check(status, "enabling access to a peer");
+  }
+  check(cudaSetDevice(peer), "selecting a peer");
+  std::shared_ptr<std::byte> memory;
+  try {
+    memory = allocate(bytes);
+  } catch (...) {
+    (void)cudaSetDevice(device.ordinal);
+    throw;
+  }
+  check(cudaSetDevice(device.ordinal), "selecting the device");
+  return {memory.get(), bytes, memory};
+}
+
+}  // namespace
+
+Buffer allocate_in(Memory memory, std::size_t bytes, const DeviceTraits& device) {
+  switch (memory) {
+    case Memory::pinned_host: return pinned(bytes);
+    case Memory::pageable_host: return pageable(bytes);
+    case Memory::peer: return on_peer(bytes, device);
+    case Memory::device: break;
+  }
+  const std::shared_ptr<std::byte> own = allocate(bytes);
+  return {own.get(), bytes, own};
+}
+
+Plan plan_copy_anywhere(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  const auto on_device = [](const TensorSpec& tensor) { return tensor.placement.memory == Memory::device; };
+  if (std::all_of(tensors.begin(), tensors.end(), on_device)) return plan_copy(call, tensors, context);
+  const TensorSpec& x = tensors[0];
+  const TensorSpec& y = tensors[1];
+  if (x.layout != y.layout || x.dtype != y.dtype || !is_dense(x)) {
+    refuse(call, fmt::format("tensors {} and {} between memories; expected one dense layout and one type",
+                             x.to_string(), y.to_string()));
+  }
+  const auto bytes = static_cast<std::size_t>(x.bytes());
+  return plan_of("cuda:memcpy", 0, [bytes](std::span<const Tensor> bound, Workspace) {
+    return [bytes, from = bound[0].data, to = bound[1].data](cudaStream_t stream) {
+      check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream), "copying between memories");
+    };
+  });
+}
+
+}  // namespace gpubench::cuda

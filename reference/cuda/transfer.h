@@ -1,0 +1,16 @@
+// Copies between a device and what surrounds it: the host's memory and its peers.
+#pragma once
+
+#include "reference/cuda/kernel.h"
+
+namespace gpubench::cuda {
+
+/// Memory that is not the current device's own. `peer`: of the first other device that this one can address directly.
+/// Throws Unsupported where there is no such device, BackendError when memory runs out.
+[[nodiscard]] Buffer allocate_in(Memory memory, std::size_t bytes, const DeviceTraits& device);
+
+/// On the device an own kernel; else CUDA's copy, which moves dense tensors of one layout as bytes.
+[[nodiscard]] Plan plan_copy_anywhere(const OpCall& call, std::span<const TensorSpec> tensors,
+                                      const CudaContext& context);
+
+}  // namespace gpubench::cuda
