@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <sstream>
 
 #include "harness/core/error.h"
 #include "harness/report/visible_text.h"
@@ -42,6 +43,9 @@ std::vector<fs::path> prefixes_of_user() {
   }
   if (const char* home = std::getenv("HOME"); home != nullptr && fs::path(home).is_absolute())
     prefixes.push_back(fs::path(home) / ".local");
+  if (const char* path = std::getenv("PATH"); path != nullptr) {
+    for (fs::path& prefix : python_prefixes(path)) prefixes.push_back(std::move(prefix));
+  }
   return prefixes;
 }
 
@@ -104,6 +108,17 @@ std::vector<fs::path> library_folders(const fs::path& root, const std::vector<fs
   add_wheels(root / "usr/local/lib", folders);
   add_wheels(root / "usr/lib", folders);
   return folders;
+}
+
+std::vector<fs::path> python_prefixes(const std::string& path) {
+  std::vector<fs::path> prefixes;
+  std::istringstream folders(path);
+  for (std::string word; std::getline(folders, word, ':');) {
+    const fs::path python = fs::path(word) / "python3";
+    std::error_code ignored;
+    if (python.is_absolute() && fs::exists(python, ignored)) prefixes.push_back(python.parent_path().parent_path());
+  }
+  return prefixes;
 }
 
 std::optional<BackendEntry> cuda_entry(const fs::path& program) {

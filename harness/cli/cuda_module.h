@@ -23,4 +23,8 @@ namespace gpubench {
 [[nodiscard]] std::vector<std::filesystem::path> library_folders(const std::filesystem::path& root,
                                                                  const std::vector<std::filesystem::path>& prefixes);
 
+/// The environments of the python3 that `path` (as $PATH) leads to, also where none is activated: /opt/env for
+/// /opt/env/bin/python3. Relative folders are left out.
+[[nodiscard]] std::vector<std::filesystem::path> python_prefixes(const std::string& path);
+
 }  // namespace gpubench

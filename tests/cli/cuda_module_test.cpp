@@ -93,6 +93,13 @@ TEST_F(CudaModule, LibrariesAreLookedForInToolkitsAndPythonPackages) {
                           root / "usr/lib/python3/dist-packages/nvidia/cudnn/lib"));
 }
 
+TEST_F(CudaModule, ThePython3OnThePathLeadsToItsPackages) {
+  fs::create_directories(folder_ / "env/bin");
+  std::ofstream(folder_ / "env/bin/python3") << "x";
+  const std::string path = "bin:" + (folder_ / "none/bin").string() + ":" + (folder_ / "env/bin").string();
+  EXPECT_THAT(python_prefixes(path), ElementsAre(folder_ / "env"));
+}
+
 #ifdef GPUBENCH_CUDA_MODULE
 TEST_F(CudaModule, TheRealOneLoadsAndAnswersPolitelyWithNoDriver) {
   if (probe_nvidia_driver().usable) GTEST_SKIP() << "there is a driver";
