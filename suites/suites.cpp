@@ -6,7 +6,7 @@ namespace gpubench {
 
 std::span<const Suite> all_suites() {
   static const std::vector<Suite> all{
-      suites::gemm(),   suites::conv(), suites::attention(), suites::optimizer(),
+      suites::gemm(),   suites::conv(), suites::attention(), suites::norm(),        suites::optimizer(),
       suites::memory(), suites::link(), suites::launch(),    suites::transformer(),
   };
   return all;

@@ -15,6 +15,7 @@ namespace suites {
 [[nodiscard]] Suite gemm();         ///< gemm.cpp
 [[nodiscard]] Suite conv();         ///< conv.cpp
 [[nodiscard]] Suite attention();    ///< attention.cpp
+[[nodiscard]] Suite norm();         ///< norm.cpp
 [[nodiscard]] Suite optimizer();    ///< optimizer.cpp
 [[nodiscard]] Suite memory();       ///< memory.cpp
 [[nodiscard]] Suite link();         ///< link.cpp
