@@ -24,8 +24,7 @@
 #include <string>
 #include <utility>
 
-#include "harness/core/backend.h"
-#include "harness/core/error.h"
+#include "harness/core/planning.h"
 
 namespace gpubench::cpu {
 
@@ -50,10 +49,7 @@ class CpuPlan : public PlanImpl {
 };
 
 /// How ops_table.cpp lists an op.
-struct OpImplementation {
-  OpKind kind;
-  Plan (*plan)(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) = nullptr;
-};
+using OpImplementation = PlannedBy<CpuContext>;
 
 /// The implementation of `kind`. Throws Unsupported when the backend has none.
 [[nodiscard]] const OpImplementation& implementation_of(OpKind kind);
@@ -76,22 +72,10 @@ template <std::invocable Work>
 /// run.
 template <class Binder>
 [[nodiscard]] Plan plan_of(std::string implementation, std::size_t workspace_bytes, Binder binder) {
-  class BinderPlan final : public CpuPlan {
-   public:
-    BinderPlan(std::string name, std::size_t bytes, Binder held)
-        : name_(std::move(name)), bytes_(bytes), binder_(std::move(held)) {}
-    [[nodiscard]] std::string implementation() const override { return name_; }
-    [[nodiscard]] std::size_t workspace_bytes() const override { return bytes_; }
-    [[nodiscard]] Launch bind(std::span<const Tensor> tensors, Workspace workspace) const override {
-      return launch_of(binder_(tensors, workspace));
-    }
-
-   private:
-    std::string name_;
-    std::size_t bytes_;
-    Binder binder_;
-  };
-  return std::make_shared<BinderPlan>(std::move(implementation), workspace_bytes, std::move(binder));
+  return plan_bound_by<CpuPlan>(std::move(implementation), workspace_bytes,
+                                [held = std::move(binder)](std::span<const Tensor> tensors, Workspace workspace) {
+                                  return launch_of(held(tensors, workspace));
+                                });
 }
 
 /// The first element of a tensor, as the type that the kernel reads.

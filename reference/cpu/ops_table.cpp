@@ -1,6 +1,5 @@
 // Every op that the CPU backend has, and the function that plans it.
 #include <initializer_list>
-#include <string>
 
 #include "reference/cpu/attention.h"
 #include "reference/cpu/column_sum.h"
@@ -60,11 +59,6 @@ constexpr std::initializer_list<OpImplementation> implementations{
 
 }  // namespace
 
-const OpImplementation& implementation_of(OpKind kind) {
-  for (const OpImplementation& implementation : implementations) {
-    if (implementation.kind == kind) return implementation;
-  }
-  throw Unsupported("the cpu backend has no op '" + std::string(kind.name) + "'");
-}
+const OpImplementation& implementation_of(OpKind kind) { return line_of(implementations, kind, "cpu"); }
 
 }  // namespace gpubench::cpu

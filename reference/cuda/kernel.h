@@ -16,8 +16,7 @@
 #include <string>
 #include <utility>
 
-#include "harness/core/backend.h"
-#include "harness/core/error.h"
+#include "harness/core/planning.h"
 #include "reference/cuda/runtime.h"
 
 namespace gpubench::cuda {
@@ -48,10 +47,7 @@ class CudaPlan : public PlanImpl {
 };
 
 /// How ops_table.cpp lists an op.
-struct OpImplementation {
-  OpKind kind;
-  Plan (*plan)(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) = nullptr;
-};
+using OpImplementation = PlannedBy<CudaContext>;
 
 /// The implementation of `kind`. Throws Unsupported when the backend has none.
 [[nodiscard]] const OpImplementation& implementation_of(OpKind kind);
@@ -74,22 +70,10 @@ template <std::invocable<cudaStream_t> Work>
 /// enqueue.
 template <class Binder>
 [[nodiscard]] Plan plan_of(std::string implementation, std::size_t workspace_bytes, Binder binder) {
-  class BinderPlan final : public CudaPlan {
-   public:
-    BinderPlan(std::string name, std::size_t bytes, Binder held)
-        : name_(std::move(name)), bytes_(bytes), binder_(std::move(held)) {}
-    [[nodiscard]] std::string implementation() const override { return name_; }
-    [[nodiscard]] std::size_t workspace_bytes() const override { return bytes_; }
-    [[nodiscard]] Launch bind(std::span<const Tensor> tensors, Workspace workspace) const override {
-      return launch_of(binder_(tensors, workspace));
-    }
-
-   private:
-    std::string name_;
-    std::size_t bytes_;
-    Binder binder_;
-  };
-  return std::make_shared<BinderPlan>(std::move(implementation), workspace_bytes, std::move(binder));
+  return plan_bound_by<CudaPlan>(std::move(implementation), workspace_bytes,
+                                 [held = std::move(binder)](std::span<const Tensor> tensors, Workspace workspace) {
+                                   return launch_of(held(tensors, workspace));
+                                 });
 }
 
 /// The first element of a tensor, as the type that the kernel reads.

@@ -1,6 +1,5 @@
 // Which ops the CUDA backend has, and who plans each.
 #include <initializer_list>
-#include <string>
 
 #include "reference/cuda/attention.h"
 #include "reference/cuda/column_sum.h"
@@ -61,11 +60,6 @@ constexpr std::initializer_list<OpImplementation> implementations{
 
 }  // namespace
 
-const OpImplementation& implementation_of(OpKind kind) {
-  for (const OpImplementation& implementation : implementations) {
-    if (implementation.kind == kind) return implementation;
-  }
-  throw Unsupported("the cuda backend has no op '" + std::string(kind.name) + "'");
-}
+const OpImplementation& implementation_of(OpKind kind) { return line_of(implementations, kind, "cuda"); }
 
 }  // namespace gpubench::cuda
