@@ -12,7 +12,7 @@ Plan plan_column_sum(const OpCall& call, std::span<const TensorSpec> tensors, co
   args.to = any_element(call, tensors[1]);
   if (args.from == Element::f64 || args.to == Element::f64) expect_same_type(call, tensors[0], tensors[1]);
   expect_row_major(call, tensors[1]);
-  const Rows rows = rows_of(call, tensors[0]);
+  const RowView rows = rows_of(call, tensors[0]);
   args.rows = rows.rows;
   args.columns = rows.columns;
   args.stride = rows.stride;

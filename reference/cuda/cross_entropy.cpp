@@ -10,7 +10,7 @@ Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> 
   expect_type(call, tensors[1], DType::i32);
   for (const std::size_t i : {1U, 3U}) expect_row_major(call, tensors[i]);
   for (const std::size_t i : {2U, 3U}) expect_type(call, tensors[i], DType::f32);
-  const Rows rows = rows_of(call, tensors[0]);
+  const RowView rows = rows_of(call, tensors[0]);
   CrossEntropyForwardArgs args;
   args.data = float_element(call, tensors[0]);
   args.rows = rows.rows;
@@ -36,7 +36,7 @@ Plan plan_cross_entropy_backward(const OpCall& call, std::span<const TensorSpec>
   expect_type(call, tensors[2], DType::f32);
   expect_same_type(call, tensors[0], tensors[3]);
   for (const std::size_t i : {1U, 2U}) expect_row_major(call, tensors[i]);
-  const Rows rows = rows_of(call, tensors[0]);
+  const RowView rows = rows_of(call, tensors[0]);
   CrossEntropyBackwardArgs args;
   args.data = float_element(call, tensors[0]);
   args.rows = rows.rows;

@@ -24,8 +24,8 @@ void expect_counts(const OpCall& call, const TensorSpec& tokens, const TensorSpe
 
 Plan plan_embedding_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   expect_counts(call, tensors[1], tensors[0]);
-  const Rows table = rows_of(call, tensors[0]);
-  const Rows y = rows_of(call, tensors[2]);
+  const RowView table = rows_of(call, tensors[0]);
+  const RowView y = rows_of(call, tensors[2]);
   EmbeddingForwardArgs args;
   args.element_bytes = static_cast<int>(size_of(tensors[0].dtype));
   args.vocabulary = tensors[0].shape[0];
@@ -48,8 +48,8 @@ Plan plan_embedding_forward(const OpCall& call, std::span<const TensorSpec> tens
 Plan plan_embedding_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   expect_counts(call, tensors[1], tensors[2]);
   expect_same_type(call, tensors[0], tensors[2]);
-  const Rows dy = rows_of(call, tensors[0]);
-  const Rows dtable = rows_of(call, tensors[2]);
+  const RowView dy = rows_of(call, tensors[0]);
+  const RowView dtable = rows_of(call, tensors[2]);
   EmbeddingBackwardArgs args;
   args.data = any_element(call, tensors[0]);
   args.vocabulary = tensors[2].shape[0];

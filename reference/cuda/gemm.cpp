@@ -116,8 +116,8 @@ void add_composed(const OpCall& call, std::span<const TensorSpec> tensors, const
   if (!f32 || attributes.beta != 0.0) return;
   const int target = is_gradient(attributes) ? roles.c : roles.pre;
   request.c = matrix_of(call, at(tensors, target), nullptr);
-  const Rows c = rows_of(call, at(tensors, roles.c));
-  const Rows pre = rows_of(call, at(tensors, roles.pre));
+  const RowView c = rows_of(call, at(tensors, roles.c));
+  const RowView pre = rows_of(call, at(tensors, roles.pre));
   PointwiseArgs gelu;
   gelu.op = is_gradient(attributes) ? (tanh ? PointwiseOp::gelu_tanh_backward : PointwiseOp::gelu_erf_backward)
                                     : (tanh ? PointwiseOp::gelu_tanh : PointwiseOp::gelu_erf);

@@ -29,7 +29,7 @@ Plan plan_layer_norm_forward(const OpCall& call, std::span<const TensorSpec> ten
   expect_same_type(call, tensors[1], tensors[2]);
   for (const std::size_t i : {1U, 2U, 4U, 5U}) expect_row_major(call, tensors[i]);
   for (const std::size_t i : {4U, 5U}) expect_type(call, tensors[i], DType::f32);
-  const Rows rows = rows_of(call, x);
+  const RowView rows = rows_of(call, x);
   args.rows = rows.rows;
   args.columns = rows.columns;
   args.x_stride = rows.stride;
@@ -59,7 +59,7 @@ Plan plan_layer_norm_backward(const OpCall& call, std::span<const TensorSpec> te
   for (const std::size_t i : {6U, 7U}) expect_same_type(call, tensors[2], tensors[i]);
   for (const std::size_t i : {2U, 3U, 4U, 6U, 7U}) expect_row_major(call, tensors[i]);
   for (const std::size_t i : {3U, 4U}) expect_type(call, tensors[i], DType::f32);
-  const Rows rows = rows_of(call, x);
+  const RowView rows = rows_of(call, x);
   args.rows = rows.rows;
   args.columns = rows.columns;
   args.dy_stride = rows_of(call, tensors[0]).stride;

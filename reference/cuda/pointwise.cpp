@@ -16,7 +16,7 @@ Plan plan_pointwise(const OpCall& call, std::span<const TensorSpec> tensors, con
   const bool one_run = share_one_run(tensors);
   const auto view = [&](const TensorSpec& tensor) {
     const std::int64_t elements = tensor.shape.elements();
-    return one_run ? Rows{1, elements, elements} : rows_of(call, tensor);
+    return one_run ? RowView{1, elements, elements} : rows_of(call, tensor);
   };
   PointwiseArgs args;
   args.op = op;
@@ -26,7 +26,7 @@ Plan plan_pointwise(const OpCall& call, std::span<const TensorSpec> tensors, con
   if (op != PointwiseOp::cast) {
     for (const TensorSpec& tensor : tensors) expect_same_type(call, tensors[0], tensor);
   }
-  const Rows y = view(tensors.back());
+  const RowView y = view(tensors.back());
   args.rows = y.rows;
   args.columns = y.columns;
   args.y_stride = y.stride;

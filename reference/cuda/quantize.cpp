@@ -24,7 +24,7 @@ Plan plan_quantize(const OpCall& call, std::span<const TensorSpec> tensors, cons
   for (const std::size_t i : {1U, 3U, 4U}) expect_type(call, tensors[i], DType::f32);
   const std::int64_t elements = x.shape.elements();
   const bool same_order = share_one_run(std::array{x, values});
-  const Rows rows = same_order ? Rows{1, elements, elements} : rows_of(call, x);
+  const RowView rows = same_order ? RowView{1, elements, elements} : rows_of(call, x);
   QuantizeArgs args;
   args.from = float_element(call, x);
   args.to = values.dtype == DType::f8_e4m3 ? Eight::e4m3 : Eight::e5m2;

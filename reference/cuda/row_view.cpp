@@ -2,43 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace gpubench::cuda {
 
-Rows rows_of(const OpCall& call, const TensorSpec& tensor) {
-  const int rank = tensor.shape.rank();
-  const std::span<const std::int64_t> strides(tensor.layout.strides);
-  const auto refuse_layout = [&] {
-    refuse(call, fmt::format("tensor {} has layout {}; expected a contiguous last axis and evenly spaced rows",
-                             tensor.to_string(), tensor.layout.to_string(tensor.shape)));
-  };
-  if (!tensor.layout.blocks.empty()) refuse_layout();
-  Rows view;
-  if (rank == 0) return view;
-  view.columns = tensor.shape[-1];
-  view.stride = view.columns;
-  if (view.columns > 1 && strides[static_cast<std::size_t>(rank - 1)] != 1) refuse_layout();
-  for (int axis = rank - 2; axis >= 0; --axis) {
-    const std::int64_t extent = tensor.shape[axis];
-    const std::int64_t stride = strides[static_cast<std::size_t>(axis)];
-    if (extent == 1) continue;
-    if (view.rows == 1) view.stride = stride;
-    if (stride != view.stride * view.rows && extent > 0) refuse_layout();
-    view.rows *= extent;
-  }
-  return view;
-}
-
-bool is_dense(const TensorSpec& tensor) { return tensor.layout.span_elements(tensor.shape) == tensor.shape.elements(); }
-
-bool share_one_run(std::span<const TensorSpec> tensors) {
-  return std::ranges::all_of(tensors, [&](const TensorSpec& tensor) {
-    const bool same_order =
-        tensor.layout == tensors.front().layout ||
-        (tensor.layout.is_row_major(tensor.shape) && tensors.front().layout.is_row_major(tensors.front().shape));
-    return same_order && is_dense(tensor);
-  });
+RowView rows_of(const OpCall& call, const TensorSpec& tensor) {
+  if (const std::optional<RowView> view = row_view(tensor)) return *view;
+  refuse(call, fmt::format("tensor {} has layout {}; expected a contiguous last axis and evenly spaced rows",
+                           tensor.to_string(), tensor.layout.to_string(tensor.shape)));
 }
 
 Element float_element(const OpCall& call, const TensorSpec& tensor) {

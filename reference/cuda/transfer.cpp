@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "harness/core/row_view.h"
 #include "reference/cuda/move.h"
-#include "reference/cuda/row_view.h"
 
 namespace gpubench::cuda {
 namespace {

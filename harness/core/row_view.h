@@ -1,0 +1,33 @@
+// A tensor as rows: what memory-bound kernels of any backend can walk through.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "harness/core/tensor.h"
+
+namespace gpubench {
+
+/// `rows` runs of `columns` consecutive elements, `stride` elements from the start of one to the start of the next.
+struct RowView {
+  std::int64_t rows = 1;
+  std::int64_t columns = 1;
+  std::int64_t stride = 1;
+
+  [[nodiscard]] std::int64_t elements() const { return rows * columns; }
+  friend bool operator==(const RowView&, const RowView&) = default;
+};
+
+/// The last axis as columns, all others as rows: dense tensors, and parts of a wider row (q of packed qkv). None where
+/// the layout is blocked, the last axis is not contiguous or the others are not evenly spaced.
+[[nodiscard]] std::optional<RowView> row_view(const TensorSpec& tensor);
+
+/// Whether tensors of one shape, for an op that treats every element alike, can each be walked through as a single row
+/// of everything: all are dense in one and the same order (row-major, NHWC).
+[[nodiscard]] bool share_one_run(std::span<const TensorSpec> tensors);
+
+/// True when the tensor fills its memory without gaps, in whatever order.
+[[nodiscard]] bool is_dense(const TensorSpec& tensor);
+
+}  // namespace gpubench
