@@ -121,6 +121,8 @@ std::shared_ptr<std::byte> allocate(std::size_t bytes) {
 std::shared_ptr<std::byte> upload(std::span<const std::byte> bytes) {
   std::shared_ptr<std::byte> memory = allocate(bytes.size());
   check(cudaMemcpy(memory.get(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice), "copying a table to the device");
+  // From pageable memory the call returns before the last transfer is done, and our streams do not wait for its stream.
+  check(cudaStreamSynchronize(nullptr), "copying a table to the device");
   return memory;
 }
 
