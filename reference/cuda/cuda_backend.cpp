@@ -71,11 +71,7 @@ class CudaBackend final : public Backend {
 
   [[nodiscard]] const DeviceInfo& device() const override { return device_; }
 
-  [[nodiscard]] Buffer allocate(std::size_t bytes) override {
-    use_device();
-    const std::shared_ptr<std::byte> memory = cuda::allocate(bytes);
-    return {memory.get(), bytes, memory};
-  }
+  [[nodiscard]] Buffer allocate(std::size_t bytes) override { return allocate_in(Memory::device, bytes); }
 
   [[nodiscard]] Buffer allocate_in(Memory memory, std::size_t bytes) override {
     use_device();

@@ -1,6 +1,5 @@
 #include "reference/cuda/cudnn.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include "harness/core/error.h"
@@ -57,12 +56,6 @@ void Cudnn::aim_plan(CudnnDescriptor& plan) const {
 std::string cudnn_version() {
   const std::size_t version = cudnnGetVersion();  // 91900: 9.19.0
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
-}
-
-std::string cudnn_path() {
-  Dl_info info{};
-  if (dladdr(reinterpret_cast<const void*>(&cudnnGetVersion), &info) == 0 || info.dli_fname == nullptr) return {};
-  return info.dli_fname;
 }
 
 }  // namespace gpubench::cuda

@@ -42,7 +42,5 @@ class Cudnn {
 
 /// The version that really runs, "9.19.0".
 [[nodiscard]] std::string cudnn_version();
-/// The file that it was loaded from; empty where the loader does not tell.
-[[nodiscard]] std::string cudnn_path();
 
 }  // namespace gpubench::cuda

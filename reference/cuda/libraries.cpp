@@ -1,6 +1,7 @@
 // Which of NVIDIA's libraries are loaded, and from where.
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
+#include <cudnn.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -26,7 +27,7 @@ std::vector<LoadedLibrary> loaded_libraries() {
   (void)cudaRuntimeGetVersion(&runtime);
   return {{"cudart", fmt::format("{}.{}", runtime / 1000, runtime % 1000 / 10), "" /* part of this module */},
           {"cublaslt", cublaslt_version(), path_of(cublasLtGetVersion)},
-          {"cudnn", cudnn_version(), cudnn_path()}};
+          {"cudnn", cudnn_version(), path_of(cudnnGetVersion)}};
 }
 
 }  // namespace gpubench::cuda

@@ -29,8 +29,6 @@ struct Module {
   const char* build_id = "";
   /// Throws BackendError with what CUDA said: no driver, a driver too old, no such device.
   std::unique_ptr<Backend> (*open)(const OpenOptions& options) = nullptr;
-  /// Names of the devices that can be opened, by ordinal; throws as open() does.
-  std::vector<std::string> (*devices)() = nullptr;
   /// cudart, cuBLASLt, cuDNN; needs no driver.
   std::vector<LoadedLibrary> (*libraries)() = nullptr;
 };

@@ -13,6 +13,11 @@ namespace {
 
 constexpr std::size_t page_bytes = 4096;
 
+Buffer on_current_device(std::size_t bytes) {
+  const std::shared_ptr<std::byte> memory = allocate(bytes);
+  return {memory.get(), bytes, memory};
+}
+
 Buffer pinned(std::size_t bytes) {
   void* data = nullptr;
   check(cudaMallocHost(&data, std::max<std::size_t>(bytes, 1)),
@@ -49,15 +54,15 @@ Buffer on_peer(std::size_t bytes, const DeviceTraits& device) {
     check(status, "enabling access to a peer");
   }
   check(cudaSetDevice(peer), "selecting a peer");
-  std::shared_ptr<std::byte> memory;
+  Buffer buffer;
   try {
-    memory = allocate(bytes);
+    buffer = on_current_device(bytes);
   } catch (...) {
     (void)cudaSetDevice(device.ordinal);
     throw;
   }
   check(cudaSetDevice(device.ordinal), "selecting the device");
-  return {memory.get(), bytes, memory};
+  return buffer;
 }
 
 }  // namespace
@@ -69,8 +74,7 @@ Buffer allocate_in(Memory memory, std::size_t bytes, const DeviceTraits& device)
     case Memory::peer: return on_peer(bytes, device);
     case Memory::device: break;
   }
-  const std::shared_ptr<std::byte> own = allocate(bytes);
-  return {own.get(), bytes, own};
+  return on_current_device(bytes);
 }
 
 Plan plan_copy_anywhere(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {

@@ -5,8 +5,8 @@
 
 namespace gpubench::cuda {
 
-/// Memory that is not the current device's own. `peer`: of the first other device that this one can address directly.
-/// Throws Unsupported where there is no such device, BackendError when memory runs out.
+/// Memory of the current device, the host's, or a peer's. `peer`: of the first other device that this one can address
+/// directly. Throws Unsupported where there is no such device, BackendError when memory runs out.
 [[nodiscard]] Buffer allocate_in(Memory memory, std::size_t bytes, const DeviceTraits& device);
 
 /// On the device an own kernel; else CUDA's copy, which moves dense tensors of one layout as bytes.

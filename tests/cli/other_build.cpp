@@ -2,6 +2,6 @@
 #include "reference/cuda/module.h"
 
 extern "C" __attribute__((visibility("default"))) const gpubench::cuda::Module* gpubench_cuda_module() {
-  static const gpubench::cuda::Module module{"0123456789abcdef", nullptr, nullptr, nullptr};
+  static const gpubench::cuda::Module module{"0123456789abcdef", nullptr, nullptr};
   return &module;
 }
