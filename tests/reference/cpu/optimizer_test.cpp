@@ -9,23 +9,20 @@
 #include "reference/cpu/cpu_backend.h"
 #include "reference/cpu/tensor_list.h"
 #include "tests/reference/cpu/textbook_judge.h"
+#include "tests/reference/optimizer_programs.h"
 
 namespace gpubench {
 namespace {
 
+using testing::add_gradients;
 using testing::ProgramRun;
 using testing::run_and_judge;
+using testing::set_state;
 using testing::shared_backend;
+using testing::Training;
+using testing::training;
 
 const std::vector<std::int64_t> odd_sizes = {1, 7, 1023, 20000, 64, 9001, 3};
-
-std::vector<ValueId> gradients(Program& program, DType dtype) {
-  std::vector<ValueId> ids;
-  for (const std::int64_t size : odd_sizes) {
-    ids.push_back(program.add(tensor("g" + std::to_string(ids.size()), dtype, Shape{size}, Role::gradient)));
-  }
-  return ids;
-}
 
 TEST(TensorList, EveryCutVisitsEachElementOnce) {
   cpu::TensorList list;
@@ -49,7 +46,7 @@ TEST(GradientNorm, ManyTensorsLieWithinTheBound) {
     for (const int threads : {1, 3}) {
       const std::unique_ptr<Backend> backend = open_cpu_backend(threads);
       Program program;
-      const std::vector<ValueId> ids = gradients(program, dtype);
+      const std::vector<ValueId> ids = add_gradients(program, odd_sizes, {dtype});
       (void)gradient_norm(program, Math{}, "op", ids);
       ProgramRun run(*backend, program);
       for (std::size_t i = 0; i < ids.size(); ++i) run.set_random(ids[i], i, 0.01);
@@ -79,7 +76,7 @@ TEST(Clip, ScalesAboveTheLimitAndOnlyThere) {
     for (const double norm_value : {0.0, 0.5, 1.0, 3.7}) {
       Program program;
       const ValueId norm = program.add(tensor("norm", DType::f32, Shape{1}, Role::scalar));
-      const std::vector<ValueId> ids = gradients(program, dtype);
+      const std::vector<ValueId> ids = add_gradients(program, odd_sizes, {dtype});
       (void)clip(program, Clip{1.0}, Math{}, "op", norm, ids);
       ProgramRun run(shared_backend(), program);
       run.set(norm, std::vector<double>{norm_value});
@@ -104,49 +101,6 @@ TEST(Clip, ANaNNormReachesEveryGradient) {
   for (const double value : run.get(out[0])) EXPECT_TRUE(std::isnan(value));
 }
 
-struct Training {
-  Program program;
-  ValueId lr, step;
-  std::vector<AdamWTensor> tensors;
-};
-
-Training training(const AdamW& hyper, DType gradient_dtype, const std::vector<std::int64_t>& sizes) {
-  Training t;
-  t.lr = t.program.add(tensor("lr", DType::f32, Shape{1}, Role::scalar));
-  t.step = t.program.add(tensor("step", DType::i32, Shape{1}, Role::scalar));
-  for (const std::int64_t size : sizes) {
-    const std::string number = std::to_string(t.tensors.size());
-    AdamWTensor parameter;
-    parameter.weight = t.program.add(tensor("w" + number, DType::f32, Shape{size}, Role::parameter));
-    parameter.gradient = t.program.add(tensor("g" + number, gradient_dtype, Shape{size}, Role::gradient));
-    parameter.m = t.program.add(tensor("m" + number, DType::f32, Shape{size}, Role::state));
-    parameter.v = t.program.add(tensor("v" + number, DType::f32, Shape{size}, Role::state));
-    if (hyper.copies) parameter.copy = t.program.add(tensor("c" + number, DType::bf16, Shape{size}, Role::parameter));
-    t.tensors.push_back(parameter);
-  }
-  adamw(t.program, hyper, Math{}, "op", t.lr, t.step, t.tensors);
-  return t;
-}
-
-void set_state(ProgramRun& run, const Training& t, double step) {
-  run.set(t.lr, std::vector<double>{6e-4});
-  run.set(t.step, std::vector<double>{step});
-  for (std::size_t i = 0; i < t.tensors.size(); ++i) {
-    const AdamWTensor& parameter = t.tensors[i];
-    run.set_random(parameter.weight, 10 * i, 0.02);
-    run.set_random(parameter.gradient, 10 * i + 1, 1e-3);
-    std::vector<double> g = run.get(parameter.gradient);
-    for (std::size_t k = 0; k < g.size(); k += 8) g[k] *= 1e-5;  // about epsilon, where epsilon matters
-    run.set(parameter.gradient, g);
-    run.set_random(parameter.m, 10 * i + 2, step > 1 ? 1e-3 : 0.0);
-    run.set_random(parameter.v, 10 * i + 3, step > 1 ? 1e-3 : 0.0);
-    std::vector<double> v = run.get(parameter.v);
-    for (double& value : v) value *= value;
-    run.set(parameter.v, v);
-    if (parameter.copy) run.set_random(*parameter.copy, 10 * i + 4);
-  }
-}
-
 TEST(AdamW, ManyTensorsWithAndWithoutCopiesLieWithinTheirBounds) {
   for (const bool copies : {false, true}) {
     for (const DType gradient_dtype : {DType::f32, DType::bf16}) {
@@ -155,7 +109,7 @@ TEST(AdamW, ManyTensorsWithAndWithoutCopiesLieWithinTheirBounds) {
           AdamW hyper;
           hyper.copies = copies;
           const std::unique_ptr<Backend> backend = open_cpu_backend(threads);
-          Training t = training(hyper, gradient_dtype, odd_sizes);
+          Training t = training(hyper, odd_sizes, {gradient_dtype}, {DType::bf16});
           ProgramRun run(*backend, t.program);
           set_state(run, t, step);
 
@@ -170,7 +124,7 @@ TEST(AdamW, ManyTensorsWithAndWithoutCopiesLieWithinTheirBounds) {
 TEST(AdamW, ALargeTensorWithACopyLiesWithinItsBound) {
   AdamW hyper;
   hyper.copies = true;
-  Training t = training(hyper, DType::bf16, {10'000'019});
+  Training t = training(hyper, {10'000'019}, {DType::bf16}, {DType::bf16});
   ProgramRun run(shared_backend(), t.program);
   set_state(run, t, 3);
 
@@ -179,7 +133,7 @@ TEST(AdamW, ALargeTensorWithACopyLiesWithinItsBound) {
 
 // First step from zero moments: m' / bc1 = g and v' / bc2 = g^2, so w' = w - lr (sign(g) + weight_decay w).
 TEST(AdamW, TheFirstStepMovesByTheLearningRate) {
-  Training t = training(AdamW{}, DType::f32, {2});
+  Training t = training(AdamW{}, {2}, {DType::f32}, {DType::bf16});
   ProgramRun run(shared_backend(), t.program);
   run.set(t.lr, std::vector<double>{0.5});
   run.set(t.step, std::vector<double>{1});
@@ -197,7 +151,7 @@ TEST(AdamW, TheFirstStepMovesByTheLearningRate) {
 
 // The step and the learning rate are tensors: a bound launch reads them anew.
 TEST(AdamW, AChangedLearningRateCountsWithoutBindingAgain) {
-  Training t = training(AdamW{}, DType::f32, {5});
+  Training t = training(AdamW{}, {5}, {DType::f32}, {DType::bf16});
   ProgramRun run(shared_backend(), t.program);
   set_state(run, t, 1);
   run.run();

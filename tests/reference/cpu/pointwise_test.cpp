@@ -10,54 +10,24 @@
 #include "reference/ops/elementwise.h"
 #include "reference/ops/gelu.h"
 #include "tests/reference/cpu/textbook_judge.h"
+#include "tests/reference/pointwise_programs.h"
 
 namespace gpubench {
 namespace {
 
+using testing::pointwise_cases;
+using testing::pointwise_program;
+using testing::PointwiseCase;
+using testing::PointwiseProgram;
 using testing::ProgramRun;
 using testing::run_and_judge;
 using testing::shared_backend;
 
-/// An op with its inputs: `build` gets the program, x and z, of one shape and type.
-struct Op {
-  const char* name;
-  std::function<ValueId(Program&, ValueId x, ValueId z)> build;
-};
-
-std::vector<Op> ops() {
-  const Gelu erf{GeluForm::erf};
-  return {
-      {"copy", [](Program& p, ValueId x, ValueId) { return copy(p, "op", x); }},
-      {"triad", [](Program& p, ValueId x, ValueId z) { return triad(p, 3.0, Math{}, "op", x, z); }},
-      {"scale", [](Program& p, ValueId x, ValueId) { return scale(p, 0.3, Math{}, "op", x); }},
-      {"add", [](Program& p, ValueId x, ValueId z) { return add(p, Math{}, "op", x, z); }},
-      {"gelu tanh", [](Program& p, ValueId x, ValueId) { return gelu_forward(p, Gelu{}, Math{}, "op", x); }},
-      {"gelu erf", [=](Program& p, ValueId x, ValueId) { return gelu_forward(p, erf, Math{}, "op", x); }},
-      {"gelu tanh backward",
-       [](Program& p, ValueId x, ValueId z) { return gelu_backward(p, Gelu{}, Math{}, "op", x, z); }},
-      {"gelu erf backward",
-       [=](Program& p, ValueId x, ValueId z) { return gelu_backward(p, erf, Math{}, "op", x, z); }},
-  };
-}
-
-struct Experiment {
-  Program program;
-  ValueId x, z, y;
-};
-
-Experiment experiment(const Op& op, DType dtype, Shape shape) {
-  Experiment e;
-  e.x = e.program.add(tensor("x", dtype, shape, Role::activation));
-  e.z = e.program.add(tensor("z", dtype, shape, Role::activation));
-  e.y = op.build(e.program, e.x, e.z);
-  return e;
-}
-
 TEST(Pointwise, EveryOpTypeAndOddSizeLiesWithinItsBound) {
-  for (const Op& op : ops()) {
+  for (const PointwiseCase& op : pointwise_cases()) {
     for (const DType dtype : {DType::f32, DType::bf16}) {
       for (const std::int64_t n : {1, 7, 255, 257, 1023, 50001}) {
-        Experiment e = experiment(op, dtype, Shape{n});
+        PointwiseProgram e = pointwise_program(op, dtype, Shape{n});
         ProgramRun run(shared_backend(), e.program);
         run.set_random(e.x, 1, 2.0);
         run.set_random(e.z, 2, 1.0);
@@ -71,10 +41,10 @@ TEST(Pointwise, EveryOpTypeAndOddSizeLiesWithinItsBound) {
 TEST(Pointwise, AnyNumberOfThreadsGivesTheSameBits) {
   const std::unique_ptr<Backend> one = open_cpu_backend(1);
   const std::unique_ptr<Backend> three = open_cpu_backend(3);
-  for (const Op& op : ops()) {
+  for (const PointwiseCase& op : pointwise_cases()) {
     std::vector<std::vector<std::byte>> results;
     for (Backend* backend : {one.get(), three.get()}) {
-      Experiment e = experiment(op, DType::bf16, Shape{100001});
+      PointwiseProgram e = pointwise_program(op, DType::bf16, Shape{100001});
       ProgramRun run(*backend, e.program);
       run.set_random(e.x, 1, 2.0);
       run.set_random(e.z, 2, 1.0);
@@ -88,11 +58,11 @@ TEST(Pointwise, AnyNumberOfThreadsGivesTheSameBits) {
 // 20 MB and more are stored around the caches, by another loop; the odd count leaves a tail, the shape one row per
 // thread.
 TEST(Pointwise, LargeOutputsLieWithinTheirBounds) {
-  const std::vector<Op> all = ops();
-  for (const Op& op : {all[0], all[1], all[4]}) {
+  const std::vector<PointwiseCase> all = pointwise_cases();
+  for (const PointwiseCase& op : {all[0], all[1], all[4]}) {
     for (const DType dtype : {DType::f32, DType::bf16}) {
       const std::int64_t n = dtype == DType::f32 ? 5'000'001 : 9'000'001;
-      Experiment e = experiment(op, dtype, Shape{n});
+      PointwiseProgram e = pointwise_program(op, dtype, Shape{n});
       ProgramRun run(shared_backend(), e.program);
       std::vector<double> values(static_cast<std::size_t>(n));
       for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i % 4099) / 512.0 - 4.0;
@@ -116,7 +86,7 @@ TensorSpec columns_of(const TensorSpec& whole, std::string part_name, std::int64
 
 TEST(Pointwise, PartsOfWiderRowsAreReadAndWrittenWithoutTouchingTheirNeighbours) {
   const std::int64_t rows = 37;
-  for (const Op& op : ops()) {
+  for (const PointwiseCase& op : pointwise_cases()) {
     for (const DType dtype : {DType::f32, DType::bf16}) {
       Program program;
       const TensorSpec wide_x = tensor("wide_x", dtype, Shape{rows, 100}, Role::activation);
@@ -151,9 +121,9 @@ TEST(Pointwise, PartsOfWiderRowsAreReadAndWrittenWithoutTouchingTheirNeighbours)
 }
 
 TEST(Pointwise, NaNSpreadsToItsElementOnly) {
-  for (const Op& op : ops()) {
+  for (const PointwiseCase& op : pointwise_cases()) {
     for (const DType dtype : {DType::f32, DType::bf16}) {
-      Experiment e = experiment(op, dtype, Shape{100});
+      PointwiseProgram e = pointwise_program(op, dtype, Shape{100});
       ProgramRun run(shared_backend(), e.program);
       std::vector<double> values(100, 0.5);
       values[41] = std::nan("");
@@ -251,7 +221,7 @@ TEST(Pointwise, ATypeThatTheBackendLacksIsUnsupportedByName) {
 }
 
 TEST(Pointwise, SaysWhichVectorUnitsItUses) {
-  Experiment e = experiment(ops()[2], DType::f32, Shape{8});
+  PointwiseProgram e = pointwise_program(pointwise_cases()[2], DType::f32, Shape{8});
   ProgramRun run(shared_backend(), e.program);
   run.set_random(e.x, 1);
   run.run();

@@ -4,28 +4,20 @@
 
 #include <cmath>
 
-#include "harness/core/hash.h"
 #include "reference/cpu/cpu_backend.h"
 #include "reference/ops/column_sum.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/embedding.h"
 #include "tests/reference/cpu/textbook_judge.h"
+#include "tests/reference/indices.h"
 
 namespace gpubench {
 namespace {
 
+using testing::indices;
 using testing::ProgramRun;
 using testing::run_and_judge;
 using testing::shared_backend;
-
-/// Whole numbers in [0, limit), the same each time.
-std::vector<double> indices(std::int64_t count, std::int64_t limit, std::uint64_t seed) {
-  std::vector<double> values(static_cast<std::size_t>(count));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<double>(hash_at(seed, i) % static_cast<std::uint64_t>(limit));
-  }
-  return values;
-}
 
 TEST(ColumnSum, OddShapesLieWithinTheirBounds) {
   for (const DType dtype : {DType::f32, DType::bf16}) {

@@ -5,25 +5,17 @@
 
 #include <cmath>
 
-#include "harness/core/hash.h"
 #include "tests/reference/cuda/emulated_backend.h"
 #include "tests/reference/cuda/emulated_judge.h"
+#include "tests/reference/indices.h"
 
 namespace gpubench {
 namespace {
 
 using testing::EmulatedRun;
+using testing::indices;
 using testing::ProgramRun;
 using testing::run_in_every_order;
-
-/// Whole numbers in [0, limit), the same each time.
-std::vector<double> indices(std::int64_t count, std::int64_t limit, std::uint64_t seed) {
-  std::vector<double> values(static_cast<std::size_t>(count));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<double>(hash_at(seed, i) % static_cast<std::uint64_t>(limit));
-  }
-  return values;
-}
 
 struct Logits {
   Program program;

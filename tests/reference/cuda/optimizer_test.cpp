@@ -9,29 +9,26 @@
 #include "reference/cuda/kernels/optimizer.h"
 #include "tests/reference/cuda/emulated_backend.h"
 #include "tests/reference/cuda/emulated_judge.h"
+#include "tests/reference/optimizer_programs.h"
 
 namespace gpubench {
 namespace {
 
+using testing::add_gradients;
 using testing::ProgramRun;
 using testing::run_in_every_order;
+using testing::set_state;
+using testing::Training;
+using testing::training;
 
 // A chunk is 8192 elements; three multiprocessors' blocks take several turns.
 const std::vector<std::int64_t> odd_sizes = {1, 7, 0, 1023, 20000, 64, 8192, 3};
 const std::vector<DType> mixed_types = {DType::f32, DType::bf16, DType::f16};
-
-std::vector<ValueId> gradients(Program& program) {
-  std::vector<ValueId> ids;
-  for (const std::int64_t size : odd_sizes) {
-    const DType dtype = mixed_types[ids.size() % mixed_types.size()];
-    ids.push_back(program.add(tensor("g" + std::to_string(ids.size()), dtype, Shape{size}, Role::gradient)));
-  }
-  return ids;
-}
+const std::vector<DType> other_types = {DType::bf16, DType::f16, DType::f32};  // a copy is never of its gradient's type
 
 TEST(CudaGradientNorm, ManyTensorsOfMixedTypesLieWithinTheBound) {
   Program program;
-  const std::vector<ValueId> ids = gradients(program);
+  const std::vector<ValueId> ids = add_gradients(program, odd_sizes, mixed_types);
   (void)gradient_norm(program, Math{}, "op", ids);
   const auto fill = [&](ProgramRun& run) {
     for (std::size_t i = 0; i < ids.size(); ++i) run.set_random(ids[i], i, 0.01);
@@ -65,7 +62,7 @@ TEST(CudaClip, ScalesAboveTheLimitAndOnlyThere) {
   for (const double norm_value : {0.0, 1.0, 3.7}) {
     Program program;
     const ValueId norm = program.add(tensor("norm", DType::f32, Shape{1}, Role::scalar));
-    const std::vector<ValueId> ids = gradients(program);
+    const std::vector<ValueId> ids = add_gradients(program, odd_sizes, mixed_types);
     (void)clip(program, Clip{1.0}, Math{}, "op", norm, ids);
     const auto fill = [&](ProgramRun& run) {
       run.set(norm, std::vector<double>{norm_value});
@@ -91,60 +88,12 @@ TEST(CudaClip, ANaNNormReachesEveryGradient) {
   for (const double value : run.get(out[0])) EXPECT_TRUE(std::isnan(value));
 }
 
-struct Training {
-  Program program;
-  ValueId lr, step;
-  std::vector<AdamWTensor> tensors;
-};
-
-/// The gradient of tensor i has the mixed type i, its copy the next one.
-Training training(const AdamW& hyper, const std::vector<std::int64_t>& sizes) {
-  Training t;
-  t.lr = t.program.add(tensor("lr", DType::f32, Shape{1}, Role::scalar));
-  t.step = t.program.add(tensor("step", DType::i32, Shape{1}, Role::scalar));
-  for (const std::int64_t size : sizes) {
-    const std::size_t index = t.tensors.size();
-    const std::string number = std::to_string(index);
-    const auto add = [&](const char* kind, DType dtype, Role role) {
-      return t.program.add(tensor(kind + number, dtype, Shape{size}, role));
-    };
-    AdamWTensor parameter;
-    parameter.weight = add("w", DType::f32, Role::parameter);
-    parameter.gradient = add("g", mixed_types[index % 3], Role::gradient);
-    parameter.m = add("m", DType::f32, Role::state);
-    parameter.v = add("v", DType::f32, Role::state);
-    if (hyper.copies) parameter.copy = add("c", mixed_types[(index + 1) % 3], Role::parameter);
-    t.tensors.push_back(parameter);
-  }
-  adamw(t.program, hyper, Math{}, "op", t.lr, t.step, t.tensors);
-  return t;
-}
-
-void set_state(ProgramRun& run, const Training& t, double step) {
-  run.set(t.lr, std::vector<double>{6e-4});
-  run.set(t.step, std::vector<double>{step});
-  for (std::size_t i = 0; i < t.tensors.size(); ++i) {
-    const AdamWTensor& parameter = t.tensors[i];
-    run.set_random(parameter.weight, 10 * i, 0.02);
-    run.set_random(parameter.gradient, 10 * i + 1, 1e-3);
-    std::vector<double> g = run.get(parameter.gradient);
-    for (std::size_t k = 0; k < g.size(); k += 8) g[k] *= 1e-5;  // about epsilon, where epsilon matters
-    run.set(parameter.gradient, g);
-    run.set_random(parameter.m, 10 * i + 2, step > 1 ? 1e-3 : 0.0);
-    run.set_random(parameter.v, 10 * i + 3, step > 1 ? 1e-3 : 0.0);
-    std::vector<double> v = run.get(parameter.v);
-    for (double& value : v) value *= value;
-    run.set(parameter.v, v);
-    if (parameter.copy) run.set_random(*parameter.copy, 10 * i + 4);
-  }
-}
-
 TEST(CudaAdamW, ManyTensorsWithAndWithoutCopiesLieWithinTheirBounds) {
   for (const bool copies : {false, true}) {
     for (const int step : {1, 2, 1000}) {
       AdamW hyper;
       hyper.copies = copies;
-      const Training t = training(hyper, odd_sizes);
+      const Training t = training(hyper, odd_sizes, mixed_types, other_types);
 
       EXPECT_EQ(run_in_every_order(t.program, [&](ProgramRun& run) { set_state(run, t, step); }), "")
           << "copies " << copies << ", step " << step;
@@ -155,7 +104,7 @@ TEST(CudaAdamW, ManyTensorsWithAndWithoutCopiesLieWithinTheirBounds) {
 // First step from zero moments: m' / bc1 = g and v' / bc2 = g^2, so w' = w - lr (sign(g) + weight_decay w).
 TEST(CudaAdamW, TheFirstStepMovesByTheLearningRate) {
   const std::unique_ptr<Backend> backend = testing::open_emulated_backend();
-  const Training t = training(AdamW{}, {2});
+  const Training t = training(AdamW{}, {2}, mixed_types, other_types);
   ProgramRun run(*backend, t.program);
   run.set(t.lr, std::vector<double>{0.5});
   run.set(t.step, std::vector<double>{1});
@@ -174,7 +123,7 @@ TEST(CudaAdamW, TheFirstStepMovesByTheLearningRate) {
 // The step and the learning rate are tensors: a bound launch reads them anew.
 TEST(CudaAdamW, AChangedLearningRateCountsWithoutBindingAgain) {
   const std::unique_ptr<Backend> backend = testing::open_emulated_backend();
-  const Training t = training(AdamW{}, {5});
+  const Training t = training(AdamW{}, {5}, mixed_types, other_types);
   ProgramRun run(*backend, t.program);
   set_state(run, t, 1);
   run.run();

@@ -10,61 +10,25 @@
 #include "reference/ops/gelu.h"
 #include "tests/reference/cuda/emulated_backend.h"
 #include "tests/reference/cuda/emulated_judge.h"
+#include "tests/reference/pointwise_programs.h"
 
 namespace gpubench {
 namespace {
 
+using testing::pointwise_cases;
+using testing::pointwise_program;
+using testing::PointwiseCase;
+using testing::PointwiseProgram;
 using testing::ProgramRun;
 using testing::run_in_every_order;
 
-/// An op with its inputs: `build` gets the program, x and z, of one shape and type.
-struct Op {
-  const char* name;
-  bool has_f64;
-  std::function<ValueId(Program&, ValueId x, ValueId z)> build;
-};
-
-Math math_of(Program& program, ValueId x) {
-  Math math;
-  if (program.spec(x).dtype == DType::f64) math.accumulate = DType::f64;
-  return math;
-}
-
-std::vector<Op> ops() {
-  const Gelu erf{GeluForm::erf};
-  return {
-      {"triad", true, [](Program& p, ValueId x, ValueId z) { return triad(p, 3.0, math_of(p, x), "op", x, z); }},
-      {"scale", true, [](Program& p, ValueId x, ValueId) { return scale(p, 0.3, math_of(p, x), "op", x); }},
-      {"add", true, [](Program& p, ValueId x, ValueId z) { return add(p, math_of(p, x), "op", x, z); }},
-      {"gelu tanh", false, [](Program& p, ValueId x, ValueId) { return gelu_forward(p, Gelu{}, Math{}, "op", x); }},
-      {"gelu erf", false, [=](Program& p, ValueId x, ValueId) { return gelu_forward(p, erf, Math{}, "op", x); }},
-      {"gelu tanh backward", false,
-       [](Program& p, ValueId x, ValueId z) { return gelu_backward(p, Gelu{}, Math{}, "op", x, z); }},
-      {"gelu erf backward", false,
-       [=](Program& p, ValueId x, ValueId z) { return gelu_backward(p, erf, Math{}, "op", x, z); }},
-  };
-}
-
-struct Experiment {
-  Program program;
-  ValueId x, z, y;
-};
-
-Experiment experiment(const Op& op, DType dtype, Shape shape) {
-  Experiment e;
-  e.x = e.program.add(tensor("x", dtype, shape, Role::activation));
-  e.z = e.program.add(tensor("z", dtype, shape, Role::activation));
-  e.y = op.build(e.program, e.x, e.z);
-  return e;
-}
-
 // 8192 bf16 elements are a block's turn.
 TEST(CudaPointwise, EveryOpTypeAndOddSizeLiesWithinItsBound) {
-  for (const Op& op : ops()) {
+  for (const PointwiseCase& op : pointwise_cases()) {
     for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
       if (dtype == DType::f64 && !op.has_f64) continue;
       for (const std::int64_t n : {1, 7, 257, 1024, 8195}) {
-        Experiment e = experiment(op, dtype, Shape{n});
+        PointwiseProgram e = pointwise_program(op, dtype, Shape{n});
         const auto fill = [&](ProgramRun& run) {
           run.set_random(e.x, 1, 2.0);
           run.set_random(e.z, 2, 1.0);
@@ -77,7 +41,7 @@ TEST(CudaPointwise, EveryOpTypeAndOddSizeLiesWithinItsBound) {
 }
 
 TEST(CudaPointwise, NothingIsRightForNothing) {
-  Experiment e = experiment(ops()[2], DType::f32, Shape{0});
+  PointwiseProgram e = pointwise_program(pointwise_cases()[2], DType::f32, Shape{0});
   EXPECT_EQ(run_in_every_order(e.program, [](ProgramRun&) {}), "");
 }
 
@@ -99,7 +63,7 @@ TEST(CudaPointwise, PartsOfWiderRowsAreReadAndWrittenWithoutTouchingTheirNeighbo
   const std::int64_t rows = 37;
   for (const Parts& parts :
        {Parts{31, 100, 3, 57, 77, 5}, Parts{24, 96, 8, 56, 48, 16}, Parts{27, 96, 8, 56, 48, 16}}) {
-    for (const Op& op : ops()) {
+    for (const PointwiseCase& op : pointwise_cases()) {
       for (const DType dtype : {DType::f32, DType::bf16}) {
         Program program;
         const TensorSpec wide_x = tensor("wide_x", dtype, Shape{rows, parts.wide_x}, Role::activation);
@@ -215,9 +179,9 @@ TEST(CudaGelu, TheInterestingIntervalLiesWithinItsBoundInF32) {
 
 TEST(CudaPointwise, NaNSpreadsToItsElementOnly) {
   const std::unique_ptr<Backend> backend = testing::open_emulated_backend();
-  for (const Op& op : ops()) {
+  for (const PointwiseCase& op : pointwise_cases()) {
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
-      Experiment e = experiment(op, dtype, Shape{100});
+      PointwiseProgram e = pointwise_program(op, dtype, Shape{100});
       ProgramRun run(*backend, e.program);
       std::vector<double> values(100, 0.5);
       values[41] = std::nan("");

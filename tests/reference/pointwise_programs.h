@@ -1,0 +1,56 @@
+// Programs of ops that treat every element alike, for the tests of every backend.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "harness/core/program.h"
+#include "reference/ops/elementwise.h"
+#include "reference/ops/gelu.h"
+
+namespace gpubench::testing {
+
+/// An op with its inputs: `build` gets the program, x and z, of one shape and type.
+struct PointwiseCase {
+  const char* name;
+  bool has_f64;
+  std::function<ValueId(Program&, ValueId x, ValueId z)> build;
+};
+
+/// Sums in f64 for f64, else in f32.
+inline Math math_of(Program& program, ValueId x) {
+  Math math;
+  if (program.spec(x).dtype == DType::f64) math.accumulate = DType::f64;
+  return math;
+}
+
+inline std::vector<PointwiseCase> pointwise_cases() {
+  const Gelu erf{GeluForm::erf};
+  return {
+      {"copy", true, [](Program& p, ValueId x, ValueId) { return copy(p, "op", x); }},
+      {"triad", true, [](Program& p, ValueId x, ValueId z) { return triad(p, 3.0, math_of(p, x), "op", x, z); }},
+      {"scale", true, [](Program& p, ValueId x, ValueId) { return scale(p, 0.3, math_of(p, x), "op", x); }},
+      {"add", true, [](Program& p, ValueId x, ValueId z) { return add(p, math_of(p, x), "op", x, z); }},
+      {"gelu tanh", false, [](Program& p, ValueId x, ValueId) { return gelu_forward(p, Gelu{}, Math{}, "op", x); }},
+      {"gelu erf", false, [=](Program& p, ValueId x, ValueId) { return gelu_forward(p, erf, Math{}, "op", x); }},
+      {"gelu tanh backward", false,
+       [](Program& p, ValueId x, ValueId z) { return gelu_backward(p, Gelu{}, Math{}, "op", x, z); }},
+      {"gelu erf backward", false,
+       [=](Program& p, ValueId x, ValueId z) { return gelu_backward(p, erf, Math{}, "op", x, z); }},
+  };
+}
+
+struct PointwiseProgram {
+  Program program;
+  ValueId x, z, y;
+};
+
+inline PointwiseProgram pointwise_program(const PointwiseCase& op, DType dtype, Shape shape) {
+  PointwiseProgram e;
+  e.x = e.program.add(tensor("x", dtype, shape, Role::activation));
+  e.z = e.program.add(tensor("z", dtype, shape, Role::activation));
+  e.y = op.build(e.program, e.x, e.z);
+  return e;
+}
+
+}  // namespace gpubench::testing
