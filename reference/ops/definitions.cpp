@@ -17,6 +17,7 @@
 #include "reference/ops/optimizer_textbook.h"
 #include "reference/ops/quantize_textbook.h"
 #include "reference/ops/residual_norm_textbook.h"
+#include "reference/ops/rotary_textbook.h"
 
 namespace gpubench {
 
@@ -46,6 +47,7 @@ std::span<const OpDefinition* const> definitions() {
       &quantize_definition(),
       &reorder_definition(),
       &residual_norm_forward_definition(),
+      &rotary_definition(),
       &scale_definition(),
       &transpose_definition(),
       &triad_definition(),

@@ -16,6 +16,7 @@
 #include "reference/ops/optimizer.h"
 #include "reference/ops/quantize.h"
 #include "reference/ops/residual_norm.h"
+#include "reference/ops/rotary.h"
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
@@ -52,12 +53,13 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "quantize",
                                       "reorder",
                                       "residual_norm_forward",
+                                      "rotary",
                                       "scale",
                                       "transpose",
                                       "triad"}) {
     EXPECT_EQ(definition(OpKind{name}).kind().name, name);
   }
-  EXPECT_EQ(definitions().size(), 27U);
+  EXPECT_EQ(definitions().size(), 28U);
 }
 
 TEST(Definitions, AnUnknownKindIsAnErrorNamingTheKnownOnes) {
@@ -110,6 +112,9 @@ void add_model_ops(Program& p) {
   const ValueId q = source(p, "q", DType::f32, {1, 4, 2, 3});
   const AttentionForward attention = attention_forward(p, {}, f32_math, "attention", q, q, q);
   (void)attention_backward(p, {}, f32_math, "attention.backward", q, q, q, q, attention.o, attention.lse);
+  const ValueId turned = source(p, "turned", DType::f32, {1, 3, 2, 4});
+  const ValueId angles = source(p, "angles", DType::f32, {3, 2});
+  (void)rotary(p, {}, f32_math, "rotary", turned, {angles, angles});
   const ValueId labels = source(p, "labels", DType::i32, {3});
   const ValueId logits = source(p, "logits", DType::f32, {3, 4});
   const CrossEntropyForward loss = cross_entropy_forward(p, f32_math, "loss", logits, labels);

@@ -1,0 +1,44 @@
+// Rotary position embedding: pairs of a head's elements are turned by angles that grow with the position.
+// Su et al., arXiv 2104.09864.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "harness/core/program.h"
+
+namespace gpubench {
+
+inline constexpr OpKind rotary_kind{"rotary"};
+
+/// x [b, s, h, d], cos and sin [s, d/2] (f32; f64 for x in f64) -> y [b, s, h, d] (x's type)
+///   With c and s the elements of the tables at the token's position in its sequence and pair i:
+///     y_first = x_first c - x_second s,  y_second = x_second c + x_first s
+/// Any tables will do: nothing asks for c^2 + s^2 = 1. Angles are usually position * base^(-2i/d), base 10000.
+/// x and y may be strided parts of packed storages; the last axis is contiguous. y may update x. An embedding of the
+/// first elements of each head only is that of a part of it.
+struct Rotary {
+  /// Which elements are pair i: half: i and i + d/2 (GPT-NeoX, Llama); interleaved: 2i and 2i + 1 (the paper, GPT-J).
+  enum class Pairing { half, interleaved };
+  Pairing pairing = Pairing::half;
+  /// The transposed rotation, with -s for s: it undoes the one by true angles, and is the gradient of that by any.
+  bool inverse = false;
+  friend bool operator==(const Rotary&, const Rotary&) = default;
+};
+[[nodiscard]] std::string describe(const Rotary& attributes);
+
+struct RotaryTables {
+  ValueId cos, sin;
+};
+
+struct RotaryExtents {
+  std::int64_t b = 0, s = 0, h = 0, d = 0;
+};
+/// Throws ProgramError naming the tensor, its shape and the expected one.
+[[nodiscard]] RotaryExtents rotary_extents(const TensorSpec& x);
+
+/// `into`: where y goes, a part of something packed or the next version of x; otherwise it is reserved here, row-major.
+ValueId rotary(Program& program, const Rotary& attributes, const Math& math, std::string label, ValueId x,
+               const RotaryTables& tables, const std::optional<ValueId>& into = {});
+
+}  // namespace gpubench

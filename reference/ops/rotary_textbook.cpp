@@ -1,0 +1,95 @@
+// Two products, each rounded once, and their sum: at most 2u(|a c| + |b s|), since |y| <= |a c| + |b s|; less where the
+// second product is fused into the sum. The tables are read as they are: what an angle lost before is not this op's.
+#include "reference/ops/rotary_textbook.h"
+
+#include <cmath>
+#include <vector>
+
+#include "reference/ops/bound_text.h"
+#include "reference/ops/bytes_moved.h"
+#include "reference/ops/incoming_gradient.h"
+#include "reference/ops/rotary.h"
+#include "reference/ops/rule_g.h"
+#include "reference/ops/wanted_elements.h"
+
+namespace gpubench {
+namespace {
+
+// a c + b s.
+Judged turned(double a, double c, double b, double s, double u) {
+  return {a * c + b * s, 2.0 * u * (std::fabs(a * c) + std::fabs(b * s))};
+}
+
+class RotaryDefinition : public OpDefinition {
+ public:
+  OpKind kind() const override { return rotary_kind; }
+
+  // Four products and two sums per pair.
+  Cost cost(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
+    const double pairs = static_cast<double>(outputs[0].shape.elements()) / 2.0;
+    return {6.0 * pairs, bytes_moved(inputs) + bytes_moved(outputs)};
+  }
+
+  // A unit is one head of one token: all of it is turned by the same row of the tables.
+  Units units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs, int) const override {
+    const RotaryExtents e = rotary_extents(outputs[0]);
+    Units units = element_units({e.b, e.s, e.h}, 8.0 * static_cast<double>(e.d));
+    units.elements = e.d;
+    return units;
+  }
+
+  std::string bound(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec>, int) const override {
+    return bound_text("2 u (|a cos| + |b sin|) of a pair a, b", call.math);
+  }
+
+  void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
+                std::span<Judged> judged) const override {
+    const Rotary& attributes = operands.call.attributes.as<Rotary>();
+    const RotaryExtents e = rotary_extents(operands.inputs[0].spec());
+    const double u = accumulator_roundoff(operands.call.math);
+    const double sign = attributes.inverse ? -1.0 : 1.0;
+    const bool half = attributes.pairing == Rotary::Pairing::half;
+    const auto pairs = static_cast<std::size_t>(e.d / 2);
+    std::vector<double> x(2 * pairs);
+    std::vector<double> cos(pairs);
+    std::vector<double> sin(pairs);
+    for (const std::int64_t row : wanted) {
+      const std::int64_t position = row / e.h % e.s;
+      operands.inputs[0].read({row / (e.h * e.s), position, row % e.h, 0}, 3, x);
+      operands.inputs[1].read({position, 0}, 1, cos);
+      operands.inputs[2].read({position, 0}, 1, sin);
+      for (std::size_t i = 0; i < pairs; ++i) {
+        const std::size_t first = half ? i : 2 * i;
+        const std::size_t second = half ? i + pairs : 2 * i + 1;
+        judged[first] = turned(x[first], cos[i], x[second], -sign * sin[i], u);
+        judged[second] = turned(x[second], cos[i], x[first], sign * sin[i], u);
+      }
+      judged = judged.subspan(x.size());
+    }
+  }
+
+  void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
+    const auto dy = incoming_gradient(call, tape, call.outputs[0]);
+    if (!dy) return;
+    for (const ValueId table : {call.inputs[1], call.inputs[2]}) {
+      if (!tape.wanted(table)) continue;
+      throw ProgramError("rotary: the gradient of table '" + program.spec(table).name + "' of op '" + call.label +
+                         "' is asked for; expected tables to be constants");
+    }
+    const ValueId x = call.inputs[0];
+    if (!tape.wanted(x)) return;
+    Rotary transposed = call.attributes.as<Rotary>();
+    transposed.inverse = !transposed.inverse;
+    tape.contribute(x, rotary(program, transposed, call.math, tape.label(call, "backward"), *dy,
+                              {call.inputs[1], call.inputs[2]}, tape.destination(x)));
+  }
+};
+
+}  // namespace
+
+const OpDefinition& rotary_definition() {
+  static const RotaryDefinition definition;
+  return definition;
+}
+
+}  // namespace gpubench
