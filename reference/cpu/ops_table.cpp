@@ -13,6 +13,7 @@
 #include "reference/cpu/layer_norm.h"
 #include "reference/cpu/optimizer.h"
 #include "reference/cpu/reorder.h"
+#include "reference/cpu/rotary.h"
 #include "reference/ops/attention.h"
 #include "reference/ops/column_sum.h"
 #include "reference/ops/conv2d.h"
@@ -24,6 +25,7 @@
 #include "reference/ops/layer_norm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/residual_norm.h"
+#include "reference/ops/rotary.h"
 
 namespace gpubench::cpu {
 namespace {
@@ -52,6 +54,7 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {layer_norm_forward_kind, plan_layer_norm_forward},
     {reorder_kind, plan_reorder},
     {residual_norm_forward_kind, plan_residual_norm_forward},
+    {rotary_kind, plan_rotary},
     {scale_kind, plan_scale},
     {transpose_kind, plan_transpose},
     {triad_kind, plan_triad},

@@ -19,6 +19,7 @@
 #include "reference/ops/layer_norm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/residual_norm.h"
+#include "reference/ops/rotary.h"
 #include "tests/reference/cpu/program_run.h"
 
 namespace gpubench {
@@ -161,6 +162,18 @@ Program residual_norm_program(DType dtype, bool fused) {
   return program;
 }
 
+Program rotary_program(DType dtype, Rotary::Pairing pairing) {
+  Program program;
+  const std::int64_t heads = 32;
+  const std::int64_t d = 128;
+  const std::int64_t s = elements / (heads * d);
+  const ValueId x = program.add(tensor("x", dtype, Shape{1, s, heads, d}, Role::activation));
+  const ValueId cos = program.add(tensor("cos", DType::f32, Shape{s, d / 2}, Role::input));
+  const ValueId sin = program.add(tensor("sin", DType::f32, Shape{s, d / 2}, Role::input));
+  (void)rotary(program, {.pairing = pairing}, Math{}, "op", x, {cos, sin});
+  return program;
+}
+
 Program adamw_program(bool mixed) {
   Program program;
   const ValueId lr = program.add(tensor("lr", DType::f32, Shape{1}, Role::scalar));
@@ -242,6 +255,15 @@ int main(int argc, char** argv) {
   add_case(
       "residual_norm_forward/bf16", [] { return residual_norm_program(DType::bf16, true); }, 8,
       [] { return residual_norm_program(DType::bf16, false); });
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const bool half : {true, false}) {
+      const auto pairing = half ? Rotary::Pairing::half : Rotary::Pairing::interleaved;
+      const std::string name =
+          std::string("rotary/") + (half ? "half/" : "interleaved/") + std::string(gpubench::name(dtype));
+      add_case(
+          name.c_str(), [=] { return rotary_program(dtype, pairing); }, 2.0 * static_cast<double>(size_of(dtype)));
+    }
+  }
   add_case(
       "gradient_norm/f32", [] { return gradient_norm_program(DType::f32); }, 4);
   add_case(

@@ -174,9 +174,8 @@ TEST(Rotary, DerivativesAgreeWithDifferencesForAnyTables) {
   for (const auto pairing : {Rotary::Pairing::half, Rotary::Pairing::interleaved}) {
     for (const bool inverse : {false, true}) {
       RotaryProgram r = rotary_program({pairing, inverse}, {2, 2, 2, 4}, DType::f64);
-      expect_derivative_agrees(r.program, r.y,
-                               {{r.x, spread(32, 1)}, {r.tables.cos, spread(4, 2)}, {r.tables.sin, spread(4, 3)}},
-                               {r.x});
+      expect_derivative_agrees(
+          r.program, r.y, {{r.x, spread(32, 1)}, {r.tables.cos, spread(4, 2)}, {r.tables.sin, spread(4, 3)}}, {r.x});
     }
   }
 }
@@ -233,8 +232,8 @@ TEST(Rotary, PartsOfPackedStorageAreTurnedInPlaceAndTheOthersKept) {
   Program program;
   const Packed packed = packed_qkv(program, 2, 3, 2, 4);
   const RotaryTables tables{source(program, "cos", DType::f64, {3, 2}), source(program, "sin", DType::f64, {3, 2})};
-  const ValueId turned = rotary(program, interleaved, f64_math, "k.rotary", packed.k, tables,
-                                program.update(packed.k, "k'"));
+  const ValueId turned =
+      rotary(program, interleaved, f64_math, "k.rotary", packed.k, tables, program.update(packed.k, "k'"));
   const ValueId apart = rotary(program, interleaved, f64_math, "apart", packed.q, tables);
   TextbookRun run(program);
   run.set(packed.q, spread(48, 1));
@@ -280,9 +279,8 @@ int accepted(const Turn& turn) {
   int count = 0;
   for (std::size_t pair = 0; pair < 2000; ++pair) {
     const std::size_t entry = pair / 40 * 10 + pair % 10;  // 4 heads of 10 pairs per position
-    const auto [first, second] =
-        turn(static_cast<float>(x[2 * pair]), static_cast<float>(x[2 * pair + 1]), static_cast<float>(cos[entry]),
-             static_cast<float>(sin[entry]));
+    const auto [first, second] = turn(static_cast<float>(x[2 * pair]), static_cast<float>(x[2 * pair + 1]),
+                                      static_cast<float>(cos[entry]), static_cast<float>(sin[entry]));
     count += within(judged[2 * pair], DType::f32, first) ? 1 : 0;
     count += within(judged[2 * pair + 1], DType::f32, second) ? 1 : 0;
   }
@@ -358,7 +356,9 @@ TEST(Rotary, AMismatchNamesTheTensorItsShapeAndWhatWasExpected) {
   EXPECT_EQ(refused(x, {table, wide}), "rotary: tensor 'wide' has shape [3, 6]; expected [3, 3]");
   EXPECT_EQ(refused(x, {narrow, table}), "rotary: tensor 'narrow' has type bf16; expected f32");
   const ValueId elsewhere = program.reserve(tensor("elsewhere", DType::f32, {2, 3, 4, 6}, Role::activation));
-  EXPECT_EQ(program_error([&] { (void)rotary(program, half, f32_math, "r", x, {table, table}, elsewhere); }),
+  EXPECT_EQ(program_error([&] {
+              (void)rotary(program, half, f32_math, "r", x, {table, table}, elsewhere);
+            }),
             "rotary: tensor 'elsewhere' has type f32; expected bf16");
 }
 
@@ -369,7 +369,9 @@ TEST(Rotary, HeadsThatAreNotContiguousAreRefused) {
   const ValueId x = program.add(spec);
   const ValueId table = source(program, "table", DType::f32, {2, 2});
 
-  EXPECT_EQ(program_error([&] { (void)rotary(program, half, f32_math, "r", x, {table, table}); }),
+  EXPECT_EQ(program_error([&] {
+              (void)rotary(program, half, f32_math, "r", x, {table, table});
+            }),
             "rotary: tensor 'x' has shape [1, 2, 2, 4] and layout strides(16, 8, 1, 2); expected a contiguous last "
             "axis");
 }
