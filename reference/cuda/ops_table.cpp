@@ -13,6 +13,7 @@
 #include "reference/cuda/optimizer.h"
 #include "reference/cuda/pointwise.h"
 #include "reference/cuda/quantize.h"
+#include "reference/cuda/rotary.h"
 #include "reference/cuda/transfer.h"
 #include "reference/ops/attention.h"
 #include "reference/ops/column_sum.h"
@@ -25,6 +26,7 @@
 #include "reference/ops/layer_norm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/quantize.h"
+#include "reference/ops/rotary.h"
 
 namespace gpubench::cuda {
 namespace {
@@ -53,6 +55,7 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {layer_norm_forward_kind, plan_layer_norm_forward},
     {quantize_kind, plan_quantize},
     {reorder_kind, plan_reorder},
+    {rotary_kind, plan_rotary},
     {scale_kind, plan_scale},
     {transpose_kind, plan_transpose},
     {triad_kind, plan_triad},

@@ -78,8 +78,7 @@ inline RotaryProgram in_place_rotary_program(const Rotary& attributes, DType dty
   r.x = r.program.part(r.whole_x, rotary_detail::packed_heads("x", dtype, shape, place.width), place.first);
   rotary_detail::add_tables(r, shape, dtype);
   r.whole_y = r.whole_x;
-  r.y = rotary(r.program, attributes, rotary_detail::math_for(dtype), "op", r.x, r.tables,
-               r.program.update(r.x, "x'"));
+  r.y = rotary(r.program, attributes, rotary_detail::math_for(dtype), "op", r.x, r.tables, r.program.update(r.x, "x'"));
   return r;
 }
 

@@ -29,7 +29,7 @@ std::string told(const Rotary& attributes, DType dtype, const Shape& shape) {
   return std::string(name(dtype)) + shape.to_string() + " " + describe(attributes);
 }
 
-const std::vector<Shape> odd_shapes{{1, 1, 1, 2},  {2, 3, 5, 6},    {1, 7, 1, 34},  {3, 33, 2, 64},
+const std::vector<Shape> odd_shapes{{1, 1, 1, 2},    {2, 3, 5, 6},   {1, 7, 1, 34},   {3, 33, 2, 64},
                                     {1, 65, 8, 128}, {2, 5, 3, 514}, {1, 2, 2, 10000}};
 
 TEST(Rotary, EveryKindTypeAndOddSizeLiesWithinItsBound) {

@@ -13,6 +13,7 @@
 #include "reference/cuda/optimizer.h"
 #include "reference/cuda/pointwise.h"
 #include "reference/cuda/quantize.h"
+#include "reference/cuda/rotary.h"
 #include "reference/ops/column_sum.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/elementwise.h"
@@ -21,6 +22,7 @@
 #include "reference/ops/layer_norm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/quantize.h"
+#include "reference/ops/rotary.h"
 #include "tests/reference/cuda/emulated_runtime.h"
 #include "tests/reference/cuda/emulation/memory_watch.h"
 
@@ -48,6 +50,7 @@ constexpr cuda::OpImplementation implementations[] = {
     {layer_norm_forward_kind, cuda::plan_layer_norm_forward},
     {quantize_kind, cuda::plan_quantize},
     {reorder_kind, cuda::plan_reorder},
+    {rotary_kind, cuda::plan_rotary},
     {scale_kind, cuda::plan_scale},
     {transpose_kind, cuda::plan_transpose},
     {triad_kind, cuda::plan_triad},
