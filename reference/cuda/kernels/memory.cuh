@@ -35,7 +35,7 @@ __device__ __forceinline__ Pack<T, N> load_pack(const T* from) {
 template <int N, class T>
 __device__ __forceinline__ void store_pack(T* to, const Pack<T, N>& pack) {
   observe_write(to, sizeof(Pack<T, N>), alignof(Pack<T, N>));
-  *reinterpret_cast<Pack<T, N>*>(to) = pack;
+  write_whole(reinterpret_cast<Pack<T, N>*>(to), pack);
 }
 
 /// The first `count` of N elements; the rest is `filler`.

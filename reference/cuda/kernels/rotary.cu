@@ -1,6 +1,6 @@
-// A thread turns the same pairs of several heads of one token, so that it reads their cosines and sines once; those heads
-// are in flight together, and neighbouring threads have neighbouring packs. Pairs that don't fill packs of 16 bytes, or
-// lie at odd addresses, are turned one by one.
+// A thread turns the same pairs of several heads of one token, so that it reads their cosines and sines once; those
+// heads are in flight together, and neighbouring threads have neighbouring packs. Pairs that don't fill packs of 16
+// bytes, or lie at odd addresses, are turned one by one.
 #include "reference/cuda/kernels/rotary.h"
 
 #include "reference/cuda/kernels/memory.cuh"
@@ -128,8 +128,8 @@ __global__ void __launch_bounds__(threads) rotary_kernel(RotaryArgs args) {
 #pragma unroll
       for (int i = 0; i < P; ++i) sin.at[i] = -sin.at[i];
     }
-    const T* x = static_cast<const T*>(args.x) + by_token.outer * args.x_strides.sequence +
-                 by_token.rest * args.x_strides.token;
+    const T* x =
+        static_cast<const T*>(args.x) + by_token.outer * args.x_strides.sequence + by_token.rest * args.x_strides.token;
     T* y = static_cast<T*>(args.y) + by_token.outer * args.y_strides.sequence + by_token.rest * args.y_strides.token;
     PairPack<T, P> loaded[in_flight] = {};
 #pragma unroll

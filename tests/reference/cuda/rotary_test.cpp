@@ -1,5 +1,5 @@
-// Rotary position embedding on the CUDA backend's kernels, against the textbook: odd sizes, all types, both conventions,
-// parts of packed tokens at addresses that packs fit or don't, in place.
+// Rotary position embedding on the CUDA backend's kernels, against the textbook: odd sizes, all types, both
+// conventions, parts of packed tokens at addresses that packs fit or don't, in place.
 #include <gtest/gtest.h>
 
 #include <cmath>
