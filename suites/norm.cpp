@@ -1,6 +1,7 @@
-// Suite norm: layer normalization alone, forward and backward, at the widths of real models.
+// Suite norm: what a transformer does row by row between its matrix products, alone, at the widths of real models:
+// layer normalization and rotary position embedding, forward and backward.
 #include "reference/ops/layer_norm.h"
-
+#include "reference/ops/rotary.h"
 #include "suites/declare.h"
 #include "suites/suites.h"
 
@@ -59,15 +60,64 @@ std::shared_ptr<const Workload> workload(std::string name, std::string descripti
                   [](const Case& c) { return static_cast<double>(c.dim("rows")); }});
 }
 
+Grid heads() {
+  const auto point = [](std::int64_t b, std::int64_t s, std::int64_t h, std::int64_t d, std::string label, Tier tier) {
+    return Point{{{"b", b}, {"s", s}, {"h", h}, {"d", d}}, std::move(label), tier};
+  };
+  Grid grid;
+  grid.recipes = {"f32", "bf16", "f16"};  // of x; cosines and sines are f32
+  grid.points = {
+      point(2, 129, 3, 6, "edge: odd length, pairs that fill no pack", Tier::standard),
+      point(1, 4096, 32, 128, "llama2-7b, queries or keys", Tier::standard),
+      point(1, 8192, 32, 128, "llama3-8b, queries", Tier::standard),
+      point(1, 8192, 8, 128, "llama3-8b, keys: grouped-query", Tier::standard),
+      point(1, 8192, 64, 128, "llama3-70b, queries", Tier::large),
+      point(1, 4096, 128, 64, "deepseek-v3, the turned part of its queries", Tier::large),
+  };
+  return grid;
+}
+
+// The tables are random: the op asks nothing of them, and true cosines are no integer arithmetic. At half, the size of
+// x stays about what it is.
+Program turn(const Case& c, const Recipe& r, const Rotary& attributes, Role role) {
+  const auto b = c.dim("b"), s = c.dim("s"), h = c.dim("h"), d = c.dim("d");
+  Program p;
+  const ValueId x = p.add(tensor(role == Role::gradient ? "dy" : "x", r.tensor, {b, s, h, d}, role, Fill::normal(1.0)));
+  const auto table = [&](const char* name) {
+    return p.add(tensor(name, r.wide, {s, d / 2}, Role::input, Fill::normal(0.5)));
+  };
+  const ValueId cos = table("cos");
+  rotary(p, attributes, r.math, "rotary", x, {cos, table("sin")});
+  return p;
+}
+
+Program turn_halves(const Case& c, const Recipe& r) { return turn(c, r, {}, Role::activation); }
+Program turn_halves_back(const Case& c, const Recipe& r) { return turn(c, r, {.inverse = true}, Role::gradient); }
+Program turn_neighbours(const Case& c, const Recipe& r) {
+  return turn(c, r, {.pairing = Rotary::Pairing::interleaved}, Role::activation);
+}
+
+std::shared_ptr<const Workload> rotary_workload(std::string name, std::string description,
+                                                Program (*build)(const Case&, const Recipe&)) {
+  return declare({{std::move(name), std::move(description), "b", Headline::bytes_per_s, "tokens", CacheMode::cold},
+                  heads(),
+                  build,
+                  [](const Case& c) { return static_cast<double>(c.dim("b") * c.dim("s")); }});
+}
+
 }  // namespace
 
 Suite norm() {
-  return {"norm",
-          "layer normalization, forward and backward",
-          {
-              workload("layer_norm_forward", "y, and the statistics that the backward wants", forward),
-              workload("layer_norm_backward", "dx, dgamma, dbeta", backward),
-          }};
+  return {
+      "norm",
+      "layer normalization and rotary position embedding, forward and backward",
+      {
+          workload("layer_norm_forward", "y, and the statistics that the backward wants", forward),
+          workload("layer_norm_backward", "dx, dgamma, dbeta", backward),
+          rotary_workload("rotary_forward", "pairs half a head apart are turned (GPT-NeoX, Llama)", turn_halves),
+          rotary_workload("rotary_backward", "their gradient: turned the other way", turn_halves_back),
+          rotary_workload("rotary_interleaved_forward", "neighbours are turned (the paper, GPT-J)", turn_neighbours),
+      }};
 }
 
 }  // namespace gpubench::suites

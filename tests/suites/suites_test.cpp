@@ -121,6 +121,16 @@ TEST(Suites, AGpt2BlockStepDoesThreeTimesTheWorkOfItsForward) {
   EXPECT_LT(planned.cost.flop, 1.05 * (3.0 * linear + 3.5 * attention));
 }
 
+TEST(Suites, RotaryMovesItsElementsTwiceAndItsTablesOnce) {
+  // 8192 tokens of 32 heads of 128 elements; two f32 tables of 8192 rows of 64.
+  for (const std::string workload : {"rotary_forward", "rotary_backward", "rotary_interleaved_forward"}) {
+    const PlannedCase planned = only("norm/" + workload + "/b=1,s=8192,h=32,d=128/bf16/x1");
+
+    EXPECT_EQ(planned.cost.bytes, 2.0 * (8192.0 * 32 * 128) * 2 + 2.0 * (8192 * 64) * 4);
+    EXPECT_EQ(planned.cost.flop, 6.0 * 8192 * 32 * 64);
+  }
+}
+
 TEST(Suites, MixedPrecisionKeepsMasterWeightsAndTheirLowPrecisionCopiesConsistent) {
   const PlannedCase planned = only("transformer/gpt2_block/b=1,s=256,h=256,heads=4/bf16/x1");
   const Program program = planned.workload->build(planned.c, {});
