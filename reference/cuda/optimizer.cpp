@@ -66,28 +66,36 @@ Gradients gradients_of(const OpCall& call, std::span<const TensorSpec> tensors) 
   std::vector<std::int64_t> sizes;
   for (const TensorSpec& tensor : tensors) {
     expect_dense(call, tensor);
-    gradients.entries.push_back({nullptr, nullptr, tensor.shape.elements(), float_element(call, tensor)});
+    gradients.entries.push_back({nullptr, nullptr, tensor.shape.elements(), any_element(call, tensor)});
     sizes.push_back(tensor.shape.elements());
   }
   gradients.chunks = chunks_of(sizes);
   return gradients;
 }
 
+/// The type of the norm: f64, or f32.
+Element norm_element(const OpCall& call, const TensorSpec& norm) {
+  if (norm.dtype == DType::f64) return Element::f64;
+  expect_type(call, norm, DType::f32);
+  return Element::f32;
+}
+
 }  // namespace
 
 Plan plan_gradient_norm(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  expect_type(call, tensors.back(), DType::f32);
+  const Element norm_type = norm_element(call, tensors.back());
   const Gradients gradients = gradients_of(call, tensors.first(tensors.size() - 1));
   const int parts = gradient_norm_parts(gradients.chunk_count(), context.device.multiprocessors);
   return plan_of(own_implementation(context), static_cast<std::size_t>(parts) * sizeof(double),
-                 [gradients, parts](std::span<const Tensor> bound, Workspace space) {
+                 [gradients, parts, norm_type](std::span<const Tensor> bound, Workspace space) {
                    std::vector<GradientEntry> entries = gradients.entries;
                    for (std::size_t i = 0; i < entries.size(); ++i) entries[i].gradient = bound[i].data;
                    const auto tables = upload_tables(entries, gradients.chunks);
                    const GradientNormArgs work{tables.entries,
                                                tables.chunks,
                                                gradients.chunk_count(),
-                                               elements_of<float>(bound.back()),
+                                               bound.back().data,
+                                               norm_type,
                                                reinterpret_cast<double*>(space.data),
                                                parts};
                    return [work, held = tables.memory](cudaStream_t stream) {
@@ -99,11 +107,11 @@ Plan plan_gradient_norm(const OpCall& call, std::span<const TensorSpec> tensors,
 
 Plan plan_clip(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const std::size_t count = call.outputs.size();
-  expect_type(call, tensors[0], DType::f32);
+  const Element norm_type = norm_element(call, tensors[0]);
   const Gradients gradients = gradients_of(call, tensors.subspan(1, count));
   for (std::size_t i = 0; i < count; ++i) expect_same_type(call, tensors[1 + i], tensors[1 + count + i]);
   return plan_of(own_implementation(context), 0,
-                 [gradients, count, limit = call.attributes.as<Clip>().limit,
+                 [gradients, count, norm_type, limit = call.attributes.as<Clip>().limit,
                   multiprocessors = context.device.multiprocessors](std::span<const Tensor> bound, Workspace) {
                    std::vector<GradientEntry> entries = gradients.entries;
                    for (std::size_t i = 0; i < count; ++i) {
@@ -112,7 +120,7 @@ Plan plan_clip(const OpCall& call, std::span<const TensorSpec> tensors, const Cu
                    }
                    const auto tables = upload_tables(entries, gradients.chunks);
                    const ClipArgs work{tables.entries, tables.chunks, gradients.chunk_count(),
-                                       elements_of<const float>(bound[0]), limit};
+                                       bound[0].data,  norm_type,     limit};
                    return [work, multiprocessors, held = tables.memory](cudaStream_t stream) {
                      launch_clip(work, multiprocessors, stream);
                      check_launch("clip");
@@ -124,11 +132,14 @@ namespace {
 
 /// Tensors per parameter: w, g, m, v, [copy].
 std::vector<AdamWEntry> adamw_entries(const OpCall& call, std::span<const TensorSpec> tensors,
-                                      std::size_t per_parameter) {
+                                      std::size_t per_parameter, DType state) {
   std::vector<AdamWEntry> entries;
   for (std::size_t first = 0; first < tensors.size(); first += per_parameter) {
     const auto inputs = tensors.subspan(first, per_parameter);
-    for (const std::size_t i : {0U, 2U, 3U}) expect_type(call, inputs[i], DType::f32);
+    for (const std::size_t i : {0U, 2U, 3U}) expect_type(call, inputs[i], state);
+    if (state == DType::f64) {
+      for (const TensorSpec& tensor : inputs) expect_type(call, tensor, state);
+    }
     if (!share_one_run(inputs)) {
       refuse(call,
              fmt::format("{} and what belongs to it have different layouts, or gaps; expected dense ones in one order",
@@ -136,8 +147,8 @@ std::vector<AdamWEntry> adamw_entries(const OpCall& call, std::span<const Tensor
     }
     AdamWEntry entry;
     entry.elements = inputs[0].shape.elements();
-    entry.gradient_type = float_element(call, inputs[1]);
-    if (per_parameter == 5) entry.copy_type = float_element(call, inputs[4]);
+    entry.gradient_type = any_element(call, inputs[1]);
+    if (per_parameter == 5) entry.copy_type = any_element(call, inputs[4]);
     entries.push_back(entry);
   }
   return entries;
@@ -148,38 +159,43 @@ std::vector<AdamWEntry> adamw_entries(const OpCall& call, std::span<const Tensor
 Plan plan_adamw(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const auto hyper = call.attributes.as<AdamW>();
   const std::size_t per_parameter = hyper.copies ? 5 : 4;  // inputs
-  expect_type(call, tensors[0], DType::f32);
+  const DType state = tensors[2].dtype == DType::f64 ? DType::f64 : DType::f32;
+  if (tensors[0].dtype != DType::f32) expect_type(call, tensors[0], state);
   expect_type(call, tensors[1], DType::i32);
-  const std::vector<AdamWEntry> blank = adamw_entries(call, tensors.subspan(2, call.inputs.size() - 2), per_parameter);
+  const std::vector<AdamWEntry> blank =
+      adamw_entries(call, tensors.subspan(2, call.inputs.size() - 2), per_parameter, state);
   std::vector<std::int64_t> sizes;
   for (const AdamWEntry& entry : blank) sizes.push_back(entry.elements);
-  return plan_of(own_implementation(context), 0,
-                 [blank, chunks = chunks_of(sizes), hyper, per_parameter,
-                  multiprocessors = context.device.multiprocessors](std::span<const Tensor> bound, Workspace) {
-                   std::vector<AdamWEntry> entries = blank;
-                   for (std::size_t i = 0; i < entries.size(); ++i) {
-                     const auto inputs = bound.subspan(2 + i * per_parameter, per_parameter);
-                     entries[i].weight = elements_of<float>(inputs[0]);
-                     entries[i].gradient = inputs[1].data;
-                     entries[i].m = elements_of<float>(inputs[2]);
-                     entries[i].v = elements_of<float>(inputs[3]);
-                     if (hyper.copies) entries[i].copy = inputs[4].data;
-                   }
-                   const auto tables = upload_tables(entries, chunks);
-                   const AdamWArgs work{tables.entries,
-                                        tables.chunks,
-                                        static_cast<std::int64_t>(chunks.size()),
-                                        elements_of<const float>(bound[0]),
-                                        elements_of<const int>(bound[1]),
-                                        hyper.beta1,
-                                        hyper.beta2,
-                                        hyper.epsilon,
-                                        hyper.weight_decay};
-                   return [work, multiprocessors, held = tables.memory](cudaStream_t stream) {
-                     launch_adamw(work, multiprocessors, stream);
-                     check_launch("adamw");
-                   };
-                 });
+  return plan_of(
+      own_implementation(context), 0,
+      [blank, chunks = chunks_of(sizes), hyper, per_parameter, state, lr_type = any_element(call, tensors[0]),
+       multiprocessors = context.device.multiprocessors](std::span<const Tensor> bound, Workspace) {
+        std::vector<AdamWEntry> entries = blank;
+        for (std::size_t i = 0; i < entries.size(); ++i) {
+          const auto inputs = bound.subspan(2 + i * per_parameter, per_parameter);
+          entries[i].weight = inputs[0].data;
+          entries[i].gradient = inputs[1].data;
+          entries[i].m = inputs[2].data;
+          entries[i].v = inputs[3].data;
+          if (hyper.copies) entries[i].copy = inputs[4].data;
+        }
+        const auto tables = upload_tables(entries, chunks);
+        const AdamWArgs work{tables.entries,
+                             tables.chunks,
+                             static_cast<std::int64_t>(chunks.size()),
+                             state == DType::f64 ? Element::f64 : Element::f32,
+                             lr_type,
+                             bound[0].data,
+                             elements_of<const int>(bound[1]),
+                             hyper.beta1,
+                             hyper.beta2,
+                             hyper.epsilon,
+                             hyper.weight_decay};
+        return [work, multiprocessors, held = tables.memory](cudaStream_t stream) {
+          launch_adamw(work, multiprocessors, stream);
+          check_launch("adamw");
+        };
+      });
 }
 
 }  // namespace gpubench::cuda

@@ -7,11 +7,12 @@
 
 namespace gpubench::cuda {
 
-/// Dense gradients in f32, f16 or bf16, which may differ in type; the norm is f32.
+/// Dense gradients in f64, f32, f16 or bf16, which may differ in type; the norm is f32, or f64.
 [[nodiscard]] Plan plan_gradient_norm(const OpCall& call, std::span<const TensorSpec> tensors,
                                       const CudaContext& context);
 [[nodiscard]] Plan plan_clip(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context);
-/// Masters and moments in f32, gradients and copies in f32, f16 or bf16; dense, in one order per parameter.
+/// Masters and moments in f32, gradients and copies in f32, f16 or bf16; or all of them in f64. Dense, in one order per
+/// parameter. The learning rate is f32, or f64 with the rest.
 [[nodiscard]] Plan plan_adamw(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context);
 
 }  // namespace gpubench::cuda

@@ -12,7 +12,6 @@ namespace {
 Plan plan_pointwise(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context, PointwiseOp op,
                     double factor = 1.0) {
   const bool has_b = tensors.size() == 3;
-  const bool is_gelu = op >= PointwiseOp::gelu_tanh;
   const bool one_run = share_one_run(tensors);
   const auto view = [&](const TensorSpec& tensor) {
     const std::int64_t elements = tensor.shape.elements();
@@ -21,7 +20,7 @@ Plan plan_pointwise(const OpCall& call, std::span<const TensorSpec> tensors, con
   PointwiseArgs args;
   args.op = op;
   args.factor = factor;
-  args.from = is_gelu ? float_element(call, tensors[0]) : any_element(call, tensors[0]);
+  args.from = any_element(call, tensors[0]);
   args.to = any_element(call, tensors.back());
   if (op != PointwiseOp::cast) {
     for (const TensorSpec& tensor : tensors) expect_same_type(call, tensors[0], tensor);

@@ -13,7 +13,6 @@ namespace gpubench::cuda {
 [[nodiscard]] Plan plan_add(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context);
 /// Between any two of these types.
 [[nodiscard]] Plan plan_cast(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context);
-/// Without f64.
 [[nodiscard]] Plan plan_gelu_forward(const OpCall& call, std::span<const TensorSpec> tensors,
                                      const CudaContext& context);
 [[nodiscard]] Plan plan_gelu_backward(const OpCall& call, std::span<const TensorSpec> tensors,

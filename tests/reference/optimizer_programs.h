@@ -27,11 +27,13 @@ struct Training {
   std::vector<AdamWTensor> tensors;
 };
 
-/// One AdamW step; types of gradients, and of copies where there are any, by turns.
+/// One AdamW step; types of gradients, and of copies where there are any, by turns; weights, moments and sums in
+/// `state`.
 inline Training training(const AdamW& hyper, const std::vector<std::int64_t>& sizes,
-                         const std::vector<DType>& gradient_types, const std::vector<DType>& copy_types) {
+                         const std::vector<DType>& gradient_types, const std::vector<DType>& copy_types,
+                         DType state = DType::f32, DType lr = DType::f32) {
   Training t;
-  t.lr = t.program.add(tensor("lr", DType::f32, Shape{1}, Role::scalar));
+  t.lr = t.program.add(tensor("lr", lr, Shape{1}, Role::scalar));
   t.step = t.program.add(tensor("step", DType::i32, Shape{1}, Role::scalar));
   for (const std::int64_t size : sizes) {
     const std::size_t index = t.tensors.size();
@@ -40,14 +42,14 @@ inline Training training(const AdamW& hyper, const std::vector<std::int64_t>& si
       return t.program.add(tensor(kind + number, dtype, Shape{size}, role));
     };
     AdamWTensor parameter;
-    parameter.weight = add("w", DType::f32, Role::parameter);
+    parameter.weight = add("w", state, Role::parameter);
     parameter.gradient = add("g", gradient_types[index % gradient_types.size()], Role::gradient);
-    parameter.m = add("m", DType::f32, Role::state);
-    parameter.v = add("v", DType::f32, Role::state);
+    parameter.m = add("m", state, Role::state);
+    parameter.v = add("v", state, Role::state);
     if (hyper.copies) parameter.copy = add("c", copy_types[index % copy_types.size()], Role::parameter);
     t.tensors.push_back(parameter);
   }
-  adamw(t.program, hyper, Math{}, "op", t.lr, t.step, t.tensors);
+  adamw(t.program, hyper, Math{.accumulate = state}, "op", t.lr, t.step, t.tensors);
   return t;
 }
 

@@ -16,25 +16,31 @@ constexpr int warp_kernel_threads = 128;
 constexpr std::int64_t warp_kernel_classes = 1024;
 constexpr int packs_in_flight = 4;
 
-/// sum of exp(x - largest) over what has been seen.
+/// sum of exp(x - largest) over what has been seen, in W: f32, or f64 for logits in f64.
+template <class W>
 struct Softmax {
-  float largest, sum;
+  W largest, sum;
 };
 
 /// NaN and infinities spread as in exp(x - largest); nothing but -inf seen yet counts from 0.
-__device__ __forceinline__ float shift_of(float largest) { return largest == -INFINITY ? 0.0F : largest; }
+template <class W>
+__device__ __forceinline__ W shift_of(W largest) {
+  return largest == W(-INFINITY) ? W(0) : largest;
+}
 
-__device__ __forceinline__ Softmax joined(Softmax a, Softmax b) {
-  const float largest = a.largest > b.largest ? a.largest : b.largest;
-  const float shift = shift_of(largest);
+template <class W>
+__device__ __forceinline__ Softmax<W> joined(Softmax<W> a, Softmax<W> b) {
+  const W largest = a.largest > b.largest ? a.largest : b.largest;
+  const W shift = shift_of(largest);
   return {largest, a.sum * full_exp(shift_of(a.largest) - shift) + b.sum * full_exp(shift_of(b.largest) - shift)};
 }
 
-__device__ __forceinline__ Softmax warp_softmax(Softmax value) {
+template <class W>
+__device__ __forceinline__ Softmax<W> warp_softmax(Softmax<W> value) {
 #pragma unroll
   for (int offset = warp_lanes / 2; offset > 0; offset /= 2) {
-    const Softmax other{__shfl_xor_sync(whole_warp, value.largest, offset),
-                        __shfl_xor_sync(whole_warp, value.sum, offset)};
+    const Softmax<W> other{__shfl_xor_sync(whole_warp, value.largest, offset),
+                           __shfl_xor_sync(whole_warp, value.sum, offset)};
     // The same order in both lanes, so that both get the same bits.
     const bool lower = (threadIdx.x & static_cast<unsigned>(offset)) == 0;
     value = lower ? joined(value, other) : joined(other, value);
@@ -42,12 +48,14 @@ __device__ __forceinline__ Softmax warp_softmax(Softmax value) {
   return value;
 }
 
+template <class W>
 struct SoftmaxScratch {
-  PerWarp<float> largest, sum;
+  PerWarp<W> largest, sum;
 };
 
-__device__ __forceinline__ Softmax block_softmax(Softmax value) {
-  auto& scratch = shared_storage<SoftmaxScratch>();
+template <class W>
+__device__ __forceinline__ Softmax<W> block_softmax(Softmax<W> value) {
+  auto& scratch = shared_storage<SoftmaxScratch<W>>();
   const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
   value = warp_softmax(value);
   __syncthreads();  // the row before has been read
@@ -59,24 +67,24 @@ __device__ __forceinline__ Softmax block_softmax(Softmax value) {
   if (lane < static_cast<int>(blockDim.x) / warp_lanes) {
     value = {scratch.largest.at[lane], scratch.sum.at[lane]};
   } else {
-    value = {-INFINITY, 0.0F};
+    value = {W(-INFINITY), W(0)};
   }
   return warp_softmax(value);
 }
 
 template <class T, int N>
-__device__ __forceinline__ void add_pack(const Pack<T, N>& pack, Softmax& seen) {
-  float largest = seen.largest;
+__device__ __forceinline__ void add_pack(const Pack<T, N>& pack, Softmax<Wide<T>>& seen) {
+  Wide<T> largest = seen.largest;
 #pragma unroll
   for (int i = 0; i < N; ++i) {
-    const float x = widen(pack.at[i]);
+    const Wide<T> x = widen(pack.at[i]);
     largest = x > largest ? x : largest;
   }
   if (largest > seen.largest) {
     seen.sum *= full_exp(shift_of(seen.largest) - shift_of(largest));
     seen.largest = largest;
   }
-  const float shift = shift_of(seen.largest);
+  const Wide<T> shift = shift_of(seen.largest);
 #pragma unroll
   for (int i = 0; i < N; ++i) seen.sum += full_exp(widen(pack.at[i]) - shift);
 }
@@ -91,9 +99,9 @@ __device__ __forceinline__ int head_of(const T* row, std::int64_t classes) {
 
 /// What this thread, one of `sharing`, sees of the row.
 template <class T>
-__device__ __forceinline__ Softmax seen_of(const T* row, std::int64_t classes, int rank, int sharing) {
+__device__ __forceinline__ Softmax<Wide<T>> seen_of(const T* row, std::int64_t classes, int rank, int sharing) {
   constexpr int n = pack_elements<T>;
-  Softmax seen{-INFINITY, 0.0F};
+  Softmax<Wide<T>> seen{Wide<T>(-INFINITY), Wide<T>(0)};
   const int head = head_of(row, classes);
   if (rank < head) add_pack(load_pack<1>(row + rank), seen);
   const T* body = row + head;
@@ -123,7 +131,7 @@ __global__ void __launch_bounds__(whole_block ? 1024 : warp_kernel_threads)
   for (std::int64_t row = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / sharing; row < args.rows;
        row += rows_at_once) {
     const T* logits = static_cast<const T*>(args.logits) + row * args.stride;
-    Softmax all = seen_of(logits, args.classes, rank, sharing);
+    Softmax<Wide<T>> all = seen_of(logits, args.classes, rank, sharing);
     if constexpr (whole_block) {
       all = block_softmax(all);
     } else {
@@ -133,32 +141,35 @@ __global__ void __launch_bounds__(whole_block ? 1024 : warp_kernel_threads)
     const double lse = static_cast<double>(shift_of(all.largest)) + log(static_cast<double>(all.sum));
     const int label = load(args.labels + row);
     const bool known = label >= 0 && label < args.classes;
-    store(args.lse + row, static_cast<float>(lse));
+    store(static_cast<Wide<T>*>(args.lse) + row, static_cast<Wide<T>>(lse));
     store(args.row_loss + row,
           known ? lse - static_cast<double>(widen(load(logits + label))) : static_cast<double>(NAN));
   }
 }
 
+template <class W>
 __global__ void __launch_bounds__(1024) mean_kernel(CrossEntropyForwardArgs args) {
   double sum = 0.0;
   for (std::int64_t row = threadIdx.x; row < args.rows; row += blockDim.x) sum += load(args.row_loss + row);
   const double total = block_sum(sum, shared_storage<PerWarp<double>>());
-  if (threadIdx.x == 0) store(args.loss, static_cast<float>(total / static_cast<double>(args.rows)));
+  if (threadIdx.x == 0) store(static_cast<W*>(args.loss), static_cast<W>(total / static_cast<double>(args.rows)));
 }
 
 /// What a row's gradient is made with. `scale` is 1 / rows.
+template <class W>
 struct GradientRow {
-  float lse, scale;
+  W lse, scale;
   std::int64_t label;
 };
 
 template <class T, int N>
-__device__ __forceinline__ Pack<T, N> gradient_of(const Pack<T, N>& x, std::int64_t column, const GradientRow& row) {
+__device__ __forceinline__ Pack<T, N> gradient_of(const Pack<T, N>& x, std::int64_t column,
+                                                  const GradientRow<Wide<T>>& row) {
   Pack<T, N> y;
 #pragma unroll
   for (int i = 0; i < N; ++i) {
-    const float p = full_exp(widen(x.at[i]) - row.lse);
-    y.at[i] = narrow<T>((column + i == row.label ? p - 1.0F : p) * row.scale);
+    const Wide<T> p = full_exp(widen(x.at[i]) - row.lse);
+    y.at[i] = narrow<T>((column + i == row.label ? p - Wide<T>(1) : p) * row.scale);
   }
   return y;
 }
@@ -174,8 +185,9 @@ __global__ void __launch_bounds__(256) backward_kernel(CrossEntropyBackwardArgs 
     const std::int64_t begin = (work - index * shares) * share;
     const T* logits = static_cast<const T*>(args.logits) + index * args.logits_stride;
     T* dlogits = static_cast<T*>(args.dlogits) + index * args.dlogits_stride;
-    GradientRow row{load(args.lse + index), 1.0F / static_cast<float>(args.rows), load(args.labels + index)};
-    if (row.label < 0 || row.label >= args.classes) row.lse = NAN;
+    GradientRow<Wide<T>> row{load(static_cast<const Wide<T>*>(args.lse) + index),
+                             Wide<T>(1) / static_cast<Wide<T>>(args.rows), load(args.labels + index)};
+    if (row.label < 0 || row.label >= args.classes) row.lse = Wide<T>(NAN);
     // Shares are counted from the first boundary; the first one takes what lies before it as well.
     const int head = head_of(logits, args.classes);
     const bool together = head == head_of(dlogits, args.classes);
@@ -205,7 +217,7 @@ __global__ void __launch_bounds__(256) backward_kernel(CrossEntropyBackwardArgs 
 }  // namespace
 
 void launch_cross_entropy_forward(const CrossEntropyForwardArgs& args, cudaStream_t stream) {
-  with_float_type(args.data, [&](auto type) {
+  with_any_type(args.data, [&](auto type) {
     using T = typename decltype(type)::type;
     if (args.classes <= warp_kernel_classes) {
       const Grid grid{blocks_for(args.rows, warp_kernel_threads / warp_lanes), warp_kernel_threads};
@@ -216,12 +228,12 @@ void launch_cross_entropy_forward(const CrossEntropyForwardArgs& args, cudaStrea
       launch(forward_kernel<T, true>, Grid{blocks_for(args.rows, 1), static_cast<int>(warps) * warp_lanes}, stream,
              args);
     }
+    launch(mean_kernel<Wide<T>>, Grid{1, 1024}, stream, args);
   });
-  launch(mean_kernel, Grid{1, 1024}, stream, args);
 }
 
 void launch_cross_entropy_backward(const CrossEntropyBackwardArgs& args, cudaStream_t stream) {
-  with_float_type(args.data, [&](auto type) {
+  with_any_type(args.data, [&](auto type) {
     using T = typename decltype(type)::type;
     constexpr std::int64_t share = std::int64_t{256} * pack_elements<T> * packs_in_flight;
     const std::int64_t shares = (args.classes + share - 1) / share;

@@ -6,14 +6,14 @@
 
 namespace gpubench::cuda {
 
-/// logits [rows, classes] in f32, f16 or bf16, labels [rows], loss [1], lse [rows]. A label outside the classes makes
-/// the loss NaN.
+/// logits [rows, classes] in `data`, labels [rows], loss [1] and lse [rows] in f32, or f64 where the logits are. A
+/// label outside the classes makes the loss NaN.
 struct CrossEntropyForwardArgs {
   Element data = Element::f32;
   const void* logits = nullptr;
   const int* labels = nullptr;
-  float* loss = nullptr;
-  float* lse = nullptr;
+  void* loss = nullptr;
+  void* lse = nullptr;
   std::int64_t rows = 0, classes = 0, stride = 0;
   double* row_loss = nullptr;  ///< scratch: [rows]
 };
@@ -21,12 +21,13 @@ struct CrossEntropyForwardArgs {
 /// Two launches: one pass over the logits; then the mean.
 void launch_cross_entropy_forward(const CrossEntropyForwardArgs& args, cudaStream_t stream);
 
-/// dlogits has the logits' type and may be the logits. A label outside the classes makes its row NaN.
+/// dlogits has the logits' type and may be the logits; lse as the forward leaves it. A label outside the classes makes
+/// its row NaN.
 struct CrossEntropyBackwardArgs {
   Element data = Element::f32;
   const void* logits = nullptr;
   const int* labels = nullptr;
-  const float* lse = nullptr;
+  const void* lse = nullptr;
   void* dlogits = nullptr;
   std::int64_t rows = 0, classes = 0;
   std::int64_t logits_stride = 0, dlogits_stride = 0;

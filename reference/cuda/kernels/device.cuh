@@ -43,6 +43,21 @@ __device__ __forceinline__ T& shared_storage() {
 __device__ __forceinline__ void observe_read(const void* /*from*/, int /*bytes*/, int /*alignment*/) {}
 __device__ __forceinline__ void observe_write(void* /*to*/, int /*bytes*/, int /*alignment*/) {}
 
+__device__ __forceinline__ int atomic_exchange(int* cell, int value) { return atomicExch(cell, value); }
+__device__ __forceinline__ int atomic_add(int* cell, int value) { return atomicAdd(cell, value); }
+
+/// exp within 2 + 1.17 |x| ulps, and a / b within 2 ulps for |b| < 2^126 (0 beyond): CUDA's __expf and __fdividef.
+__device__ __forceinline__ float fast_exp(float x) { return __expf(x); }
+__device__ __forceinline__ float fast_divide(float a, float b) { return __fdividef(a, b); }
+/// exp and erf within 2 ulps.
+__device__ __forceinline__ float full_exp(float x) { return expf(x); }
+__device__ __forceinline__ float full_erf(float x) { return erff(x); }
+/// In f64 there is but one of each: exp within 1 ulp, erf within 2, and the quotient rounded once.
+__device__ __forceinline__ double fast_exp(double x) { return exp(x); }
+__device__ __forceinline__ double fast_divide(double a, double b) { return a / b; }
+__device__ __forceinline__ double full_exp(double x) { return exp(x); }
+__device__ __forceinline__ double full_erf(double x) { return erf(x); }
+
 /// Writes the value; 16 bytes at a time where it is aligned so. Told to nvcc as an instruction: it takes the copy of a
 /// struct apart into its elements, and puts them together again in some kernels only (13.0 stored packs of bf16 by
 /// two bytes in cross_entropy's backward).
@@ -62,16 +77,6 @@ __device__ __forceinline__ void write_whole(T* to, const T& value) {
     *to = value;
   }
 }
-
-__device__ __forceinline__ int atomic_exchange(int* cell, int value) { return atomicExch(cell, value); }
-__device__ __forceinline__ int atomic_add(int* cell, int value) { return atomicAdd(cell, value); }
-
-/// exp within 2 + 1.17 |x| ulps, and a / b within 2 ulps for |b| < 2^126 (0 beyond): CUDA's __expf and __fdividef.
-__device__ __forceinline__ float fast_exp(float x) { return __expf(x); }
-__device__ __forceinline__ float fast_divide(float a, float b) { return __fdividef(a, b); }
-/// exp and erf within 2 ulps.
-__device__ __forceinline__ float full_exp(float x) { return expf(x); }
-__device__ __forceinline__ float full_erf(float x) { return erff(x); }
 
 /// Starts the kernel in the stream. An empty grid starts nothing. What goes wrong is told by cudaGetLastError().
 template <class Args>

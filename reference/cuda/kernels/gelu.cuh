@@ -1,37 +1,47 @@
-// GELU and its derivative in f32, for kernels. Formulas and bounds: reference/ops/gelu.h, NUMERICS 2.5 and 2A.
+// GELU and its derivative in f32 and f64, for kernels. Formulas and bounds: reference/ops/gelu.h, NUMERICS 2.5 and 2A.
 #pragma once
 
 #include "reference/cuda/kernels/number.cuh"
 
 namespace gpubench::cuda {
 
+template <class W>
+inline constexpr W gelu_c = W(0.79788456080286535588);  // sqrt(2 / pi)
+template <class W>
+inline constexpr W gelu_ck = gelu_c<W>* W(0.044715);
+template <class W>
+inline constexpr W root_of_half = W(0.70710678118654752440);
+
 /// x / 2 (1 + tanh t) = x s(2t), with the logistic function s, t = sqrt(2 / pi) (x + 0.044715 x^3): nothing cancels for
 /// negative x, and one fast exp does.
-__device__ __forceinline__ float gelu_tanh(float x) {
-  constexpr float twice_c = 1.5957691216057308F;  // 2 sqrt(2 / pi)
-  constexpr float twice_ck = 1.5957691216057308F * 0.044715F;
-  const float twice_t = x * (twice_c + twice_ck * (x * x));
-  return fast_divide(x, 1.0F + fast_exp(-twice_t));
+template <class W>
+__device__ __forceinline__ W gelu_tanh(W x) {
+  const W twice_t = x * (W(2) * gelu_c<W> + W(2) * gelu_ck<W> * (x * x));
+  return fast_divide(x, W(1) + fast_exp(-twice_t));
 }
 
 /// s + 2 x t' s (1 - s), with s(2t) = 1 / (1 + e) for x >= 0 and e / (1 + e) below, e = exp(-2 |t|): 1 - s would
-/// cancel. Beyond |x| = 10 it is 0 or 1 in f32, and x t' would overflow.
-__device__ __forceinline__ float gelu_tanh_slope(float wide_x) {
-  constexpr float c = 0.7978845608028654F;  // sqrt(2 / pi)
-  constexpr float ck = 0.7978845608028654F * 0.044715F;
-  const float x = wide_x > 10.0F ? 10.0F : (wide_x < -10.0F ? -10.0F : wide_x);  // NaN stays
-  const float square = x * x;
-  const float e = fast_exp(-2.0F * fabsf(x) * (c + ck * square));
-  const float r = 1.0F / (1.0F + e);
-  return (x < 0.0F ? e * r : r) + 2.0F * x * (c + 3.0F * ck * square) * (e * r * r);
+/// cancel. Beyond |x| = 10 it is 0 or 1, in f64 too (e = 1e-38), and x t' would overflow.
+template <class W>
+__device__ __forceinline__ W gelu_tanh_slope(W wide_x) {
+  const W x = wide_x > W(10) ? W(10) : (wide_x < W(-10) ? W(-10) : wide_x);  // NaN stays
+  const W square = x * x;
+  const W magnitude = x < W(0) ? -x : x;
+  const W e = fast_exp(W(-2) * magnitude * (gelu_c<W> + gelu_ck<W> * square));
+  const W r = W(1) / (W(1) + e);
+  return (x < W(0) ? e * r : r) + W(2) * x * (gelu_c<W> + W(3) * gelu_ck<W> * square) * (e * r * r);
 }
 
-__device__ __forceinline__ float gelu_erf(float x) { return 0.5F * x * (1.0F + full_erf(x * 0.7071067811865476F)); }
+template <class W>
+__device__ __forceinline__ W gelu_erf(W x) {
+  return W(0.5) * x * (W(1) + full_erf(x * root_of_half<W>));
+}
 
 /// P(x) + x p(x), the distribution and density of the normal distribution.
-__device__ __forceinline__ float gelu_erf_slope(float x) {
-  const float density = 0.3989422804014327F * fast_exp(-0.5F * x * x);
-  return 0.5F * (1.0F + full_erf(x * 0.7071067811865476F)) + x * density;
+template <class W>
+__device__ __forceinline__ W gelu_erf_slope(W x) {
+  const W density = W(0.39894228040143267794) * fast_exp(W(-0.5) * x * x);
+  return W(0.5) * (W(1) + full_erf(x * root_of_half<W>)) + x * density;
 }
 
 }  // namespace gpubench::cuda

@@ -17,11 +17,11 @@ constexpr int packs_in_flight = 4;
 
 template <class T, int N>
 __device__ __forceinline__ double squares_of(const Pack<T, N>& pack) {
-  float sum = 0.0F;
+  Wide<T> sum = 0;
 #pragma unroll
   for (int i = 0; i < N; ++i) sum += widen(pack.at[i]) * widen(pack.at[i]);
   // Neither near the smallest normal number, where squares have lost bits, nor near the largest.
-  if (sum > 0x1p-80F && sum < 0x1p120F) return static_cast<double>(sum);
+  if (sizeof(sum) == 8 || (sum > Wide<T>(0x1p-80) && sum < Wide<T>(0x1p120))) return static_cast<double>(sum);
   double wide = 0.0;
 #pragma unroll
   for (int i = 0; i < N; ++i) wide += static_cast<double>(widen(pack.at[i])) * static_cast<double>(widen(pack.at[i]));
@@ -74,6 +74,7 @@ __global__ void __launch_bounds__(threads) squares_kernel(GradientNormArgs args)
     switch (entry.type) {
       case Element::bf16: sum += chunk_squares<Bf16>(entry, chunk.chunk); break;
       case Element::f16: sum += chunk_squares<F16>(entry, chunk.chunk); break;
+      case Element::f64: sum += chunk_squares<double>(entry, chunk.chunk); break;
       default: sum += chunk_squares<float>(entry, chunk.chunk); break;
     }
   }
@@ -81,15 +82,16 @@ __global__ void __launch_bounds__(threads) squares_kernel(GradientNormArgs args)
   if (threadIdx.x == 0) store(args.partial + blockIdx.x, total);
 }
 
+template <class Norm>
 __global__ void __launch_bounds__(threads) root_kernel(GradientNormArgs args) {
   double sum = 0.0;
   for (int i = static_cast<int>(threadIdx.x); i < args.parts; i += threads) sum += load(args.partial + i);
   const double total = block_sum(sum, shared_storage<PerWarp<double>>());
-  if (threadIdx.x == 0) store(args.norm, static_cast<float>(sqrt(total)));
+  if (threadIdx.x == 0) store(static_cast<Norm*>(args.norm), static_cast<Norm>(sqrt(total)));
 }
 
 template <class T, int N>
-__device__ __forceinline__ Pack<T, N> scaled(const Pack<T, N>& pack, float factor) {
+__device__ __forceinline__ Pack<T, N> scaled(const Pack<T, N>& pack, Wide<T> factor) {
   Pack<T, N> result;
 #pragma unroll
   for (int i = 0; i < N; ++i) result.at[i] = narrow<T>(widen(pack.at[i]) * factor);
@@ -97,7 +99,8 @@ __device__ __forceinline__ Pack<T, N> scaled(const Pack<T, N>& pack, float facto
 }
 
 template <class T>
-__device__ __forceinline__ void scale_chunk(const GradientEntry& entry, int chunk, float factor) {
+__device__ __forceinline__ void scale_chunk(const GradientEntry& entry, int chunk, double exact_factor) {
+  const auto factor = static_cast<Wide<T>>(exact_factor);
   constexpr int n = pack_elements<T>;
   constexpr int step = threads * n;
   const ChunkRange range = range_of<T>(entry, chunk, true);
@@ -116,19 +119,27 @@ __device__ __forceinline__ void scale_chunk(const GradientEntry& entry, int chun
   }
 }
 
+template <class Norm>
 __global__ void __launch_bounds__(threads) clip_kernel(ClipArgs args) {
-  const double ratio = args.limit / (static_cast<double>(load(args.norm)) + 1e-6);
+  const double ratio = args.limit / (static_cast<double>(load(static_cast<const Norm*>(args.norm))) + 1e-6);
   // A NaN norm must not turn into a factor of 1.
-  const auto factor = static_cast<float>(ratio >= 1.0 ? 1.0 : ratio);
+  const double factor = ratio >= 1.0 ? 1.0 : ratio;
   for (std::int64_t i = blockIdx.x; i < args.chunk_count; i += gridDim.x) {
     const TensorChunk chunk = load(args.chunks + i);
     const GradientEntry entry = load(args.entries + chunk.tensor);
     switch (entry.type) {
       case Element::bf16: scale_chunk<Bf16>(entry, chunk.chunk, factor); break;
       case Element::f16: scale_chunk<F16>(entry, chunk.chunk, factor); break;
+      case Element::f64: scale_chunk<double>(entry, chunk.chunk, factor); break;
       default: scale_chunk<float>(entry, chunk.chunk, factor); break;
     }
   }
+}
+
+template <class Visit>
+void with_norm_type(Element element, const Visit& visit) {
+  if (element == Element::f64) return visit(Type<double>{});
+  visit(Type<float>{});
 }
 
 }  // namespace
@@ -139,12 +150,16 @@ int gradient_norm_parts(std::int64_t chunk_count, int multiprocessors) {
 
 void launch_gradient_norm(const GradientNormArgs& args, cudaStream_t stream) {
   launch(squares_kernel, Grid{args.parts, threads}, stream, args);
-  launch(root_kernel, Grid{1, threads}, stream, args);
+  with_norm_type(args.norm_type, [&](auto type) {
+    launch(root_kernel<typename decltype(type)::type>, Grid{1, threads}, stream, args);
+  });
 }
 
 void launch_clip(const ClipArgs& args, int multiprocessors, cudaStream_t stream) {
   const std::int64_t blocks = std::min(args.chunk_count, std::int64_t{8} * multiprocessors);
-  launch(clip_kernel, Grid{blocks, threads}, stream, args);
+  with_norm_type(args.norm_type, [&](auto type) {
+    launch(clip_kernel<typename decltype(type)::type>, Grid{blocks, threads}, stream, args);
+  });
 }
 
 }  // namespace gpubench::cuda

@@ -18,11 +18,11 @@ struct TensorChunk {
   std::int32_t chunk = 0;  ///< of the tensor: elements from chunk * chunk_elements
 };
 
-/// One parameter. All dense, in one order.
+/// One parameter. All dense, in one order; weight, m and v in f32, or all in f64, then as gradient and copy.
 struct AdamWEntry {
-  float* weight = nullptr;
-  float* m = nullptr;
-  float* v = nullptr;
+  void* weight = nullptr;
+  void* m = nullptr;
+  void* v = nullptr;
   const void* gradient = nullptr;
   void* copy = nullptr;  ///< null: none
   std::int64_t elements = 0;
@@ -34,14 +34,16 @@ struct AdamWArgs {
   const AdamWEntry* entries = nullptr;  ///< in device memory, as the chunks
   const TensorChunk* chunks = nullptr;
   std::int64_t chunk_count = 0;
-  const float* lr = nullptr;
+  Element state = Element::f32;    ///< of weights and moments: f32 or f64
+  Element lr_type = Element::f32;  ///< f32, or f64 as the state
+  const void* lr = nullptr;
   const int* step = nullptr;
   double beta1 = 0.0, beta2 = 0.0, epsilon = 0.0, weight_decay = 0.0;
 };
 
 void launch_adamw(const AdamWArgs& args, int multiprocessors, cudaStream_t stream);
 
-/// A gradient, and where the clipped one goes: the same memory, or other memory with the same type.
+/// A gradient of any type, and where the clipped one goes: the same memory, or other memory with the same type.
 struct GradientEntry {
   const void* gradient = nullptr;
   void* clipped = nullptr;
@@ -53,9 +55,10 @@ struct GradientNormArgs {
   const GradientEntry* entries = nullptr;
   const TensorChunk* chunks = nullptr;
   std::int64_t chunk_count = 0;
-  float* norm = nullptr;
-  double* partial = nullptr;  ///< scratch: [parts]
-  int parts = 1;              ///< gradient_norm_parts()
+  void* norm = nullptr;
+  Element norm_type = Element::f32;  ///< f32 or f64
+  double* partial = nullptr;         ///< scratch: [parts]
+  int parts = 1;                     ///< gradient_norm_parts()
 };
 
 [[nodiscard]] int gradient_norm_parts(std::int64_t chunk_count, int multiprocessors);
@@ -67,7 +70,8 @@ struct ClipArgs {
   const GradientEntry* entries = nullptr;
   const TensorChunk* chunks = nullptr;
   std::int64_t chunk_count = 0;
-  const float* norm = nullptr;
+  const void* norm = nullptr;
+  Element norm_type = Element::f32;  ///< f32 or f64
   double limit = 1.0;
 };
 

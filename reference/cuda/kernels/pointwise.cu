@@ -42,19 +42,31 @@ struct TriadOf {
 };
 struct GeluTanh {
   static constexpr bool two_inputs = false;
-  static __device__ __forceinline__ float of(float a, float /*none*/, double /*none*/) { return gelu_tanh(a); }
+  template <class T>
+  static __device__ __forceinline__ T of(T a, T /*none*/, double /*none*/) {
+    return gelu_tanh(a);
+  }
 };
 struct GeluErf {
   static constexpr bool two_inputs = false;
-  static __device__ __forceinline__ float of(float a, float /*none*/, double /*none*/) { return gelu_erf(a); }
+  template <class T>
+  static __device__ __forceinline__ T of(T a, T /*none*/, double /*none*/) {
+    return gelu_erf(a);
+  }
 };
 struct GeluTanhBackward {
   static constexpr bool two_inputs = true;
-  static __device__ __forceinline__ float of(float a, float b, double /*none*/) { return b * gelu_tanh_slope(a); }
+  template <class T>
+  static __device__ __forceinline__ T of(T a, T b, double /*none*/) {
+    return b * gelu_tanh_slope(a);
+  }
 };
 struct GeluErfBackward {
   static constexpr bool two_inputs = true;
-  static __device__ __forceinline__ float of(float a, float b, double /*none*/) { return b * gelu_erf_slope(a); }
+  template <class T>
+  static __device__ __forceinline__ T of(T a, T b, double /*none*/) {
+    return b * gelu_erf_slope(a);
+  }
 };
 
 template <class A, class Y, bool is_double = sizeof(Wide<A>) == 8 || sizeof(Wide<Y>) == 8>
@@ -124,14 +136,6 @@ void launch_typed(const PointwiseArgs& args, cudaStream_t stream) {
 }
 
 template <class Op>
-void launch_float(const PointwiseArgs& args, cudaStream_t stream) {
-  with_float_type(args.from, [&](auto type) {
-    using T = typename decltype(type)::type;
-    launch_typed<Op, T, T>(args, stream);
-  });
-}
-
-template <class Op>
 void launch_any(const PointwiseArgs& args, cudaStream_t stream) {
   with_any_type(args.from, [&](auto type) {
     using T = typename decltype(type)::type;
@@ -155,10 +159,10 @@ void launch_pointwise(const PointwiseArgs& args, cudaStream_t stream) {
     case PointwiseOp::scale: return launch_any<ScaleOf>(args, stream);
     case PointwiseOp::add: return launch_any<AddOf>(args, stream);
     case PointwiseOp::triad: return launch_any<TriadOf>(args, stream);
-    case PointwiseOp::gelu_tanh: return launch_float<GeluTanh>(args, stream);
-    case PointwiseOp::gelu_erf: return launch_float<GeluErf>(args, stream);
-    case PointwiseOp::gelu_tanh_backward: return launch_float<GeluTanhBackward>(args, stream);
-    case PointwiseOp::gelu_erf_backward: return launch_float<GeluErfBackward>(args, stream);
+    case PointwiseOp::gelu_tanh: return launch_any<GeluTanh>(args, stream);
+    case PointwiseOp::gelu_erf: return launch_any<GeluErf>(args, stream);
+    case PointwiseOp::gelu_tanh_backward: return launch_any<GeluTanhBackward>(args, stream);
+    case PointwiseOp::gelu_erf_backward: return launch_any<GeluErfBackward>(args, stream);
   }
 }
 

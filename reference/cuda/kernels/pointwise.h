@@ -17,8 +17,7 @@ enum class PointwiseOp : std::uint8_t {
   gelu_erf_backward
 };
 
-/// Tensors of one shape. a, b and y have the type `from`, except that cast's y has the type `to`. f64 for cast, scale,
-/// add and triad only. y may be a or b.
+/// Tensors of one shape. a, b and y have the type `from`, except that cast's y has the type `to`. y may be a or b.
 struct PointwiseArgs {
   PointwiseOp op = PointwiseOp::cast;
   Element from = Element::f32;

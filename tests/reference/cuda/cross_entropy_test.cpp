@@ -29,6 +29,9 @@ Logits logits_of(DType dtype, std::int64_t rows, std::int64_t classes) {
   return result;
 }
 
+/// Sums in f64 for f64, else in f32.
+Math math_for(DType dtype) { return {.accumulate = dtype == DType::f64 ? DType::f64 : DType::f32}; }
+
 struct Classes {
   std::int64_t rows, classes;
 };
@@ -36,11 +39,11 @@ struct Classes {
 const std::vector<Classes> class_sizes = {{1, 1}, {3, 7}, {9, 1000}, {5, 1023}, {3, 5001}, {2, 16384}};
 
 TEST(CudaCrossEntropyForward, OddShapesAndWideLogitsLieWithinTheirBounds) {
-  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
     for (const auto& [rows, classes] : class_sizes) {
       for (const double scale : {0.5, 30.0}) {
         Logits l = logits_of(dtype, rows, classes);
-        (void)cross_entropy_forward(l.program, Math{}, "op", l.logits, l.labels);
+        (void)cross_entropy_forward(l.program, math_for(dtype), "op", l.logits, l.labels);
         const auto fill = [&, rows = rows, classes = classes](ProgramRun& run) {
           run.set_random(l.logits, 1, scale);
           run.set(l.labels, indices(rows, classes, 2));
@@ -107,12 +110,13 @@ TEST(CudaCrossEntropyForward, NaNInARowReachesTheLoss) {
 }
 
 TEST(CudaCrossEntropyBackward, OddShapesInPlaceOrNotLieWithinTheirBounds) {
-  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
     for (const bool in_place : {false, true}) {
       for (const auto& [rows, classes] : class_sizes) {
         Logits l = logits_of(dtype, rows, classes);
-        const ValueId lse = l.program.add(tensor("lse", DType::f32, Shape{rows}, Role::statistic));
-        (void)cross_entropy_backward(l.program, Math{}, "op", l.logits, l.labels, lse, in_place);
+        const ValueId lse =
+            l.program.add(tensor("lse", dtype == DType::f64 ? dtype : DType::f32, Shape{rows}, Role::statistic));
+        (void)cross_entropy_backward(l.program, math_for(dtype), "op", l.logits, l.labels, lse, in_place);
         const auto fill = [&, rows = rows, classes = classes](ProgramRun& run) {
           run.set_random(l.logits, 1, 3.0);
           run.set(l.labels, indices(rows, classes, 2));

@@ -37,6 +37,18 @@ TEST(CudaGradientNorm, ManyTensorsOfMixedTypesLieWithinTheBound) {
   EXPECT_EQ(run_in_every_order(program, fill), "");
 }
 
+TEST(CudaGradientNorm, OfF64IsAsExactAsF64) {
+  Program program;
+  const std::vector<ValueId> ids = add_gradients(program, odd_sizes, {DType::f64});
+  (void)gradient_norm(program, Math{.accumulate = DType::f64}, "op", ids);
+  ASSERT_EQ(program.spec(program.op(0).outputs[0]).dtype, DType::f64);
+  const auto fill = [&](ProgramRun& run) {
+    for (std::size_t i = 0; i < ids.size(); ++i) run.set_random(ids[i], i, 1e-60);
+  };
+
+  EXPECT_EQ(run_in_every_order(program, fill), "");
+}
+
 // 3-4-5 triangles whose squares leave the range of f32 at either end, apart and next to each other in one pack.
 TEST(CudaGradientNorm, NeitherOverflowsNorUnderflows) {
   const std::unique_ptr<Backend> backend = testing::open_emulated_backend();
@@ -73,6 +85,21 @@ TEST(CudaClip, ScalesAboveTheLimitAndOnlyThere) {
   }
 }
 
+TEST(CudaClip, ScalesF64AsExactlyAsF64) {
+  for (const double norm_value : {1.0, 3.7}) {
+    Program program;
+    const ValueId norm = program.add(tensor("norm", DType::f64, Shape{1}, Role::scalar));
+    const std::vector<ValueId> ids = add_gradients(program, odd_sizes, {DType::f64});
+    (void)clip(program, Clip{1.0}, Math{.accumulate = DType::f64}, "op", norm, ids);
+    const auto fill = [&](ProgramRun& run) {
+      run.set(norm, std::vector<double>{norm_value});
+      for (std::size_t i = 0; i < ids.size(); ++i) run.set_random(ids[i], i, 0.01);
+    };
+
+    EXPECT_EQ(run_in_every_order(program, fill), "") << "norm " << norm_value;
+  }
+}
+
 TEST(CudaClip, ANaNNormReachesEveryGradient) {
   const std::unique_ptr<Backend> backend = testing::open_emulated_backend();
   Program program;
@@ -97,6 +124,19 @@ TEST(CudaAdamW, ManyTensorsWithAndWithoutCopiesLieWithinTheirBounds) {
 
       EXPECT_EQ(run_in_every_order(t.program, [&](ProgramRun& run) { set_state(run, t, step); }), "")
           << "copies " << copies << ", step " << step;
+    }
+  }
+}
+
+TEST(CudaAdamW, EverythingInF64IsAsExactAsF64) {
+  for (const bool copies : {false, true}) {
+    for (const DType lr : {DType::f32, DType::f64}) {
+      AdamW hyper;
+      hyper.copies = copies;
+      const Training t = training(hyper, odd_sizes, {DType::f64}, {DType::f64}, DType::f64, lr);
+
+      EXPECT_EQ(run_in_every_order(t.program, [&](ProgramRun& run) { set_state(run, t, 3); }), "")
+          << "copies " << copies << ", learning rate " << name(lr);
     }
   }
 }

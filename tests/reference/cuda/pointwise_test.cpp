@@ -26,7 +26,6 @@ using testing::run_in_every_order;
 TEST(CudaPointwise, EveryOpTypeAndOddSizeLiesWithinItsBound) {
   for (const PointwiseCase& op : pointwise_cases()) {
     for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
-      if (dtype == DType::f64 && !op.has_f64) continue;
       for (const std::int64_t n : {1, 7, 257, 1024, 8195}) {
         PointwiseProgram e = pointwise_program(op, dtype, Shape{n});
         const auto fill = [&](ProgramRun& run) {
@@ -153,26 +152,29 @@ TEST(CudaGelu, EveryFiniteBf16AndF16LiesWithinItsBound) {
 }
 
 // f32 shows what bf16 hides: points of the interval where the two forms and all cancellations are visible.
-TEST(CudaGelu, TheInterestingIntervalLiesWithinItsBoundInF32) {
+TEST(CudaGelu, TheInterestingIntervalLiesWithinItsBoundInF32AndF64) {
   std::vector<double> values;
   for (int i = -40'000; i < 40'000; ++i) values.push_back(i * 3e-4 + 1e-7);
   const auto n = static_cast<std::int64_t>(values.size());
   for (const GeluForm form : {GeluForm::tanh, GeluForm::erf}) {
     for (const bool backward : {false, true}) {
-      Program program;
-      const ValueId x = program.add(tensor("x", DType::f32, Shape{n}, Role::activation));
-      const ValueId dy = program.add(tensor("dy", DType::f32, Shape{n}, Role::activation));
-      if (backward) {
-        (void)gelu_backward(program, Gelu{form}, Math{}, "op", x, dy);
-      } else {
-        (void)gelu_forward(program, Gelu{form}, Math{}, "op", x);
-      }
-      const auto fill = [&](ProgramRun& run) {
-        run.set(x, values);
-        run.set_random(dy, 5);
-      };
+      for (const DType dtype : {DType::f32, DType::f64}) {
+        Program program;
+        const ValueId x = program.add(tensor("x", dtype, Shape{n}, Role::activation));
+        const ValueId dy = program.add(tensor("dy", dtype, Shape{n}, Role::activation));
+        const Math math = testing::math_of(program, x);
+        if (backward) {
+          (void)gelu_backward(program, Gelu{form}, math, "op", x, dy);
+        } else {
+          (void)gelu_forward(program, Gelu{form}, math, "op", x);
+        }
+        const auto fill = [&](ProgramRun& run) {
+          run.set(x, values);
+          run.set_random(dy, 5);
+        };
 
-      EXPECT_EQ(run_in_every_order(program, fill), "") << "backward: " << backward;
+        EXPECT_EQ(run_in_every_order(program, fill), "") << name(dtype) << ", backward: " << backward;
+      }
     }
   }
 }

@@ -31,6 +31,14 @@ float within(float ulps, float value) {
   return value + ulps * share * ulp;
 }
 
+double within(double ulps, double value) {
+  if (!std::isfinite(value) || value == 0.0) return value;
+  const std::uint64_t hash = (std::bit_cast<std::uint64_t>(value) * 0x9E3779B97F4A7C15U) >> 11U;  // 53 bits
+  const double share = static_cast<double>(hash) * 0x1p-52 - 1.0;
+  const double ulp = std::nextafter(std::fabs(value), std::numeric_limits<double>::infinity()) - std::fabs(value);
+  return value + ulps * share * ulp;
+}
+
 // NaN becomes the one that the instruction gives.
 std::uint16_t bf16_bits(float x) {
   if (std::isnan(x)) return 0x7FFF;

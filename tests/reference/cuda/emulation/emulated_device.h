@@ -52,6 +52,7 @@ template <class T>
 
 /// `value` off by at most `ulps` units in the last place.
 [[nodiscard]] float within(float ulps, float value);
+[[nodiscard]] double within(double ulps, double value);
 
 [[nodiscard]] std::uint16_t bf16_bits(float x);
 [[nodiscard]] std::uint16_t f16_bits(float x);
@@ -146,11 +147,6 @@ inline void observe_read(const void* from, int bytes, int alignment) {
 }
 inline void observe_write(void* to, int bytes, int alignment) { emulation::observe_write(to, bytes, alignment); }
 
-template <class T>
-void write_whole(T* to, const T& value) {
-  *to = value;
-}
-
 inline int atomic_exchange(int* cell, int value) {
   emulation::observe_atomic(cell, sizeof(int));
   const int old = *cell;
@@ -172,6 +168,15 @@ inline float fast_divide(float a, float b) {
 }
 inline float full_exp(float x) { return emulation::within(2.0F, std::exp(x)); }
 inline float full_erf(float x) { return emulation::within(2.0F, std::erf(x)); }
+inline double fast_exp(double x) { return emulation::within(1.0, std::exp(x)); }
+inline double fast_divide(double a, double b) { return a / b; }
+inline double full_exp(double x) { return emulation::within(1.0, std::exp(x)); }
+inline double full_erf(double x) { return emulation::within(2.0, std::erf(x)); }
+
+template <class T>
+void write_whole(T* to, const T& value) {
+  *to = value;
+}
 
 template <class Launched, class Args>
 void launch(void (*kernel)(Args), const Launched& grid, cudaStream_t /*stream*/, const Args& args) {
