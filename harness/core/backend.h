@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "harness/core/case.h"
+#include "harness/core/fusion_claim.h"
 #include "harness/core/program.h"
 
 namespace gpubench {
@@ -117,8 +118,8 @@ class Backend {
   /// One round; sample i, run j uses copies[(i * batch + j) mod copies.size()]. Allocates nothing that is timed.
   [[nodiscard]] virtual RoundTimes time(std::span<const Launch> copies, const RoundPlan& plan) = 0;
 
-  /// Fused ops that fuse() may put in, by kind. A claim is that the op runs faster than the ops that it stands for.
-  [[nodiscard]] virtual std::span<const OpKind> fused_ops() const { return {}; }
+  /// Fused ops that fuse() may put in.
+  [[nodiscard]] virtual std::span<const FusionClaim> fused_ops() const { return {}; }
 };
 
 }  // namespace gpubench

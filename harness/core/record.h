@@ -133,7 +133,8 @@ struct CaseRecord {
   Verdict verdict = Verdict::error;
   std::string reason;
   std::string implementation;  ///< of a single op, or "" for a program (see parity.ops)
-  /// What fusing put in, where it did: "residual1+ln2 = residual_norm_forward".
+  /// What fusing put in, where it did: "residual1+ln2 = residual_norm_forward", and whether its gain is still
+  /// unmeasured.
   std::optional<std::vector<std::string>> rewrites{};
   Parity parity;
   std::int64_t batch = 0;         ///< runs per sample

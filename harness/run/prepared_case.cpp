@@ -31,7 +31,7 @@ PreparedCase::PreparedCase(Backend& backend, Arena& arena, const PlannedCase& pl
       arena_(arena),
       planned_(planned),
       fused_(fuse(planned.workload->build(planned.c, Rank{0, planned.c.ranks}),
-                  planned.c.fuse ? backend.fused_ops() : std::span<const OpKind>())) {
+                  planned.c.fuse ? backend.fused_ops() : std::span<const FusionClaim>())) {
   dependencies_ = program().dependencies();
   for (int op = 0; op < static_cast<int>(program().ops().size()); ++op) {
     (program().op(op).phase == Phase::setup ? setup_ops_ : timed_ops_).push_back(op);

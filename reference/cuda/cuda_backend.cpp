@@ -137,6 +137,8 @@ class CudaBackend final : public Backend {
     return own->bind(tensors, workspace);
   }
 
+  [[nodiscard]] std::span<const FusionClaim> fused_ops() const override { return cuda::fused_ops(); }
+
   [[nodiscard]] Launch sequence(std::span<const Launch> launches, const Schedule& schedule) override {
     use_device();
     Launch ordered = in_stream_order(launches);

@@ -16,6 +16,7 @@
 #include <string>
 #include <utility>
 
+#include "harness/core/fusion_claim.h"
 #include "harness/core/planning.h"
 #include "reference/cuda/runtime.h"
 
@@ -51,6 +52,9 @@ using OpImplementation = PlannedBy<CudaContext>;
 
 /// The implementation of `kind`. Throws Unsupported when the backend has none.
 [[nodiscard]] const OpImplementation& implementation_of(OpKind kind);
+
+/// Which of them are fused ops.
+[[nodiscard]] std::span<const FusionClaim> fused_ops();
 
 /// A callable as a launch.
 template <std::invocable<cudaStream_t> Work>

@@ -5,6 +5,7 @@
 #include "reference/cuda/kernels/layer_norm.h"
 #include "reference/cuda/row_view.h"
 #include "reference/ops/layer_norm.h"
+#include "reference/ops/residual_norm.h"
 
 namespace gpubench::cuda {
 namespace {
@@ -46,6 +47,40 @@ Plan plan_layer_norm_forward(const OpCall& call, std::span<const TensorSpec> ten
     return [work](cudaStream_t stream) {
       launch_layer_norm_forward(work, stream);
       check_launch("layer_norm_forward");
+    };
+  });
+}
+
+Plan plan_residual_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  const TensorSpec& x = tensors[0];
+  LayerNormForwardArgs args;
+  args.data = float_element(call, x);
+  for (const std::size_t i : {1U, 4U, 5U}) expect_same_type(call, x, tensors[i]);
+  args.parameter = parameter_element(call, tensors[2], x);
+  expect_same_type(call, tensors[2], tensors[3]);
+  for (const std::size_t i : {2U, 3U, 6U, 7U}) expect_row_major(call, tensors[i]);
+  for (const std::size_t i : {6U, 7U}) expect_type(call, tensors[i], DType::f32);
+  const RowView rows = rows_of(call, x);
+  args.rows = rows.rows;
+  args.columns = rows.columns;
+  args.x_stride = rows.stride;
+  args.residual_stride = rows_of(call, tensors[1]).stride;
+  args.sum_stride = rows_of(call, tensors[4]).stride;
+  args.y_stride = rows_of(call, tensors[5]).stride;
+  args.epsilon = static_cast<float>(call.attributes.as<ResidualNorm>().epsilon);
+  return plan_of(own_implementation(context), 0, [args](std::span<const Tensor> bound, Workspace) {
+    LayerNormForwardArgs work = args;
+    work.x = bound[0].data;
+    work.residual = bound[1].data;
+    work.gamma = bound[2].data;
+    work.beta = bound[3].data;
+    work.sum = bound[4].data;
+    work.y = bound[5].data;
+    work.mean = elements_of<float>(bound[6]);
+    work.rstd = elements_of<float>(bound[7]);
+    return [work](cudaStream_t stream) {
+      launch_residual_norm_forward(work, stream);
+      check_launch("residual_norm_forward");
     };
   });
 }

@@ -1,4 +1,5 @@
-// Planning of layer normalization on own kernels (reference/ops/layer_norm.h).
+// Planning of layer normalization on own kernels, alone and behind a residual connection, and of its gradient
+// (reference/ops/layer_norm.h, residual_norm.h).
 #pragma once
 
 #include <span>
@@ -12,5 +13,9 @@ namespace gpubench::cuda {
                                            const CudaContext& context);
 [[nodiscard]] Plan plan_layer_norm_backward(const OpCall& call, std::span<const TensorSpec> tensors,
                                             const CudaContext& context);
+
+/// x, r, sum and y in one of these types.
+[[nodiscard]] Plan plan_residual_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors,
+                                              const CudaContext& context);
 
 }  // namespace gpubench::cuda

@@ -1,4 +1,5 @@
 // Which ops the CUDA backend has, and who plans each.
+#include <array>
 #include <initializer_list>
 
 #include "reference/cuda/attention.h"
@@ -26,6 +27,7 @@
 #include "reference/ops/layer_norm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/quantize.h"
+#include "reference/ops/residual_norm.h"
 #include "reference/ops/rotary.h"
 
 namespace gpubench::cuda {
@@ -55,14 +57,20 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {layer_norm_forward_kind, plan_layer_norm_forward},
     {quantize_kind, plan_quantize},
     {reorder_kind, plan_reorder},
+    {residual_norm_forward_kind, plan_residual_norm_forward},
     {rotary_kind, plan_rotary},
     {scale_kind, plan_scale},
     {transpose_kind, plan_transpose},
     {triad_kind, plan_triad},
 };
 
+/// None has been run on a GPU yet.
+constexpr std::array claims{FusionClaim{residual_norm_forward_kind, false}};
+
 }  // namespace
 
 const OpImplementation& implementation_of(OpKind kind) { return line_of(implementations, kind, "cuda"); }
+
+std::span<const FusionClaim> fused_ops() { return claims; }
 
 }  // namespace gpubench::cuda

@@ -40,7 +40,7 @@ class SimBackend : public Backend {
   /// Runs every copy that has a turn once, and reports what the fake clock says of all turns.
   [[nodiscard]] RoundTimes time(std::span<const Launch> copies, const RoundPlan& plan) override;
 
-  [[nodiscard]] std::span<const OpKind> fused_ops() const override { return script_.claims; }
+  [[nodiscard]] std::span<const FusionClaim> fused_ops() const override { return script_.claims; }
 
   /// Everything that was planned, run and timed so far.
   [[nodiscard]] std::span<const SimEvent> events() const { return events_; }

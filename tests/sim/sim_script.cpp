@@ -94,7 +94,9 @@ Script parse_script(std::string_view text) {
     } else if (item.starts_with("cache=")) {
       script.cache_bytes = value_of("cache=");
     } else if (item.starts_with("fuse=")) {
-      script.claims.push_back(kind_of(item.substr(5), item));
+      script.claims.push_back({kind_of(item.substr(5), item), true});
+    } else if (item.starts_with("fuse_unmeasured=")) {
+      script.claims.push_back({kind_of(item.substr(16), item), false});
     } else if (!item.empty()) {
       script.faults.push_back(parse_fault(item));
     }

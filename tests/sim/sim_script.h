@@ -4,7 +4,8 @@
 //   item    = "opaque"                        device memory that the host must not read directly
 //           | "clock=" nanoseconds            what one run of any op takes; else by cost
 //           | "memory=" bytes | "cache=" bytes
-//           | "fuse=" kind                    claims that fused op
+//           | "fuse=" kind                    claims that fused op, its gain measured
+//           | "fuse_unmeasured=" kind         claims it, its gain not measured
 //           | fault [ "/sequence" ] "@" label [ ":" extents ] [ "#" n ]
 //
 // A fault hits the op with that label; `extents` ("8x16") only where its first output has that shape, `n` only the n-th
@@ -17,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "harness/core/program.h"
+#include "harness/core/fusion_claim.h"
 
 namespace gpubench::sim {
 
@@ -53,7 +54,7 @@ struct Script {
   std::optional<double> clock_ns;
   std::int64_t memory_bytes = std::int64_t{4} << 30U;
   std::int64_t cache_bytes = std::int64_t{64} << 10U;
-  std::vector<OpKind> claims;
+  std::vector<FusionClaim> claims;
   std::vector<Fault> faults;
 };
 

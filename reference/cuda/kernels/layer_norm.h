@@ -1,4 +1,5 @@
-// Layer normalization and its gradient, as launches. Formulas: reference/ops/layer_norm.h.
+// Layer normalization, alone and behind a residual connection, and its gradient, as launches. Formulas:
+// reference/ops/layer_norm.h, residual_norm.h.
 #pragma once
 
 #include "reference/cuda/kernels/element.h"
@@ -7,7 +8,8 @@
 namespace gpubench::cuda {
 
 /// x and y [rows, columns] of type `data`; gamma, beta [columns] of type `parameter`, which is `data` or f32; mean and
-/// rstd [rows] in f32. f64 is not there. y may be x.
+/// rstd [rows] in f32. f64 is not there. y may be x. With a residual [rows, columns], of type `data`, what is
+/// normalized is sum = x + residual, rounded to `data`; then neither y nor sum may be x or the residual.
 struct LayerNormForwardArgs {
   Element data = Element::f32;
   Element parameter = Element::f32;
@@ -20,9 +22,15 @@ struct LayerNormForwardArgs {
   std::int64_t rows = 0, columns = 0;
   std::int64_t x_stride = 0, y_stride = 0;
   float epsilon = 0.0F;
+  const void* residual = nullptr;  ///< null: x is normalized
+  void* sum = nullptr;
+  std::int64_t residual_stride = 0, sum_stride = 0;
 };
 
+/// Without a residual.
 void launch_layer_norm_forward(const LayerNormForwardArgs& args, cudaStream_t stream);
+/// With one.
+void launch_residual_norm_forward(const LayerNormForwardArgs& args, cudaStream_t stream);
 
 /// As above; dx may be dy or x. dgamma and dbeta [columns] are of type `parameter`.
 struct LayerNormBackwardArgs {

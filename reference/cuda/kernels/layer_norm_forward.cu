@@ -1,5 +1,6 @@
 // A row is read once, into the registers of a warp (up to 1024 elements) or a block (up to 16384); longer rows are read
-// three times. The variance is taken about the mean, never as E[x^2] - mean^2, which cancels.
+// three times. The variance is taken about the mean, never as E[x^2] - mean^2, which cancels. Behind a residual
+// connection the row is the rounded sum of two, made and stored where the one row is read otherwise.
 #include "reference/cuda/kernels/layer_norm.h"
 #include "reference/cuda/kernels/memory.cuh"
 #include "reference/cuda/kernels/number.cuh"
@@ -8,7 +9,8 @@
 namespace gpubench::cuda {
 namespace {
 
-constexpr int held_elements = 32;  // of a thread
+constexpr int held_elements = 32;      // of a thread
+constexpr int residual_elements = 16;  // on their way at once: all 32 would not fit beside the row
 constexpr int warp_kernel_threads = 128;
 constexpr int block_kernel_threads = 512;  // at most, which leaves 128 registers each
 
@@ -72,11 +74,19 @@ __device__ __forceinline__ void store_statistics(const LayerNormForwardArgs& arg
   store(args.rstd + row, rstd);
 }
 
+/// x becomes x + residual, as it is stored.
+template <class T, int N>
+__device__ __forceinline__ void add_residual(Pack<T, N>& x, const Pack<T, N>& residual) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) x.at[i] = narrow<T>(widen(x.at[i]) + widen(residual.at[i]));
+}
+
 /// Rows that fit in registers: a warp per row, or a block.
-template <class T, class P, int N, bool whole_block>
+template <class T, class P, int N, bool whole_block, bool adds>
 __global__ void __launch_bounds__(whole_block ? block_kernel_threads : warp_kernel_threads)
     forward_kernel(LayerNormForwardArgs args) {
   constexpr int packs = held_elements / N;
+  constexpr int residual_packs = residual_elements / N;
   const int sharing = whole_block ? static_cast<int>(blockDim.x) : warp_lanes;  // threads of a row
   const int rank = static_cast<int>(threadIdx.x) % sharing;
   const std::int64_t rows_at_once =
@@ -90,6 +100,26 @@ __global__ void __launch_bounds__(whole_block ? block_kernel_threads : warp_kern
     for (int k = 0; k < packs; ++k) {
       const std::int64_t column = static_cast<std::int64_t>(k * sharing + rank) * N;
       if (column < args.columns) held[k] = load_part<N>(from + column, args.columns - column, T{});
+    }
+    if constexpr (adds) {
+      const T* residual_row = static_cast<const T*>(args.residual) + row * args.residual_stride;
+      T* sum_row = static_cast<T*>(args.sum) + row * args.sum_stride;
+#pragma unroll
+      for (int first = 0; first < packs; first += residual_packs) {
+        Pack<T, N> residual[residual_packs];
+#pragma unroll
+        for (int k = 0; k < residual_packs; ++k) {
+          const std::int64_t column = static_cast<std::int64_t>((first + k) * sharing + rank) * N;
+          if (column < args.columns) residual[k] = load_part<N>(residual_row + column, args.columns - column, T{});
+        }
+#pragma unroll
+        for (int k = 0; k < residual_packs; ++k) {
+          const std::int64_t column = static_cast<std::int64_t>((first + k) * sharing + rank) * N;
+          if (column >= args.columns) break;
+          add_residual(held[first + k], residual[k]);
+          store_part(sum_row + column, args.columns - column, held[first + k]);
+        }
+      }
     }
     float sum = 0.0F;
 #pragma unroll
@@ -115,8 +145,8 @@ __global__ void __launch_bounds__(whole_block ? block_kernel_threads : warp_kern
   }
 }
 
-/// Rows of any length, a block each.
-template <class T, class P, int N>
+/// Rows of any length, a block each. A thread reads of a stored sum only what it has written itself.
+template <class T, class P, int N, bool adds>
 __global__ void __launch_bounds__(1024) long_forward_kernel(LayerNormForwardArgs args) {
   const std::int64_t first = static_cast<std::int64_t>(threadIdx.x) * N;
   const std::int64_t step = static_cast<std::int64_t>(blockDim.x) * N;
@@ -124,8 +154,20 @@ __global__ void __launch_bounds__(1024) long_forward_kernel(LayerNormForwardArgs
   for (std::int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
     const T* from = static_cast<const T*>(args.x) + row * args.x_stride;
     float sum = 0.0F;
-    for (std::int64_t i = first; i < args.columns; i += step)
-      sum += sum_of(load_part<N>(from + i, args.columns - i, T{}));
+    if constexpr (adds) {
+      const T* residual_row = static_cast<const T*>(args.residual) + row * args.residual_stride;
+      T* sum_row = static_cast<T*>(args.sum) + row * args.sum_stride;
+      for (std::int64_t i = first; i < args.columns; i += step) {
+        auto x = load_part<N>(from + i, args.columns - i, T{});
+        add_residual(x, load_part<N>(residual_row + i, args.columns - i, T{}));
+        store_part(sum_row + i, args.columns - i, x);
+        sum += sum_of(x);
+      }
+      from = sum_row;
+    } else {
+      for (std::int64_t i = first; i < args.columns; i += step)
+        sum += sum_of(load_part<N>(from + i, args.columns - i, T{}));
+    }
     const float mean = row_sum<true>(sum, &BlockSums::sum) * inverse_columns;
     float squares = 0.0F;
     for (std::int64_t i = first; i < args.columns; i += step) {
@@ -141,42 +183,53 @@ __global__ void __launch_bounds__(1024) long_forward_kernel(LayerNormForwardArgs
   }
 }
 
-template <class T, class P, int N>
+template <class T, class P, int N, bool adds>
 void launch_packs(const LayerNormForwardArgs& args, cudaStream_t stream) {
   if (args.columns <= warp_lanes * held_elements) {
     const Grid grid{blocks_for(args.rows, warp_kernel_threads / warp_lanes), warp_kernel_threads};
-    return launch(forward_kernel<T, P, N, false>, grid, stream, args);
+    return launch(forward_kernel<T, P, N, false, adds>, grid, stream, args);
   }
   const Grid grid{blocks_for(args.rows, 1), 1024};
   if (args.columns > block_kernel_threads * held_elements)
-    return launch(long_forward_kernel<T, P, N>, grid, stream, args);
+    return launch(long_forward_kernel<T, P, N, adds>, grid, stream, args);
   const std::int64_t per_warp = warp_lanes * held_elements;
   const Grid fitted{grid.blocks, static_cast<int>((args.columns + per_warp - 1) / per_warp) * warp_lanes};
-  launch(forward_kernel<T, P, N, true>, fitted, stream, args);
+  launch(forward_kernel<T, P, N, true, adds>, fitted, stream, args);
 }
 
-template <class T, class P>
+template <class T, class P, bool adds>
 void launch_typed(const LayerNormForwardArgs& args, cudaStream_t stream) {
   constexpr int n = pack_elements<T>;
   const bool wide = packs_fit<T>(args.x, args.rows, args.x_stride, n) &&
                     packs_fit<T>(args.y, args.rows, args.y_stride, n) && packs_fit<P>(args.gamma, 1, 0, n) &&
-                    packs_fit<P>(args.beta, 1, 0, n);
+                    packs_fit<P>(args.beta, 1, 0, n) &&
+                    (!adds || (packs_fit<T>(args.residual, args.rows, args.residual_stride, n) &&
+                               packs_fit<T>(args.sum, args.rows, args.sum_stride, n)));
   if (wide) {
-    launch_packs<T, P, n>(args, stream);
+    launch_packs<T, P, n, adds>(args, stream);
   } else {
-    launch_packs<T, P, 1>(args, stream);
+    launch_packs<T, P, 1, adds>(args, stream);
   }
+}
+
+template <bool adds>
+void launch_any(const LayerNormForwardArgs& args, cudaStream_t stream) {
+  with_float_type(args.data, [&](auto type) {
+    using T = typename decltype(type)::type;
+    if (args.parameter == args.data) return launch_typed<T, T, adds>(args, stream);
+    if (args.parameter == Element::f32) return launch_typed<T, float, adds>(args, stream);
+    throw std::logic_error("layer_norm_forward: parameters must be f32 or of the data's type");
+  });
 }
 
 }  // namespace
 
 void launch_layer_norm_forward(const LayerNormForwardArgs& args, cudaStream_t stream) {
-  with_float_type(args.data, [&](auto type) {
-    using T = typename decltype(type)::type;
-    if (args.parameter == args.data) return launch_typed<T, T>(args, stream);
-    if (args.parameter == Element::f32) return launch_typed<T, float>(args, stream);
-    throw std::logic_error("layer_norm_forward: parameters must be f32 or of the data's type");
-  });
+  launch_any<false>(args, stream);
+}
+
+void launch_residual_norm_forward(const LayerNormForwardArgs& args, cudaStream_t stream) {
+  launch_any<true>(args, stream);
 }
 
 }  // namespace gpubench::cuda

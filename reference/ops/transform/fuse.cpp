@@ -83,6 +83,12 @@ struct Rule {
 };
 constexpr std::array rules{Rule{residual_norm_forward_kind, residual_norm}};
 
+const FusionClaim* claim_of(OpKind kind, std::span<const FusionClaim> claims) {
+  const auto found =
+      std::find_if(claims.begin(), claims.end(), [kind](const FusionClaim& claim) { return claim.kind == kind; });
+  return found == claims.end() ? nullptr : &*found;
+}
+
 /// The values of a program, without its ops, under the same ids.
 Program values_of(const Program& program) {
   Program result;
@@ -119,10 +125,10 @@ Program rewritten(const Program& program, const std::vector<Rewrite>& rewrites) 
 
 }  // namespace
 
-Fused fuse(const Program& program, std::span<const OpKind> claims) {
-  for (const OpKind claim : claims) {
-    if (std::none_of(rules.begin(), rules.end(), [claim](const Rule& rule) { return rule.kind == claim; })) {
-      throw ProgramError("fuse: no rewrite puts in '" + std::string(claim.name) +
+Fused fuse(const Program& program, std::span<const FusionClaim> claims) {
+  for (const FusionClaim& claim : claims) {
+    if (std::none_of(rules.begin(), rules.end(), [&](const Rule& rule) { return rule.kind == claim.kind; })) {
+      throw ProgramError("fuse: no rewrite puts in '" + std::string(claim.kind.name) +
                          "'; expected only fused ops that a rewrite is known for");
     }
   }
@@ -131,13 +137,16 @@ Fused fuse(const Program& program, std::span<const OpKind> claims) {
   std::vector<Rewrite> found;
   for (int index = 0; index < static_cast<int>(program.ops().size()); ++index) {
     for (const Rule& rule : rules) {
-      if (std::find(claims.begin(), claims.end(), rule.kind) == claims.end()) continue;
+      if (claim_of(rule.kind, claims) == nullptr) continue;
       if (auto rewrite = rule.find(chain, index)) found.push_back(std::move(*rewrite));
     }
   }
   Fused result{rewritten(program, found), {}};
   for (const Rewrite& rewrite : found) {
-    result.rewrites.push_back(rewrite.fused.label + " = " + std::string(rewrite.fused.kind.name));
+    const OpKind kind = rewrite.fused.kind;
+    const bool measured = claim_of(kind, claims)->measured;
+    result.rewrites.push_back(rewrite.fused.label + " = " + std::string(kind.name) +
+                              (measured ? "" : " (gain not yet measured)"));
   }
   return result;
 }

@@ -7,13 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "harness/core/fusion_claim.h"
 #include "harness/core/program.h"
 
 namespace gpubench {
 
 struct Fused {
-  Program program;                    ///< with the values and storages of the original, in their order
-  std::vector<std::string> rewrites;  ///< what was put in: "residual1+ln2 = residual_norm_forward"
+  Program program;  ///< with the values and storages of the original, in their order
+  /// What was put in: "residual1+ln2 = residual_norm_forward", with " (gain not yet measured)" behind it where it is
+  /// so.
+  std::vector<std::string> rewrites;
 };
 
 /// The program with every rewrite whose fused op is among `claims` applied wherever it fits:
@@ -21,6 +24,6 @@ struct Fused {
 /// Where the tensors are not plain (views, other layouts, several types) or an op between the two is in the way, the
 /// program keeps its two ops. A claim that names no known rewrite throws ProgramError, so that none is ignored in
 /// silence.
-[[nodiscard]] Fused fuse(const Program& program, std::span<const OpKind> claims);
+[[nodiscard]] Fused fuse(const Program& program, std::span<const FusionClaim> claims);
 
 }  // namespace gpubench

@@ -44,6 +44,15 @@ TEST(Fusing, RunsChecksAndNamesTheFusedOp) {
   EXPECT_EQ(judged, 2);  // check and recheck
 }
 
+TEST(Fusing, TheRecordSaysWhereAGainIsNotYetMeasured) {
+  const CaseRecord record = run_residual("fuse_unmeasured=residual_norm_forward");
+
+  EXPECT_EQ(record.verdict, Verdict::pass) << record.reason;
+  ASSERT_TRUE(record.rewrites.has_value());
+  EXPECT_THAT(*record.rewrites,
+              ElementsAre("residual.sum+residual.norm = residual_norm_forward (gain not yet measured)"));
+}
+
 TEST(Fusing, LeavesTheWorkAndSavesBytes) {
   const CaseRecord fused = run_residual(claiming);
   const CaseRecord plain = run_residual("");

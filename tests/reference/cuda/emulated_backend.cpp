@@ -22,6 +22,7 @@
 #include "reference/ops/layer_norm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/quantize.h"
+#include "reference/ops/residual_norm.h"
 #include "reference/ops/rotary.h"
 #include "tests/reference/cuda/emulated_runtime.h"
 #include "tests/reference/cuda/emulation/memory_watch.h"
@@ -50,6 +51,7 @@ constexpr cuda::OpImplementation implementations[] = {
     {layer_norm_forward_kind, cuda::plan_layer_norm_forward},
     {quantize_kind, cuda::plan_quantize},
     {reorder_kind, cuda::plan_reorder},
+    {residual_norm_forward_kind, cuda::plan_residual_norm_forward},
     {rotary_kind, cuda::plan_rotary},
     {scale_kind, cuda::plan_scale},
     {transpose_kind, cuda::plan_transpose},

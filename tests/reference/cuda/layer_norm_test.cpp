@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "reference/cuda/kernels/layer_norm.h"
+#include "reference/ops/residual_norm.h"
 #include "tests/reference/cuda/emulated_backend.h"
 #include "tests/reference/cuda/emulated_judge.h"
 
@@ -165,6 +166,97 @@ TEST(CudaLayerNormForward, RowsOfAPartAndOfOddAddressesLieWithinTheirBounds) {
     };
 
     EXPECT_EQ(run_in_every_order(program, fill), "") << "from column " << first;
+  }
+}
+
+struct Residual {
+  Program program;
+  ValueId x, r, gamma, beta;
+  ResidualNormForward out;
+};
+
+Residual residual_of(const Types& types, std::int64_t rows, std::int64_t n) {
+  Residual e;
+  e.x = e.program.add(tensor("x", types.data, Shape{rows, n}, Role::activation));
+  e.r = e.program.add(tensor("r", types.data, Shape{rows, n}, Role::activation));
+  e.gamma = e.program.add(tensor("gamma", types.parameter, Shape{n}, Role::parameter));
+  e.beta = e.program.add(tensor("beta", types.parameter, Shape{n}, Role::parameter));
+  e.out = residual_norm_forward(e.program, {}, Math{}, "op", e.x, e.r, e.gamma, e.beta);
+  return e;
+}
+
+/// Sums with the hard rows of make_hard(); of every fifth row x and r cancel.
+void fill_residual(ProgramRun& run, const Residual& e, std::int64_t n) {
+  run.set_random(e.x, 1);
+  make_hard(run, e.x);
+  run.set_random(e.r, 5, 0.001);
+  run.set_random(e.gamma, 2);
+  run.set_random(e.beta, 3);
+  const std::vector<double> x = run.get(e.x);
+  std::vector<double> r = run.get(e.r);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (i / static_cast<std::size_t>(n) % 5 == 4) r[i] = -x[i];
+  }
+  run.set(e.r, r);
+}
+
+TEST(CudaResidualNormForward, HardRowsOfEveryKernelLieWithinTheirBounds) {
+  for (const Types& types : all_types) {
+    for (const Size& size : sizes_of(types)) {
+      const Residual e = residual_of(types, size.rows, size.n);
+
+      EXPECT_EQ(run_in_every_order(
+                    e.program, [&](ProgramRun& run) { fill_residual(run, e, size.n); }, EmulatedRun{size.stride}),
+                "")
+          << name(types.data) << ", " << name(types.parameter) << ", " << size.rows << " x " << size.n;
+    }
+  }
+}
+
+// One of the two rows has no pack that fits: column 3 of rows of 200.
+TEST(CudaResidualNormForward, RowsOfAPartAndOfOddAddressesLieWithinTheirBounds) {
+  for (const std::int64_t first : {8, 3}) {
+    Program program;
+    const TensorSpec whole = tensor("whole", DType::bf16, Shape{9, 200}, Role::activation);
+    TensorSpec part = whole;
+    part.name = "r";
+    part.shape = Shape{9, 64};
+    const ValueId source = program.add(whole);
+    const ValueId r = program.part(source, part, first);
+    const ValueId x = program.add(tensor("x", DType::bf16, Shape{9, 64}, Role::activation));
+    const ValueId gamma = program.add(tensor("gamma", DType::f32, Shape{64}, Role::parameter));
+    const ValueId beta = program.add(tensor("beta", DType::f32, Shape{64}, Role::parameter));
+    (void)residual_norm_forward(program, {}, Math{}, "op", x, r, gamma, beta);
+    const auto fill = [&](ProgramRun& run) {
+      run.set_random(source, 1);
+      run.set_random(x, 4);
+      run.set_random(gamma, 2);
+      run.set_random(beta, 3);
+    };
+
+    EXPECT_EQ(run_in_every_order(program, fill), "") << "from column " << first;
+  }
+}
+
+TEST(CudaResidualNormForward, NaNInTheResidualStaysInItsRow) {
+  const std::unique_ptr<Backend> backend = testing::open_emulated_backend();
+  for (const std::int64_t n : {40, 1500}) {
+    const Residual e = residual_of({DType::bf16, DType::f32}, 3, n);
+    ProgramRun run(*backend, e.program);
+    fill_residual(run, e, n);
+    std::vector<double> r = run.get(e.r);
+    const auto wrong = static_cast<std::size_t>(n) + 5;
+    r[wrong] = std::nan("");
+    run.set(e.r, r);
+
+    run.run();
+
+    const std::vector<double> sum = run.get(e.out.sum);
+    const std::vector<double> y = run.get(e.out.y);
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      ASSERT_EQ(std::isnan(sum[i]), i == wrong) << i;
+      ASSERT_EQ(std::isnan(y[i]), i / static_cast<std::size_t>(n) == 1) << i;
+    }
   }
 }
 

@@ -13,7 +13,7 @@
 namespace gpubench::testing {
 namespace {
 
-constexpr std::array residual_norm_claim{residual_norm_forward_kind};
+constexpr std::array residual_norm_claim{FusionClaim{residual_norm_forward_kind, true}};
 
 std::vector<std::string> labels_of(const Program& program) {
   std::vector<std::string> labels;
@@ -34,7 +34,7 @@ TEST(Fuse, WithoutClaimsTheProgramIsUnchanged) {
 }
 
 TEST(Fuse, AClaimThatNoRewriteKnowsIsAnErrorNamingIt) {
-  const std::array claims{OpKind{"norm_gemm"}};
+  const std::array claims{FusionClaim{OpKind{"norm_gemm"}, true}};
 
   const std::string message = program_error([&] { (void)fuse(Program(), claims); });
 
@@ -74,6 +74,13 @@ TEST(Fuse, AnAddAndTheNormOfItsSumBecomeOneOp) {
   EXPECT_EQ(op.outputs, (std::vector<ValueId>{block.sum, block.norm.y, block.norm.mean, block.norm.rstd}));
   EXPECT_EQ(fused.program.value(block.sum).producer, 0);
   EXPECT_EQ(fused.program.dependencies(), (std::vector<std::vector<int>>{{}, {0}, {0, 1}}));
+}
+
+TEST(Fuse, SaysWhichRewritesHaveNoMeasuredGain) {
+  const std::array claims{FusionClaim{residual_norm_forward_kind, false}};
+
+  EXPECT_EQ(fuse(Block().p, claims).rewrites,
+            (Labels{"residual1+ln2 = residual_norm_forward (gain not yet measured)"}));
 }
 
 TEST(Fuse, TensorsAndStoragesStayAsTheyWere) {

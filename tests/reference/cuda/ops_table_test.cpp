@@ -1,0 +1,28 @@
+// What the CUDA backend says that it has.
+#include <gtest/gtest.h>
+
+#include "reference/cuda/kernel.h"
+#include "reference/ops/transform/fuse.h"
+
+namespace gpubench {
+namespace {
+
+TEST(CudaOpsTable, EveryFusedOpThatIsClaimedIsImplementedAndKnownToFuse) {
+  EXPECT_FALSE(cuda::fused_ops().empty());
+  for (const FusionClaim& claim : cuda::fused_ops()) {
+    EXPECT_EQ(cuda::implementation_of(claim.kind).kind, claim.kind);
+  }
+  EXPECT_NO_THROW((void)fuse(Program(), cuda::fused_ops()));
+}
+
+TEST(CudaOpsTable, AnOpThatIsNotThereIsUnsupportedByName) {
+  try {
+    (void)cuda::implementation_of(OpKind{"norm_gemm"});
+    FAIL() << "norm_gemm was found";
+  } catch (const Unsupported& e) {
+    EXPECT_NE(std::string(e.what()).find("norm_gemm"), std::string::npos) << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace gpubench
