@@ -12,6 +12,7 @@
 #include "reference/cpu/host.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/onednn.h"
+#include "reference/ops/cross_entropy.h"
 #include "reference/ops/residual_norm.h"
 
 namespace gpubench {
@@ -72,7 +73,8 @@ class Rotation {
 };
 
 /// As memory_bench measures them: of_two_ops.
-constexpr std::array claims{FusionClaim{residual_norm_forward_kind, true}};
+constexpr std::array claims{FusionClaim{residual_norm_forward_kind, true},
+                            FusionClaim{cross_entropy_forward_backward_kind, true}};
 
 class CpuBackend final : public Backend {
  public:

@@ -2,6 +2,8 @@
 // lanes and their sums in f64. A row of logits is small enough to come from the second-level cache the second time.
 #include "reference/cpu/cross_entropy.h"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -39,6 +41,24 @@ void softmax_block(const float* x, float lse, float factor, std::int64_t count, 
   for (std::int64_t i = 0; i < count; ++i) y[i] = vector_exp(x[i] - lse) * factor;
 }
 
+/// y = exp(x - largest); returns the sum of y.
+GPUBENCH_VECTOR_CLONES
+float exp_block(const float* x, float largest, std::int64_t count, float* y) {
+  float sum = 0.0F;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = 0; i < count; ++i) {
+    y[i] = vector_exp(x[i] - largest);
+    sum += y[i];
+  }
+  return sum;
+}
+
+GPUBENCH_VECTOR_CLONES
+void scale_block(const float* x, float factor, std::int64_t count, float* y) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) y[i] = x[i] * factor;
+}
+
 /// Longest block where nothing is staged.
 constexpr std::int64_t direct_block = 2048;
 
@@ -55,31 +75,46 @@ struct Forward {
     parallel_chunks(threads, view.rows, row_grain(view.columns), [this](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) run_row(row);
     });
+    store_mean();
+  }
+
+  void store_mean() const {
     double sum = 0.0;
     for (std::int64_t row = 0; row < view.rows; ++row) sum += row_loss[row];
     *loss = static_cast<float>(sum / static_cast<double>(view.rows));
   }
 
-  void run_row(std::int64_t row) const {
-    const std::int64_t first = row * view.stride;
-    const std::int64_t step = logits.staged() ? block_elements : direct_block;
+  [[nodiscard]] std::int64_t step() const { return logits.staged() ? block_elements : direct_block; }
+
+  [[nodiscard]] float largest_of(std::int64_t row) const {
     BlockBuffer buffer;
     float largest = -std::numeric_limits<float>::infinity();
-    for (std::int64_t i = 0; i < view.columns; i += step) {
-      const std::int64_t size = std::min(step, view.columns - i);
-      largest = std::max(largest, max_block(logits.read(first + i, size, buffer), size));
+    for (std::int64_t i = 0; i < view.columns; i += step()) {
+      const std::int64_t size = std::min(step(), view.columns - i);
+      largest = std::max(largest, max_block(logits.read(row * view.stride + i, size, buffer), size));
     }
+    return largest;
+  }
+
+  void run_row(std::int64_t row) const {
+    const float largest = largest_of(row);
+    BlockBuffer buffer;
     double sum = 0.0;
-    for (std::int64_t i = 0; i < view.columns; i += step) {
-      const std::int64_t size = std::min(step, view.columns - i);
-      sum += static_cast<double>(sum_exp_block(logits.read(first + i, size, buffer), largest, size));
+    for (std::int64_t i = 0; i < view.columns; i += step()) {
+      const std::int64_t size = std::min(step(), view.columns - i);
+      sum += static_cast<double>(sum_exp_block(logits.read(row * view.stride + i, size, buffer), largest, size));
     }
-    const double row_lse = static_cast<double>(largest) + std::log(sum);
+    (void)store_row(row, static_cast<double>(largest) + std::log(sum));
+  }
+
+  /// Reads the label's logit: to be called before the row is overwritten. False for a label outside the classes.
+  bool store_row(std::int64_t row, double row_lse) const {
     const std::int64_t label = labels[row];
     const bool known = label >= 0 && label < view.columns;
     lse[row] = static_cast<float>(row_lse);
-    row_loss[row] =
-        known ? row_lse - static_cast<double>(logits.at(first + label)) : std::numeric_limits<double>::quiet_NaN();
+    row_loss[row] = known ? row_lse - static_cast<double>(logits.at(row * view.stride + label))
+                          : std::numeric_limits<double>::quiet_NaN();
+    return known;
   }
 };
 
@@ -121,6 +156,56 @@ struct Backward {
   }
 };
 
+/// Floats of a scratch row: whole cache lines, so that no two threads share one.
+std::int64_t scratch_row(std::int64_t classes) { return (classes + 15) / 16 * 16; }
+
+/// Both at once: what exp() gave for the sum stays in a scratch row in the second-level cache, and the gradient is that
+/// times one factor. The logits come from memory once, and nothing is exponentiated twice.
+struct ForwardBackward {
+  Forward forward;
+  RowView dlogits_view;
+  Sink dlogits;
+  float* scratch = nullptr;  // a row for each thread
+
+  void operator()() const {
+    const RowView& view = forward.view;
+    parallel_chunks(forward.threads, view.rows, row_grain(view.columns), [&](std::int64_t begin, std::int64_t end) {
+      float* own = scratch + omp_get_thread_num() * scratch_row(view.columns);
+      for (std::int64_t row = begin; row < end; ++row) run_row(row, own);
+      stream_fence();
+    });
+    forward.store_mean();
+  }
+
+  void run_row(std::int64_t row, float* e) const {
+    const std::int64_t columns = forward.view.columns;
+    const std::int64_t from = row * forward.view.stride;
+    const float largest = forward.largest_of(row);
+    const std::int64_t read_step = forward.logits.staged() ? block_elements : direct_block;
+    BlockBuffer buffer;
+    double sum = 0.0;
+    for (std::int64_t i = 0; i < columns; i += read_step) {
+      const std::int64_t size = std::min(read_step, columns - i);
+      sum += static_cast<double>(exp_block(forward.logits.read(from + i, size, buffer), largest, size, e + i));
+    }
+    const std::int64_t label = forward.labels[row];
+    const bool known = forward.store_row(row, static_cast<double>(largest) + std::log(sum));
+    const double rows = static_cast<double>(forward.view.rows);
+    const double factor = known ? 1.0 / (sum * rows) : std::numeric_limits<double>::quiet_NaN();
+    const std::int64_t to = row * dlogits_view.stride;
+    const std::int64_t write_step = dlogits.staged() ? block_elements : direct_block;
+    for (std::int64_t i = 0; i < columns; i += write_step) {
+      const std::int64_t size = std::min(write_step, columns - i);
+      float* block = dlogits.place(to + i, buffer);
+      scale_block(e + i, static_cast<float>(factor), size, block);
+      if (label >= i && label < i + size) {
+        block[label - i] = static_cast<float>((static_cast<double>(e[label]) / sum - 1.0) / rows);
+      }
+      dlogits.commit(to + i, size, block);
+    }
+  }
+};
+
 }  // namespace
 
 Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
@@ -139,6 +224,33 @@ Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> 
     result.loss = elements_of<float>(bound[2]);
     result.lse = elements_of<float>(bound[3]);
     result.row_loss = reinterpret_cast<double*>(space.data);
+    return result;
+  });
+}
+
+Plan plan_cross_entropy_forward_backward(const OpCall& call, std::span<const TensorSpec> tensors,
+                                         const CpuContext& context) {
+  for (const std::size_t i : {0U, 4U}) expect_f32_or_bf16(call, tensors[i]);
+  expect_type(call, tensors[1], DType::i32);
+  for (const std::size_t i : {1U, 3U}) expect_row_major(call, tensors[i]);
+  for (const std::size_t i : {2U, 3U}) expect_type(call, tensors[i], DType::f32);
+  ForwardBackward work;
+  work.forward.threads = context.threads;
+  work.forward.view = rows_of(call, tensors[0]);
+  work.dlogits_view = rows_of(call, tensors[4]);
+  const auto loss_bytes = static_cast<std::size_t>((work.forward.view.rows + 7) / 8 * 8) * sizeof(double);
+  const auto row_bytes = static_cast<std::size_t>(scratch_row(work.forward.view.columns)) * sizeof(float);
+  const std::size_t bytes = loss_bytes + static_cast<std::size_t>(context.threads) * row_bytes;
+  const bool streaming = worth_streaming(tensors[4].bytes());
+  return plan_of(own_implementation(), bytes, [=](std::span<const Tensor> bound, Workspace space) {
+    ForwardBackward result = work;
+    result.forward.logits = Source(bound[0]);
+    result.forward.labels = elements_of<const std::int32_t>(bound[1]);
+    result.forward.loss = elements_of<float>(bound[2]);
+    result.forward.lse = elements_of<float>(bound[3]);
+    result.forward.row_loss = reinterpret_cast<double*>(space.data);
+    result.scratch = reinterpret_cast<float*>(space.data + loss_bytes);
+    result.dlogits = Sink(bound[4], streaming && bound[4].data != bound[0].data);
     return result;
   });
 }

@@ -1,4 +1,4 @@
-// Planning of softmax cross-entropy and its gradient (reference/ops/cross_entropy.h).
+// Planning of softmax cross-entropy, its gradient, and both at once (reference/ops/cross_entropy.h).
 #pragma once
 
 #include <span>
@@ -12,5 +12,9 @@ namespace gpubench::cpu {
                                               const CpuContext& context);
 [[nodiscard]] Plan plan_cross_entropy_backward(const OpCall& call, std::span<const TensorSpec> tensors,
                                                const CpuContext& context);
+
+/// Both at once. A label outside the classes gives a row of NaN.
+[[nodiscard]] Plan plan_cross_entropy_forward_backward(const OpCall& call, std::span<const TensorSpec> tensors,
+                                                       const CpuContext& context);
 
 }  // namespace gpubench::cpu

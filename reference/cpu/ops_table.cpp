@@ -44,6 +44,7 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {copy_kind, plan_copy},
     {cross_entropy_backward_kind, plan_cross_entropy_backward},
     {cross_entropy_forward_kind, plan_cross_entropy_forward},
+    {cross_entropy_forward_backward_kind, plan_cross_entropy_forward_backward},
     {embedding_backward_kind, plan_embedding_backward},
     {embedding_forward_kind, plan_embedding_forward},
     {gelu_backward_kind, plan_gelu_backward},

@@ -14,6 +14,20 @@ void expect_logits_and_labels(OpKind op, const TensorSpec& logits, const TensorS
   expect_dtype(op, labels, DType::i32);
 }
 
+/// f32 whatever the logits are; in fp64 programs (textbook against textbook) f64.
+CrossEntropyForward reserve_loss(Program& program, const std::string& label, ValueId logits, ValueId labels) {
+  const DType wide = statistic_type(program.spec(logits).dtype);
+  const Shape rows = program.spec(labels).shape;
+  const ValueId loss = reserve_output(program, label + ".loss", wide, Shape{1}, Role::scalar);
+  return {loss, reserve_output(program, label + ".lse", wide, rows, Role::statistic)};
+}
+
+ValueId reserve_gradient(Program& program, const std::string& name, ValueId logits, bool in_place) {
+  if (in_place) return program.update(logits, program.unique_name(name));
+  const TensorSpec spec = program.spec(logits);
+  return reserve_output(program, name, spec.dtype, spec.shape, Role::gradient);
+}
+
 }  // namespace
 
 std::string describe(const CrossEntropy&) { return {}; }
@@ -21,13 +35,10 @@ std::string describe(const CrossEntropy&) { return {}; }
 CrossEntropyForward cross_entropy_forward(Program& program, const Math& math, std::string label, ValueId logits,
                                           ValueId labels) {
   expect_logits_and_labels(cross_entropy_forward_kind, program.spec(logits), program.spec(labels));
-  // f32 whatever the logits are; in fp64 programs (textbook against textbook) f64.
-  const DType wide = program.spec(logits).dtype == DType::f64 ? DType::f64 : DType::f32;
-  const Shape rows = program.spec(labels).shape;
-  const ValueId loss = reserve_output(program, label + ".loss", wide, Shape{1}, Role::scalar);
-  const ValueId lse = reserve_output(program, label + ".lse", wide, rows, Role::statistic);
-  program.append({cross_entropy_forward_kind, CrossEntropy{}, math, {logits, labels}, {loss, lse}, std::move(label)});
-  return {loss, lse};
+  const CrossEntropyForward out = reserve_loss(program, label, logits, labels);
+  program.append(
+      {cross_entropy_forward_kind, CrossEntropy{}, math, {logits, labels}, {out.loss, out.lse}, std::move(label)});
+  return out;
 }
 
 ValueId cross_entropy_backward(Program& program, const Math& math, std::string label, ValueId logits, ValueId labels,
@@ -36,11 +47,20 @@ ValueId cross_entropy_backward(Program& program, const Math& math, std::string l
   expect_logits_and_labels(cross_entropy_backward_kind, spec, program.spec(labels));
   expect_shape(cross_entropy_backward_kind, program.spec(lse), Shape{spec.shape[0]});
   expect_float(cross_entropy_backward_kind, program.spec(lse));
-  const ValueId dlogits = in_place ? program.update(logits, program.unique_name(label))
-                                   : reserve_output(program, label, spec.dtype, spec.shape, Role::gradient);
+  const ValueId dlogits = reserve_gradient(program, label, logits, in_place);
   program.append(
       {cross_entropy_backward_kind, CrossEntropy{}, math, {logits, labels, lse}, {dlogits}, std::move(label)});
   return dlogits;
+}
+
+CrossEntropyForwardBackward cross_entropy_forward_backward(Program& program, const Math& math, std::string label,
+                                                           ValueId logits, ValueId labels, bool in_place) {
+  const OpKind op = cross_entropy_forward_backward_kind;
+  expect_logits_and_labels(op, program.spec(logits), program.spec(labels));
+  const auto [loss, lse] = reserve_loss(program, label, logits, labels);
+  const ValueId dlogits = reserve_gradient(program, label + ".dlogits", logits, in_place);
+  program.append({op, CrossEntropy{}, math, {logits, labels}, {loss, lse, dlogits}, std::move(label)});
+  return {loss, lse, dlogits};
 }
 
 }  // namespace gpubench

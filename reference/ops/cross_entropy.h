@@ -1,5 +1,5 @@
-// Softmax cross-entropy against integer labels, and its gradient. Goodfellow, Bengio, Courville, Deep Learning
-// (2016), 6.2.2.3.
+// Softmax cross-entropy against integer labels, its gradient, and both at once. Goodfellow, Bengio, Courville, Deep
+// Learning (2016), 6.2.2.3.
 #pragma once
 
 #include <string>
@@ -10,10 +10,12 @@ namespace gpubench {
 
 inline constexpr OpKind cross_entropy_forward_kind{"cross_entropy_forward"};
 inline constexpr OpKind cross_entropy_backward_kind{"cross_entropy_backward"};
+inline constexpr OpKind cross_entropy_forward_backward_kind{"cross_entropy_forward_backward"};
 
 /// forward: logits [rows, classes], labels i32 [rows] -> loss f32 [1] (mean over rows, in nats), lse f32 [rows]
 ///   lse = log sum exp(logits), loss = mean(lse - logits[label])
 /// backward: logits, labels, lse -> dlogits (as logits) = (exp(logits - lse) - 1[label]) / rows; reads lse as given.
+/// forward_backward: logits, labels -> loss, lse, dlogits; the gradient's lse may be the stored one or not yet rounded.
 struct CrossEntropy {
   friend bool operator==(const CrossEntropy&, const CrossEntropy&) = default;
 };
@@ -27,5 +29,12 @@ CrossEntropyForward cross_entropy_forward(Program& program, const Math& math, st
 /// `in_place`: dlogits is an update of logits (the largest tensor of a language model is then stored once).
 ValueId cross_entropy_backward(Program& program, const Math& math, std::string label, ValueId logits, ValueId labels,
                                ValueId lse, bool in_place = false);
+
+struct CrossEntropyForwardBackward {
+  ValueId loss, lse, dlogits;
+};
+/// What fuse() puts in for the two; `in_place` as above.
+CrossEntropyForwardBackward cross_entropy_forward_backward(Program& program, const Math& math, std::string label,
+                                                           ValueId logits, ValueId labels, bool in_place = false);
 
 }  // namespace gpubench

@@ -6,6 +6,7 @@
 namespace gpubench {
 
 [[nodiscard]] const OpDefinition& cross_entropy_backward_definition();
+[[nodiscard]] const OpDefinition& cross_entropy_forward_backward_definition();
 [[nodiscard]] const OpDefinition& cross_entropy_forward_definition();
 
 }  // namespace gpubench

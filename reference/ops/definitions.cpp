@@ -36,6 +36,7 @@ std::span<const OpDefinition* const> definitions() {
       &copy_definition(),
       &cross_entropy_backward_definition(),
       &cross_entropy_forward_definition(),
+      &cross_entropy_forward_backward_definition(),
       &embedding_backward_definition(),
       &embedding_forward_definition(),
       &gelu_backward_definition(),

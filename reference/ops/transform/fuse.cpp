@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "harness/core/error.h"
+#include "reference/ops/cross_entropy.h"
 #include "reference/ops/elementwise.h"
 #include "reference/ops/layer_norm.h"
 #include "reference/ops/residual_norm.h"
@@ -76,12 +77,45 @@ std::optional<Rewrite> residual_norm(const Chain& chain, int index) {
   return std::nullopt;
 }
 
+/// Op `index` is a cross_entropy_forward; the other is its gradient. One in place overwrites the logits, so that it
+/// waits for whatever else reads them before it.
+std::optional<Rewrite> cross_entropy(const Chain& chain, int index) {
+  const Program& program = chain.program;
+  const OpCall& forward = program.op(index);
+  if (forward.kind != cross_entropy_forward_kind) return std::nullopt;
+  const ValueId logits = forward.inputs[0];
+  const TensorSpec& model = program.spec(logits);
+  if (!is_like(program, logits, model) || !stands_alone(program, forward.outputs[0]) ||
+      !stands_alone(program, forward.outputs[1]))
+    return std::nullopt;
+  const std::vector<ValueId> read{logits, forward.inputs[1], forward.outputs[1]};
+  for (int second = index + 1; second < static_cast<int>(program.ops().size()); ++second) {
+    const OpCall& backward = program.op(second);
+    if (backward.kind != cross_entropy_backward_kind || backward.inputs != read) continue;
+    const ValueId gradient = backward.outputs[0];
+    const bool in_place = program.value(gradient).updates == logits;
+    if (!(in_place || stands_alone(program, gradient)) || !(backward.math == forward.math) ||
+        !is_like(program, gradient, model) || !may_follow(chain, index, second))
+      return std::nullopt;
+    OpCall fused{cross_entropy_forward_backward_kind,
+                 CrossEntropy{},
+                 forward.math,
+                 {logits, forward.inputs[1]},
+                 {forward.outputs[0], forward.outputs[1], gradient},
+                 forward.label + "+" + backward.label,
+                 forward.phase};
+    return Rewrite{index, second, std::move(fused)};
+  }
+  return std::nullopt;
+}
+
 /// Every rewrite there is: the op that it puts in, and how it is found from the first of the ops that it replaces.
 struct Rule {
   OpKind kind;
   std::optional<Rewrite> (*find)(const Chain& chain, int index);
 };
-constexpr std::array rules{Rule{residual_norm_forward_kind, residual_norm}};
+constexpr std::array rules{Rule{residual_norm_forward_kind, residual_norm},
+                           Rule{cross_entropy_forward_backward_kind, cross_entropy}};
 
 const FusionClaim* claim_of(OpKind kind, std::span<const FusionClaim> claims) {
   const auto found =

@@ -206,6 +206,22 @@ Program cross_entropy_program(DType dtype) {
   return program;
 }
 
+/// Logits of GPT-2's vocabulary.
+Program loss_and_gradient_program(DType dtype, bool in_place, bool fused) {
+  Program program;
+  const std::int64_t classes = 50257;
+  const std::int64_t tokens = elements / classes;
+  const ValueId logits = program.add(tensor("logits", dtype, Shape{tokens, classes}, Role::activation));
+  const ValueId labels = program.add(tensor("labels", DType::i32, Shape{tokens}, Role::input));
+  if (fused) {
+    (void)cross_entropy_forward_backward(program, Math{}, "op", logits, labels, in_place);
+  } else {
+    const ValueId lse = cross_entropy_forward(program, Math{}, "loss", logits, labels).lse;
+    (void)cross_entropy_backward(program, Math{}, "gradient", logits, labels, lse, in_place);
+  }
+  return program;
+}
+
 void add_case(const char* name, std::function<Program()> program, double bytes_per_element,
               std::function<Program()> two_ops = {}) {
   benchmark::RegisterBenchmark(name,
@@ -217,6 +233,12 @@ void add_case(const char* name, std::function<Program()> program, double bytes_p
       ->UseManualTime()
       ->Unit(benchmark::kMillisecond)
       ->Iterations(15);
+}
+
+void add_loss_and_gradient(const char* name, DType dtype, bool in_place) {
+  add_case(
+      name, [=] { return loss_and_gradient_program(dtype, in_place, true); }, 2.0 * static_cast<double>(size_of(dtype)),
+      [=] { return loss_and_gradient_program(dtype, in_place, false); });
 }
 
 }  // namespace
@@ -272,6 +294,10 @@ int main(int argc, char** argv) {
       "cross_entropy_forward/f32", [] { return cross_entropy_program(DType::f32); }, 4);
   add_case(
       "cross_entropy_forward/bf16", [] { return cross_entropy_program(DType::bf16); }, 2);
+  add_loss_and_gradient("cross_entropy_forward_backward/f32", DType::f32, false);
+  add_loss_and_gradient("cross_entropy_forward_backward/bf16", DType::bf16, false);
+  add_loss_and_gradient("cross_entropy_forward_backward/f32_in_place", DType::f32, true);
+  add_loss_and_gradient("cross_entropy_forward_backward/bf16_in_place", DType::bf16, true);
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
   return 0;

@@ -42,6 +42,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "copy",
                                       "cross_entropy_backward",
                                       "cross_entropy_forward",
+                                      "cross_entropy_forward_backward",
                                       "embedding_backward",
                                       "embedding_forward",
                                       "gelu_backward",
@@ -119,6 +120,7 @@ void add_model_ops(Program& p) {
   const ValueId logits = source(p, "logits", DType::f32, {3, 4});
   const CrossEntropyForward loss = cross_entropy_forward(p, f32_math, "loss", logits, labels);
   (void)cross_entropy_backward(p, f32_math, "loss.backward", logits, labels, loss.lse);
+  (void)cross_entropy_forward_backward(p, f32_math, "loss_and_gradient", logits, labels);
   (void)embedding_forward(p, "embedding", logits, labels);
   (void)embedding_backward(p, f32_math, "embedding.backward", logits, labels, 5);
 }
