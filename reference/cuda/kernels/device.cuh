@@ -23,6 +23,11 @@ struct Grid {
   int threads = 1;  ///< a multiple of the warp wherever the kernel has barriers or shuffles
 };
 
+/// The widest single access of a thread.
+struct alignas(16) Word {
+  std::uint32_t x, y, z, w;
+};
+
 inline constexpr int warp_lanes = 32;
 inline constexpr unsigned whole_warp = 0xFFFFFFFFU;
 
@@ -42,6 +47,13 @@ __device__ __forceinline__ T& shared_storage() {
 /// Told of every access to global memory; only the emulation listens.
 __device__ __forceinline__ void observe_read(const void* /*from*/, int /*bytes*/, int /*alignment*/) {}
 __device__ __forceinline__ void observe_write(void* /*to*/, int /*bytes*/, int /*alignment*/) {}
+
+/// The address, known to be global memory's: read from a table, the compiler would have to allow for shared memory too.
+template <class T>
+__device__ __forceinline__ T* in_global(T* address) {
+  __builtin_assume(__isGlobal(address));
+  return address;
+}
 
 __device__ __forceinline__ int atomic_exchange(int* cell, int value) { return atomicExch(cell, value); }
 __device__ __forceinline__ int atomic_add(int* cell, int value) { return atomicAdd(cell, value); }
@@ -74,7 +86,7 @@ __device__ __forceinline__ void write_whole(T* to, const T& value) {
           : "memory");
     }
   } else {
-    *to = value;
+    *in_global(to) = value;
   }
 }
 

@@ -1,12 +1,13 @@
 // How kernels touch global memory: single elements, and packs of 16 bytes where everything is aligned.
 #pragma once
 
+
 #include "reference/cuda/kernels/device.cuh"
 
 namespace gpubench::cuda {
 
 /// The widest single access of a thread.
-inline constexpr int pack_bytes = 16;
+inline constexpr int pack_bytes = sizeof(Word);
 
 /// N elements that lie side by side. More than 16 bytes are several accesses of 16.
 template <class T, int N>
@@ -17,19 +18,19 @@ struct alignas(sizeof(T) * N < pack_bytes ? sizeof(T) * N : pack_bytes) Pack {
 template <class T>
 __device__ __forceinline__ T load(const T* from) {
   observe_read(from, sizeof(T), alignof(T));
-  return *from;
+  return *in_global(from);
 }
 
 template <class T>
 __device__ __forceinline__ void store(T* to, T value) {
   observe_write(to, sizeof(T), alignof(T));
-  *to = value;
+  *in_global(to) = value;
 }
 
 template <int N, class T>
 __device__ __forceinline__ Pack<T, N> load_pack(const T* from) {
   observe_read(from, sizeof(Pack<T, N>), alignof(Pack<T, N>));
-  return *reinterpret_cast<const Pack<T, N>*>(from);
+  return *reinterpret_cast<const Pack<T, N>*>(in_global(from));
 }
 
 template <int N, class T>

@@ -147,6 +147,11 @@ inline void observe_read(const void* from, int bytes, int alignment) {
 }
 inline void observe_write(void* to, int bytes, int alignment) { emulation::observe_write(to, bytes, alignment); }
 
+template <class T>
+T* in_global(T* address) {
+  return address;
+}
+
 inline int atomic_exchange(int* cell, int value) {
   emulation::observe_atomic(cell, sizeof(int));
   const int old = *cell;
