@@ -1,24 +1,22 @@
 #include "reference/cuda/cross_entropy.h"
 
+#include <fmt/format.h>
+
+#include <limits>
+
 #include "reference/cuda/kernels/cross_entropy.h"
 #include "reference/cuda/row_view.h"
 #include "reference/ops/cross_entropy.h"
 
 namespace gpubench::cuda {
-namespace {
-
-/// The type of the loss and of lse.
-DType statistic_of(const TensorSpec& logits) { return logits.dtype == DType::f64 ? DType::f64 : DType::f32; }
-
-}  // namespace
 
 Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   expect_type(call, tensors[1], DType::i32);
   for (const std::size_t i : {1U, 3U}) expect_row_major(call, tensors[i]);
-  for (const std::size_t i : {2U, 3U}) expect_type(call, tensors[i], statistic_of(tensors[0]));
+  for (const std::size_t i : {2U, 3U}) expect_type(call, tensors[i], DType::f32);
   const RowView rows = rows_of(call, tensors[0]);
   CrossEntropyForwardArgs args;
-  args.data = any_element(call, tensors[0]);
+  args.data = float_element(call, tensors[0]);
   args.rows = rows.rows;
   args.classes = rows.columns;
   args.stride = rows.stride;
@@ -27,8 +25,8 @@ Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> 
     CrossEntropyForwardArgs work = args;
     work.logits = bound[0].data;
     work.labels = elements_of<const int>(bound[1]);
-    work.loss = bound[2].data;
-    work.lse = bound[3].data;
+    work.loss = elements_of<float>(bound[2]);
+    work.lse = elements_of<float>(bound[3]);
     work.row_loss = reinterpret_cast<double*>(space.data);
     return [work](cudaStream_t stream) {
       launch_cross_entropy_forward(work, stream);
@@ -37,14 +35,46 @@ Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> 
   });
 }
 
+Plan plan_cross_entropy_forward_backward(const OpCall& call, std::span<const TensorSpec> tensors,
+                                         const CudaContext& context) {
+  expect_type(call, tensors[1], DType::i32);
+  for (const std::size_t i : {1U, 3U}) expect_row_major(call, tensors[i]);
+  for (const std::size_t i : {2U, 3U}) expect_type(call, tensors[i], DType::f32);
+  expect_same_type(call, tensors[0], tensors[4]);
+  const RowView rows = rows_of(call, tensors[0]);
+  if (rows.columns > std::numeric_limits<int>::max()) {
+    refuse(call, fmt::format("logits {}; expected fewer than 2^31 classes", tensors[0].to_string()));
+  }
+  CrossEntropyForwardBackwardArgs args;
+  args.data = float_element(call, tensors[0]);
+  args.rows = rows.rows;
+  args.classes = rows.columns;
+  args.logits_stride = rows.stride;
+  args.dlogits_stride = rows_of(call, tensors[4]).stride;
+  const std::size_t bytes = static_cast<std::size_t>(rows.rows) * sizeof(double);
+  return plan_of(own_implementation(context), bytes, [args](std::span<const Tensor> bound, Workspace space) {
+    CrossEntropyForwardBackwardArgs work = args;
+    work.logits = bound[0].data;
+    work.labels = elements_of<const int>(bound[1]);
+    work.loss = elements_of<float>(bound[2]);
+    work.lse = elements_of<float>(bound[3]);
+    work.dlogits = bound[4].data;
+    work.row_loss = reinterpret_cast<double*>(space.data);
+    return [work](cudaStream_t stream) {
+      launch_cross_entropy_forward_backward(work, stream);
+      check_launch("cross_entropy_forward_backward");
+    };
+  });
+}
+
 Plan plan_cross_entropy_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   expect_type(call, tensors[1], DType::i32);
-  expect_type(call, tensors[2], statistic_of(tensors[0]));
+  expect_type(call, tensors[2], DType::f32);
   expect_same_type(call, tensors[0], tensors[3]);
   for (const std::size_t i : {1U, 2U}) expect_row_major(call, tensors[i]);
   const RowView rows = rows_of(call, tensors[0]);
   CrossEntropyBackwardArgs args;
-  args.data = any_element(call, tensors[0]);
+  args.data = float_element(call, tensors[0]);
   args.rows = rows.rows;
   args.classes = rows.columns;
   args.logits_stride = rows.stride;
@@ -53,7 +83,7 @@ Plan plan_cross_entropy_backward(const OpCall& call, std::span<const TensorSpec>
     CrossEntropyBackwardArgs work = args;
     work.logits = bound[0].data;
     work.labels = elements_of<const int>(bound[1]);
-    work.lse = bound[2].data;
+    work.lse = elements_of<const float>(bound[2]);
     work.dlogits = bound[3].data;
     return [work](cudaStream_t stream) {
       launch_cross_entropy_backward(work, stream);

@@ -47,6 +47,7 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {copy_kind, plan_copy_anywhere},
     {cross_entropy_backward_kind, plan_cross_entropy_backward},
     {cross_entropy_forward_kind, plan_cross_entropy_forward},
+    {cross_entropy_forward_backward_kind, plan_cross_entropy_forward_backward},
     {embedding_backward_kind, plan_embedding_backward},
     {embedding_forward_kind, plan_embedding_forward},
     {gelu_backward_kind, plan_gelu_backward},
@@ -65,7 +66,8 @@ constexpr std::initializer_list<OpImplementation> implementations{
 };
 
 /// None has been run on a GPU yet.
-constexpr std::array claims{FusionClaim{residual_norm_forward_kind, false}};
+constexpr std::array claims{FusionClaim{residual_norm_forward_kind, false},
+                            FusionClaim{cross_entropy_forward_backward_kind, false}};
 
 }  // namespace
 

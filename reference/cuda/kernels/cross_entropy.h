@@ -1,4 +1,4 @@
-// Softmax cross-entropy and its gradient, as launches. Formulas: reference/ops/cross_entropy.h.
+// Softmax cross-entropy, its gradient, and both at once, as launches. Formulas: reference/ops/cross_entropy.h.
 #pragma once
 
 #include "reference/cuda/kernels/element.h"
@@ -6,14 +6,14 @@
 
 namespace gpubench::cuda {
 
-/// logits [rows, classes] in `data`, labels [rows], loss [1] and lse [rows] in f32, or f64 where the logits are. A
-/// label outside the classes makes the loss NaN.
+/// logits [rows, classes] in f32, f16 or bf16, labels [rows], loss [1], lse [rows]. A label outside the classes makes
+/// the loss NaN.
 struct CrossEntropyForwardArgs {
   Element data = Element::f32;
   const void* logits = nullptr;
   const int* labels = nullptr;
-  void* loss = nullptr;
-  void* lse = nullptr;
+  float* loss = nullptr;
+  float* lse = nullptr;
   std::int64_t rows = 0, classes = 0, stride = 0;
   double* row_loss = nullptr;  ///< scratch: [rows]
 };
@@ -21,18 +21,41 @@ struct CrossEntropyForwardArgs {
 /// Two launches: one pass over the logits; then the mean.
 void launch_cross_entropy_forward(const CrossEntropyForwardArgs& args, cudaStream_t stream);
 
-/// dlogits has the logits' type and may be the logits; lse as the forward leaves it. A label outside the classes makes
-/// its row NaN.
+/// dlogits has the logits' type and may be the logits. A label outside the classes makes its row NaN.
 struct CrossEntropyBackwardArgs {
   Element data = Element::f32;
   const void* logits = nullptr;
   const int* labels = nullptr;
-  const void* lse = nullptr;
+  const float* lse = nullptr;
   void* dlogits = nullptr;
   std::int64_t rows = 0, classes = 0;
   std::int64_t logits_stride = 0, dlogits_stride = 0;
 };
 
 void launch_cross_entropy_backward(const CrossEntropyBackwardArgs& args, cudaStream_t stream);
+
+/// As above, at once; fewer than 2^31 classes.
+struct CrossEntropyForwardBackwardArgs {
+  Element data = Element::f32;
+  const void* logits = nullptr;
+  const int* labels = nullptr;
+  float* loss = nullptr;
+  float* lse = nullptr;
+  void* dlogits = nullptr;
+  std::int64_t rows = 0, classes = 0;
+  std::int64_t logits_stride = 0, dlogits_stride = 0;
+  double* row_loss = nullptr;  ///< scratch: [rows]
+};
+
+/// Two launches: all but the mean; then the mean.
+void launch_cross_entropy_forward_backward(const CrossEntropyForwardBackwardArgs& args, cudaStream_t stream);
+
+/// loss [1] = the mean of row_loss [rows].
+struct MeanLossArgs {
+  const double* row_loss = nullptr;
+  std::int64_t rows = 0;
+  float* loss = nullptr;
+};
+void launch_mean_loss(const MeanLossArgs& args, cudaStream_t stream);
 
 }  // namespace gpubench::cuda

@@ -42,6 +42,7 @@ constexpr cuda::OpImplementation implementations[] = {
     {copy_kind, cuda::plan_copy},
     {cross_entropy_backward_kind, cuda::plan_cross_entropy_backward},
     {cross_entropy_forward_kind, cuda::plan_cross_entropy_forward},
+    {cross_entropy_forward_backward_kind, cuda::plan_cross_entropy_forward_backward},
     {embedding_backward_kind, cuda::plan_embedding_backward},
     {embedding_forward_kind, cuda::plan_embedding_forward},
     {gelu_backward_kind, cuda::plan_gelu_backward},

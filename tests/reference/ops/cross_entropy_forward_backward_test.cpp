@@ -151,9 +151,10 @@ TEST(CrossEntropyForwardBackward, NothingMayFlowBackIntoItsGradient) {
   tape.given[fused.out.dlogits] = source(fused.program, "second", DType::f32, {2, 3});
   const OpCall call = fused.program.op(0);
 
-  EXPECT_EQ(program_error([&] { definition(call.kind).derivative(fused.program, call, tape); }),
-            "cross_entropy_forward_backward: op 'loss' has a gradient flowing into its outputs; expected its loss to be "
-            "the seed");
+  EXPECT_EQ(
+      program_error([&] { definition(call.kind).derivative(fused.program, call, tape); }),
+      "cross_entropy_forward_backward: op 'loss' has a gradient flowing into its outputs; expected its loss to be "
+      "the seed");
 }
 
 TEST(CrossEntropyForwardBackward, ALabelOutsideTheClassesSpoilsItsRowOnly) {

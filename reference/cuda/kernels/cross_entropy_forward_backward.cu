@@ -1,0 +1,202 @@
+// Loss and gradient at once. A row that fits in the registers of a warp (up to 1024 classes) or of a block of 512
+// threads (two of them on a multiprocessor, so that one computes while the other waits for memory) is read once.
+// Longer rows are read a second time, from the second-level cache: all blocks at work hold far less than it does.
+//
+// In place no thread reads what another one writes: each comes back to the very elements that it has read before.
+#include <algorithm>
+
+#include "reference/cuda/kernels/cross_entropy.h"
+#include "reference/cuda/kernels/softmax.cuh"
+
+namespace gpubench::cuda {
+namespace {
+
+constexpr int warp_kernel_threads = 128;
+constexpr int block_kernel_threads = 512;
+constexpr int held_packs_of_16_bytes = 6;  // 24 of the 64 registers that two such blocks leave a thread
+
+/// A row and this thread's share of it: a single element before the first boundary of 16 bytes, packs, and a single
+/// element behind the last.
+template <class T>
+struct RowShare {
+  static constexpr int n = pack_elements<T>;
+  const T* logits;
+  T* dlogits;
+  int classes, packs, head, rank, sharing;  // labels are of 32 bits: so many classes at most
+  bool together;                            ///< packs of the gradient lie on boundaries as well
+
+  __device__ __forceinline__ RowShare(const CrossEntropyForwardBackwardArgs& args, std::int64_t row, int own_rank,
+                                      int threads)
+      : logits(static_cast<const T*>(args.logits) + row * args.logits_stride),
+        dlogits(static_cast<T*>(args.dlogits) + row * args.dlogits_stride),
+        classes(static_cast<int>(args.classes)),
+        head(head_of(logits, args.classes)),
+        rank(own_rank),
+        sharing(threads) {
+    packs = (classes - head) / n;
+    together = head == head_of(static_cast<const T*>(dlogits), classes);
+  }
+  __device__ __forceinline__ bool has_first() const { return rank < head; }
+  __device__ __forceinline__ int last() const { return head + packs * n + rank; }
+  __device__ __forceinline__ bool has_last() const { return last() < classes; }
+  __device__ __forceinline__ int column(int pack) const { return head + pack * n; }
+
+  /// Whether this thread is the one that reads and writes element `index`.
+  __device__ __forceinline__ bool owns(int index) const {
+    if (index < head) return index == rank;
+    const int pack = (index - head) / n;
+    return pack < packs ? pack % sharing == rank : index == last();
+  }
+};
+
+/// What the gradients of a row are made with. `scale` is 1 / rows.
+struct GradientRow {
+  float shift, inverse_sum, scale;
+  int label;
+};
+
+template <class T, int N>
+__device__ __forceinline__ Pack<T, N> gradient_of(const Pack<T, N>& x, int column, const GradientRow& row) {
+  Pack<T, N> y;
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    const float p = full_exp(widen(x.at[i]) - row.shift) * row.inverse_sum;
+    y.at[i] = narrow<T>((column + i == row.label ? p - 1.0F : p) * row.scale);
+  }
+  return y;
+}
+
+/// The row's lse and loss, and what its gradients need. To be called before any gradient of the row is stored.
+template <class T>
+__device__ __forceinline__ GradientRow finish(const CrossEntropyForwardBackwardArgs& args, std::int64_t row,
+                                              const RowShare<T>& share, const Softmax& all) {
+  const int label = load(args.labels + row);
+  const bool known = label >= 0 && label < share.classes;
+  const float shift = shift_of(all.largest);
+  const bool first = share.rank == 0;
+  const bool tells_loss = known ? share.owns(label) : first;
+  if (first || tells_loss) {
+    const double lse = static_cast<double>(shift) + log(static_cast<double>(all.sum));
+    if (first) store(args.lse + row, static_cast<float>(lse));
+    if (tells_loss) {
+      const double of_label = known ? static_cast<double>(widen(load(share.logits + label))) : static_cast<double>(NAN);
+      store(args.row_loss + row, lse - of_label);
+    }
+  }
+  return {shift, known ? 1.0F / all.sum : NAN, 1.0F / static_cast<float>(args.rows), label};
+}
+
+template <class T, int N>
+__device__ __forceinline__ void store_gradient(const RowShare<T>& share, int column, const Pack<T, N>& x,
+                                               const GradientRow& row) {
+  const Pack<T, N> y = gradient_of(x, column, row);
+  if constexpr (N == 1) {
+    store_pack(share.dlogits + column, y);
+  } else if (share.together) {
+    store_pack(share.dlogits + column, y);
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; ++i) store(share.dlogits + column + i, y.at[i]);
+  }
+}
+
+template <bool whole_block>
+__device__ __forceinline__ Softmax joined_over_row(const Softmax& seen) {
+  if constexpr (whole_block) {
+    return block_softmax(seen);
+  } else {
+    return warp_softmax(seen);
+  }
+}
+
+/// Rows that fit in registers: a warp per row, or a block.
+template <class T, bool whole_block>
+__global__ void __launch_bounds__(whole_block ? block_kernel_threads : warp_kernel_threads, whole_block ? 2 : 1)
+    held_kernel(CrossEntropyForwardBackwardArgs args) {
+  constexpr int n = pack_elements<T>;
+  constexpr int held_packs = whole_block ? held_packs_of_16_bytes : 1024 / (warp_lanes * n);
+  const int sharing = whole_block ? static_cast<int>(blockDim.x) : warp_lanes;
+  const std::int64_t rows_at_once =
+      static_cast<std::int64_t>(gridDim.x) * (blockDim.x / static_cast<unsigned>(sharing));
+  for (std::int64_t row = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / sharing; row < args.rows;
+       row += rows_at_once) {
+    const RowShare<T> share(args, row, static_cast<int>(threadIdx.x) % sharing, sharing);
+    Pack<T, n> held[held_packs];
+    Pack<T, 1> first = {};
+    Pack<T, 1> last = {};
+    if (share.has_first()) first = load_pack<1>(share.logits + share.rank);
+#pragma unroll
+    for (int k = 0; k < held_packs; ++k) {
+      const int pack = k * sharing + share.rank;
+      if (pack < share.packs) held[k] = load_pack<n>(share.logits + share.column(pack));
+    }
+    if (share.has_last()) last = load_pack<1>(share.logits + share.last());
+    Softmax seen{-INFINITY, 0.0F};
+    if (share.has_first()) add_pack(first, seen);
+#pragma unroll
+    for (int k = 0; k < held_packs; ++k) {
+      if (k * sharing + share.rank < share.packs) add_pack(held[k], seen);
+    }
+    if (share.has_last()) add_pack(last, seen);
+    const GradientRow gradient = finish(args, row, share, joined_over_row<whole_block>(seen));
+    if (share.has_first()) store_gradient(share, share.rank, first, gradient);
+#pragma unroll
+    for (int k = 0; k < held_packs; ++k) {
+      const int pack = k * sharing + share.rank;
+      if (pack < share.packs) store_gradient(share, share.column(pack), held[k], gradient);
+    }
+    if (share.has_last()) store_gradient(share, share.last(), last, gradient);
+  }
+}
+
+/// Rows of any length, a block each.
+template <class T>
+__global__ void __launch_bounds__(block_kernel_threads) long_kernel(CrossEntropyForwardBackwardArgs args) {
+  constexpr int n = pack_elements<T>;
+  const auto sharing = static_cast<int>(blockDim.x);
+  for (std::int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
+    const RowShare<T> share(args, row, static_cast<int>(threadIdx.x), sharing);
+    const Softmax all = block_softmax(seen_of(share.logits, args.classes, share.rank, sharing));
+    const GradientRow gradient = finish(args, row, share, all);
+    if (share.has_first()) store_gradient(share, share.rank, load_pack<1>(share.logits + share.rank), gradient);
+    int pack = share.rank;
+    for (; pack + (packs_in_flight - 1) * sharing < share.packs; pack += packs_in_flight * sharing) {
+      Pack<T, n> loaded[packs_in_flight];
+#pragma unroll
+      for (int k = 0; k < packs_in_flight; ++k) {
+        loaded[k] = load_pack<n>(share.logits + share.column(pack + k * sharing));
+      }
+#pragma unroll
+      for (int k = 0; k < packs_in_flight; ++k) {
+        store_gradient(share, share.column(pack + k * sharing), loaded[k], gradient);
+      }
+    }
+    for (; pack < share.packs; pack += sharing) {
+      store_gradient(share, share.column(pack), load_pack<n>(share.logits + share.column(pack)), gradient);
+    }
+    if (share.has_last()) store_gradient(share, share.last(), load_pack<1>(share.logits + share.last()), gradient);
+  }
+}
+
+template <class T>
+void launch_typed(const CrossEntropyForwardBackwardArgs& args, cudaStream_t stream) {
+  constexpr int n = pack_elements<T>;
+  if (args.classes <= 1024) {
+    const Grid grid{blocks_for(args.rows, warp_kernel_threads / warp_lanes), warp_kernel_threads};
+    return launch(held_kernel<T, false>, grid, stream, args);
+  }
+  const std::int64_t per_warp = std::int64_t{warp_lanes} * n * held_packs_of_16_bytes;
+  const std::int64_t warps = (args.classes + per_warp - 1) / per_warp;
+  constexpr std::int64_t most = block_kernel_threads / warp_lanes;
+  const Grid grid{blocks_for(args.rows, 1), static_cast<int>(std::min(warps, most)) * warp_lanes};
+  launch(warps <= most ? held_kernel<T, true> : long_kernel<T>, grid, stream, args);
+}
+
+}  // namespace
+
+void launch_cross_entropy_forward_backward(const CrossEntropyForwardBackwardArgs& args, cudaStream_t stream) {
+  with_float_type(args.data, [&](auto type) { launch_typed<typename decltype(type)::type>(args, stream); });
+  launch_mean_loss({args.row_loss, args.rows, args.loss}, stream);
+}
+
+}  // namespace gpubench::cuda

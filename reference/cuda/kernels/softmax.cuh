@@ -1,0 +1,112 @@
+// How kernels walk over a row of logits and what they gather of it. Each thread keeps the largest logit that it has
+// seen and the sum of exp(logit - largest), rescaled when a larger one comes (Milakov and Gimelshein, arXiv
+// 1805.02867). Rows of odd vocabularies (50257) begin at any element: single elements up to the first boundary of 16
+// bytes, then packs.
+#pragma once
+
+#include "reference/cuda/kernels/memory.cuh"
+#include "reference/cuda/kernels/number.cuh"
+#include "reference/cuda/kernels/reduce.cuh"
+
+namespace gpubench::cuda {
+
+inline constexpr int packs_in_flight = 4;
+
+/// sum of exp(x - largest) over what has been seen.
+struct Softmax {
+  float largest, sum;
+};
+
+/// NaN and infinities spread as in exp(x - largest); nothing but -inf seen yet counts from 0.
+__device__ __forceinline__ float shift_of(float largest) { return largest == -INFINITY ? 0.0F : largest; }
+
+__device__ __forceinline__ Softmax joined(Softmax a, Softmax b) {
+  const float largest = a.largest > b.largest ? a.largest : b.largest;
+  const float shift = shift_of(largest);
+  return {largest, a.sum * full_exp(shift_of(a.largest) - shift) + b.sum * full_exp(shift_of(b.largest) - shift)};
+}
+
+__device__ __forceinline__ Softmax warp_softmax(Softmax value) {
+#pragma unroll
+  for (int offset = warp_lanes / 2; offset > 0; offset /= 2) {
+    const Softmax other{__shfl_xor_sync(whole_warp, value.largest, offset),
+                        __shfl_xor_sync(whole_warp, value.sum, offset)};
+    // The same order in both lanes, so that both get the same bits.
+    const bool lower = (threadIdx.x & static_cast<unsigned>(offset)) == 0;
+    value = lower ? joined(value, other) : joined(other, value);
+  }
+  return value;
+}
+
+struct SoftmaxScratch {
+  PerWarp<float> largest, sum;
+};
+
+__device__ __forceinline__ Softmax block_softmax(Softmax value) {
+  auto& scratch = shared_storage<SoftmaxScratch>();
+  const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
+  value = warp_softmax(value);
+  __syncthreads();  // the row before has been read
+  if (lane == 0) {
+    scratch.largest.at[threadIdx.x / warp_lanes] = value.largest;
+    scratch.sum.at[threadIdx.x / warp_lanes] = value.sum;
+  }
+  __syncthreads();
+  if (lane < static_cast<int>(blockDim.x) / warp_lanes) {
+    value = {scratch.largest.at[lane], scratch.sum.at[lane]};
+  } else {
+    value = {-INFINITY, 0.0F};
+  }
+  return warp_softmax(value);
+}
+
+template <class T, int N>
+__device__ __forceinline__ void add_pack(const Pack<T, N>& pack, Softmax& seen) {
+  float largest = seen.largest;
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    const float x = widen(pack.at[i]);
+    largest = x > largest ? x : largest;
+  }
+  if (largest > seen.largest) {
+    seen.sum *= full_exp(shift_of(seen.largest) - shift_of(largest));
+    seen.largest = largest;
+  }
+  const float shift = shift_of(seen.largest);
+#pragma unroll
+  for (int i = 0; i < N; ++i) seen.sum += full_exp(widen(pack.at[i]) - shift);
+}
+
+/// Elements of the row before its first boundary of 16 bytes.
+template <class T>
+__device__ __forceinline__ int head_of(const T* row, std::int64_t classes) {
+  const auto beyond = static_cast<int>(reinterpret_cast<std::uintptr_t>(row) % pack_bytes / sizeof(T));
+  const int head = beyond == 0 ? 0 : pack_elements<T> - beyond;
+  return head < classes ? head : static_cast<int>(classes);
+}
+
+/// What this thread, one of `sharing`, sees of the row.
+template <class T>
+__device__ __forceinline__ Softmax seen_of(const T* row, std::int64_t classes, int rank, int sharing) {
+  constexpr int n = pack_elements<T>;
+  Softmax seen{-INFINITY, 0.0F};
+  const int head = head_of(row, classes);
+  if (rank < head) add_pack(load_pack<1>(row + rank), seen);
+  const T* body = row + head;
+  const std::int64_t packs = (classes - head) / n;
+  std::int64_t pack = rank;
+  for (; pack + static_cast<std::int64_t>(packs_in_flight - 1) * sharing < packs;
+       pack += static_cast<std::int64_t>(packs_in_flight) * sharing) {
+    Pack<T, n> loaded[packs_in_flight];
+#pragma unroll
+    for (int k = 0; k < packs_in_flight; ++k)
+      loaded[k] = load_pack<n>(body + (pack + static_cast<std::int64_t>(k) * sharing) * n);
+#pragma unroll
+    for (int k = 0; k < packs_in_flight; ++k) add_pack(loaded[k], seen);
+  }
+  for (; pack < packs; pack += sharing) add_pack(load_pack<n>(body + pack * n), seen);
+  for (std::int64_t i = packs * n + rank; i < classes - head; i += sharing) add_pack(load_pack<1>(body + i), seen);
+  return seen;
+}
+
+}  // namespace gpubench::cuda
