@@ -14,16 +14,14 @@ namespace gpubench {
 
 struct Fused {
   Program program;  ///< with the values and storages of the original, in their order
-  /// What was put in: "residual1+ln2 = residual_norm_forward", with " (gain not yet measured)" behind it where it is
-  /// so.
+  /// What was put in: "residual1+ln2 = residual_norm_forward"; with " (gain not yet measured)" where the claim is so.
   std::vector<std::string> rewrites;
 };
 
 /// The program with every rewrite whose fused op is among `claims` applied wherever it fits:
 ///   residual_norm_forward   add, and the first layer_norm_forward of its sum. Others may read the sum: it stays.
-///   cross_entropy_forward_backward   cross_entropy_forward, and the cross_entropy_backward with its lse. In place
-///   where
-///       the backward is, and nothing else reads the logits between the two.
+///   cross_entropy_forward_backward   cross_entropy_forward, and the cross_entropy_backward with its lse; in
+///       place where that is, and nothing else reads the logits between the two.
 /// Where the tensors are not plain (views, other layouts, several types) or an op between the two is in the way, the
 /// program keeps its two ops. A claim that names no known rewrite throws ProgramError, so that none is ignored in
 /// silence.
