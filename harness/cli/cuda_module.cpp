@@ -129,11 +129,8 @@ std::optional<BackendEntry> cuda_entry(const fs::path& program) {
     BackendEntry entry;
     entry.name = "cuda";
     entry.has_graphs = true;
-    entry.open = [file](int ordinal) {
-      const cuda::Module& module = module_at(file);
-      cuda::OpenOptions options;
-      options.ordinal = ordinal;
-      return module.open(options);
+    entry.open = [file](const OpenRequest& what) {
+      return module_at(file).open({.ordinal = what.ordinal, .deterministic = what.deterministic});
     };
     entry.libraries = [file] {
       std::vector<ModuleReport> reports;

@@ -149,9 +149,9 @@ DeviceChoice choose_device(const std::string& wanted, const Environment& environ
       fmt::format("--device: '{}' is not one of {}{}", visible(wanted), joined(names), did_you_mean(wanted, names)));
 }
 
-std::unique_ptr<Backend> open_backend(const DeviceChoice& choice) {
+std::unique_ptr<Backend> open_backend(const DeviceChoice& choice, bool deterministic) {
   try {
-    return choice.backend->open(choice.ordinal);
+    return choice.backend->open({choice.ordinal, deterministic});
   } catch (const std::exception& e) {
     throw CannotMeasure(fmt::format("the {} backend does not start: {}", choice.backend->name, e.what()));
   }

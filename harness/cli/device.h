@@ -27,8 +27,9 @@ struct DeviceChoice {
 /// never taking the CPU silently; UsageError for a name that is no device, and for cuda:N where the driver shows fewer.
 [[nodiscard]] DeviceChoice choose_device(const std::string& wanted, const Environment& environment);
 
-/// Opens the backend. Throws CannotMeasure with the backend's reason.
-[[nodiscard]] std::unique_ptr<Backend> open_backend(const DeviceChoice& choice);
+/// Opens the backend, for implementations that give the same bits each time if `deterministic`. Throws CannotMeasure
+/// with the backend's reason.
+[[nodiscard]] std::unique_ptr<Backend> open_backend(const DeviceChoice& choice, bool deterministic = false);
 
 /// What the backend says about its device, asked of a child process (verb describe-device), so that this one never
 /// opens it. Throws CannotMeasure where the child cannot say.

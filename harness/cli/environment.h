@@ -17,10 +17,16 @@
 
 namespace gpubench {
 
+/// What a backend is opened for.
+struct OpenRequest {
+  int ordinal = 0;             ///< of several devices, this one
+  bool deterministic = false;  ///< only implementations that give the same bits each time
+};
+
 /// A backend that --device can name.
 struct BackendEntry {
-  std::string name;                                           ///< "cpu", "cuda"
-  std::function<std::unique_ptr<Backend>(int ordinal)> open;  ///< of several devices, this one; throws BackendError
+  std::string name;                                                       ///< "cpu", "cuda"
+  std::function<std::unique_ptr<Backend>(const OpenRequest& what)> open;  ///< throws BackendError
   /// The recipes that a run takes where --precision names none, asked without opening the device: those that it has.
   /// No function: all.
   std::function<std::vector<std::string>()> precisions = {};

@@ -67,6 +67,9 @@ void add_measure(CLI::App& app, RawOptions& raw) {
   value(app, "--isolate", raw.isolate, "on|off", "measure",
         "run cases in a worker process that may crash (default: on); off: in "
         "this process, for debuggers and profilers");
+  app.add_flag("--deterministic", raw.deterministic,
+               "only implementations that give the same bits each time; cases that have none are unsupported")
+      ->group("measure");
   value(app, "--pin", raw.pin, "REPORT", "measure",
         "take the implementations that this report names, instead of choosing; what is not offered is unsupported");
 }

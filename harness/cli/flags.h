@@ -16,6 +16,7 @@ struct RawOptions {
   std::string pin, out, json, color = "auto", progress = "auto", format = "table";
   std::string worker_input, worker_output, subject;
   bool dry_run = false;
+  bool deterministic = false;
   bool quiet = false;
   int verbosity = 0;
 };

@@ -1,4 +1,6 @@
 // The program gpubench: the real suites and backends.
+#include <utility>
+
 #include "harness/cli/cuda_module.h"
 #include "harness/cli/program.h"
 #include "harness/cli/revision.h"
@@ -7,10 +9,11 @@
 
 int main(int argc, char** argv) {
   using namespace gpubench;
-  std::vector<BackendEntry> backends{{"cpu", [](int /*the only one*/) { return open_cpu_backend(); },
-                                      [] {
-                                        return std::vector<std::string>{"f32", "bf16"};
-                                      }}};
+  BackendEntry cpu;
+  cpu.name = "cpu";
+  cpu.open = [](const OpenRequest&) { return open_cpu_backend(); };  // there is one, which is always deterministic
+  cpu.precisions = [] { return std::vector<std::string>{"f32", "bf16"}; };
+  std::vector<BackendEntry> backends{std::move(cpu)};
   if (std::optional<BackendEntry> cuda = cuda_entry(own_path(argc > 0 ? argv[0] : ""))) backends.push_back(*cuda);
   return run_program(argc, argv, all_suites(), std::move(backends), built_revision());
 }

@@ -118,6 +118,7 @@ Options checked(Verb verb, const Given& given) {
   o.check = choose(from("--check"), raw.check, check_words);
   o.isolate = choose(from("--isolate"), raw.isolate, switch_words);
   o.dry_run = raw.dry_run;
+  o.deterministic = raw.deterministic;
   if (!raw.pin.empty()) o.pin = raw.pin;
   if (!raw.out.empty()) o.out = raw.out;
   if (!raw.json.empty()) o.json = raw.json;

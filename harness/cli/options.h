@@ -37,6 +37,7 @@ struct Options {
   CheckMode check = CheckMode::sample;
   bool isolate = true;
   bool dry_run = false;
+  bool deterministic = false;
   std::optional<std::string> pin;   ///< --pin
   std::optional<std::string> out;   ///< --out
   std::optional<std::string> json;  ///< --json; "-" is standard output

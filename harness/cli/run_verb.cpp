@@ -133,7 +133,7 @@ class Run {
     if (options_.isolate) {
       info_ = describe_device(device_, environment_);
     } else {
-      backend = open_backend(device_);
+      backend = open_backend(device_, options_.deterministic);
       info_ = backend->device();
     }
     add_gpu_properties(info_);
@@ -160,8 +160,9 @@ class Run {
     environment_.err << fmt::format("{}, {} threads or units, {} free{}{}\n", visible(info_.name), info_.units,
                                     format_quantity(static_cast<double>(info_.available_bytes), "B"),
                                     libraries.empty() ? "" : ", ", visible(joined(libraries)))
-                     << fmt::format("{} cases at tier {}, about {}, check {}, seed {}\n", plan_.size(), name(tier_),
-                                    format_duration(all.seconds), name(options_.check), options_.seed)
+                     << fmt::format("{} cases at tier {}, about {}, check {}, seed {}{}\n", plan_.size(), name(tier_),
+                                    format_duration(all.seconds), name(options_.check), options_.seed,
+                                    options_.deterministic ? ", deterministic" : "")
                      << std::flush;
   }
 
@@ -176,6 +177,7 @@ class Run {
     run.seed = options_.seed;
     run.tier = name(tier_);
     run.check = name(options_.check);
+    run.deterministic = options_.deterministic;
     run.env = telling_variables(environment_);
     run.env.insert(run.env.end(), options_.from_environment.begin(), options_.from_environment.end());
     run.devices = {info_};
@@ -259,7 +261,7 @@ int run_verb(const Options& options, std::span<const std::string> words, const E
   std::vector<PlannedCase> plan = plan_cases(environment.suites, selection);
   const RunOptions run = run_options(options, selection.tier);
   if (options.is_worker()) {
-    const std::unique_ptr<Backend> backend = open_backend(device);
+    const std::unique_ptr<Backend> backend = open_backend(device, options.deterministic);
     return serve(*backend, plan, run, JsonRecordCodec(), options.worker_input, options.worker_output);
   }
   environment.err << fmt::format("gpubench {}: device {} ({})\n", version(), device.word(), visible(device.why))

@@ -43,6 +43,7 @@ std::string rerun_prefix(const Options& options) {
   std::string text = "gpubench run";
   if (options.device != "auto") text += " --device " + options.device;
   if (!options.selection.batches.empty()) text += " --batch " + listed(options.selection.batches);
+  if (options.deterministic) text += " --deterministic";
   if (options.pin) text += " --pin " + *options.pin;
   if (!options.selection.launches.empty()) {
     std::vector<std::string_view> modes;

@@ -20,7 +20,7 @@
 namespace gpubench {
 
 /// The version that report_json() writes.
-inline constexpr std::string_view report_schema_version = "1.1";
+inline constexpr std::string_view report_schema_version = "1.2";
 
 /// One level of a processor's caches, as Google Benchmark's context tells it.
 struct CacheContext {
@@ -50,6 +50,7 @@ struct RunContext {
   std::uint64_t seed = 0;
   std::string tier;
   std::string check;
+  bool deterministic = false;  ///< only implementations that give the same bits each time were taken
   std::vector<std::pair<std::string, std::string>> env;  ///< of an allow-list, never the whole environment
   std::vector<DeviceInfo> devices;
   std::time_t started_at = 0;

@@ -194,7 +194,7 @@ TEST_F(Cli, AutoSaysWhichDeviceItTakesAndWhyInTheFirstLine) {
                            ".test.*\n.*"));
   Captured gpu;
   gpu.driver = {.usable = true, .devices = 2, .reason = {}};
-  gpu.more_backends = {{"cuda", [](int) { return std::unique_ptr<Backend>(); }}};
+  gpu.more_backends = {{"cuda", [](const OpenRequest&) { return std::unique_ptr<Backend>(); }}};
   EXPECT_EQ(gpu.run({"list", "--format", "json"}), 0);
   Captured gpu_plan;
   gpu_plan.driver = {.usable = true, .devices = 2, .reason = {}};
@@ -213,7 +213,7 @@ TEST_F(Cli, ADeviceBeyondTheLastIsAUsageErrorThatListsThem) {
            {"cuda:99999999999", "expected cuda or cuda:N with N from 0"}}) {
     Captured gpu;
     gpu.driver = {.usable = true, .devices = 2, .reason = {}};
-    gpu.more_backends = {{"cuda", [](int) { return std::unique_ptr<Backend>(); }}};
+    gpu.more_backends = {{"cuda", [](const OpenRequest&) { return std::unique_ptr<Backend>(); }}};
     EXPECT_EQ(gpu.run({"--device", device}), 2) << device;
     EXPECT_THAT(gpu.err.str(), HasSubstr(said));
   }
@@ -246,7 +246,8 @@ TEST_F(Cli, APinFileThatIsNoReportIsAUsageErrorAndRunsNothing) {
 TEST_F(Cli, ARerunLineAsksForTheLaunchModeOfItsCase) {
   Captured gpu;
   gpu.driver = {.usable = true, .devices = 1, .reason = {}};
-  gpu.more_backends = {{"cuda", [](int) { return open_sim_backend("wrong_element@first.gemm"); }, {}, true}};
+  gpu.more_backends = {
+      {"cuda", [](const OpenRequest&) { return open_sim_backend("wrong_element@first.gemm"); }, {}, true}};
   EXPECT_EQ(gpu.run({"--device", "cuda", "--isolate", "off", "--launch", "stream", "--filter", "sim/first"}), 1);
   EXPECT_THAT(gpu.out.str(),
               HasSubstr("gpubench run --device cuda --launch stream --filter '^sim/first/n=8/f32/stream/x1$'"));
@@ -259,18 +260,35 @@ TEST_F(Cli, ARunWithoutFusingSaysSoInItsIdsAndRerunLines) {
 
   Captured failing;
   failing.driver = {.usable = true, .devices = 1, .reason = {}};
-  failing.more_backends = {{"cuda", [](int) { return open_sim_backend("wrong_element@first.gemm"); }}};
+  failing.more_backends = {{"cuda", [](const OpenRequest&) { return open_sim_backend("wrong_element@first.gemm"); }}};
   EXPECT_EQ(failing.run({"--device", "cuda", "--isolate", "off", "--fuse", "off", "--filter", "sim/first"}), 1);
   EXPECT_THAT(failing.out.str(),
               HasSubstr("gpubench run --device cuda --fuse off --filter '^sim/first/n=8/f32/unfused/x1$'"));
+}
+
+TEST_F(Cli, ADeterministicRunAsksTheBackendForItAndSaysSoInItsReportAndRerunLines) {
+  cli_.script = "wrong_element@first.gemm";
+  EXPECT_EQ(run_to_stdout({"--deterministic", "--filter", "first"}), 1);
+  EXPECT_EQ(schema_errors(document()), "");
+  EXPECT_EQ(document()["context"]["gpubench"]["deterministic"], true);
+  EXPECT_EQ(document()["gpubench"]["cases"][0]["implementation"], "sim:textbook,deterministic");
+  EXPECT_THAT(cli_.err.str(), HasSubstr("seed 42, deterministic\n"));
+  EXPECT_THAT(cli_.err.str(), HasSubstr("rerun   gpubench run --deterministic --filter '^sim/first/n=8/f32/x1$'"));
+
+  Captured usual;
+  EXPECT_EQ(usual.run({"--isolate", "off", "--json", "-", "--filter", "first"}), 0);
+  const Json report = parse_json(usual.out.str(), "stdout");
+  EXPECT_EQ(report["context"]["gpubench"]["deterministic"], false);
+  EXPECT_EQ(report["gpubench"]["cases"][0]["implementation"], "sim:textbook");
+  EXPECT_THAT(usual.err.str(), Not(HasSubstr("deterministic")));
 }
 
 TEST_F(Cli, TheOrdinalReachesTheBackend) {
   Captured gpu;
   int opened = -1;
   gpu.driver = {.usable = true, .devices = 4, .reason = {}};
-  gpu.more_backends = {{"cuda", [&opened](int ordinal) -> std::unique_ptr<Backend> {
-                          opened = ordinal;
+  gpu.more_backends = {{"cuda", [&opened](const OpenRequest& what) -> std::unique_ptr<Backend> {
+                          opened = what.ordinal;
                           throw BackendError("enough seen");
                         }}};
   EXPECT_EQ(gpu.run({"--device", "cuda:3", "--isolate", "off"}), 3);
@@ -281,8 +299,8 @@ TEST_F(Cli, TheOrdinalReachesTheBackend) {
 TEST_F(Cli, WithoutPrecisionARunTakesTheRecipesThatTheDeviceHas) {
   const auto other_device = [](Captured& cli) {
     cli.driver = {.usable = true, .devices = 1, .reason = {}};
-    cli.more_backends = {
-        {"cuda", [](int) { return std::unique_ptr<Backend>(); }, [] { return std::vector<std::string>{"bf16"}; }}};
+    cli.more_backends = {{"cuda", [](const OpenRequest&) { return std::unique_ptr<Backend>(); },
+                          [] { return std::vector<std::string>{"bf16"}; }}};
   };
   Captured nothing, asked, named, counted;  // the cases of the sim suite are all f32
   for (Captured* cli : {&nothing, &asked, &named, &counted}) other_device(*cli);

@@ -39,7 +39,7 @@ class CudaModule : public ::testing::Test {
   std::string complaint_about(const fs::path& library) {
     fs::copy_file(library, folder_ / "bin" / cuda::module_file_name);
     try {
-      (void)cuda_entry(program()).value().open(0);
+      (void)cuda_entry(program()).value().open({});
     } catch (const BackendError& e) {
       return e.what();
     }
@@ -105,7 +105,7 @@ TEST_F(CudaModule, TheRealOneLoadsAndAnswersPolitelyWithNoDriver) {
   if (probe_nvidia_driver().usable) GTEST_SKIP() << "there is a driver";
   const std::optional<BackendEntry> entry = cuda_entry(fs::path(GPUBENCH_CUDA_MODULE).parent_path() / "gpubench");
   try {
-    (void)entry.value().open(0);
+    (void)entry.value().open({});
     FAIL() << "a device was opened without a driver";
   } catch (const BackendError& e) {
     EXPECT_THAT(e.what(), HasSubstr("no NVIDIA driver is loaded"));

@@ -42,6 +42,7 @@ TEST(ParseOptions, DefaultsAreThoseOfTheHelpText) {
   EXPECT_EQ(o.check, CheckMode::sample);
   EXPECT_TRUE(o.isolate);
   EXPECT_FALSE(o.dry_run);
+  EXPECT_FALSE(o.deterministic);
   EXPECT_FALSE(o.out.has_value());
   EXPECT_FALSE(o.json.has_value());
   EXPECT_FALSE(o.is_worker());
@@ -75,6 +76,7 @@ TEST(ParseOptions, ReadsEveryFlag) {
                             "--isolate",
                             "off",
                             "--dry-run",
+                            "--deterministic",
                             "--out",
                             "o",
                             "--json",
@@ -100,6 +102,7 @@ TEST(ParseOptions, ReadsEveryFlag) {
   EXPECT_EQ(o.check, CheckMode::full);
   EXPECT_FALSE(o.isolate);
   EXPECT_TRUE(o.dry_run);
+  EXPECT_TRUE(o.deterministic);
   EXPECT_EQ(o.out, "o");
   EXPECT_EQ(o.json, "-");
   EXPECT_EQ(o.color, ColorMode::never);
@@ -188,6 +191,7 @@ TEST(Variables, StandInForEveryFlagThatIsNotGiven) {
                                         {"GPUBENCH_SEED", "7"},
                                         {"GPUBENCH_DEVICE", "cpu"},
                                         {"GPUBENCH_DRY_RUN", "on"},
+                                        {"GPUBENCH_DETERMINISTIC", "on"},
                                         {"GPUBENCH_QUIET", "1"},
                                         {"GPUBENCH_VERBOSE", "off"},
                                         {"GPUBENCH_CHECK", "full"}});
@@ -202,10 +206,11 @@ TEST(Variables, StandInForEveryFlagThatIsNotGiven) {
   EXPECT_EQ(o.seed, 7U);
   EXPECT_EQ(o.device, "cpu");
   EXPECT_TRUE(o.dry_run);
+  EXPECT_TRUE(o.deterministic);
   EXPECT_TRUE(o.quiet);
   EXPECT_EQ(o.verbosity, 0);
   EXPECT_EQ(o.check, CheckMode::full);
-  EXPECT_EQ(o.from_environment.size(), 13U);
+  EXPECT_EQ(o.from_environment.size(), 14U);
 }
 
 TEST(Variables, YieldToTheFlag) {

@@ -46,6 +46,20 @@ TEST_F(Program, RunsEveryCaseInAWorkerAndExitsZero) {
   EXPECT_EQ(report["context"]["gpubench"]["devices"][0]["kind"], "sim");
 }
 
+TEST_F(Program, AWorkerIsDeterministicWhereItsSupervisorIs) {
+  const auto implementation = [](const std::vector<std::string>& words,
+                                 const std::map<std::string, std::string>& variables) {
+    std::vector<std::string> all{GPUBENCH_SIM_PROGRAM, "--tier", "smoke", "--filter", "last", "--json", "-"};
+    all.insert(all.end(), words.begin(), words.end());
+    const ChildResult result = run_child(all, variables);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return valid_report(result.out)["gpubench"]["cases"][0]["implementation"].get<std::string>();
+  };
+  EXPECT_EQ(implementation({}, {}), "sim:textbook");
+  EXPECT_EQ(implementation({"--deterministic"}, {}), "sim:textbook,deterministic");
+  EXPECT_EQ(implementation({}, {{"GPUBENCH_DETERMINISTIC", "on"}}), "sim:textbook,deterministic");
+}
+
 TEST_F(Program, AWrongElementExitsOneAndCostsNoOtherCase) {
   const ChildResult result = run({"--tier", "smoke", "--json", "-"}, "wrong_element@update.gemm");
   EXPECT_EQ(result.exit_code, 1) << result.err;

@@ -15,7 +15,9 @@ std::span<const Suite> sim_suites() {
 }
 
 std::vector<BackendEntry> sim_backends(const std::string& script) {
-  return {{"sim", [script](int) { return open_sim_backend(script); }}};
+  return {{"sim", [script](const OpenRequest& what) {
+             return open_sim_backend(what.deterministic ? script + ";deterministic" : script);
+           }}};
 }
 
 }  // namespace gpubench

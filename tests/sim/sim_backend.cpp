@@ -28,7 +28,8 @@ struct SimPlan : PlanImpl {
   double ns = 0.0;
   std::vector<Fault> faults;
   std::shared_ptr<bool> lost;  // of the whole backend
-  [[nodiscard]] std::string implementation() const override { return "sim:textbook"; }
+  std::string name;
+  [[nodiscard]] std::string implementation() const override { return name; }
   [[nodiscard]] std::size_t workspace_bytes() const override { return 256; }
   [[nodiscard]] bool has(FaultKind kind) const {
     return std::any_of(faults.begin(), faults.end(), [&](const Fault& f) { return f.kind == kind; });
@@ -212,6 +213,7 @@ Plan SimBackend::plan(const OpCall& call, std::span<const TensorSpec> tensors) {
   auto plan = std::make_shared<SimPlan>();
   plan->lost = lost_;
   plan->call = call;
+  plan->name = script_.deterministic ? "sim:textbook,deterministic" : "sim:textbook";
   const auto split = tensors.begin() + static_cast<std::ptrdiff_t>(call.inputs.size());
   plan->inputs.assign(tensors.begin(), split);
   plan->outputs.assign(split, tensors.end());

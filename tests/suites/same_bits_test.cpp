@@ -1,0 +1,60 @@
+// What --deterministic stands on where there is no GPU: the CPU backend gives the same bits each time, in every op of the
+// suites, as long as the number of threads is the same.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "harness/plan/plan.h"
+#include "harness/run/prepared_case.h"
+#include "reference/cpu/cpu_backend.h"
+#include "suites/suites.h"
+
+namespace gpubench {
+namespace {
+
+constexpr int threads = 2;
+constexpr int runs = 3;
+
+// All that the timed launch of a case leaves, by storage.
+StorageContents left_by(PreparedCase& prepared) {
+  StorageContents contents;
+  prepared.reset(0);
+  prepared.backend().run(prepared.timed(0));
+  for (const std::vector<StorageId>& storages : {prepared.produced(), prepared.state()}) {
+    for (const StorageId id : storages) {
+      const HostBytes left = prepared.memory(0).block(id).read();
+      contents[id.index].assign(left.bytes.begin(), left.bytes.end());
+    }
+  }
+  return contents;
+}
+
+StorageContents first_run_of(const PlannedCase& planned, int repetitions, bool* same) {
+  const std::unique_ptr<Backend> backend = open_cpu_backend(threads);
+  Arena arena(*backend);
+  PreparedCase prepared(*backend, arena, planned, 42, backend->device().available_bytes);
+  prepared.set_up();
+  prepared.make_copies(0);
+  StorageContents first = left_by(prepared);
+  for (int run = 1; run < repetitions; ++run) *same = *same && left_by(prepared) == first;
+  return first;
+}
+
+TEST(SameBits, TheCpuGivesThemEachTimeAndInEachProcessThatOpensIt) {
+  Selection selection;
+  selection.tier = Tier::smoke;
+  selection.precisions = {"f32", "bf16"};
+  const std::vector<PlannedCase> cases = plan_cases(all_suites(), selection);
+  ASSERT_GT(cases.size(), 40U);
+  for (const PlannedCase& planned : cases) {
+    SCOPED_TRACE(planned.id());
+    bool same = true;
+    const StorageContents once = first_run_of(planned, runs, &same);
+    EXPECT_FALSE(once.empty());
+    EXPECT_TRUE(same) << "within one opening";
+    EXPECT_EQ(first_run_of(planned, 1, &same), once) << "between two openings";
+  }
+}
+
+}  // namespace
+}  // namespace gpubench
