@@ -72,6 +72,9 @@ void add_measure(CLI::App& app, RawOptions& raw) {
       ->group("measure");
   value(app, "--pin", raw.pin, "REPORT", "measure",
         "take the implementations that this report names, instead of choosing; what is not offered is unsupported");
+  value(app, "--tuning-cache", raw.tuning_cache, "DIR|off", "measure",
+        "where implementations that were found fastest are remembered for later runs on this device (default: "
+        "$XDG_CACHE_HOME/gpubench or ~/.cache/gpubench); off: time them anew");
 }
 
 void add_device(CLI::App& app, RawOptions& raw) {

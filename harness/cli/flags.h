@@ -13,7 +13,7 @@ namespace gpubench {
 struct RawOptions {
   std::vector<std::string> suites, filters, excludes, precisions, batches, axes, launches;
   std::string tier, device = "auto", seed = "42", check = "sample", isolate = "on", fuse = "on";
-  std::string pin, out, json, color = "auto", progress = "auto", format = "table";
+  std::string pin, tuning_cache, out, json, color = "auto", progress = "auto", format = "table";
   std::string worker_input, worker_output, subject;
   bool dry_run = false;
   bool deterministic = false;

@@ -120,6 +120,7 @@ Options checked(Verb verb, const Given& given) {
   o.dry_run = raw.dry_run;
   o.deterministic = raw.deterministic;
   if (!raw.pin.empty()) o.pin = raw.pin;
+  if (!raw.tuning_cache.empty()) o.tuning_cache = raw.tuning_cache;
   if (!raw.out.empty()) o.out = raw.out;
   if (!raw.json.empty()) o.json = raw.json;
   o.color = choose(from("--color"), raw.color, color_words);

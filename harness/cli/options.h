@@ -38,9 +38,10 @@ struct Options {
   bool isolate = true;
   bool dry_run = false;
   bool deterministic = false;
-  std::optional<std::string> pin;   ///< --pin
-  std::optional<std::string> out;   ///< --out
-  std::optional<std::string> json;  ///< --json; "-" is standard output
+  std::optional<std::string> pin;           ///< --pin
+  std::optional<std::string> tuning_cache;  ///< --tuning-cache; "off" for none
+  std::optional<std::string> out;           ///< --out
+  std::optional<std::string> json;          ///< --json; "-" is standard output
   ColorMode color = ColorMode::automatic;
   ProgressMode progress = ProgressMode::automatic;
   bool quiet = false;

@@ -24,6 +24,7 @@
 #include "harness/report/pins.h"
 #include "harness/report/quantity.h"
 #include "harness/report/reader.h"
+#include "harness/report/tuning_cache.h"
 #include "harness/report/visible_text.h"
 
 namespace gpubench {
@@ -75,13 +76,23 @@ Pins pins_from(const std::string& path) {
   }
 }
 
-RunOptions run_options(const Options& options, Tier tier) {
+std::string tuning_folder(const Options& options, const Environment& environment) {
+  if (options.tuning_cache) return *options.tuning_cache == "off" ? std::string() : *options.tuning_cache;
+  return default_tuning_folder(environment.variable("XDG_CACHE_HOME"), environment.variable("HOME"));
+}
+
+RunOptions run_options(const Options& options, Tier tier, const Environment& environment) {
   RunOptions run;
   run.tier = tier;
   run.check = options.check;
   run.seed = options.seed;
   run.rerun_prefix = rerun_prefix(options);
   if (options.pin) run.pins = pins_from(*options.pin);
+  if (const std::string folder = tuning_folder(options, environment); !folder.empty()) {
+    run.open_choices = [folder, deterministic = options.deterministic](const DeviceInfo& device) {
+      return std::make_unique<TuningCache>(folder, TuningSetting{device, deterministic, std::string(version())});
+    };
+  }
   run.open_telemetry = [](const DeviceInfo& device) { return open_telemetry(device); };
   return run;
 }
@@ -259,7 +270,7 @@ int run_verb(const Options& options, std::span<const std::string> words, const E
   const DeviceChoice device = choose_device(options.device, environment);
   const Selection selection = selection_for(options, device);
   std::vector<PlannedCase> plan = plan_cases(environment.suites, selection);
-  const RunOptions run = run_options(options, selection.tier);
+  const RunOptions run = run_options(options, selection.tier, environment);
   if (options.is_worker()) {
     const std::unique_ptr<Backend> backend = open_backend(device, options.deterministic);
     return serve(*backend, plan, run, JsonRecordCodec(), options.worker_input, options.worker_output);

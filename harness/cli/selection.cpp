@@ -45,6 +45,7 @@ std::string rerun_prefix(const Options& options) {
   if (!options.selection.batches.empty()) text += " --batch " + listed(options.selection.batches);
   if (options.deterministic) text += " --deterministic";
   if (options.pin) text += " --pin " + *options.pin;
+  if (options.tuning_cache) text += " --tuning-cache " + *options.tuning_cache;
   if (!options.selection.launches.empty()) {
     std::vector<std::string_view> modes;
     for (const LaunchMode mode : options.selection.launches) modes.push_back(name(mode));

@@ -6,6 +6,17 @@
 
 namespace gpubench {
 
+std::string_view name(Choice choice) {
+  switch (choice) {
+    case Choice::only: return "only";
+    case Choice::timed: return "timed";
+    case Choice::untimed: return "untimed";
+    case Choice::remembered: return "remembered";
+    case Choice::pinned: return "pinned";
+  }
+  return "?";
+}
+
 Buffer Backend::allocate_in(Memory memory, std::size_t /*bytes*/) {
   throw Unsupported("the " + device().kind + " backend places no tensor in " + std::string(name(memory)));
 }

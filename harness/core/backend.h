@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -44,6 +45,16 @@ class Buffer {
   std::shared_ptr<void> owner_;
 };
 
+/// How an implementation came to be chosen.
+enum class Choice {
+  only,        ///< there was nothing to choose
+  timed,       ///< the fastest of several, which were timed in this process
+  untimed,     ///< the library's first proposal: there was no memory to time them in
+  remembered,  ///< the fastest when an earlier run timed them (OpCall::remembered)
+  pinned       ///< asked for by name (OpCall::pinned); the harness says so, not a plan
+};
+[[nodiscard]] std::string_view name(Choice choice);
+
 /// A chosen implementation of one op call. Immutable; shared by every Launch bound from it.
 class PlanImpl {
  public:
@@ -51,6 +62,7 @@ class PlanImpl {
   /// Who computes: "onednn:brg:avx512_core_amx_bf16", "gpubench:avx512", "cublaslt:algo=21,tile=128x256".
   [[nodiscard]] virtual std::string implementation() const = 0;
   [[nodiscard]] virtual std::size_t workspace_bytes() const { return 0; }
+  [[nodiscard]] virtual Choice choice() const { return Choice::only; }
 };
 using Plan = std::shared_ptr<const PlanImpl>;
 

@@ -57,6 +57,8 @@ struct OpCall {
   std::string label;  ///< unique in its program: "qkv.forward", "block0.ln1.backward"
   Phase phase = Phase::timed;
   std::string pinned{};  ///< the implementation that a plan must take; empty: the backend's choice. Not its meaning
+  std::string
+      remembered{};  ///< the one that an earlier run found fastest: taken untimed if it is offered, else ignored
 };
 
 class Program {

@@ -44,6 +44,7 @@ struct OpParity {
   std::string kind;
   std::string phase;  ///< "check" (run alone) or "recheck" (inside the timed launch)
   std::string implementation;
+  std::optional<Choice> choice{};  ///< how it was chosen, where there was a choice
   Verdict verdict = Verdict::not_proven;
   std::string reason;  ///< "3 of 4096 elements outside their bound, first at c[0, 17]"; "unwritten"; empty on pass
   double error_over_bound = 0.0;  ///< the most of its bound that an element uses, beyond its rounding; NaN as infinity
@@ -132,7 +133,9 @@ struct CaseRecord {
   std::string id;
   Verdict verdict = Verdict::error;
   std::string reason;
-  std::string implementation;  ///< of a single op, or "" for a program (see parity.ops)
+  std::string implementation;                     ///< of a single op, or "" for a program (see parity.ops)
+  std::optional<Choice> choice{};                 ///< of a single op, where there was one
+  std::optional<std::int64_t> workspace_bytes{};  ///< scratch memory: the most that an op of the case asks for
   /// What fusing put in, where it did: "residual1+ln2 = residual_norm_forward", and whether its gain is still
   /// unmeasured.
   std::optional<std::vector<std::string>> rewrites{};

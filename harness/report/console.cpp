@@ -82,7 +82,10 @@ std::string peak_text(const PeakShare& peak) {
 std::string detail_lines(const CaseRecord& record, const ConsoleStyle& style) {
   const std::string indent(verdict_width + 1, ' ');
   std::string lines;
-  if (!record.implementation.empty()) lines += fmt::format("{}by {}\n", indent, visible(record.implementation));
+  if (!record.implementation.empty()) {
+    const std::string how = record.choice ? fmt::format(" ({})", name(*record.choice)) : "";
+    lines += fmt::format("{}by {}{}\n", indent, visible(record.implementation), how);
+  }
   if (record.rewrites) lines += fmt::format("{}fused {}\n", indent, visible(joined(*record.rewrites)));
   if (!record.parity.coverage.empty()) lines += fmt::format("{}checked {}\n", indent, visible(record.parity.coverage));
   if (record.derived.peak) lines += fmt::format("{}reached {}\n", indent, visible(peak_text(*record.derived.peak)));

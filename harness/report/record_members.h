@@ -24,6 +24,7 @@ void visit(Archive& a, OpParity& p) {
   a("kind", p.kind);
   a("phase", p.phase);
   a("implementation", p.implementation);
+  a("choice", p.choice);
   a("status", p.verdict);
   a("reason", p.reason);
   a("error_over_bound", p.error_over_bound);
@@ -148,6 +149,8 @@ void visit(Archive& a, CaseRecord& r) {
   a("status", r.verdict);
   a("reason", r.reason);
   a("implementation", r.implementation);
+  a("choice", r.choice);
+  a("workspace_bytes", r.workspace_bytes);
   a("rewrites", r.rewrites);
   a("parity", r.parity);
   a("batch", r.batch);
@@ -176,9 +179,11 @@ void visit(Archive& a, DeviceInfo& d) {
 inline constexpr std::array verdicts{Verdict::pass,       Verdict::fail,       Verdict::downgraded,
                                      Verdict::not_proven, Verdict::unverified, Verdict::unsupported,
                                      Verdict::skipped,    Verdict::error};
+inline constexpr std::array choices{Choice::timed, Choice::untimed, Choice::remembered, Choice::pinned};
 inline constexpr std::array tiers{Tier::smoke, Tier::quick, Tier::standard, Tier::large};
 inline constexpr std::array cache_modes{CacheMode::cold, CacheMode::warm, CacheMode::step};
 constexpr auto& words(Verdict) { return verdicts; }
+constexpr auto& words(Choice) { return choices; }
 constexpr auto& words(Tier) { return tiers; }
 constexpr auto& words(CacheMode) { return cache_modes; }
 

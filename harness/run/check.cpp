@@ -117,6 +117,7 @@ void CaseCheck::judge_op(int op, std::span<const std::byte* const> inputs, std::
   const std::vector<TensorView> output_views = views_of(program, program.op(op).outputs, outputs);
   OpParity parity = judge(program, op, {input_views, output_views}, policy_for(op, phase), phase);
   parity.implementation = prepared_.implementation(op);
+  parity.choice = prepared_.choice(op);
   if (!fault.empty()) {
     parity.reason = parity.verdict == Verdict::fail ? fault + "; " + parity.reason : fault;
     parity.verdict = worse(parity.verdict, Verdict::fail);

@@ -76,6 +76,8 @@ std::vector<std::size_t> order_of_pass(std::span<const std::string> ids, std::ui
 Engine::Engine(Backend& backend, const RunOptions& options) : backend_(backend), options_(options), arena_(backend) {
   if (options.open_telemetry) telemetry_ = options.open_telemetry(backend.device());
   if (telemetry_ == nullptr) telemetry_ = std::make_unique<NoTelemetry>();
+  if (options.open_choices) memory_ = options.open_choices(backend.device());
+  if (memory_ == nullptr) memory_ = std::make_unique<NoChoiceMemory>();
 }
 
 std::int64_t Engine::available_bytes() const {
@@ -90,6 +92,7 @@ std::int64_t Engine::footprint(const PlannedCase& planned) const {
 
 void Engine::run(std::span<const PlannedCase> cases, RunObserver& observer, const StopFlag& stop) {
   const std::int64_t limit = std::min(available_bytes() / 2, largest_group_bytes);
+  tell_complaint(observer);
   std::size_t first = 0;
   while (first < cases.size() && stop == 0) {
     std::size_t count = 1;
@@ -137,12 +140,14 @@ void Engine::prepare(Active& active, RunObserver& observer) {
   guarded(record, "prepare", [&] {
     require_fit(planned.bytes, available_bytes());
     active.prepared = std::make_unique<PreparedCase>(backend_, arena_, planned, options_.seed, available_bytes(),
-                                                     pins_of(options_, planned.id()));
+                                                     pins_of(options_, planned.id()), memory_.get());
     if (!active.prepared->rewrites().empty()) record.rewrites = active.prepared->rewrites();
     record.copies = active.prepared->copies();
     record.memory_bytes = active.prepared->memory_bytes();
+    record.workspace_bytes = static_cast<std::int64_t>(active.prepared->workspace().bytes());
     if (active.prepared->ops(Phase::timed).size() == 1) {
       record.implementation = active.prepared->implementation(active.prepared->ops(Phase::timed).front());
+      record.choice = active.prepared->choice(active.prepared->ops(Phase::timed).front());
     }
     active.check = std::make_unique<CaseCheck>(*active.prepared, options_, record);
   });
@@ -224,9 +229,17 @@ void Engine::conclude(Active& active, RunObserver& observer) {
 void Engine::finish(Active& active, RunObserver& observer) {
   if (active.check != nullptr) close_parity(active.record, options_.check, active.check->pauses());
   active.check.reset();
+  // What did not pass is chosen anew in the next run: a wrong or crashing implementation must not become a habit.
+  if (active.record.verdict == Verdict::pass && active.prepared != nullptr)
+    memory_->keep(active.prepared->timed_choices());
   active.prepared.reset();
   active.finished = true;
   observer.finished(active.record);
+  tell_complaint(observer);
+}
+
+void Engine::tell_complaint(RunObserver& observer) {
+  if (const std::string complaint = memory_->take_complaint(); !complaint.empty()) observer.note(complaint);
 }
 
 }  // namespace gpubench

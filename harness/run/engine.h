@@ -36,11 +36,13 @@ class Engine {
   void rounds(std::vector<Active>& group, RunObserver& observer, const StopFlag& stop);
   void conclude(Active& active, RunObserver& observer);
   void finish(Active& active, RunObserver& observer);
+  void tell_complaint(RunObserver& observer);
 
   Backend& backend_;
   const RunOptions& options_;
   Arena arena_;
   std::unique_ptr<Telemetry> telemetry_;
+  std::unique_ptr<ChoiceMemory> memory_;
 };
 
 }  // namespace gpubench

@@ -26,7 +26,8 @@ void require_fit(std::int64_t needed, std::int64_t available) {
 }
 
 PreparedCase::PreparedCase(Backend& backend, Arena& arena, const PlannedCase& planned, std::uint64_t seed,
-                           std::int64_t available_bytes, const std::map<std::string, std::string>& pins)
+                           std::int64_t available_bytes, const std::map<std::string, std::string>& pins,
+                           const ChoiceMemory* memory)
     : backend_(backend),
       arena_(arena),
       planned_(planned),
@@ -38,7 +39,7 @@ PreparedCase::PreparedCase(Backend& backend, Arena& arena, const PlannedCase& pl
   }
   if (timed_ops_.empty()) throw ProgramError(fmt::format("case '{}' has no op to time", planned.id()));
   sort_storages();
-  plan_ops(pins);
+  plan_ops(pins, memory);
 
   std::size_t scratch = 0;
   for (const Plan& plan : plans_) scratch = std::max(scratch, plan->workspace_bytes());
@@ -68,7 +69,7 @@ void PreparedCase::sort_storages() {
   }
 }
 
-void PreparedCase::plan_ops(const std::map<std::string, std::string>& pins) {
+void PreparedCase::plan_ops(const std::map<std::string, std::string>& pins, const ChoiceMemory* memory) {
   for (const auto& [label, implementation] : pins) {
     const auto ops = program().ops();
     if (std::none_of(ops.begin(), ops.end(), [&label = label](const OpCall& call) { return call.label == label; })) {
@@ -81,11 +82,24 @@ void PreparedCase::plan_ops(const std::map<std::string, std::string>& pins) {
     std::vector<TensorSpec> specs = specs_of(program(), call.inputs);
     const std::vector<TensorSpec> outputs = specs_of(program(), call.outputs);
     specs.insert(specs.end(), outputs.begin(), outputs.end());
+    const std::string key = choice_key(call, specs);
+    if (!call.pinned.empty()) {
+      pinned_ops_.insert(static_cast<int>(plans_.size()));
+    } else if (memory != nullptr) {
+      call.remembered = memory->recall(key);
+    }
     plans_.push_back(backend_.plan(call, specs));
+    if (plans_.back()->choice() == Choice::timed) timed_choices_[key] = plans_.back()->implementation();
     if (const std::string taken = plans_.back()->implementation(); !call.pinned.empty() && taken != call.pinned) {
       throw Unsupported(fmt::format("op '{}' is pinned to {}; here it is {}", call.label, call.pinned, taken));
     }
   }
+}
+
+std::optional<Choice> PreparedCase::choice(int op) const {
+  if (pinned_ops_.contains(op)) return Choice::pinned;
+  const Choice choice = plans_.at(static_cast<std::size_t>(op))->choice();
+  return choice == Choice::only ? std::nullopt : std::optional(choice);
 }
 
 void PreparedCase::fill_sources(std::uint64_t seed) {

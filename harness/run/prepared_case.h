@@ -5,11 +5,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "harness/core/backend.h"
+#include "harness/core/choice_memory.h"
 #include "harness/core/program.h"
 #include "harness/plan/plan.h"
 #include "harness/run/case_memory.h"
@@ -32,10 +35,11 @@ class PreparedCase {
  public:
   /// Builds, fuses what the backend has fused ops for (where the case lets it), plans, allocates, fills and binds one
   /// copy; `available_bytes` is what it may use. `pins`: implementations by op label; throws Unsupported where the
-  /// backend does not come to the one that is named, or a named op is not run. Backend, arena and planned case must
-  /// outlive it.
+  /// backend does not come to the one that is named, or a named op is not run. `memory`: what the other ops took in
+  /// earlier runs; null: nobody knows. Backend, arena and planned case must outlive it.
   PreparedCase(Backend& backend, Arena& arena, const PlannedCase& planned, std::uint64_t seed,
-               std::int64_t available_bytes, const std::map<std::string, std::string>& pins = {});
+               std::int64_t available_bytes, const std::map<std::string, std::string>& pins = {},
+               const ChoiceMemory* memory = nullptr);
 
   [[nodiscard]] Backend& backend() const { return backend_; }
   [[nodiscard]] const PlannedCase& planned() const { return planned_; }
@@ -49,6 +53,10 @@ class PreparedCase {
   [[nodiscard]] std::string implementation(int op) const {
     return plans_.at(static_cast<std::size_t>(op))->implementation();
   }
+  /// How that was chosen; empty where there was nothing to choose.
+  [[nodiscard]] std::optional<Choice> choice(int op) const;
+  /// What was timed for this case, or for an equal call before it: worth remembering once the case has passed.
+  [[nodiscard]] const Choices& timed_choices() const { return timed_choices_; }
   /// Device memory of all copies and the workspace.
   [[nodiscard]] std::int64_t memory_bytes() const { return memory_bytes_; }
   [[nodiscard]] GuardedBlock& workspace() { return *workspace_; }
@@ -93,7 +101,7 @@ class PreparedCase {
     std::vector<Launch> ops;
     Launch timed;
   };
-  void plan_ops(const std::map<std::string, std::string>& pins);
+  void plan_ops(const std::map<std::string, std::string>& pins, const ChoiceMemory* memory);
   void sort_storages();
   void fill_sources(std::uint64_t seed);
   [[nodiscard]] Copy bind_copy();
@@ -107,6 +115,8 @@ class PreparedCase {
   std::vector<int> setup_ops_;
   std::vector<int> timed_ops_;
   std::vector<Plan> plans_;
+  std::set<int> pinned_ops_;
+  Choices timed_choices_;
   std::vector<StorageId> constants_;
   std::vector<StorageId> produced_;
   std::vector<StorageId> state_;

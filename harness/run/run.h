@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "harness/core/backend.h"
+#include "harness/core/choice_memory.h"
 #include "harness/core/record.h"
 #include "harness/core/telemetry.h"
 #include "harness/parity/judge.h"
@@ -32,6 +33,8 @@ struct RunOptions {
   Pins pins{};                                ///< ops that are not named are the backend's choice
   /// Makes what reads the device's sensors around each round; none where it is empty.
   std::function<std::unique_ptr<Telemetry>(const DeviceInfo&)> open_telemetry{};
+  /// Opens what earlier runs on this device found; nothing is remembered where it is empty.
+  std::function<std::unique_ptr<ChoiceMemory>(const DeviceInfo&)> open_choices{};
 };
 
 /// What is told while cases run; called on the thread that called run_*().

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "harness/core/error.h"
 #include "harness/measure/protocol.h"
@@ -158,7 +159,11 @@ class Supervisor {
         while (const std::optional<Frame> frame = done ? std::nullopt : frames_.next()) {
           leaving_ = frame->kind == FrameKind::leaving;
           done = leaving_ || frame->kind == FrameKind::done;
-          if (!done) news.push_back(take(*frame));
+          if (frame->kind == FrameKind::note) {
+            pass_on(frame->body);
+          } else if (!done) {
+            news.push_back(take(*frame));
+          }
         }
       } catch (const std::exception& e) {  // wire and codec: whatever this worker says is not to be believed any more
         nonsense = e.what();
@@ -176,6 +181,11 @@ class Supervisor {
 
   [[nodiscard]] bool progressed(const std::vector<std::size_t>& group) const {
     return std::any_of(group.begin(), group.end(), [&](std::size_t i) { return finished_[i]; });
+  }
+
+  /// A worker that takes a dead one's place finds what that one found: each note is told once.
+  void pass_on(const std::string& note) {
+    if (told_.insert(note).second) observer_.note(note);
   }
 
   /// Notes what a message says. Throws for one that makes no sense.
@@ -237,6 +247,7 @@ class Supervisor {
   std::vector<bool> finished_;
   std::unique_ptr<WorkerProcess> worker_;
   FrameReader frames_;
+  std::set<std::string> told_;
   bool leaving_ = false;  // the worker ends itself after this group
   const std::vector<std::size_t>* current_ = nullptr;
   std::optional<std::size_t> running_;

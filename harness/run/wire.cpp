@@ -37,7 +37,7 @@ std::uint32_t get_u32(std::string_view bytes, std::size_t at) {
   return value;
 }
 
-bool known(char kind) { return std::string_view("GPRDLE").find(kind) != std::string_view::npos; }
+bool known(char kind) { return std::string_view("GPRNDLE").find(kind) != std::string_view::npos; }
 
 // send() where it works, for then a reader that is gone is an error and not a signal.
 ssize_t write_once(int fd, const char* data, std::size_t bytes) {

@@ -146,23 +146,47 @@ std::optional<TuningSets> try_sets(std::span<const TensorSpec> tensors, const Al
   }
 }
 
+// The plan, and how it came to be taken.
+class ChosenPlan final : public CudaPlan {
+ public:
+  ChosenPlan(Plan plan, Choice choice) : plan_(std::move(plan)), choice_(choice) {}
+  [[nodiscard]] std::string implementation() const override { return plan_->implementation(); }
+  [[nodiscard]] std::size_t workspace_bytes() const override { return plan_->workspace_bytes(); }
+  [[nodiscard]] Choice choice() const override { return choice_; }
+  [[nodiscard]] Launch bind(std::span<const Tensor> tensors, Workspace workspace) const override {
+    return dynamic_cast<const CudaPlan&>(*plan_).bind(tensors, workspace);
+  }
+
+ private:
+  Plan plan_;
+  Choice choice_;
+};
+
+Plan chosen(const Plan& plan, Choice choice) { return std::make_shared<ChosenPlan>(plan, choice); }
+
+const Plan* named(std::span<const Plan> candidates, const std::string& implementation) {
+  const auto found = std::find_if(candidates.begin(), candidates.end(),
+                                  [&](const Plan& plan) { return plan->implementation() == implementation; });
+  return found == candidates.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
 Plan fastest_of(const OpCall& call, std::span<const Plan> candidates, std::span<const TensorSpec> tensors,
                 const Aliases& aliases, const CudaContext& context) {
   if (candidates.empty()) refuse(call, "the library has no algorithm for it");
   if (!call.pinned.empty()) {
-    for (const Plan& plan : candidates) {
-      if (plan->implementation() == call.pinned) return plan;
-    }
+    if (const Plan* pinned = named(candidates, call.pinned); pinned != nullptr) return *pinned;
     refuse(call, fmt::format("pinned to {}, which is not among the {} algorithms that the library proposes here",
                              call.pinned, candidates.size()));
   }
   if (candidates.size() == 1) return candidates.front();
+  if (const Plan* known = named(candidates, call.remembered); known != nullptr)
+    return chosen(*known, Choice::remembered);
   std::size_t workspace_bytes = 0;
   for (const Plan& plan : candidates) workspace_bytes = std::max(workspace_bytes, plan->workspace_bytes());
   const std::optional<TuningSets> sets = try_sets(tensors, aliases, workspace_bytes, context);
-  if (!sets) return candidates.front();
+  if (!sets) return chosen(candidates.front(), Choice::untimed);
 
   Race race(context.stream);
   std::vector<Runner> runners;
@@ -181,7 +205,7 @@ Plan fastest_of(const OpCall& call, std::span<const Plan> candidates, std::span<
   for (int sample = 0; sample < final_samples; ++sample) {
     for (Runner& runner : runners) race.sample(runner);
   }
-  return std::min_element(runners.begin(), runners.end(), faster)->plan;
+  return chosen(std::min_element(runners.begin(), runners.end(), faster)->plan, Choice::timed);
 }
 
 }  // namespace gpubench::cuda

@@ -43,6 +43,7 @@ TEST(ParseOptions, DefaultsAreThoseOfTheHelpText) {
   EXPECT_TRUE(o.isolate);
   EXPECT_FALSE(o.dry_run);
   EXPECT_FALSE(o.deterministic);
+  EXPECT_FALSE(o.tuning_cache.has_value());
   EXPECT_FALSE(o.out.has_value());
   EXPECT_FALSE(o.json.has_value());
   EXPECT_FALSE(o.is_worker());
@@ -77,6 +78,8 @@ TEST(ParseOptions, ReadsEveryFlag) {
                             "off",
                             "--dry-run",
                             "--deterministic",
+                            "--tuning-cache",
+                            "t",
                             "--out",
                             "o",
                             "--json",
@@ -103,6 +106,7 @@ TEST(ParseOptions, ReadsEveryFlag) {
   EXPECT_FALSE(o.isolate);
   EXPECT_TRUE(o.dry_run);
   EXPECT_TRUE(o.deterministic);
+  EXPECT_EQ(o.tuning_cache, "t");
   EXPECT_EQ(o.out, "o");
   EXPECT_EQ(o.json, "-");
   EXPECT_EQ(o.color, ColorMode::never);
@@ -192,6 +196,7 @@ TEST(Variables, StandInForEveryFlagThatIsNotGiven) {
                                         {"GPUBENCH_DEVICE", "cpu"},
                                         {"GPUBENCH_DRY_RUN", "on"},
                                         {"GPUBENCH_DETERMINISTIC", "on"},
+                                        {"GPUBENCH_TUNING_CACHE", "off"},
                                         {"GPUBENCH_QUIET", "1"},
                                         {"GPUBENCH_VERBOSE", "off"},
                                         {"GPUBENCH_CHECK", "full"}});
@@ -207,10 +212,11 @@ TEST(Variables, StandInForEveryFlagThatIsNotGiven) {
   EXPECT_EQ(o.device, "cpu");
   EXPECT_TRUE(o.dry_run);
   EXPECT_TRUE(o.deterministic);
+  EXPECT_EQ(o.tuning_cache, "off");
   EXPECT_TRUE(o.quiet);
   EXPECT_EQ(o.verbosity, 0);
   EXPECT_EQ(o.check, CheckMode::full);
-  EXPECT_EQ(o.from_environment.size(), 14U);
+  EXPECT_EQ(o.from_environment.size(), 15U);
 }
 
 TEST(Variables, YieldToTheFlag) {

@@ -60,6 +60,26 @@ TEST_F(Program, AWorkerIsDeterministicWhereItsSupervisorIs) {
   EXPECT_EQ(implementation({}, {{"GPUBENCH_DETERMINISTIC", "on"}}), "sim:textbook,deterministic");
 }
 
+TEST_F(Program, WorkersRememberAndANoteOfTheirsIsToldOnce) {
+  const std::vector<std::string> words{"--tier", "smoke", "--tuning-cache", "cache", "--json", "-"};
+  const auto first_choice = [](const ChildResult& result) {
+    return valid_report(result.out)["gpubench"]["cases"][0]["choice"].get<std::string>();
+  };
+  EXPECT_EQ(first_choice(run(words, "fastest=b")), "timed");
+  EXPECT_EQ(first_choice(run(words, "fastest=a")), "remembered");
+  std::filesystem::path file;
+  for (const auto& entry : std::filesystem::directory_iterator("cache")) file = entry.path();
+  std::filesystem::remove(file);
+  std::filesystem::create_directory(file);
+
+  // The second case ends its worker, so that two of them find the folder in the file's place.
+  const ChildResult spoilt = run(words, "fastest=b;kill@chain.down");
+  EXPECT_EQ(spoilt.exit_code, 3);
+  EXPECT_EQ(first_choice(spoilt), "timed");
+  EXPECT_THAT(spoilt.err, HasSubstr("note: choices are not remembered: cache/simulated-device-"));
+  EXPECT_EQ(spoilt.err.find("not remembered"), spoilt.err.rfind("not remembered"));
+}
+
 TEST_F(Program, AWrongElementExitsOneAndCostsNoOtherCase) {
   const ChildResult result = run({"--tier", "smoke", "--json", "-"}, "wrong_element@update.gemm");
   EXPECT_EQ(result.exit_code, 1) << result.err;

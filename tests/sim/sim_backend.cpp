@@ -29,7 +29,9 @@ struct SimPlan : PlanImpl {
   std::vector<Fault> faults;
   std::shared_ptr<bool> lost;  // of the whole backend
   std::string name;
+  Choice how = Choice::only;
   [[nodiscard]] std::string implementation() const override { return name; }
+  [[nodiscard]] Choice choice() const override { return how; }
   [[nodiscard]] std::size_t workspace_bytes() const override { return 256; }
   [[nodiscard]] bool has(FaultKind kind) const {
     return std::any_of(faults.begin(), faults.end(), [&](const Fault& f) { return f.kind == kind; });
@@ -42,6 +44,13 @@ struct SimLaunch : LaunchImpl {
   [[nodiscard]] virtual std::vector<std::string> labels() const = 0;
   [[nodiscard]] virtual double first_output() const = 0;
 };
+
+// As a tuner would: what is asked for, then what is remembered, then what is fastest.
+void choose(const OpCall& call, const std::string& fastest, SimPlan& plan) {
+  const auto offered = [](const std::string& name) { return name == "sim:a" || name == "sim:b" || name == "sim:c"; };
+  plan.how = offered(call.remembered) ? Choice::remembered : Choice::timed;
+  plan.name = offered(call.pinned) ? call.pinned : plan.how == Choice::remembered ? call.remembered : "sim:" + fastest;
+}
 
 std::string joined(const Shape& shape) {
   std::string text;
@@ -214,6 +223,7 @@ Plan SimBackend::plan(const OpCall& call, std::span<const TensorSpec> tensors) {
   plan->lost = lost_;
   plan->call = call;
   plan->name = script_.deterministic ? "sim:textbook,deterministic" : "sim:textbook";
+  if (!script_.fastest.empty()) choose(call, script_.fastest, *plan);
   const auto split = tensors.begin() + static_cast<std::ptrdiff_t>(call.inputs.size());
   plan->inputs.assign(tensors.begin(), split);
   plan->outputs.assign(split, tensors.end());

@@ -95,6 +95,9 @@ Script parse_script(std::string_view text) {
       script.memory_bytes = value_of("memory=");
     } else if (item.starts_with("cache=")) {
       script.cache_bytes = value_of("cache=");
+    } else if (item.starts_with("fastest=")) {
+      script.fastest = item.substr(8);
+      if (script.fastest != "a" && script.fastest != "b" && script.fastest != "c") refuse(item);
     } else if (item.starts_with("fuse=")) {
       script.claims.push_back({kind_of(item.substr(5), item), true});
     } else if (item.starts_with("fuse_unmeasured=")) {

@@ -7,6 +7,7 @@
 //           | "fuse=" kind                    claims that fused op, its gain measured
 //           | "fuse_unmeasured=" kind         claims it, its gain not measured
 //           | "deterministic"                 says in the names of its implementations that it is
+//           | "fastest=" name                 offers each op as sim:a, sim:b and sim:c, and finds that one when it tunes
 //           | fault [ "/sequence" ] "@" label [ ":" extents ] [ "#" n ]
 //
 // A fault hits the op with that label; `extents` ("8x16") only where its first output has that shape, `n` only the n-th
@@ -53,6 +54,7 @@ struct Fault {
 struct Script {
   bool opaque = false;
   bool deterministic = false;
+  std::string fastest;
   std::optional<double> clock_ns;
   std::int64_t memory_bytes = std::int64_t{4} << 30U;
   std::int64_t cache_bytes = std::int64_t{64} << 10U;

@@ -1,5 +1,5 @@
-// What --deterministic stands on where there is no GPU: the CPU backend gives the same bits each time, in every op of the
-// suites, as long as the number of threads is the same.
+// What --deterministic stands on where there is no GPU: the CPU backend gives the same bits each time, in every op of
+// the suites, as long as the number of threads is the same.
 #include <gtest/gtest.h>
 
 #include <map>

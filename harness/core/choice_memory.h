@@ -1,0 +1,40 @@
+// What earlier runs found: which of several implementations was the fastest for an op call. Backends only get the
+// answer (OpCall::remembered); harness/report keeps it in files (tuning_cache.h).
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+
+#include "harness/core/program.h"
+
+namespace gpubench {
+
+/// Implementations by the key of a call.
+using Choices = std::map<std::string, std::string>;
+
+class ChoiceMemory {
+ public:
+  virtual ~ChoiceMemory() = default;
+  /// The implementation that was the fastest for such calls; empty where none is known.
+  [[nodiscard]] virtual std::string recall(const std::string& key) const = 0;
+  /// Remembers these, for later runs too. Never throws: what goes wrong is a complaint.
+  virtual void keep(const Choices& choices) = 0;
+  /// What the user should know of this memory and has not been told yet; empty where there is nothing.
+  [[nodiscard]] virtual std::string take_complaint() = 0;
+};
+
+/// Remembers nothing.
+class NoChoiceMemory final : public ChoiceMemory {
+ public:
+  [[nodiscard]] std::string recall(const std::string& /*key*/) const override { return {}; }
+  void keep(const Choices& /*choices*/) override {}
+  [[nodiscard]] std::string take_complaint() override { return {}; }
+};
+
+/// All that a choice for the call depends on, the device and its libraries apart: kind, attributes, arithmetic, and of
+/// each tensor type, shape, layout and memory; not the call's label nor the names of its tensors. `tensors`: inputs,
+/// then outputs. "gemm transpose_b; sums f32; bf16[8, 768] bf16[8, 768]strides(768, 2) bf16[8, 8]"
+[[nodiscard]] std::string choice_key(const OpCall& call, std::span<const TensorSpec> tensors);
+
+}  // namespace gpubench

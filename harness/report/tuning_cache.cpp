@@ -1,0 +1,154 @@
+#include "harness/report/tuning_cache.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "harness/core/device_property.h"
+#include "harness/core/hash.h"
+#include "harness/report/atomic_file.h"
+#include "harness/report/json.h"
+#include "harness/report/reader.h"
+#include "harness/report/visible_text.h"
+
+namespace gpubench {
+namespace {
+
+using Setting = std::vector<std::pair<std::string, std::string>>;
+
+constexpr std::string_view schema = "gpubench-tuning";
+constexpr std::int64_t schema_version = 1;
+constexpr ReadLimits limits{.bytes = std::size_t{16} << 20U, .depth = 2};
+constexpr std::size_t most_choices = 20000;
+
+Setting facts_of(const TuningSetting& setting) {
+  const DeviceInfo& device = setting.device;
+  Setting facts{{"device", visible(device.name)},
+                {"units", std::to_string(device.units)},
+                {"compute_capability", property(device, device_property::compute_capability)}};
+  for (const auto& [library, release] : device.libraries)
+    facts.emplace_back("library " + visible(library), visible(release));
+  facts.emplace_back("deterministic", setting.deterministic ? "yes" : "no");
+  facts.emplace_back("gpubench", setting.tool_version);
+  return facts;
+}
+
+// The device's name in characters that are harmless in a file's name, and a number that stands for all facts.
+std::string file_name(const DeviceInfo& device, const Setting& facts) {
+  constexpr std::size_t longest = 40;
+  std::string name;
+  for (const char c : device.name.substr(0, longest)) {
+    const bool upper = c >= 'A' && c <= 'Z';
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    if (upper || plain) {
+      name += upper ? static_cast<char>(c - 'A' + 'a') : c;
+    } else if (!name.empty() && name.back() != '-') {
+      name += '-';
+    }
+  }
+  std::uint64_t number = hash(schema, schema_version);
+  for (const auto& [fact, value] : facts) number = hash(value, hash(fact, number));
+  return fmt::format("{}{}{:016x}.json", name, name.empty() || name.back() == '-' ? "" : "-", number);
+}
+
+void require_setting(const Node& node, const Setting& expected) {
+  if (node.size() != expected.size()) node.refuse("is of another device or other libraries");
+  for (const auto& [fact, value] : expected) {
+    if (node.at(fact).text() != value) node.at(fact).refuse("is not what it is here");
+  }
+}
+
+// A folder, a pipe, a device: opening it could wait for ever, and writing it would not replace it.
+bool is_no_file(const std::string& path) {
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path, ignored);
+  return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
+}
+
+// No choices where there is no file. Throws ReadError.
+Choices read(const std::string& path, const Setting& setting) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return {};
+  const Json json = read_json_file(path, limits);
+  const Node root(json, path);
+  if (root.at("schema").text() != schema) root.at("schema").refuse(fmt::format("is not {}", schema));
+  (void)root.at("schema_version").integer(schema_version, schema_version);
+  require_setting(root.at("setting"), setting);
+  const Node list = root.at("choices");
+  if (list.size() > most_choices)
+    list.refuse(fmt::format("has {} members, at most {} are read", list.size(), most_choices));
+  Choices choices;
+  for (const std::string& key : list.keys()) choices[key] = list.at(key).text();
+  return choices;
+}
+
+std::string text_of(const Setting& setting, const Choices& choices) {
+  Json facts = Json::object();
+  for (const auto& [fact, value] : setting) facts[fact] = value;
+  Json list = Json::object();
+  for (const auto& [key, implementation] : choices) list[key] = implementation;
+  return dump({{"schema", schema}, {"schema_version", schema_version}, {"setting", facts}, {"choices", list}}, 1) +
+         "\n";
+}
+
+}  // namespace
+
+TuningCache::TuningCache(const std::string& folder, const TuningSetting& setting)
+    : folder_(folder),
+      setting_(facts_of(setting)),
+      path_((std::filesystem::path(folder) / file_name(setting.device, setting_)).string()) {
+  if (is_no_file(path_)) {
+    writable_ = false;
+    complaint_ = fmt::format("choices are not remembered: {} is no file", visible(path_));
+    return;
+  }
+  try {
+    choices_ = read(path_, setting_);
+  } catch (const ReadError& e) {
+    complaint_ = fmt::format("choices of earlier runs are ignored: {}", e.what());
+  }
+}
+
+std::string TuningCache::recall(const std::string& key) const {
+  const auto found = choices_.find(key);
+  return found == choices_.end() ? std::string() : found->second;
+}
+
+void TuningCache::keep(const Choices& choices) {
+  bool news = false;
+  for (const auto& [key, implementation] : choices) {
+    news = news || recall(key) != implementation;
+    choices_[key] = own_[key] = implementation;
+  }
+  if (news && writable_) save();
+}
+
+void TuningCache::save() {
+  try {
+    make_folder(folder_);
+    Choices all;
+    try {
+      all = read(path_, setting_);
+    } catch (const ReadError&) {
+      // It was complained of when it was read first. From now on it is ours.
+    }
+    for (const auto& [key, implementation] : own_) all[key] = implementation;
+    choices_ = all.size() <= most_choices ? std::move(all) : own_;
+    if (choices_.size() <= most_choices) write_atomically(path_, text_of(setting_, choices_));
+  } catch (const std::exception& e) {  // what the file and the folder have to say; a run goes on without them
+    writable_ = false;
+    complaint_ = fmt::format("choices are not remembered: {}", e.what());
+  }
+}
+
+std::string TuningCache::take_complaint() { return std::exchange(complaint_, std::string()); }
+
+std::string default_tuning_folder(std::string_view xdg_cache_home, std::string_view home) {
+  if (xdg_cache_home.starts_with("/")) return (std::filesystem::path(xdg_cache_home) / "gpubench").string();
+  if (home.starts_with("/")) return (std::filesystem::path(home) / ".cache" / "gpubench").string();
+  return {};
+}
+
+}  // namespace gpubench
