@@ -123,9 +123,10 @@ struct Derived {
   double headline = 0.0;
   std::string headline_unit;  ///< "FLOP/s", "B/s", "tokens/s"
   std::vector<OpShare> breakdown;
-  double remainder = 0.0;            ///< step minus the sum of its ops alone, over the step; signed
-  std::optional<double> energy_j{};  ///< per run, where a round was long enough to measure it (2 s)
-  std::optional<PeakShare> peak{};   ///< where the device's limits, or other cases to compare with, are known
+  double remainder = 0.0;                     ///< step minus the sum of its ops alone, over the step; signed
+  std::optional<double> energy_j{};           ///< per run, where a round was long enough to measure it (2 s)
+  std::optional<double> energy_per_work_j{};  ///< the same per unit of the headline's work: FLOP, B or item
+  std::optional<PeakShare> peak{};            ///< where the device's limits, or other cases to compare with, are known
 };
 
 struct CaseRecord {

@@ -79,6 +79,16 @@ std::string peak_text(const PeakShare& peak) {
   return joined(parts);
 }
 
+// "12.4 J per run, 1.32 ktokens/J"
+std::string energy_text(const Derived& derived) {
+  std::string text = format_quantity(*derived.energy_j, "J") + " per run";
+  if (derived.energy_per_work_j && *derived.energy_per_work_j > 0.0) {
+    const std::string work = derived.headline_unit.substr(0, derived.headline_unit.find('/'));
+    text += ", " + format_quantity(1.0 / *derived.energy_per_work_j, work + "/J");
+  }
+  return text;
+}
+
 std::string detail_lines(const CaseRecord& record, const ConsoleStyle& style) {
   const std::string indent(verdict_width + 1, ' ');
   std::string lines;
@@ -89,8 +99,7 @@ std::string detail_lines(const CaseRecord& record, const ConsoleStyle& style) {
   if (record.rewrites) lines += fmt::format("{}fused {}\n", indent, visible(joined(*record.rewrites)));
   if (!record.parity.coverage.empty()) lines += fmt::format("{}checked {}\n", indent, visible(record.parity.coverage));
   if (record.derived.peak) lines += fmt::format("{}reached {}\n", indent, visible(peak_text(*record.derived.peak)));
-  if (record.derived.energy_j)
-    lines += fmt::format("{}took {} per run\n", indent, format_quantity(*record.derived.energy_j, "J"));
+  if (record.derived.energy_j) lines += fmt::format("{}took {}\n", indent, energy_text(record.derived));
   return paint(lines, Tone::faint, style) + breakdown_lines(record.derived, style);
 }
 

@@ -131,6 +131,7 @@ void visit(Archive& a, Derived& d) {
   a("breakdown", d.breakdown);
   a("remainder", d.remainder);
   a("energy_j", d.energy_j);
+  a("energy_per_work_j", d.energy_per_work_j);
   a("peak", d.peak);
 }
 

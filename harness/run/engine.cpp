@@ -221,7 +221,7 @@ void Engine::conclude(Active& active, RunObserver& observer) {
     // The work is what the case declares, whatever the backend makes of it; the bytes are those that were moved.
     const Cost cost{active.planned->cost.flop, cost_of(active.prepared->program()).bytes};
     record.derived = derive(workload.info(), workload.items(record.c), cost, record.summary, breakdown);
-    record.derived.energy_j = energy_per_run_j(record.rounds, record.summary.median_ns);
+    add_energy(record.derived, energy_per_run_j(record.rounds, record.summary.median_ns), record.summary);
   });
   finish(active, observer);
 }

@@ -52,6 +52,30 @@ TEST(Derive, OverlapMakesTheRemainderNegative) {
   EXPECT_DOUBLE_EQ(derive(info(Headline::items_per_s), 1.0, {}, taking(10.0), ops).remainder, -0.2);
 }
 
+// 6 J per run of 2 ms. One run: 4e9 FLOP, or 1000 tokens, or 6e6 bytes.
+TEST(Derive, EnergyIsToldPerUnitOfTheHeadlinesWork) {
+  const Cost cost{4e9, 6e6};
+  for (const auto& [headline, per_work] :
+       {std::pair(Headline::flop_per_s, 1.5e-9), std::pair(Headline::items_per_s, 6e-3),
+        std::pair(Headline::bytes_per_s, 1e-6)}) {
+    Derived d = derive(info(headline), 1000.0, cost, taking(2e6), {});
+    add_energy(d, 6.0, taking(2e6));
+    EXPECT_EQ(d.energy_j, 6.0);
+    EXPECT_NEAR(d.energy_per_work_j.value(), per_work, 1e-12 * per_work);
+  }
+}
+
+TEST(Derive, WhereTheEnergyIsNotKnownNothingIsToldOfIt) {
+  Derived d = derive(info(Headline::flop_per_s), 1000.0, {4e9, 6e6}, taking(2e6), {});
+  add_energy(d, std::nullopt, taking(2e6));
+  EXPECT_FALSE(d.energy_j || d.energy_per_work_j);
+
+  Derived no_work = derive(info(Headline::flop_per_s), 1000.0, {0.0, 6e6}, taking(2e6), {});
+  add_energy(no_work, 6.0, taking(2e6));
+  EXPECT_EQ(no_work.energy_j, 6.0);
+  EXPECT_FALSE(no_work.energy_per_work_j.has_value());
+}
+
 TEST(Derive, WithoutATimeThereIsNoRate) {
   const Derived d = derive(info(Headline::flop_per_s), 1000.0, {4e9, 6e6}, Summary{}, {});
   EXPECT_EQ(d.flop_per_s, 0.0);

@@ -63,6 +63,27 @@ TEST(RecordJson, TelemetryEnergyAndPeakComeBackAndMayBeMissing) {
   EXPECT_FALSE(back.derived.energy_j.has_value());
 }
 
+TEST(RecordJson, HowAnImplementationWasChosenComesBackAndIsLeftOutWhereNothingWasChosen) {
+  CaseRecord record = sample_record();
+  record.choice = Choice::remembered;
+  record.workspace_bytes = 4194304;
+  record.parity.ops[0].choice = Choice::timed;
+  record.derived.energy_per_work_j = 1.5e-12;
+  const Json json = to_json(record);
+  EXPECT_EQ(json["choice"], "remembered");
+  EXPECT_EQ(json["parity"]["ops"][0]["choice"], "timed");
+  const CaseRecord back = round_trip(record);
+  EXPECT_EQ(back.choice, Choice::remembered);
+  EXPECT_EQ(back.workspace_bytes, 4194304);
+  EXPECT_EQ(back.parity.ops[0].choice, Choice::timed);
+  EXPECT_EQ(back.derived.energy_per_work_j, 1.5e-12);
+
+  const Json plain = to_json(sample_record());
+  EXPECT_FALSE(plain.contains("choice") || plain.contains("workspace_bytes"));
+  EXPECT_FALSE(plain["parity"]["ops"][0].contains("choice") || plain["derived"].contains("energy_per_work_j"));
+  EXPECT_FALSE(round_trip(sample_record()).choice.has_value());
+}
+
 TEST(RecordJson, TelemetryThatMakesNoSenseIsRefused) {
   Json json = to_json(sample_record());
   json["rounds"][0]["telemetry"]["readings"] = -1;
