@@ -1,6 +1,4 @@
-// Layer normalization on cuDNN: candidates beside this backend's own kernels (layer_norm.h). Not in the race yet: how
-// it sums up a variance is nowhere said, and the tuner takes the fastest without a look at its results, so that a
-// parity run on a GPU has to come first.
+// Layer normalization on cuDNN, beside this backend's own kernels (layer_norm.h); layer_norm_choice.h says when.
 #pragma once
 
 #include <span>

@@ -9,7 +9,7 @@
 #include "reference/cuda/embedding.h"
 #include "reference/cuda/gemm.h"
 #include "reference/cuda/kernel.h"
-#include "reference/cuda/layer_norm.h"
+#include "reference/cuda/layer_norm_choice.h"
 #include "reference/cuda/move.h"
 #include "reference/cuda/optimizer.h"
 #include "reference/cuda/pointwise.h"
@@ -54,8 +54,8 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {gelu_forward_kind, plan_gelu_forward},
     {gemm_kind, plan_gemm},
     {gradient_norm_kind, plan_gradient_norm},
-    {layer_norm_backward_kind, plan_layer_norm_backward},
-    {layer_norm_forward_kind, plan_layer_norm_forward},
+    {layer_norm_backward_kind, choose_layer_norm_backward},
+    {layer_norm_forward_kind, choose_layer_norm_forward},
     {quantize_kind, plan_quantize},
     {reorder_kind, plan_reorder},
     {residual_norm_forward_kind, plan_residual_norm_forward},

@@ -133,6 +133,32 @@ std::vector<std::string> suite_names() {
 INSTANTIATE_TEST_SUITE_P(All, GpuSuite, ::testing::ValuesIn(suite_names()),
                          [](const auto& named) { return named.param; });
 
+// What layer_norm_choice.h waits for: cuDNN's layer normalization, judged by the textbook in every case of suite norm.
+TEST_F(Gpu, CudnnsLayerNormalizationKeepsTheBoundWhereItIsPinned) {
+  Selection selection;
+  selection.suites = {"norm"};
+  selection.tier = Tier::standard;
+  const std::vector<PlannedCase> plan = plan_cases(all_suites(), selection);
+  RunOptions options;
+  options.tier = Tier::smoke;
+  for (const PlannedCase& planned : plan) {
+    const bool forward = planned.c.workload == "layer_norm_forward";
+    options.pins[planned.id()][forward ? "norm" : "norm.backward"] = "cudnn:eng=1";  // the only one in the golden table
+  }
+  Records seen;
+  const StopFlag never{0};
+  run_in_process(*backend_, plan, options, seen, never);
+
+  ASSERT_EQ(seen.records.size(), plan.size());
+  int passed = 0;
+  for (const CaseRecord& record : seen.records) {
+    if (record.verdict == Verdict::unsupported) continue;  // another version of cuDNN may have other engines
+    EXPECT_EQ(record.verdict, Verdict::pass) << record.id << ": " << record.reason;
+    ++passed;
+  }
+  EXPECT_GT(passed, 0) << seen.records.front().reason;
+}
+
 TEST_F(Gpu, AGraphRunsWhatItsSequenceHoldsOncePerReplay) {
   const Counter counter(*backend_);
   const std::vector<Launch> twice{counter.launch, counter.launch};
