@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "harness/core/error.h"
+#include "harness/hardware/gpu_recipes.h"
 #include "harness/report/visible_text.h"
 #include "reference/cuda/module.h"
 
@@ -129,6 +130,7 @@ std::optional<BackendEntry> cuda_entry(const fs::path& program) {
     BackendEntry entry;
     entry.name = "cuda";
     entry.has_graphs = true;
+    entry.precisions = recipes_of_gpu;
     entry.open = [file](const OpenRequest& what) {
       return module_at(file).open({.ordinal = what.ordinal, .deterministic = what.deterministic});
     };

@@ -29,6 +29,11 @@ const BackendEntry* find(const Environment& environment, std::string_view wanted
   return found == environment.backends.end() ? nullptr : &*found;
 }
 
+int capability_of(const NvidiaDriver& driver, int ordinal) {
+  const auto index = static_cast<std::size_t>(ordinal);
+  return index < driver.capabilities.size() ? driver.capabilities[index] : 0;
+}
+
 constexpr std::string_view no_cuda_backend = "this build has no CUDA backend (libgpubench_cuda.so was not built)";
 
 DeviceChoice choose_automatically(const Environment& environment) {
@@ -36,7 +41,7 @@ DeviceChoice choose_automatically(const Environment& environment) {
   const BackendEntry* other = &environment.backends.front();
   const NvidiaDriver driver = environment.nvidia_driver();
   if (driver.usable && cuda != nullptr)
-    return {cuda, 0, fmt::format("NVIDIA driver with {} device(s)", driver.devices)};
+    return {cuda, 0, fmt::format("NVIDIA driver with {} device(s)", driver.devices), capability_of(driver, 0)};
   if (driver.usable) return {other, 0, fmt::format("an NVIDIA driver is there, but {}", no_cuda_backend)};
   return {other, 0, driver.reason};
 }
@@ -68,7 +73,7 @@ DeviceChoice choose_cuda(const std::string& wanted, const Environment& environme
     throw UsageError(fmt::format("--device: there is no {}; the driver shows {} device(s): {}", wanted, driver.devices,
                                  joined(known)));
   }
-  return {entry, ordinal, "asked for"};
+  return {entry, ordinal, "asked for", capability_of(driver, ordinal)};
 }
 
 // A pipe whose ends close with it; none of them survives into a child unless handed over.

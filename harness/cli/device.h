@@ -16,8 +16,9 @@ class CannotMeasure : public std::runtime_error {
 
 struct DeviceChoice {
   const BackendEntry* backend = nullptr;
-  int ordinal = 0;  ///< which of the backend's devices
-  std::string why;  ///< "asked for", or why `auto` came to it
+  int ordinal = 0;     ///< which of the backend's devices
+  std::string why;     ///< "asked for", or why `auto` came to it
+  int capability = 0;  ///< compute capability of a GPU, 90 for 9.0; 0: none, or not known
 
   /// As --device takes it: "cpu", "cuda", "cuda:3".
   [[nodiscard]] std::string word() const;

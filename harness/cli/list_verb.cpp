@@ -247,8 +247,10 @@ int list_verb(const Options& options, const Environment& environment) {
   tell_variables(options, environment);
   if (options.subject == "suites") return list_suites(options, environment);
   if (!options.subject.empty()) return list_case(options, environment);
-  const Selection selection = selection_for(options, choose_device(options.device, environment));
+  const DeviceChoice device = choose_device(options.device, environment);
+  const Selection selection = selection_for(options, device);
   const std::vector<PlannedCase> cases = plan_cases(environment.suites, selection);
+  tell_lacking(selection, device, environment);
   if (cases.empty()) return refuse_empty(selection, environment);
   print_cases(cases, options, environment);
   if (!options.list_json) environment.err << fmt::format("{} cases at tier {}\n", cases.size(), name(selection.tier));

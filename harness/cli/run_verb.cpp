@@ -278,6 +278,7 @@ int run_verb(const Options& options, std::span<const std::string> words, const E
   environment.err << fmt::format("gpubench {}: device {} ({})\n", version(), device.word(), visible(device.why))
                   << std::flush;
   tell_variables(options, environment);
+  tell_lacking(selection, device, environment);
   if (plan.empty()) return refuse_empty(selection, environment);
   if (options.dry_run) {
     environment.out << plan_text(plan, selection.tier, read_host().usable_cpus);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "harness/cli/exit_code.h"
+#include "harness/hardware/gpu_recipes.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
 #include "harness/run/case_verdict.h"
@@ -17,7 +18,7 @@ std::string listed(std::span<const std::int64_t> values) { return fmt::format("{
 Selection selection_for(const Options& options, const DeviceChoice& device) {
   Selection selection = options.selection;
   selection.tier = options.tier.value_or(device.backend->name == "cuda" ? Tier::standard : Tier::quick);
-  if (device.backend->precisions) selection.default_precisions = device.backend->precisions();
+  if (device.backend->precisions) selection.default_precisions = device.backend->precisions(device.capability);
   selection.default_launch = device.backend->has_graphs ? LaunchMode::graph : LaunchMode::stream;
   if (!device.backend->has_graphs && !selection.launches.empty()) {
     throw UsageError(
@@ -54,6 +55,14 @@ std::string rerun_prefix(const Options& options) {
   if (!options.selection.fuse) text += " --fuse off";
   for (const auto& [axis, values] : options.selection.axes) text += fmt::format(" --axis {}={}", axis, listed(values));
   return text;
+}
+
+void tell_lacking(const Selection& selection, const DeviceChoice& device, const Environment& environment) {
+  const std::string lacking = recipes_lacking(device.capability);
+  if (lacking.empty()) return;
+  environment.err << fmt::format("note: {}; {}\n", lacking,
+                                 selection.precisions.empty() ? "their cases are left out"
+                                                              : "cases that --precision asks for will be unsupported");
 }
 
 void tell_variables(const Options& options, const Environment& environment) {

@@ -16,6 +16,10 @@ namespace gpubench {
 /// Says that nothing matches, and why that may be; returns the exit code for it (5).
 int refuse_empty(const Selection& selection, const Environment& environment);
 
+/// Says on standard error which recipes the device has no arithmetic for, and what becomes of their cases; nothing
+/// where it has all, or that is not known.
+void tell_lacking(const Selection& selection, const DeviceChoice& device, const Environment& environment);
+
 /// The start of a rerun line: the flags without which the case would not be planned, or not run where it ran.
 [[nodiscard]] std::string rerun_prefix(const Options& options);
 

@@ -1,12 +1,14 @@
 #include "harness/hardware/gpu_doctor.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <string_view>
 
 #include "harness/core/telemetry.h"
+#include "harness/hardware/gpu_recipes.h"
 
 namespace gpubench {
 namespace {
@@ -64,6 +66,7 @@ class Patient {
   Patient(const GpuFacts& gpu, std::vector<Finding>& findings) : gpu_(gpu), findings_(findings) {}
 
   void examine() {
+    recipes();
     clocks();
     memory_errors();
     modes();
@@ -74,6 +77,17 @@ class Patient {
  private:
   void say(Health health, const char* code, const std::string& text, std::string fix) {
     findings_.push_back({health, code, fmt::format("gpu {}: {}", gpu_.index, text), std::move(fix)});
+  }
+
+  void recipes() {
+    if (!gpu_.compute_capability) return;
+    const int capability = *gpu_.compute_capability;
+    const std::string lacking = recipes_lacking(capability);
+    findings_.push_back(
+        {lacking.empty() ? Health::ok : Health::note, lacking.empty() ? "" : "D122",
+         fmt::format("gpu {}: compute capability {}.{}: {}{}{}", gpu_.index, capability / 10, capability % 10,
+                     fmt::join(recipes_of_gpu(capability), ", "), lacking.empty() ? "" : "; ", lacking),
+         ""});
   }
 
   void clocks() {

@@ -13,6 +13,12 @@ namespace {
 using Init = int (*)(unsigned);
 using GetCount = int (*)(int*);
 using GetVersion = int (*)(int*);
+using GetDevice = int (*)(int*, int);
+using GetAttribute = int (*)(int*, int, int);
+
+// CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR.
+constexpr int capability_major = 75;
+constexpr int capability_minor = 76;
 
 template <class Function>
 Function symbol(void* library, const char* name) {
@@ -27,6 +33,17 @@ bool nvidia_on_pci(const std::string& root) {
     if (file >> vendor && vendor == "0x10de") return true;
   }
   return false;
+}
+
+int capability_of(void* library, int ordinal) {
+  const auto get = symbol<GetDevice>(library, "cuDeviceGet");
+  const auto attribute = symbol<GetAttribute>(library, "cuDeviceGetAttribute");
+  int device = 0;
+  int high = 0;
+  int low = 0;
+  const bool told = get != nullptr && attribute != nullptr && get(&device, ordinal) == 0 &&
+                    attribute(&high, capability_major, device) == 0 && attribute(&low, capability_minor, device) == 0;
+  return told ? 10 * high + low : 0;
 }
 
 void ask(void* library, NvidiaDriver& driver) {
@@ -48,6 +65,7 @@ void ask(void* library, NvidiaDriver& driver) {
     return;
   }
   driver.usable = driver.devices > 0;
+  for (int i = 0; i < driver.devices; ++i) driver.capabilities.push_back(capability_of(library, i));
   if (!driver.usable) driver.reason = "the NVIDIA driver sees no device (CUDA_VISIBLE_DEVICES may hide them)";
 }
 
@@ -68,11 +86,11 @@ std::string cuda_failure(int status, const std::string& call) {
   }
 }
 
-NvidiaDriver probe_nvidia_driver(const std::string& root) {
+NvidiaDriver probe_nvidia_driver(const std::string& root, const std::string& library_name) {
   NvidiaDriver driver;
   driver.hardware_seen = nvidia_on_pci(root);
   // Never unloaded: the driver starts threads of its own, and taking its code away from under them would crash.
-  void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  void* library = ::dlopen(library_name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* why = ::dlerror();
     driver.reason =

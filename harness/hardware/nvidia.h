@@ -2,19 +2,23 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace gpubench {
 
 struct NvidiaDriver {
   bool usable = false;  ///< libcuda.so.1 loads, initializes and sees a device
   int devices = 0;
-  int cuda_version = 0;        ///< the newest CUDA that the driver supports: 13000 for 13.0; 0: not known
-  bool hardware_seen = false;  ///< a PCI device of NVIDIA's is there, driver or not
-  std::string reason;          ///< why not usable: "no NVIDIA driver: libcuda.so.1 cannot be loaded (...)"
+  int cuda_version = 0;             ///< the newest CUDA that the driver supports: 13000 for 13.0; 0: not known
+  bool hardware_seen = false;       ///< a PCI device of NVIDIA's is there, driver or not
+  std::string reason;               ///< why not usable: "no NVIDIA driver: libcuda.so.1 cannot be loaded (...)"
+  std::vector<int> capabilities{};  ///< compute capability of each device, 90 for 9.0; 0: the driver does not tell
 };
 
-/// Loads libcuda.so.1, if it is there, and asks it. `root` as for read_host(): where /sys is looked at.
-[[nodiscard]] NvidiaDriver probe_nvidia_driver(const std::string& root = "");
+/// Loads libcuda.so.1, if it is there, and asks it; no device is opened. `root` as for read_host(): where /sys is
+/// looked at. `library`: for tests.
+[[nodiscard]] NvidiaDriver probe_nvidia_driver(const std::string& root = "",
+                                               const std::string& library = "libcuda.so.1");
 
 /// The sentence for a result of cuInit() or cuDeviceGetCount(); pure, so that every case can be tested.
 [[nodiscard]] std::string cuda_failure(int status, const std::string& call);

@@ -40,6 +40,16 @@ RowMatrix matrix_of(const OpCall& call, const TensorSpec& tensor, bool* transpos
                            tensor.layout.to_string(tensor.shape)));
 }
 
+// The library would only say that it has no algorithm.
+void expect_arithmetic(const OpCall& call, const TensorSpec& operand, const CudaContext& context) {
+  constexpr int first_with_eight_bits = 89;
+  const int capability = context.device.compute_capability;
+  const bool eight_bits = operand.dtype == DType::f8_e4m3 || operand.dtype == DType::f8_e5m2;
+  if (!eight_bits || capability >= first_with_eight_bits) return;
+  refuse(call, fmt::format("tensor {}; products of 8-bit numbers need compute capability 8.9, this device has {}.{}",
+                           operand.to_string(), capability / 10, capability % 10));
+}
+
 MatmulRequest request_of(const OpCall& call, const Gemm& attributes, std::span<const TensorSpec> tensors,
                          const GemmRoles& roles) {
   MatmulRequest request;
@@ -148,6 +158,8 @@ void add_composed(const OpCall& call, std::span<const TensorSpec> tensors, const
 Plan plan_gemm(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const Gemm& attributes = call.attributes.as<Gemm>();
   const GemmRoles roles = roles_of(attributes);
+  expect_arithmetic(call, at(tensors, roles.a), context);
+  expect_arithmetic(call, at(tensors, roles.b), context);
   const MatmulRequest request = request_of(call, attributes, tensors, roles);
   std::vector<Plan> candidates;
   if (attributes.epilogue == Gemm::Epilogue::none) {

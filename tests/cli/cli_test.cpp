@@ -379,7 +379,7 @@ TEST_F(Cli, WithoutPrecisionARunTakesTheRecipesThatTheDeviceHas) {
   const auto other_device = [](Captured& cli) {
     cli.driver = {.usable = true, .devices = 1, .reason = {}};
     cli.more_backends = {{"cuda", [](const OpenRequest&) { return std::unique_ptr<Backend>(); },
-                          [] { return std::vector<std::string>{"bf16"}; }}};
+                          [](int) { return std::vector<std::string>{"bf16"}; }}};
   };
   Captured nothing, asked, named, counted;  // the cases of the sim suite are all f32
   for (Captured* cli : {&nothing, &asked, &named, &counted}) other_device(*cli);
@@ -391,6 +391,34 @@ TEST_F(Cli, WithoutPrecisionARunTakesTheRecipesThatTheDeviceHas) {
   EXPECT_THAT(named.out.str(), HasSubstr("packed.gemm"));
   EXPECT_EQ(counted.run({"list", "suites", "--format", "json"}), 0);
   EXPECT_EQ(parse_json(counted.out.str(), "stdout")["suites"][0]["cases"]["large"], 0);
+}
+
+TEST_F(Cli, WhatTheGpuHasNoArithmeticForIsLeftOutByNameBeforeAnythingIsTried) {
+  int asked_for = -1;
+  const auto two_gpus = [&asked_for](Captured& cli) {
+    cli.driver = {.usable = true, .devices = 2, .reason = {}, .capabilities = {90, 80}};
+    BackendEntry cuda;
+    cuda.name = "cuda";
+    cuda.open = [](const OpenRequest&) { return std::unique_ptr<Backend>(); };
+    cuda.precisions = [&asked_for](int capability) {
+      asked_for = capability;
+      return std::vector<std::string>{"f32"};
+    };
+    cli.more_backends = {cuda};
+  };
+  Captured hopper, ampere, forced;
+  for (Captured* cli : {&hopper, &ampere, &forced}) two_gpus(*cli);
+
+  EXPECT_EQ(hopper.run({"--device", "cuda:0", "--dry-run"}), 0);
+  EXPECT_EQ(asked_for, 90);
+  EXPECT_THAT(hopper.err.str(), Not(HasSubstr("f8_hybrid")));
+  EXPECT_EQ(ampere.run({"--device", "cuda:1", "--dry-run"}), 0);
+  EXPECT_EQ(asked_for, 80);
+  EXPECT_THAT(ampere.err.str(),
+              HasSubstr("note: f8_hybrid, f8_hybrid_fast need compute capability 8.9; this device has "
+                        "8.0; their cases are left out\n"));
+  EXPECT_EQ(forced.run({"list", "--device", "cuda:1", "--precision", "f32"}), 0);
+  EXPECT_THAT(forced.err.str(), HasSubstr("cases that --precision asks for will be unsupported"));
 }
 
 TEST_F(Cli, ADryRunShowsThePlanAndRunsNothing) {

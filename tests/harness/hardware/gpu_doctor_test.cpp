@@ -59,6 +59,25 @@ TEST(DiagnoseGpus, FindsNothingWrongWithAHealthyOne) {
   for (const Finding& finding : of_gpu(healthy())) EXPECT_EQ(finding.health, Health::ok) << finding.text;
 }
 
+TEST(DiagnoseGpus, TellsTheRecipesThatAGpuHasAndThoseThatItLacks) {
+  const auto told = [](int capability) {
+    GpuFacts gpu = healthy();
+    gpu.compute_capability = capability;
+    for (const Finding& finding : of_gpu(gpu)) {
+      if (finding.text.find("compute capability") != std::string::npos) return finding;
+    }
+    return Finding{};
+  };
+  EXPECT_EQ(told(90).health, Health::ok);
+  EXPECT_EQ(told(90).text, "gpu 0: compute capability 9.0: f64, f32, tf32, bf16, f16, f8_hybrid, f8_hybrid_fast");
+  EXPECT_EQ(told(80).health, Health::note);
+  EXPECT_EQ(told(80).code, "D122");
+  EXPECT_EQ(
+      told(80).text,
+      "gpu 0: compute capability 8.0: f64, f32, tf32, bf16, f16; f8_hybrid, f8_hybrid_fast need compute capability "
+      "8.9; this device has 8.0");
+}
+
 TEST(DiagnoseGpus, TellsEachLibraryWithItsVersionAndFile) {
   const std::vector<Finding> findings = of_gpu(healthy());
   EXPECT_EQ(findings[0].text, "cudart 13.0");

@@ -18,15 +18,14 @@ TEST(GpuRecipes, EightBitsNeedAdaOrNewer) {
   }
 }
 
-TEST(GpuRecipes, Bf16AndTf32NeedAmpereOrNewer) {
-  EXPECT_THAT(recipes_of_gpu(75), ElementsAre("f64", "f32", "f16"));
-}
+TEST(GpuRecipes, Bf16AndTf32NeedAmpereOrNewer) { EXPECT_THAT(recipes_of_gpu(75), ElementsAre("f64", "f32", "f16")); }
 
 TEST(GpuRecipes, WhatIsLackingIsToldByNameAndWithTheReason) {
   EXPECT_EQ(recipes_lacking(80), "f8_hybrid, f8_hybrid_fast need compute capability 8.9; this device has 8.0");
-  EXPECT_EQ(recipes_lacking(75),
-            "tf32, bf16 need compute capability 8.0; f8_hybrid, f8_hybrid_fast need compute capability 8.9; this device "
-            "has 7.5");
+  EXPECT_EQ(
+      recipes_lacking(75),
+      "tf32, bf16 need compute capability 8.0; f8_hybrid, f8_hybrid_fast need compute capability 8.9; this device "
+      "has 7.5");
 }
 
 TEST(GpuRecipes, WhereTheCapabilityIsNotKnownNothingIsLeftOut) {

@@ -19,5 +19,12 @@ TEST(ProbeNvidiaDriver, IsUsableWithDevicesOrSaysWhyNot) {
   EXPECT_EQ(driver.usable, driver.reason.empty());
 }
 
+TEST(ProbeNvidiaDriver, TellsTheComputeCapabilityOfEachDevice) {
+  const NvidiaDriver driver = probe_nvidia_driver("", GPUBENCH_FAKE_CUDA);
+  EXPECT_TRUE(driver.usable);
+  EXPECT_EQ(driver.devices, 2);
+  EXPECT_EQ(driver.capabilities, (std::vector<int>{80, 90}));
+}
+
 }  // namespace
 }  // namespace gpubench

@@ -1,0 +1,83 @@
+// What the CUDA backend decides about an op call before it asks a GPU: which candidate is taken without timing any, and
+// what a device has no arithmetic for.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/core/error.h"
+#include "reference/cuda/autotune.h"
+#include "reference/cuda/gemm.h"
+#include "reference/ops/gemm.h"
+
+namespace gpubench::cuda {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Planning : public ::testing::Test {
+ protected:
+  // No test here gets as far as a library or a stream.
+  [[nodiscard]] CudaContext context() const {
+    return {traits_, reinterpret_cast<const CublasLt&>(no_library_), reinterpret_cast<const Cudnn&>(no_library_)};
+  }
+  [[nodiscard]] Plan choose(const OpCall& call, const std::vector<std::string>& names) const {
+    std::vector<Plan> candidates;
+    for (const std::string& name : names) {
+      candidates.push_back(plan_of(name, 256, [](std::span<const Tensor>, Workspace) { return [](cudaStream_t) {}; }));
+    }
+    return fastest_of(call, candidates, {}, {}, context());
+  }
+  static OpCall call(const std::string& pinned, const std::string& remembered) {
+    OpCall made;
+    made.kind = gemm_kind;
+    made.label = "product";
+    made.pinned = pinned;
+    made.remembered = remembered;
+    return made;
+  }
+
+  DeviceTraits traits_{.compute_capability = 80};
+  alignas(64) std::byte no_library_[64] = {};
+};
+
+TEST_F(Planning, ARememberedCandidateIsTakenUntimedAndSaysSo) {
+  const Plan plan = choose(call("", "b"), {"a", "b", "c"});
+  EXPECT_EQ(plan->implementation(), "b");
+  EXPECT_EQ(plan->choice(), Choice::remembered);
+  EXPECT_EQ(plan->workspace_bytes(), 256U);
+  EXPECT_NE(dynamic_cast<const CudaPlan*>(plan.get()), nullptr);
+}
+
+TEST_F(Planning, APinWinsOverWhatIsRemembered) {
+  EXPECT_EQ(choose(call("c", "b"), {"a", "b", "c"})->implementation(), "c");
+  EXPECT_THROW((void)choose(call("d", "b"), {"a", "b", "c"}), Unsupported);
+}
+
+TEST_F(Planning, WhereThereIsOneCandidateThereIsNoChoice) {
+  EXPECT_EQ(choose(call("", ""), {"a"})->choice(), Choice::only);
+  EXPECT_EQ(choose(call("", "b"), {"a"})->implementation(), "a");  // what is not offered is ignored
+  EXPECT_EQ(choose(call("", "b"), {"a"})->choice(), Choice::only);
+}
+
+TEST_F(Planning, WithoutACandidateTheCallIsUnsupported) { EXPECT_THROW((void)choose(call("", "b"), {}), Unsupported); }
+
+TEST_F(Planning, ProductsOfEightBitNumbersAreRefusedByNameWhereTheDeviceHasNone) {
+  Program program;
+  const ValueId a = program.add(tensor("a", DType::f8_e4m3, {64, 64}, Role::input));
+  const ValueId b = program.add(tensor("b", DType::f8_e4m3, {64, 64}, Role::input));
+  const ValueId scale_a = program.add(tensor("scale_a", DType::f32, {1}, Role::scalar));
+  const ValueId scale_b = program.add(tensor("scale_b", DType::f32, {1}, Role::scalar));
+  (void)gemm(program, {.transpose_b = true, .scaled = true}, Math{}, "product", a, b,
+             {.scale_a = scale_a, .scale_b = scale_b});
+  std::vector<ValueId> ids = program.op(0).inputs;
+  ids.insert(ids.end(), program.op(0).outputs.begin(), program.op(0).outputs.end());
+  try {
+    (void)plan_gemm(program.op(0), specs_of(program, ids), context());
+    FAIL() << "it was planned";
+  } catch (const Unsupported& e) {
+    EXPECT_THAT(e.what(), HasSubstr("a: f8_e4m3[64, 64]; products of 8-bit numbers need compute capability 8.9, this "
+                                    "device has 8.0"));
+  }
+}
+
+}  // namespace
+}  // namespace gpubench::cuda
