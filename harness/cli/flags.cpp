@@ -70,6 +70,9 @@ void add_measure(CLI::App& app, RawOptions& raw) {
   app.add_flag("--deterministic", raw.deterministic,
                "only implementations that give the same bits each time; cases that have none are unsupported")
       ->group("measure");
+  app.add_flag("--energy", raw.energy,
+               "run each case 2 s longer on a GPU that counts its energy: joules per run and per FLOP, byte or token")
+      ->group("measure");
   value(app, "--pin", raw.pin, "REPORT", "measure",
         "take the implementations that this report names, instead of choosing; what is not offered is unsupported");
   value(app, "--tuning-cache", raw.tuning_cache, "DIR|off", "measure",

@@ -17,6 +17,7 @@ struct RawOptions {
   std::string worker_input, worker_output, subject;
   bool dry_run = false;
   bool deterministic = false;
+  bool energy = false;
   bool quiet = false;
   int verbosity = 0;
 };

@@ -119,6 +119,7 @@ Options checked(Verb verb, const Given& given) {
   o.isolate = choose(from("--isolate"), raw.isolate, switch_words);
   o.dry_run = raw.dry_run;
   o.deterministic = raw.deterministic;
+  o.energy = raw.energy;
   if (!raw.pin.empty()) o.pin = raw.pin;
   if (!raw.tuning_cache.empty()) o.tuning_cache = raw.tuning_cache;
   if (!raw.out.empty()) o.out = raw.out;

@@ -38,6 +38,7 @@ struct Options {
   bool isolate = true;
   bool dry_run = false;
   bool deterministic = false;
+  bool energy = false;
   std::optional<std::string> pin;           ///< --pin
   std::optional<std::string> tuning_cache;  ///< --tuning-cache; "off" for none
   std::optional<std::string> out;           ///< --out

@@ -86,6 +86,7 @@ RunOptions run_options(const Options& options, Tier tier, const Environment& env
   run.tier = tier;
   run.check = options.check;
   run.seed = options.seed;
+  run.energy = options.energy;
   run.rerun_prefix = rerun_prefix(options);
   if (options.pin) run.pins = pins_from(*options.pin);
   if (const std::string folder = tuning_folder(options, environment); !folder.empty()) {

@@ -204,6 +204,8 @@ void Engine::conclude(Active& active, RunObserver& observer) {
   });
   record.check_s += watch.seconds();
 
+  record.summary = summarize(record.rounds, record.batch);
+  const std::optional<double> joules = joules_per_run(active, observer);
   std::vector<OpShare> breakdown;
   if (may_go_on(record) && active.prepared->ops(Phase::timed).size() > 1) {
     observer.phase(record.id, "time");
@@ -211,7 +213,6 @@ void Engine::conclude(Active& active, RunObserver& observer) {
     guarded(record, "time", [&] { breakdown = time_ops_alone(*active.prepared, protocol_of(options_.tier)); });
     record.time_s += timing.seconds();
   }
-  record.summary = summarize(record.rounds, record.batch);
   for (std::string& flag : telemetry_flags(record.rounds)) record.summary.flags.push_back(std::move(flag));
   if (record.summary.rounds == 0)
     blame(record, Verdict::error,
@@ -221,9 +222,20 @@ void Engine::conclude(Active& active, RunObserver& observer) {
     // The work is what the case declares, whatever the backend makes of it; the bytes are those that were moved.
     const Cost cost{active.planned->cost.flop, cost_of(active.prepared->program()).bytes};
     record.derived = derive(workload.info(), workload.items(record.c), cost, record.summary, breakdown);
-    add_energy(record.derived, energy_per_run_j(record.rounds, record.summary.median_ns), record.summary);
+    add_energy(record.derived, joules, record.summary);
   });
   finish(active, observer);
+}
+
+std::optional<double> Engine::joules_per_run(Active& active, RunObserver& observer) {
+  CaseRecord& record = active.record;
+  std::optional<double> joules = energy_per_run_j(record.rounds, record.summary.median_ns);
+  if (joules || !options_.energy || !may_go_on(record)) return joules;
+  observer.phase(record.id, "time");
+  const Stopwatch timing;
+  guarded(record, "time", [&] { joules = energy_of_window(*active.prepared, *telemetry_, record); });
+  record.time_s += timing.seconds();
+  return joules;
 }
 
 void Engine::finish(Active& active, RunObserver& observer) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -35,6 +36,8 @@ class Engine {
   void prepare(Active& active, RunObserver& observer);
   void rounds(std::vector<Active>& group, RunObserver& observer, const StopFlag& stop);
   void conclude(Active& active, RunObserver& observer);
+  /// Of the rounds, or, where it is asked for, of a longer window.
+  [[nodiscard]] std::optional<double> joules_per_run(Active& active, RunObserver& observer);
   void finish(Active& active, RunObserver& observer);
   void tell_complaint(RunObserver& observer);
 

@@ -30,6 +30,7 @@ struct RunOptions {
   double deadline_floor_s = 30.0;             ///< a case may take three times its estimate, and at least this long
   std::int64_t memory_limit_bytes = 0;        ///< 0: what the device says is available
   std::string rerun_prefix = "gpubench run";  ///< how a rerun line starts
+  bool energy = false;                        ///< a window of 2 s for cases whose rounds are shorter
   Pins pins{};                                ///< ops that are not named are the backend's choice
   /// Makes what reads the device's sensors around each round; none where it is empty.
   std::function<std::unique_ptr<Telemetry>(const DeviceInfo&)> open_telemetry{};

@@ -15,6 +15,9 @@ namespace gpubench {
 namespace {
 
 constexpr int alone_samples = 3;
+// Telemetry takes 2 s as the least; runs may turn out a little faster than their median.
+constexpr double energy_window_s = 2.2;
+constexpr double most_runs = 1e8;
 
 double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -102,6 +105,17 @@ void time_round(PreparedCase& prepared, const Protocol& protocol, Telemetry& tel
     round.note = fmt::format("kept although invalid: {}", fault);
   record.rounds.push_back(std::move(round));
   record.time_s += watch.seconds();
+}
+
+std::optional<double> energy_of_window(PreparedCase& prepared, Telemetry& telemetry, const CaseRecord& record) {
+  const double median_ns = record.summary.median_ns;
+  if (!(median_ns > 0.0) || record.rounds.empty() || !record.rounds.back().telemetry) return std::nullopt;
+  const double runs = std::ceil(energy_window_s * 1e9 / median_ns);
+  const std::vector<Launch> launches = prepared.timed_launches();
+  restore_all(prepared);
+  const RoundPlan plan{1, static_cast<std::int64_t>(std::min(runs, most_runs)), 0, 0.0};
+  const std::vector<RoundRecord> window{watched_round(prepared, plan, launches, telemetry)};
+  return energy_per_run_j(window, median_ns);
 }
 
 std::vector<OpShare> time_ops_alone(PreparedCase& prepared, const Protocol& protocol) {

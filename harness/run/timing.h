@@ -1,6 +1,7 @@
 // Timing of one prepared case: its first estimate, its rounds, and its ops one by one.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "harness/core/record.h"
@@ -16,6 +17,12 @@ namespace gpubench {
 /// A round that the telemetry finds invalid (round_fault()) is run again, up to three times with longer and longer
 /// rests; then it is kept with a note. Later rounds of such a case are kept at once: its device is slow for good.
 void time_round(PreparedCase& prepared, const Protocol& protocol, Telemetry& telemetry, CaseRecord& record);
+
+/// Joules per run, from one window of at least 2 s in which the case runs without a pause, for its rounds are often too
+/// short for the device's counter. `record` has its rounds and their summary. Nothing where the rounds had no
+/// telemetry, or the device counts no energy.
+[[nodiscard]] std::optional<double> energy_of_window(PreparedCase& prepared, Telemetry& telemetry,
+                                                     const CaseRecord& record);
 
 /// Each timed op alone, one small round each, within about one budget of the case. Empty for a program of one op.
 [[nodiscard]] std::vector<OpShare> time_ops_alone(PreparedCase& prepared, const Protocol& protocol);

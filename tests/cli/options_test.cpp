@@ -43,6 +43,7 @@ TEST(ParseOptions, DefaultsAreThoseOfTheHelpText) {
   EXPECT_TRUE(o.isolate);
   EXPECT_FALSE(o.dry_run);
   EXPECT_FALSE(o.deterministic);
+  EXPECT_FALSE(o.energy);
   EXPECT_FALSE(o.tuning_cache.has_value());
   EXPECT_FALSE(o.out.has_value());
   EXPECT_FALSE(o.json.has_value());
@@ -78,6 +79,7 @@ TEST(ParseOptions, ReadsEveryFlag) {
                             "off",
                             "--dry-run",
                             "--deterministic",
+                            "--energy",
                             "--tuning-cache",
                             "t",
                             "--out",
@@ -106,6 +108,7 @@ TEST(ParseOptions, ReadsEveryFlag) {
   EXPECT_FALSE(o.isolate);
   EXPECT_TRUE(o.dry_run);
   EXPECT_TRUE(o.deterministic);
+  EXPECT_TRUE(o.energy);
   EXPECT_EQ(o.tuning_cache, "t");
   EXPECT_EQ(o.out, "o");
   EXPECT_EQ(o.json, "-");

@@ -143,6 +143,40 @@ TEST(Throttling, EnergyPerRunComesFromLongRounds) {
   EXPECT_DOUBLE_EQ(run.seen.of("first").derived.energy_j.value(), 0.5);  // 500 W for 1 ms
 }
 
+// Energy is counted in the last window only: the three rounds of the tier are too short, as the telemetry says.
+TEST(Throttling, WhereItIsAskedForEnergyComesFromAWindowOfItsOwn) {
+  RoundTelemetry window;
+  window.window_s = 2.5;
+  window.energy_j = 1000.0;
+  const std::deque<RoundTelemetry> script{RoundTelemetry{}, RoundTelemetry{}, RoundTelemetry{}, window};
+  Seen seen;
+  RunOptions options = watched_by(script, false, seen);
+  options.energy = true;
+  SimBackend backend(sim::parse_script("clock=1000000"));
+  sim::Remembering remembering;
+  const std::vector<PlannedCase> cases = sim::sim_cases();
+  run_in_process(backend, std::span(cases).first(1), options, remembering, remembering.stop);
+
+  const CaseRecord& record = remembering.of("first");
+  EXPECT_EQ(record.verdict, Verdict::pass);
+  EXPECT_EQ(record.rounds.size(), 3U);  // the window is no round
+  EXPECT_EQ(seen.rounds, 4);
+  EXPECT_EQ(seen.open_rounds, 0);
+  EXPECT_DOUBLE_EQ(record.derived.energy_j.value(), 0.4);  // 400 W for 1 ms
+  const SimEvent& last = backend.events().back();
+  EXPECT_EQ(last.what, SimEvent::What::time);
+  EXPECT_EQ(last.plan.samples * last.plan.batch, 2200);  // runs of 1 ms in 2.2 s
+}
+
+TEST(Throttling, WithoutSensorsNoTimeIsSpentOnEnergy) {
+  RunOptions options = sim::smoke_options();
+  options.energy = true;
+  const sim::InProcess with("clock=1000000", options);
+  const sim::InProcess without("clock=1000000");
+  EXPECT_FALSE(with.seen.of("first").derived.energy_j.has_value());
+  EXPECT_EQ(with.backend.events().size(), without.backend.events().size());
+}
+
 TEST(Throttling, ABackendThatThrowsLeavesNoRoundOpen) {
   Seen seen;
   sim::InProcess run("out_of_memory/sequence@first.gemm", watched_by({}, false, seen));
