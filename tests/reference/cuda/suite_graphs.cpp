@@ -44,10 +44,16 @@ GraphOf graph_of(GraphFamily family, const OpCall& call) {
   return nullptr;
 }
 
+// Everything of tier standard, which is what a GPU runs unless told otherwise, and what is larger in bf16. Of the
+// norms, which run on cuDNN only where they are pinned, few: code for wide rows takes over ten seconds to compile.
 bool chosen(GraphFamily family, const Case& c) {
-  if (family == GraphFamily::deterministic) return c.tier <= Tier::quick && c.recipe == "bf16";
-  if (family == GraphFamily::layer_norm) return c.tier <= Tier::quick && (c.recipe == "f32" || c.recipe == "bf16");
-  return c.tier <= Tier::quick || c.recipe == "bf16";
+  const bool standard = c.tier <= Tier::standard;
+  switch (family) {
+    case GraphFamily::deterministic: return standard && c.recipe == "bf16";
+    case GraphFamily::layer_norm:
+      return (c.tier <= Tier::quick && c.recipe == "f32") || (standard && c.recipe == "bf16");
+    default: return standard || c.recipe == "bf16";
+  }
 }
 
 // What makes a graph of attention or a norm one of its own: the engines compile code for it, which takes a second each,
