@@ -9,9 +9,7 @@ class Declared final : public Workload {
 
   [[nodiscard]] WorkloadInfo info() const override { return declaration_.info; }
   [[nodiscard]] Grid grid() const override { return declaration_.grid; }
-  [[nodiscard]] Program build(const Case& c, Rank /*rank*/) const override {
-    return declaration_.build(c, recipe(c.recipe));
-  }
+  [[nodiscard]] Program build(const Case& c) const override { return declaration_.build(c, recipe(c.recipe)); }
   [[nodiscard]] double items(const Case& c) const override { return declaration_.items(c); }
 
  private:

@@ -116,18 +116,20 @@ void Gpt2Model::optimize(const std::string& label, const std::vector<Parameter>&
   if (!tensors.empty()) adamw(program_, {.copies = copies}, recipe_.math, label, lr, step, tensors);
 }
 
-void Gpt2Model::train(ValueId value, std::optional<ValueId> seed_gradient, const std::vector<ValueId>& also_wanted) {
+std::vector<ValueId> Gpt2Model::train(ValueId value, std::optional<ValueId> seed_gradient,
+                                      const std::vector<ValueId>& also_wanted) {
   std::vector<ValueId> wanted = also_wanted;
   for (const Parameter& parameter : parameters_) wanted.push_back(parameter.weight);
   const auto by_value = differentiate(program_, std::array{Seed{value, seed_gradient}}, wanted);
   std::vector<ValueId> gradients;
   for (const Parameter& parameter : parameters_) gradients.push_back(by_value.at(parameter.weight));
   const ValueId norm = gradient_norm(program_, recipe_.math, "gradient_norm", gradients);
-  gradients = clip(program_, {.limit = 1.0}, recipe_.math, "clip", norm, gradients);
+  const std::vector<ValueId> clipped = clip(program_, {.limit = 1.0}, recipe_.math, "clip", norm, gradients);
   const ValueId lr = program_.add(tensor("lr", DType::f32, {1}, Role::scalar, Fill::constant(1.0 / 2048)));
   const ValueId step = program_.add(tensor("step", DType::i32, {1}, Role::scalar, Fill::constant(10)));
-  optimize("adamw", parameters_, gradients, false, lr, step);
-  optimize("adamw_mixed", parameters_, gradients, true, lr, step);
+  optimize("adamw", parameters_, clipped, false, lr, step);
+  optimize("adamw_mixed", parameters_, clipped, true, lr, step);
+  return gradients;
 }
 
 }  // namespace gpubench::suites

@@ -34,8 +34,9 @@ class Gpt2Model {
 
   /// Appends what trains the parameters: backward from the seed, gradient norm, clip at 1, AdamW in place.
   /// `seed_gradient` empty: `value` is the loss. `also_wanted`: values whose gradient is computed too (the block's
-  /// input).
-  void train(ValueId value, std::optional<ValueId> seed_gradient, const std::vector<ValueId>& also_wanted);
+  /// input). Returns the gradients of the parameters as the backward leaves them, before the clip.
+  std::vector<ValueId> train(ValueId value, std::optional<ValueId> seed_gradient,
+                             const std::vector<ValueId>& also_wanted);
 
  private:
   ValueId matrix(const std::string& name, Shape shape, double scale);

@@ -20,6 +20,7 @@ namespace suites {
 [[nodiscard]] Suite memory();       ///< memory.cpp
 [[nodiscard]] Suite link();         ///< link.cpp
 [[nodiscard]] Suite launch();       ///< launch.cpp
+[[nodiscard]] Suite collectives();  ///< collectives.cpp
 [[nodiscard]] Suite transformer();  ///< transformer.cpp
 
 }  // namespace suites

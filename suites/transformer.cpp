@@ -1,5 +1,7 @@
-// Suite transformer: training steps as a whole: a GPT-2 block and a small complete GPT-2, forward to AdamW.
+// Suite transformer: training steps as a whole: a GPT-2 block and a small complete GPT-2, forward to AdamW. On several
+// ranks each has a batch of the size that the case names (weak scaling), and gradients are reduced between them.
 #include "reference/ops/cross_entropy.h"
+#include "reference/ops/transform/data_parallel.h"
 #include "suites/declare.h"
 #include "suites/gpt2_model.h"
 #include "suites/suites.h"
@@ -9,18 +11,25 @@ namespace {
 
 Gpt2Shape shape_of(const Case& c) { return {c.dim("b"), c.dim("s"), c.dim("h"), c.dim("heads")}; }
 
-double tokens_of(const Case& c) { return static_cast<double>(c.dim("b") * c.dim("s")); }
+double tokens_of(const Case& c) { return static_cast<double>(c.dim("b") * c.dim("s") * c.ranks); }
+
+/// A source of which each rank has its own part.
+ValueId add_part(Program& p, TensorSpec spec) {
+  spec.placement = Placement::shard(0);
+  return p.add(std::move(spec));
+}
 
 Program block_step(const Case& c, const Recipe& r) {
   const Gpt2Shape shape = shape_of(c);
   Program p;
-  const ValueId x = p.add(tensor("x", r.tensor, {shape.tokens(), shape.width}, Role::input, Fill::norm_rows(1.0)));
+  const ValueId x =
+      add_part(p, tensor("x", r.tensor, {shape.tokens(), shape.width}, Role::input, Fill::norm_rows(1.0)));
   const ValueId dy =
-      p.add(tensor("dy", r.tensor, {shape.tokens(), shape.width}, Role::gradient, Fill::normal(0.03125)));
+      add_part(p, tensor("dy", r.tensor, {shape.tokens(), shape.width}, Role::gradient, Fill::normal(0.03125)));
   Gpt2Model model(p, r, shape);
   const ValueId y = model.block("", x);
-  model.train(y, dy, {x});
-  return p;
+  const std::vector<ValueId> gradients = model.train(y, dy, {x});
+  return data_parallel(p, {.ranks = c.ranks, .reduction = Reduction::sum, .math = r.math}, gradients);
 }
 
 Program train_step(const Case& c, const Recipe& r) {
@@ -28,16 +37,16 @@ Program train_step(const Case& c, const Recipe& r) {
   const std::int64_t vocabulary = c.dim("vocab");
   Program p;
   const ValueId tokens =
-      p.add(tensor("tokens", DType::i32, {shape.tokens()}, Role::input, Fill::integers(0, vocabulary - 1)));
+      add_part(p, tensor("tokens", DType::i32, {shape.tokens()}, Role::input, Fill::integers(0, vocabulary - 1)));
   const ValueId labels =
-      p.add(tensor("labels", DType::i32, {shape.tokens()}, Role::input, Fill::integers(0, vocabulary - 1)));
+      add_part(p, tensor("labels", DType::i32, {shape.tokens()}, Role::input, Fill::integers(0, vocabulary - 1)));
   const ValueId positions =
       p.add(tensor("positions", DType::i32, {shape.tokens()}, Role::input, Fill::sequence(0, shape.sequence - 1)));
   Gpt2Model model(p, r, shape);
   const ValueId logits = model.language_model(tokens, positions, c.dim("layers"), vocabulary);
   const ValueId loss = cross_entropy_forward(p, r.math, "loss", logits, labels).loss;
-  model.train(loss, {}, {});
-  return p;
+  const std::vector<ValueId> gradients = model.train(loss, {}, {});
+  return data_parallel(p, {.ranks = c.ranks, .math = r.math}, gradients);
 }
 
 Grid blocks() {
@@ -76,7 +85,9 @@ Grid models() {
 }
 
 WorkloadInfo about(std::string name, std::string description) {
-  return {std::move(name), std::move(description), "b", Headline::items_per_s, "tokens", CacheMode::step};
+  WorkloadInfo info{std::move(name), std::move(description), "b", Headline::items_per_s, "tokens", CacheMode::step};
+  info.most_ranks = 64;
+  return info;
 }
 
 }  // namespace

@@ -188,7 +188,7 @@ std::string arithmetic_text(const Program& program) {
 }  // namespace
 
 std::string case_detail(const PlannedCase& planned, const std::string& rerun) {
-  const Program program = planned.workload->build(planned.c, {});
+  const Program program = planned.workload->build(planned.c);
   const WorkloadInfo info = planned.workload->info();
   std::string text = fmt::format("{}\n{}{}\n\n", planned.id(), info.description,
                                  planned.c.label.empty() ? "" : fmt::format(" ({})", planned.c.label));
@@ -215,7 +215,7 @@ std::string case_detail(const PlannedCase& planned, const std::string& rerun) {
 }
 
 Json case_detail_json(const PlannedCase& planned, const std::string& rerun) {
-  const Program program = planned.workload->build(planned.c, {});
+  const Program program = planned.workload->build(planned.c);
   Json tensors = Json::array();
   for (const Value& value : program.values()) {
     const TensorSpec& s = value.spec;

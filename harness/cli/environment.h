@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/core/backend.h"
+#include "harness/core/communicator.h"
 #include "harness/core/workload.h"
 #include "harness/hardware/gpu_survey.h"
 #include "harness/hardware/nvidia.h"
@@ -33,6 +33,8 @@ struct BackendEntry {
   bool has_graphs = false;  ///< sequences can be replayed as one graph, and are unless --launch says otherwise
   /// Libraries that its module really loads, for doctor; needs no device. May throw. No function: nothing to tell.
   std::function<std::vector<ModuleReport>()> libraries = {};
+  /// Several ranks; throws BackendError or Unsupported. No function: one rank only.
+  std::function<RankSet(int ranks)> open_ranks = {};
 };
 
 struct Environment {

@@ -37,7 +37,7 @@ struct Work {
 Work work_of(const PlannedCase& planned, const Protocol& protocol, int cores) {
   const bool narrow = size_of(recipe(planned.c.recipe).tensor) < 4;
   const double flop_per_s = (narrow ? narrow_flop_per_s_of_a_core : flop_per_s_of_a_core) * cores;
-  const Program program = planned.workload->build(planned.c, {});
+  const Program program = planned.workload->build(planned.c);
   Work work;
   for (const OpCall& op : program.ops()) {
     if (op.phase != Phase::timed) continue;

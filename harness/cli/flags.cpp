@@ -57,6 +57,11 @@ void add_selection(CLI::App& app, RawOptions& raw) {
       ->delimiter(',');
   value(app, "--fuse", raw.fuse, "on|off", "select",
         "on (default): chains of ops run as the fused ops that the device has for them; off: each op as declared");
+  list(
+      app, "--ranks,--gpus", raw.ranks, "N,...",
+      "numbers of ranks for the suites that run on several: one device each, or a share of the processors (default: as "
+      "few as a suite needs)")
+      ->delimiter(',');
   list(app, "--axis", raw.axes, "NAME=N,...", "values of one dimension instead of the suites' own");
 }
 

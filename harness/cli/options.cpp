@@ -111,6 +111,11 @@ Options checked(Verb verb, const Given& given) {
     if (std::find(o.selection.launches.begin(), o.selection.launches.end(), mode) == o.selection.launches.end())
       o.selection.launches.push_back(mode);
   }
+  for (const std::string& word : raw.ranks) {
+    const int ranks = whole<int>(from("--ranks"), word, 1);
+    if (std::find(o.selection.ranks.begin(), o.selection.ranks.end(), ranks) == o.selection.ranks.end())
+      o.selection.ranks.push_back(ranks);
+  }
   o.selection.fuse = choose(from("--fuse"), raw.fuse, switch_words);
   if (!raw.tier.empty()) o.tier = choose(from("--tier"), raw.tier, tier_words);
   o.device = raw.device;

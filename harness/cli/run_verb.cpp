@@ -19,6 +19,7 @@
 #include "harness/hardware/ceilings.h"
 #include "harness/hardware/gpu_survey.h"
 #include "harness/hardware/telemetry.h"
+#include "harness/measure/rank_spread.h"
 #include "harness/report/atomic_file.h"
 #include "harness/report/console.h"
 #include "harness/report/pins.h"
@@ -26,6 +27,7 @@
 #include "harness/report/reader.h"
 #include "harness/report/tuning_cache.h"
 #include "harness/report/visible_text.h"
+#include "harness/run/rank_group.h"
 
 namespace gpubench {
 namespace {
@@ -81,7 +83,7 @@ std::string tuning_folder(const Options& options, const Environment& environment
   return default_tuning_folder(environment.variable("XDG_CACHE_HOME"), environment.variable("HOME"));
 }
 
-RunOptions run_options(const Options& options, Tier tier, const Environment& environment) {
+RunOptions run_options(const Options& options, Tier tier, const Environment& environment, const DeviceChoice& device) {
   RunOptions run;
   run.tier = tier;
   run.check = options.check;
@@ -90,11 +92,14 @@ RunOptions run_options(const Options& options, Tier tier, const Environment& env
   run.rerun_prefix = rerun_prefix(options);
   if (options.pin) run.pins = pins_from(*options.pin);
   if (const std::string folder = tuning_folder(options, environment); !folder.empty()) {
-    run.open_choices = [folder, deterministic = options.deterministic](const DeviceInfo& device) {
-      return std::make_unique<TuningCache>(folder, TuningSetting{device, deterministic, std::string(version())});
+    run.open_choices = [folder, deterministic = options.deterministic](const DeviceInfo& info) {
+      return std::make_unique<TuningCache>(folder, TuningSetting{info, deterministic, std::string(version())});
     };
   }
-  run.open_telemetry = [](const DeviceInfo& device) { return open_telemetry(device); };
+  run.open_telemetry = [](const DeviceInfo& info) { return open_telemetry(info); };
+  if (device.backend->open_ranks) {
+    run.open_ranks = [open = device.backend->open_ranks](int ranks) { return open_rank_group(open(ranks)); };
+  }
   return run;
 }
 
@@ -163,6 +168,7 @@ class Run {
     signal_ = environment_.stop.load();
     records_ = recorder.in_order_of(plan_, signal_ != 0);
     add_ceilings(info_, records_);
+    add_efficiency(records_, info_.units);
   }
 
   void announce() {
@@ -271,7 +277,7 @@ int run_verb(const Options& options, std::span<const std::string> words, const E
   const DeviceChoice device = choose_device(options.device, environment);
   const Selection selection = selection_for(options, device);
   std::vector<PlannedCase> plan = plan_cases(environment.suites, selection);
-  const RunOptions run = run_options(options, selection.tier, environment);
+  const RunOptions run = run_options(options, selection.tier, environment, device);
   if (options.is_worker()) {
     const std::unique_ptr<Backend> backend = open_backend(device, options.deterministic);
     return serve(*backend, plan, run, JsonRecordCodec(), options.worker_input, options.worker_output);

@@ -53,6 +53,7 @@ std::string rerun_prefix(const Options& options) {
     text += fmt::format(" --launch {}", fmt::join(modes, ","));
   }
   if (!options.selection.fuse) text += " --fuse off";
+  if (!options.selection.ranks.empty()) text += fmt::format(" --ranks {}", fmt::join(options.selection.ranks, ","));
   for (const auto& [axis, values] : options.selection.axes) text += fmt::format(" --axis {}={}", axis, listed(values));
   return text;
 }

@@ -21,6 +21,12 @@ Buffer Backend::allocate_in(Memory memory, std::size_t /*bytes*/) {
   throw Unsupported("the " + device().kind + " backend places no tensor in " + std::string(name(memory)));
 }
 
+Buffer Backend::allocate_on(int rank, std::size_t bytes) {
+  if (rank != 0)
+    throw BackendError("the " + device().kind + " backend is one rank; there is no rank " + std::to_string(rank));
+  return allocate(bytes);
+}
+
 void Backend::fill(std::byte* device, std::span<const std::byte> pattern, std::size_t bytes) {
   if (pattern.empty() || bytes == 0) return;
   constexpr std::size_t about = std::size_t{64} << 10U;

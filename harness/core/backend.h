@@ -1,4 +1,4 @@
-// What a backend is: one rank on one device that plans, binds, sequences and times op calls.
+// What a backend is: a device, or a group of ranks with a device each, that plans, binds, sequences and times op calls.
 //
 // The harness owns all memory, the workspace, the guards and the loop; a backend owns only its plans and bound work.
 // Order of use: plan (chooses, tunes, once per op) -> bind (cheap, repeatable: for checking, for each cold copy) ->
@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -91,12 +92,19 @@ struct RoundPlan {
   std::int64_t batch = 1;
   int warmup_calls = 0;
   double warmup_s = 0.0;  ///< at least this long as well
+  Cadence cadence = Cadence::streaming;
 };
 
-/// What one round measured; both in nanoseconds per interval (of `batch` runs).
+/// What one rank took for each interval, in nanoseconds.
+struct RankTimes {
+  std::vector<double> ns;
+};
+
+/// What one round measured; all in nanoseconds per interval (of `batch` runs).
 struct RoundTimes {
-  std::vector<double> device_ns;  ///< by the device's own clock; equal to wall_ns on a CPU
+  std::vector<double> device_ns;  ///< by the device's own clock; equal to wall_ns on a CPU. The largest over the ranks
   std::vector<double> wall_ns;    ///< host steady clock around the interval, device idle at both ends
+  std::optional<std::vector<RankTimes>> ranks{};  ///< device_ns of each rank, where there are several
 };
 
 class Backend {
@@ -104,9 +112,16 @@ class Backend {
   virtual ~Backend() = default;
 
   [[nodiscard]] virtual const DeviceInfo& device() const = 0;
+  /// What every number from here has to be read with: "oversubscribed", "virtual".
+  [[nodiscard]] virtual std::vector<std::string> flags() const { return {}; }
+  /// After DeviceLost: work may still go on somewhere that cannot be stopped. Neither the backend nor memory that it
+  /// gave may then be freed; the process has to end.
+  [[nodiscard]] virtual bool hangs() const { return false; }
 
   /// Throws BackendError when memory runs out, with the byte count in the text.
   [[nodiscard]] virtual Buffer allocate(std::size_t bytes) = 0;
+  /// Memory of one rank's device; a backend of one device has rank 0 only. Throws as `allocate`.
+  [[nodiscard]] virtual Buffer allocate_on(int rank, std::size_t bytes);
   /// Memory that is not the device's own, for tensors that are placed there (Placement::memory); `write`, `read` and
   /// `fill` take it like any other. Throws Unsupported where the backend has none, as it does unless overridden.
   [[nodiscard]] virtual Buffer allocate_in(Memory memory, std::size_t bytes);

@@ -37,6 +37,8 @@ std::string_view name(CacheMode mode) {
 
 std::string_view name(LaunchMode mode) { return mode == LaunchMode::graph ? "graph" : "stream"; }
 
+std::string_view name(Cadence cadence) { return cadence == Cadence::isolated ? "isolated" : "streaming"; }
+
 std::string to_string(const Dims& dims) {
   std::string text;
   for (const auto& [name, extent] : dims) text += (text.empty() ? "" : ",") + name + "=" + std::to_string(extent);
@@ -63,5 +65,7 @@ std::int64_t Case::dim(std::string_view name) const {
   }
   throw ProgramError("case '" + id_without_ranks() + "' has no dimension '" + std::string(name) + "'");
 }
+
+bool Case::has_mode(std::string_view mode) const { return std::find(modes.begin(), modes.end(), mode) != modes.end(); }
 
 }  // namespace gpubench

@@ -26,6 +26,10 @@ enum class CacheMode { cold, warm, step };
 enum class LaunchMode { stream, graph };
 [[nodiscard]] std::string_view name(LaunchMode mode);
 
+/// How collectives follow each other: back to back, or with all ranks lined up before each.
+enum class Cadence { streaming, isolated };
+[[nodiscard]] std::string_view name(Cadence cadence);
+
 using Dims = std::vector<std::pair<std::string, std::int64_t>>;
 
 /// "m=512,n=512,k=512"
@@ -44,6 +48,7 @@ struct Case {
   CacheMode cache = CacheMode::cold;
   LaunchMode launch = LaunchMode::stream;
   bool fuse = true;  ///< ops may be replaced by the fused ones that the backend has
+  Cadence cadence = Cadence::streaming;
 
   /// Throws ProgramError when a character or the length breaks the grammar.
   [[nodiscard]] std::string id() const;
@@ -51,12 +56,7 @@ struct Case {
   [[nodiscard]] std::string id_without_ranks() const;
   /// Extent of a dimension. Throws ProgramError when the case has no such dimension.
   [[nodiscard]] std::int64_t dim(std::string_view name) const;
-};
-
-/// Position of a rank among its peers.
-struct Rank {
-  int index = 0;
-  int count = 1;
+  [[nodiscard]] bool has_mode(std::string_view mode) const;
 };
 
 }  // namespace gpubench

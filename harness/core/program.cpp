@@ -32,7 +32,7 @@ ValueId Program::add(TensorSpec spec) {
 ValueId Program::reserve(TensorSpec spec) {
   Value value;
   value.storage = StorageId{static_cast<int>(storages_.size())};
-  Storage storage{spec.name, spec.bytes(), spec.placement.memory};
+  Storage storage{spec.name, spec.bytes(), spec.placement.memory, spec.placement.rank};
   value.spec = std::move(spec);
   const ValueId id = add_value(std::move(value));
   storages_.push_back(std::move(storage));
@@ -52,6 +52,8 @@ ValueId Program::part(ValueId whole, TensorSpec spec, std::int64_t first_element
   }
   value.source = parent.source;
   spec.placement.memory = parent.spec.placement.memory;
+  spec.placement.rank = parent.spec.placement.rank;
+  spec.placement.ranks = parent.spec.placement.ranks;
   value.spec = std::move(spec);
   return add_value(std::move(value));
 }
@@ -188,6 +190,26 @@ std::vector<TensorSpec> specs_of(const Program& program, std::span<const ValueId
   specs.reserve(ids.size());
   for (const ValueId id : ids) specs.push_back(program.spec(id));
   return specs;
+}
+
+std::optional<int> rank_of(std::span<const TensorSpec> tensors) {
+  if (tensors.empty()) return 0;
+  const int first = tensors.front().placement.rank;
+  const bool same =
+      std::all_of(tensors.begin(), tensors.end(), [first](const TensorSpec& t) { return t.placement.rank == first; });
+  return same ? std::optional(first) : std::nullopt;
+}
+
+std::optional<int> rank_of(const Program& program, const OpCall& call) {
+  std::optional<int> rank;
+  for (const std::vector<ValueId>* list : {&call.inputs, &call.outputs}) {
+    for (const ValueId id : *list) {
+      const int its = program.spec(id).placement.rank;
+      if (rank && *rank != its) return std::nullopt;
+      rank = its;
+    }
+  }
+  return rank.value_or(0);
 }
 
 }  // namespace gpubench

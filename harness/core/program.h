@@ -4,6 +4,10 @@
 // A value may instead be a *part* of another's storage (q, k, v of packed qkv; dq, dk, dv of dqkv), or an *update*: a
 // newer version of a value in the same storage (AdamW's weights, C of beta = 1). Each value is produced at most once.
 // A program is built by free builder functions (reference/ops/*.h), then only read.
+//
+// A program holds the work of all its ranks. Every storage lies on one rank; an op whose tensors all lie on one rank
+// runs there, and one whose tensors lie on several is a collective, which they run together. So a collective is an op
+// like any other: what it reads on every rank are its inputs, what it leaves there are its outputs.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +37,7 @@ struct Storage {
   std::string name;
   std::int64_t bytes = 0;
   Memory memory = Memory::device;
+  int rank = 0;
 };
 
 struct Value {
@@ -125,5 +130,10 @@ class Program {
 
 /// Specs of the values, in order: what a backend plans an op from.
 [[nodiscard]] std::vector<TensorSpec> specs_of(const Program& program, std::span<const ValueId> ids);
+
+/// The rank that all of the tensors lie on; none where they lie on several.
+[[nodiscard]] std::optional<int> rank_of(std::span<const TensorSpec> tensors);
+/// The rank that runs an op; none for a collective.
+[[nodiscard]] std::optional<int> rank_of(const Program& program, const OpCall& call);
 
 }  // namespace gpubench

@@ -113,6 +113,24 @@ struct PeakShare {
   std::string finding;              ///< why the rate cannot be true: above what the device can do
 };
 
+/// How fast a collective was, by nccl-tests' definitions (reference/ops/collective.h).
+struct CollectiveRates {
+  double message_bytes = 0.0;
+  double algorithm_bytes_per_s = 0.0;  ///< algbw: message over time
+  double bus_bytes_per_s = 0.0;        ///< busbw: bytes on the wire over time
+};
+
+/// What several ranks say about each other.
+struct RankSpread {
+  int units = 0;               ///< processors or SMs of all ranks together
+  double straggler = 0.0;      ///< slowest rank over the median of ranks, less 1; the median of all samples
+  int slowest = 0;             ///< the rank that was slowest most often
+  double slowest_share = 0.0;  ///< of the samples
+  std::optional<double> compute_only_ns{};        ///< the step without its collectives; per run
+  std::optional<double> exposed_communication{};  ///< the rest, as a share of the step
+  std::optional<double> efficiency{};             ///< rate per unit over that of the same case on one rank, in this run
+};
+
 struct Derived {
   double flop = 0.0;   ///< per run, algorithmic
   double bytes = 0.0;  ///< per run, compulsory
@@ -123,10 +141,12 @@ struct Derived {
   double headline = 0.0;
   std::string headline_unit;  ///< "FLOP/s", "B/s", "tokens/s"
   std::vector<OpShare> breakdown;
-  double remainder = 0.0;                     ///< step minus the sum of its ops alone, over the step; signed
-  std::optional<double> energy_j{};           ///< per run, where a round was long enough to measure it (2 s)
-  std::optional<double> energy_per_work_j{};  ///< the same per unit of the headline's work: FLOP, B or item
-  std::optional<PeakShare> peak{};            ///< where the device's limits, or other cases to compare with, are known
+  double remainder = 0.0;                       ///< step minus the sum of its ops alone, over the step; signed
+  std::optional<double> energy_j{};             ///< per run, where a round was long enough to measure it (2 s)
+  std::optional<double> energy_per_work_j{};    ///< the same per unit of the headline's work: FLOP, B or item
+  std::optional<CollectiveRates> collective{};  ///< of a case that is one collective
+  std::optional<RankSpread> ranks{};            ///< where there are several
+  std::optional<PeakShare> peak{};  ///< where the device's limits, or other cases to compare with, are known
 };
 
 struct CaseRecord {

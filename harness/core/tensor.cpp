@@ -36,6 +36,15 @@ std::string TensorSpec::to_string() const {
   return name + ": " + std::string(gpubench::name(dtype)) + shape.to_string();
 }
 
+std::string_view TensorSpec::global_name() const {
+  const std::string_view whole = name;
+  return placement.ranks == 1 ? whole : whole.substr(0, whole.rfind('@'));
+}
+
+std::string name_on_rank(std::string_view name, int rank, int ranks) {
+  return ranks == 1 ? std::string(name) : std::string(name) + "@" + std::to_string(rank);
+}
+
 TensorSpec tensor(std::string name, DType dtype, Shape shape, Role role, Fill fill) {
   Layout layout = Layout::row_major(shape);
   return {std::move(name), std::move(shape), dtype, std::move(layout), role, fill, {}};

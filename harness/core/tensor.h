@@ -51,11 +51,13 @@ struct Fill {
 enum class Memory { device, pinned_host, pageable_host, peer };
 [[nodiscard]] std::string_view name(Memory memory);
 
-/// Where a tensor lies: how it is spread over the ranks (on every rank whole, or in equal parts along one axis), and in
-/// whose memory.
+/// Where a tensor lies: on which rank, whether the other ranks have the same one (replicated) or it is this rank's part
+/// of a tensor that is spread over all of them in equal parts along one axis, and in whose memory.
 struct Placement {
   int shard_axis = -1;  ///< -1: replicated
   Memory memory = Memory::device;
+  int rank = 0;
+  int ranks = 1;
   [[nodiscard]] static Placement replicated() { return {}; }
   [[nodiscard]] static Placement shard(int axis) { return {axis, Memory::device}; }
   [[nodiscard]] static Placement in(Memory memory) { return {-1, memory}; }
@@ -73,9 +75,14 @@ struct TensorSpec {
 
   /// Bytes from the first element to one past the last.
   [[nodiscard]] std::int64_t bytes() const;
+  /// The name that all ranks have for it: of a tensor of several ranks, `name` without its "@<rank>".
+  [[nodiscard]] std::string_view global_name() const;
   /// "x: f32[8, 768]"
   [[nodiscard]] std::string to_string() const;
 };
+
+/// "x@1": the name of rank 1's tensor x where there are several ranks, else the name as it is.
+[[nodiscard]] std::string name_on_rank(std::string_view name, int rank, int ranks);
 
 /// A row-major tensor.
 [[nodiscard]] TensorSpec tensor(std::string name, DType dtype, Shape shape, Role role, Fill fill = {});

@@ -17,6 +17,8 @@ struct Point {
   std::string label;
   Tier tier = Tier::quick;
   std::vector<std::string> recipes = {};  ///< those of the grid's that this point makes sense in; empty: all
+  std::vector<std::string> modes = {};    ///< of the workload, as they appear in the id: "in_place"
+  Cadence cadence = Cadence::streaming;   ///< where not streaming, a mode as well
 };
 
 struct Grid {
@@ -38,6 +40,9 @@ struct WorkloadInfo {
   Headline headline = Headline::flop_per_s;
   std::string item;  ///< "tokens", "images", "elements": what items_per_s counts
   CacheMode cache = CacheMode::cold;
+  /// How many ranks it can be run on: one only, unless it says so.
+  int fewest_ranks = 1;
+  int most_ranks = 1;
 };
 
 class Workload {
@@ -45,9 +50,9 @@ class Workload {
   virtual ~Workload() = default;
   [[nodiscard]] virtual WorkloadInfo info() const = 0;
   [[nodiscard]] virtual Grid grid() const = 0;
-  /// The whole work of one rank. Pure; throws ProgramError for extents that make no sense together.
-  [[nodiscard]] virtual Program build(const Case& c, Rank rank) const = 0;
-  /// How many items (samples, tokens) one run of the program handles.
+  /// The whole work of all ranks. Pure; throws ProgramError for extents that make no sense together.
+  [[nodiscard]] virtual Program build(const Case& c) const = 0;
+  /// How many items (samples, tokens) one run of the program handles, on all ranks together.
   [[nodiscard]] virtual double items(const Case& c) const = 0;
 };
 

@@ -34,6 +34,9 @@ Derived derive(const WorkloadInfo& info, double items, const Cost& cost, const S
     derived.flop_per_s = cost.flop / seconds;
     derived.bytes_per_s = cost.bytes / seconds;
     derived.items_per_s = items / seconds;
+    if (cost.message_bytes > 0.0 && breakdown.empty()) {
+      derived.collective = CollectiveRates{cost.message_bytes, cost.message_bytes / seconds, derived.bytes_per_s};
+    }
     double alone_ns = 0.0;
     for (OpShare& op : derived.breakdown) {
       op.share = op.median_ns / summary.median_ns;

@@ -10,6 +10,8 @@
 namespace gpubench {
 namespace {
 
+constexpr std::size_t most_wrong = std::size_t{1} << 20U;
+
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // The interval of e4m3, which rounds what overflows to NaN: there NaN is what an infinity is elsewhere.
@@ -117,6 +119,9 @@ double error_over_bound(const Judged& judged, DType type, double got) {
 }
 
 void Tally::add(const Tally& later) {
+  const std::size_t room = most_wrong - std::min(most_wrong, wrong.size());
+  wrong.insert(wrong.end(), later.wrong.begin(),
+               later.wrong.begin() + static_cast<std::ptrdiff_t>(std::min(room, later.wrong.size())));
   judged += later.judged;
   bad += later.bad;
   if (later.worst.linear >= 0 && (worst.linear < 0 || later.error_over_bound > error_over_bound)) {
@@ -137,7 +142,10 @@ void compare(std::int64_t first, std::span<const Judged> judged, DType type, std
     const bool accepted = accepts(j, type, got[i]);
     const double ratio = ratio_of(j, type, got[i], accepted);
     ++tally.judged;
-    if (!accepted) ++tally.bad;
+    if (!accepted) {
+      ++tally.bad;
+      if (tally.wrong.size() < most_wrong) tally.wrong.push_back({linear, got[i]});
+    }
     if (tally.worst.linear < 0 || ratio > tally.error_over_bound) {
       tally.error_over_bound = ratio;
       tally.worst = {linear, j, got[i]};

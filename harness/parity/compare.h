@@ -25,6 +25,7 @@ struct Tally {
   Sighting worst;                 ///< the element that it belongs to
   Sighting telling;               ///< the finite reference that is largest in units of its bound
   double telling_ratio = -1.0;
+  std::vector<Mismatch> wrong;  ///< elements outside their bound; of very many the first million
 
   void add(const Tally& later);
 };

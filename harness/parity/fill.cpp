@@ -47,6 +47,12 @@ class Generator {
  public:
   Generator(const TensorSpec& spec, std::uint64_t key)
       : fill_(spec.fill), key_(key), row_(spec.shape.rank() == 0 ? 1 : std::max<std::int64_t>(spec.shape[-1], 1)) {
+    if (spec.placement.shard_axis >= 0) {
+      for (int axis = spec.placement.shard_axis; axis < spec.shape.rank(); ++axis) block_ *= spec.shape[axis];
+      ranks_ = spec.placement.ranks;
+      rank_ = spec.placement.rank;
+      if (spec.placement.shard_axis == spec.shape.rank() - 1) row_ *= ranks_;
+    }
     const bool scaled =
         fill_.kind != Fill::Kind::integers && fill_.kind != Fill::Kind::sequence && fill_.kind != Fill::Kind::constant;
     if (scaled && !(fill_.scale > 0.0 && std::isfinite(fill_.scale))) {
@@ -58,7 +64,21 @@ class Generator {
     step_ = std::ldexp(1.0, exponent_ - bell_bits);
   }
 
+  // Elements [first, first + count) of the tensor, which lie in blocks of the one that all ranks' parts make up.
   void generate(std::int64_t first, std::int64_t count, double* out) const {
+    if (ranks_ == 1) return generate_global(first, count, out);
+    while (count > 0) {
+      const std::int64_t within = first % block_;
+      const std::int64_t run = std::min(count, block_ - within);
+      generate_global((first / block_ * ranks_ + rank_) * block_ + within, run, out);
+      first += run;
+      count -= run;
+      out += run;
+    }
+  }
+
+ private:
+  void generate_global(std::int64_t first, std::int64_t count, double* out) const {
     switch (fill_.kind) {
       case Fill::Kind::normal: normal(first, count, out); break;
       case Fill::Kind::positive: positive(first, count, out); break;
@@ -71,7 +91,6 @@ class Generator {
     }
   }
 
- private:
   [[nodiscard]] std::uint64_t at(std::int64_t index) const { return hash_at(key_, static_cast<std::uint64_t>(index)); }
 
   void normal(std::int64_t first, std::int64_t count, double* out) const {
@@ -139,6 +158,9 @@ class Generator {
   Fill fill_;
   std::uint64_t key_;
   std::int64_t row_;
+  std::int64_t block_ = 1;  // elements of a part that follow each other in the whole
+  int rank_ = 0;
+  int ranks_ = 1;
   int exponent_ = 0;
   double step_ = 1.0;  // what the whole numbers of bell() are multiplied by
 };
@@ -194,7 +216,7 @@ void fill(const TensorSpec& spec, std::string_view case_key, std::uint64_t seed,
     throw ProgramError("fill of '" + spec.name + "' was given " + std::to_string(out.size()) + " bytes, expected " +
                        std::to_string(spec.bytes()));
   }
-  const Generator generator(spec, hash(spec.name, hash(case_key, mix(seed))));
+  const Generator generator(spec, hash(spec.global_name(), hash(case_key, mix(seed))));
   const std::int64_t elements = spec.shape.elements();
   const bool dense = spec.layout.is_row_major(spec.shape);
   if (!dense) std::fill(out.begin(), out.end(), std::byte{0});  // padding is the same everywhere too

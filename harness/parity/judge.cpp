@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <exception>
 #include <numeric>
 #include <thread>
@@ -104,6 +105,7 @@ class Judge {
     }
     for (int i = 0; i < static_cast<int>(output_specs_.size()); ++i) outputs_.push_back(prepare(i));
     judge_cheapest_first();
+    compare_alike();
     for (const Output& output : outputs_) collect(output);
     conclude();
     return parity_;
@@ -137,6 +139,43 @@ class Judge {
       judge_output(*order[i], share);
       budget -= std::min(share, work(order[i]));
     }
+  }
+
+  // Every rank must have come to the same bits: a rank that diverges may still be within the bound.
+  void compare_alike() {
+    for (const std::vector<int>& group : definition_.identical_outputs(call_)) {
+      for (std::size_t i = 1; i < group.size() && divergence_.empty(); ++i) {
+        const TensorView& first = *outputs_[static_cast<std::size_t>(group[0])].view;
+        const TensorView& other = *outputs_[static_cast<std::size_t>(group[i])].view;
+        const std::int64_t at = first_difference(first, other);
+        if (at < 0) continue;
+        divergence_ = fmt::format("'{}' and '{}' must hold the same bits and differ, first at {}: {} and {}",
+                                  first.spec().name, other.spec().name, place(other.spec(), at), first[at], other[at]);
+      }
+    }
+  }
+
+  static std::int64_t first_difference(const TensorView& a, const TensorView& b) {
+    const std::int64_t elements = a.shape().elements();
+    const std::size_t size = size_of(a.dtype());
+    const bool dense =
+        a.spec().layout.is_row_major(a.shape()) && b.spec().layout.is_row_major(b.shape()) && elements > 0;
+    if (dense && std::memcmp(a.address(0), b.address(0), static_cast<std::size_t>(elements) * size) == 0) return -1;
+    for (std::int64_t i = 0; i < elements; ++i) {
+      if (std::memcmp(a.address(i), b.address(i), size) != 0) return i;
+    }
+    return -1;
+  }
+
+  // What the op makes of the wrong elements of the output that has the worst.
+  [[nodiscard]] std::string explanation() const {
+    for (const Output& output : outputs_) {
+      if (output.tally.wrong.empty() || output.view->spec().name != parity_.worst->tensor) continue;
+      const std::string text =
+          definition_.explain({call_, view_.inputs, output_specs_}, output.index, output.tally.wrong);
+      return text.empty() ? text : "; " + text;
+    }
+    return {};
   }
 
   [[nodiscard]] UnitChoice choose(const Output& output, double share) const {
@@ -228,9 +267,11 @@ class Judge {
       const Worst& w = *parity_.worst;
       return decide(
           Verdict::fail,
-          fmt::format("{} of {} judged elements outside their bound, worst at {}[{}]: got {}, want {} +- {}",
-                      parity_.bad, parity_.judged, w.tensor, fmt::join(w.index, ", "), w.got, w.want, w.bound));
+          fmt::format("{} of {} judged elements outside their bound, worst at {}[{}]: got {}, want {} +- {}{}",
+                      parity_.bad, parity_.judged, w.tensor, fmt::join(w.index, ", "), w.got, w.want, w.bound,
+                      explanation()));
     }
+    if (!divergence_.empty()) return decide(Verdict::fail, divergence_);
     for (const Output& output : outputs_) {
       const std::string& name = output.view->spec().name;
       if (output.tally.judged == 0)
@@ -254,6 +295,7 @@ class Judge {
   std::vector<TensorSpec> input_specs_;
   std::vector<TensorSpec> output_specs_;
   std::vector<Output> outputs_;
+  std::string divergence_;
   OpParity parity_;
 };
 

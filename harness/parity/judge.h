@@ -31,6 +31,7 @@ struct OpView {
 /// Judges one op:
 ///  - every element of every output is scanned: poison left behind is "unwritten"; a NaN or infinity is judged;
 ///  - judged elements must satisfy round(value - bound) <= got <= round(value + bound); written so that NaN fails;
+///  - outputs that must hold the same bits (all_reduce: on every rank) are compared in full;
 ///  - live mutations of the host copy (NaN, zero, sign, a step beyond the bound) must be rejected, else `not_proven`.
 ///    A zero reference with a tight bound is proven by the other mutations.
 /// `phase` is "check" or "recheck". Never throws for wrong data; throws ProgramError for an unknown op.

@@ -1,6 +1,7 @@
 #include "harness/plan/plan.h"
 
 #include <algorithm>
+#include <iterator>
 #include <regex>
 #include <set>
 
@@ -161,6 +162,7 @@ class Planner {
         workloads.push_back({suite, workload, workload->info(), workload->grid()});
     }
     validate_precisions(suites);
+    validate_ranks(workloads);
     overrides_.validate(workloads);
     for (const Declared& declared : workloads) plan_workload(declared);
     return std::move(planned_);
@@ -180,6 +182,37 @@ class Planner {
     }
   }
 
+  // A count that nothing selected can run on would be left out in silence.
+  void validate_ranks(std::span<const Declared> workloads) const {
+    for (const int ranks : selection_.ranks) {
+      if (ranks < 1) throw UsageError("--ranks has value " + std::to_string(ranks) + ", expected at least 1");
+      const auto can = [ranks](const Declared& d) { return runs_on(d.info, ranks); };
+      if (workloads.empty() || std::any_of(workloads.begin(), workloads.end(), can)) continue;
+      int fewest = workloads.front().info.fewest_ranks;
+      int most = 1;
+      for (const Declared& d : workloads) {
+        fewest = std::min(fewest, d.info.fewest_ranks);
+        most = std::max(most, d.info.most_ranks);
+      }
+      throw UsageError(
+          "--ranks " + std::to_string(ranks) + ": the selected suites run on " +
+          (fewest == most ? std::to_string(most) : std::to_string(fewest) + " to " + std::to_string(most)) +
+          (most == 1 ? " rank only" : " ranks"));
+    }
+  }
+
+  [[nodiscard]] static bool runs_on(const WorkloadInfo& info, int ranks) {
+    return ranks >= info.fewest_ranks && ranks <= info.most_ranks;
+  }
+
+  [[nodiscard]] std::vector<int> ranks_of(const WorkloadInfo& info) const {
+    if (selection_.ranks.empty()) return {info.fewest_ranks};
+    std::vector<int> wanted;
+    std::copy_if(selection_.ranks.begin(), selection_.ranks.end(), std::back_inserter(wanted),
+                 [&](int ranks) { return runs_on(info, ranks); });
+    return wanted;
+  }
+
   [[nodiscard]] bool takes(const std::string& recipe) const {
     const Names& wanted = selection_.precisions.empty() ? selection_.default_precisions : selection_.precisions;
     return wanted.empty() || contains(wanted, recipe);
@@ -191,7 +224,9 @@ class Planner {
       for (const Point& point : overrides_.apply(declared_point, declared.info.batch_axis)) {
         for (const std::string& recipe : declared.grid.recipes_of(declared_point)) {
           if (!takes(recipe)) continue;
-          for (const LaunchMode launch : launches()) add(declared, point, recipe, launch);
+          for (const LaunchMode launch : launches()) {
+            for (const int ranks : ranks_of(declared.info)) add(declared, point, recipe, launch, ranks);
+          }
         }
       }
     }
@@ -201,7 +236,7 @@ class Planner {
     return selection_.launches.empty() ? std::vector{selection_.default_launch} : selection_.launches;
   }
 
-  void add(const Declared& declared, const Point& point, const std::string& recipe, LaunchMode launch) {
+  void add(const Declared& declared, const Point& point, const std::string& recipe, LaunchMode launch, int ranks) {
     Case c;
     c.suite = declared.suite->name;
     c.workload = declared.info.name;
@@ -212,6 +247,10 @@ class Planner {
     c.cache = declared.info.cache;
     c.launch = launch;
     c.fuse = selection_.fuse;
+    c.ranks = ranks;
+    c.cadence = point.cadence;
+    c.modes = point.modes;
+    if (point.cadence != Cadence::streaming) c.modes.emplace_back(name(point.cadence));
     if (launch != selection_.default_launch) c.modes.emplace_back(name(launch));
     if (!c.fuse) c.modes.emplace_back("unfused");
     const std::string id = c.id();
@@ -224,7 +263,7 @@ class Planner {
   // Extents that make no sense together are a defect of the suite, unless the user chose them.
   [[nodiscard]] Program build(const Workload& workload, const Case& c) const {
     try {
-      return workload.build(c, Rank{});
+      return workload.build(c);
     } catch (const ProgramError& error) {
       if (!overrides_.any()) throw;
       throw UsageError("case '" + c.id() + "' cannot be built with these axes: " + error.what());

@@ -24,6 +24,7 @@ struct Selection {
   std::vector<LaunchMode> launches;                ///< each case in each of these; empty: in the default
   bool fuse = true;                                ///< false: every op runs as declared; ids say "unfused"
   std::vector<std::int64_t> batches;               ///< replaces the batch axis of every point
+  std::vector<int> ranks;                          ///< each case on each of these that it can; empty: the fewest it can
   std::vector<std::pair<std::string, std::vector<std::int64_t>>> axes;  ///< --axis k=v,...: replaces that dimension
 };
 

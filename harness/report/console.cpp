@@ -89,6 +89,22 @@ std::string energy_text(const Derived& derived) {
   return text;
 }
 
+// "efficiency 0.93 of one rank, 4.1% exposed communication, busbw 9.81 GB/s, algbw 9.81 GB/s, slowest rank 3.1% late"
+std::string ranks_text(const Derived& derived) {
+  std::vector<std::string> parts;
+  if (derived.ranks && derived.ranks->efficiency)
+    parts.push_back(fmt::format("efficiency {:.2f} against one rank", *derived.ranks->efficiency));
+  if (derived.ranks && derived.ranks->exposed_communication)
+    parts.push_back(
+        fmt::format("{} of the step is exposed communication", percent(*derived.ranks->exposed_communication)));
+  if (derived.collective) {
+    parts.push_back(fmt::format("busbw {}", format_quantity(derived.collective->bus_bytes_per_s, "B/s")));
+    parts.push_back(fmt::format("algbw {}", format_quantity(derived.collective->algorithm_bytes_per_s, "B/s")));
+  }
+  if (derived.ranks) parts.push_back(fmt::format("the slowest rank is {} late", percent(derived.ranks->straggler)));
+  return joined(parts);
+}
+
 std::string detail_lines(const CaseRecord& record, const ConsoleStyle& style) {
   const std::string indent(verdict_width + 1, ' ');
   std::string lines;
@@ -99,6 +115,7 @@ std::string detail_lines(const CaseRecord& record, const ConsoleStyle& style) {
   if (record.rewrites) lines += fmt::format("{}fused {}\n", indent, visible(joined(*record.rewrites)));
   if (!record.parity.coverage.empty()) lines += fmt::format("{}checked {}\n", indent, visible(record.parity.coverage));
   if (record.derived.peak) lines += fmt::format("{}reached {}\n", indent, visible(peak_text(*record.derived.peak)));
+  if (record.derived.ranks) lines += fmt::format("{}ranks: {}\n", indent, ranks_text(record.derived));
   if (record.derived.energy_j) lines += fmt::format("{}took {}\n", indent, energy_text(record.derived));
   return paint(lines, Tone::faint, style) + breakdown_lines(record.derived, style);
 }

@@ -67,9 +67,33 @@ void visit(Archive& a, RoundTelemetry& t) {
 }
 
 template <class Archive>
+void visit(Archive& a, RankTimes& r) {
+  a("ns", r.ns);
+}
+
+template <class Archive>
+void visit(Archive& a, CollectiveRates& c) {
+  a("message_bytes", c.message_bytes);
+  a("algorithm_bytes_per_s", c.algorithm_bytes_per_s);
+  a("bus_bytes_per_s", c.bus_bytes_per_s);
+}
+
+template <class Archive>
+void visit(Archive& a, RankSpread& r) {
+  a("units", r.units);
+  a("straggler", r.straggler);
+  a("slowest", r.slowest);
+  a("slowest_share", r.slowest_share);
+  a("compute_only_ns", r.compute_only_ns);
+  a("exposed_communication", r.exposed_communication);
+  a("efficiency", r.efficiency);
+}
+
+template <class Archive>
 void visit(Archive& a, RoundRecord& r) {
   a("device_ns", r.times.device_ns);
   a("wall_ns", r.times.wall_ns);
+  a("ranks", r.times.ranks);
   a("valid", r.valid);
   a("note", r.note);
   a("telemetry", r.telemetry);
@@ -132,6 +156,8 @@ void visit(Archive& a, Derived& d) {
   a("remainder", d.remainder);
   a("energy_j", d.energy_j);
   a("energy_per_work_j", d.energy_per_work_j);
+  a("collective", d.collective);
+  a("ranks", d.ranks);
   a("peak", d.peak);
 }
 
@@ -195,8 +221,8 @@ concept Whole = std::is_integral_v<T> && !std::is_same_v<T, bool>;
 template <class T, class... Ts>
 concept AnyOf = (std::is_same_v<T, Ts> || ...);
 template <class T>
-concept Part =
-    AnyOf<T, Worst, OpParity, Parity, Spread, RoundTelemetry, RoundRecord, Summary, OpShare, PeakShare, Derived>;
+concept Part = AnyOf<T, Worst, OpParity, Parity, Spread, RoundTelemetry, RankTimes, RoundRecord, Summary, OpShare,
+                     CollectiveRates, RankSpread, PeakShare, Derived>;
 template <class T>
 concept Pairs = AnyOf<T, Dims, std::vector<std::pair<std::string, std::string>>>;
 

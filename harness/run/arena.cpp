@@ -10,16 +10,17 @@ constexpr std::size_t smallest_chunk = std::size_t{32} << 20U;
 
 }  // namespace
 
-Buffer Arena::allocate(std::size_t bytes, Memory memory) {
-  return memory == Memory::device ? backend_.allocate(bytes) : backend_.allocate_in(memory, bytes);
+Buffer Arena::allocate(std::size_t bytes, Memory memory, int rank) {
+  return memory == Memory::device ? backend_.allocate_on(rank, bytes) : backend_.allocate_in(memory, bytes);
 }
 
-std::byte* Arena::take(std::size_t bytes, Memory memory) {
+std::byte* Arena::take(std::size_t bytes, Memory memory, int rank) {
   const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
-  auto chunk = std::find_if(chunks_.begin(), chunks_.end(),
-                            [&](const Chunk& c) { return c.memory == memory && c.buffer.bytes() - c.used >= rounded; });
+  auto chunk = std::find_if(chunks_.begin(), chunks_.end(), [&](const Chunk& c) {
+    return c.memory == memory && c.rank == rank && c.buffer.bytes() - c.used >= rounded;
+  });
   if (chunk == chunks_.end()) {
-    chunks_.push_back({allocate(std::max(rounded, smallest_chunk), memory), 0, memory});
+    chunks_.push_back({allocate(std::max(rounded, smallest_chunk), memory, rank), 0, memory, rank});
     chunk = chunks_.end() - 1;
   }
   std::byte* const place = chunk->buffer.data() + chunk->used;

@@ -16,8 +16,8 @@ class Arena {
   /// The backend must outlive the arena.
   explicit Arena(Backend& backend) : backend_(backend) {}
 
-  /// 256-byte aligned memory, valid until reset(). Throws what Backend::allocate and allocate_in throw.
-  [[nodiscard]] std::byte* take(std::size_t bytes, Memory memory = Memory::device);
+  /// 256-byte aligned memory of a rank, valid until reset(). Throws what Backend::allocate_on and allocate_in throw.
+  [[nodiscard]] std::byte* take(std::size_t bytes, Memory memory = Memory::device, int rank = 0);
 
   /// Everything taken may be handed out again. Chunks beyond `keep_bytes` in all go back to the backend.
   void reset(std::size_t keep_bytes);
@@ -30,8 +30,9 @@ class Arena {
     Buffer buffer;
     std::size_t used = 0;
     Memory memory = Memory::device;
+    int rank = 0;
   };
-  [[nodiscard]] Buffer allocate(std::size_t bytes, Memory memory);
+  [[nodiscard]] Buffer allocate(std::size_t bytes, Memory memory, int rank);
 
   Backend& backend_;
   std::vector<Chunk> chunks_;

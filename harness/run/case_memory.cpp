@@ -8,10 +8,10 @@
 
 namespace gpubench {
 
-GuardedBlock::GuardedBlock(Backend& backend, Arena& arena, std::string name, std::size_t bytes, Memory memory)
+GuardedBlock::GuardedBlock(Backend& backend, Arena& arena, std::string name, std::size_t bytes, Memory memory, int rank)
     : backend_(&backend),
       name_(std::move(name)),
-      data_(arena.take(bytes + 2 * guard_bytes, memory) + guard_bytes),
+      data_(arena.take(bytes + 2 * guard_bytes, memory, rank) + guard_bytes),
       bytes_(bytes) {
   write_guards();
 }
@@ -66,7 +66,8 @@ std::string GuardedBlock::take_damage() {
 CaseMemory::CaseMemory(Backend& backend, Arena& arena, const Program& program) {
   blocks_.reserve(program.storages().size());
   for (const Storage& storage : program.storages()) {
-    blocks_.emplace_back(backend, arena, storage.name, static_cast<std::size_t>(storage.bytes), storage.memory);
+    blocks_.emplace_back(backend, arena, storage.name, static_cast<std::size_t>(storage.bytes), storage.memory,
+                         storage.rank);
   }
 }
 

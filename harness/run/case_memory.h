@@ -25,7 +25,8 @@ struct HostBytes {
 /// One block of device memory between two guard zones.
 class GuardedBlock {
  public:
-  GuardedBlock(Backend& backend, Arena& arena, std::string name, std::size_t bytes, Memory memory = Memory::device);
+  GuardedBlock(Backend& backend, Arena& arena, std::string name, std::size_t bytes, Memory memory = Memory::device,
+               int rank = 0);
 
   [[nodiscard]] std::byte* data() const { return data_; }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }

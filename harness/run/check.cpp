@@ -164,7 +164,7 @@ void CaseCheck::alone(int op) {
     const std::string damage = memory.block(id).take_damage();
     if (fault.empty()) fault = damage;
   }
-  if (fault.empty()) fault = prepared_.workspace().take_damage();
+  if (fault.empty()) fault = prepared_.take_workspace_damage();
   for (const auto& [storage, print] : fingerprints_of(prepared_, 0, watched)) {
     if (fault.empty() && before.at(storage) != print)
       fault = fmt::format("changed its input '{}'", program.storage({storage}).name);
@@ -183,7 +183,7 @@ void CaseCheck::alone(int op) {
 
 void CaseCheck::look_at_guards(int copy, const std::string& where) {
   std::string damage = prepared_.memory(copy).take_damage();
-  if (damage.empty()) damage = prepared_.workspace().take_damage();
+  if (damage.empty()) damage = prepared_.take_workspace_damage();
   if (!damage.empty()) blame(record_, Verdict::fail, where + " " + damage);
 }
 

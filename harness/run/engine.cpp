@@ -10,6 +10,7 @@
 #include "harness/core/hash.h"
 #include "harness/measure/derive.h"
 #include "harness/measure/protocol.h"
+#include "harness/measure/rank_spread.h"
 #include "harness/measure/round_validity.h"
 #include "harness/run/check.h"
 #include "harness/run/timing.h"
@@ -73,11 +74,28 @@ std::vector<std::size_t> order_of_pass(std::span<const std::string> ids, std::ui
   return order;
 }
 
-Engine::Engine(Backend& backend, const RunOptions& options) : backend_(backend), options_(options), arena_(backend) {
+Engine::Engine(Backend& backend, const RunOptions& options) : backend_(backend), options_(options) {
+  stations_[1].reset(new Station{nullptr, backend, Arena(backend)});
   if (options.open_telemetry) telemetry_ = options.open_telemetry(backend.device());
   if (telemetry_ == nullptr) telemetry_ = std::make_unique<NoTelemetry>();
   if (options.open_choices) memory_ = options.open_choices(backend.device());
   if (memory_ == nullptr) memory_ = std::make_unique<NoChoiceMemory>();
+}
+
+void Engine::Leave::operator()(Station* station) const {
+  if (!station->backend.hangs()) delete station;
+}
+
+Engine::Station& Engine::station(int ranks) {
+  OwnedStation& one = stations_[ranks];
+  if (one == nullptr) {
+    if (!options_.open_ranks)
+      throw Unsupported(fmt::format("the {} backend runs on one rank only", backend_.device().kind));
+    std::unique_ptr<Backend> opened = options_.open_ranks(ranks);
+    Backend& backend = *opened;
+    one.reset(new Station{std::move(opened), backend, Arena(backend)});
+  }
+  return *one;
 }
 
 std::int64_t Engine::available_bytes() const {
@@ -97,14 +115,17 @@ void Engine::run(std::span<const PlannedCase> cases, RunObserver& observer, cons
   while (first < cases.size() && stop == 0) {
     std::size_t count = 1;
     std::int64_t bytes = footprint(cases[first]);
-    while (first + count < cases.size() && count < largest_group) {
+    while (first + count < cases.size() && count < largest_group &&
+           cases[first + count].c.ranks == cases[first].c.ranks) {
       bytes += footprint(cases[first + count]);
       if (bytes > limit) break;
       ++count;
     }
     run_group(cases.subspan(first, count), observer, stop);
-    arena_.reset(arena_keep_bytes);
     first += count;
+    const bool others_next = first < cases.size() && cases[first].c.ranks != cases[first - count].c.ranks;
+    const auto used = stations_.find(cases[first - count].c.ranks);
+    if (used->second != nullptr) used->second->arena.reset(others_next ? 0 : arena_keep_bytes);
   }
 }
 
@@ -139,12 +160,13 @@ void Engine::prepare(Active& active, RunObserver& observer) {
   observer.phase(record.id, "prepare");
   guarded(record, "prepare", [&] {
     require_fit(planned.bytes, available_bytes());
-    active.prepared = std::make_unique<PreparedCase>(backend_, arena_, planned, options_.seed, available_bytes(),
+    Station& at = station(planned.c.ranks);
+    active.prepared = std::make_unique<PreparedCase>(at.backend, at.arena, planned, options_.seed, available_bytes(),
                                                      pins_of(options_, planned.id()), memory_.get());
     if (!active.prepared->rewrites().empty()) record.rewrites = active.prepared->rewrites();
     record.copies = active.prepared->copies();
     record.memory_bytes = active.prepared->memory_bytes();
-    record.workspace_bytes = static_cast<std::int64_t>(active.prepared->workspace().bytes());
+    record.workspace_bytes = active.prepared->workspace_bytes();
     if (active.prepared->ops(Phase::timed).size() == 1) {
       record.implementation = active.prepared->implementation(active.prepared->ops(Phase::timed).front());
       record.choice = active.prepared->choice(active.prepared->ops(Phase::timed).front());
@@ -207,21 +229,36 @@ void Engine::conclude(Active& active, RunObserver& observer) {
   record.summary = summarize(record.rounds, record.batch);
   const std::optional<double> joules = joules_per_run(active, observer);
   std::vector<OpShare> breakdown;
+  std::optional<double> compute_only_ns;
   if (may_go_on(record) && active.prepared->ops(Phase::timed).size() > 1) {
     observer.phase(record.id, "time");
     const Stopwatch timing;
-    guarded(record, "time", [&] { breakdown = time_ops_alone(*active.prepared, protocol_of(options_.tier)); });
+    guarded(record, "time", [&] {
+      breakdown = time_ops_alone(*active.prepared, protocol_of(options_.tier));
+      compute_only_ns = time_compute_only(*active.prepared, protocol_of(options_.tier));
+    });
     record.time_s += timing.seconds();
   }
   for (std::string& flag : telemetry_flags(record.rounds)) record.summary.flags.push_back(std::move(flag));
+  for (std::string& flag : active.prepared->backend().flags()) record.summary.flags.push_back(std::move(flag));
   if (record.summary.rounds == 0)
     blame(record, Verdict::error,
           "no valid round: " + (record.rounds.empty() ? "none was run" : record.rounds.back().note));
   guarded(record, "recheck", [&] {
     const Workload& workload = *active.planned->workload;
     // The work is what the case declares, whatever the backend makes of it; the bytes are those that were moved.
-    const Cost cost{active.planned->cost.flop, cost_of(active.prepared->program()).bytes};
+    const Cost real = cost_of(active.prepared->program());
+    const Cost cost{active.planned->cost.flop, real.bytes, real.message_bytes};
     record.derived = derive(workload.info(), workload.items(record.c), cost, record.summary, breakdown);
+    record.derived.ranks = rank_spread(record.rounds);
+    if (record.derived.ranks && compute_only_ns && record.summary.median_ns > 0.0) {
+      record.derived.ranks->compute_only_ns = compute_only_ns;
+      record.derived.ranks->exposed_communication = 1.0 - *compute_only_ns / record.summary.median_ns;
+    }
+    if (record.derived.ranks) {
+      record.derived.ranks->units = active.prepared->backend().device().units;
+      for (std::string& flag : straggler_flags(*record.derived.ranks)) record.summary.flags.push_back(std::move(flag));
+    }
     add_energy(record.derived, joules, record.summary);
   });
   finish(active, observer);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,7 +19,8 @@ namespace gpubench {
 
 class Engine {
  public:
-  /// Both must outlive the engine.
+  /// `backend` runs the cases of one rank; those of several are run on what RunOptions::open_ranks gives. Both must
+  /// outlive the engine.
   Engine(Backend& backend, const RunOptions& options);
 
   /// One record per case, through `observer`; none for unfinished cases once `stop` is raised. Exceptions of a case
@@ -27,6 +29,19 @@ class Engine {
 
  private:
   struct Active;
+  /// A backend and the memory that cases share there.
+  struct Station {
+    std::unique_ptr<Backend> owned;
+    Backend& backend;
+    Arena arena;
+  };
+  /// Leaves behind what hangs.
+  struct Leave {
+    void operator()(Station* station) const;
+  };
+  using OwnedStation = std::unique_ptr<Station, Leave>;
+  /// Opens it where it is asked for first.
+  [[nodiscard]] Station& station(int ranks);
   [[nodiscard]] std::int64_t available_bytes() const;
   /// Device and host memory that the case will take, cold copies and kept state included.
   [[nodiscard]] std::int64_t footprint(const PlannedCase& planned) const;
@@ -43,7 +58,7 @@ class Engine {
 
   Backend& backend_;
   const RunOptions& options_;
-  Arena arena_;
+  std::map<int, OwnedStation> stations_;  ///< by number of ranks
   std::unique_ptr<Telemetry> telemetry_;
   std::unique_ptr<ChoiceMemory> memory_;
 };

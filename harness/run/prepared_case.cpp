@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
 
 #include "harness/core/error.h"
 #include "harness/measure/protocol.h"
@@ -31,7 +33,7 @@ PreparedCase::PreparedCase(Backend& backend, Arena& arena, const PlannedCase& pl
     : backend_(backend),
       arena_(arena),
       planned_(planned),
-      fused_(fuse(planned.workload->build(planned.c, Rank{0, planned.c.ranks}),
+      fused_(fuse(planned.workload->build(planned.c),
                   planned.c.fuse ? backend.fused_ops() : std::span<const FusionClaim>())) {
   dependencies_ = program().dependencies();
   for (int op = 0; op < static_cast<int>(program().ops().size()); ++op) {
@@ -41,14 +43,17 @@ PreparedCase::PreparedCase(Backend& backend, Arena& arena, const PlannedCase& pl
   sort_storages();
   plan_ops(pins, memory);
 
-  std::size_t scratch = 0;
-  for (const Plan& plan : plans_) scratch = std::max(scratch, plan->workspace_bytes());
+  const std::vector<std::size_t> of_rank = scratch_bytes();
+  const auto scratch = static_cast<std::int64_t>(std::accumulate(of_rank.begin(), of_rank.end(), std::size_t{0}));
   std::int64_t kept = 0;  // the state has a second place, on the host
   for (const StorageId id : state_) kept += program().storage(id).bytes;
-  require_fit(guarded_bytes(program()) + static_cast<std::int64_t>(scratch) + kept, available_bytes);
+  require_fit(guarded_bytes(program()) + scratch + kept, available_bytes);
 
-  workspace_ = std::make_unique<GuardedBlock>(backend_, arena_, "the workspace", scratch);
-  memory_bytes_ = static_cast<std::int64_t>(scratch);
+  for (std::size_t rank = 0; rank < of_rank.size(); ++rank) {
+    workspaces_.push_back(std::make_unique<GuardedBlock>(backend_, arena_, "the workspace", of_rank[rank],
+                                                         Memory::device, static_cast<int>(rank)));
+  }
+  memory_bytes_ = scratch;
   copies_.push_back(bind_copy());
   fill_sources(seed);
 }
@@ -102,6 +107,32 @@ std::optional<Choice> PreparedCase::choice(int op) const {
   return choice == Choice::only ? std::nullopt : std::optional(choice);
 }
 
+std::vector<std::size_t> PreparedCase::scratch_bytes() const {
+  std::vector<std::size_t> bytes(static_cast<std::size_t>(planned_.c.ranks));
+  for (std::size_t op = 0; op < plans_.size(); ++op) {
+    const std::optional<int> rank = rank_of(program(), program().ops()[op]);
+    if (!rank) continue;
+    std::size_t& own = bytes.at(static_cast<std::size_t>(*rank));
+    own = std::max(own, plans_[op]->workspace_bytes());
+  }
+  return bytes;
+}
+
+std::int64_t PreparedCase::workspace_bytes() const {
+  std::int64_t bytes = 0;
+  for (const auto& workspace : workspaces_) bytes += static_cast<std::int64_t>(workspace->bytes());
+  return bytes;
+}
+
+std::string PreparedCase::take_workspace_damage() {
+  std::string first;
+  for (const auto& workspace : workspaces_) {
+    std::string damage = workspace->take_damage();
+    if (first.empty()) first = std::move(damage);
+  }
+  return first;
+}
+
 void PreparedCase::fill_sources(std::uint64_t seed) {
   const std::string key = planned_.c.id_without_ranks();
   for (std::size_t storage = 0; storage < roots_.size(); ++storage) {
@@ -124,23 +155,28 @@ PreparedCase::Copy PreparedCase::bind_copy() {
     std::vector<Tensor> tensors;
     for (const ValueId id : call.inputs) tensors.push_back(copy.memory->tensor(program().value(id)));
     for (const ValueId id : call.outputs) tensors.push_back(copy.memory->tensor(program().value(id)));
-    copy.ops.push_back(backend_.bind(plans_[op], tensors, {workspace_->data(), workspace_->bytes()}));
+    Workspace workspace;
+    if (const std::optional<int> rank = rank_of(program(), call)) {
+      const GuardedBlock& block = *workspaces_.at(static_cast<std::size_t>(*rank));
+      workspace = {block.data(), block.bytes()};
+    }
+    copy.ops.push_back(backend_.bind(plans_[op], tensors, workspace));
   }
   return copy;
 }
 
-Launch PreparedCase::sequence_of(const Copy& copy, int first, int last) const {
+Launch PreparedCase::sequence_of(const Copy& copy, const std::function<bool(int op)>& takes) const {
   std::vector<Launch> launches;
   std::vector<int> position(program().ops().size(), -1);
   Schedule schedule;
   schedule.mode = planned_.c.launch;
   for (const int op : timed_ops_) {
-    if (op < first || op >= last) continue;
+    if (!takes(op)) continue;
     position[static_cast<std::size_t>(op)] = static_cast<int>(launches.size());
     launches.push_back(copy.ops[static_cast<std::size_t>(op)]);
     std::vector<int> waits_for;
     for (const int earlier : dependencies_[static_cast<std::size_t>(op)]) {
-      const int at = position[static_cast<std::size_t>(earlier)];  // -1: a set-up op, or of an earlier segment
+      const int at = position[static_cast<std::size_t>(earlier)];  // -1: not in this sequence
       if (at >= 0) waits_for.push_back(at);
     }
     schedule.dependencies.push_back(std::move(waits_for));
@@ -158,7 +194,15 @@ std::vector<Launch> PreparedCase::timed_launches() const {
   return launches;
 }
 
-Launch PreparedCase::segment(int first, int last) const { return sequence_of(copies_.front(), first, last); }
+Launch PreparedCase::segment(int first, int last) const {
+  return sequence_of(copies_.front(), [=](int op) { return op >= first && op < last; });
+}
+
+Launch PreparedCase::without_collectives() const {
+  const auto on_one_rank = [this](int op) { return rank_of(program(), program().op(op)).has_value(); };
+  if (std::all_of(timed_ops_.begin(), timed_ops_.end(), on_one_rank)) return nullptr;
+  return sequence_of(copies_.front(), on_one_rank);
+}
 
 void PreparedCase::keep_state() {
   for (const StorageId id : state_) {
@@ -191,10 +235,10 @@ void PreparedCase::make_copies(std::int64_t available_bytes) {
     for (const StorageId id : constants_) copy.memory->block(id).write(memory(0).block(id).read().bytes);
     copies_.push_back(std::move(copy));
   }
-  constexpr int all = 1 << 30;
   for (int copy = 0; copy < copies(); ++copy) {
     reset(copy);
-    copies_[static_cast<std::size_t>(copy)].timed = sequence_of(copies_[static_cast<std::size_t>(copy)], 0, all);
+    copies_[static_cast<std::size_t>(copy)].timed =
+        sequence_of(copies_[static_cast<std::size_t>(copy)], [](int) { return true; });
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -59,7 +60,10 @@ class PreparedCase {
   [[nodiscard]] const Choices& timed_choices() const { return timed_choices_; }
   /// Device memory of all copies and the workspace.
   [[nodiscard]] std::int64_t memory_bytes() const { return memory_bytes_; }
-  [[nodiscard]] GuardedBlock& workspace() { return *workspace_; }
+  /// Scratch memory, of all ranks together.
+  [[nodiscard]] std::int64_t workspace_bytes() const;
+  /// As GuardedBlock::take_damage(), of the workspaces of all ranks.
+  [[nodiscard]] std::string take_workspace_damage();
 
   [[nodiscard]] int copies() const { return static_cast<int>(copies_.size()); }
   [[nodiscard]] CaseMemory& memory(int copy) { return *copies_.at(static_cast<std::size_t>(copy)).memory; }
@@ -71,6 +75,8 @@ class PreparedCase {
   [[nodiscard]] std::vector<Launch> timed_launches() const;
   /// A sequence of the timed ops with index in [first, last), on copy 0.
   [[nodiscard]] Launch segment(int first, int last) const;
+  /// A sequence of the timed ops of copy 0 but for the collectives; null where there are none.
+  [[nodiscard]] Launch without_collectives() const;
 
   /// Storages that no op may change: filled by the harness or produced by set-up ops.
   [[nodiscard]] const std::vector<StorageId>& constants() const { return constants_; }
@@ -103,9 +109,11 @@ class PreparedCase {
   };
   void plan_ops(const std::map<std::string, std::string>& pins, const ChoiceMemory* memory);
   void sort_storages();
+  /// Bytes of scratch memory that each rank needs.
+  [[nodiscard]] std::vector<std::size_t> scratch_bytes() const;
   void fill_sources(std::uint64_t seed);
   [[nodiscard]] Copy bind_copy();
-  [[nodiscard]] Launch sequence_of(const Copy& copy, int first, int last) const;
+  [[nodiscard]] Launch sequence_of(const Copy& copy, const std::function<bool(int op)>& takes) const;
 
   Backend& backend_;
   Arena& arena_;
@@ -120,8 +128,8 @@ class PreparedCase {
   std::vector<StorageId> constants_;
   std::vector<StorageId> produced_;
   std::vector<StorageId> state_;
-  std::vector<ValueId> roots_;  ///< the value that spans each storage
-  std::unique_ptr<GuardedBlock> workspace_;
+  std::vector<ValueId> roots_;                             ///< the value that spans each storage
+  std::vector<std::unique_ptr<GuardedBlock>> workspaces_;  ///< by rank; collectives have none
   std::vector<Copy> copies_;
   StorageContents state_content_;
   std::int64_t memory_bytes_ = 0;

@@ -32,6 +32,9 @@ struct RunOptions {
   std::string rerun_prefix = "gpubench run";  ///< how a rerun line starts
   bool energy = false;                        ///< a window of 2 s for cases whose rounds are shorter
   Pins pins{};                                ///< ops that are not named are the backend's choice
+  /// Opens several ranks as one backend. Without it cases of more than one rank are unsupported. Throws Unsupported or
+  /// BackendError, which become the records of the cases.
+  std::function<std::unique_ptr<Backend>(int ranks)> open_ranks{};
   /// Makes what reads the device's sensors around each round; none where it is empty.
   std::function<std::unique_ptr<Telemetry>(const DeviceInfo&)> open_telemetry{};
   /// Opens what earlier runs on this device found; nothing is remembered where it is empty.

@@ -72,8 +72,8 @@ bool kept_in_spite(const CaseRecord& record) {
 std::int64_t first_batch(PreparedCase& prepared, const Protocol& protocol, const std::vector<Launch>& launches) {
   // A step runs once per sample whatever it takes, so one sample is enough of an estimate.
   const int samples = prepared.planned().c.cache == CacheMode::step ? 1 : 3;
-  const RoundTimes times =
-      prepared.backend().time(launches, {samples, 1, protocol.first_warmup_calls, protocol.first_warmup_s});
+  const RoundTimes times = prepared.backend().time(
+      launches, {samples, 1, protocol.first_warmup_calls, protocol.first_warmup_s, prepared.planned().c.cadence});
   restore_all(prepared);
   return batch_for(protocol, prepared.planned().c.cache, per_run_ns(times, 1) * 1e-9);
 }
@@ -88,7 +88,8 @@ void time_round(PreparedCase& prepared, const Protocol& protocol, Telemetry& tel
   const std::vector<Launch> launches = prepared.timed_launches();
   restore_all(prepared);
   if (record.rounds.empty()) record.batch = first_batch(prepared, protocol, launches);
-  const RoundPlan plan{protocol.samples, record.batch, protocol.warmup_calls, protocol.warmup_s};
+  const RoundPlan plan{protocol.samples, record.batch, protocol.warmup_calls, protocol.warmup_s,
+                       prepared.planned().c.cadence};
   RoundRecord round = watched_round(prepared, plan, launches, telemetry);
   int rejected = 0;
   if (!kept_in_spite(record)) {
@@ -116,6 +117,15 @@ std::optional<double> energy_of_window(PreparedCase& prepared, Telemetry& teleme
   const RoundPlan plan{1, static_cast<std::int64_t>(std::min(runs, most_runs)), 0, 0.0};
   const std::vector<RoundRecord> window{watched_round(prepared, plan, launches, telemetry)};
   return energy_per_run_j(window, median_ns);
+}
+
+std::optional<double> time_compute_only(PreparedCase& prepared, const Protocol& protocol) {
+  if (prepared.ops(Phase::timed).size() < 2) return std::nullopt;
+  const Launch compute = prepared.without_collectives();
+  if (compute == nullptr) return std::nullopt;
+  const std::vector<Launch> launch{compute};
+  prepared.restore(0);
+  return per_run_ns(prepared.backend().time(launch, {protocol.samples, 1, 1, 0.0}), 1);
 }
 
 std::vector<OpShare> time_ops_alone(PreparedCase& prepared, const Protocol& protocol) {

@@ -27,6 +27,10 @@ void time_round(PreparedCase& prepared, const Protocol& protocol, Telemetry& tel
 /// Each timed op alone, one small round each, within about one budget of the case. Empty for a program of one op.
 [[nodiscard]] std::vector<OpShare> time_ops_alone(PreparedCase& prepared, const Protocol& protocol);
 
+/// Nanoseconds of the step without its collectives: what communication can be hidden behind. Empty for programs without
+/// collectives, or without anything else.
+[[nodiscard]] std::optional<double> time_compute_only(PreparedCase& prepared, const Protocol& protocol);
+
 /// Seconds of a steady clock since it was made.
 class Stopwatch {
  public:

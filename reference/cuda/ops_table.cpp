@@ -9,6 +9,7 @@
 #include "reference/cuda/embedding.h"
 #include "reference/cuda/gemm.h"
 #include "reference/cuda/kernel.h"
+#include "reference/cuda/layer_norm.h"
 #include "reference/cuda/layer_norm_choice.h"
 #include "reference/cuda/move.h"
 #include "reference/cuda/optimizer.h"

@@ -22,6 +22,7 @@ Cost cost_of(const Program& program) {
     const Cost cost = cost_of(program, call);
     total.flop += cost.flop;
     total.bytes += cost.bytes;
+    total.message_bytes += cost.message_bytes;
   }
   return total;
 }

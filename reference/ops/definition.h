@@ -18,7 +18,8 @@ class GradientTape;
 /// Algorithmic work of one call: FLOP counted as 2 per multiply-add, bytes that must move at least once.
 struct Cost {
   double flop = 0.0;
-  double bytes = 0.0;
+  double bytes = 0.0;          ///< of a collective: those on the wire (collective.h)
+  double message_bytes = 0.0;  ///< of a collective: its message's size
 };
 
 /// What reading one element that shares no cache line with its neighbours costs, in units of an fp64 operation.
@@ -48,6 +49,12 @@ struct Operands {
   std::span<const TensorSpec> outputs;
 };
 
+/// An element of an output that lies outside its bound.
+struct Mismatch {
+  std::int64_t linear = 0;
+  double got = 0.0;
+};
+
 class OpDefinition {
  public:
   virtual ~OpDefinition() = default;
@@ -65,6 +72,14 @@ class OpDefinition {
   /// Thread-safe. `wanted` is sorted ascending.
   virtual void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                         std::span<Judged> judged) const = 0;
+  /// Groups of outputs that must hold the same bits, whatever the bound allows each of them.
+  [[nodiscard]] virtual std::vector<std::vector<int>> identical_outputs(const OpCall& /*call*/) const { return {}; }
+  /// What the wrong elements of an output have in common, where the op can tell: "rank 1's contribution is missing, in
+  /// chunk 2 of 4 (elements 512 to 767)". `wrong` has at least one element; empty where there is nothing to say.
+  [[nodiscard]] virtual std::string explain(const Operands& /*operands*/, int /*output*/,
+                                            std::span<const Mismatch> /*wrong*/) const {
+    return {};
+  }
   /// Appends the ops that compute the gradients of this call's wanted inputs. The default throws ProgramError:
   /// "<kind> has no derivative".
   virtual void derivative(Program& program, const OpCall& call, GradientTape& tape) const;

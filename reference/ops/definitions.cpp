@@ -5,6 +5,7 @@
 #include <string>
 
 #include "reference/ops/attention_textbook.h"
+#include "reference/ops/collective_textbook.h"
 #include "reference/ops/column_sum_textbook.h"
 #include "reference/ops/conv2d_textbook.h"
 #include "reference/ops/cross_entropy_textbook.h"
@@ -25,8 +26,12 @@ std::span<const OpDefinition* const> definitions() {
   static const std::array all{
       &adamw_definition(),
       &add_definition(),
+      &all_gather_definition(),
+      &all_reduce_definition(),
+      &all_to_all_definition(),
       &attention_backward_definition(),
       &attention_forward_definition(),
+      &broadcast_definition(),
       &cast_definition(),
       &clip_definition(),
       &column_sum_definition(),
@@ -46,10 +51,12 @@ std::span<const OpDefinition* const> definitions() {
       &layer_norm_backward_definition(),
       &layer_norm_forward_definition(),
       &quantize_definition(),
+      &reduce_scatter_definition(),
       &reorder_definition(),
       &residual_norm_forward_definition(),
       &rotary_definition(),
       &scale_definition(),
+      &send_recv_definition(),
       &transpose_definition(),
       &triad_definition(),
   };

@@ -24,7 +24,7 @@ class ManyGradients final : public Workload {
     return {"clip", "a case for tests", "", Headline::items_per_s, "elements", CacheMode::warm};
   }
   [[nodiscard]] Grid grid() const override { return {{{{{"n", 8}}, "tiny", Tier::smoke}}, {"f32"}}; }
-  [[nodiscard]] Program build(const Case&, Rank) const override {
+  [[nodiscard]] Program build(const Case&) const override {
     Program p;
     std::vector<ValueId> all;
     for (int i = 0; i < gradients; ++i) {

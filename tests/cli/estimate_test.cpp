@@ -16,7 +16,7 @@ class Product final : public Workload {
     return {"product", "a case for tests", "", Headline::flop_per_s, "rows", CacheMode::cold};
   }
   [[nodiscard]] Grid grid() const override { return {{{{{"n", 8}}, "tiny", Tier::smoke}}, {"f32"}}; }
-  [[nodiscard]] Program build(const Case& c, Rank) const override {
+  [[nodiscard]] Program build(const Case& c) const override {
     const std::int64_t n = c.dim("n");
     const DType type = recipe(c.recipe).tensor;
     Program p;
@@ -40,7 +40,7 @@ PlannedCase product(std::int64_t n, const std::string& recipe_name, int ops = 1)
   planned.c.recipe = recipe_name;
   planned.c.cache = CacheMode::cold;
   planned.workload = std::make_shared<Product>(ops);
-  planned.bytes = planned.workload->build(planned.c, {}).bytes();
+  planned.bytes = planned.workload->build(planned.c).bytes();
   return planned;
 }
 

@@ -7,8 +7,8 @@
 //           | "fuse=" kind                    claims that fused op, its gain measured
 //           | "fuse_unmeasured=" kind         claims it, its gain not measured
 //           | "deterministic"                 says in the names of its implementations that it is
-//           | "fastest=" name                 offers each op as sim:a, sim:b and sim:c, and finds that one when it tunes
-//           | fault [ "/sequence" ] "@" label [ ":" extents ] [ "#" n ]
+//           | "fastest=" name                 offers each op as sim:a, sim:b and sim:c, and finds that one when it
+//           tunes | fault [ "/sequence" ] "@" label [ ":" extents ] [ "#" n ]
 //
 // A fault hits the op with that label; `extents` ("8x16") only where its first output has that shape, `n` only the n-th
 // time this backend plans such an op. With "/sequence" it happens inside sequences only, never when the op runs alone.

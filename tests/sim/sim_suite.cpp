@@ -94,7 +94,7 @@ class SimWorkload : public Workload {
     return {name_, "a case for tests", "", Headline::items_per_s, "elements", CacheMode::cold};
   }
   [[nodiscard]] Grid grid() const override { return {{{{{"n", extent}}, "tiny", Tier::smoke}}, {"f32"}}; }
-  [[nodiscard]] Program build(const Case&, Rank) const override { return build_(); }
+  [[nodiscard]] Program build(const Case&) const override { return build_(); }
   [[nodiscard]] double items(const Case&) const override { return static_cast<double>(extent * extent); }
 
  private:

@@ -6,7 +6,9 @@
 
 #include "harness/plan/plan.h"
 #include "harness/run/prepared_case.h"
+#include "harness/run/rank_group.h"
 #include "reference/cpu/cpu_backend.h"
+#include "reference/cpu/cpu_ranks.h"
 #include "suites/suites.h"
 
 namespace gpubench {
@@ -30,7 +32,8 @@ StorageContents left_by(PreparedCase& prepared) {
 }
 
 StorageContents first_run_of(const PlannedCase& planned, int repetitions, bool* same) {
-  const std::unique_ptr<Backend> backend = open_cpu_backend(threads);
+  const std::unique_ptr<Backend> backend =
+      planned.c.ranks == 1 ? open_cpu_backend(threads) : open_rank_group(open_cpu_ranks(planned.c.ranks));
   Arena arena(*backend);
   PreparedCase prepared(*backend, arena, planned, 42, backend->device().available_bytes);
   prepared.set_up();

@@ -45,14 +45,14 @@ TEST(Suites, TheTiersOfTheProcessorKeepTheirSize) {
   Selection selection;
   selection.default_precisions = {"f32", "bf16"};
   selection.tier = Tier::smoke;
-  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 48U);
+  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 58U);
   selection.tier = Tier::quick;
-  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 168U);
+  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 197U);
 }
 
 TEST(Suites, EightBitOperandsComeWithScalesAndLieAlongTheAxisThatIsSummedOver) {
   const PlannedCase planned = only("gemm/linear_backward_weight/m=256,n=2304,k=768/f8_hybrid/x1");
-  const Program program = planned.workload->build(planned.c, {});
+  const Program program = planned.workload->build(planned.c);
   ASSERT_EQ(program.ops().size(), 1U);
   const OpCall& op = program.op(0);
   ASSERT_EQ(op.inputs.size(), 4U);
@@ -73,7 +73,7 @@ TEST(Suites, FastAccumulationIsNotAskedOfSumsThatItCannotHold) {
 TEST(Suites, TransfersHaveOneEndInTheMemoryThatTheyAreNamedAfter) {
   const auto ends = [](const std::string& workload) {
     const PlannedCase planned = only("link/" + workload + "/bytes=4096/f32/x1");
-    const Program program = planned.workload->build(planned.c, {});
+    const Program program = planned.workload->build(planned.c);
     EXPECT_EQ(program.bytes(), 2 * 4096) << workload;
     return std::pair(program.storages()[0].memory, program.storages()[1].memory);
   };
@@ -133,7 +133,7 @@ TEST(Suites, RotaryMovesItsElementsTwiceAndItsTablesOnce) {
 
 TEST(Suites, MixedPrecisionKeepsMasterWeightsAndTheirLowPrecisionCopiesConsistent) {
   const PlannedCase planned = only("transformer/gpt2_block/b=1,s=256,h=256,heads=4/bf16/x1");
-  const Program program = planned.workload->build(planned.c, {});
+  const Program program = planned.workload->build(planned.c);
   int casts = 0;
   for (const OpCall& op : program.ops()) {
     if (op.phase != Phase::setup) continue;
@@ -146,7 +146,7 @@ TEST(Suites, MixedPrecisionKeepsMasterWeightsAndTheirLowPrecisionCopiesConsisten
 
 TEST(Suites, TheGradientOfPackedQkvIsPackedToo) {
   const PlannedCase planned = only("transformer/gpt2_block/b=1,s=256,h=256,heads=4/f32/x1");
-  const Program program = planned.workload->build(planned.c, {});
+  const Program program = planned.workload->build(planned.c);
   for (const OpCall& op : program.ops()) {
     if (op.kind.name != "attention_backward") continue;
     ASSERT_EQ(op.outputs.size(), 3U);

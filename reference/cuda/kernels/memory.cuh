@@ -1,7 +1,6 @@
 // How kernels touch global memory: single elements, and packs of 16 bytes where everything is aligned.
 #pragma once
 
-
 #include "reference/cuda/kernels/device.cuh"
 
 namespace gpubench::cuda {

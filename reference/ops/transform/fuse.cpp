@@ -9,6 +9,7 @@
 #include "reference/ops/elementwise.h"
 #include "reference/ops/layer_norm.h"
 #include "reference/ops/residual_norm.h"
+#include "reference/ops/transform/copy_values.h"
 
 namespace gpubench {
 namespace {
@@ -35,7 +36,7 @@ bool stands_alone(const Program& program, ValueId id) {
 bool is_like(const Program& program, ValueId id, const TensorSpec& model) {
   const TensorSpec& spec = program.spec(id);
   return spec.layout.is_row_major(spec.shape) && spec.shape == model.shape && spec.dtype == model.dtype &&
-         spec.placement == model.placement;
+         spec.placement.rank == model.placement.rank && spec.placement.memory == model.placement.memory;
 }
 
 /// Whether op `second` could run right after op `first`: the same phase, and no wait for an op between them.
@@ -123,31 +124,14 @@ const FusionClaim* claim_of(OpKind kind, std::span<const FusionClaim> claims) {
   return found == claims.end() ? nullptr : &*found;
 }
 
-/// The values of a program, without its ops, under the same ids.
-Program values_of(const Program& program) {
-  Program result;
-  for (const Value& value : program.values()) {
-    if (value.updates) {
-      result.update(*value.updates, value.spec.name);
-    } else if (value.part_of) {
-      const std::int64_t distance = value.offset_bytes - program.value(*value.part_of).offset_bytes;
-      result.part(*value.part_of, value.spec, distance / static_cast<std::int64_t>(size_of(value.spec.dtype)));
-    } else if (value.source) {
-      result.add(value.spec);
-    } else {
-      result.reserve(value.spec);
-    }
-  }
-  return result;
-}
-
 Program rewritten(const Program& program, const std::vector<Rewrite>& rewrites) {
   std::vector<std::optional<OpCall>> ops(program.ops().begin(), program.ops().end());
   for (const Rewrite& rewrite : rewrites) {
     ops[static_cast<std::size_t>(rewrite.first)] = rewrite.fused;
     ops[static_cast<std::size_t>(rewrite.second)].reset();
   }
-  Program result = values_of(program);
+  Program result;
+  (void)copy_values(program, result, [](TensorSpec&) {});  // under the same ids
   for (std::optional<OpCall>& op : ops) {
     if (!op) continue;
     result.begin(op->phase);

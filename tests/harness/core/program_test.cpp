@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "harness/core/error.h"
 
 namespace gpubench {
@@ -194,6 +196,28 @@ TEST(Program, PartsAndUpdatesLieInTheMemoryOfTheirStorage) {
   EXPECT_EQ(p.storage(p.value(x).storage).memory, Memory::pinned_host);
   EXPECT_EQ(p.spec(half).placement.memory, Memory::pinned_host);
   EXPECT_EQ(p.spec(next).placement.memory, Memory::pinned_host);
+}
+
+TEST(Program, AnOpBelongsToTheRankOfItsTensorsOrToAllOfThem) {
+  Program p;
+  const auto on = [&](const char* name, int rank) {
+    TensorSpec spec = tensor(name_on_rank(name, rank, 2), DType::f32, {8}, Role::input);
+    spec.placement.rank = rank;
+    spec.placement.ranks = 2;
+    return p.add(std::move(spec));
+  };
+  const ValueId a = on("a", 0);
+  const ValueId b = on("a", 1);
+  const ValueId half = p.part(b, tensor("half@1", DType::f32, {4}, Role::input), 4);
+
+  EXPECT_EQ(p.spec(half).placement.rank, 1);
+  EXPECT_EQ(p.storage(p.value(b).storage).rank, 1);
+  EXPECT_EQ(p.spec(a).name, "a@0");
+  EXPECT_EQ(p.spec(b).global_name(), "a");
+  EXPECT_EQ(rank_of(p, OpCall{OpKind{"some_op"}, {}, {}, {b, half}, {}, "on one"}), 1);
+  EXPECT_EQ(rank_of(p, OpCall{OpKind{"some_op"}, {}, {}, {a, b}, {}, "on both"}), std::nullopt);
+  EXPECT_EQ(rank_of(specs_of(p, std::array{a, b})), std::nullopt);
+  EXPECT_EQ(rank_of(specs_of(p, std::array{a})), 0);
 }
 
 }  // namespace

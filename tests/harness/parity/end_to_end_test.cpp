@@ -1,11 +1,18 @@
-// A whole training step of a tiny GPT-2 on the CPU backend against the same program in fp64.
+// A whole training step of a tiny GPT-2 on the CPU backend against the same program in fp64; on several ranks too.
 #include "harness/parity/end_to_end.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <map>
+
 #include "harness/parity/textbook_machine.h"
+#include "harness/run/rank_group.h"
 #include "reference/cpu/cpu_backend.h"
+#include "reference/cpu/cpu_ranks.h"
 #include "reference/ops/transform/fuse.h"
+#include "reference/ops/transform/widen.h"
 #include "suites/suites.h"
 
 namespace gpubench {
@@ -28,15 +35,14 @@ Case tiny_step(const std::string& recipe) {
 Program build(const Case& c) {
   for (const Suite& suite : all_suites()) {
     for (const auto& workload : suite.workloads) {
-      if (suite.name == c.suite && workload->info().name == c.workload) return workload->build(c, {});
+      if (suite.name == c.suite && workload->info().name == c.workload) return workload->build(c);
     }
   }
   throw std::runtime_error("no such workload");
 }
 
-// Runs every op of the program on the CPU backend, one by one; `dropped` is the label of one that is left out.
-void run_on_cpu(const Program& program, TextbookMachine& memory, const std::string& dropped = "") {
-  const std::unique_ptr<Backend> backend = open_cpu_backend();
+// Runs every op of the program on a backend, one by one; `dropped` is the label of one that is left out.
+void run_on(Backend& backend, const Program& program, TextbookMachine& memory, const std::string& dropped = "") {
   for (const OpCall& op : program.ops()) {
     if (op.label == dropped) continue;
     std::vector<ValueId> ids = op.inputs;
@@ -46,9 +52,9 @@ void run_on_cpu(const Program& program, TextbookMachine& memory, const std::stri
       const Value& value = program.value(id);
       tensors.push_back({value.spec, memory.data(value.storage) + value.offset_bytes});
     }
-    const Plan plan = backend->plan(op, specs_of(program, ids));
-    const Buffer workspace = backend->allocate(std::max<std::size_t>(plan->workspace_bytes(), 1));
-    backend->run(backend->bind(plan, tensors, {workspace.data(), workspace.bytes()}));
+    const Plan plan = backend.plan(op, specs_of(program, ids));
+    const Buffer workspace = backend.allocate(std::max<std::size_t>(plan->workspace_bytes(), 1));
+    backend.run(backend.bind(plan, tensors, {workspace.data(), workspace.bytes()}));
   }
 }
 
@@ -57,7 +63,7 @@ std::vector<EndToEndResult> compare(const std::string& recipe, const Program& pr
   const Case c = tiny_step(recipe);
   TextbookMachine memory(program);
   memory.fill_sources(c.id_without_ranks(), seed, program);
-  run_on_cpu(program, memory, dropped);
+  run_on(*open_cpu_backend(), program, memory, dropped);
   return end_to_end(program, c.id_without_ranks(), seed, [&](ValueId id) { return memory.view(id); });
 }
 
@@ -90,6 +96,67 @@ TEST_P(EndToEnd, AFusedTrainingStepStaysWithinItToo) {
   for (const EndToEndResult& result : compare(GetParam(), fused.program)) {
     EXPECT_TRUE(result.passed()) << result.tensor << ": error " << result.error << ", allowed " << result.allowed
                                  << ", norm " << result.norm;
+  }
+}
+
+Case on_ranks(Case c, int ranks) {
+  c.ranks = ranks;
+  return c;
+}
+
+// The same weights and the same global batch, in fp64: cut into ranks' parts, or whole.
+TEST(DataParallelStep, InFp64ItIsTheStepOfOneRankOnTheWholeBatch) {
+  const Case one_rank = tiny_step("f32");
+  const std::string key = one_rank.id_without_ranks();
+  for (const int ranks : {2, 4}) {
+    Case whole_batch = one_rank;
+    whole_batch.dims[0].second *= ranks;
+    const Program whole = build(whole_batch);
+    const Program parts = build(on_ranks(one_rank, ranks));
+    const Program wide_whole = widen(whole);
+    const Program wide_parts = widen(parts);
+    TextbookMachine on_one(wide_whole);
+    on_one.fill_sources(key, seed, whole);
+    on_one.run();
+    TextbookMachine on_all(wide_parts);
+    on_all.fill_sources(key, seed, parts);
+    on_all.run();
+
+    std::map<std::string, ValueId> expected;  // updated weights and optimizer state
+    for (int i = 0; i < static_cast<int>(whole.values().size()); ++i) {
+      const Value& value = whole.value({i});
+      if (value.updates && value.spec.role != Role::gradient) expected[value.spec.name] = {i};
+    }
+    ASSERT_GE(expected.size(), 48U);  // 16 parameters with two moments each
+    int compared = 0;
+    for (int i = 0; i < static_cast<int>(parts.values().size()); ++i) {
+      const auto found = expected.find(std::string(parts.spec({i}).global_name()));
+      if (found == expected.end()) continue;
+      const TensorView got = on_all.view({i});
+      const TensorView want = on_one.view(found->second);
+      for (std::int64_t e = 0; e < want.shape().elements(); ++e)
+        ASSERT_NEAR(got[e], want[e], 1e-9 * std::max(1.0, std::fabs(want[e])))
+            << parts.spec({i}).name << "[" << e << "]";
+      ++compared;
+    }
+    EXPECT_EQ(compared, ranks * static_cast<int>(expected.size()));
+  }
+}
+
+TEST(DataParallelStep, OnCpuRanksItStaysWithinTheSpreadOfCorrectRuns) {
+  for (const int ranks : {2, 4}) {
+    const Case c = on_ranks(tiny_step("f32"), ranks);
+    const Program program = build(c);
+    TextbookMachine memory(program);
+    memory.fill_sources(c.id_without_ranks(), seed, program);
+    run_on(*open_rank_group(open_cpu_ranks(ranks)), program, memory);
+    int parameters = 0;
+    for (const EndToEndResult& result :
+         end_to_end(program, c.id_without_ranks(), seed, [&](ValueId id) { return memory.view(id); })) {
+      EXPECT_TRUE(result.passed()) << result.tensor << ": error " << result.error << ", allowed " << result.allowed;
+      parameters += result.role == Role::parameter ? 1 : 0;
+    }
+    EXPECT_GE(parameters, 16 * ranks);
   }
 }
 

@@ -216,5 +216,39 @@ TEST(Fill, AWrongAmountOfMemoryIsRefused) {
   EXPECT_THROW(fill(spec_of({2}, Fill::normal(1.0)), some_case, 1, bytes), ProgramError);
 }
 
+TEST(Fill, TheRanksPartsMakeUpTheTensorThatOneRankHas) {
+  for (const Fill fill : {Fill::normal(1.0), Fill::norm_rows(1.0), Fill::sequence(0, 6)}) {
+    for (const int axis : {0, 1}) {
+      constexpr int ranks = 3;
+      const Shape whole_shape = axis == 0 ? Shape{6, 5} : Shape{2, 15};
+      const Shape part_shape = axis == 0 ? Shape{2, 5} : Shape{2, 5};
+      const std::vector<double> whole = Filled(spec_of(whole_shape, fill)).values();
+      for (int rank = 0; rank < ranks; ++rank) {
+        TensorSpec spec = spec_of(part_shape, fill);
+        spec.name = name_on_rank("x", rank, ranks);
+        spec.placement = {axis, Memory::device, rank, ranks};
+        const std::vector<double> part = Filled(spec).values();
+        for (std::int64_t row = 0; row < 2; ++row) {
+          for (std::int64_t column = 0; column < 5; ++column) {
+            const std::int64_t at =
+                axis == 0 ? (2 * rank + row) * 5 + column : row * 15 + 5 * rank + column;  // by hand
+            EXPECT_EQ(part[static_cast<std::size_t>(row * 5 + column)], whole[static_cast<std::size_t>(at)])
+                << "axis " << axis << ", rank " << rank;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Fill, ReplicatedTensorsAreAlikeOnEveryRank) {
+  TensorSpec first = spec_of({40}, Fill::normal(1.0), DType::f32, "w@0");
+  TensorSpec second = spec_of({40}, Fill::normal(1.0), DType::f32, "w@1");
+  first.placement.ranks = second.placement.ranks = 2;
+  second.placement.rank = 1;
+  EXPECT_EQ(Filled(first).bytes, Filled(second).bytes);
+  EXPECT_EQ(Filled(first).bytes, Filled(spec_of({40}, Fill::normal(1.0), DType::f32, "w")).bytes);
+}
+
 }  // namespace
 }  // namespace gpubench

@@ -16,7 +16,7 @@ Case small_case(std::string suite, std::string workload, Dims dims, std::string 
 Program build(const Case& c) {
   for (const Suite& suite : all_suites()) {
     for (const auto& workload : suite.workloads) {
-      if (suite.name == c.suite && workload->info().name == c.workload) return workload->build(c, {});
+      if (suite.name == c.suite && workload->info().name == c.workload) return workload->build(c);
     }
   }
   throw std::runtime_error("no such workload");

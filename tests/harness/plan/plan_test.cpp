@@ -31,7 +31,7 @@ class Product : public Workload {
                    {{{"m", 640}, {"n", 4}, {"k", 2}}, "big", Tier::large}};
     return grid;
   }
-  [[nodiscard]] Program build(const Case& c, Rank /*rank*/) const override {
+  [[nodiscard]] Program build(const Case& c) const override {
     ++programs_built;
     if (c.dim("k") % 2 != 0) throw ProgramError("k is odd");
     const DType type = recipe(c.recipe).tensor;
@@ -56,7 +56,7 @@ class Move : public Workload {
     grid.recipes = {"f32"};
     return grid;
   }
-  [[nodiscard]] Program build(const Case& c, Rank /*rank*/) const override {
+  [[nodiscard]] Program build(const Case& c) const override {
     ++programs_built;
     Program p;
     copy(p, "y", p.add(tensor("x", DType::f32, {c.dim("elements")}, Role::input)));
@@ -272,6 +272,61 @@ TEST(Plan, ProgramsOfCasesThatAreNotWantedAreNotBuilt) {
   programs_built = 0;
   EXPECT_EQ(ids(selection).size(), 1U);
   EXPECT_EQ(programs_built, 1);
+}
+
+// A sum over two ranks or more, and how often all of them line up.
+class Together : public Workload {
+ public:
+  [[nodiscard]] WorkloadInfo info() const override {
+    WorkloadInfo info{"together", "", "", Headline::bytes_per_s, "messages", CacheMode::cold};
+    info.fewest_ranks = 2;
+    info.most_ranks = 4;
+    return info;
+  }
+  [[nodiscard]] Grid grid() const override {
+    Grid grid;
+    grid.recipes = {"f32"};
+    grid.points = {{{{"bytes", 8}}, "small", Tier::smoke, {}, {"in_place"}, Cadence::isolated}};
+    return grid;
+  }
+  [[nodiscard]] Program build(const Case& c) const override {
+    EXPECT_TRUE(c.has_mode("in_place"));
+    EXPECT_EQ(c.cadence, Cadence::isolated);
+    Program p;
+    copy(p, "y", p.add(tensor("x", DType::f32, {c.ranks}, Role::input)));
+    return p;
+  }
+  [[nodiscard]] double items(const Case&) const override { return 1.0; }
+};
+
+std::vector<std::string> ids_on(std::vector<int> ranks) {
+  const std::vector<Suite> all{{"memory", "", {std::make_shared<Move>()}},
+                               {"collectives", "", {std::make_shared<Together>()}}};
+  Selection selection;
+  selection.ranks = std::move(ranks);
+  std::vector<std::string> result;
+  for (const PlannedCase& planned : plan_cases(all, selection)) result.push_back(planned.id());
+  return result;
+}
+
+TEST(PlanRanks, WithoutAWishEachWorkloadTakesTheFewestItCan) {
+  EXPECT_THAT(ids_on({}), ElementsAre("memory/move/elements=1024,gap=0/f32/x1",
+                                      "collectives/together/bytes=8/f32/in_place/isolated/x2"));
+}
+
+TEST(PlanRanks, EachCaseRunsOnTheNumbersAskedForThatItCan) {
+  EXPECT_THAT(ids_on({1, 2, 4}), ElementsAre("memory/move/elements=1024,gap=0/f32/x1",
+                                             "collectives/together/bytes=8/f32/in_place/isolated/x2",
+                                             "collectives/together/bytes=8/f32/in_place/isolated/x4"));
+}
+
+TEST(PlanRanks, ANumberThatNothingRunsOnIsRefused) {
+  try {
+    (void)ids_on({1, 8});
+    FAIL();
+  } catch (const UsageError& e) {
+    EXPECT_STREQ(e.what(), "--ranks 8: the selected suites run on 1 to 4 ranks");
+  }
 }
 
 }  // namespace

@@ -63,6 +63,25 @@ TEST(RecordJson, TelemetryEnergyAndPeakComeBackAndMayBeMissing) {
   EXPECT_FALSE(back.derived.energy_j.has_value());
 }
 
+TEST(RecordJson, WhatRanksSayComesBackAndIsLeftOutForOne) {
+  CaseRecord record = sample_record();
+  CaseRecord back = round_trip(record);
+  ASSERT_TRUE(back.rounds[0].times.ranks.has_value());
+  EXPECT_EQ(back.rounds[0].times.ranks->at(1).ns, (std::vector<double>{3900, 3800, 4500}));
+  EXPECT_EQ(back.derived.collective->bus_bytes_per_s, 3.75e9);
+  EXPECT_EQ(back.derived.ranks->slowest, 1);
+  EXPECT_EQ(back.derived.ranks->exposed_communication, 0.1875);
+  EXPECT_EQ(back.derived.ranks->efficiency, 0.9375);
+
+  record.rounds[0].times.ranks.reset();
+  record.derived.collective.reset();
+  record.derived.ranks.reset();
+  const Json json = to_json(record);
+  EXPECT_FALSE(json["rounds"][0].contains("ranks"));
+  EXPECT_FALSE(json["derived"].contains("collective") || json["derived"].contains("ranks"));
+  EXPECT_FALSE(round_trip(record).derived.ranks.has_value());
+}
+
 TEST(RecordJson, HowAnImplementationWasChosenComesBackAndIsLeftOutWhereNothingWasChosen) {
   CaseRecord record = sample_record();
   record.choice = Choice::remembered;

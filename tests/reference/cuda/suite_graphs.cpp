@@ -103,7 +103,7 @@ std::vector<SuiteGraph> suite_graphs(GraphFamily family) {
   std::vector<SuiteGraph> graphs;
   for (const PlannedCase& planned : plan_cases(all_suites(), selection)) {
     if (!chosen(family, planned.c)) continue;
-    const Program program = planned.workload->build(planned.c, {});
+    const Program program = planned.workload->build(planned.c);
     for (const OpCall& call : program.ops()) {
       const GraphOf build = graph_of(family, call);
       if (build == nullptr) continue;

@@ -1,0 +1,111 @@
+// Collectives: what several ranks do together. Definitions as in MPI 4.1, chapter 6, and in NCCL's user guide.
+//
+// The ranks of a program are 0 ... ranks - 1, and one list of tensors per rank makes up the inputs, in the order of the
+// ranks. Tensors are dense, of any shape; "element i" is the i-th in row-major order. A message's bytes and its bytes
+// on the wire are counted as nccl-tests does (doc/PERFORMANCE.md there), n ranks and S bytes:
+//   op              S is the size of                    factor: wire bytes / S
+//   all_reduce      what each rank has                  2 (n - 1) / n
+//   all_gather      what each rank ends up with         (n - 1) / n
+//   reduce_scatter  what each rank starts with          (n - 1) / n
+//   broadcast       what the root has                   1
+//   all_to_all      what each rank sends, at most       (n - 1) / n; uneven: what leaves or reaches a rank, at most
+//   send_recv       what each rank sends                1
+// Bus bandwidth is wire bytes over time: a figure that a link's speed can be compared with whatever n is.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/core/program.h"
+
+namespace gpubench {
+
+inline constexpr OpKind all_reduce_kind{"all_reduce"};
+inline constexpr OpKind all_gather_kind{"all_gather"};
+inline constexpr OpKind reduce_scatter_kind{"reduce_scatter"};
+inline constexpr OpKind broadcast_kind{"broadcast"};
+inline constexpr OpKind all_to_all_kind{"all_to_all"};
+inline constexpr OpKind send_recv_kind{"send_recv"};
+
+/// Whether the ranks of a program run the op together, whatever their number is.
+[[nodiscard]] bool is_collective(OpKind kind);
+
+enum class Reduction { sum, average, maximum };
+[[nodiscard]] std::string_view name(Reduction reduction);
+
+/// y[r][i] = reduction over all ranks q of x[q][i], on every rank r; all ranks hold the same bits.
+/// Several tensors at once: inputs are x of rank 0 (k tensors), of rank 1, ...; outputs likewise.
+struct AllReduce {
+  int ranks = 1;
+  Reduction reduction = Reduction::sum;
+  friend bool operator==(const AllReduce&, const AllReduce&) = default;
+};
+[[nodiscard]] std::string describe(const AllReduce& attributes);
+
+/// x of m elements on each rank -> y of n m elements on each: y[r][q m + i] = x[q][i].
+struct AllGather {
+  int ranks = 1;
+  friend bool operator==(const AllGather&, const AllGather&) = default;
+};
+[[nodiscard]] std::string describe(const AllGather& attributes);
+
+/// x of n m elements on each rank -> y of m on each: y[r][i] = reduction over all q of x[q][r m + i].
+struct ReduceScatter {
+  int ranks = 1;
+  Reduction reduction = Reduction::sum;
+  friend bool operator==(const ReduceScatter&, const ReduceScatter&) = default;
+};
+[[nodiscard]] std::string describe(const ReduceScatter& attributes);
+
+/// x on the root only -> y on each rank: y[r][i] = x[i].
+struct Broadcast {
+  int ranks = 1;
+  int root = 0;
+  friend bool operator==(const Broadcast&, const Broadcast&) = default;
+};
+[[nodiscard]] std::string describe(const Broadcast& attributes);
+
+/// counts[q n + r] elements go from rank q to rank r; on both sides blocks lie in the order of the other side's ranks:
+///   y[r] = concatenation over q of the r-th block of x[q].
+struct AllToAll {
+  int ranks = 1;
+  std::vector<std::int64_t> counts;
+  /// Elements that rank `from` sends to rank `to`.
+  [[nodiscard]] std::int64_t count(int from, int to) const {
+    return counts[static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks) + static_cast<std::size_t>(to)];
+  }
+  friend bool operator==(const AllToAll&, const AllToAll&) = default;
+};
+[[nodiscard]] std::string describe(const AllToAll& attributes);
+
+/// Every rank sends to the one `shift` further, round the ring: y[(q + shift) mod n] = x[q].
+struct SendRecv {
+  int ranks = 1;
+  int shift = 1;
+  friend bool operator==(const SendRecv&, const SendRecv&) = default;
+};
+[[nodiscard]] std::string describe(const SendRecv& attributes);
+
+// Builders. `x`: one tensor per rank, in the order of ranks (all_reduce: one list per rank, one after the other).
+// Results are in the same order. All throw ProgramError naming the tensor whose shape, type or rank does not fit.
+
+/// `in_place`: the results are updates of x.
+std::vector<ValueId> all_reduce(Program& program, const AllReduce& attributes, const Math& math, std::string label,
+                                std::span<const ValueId> x, bool in_place = false);
+std::vector<ValueId> all_gather(Program& program, const AllGather& attributes, std::string label,
+                                std::span<const ValueId> x);
+/// `whole`: on each rank room for all parts, of which its own is there. The results are updates of `whole`.
+std::vector<ValueId> all_gather_in_place(Program& program, const AllGather& attributes, std::string label,
+                                         std::span<const ValueId> whole);
+/// `in_place`: the result of each rank is an update of its part of its x.
+std::vector<ValueId> reduce_scatter(Program& program, const ReduceScatter& attributes, const Math& math,
+                                    std::string label, std::span<const ValueId> x, bool in_place = false);
+std::vector<ValueId> broadcast(Program& program, const Broadcast& attributes, std::string label, ValueId x);
+std::vector<ValueId> all_to_all(Program& program, const AllToAll& attributes, std::string label,
+                                std::span<const ValueId> x);
+std::vector<ValueId> send_recv(Program& program, const SendRecv& attributes, std::string label,
+                               std::span<const ValueId> x);
+
+}  // namespace gpubench

@@ -1,0 +1,295 @@
+// all_reduce and reduce_scatter. Where the inputs are whole numbers of one small unit, no order of adding them rounds,
+// and the result is judged bitwise. Else the bound of a ring that rounds to the storage type at each of its n - 1 hops:
+//     T = 2 u sqrt(n - 1) (|s| + Q),   u of the storage type, Q = sqrt(sum x^2)
+// which a tree stays within too (errors of independent hops grow as their root). An average adds a rounding on either
+// side: of the inputs, where a backend scales these, or of the sum.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "reference/ops/bound_text.h"
+#include "reference/ops/bytes_moved.h"
+#include "reference/ops/collective.h"
+#include "reference/ops/collective_faults.h"
+#include "reference/ops/collective_textbook.h"
+#include "reference/ops/gradient_tape.h"
+#include "reference/ops/wanted_elements.h"
+
+namespace gpubench {
+namespace {
+
+/// The largest power of two that divides a finite number; infinity for zero, which everything divides.
+double unit_of(double value) {
+  if (value == 0.0) return HUGE_VAL;
+  int exponent = 0;
+  const double fraction = std::frexp(value, &exponent);
+  const auto whole = static_cast<std::int64_t>(std::ldexp(fraction, 53));
+  return std::ldexp(static_cast<double>(whole & -whole), exponent - 53);
+}
+
+bool is_power_of_two(int n) { return (n & (n - 1)) == 0; }
+
+/// What the ranks hold for one element, reduced.
+class Reducer {
+ public:
+  Reducer(Reduction reduction, int ranks, DType type) : reduction_(reduction), ranks_(ranks), u_(unit_roundoff(type)) {}
+
+  [[nodiscard]] Judged of(std::span<const double> values) const {
+    double sum = 0.0;
+    double sizes = 0.0;
+    double squares = 0.0;
+    double unit = HUGE_VAL;
+    double largest = values[0];
+    for (const double value : values) {
+      sum += value;
+      sizes += std::fabs(value);
+      squares += value * value;
+      if (std::isfinite(value)) unit = std::min(unit, unit_of(value));
+      if (!(value <= largest)) largest = value;
+    }
+    if (reduction_ == Reduction::maximum) return {largest, 0.0};
+    const bool exact = sizes <= unit / u_;  // NaN and infinities are not
+    const double spread = std::fabs(sum) + std::sqrt(squares);
+    const double hops = exact ? 0.0 : 2.0 * u_ * std::sqrt(ranks_ - 1.0) * spread;
+    if (reduction_ == Reduction::sum) return {sum, hops};
+    const double scaling = exact && is_power_of_two(ranks_) ? 0.0 : 2.0 * u_ * spread;
+    return {sum / ranks_, (hops + scaling) / ranks_};
+  }
+
+  [[nodiscard]] double value(std::span<const double> values) const { return of(values).value; }
+
+ private:
+  Reduction reduction_;
+  int ranks_;
+  double u_;
+};
+
+std::string bound_words(Reduction reduction, int ranks, DType type) {
+  if (reduction == Reduction::maximum) return std::string(exact_bound);
+  const std::string hops = "2 u sqrt(" + std::to_string(ranks - 1) + ") (|s| + Q)";
+  const std::string rule =
+      reduction == Reduction::sum ? hops : "(" + hops + " + 2 u (|s| + Q)) / " + std::to_string(ranks);
+  return "exact where whole numbers allow, else " + rule + ", u = " + power_text(unit_roundoff(type));
+}
+
+/// Where the contributions to an output lie: input tensors, one per rank, and how far into them.
+struct Contributions {
+  std::vector<const TensorView*> of_rank;
+  std::int64_t offset = 0;
+
+  void at(std::int64_t linear, std::vector<double>& values) const {
+    values.resize(of_rank.size());
+    for (std::size_t rank = 0; rank < of_rank.size(); ++rank) values[rank] = (*of_rank[rank])[offset + linear];
+  }
+};
+
+void judge_sums(const Contributions& from, const Reducer& reducer, std::span<const std::int64_t> wanted,
+                std::span<Judged> judged) {
+  constexpr std::size_t chunk = 512;
+  const std::size_t ranks = from.of_rank.size();
+  std::vector<double> read(chunk * ranks);
+  std::vector<double> values(ranks);
+  for (std::size_t first = 0; first < wanted.size(); first += chunk) {
+    const std::size_t size = std::min(chunk, wanted.size() - first);
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      gather(*from.of_rank[rank], wanted.subspan(first, size), from.offset,
+             std::span(read).subspan(rank * chunk, size));
+    }
+    for (std::size_t i = 0; i < size; ++i) {
+      for (std::size_t rank = 0; rank < ranks; ++rank) values[rank] = read[rank * chunk + i];
+      judged[first + i] = reducer.of(values);
+    }
+  }
+}
+
+/// The faults that a sum can have. "Old" data is what the recheck's inputs were before: the same, end to end.
+std::vector<FaultHypothesis> hypotheses_of(const Contributions& from, Reduction reduction, int chunks) {
+  const auto ranks = static_cast<int>(from.of_rank.size());
+  const double divisor = reduction == Reduction::average ? ranks : 1.0;
+  const auto with = [=](double factor, int rank, std::function<double(std::int64_t)> instead) {
+    return [=](std::int64_t linear) {
+      std::vector<double> values;
+      from.at(linear, values);
+      double sum = 0.0;
+      for (const double value : values) sum += value;
+      const double own = values[static_cast<std::size_t>(rank)];
+      return own == 0.0 && factor != 1.0 ? std::nan("")
+                                         : (sum + (factor - 1.0) * own + (instead ? instead(linear) : 0.0)) / divisor;
+    };
+  };
+  std::vector<FaultHypothesis> found;
+  if (reduction == Reduction::average) {
+    found.push_back({"the sum was not divided by the number of ranks", [=](std::int64_t linear) {
+                       std::vector<double> values;
+                       from.at(linear, values);
+                       double sum = 0.0;
+                       for (const double value : values) sum += value;
+                       return sum;
+                     }});
+  }
+  if (reduction == Reduction::maximum) return found;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const std::string whose = "rank " + std::to_string(rank) + "'s contribution is ";
+    const TensorView& x = *from.of_rank[static_cast<std::size_t>(rank)];
+    const std::int64_t elements = x.shape().elements();
+    const std::int64_t offset = from.offset;
+    const auto elsewhere = [&x, elements, offset](std::int64_t distance) {
+      return [&x, elements, offset, distance](std::int64_t linear) {
+        const std::int64_t at = offset + linear + distance;
+        return at < 0 || at >= elements ? std::nan("") : x[at];
+      };
+    };
+    found.push_back({whose + "missing", with(0.0, rank, {})});
+    found.push_back({whose + "doubled", with(2.0, rank, {})});
+    found.push_back({whose + "stale", with(0.0, rank, [&x, elements, offset](std::int64_t linear) {
+                       return x[elements - 1 - offset - linear];
+                     })});
+    const std::int64_t chunk = elements / std::max(chunks, 1);
+    for (const std::int64_t distance : {std::int64_t{1}, std::int64_t{-1}, chunk, -chunk}) {
+      if (distance == 0) continue;
+      found.push_back(
+          {whose + "misplaced by " + std::to_string(distance) + (std::abs(distance) == 1 ? " element" : " elements"),
+           with(0.0, rank, elsewhere(distance))});
+    }
+  }
+  return found;
+}
+
+class AllReduceDefinition : public OpDefinition {
+ public:
+  OpKind kind() const override { return all_reduce_kind; }
+
+  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>) const override {
+    const double ranks = call.attributes.as<AllReduce>().ranks;
+    const double message = bytes_moved(inputs) / ranks;
+    double elements = 0.0;
+    for (const TensorSpec& x : inputs) elements += static_cast<double>(x.shape.elements());
+    return {elements * (ranks - 1.0) / ranks, 2.0 * message * (ranks - 1.0) / ranks, message};
+  }
+  Units units(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
+              int output) const override {
+    const auto& shape = outputs[static_cast<std::size_t>(output)].shape;
+    return element_units(shape, 4.0 * call.attributes.as<AllReduce>().ranks);
+  }
+  std::string bound(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
+                    int output) const override {
+    const auto& attributes = call.attributes.as<AllReduce>();
+    return bound_words(attributes.reduction, attributes.ranks, outputs[static_cast<std::size_t>(output)].dtype);
+  }
+  void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
+                std::span<Judged> judged) const override {
+    judge_sums(contributions(operands, output), reducer(operands, output), wanted, judged);
+  }
+  std::vector<std::vector<int>> identical_outputs(const OpCall& call) const override {
+    const auto tensors = call.outputs.size() / static_cast<std::size_t>(call.attributes.as<AllReduce>().ranks);
+    std::vector<std::vector<int>> groups(tensors);
+    for (std::size_t i = 0; i < call.outputs.size(); ++i) groups[i % tensors].push_back(static_cast<int>(i));
+    return groups;
+  }
+  std::string explain(const Operands& operands, int output, std::span<const Mismatch> wrong) const override {
+    const auto& attributes = operands.call.attributes.as<AllReduce>();
+    const TensorSpec& y = operands.outputs[static_cast<std::size_t>(output)];
+    return name_fault(hypotheses_of(contributions(operands, output), attributes.reduction, attributes.ranks), wrong,
+                      y.dtype, y.shape.elements(), attributes.ranks);
+  }
+  void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
+    const auto& attributes = call.attributes.as<AllReduce>();
+    if (attributes.reduction == Reduction::maximum) return OpDefinition::derivative(program, call, tape);
+    if (std::none_of(call.inputs.begin(), call.inputs.end(), [&](ValueId x) { return tape.wanted(x); })) return;
+    std::vector<ValueId> incoming;
+    for (const ValueId y : call.outputs) {
+      const std::optional<ValueId> gradient = tape.of(y);
+      if (!gradient)
+        throw ProgramError("all_reduce: no gradient flows into '" + program.spec(y).name +
+                           "'; expected one on each rank");
+      incoming.push_back(*gradient);
+    }
+    const std::vector<ValueId> gradients =
+        all_reduce(program, attributes, call.math, tape.label(call, "backward"), incoming);
+    for (std::size_t i = 0; i < call.inputs.size(); ++i) tape.contribute(call.inputs[i], gradients[i]);
+  }
+
+ private:
+  static Contributions contributions(const Operands& operands, int output) {
+    const auto ranks = static_cast<std::size_t>(operands.call.attributes.as<AllReduce>().ranks);
+    const std::size_t tensors = operands.inputs.size() / ranks;
+    Contributions from;
+    for (std::size_t rank = 0; rank < ranks; ++rank)
+      from.of_rank.push_back(&operands.inputs[rank * tensors + static_cast<std::size_t>(output) % tensors]);
+    return from;
+  }
+  static Reducer reducer(const Operands& operands, int output) {
+    const auto& attributes = operands.call.attributes.as<AllReduce>();
+    return {attributes.reduction, attributes.ranks, operands.outputs[static_cast<std::size_t>(output)].dtype};
+  }
+};
+
+class ReduceScatterDefinition : public OpDefinition {
+ public:
+  OpKind kind() const override { return reduce_scatter_kind; }
+
+  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>) const override {
+    const double ranks = call.attributes.as<ReduceScatter>().ranks;
+    const double message = bytes_moved(inputs[0]);
+    return {static_cast<double>(inputs[0].shape.elements()) * (ranks - 1.0), message * (ranks - 1.0) / ranks, message};
+  }
+  Units units(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
+              int output) const override {
+    const auto& shape = outputs[static_cast<std::size_t>(output)].shape;
+    return element_units(shape, 4.0 * call.attributes.as<ReduceScatter>().ranks);
+  }
+  std::string bound(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
+                    int output) const override {
+    const auto& attributes = call.attributes.as<ReduceScatter>();
+    return bound_words(attributes.reduction, attributes.ranks, outputs[static_cast<std::size_t>(output)].dtype);
+  }
+  void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
+                std::span<Judged> judged) const override {
+    const auto& attributes = operands.call.attributes.as<ReduceScatter>();
+    const DType type = operands.outputs[static_cast<std::size_t>(output)].dtype;
+    judge_sums(contributions(operands, output), {attributes.reduction, attributes.ranks, type}, wanted, judged);
+  }
+  std::string explain(const Operands& operands, int output, std::span<const Mismatch> wrong) const override {
+    const auto& attributes = operands.call.attributes.as<ReduceScatter>();
+    const TensorSpec& y = operands.outputs[static_cast<std::size_t>(output)];
+    return name_fault(hypotheses_of(contributions(operands, output), attributes.reduction, attributes.ranks), wrong,
+                      y.dtype, y.shape.elements(), 1);
+  }
+  void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
+    const auto& attributes = call.attributes.as<ReduceScatter>();
+    if (attributes.reduction != Reduction::sum) return OpDefinition::derivative(program, call, tape);
+    std::vector<ValueId> incoming;
+    for (const ValueId y : call.outputs) {
+      const std::optional<ValueId> gradient = tape.of(y);
+      if (!gradient)
+        throw ProgramError("reduce_scatter: no gradient flows into '" + program.spec(y).name +
+                           "'; expected one on each rank");
+      incoming.push_back(*gradient);
+    }
+    const std::vector<ValueId> gradients =
+        all_gather(program, {attributes.ranks}, tape.label(call, "backward"), incoming);
+    for (std::size_t i = 0; i < call.inputs.size(); ++i) tape.contribute(call.inputs[i], gradients[i]);
+  }
+
+ private:
+  static Contributions contributions(const Operands& operands, int output) {
+    Contributions from;
+    for (const TensorView& x : operands.inputs) from.of_rank.push_back(&x);
+    from.offset = output * operands.outputs[static_cast<std::size_t>(output)].shape.elements();
+    return from;
+  }
+};
+
+}  // namespace
+
+const OpDefinition& all_reduce_definition() {
+  static const AllReduceDefinition definition;
+  return definition;
+}
+
+const OpDefinition& reduce_scatter_definition() {
+  static const ReduceScatterDefinition definition;
+  return definition;
+}
+
+}  // namespace gpubench

@@ -1,0 +1,15 @@
+// Values of one program in another.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "harness/core/program.h"
+
+namespace gpubench {
+
+/// Adds the values of `from` to `to`, without the ops that produce them: sources, reservations, parts and updates.
+/// `edit` may change each spec on the way (a rank's name and place, a wider type). Returns the new ids, in order.
+std::vector<ValueId> copy_values(const Program& from, Program& to, const std::function<void(TensorSpec&)>& edit);
+
+}  // namespace gpubench

@@ -1,0 +1,220 @@
+// Suite collectives: what several ranks do together, from one element to a gibibyte. Sizes as in nccl-tests: those of
+// the message (reference/ops/collective.h says which), in bytes.
+//
+// Sums are of whole numbers so small that no order of adding 64 of them rounds: they are judged bitwise. Mode "normal"
+// has data as in a training, which rounds. Every rank has data of its own: its part of one tensor over all ranks.
+#include "reference/ops/collective.h"
+
+#include <algorithm>
+
+#include "suites/declare.h"
+#include "suites/suites.h"
+
+namespace gpubench::suites {
+namespace {
+
+constexpr int most_ranks = 64;
+
+/// Whole numbers of which `most_ranks` add up without rounding.
+Fill whole_numbers(DType type) {
+  const auto exact = static_cast<std::int64_t>(1.0 / unit_roundoff(type)) / most_ranks;
+  const std::int64_t limit = std::clamp<std::int64_t>(exact, 1, std::int64_t{1} << 20);
+  return Fill::integers(-limit, limit);
+}
+
+/// As many elements as fill a message of the case's size, and at least one.
+std::int64_t elements(const Case& c, const Recipe& r) {
+  return std::max<std::int64_t>(c.dim("bytes") / static_cast<std::int64_t>(size_of(r.tensor)), 1);
+}
+/// The same, rounded down to an equal number for each rank.
+std::int64_t elements_of_each(const Case& c, const Recipe& r) {
+  return std::max<std::int64_t>(elements(c, r) / c.ranks, 1);
+}
+
+/// `count(rank)` elements on each rank, no two alike.
+template <class Count>
+std::vector<ValueId> on_each(Program& p, const Case& c, const Recipe& r, const Count& count, Fill fill) {
+  std::vector<ValueId> x;
+  for (int rank = 0; rank < c.ranks; ++rank) {
+    TensorSpec spec = tensor(name_on_rank("x", rank, c.ranks), r.tensor, {count(rank)}, Role::gradient, fill);
+    spec.placement = {0, Memory::device, rank, c.ranks};
+    x.push_back(p.add(std::move(spec)));
+  }
+  return x;
+}
+
+std::vector<ValueId> on_each(Program& p, const Case& c, const Recipe& r, std::int64_t count, Fill fill) {
+  return on_each(
+      p, c, r, [count](int) { return count; }, fill);
+}
+
+template <Reduction reduction>
+Program reduced_everywhere(const Case& c, const Recipe& r) {
+  Program p;
+  const Fill fill = c.has_mode("normal") ? Fill::normal(1.0) : whole_numbers(r.tensor);
+  const std::vector<ValueId> x = on_each(p, c, r, elements(c, r), fill);
+  all_reduce(p, {c.ranks, reduction}, r.math, "y", x, c.has_mode("in_place"));
+  return p;
+}
+
+Program gathered(const Case& c, const Recipe& r) {
+  Program p;
+  const std::int64_t part = elements_of_each(c, r);
+  if (c.has_mode("in_place")) {
+    all_gather_in_place(p, {c.ranks}, "y", on_each(p, c, r, part * c.ranks, Fill::normal(1.0)));
+  } else {
+    all_gather(p, {c.ranks}, "y", on_each(p, c, r, part, Fill::normal(1.0)));
+  }
+  return p;
+}
+
+Program scattered(const Case& c, const Recipe& r) {
+  Program p;
+  const std::vector<ValueId> x = on_each(p, c, r, elements_of_each(c, r) * c.ranks, whole_numbers(r.tensor));
+  reduce_scatter(p, {c.ranks}, r.math, "y", x, c.has_mode("in_place"));
+  return p;
+}
+
+Program sent_to_all(const Case& c, const Recipe& r) {
+  Program p;
+  const int root = c.ranks / 2;  // not the first: a root that is ignored is seen
+  TensorSpec spec =
+      tensor(name_on_rank("x", root, c.ranks), r.tensor, {elements(c, r)}, Role::parameter, Fill::normal(1.0));
+  spec.placement.rank = root;
+  spec.placement.ranks = c.ranks;
+  broadcast(p, {c.ranks, root}, "y", p.add(std::move(spec)));
+  return p;
+}
+
+/// The same number of elements for each pair.
+AllToAll even(const Case& c, const Recipe& r) {
+  const auto pairs = static_cast<std::size_t>(c.ranks) * static_cast<std::size_t>(c.ranks);
+  return {c.ranks, std::vector<std::int64_t>(pairs, elements_of_each(c, r))};
+}
+
+/// As tokens go to experts: peers get different shares, and some nothing.
+AllToAll uneven(const Case& c, const Recipe& r) {
+  AllToAll exchange = even(c, r);
+  const std::int64_t each = elements_of_each(c, r);
+  for (int from = 0; from < c.ranks; ++from) {
+    for (int to = 0; to < c.ranks; ++to) {
+      const int share = (3 * from + 2 * to + 1) % 4;  // quarters of an even share, doubled
+      exchange.counts[static_cast<std::size_t>(from * c.ranks + to)] =
+          share == 0 && from != to ? 0 : each * (share + 1) / 2;
+    }
+  }
+  return exchange;
+}
+
+template <AllToAll (*counts)(const Case&, const Recipe&)>
+Program exchanged(const Case& c, const Recipe& r) {
+  Program p;
+  const AllToAll exchange = counts(c, r);
+  const auto sent = [&](int rank) {
+    std::int64_t sum = 0;
+    for (int peer = 0; peer < c.ranks; ++peer) sum += exchange.count(rank, peer);
+    return sum;
+  };
+  all_to_all(p, exchange, "y", on_each(p, c, r, sent, Fill::normal(1.0)));
+  return p;
+}
+
+Program passed_round(const Case& c, const Recipe& r) {
+  Program p;
+  send_recv(p, {c.ranks, 1}, "y", on_each(p, c, r, elements(c, r), Fill::normal(1.0)));
+  return p;
+}
+
+constexpr std::int64_t kib = 1024;
+constexpr std::int64_t mib = kib * kib;
+
+/// "64 KiB"
+std::string size_text(std::int64_t bytes) {
+  if (bytes % mib == 0) return std::to_string(bytes / mib) + " MiB";
+  if (bytes % kib == 0) return std::to_string(bytes / kib) + " KiB";
+  return std::to_string(bytes) + " bytes";
+}
+
+/// `what` the size is for; where that is empty, the label is the size itself.
+Point message(std::int64_t bytes, const std::string& what, Tier tier, std::vector<std::string> recipes = {},
+              std::vector<std::string> modes = {}, Cadence cadence = Cadence::streaming) {
+  return {
+      {{"bytes", bytes}}, what.empty() ? size_text(bytes) : what, tier, std::move(recipes), std::move(modes), cadence};
+}
+
+/// The sweep of sizes that every collective has.
+Grid sizes(std::vector<std::string> recipes = {"f32", "bf16", "f16"}) {
+  Grid grid;
+  grid.recipes = std::move(recipes);
+  grid.points = {
+      message(64 * kib, "", Tier::smoke, {"f32"}),
+      message(64 * mib, "", Tier::quick, {"f32"}),
+      message(64 * mib, "", Tier::standard),
+      message(8, "", Tier::standard),
+      message(kib, "", Tier::standard),
+      message(32 * kib, "", Tier::standard),
+      message(mib, "", Tier::standard),
+      message(8 * mib, "", Tier::standard),
+      message(256 * mib, "", Tier::standard),
+      message(1024 * mib, "", Tier::large),
+      message(8, "latency", Tier::standard, {"f32"}, {}, Cadence::isolated),
+      message(32 * kib, "latency", Tier::standard, {"f32"}, {}, Cadence::isolated),
+  };
+  return grid;
+}
+
+Grid with(Grid grid, std::vector<Point> more) {
+  grid.points.insert(grid.points.end(), more.begin(), more.end());
+  return grid;
+}
+
+Grid reductions() {
+  return with(sizes({"f64", "f32", "bf16", "f16"}),
+              {
+                  message(64 * kib, "", Tier::smoke, {"bf16"}),
+                  message(8, "latency", Tier::quick, {"f32"}, {}, Cadence::isolated),
+                  message(4, "edge: one element", Tier::quick, {"f32"}),
+                  message(1000004, "edge: odd count", Tier::quick, {"f32", "bf16"}),
+                  message(25 * 1000 * 1000, "pytorch ddp bucket", Tier::quick, {"f32"}),
+                  message(mib, "values that round", Tier::quick, {"f32", "bf16"}, {"normal"}),
+              });
+}
+
+Grid in_place_too(Grid grid) {
+  return with(std::move(grid), {
+                                   message(64 * kib, "", Tier::quick, {"f32"}, {"in_place"}),
+                                   message(64 * mib, "", Tier::standard, {}, {"in_place"}),
+                               });
+}
+
+std::shared_ptr<const Workload> collective(std::string name, std::string description, Grid grid,
+                                           Program (*build)(const Case&, const Recipe&)) {
+  WorkloadInfo info{std::move(name), std::move(description), "", Headline::bytes_per_s, "messages", CacheMode::cold};
+  info.fewest_ranks = 2;
+  info.most_ranks = most_ranks;
+  return declare({std::move(info), std::move(grid), build, [](const Case&) { return 1.0; }});
+}
+
+}  // namespace
+
+Suite collectives() {
+  return {"collectives",
+          "what several ranks do together, from one element up",
+          {
+              collective("all_reduce", "the sum over all ranks, on every rank", reductions(),
+                         reduced_everywhere<Reduction::sum>),
+              collective("all_reduce_avg", "the average over all ranks, on every rank", in_place_too(sizes()),
+                         reduced_everywhere<Reduction::average>),
+              collective("all_reduce_max", "the largest over all ranks, on every rank", sizes(),
+                         reduced_everywhere<Reduction::maximum>),
+              collective("all_gather", "the parts of all ranks, on every rank", in_place_too(sizes()), gathered),
+              collective("reduce_scatter", "the sum over all ranks, a part of it on each", in_place_too(sizes()),
+                         scattered),
+              collective("broadcast", "one rank's tensor, on every rank", sizes(), sent_to_all),
+              collective("all_to_all", "a block from each rank to each", sizes(), exchanged<even>),
+              collective("all_to_all_uneven", "blocks of different sizes, some empty", sizes(), exchanged<uneven>),
+              collective("send_recv", "from each rank to the next, round the ring", sizes(), passed_round),
+          }};
+}
+
+}  // namespace gpubench::suites

@@ -1,0 +1,118 @@
+#include "reference/ops/transform/data_parallel.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "reference/ops/column_sum.h"
+#include "reference/ops/elementwise.h"
+#include "reference/ops/gemm.h"
+#include "tests/reference/ops/textbook_run.h"
+
+namespace gpubench::testing {
+namespace {
+
+/// Two layers' gradients, the second layer's first, and an op that needs both: as the end of a backward.
+struct Step {
+  Program program;
+  std::vector<ValueId> gradients;
+};
+
+Step two_gradients() {
+  Step step;
+  Program& p = step.program;
+  TensorSpec spec = tensor("dy", DType::f32, {2, 3}, Role::gradient);
+  spec.placement = Placement::shard(0);
+  const ValueId dy = p.add(std::move(spec));
+  const ValueId w = source(p, "w", DType::f32, {3}, Role::parameter);
+  const ValueId second = column_sum(p, f32_math, "second", dy);
+  const ValueId first = column_sum(p, f32_math, "first", scale(p, 2.0, f32_math, "back", dy));
+  (void)add(p, f32_math, "update", add(p, f32_math, "both", first, second), w);
+  step.gradients = {first, second};
+  return step;
+}
+
+std::vector<std::string> labels(const Program& program) {
+  std::vector<std::string> found;
+  for (const OpCall& op : program.ops()) found.push_back(op.label);
+  return found;
+}
+
+TEST(DataParallel, ReducesEachBucketRightAfterTheOpThatCompletesIt) {
+  const Step step = two_gradients();
+  const Program each = data_parallel(step.program, {.ranks = 2, .bucket_bytes = 1}, step.gradients);
+  EXPECT_EQ(labels(each),
+            (std::vector<std::string>{"second@0", "second@1", "gradients.bucket0", "back@0", "back@1", "first@0",
+                                      "first@1", "gradients.bucket1", "both@0", "both@1", "update@0", "update@1"}));
+  const Program together = data_parallel(step.program, {.ranks = 2}, step.gradients);
+  EXPECT_EQ(std::count_if(together.ops().begin(), together.ops().end(),
+                          [](const OpCall& op) { return op.kind == all_reduce_kind; }),
+            1);
+}
+
+TEST(DataParallel, OpsBetweenABucketAndItsReadersNeedNotWaitForIt) {
+  const Step step = two_gradients();
+  const Program program = data_parallel(step.program, {.ranks = 2, .bucket_bytes = 1}, step.gradients);
+  const std::vector<std::vector<int>> waits = program.dependencies();
+  constexpr int bucket = 2;
+  for (const int op : {3, 4, 5, 6}) {  // back and first, on both ranks
+    EXPECT_EQ(
+        std::count(waits[static_cast<std::size_t>(op)].begin(), waits[static_cast<std::size_t>(op)].end(), bucket), 0)
+        << labels(program)[static_cast<std::size_t>(op)];
+  }
+  EXPECT_EQ(std::count(waits[8].begin(), waits[8].end(), bucket), 1);  // both@0
+}
+
+TEST(DataParallel, EveryOpRunsOnItsOwnRankAndCollectivesOnAll) {
+  const Step step = two_gradients();
+  const Program program = data_parallel(step.program, {.ranks = 3}, step.gradients);
+  for (const OpCall& op : program.ops()) {
+    const std::optional<int> rank = rank_of(program, op);
+    EXPECT_EQ(rank.has_value(), op.kind != all_reduce_kind) << op.label;
+    if (rank) {
+      EXPECT_EQ(op.label.back(), static_cast<char>('0' + *rank));
+    }
+  }
+}
+
+// Worked out by hand: column sums of the ranks' rows, averaged over two ranks.
+TEST(DataParallel, TheGradientsAreTheAverageOverTheRanks) {
+  const Step step = two_gradients();
+  const Program program = data_parallel(step.program, {.ranks = 2}, step.gradients);
+  TextbookRun run(program);
+  ValueId update;
+  for (int i = 0; i < static_cast<int>(program.values().size()); ++i) {
+    const TensorSpec& spec = program.spec({i});
+    if (spec.name == "dy@0") run.set({i}, {1, 2, 3, 4, 5, 6});
+    if (spec.name == "dy@1") run.set({i}, {10, 20, 30, 40, 50, 60});
+    if (spec.global_name() == "w") run.set({i}, {0, 0, 0});
+    if (spec.name == "update@1") update = {i};
+  }
+  run.run();
+  // Sums 5, 7, 9 and 50, 70, 90; their average, and twice that for the first layer: thrice in all.
+  EXPECT_EQ(run.get(update), (std::vector<double>{82.5, 115.5, 148.5}));
+}
+
+TEST(DataParallel, OneRankIsTheStepAsItIs) {
+  const Step step = two_gradients();
+  EXPECT_EQ(data_parallel(step.program, {}, step.gradients).to_string(), step.program.to_string());
+}
+
+TEST(DataParallel, AGradientThatNothingProducesIsRefused) {
+  const Step step = two_gradients();
+  EXPECT_EQ(program_error([&] { (void)data_parallel(step.program, {.ranks = 2}, std::array{ValueId{0}}); }),
+            "data_parallel: no op produces gradient 'dy'");
+}
+
+TEST(DataParallel, ReadingAnOlderVersionOfAReducedGradientIsRefused) {
+  Program p;
+  const ValueId x = source(p, "x", DType::f32, {2, 2});
+  const ValueId c = source(p, "c", DType::f32, {2, 2});
+  const ValueId g = gemm(p, {.beta = 1.0}, f32_math, "g", x, x, {.c_in = c}).c;  // an update of c
+  (void)scale(p, 2.0, f32_math, "late", c);
+  EXPECT_NE(program_error([&] { (void)data_parallel(p, {.ranks = 2}, std::array{g}); }).find("'late' reads 'c'"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace gpubench::testing
