@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <regex>
-#include <set>
 
 #include "harness/cli/case_detail.h"
 #include "harness/cli/device.h"
@@ -20,40 +19,18 @@
 namespace gpubench {
 namespace {
 
-// A case as the suites declare it; its program is not built, so that looking through all of them takes no time.
-struct DeclaredCase {
-  std::string suite;
-  std::string id;
-  Tier tier = Tier::quick;
-};
-
 // The recipes that a run with these flags takes; empty: all.
 std::vector<std::string> default_recipes(const Options& options, const Environment& environment) {
   if (!options.selection.precisions.empty()) return options.selection.precisions;
   return selection_for(options, choose_device(options.device, environment)).default_precisions;
 }
 
-// `recipes`: those to look at; empty: all.
-std::vector<DeclaredCase> declared_cases(const Environment& environment, const std::vector<std::string>& recipes) {
-  std::vector<DeclaredCase> all;
-  std::set<std::string> seen;
-  for (const Suite& suite : environment.suites) {
-    for (const auto& workload : suite.workloads) {
-      const Grid grid = workload->grid();
-      for (const Point& point : grid.points) {
-        for (const std::string& recipe : grid.recipes_of(point)) {
-          if (!recipes.empty() && std::find(recipes.begin(), recipes.end(), recipe) == recipes.end()) continue;
-          Case c;
-          c.suite = suite.name;
-          c.workload = workload->info().name;
-          c.dims = point.dims;
-          c.recipe = recipe;
-          if (std::string id = c.id(); seen.insert(id).second) all.push_back({suite.name, std::move(id), point.tier});
-        }
-      }
-    }
-  }
-  return all;
+// The number of ranks at the end of a case's id; none where there is none.
+std::vector<int> ranks_named(const std::string& subject) {
+  const std::regex at_end("/x([1-9][0-9]?)$");
+  std::smatch found;
+  if (!std::regex_search(subject, found, at_end)) return {};
+  return {std::stoi(found[1].str())};
 }
 
 struct SuiteFacts {
@@ -62,11 +39,15 @@ struct SuiteFacts {
 };
 
 std::vector<SuiteFacts> suite_facts(const Options& options, const Environment& environment) {
-  const std::vector<DeclaredCase> cases = declared_cases(environment, default_recipes(options, environment));
+  Selection everything;
+  everything.tier = Tier::large;
+  everything.default_precisions = default_recipes(options, environment);
+  everything.ranks = options.selection.ranks;
+  const std::vector<Case> cases = declared_cases(environment.suites, everything);
   std::vector<SuiteFacts> all;
   for (const Suite& suite : environment.suites) {
     SuiteFacts facts{&suite};
-    for (const DeclaredCase& declared : cases) {
+    for (const Case& declared : cases) {
       if (declared.suite != suite.name) continue;
       for (int tier = static_cast<int>(declared.tier); tier < 4; ++tier) ++facts.by_tier[tier];
     }
@@ -143,38 +124,26 @@ std::string id_pattern(const std::string& id) {
   return "^" + pattern + "$";
 }
 
-// The cases that the subject names, built; without --batch and --axis only those are, which takes no time.
+// The cases that the subject names; only those are built, which takes no time.
 std::vector<PlannedCase> named_cases(const Options& options, const Environment& environment) {
   Selection selection = selection_for(options, choose_device(options.device, environment));
   selection.tier = options.tier.value_or(Tier::large);  // a name is looked for everywhere
-  const bool as_declared = selection.batches.empty() && selection.axes.empty();
-  std::vector<PlannedCase> planned;
+  if (selection.ranks.empty()) selection.ranks = ranks_named(options.subject);
   std::vector<std::string> ids, found;
-  if (as_declared) {
-    // A name that no case of the device's recipes has may be one of another recipe.
-    for (const std::vector<std::string>& recipes : {default_recipes(options, environment), {}}) {
-      ids.clear();
-      for (const DeclaredCase& declared : declared_cases(environment, recipes)) ids.push_back(declared.id);
-      if (found = matching(ids, options.subject); !found.empty()) break;
-    }
-  } else {
-    planned = plan_cases(environment.suites, selection);
-    for (const PlannedCase& one : planned) ids.push_back(one.id());
-    found = matching(ids, options.subject);
+  // A name that no case of the device's recipes has may be one of another recipe.
+  for (const std::vector<std::string>& recipes : {default_recipes(options, environment), {}}) {
+    selection.default_precisions = recipes;
+    ids.clear();
+    for (const Case& declared : declared_cases(environment.suites, selection)) ids.push_back(declared.id());
+    if (found = matching(ids, options.subject); !found.empty()) break;
   }
   if (found.empty()) {
     throw UsageError(fmt::format("list: no case is named or matches '{}'{}; see gpubench list",
                                  visible(options.subject), did_you_mean(options.subject, ids)));
   }
-  if (as_declared) {
-    selection.default_precisions.clear();
-    selection.filters.clear();  // the subject takes their place
-    for (const std::string& id : found) selection.filters.push_back(id_pattern(id));
-    return plan_cases(environment.suites, selection);
-  }
-  std::erase_if(planned,
-                [&](const PlannedCase& one) { return std::find(found.begin(), found.end(), one.id()) == found.end(); });
-  return planned;
+  selection.filters.clear();  // the subject takes their place
+  for (const std::string& id : found) selection.filters.push_back(id_pattern(id));
+  return plan_cases(environment.suites, selection);
 }
 
 void print_cases(std::span<const PlannedCase> cases, const Options& options, const Environment& environment) {

@@ -53,7 +53,6 @@ std::string rerun_prefix(const Options& options) {
     text += fmt::format(" --launch {}", fmt::join(modes, ","));
   }
   if (!options.selection.fuse) text += " --fuse off";
-  if (!options.selection.ranks.empty()) text += fmt::format(" --ranks {}", fmt::join(options.selection.ranks, ","));
   for (const auto& [axis, values] : options.selection.axes) text += fmt::format(" --axis {}={}", axis, listed(values));
   return text;
 }
@@ -80,7 +79,7 @@ std::string rerun_line(const Options& options, const PlannedCase& planned) {
   run.tier = planned.c.tier;
   run.seed = options.seed;
   run.rerun_prefix = rerun_prefix(options);
-  return rerun_line(run, planned.id());
+  return rerun_line(run, planned.c);
 }
 
 }  // namespace gpubench

@@ -156,6 +156,25 @@ class Planner {
         excludes_(compiled(selection.excludes)) {}
 
   std::vector<PlannedCase> plan(std::span<const Suite> suites) {
+    declare(suites);
+    for (PlannedCase& one : planned_) {
+      const Program program = build(*one.workload, one.c);
+      one.cost = cost_of(program);
+      one.bytes = program.bytes();
+    }
+    return std::move(planned_);
+  }
+
+  std::vector<Case> cases(std::span<const Suite> suites) {
+    declare(suites);
+    std::vector<Case> found;
+    for (PlannedCase& one : planned_) found.push_back(std::move(one.c));
+    return found;
+  }
+
+ private:
+  // Finds the cases; their programs are not built yet.
+  void declare(std::span<const Suite> suites) {
     std::vector<Declared> workloads;
     for (const Suite* suite : wanted_suites(suites, selection_)) {
       for (const auto& workload : suite->workloads)
@@ -165,10 +184,8 @@ class Planner {
     validate_ranks(workloads);
     overrides_.validate(workloads);
     for (const Declared& declared : workloads) plan_workload(declared);
-    return std::move(planned_);
   }
 
- private:
   void validate_precisions(std::span<const Suite> suites) const {
     if (selection_.precisions.empty()) return;
     Names known;
@@ -256,8 +273,7 @@ class Planner {
     const std::string id = c.id();
     if (!filters_.empty() && !any_matches(filters_, id)) return;
     if (any_matches(excludes_, id) || !ids_.insert(id).second) return;
-    const Program program = build(*declared.workload, c);
-    planned_.push_back({std::move(c), declared.workload, cost_of(program), program.bytes()});
+    planned_.push_back({std::move(c), declared.workload, {}, 0});
   }
 
   // Extents that make no sense together are a defect of the suite, unless the user chose them.
@@ -282,6 +298,10 @@ class Planner {
 
 std::vector<PlannedCase> plan_cases(std::span<const Suite> suites, const Selection& selection) {
   return Planner(selection).plan(suites);
+}
+
+std::vector<Case> declared_cases(std::span<const Suite> suites, const Selection& selection) {
+  return Planner(selection).cases(suites);
 }
 
 }  // namespace gpubench

@@ -41,4 +41,7 @@ struct PlannedCase {
 /// ones and the nearest match, and for a malformed regular expression. An empty result is not an error here (exit 5).
 [[nodiscard]] std::vector<PlannedCase> plan_cases(std::span<const Suite> suites, const Selection& selection);
 
+/// What plan_cases() would plan, without building any program: looking through all cases takes no time.
+[[nodiscard]] std::vector<Case> declared_cases(std::span<const Suite> suites, const Selection& selection);
+
 }  // namespace gpubench

@@ -43,7 +43,7 @@ CaseRecord open_record(const PlannedCase& planned, const RunOptions& options) {
   record.id = planned.id();
   record.verdict = Verdict::pass;
   record.parity.seed = options.seed;
-  record.rerun = rerun_line(options, record.id);
+  record.rerun = rerun_line(options, record.c);
   return record;
 }
 
@@ -78,14 +78,15 @@ void close_parity(CaseRecord& record, CheckMode check, int pauses) {
   if (parity.ops.empty()) blame(record, Verdict::not_proven, "no op was judged");
 }
 
-std::string rerun_line(const RunOptions& options, std::string_view id) {
+std::string rerun_line(const RunOptions& options, const Case& c) {
   std::string pattern;
-  for (const char c : id) {
-    if (c == '.' || c == '+') pattern += '\\';  // the only characters of an id that mean something in a pattern
-    pattern += c;
+  for (const char letter : c.id()) {
+    if (letter == '.' || letter == '+') pattern += '\\';  // the only ones of an id that mean something in a pattern
+    pattern += letter;
   }
-  return fmt::format("{} --filter '^{}$' --tier {} --seed {}", options.rerun_prefix, pattern, name(options.tier),
-                     options.seed);
+  const std::string ranks = c.ranks == 1 ? "" : fmt::format(" --ranks {}", c.ranks);
+  return fmt::format("{}{} --filter '^{}$' --tier {} --seed {}", options.rerun_prefix, ranks, pattern,
+                     name(options.tier), options.seed);
 }
 
 }  // namespace gpubench

@@ -23,6 +23,6 @@ void add_op(CaseRecord& record, OpParity parity);
 void close_parity(CaseRecord& record, CheckMode check, int pauses);
 
 /// "gpubench run --filter '^gemm/a\.b/x1$' --tier quick --seed 42"
-[[nodiscard]] std::string rerun_line(const RunOptions& options, std::string_view id);
+[[nodiscard]] std::string rerun_line(const RunOptions& options, const Case& c);
 
 }  // namespace gpubench

@@ -274,6 +274,18 @@ TEST(Plan, ProgramsOfCasesThatAreNotWantedAreNotBuilt) {
   EXPECT_EQ(programs_built, 1);
 }
 
+TEST(Plan, DeclaredCasesAreThePlannedOnesAndBuildNothing) {
+  const std::vector<Suite> all = suites();
+  Selection selection = selecting(Tier::large);
+  selection.batches = {8, 16};
+  const std::vector<std::string> planned = ids(selection);
+  programs_built = 0;
+  std::vector<std::string> declared;
+  for (const Case& c : declared_cases(all, selection)) declared.push_back(c.id());
+  EXPECT_EQ(declared, planned);
+  EXPECT_EQ(programs_built, 0);
+}
+
 // A sum over two ranks or more, and how often all of them line up.
 class Together : public Workload {
  public:

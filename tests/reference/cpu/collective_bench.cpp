@@ -1,10 +1,10 @@
 // How fast CPU ranks reduce: large messages as a share of what the machine copies, small ones against a bare barrier.
 //
-// An all_reduce of S bytes on n ranks reads and writes n S bytes each, wherever the sums are made: 2 n S / copy bandwidth
-// is the least it can take. Each iteration runs the reduction and a copy of as many bytes, alternating, so that both
-// meet the same state of the machine; of_copy is the copy's time over the reduction's (medians).
-// The smallest message is compared with two threads that meet at a barrier and do nothing: over_barrier is the
-// reduction's latency over theirs.
+// An all_reduce of S bytes on n ranks reads and writes n S bytes each, wherever the sums are made: 2 n S / copy
+// bandwidth is the least it can take. Each iteration runs the reduction and a copy of as many bytes, alternating, so
+// that both meet the same state of the machine; of_copy is the copy's time over the reduction's (medians). The smallest
+// message is compared with two threads that meet at a barrier and do nothing: over_barrier is the reduction's latency
+// over theirs.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
