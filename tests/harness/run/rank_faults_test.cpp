@@ -224,6 +224,29 @@ TEST(RankFailures, AHungRankEndsWithinItsDeadlineWithItsNameAndLosesTheDevice) {
   EXPECT_EQ(seen.at(planned[1].id()).verdict, Verdict::error);
 }
 
+TEST(RankFailures, ACaseThatDoesNotFitIsSkippedAndNoRankIsOpened) {
+  RunOptions options = sim::smoke_options();
+  options.memory_limit_bytes = 1000;
+  options.open_ranks = [](int) -> std::unique_ptr<Backend> { throw BackendError("opened"); };
+  const std::unique_ptr<Backend> alone = open_cpu_backend(1);
+  sim::Remembering seen;
+  run_in_process(*alone, cases("all_gather/bytes=65536/f32/x2", 2), options, seen, seen.stop);
+  EXPECT_EQ(seen.records.begin()->second.verdict, Verdict::skipped);
+}
+
+TEST(RankFailures, RanksThatDoNotStartEndTheirCasesWithTheReason) {
+  RunOptions options = sim::smoke_options();
+  options.open_ranks = [](int ranks) -> std::unique_ptr<Backend> {
+    throw BackendError("no " + std::to_string(ranks) + " devices here");
+  };
+  const std::unique_ptr<Backend> alone = open_cpu_backend(1);
+  sim::Remembering seen;
+  run_in_process(*alone, cases("bytes=65536/f32/x2", 2), options, seen, seen.stop);
+  EXPECT_GE(seen.records.size(), 9U);
+  EXPECT_EQ(seen.records.begin()->second.verdict, Verdict::error);
+  EXPECT_NE(seen.records.begin()->second.reason.find("no 2 devices here"), std::string::npos);
+}
+
 TEST(RankFailures, WithoutABackendForRanksTheCaseIsUnsupported) {
   const std::unique_ptr<Backend> alone = open_cpu_backend(1);
   sim::Remembering seen;
