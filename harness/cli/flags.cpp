@@ -100,7 +100,7 @@ void add_output(CLI::App& app, RawOptions& raw) {
         "auto, bar, lines or none, on standard error (default: auto: a bar on a "
         "terminal, else a line per finished case)");
   app.add_flag("-q,--quiet", raw.quiet, "only what went wrong, and the summary")->group("output");
-  app.add_flag("-v,--verbose", raw.verbosity, "also implementations, coverage and the ops of training steps")
+  app.add_flag("-v,--verbose", raw.verbose, "also implementations, coverage and the ops of training steps")
       ->group("output");
 }
 

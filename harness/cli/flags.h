@@ -19,7 +19,7 @@ struct RawOptions {
   bool deterministic = false;
   bool energy = false;
   bool quiet = false;
-  int verbosity = 0;
+  bool verbose = false;
 };
 
 struct VerbInfo {

@@ -132,7 +132,7 @@ Options checked(Verb verb, const Given& given) {
   o.color = choose(from("--color"), raw.color, color_words);
   o.progress = choose(from("--progress"), raw.progress, progress_words);
   o.quiet = raw.quiet;
-  o.verbosity = raw.verbosity;
+  o.verbosity = raw.verbose ? 1 : 0;
   if (!raw.worker_input.empty()) o.worker_input = whole<int>("--worker-input", raw.worker_input, 0);
   if (!raw.worker_output.empty()) o.worker_output = whole<int>("--worker-output", raw.worker_output, 0);
   check_worker(o);

@@ -115,7 +115,7 @@ TEST(ParseOptions, ReadsEveryFlag) {
   EXPECT_EQ(o.color, ColorMode::never);
   EXPECT_EQ(o.progress, ProgressMode::lines);
   EXPECT_TRUE(o.quiet);
-  EXPECT_EQ(o.verbosity, 2);
+  EXPECT_EQ(o.verbosity, 1);
 }
 
 TEST(ParseOptions, AListFlagTakesOneWordEach) {
@@ -201,7 +201,7 @@ TEST(Variables, StandInForEveryFlagThatIsNotGiven) {
                                         {"GPUBENCH_DETERMINISTIC", "on"},
                                         {"GPUBENCH_TUNING_CACHE", "off"},
                                         {"GPUBENCH_QUIET", "1"},
-                                        {"GPUBENCH_VERBOSE", "off"},
+                                        {"GPUBENCH_VERBOSE", "on"},
                                         {"GPUBENCH_CHECK", "full"}});
 
   EXPECT_THAT(o.selection.suites, ElementsAre("gemm", "conv"));
@@ -217,7 +217,7 @@ TEST(Variables, StandInForEveryFlagThatIsNotGiven) {
   EXPECT_TRUE(o.deterministic);
   EXPECT_EQ(o.tuning_cache, "off");
   EXPECT_TRUE(o.quiet);
-  EXPECT_EQ(o.verbosity, 0);
+  EXPECT_EQ(o.verbosity, 1);
   EXPECT_EQ(o.check, CheckMode::full);
   EXPECT_EQ(o.from_environment.size(), 15U);
 }
