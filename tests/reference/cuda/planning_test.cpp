@@ -35,7 +35,12 @@ class Planning : public ::testing::Test {
     return made;
   }
 
-  DeviceTraits traits_{.compute_capability = 80};
+  static DeviceTraits ampere() {
+    DeviceTraits traits;
+    traits.compute_capability = 80;
+    return traits;
+  }
+  DeviceTraits traits_ = ampere();
   alignas(64) std::byte no_library_[64] = {};
 };
 
