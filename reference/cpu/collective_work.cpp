@@ -16,15 +16,6 @@ namespace {
 constexpr std::int64_t copy_grain_bytes = 64 << 10;
 constexpr std::int64_t reduce_grain = 16 << 10;
 
-int ranks_of(const OpCall& call) {
-  if (call.kind == all_reduce_kind) return call.attributes.as<AllReduce>().ranks;
-  if (call.kind == all_gather_kind) return call.attributes.as<AllGather>().ranks;
-  if (call.kind == reduce_scatter_kind) return call.attributes.as<ReduceScatter>().ranks;
-  if (call.kind == broadcast_kind) return call.attributes.as<Broadcast>().ranks;
-  if (call.kind == all_to_all_kind) return call.attributes.as<AllToAll>().ranks;
-  return call.attributes.as<SendRecv>().ranks;
-}
-
 bool reduces(OpKind kind) { return kind == all_reduce_kind || kind == reduce_scatter_kind; }
 
 std::int64_t element_bytes(const Tensor& tensor) { return static_cast<std::int64_t>(size_of(tensor.spec.dtype)); }

@@ -97,6 +97,16 @@ bool is_collective(OpKind kind) {
   return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
 }
 
+int ranks_of(const OpCall& call) {
+  if (call.kind == all_reduce_kind) return call.attributes.as<AllReduce>().ranks;
+  if (call.kind == all_gather_kind) return call.attributes.as<AllGather>().ranks;
+  if (call.kind == reduce_scatter_kind) return call.attributes.as<ReduceScatter>().ranks;
+  if (call.kind == broadcast_kind) return call.attributes.as<Broadcast>().ranks;
+  if (call.kind == all_to_all_kind) return call.attributes.as<AllToAll>().ranks;
+  if (call.kind == send_recv_kind) return call.attributes.as<SendRecv>().ranks;
+  throw ProgramError(std::string(call.kind.name) + " is no collective: one rank runs it");
+}
+
 std::string_view name(Reduction reduction) {
   switch (reduction) {
     case Reduction::sum: return "sum";

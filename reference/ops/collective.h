@@ -31,6 +31,8 @@ inline constexpr OpKind send_recv_kind{"send_recv"};
 
 /// Whether the ranks of a program run the op together, whatever their number is.
 [[nodiscard]] bool is_collective(OpKind kind);
+/// How many ranks a collective is called on. Throws ProgramError for another op.
+[[nodiscard]] int ranks_of(const OpCall& call);
 
 enum class Reduction { sum, average, maximum };
 [[nodiscard]] std::string_view name(Reduction reduction);

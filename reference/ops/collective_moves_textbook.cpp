@@ -8,7 +8,7 @@
 #include "reference/ops/collective.h"
 #include "reference/ops/collective_faults.h"
 #include "reference/ops/collective_textbook.h"
-#include "reference/ops/gradient_tape.h"
+#include "reference/ops/incoming_gradient.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
@@ -23,7 +23,6 @@ struct Source {
 /// What tells one moving collective from another.
 struct MoveRules {
   OpKind kind;
-  int (*ranks)(const OpCall& call);
   Source (*source)(const OpCall& call, std::span<const TensorView> inputs, int output, std::int64_t linear);
   Cost (*cost)(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs);
   /// Appends the op whose results are the gradients of the inputs; null: there is no rule.
@@ -44,7 +43,7 @@ class MoveDefinition : public OpDefinition {
   Units units(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
               int output) const override {
     Units units = element_units(outputs[static_cast<std::size_t>(output)].shape, strided_read_flop);
-    const int ranks = rules_.ranks(call);  // the ends of what one rank sent are where blocks may be cut wrongly
+    const int ranks = ranks_of(call);  // the ends of what one rank sent are where blocks may be cut wrongly
     for (int rank = 1; rank < ranks; ++rank) {
       const std::int64_t begin = units.count * rank / ranks;
       if (begin > 0 && begin < units.count) units.landmarks.insert(units.landmarks.end(), {begin - 1, begin});
@@ -100,19 +99,11 @@ class MoveDefinition : public OpDefinition {
                           return from(linear).input == input ? std::nan("") : element(input, from(linear).linear);
                         }});
     }
-    return name_fault(faults, wrong, y.dtype, y.shape.elements(), rules_.ranks(operands.call));
+    return name_fault(faults, wrong, y.dtype, y.shape.elements(), ranks_of(operands.call));
   }
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
     if (rules_.backward == nullptr) return OpDefinition::derivative(program, call, tape);
-    std::vector<ValueId> incoming;
-    for (const ValueId y : call.outputs) {
-      const std::optional<ValueId> gradient = tape.of(y);
-      if (!gradient) {
-        throw ProgramError(std::string(kind().name) + ": no gradient flows into '" + program.spec(y).name +
-                           "'; expected one on each rank");
-      }
-      incoming.push_back(*gradient);
-    }
+    const std::vector<ValueId> incoming = incoming_gradients(program, call, tape);
     const std::vector<ValueId> gradients = rules_.backward(program, call, tape.label(call, "backward"), incoming);
     for (std::size_t i = 0; i < call.inputs.size(); ++i) tape.contribute(call.inputs[i], gradients[i]);
   }
@@ -163,7 +154,7 @@ double most_crossing(const AllToAll& attributes) {
 
 const OpDefinition& all_gather_definition() {
   static const MoveDefinition definition(
-      {all_gather_kind, [](const OpCall& call) { return call.attributes.as<AllGather>().ranks; }, gathered,
+      {all_gather_kind, gathered,
        [](const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec> outputs) {
          const double ranks = call.attributes.as<AllGather>().ranks;
          return moved(bytes_moved(outputs[0]), (ranks - 1.0) / ranks);
@@ -177,7 +168,7 @@ const OpDefinition& all_gather_definition() {
 
 const OpDefinition& broadcast_definition() {
   static const MoveDefinition definition(
-      {broadcast_kind, [](const OpCall& call) { return call.attributes.as<Broadcast>().ranks; },
+      {broadcast_kind,
        [](const OpCall&, std::span<const TensorView>, int, std::int64_t linear) {
          return Source{0, linear};
        },
@@ -195,7 +186,7 @@ const OpDefinition& broadcast_definition() {
 
 const OpDefinition& all_to_all_definition() {
   static const MoveDefinition definition(
-      {all_to_all_kind, [](const OpCall& call) { return call.attributes.as<AllToAll>().ranks; }, exchanged,
+      {all_to_all_kind, exchanged,
        [](const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>) {
          const auto& attributes = call.attributes.as<AllToAll>();
          double message = 0.0;
@@ -219,7 +210,7 @@ const OpDefinition& all_to_all_definition() {
 
 const OpDefinition& send_recv_definition() {
   static const MoveDefinition definition(
-      {send_recv_kind, [](const OpCall& call) { return call.attributes.as<SendRecv>().ranks; }, shifted,
+      {send_recv_kind, shifted,
        [](const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec>) {
          return moved(bytes_moved(inputs[0]), 1.0);
        },

@@ -12,7 +12,7 @@
 #include "reference/ops/collective.h"
 #include "reference/ops/collective_faults.h"
 #include "reference/ops/collective_textbook.h"
-#include "reference/ops/gradient_tape.h"
+#include "reference/ops/incoming_gradient.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
@@ -196,14 +196,7 @@ class AllReduceDefinition : public OpDefinition {
     const auto& attributes = call.attributes.as<AllReduce>();
     if (attributes.reduction == Reduction::maximum) return OpDefinition::derivative(program, call, tape);
     if (std::none_of(call.inputs.begin(), call.inputs.end(), [&](ValueId x) { return tape.wanted(x); })) return;
-    std::vector<ValueId> incoming;
-    for (const ValueId y : call.outputs) {
-      const std::optional<ValueId> gradient = tape.of(y);
-      if (!gradient)
-        throw ProgramError("all_reduce: no gradient flows into '" + program.spec(y).name +
-                           "'; expected one on each rank");
-      incoming.push_back(*gradient);
-    }
+    const std::vector<ValueId> incoming = incoming_gradients(program, call, tape);
     const std::vector<ValueId> gradients =
         all_reduce(program, attributes, call.math, tape.label(call, "backward"), incoming);
     for (std::size_t i = 0; i < call.inputs.size(); ++i) tape.contribute(call.inputs[i], gradients[i]);
@@ -258,14 +251,7 @@ class ReduceScatterDefinition : public OpDefinition {
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
     const auto& attributes = call.attributes.as<ReduceScatter>();
     if (attributes.reduction != Reduction::sum) return OpDefinition::derivative(program, call, tape);
-    std::vector<ValueId> incoming;
-    for (const ValueId y : call.outputs) {
-      const std::optional<ValueId> gradient = tape.of(y);
-      if (!gradient)
-        throw ProgramError("reduce_scatter: no gradient flows into '" + program.spec(y).name +
-                           "'; expected one on each rank");
-      incoming.push_back(*gradient);
-    }
+    const std::vector<ValueId> incoming = incoming_gradients(program, call, tape);
     const std::vector<ValueId> gradients =
         all_gather(program, {attributes.ranks}, tape.label(call, "backward"), incoming);
     for (std::size_t i = 0; i < call.inputs.size(); ++i) tape.contribute(call.inputs[i], gradients[i]);
