@@ -9,12 +9,20 @@
 #include "reference/ops/cross_entropy.h"
 
 namespace gpubench::cuda {
+namespace {
 
-Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+/// The rows of logits, where these, labels, loss and lse (the first four tensors) are of types and layouts to be had.
+RowView checked_logits(const OpCall& call, std::span<const TensorSpec> tensors) {
   expect_type(call, tensors[1], DType::i32);
   for (const std::size_t i : {1U, 3U}) expect_row_major(call, tensors[i]);
   for (const std::size_t i : {2U, 3U}) expect_type(call, tensors[i], DType::f32);
-  const RowView rows = rows_of(call, tensors[0]);
+  return rows_of(call, tensors[0]);
+}
+
+}  // namespace
+
+Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  const RowView rows = checked_logits(call, tensors);
   CrossEntropyForwardArgs args;
   args.data = float_element(call, tensors[0]);
   args.rows = rows.rows;
@@ -37,11 +45,8 @@ Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> 
 
 Plan plan_cross_entropy_forward_backward(const OpCall& call, std::span<const TensorSpec> tensors,
                                          const CudaContext& context) {
-  expect_type(call, tensors[1], DType::i32);
-  for (const std::size_t i : {1U, 3U}) expect_row_major(call, tensors[i]);
-  for (const std::size_t i : {2U, 3U}) expect_type(call, tensors[i], DType::f32);
+  const RowView rows = checked_logits(call, tensors);
   expect_same_type(call, tensors[0], tensors[4]);
-  const RowView rows = rows_of(call, tensors[0]);
   if (rows.columns > std::numeric_limits<int>::max()) {
     refuse(call, fmt::format("logits {}; expected fewer than 2^31 classes", tensors[0].to_string()));
   }

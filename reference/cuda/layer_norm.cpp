@@ -18,24 +18,35 @@ Element parameter_element(const OpCall& call, const TensorSpec& parameter, const
   return float_element(call, parameter);
 }
 
-}  // namespace
+/// The tensors that a forward has, with a residual or without.
+struct ForwardTensors {
+  const TensorSpec &x, &gamma, &beta, &y, &mean, &rstd;
+};
 
-Plan plan_layer_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  const TensorSpec& x = tensors[0];
-  const TensorSpec& y = tensors[3];
+/// Throws Unsupported where a type or layout is not to be had.
+LayerNormForwardArgs forward_args(const OpCall& call, const ForwardTensors& t, double epsilon) {
   LayerNormForwardArgs args;
-  args.data = float_element(call, x);
-  expect_same_type(call, x, y);
-  args.parameter = parameter_element(call, tensors[1], x);
-  expect_same_type(call, tensors[1], tensors[2]);
-  for (const std::size_t i : {1U, 2U, 4U, 5U}) expect_row_major(call, tensors[i]);
-  for (const std::size_t i : {4U, 5U}) expect_type(call, tensors[i], DType::f32);
-  const RowView rows = rows_of(call, x);
+  args.data = float_element(call, t.x);
+  expect_same_type(call, t.x, t.y);
+  args.parameter = parameter_element(call, t.gamma, t.x);
+  expect_same_type(call, t.gamma, t.beta);
+  for (const TensorSpec* dense : {&t.gamma, &t.beta, &t.mean, &t.rstd}) expect_row_major(call, *dense);
+  for (const TensorSpec* statistic : {&t.mean, &t.rstd}) expect_type(call, *statistic, DType::f32);
+  const RowView rows = rows_of(call, t.x);
   args.rows = rows.rows;
   args.columns = rows.columns;
   args.x_stride = rows.stride;
-  args.y_stride = rows_of(call, y).stride;
-  args.epsilon = static_cast<float>(call.attributes.as<LayerNorm>().epsilon);
+  args.y_stride = rows_of(call, t.y).stride;
+  args.epsilon = static_cast<float>(epsilon);
+  return args;
+}
+
+}  // namespace
+
+Plan plan_layer_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  const LayerNormForwardArgs args =
+      forward_args(call, {tensors[0], tensors[1], tensors[2], tensors[3], tensors[4], tensors[5]},
+                   call.attributes.as<LayerNorm>().epsilon);
   return plan_of(own_implementation(context), 0, [args](std::span<const Tensor> bound, Workspace) {
     LayerNormForwardArgs work = args;
     work.x = bound[0].data;
@@ -52,22 +63,12 @@ Plan plan_layer_norm_forward(const OpCall& call, std::span<const TensorSpec> ten
 }
 
 Plan plan_residual_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  const TensorSpec& x = tensors[0];
-  LayerNormForwardArgs args;
-  args.data = float_element(call, x);
-  for (const std::size_t i : {1U, 4U, 5U}) expect_same_type(call, x, tensors[i]);
-  args.parameter = parameter_element(call, tensors[2], x);
-  expect_same_type(call, tensors[2], tensors[3]);
-  for (const std::size_t i : {2U, 3U, 6U, 7U}) expect_row_major(call, tensors[i]);
-  for (const std::size_t i : {6U, 7U}) expect_type(call, tensors[i], DType::f32);
-  const RowView rows = rows_of(call, x);
-  args.rows = rows.rows;
-  args.columns = rows.columns;
-  args.x_stride = rows.stride;
+  LayerNormForwardArgs args =
+      forward_args(call, {tensors[0], tensors[2], tensors[3], tensors[5], tensors[6], tensors[7]},
+                   call.attributes.as<ResidualNorm>().epsilon);
+  for (const std::size_t i : {1U, 4U}) expect_same_type(call, tensors[0], tensors[i]);
   args.residual_stride = rows_of(call, tensors[1]).stride;
   args.sum_stride = rows_of(call, tensors[4]).stride;
-  args.y_stride = rows_of(call, tensors[5]).stride;
-  args.epsilon = static_cast<float>(call.attributes.as<ResidualNorm>().epsilon);
   return plan_of(own_implementation(context), 0, [args](std::span<const Tensor> bound, Workspace) {
     LayerNormForwardArgs work = args;
     work.x = bound[0].data;

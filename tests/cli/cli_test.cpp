@@ -9,6 +9,7 @@
 #include "harness/core/error.h"
 #include "harness/report/reader.h"
 #include "tests/cli/captured.h"
+#include "tests/cli/scratch_folder.h"
 #include "tests/harness/report/report_schema.h"
 #include "tests/sim/sim_backend.h"
 
@@ -22,16 +23,8 @@ using ::testing::MatchesRegex;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-class Cli : public ::testing::Test {
+class Cli : public ScratchFolder {
  protected:
-  void SetUp() override {
-    std::filesystem::create_directories(folder_);
-    std::filesystem::current_path(folder_);
-  }
-  void TearDown() override {
-    std::filesystem::current_path("/");
-    std::filesystem::remove_all(folder_);
-  }
   // A run in this process that writes its report to standard output only.
   int run_to_stdout(std::vector<std::string> more = {}) {
     std::vector<std::string> words{"--isolate", "off", "--tier", "smoke", "--json", "-"};
@@ -41,7 +34,6 @@ class Cli : public ::testing::Test {
   Json document() const { return parse_json(cli_.out.str(), "stdout"); }
   static bool nothing_written() { return std::filesystem::is_empty("."); }
 
-  std::filesystem::path folder_ = ::testing::TempDir() + "cli_test." + std::to_string(::getpid());
   Captured cli_;
 };
 

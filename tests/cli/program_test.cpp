@@ -8,6 +8,7 @@
 
 #include "harness/report/reader.h"
 #include "tests/cli/child.h"
+#include "tests/cli/scratch_folder.h"
 #include "tests/harness/report/report_schema.h"
 
 namespace gpubench {
@@ -15,16 +16,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class Program : public ::testing::Test {
+class Program : public ScratchFolder {
  protected:
-  void SetUp() override {
-    std::filesystem::create_directories(folder_);
-    std::filesystem::current_path(folder_);
-  }
-  void TearDown() override {
-    std::filesystem::current_path("/");
-    std::filesystem::remove_all(folder_);
-  }
   static ChildResult run(std::vector<std::string> words, const std::string& script = "",
                          const std::string& wait_for = "", const std::function<void(int)>& while_running = {}) {
     words.insert(words.begin(), GPUBENCH_SIM_PROGRAM);
@@ -35,7 +28,6 @@ class Program : public ::testing::Test {
     EXPECT_EQ(schema_errors(report), "");
     return report;
   }
-  std::filesystem::path folder_ = ::testing::TempDir() + "program_test." + std::to_string(::getpid());
 };
 
 TEST_F(Program, RunsEveryCaseInAWorkerAndExitsZero) {

@@ -9,6 +9,7 @@
 
 #include "harness/report/reader.h"
 #include "tests/cli/captured.h"
+#include "tests/cli/scratch_folder.h"
 #include "tests/harness/report/report_schema.h"
 
 namespace gpubench {
@@ -17,17 +18,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class Tuning : public ::testing::Test {
+class Tuning : public ScratchFolder {
  protected:
-  void SetUp() override {
-    std::filesystem::create_directories(folder_);
-    std::filesystem::current_path(folder_);
-  }
-  void TearDown() override {
-    std::filesystem::current_path("/");
-    std::filesystem::remove_all(folder_);
-  }
-  std::filesystem::path folder_ = ::testing::TempDir() + "tuning_test." + std::to_string(::getpid());
 };
 
 TEST_F(Tuning, WhatWasTimedOnceIsRememberedByLaterRuns) {

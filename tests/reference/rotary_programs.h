@@ -6,6 +6,7 @@
 
 #include "harness/core/program.h"
 #include "reference/ops/rotary.h"
+#include "tests/reference/cpu/program_run.h"
 
 namespace gpubench::testing {
 
@@ -85,6 +86,18 @@ inline RotaryProgram in_place_rotary_program(const Rotary& attributes, DType dty
 /// Whether element `column` of a token of packed width lies in the part of [h, d] that begins at `place`.
 inline bool lies_in_part(const PackedPlace& place, const Shape& shape, std::int64_t column) {
   return column >= place.first && column < place.first + shape[2] * shape[3];
+}
+
+/// Values to turn, and tables of any numbers: the op asks no more of them.
+inline void fill(ProgramRun& run, const RotaryProgram& r) {
+  run.set_random(r.whole_x, 1, 2.0);
+  run.set_random(r.tables.cos, 2, 0.5);
+  run.set_random(r.tables.sin, 3, 0.5);
+}
+
+/// Which program it was, for a message.
+inline std::string told(const Rotary& attributes, DType dtype, const Shape& shape) {
+  return std::string(name(dtype)) + shape.to_string() + " " + describe(attributes);
 }
 
 }  // namespace gpubench::testing

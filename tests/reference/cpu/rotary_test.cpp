@@ -11,6 +11,7 @@
 namespace gpubench {
 namespace {
 
+using testing::fill;
 using testing::PackedPlace;
 using testing::ProgramRun;
 using testing::rotary_kinds;
@@ -18,16 +19,7 @@ using testing::rotary_program;
 using testing::RotaryProgram;
 using testing::run_and_judge;
 using testing::shared_backend;
-
-void fill(ProgramRun& run, const RotaryProgram& r) {
-  run.set_random(r.whole_x, 1, 2.0);
-  run.set_random(r.tables.cos, 2, 0.5);
-  run.set_random(r.tables.sin, 3, 0.5);
-}
-
-std::string told(const Rotary& attributes, DType dtype, const Shape& shape) {
-  return std::string(name(dtype)) + shape.to_string() + " " + describe(attributes);
-}
+using testing::told;
 
 const std::vector<Shape> odd_shapes{{1, 1, 1, 2},    {2, 3, 5, 6},   {1, 7, 1, 34},   {3, 33, 2, 64},
                                     {1, 65, 8, 128}, {2, 5, 3, 514}, {1, 2, 2, 10000}};

@@ -12,22 +12,14 @@
 namespace gpubench {
 namespace {
 
+using testing::fill;
 using testing::PackedPlace;
 using testing::ProgramRun;
 using testing::rotary_kinds;
 using testing::rotary_program;
 using testing::RotaryProgram;
 using testing::run_in_every_order;
-
-void fill(ProgramRun& run, const RotaryProgram& r) {
-  run.set_random(r.whole_x, 1, 2.0);
-  run.set_random(r.tables.cos, 2, 0.5);
-  run.set_random(r.tables.sin, 3, 0.5);
-}
-
-std::string told(const Rotary& attributes, DType dtype, const Shape& shape) {
-  return std::string(name(dtype)) + shape.to_string() + " " + describe(attributes);
-}
+using testing::told;
 
 // A thread has four heads of a token: fewer, one more, and twice as many with one to spare.
 TEST(CudaRotary, EveryKindTypeAndOddSizeLiesWithinItsBound) {

@@ -1,0 +1,26 @@
+// A folder of its own for a test that writes files where it is started.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+namespace gpubench {
+
+/// Is the current folder while a test runs, and gone after it.
+class ScratchFolder : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directories(folder_);
+    std::filesystem::current_path(folder_);
+  }
+  void TearDown() override {
+    std::filesystem::current_path("/");
+    std::filesystem::remove_all(folder_);
+  }
+  std::filesystem::path folder_ = ::testing::TempDir() + "gpubench_test." + std::to_string(::getpid());
+};
+
+}  // namespace gpubench
