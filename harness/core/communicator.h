@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/core/backend.h"
+#include "harness/core/rank_program.h"
 
 namespace gpubench {
 
@@ -34,20 +34,38 @@ class Communicator {
 
   /// Makes every rank that waits for a peer, now or later, throw RanksStopped. Any thread may call it.
   virtual void stop() = 0;
-  /// Ready again, once no rank is in run() any more.
-  virtual void restart() = 0;
+  /// Ready again, once no rank is at work any more. False where that cannot be: the process has to end.
+  [[nodiscard]] virtual bool restart() = 0;
   /// The ranks that are waiting for a peer at this moment.
   [[nodiscard]] virtual std::vector<int> waiting() const = 0;
+};
+
+/// The two lanes of one rank where its device has queues of its own, which the host only fills. Called on the rank's
+/// thread. What waits there for other ranks throws RanksStopped once the communicator has been stopped.
+class RankQueues {
+ public:
+  /// Told of each step before it is enqueued; the text outlives the work.
+  using At = std::function<void(const std::string& label)>;
+
+  virtual ~RankQueues() = default;
+  /// One run of the program, behind everything that was enqueued before.
+  virtual void enqueue(const RankProgram& program, const At& at) = 0;
+  /// Begins an interval of time, on all ranks' devices at once as far as they can agree on that; all ranks call it.
+  virtual void begin() = 0;
+  /// Returns once everything that was enqueued is done: nanoseconds since begin() by the device's clock.
+  [[nodiscard]] virtual double end() = 0;
 };
 
 /// A communicator and one backend per rank, as a folder of reference/ opens them.
 struct RankSet {
   std::vector<std::unique_ptr<Backend>> backends;
   std::unique_ptr<Communicator> communicator;
+  /// One for each rank; empty where the host's own threads do the work.
+  std::vector<std::unique_ptr<RankQueues>> queues = {};
   /// Called once on each rank's thread before anything else: takes it to its cores, or its device.
   std::function<void(int rank)> enter = [](int) {};
-  /// Processors or SMs of all ranks together, none counted twice.
-  int units = 0;
+  /// All ranks together: processors or SMs, and memory, with nothing counted twice.
+  DeviceInfo device = {};
   /// What every number has to be read with: "oversubscribed", "virtual".
   std::vector<std::string> flags = {};
 };

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <map>
 
 #include "harness/core/error.h"
 #include "harness/core/rank_sync.h"
-#include "harness/run/rank_program.h"
+#include "harness/run/host_lanes.h"
 #include "harness/run/rank_threads.h"
+#include "harness/run/rank_work.h"
 
 namespace gpubench {
 namespace {
@@ -22,22 +24,23 @@ double ns_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
 }
 
-/// What the two lanes of one rank tell each other.
-struct Lanes {
-  Progress begun;     // runs that the compute lane has begun
-  Progress computed;  // steps done in the present run and those before
-  Progress communicated;
-  std::atomic<const RankProgram*> program{nullptr};  // of the run that has begun; null: no more runs
-  std::uint64_t computed_before = 0;                 // steps of all earlier runs
-  std::uint64_t communicated_before = 0;
+/// Whose memory it is, by address: devices have addresses of their own each.
+class RankMemory {
+ public:
+  void add(const Buffer& buffer, int rank) {
+    const std::byte* end = buffer.data() + buffer.bytes();
+    // What lay there before has been freed, or the address would not have been given again.
+    auto first = blocks_.lower_bound(buffer.data());
+    while (first != blocks_.end() && first->first < end) first = blocks_.erase(first);
+    blocks_[buffer.data()] = rank;
+  }
+  [[nodiscard]] int rank_of(const std::byte* address) const {
+    const auto after = blocks_.upper_bound(address);
+    return after == blocks_.begin() ? 0 : std::prev(after)->second;
+  }
 
-  void reset() {
-    for (Progress* one : {&begun, &computed, &communicated}) one->reset();
-    computed_before = communicated_before = 0;
-  }
-  void stop() {
-    for (Progress* one : {&begun, &computed, &communicated}) one->stop();
-  }
+ private:
+  std::map<const std::byte*, int> blocks_;
 };
 
 class RankGroup final : public Backend {
@@ -45,18 +48,20 @@ class RankGroup final : public Backend {
   RankGroup(RankSet set, double stall_limit_s)
       : set_(std::move(set)),
         ranks_(static_cast<int>(set_.backends.size())),
-        lanes_(static_cast<std::size_t>(ranks_)),
         line_up_(ranks_, set_.flags.empty() ? barrier_spins : 0),
-        device_(set_.backends.front()->device()),
-        // Ranks 0 ... n - 1 compute; threads n ... 2n - 1 are their communication lanes.
-        threads_(ranks_, 2, stall_limit_s,
-                 {[this](int rank) { set_.enter(rank); }, [this] { stop(); }, [this] { restart(); },
+        // Ranks 0 ... n - 1 compute; where the host does the work, threads n ... 2n - 1 are their communication lanes.
+        threads_(ranks_, set_.queues.empty() ? 2 : 1, stall_limit_s,
+                 {[this](int rank) { set_.enter(rank); }, [this] { stop(); }, [this] { return restart(); },
                   [this] { return set_.communicator->waiting(); }}) {
-    device_.units = set_.units;
-    device_.properties.emplace_back("ranks", std::to_string(ranks_));
+    set_.device.properties.emplace_back("ranks", std::to_string(ranks_));
+    for (int rank = 0; set_.queues.empty() && rank < ranks_; ++rank)
+      lanes_.push_back(
+          std::make_unique<HostLanes>(HostLanes::Hooks{[this, rank](const LaneStep& step) { compute(rank, step); },
+                                                       [this, rank](const LaneStep& step) { communicate(rank, step); },
+                                                       [this] { threads_.at(State::waiting, waiting_); }}));
   }
 
-  [[nodiscard]] const DeviceInfo& device() const override { return device_; }
+  [[nodiscard]] const DeviceInfo& device() const override { return set_.device; }
   [[nodiscard]] std::vector<std::string> flags() const override { return set_.flags; }
   [[nodiscard]] bool hangs() const override { return threads_.hangs(); }
 
@@ -64,12 +69,13 @@ class RankGroup final : public Backend {
   [[nodiscard]] Buffer allocate_on(int rank, std::size_t bytes) override {
     const auto buffer = std::make_shared<Buffer>();
     on(rank, allocating_, [this, rank, bytes, buffer] { *buffer = child(rank).allocate(bytes); });
+    memory_.add(*buffer, rank);
     return *buffer;
   }
-  void write(std::byte* device, std::span<const std::byte> host) override { child(0).write(device, host); }
-  void read(std::span<std::byte> host, const std::byte* device) override { child(0).read(host, device); }
+  void write(std::byte* device, std::span<const std::byte> host) override { owner(device).write(device, host); }
+  void read(std::span<std::byte> host, const std::byte* device) override { owner(device).read(host, device); }
   void fill(std::byte* device, std::span<const std::byte> pattern, std::size_t bytes) override {
-    child(0).fill(device, pattern, bytes);
+    owner(device).fill(device, pattern, bytes);
   }
   [[nodiscard]] bool host_visible() const override { return set_.backends.front()->host_visible(); }
   [[nodiscard]] std::span<const FusionClaim> fused_ops() const override { return set_.backends.front()->fused_ops(); }
@@ -102,16 +108,24 @@ class RankGroup final : public Backend {
   }
 
   [[nodiscard]] Launch sequence(std::span<const Launch> launches, const Schedule& schedule) override {
+    if (schedule.mode == LaunchMode::graph)
+      throw Unsupported("programs of several ranks are not recorded as graphs; expected --launch stream");
     return std::make_shared<GroupSequence>(std::vector<Launch>(launches.begin(), launches.end()),
                                            rank_programs(launches, schedule, ranks_));
   }
 
   void run(const Launch& launch) override {
-    if (const auto* one = dynamic_cast<const GroupLaunch*>(launch.get()); one != nullptr && !one->is_collective()) {
+    const auto* one = dynamic_cast<const GroupLaunch*>(launch.get());
+    if (one == nullptr)
+      return over_rounds(std::vector{launch},
+                         [this](int rank, const auto& run_next) { (void)interval(rank, 1, run_next); });
+    if (!one->is_collective()) {
       return on(one->rank(), one->label(),
                 [this, rank = one->rank(), inner = one->inner()] { child(rank).run(inner); });
     }
-    over_rounds(std::vector{launch}, [](int, const auto& run_next) { run_next(); });
+    threads_.on_all([this, launch, step = LaneStep{&one->inner(), &one->label(), 0}](int thread) {
+      if (thread < ranks_) communicate(thread, step);
+    });
   }
 
   [[nodiscard]] RoundTimes time(std::span<const Launch> copies, const RoundPlan& plan) override {
@@ -124,21 +138,27 @@ class RankGroup final : public Backend {
     const auto intervals = static_cast<std::size_t>(plan.samples);
     round->plan = plan;
     round->ranks.assign(static_cast<std::size_t>(ranks_), RankTimes{std::vector<double>(intervals)});
+    round->wall = round->ranks;
     over_rounds({copies.begin(), copies.end()},
                 [this, round](int rank, const auto& run_next) { time_rank(rank, *round, run_next); });
     RoundTimes times;
-    times.wall_ns.assign(intervals, 0.0);
-    for (const RankTimes& rank : round->ranks) {
-      for (std::size_t i = 0; i < intervals; ++i) times.wall_ns[i] = std::max(times.wall_ns[i], rank.ns[i]);
-    }
-    times.device_ns = times.wall_ns;
+    times.wall_ns = largest(round->wall, intervals);
+    times.device_ns = set_.queues.empty() ? times.wall_ns : largest(round->ranks, intervals);
     times.ranks = std::move(round->ranks);
     return times;
   }
 
  private:
   [[nodiscard]] Backend& child(int rank) { return *set_.backends[static_cast<std::size_t>(rank)]; }
-  [[nodiscard]] Lanes& lanes(int rank) { return lanes_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] Backend& owner(const std::byte* address) { return child(memory_.rank_of(address)); }
+
+  [[nodiscard]] static std::vector<double> largest(const std::vector<RankTimes>& ranks, std::size_t intervals) {
+    std::vector<double> ns(intervals, 0.0);
+    for (const RankTimes& rank : ranks) {
+      for (std::size_t i = 0; i < intervals; ++i) ns[i] = std::max(ns[i], rank.ns[i]);
+    }
+    return ns;
+  }
 
   void on(int rank, const std::string& what, std::function<void()> work) {
     threads_.on_one(rank, [this, what = &what, work = std::move(work)] {
@@ -150,7 +170,8 @@ class RankGroup final : public Backend {
   /// A round as its ranks see it. They hold it too: one that hangs must find it when it wakes.
   struct Round {
     RoundPlan plan;
-    std::vector<RankTimes> ranks;
+    std::vector<RankTimes> ranks;  // by the devices' clocks, where they have some
+    std::vector<RankTimes> wall;
     std::array<std::atomic<bool>, 2> go_on{};
     Clock::time_point start = Clock::now();
   };
@@ -163,47 +184,61 @@ class RankGroup final : public Backend {
       if (rank == 0) word = calls < round.plan.warmup_calls || ns_since(round.start) < 1e9 * round.plan.warmup_s;
       line_up(rank);
       if (!word) break;
-      run_next();
+      (void)interval(rank, 1, run_next);
     }
-    for (double& sample : round.ranks[static_cast<std::size_t>(rank)].ns)
-      sample = time_sample(rank, round.plan, run_next);
-  }
-
-  template <class RunNext>
-  [[nodiscard]] double time_sample(int rank, const RoundPlan& plan, const RunNext& run_next) {
-    double ns = 0.0;
-    if (plan.cadence == Cadence::isolated) {
-      for (std::int64_t call = 0; call < plan.batch; ++call) {
+    const auto at = static_cast<std::size_t>(rank);
+    const bool isolated = round.plan.cadence == Cadence::isolated;
+    for (std::size_t sample = 0; sample < round.wall[at].ns.size(); ++sample) {
+      for (std::int64_t part = 0; part < (isolated ? round.plan.batch : 1); ++part) {
         line_up(rank);
-        const Clock::time_point begin = Clock::now();
-        run_next();
-        ns += ns_since(begin);
+        const Elapsed elapsed = interval(rank, isolated ? 1 : round.plan.batch, run_next);
+        round.ranks[at].ns[sample] += elapsed.device_ns;
+        round.wall[at].ns[sample] += elapsed.wall_ns;
       }
-      return ns;
     }
-    line_up(rank);
-    const Clock::time_point begin = Clock::now();
-    for (std::int64_t call = 0; call < plan.batch; ++call) run_next();
-    return ns_since(begin);
   }
 
-  /// Calls loop(rank, run_next) on each compute lane; run_next() runs the next of the copies, going round, on this rank
-  /// and its communication lane.
+  struct Elapsed {
+    double device_ns = 0.0;
+    double wall_ns = 0.0;
+  };
+
+  /// `runs` of them and nothing else: on this rank, complete on return.
+  template <class RunNext>
+  [[nodiscard]] Elapsed interval(int rank, std::int64_t runs, const RunNext& run_next) {
+    RankQueues* queues = queues_of(rank);
+    const Clock::time_point begin = Clock::now();
+    if (queues != nullptr) queues->begin();
+    for (std::int64_t run = 0; run < runs; ++run) run_next();
+    const std::optional<double> device_ns = queues == nullptr ? std::nullopt : std::optional(queues->end());
+    const double wall_ns = ns_since(begin);
+    return {device_ns.value_or(wall_ns), wall_ns};
+  }
+
+  [[nodiscard]] RankQueues* queues_of(int rank) {
+    return set_.queues.empty() ? nullptr : set_.queues[static_cast<std::size_t>(rank)].get();
+  }
+
+  /// Calls loop(rank, run_next) on the thread of each rank; run_next() runs the next of the copies, going round: to its
+  /// end where the host does the work, else until it is in the device's queues.
   template <class Loop>
   void over_rounds(std::vector<Launch> copies, Loop loop) {
     using Programs = std::vector<std::vector<RankProgram>>;  // of each copy, of each rank
     const auto programs = std::make_shared<Programs>();
     for (const Launch& copy : copies) programs->push_back(programs_of(copy));
-    for (Lanes& one : lanes_) one.reset();
+    for (const auto& one : lanes_) one->reset();
     threads_.on_all([this, programs, held = std::move(copies), loop](int thread) {
-      if (thread >= ranks_) return communicate(thread - ranks_);
+      const auto rank = static_cast<std::size_t>(thread % ranks_);
+      if (thread >= ranks_) return lanes_[rank]->serve();
+      RankQueues* queues = queues_of(thread);
+      const RankQueues::At at = [this](const std::string& label) { threads_.at(State::working, label); };
       std::size_t next = 0;
-      loop(thread, [this, thread, &next, &programs] {
-        compute(thread, (*programs)[next][static_cast<std::size_t>(thread)]);
+      loop(thread, [&] {
+        const RankProgram& program = (*programs)[next][rank];
+        queues == nullptr ? lanes_[rank]->run(program) : queues->enqueue(program, at);
         next = next + 1 == programs->size() ? 0 : next + 1;
       });
-      lanes(thread).program.store(nullptr);
-      lanes(thread).begun.advance();
+      if (queues == nullptr) lanes_[rank]->finish();
     });
   }
 
@@ -215,70 +250,27 @@ class RankGroup final : public Backend {
     return programs;
   }
 
-  // A run without steps in one of the lanes needs no second thread: the collectives of a lone one run right here.
-  void compute(int rank, const RankProgram& program) {
-    Lanes& own = lanes(rank);
-    if (program.compute.empty()) {
-      for (const LaneStep& step : program.communication) communicate(rank, step);
-      return;
-    }
-    if (program.communication.empty()) {
-      for (const LaneStep& step : program.compute) compute(rank, step);
-      return;
-    }
-    own.program.store(&program);
-    own.begun.advance();
-    for (const LaneStep& step : program.compute) {
-      if (step.waits_for > 0) await(own.communicated, own.communicated_before + step.waits_for);
-      compute(rank, step);
-      own.computed.advance();
-    }
-    own.communicated_before += program.communication.size();
-    await(own.communicated, own.communicated_before);
-  }
-
-  // The communication lane: run after run, until there is none.
-  void communicate(int rank) {
-    Lanes& own = lanes(rank);
-    for (std::uint64_t run = 1;; ++run) {
-      await(own.begun, run);
-      const RankProgram* program = own.program.load();
-      if (program == nullptr) return;
-      for (const LaneStep& step : program->communication) {
-        if (step.waits_for > 0) await(own.computed, own.computed_before + step.waits_for);
-        communicate(rank, step);
-        own.communicated.advance();
-      }
-      own.computed_before += program->compute.size();
-    }
-  }
-
   void compute(int rank, const LaneStep& step) {
-    threads_.at(State::working, step.work->label());
-    child(rank).run(step.work->inner());
+    threads_.at(State::working, *step.label);
+    child(rank).run(*step.work);
   }
 
   void communicate(int rank, const LaneStep& step) {
-    threads_.at(State::collective, step.work->label());
-    set_.communicator->run(step.work->inner(), rank);
+    threads_.at(State::collective, *step.label);
+    set_.communicator->run(*step.work, rank);
   }
 
   void stop() {
     set_.communicator->stop();
     line_up_.stop();
-    for (Lanes& one : lanes_) one.stop();
+    for (const auto& one : lanes_) one->stop();
   }
-  void restart() {
-    set_.communicator->restart();
+  bool restart() {
     line_up_.reset();
-    for (Lanes& one : lanes_) one.reset();
+    for (const auto& one : lanes_) one->reset();
+    return set_.communicator->restart();
   }
 
-  /// Waits for this rank's other lane.
-  void await(const Progress& progress, std::uint64_t goal) {
-    threads_.at(State::waiting, waiting_);
-    progress.wait_for(goal, 0);
-  }
   /// Waits until all ranks are here.
   void line_up(int rank) {
     threads_.at(State::waiting, lining_up_);
@@ -291,9 +283,9 @@ class RankGroup final : public Backend {
 
   RankSet set_;
   int ranks_;
-  std::vector<Lanes> lanes_;
+  std::vector<std::unique_ptr<HostLanes>> lanes_;  // where there are no queues
+  RankMemory memory_;
   RankBarrier line_up_;
-  DeviceInfo device_;
   RankThreads threads_;  // last: its threads use all of the above
 };
 

@@ -224,8 +224,12 @@ void RankThreads::wait_and_judge(int first, int last) {
   for (int one = first; one < last; ++one) shared.of(one).failure = nullptr;
   const int rank = thread % shared.ranks;
   const std::string place = shared.place_of(thread);
-  shared.hooks.restart();
-  lock.unlock();
+  const bool goes_on = shared.hooks.restart();
+  const auto tell = [&](const std::string& text) {
+    if (goes_on) throw BackendError(text);
+    shared.lost = text;
+    throw DeviceLost(text);
+  };
   try {
     std::rethrow_exception(failure);
   } catch (const DeviceLost& e) {
@@ -235,9 +239,9 @@ void RankThreads::wait_and_judge(int first, int last) {
   } catch (const ProgramError&) {
     throw;
   } catch (const std::bad_alloc&) {
-    throw BackendError(fmt::format("rank {}: out of memory (in {})", rank, place));
+    tell(fmt::format("rank {}: out of memory (in {})", rank, place));
   } catch (const std::exception& e) {
-    throw BackendError(fmt::format("rank {}: {} (in {})", rank, e.what(), place));
+    tell(fmt::format("rank {}: {} (in {})", rank, e.what(), place));
   }
 }
 

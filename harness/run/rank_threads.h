@@ -14,7 +14,7 @@ class RankThreads {
   struct Hooks {
     std::function<void(int rank)> enter;          ///< called once on each thread first
     std::function<void()> stop;                   ///< ends all waits of ranks for each other, as one has failed
-    std::function<void()> restart;                ///< makes them possible again
+    std::function<bool()> restart;                ///< makes them possible again; false where nothing can
     std::function<std::vector<int>()> waiting{};  ///< ranks that wait for a peer within a collective
   };
   /// `lanes` threads for each rank: thread t belongs to rank t mod `ranks`. Where none comes any further for
@@ -26,9 +26,9 @@ class RankThreads {
   RankThreads& operator=(const RankThreads&) = delete;
 
   /// Runs work(thread) on every thread and waits. Throws BackendError: "rank 1: <its error> (in 'bucket0')", of the
-  /// first rank that failed; DeviceLost where that was one, and where a rank hangs: "rank 1 has come no further for 15
-  /// s, last in 'bucket0'; ranks 0, 2 were waiting". After that every call throws it again. Unsupported and
-  /// ProgramError pass as they are.
+  /// first rank that failed; DeviceLost where that was one, where nothing can run after it, and where a rank hangs:
+  /// "rank 1 has come no further for 15 s, last in 'bucket0'; ranks 0, 2 were waiting". After that every call throws it
+  /// again. Unsupported and ProgramError pass as they are.
   void on_all(const std::function<void(int thread)>& work);
   /// The same on the first thread of one rank.
   void on_one(int rank, const std::function<void()>& work);

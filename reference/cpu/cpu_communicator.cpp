@@ -74,9 +74,10 @@ class CpuCommunicator final : public Communicator {
   }
 
   void stop() override { barrier_.stop(); }
-  void restart() override {
+  [[nodiscard]] bool restart() override {
     barrier_.reset();
     for (Place& place : places_) place.turns = 0;
+    return true;
   }
   [[nodiscard]] std::vector<int> waiting() const override { return barrier_.waiting(); }
 

@@ -44,7 +44,8 @@ RankSet open_cpu_ranks(int ranks) {
   RankSet set;
   for (int rank = 0; rank < ranks; ++rank) set.backends.push_back(open_cpu_backend(threads));
   set.communicator = open_cpu_communicator(ranks, threads, oversubscribed);
-  set.units = oversubscribed ? usable : ranks * threads;
+  set.device = set.backends.front()->device();
+  set.device.units = oversubscribed ? usable : ranks * threads;
   if (oversubscribed) set.flags.emplace_back("oversubscribed");
   const std::vector<int> processors = usable_processors();
   if (!oversubscribed && static_cast<int>(processors.size()) >= ranks * threads) {

@@ -34,9 +34,9 @@ class DamagedCommunicator final : public Communicator {
     inner_->stop();
     barrier_.stop();
   }
-  void restart() override {
-    inner_->restart();
+  [[nodiscard]] bool restart() override {
     barrier_.reset();
+    return inner_->restart();
   }
   [[nodiscard]] std::vector<int> waiting() const override {
     std::vector<int> ranks = inner_->waiting();

@@ -1,4 +1,4 @@
-#include "harness/run/rank_program.h"
+#include "harness/run/rank_work.h"
 
 #include <algorithm>
 
@@ -29,12 +29,12 @@ std::vector<RankProgram> rank_programs(std::span<const Launch> launches, const S
     if (work->is_collective()) {
       for (int rank = 0; rank < ranks; ++rank) {
         auto& lane = programs[static_cast<std::size_t>(rank)].communication;
-        lane.push_back({work, waits(rank, false)});
+        lane.push_back({&work->inner(), &work->label(), waits(rank, false)});
         place[index] = lane.size();
       }
     } else {
       auto& lane = programs.at(static_cast<std::size_t>(work->rank())).compute;
-      lane.push_back({work, waits(work->rank(), true)});
+      lane.push_back({&work->inner(), &work->label(), waits(work->rank(), true)});
       place[index] = lane.size();
     }
   }

@@ -1,13 +1,12 @@
-// A sequence as one rank runs it: two lanes of steps, and which step waits for the other lane.
+// Plans and bound work of a group of ranks, and how a sequence of it is cut up among them.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "harness/core/backend.h"
+#include "harness/core/rank_program.h"
 
 namespace gpubench {
 
@@ -43,16 +42,6 @@ class GroupLaunch : public LaunchImpl {
   Launch inner_;
   int rank_;  // -1: all
   std::string label_;
-};
-
-struct LaneStep {
-  const GroupLaunch* work = nullptr;
-  std::uint64_t waits_for = 0;  ///< as many steps of the other lane must be done
-};
-
-struct RankProgram {
-  std::vector<LaneStep> compute;
-  std::vector<LaneStep> communication;
 };
 
 /// A sequence, cut up.
