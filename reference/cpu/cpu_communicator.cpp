@@ -94,13 +94,13 @@ class CpuCommunicator final : public Communicator {
     for (std::size_t rank = 0; rank < static_cast<std::size_t>(ranks_); ++rank) {
       SmallSum sum{tensors[rank].data, static_cast<std::size_t>(tensors[rank].spec.bytes()), {}};
       for (std::size_t turn = 0; turn < 2; ++turn) {
-        cpu::ReduceTask task{tensors[rank].spec.dtype,
-                             call.attributes.as<AllReduce>().reduction,
-                             {},
-                             {tensors[rank + static_cast<std::size_t>(ranks_)].data},
-                             tensors[rank].spec.shape.elements()};
+        ReduceTask task{tensors[rank].spec.dtype,
+                        call.attributes.as<AllReduce>().reduction,
+                        {},
+                        {tensors[rank + static_cast<std::size_t>(ranks_)].data},
+                        tensors[rank].spec.shape.elements()};
         for (const Place& peer : places_) task.from.push_back(peer.bytes[turn].data());
-        sum.of_turn[turn].reductions.push_back(std::move(task));
+        sum.of_turn[turn].tasks.reductions.push_back(std::move(task));
       }
       sums.push_back(std::move(sum));
     }

@@ -37,7 +37,8 @@ inline constexpr OpKind send_recv_kind{"send_recv"};
 enum class Reduction { sum, average, maximum };
 [[nodiscard]] std::string_view name(Reduction reduction);
 
-/// y[r][i] = reduction over all ranks q of x[q][i], on every rank r; all ranks hold the same bits.
+/// y[r][i] = reduction over all ranks q of x[q][i], on every rank r; all ranks hold the same bits. A maximum with a NaN
+/// is NaN.
 /// Several tensors at once: inputs are x of rank 0 (k tensors), of rank 1, ...; outputs likewise.
 struct AllReduce {
   int ranks = 1;

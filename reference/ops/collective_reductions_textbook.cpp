@@ -45,7 +45,7 @@ class Reducer {
       sizes += std::fabs(value);
       squares += value * value;
       if (std::isfinite(value)) unit = std::min(unit, unit_of(value));
-      if (!(value <= largest)) largest = value;
+      if (value > largest || std::isnan(value)) largest = value;  // once NaN it stays NaN
     }
     if (reduction_ == Reduction::maximum) return {largest, 0.0};
     const bool exact = sizes <= unit / u_;  // NaN and infinities are not

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 
 #include "tests/reference/ops/textbook_run.h"
 
@@ -45,6 +46,17 @@ TEST(AllReduce, SumsAveragesAndTakesTheLargestOverTheRanks) {
       (void)all_reduce(p, {3, reduction}, f32_math, "y", ids, in_place);
       EXPECT_EQ(results(p, ids, x), (Rows{want, want, want})) << name(reduction);
     }
+  }
+}
+
+TEST(AllReduce, AMaximumIsNanWhicheverRankHasTheNan) {
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    Program p;
+    const std::vector<ValueId> ids = on_ranks(p, 3, DType::f32, {1});
+    (void)all_reduce(p, {3, Reduction::maximum}, f32_math, "y", ids);
+    Rows x{{1}, {5}, {3}};
+    x[rank][0] = std::nan("");
+    for (const std::vector<double>& held : results(p, ids, x)) EXPECT_TRUE(std::isnan(held[0])) << rank;
   }
 }
 

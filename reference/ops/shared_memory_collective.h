@@ -1,0 +1,43 @@
+// A collective between ranks that reach each other's memory, as what each of them copies and adds up once all inputs are
+// there: who does which part, with no word about how. For backends; the textbook knows nothing of it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "harness/core/tensor.h"
+#include "reference/ops/collective.h"
+
+namespace gpubench {
+
+/// `bytes` bytes from one place to another.
+struct CopyTask {
+  const std::byte* from = nullptr;
+  std::byte* to = nullptr;
+  std::int64_t bytes = 0;
+};
+
+/// The reduction of `count` elements of each source, rank by rank in order, written to each target: all ranks get the
+/// same bits.
+struct ReduceTask {
+  DType type = DType::f32;
+  Reduction reduction = Reduction::sum;
+  std::vector<const std::byte*> from;
+  std::vector<std::byte*> to;
+  std::int64_t count = 0;
+};
+
+struct RankTasks {
+  std::vector<CopyTask> copies;
+  std::vector<ReduceTask> reductions;
+};
+
+/// Whether the op adds up or compares, rather than moves only.
+[[nodiscard]] bool reduces(OpKind kind);
+
+/// What each of the ranks does. Parts of one rank and another never overlap. `tensors`: those of the call's inputs, then
+/// of its outputs, all dense. Throws ProgramError for an op that is no collective.
+[[nodiscard]] std::vector<RankTasks> tasks_of(const OpCall& call, std::span<const Tensor> tensors);
+
+}  // namespace gpubench
