@@ -75,6 +75,13 @@ void* load(const fs::path& file) {
       fmt::format("{} cannot be loaded: each library that was found asks for another", file.filename().string()));
 }
 
+// The module loads NCCL by its name alone, and only for several GPUs.
+void make_nccl_findable() {
+  constexpr const char* name = "libnccl.so.2";
+  if (::dlopen(name, RTLD_NOW | RTLD_LOCAL) == nullptr)
+    load_from_folders(name, library_folders("/", prefixes_of_user()));
+}
+
 const cuda::Module& module_at(const fs::path& file) {
   void* handle = load(file);  // never unloaded: CUDA starts threads of its own
   const auto entry = reinterpret_cast<cuda::ModuleEntry>(::dlsym(handle, cuda::module_entry_name));
@@ -134,7 +141,14 @@ std::optional<BackendEntry> cuda_entry(const fs::path& program) {
     entry.open = [file](const OpenRequest& what) {
       return module_at(file).open({.ordinal = what.ordinal, .deterministic = what.deterministic});
     };
+    entry.open_ranks = [file](const RankRequest& what) {
+      if (!what.is_virtual) make_nccl_findable();
+      return module_at(file).open_ranks(
+          {what.ranks, what.is_virtual, {what.device.ordinal, what.device.deterministic}});
+    };
+    entry.has_virtual_ranks = true;
     entry.libraries = [file] {
+      make_nccl_findable();
       std::vector<ModuleReport> reports;
       for (const cuda::LoadedLibrary& library : module_at(file).libraries()) {
         reports.push_back({library.name, library.version, library.path});

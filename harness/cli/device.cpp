@@ -41,7 +41,8 @@ DeviceChoice choose_automatically(const Environment& environment) {
   const BackendEntry* other = &environment.backends.front();
   const NvidiaDriver driver = environment.nvidia_driver();
   if (driver.usable && cuda != nullptr)
-    return {cuda, 0, fmt::format("NVIDIA driver with {} device(s)", driver.devices), capability_of(driver, 0)};
+    return {cuda, 0, fmt::format("NVIDIA driver with {} device(s)", driver.devices), capability_of(driver, 0),
+            driver.devices};
   if (driver.usable) return {other, 0, fmt::format("an NVIDIA driver is there, but {}", no_cuda_backend)};
   return {other, 0, driver.reason};
 }
@@ -73,7 +74,7 @@ DeviceChoice choose_cuda(const std::string& wanted, const Environment& environme
     throw UsageError(fmt::format("--device: there is no {}; the driver shows {} device(s): {}", wanted, driver.devices,
                                  joined(known)));
   }
-  return {entry, ordinal, "asked for", capability_of(driver, ordinal)};
+  return {entry, ordinal, "asked for", capability_of(driver, ordinal), driver.devices};
 }
 
 // A pipe whose ends close with it; none of them survives into a child unless handed over.

@@ -19,6 +19,7 @@ struct DeviceChoice {
   int ordinal = 0;     ///< which of the backend's devices
   std::string why;     ///< "asked for", or why `auto` came to it
   int capability = 0;  ///< compute capability of a GPU, 90 for 9.0; 0: none, or not known
+  int devices = 0;     ///< GPUs that the driver shows; 0: the device is no GPU
 
   /// As --device takes it: "cpu", "cuda", "cuda:3".
   [[nodiscard]] std::string word() const;

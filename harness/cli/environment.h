@@ -23,6 +23,13 @@ struct OpenRequest {
   bool deterministic = false;  ///< only implementations that give the same bits each time
 };
 
+/// What several ranks are opened for.
+struct RankRequest {
+  int ranks = 1;
+  bool is_virtual = false;  ///< all on one device
+  OpenRequest device{};     ///< rank 0's
+};
+
 /// A backend that --device can name.
 struct BackendEntry {
   std::string name;                                                       ///< "cpu", "cuda"
@@ -34,7 +41,8 @@ struct BackendEntry {
   /// Libraries that its module really loads, for doctor; needs no device. May throw. No function: nothing to tell.
   std::function<std::vector<ModuleReport>()> libraries = {};
   /// Several ranks; throws BackendError or Unsupported. No function: one rank only.
-  std::function<RankSet(int ranks)> open_ranks = {};
+  std::function<RankSet(const RankRequest& what)> open_ranks = {};
+  bool has_virtual_ranks = false;  ///< several of its ranks can share one device
 };
 
 struct Environment {

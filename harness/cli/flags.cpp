@@ -62,6 +62,10 @@ void add_selection(CLI::App& app, RawOptions& raw) {
       "numbers of ranks for the suites that run on several: one device each, or a share of the processors (default: as "
       "few as a suite needs)")
       ->delimiter(',');
+  app.add_flag(
+         "--virtual-ranks", raw.virtual_ranks,
+         "several ranks share one GPU: programs are run and checked as on several, the figures say nothing of them")
+      ->group("select");
   list(app, "--axis", raw.axes, "NAME=N,...", "values of one dimension instead of the suites' own");
 }
 

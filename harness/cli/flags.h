@@ -16,6 +16,7 @@ struct RawOptions {
   std::string pin, tuning_cache, out, json, color = "auto", progress = "auto", format = "table";
   std::string worker_input, worker_output, subject;
   bool dry_run = false;
+  bool virtual_ranks = false;
   bool deterministic = false;
   bool energy = false;
   bool quiet = false;

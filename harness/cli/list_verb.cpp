@@ -129,6 +129,7 @@ std::vector<PlannedCase> named_cases(const Options& options, const Environment& 
   Selection selection = selection_for(options, choose_device(options.device, environment));
   selection.tier = options.tier.value_or(Tier::large);  // a name is looked for everywhere
   if (selection.ranks.empty()) selection.ranks = ranks_named(options.subject);
+  if (options.subject.find("/virtual/") != std::string::npos) selection.virtual_ranks = true;
   std::vector<std::string> ids, found;
   // A name that no case of the device's recipes has may be one of another recipe.
   for (const std::vector<std::string>& recipes : {default_recipes(options, environment), {}}) {

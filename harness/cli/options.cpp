@@ -116,6 +116,7 @@ Options checked(Verb verb, const Given& given) {
     if (std::find(o.selection.ranks.begin(), o.selection.ranks.end(), ranks) == o.selection.ranks.end())
       o.selection.ranks.push_back(ranks);
   }
+  o.selection.virtual_ranks = raw.virtual_ranks;
   o.selection.fuse = choose(from("--fuse"), raw.fuse, switch_words);
   if (!raw.tier.empty()) o.tier = choose(from("--tier"), raw.tier, tier_words);
   o.device = raw.device;

@@ -98,7 +98,10 @@ RunOptions run_options(const Options& options, Tier tier, const Environment& env
   }
   run.open_telemetry = [](const DeviceInfo& info) { return open_telemetry(info); };
   if (device.backend->open_ranks) {
-    run.open_ranks = [open = device.backend->open_ranks](int ranks) { return open_rank_group(open(ranks)); };
+    run.open_ranks = [open = device.backend->open_ranks, is_virtual = options.selection.virtual_ranks,
+                      first = OpenRequest{device.ordinal, options.deterministic}](int ranks) {
+      return open_rank_group(open({ranks, is_virtual, first}));
+    };
   }
   return run;
 }
@@ -276,6 +279,7 @@ class Run {
 int run_verb(const Options& options, std::span<const std::string> words, const Environment& environment) {
   const DeviceChoice device = choose_device(options.device, environment);
   const Selection selection = selection_for(options, device);
+  expect_devices_for(selection, device);
   std::vector<PlannedCase> plan = plan_cases(environment.suites, selection);
   const RunOptions run = run_options(options, selection.tier, environment, device);
   if (options.is_worker()) {

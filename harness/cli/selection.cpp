@@ -24,7 +24,23 @@ Selection selection_for(const Options& options, const DeviceChoice& device) {
     throw UsageError(
         fmt::format("--launch: the {} backend has no graphs to choose or not; leave it out", device.backend->name));
   }
+  if (selection.virtual_ranks && !device.backend->has_virtual_ranks) {
+    throw UsageError(fmt::format(
+        "--virtual-ranks: ranks of the {} backend never share a device; leave it out, or take --device cuda",
+        device.backend->name));
+  }
   return selection;
+}
+
+void expect_devices_for(const Selection& selection, const DeviceChoice& device) {
+  if (device.devices == 0 || selection.virtual_ranks) return;
+  for (const int ranks : selection.ranks) {
+    if (device.ordinal + ranks <= device.devices) continue;
+    throw UsageError(fmt::format(
+        "--ranks {}: each rank needs a GPU of its own, and from {} on the driver shows {}; expected no more{}", ranks,
+        device.word(), device.devices - device.ordinal,
+        device.backend->has_virtual_ranks ? ", or --virtual-ranks to check them all on one" : ""));
+  }
 }
 
 int refuse_empty(const Selection& selection, const Environment& environment) {
@@ -44,6 +60,7 @@ std::string rerun_prefix(const Options& options) {
   std::string text = "gpubench run";
   if (options.device != "auto") text += " --device " + options.device;
   if (!options.selection.batches.empty()) text += " --batch " + listed(options.selection.batches);
+  if (options.selection.virtual_ranks) text += " --virtual-ranks";
   if (options.deterministic) text += " --deterministic";
   if (options.pin) text += " --pin " + *options.pin;
   if (options.tuning_cache) text += " --tuning-cache " + *options.tuning_cache;

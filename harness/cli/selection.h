@@ -13,6 +13,10 @@ namespace gpubench {
 /// elsewhere, without --precision the recipes that the device has.
 [[nodiscard]] Selection selection_for(const Options& options, const DeviceChoice& device);
 
+/// Throws UsageError where --ranks asks for more GPUs than there are. Cases that nobody asked for in so many words (a
+/// suite of two ranks, taken with all others) are unsupported instead, when they come to run.
+void expect_devices_for(const Selection& selection, const DeviceChoice& device);
+
 /// Says that nothing matches, and why that may be; returns the exit code for it (5).
 int refuse_empty(const Selection& selection, const Environment& environment);
 

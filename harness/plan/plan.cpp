@@ -241,16 +241,20 @@ class Planner {
       for (const Point& point : overrides_.apply(declared_point, declared.info.batch_axis)) {
         for (const std::string& recipe : declared.grid.recipes_of(declared_point)) {
           if (!takes(recipe)) continue;
-          for (const LaunchMode launch : launches()) {
-            for (const int ranks : ranks_of(declared.info)) add(declared, point, recipe, launch, ranks);
+          for (const int ranks : ranks_of(declared.info)) {
+            for (const LaunchMode launch : launches(ranks)) add(declared, point, recipe, launch, ranks);
           }
         }
       }
     }
   }
 
-  [[nodiscard]] std::vector<LaunchMode> launches() const {
-    return selection_.launches.empty() ? std::vector{selection_.default_launch} : selection_.launches;
+  // Programs of several ranks are never recorded as graphs.
+  [[nodiscard]] LaunchMode default_launch(int ranks) const {
+    return ranks > 1 ? LaunchMode::stream : selection_.default_launch;
+  }
+  [[nodiscard]] std::vector<LaunchMode> launches(int ranks) const {
+    return selection_.launches.empty() ? std::vector{default_launch(ranks)} : selection_.launches;
   }
 
   void add(const Declared& declared, const Point& point, const std::string& recipe, LaunchMode launch, int ranks) {
@@ -268,8 +272,9 @@ class Planner {
     c.cadence = point.cadence;
     c.modes = point.modes;
     if (point.cadence != Cadence::streaming) c.modes.emplace_back(name(point.cadence));
-    if (launch != selection_.default_launch) c.modes.emplace_back(name(launch));
+    if (launch != default_launch(ranks)) c.modes.emplace_back(name(launch));
     if (!c.fuse) c.modes.emplace_back("unfused");
+    if (selection_.virtual_ranks && ranks > 1) c.modes.emplace_back("virtual");
     const std::string id = c.id();
     if (!filters_.empty() && !any_matches(filters_, id)) return;
     if (any_matches(excludes_, id) || !ids_.insert(id).second) return;

@@ -20,11 +20,12 @@ struct Selection {
   std::vector<std::string> excludes;               ///< and none of these
   std::vector<std::string> precisions;             ///< recipe names
   std::vector<std::string> default_precisions;     ///< what an empty `precisions` stands for; empty: all there are
-  LaunchMode default_launch = LaunchMode::stream;  ///< of the device; cases in this mode do not say so in their id
+  LaunchMode default_launch = LaunchMode::stream;  ///< of one device; cases in this mode do not say so in their id
   std::vector<LaunchMode> launches;                ///< each case in each of these; empty: in the default
   bool fuse = true;                                ///< false: every op runs as declared; ids say "unfused"
   std::vector<std::int64_t> batches;               ///< replaces the batch axis of every point
   std::vector<int> ranks;                          ///< each case on each of these that it can; empty: the fewest it can
+  bool virtual_ranks = false;                      ///< several ranks share one device; ids say "virtual"
   std::vector<std::pair<std::string, std::vector<std::int64_t>>> axes;  ///< --axis k=v,...: replaces that dimension
 };
 

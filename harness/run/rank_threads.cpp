@@ -225,23 +225,23 @@ void RankThreads::wait_and_judge(int first, int last) {
   const int rank = thread % shared.ranks;
   const std::string place = shared.place_of(thread);
   const bool goes_on = shared.hooks.restart();
-  const auto tell = [&](const std::string& text) {
-    if (goes_on) throw BackendError(text);
-    shared.lost = text;
-    throw DeviceLost(text);
+  const auto tell = [&](const std::string& text, bool is_lost) {
+    if (!goes_on) shared.lost = text;
+    if (is_lost || !goes_on) throw DeviceLost(text);
+    throw BackendError(text);
   };
   try {
     std::rethrow_exception(failure);
   } catch (const DeviceLost& e) {
-    throw DeviceLost(fmt::format("rank {}: {} (in {})", rank, e.what(), place));
+    tell(fmt::format("rank {}: {} (in {})", rank, e.what(), place), true);
   } catch (const Unsupported&) {
     throw;
   } catch (const ProgramError&) {
     throw;
   } catch (const std::bad_alloc&) {
-    tell(fmt::format("rank {}: out of memory (in {})", rank, place));
+    tell(fmt::format("rank {}: out of memory (in {})", rank, place), false);
   } catch (const std::exception& e) {
-    tell(fmt::format("rank {}: {} (in {})", rank, e.what(), place));
+    tell(fmt::format("rank {}: {} (in {})", rank, e.what(), place), false);
   }
 }
 

@@ -69,6 +69,8 @@ class CudaBackend final : public Backend {
         device_(describe(traits_)),
         timer_(stream_.get()) {}
 
+  [[nodiscard]] cudaStream_t stream() const { return stream_.get(); }
+
   [[nodiscard]] const DeviceInfo& device() const override { return device_; }
 
   [[nodiscard]] Buffer allocate(std::size_t bytes) override { return allocate_in(Memory::device, bytes); }
@@ -179,8 +181,12 @@ class CudaBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> open_cuda_backend(const OpenOptions& options) {
-  return std::make_unique<CudaBackend>(options);
+OpenedDevice open_cuda_device(const OpenOptions& options) {
+  auto backend = std::make_unique<CudaBackend>(options);
+  const cudaStream_t stream = backend->stream();
+  return {std::move(backend), stream};
 }
+
+std::unique_ptr<Backend> open_cuda_backend(const OpenOptions& options) { return open_cuda_device(options).backend; }
 
 }  // namespace gpubench::cuda

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "reference/cuda/kernels/stream.h"
 #include "reference/cuda/module.h"
 
 namespace gpubench::cuda {
@@ -10,7 +11,17 @@ namespace gpubench::cuda {
 /// Throws BackendError where there is no usable driver, no such device, or a library does not start.
 [[nodiscard]] std::unique_ptr<Backend> open_cuda_backend(const OpenOptions& options);
 
+/// A backend, and the stream that its work is enqueued on.
+struct OpenedDevice {
+  std::unique_ptr<Backend> backend;
+  cudaStream_t stream = nullptr;  ///< the backend's
+};
+/// Throws as open_cuda_backend().
+[[nodiscard]] OpenedDevice open_cuda_device(const OpenOptions& options);
+
 /// cudart, cuBLASLt and cuDNN as they are loaded.
 [[nodiscard]] std::vector<LoadedLibrary> loaded_libraries();
+/// These and NCCL, which is loaded for the purpose where it is found.
+[[nodiscard]] std::vector<LoadedLibrary> all_libraries();
 
 }  // namespace gpubench::cuda

@@ -41,6 +41,9 @@ class CudaLaunch : public LaunchImpl {
   virtual void enqueue(cudaStream_t stream) const = 0;
 };
 
+/// Throws BackendError when the launch is empty or of another backend.
+[[nodiscard]] const CudaLaunch& own_launch(const Launch& launch);
+
 /// A plan of this backend.
 class CudaPlan : public PlanImpl {
  public:

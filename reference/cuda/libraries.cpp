@@ -8,6 +8,10 @@
 #include "reference/cuda/cublaslt.h"
 #include "reference/cuda/cuda_backend.h"
 #include "reference/cuda/cudnn.h"
+#ifdef GPUBENCH_HAS_NCCL
+#include "harness/core/error.h"
+#include "reference/cuda/nccl_calls.h"
+#endif
 
 namespace gpubench::cuda {
 namespace {
@@ -28,6 +32,19 @@ std::vector<LoadedLibrary> loaded_libraries() {
   return {{"cudart", fmt::format("{}.{}", runtime / 1000, runtime % 1000 / 10), "" /* part of this module */},
           {"cublaslt", cublaslt_version(), path_of(cublasLtGetVersion)},
           {"cudnn", cudnn_version(), path_of(cudnnGetVersion)}};
+}
+
+std::vector<LoadedLibrary> all_libraries() {
+  std::vector<LoadedLibrary> libraries = loaded_libraries();
+#ifdef GPUBENCH_HAS_NCCL
+  try {
+    const NcclCalls& nccl = nccl_calls();
+    libraries.push_back({"nccl", nccl_version(nccl), path_of(nccl.get_version)});
+  } catch (const Unsupported&) {
+    // One GPU needs none; several say what is missing.
+  }
+#endif
+  return libraries;
 }
 
 }  // namespace gpubench::cuda

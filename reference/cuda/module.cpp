@@ -1,9 +1,10 @@
 #include "reference/cuda/module.h"
 
 #include "reference/cuda/cuda_backend.h"
+#include "reference/cuda/cuda_ranks.h"
 
 extern "C" __attribute__((visibility("default"))) const gpubench::cuda::Module* gpubench_cuda_module() {
   using namespace gpubench::cuda;
-  static const Module module{GPUBENCH_BUILD_ID, open_cuda_backend, loaded_libraries};
+  static const Module module{GPUBENCH_BUILD_ID, open_cuda_backend, open_cuda_ranks, all_libraries};
   return &module;
 }

@@ -9,13 +9,19 @@
 #include <utility>
 #include <vector>
 
-#include "harness/core/backend.h"
+#include "harness/core/communicator.h"
 
 namespace gpubench::cuda {
 
 struct OpenOptions {
   int ordinal = 0;             ///< which of the devices that the driver shows, as CUDA counts them
   bool deterministic = false;  ///< only algorithms that give the same bits in every run
+};
+
+struct RankOptions {
+  int ranks = 1;
+  bool is_virtual = false;  ///< all on the first device
+  OpenOptions first{};      ///< rank 0's device; the others have the ordinals after it
 };
 
 /// A library that is really loaded.
@@ -29,7 +35,9 @@ struct Module {
   const char* build_id = "";
   /// Throws BackendError with what CUDA said: no driver, a driver too old, no such device.
   std::unique_ptr<Backend> (*open)(const OpenOptions& options) = nullptr;
-  /// cudart, cuBLASLt, cuDNN; needs no driver.
+  /// Throws as `open`; BackendError with NCCL's words, and Unsupported where NCCL is not there.
+  RankSet (*open_ranks)(const RankOptions& options) = nullptr;
+  /// cudart, cuBLASLt, cuDNN, NCCL where it is found; needs no driver.
   std::vector<LoadedLibrary> (*libraries)() = nullptr;
 };
 

@@ -10,15 +10,21 @@ RowView rows_of(const OpCall& call, const TensorSpec& tensor) {
                            tensor.to_string(), tensor.layout.to_string(tensor.shape)));
 }
 
-Element float_element(const OpCall& call, const TensorSpec& tensor) {
-  switch (tensor.dtype) {
+std::optional<Element> element_of(DType dtype) {
+  switch (dtype) {
+    case DType::f64: return Element::f64;
     case DType::f32: return Element::f32;
     case DType::f16: return Element::f16;
     case DType::bf16: return Element::bf16;
-    default:
-      refuse(call, fmt::format("tensor {}: own kernels have f32, f16 and bf16 here, not {}", tensor.to_string(),
-                               name(tensor.dtype)));
+    default: return std::nullopt;
   }
+}
+
+Element float_element(const OpCall& call, const TensorSpec& tensor) {
+  const std::optional<Element> element = element_of(tensor.dtype);
+  if (element && *element != Element::f64) return *element;
+  refuse(call, fmt::format("tensor {}: own kernels have f32, f16 and bf16 here, not {}", tensor.to_string(),
+                           name(tensor.dtype)));
 }
 
 Element any_element(const OpCall& call, const TensorSpec& tensor) {

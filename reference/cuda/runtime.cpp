@@ -97,9 +97,34 @@ Stream make_stream() {
   return Stream(stream);
 }
 
+Stream make_urgent_stream() {
+  int least = 0;
+  int greatest = 0;
+  check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for the priorities of streams");
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest), "creating a stream");
+  return Stream(stream);
+}
+
+bool is_done(cudaStream_t stream) {
+  const cudaError_t status = cudaStreamQuery(stream);
+  if (status == cudaErrorNotReady) {
+    (void)cudaGetLastError();  // an answer, which must not be taken for the next call's error
+    return false;
+  }
+  check(status, "waiting for the device");
+  return true;
+}
+
 Event make_event() {
   cudaEvent_t event = nullptr;
   check(cudaEventCreate(&event), "creating an event");
+  return Event(event);
+}
+
+Event make_order_event() {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "creating an event");
   return Event(event);
 }
 

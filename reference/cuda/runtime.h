@@ -60,8 +60,14 @@ using Graph = std::unique_ptr<CUgraph_st, detail::GraphDelete>;
 using GraphExec = std::unique_ptr<CUgraphExec_st, detail::GraphExecDelete>;
 
 [[nodiscard]] Stream make_stream();
+/// One whose kernels are scheduled before those of other streams.
+[[nodiscard]] Stream make_urgent_stream();
+/// Whether everything on the stream is done.
+[[nodiscard]] bool is_done(cudaStream_t stream);
 /// One that measures time.
 [[nodiscard]] Event make_event();
+/// One that orders streams only.
+[[nodiscard]] Event make_order_event();
 
 /// Device memory, freed with the last owner. Throws BackendError with the byte counts when memory runs out.
 [[nodiscard]] std::shared_ptr<std::byte> allocate(std::size_t bytes);

@@ -46,12 +46,6 @@ constexpr std::int64_t most_joined = 256;
 
 }  // namespace
 
-const CudaLaunch& own_launch(const Launch& launch) {
-  const auto* own = dynamic_cast<const CudaLaunch*>(launch.get());
-  if (own == nullptr) throw BackendError("cuda: the launch is empty or of another backend; expected one bound here");
-  return *own;
-}
-
 Launch in_stream_order(std::span<const Launch> launches) {
   for (const Launch& launch : launches) (void)own_launch(launch);
   return launch_of([held = std::vector<Launch>(launches.begin(), launches.end())](cudaStream_t stream) {

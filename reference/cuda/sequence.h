@@ -11,9 +11,6 @@
 
 namespace gpubench::cuda {
 
-/// Throws BackendError when the launch is empty or of another backend.
-[[nodiscard]] const CudaLaunch& own_launch(const Launch& launch);
-
 /// All of them, one after another on the stream.
 [[nodiscard]] Launch in_stream_order(std::span<const Launch> launches);
 

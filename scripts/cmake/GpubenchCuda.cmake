@@ -1,4 +1,5 @@
-# GPUBENCH_CUDA: whether the CUDA backend is built; needs nvcc, cuBLAS and cuDNN. Enables CMake's CUDA language.
+# GPUBENCH_CUDA: whether the CUDA backend is built; needs nvcc, cuBLAS and cuDNN. Without NCCL's header it has one GPU
+# only. Enables CMake's CUDA language.
 # Not under a sanitizer, which would see the host's side only, at the cost of compiling every kernel once more.
 set(GPUBENCH_CUDA OFF)
 if(GPUBENCH_SANITIZE)
@@ -19,6 +20,7 @@ if(CMAKE_CUDA_COMPILER)
   endif()
   find_package(CUDAToolkit 12.8 QUIET)
   find_package(cuDNN 9 QUIET)
+  find_package(NCCL 2.22 QUIET)
 endif()
 if(NOT CMAKE_CUDA_COMPILER)
   message(STATUS "gpubench: no nvcc, so no CUDA backend")
@@ -28,6 +30,9 @@ elseif(NOT CUDAToolkit_FOUND OR NOT TARGET CUDA::cublasLt OR NOT cuDNN_FOUND)
   return()
 endif()
 set(GPUBENCH_CUDA ON)
+if(NOT NCCL_FOUND)
+  message(STATUS "gpubench: no NCCL 2.22 or newer, so one GPU at a time")
+endif()
 set(GPUBENCH_CUDA_ARCHITECTURES "80-real;90-real;100-real;120" CACHE STRING
   "Native code for these GPUs; those without -real get PTX as well, for what comes later")
 set(CMAKE_CUDA_ARCHITECTURES ${GPUBENCH_CUDA_ARCHITECTURES})

@@ -30,7 +30,7 @@ endfunction()
 
 # What `ctest -L smoke` needs: the sanitizer builds make only this.
 add_custom_target(smoke_tests)
-# What `ctest -L gpu` needs: these go into the package, to be run where there is a GPU.
+# What `ctest -L gpu` (multi_gpu among them) needs: these go into the package, to be run where there is a GPU.
 add_custom_target(gpu_tests)
 
 # gpubench_test(<name> SOURCES ... LINK ... [LABELS ...]): a GoogleTest program whose tests CTest runs one by one.
@@ -48,7 +48,7 @@ function(gpubench_test name)
   if("smoke" IN_LIST ARG_LABELS)
     add_dependencies(smoke_tests ${name})
   endif()
-  if("gpu" IN_LIST ARG_LABELS)
+  if("gpu" IN_LIST ARG_LABELS OR "multi_gpu" IN_LIST ARG_LABELS)
     add_dependencies(gpu_tests ${name})
     target_compile_options(${name} PRIVATE -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)  # a failure names its file
     set_property(GLOBAL APPEND PROPERTY GPUBENCH_GPU_TESTS ${name})

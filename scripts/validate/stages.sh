@@ -116,11 +116,32 @@ gpu_tests() {
     run=$((run + 1))
     require=GPUBENCH_REQUIRE_GPU=1
     [ -z "$rehearse" ] || require=GPUBENCH_REQUIRE_GPU=
+    case $test in *multi_gpu_test) [ "$(gpus)" -ge 2 ] || require=GPUBENCH_REQUIRE_GPU= ;; esac
     limited gpu-tests.log env "LD_LIBRARY_PATH=$(nvidia_folders)" "$require" "$test" "--gtest_output=xml:$out/${test##*/}.xml"
     code=$?
     [ $code -eq 0 ] || worse fail "${test##*/}: exit code $code"  # a test that takes this long hangs
   done
   if [ $run -eq 0 ]; then worse skip "there are no GPU tests in $tests"; else worse pass "$run program(s)"; fi
+}
+
+# How many GPUs the driver lists.
+gpus() { grep -c '^GPU ' "$out/gpus.txt" 2>/dev/null || :; }
+
+# Flags for suites of several ranks: one GPU plays two.
+rank_flags() {
+  if [ -n "$rehearse" ]; then echo "--ranks 2"
+  elif [ "$(gpus)" -ge 4 ]; then echo "--ranks 2,$(gpus)"
+  elif [ "$(gpus)" -ge 2 ]; then echo "--ranks 2"
+  else echo "--ranks 2 --virtual-ranks"; fi
+}
+
+# Every collective, and a data-parallel step.
+ranks() {
+  tier=quick
+  [ -z "$rehearse" ] || tier=smoke
+  # shellcheck disable=SC2046
+  gpubench ranks.log ranks.json --tier $tier --suite collectives,transformer $(rank_flags)
+  judge $? ranks.json
 }
 
 smoke() {
@@ -150,6 +171,7 @@ standard() {
     for workload in $(workloads "$1"); do
       report=standard-$1-$workload-$precision.json
       if [ $precision = bf16 ]; then only_these='--precision bf16'; else only_these='--exclude /bf16/'; fi
+      [ "$1" != collectives ] || only_these="$only_these $(rank_flags)"
       # shellcheck disable=SC2086
       gpubench "standard-$1.log" "$report" --suite "$1" --tier standard --filter "^$1/$workload/" $only_these
       code=$?

@@ -212,6 +212,25 @@ TEST_F(Cli, ADeviceBeyondTheLastIsAUsageErrorThatListsThem) {
   EXPECT_TRUE(nothing_written());
 }
 
+TEST_F(Cli, MoreRanksThanGpusAreAUsageErrorUnlessTheyAreVirtual) {
+  Captured gpu;
+  gpu.driver = {.usable = true, .devices = 2, .reason = {}};
+  gpu.more_backends = {{"cuda", [](const OpenRequest&) { return std::unique_ptr<Backend>(); }}};
+  gpu.more_backends.front().has_virtual_ranks = true;
+  EXPECT_EQ(gpu.run({"--device", "cuda:1", "--ranks", "1,2"}), 2);
+  EXPECT_THAT(gpu.err.str(),
+              HasSubstr("--ranks 2: each rank needs a GPU of its own, and from cuda:1 on the driver shows "
+                        "1; expected no more, or --virtual-ranks to check them all on one"));
+  Captured all_on_one;
+  all_on_one.driver = gpu.driver;
+  all_on_one.more_backends = gpu.more_backends;
+  EXPECT_EQ(all_on_one.run({"--device", "cuda:1", "--ranks", "1,2", "--virtual-ranks"}), 2);
+  EXPECT_THAT(all_on_one.err.str(), HasSubstr("the selected suites run on 1 rank only"));  // the next thing to say
+  Captured cpu;
+  EXPECT_EQ(cpu.run({"--virtual-ranks"}), 2);
+  EXPECT_THAT(cpu.err.str(), HasSubstr("ranks of the sim backend never share a device"));
+}
+
 TEST_F(Cli, PinnedImplementationsAreTakenOrUnsupported) {
   EXPECT_EQ(cli_.run({"--isolate", "off", "--json", "first.json", "--filter", "sim/(first|last)"}), 0);
   Captured again;

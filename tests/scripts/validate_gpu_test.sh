@@ -33,6 +33,7 @@ case $1 in
   describe-device) [ -z "${PLAY_NO_START:-}" ] || { echo "driver too old" >&2; exit 3; }; echo '{"name": "Scripted"}' >&3; exit ;;
 esac
 report='' text=$*
+echo "gpubench $text"
 while [ $# -gt 0 ]; do [ "$1" != --json ] || report=$2; shift; done
 case "$text" in *"${PLAY_AT:-nowhere}"*) play=${PLAY:-} ;; *) play= ;; esac
 [ "$play" != noise ] || head -c 60000 /dev/urandom | od
@@ -46,9 +47,10 @@ cat >"$work/pkg/tests/scripted_gpu_test" <<'SCRIPT'
 #!/bin/sh
 [ "$GPUBENCH_REQUIRE_GPU" = 1 ]
 SCRIPT
+printf '#!/bin/sh\n[ "$GPUBENCH_REQUIRE_GPU" != 1 ]\n' >"$work/pkg/tests/scripted_multi_gpu_test"
 printf '#!/bin/sh\necho "GPU 0: Scripted"\n' >"$work/path/nvidia-smi"
 printf '#!/bin/sh\nwhile [ "$1" != --error-exitcode ]; do shift; done\nshift 2\nexec "$@"\n' >"$work/path/compute-sanitizer"
-chmod +x "$work/pkg/bin/gpubench" "$work/pkg/tests/scripted_gpu_test" "$work/path"/*
+chmod +x "$work/pkg/bin/gpubench" "$work/pkg/tests"/* "$work/path"/*
 
 validate() { # NAME FLAGS...: the scripted program; the exit code is in $code
   name=$1
@@ -61,7 +63,7 @@ validate() { # NAME FLAGS...: the scripted program; the exit code is in $code
 
 "$source/scripts/validate-gpu" --rehearse --program "$program" --budget 300s --out "$work/rehearsal" >"$work/rehearsal.out" 2>&1
 expect "the rehearsal passes" is $? 0
-for stage in environment startup gpu-tests smoke standard-memory noise races; do
+for stage in environment startup gpu-tests smoke ranks standard-memory noise races; do
   expect "the rehearsal reaches $stage" says rehearsal "^$stage +(pass|skip) "
 done
 expect "it says what it is" says rehearsal "REHEARSAL on the CPU"
@@ -76,6 +78,8 @@ expect "its archive has the summary" archived rehearsal summary.txt
 validate good
 expect "when all is well, the exit code is 0" is $code 0
 expect "GPU tests run, and want a GPU" says good '^gpu-tests +pass'
+expect "several GPUs are not asked of one" says good '^gpu-tests +pass +2 program'
+expect "one GPU plays two ranks" grep -q -e '--ranks 2 --virtual-ranks' "$work/good/ranks.log"
 expect "a suite that is not named in the script runs as well" says good '^standard-other +pass .* 20 pass'
 expect "the sanitizers run" says good '^racecheck +pass'
 expect "what is not there is skipped with a reason" says good '^races +skip .*race-pytorch is not there'

@@ -332,6 +332,27 @@ TEST(PlanRanks, EachCaseRunsOnTheNumbersAskedForThatItCan) {
                                              "collectives/together/bytes=8/f32/in_place/isolated/x4"));
 }
 
+TEST(PlanRanks, SeveralOnOneDeviceAreVirtualInTheIdAndOneIsNot) {
+  const std::vector<Suite> all{{"memory", "", {std::make_shared<Move>()}},
+                               {"collectives", "", {std::make_shared<Together>()}}};
+  Selection selection;
+  selection.virtual_ranks = true;
+  std::vector<std::string> ids;
+  for (const PlannedCase& planned : plan_cases(all, selection)) ids.push_back(planned.id());
+  EXPECT_THAT(ids, ElementsAre("memory/move/elements=1024,gap=0/f32/x1",
+                               "collectives/together/bytes=8/f32/in_place/isolated/virtual/x2"));
+}
+
+TEST(PlanRanks, SeveralAreLaunchedOpByOpWithoutSayingSo) {
+  const std::vector<Suite> all{{"collectives", "", {std::make_shared<Together>()}}};
+  Selection selection;
+  selection.default_launch = LaunchMode::graph;
+  EXPECT_EQ(plan_cases(all, selection).front().c.launch, LaunchMode::stream);
+  EXPECT_EQ(plan_cases(all, selection).front().id(), "collectives/together/bytes=8/f32/in_place/isolated/x2");
+  selection.launches = {LaunchMode::graph};
+  EXPECT_EQ(plan_cases(all, selection).front().id(), "collectives/together/bytes=8/f32/in_place/isolated/graph/x2");
+}
+
 TEST(PlanRanks, ANumberThatNothingRunsOnIsRefused) {
   try {
     (void)ids_on({1, 8});

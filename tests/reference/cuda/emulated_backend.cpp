@@ -26,6 +26,7 @@
 #include "reference/ops/rotary.h"
 #include "tests/reference/cuda/emulated_runtime.h"
 #include "tests/reference/cuda/emulation/memory_watch.h"
+#include "tests/reference/cuda/emulation/streams.h"
 
 namespace gpubench::testing {
 namespace {
@@ -66,6 +67,7 @@ class WatchedLaunch final : public cuda::CudaLaunch {
       : launch_(std::move(launch)), regions_(std::move(regions)), granule_(granule), workspace_(workspace) {}
 
   void enqueue(cudaStream_t stream) const override {
+    if (stream != nullptr) return cuda::emulation::on_stream(stream, [this] { enqueue(nullptr); });
     if (workspace_.bytes > 0) std::memset(workspace_.data, 0xFF, workspace_.bytes);
     std::vector<Region> all = regions_;
     for (const Region& table : uploaded_tables()) all.push_back(table);

@@ -5,6 +5,7 @@
 
 #include "harness/core/error.h"
 #include "reference/cuda/runtime.h"
+#include "tests/reference/cuda/emulation/streams.h"
 
 namespace gpubench::cuda {
 namespace {
@@ -22,6 +23,32 @@ void check(cudaError_t status, std::string_view attempted) {
 
 // Kernels ran when they were launched, and threw what was wrong.
 void check_launch(std::string_view /*kernel*/) {}
+
+Stream make_stream() {
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, 0), "creating a stream");
+  return Stream(stream);
+}
+
+Stream make_urgent_stream() { return make_stream(); }
+
+bool is_done(cudaStream_t stream) {
+  const bool done = cudaStreamQuery(stream) == cudaSuccess;
+  emulation::rethrow_fault(stream);
+  return done;
+}
+
+Event make_event() {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, 0), "creating an event");
+  return Event(event);
+}
+
+Event make_order_event() { return make_event(); }
+
+std::shared_ptr<std::byte> allocate(std::size_t bytes) {
+  return {static_cast<std::byte*>(::operator new(bytes)), [](std::byte* held) { ::operator delete(held); }};
+}
 
 std::shared_ptr<std::byte> upload(std::span<const std::byte> bytes) {
   auto* memory = static_cast<std::byte*>(::operator new(bytes.size() + 1));

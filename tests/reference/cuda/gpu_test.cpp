@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -12,38 +11,34 @@
 
 #include "harness/core/error.h"
 #include "harness/plan/plan.h"
+#include "harness/run/rank_group.h"
 #include "harness/run/run.h"
 #include "reference/cuda/cuda_backend.h"
+#include "reference/cuda/cuda_ranks.h"
 #include "reference/cuda/runtime.h"
 #include "reference/cuda/sequence.h"
 #include "reference/ops/gemm.h"
 #include "suites/suites.h"
+#include "tests/reference/cuda/suite_runs.h"
 
 namespace gpubench {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
+using testing::expect_passes;
 using ::testing::HasSubstr;
+using testing::run_cases;
 
-class Records : public RunObserver {
- public:
-  void phase(std::string_view, std::string_view) override {}
-  void finished(const CaseRecord& record) override { records.push_back(record); }
-  void note(std::string_view) override {}
-  void tick() override {}
-  std::vector<CaseRecord> records;
-};
+std::unique_ptr<Backend> open_virtual(int ranks) {
+  return open_rank_group(cuda::open_cuda_ranks({.ranks = ranks, .is_virtual = true}));
+}
 
 class Gpu : public ::testing::Test {
  protected:
   void SetUp() override {
-    try {
-      backend_ = cuda::open_cuda_backend({});
-    } catch (const BackendError& e) {
-      const char* required = std::getenv("GPUBENCH_REQUIRE_GPU");
-      if (required != nullptr && std::string_view(required) == "1") FAIL() << "a GPU is required: " << e.what();
-      GTEST_SKIP() << "no CUDA device: " << e.what();
-    }
+    GPUBENCH_NEEDS_GPUS(1);
+    backend_ = cuda::open_cuda_backend({});
   }
 
   // c += a b with ones: each run adds k to every element, exactly, so that c counts the runs.
@@ -99,6 +94,7 @@ TEST_P(GpuSuite, EveryCaseOfItsLowestTierPassesOrIsUnsupportedWithAReason) {
   Selection selection;
   selection.suites = {GetParam()};
   selection.default_launch = LaunchMode::graph;
+  selection.virtual_ranks = true;  // for suites of two ranks and more
   std::vector<PlannedCase> plan;
   for (const Tier tier : {Tier::smoke, Tier::quick, Tier::standard}) {  // suites of devices only begin at standard
     selection.tier = tier;
@@ -107,22 +103,9 @@ TEST_P(GpuSuite, EveryCaseOfItsLowestTierPassesOrIsUnsupportedWithAReason) {
   }
   RunOptions options;
   options.tier = Tier::smoke;
-  Records seen;
-  const StopFlag never{0};
-  run_in_process(*backend_, plan, options, seen, never);
-
-  ASSERT_EQ(seen.records.size(), plan.size());
-  int passed = 0;
-  for (const CaseRecord& record : seen.records) {
-    passed += record.verdict == Verdict::pass ? 1 : 0;
-    if (record.verdict == Verdict::unsupported) {
-      EXPECT_NE(record.reason, "") << record.id;
-    } else {
-      EXPECT_EQ(record.verdict, Verdict::pass) << record.id << ": " << record.reason;
-    }
-  }
+  options.open_ranks = open_virtual;
   ASSERT_FALSE(plan.empty());
-  EXPECT_GT(passed, 0);
+  EXPECT_GT(expect_passes(run_cases(*backend_, plan, options)), 0);
 }
 
 std::vector<std::string> suite_names() {
@@ -145,18 +128,28 @@ TEST_F(Gpu, CudnnsLayerNormalizationKeepsTheBoundWhereItIsPinned) {
     const bool forward = planned.c.workload == "layer_norm_forward";
     options.pins[planned.id()][forward ? "norm" : "norm.backward"] = "cudnn:eng=1";  // the only one in the golden table
   }
-  Records seen;
-  const StopFlag never{0};
-  run_in_process(*backend_, plan, options, seen, never);
+  // Another version of cuDNN may have other engines, which are unsupported then.
+  const std::vector<CaseRecord> records = run_cases(*backend_, plan, options);
+  EXPECT_GT(expect_passes(records), 0) << records.front().reason;
+}
 
-  ASSERT_EQ(seen.records.size(), plan.size());
-  int passed = 0;
-  for (const CaseRecord& record : seen.records) {
-    if (record.verdict == Verdict::unsupported) continue;  // another version of cuDNN may have other engines
-    EXPECT_EQ(record.verdict, Verdict::pass) << record.id << ": " << record.reason;
-    ++passed;
+TEST_F(Gpu, AStepOnVirtualRanksKeepsEveryBoundAndSaysThatTheyAreVirtual) {
+  Selection selection;
+  selection.suites = {"transformer"};
+  selection.tier = Tier::smoke;
+  selection.default_launch = LaunchMode::graph;
+  selection.ranks = {2, 4};
+  selection.virtual_ranks = true;
+  RunOptions options;
+  options.tier = Tier::smoke;
+  options.open_ranks = open_virtual;
+  const std::vector<CaseRecord> records = run_cases(*backend_, plan_cases(all_suites(), selection), options);
+  EXPECT_GT(expect_passes(records), 0);
+  for (const CaseRecord& record : records) {
+    EXPECT_THAT(record.id, HasSubstr("/virtual/x"));
+    if (record.verdict != Verdict::pass) continue;
+    EXPECT_THAT(record.summary.flags, Contains("virtual")) << record.id;
   }
-  EXPECT_GT(passed, 0) << seen.records.front().reason;
 }
 
 TEST_F(Gpu, AGraphRunsWhatItsSequenceHoldsOncePerReplay) {

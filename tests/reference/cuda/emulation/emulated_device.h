@@ -18,6 +18,7 @@
 #include "reference/cuda/kernels/stream.h"
 #include "tests/reference/cuda/emulation/machine.h"
 #include "tests/reference/cuda/emulation/memory_watch.h"
+#include "tests/reference/cuda/emulation/streams.h"
 
 // The spelling is CUDA's.
 #define __global__
@@ -184,9 +185,10 @@ void write_whole(T* to, const T& value) {
 }
 
 template <class Launched, class Args>
-void launch(void (*kernel)(Args), const Launched& grid, cudaStream_t /*stream*/, const Args& args) {
+void launch(void (*kernel)(Args), const Launched& grid, cudaStream_t stream, const Args& args) {
   if (grid.blocks <= 0) return;
-  emulation::run_grid(grid.blocks, grid.threads, [&] { kernel(args); });
+  emulation::on_stream(stream,
+                       [kernel, grid, args] { emulation::run_grid(grid.blocks, grid.threads, [&] { kernel(args); }); });
 }
 
 }  // namespace gpubench::cuda

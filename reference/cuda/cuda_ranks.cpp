@@ -1,0 +1,72 @@
+#include "reference/cuda/cuda_ranks.h"
+
+#include <fmt/format.h>
+
+#include "harness/core/error.h"
+#include "reference/cuda/cuda_backend.h"
+#include "reference/cuda/rank_streams.h"
+#include "reference/cuda/virtual_communicator.h"
+#ifdef GPUBENCH_HAS_NCCL
+#include "reference/cuda/nccl_communicator.h"
+#endif
+
+namespace gpubench::cuda {
+namespace {
+
+std::unique_ptr<CudaCommunicator> open_nccl(const std::vector<int>& devices, DeviceInfo& device) {
+#ifdef GPUBENCH_HAS_NCCL
+  device.libraries.emplace_back("nccl", nccl_version(nccl_calls()));
+  return open_nccl_communicator(nccl_calls(), devices);
+#else
+  (void)device;
+  throw Unsupported(fmt::format("{} GPUs need NCCL, whose header was not there when this was built", devices.size()));
+#endif
+}
+
+void expect_devices(int first, int ranks) {
+  const int there = device_count();
+  if (ranks >= 1 && first + ranks <= there) return;
+  throw Unsupported(fmt::format("{} ranks need as many GPUs, from cuda:{} on; the driver shows {} (--virtual-ranks: all "
+                                "on one, to check and not to measure)",
+                                ranks, first, there));
+}
+
+}  // namespace
+
+RankSet open_cuda_ranks(const RankOptions& options) {
+  if (!options.is_virtual) expect_devices(options.first.ordinal, options.ranks);
+  std::vector<int> devices;
+  for (int rank = 0; rank < options.ranks; ++rank)
+    devices.push_back(options.first.ordinal + (options.is_virtual ? 0 : rank));
+  RankSet set;
+  std::vector<cudaStream_t> streams;
+  for (const int device : devices) {
+    OpenOptions own = options.first;
+    own.ordinal = device;
+    OpenedDevice opened = open_cuda_device(own);
+    streams.push_back(opened.stream);
+    set.backends.push_back(std::move(opened.backend));
+  }
+  set.device = set.backends.front()->device();
+  std::unique_ptr<CudaCommunicator> communicator = options.is_virtual
+                                                       ? open_virtual_communicator(options.ranks, options.first.ordinal)
+                                                       : open_nccl(devices, set.device);
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    check(cudaSetDevice(devices[static_cast<std::size_t>(rank)]), "selecting a rank's device");
+    set.queues.push_back(open_rank_streams(*communicator, rank, streams[static_cast<std::size_t>(rank)]));
+  }
+  set.communicator = std::move(communicator);
+  set.enter = [devices](int rank) {
+    check(cudaSetDevice(devices[static_cast<std::size_t>(rank)]), "selecting a rank's device");
+  };
+  for (int rank = 1; rank < options.ranks && !options.is_virtual; ++rank) {
+    const DeviceInfo& other = set.backends[static_cast<std::size_t>(rank)]->device();
+    set.device.units += other.units;
+    set.device.memory_bytes += other.memory_bytes;
+    set.device.available_bytes += other.available_bytes;
+  }
+  if (options.is_virtual) set.flags.emplace_back("virtual");
+  return set;
+}
+
+}  // namespace gpubench::cuda

@@ -1,0 +1,181 @@
+// What every communicator has to do, against the textbook and bit by bit: each test program that has one instantiates
+// these tests for it. For ranks whose memory the host can read.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "harness/core/communicator.h"
+#include "harness/core/hash.h"
+#include "harness/run/rank_group.h"
+#include "reference/ops/collective.h"
+#include "tests/reference/cpu/textbook_judge.h"
+
+namespace gpubench::testing {
+
+struct RankOpening {
+  std::string name;  ///< of the instance
+  int ranks = 2;
+  std::function<RankSet(int ranks)> open;
+  std::vector<DType> reduced{DType::f32, DType::bf16};  ///< types that it has sums of
+
+  friend std::ostream& operator<<(std::ostream& out, const RankOpening& opening) { return out << opening.name; }
+};
+
+/// One tensor "x" on each rank, of so many elements.
+inline std::vector<ValueId> on_ranks(Program& program, DType type, const std::vector<std::int64_t>& counts) {
+  std::vector<ValueId> ids;
+  const auto ranks = static_cast<int>(counts.size());
+  for (int rank = 0; rank < ranks; ++rank) {
+    TensorSpec spec =
+        tensor(name_on_rank("x", rank, ranks), type, {counts[static_cast<std::size_t>(rank)]}, Role::gradient);
+    spec.placement = {0, Memory::device, rank, ranks};
+    ids.push_back(program.add(std::move(spec)));
+  }
+  return ids;
+}
+
+/// Whole numbers from -4 to 4, others on each rank: sums of 8 are exact in bf16.
+inline std::vector<double> whole_numbers(std::int64_t count, std::size_t rank) {
+  std::vector<double> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(hash_at(rank + 1, i) % 9) - 4.0;
+  return values;
+}
+
+/// Judges the program's one op, twice over, on whole numbers; the textbook's bound is 0 for them.
+inline std::string judged(Backend& ranks, const Program& program, const std::vector<ValueId>& x) {
+  ProgramRun run(ranks, program);
+  for (std::size_t i = 0; i < x.size(); ++i) run.set(x[i], whole_numbers(program.spec(x[i]).shape.elements(), i));
+  if (std::string fault = run_and_judge(run); !fault.empty()) return fault;
+  return run.canaries_intact() ? "" : "canaries";
+}
+
+/// A NaN on the first rank or on a later one is the maximum on all three.
+inline void expect_nan_stays(Backend& three_ranks) {
+  Program p;
+  const std::vector<ValueId> x = on_ranks(p, DType::f32, {3, 3, 3});
+  const std::vector<ValueId> y = all_reduce(p, {3, Reduction::maximum}, Math{}, "y", x);
+  ProgramRun run(three_ranks, p);
+  const double nan = std::nan("");
+  run.set(x[0], std::vector<double>{1.0, nan, 2.0});
+  run.set(x[1], std::vector<double>{3.0, 5.0, nan});
+  run.set(x[2], std::vector<double>{2.0, 4.0, 6.0});
+  run.run();
+  for (const ValueId id : y) {
+    EXPECT_EQ(run.get(id)[0], 3.0);
+    EXPECT_TRUE(std::isnan(run.get(id)[1]));
+    EXPECT_TRUE(std::isnan(run.get(id)[2]));
+  }
+}
+
+class Collectives : public ::testing::TestWithParam<RankOpening> {
+ protected:
+  [[nodiscard]] std::vector<std::int64_t> each(std::int64_t count) const {
+    return std::vector<std::int64_t>(static_cast<std::size_t>(ranks()), count);
+  }
+  [[nodiscard]] static int ranks() { return GetParam().ranks; }
+  std::unique_ptr<Backend> ranks_ = open_rank_group(GetParam().open(ranks()));
+};
+
+// One element, fewer than ranks, not divisible by them, small enough for one meeting and not.
+inline constexpr std::int64_t counts[] = {1, 3, 7, 1000, 1024, 4099, 100003};
+
+TEST_P(Collectives, ReduceAllCountsBitForBitInAndOutOfPlace) {
+  for (const std::int64_t count : counts) {
+    for (const DType type : GetParam().reduced) {
+      for (const Reduction reduction : {Reduction::sum, Reduction::average, Reduction::maximum}) {
+        for (const bool in_place : {false, true}) {
+          Program p;
+          const std::vector<ValueId> x = on_ranks(p, type, each(count));
+          (void)all_reduce(p, {ranks(), reduction}, Math{}, "y", x, in_place);
+          EXPECT_EQ(judged(*ranks_, p, x), "") << count << " " << name(type) << " " << name(reduction) << in_place;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Collectives, ComeToTheSameBitsWhereSumsRound) {
+  for (const DType type : GetParam().reduced) {
+    Program p;
+    const std::vector<ValueId> x = on_ranks(p, type, each(5003));
+    const std::vector<ValueId> y = all_reduce(p, {ranks()}, Math{}, "y", x);
+    ProgramRun run(*ranks_, p);
+    for (std::size_t i = 0; i < x.size(); ++i) run.set_random(x[i], i + 1);
+    EXPECT_EQ(run_and_judge(run), "");
+    for (const ValueId other : y) EXPECT_EQ(run.bytes_of(other), run.bytes_of(y[0]));
+  }
+}
+
+TEST_P(Collectives, ReduceSeveralTensorsOfOneBucket) {
+  Program p;
+  std::vector<ValueId> x;
+  for (int rank = 0; rank < ranks(); ++rank) {
+    for (const auto& [name, type, n] :
+         {std::tuple{"a", DType::f32, 770}, {"b", DType::bf16, 3}, {"c", DType::f32, 1}}) {
+      TensorSpec spec = tensor(name_on_rank(name, rank, ranks()), type, {n}, Role::gradient);
+      spec.placement = {0, Memory::device, rank, ranks()};
+      x.push_back(p.add(std::move(spec)));
+    }
+  }
+  (void)all_reduce(p, {ranks()}, Math{}, "y", x, true);
+  EXPECT_EQ(judged(*ranks_, p, x), "");
+}
+
+TEST_P(Collectives, MoveEveryTypeBitForBit) {
+  for (const std::int64_t count : {std::int64_t{1}, std::int64_t{77}, std::int64_t{1103}}) {
+    for (const DType type : {DType::f64, DType::f32, DType::bf16, DType::f8_e4m3, DType::u8}) {
+      const auto try_one = [&](const auto& build) {
+        Program p;
+        const std::vector<ValueId> x = on_ranks(p, type, each(count * ranks()));
+        build(p, x);
+        EXPECT_EQ(judged(*ranks_, p, x), "") << p.op(0).kind.name << " " << count << " " << name(type);
+      };
+      try_one([&](Program& p, const auto& x) { (void)all_gather(p, {ranks()}, "y", x); });
+      try_one([&](Program& p, const auto& x) { (void)all_gather_in_place(p, {ranks()}, "y", x); });
+      try_one([&](Program& p, const auto& x) { (void)broadcast(p, {ranks(), ranks() - 1}, "y", x.back()); });
+      try_one([&](Program& p, const auto& x) { (void)send_recv(p, {ranks(), 1}, "y", x); });
+      try_one([&](Program& p, const auto& x) { (void)send_recv(p, {ranks(), -2}, "y", x); });
+      try_one([&](Program& p, const auto& x) {
+        const auto pairs = static_cast<std::size_t>(ranks() * ranks());
+        (void)all_to_all(p, {ranks(), std::vector<std::int64_t>(pairs, count)}, "y", x);
+      });
+    }
+  }
+}
+
+TEST_P(Collectives, ScatterSumsInAndOutOfPlace) {
+  for (const std::int64_t part : {1, 5, 2000}) {
+    for (const bool in_place : {false, true}) {
+      Program p;
+      const std::vector<ValueId> x = on_ranks(p, DType::bf16, each(part * ranks()));
+      (void)reduce_scatter(p, {ranks()}, Math{}, "y", x, in_place);
+      EXPECT_EQ(judged(*ranks_, p, x), "") << part << in_place;
+    }
+  }
+}
+
+TEST_P(Collectives, ExchangeBlocksOfDifferentSizesSomeOfThemEmpty) {
+  const int n = ranks();
+  AllToAll exchange{n, {}};
+  std::vector<std::int64_t> sent(static_cast<std::size_t>(n));
+  for (int from = 0; from < n; ++from) {
+    for (int to = 0; to < n; ++to) {
+      exchange.counts.push_back((5 * from + 3 * to) % 7 == 0 && to != 0 ? 0 : 11 * from + to + 1);
+      sent[static_cast<std::size_t>(from)] += exchange.counts.back();
+    }
+  }
+  Program p;
+  const std::vector<ValueId> x = on_ranks(p, DType::f32, sent);
+  (void)all_to_all(p, exchange, "y", x);
+  EXPECT_EQ(judged(*ranks_, p, x), "");
+}
+
+}  // namespace gpubench::testing

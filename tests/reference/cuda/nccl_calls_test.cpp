@@ -1,0 +1,32 @@
+// The real NCCL, as far as it goes without a GPU: it is there, has what is called, and is what was compiled against.
+#include "reference/cuda/nccl_calls.h"
+
+#include <gtest/gtest.h>
+
+namespace gpubench::cuda {
+namespace {
+
+TEST(NcclCalls, AreFoundInTheLibraryThatThisIsLinkedWith) {
+  const NcclCalls& calls = nccl_calls();
+  EXPECT_EQ(calls.get_version, &ncclGetVersion);  // the table's functions are the linker's
+  EXPECT_EQ(calls.all_reduce, &ncclAllReduce);
+  EXPECT_EQ(calls.comm_init_rank_config, &ncclCommInitRankConfig);
+  EXPECT_EQ(calls.recv, &ncclRecv);
+}
+
+TEST(NcclCalls, AnswerWithTheVersionOfTheHeader) {
+  int version = 0;
+  EXPECT_EQ(nccl_calls().get_version(&version), ncclSuccess);
+  EXPECT_GE(version, NCCL_VERSION_CODE);
+  EXPECT_EQ(nccl_version(nccl_calls()), std::to_string(version / 10000) + "." + std::to_string(version % 10000 / 100) +
+                                            "." + std::to_string(version % 100));
+}
+
+TEST(NcclCalls, AnswerWithoutADriverInsteadOfFailing) {
+  ncclUniqueId id{};
+  EXPECT_EQ(nccl_calls().get_unique_id(&id), ncclSuccess);
+  EXPECT_STREQ(nccl_calls().get_error_string(ncclInvalidUsage), ncclGetErrorString(ncclInvalidUsage));
+}
+
+}  // namespace
+}  // namespace gpubench::cuda

@@ -1,0 +1,268 @@
+// Ranks of the CUDA backend, on emulated streams: virtual ranks with the kernels themselves, and NCCL's part played by a
+// fake that keeps NCCL's rules.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/core/error.h"
+#include "reference/cuda/kernels/reduce_ranks.h"
+#include "reference/cuda/nccl_communicator.h"
+#include "reference/cuda/virtual_communicator.h"
+#include "reference/ops/elementwise.h"
+#include "reference/ops/gelu.h"
+#include "tests/reference/collective_contract.h"
+#include "tests/reference/cuda/emulated_ranks.h"
+#include "tests/reference/cuda/emulation/streams.h"
+#include "tests/reference/cuda/fake_nccl.h"
+
+namespace gpubench::testing {
+
+using ::testing::HasSubstr;
+using cuda::emulation::set_stream_order;
+using cuda::emulation::StreamOrder;
+
+RankSet open_virtual(int ranks) {
+  return open_emulated_ranks(ranks, [](int count) { return cuda::open_virtual_communicator(count, 0); });
+}
+
+std::vector<int> devices(int ranks) {
+  std::vector<int> ordinals;
+  for (int rank = 0; rank < ranks; ++rank) ordinals.push_back(rank);
+  return ordinals;
+}
+
+RankSet open_faked_nccl(int ranks, NcclTrouble trouble = {}) {
+  return open_emulated_ranks(
+      ranks, [&](int count) { return cuda::open_nccl_communicator(fake_nccl(trouble), devices(count)); });
+}
+
+const std::vector<DType> all_floats{DType::f64, DType::f32, DType::f16, DType::bf16};
+RankSet open_nccl(int ranks) { return open_faked_nccl(ranks); }
+
+INSTANTIATE_TEST_SUITE_P(Virtual, Collectives,
+                         ::testing::Values(RankOpening{"On3Ranks", 3, open_virtual, all_floats},
+                                           RankOpening{"On8Ranks", 8, open_virtual}),
+                         [](const auto& named) { return named.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(Nccl, Collectives,
+                         ::testing::Values(RankOpening{"On2Ranks", 2, open_nccl},
+                                           RankOpening{"On3Ranks", 3, open_nccl, all_floats}),
+                         [](const auto& named) { return named.param.name; });
+
+/// An op on one rank, whose result lies there too.
+ValueId on_rank(Program& program, OpKind kind, Attributes attributes, std::vector<ValueId> inputs, const char* name) {
+  TensorSpec result = program.spec(inputs[0]);
+  result.name = name_on_rank(name, result.placement.rank, result.placement.ranks);
+  const ValueId y = program.reserve(result);
+  program.append({kind, std::move(attributes), Math{}, std::move(inputs), {y}, result.name});
+  return y;
+}
+
+/// On each rank: a = gelu(x), s = the sum of a over the ranks, b = a + a meanwhile, y = s + b, and the sum of y, which
+/// no op waits for: lanes meet both ways.
+struct Overlapped {
+  Program program;
+  std::vector<ValueId> x, results;
+
+  explicit Overlapped(int ranks, std::int64_t count) {
+    x = on_ranks(program, DType::f32, std::vector<std::int64_t>(static_cast<std::size_t>(ranks), count));
+    std::vector<ValueId> a;
+    std::vector<ValueId> b;
+    std::vector<ValueId> y;
+    for (const ValueId id : x) a.push_back(on_rank(program, gelu_forward_kind, Gelu{}, {id}, "a"));
+    const std::vector<ValueId> s = all_reduce(program, {ranks}, Math{}, "s", a);
+    for (const ValueId id : a) b.push_back(on_rank(program, add_kind, Add{}, {id, id}, "b"));
+    for (std::size_t r = 0; r < x.size(); ++r) y.push_back(on_rank(program, add_kind, Add{}, {s[r], b[r]}, "y"));
+    results = all_reduce(program, {ranks}, Math{}, "total", y);
+    results.insert(results.end(), y.begin(), y.end());
+  }
+};
+
+/// Everything that was run one by one, as one sequence.
+Launch sequence_of(Backend& ranks, const ProgramRun& run) {
+  std::vector<Launch> launches;
+  for (int op = 0; op < static_cast<int>(run.program().ops().size()); ++op) launches.push_back(run.launch(op));
+  return ranks.sequence(launches, {run.program().dependencies(), LaunchMode::stream});
+}
+
+constexpr std::pair<StreamOrder, std::uint64_t> stream_orders[] = {{StreamOrder::oldest_first, 1},
+                                                                   {StreamOrder::newest_first, 1},
+                                                                   {StreamOrder::random, 1},
+                                                                   {StreamOrder::random, 2},
+                                                                   {StreamOrder::random, 3}};
+
+class RankStreams : public ::testing::TestWithParam<RankOpening> {
+ protected:
+  void TearDown() override { set_stream_order(StreamOrder::random); }
+  std::unique_ptr<Backend> ranks_ = open_rank_group(GetParam().open(GetParam().ranks));
+};
+
+TEST_P(RankStreams, OverlapComputeAndCollectivesAsDataFlowAllows) {
+  const Overlapped overlapped(GetParam().ranks, 700);
+  ProgramRun run(*ranks_, overlapped.program);
+  for (std::size_t i = 0; i < overlapped.x.size(); ++i) run.set_random(overlapped.x[i], i + 1);
+  run.run();  // one by one
+  std::vector<std::vector<std::byte>> expected;
+  for (const ValueId result : overlapped.results) expected.push_back(run.bytes_of(result));
+
+  const Launch whole = sequence_of(*ranks_, run);
+  for (const auto& [order, seed] : stream_orders) {
+    set_stream_order(order, seed);
+    for (int op = 0; op < static_cast<int>(overlapped.program.ops().size()); ++op) {
+      for (const ValueId y : overlapped.program.op(op).outputs)
+        run.set(y, std::vector<double>(700, 0.5));  // what is not computed anew shows
+    }
+    ranks_->run(whole);
+    for (std::size_t i = 0; i < overlapped.results.size(); ++i)
+      EXPECT_EQ(run.bytes_of(overlapped.results[i]), expected[i]) << static_cast<int>(order) << " " << seed;
+  }
+}
+
+// x <- the sum of x over the ranks, then total <- total + x: n ranks and x = 1, 2, ... on them give, run by run,
+// x = (1 + ... + n) n^k, and a next run's collective must not overtake this run's last op.
+TEST_P(RankStreams, RunsThatFollowEachOtherKeepTheirOrder) {
+  const int n = GetParam().ranks;
+  Program program;
+  const std::vector<ValueId> x = on_ranks(program, DType::f32, std::vector<std::int64_t>(static_cast<std::size_t>(n), 300));
+  std::vector<ValueId> totals;
+  for (int rank = 0; rank < n; ++rank) {
+    TensorSpec spec = tensor(name_on_rank("total", rank, n), DType::f32, {300}, Role::state);
+    spec.placement = {-1, Memory::device, rank, n};
+    totals.push_back(program.add(std::move(spec)));
+  }
+  const std::vector<ValueId> sums = all_reduce(program, {n}, Math{}, "sum", x, true);
+  std::vector<ValueId> results;
+  for (std::size_t r = 0; r < x.size(); ++r) {
+    results.push_back(program.update(totals[r], name_on_rank("total'", static_cast<int>(r), n)));
+    program.append({add_kind, Add{}, Math{}, {totals[r], sums[r]}, {results[r]}, "add" + std::to_string(r)});
+  }
+  ProgramRun run(*ranks_, program);
+  const auto fill = [&] {
+    for (std::size_t r = 0; r < x.size(); ++r) {
+      run.set(x[r], std::vector<double>(300, static_cast<double>(r + 1)));
+      run.set(totals[r], std::vector<double>(300, 0.0));
+    }
+  };
+  fill();
+  run.run();
+  const Launch whole = sequence_of(*ranks_, run);
+  constexpr int runs = 5;
+  double expected = 0.0;
+  double sum = n * (n + 1) / 2.0;
+  for (int k = 0; k < runs; ++k, sum *= n) expected += sum;
+  for (const auto& [order, seed] : stream_orders) {
+    set_stream_order(order, seed);
+    fill();
+    (void)ranks_->time(std::vector{whole}, {1, runs, 0, 0.0, Cadence::streaming});
+    for (const ValueId result : results)
+      EXPECT_EQ(run.get(result), std::vector<double>(300, expected)) << static_cast<int>(order) << " " << seed;
+  }
+}
+
+TEST_P(RankStreams, TellTheTimeOfEveryRankByTheDevicesClock) {
+  const Overlapped overlapped(GetParam().ranks, 64);
+  ProgramRun run(*ranks_, overlapped.program);
+  for (std::size_t i = 0; i < overlapped.x.size(); ++i) run.set_random(overlapped.x[i], i + 1);
+  run.run();
+  const Launch whole = sequence_of(*ranks_, run);
+  for (const Cadence cadence : {Cadence::streaming, Cadence::isolated}) {
+    const RoundTimes times = ranks_->time(std::vector{whole}, {3, 2, 1, 0.0, cadence});
+    ASSERT_EQ(times.ranks->size(), static_cast<std::size_t>(GetParam().ranks));
+    for (std::size_t sample = 0; sample < 3; ++sample) {
+      double largest = 0.0;
+      for (const RankTimes& rank : *times.ranks) {
+        EXPECT_GT(rank.ns.at(sample), 0.0);
+        largest = std::max(largest, rank.ns.at(sample));
+      }
+      EXPECT_EQ(times.device_ns.at(sample), largest);
+      EXPECT_GE(times.wall_ns.at(sample), times.device_ns.at(sample));  // the host waits longer than the device works
+    }
+  }
+}
+
+TEST_P(RankStreams, AreNotRecordedAsGraphs) {
+  EXPECT_THROW((void)ranks_->sequence({}, {{}, LaunchMode::graph}), Unsupported);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RankStreams,
+                         ::testing::Values(RankOpening{"Virtual", 3, open_virtual}, RankOpening{"Nccl", 3, open_nccl}),
+                         [](const auto& named) { return named.param.name; });
+
+TEST(VirtualRanks, AMaximumWithANanIsNanOnEveryRank) { expect_nan_stays(*open_rank_group(open_virtual(3))); }
+
+TEST(VirtualRanks, TooManyAreRefusedWithTheNumber) {
+  EXPECT_THROW((void)cuda::open_virtual_communicator(0, 0), BackendError);
+  EXPECT_THROW((void)cuda::open_virtual_communicator(cuda::most_virtual_ranks + 1, 0), BackendError);
+}
+
+/// What running an all_reduce on these ranks throws, and of which kind.
+std::string failure_of(Backend& ranks) {
+  Program p;
+  const std::vector<ValueId> x = on_ranks(p, DType::f32, {64, 64});
+  (void)all_reduce(p, {2}, Math{}, "bucket", x);
+  try {
+    ProgramRun run(ranks, p);
+    for (std::size_t i = 0; i < x.size(); ++i) run.set_random(x[i], i + 1);
+    run.run();
+  } catch (const DeviceLost& e) {
+    return std::string("lost: ") + e.what();
+  } catch (const BackendError& e) {
+    return std::string("error: ") + e.what();
+  }
+  return "";
+}
+
+TEST(NcclRanks, AnAsynchronousErrorEndsTheProcessWithTheRankAndNcclsWords) {
+  const std::unique_ptr<Backend> ranks =
+      open_rank_group(open_faked_nccl(2, {1, 0, NcclTrouble::Kind::async_error}));
+  EXPECT_THAT(failure_of(*ranks), AllOf(HasSubstr("lost: rank 1: "), HasSubstr("remote error (6): told by the fake"),
+                                        HasSubstr("(in 'bucket')")));
+  EXPECT_THAT(failure_of(*ranks), HasSubstr("lost: "));  // nothing runs after it
+}
+
+TEST(NcclRanks, ARankThatIsNeverEnqueuedIsNamedAsTheOneThatHangs) {
+  const int aborted_before = fake_nccl_aborted();
+  {
+    const std::unique_ptr<Backend> ranks =
+        open_rank_group(open_faked_nccl(2, {1, 0, NcclTrouble::Kind::never_enqueued}), 0.3);
+    EXPECT_THAT(failure_of(*ranks), AllOf(HasSubstr("lost: rank 1 has come no further for 0.3 s, last in 'bucket'"),
+                                          HasSubstr("rank 0 was waiting")));
+    EXPECT_TRUE(ranks->hangs());
+    for (int tries = 0; tries < 200 && fake_nccl_aborted() < aborted_before + 2; ++tries)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_EQ(fake_nccl_aborted(), aborted_before + 2);  // so that no device goes on waiting
+  }
+}
+
+TEST(NcclRanks, ThatAreNotSetUpInTimeAreNamed) {
+  const int alive_before = fake_nccl_alive();
+  try {
+    (void)cuda::open_nccl_communicator(fake_nccl({1, 0, NcclTrouble::Kind::never_set_up}), {0, 1}, 0.05);
+    FAIL();
+  } catch (const BackendError& e) {
+    EXPECT_STREQ(e.what(), "cuda: NCCL has not set up rank 1 of 2 within 0.05 s");
+  }
+  EXPECT_EQ(fake_nccl_alive(), alive_before);
+}
+
+TEST(NcclRanks, LeaveNoCommunicatorBehind) {
+  const int alive_before = fake_nccl_alive();
+  const int aborted_before = fake_nccl_aborted();
+  { EXPECT_EQ(failure_of(*open_rank_group(open_nccl(2))), ""); }
+  EXPECT_EQ(fake_nccl_alive(), alive_before);
+  EXPECT_EQ(fake_nccl_aborted(), aborted_before);
+}
+
+TEST(NcclRanks, ReductionsOfATypeThatIsNotAskedForAreUnsupportedByName) {
+  const std::unique_ptr<Backend> ranks = open_rank_group(open_nccl(2));
+  Program p;
+  (void)all_reduce(p, {2}, Math{}, "y", on_ranks(p, DType::f8_e4m3, {4, 4}));
+  ProgramRun run(*ranks, p);
+  try {
+    run.run();
+    FAIL();
+  } catch (const Unsupported& e) {
+    EXPECT_THAT(e.what(), HasSubstr("reductions of f8_e4m3"));
+  }
+}
+
+}  // namespace gpubench::testing
