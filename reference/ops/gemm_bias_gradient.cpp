@@ -60,8 +60,7 @@ GemmBiasGradientResult gemm_gelu_bias_gradient(Program& program, const Gemm& att
   expect_shape(op, given, {e.m, e.n});
   expect_float(op, given);
   const ValueId dz = reserve_output(program, label, program.spec(a).dtype, {e.m, e.n}, Role::gradient);
-  const ValueId sum =
-      output_or_reserve(program, op, db, label + ".db", program.spec(a).dtype, {e.n}, Role::gradient);
+  const ValueId sum = output_or_reserve(program, op, db, label + ".db", program.spec(a).dtype, {e.n}, Role::gradient);
   program.append({op, attributes, math, {a, b, pre}, {dz, sum}, std::move(label)});
   return {dz, sum};
 }

@@ -41,7 +41,8 @@ struct GemmBiasGradientResult {
   ValueId db;  ///< the bias gradient
 };
 /// `db`: a reserved value for the bias gradient (one of another type); otherwise it has the type of dz.
-/// Throws ProgramError for attributes that the op does not have, and naming the tensor whose shape or type does not fit.
+/// Throws ProgramError for attributes that the op does not have, and naming the tensor whose shape or type does not
+/// fit.
 GemmBiasGradientResult gemm_gelu_bias_gradient(Program& program, const Gemm& attributes, const Math& math,
                                                std::string label, ValueId a, ValueId b, ValueId pre,
                                                std::optional<ValueId> db = {});

@@ -29,7 +29,8 @@ constexpr std::int64_t rows_at_once = 64;  // of products that the textbook make
 /// What a column of dz adds up to, and what rounding dz to its type may have moved it by.
 class DzSum {
  public:
-  /// `stored`: dz's type; `sums`: the type that it was computed in, whose numbers are rounded no more if it is no wider.
+  /// `stored`: dz's type; `sums`: the type that it was computed in, whose numbers are rounded no more if it is no
+  /// wider.
   DzSum(DType stored, DType sums)
       : u_(unit_roundoff(stored) > unit_roundoff(sums) ? unit_roundoff(stored) : 0.0),
         least_(smallest_normal(stored)) {}

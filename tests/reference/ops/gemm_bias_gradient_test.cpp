@@ -100,8 +100,7 @@ TEST(GemmGeluBiasGradient, ItsSumAgreesWithDifferencesOverTheBias) {
   };
 
   const std::vector<double> db = run.get(c.out.db);
-  for (std::size_t j = 0; j < n; ++j)
-    EXPECT_NEAR(db[j], (objective(j, 1e-5) - objective(j, -1e-5)) / 2e-5, 1e-9) << j;
+  for (std::size_t j = 0; j < n; ++j) EXPECT_NEAR(db[j], (objective(j, 1e-5) - objective(j, -1e-5)) / 2e-5, 1e-9) << j;
 }
 
 /// Judged sums of the columns of what dz holds.
@@ -171,9 +170,9 @@ float column_of(const std::vector<float>& values, std::size_t n, std::size_t col
   return sum;
 }
 
-// A batch of 2048 tokens, with dz of root mean square s. In bf16 the bound of a sum is about 6 / sqrt(3) 2^-8 sqrt(2048) s
-// = 0.6 s, in f16 an eighth of that: one missing element is rejected where it is larger, so in some columns at least;
-// 128 of them, sqrt(128) s, in all but those where they happen to add up to about nothing.
+// A batch of 2048 tokens, with dz of root mean square s. In bf16 the bound of a sum is about 6 / sqrt(3) 2^-8
+// sqrt(2048) s = 0.6 s, in f16 an eighth of that: one missing element is rejected where it is larger, so in some
+// columns at least; 128 of them, sqrt(128) s, in all but those where they happen to add up to about nothing.
 TEST(GemmGeluBiasGradient, TheBoundAllowsSumsBeforeAndAfterRoundingAndRejectsFaults) {
   constexpr std::size_t m = 2048, n = 48, k = 16;
   for (const DType type : {DType::bf16, DType::f16}) {
@@ -236,9 +235,8 @@ TEST(GemmWeightBiasGradient, HasItsHandWorkedValuesForBothLayoutsOfTheWeight) {
     const ValueId dy = source(p, "dy", DType::f64, {3, 2});
     const ValueId x = source(p, "x", DType::f64, {3, 1});
     const bool first = gradient == Operand::a;
-    const GemmBiasGradientResult out =
-        gemm_weight_bias_gradient(p, {{.transpose_a = true, .alpha = 0.5}, gradient}, f64_math, "op", first ? dy : x,
-                                  first ? x : dy);
+    const GemmBiasGradientResult out = gemm_weight_bias_gradient(p, {{.transpose_a = true, .alpha = 0.5}, gradient},
+                                                                 f64_math, "op", first ? dy : x, first ? x : dy);
     TextbookRun run(p);
     run.set(dy, {1, 2, 3, 4, 5, 6});
     run.set(x, {1, 10, 100});
