@@ -34,7 +34,8 @@ bool may_join(const Chain& chain, const std::vector<int>& ops) {
   return std::all_of(ops.begin() + 1, ops.end(), [&](int later) {
     const OpCall& op = chain.program.op(later);
     const std::vector<int>& waits = chain.dependencies[static_cast<std::size_t>(later)];
-    return op.phase == first.phase && op.math == first.math && std::all_of(waits.begin(), waits.end(), [&](int earlier) {
+    return op.phase == first.phase && op.math == first.math &&
+           std::all_of(waits.begin(), waits.end(), [&](int earlier) {
              return earlier < ops.front() || std::find(ops.begin(), ops.end(), earlier) != ops.end();
            });
   });
@@ -128,8 +129,8 @@ std::optional<int> column_sum_of(const Program& program, ValueId id) {
   return std::nullopt;
 }
 
-/// The ops as one with these inputs and outputs, if they may be: all tensors in rows, of one type and on one device, and
-/// what is produced stands alone.
+/// The ops as one with these inputs and outputs, if they may be: all tensors in rows, of one type and on one device,
+/// and what is produced stands alone.
 std::optional<Rewrite> joined(const Chain& chain, std::vector<int> ops, OpCall fused) {
   const Program& program = chain.program;
   const auto fits = [&](ValueId id) {

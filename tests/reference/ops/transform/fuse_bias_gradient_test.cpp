@@ -136,8 +136,7 @@ TEST(FuseBiasGradient, AGemmThatHasTheSlopeAsItsEpilogueIsTakenToo) {
   const ValueId dy = source(p, "dy", DType::bf16, {4, 5});
   const ValueId w = source(p, "w", DType::bf16, {8, 5});
   const ValueId pre = source(p, "pre", DType::bf16, {4, 8});
-  const Gemm attributes{
-      .transpose_b = true, .epilogue = Gemm::Epilogue::gelu_gradient, .gelu_form = GeluForm::erf};
+  const Gemm attributes{.transpose_b = true, .epilogue = Gemm::Epilogue::gelu_gradient, .gelu_form = GeluForm::erf};
   const ValueId dz = gemm(p, attributes, f32_math, "dz", dy, w, {.pre = pre}).c;
   const ValueId db = column_sum(p, f32_math, "db", dz);
 
@@ -158,9 +157,7 @@ struct Layer {
   ValueId weight(const std::string& label = "dw", const Gemm& attributes = {.transpose_a = true}) {
     return gemm(p, attributes, f32_math, label, dy, x).c;
   }
-  ValueId bias(const std::string& label = "db", const Math& math = f32_math) {
-    return column_sum(p, math, label, dy);
-  }
+  ValueId bias(const std::string& label = "db", const Math& math = f32_math) { return column_sum(p, math, label, dy); }
   [[nodiscard]] Labels fused() const { return labels_of(fuse(p, both).program); }
 };
 
