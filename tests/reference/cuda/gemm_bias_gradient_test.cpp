@@ -1,5 +1,5 @@
-// Products with a bias gradient beside them on the CUDA backend: every candidate, against the textbook. The library is a
-// stand-in that follows its manual; own kernels are the real ones.
+// Products with a bias gradient beside them on the CUDA backend: every candidate, against the textbook. The library is
+// a stand-in that follows its manual; own kernels are the real ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,10 +16,10 @@ using ::testing::AnyOf;
 using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
-using ::testing::EndsWith;
-using ::testing::Not;
 using testing::EmulatedRun;
+using ::testing::EndsWith;
 using testing::last_candidates;
+using ::testing::Not;
 using testing::ProgramRun;
 using testing::run_in_every_order;
 
@@ -135,8 +135,8 @@ struct WeightExperiment : Experiment {
     constexpr std::int64_t out = 24, in = 10;
     const ValueId dy = program.add(tensor("dy", type, Shape{tokens, out}, Role::gradient));
     const bool first = gradient == Operand::a;
-    const ValueId x = program.add(
-        tensor("x", type, other_transposed ? Shape{in, tokens} : Shape{tokens, in}, Role::activation));
+    const ValueId x =
+        program.add(tensor("x", type, other_transposed ? Shape{in, tokens} : Shape{tokens, in}, Role::activation));
     GemmWeightBiasGradient attributes{{}, gradient};
     attributes.gemm.transpose_a = first || !other_transposed;
     attributes.gemm.transpose_b = first && other_transposed;
@@ -155,8 +155,8 @@ TEST(CudaGemmWeightBiasGradient, EveryCandidateLiesWithinItsBoundsForBothLayouts
       for (const bool other_transposed : {false, true}) {
         for (const std::int64_t tokens : {1, 77}) {
           WeightExperiment e(type, gradient, other_transposed, tokens, math_of(type));
-          EXPECT_THAT(e.candidates(), ElementsAre(EndsWith("cluster=0"), EndsWith("cluster=0"),
-                                                  EndsWith(":column_sum"), EndsWith(":column_sum")));
+          EXPECT_THAT(e.candidates(), ElementsAre(EndsWith("cluster=0"), EndsWith("cluster=0"), EndsWith(":column_sum"),
+                                                  EndsWith(":column_sum")));
           e.expect_every_candidate_right(std::string(name(type)) + ", " + std::to_string(tokens) + " tokens");
         }
       }

@@ -21,8 +21,7 @@ void expect_right(DType type, const Gemm& attributes) {
   Math math;
   if (type == DType::f64) math.accumulate = DType::f64;
   const auto add = [&program, type](const char* name, std::int64_t rows, std::int64_t columns, bool transposed) {
-    return program.add(
-        tensor(name, type, transposed ? Shape{columns, rows} : Shape{rows, columns}, Role::activation));
+    return program.add(tensor(name, type, transposed ? Shape{columns, rows} : Shape{rows, columns}, Role::activation));
   };
   const ValueId a = add("a", m, k, attributes.transpose_a);
   const ValueId b = add("b", k, n, attributes.transpose_b);
