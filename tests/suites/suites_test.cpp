@@ -57,10 +57,9 @@ TEST(Suites, TheTiersOfTheProcessorKeepTheirSize) {
 }
 
 /// How many of each fused op a case has where a backend claims them all.
-std::map<std::string, int> fused_ops_of(const std::string& id) {
+std::map<std::string, int> fused_ops_of(const PlannedCase& planned) {
   constexpr std::array claims{FusionClaim{residual_norm_forward_kind}, FusionClaim{cross_entropy_forward_backward_kind},
                               FusionClaim{gemm_gelu_bias_gradient_kind}, FusionClaim{gemm_weight_bias_gradient_kind}};
-  const PlannedCase planned = only(id);
   std::map<std::string, int> counts;
   const Program fused = fuse(planned.workload->build(planned.c), claims).program;
   for (const OpCall& op : fused.ops()) {
@@ -76,14 +75,26 @@ std::map<std::string, int> fused_ops_of(const std::string& id) {
 TEST(Suites, ATransformersBlockFusesOneBiasGradientWithGeluAndThreeWithTheWeights) {
   const std::map<std::string, int> one{
       {"residual_norm_forward", 1}, {"gemm_gelu_bias_gradient", 1}, {"gemm_weight_bias_gradient", 3}};
-  EXPECT_EQ(fused_ops_of("transformer/gpt2_block/b=1,s=256,h=256,heads=4/f32/x1"), one);
-  EXPECT_EQ(fused_ops_of("transformer/gpt2_block/b=1,s=256,h=256,heads=4/bf16/x1"), one);
+  EXPECT_EQ(fused_ops_of(only("transformer/gpt2_block/b=1,s=256,h=256,heads=4/f32/x1")), one);
+  EXPECT_EQ(fused_ops_of(only("transformer/gpt2_block/b=1,s=256,h=256,heads=4/bf16/x1")), one);
+}
+
+TEST(Suites, OnTwoRanksEachFusesItsOwn) {
+  Selection selection;
+  selection.ranks = {2};
+  selection.filters = {"^transformer/gpt2_block/b=1,s=256,h=256,heads=4/f32/x2$"};
+  const std::vector<PlannedCase> found = plan_cases(all_suites(), selection);
+  ASSERT_EQ(found.size(), 1U);
+
+  EXPECT_EQ(fused_ops_of(found[0]),
+            (std::map<std::string, int>{
+                {"residual_norm_forward", 2}, {"gemm_gelu_bias_gradient", 2}, {"gemm_weight_bias_gradient", 6}}));
 }
 
 // Of 12 layers; residual sums meet ln2, the next block's ln1 or ln_f, and the sum of the embeddings meets the first
 // ln1. The head has no bias.
 TEST(Suites, ATransformersTrainingStepFusesEveryBiasGradient) {
-  EXPECT_EQ(fused_ops_of("transformer/gpt2_train_step/b=4,s=1024,layers=12,h=768,heads=12,vocab=50304/bf16/x1"),
+  EXPECT_EQ(fused_ops_of(only("transformer/gpt2_train_step/b=4,s=1024,layers=12,h=768,heads=12,vocab=50304/bf16/x1")),
             (std::map<std::string, int>{{"residual_norm_forward", 25},
                                         {"cross_entropy_forward_backward", 1},
                                         {"gemm_gelu_bias_gradient", 12},
