@@ -214,7 +214,7 @@ class Judge {
                                         std::int64_t ordinal, std::int64_t panel_step) const {
     const auto per_unit = static_cast<std::size_t>(output.units.elements);
     std::vector<Judged> judged(wanted.size() * per_unit);
-    definition_.evaluate({call_, view_.inputs, output_specs_}, output.index, wanted, judged);
+    definition_.evaluate({call_, view_.inputs, output_specs_, view_.outputs}, output.index, wanted, judged);
 
     ChunkResult result;
     std::vector<double> got;

@@ -7,6 +7,7 @@
 #include "reference/cuda/kernels/cross_entropy.h"
 #include "reference/cuda/row_view.h"
 #include "reference/ops/cross_entropy.h"
+#include "reference/ops/tensor_checks.h"
 
 namespace gpubench::cuda {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 RowView checked_logits(const OpCall& call, std::span<const TensorSpec> tensors) {
   expect_type(call, tensors[1], DType::i32);
   for (const std::size_t i : {1U, 3U}) expect_row_major(call, tensors[i]);
-  for (const std::size_t i : {2U, 3U}) expect_type(call, tensors[i], DType::f32);
+  for (const std::size_t i : {2U, 3U}) expect_type(call, tensors[i], statistic_type(tensors[0].dtype));
   return rows_of(call, tensors[0]);
 }
 
@@ -24,7 +25,7 @@ RowView checked_logits(const OpCall& call, std::span<const TensorSpec> tensors) 
 Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const RowView rows = checked_logits(call, tensors);
   CrossEntropyForwardArgs args;
-  args.data = float_element(call, tensors[0]);
+  args.data = any_element(call, tensors[0]);
   args.rows = rows.rows;
   args.classes = rows.columns;
   args.stride = rows.stride;
@@ -33,8 +34,8 @@ Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> 
     CrossEntropyForwardArgs work = args;
     work.logits = bound[0].data;
     work.labels = elements_of<const int>(bound[1]);
-    work.loss = elements_of<float>(bound[2]);
-    work.lse = elements_of<float>(bound[3]);
+    work.loss = bound[2].data;
+    work.lse = bound[3].data;
     work.row_loss = reinterpret_cast<double*>(space.data);
     return [work](cudaStream_t stream) {
       launch_cross_entropy_forward(work, stream);
@@ -51,7 +52,7 @@ Plan plan_cross_entropy_forward_backward(const OpCall& call, std::span<const Ten
     refuse(call, fmt::format("logits {}; expected fewer than 2^31 classes", tensors[0].to_string()));
   }
   CrossEntropyForwardBackwardArgs args;
-  args.data = float_element(call, tensors[0]);
+  args.data = any_element(call, tensors[0]);
   args.rows = rows.rows;
   args.classes = rows.columns;
   args.logits_stride = rows.stride;
@@ -61,8 +62,8 @@ Plan plan_cross_entropy_forward_backward(const OpCall& call, std::span<const Ten
     CrossEntropyForwardBackwardArgs work = args;
     work.logits = bound[0].data;
     work.labels = elements_of<const int>(bound[1]);
-    work.loss = elements_of<float>(bound[2]);
-    work.lse = elements_of<float>(bound[3]);
+    work.loss = bound[2].data;
+    work.lse = bound[3].data;
     work.dlogits = bound[4].data;
     work.row_loss = reinterpret_cast<double*>(space.data);
     return [work](cudaStream_t stream) {
@@ -74,12 +75,12 @@ Plan plan_cross_entropy_forward_backward(const OpCall& call, std::span<const Ten
 
 Plan plan_cross_entropy_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   expect_type(call, tensors[1], DType::i32);
-  expect_type(call, tensors[2], DType::f32);
+  expect_type(call, tensors[2], statistic_type(tensors[0].dtype));
   expect_same_type(call, tensors[0], tensors[3]);
   for (const std::size_t i : {1U, 2U}) expect_row_major(call, tensors[i]);
   const RowView rows = rows_of(call, tensors[0]);
   CrossEntropyBackwardArgs args;
-  args.data = float_element(call, tensors[0]);
+  args.data = any_element(call, tensors[0]);
   args.rows = rows.rows;
   args.classes = rows.columns;
   args.logits_stride = rows.stride;
@@ -88,7 +89,7 @@ Plan plan_cross_entropy_backward(const OpCall& call, std::span<const TensorSpec>
     CrossEntropyBackwardArgs work = args;
     work.logits = bound[0].data;
     work.labels = elements_of<const int>(bound[1]);
-    work.lse = elements_of<const float>(bound[2]);
+    work.lse = bound[2].data;
     work.dlogits = bound[3].data;
     return [work](cudaStream_t stream) {
       launch_cross_entropy_backward(work, stream);

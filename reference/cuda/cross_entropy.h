@@ -7,7 +7,7 @@
 
 namespace gpubench::cuda {
 
-/// Logits in f32, f16 or bf16, in rows; loss and log-sum-exp f32.
+/// Logits in f64, f32, f16 or bf16, in rows; loss and log-sum-exp f64 for f64, else f32.
 [[nodiscard]] Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> tensors,
                                               const CudaContext& context);
 /// In place or not; dlogits has the logits' type.

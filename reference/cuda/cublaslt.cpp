@@ -90,11 +90,22 @@ MatrixLayout layout_of(const RowMatrix& matrix, std::int64_t batch) {
   return layout;
 }
 
+bool has_aux(MatmulEpilogue epilogue) {
+  return epilogue == MatmulEpilogue::gelu_aux || epilogue == MatmulEpilogue::dgelu ||
+         epilogue == MatmulEpilogue::dgelu_bias_gradient;
+}
+
+// Bias gradients are named after the library's view, c^T = op(b)^T op(a)^T: its D has our columns as rows, its A is our
+// b, its B our a. DGELU_BGRAD sums up each row of D, a vector of our n. BGRADB sums B along k, one number per column of
+// D: our m, for a weight gradient dy^T x with dy as a. BGRADA has one per row of D: our n, for x^T dy with dy as b.
 cublasLtEpilogue_t epilogue_of(const MatmulRequest& request) {
   switch (request.epilogue) {
     case MatmulEpilogue::none: return request.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
     case MatmulEpilogue::gelu_aux: return request.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
     case MatmulEpilogue::dgelu: return CUBLASLT_EPILOGUE_DGELU;
+    case MatmulEpilogue::dgelu_bias_gradient: return CUBLASLT_EPILOGUE_DGELU_BGRAD;
+    case MatmulEpilogue::bias_gradient_a: return CUBLASLT_EPILOGUE_BGRADB;
+    case MatmulEpilogue::bias_gradient_b: return CUBLASLT_EPILOGUE_BGRADA;
   }
   return CUBLASLT_EPILOGUE_DEFAULT;
 }
@@ -127,7 +138,7 @@ MatmulDesc desc_of(const MatmulRequest& request) {
   set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(request));
   if (request.math.fast_accumulation) set(desc, CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t{1});
   if (request.bias) set(desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(data_type(*request.bias)));
-  if (request.epilogue != MatmulEpilogue::none) {
+  if (has_aux(request.epilogue)) {
     set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, request.aux.row_stride);
     set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, static_cast<std::int32_t>(data_type(request.aux.type)));
     if (request.batch > 1) set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, request.aux.batch_stride);
@@ -199,7 +210,7 @@ std::shared_ptr<const MatmulWork::Bound> MatmulWork::bound_to(const MatmulAddres
   bound->addresses = addresses;
   bound->desc = desc_of(request);
   if (request.bias) set(bound->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, addresses.bias);
-  if (request.epilogue != MatmulEpilogue::none) {
+  if (has_aux(request.epilogue)) {
     set(bound->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, addresses.aux);
   }
   // Operands have changed places, and their factors with them.
@@ -245,7 +256,7 @@ std::vector<MatmulWork> matmul_candidates(const CublasLt& library, const MatmulR
   // Heuristics of epilogues and scaled operands look whether the addresses are there, not at them.
   const auto somewhere = reinterpret_cast<void*>(std::uintptr_t{256});
   if (request.bias) set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, somewhere);
-  if (request.epilogue != MatmulEpilogue::none) set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, somewhere);
+  if (has_aux(request.epilogue)) set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, somewhere);
   if (request.scaled_a) set(desc, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, somewhere);
   if (request.scaled_b) set(desc, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, somewhere);
 

@@ -40,9 +40,12 @@ struct RowMatrix {
   std::int64_t batch_stride = 0;
 };
 
-enum class MatmulEpilogue { none, gelu_aux, dgelu };
+/// The last three also sum up a bias gradient: over the rows of c (one number per column), or along k over op(a) (one
+/// per row of c) or op(b) (one per column).
+enum class MatmulEpilogue { none, gelu_aux, dgelu, dgelu_bias_gradient, bias_gradient_a, bias_gradient_b };
 
 /// c = epilogue(alpha op(a) op(b) + beta c + bias). `aux`, as c: what gelu_aux writes (before GELU) and dgelu reads.
+/// `bias`: the type of what is added to each row, or of the bias gradient, which the library has in c's type only.
 struct MatmulRequest {
   RowMatrix a, b, c;
   bool transpose_a = false;
@@ -63,7 +66,7 @@ struct MatmulAddresses {
   const void* a = nullptr;
   const void* b = nullptr;
   void* c = nullptr;
-  const void* bias = nullptr;
+  void* bias = nullptr;  ///< read, or where the bias gradient goes
   void* aux = nullptr;
   const float* scale_a = nullptr;
   const float* scale_b = nullptr;

@@ -26,9 +26,10 @@ std::unique_ptr<CudaCommunicator> open_nccl(const std::vector<int>& devices, Dev
 void expect_devices(int first, int ranks) {
   const int there = device_count();
   if (ranks >= 1 && first + ranks <= there) return;
-  throw Unsupported(fmt::format("{} ranks need as many GPUs, from cuda:{} on; the driver shows {} (--virtual-ranks: all "
-                                "on one, to check and not to measure)",
-                                ranks, first, there));
+  throw Unsupported(
+      fmt::format("{} ranks need as many GPUs, from cuda:{} on; the driver shows {} (--virtual-ranks: all "
+                  "on one, to check and not to measure)",
+                  ranks, first, there));
 }
 
 }  // namespace

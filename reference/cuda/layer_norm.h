@@ -8,7 +8,8 @@
 
 namespace gpubench::cuda {
 
-/// Data in f32, f16 or bf16, in rows; parameters of the same type or f32; statistics f32.
+/// Data in f64, f32, f16 or bf16, in rows; parameters of the same type, or f32 with a narrower one; statistics f64 for
+/// f64, else f32.
 [[nodiscard]] Plan plan_layer_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors,
                                            const CudaContext& context);
 [[nodiscard]] Plan plan_layer_norm_backward(const OpCall& call, std::span<const TensorSpec> tensors,

@@ -24,9 +24,10 @@ NcclCalls load() {
   void* library = ::dlopen(file_name, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* words = ::dlerror();
-    throw Unsupported(fmt::format("several GPUs need NCCL, which cannot be loaded: {}; install it with the CUDA toolkit, "
-                                  "or NVIDIA's Python wheel of it",
-                                  words == nullptr ? "no reason given" : words));
+    throw Unsupported(
+        fmt::format("several GPUs need NCCL, which cannot be loaded: {}; install it with the CUDA toolkit, "
+                    "or NVIDIA's Python wheel of it",
+                    words == nullptr ? "no reason given" : words));
   }
   NcclCalls calls;
   find(library, "ncclGetVersion", calls.get_version);

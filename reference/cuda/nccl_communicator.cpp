@@ -30,7 +30,8 @@ ncclDataType_t type_of(const OpCall& call, const TensorSpec& tensor) {
     case DType::f32: return ncclFloat32;
     case DType::f16: return ncclFloat16;
     case DType::bf16: return ncclBfloat16;
-    default: refuse(call, fmt::format("reductions of {}; NCCL is asked for f64, f32, f16 and bf16", name(tensor.dtype)));
+    default:
+      refuse(call, fmt::format("reductions of {}; NCCL is asked for f64, f32, f16 and bf16", name(tensor.dtype)));
   }
 }
 
@@ -242,8 +243,8 @@ class NcclCommunicator final : public CudaCommunicator {
     for (int rank = 0; rank < ranks(); ++rank) {
       while (state_of(rank, "setting up a communicator") == ncclInProgress) {
         if (std::chrono::duration<double>(Clock::now() - begin).count() > deadline_s) {
-          throw BackendError(fmt::format("cuda: NCCL has not set up rank {} of {} within {:g} s", rank, ranks(),
-                                         deadline_s));
+          throw BackendError(
+              fmt::format("cuda: NCCL has not set up rank {} of {} within {:g} s", rank, ranks(), deadline_s));
         }
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }

@@ -7,8 +7,8 @@
 namespace gpubench::cuda {
 
 /// Communicators that never block, of one rank for each device: one thread per rank, which polls for errors while it
-/// waits (NCCL 2.28 user guide, "Fault Tolerance"). `calls` must outlive it. Throws BackendError with NCCL's words where
-/// they cannot be set up, or not within `deadline_s`.
+/// waits (NCCL 2.28 user guide, "Fault Tolerance"). `calls` must outlive it. Throws BackendError with NCCL's words
+/// where they cannot be set up, or not within `deadline_s`.
 [[nodiscard]] std::unique_ptr<CudaCommunicator> open_nccl_communicator(const NcclCalls& calls, std::vector<int> devices,
                                                                        double deadline_s = 60.0);
 

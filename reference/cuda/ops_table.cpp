@@ -8,6 +8,7 @@
 #include "reference/cuda/cross_entropy.h"
 #include "reference/cuda/embedding.h"
 #include "reference/cuda/gemm.h"
+#include "reference/cuda/gemm_bias_gradient.h"
 #include "reference/cuda/kernel.h"
 #include "reference/cuda/layer_norm.h"
 #include "reference/cuda/layer_norm_choice.h"
@@ -25,6 +26,7 @@
 #include "reference/ops/embedding.h"
 #include "reference/ops/gelu.h"
 #include "reference/ops/gemm.h"
+#include "reference/ops/gemm_bias_gradient.h"
 #include "reference/ops/layer_norm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/quantize.h"
@@ -54,6 +56,8 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {gelu_backward_kind, plan_gelu_backward},
     {gelu_forward_kind, plan_gelu_forward},
     {gemm_kind, plan_gemm},
+    {gemm_gelu_bias_gradient_kind, plan_gemm_gelu_bias_gradient},
+    {gemm_weight_bias_gradient_kind, plan_gemm_weight_bias_gradient},
     {gradient_norm_kind, plan_gradient_norm},
     {layer_norm_backward_kind, choose_layer_norm_backward},
     {layer_norm_forward_kind, choose_layer_norm_forward},
@@ -67,8 +71,9 @@ constexpr std::initializer_list<OpImplementation> implementations{
 };
 
 /// None has been run on a GPU yet.
-constexpr std::array claims{FusionClaim{residual_norm_forward_kind, false},
-                            FusionClaim{cross_entropy_forward_backward_kind, false}};
+constexpr std::array claims{
+    FusionClaim{residual_norm_forward_kind, false}, FusionClaim{cross_entropy_forward_backward_kind, false},
+    FusionClaim{gemm_gelu_bias_gradient_kind, false}, FusionClaim{gemm_weight_bias_gradient_kind, false}};
 
 }  // namespace
 

@@ -47,6 +47,9 @@ struct Operands {
   const OpCall& call;
   std::span<const TensorView> inputs;
   std::span<const TensorSpec> outputs;
+  /// What it left in its outputs, for ops that have one output judged on another (a sum on its summands, which are
+  /// judged themselves). Empty where the op has not run: then the textbook's own values stand in for them.
+  std::span<const TensorView> written{};
 };
 
 /// An element of an output that lies outside its bound.

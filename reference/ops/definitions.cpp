@@ -13,6 +13,7 @@
 #include "reference/ops/elementwise_textbook.h"
 #include "reference/ops/embedding_textbook.h"
 #include "reference/ops/gelu_textbook.h"
+#include "reference/ops/gemm_bias_gradient_textbook.h"
 #include "reference/ops/gemm_textbook.h"
 #include "reference/ops/layer_norm_textbook.h"
 #include "reference/ops/optimizer_textbook.h"
@@ -47,6 +48,8 @@ std::span<const OpDefinition* const> definitions() {
       &gelu_backward_definition(),
       &gelu_forward_definition(),
       &gemm_definition(),
+      &gemm_gelu_bias_gradient_definition(),
+      &gemm_weight_bias_gradient_definition(),
       &gradient_norm_definition(),
       &layer_norm_backward_definition(),
       &layer_norm_forward_definition(),

@@ -21,22 +21,26 @@ std::vector<std::int64_t> row_landmarks(std::int64_t rows) {
 }
 
 // Exact statistics of one row, and how far arithmetic of unit roundoff u may be off: the mean by its sum of n terms,
-// rstd by the relative error theta of a two-pass variance (squared deviations, and the mean's error squared).
+// rstd by the relative error theta of a two-pass variance (squared deviations, and the mean's error squared). Summed in
+// long double, whose 64 bits (x86) leave an error far below the bound where what is judged was itself summed in f64: a
+// row of equal numbers is all rounding errors, and epsilon magnifies them.
 struct RowStatistics {
   double mean = 0.0, mean_bound = 0.0;
   double rstd = 0.0, theta = 0.0;
 
   RowStatistics(std::span<const double> x, double epsilon, double u) {
     const double n = static_cast<double>(x.size());
+    long double sum = 0.0L;
     double size = 0.0;
     for (const double value : x) {
-      mean += value;
+      sum += value;
       size += std::fabs(value);
     }
-    mean /= n;
-    double variance = 0.0;
-    for (const double value : x) variance += (value - mean) * (value - mean);
-    variance /= n;
+    const long double exact_mean = sum / static_cast<long double>(n);
+    mean = static_cast<double>(exact_mean);
+    long double squares = 0.0L;
+    for (const double value : x) squares += (value - exact_mean) * (value - exact_mean);
+    const double variance = static_cast<double>(squares / static_cast<long double>(n));
     const double summing = 2.0 * std::sqrt(n) * u;
     mean_bound = summing * size / n + 2.0 * u * std::fabs(mean);
     rstd = 1.0 / std::sqrt(variance + epsilon);

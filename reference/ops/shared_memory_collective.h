@@ -1,5 +1,5 @@
-// A collective between ranks that reach each other's memory, as what each of them copies and adds up once all inputs are
-// there: who does which part, with no word about how. For backends; the textbook knows nothing of it.
+// A collective between ranks that reach each other's memory, as what each of them copies and adds up once all inputs
+// are there: who does which part, with no word about how. For backends; the textbook knows nothing of it.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ struct RankTasks {
 /// Whether the op adds up or compares, rather than moves only.
 [[nodiscard]] bool reduces(OpKind kind);
 
-/// What each of the ranks does. Parts of one rank and another never overlap. `tensors`: those of the call's inputs, then
-/// of its outputs, all dense. Throws ProgramError for an op that is no collective.
+/// What each of the ranks does. Parts of one rank and another never overlap. `tensors`: those of the call's inputs,
+/// then of its outputs, all dense. Throws ProgramError for an op that is no collective.
 [[nodiscard]] std::vector<RankTasks> tasks_of(const OpCall& call, std::span<const Tensor> tensors);
 
 }  // namespace gpubench

@@ -140,10 +140,11 @@ class OpLaunch : public SimLaunch {
   }
 
   void after(FaultKind kind) const {
-    const Tensor& c = output();
+    const Tensor& c = kind == FaultKind::wrong_last ? tensors_.back() : output();
     const std::int64_t middle = c.spec.shape.elements() / 2;
     switch (kind) {
       case FaultKind::wrong_element:
+      case FaultKind::wrong_last:
         store(c.spec.dtype, place(c, middle), 3.0 * load(c.spec.dtype, place(c, middle)) + 100.0);
         break;
       case FaultKind::nan: store(c.spec.dtype, place(c, middle), std::numeric_limits<double>::quiet_NaN()); break;

@@ -6,13 +6,14 @@
 #include <utility>
 
 #include "harness/core/error.h"
-#include "reference/ops/residual_norm.h"
+#include "reference/ops/transform/fusion_rules.h"
 
 namespace gpubench::sim {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, FaultKind>, 16> fault_names{
+constexpr std::array<std::pair<std::string_view, FaultKind>, 17> fault_names{
     {{"wrong_element", FaultKind::wrong_element},
+     {"wrong_last", FaultKind::wrong_last},
      {"unwritten", FaultKind::unwritten},
      {"nan", FaultKind::nan},
      {"guard", FaultKind::guard},
@@ -73,7 +74,9 @@ Fault parse_fault(std::string_view item) {
 
 /// An op kind keeps a view of its name, so that it must be one of those that exist.
 OpKind kind_of(std::string_view name, std::string_view item) {
-  if (name == residual_norm_forward_kind.name) return residual_norm_forward_kind;
+  for (const FusionRule& rule : fusion_rules()) {
+    if (rule.kind.name == name) return rule.kind;
+  }
   refuse(item);
 }
 

@@ -26,6 +26,7 @@ namespace gpubench::sim {
 
 enum class FaultKind {
   wrong_element,  ///< one element of the first output is far off
+  wrong_last,     ///< one element of the last output is
   unwritten,      ///< the last quarter of the first output is not written
   nan,            ///< one element of the first output is NaN
   guard,          ///< three bytes after the end of the first output are written

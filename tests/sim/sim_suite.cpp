@@ -4,7 +4,9 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "reference/ops/column_sum.h"
 #include "reference/ops/elementwise.h"
+#include "reference/ops/gelu.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/layer_norm.h"
 #include "reference/ops/optimizer.h"
@@ -80,6 +82,20 @@ Program residual() {
   return p;
 }
 
+// The backward of two linear layers with a bias and a GELU between them, but for the gradient of their input.
+Program linear_backward() {
+  Program p;
+  const ValueId dy = matrix(p, "dy", Role::gradient);
+  const ValueId hidden = matrix(p, "hidden");
+  const ValueId pre = matrix(p, "pre");
+  const ValueId dhidden = gemm(p, {}, f32_math, "linear.dhidden", dy, matrix(p, "w", Role::parameter)).c;
+  gemm(p, {.transpose_a = true}, f32_math, "linear.dw", dy, hidden);
+  (void)column_sum(p, f32_math, "linear.db", dy);
+  const ValueId dz = gelu_backward(p, {}, f32_math, "linear.dz", pre, dhidden);
+  (void)column_sum(p, f32_math, "linear.sum", dz);
+  return p;
+}
+
 Program last() {
   Program p;
   const ValueId a = matrix(p, "a");
@@ -130,6 +146,8 @@ PlannedCase residual_case(bool fuse) {
   one.c.fuse = fuse;
   return one;
 }
+
+PlannedCase linear_case() { return planned("linear", linear_backward, CacheMode::step); }
 
 std::string sim_id(const std::string& name) { return "sim/" + name + "/n=8/f32/x1"; }
 

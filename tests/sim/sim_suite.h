@@ -22,6 +22,10 @@ namespace gpubench::sim {
 /// "residual.up", "residual.sum", "residual.norm", "residual.down", "residual.out".
 [[nodiscard]] PlannedCase residual_case(bool fuse);
 
+/// One with both kinds of bias gradients: ops "linear.dhidden", "linear.dw", "linear.db" (of dy), "linear.dz",
+/// "linear.sum" (of dz).
+[[nodiscard]] PlannedCase linear_case();
+
 /// The id of one of them.
 [[nodiscard]] std::string sim_id(const std::string& name);
 

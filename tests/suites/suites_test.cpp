@@ -3,9 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <map>
 #include <set>
 
 #include "harness/plan/plan.h"
+#include "reference/ops/cross_entropy.h"
+#include "reference/ops/gemm_bias_gradient.h"
+#include "reference/ops/residual_norm.h"
+#include "reference/ops/transform/fuse.h"
 
 namespace gpubench {
 namespace {
@@ -48,6 +54,51 @@ TEST(Suites, TheTiersOfTheProcessorKeepTheirSize) {
   EXPECT_EQ(plan_cases(all_suites(), selection).size(), 58U);
   selection.tier = Tier::quick;
   EXPECT_EQ(plan_cases(all_suites(), selection).size(), 197U);
+}
+
+/// How many of each fused op a case has where a backend claims them all.
+std::map<std::string, int> fused_ops_of(const PlannedCase& planned) {
+  constexpr std::array claims{FusionClaim{residual_norm_forward_kind}, FusionClaim{cross_entropy_forward_backward_kind},
+                              FusionClaim{gemm_gelu_bias_gradient_kind}, FusionClaim{gemm_weight_bias_gradient_kind}};
+  std::map<std::string, int> counts;
+  const Program fused = fuse(planned.workload->build(planned.c), claims).program;
+  for (const OpCall& op : fused.ops()) {
+    for (const FusionClaim& claim : claims) counts[std::string(op.kind.name)] += claim.kind == op.kind ? 1 : 0;
+  }
+  std::erase_if(counts, [](const auto& count) { return count.second == 0; });
+  return counts;
+}
+
+// A block has four linear layers with a bias. The one before GELU gets its bias gradient beside the product that makes
+// its dz, the others (qkv, attention_out, down) theirs beside their weight gradient. Of its two residual sums, the
+// first meets ln2.
+TEST(Suites, ATransformersBlockFusesOneBiasGradientWithGeluAndThreeWithTheWeights) {
+  const std::map<std::string, int> one{
+      {"residual_norm_forward", 1}, {"gemm_gelu_bias_gradient", 1}, {"gemm_weight_bias_gradient", 3}};
+  EXPECT_EQ(fused_ops_of(only("transformer/gpt2_block/b=1,s=256,h=256,heads=4/f32/x1")), one);
+  EXPECT_EQ(fused_ops_of(only("transformer/gpt2_block/b=1,s=256,h=256,heads=4/bf16/x1")), one);
+}
+
+TEST(Suites, OnTwoRanksEachFusesItsOwn) {
+  Selection selection;
+  selection.ranks = {2};
+  selection.filters = {"^transformer/gpt2_block/b=1,s=256,h=256,heads=4/f32/x2$"};
+  const std::vector<PlannedCase> found = plan_cases(all_suites(), selection);
+  ASSERT_EQ(found.size(), 1U);
+
+  EXPECT_EQ(fused_ops_of(found[0]),
+            (std::map<std::string, int>{
+                {"residual_norm_forward", 2}, {"gemm_gelu_bias_gradient", 2}, {"gemm_weight_bias_gradient", 6}}));
+}
+
+// Of 12 layers; residual sums meet ln2, the next block's ln1 or ln_f, and the sum of the embeddings meets the first
+// ln1. The head has no bias.
+TEST(Suites, ATransformersTrainingStepFusesEveryBiasGradient) {
+  EXPECT_EQ(fused_ops_of(only("transformer/gpt2_train_step/b=4,s=1024,layers=12,h=768,heads=12,vocab=50304/bf16/x1")),
+            (std::map<std::string, int>{{"residual_norm_forward", 25},
+                                        {"cross_entropy_forward_backward", 1},
+                                        {"gemm_gelu_bias_gradient", 12},
+                                        {"gemm_weight_bias_gradient", 36}}));
 }
 
 TEST(Suites, EightBitOperandsComeWithScalesAndLieAlongTheAxisThatIsSummedOver) {

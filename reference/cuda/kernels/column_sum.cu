@@ -2,40 +2,16 @@
 
 #include <algorithm>
 
+#include "reference/cuda/kernels/column_tiles.cuh"
 #include "reference/cuda/kernels/memory.cuh"
 #include "reference/cuda/kernels/number.cuh"
 
 namespace gpubench::cuda {
 namespace {
 
-constexpr int threads = 256;
-constexpr int warps = threads / warp_lanes;
+constexpr int threads = column_threads;
+constexpr int warps = column_warps;
 constexpr int rows_in_flight = 4;
-
-/// One sum per element of a pack and thread.
-template <class T, int N>
-struct TileSums {
-  Shared<T> at[warps][warp_lanes * N];
-};
-
-/// Adds the warps' sums of each column in order; the result is complete in the first `warp_lanes * N` threads' columns.
-template <class T, int N>
-__device__ __forceinline__ void store_tile(const Pack<T, N>& sum, const ColumnSumArgs& args, std::int64_t part,
-                                           std::int64_t first_column) {
-  auto& shared = shared_storage<TileSums<T, N>>();
-  const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
-#pragma unroll
-  for (int i = 0; i < N; ++i) shared.at[threadIdx.x / warp_lanes][lane + i * warp_lanes] = sum.at[i];
-  __syncthreads();
-  for (int cell = static_cast<int>(threadIdx.x); cell < warp_lanes * N; cell += threads) {
-    T total = shared.at[0][cell];
-    for (int warp = 1; warp < warps; ++warp) total += shared.at[warp][cell];
-    // Cell i * 32 + lane holds element i of the lane's pack.
-    const std::int64_t column = first_column + (cell % warp_lanes) * N + cell / warp_lanes;
-    if (column < args.columns) store(static_cast<T*>(args.partial) + part * args.columns + column, total);
-  }
-  __syncthreads();
-}
 
 /// A block sums one part of the rows of 32 packs of columns; a warp reads a row's packs, the warps neighbouring rows.
 template <class From, int N>
@@ -72,7 +48,7 @@ __global__ void __launch_bounds__(threads) column_sum_kernel(ColumnSumArgs args)
         for (int i = 0; i < N; ++i) sum.at[i] += widen(pack.at[i]);
       }
     }
-    store_tile<T, N>(sum, args, part, first_column);
+    store_tile<T, N>(sum, static_cast<T*>(args.partial), args.columns, part, first_column);
   }
 }
 

@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(whole_block ? 1024 : warp_kernel_threads)
   for (std::int64_t row = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / sharing; row < args.rows;
        row += rows_at_once) {
     const T* logits = static_cast<const T*>(args.logits) + row * args.stride;
-    Softmax all = seen_of(logits, args.classes, rank, sharing);
+    Softmax<Wide<T>> all = seen_of(logits, args.classes, rank, sharing);
     if constexpr (whole_block) {
       all = block_softmax(all);
     } else {
@@ -31,32 +31,35 @@ __global__ void __launch_bounds__(whole_block ? 1024 : warp_kernel_threads)
     const double lse = static_cast<double>(shift_of(all.largest)) + log(static_cast<double>(all.sum));
     const int label = load(args.labels + row);
     const bool known = label >= 0 && label < args.classes;
-    store(args.lse + row, static_cast<float>(lse));
+    store(static_cast<Wide<T>*>(args.lse) + row, static_cast<Wide<T>>(lse));
     store(args.row_loss + row,
           known ? lse - static_cast<double>(widen(load(logits + label))) : static_cast<double>(NAN));
   }
 }
 
+template <class W>
 __global__ void __launch_bounds__(1024) mean_kernel(MeanLossArgs args) {
   double sum = 0.0;
   for (std::int64_t row = threadIdx.x; row < args.rows; row += blockDim.x) sum += load(args.row_loss + row);
   const double total = block_sum(sum, shared_storage<PerWarp<double>>());
-  if (threadIdx.x == 0) store(args.loss, static_cast<float>(total / static_cast<double>(args.rows)));
+  if (threadIdx.x == 0) store(static_cast<W*>(args.loss), static_cast<W>(total / static_cast<double>(args.rows)));
 }
 
 /// What a row's gradient is made with. `scale` is 1 / rows.
+template <class W>
 struct GradientRow {
-  float lse, scale;
+  W lse, scale;
   std::int64_t label;
 };
 
 template <class T, int N>
-__device__ __forceinline__ Pack<T, N> gradient_of(const Pack<T, N>& x, std::int64_t column, const GradientRow& row) {
+__device__ __forceinline__ Pack<T, N> gradient_of(const Pack<T, N>& x, std::int64_t column,
+                                                  const GradientRow<Wide<T>>& row) {
   Pack<T, N> y;
 #pragma unroll
   for (int i = 0; i < N; ++i) {
-    const float p = full_exp(widen(x.at[i]) - row.lse);
-    y.at[i] = narrow<T>((column + i == row.label ? p - 1.0F : p) * row.scale);
+    const Wide<T> p = full_exp(widen(x.at[i]) - row.lse);
+    y.at[i] = narrow<T>((column + i == row.label ? p - Wide<T>(1) : p) * row.scale);
   }
   return y;
 }
@@ -72,8 +75,10 @@ __global__ void __launch_bounds__(256) backward_kernel(CrossEntropyBackwardArgs 
     const std::int64_t begin = (work - index * shares) * share;
     const T* logits = static_cast<const T*>(args.logits) + index * args.logits_stride;
     T* dlogits = static_cast<T*>(args.dlogits) + index * args.dlogits_stride;
-    GradientRow row{load(args.lse + index), 1.0F / static_cast<float>(args.rows), load(args.labels + index)};
-    if (row.label < 0 || row.label >= args.classes) row.lse = NAN;
+    using W = Wide<T>;
+    GradientRow<W> row{load(static_cast<const W*>(args.lse) + index), W(1) / static_cast<W>(args.rows),
+                       load(args.labels + index)};
+    if (row.label < 0 || row.label >= args.classes) row.lse = W(NAN);
     // Shares are counted from the first boundary; the first one takes what lies before it as well.
     const int head = head_of(logits, args.classes);
     const bool together = head == head_of(dlogits, args.classes);
@@ -107,7 +112,7 @@ __global__ void __launch_bounds__(256) backward_kernel(CrossEntropyBackwardArgs 
 }  // namespace
 
 void launch_cross_entropy_forward(const CrossEntropyForwardArgs& args, cudaStream_t stream) {
-  with_float_type(args.data, [&](auto type) {
+  with_any_type(args.data, [&](auto type) {
     using T = typename decltype(type)::type;
     if (args.classes <= warp_kernel_classes) {
       const Grid grid{blocks_for(args.rows, warp_kernel_threads / warp_lanes), warp_kernel_threads};
@@ -119,15 +124,16 @@ void launch_cross_entropy_forward(const CrossEntropyForwardArgs& args, cudaStrea
              args);
     }
   });
-  launch_mean_loss({args.row_loss, args.rows, args.loss}, stream);
+  launch_mean_loss({args.data, args.row_loss, args.rows, args.loss}, stream);
 }
 
 void launch_mean_loss(const MeanLossArgs& args, cudaStream_t stream) {
-  launch(mean_kernel, Grid{1, 1024}, stream, args);
+  if (args.data == Element::f64) return launch(mean_kernel<double>, Grid{1, 1024}, stream, args);
+  launch(mean_kernel<float>, Grid{1, 1024}, stream, args);
 }
 
 void launch_cross_entropy_backward(const CrossEntropyBackwardArgs& args, cudaStream_t stream) {
-  with_float_type(args.data, [&](auto type) {
+  with_any_type(args.data, [&](auto type) {
     using T = typename decltype(type)::type;
     constexpr std::int64_t share = std::int64_t{256} * pack_elements<T> * packs_in_flight;
     const std::int64_t shares = (args.classes + share - 1) / share;

@@ -6,14 +6,14 @@
 
 namespace gpubench::cuda {
 
-/// logits [rows, classes] in f32, f16 or bf16, labels [rows], loss [1], lse [rows]. A label outside the classes makes
-/// the loss NaN.
+/// logits [rows, classes], labels [rows], loss [1], lse [rows]: loss and lse are f64 for f64 logits, else f32. A label
+/// outside the classes makes the loss NaN.
 struct CrossEntropyForwardArgs {
   Element data = Element::f32;
   const void* logits = nullptr;
   const int* labels = nullptr;
-  float* loss = nullptr;
-  float* lse = nullptr;
+  void* loss = nullptr;
+  void* lse = nullptr;
   std::int64_t rows = 0, classes = 0, stride = 0;
   double* row_loss = nullptr;  ///< scratch: [rows]
 };
@@ -26,7 +26,7 @@ struct CrossEntropyBackwardArgs {
   Element data = Element::f32;
   const void* logits = nullptr;
   const int* labels = nullptr;
-  const float* lse = nullptr;
+  const void* lse = nullptr;
   void* dlogits = nullptr;
   std::int64_t rows = 0, classes = 0;
   std::int64_t logits_stride = 0, dlogits_stride = 0;
@@ -39,8 +39,8 @@ struct CrossEntropyForwardBackwardArgs {
   Element data = Element::f32;
   const void* logits = nullptr;
   const int* labels = nullptr;
-  float* loss = nullptr;
-  float* lse = nullptr;
+  void* loss = nullptr;
+  void* lse = nullptr;
   void* dlogits = nullptr;
   std::int64_t rows = 0, classes = 0;
   std::int64_t logits_stride = 0, dlogits_stride = 0;
@@ -50,11 +50,12 @@ struct CrossEntropyForwardBackwardArgs {
 /// Two launches: all but the mean; then the mean.
 void launch_cross_entropy_forward_backward(const CrossEntropyForwardBackwardArgs& args, cudaStream_t stream);
 
-/// loss [1] = the mean of row_loss [rows].
+/// loss [1] = the mean of row_loss [rows]; `data`: the type of the logits.
 struct MeanLossArgs {
+  Element data = Element::f32;
   const double* row_loss = nullptr;
   std::int64_t rows = 0;
-  float* loss = nullptr;
+  void* loss = nullptr;
 };
 void launch_mean_loss(const MeanLossArgs& args, cudaStream_t stream);
 

@@ -1,5 +1,6 @@
 // Loss and gradient at once. A row that fits in the registers of a warp (up to 1024 classes) or of a block of 512
-// threads (two of them on a multiprocessor, so that one computes while the other waits for memory) is read once.
+// threads (two of them on a multiprocessor, so that one computes while the other waits for memory) is read once; in f64
+// one of a warp only.
 // Longer rows are read a second time, from the second-level cache: all blocks at work hold far less than it does.
 //
 // In place no thread reads what another one writes: each comes back to the very elements that it has read before.
@@ -50,45 +51,47 @@ struct RowShare {
 };
 
 /// What the gradients of a row are made with. `scale` is 1 / rows.
+template <class W>
 struct GradientRow {
-  float shift, inverse_sum, scale;
+  W shift, inverse_sum, scale;
   int label;
 };
 
 template <class T, int N>
-__device__ __forceinline__ Pack<T, N> gradient_of(const Pack<T, N>& x, int column, const GradientRow& row) {
+__device__ __forceinline__ Pack<T, N> gradient_of(const Pack<T, N>& x, int column, const GradientRow<Wide<T>>& row) {
   Pack<T, N> y;
 #pragma unroll
   for (int i = 0; i < N; ++i) {
-    const float p = full_exp(widen(x.at[i]) - row.shift) * row.inverse_sum;
-    y.at[i] = narrow<T>((column + i == row.label ? p - 1.0F : p) * row.scale);
+    const Wide<T> p = full_exp(widen(x.at[i]) - row.shift) * row.inverse_sum;
+    y.at[i] = narrow<T>((column + i == row.label ? p - Wide<T>(1) : p) * row.scale);
   }
   return y;
 }
 
 /// The row's lse and loss, and what its gradients need. To be called before any gradient of the row is stored.
 template <class T>
-__device__ __forceinline__ GradientRow finish(const CrossEntropyForwardBackwardArgs& args, std::int64_t row,
-                                              const RowShare<T>& share, const Softmax& all) {
+__device__ __forceinline__ GradientRow<Wide<T>> finish(const CrossEntropyForwardBackwardArgs& args, std::int64_t row,
+                                                       const RowShare<T>& share, const Softmax<Wide<T>>& all) {
+  using W = Wide<T>;
   const int label = load(args.labels + row);
   const bool known = label >= 0 && label < share.classes;
-  const float shift = shift_of(all.largest);
+  const W shift = shift_of(all.largest);
   const bool first = share.rank == 0;
   const bool tells_loss = known ? share.owns(label) : first;
   if (first || tells_loss) {
     const double lse = static_cast<double>(shift) + log(static_cast<double>(all.sum));
-    if (first) store(args.lse + row, static_cast<float>(lse));
+    if (first) store(static_cast<W*>(args.lse) + row, static_cast<W>(lse));
     if (tells_loss) {
       const double of_label = known ? static_cast<double>(widen(load(share.logits + label))) : static_cast<double>(NAN);
       store(args.row_loss + row, lse - of_label);
     }
   }
-  return {shift, known ? 1.0F / all.sum : NAN, 1.0F / static_cast<float>(args.rows), label};
+  return {shift, known ? W(1) / all.sum : W(NAN), W(1) / static_cast<W>(args.rows), label};
 }
 
 template <class T, int N>
 __device__ __forceinline__ void store_gradient(const RowShare<T>& share, int column, const Pack<T, N>& x,
-                                               const GradientRow& row) {
+                                               const GradientRow<Wide<T>>& row) {
   const Pack<T, N> y = gradient_of(x, column, row);
   if constexpr (N == 1) {
     store_pack(share.dlogits + column, y);
@@ -100,8 +103,8 @@ __device__ __forceinline__ void store_gradient(const RowShare<T>& share, int col
   }
 }
 
-template <bool whole_block>
-__device__ __forceinline__ Softmax joined_over_row(const Softmax& seen) {
+template <bool whole_block, class W>
+__device__ __forceinline__ Softmax<W> joined_over_row(const Softmax<W>& seen) {
   if constexpr (whole_block) {
     return block_softmax(seen);
   } else {
@@ -131,14 +134,14 @@ __global__ void __launch_bounds__(whole_block ? block_kernel_threads : warp_kern
       if (pack < share.packs) held[k] = load_pack<n>(share.logits + share.column(pack));
     }
     if (share.has_last()) last = load_pack<1>(share.logits + share.last());
-    Softmax seen{-INFINITY, 0.0F};
+    Softmax<Wide<T>> seen;
     if (share.has_first()) add_pack(first, seen);
 #pragma unroll
     for (int k = 0; k < held_packs; ++k) {
       if (k * sharing + share.rank < share.packs) add_pack(held[k], seen);
     }
     if (share.has_last()) add_pack(last, seen);
-    const GradientRow gradient = finish(args, row, share, joined_over_row<whole_block>(seen));
+    const GradientRow<Wide<T>> gradient = finish(args, row, share, joined_over_row<whole_block>(seen));
     if (share.has_first()) store_gradient(share, share.rank, first, gradient);
 #pragma unroll
     for (int k = 0; k < held_packs; ++k) {
@@ -156,8 +159,8 @@ __global__ void __launch_bounds__(block_kernel_threads) long_kernel(CrossEntropy
   const auto sharing = static_cast<int>(blockDim.x);
   for (std::int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
     const RowShare<T> share(args, row, static_cast<int>(threadIdx.x), sharing);
-    const Softmax all = block_softmax(seen_of(share.logits, args.classes, share.rank, sharing));
-    const GradientRow gradient = finish(args, row, share, all);
+    const Softmax<Wide<T>> all = block_softmax(seen_of(share.logits, args.classes, share.rank, sharing));
+    const GradientRow<Wide<T>> gradient = finish(args, row, share, all);
     if (share.has_first()) store_gradient(share, share.rank, load_pack<1>(share.logits + share.rank), gradient);
     int pack = share.rank;
     for (; pack + (packs_in_flight - 1) * sharing < share.packs; pack += packs_in_flight * sharing) {
@@ -189,14 +192,17 @@ void launch_typed(const CrossEntropyForwardBackwardArgs& args, cudaStream_t stre
   const std::int64_t warps = (args.classes + per_warp - 1) / per_warp;
   constexpr std::int64_t most = block_kernel_threads / warp_lanes;
   const Grid grid{blocks_for(args.rows, 1), static_cast<int>(std::min(warps, most)) * warp_lanes};
-  launch(warps <= most ? held_kernel<T, true> : long_kernel<T>, grid, stream, args);
+  if constexpr (sizeof(T) < sizeof(double)) {  // an exp of f64 leaves no registers to hold a row in
+    if (warps <= most) return launch(held_kernel<T, true>, grid, stream, args);
+  }
+  launch(long_kernel<T>, grid, stream, args);
 }
 
 }  // namespace
 
 void launch_cross_entropy_forward_backward(const CrossEntropyForwardBackwardArgs& args, cudaStream_t stream) {
-  with_float_type(args.data, [&](auto type) { launch_typed<typename decltype(type)::type>(args, stream); });
-  launch_mean_loss({args.row_loss, args.rows, args.loss}, stream);
+  with_any_type(args.data, [&](auto type) { launch_typed<typename decltype(type)::type>(args, stream); });
+  launch_mean_loss({args.data, args.row_loss, args.rows, args.loss}, stream);
 }
 
 }  // namespace gpubench::cuda

@@ -7,9 +7,10 @@
 
 namespace gpubench::cuda {
 
-/// x and y [rows, columns] of type `data`; gamma, beta [columns] of type `parameter`, which is `data` or f32; mean and
-/// rstd [rows] in f32. f64 is not there. y may be x. With a residual [rows, columns], of type `data`, what is
-/// normalized is sum = x + residual, rounded to `data`; then neither y nor sum may be x or the residual.
+/// x and y [rows, columns] of type `data`; gamma, beta [columns] of type `parameter`, which is `data` or f32 (f64 data
+/// has f64 parameters); mean and rstd [rows] in f32 (f64 for f64 data). y may be x. With a residual [rows, columns], of
+/// type `data`, what is normalized is sum = x + residual, rounded to `data`; then neither y nor sum may be x or the
+/// residual.
 struct LayerNormForwardArgs {
   Element data = Element::f32;
   Element parameter = Element::f32;
@@ -17,11 +18,11 @@ struct LayerNormForwardArgs {
   const void* gamma = nullptr;
   const void* beta = nullptr;
   void* y = nullptr;
-  float* mean = nullptr;
-  float* rstd = nullptr;
+  void* mean = nullptr;
+  void* rstd = nullptr;
   std::int64_t rows = 0, columns = 0;
   std::int64_t x_stride = 0, y_stride = 0;
-  float epsilon = 0.0F;
+  double epsilon = 0.0;
   const void* residual = nullptr;  ///< null: x is normalized
   void* sum = nullptr;
   std::int64_t residual_stride = 0, sum_stride = 0;
@@ -39,21 +40,22 @@ struct LayerNormBackwardArgs {
   const void* dy = nullptr;
   const void* x = nullptr;
   const void* gamma = nullptr;
-  const float* mean = nullptr;
-  const float* rstd = nullptr;
+  const void* mean = nullptr;
+  const void* rstd = nullptr;
   void* dx = nullptr;
   void* dgamma = nullptr;
   void* dbeta = nullptr;
   std::int64_t rows = 0, columns = 0;
   std::int64_t dy_stride = 0, x_stride = 0, dx_stride = 0;
-  float* partial = nullptr;  ///< scratch, layer_norm_backward_scratch() bytes
-  std::int64_t parts = 1;    ///< layer_norm_backward_parts()
+  void* partial = nullptr;  ///< scratch, layer_norm_backward_scratch() bytes
+  std::int64_t parts = 1;   ///< layer_norm_backward_parts()
 };
 
 /// Into how many sums of rows the parameter gradients are split: one per block of the first launch.
-[[nodiscard]] std::int64_t layer_norm_backward_parts(std::int64_t rows, std::int64_t columns, int multiprocessors);
-/// Bytes of `partial`: [parts, 2, columns] in f32.
-[[nodiscard]] std::int64_t layer_norm_backward_scratch(std::int64_t parts, std::int64_t columns);
+[[nodiscard]] std::int64_t layer_norm_backward_parts(Element data, std::int64_t rows, std::int64_t columns,
+                                                     int multiprocessors);
+/// Bytes of `partial`: [parts, 2, columns] in f32 (f64 for f64 data).
+[[nodiscard]] std::int64_t layer_norm_backward_scratch(Element data, std::int64_t parts, std::int64_t columns);
 
 /// Two launches: dx and partial sums; then their sum over the parts.
 void launch_layer_norm_backward(const LayerNormBackwardArgs& args, cudaStream_t stream);

@@ -2,7 +2,8 @@
 //   dx = rstd (h - sum(h) / n - xhat sum(h xhat) / n),   dgamma = sum over rows of dy xhat,   dbeta = of dy
 // A row is read once, into registers. Threads keep to their columns from row to row, so that the parameter gradients
 // are summed in registers too; a block writes its sums once. Rows of up to 1024 elements are a warp's (no barrier at
-// all), up to 16384 a block's; longer ones are read twice and keep their sums in scratch memory.
+// all), up to 16384 a block's (f64: 256 and 4096, as much in bytes as registers hold beside the sums); longer ones are
+// read twice and keep their sums in scratch memory.
 #include <algorithm>
 
 #include "reference/cuda/kernels/column_sum.h"
@@ -15,18 +16,27 @@
 namespace gpubench::cuda {
 namespace {
 
-constexpr int warp_held = 32;   // elements of a row in a lane
-constexpr int block_held = 16;  // in a thread
-constexpr int warp_columns = warp_lanes * warp_held;
-constexpr int block_columns = 1024 * block_held;
+/// Elements of a row in a lane, where a warp has it, and in a thread, where a block has it. Sums take as many registers
+/// as rows of f32; of f64 both take twice as many, and there are four of them.
+struct Held {
+  int warp, block;
+  [[nodiscard]] constexpr int warp_columns() const { return warp_lanes * warp; }
+  [[nodiscard]] constexpr int block_columns() const { return 1024 * block; }
+};
+constexpr Held held_in_f32{32, 16};
+constexpr Held held_in_f64{8, 4};
+template <class T>
+constexpr Held held = sizeof(T) == sizeof(double) ? held_in_f64 : held_in_f32;
 constexpr int warp_kernel_warps = 12;  // a multiprocessor's registers, at 168 each
 
+template <class W>
 struct BlockRowSums {
-  PerWarp<float> h, h_xhat;
+  PerWarp<W> h, h_xhat;
 };
 
 /// Over the block. Rows alternate between two scratches, so that one barrier per row is enough.
-__device__ __forceinline__ RowSums block_row_sums(RowSums sums, BlockRowSums& scratch) {
+template <class W>
+__device__ __forceinline__ RowSums<W> block_row_sums(RowSums<W> sums, BlockRowSums<W>& scratch) {
   const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
   sums = {warp_sum(sums.h), warp_sum(sums.h_xhat)};
   if (lane == 0) {
@@ -35,18 +45,20 @@ __device__ __forceinline__ RowSums block_row_sums(RowSums sums, BlockRowSums& sc
   }
   __syncthreads();
   const bool mine = lane < static_cast<int>(blockDim.x) / warp_lanes;
-  return {warp_sum(mine ? static_cast<float>(scratch.h.at[lane]) : 0.0F),
-          warp_sum(mine ? static_cast<float>(scratch.h_xhat.at[lane]) : 0.0F)};
+  return {warp_sum(mine ? static_cast<W>(scratch.h.at[lane]) : W(0)),
+          warp_sum(mine ? static_cast<W>(scratch.h_xhat.at[lane]) : W(0))};
 }
 
+template <class W, int columns>
 struct WarpTotals {
-  Shared<float> at[2][warp_columns];
+  Shared<W> at[2][columns];
 };
 
 /// Warps add their sums one after another, so that the order is always the same.
 template <class C, int N, int packs>
 __device__ __forceinline__ void store_warp_totals(const C& mine, const LayerNormBackwardArgs& args) {
-  auto& totals = shared_storage<WarpTotals>();
+  using W = typename C::W;
+  auto& totals = shared_storage<WarpTotals<W, warp_lanes * packs * N>>();
   for (int warp = 0; warp < warp_kernel_warps; ++warp) {
     if (static_cast<int>(threadIdx.x) / warp_lanes == warp) {
 #pragma unroll
@@ -62,59 +74,62 @@ __device__ __forceinline__ void store_warp_totals(const C& mine, const LayerNorm
     }
     __syncthreads();
   }
-  float* partial = args.partial + static_cast<std::int64_t>(blockIdx.x) * 2 * args.columns;
+  W* partial = static_cast<W*>(args.partial) + static_cast<std::int64_t>(blockIdx.x) * 2 * args.columns;
   for (int column = static_cast<int>(threadIdx.x); column < args.columns; column += warp_kernel_warps * warp_lanes) {
     const int pack = column / N;
     const int cell = (pack / warp_lanes * N + column % N) * warp_lanes + pack % warp_lanes;
-    store<float>(partial + column, totals.at[0][cell]);
-    store<float>(partial + args.columns + column, totals.at[1][cell]);
+    store<W>(partial + column, totals.at[0][cell]);
+    store<W>(partial + args.columns + column, totals.at[1][cell]);
   }
 }
 
 template <class T, class P, int N>
 __global__ void __launch_bounds__(warp_kernel_warps* warp_lanes, 1) warp_backward_kernel(LayerNormBackwardArgs args) {
-  constexpr int packs = warp_held / N;
-  const float inverse_columns = 1.0F / static_cast<float>(args.columns);
+  using W = Wide<T>;
+  constexpr int packs = held<T>.warp / N;
+  const W inverse_columns = W(1) / static_cast<W>(args.columns);
   Columns<T, P, N, packs> mine;
   mine.sharing = warp_lanes;
   mine.rank = static_cast<int>(threadIdx.x) % warp_lanes;
   mine.begin();
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * warp_kernel_warps + threadIdx.x / warp_lanes;
   for (std::int64_t row = first; row < args.rows; row += static_cast<std::int64_t>(gridDim.x) * warp_kernel_warps) {
-    const float mean = load(args.mean + row);
-    const float rstd = load(args.rstd + row);
+    const W mean = load(static_cast<const W*>(args.mean) + row);
+    const W rstd = load(static_cast<const W*>(args.rstd) + row);
     mine.read(args, row);
-    const RowSums sums = mine.add(args, mean, rstd);
-    const RowSums means{warp_sum(sums.h) * inverse_columns, warp_sum(sums.h_xhat) * inverse_columns};
+    const RowSums<W> sums = mine.add(args, mean, rstd);
+    const RowSums<W> means{warp_sum(sums.h) * inverse_columns, warp_sum(sums.h_xhat) * inverse_columns};
     mine.write(args, row, mean, rstd, means);
   }
   store_warp_totals<Columns<T, P, N, packs>, N, packs>(mine, args);
 }
 
+template <class W>
 struct TwoTurns {
-  BlockRowSums at[2];
+  BlockRowSums<W> at[2];
 };
 
 /// `most_threads` decides how many registers there are: 128 for 512, 80 for 768, 64 for 1024.
 template <class T, class P, int N, int most_threads>
 __global__ void __launch_bounds__(most_threads) block_backward_kernel(LayerNormBackwardArgs args) {
-  constexpr int packs = block_held / N;
-  const float inverse_columns = 1.0F / static_cast<float>(args.columns);
-  auto& scratch = shared_storage<TwoTurns>();
+  using W = Wide<T>;
+  constexpr int packs = held<T>.block / N;
+  const W inverse_columns = W(1) / static_cast<W>(args.columns);
+  auto& scratch = shared_storage<TwoTurns<W>>();
   Columns<T, P, N, packs> mine;
   mine.sharing = static_cast<int>(blockDim.x);
   mine.rank = static_cast<int>(threadIdx.x);
   mine.begin();
   int turn = 0;
   for (std::int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
-    const float mean = load(args.mean + row);
-    const float rstd = load(args.rstd + row);
+    const W mean = load(static_cast<const W*>(args.mean) + row);
+    const W rstd = load(static_cast<const W*>(args.rstd) + row);
     mine.read(args, row);
-    const RowSums sums = block_row_sums(mine.add(args, mean, rstd), scratch.at[turn]);
+    const RowSums<W> sums = block_row_sums(mine.add(args, mean, rstd), scratch.at[turn]);
     mine.write(args, row, mean, rstd, {sums.h * inverse_columns, sums.h_xhat * inverse_columns});
     turn = 1 - turn;
   }
-  float* partial = args.partial + static_cast<std::int64_t>(blockIdx.x) * 2 * args.columns;
+  W* partial = static_cast<W*>(args.partial) + static_cast<std::int64_t>(blockIdx.x) * 2 * args.columns;
 #pragma unroll
   for (int k = 0; k < packs; ++k) {
 #pragma unroll
@@ -130,28 +145,29 @@ __global__ void __launch_bounds__(most_threads) block_backward_kernel(LayerNormB
 /// Rows of any length. A thread alone reads and writes its columns of the block's sums.
 template <class T, class P>
 __global__ void __launch_bounds__(1024) long_backward_kernel(LayerNormBackwardArgs args) {
-  const float inverse_columns = 1.0F / static_cast<float>(args.columns);
-  auto& scratch = shared_storage<TwoTurns>();
-  float* dgamma = args.partial + static_cast<std::int64_t>(blockIdx.x) * 2 * args.columns;
-  float* dbeta = dgamma + args.columns;
+  using W = Wide<T>;
+  const W inverse_columns = W(1) / static_cast<W>(args.columns);
+  auto& scratch = shared_storage<TwoTurns<W>>();
+  W* dgamma = static_cast<W*>(args.partial) + static_cast<std::int64_t>(blockIdx.x) * 2 * args.columns;
+  W* dbeta = dgamma + args.columns;
   int turn = 0;
   for (std::int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
-    const float mean = load(args.mean + row);
-    const float rstd = load(args.rstd + row);
+    const W mean = load(static_cast<const W*>(args.mean) + row);
+    const W rstd = load(static_cast<const W*>(args.rstd) + row);
     const T* dy = static_cast<const T*>(args.dy) + row * args.dy_stride;
     const T* x = static_cast<const T*>(args.x) + row * args.x_stride;
-    RowSums sums{0.0F, 0.0F};
+    RowSums<W> sums{0, 0};
     for (std::int64_t i = threadIdx.x; i < args.columns; i += blockDim.x) {
-      const float slope = widen(load(dy + i));
-      const float xhat = (widen(load(x + i)) - mean) * rstd;
-      const float h = slope * widen(load(static_cast<const P*>(args.gamma) + i));
+      const W slope = widen(load(dy + i));
+      const W xhat = (widen(load(x + i)) - mean) * rstd;
+      const W h = slope * widen(load(static_cast<const P*>(args.gamma) + i));
       sums.h += h;
       sums.h_xhat += h * xhat;
-      store(dgamma + i, (row == blockIdx.x ? 0.0F : load(dgamma + i)) + slope * xhat);
-      store(dbeta + i, (row == blockIdx.x ? 0.0F : load(dbeta + i)) + slope);
+      store(dgamma + i, (row == blockIdx.x ? W(0) : load(dgamma + i)) + slope * xhat);
+      store(dbeta + i, (row == blockIdx.x ? W(0) : load(dbeta + i)) + slope);
     }
     sums = block_row_sums(sums, scratch.at[turn]);
-    const RowSums means{sums.h * inverse_columns, sums.h_xhat * inverse_columns};
+    const RowSums<W> means{sums.h * inverse_columns, sums.h_xhat * inverse_columns};
     for (std::int64_t i = threadIdx.x; i < args.columns; i += blockDim.x) {
       const auto gamma = load_pack<1>(static_cast<const P*>(args.gamma) + i);
       store_pack(static_cast<T*>(args.dx) + row * args.dx_stride + i,
@@ -161,18 +177,18 @@ __global__ void __launch_bounds__(1024) long_backward_kernel(LayerNormBackwardAr
   }
 }
 
-int block_threads(std::int64_t columns) {
-  const std::int64_t per_warp = warp_lanes * block_held;
+int block_threads(Held held, std::int64_t columns) {
+  const std::int64_t per_warp = std::int64_t{warp_lanes} * held.block;
   return static_cast<int>(std::min<std::int64_t>(32, (columns + per_warp - 1) / per_warp)) * warp_lanes;
 }
 
 template <class T, class P, int N>
 void launch_packs(const LayerNormBackwardArgs& args, cudaStream_t stream) {
-  if (args.columns <= warp_columns) {
+  if (args.columns <= held<T>.warp_columns()) {
     return launch(warp_backward_kernel<T, P, N>, Grid{args.parts, warp_kernel_warps * warp_lanes}, stream, args);
   }
-  const Grid grid{args.parts, block_threads(args.columns)};
-  if (args.columns > block_columns) return launch(long_backward_kernel<T, P>, grid, stream, args);
+  const Grid grid{args.parts, block_threads(held<T>, args.columns)};
+  if (args.columns > held<T>.block_columns()) return launch(long_backward_kernel<T, P>, grid, stream, args);
   if (grid.threads <= 512) return launch(block_backward_kernel<T, P, N, 512>, grid, stream, args);
   if (grid.threads <= 768) return launch(block_backward_kernel<T, P, N, 768>, grid, stream, args);
   launch(block_backward_kernel<T, P, N, 1024>, grid, stream, args);
@@ -193,24 +209,27 @@ void launch_typed(const LayerNormBackwardArgs& args, cudaStream_t stream) {
 
 }  // namespace
 
-std::int64_t layer_norm_backward_parts(std::int64_t rows, std::int64_t columns, int multiprocessors) {
-  if (columns <= warp_columns) {
+std::int64_t layer_norm_backward_parts(Element data, std::int64_t rows, std::int64_t columns, int multiprocessors) {
+  const Held held = data == Element::f64 ? held_in_f64 : held_in_f32;
+  if (columns <= held.warp_columns()) {
     return std::clamp<std::int64_t>((rows + warp_kernel_warps - 1) / warp_kernel_warps, 1, multiprocessors);
   }
   // 512 threads of a multiprocessor have 32 kB in flight, and every block writes its sums: more would cost more.
-  const std::int64_t blocks = std::int64_t{multiprocessors} * std::max(1, 512 / block_threads(columns));
+  const std::int64_t blocks = std::int64_t{multiprocessors} * std::max(1, 512 / block_threads(held, columns));
   return std::clamp<std::int64_t>(rows, 1, blocks);
 }
 
-std::int64_t layer_norm_backward_scratch(std::int64_t parts, std::int64_t columns) {
-  return parts * 2 * columns * static_cast<std::int64_t>(sizeof(float));
+std::int64_t layer_norm_backward_scratch(Element data, std::int64_t parts, std::int64_t columns) {
+  return parts * 2 * columns * static_cast<std::int64_t>(data == Element::f64 ? sizeof(double) : sizeof(float));
 }
 
 void launch_layer_norm_backward(const LayerNormBackwardArgs& args, cudaStream_t stream) {
-  with_float_type(args.data, [&](auto type) {
+  with_any_type(args.data, [&](auto type) {
     using T = typename decltype(type)::type;
     if (args.parameter == args.data) return launch_typed<T, T>(args, stream);
-    if (args.parameter == Element::f32) return launch_typed<T, float>(args, stream);
+    if constexpr (sizeof(T) < sizeof(double)) {
+      if (args.parameter == Element::f32) return launch_typed<T, float>(args, stream);
+    }
     throw std::logic_error("layer_norm_backward: parameters must be f32 or of the data's type");
   });
   launch_partial_sum(

@@ -8,17 +8,18 @@
 namespace gpubench::cuda {
 
 /// Over a row: what dx needs.
+template <class W>
 struct RowSums {
-  float h, h_xhat;
+  W h, h_xhat;
 };
 
 template <class T, class P, int N>
 __device__ __forceinline__ Pack<T, N> dx_of(const Pack<T, N>& dy, const Pack<T, N>& x, const Pack<P, N>& gamma,
-                                            float mean, float rstd, RowSums means) {
+                                            Wide<T> mean, Wide<T> rstd, RowSums<Wide<T>> means) {
   Pack<T, N> dx;
 #pragma unroll
   for (int i = 0; i < N; ++i) {
-    const float xhat = (widen(x.at[i]) - mean) * rstd;
+    const Wide<T> xhat = (widen(x.at[i]) - mean) * rstd;
     dx.at[i] = narrow<T>(rstd * ((widen(dy.at[i]) * widen(gamma.at[i]) - means.h) - xhat * means.h_xhat));
   }
   return dx;
@@ -28,8 +29,9 @@ __device__ __forceinline__ Pack<T, N> dx_of(const Pack<T, N>& dy, const Pack<T, 
 /// registers are scarce.
 template <class T, class P, int N, int packs>
 struct Columns {
+  using W = Wide<T>;
   Pack<T, N> dy[packs], x[packs];
-  float dgamma[packs * N], dbeta[packs * N];
+  W dgamma[packs * N], dbeta[packs * N];
   int sharing, rank;  // threads of a row, and which this is
 
   [[nodiscard]] __device__ __forceinline__ std::int64_t column(int k) const {
@@ -39,8 +41,8 @@ struct Columns {
   __device__ __forceinline__ void begin() {
 #pragma unroll
     for (int i = 0; i < packs * N; ++i) {
-      dgamma[i] = 0.0F;
-      dbeta[i] = 0.0F;
+      dgamma[i] = 0;
+      dbeta[i] = 0;
     }
   }
 
@@ -59,17 +61,17 @@ struct Columns {
   }
 
   /// Elements beyond the row have dy = 0 and gamma = 0, and add nothing.
-  __device__ __forceinline__ RowSums add(const LayerNormBackwardArgs& args, float mean, float rstd) {
-    RowSums sums{0.0F, 0.0F};
+  __device__ __forceinline__ RowSums<W> add(const LayerNormBackwardArgs& args, W mean, W rstd) {
+    RowSums<W> sums{0, 0};
 #pragma unroll
     for (int k = 0; k < packs; ++k) {
       if (column(k) >= args.columns) break;
       const Pack<P, N> gammas = gamma(args, k);
 #pragma unroll
       for (int i = 0; i < N; ++i) {
-        const float slope = widen(dy[k].at[i]);
-        const float xhat = (widen(x[k].at[i]) - mean) * rstd;
-        const float h = slope * widen(gammas.at[i]);
+        const W slope = widen(dy[k].at[i]);
+        const W xhat = (widen(x[k].at[i]) - mean) * rstd;
+        const W h = slope * widen(gammas.at[i]);
         sums.h += h;
         sums.h_xhat += h * xhat;
         dgamma[k * N + i] += slope * xhat;
@@ -79,8 +81,8 @@ struct Columns {
     return sums;
   }
 
-  __device__ __forceinline__ void write(const LayerNormBackwardArgs& args, std::int64_t row, float mean, float rstd,
-                                        RowSums means) const {
+  __device__ __forceinline__ void write(const LayerNormBackwardArgs& args, std::int64_t row, W mean, W rstd,
+                                        RowSums<W> means) const {
 #pragma unroll
     for (int k = 0; k < packs; ++k) {
       const std::int64_t at = column(k);

@@ -1,6 +1,6 @@
-// A row is read once, into the registers of a warp (up to 1024 elements) or a block (up to 16384); longer rows are read
-// three times. The variance is taken about the mean, never as E[x^2] - mean^2, which cancels. Behind a residual
-// connection the row is the rounded sum of two, made and stored where the one row is read otherwise.
+// A row is read once, into the registers of a warp (up to 1024 elements) or a block (up to 16384; half of both in f64);
+// longer rows are read three times. The variance is taken about the mean, never as E[x^2] - mean^2, which cancels.
+// Behind a residual connection the row is the rounded sum of two, made and stored where the one row is read otherwise.
 #include "reference/cuda/kernels/layer_norm.h"
 #include "reference/cuda/kernels/memory.cuh"
 #include "reference/cuda/kernels/number.cuh"
@@ -9,21 +9,26 @@
 namespace gpubench::cuda {
 namespace {
 
-constexpr int held_elements = 32;      // of a thread
-constexpr int residual_elements = 16;  // on their way at once: all 32 would not fit beside the row
+/// Of a thread; f64 takes twice the registers.
+template <class T>
+constexpr int held_elements = sizeof(T) == sizeof(double) ? 16 : 32;
+/// On their way at once: all would not fit beside the row.
+template <class T>
+constexpr int residual_elements = held_elements<T> / 2;
 constexpr int warp_kernel_threads = 128;
 constexpr int block_kernel_threads = 512;  // at most, which leaves 128 registers each
 
+template <class W>
 struct BlockSums {
-  PerWarp<float> sum;
-  PerWarp<float> squares;
+  PerWarp<W> sum;
+  PerWarp<W> squares;
 };
 
 /// Adds up over the threads that share a row: a warp, or the block.
-template <bool whole_block>
-__device__ __forceinline__ float row_sum(float value, PerWarp<float> BlockSums::*scratch) {
+template <bool whole_block, class W>
+__device__ __forceinline__ W row_sum(W value, PerWarp<W> BlockSums<W>::*scratch) {
   if constexpr (whole_block) {
-    return block_sum(value, shared_storage<BlockSums>().*scratch);
+    return block_sum(value, shared_storage<BlockSums<W>>().*scratch);
   } else {
     return warp_sum(value);
   }
@@ -31,7 +36,7 @@ __device__ __forceinline__ float row_sum(float value, PerWarp<float> BlockSums::
 
 template <class T, class P, int N>
 __device__ __forceinline__ Pack<T, N> normalized(const Pack<T, N>& x, const LayerNormForwardArgs& args,
-                                                 std::int64_t column, float mean, float rstd) {
+                                                 std::int64_t column, Wide<T> mean, Wide<T> rstd) {
   const std::int64_t count = args.columns - column;
   const auto gamma = load_part<N>(static_cast<const P*>(args.gamma) + column, count, P{});
   const auto beta = load_part<N>(static_cast<const P*>(args.beta) + column, count, P{});
@@ -44,8 +49,8 @@ __device__ __forceinline__ Pack<T, N> normalized(const Pack<T, N>& x, const Laye
 }
 
 template <class T, int N>
-__device__ __forceinline__ float sum_of(const Pack<T, N>& pack) {
-  float sum = 0.0F;
+__device__ __forceinline__ Wide<T> sum_of(const Pack<T, N>& pack) {
+  Wide<T> sum = 0;
 #pragma unroll
   for (int i = 0; i < N; ++i) sum += widen(pack.at[i]);
   return sum;
@@ -53,25 +58,28 @@ __device__ __forceinline__ float sum_of(const Pack<T, N>& pack) {
 
 /// Only the first `count` elements are there.
 template <class T, int N>
-__device__ __forceinline__ float squares_of(const Pack<T, N>& pack, std::int64_t count, float mean) {
-  float sum = 0.0F;
+__device__ __forceinline__ Wide<T> squares_of(const Pack<T, N>& pack, std::int64_t count, Wide<T> mean) {
+  Wide<T> sum = 0;
 #pragma unroll
   for (int i = 0; i < N; ++i) {
-    const float deviation = widen(pack.at[i]) - mean;
-    sum += i < count ? deviation * deviation : 0.0F;
+    const Wide<T> deviation = widen(pack.at[i]) - mean;
+    sum += i < count ? deviation * deviation : Wide<T>(0);
   }
   return sum;
 }
 
-/// Correctly rounded root and quotient: rstd is judged as tightly as f32 allows.
+/// Correctly rounded root and quotient: rstd is judged as tightly as its type allows.
 __device__ __forceinline__ float rstd_of(float variance, const LayerNormForwardArgs& args) {
-  return 1.0F / sqrtf(variance + args.epsilon);
+  return 1.0F / sqrtf(variance + static_cast<float>(args.epsilon));
+}
+__device__ __forceinline__ double rstd_of(double variance, const LayerNormForwardArgs& args) {
+  return 1.0 / sqrt(variance + args.epsilon);
 }
 
-__device__ __forceinline__ void store_statistics(const LayerNormForwardArgs& args, std::int64_t row, float mean,
-                                                 float rstd) {
-  store(args.mean + row, mean);
-  store(args.rstd + row, rstd);
+template <class W>
+__device__ __forceinline__ void store_statistics(const LayerNormForwardArgs& args, std::int64_t row, W mean, W rstd) {
+  store(static_cast<W*>(args.mean) + row, mean);
+  store(static_cast<W*>(args.rstd) + row, rstd);
 }
 
 /// x becomes x + residual, as it is stored.
@@ -85,13 +93,14 @@ __device__ __forceinline__ void add_residual(Pack<T, N>& x, const Pack<T, N>& re
 template <class T, class P, int N, bool whole_block, bool adds>
 __global__ void __launch_bounds__(whole_block ? block_kernel_threads : warp_kernel_threads)
     forward_kernel(LayerNormForwardArgs args) {
-  constexpr int packs = held_elements / N;
-  constexpr int residual_packs = residual_elements / N;
+  using W = Wide<T>;
+  constexpr int packs = held_elements<T> / N;
+  constexpr int residual_packs = residual_elements<T> / N;
   const int sharing = whole_block ? static_cast<int>(blockDim.x) : warp_lanes;  // threads of a row
   const int rank = static_cast<int>(threadIdx.x) % sharing;
   const std::int64_t rows_at_once =
       static_cast<std::int64_t>(gridDim.x) * (blockDim.x / static_cast<unsigned>(sharing));
-  const float inverse_columns = 1.0F / static_cast<float>(args.columns);
+  const W inverse_columns = W(1) / static_cast<W>(args.columns);
   for (std::int64_t row = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / sharing; row < args.rows;
        row += rows_at_once) {
     const T* from = static_cast<const T*>(args.x) + row * args.x_stride;
@@ -121,19 +130,19 @@ __global__ void __launch_bounds__(whole_block ? block_kernel_threads : warp_kern
         }
       }
     }
-    float sum = 0.0F;
+    W sum = 0;
 #pragma unroll
     for (int k = 0; k < packs; ++k) {
       if (static_cast<std::int64_t>(k * sharing + rank) * N < args.columns) sum += sum_of(held[k]);
     }
-    const float mean = row_sum<whole_block>(sum, &BlockSums::sum) * inverse_columns;
-    float squares = 0.0F;
+    const W mean = row_sum<whole_block>(sum, &BlockSums<W>::sum) * inverse_columns;
+    W squares = 0;
 #pragma unroll
     for (int k = 0; k < packs; ++k) {
       const std::int64_t column = static_cast<std::int64_t>(k * sharing + rank) * N;
       if (column < args.columns) squares += squares_of(held[k], args.columns - column, mean);
     }
-    const float rstd = rstd_of(row_sum<whole_block>(squares, &BlockSums::squares) * inverse_columns, args);
+    const W rstd = rstd_of(row_sum<whole_block>(squares, &BlockSums<W>::squares) * inverse_columns, args);
     if (rank == 0) store_statistics(args, row, mean, rstd);
     T* to = static_cast<T*>(args.y) + row * args.y_stride;
 #pragma unroll
@@ -148,12 +157,13 @@ __global__ void __launch_bounds__(whole_block ? block_kernel_threads : warp_kern
 /// Rows of any length, a block each. A thread reads of a stored sum only what it has written itself.
 template <class T, class P, int N, bool adds>
 __global__ void __launch_bounds__(1024) long_forward_kernel(LayerNormForwardArgs args) {
+  using W = Wide<T>;
   const std::int64_t first = static_cast<std::int64_t>(threadIdx.x) * N;
   const std::int64_t step = static_cast<std::int64_t>(blockDim.x) * N;
-  const float inverse_columns = 1.0F / static_cast<float>(args.columns);
+  const W inverse_columns = W(1) / static_cast<W>(args.columns);
   for (std::int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
     const T* from = static_cast<const T*>(args.x) + row * args.x_stride;
-    float sum = 0.0F;
+    W sum = 0;
     if constexpr (adds) {
       const T* residual_row = static_cast<const T*>(args.residual) + row * args.residual_stride;
       T* sum_row = static_cast<T*>(args.sum) + row * args.sum_stride;
@@ -168,12 +178,12 @@ __global__ void __launch_bounds__(1024) long_forward_kernel(LayerNormForwardArgs
       for (std::int64_t i = first; i < args.columns; i += step)
         sum += sum_of(load_part<N>(from + i, args.columns - i, T{}));
     }
-    const float mean = row_sum<true>(sum, &BlockSums::sum) * inverse_columns;
-    float squares = 0.0F;
+    const W mean = row_sum<true>(sum, &BlockSums<W>::sum) * inverse_columns;
+    W squares = 0;
     for (std::int64_t i = first; i < args.columns; i += step) {
       squares += squares_of(load_part<N>(from + i, args.columns - i, T{}), args.columns - i, mean);
     }
-    const float rstd = rstd_of(row_sum<true>(squares, &BlockSums::squares) * inverse_columns, args);
+    const W rstd = rstd_of(row_sum<true>(squares, &BlockSums<W>::squares) * inverse_columns, args);
     if (threadIdx.x == 0) store_statistics(args, row, mean, rstd);
     T* to = static_cast<T*>(args.y) + row * args.y_stride;
     for (std::int64_t i = first; i < args.columns; i += step) {
@@ -185,14 +195,14 @@ __global__ void __launch_bounds__(1024) long_forward_kernel(LayerNormForwardArgs
 
 template <class T, class P, int N, bool adds>
 void launch_packs(const LayerNormForwardArgs& args, cudaStream_t stream) {
-  if (args.columns <= warp_lanes * held_elements) {
+  if (args.columns <= warp_lanes * held_elements<T>) {
     const Grid grid{blocks_for(args.rows, warp_kernel_threads / warp_lanes), warp_kernel_threads};
     return launch(forward_kernel<T, P, N, false, adds>, grid, stream, args);
   }
   const Grid grid{blocks_for(args.rows, 1), 1024};
-  if (args.columns > block_kernel_threads * held_elements)
+  if (args.columns > block_kernel_threads * held_elements<T>)
     return launch(long_forward_kernel<T, P, N, adds>, grid, stream, args);
-  const std::int64_t per_warp = warp_lanes * held_elements;
+  const std::int64_t per_warp = warp_lanes * held_elements<T>;
   const Grid fitted{grid.blocks, static_cast<int>((args.columns + per_warp - 1) / per_warp) * warp_lanes};
   launch(forward_kernel<T, P, N, true, adds>, fitted, stream, args);
 }
@@ -214,10 +224,12 @@ void launch_typed(const LayerNormForwardArgs& args, cudaStream_t stream) {
 
 template <bool adds>
 void launch_any(const LayerNormForwardArgs& args, cudaStream_t stream) {
-  with_float_type(args.data, [&](auto type) {
+  with_any_type(args.data, [&](auto type) {
     using T = typename decltype(type)::type;
     if (args.parameter == args.data) return launch_typed<T, T, adds>(args, stream);
-    if (args.parameter == Element::f32) return launch_typed<T, float, adds>(args, stream);
+    if constexpr (sizeof(T) < sizeof(double)) {
+      if (args.parameter == Element::f32) return launch_typed<T, float, adds>(args, stream);
+    }
     throw std::logic_error("layer_norm_forward: parameters must be f32 or of the data's type");
   });
 }

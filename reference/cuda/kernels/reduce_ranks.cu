@@ -26,8 +26,7 @@ __global__ void __launch_bounds__(threads) reduce_ranks_kernel(ReduceRanksArgs a
     for (int rank = 0; rank < args.ranks; ++rank) {
       const Pack<T, N> x = load_part<N>(static_cast<const T*>(args.from[rank]) + first, count, T{});
 #pragma unroll
-      for (int i = 0; i < N; ++i)
-        total[i] = rank == 0 ? widen(x.at[i]) : combined<reduction>(total[i], widen(x.at[i]));
+      for (int i = 0; i < N; ++i) total[i] = rank == 0 ? widen(x.at[i]) : combined<reduction>(total[i], widen(x.at[i]));
     }
     Pack<T, N> y;
 #pragma unroll

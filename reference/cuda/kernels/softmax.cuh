@@ -12,25 +12,32 @@ namespace gpubench::cuda {
 
 inline constexpr int packs_in_flight = 4;
 
-/// sum of exp(x - largest) over what has been seen.
+/// sum of exp(x - largest) over what has been seen, in W: f32, or f64 for f64 logits.
+template <class W>
 struct Softmax {
-  float largest, sum;
+  W largest = W(-INFINITY);
+  W sum = W(0);
 };
 
 /// NaN and infinities spread as in exp(x - largest); nothing but -inf seen yet counts from 0.
-__device__ __forceinline__ float shift_of(float largest) { return largest == -INFINITY ? 0.0F : largest; }
+template <class W>
+__device__ __forceinline__ W shift_of(W largest) {
+  return largest == W(-INFINITY) ? W(0) : largest;
+}
 
-__device__ __forceinline__ Softmax joined(Softmax a, Softmax b) {
-  const float largest = a.largest > b.largest ? a.largest : b.largest;
-  const float shift = shift_of(largest);
+template <class W>
+__device__ __forceinline__ Softmax<W> joined(Softmax<W> a, Softmax<W> b) {
+  const W largest = a.largest > b.largest ? a.largest : b.largest;
+  const W shift = shift_of(largest);
   return {largest, a.sum * full_exp(shift_of(a.largest) - shift) + b.sum * full_exp(shift_of(b.largest) - shift)};
 }
 
-__device__ __forceinline__ Softmax warp_softmax(Softmax value) {
+template <class W>
+__device__ __forceinline__ Softmax<W> warp_softmax(Softmax<W> value) {
 #pragma unroll
   for (int offset = warp_lanes / 2; offset > 0; offset /= 2) {
-    const Softmax other{__shfl_xor_sync(whole_warp, value.largest, offset),
-                        __shfl_xor_sync(whole_warp, value.sum, offset)};
+    const Softmax<W> other{__shfl_xor_sync(whole_warp, value.largest, offset),
+                           __shfl_xor_sync(whole_warp, value.sum, offset)};
     // The same order in both lanes, so that both get the same bits.
     const bool lower = (threadIdx.x & static_cast<unsigned>(offset)) == 0;
     value = lower ? joined(value, other) : joined(other, value);
@@ -38,12 +45,14 @@ __device__ __forceinline__ Softmax warp_softmax(Softmax value) {
   return value;
 }
 
+template <class W>
 struct SoftmaxScratch {
-  PerWarp<float> largest, sum;
+  PerWarp<W> largest, sum;
 };
 
-__device__ __forceinline__ Softmax block_softmax(Softmax value) {
-  auto& scratch = shared_storage<SoftmaxScratch>();
+template <class W>
+__device__ __forceinline__ Softmax<W> block_softmax(Softmax<W> value) {
+  auto& scratch = shared_storage<SoftmaxScratch<W>>();
   const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
   value = warp_softmax(value);
   __syncthreads();  // the row before has been read
@@ -55,24 +64,25 @@ __device__ __forceinline__ Softmax block_softmax(Softmax value) {
   if (lane < static_cast<int>(blockDim.x) / warp_lanes) {
     value = {scratch.largest.at[lane], scratch.sum.at[lane]};
   } else {
-    value = {-INFINITY, 0.0F};
+    value = {};
   }
   return warp_softmax(value);
 }
 
 template <class T, int N>
-__device__ __forceinline__ void add_pack(const Pack<T, N>& pack, Softmax& seen) {
-  float largest = seen.largest;
+__device__ __forceinline__ void add_pack(const Pack<T, N>& pack, Softmax<Wide<T>>& seen) {
+  using W = Wide<T>;
+  W largest = seen.largest;
 #pragma unroll
   for (int i = 0; i < N; ++i) {
-    const float x = widen(pack.at[i]);
+    const W x = widen(pack.at[i]);
     largest = x > largest ? x : largest;
   }
   if (largest > seen.largest) {
     seen.sum *= full_exp(shift_of(seen.largest) - shift_of(largest));
     seen.largest = largest;
   }
-  const float shift = shift_of(seen.largest);
+  const W shift = shift_of(seen.largest);
 #pragma unroll
   for (int i = 0; i < N; ++i) seen.sum += full_exp(widen(pack.at[i]) - shift);
 }
@@ -87,9 +97,9 @@ __device__ __forceinline__ int head_of(const T* row, std::int64_t classes) {
 
 /// What this thread, one of `sharing`, sees of the row.
 template <class T>
-__device__ __forceinline__ Softmax seen_of(const T* row, std::int64_t classes, int rank, int sharing) {
+__device__ __forceinline__ Softmax<Wide<T>> seen_of(const T* row, std::int64_t classes, int rank, int sharing) {
   constexpr int n = pack_elements<T>;
-  Softmax seen{-INFINITY, 0.0F};
+  Softmax<Wide<T>> seen;
   const int head = head_of(row, classes);
   if (rank < head) add_pack(load_pack<1>(row + rank), seen);
   const T* body = row + head;

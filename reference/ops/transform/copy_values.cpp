@@ -2,10 +2,15 @@
 
 namespace gpubench {
 
-std::vector<ValueId> copy_values(const Program& from, Program& to, const std::function<void(TensorSpec&)>& edit) {
+std::vector<ValueId> copy_values(const Program& from, Program& to, const std::function<void(TensorSpec&)>& edit,
+                                 const std::set<ValueId>& drop) {
   std::vector<ValueId> ids;
   const auto copied = [&ids](ValueId id) { return ids.at(static_cast<std::size_t>(id.index)); };
   for (const Value& value : from.values()) {
+    if (drop.contains(ValueId{static_cast<int>(ids.size())})) {
+      ids.emplace_back();
+      continue;
+    }
     TensorSpec spec = value.spec;
     edit(spec);
     if (value.updates) {

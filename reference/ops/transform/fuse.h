@@ -1,6 +1,6 @@
 // Rewrites chains of ops into the fused ops that a backend claims. The list of rewrites is fixed and short; each is one
-// function in fuse.cpp. Tensors keep their names, types and storages: a rewrite changes who produces them, and saves
-// reading what need not leave the processor in between.
+// function in fusion_rules.cpp. Tensors keep their names, types and storages: a rewrite changes who produces them, and
+// saves reading what need not leave the processor in between. Only what nobody else reads is not stored at all.
 #pragma once
 
 #include <span>
@@ -13,7 +13,8 @@
 namespace gpubench {
 
 struct Fused {
-  Program program;  ///< with the values and storages of the original, in their order
+  /// With the values and storages of the original, in their order, but for those that only fused ops produced and read.
+  Program program;
   /// What was put in: "residual1+ln2 = residual_norm_forward"; with " (gain not yet measured)" where the claim is so.
   std::vector<std::string> rewrites;
 };
@@ -22,6 +23,11 @@ struct Fused {
 ///   residual_norm_forward   add, and the first layer_norm_forward of its sum. Others may read the sum: it stays.
 ///   cross_entropy_forward_backward   cross_entropy_forward, and the cross_entropy_backward with its lse; in
 ///       place where that is, and nothing else reads the logits between the two.
+///   gemm_gelu_bias_gradient   gemm, the gelu_backward of its product (or a gemm with that as its epilogue), and the
+///   first
+///       column_sum of what comes out of it. The product itself is not stored: nothing else may read it.
+///   gemm_weight_bias_gradient   gemm, and the first column_sum of a factor whose rows lie along k.
+/// A column_sum that both of these could have goes to the former.
 /// Where the tensors are not plain (views, other layouts, several types) or an op between the two is in the way, the
 /// program keeps its two ops. A claim that names no known rewrite throws ProgramError, so that none is ignored in
 /// silence.

@@ -22,6 +22,14 @@ CaseRecord run_residual(const std::string& script, bool fuse = true) {
   return seen.of("residual");
 }
 
+CaseRecord run_linear(const std::string& script) {
+  SimBackend backend(parse_script(script));
+  Remembering seen;
+  const std::array cases{linear_case()};
+  run_in_process(backend, cases, smoke_options(), seen, seen.stop);
+  return seen.of("linear");
+}
+
 std::vector<std::string> timed_ops(const CaseRecord& record) {
   std::vector<std::string> labels;
   for (const OpShare& op : record.derived.breakdown) labels.push_back(op.label);
@@ -85,6 +93,43 @@ TEST(Fusing, AFusedOpThatTheTimedLaunchLeavesOutIsFoundInIt) {
 
   EXPECT_EQ(record.verdict, Verdict::fail);
   EXPECT_THAT(record.reason, HasSubstr("op 'residual.sum+residual.norm' (residual_norm_forward) failed in timed"));
+}
+
+constexpr const char* claiming_bias_gradients =
+    "fuse_unmeasured=gemm_gelu_bias_gradient;fuse=gemm_weight_bias_gradient";
+constexpr const char* gelu_op = "linear.dhidden+linear.dz+linear.sum";
+
+TEST(Fusing, RunsAndChecksBiasGradientsBesideTheirProducts) {
+  const CaseRecord record = run_linear(claiming_bias_gradients);
+
+  EXPECT_EQ(record.verdict, Verdict::pass) << record.reason;
+  ASSERT_TRUE(record.rewrites.has_value());
+  EXPECT_THAT(*record.rewrites, ElementsAre(std::string(gelu_op) + " = gemm_gelu_bias_gradient (gain not yet measured)",
+                                            "linear.dw+linear.db = gemm_weight_bias_gradient"));
+  EXPECT_THAT(timed_ops(record), ElementsAre(gelu_op, "linear.dw+linear.db"));
+  const CaseRecord plain = run_linear("");
+  EXPECT_EQ(record.derived.flop, plain.derived.flop);
+  // The product is neither written nor read any more, dz and dy are read once less: 4 tensors of 64 elements.
+  EXPECT_EQ(record.derived.bytes, plain.derived.bytes - 4 * 64 * 4);
+  EXPECT_LT(record.memory_bytes, plain.memory_bytes);
+}
+
+TEST(Fusing, AWrongBiasGradientIsFoundInItsFusedOp) {
+  for (const std::string& label : {std::string(gelu_op), std::string("linear.dw+linear.db")}) {
+    const CaseRecord record = run_linear(std::string(claiming_bias_gradients) + ";wrong_last@" + label);
+
+    EXPECT_EQ(record.verdict, Verdict::fail);
+    EXPECT_THAT(record.reason, HasSubstr("op '" + label + "' (gemm_"));
+    EXPECT_THAT(record.reason, HasSubstr("1 of 72 judged elements outside their bound, worst at linear."));
+  }
+}
+
+// A dz that is wrong where its sum is not, and a sum that is of another dz: the recheck reads what the launch left.
+TEST(Fusing, AFusedProductThatDoesNotBelongToItsSumIsFoundInBoth) {
+  const CaseRecord record = run_linear(std::string(claiming_bias_gradients) + ";wrong_element@" + gelu_op);
+
+  EXPECT_EQ(record.verdict, Verdict::fail);
+  EXPECT_THAT(record.reason, HasSubstr("2 of 72 judged elements outside their bound"));
 }
 
 TEST(Fusing, CasesWithNothingToFuseStayAsTheyAre) {

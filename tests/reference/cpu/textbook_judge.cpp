@@ -53,8 +53,12 @@ std::string run_and_judge(ProgramRun& run, std::int64_t stride) {
 
   run.run();
 
+  std::vector<std::vector<std::byte>> after;
+  for (const ValueId output : call.outputs) after.push_back(run.bytes_of(output));
+  std::vector<TensorView> written;
+  for (std::size_t i = 0; i < after.size(); ++i) written.emplace_back(outputs[i], after[i].data());
   for (int output = 0; output < static_cast<int>(outputs.size()); ++output) {
-    const std::string fault = judge_output(run, {call, views, outputs}, output, stride);
+    const std::string fault = judge_output(run, {call, views, outputs, written}, output, stride);
     if (!fault.empty()) return fault;
   }
   if (!run.canaries_intact()) return "bytes outside the tensors were overwritten";

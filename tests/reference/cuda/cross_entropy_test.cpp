@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "reference/ops/tensor_checks.h"
 #include "tests/reference/cuda/emulated_backend.h"
 #include "tests/reference/cuda/emulated_judge.h"
 #include "tests/reference/indices.h"
@@ -16,6 +17,12 @@ using testing::EmulatedRun;
 using testing::indices;
 using testing::ProgramRun;
 using testing::run_in_every_order;
+
+Math math_of(DType dtype) {
+  Math math;
+  if (dtype == DType::f64) math.accumulate = DType::f64;
+  return math;
+}
 
 struct Logits {
   Program program;
@@ -36,11 +43,11 @@ struct Classes {
 const std::vector<Classes> class_sizes = {{1, 1}, {3, 7}, {9, 1000}, {5, 1023}, {3, 5001}, {2, 16384}};
 
 TEST(CudaCrossEntropyForward, OddShapesAndWideLogitsLieWithinTheirBounds) {
-  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
     for (const auto& [rows, classes] : class_sizes) {
       for (const double scale : {0.5, 30.0}) {
         Logits l = logits_of(dtype, rows, classes);
-        (void)cross_entropy_forward(l.program, Math{}, "op", l.logits, l.labels);
+        (void)cross_entropy_forward(l.program, math_of(dtype), "op", l.logits, l.labels);
         const auto fill = [&, rows = rows, classes = classes](ProgramRun& run) {
           run.set_random(l.logits, 1, scale);
           run.set(l.labels, indices(rows, classes, 2));
@@ -107,12 +114,12 @@ TEST(CudaCrossEntropyForward, NaNInARowReachesTheLoss) {
 }
 
 TEST(CudaCrossEntropyBackward, OddShapesInPlaceOrNotLieWithinTheirBounds) {
-  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
     for (const bool in_place : {false, true}) {
       for (const auto& [rows, classes] : class_sizes) {
         Logits l = logits_of(dtype, rows, classes);
-        const ValueId lse = l.program.add(tensor("lse", DType::f32, Shape{rows}, Role::statistic));
-        (void)cross_entropy_backward(l.program, Math{}, "op", l.logits, l.labels, lse, in_place);
+        const ValueId lse = l.program.add(tensor("lse", statistic_type(dtype), Shape{rows}, Role::statistic));
+        (void)cross_entropy_backward(l.program, math_of(dtype), "op", l.logits, l.labels, lse, in_place);
         const auto fill = [&, rows = rows, classes = classes](ProgramRun& run) {
           run.set_random(l.logits, 1, 3.0);
           run.set(l.labels, indices(rows, classes, 2));
@@ -156,12 +163,12 @@ TEST(CudaCrossEntropyBackward, PartsThatNoPackFitsLieWithinTheirBounds) {
 TEST(CudaCrossEntropyForwardBackward, OddShapesInPlaceOrNotLieWithinTheirBounds) {
   std::vector<Classes> sizes = class_sizes;
   sizes.insert(sizes.end(), {{2, 16391}, {2, 33001}});
-  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
     for (const bool in_place : {false, true}) {
       for (const auto& [rows, classes] : sizes) {
         if (classes > 30000 && dtype == DType::f16) continue;  // long rows cost emulated threads
         Logits l = logits_of(dtype, rows, classes);
-        (void)cross_entropy_forward_backward(l.program, Math{}, "op", l.logits, l.labels, in_place);
+        (void)cross_entropy_forward_backward(l.program, math_of(dtype), "op", l.logits, l.labels, in_place);
         const auto fill = [&, rows = rows, classes = classes](ProgramRun& run) {
           run.set_random(l.logits, 1, classes % 2 == 0 ? 30.0 : 3.0);
           run.set(l.labels, indices(rows, classes, 2));

@@ -6,7 +6,10 @@
 
 #include "reference/cuda/column_sum.h"
 #include "reference/cuda/cross_entropy.h"
+#include "reference/cuda/cublaslt.h"
 #include "reference/cuda/embedding.h"
+#include "reference/cuda/gemm.h"
+#include "reference/cuda/gemm_bias_gradient.h"
 #include "reference/cuda/kernel.h"
 #include "reference/cuda/layer_norm.h"
 #include "reference/cuda/move.h"
@@ -19,6 +22,7 @@
 #include "reference/ops/elementwise.h"
 #include "reference/ops/embedding.h"
 #include "reference/ops/gelu.h"
+#include "reference/ops/gemm_bias_gradient.h"
 #include "reference/ops/layer_norm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/quantize.h"
@@ -48,6 +52,9 @@ constexpr cuda::OpImplementation implementations[] = {
     {embedding_forward_kind, cuda::plan_embedding_forward},
     {gelu_backward_kind, cuda::plan_gelu_backward},
     {gelu_forward_kind, cuda::plan_gelu_forward},
+    {gemm_kind, cuda::plan_gemm},
+    {gemm_gelu_bias_gradient_kind, cuda::plan_gemm_gelu_bias_gradient},
+    {gemm_weight_bias_gradient_kind, cuda::plan_gemm_weight_bias_gradient},
     {gradient_norm_kind, cuda::plan_gradient_norm},
     {layer_norm_backward_kind, cuda::plan_layer_norm_backward},
     {layer_norm_forward_kind, cuda::plan_layer_norm_forward},
@@ -108,11 +115,11 @@ class WatchedPlan final : public PlanImpl {
 
 class EmulatedBackend final : public Backend {
  public:
-  explicit EmulatedBackend(int multiprocessors) {
+  explicit EmulatedBackend(const EmulatedOptions& options) : options_(options) {
     info_.kind = "cuda";
     info_.name = "emulated";
     traits_.compute_capability = 90;
-    traits_.multiprocessors = multiprocessors;
+    traits_.multiprocessors = options.multiprocessors;
   }
 
   [[nodiscard]] const DeviceInfo& device() const override { return info_; }
@@ -131,11 +138,13 @@ class EmulatedBackend final : public Backend {
   [[nodiscard]] bool host_visible() const override { return true; }
 
   [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) override {
-    const cuda::CudaContext context{traits_, reinterpret_cast<const cuda::CublasLt&>(no_library_),
-                                    reinterpret_cast<const cuda::Cudnn&>(no_library_), nullptr, false};
+    const cuda::CudaContext context{traits_, cublaslt_, reinterpret_cast<const cuda::Cudnn&>(no_library_), nullptr,
+                                    options_.deterministic};
+    OpCall pinned = call;
+    pinned.pinned = options_.pinned;
     for (const cuda::OpImplementation& implementation : implementations) {
       if (implementation.kind != call.kind) continue;
-      return std::make_shared<WatchedPlan>(implementation.plan(call, tensors, context), call.inputs.size());
+      return std::make_shared<WatchedPlan>(implementation.plan(pinned, tensors, context), call.inputs.size());
     }
     throw Unsupported("the emulated backend has no op '" + std::string(call.kind.name) + "'");
   }
@@ -153,14 +162,16 @@ class EmulatedBackend final : public Backend {
 
  private:
   DeviceInfo info_;
+  EmulatedOptions options_;
   cuda::DeviceTraits traits_;
+  cuda::CublasLt cublaslt_;
   alignas(64) std::byte no_library_[64] = {};  // own kernels need none
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> open_emulated_backend(int multiprocessors) {
-  return std::make_unique<EmulatedBackend>(multiprocessors);
+std::unique_ptr<Backend> open_emulated_backend(const EmulatedOptions& options) {
+  return std::make_unique<EmulatedBackend>(options);
 }
 
 }  // namespace gpubench::testing

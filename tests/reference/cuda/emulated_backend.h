@@ -2,13 +2,21 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "harness/core/backend.h"
 
 namespace gpubench::testing {
 
-/// The ops on own kernels, of which each launch may touch its tensors and workspace only. `multiprocessors` is what
-/// plans are told. Kernels' faults are thrown by run() as cuda::emulation::Fault.
-[[nodiscard]] std::unique_ptr<Backend> open_emulated_backend(int multiprocessors = 3);
+/// What plans are told.
+struct EmulatedOptions {
+  int multiprocessors = 3;
+  bool deterministic = false;
+  std::string pinned{};  ///< the implementation of every op; empty: the first candidate
+};
+
+/// The ops on own kernels, and matrix products on a stand-in for cuBLASLt (emulated_cublaslt.cpp). Each launch may
+/// touch its tensors and workspace only. Kernels' faults are thrown by run() as cuda::emulation::Fault.
+[[nodiscard]] std::unique_ptr<Backend> open_emulated_backend(const EmulatedOptions& options = {});
 
 }  // namespace gpubench::testing

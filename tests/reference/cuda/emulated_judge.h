@@ -13,6 +13,8 @@ namespace gpubench::testing {
 struct EmulatedRun {
   std::int64_t stride = 1;  ///< every how many units of an output are judged
   int multiprocessors = 3;
+  bool deterministic = false;
+  std::string pinned{};  ///< the implementation to take
 };
 
 /// Runs the program, which has one op, on the emulated backend: forward, in reverse, and in two random orders, each

@@ -277,12 +277,10 @@ ncclResult_t group_end() {
     communicator->error = ncclRemoteError;
     return ncclInProgress;
   }
-  gpubench::cuda::emulation::on_stream(
-      ended.stream, [clique = communicator->clique, number, rank = communicator->rank, ops = ended.ops] {
-        arrive(clique, number, rank, ops);
-      });
-  gpubench::cuda::emulation::hold_stream(
-      ended.stream, [clique = communicator->clique, number] { return has_ended(clique, number); });
+  gpubench::cuda::emulation::on_stream(ended.stream, [clique = communicator->clique, number, rank = communicator->rank,
+                                                      ops = ended.ops] { arrive(clique, number, rank, ops); });
+  gpubench::cuda::emulation::hold_stream(ended.stream,
+                                         [clique = communicator->clique, number] { return has_ended(clique, number); });
   return ncclInProgress;
 }
 

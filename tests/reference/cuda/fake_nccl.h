@@ -7,8 +7,8 @@
 namespace gpubench::testing {
 
 struct NcclTrouble {
-  int rank = -1;       ///< whose communicator
-  int after_calls = 0; ///< groups that it takes before
+  int rank = -1;        ///< whose communicator
+  int after_calls = 0;  ///< groups that it takes before
   enum class Kind { none, async_error, never_enqueued, never_set_up } kind = Kind::none;
 };
 

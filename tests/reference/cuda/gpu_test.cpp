@@ -152,6 +152,30 @@ TEST_F(Gpu, AStepOnVirtualRanksKeepsEveryBoundAndSaysThatTheyAreVirtual) {
   }
 }
 
+// Which of the candidates runs is up to the tuner; all of them are judged on the CPU (gemm_bias_gradient_test.cpp), but
+// for what only the library knows of its own epilogues.
+TEST_F(Gpu, BiasGradientsBesideTheirProductsKeepTheirBoundsInATrainingStep) {
+  Selection selection;
+  selection.suites = {"transformer"};
+  selection.tier = Tier::quick;
+  const std::vector<PlannedCase> plan = plan_cases(all_suites(), selection);
+  for (const bool deterministic : {false, true}) {
+    const std::unique_ptr<Backend> backend = cuda::open_cuda_backend({.deterministic = deterministic});
+    RunOptions options;
+    options.tier = Tier::smoke;
+    int passed = 0;
+    for (const CaseRecord& record : run_cases(*backend, plan, options)) {
+      if (record.verdict == Verdict::unsupported) continue;  // attention in f32, with or without fused ops
+      EXPECT_EQ(record.verdict, Verdict::pass) << record.id << ": " << record.reason;
+      ASSERT_TRUE(record.rewrites.has_value()) << record.id;
+      EXPECT_THAT(*record.rewrites, Contains(HasSubstr("gemm_gelu_bias_gradient"))) << record.id;
+      EXPECT_THAT(*record.rewrites, Contains(HasSubstr("gemm_weight_bias_gradient"))) << record.id;
+      ++passed;
+    }
+    EXPECT_GT(passed, 0) << "deterministic: " << deterministic;
+  }
+}
+
 TEST_F(Gpu, AGraphRunsWhatItsSequenceHoldsOncePerReplay) {
   const Counter counter(*backend_);
   const std::vector<Launch> twice{counter.launch, counter.launch};

@@ -35,15 +35,18 @@ void make_hard(ProgramRun& run, ValueId x) {
 struct Types {
   DType data, parameter;
 };
-const std::vector<Types> all_types = {{DType::f32, DType::f32},
-                                      {DType::bf16, DType::f32},
-                                      {DType::bf16, DType::bf16},
-                                      {DType::f16, DType::f32},
-                                      {DType::f16, DType::f16}};
+const std::vector<Types> all_types = {{DType::f64, DType::f64},   {DType::f32, DType::f32}, {DType::bf16, DType::f32},
+                                      {DType::bf16, DType::bf16}, {DType::f16, DType::f32}, {DType::f16, DType::f16}};
 
 struct Size {
   std::int64_t rows, n, stride;  // every `stride`th unit is judged
 };
+
+Math math_of(DType data) {
+  Math math;
+  if (data == DType::f64) math.accumulate = DType::f64;
+  return math;
+}
 
 // Warps take up to 1024 elements, blocks of 64 to 512 threads (backward: 1024) up to 16384; 1030 is no multiple of a
 // pack. Long rows cost emulated threads, so that not all types have them.
@@ -54,6 +57,8 @@ std::vector<Size> sizes_of(const Types& types) {
     sizes.insert(sizes.end(), {{2, 8200, 17}, {2, 12288, 17}, {2, 16400, 17}});
   }
   if (types.data == DType::f32) sizes.push_back({2, 6151, 17});
+  // In f64 warps take up to 512 (backward: 256), blocks up to 8192 (4096).
+  if (types.data == DType::f64) sizes.insert(sizes.end(), {{30, 256, 1}, {2, 512, 1}, {2, 4100, 17}, {2, 8194, 17}});
   return sizes;
 }
 
@@ -64,7 +69,7 @@ TEST(CudaLayerNormForward, HardRowsOfEveryKernelLieWithinTheirBounds) {
       const ValueId x = program.add(tensor("x", types.data, Shape{size.rows, size.n}, Role::activation));
       const ValueId gamma = program.add(tensor("gamma", types.parameter, Shape{size.n}, Role::parameter));
       const ValueId beta = program.add(tensor("beta", types.parameter, Shape{size.n}, Role::parameter));
-      (void)layer_norm_forward(program, LayerNorm{}, Math{}, "op", x, gamma, beta);
+      (void)layer_norm_forward(program, LayerNorm{}, math_of(types.data), "op", x, gamma, beta);
       const auto fill = [&](ProgramRun& run) {
         run.set_random(x, 1);
         make_hard(run, x);
@@ -108,9 +113,11 @@ Backward backward_of(const Types& types, std::int64_t rows, std::int64_t n) {
   b.dy = b.program.add(tensor("dy", types.data, Shape{rows, n}, Role::gradient));
   b.x = b.program.add(tensor("x", types.data, Shape{rows, n}, Role::activation));
   b.gamma = b.program.add(tensor("gamma", types.parameter, Shape{n}, Role::parameter));
-  b.mean = b.program.add(tensor("mean", DType::f32, Shape{rows}, Role::statistic));
-  b.rstd = b.program.add(tensor("rstd", DType::f32, Shape{rows}, Role::statistic));
-  b.out = layer_norm_backward(b.program, LayerNorm{}, Math{}, "op", b.dy, b.x, b.gamma, b.mean, b.rstd);
+  b.mean =
+      b.program.add(tensor("mean", types.data == DType::f64 ? DType::f64 : DType::f32, Shape{rows}, Role::statistic));
+  b.rstd =
+      b.program.add(tensor("rstd", types.data == DType::f64 ? DType::f64 : DType::f32, Shape{rows}, Role::statistic));
+  b.out = layer_norm_backward(b.program, LayerNorm{}, math_of(types.data), "op", b.dy, b.x, b.gamma, b.mean, b.rstd);
   return b;
 }
 
@@ -181,7 +188,7 @@ Residual residual_of(const Types& types, std::int64_t rows, std::int64_t n) {
   e.r = e.program.add(tensor("r", types.data, Shape{rows, n}, Role::activation));
   e.gamma = e.program.add(tensor("gamma", types.parameter, Shape{n}, Role::parameter));
   e.beta = e.program.add(tensor("beta", types.parameter, Shape{n}, Role::parameter));
-  e.out = residual_norm_forward(e.program, {}, Math{}, "op", e.x, e.r, e.gamma, e.beta);
+  e.out = residual_norm_forward(e.program, {}, math_of(types.data), "op", e.x, e.r, e.gamma, e.beta);
   return e;
 }
 
@@ -287,11 +294,13 @@ TEST(CudaLayerNormForward, NaNStaysInItsRow) {
 // 132 multiprocessors: GPT-2's width has a warp per row in blocks of 12; 12288 columns are 768 threads, one block each;
 // 4096 columns are 256 threads, two blocks each; fewer rows than blocks are a block each.
 TEST(CudaLayerNormBackward, SplitsRowsByWhatFitsAMultiprocessor) {
-  EXPECT_EQ(cuda::layer_norm_backward_parts(8192, 768, 132), 132);
-  EXPECT_EQ(cuda::layer_norm_backward_parts(24, 768, 132), 2);
-  EXPECT_EQ(cuda::layer_norm_backward_parts(1024, 12288, 132), 132);
-  EXPECT_EQ(cuda::layer_norm_backward_parts(16384, 4096, 132), 264);
-  EXPECT_EQ(cuda::layer_norm_backward_parts(3, 4096, 132), 3);
+  EXPECT_EQ(cuda::layer_norm_backward_parts(cuda::Element::f32, 8192, 768, 132), 132);
+  EXPECT_EQ(cuda::layer_norm_backward_parts(cuda::Element::f32, 24, 768, 132), 2);
+  EXPECT_EQ(cuda::layer_norm_backward_parts(cuda::Element::f32, 1024, 12288, 132), 132);
+  EXPECT_EQ(cuda::layer_norm_backward_parts(cuda::Element::f32, 16384, 4096, 132), 264);
+  EXPECT_EQ(cuda::layer_norm_backward_parts(cuda::Element::f32, 3, 4096, 132), 3);
+  // In f64 768 columns are 192 threads, two blocks each.
+  EXPECT_EQ(cuda::layer_norm_backward_parts(cuda::Element::f64, 8192, 768, 132), 264);
 }
 
 }  // namespace

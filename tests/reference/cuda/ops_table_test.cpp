@@ -1,8 +1,11 @@
 // What the CUDA backend says that it has.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "reference/cuda/kernel.h"
 #include "reference/ops/transform/fuse.h"
+#include "reference/ops/transform/fusion_rules.h"
 
 namespace gpubench {
 namespace {
@@ -21,6 +24,16 @@ TEST(CudaOpsTable, AnOpThatIsNotThereIsUnsupportedByName) {
     FAIL() << "norm_gemm was found";
   } catch (const Unsupported& e) {
     EXPECT_NE(std::string(e.what()).find("norm_gemm"), std::string::npos) << e.what();
+  }
+}
+
+TEST(CudaOpsTable, EveryFusedOpThatThereIsIsClaimedWithNoGainMeasuredYet) {
+  for (const FusionRule& rule : fusion_rules()) {
+    const auto claims = cuda::fused_ops();
+    const auto claim =
+        std::find_if(claims.begin(), claims.end(), [&](const FusionClaim& c) { return c.kind == rule.kind; });
+    ASSERT_NE(claim, claims.end()) << rule.kind.name;
+    EXPECT_FALSE(claim->measured) << rule.kind.name;
   }
 }
 

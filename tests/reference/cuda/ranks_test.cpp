@@ -1,5 +1,5 @@
-// Ranks of the CUDA backend, on emulated streams: virtual ranks with the kernels themselves, and NCCL's part played by a
-// fake that keeps NCCL's rules.
+// Ranks of the CUDA backend, on emulated streams: virtual ranks with the kernels themselves, and NCCL's part played by
+// a fake that keeps NCCL's rules.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,9 +16,9 @@
 
 namespace gpubench::testing {
 
-using ::testing::HasSubstr;
 using cuda::emulation::set_stream_order;
 using cuda::emulation::StreamOrder;
+using ::testing::HasSubstr;
 
 RankSet open_virtual(int ranks) {
   return open_emulated_ranks(ranks, [](int count) { return cuda::open_virtual_communicator(count, 0); });
@@ -122,7 +122,8 @@ TEST_P(RankStreams, OverlapComputeAndCollectivesAsDataFlowAllows) {
 TEST_P(RankStreams, RunsThatFollowEachOtherKeepTheirOrder) {
   const int n = GetParam().ranks;
   Program program;
-  const std::vector<ValueId> x = on_ranks(program, DType::f32, std::vector<std::int64_t>(static_cast<std::size_t>(n), 300));
+  const std::vector<ValueId> x =
+      on_ranks(program, DType::f32, std::vector<std::int64_t>(static_cast<std::size_t>(n), 300));
   std::vector<ValueId> totals;
   for (int rank = 0; rank < n; ++rank) {
     TensorSpec spec = tensor(name_on_rank("total", rank, n), DType::f32, {300}, Role::state);
@@ -212,8 +213,7 @@ std::string failure_of(Backend& ranks) {
 }
 
 TEST(NcclRanks, AnAsynchronousErrorEndsTheProcessWithTheRankAndNcclsWords) {
-  const std::unique_ptr<Backend> ranks =
-      open_rank_group(open_faked_nccl(2, {1, 0, NcclTrouble::Kind::async_error}));
+  const std::unique_ptr<Backend> ranks = open_rank_group(open_faked_nccl(2, {1, 0, NcclTrouble::Kind::async_error}));
   EXPECT_THAT(failure_of(*ranks), AllOf(HasSubstr("lost: rank 1: "), HasSubstr("remote error (6): told by the fake"),
                                         HasSubstr("(in 'bucket')")));
   EXPECT_THAT(failure_of(*ranks), HasSubstr("lost: "));  // nothing runs after it

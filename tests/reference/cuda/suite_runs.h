@@ -16,10 +16,10 @@ namespace gpubench::testing {
 [[nodiscard]] bool gpus_are_required();
 
 /// Skips the test, or fails it, where there are not so many GPUs.
-#define GPUBENCH_NEEDS_GPUS(gpus)                                                       \
-  if (const std::string why = ::gpubench::testing::why_not(gpus); !why.empty()) {       \
+#define GPUBENCH_NEEDS_GPUS(gpus)                                                         \
+  if (const std::string why = ::gpubench::testing::why_not(gpus); !why.empty()) {         \
     if (::gpubench::testing::gpus_are_required()) FAIL() << "a GPU is required: " << why; \
-    GTEST_SKIP() << why;                                                                \
+    GTEST_SKIP() << why;                                                                  \
   }
 
 /// The records of all cases, one for each. Cases of several ranks open them by `options`.

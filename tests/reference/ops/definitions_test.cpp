@@ -13,6 +13,7 @@
 #include "reference/ops/embedding.h"
 #include "reference/ops/gelu.h"
 #include "reference/ops/gemm.h"
+#include "reference/ops/gemm_bias_gradient.h"
 #include "reference/ops/layer_norm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/quantize.h"
@@ -53,6 +54,8 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "gelu_backward",
                                       "gelu_forward",
                                       "gemm",
+                                      "gemm_gelu_bias_gradient",
+                                      "gemm_weight_bias_gradient",
                                       "gradient_norm",
                                       "layer_norm_backward",
                                       "layer_norm_forward",
@@ -67,7 +70,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "triad"}) {
     EXPECT_EQ(definition(OpKind{name}).kind().name, name);
   }
-  EXPECT_EQ(definitions().size(), 35U);
+  EXPECT_EQ(definitions().size(), 37U);
 }
 
 TEST(Definitions, AnUnknownKindIsAnErrorNamingTheKnownOnes) {
@@ -99,6 +102,10 @@ void add_matrix_ops(Program& p) {
   (void)gelu_forward(p, {}, f32_math, "gelu", x);
   (void)gelu_backward(p, {}, f32_math, "gelu.backward", x, y);
   (void)gemm(p, {.transpose_b = true}, f32_math, "gemm", x, y);
+  const Gemm gelu_gradient{.transpose_b = true, .epilogue = Gemm::Epilogue::gelu_gradient};
+  const ValueId pre = source(p, "pre", DType::f32, {3, 3});
+  (void)gemm_gelu_bias_gradient(p, gelu_gradient, f32_math, "gelu_bias", x, y, pre);
+  (void)gemm_weight_bias_gradient(p, {{.transpose_a = true}}, f32_math, "weight_bias", x, y);
   (void)quantize(p, {}, f32_math, "quantize", x, source(p, "quantize.scale", DType::f32, {1}));
   (void)reorder(p, Layout::ordered({3, 4}, std::array{1, 0}), "reorder", x);
   (void)scale(p, 0.1, f32_math, "scale", x);
@@ -244,6 +251,20 @@ TEST(Bounds, NameTheirNumbers) {
   EXPECT_EQ(bound_of(program, "scale"), "u |y| + 1.49012e-09 |x|, u = 2^-24");
   EXPECT_EQ(bound_of(program, "adamw", 2), "3 u |v'|, u = 2^-24");
   EXPECT_EQ(bound_of(program, "adamw", 0), bound_of(program, "adamw", 3));
+}
+
+TEST(Bounds, OfABiasGradientBesideAProductSayWhatRoundingTheProductMayMove) {
+  const Program program = every_op();
+  Program narrow;
+  const Gemm gelu_gradient{.epilogue = Gemm::Epilogue::gelu_gradient};
+  const ValueId x = source(narrow, "x", DType::bf16, {4, 4});
+  (void)gemm_gelu_bias_gradient(narrow, gelu_gradient, f32_math, "gelu_bias", x, x, x);
+
+  EXPECT_EQ(bound_of(program, "gelu_bias", 1), "Rule G: 2 u sqrt(3) (|C| + Q), u = 2^-24");
+  EXPECT_EQ(bound_of(program, "weight_bias", 0), "Rule G: 2 u sqrt(3) (|C| + Q), u = 2^-24");
+  EXPECT_EQ(bound_of(program, "weight_bias", 1), "Rule G: 2 u sqrt(3) (|C| + Q), u = 2^-24");
+  EXPECT_EQ(bound_of(narrow, "gelu_bias", 1),
+            "of dz as stored: Rule G: 2 u sqrt(4) (|C| + Q) + min(sum e, 6 sigma), e = 2^-8 |dz|, u = 2^-24");
 }
 
 TEST(Bounds, OfAGemmFollowItsEpilogueAndItsAccumulator) {

@@ -220,9 +220,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   auto mark = std::make_shared<Mark>();
   executor().locked([&] { event->mark = mark; });
-  executor().push(stream, {nullptr, [mark] {
-                             executor().locked([&] { *mark = {true, Clock::now()}; });
-                           }});
+  executor().push(stream, {nullptr, [mark] { executor().locked([&] { *mark = {true, Clock::now()}; }); }});
   return cudaSuccess;
 }
 

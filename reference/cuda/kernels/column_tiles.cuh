@@ -1,0 +1,37 @@
+// Sums down columns in a block: its warps read neighbouring rows, a lane some columns that lie side by side.
+#pragma once
+
+#include "reference/cuda/kernels/memory.cuh"
+
+namespace gpubench::cuda {
+
+inline constexpr int column_threads = 256;
+inline constexpr int column_warps = column_threads / warp_lanes;
+
+/// One sum per element of a pack and thread.
+template <class T, int N>
+struct TileSums {
+  Shared<T> at[column_warps][warp_lanes * N];
+};
+
+/// Adds the warps' sums of the tile's columns in order and writes them to partial [parts, columns]. All threads of the
+/// block call it.
+template <class T, int N>
+__device__ __forceinline__ void store_tile(const Pack<T, N>& sum, T* partial, std::int64_t columns, std::int64_t part,
+                                           std::int64_t first_column) {
+  auto& shared = shared_storage<TileSums<T, N>>();
+  const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
+#pragma unroll
+  for (int i = 0; i < N; ++i) shared.at[threadIdx.x / warp_lanes][lane + i * warp_lanes] = sum.at[i];
+  __syncthreads();
+  for (int cell = static_cast<int>(threadIdx.x); cell < warp_lanes * N; cell += column_threads) {
+    T total = shared.at[0][cell];
+    for (int warp = 1; warp < column_warps; ++warp) total += shared.at[warp][cell];
+    // Cell i * 32 + lane holds element i of the lane's pack.
+    const std::int64_t column = first_column + (cell % warp_lanes) * N + cell / warp_lanes;
+    if (column < columns) store(partial + part * columns + column, total);
+  }
+  __syncthreads();
+}
+
+}  // namespace gpubench::cuda

@@ -1,0 +1,202 @@
+// Products are judged as gemm's. A sum is judged on its summands as they lie in memory, so that its bound need not
+// allow for what multiplying may lose: dy was read from there, and dz is judged itself.
+//
+// A sum of dz may have been taken of the numbers that were stored, or of those that they were rounded from. What
+// rounding moved an element r by is at most e = u_dz |r|, and as good as uniform: its deviation is e / sqrt(3). The sum
+// of all rows was moved by six deviations of the whole, and never by more than the sum of e.
+#include "reference/ops/gemm_bias_gradient_textbook.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "reference/ops/bound_text.h"
+#include "reference/ops/bytes_moved.h"
+#include "reference/ops/column_sum.h"
+#include "reference/ops/column_sum_textbook.h"
+#include "reference/ops/gelu_textbook.h"
+#include "reference/ops/gemm_bias_gradient.h"
+#include "reference/ops/gemm_textbook.h"
+#include "reference/ops/rule_g.h"
+#include "reference/ops/wanted_elements.h"
+
+namespace gpubench {
+namespace {
+
+constexpr std::int64_t rows_at_once = 64;  // of products that the textbook makes up for want of stored ones
+
+/// What a column of dz adds up to, and what rounding dz to its type may have moved it by.
+class DzSum {
+ public:
+  /// `stored`: dz's type; `sums`: the type that it was computed in, whose numbers are rounded no more if it is no
+  /// wider.
+  DzSum(DType stored, DType sums)
+      : u_(unit_roundoff(stored) > unit_roundoff(sums) ? unit_roundoff(stored) : 0.0),
+        least_(smallest_normal(stored)) {}
+
+  void add(double dz) {
+    sum_.add(dz);
+    const double moved = u_ * std::max(std::fabs(dz), least_);  // below least_ the spacing stays the same
+    most_ += moved;
+    squares_ += moved * moved;
+  }
+  [[nodiscard]] Judged judged(double u) const {
+    return {sum_.value, rule_g(sum_, u) + std::min(most_, 6.0 * std::sqrt(squares_ / 3.0))};
+  }
+
+ private:
+  double u_, least_;
+  ProductSum sum_;
+  double most_ = 0.0;
+  double squares_ = 0.0;
+};
+
+OpCall gemm_of(const OpCall& call, const Gemm& gemm) {
+  return {gemm_kind, gemm, call.math, call.inputs, {call.outputs[0]}, call.label, call.phase};
+}
+
+OpCall sum_of(const OpCall& call, ValueId summed) {
+  return {column_sum_kind, ColumnSum{}, call.math, {summed}, {call.outputs[1]}, call.label, call.phase};
+}
+
+class GemmGeluBiasGradient : public OpDefinition {
+ public:
+  OpKind kind() const override { return gemm_gelu_bias_gradient_kind; }
+
+  // The work of gemm, gelu_backward and column_sum. Their bytes, but for what lies in memory only between two of them.
+  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
+            std::span<const TensorSpec> outputs) const override {
+    const Gemm& gemm = call.attributes.as<Gemm>();
+    OpCall slope = call;
+    slope.attributes = Gelu{gemm.gelu_form};
+    const double flop = gemm_definition().cost(gemm_of(call, gemm), inputs, outputs.first(1)).flop +
+                        gelu_backward_definition().cost(slope, inputs.last(1), outputs.first(1)).flop +
+                        column_sum_definition().cost(call, outputs.first(1), outputs.last(1)).flop;
+    return {flop, bytes_moved(inputs) + bytes_moved(outputs)};
+  }
+
+  Units units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
+              int output) const override {
+    if (output == 1) return column_sum_definition().units(call, outputs.first(1), outputs.last(1), 0);
+    return gemm_definition().units(gemm_of(call, call.attributes.as<Gemm>()), inputs, outputs.first(1), 0);
+  }
+
+  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
+                    int output) const override {
+    if (output == 0) {
+      return gemm_definition().bound(gemm_of(call, call.attributes.as<Gemm>()), inputs, outputs.first(1), 0);
+    }
+    const std::string sum = "Rule G: " + rule_g_formula(outputs[0].shape[0]);
+    const double u = unit_roundoff(outputs[0].dtype);
+    if (!(u > accumulator_roundoff(call.math))) return bound_text(sum, call.math);
+    return bound_text("of dz as stored: " + sum + " + min(sum e, 6 sigma), e = " + power_text(u) + " |dz|", call.math);
+  }
+
+  void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
+                std::span<Judged> judged) const override {
+    if (output == 0) {
+      judge_product(operands, wanted, judged);
+      return;
+    }
+    const TensorSpec& dz = operands.outputs[0];
+    std::vector<DzSum> sums(wanted.size(), DzSum(dz.dtype, operands.call.math.accumulate));
+    if (operands.written.empty()) {
+      add_made_up(operands, wanted, sums);
+    } else {
+      add_stored(operands.written[0], wanted, sums);
+    }
+    const double u = accumulator_roundoff(operands.call.math);
+    std::transform(sums.begin(), sums.end(), judged.begin(), [u](const DzSum& sum) { return sum.judged(u); });
+  }
+
+ private:
+  static void judge_product(const Operands& operands, std::span<const std::int64_t> wanted, std::span<Judged> judged) {
+    const OpCall product = gemm_of(operands.call, operands.call.attributes.as<Gemm>());
+    gemm_definition().evaluate({product, operands.inputs, operands.outputs.first(1)}, 0, wanted, judged);
+  }
+
+  static void add_stored(const TensorView& dz, std::span<const std::int64_t> columns, std::vector<DzSum>& sums) {
+    std::vector<double> row(columns.size());
+    for (std::int64_t i = 0; i < dz.shape()[0]; ++i) {
+      gather(dz, columns, i * dz.shape()[1], row);
+      for (std::size_t j = 0; j < row.size(); ++j) sums[j].add(row[j]);
+    }
+  }
+
+  static void add_made_up(const Operands& operands, std::span<const std::int64_t> columns, std::vector<DzSum>& sums) {
+    const Shape& dz = operands.outputs[0].shape;
+    std::vector<std::int64_t> elements;
+    for (std::int64_t first = 0; first < dz[0]; first += rows_at_once) {
+      const std::int64_t last = std::min<std::int64_t>(dz[0], first + rows_at_once);
+      elements.clear();
+      for (std::int64_t i = first; i < last; ++i) {
+        for (const std::int64_t column : columns) elements.push_back(i * dz[1] + column);
+      }
+      std::vector<Judged> products(elements.size());
+      judge_product(operands, elements, products);
+      for (std::size_t e = 0; e < products.size(); ++e) sums[e % columns.size()].add(products[e].value);
+    }
+  }
+};
+
+class GemmWeightBiasGradientDefinition : public OpDefinition {
+ public:
+  OpKind kind() const override { return gemm_weight_bias_gradient_kind; }
+
+  // The work of gemm and column_sum; the bytes of both, but for one reading of the gradient.
+  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
+            std::span<const TensorSpec> outputs) const override {
+    const double flop = gemm_definition().cost(product_of(call), inputs, outputs.first(1)).flop +
+                        column_sum_definition().cost(call, inputs.subspan(summed(call), 1), outputs.last(1)).flop;
+    return {flop, bytes_moved(inputs) + bytes_moved(outputs)};
+  }
+
+  Units units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
+              int output) const override {
+    if (output == 0) return gemm_definition().units(product_of(call), inputs, outputs.first(1), 0);
+    return column_sum_definition().units(call, inputs.subspan(summed(call), 1), outputs.last(1), 0);
+  }
+
+  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
+                    int output) const override {
+    if (output == 0) return gemm_definition().bound(product_of(call), inputs, outputs.first(1), 0);
+    return column_sum_definition().bound(call, inputs.subspan(summed(call), 1), outputs.last(1), 0);
+  }
+
+  void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
+                std::span<Judged> judged) const override {
+    if (output == 0) {
+      const OpCall product = product_of(operands.call);
+      gemm_definition().evaluate({product, operands.inputs, operands.outputs.first(1)}, 0, wanted, judged);
+      return;
+    }
+    const std::size_t index = summed(operands.call);
+    const OpCall sum = sum_of(operands.call, operands.call.inputs[index]);
+    column_sum_definition().evaluate({sum, operands.inputs.subspan(index, 1), operands.outputs.last(1)}, 0, wanted,
+                                     judged);
+  }
+
+ private:
+  static const GemmWeightBiasGradient& attributes_of(const OpCall& call) {
+    return call.attributes.as<GemmWeightBiasGradient>();
+  }
+  static OpCall product_of(const OpCall& call) { return gemm_of(call, attributes_of(call).gemm); }
+  static std::size_t summed(const OpCall& call) {
+    return attributes_of(call).gradient == GemmWeightBiasGradient::Operand::a ? 0 : 1;
+  }
+};
+
+}  // namespace
+
+const OpDefinition& gemm_gelu_bias_gradient_definition() {
+  static const GemmGeluBiasGradient definition;
+  return definition;
+}
+
+const OpDefinition& gemm_weight_bias_gradient_definition() {
+  static const GemmWeightBiasGradientDefinition definition;
+  return definition;
+}
+
+}  // namespace gpubench

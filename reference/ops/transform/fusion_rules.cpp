@@ -1,0 +1,214 @@
+#include "reference/ops/transform/fusion_rules.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "reference/ops/column_sum.h"
+#include "reference/ops/cross_entropy.h"
+#include "reference/ops/elementwise.h"
+#include "reference/ops/gelu.h"
+#include "reference/ops/gemm_bias_gradient.h"
+#include "reference/ops/layer_norm.h"
+#include "reference/ops/residual_norm.h"
+
+namespace gpubench {
+namespace {
+
+/// A tensor with a storage of its own, so that producing it earlier is in nobody's way.
+bool stands_alone(const Program& program, ValueId id) {
+  const Value& value = program.value(id);
+  return !value.part_of && !value.updates;
+}
+
+bool is_like(const Program& program, ValueId id, const TensorSpec& model) {
+  const TensorSpec& spec = program.spec(id);
+  return spec.layout.is_row_major(spec.shape) && spec.shape == model.shape && spec.dtype == model.dtype &&
+         spec.placement.rank == model.placement.rank && spec.placement.memory == model.placement.memory;
+}
+
+/// Whether all of these ops, ascending, could run where the first does: in one phase and with one arithmetic, and none
+/// waits for another op behind the first.
+bool may_join(const Chain& chain, const std::vector<int>& ops) {
+  const OpCall& first = chain.program.op(ops.front());
+  return std::all_of(ops.begin() + 1, ops.end(), [&](int later) {
+    const OpCall& op = chain.program.op(later);
+    const std::vector<int>& waits = chain.dependencies[static_cast<std::size_t>(later)];
+    return op.phase == first.phase && op.math == first.math &&
+           std::all_of(waits.begin(), waits.end(), [&](int earlier) {
+             return earlier < ops.front() || std::find(ops.begin(), ops.end(), earlier) != ops.end();
+           });
+  });
+}
+
+/// sum = x + r, y = norm(sum): op `index` is the add, and the norm is the first that reads its sum.
+std::optional<Rewrite> residual_norm(const Chain& chain, int index) {
+  const Program& program = chain.program;
+  const OpCall& sum = program.op(index);
+  if (sum.kind != add_kind) return std::nullopt;
+  const ValueId s = sum.outputs[0];
+  const TensorSpec& model = program.spec(s);
+  if (!stands_alone(program, s) || !is_like(program, s, model) || !is_like(program, sum.inputs[0], model) ||
+      !is_like(program, sum.inputs[1], model))
+    return std::nullopt;
+  for (int second = index + 1; second < static_cast<int>(program.ops().size()); ++second) {
+    const OpCall& norm = program.op(second);
+    if (norm.kind != layer_norm_forward_kind || norm.inputs[0] != s) continue;
+    const bool alone = std::all_of(norm.outputs.begin(), norm.outputs.end(),
+                                   [&](ValueId output) { return stands_alone(program, output); });
+    if (!alone || !is_like(program, norm.outputs[0], model) || !may_join(chain, {index, second})) return std::nullopt;
+    OpCall fused{residual_norm_forward_kind,
+                 ResidualNorm{norm.attributes.as<LayerNorm>().epsilon},
+                 norm.math,
+                 {},
+                 {},
+                 sum.label + "+" + norm.label,
+                 sum.phase};
+    fused.inputs = {sum.inputs[0], sum.inputs[1], norm.inputs[1], norm.inputs[2]};
+    fused.outputs = {s, norm.outputs[0], norm.outputs[1], norm.outputs[2]};
+    return Rewrite{{index, second}, std::move(fused)};
+  }
+  return std::nullopt;
+}
+
+/// Op `index` is a cross_entropy_forward; the other is its gradient. One in place overwrites the logits, so that it
+/// waits for whatever else reads them before it.
+std::optional<Rewrite> cross_entropy(const Chain& chain, int index) {
+  const Program& program = chain.program;
+  const OpCall& forward = program.op(index);
+  if (forward.kind != cross_entropy_forward_kind) return std::nullopt;
+  const ValueId logits = forward.inputs[0];
+  const TensorSpec& model = program.spec(logits);
+  if (!is_like(program, logits, model) || !stands_alone(program, forward.outputs[0]) ||
+      !stands_alone(program, forward.outputs[1]))
+    return std::nullopt;
+  const std::vector<ValueId> read{logits, forward.inputs[1], forward.outputs[1]};
+  for (int second = index + 1; second < static_cast<int>(program.ops().size()); ++second) {
+    const OpCall& backward = program.op(second);
+    if (backward.kind != cross_entropy_backward_kind || backward.inputs != read) continue;
+    const ValueId gradient = backward.outputs[0];
+    const bool in_place = program.value(gradient).updates == logits;
+    if (!(in_place || stands_alone(program, gradient)) || !is_like(program, gradient, model) ||
+        !may_join(chain, {index, second}))
+      return std::nullopt;
+    OpCall fused{cross_entropy_forward_backward_kind,
+                 CrossEntropy{},
+                 forward.math,
+                 {logits, forward.inputs[1]},
+                 {forward.outputs[0], forward.outputs[1], gradient},
+                 forward.label + "+" + backward.label,
+                 forward.phase};
+    return Rewrite{{index, second}, std::move(fused)};
+  }
+  return std::nullopt;
+}
+
+/// The only op that reads a value which nothing else shares memory with.
+std::optional<int> only_reader(const Program& program, ValueId id) {
+  const auto values = program.values();
+  const StorageId storage = program.value(id).storage;
+  if (std::count_if(values.begin(), values.end(), [&](const Value& v) { return v.storage == storage; }) != 1)
+    return std::nullopt;
+  std::optional<int> reader;
+  for (int index = 0; index < static_cast<int>(program.ops().size()); ++index) {
+    const std::vector<ValueId>& inputs = program.op(index).inputs;
+    const auto times = std::count(inputs.begin(), inputs.end(), id);
+    if (times == 0) continue;
+    if (reader || times > 1) return std::nullopt;
+    reader = index;
+  }
+  return reader;
+}
+
+/// The first column_sum of a value.
+std::optional<int> column_sum_of(const Program& program, ValueId id) {
+  for (int index = 0; index < static_cast<int>(program.ops().size()); ++index) {
+    const OpCall& op = program.op(index);
+    if (op.kind == column_sum_kind && op.inputs[0] == id) return index;
+  }
+  return std::nullopt;
+}
+
+/// The ops as one with these inputs and outputs, if they may be: all tensors in rows, of one type and on one device,
+/// and what is produced stands alone.
+std::optional<Rewrite> joined(const Chain& chain, std::vector<int> ops, OpCall fused) {
+  const Program& program = chain.program;
+  const auto fits = [&](ValueId id) {
+    TensorSpec model = program.spec(fused.outputs[0]);
+    model.shape = program.spec(id).shape;
+    return is_like(program, id, model);
+  };
+  std::sort(ops.begin(), ops.end());
+  if (!std::all_of(fused.inputs.begin(), fused.inputs.end(), fits) ||
+      !std::all_of(fused.outputs.begin(), fused.outputs.end(),
+                   [&](ValueId id) { return fits(id) && stands_alone(program, id); }) ||
+      !may_join(chain, ops))
+    return std::nullopt;
+  const OpCall& first = program.op(ops.front());
+  fused.math = first.math;
+  fused.phase = first.phase;
+  for (const int index : ops) fused.label += (fused.label.empty() ? "" : "+") + program.op(index).label;
+  return Rewrite{std::move(ops), std::move(fused)};
+}
+
+/// dy = a b, dz = dy gelu'(pre), db = column sums of dz: op `index` is the gemm. It may have gelu' as its epilogue
+/// already; as an op of its own, that must be dy's only reader, since dy will not be stored.
+std::optional<Rewrite> gelu_bias_gradient(const Chain& chain, int index) {
+  const Program& program = chain.program;
+  const OpCall& product = program.op(index);
+  if (product.kind != gemm_kind || program.spec(product.outputs[0]).shape.rank() != 2) return std::nullopt;
+  Gemm gemm = product.attributes.as<Gemm>();
+  std::vector<int> ops{index};
+  std::vector<ValueId> inputs = product.inputs;
+  if (is_plain(gemm, Gemm::Epilogue::none)) {
+    const std::optional<int> slope = only_reader(program, product.outputs[0]);
+    if (!slope) return std::nullopt;
+    const OpCall& backward = program.op(*slope);
+    if (backward.kind != gelu_backward_kind || backward.inputs[1] != product.outputs[0]) return std::nullopt;
+    gemm.epilogue = Gemm::Epilogue::gelu_gradient;
+    gemm.gelu_form = backward.attributes.as<Gelu>().form;
+    inputs.push_back(backward.inputs[0]);
+    ops.push_back(*slope);
+  } else if (!is_plain(gemm, Gemm::Epilogue::gelu_gradient)) {
+    return std::nullopt;
+  }
+  const ValueId dz = program.op(ops.back()).outputs[0];
+  const std::optional<int> sum = column_sum_of(program, dz);
+  if (!sum) return std::nullopt;
+  ops.push_back(*sum);
+  return joined(chain, std::move(ops),
+                {gemm_gelu_bias_gradient_kind, gemm, {}, std::move(inputs), {dz, program.op(*sum).outputs[0]}, {}});
+}
+
+/// dw = a b, db = column sums of dy, which is the factor whose rows lie along k: op `index` is the gemm.
+std::optional<Rewrite> weight_bias_gradient(const Chain& chain, int index) {
+  using Operand = GemmWeightBiasGradient::Operand;
+  const Program& program = chain.program;
+  const OpCall& product = program.op(index);
+  if (product.kind != gemm_kind || program.spec(product.outputs[0]).shape.rank() != 2) return std::nullopt;
+  for (const Operand operand : {Operand::a, Operand::b}) {
+    const GemmWeightBiasGradient attributes{product.attributes.as<Gemm>(), operand};
+    if (!is_plain(attributes.gemm, Gemm::Epilogue::none) || !sums_along_k(attributes)) continue;
+    const std::optional<int> sum = column_sum_of(program, product.inputs[operand == Operand::a ? 0 : 1]);
+    if (!sum) continue;
+    return joined(chain, {index, *sum},
+                  {gemm_weight_bias_gradient_kind,
+                   attributes,
+                   {},
+                   product.inputs,
+                   {product.outputs[0], program.op(*sum).outputs[0]},
+                   {}});
+  }
+  return std::nullopt;
+}
+
+constexpr std::array rules{FusionRule{residual_norm_forward_kind, residual_norm},
+                           FusionRule{cross_entropy_forward_backward_kind, cross_entropy},
+                           FusionRule{gemm_gelu_bias_gradient_kind, gelu_bias_gradient},
+                           FusionRule{gemm_weight_bias_gradient_kind, weight_bias_gradient}};
+
+}  // namespace
+
+std::span<const FusionRule> fusion_rules() { return rules; }
+
+}  // namespace gpubench

@@ -1,0 +1,35 @@
+#include "tests/reference/cuda/emulated_choice.h"
+
+#include <algorithm>
+
+#include "reference/cuda/autotune.h"
+
+namespace gpubench::testing {
+namespace {
+
+std::vector<std::string>& candidates_seen() {
+  static std::vector<std::string> names;
+  return names;
+}
+
+}  // namespace
+
+const std::vector<std::string>& last_candidates() { return candidates_seen(); }
+
+}  // namespace gpubench::testing
+
+namespace gpubench::cuda {
+
+Plan fastest_of(const OpCall& call, std::span<const Plan> candidates, std::span<const TensorSpec> /*tensors*/,
+                const Aliases& /*aliases*/, const CudaContext& /*context*/) {
+  std::vector<std::string>& names = gpubench::testing::candidates_seen();
+  names.clear();
+  for (const Plan& plan : candidates) names.push_back(plan->implementation());
+  if (candidates.empty()) refuse(call, "the library has no algorithm for it");
+  if (call.pinned.empty()) return candidates.front();
+  const auto pinned = std::find(names.begin(), names.end(), call.pinned);
+  if (pinned == names.end()) refuse(call, "pinned to " + call.pinned + ", which is not among the candidates");
+  return candidates[static_cast<std::size_t>(pinned - names.begin())];
+}
+
+}  // namespace gpubench::cuda

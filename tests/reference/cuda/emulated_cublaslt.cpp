@@ -1,0 +1,286 @@
+// cuBLASLt as its manual tells it, on host memory: matrices in columns, epilogues on the whole of a small product. It
+// stands in for the library where plans that need it run under emulation, so that operands, strides, epilogues and
+// scratch memory are judged by what comes out. It cannot show what the real one supports or computes beyond its manual.
+//
+// Heuristics propose two algorithms: the first sums a bias gradient of D before D is rounded, the second after it, and
+// fills the scratch memory that it asked for.
+#include <cublasLt.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "harness/core/dtype.h"
+
+namespace {
+
+using gpubench::DType;
+
+struct FakeDesc {
+  cudaDataType_t scale = CUDA_R_32F;
+  cublasOperation_t transpose_a = CUBLAS_OP_N, transpose_b = CUBLAS_OP_N;
+  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  void* bias = nullptr;
+  std::int32_t bias_type = -1;
+  void* aux = nullptr;
+  std::int64_t aux_ld = 0;
+  std::int32_t aux_type = -1;
+};
+
+struct FakeLayout {
+  cudaDataType_t type = CUDA_R_32F;
+  std::int64_t rows = 0, columns = 0, ld = 0;
+  std::int32_t batch = 1;
+};
+
+FakeDesc& of(cublasLtMatmulDesc_t desc) { return *reinterpret_cast<FakeDesc*>(desc); }
+const FakeLayout& of(cublasLtMatrixLayout_t layout) { return *reinterpret_cast<const FakeLayout*>(layout); }
+
+DType dtype_of(int type) {
+  switch (type) {
+    case CUDA_R_64F: return DType::f64;
+    case CUDA_R_16F: return DType::f16;
+    case CUDA_R_16BF: return DType::bf16;
+    default: return DType::f32;
+  }
+}
+
+/// Element (row, column) of a matrix in columns.
+struct Matrix {
+  std::byte* data;
+  DType type;
+  std::int64_t ld;
+  [[nodiscard]] std::byte* at(std::int64_t row, std::int64_t column) const {
+    return data + (row + column * ld) * static_cast<std::int64_t>(gpubench::size_of(type));
+  }
+  [[nodiscard]] double get(std::int64_t row, std::int64_t column) const { return load(type, at(row, column)); }
+};
+
+Matrix matrix_of(const void* data, const FakeLayout& layout) {
+  return {static_cast<std::byte*>(const_cast<void*>(data)), dtype_of(layout.type), layout.ld};
+}
+
+/// op(A)(row, k) or op(B)(k, column), by its first index and its second.
+double element(const Matrix& matrix, cublasOperation_t transpose, std::int64_t row, std::int64_t column) {
+  return transpose == CUBLAS_OP_T ? matrix.get(column, row) : matrix.get(row, column);
+}
+
+double gelu(double x) { return x / (1.0 + std::exp(-2.0 * std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x))); }
+
+double gelu_slope(double x) {
+  const double t = std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x));
+  return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * std::sqrt(2.0 / M_PI) * (1.0 + 0.134145 * x * x);
+}
+
+bool adds_bias(int epilogue) {
+  return epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+}
+bool has_aux(int epilogue) { return (epilogue & 128) != 0; }
+bool sums_bias(int epilogue) {
+  return epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD || epilogue == CUBLASLT_EPILOGUE_BGRADA ||
+         epilogue == CUBLASLT_EPILOGUE_BGRADB;
+}
+
+double as_scale(double value, const FakeDesc& desc) { return round_to(dtype_of(desc.scale), value); }
+
+/// One call's operands in the library's own terms: D [m, n], summed over k.
+struct Call {
+  const FakeDesc& desc;
+  Matrix a, b, d;
+  std::int64_t m, n, k;
+  double alpha, beta;
+
+  [[nodiscard]] double sum(std::int64_t i, std::int64_t j) const {
+    double sum = 0.0;
+    for (std::int64_t p = 0; p < k; ++p) {
+      sum = as_scale(sum + element(a, desc.transpose_a, i, p) * element(b, desc.transpose_b, p, j), desc);
+    }
+    return as_scale(alpha * sum, desc) + (beta == 0.0 ? 0.0 : as_scale(beta * d.get(i, j), desc));
+  }
+  void store_bias(std::int64_t index, double value) const {
+    const DType type = dtype_of(desc.bias_type);
+    store(type, static_cast<std::byte*>(desc.bias) + index * static_cast<std::int64_t>(gpubench::size_of(type)), value);
+  }
+  /// What is stored in D, not yet rounded.
+  [[nodiscard]] double with_epilogue(std::int64_t i, std::int64_t j) const {
+    double z = sum(i, j);
+    if (adds_bias(desc.epilogue)) {
+      z = as_scale(z + Matrix{static_cast<std::byte*>(desc.bias), dtype_of(desc.bias_type), 0}.get(i, 0), desc);
+    }
+    if (!has_aux(desc.epilogue)) return z;
+    const Matrix aux{static_cast<std::byte*>(desc.aux), dtype_of(desc.aux_type), desc.aux_ld};
+    if ((desc.epilogue & CUBLASLT_EPILOGUE_GELU) != 0) {
+      store(aux.type, aux.at(i, j), z);
+      return as_scale(gelu(z), desc);
+    }
+    return as_scale(z * gelu_slope(aux.get(i, j)), desc);
+  }
+  void run(bool sum_rounded) const {
+    std::vector<double> of_row(static_cast<std::size_t>(m));
+    for (std::int64_t j = 0; j < n; ++j) {
+      for (std::int64_t i = 0; i < m; ++i) {
+        const double value = with_epilogue(i, j);
+        store(d.type, d.at(i, j), value);
+        double& row = of_row[static_cast<std::size_t>(i)];
+        row = as_scale(row + (sum_rounded ? d.get(i, j) : value), desc);
+      }
+    }
+    if (desc.epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD) {
+      for (std::int64_t i = 0; i < m; ++i) store_bias(i, of_row[static_cast<std::size_t>(i)]);
+    }
+    if (desc.epilogue == CUBLASLT_EPILOGUE_BGRADA) {
+      for (std::int64_t i = 0; i < m; ++i)
+        store_bias(i, along_k([&](std::int64_t p) { return element(a, desc.transpose_a, i, p); }));
+    }
+    if (desc.epilogue == CUBLASLT_EPILOGUE_BGRADB) {
+      for (std::int64_t j = 0; j < n; ++j)
+        store_bias(j, along_k([&](std::int64_t p) { return element(b, desc.transpose_b, p, j); }));
+    }
+  }
+  template <class Term>
+  [[nodiscard]] double along_k(Term term) const {
+    double sum = 0.0;
+    for (std::int64_t p = 0; p < k; ++p) sum = as_scale(sum + term(p), desc);
+    return sum;
+  }
+};
+
+/// The manual's conditions, and this stand-in's: no batches.
+bool supported(const FakeDesc& desc, const FakeLayout& d) {
+  if (d.batch != 1) return false;
+  if (has_aux(desc.epilogue) && (desc.aux == nullptr || desc.aux_ld % 8 != 0 || desc.aux_ld < d.rows)) return false;
+  return !sums_bias(desc.epilogue) || (desc.bias != nullptr && desc.bias_type == d.type);
+}
+
+template <class T>
+void read(T& into, const void* from) {
+  std::memcpy(&into, from, sizeof into);
+}
+
+constexpr std::size_t scratch_of_the_second = 512;
+
+}  // namespace
+
+extern "C" {
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  static int something;
+  *handle = reinterpret_cast<cublasLtHandle_t>(&something);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t) { return CUBLAS_STATUS_SUCCESS; }
+const char* cublasLtGetStatusName(cublasStatus_t) { return "FAKE_CUBLASLT"; }
+std::size_t cublasLtGetVersion() { return 0; }
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* desc, cublasComputeType_t, cudaDataType_t scale) {
+  auto* made = new FakeDesc;
+  made->scale = scale;
+  *desc = reinterpret_cast<cublasLtMatmulDesc_t>(made);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
+  delete &of(desc);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t handle, cublasLtMatmulDescAttributes_t attribute,
+                                              const void* value, std::size_t) {
+  FakeDesc& desc = of(handle);
+  switch (attribute) {
+    case CUBLASLT_MATMUL_DESC_TRANSA: read(desc.transpose_a, value); break;
+    case CUBLASLT_MATMUL_DESC_TRANSB: read(desc.transpose_b, value); break;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE: read(desc.epilogue, value); break;
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER: read(desc.bias, value); break;
+    case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE: read(desc.bias_type, value); break;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER: read(desc.aux, value); break;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD: read(desc.aux_ld, value); break;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE: read(desc.aux_type, value); break;
+    default: return CUBLAS_STATUS_INVALID_VALUE;  // nothing else is emulated
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type, std::uint64_t rows,
+                                          std::uint64_t columns, std::int64_t ld) {
+  *layout = reinterpret_cast<cublasLtMatrixLayout_t>(
+      new FakeLayout{type, static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns), ld});
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+  delete &of(layout);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
+                                                cublasLtMatrixLayoutAttribute_t attribute, const void* value,
+                                                std::size_t) {
+  if (attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT) read(reinterpret_cast<FakeLayout*>(layout)->batch, value);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
+  *preference = new cublasLtMatmulPreferenceOpaque_t{};
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
+  delete preference;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t,
+                                                    const void*, std::size_t) {
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* algorithm,
+                                                    cublasLtMatmulAlgoConfigAttributes_t attribute, void* value,
+                                                    std::size_t bytes, std::size_t* written) {
+  std::memset(value, 0, bytes);
+  if (attribute == CUBLASLT_ALGO_CONFIG_ID) std::memcpy(value, &algorithm->data[0], bytes);
+  *written = bytes;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t, int most,
+                                              cublasLtMatmulHeuristicResult_t* results, int* found) {
+  *found = 0;
+  if (!supported(of(desc), of(d))) return CUBLAS_STATUS_NOT_SUPPORTED;
+  for (; *found < std::min(most, 2); ++*found) {
+    cublasLtMatmulHeuristicResult_t& result = results[*found];
+    result = {};
+    result.algo.data[0] = static_cast<std::uint64_t>(*found);
+    result.workspaceSize = *found == 1 ? scratch_of_the_second : 0;
+    result.state = CUBLAS_STATUS_SUCCESS;
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t handle, const void* alpha, const void* a,
+                              cublasLtMatrixLayout_t a_layout, const void* b, cublasLtMatrixLayout_t b_layout,
+                              const void* beta, const void*, cublasLtMatrixLayout_t, void* d,
+                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algorithm, void* workspace,
+                              std::size_t workspace_bytes, cudaStream_t) {
+  const FakeDesc& desc = of(handle);
+  const bool second = algorithm->data[0] == 1;
+  if (!supported(desc, of(d_layout)) || workspace_bytes < (second ? scratch_of_the_second : 0))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  if (second) std::memset(workspace, 0x5A, scratch_of_the_second);
+  const auto scalar = [&desc](const void* from) {
+    return load(dtype_of(desc.scale), static_cast<const std::byte*>(from));
+  };
+  const std::int64_t k = desc.transpose_a == CUBLAS_OP_T ? of(a_layout).rows : of(a_layout).columns;
+  Call{desc,
+       matrix_of(a, of(a_layout)),
+       matrix_of(b, of(b_layout)),
+       matrix_of(d, of(d_layout)),
+       of(d_layout).rows,
+       of(d_layout).columns,
+       k,
+       scalar(alpha),
+       scalar(beta)}
+      .run(second);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+}  // extern "C"
