@@ -25,6 +25,7 @@
 #include "harness/report/pins.h"
 #include "harness/report/quantity.h"
 #include "harness/report/reader.h"
+#include "harness/report/scaling.h"
 #include "harness/report/tuning_cache.h"
 #include "harness/report/visible_text.h"
 #include "harness/run/rank_group.h"
@@ -241,7 +242,8 @@ class Run {
     const std::string path = outcome.report_lost         ? ""
                              : destination_.file.empty() ? destination_.json_file
                                                          : destination_.file;
-    out << results_text(records_, style) << failures_text(records_, style) << summary_text(records_, style) << "\n"
+    out << results_text(records_, style) << failures_text(records_, style) << scaling_text(records_)
+        << summary_text(records_, style) << "\n"
         << verdict_text(records_, {code, explanation(outcome, code), path, signal_ == 0, seconds_}, style)
         << std::flush;
     return code;

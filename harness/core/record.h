@@ -101,7 +101,7 @@ struct OpShare {
 
 /// How near a case came to what its device can do, by the limit that binds it. Fractions: 1 is the whole of it.
 struct PeakShare {
-  std::string limit;                      ///< the arithmetic ("bf16"; rates in FLOP/s), or "memory" (B/s)
+  std::string limit;                      ///< the arithmetic ("bf16"; rates in FLOP/s), "memory" or "link" (B/s)
   double rate = 0.0;                      ///< what the case reached
   std::optional<double> peak{};           ///< published, or worked out from units and clock; the higher of two ends
   std::string peak_source;                ///< who says so, and how far to trust it

@@ -145,6 +145,12 @@ class Limits {
                    fmt::format("derived: {:.0f} MHz x {:.0f} bits x 2", mhz, *bus_bits_)};
   }
 
+  [[nodiscard]] std::optional<Ceiling> link() const {
+    if (row_ == nullptr) return std::nullopt;
+    const std::optional<Figure> figure = peak_link(*row_);
+    return figure ? std::optional(published(*figure)) : std::nullopt;
+  }
+
   [[nodiscard]] double max_sm_mhz() const { return max_sm_mhz_.value_or(0.0); }
   [[nodiscard]] double max_memory_mhz() const { return max_memory_mhz_.value_or(0.0); }
 
@@ -255,6 +261,20 @@ class Comparison {
   const Best* best_memory_ = nullptr;
 };
 
+// Bus bandwidth against the link in one direction. It may be above that and be true: a switch that adds up sends less
+// over the links than the factor counts.
+std::optional<PeakShare> link_share(const Limits& limits, const CaseRecord& record) {
+  const std::optional<Ceiling> link = limits.link();
+  if (!link || !record.derived.collective || record.c.has_mode("virtual")) return std::nullopt;
+  PeakShare share;
+  share.limit = "link";
+  share.rate = record.derived.collective->bus_bytes_per_s;
+  share.peak = link->value;
+  share.peak_source = link->source + ", one direction";
+  share.of_peak = share.rate / link->value;
+  return share;
+}
+
 }  // namespace
 
 void add_ceilings(const DeviceInfo& device, std::span<CaseRecord> records) {
@@ -272,6 +292,7 @@ void add_ceilings(const DeviceInfo& device, std::span<CaseRecord> records) {
   const Bests bests = bests_of(device, records);
   for (CaseRecord& record : records) {
     if (measured(record)) record.derived.peak = Comparison(device, limits, bests, record).share();
+    if (record.verdict == Verdict::pass && record.c.ranks > 1) record.derived.peak = link_share(limits, record);
   }
 }
 

@@ -8,7 +8,8 @@
 
 namespace gpubench {
 
-/// Fills in Derived::peak of every measured case of one rank.
+/// Fills in Derived::peak of every measured case of one rank, and of collectives between devices whose link is known:
+/// bus bandwidth against one direction of it.
 ///
 /// A case is compared with the limit that binds it: arithmetic or memory, whichever would take longer at its peak.
 /// Peaks are those of the database for a CUDA device that it knows, else units x operations per clock x highest clock.

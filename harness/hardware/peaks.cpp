@@ -113,6 +113,11 @@ std::optional<Figure> peak_bandwidth(const DeviceRow& row) {
   return row.memory_gb_per_s.known() ? std::optional(scaled(row, row.memory_gb_per_s, giga)) : std::nullopt;
 }
 
+std::optional<Figure> peak_link(const DeviceRow& row) {
+  constexpr double directions = 2.0;
+  return row.link_gb_per_s.known() ? std::optional(scaled(row, row.link_gb_per_s, giga / directions)) : std::nullopt;
+}
+
 bool is_geforce(std::string_view device_name) { return has(words_of(device_name.substr(0, longest_name)), "geforce"); }
 
 std::optional<double> operations_per_clock(int capability, bool geforce, Rate rate) {

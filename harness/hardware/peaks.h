@@ -68,6 +68,8 @@ struct DeviceRow {
 [[nodiscard]] std::optional<Figure> peak_rate(const DeviceRow& row, Rate rate);
 /// Bytes per second.
 [[nodiscard]] std::optional<Figure> peak_bandwidth(const DeviceRow& row);
+/// Of the links between devices, in one direction; bytes per second.
+[[nodiscard]] std::optional<Figure> peak_link(const DeviceRow& row);
 
 /// Whether the name is of a GeForce card, whose tensor cores run at half rate with fp32 accumulation.
 [[nodiscard]] bool is_geforce(std::string_view device_name);

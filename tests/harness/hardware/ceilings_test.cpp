@@ -205,5 +205,30 @@ TEST(Ceilings, OnlyMeasuredCasesOfOneRankAreCompared) {
   }
 }
 
+// NVLink of an H200: 900 GB/s both ways together, 450 one way.
+TEST(Ceilings, ACollectivesBusBandwidthIsComparedWithOneDirectionOfTheLink) {
+  CaseRecord record = case_of("all_reduce", "f32", 1e6, 1e9);
+  record.c.ranks = 2;
+  record.derived.collective = CollectiveRates{1e9, 3.6e11, 3.6e11};
+  const CaseRecord compared = after(h200(), record);
+  ASSERT_TRUE(compared.derived.peak.has_value());
+  EXPECT_EQ(compared.derived.peak->limit, "link");
+  EXPECT_DOUBLE_EQ(*compared.derived.peak->peak, 4.5e11);
+  EXPECT_DOUBLE_EQ(*compared.derived.peak->of_peak, 0.8);
+  EXPECT_THAT(compared.derived.peak->peak_source, HasSubstr("one direction"));
+
+  record.derived.collective->bus_bytes_per_s = 4.8e11;  // a switch that adds up
+  EXPECT_EQ(after(h200(), record).verdict, Verdict::pass);
+}
+
+TEST(Ceilings, VirtualRanksAndUnknownLinksAreComparedWithNothing) {
+  CaseRecord record = case_of("all_reduce", "f32", 1e6, 1e9);
+  record.c.ranks = 2;
+  record.derived.collective = CollectiveRates{1e9, 3.6e11, 3.6e11};
+  EXPECT_FALSE(after(device("Another card", 7), record).derived.peak.has_value());
+  record.c.modes = {"virtual"};
+  EXPECT_FALSE(after(h200(), record).derived.peak.has_value());
+}
+
 }  // namespace
 }  // namespace gpubench
