@@ -27,13 +27,15 @@ std::string scaling_text(std::span<const CaseRecord> records) {
     if (record.verdict != Verdict::pass || !record.derived.ranks || record.derived.collective) continue;
     if (record.c.has_mode("virtual")) continue;
     const RankSpread& ranks = *record.derived.ranks;
-    table.add({fmt::format("{}", record.c.ranks), format_quantity(record.derived.headline, record.derived.headline_unit),
-               cell(ranks.efficiency), cell(ranks.exposed_communication), fmt::format("+{:.1f}%", 100.0 * ranks.straggler),
+    table.add({fmt::format("{}", record.c.ranks),
+               format_quantity(record.derived.headline, record.derived.headline_unit), cell(ranks.efficiency),
+               cell(ranks.exposed_communication), fmt::format("+{:.1f}%", 100.0 * ranks.straggler),
                visible(record.c.id_without_ranks())});
     any = true;
   }
   if (!any) return "";
-  return "Scaling, weak: the same work for each rank. Efficiency: rate per processor or SM over that of one rank, where that\n"
+  return "Scaling, weak: the same work for each rank. Efficiency: rate per processor or SM over that of one rank, "
+         "where that\n"
          "ran too; exposed: communication that computing does not hide; slowest: how late the last rank is.\n" +
          table.text() + "\n";
 }
