@@ -22,6 +22,12 @@ void expect_collective(const OpCall& call, std::span<const TensorSpec> tensors) 
   for (const TensorSpec& tensor : tensors) expect_row_major(call, tensor);
 }
 
+const OpCall& collective_of(const Plan& plan) {
+  const auto* own = dynamic_cast<const CollectivePlan*>(plan.get());
+  if (own == nullptr) throw BackendError("cuda: the plan is empty or of another backend; expected a collective's");
+  return own->call();
+}
+
 CudaCommunicator::CudaCommunicator(std::vector<int> devices)
     : devices_(std::move(devices)), waits_(std::make_unique<std::atomic<bool>[]>(devices_.size())) {
   for (int rank = 0; rank < ranks(); ++rank) {

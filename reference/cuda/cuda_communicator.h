@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/core/communicator.h"
@@ -13,6 +15,21 @@ namespace gpubench::cuda {
 
 /// Throws Unsupported unless it is a collective of dense tensors.
 void expect_collective(const OpCall& call, std::span<const TensorSpec> tensors);
+
+/// A collective that is to be had.
+class CollectivePlan final : public PlanImpl {
+ public:
+  CollectivePlan(OpCall call, std::string implementation)
+      : call_(std::move(call)), implementation_(std::move(implementation)) {}
+  [[nodiscard]] std::string implementation() const override { return implementation_; }
+  [[nodiscard]] const OpCall& call() const { return call_; }
+
+ private:
+  OpCall call_;
+  std::string implementation_;
+};
+/// What was planned. Throws BackendError where the plan is no CollectivePlan.
+[[nodiscard]] const OpCall& collective_of(const Plan& plan);
 
 class CudaCommunicator : public Communicator {
  public:

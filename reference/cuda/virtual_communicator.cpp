@@ -60,16 +60,6 @@ RankLaunches launches_of(const RankTasks& tasks) {
   return launches;
 }
 
-class VirtualPlan final : public PlanImpl {
- public:
-  explicit VirtualPlan(OpCall call) : call_(std::move(call)) {}
-  [[nodiscard]] std::string implementation() const override { return "gpubench:virtual"; }
-  [[nodiscard]] const OpCall& call() const { return call_; }
-
- private:
-  OpCall call_;
-};
-
 class VirtualLaunch final : public LaunchImpl {
  public:
   explicit VirtualLaunch(std::vector<RankLaunches> ranks) : ranks_(std::move(ranks)) {}
@@ -94,14 +84,12 @@ class VirtualCommunicator final : public CudaCommunicator {
     for (const TensorSpec& tensor : tensors) {
       if (reduces(call.kind)) (void)any_element(call, tensor);
     }
-    return std::make_shared<VirtualPlan>(call);
+    return std::make_shared<CollectivePlan>(call, "gpubench:virtual");
   }
 
   [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors) override {
-    const auto* own = dynamic_cast<const VirtualPlan*>(plan.get());
-    if (own == nullptr) throw BackendError("cuda: the plan is empty or of another backend; expected a collective's");
     std::vector<RankLaunches> ranks;
-    for (const RankTasks& tasks : tasks_of(own->call(), tensors)) ranks.push_back(launches_of(tasks));
+    for (const RankTasks& tasks : tasks_of(collective_of(plan), tensors)) ranks.push_back(launches_of(tasks));
     return std::make_shared<VirtualLaunch>(std::move(ranks));
   }
 

@@ -42,8 +42,8 @@ TEST_F(RankProgram, ARankWithoutMemoryIsNamedAndTheOthersFinish) {
 }
 
 TEST_F(RankProgram, ARankThatHangsIsNamedWithWhoWaitedAndTheOthersFinish) {
-  EXPECT_THAT(reason_after("hang"), AllOf(HasSubstr("rank 1 has come no further for 15 s, last in 'y'"),
-                                          HasSubstr("rank 0 was waiting")));
+  EXPECT_THAT(reason_after("hang"),
+              AllOf(HasSubstr("rank 1 has come no further for 15 s, last in 'y'"), HasSubstr("rank 0 was waiting")));
 }
 
 TEST_F(RankProgram, AKilledProcessCostsOneCase) { EXPECT_THAT(reason_after("kill"), HasSubstr("signal 9")); }

@@ -1,0 +1,119 @@
+#include "reference/cuda/nccl_steps.h"
+
+#include <fmt/format.h>
+
+#include "harness/core/error.h"
+#include "reference/cuda/kernel.h"
+
+namespace gpubench::cuda {
+namespace {
+
+using Step = NcclStep;
+using Steps = NcclSteps;
+using Operands = NcclOperands;
+
+std::size_t size(std::int64_t count) { return static_cast<std::size_t>(count); }
+
+ncclRedOp_t op_of(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::sum: return ncclSum;
+    case Reduction::average: return ncclAvg;
+    case Reduction::maximum: return ncclMax;
+  }
+  throw BackendError("cuda: a reduction that is not known");
+}
+
+Steps all_reduce_steps(const Operands& o, int rank) {
+  Steps steps;
+  const std::size_t each = o.x.size() / size(o.ranks);
+  for (std::size_t i = size(rank) * each; i < size(rank + 1) * each; ++i) {
+    steps.emplace_back([&nccl = o.nccl, x = o.x[i], y = o.y[i], type = nccl_reduced_type(o.call, o.x[i].spec),
+                        op = op_of(o.call.attributes.as<AllReduce>().reduction)](ncclComm_t comm, cudaStream_t stream) {
+      return nccl.all_reduce(x.data, y.data, size(x.spec.shape.elements()), type, op, comm, stream);
+    });
+  }
+  return steps;
+}
+
+Steps reduce_scatter_steps(const Operands& o, int rank) {
+  return {[&nccl = o.nccl, x = o.x[size(rank)], y = o.y[size(rank)], type = nccl_reduced_type(o.call, o.x[0].spec),
+           op = op_of(o.call.attributes.as<ReduceScatter>().reduction)](ncclComm_t comm, cudaStream_t stream) {
+    return nccl.reduce_scatter(x.data, y.data, size(y.spec.shape.elements()), type, op, comm, stream);
+  }};
+}
+
+Steps all_gather_steps(const Operands& o, int rank) {
+  return {[&nccl = o.nccl, x = o.x[size(rank)], y = o.y[size(rank)]](ncclComm_t comm, cudaStream_t stream) {
+    return nccl.all_gather(x.data, y.data, size(x.spec.bytes()), ncclUint8, comm, stream);
+  }};
+}
+
+Steps broadcast_steps(const Operands& o, int rank) {
+  const int root = o.call.attributes.as<Broadcast>().root;
+  const Tensor& y = o.y[size(rank)];
+  const std::byte* x = rank == root ? o.x[0].data : y.data;  // looked at on the root only
+  return {[&nccl = o.nccl, x, y, root](ncclComm_t comm, cudaStream_t stream) {
+    return nccl.broadcast(x, y.data, size(y.spec.bytes()), ncclUint8, root, comm, stream);
+  }};
+}
+
+Step send_step(const NcclCalls& nccl, const std::byte* from, std::int64_t bytes, int peer) {
+  return [&nccl, from, bytes, peer](ncclComm_t comm, cudaStream_t stream) {
+    return nccl.send(from, size(bytes), ncclUint8, peer, comm, stream);
+  };
+}
+Step recv_step(const NcclCalls& nccl, std::byte* to, std::int64_t bytes, int peer) {
+  return [&nccl, to, bytes, peer](ncclComm_t comm, cudaStream_t stream) {
+    return nccl.recv(to, size(bytes), ncclUint8, peer, comm, stream);
+  };
+}
+
+Steps all_to_all_steps(const Operands& o, int rank) {
+  const auto& attributes = o.call.attributes.as<AllToAll>();
+  const auto element = static_cast<std::int64_t>(size_of(o.x[0].spec.dtype));
+  const std::byte* from = o.x[size(rank)].data;
+  std::byte* to = o.y[size(rank)].data;
+  Steps steps;
+  for (int peer = 0; peer < o.ranks; ++peer) {
+    const std::int64_t sent = attributes.count(rank, peer) * element;
+    const std::int64_t received = attributes.count(peer, rank) * element;
+    if (sent > 0) steps.push_back(send_step(o.nccl, from, sent, peer));
+    if (received > 0) steps.push_back(recv_step(o.nccl, to, received, peer));
+    from += sent;
+    to += received;
+  }
+  return steps;
+}
+
+Steps send_recv_steps(const Operands& o, int rank) {
+  const int shift = o.call.attributes.as<SendRecv>().shift;
+  const auto around = [&](int at) { return (at % o.ranks + o.ranks) % o.ranks; };
+  const Tensor& x = o.x[size(rank)];
+  const Tensor& y = o.y[size(rank)];
+  return {send_step(o.nccl, x.data, x.spec.bytes(), around(rank + shift)),
+          recv_step(o.nccl, y.data, y.spec.bytes(), around(rank - shift))};
+}
+
+}  // namespace
+
+ncclDataType_t nccl_reduced_type(const OpCall& call, const TensorSpec& tensor) {
+  switch (tensor.dtype) {
+    case DType::f64: return ncclFloat64;
+    case DType::f32: return ncclFloat32;
+    case DType::f16: return ncclFloat16;
+    case DType::bf16: return ncclBfloat16;
+    default:
+      refuse(call, fmt::format("reductions of {}; NCCL is asked for f64, f32, f16 and bf16", name(tensor.dtype)));
+  }
+}
+
+NcclSteps nccl_steps(const NcclOperands& o, int rank) {
+  if (o.call.kind == all_reduce_kind) return all_reduce_steps(o, rank);
+  if (o.call.kind == reduce_scatter_kind) return reduce_scatter_steps(o, rank);
+  if (o.call.kind == all_gather_kind) return all_gather_steps(o, rank);
+  if (o.call.kind == broadcast_kind) return broadcast_steps(o, rank);
+  if (o.call.kind == all_to_all_kind) return all_to_all_steps(o, rank);
+  return send_recv_steps(o, rank);
+}
+
+}  // namespace gpubench::cuda
