@@ -51,7 +51,7 @@ std::string groups_text(Verb verb) {
   CLI::App app;
   add_flags(app, verb, raw);
   std::string text;
-  for (const char* group : {"select", "measure", "check", "output"}) {
+  for (const char* group : {"compare", "select", "measure", "check", "output"}) {
     std::string entries;
     for (const CLI::Option* option : app.get_options()) {
       if (option->get_group() == group) entries += entry(flag_title(*option), option->get_description());
