@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <vector>
 
@@ -196,6 +197,9 @@ std::string read_text(const std::string& path, const ReadLimits& limits) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw ReadError(fmt::format("{}: cannot be opened for reading", visible(path)));
   std::string text;
+  std::error_code unknown;  // of a pipe; then it grows as it comes
+  const std::uintmax_t size = std::filesystem::file_size(path, unknown);
+  if (!unknown) text.reserve(std::min<std::uintmax_t>(size, limits.bytes) + 1);
   char block[1U << 16U];
   while (file.read(block, sizeof block), file.gcount() > 0) {
     text.append(block, static_cast<std::size_t>(file.gcount()));
