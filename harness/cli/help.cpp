@@ -32,6 +32,18 @@ constexpr std::string_view examples_of_list = R"(examples
   gpubench list --format json
 )";
 
+constexpr std::string_view examples_of_gate = R"(examples
+  gpubench gate --baseline a*.json --candidate b*.json            three reports a side or more
+  gpubench gate --baseline a.json --candidate b.json --noise .    one each, after gpubench calibrate
+  gpubench gate --baseline gpubench-baselines/main.json --candidate b*.json --junit gate.xml --github
+
+exit codes
+  0                       nothing regressed, and something was concluded
+  1                       a case regressed, fails its check or is missing
+  2                       usage, or a file that is no report
+  4                       other set-ups, or nothing could be concluded; with --strict: not everything
+)";
+
 // Title and text side by side, the text wrapped in its own column; a long title stands on a line of its own.
 std::string entry(std::string_view title, std::string_view text) {
   const std::string head = "  " + std::string(title);
@@ -81,6 +93,7 @@ std::string verb_text(const VerbInfo& verb) {
   if (verb.verb == Verb::run || verb.verb == Verb::list) text += environment_text() + "\n";
   if (verb.verb == Verb::run) text += std::string(examples_of_run) + "\n" + exit_codes_text();
   if (verb.verb == Verb::list) text += examples_of_list;
+  if (verb.verb == Verb::gate) text += examples_of_gate;
   return text;
 }
 

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "harness/cli/compare_options.h"
 #include "harness/report/reader.h"
 #include "tests/cli/captured.h"
 #include "tests/cli/scratch_folder.h"
@@ -192,6 +193,13 @@ TEST_F(CompareVerbs, WrongCallsExitTwo) {
     EXPECT_THAT(cli.err.str(), HasSubstr(expected));
     EXPECT_EQ(cli.out.str(), "");
   }
+}
+
+TEST_F(CompareVerbs, CalibrateKeepsItsOwnFlagsFromTheRunsThatItStarts) {
+  const std::vector<std::string> words{"calibrate", "--runs", "3",      "--suite",  "gemm",
+                                       "--keep=d",  "-o",     "n.json", "-on.json", "--output",
+                                       "x.json",    "--tier", "smoke",  "--runs=4"};
+  EXPECT_THAT(words_for_runs(words), ::testing::ElementsAre("--suite", "gemm", "--tier", "smoke"));
 }
 
 TEST_F(CompareVerbs, CompareTellsRatiosAndNeverJudges) {
