@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "harness/cli/compare_verbs.h"
 #include "harness/cli/device.h"
 #include "harness/cli/doctor_verb.h"
 #include "harness/cli/environment.h"
@@ -31,6 +32,10 @@ int act(const Options& options, std::span<const std::string> words, const Enviro
     case Verb::run: return run_verb(options, words, environment);
     case Verb::list: return list_verb(options, environment);
     case Verb::doctor: return doctor_verb(options, environment);
+    case Verb::compare: return compare_verb(options, environment);
+    case Verb::gate: return gate_verb(options, environment);
+    case Verb::calibrate: return calibrate_verb(options, words, environment);
+    case Verb::baseline: return baseline_verb(options, environment);
     case Verb::help: environment.out << help_text(options.subject); return exit_codes::ok;
     case Verb::version: return print_version(environment);
     case Verb::describe_device:

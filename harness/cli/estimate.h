@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "harness/measure/protocol.h"
 #include "harness/plan/plan.h"
 
 namespace gpubench {
@@ -15,9 +16,11 @@ struct Estimate {
 
 /// From the ops of the case, the protocol of the tier and what a core of a server's processor reaches (estimate.cpp),
 /// `cores` of them. Builds the case's program. A device that is no processor is not known to fit.
-[[nodiscard]] Estimate estimate(const PlannedCase& planned, Tier tier, int cores);
+/// `preset`: rounds other than the tier's; may be null.
+[[nodiscard]] Estimate estimate(const PlannedCase& planned, Tier tier, int cores, const Protocol* preset = nullptr);
 
 /// Sum of the seconds, largest of the bytes.
-[[nodiscard]] Estimate estimate(std::span<const PlannedCase> planned, Tier tier, int cores);
+[[nodiscard]] Estimate estimate(std::span<const PlannedCase> planned, Tier tier, int cores,
+                                const Protocol* preset = nullptr);
 
 }  // namespace gpubench

@@ -15,6 +15,13 @@ constexpr std::array verb_table{
              "list cases or suites; one case in detail: tensors, ops, work, memory"},
     VerbInfo{Verb::doctor, "doctor", "[flags]",
              "what this machine is, what disturbs measuring on it, how to mend that"},
+    VerbInfo{Verb::compare, "compare", "A.json B.json... [flags]", "how much faster one side is, with intervals"},
+    VerbInfo{Verb::gate, "gate", "--baseline FILE... --candidate FILE... [flags]",
+             "whether the candidate became slower or wrong: exit 0 or 1, 4 where that cannot be told"},
+    VerbInfo{Verb::calibrate, "calibrate", "[flags, and those of run]",
+             "measure the noise from run to run, which gate and compare use (--noise)"},
+    VerbInfo{Verb::baseline, "baseline", "save NAME REPORT... | list | show NAME | merge NAME FROM...",
+             "keep the runs that later ones are held against"},
     VerbInfo{Verb::help, "help", "[VERB]", "this text, or the flags of one verb"},
     VerbInfo{Verb::version, "version", "", "the version and how it was built"},
     VerbInfo{Verb::describe_device, "describe-device", "", "", true},
@@ -72,6 +79,10 @@ void add_selection(CLI::App& app, RawOptions& raw) {
 void add_measure(CLI::App& app, RawOptions& raw) {
   app.add_flag("--dry-run", raw.dry_run, "show the plan with estimates of time and memory; run nothing")
       ->group("measure");
+  value(app, "--preset", raw.preset, "NAME", "measure",
+        "rounds other than the tier's: smoke, quick, standard, gate or thorough; gate has the 5 rounds of 10 samples "
+        "that "
+        "gpubench gate needs at the least");
   value(app, "--seed", raw.seed, "N", "measure", "of inputs, samples and order (default: 42)");
   value(app, "--isolate", raw.isolate, "on|off", "measure",
         "run cases in a worker process that may crash (default: on); off: in "
@@ -82,6 +93,10 @@ void add_measure(CLI::App& app, RawOptions& raw) {
   app.add_flag("--energy", raw.energy,
                "run each case 2 s longer on a GPU that counts its energy: joules per run and per FLOP, byte or token")
       ->group("measure");
+  value(
+      app, "--inject-slowdown", raw.slowdown, "OP=25%", "measure",
+      "record longer times for cases that run this kind of op: a fault for trying gates; such a report says so, and is "
+      "refused as a baseline");
   value(app, "--pin", raw.pin, "REPORT", "measure",
         "take the implementations that this report names, instead of choosing; what is not offered is unsupported");
   value(app, "--tuning-cache", raw.tuning_cache, "DIR|off", "measure",
@@ -132,22 +147,26 @@ std::span<const VerbInfo> verbs() { return verb_table; }
 
 void add_flags(CLI::App& app, Verb verb, RawOptions& raw) {
   app.set_help_flag();  // the words --help and -h are handled for all verbs at once, also without a verb
-  if (verb == Verb::run || verb == Verb::list) add_selection(app, raw);
-  if (verb == Verb::run || verb == Verb::list || verb == Verb::describe_device) add_device(app, raw);
-  if (verb == Verb::run) {
+  add_compare_flags(app, verb, raw.compare);
+  const bool runs = verb == Verb::run || verb == Verb::calibrate;
+  if (runs || verb == Verb::list) add_selection(app, raw);
+  if (runs || verb == Verb::list || verb == Verb::describe_device) add_device(app, raw);
+  if (runs) {
     add_measure(app, raw);
     value(app, "--check", raw.check, "MODE", "check",
           "sample (default): small outputs whole, large ones by a seeded sample; full: "
           "every element; off: nothing is verified");
-    add_output(app, raw);
   }
+  if (verb == Verb::run) add_output(app, raw);
   if (verb == Verb::run || verb == Verb::describe_device) add_worker(app, raw);
   if (verb == Verb::list) {
     add_format(app, raw);
     add_subject(app, raw, "suites|CASE");
   }
   if (verb == Verb::help) add_subject(app, raw, "VERB");
-  if (verb == Verb::run || verb == Verb::doctor) add_color(app, raw);
+  if (verb == Verb::run || verb == Verb::doctor || verb == Verb::compare || verb == Verb::gate) add_color(app, raw);
+  if (verb == Verb::compare || verb == Verb::gate)
+    app.add_flag("-v,--verbose", raw.verbose, "every case, also those that say little")->group("output");
 }
 
 }  // namespace gpubench

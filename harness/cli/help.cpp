@@ -32,6 +32,18 @@ constexpr std::string_view examples_of_list = R"(examples
   gpubench list --format json
 )";
 
+constexpr std::string_view examples_of_gate = R"(examples
+  gpubench gate --baseline a*.json --candidate b*.json            three reports a side or more
+  gpubench gate --baseline a.json --candidate b.json --noise .    one each, after gpubench calibrate
+  gpubench gate --baseline gpubench-baselines/main.json --candidate b*.json --junit gate.xml --github
+
+exit codes
+  0                       nothing regressed, and something was concluded
+  1                       a case regressed, fails its check or is missing
+  2                       usage, or a file that is no report
+  4                       other set-ups, or nothing could be concluded; with --strict: not everything
+)";
+
 // Title and text side by side, the text wrapped in its own column; a long title stands on a line of its own.
 std::string entry(std::string_view title, std::string_view text) {
   const std::string head = "  " + std::string(title);
@@ -51,7 +63,7 @@ std::string groups_text(Verb verb) {
   CLI::App app;
   add_flags(app, verb, raw);
   std::string text;
-  for (const char* group : {"select", "measure", "check", "output"}) {
+  for (const char* group : {"compare", "select", "measure", "check", "output"}) {
     std::string entries;
     for (const CLI::Option* option : app.get_options()) {
       if (option->get_group() == group) entries += entry(flag_title(*option), option->get_description());
@@ -81,6 +93,7 @@ std::string verb_text(const VerbInfo& verb) {
   if (verb.verb == Verb::run || verb.verb == Verb::list) text += environment_text() + "\n";
   if (verb.verb == Verb::run) text += std::string(examples_of_run) + "\n" + exit_codes_text();
   if (verb.verb == Verb::list) text += examples_of_list;
+  if (verb.verb == Verb::gate) text += examples_of_gate;
   return text;
 }
 

@@ -74,6 +74,23 @@ constexpr Word<ProgressMode> progress_words[] = {{"auto", ProgressMode::automati
 constexpr Word<bool> switch_words[] = {{"on", true}, {"off", false}};
 constexpr Word<bool> format_words[] = {{"table", false}, {"json", true}};
 
+const Protocol& preset_named(std::string_view flag, const std::string& word) {
+  std::vector<std::string> names;
+  for (const Protocol* protocol : protocols()) {
+    if (protocol->name == word) return *protocol;
+    names.emplace_back(protocol->name);
+  }
+  throw UsageError(
+      fmt::format("{}: '{}' is not one of {}{}", flag, visible(word), joined(names), did_you_mean(word, names)));
+}
+
+Slowdown slowdown_of(const std::string& flag, const std::string& word) {
+  const std::size_t equals = word.find('=');
+  if (equals == 0 || equals == std::string::npos)
+    throw UsageError(fmt::format("{}: '{}' is not OP=PERCENT as in gemm=25%", flag, visible(word)));
+  return {word.substr(0, equals), share_of(flag.c_str(), word.substr(equals + 1))};
+}
+
 void check_worker(const Options& o) {
   const bool both = o.is_worker() && o.worker_output >= 0;
   const bool none = !o.is_worker() && o.worker_output < 0;
@@ -119,6 +136,8 @@ Options checked(Verb verb, const Given& given) {
   o.selection.virtual_ranks = raw.virtual_ranks;
   o.selection.fuse = choose(from("--fuse"), raw.fuse, switch_words);
   if (!raw.tier.empty()) o.tier = choose(from("--tier"), raw.tier, tier_words);
+  if (!raw.preset.empty()) o.preset = &preset_named(from("--preset"), raw.preset);
+  if (!raw.slowdown.empty()) o.slowdown = slowdown_of(from("--inject-slowdown"), raw.slowdown);
   o.device = raw.device;
   o.seed = whole<std::uint64_t>(from("--seed"), raw.seed, 0);
   o.check = choose(from("--check"), raw.check, check_words);
@@ -139,6 +158,7 @@ Options checked(Verb verb, const Given& given) {
   check_worker(o);
   o.subject = raw.subject;
   o.list_json = choose(from("--format"), raw.format, format_words);
+  o.compare = checked_compare(verb, raw.compare);
   return o;
 }
 

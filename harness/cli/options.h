@@ -9,10 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "harness/cli/compare_options.h"
 #include "harness/cli/variables.h"
 #include "harness/core/case.h"
+#include "harness/measure/protocol.h"
 #include "harness/parity/judge.h"
 #include "harness/plan/plan.h"
+#include "harness/run/slowdown.h"
 
 namespace gpubench {
 
@@ -20,6 +23,10 @@ enum class Verb {
   run,
   list,
   doctor,
+  compare,
+  gate,
+  calibrate,
+  baseline,
   help,
   version,
   describe_device  ///< hidden: a child process that opens the backend and tells its DeviceInfo
@@ -30,8 +37,10 @@ enum class ProgressMode { automatic, bar, lines, none };
 
 struct Options {
   Verb verb = Verb::run;
-  Selection selection;       ///< its tier is set once the device is known
-  std::optional<Tier> tier;  ///< absent: quick, or standard on a GPU
+  Selection selection;                 ///< its tier is set once the device is known
+  std::optional<Tier> tier;            ///< absent: quick, or standard on a GPU
+  const Protocol* preset = nullptr;    ///< rounds other than the tier's
+  std::optional<Slowdown> slowdown{};  ///< --inject-slowdown
   std::string device = "auto";
   std::uint64_t seed = 42;
   CheckMode check = CheckMode::sample;
@@ -51,6 +60,7 @@ struct Options {
   int worker_output = -1;
   std::string subject;  ///< of list ("suites", a case) and help (a verb)
   bool list_json = false;
+  CompareOptions compare;                                             ///< of compare, gate, calibrate and baseline
   std::vector<std::pair<std::string, std::string>> from_environment;  ///< variables that stood in for flags
 
   [[nodiscard]] bool is_worker() const { return worker_input >= 0; }

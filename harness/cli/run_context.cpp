@@ -1,6 +1,11 @@
 #include "harness/cli/run_context.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+
+#include "harness/core/hash.h"
 
 namespace gpubench {
 
@@ -16,6 +21,13 @@ std::vector<std::pair<std::string, std::string>> build_facts(const Environment& 
       {"compiler", compiler}, {"type", GPUBENCH_BUILD_TYPE}, {"flags", GPUBENCH_CXX_FLAGS}};
   if (!environment.revision.empty()) facts.insert(facts.begin(), {"revision", environment.revision});
   return facts;
+}
+
+// No two runs share process, start and clock.
+std::string invocation_id(std::time_t started) {
+  const auto ticks = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+  const auto process = static_cast<std::uint64_t>(::getpid());
+  return fmt::format("{:016x}", hash_at(hash_at(static_cast<std::uint64_t>(started), process), ticks));
 }
 
 HostContext host_context(const HostInfo& host, const std::string& executable) {

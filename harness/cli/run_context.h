@@ -1,6 +1,8 @@
 // What a report says about the machine, the build and the call.
 #pragma once
 
+#include <ctime>
+
 #include "harness/cli/environment.h"
 #include "harness/cli/options.h"
 #include "harness/hardware/host.h"
@@ -17,5 +19,8 @@ namespace gpubench {
 
 /// Of the variables that change numbers, those that are set. The rest of the environment is nobody's business.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> telling_variables(const Environment& environment);
+
+/// 16 hexadecimal digits for the report of this run, which started then; no two runs of a machine have the same.
+[[nodiscard]] std::string invocation_id(std::time_t started);
 
 }  // namespace gpubench

@@ -15,6 +15,7 @@
 #include "harness/cli/progress.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/selection.h"
+#include "harness/cli/slowdown_notice.h"
 #include "harness/cli/terminal.h"
 #include "harness/hardware/ceilings.h"
 #include "harness/hardware/gpu_survey.h"
@@ -87,6 +88,8 @@ std::string tuning_folder(const Options& options, const Environment& environment
 RunOptions run_options(const Options& options, Tier tier, const Environment& environment, const DeviceChoice& device) {
   RunOptions run;
   run.tier = tier;
+  run.preset = options.preset;
+  run.slowdown = options.slowdown;
   run.check = options.check;
   run.seed = options.seed;
   run.energy = options.energy;
@@ -178,7 +181,7 @@ class Run {
   void announce() {
     std::vector<std::string> libraries;
     for (const auto& [library, release] : info_.libraries) libraries.push_back(library + " " + release);
-    const Estimate all = estimate(plan_, tier_, info_.units);
+    const Estimate all = estimate(plan_, tier_, info_.units, options_.preset);
     environment_.err << fmt::format("{}, {} threads or units, {} free{}{}\n", visible(info_.name), info_.units,
                                     format_quantity(static_cast<double>(info_.available_bytes), "B"),
                                     libraries.empty() ? "" : ", ", visible(joined(libraries)))
@@ -192,12 +195,16 @@ class Run {
     Report report;
     report.host = host_context(read_host(), environment_.program);
     RunContext& run = report.run;
+    run.invocation = invocation_id(started_);
     run.tool_version = version();
     run.build = build_facts(environment_);
     run.argv.assign(words_.begin(), words_.end());
     run.suites = options_.selection.suites.empty() ? std::vector<std::string>{"all"} : options_.selection.suites;
     run.seed = options_.seed;
     run.tier = name(tier_);
+    run.preset = protocol_of(run_options_).name;
+    if (options_.slowdown)
+      run.injected = fmt::format("{}={}%", options_.slowdown->op, 100.0 * options_.slowdown->share);
     run.check = name(options_.check);
     run.deterministic = options_.deterministic;
     run.env = telling_variables(environment_);
@@ -293,8 +300,9 @@ int run_verb(const Options& options, std::span<const std::string> words, const E
   tell_variables(options, environment);
   tell_lacking(selection, device, environment);
   if (plan.empty()) return refuse_empty(selection, environment);
+  if (options.slowdown) announce_slowdown(*options.slowdown, plan, environment);
   if (options.dry_run) {
-    environment.out << plan_text(plan, selection.tier, read_host().usable_cpus);
+    environment.out << plan_text(plan, selection.tier, read_host().usable_cpus, options.preset);
     return exit_codes::ok;
   }
   return Run(options, words, environment, device, std::move(plan), selection.tier, run).execute();

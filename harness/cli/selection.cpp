@@ -70,6 +70,7 @@ std::string rerun_prefix(const Options& options) {
     text += fmt::format(" --launch {}", fmt::join(modes, ","));
   }
   if (!options.selection.fuse) text += " --fuse off";
+  if (options.preset != nullptr) text += fmt::format(" --preset {}", options.preset->name);
   for (const auto& [axis, values] : options.selection.axes) text += fmt::format(" --axis {}={}", axis, listed(values));
   return text;
 }

@@ -15,6 +15,10 @@ constexpr Protocol smoke{"smoke", 3, 3, 3, 0.0, 0.12, 200e-6, 1, 0.002, 1, 0.001
 constexpr Protocol quick{"quick", 3, 3, 5, 0.0, 1.0, 500e-6, 2, 0.020, 1, 0.005};
 constexpr Protocol standard{"standard", 10, 20, 10, 0.005, 10.0, 500e-6, 5, 0.200, 3, 0.050};
 
+constexpr Protocol gate{"gate", 5, 10, 10, 0.005, 5.0, 500e-6, 5, 0.200, 3, 0.050};
+constexpr Protocol thorough{"thorough", 20, 40, 20, 0.0025, 60.0, 500e-6, 5, 0.200, 3, 0.050};
+constexpr const Protocol* all_protocols[] = {&smoke, &quick, &standard, &gate, &thorough};
+
 constexpr std::int64_t largest_batch = 4096;
 constexpr std::int64_t most_copies = 64;
 constexpr double severe_deviations = 10.0 * 1.4826;  // 1.4826 MAD is one standard deviation of normal data
@@ -74,6 +78,8 @@ std::int64_t count_severe(std::span<const double> samples) {
 }
 
 }  // namespace
+
+std::span<const Protocol* const> protocols() { return all_protocols; }
 
 const Protocol& protocol_of(Tier tier) {
   switch (tier) {

@@ -26,6 +26,9 @@ struct Protocol {
   double warmup_s = 0.005;
 };
 
+/// The presets by name: smoke, quick, standard, gate (5 to 10 rounds, for several runs a side) and thorough.
+[[nodiscard]] std::span<const Protocol* const> protocols();
+
 /// The protocol of a tier: smoke (3 rounds of 3), quick (3 of 5), standard and large (10 to 20 of 10).
 [[nodiscard]] const Protocol& protocol_of(Tier tier);
 

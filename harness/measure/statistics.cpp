@@ -100,6 +100,11 @@ double student_t_cdf(double t, double degrees) {
   return t > 0.0 ? 1.0 - tail : tail;
 }
 
+double student_t_tail(double t, double degrees) {
+  const double tail = upper_tail(std::fabs(t), degrees);
+  return t < 0.0 ? 1.0 - tail : tail;
+}
+
 double student_t_quantile(double p, double degrees) {
   if (!(p > 0.0 && p < 1.0)) throw std::invalid_argument("a quantile of Student's t needs 0 < p < 1");
   if (p == 0.5) return 0.0;

@@ -17,7 +17,9 @@ namespace gpubench {
 [[nodiscard]] double standard_deviation(std::span<const double> values);
 /// P(T <= t) of Student's t with `degrees` degrees of freedom, by the incomplete beta function.
 [[nodiscard]] double student_t_cdf(double t, double degrees);
-/// Its inverse, 0 < p < 1.
+/// P(T > t), to full relative precision however small it is.
+[[nodiscard]] double student_t_tail(double t, double degrees);
+/// The inverse of student_t_cdf(), 0 < p < 1.
 [[nodiscard]] double student_t_quantile(double p, double degrees);
 
 }  // namespace gpubench

@@ -20,7 +20,7 @@
 namespace gpubench {
 
 /// The version that report_json() writes.
-inline constexpr std::string_view report_schema_version = "1.2";
+inline constexpr std::string_view report_schema_version = "1.3";
 
 /// One level of a processor's caches, as Google Benchmark's context tells it.
 struct CacheContext {
@@ -43,12 +43,15 @@ struct HostContext {
 
 /// What the context says about the run.
 struct RunContext {
+  std::string invocation;  ///< 16 hexadecimal digits that no other run has; empty: not told
   std::string tool_version;
   std::vector<std::pair<std::string, std::string>> build;  ///< "compiler" -> "g++ 12.2.0", "type" -> "Release"
   std::vector<std::string> argv;
   std::vector<std::string> suites;
   std::uint64_t seed = 0;
   std::string tier;
+  std::string preset;    ///< whose rounds were run
+  std::string injected;  ///< a slowdown on purpose, "gemm=25%"; empty in an honest report
   std::string check;
   bool deterministic = false;  ///< only implementations that give the same bits each time were taken
   std::vector<std::pair<std::string, std::string>> env;  ///< of an allow-list, never the whole environment

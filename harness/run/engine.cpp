@@ -195,7 +195,7 @@ void Engine::prepare(Active& active, RunObserver& observer) {
 }
 
 void Engine::rounds(std::vector<Active>& group, RunObserver& observer, const StopFlag& stop) {
-  const Protocol& protocol = protocol_of(options_.tier);
+  const Protocol& protocol = protocol_of(options_);
   for (int pass = 0;; ++pass) {
     std::vector<Active*> unfinished;
     std::vector<std::string> ids;
@@ -212,6 +212,7 @@ void Engine::rounds(std::vector<Active>& group, RunObserver& observer, const Sto
       observer.phase(active.record.id, "time");
       to_the_end(active, observer, [&] {
         guarded(active.record, "time", [&] { time_round(*active.prepared, protocol, *telemetry_, active.record); });
+        slow_on_purpose(active);
       });
       if (!may_go_on(active.record)) {
         finish(active, observer);
@@ -220,6 +221,12 @@ void Engine::rounds(std::vector<Active>& group, RunObserver& observer, const Sto
       }
     }
   }
+}
+
+void Engine::slow_on_purpose(Active& active) {
+  if (!options_.slowdown || active.record.rounds.empty() || !concerns(*options_.slowdown, active.prepared->program()))
+    return;
+  slow_down(*options_.slowdown, active.record.rounds.back());
 }
 
 void Engine::conclude(Active& active, RunObserver& observer) {
@@ -240,11 +247,13 @@ void Engine::conclude(Active& active, RunObserver& observer) {
     observer.phase(record.id, "time");
     const Stopwatch timing;
     guarded(record, "time", [&] {
-      breakdown = time_ops_alone(*active.prepared, protocol_of(options_.tier));
-      compute_only_ns = time_compute_only(*active.prepared, protocol_of(options_.tier));
+      breakdown = time_ops_alone(*active.prepared, protocol_of(options_));
+      compute_only_ns = time_compute_only(*active.prepared, protocol_of(options_));
     });
     record.time_s += timing.seconds();
   }
+  if (options_.slowdown && concerns(*options_.slowdown, active.prepared->program()))
+    record.summary.flags.emplace_back(slowed_flag);
   for (std::string& flag : telemetry_flags(record.rounds)) record.summary.flags.push_back(std::move(flag));
   for (std::string& flag : active.prepared->backend().flags()) record.summary.flags.push_back(std::move(flag));
   if (record.summary.rounds == 0)

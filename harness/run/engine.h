@@ -50,6 +50,8 @@ class Engine {
   void to_the_end(Active& active, RunObserver& observer, const Step& step);
   void prepare(Active& active, RunObserver& observer);
   void rounds(std::vector<Active>& group, RunObserver& observer, const StopFlag& stop);
+  /// The last round, where --inject-slowdown asks for it.
+  void slow_on_purpose(Active& active);
   void conclude(Active& active, RunObserver& observer);
   /// Of the rounds, or, where it is asked for, of a longer window.
   [[nodiscard]] std::optional<double> joules_per_run(Active& active, RunObserver& observer);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,8 +16,10 @@
 #include "harness/core/choice_memory.h"
 #include "harness/core/record.h"
 #include "harness/core/telemetry.h"
+#include "harness/measure/protocol.h"
 #include "harness/parity/judge.h"
 #include "harness/plan/plan.h"
+#include "harness/run/slowdown.h"
 
 namespace gpubench {
 
@@ -24,7 +27,9 @@ namespace gpubench {
 using Pins = std::map<std::string, std::map<std::string, std::string>>;
 
 struct RunOptions {
-  Tier tier = Tier::quick;  ///< sets the protocol and the fp64 budget of the check
+  Tier tier = Tier::quick;             ///< sets the protocol and the fp64 budget of the check
+  const Protocol* preset = nullptr;    ///< rounds other than the tier's
+  std::optional<Slowdown> slowdown{};  ///< a fault for trying gates
   CheckMode check = CheckMode::sample;
   std::uint64_t seed = 42;
   double deadline_floor_s = 30.0;             ///< a case may take three times its estimate, and at least this long
@@ -40,6 +45,10 @@ struct RunOptions {
   /// Opens what earlier runs on this device found; nothing is remembered where it is empty.
   std::function<std::unique_ptr<ChoiceMemory>(const DeviceInfo&)> open_choices{};
 };
+
+[[nodiscard]] inline const Protocol& protocol_of(const RunOptions& options) {
+  return options.preset == nullptr ? protocol_of(options.tier) : *options.preset;
+}
 
 /// What is told while cases run; called on the thread that called run_*().
 class RunObserver {

@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <set>
 
 #include "harness/report/reader.h"
 #include "tests/cli/child.h"
@@ -111,6 +112,36 @@ TEST_F(Program, ABackendThatDoesNotStartExitsThreeAndSaysWhy) {
   EXPECT_EQ(result.out, "");
   EXPECT_THAT(result.err, HasSubstr("the sim backend does not start"));
   EXPECT_THAT(result.err, HasSubstr("no such fault"));
+}
+
+TEST_F(Program, CalibrateRunsItselfAndWritesTheNoiseThatTheGateReads) {
+  const ChildResult result = run({"calibrate", "--runs", "3", "--tier", "smoke", "--preset", "gate", "--filter",
+                                  "sim/first", "--keep", "runs", "-o", "noise.json"},
+                                 "clock=100000");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("calibrate: run 3 of 3"));
+  EXPECT_THAT(result.out, HasSubstr("1 cases, 3 runs"));
+  const Json noise = read_json_file("noise.json");
+  EXPECT_EQ(noise["schema"], "gpubench-noise");
+  EXPECT_EQ(noise["invocations"], 3);
+  EXPECT_EQ(noise["cases"]["sim/first/n=8/f32/x1"]["runs"], 3);
+  std::set<std::string> ids;
+  for (const char* file : {"runs/run-001.json", "runs/run-002.json", "runs/run-003.json"}) {
+    const Json report = read_json_file(file);
+    EXPECT_EQ(schema_errors(report), "") << file;
+    ids.insert(report["context"]["gpubench"]["invocation"].get<std::string>());
+  }
+  EXPECT_EQ(ids.size(), 3U);
+}
+
+TEST_F(Program, CalibrateEndsAsItsRunsDo) {
+  const ChildResult empty = run({"calibrate", "--runs", "3", "--filter", "^nothing$"});
+  EXPECT_EQ(empty.exit_code, 5) << empty.err;
+  EXPECT_EQ(empty.err.find("run 2 of 3"), std::string::npos);
+  const ChildResult stopped = run({"calibrate", "--runs", "3", "--tier", "smoke"}, "hang@last.add", "cases at tier",
+                                  [](int pid) { ::kill(pid, SIGTERM); });
+  EXPECT_EQ(stopped.exit_code, 143) << stopped.err;
+  EXPECT_TRUE(std::filesystem::is_empty("."));
 }
 
 TEST_F(Program, DoctorAsksTheBackendInAChild) {

@@ -49,6 +49,7 @@ const std::vector<Rule>& table() {
       {"harness/report/",
        {"harness/core/", "harness/measure/statistics.h"},
        {"fmt/", "nlohmann/", "unistd.h", "fcntl.h", "sys/"}},
+      {"harness/compare/", {"harness/core/", "harness/measure/statistics.h", "harness/report/"}, {"fmt/", "nlohmann/"}},
   };
   return rules;
 }

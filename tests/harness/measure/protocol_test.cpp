@@ -64,6 +64,22 @@ TEST(Protocol, ABatchFillsTheMinimumTimeAndIsAPowerOfTwo) {
   EXPECT_EQ(batch_for(quick, CacheMode::cold, 0.0), 4096);
 }
 
+TEST(Protocol, EveryPresetHasAName) {
+  std::vector<std::string_view> names;
+  for (const Protocol* protocol : protocols()) names.push_back(protocol->name);
+  EXPECT_THAT(names, ElementsAre("smoke", "quick", "standard", "gate", "thorough"));
+  const Protocol& gate = *protocols()[3];
+  EXPECT_EQ(gate.min_rounds, 5);
+  EXPECT_EQ(gate.max_rounds, 10);
+  EXPECT_EQ(gate.samples, 10);
+  EXPECT_EQ(gate.budget_s, 5.0);
+  const Protocol& thorough = *protocols()[4];
+  EXPECT_EQ(thorough.min_rounds, 20);
+  EXPECT_EQ(thorough.max_rounds, 40);
+  EXPECT_EQ(thorough.samples, 20);
+  EXPECT_EQ(thorough.half_width, 0.0025);
+}
+
 TEST(Protocol, AStepIsTimedOneByOne) { EXPECT_EQ(batch_for(protocol_of(Tier::quick), CacheMode::step, 1e-6), 1); }
 
 TEST(Protocol, ColdCopiesExceedThreeCaches) {

@@ -87,6 +87,16 @@ TEST(Statistics, QuantilesOfStudentsTAreThoseOfTheTables) {
   EXPECT_EQ(student_t_quantile(0.5, 3), 0.0);
 }
 
+// Beyond t = 1e9 the distribution function is 1 to the last bit; the tail of two degrees of freedom is 1 / (2 t^2)
+// there.
+TEST(Statistics, TheTailOfStudentsTKeepsItsDigitsFarOut) {
+  EXPECT_NEAR(student_t_tail(1e9, 2) * 2e18, 1.0, 1e-12);
+  EXPECT_NEAR(student_t_tail(-1.5, 7), 1.0 - student_t_tail(1.5, 7), 1e-15);
+  EXPECT_NEAR(student_t_tail(1.833113, 9), 0.05, 1e-7);   // printed tables: t(0.95, 9)
+  EXPECT_NEAR(student_t_tail(4.296806, 9), 0.001, 1e-8);  // t(0.999, 9)
+  EXPECT_EQ(student_t_tail(0.0, 5), 0.5);
+}
+
 TEST(Statistics, AQuantileOfStudentsTNeedsAProbability) {
   for (const double p : {0.0, 1.0, -0.1, std::nan("")})
     EXPECT_THROW((void)student_t_quantile(p, 3), std::invalid_argument) << p;

@@ -77,7 +77,7 @@ TEST(ReportJson, ContextIsGoogleBenchmarksWithOursInside) {
   EXPECT_EQ(context["date"], "2026-11-21T02:34:19+00:00");
   EXPECT_EQ(context["caches"][1]["size"], 1048576);
   EXPECT_EQ(context["gpubench"]["schema"], "gpubench-report");
-  EXPECT_EQ(context["gpubench"]["schema_version"], "1.2");
+  EXPECT_EQ(context["gpubench"]["schema_version"], "1.3");
   EXPECT_EQ(context["gpubench"]["devices"][0]["libraries"]["oneDNN"], "2.6.3");
 }
 
@@ -110,6 +110,9 @@ TEST(ReportSchema, CatchesMistakes) {
       {"Google's version as ours", [](Json& j) { j["context"]["json_schema_version"] = "1.0"; }},
       {"another major version", [](Json& j) { j["context"]["gpubench"]["schema_version"] = "2.0"; }},
       {"no device", [](Json& j) { j["context"]["gpubench"]["devices"] = Json::array(); }},
+      {"an invocation by name", [](Json& j) { j["context"]["gpubench"]["invocation"] = "the first"; }},
+      {"unknown preset", [](Json& j) { j["context"]["gpubench"]["preset"] = "hasty"; }},
+      {"a slowdown without a name", [](Json& j) { j["context"]["gpubench"]["injected"] = ""; }},
       {"unknown tier", [](Json& j) { j["context"]["gpubench"]["tier"] = "huge"; }},
       {"date of another kind", [](Json& j) { j["context"]["gpubench"]["started_at"] = "yesterday"; }},
       {"member nobody knows", [](Json& j) { j["gpubench"]["cases"][0]["verdict"] = "pass"; }},

@@ -95,6 +95,9 @@ inline Report sample_report() {
   report.run.suites = {"gemm"};
   report.run.seed = 42;
   report.run.tier = "smoke";
+  report.run.invocation = "0123456789abcdef";
+  report.run.preset = "gate";
+  report.run.injected = "gemm=25%";
   report.run.check = "sample";
   report.run.env = {{"OMP_NUM_THREADS", "2"}};
   report.run.devices = {

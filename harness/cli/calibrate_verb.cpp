@@ -1,0 +1,128 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+
+#include "harness/cli/child_run.h"
+#include "harness/cli/compare_verbs.h"
+#include "harness/cli/device.h"
+#include "harness/cli/exit_code.h"
+#include "harness/core/error.h"
+#include "harness/measure/statistics.h"
+#include "harness/report/atomic_file.h"
+#include "harness/report/report_json.h"
+#include "harness/report/visible_text.h"
+
+namespace gpubench {
+namespace {
+
+// A folder for the reports of the runs, gone with its scope unless it was asked for.
+class ReportFolder {
+ public:
+  explicit ReportFolder(const std::string& keep) : path_(keep), temporary_(keep.empty()) {
+    if (temporary_)
+      path_ = (std::filesystem::temp_directory_path() / fmt::format("gpubench-calibrate.{}", ::getpid())).string();
+    try {
+      make_folder(path_);
+    } catch (const WriteError& e) {
+      throw UsageError(fmt::format("--keep: {}", e.what()));
+    }
+  }
+  ReportFolder(const ReportFolder&) = delete;  // removes a folder
+  ReportFolder& operator=(const ReportFolder&) = delete;
+  ~ReportFolder() {
+    std::error_code ignored;
+    if (temporary_) std::filesystem::remove_all(path_, ignored);
+  }
+  [[nodiscard]] std::string report(int run) const {
+    return (std::filesystem::path(path_) / fmt::format("run-{:03}.json", run)).string();
+  }
+
+ private:
+  std::string path_;
+  bool temporary_;
+};
+
+struct Runs {
+  std::vector<Invocation> invocations;
+  int code = exit_codes::ok;  // the worst that still left a report
+};
+
+// Each run is a process of its own: what differs between processes is what is to be measured.
+Runs repeat(const Options& options, std::span<const std::string> words, const Environment& environment) {
+  const CompareOptions& o = options.compare;
+  const ReportFolder folder(o.keep);
+  Runs runs;
+  for (int run = 1; run <= o.runs; ++run) {
+    environment.err << fmt::format("calibrate: run {} of {}\n", run, o.runs) << std::flush;
+    const std::string report = folder.report(run);
+    std::vector<std::string> argv{environment.program, "run"};
+    for (const std::string& word : words_for_runs({words.begin(), words.end()})) argv.push_back(word);
+    argv.insert(argv.end(), {"--progress", "none", "--json", report});
+    const int code = run_child_process(argv, environment.stop);
+    if (const int signal = environment.stop.load(); signal != 0) {
+      runs.code = exit_code({{}, signal, false});
+      return runs;
+    }
+    // 1 and 3 leave reports whose other cases hold; anything else would come again.
+    if (code != exit_codes::ok && code != exit_codes::verdict_failed && code != exit_codes::could_not_measure) {
+      runs.code = code;
+      return runs;
+    }
+    if (code == exit_codes::verdict_failed || runs.code == exit_codes::ok) runs.code = code;
+    if (code == exit_codes::could_not_measure && !std::filesystem::exists(report)) return runs;
+    SideFile one = read_side_of({report}, "calibrate");
+    std::move(one.invocations.begin(), one.invocations.end(), std::back_inserter(runs.invocations));
+  }
+  return runs;
+}
+
+std::string summary(const Noise& noise, const std::string& file) {
+  std::vector<double> spreads;
+  for (const auto& [id, one] : noise.cases) spreads.push_back(one.spread);
+  return fmt::format(
+      "{} cases, {} runs: noise from run to run {:.2f}% (median), {:.2f}% (90th percentile), {:.2f}% (worst)\nset-up "
+      "{}\nwritten to {}\n",
+      noise.cases.size(), noise.invocations, 100.0 * median(spreads), 100.0 * quantile(spreads, 0.9),
+      100.0 * *std::max_element(spreads.begin(), spreads.end()), fingerprint(noise.setup), visible(file));
+}
+
+}  // namespace
+
+int calibrate_verb(const Options& options, std::span<const std::string> words, const Environment& environment) {
+  const CompareOptions& o = options.compare;
+  Runs runs;
+  if (o.from.empty()) {
+    runs = repeat(options, words, environment);
+    if (runs.invocations.size() < 2) {
+      environment.err << "calibrate: fewer than two runs ended with a report; nothing was written\n";
+      return runs.code == exit_codes::ok ? exit_codes::could_not_measure : runs.code;
+    }
+    if (environment.stop.load() != 0) environment.err << "calibrate: interrupted; the runs so far are taken\n";
+  } else {
+    runs.invocations = read_side_of(o.from, "--from").invocations;
+  }
+  // Checks the set-ups, injected slowdowns and partial reports as for a baseline: both are what later runs are held to.
+  const std::string now = iso_time(std::time(nullptr));
+  const Baseline checked = make_baseline("calibration", now, std::move(runs.invocations), std::nullopt);
+  const Noise noise = noise_of(checked.invocations, now);
+  if (noise.cases.empty()) {
+    environment.err << "calibrate: no case passed in two runs; nothing was written\n";
+    return runs.code == exit_codes::ok ? exit_codes::not_comparable : runs.code;
+  }
+  const std::string file = o.output.empty() ? noise_file_name(noise.setup) : o.output;
+  try {
+    write_atomically(file, dump(to_json(noise), 1) + "\n");
+  } catch (const WriteError& e) {
+    throw CannotMeasure(e.what());
+  }
+  environment.out << summary(noise, file);
+  if (noise.invocations < enough_calibration)
+    environment.out << fmt::format("fewer than {} runs: the gate uses it only with {} reports a side\n",
+                                   enough_calibration, enough_runs);
+  return runs.code;
+}
+
+}  // namespace gpubench

@@ -1,0 +1,106 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "harness/cli/compare_verbs.h"
+#include "harness/cli/exit_code.h"
+#include "harness/cli/terminal.h"
+#include "harness/compare/gate_text.h"
+#include "harness/core/error.h"
+#include "harness/report/atomic_file.h"
+
+namespace gpubench {
+namespace {
+
+// GitHub drops a step's summary of more than 1024 KiB whole; earlier commands of the step may have written to it.
+constexpr std::size_t most_summary_bytes = 900U << 10U;
+
+int exit_code_of(GateOutcome outcome) {
+  switch (outcome) {
+    case GateOutcome::passed: return exit_codes::ok;
+    case GateOutcome::failed: return exit_codes::verdict_failed;
+    case GateOutcome::not_comparable:
+    case GateOutcome::inconclusive: return exit_codes::not_comparable;
+  }
+  return exit_codes::not_comparable;
+}
+
+// Written by several commands of a step, each at its end.
+bool append_summary(const std::string& path, const GateResult& result) {
+  std::error_code error;
+  const std::uintmax_t there = std::filesystem::exists(path) ? std::filesystem::file_size(path, error) : 0;
+  if (error || there >= most_summary_bytes) return !error;
+  std::ofstream file(path, std::ios::app | std::ios::binary);
+  file << gate_markdown(result, most_summary_bytes - there) << std::flush;
+  return file.good();
+}
+
+class Outputs {
+ public:
+  Outputs(const CompareOptions& options, const Environment& environment)
+      : options_(options), environment_(environment) {
+    for (const std::string& path : {options.json, options.junit, options.markdown}) {
+      if (path.empty() || path == "-") continue;
+      try {
+        require_writable(path);  // before minutes of reading go by
+      } catch (const WriteError& e) {
+        throw UsageError(e.what());
+      }
+    }
+  }
+
+  // False where one of the files could not be written.
+  bool write(const GateResult& result, int code, const std::string& print) {
+    const bool pure = options_.json == "-";
+    if (pure) environment_.out << dump(gate_json(result, code), 1) << "\n";
+    if (!pure && !options_.json.empty()) file(options_.json, dump(gate_json(result, code), 1) + "\n");
+    if (!options_.junit.empty()) file(options_.junit, gate_junit(result, print, options_.allow_missing));
+    if (!options_.markdown.empty()) file(options_.markdown, gate_markdown(result, most_summary_bytes));
+    if (!options_.github) return written_;
+    (pure ? environment_.err : environment_.out) << gate_annotations(result, options_.allow_missing);
+    const std::string summary = environment_.variable("GITHUB_STEP_SUMMARY");
+    if (!summary.empty() && !append_summary(summary, result)) complain(summary + ": cannot be written");
+    return written_;
+  }
+
+ private:
+  void file(const std::string& path, const std::string& text) {
+    try {
+      write_atomically(path, text);
+    } catch (const WriteError& e) {
+      complain(e.what());
+    }
+  }
+  void complain(const std::string& what) {
+    environment_.err << "gpubench: " << what << "\n";
+    written_ = false;
+  }
+
+  const CompareOptions& options_;
+  const Environment& environment_;
+  bool written_ = true;
+};
+
+}  // namespace
+
+int gate_verb(const Options& options, const Environment& environment) {
+  const CompareOptions& o = options.compare;
+  Outputs outputs(o, environment);
+  const SideFile baseline = read_side_of(o.baselines, "--baseline");
+  const SideFile candidate = read_side_of(o.candidates, "--candidate");
+  std::optional<Noise> noise = baseline.noise;
+  const Setup& setup = baseline.invocations.front().setup;
+  if (!o.noise.empty()) noise = noise_at(o.noise, setup);
+  const GateResult result =
+      run_gate(baseline.invocations, candidate.invocations,
+               {o.tau, o.strict, o.allow_missing, o.allowed_differences, noise ? &*noise : nullptr});
+  const int code = exit_code_of(result.outcome);
+  const bool pure = o.json == "-";
+  const bool terminal = pure ? environment.err_is_terminal : environment.out_is_terminal;
+  (pure ? environment.err : environment.out) << gate_table(result, code, console_style(options, terminal, environment));
+  const bool written = outputs.write(result, code, fingerprint(setup));
+  return written || code != exit_codes::ok ? code : exit_codes::could_not_measure;
+}
+
+}  // namespace gpubench

@@ -1,0 +1,107 @@
+#include "harness/compare/baseline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <future>
+#include <thread>
+
+#include "harness/compare/lean_json.h"
+#include "harness/core/error.h"
+#include "harness/report/text_table.h"
+#include "harness/report/visible_text.h"
+
+namespace gpubench {
+namespace {
+
+std::string keys_of(const std::vector<Difference>& all) {
+  std::vector<std::string> texts;
+  for (const Difference& one : all) texts.push_back(difference_text(one));
+  return visible(joined(texts, "; "));
+}
+
+void require_one_setup(const Setup& first, const Setup& other, const std::string& source) {
+  const std::vector<Difference> all = differences(first.decisive, other.decisive);
+  if (!all.empty())
+    throw UsageError(fmt::format("{} is of another set-up than the first report: {}", visible(source), keys_of(all)));
+}
+
+SideFile read_file(const std::string& path) {
+  const std::string text = read_text(path);
+  // A baseline says what it is in its first member, so that a report need not be parsed twice.
+  constexpr std::size_t head = 200;
+  SideFile file;
+  if (std::string_view(text).substr(0, head).find("\"gpubench-baseline\"") == std::string_view::npos) {
+    file.invocations.push_back(parse_report(text, path));
+    return file;
+  }
+  const Json json = parse_json(text, path);
+  Baseline baseline = baseline_from_json(Node(json, path), path);
+  return {std::move(baseline.invocations), std::move(baseline.noise)};
+}
+
+}  // namespace
+
+Baseline make_baseline(std::string name, std::string created_at, std::vector<Invocation> invocations,
+                       std::optional<Noise> noise) {
+  if (invocations.empty()) throw UsageError("a baseline needs at least one report");
+  for (const Invocation& invocation : invocations) {
+    require_one_setup(invocations.front().setup, invocation.setup, invocation.source);
+    if (!invocation.injected.empty())
+      throw UsageError(fmt::format("{} was measured with --inject-slowdown {}, and is no baseline",
+                                   visible(invocation.source), visible(invocation.injected)));
+    if (!invocation.complete)
+      throw UsageError(fmt::format("{} is partial: its run was interrupted", visible(invocation.source)));
+  }
+  if (noise) require_one_setup(invocations.front().setup, noise->setup, noise->source);
+  return {std::move(name), std::move(created_at), std::move(invocations), std::move(noise)};
+}
+
+Json to_json(const Baseline& baseline) {
+  Json invocations = Json::array();
+  for (const Invocation& invocation : baseline.invocations) invocations.push_back(to_json(invocation));
+  Json json = {{"schema", "gpubench-baseline"},
+               {"schema_version", baseline_schema_version},
+               {"name", baseline.name},
+               {"created_at", baseline.created_at},
+               {"fingerprint", fingerprint(baseline.invocations.front().setup)},
+               {"invocations", std::move(invocations)}};
+  if (baseline.noise) json["noise"] = to_json(*baseline.noise);
+  return json;
+}
+
+Baseline baseline_from_json(const Node& node, const std::string& source) {
+  if (node.at("schema").text() != "gpubench-baseline") node.at("schema").refuse("is not \"gpubench-baseline\"");
+  if (!node.at("schema_version").text().starts_with("1."))
+    node.at("schema_version").refuse("is of another major version than 1, which this program reads");
+  Baseline baseline;
+  baseline.name = node.at("name").text();
+  baseline.created_at = node.at("created_at").text();
+  const Node invocations = node.at("invocations");
+  if (invocations.size() == 0) invocations.refuse("is empty");
+  for (std::size_t i = 0; i < invocations.size(); ++i) {
+    baseline.invocations.push_back(invocation_from_json(invocations.at(i), fmt::format("{} (run {})", source, i + 1)));
+    if (node.at("fingerprint").text() != fingerprint(baseline.invocations.back().setup))
+      invocations.at(i).at("setup").refuse("is not what the fingerprint says");
+  }
+  if (node.has("noise")) baseline.noise = noise_from_json(node.at("noise"), source);
+  return baseline;
+}
+
+SideFile read_side(std::span<const std::string> paths) {
+  const std::size_t at_once = std::clamp(std::thread::hardware_concurrency(), 1U, 8U);
+  SideFile side;
+  for (std::size_t first = 0; first < paths.size(); first += at_once) {
+    std::vector<std::future<SideFile>> reading;
+    for (const std::string& path : paths.subspan(first, std::min(at_once, paths.size() - first)))
+      reading.push_back(std::async(std::launch::async, [&path] { return read_file(path); }));
+    for (std::future<SideFile>& one : reading) {
+      SideFile file = one.get();
+      std::move(file.invocations.begin(), file.invocations.end(), std::back_inserter(side.invocations));
+      if (!side.noise) side.noise = std::move(file.noise);
+    }
+  }
+  return side;
+}
+
+}  // namespace gpubench

@@ -1,0 +1,41 @@
+// Baselines: the runs of one build on one set-up, slimmed to what the gate reads, in one file that can be committed.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/compare/invocation.h"
+#include "harness/compare/noise.h"
+
+namespace gpubench {
+
+inline constexpr std::string_view baseline_schema_version = "1.0";
+
+struct Baseline {
+  std::string name;
+  std::string created_at;
+  std::vector<Invocation> invocations;  ///< of one set-up; at least one
+  std::optional<Noise> noise{};         ///< a calibration of the same set-up
+};
+
+/// Pools invocations. Throws UsageError where there is none, where their set-ups differ (naming the keys), where one
+/// has an injected slowdown or is partial, and where the calibration is of another set-up.
+[[nodiscard]] Baseline make_baseline(std::string name, std::string created_at, std::vector<Invocation> invocations,
+                                     std::optional<Noise> noise);
+
+[[nodiscard]] Json to_json(const Baseline& baseline);
+/// Throws ReadError.
+[[nodiscard]] Baseline baseline_from_json(const Node& node, const std::string& source);
+
+/// What a file of a side holds: one report, or a baseline with several runs.
+struct SideFile {
+  std::vector<Invocation> invocations;
+  std::optional<Noise> noise{};  ///< of a baseline
+};
+
+/// Reads reports and baselines, several files at a time. Throws ReadError for the first file that is neither.
+[[nodiscard]] SideFile read_side(std::span<const std::string> paths);
+
+}  // namespace gpubench

@@ -1,0 +1,157 @@
+#include "harness/compare/comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "harness/measure/statistics.h"
+#include "harness/report/text_table.h"
+
+namespace gpubench {
+namespace {
+
+constexpr double most_batch_ratio = 2.0;
+
+// `delta` is B's time over A's, as a log; speed is its inverse.
+Speed speed_of(double delta, double error, double degrees) {
+  const double half = student_t_quantile(0.975, degrees) * error;
+  return {std::exp(-delta), std::exp(-delta - half), std::exp(-delta + half)};
+}
+
+Relation relation_of(const Speed& speed, double tau) {
+  const double edge = std::log1p(tau);
+  if (std::log(speed.high) < edge && std::log(speed.low) > -edge) return Relation::same;
+  if (speed.low > 1.0) return Relation::faster;
+  if (speed.high < 1.0) return Relation::slower;
+  return Relation::unsure;
+}
+
+std::string batch_note(const MatchedCase& one) {
+  std::int64_t least = one.baseline.runs.front().batch;
+  std::int64_t most = least;
+  for (const CaseOfSide* side : {&one.baseline, &one.candidate}) {
+    for (const CaseRun& run : side->runs) {
+      least = std::min(least, run.batch);
+      most = std::max(most, run.batch);
+    }
+  }
+  if (static_cast<double>(most) <= most_batch_ratio * static_cast<double>(least)) return "";
+  return fmt::format("samples of {} and of {} runs", least, most);
+}
+
+std::string why_lone(const MatchedCase& one) {
+  if (!one.candidate.planned()) return "only in A";
+  if (!one.baseline.planned()) return "only in B";
+  const auto state = [](const char* side, const CaseOfSide& of_side) -> std::string {
+    const MeasuredCase* bad = of_side.unpassed();
+    if (of_side.passed() || bad == nullptr) return "";
+    return fmt::format("{}: {}{}{}", side, name(bad->verdict), bad->reason.empty() ? "" : ": ", bad->reason);
+  };
+  std::vector<std::string> states;
+  for (std::string text : {state("A", one.baseline), state("B", one.candidate)}) {
+    if (!text.empty()) states.push_back(std::move(text));
+  }
+  return joined(states, "; ");
+}
+
+ComparedCase compared(const MatchedCase& one, const Effect& effect, double tau) {
+  ComparedCase result;
+  result.id = one.id;
+  result.suite = one.suite;
+  result.unit = one.unit;
+  result.rate_a = one.baseline.work_per_s();
+  result.rate_b = one.candidate.work_per_s();
+  result.median_a_ns = one.baseline.median_ns();
+  result.median_b_ns = one.candidate.median_ns();
+  result.speed = speed_of(effect.delta, effect.error, effect.degrees);
+  result.note = batch_note(one);
+  result.relation = result.note.empty() ? relation_of(result.speed, tau) : Relation::unsure;
+  return result;
+}
+
+SuiteSpeed suite_speed(const std::string& suite, const std::vector<Effect>& effects) {
+  const auto cases = static_cast<double>(effects.size());
+  double delta = 0.0;
+  double variance = 0.0;
+  double degrees = effects.front().degrees;
+  for (const Effect& effect : effects) {
+    delta += effect.delta / cases;
+    variance += effect.error * effect.error / cases;
+    degrees = std::min(degrees, effect.degrees);
+  }
+  const double error = std::sqrt(variance * (0.5 + 0.5 / cases));
+  return {suite, static_cast<int>(effects.size()), speed_of(delta, error, degrees)};
+}
+
+std::vector<SuiteSpeed> suite_speeds(const std::vector<ComparedCase>& cases, const std::vector<Effect>& effects) {
+  std::vector<std::string> suites;  // in the order in which they appear
+  for (const ComparedCase& one : cases) {
+    if (std::find(suites.begin(), suites.end(), one.suite) == suites.end()) suites.push_back(one.suite);
+  }
+  std::vector<SuiteSpeed> speeds;
+  for (const std::string& suite : suites) {
+    std::vector<Effect> of_suite;
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      if (cases[i].suite == suite && cases[i].note.empty()) of_suite.push_back(effects[i]);
+    }
+    if (!of_suite.empty()) speeds.push_back(suite_speed(suite, of_suite));
+  }
+  return speeds;
+}
+
+}  // namespace
+
+std::string_view name(Relation relation) {
+  switch (relation) {
+    case Relation::faster: return "FASTER";
+    case Relation::slower: return "SLOWER";
+    case Relation::same: return "SAME";
+    case Relation::unsure: return "UNSURE";
+  }
+  return "?";
+}
+
+Evidence evidence_of(const MatchedCase& one, const Noise* noise, bool one_setup) {
+  Evidence evidence{one.baseline.runs, one.candidate.runs};
+  if (noise != nullptr) evidence.prior = prior_of(*noise, one.id);
+  if (!evidence.prior && one_setup && one.baseline.runs.size() >= static_cast<std::size_t>(enough_calibration)) {
+    std::vector<double> values;
+    for (const CaseRun& run : one.baseline.runs) values.push_back(run.log_median);
+    const double spread = standard_deviation(values);
+    evidence.prior = Prior{spread * spread, static_cast<int>(values.size()), true};
+  }
+  return evidence;
+}
+
+Comparison compare(std::span<const Invocation> a, std::span<const Invocation> b, const CompareRule& rule) {
+  Comparison result;
+  result.decisive = differences(a.front().setup.decisive, b.front().setup.decisive);
+  result.telling = differences(a.front().setup.telling, b.front().setup.telling);
+  result.runs_a = static_cast<int>(a.size());
+  result.runs_b = static_cast<int>(b.size());
+  result.assumed_spread = std::max(assumed_spread(a.front().setup.device_kind),  // the noisier of two kinds
+                                   assumed_spread(b.front().setup.device_kind));
+  const std::vector<MatchedCase> matched = match(a, b);
+  std::vector<Evidence> evidence;
+  std::vector<const MatchedCase*> both;
+  for (const MatchedCase& one : matched) {
+    const std::string conflict = one.both_passed() ? definition_conflict(one) : why_lone(one);
+    if (!conflict.empty()) {
+      result.lone.push_back({one.id, conflict});
+      continue;
+    }
+    both.push_back(&one);
+    evidence.push_back(evidence_of(one, rule.noise, result.decisive.empty()));
+  }
+  const std::vector<Effect> effects = effects_of(evidence, result.assumed_spread);
+  result.source = NoiseSource::calibration;
+  for (std::size_t i = 0; i < both.size(); ++i) {
+    result.cases.push_back(compared(*both[i], effects[i], rule.tau));
+    result.source = std::max(result.source, effects[i].source);
+  }
+  result.suites = suite_speeds(result.cases, effects);
+  return result;
+}
+
+}  // namespace gpubench

@@ -1,0 +1,50 @@
+// How much slower a case became, and how far that number can be trusted.
+//
+// All effects are differences of logs: 0.03 is 3% slower to first order, and ratios add up.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "harness/compare/evidence.h"
+
+namespace gpubench {
+
+/// Where the run-to-run noise comes from that an effect is held against.
+enum class NoiseSource {
+  calibration,  ///< earlier invocations of one build, pooled with the spread within the sides
+  sides,        ///< the spread within the sides, drawn towards the suite's median spread
+  assumed       ///< nobody measured it: a default for the kind of device
+};
+
+struct Effect {
+  double delta = 0.0;   ///< mean log median of the candidate less that of the baseline
+  double spread = 0.0;  ///< standard deviation of one invocation
+  double error = 0.0;   ///< standard error of delta
+  double degrees = 0.0;
+  NoiseSource source = NoiseSource::assumed;
+  double usual_spread = 0.0;  ///< what the case was expected to have: calibrated, or the suite's
+};
+
+/// Runs of one side below which its own spread says too little.
+inline constexpr int enough_runs = 3;
+/// Invocations below which a calibration cannot stand in for repeated runs.
+inline constexpr int enough_calibration = 5;
+/// What one invocation varies by at the least: clocks are not read better.
+inline constexpr double least_spread = 0.001;
+
+/// Run-to-run standard deviation to assume where it was not measured: a processor shared with others, and a GPU whose
+/// clocks move. (MEASUREMENT's noise model: 2.5 to 5% was seen on a shared processor; the GPU's is an assumption.)
+[[nodiscard]] double assumed_spread(std::string_view device_kind);
+
+/// The effect of every case. Each side of each case has at least one run.
+///
+/// With K_b and K_c invocations, v_b and v_c their variances, and s0^2 with d0 degrees of freedom known before:
+///   s^2 = ((K_b - 1) v_b + (K_c - 1) v_c + d0 s0^2) / d,  d = K_b + K_c - 2 + d0,  error = s sqrt(1 / K_b + 1 / K_c).
+/// s0^2 is the case's own from the calibration; without one it is the median of the pooled variances of all cases with
+/// at least 3 runs a side, and d0 = 4 (a moderated t: Smyth, "Linear models and empirical Bayes methods", 2004).
+/// With neither, s^2 is `assumed`^2 plus what the rounds themselves leave open, and d = 4.
+[[nodiscard]] std::vector<Effect> effects_of(std::span<const Evidence> cases, double assumed);
+
+}  // namespace gpubench

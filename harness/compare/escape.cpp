@@ -1,0 +1,78 @@
+#include "harness/compare/escape.h"
+
+#include "harness/report/visible_text.h"
+
+namespace gpubench {
+namespace {
+
+template <class Replacement>
+std::string replaced(std::string_view text, Replacement replacement) {
+  std::string out;
+  for (const char c : visible(text)) {
+    const std::string_view other = replacement(c);
+    if (other.empty()) {
+      out += c;
+    } else {
+      out += other;
+    }
+  }
+  return out;
+}
+
+std::string_view github_escape(char c) { return c == '%' ? "%25" : c == '\r' ? "%0D" : c == '\n' ? "%0A" : ""; }
+
+}  // namespace
+
+std::string xml_text(std::string_view text) {
+  return replaced(text, [](char c) -> std::string_view {
+    switch (c) {
+      case '&': return "&amp;";
+      case '<': return "&lt;";
+      case '>': return "&gt;";
+      case '"': return "&quot;";
+      case '\'': return "&apos;";
+      default: return "";
+    }
+  });
+}
+
+// Numeric entities: a backslash does not protect a pipe in every renderer, nor an @ or a bare address in any.
+std::string markdown_cell(std::string_view text) {
+  return replaced(text, [](char c) -> std::string_view {
+    switch (c) {
+      case '&': return "&amp;";
+      case '<': return "&lt;";
+      case '>': return "&gt;";
+      case '|': return "&#124;";
+      case '*': return "&#42;";
+      case '_': return "&#95;";
+      case '`': return "&#96;";
+      case '~': return "&#126;";
+      case '[': return "&#91;";
+      case ']': return "&#93;";
+      case '!': return "&#33;";
+      case '\\': return "&#92;";
+      case '@': return "&#64;";
+      case '#': return "&#35;";
+      case ':': return "&#58;";
+      default: return "";
+    }
+  });
+}
+
+std::string github_message(std::string_view text) { return replaced(text, github_escape); }
+
+std::string github_property(std::string_view text) {
+  return replaced(text, [](char c) { return c == ':' ? "%3A" : c == ',' ? "%2C" : github_escape(c); });
+}
+
+std::string csv_cell(std::string_view text) {
+  std::string cell = visible(text);
+  if (!cell.empty() && std::string_view("=+-@").find(cell.front()) != std::string_view::npos) cell.insert(0, "'");
+  if (cell.find_first_of(",\"") == std::string::npos) return cell;
+  std::string quoted = "\"";
+  for (const char c : cell) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
+}  // namespace gpubench

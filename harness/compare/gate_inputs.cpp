@@ -1,0 +1,95 @@
+#include "harness/compare/gate_inputs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "harness/core/error.h"
+#include "harness/report/text_table.h"
+#include "harness/report/visible_text.h"
+
+namespace gpubench {
+namespace {
+
+void add_all(std::vector<Difference>& to, const std::vector<Difference>& from) {
+  for (const Difference& one : from) {
+    const bool known = std::any_of(to.begin(), to.end(), [&](const Difference& other) {
+      return other.key == one.key && other.baseline == one.baseline && other.candidate == one.candidate;
+    });
+    if (!known) to.push_back(one);
+  }
+}
+
+void require_known_keys(std::span<const Invocation> baseline, std::span<const Invocation> candidate,
+                        const std::vector<std::string>& allowed) {
+  std::set<std::string> known;
+  for (const auto side : {baseline, candidate}) {
+    for (const Invocation& invocation : side) {
+      for (const auto& [key, value] : invocation.setup.decisive) known.insert(key);
+    }
+  }
+  for (const std::string& key : allowed) {
+    if (known.contains(key)) continue;
+    const std::vector<std::string> names(known.begin(), known.end());
+    throw UsageError(fmt::format("--allow-diff: no report knows '{}'; known: {}", visible(key), joined(names)));
+  }
+}
+
+// Whether two reports are of one run: by their ids, and without them by their start and every time in them.
+bool one_run(const Invocation& a, const Invocation& b) {
+  if (!a.id.empty() && !b.id.empty()) return a.id == b.id;
+  return a.started_at == b.started_at && a.cases.size() == b.cases.size() &&
+         std::equal(a.cases.begin(), a.cases.end(), b.cases.begin(), [](const MeasuredCase& x, const MeasuredCase& y) {
+           return x.id == y.id && x.run.has_value() == y.run.has_value() &&
+                  (!x.run || x.run->log_median == y.run->log_median);
+         });
+}
+
+void refuse_repeats(std::span<const Invocation> side, const char* flag) {
+  for (std::size_t i = 0; i < side.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (one_run(side[i], side[j]))
+        throw UsageError(fmt::format("{}: {} and {} are one report; a second run of the program is a second report",
+                                     flag, visible(side[j].source), visible(side[i].source)));
+    }
+  }
+}
+
+void refuse_injected(std::span<const Invocation> baseline) {
+  for (const Invocation& invocation : baseline) {
+    if (!invocation.injected.empty())
+      throw UsageError(fmt::format("--baseline: {} was measured with --inject-slowdown {}, and is no baseline",
+                                   visible(invocation.source), visible(invocation.injected)));
+  }
+}
+
+}  // namespace
+
+void require_sound_inputs(std::span<const Invocation> baseline, std::span<const Invocation> candidate,
+                          const GateOptions& options) {
+  refuse_injected(baseline);
+  refuse_repeats(baseline, "--baseline");
+  refuse_repeats(candidate, "--candidate");
+  require_known_keys(baseline, candidate, options.allowed_differences);
+}
+
+void compare_setups(std::span<const Invocation> baseline, std::span<const Invocation> candidate,
+                    const GateOptions& options, GateResult& result) {
+  const Setup& first = baseline.front().setup;
+  std::vector<const Setup*> others;
+  for (const auto side : {baseline, candidate}) {
+    for (const Invocation& invocation : side) others.push_back(&invocation.setup);
+  }
+  if (options.noise != nullptr) others.push_back(&options.noise->setup);
+  for (const Setup* other : others) {
+    for (const Difference& one : differences(first.decisive, other->decisive)) {
+      const auto& allowed = options.allowed_differences;
+      const bool may = std::find(allowed.begin(), allowed.end(), one.key) != allowed.end();
+      add_all(may ? result.allowed : result.refused, {one});
+    }
+  }
+  add_all(result.noted, differences(first.telling, candidate.front().setup.telling));
+}
+
+}  // namespace gpubench

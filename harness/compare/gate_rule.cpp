@@ -1,0 +1,256 @@
+#include "harness/compare/gate_rule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numbers>
+#include <stdexcept>
+
+#include "harness/compare/false_discovery.h"
+#include "harness/measure/statistics.h"
+
+namespace gpubench {
+namespace {
+
+constexpr int least_rounds = 5;
+constexpr int least_samples = 5;
+constexpr double most_batch_ratio = 2.0;
+constexpr double bimodal_spreads = 6.0;  // that far apart two runs of one mode are never: below 1e-4 of normal data
+constexpr double clock_difference = 0.01;
+constexpr double assumed_factor = 5.0;  // 3 alarms in every fifth suite of unchanged code; 5 in none of 40
+constexpr int most_runs = 200;
+constexpr double equivalence_tail = 0.05;  // each side of a 90% interval
+
+template <class Member>
+std::vector<double> values_of(std::span<const CaseRun> runs, Member member) {
+  std::vector<double> values;
+  for (const CaseRun& run : runs) values.push_back(member(run));
+  return values;
+}
+
+bool any(const Evidence& one, bool (*holds)(const CaseRun&)) {
+  return std::any_of(one.baseline.begin(), one.baseline.end(), holds) ||
+         std::any_of(one.candidate.begin(), one.candidate.end(), holds);
+}
+
+bool few_samples(const CaseRun& run) { return run.rounds < least_rounds || run.samples < least_samples; }
+
+bool batches_differ(const Evidence& one) {
+  std::int64_t least = one.baseline.front().batch;
+  std::int64_t most = least;
+  for (const auto* side : {&one.baseline, &one.candidate}) {
+    for (const CaseRun& run : *side) {
+      least = std::min(least, run.batch);
+      most = std::max(most, run.batch);
+    }
+  }
+  return static_cast<double>(most) > most_batch_ratio * static_cast<double>(least);
+}
+
+double range_of(std::span<const CaseRun> runs) {
+  const std::vector<double> y = values_of(runs, [](const CaseRun& run) { return run.log_median; });
+  const auto [least, most] = std::minmax_element(y.begin(), y.end());
+  return *most - *least;
+}
+
+// A case with several speeds explains any difference of the sides up to the distance of its speeds, and none beyond.
+bool bimodal(const Evidence& one, const Effect& effect) {
+  const double range = std::max(range_of(one.baseline), range_of(one.candidate));
+  return range > bimodal_spreads * effect.usual_spread && std::fabs(effect.delta) <= range;
+}
+
+// Whether the clock of the sides differs, and the case took the same number of cycles all the same.
+bool clock_explains(const Evidence& one, double delta, double tau) {
+  if (any(one, [](const CaseRun& run) { return !run.sm_mhz; })) return false;
+  const auto clock = [](const CaseRun& run) { return std::log(*run.sm_mhz); };
+  const double shift = mean(values_of(one.candidate, clock)) - mean(values_of(one.baseline, clock));
+  return std::fabs(shift) > clock_difference && std::fabs(delta + shift) < std::log1p(0.5 * tau);
+}
+
+std::size_t fewer_runs(const Evidence& one) { return std::min(one.baseline.size(), one.candidate.size()); }
+
+// What stands against any firm verdict on the case, whatever its numbers are.
+Doubt doubt_of(const Evidence& one, const Effect& effect) {
+  if (batches_differ(one)) return Doubt::batch;
+  if (any(one, few_samples)) return Doubt::few_samples;
+  if (effect.source != NoiseSource::assumed && bimodal(one, effect)) return Doubt::bimodal;
+  return Doubt::none;
+}
+
+// What stands against calling a difference one: regressed or improved.
+Doubt doubt_of_change(const Evidence& one, const Effect& effect, double tau) {
+  if (clock_explains(one, effect.delta, tau)) return Doubt::clock;
+  const bool slower = effect.delta > 0.0;
+  if (slower && fewer_runs(one) < static_cast<std::size_t>(enough_runs) &&
+      any(one, [](const CaseRun& run) { return run.drifting; })) {
+    return Doubt::drift;
+  }
+  return Doubt::none;
+}
+
+// Whether `runs` runs a side would settle a case with this difference and spread. A difference that matters must be
+// found among `tests` others; a smaller one must leave no room for one that does.
+bool settles(const Effect& effect, int runs, double prior_degrees, double tests, const GateRule& rule) {
+  const double error = effect.spread * std::sqrt(2.0 / runs);
+  const double degrees = 2.0 * runs - 2.0 + prior_degrees;
+  const double size = std::fabs(effect.delta);
+  const double matters = std::log1p(rule.tau);
+  if (size >= matters) return student_t_tail(size / error, degrees) <= rule.false_findings / tests;
+  return student_t_tail((matters - size) / error, degrees) < equivalence_tail;
+}
+
+std::optional<int> runs_to_settle(const Evidence& one, const Effect& effect, double tests, const GateRule& rule) {
+  const auto have = static_cast<int>(fewer_runs(one));
+  if (effect.source == NoiseSource::assumed) return std::max(1, enough_runs - have);
+  const double own = static_cast<double>(one.baseline.size() + one.candidate.size()) - 2.0;
+  const double prior_degrees = std::max(0.0, effect.degrees - own);
+  if (!settles(effect, most_runs, prior_degrees, tests, rule)) return std::nullopt;
+  int too_few = have;
+  int enough = most_runs;
+  while (enough - too_few > 1) {  // more runs never settle less
+    const int middle = (too_few + enough) / 2;
+    (settles(effect, middle, prior_degrees, tests, rule) ? enough : too_few) = middle;
+  }
+  return std::max(1, enough - have);
+}
+
+// Cases whose difference can be tested, and the corrected p-values of both directions.
+void test_all(std::span<const Evidence> cases, std::vector<Judgement>& judgements) {
+  std::vector<std::size_t> tested;
+  std::vector<double> p_slower, p_faster;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Effect& effect = judgements[i].effect;
+    if (effect.source == NoiseSource::assumed || judgements[i].doubt != Doubt::none) continue;
+    tested.push_back(i);
+    p_slower.push_back(student_t_tail(effect.delta / effect.error, effect.degrees));
+    p_faster.push_back(student_t_tail(-effect.delta / effect.error, effect.degrees));
+  }
+  const std::vector<double> q_slower = false_discovery_rates(p_slower);
+  const std::vector<double> q_faster = false_discovery_rates(p_faster);
+  for (std::size_t t = 0; t < tested.size(); ++t) {
+    judgements[tested[t]].q_slower = q_slower[t];
+    judgements[tested[t]].q_faster = q_faster[t];
+  }
+}
+
+// Regressed, improved or neither, by size and chance alone.
+GateVerdict change_of(const Judgement& judgement, const GateRule& rule) {
+  const double matters = std::log1p(rule.tau);
+  const double delta = judgement.effect.delta;
+  if (judgement.effect.source == NoiseSource::assumed) {
+    const double needed = std::max(matters, assumed_factor * std::numbers::sqrt2 * rule.assumed_spread);
+    return delta > needed    ? GateVerdict::regressed
+           : -delta > needed ? GateVerdict::improved
+                             : GateVerdict::inconclusive;
+  }
+  if (*judgement.q_slower < rule.false_findings && delta >= matters) return GateVerdict::regressed;
+  if (*judgement.q_faster < rule.false_findings && -delta >= matters) return GateVerdict::improved;
+  return GateVerdict::inconclusive;
+}
+
+// The 90% interval lies inside +-log(1 + tau).
+bool unchanged(const Effect& effect, double tau) {
+  if (effect.source == NoiseSource::assumed) return false;
+  return student_t_tail((std::log1p(tau) - std::fabs(effect.delta)) / effect.error, effect.degrees) < equivalence_tail;
+}
+
+// Quantiles at one probability; the cases of a suite have few different degrees of freedom.
+class Quantiles {
+ public:
+  explicit Quantiles(double p) : p_(p) {}
+  double at(double degrees) {
+    const auto [place, fresh] = known_.try_emplace(degrees, 0.0);
+    if (fresh) place->second = student_t_quantile(p_, degrees);
+    return place->second;
+  }
+
+ private:
+  double p_;
+  std::map<double, double> known_;
+};
+
+void settle(const Evidence& one, const GateRule& rule, double tests, Quantiles& found, Judgement& judgement) {
+  const Effect& effect = judgement.effect;
+  if (effect.source != NoiseSource::assumed)
+    judgement.detectable = std::max(rule.tau, std::expm1(found.at(effect.degrees) * effect.error));
+  if (judgement.doubt != Doubt::none) return;
+  judgement.verdict = change_of(judgement, rule);
+  if (judgement.verdict != GateVerdict::inconclusive) {
+    judgement.doubt = doubt_of_change(one, effect, rule.tau);
+    if (judgement.doubt != Doubt::none) judgement.verdict = GateVerdict::inconclusive;
+  } else if (unchanged(effect, rule.tau)) {
+    judgement.verdict = GateVerdict::unchanged;
+  } else {
+    judgement.doubt = effect.source == NoiseSource::assumed ? Doubt::unknown_noise : Doubt::noise;
+    judgement.more_runs = runs_to_settle(one, effect, tests, rule);
+  }
+}
+
+}  // namespace
+
+std::string_view name(GateVerdict verdict) {
+  switch (verdict) {
+    case GateVerdict::parity_failed: return "parity_failed";
+    case GateVerdict::missing: return "missing";
+    case GateVerdict::added: return "new";
+    case GateVerdict::not_comparable: return "not_comparable";
+    case GateVerdict::regressed: return "regressed";
+    case GateVerdict::improved: return "improved";
+    case GateVerdict::unchanged: return "unchanged";
+    case GateVerdict::inconclusive: return "inconclusive";
+  }
+  return "?";
+}
+
+std::string_view name(Doubt doubt) {
+  switch (doubt) {
+    case Doubt::none: return "none";
+    case Doubt::noise: return "noise";
+    case Doubt::unknown_noise: return "unknown_noise";
+    case Doubt::few_samples: return "few_samples";
+    case Doubt::batch: return "batch";
+    case Doubt::bimodal: return "bimodal";
+    case Doubt::clock: return "clock";
+    case Doubt::drift: return "drift";
+  }
+  return "?";
+}
+
+std::vector<Judgement> judge_cases(std::span<const Evidence> cases, const GateRule& rule) {
+  if (!(rule.tau > 0.0 && rule.tau < 10.0)) throw std::invalid_argument("tau must lie between 0 and 10");
+  const std::vector<Effect> effects = effects_of(cases, rule.assumed_spread);
+  std::vector<Judgement> judgements(cases.size());
+  Quantiles two_sided(0.975);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Effect& effect = effects[i];
+    const double half = two_sided.at(effect.degrees) * effect.error;
+    judgements[i].effect = effect;
+    judgements[i].low95 = effect.delta - half;
+    judgements[i].high95 = effect.delta + half;
+    judgements[i].doubt = doubt_of(cases[i], effect);
+  }
+  test_all(cases, judgements);
+  const auto tested = std::count_if(judgements.begin(), judgements.end(),
+                                    [](const Judgement& one) { return one.q_slower.has_value(); });
+  const double tests = std::max(1.0, static_cast<double>(tested));
+  Quantiles found(1.0 - rule.false_findings / tests);
+  for (std::size_t i = 0; i < cases.size(); ++i) settle(cases[i], rule, tests, found, judgements[i]);
+  return judgements;
+}
+
+std::optional<CommonShift> common_shift(std::span<const Judgement> judgements) {
+  constexpr std::size_t least_cases = 20;
+  constexpr double least_shift = 0.01;
+  constexpr double least_share = 0.7;
+  if (judgements.size() < least_cases) return std::nullopt;
+  std::vector<double> deltas;
+  for (const Judgement& one : judgements) deltas.push_back(one.effect.delta);
+  CommonShift shift{median(deltas), 0.0};
+  const auto same =
+      std::count_if(deltas.begin(), deltas.end(), [&](double delta) { return delta * shift.median > 0.0; });
+  shift.share = static_cast<double>(same) / static_cast<double>(deltas.size());
+  const bool shifted = std::fabs(shift.median) > least_shift && shift.share >= least_share;
+  return shifted ? std::optional(shift) : std::nullopt;
+}
+
+}  // namespace gpubench

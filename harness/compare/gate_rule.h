@@ -1,0 +1,81 @@
+// The rule of the gate: which cases became slower, by more than matters and more than chance explains.
+//
+// A test alone alarms in most suites of unchanged code, a fixed threshold alone works only far above the noise; the
+// rule asks for both, and says "inconclusive" where the numbers cannot tell. How well it does is measured by
+// tests/harness/compare/gate_simulation_test.cpp.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/compare/effect.h"
+#include "harness/compare/evidence.h"
+
+namespace gpubench {
+
+/// In the order in which they are tried.
+enum class GateVerdict {
+  parity_failed,   ///< the candidate's numeric check failed, or it did not get through a case that the baseline passed
+  missing,         ///< in the baseline only
+  added,           ///< "new": in the candidate only
+  not_comparable,  ///< the same id over other work
+  regressed,
+  improved,
+  unchanged,
+  inconclusive
+};
+[[nodiscard]] std::string_view name(GateVerdict verdict);
+
+/// Why a case is inconclusive.
+enum class Doubt {
+  none,
+  noise,          ///< the interval holds both "unchanged" and a difference that matters
+  unknown_noise,  ///< too few runs a side, and no calibration
+  few_samples,    ///< fewer than 5 valid rounds of 5 samples
+  batch,          ///< samples of the sides are of different numbers of runs
+  bimodal,        ///< runs of one side differ by more than noise does: the case has several speeds
+  clock,          ///< the device's clock differed, and explains it
+  drift           ///< it drifted within a run, and there are too few runs to know that it does so always
+};
+[[nodiscard]] std::string_view name(Doubt doubt);
+
+struct GateRule {
+  double tau = 0.03;             ///< a change that matters: 0.03 is 3%
+  double false_findings = 0.05;  ///< share of findings that may be false; Benjamini and Hochberg's q
+  double assumed_spread = 0.03;  ///< effect.h
+};
+
+/// What the rule says about one case, and the numbers behind it.
+struct Judgement {
+  GateVerdict verdict = GateVerdict::inconclusive;
+  Doubt doubt = Doubt::none;
+  Effect effect;
+  std::optional<double> q_slower{}, q_faster{};  ///< where the noise is known
+  double low95 = 0.0, high95 = 0.0;              ///< of delta; no correction for many cases
+  /// The smallest slowdown that would be found, as a fraction; at least tau. Of cases whose noise is known.
+  std::optional<double> detectable{};
+  /// Of an inconclusive case: runs a side, beyond those of the side with fewer, after which the same difference and
+  /// noise would be settled. Empty where no number below 200 does, or where more runs are not what is missing.
+  std::optional<int> more_runs{};
+};
+
+/// One judgement per case, in order. Every case was measured on both sides.
+///
+/// Slower with q < 0.05 over all cases and delta >= log(1 + tau): regressed; the mirror: improved; the 90% interval
+/// within +-log(1 + tau): unchanged. Where the noise is only assumed, regressed needs
+/// delta > max(log(1 + tau), 5 sqrt(2) assumed), and improved the mirror; nothing else is concluded.
+/// Throws std::invalid_argument for a tau that is not in (0, 10).
+[[nodiscard]] std::vector<Judgement> judge_cases(std::span<const Evidence> cases, const GateRule& rule);
+
+/// Where most cases moved the same way: at least 20 cases, median beyond 1%, 70% of one sign. A lost compiler flag
+/// looks like a slower machine, so that it is told and never subtracted.
+struct CommonShift {
+  double median = 0.0;  ///< log
+  double share = 0.0;   ///< of cases that moved this way
+};
+[[nodiscard]] std::optional<CommonShift> common_shift(std::span<const Judgement> judgements);
+
+}  // namespace gpubench

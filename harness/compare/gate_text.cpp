@@ -1,0 +1,228 @@
+#include "harness/compare/gate_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include "harness/compare/escape.h"
+#include "harness/report/quantity.h"
+#include "harness/report/visible_text.h"
+
+namespace gpubench {
+namespace {
+
+constexpr std::array verdicts{GateVerdict::regressed,      GateVerdict::parity_failed, GateVerdict::missing,
+                              GateVerdict::not_comparable, GateVerdict::inconclusive,  GateVerdict::added,
+                              GateVerdict::improved,       GateVerdict::unchanged};
+
+std::string word_of(GateVerdict verdict) {
+  std::string word(name(verdict));
+  for (char& c : word) c = c == '_' ? ' ' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return word;
+}
+
+Tone tone_of(GateVerdict verdict) {
+  switch (verdict) {
+    case GateVerdict::parity_failed:
+    case GateVerdict::missing:
+    case GateVerdict::not_comparable:
+    case GateVerdict::regressed: return Tone::bad;
+    case GateVerdict::improved: return Tone::good;
+    case GateVerdict::inconclusive: return Tone::doubtful;
+    case GateVerdict::added:
+    case GateVerdict::unchanged: return Tone::plain;
+  }
+  return Tone::plain;
+}
+
+Tone tone_of(GateOutcome outcome) {
+  return outcome == GateOutcome::passed ? Tone::good : outcome == GateOutcome::failed ? Tone::bad : Tone::doubtful;
+}
+
+std::string percent(double log_ratio) { return fmt::format("{:+.1f}%", 100.0 * std::expm1(log_ratio)); }
+
+std::string change_text(const GateCase& one) { return one.judgement ? percent(one.judgement->effect.delta) : "-"; }
+
+std::string interval_text(const GateCase& one) {
+  return one.judgement ? fmt::format("{} to {}", percent(one.judgement->low95), percent(one.judgement->high95)) : "-";
+}
+
+std::string rates_text(const GateCase& one) {
+  const auto rate = [&](double value) { return value > 0.0 ? format_quantity(value, one.unit) : std::string("-"); };
+  return fmt::format("{} -> {}", rate(one.baseline_rate), rate(one.candidate_rate));
+}
+
+std::string counts_text(const GateResult& result) {
+  std::vector<std::string> counts;
+  for (const GateVerdict verdict : verdicts) {
+    if (const int count = result.count(verdict); count > 0)
+      counts.push_back(fmt::format("{} {}", count, name(verdict)));
+  }
+  if (result.not_run > 0) counts.push_back(fmt::format("{} passed on neither side", result.not_run));
+  return counts.empty() ? "no cases" : joined(counts);
+}
+
+std::vector<std::string> head_lines(const GateResult& result) {
+  std::vector<std::string> lines{
+      fmt::format("{} baseline and {} candidate report{}, a change of {:.3g}% matters", result.baseline_runs,
+                  result.candidate_runs, result.candidate_runs == 1 ? "" : "s", 100.0 * result.tau),
+      fmt::format("noise from run to run: {}", result.noise)};
+  const auto add = [&](const char* what, const std::vector<Difference>& all) {
+    for (const Difference& one : all) lines.push_back(fmt::format("{}: {}", what, difference_text(one)));
+  };
+  add("differs", result.refused);
+  add("differs, allowed", result.allowed);
+  add("noted", result.noted);
+  for (const std::string& warning : result.warnings) lines.push_back("warning: " + warning);
+  if (!result.refused.empty())
+    lines.emplace_back(
+        "another set-up gives other numbers: use gpubench compare, or --allow-diff KEY for a key that may differ");
+  return lines;
+}
+
+bool fails(const GateCase& one, bool allow_missing) {
+  return one.verdict == GateVerdict::regressed || one.verdict == GateVerdict::parity_failed ||
+         (one.verdict == GateVerdict::missing && !allow_missing);
+}
+
+std::string annotation_of(const GateCase& one) {
+  const std::string what =
+      one.verdict == GateVerdict::regressed
+          ? fmt::format("{} in time, 95% interval {}; {}", change_text(one), interval_text(one), rates_text(one))
+          : one.reason;
+  return fmt::format("::error title={}::{}\n", github_property("gpubench " + std::string(name(one.verdict))),
+                     github_message(one.id + ": " + what));
+}
+
+Json differences_json(const std::vector<Difference>& all) {
+  Json json = Json::array();
+  for (const Difference& one : all)
+    json.push_back({{"key", one.key}, {"baseline", one.baseline}, {"candidate", one.candidate}});
+  return json;
+}
+
+Json case_json(const GateCase& one) {
+  Json json = {{"id", one.id},
+               {"suite", one.suite},
+               {"verdict", name(one.verdict)},
+               {"reason", one.reason},
+               {"unit", one.unit},
+               {"baseline_rate", one.baseline_rate},
+               {"candidate_rate", one.candidate_rate},
+               {"baseline_ns", one.baseline_ns},
+               {"candidate_ns", one.candidate_ns}};
+  if (!one.judgement) return json;
+  const Judgement& judgement = *one.judgement;
+  json["doubt"] = name(judgement.doubt);
+  json["slowdown"] = std::expm1(judgement.effect.delta);
+  json["low95"] = std::expm1(judgement.low95);
+  json["high95"] = std::expm1(judgement.high95);
+  json["noise"] = judgement.effect.spread;
+  if (judgement.q_slower) json["q_slower"] = *judgement.q_slower;
+  if (judgement.q_faster) json["q_faster"] = *judgement.q_faster;
+  if (judgement.detectable) json["detectable"] = *judgement.detectable;
+  if (judgement.more_runs) json["more_runs"] = *judgement.more_runs;
+  return json;
+}
+
+}  // namespace
+
+std::string gate_table(const GateResult& result, int exit_code, const ConsoleStyle& style) {
+  std::string text;
+  for (const std::string& line : head_lines(result)) text += visible(line) + "\n";
+  TextTable table({{"verdict"}, {"time", Align::right}, {"95% interval"}, {"rate"}, {"case"}});
+  std::vector<const GateCase*> shown;
+  constexpr int most_of_a_kind = 20;
+  std::map<GateVerdict, int> of_kind;
+  std::size_t left_out = 0;
+  for (const GateCase& one : result.cases) {
+    const int most = one.verdict == GateVerdict::unchanged ? 0 : most_of_a_kind;
+    if (!fails(one, false) && style.verbosity == 0 && ++of_kind[one.verdict] > most) {
+      left_out += one.verdict == GateVerdict::unchanged ? 0 : 1;
+      continue;
+    }
+    shown.push_back(&one);
+    table.add({word_of(one.verdict), change_text(one), interval_text(one), rates_text(one), one.id});
+  }
+  if (!shown.empty()) {
+    const std::string rows = table.text();
+    std::size_t at = rows.find('\n') + 1;
+    text += "\n" + rows.substr(0, at);
+    for (const GateCase* one : shown) {
+      const std::size_t end = rows.find('\n', at);
+      const std::string word = word_of(one->verdict);
+      text += paint(word, tone_of(one->verdict), style) + rows.substr(at + word.size(), end - at - word.size()) + "\n";
+      if (!one->reason.empty()) text += "    " + paint(visible(one->reason), Tone::faint, style) + "\n";
+      at = end + 1;
+    }
+  }
+  if (left_out > 0) text += fmt::format("and {} more (-v)\n", left_out);
+  return text + fmt::format("\n{}\nGATE  {}  {}\nexit {}\n", counts_text(result),
+                            paint(name(result.outcome), tone_of(result.outcome), style), visible(result.why),
+                            exit_code);
+}
+
+Json gate_json(const GateResult& result, int exit_code) {
+  Json counts = Json::object();
+  for (const GateVerdict verdict : verdicts) counts[std::string(name(verdict))] = result.count(verdict);
+  Json cases = Json::array();
+  for (const GateCase& one : result.cases) cases.push_back(case_json(one));
+  return {{"schema", "gpubench-gate"},
+          {"schema_version", "1.0"},
+          {"outcome", name(result.outcome)},
+          {"exit_code", exit_code},
+          {"why", result.why},
+          {"tau", result.tau},
+          {"baseline_runs", result.baseline_runs},
+          {"candidate_runs", result.candidate_runs},
+          {"noise", result.noise},
+          {"refused", differences_json(result.refused)},
+          {"allowed", differences_json(result.allowed)},
+          {"noted", differences_json(result.noted)},
+          {"warnings", result.warnings},
+          {"counts", std::move(counts)},
+          {"not_run", result.not_run},
+          {"cases", std::move(cases)}};
+}
+
+std::string gate_markdown(const GateResult& result, std::size_t most_bytes) {
+  constexpr std::size_t spare = 200;  // for the line that counts what is left out
+  std::string text = fmt::format("### gpubench gate: {}\n\n{}. {}.\n\n", markdown_cell(name(result.outcome)),
+                                 markdown_cell(result.why), markdown_cell(counts_text(result)));
+  for (const std::string& line : head_lines(result)) text += "- " + markdown_cell(line) + "\n";
+  if (!result.cases.empty())
+    text += "\n| verdict | time | 95% interval | rate | case |\n| --- | ---: | --- | --- | --- |\n";
+  std::size_t rows = 0;
+  for (const GateCase& one : result.cases) {
+    const std::string row = fmt::format("| {} | {} | {} | {} | {}{} |\n", word_of(one.verdict), change_text(one),
+                                        interval_text(one), markdown_cell(rates_text(one)), markdown_cell(one.id),
+                                        one.reason.empty() ? "" : "<br>" + markdown_cell(one.reason));
+    if (text.size() + row.size() + spare > most_bytes) break;
+    text += row;
+    ++rows;
+  }
+  if (rows < result.cases.size())
+    text += fmt::format("\n{} more cases are left out here.\n", result.cases.size() - rows);
+  return text;
+}
+
+std::string gate_annotations(const GateResult& result, bool allow_missing) {
+  constexpr std::size_t most = 9;
+  if (result.outcome == GateOutcome::not_comparable && !result.refused.empty())
+    return fmt::format("::error title=gpubench gate::{}\n", github_message(result.why));
+  std::string text;
+  std::size_t failing = 0;
+  for (const GateCase& one : result.cases) {
+    if (fails(one, allow_missing) && ++failing <= most) text += annotation_of(one);
+  }
+  if (failing > most) text += fmt::format("::error title=gpubench gate::and {} more\n", failing - most);
+  if (failing == 0 && result.outcome != GateOutcome::passed)
+    text += fmt::format("::warning title=gpubench gate::{}\n", github_message(result.why));
+  return text;
+}
+
+}  // namespace gpubench

@@ -1,0 +1,226 @@
+#include "harness/compare/invocation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_set>
+
+#include "harness/compare/lean_json.h"
+#include "harness/measure/statistics.h"
+#include "harness/report/record_members.h"
+
+namespace gpubench {
+namespace {
+
+// Members that say nothing about the time of a case.
+constexpr std::string_view unread[] = {"benchmarks", "parity", "breakdown", "peak", "rewrites"};
+
+Verdict verdict_of(const Node& status) {
+  const std::string word = status.text();
+  for (const Verdict verdict : record_members::verdicts) {
+    if (name(verdict) == word) return verdict;
+  }
+  status.refuse("is no verdict that this program knows");
+}
+
+std::vector<double> positive_numbers(const Node& round, const char* member) {
+  std::vector<double> values = round.numbers_or_notes(member);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!(values[i] > 0.0) || !std::isfinite(values[i]))
+      round.at(member).at(i).refuse("is no time: expected a finite number above 0");
+  }
+  return values;
+}
+
+// The times of a case over its valid rounds.
+struct Times {
+  std::vector<double> samples;      // ns per run of the program
+  std::vector<double> log_medians;  // of the rounds
+  std::vector<double> clocks;       // MHz, of rounds that tell it
+  std::size_t fewest = 0;           // samples in a round
+};
+
+void add_round(const Node& round, const char* clock, double batch, Times& times) {
+  const std::vector<double> values = positive_numbers(round, clock);
+  if (values.empty()) return;
+  times.fewest = times.log_medians.empty() ? values.size() : std::min(times.fewest, values.size());
+  times.log_medians.push_back(std::log(median(values) / batch));
+  for (const double value : values) times.samples.push_back(value / batch);
+  if (round.has("telemetry") && round.at("telemetry").has("sm_mhz"))
+    times.clocks.push_back(round.at("telemetry").at("sm_mhz").number_or_note("median"));
+}
+
+bool has_flag(const Node& flags, std::string_view wanted) {
+  for (std::size_t i = 0; i < flags.size(); ++i) {
+    if (flags.at(i).text() == wanted) return true;
+  }
+  return false;
+}
+
+CaseRun run_of(const Node& node) {
+  CaseRun run;
+  run.batch = node.at("batch").integer(1);
+  // A step is as fast as the whole machine gets through it, waiting included.
+  const char* clock = node.at("cache").text() == name(CacheMode::step) ? "wall_ns" : "device_ns";
+  const Node rounds = node.at("rounds");
+  Times times;
+  for (std::size_t r = 0; r < rounds.size(); ++r) {
+    if (const Node round = rounds.at(r); round.at("valid").boolean())
+      add_round(round, clock, static_cast<double>(run.batch), times);
+  }
+  if (times.samples.empty()) rounds.refuse("hold no sample of a case that passed");
+  run.log_median = std::log(median(times.samples));
+  run.rounds = static_cast<int>(times.log_medians.size());
+  run.samples = static_cast<int>(times.fewest);
+  run.round_error = standard_deviation(times.log_medians) / std::sqrt(static_cast<double>(run.rounds));
+  if (times.clocks.size() == times.log_medians.size() && median(times.clocks) > 0.0) run.sm_mhz = median(times.clocks);
+  run.drifting = has_flag(node.at("summary").at("flags"), "drift");
+  return run;
+}
+
+// Ids reach files, terminals and other programs.
+std::string id_of(const Node& node) {
+  constexpr std::size_t longest = 200;
+  const auto good = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || std::string_view("._/=,+-").find(c) != std::string::npos;
+  };
+  std::string id = node.text();
+  if (id.empty() || id.size() > longest || !std::all_of(id.begin(), id.end(), good))
+    node.refuse("is no case id: expected 1 to 200 characters of a-z 0-9 . _ / = , + -");
+  return id;
+}
+
+MeasuredCase case_of(const Node& node) {
+  MeasuredCase one;
+  one.id = id_of(node.at("id"));
+  one.suite = node.at("suite").text();
+  one.verdict = verdict_of(node.at("status"));
+  one.reason = node.at("reason").text();
+  const Node derived = node.at("derived");
+  one.flop = derived.number_or_note("flop");
+  one.bytes = derived.number_or_note("bytes");
+  one.work_per_s = derived.number_or_note("headline");
+  one.unit = derived.at("headline_unit").text();
+  if (one.verdict == Verdict::pass) one.run = run_of(node);
+  return one;
+}
+
+void require_report(const Node& run) {
+  if (run.at("schema").text() != "gpubench-report") run.at("schema").refuse("is not \"gpubench-report\"");
+  const std::string version = run.at("schema_version").text();
+  if (!version.starts_with("1."))
+    run.at("schema_version").refuse(fmt::format("is {}, and this program reads major version 1", version));
+}
+
+Json to_json(const CaseRun& run) {
+  Json json = {{"log_median", run.log_median}, {"round_error", run.round_error},
+               {"rounds", run.rounds},         {"samples", run.samples},
+               {"batch", run.batch},           {"drifting", run.drifting}};
+  if (run.sm_mhz) json["sm_mhz"] = *run.sm_mhz;
+  return json;
+}
+
+double bounded(const Node& node, double low, double high) {
+  const double value = node.number();
+  if (!(value >= low && value <= high)) node.refuse(fmt::format("is {}, expected {} to {}", value, low, high));
+  return value;
+}
+
+CaseRun slim_run(const Node& node) {
+  constexpr double longest = 60.0;  // e^60 ns are three billion years
+  constexpr int most = 1'000'000'000;
+  CaseRun run;
+  run.log_median = bounded(node.at("log_median"), -longest, longest);
+  run.round_error = bounded(node.at("round_error"), 0.0, longest);
+  run.rounds = static_cast<int>(node.at("rounds").integer(1, most));
+  run.samples = static_cast<int>(node.at("samples").integer(1, most));
+  run.batch = node.at("batch").integer(1);
+  run.drifting = node.at("drifting").boolean();
+  if (node.has("sm_mhz")) run.sm_mhz = bounded(node.at("sm_mhz"), 1.0, 1e6);
+  return run;
+}
+
+void require_different_ids(const std::vector<MeasuredCase>& cases, const Node& where) {
+  std::unordered_set<std::string_view> ids;
+  for (const MeasuredCase& one : cases) {
+    if (!ids.insert(one.id).second) where.refuse(fmt::format("hold two cases \"{}\"", one.id));
+  }
+}
+
+Invocation parsed(std::string_view text, const std::string& path, const Dropped& dropped) {
+  Invocation invocation;
+  invocation.source = path;
+  const StreamedArray cases{"gpubench", "cases", [&](const Json& element, std::size_t index) {
+                              const Node node(element, fmt::format("{}:gpubench.cases[{}]", path, index));
+                              invocation.cases.push_back(case_of(node));
+                            }};
+  const Json json = parse_lean_json(text, path, dropped, cases);
+  const Node root(json, path);
+  const Node context = root.at("context");
+  const Node run = context.at("gpubench");
+  require_report(run);
+  if (root.at("gpubench").at("cases").size() != 0) root.at("gpubench").at("cases").refuse("is no array");
+  require_different_ids(invocation.cases, root.at("gpubench").at("cases"));
+  invocation.started_at = run.at("started_at").text();
+  invocation.complete = run.at("complete").boolean();
+  if (run.has("invocation")) invocation.id = run.at("invocation").text();
+  if (run.has("injected")) invocation.injected = run.at("injected").text();
+  invocation.setup = setup_of(context);
+  return invocation;
+}
+
+}  // namespace
+
+Invocation parse_report(std::string_view text, const std::string& path) {
+  // Half of a report's numbers are of the clock that a case is not judged by; which one stands before them.
+  const Dropped half{unread, "cache", name(CacheMode::step), "device_ns", "wall_ns"};
+  try {
+    return parsed(text, path, half);
+  } catch (const ReadError&) {  // members in another order, or a mistake: then with its right place
+    return parsed(text, path, {unread});
+  }
+}
+
+Invocation read_report(const std::string& path) { return parse_report(read_text(path), path); }
+
+Json to_json(const Invocation& invocation) {
+  Json cases = Json::array();
+  for (const MeasuredCase& one : invocation.cases) {
+    Json json = {{"id", one.id},     {"suite", one.suite}, {"status", name(one.verdict)}, {"reason", one.reason},
+                 {"flop", one.flop}, {"bytes", one.bytes}, {"rate", one.work_per_s},      {"unit", one.unit}};
+    if (one.run) json["run"] = to_json(*one.run);
+    cases.push_back(std::move(json));
+  }
+  return {{"id", invocation.id},
+          {"started_at", invocation.started_at},
+          {"complete", invocation.complete},
+          {"injected", invocation.injected},
+          {"device", invocation.setup.device_kind},
+          {"setup", to_json(invocation.setup.decisive)},
+          {"notes", to_json(invocation.setup.telling)},
+          {"cases", std::move(cases)}};
+}
+
+Invocation invocation_from_json(const Node& node, const std::string& source) {
+  Invocation invocation;
+  invocation.source = source;
+  invocation.id = node.at("id").text();
+  invocation.started_at = node.at("started_at").text();
+  invocation.complete = node.at("complete").boolean();
+  invocation.injected = node.at("injected").text();
+  invocation.setup = {node.at("device").text(), facts_from_json(node.at("setup")), facts_from_json(node.at("notes"))};
+  const Node cases = node.at("cases");
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Node from = cases.at(i);
+    MeasuredCase one{id_of(from.at("id")),     from.at("suite").text(),  verdict_of(from.at("status")),
+                     from.at("reason").text(), from.at("flop").number(), from.at("bytes").number(),
+                     from.at("rate").number(), from.at("unit").text()};
+    if (one.verdict == Verdict::pass) one.run = slim_run(from.at("run"));
+    invocation.cases.push_back(std::move(one));
+  }
+  require_different_ids(invocation.cases, cases);
+  return invocation;
+}
+
+}  // namespace gpubench

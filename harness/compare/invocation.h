@@ -1,0 +1,50 @@
+// What a comparison keeps of a report: its set-up, and each case's verdict and time.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/compare/evidence.h"
+#include "harness/compare/setup.h"
+#include "harness/core/record.h"
+
+namespace gpubench {
+
+/// A case as one invocation left it.
+struct MeasuredCase {
+  std::string id;
+  std::string suite;
+  Verdict verdict = Verdict::error;
+  std::string reason;
+  double flop = 0.0;             ///< per run, algorithmic: what the id stands for
+  double bytes = 0.0;            ///< per run, compulsory
+  double work_per_s = 0.0;       ///< the headline rate
+  std::string unit;              ///< of it: "FLOP/s", "B/s", "tokens/s"
+  std::optional<CaseRun> run{};  ///< of a case that passed
+};
+
+/// One process, one report.
+struct Invocation {
+  std::string source;      ///< file that it was read from
+  std::string id;          ///< that no other run has; empty where the report has none (before 1.3)
+  std::string started_at;  ///< "2026-11-21T02:34:19+00:00"
+  bool complete = true;
+  std::string injected;  ///< a slowdown that was asked for (--inject-slowdown); empty in an honest report
+  Setup setup;
+  std::vector<MeasuredCase> cases;  ///< in the order of the report, ids all different
+};
+
+/// Reads a report. Times are the device's own, but for steps the wall's: what they wait for counts. Throws ReadError
+/// for what is no report of major version 1, for two cases of one id, and for a passing case whose samples are not
+/// positive numbers.
+[[nodiscard]] Invocation read_report(const std::string& path);
+
+/// The same from its text; `path` names it in messages.
+[[nodiscard]] Invocation parse_report(std::string_view text, const std::string& path);
+
+/// Slimmed for keeping (a baseline), and back; exact. Throws ReadError.
+[[nodiscard]] Json to_json(const Invocation& invocation);
+[[nodiscard]] Invocation invocation_from_json(const Node& node, const std::string& source);
+
+}  // namespace gpubench

@@ -1,0 +1,46 @@
+// What is known of run-to-run noise: the file that `gpubench calibrate` writes and the gate reads.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/compare/evidence.h"
+#include "harness/compare/invocation.h"
+
+namespace gpubench {
+
+inline constexpr std::string_view noise_schema_version = "1.0";
+
+struct CaseNoise {
+  int runs = 0;            ///< invocations in which the case passed
+  double spread = 0.0;     ///< standard deviation of its log medians
+  double range = 0.0;      ///< the largest less the smallest of them
+  double median_ns = 0.0;  ///< of the medians: so that a reader knows what it is the noise of
+};
+
+/// Noise belongs to one set-up, and says nothing about another.
+struct Noise {
+  std::string source;      ///< file that it was read from
+  std::string created_at;  ///< "2026-11-21T02:34:19+00:00"
+  int invocations = 0;
+  Setup setup;
+  std::map<std::string, CaseNoise> cases;
+};
+
+/// From invocations of one build on one set-up, at least two. Cases that passed in fewer than two of them are left out.
+/// Throws std::invalid_argument for fewer, or for set-ups that differ (`differences` first, to say how).
+[[nodiscard]] Noise noise_of(std::span<const Invocation> invocations, std::string created_at);
+
+/// What the gate pools; empty for a case that was not calibrated.
+[[nodiscard]] std::optional<Prior> prior_of(const Noise& noise, const std::string& case_id);
+
+[[nodiscard]] Json to_json(const Noise& noise);
+/// Throws ReadError, also for a file of another major version, a fingerprint that its set-up does not have, and spreads
+/// outside [0, 10].
+[[nodiscard]] Noise noise_from_json(const Node& node, const std::string& source);
+[[nodiscard]] Noise read_noise(const std::string& path);
+
+}  // namespace gpubench

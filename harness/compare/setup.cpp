@@ -1,0 +1,111 @@
+#include "harness/compare/setup.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "harness/core/device_property.h"
+#include "harness/core/hash.h"
+#include "harness/report/record_json.h"
+
+namespace gpubench {
+namespace {
+
+constexpr std::string_view absent = "(none)";
+
+std::string major_of(const std::string& version) { return version.substr(0, version.find('.')); }
+
+// A device in the report's list: its kind and name, what it has, what runs on it.
+void add_device(const DeviceInfo& device, const std::string& prefix, Setup& setup) {
+  const auto key = [&](std::string_view name) { return prefix + std::string(name); };
+  setup.decisive.emplace_back(key("kind"), device.kind);
+  setup.decisive.emplace_back(key("name"), device.name);
+  setup.decisive.emplace_back(key("units"), fmt::format("{}", device.units));
+  // The slot that a card is in, and what a container may use of the memory, are no part of what computes.
+  setup.telling.emplace_back(key("memory_bytes"), fmt::format("{}", device.memory_bytes));
+  for (const auto& [name, value] : device.properties) {
+    Facts& facts = name == device_property::pci_bus_id ? setup.telling : setup.decisive;
+    facts.emplace_back(key(name), value);
+  }
+  for (const auto& [name, value] : device.libraries) setup.decisive.emplace_back(key(name), value);
+}
+
+void add_text(const Node& object, const char* member, const std::string& key, Facts& facts) {
+  if (object.has(member)) facts.emplace_back(key, object.at(member).text());
+}
+
+std::string value_of(const Facts& facts, const std::string& key) {
+  const auto found = std::find_if(facts.begin(), facts.end(), [&](const auto& fact) { return fact.first == key; });
+  return found == facts.end() ? std::string(absent) : found->second;
+}
+
+}  // namespace
+
+Setup setup_of(const Node& context) {
+  Setup setup;
+  const Node run = context.at("gpubench");
+  const Node devices = run.at("devices");
+  if (devices.size() == 0) devices.refuse("is empty: nothing is known of the device");
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const DeviceInfo device = device_from_json(devices.at(i));
+    if (i == 0) setup.device_kind = device.kind;
+    add_device(device, i == 0 ? "device." : fmt::format("device{}.", i), setup);
+  }
+  setup.decisive.emplace_back("devices", fmt::format("{}", devices.size()));
+  const Node env = run.at("env");
+  for (const std::string& variable : env.keys()) {
+    if (!variable.starts_with("GPUBENCH_")) setup.decisive.emplace_back("env." + variable, env.at(variable).text());
+  }
+  setup.decisive.emplace_back("version", major_of(run.at("tool_version").text()));
+  add_text(run, "tier", "tier", setup.decisive);
+  add_text(run, "preset", "preset", setup.decisive);
+  if (run.has("deterministic"))
+    setup.decisive.emplace_back("deterministic", run.at("deterministic").boolean() ? "on" : "off");
+  const Node build = run.at("build");
+  add_text(build, "type", "build_type", setup.decisive);
+  add_text(context, "host_name", "host", setup.telling);
+  setup.telling.emplace_back("gpubench", run.at("tool_version").text());
+  for (const char* fact : {"revision", "compiler", "flags"}) add_text(build, fact, fact, setup.telling);
+  setup.telling.emplace_back("seed", fmt::format("{}", run.at("seed").natural()));
+  return setup;
+}
+
+std::string fingerprint(const Setup& setup) {
+  Facts sorted = setup.decisive;
+  std::sort(sorted.begin(), sorted.end());
+  std::uint64_t digest = 0;
+  for (const auto& [key, value] : sorted) digest = hash(value, hash(key, digest));
+  return fmt::format("{:016x}", digest);
+}
+
+std::vector<Difference> differences(const Facts& baseline, const Facts& candidate) {
+  std::vector<Difference> all;
+  std::set<std::string> seen;
+  for (const Facts* facts : {&baseline, &candidate}) {
+    for (const auto& fact : *facts) {
+      if (!seen.insert(fact.first).second) continue;
+      Difference one{fact.first, value_of(baseline, fact.first), value_of(candidate, fact.first)};
+      if (one.baseline != one.candidate) all.push_back(std::move(one));
+    }
+  }
+  return all;
+}
+
+std::string difference_text(const Difference& difference) {
+  return fmt::format("{} {} -> {}", difference.key, difference.baseline, difference.candidate);
+}
+
+Json to_json(const Facts& facts) {
+  Json object = Json::object();
+  for (const auto& [key, value] : facts) object[key] = value;
+  return object;
+}
+
+Facts facts_from_json(const Node& node) {
+  Facts facts;
+  for (const std::string& key : node.keys()) facts.emplace_back(key, node.at(key).text());
+  return facts;
+}
+
+}  // namespace gpubench

@@ -1,0 +1,47 @@
+// Where and how a report was measured, as far as it decides whether two reports may be held against each other.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness/report/reader.h"
+
+namespace gpubench {
+
+using Facts = std::vector<std::pair<std::string, std::string>>;  ///< key -> value
+
+struct Setup {
+  std::string device_kind;  ///< "cpu", "cuda"
+  /// What changes numbers by itself: device, uuid, ECC, power limit, driver, libraries, telling variables, tier,
+  /// preset,
+  /// --deterministic, the build type, the major version of gpubench.
+  Facts decisive;
+  /// What should be known and changes nothing by rights: host, compiler, revision, minor version, seed.
+  Facts telling;
+};
+
+/// From a report's `context`. Throws ReadError.
+[[nodiscard]] Setup setup_of(const Node& context);
+
+/// 16 hexadecimal digits over the decisive facts: equal for equal set-ups.
+[[nodiscard]] std::string fingerprint(const Setup& setup);
+
+/// One fact that differs; "(none)" stands for one that a side lacks.
+struct Difference {
+  std::string key;
+  std::string baseline;
+  std::string candidate;
+};
+
+/// Facts that differ, those of the first side in its order, then those that only the second one has.
+[[nodiscard]] std::vector<Difference> differences(const Facts& baseline, const Facts& candidate);
+
+/// One line: "onednn 2.6.3 -> 3.7.1".
+[[nodiscard]] std::string difference_text(const Difference& difference);
+
+/// Facts as an object of texts, and back. Throws ReadError.
+[[nodiscard]] Json to_json(const Facts& facts);
+[[nodiscard]] Facts facts_from_json(const Node& node);
+
+}  // namespace gpubench

@@ -1,0 +1,232 @@
+// The rule, condition by condition. Effects are logs: 0.05 is a little more than 5%.
+#include "harness/compare/gate_rule.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <stdexcept>
+
+#include "tests/harness/compare/made_evidence.h"
+
+namespace gpubench {
+namespace {
+
+using Cases = std::vector<Evidence>;
+
+Judgement only(const Evidence& one, const GateRule& rule = {}) { return judge_cases(Cases{one}, rule).front(); }
+
+// Calibrated to 0.5%, three runs a side: error = 0.5% * sqrt(2/3) = 0.41%.
+Evidence shifted(double delta, double spread = 0.005) {
+  return calibrated_evidence({1.0, 1.0, 1.0}, {1.0 + delta, 1.0 + delta, 1.0 + delta}, spread);
+}
+
+TEST(GateRule, ALargeAndCertainSlowdownHasRegressed) {
+  const Judgement judgement = only(shifted(0.05));
+  EXPECT_EQ(judgement.verdict, GateVerdict::regressed);
+  EXPECT_EQ(judgement.doubt, Doubt::none);
+  EXPECT_LT(*judgement.q_slower, 0.001);
+  EXPECT_GT(*judgement.q_faster, 0.999);
+}
+
+TEST(GateRule, ItsMirrorImageHasImproved) { EXPECT_EQ(only(shifted(-0.05)).verdict, GateVerdict::improved); }
+
+TEST(GateRule, ACertainSlowdownThatIsSmallIsUnchanged) {
+  const Judgement judgement = only(shifted(0.02));
+  EXPECT_LT(*judgement.q_slower, 0.01);
+  EXPECT_EQ(judgement.verdict, GateVerdict::unchanged);
+}
+
+// log(1.03) = .0295588. The floor is met exactly at it, and not a hair below.
+TEST(GateRule, TheFloorIsALogarithmOfOnePlusTau) {
+  const double floor = std::log1p(0.03);
+  EXPECT_EQ(only(shifted(floor + 1e-9, 0.001)).verdict, GateVerdict::regressed);
+  EXPECT_NE(only(shifted(floor - 1e-9, 0.001)).verdict, GateVerdict::regressed);
+  GateRule wide;
+  wide.tau = 0.10;
+  EXPECT_EQ(only(shifted(0.05), wide).verdict, GateVerdict::unchanged);
+}
+
+// One run a side with 5% noise: 10% is 1.41 standard errors, p = .096 with 9 degrees of freedom.
+TEST(GateRule, ALargeDifferenceThatChanceExplainsIsInconclusive) {
+  const Judgement judgement = only(calibrated_evidence({1.0}, {1.1}, 0.05));
+  EXPECT_EQ(judgement.verdict, GateVerdict::inconclusive);
+  EXPECT_EQ(judgement.doubt, Doubt::noise);
+  EXPECT_NEAR(*judgement.q_slower, 0.0954, 5e-4);
+}
+
+// The 95% interval with 9 degrees of freedom: 0.1 +- 2.262157 * 0.05 * sqrt(2).
+TEST(GateRule, TheIntervalIsStudents) {
+  const Judgement judgement = only(calibrated_evidence({1.0}, {1.1}, 0.05));
+  EXPECT_NEAR(judgement.low95, 0.1 - 2.262157 * 0.05 * std::sqrt(2.0), 1e-6);
+  EXPECT_NEAR(judgement.high95, 0.1 + 2.262157 * 0.05 * std::sqrt(2.0), 1e-6);
+}
+
+// One case: t(0.95, 9) = 1.833113 standard errors of 0.0707107, as a ratio e^0.129621 - 1. Quiet cases: never below
+// tau.
+TEST(GateRule, TheDetectableSlowdownIsTheTestsButNeverBelowTau) {
+  EXPECT_NEAR(*only(calibrated_evidence({1.0}, {1.0}, 0.05)).detectable, std::expm1(1.833113 * 0.0707107), 1e-5);
+  EXPECT_EQ(*only(shifted(0.0, 0.001)).detectable, 0.03);
+}
+
+// Forty equal cases: the quantile is t(1 - 0.05 / 40, 9), which leaves a tail of 0.00125.
+TEST(GateRule, TheDetectableSlowdownPaysForTheNumberOfCases) {
+  const Cases cases(40, calibrated_evidence({1.0}, {1.0}, 0.05));
+  const Judgement judgement = judge_cases(cases, {}).front();
+  const double t = std::log1p(*judgement.detectable) / judgement.effect.error;
+  EXPECT_NEAR(t, 4.1460, 2e-3);  // between the printed t(0.999, 9) = 4.2968 and t(0.9975, 9) = 3.6897
+}
+
+// p = 0.02 passes alone; as the best of 40 cases whose others show nothing it is q = 0.8 at least.
+TEST(GateRule, OneOfManyCasesMustBeMoreCertain) {
+  const Evidence doubtful = calibrated_evidence({1.0}, {1.0 + 2.40 * 0.02 * std::sqrt(2.0)}, 0.02);
+  EXPECT_EQ(only(doubtful).verdict, GateVerdict::regressed);
+  Cases cases(40, calibrated_evidence({1.0}, {1.0}, 0.02));
+  cases.front() = doubtful;
+  EXPECT_EQ(judge_cases(cases, {}).front().verdict, GateVerdict::inconclusive);
+}
+
+TEST(GateRule, WithoutACalibrationThreeRunsASideAreEnoughAndTwoAreNot) {
+  const std::vector<double> three{1.0, 1.002, 0.998};
+  EXPECT_EQ(only(evidence_of(three, {1.10, 1.102, 1.098})).verdict, GateVerdict::regressed);
+  const Judgement two = only(evidence_of({1.0, 1.002}, {1.10, 1.102}));
+  EXPECT_EQ(two.verdict, GateVerdict::inconclusive);
+  EXPECT_EQ(two.doubt, Doubt::unknown_noise);
+  EXPECT_EQ(two.more_runs, 1);
+  EXPECT_FALSE(two.q_slower.has_value());
+}
+
+// 5 sqrt(2) 3% = 21.2% on a processor; 1% on a GPU makes it 7.07%. Nothing is ever called unchanged.
+TEST(GateRule, ASingleRunWithoutACalibrationConcludesOnlyFarBeyondTheAssumedNoise) {
+  EXPECT_EQ(only(evidence_of({1.0}, {1.211})).verdict, GateVerdict::inconclusive);
+  EXPECT_EQ(only(evidence_of({1.0}, {1.213})).verdict, GateVerdict::regressed);
+  EXPECT_EQ(only(evidence_of({1.0}, {0.787})).verdict, GateVerdict::improved);
+  const Judgement same = only(evidence_of({1.0}, {1.0}));
+  EXPECT_EQ(same.verdict, GateVerdict::inconclusive);
+  EXPECT_EQ(same.doubt, Doubt::unknown_noise);
+  EXPECT_EQ(same.more_runs, 2);
+  GateRule gpu;
+  gpu.assumed_spread = assumed_spread("cuda");
+  EXPECT_EQ(only(evidence_of({1.0}, {1.0706}), gpu).verdict, GateVerdict::inconclusive);
+  EXPECT_EQ(only(evidence_of({1.0}, {1.0709}), gpu).verdict, GateVerdict::regressed);
+  gpu.tau = 0.10;
+  EXPECT_EQ(only(evidence_of({1.0}, {1.09}), gpu).verdict, GateVerdict::inconclusive);
+}
+
+TEST(GateRule, FewerThanFiveRoundsOfFiveSamplesConcludeNothing) {
+  for (const auto& [rounds, samples] : {std::pair{4, 10}, {10, 4}, {3, 3}}) {
+    Evidence one = shifted(0.5);
+    one.candidate[1].rounds = rounds;
+    one.candidate[1].samples = samples;
+    const Judgement judgement = only(one);
+    EXPECT_EQ(judgement.verdict, GateVerdict::inconclusive);
+    EXPECT_EQ(judgement.doubt, Doubt::few_samples);
+  }
+  Evidence enough = shifted(0.5);
+  enough.candidate[1].rounds = 5;
+  enough.candidate[1].samples = 5;
+  EXPECT_EQ(only(enough).verdict, GateVerdict::regressed);
+}
+
+TEST(GateRule, BatchesThatDifferByMoreThanTwiceConcludeNothing) {
+  Evidence one = shifted(0.5);
+  one.candidate[0].batch = 8;  // the others have 4
+  EXPECT_EQ(only(one).verdict, GateVerdict::regressed);
+  one.candidate[0].batch = 9;
+  EXPECT_EQ(only(one).doubt, Doubt::batch);
+  one.candidate[0].batch = 1;
+  EXPECT_EQ(only(one).verdict, GateVerdict::inconclusive);
+}
+
+// Two of three candidate runs are 7 usual spreads slower: some processes are, some are not.
+TEST(GateRule, ACaseWithTwoSpeedsConcludesNothing) {
+  const Judgement judgement = only(calibrated_evidence({1.0, 1.0, 1.0}, {1.0, 1.07, 1.07}, 0.01));
+  EXPECT_EQ(judgement.verdict, GateVerdict::inconclusive);
+  EXPECT_EQ(judgement.doubt, Doubt::bimodal);
+  EXPECT_NE(only(calibrated_evidence({1.0, 1.0, 1.0}, {1.0, 1.059, 1.059}, 0.01)).doubt, Doubt::bimodal);
+}
+
+// Two speeds 7% apart say nothing about a difference of 7%, but never make one of 20%.
+TEST(GateRule, TwoSpeedsExplainNoDifferenceLargerThanTheirDistance) {
+  EXPECT_EQ(only(calibrated_evidence({1.0, 1.07, 1.0}, {1.2, 1.27, 1.27}, 0.01)).verdict, GateVerdict::regressed);
+}
+
+// A doubtful case must not take part in the correction of the others: q of the good one stays its p.
+TEST(GateRule, CasesInDoubtAreNotTested) {
+  Evidence doubtful = shifted(0.0);
+  doubtful.candidate[0].rounds = 1;
+  const std::vector<Judgement> judgements = judge_cases(Cases{shifted(0.05), doubtful}, {});
+  EXPECT_EQ(judgements[0].q_slower, only(shifted(0.05)).q_slower);
+  EXPECT_FALSE(judgements[1].q_slower.has_value());
+}
+
+Evidence with_clocks(Evidence one, double baseline_mhz, double candidate_mhz) {
+  for (CaseRun& run : one.baseline) run.sm_mhz = baseline_mhz;
+  for (CaseRun& run : one.candidate) run.sm_mhz = candidate_mhz;
+  return one;
+}
+
+// 5% slower at a clock that is 5% lower is the same number of cycles. At the same clock it is not.
+TEST(GateRule, ASlowdownThatTheClockExplainsIsInconclusive) {
+  const Judgement judgement = only(with_clocks(shifted(std::log(1.05)), 2000, 2000 / 1.05));
+  EXPECT_EQ(judgement.verdict, GateVerdict::inconclusive);
+  EXPECT_EQ(judgement.doubt, Doubt::clock);
+  EXPECT_EQ(only(with_clocks(shifted(std::log(1.05)), 2000, 1990)).verdict, GateVerdict::regressed);
+  // 10% slower at a clock 5% lower leaves 5% of cycles, more than tau / 2.
+  EXPECT_EQ(only(with_clocks(shifted(std::log(1.10)), 2000, 2000 / 1.05)).verdict, GateVerdict::regressed);
+}
+
+TEST(GateRule, ADriftingCaseNeedsThreeRunsToHaveRegressed) {
+  Evidence one = calibrated_evidence({1.0}, {1.1}, 0.005);
+  one.candidate[0].drifting = true;
+  EXPECT_EQ(only(one).doubt, Doubt::drift);
+  Evidence repeated = shifted(0.1);
+  repeated.candidate[0].drifting = true;
+  EXPECT_EQ(only(repeated).verdict, GateVerdict::regressed);
+  Evidence faster = calibrated_evidence({1.1}, {1.0}, 0.005);
+  faster.candidate[0].drifting = true;
+  EXPECT_EQ(only(faster).verdict, GateVerdict::improved);
+}
+
+// 5% slower, noise 3% known from 10 runs. With k runs a side t = .05 / (.03 sqrt(2 / k)) with 2 k + 7 degrees of
+// freedom: k = 2: 1.667 (needs t(0.95, 11) = 1.796), k = 3: 2.041 (needs t(0.95, 13) = 1.771). So two more than one.
+TEST(GateRule, MoreRunsAreThoseAfterWhichTheTestWouldPass) {
+  const Judgement judgement = only(calibrated_evidence({1.0}, {1.05}, 0.03));
+  EXPECT_EQ(judgement.doubt, Doubt::noise);
+  EXPECT_EQ(judgement.more_runs, 2);
+}
+
+// No difference, noise 3%: unchanged needs t(0.95, 2 k + 7) * .03 * sqrt(2 / k) < log(1.03) = .029559:
+// k = 6: 1.7291 (19 degrees) * .017321 = .029949, no; k = 7: 1.7207 (21) * .016036 = .027593, yes.
+TEST(GateRule, MoreRunsAreThoseAfterWhichNothingWouldBeLeftToFind) {
+  EXPECT_EQ(only(calibrated_evidence({1.0}, {1.0}, 0.03)).more_runs, 6);
+}
+
+// A difference within a millionth of the floor is settled by no reasonable number of runs.
+TEST(GateRule, ADifferenceAtTheFloorItselfIsNeverSettled) {
+  const Judgement judgement = only(calibrated_evidence({1.0}, {1.0 + std::log1p(0.03) - 1e-6}, 0.03));
+  EXPECT_EQ(judgement.doubt, Doubt::noise);
+  EXPECT_FALSE(judgement.more_runs.has_value());
+}
+
+TEST(GateRule, AShiftOfMostCasesIsTold) {
+  Cases cases(20, shifted(0.02));
+  EXPECT_NEAR(common_shift(judge_cases(cases, {}))->median, 0.02, 1e-12);
+  EXPECT_EQ(common_shift(judge_cases(cases, {}))->share, 1.0);
+  EXPECT_FALSE(common_shift(judge_cases(Cases(19, shifted(0.02)), {})).has_value());
+  EXPECT_FALSE(common_shift(judge_cases(Cases(20, shifted(0.009)), {})).has_value());
+  for (int i = 0; i < 7; ++i) cases[i] = shifted(-0.02);  // 13 of 20 are 65%
+  EXPECT_FALSE(common_shift(judge_cases(cases, {})).has_value());
+}
+
+TEST(GateRule, TauMustBeAFraction) {
+  for (const double tau : {0.0, -0.1, 10.0, std::nan("")}) {
+    GateRule rule;
+    rule.tau = tau;
+    EXPECT_THROW((void)only(shifted(0.0), rule), std::invalid_argument) << tau;
+  }
+}
+
+TEST(GateRule, NoCasesHaveNoJudgements) { EXPECT_TRUE(judge_cases(Cases{}, {}).empty()); }
+
+}  // namespace
+}  // namespace gpubench

@@ -1,0 +1,199 @@
+#include "harness/compare/invocation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "harness/compare/lean_json.h"
+#include "tests/harness/compare/made_reports.h"
+
+namespace gpubench {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A passing, a failing and a skipped case.
+Report three_cases() {
+  Report report = sample_report();
+  report.cases[1].c.workload = "failing";
+  report.cases[1].id = report.cases[1].c.id();
+  return report;
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    (void)parse_report(text, "r.json");
+  } catch (const ReadError& e) {
+    return e.what();
+  }
+  return "accepted";
+}
+
+// The sample's first round took 4000, 3800 and 4600 ns for two runs each; its second one is invalid.
+TEST(Invocation, TheTimeOfACaseIsTheMedianOfItsValidSamplesPerRun) {
+  const Invocation invocation = invocation_of(three_cases());
+  ASSERT_EQ(invocation.cases.size(), 3U);
+  const MeasuredCase& passed = invocation.cases[0];
+  EXPECT_EQ(passed.id, "gemm/square/m=64,n=32,k=16/bf16/warm/x1");
+  EXPECT_EQ(passed.suite, "gemm");
+  EXPECT_EQ(passed.verdict, Verdict::pass);
+  EXPECT_EQ(passed.unit, "FLOP/s");
+  EXPECT_EQ(passed.flop, 65536.0);
+  ASSERT_TRUE(passed.run.has_value());
+  EXPECT_NEAR(passed.run->log_median, std::log(2000.0), 1e-15);
+  EXPECT_EQ(passed.run->rounds, 1);
+  EXPECT_EQ(passed.run->samples, 3);
+  EXPECT_EQ(passed.run->batch, 2);
+  EXPECT_EQ(passed.run->sm_mhz, 1755.5);
+  EXPECT_TRUE(passed.run->drifting);
+  EXPECT_EQ(invocation.injected, "gemm=25%");
+  EXPECT_EQ(invocation.started_at, "2026-11-21T02:34:19+00:00");
+}
+
+TEST(Invocation, CasesThatDidNotPassHaveNoTime) {
+  const Invocation invocation = invocation_of(three_cases());
+  EXPECT_EQ(invocation.cases[1].verdict, Verdict::fail);
+  EXPECT_FALSE(invocation.cases[1].run.has_value());
+  EXPECT_EQ(invocation.cases[2].verdict, Verdict::skipped);
+  EXPECT_EQ(invocation.cases[2].reason, "needs 34 GB, 20 GB are free");
+}
+
+// Of a step the wall counts: 4100 ns in the middle of 4100, 3900 and 4700.
+TEST(Invocation, AStepIsTimedByTheWall) {
+  Report report = three_cases();
+  report.cases.resize(1);
+  report.cases[0].c.cache = CacheMode::step;
+  EXPECT_NEAR(invocation_of(report).cases[0].run->log_median, std::log(2050.0), 1e-15);
+}
+
+// The members of a case stand in no order that JSON knows of.
+TEST(Invocation, MembersInAnotherOrderAreReadAlike) {
+  Json json = report_json(three_cases());
+  for (Json& one : json["gpubench"]["cases"]) {
+    one["cache"] = one["status"] == "pass" ? "step" : "cold";
+    Json reversed = Json::object();
+    for (auto member = one.rbegin(); member != one.rend(); ++member) reversed[member.key()] = member.value();
+    one = reversed;
+  }
+  const Invocation invocation = parse_report(dump(json), "r.json");
+  EXPECT_NEAR(invocation.cases[0].run->log_median, std::log(2050.0), 1e-15);
+}
+
+// Logs of two round medians 100 and 121: 1.21 = e^.190620; deviation .190620 / sqrt(2), error that / sqrt(2).
+TEST(Invocation, TheErrorOfItsRoundsIsKnown) {
+  CaseRecord record = timed_record("a", 100.0);
+  record.rounds.resize(2);
+  record.rounds[1].times.device_ns.assign(10, 4.0 * 121.0);
+  const Invocation invocation = invocation_of(timed_report({record}));
+  EXPECT_NEAR(invocation.cases[0].run->round_error, 0.5 * std::log(1.21), 1e-14);
+}
+
+TEST(Invocation, WhatIsNoReportIsRefusedWithItsPlace) {
+  const std::tuple<const char*, std::function<void(Json&)>, const char*> mistakes[] = {
+      {"another schema", [](Json& j) { j["context"]["gpubench"]["schema"] = "other"; }, "context.gpubench.schema"},
+      {"another major version", [](Json& j) { j["context"]["gpubench"]["schema_version"] = "2.0"; },
+       "reads major version 1"},
+      {"no context", [](Json& j) { j.erase("context"); }, "lacks \"context\""},
+      {"no cases", [](Json& j) { j["gpubench"].erase("cases"); }, "lacks \"cases\""},
+      {"cases of another kind",
+       [](Json& j) {
+         j["gpubench"]["cases"] = {1, 2};
+       },
+       "cases[0] is no object"},
+      {"a case without an id", [](Json& j) { j["gpubench"]["cases"][1].erase("id"); }, "gpubench.cases[1]"},
+      {"an id with markup", [](Json& j) { j["gpubench"]["cases"][0]["id"] = "gemm/<b>"; }, "is no case id"},
+      {"an empty id", [](Json& j) { j["gpubench"]["cases"][0]["id"] = ""; }, "is no case id"},
+      {"one id twice", [](Json& j) { j["gpubench"]["cases"][2]["id"] = j["gpubench"]["cases"][0]["id"]; }, "two cases"},
+      {"an unknown status", [](Json& j) { j["gpubench"]["cases"][0]["status"] = "ok"; }, "status"},
+      {"a time of zero", [](Json& j) { j["gpubench"]["cases"][0]["rounds"][0]["device_ns"][1] = 0; },
+       "rounds[0].device_ns[1]: is no time"},
+      {"a negative time", [](Json& j) { j["gpubench"]["cases"][0]["rounds"][0]["device_ns"][1] = -1.0; }, "is no time"},
+      {"a NaN",
+       [](Json& j) {
+         j["gpubench"]["cases"][0]["rounds"][0]["device_ns"][1] = nullptr;
+         j["gpubench"]["cases"][0]["rounds"][0]["nonfinite"] = {{"device_ns[1]", "nan"}};
+       },
+       "is no time"},
+      {"a text for a time", [](Json& j) { j["gpubench"]["cases"][0]["rounds"][0]["device_ns"][1] = "1"; },
+       "expected a number"},
+      {"a pass without samples", [](Json& j) { j["gpubench"]["cases"][0]["rounds"] = Json::array(); }, "no sample"},
+      {"a batch of 0", [](Json& j) { j["gpubench"]["cases"][0]["batch"] = 0; }, "batch"},
+      {"a fractional batch", [](Json& j) { j["gpubench"]["cases"][0]["batch"] = 1.5; }, "batch"},
+      {"no device", [](Json& j) { j["context"]["gpubench"]["devices"] = Json::array(); }, "devices"},
+      {"complete as text", [](Json& j) { j["context"]["gpubench"]["complete"] = "yes"; }, "complete"},
+  };
+  for (const auto& [what, make, said] : mistakes) {
+    Json json = report_json(three_cases());
+    make(json);
+    EXPECT_THAT(refusal(dump(json)), AllOf(HasSubstr("r.json"), HasSubstr(said))) << what;
+  }
+}
+
+TEST(Invocation, SurvivesBeingKept) {
+  const Invocation first = invocation_of(three_cases());
+  const Json json = to_json(first);
+  const Invocation again = invocation_from_json(Node(json, "b.json"), "b.json (run 1)");
+  EXPECT_EQ(dump(to_json(again)), dump(json));
+  EXPECT_EQ(again.source, "b.json (run 1)");
+  EXPECT_EQ(again.cases[0].run->log_median, first.cases[0].run->log_median);
+  EXPECT_EQ(fingerprint(again.setup), fingerprint(first.setup));
+}
+
+TEST(LeanJson, WithoutAnythingToDropItIsTheWholeDocument) {
+  for (const std::string& text : {dump(report_json(three_cases()), 1), dump(report_json(three_cases())),
+                                  std::string(R"( {"a" : [ 1 , -2.5e3 , "\"x\\" , {} , [] , null , true ] } )"),
+                                  std::string(R"("\\")"), std::string("[]"), std::string("17")}) {
+    EXPECT_EQ(parse_lean_json(text, "t", {}, {}), parse_json(text, "t")) << text.substr(0, 80);
+  }
+}
+
+TEST(LeanJson, DroppedMembersAreNullWhateverTheyHold) {
+  constexpr std::string_view dropped[] = {"x"};
+  const std::pair<const char*, const char*> texts[] = {
+      {R"({"x":[1,{"x":"]"},"\"}"],"y":2})", R"({"x":null,"y":2})"},
+      {R"({"y":{"x" : "a,b}" }})", R"({"y":{"x":null}})"},
+      {R"({"x":-1.5e9,"y":["x"]})", R"({"x":null,"y":["x"]})"},
+      {R"({"x":{},"xx":1})", R"({"x":null,"xx":1})"},
+      {R"({"x":true})", R"({"x":null})"},
+  };
+  for (const auto& [text, expected] : texts)
+    EXPECT_EQ(parse_lean_json(text, "t", {dropped}, {}), parse_json(expected, "t")) << text;
+}
+
+TEST(LeanJson, OneOfTwoMembersIsDroppedByAThirdBeforeThem) {
+  const Dropped dropped{{}, "mode", "a", "x", "y"};
+  const auto lean = [&](const char* text) { return dump(parse_lean_json(text, "t", dropped, {})); };
+  EXPECT_EQ(lean(R"([{"mode" : "a", "x":[1], "y":[2]},{"mode":"b","x":[1],"y":[2]}])"),
+            R"([{"mode":"a","x":null,"y":[2]},{"mode":"b","x":[1],"y":null}])");
+  EXPECT_EQ(lean(R"({"x":1,"y":2,"mode":"a"})"), R"({"x":1,"y":null,"mode":"a"})");
+  EXPECT_EQ(lean(R"({"mode":{"x":1},"x":2})"), R"({"mode":{"x":1},"x":2})");
+}
+
+// What the parser refuses stays refused: thinning a text must mend nothing.
+TEST(LeanJson, MalformedDocumentsAreRefused) {
+  constexpr std::string_view dropped[] = {"x"};
+  std::string deep;
+  for (int i = 0; i < 100; ++i) deep += "[";
+  for (const std::string& text :
+       {std::string(R"({"a":1 2})"), std::string("[1 2]"), std::string("[1,]"), std::string("{,}"),
+        std::string(R"({"a":1,})"), std::string(R"({"x":})"), std::string(R"({"x" 1})"), std::string(R"({"x":[1,2)"),
+        std::string(R"({"x":1}})"), std::string(R"({"a":1,"a":2})"), std::string(R"({"a":"b)"), std::string("nul l"),
+        std::string("1 e5"), std::string(""), std::string("[1e999]"), std::string(R"({"x":"a)"), deep}) {
+    EXPECT_THROW((void)parse_lean_json(text, "t", {dropped}, {}), ReadError) << text;
+  }
+}
+
+TEST(LeanJson, ElementsAreHandedOverOneByOneAndTheirArrayStaysEmpty) {
+  std::vector<std::string> seen;
+  const StreamedArray streamed{"p", "list",
+                               [&](const Json& e, std::size_t i) { seen.push_back(std::to_string(i) + dump(e)); }};
+  const Json json =
+      parse_lean_json(R"({"q":{"list":[{"a":0}]},"p":{"list":[{"a":[1]},{"list":[{}]}],"b":2}})", "t", {}, streamed);
+  EXPECT_THAT(seen, ::testing::ElementsAre(R"(0{"a":[1]})", R"(1{"list":[{}]})"));
+  EXPECT_EQ(dump(json), R"({"q":{"list":[{"a":0}]},"p":{"list":[],"b":2}})");
+}
+
+}  // namespace
+}  // namespace gpubench

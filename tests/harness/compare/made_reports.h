@@ -1,0 +1,54 @@
+// Reports made up for tests of comparing: a few cases with times that are known.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "harness/compare/invocation.h"
+#include "harness/report/report_json.h"
+#include "tests/harness/report/sample_records.h"
+
+namespace gpubench {
+
+/// A case of suite gemm that passed, with 10 rounds of 10 samples of 4 runs, all of which took `ns` each.
+inline CaseRecord timed_record(const std::string& workload, double ns) {
+  CaseRecord record = sample_record();
+  record.c.workload = workload;
+  record.id = record.c.id();
+  record.batch = 4;
+  RoundRecord round;
+  round.times.device_ns.assign(10, 4.0 * ns);
+  round.times.wall_ns.assign(10, 4.0 * ns);
+  record.rounds.assign(10, round);
+  record.summary.median_ns = ns;
+  record.summary.flags.clear();
+  return record;
+}
+
+/// An honest report of these cases; `second` sets reports of one machine apart.
+inline Report timed_report(std::vector<CaseRecord> cases, int second = 0) {
+  Report report = sample_report();
+  report.run.injected.clear();
+  report.run.started_at += second;
+  report.run.invocation = fmt::format("{:016x}", second);
+  report.cases = std::move(cases);
+  return report;
+}
+
+inline Invocation invocation_of(const Report& report, const std::string& source = "a.json") {
+  return parse_report(dump(report_json(report)), source);
+}
+
+/// One invocation per value; case "gemm/a/..." took that many ns.
+inline std::vector<Invocation> side_of(const std::vector<double>& ns, const std::string& workload = "a") {
+  std::vector<Invocation> side;
+  for (std::size_t i = 0; i < ns.size(); ++i)
+    side.push_back(
+        invocation_of(timed_report({timed_record(workload, ns[i])}, static_cast<int>(i)), fmt::format("{}.json", i)));
+  return side;
+}
+
+}  // namespace gpubench
