@@ -8,6 +8,7 @@
 #include "harness/core/backend.h"
 #include "harness/core/case.h"
 #include "harness/core/record.h"
+#include "harness/measure/summary.h"
 
 namespace gpubench {
 
@@ -40,9 +41,5 @@ struct Protocol {
 /// Whether a case with these rounds is done, given the wall time it has used.
 [[nodiscard]] bool settled(const Protocol& protocol, std::span<const RoundRecord> rounds, std::int64_t batch,
                            double spent_s);
-
-/// Median, interval, spread, drift and flags of the valid rounds; all values per run of the program. Nothing is
-/// dropped.
-[[nodiscard]] Summary summarize(std::span<const RoundRecord> rounds, std::int64_t batch);
 
 }  // namespace gpubench
