@@ -9,6 +9,7 @@
 #include "harness/cli/exit_code.h"
 #include "harness/cli/list_verb.h"
 #include "harness/cli/options.h"
+#include "harness/cli/report_verbs.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/run_verb.h"
 #include "harness/core/error.h"
@@ -31,6 +32,8 @@ int act(const Options& options, std::span<const std::string> words, const Enviro
     case Verb::run: return run_verb(options, words, environment);
     case Verb::list: return list_verb(options, environment);
     case Verb::doctor: return doctor_verb(options, environment);
+    case Verb::validate: return validate_verb(options, environment);
+    case Verb::export_report: return export_verb(options, environment);
     case Verb::help: environment.out << help_text(options.subject); return exit_codes::ok;
     case Verb::version: return print_version(environment);
     case Verb::describe_device:

@@ -15,6 +15,8 @@ constexpr std::array verb_table{
              "list cases or suites; one case in detail: tensors, ops, work, memory"},
     VerbInfo{Verb::doctor, "doctor", "[flags]",
              "what this machine is, what disturbs measuring on it, how to mend that"},
+    VerbInfo{Verb::validate, "validate", "FILE...", "whether reports hold: their schema, and that what they say fits"},
+    VerbInfo{Verb::export_report, "export", "--format FORMAT FILE [flags]", "a report in the format of another tool"},
     VerbInfo{Verb::help, "help", "[VERB]", "this text, or the flags of one verb"},
     VerbInfo{Verb::version, "version", "", "the version and how it was built"},
     VerbInfo{Verb::describe_device, "describe-device", "", "", true},
@@ -122,6 +124,18 @@ void add_subject(CLI::App& app, RawOptions& raw, const char* title) {
   app.add_option("subject", raw.subject, "")->type_name(title)->group("");
 }
 
+void add_files(CLI::App& app, RawOptions& raw, const char* title) {
+  app.add_option("files", raw.files, "")->type_name(title)->group("");
+}
+
+void add_export(CLI::App& app, RawOptions& raw) {
+  std::vector<std::string_view> names;
+  for (const ExportFormat format : export_formats()) names.push_back(name(format));
+  value(app, "--format", raw.export_format, "FORMAT", "output", fmt::format("one of {}", fmt::join(names, ", ")));
+  value(app, "-o,--output", raw.output, "FILE", "output", "write it there, all or nothing (default: standard output)");
+  add_files(app, raw, "FILE");
+}
+
 }  // namespace
 
 std::span<const VerbInfo> verbs() { return verb_table; }
@@ -142,6 +156,8 @@ void add_flags(CLI::App& app, Verb verb, RawOptions& raw) {
     add_format(app, raw);
     add_subject(app, raw, "suites|CASE");
   }
+  if (verb == Verb::validate) add_files(app, raw, "FILE...");
+  if (verb == Verb::export_report) add_export(app, raw);
   if (verb == Verb::help) add_subject(app, raw, "VERB");
   if (verb == Verb::run || verb == Verb::doctor) add_color(app, raw);
 }

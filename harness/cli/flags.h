@@ -15,6 +15,8 @@ struct RawOptions {
   std::string tier, device = "auto", seed = "42", check = "sample", isolate = "on", fuse = "on";
   std::string pin, tuning_cache, out, json, color = "auto", progress = "auto", format = "table";
   std::string worker_input, worker_output, subject;
+  std::vector<std::string> files;
+  std::string export_format, output;
   bool dry_run = false;
   bool deterministic = false;
   bool energy = false;

@@ -74,6 +74,23 @@ constexpr Word<ProgressMode> progress_words[] = {{"auto", ProgressMode::automati
 constexpr Word<bool> switch_words[] = {{"on", true}, {"off", false}};
 constexpr Word<bool> format_words[] = {{"table", false}, {"json", true}};
 
+ExportFormat export_format(const std::string& flag, const std::string& word) {
+  std::vector<std::string> names;
+  for (const ExportFormat format : export_formats()) {
+    if (word == name(format)) return format;
+    names.emplace_back(name(format));
+  }
+  if (word.empty()) throw UsageError(fmt::format("export needs {}, one of {}", flag, joined(names)));
+  throw UsageError(
+      fmt::format("{}: '{}' is not one of {}{}", flag, visible(word), joined(names), did_you_mean(word, names)));
+}
+
+void check_files(const Options& o) {
+  if (o.verb == Verb::validate && o.files.empty()) throw UsageError("validate needs at least one report to read");
+  if (o.verb == Verb::export_report && o.files.size() != 1)
+    throw UsageError(fmt::format("export takes one report, {} were given", o.files.size()));
+}
+
 void check_worker(const Options& o) {
   const bool both = o.is_worker() && o.worker_output >= 0;
   const bool none = !o.is_worker() && o.worker_output < 0;
@@ -138,6 +155,10 @@ Options checked(Verb verb, const Given& given) {
   check_worker(o);
   o.subject = raw.subject;
   o.list_json = choose(from("--format"), raw.format, format_words);
+  o.files = raw.files;
+  o.output = raw.output;
+  if (verb == Verb::export_report) o.export_format = export_format(from("--format"), raw.export_format);
+  check_files(o);
   return o;
 }
 

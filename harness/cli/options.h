@@ -13,6 +13,7 @@
 #include "harness/core/case.h"
 #include "harness/parity/judge.h"
 #include "harness/plan/plan.h"
+#include "harness/report/export.h"
 
 namespace gpubench {
 
@@ -20,6 +21,8 @@ enum class Verb {
   run,
   list,
   doctor,
+  validate,
+  export_report,
   help,
   version,
   describe_device  ///< hidden: a child process that opens the backend and tells its DeviceInfo
@@ -51,6 +54,9 @@ struct Options {
   int worker_output = -1;
   std::string subject;  ///< of list ("suites", a case) and help (a verb)
   bool list_json = false;
+  std::vector<std::string> files;  ///< reports to read
+  ExportFormat export_format = ExportFormat::gbench;
+  std::string output;  ///< of export: the file to write; empty: standard output
   std::vector<std::pair<std::string, std::string>> from_environment;  ///< variables that stood in for flags
 
   [[nodiscard]] bool is_worker() const { return worker_input >= 0; }
