@@ -70,6 +70,10 @@ void add_selection(CLI::App& app, RawOptions& raw) {
 void add_measure(CLI::App& app, RawOptions& raw) {
   app.add_flag("--dry-run", raw.dry_run, "show the plan with estimates of time and memory; run nothing")
       ->group("measure");
+  value(
+      app, "--preset", raw.preset, "PRESET", "measure",
+      "how long each case is measured: smoke, quick (3 rounds), standard (10 to 20), gate (5 to 10, to be repeated) or "
+      "thorough (20 to 40) (default: that of the tier)");
   value(app, "--seed", raw.seed, "N", "measure", "of inputs, samples and order (default: 42)");
   value(app, "--isolate", raw.isolate, "on|off", "measure",
         "run cases in a worker process that may crash (default: on); off: in "

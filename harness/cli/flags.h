@@ -12,7 +12,7 @@ namespace gpubench {
 /// Flags as typed, before their values are checked.
 struct RawOptions {
   std::vector<std::string> suites, filters, excludes, precisions, batches, axes, launches, ranks;
-  std::string tier, device = "auto", seed = "42", check = "sample", isolate = "on", fuse = "on";
+  std::string tier, preset, device = "auto", seed = "42", check = "sample", isolate = "on", fuse = "on";
   std::string pin, tuning_cache, out, json, color = "auto", progress = "auto", format = "table";
   std::string worker_input, worker_output, subject;
   std::vector<std::string> files;

@@ -62,6 +62,11 @@ std::pair<std::string, std::vector<std::int64_t>> axis(const std::string& flag, 
 
 constexpr Word<Tier> tier_words[] = {
     {"smoke", Tier::smoke}, {"quick", Tier::quick}, {"standard", Tier::standard}, {"large", Tier::large}};
+constexpr Word<Preset> preset_words[] = {{"smoke", Preset::smoke},
+                                         {"quick", Preset::quick},
+                                         {"standard", Preset::standard},
+                                         {"gate", Preset::gate},
+                                         {"thorough", Preset::thorough}};
 constexpr Word<CheckMode> check_words[] = {
     {"off", CheckMode::off}, {"sample", CheckMode::sample}, {"full", CheckMode::full}};
 constexpr Word<LaunchMode> launch_words[] = {{"graph", LaunchMode::graph}, {"stream", LaunchMode::stream}};
@@ -135,6 +140,7 @@ Options checked(Verb verb, const Given& given) {
   }
   o.selection.fuse = choose(from("--fuse"), raw.fuse, switch_words);
   if (!raw.tier.empty()) o.tier = choose(from("--tier"), raw.tier, tier_words);
+  if (!raw.preset.empty()) o.preset = choose(from("--preset"), raw.preset, preset_words);
   o.device = raw.device;
   o.seed = whole<std::uint64_t>(from("--seed"), raw.seed, 0);
   o.check = choose(from("--check"), raw.check, check_words);

@@ -11,6 +11,7 @@
 
 #include "harness/cli/variables.h"
 #include "harness/core/case.h"
+#include "harness/measure/protocol.h"
 #include "harness/parity/judge.h"
 #include "harness/plan/plan.h"
 #include "harness/report/export.h"
@@ -33,8 +34,9 @@ enum class ProgressMode { automatic, bar, lines, none };
 
 struct Options {
   Verb verb = Verb::run;
-  Selection selection;       ///< its tier is set once the device is known
-  std::optional<Tier> tier;  ///< absent: quick, or standard on a GPU
+  Selection selection;           ///< its tier is set once the device is known
+  std::optional<Tier> tier;      ///< absent: quick, or standard on a GPU
+  std::optional<Preset> preset;  ///< absent: the tier's own
   std::string device = "auto";
   std::uint64_t seed = 42;
   CheckMode check = CheckMode::sample;

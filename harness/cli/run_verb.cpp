@@ -14,20 +14,16 @@
 #include "harness/cli/list_verb.h"
 #include "harness/cli/progress.h"
 #include "harness/cli/run_context.h"
+#include "harness/cli/run_setup.h"
 #include "harness/cli/selection.h"
 #include "harness/cli/terminal.h"
 #include "harness/hardware/ceilings.h"
 #include "harness/hardware/gpu_survey.h"
-#include "harness/hardware/telemetry.h"
 #include "harness/measure/rank_spread.h"
 #include "harness/report/atomic_file.h"
 #include "harness/report/console.h"
-#include "harness/report/pins.h"
 #include "harness/report/quantity.h"
-#include "harness/report/reader.h"
-#include "harness/report/tuning_cache.h"
 #include "harness/report/visible_text.h"
-#include "harness/run/rank_group.h"
 
 namespace gpubench {
 namespace {
@@ -69,39 +65,6 @@ class Recorder final : public RunObserver {
   std::map<std::string, CaseRecord> records_;
   RunObserver& view_;
 };
-
-Pins pins_from(const std::string& path) {
-  try {
-    return read_pins(path);
-  } catch (const ReadError& e) {
-    throw UsageError(fmt::format("--pin: {}; expected a report that gpubench wrote", e.what()));
-  }
-}
-
-std::string tuning_folder(const Options& options, const Environment& environment) {
-  if (options.tuning_cache) return *options.tuning_cache == "off" ? std::string() : *options.tuning_cache;
-  return default_tuning_folder(environment.variable("XDG_CACHE_HOME"), environment.variable("HOME"));
-}
-
-RunOptions run_options(const Options& options, Tier tier, const Environment& environment, const DeviceChoice& device) {
-  RunOptions run;
-  run.tier = tier;
-  run.check = options.check;
-  run.seed = options.seed;
-  run.energy = options.energy;
-  run.rerun_prefix = rerun_prefix(options);
-  if (options.pin) run.pins = pins_from(*options.pin);
-  if (const std::string folder = tuning_folder(options, environment); !folder.empty()) {
-    run.open_choices = [folder, deterministic = options.deterministic](const DeviceInfo& info) {
-      return std::make_unique<TuningCache>(folder, TuningSetting{info, deterministic, std::string(version())});
-    };
-  }
-  run.open_telemetry = [](const DeviceInfo& info) { return open_telemetry(info); };
-  if (device.backend->open_ranks) {
-    run.open_ranks = [open = device.backend->open_ranks](int ranks) { return open_rank_group(open(ranks)); };
-  }
-  return run;
-}
 
 // The same call again: the worker plans the same cases on the device that was chosen here. Last flags count.
 WorkerCommand worker_command(std::span<const std::string> words, const std::string& program,
@@ -174,7 +137,7 @@ class Run {
   void announce() {
     std::vector<std::string> libraries;
     for (const auto& [library, release] : info_.libraries) libraries.push_back(library + " " + release);
-    const Estimate all = estimate(plan_, tier_, info_.units);
+    const Estimate all = estimate(plan_, {tier_, options_.preset}, info_.units);
     environment_.err << fmt::format("{}, {} threads or units, {} free{}{}\n", visible(info_.name), info_.units,
                                     format_quantity(static_cast<double>(info_.available_bytes), "B"),
                                     libraries.empty() ? "" : ", ", visible(joined(libraries)))
@@ -194,6 +157,7 @@ class Run {
     run.suites = options_.selection.suites.empty() ? std::vector<std::string>{"all"} : options_.selection.suites;
     run.seed = options_.seed;
     run.tier = name(tier_);
+    run.preset = name(options_.preset.value_or(preset_of(tier_)));
     run.check = name(options_.check);
     run.deterministic = options_.deterministic;
     run.env = telling_variables(environment_);
@@ -288,7 +252,7 @@ int run_verb(const Options& options, std::span<const std::string> words, const E
   tell_lacking(selection, device, environment);
   if (plan.empty()) return refuse_empty(selection, environment);
   if (options.dry_run) {
-    environment.out << plan_text(plan, selection.tier, read_host().usable_cpus);
+    environment.out << plan_text(plan, {selection.tier, options.preset}, read_host().usable_cpus);
     return exit_codes::ok;
   }
   return Run(options, words, environment, device, std::move(plan), selection.tier, run).execute();

@@ -44,6 +44,7 @@ std::string rerun_prefix(const Options& options) {
   std::string text = "gpubench run";
   if (options.device != "auto") text += " --device " + options.device;
   if (!options.selection.batches.empty()) text += " --batch " + listed(options.selection.batches);
+  if (options.preset) text += fmt::format(" --preset {}", name(*options.preset));
   if (options.deterministic) text += " --deterministic";
   if (options.pin) text += " --pin " + *options.pin;
   if (options.tuning_cache) text += " --tuning-cache " + *options.tuning_cache;

@@ -11,18 +11,33 @@ namespace {
 constexpr Protocol smoke{"smoke", 3, 3, 3, 0.0, 0.12, 200e-6, 1, 0.002, 1, 0.001};
 constexpr Protocol quick{"quick", 3, 3, 5, 0.0, 1.0, 500e-6, 2, 0.020, 1, 0.005};
 constexpr Protocol standard{"standard", 10, 20, 10, 0.005, 10.0, 500e-6, 5, 0.200, 3, 0.050};
+constexpr Protocol gate{"gate", 5, 10, 10, 0.005, 5.0, 500e-6, 5, 0.200, 3, 0.050};
+constexpr Protocol thorough{"thorough", 20, 40, 20, 0.0025, 60.0, 500e-6, 5, 0.200, 3, 0.050};
 
 constexpr std::int64_t largest_batch = 4096;
 constexpr std::int64_t most_copies = 64;
 
 }  // namespace
 
-const Protocol& protocol_of(Tier tier) {
+std::string_view name(Preset preset) { return protocol_of(preset).name; }
+
+Preset preset_of(Tier tier) {
   switch (tier) {
-    case Tier::smoke: return smoke;
-    case Tier::quick: return quick;
+    case Tier::smoke: return Preset::smoke;
+    case Tier::quick: return Preset::quick;
     case Tier::standard:
-    case Tier::large: return standard;
+    case Tier::large: return Preset::standard;
+  }
+  return Preset::standard;
+}
+
+const Protocol& protocol_of(Preset preset) {
+  switch (preset) {
+    case Preset::smoke: return smoke;
+    case Preset::quick: return quick;
+    case Preset::standard: return standard;
+    case Preset::gate: return gate;
+    case Preset::thorough: return thorough;
   }
   return standard;
 }

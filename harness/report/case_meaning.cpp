@@ -107,8 +107,8 @@ class CaseMeaning {
       named = named || op.label == record_.parity.worst_op;
     }
     compare(node.at("error_over_bound"), record_.parity.error_over_bound, largest, "the largest of its ops is");
-    require(named, node.at("worst_op"), fmt::format("is \"{}\", which is no op that was judged",
-                                                    visible(record_.parity.worst_op)));
+    require(named, node.at("worst_op"),
+            fmt::format("is \"{}\", which is no op that was judged", visible(record_.parity.worst_op)));
   }
 
   // Whether there is anything to summarize, and all of it makes sense.
@@ -153,7 +153,8 @@ class CaseMeaning {
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
       all_count(ranks[rank].ns, node.at(rank).at("ns"));
       if (ranks[rank].ns.size() == longest.size()) continue;
-      say(node.at(rank).at("ns"), fmt::format("has {} samples, device_ns has {}", ranks[rank].ns.size(), longest.size()));
+      say(node.at(rank).at("ns"),
+          fmt::format("has {} samples, device_ns has {}", ranks[rank].ns.size(), longest.size()));
       return;
     }
     for (std::size_t i = 0; i < longest.size(); ++i) {
@@ -179,10 +180,14 @@ class CaseMeaning {
     count("samples", told.samples, found.samples);
     count("severe", told.severe, found.severe);
     const double ns = found.median_ns;
-    for (const auto& [key, member] :
-         {std::pair{"median_ns", &Summary::median_ns}, {"ci95_low_ns", &Summary::ci95_low_ns},
-          {"ci95_high_ns", &Summary::ci95_high_ns}, {"mad_ns", &Summary::mad_ns}, {"min_ns", &Summary::min_ns},
-          {"p10_ns", &Summary::p10_ns}, {"p90_ns", &Summary::p90_ns}, {"mean_ns", &Summary::mean_ns}}) {
+    for (const auto& [key, member] : {std::pair{"median_ns", &Summary::median_ns},
+                                      {"ci95_low_ns", &Summary::ci95_low_ns},
+                                      {"ci95_high_ns", &Summary::ci95_high_ns},
+                                      {"mad_ns", &Summary::mad_ns},
+                                      {"min_ns", &Summary::min_ns},
+                                      {"p10_ns", &Summary::p10_ns},
+                                      {"p90_ns", &Summary::p90_ns},
+                                      {"mean_ns", &Summary::mean_ns}}) {
       compare(node.at(key), told.*member, found.*member, source, ns);
     }
     compare(node.at("round_sd"), told.round_sd, found.round_sd, source, 1.0);

@@ -68,13 +68,13 @@ Json action(const Report& report, bool times) {
   for (const CaseRecord& record : report.cases) {
     if (record.verdict != Verdict::pass) continue;
     const double value = finite(times ? record.summary.median_ns : record.derived.headline, "the value", record);
-    list.push_back({{"name", record.id},
-                    {"unit", times ? "ns" : record.derived.headline_unit},
-                    {"value", value},
-                    {"range", range_of(record, value)},
-                    {"extra", fmt::format("{} rounds, {} samples, error {:.3g} of its bound", record.summary.rounds,
-                                          record.summary.samples,
-                                          finite(record.parity.error_over_bound, "the error", record))}});
+    list.push_back(
+        {{"name", record.id},
+         {"unit", times ? "ns" : record.derived.headline_unit},
+         {"value", value},
+         {"range", range_of(record, value)},
+         {"extra", fmt::format("{} rounds, {} samples, error {:.3g} of its bound", record.summary.rounds,
+                               record.summary.samples, finite(record.parity.error_over_bound, "the error", record))}});
   }
   return list;
 }

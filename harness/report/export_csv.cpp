@@ -69,10 +69,10 @@ std::string exported_csv(const Report& report) {
   std::string text(header);
   const std::string device = report.run.devices.empty() ? "" : report.run.devices.front().name;
   for (const CaseRecord& r : report.cases) {
-    const std::string row = fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},{},{},{},", cell(r.id), cell(r.c.suite), cell(r.c.workload),
-        cell(to_string(r.c.dims)), cell(r.c.recipe), cell(modes_of(r.c)), r.c.ranks, cell(r.c.label), name(r.c.tier),
-        name(r.c.cache), name(r.verdict), cell(r.reason), cell(device));
+    const std::string row =
+        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},", cell(r.id), cell(r.c.suite), cell(r.c.workload),
+                    cell(to_string(r.c.dims)), cell(r.c.recipe), cell(modes_of(r.c)), r.c.ranks, cell(r.c.label),
+                    name(r.c.tier), name(r.c.cache), name(r.verdict), cell(r.reason), cell(device));
     if (r.verdict != Verdict::pass) {
       text += row + ",,\r\n";
       continue;

@@ -1,5 +1,5 @@
-// exported_prometheus(): Prometheus' text exposition format 0.0.4. No timestamps, which node_exporter's textfile collector
-// refuses, and few labels, since each set of them is a time series of its own.
+// exported_prometheus(): Prometheus' text exposition format 0.0.4. No timestamps, which node_exporter's textfile
+// collector refuses, and few labels, since each set of them is a time series of its own.
 #include <fmt/format.h>
 
 #include <functional>

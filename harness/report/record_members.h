@@ -63,6 +63,8 @@ void visit(Archive& a, RoundTelemetry& t) {
   a("power_w", t.power_w);
   a("energy_j", t.energy_j);
   a("uncorrected_errors", t.uncorrected_errors);
+  a("involuntary_switches", t.involuntary_switches);
+  a("cpu_pressure", t.cpu_pressure);
   a("reasons", t.reasons);
   a("rejected", t.rejected);
 }

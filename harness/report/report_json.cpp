@@ -21,21 +21,23 @@ Json object_of(std::span<const std::pair<std::string, std::string>> pairs) {
 Json run_json(const RunContext& run) {
   Json devices = Json::array();
   for (const DeviceInfo& device : run.devices) devices.push_back(to_json(device));
-  return {{"schema", report_schema},
-          {"schema_version", report_schema_version},
-          {"tool_version", run.tool_version},
-          {"build", object_of(run.build)},
-          {"argv", run.argv},
-          {"suites", run.suites},
-          {"seed", run.seed},
-          {"tier", run.tier},
-          {"check", run.check},
-          {"deterministic", run.deterministic},
-          {"env", object_of(run.env)},
-          {"devices", std::move(devices)},
-          {"started_at", iso_time(run.started_at)},
-          {"finished_at", iso_time(run.finished_at)},
-          {"complete", run.complete}};
+  Json json = {{"schema", report_schema},
+               {"schema_version", report_schema_version},
+               {"tool_version", run.tool_version},
+               {"build", object_of(run.build)},
+               {"argv", run.argv},
+               {"suites", run.suites},
+               {"seed", run.seed},
+               {"tier", run.tier},
+               {"check", run.check},
+               {"deterministic", run.deterministic},
+               {"env", object_of(run.env)},
+               {"devices", std::move(devices)},
+               {"started_at", iso_time(run.started_at)},
+               {"finished_at", iso_time(run.finished_at)},
+               {"complete", run.complete}};
+  if (!run.preset.empty()) json["preset"] = run.preset;
+  return json;
 }
 
 Json context_json(const Report& report) {

@@ -22,7 +22,7 @@ namespace gpubench {
 /// What a report calls itself.
 inline constexpr std::string_view report_schema = "gpubench-report";
 /// The version that report_json() writes.
-inline constexpr std::string_view report_schema_version = "1.2";
+inline constexpr std::string_view report_schema_version = "1.3";
 
 /// One level of a processor's caches, as Google Benchmark's context tells it.
 struct CacheContext {
@@ -51,6 +51,7 @@ struct RunContext {
   std::vector<std::string> suites;
   std::uint64_t seed = 0;
   std::string tier;
+  std::string preset;  ///< how long cases were measured; empty in reports before 1.3
   std::string check;
   bool deterministic = false;  ///< only implementations that give the same bits each time were taken
   std::vector<std::pair<std::string, std::string>> env;  ///< of an allow-list, never the whole environment

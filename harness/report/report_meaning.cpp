@@ -87,7 +87,8 @@ void check_benchmarks(const Report& report, const Node& root, Problems& problems
       check_members(*known.at(key), entry, "its case makes", problems);
     });
   }
-  for (const auto& [key, entry] : missing) problems.add(benchmarks.complaint(fmt::format("lacks \"{}\"", visible(key))));
+  for (const auto& [key, entry] : missing)
+    problems.add(benchmarks.complaint(fmt::format("lacks \"{}\"", visible(key))));
 }
 
 }  // namespace

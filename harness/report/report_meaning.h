@@ -6,8 +6,8 @@
 
 namespace gpubench {
 
-/// Adds every contradiction: two cases of one id, a verdict against its op checks, a summary against its samples, a rate
-/// against its time, `benchmarks` and totals against the cases. `root`: the document that `report` was read from.
+/// Adds every contradiction: two cases of one id, a verdict against its op checks, a summary against its samples, a
+/// rate against its time, `benchmarks` and totals against the cases. `root`: the document that `report` was read from.
 void check_meaning(const Report& report, const Node& root, Problems& problems);
 
 /// The same for one case alone.

@@ -109,6 +109,10 @@ void read_run(const Node& node, RunContext& run, Problems& problems) {
   read("seed", run.seed);
   read("tier", run.tier);
   problems.attempt([&] { require_word(node.at("tier"), {"smoke", "quick", "standard", "large"}); });
+  if (node.has("preset")) {  // since 1.3
+    read("preset", run.preset);
+    problems.attempt([&] { require_word(node.at("preset"), {"smoke", "quick", "standard", "gate", "thorough"}); });
+  }
   read("check", run.check);
   problems.attempt([&] { require_word(node.at("check"), {"off", "sample", "full"}); });
   if (node.has("deterministic")) read("deterministic", run.deterministic);  // since 1.2

@@ -1,7 +1,7 @@
 // Reports that somebody wrote, from file to Report: everything that is read is checked, and an error says where it is.
 //
-// Two sieves. The shape: every member has its kind and range (this is what the published schema says). The meaning: what
-// the members say fits together; rates follow from times, times from samples, totals from cases. A report that is
+// Two sieves. The shape: every member has its kind and range (this is what the published schema says). The meaning:
+// what the members say fits together; rates follow from times, times from samples, totals from cases. A report that is
 // refused by either was written by something else, or changed since.
 #pragma once
 

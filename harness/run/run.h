@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "harness/core/choice_memory.h"
 #include "harness/core/record.h"
 #include "harness/core/telemetry.h"
+#include "harness/measure/protocol.h"
 #include "harness/parity/judge.h"
 #include "harness/plan/plan.h"
 
@@ -24,7 +26,9 @@ namespace gpubench {
 using Pins = std::map<std::string, std::map<std::string, std::string>>;
 
 struct RunOptions {
-  Tier tier = Tier::quick;  ///< sets the protocol and the fp64 budget of the check
+  Tier tier = Tier::quick;         ///< sets the fp64 budget of the check, and the protocol where no preset does
+  std::optional<Preset> preset{};  ///< sets the protocol
+  std::optional<int> rounds{};     ///< exactly so many, whatever the protocol's stopping rule would say
   CheckMode check = CheckMode::sample;
   std::uint64_t seed = 42;
   double deadline_floor_s = 30.0;             ///< a case may take three times its estimate, and at least this long
@@ -39,6 +43,12 @@ struct RunOptions {
   std::function<std::unique_ptr<Telemetry>(const DeviceInfo&)> open_telemetry{};
   /// Opens what earlier runs on this device found; nothing is remembered where it is empty.
   std::function<std::unique_ptr<ChoiceMemory>(const DeviceInfo&)> open_choices{};
+
+  [[nodiscard]] Protocol protocol() const {
+    Protocol protocol = protocol_of(preset.value_or(preset_of(tier)));
+    if (rounds) protocol.min_rounds = protocol.max_rounds = *rounds;
+    return protocol;
+  }
 };
 
 /// What is told while cases run; called on the thread that called run_*().

@@ -30,26 +30,45 @@ std::vector<RoundRecord> rounds_of(const std::vector<double>& medians) {
 }
 
 TEST(Protocol, PresetsAreThoseOfTheMeasurementRules) {
-  const Protocol& smoke = protocol_of(Tier::smoke);
+  const Protocol& smoke = protocol_of(Preset::smoke);
   EXPECT_EQ(smoke.max_rounds, 3);
   EXPECT_EQ(smoke.samples, 3);
   EXPECT_EQ(smoke.min_sample_s, 200e-6);
   EXPECT_EQ(smoke.first_warmup_calls, 1);
-  const Protocol& quick = protocol_of(Tier::quick);
+  const Protocol& quick = protocol_of(Preset::quick);
   EXPECT_EQ(quick.max_rounds, 3);
   EXPECT_EQ(quick.samples, 5);
   EXPECT_EQ(quick.min_sample_s, 500e-6);
-  const Protocol& standard = protocol_of(Tier::standard);
+  const Protocol& standard = protocol_of(Preset::standard);
   EXPECT_EQ(standard.min_rounds, 10);
   EXPECT_EQ(standard.max_rounds, 20);
   EXPECT_EQ(standard.samples, 10);
   EXPECT_EQ(standard.half_width, 0.005);
-  EXPECT_EQ(&protocol_of(Tier::large), &standard);
+  const Protocol& gate = protocol_of(Preset::gate);
+  EXPECT_EQ(gate.min_rounds, 5);
+  EXPECT_EQ(gate.max_rounds, 10);
+  EXPECT_EQ(gate.samples, 10);
+  EXPECT_EQ(gate.half_width, 0.005);
+  EXPECT_EQ(gate.budget_s, 5.0);
+  const Protocol& thorough = protocol_of(Preset::thorough);
+  EXPECT_EQ(thorough.min_rounds, 20);
+  EXPECT_EQ(thorough.max_rounds, 40);
+  EXPECT_EQ(thorough.samples, 20);
+  EXPECT_EQ(thorough.half_width, 0.0025);
+  EXPECT_EQ(thorough.budget_s, 60.0);
+}
+
+TEST(Protocol, EachTierHasAPreset) {
+  EXPECT_EQ(preset_of(Tier::smoke), Preset::smoke);
+  EXPECT_EQ(preset_of(Tier::quick), Preset::quick);
+  EXPECT_EQ(preset_of(Tier::standard), Preset::standard);
+  EXPECT_EQ(preset_of(Tier::large), Preset::standard);
+  EXPECT_EQ(name(Preset::thorough), "thorough");
 }
 
 // T_min is 500 us: 90 us need 5.6 runs, 6 rounded up to 8.
 TEST(Protocol, ABatchFillsTheMinimumTimeAndIsAPowerOfTwo) {
-  const Protocol& quick = protocol_of(Tier::quick);
+  const Protocol& quick = protocol_of(Preset::quick);
   EXPECT_EQ(batch_for(quick, CacheMode::cold, 90e-6), 8);
   EXPECT_EQ(batch_for(quick, CacheMode::cold, 250e-6), 2);
   EXPECT_EQ(batch_for(quick, CacheMode::warm, 500e-6), 1);
@@ -58,7 +77,7 @@ TEST(Protocol, ABatchFillsTheMinimumTimeAndIsAPowerOfTwo) {
   EXPECT_EQ(batch_for(quick, CacheMode::cold, 0.0), 4096);
 }
 
-TEST(Protocol, AStepIsTimedOneByOne) { EXPECT_EQ(batch_for(protocol_of(Tier::quick), CacheMode::step, 1e-6), 1); }
+TEST(Protocol, AStepIsTimedOneByOne) { EXPECT_EQ(batch_for(protocol_of(Preset::quick), CacheMode::step, 1e-6), 1); }
 
 TEST(Protocol, ColdCopiesExceedThreeCaches) {
   const std::int64_t plenty = std::int64_t{1} << 40;
@@ -79,7 +98,7 @@ TEST(Protocol, WarmAndStepHaveOneCopy) {
 }
 
 TEST(Settled, QuickStopsAfterThreeValidRounds) {
-  const Protocol& quick = protocol_of(Tier::quick);
+  const Protocol& quick = protocol_of(Preset::quick);
   std::vector<RoundRecord> rounds = rounds_of({100, 100});
   EXPECT_FALSE(settled(quick, rounds, 1, 0.0));
   rounds.push_back(spoiled(round_of({900})));
@@ -89,7 +108,7 @@ TEST(Settled, QuickStopsAfterThreeValidRounds) {
 }
 
 TEST(Settled, StandardStopsAtTenRoundsWhenTheyAgreeAndAtTwentyAnyhow) {
-  const Protocol& standard = protocol_of(Tier::standard);
+  const Protocol& standard = protocol_of(Preset::standard);
   EXPECT_FALSE(settled(standard, rounds_of(std::vector<double>(9, 100.0)), 1, 0.0));
   EXPECT_TRUE(settled(standard, rounds_of(std::vector<double>(10, 100.0)), 1, 0.0));
   std::vector<double> noisy;
@@ -102,7 +121,7 @@ TEST(Settled, StandardStopsAtTenRoundsWhenTheyAgreeAndAtTwentyAnyhow) {
 // Ten rounds, half at 100 and half at 100 (1 + d): the log medians have sd = (d/2) sqrt(10/9), so the half-width is
 // 2.262 sd / sqrt(10) = 0.377 d; epsilon 0.005 lies between d = 0.013 and d = 0.0135.
 TEST(Settled, StandardStopsWhenTheHalfWidthIsHalfAPercent) {
-  const Protocol& standard = protocol_of(Tier::standard);
+  const Protocol& standard = protocol_of(Preset::standard);
   const auto spread = [](double d) {
     std::vector<double> medians;
     for (int i = 0; i < 10; ++i) medians.push_back(i % 2 == 0 ? 100.0 : 100.0 * std::exp(d));
@@ -113,7 +132,7 @@ TEST(Settled, StandardStopsWhenTheHalfWidthIsHalfAPercent) {
 }
 
 TEST(Settled, TheBudgetEndsACaseOnceItHasItsFewestRounds) {
-  const Protocol& standard = protocol_of(Tier::standard);
+  const Protocol& standard = protocol_of(Preset::standard);
   std::vector<double> noisy{100, 150, 100, 150, 100, 150, 100, 150, 100};
   EXPECT_FALSE(settled(standard, rounds_of(noisy), 1, 60.0));
   noisy.push_back(150);
@@ -122,7 +141,7 @@ TEST(Settled, TheBudgetEndsACaseOnceItHasItsFewestRounds) {
 }
 
 TEST(Settled, AMachineThatSpoilsEveryRoundDoesNotRunForEver) {
-  const Protocol& quick = protocol_of(Tier::quick);
+  const Protocol& quick = protocol_of(Preset::quick);
   const std::vector<RoundRecord> rounds(6, spoiled(round_of({100})));
   EXPECT_TRUE(settled(quick, rounds, 1, 0.0));
 }

@@ -1,5 +1,5 @@
-// Google Benchmark's own compare.py on our exports, with its real dependencies. It is no part of this tree: the test runs it
-// where it is found (tests/harness/report/CMakeLists.txt), and says why where it does not.
+// Google Benchmark's own compare.py on our exports, with its real dependencies. It is no part of this tree: the test
+// runs it where it is found (tests/harness/report/CMakeLists.txt), and says why where it does not.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -95,8 +95,7 @@ const Json& named(const Json& dump, const std::string& name) {
 }
 
 TEST_F(ComparePy, SeesTheSameTimesAndTheSameDifferences) {
-  const std::string before =
-      file("before.json", {timed("same", 2000), timed("slower", 2000)}, ExportFormat::gbench);
+  const std::string before = file("before.json", {timed("same", 2000), timed("slower", 2000)}, ExportFormat::gbench);
   const std::string after = file("after.json", {timed("same", 2000), timed("slower", 2200)}, ExportFormat::gbench);
 
   const Json dump = compared(before, after);

@@ -119,16 +119,16 @@ TEST(ExportCsv, HostileTextIsOneHarmlessCell) {
       const auto cells = by_title(rows[0], rows[i]);
       EXPECT_EQ(cells.at("device"), expected);
       if (i == 1) {
- EXPECT_EQ(cells.at("label"), expected);
-}
+        EXPECT_EQ(cells.at("label"), expected);
+      }
       if (cells.at("metric") == "headline") {
- EXPECT_EQ(cells.at("unit"), expected);
-}
+        EXPECT_EQ(cells.at("unit"), expected);
+      }
       for (const auto& [title, cell] : cells) {
         const bool number = title == "value";
         if (!number && !cell.empty()) {
- EXPECT_EQ(std::string("=+-@").find(cell[0]), std::string::npos) << title << cell;
-}
+          EXPECT_EQ(std::string("=+-@").find(cell[0]), std::string::npos) << title << cell;
+        }
       }
     }
     EXPECT_EQ(by_title(rows[0], rows.back()).at("reason"), expected);

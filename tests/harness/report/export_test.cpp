@@ -128,7 +128,8 @@ TEST(Export, ANumberThatIsNotFiniteIsRefusedByNameNeverWritten) {
     for (const ExportFormat format : export_formats()) {
       try {
         const std::string text = exported(report, format);
-        for (const char* word : {": null", ",nan,", ",inf,", " nan", " inf"}) EXPECT_EQ(text.find(word), std::string::npos);
+        for (const char* word : {": null", ",nan,", ",inf,", " nan", " inf"})
+          EXPECT_EQ(text.find(word), std::string::npos);
       } catch (const ExportError& e) {
         EXPECT_THAT(e.what(), StartsWith(passing + ": "));
         EXPECT_THAT(e.what(), HasSubstr("no format of export can tell"));

@@ -110,15 +110,17 @@ std::vector<MalformedFile> malformed_bytes() {
   constexpr int cuts = 40;
   for (int i = 1; i < cuts; ++i) {
     const std::size_t bytes = whole.size() * static_cast<std::size_t>(i) / cuts;
-    files.push_back({fmt::format("cut after {} of {} bytes", bytes, whole.size()), whole.substr(0, bytes), "", "not JSON"});
+    files.push_back(
+        {fmt::format("cut after {} of {} bytes", bytes, whole.size()), whole.substr(0, bytes), "", "not JSON"});
   }
   for (const char* version : {"2.0", "0.9", "10.0", "999999.0"}) {
     files.push_back({std::string("version ") + version, changed([&](Json& j) { run(j)["schema_version"] = version; }),
                      "context.gpubench.schema_version", "this gpubench reads version 1"});
   }
   for (const char* version : {"1", "1.", ".2", "1.x", "-1.0", "1.2.3", " 1.2", "1.2 ", "1.-2", "", "one"}) {
-    files.push_back({fmt::format("version '{}'", version), changed([&](Json& j) { run(j)["schema_version"] = version; }),
-                     "context.gpubench.schema_version", "is no version such as 1.2"});
+    files.push_back({fmt::format("version '{}'", version),
+                     changed([&](Json& j) { run(j)["schema_version"] = version; }), "context.gpubench.schema_version",
+                     "is no version such as 1.2"});
   }
   files.push_back({"another schema", changed([](Json& j) { run(j)["schema"] = "gpubench-tuning"; }),
                    "context.gpubench.schema", "is not \"gpubench-report\""});

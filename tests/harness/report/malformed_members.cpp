@@ -85,6 +85,7 @@ std::string place_of_missing(const Place& place) {
 const std::vector<std::string>& optional_members() {
   static const std::vector<std::string> members{
       "context.gpubench.deterministic",
+      "context.gpubench.preset",
       "gpubench.cases[0].choice",
       "gpubench.cases[0].workspace_bytes",
       "gpubench.cases[0].rewrites",
@@ -97,6 +98,8 @@ const std::vector<std::string>& optional_members() {
       "gpubench.cases[0].rounds[0].telemetry.power_w",
       "gpubench.cases[0].rounds[0].telemetry.energy_j",
       "gpubench.cases[0].rounds[0].telemetry.uncorrected_errors",
+      "gpubench.cases[0].rounds[0].telemetry.involuntary_switches",
+      "gpubench.cases[0].rounds[0].telemetry.cpu_pressure",
       "gpubench.cases[0].derived.energy_j",
       "gpubench.cases[0].derived.energy_per_work_j",
       "gpubench.cases[0].derived.collective",
@@ -144,8 +147,8 @@ std::vector<MalformedFile> malformed_members() {
       changed[place.pointer] = 1e30;
       files.push_back({place.path + " is 1e30", changed.dump(), place.parent, ""});
     }
-    const bool optional = std::find(optional_members().begin(), optional_members().end(), place.path) !=
-                          optional_members().end();
+    const bool optional =
+        std::find(optional_members().begin(), optional_members().end(), place.path) != optional_members().end();
     if (place.in_object && !optional) {
       Json changed = report;
       changed.at(place.pointer.parent_pointer()).erase(place.pointer.back());

@@ -86,8 +86,7 @@ TEST(ReportReader, OptionalMembersMayBeMissing) {
       if (c != ']') pointer += c == '.' || c == '[' ? '/' : c;
     }
     const Json::json_pointer place(pointer);
-    const Problems problems =
-        problems_after([&](Json& j) { j.at(place.parent_pointer()).erase(place.back()); });
+    const Problems problems = problems_after([&](Json& j) { j.at(place.parent_pointer()).erase(place.back()); });
     EXPECT_THAT(problems.kept(), ElementsAre()) << path;
   }
 }
@@ -109,9 +108,10 @@ TEST(ReportReader, AnotherMajorVersionIsTheOnlyThingSaidOfAReport) {
     j["context"]["gpubench"]["schema_version"] = "2.0";
     j["gpubench"]["cases"] = "elsewhere";
   });
-  EXPECT_THAT(problems.kept(), ElementsAre("report.json:context.gpubench.schema_version: is \"2.0\": major version 2 of "
-                                           "the schema; this gpubench reads version 1, as in \"" +
-                                           std::string(report_schema_version) + "\""));
+  EXPECT_THAT(problems.kept(),
+              ElementsAre("report.json:context.gpubench.schema_version: is \"2.0\": major version 2 of "
+                          "the schema; this gpubench reads version 1, as in \"" +
+                          std::string(report_schema_version) + "\""));
 }
 
 TEST(ReportReader, EveryProblemIsTold) {
