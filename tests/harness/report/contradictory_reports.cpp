@@ -1,17 +1,15 @@
 // contradictory_reports(): each by hand.
 #include <fmt/format.h>
 
-#include <functional>
-
 #include "tests/harness/report/holding_report.h"
 #include "tests/harness/report/malformed_reports.h"
 
 namespace gpubench {
 namespace {
 
-using Change = std::function<void(Json&)>;
+using Change = void (*)(Json&);
 
-std::string changed(const Change& change) {
+std::string changed(Change change) {
   Json report = report_json(holding_report());
   change(report);
   return report.dump();
