@@ -10,6 +10,7 @@
 #include "harness/cli/exit_code.h"
 #include "harness/cli/list_verb.h"
 #include "harness/cli/options.h"
+#include "harness/cli/report_verbs.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/run_verb.h"
 #include "harness/core/error.h"
@@ -36,6 +37,8 @@ int act(const Options& options, std::span<const std::string> words, const Enviro
     case Verb::gate: return gate_verb(options, environment);
     case Verb::calibrate: return calibrate_verb(options, words, environment);
     case Verb::baseline: return baseline_verb(options, environment);
+    case Verb::validate: return validate_verb(options, environment);
+    case Verb::export_report: return export_verb(options, environment);
     case Verb::help: environment.out << help_text(options.subject); return exit_codes::ok;
     case Verb::version: return print_version(environment);
     case Verb::describe_device:

@@ -78,16 +78,16 @@ double checking_s(const PlannedCase& planned, const Work& work, Tier tier) {
 
 }  // namespace
 
-Estimate estimate(const PlannedCase& planned, Tier tier, int cores, const Protocol* preset) {
-  const Protocol& protocol = preset == nullptr ? protocol_of(tier) : *preset;
+Estimate estimate(const PlannedCase& planned, const Effort& effort, int cores) {
+  const Protocol& protocol = protocol_of(effort.preset.value_or(preset_of(effort.tier)));
   const Work work = work_of(planned, protocol, cores);
-  return {timing_s(work, protocol, planned.c.cache) + checking_s(planned, work, tier), planned.bytes};
+  return {timing_s(work, protocol, planned.c.cache) + checking_s(planned, work, effort.tier), planned.bytes};
 }
 
-Estimate estimate(std::span<const PlannedCase> planned, Tier tier, int cores, const Protocol* preset) {
+Estimate estimate(std::span<const PlannedCase> planned, const Effort& effort, int cores) {
   Estimate all;
   for (const PlannedCase& one : planned) {
-    const Estimate e = estimate(one, tier, cores, preset);
+    const Estimate e = estimate(one, effort, cores);
     all.seconds += e.seconds;
     all.bytes = std::max(all.bytes, e.bytes);
   }

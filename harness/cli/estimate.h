@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "harness/measure/protocol.h"
@@ -14,13 +15,17 @@ struct Estimate {
   std::int64_t bytes = 0;  ///< one copy of the tensors; cold copies come on top, at most a quarter of the free memory
 };
 
-/// From the ops of the case, the protocol of the tier and what a core of a server's processor reaches (estimate.cpp),
+/// What a run puts into a case: checks by the tier, rounds by the preset, or the tier's own.
+struct Effort {
+  Tier tier;
+  std::optional<Preset> preset{};
+};
+
+/// From the ops of the case, the protocol of the preset and what a core of a server's processor reaches (estimate.cpp),
 /// `cores` of them. Builds the case's program. A device that is no processor is not known to fit.
-/// `preset`: rounds other than the tier's; may be null.
-[[nodiscard]] Estimate estimate(const PlannedCase& planned, Tier tier, int cores, const Protocol* preset = nullptr);
+[[nodiscard]] Estimate estimate(const PlannedCase& planned, const Effort& effort, int cores);
 
 /// Sum of the seconds, largest of the bytes.
-[[nodiscard]] Estimate estimate(std::span<const PlannedCase> planned, Tier tier, int cores,
-                                const Protocol* preset = nullptr);
+[[nodiscard]] Estimate estimate(std::span<const PlannedCase> planned, const Effort& effort, int cores);
 
 }  // namespace gpubench

@@ -22,6 +22,8 @@ constexpr std::array verb_table{
              "measure the noise from run to run, which gate and compare use (--noise)"},
     VerbInfo{Verb::baseline, "baseline", "save NAME REPORT... | list | show NAME | merge NAME FROM...",
              "keep the runs that later ones are held against"},
+    VerbInfo{Verb::validate, "validate", "FILE...", "whether reports hold: their schema, and that what they say fits"},
+    VerbInfo{Verb::export_report, "export", "--format FORMAT FILE [flags]", "a report in the format of another tool"},
     VerbInfo{Verb::help, "help", "[VERB]", "this text, or the flags of one verb"},
     VerbInfo{Verb::version, "version", "", "the version and how it was built"},
     VerbInfo{Verb::describe_device, "describe-device", "", "", true},
@@ -79,10 +81,10 @@ void add_selection(CLI::App& app, RawOptions& raw) {
 void add_measure(CLI::App& app, RawOptions& raw) {
   app.add_flag("--dry-run", raw.dry_run, "show the plan with estimates of time and memory; run nothing")
       ->group("measure");
-  value(app, "--preset", raw.preset, "NAME", "measure",
-        "rounds other than the tier's: smoke, quick, standard, gate or thorough; gate has the 5 rounds of 10 samples "
-        "that "
-        "gpubench gate needs at the least");
+  value(
+      app, "--preset", raw.preset, "PRESET", "measure",
+      "how long each case is measured: smoke, quick (3 rounds), standard (10 to 20), gate (5 to 10, to be repeated) or "
+      "thorough (20 to 40) (default: that of the tier)");
   value(app, "--seed", raw.seed, "N", "measure", "of inputs, samples and order (default: 42)");
   value(app, "--isolate", raw.isolate, "on|off", "measure",
         "run cases in a worker process that may crash (default: on); off: in "
@@ -141,6 +143,18 @@ void add_subject(CLI::App& app, RawOptions& raw, const char* title) {
   app.add_option("subject", raw.subject, "")->type_name(title)->group("");
 }
 
+void add_files(CLI::App& app, RawOptions& raw, const char* title) {
+  app.add_option("files", raw.files, "")->type_name(title)->group("");
+}
+
+void add_export(CLI::App& app, RawOptions& raw) {
+  std::vector<std::string_view> names;
+  for (const ExportFormat format : export_formats()) names.push_back(name(format));
+  value(app, "--format", raw.export_format, "FORMAT", "output", fmt::format("one of {}", fmt::join(names, ", ")));
+  value(app, "-o,--output", raw.output, "FILE", "output", "write it there, all or nothing (default: standard output)");
+  add_files(app, raw, "FILE");
+}
+
 }  // namespace
 
 std::span<const VerbInfo> verbs() { return verb_table; }
@@ -163,6 +177,8 @@ void add_flags(CLI::App& app, Verb verb, RawOptions& raw) {
     add_format(app, raw);
     add_subject(app, raw, "suites|CASE");
   }
+  if (verb == Verb::validate) add_files(app, raw, "FILE...");
+  if (verb == Verb::export_report) add_export(app, raw);
   if (verb == Verb::help) add_subject(app, raw, "VERB");
   if (verb == Verb::run || verb == Verb::doctor || verb == Verb::compare || verb == Verb::gate) add_color(app, raw);
   if (verb == Verb::compare || verb == Verb::gate)

@@ -16,6 +16,8 @@ struct RawOptions {
   std::string pin, tuning_cache, out, json, color = "auto", progress = "auto", format = "table";
   std::string worker_input, worker_output, subject;
   CompareFlags compare;
+  std::vector<std::string> files;
+  std::string export_format, output;
   bool dry_run = false;
   bool virtual_ranks = false;
   bool deterministic = false;

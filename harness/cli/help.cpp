@@ -44,6 +44,12 @@ exit codes
   4                       other set-ups, or nothing could be concluded; with --strict: not everything
 )";
 
+constexpr std::string_view examples_of_export = R"(examples
+  gpubench export --format csv report.json > report.csv
+  gpubench export --format gbench report.json -o new.json && compare.py benchmarks old.json new.json
+  gpubench export --format prometheus report.json -o /var/lib/node_exporter/gpubench.prom
+)";
+
 // Title and text side by side, the text wrapped in its own column; a long title stands on a line of its own.
 std::string entry(std::string_view title, std::string_view text) {
   const std::string head = "  " + std::string(title);
@@ -94,6 +100,7 @@ std::string verb_text(const VerbInfo& verb) {
   if (verb.verb == Verb::run) text += std::string(examples_of_run) + "\n" + exit_codes_text();
   if (verb.verb == Verb::list) text += examples_of_list;
   if (verb.verb == Verb::gate) text += examples_of_gate;
+  if (verb.verb == Verb::export_report) text += examples_of_export;
   return text;
 }
 

@@ -201,14 +201,14 @@ Json cases_json(std::span<const PlannedCase> cases) {
   return {{"cases", std::move(list)}};
 }
 
-std::string plan_text(std::span<const PlannedCase> cases, Tier tier, int cores, const Protocol* preset) {
+std::string plan_text(std::span<const PlannedCase> cases, const Effort& effort, int cores) {
   TextTable table({{"case"}, {"about", Align::right}, {"memory", Align::right}, {"work", Align::right}, {"label"}});
   for (const PlannedCase& planned : cases) {
-    const Estimate e = estimate(planned, tier, cores, preset);
+    const Estimate e = estimate(planned, effort, cores);
     table.add({planned.id(), format_duration(e.seconds), format_quantity(static_cast<double>(e.bytes), "B"),
                format_quantity(planned.cost.flop, "FLOP"), planned.c.label});
   }
-  const Estimate all = estimate(cases, tier, cores, preset);
+  const Estimate all = estimate(cases, effort, cores);
   return table.text() + fmt::format("\n{} cases, about {}, largest {}; nothing was run (--dry-run)\n", cases.size(),
                                     format_duration(all.seconds), format_quantity(static_cast<double>(all.bytes), "B"));
 }

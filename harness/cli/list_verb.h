@@ -5,6 +5,7 @@
 #include <string>
 
 #include "harness/cli/environment.h"
+#include "harness/cli/estimate.h"
 #include "harness/cli/options.h"
 #include "harness/report/json.h"
 
@@ -15,7 +16,7 @@ namespace gpubench {
 [[nodiscard]] Json cases_json(std::span<const PlannedCase> cases);
 
 /// The plan of a run: each case with estimates of time and memory, and their sum.
-[[nodiscard]] std::string plan_text(std::span<const PlannedCase> cases, Tier tier, int cores, const Protocol* preset);
+[[nodiscard]] std::string plan_text(std::span<const PlannedCase> cases, const Effort& effort, int cores);
 
 /// The verb. Returns the exit code. Throws UsageError.
 int list_verb(const Options& options, const Environment& environment);

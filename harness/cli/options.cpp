@@ -62,6 +62,11 @@ std::pair<std::string, std::vector<std::int64_t>> axis(const std::string& flag, 
 
 constexpr Word<Tier> tier_words[] = {
     {"smoke", Tier::smoke}, {"quick", Tier::quick}, {"standard", Tier::standard}, {"large", Tier::large}};
+constexpr Word<Preset> preset_words[] = {{"smoke", Preset::smoke},
+                                         {"quick", Preset::quick},
+                                         {"standard", Preset::standard},
+                                         {"gate", Preset::gate},
+                                         {"thorough", Preset::thorough}};
 constexpr Word<CheckMode> check_words[] = {
     {"off", CheckMode::off}, {"sample", CheckMode::sample}, {"full", CheckMode::full}};
 constexpr Word<LaunchMode> launch_words[] = {{"graph", LaunchMode::graph}, {"stream", LaunchMode::stream}};
@@ -74,12 +79,13 @@ constexpr Word<ProgressMode> progress_words[] = {{"auto", ProgressMode::automati
 constexpr Word<bool> switch_words[] = {{"on", true}, {"off", false}};
 constexpr Word<bool> format_words[] = {{"table", false}, {"json", true}};
 
-const Protocol& preset_named(std::string_view flag, const std::string& word) {
+ExportFormat export_format(const std::string& flag, const std::string& word) {
   std::vector<std::string> names;
-  for (const Protocol* protocol : protocols()) {
-    if (protocol->name == word) return *protocol;
-    names.emplace_back(protocol->name);
+  for (const ExportFormat format : export_formats()) {
+    if (word == name(format)) return format;
+    names.emplace_back(name(format));
   }
+  if (word.empty()) throw UsageError(fmt::format("export needs {}, one of {}", flag, joined(names)));
   throw UsageError(
       fmt::format("{}: '{}' is not one of {}{}", flag, visible(word), joined(names), did_you_mean(word, names)));
 }
@@ -89,6 +95,12 @@ Slowdown slowdown_of(const std::string& flag, const std::string& word) {
   if (equals == 0 || equals == std::string::npos)
     throw UsageError(fmt::format("{}: '{}' is not OP=PERCENT as in gemm=25%", flag, visible(word)));
   return {word.substr(0, equals), share_of(flag.c_str(), word.substr(equals + 1))};
+}
+
+void check_files(const Options& o) {
+  if (o.verb == Verb::validate && o.files.empty()) throw UsageError("validate needs at least one report to read");
+  if (o.verb == Verb::export_report && o.files.size() != 1)
+    throw UsageError(fmt::format("export takes one report, {} were given", o.files.size()));
 }
 
 void check_worker(const Options& o) {
@@ -136,7 +148,7 @@ Options checked(Verb verb, const Given& given) {
   o.selection.virtual_ranks = raw.virtual_ranks;
   o.selection.fuse = choose(from("--fuse"), raw.fuse, switch_words);
   if (!raw.tier.empty()) o.tier = choose(from("--tier"), raw.tier, tier_words);
-  if (!raw.preset.empty()) o.preset = &preset_named(from("--preset"), raw.preset);
+  if (!raw.preset.empty()) o.preset = choose(from("--preset"), raw.preset, preset_words);
   if (!raw.slowdown.empty()) o.slowdown = slowdown_of(from("--inject-slowdown"), raw.slowdown);
   o.device = raw.device;
   o.seed = whole<std::uint64_t>(from("--seed"), raw.seed, 0);
@@ -159,6 +171,10 @@ Options checked(Verb verb, const Given& given) {
   o.subject = raw.subject;
   o.list_json = choose(from("--format"), raw.format, format_words);
   o.compare = checked_compare(verb, raw.compare);
+  o.files = raw.files;
+  o.output = raw.output;
+  if (verb == Verb::export_report) o.export_format = export_format(from("--format"), raw.export_format);
+  check_files(o);
   return o;
 }
 

@@ -15,6 +15,7 @@
 #include "harness/measure/protocol.h"
 #include "harness/parity/judge.h"
 #include "harness/plan/plan.h"
+#include "harness/report/export.h"
 #include "harness/run/slowdown.h"
 
 namespace gpubench {
@@ -27,6 +28,8 @@ enum class Verb {
   gate,
   calibrate,
   baseline,
+  validate,
+  export_report,
   help,
   version,
   describe_device  ///< hidden: a child process that opens the backend and tells its DeviceInfo
@@ -39,7 +42,7 @@ struct Options {
   Verb verb = Verb::run;
   Selection selection;                 ///< its tier is set once the device is known
   std::optional<Tier> tier;            ///< absent: quick, or standard on a GPU
-  const Protocol* preset = nullptr;    ///< rounds other than the tier's
+  std::optional<Preset> preset;        ///< absent: the tier's own
   std::optional<Slowdown> slowdown{};  ///< --inject-slowdown
   std::string device = "auto";
   std::uint64_t seed = 42;
@@ -60,7 +63,10 @@ struct Options {
   int worker_output = -1;
   std::string subject;  ///< of list ("suites", a case) and help (a verb)
   bool list_json = false;
-  CompareOptions compare;                                             ///< of compare, gate, calibrate and baseline
+  CompareOptions compare;          ///< of compare, gate, calibrate and baseline
+  std::vector<std::string> files;  ///< reports to read
+  ExportFormat export_format = ExportFormat::gbench;
+  std::string output;  ///< of export: the file to write; empty: standard output
   std::vector<std::pair<std::string, std::string>> from_environment;  ///< variables that stood in for flags
 
   [[nodiscard]] bool is_worker() const { return worker_input >= 0; }

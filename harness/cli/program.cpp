@@ -56,6 +56,26 @@ std::string own_path(const char* argv0) {
   return error ? std::string(argv0) : path.string();
 }
 
+Environment process_environment(int argc, char** argv, std::span<const Suite> suites,
+                                std::vector<BackendEntry> backends, std::string_view revision) {
+  return {suites,
+          std::move(backends),
+          std::cout,
+          std::cerr,
+          ::isatty(STDOUT_FILENO) == 1,
+          ::isatty(STDERR_FILENO) == 1,
+          terminal_columns(),
+          [](const char* variable) {
+            const char* value = std::getenv(variable);
+            return std::string(value == nullptr ? "" : value);
+          },
+          [] { return probe_nvidia_driver(); },
+          own_path(argc > 0 ? argv[0] : "gpubench"),
+          stop_flag,
+          names_of_variables(),
+          std::string(revision)};
+}
+
 int run_program(int argc, char** argv, std::span<const Suite> suites, std::vector<BackendEntry> backends,
                 std::string_view revision) {
   std::ios::sync_with_stdio(false);
@@ -65,23 +85,7 @@ int run_program(int argc, char** argv, std::span<const Suite> suites, std::vecto
   } else {
     catch_signals();
   }
-  const Environment environment{suites,
-                                std::move(backends),
-                                std::cout,
-                                std::cerr,
-                                ::isatty(STDOUT_FILENO) == 1,
-                                ::isatty(STDERR_FILENO) == 1,
-                                terminal_columns(),
-                                [](const char* variable) {
-                                  const char* value = std::getenv(variable);
-                                  return std::string(value == nullptr ? "" : value);
-                                },
-                                [] { return probe_nvidia_driver(); },
-                                own_path(argc > 0 ? argv[0] : "gpubench"),
-                                stop_flag,
-                                names_of_variables(),
-                                std::string(revision)};
-  return run_cli(argc, argv, environment);
+  return run_cli(argc, argv, process_environment(argc, argv, suites, std::move(backends), revision));
 }
 
 }  // namespace gpubench

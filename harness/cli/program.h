@@ -16,6 +16,11 @@ namespace gpubench {
 int run_program(int argc, char** argv, std::span<const Suite> suites, std::vector<BackendEntry> backends,
                 std::string_view revision = {});
 
+/// What run_program() passes to run_cli(): this process's streams, variables, terminal and stop flag. Signals are not
+/// caught yet.
+[[nodiscard]] Environment process_environment(int argc, char** argv, std::span<const Suite> suites,
+                                              std::vector<BackendEntry> backends, std::string_view revision = {});
+
 /// The path of this program itself, whatever argv[0] was and wherever the working directory is by now.
 [[nodiscard]] std::string own_path(const char* argv0);
 

@@ -14,22 +14,18 @@
 #include "harness/cli/list_verb.h"
 #include "harness/cli/progress.h"
 #include "harness/cli/run_context.h"
+#include "harness/cli/run_setup.h"
 #include "harness/cli/selection.h"
 #include "harness/cli/slowdown_notice.h"
 #include "harness/cli/terminal.h"
 #include "harness/hardware/ceilings.h"
 #include "harness/hardware/gpu_survey.h"
-#include "harness/hardware/telemetry.h"
 #include "harness/measure/rank_spread.h"
 #include "harness/report/atomic_file.h"
 #include "harness/report/console.h"
-#include "harness/report/pins.h"
 #include "harness/report/quantity.h"
-#include "harness/report/reader.h"
 #include "harness/report/scaling.h"
-#include "harness/report/tuning_cache.h"
 #include "harness/report/visible_text.h"
-#include "harness/run/rank_group.h"
 
 namespace gpubench {
 namespace {
@@ -71,44 +67,6 @@ class Recorder final : public RunObserver {
   std::map<std::string, CaseRecord> records_;
   RunObserver& view_;
 };
-
-Pins pins_from(const std::string& path) {
-  try {
-    return read_pins(path);
-  } catch (const ReadError& e) {
-    throw UsageError(fmt::format("--pin: {}; expected a report that gpubench wrote", e.what()));
-  }
-}
-
-std::string tuning_folder(const Options& options, const Environment& environment) {
-  if (options.tuning_cache) return *options.tuning_cache == "off" ? std::string() : *options.tuning_cache;
-  return default_tuning_folder(environment.variable("XDG_CACHE_HOME"), environment.variable("HOME"));
-}
-
-RunOptions run_options(const Options& options, Tier tier, const Environment& environment, const DeviceChoice& device) {
-  RunOptions run;
-  run.tier = tier;
-  run.preset = options.preset;
-  run.slowdown = options.slowdown;
-  run.check = options.check;
-  run.seed = options.seed;
-  run.energy = options.energy;
-  run.rerun_prefix = rerun_prefix(options);
-  if (options.pin) run.pins = pins_from(*options.pin);
-  if (const std::string folder = tuning_folder(options, environment); !folder.empty()) {
-    run.open_choices = [folder, deterministic = options.deterministic](const DeviceInfo& info) {
-      return std::make_unique<TuningCache>(folder, TuningSetting{info, deterministic, std::string(version())});
-    };
-  }
-  run.open_telemetry = [](const DeviceInfo& info) { return open_telemetry(info); };
-  if (device.backend->open_ranks) {
-    run.open_ranks = [open = device.backend->open_ranks, is_virtual = options.selection.virtual_ranks,
-                      first = OpenRequest{device.ordinal, options.deterministic}](int ranks) {
-      return open_rank_group(open({ranks, is_virtual, first}));
-    };
-  }
-  return run;
-}
 
 // The same call again: the worker plans the same cases on the device that was chosen here. Last flags count.
 WorkerCommand worker_command(std::span<const std::string> words, const std::string& program,
@@ -181,7 +139,7 @@ class Run {
   void announce() {
     std::vector<std::string> libraries;
     for (const auto& [library, release] : info_.libraries) libraries.push_back(library + " " + release);
-    const Estimate all = estimate(plan_, tier_, info_.units, options_.preset);
+    const Estimate all = estimate(plan_, {tier_, options_.preset}, info_.units);
     environment_.err << fmt::format("{}, {} threads or units, {} free{}{}\n", visible(info_.name), info_.units,
                                     format_quantity(static_cast<double>(info_.available_bytes), "B"),
                                     libraries.empty() ? "" : ", ", visible(joined(libraries)))
@@ -202,7 +160,7 @@ class Run {
     run.suites = options_.selection.suites.empty() ? std::vector<std::string>{"all"} : options_.selection.suites;
     run.seed = options_.seed;
     run.tier = name(tier_);
-    run.preset = protocol_of(run_options_).name;
+    run.preset = name(options_.preset.value_or(preset_of(tier_)));
     if (options_.slowdown)
       run.injected = fmt::format("{}={}%", options_.slowdown->op, 100.0 * options_.slowdown->share);
     run.check = name(options_.check);
@@ -302,7 +260,7 @@ int run_verb(const Options& options, std::span<const std::string> words, const E
   if (plan.empty()) return refuse_empty(selection, environment);
   if (options.slowdown) announce_slowdown(*options.slowdown, plan, environment);
   if (options.dry_run) {
-    environment.out << plan_text(plan, selection.tier, read_host().usable_cpus, options.preset);
+    environment.out << plan_text(plan, {selection.tier, options.preset}, read_host().usable_cpus);
     return exit_codes::ok;
   }
   return Run(options, words, environment, device, std::move(plan), selection.tier, run).execute();

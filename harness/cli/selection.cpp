@@ -61,6 +61,7 @@ std::string rerun_prefix(const Options& options) {
   if (options.device != "auto") text += " --device " + options.device;
   if (!options.selection.batches.empty()) text += " --batch " + listed(options.selection.batches);
   if (options.selection.virtual_ranks) text += " --virtual-ranks";
+  if (options.preset) text += fmt::format(" --preset {}", name(*options.preset));
   if (options.deterministic) text += " --deterministic";
   if (options.pin) text += " --pin " + *options.pin;
   if (options.tuning_cache) text += " --tuning-cache " + *options.tuning_cache;
@@ -70,7 +71,6 @@ std::string rerun_prefix(const Options& options) {
     text += fmt::format(" --launch {}", fmt::join(modes, ","));
   }
   if (!options.selection.fuse) text += " --fuse off";
-  if (options.preset != nullptr) text += fmt::format(" --preset {}", options.preset->name);
   for (const auto& [axis, values] : options.selection.axes) text += fmt::format(" --axis {}={}", axis, listed(values));
   return text;
 }

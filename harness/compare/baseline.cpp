@@ -32,7 +32,7 @@ SideFile read_file(const std::string& path) {
   constexpr std::size_t head = 200;
   SideFile file;
   if (std::string_view(text).substr(0, head).find("\"gpubench-baseline\"") == std::string_view::npos) {
-    file.invocations.push_back(parse_report(text, path));
+    file.invocations.push_back(parse_invocation(text, path));
     return file;
   }
   const Json json = parse_json(text, path);

@@ -172,7 +172,7 @@ Invocation parsed(std::string_view text, const std::string& path, const Dropped&
 
 }  // namespace
 
-Invocation parse_report(std::string_view text, const std::string& path) {
+Invocation parse_invocation(std::string_view text, const std::string& path) {
   // Half of a report's numbers are of the clock that a case is not judged by; which one stands before them.
   const Dropped half{unread, "cache", name(CacheMode::step), "device_ns", "wall_ns"};
   try {
@@ -182,7 +182,7 @@ Invocation parse_report(std::string_view text, const std::string& path) {
   }
 }
 
-Invocation read_report(const std::string& path) { return parse_report(read_text(path), path); }
+Invocation read_invocation(const std::string& path) { return parse_invocation(read_text(path), path); }
 
 Json to_json(const Invocation& invocation) {
   Json cases = Json::array();

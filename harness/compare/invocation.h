@@ -38,10 +38,10 @@ struct Invocation {
 /// Reads a report. Times are the device's own, but for steps the wall's: what they wait for counts. Throws ReadError
 /// for what is no report of major version 1, for two cases of one id, and for a passing case whose samples are not
 /// positive numbers.
-[[nodiscard]] Invocation read_report(const std::string& path);
+[[nodiscard]] Invocation read_invocation(const std::string& path);
 
 /// The same from its text; `path` names it in messages.
-[[nodiscard]] Invocation parse_report(std::string_view text, const std::string& path);
+[[nodiscard]] Invocation parse_invocation(std::string_view text, const std::string& path);
 
 /// Slimmed for keeping (a baseline), and back; exact. Throws ReadError.
 [[nodiscard]] Json to_json(const Invocation& invocation);

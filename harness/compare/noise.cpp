@@ -77,9 +77,7 @@ Noise noise_from_json(const Node& node, const std::string& source) {
   noise.setup = {node.at("device").text(), facts_from_json(node.at("setup")), {}};
   if (node.at("fingerprint").text() != fingerprint(noise.setup))
     node.at("fingerprint").refuse("is not that of the set-up beside it: the file was changed by hand");
-  const Node cases = node.at("cases");
-  for (const std::string& id : cases.keys()) {
-    const Node one = cases.at(id);
+  for (const auto& [id, one] : node.at("cases").members()) {
     noise.cases[id] = {static_cast<int>(one.at("runs").integer(2, noise.invocations)),
                        within(one.at("spread"), largest_spread), within(one.at("range"), 10.0 * largest_spread),
                        within(one.at("median_ns"), 1e21)};

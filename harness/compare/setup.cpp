@@ -53,9 +53,8 @@ Setup setup_of(const Node& context) {
     add_device(device, i == 0 ? "device." : fmt::format("device{}.", i), setup);
   }
   setup.decisive.emplace_back("devices", fmt::format("{}", devices.size()));
-  const Node env = run.at("env");
-  for (const std::string& variable : env.keys()) {
-    if (!variable.starts_with("GPUBENCH_")) setup.decisive.emplace_back("env." + variable, env.at(variable).text());
+  for (const auto& [variable, value] : run.at("env").members()) {
+    if (!variable.starts_with("GPUBENCH_")) setup.decisive.emplace_back("env." + variable, value.text());
   }
   setup.decisive.emplace_back("version", major_of(run.at("tool_version").text()));
   add_text(run, "tier", "tier", setup.decisive);
@@ -104,7 +103,7 @@ Json to_json(const Facts& facts) {
 
 Facts facts_from_json(const Node& node) {
   Facts facts;
-  for (const std::string& key : node.keys()) facts.emplace_back(key, node.at(key).text());
+  for (const auto& [key, value] : node.members()) facts.emplace_back(key, value.text());
   return facts;
 }
 

@@ -38,12 +38,14 @@ struct RoundTelemetry {
   double window_s = 0.0;  ///< from the first reading to the last
   std::optional<Spread> sm_mhz;
   std::optional<Spread> memory_mhz;
-  std::optional<double> temperature_c;             ///< the highest
-  std::optional<double> power_w;                   ///< mean of the readings
-  std::optional<double> energy_j;                  ///< by the device's own counter, for windows of 2 s or more
-  std::optional<std::int64_t> uncorrected_errors;  ///< of memory (ECC), new in this round
-  std::vector<std::string> reasons;                ///< clock_reason's words, of all readings together
-  int rejected = 0;                                ///< invalid rounds that this one was run in place of
+  std::optional<double> temperature_c;               ///< the highest
+  std::optional<double> power_w;                     ///< mean of the readings
+  std::optional<double> energy_j;                    ///< by the device's own counter, for windows of 2 s or more
+  std::optional<std::int64_t> uncorrected_errors;    ///< of memory (ECC), new in this round
+  std::optional<std::int64_t> involuntary_switches;  ///< threads of this process that the kernel took off a processor
+  std::optional<double> cpu_pressure;  ///< share of the window in which some task of the machine waited for a processor
+  std::vector<std::string> reasons;    ///< clock_reason's words, of all readings together
+  int rejected = 0;                    ///< invalid rounds that this one was run in place of
 };
 
 /// Reads a device's sensors around a round. One round at a time.
@@ -53,11 +55,13 @@ class Telemetry {
   virtual void begin_round() = 0;
   /// Ends the round and says what was read; nothing where the device has no sensors.
   [[nodiscard]] virtual std::optional<RoundTelemetry> end_round() = 0;
+  /// Whether longer windows may tell energy that short ones do not.
+  [[nodiscard]] virtual bool counts_energy() const { return false; }
   /// Leaves the device alone for a while, so that it can cool down or get its power back.
   virtual void rest(double seconds) = 0;
 };
 
-/// For devices without sensors: the CPU.
+/// For devices without sensors.
 class NoTelemetry final : public Telemetry {
  public:
   void begin_round() override {}

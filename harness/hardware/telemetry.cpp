@@ -9,6 +9,7 @@
 
 #include "harness/core/device_property.h"
 #include "harness/core/error.h"
+#include "harness/hardware/processor_telemetry.h"
 #include "harness/measure/statistics.h"
 
 namespace gpubench {
@@ -83,6 +84,8 @@ class Poller final : public Telemetry {
     return summarize_readings(readings_, window_s);
   }
 
+  [[nodiscard]] bool counts_energy() const override { return true; }
+
   void rest(double seconds) override { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
  private:
@@ -139,6 +142,7 @@ std::unique_ptr<Telemetry> poll_sensors(std::function<GpuReading()> read, double
 }
 
 std::unique_ptr<Telemetry> open_telemetry(const DeviceInfo& device, const std::string& library) {
+  if (device.kind == "cpu") return watch_processors();
   if (device.kind != "cuda") return std::make_unique<NoTelemetry>();
   try {
     const auto nvml = std::make_shared<const Nvml>(library);

@@ -22,9 +22,9 @@ inline constexpr double least_energy_window_s = 2.0;
 /// never at the same time.
 [[nodiscard]] std::unique_ptr<Telemetry> poll_sensors(std::function<GpuReading()> read, double period_s = 0.050);
 
-/// The telemetry of a backend's device. A CUDA device is looked up by its properties "pci_bus_id" or "uuid"; any other,
-/// and one that NVML cannot find, has none (NoTelemetry). Never throws for a missing or broken NVML: doctor tells that.
-/// `library`: NVML's, for tests.
+/// The telemetry of a backend's device. A CUDA device is looked up by its properties "pci_bus_id" or "uuid"; one that
+/// NVML cannot find has none (NoTelemetry), nor has any other but the CPU, whose scheduler is watched. Never throws for
+/// a missing or broken NVML: doctor tells that. `library`: NVML's, for tests.
 [[nodiscard]] std::unique_ptr<Telemetry> open_telemetry(const DeviceInfo& device,
                                                         const std::string& library = "libnvidia-ml.so.1");
 

@@ -8,8 +8,20 @@
 #include "harness/core/backend.h"
 #include "harness/core/case.h"
 #include "harness/core/record.h"
+#include "harness/measure/summary.h"
 
 namespace gpubench {
+
+/// How long a case is measured. Tiers choose cases and presets rounds; each tier has a preset of its own.
+enum class Preset {
+  smoke,     ///< 3 rounds of 3 short samples: whether it runs at all
+  quick,     ///< 3 rounds of 5
+  standard,  ///< 10 to 20 rounds of 10, until the interval is half a percent
+  gate,      ///< 5 to 10 rounds of 10: one of several runs of the same, for a regression gate
+  thorough   ///< 20 to 40 rounds of 20, until the interval is a quarter of a percent: for publishing
+};
+[[nodiscard]] std::string_view name(Preset preset);
+[[nodiscard]] Preset preset_of(Tier tier);
 
 /// Rounds of a preset. Times in seconds.
 struct Protocol {
@@ -26,11 +38,7 @@ struct Protocol {
   double warmup_s = 0.005;
 };
 
-/// The presets by name: smoke, quick, standard, gate (5 to 10 rounds, for several runs a side) and thorough.
-[[nodiscard]] std::span<const Protocol* const> protocols();
-
-/// The protocol of a tier: smoke (3 rounds of 3), quick (3 of 5), standard and large (10 to 20 of 10).
-[[nodiscard]] const Protocol& protocol_of(Tier tier);
+[[nodiscard]] const Protocol& protocol_of(Preset preset);
 
 /// Runs per sample: ceil(T_min / estimate) rounded up to a power of two, 1 to 4096; always 1 for CacheMode::step.
 [[nodiscard]] std::int64_t batch_for(const Protocol& protocol, CacheMode cache, double estimate_s);
@@ -43,9 +51,5 @@ struct Protocol {
 /// Whether a case with these rounds is done, given the wall time it has used.
 [[nodiscard]] bool settled(const Protocol& protocol, std::span<const RoundRecord> rounds, std::int64_t batch,
                            double spent_s);
-
-/// Median, interval, spread, drift and flags of the valid rounds; all values per run of the program. Nothing is
-/// dropped.
-[[nodiscard]] Summary summarize(std::span<const RoundRecord> rounds, std::int64_t batch);
 
 }  // namespace gpubench

@@ -43,6 +43,8 @@ std::vector<std::string> telemetry_flags(std::span<const RoundRecord> rounds) {
   if (any(has_new_errors)) flags.emplace_back("memory errors");
   if (any([](const RoundTelemetry& t) { return has(t, clock_reason::sw_power_cap); }))
     flags.emplace_back("power capped");
+  if (std::any_of(rounds.begin(), rounds.end(), [](const RoundRecord& round) { return !round.valid; }))
+    flags.emplace_back("invalid rounds");
   return flags;
 }
 

@@ -20,7 +20,8 @@ namespace gpubench {
 /// that stays slow must not hold up the run for ever.
 inline constexpr std::array<double, 3> redo_pauses_s{0.5, 2.0, 5.0};
 
-/// Flags for a summary from the rounds that are kept: "throttled", "memory errors", "power capped".
+/// Flags for a summary from the rounds that are kept: "throttled", "memory errors", "power capped",
+/// and "invalid rounds" where some have no times.
 [[nodiscard]] std::vector<std::string> telemetry_flags(std::span<const RoundRecord> rounds);
 
 /// Joules of one run of the program: the mean power of the rounds whose energy is known, times the median time of a

@@ -1,9 +1,12 @@
 #include "harness/report/reader.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include <cmath>
-#include <fstream>
+#include <cerrno>
+#include <cstring>
 #include <set>
 
 #include "harness/report/visible_text.h"
@@ -11,72 +14,143 @@
 namespace gpubench {
 namespace {
 
-// Watches the parser's events: throwing from its callback stops it at once, before anything deep has been built.
+// Names and messages come from the file: what a reader sees of them must stay readable.
+constexpr std::size_t longest_shown = 100;
+constexpr std::size_t longest_message = 300;
+
+// Watches the parser's events: throwing from its callback stops it at once, before anything deep or wide has been
+// built.
 class Guard {
  public:
-  Guard(std::string_view file, const ReadLimits& limits) : file_(file), limits_(limits) {}
+  Guard(std::string file, const ReadLimits& limits) : file_(std::move(file)), limits_(limits) {}
 
-  bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
+  bool operator()(Json::parse_event_t event, const Json& parsed) {
     using Event = Json::parse_event_t;
-    if (event == Event::object_start || event == Event::array_start) {
-      if (depth >= limits_.depth) {
-        throw ReadError(fmt::format("{}: nested deeper than {} levels", file_, limits_.depth));
-      }
-    }
-    if (event == Event::object_start) keys_.emplace_back();
-    if (event == Event::object_end) keys_.pop_back();
-    if (event == Event::key) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      if (!keys_.back().insert(key).second) {
-        throw ReadError(fmt::format("{}: key \"{}\" appears twice in one object", file_, visible(key)));
-      }
+    switch (event) {
+      case Event::object_start:
+      case Event::array_start:
+        begin_value();
+        if (open_.size() >= static_cast<std::size_t>(limits_.depth))
+          refuse(fmt::format("nested deeper than {} levels", limits_.depth));
+        open_.push_back({event == Event::object_start, {}, {}, 0});
+        break;
+      case Event::object_end:
+      case Event::array_end: open_.pop_back(); break;
+      case Event::key: begin_member(parsed.get_ref<const std::string&>()); break;
+      case Event::value: begin_value(); break;
     }
     return true;
   }
 
+  [[noreturn]] void refuse(std::string_view why) const {
+    throw ReadError(fmt::format("{}:{}: {}", file_, place(), why));
+  }
+
  private:
+  // An object or array that has begun and not ended, and how far into it the parser is.
+  struct Open {
+    bool is_object;
+    std::set<std::string> keys;
+    std::string key;
+    std::size_t elements;
+  };
+
+  void begin_value() {
+    if (++values_ > limits_.values) refuse(fmt::format("more than {} values", limits_.values));
+    if (!open_.empty() && !open_.back().is_object) ++open_.back().elements;
+  }
+
+  void begin_member(const std::string& key) {
+    Open& object = open_.back();
+    if (!object.keys.insert(key).second)
+      refuse(fmt::format("key \"{}\" appears twice in one object", visible(key.substr(0, longest_shown))));
+    if (object.keys.size() > limits_.members) refuse(fmt::format("more than {} members", limits_.members));
+    object.key = key;
+  }
+
+  [[nodiscard]] std::string place() const {
+    std::string path;
+    for (const Open& open : open_) {
+      if (!open.is_object) {
+        if (open.elements > 0) path += fmt::format("[{}]", open.elements - 1);
+      } else if (!open.key.empty()) {
+        path += (path.empty() ? "" : ".") + visible(open.key.substr(0, longest_shown));
+      }
+    }
+    return path.empty() ? "(root)" : path;
+  }
+
   std::string file_;
   ReadLimits limits_;
-  std::vector<std::set<std::string>> keys_;
+  std::vector<Open> open_;
+  std::size_t values_ = 0;
 };
+
+class File {
+ public:
+  explicit File(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY)) {}
+  File(const File&) = delete;  // it closes what it holds, once
+  File& operator=(const File&) = delete;
+  ~File() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  [[nodiscard]] int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+[[noreturn]] void refuse_file(const std::string& path, std::string_view why) {
+  throw ReadError(fmt::format("{}:(root): {}", visible(path), why));
+}
 
 }  // namespace
 
 Json parse_json(std::string_view text, std::string_view file, const ReadLimits& limits) {
-  const std::string source = visible(file);
-  if (text.size() > limits.bytes) {
-    throw ReadError(fmt::format("{}: {} bytes, more than the {} that are read", source, text.size(), limits.bytes));
-  }
-  Guard guard(source, limits);
+  Guard guard(visible(file), limits);
+  if (text.size() > limits.bytes)
+    guard.refuse(fmt::format("{} bytes, more than the {} that are read", text.size(), limits.bytes));
   try {
     return Json::parse(text,
-                       [&](int depth, Json::parse_event_t event, Json& parsed) { return guard(depth, event, parsed); });
+                       [&](int /*depth*/, Json::parse_event_t event, Json& parsed) { return guard(event, parsed); });
   } catch (const Json::exception& e) {
-    throw ReadError(fmt::format("{}: not JSON: {}", source, visible(e.what())));
+    guard.refuse(fmt::format("not JSON: {}", visible(std::string_view(e.what()).substr(0, longest_message))));
   }
 }
 
 Json read_json_file(const std::string& path, const ReadLimits& limits) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw ReadError(fmt::format("{}: cannot be opened for reading", visible(path)));
+  const File file(path);
+  if (file.get() < 0) refuse_file(path, fmt::format("cannot be opened for reading: {}", std::strerror(errno)));
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0 || !(S_ISREG(status.st_mode) || S_ISFIFO(status.st_mode)))
+    refuse_file(path, "is neither a file nor a pipe");
   std::string text;
-  char block[1U << 16U];
-  while (file.read(block, sizeof block), file.gcount() > 0) {
-    text.append(block, static_cast<std::size_t>(file.gcount()));
-    if (text.size() > limits.bytes) break;  // parse_json() refuses it
+  std::vector<char> block(std::size_t{1} << 16U);
+  while (text.size() <= limits.bytes) {  // parse_json() refuses what is longer
+    const ssize_t bytes = ::read(file.get(), block.data(), block.size());
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes < 0) refuse_file(path, fmt::format("cannot be read: {}", std::strerror(errno)));
+    if (bytes == 0) break;
+    text.append(block.data(), static_cast<std::size_t>(bytes));
   }
   return parse_json(text, path, limits);
 }
 
-void Node::refuse(std::string_view why) const {
-  throw ReadError(fmt::format("{}:{}: {}", visible(file_), path_.empty() ? "(root)" : visible(path_), why));
+std::string Node::complaint(std::string_view why) const {
+  return fmt::format("{}:{}: {}", visible(file_), path_.empty() ? "(root)" : visible(path_), why);
 }
+
+void Node::refuse(std::string_view why) const { throw ReadError(complaint(why)); }
 
 Node Node::at(std::string_view key) const {
   if (!json_->is_object()) refuse(fmt::format("is {}, expected an object", json_->type_name()));
   const auto found = json_->find(std::string(key));
   if (found == json_->end()) refuse(fmt::format("lacks \"{}\"", visible(key)));
-  return {*found, file_, path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key)};
+  return child(key, *found);
+}
+
+Node Node::child(std::string_view key, const Json& value) const {
+  return {value, file_, path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key)};
 }
 
 Node Node::at(std::size_t index) const {
@@ -92,12 +166,20 @@ std::size_t Node::size() const {
   return json_->size();
 }
 
-std::vector<std::string> Node::keys() const {
-  if (!json_->is_object()) refuse(fmt::format("is {}, expected an object", json_->type_name()));
-  std::vector<std::string> names;
-  for (const auto& member : json_->items()) names.push_back(member.key());
-  return names;
+std::size_t Node::length() const {
+  if (!json_->is_array()) refuse(fmt::format("is {}, expected an array", json_->type_name()));
+  return json_->size();
 }
+
+std::vector<std::pair<std::string, Node>> Node::members() const {
+  if (!json_->is_object()) refuse(fmt::format("is {}, expected an object", json_->type_name()));
+  std::vector<std::pair<std::string, Node>> nodes;
+  nodes.reserve(json_->size());
+  for (const auto& member : json_->items()) nodes.emplace_back(member.key(), child(member.key(), member.value()));
+  return nodes;
+}
+
+std::string Node::shown() const { return json_->is_number() ? dump(*json_) : json_->type_name(); }
 
 std::string Node::text() const {
   if (!json_->is_string()) refuse(fmt::format("is {}, expected a string", json_->type_name()));
@@ -110,20 +192,19 @@ bool Node::boolean() const {
 }
 
 std::int64_t Node::integer(std::int64_t low, std::int64_t high) const {
-  if (!json_->is_number_integer()) refuse(fmt::format("is {}, expected a whole number", dump(*json_).substr(0, 40)));
+  if (!json_->is_number_integer()) refuse(fmt::format("is {}, expected a whole number", shown()));
   const bool beyond =
       json_->is_number_unsigned() &&
       json_->get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   const std::int64_t value = beyond ? 0 : json_->get<std::int64_t>();
   if (beyond || value < low || value > high) {
-    refuse(fmt::format("is {}, expected {} to {}", dump(*json_), low, high));
+    refuse(fmt::format("is {}, expected {} to {}", shown(), low, high));
   }
   return value;
 }
 
 std::uint64_t Node::natural() const {
-  if (!json_->is_number_unsigned())
-    refuse(fmt::format("is {}, expected a whole number from 0", dump(*json_).substr(0, 40)));
+  if (!json_->is_number_unsigned()) refuse(fmt::format("is {}, expected a whole number from 0", shown()));
   return json_->get<std::uint64_t>();
 }
 
@@ -147,10 +228,10 @@ double Node::number_or_note(std::string_view key) const {
 
 std::vector<double> Node::numbers_or_notes(std::string_view key) const {
   const Node list = at(key);
-  if (!list.json_->is_array()) list.refuse(fmt::format("is {}, expected an array", list.json_->type_name()));
+  const std::size_t length = list.length();
   std::vector<double> values;
-  values.reserve(list.size());
-  for (std::size_t i = 0; i < list.size(); ++i) {
+  values.reserve(length);
+  for (std::size_t i = 0; i < length; ++i) {
     const Json& element = (*list.json_)[i];
     if (element.is_null()) {
       values.push_back(noted(fmt::format("{}[{}]", key, i)));

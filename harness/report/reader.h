@@ -1,8 +1,8 @@
 // The one way in for JSON from outside: limits before memory, types before values, and an error that says where.
 //
 // nlohmann/json alone would accept a document a hundred thousand levels deep (and crash when copying it), wrap -1 to
-// 1.8e19, cut 3.9 to 3 and let the last of two equal keys win. Everything that gpubench reads (reports, records from a
-// worker) goes through here.
+// 1.8e19, cut 3.9 to 3, let the last of two equal keys win, and look through all earlier members for each new one of an
+// object. Everything that gpubench reads (reports, choices of earlier runs, records from a worker) goes through here.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "harness/report/json.h"
@@ -26,13 +27,16 @@ class ReadError : public std::runtime_error {
 struct ReadLimits {
   std::size_t bytes = 256U << 20U;
   int depth = 64;
+  std::size_t values = std::size_t{16} << 20U;  ///< of all kinds together: each takes 16 bytes or more
+  std::size_t members = 4096;                   ///< of one object: they are searched one by one
 };
 
-/// Parses one strict JSON document. Throws ReadError for anything too large, too deep, malformed, with equal keys in
-/// one object, or with numbers beyond fp64. `file` only names the source in messages.
+/// Parses one strict JSON document. Throws ReadError for anything too large, too deep, too many, malformed, with equal
+/// keys in one object, or with numbers beyond fp64, naming the place that the parser had come to. `file` only names the
+/// source in messages.
 [[nodiscard]] Json parse_json(std::string_view text, std::string_view file, const ReadLimits& limits = {});
 
-/// Reads and parses a file. Throws ReadError as above, and where the file cannot be read.
+/// Reads and parses a file or a pipe. Throws ReadError as above, and where it cannot be read or is something else.
 [[nodiscard]] Json read_json_file(const std::string& path, const ReadLimits& limits = {});
 
 /// A value with its place in the document. Accessors check kind and range and throw ReadError. Refers to the document.
@@ -46,8 +50,10 @@ class Node {
   [[nodiscard]] bool has(std::string_view key) const;
   /// Elements of an array, members of an object.
   [[nodiscard]] std::size_t size() const;
-  /// Names of an object's members, in the order of the document.
-  [[nodiscard]] std::vector<std::string> keys() const;
+  /// Elements of what must be an array.
+  [[nodiscard]] std::size_t length() const;
+  /// An object's members and their names, in the order of the document.
+  [[nodiscard]] std::vector<std::pair<std::string, Node>> members() const;
 
   [[nodiscard]] std::string text() const;
   [[nodiscard]] bool boolean() const;
@@ -62,12 +68,17 @@ class Node {
   /// An array of such numbers; its notes are named "key[index]".
   [[nodiscard]] std::vector<double> numbers_or_notes(std::string_view key) const;
 
+  /// "file:path: why", as refuse() throws it.
+  [[nodiscard]] std::string complaint(std::string_view why) const;
   /// Throws ReadError for this place.
   [[noreturn]] void refuse(std::string_view why) const;
 
  private:
   Node(const Json& json, std::string file, std::string path)
       : json_(&json), file_(std::move(file)), path_(std::move(path)) {}
+  [[nodiscard]] Node child(std::string_view key, const Json& value) const;
+  /// A number as it stands, of everything else the kind.
+  [[nodiscard]] std::string shown() const;
   [[nodiscard]] double noted(std::string_view name) const;
 
   const Json* json_;

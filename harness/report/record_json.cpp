@@ -12,9 +12,9 @@ Json to_json(const CaseRecord& record) {
   return record_members::Writer::written(copy);
 }
 
-CaseRecord record_from_json(const Node& node) {
-  CaseRecord record;
-  record_members::Reader::read(node, record);
+namespace {
+
+void require_own_id(const Node& node, const CaseRecord& record) {
   std::string id;
   try {
     id = record.c.id();
@@ -22,6 +22,22 @@ CaseRecord record_from_json(const Node& node) {
     node.refuse(e.what());
   }
   if (id != record.id) node.at("id").refuse(fmt::format("does not match its parts, which make {}", id));
+}
+
+}  // namespace
+
+CaseRecord record_from_json(const Node& node) {
+  CaseRecord record;
+  record_members::Reader::read(node, record);
+  require_own_id(node, record);
+  return record;
+}
+
+CaseRecord record_from_json(const Node& node, Problems& problems) {
+  CaseRecord record;
+  const std::size_t before = problems.count();
+  record_members::Reader::read(node, record, &problems);
+  if (problems.count() == before) problems.attempt([&] { require_own_id(node, record); });
   return record;
 }
 
@@ -33,6 +49,12 @@ Json to_json(const DeviceInfo& device) {
 DeviceInfo device_from_json(const Node& node) {
   DeviceInfo device;
   record_members::Reader::read(node, device);
+  return device;
+}
+
+DeviceInfo device_from_json(const Node& node, Problems& problems) {
+  DeviceInfo device;
+  record_members::Reader::read(node, device, &problems);
   return device;
 }
 

@@ -6,6 +6,7 @@
 
 #include "harness/core/record.h"
 #include "harness/report/json.h"
+#include "harness/report/problems.h"
 #include "harness/report/reader.h"
 
 namespace gpubench {
@@ -14,10 +15,13 @@ namespace gpubench {
 
 /// Throws ReadError for anything that to_json() would not have written, unknown members aside.
 [[nodiscard]] CaseRecord record_from_json(const Node& node);
+/// The same, with everything that is wrong collected; what could not be read is as in a CaseRecord that is new.
+[[nodiscard]] CaseRecord record_from_json(const Node& node, Problems& problems);
 
 [[nodiscard]] Json to_json(const DeviceInfo& device);
 
 /// Throws ReadError as above.
 [[nodiscard]] DeviceInfo device_from_json(const Node& node);
+[[nodiscard]] DeviceInfo device_from_json(const Node& node, Problems& problems);
 
 }  // namespace gpubench

@@ -1,6 +1,7 @@
 // The members of records under the names that they have in JSON, each struct's listed once: record_writer.h and
 // record_reader.h both walk these lists, so that they cannot disagree. Optional members are left out where they have no
-// value, and may be missing when read; all others are required.
+// value, and may be missing when read; all others are required. Numbers are zero or more, but for those that
+// signed_number() names; samples are looked at with their round.
 #pragma once
 
 #include <array>
@@ -13,8 +14,8 @@ template <class Archive>
 void visit(Archive& a, Worst& w) {
   a("tensor", w.tensor);
   a("index", w.index);
-  a("got", w.got);
-  a("want", w.want);
+  a.signed_number("got", w.got);
+  a.signed_number("want", w.want);
   a("bound", w.bound);
 }
 
@@ -58,10 +59,12 @@ void visit(Archive& a, RoundTelemetry& t) {
   a("window_s", t.window_s);
   a("sm_mhz", t.sm_mhz);
   a("memory_mhz", t.memory_mhz);
-  a("temperature_c", t.temperature_c);
+  a.signed_number("temperature_c", t.temperature_c);
   a("power_w", t.power_w);
   a("energy_j", t.energy_j);
   a("uncorrected_errors", t.uncorrected_errors);
+  a("involuntary_switches", t.involuntary_switches);
+  a("cpu_pressure", t.cpu_pressure);
   a("reasons", t.reasons);
   a("rejected", t.rejected);
 }
@@ -85,7 +88,7 @@ void visit(Archive& a, RankSpread& r) {
   a("slowest", r.slowest);
   a("slowest_share", r.slowest_share);
   a("compute_only_ns", r.compute_only_ns);
-  a("exposed_communication", r.exposed_communication);
+  a.signed_number("exposed_communication", r.exposed_communication);
   a("efficiency", r.efficiency);
 }
 
@@ -113,7 +116,7 @@ void visit(Archive& a, Summary& s) {
   a("mean_ns", s.mean_ns);
   a("round_sd", s.round_sd);
   a("severe", s.severe);
-  a("drift", s.drift);
+  a.signed_number("drift", s.drift);
   a("flags", s.flags);
 }
 
@@ -153,7 +156,7 @@ void visit(Archive& a, Derived& d) {
   a("headline", d.headline);
   a("headline_unit", d.headline_unit);
   a("breakdown", d.breakdown);
-  a("remainder", d.remainder);
+  a.signed_number("remainder", d.remainder);
   a("energy_j", d.energy_j);
   a("energy_per_work_j", d.energy_per_work_j);
   a("collective", d.collective);

@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "harness/report/problems.h"
 #include "harness/report/reader.h"
 #include "harness/report/record_members.h"
 
@@ -12,21 +13,59 @@ namespace gpubench::record_members {
 
 class Reader {
  public:
-  explicit Reader(Node object) : object_(std::move(object)) {}
+  /// Without `problems` the first one is thrown; with them all are collected, and what cannot be read keeps its
+  /// default.
+  explicit Reader(Node object, Problems* problems = nullptr) : object_(std::move(object)), problems_(problems) {}
 
-  void operator()(const char* key, double& value) { value = object_.number_or_note(key); }
-  void operator()(const char* key, std::vector<double>& values) { values = object_.numbers_or_notes(key); }
-  void operator()(const char* key, std::string& value) { value = object_.at(key).text(); }
-  void operator()(const char* key, bool& value) { value = object_.at(key).boolean(); }
-  void operator()(const char* key, std::uint64_t& value) { value = object_.at(key).natural(); }
+  template <class T>
+  void operator()(const char* key, T& value) {
+    attempt([&] { take(key, value); });
+  }
+  template <class T>
+  void signed_number(const char* key, T& value) {
+    attempt([&] { take_signed(key, value); });
+  }
+
+  template <class T>
+  static void read(const Node& node, T& value, Problems* problems = nullptr) {
+    Reader reader(node, problems);
+    visit(reader, value);
+  }
+
+ private:
+  template <class Step>
+  void attempt(const Step& step) {
+    if (problems_ == nullptr) {
+      step();
+    } else {
+      problems_->attempt(step);
+    }
+  }
+
+  void take_signed(const char* key, double& value) { value = object_.number_or_note(key); }
+  void take_signed(const char* key, std::optional<double>& value) {
+    value.reset();
+    if (object_.has(key)) take_signed(key, value.emplace());
+  }
+
+  void take(const char* key, double& value) {
+    const double number = object_.number_or_note(key);
+    if (number < 0.0) object_.at(key).refuse(fmt::format("is {}, expected a number from 0", number));
+    value = number;
+  }
+  // Of a round that did not count, samples may be anything; the others are looked at with the round (meaning.cpp).
+  void take(const char* key, std::vector<double>& values) { values = object_.numbers_or_notes(key); }
+  void take(const char* key, std::string& value) { value = object_.at(key).text(); }
+  void take(const char* key, bool& value) { value = object_.at(key).boolean(); }
+  void take(const char* key, std::uint64_t& value) { value = object_.at(key).natural(); }
 
   template <Whole T>
-  void operator()(const char* key, T& value) {  // every count of a record is zero or more
+  void take(const char* key, T& value) {  // every count of a record is zero or more
     value = static_cast<T>(object_.at(key).integer(0, std::numeric_limits<T>::max()));
   }
 
   template <Word T>
-  void operator()(const char* key, T& value) {
+  void take(const char* key, T& value) {
     const Node node = object_.at(key);
     const std::string text = node.text();
     std::string known;
@@ -40,62 +79,58 @@ class Reader {
     node.refuse(fmt::format("is not one of {}", known));
   }
 
-  void operator()(const char* key, std::optional<Worst>& value) {
+  void take(const char* key, std::optional<Worst>& value) {
     const Node node = object_.at(key);
     value.reset();
-    if (!node.is_null()) read(node, value.emplace());
+    if (!node.is_null()) read(node, value.emplace(), problems_);
   }
 
   template <class T>
-  void operator()(const char* key, std::optional<T>& value) {
+  void take(const char* key, std::optional<T>& value) {
     value.reset();
-    if (object_.has(key)) (*this)(key, value.emplace());
+    if (object_.has(key)) take(key, value.emplace());
   }
 
-  void operator()(const char* key, std::vector<std::string>& list) {
+  void take(const char* key, std::vector<std::string>& list) {
     each(key, list, [](const Node& node, std::string& element) { element = node.text(); });
   }
-  void operator()(const char* key, std::vector<std::int64_t>& list) {
+  void take(const char* key, std::vector<std::int64_t>& list) {
     each(key, list, [](const Node& node, std::int64_t& element) { element = node.integer(); });
   }
   template <Part T>
-  void operator()(const char* key, std::vector<T>& list) {
-    each(key, list, [](const Node& node, T& element) { read(node, element); });
+  void take(const char* key, std::vector<T>& list) {
+    each(key, list, [this](const Node& node, T& element) { read(node, element, problems_); });
   }
 
   template <Pairs T>
-  void operator()(const char* key, T& pairs) {
-    const Node node = object_.at(key);
+  void take(const char* key, T& pairs) {
     pairs.clear();
-    for (const std::string& member : node.keys()) {
+    for (const auto& [member, node] : object_.at(key).members()) {
       if constexpr (std::is_same_v<T, Dims>) {
-        pairs.emplace_back(member, node.at(member).integer());
+        pairs.emplace_back(member, node.integer());
       } else {
-        pairs.emplace_back(member, node.at(member).text());
+        pairs.emplace_back(member, node.text());
       }
     }
   }
 
   template <Part T>
-  void operator()(const char* key, T& value) {
-    read(object_.at(key), value);
+  void take(const char* key, T& value) {
+    read(object_.at(key), value, problems_);
   }
 
-  template <class T>
-  static void read(const Node& node, T& value) {
-    Reader reader(node);
-    visit(reader, value);
-  }
-
- private:
   template <class T, class Element>
   void each(const char* key, std::vector<T>& list, Element element) {
     const Node node = object_.at(key);
     list.clear();
-    for (std::size_t i = 0; i < node.size(); ++i) element(node.at(i), list.emplace_back());
+    const std::size_t length = node.length();
+    for (std::size_t i = 0; i < length; ++i) {
+      attempt([&] { element(node.at(i), list.emplace_back()); });
+    }
   }
 
   Node object_;
+  Problems* problems_;
 };
 
 }  // namespace gpubench::record_members

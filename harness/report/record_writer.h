@@ -14,6 +14,11 @@ class Writer {
  public:
   explicit Writer(Json& object) : object_(object) { object_ = Json::object(); }
 
+  template <class T>
+  void signed_number(const char* key, T& value) {
+    (*this)(key, value);
+  }
+
   void operator()(const char* key, double value) { put(key, number(key, value)); }
   void operator()(const char* key, const std::string& value) { put(key, value); }
   void operator()(const char* key, bool value) { put(key, value); }

@@ -1,7 +1,11 @@
 #include "harness/report/report_json.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "harness/measure/statistics.h"
 #include "harness/report/record_json.h"
+#include "harness/report/record_members.h"
 
 namespace gpubench {
 namespace {
@@ -17,7 +21,7 @@ Json object_of(std::span<const std::pair<std::string, std::string>> pairs) {
 Json run_json(const RunContext& run) {
   Json devices = Json::array();
   for (const DeviceInfo& device : run.devices) devices.push_back(to_json(device));
-  Json json = {{"schema", "gpubench-report"},
+  Json json = {{"schema", report_schema},
                {"schema_version", report_schema_version},
                {"tool_version", run.tool_version},
                {"build", object_of(run.build)},
@@ -39,22 +43,9 @@ Json run_json(const RunContext& run) {
 }
 
 Json context_json(const Report& report) {
-  const HostContext& host = report.host;
-  Json caches = Json::array();
-  for (const CacheContext& c : host.caches) {
-    caches.push_back({{"type", c.type}, {"level", c.level}, {"size", c.bytes}, {"num_sharing", c.sharing}});
-  }
-  return {{"date", iso_time(report.run.started_at)},
-          {"host_name", host.host_name},
-          {"executable", host.executable},
-          {"num_cpus", host.num_cpus},
-          {"mhz_per_cpu", host.mhz_per_cpu},
-          {"cpu_scaling_enabled", host.cpu_scaling_enabled},
-          {"caches", std::move(caches)},
-          {"load_avg", host.load_avg},
-          {"library_build_type", "release"},  // of the measuring library; our own build type is in gpubench.build
-          {"json_schema_version", 1},         // Google Benchmark's, not ours
-          {"gpubench", run_json(report.run)}};
+  Json context = google_context_json(report);
+  context["gpubench"] = run_json(report.run);
+  return context;
 }
 
 // What all entries of one case share; Google Benchmark's names.
@@ -64,7 +55,6 @@ Json entry(const CaseRecord& record, int family, std::string_view suffix, const 
           {"per_family_instance_index", 0},
           {"run_name", record.id},
           {"run_type", run_type},
-          {"repetitions", static_cast<std::int64_t>(record.rounds.size())},
           {"threads", 1}};
 }
 
@@ -76,9 +66,12 @@ void add_time(Json& entry, std::int64_t iterations, double device_ns, double wal
 }
 
 void add_rates(Json& entry, const CaseRecord& record) {
-  entry["bytes_per_second"] = record.derived.bytes_per_s;
-  entry["items_per_second"] = record.derived.items_per_s;
-  entry["flop_per_second"] = record.derived.flop_per_s;
+  const Derived& rates = record.derived;
+  for (const auto& [key, rate] : {std::pair{"bytes_per_second", rates.bytes_per_s},
+                                  {"items_per_second", rates.items_per_s},
+                                  {"flop_per_second", rates.flop_per_s}}) {
+    if (std::isfinite(rate)) entry[key] = rate;
+  }
   if (!record.c.label.empty()) entry["label"] = record.c.label;
 }
 
@@ -86,16 +79,29 @@ double per_run(std::span<const double> interval_ns, std::int64_t batch) {
   return median(interval_ns) / static_cast<double>(batch);
 }
 
+// Rounds that do not count have no time to tell.
+std::vector<const RoundRecord*> valid_rounds(const CaseRecord& record) {
+  std::vector<const RoundRecord*> valid;
+  for (const RoundRecord& round : record.rounds) {
+    if (round.valid) valid.push_back(&round);
+  }
+  return valid;
+}
+
 void add_benchmarks(Json& benchmarks, const CaseRecord& record, int family) {
-  for (std::size_t r = 0; r < record.rounds.size(); ++r) {
-    const RoundTimes& times = record.rounds[r].times;
+  const std::vector<const RoundRecord*> rounds = valid_rounds(record);
+  const auto repetitions = static_cast<std::int64_t>(rounds.size());
+  for (std::size_t r = 0; r < rounds.size(); ++r) {
+    const RoundTimes& times = rounds[r]->times;
     Json round = entry(record, family, "", "iteration");
+    round["repetitions"] = repetitions;
     round["repetition_index"] = r;
     add_time(round, static_cast<std::int64_t>(times.device_ns.size()) * record.batch,
              per_run(times.device_ns, record.batch), per_run(times.wall_ns, record.batch));
     benchmarks.push_back(std::move(round));
   }
   Json middle = entry(record, family, "_median", "aggregate");
+  middle["repetitions"] = repetitions;
   middle["aggregate_name"] = "median";
   middle["aggregate_unit"] = "time";
   add_time(middle, record.summary.rounds, record.summary.median_ns, record.summary.median_ns);
@@ -105,22 +111,11 @@ void add_benchmarks(Json& benchmarks, const CaseRecord& record, int family) {
 
 // A pass without samples would be a number from nowhere: it is told as a case, never as a benchmark.
 bool has_times(const CaseRecord& record) {
-  if (record.rounds.empty() || record.batch < 1) return false;
-  for (const RoundRecord& round : record.rounds) {
-    if (round.times.device_ns.empty() || round.times.wall_ns.empty()) return false;
-  }
-  return true;
-}
-
-constexpr Verdict all_verdicts[] = {Verdict::pass,       Verdict::fail,        Verdict::downgraded, Verdict::not_proven,
-                                    Verdict::unverified, Verdict::unsupported, Verdict::skipped,    Verdict::error};
-
-Json totals_json(const Totals& totals) {
-  Json json = {{"cases", totals.cases}};
-  for (const Verdict verdict : all_verdicts) json[std::string(name(verdict))] = totals.count(verdict);
-  json["check_s"] = totals.check_s;
-  json["time_s"] = totals.time_s;
-  return json;
+  const std::vector<const RoundRecord*> rounds = valid_rounds(record);
+  return record.verdict == Verdict::pass && record.batch > 0 && !rounds.empty() &&
+         std::none_of(rounds.begin(), rounds.end(), [](const RoundRecord* round) {
+           return round->times.device_ns.empty() || round->times.wall_ns.empty();
+         });
 }
 
 }  // namespace
@@ -141,16 +136,46 @@ Totals totals_of(std::span<const CaseRecord> records) {
   return totals;
 }
 
-Json report_json(const Report& report) {
-  Json benchmarks = Json::array();
-  Json cases = Json::array();
-  int family = 0;
-  for (const CaseRecord& record : report.cases) {
-    cases.push_back(to_json(record));
-    if (record.verdict == Verdict::pass && has_times(record)) add_benchmarks(benchmarks, record, family++);
+Json totals_json(const Totals& totals) {
+  Json json = {{"cases", totals.cases}};
+  for (const Verdict verdict : record_members::verdicts) json[std::string(name(verdict))] = totals.count(verdict);
+  json["check_s"] = totals.check_s;
+  json["time_s"] = totals.time_s;
+  return json;
+}
+
+Json google_context_json(const Report& report) {
+  const HostContext& host = report.host;
+  Json caches = Json::array();
+  for (const CacheContext& c : host.caches) {
+    caches.push_back({{"type", c.type}, {"level", c.level}, {"size", c.bytes}, {"num_sharing", c.sharing}});
   }
+  return {{"date", iso_time(report.run.started_at)},
+          {"host_name", host.host_name},
+          {"executable", host.executable},
+          {"num_cpus", host.num_cpus},
+          {"mhz_per_cpu", host.mhz_per_cpu},
+          {"cpu_scaling_enabled", host.cpu_scaling_enabled},
+          {"caches", std::move(caches)},
+          {"load_avg", host.load_avg},
+          {"library_build_type", "release"},  // of the measuring library; our own build type is in gpubench.build
+          {"json_schema_version", 1}};        // Google Benchmark's, not ours
+}
+
+Json benchmarks_json(std::span<const CaseRecord> records) {
+  Json benchmarks = Json::array();
+  int family = 0;
+  for (const CaseRecord& record : records) {
+    if (has_times(record)) add_benchmarks(benchmarks, record, family++);
+  }
+  return benchmarks;
+}
+
+Json report_json(const Report& report) {
+  Json cases = Json::array();
+  for (const CaseRecord& record : report.cases) cases.push_back(to_json(record));
   return {{"context", context_json(report)},
-          {"benchmarks", std::move(benchmarks)},
+          {"benchmarks", benchmarks_json(report.cases)},
           {"gpubench", {{"cases", std::move(cases)}, {"totals", totals_json(totals_of(report.cases))}}}};
 }
 

@@ -1,6 +1,6 @@
 // The report: one JSON file per invocation, a superset of Google Benchmark's layout, so that its tools read it too.
 //
-// `benchmarks` holds passing cases only, one entry per round and one "<id>_median"; `gpubench.cases` holds every
+// `benchmarks` holds passing cases only, one entry per valid round and one "<id>_median"; `gpubench.cases` holds every
 // planned case with its verdict. The schema is results/schema/report.v1.json; within major version 1 members are only
 // added.
 #pragma once
@@ -19,6 +19,8 @@
 
 namespace gpubench {
 
+/// What a report calls itself.
+inline constexpr std::string_view report_schema = "gpubench-report";
 /// The version that report_json() writes.
 inline constexpr std::string_view report_schema_version = "1.3";
 
@@ -50,7 +52,7 @@ struct RunContext {
   std::vector<std::string> suites;
   std::uint64_t seed = 0;
   std::string tier;
-  std::string preset;    ///< whose rounds were run
+  std::string preset;    ///< how long cases were measured; empty in reports before 1.3
   std::string injected;  ///< a slowdown on purpose, "gemm=25%"; empty in an honest report
   std::string check;
   bool deterministic = false;  ///< only implementations that give the same bits each time were taken
@@ -77,6 +79,13 @@ struct Totals {
   [[nodiscard]] int count(Verdict verdict) const;
 };
 [[nodiscard]] Totals totals_of(std::span<const CaseRecord> records);
+[[nodiscard]] Json totals_json(const Totals& totals);
+
+/// What `benchmarks` holds of these cases: of each that passed, one entry per round that counts and one "<id>_median".
+[[nodiscard]] Json benchmarks_json(std::span<const CaseRecord> records);
+
+/// The members of the context that are Google Benchmark's own.
+[[nodiscard]] Json google_context_json(const Report& report);
 
 /// The whole document.
 [[nodiscard]] Json report_json(const Report& report);

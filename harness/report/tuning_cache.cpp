@@ -20,8 +20,9 @@ using Setting = std::vector<std::pair<std::string, std::string>>;
 
 constexpr std::string_view schema = "gpubench-tuning";
 constexpr std::int64_t schema_version = 1;
-constexpr ReadLimits limits{.bytes = std::size_t{16} << 20U, .depth = 2};
 constexpr std::size_t most_choices = 20000;
+constexpr ReadLimits limits{
+    .bytes = std::size_t{16} << 20U, .depth = 2, .values = most_choices + 1000, .members = most_choices};
 
 Setting facts_of(const TuningSetting& setting) {
   const DeviceInfo& device = setting.device;
@@ -77,10 +78,8 @@ Choices read(const std::string& path, const Setting& setting) {
   (void)root.at("schema_version").integer(schema_version, schema_version);
   require_setting(root.at("setting"), setting);
   const Node list = root.at("choices");
-  if (list.size() > most_choices)
-    list.refuse(fmt::format("has {} members, at most {} are read", list.size(), most_choices));
   Choices choices;
-  for (const std::string& key : list.keys()) choices[key] = list.at(key).text();
+  for (const auto& [key, implementation] : list.members()) choices[key] = implementation.text();
   return choices;
 }
 

@@ -195,7 +195,7 @@ void Engine::prepare(Active& active, RunObserver& observer) {
 }
 
 void Engine::rounds(std::vector<Active>& group, RunObserver& observer, const StopFlag& stop) {
-  const Protocol& protocol = protocol_of(options_);
+  const Protocol protocol = options_.protocol();
   for (int pass = 0;; ++pass) {
     std::vector<Active*> unfinished;
     std::vector<std::string> ids;
@@ -247,8 +247,8 @@ void Engine::conclude(Active& active, RunObserver& observer) {
     observer.phase(record.id, "time");
     const Stopwatch timing;
     guarded(record, "time", [&] {
-      breakdown = time_ops_alone(*active.prepared, protocol_of(options_));
-      compute_only_ns = time_compute_only(*active.prepared, protocol_of(options_));
+      breakdown = time_ops_alone(*active.prepared, options_.protocol());
+      compute_only_ns = time_compute_only(*active.prepared, options_.protocol());
     });
     record.time_s += timing.seconds();
   }

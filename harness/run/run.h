@@ -27,8 +27,9 @@ namespace gpubench {
 using Pins = std::map<std::string, std::map<std::string, std::string>>;
 
 struct RunOptions {
-  Tier tier = Tier::quick;             ///< sets the protocol and the fp64 budget of the check
-  const Protocol* preset = nullptr;    ///< rounds other than the tier's
+  Tier tier = Tier::quick;             ///< sets the fp64 budget of the check, and the protocol where no preset does
+  std::optional<Preset> preset{};      ///< sets the protocol
+  std::optional<int> rounds{};         ///< exactly so many, whatever the protocol's stopping rule would say
   std::optional<Slowdown> slowdown{};  ///< a fault for trying gates
   CheckMode check = CheckMode::sample;
   std::uint64_t seed = 42;
@@ -44,11 +45,13 @@ struct RunOptions {
   std::function<std::unique_ptr<Telemetry>(const DeviceInfo&)> open_telemetry{};
   /// Opens what earlier runs on this device found; nothing is remembered where it is empty.
   std::function<std::unique_ptr<ChoiceMemory>(const DeviceInfo&)> open_choices{};
-};
 
-[[nodiscard]] inline const Protocol& protocol_of(const RunOptions& options) {
-  return options.preset == nullptr ? protocol_of(options.tier) : *options.preset;
-}
+  [[nodiscard]] Protocol protocol() const {
+    Protocol protocol = protocol_of(preset.value_or(preset_of(tier)));
+    if (rounds) protocol.min_rounds = protocol.max_rounds = *rounds;
+    return protocol;
+  }
+};
 
 /// What is told while cases run; called on the thread that called run_*().
 class RunObserver {

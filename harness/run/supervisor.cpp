@@ -34,7 +34,7 @@ double estimate_s(const PlannedCase& planned, const RunOptions& options) {
   constexpr double slow_bytes_per_s = 1e8;
   constexpr double runs = 20.0;  // of the program, in the longest phase
   const double textbook_flop = options.check == CheckMode::full ? planned.cost.flop : 0.0;
-  return protocol_of(options).budget_s + (runs * planned.cost.flop + 10.0 * textbook_flop) / slow_flop_per_s +
+  return options.protocol().budget_s + (runs * planned.cost.flop + 10.0 * textbook_flop) / slow_flop_per_s +
          3.0 * static_cast<double>(planned.bytes) / slow_bytes_per_s;
 }
 

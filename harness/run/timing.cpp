@@ -30,16 +30,24 @@ double per_run_ns(const RoundTimes& times, std::int64_t batch) {
   return times.device_ns.empty() ? 0.0 : median(times.device_ns) / static_cast<double>(batch);
 }
 
+// Time went on in each sample.
+bool all_pass(const std::vector<double>& samples) {
+  return std::all_of(samples.begin(), samples.end(), [](double ns) { return std::isfinite(ns) && ns > 0.0; });
+}
+
 RoundRecord judged_round(RoundTimes times, int samples) {
   RoundRecord round;
   round.times = std::move(times);
   if (static_cast<int>(round.times.device_ns.size()) != samples) {
     round.valid = false;
     round.note = fmt::format("{} samples were asked for, {} came", samples, round.times.device_ns.size());
-  } else if (!std::all_of(round.times.device_ns.begin(), round.times.device_ns.end(),
-                          [](double ns) { return std::isfinite(ns) && ns > 0.0; })) {
+  } else if (round.times.wall_ns.size() != round.times.device_ns.size()) {
     round.valid = false;
-    round.note = "a sample took no time: the device's clock is too coarse or broken";
+    round.note = fmt::format("{} samples by the device's clock, {} by the host's", round.times.device_ns.size(),
+                             round.times.wall_ns.size());
+  } else if (!all_pass(round.times.device_ns) || !all_pass(round.times.wall_ns)) {
+    round.valid = false;
+    round.note = "a sample took no time: a clock is too coarse or broken";
   }
   return round;
 }
@@ -61,7 +69,11 @@ RoundRecord watched_round(PreparedCase& prepared, const RoundPlan& plan, const s
   return round;
 }
 
-std::string fault_of(const RoundRecord& round) { return round.telemetry ? round_fault(*round.telemetry) : ""; }
+// Why the round must be run again: it has no times, or the sensors say that they are not the device's best.
+std::string fault_of(const RoundRecord& round) {
+  if (!round.valid) return round.note;
+  return round.telemetry ? round_fault(*round.telemetry) : "";
+}
 
 // Whether an earlier round of the case was kept although it was run again as often as may be.
 bool kept_in_spite(const CaseRecord& record) {
@@ -96,7 +108,7 @@ void time_round(PreparedCase& prepared, const Protocol& protocol, Telemetry& tel
     for (const double pause_s : redo_pauses_s) {
       if (fault_of(round).empty()) break;
       ++rejected;
-      telemetry.rest(pause_s);
+      if (round.valid) telemetry.rest(pause_s);  // to cool down; a clock that failed needs no rest
       restore_all(prepared);
       round = watched_round(prepared, plan, launches, telemetry);
     }
@@ -110,7 +122,7 @@ void time_round(PreparedCase& prepared, const Protocol& protocol, Telemetry& tel
 
 std::optional<double> energy_of_window(PreparedCase& prepared, Telemetry& telemetry, const CaseRecord& record) {
   const double median_ns = record.summary.median_ns;
-  if (!(median_ns > 0.0) || record.rounds.empty() || !record.rounds.back().telemetry) return std::nullopt;
+  if (!(median_ns > 0.0) || record.rounds.empty() || !telemetry.counts_energy()) return std::nullopt;
   const double runs = std::ceil(energy_window_s * 1e9 / median_ns);
   const std::vector<Launch> launches = prepared.timed_launches();
   restore_all(prepared);

@@ -14,13 +14,14 @@ namespace gpubench {
 /// One round, appended to the record; the first round sets the batch from an estimate. State is restored before it, so
 /// that values updated `batch` times stay finite however many rounds there are.
 ///
-/// A round that the telemetry finds invalid (round_fault()) is run again, up to three times with longer and longer
-/// rests; then it is kept with a note. Later rounds of such a case are kept at once: its device is slow for good.
+/// A round whose clocks failed, or that the telemetry finds invalid (round_fault()), is run again, up to three times,
+/// of the latter with longer and longer rests; then it is kept with a note. Later rounds of such a case are kept at
+/// once: its device is slow for good.
 void time_round(PreparedCase& prepared, const Protocol& protocol, Telemetry& telemetry, CaseRecord& record);
 
 /// Joules per run, from one window of at least 2 s in which the case runs without a pause, for its rounds are often too
-/// short for the device's counter. `record` has its rounds and their summary. Nothing where the rounds had no
-/// telemetry, or the device counts no energy.
+/// short for the device's counter. `record` has its rounds and their summary. Nothing where the
+/// telemetry counts no energy, or the device does not after all.
 [[nodiscard]] std::optional<double> energy_of_window(PreparedCase& prepared, Telemetry& telemetry,
                                                      const CaseRecord& record);
 

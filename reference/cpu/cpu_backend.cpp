@@ -12,6 +12,7 @@
 #include "reference/cpu/host.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/onednn.h"
+#include "reference/cpu/pinned_threads.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/residual_norm.h"
 
@@ -154,6 +155,7 @@ class CpuBackend final : public Backend {
     std::vector<const CpuLaunch*> own;
     own.reserve(copies.size());
     for (const Launch& launch : copies) own.push_back(&own_launch(launch));
+    const cpu::PinnedThreads pinned(context_.threads);
     Rotation rotation(own);
     const Clock::time_point start = Clock::now();
     for (int calls = 0;

@@ -273,7 +273,8 @@ RoundTimes SimBackend::time(std::span<const Launch> copies, const RoundPlan& pla
     of(copies[static_cast<std::size_t>(i)]).run(false);
   }
   RoundTimes times;
-  times.device_ns.assign(static_cast<std::size_t>(plan.samples), first.ns() * static_cast<double>(plan.batch));
+  const double run_ns = script_.clock_ns == 0.0 ? 0.0 : first.ns();
+  times.device_ns.assign(static_cast<std::size_t>(plan.samples), run_ns * static_cast<double>(plan.batch));
   times.wall_ns = times.device_ns;
   return times;
 }

@@ -2,7 +2,7 @@
 //
 //   script  = item { ";" item }
 //   item    = "opaque"                        device memory that the host must not read directly
-//           | "clock=" nanoseconds            what one run of any op takes; else by cost
+//           | "clock=" nanoseconds            what one run of any op takes, 0: it stands still; else by cost
 //           | "memory=" bytes | "cache=" bytes
 //           | "fuse=" kind                    claims that fused op, its gain measured
 //           | "fuse_unmeasured=" kind         claims it, its gain not measured

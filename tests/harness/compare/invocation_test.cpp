@@ -24,7 +24,7 @@ Report three_cases() {
 
 std::string refusal(const std::string& text) {
   try {
-    (void)parse_report(text, "r.json");
+    (void)parse_invocation(text, "r.json");
   } catch (const ReadError& e) {
     return e.what();
   }
@@ -77,7 +77,7 @@ TEST(Invocation, MembersInAnotherOrderAreReadAlike) {
     for (auto member = one.rbegin(); member != one.rend(); ++member) reversed[member.key()] = member.value();
     one = reversed;
   }
-  const Invocation invocation = parse_report(dump(json), "r.json");
+  const Invocation invocation = parse_invocation(dump(json), "r.json");
   EXPECT_NEAR(invocation.cases[0].run->log_median, std::log(2050.0), 1e-15);
 }
 

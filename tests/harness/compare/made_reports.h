@@ -39,7 +39,7 @@ inline Report timed_report(std::vector<CaseRecord> cases, int second = 0) {
 }
 
 inline Invocation invocation_of(const Report& report, const std::string& source = "a.json") {
-  return parse_report(dump(report_json(report)), source);
+  return parse_invocation(dump(report_json(report)), source);
 }
 
 /// One invocation per value; case "gemm/a/..." took that many ns.

@@ -23,23 +23,58 @@ TEST(ParseJson, TakesStrictJson) {
   EXPECT_EQ(json.begin().key(), "b");  // order of the document
 }
 
+std::string in_arrays(int levels) {
+  std::string path;
+  for (int i = 0; i < levels; ++i) path += "[0]";
+  return path;
+}
+
 TEST(ParseJson, StopsAtTheDepthLimitBeforeBuildingAnything) {
   EXPECT_EQ(refusal(std::string(64, '[') + std::string(64, ']')), "accepted");
-  EXPECT_EQ(refusal(std::string(65, '[') + std::string(65, ']')), "file: nested deeper than 64 levels");
-  EXPECT_EQ(refusal(std::string(100000, '[')), "file: nested deeper than 64 levels");
+  EXPECT_EQ(refusal(std::string(65, '[') + std::string(65, ']')),
+            "file:" + in_arrays(64) + ": nested deeper than 64 levels");
+  EXPECT_EQ(refusal(std::string(100000, '[')), "file:" + in_arrays(64) + ": nested deeper than 64 levels");
   std::string objects;
   for (int i = 0; i < 65; ++i) objects += R"({"a":)";
-  EXPECT_EQ(refusal(objects), "file: nested deeper than 64 levels");
+  std::string path = "a";
+  for (int i = 1; i < 64; ++i) path += ".a";
+  EXPECT_EQ(refusal(objects), "file:" + path + ": nested deeper than 64 levels");
 }
 
 TEST(ParseJson, RefusesEqualKeysInOneObjectOnly) {
-  EXPECT_EQ(refusal(R"({"a": 1, "b": {"a": 2}, "a": 3})"), "file: key \"a\" appears twice in one object");
+  EXPECT_EQ(refusal(R"({"a": 1, "b": {"a": 2}, "a": 3})"), "file:b: key \"a\" appears twice in one object");
   EXPECT_EQ(refusal(R"({"a": 1, "b": {"a": 2}, "c": [{"a": 3}, {"a": 4}]})"), "accepted");
 }
 
 TEST(ParseJson, RefusesWhatIsTooLarge) {
-  EXPECT_EQ(refusal("[1, 2, 3]", {.bytes = 8, .depth = 64}), "file: 9 bytes, more than the 8 that are read");
+  EXPECT_EQ(refusal("[1, 2, 3]", {.bytes = 8, .depth = 64}), "file:(root): 9 bytes, more than the 8 that are read");
   EXPECT_EQ(refusal("[1, 2, 3]", {.bytes = 9, .depth = 64}), "accepted");
+}
+
+TEST(ParseJson, RefusesTooManyValuesAndMembers) {
+  EXPECT_EQ(refusal("[1, [2], {\"a\": 3}]", {.values = 6}), "accepted");  // two arrays, an object, three numbers
+  EXPECT_EQ(refusal("[1, [2], {\"a\": 3}]", {.values = 5}), "file:[2].a: more than 5 values");
+  EXPECT_EQ(refusal("{\"a\": 1, \"b\": {\"c\": 2, \"d\": 3}}", {.members = 2}), "accepted");
+  EXPECT_EQ(refusal("{\"x\": [0, {\"a\": 1, \"b\": 2, \"c\": 3}]}", {.members = 2}),
+            "file:x[1].b: more than 2 members");
+}
+
+// Each member of an object is looked for among all earlier ones: without a limit this would take minutes.
+TEST(ParseJson, AnObjectOfAMillionMembersIsRefusedAtOnce) {
+  std::string text = "{";
+  for (int i = 0; i < 1000000; ++i) text += "\"k" + std::to_string(i) + "\":0,";
+  EXPECT_EQ(refusal(text + "\"z\":0}"), "file:k4095: more than 4096 members");
+}
+
+TEST(ParseJson, SaysHowFarItCame) {
+  EXPECT_EQ(refusal(R"({"cases": [{"id": 1}, {"id": 2, "n": nan}]})").rfind("file:cases[1].n: not JSON: ", 0), 0U)
+      << refusal(R"({"cases": [{"id": 1}, {"id": 2, "n": nan}]})");
+}
+
+TEST(ParseJson, LongNamesAndMessagesAreCutShort) {
+  const std::string key(100000, 'k');
+  EXPECT_LT(refusal("{\"" + key + "\": 1, \"" + key + "\": 2}").size(), 400U);
+  EXPECT_LT(refusal("[\"" + key).size(), 600U);
 }
 
 TEST(ParseJson, RefusesWhatIsNotJson) {
@@ -47,14 +82,16 @@ TEST(ParseJson, RefusesWhatIsNotJson) {
        {"",      " ",        "{",       "[1,]",    "{\"a\":}",   "NaN",      "[Infinity]",   "[nan]",
         "1e999", "[-1e999]", "{'a':1}", "// x\n1", "[1] [2]",    "\"\xff\"", "\"\xc0\xaf\"", "\"\x01\"",
         "tru",   "01",       "+1",      "[1 2]",   "\"\\ud800\""}) {
-    EXPECT_EQ(refusal(text).rfind("file: not JSON: ", 0), 0U) << text << " -> " << refusal(text);
+    EXPECT_EQ(refusal(text).rfind("file:", 0), 0U) << text << " -> " << refusal(text);
+    EXPECT_NE(refusal(text).find(": not JSON: "), std::string::npos) << text << " -> " << refusal(text);
   }
 }
 
 TEST(ParseJson, MessagesCannotSteerATerminal) {
   const std::string text = refusal("{\"\x1b]0;owned\x07\": 1}");
   EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
-  EXPECT_EQ(refusal(R"({"\u001b[2J": 1, "\u001b[2J": 2})"), "file: key \"\\x1b[2J\" appears twice in one object");
+  EXPECT_EQ(refusal(R"({"\u001b[2J": 1, "\u001b[2J": 2})"),
+            "file:\\x1b[2J: key \"\\x1b[2J\" appears twice in one object");
 }
 
 class Accessors : public ::testing::Test {
@@ -111,6 +148,8 @@ TEST_F(Accessors, NameTheKindAndThePlace) {
 
 TEST(ReadJsonFile, SaysWhichFileCannotBeRead) {
   EXPECT_THROW((void)read_json_file("/nonexistent/report.json"), ReadError);
+  EXPECT_THROW((void)read_json_file("/"), ReadError);
+  EXPECT_THROW((void)read_json_file("/dev/zero"), ReadError);
   const std::string path = ::testing::TempDir() + "reader_test.json";
   std::ofstream(path) << "{\"a\": [1, 2]}";
   EXPECT_EQ(read_json_file(path)["a"][1], 2);

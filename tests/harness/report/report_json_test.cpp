@@ -26,7 +26,9 @@ TEST(ReportJson, IsValidForEveryVerdictAndNonFiniteNumber) {
 }
 
 TEST(ReportJson, BenchmarksHoldPassingCasesOnlyOneEntryPerRoundAndAMedian) {
-  const Json json = report_json(sample_report());
+  Report report = sample_report();
+  report.cases[0].rounds[1].valid = true;
+  const Json json = report_json(report);
   const Json& entries = json["benchmarks"];
   ASSERT_EQ(entries.size(),
             3U);  // the passing case's two rounds and its median; nothing of the failed and skipped ones
@@ -45,9 +47,29 @@ TEST(ReportJson, BenchmarksHoldPassingCasesOnlyOneEntryPerRoundAndAMedian) {
   EXPECT_EQ(entries[2]["real_time"], 3.0005);  // summary's 3000.5 ns
 }
 
+// A time of a round that did not count would poison a mean of them all.
+TEST(ReportJson, BenchmarksHoldNoRoundThatIsInvalid) {
+  Report report = sample_report();
+  report.cases[0].rounds[1].times.device_ns = {0, std::numeric_limits<double>::quiet_NaN(), -1};
+  const Json entries = report_json(report)["benchmarks"];
+  ASSERT_EQ(entries.size(), 2U);
+  EXPECT_EQ(entries[0]["repetitions"], 1);
+  EXPECT_EQ(entries[0]["real_time"], 2.0);
+  EXPECT_EQ(entries[1]["run_type"], "aggregate");
+}
+
+TEST(ReportJson, BenchmarksHoldNoRateThatIsNotFinite) {
+  Report report = sample_report();
+  report.cases[0].derived.items_per_s = std::numeric_limits<double>::infinity();
+  const Json median = report_json(report)["benchmarks"].back();
+  EXPECT_FALSE(median.contains("items_per_second"));
+  EXPECT_EQ(median["bytes_per_second"], 2.39e9);
+}
+
 TEST(ReportJson, APassWithoutSamplesIsNoBenchmark) {
   Report report = sample_report();
   report.cases = {sample_record()};
+  report.cases[0].rounds[1].valid = true;
   report.cases[0].rounds[1].times.device_ns.clear();
   EXPECT_EQ(report_json(report)["benchmarks"].size(), 0U);
 }
@@ -106,7 +128,7 @@ TEST(ReportSchema, CatchesMistakes) {
       {"zero time", [](Json& j) { j["benchmarks"][0]["real_time"] = 0.0; }},
       {"time as text", [](Json& j) { j["benchmarks"][0]["real_time"] = "2.0"; }},
       {"another unit", [](Json& j) { j["benchmarks"][0]["time_unit"] = "ns"; }},
-      {"median under another name", [](Json& j) { j["benchmarks"][2]["name"] = "x"; }},
+      {"median under another name", [](Json& j) { j["benchmarks"][1]["name"] = "x"; }},
       {"Google's version as ours", [](Json& j) { j["context"]["json_schema_version"] = "1.0"; }},
       {"another major version", [](Json& j) { j["context"]["gpubench"]["schema_version"] = "2.0"; }},
       {"no device", [](Json& j) { j["context"]["gpubench"]["devices"] = Json::array(); }},

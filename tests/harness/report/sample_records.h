@@ -52,8 +52,18 @@ inline CaseRecord sample_record(Verdict verdict = Verdict::pass) {
   r.memory_bytes = 123456789;
   r.rounds = {{{{4000, 3800, 4600}, {4100, 3900, 4700}}, true, ""},
               {{{8000, 7000, 9000}, {8100, 7100, 9100}}, false, "throttled"}};
-  r.rounds[0].telemetry = RoundTelemetry{
-      42, 2.125, Spread{1700, 1755.5, 1980}, Spread{3200, 3201, 3202}, 61, 650.25, 1300.5, 3, {"sw_power_cap"}, 2};
+  r.rounds[0].telemetry = RoundTelemetry{42,
+                                         2.125,
+                                         Spread{1700, 1755.5, 1980},
+                                         Spread{3200, 3201, 3202},
+                                         61,
+                                         650.25,
+                                         1300.5,
+                                         3,
+                                         17,
+                                         0.125,
+                                         {"sw_power_cap"},
+                                         2};
   r.summary = {2,   6, 3000.5, 2900.25,           3100.125, 10, 1900, 1950, 4400, 3033.3333333333335,
                0.1, 1, -0.02,  {"noisy", "drift"}};
   r.derived = {65536,    7168,     2.184e10,

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 
 #include "tests/harness/run/run_fixture.h"
@@ -34,6 +35,7 @@ class ScriptedTelemetry final : public Telemetry {
     if (!forever_) script_.pop_front();
     return next;
   }
+  [[nodiscard]] bool counts_energy() const override { return true; }
   void rest(double seconds) override { seen_.rests.push_back(seconds); }
 
  private:
@@ -115,6 +117,26 @@ TEST(Throttling, ADeviceThatStaysSlowCostsEachCaseItsRestsOnce) {
     EXPECT_THAT(record.summary.flags, Contains("throttled")) << id;
     EXPECT_EQ(record.rounds[2].telemetry->rejected, 0) << id;
   }
+}
+
+// A clock that stands still: an estimate, a first round and its three repetitions, five more rounds that are kept at
+// once, for six is twice the most that this preset has.
+TEST(Throttling, ARoundWithoutTimesIsRunAgainThreeTimesAndFlagged) {
+  Seen seen;
+  sim::InProcess run("clock=0", watched_by({}, false, seen));
+  const CaseRecord& first = run.seen.of("first");
+  EXPECT_EQ(first.rounds.size(), 6U);
+  EXPECT_THAT(first.summary.flags, Contains("invalid rounds"));
+  EXPECT_EQ(first.verdict, Verdict::error);
+  EXPECT_EQ(first.reason, "no valid round: a sample took no time: a clock is too coarse or broken");
+  EXPECT_EQ(first.rounds[0].telemetry->rejected, 3);
+  EXPECT_EQ(first.rounds[1].telemetry->rejected, 0);
+  EXPECT_THAT(seen.rests, IsEmpty());  // resting mends no clock
+  EXPECT_EQ(std::count_if(run.backend.events().begin(), run.backend.events().end(),
+                          [](const SimEvent& event) {
+                            return event.what == SimEvent::What::time && event.labels.front() == "first.gemm";
+                          }),
+            1 + 4 + 5);
 }
 
 TEST(Throttling, ANewMemoryErrorIsRunAgainToo) {

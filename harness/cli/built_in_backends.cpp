@@ -1,0 +1,23 @@
+#include "harness/cli/built_in_backends.h"
+
+#include <utility>
+
+#include "harness/cli/cuda_module.h"
+#include "harness/cli/program.h"
+#include "reference/cpu/cpu_backend.h"
+#include "reference/cpu/cpu_ranks.h"
+
+namespace gpubench {
+
+std::vector<BackendEntry> built_in_backends(const char* argv0) {
+  BackendEntry cpu;
+  cpu.name = "cpu";
+  cpu.open = [](const OpenRequest&) { return open_cpu_backend(); };  // there is one, which is always deterministic
+  cpu.precisions = [](int /*no GPU*/) { return std::vector<std::string>{"f32", "bf16"}; };
+  cpu.open_ranks = [](const RankRequest& what) { return open_cpu_ranks(what.ranks); };
+  std::vector<BackendEntry> backends{std::move(cpu)};
+  if (std::optional<BackendEntry> cuda = cuda_entry(own_path(argv0))) backends.push_back(*cuda);
+  return backends;
+}
+
+}  // namespace gpubench

@@ -1,0 +1,13 @@
+// The program gpubench-gbench: the real suites and backends behind Google Benchmark.
+#include "harness/cli/built_in_backends.h"
+#include "harness/cli/gbench.h"
+#include "harness/cli/program.h"
+#include "harness/cli/revision.h"
+#include "suites/suites.h"
+
+int main(int argc, char** argv) {
+  using namespace gpubench;
+  return run_gbench(
+      argc, argv,
+      process_environment(argc, argv, all_suites(), built_in_backends(argc > 0 ? argv[0] : ""), built_revision()));
+}

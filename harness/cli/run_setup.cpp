@@ -1,0 +1,57 @@
+#include "harness/cli/run_setup.h"
+
+#include <fmt/format.h>
+
+#include "harness/cli/run_context.h"
+#include "harness/cli/selection.h"
+#include "harness/core/error.h"
+#include "harness/hardware/telemetry.h"
+#include "harness/report/pins.h"
+#include "harness/report/reader.h"
+#include "harness/report/tuning_cache.h"
+#include "harness/run/rank_group.h"
+
+namespace gpubench {
+namespace {
+
+Pins pins_from(const std::string& path) {
+  try {
+    return read_pins(path);
+  } catch (const ReadError& e) {
+    throw UsageError(fmt::format("--pin: {}; expected a report that gpubench wrote", e.what()));
+  }
+}
+
+std::string tuning_folder(const Options& options, const Environment& environment) {
+  if (options.tuning_cache) return *options.tuning_cache == "off" ? std::string() : *options.tuning_cache;
+  return default_tuning_folder(environment.variable("XDG_CACHE_HOME"), environment.variable("HOME"));
+}
+
+}  // namespace
+
+RunOptions run_options(const Options& options, Tier tier, const Environment& environment, const DeviceChoice& device) {
+  RunOptions run;
+  run.tier = tier;
+  run.preset = options.preset;
+  run.slowdown = options.slowdown;
+  run.check = options.check;
+  run.seed = options.seed;
+  run.energy = options.energy;
+  run.rerun_prefix = rerun_prefix(options);
+  if (options.pin) run.pins = pins_from(*options.pin);
+  if (const std::string folder = tuning_folder(options, environment); !folder.empty()) {
+    run.open_choices = [folder, deterministic = options.deterministic](const DeviceInfo& info) {
+      return std::make_unique<TuningCache>(folder, TuningSetting{info, deterministic, std::string(version())});
+    };
+  }
+  run.open_telemetry = [](const DeviceInfo& info) { return open_telemetry(info); };
+  if (device.backend->open_ranks) {
+    run.open_ranks = [open = device.backend->open_ranks, is_virtual = options.selection.virtual_ranks,
+                      first = OpenRequest{device.ordinal, options.deterministic}](int ranks) {
+      return open_rank_group(open({ranks, is_virtual, first}));
+    };
+  }
+  return run;
+}
+
+}  // namespace gpubench

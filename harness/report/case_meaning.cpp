@@ -1,0 +1,242 @@
+// check_case(): one case against itself.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "harness/measure/summary.h"
+#include "harness/report/report_meaning.h"
+#include "harness/report/visible_text.h"
+
+namespace gpubench {
+namespace {
+
+bool counts(double sample) { return std::isfinite(sample) && sample > 0.0; }
+
+class CaseMeaning {
+ public:
+  CaseMeaning(const CaseRecord& record, const Node& node, Problems& problems)
+      : record_(record), node_(node), problems_(problems) {}
+
+  void check() {
+    identity();
+    verdict();
+    for (std::size_t i = 0; i < record_.parity.ops.size(); ++i)
+      op(record_.parity.ops[i], node_.at("parity").at("ops").at(i));
+    parity();
+    const bool countable = rounds();
+    if (countable) summary();
+    if (countable && record_.verdict == Verdict::pass) rates();
+  }
+
+ private:
+  [[nodiscard]] bool passed() const { return record_.verdict == Verdict::pass; }
+
+  void say(const Node& place, std::string_view why) { problems_.add(place.complaint(why)); }
+
+  void require(bool holds, const Node& place, std::string_view why) {
+    if (!holds) say(place, why);
+  }
+
+  // `told` at `place` should be what `found` is.
+  void compare(const Node& place, double told, double found, std::string_view source, double scale = 0.0) {
+    if (!nearly(told, found, scale)) say(place, fmt::format("is {}, but {} {}", told, source, found));
+  }
+
+  void part(const char* key, const std::string& text) {
+    require(!text.empty() && text.find('/') == std::string::npos, node_.at(key),
+            fmt::format("is \"{}\", which cannot be a part of an id", visible(text)));
+  }
+
+  void identity() {
+    const Case& c = record_.c;
+    part("suite", c.suite);
+    part("workload", c.workload);
+    part("recipe", c.recipe);
+    for (const std::string& mode : c.modes) part("modes", mode);
+    require(!c.dims.empty(), node_.at("params"), "is empty");
+    for (const auto& [name, extent] : c.dims) {
+      require(!name.empty() && name.find_first_of("/=,") == std::string::npos, node_.at("params"),
+              fmt::format("has a member \"{}\", which cannot be a part of an id", visible(name)));
+    }
+    require(c.ranks >= 1, node_.at("ranks"), "is 0, expected 1 or more");
+  }
+
+  void verdict() {
+    const Node place = node_.at("status");
+    Verdict worst = record_.verdict;
+    for (const OpParity& op : record_.parity.ops) worst = worse(worst, op.verdict);
+    require(worst == record_.verdict, place,
+            fmt::format("is {}, but an op's is {}", name(record_.verdict), name(worst)));
+    require(passed() == record_.reason.empty(), node_.at("reason"),
+            passed() ? "is not empty, although the case passed" : "is empty, although the case did not pass");
+    if (!passed()) return;
+    require(!record_.parity.ops.empty(), node_.at("parity").at("ops"),
+            "is empty: a case of which nothing was judged cannot pass");
+    require(record_.batch >= 1, node_.at("batch"), "is 0, although the case passed");
+    require(record_.copies >= 1, node_.at("copies"), "is 0, although the case passed");
+    require(!record_.rounds.empty(), node_.at("rounds"), "is empty, although the case passed");
+  }
+
+  void op(const OpParity& op, const Node& node) {
+    const bool pass = op.verdict == Verdict::pass;
+    require(!op.label.empty(), node.at("label"), "is empty");
+    require(!op.kind.empty(), node.at("kind"), "is empty");
+    require(op.phase == "check" || op.phase == "recheck", node.at("phase"), "is not one of check, recheck");
+    require(op.judged <= op.elements, node.at("judged"), fmt::format("is {} of {} elements", op.judged, op.elements));
+    require(op.bad <= op.judged, node.at("bad"), fmt::format("is {} of {} judged elements", op.bad, op.judged));
+    require(op.mutations_rejected <= op.mutations, node.at("mutations_rejected"),
+            fmt::format("is {} of {} mutations", op.mutations_rejected, op.mutations));
+    require(pass == op.reason.empty(), node.at("reason"),
+            pass ? "is not empty, although the op passed" : "is empty, although the op did not pass");
+    if (!pass) return;
+    require(op.judged > 0, node.at("judged"), "is 0, although the op passed");
+    require(op.bad == 0, node.at("bad"), fmt::format("is {}, although the op passed", op.bad));
+    require(op.error_over_bound <= 1.0, node.at("error_over_bound"),
+            fmt::format("is {}, although the op passed", op.error_over_bound));
+    require(op.mutations > 0 && op.mutations_rejected == op.mutations, node.at("mutations_rejected"),
+            fmt::format("is {} of {}: a check that rejects less proves nothing", op.mutations_rejected, op.mutations));
+  }
+
+  void parity() {
+    const Node node = node_.at("parity");
+    double largest = 0.0;
+    bool named = record_.parity.ops.empty() && record_.parity.worst_op.empty();
+    for (const OpParity& op : record_.parity.ops) {
+      if (!(op.error_over_bound <= largest)) largest = op.error_over_bound;
+      named = named || op.label == record_.parity.worst_op;
+    }
+    compare(node.at("error_over_bound"), record_.parity.error_over_bound, largest, "the largest of its ops is");
+    require(named, node.at("worst_op"),
+            fmt::format("is \"{}\", which is no op that was judged", visible(record_.parity.worst_op)));
+  }
+
+  // Whether there is anything to summarize, and all of it makes sense.
+  bool rounds() {
+    const std::size_t before = problems_.count();
+    bool any = false;
+    for (std::size_t r = 0; r < record_.rounds.size(); ++r) {
+      const RoundRecord& round = record_.rounds[r];
+      if (!round.valid) {
+        require(!round.note.empty(), node_.at("rounds").at(r).at("note"), "is empty: an invalid round says why");
+        continue;
+      }
+      any = true;
+      samples(round, node_.at("rounds").at(r));
+    }
+    if (!any) return false;
+    if (record_.batch < 1) say(node_.at("batch"), "is 0, although there are rounds");
+    return problems_.count() == before && record_.batch >= 1;
+  }
+
+  void samples(const RoundRecord& round, const Node& node) {
+    const std::vector<double>& device = round.times.device_ns;
+    const std::vector<double>& wall = round.times.wall_ns;
+    require(!device.empty(), node.at("device_ns"), "is empty, although the round is valid");
+    require(wall.size() == device.size(), node.at("wall_ns"),
+            fmt::format("has {} samples, device_ns has {}", wall.size(), device.size()));
+    all_count(device, node.at("device_ns"));
+    all_count(wall, node.at("wall_ns"));
+    if (round.times.ranks) ranks(*round.times.ranks, device, node.at("ranks"));
+  }
+
+  void all_count(const std::vector<double>& samples, const Node& node) {
+    const auto bad = std::find_if_not(samples.begin(), samples.end(), counts);
+    if (bad == samples.end()) return;
+    say(node.at(static_cast<std::size_t>(bad - samples.begin())),
+        fmt::format("is {}, which cannot be a time of a valid round", *bad));
+  }
+
+  void ranks(const std::vector<RankTimes>& ranks, const std::vector<double>& longest, const Node& node) {
+    require(ranks.size() == static_cast<std::size_t>(record_.c.ranks), node,
+            fmt::format("has {} elements, the case has {} ranks", ranks.size(), record_.c.ranks));
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      all_count(ranks[rank].ns, node.at(rank).at("ns"));
+      if (ranks[rank].ns.size() == longest.size()) continue;
+      say(node.at(rank).at("ns"),
+          fmt::format("has {} samples, device_ns has {}", ranks[rank].ns.size(), longest.size()));
+      return;
+    }
+    for (std::size_t i = 0; i < longest.size(); ++i) {
+      double most = 0.0;
+      for (const RankTimes& rank : ranks) most = std::max(most, rank.ns[i]);
+      if (nearly(most, longest[i])) continue;
+      say(node, fmt::format("has {} ns as the longest of sample {}, device_ns has {}", most, i, longest[i]));
+      return;
+    }
+  }
+
+  void summary() {
+    const Summary& told = record_.summary;
+    const Node node = node_.at("summary");
+    const bool concluded = passed() || record_.verdict == Verdict::unverified || told.rounds > 0;
+    if (!concluded) return;  // the case ended before its rounds were summed up
+    const Summary found = summarize(record_.rounds, record_.batch);
+    constexpr std::string_view source = "its samples make";
+    const auto count = [&](const char* key, std::int64_t is, std::int64_t should) {
+      require(is == should, node.at(key), fmt::format("is {}, but {} {}", is, source, should));
+    };
+    count("rounds", told.rounds, found.rounds);
+    count("samples", told.samples, found.samples);
+    count("severe", told.severe, found.severe);
+    const double ns = found.median_ns;
+    for (const auto& [key, member] : {std::pair{"median_ns", &Summary::median_ns},
+                                      {"ci95_low_ns", &Summary::ci95_low_ns},
+                                      {"ci95_high_ns", &Summary::ci95_high_ns},
+                                      {"mad_ns", &Summary::mad_ns},
+                                      {"min_ns", &Summary::min_ns},
+                                      {"p10_ns", &Summary::p10_ns},
+                                      {"p90_ns", &Summary::p90_ns},
+                                      {"mean_ns", &Summary::mean_ns}}) {
+      compare(node.at(key), told.*member, found.*member, source, ns);
+    }
+    compare(node.at("round_sd"), told.round_sd, found.round_sd, source, 1.0);
+    compare(node.at("drift"), told.drift, found.drift, source, 1.0);
+    for (const std::string& flag : found.flags) {
+      require(std::find(told.flags.begin(), told.flags.end(), flag) != told.flags.end(), node.at("flags"),
+              fmt::format("lacks \"{}\", which its samples make true", flag));
+    }
+  }
+
+  void rates() {
+    const Derived& d = record_.derived;
+    const Node node = node_.at("derived");
+    const double seconds = record_.summary.median_ns * 1e-9;
+    if (!(seconds > 0.0)) return;  // told already
+    const auto rate = [&](const char* key, double told, double work) {
+      compare(node.at(key), told, work / seconds, "work and median make");
+    };
+    rate("flop_per_s", d.flop_per_s, d.flop);
+    rate("bytes_per_s", d.bytes_per_s, d.bytes);
+    const std::string& unit = d.headline_unit;
+    const double headline = unit == "FLOP/s" ? d.flop_per_s : unit == "B/s" ? d.bytes_per_s : d.items_per_s;
+    require(unit == "FLOP/s" || unit == "B/s" || unit == d.item + "/s", node.at("headline_unit"),
+            fmt::format("is \"{}\", expected FLOP/s, B/s or {}/s", visible(unit), visible(d.item)));
+    compare(node.at("headline"), d.headline, headline, "the rate of that unit is");
+    for (std::size_t i = 0; i < d.breakdown.size(); ++i) {
+      compare(node.at("breakdown").at(i).at("share"), d.breakdown[i].share,
+              d.breakdown[i].median_ns / record_.summary.median_ns, "the medians make", 1.0);
+    }
+    if (d.peak && d.peak->peak && d.peak->of_peak) {
+      compare(node.at("peak").at("of_peak"), *d.peak->of_peak, d.peak->rate / *d.peak->peak, "rate over peak is", 1.0);
+    }
+  }
+
+  const CaseRecord& record_;
+  const Node& node_;
+  Problems& problems_;
+};
+
+}  // namespace
+
+bool nearly(double a, double b, double scale) {
+  constexpr double relative = 1e-9;
+  if (!std::isfinite(a) || !std::isfinite(b)) return a == b || (std::isnan(a) && std::isnan(b));
+  return std::fabs(a - b) <= relative * std::max({std::fabs(a), std::fabs(b), std::fabs(scale)});
+}
+
+void check_case(const CaseRecord& record, const Node& node, Problems& problems) {
+  CaseMeaning(record, node, problems).check();
+}
+
+}  // namespace gpubench

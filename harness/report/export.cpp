@@ -1,0 +1,116 @@
+#include "harness/report/export.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+namespace gpubench {
+namespace {
+
+constexpr std::array formats{ExportFormat::gbench,         ExportFormat::gbench_summary, ExportFormat::bmf,
+                             ExportFormat::action_smaller, ExportFormat::action_bigger,  ExportFormat::csv,
+                             ExportFormat::prometheus};
+
+double finite(double value, std::string_view what, const CaseRecord& record) {
+  if (std::isfinite(value)) return value;
+  throw ExportError(fmt::format("{}: {} is {}, which no format of export can tell", record.id, what, value));
+}
+
+void require_finite_times(const CaseRecord& record) {
+  finite(record.summary.median_ns, "the median", record);
+  for (const RoundRecord& round : record.rounds) {
+    if (!round.valid) continue;
+    for (const double ns : round.times.device_ns) finite(ns, "a sample", record);
+    for (const double ns : round.times.wall_ns) finite(ns, "a sample", record);
+  }
+}
+
+Json gbench(const Report& report, bool summary) {
+  for (const CaseRecord& record : report.cases) {
+    if (record.verdict == Verdict::pass) require_finite_times(record);
+  }
+  Json entries = Json::array();
+  for (Json& entry : benchmarks_json(report.cases)) {
+    if (!summary || entry["run_type"] == "aggregate") entries.push_back(std::move(entry));
+  }
+  return {{"context", google_context_json(report)}, {"benchmarks", std::move(entries)}};
+}
+
+// Of an interval of times the ends change places in that of rates.
+Json bmf(const Report& report) {
+  Json cases = Json::object();
+  for (const CaseRecord& record : report.cases) {
+    if (record.verdict != Verdict::pass) continue;
+    const Summary& s = record.summary;
+    const double work = finite(record.derived.headline, "the headline rate", record) * s.median_ns;
+    cases[record.id] = {{"latency",
+                         {{"value", finite(s.median_ns, "the median", record)},
+                          {"lower_value", finite(s.ci95_low_ns, "the interval", record)},
+                          {"upper_value", finite(s.ci95_high_ns, "the interval", record)}}},
+                        {"throughput",
+                         {{"value", record.derived.headline},
+                          {"lower_value", finite(work / s.ci95_high_ns, "the interval of the rate", record)},
+                          {"upper_value", finite(work / s.ci95_low_ns, "the interval of the rate", record)}}}};
+  }
+  return cases;
+}
+
+// How far the 95% interval goes from the median at most, as the tool's charts show it.
+std::string range_of(const CaseRecord& record, double value) {
+  const Summary& s = record.summary;
+  const double share = std::max(s.ci95_high_ns - s.median_ns, s.median_ns - s.ci95_low_ns) / s.median_ns;
+  return fmt::format("± {:.3g}", finite(share * value, "the interval", record));
+}
+
+Json action(const Report& report, bool times) {
+  Json list = Json::array();
+  for (const CaseRecord& record : report.cases) {
+    if (record.verdict != Verdict::pass) continue;
+    const double value = finite(times ? record.summary.median_ns : record.derived.headline, "the value", record);
+    list.push_back(
+        {{"name", record.id},
+         {"unit", times ? "ns" : record.derived.headline_unit},
+         {"value", value},
+         {"range", range_of(record, value)},
+         {"extra", fmt::format("{} rounds, {} samples, error {:.3g} of its bound", record.summary.rounds,
+                               record.summary.samples, finite(record.parity.error_over_bound, "the error", record))}});
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string_view name(ExportFormat format) {
+  switch (format) {
+    case ExportFormat::gbench: return "gbench";
+    case ExportFormat::gbench_summary: return "gbench-summary";
+    case ExportFormat::bmf: return "bmf";
+    case ExportFormat::action_smaller: return "action-smaller";
+    case ExportFormat::action_bigger: return "action-bigger";
+    case ExportFormat::csv: return "csv";
+    case ExportFormat::prometheus: return "prometheus";
+  }
+  return "?";
+}
+
+std::span<const ExportFormat> export_formats() { return formats; }
+
+std::string exported(const Report& report, ExportFormat format) {
+  switch (format) {
+    case ExportFormat::gbench: return dump(gbench(report, false), 1) + "\n";
+    case ExportFormat::gbench_summary: return dump(gbench(report, true), 1) + "\n";
+    case ExportFormat::bmf: return dump(bmf(report), 1) + "\n";
+    case ExportFormat::action_smaller: return dump(action(report, true), 1) + "\n";
+    case ExportFormat::action_bigger: return dump(action(report, false), 1) + "\n";
+    case ExportFormat::csv: return exported_csv(report);
+    case ExportFormat::prometheus: return exported_prometheus(report);
+  }
+  return "";
+}
+
+std::string finite_text(double value, std::string_view what, const CaseRecord& record) {
+  return fmt::format("{}", finite(value, what, record));
+}
+
+}  // namespace gpubench

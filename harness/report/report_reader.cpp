@@ -1,0 +1,181 @@
+#include "harness/report/report_reader.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "harness/report/record_json.h"
+#include "harness/report/record_reader.h"
+#include "harness/report/report_meaning.h"
+#include "harness/report/visible_text.h"
+
+namespace gpubench {
+namespace {
+
+using record_members::Reader;
+
+int number_before(std::string_view text, char end, const Node& place) {
+  int value = -1;
+  const std::string_view digits = text.substr(0, text.find(end));
+  const auto [last, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (digits.empty() || error != std::errc() || last != digits.data() + digits.size() || value < 0)
+    place.refuse("is no version such as 1.2");
+  return value;
+}
+
+// Throws: of another major version nothing else can be said.
+void require_known_version(const Node& run) {
+  const Node schema = run.at("schema");
+  if (schema.text() != report_schema) schema.refuse(fmt::format("is not \"{}\"", report_schema));
+  const Node place = run.at("schema_version");
+  const std::string version = place.text();
+  if (version.find('.') == std::string::npos) place.refuse("is no version such as 1.2");
+  const int major = number_before(version, '.', place);
+  (void)number_before(std::string_view(version).substr(version.find('.') + 1), '\0', place);
+  const int own = report_schema_version.front() - '0';
+  if (major != own) {
+    place.refuse(fmt::format("is \"{}\": major version {} of the schema; this gpubench reads version {}, as in \"{}\"",
+                             visible(version), major, own, report_schema_version));
+  }
+}
+
+std::time_t time_at(const Node& parent, std::string_view key) {
+  const Node place = parent.at(key);
+  const std::string text = place.text();
+  std::tm utc{};
+  const char* end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S+00:00", &utc);
+  const std::time_t time = end == nullptr ? 0 : ::timegm(&utc);
+  if (end == nullptr || iso_time(time) != text) place.refuse("is no time such as 2026-11-21T02:34:19+00:00");
+  return time;
+}
+
+// One of a few words that are kept as text.
+void require_word(const Node& node, std::initializer_list<std::string_view> words) {
+  const std::string text = node.text();
+  std::string known;
+  for (const std::string_view word : words) {
+    if (word == text) return;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", word);
+  }
+  node.refuse(fmt::format("is not one of {}", known));
+}
+
+CacheContext cache_from(const Node& node) {
+  constexpr int most = 1 << 20;
+  CacheContext cache;
+  cache.type = node.at("type").text();
+  if (cache.type.empty()) node.at("type").refuse("is empty");
+  cache.level = static_cast<int>(node.at("level").integer(1, most));
+  cache.bytes = node.at("size").integer();
+  cache.sharing = static_cast<int>(node.at("num_sharing").integer(1, most));
+  return cache;
+}
+
+void read_load(const Node& context, std::vector<double>& load) {
+  const Node list = context.at("load_avg");
+  if (list.length() > 3) list.refuse(fmt::format("has {} elements, expected at most 3", list.length()));
+  for (std::size_t i = 0; i < list.length(); ++i) {
+    load.push_back(list.at(i).number());
+    if (load.back() < 0.0) list.at(i).refuse(fmt::format("is {}, expected a number from 0", load.back()));
+  }
+}
+
+void read_host(const Node& context, Report& report, Problems& problems) {
+  HostContext& host = report.host;
+  Reader read(context, &problems);
+  read("host_name", host.host_name);
+  read("executable", host.executable);
+  problems.attempt([&] { host.num_cpus = static_cast<int>(context.at("num_cpus").integer(1, 1 << 30)); });
+  read("mhz_per_cpu", host.mhz_per_cpu);
+  read("cpu_scaling_enabled", host.cpu_scaling_enabled);
+  problems.attempt([&] {
+    const Node caches = context.at("caches");
+    for (std::size_t i = 0; i < caches.length(); ++i)
+      problems.attempt([&] { host.caches.push_back(cache_from(caches.at(i))); });
+  });
+  problems.attempt([&] { read_load(context, host.load_avg); });
+  problems.attempt([&] { require_word(context.at("library_build_type"), {"release", "debug"}); });
+  problems.attempt([&] { (void)context.at("json_schema_version").integer(1, 1); });
+  problems.attempt([&] { (void)time_at(context, "date"); });
+}
+
+void read_run(const Node& node, RunContext& run, Problems& problems) {
+  Reader read(node, &problems);
+  read("tool_version", run.tool_version);
+  read("build", run.build);
+  read("argv", run.argv);
+  read("suites", run.suites);
+  read("seed", run.seed);
+  read("tier", run.tier);
+  problems.attempt([&] { require_word(node.at("tier"), {"smoke", "quick", "standard", "large"}); });
+  if (node.has("preset")) {  // since 1.3
+    read("preset", run.preset);
+    problems.attempt([&] { require_word(node.at("preset"), {"smoke", "quick", "standard", "gate", "thorough"}); });
+  }
+  if (node.has("invocation")) read("invocation", run.invocation);  // since 1.3
+  if (node.has("injected")) read("injected", run.injected);        // since 1.3
+  read("check", run.check);
+  problems.attempt([&] { require_word(node.at("check"), {"off", "sample", "full"}); });
+  if (node.has("deterministic")) read("deterministic", run.deterministic);  // since 1.2
+  read("env", run.env);
+  problems.attempt([&] {
+    const Node devices = node.at("devices");
+    if (devices.length() == 0) devices.refuse("is empty");
+    for (std::size_t i = 0; i < devices.length(); ++i)
+      problems.attempt([&] { run.devices.push_back(device_from_json(devices.at(i), problems)); });
+  });
+  problems.attempt([&] { run.started_at = time_at(node, "started_at"); });
+  problems.attempt([&] { run.finished_at = time_at(node, "finished_at"); });
+  read("complete", run.complete);
+}
+
+void read_shape(const Node& root, Report& report, Problems& problems) {
+  const Node context = root.at("context");
+  const Node run = context.at("gpubench");
+  require_known_version(run);
+  read_host(context, report, problems);
+  read_run(run, report.run, problems);
+  problems.attempt([&] { (void)root.at("benchmarks").length(); });
+  problems.attempt([&] {
+    const Node cases = root.at("gpubench").at("cases");
+    for (std::size_t i = 0; i < cases.length(); ++i)
+      problems.attempt([&] { report.cases.push_back(record_from_json(cases.at(i), problems)); });
+  });
+  problems.attempt([&] { (void)root.at("gpubench").at("totals").members(); });
+}
+
+}  // namespace
+
+Report report_from_json(const Json& document, const std::string& file, Problems& problems) {
+  Report report;
+  const Node root(document, file);
+  const std::size_t before = problems.count();
+  try {
+    problems.attempt([&] { read_shape(root, report, problems); });
+    // Of parts that could not be read nothing follows.
+    if (problems.count() == before) check_meaning(report, root, problems);
+  } catch (const Problems::Enough&) {
+    // The caller sees that there are many.
+  }
+  return report;
+}
+
+Report read_report(const std::string& path) {
+  Problems problems;
+  Report report = report_from_json(read_json_file(path), path, problems);
+  if (problems.none()) return report;
+  const std::string others = problems.count() == 1
+                                 ? ""
+                                 : fmt::format(" (and {}{} more; gpubench validate lists them)",
+                                               problems.many() ? "at least " : "", problems.count() - 1);
+  throw ReadError(problems.kept().front() + others);
+}
+
+Problems problems_of_report(const std::string& path) {
+  Problems problems;
+  problems.attempt([&] { (void)report_from_json(read_json_file(path), path, problems); });
+  return problems;
+}
+
+}  // namespace gpubench

@@ -1,0 +1,25 @@
+// Reports that somebody wrote, from file to Report: everything that is read is checked, and an error says where it is.
+//
+// Two sieves. The shape: every member has its kind and range (this is what the published schema says). The meaning:
+// what the members say fits together; rates follow from times, times from samples, totals from cases. A report that is
+// refused by either was written by something else, or changed since.
+#pragma once
+
+#include <string>
+
+#include "harness/report/problems.h"
+#include "harness/report/report_json.h"
+
+namespace gpubench {
+
+/// The report of a document, with everything that is wrong with its shape, or else with its meaning, in `problems`.
+/// Members that are unknown here do no harm; another major version is refused by name. `file` only names the source.
+[[nodiscard]] Report report_from_json(const Json& document, const std::string& file, Problems& problems);
+
+/// Reads a file. Throws ReadError with the first problem and the number of the others.
+[[nodiscard]] Report read_report(const std::string& path);
+
+/// Everything that is wrong with a file, none for a report that holds.
+[[nodiscard]] Problems problems_of_report(const std::string& path);
+
+}  // namespace gpubench

@@ -1,0 +1,41 @@
+// Writes where the fuzzers begin: reports that hold and that do not, choices of earlier runs, command lines, sizes.
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/harness/report/holding_report.h"
+#include "tests/harness/report/malformed_reports.h"
+
+using namespace gpubench;
+
+namespace {
+
+void write(const std::filesystem::path& folder, const std::vector<std::string>& seeds) {
+  std::filesystem::create_directories(folder);
+  for (std::size_t i = 0; i < seeds.size(); ++i)
+    std::ofstream(folder / std::to_string(i), std::ios::binary) << seeds[i];
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  const std::filesystem::path folder = argv[1];
+  std::filesystem::remove_all(folder);
+  std::vector<std::string> reports{dump(report_json(holding_report()))};
+  for (const MalformedFile& file : malformed_bytes()) {
+    if (file.bytes.size() < 65536) reports.push_back(file.bytes);
+  }
+  for (const MalformedFile& file : contradictory_reports()) reports.push_back(file.bytes);
+  write(folder / "report", reports);
+  write(folder / "tuning_cache",
+        {R"({"schema": "gpubench-tuning", "schema_version": 1, "setting": {"device": "A Device", "units": "0",
+             "compute_capability": "", "library library": "1.0", "deterministic": "no", "gpubench": "0.1.0"},
+             "choices": {"an op": "an implementation"}})",
+         "{}", "[", R"({"schema": "gpubench-tuning", "schema_version": 2})"});
+  write(folder / "argv", {"run\n--suite\ngemm,conv\n--tier=smoke\n-q", "list\n--format=json", "help\nrun", "--version",
+                          "validate\na.json\nb.json", "export\n--format\ncsv\na.json\n-o\nb.csv", "--axis\nk=1,2\n-v"});
+  write(folder / "sizes", {"k=256,512", "1,2,4", "8", "m=9223372036854775807", "=", "k=", "k=-1", "k=1,,2"});
+  return 0;
+}

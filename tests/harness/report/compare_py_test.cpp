@@ -1,0 +1,139 @@
+// Google Benchmark's own compare.py on our exports, with its real dependencies. It is no part of this tree: the test
+// runs it where it is found (tests/harness/report/CMakeLists.txt), and says why where it does not.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "harness/measure/summary.h"
+#include "harness/report/export.h"
+#include "harness/report/reader.h"
+#include "tests/harness/report/holding_report.h"
+
+namespace gpubench {
+namespace {
+
+struct Result {
+  int status = -1;
+  std::string out;
+};
+
+Result shell(const std::string& command) {
+  Result result;
+  FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) return result;
+  std::array<char, 4096> block{};
+  for (std::size_t bytes = 0; (bytes = std::fread(block.data(), 1, block.size(), pipe)) > 0;)
+    result.out.append(block.data(), bytes);
+  result.status = ::pclose(pipe);
+  return result;
+}
+
+std::string compare_py() {
+  const char* variable = std::getenv("GPUBENCH_COMPARE_PY");
+  return variable != nullptr ? variable : GPUBENCH_COMPARE_PY;
+}
+
+// Twelve rounds of three samples around `ns`, so that the U test has enough of them (it asks for nine).
+CaseRecord timed(const std::string& workload, double ns) {
+  CaseRecord record = holding_record();
+  record.c.workload = workload;
+  record.id = record.c.id();
+  record.rounds.clear();
+  for (int r = 0; r < 12; ++r) {
+    const double one = ns * (1.0 + 0.001 * r) * static_cast<double>(record.batch);
+    RoundRecord round;
+    round.times.device_ns = round.times.wall_ns = {one, one, one};
+    record.rounds.push_back(round);
+  }
+  record.summary = summarize(record.rounds, record.batch);
+  return record;
+}
+
+class ComparePy : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (compare_py().empty() || !std::filesystem::exists(compare_py()))
+      GTEST_SKIP() << "compare.py was not found; GPUBENCH_COMPARE_PY names one";
+    if (shell(python_ + " -c 'import numpy, scipy.stats'").status != 0)
+      GTEST_SKIP() << "compare.py needs python3 with numpy and scipy";
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string file(const std::string& name, const std::vector<CaseRecord>& cases, ExportFormat format) {
+    Report report = holding_report();
+    report.cases = cases;
+    const std::string path = folder_ / name;
+    std::ofstream(path) << exported(report, format);
+    return path;
+  }
+
+  // What compare.py makes of two files, by case.
+  Json compared(const std::string& before, const std::string& after) {
+    const std::string dump_path = folder_ / "dump.json";
+    const Result result = shell(python_ + " '" + compare_py() + "' --no-color -d '" + dump_path + "' benchmarks '" +
+                                before + "' '" + after + "'");
+    EXPECT_EQ(result.status, 0) << result.out;
+    return read_json_file(dump_path);
+  }
+
+  std::string python_ = std::filesystem::exists("/usr/bin/python3") ? "/usr/bin/python3" : "python3";
+  std::filesystem::path folder_ =
+      std::filesystem::path(::testing::TempDir()) / ("gpubench_compare_py." + std::to_string(::getpid()));
+};
+
+const Json& named(const Json& dump, const std::string& name) {
+  for (const Json& entry : dump) {
+    if (entry["name"] == name) return entry;
+  }
+  throw std::runtime_error("no " + name + " in " + dump.dump());
+}
+
+TEST_F(ComparePy, SeesTheSameTimesAndTheSameDifferences) {
+  const std::string before = file("before.json", {timed("same", 2000), timed("slower", 2000)}, ExportFormat::gbench);
+  const std::string after = file("after.json", {timed("same", 2000), timed("slower", 2200)}, ExportFormat::gbench);
+
+  const Json dump = compared(before, after);
+
+  const Json& same = named(dump, timed("same", 1).id);
+  const Json& slower = named(dump, timed("slower", 1).id);
+  EXPECT_EQ(same["time_unit"], "us");
+  EXPECT_EQ(same["measurements"].size(), 12U);
+  EXPECT_EQ(same["measurements"][0]["real_time"], 2.0);
+  EXPECT_EQ(same["measurements"][0]["time"], 0.0);
+  EXPECT_NEAR(slower["measurements"][0]["time"].get<double>(), 0.1, 1e-12);
+  EXPECT_GT(same["utest"]["time_pvalue"].get<double>(), 0.9);
+  EXPECT_LT(slower["utest"]["time_pvalue"].get<double>(), 0.001);
+}
+
+TEST_F(ComparePy, TakesTheSummaryToo) {
+  const std::string before = file("before.json", {timed("slower", 2000)}, ExportFormat::gbench_summary);
+  const std::string after = file("after.json", {timed("slower", 2200)}, ExportFormat::gbench_summary);
+
+  const Json dump = compared(before, after);
+
+  const Json& median = named(dump, timed("slower", 1).id + "_median");
+  EXPECT_NEAR(median["measurements"][0]["time"].get<double>(), 0.1, 1e-12);
+}
+
+// A failed case has no time: as 0 it would count as infinitely fast, and poison the mean of all.
+TEST_F(ComparePy, DoesNotSeeACaseThatFailed) {
+  CaseRecord failed = timed("fails", 2000);
+  failed.verdict = Verdict::fail;
+  failed.reason = "wrong";
+  const std::string before = file("before.json", {timed("same", 2000), timed("fails", 2000)}, ExportFormat::gbench);
+  const std::string after = file("after.json", {timed("same", 2000), failed}, ExportFormat::gbench);
+
+  const Json dump = compared(before, after);
+
+  EXPECT_EQ(dump.dump().find("fails"), std::string::npos) << dump.dump();
+  EXPECT_EQ(named(dump, timed("same", 1).id)["measurements"][0]["time"], 0.0);
+}
+
+}  // namespace
+}  // namespace gpubench

@@ -1,0 +1,139 @@
+// The CSV export, read back by RFC 4180.
+#include <gtest/gtest.h>
+
+#include <charconv>
+#include <map>
+
+#include "harness/report/export.h"
+#include "harness/report/visible_text.h"
+#include "tests/harness/report/holding_report.h"
+#include "tests/harness/report/hostile_text.h"
+
+namespace gpubench {
+namespace {
+
+using Row = std::vector<std::string>;
+
+// RFC 4180, section 2, strictly: CRLF ends each record, a quoted cell doubles its quotes, others have none.
+std::vector<Row> rows_of(std::string_view text) {
+  std::vector<Row> rows;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    Row row;
+    while (true) {
+      std::string cell;
+      if (at < text.size() && text[at] == '"') {
+        for (++at; at < text.size(); ++at) {
+          if (text[at] == '"' && (at + 1 >= text.size() || text[at + 1] != '"')) break;
+          if (text[at] == '"') ++at;
+          cell += text[at];
+        }
+        if (at >= text.size()) throw std::runtime_error("a quote that never ends");
+        ++at;
+      } else {
+        while (at < text.size() && text[at] != ',' && text[at] != '\r') {
+          if (text[at] == '"' || text[at] == '\n') throw std::runtime_error("a bare quote or newline");
+          cell += text[at++];
+        }
+      }
+      row.push_back(cell);
+      if (at < text.size() && text[at] == ',') {
+        ++at;
+        continue;
+      }
+      if (text.substr(at, 2) != "\r\n") throw std::runtime_error("a record without CRLF");
+      at += 2;
+      break;
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::map<std::string, std::string> by_title(const Row& titles, const Row& row) {
+  std::map<std::string, std::string> cells;
+  for (std::size_t i = 0; i < row.size(); ++i) cells[titles[i]] = row[i];
+  return cells;
+}
+
+TEST(ExportCsv, HasARowForEachCaseAndMetric) {
+  const std::vector<Row> rows = rows_of(exported_csv(holding_report()));
+  ASSERT_GT(rows.size(), 3U);
+  for (const Row& row : rows) EXPECT_EQ(row.size(), rows[0].size());
+  const auto first = by_title(rows[0], rows[1]);
+  EXPECT_EQ(first.at("case"), "gemm/square/m=64,n=32,k=16/bf16/warm/x2");
+  EXPECT_EQ(first.at("suite"), "gemm");
+  EXPECT_EQ(first.at("params"), "m=64,n=32,k=16");
+  EXPECT_EQ(first.at("modes"), "warm");
+  EXPECT_EQ(first.at("ranks"), "2");
+  EXPECT_EQ(first.at("status"), "pass");
+  EXPECT_EQ(first.at("device"), "A Processor");
+  EXPECT_EQ(first.at("metric"), "median");
+  EXPECT_EQ(first.at("value"), "2900");  // of 1900, 2000, 2300, 3500, 4000, 4500 ns: (2300 + 3500) / 2
+  EXPECT_EQ(first.at("unit"), "ns");
+}
+
+TEST(ExportCsv, NumbersComeBackAsTheyWere) {
+  const Report report = holding_report();
+  const std::vector<Row> rows = rows_of(exported_csv(report));
+  std::map<std::string, double> values;
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    const auto cells = by_title(rows[0], rows[i]);
+    if (cells.at("status") != "pass") continue;
+    double value = 0;
+    const std::string& text = cells.at("value");
+    ASSERT_EQ(std::from_chars(text.data(), text.data() + text.size(), value).ec, std::errc());
+    values[cells.at("metric")] = value;
+  }
+  EXPECT_EQ(values.at("ci95_high"), report.cases[0].summary.ci95_high_ns);
+  EXPECT_EQ(values.at("flop_per_s"), report.cases[0].derived.flop_per_s);
+  EXPECT_EQ(values.at("error_over_bound"), 0.25);
+  EXPECT_EQ(values.at("straggler"), 0.0625);
+}
+
+TEST(ExportCsv, ACaseThatDidNotPassHasOneRowWithItsReasonAndNoNumber) {
+  const std::vector<Row> rows = rows_of(exported_csv(holding_report()));
+  const auto failed = by_title(rows[0], rows[rows.size() - 2]);
+  const auto skipped = by_title(rows[0], rows.back());
+  EXPECT_EQ(failed.at("status"), "fail");
+  EXPECT_EQ(failed.at("value"), "");
+  EXPECT_EQ(skipped.at("status"), "skipped");
+  EXPECT_EQ(skipped.at("reason"), "needs 34 GB, 20 GB are free");
+  EXPECT_EQ(skipped.at("metric") + skipped.at("value") + skipped.at("unit"), "");
+}
+
+// No cell may start as a formula does, and what follows the apostrophe is the text as it can be seen.
+TEST(ExportCsv, HostileTextIsOneHarmlessCell) {
+  for (const std::string& text : hostile_texts()) {
+    Report report = holding_report();
+    report.cases[0].c.label = text;
+    report.cases[0].derived.headline_unit = text;
+    report.cases[2].reason = text;
+    report.run.devices[0].name = text;
+    const std::vector<Row> rows = rows_of(exported_csv(report));
+    const std::string shown = visible(text);
+    const bool formula = !shown.empty() && std::string("=+-@'").find(shown[0]) != std::string::npos;
+    const std::string expected = (formula ? "'" : "") + shown;
+    for (std::size_t i = 1; i < rows.size(); ++i) {
+      ASSERT_EQ(rows[i].size(), rows[0].size()) << text;
+      const auto cells = by_title(rows[0], rows[i]);
+      EXPECT_EQ(cells.at("device"), expected);
+      if (i == 1) {
+        EXPECT_EQ(cells.at("label"), expected);
+      }
+      if (cells.at("metric") == "headline") {
+        EXPECT_EQ(cells.at("unit"), expected);
+      }
+      for (const auto& [title, cell] : cells) {
+        const bool number = title == "value";
+        if (!number && !cell.empty()) {
+          EXPECT_EQ(std::string("=+-@").find(cell[0]), std::string::npos) << title << cell;
+        }
+      }
+    }
+    EXPECT_EQ(by_title(rows[0], rows.back()).at("reason"), expected);
+  }
+}
+
+}  // namespace
+}  // namespace gpubench
