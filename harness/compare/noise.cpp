@@ -14,6 +14,7 @@ namespace {
 constexpr int most_runs = 10000;
 constexpr double largest_spread = 10.0;  // a factor of 22,000
 constexpr std::size_t most_bytes = 64U << 20U;
+constexpr std::size_t most_cases = 100000;  // members of one object
 
 double within(const Node& node, double high) {
   const double value = node.number();
@@ -86,7 +87,7 @@ Noise noise_from_json(const Node& node, const std::string& source) {
 }
 
 Noise read_noise(const std::string& path) {
-  const Json json = read_json_file(path, {.bytes = most_bytes});
+  const Json json = read_json_file(path, {.bytes = most_bytes, .members = most_cases});
   return noise_from_json(Node(json, path), path);
 }
 

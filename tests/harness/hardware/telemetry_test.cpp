@@ -125,9 +125,9 @@ TEST(OpenTelemetry, IsNoneForOtherDevicesAndWithoutNvml) {
     telemetry->begin_round();
     return !telemetry->end_round().has_value();
   };
-  DeviceInfo cpu;
-  cpu.kind = "cpu";
-  EXPECT_TRUE(none(open_telemetry(cpu, fake.path())));
+  DeviceInfo other;
+  other.kind = "sim";
+  EXPECT_TRUE(none(open_telemetry(other, fake.path())));
   EXPECT_EQ(fake->starts, 0);
   EXPECT_TRUE(none(open_telemetry(cuda_device({{"uuid", "GPU-none"}}), fake.path())));
   EXPECT_TRUE(none(open_telemetry(cuda_device({}), fake.path())));

@@ -86,6 +86,8 @@ const std::vector<std::string>& optional_members() {
   static const std::vector<std::string> members{
       "context.gpubench.deterministic",
       "context.gpubench.preset",
+      "context.gpubench.invocation",
+      "context.gpubench.injected",
       "gpubench.cases[0].choice",
       "gpubench.cases[0].workspace_bytes",
       "gpubench.cases[0].rewrites",
