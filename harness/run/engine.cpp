@@ -103,18 +103,19 @@ Engine::Station& Engine::station(int ranks) {
   return *one;
 }
 
-std::int64_t Engine::available_bytes() const {
-  const std::int64_t device = backend_.device().available_bytes;
+std::int64_t Engine::available_bytes(const Backend& backend) const {
+  const std::int64_t device = backend.device().available_bytes;
   return options_.memory_limit_bytes > 0 ? std::min(options_.memory_limit_bytes, device) : device;
 }
 
 std::int64_t Engine::footprint(const PlannedCase& planned) const {
-  const int copies = copies_for(planned.c.cache, planned.bytes, backend_.device().cache_bytes, available_bytes());
+  const int copies =
+      copies_for(planned.c.cache, planned.bytes, backend_.device().cache_bytes, available_bytes(backend_));
   return planned.bytes * (copies + 1);
 }
 
 void Engine::run(std::span<const PlannedCase> cases, RunObserver& observer, const StopFlag& stop) {
-  const std::int64_t limit = std::min(available_bytes() / 2, largest_group_bytes);
+  const std::int64_t limit = std::min(available_bytes(backend_) / 2, largest_group_bytes);
   tell_complaint(observer);
   std::size_t first = 0;
   while (first < cases.size() && stop == 0) {
@@ -165,9 +166,11 @@ void Engine::prepare(Active& active, RunObserver& observer) {
   record = open_record(planned, options_);
   observer.phase(record.id, "prepare");
   guarded(record, "prepare", [&] {
-    require_fit(planned.bytes, available_bytes());
+    if (options_.memory_limit_bytes > 0) require_fit(planned.bytes, options_.memory_limit_bytes);  // nothing is opened
     Station& at = station(planned.c.ranks);
-    active.prepared = std::make_unique<PreparedCase>(at.backend, at.arena, planned, options_.seed, available_bytes(),
+    const std::int64_t available = available_bytes(at.backend);
+    require_fit(planned.bytes, available);
+    active.prepared = std::make_unique<PreparedCase>(at.backend, at.arena, planned, options_.seed, available,
                                                      pins_of(options_, planned.id()), memory_.get());
     if (!active.prepared->rewrites().empty()) record.rewrites = active.prepared->rewrites();
     record.copies = active.prepared->copies();
@@ -186,7 +189,7 @@ void Engine::prepare(Active& active, RunObserver& observer) {
   guarded(record, "check", [&] {
     active.check->alone();
     if (!may_go_on(record)) return;
-    active.prepared->make_copies(available_bytes());
+    active.prepared->make_copies(available_bytes(active.prepared->backend()));
     record.copies = active.prepared->copies();
     record.memory_bytes = active.prepared->memory_bytes();
   });

@@ -42,7 +42,7 @@ class Engine {
   using OwnedStation = std::unique_ptr<Station, Leave>;
   /// Opens it where it is asked for first.
   [[nodiscard]] Station& station(int ranks);
-  [[nodiscard]] std::int64_t available_bytes() const;
+  [[nodiscard]] std::int64_t available_bytes(const Backend& backend) const;
   /// Device and host memory that the case will take, cold copies and kept state included.
   [[nodiscard]] std::int64_t footprint(const PlannedCase& planned) const;
   void run_group(std::span<const PlannedCase> group, RunObserver& observer, const StopFlag& stop);

@@ -65,6 +65,7 @@ RankSet open_cuda_ranks(const RankOptions& options) {
     set.device.units += other.units;
     set.device.memory_bytes += other.memory_bytes;
     set.device.available_bytes += other.available_bytes;
+    set.device.cache_bytes += other.cache_bytes;
   }
   if (options.is_virtual) set.flags.emplace_back("virtual");
   return set;

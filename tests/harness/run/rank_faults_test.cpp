@@ -234,6 +234,17 @@ TEST(RankFailures, ACaseThatDoesNotFitIsSkippedAndNoRankIsOpened) {
   EXPECT_EQ(seen.records.begin()->second.verdict, Verdict::skipped);
 }
 
+TEST(RankFailures, TheMemoryThatCountsIsThatOfTheRanksTogether) {
+  for (const std::int64_t available : {std::int64_t{1000}, std::int64_t{1} << 30}) {
+    const Records seen = run_on(cases("all_gather/bytes=65536/f32/x2", 2), [available](int count) {
+      RankSet set = open_cpu_ranks(count);
+      set.device.available_bytes = available;
+      return set;
+    });
+    EXPECT_EQ(seen.begin()->second.verdict, available == 1000 ? Verdict::skipped : Verdict::pass) << available;
+  }
+}
+
 TEST(RankFailures, RanksThatDoNotStartEndTheirCasesWithTheReason) {
   RunOptions options = sim::smoke_options();
   options.open_ranks = [](int ranks) -> std::unique_ptr<Backend> {
