@@ -2,17 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 
 #include "harness/cli/options.h"
-#include "harness/core/error.h"
-#include "harness/plan/nearest.h"
-#include "harness/report/text_table.h"
-#include "harness/report/visible_text.h"
+#include "harness/cli/words.h"
 
 namespace gpubench {
 namespace {
+
+constexpr int most_runs = 1000;
 
 CLI::Option* one(CLI::App& app, const std::string& flag, std::string& to, const char* type, const char* text) {
   return app.add_option(flag, to, text)
@@ -50,22 +48,10 @@ void add_gate(CLI::App& app, CompareFlags& flags) {
   app.add_flag("--github", flags.github, "annotations, and the table in $GITHUB_STEP_SUMMARY")->group("compare");
 }
 
-int runs(const std::string& word) {
-  constexpr int most = 1000;
-  int value = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc() || end != word.data() + word.size() || value < 2 || value > most)
-    throw UsageError(fmt::format("--runs: '{}' is not a whole number from 2 to {}", visible(word), most));
-  return value;
-}
-
-CompareFormat format_named(const std::string& word) {
-  const std::vector<std::string> names{"table", "markdown", "json", "csv"};
-  const auto found = std::find(names.begin(), names.end(), word);
-  if (found != names.end()) return static_cast<CompareFormat>(found - names.begin());
-  throw UsageError(
-      fmt::format("--format: '{}' is not one of {}{}", visible(word), joined(names), did_you_mean(word, names)));
-}
+constexpr Word<CompareFormat> format_words[] = {{"table", CompareFormat::table},
+                                                {"markdown", CompareFormat::markdown},
+                                                {"json", CompareFormat::json},
+                                                {"csv", CompareFormat::csv}};
 
 std::vector<std::vector<std::string>> sides_of(const CompareFlags& flags) {
   const bool lettered = !flags.side_a.empty() || !flags.side_b.empty();
@@ -117,7 +103,7 @@ CompareOptions checked_compare(Verb verb, const CompareFlags& flags) {
   CompareOptions o;
   o.noise = flags.noise;
   o.tau = share_of("--tau", flags.tau);
-  o.format = format_named(flags.form);
+  o.format = choose("--format", flags.form, format_words);
   o.allowed_differences = flags.allowed;
   o.words = flags.words;
   o.baselines = flags.baselines;
@@ -129,7 +115,7 @@ CompareOptions checked_compare(Verb verb, const CompareFlags& flags) {
   o.output = flags.output;
   o.keep = flags.keep;
   o.dir = flags.dir.empty() ? "gpubench-baselines" : flags.dir;
-  o.runs = runs(flags.runs);
+  o.runs = whole<int>("--runs", flags.runs, 2, most_runs);
   o.strict = flags.strict;
   o.allow_missing = flags.allow_missing;
   o.github = flags.github;

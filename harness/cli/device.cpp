@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,14 +10,13 @@
 #include <charconv>
 #include <cstring>
 
+#include "harness/cli/child_process.h"
 #include "harness/cli/options.h"
 #include "harness/core/error.h"
 #include "harness/plan/nearest.h"
 #include "harness/report/record_json.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
-
-extern char** environ;
 
 namespace gpubench {
 namespace {
@@ -103,21 +101,6 @@ class Pipe {
 
 constexpr int child_output = 3;
 
-pid_t start(const std::vector<std::string>& words, int output_fd) {
-  std::vector<std::string> held = words;
-  std::vector<char*> argv;
-  for (std::string& word : held) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, output_fd, child_output);
-  pid_t pid = 0;
-  const int error = ::posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) throw CannotMeasure(fmt::format("cannot start {}: {}", visible(words[0]), std::strerror(error)));
-  return pid;
-}
-
 std::string read_all(int fd) {
   std::string text;
   char block[4096];
@@ -165,9 +148,11 @@ std::unique_ptr<Backend> open_backend(const DeviceChoice& choice, bool determini
 
 DeviceInfo describe_device(const DeviceChoice& choice, const Environment& environment) {
   Pipe pipe;
-  const pid_t child = start({environment.program, std::string(name(Verb::describe_device)), "--device", choice.word(),
-                             "--worker-output", std::to_string(child_output)},
-                            pipe.writing_end());
+  const pid_t child = start_child({environment.program, std::string(name(Verb::describe_device)), "--device",
+                                   choice.word(), "--worker-output", std::to_string(child_output)},
+                                  [&pipe](posix_spawn_file_actions_t& actions) {
+                                    ::posix_spawn_file_actions_adddup2(&actions, pipe.writing_end(), child_output);
+                                  });
   pipe.close_writing_end();
   const std::string text = read_all(pipe.reading_end());
   const int status = wait_for(child);

@@ -3,44 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "harness/cli/flags.h"
-#include "harness/core/error.h"
-#include "harness/plan/nearest.h"
-#include "harness/report/text_table.h"
-#include "harness/report/visible_text.h"
+#include "harness/cli/words.h"
 
 namespace gpubench {
 namespace {
-
-template <class T>
-struct Word {
-  std::string_view text;
-  T value;
-};
-
-// The value that a word stands for.
-template <class T, std::size_t count>
-T choose(std::string_view flag, const std::string& word, const Word<T> (&known)[count]) {
-  std::vector<std::string> names;
-  for (const auto& [text, value] : known) {
-    if (word == text) return value;
-    names.emplace_back(text);
-  }
-  throw UsageError(
-      fmt::format("{}: '{}' is not one of {}{}", flag, visible(word), joined(names), did_you_mean(word, names)));
-}
-
-template <class Integer>
-Integer whole(std::string_view flag, std::string_view word, Integer low) {
-  Integer value = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc() || end != word.data() + word.size() || value < low) {
-    throw UsageError(fmt::format("{}: '{}' is not a whole number from {}", flag, visible(word), low));
-  }
-  return value;
-}
 
 std::vector<std::int64_t> whole_list(std::string_view flag, std::string_view words, std::int64_t low) {
   std::vector<std::int64_t> values;
