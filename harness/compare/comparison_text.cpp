@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "harness/compare/escape.h"
+#include "harness/report/escape.h"
 #include "harness/report/quantity.h"
 #include "harness/report/visible_text.h"
 

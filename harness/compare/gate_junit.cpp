@@ -4,8 +4,8 @@
 #include <map>
 #include <vector>
 
-#include "harness/compare/escape.h"
 #include "harness/compare/gate_text.h"
+#include "harness/report/escape.h"
 
 namespace gpubench {
 namespace {

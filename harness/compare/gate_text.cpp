@@ -8,7 +8,7 @@
 #include <map>
 #include <vector>
 
-#include "harness/compare/escape.h"
+#include "harness/report/escape.h"
 #include "harness/report/quantity.h"
 #include "harness/report/visible_text.h"
 

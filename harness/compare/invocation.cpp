@@ -8,21 +8,13 @@
 
 #include "harness/compare/lean_json.h"
 #include "harness/measure/statistics.h"
-#include "harness/report/record_members.h"
+#include "harness/report/record_reader.h"
 
 namespace gpubench {
 namespace {
 
 // Members that say nothing about the time of a case.
 constexpr std::string_view unread[] = {"benchmarks", "parity", "breakdown", "peak", "rewrites"};
-
-Verdict verdict_of(const Node& status) {
-  const std::string word = status.text();
-  for (const Verdict verdict : record_members::verdicts) {
-    if (name(verdict) == word) return verdict;
-  }
-  status.refuse("is no verdict that this program knows");
-}
 
 std::vector<double> positive_numbers(const Node& round, const char* member) {
   std::vector<double> values = round.numbers_or_notes(member);
@@ -81,13 +73,8 @@ CaseRun run_of(const Node& node) {
 
 // Ids reach files, terminals and other programs.
 std::string id_of(const Node& node) {
-  constexpr std::size_t longest = 200;
-  const auto good = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || std::string_view("._/=,+-").find(c) != std::string::npos;
-  };
   std::string id = node.text();
-  if (id.empty() || id.size() > longest || !std::all_of(id.begin(), id.end(), good))
-    node.refuse("is no case id: expected 1 to 200 characters of a-z 0-9 . _ / = , + -");
+  if (!is_case_id(id)) node.refuse("is no case id: expected 1 to 200 characters of a-z 0-9 . _ / = , + -");
   return id;
 }
 
@@ -95,7 +82,7 @@ MeasuredCase case_of(const Node& node) {
   MeasuredCase one;
   one.id = id_of(node.at("id"));
   one.suite = node.at("suite").text();
-  one.verdict = verdict_of(node.at("status"));
+  one.verdict = record_members::word_of<Verdict>(node.at("status"));
   one.reason = node.at("reason").text();
   const Node derived = node.at("derived");
   one.flop = derived.number_or_note("flop");
@@ -213,9 +200,10 @@ Invocation invocation_from_json(const Node& node, const std::string& source) {
   const Node cases = node.at("cases");
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Node from = cases.at(i);
-    MeasuredCase one{id_of(from.at("id")),     from.at("suite").text(),  verdict_of(from.at("status")),
-                     from.at("reason").text(), from.at("flop").number(), from.at("bytes").number(),
-                     from.at("rate").number(), from.at("unit").text()};
+    MeasuredCase one{
+        id_of(from.at("id")),     from.at("suite").text(),  record_members::word_of<Verdict>(from.at("status")),
+        from.at("reason").text(), from.at("flop").number(), from.at("bytes").number(),
+        from.at("rate").number(), from.at("unit").text()};
     if (one.verdict == Verdict::pass) one.run = slim_run(from.at("run"));
     invocation.cases.push_back(std::move(one));
   }

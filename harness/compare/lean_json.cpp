@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <vector>
 
 #include "harness/report/visible_text.h"
@@ -119,6 +117,8 @@ class Builder final : public nlohmann::json_sax<Json> {
     if (open_.size() == 1) in_parent_ = name == streamed_.parent;
     if (open_.size() == 2) streaming_next_ = in_parent_ && name == streamed_.member;
     next_ = &members.emplace(std::move(name), nullptr).first->second;
+    if (members.size() > limits_.members)
+      throw ReadError(fmt::format("{}: more than {} members", file_, limits_.members));
     return true;
   }
 
@@ -131,6 +131,7 @@ class Builder final : public nlohmann::json_sax<Json> {
  private:
   // Where the value now stands; its address holds until its container grows, which is after the value is complete.
   Json* place(Json&& v) {
+    if (++values_ > limits_.values) throw ReadError(fmt::format("{}: more than {} values", file_, limits_.values));
     if (open_.empty()) return &(root_ = std::move(v));
     if (open_.back()->is_array()) return &open_.back()->get_ref<Json::array_t&>().emplace_back(std::move(v));
     return &(*next_ = std::move(v));
@@ -171,6 +172,7 @@ class Builder final : public nlohmann::json_sax<Json> {
   bool in_parent_ = false;
   bool streaming_next_ = false;
   std::size_t elements_ = 0;
+  std::size_t values_ = 0;
   Json root_;
   std::vector<Json*> open_;
   Json* next_ = nullptr;
@@ -191,21 +193,6 @@ Json parse_lean_json(std::string_view text, std::string_view file, const Dropped
     throw ReadError(fmt::format("{}: not JSON: {}", source, visible(e.what())));
   }
   return builder.take();
-}
-
-std::string read_text(const std::string& path, const ReadLimits& limits) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw ReadError(fmt::format("{}: cannot be opened for reading", visible(path)));
-  std::string text;
-  std::error_code unknown;  // of a pipe; then it grows as it comes
-  const std::uintmax_t size = std::filesystem::file_size(path, unknown);
-  if (!unknown) text.reserve(std::min<std::uintmax_t>(size, limits.bytes) + 1);
-  char block[1U << 16U];
-  while (file.read(block, sizeof block), file.gcount() > 0) {
-    text.append(block, static_cast<std::size_t>(file.gcount()));
-    if (text.size() > limits.bytes) break;
-  }
-  return text;
 }
 
 }  // namespace gpubench

@@ -29,12 +29,9 @@ struct StreamedArray {
   std::function<void(const Json& element, std::size_t index)> element;
 };
 
-/// As parse_json(), with the same limits and errors, but for dropped members, at any depth: their values are not looked
-/// at beyond where they end, and are null. Throws what `streamed.element` throws.
+/// As parse_json(), with the same limits, but for dropped members, at any depth: their values are not looked at beyond
+/// where they end, and are null. Throws what `streamed.element` throws.
 [[nodiscard]] Json parse_lean_json(std::string_view text, std::string_view file, const Dropped& dropped,
                                    const StreamedArray& streamed, const ReadLimits& limits = {});
-
-/// The whole file, at most `limits.bytes` of it and one more. Throws ReadError where it cannot be read.
-[[nodiscard]] std::string read_text(const std::string& path, const ReadLimits& limits = {});
 
 }  // namespace gpubench

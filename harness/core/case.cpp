@@ -45,6 +45,10 @@ std::string to_string(const Dims& dims) {
   return text;
 }
 
+bool is_case_id(std::string_view text) {
+  return !text.empty() && text.size() <= longest_id && std::all_of(text.begin(), text.end(), in_alphabet);
+}
+
 std::string Case::id_without_ranks() const {
   std::string id = suite + "/" + workload + "/" + to_string(dims) + "/" + recipe;
   for (const std::string& mode : modes) id += "/" + mode;

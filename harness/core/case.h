@@ -35,6 +35,9 @@ using Dims = std::vector<std::pair<std::string, std::int64_t>>;
 /// "m=512,n=512,k=512"
 [[nodiscard]] std::string to_string(const Dims& dims);
 
+/// Whether the text has the characters of an id, and no more of them than one may have.
+[[nodiscard]] bool is_case_id(std::string_view text);
+
 struct Case {
   std::string suite;
   std::string workload;

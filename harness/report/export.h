@@ -1,12 +1,12 @@
 // Reports in the formats of other tools: passing cases only, unless the format has a place for a verdict.
 //
-//   gbench          Google Benchmark's JSON, one entry per round and a median: its compare.py, Bencher's googlecpp
-//   adapter gbench-summary  the same with one "<id>_median" entry a case, for readers that keep one entry of a name bmf
-//   Bencher Metric Format: latency (ns) and throughput (the headline rate), with the 95% interval action-smaller
-//   github-action-benchmark, customSmallerIsBetter: median times (ns) action-bigger   github-action-benchmark,
-//   customBiggerIsBetter: headline rates csv             RFC 4180, a row for each case and metric; a case that did not
-//   pass has one row without a metric prometheus      text exposition format without timestamps, for node_exporter's
-//   textfile collector
+// - gbench: Google Benchmark's JSON, one entry per round and a median: its compare.py, Bencher's googlecpp adapter.
+// - gbench-summary: the same with one "<id>_median" entry a case, for readers that keep one entry of a name.
+// - bmf: Bencher Metric Format: latency (ns) and throughput (the headline rate), with the 95% interval.
+// - action-smaller: github-action-benchmark, customSmallerIsBetter: median times (ns).
+// - action-bigger: github-action-benchmark, customBiggerIsBetter: headline rates.
+// - csv: RFC 4180, a row for each case and metric; a case that did not pass has one row without a metric.
+// - prometheus: text exposition format without timestamps, for node_exporter's textfile collector.
 //
 // Names come from outside: each format has its own characters made harmless, and no number that is not finite is
 // written.

@@ -3,26 +3,14 @@
 
 #include <vector>
 
+#include "harness/report/escape.h"
 #include "harness/report/export.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {
 
 constexpr std::string_view header =
     "case,suite,workload,params,recipe,modes,ranks,label,tier,cache,status,reason,device,metric,value,unit\r\n";
-
-// Text of a cell, on one line. Table programs take a cell that starts with one of these for a formula and may run it:
-// an apostrophe before it says that it is text (OWASP, "CSV Injection"); so too before an apostrophe that was there.
-std::string cell(std::string_view text) {
-  constexpr std::string_view leads = "=+-@'\t\r";
-  const std::string shown = visible(text);
-  const bool formula = !shown.empty() && leads.find(shown.front()) != std::string_view::npos;
-  std::string quoted = formula ? "'" : "";
-  for (const char c : shown) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  const bool plain = quoted.find_first_of(",\"") == std::string::npos;
-  return plain && !formula ? quoted : "\"" + quoted + "\"";
-}
 
 struct Metric {
   const char* name;
@@ -69,16 +57,16 @@ std::string exported_csv(const Report& report) {
   std::string text(header);
   const std::string device = report.run.devices.empty() ? "" : report.run.devices.front().name;
   for (const CaseRecord& r : report.cases) {
-    const std::string row =
-        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},", cell(r.id), cell(r.c.suite), cell(r.c.workload),
-                    cell(to_string(r.c.dims)), cell(r.c.recipe), cell(modes_of(r.c)), r.c.ranks, cell(r.c.label),
-                    name(r.c.tier), name(r.c.cache), name(r.verdict), cell(r.reason), cell(device));
+    const std::string row = fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},", csv_cell(r.id), csv_cell(r.c.suite),
+                                        csv_cell(r.c.workload), csv_cell(to_string(r.c.dims)), csv_cell(r.c.recipe),
+                                        csv_cell(modes_of(r.c)), r.c.ranks, csv_cell(r.c.label), name(r.c.tier),
+                                        name(r.c.cache), name(r.verdict), csv_cell(r.reason), csv_cell(device));
     if (r.verdict != Verdict::pass) {
       text += row + ",,\r\n";
       continue;
     }
     for (const Metric& m : metrics_of(r))
-      text += fmt::format("{}{},{},{}\r\n", row, m.name, finite_text(m.value, m.name, r), cell(m.unit));
+      text += fmt::format("{}{},{},{}\r\n", row, m.name, finite_text(m.value, m.name, r), csv_cell(m.unit));
   }
   return text;
 }

@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "harness/report/escape.h"
 #include "harness/report/export.h"
 #include "harness/report/record_members.h"
 
@@ -11,19 +12,7 @@ namespace gpubench {
 namespace {
 
 std::string label(std::string_view key, std::string_view value) {
-  std::string escaped;
-  for (const char c : value) {
-    if (c == '\\') {
-      escaped += "\\\\";
-    } else if (c == '"') {
-      escaped += "\\\"";
-    } else if (c == '\n') {
-      escaped += "\\n";
-    } else {
-      escaped += c;
-    }
-  }
-  return fmt::format("{}=\"{}\"", key, escaped);
+  return fmt::format("{}=\"{}\"", key, prometheus_label(value));
 }
 
 std::string family(std::string_view metric, std::string_view help) {

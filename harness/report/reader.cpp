@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <set>
@@ -118,13 +119,14 @@ Json parse_json(std::string_view text, std::string_view file, const ReadLimits& 
   }
 }
 
-Json read_json_file(const std::string& path, const ReadLimits& limits) {
+std::string read_text(const std::string& path, const ReadLimits& limits) {
   const File file(path);
   if (file.get() < 0) refuse_file(path, fmt::format("cannot be opened for reading: {}", std::strerror(errno)));
   struct stat status {};
   if (::fstat(file.get(), &status) != 0 || !(S_ISREG(status.st_mode) || S_ISFIFO(status.st_mode)))
     refuse_file(path, "is neither a file nor a pipe");
   std::string text;
+  if (S_ISREG(status.st_mode)) text.reserve(std::min(static_cast<std::size_t>(status.st_size), limits.bytes) + 1);
   std::vector<char> block(std::size_t{1} << 16U);
   while (text.size() <= limits.bytes) {  // parse_json() refuses what is longer
     const ssize_t bytes = ::read(file.get(), block.data(), block.size());
@@ -133,7 +135,11 @@ Json read_json_file(const std::string& path, const ReadLimits& limits) {
     if (bytes == 0) break;
     text.append(block.data(), static_cast<std::size_t>(bytes));
   }
-  return parse_json(text, path, limits);
+  return text;
+}
+
+Json read_json_file(const std::string& path, const ReadLimits& limits) {
+  return parse_json(read_text(path, limits), path, limits);
 }
 
 std::string Node::complaint(std::string_view why) const {

@@ -36,6 +36,10 @@ struct ReadLimits {
 /// source in messages.
 [[nodiscard]] Json parse_json(std::string_view text, std::string_view file, const ReadLimits& limits = {});
 
+/// A file or a pipe, whole; of what is too long one block more than `limits.bytes`, for the parser to refuse. Throws
+/// ReadError where it cannot be read or is something else.
+[[nodiscard]] std::string read_text(const std::string& path, const ReadLimits& limits = {});
+
 /// Reads and parses a file or a pipe. Throws ReadError as above, and where it cannot be read or is something else.
 [[nodiscard]] Json read_json_file(const std::string& path, const ReadLimits& limits = {});
 

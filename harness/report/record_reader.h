@@ -11,6 +11,18 @@
 
 namespace gpubench::record_members {
 
+/// Which of its words a value is told by. Throws ReadError with all of them for another.
+template <Word T>
+[[nodiscard]] T word_of(const Node& node) {
+  const std::string text = node.text();
+  std::string known;
+  for (const T word : words(T{})) {
+    if (name(word) == text) return word;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", name(word));
+  }
+  node.refuse(fmt::format("is not one of {}", known));
+}
+
 class Reader {
  public:
   /// Without `problems` the first one is thrown; with them all are collected, and what cannot be read keeps its
@@ -66,17 +78,7 @@ class Reader {
 
   template <Word T>
   void take(const char* key, T& value) {
-    const Node node = object_.at(key);
-    const std::string text = node.text();
-    std::string known;
-    for (const T word : words(T{})) {
-      if (name(word) == text) {
-        value = word;
-        return;
-      }
-      known += fmt::format("{}{}", known.empty() ? "" : ", ", name(word));
-    }
-    node.refuse(fmt::format("is not one of {}", known));
+    value = word_of<T>(object_.at(key));
   }
 
   void take(const char* key, std::optional<Worst>& value) {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "harness/compare/escape.h"
+#include "harness/report/escape.h"
 #include "tests/harness/compare/made_reports.h"
 
 namespace gpubench {

@@ -1,4 +1,4 @@
-#include "harness/compare/escape.h"
+#include "harness/report/escape.h"
 
 #include "harness/report/visible_text.h"
 
@@ -68,11 +68,21 @@ std::string github_property(std::string_view text) {
 
 std::string csv_cell(std::string_view text) {
   std::string cell = visible(text);
-  if (!cell.empty() && std::string_view("=+-@").find(cell.front()) != std::string_view::npos) cell.insert(0, "'");
+  if (!cell.empty() && std::string_view("=+-@'").find(cell.front()) != std::string_view::npos) cell.insert(0, "'");
   if (cell.find_first_of(",\"") == std::string::npos) return cell;
   std::string quoted = "\"";
   for (const char c : cell) quoted += c == '"' ? "\"\"" : std::string(1, c);
   return quoted + "\"";
+}
+
+// The format can hold every character: what is there is told as it is.
+std::string prometheus_label(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\\' || c == '"') out += '\\';
+    out += c == '\n' ? std::string("\\n") : std::string(1, c);
+  }
+  return out;
 }
 
 }  // namespace gpubench

@@ -20,7 +20,11 @@ namespace gpubench {
 /// The value of a property of such a command (title=...).
 [[nodiscard]] std::string github_property(std::string_view text);
 
-/// A cell of CSV (RFC 4180), quoted where needed; what a spreadsheet would take for a formula gets a ' before it.
+/// A cell of CSV (RFC 4180) on one line, quoted where needed. Table programs may run what starts as a formula does: an
+/// apostrophe before it says that it is text (OWASP, "CSV Injection"); so too before an apostrophe that was there.
 [[nodiscard]] std::string csv_cell(std::string_view text);
+
+/// The value of a label in Prometheus' text format, without its quotes.
+[[nodiscard]] std::string prometheus_label(std::string_view text);
 
 }  // namespace gpubench
