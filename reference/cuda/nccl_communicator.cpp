@@ -52,8 +52,8 @@ class NcclCommunicator final : public CudaCommunicator {
 
   [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) override {
     expect_collective(call, tensors);
-    if (call.kind == all_reduce_kind || call.kind == reduce_scatter_kind) {
-      for (const TensorSpec& tensor : tensors) (void)nccl_reduced_type(call, tensor);
+    for (const TensorSpec& tensor : tensors) {
+      if (reduces(call.kind)) (void)nccl_reduced_type(call, tensor);
     }
     return std::make_shared<CollectivePlan>(call, "nccl:" + nccl_version(nccl_));
   }

@@ -107,6 +107,8 @@ int ranks_of(const OpCall& call) {
   throw ProgramError(std::string(call.kind.name) + " is no collective: one rank runs it");
 }
 
+bool reduces(OpKind kind) { return kind == all_reduce_kind || kind == reduce_scatter_kind; }
+
 std::string_view name(Reduction reduction) {
   switch (reduction) {
     case Reduction::sum: return "sum";

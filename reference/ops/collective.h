@@ -34,6 +34,9 @@ inline constexpr OpKind send_recv_kind{"send_recv"};
 /// How many ranks a collective is called on. Throws ProgramError for another op.
 [[nodiscard]] int ranks_of(const OpCall& call);
 
+/// Whether a collective adds up or compares, rather than moves only.
+[[nodiscard]] bool reduces(OpKind kind);
+
 enum class Reduction { sum, average, maximum };
 [[nodiscard]] std::string_view name(Reduction reduction);
 

@@ -100,8 +100,6 @@ void send_recv_tasks(const OpCall& call, const Operands& o, std::vector<RankTask
 
 }  // namespace
 
-bool reduces(OpKind kind) { return kind == all_reduce_kind || kind == reduce_scatter_kind; }
-
 std::vector<RankTasks> tasks_of(const OpCall& call, std::span<const Tensor> tensors) {
   const std::size_t inputs = call.inputs.size();
   const Operands o{tensors.first(inputs), tensors.subspan(inputs), ranks_of(call)};

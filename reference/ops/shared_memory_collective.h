@@ -33,9 +33,6 @@ struct RankTasks {
   std::vector<ReduceTask> reductions;
 };
 
-/// Whether the op adds up or compares, rather than moves only.
-[[nodiscard]] bool reduces(OpKind kind);
-
 /// What each of the ranks does. Parts of one rank and another never overlap. `tensors`: those of the call's inputs,
 /// then of its outputs, all dense. Throws ProgramError for an op that is no collective.
 [[nodiscard]] std::vector<RankTasks> tasks_of(const OpCall& call, std::span<const Tensor> tensors);

@@ -17,6 +17,7 @@
 #include "harness/run/rank_group.h"
 #include "reference/ops/collective.h"
 #include "tests/reference/cpu/textbook_judge.h"
+#include "tests/reference/ops/rank_tensors.h"
 
 namespace gpubench::testing {
 
@@ -31,14 +32,10 @@ struct RankOpening {
 
 /// One tensor "x" on each rank, of so many elements.
 inline std::vector<ValueId> on_ranks(Program& program, DType type, const std::vector<std::int64_t>& counts) {
-  std::vector<ValueId> ids;
   const auto ranks = static_cast<int>(counts.size());
-  for (int rank = 0; rank < ranks; ++rank) {
-    TensorSpec spec =
-        tensor(name_on_rank("x", rank, ranks), type, {counts[static_cast<std::size_t>(rank)]}, Role::gradient);
-    spec.placement = {0, Memory::device, rank, ranks};
-    ids.push_back(program.add(std::move(spec)));
-  }
+  std::vector<ValueId> ids;
+  for (int rank = 0; rank < ranks; ++rank)
+    ids.push_back(on_rank(program, "x", rank, ranks, type, {counts[static_cast<std::size_t>(rank)]}));
   return ids;
 }
 
@@ -120,9 +117,7 @@ TEST_P(Collectives, ReduceSeveralTensorsOfOneBucket) {
   for (int rank = 0; rank < ranks(); ++rank) {
     for (const auto& [name, type, n] :
          {std::tuple{"a", DType::f32, 770}, {"b", DType::bf16, 3}, {"c", DType::f32, 1}}) {
-      TensorSpec spec = tensor(name_on_rank(name, rank, ranks()), type, {n}, Role::gradient);
-      spec.placement = {0, Memory::device, rank, ranks()};
-      x.push_back(p.add(std::move(spec)));
+      x.push_back(on_rank(p, name, rank, ranks(), type, {n}));
     }
   }
   (void)all_reduce(p, {ranks()}, Math{}, "y", x, true);

@@ -49,7 +49,7 @@ INSTANTIATE_TEST_SUITE_P(Nccl, Collectives,
                          [](const auto& named) { return named.param.name; });
 
 /// An op on one rank, whose result lies there too.
-ValueId on_rank(Program& program, OpKind kind, Attributes attributes, std::vector<ValueId> inputs, const char* name) {
+ValueId result_of(Program& program, OpKind kind, Attributes attributes, std::vector<ValueId> inputs, const char* name) {
   TensorSpec result = program.spec(inputs[0]);
   result.name = name_on_rank(name, result.placement.rank, result.placement.ranks);
   const ValueId y = program.reserve(result);
@@ -68,10 +68,10 @@ struct Overlapped {
     std::vector<ValueId> a;
     std::vector<ValueId> b;
     std::vector<ValueId> y;
-    for (const ValueId id : x) a.push_back(on_rank(program, gelu_forward_kind, Gelu{}, {id}, "a"));
+    for (const ValueId id : x) a.push_back(result_of(program, gelu_forward_kind, Gelu{}, {id}, "a"));
     const std::vector<ValueId> s = all_reduce(program, {ranks}, Math{}, "s", a);
-    for (const ValueId id : a) b.push_back(on_rank(program, add_kind, Add{}, {id, id}, "b"));
-    for (std::size_t r = 0; r < x.size(); ++r) y.push_back(on_rank(program, add_kind, Add{}, {s[r], b[r]}, "y"));
+    for (const ValueId id : a) b.push_back(result_of(program, add_kind, Add{}, {id, id}, "b"));
+    for (std::size_t r = 0; r < x.size(); ++r) y.push_back(result_of(program, add_kind, Add{}, {s[r], b[r]}, "y"));
     results = all_reduce(program, {ranks}, Math{}, "total", y);
     results.insert(results.end(), y.begin(), y.end());
   }

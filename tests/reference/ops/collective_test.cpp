@@ -5,22 +5,11 @@
 #include <array>
 #include <cmath>
 
+#include "tests/reference/ops/rank_tensors.h"
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
 namespace {
-
-/// One source per rank, each on its own.
-std::vector<ValueId> on_ranks(Program& program, int ranks, DType type, const Shape& shape,
-                              const std::string& name = "x") {
-  std::vector<ValueId> ids;
-  for (int rank = 0; rank < ranks; ++rank) {
-    TensorSpec spec = tensor(name_on_rank(name, rank, ranks), type, shape, Role::gradient);
-    spec.placement = {0, Memory::device, rank, ranks};
-    ids.push_back(program.add(std::move(spec)));
-  }
-  return ids;
-}
 
 using Rows = std::vector<std::vector<double>>;
 

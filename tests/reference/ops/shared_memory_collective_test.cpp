@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "harness/core/error.h"
+#include "tests/reference/ops/rank_tensors.h"
 
 namespace gpubench {
 namespace {
+
+using testing::on_ranks;
 
 /// Tensors of `call`, at addresses that are never touched, each in a MiB of its own.
 std::vector<Tensor> placed(const Program& program, const OpCall& call) {
@@ -17,21 +20,11 @@ std::vector<Tensor> placed(const Program& program, const OpCall& call) {
   return tensors;
 }
 
-std::vector<ValueId> on_ranks(Program& program, int ranks, DType type, std::int64_t count) {
-  std::vector<ValueId> ids;
-  for (int rank = 0; rank < ranks; ++rank) {
-    TensorSpec spec = tensor(name_on_rank("x", rank, ranks), type, {count}, Role::gradient);
-    spec.placement = {0, Memory::device, rank, ranks};
-    ids.push_back(program.add(std::move(spec)));
-  }
-  return ids;
-}
-
 TEST(SharedMemoryCollective, EveryElementIsReducedByExactlyOneRankForAllOfThem) {
   for (const int ranks : {2, 3, 8}) {
     for (const std::int64_t count : {1, 5, 31, 1000, 4099}) {
       Program p;
-      (void)all_reduce(p, {ranks}, Math{}, "y", on_ranks(p, ranks, DType::bf16, count));
+      (void)all_reduce(p, {ranks}, Math{}, "y", on_ranks(p, ranks, DType::bf16, {count}));
       const std::vector<Tensor> tensors = placed(p, p.op(0));
       std::vector<int> reduced(static_cast<std::size_t>(count));
       for (const RankTasks& tasks : tasks_of(p.op(0), tensors)) {
@@ -54,7 +47,7 @@ TEST(SharedMemoryCollective, EveryElementIsReducedByExactlyOneRankForAllOfThem) 
 
 TEST(SharedMemoryCollective, WhatIsInPlaceAlreadyIsNotCopied) {
   Program p;
-  (void)all_gather_in_place(p, {2}, "y", on_ranks(p, 2, DType::f32, 8));
+  (void)all_gather_in_place(p, {2}, "y", on_ranks(p, 2, DType::f32, {8}));
   std::vector<Tensor> tensors = placed(p, p.op(0));
   tensors[0].data = tensors[2].data;       // rank 0's part of its whole
   tensors[1].data = tensors[3].data + 16;  // rank 1's
