@@ -5,29 +5,12 @@
 
 #include <cmath>
 
+#include "tests/harness/measure/made_rounds.h"
+
 namespace gpubench {
 namespace {
 
 constexpr std::int64_t mib = 1 << 20;
-
-RoundRecord round_of(std::vector<double> intervals) {
-  RoundRecord record;
-  record.times.wall_ns = intervals;
-  record.times.device_ns = std::move(intervals);
-  return record;
-}
-
-RoundRecord spoiled(RoundRecord record) {
-  record.valid = false;
-  record.note = "clock throttled";
-  return record;
-}
-
-std::vector<RoundRecord> rounds_of(const std::vector<double>& medians) {
-  std::vector<RoundRecord> rounds;
-  for (const double median : medians) rounds.push_back(round_of({median, median, median}));
-  return rounds;
-}
 
 TEST(Protocol, PresetsAreThoseOfTheMeasurementRules) {
   const Protocol& smoke = protocol_of(Preset::smoke);

@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+#include "tests/harness/measure/made_rounds.h"
+
 namespace gpubench {
 namespace {
 
@@ -13,25 +15,6 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Not;
-
-RoundRecord round_of(std::vector<double> intervals) {
-  RoundRecord record;
-  record.times.wall_ns = intervals;
-  record.times.device_ns = std::move(intervals);
-  return record;
-}
-
-RoundRecord spoiled(RoundRecord record) {
-  record.valid = false;
-  record.note = "clock throttled";
-  return record;
-}
-
-std::vector<RoundRecord> rounds_of(const std::vector<double>& medians) {
-  std::vector<RoundRecord> rounds;
-  for (const double median : medians) rounds.push_back(round_of({median, median, median}));
-  return rounds;
-}
 
 TEST(Summary, TimesArePerRunOfTheProgram) {
   const std::vector<RoundRecord> rounds{round_of({400, 800, 1200})};
