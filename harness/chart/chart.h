@@ -1,0 +1,152 @@
+// Charts as data: what is drawn, not how. svg.h turns each into one SVG element with the same look everywhere.
+//
+// All text is untrusted (case ids, device names): it is escaped where it is drawn, never before. Values that are not
+// finite, and values not above zero on a logarithmic axis, are not drawn.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpubench::chart {
+
+enum class Scale { linear, log2, log10 };
+
+/// How the numbers along an axis are written.
+enum class TickLabels {
+  plain,    ///< 1, 2.5, 1000
+  si,       ///< 1k, 2.5M, with decimal prefixes, before the axis' unit
+  bytes,    ///< 8 KiB, 2 MiB: powers of 1024
+  percent,  ///< of a fraction: 0.5 -> 50%
+  time_ns   ///< of nanoseconds: 850 ns, 1.2 ms
+};
+
+struct Axis {
+  std::string title;
+  Scale scale = Scale::linear;
+  TickLabels labels = TickLabels::plain;
+  std::string unit;              ///< with `si`: "FLOP/s" -> ticks "1 TFLOP/s" are written "1T", the unit in the title
+  std::optional<double> low{};   ///< where the axis starts; absent: with the data
+  std::optional<double> high{};  ///< where it ends
+};
+
+struct Point {
+  double x = 0.0;
+  double y = 0.0;
+  std::optional<double> low{};   ///< of an interval around y
+  std::optional<double> high{};
+  std::string note;              ///< shown on hover and read out: "m=512 bf16: 1.2 TFLOP/s"
+};
+
+enum class Mark {
+  line,     ///< points joined, each with a marker; an interval as a band behind them
+  scatter,  ///< markers alone; an interval as a whisker
+  step,     ///< a value that holds until the next point
+  strip     ///< many faint dots, those of one x spread a little sideways
+};
+
+/// One colour, one marker and one dash: told apart in black and white too.
+struct Series {
+  std::string name;
+  Mark mark = Mark::line;
+  std::vector<Point> points;
+};
+
+/// A line that is not data: a peak, an ideal, a limit. Drawn dashed, labelled at its end, never in the legend.
+struct Guide {
+  std::string label;
+  std::vector<Point> points;  ///< two or more; one: a horizontal line at its y, over the whole width
+};
+
+/// A stretch of the x axis with a name: a case along a time line, a range that is reckoned as even.
+struct Band {
+  std::string label;
+  double from = 0.0;
+  double to = 0.0;
+};
+
+/// Lines, scatters, steps and strips over two axes.
+struct PlotChart {
+  std::string title;
+  std::string description;  ///< one or two sentences for who cannot see the picture
+  Axis x;
+  Axis y;
+  std::vector<Series> series;
+  std::vector<Guide> guides;
+  std::vector<Band> bands;
+};
+
+struct Bar {
+  std::string label;
+  double value = 0.0;
+  std::optional<double> low{};   ///< of an interval
+  std::optional<double> high{};
+  std::optional<double> limit{};  ///< what it could at most be: an outline behind the bar
+  std::string text;               ///< after the bar: "743 TFLOP/s, 75%"
+  std::string note;
+};
+
+struct BarGroup {
+  std::string title;
+  std::vector<Bar> bars;
+};
+
+/// Bars that lie on their side, one below the other, from 0 on; in groups. As tall as it needs to be.
+struct BarChart {
+  std::string title;
+  std::string description;
+  Axis value;  ///< linear, or log10 where low is given
+  std::vector<BarGroup> groups;
+};
+
+struct Part {
+  std::string name;
+  double value = 0.0;  ///< a share of 1
+  std::string note;
+};
+
+/// One bar divided into parts, for each of several wholes; a part below 1% goes into "other".
+struct StackedBar {
+  std::string label;
+  std::vector<Part> parts;
+};
+struct StackChart {
+  std::string title;
+  std::string description;
+  std::vector<StackedBar> bars;
+};
+
+struct HeatCell {
+  std::string text;       ///< empty: nothing is there
+  double shade = 0.0;     ///< 0 to 1
+  bool marked = false;    ///< boxed and crossed: over the limit
+  std::string note;
+};
+
+/// Rows by columns of shaded, labelled cells; text is black or white, whichever reads better on the shade.
+struct HeatMap {
+  std::string title;
+  std::string description;
+  std::vector<std::string> columns;
+  std::vector<std::string> rows;
+  std::vector<std::vector<HeatCell>> cells;  ///< one vector per row
+};
+
+struct ForestRow {
+  std::string label;
+  double ratio = 1.0;
+  double low = 1.0;
+  double high = 1.0;
+  std::string word;      ///< FASTER, SAME, ...
+  bool summary = false;  ///< a mean over others: a diamond
+};
+
+/// Ratios with their intervals on a log axis around a line at 1, one row each.
+struct ForestChart {
+  std::string title;
+  std::string description;
+  std::string axis_title;
+  std::vector<ForestRow> rows;
+};
+
+}  // namespace gpubench::chart
