@@ -115,7 +115,7 @@ int tell_saved(const Baseline& baseline, const Folder& folder, const Environment
 int save(std::span<const std::string> words, const CompareOptions& o, const Environment& environment) {
   if (words.size() < 2) throw UsageError("baseline save NAME REPORT...: a name and at least one report are needed");
   require_name(words.front());
-  SideFile side = read_side_of({words.begin() + 1, words.end()}, "baseline save");
+  SideFile side = read_side_of(words.subspan(1), "baseline save");
   std::optional<Noise> noise = std::move(side.noise);
   if (!o.noise.empty()) noise = noise_at(o.noise, side.invocations.front().setup);
   const Folder folder(o.dir);

@@ -73,7 +73,7 @@ Runs repeat(const Options& options, std::span<const std::string> words, const En
     }
     if (code == exit_codes::verdict_failed || runs.code == exit_codes::ok) runs.code = code;
     if (code == exit_codes::could_not_measure && !std::filesystem::exists(report)) return runs;
-    SideFile one = read_side_of({report}, "calibrate");
+    SideFile one = read_side_of({&report, 1}, "calibrate");
     std::move(one.invocations.begin(), one.invocations.end(), std::back_inserter(runs.invocations));
   }
   return runs;

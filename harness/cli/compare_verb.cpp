@@ -41,12 +41,17 @@ std::string text_of(const std::vector<LabelledComparison>& all, CompareFormat fo
 
 }  // namespace
 
-SideFile read_side_of(const std::vector<std::string>& paths, const char* flag) {
+std::vector<SideFile> read_named_sides(std::span<const SidePaths> sides) {
   try {
-    return read_side(paths);
+    return read_sides(sides);
   } catch (const ReadError& e) {
-    throw UsageError(fmt::format("{}{}{}", flag, *flag == '\0' ? "" : ": ", e.what()));
+    throw UsageError(e.what());
   }
+}
+
+SideFile read_side_of(std::span<const std::string> paths, std::string_view flag) {
+  const SidePaths side{flag, paths};
+  return std::move(read_named_sides({&side, 1}).front());
 }
 
 std::string noise_file_name(const Setup& setup) { return fmt::format("noise-{}.json", fingerprint(setup)); }
@@ -66,8 +71,9 @@ Noise noise_at(const std::string& path, const Setup& setup) {
 
 int compare_verb(const Options& options, const Environment& environment) {
   const CompareOptions& o = options.compare;
-  std::vector<SideFile> sides;
-  for (const std::vector<std::string>& paths : o.sides) sides.push_back(read_side_of(paths, ""));
+  std::vector<SidePaths> named;
+  for (const std::vector<std::string>& paths : o.sides) named.push_back({"", paths});
+  const std::vector<SideFile> sides = read_named_sides(named);
   const Setup& setup = sides.front().invocations.front().setup;
   std::optional<Noise> noise = sides.front().noise;
   if (!o.noise.empty()) noise = noise_at(o.noise, setup);

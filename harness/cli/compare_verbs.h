@@ -26,8 +26,9 @@ int calibrate_verb(const Options& options, std::span<const std::string> words, c
 /// save, list, show, merge. Throws UsageError.
 int baseline_verb(const Options& options, const Environment& environment);
 
-/// The reports and baselines of one side. Throws UsageError "`flag`: file:path: why".
-[[nodiscard]] SideFile read_side_of(const std::vector<std::string>& paths, const char* flag);
+/// read_sides() for files that a user named. Throws UsageError "`flag`: file:path: why".
+[[nodiscard]] std::vector<SideFile> read_named_sides(std::span<const SidePaths> sides);
+[[nodiscard]] SideFile read_side_of(std::span<const std::string> paths, std::string_view flag);
 
 /// The noise file at `path`, or in the folder `path` the one of this set-up. Throws UsageError.
 [[nodiscard]] Noise noise_at(const std::string& path, const Setup& setup);

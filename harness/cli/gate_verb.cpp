@@ -87,8 +87,9 @@ class Outputs {
 int gate_verb(const Options& options, const Environment& environment) {
   const CompareOptions& o = options.compare;
   Outputs outputs(o, environment);
-  const SideFile baseline = read_side_of(o.baselines, "--baseline");
-  const SideFile candidate = read_side_of(o.candidates, "--candidate");
+  const SidePaths named[] = {{"--baseline", o.baselines}, {"--candidate", o.candidates}};
+  const std::vector<SideFile> sides = read_named_sides(named);
+  const SideFile &baseline = sides[0], &candidate = sides[1];
   std::optional<Noise> noise = baseline.noise;
   const Setup& setup = baseline.invocations.front().setup;
   if (!o.noise.empty()) noise = noise_at(o.noise, setup);

@@ -40,6 +40,15 @@ SideFile read_file(const std::string& path) {
   return {std::move(baseline.invocations), std::move(baseline.noise)};
 }
 
+SideFile named(std::string_view name, const auto& read) {
+  try {
+    return read();
+  } catch (const ReadError& e) {
+    if (name.empty()) throw;
+    throw ReadError(fmt::format("{}: {}", name, e.what()));
+  }
+}
+
 }  // namespace
 
 Baseline make_baseline(std::string name, std::string created_at, std::vector<Invocation> invocations,
@@ -88,20 +97,26 @@ Baseline baseline_from_json(const Node& node, const std::string& source) {
   return baseline;
 }
 
-SideFile read_side(std::span<const std::string> paths) {
+std::vector<SideFile> read_sides(std::span<const SidePaths> sides) {
+  std::vector<std::pair<std::size_t, const std::string*>> files;  // side and path
+  for (std::size_t side = 0; side < sides.size(); ++side) {
+    for (const std::string& path : sides[side].paths) files.emplace_back(side, &path);
+  }
   const std::size_t at_once = std::clamp(std::thread::hardware_concurrency(), 1U, 8U);
-  SideFile side;
-  for (std::size_t first = 0; first < paths.size(); first += at_once) {
+  std::vector<SideFile> read(sides.size());
+  for (std::size_t first = 0; first < files.size(); first += at_once) {
+    const auto some = std::span(files).subspan(first, std::min(at_once, files.size() - first));
     std::vector<std::future<SideFile>> reading;
-    for (const std::string& path : paths.subspan(first, std::min(at_once, paths.size() - first)))
-      reading.push_back(std::async(std::launch::async, [&path] { return read_file(path); }));
-    for (std::future<SideFile>& one : reading) {
-      SideFile file = one.get();
+    for (const auto& [side, path] : some)
+      reading.push_back(std::async(std::launch::async, [path = path] { return read_file(*path); }));
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      SideFile& side = read[some[i].first];
+      SideFile file = named(sides[some[i].first].name, [&] { return reading[i].get(); });
       std::move(file.invocations.begin(), file.invocations.end(), std::back_inserter(side.invocations));
       if (!side.noise) side.noise = std::move(file.noise);
     }
   }
-  return side;
+  return read;
 }
 
 }  // namespace gpubench

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "harness/compare/invocation.h"
@@ -35,7 +36,12 @@ struct SideFile {
   std::optional<Noise> noise{};  ///< of a baseline
 };
 
-/// Reads reports and baselines, several files at a time. Throws ReadError for the first file that is neither.
-[[nodiscard]] SideFile read_side(std::span<const std::string> paths);
+/// Reads the reports and baselines of each side, several files at a time whichever side they are of. Throws ReadError
+/// for the first file that is neither, with the name of its side before it where that has one: "--baseline: file:...".
+struct SidePaths {
+  std::string_view name;
+  std::span<const std::string> paths;
+};
+[[nodiscard]] std::vector<SideFile> read_sides(std::span<const SidePaths> sides);
 
 }  // namespace gpubench

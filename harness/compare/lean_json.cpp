@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "harness/report/visible_text.h"
@@ -27,10 +28,19 @@ std::size_t after_blanks(std::string_view text, std::size_t at) {
   return at;
 }
 
+// What begins or ends something inside an object or array: everything else there is passed over.
+constexpr std::array<bool, 256> brackets = [] {
+  std::array<bool, 256> all{};
+  for (const unsigned char c : {'"', '{', '}', '[', ']'}) all[c] = true;
+  return all;
+}();
+
 std::size_t after_value(std::string_view text, std::size_t at) {
   at = after_blanks(text, at);
   int open = 0;
   while (at < text.size()) {
+    while (open > 0 && at < text.size() && !brackets[static_cast<unsigned char>(text[at])]) ++at;
+    if (at == text.size()) return at;
     const char c = text[at];
     if (c == '"') {
       at = after_string(text, at);

@@ -52,20 +52,19 @@ int main(int argc, char** argv) {
     std::fputs("usage: large_reports_bench --write FILE N | large_reports_bench A.json B.json\n", stderr);
     return 2;
   }
-  SideFile side_a, side_b;
+  std::vector<SideFile> sides;
   const double reading = seconds_of([&] {
-    const std::vector<std::string> both{argv[1], argv[2]};
-    side_a = read_side(both);
-    side_b.invocations.push_back(std::move(side_a.invocations.back()));
-    side_a.invocations.pop_back();
+    const std::vector<std::string> a{argv[1]}, b{argv[2]};
+    const SidePaths both[] = {{"", a}, {"", b}};
+    sides = read_sides(both);
   });
-  const double comparing = seconds_of([&] { (void)compare(side_a.invocations, side_b.invocations, {}); });
-  const double gating = seconds_of([&] { (void)run_gate(side_a.invocations, side_b.invocations, {}); });
+  const double comparing = seconds_of([&] { (void)compare(sides[0].invocations, sides[1].invocations, {}); });
+  const double gating = seconds_of([&] { (void)run_gate(sides[0].invocations, sides[1].invocations, {}); });
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
   std::printf(
       "%zu cases a side, %.0f MB a file: reading both %.2f s, compare %.2f s, gate %.2f s, %ld MB at the peak\n",
-      side_a.invocations.front().cases.size(), static_cast<double>(std::filesystem::file_size(argv[1])) * 1e-6, reading,
-      comparing, gating, usage.ru_maxrss / 1000);
+      sides[0].invocations.front().cases.size(), static_cast<double>(std::filesystem::file_size(argv[1])) * 1e-6,
+      reading, comparing, gating, usage.ru_maxrss / 1000);
   return 0;
 }

@@ -1,0 +1,78 @@
+// read_sides(): files of several sides, read together and told apart.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "harness/compare/baseline.h"
+#include "tests/harness/compare/made_reports.h"
+
+namespace gpubench {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::StartsWith;
+
+class Sides : public ::testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string file(const std::string& name, const std::string& text) {
+    const std::string path = folder_ / name;
+    std::ofstream(path) << text;
+    return path;
+  }
+  std::string report(const std::string& name, double ns) {
+    return file(name, dump(report_json(timed_report({timed_record("a", ns)}))));
+  }
+
+  std::filesystem::path folder_ =
+      std::filesystem::path(::testing::TempDir()) / ("gpubench_sides." + std::to_string(::getpid()));
+};
+
+std::vector<double> nanoseconds_of(const SideFile& side) {
+  std::vector<double> all;
+  for (const Invocation& invocation : side.invocations)
+    all.push_back(std::round(std::exp(invocation.cases.at(0).run->log_median)));
+  return all;
+}
+
+TEST_F(Sides, KeepTheOrderOfTheirFilesHoweverManyAreReadAtOnce) {
+  std::vector<std::string> a, b;
+  for (int i = 1; i <= 9; ++i) a.push_back(report("a" + std::to_string(i), 1000.0 * i));
+  for (int i = 1; i <= 2; ++i) b.push_back(report("b" + std::to_string(i), 500.0 * i));
+  const SidePaths named[] = {{"--baseline", a}, {"--candidate", b}};
+  const std::vector<SideFile> sides = read_sides(named);
+  ASSERT_EQ(sides.size(), 2U);
+  EXPECT_THAT(nanoseconds_of(sides[0]), ElementsAre(1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000, 9000));
+  EXPECT_THAT(nanoseconds_of(sides[1]), ElementsAre(500, 1000));
+}
+
+TEST_F(Sides, TakeABaselineForItsRunsAndItsNoise) {
+  const Baseline baseline = make_baseline("main", "now", side_of({1000, 1010, 1020}), noise_of(side_of({1, 2}), "now"));
+  const std::vector<std::string> a{file("main.json", dump(to_json(baseline), 1))}, b{report("b", 700)};
+  const SidePaths named[] = {{"", a}, {"", b}};
+  const std::vector<SideFile> sides = read_sides(named);
+  EXPECT_THAT(nanoseconds_of(sides[0]), ElementsAre(1000, 1010, 1020));
+  EXPECT_EQ(sides[0].noise->invocations, 2);
+  EXPECT_THAT(nanoseconds_of(sides[1]), ElementsAre(700));
+  EXPECT_FALSE(sides[1].noise.has_value());
+}
+
+TEST_F(Sides, RefuseTheFirstFileThatIsNoReportAndNameItsSide) {
+  const std::vector<std::string> good{report("a", 1000)}, bad{file("b", "[]"), "nowhere.json"};
+  const SidePaths named[] = {{"--baseline", good}, {"--candidate", bad}};
+  try {
+    (void)read_sides(named);
+    FAIL() << "accepted";
+  } catch (const ReadError& e) {
+    EXPECT_THAT(std::string(e.what()), StartsWith("--candidate: " + bad[0] + ":"));
+  }
+}
+
+}  // namespace
+}  // namespace gpubench
