@@ -155,13 +155,14 @@ class CpuBackend final : public Backend {
     std::vector<const CpuLaunch*> own;
     own.reserve(copies.size());
     for (const Launch& launch : copies) own.push_back(&own_launch(launch));
-    const cpu::PinnedThreads pinned(context_.threads);
+    cpu::PinnedThreads pinned(context_.threads);
     Rotation rotation(own);
     const Clock::time_point start = Clock::now();
     for (int calls = 0;
          calls < plan.warmup_calls || std::chrono::duration<double>(Clock::now() - start).count() < plan.warmup_s;
          ++calls) {
       rotation.run();
+      if (calls == 0) pinned.release_if_threads_changed();
     }
     rotation.restart();
     RoundTimes times;

@@ -50,24 +50,33 @@ class Pinned : public ::testing::Test {
   int processors_ = processors_here();
 };
 
-TEST_F(Pinned, EachThreadButTheCallersHasAProcessorOfItsOwn) {
+TEST_F(Pinned, EachThreadHasAProcessorOfItsOwnTheCallersToo) {
   const PinnedThreads pinned(processors_);
   EXPECT_TRUE(pinned.pinned());
-  const std::vector<cpu_set_t> sets = processors_of_team(processors_);
   std::set<int> taken;
-  for (std::size_t thread = 1; thread < sets.size(); ++thread) {
-    EXPECT_GE(only_one(sets[thread]), 0) << thread;
-    EXPECT_TRUE(taken.insert(only_one(sets[thread])).second) << thread;
+  for (const cpu_set_t& set : processors_of_team(processors_)) {
+    EXPECT_GE(only_one(set), 0);
+    EXPECT_TRUE(taken.insert(only_one(set)).second);
   }
-  EXPECT_EQ(CPU_COUNT(sets.data()), processors_);
 }
 
-// The textbook's threads are started by this thread too: they must not all end on one processor.
-TEST_F(Pinned, ThreadsThatAreStartedMeanwhileMayRunAnywhere) {
-  const PinnedThreads pinned(processors_);
-  int processors = 0;
-  std::thread([&] { processors = processors_here(); }).join();
-  EXPECT_EQ(processors, processors_);
+TEST_F(Pinned, ThreadsThatStayKeepTheirProcessors) {
+  PinnedThreads pinned(processors_);
+  (void)processors_of_team(processors_);
+  (void)processors_of_team(1);  // one thread alone is no new team
+  pinned.release_if_threads_changed();
+  EXPECT_TRUE(pinned.pinned());
+}
+
+// Threads that the caller starts anew are all bound where it is itself: they must be let go.
+TEST_F(Pinned, WhereTheWorkStartsThreadsAnewNoneIsBound) {
+  PinnedThreads pinned(processors_);
+  ASSERT_TRUE(pinned.pinned());
+  omp_pause_resource(omp_pause_soft, omp_get_initial_device());  // ends the threads of the team
+  (void)processors_of_team(processors_);
+  pinned.release_if_threads_changed();
+  EXPECT_FALSE(pinned.pinned());
+  for (const cpu_set_t& set : processors_of_team(processors_)) EXPECT_EQ(CPU_COUNT(&set), processors_);
 }
 
 TEST_F(Pinned, AfterwardsAllMayRunAnywhere) {
