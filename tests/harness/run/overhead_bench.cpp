@@ -1,0 +1,100 @@
+// What the harness adds to each sample, besides the op itself: goal 2 us (median, processors free).
+//
+// sample_of_nothing: rounds of the CPU backend whose launches do nothing, so that all they take is the harness's;
+// `inside_ns` of it lies between a sample's two clock readings, and so is in the number that is reported.
+// round_of_a_case: a round of the engine for a case of the suites; `outside_us` is what it takes beside its samples and
+// its warm-up: restoring the state of every cold copy, binding threads, telemetry. Paid once a round, and in no number.
+// summary: the statistics of a case of 20 rounds of 10, per sample.
+#include <benchmark/benchmark.h>
+
+#include <numeric>
+
+#include "harness/hardware/telemetry.h"
+#include "harness/measure/statistics.h"
+#include "harness/measure/summary.h"
+#include "harness/run/prepared_case.h"
+#include "harness/run/timing.h"
+#include "reference/cpu/cpu_backend.h"
+#include "suites/suites.h"
+
+namespace gpubench {
+namespace {
+
+void sample_of_nothing(benchmark::State& state) {
+  constexpr int samples = 1000;
+  const std::unique_ptr<Backend> backend = open_cpu_backend();
+  std::vector<Launch> copies;
+  for (std::int64_t i = 0; i < state.range(0); ++i) copies.push_back(backend->sequence({}, {}));
+  std::vector<double> inside;
+  for (auto _ : state) {
+    const Stopwatch watch;
+    const RoundTimes times = backend->time(copies, {samples, 1, 1, 0.0, Cadence::streaming});
+    state.SetIterationTime(watch.seconds() / samples);
+    inside.push_back(median(times.wall_ns));
+  }
+  state.counters["inside_ns"] = median(inside);
+}
+
+// Samples of one run each, as many as the longest preset has.
+void round_of_a_case(benchmark::State& state, const char* filter) {
+  Selection selection;
+  selection.tier = Tier::smoke;
+  selection.filters = {filter};
+  const std::vector<PlannedCase> cases = plan_cases(all_suites(), selection);
+  const std::unique_ptr<Backend> backend = open_cpu_backend();
+  Arena arena(*backend);
+  PreparedCase prepared(*backend, arena, cases.at(0), 42, backend->device().available_bytes);
+  prepared.set_up();
+  prepared.make_copies(backend->device().available_bytes);
+  Protocol protocol = protocol_of(Preset::thorough);
+  protocol.min_sample_s = 0.0;
+  protocol.warmup_calls = protocol.first_warmup_calls = 1;
+  protocol.warmup_s = protocol.first_warmup_s = 0.0;
+  const std::unique_ptr<Telemetry> telemetry = open_telemetry(backend->device());
+  CaseRecord record;
+  time_round(prepared, protocol, *telemetry, record);  // which also sets the batch
+  std::vector<double> outside;
+  for (auto _ : state) {
+    const Stopwatch watch;
+    time_round(prepared, protocol, *telemetry, record);
+    const double wall_ns = watch.seconds() * 1e9;
+    const std::vector<double>& samples = record.rounds.back().times.wall_ns;
+    const double one_run = median(samples);  // what the call that warms up took
+    outside.push_back((wall_ns - one_run - std::accumulate(samples.begin(), samples.end(), 0.0)) * 1e-3);
+    state.SetIterationTime(wall_ns * 1e-9);
+  }
+  state.SetLabel(cases.at(0).id());
+  state.counters["outside_us"] = median(outside);
+}
+
+void summary(benchmark::State& state) {
+  constexpr int rounds = 20;
+  constexpr int samples = 10;
+  std::vector<RoundRecord> records(rounds);
+  double ns = 1000.0;
+  for (RoundRecord& round : records) {
+    for (int i = 0; i < samples; ++i) round.times.wall_ns.push_back(ns += 0.25);
+    round.times.device_ns = round.times.wall_ns;
+  }
+  for (auto _ : state) {
+    const Stopwatch watch;
+    benchmark::DoNotOptimize(summarize(records, 1));
+    state.SetIterationTime(watch.seconds() / (rounds * samples));
+  }
+}
+
+BENCHMARK(sample_of_nothing)->Arg(1)->Arg(64)->UseManualTime()->Unit(benchmark::kNanosecond)->Iterations(200);
+BENCHMARK_CAPTURE(round_of_a_case, memory, "memory/copy/n=1048576/f32/x1")
+    ->UseManualTime()
+    ->Unit(benchmark::kMicrosecond)
+    ->Iterations(200);
+BENCHMARK_CAPTURE(round_of_a_case, with_state, "optimizer/adamw/n=1048576/f32/x1")
+    ->UseManualTime()
+    ->Unit(benchmark::kMicrosecond)
+    ->Iterations(50);
+BENCHMARK(summary)->UseManualTime()->Unit(benchmark::kNanosecond);
+
+}  // namespace
+}  // namespace gpubench
+
+BENCHMARK_MAIN();
