@@ -57,6 +57,7 @@ Effect effect_of(const Evidence& one, std::optional<double> suite_variance, doub
   Effect effect;
   effect.delta = c.mean - b.mean;
   const double per_run = 1.0 / b.runs + 1.0 / c.runs;
+  const double within = 0.5 * (b.round_error_squared + c.round_error_squared);
   if (calibrated(one) || (repeated(one) && suite_variance)) {
     const bool known = calibrated(one);
     effect.source = known ? NoiseSource::calibration : NoiseSource::sides;
@@ -65,14 +66,14 @@ Effect effect_of(const Evidence& one, std::optional<double> suite_variance, doub
     const bool baseline_counted = known && one.prior->from_baseline;
     effect.degrees = (baseline_counted ? 0.0 : b.runs - 1.0) + c.runs - 1.0 + prior_degrees;
     const double squares = (baseline_counted ? 0.0 : b.squares) + c.squares + prior_degrees * prior_variance;
-    effect.spread = root(squares / effect.degrees);
+    effect.spread = root(std::max(squares / effect.degrees, within));
     effect.usual_spread = root(prior_variance);
     effect.error = effect.spread * std::sqrt(per_run);
     return effect;
   }
   effect.degrees = borrowed_degrees;
   effect.usual_spread = assumed;
-  effect.spread = std::sqrt(assumed * assumed + 0.5 * (b.round_error_squared + c.round_error_squared));
+  effect.spread = std::sqrt(assumed * assumed + within);
   effect.error =
       std::sqrt(assumed * assumed * per_run + b.round_error_squared / b.runs + c.round_error_squared / c.runs);
   return effect;

@@ -92,6 +92,24 @@ TEST(Effect, RunsThatAgreeExactlyStillVaryByATenthOfAPercent) {
   EXPECT_EQ(only(calibrated_evidence({1}, {1}, 0.0)).spread, 0.001);
 }
 
+// Rounds that leave open 3% and 5% of each run: sqrt((.03^2 + .05^2) / 2) = sqrt(.0017), over 3 runs a side.
+TEST(Effect, RunsVaryAtLeastByWhatTheirOwnRoundsLeaveOpen) {
+  for (Evidence one : {evidence_of({1, 1, 1}, {1, 1, 1}), calibrated_evidence({1, 1, 1}, {1, 1, 1}, 0.001)}) {
+    for (CaseRun& run : one.baseline) run.round_error = 0.03;
+    for (CaseRun& run : one.candidate) run.round_error = 0.05;
+    const Effect effect = only(one);
+    EXPECT_NEAR(effect.spread, std::sqrt(0.0017), 1e-15);
+    EXPECT_NEAR(effect.error, std::sqrt(0.0017 * 2 / 3), 1e-15);
+  }
+}
+
+TEST(Effect, RoundsThatAgreeBetterThanRunsChangeNothing) {
+  Evidence one = evidence_of({1, 2, 3}, {4, 6, 8});
+  const Effect without = only(one);
+  for (CaseRun& run : one.baseline) run.round_error = 0.1;
+  EXPECT_EQ(only(one).spread, without.spread);
+}
+
 TEST(Effect, ASideWithoutRunsIsRefused) {
   EXPECT_THROW((void)only(evidence_of({}, {1})), std::invalid_argument);
   EXPECT_THROW((void)only(evidence_of({1}, {})), std::invalid_argument);

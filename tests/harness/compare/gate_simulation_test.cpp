@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "harness/compare/gate_rule.h"
@@ -35,25 +36,29 @@ class Machine {
     for (double& one : scale_) one = std::exp(0.5 * normal());
   }
 
-  // Log medians of all cases in one invocation.
-  std::vector<double> invocation(int rounds) {
+  // All cases in one invocation.
+  std::vector<CaseRun> invocation(int rounds) {
     const double half = regime_.run * std::sqrt(0.5);
     const double common = half * normal();
-    std::vector<double> medians;
-    for (int c = 0; c < cases; ++c)
-      medians.push_back(scale_[c] * (common + half * normal()) + within(scale_[c], rounds));
-    return medians;
+    std::vector<CaseRun> runs;
+    for (int c = 0; c < cases; ++c) {
+      const double shift = scale_[c] * (common + half * normal());
+      runs.push_back(within(scale_[c], rounds));
+      runs.back().log_median += shift;
+    }
+    return runs;
   }
 
  private:
   double normal() { return normal_(bits_); }
 
-  // The median of all samples, beside what the whole invocation shares.
-  double within(double scale, int rounds) {
+  // The case beside what the whole invocation shares: its median over all samples, and what its rounds leave open.
+  CaseRun within(double scale, int rounds) {
     const double drift = std::fabs(normal()) * regime_.drift;
     const double innovation = regime_.sample * std::sqrt(1.0 - regime_.rho * regime_.rho);
     double e = regime_.sample * normal();
     values_.clear();
+    std::vector<double> medians;
     for (int r = 0; r < rounds; ++r) {
       const double q = regime_.round * normal();
       for (int s = 0; s < samples; ++s) {
@@ -64,10 +69,14 @@ class Machine {
         values_.push_back(x);
         e = regime_.rho * e + innovation * normal();
       }
+      medians.push_back(median(std::span(values_).last(samples)));
     }
-    const auto upper = values_.begin() + static_cast<std::ptrdiff_t>(values_.size() / 2);
-    std::nth_element(values_.begin(), upper, values_.end());
-    return 0.5 * (*upper + *std::max_element(values_.begin(), upper));
+    CaseRun run;
+    run.rounds = rounds;
+    run.samples = samples;
+    run.log_median = median(values_);
+    run.round_error = standard_deviation(medians) / std::sqrt(static_cast<double>(rounds));
+    return run;
   }
 
   Regime regime_;
@@ -85,29 +94,21 @@ struct Rates {
   std::vector<double> found;  // share of slowed cases called regressed, per effect
 };
 
-CaseRun run_of(double log_median, int rounds) {
-  CaseRun run;
-  run.log_median = log_median;
-  run.rounds = rounds;
-  run.samples = samples;
-  return run;
-}
-
 std::vector<Evidence> measured(Machine& machine, int runs, int rounds, bool calibrated) {
   std::vector<Evidence> suite(cases);
   if (calibrated) {
-    std::vector<std::vector<double>> older;
+    std::vector<std::vector<CaseRun>> older;
     for (int i = 0; i < calibration_runs; ++i) older.push_back(machine.invocation(rounds));
     for (int c = 0; c < cases; ++c) {
       std::vector<double> y;
-      for (const auto& one : older) y.push_back(one[c]);
+      for (const auto& one : older) y.push_back(one[c].log_median);
       suite[c].prior = Prior{std::pow(standard_deviation(y), 2), calibration_runs};
     }
   }
   for (int k = 0; k < runs; ++k) {  // A B A B A B
     for (auto side : {&Evidence::baseline, &Evidence::candidate}) {
-      const std::vector<double> y = machine.invocation(rounds);
-      for (int c = 0; c < cases; ++c) (suite[c].*side).push_back(run_of(y[c], rounds));
+      const std::vector<CaseRun> all = machine.invocation(rounds);
+      for (int c = 0; c < cases; ++c) (suite[c].*side).push_back(all[c]);
     }
   }
   return suite;
