@@ -10,12 +10,13 @@
 
 namespace gpubench {
 
-std::string schema_errors(const Json& report) {
-  std::ifstream file(GPUBENCH_REPORT_SCHEMA);
-  if (!file) throw std::runtime_error("cannot read " GPUBENCH_REPORT_SCHEMA);
+std::string schema_errors(const Json& written, const std::string& schema_name) {
+  const std::string path = std::string(GPUBENCH_SCHEMAS "/") + schema_name;
+  std::ifstream file(path);
+  if (!file) throw std::runtime_error("cannot read " + path);
   // valijson's adapter is for the unordered document type.
   const nlohmann::json schema_json = nlohmann::json::parse(file);
-  const nlohmann::json document = nlohmann::json::parse(report.dump());
+  const nlohmann::json document = nlohmann::json::parse(written.dump());
   valijson::Schema schema;
   valijson::SchemaParser parser(valijson::SchemaParser::kDraft7);
   parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(schema_json), schema);

@@ -1,4 +1,4 @@
-// Whether a document is a gpubench report, by the published schema (results/schema/report.v1.json).
+// Whether a document is what it says, by the schemas that are published in results/schema.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace gpubench {
 
-/// What the schema finds wrong, one line each; empty for a valid report.
-[[nodiscard]] std::string schema_errors(const Json& report);
+/// What the schema finds wrong, one line each; empty for a valid document.
+[[nodiscard]] std::string schema_errors(const Json& written, const std::string& schema_name = "report.v1.json");
 
 }  // namespace gpubench
