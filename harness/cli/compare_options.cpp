@@ -29,7 +29,11 @@ void add_words(CLI::App& app, CompareFlags& flags) { app.add_option("words", fla
 void add_noise_and_tau(CLI::App& app, CompareFlags& flags) {
   one(app, "--noise", flags.noise, "FILE",
       "what gpubench calibrate wrote, or a folder in which it is named after the set-up (noise-FINGERPRINT.json)");
-  one(app, "--tau", flags.tau, "PERCENT", "a change that matters (default: 3%)");
+  app.add_option("--tau", flags.tau,
+                 "a change that matters (default: 3%); SUITE=10%: for the cases of one suite; may be repeated")
+      ->type_name("[SUITE=]PERCENT")
+      ->group("compare")
+      ->allow_extra_args(false);
 }
 
 void add_gate(CLI::App& app, CompareFlags& flags) {
@@ -62,6 +66,17 @@ std::vector<std::vector<std::string>> sides_of(const CompareFlags& flags) {
   std::vector<std::vector<std::string>> sides;
   for (const std::string& file : flags.words) sides.push_back({file});
   return sides;
+}
+
+// Of two for the same the last one holds.
+Tau tau_of(const std::vector<std::string>& words) {
+  Tau tau;
+  for (const std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    const double share = share_of("--tau", equals == word.npos ? word : word.substr(equals + 1));
+    (equals == word.npos ? tau.all : tau.by_suite[word.substr(0, equals)]) = share;
+  }
+  return tau;
 }
 
 }  // namespace
@@ -102,7 +117,7 @@ void add_compare_flags(CLI::App& app, Verb verb, CompareFlags& flags) {
 CompareOptions checked_compare(Verb verb, const CompareFlags& flags) {
   CompareOptions o;
   o.noise = flags.noise;
-  o.tau = share_of("--tau", flags.tau);
+  o.tau = tau_of(flags.tau);
   o.format = choose("--format", flags.form, format_words);
   o.allowed_differences = flags.allowed;
   o.words = flags.words;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/compare/tau.h"
 namespace gpubench {
 
 enum class Verb;
@@ -13,7 +14,8 @@ enum class Verb;
 struct CompareFlags {
   std::vector<std::string> words;  ///< without a flag: reports of compare; what baseline is to do, and with what
   std::vector<std::string> side_a, side_b, baselines, candidates, from, allowed;
-  std::string noise, tau = "3%", form = "table", junit, markdown, json, output, keep, runs = "10", dir;
+  std::vector<std::string> tau;
+  std::string noise, form = "table", junit, markdown, json, output, keep, runs = "10", dir;
   bool strict = false;
   bool allow_missing = false;
   bool github = false;
@@ -30,7 +32,7 @@ struct CompareOptions {
   std::vector<std::string> allowed_differences;
   std::vector<std::string> words;  ///< of baseline: "save", NAME, reports...
   std::string noise;               ///< file, or folder of them; "" for none
-  double tau = 0.03;
+  Tau tau{};
   CompareFormat format = CompareFormat::table;
   std::string junit, markdown;  ///< files; "" for none
   std::string json;             ///< file, "-" for standard output, "" for none

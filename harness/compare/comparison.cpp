@@ -147,7 +147,7 @@ Comparison compare(std::span<const Invocation> a, std::span<const Invocation> b,
   const std::vector<Effect> effects = effects_of(evidence, result.assumed_spread);
   result.source = NoiseSource::calibration;
   for (std::size_t i = 0; i < both.size(); ++i) {
-    result.cases.push_back(compared(*both[i], effects[i], rule.tau));
+    result.cases.push_back(compared(*both[i], effects[i], rule.tau.of(both[i]->suite)));
     result.source = std::max(result.source, effects[i].source);
   }
   result.suites = suite_speeds(result.cases, effects);

@@ -11,6 +11,7 @@
 #include "harness/compare/invocation.h"
 #include "harness/compare/matching.h"
 #include "harness/compare/noise.h"
+#include "harness/compare/tau.h"
 
 namespace gpubench {
 
@@ -65,7 +66,7 @@ struct Comparison {
 };
 
 struct CompareRule {
-  double tau = 0.03;
+  Tau tau{};
   const Noise* noise = nullptr;  ///< of the set-up of both sides
 };
 

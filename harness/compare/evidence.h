@@ -36,6 +36,7 @@ struct Evidence {
   std::vector<CaseRun> baseline;
   std::vector<CaseRun> candidate;
   std::optional<Prior> prior{};
+  std::optional<double> tau{};  ///< a change that matters, where this case has its own
 };
 
 }  // namespace gpubench

@@ -85,6 +85,7 @@ void judge_all(std::span<const MatchedCase> matched, const GateRule& rule, const
     if (standing == Standing::measured) {
       places.push_back(result.cases.size());
       evidence.push_back(evidence_of(one, noise, true));
+      evidence.back().tau = result.tau.of(one.suite);
     }
     result.cases.push_back(std::move(of_case));
   }
@@ -202,7 +203,7 @@ GateResult run_gate(std::span<const Invocation> baseline, std::span<const Invoca
                     const GateOptions& options) {
   require_sound_inputs(baseline, candidate, options);
   GateRule rule;
-  rule.tau = options.tau;
+  rule.tau = options.tau.all;
   rule.assumed_spread = assumed_spread(baseline.front().setup.device_kind);
   GateResult result;
   result.tau = options.tau;

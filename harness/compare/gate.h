@@ -10,11 +10,12 @@
 #include "harness/compare/gate_rule.h"
 #include "harness/compare/invocation.h"
 #include "harness/compare/noise.h"
+#include "harness/compare/tau.h"
 
 namespace gpubench {
 
 struct GateOptions {
-  double tau = 0.03;
+  Tau tau{};
   bool strict = false;                           ///< an inconclusive case is not let through
   bool allow_missing = false;                    ///< a case that the candidate lacks is
   std::vector<std::string> allowed_differences;  ///< keys of set-up facts that may differ
@@ -50,7 +51,7 @@ struct GateResult {
   std::vector<Difference> allowed;    ///< decisive facts that differ and may
   std::vector<Difference> noted;      ///< of facts that change nothing by rights
   std::vector<std::string> warnings;  ///< partial reports, a shift of everything
-  double tau = 0.03;
+  Tau tau{};
   int baseline_runs = 0;
   int candidate_runs = 0;
   std::string noise;            ///< where the run-to-run noise comes from, in words

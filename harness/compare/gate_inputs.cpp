@@ -36,6 +36,22 @@ void require_known_keys(std::span<const Invocation> baseline, std::span<const In
   }
 }
 
+// Suites that have a change of their own that matters: a name that no report has would silently say nothing.
+void require_known_suites(std::span<const Invocation> baseline, std::span<const Invocation> candidate, const Tau& tau) {
+  std::set<std::string> known;
+  for (const auto side : {baseline, candidate}) {
+    for (const Invocation& invocation : side) {
+      for (const MeasuredCase& one : invocation.cases) known.insert(one.suite);
+    }
+  }
+  for (const auto& [suite, share] : tau.by_suite) {
+    if (known.contains(suite)) continue;
+    const std::vector<std::string> names(known.begin(), known.end());
+    throw UsageError(
+        fmt::format("--tau: no report has a suite '{}'; they have: {}", visible(suite), visible(joined(names))));
+  }
+}
+
 // Whether two reports are of one run: by their ids, and without them by their start and every time in them.
 bool one_run(const Invocation& a, const Invocation& b) {
   if (!a.id.empty() && !b.id.empty()) return a.id == b.id;
@@ -72,6 +88,7 @@ void require_sound_inputs(std::span<const Invocation> baseline, std::span<const 
   refuse_repeats(baseline, "--baseline");
   refuse_repeats(candidate, "--candidate");
   require_known_keys(baseline, candidate, options.allowed_differences);
+  require_known_suites(baseline, candidate, options.tau);
 }
 
 void compare_setups(std::span<const Invocation> baseline, std::span<const Invocation> candidate,

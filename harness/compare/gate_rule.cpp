@@ -169,6 +169,15 @@ class Quantiles {
   std::map<double, double> known_;
 };
 
+void require_tau(double tau) {
+  if (!(tau > 0.0 && tau < 10.0)) throw std::invalid_argument("tau must lie between 0 and 10");
+}
+
+GateRule rule_for(const Evidence& one, GateRule rule) {
+  rule.tau = one.tau.value_or(rule.tau);
+  return rule;
+}
+
 void settle(const Evidence& one, const GateRule& rule, double tests, Quantiles& found, Judgement& judgement) {
   const Effect& effect = judgement.effect;
   if (effect.source != NoiseSource::assumed)
@@ -217,7 +226,8 @@ std::string_view name(Doubt doubt) {
 }
 
 std::vector<Judgement> judge_cases(std::span<const Evidence> cases, const GateRule& rule) {
-  if (!(rule.tau > 0.0 && rule.tau < 10.0)) throw std::invalid_argument("tau must lie between 0 and 10");
+  require_tau(rule.tau);
+  for (const Evidence& one : cases) require_tau(one.tau.value_or(rule.tau));
   const std::vector<Effect> effects = effects_of(cases, rule.assumed_spread);
   std::vector<Judgement> judgements(cases.size());
   Quantiles two_sided(0.975);
@@ -234,7 +244,8 @@ std::vector<Judgement> judge_cases(std::span<const Evidence> cases, const GateRu
                                     [](const Judgement& one) { return one.q_slower.has_value(); });
   const double tests = std::max(1.0, static_cast<double>(tested));
   Quantiles found(1.0 - rule.false_findings / tests);
-  for (std::size_t i = 0; i < cases.size(); ++i) settle(cases[i], rule, tests, found, judgements[i]);
+  for (std::size_t i = 0; i < cases.size(); ++i)
+    settle(cases[i], rule_for(cases[i], rule), tests, found, judgements[i]);
   return judgements;
 }
 

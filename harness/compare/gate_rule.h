@@ -43,7 +43,7 @@ enum class Doubt {
 [[nodiscard]] std::string_view name(Doubt doubt);
 
 struct GateRule {
-  double tau = 0.03;             ///< a change that matters: 0.03 is 3%
+  double tau = 0.03;             ///< a change that matters, of cases without their own: 0.03 is 3%
   double false_findings = 0.05;  ///< share of findings that may be false; Benjamini and Hochberg's q
   double assumed_spread = 0.03;  ///< effect.h
 };

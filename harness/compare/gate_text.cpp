@@ -66,10 +66,18 @@ std::string counts_text(const GateResult& result) {
   return counts.empty() ? "no cases" : joined(counts);
 }
 
+// ", of collectives 10%"
+std::string own_taus(const Tau& tau) {
+  std::string text;
+  for (const auto& [suite, share] : tau.by_suite) text += fmt::format(", of {} {:.3g}%", suite, 100.0 * share);
+  return text;
+}
+
 std::vector<std::string> head_lines(const GateResult& result) {
   std::vector<std::string> lines{
-      fmt::format("{} baseline and {} candidate report{}, a change of {:.3g}% matters", result.baseline_runs,
-                  result.candidate_runs, result.candidate_runs == 1 ? "" : "s", 100.0 * result.tau),
+      fmt::format("{} baseline and {} candidate report{}, a change of {:.3g}% matters{}", result.baseline_runs,
+                  result.candidate_runs, result.candidate_runs == 1 ? "" : "s", 100.0 * result.tau.all,
+                  own_taus(result.tau)),
       fmt::format("noise from run to run: {}", result.noise)};
   const auto add = [&](const char* what, const std::vector<Difference>& all) {
     for (const Difference& one : all) lines.push_back(fmt::format("{}: {}", what, difference_text(one)));
@@ -176,7 +184,8 @@ Json gate_json(const GateResult& result, int exit_code) {
           {"outcome", name(result.outcome)},
           {"exit_code", exit_code},
           {"why", result.why},
-          {"tau", result.tau},
+          {"tau", result.tau.all},
+          {"tau_by_suite", result.tau.by_suite},
           {"baseline_runs", result.baseline_runs},
           {"candidate_runs", result.candidate_runs},
           {"noise", result.noise},

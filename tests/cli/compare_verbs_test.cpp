@@ -61,6 +61,8 @@ TEST_F(CompareVerbs, TheGatePassesEqualRunsAndFailsSlowerOnes) {
               AllOf(HasSubstr("REGRESSED  +10.0%"), HasSubstr("GATE  FAIL  6 regressed"), HasSubstr("exit 1")));
   Captured tolerant;
   EXPECT_EQ(tolerant.run(gate_words({"--tau", "15%"})), 0);
+  Captured by_suite;
+  EXPECT_EQ(by_suite.run(gate_words({"--tau", "1%", "--tau", "sim=15%"})), 0) << by_suite.out.str();
 }
 
 TEST_F(CompareVerbs, AnInjectedSlowdownIsFoundAndIsNoBaseline) {
