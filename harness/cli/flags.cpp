@@ -101,6 +101,8 @@ void add_measure(CLI::App& app, RawOptions& raw) {
       "refused as a baseline");
   value(app, "--pin", raw.pin, "REPORT", "measure",
         "take the implementations that this report names, instead of choosing; what is not offered is unsupported");
+  value(app, "--like", raw.like, "REPORT", "measure",
+        "take as many runs a sample as the cases of this report, so that both spread fixed costs alike");
   value(app, "--tuning-cache", raw.tuning_cache, "DIR|off", "measure",
         "where implementations that were found fastest are remembered for later runs on this device (default: "
         "$XDG_CACHE_HOME/gpubench or ~/.cache/gpubench); off: time them anew");

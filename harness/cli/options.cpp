@@ -126,6 +126,7 @@ Options checked(Verb verb, const Given& given) {
   o.deterministic = raw.deterministic;
   o.energy = raw.energy;
   if (!raw.pin.empty()) o.pin = raw.pin;
+  if (!raw.like.empty()) o.like = raw.like;
   if (!raw.tuning_cache.empty()) o.tuning_cache = raw.tuning_cache;
   if (!raw.out.empty()) o.out = raw.out;
   if (!raw.json.empty()) o.json = raw.json;

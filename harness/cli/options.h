@@ -52,6 +52,7 @@ struct Options {
   bool deterministic = false;
   bool energy = false;
   std::optional<std::string> pin;           ///< --pin
+  std::optional<std::string> like;          ///< --like
   std::optional<std::string> tuning_cache;  ///< --tuning-cache; "off" for none
   std::optional<std::string> out;           ///< --out
   std::optional<std::string> json;          ///< --json; "-" is standard output

@@ -14,11 +14,11 @@
 namespace gpubench {
 namespace {
 
-Pins pins_from(const std::string& path) {
+auto from_report(const std::string& path, std::string_view flag, const auto& read) {
   try {
-    return read_pins(path);
+    return read(path);
   } catch (const ReadError& e) {
-    throw UsageError(fmt::format("--pin: {}; expected a report that gpubench wrote", e.what()));
+    throw UsageError(fmt::format("{}: {}; expected a report that gpubench wrote", flag, e.what()));
   }
 }
 
@@ -38,7 +38,8 @@ RunOptions run_options(const Options& options, Tier tier, const Environment& env
   run.seed = options.seed;
   run.energy = options.energy;
   run.rerun_prefix = rerun_prefix(options);
-  if (options.pin) run.pins = pins_from(*options.pin);
+  if (options.pin) run.pins = from_report(*options.pin, "--pin", read_pins);
+  if (options.like) run.batches = from_report(*options.like, "--like", read_batches);
   if (const std::string folder = tuning_folder(options, environment); !folder.empty()) {
     run.open_choices = [folder, deterministic = options.deterministic](const DeviceInfo& info) {
       return std::make_unique<TuningCache>(folder, TuningSetting{info, deterministic, std::string(version())});

@@ -64,6 +64,7 @@ std::string rerun_prefix(const Options& options) {
   if (options.preset) text += fmt::format(" --preset {}", name(*options.preset));
   if (options.deterministic) text += " --deterministic";
   if (options.pin) text += " --pin " + *options.pin;
+  if (options.like) text += " --like " + *options.like;
   if (options.tuning_cache) text += " --tuning-cache " + *options.tuning_cache;
   if (!options.selection.launches.empty()) {
     std::vector<std::string_view> modes;

@@ -214,6 +214,7 @@ void Engine::rounds(std::vector<Active>& group, RunObserver& observer, const Sto
       observer.tick();
       observer.phase(active.record.id, "time");
       to_the_end(active, observer, [&] {
+        hold_to_batch(active.record);
         guarded(active.record, "time", [&] { time_round(*active.prepared, protocol, *telemetry_, active.record); });
         slow_on_purpose(active);
       });
@@ -224,6 +225,11 @@ void Engine::rounds(std::vector<Active>& group, RunObserver& observer, const Sto
       }
     }
   }
+}
+
+void Engine::hold_to_batch(CaseRecord& record) const {
+  const auto found = options_.batches.find(record.id);
+  if (record.rounds.empty() && found != options_.batches.end()) record.batch = found->second;
 }
 
 void Engine::slow_on_purpose(Active& active) {

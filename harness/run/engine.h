@@ -51,6 +51,8 @@ class Engine {
   void prepare(Active& active, RunObserver& observer);
   void rounds(std::vector<Active>& group, RunObserver& observer, const StopFlag& stop);
   /// The last round, where --inject-slowdown asks for it.
+  /// The number of runs per sample that was asked for, before the first round.
+  void hold_to_batch(CaseRecord& record) const;
   void slow_on_purpose(Active& active);
   void conclude(Active& active, RunObserver& observer);
   /// Of the rounds, or, where it is asked for, of a longer window.

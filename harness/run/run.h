@@ -33,11 +33,12 @@ struct RunOptions {
   std::optional<Slowdown> slowdown{};  ///< a fault for trying gates
   CheckMode check = CheckMode::sample;
   std::uint64_t seed = 42;
-  double deadline_floor_s = 30.0;             ///< a case may take three times its estimate, and at least this long
-  std::int64_t memory_limit_bytes = 0;        ///< 0: what the device says is available
-  std::string rerun_prefix = "gpubench run";  ///< how a rerun line starts
-  bool energy = false;                        ///< a window of 2 s for cases whose rounds are shorter
-  Pins pins{};                                ///< ops that are not named are the backend's choice
+  double deadline_floor_s = 30.0;                 ///< a case may take three times its estimate, and at least this long
+  std::int64_t memory_limit_bytes = 0;            ///< 0: what the device says is available
+  std::string rerun_prefix = "gpubench run";      ///< how a rerun line starts
+  bool energy = false;                            ///< a window of 2 s for cases whose rounds are shorter
+  Pins pins{};                                    ///< ops that are not named are the backend's choice
+  std::map<std::string, std::int64_t> batches{};  ///< runs per sample by case id; of others from an estimate
   /// Opens several ranks as one backend. Without it cases of more than one rank are unsupported. Throws Unsupported or
   /// BackendError, which become the records of the cases.
   std::function<std::unique_ptr<Backend>(int ranks)> open_ranks{};

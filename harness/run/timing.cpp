@@ -99,7 +99,10 @@ void time_round(PreparedCase& prepared, const Protocol& protocol, Telemetry& tel
   const Stopwatch watch;
   const std::vector<Launch> launches = prepared.timed_launches();
   restore_all(prepared);
-  if (record.rounds.empty()) record.batch = first_batch(prepared, protocol, launches);
+  if (record.rounds.empty()) {
+    const std::int64_t estimated = first_batch(prepared, protocol, launches);  // which warms up as well
+    if (record.batch == 0) record.batch = estimated;
+  }
   const RoundPlan plan{protocol.samples, record.batch, protocol.warmup_calls, protocol.warmup_s,
                        prepared.planned().c.cadence};
   RoundRecord round = watched_round(prepared, plan, launches, telemetry);

@@ -11,8 +11,8 @@
 
 namespace gpubench {
 
-/// One round, appended to the record; the first round sets the batch from an estimate. State is restored before it, so
-/// that values updated `batch` times stay finite however many rounds there are.
+/// One round, appended to the record; the first round sets the batch from an estimate, unless it is set. State is
+/// restored before it, so that values updated `batch` times stay finite however many rounds there are.
 ///
 /// A round whose clocks failed, or that the telemetry finds invalid (round_fault()), is run again, up to three times,
 /// of the latter with longer and longer rests; then it is kept with a note. Later rounds of such a case are kept at

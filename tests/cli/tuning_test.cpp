@@ -68,6 +68,36 @@ TEST_F(Tuning, APinWinsOverWhatIsRemembered) {
   EXPECT_EQ(report["gpubench"]["cases"][0]["choice"], "pinned");
 }
 
+// An op of 100 us: a sample of at least 200 us (smoke) has 2 runs, one of 500 us (quick) has 8.
+TEST_F(Tuning, SamplesHaveAsManyRunsAsThoseOfTheReportThatIsNamed) {
+  const auto batch = [](std::vector<std::string> flags) {
+    Captured run;
+    run.script = "clock=100000";
+    const std::vector<std::string> common{"--isolate", "off", "--json", "-", "--filter", "first", "--tier", "smoke"};
+    flags.insert(flags.end(), common.begin(), common.end());
+    EXPECT_EQ(run.run(flags), 0) << run.err.str();
+    const Json report = parse_json(run.out.str(), "stdout");
+    std::ofstream(run.script + ".json") << report.dump();
+    return report["gpubench"]["cases"][0]["batch"].get<int>();
+  };
+  EXPECT_EQ(batch({"--preset", "quick"}), 8);
+  EXPECT_EQ(batch({"--preset", "smoke"}), 2);
+  EXPECT_EQ(batch({"--preset", "quick", "--like", "clock=100000.json"}), 2);
+}
+
+TEST_F(Tuning, AReportToBeLikeWithAnImpossibleNumberOfRunsIsRefused) {
+  Captured first;
+  EXPECT_EQ(first.run({"--isolate", "off", "--json", "first.json", "--filter", "first", "--tier", "smoke"}), 0);
+  Json report = read_json_file("first.json");
+  report["gpubench"]["cases"][0]["batch"] = 1 << 20;
+  std::ofstream("many.json") << report.dump();
+  for (const char* file : {"many.json", "nowhere.json"}) {
+    Captured refused;
+    EXPECT_EQ(refused.run({"--isolate", "off", "--like", file}), 2);
+    EXPECT_NE(refused.err.str().find("--like: " + std::string(file)), std::string::npos) << refused.err.str();
+  }
+}
+
 TEST_F(Tuning, ACacheThatCannotBeReadIsOneWarningAndNoMore) {
   Captured first;
   first.script = "fastest=b";
