@@ -21,6 +21,8 @@ header|benchmark/benchmark.h|libbenchmark-dev|benchmarks of the harness itself
 header|valijson/validator.hpp|libvalijson-dev|schema validation in the tests
 file|/usr/share/benchmark/compare.py|libbenchmark-tools|Google Benchmark's compare.py, which must read what we write
 python|scipy.stats|python3-scipy|what compare.py asks for
+command|clang++|clang|fuzzing
+fuzzer|clang++|libclang-rt-dev|fuzzing
 LIST
   return 0
 }
@@ -30,6 +32,7 @@ have_dependency() { # kind probe
     command) command -v "$2" >/dev/null 2>&1 ;;
     header) command -v c++ >/dev/null 2>&1 && printf '#if !__has_include(<%s>)\n#error\n#endif\n' "$2" | c++ -std=c++20 -fsyntax-only -x c++ - 2>/dev/null ;;
     file) [ -e "$2" ] ;;
+    fuzzer) printf 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' | "$2" -fsanitize=fuzzer -x c++ - -o /dev/null 2>/dev/null ;;
     python) /usr/bin/python3 -c "import $2" >/dev/null 2>&1 ;;
     library) command -v c++ >/dev/null 2>&1 && [ "$(c++ -print-file-name="$2")" != "$2" ] ;;
   esac

@@ -1,9 +1,12 @@
-// Writes where the fuzzers begin: reports that hold and that do not, choices of earlier runs, command lines, sizes.
+// Writes where the fuzzers begin: reports that hold and that do not, choices of earlier runs, noise and baselines,
+// command lines, sizes.
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "harness/compare/baseline.h"
+#include "tests/harness/compare/made_reports.h"
 #include "tests/harness/report/holding_report.h"
 #include "tests/harness/report/malformed_reports.h"
 
@@ -29,6 +32,11 @@ int main(int argc, char** argv) {
   }
   for (const MalformedFile& file : contradictory_reports()) reports.push_back(file.bytes);
   write(folder / "report", reports);
+  write(folder / "invocation", reports);
+  const std::vector<Invocation> runs = side_of({1000, 1010, 1005});
+  const Noise noise = noise_of(runs, "2026-11-21T02:34:19+00:00");
+  const Json baseline = to_json(make_baseline("main", "2026-11-21T02:34:19+00:00", runs, noise));
+  write(folder / "noise", {dump(to_json(noise)), dump(baseline), "{\"schema\": \"gpubench-noise\"}", "[]"});
   write(folder / "tuning_cache",
         {R"({"schema": "gpubench-tuning", "schema_version": 1, "setting": {"device": "A Device", "units": "0",
              "compute_capability": "", "library library": "1.0", "deterministic": "no", "gpubench": "0.1.0"},

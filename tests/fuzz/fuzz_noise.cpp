@@ -1,0 +1,34 @@
+// Fuzz target: whatever a file of noise or a baseline holds, it is refused with a reason, or it is taken and what is
+// written of it is taken again, the same.
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "harness/compare/baseline.h"
+
+using namespace gpubench;
+
+namespace {
+
+template <class Read>
+void survives(const Json& json, const Read& read) {
+  const Json written = to_json(read(Node(json, "fuzz")));
+  if (dump(to_json(read(Node(written, "fuzz")))) != dump(written)) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    const Json json = parse_json({reinterpret_cast<const char*>(data), size}, "fuzz");
+    const Node root(json, "fuzz");
+    if (root.has("cases")) {
+      survives(json, [](const Node& node) { return noise_from_json(node, "fuzz"); });
+    } else {
+      survives(json, [](const Node& node) { return baseline_from_json(node, "fuzz"); });
+    }
+  } catch (const ReadError&) {
+    // Refused.
+  }
+  return 0;
+}
