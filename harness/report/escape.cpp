@@ -8,7 +8,7 @@ namespace {
 template <class Replacement>
 std::string replaced(std::string_view text, Replacement replacement) {
   std::string out;
-  for (const char c : visible(text)) {
+  for (const char c : printable(text)) {
     const std::string_view other = replacement(c);
     if (other.empty()) {
       out += c;
@@ -34,6 +34,17 @@ std::string xml_text(std::string_view text) {
       default: return "";
     }
   });
+}
+
+std::string xml_lines(std::string_view text) {
+  std::string lines;
+  while (true) {
+    const std::size_t end = text.find('\n');
+    lines += xml_text(text.substr(0, end));
+    if (end == std::string_view::npos) return lines;
+    lines += '\n';
+    text.remove_prefix(end + 1);
+  }
 }
 
 // Numeric entities: a backslash does not protect a pipe in every renderer, nor an @ or a bare address in any.
@@ -67,7 +78,7 @@ std::string github_property(std::string_view text) {
 }
 
 std::string csv_cell(std::string_view text) {
-  std::string cell = visible(text);
+  std::string cell = printable(text);
   if (!cell.empty() && std::string_view("=+-@'").find(cell.front()) != std::string_view::npos) cell.insert(0, "'");
   if (cell.find_first_of(",\"") == std::string::npos) return cell;
   std::string quoted = "\"";

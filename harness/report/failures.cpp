@@ -33,8 +33,8 @@ std::string field(std::string_view title, std::string_view text) { return fmt::f
 
 std::string worst_line(const OpParity& op) {
   const Worst& w = *op.worst;
-  return field("worst", fmt::format("{}{}  got {}  want {}  off by {:.3g}  bound {:.3g}  ({:.3g} of the allowance)",
-                                    visible(w.tensor), index_text(w.index), format_exact(w.got), format_exact(w.want),
+  return field("worst", fmt::format("{}  got {}  want {}  off by {:.3g}  bound {:.3g}  ({:.3g} of the allowance)",
+                                    visible(w.tensor + index_text(w.index)), format_exact(w.got), format_exact(w.want),
                                     std::fabs(w.got - w.want), w.bound, op.error_over_bound));
 }
 

@@ -111,7 +111,7 @@ TEST(ExportCsv, HostileTextIsOneHarmlessCell) {
     report.cases[2].reason = text;
     report.run.devices[0].name = text;
     const std::vector<Row> rows = rows_of(exported_csv(report));
-    const std::string shown = visible(text);
+    const std::string shown = printable(text);
     const bool formula = !shown.empty() && std::string("=+-@'").find(shown[0]) != std::string::npos;
     const std::string expected = (formula ? "'" : "") + shown;
     for (std::size_t i = 1; i < rows.size(); ++i) {
