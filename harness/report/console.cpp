@@ -19,16 +19,20 @@ constexpr int interval_width = 6;
 constexpr int error_width = 6;
 constexpr int peak_width = 6;
 
+bool has_run(Verdict verdict) { return verdict != Verdict::unsupported && verdict != Verdict::skipped; }
+
+Verdict worst_of(std::span<const CaseRecord> records) {
+  Verdict worst = Verdict::pass;
+  for (const CaseRecord& record : records) {
+    if (has_run(record.verdict)) worst = worse(worst, record.verdict);
+  }
+  return worst;
+}
+
 Tone tone_of(Verdict verdict) {
   if (verdict == Verdict::pass) return Tone::good;
   if (went_wrong(verdict)) return Tone::bad;
   return verdict == Verdict::unverified ? Tone::doubtful : Tone::faint;
-}
-
-std::string error_cell(const Parity& parity) {
-  if (parity.ops.empty()) return "-";
-  const double error = parity.error_over_bound;
-  return std::isfinite(error) && error >= 999.5 ? fmt::format("{:.0e}", error) : fmt::format("{:.2f}", error);
 }
 
 std::string percent(double fraction) { return fmt::format("{:.1f}%", 100.0 * fraction); }
@@ -160,6 +164,8 @@ std::string worst_cell(std::span<const CaseRecord> records) {
 constexpr Verdict reported[] = {Verdict::pass,    Verdict::fail,       Verdict::error,      Verdict::unsupported,
                                 Verdict::skipped, Verdict::downgraded, Verdict::not_proven, Verdict::unverified};
 
+}  // namespace
+
 std::string counts_text(const Totals& totals) {
   std::vector<std::string> counts;
   for (const Verdict verdict : reported) {
@@ -168,7 +174,17 @@ std::string counts_text(const Totals& totals) {
   return joined(counts);
 }
 
-}  // namespace
+std::string error_text(const Parity& parity) {
+  if (parity.ops.empty()) return "-";
+  const double error = parity.error_over_bound;
+  return std::isfinite(error) && error >= 999.5 ? fmt::format("{:.0e}", error) : fmt::format("{:.2f}", error);
+}
+
+std::string verdict_word_of_run(std::span<const CaseRecord> records, bool complete) {
+  if (!complete) return "INCOMPLETE";
+  const bool ran = std::any_of(records.begin(), records.end(), [](const CaseRecord& r) { return has_run(r.verdict); });
+  return ran ? verdict_word(worst_of(records)) : "NOTHING RAN";
+}
 
 std::string verdict_word(Verdict verdict) {
   std::string word(name(verdict));
@@ -190,7 +206,7 @@ std::string result_header(const ConsoleStyle& style, PeakColumn peak) {
 std::string result_line(const CaseRecord& record, const ConsoleStyle& style, PeakColumn peak) {
   const Summary& s = record.summary;
   const std::string word = verdict_word(record.verdict);
-  Cells cells{word, tone_of(record.verdict), "-", peak_cell(record.derived), "-", "-", error_cell(record.parity)};
+  Cells cells{word, tone_of(record.verdict), "-", peak_cell(record.derived), "-", "-", error_text(record.parity)};
   if (s.rounds > 0 && s.median_ns > 0.0) {
     cells.rate = format_quantity(record.derived.headline, record.derived.headline_unit);
     cells.time = format_time_ns(s.median_ns);
@@ -250,13 +266,8 @@ std::string summary_text(std::span<const CaseRecord> records, const ConsoleStyle
 
 std::string verdict_text(std::span<const CaseRecord> records, const Ending& ending, const ConsoleStyle& style) {
   const Totals totals = totals_of(records);
-  Verdict overall = Verdict::pass;
-  for (const CaseRecord& record : records) {
-    const Verdict v = record.verdict;
-    if (v != Verdict::unsupported && v != Verdict::skipped) overall = worse(overall, v);
-  }
-  const bool ran = totals.count(Verdict::unsupported) + totals.count(Verdict::skipped) < totals.cases;
-  const std::string word = !ending.complete ? "INCOMPLETE" : !ran ? "NOTHING RAN" : verdict_word(overall);
+  const Verdict overall = worst_of(records);
+  const std::string word = verdict_word_of_run(records, ending.complete);
   const Tone tone = word == "PASS" ? Tone::good : overall == Verdict::pass ? Tone::doubtful : tone_of(overall);
   std::string text = fmt::format("VERDICT  {}  {} of {} cases in {} (check {}, time {})\n", paint(word, tone, style),
                                  counts_text(totals), totals.cases, format_duration(ending.seconds),

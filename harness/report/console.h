@@ -8,12 +8,23 @@
 #include <string_view>
 
 #include "harness/core/record.h"
+#include "harness/report/report_json.h"
 #include "harness/report/text_table.h"
 
 namespace gpubench {
 
 /// "PASS", "FAIL", "NOT_PROVEN", ...
 [[nodiscard]] std::string verdict_word(Verdict verdict);
+
+/// The one word for all of a run: the worst verdict of its cases that ran, "NOTHING RAN", or "INCOMPLETE" where it was
+/// interrupted.
+[[nodiscard]] std::string verdict_word_of_run(std::span<const CaseRecord> records, bool complete);
+
+/// "3 pass, 1 fail": the verdicts that occur.
+[[nodiscard]] std::string counts_text(const Totals& totals);
+
+/// The worst error of its bound as a cell: "0.25", "2e+03", "inf", "-" where nothing was compared.
+[[nodiscard]] std::string error_text(const Parity& parity);
 
 /// True for what a run must not end in: fail, downgraded, not_proven, error.
 [[nodiscard]] bool went_wrong(Verdict verdict);
