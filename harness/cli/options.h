@@ -37,6 +37,9 @@ enum class Verb {
 
 enum class ColorMode { automatic, always, never };
 enum class ProgressMode { automatic, bar, lines, none };
+enum class GithubMode { automatic, on, off };
+/// What a report can be written as after a run.
+enum class ReportForm { json, junit, csv, markdown };
 
 struct Options {
   Verb verb = Verb::run;
@@ -51,10 +54,12 @@ struct Options {
   bool dry_run = false;
   bool deterministic = false;
   bool energy = false;
-  std::optional<std::string> pin;           ///< --pin
-  std::optional<std::string> tuning_cache;  ///< --tuning-cache; "off" for none
-  std::optional<std::string> out;           ///< --out
-  std::optional<std::string> json;          ///< --json; "-" is standard output
+  std::optional<std::string> pin;                         ///< --pin
+  std::optional<std::string> tuning_cache;                ///< --tuning-cache; "off" for none
+  std::optional<std::string> out;                         ///< --out
+  std::optional<std::string> json;                        ///< --json; "-" is standard output
+  std::optional<std::string> junit{}, csv{}, markdown{};  ///< the same in other forms
+  GithubMode github = GithubMode::automatic;
   ColorMode color = ColorMode::automatic;
   ProgressMode progress = ProgressMode::automatic;
   bool quiet = false;

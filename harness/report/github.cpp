@@ -42,8 +42,8 @@ std::vector<Annotation> annotations_of(const Report& report) {
   for (const CaseRecord* record : worst_first(report.cases)) {
     if (!went_wrong(record->verdict)) break;
     annotations.push_back({AnnotationKind::error, fmt::format("gpubench {}", name(record->verdict)),
-                           fmt::format("{}: {}{}{}", record->id, record->reason, record->rerun.empty() ? "" : "; rerun: ",
-                                       record->rerun)});
+                           fmt::format("{}: {}{}{}", record->id, record->reason,
+                                       record->rerun.empty() ? "" : "; rerun: ", record->rerun)});
   }
   const Totals totals = totals_of(report.cases);
   const auto warn = [&](std::string message) {

@@ -38,8 +38,8 @@ JUnitCase test_of(const CaseRecord& record) {
   ConsoleStyle style;
   style.utf8 = true;
   style.verbosity = 1;
-  JUnitCase test{record.c.suite, record.id, seconds_of(record), element_of(record.verdict),
-                 std::string(name(record.verdict)), ""};
+  JUnitCase test{
+      record.c.suite, record.id, seconds_of(record), element_of(record.verdict), std::string(name(record.verdict)), ""};
   if (test.element == JUnitElement::skipped) test.message = fmt::format("{}: {}", test.type, reason_of(record));
   if (went_wrong(record.verdict)) {
     test.message = reason_of(record);
@@ -56,9 +56,12 @@ std::string junit_text(const Report& report) {
   JUnitDocument document{"gpubench"};
   document.timestamp = iso_time(run.started_at).substr(0, 19);  // the common readers take no time zone
   document.host_name = report.host.host_name;
-  document.properties = {{"tool_version", run.tool_version}, {"tier", run.tier},
-                         {"preset", run.preset},             {"check", run.check},
-                         {"seed", fmt::format("{}", run.seed)}, {"complete", run.complete ? "true" : "false"}};
+  document.properties = {{"tool_version", run.tool_version},
+                         {"tier", run.tier},
+                         {"preset", run.preset},
+                         {"check", run.check},
+                         {"seed", fmt::format("{}", run.seed)},
+                         {"complete", run.complete ? "true" : "false"}};
   for (const DeviceInfo& device : run.devices) document.properties.emplace_back("device", device.name);
   for (const auto& [key, value] : run.env) document.properties.emplace_back("env." + key, value);
   for (const CaseRecord& record : report.cases) document.cases.push_back(test_of(record));

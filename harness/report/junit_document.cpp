@@ -46,8 +46,8 @@ std::string element_text(const JUnitCase& one) {
 std::string case_text(const JUnitCase& one) {
   std::string inside = element_text(one);
   if (!one.system_out.empty()) inside += fmt::format("      <system-out>{}</system-out>\n", xml_lines(one.system_out));
-  const std::string start = "    <testcase" + attribute("classname", one.suite) + attribute("name", one.name) +
-                            time_attribute(one.time_s);
+  const std::string start =
+      "    <testcase" + attribute("classname", one.suite) + attribute("name", one.name) + time_attribute(one.time_s);
   return inside.empty() ? start + "/>\n" : start + ">\n" + inside + "    </testcase>\n";
 }
 

@@ -8,8 +8,8 @@
 
 namespace gpubench {
 
-/// What came out, on what it ran, and a row for each case, worst first, with why and its rerun line where it went wrong.
-/// At most `limit_bytes`, cut between rows and saying how many are left out.
+/// What came out, on what it ran, and a row for each case, worst first, with why and its rerun line where it went
+/// wrong. At most `limit_bytes`, cut between rows and saying how many are left out.
 [[nodiscard]] std::string markdown_text(const Report& report, std::size_t limit_bytes);
 
 }  // namespace gpubench

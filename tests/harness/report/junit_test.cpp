@@ -26,9 +26,13 @@ XmlElement read(const std::string& document) {
 // One case of each verdict, each in the suite of that name's first letter.
 Report report_of_all_verdicts() {
   Report report = sample_report();
-  report.cases = {sample_record(Verdict::pass), sample_record(Verdict::fail), sample_record(Verdict::downgraded),
-                  sample_record(Verdict::not_proven), sample_without_run(Verdict::unverified, ""),
-                  sample_without_run(Verdict::unsupported, "no f8 here"), sample_without_run(Verdict::skipped, "too big"),
+  report.cases = {sample_record(Verdict::pass),
+                  sample_record(Verdict::fail),
+                  sample_record(Verdict::downgraded),
+                  sample_record(Verdict::not_proven),
+                  sample_without_run(Verdict::unverified, ""),
+                  sample_without_run(Verdict::unsupported, "no f8 here"),
+                  sample_without_run(Verdict::skipped, "too big"),
                   sample_without_run(Verdict::error, "worker ended by signal 11")};
   return report;
 }
@@ -89,8 +93,9 @@ TEST(Junit, AFailureTellsTheOpItsWorstElementAndTheRerunLine) {
   EXPECT_EQ(failure.attributes.at("type"), "fail");
   EXPECT_THAT(failure.attributes.at("message"), HasSubstr("3 of 64 elements outside their bound"));
   EXPECT_THAT(failure.text, HasSubstr("\n    worst   c[0, 17]  got -1.84375  want -1.8390312"));
-  EXPECT_THAT(failure.text,
-              HasSubstr("\n    rerun   gpubench run --filter '^gemm/square/m=64,n=32,k=16/bf16/warm/x1$' --tier standard"));
+  EXPECT_THAT(
+      failure.text,
+      HasSubstr("\n    rerun   gpubench run --filter '^gemm/square/m=64,n=32,k=16/bf16/warm/x1$' --tier standard"));
   const XmlElement& error = *root.children[1].all("testcase")[3]->all("error")[0];
   EXPECT_EQ(error.attributes.at("message"), "worker ended by signal 11");
 }
@@ -133,10 +138,10 @@ TEST(Junit, TheSchemaRefusesWhatJenkinsWould) {
     std::string text = good;
     return text.replace(text.find(what), what.size(), other);
   };
-  for (const std::string& bad : {with("<testsuites ", "<testsuites skipped=\"3\" "), with(" tests=\"4\"", ""),
-                                 with("time=\"2.5", "time=\"2.5e1"), with("<property name", "<property key"),
-                                 with("<skipped", "<ignored"), with("</testsuites>", ""),
-                                 with("<testcase classname=\"gemm\" name", "<testcase classname=\"gemm\" title")}) {
+  for (const std::string& bad :
+       {with("<testsuites ", "<testsuites skipped=\"3\" "), with(" tests=\"4\"", ""),
+        with("time=\"2.5", "time=\"2.5e1"), with("<property name", "<property key"), with("<skipped", "<ignored"),
+        with("</testsuites>", ""), with("<testcase classname=\"gemm\" name", "<testcase classname=\"gemm\" title")}) {
     ASSERT_NE(bad, good);
     EXPECT_THAT(junit_problem(bad), Not(IsEmpty()));
   }

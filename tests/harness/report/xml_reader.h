@@ -1,6 +1,6 @@
-// A strict reader of the XML that gpubench writes: elements, attributes in double quotes, text, the five named entities.
-// Whatever else XML has (comments, CDATA, DTDs, processing instructions but the declaration) is refused: our writers use none
-// of it, so if it is there, somebody's text became markup.
+// A strict reader of the XML that gpubench writes: elements, attributes in double quotes, text, the five named
+// entities. Whatever else XML has (comments, CDATA, DTDs, processing instructions but the declaration) is refused: our
+// writers use none of it, so if it is there, somebody's text became markup.
 #pragma once
 
 #include <map>
