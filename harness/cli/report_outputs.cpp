@@ -59,7 +59,8 @@ bool ReportOutputs::write() const {
   bool written = true;
   if (!destination_.file.empty()) written = write_file(destination_.file, ReportForm::json) && written;
   const bool same = destination_.json_file == destination_.file;
-  if (!destination_.json_file.empty() && !same) written = write_file(destination_.json_file, ReportForm::json) && written;
+  if (!destination_.json_file.empty() && !same)
+    written = write_file(destination_.json_file, ReportForm::json) && written;
   for (const FormPlace& place : destination_.forms) written = write_file(place.file, place.form) && written;
   if (destination_.on_stdout) {
     try {

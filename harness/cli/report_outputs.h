@@ -13,9 +13,9 @@ class ReportOutputs {
  public:
   ReportOutputs(Report report, const Options& options, const Destination& destination, const Environment& environment);
 
-  /// Writes the files, the document on standard output and the step's summary; what fails is told on standard error, and
-  /// does not keep the others from being written. False where something that was asked for is lost; a summary is asked for
-  /// by --github on only.
+  /// Writes the files, the document on standard output and the step's summary; what fails is told on standard error,
+  /// and does not keep the others from being written. False where something that was asked for is lost; a summary is
+  /// asked for by --github on only.
   [[nodiscard]] bool write() const;
   /// GitHub's annotations; "" where they are not wanted.
   [[nodiscard]] std::string annotations() const;

@@ -120,7 +120,7 @@ std::string detail_lines(const CaseRecord& record, const ConsoleStyle& style) {
   if (!record.parity.coverage.empty()) lines += fmt::format("{}checked {}\n", indent, visible(record.parity.coverage));
   if (record.derived.peak) lines += fmt::format("{}reached {}\n", indent, visible(peak_text(*record.derived.peak)));
   if (record.derived.ranks) lines += fmt::format("{}ranks: {}\n", indent, ranks_text(record.derived));
-  if (record.derived.energy_j) lines += fmt::format("{}took {}\n", indent, energy_text(record.derived));
+  if (record.derived.energy_j) lines += fmt::format("{}took {}\n", indent, visible(energy_text(record.derived)));
   return paint(lines, Tone::faint, style) + breakdown_lines(record.derived, style);
 }
 
@@ -208,7 +208,7 @@ std::string result_line(const CaseRecord& record, const ConsoleStyle& style, Pea
   const std::string word = verdict_word(record.verdict);
   Cells cells{word, tone_of(record.verdict), "-", peak_cell(record.derived), "-", "-", error_text(record.parity)};
   if (s.rounds > 0 && s.median_ns > 0.0) {
-    cells.rate = format_quantity(record.derived.headline, record.derived.headline_unit);
+    cells.rate = visible(format_quantity(record.derived.headline, record.derived.headline_unit));
     cells.time = format_time_ns(s.median_ns);
     cells.interval = format_interval(s.median_ns, s.ci95_low_ns, s.ci95_high_ns);
   }

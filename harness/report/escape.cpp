@@ -47,9 +47,10 @@ std::string xml_lines(std::string_view text) {
   }
 }
 
-// Numeric entities: a backslash does not protect a pipe in every renderer, nor an @ or a bare address in any.
+// Numeric entities: a backslash does not protect a pipe in every renderer, nor an @ or a bare address in any. GitHub
+// looks for mentions and numbers of issues in what is left after that, so a space of no width follows their signs.
 std::string markdown_cell(std::string_view text) {
-  return replaced(text, [](char c) -> std::string_view {
+  std::string cell = replaced(text, [](char c) -> std::string_view {
     switch (c) {
       case '&': return "&amp;";
       case '<': return "&lt;";
@@ -63,12 +64,16 @@ std::string markdown_cell(std::string_view text) {
       case ']': return "&#93;";
       case '!': return "&#33;";
       case '\\': return "&#92;";
-      case '@': return "&#64;";
-      case '#': return "&#35;";
+      case '@': return "&#64;&#8203;";
+      case '#': return "&#35;&#8203;";
       case ':': return "&#58;";
       default: return "";
     }
   });
+  constexpr std::string_view address = "www.";  // a link without a scheme
+  for (std::size_t at = cell.find(address); at != std::string::npos; at = cell.find(address, at + 1))
+    cell.replace(at + address.size() - 1, 1, "&#46;");
+  return cell;
 }
 
 std::string github_message(std::string_view text) { return replaced(text, github_escape); }
@@ -86,10 +91,10 @@ std::string csv_cell(std::string_view text) {
   return quoted + "\"";
 }
 
-// The format can hold every character: what is there is told as it is.
+// The format can hold every character: what is there is told as it is. A scraper drops a file with a byte that is none.
 std::string prometheus_label(std::string_view text) {
   std::string out;
-  for (const char c : text) {
+  for (const char c : utf8(text)) {
     if (c == '\\' || c == '"') out += '\\';
     out += c == '\n' ? std::string("\\n") : std::string(1, c);
   }

@@ -57,7 +57,8 @@ TEST_F(RunOutputs, AVariableStandsInForEachFlag) {
 }
 
 TEST_F(RunOutputs, StandardOutputIsTheOneDocumentThatWasGivenADash) {
-  for (const auto& [flag, start] : {std::pair{"--junit", "<?xml "}, {"--csv", "case,"}, {"--markdown", "### gpubench"}}) {
+  for (const auto& [flag, start] :
+       {std::pair{"--junit", "<?xml "}, {"--csv", "case,"}, {"--markdown", "### gpubench"}}) {
     cli_.out.str("");
     EXPECT_EQ(run({flag, "-", "--json", "r.json"}), 0);
     EXPECT_THAT(cli_.out.str(), AllOf(StartsWith(start), Not(HasSubstr("VERDICT"))));
@@ -68,7 +69,8 @@ TEST_F(RunOutputs, StandardOutputIsTheOneDocumentThatWasGivenADash) {
 TEST_F(RunOutputs, TwoDashesOrTwoFormsInOneFileAreRefusedBeforeAnythingRuns) {
   cli_.script = "kill@first.gemm";  // a case that started would end this process
   EXPECT_EQ(run({"--junit", "-", "--csv", "-"}), 2);
-  EXPECT_THAT(cli_.err.str(), HasSubstr("--csv: --junit takes standard output already; one flag at most can be given -"));
+  EXPECT_THAT(cli_.err.str(),
+              HasSubstr("--csv: --junit takes standard output already; one flag at most can be given -"));
   EXPECT_EQ(run({"--json", "-", "--markdown", "-"}), 2);
   EXPECT_EQ(run({"--junit", "a", "--csv", "./a"}), 2);
   EXPECT_THAT(cli_.err.str(), HasSubstr("--csv: --junit writes ./a already"));

@@ -1,4 +1,5 @@
-// CSV as RFC 4180, section 2, has it, strictly: CRLF ends each record, a quoted cell doubles its quotes, others have none.
+// CSV as RFC 4180, section 2, has it, strictly: CRLF ends each record, a quoted cell doubles its quotes, others have
+// none.
 #pragma once
 
 #include <stdexcept>

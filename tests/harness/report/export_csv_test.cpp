@@ -64,9 +64,10 @@ TEST(ExportCsv, PythonsReaderFindsTheReportsValues) {
   Report report = holding_report();
   report.cases[0].c.label = "a \"label\", with\\ é";
   const TemporaryFile file("r.csv", exported_csv(report));
-  const ShellResult result = shell("python3 -c 'import csv, json, sys; print(json.dumps(list(csv.DictReader(open(sys.argv[1], "
-                                   "newline=\"\", encoding=\"utf-8\"), strict=True))))' " +
-                                   file.path());
+  const ShellResult result = shell(
+      "python3 -c 'import csv, json, sys; print(json.dumps(list(csv.DictReader(open(sys.argv[1], "
+      "newline=\"\", encoding=\"utf-8\"), strict=True))))' " +
+      file.path());
   ASSERT_EQ(result.status, 0) << result.out;
   const Json rows = parse_json(result.out, "python");
   std::map<std::string, double> values;

@@ -14,15 +14,29 @@ using prometheus::Sample;
 using prometheus::samples_of;
 
 TEST(PrometheusChecker, RefusesWhatAScraperWould) {
-  for (const char* text :
-       {"", "a 1", "# HELP a b\n# TYPE a gauge\na 1\n# HELP a b\n", "# HELP a b\n# TYPE a gauge\nb 1\n", "# HELP a b\n# TYPE a gauge\na 1 1700000000\n",
-        "# HELP a b\n# TYPE a gauge\na{x=\"1\",x=\"2\"} 1\n", "# HELP a b\n# TYPE a gauge\na{x=\"\\t\"} 1\n",
-        "# HELP a b\n# TYPE a gauge\na{x=\"1} 1\n", "# HELP a b\n# TYPE a gauge\na{1x=\"1\"} 1\n",
-        "# HELP a b\n# TYPE a gauge\na NaN\n", "# HELP a b\n# TYPE a gauge\na{x=\"1\"} 1\na{x=\"1\"} 2\n",
-        "# HELP a b\n# TYPE a sum\na 1\n", "# HELP 1a b\n", "# HELP a b\na 1\n", "# TYPE a gauge\na 1\n",
-        "# HELP a b\n# TYPE a gauge\na 1\n# TYPE a gauge\n", "# HELP a b\n# TYPE a gauge\n# TYPE a gauge\na 1\n",
-        "# HELP a b\n# TYPE a gauge\na{x=\"\xff\"} 1\n", "# HELP a b\n# TYPE a gauge\na{x=\"1\"} 1\nc 1\n",
-        "# HELP a b\n# TYPE a gauge\na{x=\"1\n2\"} 1\n", "# HELP a b\n# TYPE a gauge\na{x=\"1\"} 1 1700000000\n", "# HELP a b\n# TYPE a gauge\na\n", "\n"}) {
+  for (const char* text : {"",
+                           "a 1",
+                           "# HELP a b\n# TYPE a gauge\na 1\n# HELP a b\n",
+                           "# HELP a b\n# TYPE a gauge\nb 1\n",
+                           "# HELP a b\n# TYPE a gauge\na 1 1700000000\n",
+                           "# HELP a b\n# TYPE a gauge\na{x=\"1\",x=\"2\"} 1\n",
+                           "# HELP a b\n# TYPE a gauge\na{x=\"\\t\"} 1\n",
+                           "# HELP a b\n# TYPE a gauge\na{x=\"1} 1\n",
+                           "# HELP a b\n# TYPE a gauge\na{1x=\"1\"} 1\n",
+                           "# HELP a b\n# TYPE a gauge\na NaN\n",
+                           "# HELP a b\n# TYPE a gauge\na{x=\"1\"} 1\na{x=\"1\"} 2\n",
+                           "# HELP a b\n# TYPE a sum\na 1\n",
+                           "# HELP 1a b\n",
+                           "# HELP a b\na 1\n",
+                           "# TYPE a gauge\na 1\n",
+                           "# HELP a b\n# TYPE a gauge\na 1\n# TYPE a gauge\n",
+                           "# HELP a b\n# TYPE a gauge\n# TYPE a gauge\na 1\n",
+                           "# HELP a b\n# TYPE a gauge\na{x=\"\xff\"} 1\n",
+                           "# HELP a b\n# TYPE a gauge\na{x=\"1\"} 1\nc 1\n",
+                           "# HELP a b\n# TYPE a gauge\na{x=\"1\n2\"} 1\n",
+                           "# HELP a b\n# TYPE a gauge\na{x=\"1\"} 1 1700000000\n",
+                           "# HELP a b\n# TYPE a gauge\na\n",
+                           "\n"}) {
     EXPECT_ANY_THROW((void)samples_of(text)) << text;
   }
   EXPECT_EQ(samples_of("# HELP a b\n# TYPE a gauge\na{x=\"\\\\\\\"\\n,}\"} 1e3\n")[0].labels.at("x"), "\\\"\n,}");
