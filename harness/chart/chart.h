@@ -22,10 +22,10 @@ enum class TickLabels {
 };
 
 struct Axis {
-  std::string title;
+  std::string title{};
   Scale scale = Scale::linear;
   TickLabels labels = TickLabels::plain;
-  std::string unit;              ///< with `si`: "FLOP/s" -> ticks "1 TFLOP/s" are written "1T", the unit in the title
+  std::string unit{};            ///< with `si`: "FLOP/s" -> ticks "1 TFLOP/s" are written "1T", the unit in the title
   std::optional<double> low{};   ///< where the axis starts; absent: with the data
   std::optional<double> high{};  ///< where it ends
 };
@@ -130,6 +130,24 @@ struct HeatMap {
   std::vector<std::string> columns;
   std::vector<std::string> rows;
   std::vector<std::vector<HeatCell>> cells;  ///< one vector per row
+};
+
+/// The values of one case, round by round: dots along a line.
+struct Strip {
+  std::string label;
+  std::vector<double> values;
+  std::optional<double> middle{};  ///< a mark at it: the median
+  std::string text;                ///< at the right: "1.2 ms, 0.4%"
+  std::string note;                ///< of the mark, on hover
+};
+
+/// How values scatter: two heaps show as two heaps. One row each, over one axis; values beyond an axis' given end stand
+/// at that end.
+struct StripChart {
+  std::string title;
+  std::string description;
+  Axis value;
+  std::vector<Strip> strips;
 };
 
 struct ForestRow {

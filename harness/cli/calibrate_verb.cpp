@@ -60,7 +60,7 @@ Runs repeat(const Options& options, std::span<const std::string> words, const En
     const std::string report = folder.report(run);
     std::vector<std::string> argv{environment.program, "run"};
     for (const std::string& word : words_for_runs({words.begin(), words.end()})) argv.push_back(word);
-    argv.insert(argv.end(), {"--progress", "none", "--json", report});
+    argv.insert(argv.end(), {"--progress", "none", "--github", "off", "--json", report});
     const int code = run_child_process(argv, environment.stop);
     if (const int signal = environment.stop.load(); signal != 0) {
       runs.code = exit_code({{}, signal, false});

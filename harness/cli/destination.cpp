@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <tuple>
+#include <utility>
 
 #include "harness/core/error.h"
 #include "harness/report/atomic_file.h"
+#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {
@@ -24,24 +27,71 @@ std::string fresh_folder(std::time_t now) {
   return folder;
 }
 
+// Standard output is one document, and a file one form: the second writer would undo the first.
+class Places {
+ public:
+  /// Proves that it can be written.
+  void take(const char* flag, const std::string& file) {
+    const auto path = std::filesystem::weakly_canonical(std::filesystem::absolute(file));
+    const bool replaces = !std::filesystem::exists(path) || std::filesystem::is_regular_file(path);  // no /dev/null
+    for (const auto& [other, taken] : taken_) {
+      if (replaces && taken == path)
+        throw UsageError(fmt::format("{}: {} writes {} already", flag, other, visible(file)));
+    }
+    require_writable(file);
+    taken_.emplace_back(flag, path);
+  }
+  void take_stdout(const char* flag) {
+    if (!stdout_flag_.empty())
+      throw UsageError(
+          fmt::format("{}: {} takes standard output already; one flag at most can be given -", flag, stdout_flag_));
+    stdout_flag_ = flag;
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::filesystem::path>> taken_;
+  std::string stdout_flag_;
+};
+
+void place(Destination& destination, Places& places, const char* flag, ReportForm form,
+           const std::optional<std::string>& file) {
+  if (!file) return;
+  if (*file == "-") {
+    places.take_stdout(flag);
+    destination.on_stdout = form;
+    return;
+  }
+  places.take(flag, *file);
+  if (form == ReportForm::json) {
+    destination.json_file = *file;
+  } else {
+    destination.forms.push_back({form, *file});
+  }
+}
+
 }  // namespace
 
 Destination open_destination(const Options& options, std::time_t now) {
   Destination destination;
+  Places places;
   const char* flag = "--json";
   try {
-    if (options.json == "-") {
-      destination.to_stdout = true;
-    } else if (options.json) {
-      destination.json_file = *options.json;
-      require_writable(destination.json_file);
+    place(destination, places, flag, ReportForm::json, options.json);
+    for (const auto& [name, form, file] : {std::tuple{"--junit", ReportForm::junit, options.junit},
+                                           {"--csv", ReportForm::csv, options.csv},
+                                           {"--markdown", ReportForm::markdown, options.markdown}}) {
+      flag = name;
+      place(destination, places, flag, form, file);
     }
     if (!options.out && options.json) return destination;
     flag = options.out ? "--out" : "the output folder (choose one with --out)";
     if (options.out) make_folder(*options.out);
     const std::filesystem::path folder = options.out ? *options.out : fresh_folder(now);
     destination.file = (folder / "report.json").string();
-    require_writable(destination.file);
+    // --json may name it too: it is the same document.
+    if (destination.file != destination.json_file) places.take(flag, destination.file);
+  } catch (const UsageError&) {
+    throw;
   } catch (const std::exception& e) {
     throw UsageError(fmt::format("{}: {}", flag, e.what()));
   }

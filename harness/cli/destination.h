@@ -2,20 +2,33 @@
 #pragma once
 
 #include <ctime>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "harness/cli/options.h"
 
 namespace gpubench {
 
-struct Destination {
-  std::string file;        ///< report.json in a folder; empty: none
-  std::string json_file;   ///< of --json; empty: none
-  bool to_stdout = false;  ///< --json -
+/// A report in another form that was asked for: --junit FILE and the like.
+struct FormPlace {
+  ReportForm form = ReportForm::json;
+  std::string file;
 };
 
-/// --out DIR and --json FILE as asked; with neither, gpubench-out/<timestamp>/report.json. Creates the folder and
-/// proves that a file can be written. Throws UsageError otherwise: "--out x: ...".
+struct Destination {
+  std::string file;                     ///< report.json in a folder; empty: none
+  std::string json_file;                ///< of --json; empty: none
+  std::vector<FormPlace> forms;         ///< other files to write
+  std::optional<ReportForm> on_stdout;  ///< of the form that was given "-"; standard output then holds nothing else
+
+  [[nodiscard]] bool to_stdout() const { return on_stdout.has_value(); }
+};
+
+/// --out DIR, --json FILE, --junit FILE, --csv FILE and --markdown FILE as asked; with neither of the first two,
+/// gpubench-out/<timestamp>/report.json. Creates the folder and proves that each file can be written. Throws UsageError
+/// otherwise ("--out x: ..."), where two flags name one file, and where more than one is "-".
 [[nodiscard]] Destination open_destination(const Options& options, std::time_t now);
 
 }  // namespace gpubench

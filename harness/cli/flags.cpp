@@ -119,6 +119,11 @@ void add_output(CLI::App& app, RawOptions& raw) {
         "gpubench-out/<timestamp>)");
   value(app, "--json", raw.json, "FILE", "output",
         "write the report there instead; -: to standard output, and nothing else");
+  value(app, "--junit", raw.junit, "FILE", "output", "also as JUnit XML; -, here as below: to standard output");
+  value(app, "--csv", raw.csv, "FILE", "output", "also as CSV, a row for each case and metric");
+  value(app, "--markdown", raw.markdown, "FILE", "output", "also as Markdown, worst first, at most 900 KiB");
+  value(app, "--github", raw.github, "auto|on|off", "output",
+        "annotations, and the table in $GITHUB_STEP_SUMMARY (default: auto: where GITHUB_ACTIONS is true)");
   value(app, "--progress", raw.progress, "MODE", "output",
         "auto, bar, lines or none, on standard error (default: auto: a bar on a "
         "terminal, else a line per finished case)");

@@ -1,20 +1,15 @@
 #include <fmt/format.h>
 
-#include <filesystem>
-#include <fstream>
-
 #include "harness/cli/compare_verbs.h"
 #include "harness/cli/exit_code.h"
 #include "harness/cli/terminal.h"
 #include "harness/compare/gate_text.h"
 #include "harness/core/error.h"
 #include "harness/report/atomic_file.h"
+#include "harness/report/github.h"
 
 namespace gpubench {
 namespace {
-
-// GitHub drops a step's summary of more than 1024 KiB whole; earlier commands of the step may have written to it.
-constexpr std::size_t most_summary_bytes = 900U << 10U;
 
 int exit_code_of(GateOutcome outcome) {
   switch (outcome) {
@@ -24,16 +19,6 @@ int exit_code_of(GateOutcome outcome) {
     case GateOutcome::inconclusive: return exit_codes::not_comparable;
   }
   return exit_codes::not_comparable;
-}
-
-// Written by several commands of a step, each at its end.
-bool append_summary(const std::string& path, const GateResult& result) {
-  std::error_code error;
-  const std::uintmax_t there = std::filesystem::exists(path) ? std::filesystem::file_size(path, error) : 0;
-  if (error || there >= most_summary_bytes) return !error;
-  std::ofstream file(path, std::ios::app | std::ios::binary);
-  file << gate_markdown(result, most_summary_bytes - there) << std::flush;
-  return file.good();
 }
 
 class Outputs {
@@ -60,7 +45,11 @@ class Outputs {
     if (!options_.github) return written_;
     (pure ? environment_.err : environment_.out) << gate_annotations(result, options_.allow_missing);
     const std::string summary = environment_.variable("GITHUB_STEP_SUMMARY");
-    if (!summary.empty() && !append_summary(summary, result)) complain(summary + ": cannot be written");
+    try {
+      if (!summary.empty()) append_summary(summary, [&](std::size_t room) { return gate_markdown(result, room); });
+    } catch (const WriteError& e) {
+      complain(e.what());
+    }
     return written_;
   }
 
@@ -98,8 +87,8 @@ int gate_verb(const Options& options, const Environment& environment) {
                {o.tau, o.strict, o.allow_missing, o.allowed_differences, noise ? &*noise : nullptr});
   const int code = exit_code_of(result.outcome);
   const bool pure = o.json == "-";
-  const bool terminal = pure ? environment.err_is_terminal : environment.out_is_terminal;
-  (pure ? environment.err : environment.out) << gate_table(result, code, console_style(options, terminal, environment));
+  const Stream stream = pure ? Stream::err : Stream::out;
+  (pure ? environment.err : environment.out) << gate_table(result, code, console_style(options, stream, environment));
   const bool written = outputs.write(result, code, fingerprint(setup));
   return written || code != exit_codes::ok ? code : exit_codes::could_not_measure;
 }

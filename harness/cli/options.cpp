@@ -44,6 +44,8 @@ constexpr Word<ProgressMode> progress_words[] = {{"auto", ProgressMode::automati
                                                  {"bar", ProgressMode::bar},
                                                  {"lines", ProgressMode::lines},
                                                  {"none", ProgressMode::none}};
+constexpr Word<GithubMode> github_words[] = {
+    {"auto", GithubMode::automatic}, {"on", GithubMode::on}, {"off", GithubMode::off}};
 constexpr Word<bool> switch_words[] = {{"on", true}, {"off", false}};
 constexpr Word<bool> format_words[] = {{"table", false}, {"json", true}};
 
@@ -130,6 +132,10 @@ Options checked(Verb verb, const Given& given) {
   if (!raw.tuning_cache.empty()) o.tuning_cache = raw.tuning_cache;
   if (!raw.out.empty()) o.out = raw.out;
   if (!raw.json.empty()) o.json = raw.json;
+  if (!raw.junit.empty()) o.junit = raw.junit;
+  if (!raw.csv.empty()) o.csv = raw.csv;
+  if (!raw.markdown.empty()) o.markdown = raw.markdown;
+  o.github = choose(from("--github"), raw.github, github_words);
   o.color = choose(from("--color"), raw.color, color_words);
   o.progress = choose(from("--progress"), raw.progress, progress_words);
   o.quiet = raw.quiet;

@@ -37,6 +37,9 @@ enum class Verb {
 
 enum class ColorMode { automatic, always, never };
 enum class ProgressMode { automatic, bar, lines, none };
+enum class GithubMode { automatic, on, off };
+/// What a report can be written as after a run.
+enum class ReportForm { json, junit, csv, markdown };
 
 struct Options {
   Verb verb = Verb::run;
@@ -51,11 +54,13 @@ struct Options {
   bool dry_run = false;
   bool deterministic = false;
   bool energy = false;
-  std::optional<std::string> pin;           ///< --pin
-  std::optional<std::string> like;          ///< --like
-  std::optional<std::string> tuning_cache;  ///< --tuning-cache; "off" for none
-  std::optional<std::string> out;           ///< --out
-  std::optional<std::string> json;          ///< --json; "-" is standard output
+  std::optional<std::string> pin;                         ///< --pin
+  std::optional<std::string> like;                        ///< --like
+  std::optional<std::string> tuning_cache;                ///< --tuning-cache; "off" for none
+  std::optional<std::string> out;                         ///< --out
+  std::optional<std::string> json;                        ///< --json; "-" is standard output
+  std::optional<std::string> junit{}, csv{}, markdown{};  ///< the same in other forms
+  GithubMode github = GithubMode::automatic;
   ColorMode color = ColorMode::automatic;
   ProgressMode progress = ProgressMode::automatic;
   bool quiet = false;
@@ -82,8 +87,8 @@ struct Options {
 [[nodiscard]] std::string_view name(Verb verb);
 [[nodiscard]] std::string_view name(CheckMode mode);
 
-/// Help for the program ("") or for one verb, at most 100 columns wide. Made from the same table as the parser.
-/// Throws UsageError for an unknown verb.
-[[nodiscard]] std::string help_text(std::string_view verb);
+/// Help for the program ("") or for one verb, `width` columns wide, at most 100; commands to copy are not broken. Made
+/// from the same table as the parser. Throws UsageError for an unknown verb.
+[[nodiscard]] std::string help_text(std::string_view verb, int width = 100);
 
 }  // namespace gpubench

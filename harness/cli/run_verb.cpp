@@ -13,6 +13,7 @@
 #include "harness/cli/json_codec.h"
 #include "harness/cli/list_verb.h"
 #include "harness/cli/progress.h"
+#include "harness/cli/report_outputs.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/run_setup.h"
 #include "harness/cli/selection.h"
@@ -21,7 +22,6 @@
 #include "harness/hardware/ceilings.h"
 #include "harness/hardware/gpu_survey.h"
 #include "harness/measure/rank_spread.h"
-#include "harness/report/atomic_file.h"
 #include "harness/report/console.h"
 #include "harness/report/quantity.h"
 #include "harness/report/scaling.h"
@@ -120,9 +120,10 @@ class Run {
     }
     add_gpu_properties(info_);
     announce();
-    const ConsoleStyle console = console_style(options_, environment_.err_is_terminal, environment_);
-    const auto view = make_progress(environment_.err, {progress_style(options_, environment_), console,
-                                                       environment_.columns, static_cast<int>(plan_.size())});
+    const ConsoleStyle console = console_style(options_, Stream::err, environment_);
+    const auto view =
+        make_progress(environment_.err, {progress_style(options_, environment_), console,
+                                         columns_of(Stream::err, environment_), static_cast<int>(plan_.size())});
     Recorder recorder(*view);
     if (backend) {
       run_in_process(*backend, plan_, run_options_, recorder, environment_.stop);
@@ -175,30 +176,15 @@ class Run {
     return report;
   }
 
-  // Every place is tried, so that one full disk does not lose the report that another could take.
-  bool write_report(const std::string& text) {
-    bool written = true;
-    for (const std::string& file : {destination_.file, destination_.json_file}) {
-      if (file.empty()) continue;
-      try {
-        write_atomically(file, text);
-      } catch (const WriteError& e) {
-        environment_.err << fmt::format("gpubench: the report is lost: {}\n", e.what());
-        written = false;
-      }
-    }
-    if (destination_.to_stdout) written = static_cast<bool>(environment_.out << text << std::flush) && written;
-    return written;
-  }
-
   int finish() {
-    Outcome outcome{totals_of(records_), signal_, false};
-    outcome.report_lost = !write_report(dump(report_json(report()), 1) + "\n");
-    // With --json - standard output holds the document alone; people read the rest on standard error.
-    std::ostream& out = destination_.to_stdout ? environment_.err : environment_.out;
-    const ConsoleStyle style = console_style(
-        options_, destination_.to_stdout ? environment_.err_is_terminal : environment_.out_is_terminal, environment_);
+    const ReportOutputs outputs(report(), options_, destination_, environment_);
+    const Outcome outcome{totals_of(records_), signal_, !outputs.write()};
+    // With "-" standard output holds one document alone; people read the rest on standard error.
+    const bool pure = destination_.to_stdout();
+    std::ostream& out = pure ? environment_.err : environment_.out;
+    const ConsoleStyle style = console_style(options_, pure ? Stream::err : Stream::out, environment_);
     const int code = tell(out, outcome, style);
+    out << outputs.annotations() << std::flush;
     return out.good() ? code : tell_lost(outcome);
   }
 
@@ -207,7 +193,7 @@ class Run {
     const std::string path = outcome.report_lost         ? ""
                              : destination_.file.empty() ? destination_.json_file
                                                          : destination_.file;
-    out << results_text(records_, style) << failures_text(records_, style) << scaling_text(records_)
+    out << results_text(records_, style) << failures_text(records_, style) << scaling_text(records_, style)
         << summary_text(records_, style) << "\n"
         << verdict_text(records_, {code, explanation(outcome, code), path, signal_ == 0, seconds_}, style)
         << std::flush;

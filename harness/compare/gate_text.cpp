@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "harness/report/escape.h"
+#include "harness/report/github.h"
+#include "harness/report/markdown_rows.h"
 #include "harness/report/quantity.h"
 #include "harness/report/visible_text.h"
 
@@ -97,13 +99,12 @@ bool fails(const GateCase& one, bool allow_missing) {
          (one.verdict == GateVerdict::missing && !allow_missing);
 }
 
-std::string annotation_of(const GateCase& one) {
+Annotation annotation_of(const GateCase& one) {
   const std::string what =
       one.verdict == GateVerdict::regressed
           ? fmt::format("{} in time, 95% interval {}; {}", change_text(one), interval_text(one), rates_text(one))
           : one.reason;
-  return fmt::format("::error title={}::{}\n", github_property("gpubench " + std::string(name(one.verdict))),
-                     github_message(one.id + ": " + what));
+  return {AnnotationKind::error, "gpubench " + std::string(name(one.verdict)), one.id + ": " + what};
 }
 
 Json differences_json(const std::vector<Difference>& all) {
@@ -199,39 +200,33 @@ Json gate_json(const GateResult& result, int exit_code) {
 }
 
 std::string gate_markdown(const GateResult& result, std::size_t most_bytes) {
-  constexpr std::size_t spare = 200;  // for the line that counts what is left out
-  std::string text = fmt::format("### gpubench gate: {}\n\n{}. {}.\n\n", markdown_cell(name(result.outcome)),
+  std::string head = fmt::format("### gpubench gate: {}\n\n{}. {}.\n\n", markdown_cell(name(result.outcome)),
                                  markdown_cell(result.why), markdown_cell(counts_text(result)));
-  for (const std::string& line : head_lines(result)) text += "- " + markdown_cell(line) + "\n";
+  for (const std::string& line : head_lines(result)) head += "- " + markdown_cell(line) + "\n";
   if (!result.cases.empty())
-    text += "\n| verdict | time | 95% interval | rate | case |\n| --- | ---: | --- | --- | --- |\n";
-  std::size_t rows = 0;
-  for (const GateCase& one : result.cases) {
-    const std::string row = fmt::format("| {} | {} | {} | {} | {}{} |\n", word_of(one.verdict), change_text(one),
-                                        interval_text(one), markdown_cell(rates_text(one)), markdown_cell(one.id),
-                                        one.reason.empty() ? "" : "<br>" + markdown_cell(one.reason));
-    if (text.size() + row.size() + spare > most_bytes) break;
-    text += row;
-    ++rows;
-  }
-  if (rows < result.cases.size())
-    text += fmt::format("\n{} more cases are left out here.\n", result.cases.size() - rows);
-  return text;
+    head += "\n| verdict | time | 95% interval | rate | case |\n| --- | ---: | --- | --- | --- |\n";
+  const auto row = [&](std::size_t i) {
+    const GateCase& one = result.cases[i];
+    return fmt::format("| {} | {} | {} | {} | {}{} |\n", word_of(one.verdict), change_text(one), interval_text(one),
+                       markdown_cell(rates_text(one)), markdown_cell(one.id),
+                       one.reason.empty() ? "" : "<br>" + markdown_cell(one.reason));
+  };
+  return with_rows(std::move(head), result.cases.size(), row, most_bytes);
 }
 
 std::string gate_annotations(const GateResult& result, bool allow_missing) {
-  constexpr std::size_t most = 9;
-  if (result.outcome == GateOutcome::not_comparable && !result.refused.empty())
-    return fmt::format("::error title=gpubench gate::{}\n", github_message(result.why));
-  std::string text;
-  std::size_t failing = 0;
-  for (const GateCase& one : result.cases) {
-    if (fails(one, allow_missing) && ++failing <= most) text += annotation_of(one);
+  constexpr const char* title = "gpubench gate";
+  std::vector<Annotation> annotations;
+  if (result.outcome == GateOutcome::not_comparable && !result.refused.empty()) {
+    annotations.push_back({AnnotationKind::error, title, result.why});
+    return annotations_text(annotations, title);
   }
-  if (failing > most) text += fmt::format("::error title=gpubench gate::and {} more\n", failing - most);
-  if (failing == 0 && result.outcome != GateOutcome::passed)
-    text += fmt::format("::warning title=gpubench gate::{}\n", github_message(result.why));
-  return text;
+  for (const GateCase& one : result.cases) {
+    if (fails(one, allow_missing)) annotations.push_back(annotation_of(one));
+  }
+  if (annotations.empty() && result.outcome != GateOutcome::passed)
+    annotations.push_back({AnnotationKind::warning, title, result.why});
+  return annotations_text(annotations, title);
 }
 
 }  // namespace gpubench

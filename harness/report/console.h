@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "harness/core/record.h"
+#include "harness/report/report_json.h"
 #include "harness/report/text_table.h"
 
 namespace gpubench {
@@ -15,17 +16,28 @@ namespace gpubench {
 /// "PASS", "FAIL", "NOT_PROVEN", ...
 [[nodiscard]] std::string verdict_word(Verdict verdict);
 
+/// The one word for all of a run: the worst verdict of its cases that ran, "NOTHING RAN", or "INCOMPLETE" where it was
+/// interrupted.
+[[nodiscard]] std::string verdict_word_of_run(std::span<const CaseRecord> records, bool complete);
+
+/// "3 pass, 1 fail": the verdicts that occur.
+[[nodiscard]] std::string counts_text(const Totals& totals);
+
+/// The worst error of its bound as a cell: "0.25", "2e+03", "inf", "-" where nothing was compared.
+[[nodiscard]] std::string error_text(const Parity& parity);
+
 /// True for what a run must not end in: fail, downgraded, not_proven, error.
 [[nodiscard]] bool went_wrong(Verdict verdict);
 
 /// Whether result lines tell the percentage of the device's peak: only where some case knows it.
 enum class PeakColumn { absent, present };
 
-/// The titles over result_line().
+/// The titles over result_line(); none where a terminal is too narrow for columns.
 [[nodiscard]] std::string result_header(const ConsoleStyle& style, PeakColumn peak = PeakColumn::absent);
 
 /// One case in one line: verdict, rate, time and its 95% interval, worst error as a fraction of its bound, id, flags;
-/// the reason on a second line unless it passed. The id is never cut. Ends with a newline.
+/// the reason on a second line unless it passed. Where a terminal is too narrow for the id beside the numbers, it
+/// stands on a line of its own; it is never cut. Ends with a newline.
 [[nodiscard]] std::string result_line(const CaseRecord& record, const ConsoleStyle& style,
                                       PeakColumn peak = PeakColumn::absent);
 

@@ -8,7 +8,7 @@ namespace {
 template <class Replacement>
 std::string replaced(std::string_view text, Replacement replacement) {
   std::string out;
-  for (const char c : visible(text)) {
+  for (const char c : printable(text)) {
     const std::string_view other = replacement(c);
     if (other.empty()) {
       out += c;
@@ -36,9 +36,21 @@ std::string xml_text(std::string_view text) {
   });
 }
 
-// Numeric entities: a backslash does not protect a pipe in every renderer, nor an @ or a bare address in any.
+std::string xml_lines(std::string_view text) {
+  std::string lines;
+  while (true) {
+    const std::size_t end = text.find('\n');
+    lines += xml_text(text.substr(0, end));
+    if (end == std::string_view::npos) return lines;
+    lines += '\n';
+    text.remove_prefix(end + 1);
+  }
+}
+
+// Numeric entities: a backslash does not protect a pipe in every renderer, nor an @ or a bare address in any. GitHub
+// looks for mentions and numbers of issues in what is left after that, so a space of no width follows their signs.
 std::string markdown_cell(std::string_view text) {
-  return replaced(text, [](char c) -> std::string_view {
+  std::string cell = replaced(text, [](char c) -> std::string_view {
     switch (c) {
       case '&': return "&amp;";
       case '<': return "&lt;";
@@ -52,12 +64,16 @@ std::string markdown_cell(std::string_view text) {
       case ']': return "&#93;";
       case '!': return "&#33;";
       case '\\': return "&#92;";
-      case '@': return "&#64;";
-      case '#': return "&#35;";
+      case '@': return "&#64;&#8203;";
+      case '#': return "&#35;&#8203;";
       case ':': return "&#58;";
       default: return "";
     }
   });
+  constexpr std::string_view address = "www.";  // a link without a scheme
+  for (std::size_t at = cell.find(address); at != std::string::npos; at = cell.find(address, at + 1))
+    cell.replace(at + address.size() - 1, 1, "&#46;");
+  return cell;
 }
 
 std::string github_message(std::string_view text) { return replaced(text, github_escape); }
@@ -67,7 +83,7 @@ std::string github_property(std::string_view text) {
 }
 
 std::string csv_cell(std::string_view text) {
-  std::string cell = visible(text);
+  std::string cell = printable(text);
   if (!cell.empty() && std::string_view("=+-@'").find(cell.front()) != std::string_view::npos) cell.insert(0, "'");
   if (cell.find_first_of(",\"") == std::string::npos) return cell;
   std::string quoted = "\"";
@@ -75,10 +91,10 @@ std::string csv_cell(std::string_view text) {
   return quoted + "\"";
 }
 
-// The format can hold every character: what is there is told as it is.
+// The format can hold every character: what is there is told as it is. A scraper drops a file with a byte that is none.
 std::string prometheus_label(std::string_view text) {
   std::string out;
-  for (const char c : text) {
+  for (const char c : utf8(text)) {
     if (c == '\\' || c == '"') out += '\\';
     out += c == '\n' ? std::string("\\n") : std::string(1, c);
   }

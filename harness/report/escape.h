@@ -12,6 +12,9 @@ namespace gpubench {
 /// Text of an XML 1.0 element or of an attribute in double quotes. Characters that XML cannot hold are made visible.
 [[nodiscard]] std::string xml_text(std::string_view text);
 
+/// The same for text of our own of several lines, which stay lines: whatever is untrusted in it is printable() already.
+[[nodiscard]] std::string xml_lines(std::string_view text);
+
 /// A cell of a Markdown table, GitHub's too: nothing in it is markup, HTML, a link, a mention or an end of the cell.
 [[nodiscard]] std::string markdown_cell(std::string_view text);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace gpubench {
@@ -31,20 +32,34 @@ CodePoint decode(std::string_view text) {
   return {value, length, true};
 }
 
+bool within(std::uint32_t c, std::uint32_t first, std::uint32_t last) { return c >= first && c <= last; }
+
+// Unicode 15: C0, DEL and C1; Bidi_Control; line and paragraph separators.
 bool steers(std::uint32_t c) {
-  return c < 0x20 || (c >= 0x7f && c <= 0x9f) || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) ||
-         c == 0x2028 || c == 0x2029;
+  return c < 0x20 || within(c, 0x7f, 0x9f) || c == 0x061c || within(c, 0x200e, 0x200f) || within(c, 0x2028, 0x202e) ||
+         within(c, 0x2066, 0x2069);
+}
+
+// The byte order mark, noncharacters (XML 1.0 has no U+FFFE and U+FFFF either) and tags, which can hide whole
+// sentences.
+bool hides(std::uint32_t c) {
+  return c == 0xfeff || (c & 0xfffeU) == 0xfffe || within(c, 0xfdd0, 0xfdef) || within(c, 0xe0000, 0xe007f);
+}
+
+// What may stand before the `::` of a name: `cutlass::gemm`, `std::vector<int>::size`.
+bool ends_word(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '>' || c == ')';
 }
 
 }  // namespace
 
-std::string visible(std::string_view text) {
+std::string printable(std::string_view text) {
   std::string shown;
   shown.reserve(text.size());
   while (!text.empty()) {
     const CodePoint c = decode(text);
     const std::string_view bytes = text.substr(0, c.bytes);
-    if (c.valid && !steers(c.value)) {
+    if (c.valid && !steers(c.value) && !hides(c.value)) {
       shown += bytes;
     } else {
       for (const char b : bytes) shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(b));
@@ -54,10 +69,49 @@ std::string visible(std::string_view text) {
   return shown;
 }
 
+std::string visible(std::string_view text) {
+  const std::string line = printable(text);
+  std::string shown;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const bool command = line.compare(i, 2, "::") == 0 && (i == 0 || !ends_word(line[i - 1]));
+    const bool old_command = line[i] == '[' && i >= 2 && line.compare(i - 2, 2, "##") == 0;
+    shown +=
+        command || old_command ? fmt::format("\\x{:02x}", static_cast<unsigned>(line[i])) : std::string(1, line[i]);
+  }
+  return shown;
+}
+
+std::string shortened(std::string_view text, std::size_t most_bytes) {
+  constexpr std::string_view dots = "...";
+  if (text.size() <= most_bytes) return std::string(text);
+  std::size_t end = most_bytes < dots.size() ? 0 : most_bytes - dots.size();
+  for (int back = 0; back < 3 && end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U; ++back) --end;
+  return std::string(text.substr(0, end)) + std::string(dots.substr(0, std::min(most_bytes, dots.size())));
+}
+
+std::string utf8(std::string_view text) {
+  std::string valid;
+  valid.reserve(text.size());
+  while (!text.empty()) {
+    const CodePoint c = decode(text);
+    valid += c.valid ? text.substr(0, c.bytes) : "\xef\xbf\xbd";
+    text.remove_prefix(c.bytes);
+  }
+  return valid;
+}
+
 int columns(std::string_view text) {
   int count = 0;
   for (const char c : text) count += (static_cast<unsigned char>(c) & 0xc0U) != 0x80U ? 1 : 0;
   return count;
+}
+
+std::string_view first_columns(std::string_view text, int most) {
+  std::size_t end = 0;
+  for (int count = 0; end < text.size(); ++end) {
+    if ((static_cast<unsigned char>(text[end]) & 0xc0U) != 0x80U && ++count > most) break;
+  }
+  return text.substr(0, end);
 }
 
 }  // namespace gpubench

@@ -28,8 +28,8 @@ Json gate() {
     CaseRecord failed = timed_record("wrong", 1000);
     failed.verdict = Verdict::fail;
     failed.reason = "2 of 64 elements outside their bound";
-    before.push_back(
-        invocation_of(timed_report({timed_record("a", 1000 + run), timed_record("wrong", 1000), timed_record("gone", 9)}, run)));
+    before.push_back(invocation_of(
+        timed_report({timed_record("a", 1000 + run), timed_record("wrong", 1000), timed_record("gone", 9)}, run)));
     after.push_back(
         invocation_of(timed_report({timed_record("a", 1100 + run), failed, timed_record("new", 1000)}, 9 + run)));
   }

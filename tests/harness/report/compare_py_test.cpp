@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -13,25 +11,10 @@
 #include "harness/report/export.h"
 #include "harness/report/reader.h"
 #include "tests/harness/report/holding_report.h"
+#include "tests/harness/report/shell.h"
 
 namespace gpubench {
 namespace {
-
-struct Result {
-  int status = -1;
-  std::string out;
-};
-
-Result shell(const std::string& command) {
-  Result result;
-  FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return result;
-  std::array<char, 4096> block{};
-  for (std::size_t bytes = 0; (bytes = std::fread(block.data(), 1, block.size(), pipe)) > 0;)
-    result.out.append(block.data(), bytes);
-  result.status = ::pclose(pipe);
-  return result;
-}
 
 std::string compare_py() {
   const char* variable = std::getenv("GPUBENCH_COMPARE_PY");
@@ -76,8 +59,8 @@ class ComparePy : public ::testing::Test {
   // What compare.py makes of two files, by case.
   Json compared(const std::string& before, const std::string& after) {
     const std::string dump_path = folder_ / "dump.json";
-    const Result result = shell(python_ + " '" + compare_py() + "' --no-color -d '" + dump_path + "' benchmarks '" +
-                                before + "' '" + after + "'");
+    const ShellResult result = shell(python_ + " '" + compare_py() + "' --no-color -d '" + dump_path +
+                                     "' benchmarks '" + before + "' '" + after + "'");
     EXPECT_EQ(result.status, 0) << result.out;
     return read_json_file(dump_path);
   }

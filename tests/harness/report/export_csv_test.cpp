@@ -5,50 +5,17 @@
 #include <map>
 
 #include "harness/report/export.h"
+#include "harness/report/reader.h"
 #include "harness/report/visible_text.h"
+#include "tests/harness/report/csv_reader.h"
 #include "tests/harness/report/holding_report.h"
 #include "tests/harness/report/hostile_text.h"
+#include "tests/harness/report/shell.h"
 
 namespace gpubench {
 namespace {
 
-using Row = std::vector<std::string>;
-
-// RFC 4180, section 2, strictly: CRLF ends each record, a quoted cell doubles its quotes, others have none.
-std::vector<Row> rows_of(std::string_view text) {
-  std::vector<Row> rows;
-  std::size_t at = 0;
-  while (at < text.size()) {
-    Row row;
-    while (true) {
-      std::string cell;
-      if (at < text.size() && text[at] == '"') {
-        for (++at; at < text.size(); ++at) {
-          if (text[at] == '"' && (at + 1 >= text.size() || text[at + 1] != '"')) break;
-          if (text[at] == '"') ++at;
-          cell += text[at];
-        }
-        if (at >= text.size()) throw std::runtime_error("a quote that never ends");
-        ++at;
-      } else {
-        while (at < text.size() && text[at] != ',' && text[at] != '\r') {
-          if (text[at] == '"' || text[at] == '\n') throw std::runtime_error("a bare quote or newline");
-          cell += text[at++];
-        }
-      }
-      row.push_back(cell);
-      if (at < text.size() && text[at] == ',') {
-        ++at;
-        continue;
-      }
-      if (text.substr(at, 2) != "\r\n") throw std::runtime_error("a record without CRLF");
-      at += 2;
-      break;
-    }
-    rows.push_back(std::move(row));
-  }
-  return rows;
-}
+using Row = CsvRow;
 
 std::map<std::string, std::string> by_title(const Row& titles, const Row& row) {
   std::map<std::string, std::string> cells;
@@ -57,7 +24,7 @@ std::map<std::string, std::string> by_title(const Row& titles, const Row& row) {
 }
 
 TEST(ExportCsv, HasARowForEachCaseAndMetric) {
-  const std::vector<Row> rows = rows_of(exported_csv(holding_report()));
+  const std::vector<Row> rows = csv_rows(exported_csv(holding_report()));
   ASSERT_GT(rows.size(), 3U);
   for (const Row& row : rows) EXPECT_EQ(row.size(), rows[0].size());
   const auto first = by_title(rows[0], rows[1]);
@@ -75,7 +42,7 @@ TEST(ExportCsv, HasARowForEachCaseAndMetric) {
 
 TEST(ExportCsv, NumbersComeBackAsTheyWere) {
   const Report report = holding_report();
-  const std::vector<Row> rows = rows_of(exported_csv(report));
+  const std::vector<Row> rows = csv_rows(exported_csv(report));
   std::map<std::string, double> values;
   for (std::size_t i = 1; i < rows.size(); ++i) {
     const auto cells = by_title(rows[0], rows[i]);
@@ -91,8 +58,36 @@ TEST(ExportCsv, NumbersComeBackAsTheyWere) {
   EXPECT_EQ(values.at("straggler"), 0.0625);
 }
 
+// What most people open it with.
+TEST(ExportCsv, PythonsReaderFindsTheReportsValues) {
+  if (!is_installed("python3")) GTEST_SKIP() << "python3 is not installed";
+  Report report = holding_report();
+  report.cases[0].c.label = "a \"label\", with\\ é";
+  const TemporaryFile file("r.csv", exported_csv(report));
+  const ShellResult result = shell(
+      "python3 -c 'import csv, json, sys; print(json.dumps(list(csv.DictReader(open(sys.argv[1], "
+      "newline=\"\", encoding=\"utf-8\"), strict=True))))' " +
+      file.path());
+  ASSERT_EQ(result.status, 0) << result.out;
+  const Json rows = parse_json(result.out, "python");
+  std::map<std::string, double> values;
+  for (const Json& row : rows) {
+    EXPECT_EQ(row.size(), 16U);
+    if (row["status"] != "pass") continue;
+    EXPECT_EQ(row["case"], report.cases[0].id);
+    EXPECT_EQ(row["label"], report.cases[0].c.label);
+    values[row["metric"]] = std::stod(row["value"].get<std::string>());
+  }
+  const Summary& s = report.cases[0].summary;
+  EXPECT_EQ(values.at("median"), s.median_ns);
+  EXPECT_EQ(values.at("ci95_low"), s.ci95_low_ns);
+  EXPECT_EQ(values.at("p90"), s.p90_ns);
+  EXPECT_EQ(values.at("samples"), static_cast<double>(s.samples));
+  EXPECT_EQ(values.at("bytes_per_s"), report.cases[0].derived.bytes_per_s);
+}
+
 TEST(ExportCsv, ACaseThatDidNotPassHasOneRowWithItsReasonAndNoNumber) {
-  const std::vector<Row> rows = rows_of(exported_csv(holding_report()));
+  const std::vector<Row> rows = csv_rows(exported_csv(holding_report()));
   const auto failed = by_title(rows[0], rows[rows.size() - 2]);
   const auto skipped = by_title(rows[0], rows.back());
   EXPECT_EQ(failed.at("status"), "fail");
@@ -110,8 +105,8 @@ TEST(ExportCsv, HostileTextIsOneHarmlessCell) {
     report.cases[0].derived.headline_unit = text;
     report.cases[2].reason = text;
     report.run.devices[0].name = text;
-    const std::vector<Row> rows = rows_of(exported_csv(report));
-    const std::string shown = visible(text);
+    const std::vector<Row> rows = csv_rows(exported_csv(report));
+    const std::string shown = printable(text);
     const bool formula = !shown.empty() && std::string("=+-@'").find(shown[0]) != std::string::npos;
     const std::string expected = (formula ? "'" : "") + shown;
     for (std::size_t i = 1; i < rows.size(); ++i) {

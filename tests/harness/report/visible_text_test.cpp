@@ -64,5 +64,34 @@ TEST(Wrap, BreaksAtBlanksAndNeverWithinWords) {
   EXPECT_EQ(wrap("", 8, 0), "");
 }
 
+TEST(Visible, ShowsWhatTurnsOrHidesTextAndWhatXmlCannotHold) {
+  EXPECT_EQ(visible("\u200e"), "\\xe2\\x80\\x8e");  // left-to-right mark
+  EXPECT_EQ(visible("\u061c"), "\\xd8\\x9c");       // Arabic letter mark
+  EXPECT_EQ(visible("\ufeff"), "\\xef\\xbb\\xbf");  // byte order mark
+  EXPECT_EQ(visible("\uffff"), "\\xef\\xbf\\xbf");  // noncharacters
+  EXPECT_EQ(visible("\U0001fffe"), "\\xf0\\x9f\\xbf\\xbe");
+  EXPECT_EQ(visible("\U000e0041"), "\\xf3\\xa0\\x81\\x81");  // a tag: an invisible A
+  EXPECT_EQ(visible("naïve 日本語 \U0001f600 \ufffd"), "naïve 日本語 \U0001f600 \ufffd");
+}
+
+TEST(Visible, HoldsNoCommandForTheRunnerOfACiServer) {
+  EXPECT_EQ(visible("::error::x"), "\\x3a:error::x");
+  EXPECT_EQ(visible("  ::set-env name=A::b"), "  \\x3a:set-env name=A::b");
+  EXPECT_EQ(visible("\u3000::error::x"), "\u3000\\x3a:error::x");  // its blanks are Unicode's
+  EXPECT_EQ(visible(":::x"), "\\x3a\\x3a:x");
+  EXPECT_EQ(visible("say ##[error]x"), "say ##\\x5berror]x");
+  EXPECT_EQ(visible("cutlass::gemm<T>::run f()::g a: b [x] #[x]"), "cutlass::gemm<T>::run f()::g a: b [x] #[x]");
+  EXPECT_EQ(printable("::error::x ##[error]"), "::error::x ##[error]");
+}
+
+TEST(Shortened, EndsBetweenCharactersAndSaysThatItEnds) {
+  EXPECT_EQ(shortened("short", 5), "short");
+  EXPECT_EQ(shortened("longer", 5), "lo...");
+  EXPECT_EQ(shortened("éé", 4), "éé");
+  EXPECT_EQ(shortened("xééé", 6), "xé...");  // of the second é one byte would fit
+  EXPECT_EQ(shortened("xxxx", 2), "..");
+  EXPECT_EQ(shortened("", 0), "");
+}
+
 }  // namespace
 }  // namespace gpubench

@@ -1,0 +1,64 @@
+#include "harness/report/markdown.h"
+
+#include <fmt/format.h>
+
+#include "harness/report/console.h"
+#include "harness/report/escape.h"
+#include "harness/report/markdown_rows.h"
+#include "harness/report/quantity.h"
+#include "harness/report/visible_text.h"
+#include "harness/report/worst_first.h"
+
+namespace gpubench {
+namespace {
+
+// One text must not take the room of all other rows.
+constexpr std::size_t most_cell_bytes = 2000;
+
+std::string cell(std::string_view text) { return markdown_cell(shortened(text, most_cell_bytes)); }
+
+std::string head_of(const Report& report) {
+  const RunContext& run = report.run;
+  const Totals totals = totals_of(report.cases);
+  std::string text =
+      fmt::format("### gpubench: {}\n\n{} of {} cases{}\n\n", cell(verdict_word_of_run(report.cases, run.complete)),
+                  cell(counts_text(totals)), totals.cases, run.complete ? "" : "; interrupted, this report is partial");
+  for (const DeviceInfo& device : run.devices) {
+    std::vector<std::string> libraries;
+    for (const auto& [library, release] : device.libraries) libraries.push_back(library + " " + release);
+    text += fmt::format("- {}, {} threads or units{}{}\n", cell(device.name), device.units,
+                        libraries.empty() ? "" : ", ", cell(joined(libraries)));
+  }
+  text +=
+      fmt::format("- gpubench {}, tier {}, check {}, seed {}, on {} at {}\n", cell(run.tool_version), cell(run.tier),
+                  cell(run.check), run.seed, cell(report.host.host_name), cell(iso_time(run.started_at)));
+  if (!run.injected.empty()) text += fmt::format("- times are longer on purpose: {}\n", cell(run.injected));
+  if (!report.cases.empty())
+    text += "\n| verdict | rate | time | ±95% | error | case |\n| --- | ---: | ---: | ---: | ---: | --- |\n";
+  return text;
+}
+
+std::string row_of(const CaseRecord& record) {
+  const Summary& s = record.summary;
+  const bool timed = s.rounds > 0 && s.median_ns > 0.0;
+  std::string row =
+      fmt::format("| {} | {} | {} | {} | {} | {}", verdict_word(record.verdict),
+                  timed ? cell(format_quantity(record.derived.headline, record.derived.headline_unit)) : "-",
+                  timed ? format_time_ns(s.median_ns) : "-",
+                  timed ? cell(format_interval(s.median_ns, s.ci95_low_ns, s.ci95_high_ns)) : "-",
+                  error_text(record.parity), cell(record.id));
+  if (record.verdict != Verdict::pass && !record.reason.empty()) row += "<br>" + cell(record.reason);
+  if (went_wrong(record.verdict) && !record.rerun.empty())
+    row += fmt::format("<br><code>{}</code>", cell(record.rerun));
+  return row + " |\n";
+}
+
+}  // namespace
+
+std::string markdown_text(const Report& report, std::size_t limit_bytes) {
+  const std::vector<const CaseRecord*> order = worst_first(report.cases);
+  return with_rows(
+      head_of(report), order.size(), [&](std::size_t i) { return row_of(*order[i]); }, limit_bytes);
+}
+
+}  // namespace gpubench

@@ -1,0 +1,179 @@
+// Hostile text in every field of a report, told to everything that reports are told to: it stays text, and comes back.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "harness/report/escape.h"
+#include "harness/report/visible_text.h"
+#include "tests/harness/report/holding_report.h"
+#include "tests/harness/report/hostile_text.h"
+#include "tests/harness/report/sinks.h"
+#include "tests/harness/report/string_fields.h"
+
+namespace gpubench {
+namespace {
+
+constexpr const char* marker = "qzword";
+
+// The second case failed, in other words than its op's: both are told at length. The third has nothing of its own.
+Json document() {
+  Report report = holding_report();
+  report.cases.pop_back();
+  report.run.suites.pop_back();
+  report.cases[1].reason = "different";
+  return report_json(report);
+}
+
+std::vector<StringField> open_fields() {
+  const Json whole = document();
+  std::vector<StringField> open;
+  for (const StringField& field : string_fields(whole)) {
+    if (report_with(whole, field, marker)) open.push_back(field);
+  }
+  return open;
+}
+
+std::vector<std::string> payloads() {
+  std::vector<std::string> all = hostile_texts();
+  all.insert(all.end(), broken_texts().begin(), broken_texts().end());
+  return all;
+}
+
+struct Tally {
+  int checks = 0;
+  int read_back = 0;
+  std::set<std::string> complaints;  // one of a kind: sink and field
+};
+
+struct Harmless {
+  Harmless(const Sink& sink, const Report& report)
+      : output(sink.written(report)), shows_it(sink.read(output).find(marker) != std::string::npos) {}
+  std::string output;
+  bool shows_it;
+};
+
+void try_one(const Sink& sink, const std::string& where, const Report& report, const Harmless& harmless,
+             const std::string& text, Tally& tally) {
+  const std::string output = sink.written(report);
+  ++tally.checks;
+  // An empty text may leave out what it would have been in.
+  const std::string problem =
+      output == harmless.output ? "" : sink.problem(output, text.empty() ? output : harmless.output);
+  if (!problem.empty()) tally.complaints.insert(sink.name + ", " + where + ": " + problem.substr(0, 200));
+  constexpr std::size_t longest_shown = 1000;
+  if (text.empty() || text.size() > longest_shown || !harmless.shows_it) return;
+  ++tally.read_back;
+  const std::string read = sink.read(output);
+  const std::vector<std::string> ways = sink.expected(text);
+  if (std::none_of(ways.begin(), ways.end(),
+                   [&](const std::string& way) { return read.find(way) != std::string::npos; }))
+    tally.complaints.insert(sink.name + ", " + where + " does not come back: " + printable(text).substr(0, 200));
+}
+
+void expect_none(const Tally& tally) {
+  for (const std::string& complaint : tally.complaints) ADD_FAILURE() << complaint;
+}
+
+TEST(Escaping, EveryFieldOfAReportThatTakesTextTakesAnyAndTheOthersSayNo) {
+  const std::vector<StringField> open = open_fields();
+  std::set<std::string> places;
+  for (const StringField& field : open) places.insert(field.text());
+  // Of each struct one that must be found, so that the walk itself is seen to walk.
+  for (const char* place :
+       {"/context/host_name", "/context/gpubench/devices/0/name", "/context/gpubench/env/OMP_NUM_THREADS",
+        "/context/gpubench/env/OMP_NUM_THREADS (name)", "/context/gpubench/devices/0/libraries/oneDNN (name)",
+        "/context/gpubench/argv/0", "/gpubench/cases/0/label", "/gpubench/cases/1/reason",
+        "/gpubench/cases/1/parity/ops/1/worst/tensor", "/gpubench/cases/0/rounds/0/telemetry/reasons/0",
+        "/gpubench/cases/0/derived/breakdown/0/label", "/gpubench/cases/0/derived/peak/peak_source",
+        "/gpubench/cases/1/rerun"})
+    EXPECT_EQ(places.count(place), 1U) << place;
+  for (const char* place : {"/gpubench/cases/0/status", "/gpubench/cases/0/tier", "/context/gpubench/started_at"})
+    EXPECT_EQ(places.count(place), 0U) << place;
+  EXPECT_GE(open.size(), 60U);
+}
+
+TEST(Escaping, HostileTextInAnyFieldStaysTextInEverySink) {
+  const Json whole = document();
+  const std::vector<std::string> texts = payloads();
+  ASSERT_GE(texts.size(), 40U);
+  Tally tally;
+  for (const StringField& field : open_fields()) {
+    const Report harmless = *report_with(whole, field, marker);
+    std::vector<Harmless> outputs;
+    for (const Sink& sink : sinks()) outputs.emplace_back(sink, harmless);
+    for (const std::string& text : texts) {
+      const std::optional<Report> report = report_with(whole, field, text);
+      if (!report) continue;  // refused, and said so
+      for (std::size_t s = 0; s < sinks().size(); ++s)
+        try_one(sinks()[s], field.text(), *report, outputs[s], text, tally);
+    }
+  }
+  EXPECT_GE(tally.checks, 1500);
+  EXPECT_GE(tally.read_back, 1500);
+  RecordProperty("checks", tally.checks);
+  RecordProperty("read_back", tally.read_back);
+  expect_none(tally);
+}
+
+// What the reader would refuse: the sinks do not rely on it.
+TEST(Escaping, HostileIdsStayTextToo) {
+  using Set = void (*)(CaseRecord&, const std::string&);
+  const std::vector<std::pair<const char*, Set>> fields{
+      {"id", [](CaseRecord& r, const std::string& t) { r.id = t; }},
+      {"suite", [](CaseRecord& r, const std::string& t) { r.c.suite = t; }},
+      {"workload", [](CaseRecord& r, const std::string& t) { r.c.workload = t; }},
+      {"recipe", [](CaseRecord& r, const std::string& t) { r.c.recipe = t; }},
+      {"mode", [](CaseRecord& r, const std::string& t) { r.c.modes = {t}; }},
+      {"dimension", [](CaseRecord& r, const std::string& t) {
+         r.c.dims = {{t, 1}};
+       }}};
+  Tally tally;
+  for (const auto& [where, set] : fields) {
+    for (std::size_t c = 0; c < 3; ++c) {
+      Report harmless = holding_report();
+      set(harmless.cases[c], marker);
+      for (const Sink& sink : sinks()) {
+        const Harmless usual(sink, harmless);
+        for (const std::string& text : payloads()) {
+          Report report = holding_report();
+          set(report.cases[c], text);
+          try_one(sink, where, report, usual, text, tally);
+        }
+      }
+    }
+  }
+  EXPECT_GE(tally.checks, 1500);
+  expect_none(tally);
+}
+
+// A check that cannot fail shows nothing: each sink's is given an output with the text put in as it is.
+TEST(Escaping, TheChecksSeeTextThatWasNotEscaped) {
+  Report report = holding_report();
+  report.cases[1].reason = marker;
+  report.cases[1].c.label = marker;
+  report.run.devices[0].name = marker;
+  const std::map<std::string, std::string> harmful{{"terminal", "\x1b[2J"},     {"terminal, in colour", "\n::error::x"},
+                                                   {"JUnit", "<x/>"},           {"Markdown", "a|b"},
+                                                   {"GitHub", "x\n::error::y"}, {"CSV", "a,b"},
+                                                   {"Prometheus", "\"} 1\n"},   {"report.json", "\",\"a\":\"b"}};
+  for (const Sink& sink : sinks()) {
+    const auto raw = harmful.find(sink.name);
+    if (raw == harmful.end()) continue;
+    const std::string harmless = sink.written(report);
+    std::string output = harmless;
+    ASSERT_NE(output.find(marker), std::string::npos) << sink.name;
+    output.replace(output.find(marker), std::string(marker).size(), raw->second);
+    std::string problem;
+    try {
+      problem = sink.problem(output, harmless);
+    } catch (const std::exception& e) {
+      problem = e.what();
+    }
+    EXPECT_NE(problem, "") << sink.name;
+  }
+}
+
+}  // namespace
+}  // namespace gpubench

@@ -1,0 +1,172 @@
+#include "tests/harness/report/sinks.h"
+
+#include <algorithm>
+
+#include "harness/report/console.h"
+#include "harness/report/export.h"
+#include "harness/report/github.h"
+#include "harness/report/junit.h"
+#include "harness/report/markdown.h"
+#include "harness/report/scaling.h"
+#include "harness/report/visible_text.h"
+#include "tests/harness/report/csv_reader.h"
+#include "tests/harness/report/output_checks.h"
+#include "tests/harness/report/prometheus_reader.h"
+#include "tests/harness/report/xml_reader.h"
+
+namespace gpubench {
+namespace {
+
+std::string console(const Report& report, bool color) {
+  ConsoleStyle style{color, true, false, 1};
+  return results_text(report.cases, style) + failures_text(report.cases, style) + scaling_text(report.cases, style) +
+         summary_text(report.cases, style) +
+         verdict_text(report.cases, {1, "a verdict failed", "report.json", report.run.complete, 1.0}, style);
+}
+
+// What would be a command is one only at the start of a line. Lines have no blanks at their ends.
+std::vector<std::string> shown(const std::string& text) {
+  std::vector<std::string> ways{visible(text), printable(text)};
+  for (std::string& way : ways) way.erase(way.find_last_not_of(' ') + 1);
+  return ways;
+}
+
+std::vector<std::string> one_line(const std::string& text) { return {printable(text)}; }
+
+Sink terminal(bool color) {
+  return {color ? "terminal, in colour" : "terminal", [color](const Report& r) { return console(r, color); },
+          terminal_problem, without_colors, shown};
+}
+
+std::string junit_sink_problem(const std::string& output, const std::string& harmless) {
+  std::string problem;
+  const auto root = read_xml(output, problem);
+  if (!root) return problem;
+  const auto other = read_xml(harmless, problem);
+  return !other || root->paths() == other->paths() ? "" : "other elements";
+}
+
+void add_text(const XmlElement& element, std::string& text) {
+  for (const auto& [key, value] : element.attributes) text += value + "\n";
+  text += element.text + "\n";
+  for (const XmlElement& child : element.children) add_text(child, text);
+}
+
+std::string junit_read(const std::string& output) {
+  std::string problem;
+  std::string text;
+  if (const auto root = read_xml(output, problem)) add_text(*root, text);
+  return text;
+}
+
+std::string csv_problem(const std::string& output, const std::string& harmless) {
+  const std::vector<CsvRow> rows = csv_rows(output);
+  if (rows.size() != csv_rows(harmless).size()) return "another number of rows";
+  for (const CsvRow& row : rows) {
+    if (row.size() != rows[0].size()) return "another number of cells";
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const bool number = rows[0][i] == "value" && row[i].find_first_not_of("0123456789.e+-") == std::string::npos;
+      if (!number && !row[i].empty() && std::string("=+-@\t\r").find(row[i][0]) != std::string::npos)
+        return "a cell that a table program would run: " + row[i];
+      if (std::any_of(row[i].begin(), row[i].end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
+        return "a control character";
+    }
+  }
+  return utf8_problem(output);
+}
+
+std::string csv_read(const std::string& output) {
+  std::string text;
+  for (const CsvRow& row : csv_rows(output)) {
+    for (const std::string& cell : row) text += cell + "\n";
+  }
+  return text;
+}
+
+// How many marks stand for bytes that are not UTF-8 is nobody's rule.
+std::string one_mark_each(std::string text) {
+  const std::string mark = "\ufffd";
+  for (std::size_t at = text.find(mark + mark); at != std::string::npos; at = text.find(mark + mark, at))
+    text.erase(at, mark.size());
+  return text;
+}
+
+std::vector<std::string> as_utf8(const std::string& text) {
+  return {one_mark_each(Json::parse(dump(Json(text))).get<std::string>())};
+}
+
+std::string prometheus_problem(const std::string& output, const std::string& harmless) {
+  try {
+    return prometheus::samples_of(output).size() == prometheus::samples_of(harmless).size() ? "" : "other samples";
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
+
+std::string prometheus_read(const std::string& output) {
+  std::string text;
+  for (const prometheus::Sample& sample : prometheus::samples_of(output)) {
+    for (const auto& [key, value] : sample.labels) text += value + "\n";
+  }
+  return one_mark_each(text);
+}
+
+std::size_t members_of(const Json& json) {
+  std::size_t count = 1;
+  if (json.is_structured()) {
+    for (const Json& member : json) count += members_of(member);
+  }
+  return count;
+}
+
+std::string json_problem(const std::string& output, const std::string& harmless) {
+  const Json json = Json::parse(output, nullptr, false);
+  if (json.is_discarded()) return "no JSON";
+  const Json other = Json::parse(harmless);
+  return members_of(json) == members_of(other) ? "" : "other members";
+}
+
+void add_strings(const Json& json, std::string& text) {
+  if (json.is_string()) text += json.get<std::string>() + "\n";
+  if (!json.is_structured()) return;
+  for (const auto& [key, value] : json.items()) {
+    text += key + "\n";
+    add_strings(value, text);
+  }
+}
+
+std::string json_read(const std::string& output) {
+  std::string text;
+  add_strings(Json::parse(output), text);
+  return one_mark_each(text);
+}
+
+Sink json_sink(const std::string& name, std::function<std::string(const Report&)> written) {
+  return {name, std::move(written), json_problem, json_read, as_utf8};
+}
+
+std::vector<Sink> all_sinks() {
+  std::vector<Sink> all{terminal(false), terminal(true)};
+  all.push_back({"JUnit", junit_text, junit_sink_problem, junit_read, shown});
+  all.push_back({"Markdown", [](const Report& r) { return markdown_text(r, most_summary_bytes); }, markdown_problem,
+                 markdown_read, one_line});
+  all.push_back({"GitHub", [](const Report& r) { return annotations_text(annotations_of(r), "gpubench"); },
+                 annotations_problem, annotations_read, one_line});
+  all.push_back({"CSV", exported_csv, csv_problem, csv_read, one_line});
+  all.push_back({"Prometheus", exported_prometheus, prometheus_problem, prometheus_read, as_utf8});
+  all.push_back(json_sink("report.json", [](const Report& r) { return dump(report_json(r), 1); }));
+  for (const ExportFormat format : export_formats()) {
+    if (format == ExportFormat::csv || format == ExportFormat::prometheus) continue;
+    all.push_back(json_sink(std::string(name(format)), [format](const Report& r) { return exported(r, format); }));
+  }
+  return all;
+}
+
+}  // namespace
+
+const std::vector<Sink>& sinks() {
+  static const std::vector<Sink> all = all_sinks();
+  return all;
+}
+
+}  // namespace gpubench
