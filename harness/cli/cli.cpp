@@ -13,6 +13,7 @@
 #include "harness/cli/report_verbs.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/run_verb.h"
+#include "harness/cli/terminal.h"
 #include "harness/core/error.h"
 #include "harness/report/visible_text.h"
 
@@ -39,7 +40,9 @@ int act(const Options& options, std::span<const std::string> words, const Enviro
     case Verb::baseline: return baseline_verb(options, environment);
     case Verb::validate: return validate_verb(options, environment);
     case Verb::export_report: return export_verb(options, environment);
-    case Verb::help: environment.out << help_text(options.subject); return exit_codes::ok;
+    case Verb::help:
+      environment.out << help_text(options.subject, columns_of(Stream::out, environment));
+      return exit_codes::ok;
     case Verb::version: return print_version(environment);
     case Verb::describe_device:
       tell_device(choose_device(options.device, environment), options.worker_output);

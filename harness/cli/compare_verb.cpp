@@ -83,7 +83,7 @@ int compare_verb(const Options& options, const Environment& environment) {
                    compare(sides[0].invocations, sides[side].invocations, {o.tau, applies ? &*noise : nullptr})});
     cases += all.back().comparison.cases.size();
   }
-  environment.out << text_of(all, o.format, console_style(options, environment.out_is_terminal, environment));
+  environment.out << text_of(all, o.format, console_style(options, Stream::out, environment));
   if (cases > 0) return exit_codes::ok;
   environment.err << "gpubench: no case passed on both sides: there is nothing to compare\n";
   return exit_codes::not_comparable;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "harness/cli/device.h"
 #include "harness/cli/exit_code.h"
 #include "harness/cli/gpu_table.h"
@@ -21,11 +23,12 @@ std::string line(const Finding& finding, const ConsoleStyle& style) {
   const bool warning = finding.health == Health::warning;
   const std::string_view word = warning ? "warn" : finding.health == Health::note ? "note" : "ok";
   const Tone tone = warning ? Tone::doubtful : finding.health == Health::note ? Tone::faint : Tone::good;
+  const int width = style.width == 0 ? 100 : std::min(style.width, 100);
   std::string text = fmt::format("{} {:<4}  {}\n", paint(padded(word, 4), tone, style), finding.code,
-                                 wrap(visible(finding.text), 100, text_column));
+                                 wrap(visible(finding.text), width, text_column));
   if (!finding.fix.empty())
     text +=
-        fmt::format("{}mend: {}\n", std::string(text_column, ' '), wrap(visible(finding.fix), 100, text_column + 6));
+        fmt::format("{}mend: {}\n", std::string(text_column, ' '), wrap(visible(finding.fix), width, text_column + 6));
   return text;
 }
 
@@ -59,7 +62,7 @@ std::vector<ModuleReport> libraries_of(const BackendEntry& entry, std::vector<Fi
 }  // namespace
 
 int doctor_verb(const Options& options, const Environment& environment) {
-  const ConsoleStyle style = console_style(options, environment.out_is_terminal, environment);
+  const ConsoleStyle style = console_style(options, Stream::out, environment);
   std::vector<std::string> build;
   for (const auto& [key, value] : build_facts(environment)) {
     if (!value.empty()) build.push_back(value);

@@ -60,6 +60,7 @@ struct Environment {
   std::vector<std::string> variable_names = {};  ///< of all that are set
   std::string revision = {};                     ///< of the sources this program was built from; "" where unknown
   std::function<GpuSurvey()> survey_gpus = [] { return gpubench::survey_gpus(); };
+  int out_columns = 100;  ///< of the terminal behind `out`
 };
 
 /// The whole program: parses, acts, prints; returns the exit code (exit_code.h). Throws nothing.

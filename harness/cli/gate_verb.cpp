@@ -86,8 +86,8 @@ int gate_verb(const Options& options, const Environment& environment) {
                {o.tau, o.strict, o.allow_missing, o.allowed_differences, noise ? &*noise : nullptr});
   const int code = exit_code_of(result.outcome);
   const bool pure = o.json == "-";
-  const bool terminal = pure ? environment.err_is_terminal : environment.out_is_terminal;
-  (pure ? environment.err : environment.out) << gate_table(result, code, console_style(options, terminal, environment));
+  const Stream stream = pure ? Stream::err : Stream::out;
+  (pure ? environment.err : environment.out) << gate_table(result, code, console_style(options, stream, environment));
   const bool written = outputs.write(result, code, fingerprint(setup));
   return written || code != exit_codes::ok ? code : exit_codes::could_not_measure;
 }

@@ -13,8 +13,15 @@
 namespace gpubench {
 namespace {
 
-constexpr int width = 100;
-constexpr int text_column = 26;
+constexpr int widest = 100;
+
+// How wide the text is, and where the right column begins: nearer to the left where there is little room.
+struct Measure {
+  int width = widest;
+  int text_column = 26;
+};
+
+Measure measure_of(int width) { return {std::min(width, widest), width < 60 ? 8 : 26}; }
 
 constexpr std::string_view examples_of_run = R"(examples
   gpubench --suite all                         every suite at the default tier
@@ -51,11 +58,30 @@ constexpr std::string_view examples_of_export = R"(examples
 )";
 
 // Title and text side by side, the text wrapped in its own column; a long title stands on a line of its own.
-std::string entry(std::string_view title, std::string_view text) {
-  const std::string head = "  " + std::string(title);
-  const bool fits = columns(head) + 2 <= text_column;
-  const std::string before = fits ? padded(head, text_column) : head + "\n" + std::string(text_column, ' ');
-  return before + wrap(text, width, text_column) + "\n";
+std::string entry(std::string_view title, std::string_view text, const Measure& measure) {
+  const std::string head = "  " + fitted(title, measure.width, 2);
+  const int column = measure.text_column;
+  const bool fits = columns(head) + 2 <= column;
+  const std::string before =
+      fits ? padded(head, column) : head + "\n" + std::string(static_cast<std::size_t>(column), ' ');
+  return before + wrap(text, measure.width, column) + "\n";
+}
+
+// Lines of a command and what it does. A command stays in one piece; what it does goes below it where there is no room.
+std::string examples(std::string_view text, const Measure& measure) {
+  std::string out;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(line.size() + 1);
+    const std::size_t gap = line.find("  ", 2);
+    if (columns(line) <= measure.width || gap == std::string_view::npos) {
+      out += std::string(line) + "\n";
+      continue;
+    }
+    const std::string_view what = line.substr(std::min(line.find_first_not_of(' ', gap), line.size()));
+    out += fmt::format("{}\n      {}\n", line.substr(0, gap), wrap(what, measure.width, 6));
+  }
+  return out;
 }
 
 std::string flag_title(const CLI::Option& option) {
@@ -64,7 +90,7 @@ std::string flag_title(const CLI::Option& option) {
   return (has_short ? "-" + option.get_snames().front() + ", " : "") + "--" + option.get_lnames().front() + type;
 }
 
-std::string groups_text(Verb verb) {
+std::string groups_text(Verb verb, const Measure& measure) {
   RawOptions raw;
   CLI::App app;
   add_flags(app, verb, raw);
@@ -72,57 +98,63 @@ std::string groups_text(Verb verb) {
   for (const char* group : {"compare", "select", "measure", "check", "output"}) {
     std::string entries;
     for (const CLI::Option* option : app.get_options()) {
-      if (option->get_group() == group) entries += entry(flag_title(*option), option->get_description());
+      if (option->get_group() == group) entries += entry(flag_title(*option), option->get_description(), measure);
     }
     if (!entries.empty()) text += fmt::format("{}\n{}\n", group, entries);
   }
   return text;
 }
 
-std::string environment_text() {
+std::string environment_text(const Measure& measure) {
   return "environment\n" +
          entry("GPUBENCH_<FLAG>",
                "stands in for any flag above that is not given: GPUBENCH_TIER=smoke, GPUBENCH_SUITE=gemm,conv; "
-               "switches are on or off: GPUBENCH_DRY_RUN=on") +
-         entry("NO_COLOR, FORCE_COLOR", "colour off, colour on, unless --color says otherwise");
+               "switches are on or off: GPUBENCH_DRY_RUN=on",
+               measure) +
+         entry("NO_COLOR, FORCE_COLOR", "colour off, colour on, unless --color says otherwise", measure);
 }
 
-std::string exit_codes_text() {
+std::string exit_codes_text(const Measure& measure) {
   std::string text = "exit codes\n";
-  for (const int code : {0, 1, 2, 3, 4, 5, 130, 143}) text += entry(fmt::format("{}", code), explain_exit_code(code));
+  for (const int code : {0, 1, 2, 3, 4, 5, 130, 143})
+    text += entry(fmt::format("{}", code), explain_exit_code(code), measure);
   return text;
 }
 
-std::string verb_text(const VerbInfo& verb) {
-  std::string text = fmt::format("usage: gpubench {} {}\n{}\n\n{}", verb.name, verb.arguments, verb.description,
-                                 groups_text(verb.verb));
-  if (verb.verb == Verb::run || verb.verb == Verb::list) text += environment_text() + "\n";
-  if (verb.verb == Verb::run) text += std::string(examples_of_run) + "\n" + exit_codes_text();
-  if (verb.verb == Verb::list) text += examples_of_list;
-  if (verb.verb == Verb::gate) text += examples_of_gate;
-  if (verb.verb == Verb::export_report) text += examples_of_export;
+std::string verb_text(const VerbInfo& verb, const Measure& measure) {
+  constexpr int indent = 4;
+  std::string text = fmt::format(
+      "{}\n{}\n\n{}", fitted(fmt::format("usage: gpubench {} {}", verb.name, verb.arguments), measure.width, indent),
+      fitted(verb.description, measure.width, 0), groups_text(verb.verb, measure));
+  if (verb.verb == Verb::run || verb.verb == Verb::list) text += environment_text(measure) + "\n";
+  if (verb.verb == Verb::run) text += examples(examples_of_run, measure) + "\n" + exit_codes_text(measure);
+  if (verb.verb == Verb::list) text += examples(examples_of_list, measure);
+  if (verb.verb == Verb::gate) text += examples(examples_of_gate, measure);
+  if (verb.verb == Verb::export_report) text += examples(examples_of_export, measure);
   return text;
 }
 
-std::string overview() {
+std::string overview(const Measure& measure) {
   std::string text =
-      "gpubench: a benchmark and conformance suite for GPU training. No number without a verdict.\n"
-      "usage: gpubench [VERB] [flags]        without a verb: run\n\nverbs\n";
+      fitted("gpubench: a benchmark and conformance suite for GPU training. No number without a verdict.",
+             measure.width, 0) +
+      "\n" + fitted("usage: gpubench [VERB] [flags]        without a verb: run", measure.width, 4) + "\n\nverbs\n";
   for (const VerbInfo& verb : verbs()) {
-    if (!verb.hidden) text += entry(fmt::format("{} {}", verb.name, verb.arguments), verb.description);
+    if (!verb.hidden) text += entry(fmt::format("{} {}", verb.name, verb.arguments), verb.description, measure);
   }
-  return text + "\nflags of run\n\n" + groups_text(Verb::run) + environment_text() + "\n" +
-         std::string(examples_of_run) + "\n" + exit_codes_text();
+  return text + "\nflags of run\n\n" + groups_text(Verb::run, measure) + environment_text(measure) + "\n" +
+         examples(examples_of_run, measure) + "\n" + exit_codes_text(measure);
 }
 
 }  // namespace
 
-std::string help_text(std::string_view verb) {
-  if (verb.empty()) return overview();
+std::string help_text(std::string_view verb, int width) {
+  const Measure measure = measure_of(width);
+  if (verb.empty()) return overview(measure);
   std::vector<std::string> names;
   for (const VerbInfo& info : verbs()) {
     if (info.hidden) continue;
-    if (info.name == verb) return verb_text(info);
+    if (info.name == verb) return verb_text(info, measure);
     names.emplace_back(info.name);
   }
   throw UsageError(

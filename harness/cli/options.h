@@ -86,8 +86,8 @@ struct Options {
 [[nodiscard]] std::string_view name(Verb verb);
 [[nodiscard]] std::string_view name(CheckMode mode);
 
-/// Help for the program ("") or for one verb, at most 100 columns wide. Made from the same table as the parser.
-/// Throws UsageError for an unknown verb.
-[[nodiscard]] std::string help_text(std::string_view verb);
+/// Help for the program ("") or for one verb, `width` columns wide, at most 100; commands to copy are not broken. Made
+/// from the same table as the parser. Throws UsageError for an unknown verb.
+[[nodiscard]] std::string help_text(std::string_view verb, int width = 100);
 
 }  // namespace gpubench

@@ -27,9 +27,9 @@ void catch_signals() {
   ::sigaction(SIGTERM, &action, nullptr);
 }
 
-int terminal_columns() {
+int terminal_columns(int stream) {
   winsize size{};
-  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 100;
+  return ::ioctl(stream, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 100;
 }
 
 std::vector<std::string> names_of_variables() {
@@ -64,7 +64,7 @@ Environment process_environment(int argc, char** argv, std::span<const Suite> su
           std::cerr,
           ::isatty(STDOUT_FILENO) == 1,
           ::isatty(STDERR_FILENO) == 1,
-          terminal_columns(),
+          terminal_columns(STDERR_FILENO),
           [](const char* variable) {
             const char* value = std::getenv(variable);
             return std::string(value == nullptr ? "" : value);
@@ -73,7 +73,9 @@ Environment process_environment(int argc, char** argv, std::span<const Suite> su
           own_path(argc > 0 ? argv[0] : "gpubench"),
           stop_flag,
           names_of_variables(),
-          std::string(revision)};
+          std::string(revision),
+          [] { return survey_gpus(); },
+          terminal_columns(STDOUT_FILENO)};
 }
 
 int run_program(int argc, char** argv, std::span<const Suite> suites, std::vector<BackendEntry> backends,

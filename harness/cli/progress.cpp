@@ -13,11 +13,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+constexpr double heartbeat_s = 30.0;
 
 class Lines final : public RunObserver {
  public:
-  Lines(std::ostream& err, const ProgressOptions& options) : err_(err), options_(options) {}
+  Lines(std::ostream& err, const ProgressOptions& options) : err_(err), options_(options), last_(options.now()) {}
 
   void phase(std::string_view case_id, std::string_view phase) override {
     now_ = fmt::format("{} of {}", phase, case_id);
@@ -29,7 +31,7 @@ class Lines final : public RunObserver {
   }
   void note(std::string_view text) override { say(fmt::format("note: {}\n", visible(text))); }
   void tick() override {
-    if (since(last_) < 30.0) return;
+    if (seconds(options_.now() - last_) < heartbeat_s) return;
     say(fmt::format("{} of {} cases finished, now {}\n", done_, options_.cases,
                     now_.empty() ? "starting" : visible(now_)));
   }
@@ -37,19 +39,19 @@ class Lines final : public RunObserver {
  private:
   void say(const std::string& text) {
     err_ << text << std::flush;
-    last_ = Clock::now();
+    last_ = options_.now();
   }
 
   std::ostream& err_;
   ProgressOptions options_;
   std::string now_;
   int done_ = 0;
-  Clock::time_point last_ = Clock::now();
+  Clock::time_point last_;
 };
 
 class Bar final : public RunObserver {
  public:
-  Bar(std::ostream& err, const ProgressOptions& options) : err_(err), options_(options) {}
+  Bar(std::ostream& err, const ProgressOptions& options) : err_(err), options_(options), start_(options.now()) {}
   Bar(const Bar&) = delete;  // it erases what it drew, once
   Bar& operator=(const Bar&) = delete;
   ~Bar() override { err_ << erase << std::flush; }
@@ -70,7 +72,7 @@ class Bar final : public RunObserver {
     redraw();
   }
   void tick() override {
-    if (since(drawn_) >= 0.1) redraw();
+    if (seconds(options_.now() - drawn_) >= 0.1) redraw();
   }
 
  private:
@@ -78,20 +80,21 @@ class Bar final : public RunObserver {
 
   // The line ends one column early: a terminal that wraps at its last column would not be able to redraw it.
   void redraw() {
-    drawn_ = Clock::now();
+    drawn_ = options_.now();
     constexpr int cells = 24;
     const int filled = options_.cases > 0 ? cells * done_ / options_.cases : 0;
     std::string line =
         fmt::format("[{}{}] {}/{}  {} pass {} wrong  {}{}  {}", std::string(static_cast<std::size_t>(filled), '#'),
                     std::string(static_cast<std::size_t>(cells - filled), '-'), done_, options_.cases, passed_, wrong_,
-                    format_duration(since(start_)), left(), visible(now_));
-    line.resize(std::min(line.size(), static_cast<std::size_t>(std::max(1, options_.columns - 1))));
-    err_ << erase << line << std::flush;
+                    format_duration(seconds(drawn_ - start_)), left(), visible(now_));
+    err_ << erase << first_columns(line, std::max(1, options_.columns - 1)) << std::flush;
   }
 
   [[nodiscard]] std::string left() const {
     const double share = options_.cases > 0 ? static_cast<double>(done_) / options_.cases : 0.0;
-    return share < 0.1 ? "" : fmt::format(", about {} left", format_duration(since(start_) * (1.0 - share) / share));
+    return share < 0.1
+               ? ""
+               : fmt::format(", about {} left", format_duration(seconds(drawn_ - start_) * (1.0 - share) / share));
   }
 
   std::ostream& err_;
@@ -100,8 +103,8 @@ class Bar final : public RunObserver {
   int done_ = 0;
   int passed_ = 0;
   int wrong_ = 0;
-  Clock::time_point start_ = Clock::now();
-  Clock::time_point drawn_;
+  Clock::time_point start_;
+  Clock::time_point drawn_{};
 };
 
 class Silent final : public RunObserver {

@@ -1,6 +1,8 @@
 // What standard error shows while cases run: a bar that redraws on a terminal, one line per finished case elsewhere.
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <ostream>
 
@@ -16,6 +18,7 @@ struct ProgressOptions {
   ConsoleStyle console;
   int columns = 100;  ///< of the terminal; the bar stays within it
   int cases = 0;      ///< planned
+  std::function<std::chrono::steady_clock::time_point()> now = [] { return std::chrono::steady_clock::now(); };
 };
 
 /// Shows each call on `err`. Lines without a terminal never hold a carriage return; they say that the run is alive

@@ -120,9 +120,10 @@ class Run {
     }
     add_gpu_properties(info_);
     announce();
-    const ConsoleStyle console = console_style(options_, environment_.err_is_terminal, environment_);
-    const auto view = make_progress(environment_.err, {progress_style(options_, environment_), console,
-                                                       environment_.columns, static_cast<int>(plan_.size())});
+    const ConsoleStyle console = console_style(options_, Stream::err, environment_);
+    const auto view =
+        make_progress(environment_.err, {progress_style(options_, environment_), console,
+                                         columns_of(Stream::err, environment_), static_cast<int>(plan_.size())});
     Recorder recorder(*view);
     if (backend) {
       run_in_process(*backend, plan_, run_options_, recorder, environment_.stop);
@@ -181,8 +182,7 @@ class Run {
     // With "-" standard output holds one document alone; people read the rest on standard error.
     const bool pure = destination_.to_stdout();
     std::ostream& out = pure ? environment_.err : environment_.out;
-    const ConsoleStyle style =
-        console_style(options_, pure ? environment_.err_is_terminal : environment_.out_is_terminal, environment_);
+    const ConsoleStyle style = console_style(options_, pure ? Stream::err : Stream::out, environment_);
     const int code = tell(out, outcome, style);
     out << outputs.annotations() << std::flush;
     return out.good() ? code : tell_lost(outcome);
@@ -193,7 +193,7 @@ class Run {
     const std::string path = outcome.report_lost         ? ""
                              : destination_.file.empty() ? destination_.json_file
                                                          : destination_.file;
-    out << results_text(records_, style) << failures_text(records_, style) << scaling_text(records_)
+    out << results_text(records_, style) << failures_text(records_, style) << scaling_text(records_, style)
         << summary_text(records_, style) << "\n"
         << verdict_text(records_, {code, explanation(outcome, code), path, signal_ == 0, seconds_}, style)
         << std::flush;

@@ -1,6 +1,7 @@
 #include "harness/cli/terminal.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace gpubench {
 namespace {
@@ -27,8 +28,22 @@ bool use_utf8(const Environment& environment) {
   return false;
 }
 
-ConsoleStyle console_style(const Options& options, bool is_terminal, const Environment& environment) {
-  return {use_color(options.color, is_terminal, environment), use_utf8(environment), options.quiet, options.verbosity};
+int columns_of(Stream stream, const Environment& environment) {
+  constexpr int none = 100;
+  constexpr int most = 10000;
+  const std::string wish = environment.variable("COLUMNS");
+  int columns = 0;
+  const auto [end, error] = std::from_chars(wish.data(), wish.data() + wish.size(), columns);
+  if (error == std::errc() && end == wish.data() + wish.size() && columns > 0 && columns <= most) return columns;
+  const bool out = stream == Stream::out;
+  if (!(out ? environment.out_is_terminal : environment.err_is_terminal)) return none;
+  return out ? environment.out_columns : environment.columns;
+}
+
+ConsoleStyle console_style(const Options& options, Stream stream, const Environment& environment) {
+  const bool is_terminal = stream == Stream::out ? environment.out_is_terminal : environment.err_is_terminal;
+  return {use_color(options.color, is_terminal, environment), use_utf8(environment), options.quiet, options.verbosity,
+          is_terminal ? columns_of(stream, environment) : 0};
 }
 
 }  // namespace gpubench

@@ -14,6 +14,13 @@ namespace gpubench {
 /// LC_ALL, LC_CTYPE, LANG: the first that is set says whether the terminal takes UTF-8.
 [[nodiscard]] bool use_utf8(const Environment& environment);
 
-[[nodiscard]] ConsoleStyle console_style(const Options& options, bool is_terminal, const Environment& environment);
+enum class Stream { out, err };
+
+/// Columns that a stream's lines may have: COLUMNS where it is a whole number above 0, else those of the terminal; 100
+/// where there is none.
+[[nodiscard]] int columns_of(Stream stream, const Environment& environment);
+
+/// Lines have a width only on a terminal: elsewhere each case keeps to one line.
+[[nodiscard]] ConsoleStyle console_style(const Options& options, Stream stream, const Environment& environment);
 
 }  // namespace gpubench

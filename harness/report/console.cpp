@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/report/console_parts.h"
 #include "harness/report/quantity.h"
-#include "harness/report/report_json.h"
 #include "harness/report/visible_text.h"
 
 namespace gpubench {
@@ -18,22 +18,6 @@ constexpr int time_width = 8;
 constexpr int interval_width = 6;
 constexpr int error_width = 6;
 constexpr int peak_width = 6;
-
-bool has_run(Verdict verdict) { return verdict != Verdict::unsupported && verdict != Verdict::skipped; }
-
-Verdict worst_of(std::span<const CaseRecord> records) {
-  Verdict worst = Verdict::pass;
-  for (const CaseRecord& record : records) {
-    if (has_run(record.verdict)) worst = worse(worst, record.verdict);
-  }
-  return worst;
-}
-
-Tone tone_of(Verdict verdict) {
-  if (verdict == Verdict::pass) return Tone::good;
-  if (went_wrong(verdict)) return Tone::bad;
-  return verdict == Verdict::unverified ? Tone::doubtful : Tone::faint;
-}
 
 std::string percent(double fraction) { return fmt::format("{:.1f}%", 100.0 * fraction); }
 
@@ -52,12 +36,37 @@ struct Cells {
   std::string error;
 };
 
+// Columns before the id, with the blanks behind them.
+int columns_before_id(PeakColumn peak) {
+  const int of_peak = peak == PeakColumn::present ? peak_width + 1 : 0;
+  return verdict_width + 1 + rate_width + 1 + of_peak + time_width + 1 + interval_width + 1 + error_width + 2;
+}
+
 std::string columns_of_line(const Cells& cells, PeakColumn peak, const ConsoleStyle& style) {
   const std::string of_peak = peak == PeakColumn::present ? padded(cells.peak, peak_width, Align::right) + " " : "";
-  return fmt::format("{} {} {}{} {} {}  ", paint(padded(cells.verdict, verdict_width), cells.tone, style),
+  return fmt::format("{} {} {}{} {} {}", paint(padded(cells.verdict, verdict_width), cells.tone, style),
                      padded(cells.rate, rate_width, Align::right), of_peak,
                      padded(cells.time, time_width, Align::right), padded(cells.interval, interval_width, Align::right),
                      padded(cells.error, error_width, Align::right));
+}
+
+// Where a terminal is too narrow for the columns: the same in two lines.
+std::string narrow_lines(const Cells& cells, PeakColumn peak, const ConsoleStyle& style) {
+  std::string text = paint(cells.verdict, cells.tone, style);
+  if (cells.rate != "-") text += fmt::format("  {}  {}", cells.rate, cells.time);
+  std::string more;
+  if (cells.interval != "-") more += fmt::format("  {}95% {}", style.utf8 ? "±" : "+-", cells.interval);
+  if (cells.error != "-") more += fmt::format("  err {}", cells.error);
+  if (peak == PeakColumn::present && cells.peak != "-") more += fmt::format("  {} of peak", cells.peak);
+  return more.empty() ? text : text + "\n" + more;
+}
+
+// Of lines below a result: under its numbers, or nearer to the left where there is little room.
+int indent_of(const ConsoleStyle& style) { return style.width == 0 || style.width >= 60 ? verdict_width + 1 : 4; }
+
+std::string below(std::string_view text, const ConsoleStyle& style) {
+  const int indent = indent_of(style);
+  return std::string(static_cast<std::size_t>(indent), ' ') + fitted(text, style.width, indent) + "\n";
 }
 
 // Below a composite step: what each op takes alone, and what is left over.
@@ -69,7 +78,7 @@ std::string breakdown_lines(const Derived& derived, const ConsoleStyle& style) {
                fmt::format("{} ({})", op.label, op.kind), op.implementation});
   }
   table.add({"", fmt::format("{:+.1f}%", 100.0 * derived.remainder), "remainder (gaps +, overlap and warm caches -)"});
-  return paint(table.text(verdict_width + 1), Tone::faint, style);
+  return paint(table.text(indent_of(style), style.width), Tone::faint, style);
 }
 
 // "78.3% of bf16's peak (H200 SXM, sourced: ...), 81.0% of it at the clock of the rounds, 99.1% of the best here (...)"
@@ -110,80 +119,26 @@ std::string ranks_text(const Derived& derived) {
 }
 
 std::string detail_lines(const CaseRecord& record, const ConsoleStyle& style) {
-  const std::string indent(verdict_width + 1, ' ');
   std::string lines;
+  const auto add = [&](const std::string& text) { lines += below(visible(text), style); };
   if (!record.implementation.empty()) {
     const std::string how = record.choice ? fmt::format(" ({})", name(*record.choice)) : "";
-    lines += fmt::format("{}by {}{}\n", indent, visible(record.implementation), how);
+    add(fmt::format("by {}{}", record.implementation, how));
   }
-  if (record.rewrites) lines += fmt::format("{}fused {}\n", indent, visible(joined(*record.rewrites)));
-  if (!record.parity.coverage.empty()) lines += fmt::format("{}checked {}\n", indent, visible(record.parity.coverage));
-  if (record.derived.peak) lines += fmt::format("{}reached {}\n", indent, visible(peak_text(*record.derived.peak)));
-  if (record.derived.ranks) lines += fmt::format("{}ranks: {}\n", indent, ranks_text(record.derived));
-  if (record.derived.energy_j) lines += fmt::format("{}took {}\n", indent, visible(energy_text(record.derived)));
+  if (record.rewrites) add("fused " + joined(*record.rewrites));
+  if (!record.parity.coverage.empty()) add("checked " + record.parity.coverage);
+  if (record.derived.peak) add("reached " + peak_text(*record.derived.peak));
+  if (record.derived.ranks) add("ranks: " + ranks_text(record.derived));
+  if (record.derived.energy_j) add("took " + energy_text(record.derived));
   return paint(lines, Tone::faint, style) + breakdown_lines(record.derived, style);
 }
 
-std::vector<std::string> suites_of(std::span<const CaseRecord> records) {
-  std::vector<std::string> suites;
-  for (const CaseRecord& record : records) {
-    if (std::find(suites.begin(), suites.end(), record.c.suite) == suites.end()) suites.push_back(record.c.suite);
-  }
-  return suites;
-}
-
-std::vector<CaseRecord> of_suite(std::span<const CaseRecord> records, const std::string& suite) {
-  std::vector<CaseRecord> chosen;
-  std::copy_if(records.begin(), records.end(), std::back_inserter(chosen),
-               [&](const CaseRecord& record) { return record.c.suite == suite; });
-  return chosen;
-}
-
-// The highest headline of passing cases in the unit that most of them use.
-std::string best_cell(std::span<const CaseRecord> records) {
-  std::map<std::string, int> uses;
-  for (const CaseRecord& r : records) uses[r.derived.headline_unit] += r.verdict == Verdict::pass ? 1 : 0;
-  const auto usual = std::max_element(uses.begin(), uses.end(), [](auto& a, auto& b) { return a.second < b.second; });
-  const CaseRecord* best = nullptr;
-  for (const CaseRecord& r : records) {
-    if (r.verdict != Verdict::pass || r.derived.headline_unit != usual->first) continue;
-    if (best == nullptr || r.derived.headline > best->derived.headline) best = &r;
-  }
-  return best == nullptr ? "-"
-                         : fmt::format("{} {}", format_quantity(best->derived.headline, usual->first), best->c.recipe);
-}
-
-std::string worst_cell(std::span<const CaseRecord> records) {
-  double worst = -1.0;
-  for (const CaseRecord& r : records) {
-    if (!r.parity.ops.empty() && !(r.parity.error_over_bound <= worst)) worst = r.parity.error_over_bound;
-  }
-  return worst < 0.0 ? "-" : fmt::format("{:.2f}", worst);
-}
-
-constexpr Verdict reported[] = {Verdict::pass,    Verdict::fail,       Verdict::error,      Verdict::unsupported,
-                                Verdict::skipped, Verdict::downgraded, Verdict::not_proven, Verdict::unverified};
-
 }  // namespace
-
-std::string counts_text(const Totals& totals) {
-  std::vector<std::string> counts;
-  for (const Verdict verdict : reported) {
-    if (totals.count(verdict) > 0) counts.push_back(fmt::format("{} {}", totals.count(verdict), name(verdict)));
-  }
-  return joined(counts);
-}
 
 std::string error_text(const Parity& parity) {
   if (parity.ops.empty()) return "-";
   const double error = parity.error_over_bound;
   return std::isfinite(error) && error >= 999.5 ? fmt::format("{:.0e}", error) : fmt::format("{:.2f}", error);
-}
-
-std::string verdict_word_of_run(std::span<const CaseRecord> records, bool complete) {
-  if (!complete) return "INCOMPLETE";
-  const bool ran = std::any_of(records.begin(), records.end(), [](const CaseRecord& r) { return has_run(r.verdict); });
-  return ran ? verdict_word(worst_of(records)) : "NOTHING RAN";
 }
 
 std::string verdict_word(Verdict verdict) {
@@ -199,8 +154,10 @@ bool went_wrong(Verdict verdict) {
 }
 
 std::string result_header(const ConsoleStyle& style, PeakColumn peak) {
+  if (style.width > 0 && style.width < columns_before_id(peak)) return "";  // numbers say themselves what they are
   const Cells titles{"verdict", Tone::plain, "rate", "% peak", "time", style.utf8 ? "±95%" : "+-95%", "err"};
-  return columns_of_line(titles, peak, style) + "case\n";
+  const bool room = style.width == 0 || columns_before_id(peak) + 4 <= style.width;
+  return columns_of_line(titles, peak, style) + (room ? "  case\n" : "\n");
 }
 
 std::string result_line(const CaseRecord& record, const ConsoleStyle& style, PeakColumn peak) {
@@ -212,13 +169,19 @@ std::string result_line(const CaseRecord& record, const ConsoleStyle& style, Pea
     cells.time = format_time_ns(s.median_ns);
     cells.interval = format_interval(s.median_ns, s.ci95_low_ns, s.ci95_high_ns);
   }
-  std::string line = columns_of_line(cells, peak, style);
-  line += visible(record.id);
-  if (!s.flags.empty()) line += paint(fmt::format("  [{}]", visible(joined(s.flags))), Tone::doubtful, style);
+  const std::string id = visible(record.id);
+  const std::string flags = s.flags.empty() ? "" : fmt::format("[{}]", visible(joined(s.flags)));
+  const int before = columns_before_id(peak);
+  const auto fits = [&style](int end) { return style.width == 0 || end <= style.width; };
+  std::string line = fits(before) ? columns_of_line(cells, peak, style) : narrow_lines(cells, peak, style);
+  const bool beside = fits(before + columns(id));
+  line += (beside ? "  " : "\n  ") + id;
+  const int end = (beside ? before : 2) + columns(id);
+  if (!flags.empty())
+    line += paint((fits(end + 2 + columns(flags)) ? "  " : "\n    ") + fitted(flags, style.width, 4), Tone::doubtful,
+                  style);
   line += "\n";
-  if (record.verdict != Verdict::pass && !record.reason.empty()) {
-    line += std::string(verdict_width + 1, ' ') + visible(record.reason) + "\n";
-  }
+  if (record.verdict != Verdict::pass && !record.reason.empty()) line += below(visible(record.reason), style);
   if (style.verbosity > 0) line += detail_lines(record, style);
   return line;
 }
@@ -237,48 +200,6 @@ std::string results_text(std::span<const CaseRecord> records, const ConsoleStyle
     if (!lines.empty()) text += fmt::format("{}\n{}\n", visible(suite), lines);
   }
   return text.empty() ? "" : result_header(style, peak) + text;
-}
-
-std::string summary_text(std::span<const CaseRecord> records, const ConsoleStyle& /*style*/) {
-  const Totals all = totals_of(records);
-  std::vector<Column> columns{{"suite"}};
-  std::vector<Verdict> shown;
-  for (const Verdict verdict : reported) {
-    const bool always = verdict == Verdict::pass || verdict == Verdict::fail || verdict == Verdict::error;
-    if (!always && all.count(verdict) == 0) continue;
-    shown.push_back(verdict);
-    columns.push_back({std::string(name(verdict)), Align::right});
-  }
-  columns.push_back({"best rate", Align::right});
-  columns.push_back({"worst err", Align::right});
-  TextTable table(std::move(columns));
-  for (const std::string& suite : suites_of(records)) {
-    const std::vector<CaseRecord> chosen = of_suite(records, suite);
-    const Totals totals = totals_of(chosen);
-    std::vector<std::string> row{suite};
-    for (const Verdict verdict : shown) row.push_back(fmt::format("{}", totals.count(verdict)));
-    row.push_back(best_cell(chosen));
-    row.push_back(worst_cell(chosen));
-    table.add(std::move(row));
-  }
-  return table.text();
-}
-
-std::string verdict_text(std::span<const CaseRecord> records, const Ending& ending, const ConsoleStyle& style) {
-  const Totals totals = totals_of(records);
-  const Verdict overall = worst_of(records);
-  const std::string word = verdict_word_of_run(records, ending.complete);
-  const Tone tone = word == "PASS" ? Tone::good : overall == Verdict::pass ? Tone::doubtful : tone_of(overall);
-  std::string text = fmt::format("VERDICT  {}  {} of {} cases in {} (check {}, time {})\n", paint(word, tone, style),
-                                 counts_text(totals), totals.cases, format_duration(ending.seconds),
-                                 format_duration(totals.check_s), format_duration(totals.time_s));
-  if (totals.count(Verdict::unverified) > 0) {
-    text += paint("NOTHING WAS VERIFIED: --check off; these numbers are not results and are not in `benchmarks`\n",
-                  Tone::doubtful, style);
-  }
-  if (!ending.report_path.empty()) text += fmt::format("report   {}\n", visible(ending.report_path));
-  text += fmt::format("exit {}   {}\n", ending.exit_code, ending.explanation);
-  return text;
 }
 
 }  // namespace gpubench

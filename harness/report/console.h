@@ -32,11 +32,12 @@ namespace gpubench {
 /// Whether result lines tell the percentage of the device's peak: only where some case knows it.
 enum class PeakColumn { absent, present };
 
-/// The titles over result_line().
+/// The titles over result_line(); none where a terminal is too narrow for columns.
 [[nodiscard]] std::string result_header(const ConsoleStyle& style, PeakColumn peak = PeakColumn::absent);
 
 /// One case in one line: verdict, rate, time and its 95% interval, worst error as a fraction of its bound, id, flags;
-/// the reason on a second line unless it passed. The id is never cut. Ends with a newline.
+/// the reason on a second line unless it passed. Where a terminal is too narrow for the id beside the numbers, it
+/// stands on a line of its own; it is never cut. Ends with a newline.
 [[nodiscard]] std::string result_line(const CaseRecord& record, const ConsoleStyle& style,
                                       PeakColumn peak = PeakColumn::absent);
 

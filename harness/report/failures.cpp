@@ -29,45 +29,61 @@ std::string index_text(const std::vector<std::int64_t>& index) {
   return "[" + text + "]";
 }
 
-std::string field(std::string_view title, std::string_view text) { return fmt::format("    {:<7} {}\n", title, text); }
+// Titles at the left, what they say wrapped in its own column; a rerun line stays in one piece.
+class Fields {
+ public:
+  explicit Fields(int width) : width_(width) {}
+  void add(std::string_view title, std::string_view text) { add_whole(title, fitted(text, width_, 12)); }
+  void add_whole(std::string_view title, std::string_view text) { text_ += fmt::format("    {:<7} {}\n", title, text); }
+  [[nodiscard]] const std::string& text() const { return text_; }
 
-std::string worst_line(const OpParity& op) {
+ private:
+  int width_;
+  std::string text_;
+};
+
+std::string worst_text(const OpParity& op) {
   const Worst& w = *op.worst;
-  return field("worst", fmt::format("{}  got {}  want {}  off by {:.3g}  bound {:.3g}  ({:.3g} of the allowance)",
-                                    visible(w.tensor + index_text(w.index)), format_exact(w.got), format_exact(w.want),
-                                    std::fabs(w.got - w.want), w.bound, op.error_over_bound));
+  return fmt::format("{}  got {}  want {}  off by {:.3g}  bound {:.3g}  ({:.3g} of the allowance)",
+                     visible(w.tensor + index_text(w.index)), format_exact(w.got), format_exact(w.want),
+                     std::fabs(w.got - w.want), w.bound, op.error_over_bound);
 }
 
-std::string op_lines(const OpParity& op) {
-  std::string text =
-      field("op", fmt::format("{} ({}), {}{}", visible(op.label), visible(op.kind),
-                              op.phase == "recheck" ? "recheck of the timed launch" : "check of the op alone",
-                              op.implementation.empty() ? "" : ", by " + visible(op.implementation)));
-  if (op.worst) text += worst_line(op);
-  text += field("wrong",
-                fmt::format("{} of {} judged elements ({} in all){}{}", format_count(op.bad), format_count(op.judged),
-                            format_count(op.elements), op.reason.empty() ? "" : ": ", visible(op.reason)));
+void add_op(Fields& fields, const OpParity& op) {
+  fields.add("op", fmt::format("{} ({}), {}{}", visible(op.label), visible(op.kind),
+                               op.phase == "recheck" ? "recheck of the timed launch" : "check of the op alone",
+                               op.implementation.empty() ? "" : ", by " + visible(op.implementation)));
+  if (op.worst) fields.add("worst", worst_text(op));
+  fields.add("wrong",
+             fmt::format("{} of {} judged elements ({} in all){}{}", format_count(op.bad), format_count(op.judged),
+                         format_count(op.elements), op.reason.empty() ? "" : ": ", visible(op.reason)));
   if (op.mutations_rejected < op.mutations) {
-    text += field(
-        "proof", fmt::format("the check rejected only {} of {} corrupted copies", op.mutations_rejected, op.mutations));
+    fields.add("proof",
+               fmt::format("the check rejected only {} of {} corrupted copies", op.mutations_rejected, op.mutations));
   }
-  return text;
+}
+
+std::string head(const CaseRecord& record, int number, const ConsoleStyle& style) {
+  const std::string word = verdict_word(record.verdict);
+  const std::string id = visible(record.id);
+  const std::string start = fmt::format("f{}  ", number);
+  const bool fits = style.width == 0 || columns(start + word) + 2 + columns(id) <= style.width;
+  return start + paint(word, Tone::bad, style) + (fits ? "  " : "\n    ") + id + "\n";
 }
 
 std::string block(const CaseRecord& record, int number, const ConsoleStyle& style) {
-  std::string text =
-      fmt::format("f{}  {}  {}\n", number, paint(verdict_word(record.verdict), Tone::bad, style), visible(record.id));
+  Fields fields(style.width);
   const OpParity* op = culprit(record.parity);
-  if (op != nullptr) text += op_lines(*op);
+  if (op != nullptr) add_op(fields, *op);
   // The record's reason often repeats its op's: say it once.
   const bool said = op != nullptr && !op->reason.empty() && record.reason.find(op->reason) != std::string::npos;
-  if (!record.reason.empty() && !said) text += field("reason", visible(record.reason));
+  if (!record.reason.empty() && !said) fields.add("reason", visible(record.reason));
   int others = -1;
   for (const OpParity& other : record.parity.ops) others += other.verdict != Verdict::pass ? 1 : 0;
-  if (others > 0) text += field("also", fmt::format("{} more op checks did not pass; all are in the report", others));
-  text += field("seed", fmt::format("{}", record.parity.seed));
-  if (!record.rerun.empty()) text += field("rerun", visible(record.rerun));
-  return text;
+  if (others > 0) fields.add("also", fmt::format("{} more op checks did not pass; all are in the report", others));
+  fields.add("seed", fmt::format("{}", record.parity.seed));
+  if (!record.rerun.empty()) fields.add_whole("rerun", visible(record.rerun));
+  return head(record, number, style) + fields.text();
 }
 
 }  // namespace

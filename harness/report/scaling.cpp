@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "harness/report/quantity.h"
 #include "harness/report/visible_text.h"
 
@@ -12,32 +14,52 @@ std::string cell(const std::optional<double>& share) {
   return share ? fmt::format("{:.1f}%", 100.0 * *share) : std::string("-");
 }
 
+int widest_line(std::string_view text) {
+  int widest = 0;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    widest = std::max(widest, columns(text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return widest;
+}
+
 }  // namespace
 
-std::string scaling_text(std::span<const CaseRecord> records) {
+std::string scaling_text(std::span<const CaseRecord> records, const ConsoleStyle& style) {
   TextTable table({{"ranks", Align::right},
                    {"rate", Align::right},
                    {"efficiency", Align::right},
                    {"exposed", Align::right},
                    {"slowest", Align::right},
                    {"case"}});
-  bool any = false;
+  std::string list;
   for (const CaseRecord& record : records) {
     // A collective alone has nothing to be compared with, and nothing to hide behind.
     if (record.verdict != Verdict::pass || !record.derived.ranks || record.derived.collective) continue;
     if (record.c.has_mode("virtual")) continue;
     const RankSpread& ranks = *record.derived.ranks;
-    table.add({fmt::format("{}", record.c.ranks),
-               format_quantity(record.derived.headline, record.derived.headline_unit), cell(ranks.efficiency),
-               cell(ranks.exposed_communication), fmt::format("+{:.1f}%", 100.0 * ranks.straggler),
-               visible(record.c.id_without_ranks())});
-    any = true;
+    const std::string rate = visible(format_quantity(record.derived.headline, record.derived.headline_unit));
+    const std::string late = fmt::format("+{:.1f}%", 100.0 * ranks.straggler);
+    const std::string id = visible(record.c.id_without_ranks());
+    table.add(
+        {fmt::format("{}", record.c.ranks), rate, cell(ranks.efficiency), cell(ranks.exposed_communication), late, id});
+    list += id + "\n  " +
+            fitted(fmt::format("{} ranks, {}, efficiency {}, exposed {}, slowest {}", record.c.ranks, rate,
+                               cell(ranks.efficiency), cell(ranks.exposed_communication), late),
+                   style.width, 2) +
+            "\n";
   }
-  if (!any) return "";
-  return "Scaling, weak: the same work for each rank. Efficiency: rate per processor or SM over that of one rank, "
-         "where that\n"
-         "ran too; exposed: communication that computing does not hide; slowest: how late the last rank is.\n" +
-         table.text() + "\n";
+  if (list.empty()) return "";
+  const std::string rows = table.text();
+  const bool fits = style.width == 0 || widest_line(rows) <= style.width;
+  constexpr int usual_width = 92;
+  return wrap(
+             "Scaling, weak: the same work for each rank. Efficiency: rate per processor or SM over that of one rank, "
+             "where "
+             "that ran too; exposed: communication that computing does not hide; slowest: how late the last rank is.",
+             style.width == 0 ? usual_width : std::min(style.width, usual_width), 0) +
+         "\n" + (fits ? rows : list) + "\n";
 }
 
 }  // namespace gpubench

@@ -92,4 +92,8 @@ std::string wrap(std::string_view text, int width, int indent) {
   return out;
 }
 
+std::string fitted(std::string_view text, int width, int indent) {
+  return width == 0 || indent + columns(text) <= width ? std::string(text) : wrap(text, width, indent);
+}
+
 }  // namespace gpubench

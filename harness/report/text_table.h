@@ -14,6 +14,7 @@ struct ConsoleStyle {
   bool utf8 = false;   ///< false: ASCII only ("+-" for the plus-minus sign)
   bool quiet = false;  ///< only what went wrong, and the summary
   int verbosity = 0;   ///< 1: implementation, coverage and the ops of composite steps
+  int width = 0;       ///< columns of the terminal; 0: there is none, and lines are as long as they are
 };
 
 enum class Tone { plain, good, bad, doubtful, faint };
@@ -47,6 +48,9 @@ class TextTable {
 /// `text` broken at blanks into lines that end at column `width`; the first is taken to start at column `indent`, the
 /// others are given `indent` blanks. Longer words are not broken.
 [[nodiscard]] std::string wrap(std::string_view text, int width, int indent);
+
+/// `text` as it is where it ends by column `width` or `width` is 0; else wrap()ped.
+[[nodiscard]] std::string fitted(std::string_view text, int width, int indent);
 
 /// "smoke, quick, standard"
 [[nodiscard]] std::string joined(std::span<const std::string> words, std::string_view between = ", ");

@@ -106,4 +106,12 @@ int columns(std::string_view text) {
   return count;
 }
 
+std::string_view first_columns(std::string_view text, int most) {
+  std::size_t end = 0;
+  for (int count = 0; end < text.size(); ++end) {
+    if ((static_cast<unsigned char>(text[end]) & 0xc0U) != 0x80U && ++count > most) break;
+  }
+  return text.substr(0, end);
+}
+
 }  // namespace gpubench

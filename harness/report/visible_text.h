@@ -25,4 +25,7 @@ namespace gpubench {
 /// Columns that `text` takes on a terminal, one per code point. ANSI colours must not be in it yet.
 [[nodiscard]] int columns(std::string_view text);
 
+/// The part of `text` that takes at most `most` columns.
+[[nodiscard]] std::string_view first_columns(std::string_view text, int most);
+
 }  // namespace gpubench

@@ -17,6 +17,7 @@ struct Captured {
   std::map<std::string, std::string> variables;
   bool out_is_terminal = false;
   bool err_is_terminal = false;
+  int columns = 80;  ///< of both terminals
   NvidiaDriver driver{.reason = "no NVIDIA driver: libcuda.so.1 cannot be loaded (test)"};
   GpuSurvey gpus{.why_not = "NVML cannot be loaded from libnvidia-ml.so.1 (test)"};
   std::vector<BackendEntry> more_backends;
@@ -41,7 +42,7 @@ struct Captured {
                                   err,
                                   out_is_terminal,
                                   err_is_terminal,
-                                  80,
+                                  columns,
                                   [this](const char* name) {
                                     const auto found = variables.find(name);
                                     return found == variables.end() ? std::string() : found->second;
@@ -51,7 +52,8 @@ struct Captured {
                                   stop,
                                   std::move(names),
                                   revision,
-                                  [this] { return gpus; }};
+                                  [this] { return gpus; },
+                                  columns};
     return run_cli(static_cast<int>(argv.size()), argv.data(), environment);
   }
 };

@@ -278,6 +278,23 @@ TEST(HelpText, FitsAHundredColumnsAndHoldsEveryGroupAndExamples) {
   EXPECT_THAT(help_text(""), ::testing::Not(HasSubstr("--worker")));
 }
 
+// Commands to copy are not broken; nor are words.
+TEST(HelpText, FitsEveryTerminalFromFortyColumnsOn) {
+  for (const char* verb : {"", "run", "list", "doctor", "compare", "gate", "calibrate", "baseline", "export", "help"}) {
+    for (int width = 40; width <= 200; ++width) {
+      std::istringstream lines(help_text(verb, width));
+      for (std::string line; std::getline(lines, line);) {
+        const std::string text = line.substr(std::min(line.find_first_not_of(' '), line.size()));
+        const bool command = text.starts_with("gpubench ");
+        EXPECT_TRUE(line.size() <= static_cast<std::size_t>(std::min(width, 100)) || command ||
+                    text.find(' ') == std::string::npos)
+            << width << ": " << line;
+        EXPECT_TRUE(std::all_of(line.begin(), line.end(), [](unsigned char c) { return c >= 32 && c < 127; })) << line;
+      }
+    }
+  }
+}
+
 TEST(HelpText, UnknownVerbsAreRefused) { EXPECT_THROW((void)help_text("lst"), UsageError); }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <sstream>
 
+#include "harness/report/visible_text.h"
 #include "tests/harness/report/sample_records.h"
 
 namespace gpubench {
@@ -33,6 +34,68 @@ TEST(Progress, QuietLinesTellOnlyWhatWentWrong) {
   EXPECT_EQ(err.str(), "");
   progress->finished(sample_record(Verdict::fail));
   EXPECT_THAT(err.str(), HasSubstr("FAIL"));
+}
+
+// A clock of its own: a minute takes no time.
+struct Clock {
+  std::chrono::steady_clock::time_point now{};
+  void wait(int seconds) { now += std::chrono::seconds(seconds); }
+  ProgressOptions options(ProgressStyle style) {
+    return {style, {}, 60, 2, [this] { return now; }};
+  }
+};
+
+TEST(Progress, LinesSayEveryThirtySecondsThatTheRunIsAlive) {
+  Clock clock;
+  std::ostringstream err;
+  const auto progress = make_progress(err, clock.options(ProgressStyle::lines));
+  clock.wait(29);
+  progress->tick();
+  EXPECT_EQ(err.str(), "");
+  clock.wait(1);
+  progress->tick();
+  EXPECT_EQ(err.str(), "0 of 2 cases finished, now starting\n");
+  progress->phase("gemm/x", "check");
+  clock.wait(29);
+  progress->tick();
+  clock.wait(1);
+  progress->tick();
+  EXPECT_EQ(err.str(), "0 of 2 cases finished, now starting\n0 of 2 cases finished, now check of gemm/x\n");
+  err.str("");
+  clock.wait(20);
+  progress->finished(sample_record());  // says so itself
+  clock.wait(20);
+  err.str("");
+  progress->tick();
+  EXPECT_EQ(err.str(), "");
+}
+
+TEST(Progress, TheBarIsDrawnAnewTenTimesASecondAndTellsTheTime) {
+  Clock clock;
+  std::ostringstream err;
+  const auto progress = make_progress(err, clock.options(ProgressStyle::bar));
+  progress->phase("gemm/x", "time");
+  err.str("");
+  clock.now += std::chrono::milliseconds(99);
+  progress->tick();
+  EXPECT_EQ(err.str(), "");
+  clock.now += std::chrono::milliseconds(1);
+  progress->tick();
+  EXPECT_EQ(err.str(), "\r\x1b[K[------------------------] 0/2  0 pass 0 wrong  100 ms  tim");
+  clock.wait(10);
+  progress->finished(sample_record());
+  EXPECT_THAT(err.str(), HasSubstr("[############------------] 1/2  1 pass 0 wrong  10.1 s, abo"));
+}
+
+TEST(Progress, TheBarIsCutBetweenCharacters) {
+  for (int width = 2; width < 90; ++width) {
+    std::ostringstream err;
+    const auto progress = make_progress(err, {ProgressStyle::bar, {}, width, 2});
+    progress->phase("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "x");
+    const std::string line = err.str().substr(std::string("\r\x1b[K").size());
+    EXPECT_LE(columns(line), width - 1);
+    EXPECT_EQ(printable(line), line) << width;
+  }
 }
 
 TEST(Progress, TheBarStaysWithinTheTerminalAndErasesItself) {

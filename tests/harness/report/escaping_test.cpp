@@ -67,7 +67,8 @@ void try_one(const Sink& sink, const std::string& where, const Report& report, c
   ++tally.read_back;
   const std::string read = sink.read(output);
   const std::vector<std::string> ways = sink.expected(text);
-  if (std::none_of(ways.begin(), ways.end(), [&](const std::string& way) { return read.find(way) != std::string::npos; }))
+  if (std::none_of(ways.begin(), ways.end(),
+                   [&](const std::string& way) { return read.find(way) != std::string::npos; }))
     tally.complaints.insert(sink.name + ", " + where + " does not come back: " + printable(text).substr(0, 200));
 }
 
@@ -125,7 +126,9 @@ TEST(Escaping, HostileIdsStayTextToo) {
       {"workload", [](CaseRecord& r, const std::string& t) { r.c.workload = t; }},
       {"recipe", [](CaseRecord& r, const std::string& t) { r.c.recipe = t; }},
       {"mode", [](CaseRecord& r, const std::string& t) { r.c.modes = {t}; }},
-      {"dimension", [](CaseRecord& r, const std::string& t) { r.c.dims = {{t, 1}}; }}};
+      {"dimension", [](CaseRecord& r, const std::string& t) {
+         r.c.dims = {{t, 1}};
+       }}};
   Tally tally;
   for (const auto& [where, set] : fields) {
     for (std::size_t c = 0; c < 3; ++c) {
@@ -151,14 +154,10 @@ TEST(Escaping, TheChecksSeeTextThatWasNotEscaped) {
   report.cases[1].reason = marker;
   report.cases[1].c.label = marker;
   report.run.devices[0].name = marker;
-  const std::map<std::string, std::string> harmful{{"terminal", "\x1b[2J"},
-                                                   {"terminal, in colour", "\n::error::x"},
-                                                   {"JUnit", "<x/>"},
-                                                   {"Markdown", "a|b"},
-                                                   {"GitHub", "x\n::error::y"},
-                                                   {"CSV", "a,b"},
-                                                   {"Prometheus", "\"} 1\n"},
-                                                   {"report.json", "\",\"a\":\"b"}};
+  const std::map<std::string, std::string> harmful{{"terminal", "\x1b[2J"},     {"terminal, in colour", "\n::error::x"},
+                                                   {"JUnit", "<x/>"},           {"Markdown", "a|b"},
+                                                   {"GitHub", "x\n::error::y"}, {"CSV", "a,b"},
+                                                   {"Prometheus", "\"} 1\n"},   {"report.json", "\",\"a\":\"b"}};
   for (const Sink& sink : sinks()) {
     const auto raw = harmful.find(sink.name);
     if (raw == harmful.end()) continue;

@@ -28,11 +28,30 @@ std::string replaced(std::string text, const std::string& what, const std::strin
 
 // White space as .NET trims it: Unicode's.
 std::string without_blanks_before(std::string line) {
-  static const std::vector<std::string> blanks{
-      " ",            "\t",           "\v",           "\f",           "\r",           "\xc2\x85",     "\xc2\xa0",
-      "\xe1\x9a\x80", "\xe2\x80\x80", "\xe2\x80\x81", "\xe2\x80\x82", "\xe2\x80\x83", "\xe2\x80\x84", "\xe2\x80\x85",
-      "\xe2\x80\x86", "\xe2\x80\x87", "\xe2\x80\x88", "\xe2\x80\x89", "\xe2\x80\x8a", "\xe2\x80\xa8", "\xe2\x80\xa9",
-      "\xe2\x80\xaf", "\xe2\x81\x9f", "\xe3\x80\x80"};
+  static const std::vector<std::string> blanks{" ",
+                                               "\t",
+                                               "\v",
+                                               "\f",
+                                               "\r",
+                                               "\xc2\x85",
+                                               "\xc2\xa0",
+                                               "\xe1\x9a\x80",
+                                               "\xe2\x80\x80",
+                                               "\xe2\x80\x81",
+                                               "\xe2\x80\x82",
+                                               "\xe2\x80\x83",
+                                               "\xe2\x80\x84",
+                                               "\xe2\x80\x85",
+                                               "\xe2\x80\x86",
+                                               "\xe2\x80\x87",
+                                               "\xe2\x80\x88",
+                                               "\xe2\x80\x89",
+                                               "\xe2\x80\x8a",
+                                               "\xe2\x80\xa8",
+                                               "\xe2\x80\xa9",
+                                               "\xe2\x80\xaf",
+                                               "\xe2\x81\x9f",
+                                               "\xe3\x80\x80"};
   while (true) {
     const auto blank =
         std::find_if(blanks.begin(), blanks.end(), [&line](const std::string& b) { return line.starts_with(b); });
@@ -45,8 +64,8 @@ bool is_command(const std::string& line) {
   return without_blanks_before(line).starts_with("::") || line.find("##[") != std::string::npos;
 }
 
-// Steering characters by their bytes in UTF-8: C0, DEL, C1, Unicode's Bidi_Control, line and paragraph separators, the byte
-// order mark.
+// Steering characters by their bytes in UTF-8: C0, DEL, C1, Unicode's Bidi_Control, line and paragraph separators, the
+// byte order mark.
 bool steers(std::string_view line) {
   const auto at = [&line](std::size_t i) { return i < line.size() ? static_cast<unsigned char>(line[i]) : 0U; };
   for (std::size_t i = 0; i < line.size(); ++i) {
@@ -62,11 +81,12 @@ bool steers(std::string_view line) {
 }
 
 std::string decoded(const std::string& text) {
-  return replaced(replaced(replaced(replaced(replaced(text, "%0A", "\n"), "%0D", "\r"), "%3A", ":"), "%2C", ","), "%25", "%");
+  return replaced(replaced(replaced(replaced(replaced(text, "%0A", "\n"), "%0D", "\r"), "%3A", ":"), "%2C", ","), "%25",
+                  "%");
 }
 
-// Tags, cells, emphasis, code, links, images, headings, mentions, addresses: whatever Markdown, or GitHub's reading of it, makes
-// more of than text. Entities are text.
+// Tags, cells, emphasis, code, links, images, headings, mentions, addresses: whatever Markdown, or GitHub's reading of
+// it, makes more of than text. Entities are text.
 std::string markup_of(const std::string& line) {
   std::string markup;
   for (std::size_t i = 0; i < line.size(); ++i) {
@@ -98,7 +118,8 @@ std::string utf8_problem(const std::string& text) {
 }
 
 std::string without_colors(std::string text) {
-  for (const char* color : {"\x1b[32m", "\x1b[1;31m", "\x1b[33m", "\x1b[2m", "\x1b[0m"}) text = replaced(text, color, "");
+  for (const char* color : {"\x1b[32m", "\x1b[1;31m", "\x1b[33m", "\x1b[2m", "\x1b[0m"})
+    text = replaced(text, color, "");
   return text;
 }
 

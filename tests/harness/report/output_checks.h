@@ -11,8 +11,8 @@ namespace gpubench {
 /// The text without the colours that we use.
 [[nodiscard]] std::string without_colors(std::string text);
 
-/// Control characters but line ends and our own colours, marks that turn text, what GitHub's runner would take for a command,
-/// or another number of lines than in `harmless`.
+/// Control characters but line ends and our own colours, marks that turn text, what GitHub's runner would take for a
+/// command, or another number of lines than in `harmless`.
 [[nodiscard]] std::string terminal_problem(const std::string& output, const std::string& harmless);
 
 /// Lines that are not each one ::error or ::warning with a title, or another number of them.

@@ -19,7 +19,7 @@ namespace {
 
 std::string console(const Report& report, bool color) {
   ConsoleStyle style{color, true, false, 1};
-  return results_text(report.cases, style) + failures_text(report.cases, style) + scaling_text(report.cases) +
+  return results_text(report.cases, style) + failures_text(report.cases, style) + scaling_text(report.cases, style) +
          summary_text(report.cases, style) +
          verdict_text(report.cases, {1, "a verdict failed", "report.json", report.run.complete, 1.0}, style);
 }

@@ -12,8 +12,8 @@ namespace gpubench {
 struct Sink {
   std::string name;
   std::function<std::string(const Report&)> written;
-  /// What is wrong with an output, "" for nothing; `harmless` is the output of the same report with a word in place of the
-  /// hostile text: lines, elements, rows and cells must be as many.
+  /// What is wrong with an output, "" for nothing; `harmless` is the output of the same report with a word in place of
+  /// the hostile text: lines, elements, rows and cells must be as many.
   std::function<std::string(const std::string& output, const std::string& harmless)> problem;
   /// All text that the format's reader finds.
   std::function<std::string(const std::string& output)> read;

@@ -22,6 +22,7 @@ struct StringField {
 
 /// The report as the reader makes it of the document with another text in one place, if the text arrives there. It does
 /// not where the reader takes none but some words; then it must say so.
-[[nodiscard]] std::optional<Report> report_with(const Json& document, const StringField& field, const std::string& text);
+[[nodiscard]] std::optional<Report> report_with(const Json& document, const StringField& field,
+                                                const std::string& text);
 
 }  // namespace gpubench

@@ -1,0 +1,140 @@
+// summary_text() and verdict_text(): what all cases of a run came to.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "harness/report/console.h"
+#include "harness/report/console_parts.h"
+#include "harness/report/quantity.h"
+#include "harness/report/visible_text.h"
+
+namespace gpubench {
+namespace {
+
+bool has_run(Verdict verdict) { return verdict != Verdict::unsupported && verdict != Verdict::skipped; }
+
+Verdict worst_of(std::span<const CaseRecord> records) {
+  Verdict worst = Verdict::pass;
+  for (const CaseRecord& record : records) {
+    if (has_run(record.verdict)) worst = worse(worst, record.verdict);
+  }
+  return worst;
+}
+
+// The highest headline of passing cases in the unit that most of them use.
+std::string best_cell(std::span<const CaseRecord> records) {
+  std::map<std::string, int> uses;
+  for (const CaseRecord& r : records) uses[r.derived.headline_unit] += r.verdict == Verdict::pass ? 1 : 0;
+  const auto usual = std::max_element(uses.begin(), uses.end(), [](auto& a, auto& b) { return a.second < b.second; });
+  const CaseRecord* best = nullptr;
+  for (const CaseRecord& r : records) {
+    if (r.verdict != Verdict::pass || r.derived.headline_unit != usual->first) continue;
+    if (best == nullptr || r.derived.headline > best->derived.headline) best = &r;
+  }
+  return best == nullptr ? "-"
+                         : fmt::format("{} {}", format_quantity(best->derived.headline, usual->first), best->c.recipe);
+}
+
+std::string worst_cell(std::span<const CaseRecord> records) {
+  double worst = -1.0;
+  for (const CaseRecord& r : records) {
+    if (!r.parity.ops.empty() && !(r.parity.error_over_bound <= worst)) worst = r.parity.error_over_bound;
+  }
+  return worst < 0.0 ? "-" : fmt::format("{:.2f}", worst);
+}
+
+constexpr Verdict reported[] = {Verdict::pass,    Verdict::fail,       Verdict::error,      Verdict::unsupported,
+                                Verdict::skipped, Verdict::downgraded, Verdict::not_proven, Verdict::unverified};
+
+}  // namespace
+
+Tone tone_of(Verdict verdict) {
+  if (verdict == Verdict::pass) return Tone::good;
+  if (went_wrong(verdict)) return Tone::bad;
+  return verdict == Verdict::unverified ? Tone::doubtful : Tone::faint;
+}
+
+std::vector<std::string> suites_of(std::span<const CaseRecord> records) {
+  std::vector<std::string> suites;
+  for (const CaseRecord& record : records) {
+    if (std::find(suites.begin(), suites.end(), record.c.suite) == suites.end()) suites.push_back(record.c.suite);
+  }
+  return suites;
+}
+
+std::vector<CaseRecord> of_suite(std::span<const CaseRecord> records, const std::string& suite) {
+  std::vector<CaseRecord> chosen;
+  std::copy_if(records.begin(), records.end(), std::back_inserter(chosen),
+               [&](const CaseRecord& record) { return record.c.suite == suite; });
+  return chosen;
+}
+
+std::string counts_text(const Totals& totals) {
+  std::vector<std::string> counts;
+  for (const Verdict verdict : reported) {
+    if (totals.count(verdict) > 0) counts.push_back(fmt::format("{} {}", totals.count(verdict), name(verdict)));
+  }
+  return joined(counts);
+}
+
+std::string verdict_word_of_run(std::span<const CaseRecord> records, bool complete) {
+  if (!complete) return "INCOMPLETE";
+  const bool ran = std::any_of(records.begin(), records.end(), [](const CaseRecord& r) { return has_run(r.verdict); });
+  return ran ? verdict_word(worst_of(records)) : "NOTHING RAN";
+}
+
+std::string summary_text(std::span<const CaseRecord> records, const ConsoleStyle& style) {
+  const Totals all = totals_of(records);
+  std::vector<Column> titles{{"suite"}};
+  std::vector<Verdict> shown;
+  for (const Verdict verdict : reported) {
+    const bool always = verdict == Verdict::pass || verdict == Verdict::fail || verdict == Verdict::error;
+    if (!always && all.count(verdict) == 0) continue;
+    shown.push_back(verdict);
+    titles.push_back({std::string(name(verdict)), Align::right});
+  }
+  titles.push_back({"best rate", Align::right});
+  titles.push_back({"worst err", Align::right});
+  TextTable table(std::move(titles));
+  std::string list;  // for a terminal that is too narrow for the table
+  for (const std::string& suite : suites_of(records)) {
+    const std::vector<CaseRecord> chosen = of_suite(records, suite);
+    const Totals totals = totals_of(chosen);
+    std::vector<std::string> row{suite};
+    for (const Verdict verdict : shown) row.push_back(fmt::format("{}", totals.count(verdict)));
+    row.push_back(best_cell(chosen));
+    row.push_back(worst_cell(chosen));
+    list += fmt::format(
+        "{}: {}\n  {}\n", visible(suite), fitted(counts_text(totals), style.width, columns(visible(suite)) + 2),
+        fitted(visible(fmt::format("best {}, worst error {}", best_cell(chosen), worst_cell(chosen))), style.width, 2));
+    table.add(std::move(row));
+  }
+  const std::string text = table.text();
+  return style.width == 0 || columns(text.substr(0, text.find('\n'))) <= style.width ? text : list;
+}
+
+std::string verdict_text(std::span<const CaseRecord> records, const Ending& ending, const ConsoleStyle& style) {
+  const Totals totals = totals_of(records);
+  const Verdict overall = worst_of(records);
+  const std::string word = verdict_word_of_run(records, ending.complete);
+  const Tone tone = word == "PASS" ? Tone::good : overall == Verdict::pass ? Tone::doubtful : tone_of(overall);
+  const std::string rest =
+      fmt::format("{} of {} cases in {} (check {}, time {})", counts_text(totals), totals.cases,
+                  format_duration(ending.seconds), format_duration(totals.check_s), format_duration(totals.time_s));
+  constexpr int indent = 9;  // of what follows VERDICT, report and exit
+  const int after_word = indent + columns(word) + 2;
+  std::string text = fmt::format("VERDICT  {}  {}\n", paint(word, tone, style), fitted(rest, style.width, after_word));
+  if (totals.count(Verdict::unverified) > 0) {
+    text += paint(fitted("NOTHING WAS VERIFIED: --check off; these numbers are not results and are not in `benchmarks`",
+                         style.width, 0) +
+                      "\n",
+                  Tone::doubtful, style);
+  }
+  if (!ending.report_path.empty()) text += fmt::format("report   {}\n", visible(ending.report_path));
+  const std::string code = fmt::format("exit {}   ", ending.exit_code);
+  text += code + fitted(ending.explanation, style.width, columns(code)) + "\n";
+  return text;
+}
+
+}  // namespace gpubench

@@ -1,0 +1,124 @@
+// What people read, on terminals from 40 to 200 columns.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "harness/report/console.h"
+#include "harness/report/scaling.h"
+#include "harness/report/visible_text.h"
+#include "tests/harness/report/sample_records.h"
+
+namespace gpubench {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+// One of each kind, with texts as long as real ones get.
+std::vector<CaseRecord> records() {
+  std::vector<CaseRecord> all{sample_record(), sample_record(Verdict::fail),
+                              sample_without_run(Verdict::unsupported,
+                                                 "the device has no arithmetic for f8_hybrid, which needs compute "
+                                                 "capability 8.9 or newer, and this one has 8.0"),
+                              sample_without_run(Verdict::error, "worker ended by signal 11 (segmentation fault)")};
+  all[0].c.suite = "transformer";
+  all[0].c.workload = "gpt2_train_step";
+  all[0].c.dims = {{"b", 2}, {"s", 64}, {"layers", 2}, {"h", 128}, {"heads", 4}, {"vocab", 512}};
+  all[0].id = all[0].c.id();
+  all[0].derived.ranks = RankSpread{2, 0.03, 1, 0.5, {}, 0.04, 0.93};
+  all[0].derived.collective.reset();
+  all[1].parity.ops[1].mutations_rejected = 3;
+  return all;
+}
+
+std::string everything(int width, bool color = false) {
+  ConsoleStyle style{color, true, false, 0, width};
+  const std::vector<CaseRecord> all = records();
+  return results_text(all, style) + failures_text(all, style) + scaling_text(all, style) + summary_text(all, style) +
+         verdict_text(all, {1, "a verdict failed: fail, downgraded or not_proven", "gpubench-out/x/report.json", true, 1.0},
+                      style);
+}
+
+// A case's id, a path or a rerun line is copied: it stays in one piece.
+bool may_be_long(std::string line) {
+  line.erase(0, line.find_first_not_of(' '));
+  return line.find(' ') == std::string::npos || line.starts_with("rerun ") || line.starts_with("report ");
+}
+
+TEST(Width, NothingOfOursIsLongerThanTheTerminalIsWide) {
+  for (int width = 40; width <= 200; ++width) {
+    std::istringstream lines(everything(width));
+    for (std::string line; std::getline(lines, line);)
+      EXPECT_TRUE(columns(line) <= width || may_be_long(line)) << width << ": " << line;
+  }
+}
+
+TEST(Width, NoNumberAndNoWordIsLost) {
+  const std::string id = "transformer/gpt2_train_step/b=2,s=64,layers=2,h=128,heads=4,vocab=512/bf16/warm/x1";
+  for (int width = 40; width <= 200; ++width) {
+    const std::string text = everything(width);
+    EXPECT_THAT(text, AnyOf(HasSubstr(id + "\n"), HasSubstr(id + "  ["))) << width;
+    for (const char* part : {"PASS", "21.8 GFLOP/s", "3.00 us", "3.3%", "0.25", "54.6%", "[noisy, drift]", "UNSUPPORTED", "8.0",
+                             "f2  ERROR", "rerun   gpubench run --filter '^gemm/square/m=64,n=32,k=16/bf16/warm/x1$'",
+                             "c[0, 17]", "VERDICT", "1 pass, 1 fail, 1 error, 1 unsupported", "exit 1"}) {
+      std::string unbroken;  // as it reads: blanks and line ends are the same
+      std::istringstream words(text);
+      for (std::string word; words >> word;) unbroken += word + " ";
+      std::string wanted;
+      std::istringstream parts(part);
+      for (std::string word; parts >> word;) wanted += word + " ";
+      wanted.pop_back();
+      EXPECT_THAT(unbroken, HasSubstr(wanted)) << width;
+    }
+  }
+}
+
+TEST(Width, WithoutATerminalEachCaseKeepsToOneLine) {
+  const std::string text = everything(0);
+  EXPECT_THAT(text, HasSubstr("0.25  transformer/gpt2_train_step/b=2,s=64,layers=2,h=128,heads=4,vocab=512/bf16/warm/x1  "
+                              "[noisy, drift]\n"));
+}
+
+TEST(Width, AWideTerminalReadsAsALog) { EXPECT_EQ(everything(200), everything(0)); }
+
+TEST(Width, AtFortyColumnsACaseIsItsNumbersAndThenItsId) {
+  ConsoleStyle style;
+  style.width = 40;
+  EXPECT_EQ(result_line(sample_record(), style, PeakColumn::present),
+            "PASS  21.8 GFLOP/s  3.00 us\n"
+            "  +-95% 3.3%  err 0.25  54.6% of peak\n"
+            "  gemm/square/m=64,n=32,k=16/bf16/warm/x1\n"
+            "    [noisy, drift]\n");
+  EXPECT_EQ(result_line(sample_without_run(Verdict::skipped, "needs 34 GB of memory, 20 GB are free"), style),
+            "SKIPPED\n"
+            "  conv/forward/n=1/f32/x1\n"
+            "    needs 34 GB of memory, 20 GB are\n"
+            "    free\n");
+  EXPECT_EQ(result_header(style), "");
+}
+
+TEST(Width, ColourTakesNoRoom) {
+  std::string text = everything(60, true);
+  for (const char* color : {"\x1b[32m", "\x1b[1;31m", "\x1b[33m", "\x1b[2m", "\x1b[0m"}) {
+    for (std::size_t at = text.find(color); at != std::string::npos; at = text.find(color))
+      text.erase(at, std::string(color).size());
+  }
+  EXPECT_EQ(text, everything(60));
+}
+
+TEST(Width, WithoutUtf8AllIsAscii) {
+  for (const int width : {0, 40, 100}) {
+    const std::vector<CaseRecord> all = records();
+    ConsoleStyle style;
+    style.width = width;
+    style.verbosity = 1;
+    const std::string text = results_text(all, style) + failures_text(all, style) + scaling_text(all, style) +
+                             summary_text(all, style) + verdict_text(all, {}, style);
+    EXPECT_TRUE(std::none_of(text.begin(), text.end(), [](unsigned char c) { return c > 127; }));
+  }
+}
+
+}  // namespace
+}  // namespace gpubench
