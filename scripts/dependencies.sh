@@ -23,6 +23,8 @@ file|/usr/share/benchmark/compare.py|libbenchmark-tools|Google Benchmark's compa
 python|scipy.stats|python3-scipy|what compare.py asks for
 command|clang++|clang|fuzzing
 fuzzer|clang++|libclang-rt-dev|fuzzing
+command|chromium|chromium|opens the report page as readers do
+command|python3|python3|drives it
 LIST
   return 0
 }

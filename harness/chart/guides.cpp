@@ -24,7 +24,7 @@ struct EndLabel {
   double y = 0.0;  // baseline
 };
 
-// Over the line, from where it is two thirds up, away from its upper end. False where the label has no room there.
+// Over a line that ends rising or falling, from two thirds of its way up. False where the label has no room there.
 bool draw_beside(Canvas& canvas, const PlotArea& area, const std::vector<Point>& points, const std::string& text) {
   const Point& first = points.front();
   const Point& last = points.back();
@@ -116,9 +116,9 @@ void draw_guide_labels(Canvas& canvas, const PlotArea& area, const std::vector<G
     const std::vector<Point> points = clipped(guide, area.x, area.y.axis());
     if (points.empty() || guide.label.empty()) continue;
     const std::string text = shortened(guide.label, area.right - area.left - 12.0, text_size);
-    const double first = area.at_y(points.front().y);
+    const double before = area.at_y(points[points.size() - 2].y);
     const double last = area.at_y(points.back().y);
-    if (std::fabs(first - last) > 2.0 * text_size && draw_beside(canvas, area, points, text)) continue;
+    if (std::fabs(before - last) > 2.0 * text_size && draw_beside(canvas, area, points, text)) continue;
     labels.push_back({text, std::clamp(last, area.top, area.bottom) - 5.0});
   }
   std::stable_sort(labels.begin(), labels.end(), [](const EndLabel& a, const EndLabel& b) { return a.y < b.y; });

@@ -42,8 +42,8 @@ void draw_series(Canvas& canvas, const PlotArea& area, const Series& series, std
 /// Stripes behind the data, each named at its top where the name has room.
 void draw_bands(Canvas& canvas, const PlotArea& area, const std::vector<Band>& bands);
 
-/// Dashed lines. The label of a level one stands over its right end, that of a rising or falling one beside its upper
-/// half, where under a limit no data are; those at the end one above the other, never on each other.
+/// Dashed lines. The label of one that ends level stands over its right end, that of one that rises or falls beside its
+/// upper half, where under a limit no data are; those at the end one above the other, never on each other.
 void draw_guides(Canvas& canvas, const PlotArea& area, const std::vector<Guide>& guides);
 void draw_guide_labels(Canvas& canvas, const PlotArea& area, const std::vector<Guide>& guides);
 

@@ -10,6 +10,7 @@
 #include "harness/cli/exit_code.h"
 #include "harness/cli/list_verb.h"
 #include "harness/cli/options.h"
+#include "harness/cli/page_verb.h"
 #include "harness/cli/report_verbs.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/run_verb.h"
@@ -40,6 +41,7 @@ int act(const Options& options, std::span<const std::string> words, const Enviro
     case Verb::baseline: return baseline_verb(options, environment);
     case Verb::validate: return validate_verb(options, environment);
     case Verb::export_report: return export_verb(options, environment);
+    case Verb::report_page: return page_verb(options, environment);
     case Verb::help:
       environment.out << help_text(options.subject, columns_of(Stream::out, environment));
       return exit_codes::ok;

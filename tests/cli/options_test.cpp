@@ -129,7 +129,8 @@ TEST(ParseOptions, TheLastOfAFlagCounts) {
 
 TEST(ParseOptions, UnknownVerbsAndFlagsNameTheNearest) {
   EXPECT_EQ(refusal({"lst"}),
-            "unknown verb 'lst'; verbs: run, list, doctor, compare, gate, calibrate, baseline, validate, export, help, "
+            "unknown verb 'lst'; verbs: run, list, doctor, compare, gate, calibrate, baseline, validate, report, "
+            "export, help, "
             "version; did you mean 'list'?");
   EXPECT_THAT(refusal({"--suit", "gemm"}), HasSubstr("unknown flag '--suit' of run; did you mean '--suite'?"));
   EXPECT_THAT(refusal({"--sede=3"}), HasSubstr("did you mean '--seed'?"));
