@@ -30,13 +30,16 @@ enum class Verb {
   baseline,
   validate,
   export_report,
+  completion,
   help,
   version,
+  man,             ///< hidden: the manual page, for the install
   describe_device  ///< hidden: a child process that opens the backend and tells its DeviceInfo
 };
 
 enum class ColorMode { automatic, always, never };
 enum class ProgressMode { automatic, bar, lines, none };
+enum class Shell { bash, zsh, fish };
 enum class GithubMode { automatic, on, off };
 /// What a report can be written as after a run.
 enum class ReportForm { json, junit, csv, markdown };
@@ -71,7 +74,8 @@ struct Options {
   CompareOptions compare;          ///< of compare, gate, calibrate and baseline
   std::vector<std::string> files;  ///< reports to read
   ExportFormat export_format = ExportFormat::gbench;
-  std::string output;  ///< of export: the file to write; empty: standard output
+  Shell shell = Shell::bash;  ///< of completion
+  std::string output;         ///< of export: the file to write; empty: standard output
   std::vector<std::pair<std::string, std::string>> from_environment;  ///< variables that stood in for flags
 
   [[nodiscard]] bool is_worker() const { return worker_input >= 0; }
