@@ -33,9 +33,9 @@ struct Axis {
 struct Point {
   double x = 0.0;
   double y = 0.0;
-  std::optional<double> low{};   ///< of an interval around y
+  std::optional<double> low{};  ///< of an interval around y
   std::optional<double> high{};
-  std::string note;              ///< shown on hover and read out: "m=512 bf16: 1.2 TFLOP/s"
+  std::string note;  ///< shown on hover and read out: "m=512 bf16: 1.2 TFLOP/s"
 };
 
 enum class Mark {
@@ -79,7 +79,7 @@ struct PlotChart {
 struct Bar {
   std::string label;
   double value = 0.0;
-  std::optional<double> low{};   ///< of an interval
+  std::optional<double> low{};  ///< of an interval
   std::optional<double> high{};
   std::optional<double> limit{};  ///< what it could at most be: an outline behind the bar
   std::string text;               ///< after the bar: "743 TFLOP/s, 75%"
@@ -117,9 +117,9 @@ struct StackChart {
 };
 
 struct HeatCell {
-  std::string text;       ///< empty: nothing is there
-  double shade = 0.0;     ///< 0 to 1
-  bool marked = false;    ///< boxed and crossed: over the limit
+  std::string text;     ///< empty: nothing is there
+  double shade = 0.0;   ///< 0 to 1
+  bool marked = false;  ///< boxed and crossed: over the limit
   std::string note;
 };
 
@@ -130,6 +130,24 @@ struct HeatMap {
   std::vector<std::string> columns;
   std::vector<std::string> rows;
   std::vector<std::vector<HeatCell>> cells;  ///< one vector per row
+};
+
+/// The values of one case, round by round: dots along a line.
+struct Strip {
+  std::string label;
+  std::vector<double> values;
+  std::optional<double> middle{};  ///< a mark at it: the median
+  std::string text;                ///< at the right: "1.2 ms, 0.4%"
+  std::string note;                ///< of the mark, on hover
+};
+
+/// How values scatter: two heaps show as two heaps. One row each, over one axis; values beyond an axis' given end stand
+/// at that end.
+struct StripChart {
+  std::string title;
+  std::string description;
+  Axis value;
+  std::vector<Strip> strips;
 };
 
 struct ForestRow {

@@ -20,11 +20,14 @@ enum class Placement {
 [[nodiscard]] std::string chart_style();
 
 /// The chart as one <svg> element. `id` (letters, digits and dashes) makes the ids within it unique on a page.
-/// A chart without anything to draw is the empty string.
+/// A chart without anything to draw is the empty string. Groups of class c-series, and c-key in the legend, carry the
+/// place of their series in the chart as data-series; the class c-hidden hides one. Throws std::invalid_argument for
+/// another id.
 [[nodiscard]] std::string svg(const PlotChart& chart, const std::string& id, Placement placement);
 [[nodiscard]] std::string svg(const BarChart& chart, const std::string& id, Placement placement);
 [[nodiscard]] std::string svg(const StackChart& chart, const std::string& id, Placement placement);
 [[nodiscard]] std::string svg(const HeatMap& chart, const std::string& id, Placement placement);
+[[nodiscard]] std::string svg(const StripChart& chart, const std::string& id, Placement placement);
 [[nodiscard]] std::string svg(const ForestChart& chart, const std::string& id, Placement placement);
 
 }  // namespace gpubench::chart

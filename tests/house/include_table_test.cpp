@@ -49,6 +49,9 @@ const std::vector<Rule>& table() {
       {"harness/report/",
        {"harness/core/", "harness/measure/statistics.h", "harness/measure/summary.h"},
        {"fmt/", "nlohmann/", "unistd.h", "fcntl.h", "sys/"}},
+      {"harness/chart/",
+       {"harness/report/escape.h", "harness/report/quantity.h", "harness/report/visible_text.h"},
+       {"fmt/"}},
       {"harness/compare/", {"harness/core/", "harness/measure/statistics.h", "harness/report/"}, {"fmt/", "nlohmann/"}},
   };
   return rules;

@@ -1,0 +1,71 @@
+// Where a value stands along an axis, and which values get a tick.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/chart/chart.h"
+
+namespace gpubench::chart {
+
+/// What the data of an axis spans.
+struct Extent {
+  std::optional<double> low{};
+  std::optional<double> high{};
+
+  void include(double value);
+};
+
+/// Whether the axis can show the value at all: finite, and above zero where it is logarithmic.
+[[nodiscard]] bool drawable(const Axis& axis, double value);
+
+enum class Ends {
+  data,  ///< the axis starts and ends with the data
+  nice   ///< at the next round number outside of it
+};
+
+/// The stretch of values that an axis shows, as positions from 0 to 1.
+class AxisScale {
+ public:
+  /// The axis' own low and high come before the data's, unless they are not drawable or low is not below high. One
+  /// value alone gets room on both sides: half of it, a factor of two on a logarithmic axis, 1 around zero.
+  AxisScale(const Axis& axis, const Extent& data, Ends ends);
+
+  [[nodiscard]] const Axis& axis() const { return axis_; }
+  [[nodiscard]] double low() const { return low_; }
+  [[nodiscard]] double high() const { return high_; }
+  /// 0 at low, 1 at high, beyond them outside; linear in the value or in its logarithm.
+  [[nodiscard]] double position(double value) const;
+  [[nodiscard]] bool holds(double value) const;
+
+ private:
+  Axis axis_;
+  double low_ = 0.0;
+  double high_ = 1.0;
+};
+
+struct Tick {
+  double value = 0.0;
+  std::string label;
+};
+
+/// From dense to sparse, the ticks that suit the scale: multiples of 1, 2 or 5 times a power of ten (of a power of two
+/// where labels are bytes); powers of two; powers of ten, with 2 and 5 times them where they are few.
+/// The first set of at most `most` ticks that `fits` accepts; if none, those of the last set that are at its ends.
+[[nodiscard]] std::vector<Tick> ticks(const AxisScale& scale, int most,
+                                      const std::function<bool(std::span<const Tick>)>& fits);
+
+/// Labels of values that stand on one axis: one prefix for all on a linear one, each its own on a logarithmic one.
+/// step: the distance of ticks on a linear axis, which says how many decimals they need; 0: as many as they have.
+[[nodiscard]] std::vector<std::string> tick_labels(const Axis& axis, std::span<const double> values, double step);
+
+/// "title (unit)", or the one there is.
+[[nodiscard]] std::string axis_title(const Axis& axis);
+
+/// The largest number of the form 1, 2 or 5 times a power of ten (bytes: a power of two) that is at most `value`.
+[[nodiscard]] double round_step(double value, TickLabels labels);
+
+}  // namespace gpubench::chart

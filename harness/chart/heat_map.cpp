@@ -1,0 +1,142 @@
+#include <algorithm>
+#include <cmath>
+
+#include "harness/chart/drawing.h"
+#include "harness/chart/label.h"
+#include "harness/chart/style.h"
+
+namespace gpubench::chart {
+namespace {
+
+constexpr double margin = 6.0;
+constexpr double cell_height = 26.0;
+constexpr double marked_height = 40.0;  // one more line: the word
+constexpr double widest_row_label = 132.0;
+constexpr double narrowest_cell = 44.0;
+constexpr double widest_cell = 72.0;
+
+// Of a panel: some of the columns, and the rows that have a cell in one of them.
+struct Panel {
+  std::size_t first = 0;
+  std::size_t end = 0;
+  std::vector<std::size_t> rows;
+};
+
+const HeatCell* cell_at(const HeatMap& chart, std::size_t row, std::size_t column) {
+  if (row >= chart.cells.size() || column >= chart.cells[row].size()) return nullptr;
+  const HeatCell& cell = chart.cells[row][column];
+  return cell.text.empty() ? nullptr : &cell;
+}
+
+// Columns that don't fit beside each other go below: a page of 320 pixels has no room to widen the drawing.
+std::vector<Panel> panels_of(const HeatMap& chart, std::size_t columns_per_panel) {
+  std::vector<Panel> panels;
+  for (std::size_t first = 0; first < chart.columns.size(); first += columns_per_panel) {
+    Panel panel{first, std::min(first + columns_per_panel, chart.columns.size()), {}};
+    for (std::size_t row = 0; row < chart.rows.size(); ++row) {
+      for (std::size_t column = panel.first; column < panel.end; ++column) {
+        if (cell_at(chart, row, column) == nullptr) continue;
+        panel.rows.push_back(row);
+        break;
+      }
+    }
+    if (!panel.rows.empty()) panels.push_back(panel);
+  }
+  return panels;
+}
+
+struct Grid {
+  double left = 0.0;  // of the first column
+  double cell_width = 0.0;
+  std::size_t columns_per_panel = 1;
+};
+
+Grid grid_of(const HeatMap& chart) {
+  double label = 0.0;
+  for (const std::string& row : chart.rows) label = std::max(label, text_width(row, text_size));
+  double cell = narrowest_cell;
+  for (const std::string& column : chart.columns) cell = std::max(cell, text_width(column, text_size) + 6.0);
+  for (const auto& row : chart.cells)
+    for (const HeatCell& one : row) cell = std::max(cell, text_width(one.text, text_size) + 10.0);
+  Grid grid;
+  grid.left = margin + std::min(label, widest_row_label) + 8.0;
+  const double room = chart_width - margin - grid.left;
+  cell = std::min(cell, widest_cell);
+  const auto fitting = static_cast<std::size_t>(room / cell);
+  // As even as can be: 7 columns where 6 fit are 4 and 3.
+  const std::size_t panels = (chart.columns.size() + fitting - 1) / fitting;
+  grid.columns_per_panel = (chart.columns.size() + panels - 1) / panels;
+  grid.cell_width = std::min(room / static_cast<double>(grid.columns_per_panel), widest_cell);
+  return grid;
+}
+
+void draw_cell(Canvas& canvas, const HeatCell& cell, double x, double y, double width, double height) {
+  const std::string colour = shade_colour(cell.shade);
+  const std::string_view ink = text_on(colour);
+  const std::string text = shortened(cell.text, width - 4.0, text_size);
+  canvas.shape("rect",
+               {{"class", "c-cell"}, {"fill", colour}, {"x", x}, {"y", y}, {"width", width}, {"height", height}},
+               cut(cell.note, 300));
+  const double middle = x + width / 2.0;
+  const double baseline = y + (cell.marked ? 18.0 : height / 2.0 + 5.0);
+  canvas.words("text", text, {{"fill", ink}, {"x", middle}, {"y", baseline}, {"text-anchor", "middle"}});
+  if (!cell.marked) return;
+  canvas.words("text", "\u2717 over", {{"fill", ink}, {"x", middle}, {"y", y + 33.0}, {"text-anchor", "middle"}});
+  canvas.shape(
+      "rect",
+      {{"class", "c-over-limit"}, {"x", x + 2.0}, {"y", y + 2.0}, {"width", width - 4.0}, {"height", height - 4.0}});
+}
+
+double draw_panel(Canvas& canvas, const HeatMap& chart, const Grid& grid, const Panel& panel, double y) {
+  const auto x_of = [&](std::size_t column) {
+    return grid.left + static_cast<double>(column - panel.first) * grid.cell_width;
+  };
+  y += line_height;
+  for (std::size_t column = panel.first; column < panel.end; ++column)
+    canvas.text(x_of(column) + grid.cell_width / 2.0, y - 3.0,
+                shortened(chart.columns[column], grid.cell_width - 3.0, text_size), "c-text", Anchor::middle);
+  for (const std::size_t row : panel.rows) {
+    double height = cell_height;
+    for (std::size_t column = panel.first; column < panel.end; ++column) {
+      const HeatCell* cell = cell_at(chart, row, column);
+      if (cell != nullptr && cell->marked) height = marked_height;
+    }
+    canvas.text(grid.left - 8.0, y + height / 2.0 + 5.0, shortened(chart.rows[row], widest_row_label, text_size),
+                "c-text", Anchor::end);
+    for (std::size_t column = panel.first; column < panel.end; ++column) {
+      const HeatCell* cell = cell_at(chart, row, column);
+      if (cell != nullptr) draw_cell(canvas, *cell, x_of(column), y, grid.cell_width, height);
+    }
+    y += height;
+  }
+  return y + 10.0;
+}
+
+bool has_marked(const HeatMap& chart) {
+  for (std::size_t row = 0; row < chart.rows.size(); ++row) {
+    for (std::size_t column = 0; column < chart.columns.size(); ++column) {
+      const HeatCell* cell = cell_at(chart, row, column);
+      if (cell != nullptr && cell->marked) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string svg(const HeatMap& chart, const std::string& id, Placement placement) {
+  Drawing drawing(chart.title, chart.description, id, placement);
+  if (chart.columns.empty()) return "";
+  const Grid grid = grid_of(chart);
+  const std::vector<Panel> panels = panels_of(chart, grid.columns_per_panel);
+  if (panels.empty()) return "";
+  double y = drawing.top();
+  for (const Panel& panel : panels) y = draw_panel(drawing.canvas(), chart, grid, panel, y);
+  if (has_marked(chart)) {
+    drawing.canvas().text(margin, y + 10.0, "\u2717 and a box: over the limit.", "c-muted");
+    y += line_height;
+  }
+  return drawing.finished(y);
+}
+
+}  // namespace gpubench::chart

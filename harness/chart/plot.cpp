@@ -1,0 +1,142 @@
+#include <algorithm>
+
+#include "harness/chart/drawing.h"
+#include "harness/chart/label.h"
+#include "harness/chart/legend.h"
+#include "harness/chart/plot_area.h"
+#include "harness/chart/style.h"
+#include "harness/chart/thin.h"
+
+namespace gpubench::chart {
+namespace {
+
+constexpr double plot_height = 230.0;
+
+// In the order of x, for lines and steps; without what can't be drawn, nor what is beyond a given end of the x axis.
+std::vector<Series> drawable_series(const PlotChart& chart) {
+  std::vector<Series> found = chart.series;
+  for (Series& series : found) {
+    std::erase_if(series.points, [&](const Point& point) {
+      return !drawable(chart.x, point.x) || !drawable(chart.y, point.y) || (chart.x.low && point.x < *chart.x.low) ||
+             (chart.x.high && point.x > *chart.x.high);
+    });
+    if (has_line(series.mark))
+      std::stable_sort(series.points.begin(), series.points.end(),
+                       [](const Point& a, const Point& b) { return a.x < b.x; });
+  }
+  return found;
+}
+
+AxisScale x_scale(const PlotChart& chart, const std::vector<Series>& series) {
+  Extent extent;
+  for (const Series& s : series)
+    for (const Point& point : s.points) extent.include(point.x);
+  return {chart.x, extent, Ends::data};
+}
+
+AxisScale y_scale(const PlotChart& chart, const std::vector<Series>& series, const AxisScale& x) {
+  Extent extent;
+  const auto include = [&](double y) {
+    if (drawable(chart.y, y)) extent.include(y);
+  };
+  for (const Series& s : series) {
+    for (const Point& point : s.points) {
+      include(point.y);
+      if (point.low) include(*point.low);
+      if (point.high) include(*point.high);
+    }
+  }
+  for (const Guide& guide : chart.guides)
+    for (const Point& point : clipped(guide, x, chart.y)) include(point.y);
+  return {chart.y, extent, Ends::nice};
+}
+
+std::vector<Tick> y_ticks(const AxisScale& y) {
+  return ticks(y, 7, [](std::span<const Tick>) { return true; });
+}
+
+// The middle of a tick's label, moved inwards where it would leave the drawing.
+double label_middle(const PlotArea& area, const Tick& tick) {
+  const double half = text_width(tick.label, text_size) / 2.0;
+  return std::clamp(area.at_x(tick.value), half + 2.0, chart_width - half - 2.0);
+}
+
+std::vector<Tick> x_ticks(const PlotArea& area) {
+  return ticks(area.x, 8, [&](std::span<const Tick> found) {
+    for (std::size_t i = 1; i < found.size(); ++i) {
+      const double needed = (text_width(found[i - 1].label, text_size) + text_width(found[i].label, text_size)) / 2.0;
+      if (label_middle(area, found[i]) - label_middle(area, found[i - 1]) < needed + 10.0) return false;
+    }
+    return true;
+  });
+}
+
+void draw_frame(Canvas& canvas, const PlotArea& area, const std::vector<Tick>& rows, const std::vector<Tick>& columns) {
+  for (const Tick& tick : rows) {
+    const double y = area.at_y(tick.value);
+    canvas.line(area.left, y, area.right, y, "c-grid");
+    canvas.text(area.left - 6.0, y + 5.0, tick.label, "c-muted", Anchor::end);
+  }
+  for (const Tick& tick : columns) {
+    const double x = area.at_x(tick.value);
+    canvas.line(x, area.top, x, area.bottom, "c-grid");
+    canvas.text(label_middle(area, tick), area.bottom + 17.0, tick.label, "c-muted", Anchor::middle);
+  }
+  PathData corner;
+  corner.move(area.left, area.top).line(area.left, area.bottom).line(area.right, area.bottom);
+  canvas.shape("path", {{"class", "c-axis"}, {"d", corner.text()}});
+}
+
+std::vector<LegendEntry> legend_of(const std::vector<Series>& series) {
+  std::vector<LegendEntry> entries;
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    if (!series[i].points.empty() && !series[i].name.empty())
+      entries.push_back({i, series[i].name, has_line(series[i].mark)});
+  }
+  return entries;
+}
+
+}  // namespace
+
+std::string svg(const PlotChart& chart, const std::string& id, Placement placement) {
+  Drawing drawing(chart.title, chart.description, id, placement);
+  std::vector<Series> series = drawable_series(chart);
+  const std::size_t points = thin(series);
+  if (points == 0) return "";
+  if (points > most_points) drawing.add_to_description(thinned_sentence(points));
+  Canvas& canvas = drawing.canvas();
+  double top = drawing.top();
+  const std::string y_title = shortened(axis_title(chart.y), chart_width - 8.0, text_size);
+  if (!y_title.empty()) {
+    canvas.text(4.0, top + 10.0, y_title, "c-text");
+    top += line_height;
+  }
+  const AxisScale x = x_scale(chart, series);
+  PlotArea area{x, y_scale(chart, series, x), 0.0, chart_width - 10.0, top + 2.0, top + 2.0 + plot_height};
+  const std::vector<Tick> rows = y_ticks(area.y);
+  for (const Tick& tick : rows) area.left = std::max(area.left, text_width(tick.label, text_size) + 12.0);
+
+  draw_bands(canvas, area, chart.bands);
+  draw_frame(canvas, area, rows, x_ticks(area));
+  canvas.open("clipPath", {{"id", id + "-clip"}});
+  canvas.shape(
+      "rect",
+      {{"x", area.left}, {"y", area.top}, {"width", area.right - area.left}, {"height", area.bottom - area.top}});
+  canvas.close();
+  canvas.open("g", {{"clip-path", "url(#" + id + "-clip)"}});
+  draw_guides(canvas, area, chart.guides);
+  for (std::size_t i = 0; i < series.size(); ++i)
+    if (!series[i].points.empty()) draw_series(canvas, area, series[i], i);
+  canvas.close();
+  draw_guide_labels(canvas, area, chart.guides);
+
+  double y = area.bottom + 20.0;
+  const std::string below = shortened(axis_title(chart.x), chart_width - 8.0, text_size);
+  if (!below.empty()) {
+    y += line_height;
+    canvas.text((area.left + area.right) / 2.0, y - 2.0, below, "c-text", Anchor::middle);
+  }
+  return drawing.finished(draw_legend(canvas, legend_of(series), y) + 6.0);
+}
+
+}  // namespace gpubench::chart

@@ -1,0 +1,58 @@
+#include "harness/chart/rows.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "harness/chart/label.h"
+#include "harness/chart/style.h"
+
+namespace gpubench::chart {
+
+double across(const AxisScale& scale, double value) {
+  return rows_left + scale.position(value) * (rows_right - rows_left);
+}
+
+double draw_row_words(Canvas& canvas, double y, const std::string& label, const std::string& text, const char* style) {
+  const double width = rows_right - rows_left;
+  const std::string right = shortened(text, 0.6 * width, text_size);
+  const double left_width = width - (right.empty() ? 0.0 : text_width(right, text_size) + 12.0);
+  std::vector<std::string> lines{shortened(label, left_width, text_size)};
+  // Two lines where one says too little: then the whole width is the first one's.
+  if (text_width(label, text_size) > left_width) {
+    lines = wrapped(label, width, text_size, 2);
+    if (lines.size() == 1) lines.emplace_back();
+    lines.back() = shortened(lines.back(), left_width, text_size);
+  }
+  for (const std::string& line : lines) {
+    y += line_height;
+    if (!line.empty()) canvas.text(rows_left, y - 4.0, line, style);
+  }
+  if (!right.empty()) canvas.text(rows_right, y - 4.0, right, style, Anchor::end);
+  return y;
+}
+
+double draw_value_axis(Canvas& canvas, const AxisScale& scale, double top, double bottom) {
+  const auto middle = [&](const Tick& tick) {
+    const double half = text_width(tick.label, text_size) / 2.0;
+    return std::clamp(across(scale, tick.value), half + 2.0, chart_width - half - 2.0);
+  };
+  const std::vector<Tick> found = ticks(scale, 8, [&](std::span<const Tick> set) {
+    for (std::size_t i = 1; i < set.size(); ++i) {
+      const double needed = (text_width(set[i - 1].label, text_size) + text_width(set[i].label, text_size)) / 2.0;
+      if (middle(set[i]) - middle(set[i - 1]) < needed + 10.0) return false;
+    }
+    return true;
+  });
+  for (const Tick& tick : found) {
+    const double x = across(scale, tick.value);
+    canvas.line(x, top, x, bottom, "c-grid");
+    canvas.text(middle(tick), bottom + 16.0, tick.label, "c-muted", Anchor::middle);
+  }
+  canvas.line(rows_left, bottom, rows_right, bottom, "c-axis");
+  const std::string title = shortened(axis_title(scale.axis()), chart_width - 8.0, text_size);
+  if (title.empty()) return bottom + 22.0;
+  canvas.text(chart_width / 2.0, bottom + 34.0, title, "c-text", Anchor::middle);
+  return bottom + 40.0;
+}
+
+}  // namespace gpubench::chart

@@ -1,0 +1,28 @@
+// Charts of rows: a line of words, below it what they say, one row below the other; and the axis under them all.
+//
+// Words stand above and not beside: so a long case id and its result both fit on a phone.
+#pragma once
+
+#include <string>
+
+#include "harness/chart/axis.h"
+#include "harness/chart/canvas.h"
+
+namespace gpubench::chart {
+
+constexpr double rows_left = 12.0;
+constexpr double rows_right = 408.0;
+
+/// Where a value stands across the drawing.
+[[nodiscard]] double across(const AxisScale& scale, double value);
+
+/// The label at the left, in at most two lines, the text at the right of the last; both shortened to fit.
+/// Returns the y below them.
+double draw_row_words(Canvas& canvas, double y, const std::string& label, const std::string& text,
+                      const char* style = "c-text");
+
+/// Ticks and title below the rows, and faint lines up through them to `top`. Drawn before the rows, for they lie over
+/// it. Returns where it ends.
+double draw_value_axis(Canvas& canvas, const AxisScale& scale, double top, double bottom);
+
+}  // namespace gpubench::chart

@@ -1,0 +1,106 @@
+#include "harness/chart/style.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+
+#include "harness/chart/svg.h"
+
+namespace gpubench::chart {
+namespace {
+
+struct Role {
+  std::string_view name;
+  std::string_view light;
+  std::string_view dark;
+};
+
+constexpr Role roles[] = {
+    {"paper", "#ffffff", "#14181d"}, {"ink", "#1b1f24", "#e8ecf1"},    {"muted", "#545c66", "#adb6c0"},
+    {"grid", "#dde1e6", "#333b44"},  {"stripe", "#f1f3f6", "#1d232a"},
+};
+
+// A value for programs that know no custom properties (librsvg), then the one that follows the colour scheme.
+std::string coloured(std::string_view property, std::string_view role) {
+  const auto* found = std::find_if(std::begin(roles), std::end(roles), [&](const Role& r) { return r.name == role; });
+  return fmt::format("{0}:{1};{0}:var(--c-{2});", property, found->light, role);
+}
+
+std::string properties(bool dark) {
+  std::string text;
+  for (const Role& role : roles) text += fmt::format("--c-{}:{};", role.name, dark ? role.dark : role.light);
+  return text;
+}
+
+double linear(int channel) {
+  const double c = channel / 255.0;
+  return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
+}
+
+// Relative luminance, WCAG 2.1.
+double luminance(std::string_view colour) {
+  const auto channel = [&](std::size_t at) {
+    return linear(std::stoi(std::string(colour.substr(at, 2)), nullptr, 16));
+  };
+  return 0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5);
+}
+
+}  // namespace
+
+std::string_view series_colour(std::size_t series) { return series_colours[series % std::size(series_colours)]; }
+
+std::string_view series_dash(std::size_t series) { return series_dashes[series % std::size(series_dashes)]; }
+
+// Black has (L + 0.05) / 0.05, white 1.05 / (L + 0.05): equal where L + 0.05 is the root of 0.0525, and then 4.58.
+std::string_view text_on(std::string_view colour) {
+  const double l = luminance(colour) + 0.05;
+  return l * l >= 0.0525 ? "#000000" : "#ffffff";
+}
+
+std::string shade_colour(double shade) {
+  constexpr std::array<std::array<double, 3>, 3> stops{{{247, 250, 253}, {86, 148, 204}, {8, 40, 92}}};
+  const double at = 2.0 * (shade > 0.0 ? std::min(shade, 1.0) : 0.0);
+  const std::size_t first = at < 1.0 ? 0 : 1;
+  std::array<int, 3> c{};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const double mix = stops[first][i] + (at - static_cast<double>(first)) * (stops[first + 1][i] - stops[first][i]);
+    c[i] = static_cast<int>(std::lround(mix));
+  }
+  return fmt::format("#{:02x}{:02x}{:02x}", c[0], c[1], c[2]);
+}
+
+std::string chart_style() {
+  std::string css;
+  css += ".c-chart{" + properties(false) + coloured("color", "ink") +
+         "font-family:Arial,Helvetica,'Liberation Sans',sans-serif;font-size:14px;display:block;width:100%;"
+         "max-width:520px;height:auto}\n";
+  css += "@media screen and (prefers-color-scheme:dark){.c-chart{" + properties(true) + "}}\n";
+  css += ".c-paper{" + coloured("fill", "paper") + "}\n";
+  css += ".c-title{font-size:16px;font-weight:bold;" + coloured("fill", "ink") + "}\n";
+  css += ".c-text{" + coloured("fill", "ink") + "}\n";
+  css += ".c-bold{font-weight:bold;" + coloured("fill", "ink") + "}\n";
+  css += ".c-muted{" + coloured("fill", "muted") + "}\n";
+  // Words over lines: a rim of paper keeps them readable.
+  css += ".c-over{" + coloured("fill", "ink") + coloured("stroke", "paper") +
+         "stroke-width:4px;stroke-linejoin:round;paint-order:stroke}\n";
+  css += ".c-grid{fill:none;" + coloured("stroke", "grid") + "}\n";
+  css += ".c-axis{fill:none;" + coloured("stroke", "muted") + "}\n";
+  css += ".c-stripe{" + coloured("fill", "stripe") + "}\n";
+  css += ".c-guide{fill:none;stroke-width:1.5px;stroke-dasharray:6 4;" + coloured("stroke", "muted") + "}\n";
+  css += ".c-line{fill:none;stroke-width:2px;stroke-linejoin:round}\n";
+  css += ".c-mark{stroke-width:.8px;" + coloured("stroke", "ink") + "}\n";
+  css += ".c-whisker{fill:none;stroke-width:1.5px;" + coloured("stroke", "ink") + "}\n";
+  css += ".c-range{stroke:none;fill-opacity:.2}\n";
+  css += ".c-dot{stroke:none;fill-opacity:.45}\n";
+  css += ".c-part{stroke-width:1.2px;" + coloured("stroke", "paper") + "}\n";
+  css += ".c-limit{stroke-dasharray:3 2;" + coloured("fill", "stripe") + coloured("stroke", "muted") + "}\n";
+  css += ".c-cell{" + coloured("stroke", "paper") + "}\n";
+  css += ".c-over-limit{fill:none;stroke:#d55e00;stroke-width:3px}\n";
+  css += ".c-hidden{display:none}\n";
+  return css;
+}
+
+}  // namespace gpubench::chart

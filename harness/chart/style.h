@@ -1,0 +1,37 @@
+// The look that all charts share: colours, type, and how a series is told from its neighbours.
+//
+// Colours of data are Okabe and Ito's (Color Universal Design, jfly.uni-koeln.de/color): people with any common colour
+// vision tell them apart. They are the same in light and dark; text, lines and paper change.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace gpubench::chart {
+
+// Sizes in user units. A drawing is 420 wide: on a phone of 320 pixels its smallest text still has 9 of them.
+constexpr double chart_width = 420.0;
+constexpr double text_size = 14.0;
+constexpr double title_size = 16.0;
+constexpr double line_height = 18.0;
+
+/// Colours of series, in order; "currentColor" is Okabe and Ito's black, which is white on dark paper.
+/// Yellow is not among them: a yellow line can't be seen on white.
+constexpr std::string_view series_colours[] = {"#0072b2", "#d55e00", "#009e73",     "#cc79a7",
+                                               "#e69f00", "#56b4e9", "currentColor"};
+/// Dashes of lines, in order, as lengths on and off; empty: solid.
+constexpr std::string_view series_dashes[] = {"", "7 3", "2 3", "9 3 2 3", "5 5", "12 3", "7 2 2 2 2 2", "4 2"};
+
+[[nodiscard]] std::string_view series_colour(std::size_t series);
+[[nodiscard]] std::string_view series_dash(std::size_t series);
+
+/// "#000000" or "#ffffff", whichever has more contrast on a colour #rrggbb: at least 4.58:1 on any
+/// (WCAG 2.1, contrast ratio).
+[[nodiscard]] std::string_view text_on(std::string_view colour);
+
+/// A blue for 0 to 1, from nearly white to nearly black, darker for more in black and white too: #rrggbb.
+/// What is not in [0, 1] is held to it; not a number is 0.
+[[nodiscard]] std::string shade_colour(double shade);
+
+}  // namespace gpubench::chart

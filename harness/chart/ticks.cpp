@@ -1,0 +1,99 @@
+#include <algorithm>
+#include <cmath>
+
+#include "harness/chart/axis.h"
+
+namespace gpubench::chart {
+namespace {
+
+// What is on the end of an axis by construction must not be lost to the rounding of a logarithm or a product.
+constexpr double slack = 1e-9;
+
+struct TickSet {
+  std::vector<double> values;
+  double step = 0.0;
+};
+
+TickSet multiples(const AxisScale& scale, double step) {
+  TickSet set{{}, step};
+  const double first = std::ceil(scale.low() / step - slack);
+  const double last = std::floor(scale.high() / step + slack);
+  // Counted from the first: so each is rounded once, none carries the error of those before it.
+  for (double i = first; i <= last; i += 1.0) set.values.push_back(i * step + 0.0);
+  return set;
+}
+
+TickSet powers(const AxisScale& scale, double base, int stride) {
+  TickSet set;
+  const double first = std::log2(scale.low()) / std::log2(base);
+  const double last = std::log2(scale.high()) / std::log2(base);
+  for (int e = static_cast<int>(std::ceil(first - slack)); e <= static_cast<int>(std::floor(last + slack)); ++e)
+    if (e % stride == 0) set.values.push_back(std::pow(base, e));
+  return set;
+}
+
+TickSet one_two_five(const AxisScale& scale) {
+  TickSet set;
+  for (int e = static_cast<int>(std::floor(std::log10(scale.low()) - slack)); std::pow(10.0, e) <= scale.high(); ++e) {
+    for (const double factor : {1.0, 2.0, 5.0}) {
+      const double value = factor * std::pow(10.0, e);
+      if (value >= scale.low() * (1.0 - slack) && value <= scale.high() * (1.0 + slack)) set.values.push_back(value);
+    }
+  }
+  return set;
+}
+
+// On a logarithmic axis too: within less than an octave no power of two or ten need be there.
+void add_linear(const AxisScale& scale, int most, std::vector<TickSet>& sets) {
+  double step = round_step((scale.high() - scale.low()) / most, scale.axis().labels);
+  for (int i = 0; i < 8; ++i) {
+    sets.push_back(multiples(scale, step));
+    step = round_step(step * (scale.axis().labels == TickLabels::bytes ? 2.0 : 2.5), scale.axis().labels);
+  }
+}
+
+std::vector<TickSet> candidates(const AxisScale& scale, int most) {
+  std::vector<TickSet> sets;
+  if (scale.axis().scale == Scale::log2) {
+    // Strides that meet at 1 KiB, 1 MiB, 1 GiB where labels are bytes.
+    for (const int stride : {1, 2, 5, 10, 20}) sets.push_back(powers(scale, 2.0, stride));
+  } else if (scale.axis().scale == Scale::log10) {
+    sets.push_back(one_two_five(scale));
+    for (const int stride : {1, 2, 3, 6, 12}) sets.push_back(powers(scale, 10.0, stride));
+  }
+  const bool few = std::all_of(sets.begin(), sets.end(), [](const TickSet& set) { return set.values.size() < 2; });
+  if (few) {
+    sets.clear();
+    add_linear(scale, most, sets);
+  }
+  return sets;
+}
+
+std::vector<Tick> labelled(const Axis& axis, const TickSet& set) {
+  const std::vector<std::string> labels = tick_labels(axis, set.values, set.step);
+  std::vector<Tick> found;
+  for (std::size_t i = 0; i < set.values.size(); ++i) found.push_back({set.values[i], labels[i]});
+  return found;
+}
+
+}  // namespace
+
+std::vector<Tick> ticks(const AxisScale& scale, int most, const std::function<bool(std::span<const Tick>)>& fits) {
+  std::vector<Tick> last;
+  for (const TickSet& set : candidates(scale, most)) {
+    if (set.values.empty()) continue;
+    // Labels of thousands of ticks are not worth making.
+    if (set.values.size() > static_cast<std::size_t>(most)) {
+      last = labelled(scale.axis(), {{set.values.front(), set.values.back()}, set.step});
+      continue;
+    }
+    std::vector<Tick> found = labelled(scale.axis(), set);
+    if (fits(found)) return found;
+    last = {found.front(), found.back()};
+  }
+  if (last.size() == 2 && fits(last)) return last;
+  if (!last.empty()) last.resize(1);
+  return last;
+}
+
+}  // namespace gpubench::chart
