@@ -34,7 +34,8 @@ std::vector<std::string> names_of(const FlagFacts& flag) {
 
 // --- bash: one function; what a word may be is looked up by verb and the flag before it.
 
-constexpr std::string_view bash_head = R"(# bash completion for gpubench: gpubench completion bash > ~/.local/share/bash-completion/completions/gpubench
+constexpr std::string_view bash_head =
+    R"(# bash completion for gpubench: gpubench completion bash > ~/.local/share/bash-completion/completions/gpubench
 _gpubench() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} verb=run words= kind= head=
   COMPREPLY=()
@@ -98,7 +99,8 @@ std::string bash(std::span<const std::string> suites) {
         pattern += fmt::format("{}\"{} {}\"", pattern.empty() ? "" : "|", verb->name, name);
       }
       if (flag.value != ValueKind::none)
-        values += fmt::format("    {}) kind={} words={} ;;\n", pattern, bash_kind(flag), in_quotes(joined(flag.words, " ")));
+        values +=
+            fmt::format("    {}) kind={} words={} ;;\n", pattern, bash_kind(flag), in_quotes(joined(flag.words, " ")));
     }
     flags += fmt::format("        {}) words={} ;;\n", verb->name, in_quotes(joined(names, " ")));
     const ArgumentFacts facts = argument_facts(verb->verb);
@@ -133,13 +135,15 @@ std::string zsh_action(const FlagFacts& flag) {
 
 std::string zsh(std::span<const std::string> suites) {
   std::string text =
-      "#compdef gpubench\n# zsh completion for gpubench: gpubench completion zsh > \"${fpath[1]}/_gpubench\"\n_gpubench() {\n"
+      "#compdef gpubench\n# zsh completion for gpubench: gpubench completion zsh > "
+      "\"${fpath[1]}/_gpubench\"\n_gpubench() {\n"
       "  local verb=run\n  local -a verbs flags\n  verbs=(\n";
   for (const VerbInfo* verb : visible_verbs())
     text += fmt::format("    {}\n", in_quotes(fmt::format("{}:{}", verb->name, verb->description)));
   text +=
       "  )\n  if (( CURRENT == 2 )) && [[ $words[2] != -* ]]; then\n    _describe verb verbs\n    return\n  fi\n"
-      "  if [[ $words[2] != -* ]]; then\n    verb=$words[2]\n    shift words\n    (( CURRENT-- ))\n  fi\n  case $verb in\n";
+      "  if [[ $words[2] != -* ]]; then\n    verb=$words[2]\n    shift words\n    (( CURRENT-- ))\n  fi\n  case $verb "
+      "in\n";
   for (const VerbInfo* verb : visible_verbs()) {
     text += fmt::format("    {})\n      flags=(\n", verb->name);
     for (const FlagFacts& flag : flag_facts(verb->verb, suites)) {
@@ -160,7 +164,9 @@ std::string zsh(std::span<const std::string> suites) {
 
 // --- fish: a rule for each flag.
 
-std::string fish_text(std::string_view text) { return "'" + replaced(replaced(std::string(text), "\\", "\\\\"), "'", "\\'") + "'"; }
+std::string fish_text(std::string_view text) {
+  return "'" + replaced(replaced(std::string(text), "\\", "\\\\"), "'", "\\'") + "'";
+}
 
 std::string fish_rule(const VerbInfo& verb, const FlagFacts& flag) {
   std::string rule = fmt::format("complete -c gpubench -n '__gpubench_verb {}'", verb.name);
@@ -170,18 +176,23 @@ std::string fish_rule(const VerbInfo& verb, const FlagFacts& flag) {
   switch (flag.value) {
     case ValueKind::none: break;
     case ValueKind::text:
-      rule += flag.is_list && !words.empty() ? " -x -a " + fish_text(fmt::format("(__fish_complete_list , 'string split \" \" \"{}\"')",
-                                                                                  joined(flag.words, " ")))
-                                             : " -x" + words;
+      rule += flag.is_list && !words.empty()
+                  ? " -x -a " + fish_text(fmt::format("(__fish_complete_list , 'string split \" \" \"{}\"')",
+                                                      joined(flag.words, " ")))
+                  : " -x" + words;
       break;
     case ValueKind::file: rule += " -r -F"; break;
-    case ValueKind::folder: rule += " -x -a '(__fish_complete_directories)" + std::string(flag.words.empty() ? "'" : " " + joined(flag.words, " ") + "'"); break;
+    case ValueKind::folder:
+      rule += " -x -a '(__fish_complete_directories)" +
+              std::string(flag.words.empty() ? "'" : " " + joined(flag.words, " ") + "'");
+      break;
   }
   return rule + " -d " + fish_text(flag.description) + "\n";
 }
 
 std::string fish(std::span<const std::string> suites) {
-  std::string text = R"(# fish completion for gpubench: gpubench completion fish > ~/.config/fish/completions/gpubench.fish
+  std::string text =
+      R"(# fish completion for gpubench: gpubench completion fish > ~/.config/fish/completions/gpubench.fish
 function __gpubench_verb
   set -l words (commandline -opc)
   if test (count $words) -gt 1; and not string match -q -- '-*' $words[2]
@@ -193,13 +204,14 @@ end
 complete -c gpubench -f
 )";
   for (const VerbInfo* verb : visible_verbs()) {
-    text += fmt::format("complete -c gpubench -n __fish_use_subcommand -a {} -d {}\n", verb->name, fish_text(verb->description));
+    text += fmt::format("complete -c gpubench -n __fish_use_subcommand -a {} -d {}\n", verb->name,
+                        fish_text(verb->description));
     for (const FlagFacts& flag : flag_facts(verb->verb, suites)) text += fish_rule(*verb, flag);
     const ArgumentFacts facts = argument_facts(verb->verb);
     if (facts.files) text += fmt::format("complete -c gpubench -n '__gpubench_verb {}' -F\n", verb->name);
     if (!facts.words.empty())
-      text += fmt::format("complete -c gpubench -n '__gpubench_verb {}; and not __fish_use_subcommand' -a {}\n", verb->name,
-                          fish_text(joined(facts.words, " ")));
+      text += fmt::format("complete -c gpubench -n '__gpubench_verb {}; and not __fish_use_subcommand' -a {}\n",
+                          verb->name, fish_text(joined(facts.words, " ")));
   }
   return text;
 }

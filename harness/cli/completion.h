@@ -8,7 +8,8 @@
 
 namespace gpubench {
 
-/// The whole script. Verbs, flags, the words of choice flags (those of lists one by one), and files where a file is meant.
+/// The whole script. Verbs, flags, the words of choice flags (those of lists one by one), and files where a file is
+/// meant.
 [[nodiscard]] std::string completion_text(Shell shell, std::span<const std::string> suites);
 
 }  // namespace gpubench

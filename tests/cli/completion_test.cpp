@@ -56,7 +56,8 @@ class BashCompletion : public ::testing::Test {
 };
 
 TEST_F(BashCompletion, OffersVerbsFirst) {
-  EXPECT_THAT(offered({"gpubench", ""}), AllOf(Contains("run"), Contains("gate"), Contains("help"), Not(Contains("man"))));
+  EXPECT_THAT(offered({"gpubench", ""}),
+              AllOf(Contains("run"), Contains("gate"), Contains("help"), Not(Contains("man"))));
   EXPECT_THAT(offered({"gpubench", "ex"}), ElementsAre("export"));
 }
 
@@ -83,9 +84,11 @@ TEST_F(BashCompletion, CompletesTheLastOfAList) {
 TEST_F(BashCompletion, OffersFilesWhereAFileIsMeant) {
   const TemporaryFile report("offered.json", "{}");
   const std::string start = report.path().substr(0, report.path().size() - 3);
-  for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"gpubench", "validate", start}, {"gpubench", "--junit", start},
-        {"gpubench", "--pin", start}, {"gpubench", "gate", "--baseline", start}, {"gpubench", "compare", start}})
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"gpubench", "validate", start},
+                                                {"gpubench", "--junit", start},
+                                                {"gpubench", "--pin", start},
+                                                {"gpubench", "gate", "--baseline", start},
+                                                {"gpubench", "compare", start}})
     EXPECT_THAT(offered(words), ElementsAre(report.path())) << joined(words, " ");
   EXPECT_THAT(offered({"gpubench", "--seed", start}), IsEmpty());
   EXPECT_THAT(offered({"gpubench", "--out", start}), IsEmpty());  // folders only
@@ -124,8 +127,8 @@ TEST(FlagFacts, ChoicesAreWhatTheParserTakes) {
     if (verb.hidden) continue;
     for (const FlagFacts& flag : flag_facts(verb.verb, suites)) {
       // Suites, recipes and devices are looked up when cases are planned; a cache is off or any folder.
-      const bool later = flag.long_name == "--suite" || flag.long_name == "--precision" || flag.long_name == "--device" ||
-                         flag.long_name == "--tuning-cache";
+      const bool later = flag.long_name == "--suite" || flag.long_name == "--precision" ||
+                         flag.long_name == "--device" || flag.long_name == "--tuning-cache";
       if (flag.words.empty() || later) continue;
       std::vector<std::string> words{std::string(verb.name), flag.long_name, "nosuchword"};
       if (verb.verb == Verb::compare || verb.verb == Verb::export_report) words.insert(words.end(), {"a", "b"});
