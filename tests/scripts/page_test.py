@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Opens report pages in headless Chromium with the network blocked: page_test.py SOURCE_DIR [PAGE.html...]
+"""Opens report pages in headless Chromium with the network blocked: page_test.py SOURCE_DIR [--written-by PROGRAM | PAGE.html...]
 
 With pages, each of them must ask for nothing but itself, say nothing to the console, fit into 320 pixels, look different
-in the dark, print, and show the same charts with scripts blocked. Without, the checks themselves are tried: on a page made
-of the golden charts, which must pass, and on pages with one fault each, which must be told. Exit code 77: no Chromium.
+in the dark, print, and show the same charts with scripts blocked. Without, the checks themselves are tried: on a page made of the golden charts, which must pass, and on pages with one fault each, which must be told. Exit code 77: no Chromium.
 """
 import hashlib
 import re
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -124,6 +124,9 @@ def main():
         return 77
     pages = sys.argv[2:]
     with tempfile.TemporaryDirectory() as folder, browser.Browser() as chromium:
+        if pages[:1] == ["--written-by"]:  # a program that takes a file and how many cases its page is to have
+            pages = [Path(folder) / "made.html"]
+            subprocess.run([sys.argv[3], pages[0], "60"], check=True)
         if pages:
             found = [f"{page}: {fault}" for page in pages for fault in faults(chromium, page)]
         else:
