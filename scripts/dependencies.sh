@@ -24,6 +24,8 @@ python|scipy.stats|python3-scipy|what compare.py asks for
 command|clang++|clang|fuzzing
 fuzzer|clang++|libclang-rt-dev|fuzzing
 command|chromium|chromium|opens the report page as readers do
+command|xmllint|libxml2-utils|holds JUnit files and pages against their schemas
+command|groff|groff-base|formats the manual page
 command|python3|python3|drives it
 LIST
   return 0

@@ -6,6 +6,7 @@
 #include "harness/report/escape.h"
 #include "tests/harness/compare/made_reports.h"
 #include "tests/harness/report/junit_schema.h"
+#include "tests/harness/report/shell.h"
 
 namespace gpubench {
 namespace {

@@ -6,6 +6,7 @@
 #include "harness/report/junit_document.h"
 #include "tests/harness/report/junit_schema.h"
 #include "tests/harness/report/sample_records.h"
+#include "tests/harness/report/shell.h"
 #include "tests/harness/report/xml_reader.h"
 
 namespace gpubench {
