@@ -20,7 +20,9 @@ struct CaseRun {
   int samples = 0;           ///< in the valid round that has the fewest
   std::int64_t batch = 1;    ///< runs per sample
   std::optional<double> sm_mhz{};  ///< median clock over the rounds, where the device tells it
-  bool drifting = false;           ///< its later rounds differ from its earlier ones
+  std::optional<double>
+      cpu_pressure{};     ///< median over the rounds of the share of time in which a task waited for a CPU
+  bool drifting = false;  ///< its later rounds differ from its earlier ones
 };
 
 /// Run-to-run noise of a case that was known before these runs.

@@ -194,6 +194,7 @@ std::string doubt_text(const Judgement& judgement) {
     case Doubt::batch: return "samples of the sides are of different numbers of runs (more than twice)";
     case Doubt::bimodal: return "bimodal: runs of one side differ by more than 6 times the noise";
     case Doubt::clock: return "clock: the device ran at another clock, which explains it";
+    case Doubt::busy: return "busy: other work took the processors most of the time; a quieter machine would tell";
     case Doubt::drift: return "drift: it changed within a run; 3 runs a side would tell";
   }
   return "?";

@@ -67,6 +67,14 @@ bool clock_explains(const Evidence& one, double delta, double tau) {
   return std::fabs(shift) > clock_difference && std::fabs(delta + shift) < std::log1p(0.5 * tau);
 }
 
+// Whether some task waited for a processor more often than not while a side was measured: then its times are made by
+// the scheduler and by whoever else was there, in steps of its slices, and no number of runs is a sample of the case.
+bool busy(std::span<const CaseRun> side) {
+  constexpr double half_of_the_time = 0.5;
+  if (std::any_of(side.begin(), side.end(), [](const CaseRun& run) { return !run.cpu_pressure; })) return false;
+  return mean(values_of(side, [](const CaseRun& run) { return *run.cpu_pressure; })) > half_of_the_time;
+}
+
 std::size_t fewer_runs(const Evidence& one) { return std::min(one.baseline.size(), one.candidate.size()); }
 
 // What stands against any firm verdict on the case, whatever its numbers are.
@@ -80,6 +88,7 @@ Doubt doubt_of(const Evidence& one, const Effect& effect) {
 // What stands against calling a difference one: regressed or improved.
 Doubt doubt_of_change(const Evidence& one, const Effect& effect, double tau) {
   if (clock_explains(one, effect.delta, tau)) return Doubt::clock;
+  if (busy(one.baseline) || busy(one.candidate)) return Doubt::busy;
   const bool slower = effect.delta > 0.0;
   if (slower && fewer_runs(one) < static_cast<std::size_t>(enough_runs) &&
       any(one, [](const CaseRun& run) { return run.drifting; })) {
@@ -220,6 +229,7 @@ std::string_view name(Doubt doubt) {
     case Doubt::batch: return "batch";
     case Doubt::bimodal: return "bimodal";
     case Doubt::clock: return "clock";
+    case Doubt::busy: return "busy";
     case Doubt::drift: return "drift";
   }
   return "?";

@@ -38,6 +38,7 @@ enum class Doubt {
   batch,          ///< samples of the sides are of different numbers of runs
   bimodal,        ///< runs of one side differ by more than noise does: the case has several speeds
   clock,          ///< the device's clock differed, and explains it
+  busy,           ///< other work took the processors, more often than not
   drift           ///< it drifted within a run, and there are too few runs to know that it does so always
 };
 [[nodiscard]] std::string_view name(Doubt doubt);

@@ -25,11 +25,18 @@ std::vector<double> positive_numbers(const Node& round, const char* member) {
   return values;
 }
 
+double bounded(const Node& node, double low, double high) {
+  const double value = node.number();
+  if (!(value >= low && value <= high)) node.refuse(fmt::format("is {}, expected {} to {}", value, low, high));
+  return value;
+}
+
 // The times of a case over its valid rounds.
 struct Times {
   std::vector<double> samples;      // ns per run of the program
   std::vector<double> log_medians;  // of the rounds
   std::vector<double> clocks;       // MHz, of rounds that tell it
+  std::vector<double> pressures;    // of the processors, of rounds that tell it
   std::size_t fewest = 0;           // samples in a round
 };
 
@@ -39,8 +46,10 @@ void add_round(const Node& round, const char* clock, double batch, Times& times)
   times.fewest = times.log_medians.empty() ? values.size() : std::min(times.fewest, values.size());
   times.log_medians.push_back(std::log(median(values) / batch));
   for (const double value : values) times.samples.push_back(value / batch);
-  if (round.has("telemetry") && round.at("telemetry").has("sm_mhz"))
-    times.clocks.push_back(round.at("telemetry").at("sm_mhz").number_or_note("median"));
+  if (!round.has("telemetry")) return;
+  const Node telemetry = round.at("telemetry");
+  if (telemetry.has("sm_mhz")) times.clocks.push_back(telemetry.at("sm_mhz").number_or_note("median"));
+  if (telemetry.has("cpu_pressure")) times.pressures.push_back(bounded(telemetry.at("cpu_pressure"), 0.0, 1.0));
 }
 
 bool has_flag(const Node& flags, std::string_view wanted) {
@@ -67,6 +76,7 @@ CaseRun run_of(const Node& node) {
   run.samples = static_cast<int>(times.fewest);
   run.round_error = standard_deviation(times.log_medians) / std::sqrt(static_cast<double>(run.rounds));
   if (times.clocks.size() == times.log_medians.size() && median(times.clocks) > 0.0) run.sm_mhz = median(times.clocks);
+  if (!times.pressures.empty()) run.cpu_pressure = median(times.pressures);
   run.drifting = has_flag(node.at("summary").at("flags"), "drift");
   return run;
 }
@@ -105,13 +115,8 @@ Json to_json(const CaseRun& run) {
                {"rounds", run.rounds},         {"samples", run.samples},
                {"batch", run.batch},           {"drifting", run.drifting}};
   if (run.sm_mhz) json["sm_mhz"] = *run.sm_mhz;
+  if (run.cpu_pressure) json["cpu_pressure"] = *run.cpu_pressure;
   return json;
-}
-
-double bounded(const Node& node, double low, double high) {
-  const double value = node.number();
-  if (!(value >= low && value <= high)) node.refuse(fmt::format("is {}, expected {} to {}", value, low, high));
-  return value;
 }
 
 CaseRun slim_run(const Node& node) {
@@ -125,6 +130,7 @@ CaseRun slim_run(const Node& node) {
   run.batch = node.at("batch").integer(1);
   run.drifting = node.at("drifting").boolean();
   if (node.has("sm_mhz")) run.sm_mhz = bounded(node.at("sm_mhz"), 1.0, 1e6);
+  if (node.has("cpu_pressure")) run.cpu_pressure = bounded(node.at("cpu_pressure"), 0.0, 1.0);
   return run;
 }
 

@@ -175,6 +175,21 @@ TEST(GateRule, ASlowdownThatTheClockExplainsIsInconclusive) {
   EXPECT_EQ(only(with_clocks(shifted(std::log(1.10)), 2000, 2000 / 1.05)).verdict, GateVerdict::regressed);
 }
 
+// Pressures of three runs: their mean counts, of each side for itself, and only where every run tells it.
+TEST(GateRule, OnAProcessorThatOthersTookNoDifferenceIsCalledOne) {
+  const auto under = [](std::vector<double> baseline, std::vector<double> candidate, double delta = 0.1) {
+    Evidence one = shifted(delta);
+    for (std::size_t i = 0; i < baseline.size(); ++i) one.baseline[i].cpu_pressure = baseline[i];
+    for (std::size_t i = 0; i < candidate.size(); ++i) one.candidate[i].cpu_pressure = candidate[i];
+    return only(one);
+  };
+  EXPECT_EQ(under({0.0, 0.1, 0.2}, {0.9, 1.0, 1.0}).doubt, Doubt::busy);
+  EXPECT_EQ(under({0.9, 1.0, 1.0}, {0.0, 0.1, 0.2}, -0.1).doubt, Doubt::busy);
+  EXPECT_EQ(under({0.9, 1.0, 1.0}, {0.9, 1.0, 1.0}).verdict, GateVerdict::inconclusive);
+  EXPECT_EQ(under({0.0, 0.1, 1.0}, {0.2, 0.3, 0.9}).verdict, GateVerdict::regressed);  // means .37 and .47
+  EXPECT_EQ(under({}, {1.0, 1.0}).verdict, GateVerdict::regressed);                    // one run does not tell
+}
+
 TEST(GateRule, ADriftingCaseNeedsThreeRunsToHaveRegressed) {
   Evidence one = calibrated_evidence({1.0}, {1.1}, 0.005);
   one.candidate[0].drifting = true;

@@ -31,6 +31,19 @@ std::string refusal(const std::string& text) {
   return "accepted";
 }
 
+// Of ten rounds four were at 0.1, two at 0.4 and four at 0.9: the middle is 0.4.
+TEST(Invocation, TheProcessorsPressureIsTheMedianOverTheRoundsAndIsKept) {
+  CaseRecord record = timed_record("a", 1000);
+  for (std::size_t r = 0; r < record.rounds.size(); ++r) {
+    record.rounds[r].telemetry.emplace();
+    record.rounds[r].telemetry->cpu_pressure = r < 4 ? 0.1 : r < 6 ? 0.4 : 0.9;
+  }
+  const Invocation invocation = invocation_of(timed_report({record}));
+  EXPECT_EQ(invocation.cases[0].run->cpu_pressure, 0.4);
+  const Json kept = to_json(invocation);
+  EXPECT_EQ(invocation_from_json(Node(kept, "b.json"), "b.json").cases[0].run->cpu_pressure, 0.4);
+}
+
 // The sample's first round took 4000, 3800 and 4600 ns for two runs each; its second one is invalid.
 TEST(Invocation, TheTimeOfACaseIsTheMedianOfItsValidSamplesPerRun) {
   const Invocation invocation = invocation_of(three_cases());
