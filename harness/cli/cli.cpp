@@ -4,11 +4,13 @@
 #include <unistd.h>
 
 #include "harness/cli/compare_verbs.h"
+#include "harness/cli/completion.h"
 #include "harness/cli/device.h"
 #include "harness/cli/doctor_verb.h"
 #include "harness/cli/environment.h"
 #include "harness/cli/exit_code.h"
 #include "harness/cli/list_verb.h"
+#include "harness/cli/manual.h"
 #include "harness/cli/options.h"
 #include "harness/cli/page_verb.h"
 #include "harness/cli/report_verbs.h"
@@ -30,6 +32,12 @@ int print_version(const Environment& environment) {
   return exit_codes::ok;
 }
 
+std::vector<std::string> suite_names(const Environment& environment) {
+  std::vector<std::string> names;
+  for (const Suite& suite : environment.suites) names.push_back(suite.name);
+  return names;
+}
+
 int act(const Options& options, std::span<const std::string> words, const Environment& environment) {
   switch (options.verb) {
     case Verb::run: return run_verb(options, words, environment);
@@ -42,6 +50,10 @@ int act(const Options& options, std::span<const std::string> words, const Enviro
     case Verb::validate: return validate_verb(options, environment);
     case Verb::export_report: return export_verb(options, environment);
     case Verb::report_page: return page_verb(options, environment);
+    case Verb::completion:
+      environment.out << completion_text(options.shell, suite_names(environment));
+      return exit_codes::ok;
+    case Verb::man: environment.out << manual_page(version()); return exit_codes::ok;
     case Verb::help:
       environment.out << help_text(options.subject, columns_of(Stream::out, environment));
       return exit_codes::ok;

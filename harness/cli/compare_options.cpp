@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "harness/cli/choice_words.h"
 #include "harness/cli/options.h"
 #include "harness/cli/words.h"
 
@@ -47,11 +48,6 @@ void add_gate(CLI::App& app, CompareFlags& flags) {
   one(app, "--markdown", flags.markdown, "FILE", "a table for a pull request");
   app.add_flag("--github", flags.github, "annotations, and the table in $GITHUB_STEP_SUMMARY")->group("compare");
 }
-
-constexpr Word<CompareFormat> format_words[] = {{"table", CompareFormat::table},
-                                                {"markdown", CompareFormat::markdown},
-                                                {"json", CompareFormat::json},
-                                                {"csv", CompareFormat::csv}};
 
 std::vector<std::vector<std::string>> sides_of(const CompareFlags& flags) {
   const bool lettered = !flags.side_a.empty() || !flags.side_b.empty();
@@ -103,7 +99,7 @@ CompareOptions checked_compare(Verb verb, const CompareFlags& flags) {
   CompareOptions o;
   o.noise = flags.noise;
   o.tau = share_of("--tau", flags.tau);
-  o.format = choose("--format", flags.form, format_words);
+  o.format = choose("--format", flags.form, compare_format_words);
   o.allowed_differences = flags.allowed;
   o.words = flags.words;
   o.baselines = flags.baselines;

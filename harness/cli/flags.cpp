@@ -26,8 +26,10 @@ constexpr std::array verb_table{
     VerbInfo{Verb::report_page, "report", "R.json... [flags]",
              "one HTML page with charts and tables, and the charts as files; several reports are compared"},
     VerbInfo{Verb::export_report, "export", "--format FORMAT FILE [flags]", "a report in the format of another tool"},
+    VerbInfo{Verb::completion, "completion", "bash|zsh|fish", "a script that completes this command line in a shell"},
     VerbInfo{Verb::help, "help", "[VERB]", "this text, or the flags of one verb"},
     VerbInfo{Verb::version, "version", "", "the version and how it was built"},
+    VerbInfo{Verb::man, "man", "", "", true},
     VerbInfo{Verb::describe_device, "describe-device", "", "", true},
 };
 
@@ -200,6 +202,7 @@ void add_flags(CLI::App& app, Verb verb, RawOptions& raw) {
   if (verb == Verb::export_report) add_export(app, raw);
   if (verb == Verb::report_page) add_page(app, raw);
   if (verb == Verb::help) add_subject(app, raw, "VERB");
+  if (verb == Verb::completion) add_subject(app, raw, "bash|zsh|fish");
   if (verb == Verb::run || verb == Verb::doctor || verb == Verb::compare || verb == Verb::gate) add_color(app, raw);
   if (verb == Verb::compare || verb == Verb::gate)
     app.add_flag("-v,--verbose", raw.verbose, "every case, also those that say little")->group("output");

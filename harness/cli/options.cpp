@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "harness/cli/choice_words.h"
 #include "harness/cli/flags.h"
 #include "harness/cli/words.h"
 
@@ -27,27 +28,6 @@ std::pair<std::string, std::vector<std::int64_t>> axis(const std::string& flag, 
   }
   return {word.substr(0, equals), whole_list(flag + " " + word.substr(0, equals), word.substr(equals + 1), 0)};
 }
-
-constexpr Word<Tier> tier_words[] = {
-    {"smoke", Tier::smoke}, {"quick", Tier::quick}, {"standard", Tier::standard}, {"large", Tier::large}};
-constexpr Word<Preset> preset_words[] = {{"smoke", Preset::smoke},
-                                         {"quick", Preset::quick},
-                                         {"standard", Preset::standard},
-                                         {"gate", Preset::gate},
-                                         {"thorough", Preset::thorough}};
-constexpr Word<CheckMode> check_words[] = {
-    {"off", CheckMode::off}, {"sample", CheckMode::sample}, {"full", CheckMode::full}};
-constexpr Word<LaunchMode> launch_words[] = {{"graph", LaunchMode::graph}, {"stream", LaunchMode::stream}};
-constexpr Word<ColorMode> color_words[] = {
-    {"auto", ColorMode::automatic}, {"always", ColorMode::always}, {"never", ColorMode::never}};
-constexpr Word<ProgressMode> progress_words[] = {{"auto", ProgressMode::automatic},
-                                                 {"bar", ProgressMode::bar},
-                                                 {"lines", ProgressMode::lines},
-                                                 {"none", ProgressMode::none}};
-constexpr Word<GithubMode> github_words[] = {
-    {"auto", GithubMode::automatic}, {"on", GithubMode::on}, {"off", GithubMode::off}};
-constexpr Word<bool> switch_words[] = {{"on", true}, {"off", false}};
-constexpr Word<bool> format_words[] = {{"table", false}, {"json", true}};
 
 ExportFormat export_format(const std::string& flag, const std::string& word) {
   std::vector<std::string> names;
@@ -159,13 +139,14 @@ Options checked(Verb verb, const Given& given) {
   if (!raw.worker_output.empty()) o.worker_output = whole<int>("--worker-output", raw.worker_output, 0);
   check_worker(o);
   o.subject = raw.subject;
-  o.list_json = choose(from("--format"), raw.format, format_words);
+  o.list_json = choose(from("--format"), raw.format, list_format_words);
   o.compare = checked_compare(verb, raw.compare);
   o.files = raw.files;
   o.output = raw.output;
   o.svg = raw.svg;
   if (!raw.price.empty()) o.price_per_hour = price_of(from("--price-per-hour"), raw.price);
   if (verb == Verb::export_report) o.export_format = export_format(from("--format"), raw.export_format);
+  if (verb == Verb::completion) o.shell = choose("completion", raw.subject, shell_words);
   check_files(o);
   return o;
 }

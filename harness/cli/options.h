@@ -31,13 +31,16 @@ enum class Verb {
   validate,
   export_report,
   report_page,
+  completion,
   help,
   version,
+  man,             ///< hidden: the manual page, for the install
   describe_device  ///< hidden: a child process that opens the backend and tells its DeviceInfo
 };
 
 enum class ColorMode { automatic, always, never };
 enum class ProgressMode { automatic, bar, lines, none };
+enum class Shell { bash, zsh, fish };
 enum class GithubMode { automatic, on, off };
 /// What a report can be written as after a run.
 enum class ReportForm { json, junit, csv, markdown };
@@ -72,6 +75,7 @@ struct Options {
   CompareOptions compare;          ///< of compare, gate, calibrate and baseline
   std::vector<std::string> files;  ///< reports to read
   ExportFormat export_format = ExportFormat::gbench;
+  Shell shell = Shell::bash;  ///< of completion
   std::string output;  ///< of export: the file to write; empty: standard output. Of report: the page; empty: beside it
   std::string svg;     ///< of report: the folder for its charts; empty: none
   std::optional<double> price_per_hour{};                             ///< of report

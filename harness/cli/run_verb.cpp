@@ -84,7 +84,9 @@ ProgressStyle progress_style(const Options& options, const Environment& environm
     case ProgressMode::none: return ProgressStyle::none;
     case ProgressMode::automatic: break;
   }
-  return environment.err_is_terminal ? ProgressStyle::bar : ProgressStyle::lines;
+  // A dumb terminal cannot erase a line.
+  const bool redraws = environment.err_is_terminal && environment.variable("TERM") != "dumb";
+  return redraws ? ProgressStyle::bar : ProgressStyle::lines;
 }
 
 // One run from its plan to its report.
@@ -141,13 +143,14 @@ class Run {
     std::vector<std::string> libraries;
     for (const auto& [library, release] : info_.libraries) libraries.push_back(library + " " + release);
     const Estimate all = estimate(plan_, {tier_, options_.preset}, info_.units);
-    environment_.err << fmt::format("{}, {} threads or units, {} free{}{}\n", visible(info_.name), info_.units,
-                                    format_quantity(static_cast<double>(info_.available_bytes), "B"),
-                                    libraries.empty() ? "" : ", ", visible(joined(libraries)))
-                     << fmt::format("{} cases at tier {}, about {}, check {}, seed {}{}\n", plan_.size(), name(tier_),
-                                    format_duration(all.seconds), name(options_.check), options_.seed,
-                                    options_.deterministic ? ", deterministic" : "")
-                     << std::flush;
+    const int width = console_style(options_, Stream::err, environment_).width;
+    const std::string device = fmt::format("{}, {} threads or units, {} free{}{}", visible(info_.name), info_.units,
+                                           format_quantity(static_cast<double>(info_.available_bytes), "B"),
+                                           libraries.empty() ? "" : ", ", visible(joined(libraries)));
+    const std::string work = fmt::format("{} cases at tier {}, about {}, check {}, seed {}{}", plan_.size(),
+                                         name(tier_), format_duration(all.seconds), name(options_.check), options_.seed,
+                                         options_.deterministic ? ", deterministic" : "");
+    environment_.err << fitted(device, width, 0) << "\n" << fitted(work, width, 0) << "\n" << std::flush;
   }
 
   [[nodiscard]] Report report() const {
@@ -241,8 +244,9 @@ int run_verb(const Options& options, std::span<const std::string> words, const E
     const std::unique_ptr<Backend> backend = open_backend(device, options.deterministic);
     return serve(*backend, plan, run, JsonRecordCodec(), options.worker_input, options.worker_output);
   }
-  environment.err << fmt::format("gpubench {}: device {} ({})\n", version(), device.word(), visible(device.why))
-                  << std::flush;
+  environment.err << fitted(fmt::format("gpubench {}: device {} ({})", version(), device.word(), visible(device.why)),
+                            console_style(options, Stream::err, environment).width, 0)
+                  << std::endl;
   tell_variables(options, environment);
   tell_lacking(selection, device, environment);
   if (plan.empty()) return refuse_empty(selection, environment);

@@ -1,4 +1,5 @@
-# What `cmake --install` lays out, for scripts/package: bin/gpubench; in lib/ the CUDA module and every library that the
+# What `cmake --install` lays out, for scripts/package: bin/gpubench; in share/ its manual page and the completion of shells,
+# which it writes itself; in lib/ the CUDA module and every library that the
 # program needs except the C library and NVIDIA's; tests/, the tests that need a GPU. The folder can be moved.
 if(GPUBENCH_SANITIZE)
   return()
@@ -10,6 +11,19 @@ endif()
 target_link_options(gpubench PRIVATE -Wl,--disable-new-dtags)
 set_target_properties(gpubench PROPERTIES INSTALL_RPATH "$ORIGIN/../lib" BUILD_WITH_INSTALL_RPATH ON)
 install(TARGETS gpubench RUNTIME_DEPENDENCY_SET gpubench_libraries RUNTIME DESTINATION bin)
+
+install(CODE [[
+  foreach(page IN ITEMS "man:man/man1/gpubench.1" "completion bash:bash-completion/completions/gpubench"
+      "completion zsh:zsh/site-functions/_gpubench" "completion fish:fish/vendor_completions.d/gpubench.fish")
+    string(REGEX MATCH "^([^:]*):(.*/)(.*)$" parts "${page}")
+    string(REPLACE " " ";" verb "${CMAKE_MATCH_1}")
+    set(folder "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/share/${CMAKE_MATCH_2}")
+    set(file "${folder}${CMAKE_MATCH_3}")
+    file(MAKE_DIRECTORY "${folder}")
+    message(STATUS "Installing: ${file}")
+    execute_process(COMMAND "$<TARGET_FILE:gpubench>" ${verb} OUTPUT_FILE "${file}" COMMAND_ERROR_IS_FATAL ANY)
+  endforeach()
+]])
 
 get_property(gpu_tests GLOBAL PROPERTY GPUBENCH_GPU_TESTS)
 if(GPUBENCH_CUDA)

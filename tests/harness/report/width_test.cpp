@@ -37,7 +37,8 @@ std::string everything(int width, bool color = false) {
   ConsoleStyle style{color, true, false, 0, width};
   const std::vector<CaseRecord> all = records();
   return results_text(all, style) + failures_text(all, style) + scaling_text(all, style) + summary_text(all, style) +
-         verdict_text(all, {1, "a verdict failed: fail, downgraded or not_proven", "gpubench-out/x/report.json", true, 1.0},
+         verdict_text(all,
+                      {1, "a verdict failed: fail, downgraded or not_proven", "gpubench-out/x/report.json", true, 1.0},
                       style);
 }
 
@@ -60,9 +61,10 @@ TEST(Width, NoNumberAndNoWordIsLost) {
   for (int width = 40; width <= 200; ++width) {
     const std::string text = everything(width);
     EXPECT_THAT(text, AnyOf(HasSubstr(id + "\n"), HasSubstr(id + "  ["))) << width;
-    for (const char* part : {"PASS", "21.8 GFLOP/s", "3.00 us", "3.3%", "0.25", "54.6%", "[noisy, drift]", "UNSUPPORTED", "8.0",
-                             "f2  ERROR", "rerun   gpubench run --filter '^gemm/square/m=64,n=32,k=16/bf16/warm/x1$'",
-                             "c[0, 17]", "VERDICT", "1 pass, 1 fail, 1 error, 1 unsupported", "exit 1"}) {
+    for (const char* part :
+         {"PASS", "21.8 GFLOP/s", "3.00 us", "3.3%", "0.25", "54.6%", "[noisy, drift]", "UNSUPPORTED", "8.0",
+          "f2  ERROR", "rerun   gpubench run --filter '^gemm/square/m=64,n=32,k=16/bf16/warm/x1$'", "c[0, 17]",
+          "VERDICT", "1 pass, 1 fail, 1 error, 1 unsupported", "exit 1"}) {
       std::string unbroken;  // as it reads: blanks and line ends are the same
       std::istringstream words(text);
       for (std::string word; words >> word;) unbroken += word + " ";
@@ -77,8 +79,9 @@ TEST(Width, NoNumberAndNoWordIsLost) {
 
 TEST(Width, WithoutATerminalEachCaseKeepsToOneLine) {
   const std::string text = everything(0);
-  EXPECT_THAT(text, HasSubstr("0.25  transformer/gpt2_train_step/b=2,s=64,layers=2,h=128,heads=4,vocab=512/bf16/warm/x1  "
-                              "[noisy, drift]\n"));
+  EXPECT_THAT(text,
+              HasSubstr("0.25  transformer/gpt2_train_step/b=2,s=64,layers=2,h=128,heads=4,vocab=512/bf16/warm/x1  "
+                        "[noisy, drift]\n"));
 }
 
 TEST(Width, AWideTerminalReadsAsALog) { EXPECT_EQ(everything(200), everything(0)); }

@@ -1,0 +1,94 @@
+#include "harness/cli/manual.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/cli/exit_code.h"
+#include "harness/cli/flag_facts.h"
+#include "harness/cli/flags.h"
+#include "harness/report/text_table.h"
+
+namespace gpubench {
+namespace {
+
+// Text in roff: a backslash starts an escape, a hyphen is a minus to be copied, and a line may not begin as a request
+// does.
+std::string roff(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (out.empty() && (c == '.' || c == '\'')) out += "\\&";
+    if (c == '\\') {
+      out += "\\e";
+    } else if (c == '-') {
+      out += "\\-";
+    } else if (c == '\'') {
+      out += "\\(aq";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+// Text of several lines, as editors of roff like them: 80 columns, escapes counted.
+std::string paragraph(std::string_view text) {
+  constexpr int width = 65;
+  const std::string lines = wrap(text, width, 0);
+  std::string out;
+  for (std::size_t at = 0; at < lines.size();) {
+    const std::size_t end = std::min(lines.find('\n', at), lines.size());
+    out += roff(std::string_view(lines).substr(at, end - at)) + "\n";
+    at = end + 1;
+  }
+  return out;
+}
+
+std::string tagged(const std::string& tag, std::string_view text) {
+  return fmt::format(".TP\n{}\n{}", tag, paragraph(text));
+}
+
+std::string tag_of(const FlagFacts& flag) {
+  std::string tag;
+  for (const std::string& name : flag.others) tag += fmt::format("\\fB{}\\fR, ", roff(name));
+  tag += fmt::format("\\fB{}\\fR", roff(flag.long_name));
+  return flag.type.empty() ? tag : fmt::format("{} \\fI{}\\fR", tag, roff(flag.type));
+}
+
+std::string verb_section(const VerbInfo& verb) {
+  std::string text =
+      fmt::format(".SS gpubench {}\n.B gpubench {}\n{}\n.PP\n{}", verb.name, verb.name,
+                  verb.arguments.empty() ? ".br" : ".I \"" + roff(verb.arguments) + "\"", paragraph(verb.description));
+  for (const FlagFacts& flag : flag_facts(verb.verb, {})) text += tagged(tag_of(flag), flag.description);
+  return text;
+}
+
+}  // namespace
+
+std::string manual_page(std::string_view version) {
+  std::string text = fmt::format(".TH GPUBENCH 1 \"\" \"gpubench {}\" \"User Commands\"\n", roff(version));
+  text += ".SH NAME\ngpubench \\- benchmark and conformance suite for GPU training\n";
+  text += ".SH SYNOPSIS\n.B gpubench\n[\\fIVERB\\fR] [\\fIflags\\fR]\n";
+  text +=
+      ".SH DESCRIPTION\n" +
+      paragraph(
+          "Runs the work that training is made of, times it, and checks the very buffers that were timed against an "
+          "fp64 textbook with a derived error bound. No number without a verdict. Without a verb: run.");
+  text += ".SH VERBS\n";
+  for (const VerbInfo& verb : verbs()) {
+    if (!verb.hidden) text += verb_section(verb);
+  }
+  text += ".SH ENVIRONMENT\n";
+  text +=
+      tagged("\\fBGPUBENCH_\\fIFLAG\\fR",
+             "Stands in for a flag that is not given: GPUBENCH_TIER=smoke for --tier smoke. Switches are on or off.");
+  text += tagged("\\fBNO_COLOR\\fR, \\fBFORCE_COLOR\\fR", "Colour off, colour on, unless --color says otherwise.");
+  text += tagged("\\fBCOLUMNS\\fR", "How wide lines may be on a terminal.");
+  text += tagged("\\fBGITHUB_ACTIONS\\fR, \\fBGITHUB_STEP_SUMMARY\\fR", "See --github.");
+  text += ".SH EXIT STATUS\n";
+  for (const int code : {0, 1, 2, 3, 4, 5, 130, 143})
+    text += tagged(fmt::format("\\fB{}\\fR", code), explain_exit_code(code));
+  return text;
+}
+
+}  // namespace gpubench
