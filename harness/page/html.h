@@ -26,7 +26,9 @@ class Html {
     const std::string text = xml_text(untrusted);
     for (std::size_t i = 0; i < text.size(); ++i) {
       text_ += text[i];
-      if ((text[i] == '/' || text[i] == ',') && i + 1 < text.size() && text[i + 1] != ' ') text_ += "<wbr>";
+      const bool separator = text[i] == '/' || text[i] == ',';
+      // A name follows: not in "1,024", nor at the end of a sentence's part.
+      if (separator && i + 1 < text.size() && text[i + 1] >= 'a' && text[i + 1] <= 'z') text_ += "<wbr>";
     }
     return *this;
   }
