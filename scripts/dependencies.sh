@@ -19,6 +19,8 @@ header|gtest/gtest.h|libgtest-dev|tests
 header|gmock/gmock.h|libgmock-dev|tests
 header|benchmark/benchmark.h|libbenchmark-dev|benchmarks of the harness itself
 header|valijson/validator.hpp|libvalijson-dev|schema validation in the tests
+command|chromium|chromium|opens the report page as readers do
+command|python3|python3|drives it
 LIST
   return 0
 }

@@ -49,7 +49,7 @@ void draw_bar(Canvas& canvas, const AxisScale& scale, const Bar& bar, double y) 
   canvas.shape("path", {{"class", "c-whisker"}, {"d", whisker.text()}});
 }
 
-double draw_group(Canvas& canvas, const AxisScale& scale, const BarGroup& group, double y) {
+double draw_group(Canvas& canvas, const AxisScale& scale, const BarGroup& group, double y, std::vector<Span>& marks) {
   if (!group.title.empty()) {
     y += line_height + 4.0;
     canvas.text(4.0, y - 4.0, shortened(group.title, chart_width - 8.0, text_size * 1.06), "c-bold");
@@ -57,6 +57,7 @@ double draw_group(Canvas& canvas, const AxisScale& scale, const BarGroup& group,
   for (const Bar& bar : group.bars) {
     y = draw_row_words(canvas, y, bar.label, bar.text);
     draw_bar(canvas, scale, bar, y);
+    marks.push_back({y - 1.0, y + bar_height + 1.0});
     y += bar_height + bar_gap;
   }
   return y;
@@ -82,9 +83,10 @@ std::string svg(const BarChart& chart, const std::string& id, Placement placemen
   const AxisScale scale(axis, extent, Ends::data);
 
   Canvas rows;
+  std::vector<Span> marks;
   double y = drawing.top();
-  for (const BarGroup& group : groups) y = draw_group(rows, scale, group, y);
-  const double end = draw_value_axis(drawing.canvas(), scale, drawing.top(), y);
+  for (const BarGroup& group : groups) y = draw_group(rows, scale, group, y, marks);
+  const double end = draw_value_axis(drawing.canvas(), scale, marks, y);
   drawing.canvas().append(rows);
   return drawing.finished(end);
 }

@@ -22,10 +22,10 @@ enum class TickLabels {
 };
 
 struct Axis {
-  std::string title;
+  std::string title{};
   Scale scale = Scale::linear;
   TickLabels labels = TickLabels::plain;
-  std::string unit;              ///< with `si`: "FLOP/s" -> ticks "1 TFLOP/s" are written "1T", the unit in the title
+  std::string unit{};            ///< with `si`: "FLOP/s" -> ticks "1 TFLOP/s" are written "1T", the unit in the title
   std::optional<double> low{};   ///< where the axis starts; absent: with the data
   std::optional<double> high{};  ///< where it ends
 };

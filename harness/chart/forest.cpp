@@ -68,15 +68,19 @@ std::string svg(const ForestChart& chart, const std::string& id, Placement place
   const AxisScale scale(axis, {1.0 / farthest, farthest}, Ends::data);
 
   Canvas rows;
+  std::vector<Span> marks;
   double y = drawing.top();
   for (const ForestRow& row : shown) {
     y = draw_row_words(rows, y, row.label, words_of(row), row.summary ? "c-bold" : "c-text");
     draw_row(rows, scale, row, y);
+    marks.push_back({y, y + mark_height});
     y += mark_height + row_gap;
   }
   Canvas& canvas = drawing.canvas();
-  const double end = draw_value_axis(canvas, scale, drawing.top(), y);
-  canvas.line(across(scale, 1.0), drawing.top(), across(scale, 1.0), y, "c-guide");
+  const double end = draw_value_axis(canvas, scale, marks, y);
+  PathData one;
+  for (const Span& row : marks) one.move(across(scale, 1.0), row.top - 1.0).line(across(scale, 1.0), row.bottom + 2.0);
+  canvas.shape("path", {{"class", "c-axis"}, {"d", one.text()}});
   canvas.append(rows);
   return drawing.finished(end);
 }

@@ -24,6 +24,26 @@ struct EndLabel {
   double y = 0.0;  // baseline
 };
 
+// Over the line, from where it is two thirds up, away from its upper end. False where the label has no room there.
+bool draw_beside(Canvas& canvas, const PlotArea& area, const std::vector<Point>& points, const std::string& text) {
+  const Point& first = points.front();
+  const Point& last = points.back();
+  const bool rising = area.at_y(last.y) < area.at_y(first.y);
+  const Scale x_scale = area.x.axis().scale;
+  const double value = mixed(x_scale, first.x, last.x, rising ? 0.66 : 0.34);
+  for (std::size_t i = 1; i < points.size(); ++i) {
+    if (!(points[i - 1].x <= value && value <= points[i].x)) continue;
+    const double part = part_at(area.x, points[i - 1].x, points[i].x, value);
+    const double x = area.at_x(value) + (rising ? -8.0 : 8.0);
+    const double y = area.at_y(mixed(area.y.axis().scale, points[i - 1].y, points[i].y, part)) - 4.0;
+    const double width = text_width(text, text_size);
+    if (y < area.top + text_size || (rising ? x - width < area.left : x + width > area.right)) return false;
+    canvas.text(x, y, text, "c-over", rising ? Anchor::end : Anchor::start);
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<Point> clipped(const Guide& guide, const AxisScale& x, const Axis& y) {
@@ -95,8 +115,11 @@ void draw_guide_labels(Canvas& canvas, const PlotArea& area, const std::vector<G
   for (const Guide& guide : guides) {
     const std::vector<Point> points = clipped(guide, area.x, area.y.axis());
     if (points.empty() || guide.label.empty()) continue;
-    const double end = std::clamp(area.at_y(points.back().y), area.top, area.bottom);
-    labels.push_back({shortened(guide.label, area.right - area.left - 12.0, text_size), end - 5.0});
+    const std::string text = shortened(guide.label, area.right - area.left - 12.0, text_size);
+    const double first = area.at_y(points.front().y);
+    const double last = area.at_y(points.back().y);
+    if (std::fabs(first - last) > 2.0 * text_size && draw_beside(canvas, area, points, text)) continue;
+    labels.push_back({text, std::clamp(last, area.top, area.bottom) - 5.0});
   }
   std::stable_sort(labels.begin(), labels.end(), [](const EndLabel& a, const EndLabel& b) { return a.y < b.y; });
   // Downwards until none touches the one above, then upwards from the bottom for what that pushed out.

@@ -10,9 +10,10 @@ namespace {
 
 constexpr double margin = 6.0;
 constexpr double cell_height = 26.0;
-constexpr double marked_height = 40.0;  // one more line: the word
+constexpr double two_line_height = 40.0;  // of a label, or of a number and a word
 constexpr double widest_row_label = 132.0;
 constexpr double narrowest_cell = 44.0;
+constexpr double marked_cell = 60.0;  // the cross and the word
 constexpr double widest_cell = 72.0;
 
 // Of a panel: some of the columns, and the rows that have a cell in one of them.
@@ -57,7 +58,8 @@ Grid grid_of(const HeatMap& chart) {
   double cell = narrowest_cell;
   for (const std::string& column : chart.columns) cell = std::max(cell, text_width(column, text_size) + 6.0);
   for (const auto& row : chart.cells)
-    for (const HeatCell& one : row) cell = std::max(cell, text_width(one.text, text_size) + 10.0);
+    for (const HeatCell& one : row)
+      cell = std::max({cell, text_width(one.text, text_size) + 10.0, one.marked ? marked_cell : 0.0});
   Grid grid;
   grid.left = margin + std::min(label, widest_row_label) + 8.0;
   const double room = chart_width - margin - grid.left;
@@ -68,6 +70,13 @@ Grid grid_of(const HeatMap& chart) {
   grid.columns_per_panel = (chart.columns.size() + panels - 1) / panels;
   grid.cell_width = std::min(room / static_cast<double>(grid.columns_per_panel), widest_cell);
   return grid;
+}
+
+// A shape and no letter: not every font has the letter.
+void draw_cross(Canvas& canvas, double x, double y, std::string_view colour) {
+  PathData cross;
+  cross.move(x, y - 4.0).line(x + 8.0, y + 4.0).move(x, y + 4.0).line(x + 8.0, y - 4.0);
+  canvas.shape("path", {{"class", "c-cross"}, {"stroke", colour}, {"d", cross.text()}});
 }
 
 void draw_cell(Canvas& canvas, const HeatCell& cell, double x, double y, double width, double height) {
@@ -81,7 +90,8 @@ void draw_cell(Canvas& canvas, const HeatCell& cell, double x, double y, double 
   const double baseline = y + (cell.marked ? 18.0 : height / 2.0 + 5.0);
   canvas.words("text", text, {{"fill", ink}, {"x", middle}, {"y", baseline}, {"text-anchor", "middle"}});
   if (!cell.marked) return;
-  canvas.words("text", "\u2717 over", {{"fill", ink}, {"x", middle}, {"y", y + 33.0}, {"text-anchor", "middle"}});
+  draw_cross(canvas, middle - 22.0, y + 28.0, ink);
+  canvas.words("text", "over", {{"fill", ink}, {"x", middle + 5.0}, {"y", y + 33.0}, {"text-anchor", "middle"}});
   canvas.shape(
       "rect",
       {{"class", "c-over-limit"}, {"x", x + 2.0}, {"y", y + 2.0}, {"width", width - 4.0}, {"height", height - 4.0}});
@@ -96,13 +106,17 @@ double draw_panel(Canvas& canvas, const HeatMap& chart, const Grid& grid, const 
     canvas.text(x_of(column) + grid.cell_width / 2.0, y - 3.0,
                 shortened(chart.columns[column], grid.cell_width - 3.0, text_size), "c-text", Anchor::middle);
   for (const std::size_t row : panel.rows) {
-    double height = cell_height;
+    const std::vector<std::string> labels = wrapped(chart.rows[row], widest_row_label, text_size, 2);
+    double height = labels.size() > 1 ? two_line_height : cell_height;
     for (std::size_t column = panel.first; column < panel.end; ++column) {
       const HeatCell* cell = cell_at(chart, row, column);
-      if (cell != nullptr && cell->marked) height = marked_height;
+      if (cell != nullptr && cell->marked) height = two_line_height;
     }
-    canvas.text(grid.left - 8.0, y + height / 2.0 + 5.0, shortened(chart.rows[row], widest_row_label, text_size),
-                "c-text", Anchor::end);
+    double baseline = y + height / 2.0 + 5.0 - 8.0 * (static_cast<double>(labels.size()) - 1.0);
+    for (const std::string& label : labels) {
+      canvas.text(grid.left - 8.0, baseline, label, "c-text", Anchor::end);
+      baseline += 16.0;
+    }
     for (std::size_t column = panel.first; column < panel.end; ++column) {
       const HeatCell* cell = cell_at(chart, row, column);
       if (cell != nullptr) draw_cell(canvas, *cell, x_of(column), y, grid.cell_width, height);
@@ -133,7 +147,8 @@ std::string svg(const HeatMap& chart, const std::string& id, Placement placement
   double y = drawing.top();
   for (const Panel& panel : panels) y = draw_panel(drawing.canvas(), chart, grid, panel, y);
   if (has_marked(chart)) {
-    drawing.canvas().text(margin, y + 10.0, "\u2717 and a box: over the limit.", "c-muted");
+    draw_cross(drawing.canvas(), margin + 2.0, y + 5.0, "currentColor");
+    drawing.canvas().text(margin + 16.0, y + 10.0, "and a box: over the limit", "c-muted");
     y += line_height;
   }
   return drawing.finished(y);

@@ -113,6 +113,10 @@ std::string svg(const PlotChart& chart, const std::string& id, Placement placeme
   }
   const AxisScale x = x_scale(chart, series);
   PlotArea area{x, y_scale(chart, series, x), 0.0, chart_width - 10.0, top + 2.0, top + 2.0 + plot_height};
+  const bool strips = std::any_of(series.begin(), series.end(), [](const Series& s) { return s.mark == Mark::strip; });
+  if (strips) area.inset = 17.0;
+  if (!chart.bands.empty()) area.headroom = line_height;
+  if (!chart.guides.empty()) area.headroom = std::max(area.headroom, 10.0);
   const std::vector<Tick> rows = y_ticks(area.y);
   for (const Tick& tick : rows) area.left = std::max(area.left, text_width(tick.label, text_size) + 12.0);
 

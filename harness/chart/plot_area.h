@@ -11,22 +11,22 @@
 
 namespace gpubench::chart {
 
-/// In user units, y downwards. Data keep a little away from the frame, so that no marker is cut off.
+/// In user units, y downwards.
 struct PlotArea {
-  static constexpr double inset = 9.0;
-
   AxisScale x;
   AxisScale y;
   double left = 0.0;
   double right = 0.0;
   double top = 0.0;
   double bottom = 0.0;
+  double inset = 9.0;     ///< between the frame and the data, so that no marker is cut off
+  double headroom = 0.0;  ///< above the data as well: where labels of bands stand
 
   [[nodiscard]] double at_x(double value) const {
-    return left + inset + x.position(value) * (right - left - 2 * inset);
+    return left + inset + x.position(value) * (right - left - 2.0 * inset);
   }
   [[nodiscard]] double at_y(double value) const {
-    return bottom - inset - y.position(value) * (bottom - top - 2.0 * inset);
+    return bottom - inset - y.position(value) * (bottom - top - headroom - 2.0 * inset);
   }
 };
 
@@ -42,7 +42,8 @@ void draw_series(Canvas& canvas, const PlotArea& area, const Series& series, std
 /// Stripes behind the data, each named at its top where the name has room.
 void draw_bands(Canvas& canvas, const PlotArea& area, const std::vector<Band>& bands);
 
-/// Dashed lines; their labels at the right end stand one above the other, never on each other.
+/// Dashed lines. The label of a level one stands over its right end, that of a rising or falling one beside its upper
+/// half, where under a limit no data are; those at the end one above the other, never on each other.
 void draw_guides(Canvas& canvas, const PlotArea& area, const std::vector<Guide>& guides);
 void draw_guide_labels(Canvas& canvas, const PlotArea& area, const std::vector<Guide>& guides);
 

@@ -85,7 +85,7 @@ double spread(unsigned index) {
 void draw_strip(Canvas& canvas, const PlotArea& area, const std::vector<Point>& points) {
   std::map<double, unsigned> drawn;  // points of each x so far
   for (const Point& point : points) drawn[point.x] = 0;
-  double half = 14.0;
+  double half = area.inset - 3.0;
   for (auto x = drawn.begin(); x != drawn.end() && std::next(x) != drawn.end(); ++x)
     half = std::min(half, 0.4 * (area.at_x(std::next(x)->first) - area.at_x(x->first)));
   for (const Point& point : points) {

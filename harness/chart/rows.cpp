@@ -31,7 +31,7 @@ double draw_row_words(Canvas& canvas, double y, const std::string& label, const 
   return y;
 }
 
-double draw_value_axis(Canvas& canvas, const AxisScale& scale, double top, double bottom) {
+double draw_value_axis(Canvas& canvas, const AxisScale& scale, const std::vector<Span>& marks, double bottom) {
   const auto middle = [&](const Tick& tick) {
     const double half = text_width(tick.label, text_size) / 2.0;
     return std::clamp(across(scale, tick.value), half + 2.0, chart_width - half - 2.0);
@@ -45,7 +45,9 @@ double draw_value_axis(Canvas& canvas, const AxisScale& scale, double top, doubl
   });
   for (const Tick& tick : found) {
     const double x = across(scale, tick.value);
-    canvas.line(x, top, x, bottom, "c-grid");
+    PathData line;
+    for (const Span& row : marks) line.move(x, row.top).line(x, row.bottom);
+    canvas.shape("path", {{"class", "c-grid"}, {"d", line.move(x, bottom).line(x, bottom + 3.0).text()}});
     canvas.text(middle(tick), bottom + 16.0, tick.label, "c-muted", Anchor::middle);
   }
   canvas.line(rows_left, bottom, rows_right, bottom, "c-axis");

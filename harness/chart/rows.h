@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "harness/chart/axis.h"
 #include "harness/chart/canvas.h"
@@ -21,8 +22,14 @@ constexpr double rows_right = 408.0;
 double draw_row_words(Canvas& canvas, double y, const std::string& label, const std::string& text,
                       const char* style = "c-text");
 
-/// Ticks and title below the rows, and faint lines up through them to `top`. Drawn before the rows, for they lie over
-/// it. Returns where it ends.
-double draw_value_axis(Canvas& canvas, const AxisScale& scale, double top, double bottom);
+/// Where a row's marks stand.
+struct Span {
+  double top = 0.0;
+  double bottom = 0.0;
+};
+
+/// Ticks and title below `bottom`, and faint lines behind the marks of each row, not behind its words. Drawn before the
+/// rows, for they lie over it. Returns where it ends.
+double draw_value_axis(Canvas& canvas, const AxisScale& scale, const std::vector<Span>& marks, double bottom);
 
 }  // namespace gpubench::chart

@@ -67,13 +67,15 @@ std::string svg(const StripChart& chart, const std::string& id, Placement placem
     for (double& value : strip.values) value = std::clamp(value, scale.low(), scale.high());
 
   Canvas rows;
+  std::vector<Span> marks;
   double y = drawing.top();
   for (const Strip& strip : strips) {
     y = draw_row_words(rows, y, strip.label, strip.text);
     draw_strip(rows, scale, strip, y);
+    marks.push_back({y, y + strip_height});
     y += strip_height + row_gap;
   }
-  const double end = draw_value_axis(drawing.canvas(), scale, drawing.top(), y);
+  const double end = draw_value_axis(drawing.canvas(), scale, marks, y);
   drawing.canvas().append(rows);
   return drawing.finished(end);
 }

@@ -99,6 +99,7 @@ std::string chart_style() {
   css += ".c-limit{stroke-dasharray:3 2;" + coloured("fill", "stripe") + coloured("stroke", "muted") + "}\n";
   css += ".c-cell{" + coloured("stroke", "paper") + "}\n";
   css += ".c-over-limit{fill:none;stroke:#d55e00;stroke-width:3px}\n";
+  css += ".c-cross{fill:none;stroke-width:2px}\n";
   css += ".c-hidden{display:none}\n";
   return css;
 }

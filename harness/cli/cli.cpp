@@ -12,6 +12,7 @@
 #include "harness/cli/list_verb.h"
 #include "harness/cli/manual.h"
 #include "harness/cli/options.h"
+#include "harness/cli/page_verb.h"
 #include "harness/cli/report_verbs.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/run_verb.h"
@@ -48,6 +49,7 @@ int act(const Options& options, std::span<const std::string> words, const Enviro
     case Verb::baseline: return baseline_verb(options, environment);
     case Verb::validate: return validate_verb(options, environment);
     case Verb::export_report: return export_verb(options, environment);
+    case Verb::report_page: return page_verb(options, environment);
     case Verb::completion:
       environment.out << completion_text(options.shell, suite_names(environment));
       return exit_codes::ok;

@@ -69,9 +69,9 @@ void place(Destination& destination, Places& places, const char* flag, ReportFor
   }
 }
 
-}  // namespace
-
-Destination open_destination(const Options& options, std::time_t now) {
+// Each error names the flag that stands before it.
+template <class Open>
+Destination opened(const Options& options, const Open& open) {
   Destination destination;
   Places places;
   const char* flag = "--json";
@@ -83,19 +83,37 @@ Destination open_destination(const Options& options, std::time_t now) {
       flag = name;
       place(destination, places, flag, form, file);
     }
-    if (!options.out && options.json) return destination;
-    flag = options.out ? "--out" : "the output folder (choose one with --out)";
-    if (options.out) make_folder(*options.out);
-    const std::filesystem::path folder = options.out ? *options.out : fresh_folder(now);
-    destination.file = (folder / "report.json").string();
-    // --json may name it too: it is the same document.
-    if (destination.file != destination.json_file) places.take(flag, destination.file);
+    open(destination, places, flag);
   } catch (const UsageError&) {
     throw;
   } catch (const std::exception& e) {
     throw UsageError(fmt::format("{}: {}", flag, e.what()));
   }
   return destination;
+}
+
+}  // namespace
+
+Destination open_destination(const Options& options, std::time_t now) {
+  return opened(options, [&](Destination& destination, Places& places, const char*& flag) {
+    if (!options.out && options.json) return;
+    flag = options.out ? "--out" : "the output folder (choose one with --out)";
+    if (options.out) make_folder(*options.out);
+    const std::filesystem::path folder = options.out ? *options.out : fresh_folder(now);
+    destination.file = (folder / "report.json").string();
+    // --json may name it too: it is the same document.
+    if (destination.file != destination.json_file) places.take(flag, destination.file);
+    destination.page_file = (folder / "report.html").string();
+    places.take(flag, destination.page_file);
+  });
+}
+
+Destination open_report_destination(const Options& options, const std::string& page_file) {
+  return opened(options, [&](Destination& destination, Places& places, const char*& flag) {
+    flag = "--output";
+    destination.page_file = page_file;
+    places.take(flag, destination.page_file);
+  });
 }
 
 }  // namespace gpubench

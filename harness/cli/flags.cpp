@@ -23,6 +23,8 @@ constexpr std::array verb_table{
     VerbInfo{Verb::baseline, "baseline", "save NAME REPORT... | list | show NAME | merge NAME FROM...",
              "keep the runs that later ones are held against"},
     VerbInfo{Verb::validate, "validate", "FILE...", "whether reports hold: their schema, and that what they say fits"},
+    VerbInfo{Verb::report_page, "report", "R.json... [flags]",
+             "one HTML page with charts and tables, and the charts as files; several reports are compared"},
     VerbInfo{Verb::export_report, "export", "--format FORMAT FILE [flags]", "a report in the format of another tool"},
     VerbInfo{Verb::completion, "completion", "bash|zsh|fish", "a script that completes this command line in a shell"},
     VerbInfo{Verb::help, "help", "[VERB]", "this text, or the flags of one verb"},
@@ -162,6 +164,18 @@ void add_export(CLI::App& app, RawOptions& raw) {
   add_files(app, raw, "FILE");
 }
 
+void add_page(CLI::App& app, RawOptions& raw) {
+  value(app, "-o,--output", raw.output, "FILE", "output", "the page (default: report.html beside the first report)");
+  value(app, "--svg", raw.svg, "DIR", "output", "also each chart as a file of its own");
+  value(app, "--markdown", raw.markdown, "FILE", "output",
+        "also one report as Markdown; -, here as below: to standard output");
+  value(app, "--csv", raw.csv, "FILE", "output", "also one report as CSV, a row for each case and metric");
+  value(app, "--junit", raw.junit, "FILE", "output", "also one report as JUnit XML");
+  value(app, "--price-per-hour", raw.price, "PRICE", "output",
+        "of one device, in any currency: what tokens, images and FLOP cost at the measured rates");
+  add_files(app, raw, "R.json...");
+}
+
 }  // namespace
 
 std::span<const VerbInfo> verbs() { return verb_table; }
@@ -186,6 +200,7 @@ void add_flags(CLI::App& app, Verb verb, RawOptions& raw) {
   }
   if (verb == Verb::validate) add_files(app, raw, "FILE...");
   if (verb == Verb::export_report) add_export(app, raw);
+  if (verb == Verb::report_page) add_page(app, raw);
   if (verb == Verb::help) add_subject(app, raw, "VERB");
   if (verb == Verb::completion) add_subject(app, raw, "bash|zsh|fish");
   if (verb == Verb::run || verb == Verb::doctor || verb == Verb::compare || verb == Verb::gate) add_color(app, raw);

@@ -18,7 +18,7 @@ struct RawOptions {
   std::string worker_input, worker_output, subject;
   CompareFlags compare;
   std::vector<std::string> files;
-  std::string export_format, output;
+  std::string export_format, output, svg, price;
   bool dry_run = false;
   bool virtual_ranks = false;
   bool deterministic = false;

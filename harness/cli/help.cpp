@@ -57,6 +57,12 @@ constexpr std::string_view examples_of_export = R"(examples
   gpubench export --format prometheus report.json -o /var/lib/node_exporter/gpubench.prom
 )";
 
+constexpr std::string_view examples_of_report = R"(examples
+  gpubench report gpubench-out/20261121T042311Z/report.json      report.html beside it
+  gpubench report a100/report.json h200/report.json -o both.html
+  gpubench report report.json --svg charts --price-per-hour 2.49
+)";
+
 // Title and text side by side, the text wrapped in its own column; a long title stands on a line of its own.
 std::string entry(std::string_view title, std::string_view text, const Measure& measure) {
   const std::string head = "  " + fitted(title, measure.width, 2);
@@ -131,6 +137,7 @@ std::string verb_text(const VerbInfo& verb, const Measure& measure) {
   if (verb.verb == Verb::list) text += examples(examples_of_list, measure);
   if (verb.verb == Verb::gate) text += examples(examples_of_gate, measure);
   if (verb.verb == Verb::export_report) text += examples(examples_of_export, measure);
+  if (verb.verb == Verb::report_page) text += examples(examples_of_report, measure);
   return text;
 }
 

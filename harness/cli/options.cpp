@@ -47,7 +47,23 @@ Slowdown slowdown_of(const std::string& flag, const std::string& word) {
   return {word.substr(0, equals), share_of(flag.c_str(), word.substr(equals + 1))};
 }
 
+double price_of(const std::string& flag, const std::string& word) {
+  constexpr double most = 1e9;
+  double price = 0.0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), price);
+  if (error != std::errc() || end != word.data() + word.size() || !(price > 0.0 && price <= most))
+    throw UsageError(fmt::format("{}: '{}' is no price such as 2.49", flag, visible(word)));
+  return price;
+}
+
 void check_files(const Options& o) {
+  if (o.verb == Verb::report_page && o.files.empty()) throw UsageError("report needs at least one report to read");
+  if (o.verb == Verb::report_page && o.files.size() > 1 && (o.junit || o.csv || o.markdown))
+    throw UsageError(fmt::format("{} takes one report, {} were given",
+                                 o.junit ? "--junit"
+                                 : o.csv ? "--csv"
+                                         : "--markdown",
+                                 o.files.size()));
   if (o.verb == Verb::validate && o.files.empty()) throw UsageError("validate needs at least one report to read");
   if (o.verb == Verb::export_report && o.files.size() != 1)
     throw UsageError(fmt::format("export takes one report, {} were given", o.files.size()));
@@ -127,6 +143,8 @@ Options checked(Verb verb, const Given& given) {
   o.compare = checked_compare(verb, raw.compare);
   o.files = raw.files;
   o.output = raw.output;
+  o.svg = raw.svg;
+  if (!raw.price.empty()) o.price_per_hour = price_of(from("--price-per-hour"), raw.price);
   if (verb == Verb::export_report) o.export_format = export_format(from("--format"), raw.export_format);
   if (verb == Verb::completion) o.shell = choose("completion", raw.subject, shell_words);
   check_files(o);

@@ -30,6 +30,7 @@ enum class Verb {
   baseline,
   validate,
   export_report,
+  report_page,
   completion,
   help,
   version,
@@ -74,8 +75,10 @@ struct Options {
   CompareOptions compare;          ///< of compare, gate, calibrate and baseline
   std::vector<std::string> files;  ///< reports to read
   ExportFormat export_format = ExportFormat::gbench;
+  std::string output;  ///< of export: the file to write; empty: standard output. Of report: the page; empty: beside it
+  std::string svg;     ///< of report: the folder for its charts; empty: none
+  std::optional<double> price_per_hour{};                             ///< of report
   Shell shell = Shell::bash;  ///< of completion
-  std::string output;         ///< of export: the file to write; empty: standard output
   std::vector<std::pair<std::string, std::string>> from_environment;  ///< variables that stood in for flags
 
   [[nodiscard]] bool is_worker() const { return worker_input >= 0; }

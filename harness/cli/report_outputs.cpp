@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/page/page.h"
 #include "harness/report/atomic_file.h"
 #include "harness/report/export.h"
 #include "harness/report/github.h"
@@ -19,23 +20,23 @@ bool wants_github(const Options& options, const Environment& environment) {
 
 }  // namespace
 
-ReportOutputs::ReportOutputs(Report report, const Options& options, const Destination& destination,
-                             const Environment& environment)
-    : report_(std::move(report)), options_(options), destination_(destination), environment_(environment) {}
-
-std::string ReportOutputs::text(ReportForm form) const {
+std::string report_text(const Report& report, ReportForm form) {
   switch (form) {
-    case ReportForm::json: return dump(report_json(report_), 1) + "\n";
-    case ReportForm::junit: return junit_text(report_);
-    case ReportForm::csv: return exported_csv(report_);
-    case ReportForm::markdown: return markdown_text(report_, most_summary_bytes);
+    case ReportForm::json: return dump(report_json(report), 1) + "\n";
+    case ReportForm::junit: return junit_text(report);
+    case ReportForm::csv: return exported_csv(report);
+    case ReportForm::markdown: return markdown_text(report, most_summary_bytes);
   }
   return "";
 }
 
+ReportOutputs::ReportOutputs(Report report, const Options& options, const Destination& destination,
+                             const Environment& environment)
+    : report_(std::move(report)), options_(options), destination_(destination), environment_(environment) {}
+
 bool ReportOutputs::write_file(const std::string& file, ReportForm form) const {
   try {
-    write_atomically(file, text(form));
+    write_atomically(file, report_text(report_, form));
     return true;
   } catch (const std::exception& e) {  // WriteError; ExportError of a number that CSV cannot hold
     environment_.err << fmt::format("gpubench: the report is lost: {}\n", visible(e.what()));
@@ -64,13 +65,25 @@ bool ReportOutputs::write() const {
   for (const FormPlace& place : destination_.forms) written = write_file(place.file, place.form) && written;
   if (destination_.on_stdout) {
     try {
-      written = static_cast<bool>(environment_.out << text(*destination_.on_stdout) << std::flush) && written;
+      written =
+          static_cast<bool>(environment_.out << report_text(report_, *destination_.on_stdout) << std::flush) && written;
     } catch (const ExportError& e) {
       environment_.err << fmt::format("gpubench: the report is lost: {}\n", visible(e.what()));
       written = false;
     }
   }
   return write_summary() && written;
+}
+
+std::string ReportOutputs::write_page() const {
+  if (destination_.page_file.empty()) return "";
+  try {
+    write_atomically(destination_.page_file, page::report_page({&report_, 1}));
+    return destination_.page_file;
+  } catch (const std::exception& e) {  // whatever it is, the report is there already
+    environment_.err << fmt::format("gpubench: the page is lost: {}\n", visible(e.what()));
+    return "";
+  }
 }
 
 std::string ReportOutputs::annotations() const {

@@ -186,6 +186,7 @@ class Run {
     const bool pure = destination_.to_stdout();
     std::ostream& out = pure ? environment_.err : environment_.out;
     const ConsoleStyle style = console_style(options_, pure ? Stream::err : Stream::out, environment_);
+    page_ = outputs.write_page();
     const int code = tell(out, outcome, style);
     out << outputs.annotations() << std::flush;
     return out.good() ? code : tell_lost(outcome);
@@ -198,7 +199,7 @@ class Run {
                                                          : destination_.file;
     out << results_text(records_, style) << failures_text(records_, style) << scaling_text(records_, style)
         << summary_text(records_, style) << "\n"
-        << verdict_text(records_, {code, explanation(outcome, code), path, signal_ == 0, seconds_}, style)
+        << verdict_text(records_, {code, explanation(outcome, code), path, signal_ == 0, seconds_, page_}, style)
         << std::flush;
     return code;
   }
@@ -225,6 +226,7 @@ class Run {
   Destination destination_;
   DeviceInfo info_;
   std::vector<CaseRecord> records_;
+  std::string page_;  ///< path of what was drawn
   std::time_t started_ = 0;
   double seconds_ = 0.0;
   int signal_ = 0;

@@ -6,6 +6,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "harness/core/record.h"
 #include "harness/report/report_json.h"
@@ -45,8 +47,11 @@ enum class PeakColumn { absent, present };
 /// its own. Quiet: only cases that went wrong.
 [[nodiscard]] std::string results_text(std::span<const CaseRecord> records, const ConsoleStyle& style);
 
-/// One block per case that went wrong: op, worst element, got, want, bound, how many and where, the line that reruns
-/// it.
+/// What is known of a case that went wrong, as title and text, each made visible: op, worst element, got, want, bound,
+/// how many and where, "rerun" with the line that reruns it.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> failure_facts(const CaseRecord& record);
+
+/// One block per case that went wrong: its verdict and failure_facts().
 [[nodiscard]] std::string failures_text(std::span<const CaseRecord> records, const ConsoleStyle& style);
 
 /// Counts per suite with the best rate and the worst error.
@@ -58,9 +63,10 @@ struct Ending {
   std::string report_path;  ///< empty: none was written
   bool complete = true;
   double seconds = 0.0;
+  std::string page_path{};  ///< empty: none was drawn
 };
 
-/// The last lines: VERDICT with its counts, the report's path, the exit code and what it means.
+/// The last lines: VERDICT with its counts, the report's path and its page's, the exit code and what it means.
 [[nodiscard]] std::string verdict_text(std::span<const CaseRecord> records, const Ending& ending,
                                        const ConsoleStyle& style);
 

@@ -29,38 +29,26 @@ std::string index_text(const std::vector<std::int64_t>& index) {
   return "[" + text + "]";
 }
 
-// Titles at the left, what they say wrapped in its own column; a rerun line stays in one piece.
-class Fields {
- public:
-  explicit Fields(int width) : width_(width) {}
-  void add(std::string_view title, std::string_view text) { add_whole(title, fitted(text, width_, 12)); }
-  void add_whole(std::string_view title, std::string_view text) { text_ += fmt::format("    {:<7} {}\n", title, text); }
-  [[nodiscard]] const std::string& text() const { return text_; }
+using Fact = std::pair<std::string, std::string>;
 
- private:
-  int width_;
-  std::string text_;
-};
-
-std::string worst_text(const OpParity& op) {
+Fact worst_fact(const OpParity& op) {
   const Worst& w = *op.worst;
-  return fmt::format("{}  got {}  want {}  off by {:.3g}  bound {:.3g}  ({:.3g} of the allowance)",
-                     visible(w.tensor + index_text(w.index)), format_exact(w.got), format_exact(w.want),
-                     std::fabs(w.got - w.want), w.bound, op.error_over_bound);
+  return {"worst", fmt::format("{}  got {}  want {}  off by {:.3g}  bound {:.3g}  ({:.3g} of the allowance)",
+                               visible(w.tensor + index_text(w.index)), format_exact(w.got), format_exact(w.want),
+                               std::fabs(w.got - w.want), w.bound, op.error_over_bound)};
 }
 
-void add_op(Fields& fields, const OpParity& op) {
-  fields.add("op", fmt::format("{} ({}), {}{}", visible(op.label), visible(op.kind),
-                               op.phase == "recheck" ? "recheck of the timed launch" : "check of the op alone",
-                               op.implementation.empty() ? "" : ", by " + visible(op.implementation)));
-  if (op.worst) fields.add("worst", worst_text(op));
-  fields.add("wrong",
-             fmt::format("{} of {} judged elements ({} in all){}{}", format_count(op.bad), format_count(op.judged),
-                         format_count(op.elements), op.reason.empty() ? "" : ": ", visible(op.reason)));
-  if (op.mutations_rejected < op.mutations) {
-    fields.add("proof",
-               fmt::format("the check rejected only {} of {} corrupted copies", op.mutations_rejected, op.mutations));
-  }
+void add_op_facts(std::vector<Fact>& facts, const OpParity& op) {
+  facts.emplace_back("op", fmt::format("{} ({}), {}{}", visible(op.label), visible(op.kind),
+                                       op.phase == "recheck" ? "recheck of the timed launch" : "check of the op alone",
+                                       op.implementation.empty() ? "" : ", by " + visible(op.implementation)));
+  if (op.worst) facts.push_back(worst_fact(op));
+  facts.emplace_back(
+      "wrong", fmt::format("{} of {} judged elements ({} in all){}{}", format_count(op.bad), format_count(op.judged),
+                           format_count(op.elements), op.reason.empty() ? "" : ": ", visible(op.reason)));
+  if (op.mutations_rejected < op.mutations)
+    facts.emplace_back(
+        "proof", fmt::format("the check rejected only {} of {} corrupted copies", op.mutations_rejected, op.mutations));
 }
 
 std::string head(const CaseRecord& record, int number, const ConsoleStyle& style) {
@@ -71,22 +59,32 @@ std::string head(const CaseRecord& record, int number, const ConsoleStyle& style
   return start + paint(word, Tone::bad, style) + (fits ? "  " : "\n    ") + id + "\n";
 }
 
+// Titles at the left, what they say wrapped in its own column; a rerun line stays in one piece.
 std::string block(const CaseRecord& record, int number, const ConsoleStyle& style) {
-  Fields fields(style.width);
-  const OpParity* op = culprit(record.parity);
-  if (op != nullptr) add_op(fields, *op);
-  // The record's reason often repeats its op's: say it once.
-  const bool said = op != nullptr && !op->reason.empty() && record.reason.find(op->reason) != std::string::npos;
-  if (!record.reason.empty() && !said) fields.add("reason", visible(record.reason));
-  int others = -1;
-  for (const OpParity& other : record.parity.ops) others += other.verdict != Verdict::pass ? 1 : 0;
-  if (others > 0) fields.add("also", fmt::format("{} more op checks did not pass; all are in the report", others));
-  fields.add("seed", fmt::format("{}", record.parity.seed));
-  if (!record.rerun.empty()) fields.add_whole("rerun", visible(record.rerun));
-  return head(record, number, style) + fields.text();
+  constexpr int column = 12;
+  std::string text = head(record, number, style);
+  for (const auto& [title, fact] : failure_facts(record))
+    text += fmt::format("    {:<7} {}\n", title, title == "rerun" ? fact : fitted(fact, style.width, column));
+  return text;
 }
 
 }  // namespace
+
+std::vector<std::pair<std::string, std::string>> failure_facts(const CaseRecord& record) {
+  std::vector<Fact> facts;
+  const OpParity* op = culprit(record.parity);
+  if (op != nullptr) add_op_facts(facts, *op);
+  // The record's reason often repeats its op's: say it once.
+  const bool said = op != nullptr && !op->reason.empty() && record.reason.find(op->reason) != std::string::npos;
+  if (!record.reason.empty() && !said) facts.emplace_back("reason", visible(record.reason));
+  int others = -1;
+  for (const OpParity& other : record.parity.ops) others += other.verdict != Verdict::pass ? 1 : 0;
+  if (others > 0)
+    facts.emplace_back("also", fmt::format("{} more op checks did not pass; all are in the report", others));
+  facts.emplace_back("seed", fmt::format("{}", record.parity.seed));
+  if (!record.rerun.empty()) facts.emplace_back("rerun", visible(record.rerun));
+  return facts;
+}
 
 std::string failures_text(std::span<const CaseRecord> records, const ConsoleStyle& style) {
   std::string text;

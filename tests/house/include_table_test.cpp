@@ -53,6 +53,9 @@ const std::vector<Rule>& table() {
        {"harness/report/escape.h", "harness/report/quantity.h", "harness/report/visible_text.h"},
        {"fmt/"}},
       {"harness/compare/", {"harness/core/", "harness/measure/statistics.h", "harness/report/"}, {"fmt/", "nlohmann/"}},
+      {"harness/page/",
+       {"harness/core/", "harness/measure/statistics.h", "harness/report/", "harness/chart/", "harness/compare/"},
+       {"fmt/"}},
   };
   return rules;
 }

@@ -192,7 +192,7 @@ StripChart noise_sample() {
   chart.strips = {{"gemm/m=8192/bf16/x1", {}, 1.0, "1.21 ms \u00b10.4%", "median"},
                   {"memory/copy/64MiB/x1", {}, 1.0, "38.2 us \u00b14.1%", "median"}};
   for (int i = 0; i < 60; ++i) {
-    chart.strips[0].values.push_back(1.0 + 0.002 * ((i * 13) % 9 - 4));
+    chart.strips[0].values.push_back(1.0 + 0.002 * ((i * 13) % 11 - 5));
     chart.strips[1].values.push_back(i % 2 == 0 ? 1.0 + 0.002 * (i % 7) : 1.08 + 0.003 * (i % 5));
   }
   return chart;

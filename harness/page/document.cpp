@@ -1,0 +1,177 @@
+// report_page(), report_drawings(): the sections put together.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "harness/chart/svg.h"
+#include "harness/page/assets.h"
+#include "harness/page/comparison_forest.h"
+#include "harness/page/device_over_time.h"
+#include "harness/page/energy_and_cost.h"
+#include "harness/page/environment.h"
+#include "harness/page/error_budget.h"
+#include "harness/page/noise_strips.h"
+#include "harness/page/page.h"
+#include "harness/page/roofline.h"
+#include "harness/page/several_ranks.h"
+#include "harness/page/step_breakdown.h"
+#include "harness/page/table_html.h"
+#include "harness/page/throughput.h"
+#include "harness/page/verdict.h"
+#include "harness/report/quantity.h"
+
+namespace gpubench::page {
+namespace {
+
+std::string drawn(const Figure& figure, const std::string& id, chart::Placement placement) {
+  return std::visit([&](const auto& chart) { return chart::svg(chart, id, placement); }, figure.chart);
+}
+
+// Two shapes may have one slug.
+std::string unused(const std::string& wanted, std::set<std::string>& used) {
+  std::string name = wanted;
+  for (int number = 2; !used.insert(name).second; ++number) name = fmt::format("{}-{}", wanted, number);
+  return name;
+}
+
+const std::string& title_of(const Figure& figure) {
+  return std::visit([](const auto& chart) -> const std::string& { return chart.title; }, figure.chart);
+}
+
+// Figures whose chart has nothing to draw, and what is empty without them, do not appear.
+std::vector<Section> only_drawn(std::vector<Section> sections) {
+  for (Section& section : sections) {
+    for (FigureGroup& group : section.groups)
+      std::erase_if(group.figures, [](const Figure& f) { return drawn(f, "x", chart::Placement::page).empty(); });
+  }
+  std::erase_if(sections, [](const Section& section) { return section.empty(); });
+  return sections;
+}
+
+std::vector<Section> sections_of(std::span<const Side> sides, const PageOptions& options) {
+  return only_drawn({throughput_by_size(sides), throughput_by_batch(sides), best_by_precision(sides), roofline(sides),
+                     scaling_curves(sides), bus_bandwidth(sides), error_budget(sides), step_breakdown(sides),
+                     comparison_forest(sides), noise_strips(sides), device_over_time(sides), energy(sides),
+                     cost(sides, options)});
+}
+
+void add_head(Html& html, const std::string& title) {
+  html.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+  html.raw(
+          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+          "script-src '")
+      .raw(script_hash())
+      .raw("'; base-uri 'none'; form-action 'none'\">\n");
+  html.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+  html.raw("<meta name=\"color-scheme\" content=\"light dark\">\n");
+  html.element("title", title)
+      .raw("\n<style>\n")
+      .raw(chart::chart_style())
+      .raw(style_sheet())
+      .raw("</style>\n</head>\n");
+}
+
+std::string about(const Report& report) {
+  return fmt::format("{}, tier {}, {}, gpubench {}", day_and_minute(report.run.started_at), report.run.tier,
+                     counted(report.cases.size(), "case"), report.run.tool_version);
+}
+
+void add_masthead(Html& html, std::span<const Side> sides) {
+  html.raw("<header class=\"masthead\">\n<p class=\"eyebrow\">gpubench report</p>\n");
+  if (sides.size() == 1) {
+    html.element("h1", sides.front().device).raw("\n").element("p", about(*sides.front().report), "class=\"about\"");
+  } else {
+    html.element("h1", fmt::format("{} reports", sides.size())).raw("\n<ol class=\"sides\">\n");
+    for (const Side& side : sides) {
+      html.raw("<li>").element("b", side.letter).raw(" ").element("span", side.device);
+      html.raw(" ").element("span", about(*side.report), "class=\"about\"").raw("</li>\n");
+    }
+    html.raw("</ol>\n");
+  }
+  html.raw("</header>\n");
+}
+
+void add_navigation(Html& html, std::span<const Section> sections, bool failures) {
+  html.raw("<nav aria-label=\"Sections\"><ul>\n");
+  if (failures) html.raw("<li><a href=\"#failures\">Failures</a></li>\n");
+  for (const Section& section : sections) {
+    html.raw("<li><a href=\"#").text(section.key).raw("\">").text(section.title).raw("</a></li>\n");
+  }
+  html.raw("<li><a href=\"#environment\">Environment</a></li>\n</ul></nav>\n");
+}
+
+void add_section(Html& html, const Section& section, std::set<std::string>& used) {
+  html.raw("<section id=\"").text(section.key).raw("\">\n").element("h2", section.title).raw("\n");
+  if (!section.lead.empty()) html.element("p", section.lead, "class=\"lead\"").raw("\n");
+  if (!section.notice.empty()) html.element("p", section.notice, "class=\"warning\"").raw("\n");
+  for (const FigureGroup& group : section.groups) {
+    if (group.figures.empty()) continue;
+    if (!group.title.empty()) html.element("h3", group.title).raw("\n");
+    html.raw("<div class=\"figures\">\n");
+    for (const Figure& figure : group.figures) {
+      const std::string id = unused(section.key + "-" + figure.key, used);
+      html.raw("<figure>\n").raw(drawn(figure, id, chart::Placement::page)).raw("\n");
+      DataTable table = figure.table;
+      table.title = "Data: " + table.title;
+      add_folded_table(html, table, fmt::format("Data of {}", title_of(figure)));
+      html.raw("</figure>\n");
+    }
+    html.raw("</div>\n");
+  }
+  html.raw("</section>\n");
+}
+
+}  // namespace
+
+std::vector<Section> report_sections(std::span<const Report> reports, const PageOptions& options) {
+  return sections_of(sides_of(reports), options);
+}
+
+std::string report_page(std::span<const Report> reports, const PageOptions& options) {
+  const std::vector<Side> sides = sides_of(reports);
+  const std::vector<Section> sections = sections_of(sides, options);
+  const bool failures = any_went_wrong(sides);
+  Html html;
+  add_head(html,
+           sides.size() == 1 ? "gpubench: " + sides.front().name : fmt::format("gpubench: {} reports", sides.size()));
+  html.raw("<body>\n<a class=\"skip\" href=\"#main\">To the results</a>\n");
+  add_masthead(html, sides);
+  html.raw("<main id=\"main\">\n<section id=\"verdict\" aria-label=\"Verdict\">\n");
+  add_verdict(html, sides);
+  html.raw("</section>\n");
+  if (failures) {
+    html.raw("<section id=\"failures\">\n<h2>Failures</h2>\n");
+    add_failures(html, sides);
+    html.raw("</section>\n");
+  }
+  html.raw("<section id=\"cases\" aria-label=\"All cases\">\n");
+  add_all_cases(html, sides);
+  html.raw("</section>\n");
+  add_navigation(html, sections, failures);
+  std::set<std::string> used;
+  for (const Section& section : sections) add_section(html, section, used);
+  html.raw("<section id=\"environment\">\n<h2>Environment</h2>\n");
+  add_environment(html, sides);
+  html.raw(
+      "</section>\n</main>\n<footer><p>Made by gpubench report. Only cases that passed their check are in a chart of "
+      "rates or times.</p></footer>\n");
+  html.raw("<script>").raw(script()).raw("</script>\n</body>\n</html>\n");
+  return html.take();
+}
+
+std::vector<Drawing> report_drawings(std::span<const Report> reports, const PageOptions& options) {
+  std::vector<Drawing> drawings;
+  std::set<std::string> used;
+  for (const Section& section : report_sections(reports, options)) {
+    for (const FigureGroup& group : section.groups) {
+      for (const Figure& figure : group.figures) {
+        const std::string name = unused(section.key + "-" + figure.key, used);
+        drawings.push_back({name, drawn(figure, name, chart::Placement::file)});
+      }
+    }
+  }
+  return drawings;
+}
+
+}  // namespace gpubench::page

@@ -1,0 +1,146 @@
+#include "harness/page/environment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/report/quantity.h"
+#include "harness/report/text_table.h"
+
+namespace gpubench::page {
+namespace {
+
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+constexpr std::uint64_t default_seed = 42;
+constexpr std::string_view default_check = "sample";
+
+void add_if(Facts& facts, const std::string& key, const std::string& value) {
+  if (!value.empty()) facts.emplace_back(key, value);
+}
+
+/// What somebody chose: the command line, variables, and every setting that is not the default.
+Facts settings_of(const Report& report) {
+  const RunContext& run = report.run;
+  Facts facts;
+  add_if(facts, "command line", joined(run.argv, " "));
+  for (const auto& [name, value] : run.env) facts.emplace_back("variable " + name, value.empty() ? "(empty)" : value);
+  if (run.seed != default_seed) facts.emplace_back("seed", fmt::format("{}, not {}", run.seed, default_seed));
+  if (run.check != default_check) facts.emplace_back("check", fmt::format("{}, not {}", run.check, default_check));
+  if (run.deterministic) facts.emplace_back("deterministic", "only implementations that give the same bits each time");
+  add_if(facts, "injected slowdown", run.injected);
+  return facts;
+}
+
+Facts run_of(const Report& report) {
+  const RunContext& run = report.run;
+  Facts facts;
+  add_if(facts, "suites", joined(run.suites));
+  add_if(facts, "tier", run.tier);
+  add_if(facts, "preset", run.preset);
+  add_if(facts, "check", run.check);
+  facts.emplace_back("seed", fmt::format("{}", run.seed));
+  facts.emplace_back("started", day_and_minute(run.started_at));
+  facts.emplace_back("took", format_duration(std::difftime(run.finished_at, run.started_at)));
+  facts.emplace_back("complete", run.complete ? "yes" : "no, interrupted");
+  add_if(facts, "invocation", run.invocation);
+  return facts;
+}
+
+std::string bytes_text(std::int64_t bytes) { return format_quantity(static_cast<double>(bytes), "B"); }
+
+Facts device_of(const Report& report) {
+  Facts facts;
+  std::size_t number = 0;
+  for (const DeviceInfo& device : report.run.devices) {
+    const std::string before = report.run.devices.size() > 1 ? fmt::format("{}: ", number++) : "";
+    facts.emplace_back(before + "name", device.name);
+    facts.emplace_back(before + "kind", device.kind);
+    facts.emplace_back(before + (device.kind == "cpu" ? "threads" : "units"), fmt::format("{}", device.units));
+    if (device.memory_bytes > 0) facts.emplace_back(before + "memory", bytes_text(device.memory_bytes));
+    if (device.available_bytes > 0)
+      facts.emplace_back(before + "memory free at the start", bytes_text(device.available_bytes));
+    if (device.cache_bytes > 0)
+      facts.emplace_back(before + "cache, as counted for cold copies", bytes_text(device.cache_bytes));
+    for (const auto& [key, value] : device.properties) facts.emplace_back(before + key, value);
+  }
+  return facts;
+}
+
+Facts software_of(const Report& report) {
+  Facts facts;
+  add_if(facts, "gpubench", report.run.tool_version);
+  for (const auto& [key, value] : report.run.build) add_if(facts, "build " + key, value);
+  for (const DeviceInfo& device : report.run.devices) {
+    for (const auto& [key, value] : device.libraries) facts.emplace_back(key, value);
+  }
+  return facts;
+}
+
+Facts host_of(const Report& report) {
+  const HostContext& host = report.host;
+  Facts facts;
+  add_if(facts, "name", host.host_name);
+  facts.emplace_back("processors", fmt::format("{}", host.num_cpus));
+  if (host.mhz_per_cpu > 0) facts.emplace_back("clock", fmt::format("{} MHz", host.mhz_per_cpu));
+  facts.emplace_back("frequency scaling", host.cpu_scaling_enabled ? "on" : "off");
+  for (const CacheContext& cache : host.caches)
+    facts.emplace_back(fmt::format("cache level {} {}", cache.level, cache.type),
+                       fmt::format("{}, shared by {}", bytes_text(cache.bytes), cache.sharing));
+  std::string loads;
+  for (const double load : host.load_avg) loads += fmt::format("{}{:.2f}", loads.empty() ? "" : ", ", load);
+  add_if(facts, "load at the start", loads);
+  return facts;
+}
+
+std::string value_of(const Facts& facts, const std::string& key) {
+  const auto found = std::find_if(facts.begin(), facts.end(), [&](const auto& fact) { return fact.first == key; });
+  return found == facts.end() ? "-" : found->second;
+}
+
+void add_group(Html& html, std::span<const Side> sides, std::string_view title, Facts (*facts_of)(const Report&)) {
+  std::vector<Facts> columns;
+  std::vector<std::string> keys;
+  for (const Side& side : sides) {
+    columns.push_back(facts_of(*side.report));
+    for (const auto& [key, value] : columns.back()) {
+      if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+    }
+  }
+  if (keys.empty()) return;
+  html.raw("<div class=\"facts-group\">").element("h3", title);
+  html.raw("<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"")
+      .text(title)
+      .raw("\"><table class=\"facts-table\">");
+  if (sides.size() > 1) {
+    html.raw("<thead><tr><td></td>");
+    for (const Side& side : sides) html.element("th", side.letter, "scope=\"col\"");
+    html.raw("<td></td></tr></thead>");
+  }
+  html.raw("<tbody>\n");
+  for (const std::string& key : keys) {
+    html.raw("<tr>").element("th", key, "scope=\"row\"");
+    bool same = true;
+    for (const Facts& facts : columns) {
+      html.element("td", value_of(facts, key));
+      same = same && value_of(facts, key) == value_of(columns.front(), key);
+    }
+    if (sides.size() > 1) html.element("td", same ? "" : "differs", same ? "" : "class=\"differs\"");
+    html.raw("</tr>\n");
+  }
+  html.raw("</tbody></table></div></div>\n");
+}
+
+}  // namespace
+
+void add_environment(Html& html, std::span<const Side> sides) {
+  html.raw("<div class=\"environment\">\n");
+  add_group(html, sides, "Set for this run", settings_of);
+  add_group(html, sides, "Run", run_of);
+  add_group(html, sides, "Device", device_of);
+  add_group(html, sides, "Software", software_of);
+  add_group(html, sides, "Host", host_of);
+  html.raw("</div>\n");
+}
+
+}  // namespace gpubench::page

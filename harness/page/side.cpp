@@ -1,0 +1,125 @@
+#include "harness/page/side.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace gpubench::page {
+namespace {
+
+constexpr std::size_t longest_slug = 120;  // so that it can be a part of a file's name
+
+std::string letter_of(std::size_t side) {
+  return side < 26 ? std::string(1, static_cast<char>('A' + side)) : fmt::format("S{}", side + 1);
+}
+
+}  // namespace
+
+std::string day_and_minute(std::time_t time) {
+  const std::string iso = iso_time(time);  // 2026-11-21T02:34:19+00:00
+  return iso.substr(0, 10) + " " + iso.substr(11, 5) + " UTC";
+}
+
+std::vector<Side> sides_of(std::span<const Report> reports) {
+  std::vector<Side> sides;
+  for (const Report& report : reports) {
+    Side side;
+    side.report = &report;
+    side.letter = reports.size() > 1 ? letter_of(sides.size()) : "";
+    side.device = report.run.devices.empty() ? "device not told" : report.run.devices.front().name;
+    side.name = fmt::format("{}{}{}, {}", side.letter, side.letter.empty() ? "" : ": ", side.device,
+                            day_and_minute(report.run.started_at));
+    side.ceilings = known_ceilings(report);
+    sides.push_back(std::move(side));
+  }
+  return sides;
+}
+
+bool ranked(const CaseRecord& record) {
+  return record.verdict == Verdict::pass && record.summary.median_ns > 0.0 && record.derived.headline > 0.0 &&
+         std::isfinite(record.derived.headline) && !record.c.has_mode("virtual");
+}
+
+std::vector<WorkloadEntries> by_workload(std::span<const Side> sides,
+                                         const std::function<bool(const CaseRecord&)>& wanted) {
+  std::vector<WorkloadEntries> all;
+  for (const Side& side : sides) {
+    for (const CaseRecord& record : side.report->cases) {
+      if (!ranked(record) || !wanted(record)) continue;
+      const auto same = [&](const WorkloadEntries& w) {
+        return w.suite == record.c.suite && w.workload == record.c.workload && w.unit == record.derived.headline_unit;
+      };
+      auto found = std::find_if(all.begin(), all.end(), same);
+      if (found == all.end())
+        found = all.insert(all.end(), {record.c.suite, record.c.workload, record.derived.headline_unit, {}});
+      found->entries.push_back({&side, &record});
+    }
+  }
+  return all;
+}
+
+std::string series_name(const Entry& entry, bool ranks) {
+  const Case& c = entry.record->c;
+  std::string name = entry.side->letter.empty() ? c.recipe : entry.side->letter + " " + c.recipe;
+  for (const std::string& mode : c.modes) name += " " + mode;
+  return ranks ? name + fmt::format(" x{}", c.ranks) : name;
+}
+
+DimsText::DimsText(std::span<const Entry> entries) {
+  if (entries.empty()) return;
+  const Dims& first = entries.front().record->c.dims;
+  for (const auto& [name, extent] : first) {
+    const bool same = std::all_of(entries.begin(), entries.end(), [&, &key = name, &value = extent](const Entry& e) {
+      const Dims& dims = e.record->c.dims;
+      return std::find(dims.begin(), dims.end(), std::pair(key, value)) != dims.end();
+    });
+    if (!same) {
+      varying_.push_back(name);
+    } else {
+      common_ += fmt::format("{}{}={}", common_.empty() ? "" : " ", name, extent);
+    }
+  }
+  if (varying_.empty()) common_.clear();
+}
+
+std::string DimsText::of(const CaseRecord& record) const {
+  std::string text;
+  for (const auto& [name, extent] : record.c.dims) {
+    const bool told = varying_.empty() || std::find(varying_.begin(), varying_.end(), name) != varying_.end();
+    if (told) text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, extent);
+  }
+  return text;
+}
+
+std::string DimsText::common() const { return common_; }
+
+std::string short_name(const CaseRecord& record, const DimsText& dims) {
+  return record.c.label.empty() ? dims.of(record) : record.c.label;
+}
+
+std::string slug(std::string_view text) {
+  std::string out;
+  for (const char c : text.substr(0, longest_slug)) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    const bool upper = c >= 'A' && c <= 'Z';
+    if (plain || upper) {
+      out += upper ? static_cast<char>(c - 'A' + 'a') : c;
+    } else if (!out.empty() && out.back() != '-') {
+      out += '-';
+    }
+  }
+  while (!out.empty() && out.back() == '-') out.pop_back();
+  return out.empty() ? "x" : out;
+}
+
+std::string counted(std::size_t count, std::string_view one, std::string_view several) {
+  if (count == 1) return fmt::format("1 {}", one);
+  return several.empty() ? fmt::format("{} {}s", count, one) : fmt::format("{} {}", count, several);
+}
+
+std::string percent_text(const std::optional<double>& fraction) {
+  return fraction && std::isfinite(*fraction) ? fmt::format("{:.1f}%", 100.0 * *fraction) : "-";
+}
+
+}  // namespace gpubench::page

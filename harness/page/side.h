@@ -1,0 +1,85 @@
+// Reports as the figures see them: each with a name, and its cases by what they have in common.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/page/known_ceilings.h"
+#include "harness/report/report_json.h"
+
+namespace gpubench::page {
+
+/// One report among those of the page.
+struct Side {
+  const Report* report = nullptr;
+  std::string letter;  ///< "A", "B"; empty where there is only one
+  std::string device;  ///< its name; untrusted
+  std::string name;    ///< "A: NVIDIA H200, 2026-11-21 02:34 UTC"
+  KnownCeilings ceilings;
+};
+
+/// The reports must outlive what is returned.
+[[nodiscard]] std::vector<Side> sides_of(std::span<const Report> reports);
+
+/// "2026-11-21 02:34 UTC".
+[[nodiscard]] std::string day_and_minute(std::time_t time);
+
+/// Whether a case may stand in a chart of rates or times: it passed, was timed, and its figures are of real devices.
+[[nodiscard]] bool ranked(const CaseRecord& record);
+
+/// A case of one side.
+struct Entry {
+  const Side* side = nullptr;
+  const CaseRecord* record = nullptr;
+};
+
+/// Cases of one workload and headline unit.
+struct WorkloadEntries {
+  std::string suite;
+  std::string workload;
+  std::string unit;  ///< of their headline
+  std::vector<Entry> entries;
+
+  [[nodiscard]] std::string title() const { return suite + "/" + workload; }
+};
+
+/// The ranked cases that `wanted` takes, by workload, in the order in which workloads first appear.
+[[nodiscard]] std::vector<WorkloadEntries> by_workload(std::span<const Side> sides,
+                                                       const std::function<bool(const CaseRecord&)>& wanted);
+
+/// What tells the series of one workload apart: "bf16", "A bf16 warm", and with `ranks` "f32 x2".
+[[nodiscard]] std::string series_name(const Entry& entry, bool ranks = false);
+
+/// The dimensions of cases in as few words as tell them apart.
+class DimsText {
+ public:
+  explicit DimsText(std::span<const Entry> entries);
+
+  /// "m=512 n=512", without those dimensions that are the same in all; every dimension where nothing differs.
+  [[nodiscard]] std::string of(const CaseRecord& record) const;
+  /// What all have: "dilation=1 groups=1"; empty where that is nothing, or everything.
+  [[nodiscard]] std::string common() const;
+  /// Names of those that differ.
+  [[nodiscard]] const std::vector<std::string>& varying() const { return varying_; }
+
+ private:
+  std::vector<std::string> varying_;
+  std::string common_;
+};
+
+/// The label of the case, where it has one, else its dimensions.
+[[nodiscard]] std::string short_name(const CaseRecord& record, const DimsText& dims);
+
+/// Letters, digits and dashes: "gemm/linear_forward" -> "gemm-linear-forward". Never empty.
+[[nodiscard]] std::string slug(std::string_view text);
+
+/// "12 cases", "1 case"; `several` where that is not `one` with an s.
+[[nodiscard]] std::string counted(std::size_t count, std::string_view one, std::string_view several = "");
+
+/// "75.3%"; "-" for nothing.
+[[nodiscard]] std::string percent_text(const std::optional<double>& fraction);
+
+}  // namespace gpubench::page

@@ -1,0 +1,169 @@
+#include "harness/page/verdict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "harness/report/console.h"
+#include "harness/report/quantity.h"
+
+namespace gpubench::page {
+namespace {
+
+constexpr Verdict shown[] = {Verdict::pass,       Verdict::fail,       Verdict::error,       Verdict::downgraded,
+                             Verdict::not_proven, Verdict::unverified, Verdict::unsupported, Verdict::skipped};
+
+/// What the checks of a report looked at.
+struct Coverage {
+  std::int64_t checks = 0;
+  std::int64_t judged = 0;
+  std::int64_t elements = 0;
+  std::int64_t mutations = 0;
+  std::int64_t rejected = 0;
+  const CaseRecord* worst = nullptr;  // of those that passed
+};
+
+Coverage coverage_of(const Report& report) {
+  Coverage all;
+  for (const CaseRecord& record : report.cases) {
+    for (const OpParity& op : record.parity.ops) {
+      ++all.checks;
+      all.judged += op.judged;
+      all.elements += op.elements;
+      all.mutations += op.mutations;
+      all.rejected += op.mutations_rejected;
+    }
+    if (record.verdict != Verdict::pass || record.parity.ops.empty()) continue;
+    if (all.worst == nullptr || record.parity.error_over_bound > all.worst->parity.error_over_bound)
+      all.worst = &record;
+  }
+  return all;
+}
+
+// Of the word's box; the word says it too.
+std::string_view tone_of(const std::string& word) {
+  if (word == "PASS") return "good";
+  return word == "FAIL" || word == "ERROR" || word == "DOWNGRADED" || word == "NOT_PROVEN" ? "bad" : "doubtful";
+}
+
+std::string spaced(std::string word) {
+  std::replace(word.begin(), word.end(), '_', ' ');
+  return word;
+}
+
+void add_counts(Html& html, const Totals& totals) {
+  html.raw("<ul class=\"counts\">");
+  for (const Verdict verdict : shown) {
+    const int count = totals.count(verdict);
+    if (count == 0 && verdict != Verdict::pass && verdict != Verdict::fail) continue;
+    html.raw(fmt::format("<li class=\"v-{0}\"><b>{1}</b> {2}</li>", name(verdict), format_count(count),
+                         spaced(std::string(name(verdict)))));
+  }
+  html.raw("</ul>\n<div class=\"shares\" aria-hidden=\"true\">");
+  for (const Verdict verdict : shown) {
+    if (totals.count(verdict) > 0)
+      html.raw(fmt::format("<i class=\"v-{}\" style=\"flex-grow:{}\"></i>", name(verdict), totals.count(verdict)));
+  }
+  html.raw("</div>\n");
+}
+
+void add_fact(Html& html, std::string_view title, std::string_view value, std::string_view more) {
+  html.raw("<div>").element("dt", title).raw("<dd>").element("b", value).raw(" ").id(more).raw("</dd></div>\n");
+}
+
+void add_coverage(Html& html, const Report& report, const Totals& totals) {
+  const Coverage all = coverage_of(report);
+  html.raw("<dl class=\"facts\">\n");
+  if (all.elements > 0) {
+    const double share = static_cast<double>(all.judged) / static_cast<double>(all.elements);
+    add_fact(html, "Elements judged", format_count(all.judged),
+             fmt::format("against an fp64 textbook: {} of all, in {} of ops", percent_text(share),
+                         format_count(all.checks) + (all.checks == 1 ? " check" : " checks")));
+  }
+  if (all.worst != nullptr)
+    add_fact(html, "Worst error that passed", error_text(all.worst->parity), "of its bound, in " + all.worst->id);
+  if (all.mutations > 0)
+    add_fact(html, "Checks shown to fail",
+             fmt::format("{} of {}", format_count(all.rejected), format_count(all.mutations)),
+             "outputs corrupted on purpose were rejected");
+  const auto noisy = std::count_if(report.cases.begin(), report.cases.end(), [](const CaseRecord& r) {
+    return ranked(r) && std::find(r.summary.flags.begin(), r.summary.flags.end(), "noisy") != r.summary.flags.end();
+  });
+  if (noisy > 0) add_fact(html, "Noisy", counted(static_cast<std::size_t>(noisy), "case"), "whose intervals are wide");
+  const double seconds = std::difftime(report.run.finished_at, report.run.started_at);
+  const bool parts = totals.check_s > 0.0 && totals.time_s > 0.0;
+  add_fact(html, "Took", format_duration(seconds),
+           parts ? fmt::format("of which checking {}, timing {}", format_duration(totals.check_s),
+                               format_duration(totals.time_s))
+                 : "");
+  html.raw("</dl>\n");
+}
+
+void add_warnings(Html& html, const Report& report, const Totals& totals) {
+  const auto warn = [&](const std::string& text) { html.element("p", text, "class=\"warning\""); };
+  if (!report.run.complete) warn("The run was interrupted: cases that it did not reach are skipped.");
+  if (totals.count(Verdict::unverified) > 0)
+    warn("Nothing was verified (--check off): these numbers are not results, and none of them is in a chart.");
+  if (!report.run.injected.empty())
+    warn(fmt::format("A slowdown was injected on purpose: {}. These times are not the device's.", report.run.injected));
+}
+
+std::string headline(const Totals& totals) {
+  return fmt::format("{} of {} passed", format_count(totals.count(Verdict::pass)),
+                     counted(static_cast<std::size_t>(totals.cases), "case"));
+}
+
+constexpr std::size_t most_told = 100;
+
+}  // namespace
+
+void add_verdict(Html& html, std::span<const Side> sides) {
+  for (const Side& side : sides) {
+    const Report& report = *side.report;
+    const Totals totals = totals_of(report.cases);
+    const std::string word = verdict_word_of_run(report.cases, report.run.complete);
+    html.raw(fmt::format("<div class=\"verdict {}\">\n", tone_of(word)));
+    if (!side.letter.empty()) html.element("h3", side.name);
+    html.raw("<p class=\"word\">").element("b", spaced(word)).raw(" ").element("span", headline(totals)).raw("</p>\n");
+    add_counts(html, totals);
+    add_coverage(html, report, totals);
+    add_warnings(html, report, totals);
+    html.raw("</div>\n");
+  }
+}
+
+bool any_went_wrong(std::span<const Side> sides) {
+  return std::any_of(sides.begin(), sides.end(), [](const Side& side) {
+    return std::any_of(side.report->cases.begin(), side.report->cases.end(),
+                       [](const CaseRecord& record) { return went_wrong(record.verdict); });
+  });
+}
+
+void add_failures(Html& html, std::span<const Side> sides) {
+  std::size_t told = 0;
+  std::size_t all = 0;
+  for (const Side& side : sides) {
+    for (const CaseRecord& record : side.report->cases) {
+      if (!went_wrong(record.verdict) || ++all > most_told) continue;
+      ++told;
+      html.raw("<article class=\"failure\">\n<h3>").element("b", spaced(verdict_word(record.verdict)), "class=\"tag\"");
+      html.raw(" <code>").id(record.id).raw("</code></h3>\n<dl>\n");
+      if (!side.letter.empty()) html.element("dt", "report").element("dd", side.name);
+      for (const auto& [title, text] : failure_facts(record)) {
+        html.element("dt", title).raw("<dd>");
+        if (title == "rerun") {
+          html.element("code", text, "class=\"rerun\"");
+        } else {
+          html.text(text);
+        }
+        html.raw("</dd>\n");
+      }
+      html.raw("</dl>\n</article>\n");
+    }
+  }
+  if (told < all)
+    html.element("p", fmt::format("{} more are in the table of all cases.", all - told), "class=\"note\"");
+}
+
+}  // namespace gpubench::page

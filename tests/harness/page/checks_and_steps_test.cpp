@@ -1,0 +1,119 @@
+// The error budget of the checks, and the breakdown of training steps.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "harness/page/error_budget.h"
+#include "harness/page/step_breakdown.h"
+#include "tests/harness/page/made_cases.h"
+
+namespace gpubench::page {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+OpParity op(const std::string& kind, double error, std::int64_t judged = 10) {
+  OpParity parity;
+  parity.label = kind + "0";
+  parity.kind = kind;
+  parity.phase = "recheck";
+  parity.verdict = error <= 1.0 ? Verdict::pass : Verdict::fail;
+  parity.error_over_bound = error;
+  parity.judged = judged;
+  parity.elements = 40;
+  return parity;
+}
+
+CaseRecord checked(const std::string& recipe, std::vector<OpParity> ops, std::int64_t n) {
+  CaseRecord record = made_case("matmul", {{"n", n}}, recipe);
+  record.parity.ops = std::move(ops);
+  return record;
+}
+
+const chart::HeatMap& map_of(const Figure& figure) { return std::get<chart::HeatMap>(figure.chart); }
+
+TEST(ErrorBudget, ACellIsTheLargestErrorOfItsKindAndPrecision) {
+  const Figure figure = figures_of(section_of(made_report({checked("f32", {op("gemm", 0.25), op("softmax", 0.0)}, 1),
+                                                           checked("f32", {op("gemm", 0.5)}, 2),
+                                                           checked("bf16", {op("gemm", 0.125)}, 3)}),
+                                              "error-budget"))
+                            .front();
+  EXPECT_THAT(map_of(figure).columns, ElementsAre("f32", "bf16"));
+  EXPECT_THAT(map_of(figure).rows, ElementsAre("gemm", "softmax"));
+  EXPECT_EQ(map_of(figure).cells[0][0].text, "0.50");
+  EXPECT_DOUBLE_EQ(map_of(figure).cells[0][0].shade, 0.5);
+  EXPECT_FALSE(map_of(figure).cells[0][0].marked);
+  EXPECT_EQ(map_of(figure).cells[0][1].text, "0.12");
+  EXPECT_EQ(map_of(figure).cells[1][0].text, "0");
+  EXPECT_EQ(map_of(figure).cells[1][1].text, "");  // no softmax in bf16
+  EXPECT_THAT(column_of(figure.table, "elements judged"), ElementsAre("20", "10", "10"));
+  EXPECT_THAT(column_of(figure.table, "worst in"),
+              ElementsAre("gemm/matmul/n=2/f32/x1", "gemm/matmul/n=3/bf16/x1", "gemm/matmul/n=1/f32/x1"));
+}
+
+// The one chart that failing cases are in: it is about them.
+TEST(ErrorBudget, AboveOneIsMarkedAndFirst) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Figure figure = figures_of(section_of(made_report({checked("f32", {op("adamw", 0.9), op("gemm", 3.5)}, 1),
+                                                           checked("f32", {op("clip", nan)}, 2)}),
+                                              "error-budget"))
+                            .front();
+  EXPECT_THAT(map_of(figure).rows, ElementsAre("clip", "gemm", "adamw"));
+  EXPECT_TRUE(map_of(figure).cells[0][0].marked);
+  EXPECT_EQ(map_of(figure).cells[0][0].text, "inf");
+  EXPECT_TRUE(map_of(figure).cells[1][0].marked);
+  EXPECT_EQ(map_of(figure).cells[1][0].text, "3.50");
+  EXPECT_FALSE(map_of(figure).cells[2][0].marked);
+}
+
+TEST(ErrorBudget, WhatWasNotJudgedUsedNoBudget) {
+  EXPECT_TRUE(section_of(made_report({checked("f32", {op("gemm", 0.0, 0)}, 1)}), "error-budget").empty());
+}
+
+// Ops alone: 300 us and 200 us of gemm, 250 us of norm, of a step of 1 ms; 250 us are left.
+CaseRecord step(double remainder) {
+  CaseRecord record = made_case("train", {{"b", 8}}, "bf16", "transformer");
+  record = with_rate(std::move(record), 1e9, 1e6, "tokens/s", 100);
+  record.derived.breakdown = {{"qkv", "gemm", "lib", 3e5, 0.3, 1, 1},
+                              {"ln", "norm", "own", 2.5e5, 0.25, 1, 1},
+                              {"mlp", "gemm", "lib", 2e5, 0.2, 1, 1}};
+  record.derived.remainder = remainder;
+  return record;
+}
+
+TEST(StepBreakdown, KindsOfOpsAreSharesOfTheStep) {
+  const Section section = section_of(made_report({step(0.25)}), "breakdown");
+  ASSERT_EQ(figures_of(section).size(), 1U);
+  const Figure figure = figures_of(section).front();
+  const chart::StackedBar& bar = std::get<chart::StackChart>(figure.chart).bars.at(0);
+  ASSERT_EQ(bar.parts.size(), 3U);
+  EXPECT_EQ(bar.parts[0].name, "gemm");
+  EXPECT_DOUBLE_EQ(bar.parts[0].value, 0.5);
+  EXPECT_EQ(bar.parts[1].name, "norm");
+  EXPECT_EQ(bar.parts[2].name, "left over");
+  EXPECT_DOUBLE_EQ(bar.parts[2].value, 0.25);
+  EXPECT_THAT(column_of(figure.table, "op"), ElementsAre("gemm", "norm", "left over (gaps between launches)"));
+  EXPECT_THAT(column_of(figure.table, "ops"), ElementsAre("2", "1", ""));
+  EXPECT_THAT(column_of(figure.table, "alone"), ElementsAre("500 us", "250 us", "250 us"));
+  EXPECT_THAT(column_of(figure.table, "of the step"), ElementsAre("50.0%", "25.0%", "+25.0%"));
+  EXPECT_THAT(column_of(figure.table, "largest"), ElementsAre("qkv", "ln", ""));
+}
+
+TEST(StepBreakdown, ANegativeRemainderIsToldAndNoPart) {
+  const Figure figure = figures_of(section_of(made_report({step(-0.125)}), "breakdown")).front();
+  const chart::StackedBar& bar = std::get<chart::StackChart>(figure.chart).bars.at(0);
+  EXPECT_EQ(bar.parts.size(), 2U);
+  EXPECT_THAT(bar.label, HasSubstr("left over -12.5%"));
+  EXPECT_THAT(column_of(figure.table, "of the step"), Contains("-12.5%"));
+}
+
+TEST(StepBreakdown, StepsThatFailedAndSingleOpsHaveNone) {
+  EXPECT_TRUE(
+      section_of(made_report({with_verdict(step(0.25), Verdict::fail, "wrong"), made_gemm(4)}), "breakdown").empty());
+}
+
+}  // namespace
+}  // namespace gpubench::page

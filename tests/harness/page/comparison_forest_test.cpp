@@ -1,0 +1,84 @@
+#include "harness/page/comparison_forest.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/harness/page/made_cases.h"
+
+namespace gpubench::page {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+CaseRecord taking(std::int64_t n, double ns) {
+  CaseRecord record = made_gemm(n);
+  for (RoundRecord& round : record.rounds) round.times.device_ns.assign(4, 2.0 * ns);
+  record.derived.headline *= 1e6 / ns;
+  return record;
+}
+
+const chart::ForestChart& forest(const Figure& figure) { return std::get<chart::ForestChart>(figure.chart); }
+
+// Times 1 ms and 1 ms against 0.25 ms and 2 ms: four times and half as fast; the geometric mean is the root of 2.
+TEST(ComparisonForest, TheSecondReportIsHeldAgainstTheFirst) {
+  const std::vector<Report> reports{made_report({taking(100, 1e6), taking(200, 1e6)}),
+                                    made_report({taking(100, 0.25e6), taking(200, 2e6)})};
+  const Section section = section_of(reports, "comparison");
+  ASSERT_EQ(figures_of(section).size(), 1U);
+  const Figure figure = figures_of(section).front();
+  const std::vector<chart::ForestRow>& rows = forest(figure).rows;
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_TRUE(rows[0].summary);
+  EXPECT_NEAR(rows[0].ratio, std::sqrt(2.0), 1e-12);
+  EXPECT_NEAR(rows[1].ratio, 4.0, 1e-12);
+  EXPECT_EQ(rows[1].word, "FASTER");
+  EXPECT_LT(rows[1].low, 4.0);
+  EXPECT_GT(rows[1].high, 4.0);
+  EXPECT_NEAR(rows[2].ratio, 0.5, 1e-12);
+  EXPECT_EQ(rows[2].word, "SLOWER");
+  EXPECT_THAT(column_of(figure.table, "B/A"), ElementsAre("4.000x", "0.500x"));
+  EXPECT_THAT(column_of(figure.table, "verdict"), ElementsAre("FASTER", "SLOWER"));
+  EXPECT_THAT(section.lead, HasSubstr("noise from run to run is assumed"));
+}
+
+TEST(ComparisonForest, OfManyCasesTheMostDifferentAreDrawnAndAllAreInTheTable) {
+  std::vector<CaseRecord> a, b;
+  for (std::int64_t i = 1; i <= 60; ++i) {
+    a.push_back(taking(i, 1e6));
+    b.push_back(taking(i, 1e6 * (1.0 + 0.01 * static_cast<double>(i))));
+  }
+  const Figure figure = figures_of(section_of({made_report(a), made_report(b)}, "comparison")).front();
+  EXPECT_EQ(forest(figure).rows.size(), 17U);  // 16 and their mean
+  EXPECT_EQ(figure.table.rows.size(), 60U);
+  EXPECT_EQ(forest(figure).rows[1].label, "matmul/m=60,n=60,k=60/f32");
+}
+
+TEST(ComparisonForest, CasesThatFailedOnOneSideAreNotCompared) {
+  const std::vector<Report> reports{
+      made_report({taking(100, 1e6), taking(200, 1e6)}),
+      made_report({taking(100, 0.5e6), with_verdict(taking(200, 2e6), Verdict::fail, "wrong")})};
+  EXPECT_EQ(figures_of(section_of(reports, "comparison")).front().table.rows.size(), 1U);
+}
+
+TEST(ComparisonForest, NothingInCommonIsSaid) {
+  const Section section = section_of({made_report({taking(100, 1e6)}), made_report({taking(200, 1e6)})}, "comparison");
+  EXPECT_TRUE(figures_of(section).empty());
+  EXPECT_THAT(section.notice, HasSubstr("No case passed in both"));
+}
+
+TEST(ComparisonForest, AReportThatCannotBeComparedSaysWhy) {
+  CaseRecord without_samples = taking(100, 1e6);
+  without_samples.rounds.clear();
+  const Section section = section_of({made_report({taking(100, 1e6)}), made_report({without_samples})}, "comparison");
+  EXPECT_THAT(section.notice, HasSubstr("cannot be compared: report B:gpubench.cases[0]:rounds"));
+}
+
+TEST(ComparisonForest, OneReportHasNothingToBeHeldAgainst) {
+  EXPECT_TRUE(section_of(made_report({taking(100, 1e6)}), "comparison").empty());
+}
+
+}  // namespace
+}  // namespace gpubench::page

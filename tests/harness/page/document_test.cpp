@@ -1,0 +1,204 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "harness/page/assets.h"
+#include "harness/page/page.h"
+#include "tests/harness/page/large_report.h"
+#include "tests/harness/report/holding_report.h"
+#include "tests/harness/report/hostile_text.h"
+
+namespace gpubench::page {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+std::string page_of(const Report& report) { return report_page({&report, 1}); }
+
+// A page is too long to be printed where it lacks something.
+bool holds(const std::string& page, const std::string& part) { return page.find(part) != std::string::npos; }
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(Document, SectionsStandInOneOrderAndOnlyWhereTheReportHoldsThem) {
+  PageOptions price;
+  price.price_per_hour = 2.0;
+  std::vector<std::string> keys;
+  for (const Section& section : report_sections(std::vector<Report>{large_report(400), large_report(400)}, price))
+    keys.push_back(section.key);
+  EXPECT_THAT(keys, ::testing::ElementsAre("throughput", "precision", "roofline", "bus-bandwidth", "error-budget",
+                                           "breakdown", "comparison", "noise", "device", "cost"));
+  EXPECT_THAT(report_sections(std::vector<Report>{made_report({})}), IsEmpty());
+  CaseRecord skipped = with_verdict(made_gemm(4), Verdict::skipped, "no room");
+  skipped.parity = {};
+  const std::string page = page_of(made_report({skipped}));
+  EXPECT_FALSE(holds(page, "<h2>Throughput"));
+  EXPECT_FALSE(holds(page, "<h2>Failures"));
+  EXPECT_FALSE(holds(page, "<svg"));
+  EXPECT_TRUE(holds(page, "<h2>Environment"));
+}
+
+TEST(Document, TheVerdictIsAWordWithItsCounts) {
+  const std::string good = page_of(made_report({made_gemm(100), made_gemm(200)}));
+  EXPECT_TRUE(holds(good, "<b>PASS</b> <span>2 of 2 cases passed</span>"));
+  const std::string bad = page_of(made_report({made_gemm(100), with_verdict(made_gemm(200), Verdict::fail, "wrong"),
+                                               with_verdict(made_gemm(300), Verdict::unsupported, "no bf16 here")}));
+  EXPECT_TRUE(holds(bad, "<b>FAIL</b> <span>1 of 3 cases passed</span>"));
+  EXPECT_TRUE(holds(bad, "<b>1</b> unsupported"));
+  Report interrupted = made_report({made_gemm(100)});
+  interrupted.run.complete = false;
+  EXPECT_TRUE(holds(page_of(interrupted), "<b>INCOMPLETE</b>"));
+}
+
+// Two cases with 100 of 400 elements and 3 corrupted copies each.
+TEST(Document, TheVerdictTellsWhatWasJudged) {
+  const std::string page = page_of(made_report({made_gemm(100), made_gemm(200)}));
+  EXPECT_TRUE(holds(page, "<b>200</b> against an fp64 textbook: 25.0% of all, in 2 checks of ops"));
+  EXPECT_TRUE(holds(page, "<b>6 of 6</b> outputs corrupted on purpose were rejected"));
+  EXPECT_TRUE(
+      holds(page, "<b>0.25</b> of its bound, in gemm/<wbr>matmul/<wbr>m=100,<wbr>n=100,<wbr>k=100/<wbr>f32/<wbr>x1"));
+}
+
+TEST(Document, AFailureIsToldWithItsElementAndItsRerunLine) {
+  const std::string page = page_of(holding_report());
+  EXPECT_TRUE(holds(page, "<h2>Failures</h2>"));
+  EXPECT_TRUE(holds(page, "c[0, 17]  got nan  want -1.8390312"));
+  EXPECT_TRUE(holds(page, "<code class=\"rerun\">gpubench run --filter &apos;^gemm/"));
+}
+
+TEST(Document, WarnsOfWhatMakesItsNumbersNoResults) {
+  Report report = made_report({with_verdict(made_gemm(100), Verdict::unverified, "--check off")});
+  EXPECT_TRUE(holds(page_of(report), "Nothing was verified (--check off)"));
+  report.run.injected = "gemm=25%";
+  EXPECT_TRUE(holds(page_of(report), "A slowdown was injected on purpose: gemm=25%"));
+}
+
+TEST(Document, EveryChartHasItsNumbersBelowIt) {
+  const std::string page = page_of(large_report(200));
+  const std::size_t figures = count_of(page, "<figure>");
+  EXPECT_GT(figures, 10U);
+  EXPECT_EQ(count_of(page, "<svg"), figures);
+  EXPECT_EQ(count_of(page, "<summary>Data: "), figures);
+}
+
+TEST(Document, AllIdsAreDifferent) {
+  const std::string page = page_of(large_report(400));
+  std::set<std::string> ids;
+  std::size_t found = 0;
+  for (std::size_t at = page.find(" id=\""); at != std::string::npos; at = page.find(" id=\"", at + 1)) {
+    const std::size_t from = at + 5;
+    ids.insert(page.substr(from, page.find('"', from) - from));
+    ++found;
+  }
+  EXPECT_GT(found, 20U);
+  EXPECT_EQ(ids.size(), found);
+}
+
+TEST(Document, NothingOutsideIsNamed) {
+  const std::string page = page_of(large_report(200));
+  for (const char* outside : {"http:", "https:", "://", "src=", "@import", "<link", "<img", "<iframe", "javascript:"})
+    EXPECT_FALSE(holds(page, outside));
+  EXPECT_EQ(count_of(page, "url("), count_of(page, "url(#"));  // clip paths of the same page
+}
+
+TEST(Document, OnlyTheOneScriptMayRun) {
+  EXPECT_LE(script().size(), 10240U);
+  const std::string page = page_of(made_report({made_gemm(100)}));
+  EXPECT_EQ(count_of(page, "<script"), 1U);
+  EXPECT_TRUE(holds(page, "<script>" + std::string(script()) + "</script>"));
+  EXPECT_TRUE(holds(page, "default-src 'none'; style-src 'unsafe-inline'; script-src '" + std::string(script_hash()) +
+                              "'; base-uri 'none'; form-action 'none'"));
+  EXPECT_THAT(std::string(script()), Not(HasSubstr("</script")));
+  EXPECT_THAT(std::string(style_sheet()), Not(HasSubstr("</style")));
+}
+
+// Every place that text of a report gets to. A markup character that comes through unescaped makes a tag or an
+// attribute more than the same page of harmless text has.
+Report with_text(const std::string& text) {
+  Report report = holding_report();
+  report.host.host_name = report.run.tool_version = report.run.injected = report.run.tier = text;
+  report.run.argv = report.run.suites = {text};
+  report.run.env = report.run.build = {{text, text}};
+  report.run.devices.front().name = text;
+  report.run.devices.front().properties = report.run.devices.front().libraries = {{text, text}};
+  for (CaseRecord& record : report.cases) {
+    record.c.suite = record.c.workload = record.c.recipe = record.c.label = record.id = text;
+    record.c.dims = {{text, 1}};
+    record.reason = record.verdict == Verdict::pass ? "" : text;
+    record.rerun = record.implementation = text;
+    record.summary.flags = {text};
+    for (OpParity& op : record.parity.ops) op.label = op.kind = op.implementation = op.reason = text;
+    for (OpShare& op : record.derived.breakdown) op.label = op.kind = text;
+  }
+  return report;
+}
+
+TEST(Document, HostileTextStaysText) {
+  const std::string harmless = page_of(with_text("harmless"));
+  for (const std::string& text : hostile_texts()) {
+    if (text.empty()) continue;  // where there is no text, some facts have no row
+    const std::string page = page_of(with_text(text));
+    EXPECT_EQ(count_of(page, "<script"), 1U) << text.substr(0, 40);
+    EXPECT_EQ(count_of(page, "<!--"), 0U) << text.substr(0, 40);
+    EXPECT_EQ(page.find('\x1b'), std::string::npos) << text.substr(0, 40);
+    EXPECT_EQ(count_of(page, "<tr>"), count_of(harmless, "<tr>")) << text.substr(0, 40);
+    EXPECT_EQ(count_of(page, "<td"), count_of(harmless, "<td")) << text.substr(0, 40);
+    EXPECT_EQ(count_of(page, "<dd"), count_of(harmless, "<dd")) << text.substr(0, 40);
+  }
+}
+
+TEST(Document, DrawingsHaveNamesThatAreFileNames) {
+  const std::vector<Report> reports{large_report(200)};
+  std::set<std::string> names;
+  for (const Drawing& drawing : report_drawings(reports)) {
+    EXPECT_TRUE(std::all_of(drawing.name.begin(), drawing.name.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+    })) << drawing.name;
+    EXPECT_TRUE(names.insert(drawing.name).second) << drawing.name;
+    EXPECT_THAT(drawing.svg, ::testing::StartsWith("<svg xmlns=\"http://www.w3.org/2000/svg\""));
+  }
+  EXPECT_GT(names.size(), 10U);
+  EXPECT_EQ(names.count("roofline-bf16"), 1U);
+}
+
+TEST(Document, SeveralReportsAreNamedByDeviceAndDateAndDifferencesAreMarked) {
+  std::vector<Report> reports{made_report({made_gemm(100)}), made_report({made_gemm(100)})};
+  reports[1].run.devices.front().name = "Another Device";
+  const std::string page = report_page(reports);
+  EXPECT_TRUE(holds(page, "A: A Device, 2026-11-21 02:34 UTC"));
+  EXPECT_TRUE(holds(page, "B: Another Device, 2026-11-21 02:34 UTC"));
+  EXPECT_TRUE(
+      holds(page, "<th scope=\"row\">name</th><td>A Device</td><td>Another Device</td><td class=\"differs\">differs"));
+}
+
+TEST(Document, WhatIsNoDefaultIsSaid) {
+  Report report = made_report({made_gemm(100)});
+  report.run.seed = 7;
+  report.run.deterministic = true;
+  report.run.env = {{"OMP_NUM_THREADS", "2"}};
+  report.run.argv = {"--suite", "gemm"};
+  const std::string page = page_of(report);
+  EXPECT_TRUE(holds(page, "<th scope=\"row\">seed</th><td>7, not 42</td>"));
+  EXPECT_TRUE(holds(page, "<th scope=\"row\">deterministic</th>"));
+  EXPECT_TRUE(holds(page, "<th scope=\"row\">variable OMP_NUM_THREADS</th><td>2</td>"));
+  EXPECT_TRUE(holds(page, "<th scope=\"row\">command line</th><td>--suite gemm</td>"));
+  EXPECT_FALSE(holds(page_of(made_report({made_gemm(100)})), "Set for this run"));
+}
+
+constexpr std::size_t most_bytes = 1'500'000;
+
+TEST(Document, AWholeRunFitsIntoAMegabyteAndAHalf) {
+  EXPECT_LE(page_of(large_report(170)).size(), most_bytes);
+  EXPECT_LE(page_of(large_report(1000)).size(), most_bytes);
+}
+
+}  // namespace
+}  // namespace gpubench::page

@@ -1,0 +1,132 @@
+#include "harness/page/several_ranks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/harness/page/made_cases.h"
+
+namespace gpubench::page {
+namespace {
+
+using ::testing::ElementsAre;
+
+const chart::PlotChart& plot(const Figure& figure) { return std::get<chart::PlotChart>(figure.chart); }
+
+// A step of `tokens` tokens in 1 ms, on ranks with 4 units each.
+CaseRecord step(int ranks, double tokens, std::optional<double> efficiency = {}) {
+  CaseRecord record = made_case("train", {{"b", 8}}, "bf16", "transformer");
+  record.c.ranks = ranks;
+  record.id = record.c.id();
+  if (ranks > 1) record.derived.ranks = RankSpread{4 * ranks, 0.02, 0, 0.5, {}, 0.125, efficiency};
+  const std::optional<RankSpread> spread = record.derived.ranks;
+  record = with_rate(std::move(record), 1e6, 1e6, "tokens/s", tokens);
+  record.derived.ranks = spread;
+  return record;
+}
+
+// 100, 190 and 360 tokens: 1.9 and 3.6 times as many; ideal with 4, 8 and 16 units: 2 and 4.
+TEST(ScalingCurves, SpeedUpStandsBesideItsIdeal) {
+  const Section section = section_of(made_report({step(4, 360, 0.9), step(1, 100), step(2, 190, 0.95)}), "scaling");
+  ASSERT_EQ(figures_of(section).size(), 2U);
+  const Figure figure = figures_of(section)[0];
+  ASSERT_EQ(plot(figure).series.size(), 1U);
+  const std::vector<chart::Point>& points = plot(figure).series[0].points;
+  ASSERT_EQ(points.size(), 3U);
+  EXPECT_DOUBLE_EQ(points[1].x, 2.0);
+  EXPECT_DOUBLE_EQ(points[1].y, 1.9);
+  EXPECT_DOUBLE_EQ(points[2].y, 3.6);
+  ASSERT_EQ(plot(figure).guides.size(), 1U);
+  EXPECT_EQ(plot(figure).guides[0].label, "ideal");
+  ASSERT_EQ(plot(figure).guides[0].points.size(), 3U);
+  EXPECT_DOUBLE_EQ(plot(figure).guides[0].points[1].y, 2.0);
+  EXPECT_DOUBLE_EQ(plot(figure).guides[0].points[2].y, 4.0);
+  EXPECT_THAT(column_of(figure.table, "speed-up"), ElementsAre("1.000", "1.900", "3.600"));
+  EXPECT_THAT(column_of(figure.table, "units"), ElementsAre("4", "8", "16"));
+  EXPECT_THAT(column_of(figure.table, "exposed communication"), ElementsAre("-", "12.5%", "12.5%"));
+  const chart::PlotChart efficiency = plot(figures_of(section)[1]);
+  ASSERT_EQ(efficiency.series[0].points.size(), 3U);
+  EXPECT_DOUBLE_EQ(efficiency.series[0].points[0].y, 1.0);
+  EXPECT_DOUBLE_EQ(efficiency.series[0].points[2].y, 0.9);
+}
+
+// On a CPU ranks share the processors: with no more units, 1 is ideal.
+TEST(ScalingCurves, RanksThatShareTheProcessorsAreNotExpectedToBeFaster) {
+  CaseRecord two = step(2, 100, 1.0);
+  two.derived.ranks->units = 4;
+  const Section section = section_of(made_report({step(1, 100), two}, "cpu"), "scaling");
+  ASSERT_EQ(figures_of(section).size(), 1U);
+  EXPECT_DOUBLE_EQ(plot(figures_of(section)[0]).guides[0].points[1].y, 1.0);
+}
+
+TEST(ScalingCurves, ASingleRankCountIsNoCurve) {
+  EXPECT_TRUE(section_of(made_report({step(2, 190)}), "scaling").empty());
+  EXPECT_TRUE(section_of(made_report({step(1, 100)}), "scaling").empty());
+  EXPECT_TRUE(
+      section_of(made_report({step(1, 100), with_verdict(step(2, 190), Verdict::fail, "wrong")}), "scaling").empty());
+}
+
+TEST(ScalingCurves, VirtualRanksAreNeverDrawn) {
+  CaseRecord two = step(2, 190);
+  two.c.modes = {"virtual"};
+  EXPECT_TRUE(section_of(made_report({step(1, 100), two}), "scaling").empty());
+}
+
+// A message of `bytes` over 2 ranks in 1 ms: algbw is a thousand times as much, and so is busbw, 2 (n - 1) / n = 1.
+CaseRecord all_reduce(std::int64_t bytes, int ranks = 2, const std::vector<std::string>& modes = {}) {
+  CaseRecord record = made_case("all_reduce", {{"bytes", bytes}}, "f32", "collectives");
+  record.c.ranks = ranks;
+  record.c.modes = modes;
+  record.id = record.c.id();
+  const auto size = static_cast<double>(bytes);
+  const double factor = 2.0 * (ranks - 1) / ranks;
+  record = with_rate(std::move(record), 0.0, size * factor, "B/s");
+  record.derived.collective = CollectiveRates{size, size * 1e3, size * 1e3 * factor};
+  return record;
+}
+
+TEST(BusBandwidth, EachMessageSizeIsAPointAtItsBusBandwidth) {
+  const Section section = section_of(made_report({all_reduce(1 << 20, 4), all_reduce(1024, 4), all_reduce(32768, 4),
+                                                  all_reduce(1024), all_reduce(2048)}),
+                                     "bus-bandwidth");
+  ASSERT_EQ(figures_of(section).size(), 1U);
+  const Figure figure = figures_of(section).front();
+  ASSERT_EQ(plot(figure).series.size(), 2U);
+  EXPECT_EQ(plot(figure).series[0].name, "f32, 4 ranks");
+  ASSERT_EQ(plot(figure).series[0].points.size(), 3U);
+  EXPECT_DOUBLE_EQ(plot(figure).series[0].points[0].x, 1024.0);
+  EXPECT_DOUBLE_EQ(plot(figure).series[0].points[0].y, 1024e3 * 1.5);
+  EXPECT_EQ(plot(figure).x.scale, chart::Scale::log2);
+  EXPECT_EQ(plot(figure).x.labels, chart::TickLabels::bytes);
+  EXPECT_EQ(plot(figure).y.scale, chart::Scale::log10);
+  EXPECT_THAT(column_of(figure.table, "message"), ElementsAre("1 MiB", "1 KiB", "32 KiB", "1 KiB", "2 KiB"));
+  EXPECT_EQ(column_of(figure.table, "busbw")[1], "1.54 MB/s");
+  EXPECT_EQ(column_of(figure.table, "algbw")[1], "1.02 MB/s");
+}
+
+TEST(BusBandwidth, TheLinkIsAGuideWhereItIsKnown) {
+  CaseRecord linked = all_reduce(1024);
+  linked.derived.peak =
+      PeakShare{"link", 1.024e6, 4.5e11, "a sheet, one direction", 1.024e6 / 4.5e11, {}, {}, {}, "", ""};
+  const Section section = section_of(made_report({linked, all_reduce(2048), all_reduce(4096)}), "bus-bandwidth");
+  ASSERT_EQ(plot(figures_of(section).front()).guides.size(), 1U);
+  EXPECT_EQ(plot(figures_of(section).front()).guides[0].label, "link");
+  EXPECT_DOUBLE_EQ(plot(figures_of(section).front()).guides[0].points[0].y, 4.5e11);
+}
+
+TEST(BusBandwidth, AModeAtOneSizeIsABarOfItsOwn) {
+  const Section section =
+      section_of(made_report({all_reduce(1024), all_reduce(2048), all_reduce(4096), all_reduce(1024, 2, {"in_place"})}),
+                 "bus-bandwidth");
+  ASSERT_EQ(figures_of(section).size(), 2U);
+  const auto bars = std::get<chart::BarChart>(figures_of(section)[1].chart);
+  ASSERT_EQ(bars.groups.size(), 1U);
+  EXPECT_EQ(bars.groups[0].title, "collectives/all_reduce in_place");
+  EXPECT_EQ(bars.groups[0].bars[0].label, "1 KiB f32, 2 ranks");
+}
+
+TEST(BusBandwidth, OpsThatMoveNothingHaveNone) {
+  EXPECT_TRUE(section_of(made_report({made_gemm(100), made_gemm(200), made_gemm(400)}), "bus-bandwidth").empty());
+}
+
+}  // namespace
+}  // namespace gpubench::page

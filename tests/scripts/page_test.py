@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Opens report pages in headless Chromium with the network blocked: page_test.py SOURCE_DIR [PAGE.html...]
+
+With pages, each of them must ask for nothing but itself, say nothing to the console, fit into 320 pixels, look different
+in the dark, print, and show the same charts with scripts blocked. Without, the checks themselves are tried: on a page made
+of the golden charts, which must pass, and on pages with one fault each, which must be told. Exit code 77: no Chromium.
+"""
+import hashlib
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+root = Path(sys.argv[1])
+sys.path.insert(0, str(root / "scripts"))
+
+import browser  # noqa: E402
+
+SIZES = "[...document.querySelectorAll('svg.c-chart')].map(s => {const r = s.getBoundingClientRect(); return [r.width, r.height]})"
+# One chart alone in the corner of the window: so that its picture does not depend on where on the page it stands.
+ALONE = """(() => {
+  const chart = document.querySelectorAll('svg.c-chart')[%d];
+  const box = chart.viewBox.baseVal;
+  const body = document.body;
+  const others = [...body.children];
+  others.forEach(o => { o.hidden = true; o.style.display = 'none'; });
+  chart.remove();
+  body.append(chart);
+  chart.style.cssText = 'position:fixed;left:0;top:0;max-width:none;width:' + box.width + 'px;height:' + box.height + 'px';
+  return [box.width, box.height];
+})()"""
+
+
+def charts(chromium, page, scripts):
+    """Sizes of the charts on the page, and a hash of the picture of each."""
+    chromium.emulate(width=1280, scripts=scripts)
+    chromium.open(page)
+    sizes = chromium.evaluate(SIZES)
+    pictures = []
+    for number in range(len(sizes)):
+        chromium.open(page)
+        width, height = chromium.evaluate(ALONE % number)
+        pictures.append(hashlib.sha256(chromium.screenshot((0, 0, width, height))).hexdigest())
+    return sizes, pictures
+
+
+def faults(chromium, page):
+    """What is wrong with a page, in words; empty: nothing."""
+    found = []
+    page = Path(page)
+    chromium.open(page)
+    if not chromium.evaluate(SIZES):
+        return ["has no chart"]
+    for view in ({"width": 1280}, {"width": 320}, {"width": 1280, "dark": True}, {"width": 794, "media": "print"}):
+        chromium.emulate(**view)
+        chromium.open(page)
+        others = [url for url in chromium.requests if url.split("#")[0] != page.resolve().as_uri()]
+        found += [f"{view}: asks for {url}" for url in others + chromium.refused]
+        found += [f"{view}: says {message}" for message in chromium.messages]
+        width = chromium.evaluate("document.documentElement.scrollWidth")
+        if not width <= view["width"]:
+            found.append(f"{view}: is {width} pixels wide")
+    looks = {}
+    for name, view in {"light": {}, "dark": {"dark": True}, "printed in the dark": {"dark": True, "media": "print"}}.items():
+        chromium.emulate(width=1280, **view)
+        chromium.open(page)
+        looks[name] = chromium.evaluate(
+            "[getComputedStyle(document.body).backgroundColor,"
+            " getComputedStyle(document.querySelector('svg.c-chart .c-paper')).fill].join()")
+    if looks["light"] == looks["dark"]:
+        found.append("looks the same in the dark")
+    if looks["light"] != looks["printed in the dark"]:
+        found.append("prints dark")
+    with_scripts, without = charts(chromium, page, True), charts(chromium, page, False)
+    if with_scripts != without:
+        found.append("its charts differ with scripts blocked")
+    return found
+
+
+def page_of(body):
+    """A page with the golden charts, as a report has them."""
+    drawings = [path.read_text() for path in sorted((root / "tests/harness/chart/golden").glob("*.svg"))]
+    style = re.search(r"<style>(.*?)</style>", drawings[0], re.DOTALL).group(0)
+    charts_text = "".join(
+        re.sub(r'^<svg [^>]*? viewBox', '<svg class="c-chart" viewBox', drawing.replace(style, "")) for drawing in drawings)
+    return ('<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+            '<title>charts</title><style>body{margin:0 12px;background:#fff}'
+            '@media screen and (prefers-color-scheme:dark){body{background:#14181d}}</style>'
+            f'{style}</head><body><main>{charts_text}</main>{body}</body></html>')
+
+
+WRONG = {
+    "asks for": '<img alt="" src="http://example.invalid/x.png">',
+    "asks for file:": '<img alt="" src="file:///nonexistent.png">',
+    "says console.log: one": "<script>console.log('one')</script>",
+    "says exception": "<script>throw new Error('two')</script>",
+    "is 500 pixels wide": '<div style="width:488px">x</div>',
+    "looks the same in the dark": "<style>body,.c-paper{background:#fff!important;fill:#fff!important}</style>",
+    "its charts differ with scripts blocked": "<script>document.querySelector('svg.c-chart text').textContent = 'three'</script>",
+}
+
+
+def try_checks(chromium, folder):
+    """Wrong answers of the checks, in words."""
+    page = folder / "page.html"
+    wrong = []
+    page.write_text(page_of(""))
+    wrong += ["a good page: " + fault for fault in faults(chromium, page)]
+    page.write_text("<!doctype html><title>empty</title>")
+    if faults(chromium, page) != ["has no chart"]:
+        wrong.append("a page without a chart passes")
+    for expected, body in WRONG.items():
+        page.write_text(page_of(body))
+        found = faults(chromium, page)
+        if not any(expected in fault for fault in found):
+            wrong.append(f"'{expected}' is not told; told is {found}")
+    return wrong
+
+
+def main():
+    if browser.find_chromium() is None:
+        print("skipped: no Chromium found; install the package chromium, or name one in GPUBENCH_CHROMIUM")
+        return 77
+    pages = sys.argv[2:]
+    with tempfile.TemporaryDirectory() as folder, browser.Browser() as chromium:
+        if pages:
+            found = [f"{page}: {fault}" for page in pages for fault in faults(chromium, page)]
+        else:
+            found = try_checks(chromium, Path(folder))
+    print("\n".join(found) if found else "nothing wrong")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""What scripts/submit-result files, refuses and removes: submit_result_test.py SOURCE_DIR GPUBENCH
+
+Reports are measured by the real program, then changed in one way each; it validates them too. `report --svg`, which draws,
+stands in as a script that writes one file: what is drawn is tested where it is drawn.
+"""
+import copy
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+
+source, gpubench = Path(sys.argv[1]), sys.argv[2]
+
+DRAWS = """#!/bin/sh
+if [ "$1" = report ]; then
+  mkdir "$4" && echo '<svg/>' >"$4/one.svg"
+else
+  exec '%s' "$@"
+fi
+"""
+README = "# Results\n\n<!-- list of results: made by scripts/submit-result -->\nold\n<!-- end of list -->\n\nlast words\n"
+
+
+class SubmitResult(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        folder = Path(cls.folder.name)
+        measured = subprocess.run([gpubench, "--suite", "memory", "--tier", "smoke", "--filter", "copy", "--device", "cpu",
+                                   "--out", folder / "run", "--progress", "none"], capture_output=True, text=True, check=False)
+        if measured.returncode != 0:
+            raise RuntimeError(measured.stdout + measured.stderr)
+        cls.report = json.loads((folder / "run" / "report.json").read_text())
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def setUp(self):
+        self.own = tempfile.TemporaryDirectory()
+        self.addCleanup(self.own.cleanup)
+        self.results = Path(self.own.name) / "results"
+        self.results.mkdir()
+        (self.results / "README.md").write_text(README)
+        self.program = Path(self.own.name) / "draws"
+        self.program.write_text(DRAWS % gpubench)
+        self.program.chmod(0o755)
+
+    def run_script(self, *words):
+        return subprocess.run([sys.executable, source / "scripts" / "submit-result", "--program", self.program, "--results",
+                               self.results, *words], capture_output=True, text=True, check=False)
+
+    def submit(self, change=None, *words):
+        report = copy.deepcopy(self.report)
+        if change:
+            change(report)
+        path = Path(self.own.name) / "report.json"
+        path.write_text(json.dumps(report))
+        return self.run_script(path, *words)
+
+    def refused(self, change, reason):
+        answer = self.submit(change)
+        self.assertEqual(answer.returncode, 2, answer.stderr)
+        self.assertIn(reason, answer.stderr)
+        self.assertEqual([p.name for p in self.results.iterdir()], ["README.md"])
+
+    def test_a_report_is_filed_under_its_devices_and_its_date_with_its_charts(self):
+        def of_a_xeon(report):
+            report["context"]["gpubench"]["devices"][0].update(name="Intel(R) Xeon(R) Processor", units=2)
+            report["context"]["date"] = report["context"]["gpubench"]["started_at"] = "2026-01-02T03:04:05+00:00"
+        answer = self.submit(of_a_xeon)
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        folder = self.results / "intel-xeon-processor-2-cpus" / "2026-01-02"
+        self.assertTrue((folder / "report.json").is_file())
+        self.assertTrue((folder / "charts" / "one.svg").is_file())
+        readme = (self.results / "README.md").read_text()
+        self.assertIn("| intel-xeon-processor-2-cpus | [2026-01-02](intel-xeon-processor-2-cpus/2026-01-02/report.json) |", readme)
+        self.assertNotIn("old\n", readme)
+        self.assertTrue(readme.endswith("last words\n"))
+        self.assertEqual(self.run_script("--check").returncode, 0)
+
+    def test_what_is_private_is_removed_and_nothing_else_changes(self):
+        def private(report):
+            report["context"].update(host_name="secret-host", executable="/home/secret/gpubench")
+            run = report["context"]["gpubench"]
+            run["argv"] = ["--out", "/home/secret/out", "--config=/home/secret/c.toml", "--seed", "42"]
+            run["devices"][0]["properties"]["uuid"] = "GPU-secret"
+        self.assertEqual(self.submit(private, "--name", "My Machine!").returncode, 0)
+        path = next(self.results.glob("my-machine/*/report.json"))
+        filed = json.loads(path.read_text())
+        self.assertNotIn("secret", path.read_text())
+        expected = copy.deepcopy(self.report)
+        expected["context"].update(host_name="removed", executable="gpubench")
+        expected["context"]["gpubench"]["argv"] = ["--out", "out", "--config=c.toml", "--seed", "42"]
+        expected["context"]["gpubench"]["devices"][0]["properties"]["uuid"] = "removed"
+        self.assertEqual(filed, expected)
+
+    def test_what_is_not_fit_to_be_published_is_refused_with_its_reason(self):
+        def set_run(**members):
+            return lambda report: report["context"]["gpubench"].update(members)
+        self.refused(set_run(complete=False), "not complete")
+        self.refused(set_run(injected="gemm 1.05"), "slowed down on purpose (gemm 1.05)")
+        self.refused(set_run(tier=3), "tier")
+        self.refused(lambda report: report.pop("context"), "context")
+
+    def test_a_case_that_failed_or_was_not_checked_is_a_reason_to_refuse(self):
+        loader = SourceFileLoader("submit_result", str(source / "scripts" / "submit-result"))
+        script = module_from_spec(spec_from_loader("submit_result", loader))
+        loader.exec_module(script)
+        self.assertEqual(script.reasons_against(self.report), [])
+        for verdict in ("fail", "error", "downgraded", "not_proven", "unverified"):
+            report = copy.deepcopy(self.report)
+            report["gpubench"]["totals"][verdict] = 2
+            self.assertEqual(script.reasons_against(report), [f"2 of its cases are '{verdict}'"])
+        report = copy.deepcopy(self.report)
+        report["context"]["gpubench"]["check"] = "off"
+        self.assertEqual(script.reasons_against(report), ["its results were not checked"])
+
+    def test_what_is_there_is_not_overwritten(self):
+        self.assertEqual(self.submit(None, "--name", "one").returncode, 0)
+        before = next(self.results.glob("one/*/report.json")).read_bytes()
+        answer = self.submit(lambda report: report["context"].update(num_cpus=77), "--name", "one")
+        self.assertEqual(answer.returncode, 2)
+        self.assertIn("is there already", answer.stderr)
+        self.assertEqual(next(self.results.glob("one/*/report.json")).read_bytes(), before)
+
+    def test_the_check_sees_a_stale_list_a_host_name_and_missing_charts(self):
+        self.assertEqual(self.submit(None, "--name", "one").returncode, 0)
+        self.assertEqual(self.run_script("--check").returncode, 0)
+        path = next(self.results.glob("one/*/report.json"))
+        report = json.loads(path.read_text())
+        report["context"]["host_name"] = "secret-host"
+        path.write_text(json.dumps(report))
+        (path.parent / "charts" / "one.svg").unlink()
+        (self.results / "README.md").write_text(README)
+        answer = self.run_script("--check")
+        self.assertEqual(answer.returncode, 1)
+        for words in ("does not list", "holds a host name", "has no charts"):
+            self.assertIn(words, answer.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
