@@ -78,7 +78,7 @@ struct Options {
   std::string output;  ///< of export: the file to write; empty: standard output. Of report: the page; empty: beside it
   std::string svg;     ///< of report: the folder for its charts; empty: none
   std::optional<double> price_per_hour{};                             ///< of report
-  Shell shell = Shell::bash;  ///< of completion
+  Shell shell = Shell::bash;                                          ///< of completion
   std::vector<std::pair<std::string, std::string>> from_environment;  ///< variables that stood in for flags
 
   [[nodiscard]] bool is_worker() const { return worker_input >= 0; }

@@ -63,9 +63,14 @@ TEST_F(TerminalRun, InTheCLocaleNothingOfOursIsBeyondAscii) {
   EXPECT_EQ(run({"-v"}), 1);
   EXPECT_TRUE(is_ascii(cli_.out.str())) << cli_.out.str();
   EXPECT_TRUE(is_ascii(cli_.err.str())) << cli_.err.str();
-  for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"help"}, {"list"}, {"list", "suites"}, {"list", "sim/first/n=8/f32/x1"}, {"doctor"},
-        {"version"}, {"completion", "bash"}, {"compare", "r.json", "r.json"}}) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"help"},
+                                                {"list"},
+                                                {"list", "suites"},
+                                                {"list", "sim/first/n=8/f32/x1"},
+                                                {"doctor"},
+                                                {"version"},
+                                                {"completion", "bash"},
+                                                {"compare", "r.json", "r.json"}}) {
     cli_.out.str("");
     (void)cli_.run(words);
     EXPECT_TRUE(is_ascii(cli_.out.str())) << words[0];
