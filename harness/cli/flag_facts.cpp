@@ -83,6 +83,7 @@ ArgumentFacts argument_facts(Verb verb) {
   switch (verb) {
     case Verb::compare:
     case Verb::validate:
+    case Verb::report_page:
     case Verb::export_report: return {{}, true};
     case Verb::list: return {{"suites"}, false};
     case Verb::baseline: return {{"save", "list", "show", "merge"}, true};

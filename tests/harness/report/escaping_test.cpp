@@ -154,10 +154,15 @@ TEST(Escaping, TheChecksSeeTextThatWasNotEscaped) {
   report.cases[1].reason = marker;
   report.cases[1].c.label = marker;
   report.run.devices[0].name = marker;
-  const std::map<std::string, std::string> harmful{{"terminal", "\x1b[2J"},     {"terminal, in colour", "\n::error::x"},
-                                                   {"JUnit", "<x/>"},           {"Markdown", "a|b"},
-                                                   {"GitHub", "x\n::error::y"}, {"CSV", "a,b"},
-                                                   {"Prometheus", "\"} 1\n"},   {"report.json", "\",\"a\":\"b"}};
+  const std::map<std::string, std::string> harmful{{"terminal", "\x1b[2J"},
+                                                   {"terminal, in colour", "\n::error::x"},
+                                                   {"JUnit", "<x/>"},
+                                                   {"Markdown", "a|b"},
+                                                   {"page", "<b>x</b>"},
+                                                   {"GitHub", "x\n::error::y"},
+                                                   {"CSV", "a,b"},
+                                                   {"Prometheus", "\"} 1\n"},
+                                                   {"report.json", "\",\"a\":\"b"}};
   for (const Sink& sink : sinks()) {
     const auto raw = harmful.find(sink.name);
     if (raw == harmful.end()) continue;

@@ -1,7 +1,9 @@
 #include "tests/harness/report/sinks.h"
 
 #include <algorithm>
+#include <map>
 
+#include "harness/page/page.h"
 #include "harness/report/console.h"
 #include "harness/report/export.h"
 #include "harness/report/github.h"
@@ -10,6 +12,7 @@
 #include "harness/report/scaling.h"
 #include "harness/report/visible_text.h"
 #include "tests/harness/report/csv_reader.h"
+#include "tests/harness/report/html_reader.h"
 #include "tests/harness/report/output_checks.h"
 #include "tests/harness/report/prometheus_reader.h"
 #include "tests/harness/report/xml_reader.h"
@@ -28,6 +31,13 @@ std::string console(const Report& report, bool color) {
 std::vector<std::string> shown(const std::string& text) {
   std::vector<std::string> ways{visible(text), printable(text)};
   for (std::string& way : ways) way.erase(way.find_last_not_of(' ') + 1);
+  return ways;
+}
+
+// Where only a chart tells it, a label is cut to the room that there is.
+std::vector<std::string> at_least_its_start(const std::string& text) {
+  std::vector<std::string> ways = shown(text);
+  ways.emplace_back(first_columns(printable(text), 24));
   return ways;
 }
 
@@ -145,6 +155,37 @@ Sink json_sink(const std::string& name, std::function<std::string(const Report&)
   return {name, std::move(written), json_problem, json_read, as_utf8};
 }
 
+// How often each tag with its attributes stands there. Their order follows from the texts, which tables and legends
+// sort by; cells of long texts have a class.
+std::map<std::string, int> tags_of(const std::string& document) {
+  std::map<std::string, int> counts;
+  for (const std::string& tag : read_html(document).tags) {
+    if (!tag.starts_with("text ") && tag != "/text") ++counts[tag == "td class" ? "td" : tag];
+  }
+  return counts;
+}
+
+std::string html_problem(const std::string& output, const std::string& harmless) {
+  try {
+    const std::map<std::string, int> tags = tags_of(output);
+    const std::map<std::string, int> ours = tags_of(harmless);
+    for (const auto& [tag, count] : tags) {
+      const auto found = ours.find(tag);
+      if (found == ours.end() || found->second != count) return "another number of tags: " + tag;
+    }
+    if (tags.size() != ours.size()) return "a tag is missing";
+    return utf8_problem(output);
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
+
+std::string drawings_of(const Report& report) {
+  std::string text;
+  for (const page::Drawing& drawing : page::report_drawings({&report, 1})) text += drawing.svg;
+  return text;
+}
+
 std::vector<Sink> all_sinks() {
   std::vector<Sink> all{terminal(false), terminal(true)};
   all.push_back({"JUnit", junit_text, junit_sink_problem, junit_read, shown});
@@ -152,6 +193,13 @@ std::vector<Sink> all_sinks() {
                  markdown_read, one_line});
   all.push_back({"GitHub", [](const Report& r) { return annotations_text(annotations_of(r), "gpubench"); },
                  annotations_problem, annotations_read, one_line});
+  all.push_back({"page",
+                 [](const Report& r) {
+                   return page::report_page({&r, 1});
+                 },
+                 html_problem, [](const std::string& output) { return read_html(output).text; }, at_least_its_start});
+  // Labels are cut to the room that there is: nothing is read back.
+  all.push_back({"SVG", drawings_of, html_problem, [](const std::string&) { return std::string(); }, shown});
   all.push_back({"CSV", exported_csv, csv_problem, csv_read, one_line});
   all.push_back({"Prometheus", exported_prometheus, prometheus_problem, prometheus_read, as_utf8});
   all.push_back(json_sink("report.json", [](const Report& r) { return dump(report_json(r), 1); }));
