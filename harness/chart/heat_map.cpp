@@ -10,8 +10,8 @@ namespace {
 
 constexpr double margin = 6.0;
 constexpr double cell_height = 26.0;
-constexpr double two_line_height = 40.0;  // of a label, or of a number and a word
-constexpr double widest_row_label = 132.0;
+constexpr double two_line_height = 40.0;    // of a label, or of a number and a word
+constexpr double widest_row_label = 132.0;  // where columns need the rest
 constexpr double narrowest_cell = 44.0;
 constexpr double marked_cell = 60.0;  // the cross and the word
 constexpr double widest_cell = 72.0;
@@ -47,7 +47,8 @@ std::vector<Panel> panels_of(const HeatMap& chart, std::size_t columns_per_panel
 }
 
 struct Grid {
-  double left = 0.0;  // of the first column
+  double label = 0.0;  // width of the rows' labels
+  double left = 0.0;   // of the first column
   double cell_width = 0.0;
   std::size_t columns_per_panel = 1;
 };
@@ -61,9 +62,11 @@ Grid grid_of(const HeatMap& chart) {
     for (const HeatCell& one : row)
       cell = std::max({cell, text_width(one.text, text_size) + 10.0, one.marked ? marked_cell : 0.0});
   Grid grid;
-  grid.left = margin + std::min(label, widest_row_label) + 8.0;
-  const double room = chart_width - margin - grid.left;
   cell = std::min(cell, widest_cell);
+  const double beside = chart_width - 2.0 * margin - 8.0 - cell * static_cast<double>(chart.columns.size());
+  grid.label = std::min(label, std::max(widest_row_label, beside));
+  grid.left = margin + grid.label + 8.0;
+  const double room = chart_width - margin - grid.left;
   const auto fitting = static_cast<std::size_t>(room / cell);
   // As even as can be: 7 columns where 6 fit are 4 and 3.
   const std::size_t panels = (chart.columns.size() + fitting - 1) / fitting;
@@ -106,7 +109,7 @@ double draw_panel(Canvas& canvas, const HeatMap& chart, const Grid& grid, const 
     canvas.text(x_of(column) + grid.cell_width / 2.0, y - 3.0,
                 shortened(chart.columns[column], grid.cell_width - 3.0, text_size), "c-text", Anchor::middle);
   for (const std::size_t row : panel.rows) {
-    const std::vector<std::string> labels = wrapped(chart.rows[row], widest_row_label, text_size, 2);
+    const std::vector<std::string> labels = wrapped(chart.rows[row], grid.label, text_size, 2);
     double height = labels.size() > 1 ? two_line_height : cell_height;
     for (std::size_t column = panel.first; column < panel.end; ++column) {
       const HeatCell* cell = cell_at(chart, row, column);

@@ -82,7 +82,7 @@ std::vector<std::string> wrapped(std::string_view text, double width, double fon
       found.push_back(shortened_visible(rest, width, font_size));
       break;
     }
-    const std::size_t after = rest.substr(0, fit).find_last_of(" /,;");
+    const std::size_t after = rest.substr(0, fit).find_last_of(" /,;_");
     const std::size_t end = after == std::string_view::npos ? fit : after + 1;
     found.emplace_back(rest.substr(0, end));
     if (found.back().back() == ' ') found.back().pop_back();

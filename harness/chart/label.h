@@ -19,7 +19,7 @@ namespace gpubench::chart {
 /// `text` made visible, cut with an ellipsis after so many characters: for what is read out or shown on hover.
 [[nodiscard]] std::string cut(std::string_view text, std::size_t characters);
 
-/// `text` in at most `lines` lines of at most `width`, broken after a space or one of /,; where there is one, the
+/// `text` in at most `lines` lines of at most `width`, broken after a space or one of /,;_ where there is one, the
 /// last line shortened. Without text: no line.
 [[nodiscard]] std::vector<std::string> wrapped(std::string_view text, double width, double font_size, int lines);
 

@@ -61,19 +61,18 @@ TEST(Gate, EqualSidesPass) {
 }
 
 TEST(Gate, ASuiteMayHaveAChangeOfItsOwnThatMatters) {
-  Tau tau;
-  tau.by_suite["gemm"] = 0.15;
-  EXPECT_EQ(run_gate(side_of(steady), side_of(slower), {.tau = tau}).outcome, GateOutcome::passed);
-  tau.all = 0.15;
-  tau.by_suite["gemm"] = 0.03;
-  EXPECT_EQ(run_gate(side_of(steady), side_of(slower), {.tau = tau}).outcome, GateOutcome::failed);
+  GateOptions options;
+  options.tau.by_suite["gemm"] = 0.15;
+  EXPECT_EQ(run_gate(side_of(steady), side_of(slower), options).outcome, GateOutcome::passed);
+  options.tau.all = 0.15;
+  options.tau.by_suite["gemm"] = 0.03;
+  EXPECT_EQ(run_gate(side_of(steady), side_of(slower), options).outcome, GateOutcome::failed);
 }
 
 TEST(Gate, ASuiteThatNoReportHasIsRefused) {
-  Tau tau;
-  tau.by_suite["gem"] = 0.1;
-  EXPECT_EQ(refusal(side_of(steady), side_of(steady), {.tau = tau}),
-            "--tau: no report has a suite 'gem'; they have: gemm");
+  GateOptions options;
+  options.tau.by_suite["gem"] = 0.1;
+  EXPECT_EQ(refusal(side_of(steady), side_of(steady), options), "--tau: no report has a suite 'gem'; they have: gemm");
 }
 
 TEST(Gate, ASlowerCaseFails) {
