@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,7 +47,7 @@ std::size_t bytes_of(ncclDataType_t type) { return gpubench::size_of(dtype_of(ty
 struct Clique {
   std::mutex mutex;
   int ranks = 0;
-  bool aborted = false;
+  std::set<int> aborted;  // ranks: as with NCCL, one that gives up leaves its peers waiting
   std::map<int, std::vector<std::vector<Op>>> meetings;  // by the number of the group: each rank's ops
   std::map<int, int> arrived;
   std::map<int, bool> done;
@@ -186,9 +187,9 @@ void arrive(const std::shared_ptr<Clique>& clique, int number, int rank, std::ve
   }
 }
 
-bool has_ended(const std::shared_ptr<Clique>& clique, int number) {
+bool has_ended(const std::shared_ptr<Clique>& clique, int number, int rank) {
   const std::lock_guard lock(clique->mutex);
-  return clique->done[number] || clique->aborted;
+  return clique->done[number] || clique->aborted.contains(rank);
 }
 
 ncclResult_t get_version(int* version) {
@@ -246,7 +247,7 @@ ncclResult_t comm_destroy(ncclComm_t communicator) {
 ncclResult_t comm_abort(ncclComm_t communicator) {
   {
     const std::lock_guard lock(communicator->clique->mutex);
-    communicator->clique->aborted = true;
+    communicator->clique->aborted.insert(communicator->rank);
   }
   delete communicator;
   const std::lock_guard lock(global_mutex);
@@ -279,8 +280,9 @@ ncclResult_t group_end() {
   }
   gpubench::cuda::emulation::on_stream(ended.stream, [clique = communicator->clique, number, rank = communicator->rank,
                                                       ops = ended.ops] { arrive(clique, number, rank, ops); });
-  gpubench::cuda::emulation::hold_stream(ended.stream,
-                                         [clique = communicator->clique, number] { return has_ended(clique, number); });
+  gpubench::cuda::emulation::hold_stream(
+      ended.stream,
+      [clique = communicator->clique, number, rank = communicator->rank] { return has_ended(clique, number, rank); });
   return ncclInProgress;
 }
 
