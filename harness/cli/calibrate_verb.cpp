@@ -12,6 +12,7 @@
 #include "harness/core/error.h"
 #include "harness/measure/statistics.h"
 #include "harness/report/atomic_file.h"
+#include "harness/report/json.h"
 #include "harness/report/report_json.h"
 #include "harness/report/visible_text.h"
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "harness/report/json.h"
 #include "harness/report/quantity.h"
 #include "harness/report/text_table.h"
 #include "reference/ops/definition.h"

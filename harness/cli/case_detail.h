@@ -4,7 +4,7 @@
 #include <string>
 
 #include "harness/plan/plan.h"
-#include "harness/report/json.h"
+#include "harness/report/json_fwd.h"
 
 namespace gpubench {
 

@@ -1,6 +1,7 @@
 #include "harness/cli/compare_options.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <charconv>
 

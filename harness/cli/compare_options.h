@@ -1,11 +1,14 @@
 // Flags of the verbs that hold reports against each other: compare, gate, calibrate, baseline.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "harness/compare/tau.h"
+namespace CLI {
+class App;
+}
+
 namespace gpubench {
 
 enum class Verb;

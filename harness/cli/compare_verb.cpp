@@ -7,6 +7,7 @@
 #include "harness/cli/terminal.h"
 #include "harness/compare/comparison_text.h"
 #include "harness/core/error.h"
+#include "harness/report/json.h"
 #include "harness/report/visible_text.h"
 
 namespace gpubench {

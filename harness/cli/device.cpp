@@ -14,6 +14,7 @@
 #include "harness/cli/options.h"
 #include "harness/core/error.h"
 #include "harness/plan/nearest.h"
+#include "harness/report/json.h"
 #include "harness/report/record_json.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"

@@ -1,5 +1,7 @@
 #include "harness/cli/flag_facts.h"
 
+#include <CLI/CLI.hpp>
+
 #include "harness/cli/choice_words.h"
 #include "harness/cli/flags.h"
 #include "harness/core/recipe.h"

@@ -1,6 +1,7 @@
 #include "harness/cli/flags.h"
 
 #include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
 
 #include <array>
 

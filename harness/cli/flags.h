@@ -1,11 +1,14 @@
 // The table of flags: the parser and the help text are both made from it.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "harness/cli/options.h"
+
+namespace CLI {
+class App;
+}
 
 namespace gpubench {
 

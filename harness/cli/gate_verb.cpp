@@ -7,6 +7,7 @@
 #include "harness/core/error.h"
 #include "harness/report/atomic_file.h"
 #include "harness/report/github.h"
+#include "harness/report/json.h"
 
 namespace gpubench {
 namespace {

@@ -1,5 +1,6 @@
 // help_text(): the verbs, and each verb's flags in groups, laid out from the tables of flags.cpp.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 

@@ -1,6 +1,7 @@
 // RecordCodec by harness/report: how records cross the pipe from worker to supervisor.
 #pragma once
 
+#include "harness/report/json.h"
 #include "harness/report/record_json.h"
 #include "harness/run/run.h"
 

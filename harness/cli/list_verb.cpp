@@ -12,6 +12,7 @@
 #include "harness/cli/selection.h"
 #include "harness/core/error.h"
 #include "harness/plan/nearest.h"
+#include "harness/report/json.h"
 #include "harness/report/quantity.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"

@@ -7,7 +7,7 @@
 #include "harness/cli/environment.h"
 #include "harness/cli/estimate.h"
 #include "harness/cli/options.h"
-#include "harness/report/json.h"
+#include "harness/report/json_fwd.h"
 
 namespace gpubench {
 

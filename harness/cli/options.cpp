@@ -1,6 +1,7 @@
 #include "harness/cli/options.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 

@@ -2,12 +2,15 @@
 // is input like any other: its values are checked as the flags' are, and told before anything runs.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
+
+namespace CLI {
+class App;
+}
 
 namespace gpubench {
 

@@ -8,6 +8,7 @@
 
 #include "harness/compare/lean_json.h"
 #include "harness/core/error.h"
+#include "harness/report/json.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "harness/report/escape.h"
+#include "harness/report/json.h"
 #include "harness/report/quantity.h"
 #include "harness/report/visible_text.h"
 

@@ -8,6 +8,7 @@
 
 #include "harness/compare/lean_json.h"
 #include "harness/measure/statistics.h"
+#include "harness/report/json.h"
 #include "harness/report/record_reader.h"
 
 namespace gpubench {

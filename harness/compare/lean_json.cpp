@@ -6,6 +6,7 @@
 #include <array>
 #include <vector>
 
+#include "harness/report/json.h"
 #include "harness/report/visible_text.h"
 
 namespace gpubench {

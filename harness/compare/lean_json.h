@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "harness/report/json.h"
+#include "harness/report/json_fwd.h"
 #include "harness/report/reader.h"
 
 namespace gpubench {

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "harness/measure/statistics.h"
+#include "harness/report/json.h"
 
 namespace gpubench {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "harness/core/device_property.h"
 #include "harness/core/hash.h"
+#include "harness/report/json.h"
 #include "harness/report/record_json.h"
 
 namespace gpubench {

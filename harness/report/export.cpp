@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 
+#include "harness/report/json.h"
+
 namespace gpubench {
 namespace {
 

@@ -1,12 +1,12 @@
-// The JSON document type of reports: keys stay in the order in which they were written, so that files read well.
+// The JSON document type of reports.
 #pragma once
 
 #include <nlohmann/json.hpp>
 #include <string>
 
-namespace gpubench {
+#include "harness/report/json_fwd.h"
 
-using Json = nlohmann::ordered_json;
+namespace gpubench {
 
 /// Strict JSON: no NaN (callers write null and say why), invalid UTF-8 replaced by U+FFFD, never an exception for text.
 /// `indent` -1: one line.

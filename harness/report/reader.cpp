@@ -10,6 +10,7 @@
 #include <cstring>
 #include <set>
 
+#include "harness/report/json.h"
 #include "harness/report/visible_text.h"
 
 namespace gpubench {
@@ -191,6 +192,8 @@ std::string Node::text() const {
   if (!json_->is_string()) refuse(fmt::format("is {}, expected a string", json_->type_name()));
   return json_->get<std::string>();
 }
+
+bool Node::is_null() const { return json_->is_null(); }
 
 bool Node::boolean() const {
   if (!json_->is_boolean()) refuse(fmt::format("is {}, expected true or false", json_->type_name()));

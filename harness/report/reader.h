@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "harness/report/json.h"
+#include "harness/report/json_fwd.h"
 
 namespace gpubench {
 
@@ -61,7 +61,7 @@ class Node {
 
   [[nodiscard]] std::string text() const;
   [[nodiscard]] bool boolean() const;
-  [[nodiscard]] bool is_null() const { return json_->is_null(); }
+  [[nodiscard]] bool is_null() const;
   /// A whole number written as one (3.0 is refused) in [low, high].
   [[nodiscard]] std::int64_t integer(std::int64_t low = 0,
                                      std::int64_t high = std::numeric_limits<std::int64_t>::max()) const;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/report/json.h"
 #include "harness/report/record_reader.h"
 #include "harness/report/record_writer.h"
 

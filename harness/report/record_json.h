@@ -5,7 +5,7 @@
 #pragma once
 
 #include "harness/core/record.h"
-#include "harness/report/json.h"
+#include "harness/report/json_fwd.h"
 #include "harness/report/problems.h"
 #include "harness/report/reader.h"
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "harness/measure/statistics.h"
+#include "harness/report/json.h"
 #include "harness/report/record_json.h"
 #include "harness/report/record_members.h"
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "harness/core/record.h"
-#include "harness/report/json.h"
+#include "harness/report/json_fwd.h"
 
 namespace gpubench {
 

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "harness/report/json.h"
 #include "harness/report/record_json.h"
 #include "harness/report/record_reader.h"
 #include "harness/report/report_meaning.h"

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "harness/core/program.h"
+#include "harness/report/json.h"
 #include "reference/ops/optimizer.h"
 
 namespace gpubench {

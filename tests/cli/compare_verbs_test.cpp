@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "harness/cli/compare_options.h"
+#include "harness/report/json.h"
 #include "harness/report/reader.h"
 #include "tests/cli/captured.h"
 #include "tests/cli/scratch_folder.h"

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "harness/measure/statistics.h"
+#include "harness/report/json.h"
 #include "harness/report/reader.h"
 #include "harness/report/record_json.h"
 #include "tests/cli/captured.h"

@@ -8,6 +8,7 @@
 #include "harness/cli/report_outputs.h"
 #include "harness/page/page.h"
 #include "harness/report/export.h"
+#include "harness/report/json.h"
 #include "harness/report/junit.h"
 #include "harness/report/markdown.h"
 #include "tests/cli/captured.h"

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <set>
 
+#include "harness/report/json.h"
 #include "harness/report/reader.h"
 #include "tests/cli/child.h"
 #include "tests/cli/scratch_folder.h"

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "harness/report/json.h"
 #include "harness/report/reader.h"
 #include "tests/cli/child.h"
 #include "tests/cli/scratch_folder.h"

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "harness/report/export.h"
+#include "harness/report/json.h"
 #include "tests/cli/captured.h"
 #include "tests/cli/scratch_folder.h"
 #include "tests/harness/report/holding_report.h"

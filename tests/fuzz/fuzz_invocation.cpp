@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "harness/compare/invocation.h"
+#include "harness/report/json.h"
 
 using namespace gpubench;
 

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "harness/report/export.h"
+#include "harness/report/json.h"
 #include "harness/report/report_reader.h"
 
 using namespace gpubench;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "harness/compare/baseline.h"
+#include "harness/report/json.h"
 #include "tests/harness/compare/made_reports.h"
 #include "tests/harness/report/holding_report.h"
 #include "tests/harness/report/malformed_reports.h"

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "harness/compare/comparison_text.h"
+#include "harness/report/json.h"
 #include "tests/harness/compare/made_reports.h"
 
 namespace gpubench {

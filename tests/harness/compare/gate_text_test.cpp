@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/report/escape.h"
+#include "harness/report/json.h"
 #include "tests/harness/compare/made_reports.h"
 #include "tests/harness/report/junit_schema.h"
 #include "tests/harness/report/shell.h"

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "harness/compare/lean_json.h"
+#include "harness/report/json.h"
 #include "tests/harness/compare/made_reports.h"
 
 namespace gpubench {

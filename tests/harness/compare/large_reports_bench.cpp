@@ -12,6 +12,7 @@
 #include "harness/compare/baseline.h"
 #include "harness/compare/comparison.h"
 #include "harness/compare/gate.h"
+#include "harness/report/json.h"
 #include "tests/harness/compare/made_reports.h"
 
 namespace {

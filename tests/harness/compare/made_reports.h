@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "harness/compare/invocation.h"
+#include "harness/report/json.h"
 #include "harness/report/report_json.h"
 #include "tests/harness/report/sample_records.h"
 

@@ -9,6 +9,7 @@
 
 #include "harness/compare/baseline.h"
 #include "harness/core/error.h"
+#include "harness/report/json.h"
 #include "tests/harness/compare/made_reports.h"
 
 namespace gpubench {

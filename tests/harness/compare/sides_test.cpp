@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "harness/compare/baseline.h"
+#include "harness/report/json.h"
 #include "tests/harness/compare/made_reports.h"
 
 namespace gpubench {

@@ -3,6 +3,7 @@
 #include <benchmark/benchmark.h>
 
 #include "harness/page/page.h"
+#include "harness/report/json.h"
 #include "harness/report/report_reader.h"
 #include "tests/harness/page/large_report.h"
 

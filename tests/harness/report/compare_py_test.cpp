@@ -9,6 +9,7 @@
 
 #include "harness/measure/summary.h"
 #include "harness/report/export.h"
+#include "harness/report/json.h"
 #include "harness/report/reader.h"
 #include "tests/harness/report/holding_report.h"
 #include "tests/harness/report/shell.h"

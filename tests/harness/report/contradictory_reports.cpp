@@ -1,6 +1,7 @@
 // contradictory_reports(): each by hand.
 #include <fmt/format.h>
 
+#include "harness/report/json.h"
 #include "tests/harness/report/holding_report.h"
 #include "tests/harness/report/malformed_reports.h"
 

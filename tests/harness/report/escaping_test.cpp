@@ -6,6 +6,7 @@
 #include <set>
 
 #include "harness/report/escape.h"
+#include "harness/report/json.h"
 #include "harness/report/visible_text.h"
 #include "tests/harness/report/holding_report.h"
 #include "tests/harness/report/hostile_text.h"

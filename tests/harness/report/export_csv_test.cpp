@@ -5,6 +5,7 @@
 #include <map>
 
 #include "harness/report/export.h"
+#include "harness/report/json.h"
 #include "harness/report/reader.h"
 #include "harness/report/visible_text.h"
 #include "tests/harness/report/csv_reader.h"

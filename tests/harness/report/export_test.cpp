@@ -7,6 +7,7 @@
 #include <functional>
 #include <set>
 
+#include "harness/report/json.h"
 #include "harness/report/reader.h"
 #include "tests/harness/report/holding_report.h"
 #include "tests/harness/report/hostile_text.h"

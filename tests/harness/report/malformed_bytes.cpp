@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "harness/report/json.h"
 #include "tests/harness/report/holding_report.h"
 
 namespace gpubench {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "harness/report/json.h"
 #include "tests/harness/report/holding_report.h"
 #include "tests/harness/report/malformed_reports.h"
 

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "harness/report/json.h"
+
 namespace gpubench {
 namespace {
 

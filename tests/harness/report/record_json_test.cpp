@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "harness/report/json.h"
 #include "tests/harness/report/sample_records.h"
 
 namespace gpubench {

@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "harness/report/json.h"
 #include "tests/harness/report/report_schema.h"
 #include "tests/harness/report/sample_records.h"
 

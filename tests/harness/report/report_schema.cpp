@@ -8,6 +8,8 @@
 #include <valijson/validation_results.hpp>
 #include <valijson/validator.hpp>
 
+#include "harness/report/json.h"
+
 namespace gpubench {
 
 std::string schema_errors(const Json& written, const std::string& schema_name) {

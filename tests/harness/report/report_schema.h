@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "harness/report/json.h"
+#include "harness/report/json_fwd.h"
 
 namespace gpubench {
 

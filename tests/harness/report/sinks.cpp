@@ -7,6 +7,7 @@
 #include "harness/report/console.h"
 #include "harness/report/export.h"
 #include "harness/report/github.h"
+#include "harness/report/json.h"
 #include "harness/report/junit.h"
 #include "harness/report/markdown.h"
 #include "harness/report/scaling.h"

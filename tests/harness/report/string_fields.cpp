@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "harness/report/json.h"
 #include "harness/report/report_reader.h"
 
 namespace gpubench {

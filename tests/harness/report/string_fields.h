@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/report/json.h"
 #include "harness/report/report_json.h"
 
 namespace gpubench {

@@ -11,6 +11,7 @@
 #include <iterator>
 #include <set>
 
+#include "harness/report/json.h"
 #include "harness/report/reader.h"
 
 namespace gpubench {
