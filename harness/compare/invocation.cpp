@@ -32,6 +32,8 @@ double bounded(const Node& node, double low, double high) {
   return value;
 }
 
+constexpr std::string_view drift_flag = "drift";
+
 // The times of a case over its valid rounds.
 struct Times {
   std::vector<double> samples;      // ns per run of the program
@@ -41,17 +43,34 @@ struct Times {
   std::size_t fewest = 0;           // samples in a round
 };
 
-void add_round(const Node& round, const char* clock, double batch, Times& times) {
-  const std::vector<double> values = positive_numbers(round, clock);
+// One valid round: its samples are of `batch` runs each.
+void add_round(const std::vector<double>& values, double batch, Times& times) {
   if (values.empty()) return;
   times.fewest = times.log_medians.empty() ? values.size() : std::min(times.fewest, values.size());
   times.log_medians.push_back(std::log(median(values) / batch));
   for (const double value : values) times.samples.push_back(value / batch);
-  if (!round.has("telemetry")) return;
-  const Node telemetry = round.at("telemetry");
+}
+
+void add_telemetry(const Node& telemetry, Times& times) {
   if (telemetry.has("sm_mhz")) times.clocks.push_back(telemetry.at("sm_mhz").number_or_note("median"));
   if (telemetry.has("cpu_pressure")) times.pressures.push_back(bounded(telemetry.at("cpu_pressure"), 0.0, 1.0));
 }
+
+CaseRun run_of(const Times& times, std::int64_t batch, bool drifting) {
+  CaseRun run;
+  run.batch = batch;
+  run.log_median = std::log(median(times.samples));
+  run.rounds = static_cast<int>(times.log_medians.size());
+  run.samples = static_cast<int>(times.fewest);
+  run.round_error = standard_deviation(times.log_medians) / std::sqrt(static_cast<double>(run.rounds));
+  if (times.clocks.size() == times.log_medians.size() && median(times.clocks) > 0.0) run.sm_mhz = median(times.clocks);
+  if (!times.pressures.empty()) run.cpu_pressure = median(times.pressures);
+  run.drifting = drifting;
+  return run;
+}
+
+// A step is as fast as the whole machine gets through it, waiting included.
+bool by_the_wall(std::string_view cache) { return cache == name(CacheMode::step); }
 
 bool has_flag(const Node& flags, std::string_view wanted) {
   for (std::size_t i = 0; i < flags.size(); ++i) {
@@ -61,25 +80,42 @@ bool has_flag(const Node& flags, std::string_view wanted) {
 }
 
 CaseRun run_of(const Node& node) {
-  CaseRun run;
-  run.batch = node.at("batch").integer(1);
-  // A step is as fast as the whole machine gets through it, waiting included.
-  const char* clock = node.at("cache").text() == name(CacheMode::step) ? "wall_ns" : "device_ns";
+  const std::int64_t batch = node.at("batch").integer(1);
+  const char* clock = by_the_wall(node.at("cache").text()) ? "wall_ns" : "device_ns";
   const Node rounds = node.at("rounds");
   Times times;
   for (std::size_t r = 0; r < rounds.size(); ++r) {
-    if (const Node round = rounds.at(r); round.at("valid").boolean())
-      add_round(round, clock, static_cast<double>(run.batch), times);
+    const Node round = rounds.at(r);
+    if (!round.at("valid").boolean()) continue;
+    const std::vector<double> values = positive_numbers(round, clock);
+    add_round(values, static_cast<double>(batch), times);
+    if (!values.empty() && round.has("telemetry")) add_telemetry(round.at("telemetry"), times);
   }
   if (times.samples.empty()) rounds.refuse("hold no sample of a case that passed");
-  run.log_median = std::log(median(times.samples));
-  run.rounds = static_cast<int>(times.log_medians.size());
-  run.samples = static_cast<int>(times.fewest);
-  run.round_error = standard_deviation(times.log_medians) / std::sqrt(static_cast<double>(run.rounds));
-  if (times.clocks.size() == times.log_medians.size() && median(times.clocks) > 0.0) run.sm_mhz = median(times.clocks);
-  if (!times.pressures.empty()) run.cpu_pressure = median(times.pressures);
-  run.drifting = has_flag(node.at("summary").at("flags"), "drift");
-  return run;
+  return run_of(times, batch, has_flag(node.at("summary").at("flags"), drift_flag));
+}
+
+CaseRun run_of(const CaseRecord& record, const std::string& source) {
+  const auto refuse = [&](std::string_view why) {
+    throw ReadError(fmt::format("{}: case {}: {}", source, record.id, why));
+  };
+  if (record.batch < 1) refuse(fmt::format("batch is {}, expected 1 or more", record.batch));
+  Times times;
+  for (const RoundRecord& round : record.rounds) {
+    if (!round.valid) continue;
+    const std::vector<double>& values = by_the_wall(name(record.c.cache)) ? round.times.wall_ns : round.times.device_ns;
+    for (const double value : values) {
+      if (!(value > 0.0) || !std::isfinite(value))
+        refuse(fmt::format("a sample of {} ns is no time: expected a finite number above 0", value));
+    }
+    add_round(values, static_cast<double>(record.batch), times);
+    if (values.empty() || !round.telemetry) continue;
+    if (round.telemetry->sm_mhz) times.clocks.push_back(round.telemetry->sm_mhz->median);
+    if (round.telemetry->cpu_pressure) times.pressures.push_back(*round.telemetry->cpu_pressure);
+  }
+  if (times.samples.empty()) refuse("passed, and its rounds hold no sample");
+  const std::vector<std::string>& flags = record.summary.flags;
+  return run_of(times, record.batch, std::find(flags.begin(), flags.end(), drift_flag) != flags.end());
 }
 
 // Ids reach files, terminals and other programs.
@@ -177,6 +213,23 @@ Invocation parse_invocation(std::string_view text, const std::string& path) {
 }
 
 Invocation read_invocation(const std::string& path) { return parse_invocation(read_text(path), path); }
+
+Invocation invocation_of(const Report& report, const std::string& source) {
+  Invocation invocation;
+  invocation.source = source;
+  invocation.id = report.run.invocation;
+  invocation.started_at = iso_time(report.run.started_at);
+  invocation.complete = report.run.complete;
+  invocation.injected = report.run.injected;
+  invocation.setup = setup_of(Node(context_json(report), source));
+  for (const CaseRecord& record : report.cases) {
+    MeasuredCase one{record.id,           record.c.suite,       record.verdict,          record.reason,
+                     record.derived.flop, record.derived.bytes, record.derived.headline, record.derived.headline_unit};
+    if (one.verdict == Verdict::pass) one.run = run_of(record, source);
+    invocation.cases.push_back(std::move(one));
+  }
+  return invocation;
+}
 
 Json to_json(const Invocation& invocation) {
   Json cases = Json::array();

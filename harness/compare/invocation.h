@@ -8,6 +8,7 @@
 #include "harness/compare/evidence.h"
 #include "harness/compare/setup.h"
 #include "harness/core/record.h"
+#include "harness/report/report_json.h"
 
 namespace gpubench {
 
@@ -42,6 +43,10 @@ struct Invocation {
 
 /// The same from its text; `path` names it in messages.
 [[nodiscard]] Invocation parse_invocation(std::string_view text, const std::string& path);
+
+/// The same of a report that was read already; `source` names it in messages. Throws ReadError for a passing case whose
+/// samples are not positive numbers.
+[[nodiscard]] Invocation invocation_of(const Report& report, const std::string& source);
 
 /// Slimmed for keeping (a baseline), and back; exact. Throws ReadError.
 [[nodiscard]] Json to_json(const Invocation& invocation);

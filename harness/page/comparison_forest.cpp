@@ -6,29 +6,12 @@
 #include <cmath>
 
 #include "harness/compare/comparison_text.h"
-#include "harness/report/json.h"
 #include "harness/report/quantity.h"
 
 namespace gpubench::page {
 namespace {
 
 constexpr std::size_t most_rows = 16;  // of a chart; the table has them all
-
-// harness/compare reads the text of reports; it is given what it looks at.
-Invocation invocation_of(const Side& side) {
-  Report slim;
-  slim.host = side.report->host;
-  slim.run = side.report->run;
-  for (const CaseRecord& record : side.report->cases) {
-    slim.cases.push_back(record);
-    slim.cases.back().parity.ops.clear();
-    slim.cases.back().derived.breakdown.clear();
-    for (RoundRecord& round : slim.cases.back().rounds) round.times.ranks.reset();
-  }
-  Json json = report_json(slim);
-  json["benchmarks"] = Json::array();
-  return parse_invocation(dump(json), "report " + side.letter);
-}
 
 std::string interval_text(const Speed& speed) {
   return fmt::format("{} to {}", ratio_text(speed.low), ratio_text(speed.high));
@@ -105,9 +88,9 @@ Section comparison_forest(std::span<const Side> sides) {
       "tells no difference; the diamond is the geometric mean of a suite.";
   std::vector<std::string> notes;
   try {
-    const std::vector<Invocation> first{invocation_of(sides.front())};
+    const std::vector<Invocation> first{invocation_of(*sides.front().report, "report " + sides.front().letter)};
     for (const Side& side : sides.subspan(1)) {
-      const std::vector<Invocation> other{invocation_of(side)};
+      const std::vector<Invocation> other{invocation_of(*side.report, "report " + side.letter)};
       const Comparison comparison = compare(first, other, {});
       FigureGroup group{fmt::format("{} against {}", side.name, sides.front().name), {}};
       for (const SuiteSpeed& suite : comparison.suites)

@@ -43,12 +43,6 @@ Json run_json(const RunContext& run) {
   return json;
 }
 
-Json context_json(const Report& report) {
-  Json context = google_context_json(report);
-  context["gpubench"] = run_json(report.run);
-  return context;
-}
-
 // What all entries of one case share; Google Benchmark's names.
 Json entry(const CaseRecord& record, int family, std::string_view suffix, const char* run_type) {
   return {{"name", record.id + std::string(suffix)},
@@ -161,6 +155,12 @@ Json google_context_json(const Report& report) {
           {"load_avg", host.load_avg},
           {"library_build_type", "release"},  // of the measuring library; our own build type is in gpubench.build
           {"json_schema_version", 1}};        // Google Benchmark's, not ours
+}
+
+Json context_json(const Report& report) {
+  Json context = google_context_json(report);
+  context["gpubench"] = run_json(report.run);
+  return context;
 }
 
 Json benchmarks_json(std::span<const CaseRecord> records) {

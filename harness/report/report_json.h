@@ -87,6 +87,9 @@ struct Totals {
 /// The members of the context that are Google Benchmark's own.
 [[nodiscard]] Json google_context_json(const Report& report);
 
+/// The context, with what gpubench adds: machine, run and devices, no case.
+[[nodiscard]] Json context_json(const Report& report);
+
 /// The whole document.
 [[nodiscard]] Json report_json(const Report& report);
 

@@ -58,10 +58,8 @@ TEST(Comparison, ASuitesGeometricMeanHasItsInterval) {
   other.id = other.c.id();
   CaseRecord faster = other;
   for (RoundRecord& round : faster.rounds) round.times.device_ns.assign(10, 4.0 * 1000);
-  const std::vector<Invocation> a{
-      invocation_of(timed_report({timed_record("a", 1000), timed_record("b", 1000), other}))};
-  const std::vector<Invocation> b{
-      invocation_of(timed_report({timed_record("a", 500), timed_record("b", 2000), faster}))};
+  const std::vector<Invocation> a{read_back(timed_report({timed_record("a", 1000), timed_record("b", 1000), other}))};
+  const std::vector<Invocation> b{read_back(timed_report({timed_record("a", 500), timed_record("b", 2000), faster}))};
   const Comparison comparison = compare(a, b, {});
   ASSERT_EQ(comparison.suites.size(), 2U);
   EXPECT_EQ(comparison.suites[0].suite, "gemm");
@@ -78,10 +76,10 @@ TEST(Comparison, OnlyCasesThatPassOnBothSidesHaveARatio) {
   failed.reason = "wrong";
   CaseRecord other_work = timed_record("d", 1000);
   other_work.derived.flop *= 3;
-  const std::vector<Invocation> a{invocation_of(timed_report(
+  const std::vector<Invocation> a{read_back(timed_report(
       {timed_record("a", 1000), timed_record("b", 1000), timed_record("c", 1000), timed_record("d", 1000)}))};
   const std::vector<Invocation> b{
-      invocation_of(timed_report({timed_record("a", 1000), failed, timed_record("e", 1000), other_work}))};
+      read_back(timed_report({timed_record("a", 1000), failed, timed_record("e", 1000), other_work}))};
   const Comparison comparison = compare(a, b, {});
   ASSERT_EQ(comparison.cases.size(), 1U);
   std::map<std::string, std::string> lone;
@@ -97,7 +95,7 @@ TEST(Comparison, HardwareOfDifferentMakesIsComparedAndNamed) {
   Report gpu = timed_report({timed_record("a", 100)});
   gpu.run.devices[0].kind = "cuda";
   gpu.run.devices[0].name = "A GPU";
-  const std::vector<Invocation> b{invocation_of(gpu, "b.json")};
+  const std::vector<Invocation> b{read_back(gpu, "b.json")};
   const Comparison comparison = compare(side_of({1000}), b, {});
   EXPECT_NEAR(comparison.cases[0].speed.ratio, 10.0, 1e-12);
   EXPECT_EQ(comparison.assumed_spread, 0.03);  // the processor's, the larger
@@ -111,7 +109,7 @@ TEST(Comparison, HardwareOfDifferentMakesIsComparedAndNamed) {
 TEST(Comparison, BatchesThatDifferTooMuchAreUnsure) {
   CaseRecord other = timed_record("a", 500);
   other.batch = 16;  // the other side has 4
-  const std::vector<Invocation> b{invocation_of(timed_report({other}))};
+  const std::vector<Invocation> b{read_back(timed_report({other}))};
   const Comparison comparison = compare(side_of({1000}), b, {});
   EXPECT_EQ(comparison.cases[0].relation, Relation::unsure);
   EXPECT_EQ(comparison.cases[0].note, "samples of 4 and of 16 runs");
@@ -121,7 +119,7 @@ TEST(Comparison, BatchesThatDifferTooMuchAreUnsure) {
 TEST(Comparison, TextsOfReportsStayTextInEveryFormat) {
   Report hostile = timed_report({timed_record("a", 1000)});
   hostile.run.devices[0].name = "=cmd|<b>\x1b[2J|[x](y)";
-  const std::vector<Invocation> b{invocation_of(hostile, "b.json")};
+  const std::vector<Invocation> b{read_back(hostile, "b.json")};
   const std::vector<LabelledComparison> all{{{"A", {"a.json"}, "A Processor"},
                                              {"B", {"=b,\".json"}, hostile.run.devices[0].name},
                                              compare(side_of({1000}), b, {})}};

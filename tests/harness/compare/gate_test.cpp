@@ -26,7 +26,7 @@ std::vector<Invocation> runs_of_cases(const std::vector<CaseRecord>& cases) {
         for (double& ns : round.times.device_ns) ns += i;
       }
     }
-    side.push_back(invocation_of(timed_report(copies, i), std::to_string(i) + ".json"));
+    side.push_back(read_back(timed_report(copies, i), std::to_string(i) + ".json"));
   }
   return side;
 }

@@ -39,7 +39,7 @@ TEST(Invocation, TheProcessorsPressureIsTheMedianOverTheRoundsAndIsKept) {
     record.rounds[r].telemetry.emplace();
     record.rounds[r].telemetry->cpu_pressure = r < 4 ? 0.1 : r < 6 ? 0.4 : 0.9;
   }
-  const Invocation invocation = invocation_of(timed_report({record}));
+  const Invocation invocation = read_back(timed_report({record}));
   EXPECT_EQ(invocation.cases[0].run->cpu_pressure, 0.4);
   const Json kept = to_json(invocation);
   EXPECT_EQ(invocation_from_json(Node(kept, "b.json"), "b.json").cases[0].run->cpu_pressure, 0.4);
@@ -47,7 +47,7 @@ TEST(Invocation, TheProcessorsPressureIsTheMedianOverTheRoundsAndIsKept) {
 
 // The sample's first round took 4000, 3800 and 4600 ns for two runs each; its second one is invalid.
 TEST(Invocation, TheTimeOfACaseIsTheMedianOfItsValidSamplesPerRun) {
-  const Invocation invocation = invocation_of(three_cases());
+  const Invocation invocation = read_back(three_cases());
   ASSERT_EQ(invocation.cases.size(), 3U);
   const MeasuredCase& passed = invocation.cases[0];
   EXPECT_EQ(passed.id, "gemm/square/m=64,n=32,k=16/bf16/warm/x1");
@@ -66,8 +66,51 @@ TEST(Invocation, TheTimeOfACaseIsTheMedianOfItsValidSamplesPerRun) {
   EXPECT_EQ(invocation.started_at, "2026-11-21T02:34:19+00:00");
 }
 
+TEST(Invocation, OfAReportInMemoryIsWhatItsFileHolds) {
+  Report step = three_cases();
+  step.cases[0].c.cache = CacheMode::step;
+  Report in_part = timed_report({timed_record("a", 1000), timed_record("b", 0.25)});
+  in_part.run.complete = false;
+  in_part.run.invocation.clear();
+  CaseRecord& record = in_part.cases[0];
+  record.rounds[1].valid = false;
+  record.rounds[2].times.device_ns.clear();
+  for (std::size_t r = 3; r < record.rounds.size(); ++r) {
+    record.rounds[r].times.device_ns[0] *= static_cast<double>(r);
+    record.rounds[r].telemetry.emplace();
+    record.rounds[r].telemetry->cpu_pressure = 0.1 * static_cast<double>(r);
+    if (r > 4) record.rounds[r].telemetry->sm_mhz = Spread{1000, 1100, 1200};
+  }
+  for (const Report& report : {three_cases(), step, in_part}) {
+    const Invocation direct = invocation_of(report, "r.json");
+    EXPECT_EQ(dump(to_json(direct), 1), dump(to_json(read_back(report, "r.json")), 1));
+    EXPECT_EQ(direct.source, "r.json");
+  }
+}
+
+TEST(Invocation, OfAReportInMemoryRefusesSamplesThatAreNoTimesNamingTheCase) {
+  const auto refused = [](const Report& report) {
+    try {
+      (void)invocation_of(report, "report A");
+    } catch (const ReadError& e) {
+      return std::string(e.what());
+    }
+    return std::string("accepted");
+  };
+  Report report = timed_report({timed_record("a", 1000)});
+  report.cases[0].rounds[3].times.device_ns[2] = 0.0;
+  EXPECT_THAT(refused(report), AllOf(HasSubstr("report A: case gemm/a/"), HasSubstr("0 ns is no time")));
+  report.cases[0].rounds[3].times.device_ns[2] = std::nan("");
+  EXPECT_THAT(refused(report), HasSubstr("is no time"));
+  for (RoundRecord& round : report.cases[0].rounds) round.valid = false;
+  EXPECT_THAT(refused(report), HasSubstr("hold no sample"));
+  report = timed_report({timed_record("a", 1000)});
+  report.cases[0].batch = 0;
+  EXPECT_THAT(refused(report), HasSubstr("batch is 0, expected 1 or more"));
+}
+
 TEST(Invocation, CasesThatDidNotPassHaveNoTime) {
-  const Invocation invocation = invocation_of(three_cases());
+  const Invocation invocation = read_back(three_cases());
   EXPECT_EQ(invocation.cases[1].verdict, Verdict::fail);
   EXPECT_FALSE(invocation.cases[1].run.has_value());
   EXPECT_EQ(invocation.cases[2].verdict, Verdict::skipped);
@@ -79,7 +122,7 @@ TEST(Invocation, AStepIsTimedByTheWall) {
   Report report = three_cases();
   report.cases.resize(1);
   report.cases[0].c.cache = CacheMode::step;
-  EXPECT_NEAR(invocation_of(report).cases[0].run->log_median, std::log(2050.0), 1e-15);
+  EXPECT_NEAR(read_back(report).cases[0].run->log_median, std::log(2050.0), 1e-15);
 }
 
 // The members of a case stand in no order that JSON knows of.
@@ -100,7 +143,7 @@ TEST(Invocation, TheErrorOfItsRoundsIsKnown) {
   CaseRecord record = timed_record("a", 100.0);
   record.rounds.resize(2);
   record.rounds[1].times.device_ns.assign(10, 4.0 * 121.0);
-  const Invocation invocation = invocation_of(timed_report({record}));
+  const Invocation invocation = read_back(timed_report({record}));
   EXPECT_NEAR(invocation.cases[0].run->round_error, 0.5 * std::log(1.21), 1e-14);
 }
 
@@ -146,7 +189,7 @@ TEST(Invocation, WhatIsNoReportIsRefusedWithItsPlace) {
 }
 
 TEST(Invocation, SurvivesBeingKept) {
-  const Invocation first = invocation_of(three_cases());
+  const Invocation first = read_back(three_cases());
   const Json json = to_json(first);
   const Invocation again = invocation_from_json(Node(json, "b.json"), "b.json (run 1)");
   EXPECT_EQ(dump(to_json(again)), dump(json));

@@ -39,7 +39,8 @@ inline Report timed_report(std::vector<CaseRecord> cases, int second = 0) {
   return report;
 }
 
-inline Invocation invocation_of(const Report& report, const std::string& source = "a.json") {
+/// As from its file.
+inline Invocation read_back(const Report& report, const std::string& source = "a.json") {
   return parse_invocation(dump(report_json(report)), source);
 }
 
@@ -48,7 +49,7 @@ inline std::vector<Invocation> side_of(const std::vector<double>& ns, const std:
   std::vector<Invocation> side;
   for (std::size_t i = 0; i < ns.size(); ++i)
     side.push_back(
-        invocation_of(timed_report({timed_record(workload, ns[i])}, static_cast<int>(i)), fmt::format("{}.json", i)));
+        read_back(timed_report({timed_record(workload, ns[i])}, static_cast<int>(i)), fmt::format("{}.json", i)));
   return side;
 }
 

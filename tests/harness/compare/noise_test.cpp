@@ -84,8 +84,8 @@ TEST(Setup, WhatChangesNumbersIsDecisiveAndTheRestIsTold) {
   other.host.host_name = "elsewhere";
   other.run.devices[0].available_bytes = 1;
   other.run.seed = 43;
-  const auto first = invocation_of(timed_report({timed_record("a", 1000)})).setup;
-  auto second = invocation_of(other).setup;
+  const auto first = read_back(timed_report({timed_record("a", 1000)})).setup;
+  auto second = read_back(other).setup;
   EXPECT_EQ(fingerprint(first), fingerprint(second));
   const std::vector<Difference> told = differences(first.telling, second.telling);
   ASSERT_EQ(told.size(), 2U);
@@ -93,7 +93,7 @@ TEST(Setup, WhatChangesNumbersIsDecisiveAndTheRestIsTold) {
 
   other.run.devices[0].libraries[0].second = "3.7.1";
   other.run.env.clear();
-  second = invocation_of(other).setup;
+  second = read_back(other).setup;
   EXPECT_NE(fingerprint(first), fingerprint(second));
   const std::vector<Difference> decisive = differences(first.decisive, second.decisive);
   ASSERT_EQ(decisive.size(), 2U);
@@ -114,11 +114,11 @@ TEST(Setup, EveryDecisiveFactOfADeviceChangesTheFingerprint) {
       [](Report& r) { r.run.deterministic = true; },
       [](Report& r) { r.run.build[1].second = "Debug"; },
   };
-  const std::string first = fingerprint(invocation_of(timed_report({})).setup);
+  const std::string first = fingerprint(read_back(timed_report({})).setup);
   for (std::size_t i = 0; i < std::size(changes); ++i) {
     Report report = timed_report({});
     changes[i](report);
-    EXPECT_NE(fingerprint(invocation_of(report).setup), first) << i;
+    EXPECT_NE(fingerprint(read_back(report).setup), first) << i;
   }
 }
 

@@ -32,10 +32,10 @@ Json gate() {
     CaseRecord failed = timed_record("wrong", 1000);
     failed.verdict = Verdict::fail;
     failed.reason = "2 of 64 elements outside their bound";
-    before.push_back(invocation_of(
+    before.push_back(read_back(
         timed_report({timed_record("a", 1000 + run), timed_record("wrong", 1000), timed_record("gone", 9)}, run)));
     after.push_back(
-        invocation_of(timed_report({timed_record("a", 1100 + run), failed, timed_record("new", 1000)}, 9 + run)));
+        read_back(timed_report({timed_record("a", 1100 + run), failed, timed_record("new", 1000)}, 9 + run)));
   }
   GateResult result = run_gate(before, after, {});
   result.refused.push_back({"device.name", "A", "B"});
