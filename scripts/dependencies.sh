@@ -116,8 +116,10 @@ build_preset() {
     fi
   fi
   # Step 0 of a dry run is CMake looking for new headers; any later step is work. Where CMake is to run again, a dry run
-  # ends there.
-  ninja -C "$folder" -n "$@" 2>/dev/null | grep -qE '^\[[1-9]|Re-running CMake' || return 0
+  # ends there; where it fails, the build itself says why.
+  if todo=$(ninja -C "$folder" -n "$@" 2>/dev/null) && ! printf '%s\n' "$todo" | grep -qE '^\[[1-9]|Re-running CMake'; then
+    return 0
+  fi
   echo "gpubench: building ($folder; a first build takes a few minutes)" >&2
   quiet=--quiet
   [ -t 2 ] && quiet=
