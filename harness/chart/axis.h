@@ -58,6 +58,15 @@ struct Tick {
 [[nodiscard]] std::vector<Tick> ticks(const AxisScale& scale, int most,
                                       const std::function<bool(std::span<const Tick>)>& fits);
 
+/// Ticks whose labels stand side by side below an axis.
+struct PlacedTick {
+  Tick tick;
+  double label_middle = 0.0;  ///< moved inwards where the label would leave the drawing
+};
+
+/// At most eight, and as few as leave room between the labels; `at`: where a value stands across the drawing.
+[[nodiscard]] std::vector<PlacedTick> ticks_below(const AxisScale& scale, const std::function<double(double)>& at);
+
 /// Labels of values that stand on one axis: one prefix for all on a linear one, each its own on a logarithmic one.
 /// step: the distance of ticks on a linear axis, which says how many decimals they need; 0: as many as they have.
 [[nodiscard]] std::vector<std::string> tick_labels(const Axis& axis, std::span<const double> values, double step);

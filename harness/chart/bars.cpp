@@ -43,10 +43,7 @@ void draw_bar(Canvas& canvas, const AxisScale& scale, const Bar& bar, double y) 
                note);
   if (!has_interval(scale.axis(), bar)) return;
   const double middle = y + bar_height / 2.0;
-  PathData whisker;
-  whisker.move(end(*bar.low), middle).line(end(*bar.high), middle);
-  for (const double x : {end(*bar.low), end(*bar.high)}) whisker.move(x, middle - 4.0).line(x, middle + 4.0);
-  canvas.shape("path", {{"class", "c-whisker"}, {"d", whisker.text()}});
+  draw_row_whisker(canvas, end(*bar.low), end(*bar.high), middle);
 }
 
 double draw_group(Canvas& canvas, const AxisScale& scale, const BarGroup& group, double y, std::vector<Span>& marks) {

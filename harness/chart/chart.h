@@ -132,24 +132,6 @@ struct HeatMap {
   std::vector<std::vector<HeatCell>> cells;  ///< one vector per row
 };
 
-/// The values of one case, round by round: dots along a line.
-struct Strip {
-  std::string label;
-  std::vector<double> values;
-  std::optional<double> middle{};  ///< a mark at it: the median
-  std::string text;                ///< at the right: "1.2 ms, 0.4%"
-  std::string note;                ///< of the mark, on hover
-};
-
-/// How values scatter: two heaps show as two heaps. One row each, over one axis; values beyond an axis' given end stand
-/// at that end.
-struct StripChart {
-  std::string title;
-  std::string description;
-  Axis value;
-  std::vector<Strip> strips;
-};
-
 struct ForestRow {
   std::string label;
   double ratio = 1.0;

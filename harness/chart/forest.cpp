@@ -43,11 +43,7 @@ void draw_row(Canvas& canvas, const AxisScale& scale, const ForestRow& row, doub
   if (row.summary) {
     draw_diamond(canvas, across(scale, row.low), across(scale, row.ratio), across(scale, row.high), middle, note);
   } else {
-    PathData whisker;
-    whisker.move(across(scale, row.low), middle).line(across(scale, row.high), middle);
-    for (const double value : {row.low, row.high})
-      whisker.move(across(scale, value), middle - 4.0).line(across(scale, value), middle + 4.0);
-    canvas.shape("path", {{"class", "c-whisker"}, {"d", whisker.text()}});
+    draw_row_whisker(canvas, across(scale, row.low), across(scale, row.high), middle);
     draw_marker(canvas, series, across(scale, row.ratio), middle, note);
   }
   canvas.close();

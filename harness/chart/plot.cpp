@@ -55,32 +55,16 @@ std::vector<Tick> y_ticks(const AxisScale& y) {
   return ticks(y, 7, [](std::span<const Tick>) { return true; });
 }
 
-// The middle of a tick's label, moved inwards where it would leave the drawing.
-double label_middle(const PlotArea& area, const Tick& tick) {
-  const double half = text_width(tick.label, text_size) / 2.0;
-  return std::clamp(area.at_x(tick.value), half + 2.0, chart_width - half - 2.0);
-}
-
-std::vector<Tick> x_ticks(const PlotArea& area) {
-  return ticks(area.x, 8, [&](std::span<const Tick> found) {
-    for (std::size_t i = 1; i < found.size(); ++i) {
-      const double needed = (text_width(found[i - 1].label, text_size) + text_width(found[i].label, text_size)) / 2.0;
-      if (label_middle(area, found[i]) - label_middle(area, found[i - 1]) < needed + 10.0) return false;
-    }
-    return true;
-  });
-}
-
-void draw_frame(Canvas& canvas, const PlotArea& area, const std::vector<Tick>& rows, const std::vector<Tick>& columns) {
+void draw_frame(Canvas& canvas, const PlotArea& area, const std::vector<Tick>& rows) {
   for (const Tick& tick : rows) {
     const double y = area.at_y(tick.value);
     canvas.line(area.left, y, area.right, y, "c-grid");
     canvas.text(area.left - 6.0, y + 5.0, tick.label, "c-muted", Anchor::end);
   }
-  for (const Tick& tick : columns) {
+  for (const auto& [tick, label_middle] : ticks_below(area.x, [&](double value) { return area.at_x(value); })) {
     const double x = area.at_x(tick.value);
     canvas.line(x, area.top, x, area.bottom, "c-grid");
-    canvas.text(label_middle(area, tick), area.bottom + 17.0, tick.label, "c-muted", Anchor::middle);
+    canvas.text(label_middle, area.bottom + 17.0, tick.label, "c-muted", Anchor::middle);
   }
   PathData corner;
   corner.move(area.left, area.top).line(area.left, area.bottom).line(area.right, area.bottom);
@@ -121,7 +105,7 @@ std::string svg(const PlotChart& chart, const std::string& id, Placement placeme
   for (const Tick& tick : rows) area.left = std::max(area.left, text_width(tick.label, text_size) + 12.0);
 
   draw_bands(canvas, area, chart.bands);
-  draw_frame(canvas, area, rows, x_ticks(area));
+  draw_frame(canvas, area, rows);
   canvas.open("clipPath", {{"id", id + "-clip"}});
   canvas.shape(
       "rect",

@@ -1,6 +1,5 @@
 #include "harness/chart/rows.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "harness/chart/label.h"
@@ -31,24 +30,20 @@ double draw_row_words(Canvas& canvas, double y, const std::string& label, const 
   return y;
 }
 
+void draw_row_whisker(Canvas& canvas, double left, double right, double y) {
+  PathData whisker;
+  whisker.move(left, y).line(right, y);
+  for (const double x : {left, right}) whisker.move(x, y - 4.0).line(x, y + 4.0);
+  canvas.shape("path", {{"class", "c-whisker"}, {"d", whisker.text()}});
+}
+
 double draw_value_axis(Canvas& canvas, const AxisScale& scale, const std::vector<Span>& marks, double bottom) {
-  const auto middle = [&](const Tick& tick) {
-    const double half = text_width(tick.label, text_size) / 2.0;
-    return std::clamp(across(scale, tick.value), half + 2.0, chart_width - half - 2.0);
-  };
-  const std::vector<Tick> found = ticks(scale, 8, [&](std::span<const Tick> set) {
-    for (std::size_t i = 1; i < set.size(); ++i) {
-      const double needed = (text_width(set[i - 1].label, text_size) + text_width(set[i].label, text_size)) / 2.0;
-      if (middle(set[i]) - middle(set[i - 1]) < needed + 10.0) return false;
-    }
-    return true;
-  });
-  for (const Tick& tick : found) {
+  for (const auto& [tick, label_middle] : ticks_below(scale, [&](double value) { return across(scale, value); })) {
     const double x = across(scale, tick.value);
     PathData line;
     for (const Span& row : marks) line.move(x, row.top).line(x, row.bottom);
     canvas.shape("path", {{"class", "c-grid"}, {"d", line.move(x, bottom).line(x, bottom + 3.0).text()}});
-    canvas.text(middle(tick), bottom + 16.0, tick.label, "c-muted", Anchor::middle);
+    canvas.text(label_middle, bottom + 16.0, tick.label, "c-muted", Anchor::middle);
   }
   canvas.line(rows_left, bottom, rows_right, bottom, "c-axis");
   const std::string title = shortened(axis_title(scale.axis()), chart_width - 8.0, text_size);

@@ -27,7 +27,6 @@ enum class Placement {
 [[nodiscard]] std::string svg(const BarChart& chart, const std::string& id, Placement placement);
 [[nodiscard]] std::string svg(const StackChart& chart, const std::string& id, Placement placement);
 [[nodiscard]] std::string svg(const HeatMap& chart, const std::string& id, Placement placement);
-[[nodiscard]] std::string svg(const StripChart& chart, const std::string& id, Placement placement);
 [[nodiscard]] std::string svg(const ForestChart& chart, const std::string& id, Placement placement);
 
 }  // namespace gpubench::chart

@@ -2,6 +2,8 @@
 #include <cmath>
 
 #include "harness/chart/axis.h"
+#include "harness/chart/label.h"
+#include "harness/chart/style.h"
 
 namespace gpubench::chart {
 namespace {
@@ -94,6 +96,26 @@ std::vector<Tick> ticks(const AxisScale& scale, int most, const std::function<bo
   if (last.size() == 2 && fits(last)) return last;
   if (!last.empty()) last.resize(1);
   return last;
+}
+
+std::vector<PlacedTick> ticks_below(const AxisScale& scale, const std::function<double(double)>& at) {
+  constexpr int most = 8;
+  constexpr double gap = 10.0;
+  const auto width = [](const Tick& tick) { return text_width(tick.label, text_size); };
+  const auto middle = [&](const Tick& tick) {
+    const double half = width(tick) / 2.0;
+    return std::clamp(at(tick.value), half + 2.0, chart_width - half - 2.0);
+  };
+  std::vector<PlacedTick> placed;
+  for (const Tick& tick : ticks(scale, most, [&](std::span<const Tick> found) {
+         for (std::size_t i = 1; i < found.size(); ++i) {
+           const double needed = (width(found[i - 1]) + width(found[i])) / 2.0;
+           if (middle(found[i]) - middle(found[i - 1]) < needed + gap) return false;
+         }
+         return true;
+       }))
+    placed.push_back({tick, middle(tick)});
+  return placed;
 }
 
 }  // namespace gpubench::chart

@@ -184,20 +184,6 @@ ForestChart comparison_sample() {
   return chart;
 }
 
-StripChart noise_sample() {
-  StripChart chart;
-  chart.title = "Scatter of rounds";
-  chart.description = "The second case has two heaps.";
-  chart.value = {.title = "Round over median", .labels = TickLabels::percent, .unit = ""};
-  chart.strips = {{"gemm/m=8192/bf16/x1", {}, 1.0, "1.21 ms \u00b10.4%", "median"},
-                  {"memory/copy/64MiB/x1", {}, 1.0, "38.2 us \u00b14.1%", "median"}};
-  for (int i = 0; i < 60; ++i) {
-    chart.strips[0].values.push_back(1.0 + 0.002 * ((i * 13) % 11 - 5));
-    chart.strips[1].values.push_back(i % 2 == 0 ? 1.0 + 0.002 * (i % 7) : 1.08 + 0.003 * (i % 5));
-  }
-  return chart;
-}
-
 std::vector<NamedDrawing> sample_drawings(Placement placement) {
   return {{"throughput", svg(throughput_sample(), "throughput", placement)},
           {"roofline", svg(roofline_sample(), "roofline", placement)},
@@ -206,8 +192,7 @@ std::vector<NamedDrawing> sample_drawings(Placement placement) {
           {"precision", svg(precision_sample(), "precision", placement)},
           {"step", svg(step_sample(), "step", placement)},
           {"budget", svg(budget_sample(), "budget", placement)},
-          {"comparison", svg(comparison_sample(), "comparison", placement)},
-          {"noise", svg(noise_sample(), "noise", placement)}};
+          {"comparison", svg(comparison_sample(), "comparison", placement)}};
 }
 
 }  // namespace gpubench::chart

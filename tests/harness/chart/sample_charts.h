@@ -16,7 +16,6 @@ BarChart precision_sample();
 StackChart step_sample();
 HeatMap budget_sample();
 ForestChart comparison_sample();
-StripChart noise_sample();
 
 struct NamedDrawing {
   std::string name;  ///< of its golden file, without .svg

@@ -64,12 +64,9 @@ std::vector<std::string> charts_that_say(const std::string& text) {
   ForestChart forest;
   forest.title = forest.axis_title = text;
   forest.rows = {{text, 1.0, 0.9, 1.1, text, false}};
-  StripChart strips;
-  strips.title = text;
-  strips.strips = {{text, {1.0, 2.0}, 1.5, text, text}};
   const Placement page = Placement::page;
-  return {svg(plot, "a", page), svg(bars, "b", page),   svg(stack, "c", page),
-          svg(heat, "d", page), svg(forest, "e", page), svg(strips, "f", page)};
+  return {svg(plot, "a", page), svg(bars, "b", page), svg(stack, "c", page), svg(heat, "d", page),
+          svg(forest, "e", page)};
 }
 
 TEST(Svg, EveryDrawingIsWellFormed) {
@@ -117,7 +114,6 @@ TEST(Svg, AChartWithNothingToDrawIsEmpty) {
   EXPECT_EQ(svg(StackChart{}, "a", file), "");
   EXPECT_EQ(svg(HeatMap{}, "a", file), "");
   EXPECT_EQ(svg(ForestChart{}, "a", file), "");
-  EXPECT_EQ(svg(StripChart{}, "a", file), "");
   EXPECT_EQ(svg(plot_of(Mark::line, {at(nan, 1.0), at(1.0, infinity)}), "a", file), "");
   HeatMap no_text;
   no_text.columns = no_text.rows = {"x"};
