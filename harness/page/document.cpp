@@ -39,21 +39,28 @@ const std::string& title_of(const Figure& figure) {
   return std::visit([](const auto& chart) -> const std::string& { return chart.title; }, figure.chart);
 }
 
-// Figures whose chart has nothing to draw, and what is empty without them, do not appear.
-std::vector<Section> only_drawn(std::vector<Section> sections) {
-  for (Section& section : sections) {
-    for (FigureGroup& group : section.groups)
-      std::erase_if(group.figures, [](const Figure& f) { return drawn(f, "x", chart::Placement::page).empty(); });
+// Each figure once; those whose chart has nothing to draw do not appear, and take no name from others.
+void draw(Section& section, chart::Placement placement, std::set<std::string>& used) {
+  for (FigureGroup& group : section.groups) {
+    for (Figure& figure : group.figures) {
+      figure.id = unused(section.key + "-" + figure.key, used);
+      figure.svg = drawn(figure, figure.id, placement);
+      if (figure.svg.empty()) used.erase(figure.id);
+    }
+    std::erase_if(group.figures, [](const Figure& figure) { return figure.svg.empty(); });
   }
-  std::erase_if(sections, [](const Section& section) { return section.empty(); });
-  return sections;
 }
 
-std::vector<Section> sections_of(std::span<const Side> sides, const PageOptions& options) {
-  return only_drawn({throughput_by_size(sides), throughput_by_batch(sides), best_by_precision(sides), roofline(sides),
-                     scaling_curves(sides), bus_bandwidth(sides), error_budget(sides), step_breakdown(sides),
-                     comparison_forest(sides), noise_strips(sides), device_over_time(sides), energy(sides),
-                     cost(sides, options)});
+std::vector<Section> sections_of(std::span<const Side> sides, const PageOptions& options, chart::Placement placement) {
+  std::vector<Section> sections{throughput_by_size(sides), throughput_by_batch(sides), best_by_precision(sides),
+                                roofline(sides),           scaling_curves(sides),      bus_bandwidth(sides),
+                                error_budget(sides),       step_breakdown(sides),      comparison_forest(sides),
+                                noise_strips(sides),       device_over_time(sides),    energy(sides),
+                                cost(sides, options)};
+  std::set<std::string> used;
+  for (Section& section : sections) draw(section, placement, used);
+  std::erase_if(sections, [](const Section& section) { return section.empty(); });
+  return sections;
 }
 
 void add_head(Html& html, const std::string& title) {
@@ -101,7 +108,7 @@ void add_navigation(Html& html, std::span<const Section> sections, bool failures
   html.raw("<li><a href=\"#environment\">Environment</a></li>\n</ul></nav>\n");
 }
 
-void add_section(Html& html, const Section& section, std::set<std::string>& used) {
+void add_section(Html& html, const Section& section) {
   html.raw("<section id=\"").text(section.key).raw("\">\n").element("h2", section.title).raw("\n");
   if (!section.lead.empty()) html.element("p", section.lead, "class=\"lead\"").raw("\n");
   if (!section.notice.empty()) html.element("p", section.notice, "class=\"warning\"").raw("\n");
@@ -110,8 +117,7 @@ void add_section(Html& html, const Section& section, std::set<std::string>& used
     if (!group.title.empty()) html.element("h3", group.title).raw("\n");
     html.raw("<div class=\"figures\">\n");
     for (const Figure& figure : group.figures) {
-      const std::string id = unused(section.key + "-" + figure.key, used);
-      html.raw("<figure>\n").raw(drawn(figure, id, chart::Placement::page)).raw("\n");
+      html.raw("<figure>\n").raw(figure.svg).raw("\n");
       DataTable table = figure.table;
       table.title = "Data: " + table.title;
       add_folded_table(html, table, fmt::format("Data of {}", title_of(figure)));
@@ -124,13 +130,14 @@ void add_section(Html& html, const Section& section, std::set<std::string>& used
 
 }  // namespace
 
-std::vector<Section> report_sections(std::span<const Report> reports, const PageOptions& options) {
-  return sections_of(sides_of(reports), options);
+std::vector<Section> report_sections(std::span<const Report> reports, const PageOptions& options,
+                                     chart::Placement placement) {
+  return sections_of(sides_of(reports), options, placement);
 }
 
 std::string report_page(std::span<const Report> reports, const PageOptions& options) {
   const std::vector<Side> sides = sides_of(reports);
-  const std::vector<Section> sections = sections_of(sides, options);
+  const std::vector<Section> sections = sections_of(sides, options, chart::Placement::page);
   const bool failures = any_went_wrong(sides);
   Html html;
   add_head(html,
@@ -149,8 +156,7 @@ std::string report_page(std::span<const Report> reports, const PageOptions& opti
   add_all_cases(html, sides);
   html.raw("</section>\n");
   add_navigation(html, sections, failures);
-  std::set<std::string> used;
-  for (const Section& section : sections) add_section(html, section, used);
+  for (const Section& section : sections) add_section(html, section);
   html.raw("<section id=\"environment\">\n<h2>Environment</h2>\n");
   add_environment(html, sides);
   html.raw(
@@ -162,13 +168,9 @@ std::string report_page(std::span<const Report> reports, const PageOptions& opti
 
 std::vector<Drawing> report_drawings(std::span<const Report> reports, const PageOptions& options) {
   std::vector<Drawing> drawings;
-  std::set<std::string> used;
-  for (const Section& section : report_sections(reports, options)) {
-    for (const FigureGroup& group : section.groups) {
-      for (const Figure& figure : group.figures) {
-        const std::string name = unused(section.key + "-" + figure.key, used);
-        drawings.push_back({name, drawn(figure, name, chart::Placement::file)});
-      }
+  for (Section& section : report_sections(reports, options, chart::Placement::file)) {
+    for (FigureGroup& group : section.groups) {
+      for (Figure& figure : group.figures) drawings.push_back({std::move(figure.id), std::move(figure.svg)});
     }
   }
   return drawings;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/chart/svg.h"
 #include "harness/page/section.h"
 #include "harness/report/report_json.h"
 
@@ -25,7 +26,9 @@ struct Drawing {
 };
 [[nodiscard]] std::vector<Drawing> report_drawings(std::span<const Report> reports, const PageOptions& options = {});
 
-/// All sections in the order of the page, those that say nothing left out.
-[[nodiscard]] std::vector<Section> report_sections(std::span<const Report> reports, const PageOptions& options = {});
+/// All sections in the order of the page, their figures drawn; figures without anything to draw, and sections that say
+/// nothing, are left out.
+[[nodiscard]] std::vector<Section> report_sections(std::span<const Report> reports, const PageOptions& options = {},
+                                                   chart::Placement placement = chart::Placement::page);
 
 }  // namespace gpubench::page

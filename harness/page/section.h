@@ -36,6 +36,8 @@ struct Figure {
   std::string key;  ///< letters, digits and dashes; no other figure of its section has it
   Chart chart;
   DataTable table;
+  std::string id{};   ///< no other figure of the page has it; its file's name. Of report_sections() on
+  std::string svg{};  ///< the chart, drawn. Of report_sections() on
 };
 
 /// Figures that belong together: those of one report, where there are several.
