@@ -41,11 +41,6 @@ class CompareVerbs : public ScratchFolder {
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
-  static std::string text_of(const std::string& file) {
-    std::ostringstream text;
-    text << std::ifstream(file).rdbuf();
-    return text.str();
-  }
 
   Captured cli_;
 };
@@ -117,9 +112,9 @@ TEST_F(CompareVerbs, TheGateWritesEveryFormatAndTheStepSummary) {
   cli_.variables["GITHUB_STEP_SUMMARY"] = "summary.md";
   EXPECT_EQ(cli_.run(gate_words({"--json", "g.json", "--junit", "g.xml", "--markdown", "g.md", "--github"})), 1);
   EXPECT_EQ(read_json_file("g.json")["outcome"], "FAIL");
-  EXPECT_THAT(text_of("g.xml"), HasSubstr("<testsuite name=\"sim\" tests=\"6\" failures=\"6\""));
-  EXPECT_THAT(text_of("g.md"), StartsWith("### gpubench gate: FAIL"));
-  EXPECT_THAT(text_of("summary.md"), StartsWith("earlier\n### gpubench gate"));
+  EXPECT_THAT(content_of("g.xml"), HasSubstr("<testsuite name=\"sim\" tests=\"6\" failures=\"6\""));
+  EXPECT_THAT(content_of("g.md"), StartsWith("### gpubench gate: FAIL"));
+  EXPECT_THAT(content_of("summary.md"), StartsWith("earlier\n### gpubench gate"));
   EXPECT_THAT(cli_.out.str(), HasSubstr("\n::error title=gpubench regressed::sim/"));
   Captured pure;
   EXPECT_EQ(pure.run(gate_words({"--json", "-", "--github"})), 1);

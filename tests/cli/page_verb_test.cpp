@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <sstream>
 
 #include "harness/cli/report_outputs.h"
@@ -21,21 +20,12 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-std::string content_of(const std::string& path) {
-  std::stringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
-
 class PageVerb : public ScratchFolder {
  protected:
   void SetUp() override {
     ScratchFolder::SetUp();
     std::filesystem::create_directories("made");
     write("made/good.json", dump(report_json(holding_report())));
-  }
-  static void write(const std::string& path, const std::string& bytes) {
-    std::ofstream(path, std::ios::binary) << bytes;
   }
   int run(std::vector<std::string> words) {
     words.insert(words.begin(), "report");

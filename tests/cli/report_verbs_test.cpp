@@ -2,9 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <sstream>
-
 #include "harness/report/export.h"
 #include "harness/report/json.h"
 #include "tests/cli/captured.h"
@@ -19,20 +16,11 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-std::string content_of(const std::string& path) {
-  std::stringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
-
 class ReportVerbs : public ScratchFolder {
  protected:
   void SetUp() override {
     ScratchFolder::SetUp();
     write("good.json", dump(report_json(holding_report())));
-  }
-  static void write(const std::string& path, const std::string& bytes) {
-    std::ofstream(path, std::ios::binary) << bytes;
   }
   Captured cli_;
 };

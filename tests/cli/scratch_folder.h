@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <string>
 
 namespace gpubench {
@@ -19,6 +21,15 @@ class ScratchFolder : public ::testing::Test {
   void TearDown() override {
     std::filesystem::current_path("/");
     std::filesystem::remove_all(folder_);
+  }
+  static void write(const std::string& path, const std::string& bytes) {
+    std::ofstream(path, std::ios::binary) << bytes;
+  }
+  /// "" where there is no such file.
+  static std::string content_of(const std::string& path) {
+    std::stringstream text;
+    text << std::ifstream(path, std::ios::binary).rdbuf();
+    return text.str();
   }
   std::filesystem::path folder_ = ::testing::TempDir() + "gpubench_test." + std::to_string(::getpid());
 };

@@ -10,8 +10,6 @@ namespace {
 
 using ::testing::ElementsAre;
 
-const chart::PlotChart& plot(const Figure& figure) { return std::get<chart::PlotChart>(figure.chart); }
-
 // 2 n^3 FLOP over 12 n^2 bytes: n / 6 FLOP per byte.
 CaseRecord arithmetic_bound(std::int64_t n, std::optional<double> peak, std::optional<double> of_best) {
   CaseRecord record = made_gemm(n);

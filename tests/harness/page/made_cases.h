@@ -112,6 +112,8 @@ inline std::vector<Figure> figures_of(const Section& section) {
   return figures;
 }
 
+inline const chart::PlotChart& plot(const Figure& figure) { return std::get<chart::PlotChart>(figure.chart); }
+
 /// The column of that title.
 inline std::vector<std::string> column_of(const DataTable& table, const std::string& title) {
   std::vector<std::string> cells;

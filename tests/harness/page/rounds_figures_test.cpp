@@ -13,8 +13,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const chart::PlotChart& plot(const Figure& figure) { return std::get<chart::PlotChart>(figure.chart); }
-
 CaseRecord spread(std::int64_t n, double p90) {
   CaseRecord record = made_gemm(n);
   record.summary.p90_ns = p90;

@@ -10,8 +10,6 @@ namespace {
 
 using ::testing::ElementsAre;
 
-const chart::PlotChart& plot(const Figure& figure) { return std::get<chart::PlotChart>(figure.chart); }
-
 // A step of `tokens` tokens in 1 ms, on ranks with 4 units each.
 CaseRecord step(int ranks, double tokens, std::optional<double> efficiency = {}) {
   CaseRecord record = made_case("train", {{"b", 8}}, "bf16", "transformer");

@@ -12,7 +12,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const chart::PlotChart& plot(const Figure& figure) { return std::get<chart::PlotChart>(figure.chart); }
 const chart::BarChart& bars(const Figure& figure) { return std::get<chart::BarChart>(figure.chart); }
 
 // 2 n^3 FLOP in 1 ms: n = 100 makes 2e6 FLOP and 2 GFLOP/s, n = 200 eight times that, n = 400 sixty-four.
