@@ -26,12 +26,6 @@ std::vector<double> positive_numbers(const Node& round, const char* member) {
   return values;
 }
 
-double bounded(const Node& node, double low, double high) {
-  const double value = node.number();
-  if (!(value >= low && value <= high)) node.refuse(fmt::format("is {}, expected {} to {}", value, low, high));
-  return value;
-}
-
 constexpr std::string_view drift_flag = "drift";
 
 // The times of a case over its valid rounds.
@@ -53,7 +47,7 @@ void add_round(const std::vector<double>& values, double batch, Times& times) {
 
 void add_telemetry(const Node& telemetry, Times& times) {
   if (telemetry.has("sm_mhz")) times.clocks.push_back(telemetry.at("sm_mhz").number_or_note("median"));
-  if (telemetry.has("cpu_pressure")) times.pressures.push_back(bounded(telemetry.at("cpu_pressure"), 0.0, 1.0));
+  if (telemetry.has("cpu_pressure")) times.pressures.push_back(telemetry.at("cpu_pressure").number(0.0, 1.0));
 }
 
 CaseRun run_of(const Times& times, std::int64_t batch, bool drifting) {
@@ -160,14 +154,14 @@ CaseRun slim_run(const Node& node) {
   constexpr double longest = 60.0;  // e^60 ns are three billion years
   constexpr int most = 1'000'000'000;
   CaseRun run;
-  run.log_median = bounded(node.at("log_median"), -longest, longest);
-  run.round_error = bounded(node.at("round_error"), 0.0, longest);
+  run.log_median = node.at("log_median").number(-longest, longest);
+  run.round_error = node.at("round_error").number(0.0, longest);
   run.rounds = static_cast<int>(node.at("rounds").integer(1, most));
   run.samples = static_cast<int>(node.at("samples").integer(1, most));
   run.batch = node.at("batch").integer(1);
   run.drifting = node.at("drifting").boolean();
-  if (node.has("sm_mhz")) run.sm_mhz = bounded(node.at("sm_mhz"), 1.0, 1e6);
-  if (node.has("cpu_pressure")) run.cpu_pressure = bounded(node.at("cpu_pressure"), 0.0, 1.0);
+  if (node.has("sm_mhz")) run.sm_mhz = node.at("sm_mhz").number(1.0, 1e6);
+  if (node.has("cpu_pressure")) run.cpu_pressure = node.at("cpu_pressure").number(0.0, 1.0);
   return run;
 }
 

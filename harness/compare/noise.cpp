@@ -17,12 +17,6 @@ constexpr double largest_spread = 10.0;  // a factor of 22,000
 constexpr std::size_t most_bytes = 64U << 20U;
 constexpr std::size_t most_cases = 100000;  // members of one object
 
-double within(const Node& node, double high) {
-  const double value = node.number();
-  if (!(value >= 0.0 && value <= high)) node.refuse(fmt::format("is {}, expected 0 to {}", value, high));
-  return value;
-}
-
 CaseNoise noise_of_case(const std::vector<double>& log_medians) {
   const auto [least, most] = std::minmax_element(log_medians.begin(), log_medians.end());
   return {static_cast<int>(log_medians.size()), standard_deviation(log_medians), *most - *least,
@@ -81,8 +75,8 @@ Noise noise_from_json(const Node& node, const std::string& source) {
     node.at("fingerprint").refuse("is not that of the set-up beside it: the file was changed by hand");
   for (const auto& [id, one] : node.at("cases").members()) {
     noise.cases[id] = {static_cast<int>(one.at("runs").integer(2, noise.invocations)),
-                       within(one.at("spread"), largest_spread), within(one.at("range"), 10.0 * largest_spread),
-                       within(one.at("median_ns"), 1e21)};
+                       one.at("spread").number(0.0, largest_spread), one.at("range").number(0.0, 10.0 * largest_spread),
+                       one.at("median_ns").number(0.0, 1e21)};
   }
   return noise;
 }

@@ -222,6 +222,12 @@ double Node::number() const {
   return json_->get<double>();
 }
 
+double Node::number(double low, double high) const {
+  const double value = number();
+  if (!(value >= low && value <= high)) refuse(fmt::format("is {}, expected {} to {}", value, low, high));
+  return value;
+}
+
 double Node::noted(std::string_view name) const {
   const std::string note = has("nonfinite") && at("nonfinite").has(name) ? at("nonfinite").at(name).text() : "";
   if (note == "nan") return std::numeric_limits<double>::quiet_NaN();

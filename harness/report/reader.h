@@ -67,6 +67,8 @@ class Node {
                                      std::int64_t high = std::numeric_limits<std::int64_t>::max()) const;
   [[nodiscard]] std::uint64_t natural() const;
   [[nodiscard]] double number() const;
+  /// One in [low, high].
+  [[nodiscard]] double number(double low, double high) const;
   /// The number at `key`, or the non-finite one that its null stands for, told by the object's "nonfinite" note.
   [[nodiscard]] double number_or_note(std::string_view key) const;
   /// An array of such numbers; its notes are named "key[index]".
