@@ -9,6 +9,7 @@
 #include "harness/cli/compare_verbs.h"
 #include "harness/cli/device.h"
 #include "harness/cli/exit_code.h"
+#include "harness/cli/terminal.h"
 #include "harness/core/error.h"
 #include "harness/plan/nearest.h"
 #include "harness/report/atomic_file.h"
@@ -146,7 +147,8 @@ int merge(std::span<const std::string> words, const CompareOptions& o, const Env
   return tell_saved(baseline, folder, environment);
 }
 
-int list(const CompareOptions& o, const Environment& environment) {
+int list(const Options& options, const Environment& environment) {
+  const CompareOptions& o = options.compare;
   const Folder folder(o.dir);
   TextTable table({{"name"}, {"saved"}, {"what"}});
   const std::vector<std::string> names = folder.names();
@@ -158,11 +160,13 @@ int list(const CompareOptions& o, const Environment& environment) {
       table.add({name, "-", std::string("unreadable: ") + e.what()});
     }
   }
-  environment.out << (names.empty() ? fmt::format("no baselines in {}\n", visible(o.dir)) : table.text());
+  environment.out << (names.empty() ? fmt::format("no baselines in {}\n", visible(o.dir))
+                                    : table.text(console_style(options, Stream::out, environment)));
   return exit_codes::ok;
 }
 
-int show(std::span<const std::string> words, const CompareOptions& o, const Environment& environment) {
+int show(std::span<const std::string> words, const Options& options, const Environment& environment) {
+  const CompareOptions& o = options.compare;
   if (words.size() != 1) throw UsageError("baseline show NAME: one name is needed");
   const Baseline baseline = Folder(o.dir).read(words.front());
   environment.out << fmt::format("{}: {}, saved {}\n", baseline.name, line_of(baseline), visible(baseline.created_at));
@@ -177,7 +181,7 @@ int show(std::span<const std::string> words, const CompareOptions& o, const Envi
                has_noise ? fmt::format("{:.2f}%", 100.0 * known->second.spread) : "-",
                has_noise ? fmt::format("{}", known->second.runs) : "-", one.id});
   }
-  environment.out << "\n" << table.text();
+  environment.out << "\n" << table.text(console_style(options, Stream::out, environment));
   return exit_codes::ok;
 }
 
@@ -191,8 +195,8 @@ int baseline_verb(const Options& options, const Environment& environment) {
   const std::span<const std::string> rest = std::span(o.words).subspan(1);
   if (action == "save") return save(rest, o, environment);
   if (action == "merge") return merge(rest, o, environment);
-  if (action == "list") return list(o, environment);
-  if (action == "show") return show(rest, o, environment);
+  if (action == "list") return list(options, environment);
+  if (action == "show") return show(rest, options, environment);
   throw UsageError(fmt::format("baseline: '{}' is not one of {}{}", visible(action), joined(actions),
                                did_you_mean(action, actions)));
 }

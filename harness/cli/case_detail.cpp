@@ -13,7 +13,12 @@
 namespace gpubench {
 namespace {
 
-constexpr int width = 120;  // of what people read
+// No table is wider than people read.
+ConsoleStyle narrowed(ConsoleStyle style) {
+  constexpr int widest = 120;
+  style.width = style.width == 0 ? widest : std::min(style.width, widest);
+  return style;
+}
 
 struct OpFacts {
   std::string label, kind, attributes, phase, reads, writes, math;
@@ -126,7 +131,7 @@ std::string layout_text(const TensorSpec& spec) {
   return layout == "row_major" ? "" : ", " + layout;
 }
 
-std::string tensors_table(const Program& program) {
+std::string tensors_table(const Program& program, const ConsoleStyle& style) {
   TextTable table(
       {{"tensor"}, {"type"}, {"shape"}, {"role"}, {"bytes", Align::right}, {"origin, layout unless row-major"}});
   for (const Value& value : program.values()) {
@@ -134,36 +139,36 @@ std::string tensors_table(const Program& program) {
     table.add({s.name, std::string(name(s.dtype)), s.shape.to_string(), std::string(name(s.role)),
                format_count(s.bytes()), origin_of(program, value) + layout_text(s)});
   }
-  return table.text(2, width);
+  return table.text(style, 2);
 }
 
-std::string ops_table(const Program& program) {
+std::string ops_table(const Program& program, const ConsoleStyle& style) {
   TextTable table({{"op"}, {"kind"}, {"phase"}, {"work", Align::right}, {"bytes", Align::right}, {"attributes"}});
   for (const OpCall& op : program.ops()) {
     const OpFacts f = facts_of(program, op);
     table.add({f.label, f.kind, f.phase, format_quantity(f.cost.flop, "FLOP"), format_quantity(f.cost.bytes, "B"),
                f.attributes});
   }
-  return table.text(2, width);
+  return table.text(style, 2);
 }
 
-std::string flow_table(const Program& program) {
+std::string flow_table(const Program& program, const ConsoleStyle& style) {
   TextTable table({{"op"}, {"reads -> writes"}});
   for (const OpCall& op : program.ops()) {
     table.add({op.label, fmt::format("{} -> {}", tensors_text(program, op.inputs), tensors_text(program, op.outputs))});
   }
-  return table.text(2, width);
+  return table.text(style, 2);
 }
 
 // A row per kind of output.
-std::string judging_table(const Program& program) {
+std::string judging_table(const Program& program, const ConsoleStyle& style) {
   TextTable table({{"output"}, {"judged in"}, {"bound"}});
   for (const OutputFacts& group : judged_outputs(program)) {
     table.add(
         {group.tensors == 1 ? group.spec.name : fmt::format("{} ... ({} tensors)", group.spec.name, group.tensors),
          judged_text(group.units, group.elements), group.bound});
   }
-  return table.text(2, width);
+  return table.text(style, 2);
 }
 
 // What the ops are asked for, and so what their bounds assume. Nearly always the same for all.
@@ -188,11 +193,12 @@ std::string arithmetic_text(const Program& program) {
 
 }  // namespace
 
-std::string case_detail(const PlannedCase& planned, const std::string& rerun) {
+std::string case_detail(const PlannedCase& planned, const std::string& rerun, const ConsoleStyle& console) {
+  const ConsoleStyle style = narrowed(console);
   const Program program = planned.workload->build(planned.c);
   const WorkloadInfo info = planned.workload->info();
-  std::string text = fmt::format("{}\n{}{}\n\n", planned.id(), info.description,
-                                 planned.c.label.empty() ? "" : fmt::format(" ({})", planned.c.label));
+  const std::string what = info.description + (planned.c.label.empty() ? "" : fmt::format(" ({})", planned.c.label));
+  std::string text = fmt::format("{}\n{}\n\n", planned.id(), fitted(what, style.width, 0));
   TextTable facts({{""}, {""}});
   facts.add({"tier", fmt::format("{} and above", name(planned.c.tier))});
   facts.add({"caches", std::string(name(planned.c.cache))});
@@ -205,13 +211,14 @@ std::string case_detail(const PlannedCase& planned, const std::string& rerun) {
   facts.add({"memory", fmt::format("{} per copy at the peak (nothing is reused, so that every op can be judged)",
                                    format_quantity(static_cast<double>(program.bytes()), "B"))});
   facts.add({"arithmetic", arithmetic_text(program)});
-  text += facts.text(2, width);
+  text += facts.text(style, 2);
   text += fmt::format("  {}  {}\n", padded("rerun", 10), rerun);  // in one line, to be copied; 10: "arithmetic"
-  text += fmt::format(
-      "\ntensors\n{}\nops\n{}\ndata flow\n{}\n"
-      "checks: every op against the fp64 textbook, each output within its bound (then rounded once to its type)\n"
-      "  C: the exact sum, Q: the root of its summed squares, u: half a unit in the last place of sums\n{}",
-      tensors_table(program), ops_table(program), flow_table(program), judging_table(program));
+  const char* checks =
+      "checks: every op against the fp64 textbook, each output within its bound (then rounded once to its type)";
+  const char* letters = "C: the exact sum, Q: the root of its summed squares, u: half a unit in the last place of sums";
+  text += fmt::format("\ntensors\n{}\nops\n{}\ndata flow\n{}\n{}\n  {}\n{}", tensors_table(program, style),
+                      ops_table(program, style), flow_table(program, style), fitted(checks, style.width, 2),
+                      fitted(letters, style.width, 2), judging_table(program, style));
   return text;
 }
 

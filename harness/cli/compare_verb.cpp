@@ -22,8 +22,7 @@ std::string device_of(const Setup& setup) {
 
 SideLabel label_of(std::size_t side, const SideFile& file) {
   SideLabel label;
-  // Beyond Z sides have numbers.
-  label.letter = side < 26 ? std::string(1, static_cast<char>('A' + side)) : fmt::format("S{}", side + 1);
+  label.letter = side_letter(side);
   for (const Invocation& invocation : file.invocations) label.files.push_back(invocation.source);
   label.device = device_of(file.invocations.front().setup);
   return label;

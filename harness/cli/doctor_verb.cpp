@@ -91,11 +91,12 @@ int doctor_verb(const Options& options, const Environment& environment) {
     environment.out << line(finding, style);
     warnings += finding.health == Health::warning ? 1 : 0;
   }
-  if (const std::string gpus = gpu_table(survey); !gpus.empty()) environment.out << "\n" << gpus;
+  if (const std::string gpus = gpu_table(survey, style); !gpus.empty()) environment.out << "\n" << gpus;
   const bool gpu = driver.usable && has_cuda;
-  environment.out << fmt::format("\n{}; gpubench --suite all will use {}\n",
-                                 warnings == 0 ? "nothing wrong" : fmt::format("{} warning(s)", warnings),
-                                 gpu ? "the GPU" : "the " + environment.backends.front().name + " backend");
+  const std::string end = fmt::format("{}; gpubench --suite all will use {}",
+                                      warnings == 0 ? "nothing wrong" : fmt::format("{} warning(s)", warnings),
+                                      gpu ? "the GPU" : "the " + environment.backends.front().name + " backend");
+  environment.out << "\n" << fitted(end, style.width, 0) << "\n";
   return exit_codes::ok;
 }
 

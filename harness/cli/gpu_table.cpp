@@ -38,7 +38,7 @@ std::string reasons(const GpuFacts& gpu) {
 
 }  // namespace
 
-std::string gpu_table(const GpuSurvey& survey) {
+std::string gpu_table(const GpuSurvey& survey, const ConsoleStyle& style) {
   if (survey.gpus.empty()) return "";
   TextTable table({{"gpu", Align::right},
                    {"name"},
@@ -59,7 +59,7 @@ std::string gpu_table(const GpuSurvey& survey) {
                of(gpu.now.power_w, gpu.power_limit_w), told(gpu.now.temperature_c), on_or_off(gpu.ecc),
                on_or_off(gpu.mig), of(gpu.nvlinks_up, gpu.nvlinks), pcie(gpu), reasons(gpu)});
   }
-  return table.text();
+  return table.text(style);
 }
 
 }  // namespace gpubench

@@ -10,6 +10,7 @@
 #include "harness/cli/estimate.h"
 #include "harness/cli/exit_code.h"
 #include "harness/cli/selection.h"
+#include "harness/cli/terminal.h"
 #include "harness/core/error.h"
 #include "harness/plan/nearest.h"
 #include "harness/report/json.h"
@@ -93,9 +94,11 @@ int list_suites(const Options& options, const Environment& environment) {
     row.push_back(f.suite->description);
     table.add(std::move(row));
   }
-  environment.out << table.text() << "\n";
+  const ConsoleStyle style = console_style(options, Stream::out, environment);
+  environment.out << table.text(style) << "\n";
+  const int width = style.width == 0 ? 100 : std::min(style.width, 100);
   for (const Suite& suite : environment.suites) {
-    environment.out << fmt::format("{:<12} {}\n", suite.name, wrap(workload_names(suite), 100, 13));
+    environment.out << fmt::format("{:<12} {}\n", suite.name, wrap(workload_names(suite), width, 13));
   }
   return exit_codes::ok;
 }
@@ -152,7 +155,7 @@ void print_cases(std::span<const PlannedCase> cases, const Options& options, con
   if (options.list_json) {
     environment.out << dump(cases_json(cases), 1) << "\n";
   } else {
-    environment.out << cases_table(cases);
+    environment.out << cases_table(cases, console_style(options, Stream::out, environment));
   }
 }
 
@@ -168,14 +171,14 @@ int list_case(const Options& options, const Environment& environment) {
   if (options.list_json) {
     environment.out << dump(case_detail_json(found.front(), rerun), 1) << "\n";
   } else {
-    environment.out << case_detail(found.front(), rerun);
+    environment.out << case_detail(found.front(), rerun, console_style(options, Stream::out, environment));
   }
   return exit_codes::ok;
 }
 
 }  // namespace
 
-std::string cases_table(std::span<const PlannedCase> cases) {
+std::string cases_table(std::span<const PlannedCase> cases, const ConsoleStyle& style) {
   TextTable table(
       {{"case"}, {"tier"}, {"work", Align::right}, {"moves", Align::right}, {"memory", Align::right}, {"label"}});
   for (const PlannedCase& planned : cases) {
@@ -183,7 +186,7 @@ std::string cases_table(std::span<const PlannedCase> cases) {
                format_quantity(planned.cost.bytes, "B"), format_quantity(static_cast<double>(planned.bytes), "B"),
                planned.c.label});
   }
-  return table.text();
+  return table.text(style);
 }
 
 Json cases_json(std::span<const PlannedCase> cases) {
@@ -202,7 +205,7 @@ Json cases_json(std::span<const PlannedCase> cases) {
   return {{"cases", std::move(list)}};
 }
 
-std::string plan_text(std::span<const PlannedCase> cases, const Effort& effort, int cores) {
+std::string plan_text(std::span<const PlannedCase> cases, const Effort& effort, int cores, const ConsoleStyle& style) {
   TextTable table({{"case"}, {"about", Align::right}, {"memory", Align::right}, {"work", Align::right}, {"label"}});
   for (const PlannedCase& planned : cases) {
     const Estimate e = estimate(planned, effort, cores);
@@ -210,8 +213,10 @@ std::string plan_text(std::span<const PlannedCase> cases, const Effort& effort, 
                format_quantity(planned.cost.flop, "FLOP"), planned.c.label});
   }
   const Estimate all = estimate(cases, effort, cores);
-  return table.text() + fmt::format("\n{} cases, about {}, largest {}; nothing was run (--dry-run)\n", cases.size(),
-                                    format_duration(all.seconds), format_quantity(static_cast<double>(all.bytes), "B"));
+  const std::string sum =
+      fmt::format("{} cases, about {}, largest {}; nothing was run (--dry-run)", cases.size(),
+                  format_duration(all.seconds), format_quantity(static_cast<double>(all.bytes), "B"));
+  return table.text(style) + "\n" + fitted(sum, style.width, 0) + "\n";
 }
 
 int list_verb(const Options& options, const Environment& environment) {

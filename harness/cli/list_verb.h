@@ -8,15 +8,17 @@
 #include "harness/cli/estimate.h"
 #include "harness/cli/options.h"
 #include "harness/report/json_fwd.h"
+#include "harness/report/text_table.h"
 
 namespace gpubench {
 
 /// The cases with label, work and memory.
-[[nodiscard]] std::string cases_table(std::span<const PlannedCase> cases);
+[[nodiscard]] std::string cases_table(std::span<const PlannedCase> cases, const ConsoleStyle& style);
 [[nodiscard]] Json cases_json(std::span<const PlannedCase> cases);
 
 /// The plan of a run: each case with estimates of time and memory, and their sum.
-[[nodiscard]] std::string plan_text(std::span<const PlannedCase> cases, const Effort& effort, int cores);
+[[nodiscard]] std::string plan_text(std::span<const PlannedCase> cases, const Effort& effort, int cores,
+                                    const ConsoleStyle& style);
 
 /// The verb. Returns the exit code. Throws UsageError.
 int list_verb(const Options& options, const Environment& environment);

@@ -252,7 +252,8 @@ int run_verb(const Options& options, std::span<const std::string> words, const E
   if (plan.empty()) return refuse_empty(selection, environment);
   if (options.slowdown) announce_slowdown(*options.slowdown, plan, environment);
   if (options.dry_run) {
-    environment.out << plan_text(plan, {selection.tier, options.preset}, read_host().usable_cpus);
+    environment.out << plan_text(plan, {selection.tier, options.preset}, read_host().usable_cpus,
+                                 console_style(options, Stream::out, environment));
     return exit_codes::ok;
   }
   return Run(options, words, environment, device, std::move(plan), selection.tier, run).execute();

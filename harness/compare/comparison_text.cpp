@@ -90,6 +90,10 @@ Json differences_json(const std::vector<Difference>& all) {
 
 }  // namespace
 
+std::string side_letter(std::size_t side) {
+  return side < 26 ? std::string(1, static_cast<char>('A' + side)) : fmt::format("S{}", side + 1);
+}
+
 std::string ratio_text(double ratio) {
   if (ratio >= 99.95) return fmt::format("{:.0f}x", ratio);
   return ratio >= 9.995 ? fmt::format("{:.1f}x", ratio) : fmt::format("{:.3f}x", ratio);
@@ -99,39 +103,31 @@ std::string comparison_table(const LabelledComparison& one, const ConsoleStyle& 
   const std::string& a = one.a.letter;
   const std::string& b = one.b.letter;
   std::string text;
-  for (const std::string& line : head_lines(one)) text += visible(line) + "\n";
+  for (const std::string& line : head_lines(one)) text += fitted(visible(line), style.width, 0) + "\n";
   TextTable table(
       {{"verdict"}, {b + "/" + a, Align::right}, {"95% interval"}, {a, Align::right}, {b, Align::right}, {"case"}});
-  const std::vector<const ComparedCase*> order = by_difference(one.comparison);
-  for (const ComparedCase* of_case : order) {
+  for (const ComparedCase* of_case : by_difference(one.comparison)) {
     table.add({std::string(name(of_case->relation)), ratio_text(of_case->speed.ratio), interval_text(of_case->speed),
                format_quantity(of_case->rate_a, of_case->unit), format_quantity(of_case->rate_b, of_case->unit),
-               of_case->id + (of_case->note.empty() ? "" : "  [" + of_case->note + "]")});
+               of_case->id + (of_case->note.empty() ? "" : "  [" + of_case->note + "]")},
+              tone_of(of_case->relation));
   }
-  std::string rows = table.text();
-  text += "\n";
-  // Each row begins with its word, which takes its colour once the columns stand.
-  std::size_t row = 0;
-  for (std::size_t at = 0; at < rows.size(); ++row) {
-    const std::size_t end = rows.find('\n', at);
-    const std::string line = rows.substr(at, end - at);
-    at = end + 1;
-    const std::string word = row == 0 ? "" : std::string(name(order[row - 1]->relation));
-    text +=
-        (word.empty() ? "" : paint(word, tone_of(order[row - 1]->relation), style)) + line.substr(word.size()) + "\n";
-  }
+  text += "\n" + table.text(style);
   TextTable suites({{"suite"}, {"cases", Align::right}, {"geomean " + b + "/" + a, Align::right}, {"95% interval"}});
   for (const SuiteSpeed& suite : one.comparison.suites)
     suites.add(
         {suite.suite, fmt::format("{}", suite.cases), ratio_text(suite.speed.ratio), interval_text(suite.speed)});
-  if (!one.comparison.suites.empty()) text += "\n" + suites.text();
+  if (!one.comparison.suites.empty()) text += "\n" + suites.text(style);
   if (one.comparison.lone.empty()) return text;
   text += fmt::format("\n{} without a ratio:\n", one.comparison.lone.size());
   constexpr std::size_t most_lone = 10;
   const std::size_t shown =
       style.verbosity > 0 ? one.comparison.lone.size() : std::min(most_lone, one.comparison.lone.size());
   for (std::size_t i = 0; i < shown; ++i)
-    text += fmt::format("  {}  ({})\n", visible(one.comparison.lone[i].id), visible(one.comparison.lone[i].why));
+    text += "  " +
+            fitted(fmt::format("{}  ({})", visible(one.comparison.lone[i].id), visible(one.comparison.lone[i].why)),
+                   style.width, 4) +
+            "\n";
   if (shown < one.comparison.lone.size())
     text += fmt::format("  and {} more (-v)\n", one.comparison.lone.size() - shown);
   return text;

@@ -34,6 +34,9 @@ struct LabelledComparison {
 /// One row per pair and case.
 [[nodiscard]] std::string comparison_csv(std::span<const LabelledComparison> all);
 
+/// What the side at this place is called: "A" to "Z", then "S27".
+[[nodiscard]] std::string side_letter(std::size_t side);
+
 /// "1.23x"; three digits, more where it lies near 1.
 [[nodiscard]] std::string ratio_text(double ratio);
 

@@ -143,9 +143,9 @@ Json case_json(const GateCase& one) {
 
 std::string gate_table(const GateResult& result, int exit_code, const ConsoleStyle& style) {
   std::string text;
-  for (const std::string& line : head_lines(result)) text += visible(line) + "\n";
+  for (const std::string& line : head_lines(result)) text += fitted(visible(line), style.width, 0) + "\n";
   TextTable table({{"verdict"}, {"time", Align::right}, {"95% interval"}, {"rate"}, {"case"}});
-  std::vector<const GateCase*> shown;
+  std::size_t shown = 0;
   constexpr int most_of_a_kind = 20;
   std::map<GateVerdict, int> of_kind;
   std::size_t left_out = 0;
@@ -155,25 +155,16 @@ std::string gate_table(const GateResult& result, int exit_code, const ConsoleSty
       left_out += one.verdict == GateVerdict::unchanged ? 0 : 1;
       continue;
     }
-    shown.push_back(&one);
-    table.add({word_of(one.verdict), change_text(one), interval_text(one), rates_text(one), one.id});
+    ++shown;
+    table.add({word_of(one.verdict), change_text(one), interval_text(one), rates_text(one), one.id},
+              tone_of(one.verdict), one.reason);
   }
-  if (!shown.empty()) {
-    const std::string rows = table.text();
-    std::size_t at = rows.find('\n') + 1;
-    text += "\n" + rows.substr(0, at);
-    for (const GateCase* one : shown) {
-      const std::size_t end = rows.find('\n', at);
-      const std::string word = word_of(one->verdict);
-      text += paint(word, tone_of(one->verdict), style) + rows.substr(at + word.size(), end - at - word.size()) + "\n";
-      if (!one->reason.empty()) text += "    " + paint(visible(one->reason), Tone::faint, style) + "\n";
-      at = end + 1;
-    }
-  }
+  if (shown > 0) text += "\n" + table.text(style);
   if (left_out > 0) text += fmt::format("and {} more (-v)\n", left_out);
-  return text + fmt::format("\n{}\nGATE  {}  {}\nexit {}\n", counts_text(result),
-                            paint(name(result.outcome), tone_of(result.outcome), style), visible(result.why),
-                            exit_code);
+  const int indent = 8 + columns(name(result.outcome));  // of what follows "GATE  FAILED  "
+  return text + fmt::format("\n{}\nGATE  {}  {}\nexit {}\n", fitted(counts_text(result), style.width, 0),
+                            paint(name(result.outcome), tone_of(result.outcome), style),
+                            fitted(visible(result.why), style.width, indent), exit_code);
 }
 
 Json gate_json(const GateResult& result, int exit_code) {

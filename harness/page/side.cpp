@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/compare/comparison_text.h"
+
 namespace gpubench::page {
 namespace {
 
 constexpr std::size_t longest_slug = 120;  // so that it can be a part of a file's name
-
-std::string letter_of(std::size_t side) {
-  return side < 26 ? std::string(1, static_cast<char>('A' + side)) : fmt::format("S{}", side + 1);
-}
 
 }  // namespace
 
@@ -26,7 +24,7 @@ std::vector<Side> sides_of(std::span<const Report> reports) {
   for (const Report& report : reports) {
     Side side;
     side.report = &report;
-    side.letter = reports.size() > 1 ? letter_of(sides.size()) : "";
+    side.letter = reports.size() > 1 ? side_letter(sides.size()) : "";
     side.device = report.run.devices.empty() ? "device not told" : report.run.devices.front().name;
     side.name = fmt::format("{}{}{}, {}", side.letter, side.letter.empty() ? "" : ": ", side.device,
                             day_and_minute(report.run.started_at));

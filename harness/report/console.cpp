@@ -78,7 +78,7 @@ std::string breakdown_lines(const Derived& derived, const ConsoleStyle& style) {
                fmt::format("{} ({})", op.label, op.kind), op.implementation});
   }
   table.add({"", fmt::format("{:+.1f}%", 100.0 * derived.remainder), "remainder (gaps +, overlap and warm caches -)"});
-  return paint(table.text(indent_of(style), style.width), Tone::faint, style);
+  return paint(table.text(style, indent_of(style)), Tone::faint, style);
 }
 
 // "78.3% of bf16's peak (H200 SXM, sourced: ...), 81.0% of it at the clock of the rounds, 99.1% of the best here (...)"

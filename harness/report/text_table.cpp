@@ -1,6 +1,7 @@
 #include "harness/report/text_table.h"
 
 #include <algorithm>
+#include <sstream>
 
 #include "harness/report/visible_text.h"
 
@@ -10,6 +11,14 @@ namespace {
 std::string without_trailing_blanks(std::string line) {
   line.erase(line.find_last_not_of(' ') + 1);
   return line;
+}
+
+// Blanks around a word take no colour.
+std::string painted_word(const std::string& cell, Tone tone, const ConsoleStyle& style) {
+  const std::size_t first = cell.find_first_not_of(' ');
+  if (tone == Tone::plain || first == std::string::npos) return cell;
+  const std::size_t end = cell.find_last_not_of(' ') + 1;
+  return cell.substr(0, first) + paint(cell.substr(first, end - first), tone, style) + cell.substr(end);
 }
 
 }  // namespace
@@ -34,40 +43,82 @@ std::string padded(std::string_view text, int width, Align align) {
   return align == Align::left ? std::string(text) + blanks : blanks + std::string(text);
 }
 
-void TextTable::add(std::vector<std::string> cells) {
+void TextTable::add(std::vector<std::string> cells, Tone tone, std::string_view below) {
   for (std::string& cell : cells) cell = visible(cell);
   cells.resize(columns_.size());
-  rows_.push_back(std::move(cells));
+  rows_.push_back({std::move(cells), tone, visible(below)});
 }
 
-std::string TextTable::text(int indent, int width) const {
-  constexpr int least_last_column = 24;
+std::string TextTable::text(const ConsoleStyle& style, int indent) const {
   std::vector<int> widths;
   int start = indent;  // of the last column
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     int widest = columns(columns_[c].title);
-    for (const auto& row : rows_) widest = std::max(widest, columns(row[c]));
+    for (const Row& row : rows_) widest = std::max(widest, columns(row.cells[c]));
     widths.push_back(widest);
     if (c + 1 < columns_.size()) start += widest + 2;
   }
-  const bool breaks = width > 0 && start + widths.back() > width;
+  const bool breaks = style.width > 0 && start + widths.back() > style.width;
+  if (breaks && start + least_last_column() > style.width) return list(style, indent);
   if (breaks) widths.back() = 0;
-  const int end = std::max(width, start + least_last_column);
   std::string all;
-  const auto line = [&](const std::vector<std::string>& cells) {
+  const auto add_line = [&](const std::vector<std::string>& cells, Tone tone) {
     std::string text(static_cast<std::size_t>(indent), ' ');
     for (std::size_t c = 0; c < columns_.size(); ++c) {
       const bool last = c + 1 == columns_.size();
-      text += (c == 0 ? "" : "  ") +
-              padded(breaks && last ? wrap(cells[c], end, start) : cells[c], widths[c], columns_[c].align);
+      const std::string cell =
+          padded(breaks && last ? wrap(cells[c], style.width, start) : cells[c], widths[c], columns_[c].align);
+      text += c == 0 ? painted_word(cell, tone, style) : "  " + cell;
     }
     all += without_trailing_blanks(std::move(text)) + "\n";
   };
   std::vector<std::string> titles;
   for (const Column& column : columns_) titles.push_back(column.title);
-  if (std::any_of(titles.begin(), titles.end(), [](const std::string& title) { return !title.empty(); })) line(titles);
-  for (const auto& row : rows_) line(row);
+  if (std::any_of(titles.begin(), titles.end(), [](const std::string& title) { return !title.empty(); }))
+    add_line(titles, Tone::plain);
+  for (const Row& row : rows_) {
+    add_line(row.cells, row.tone);
+    all += under(row, style, indent);
+  }
   return all;
+}
+
+int TextTable::least_last_column() const {
+  int least = 24;
+  for (const Row& row : rows_) {
+    std::istringstream words(row.cells.back());
+    for (std::string word; words >> word;) least = std::max(least, columns(word));
+  }
+  return least;
+}
+
+std::string TextTable::list(const ConsoleStyle& style, int indent) const {
+  const std::string margin(static_cast<std::size_t>(indent), ' ');
+  std::string all;
+  for (const Row& row : rows_) {
+    all += margin + paint(row.cells.front(), row.tone, style) + "\n";
+    std::string line;
+    const auto end_line = [&] {
+      if (!line.empty()) all += margin + "  " + fitted(line, style.width, indent + 2) + "\n";
+      line.clear();
+    };
+    for (std::size_t c = 1; c < columns_.size(); ++c) {
+      if (row.cells[c].empty()) continue;
+      const std::string named = columns_[c].title + (columns_[c].title.empty() ? "" : " ") + row.cells[c];
+      if (!line.empty() && indent + 2 + columns(line) + 2 + columns(named) > style.width) end_line();
+      line += (line.empty() ? "" : "  ") + named;
+    }
+    end_line();
+    all += under(row, style, indent);
+  }
+  return all;
+}
+
+std::string TextTable::under(const Row& row, const ConsoleStyle& style, int indent) const {
+  if (row.below.empty()) return "";
+  const int begin = indent + 4;
+  return std::string(static_cast<std::size_t>(begin), ' ') +
+         paint(fitted(row.below, style.width, begin), Tone::faint, style) + "\n";
 }
 
 std::string wrap(std::string_view text, int width, int indent) {

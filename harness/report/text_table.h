@@ -33,16 +33,27 @@ class TextTable {
  public:
   explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  /// One cell per column; untrusted text is made visible. Missing cells are empty.
-  void add(std::vector<std::string> cells);
-  /// Header and rows, each line starting with `indent` spaces; no trailing blanks. Where `width` is not 0, a last
-  /// column that would end beyond column `width` is broken at blanks into lines of at least 24 columns, under one
-  /// another.
-  [[nodiscard]] std::string text(int indent = 0, int width = 0) const;
+  /// One cell per column; untrusted text is made visible. Missing cells are empty. The first cell is painted in `tone`;
+  /// `below`, where there is any, stands under the row.
+  void add(std::vector<std::string> cells, Tone tone = Tone::plain, std::string_view below = {});
+  /// Header and rows, each line starting with `indent` spaces; no trailing blanks. Where `style.width` is not 0, a last
+  /// column that would end beyond it is broken at blanks into lines of at least 24 columns, under one another. Where
+  /// even that, or a word of it, is too wide, each row is its first cell, and under it "title cell" of the others that
+  /// hold something, as many on a line as have room.
+  [[nodiscard]] std::string text(const ConsoleStyle& style = {}, int indent = 0) const;
 
  private:
+  struct Row {
+    std::vector<std::string> cells;
+    Tone tone = Tone::plain;
+    std::string below;
+  };
+  [[nodiscard]] int least_last_column() const;
+  [[nodiscard]] std::string list(const ConsoleStyle& style, int indent) const;
+  [[nodiscard]] std::string under(const Row& row, const ConsoleStyle& style, int indent) const;
+
   std::vector<Column> columns_;
-  std::vector<std::vector<std::string>> rows_;
+  std::vector<Row> rows_;
 };
 
 /// `text` broken at blanks into lines that end at column `width`; the first is taken to start at column `indent`, the

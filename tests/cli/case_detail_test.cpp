@@ -6,14 +6,17 @@
 
 #include <sstream>
 
+#include "harness/cli/list_verb.h"
 #include "harness/core/program.h"
 #include "harness/report/json.h"
 #include "reference/ops/optimizer.h"
+#include "tests/harness/report/terminal_width.h"
 
 namespace gpubench {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 
 constexpr int gradients = 40;
@@ -51,7 +54,7 @@ PlannedCase planned() {
 }
 
 TEST(CaseDetail, CountsTheTensorsOfAnOpWithVeryManyAndStaysWithin120Columns) {
-  const std::string text = case_detail(planned(), "gpubench run");
+  const std::string text = case_detail(planned(), "gpubench run", {});
 
   EXPECT_THAT(text, HasSubstr("40 tensors: block0.gradient, block1.gradient, block2.gradient, block3.gradient, ... "
                               "-> gradient_norm"));
@@ -60,8 +63,21 @@ TEST(CaseDetail, CountsTheTensorsOfAnOpWithVeryManyAndStaysWithin120Columns) {
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120U) << line;
 }
 
+TEST(CaseDetail, KeepsToTheWidthOfTheTerminalAsTheTablesOfCasesDo) {
+  const std::vector<PlannedCase> cases{planned()};
+  for (int width = 40; width <= 200; ++width) {
+    ConsoleStyle style;
+    style.width = width;
+    const std::string plan = plan_text(cases, {Tier::smoke}, 2, style);
+    EXPECT_THAT(lines_too_wide(case_detail(cases[0], "gpubench run --filter x", style), width), IsEmpty()) << width;
+    EXPECT_THAT(lines_too_wide(cases_table(cases, style) + plan, width), IsEmpty()) << width;
+    EXPECT_THAT(plan, HasSubstr("sim/clip/n=8/f32/x1")) << width;
+    EXPECT_THAT(plan, HasSubstr("--dry-run")) << width;
+  }
+}
+
 TEST(CaseDetail, SaysArithmeticThatAllOpsShareOnce) {
-  const std::string text = case_detail(planned(), "gpubench run");
+  const std::string text = case_detail(planned(), "gpubench run", {});
 
   const std::size_t at = text.find("sums in f32");
   EXPECT_NE(at, std::string::npos);

@@ -8,11 +8,13 @@
 #include "harness/compare/comparison_text.h"
 #include "harness/report/json.h"
 #include "tests/harness/compare/made_reports.h"
+#include "tests/harness/report/terminal_width.h"
 
 namespace gpubench {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 
 Comparison of(const std::vector<double>& a, const std::vector<double>& b) {
@@ -104,6 +106,14 @@ TEST(Comparison, HardwareOfDifferentMakesIsComparedAndNamed) {
   EXPECT_THAT(text, HasSubstr("A = A Processor: 1 report, a.json\nB = A GPU: 1 report, b.json\n"
                               "differ: device.kind cpu -> cuda; device.name A Processor -> A GPU;"));
   EXPECT_THAT(text, HasSubstr("FASTER   10.0x  [8.889x, 11.3x]"));
+  for (int width = 40; width <= 200; ++width) {
+    ConsoleStyle style;
+    style.width = width;
+    const std::string fitted = comparison_table(labelled, style);
+    EXPECT_THAT(lines_too_wide(fitted, width), IsEmpty()) << width;
+    for (const char* part : {"FASTER", "10.0x", "[8.889x, 11.3x]", "gemm/a/m=64,n=32,k=16/bf16/warm/x1"})
+      EXPECT_THAT(fitted, HasSubstr(part)) << width;
+  }
 }
 
 TEST(Comparison, BatchesThatDifferTooMuchAreUnsure) {

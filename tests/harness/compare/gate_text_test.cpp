@@ -8,11 +8,13 @@
 #include "tests/harness/compare/made_reports.h"
 #include "tests/harness/report/junit_schema.h"
 #include "tests/harness/report/shell.h"
+#include "tests/harness/report/terminal_width.h"
 
 namespace gpubench {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
@@ -67,6 +69,24 @@ TEST(GateText, TheTableTellsWhatFailedByHowMuchAndHowItEnds) {
             "1 regressed, 1 unchanged\n"
             "GATE  FAIL  1 regressed, 0 failing, 0 missing\n"
             "exit 1\n");
+}
+
+TEST(GateText, KeepsToTheWidthOfTheTerminalAndLosesNothing) {
+  GateResult result =
+      result_with({case_with(GateVerdict::regressed),
+                   case_with(GateVerdict::inconclusive, 1,
+                             "busy: others took the processors; on a quiet machine 3 runs a side would tell"),
+                   case_with(GateVerdict::missing, 2, "in no candidate report")});
+  result.why = "1 regressed, 0 failing, 1 missing, and 1 that could not be told";
+  for (int width = 40; width <= 200; ++width) {
+    ConsoleStyle style;
+    style.width = width;
+    const std::string text = gate_table(result, 1, style);
+    EXPECT_THAT(lines_too_wide(text, width), IsEmpty()) << width;
+    for (const char* part : {"REGRESSED", "+25.0%", "+20.0% to +30.0%", "2.00 TFLOP/s -> 1.60 TFLOP/s",
+                             "gemm/w0/n=1/f32/x1", "gemm/w2/n=1/f32/x1", "exit 1"})
+      EXPECT_THAT(text, HasSubstr(part)) << width;
+  }
 }
 
 TEST(GateText, ColourIsAddedToWordsAndTakesNoneAway) {

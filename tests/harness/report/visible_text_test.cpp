@@ -39,7 +39,7 @@ TEST(TextTable, AlignsAndPadsWithoutTrailingBlanks) {
   TextTable table({{"name"}, {"n", Align::right}, {"note"}});
   table.add({"a", "1", ""});
   table.add({"long name", "1000", "x\ny"});
-  EXPECT_EQ(table.text(1),
+  EXPECT_EQ(table.text({}, 1),
             " name          n  note\n"
             " a             1\n"
             " long name  1000  x\\x0ay\n");
@@ -49,12 +49,43 @@ TEST(TextTable, AlignsAndPadsWithoutTrailingBlanks) {
 TEST(TextTable, BreaksOnlyItsLastColumnAndOnlyWhereItIsTooLong) {
   TextTable table({{"name"}, {"note"}});
   table.add({"a", "short"});
-  EXPECT_EQ(table.text(1, 12), " name  note\n a     short\n");  // columns 8 to 12
+  const auto at_width = [&table](int width) {
+    ConsoleStyle style;
+    style.width = width;
+    return table.text(style, 1);
+  };
+  EXPECT_EQ(at_width(12), " name  note\n a     short\n");  // columns 8 to 12
   std::string words;
   for (int i = 0; i < 13; ++i) words += i == 0 ? "b" : " b";
   table.add({"c", words});
-  EXPECT_EQ(table.text(1, 31), " name  note\n a     short\n c     " + words.substr(0, 23) + "\n       b\n");
-  EXPECT_EQ(table.text(1, 12), table.text(1, 31));
+  EXPECT_EQ(at_width(31), " name  note\n a     short\n c     " + words.substr(0, 23) + "\n       b\n");
+  EXPECT_EQ(at_width(12), " a\n   note\n   short\n c\n   note b b\n   b b b b b\n   b b b b b\n   b\n");
+}
+
+TEST(TextTable, IsAListWhereItIsTooNarrowForColumns) {
+  TextTable table({{"verdict"}, {"time", Align::right}, {"rate"}, {""}, {"case"}});
+  table.add({"SLOWER", "+25%", "1 GB/s", "", "memory/copy/n=1024/f32/x1"}, Tone::bad, "three runs say so, all of them");
+  table.add({"SAME", "+0%", "", "noisy", "gemm/x1"});
+  ConsoleStyle style;
+  style.width = 30;
+  EXPECT_EQ(table.text(style),
+            "SLOWER\n"
+            "  time +25%  rate 1 GB/s\n"
+            "  case\n"
+            "  memory/copy/n=1024/f32/x1\n"  // a word of 25 columns does not fit beside another
+            "    three runs say so, all of\n"
+            "    them\n"
+            "SAME\n"
+            "  time +0%  noisy\n"
+            "  case gemm/x1\n");
+  style.color = true;
+  EXPECT_EQ(table.text(style).substr(0, 18), "\x1b[1;31mSLOWER\x1b[0m\n");
+  style.width = 0;
+  EXPECT_EQ(table.text(style),
+            "verdict  time  rate           case\n"
+            "\x1b[1;31mSLOWER\x1b[0m   +25%  1 GB/s         memory/copy/n=1024/f32/x1\n"
+            "    \x1b[2mthree runs say so, all of them\x1b[0m\n"
+            "SAME      +0%          noisy  gemm/x1\n");
 }
 
 TEST(Wrap, BreaksAtBlanksAndNeverWithinWords) {
