@@ -15,8 +15,7 @@ namespace {
 
 // No table is wider than people read.
 ConsoleStyle narrowed(ConsoleStyle style) {
-  constexpr int widest = 120;
-  style.width = style.width == 0 ? widest : std::min(style.width, widest);
+  style.width = width_up_to(120, style);
   return style;
 }
 

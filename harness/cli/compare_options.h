@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "harness/compare/tau.h"
+
 namespace CLI {
 class App;
 }

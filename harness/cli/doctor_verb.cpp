@@ -23,7 +23,7 @@ std::string line(const Finding& finding, const ConsoleStyle& style) {
   const bool warning = finding.health == Health::warning;
   const std::string_view word = warning ? "warn" : finding.health == Health::note ? "note" : "ok";
   const Tone tone = warning ? Tone::doubtful : finding.health == Health::note ? Tone::faint : Tone::good;
-  const int width = style.width == 0 ? 100 : std::min(style.width, 100);
+  const int width = width_up_to(100, style);
   std::string text = fmt::format("{} {:<4}  {}\n", paint(padded(word, 4), tone, style), finding.code,
                                  wrap(visible(finding.text), width, text_column));
   if (!finding.fix.empty())

@@ -96,9 +96,8 @@ int list_suites(const Options& options, const Environment& environment) {
   }
   const ConsoleStyle style = console_style(options, Stream::out, environment);
   environment.out << table.text(style) << "\n";
-  const int width = style.width == 0 ? 100 : std::min(style.width, 100);
   for (const Suite& suite : environment.suites) {
-    environment.out << fmt::format("{:<12} {}\n", suite.name, wrap(workload_names(suite), width, 13));
+    environment.out << fmt::format("{:<12} {}\n", suite.name, wrap(workload_names(suite), width_up_to(100, style), 13));
   }
   return exit_codes::ok;
 }

@@ -58,7 +58,7 @@ std::string scaling_text(std::span<const CaseRecord> records, const ConsoleStyle
              "Scaling, weak: the same work for each rank. Efficiency: rate per processor or SM over that of one rank, "
              "where "
              "that ran too; exposed: communication that computing does not hide; slowest: how late the last rank is.",
-             style.width == 0 ? usual_width : std::min(style.width, usual_width), 0) +
+             width_up_to(usual_width, style), 0) +
          "\n" + (fits ? rows : list) + "\n";
 }
 

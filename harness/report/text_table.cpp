@@ -23,6 +23,10 @@ std::string painted_word(const std::string& cell, Tone tone, const ConsoleStyle&
 
 }  // namespace
 
+int width_up_to(int widest, const ConsoleStyle& style) {
+  return style.width == 0 ? widest : std::min(style.width, widest);
+}
+
 std::string paint(std::string_view text, Tone tone, const ConsoleStyle& style) {
   if (!style.color || tone == Tone::plain) return std::string(text);
   const std::string_view start = tone == Tone::good       ? "\x1b[32m"

@@ -17,6 +17,9 @@ struct ConsoleStyle {
   int width = 0;       ///< columns of the terminal; 0: there is none, and lines are as long as they are
 };
 
+/// `widest` columns, or the terminal's where it has fewer.
+[[nodiscard]] int width_up_to(int widest, const ConsoleStyle& style);
+
 enum class Tone { plain, good, bad, doubtful, faint };
 
 /// `text` in the tone's colour, or as it is where colour is off.
