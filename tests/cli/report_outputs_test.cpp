@@ -25,10 +25,6 @@ class RunOutputs : public ScratchFolder {
     words.insert(words.end(), more.begin(), more.end());
     return cli_.run(words);
   }
-  static std::string content(const std::string& file) {
-    std::ifstream stream(file, std::ios::binary);
-    return {std::istreambuf_iterator<char>(stream), {}};
-  }
   void in_github() {
     cli_.variables["GITHUB_ACTIONS"] = "true";
     cli_.variables["GITHUB_STEP_SUMMARY"] = "summary.md";
@@ -40,12 +36,12 @@ class RunOutputs : public ScratchFolder {
 TEST_F(RunOutputs, EachFormGoesToItsFileBesideTheUsualFolder) {
   EXPECT_EQ(run({"--junit", "r.xml", "--csv", "r.csv", "--markdown", "r.md", "--out", "o"}), 0);
   std::string problem;
-  const auto junit = read_xml(content("r.xml"), problem);
+  const auto junit = read_xml(content_of("r.xml"), problem);
   ASSERT_TRUE(junit) << problem;
   EXPECT_EQ(junit->attributes.at("tests"), "2");
-  EXPECT_THAT(content("r.csv"), StartsWith("case,suite,workload,params,"));
-  EXPECT_THAT(content("r.csv"), HasSubstr("\r\nsim/last/n=8/f32/x1,sim,last,"));
-  EXPECT_THAT(content("r.md"), StartsWith("### gpubench: PASS\n\n2 pass of 2 cases\n"));
+  EXPECT_THAT(content_of("r.csv"), StartsWith("case,suite,workload,params,"));
+  EXPECT_THAT(content_of("r.csv"), HasSubstr("\r\nsim/last/n=8/f32/x1,sim,last,"));
+  EXPECT_THAT(content_of("r.md"), StartsWith("### gpubench: PASS\n\n2 pass of 2 cases\n"));
   EXPECT_TRUE(std::filesystem::exists("o/report.json"));
   EXPECT_THAT(cli_.out.str(), AllOf(HasSubstr("VERDICT  PASS"), Not(HasSubstr("<testsuites"))));
 }
@@ -97,9 +93,9 @@ TEST_F(RunOutputs, GithubGetsAnnotationsAndASummaryOfItsOwnAccord) {
   cli_.script = "wrong_element@first.gemm";
   EXPECT_EQ(run({"--json", "r.json"}), 1);
   EXPECT_THAT(cli_.out.str(), HasSubstr("\n::error title=gpubench fail::sim/first/n=8/f32/x1: "));
-  EXPECT_THAT(content("summary.md"), StartsWith("### gpubench: FAIL\n"));
+  EXPECT_THAT(content_of("summary.md"), StartsWith("### gpubench: FAIL\n"));
   EXPECT_EQ(run({"--json", "r.json"}), 1);  // a second command of the step
-  EXPECT_EQ(content("summary.md").rfind("### gpubench: FAIL\n") > 0, true);
+  EXPECT_EQ(content_of("summary.md").rfind("### gpubench: FAIL\n") > 0, true);
 }
 
 TEST_F(RunOutputs, ElsewhereOrWhereItIsNotWantedGithubGetsNothing) {
@@ -145,8 +141,8 @@ TEST_F(RunOutputs, AStepsSummaryIsKeptBelowWhatGithubDrops) {
 TEST_F(RunOutputs, AnInterruptedRunStillLeavesEveryForm) {
   cli_.stop = 2;
   EXPECT_EQ(run({"--junit", "r.xml", "--markdown", "r.md", "--json", "r.json"}), 130);
-  EXPECT_THAT(content("r.xml"), HasSubstr("<property name=\"complete\" value=\"false\"/>"));
-  EXPECT_THAT(content("r.md"), HasSubstr("INCOMPLETE"));
+  EXPECT_THAT(content_of("r.xml"), HasSubstr("<property name=\"complete\" value=\"false\"/>"));
+  EXPECT_THAT(content_of("r.md"), HasSubstr("INCOMPLETE"));
 }
 
 }  // namespace
