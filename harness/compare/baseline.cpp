@@ -6,7 +6,6 @@
 #include <future>
 #include <thread>
 
-#include "harness/compare/lean_json.h"
 #include "harness/core/error.h"
 #include "harness/report/json.h"
 #include "harness/report/text_table.h"

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <unordered_set>
 
-#include "harness/compare/lean_json.h"
+#include "harness/compare/thinned_json.h"
 #include "harness/measure/statistics.h"
 #include "harness/report/json.h"
 #include "harness/report/record_reader.h"
@@ -172,14 +172,14 @@ void require_different_ids(const std::vector<MeasuredCase>& cases, const Node& w
   }
 }
 
-Invocation parsed(std::string_view text, const std::string& path, const Dropped& dropped) {
+Invocation parsed(std::string_view text, const std::string& path) {
   Invocation invocation;
   invocation.source = path;
-  const StreamedArray cases{"gpubench", "cases", [&](const Json& element, std::size_t index) {
-                              const Node node(element, fmt::format("{}:gpubench.cases[{}]", path, index));
-                              invocation.cases.push_back(case_of(node));
-                            }};
-  const Json json = parse_lean_json(text, path, dropped, cases);
+  const StreamedArray cases{
+      "gpubench", "cases", [&](const Json& element, std::size_t index) {
+        invocation.cases.push_back(case_of({element, path, fmt::format("gpubench.cases[{}]", index)}));
+      }};
+  const Json json = parse_json(text, path, cases);
   const Node root(json, path);
   const Node context = root.at("context");
   const Node run = context.at("gpubench");
@@ -198,12 +198,14 @@ Invocation parsed(std::string_view text, const std::string& path, const Dropped&
 
 Invocation parse_invocation(std::string_view text, const std::string& path) {
   // Half of a report's numbers are of the clock that a case is not judged by; which one stands before them.
-  const Dropped half{unread, "cache", name(CacheMode::step), "device_ns", "wall_ns"};
-  try {
-    return parsed(text, path, half);
-  } catch (const ReadError&) {  // members in another order, or a mistake: then with its right place
-    return parsed(text, path, {unread});
+  const Dropped dropped{unread, "cache", name(CacheMode::step), "device_ns", "wall_ns"};
+  if (text.size() <= ReadLimits{}.bytes) {
+    try {
+      return parsed(thinned_json(text, dropped), path);
+    } catch (const ReadError&) {  // members in another order, or a mistake, which the whole text has at its right place
+    }
   }
+  return parsed(text, path);
 }
 
 Invocation read_invocation(const std::string& path) { return parse_invocation(read_text(path), path); }

@@ -8,85 +8,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <set>
 
 #include "harness/report/json.h"
 #include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {
-
-// Names and messages come from the file: what a reader sees of them must stay readable.
-constexpr std::size_t longest_shown = 100;
-constexpr std::size_t longest_message = 300;
-
-// Watches the parser's events: throwing from its callback stops it at once, before anything deep or wide has been
-// built.
-class Guard {
- public:
-  Guard(std::string file, const ReadLimits& limits) : file_(std::move(file)), limits_(limits) {}
-
-  bool operator()(Json::parse_event_t event, const Json& parsed) {
-    using Event = Json::parse_event_t;
-    switch (event) {
-      case Event::object_start:
-      case Event::array_start:
-        begin_value();
-        if (open_.size() >= static_cast<std::size_t>(limits_.depth))
-          refuse(fmt::format("nested deeper than {} levels", limits_.depth));
-        open_.push_back({event == Event::object_start, {}, {}, 0});
-        break;
-      case Event::object_end:
-      case Event::array_end: open_.pop_back(); break;
-      case Event::key: begin_member(parsed.get_ref<const std::string&>()); break;
-      case Event::value: begin_value(); break;
-    }
-    return true;
-  }
-
-  [[noreturn]] void refuse(std::string_view why) const {
-    throw ReadError(fmt::format("{}:{}: {}", file_, place(), why));
-  }
-
- private:
-  // An object or array that has begun and not ended, and how far into it the parser is.
-  struct Open {
-    bool is_object;
-    std::set<std::string> keys;
-    std::string key;
-    std::size_t elements;
-  };
-
-  void begin_value() {
-    if (++values_ > limits_.values) refuse(fmt::format("more than {} values", limits_.values));
-    if (!open_.empty() && !open_.back().is_object) ++open_.back().elements;
-  }
-
-  void begin_member(const std::string& key) {
-    Open& object = open_.back();
-    if (!object.keys.insert(key).second)
-      refuse(fmt::format("key \"{}\" appears twice in one object", visible(key.substr(0, longest_shown))));
-    if (object.keys.size() > limits_.members) refuse(fmt::format("more than {} members", limits_.members));
-    object.key = key;
-  }
-
-  [[nodiscard]] std::string place() const {
-    std::string path;
-    for (const Open& open : open_) {
-      if (!open.is_object) {
-        if (open.elements > 0) path += fmt::format("[{}]", open.elements - 1);
-      } else if (!open.key.empty()) {
-        path += (path.empty() ? "" : ".") + visible(open.key.substr(0, longest_shown));
-      }
-    }
-    return path.empty() ? "(root)" : path;
-  }
-
-  std::string file_;
-  ReadLimits limits_;
-  std::vector<Open> open_;
-  std::size_t values_ = 0;
-};
 
 class File {
  public:
@@ -107,18 +34,6 @@ class File {
 }
 
 }  // namespace
-
-Json parse_json(std::string_view text, std::string_view file, const ReadLimits& limits) {
-  Guard guard(visible(file), limits);
-  if (text.size() > limits.bytes)
-    guard.refuse(fmt::format("{} bytes, more than the {} that are read", text.size(), limits.bytes));
-  try {
-    return Json::parse(text,
-                       [&](int /*depth*/, Json::parse_event_t event, Json& parsed) { return guard(event, parsed); });
-  } catch (const Json::exception& e) {
-    guard.refuse(fmt::format("not JSON: {}", visible(std::string_view(e.what()).substr(0, longest_message))));
-  }
-}
 
 std::string read_text(const std::string& path, const ReadLimits& limits) {
   const File file(path);

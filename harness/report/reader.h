@@ -1,40 +1,20 @@
-// The one way in for JSON from outside: limits before memory, types before values, and an error that says where.
+// What JSON from outside is looked at through: types before values, and an error that says where.
 //
-// nlohmann/json alone would accept a document a hundred thousand levels deep (and crash when copying it), wrap -1 to
-// 1.8e19, cut 3.9 to 3, let the last of two equal keys win, and look through all earlier members for each new one of an
-// object. Everything that gpubench reads (reports, choices of earlier runs, records from a worker) goes through here.
+// nlohmann/json alone would wrap -1 to 1.8e19 and cut 3.9 to 3. Everything that gpubench reads (reports, choices of
+// earlier runs, records from a worker) comes from json_parser.h and is looked at as Nodes.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "harness/report/json_fwd.h"
+#include "harness/report/json_parser.h"
 
 namespace gpubench {
-
-/// Input that is not what it should be: "file:path: why".
-class ReadError : public std::runtime_error {
- public:
-  explicit ReadError(const std::string& what) : std::runtime_error(what) {}
-};
-
-struct ReadLimits {
-  std::size_t bytes = 256U << 20U;
-  int depth = 64;
-  std::size_t values = std::size_t{16} << 20U;  ///< of all kinds together: each takes 16 bytes or more
-  std::size_t members = 4096;                   ///< of one object: they are searched one by one
-};
-
-/// Parses one strict JSON document. Throws ReadError for anything too large, too deep, too many, malformed, with equal
-/// keys in one object, or with numbers beyond fp64, naming the place that the parser had come to. `file` only names the
-/// source in messages.
-[[nodiscard]] Json parse_json(std::string_view text, std::string_view file, const ReadLimits& limits = {});
 
 /// A file or a pipe, whole; of what is too long one block more than `limits.bytes`, for the parser to refuse. Throws
 /// ReadError where it cannot be read or is something else.
@@ -46,7 +26,9 @@ struct ReadLimits {
 /// A value with its place in the document. Accessors check kind and range and throw ReadError. Refers to the document.
 class Node {
  public:
-  Node(const Json& json, std::string file) : json_(&json), file_(std::move(file)) {}
+  /// `path`: where the value stands in its document; empty where it is the document.
+  Node(const Json& json, std::string file, std::string path = {})
+      : json_(&json), file_(std::move(file)), path_(std::move(path)) {}
 
   /// Member of an object, element of an array; must exist.
   [[nodiscard]] Node at(std::string_view key) const;
@@ -80,8 +62,6 @@ class Node {
   [[noreturn]] void refuse(std::string_view why) const;
 
  private:
-  Node(const Json& json, std::string file, std::string path)
-      : json_(&json), file_(std::move(file)), path_(std::move(path)) {}
   [[nodiscard]] Node child(std::string_view key, const Json& value) const;
   /// A number as it stands, of everything else the kind.
   [[nodiscard]] std::string shown() const;

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <functional>
 
-#include "harness/compare/lean_json.h"
 #include "harness/report/json.h"
 #include "tests/harness/compare/made_reports.h"
 
@@ -147,6 +146,17 @@ TEST(Invocation, TheErrorOfItsRoundsIsKnown) {
   EXPECT_NEAR(invocation.cases[0].run->round_error, 0.5 * std::log(1.21), 1e-14);
 }
 
+// What comparing does not need is taken out before the parser sees it; line and column are those of the file all the
+// same.
+TEST(Invocation, AMistakeIsNamedByItsLineInTheFile) {
+  std::string text = dump(report_json(three_cases()), 1);
+  const std::size_t at = text.rfind("\"derived\": {") + std::string_view("\"derived\": {").size();
+  text.insert(at, "]");
+  const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+  EXPECT_THAT(refusal(text), AllOf(HasSubstr("r.json:gpubench.cases[2].derived: not JSON: "),
+                                   HasSubstr("at line " + std::to_string(line) + ", column")));
+}
+
 TEST(Invocation, WhatIsNoReportIsRefusedWithItsPlace) {
   const std::tuple<const char*, std::function<void(Json&)>, const char*> mistakes[] = {
       {"another schema", [](Json& j) { j["context"]["gpubench"]["schema"] = "other"; }, "context.gpubench.schema"},
@@ -158,14 +168,15 @@ TEST(Invocation, WhatIsNoReportIsRefusedWithItsPlace) {
        [](Json& j) {
          j["gpubench"]["cases"] = {1, 2};
        },
-       "cases[0] is no object"},
-      {"a case without an id", [](Json& j) { j["gpubench"]["cases"][1].erase("id"); }, "gpubench.cases[1]"},
+       "r.json:gpubench.cases[0]: is no object"},
+      {"a case without an id", [](Json& j) { j["gpubench"]["cases"][1].erase("id"); },
+       "r.json:gpubench.cases[1]: lacks \"id\""},
       {"an id with markup", [](Json& j) { j["gpubench"]["cases"][0]["id"] = "gemm/<b>"; }, "is no case id"},
       {"an empty id", [](Json& j) { j["gpubench"]["cases"][0]["id"] = ""; }, "is no case id"},
       {"one id twice", [](Json& j) { j["gpubench"]["cases"][2]["id"] = j["gpubench"]["cases"][0]["id"]; }, "two cases"},
       {"an unknown status", [](Json& j) { j["gpubench"]["cases"][0]["status"] = "ok"; }, "status"},
       {"a time of zero", [](Json& j) { j["gpubench"]["cases"][0]["rounds"][0]["device_ns"][1] = 0; },
-       "rounds[0].device_ns[1]: is no time"},
+       "r.json:gpubench.cases[0].rounds[0].device_ns[1]: is no time"},
       {"a negative time", [](Json& j) { j["gpubench"]["cases"][0]["rounds"][0]["device_ns"][1] = -1.0; }, "is no time"},
       {"a NaN",
        [](Json& j) {
@@ -196,60 +207,6 @@ TEST(Invocation, SurvivesBeingKept) {
   EXPECT_EQ(again.source, "b.json (run 1)");
   EXPECT_EQ(again.cases[0].run->log_median, first.cases[0].run->log_median);
   EXPECT_EQ(fingerprint(again.setup), fingerprint(first.setup));
-}
-
-TEST(LeanJson, WithoutAnythingToDropItIsTheWholeDocument) {
-  for (const std::string& text : {dump(report_json(three_cases()), 1), dump(report_json(three_cases())),
-                                  std::string(R"( {"a" : [ 1 , -2.5e3 , "\"x\\" , {} , [] , null , true ] } )"),
-                                  std::string(R"("\\")"), std::string("[]"), std::string("17")}) {
-    EXPECT_EQ(parse_lean_json(text, "t", {}, {}), parse_json(text, "t")) << text.substr(0, 80);
-  }
-}
-
-TEST(LeanJson, DroppedMembersAreNullWhateverTheyHold) {
-  constexpr std::string_view dropped[] = {"x"};
-  const std::pair<const char*, const char*> texts[] = {
-      {R"({"x":[1,{"x":"]"},"\"}"],"y":2})", R"({"x":null,"y":2})"},
-      {R"({"y":{"x" : "a,b}" }})", R"({"y":{"x":null}})"},
-      {R"({"x":-1.5e9,"y":["x"]})", R"({"x":null,"y":["x"]})"},
-      {R"({"x":{},"xx":1})", R"({"x":null,"xx":1})"},
-      {R"({"x":true})", R"({"x":null})"},
-  };
-  for (const auto& [text, expected] : texts)
-    EXPECT_EQ(parse_lean_json(text, "t", {dropped}, {}), parse_json(expected, "t")) << text;
-}
-
-TEST(LeanJson, OneOfTwoMembersIsDroppedByAThirdBeforeThem) {
-  const Dropped dropped{{}, "mode", "a", "x", "y"};
-  const auto lean = [&](const char* text) { return dump(parse_lean_json(text, "t", dropped, {})); };
-  EXPECT_EQ(lean(R"([{"mode" : "a", "x":[1], "y":[2]},{"mode":"b","x":[1],"y":[2]}])"),
-            R"([{"mode":"a","x":null,"y":[2]},{"mode":"b","x":[1],"y":null}])");
-  EXPECT_EQ(lean(R"({"x":1,"y":2,"mode":"a"})"), R"({"x":1,"y":null,"mode":"a"})");
-  EXPECT_EQ(lean(R"({"mode":{"x":1},"x":2})"), R"({"mode":{"x":1},"x":2})");
-}
-
-// What the parser refuses stays refused: thinning a text must mend nothing.
-TEST(LeanJson, MalformedDocumentsAreRefused) {
-  constexpr std::string_view dropped[] = {"x"};
-  std::string deep;
-  for (int i = 0; i < 100; ++i) deep += "[";
-  for (const std::string& text :
-       {std::string(R"({"a":1 2})"), std::string("[1 2]"), std::string("[1,]"), std::string("{,}"),
-        std::string(R"({"a":1,})"), std::string(R"({"x":})"), std::string(R"({"x" 1})"), std::string(R"({"x":[1,2)"),
-        std::string(R"({"x":1}})"), std::string(R"({"a":1,"a":2})"), std::string(R"({"a":"b)"), std::string("nul l"),
-        std::string("1 e5"), std::string(""), std::string("[1e999]"), std::string(R"({"x":"a)"), deep}) {
-    EXPECT_THROW((void)parse_lean_json(text, "t", {dropped}, {}), ReadError) << text;
-  }
-}
-
-TEST(LeanJson, ElementsAreHandedOverOneByOneAndTheirArrayStaysEmpty) {
-  std::vector<std::string> seen;
-  const StreamedArray streamed{"p", "list",
-                               [&](const Json& e, std::size_t i) { seen.push_back(std::to_string(i) + dump(e)); }};
-  const Json json =
-      parse_lean_json(R"({"q":{"list":[{"a":0}]},"p":{"list":[{"a":[1]},{"list":[{}]}],"b":2}})", "t", {}, streamed);
-  EXPECT_THAT(seen, ::testing::ElementsAre(R"(0{"a":[1]})", R"(1{"list":[{}]})"));
-  EXPECT_EQ(dump(json), R"({"q":{"list":[{"a":0}]},"p":{"list":[],"b":2}})");
 }
 
 }  // namespace

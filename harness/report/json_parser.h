@@ -1,0 +1,45 @@
+// The one parser for JSON from outside: limits before memory, and an error that says where.
+//
+// nlohmann/json alone would accept a document a hundred thousand levels deep (and crash when copying it), and let the
+// last of two equal keys win. Everything that gpubench reads goes through here; reader.h looks at what comes out.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "harness/report/json_fwd.h"
+
+namespace gpubench {
+
+/// Input that is not what it should be: "file:path: why".
+class ReadError : public std::runtime_error {
+ public:
+  explicit ReadError(const std::string& what) : std::runtime_error(what) {}
+};
+
+struct ReadLimits {
+  std::size_t bytes = 256U << 20U;
+  int depth = 64;
+  std::size_t values = std::size_t{16} << 20U;  ///< of all kinds together: each takes 16 bytes or more
+  std::size_t members = 4096;                   ///< of one object: they are searched one by one
+};
+
+/// An array that is too long to be held whole: each of its objects is handed over as soon as it is complete, and gone
+/// afterwards; the document keeps an empty array in its place.
+struct StreamedArray {
+  std::string_view parent;  ///< the member of the document that holds it; empty: nothing is streamed
+  std::string_view member;  ///< its name there
+  std::function<void(const Json& element, std::size_t index)> element;
+};
+
+/// Parses one strict JSON document. Throws ReadError for anything too large, too deep, too many, malformed, with equal
+/// keys in one object, or with numbers beyond fp64, naming the place that the parser had come to; and what
+/// `streamed.element` throws. `file` only names the source in messages.
+[[nodiscard]] Json parse_json(std::string_view text, std::string_view file, const StreamedArray& streamed,
+                              const ReadLimits& limits = {});
+[[nodiscard]] Json parse_json(std::string_view text, std::string_view file, const ReadLimits& limits = {});
+
+}  // namespace gpubench
