@@ -8,6 +8,7 @@
 #include "harness/report/json.h"
 #include "harness/report/quantity.h"
 #include "harness/report/text_table.h"
+#include "harness/run/definition_hash.h"
 #include "reference/ops/definition.h"
 
 namespace gpubench {
@@ -210,6 +211,8 @@ std::string case_detail(const PlannedCase& planned, const std::string& rerun, co
   facts.add({"memory", fmt::format("{} per copy at the peak (nothing is reused, so that every op can be judged)",
                                    format_quantity(static_cast<double>(program.bytes()), "B"))});
   facts.add({"arithmetic", arithmetic_text(program)});
+  facts.add(
+      {"definition", fmt::format("{} (def_hash: the same in every report of this case)", definition_hash(planned))});
   text += facts.text(style, 2);
   text += fmt::format("  {}  {}\n", padded("rerun", 10), rerun);  // in one line, to be copied; 10: "arithmetic"
   const char* checks =
@@ -259,6 +262,7 @@ Json case_detail_json(const PlannedCase& planned, const std::string& rerun) {
           {"label", planned.c.label},
           {"tier", name(planned.c.tier)},
           {"cache", name(planned.c.cache)},
+          {"def_hash", definition_hash(planned)},
           {"description", planned.workload->info().description},
           {"flop", planned.cost.flop},
           {"bytes", planned.cost.bytes},

@@ -17,6 +17,7 @@
 #include "harness/report/quantity.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
+#include "harness/run/definition_hash.h"
 
 namespace gpubench {
 namespace {
@@ -197,6 +198,7 @@ Json cases_json(std::span<const PlannedCase> cases) {
                     {"recipe", planned.c.recipe},
                     {"tier", name(planned.c.tier)},
                     {"label", planned.c.label},
+                    {"def_hash", definition_hash(planned)},
                     {"flop", planned.cost.flop},
                     {"bytes", planned.cost.bytes},
                     {"memory_bytes", planned.bytes}});

@@ -26,6 +26,7 @@
 #include "harness/report/quantity.h"
 #include "harness/report/scaling.h"
 #include "harness/report/visible_text.h"
+#include "harness/run/definition_hash.h"
 
 namespace gpubench {
 namespace {
@@ -58,6 +59,7 @@ class Recorder final : public RunObserver {
     CaseRecord record;
     record.c = planned.c;
     record.id = planned.id();
+    record.def_hash = definition_hash(planned);
     record.verdict = interrupted ? Verdict::skipped : Verdict::error;
     record.reason = interrupted ? "the run was interrupted before this case finished"
                                 : "the run ended without a record of this case";

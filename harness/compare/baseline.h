@@ -12,7 +12,7 @@
 
 namespace gpubench {
 
-inline constexpr std::string_view baseline_schema_version = "1.0";
+inline constexpr std::string_view baseline_schema_version = "1.1";
 
 struct Baseline {
   std::string name;

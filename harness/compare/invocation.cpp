@@ -119,12 +119,20 @@ std::string id_of(const Node& node) {
   return id;
 }
 
+// So does this, in messages.
+std::string hash_of(const Node& node) {
+  std::string hash = node.text();
+  if (!is_definition_hash(hash)) node.refuse("is no def_hash: expected 16 characters of 0-9 a-f");
+  return hash;
+}
+
 MeasuredCase case_of(const Node& node) {
   MeasuredCase one;
   one.id = id_of(node.at("id"));
   one.suite = node.at("suite").text();
   one.verdict = record_members::word_of<Verdict>(node.at("status"));
   one.reason = node.at("reason").text();
+  if (node.has("def_hash")) one.def_hash = hash_of(node.at("def_hash"));
   const Node derived = node.at("derived");
   one.flop = derived.number_or_note("flop");
   one.bytes = derived.number_or_note("bytes");
@@ -219,8 +227,15 @@ Invocation invocation_of(const Report& report, const std::string& source) {
   invocation.injected = report.run.injected;
   invocation.setup = setup_of(Node(context_json(report), source));
   for (const CaseRecord& record : report.cases) {
-    MeasuredCase one{record.id,           record.c.suite,       record.verdict,          record.reason,
-                     record.derived.flop, record.derived.bytes, record.derived.headline, record.derived.headline_unit};
+    MeasuredCase one{record.id,
+                     record.c.suite,
+                     record.verdict,
+                     record.reason,
+                     record.def_hash.value_or(""),
+                     record.derived.flop,
+                     record.derived.bytes,
+                     record.derived.headline,
+                     record.derived.headline_unit};
     if (one.verdict == Verdict::pass) one.run = run_of(record, source);
     invocation.cases.push_back(std::move(one));
   }
@@ -232,6 +247,7 @@ Json to_json(const Invocation& invocation) {
   for (const MeasuredCase& one : invocation.cases) {
     Json json = {{"id", one.id},     {"suite", one.suite}, {"status", name(one.verdict)}, {"reason", one.reason},
                  {"flop", one.flop}, {"bytes", one.bytes}, {"rate", one.work_per_s},      {"unit", one.unit}};
+    if (!one.def_hash.empty()) json["def_hash"] = one.def_hash;
     if (one.run) json["run"] = to_json(*one.run);
     cases.push_back(std::move(json));
   }
@@ -256,10 +272,15 @@ Invocation invocation_from_json(const Node& node, const std::string& source) {
   const Node cases = node.at("cases");
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Node from = cases.at(i);
-    MeasuredCase one{
-        id_of(from.at("id")),     from.at("suite").text(),  record_members::word_of<Verdict>(from.at("status")),
-        from.at("reason").text(), from.at("flop").number(), from.at("bytes").number(),
-        from.at("rate").number(), from.at("unit").text()};
+    MeasuredCase one{id_of(from.at("id")),
+                     from.at("suite").text(),
+                     record_members::word_of<Verdict>(from.at("status")),
+                     from.at("reason").text(),
+                     from.has("def_hash") ? hash_of(from.at("def_hash")) : "",
+                     from.at("flop").number(),
+                     from.at("bytes").number(),
+                     from.at("rate").number(),
+                     from.at("unit").text()};
     if (one.verdict == Verdict::pass) one.run = slim_run(from.at("run"));
     invocation.cases.push_back(std::move(one));
   }

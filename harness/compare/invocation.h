@@ -18,7 +18,8 @@ struct MeasuredCase {
   std::string suite;
   Verdict verdict = Verdict::error;
   std::string reason;
-  double flop = 0.0;             ///< per run, algorithmic: what the id stands for
+  std::string def_hash;          ///< of what the id stands for; empty before schema 1.4
+  double flop = 0.0;             ///< per run, algorithmic
   double bytes = 0.0;            ///< per run, compulsory
   double work_per_s = 0.0;       ///< the headline rate
   std::string unit;              ///< of it: "FLOP/s", "B/s", "tokens/s"

@@ -49,6 +49,11 @@ bool is_case_id(std::string_view text) {
   return !text.empty() && text.size() <= longest_id && std::all_of(text.begin(), text.end(), in_alphabet);
 }
 
+bool is_definition_hash(std::string_view text) {
+  constexpr std::size_t digits = 16;
+  return text.size() == digits && text.find_first_not_of("0123456789abcdef") == text.npos;
+}
+
 std::string Case::id_without_ranks() const {
   std::string id = suite + "/" + workload + "/" + to_string(dims) + "/" + recipe;
   for (const std::string& mode : modes) id += "/" + mode;

@@ -38,6 +38,9 @@ using Dims = std::vector<std::pair<std::string, std::int64_t>>;
 /// Whether the text has the characters of an id, and no more of them than one may have.
 [[nodiscard]] bool is_case_id(std::string_view text);
 
+/// Whether the text could be the def_hash of a record: 16 hexadecimal digits.
+[[nodiscard]] bool is_definition_hash(std::string_view text);
+
 struct Case {
   std::string suite;
   std::string workload;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "harness/core/error.h"
+#include "harness/plan/definition_digest.h"
 #include "harness/plan/nearest.h"
 
 namespace gpubench {
@@ -161,6 +162,7 @@ class Planner {
       const Program program = build(*one.workload, one.c);
       one.cost = cost_of(program);
       one.bytes = program.bytes();
+      one.definition = definition_digest(one.c, *one.workload, program);
     }
     return std::move(planned_);
   }

@@ -32,8 +32,9 @@ struct Selection {
 struct PlannedCase {
   Case c;
   std::shared_ptr<const Workload> workload;
-  Cost cost;               ///< of one run of the timed program
-  std::int64_t bytes = 0;  ///< of the program's tensors, one copy
+  Cost cost;                     ///< of one run of the timed program
+  std::int64_t bytes = 0;        ///< of the program's tensors, one copy
+  std::uint64_t definition = 0;  ///< definition_digest()
 
   [[nodiscard]] std::string id() const { return c.id(); }
 };

@@ -176,6 +176,7 @@ void visit(Archive& a, CaseRecord& r) {
   a("label", r.c.label);
   a("tier", r.c.tier);
   a("cache", r.c.cache);
+  a("def_hash", r.def_hash);
   a("status", r.verdict);
   a("reason", r.reason);
   a("implementation", r.implementation);

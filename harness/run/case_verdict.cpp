@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "harness/run/definition_hash.h"
+
 namespace gpubench {
 namespace {
 
@@ -41,6 +43,7 @@ CaseRecord open_record(const PlannedCase& planned, const RunOptions& options) {
   CaseRecord record;
   record.c = planned.c;
   record.id = planned.id();
+  record.def_hash = definition_hash(planned);
   record.verdict = Verdict::pass;
   record.parity.seed = options.seed;
   record.rerun = rerun_line(options, record.c);

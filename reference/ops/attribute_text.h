@@ -12,7 +12,8 @@ class AttributeText {
  public:
   /// Adds the name where the flag is set.
   AttributeText& flag(std::string_view name, bool set);
-  /// Adds "name=value" where it differs from the default; the shortest text that reads back as the same double.
+  /// Adds "name=value" where it differs from `standard`; the shortest text that reads back as the same double.
+  /// `standard` is a literal that stays as it is, whatever the default becomes: cases are told apart by this text.
   AttributeText& number(std::string_view name, double value, double standard);
   AttributeText& number(std::string_view name, std::int64_t value, std::int64_t standard);
   /// Adds "name=value" where the value is not empty.

@@ -27,7 +27,7 @@ void check_data(OpKind op, const LayerNorm& attributes, const TensorSpec& x) {
 }  // namespace
 
 std::string describe(const LayerNorm& attributes) {
-  return AttributeText().number("epsilon", attributes.epsilon, LayerNorm{}.epsilon).text();
+  return AttributeText().number("epsilon", attributes.epsilon, 1e-5).text();
 }
 
 LayerNormForward layer_norm_forward(Program& program, const LayerNorm& attributes, const Math& math, std::string label,

@@ -38,11 +38,10 @@ void expect_tensor(const Program& program, const AdamWTensor& tensor, bool copie
 std::string describe(const GradientNorm&) { return {}; }
 std::string describe(const Clip& attributes) { return AttributeText().number("limit", attributes.limit, 1.0).text(); }
 std::string describe(const AdamW& attributes) {
-  const AdamW standard;
   AttributeText text;
-  text.number("beta1", attributes.beta1, standard.beta1).number("beta2", attributes.beta2, standard.beta2);
-  text.number("epsilon", attributes.epsilon, standard.epsilon);
-  text.number("weight_decay", attributes.weight_decay, standard.weight_decay).flag("copies", attributes.copies);
+  text.number("beta1", attributes.beta1, 0.9).number("beta2", attributes.beta2, 0.95);
+  text.number("epsilon", attributes.epsilon, 1e-8);
+  text.number("weight_decay", attributes.weight_decay, 0.1).flag("copies", attributes.copies);
   return text.text();
 }
 

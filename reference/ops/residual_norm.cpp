@@ -8,7 +8,7 @@
 namespace gpubench {
 
 std::string describe(const ResidualNorm& attributes) {
-  return AttributeText().number("epsilon", attributes.epsilon, ResidualNorm{}.epsilon).text();
+  return AttributeText().number("epsilon", attributes.epsilon, 1e-5).text();
 }
 
 ResidualNormForward residual_norm_forward(Program& program, const ResidualNorm& attributes, const Math& math,

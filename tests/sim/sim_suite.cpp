@@ -4,6 +4,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "harness/plan/definition_digest.h"
 #include "reference/ops/column_sum.h"
 #include "reference/ops/elementwise.h"
 #include "reference/ops/gelu.h"
@@ -130,6 +131,7 @@ PlannedCase planned(const std::string& name, Build build, CacheMode cache) {
   const Program program = build();
   result.cost = cost_of(program);
   result.bytes = program.bytes();
+  result.definition = definition_digest(result.c, *result.workload, program);
   return result;
 }
 

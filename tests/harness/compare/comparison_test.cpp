@@ -78,6 +78,7 @@ TEST(Comparison, OnlyCasesThatPassOnBothSidesHaveARatio) {
   failed.reason = "wrong";
   CaseRecord other_work = timed_record("d", 1000);
   other_work.derived.flop *= 3;
+  other_work.def_hash = "fedcba9876543210";
   const std::vector<Invocation> a{read_back(timed_report(
       {timed_record("a", 1000), timed_record("b", 1000), timed_record("c", 1000), timed_record("d", 1000)}))};
   const std::vector<Invocation> b{
@@ -90,6 +91,42 @@ TEST(Comparison, OnlyCasesThatPassOnBothSidesHaveARatio) {
   EXPECT_EQ(lone["c"], "only in A");
   EXPECT_THAT(lone["d"], HasSubstr("another definition"));
   EXPECT_EQ(lone["e"], "only in B");
+}
+
+std::string conflict_of(const CaseRecord& a, const CaseRecord& b) {
+  const std::vector<Invocation> sides{read_back(timed_report({a})), read_back(timed_report({b}))};
+  return definition_conflict(match(std::span(sides).first(1), std::span(sides).last(1)).front());
+}
+
+// Residual and norm in one launch read the sum once less than two launches do; the work is the same.
+TEST(DefinitionConflict, IsNoneWhereABackendMovesFewerBytesForTheSameDefinition) {
+  CaseRecord fused = timed_record("a", 900);
+  fused.derived.bytes *= 0.75;
+  EXPECT_EQ(conflict_of(timed_record("a", 1000), fused), "");
+}
+
+TEST(DefinitionConflict, IsTheHashWhereTheCountsAreEqual) {
+  CaseRecord other = timed_record("a", 1000);
+  other.def_hash = "fedcba9876543210";
+  EXPECT_EQ(conflict_of(timed_record("a", 1000), other),
+            "def_hash 0123456789abcdef on one side, fedcba9876543210 on the other: another definition");
+}
+
+// As before schema 1.4, on one side or both.
+TEST(DefinitionConflict, IsTheCountsWhereAReportHasNoHash) {
+  CaseRecord old = timed_record("a", 1000);
+  old.def_hash.reset();
+  EXPECT_EQ(conflict_of(timed_record("a", 1000), old), "");
+  CaseRecord other = old;
+  other.derived.bytes *= 2;
+  EXPECT_THAT(conflict_of(old, other), HasSubstr("7.17 kB on one side, 14.3 kB on the other: another definition"));
+  EXPECT_THAT(conflict_of(timed_record("a", 1000), other), HasSubstr("another definition"));
+  other = old;
+  other.derived.flop *= 2;
+  EXPECT_THAT(conflict_of(old, other), HasSubstr("FLOP on one side"));
+  other = old;
+  other.derived.headline_unit = "tokens/s";
+  EXPECT_EQ(conflict_of(old, other), "rates in FLOP/s on one side, in tokens/s on the other");
 }
 
 // A GPU against a processor: cases meet by their ids, and the head says what differs.

@@ -135,6 +135,7 @@ TEST(Gate, ANewCasePasses) {
 TEST(Gate, OneIdOverOtherWorkIsNotComparable) {
   CaseRecord other = timed_record("a", 1000);
   other.derived.flop *= 2;
+  other.def_hash = "fedcba9876543210";
   const GateResult result = gate_of({timed_record("a", 1000)}, {other});
   EXPECT_EQ(result.outcome, GateOutcome::not_comparable);
   EXPECT_THAT(result.cases[0].reason, HasSubstr("65.5 kFLOP on one side, 131 kFLOP on the other"));

@@ -55,6 +55,10 @@ std::vector<MalformedFile> contradictory_reports() {
          j["gpubench"]["cases"][2]["id"] = "conv/forward//f32/x1";
        },
        "gpubench.cases[2].params", "is empty"},
+      {"a hash of another kind", [](Json& j) { first(j)["def_hash"] = "0123456789ABCDEF"; },
+       "gpubench.cases[0].def_hash", "is no def_hash"},
+      {"a hash that is too short", [](Json& j) { first(j)["def_hash"] = "0123456789abcde"; },
+       "gpubench.cases[0].def_hash", "is no def_hash"},
       {"no ranks",
        [](Json& j) {
          j["gpubench"]["cases"][2]["ranks"] = 0;

@@ -38,6 +38,7 @@ inline CaseRecord sample_record(Verdict verdict = Verdict::pass) {
   r.c.tier = Tier::standard;
   r.c.cache = CacheMode::warm;
   r.id = r.c.id();
+  r.def_hash = "0123456789abcdef";
   r.verdict = verdict;
   r.reason = verdict == Verdict::pass ? "" : "gemm.forward: 3 of 64 elements outside their bound, first at c[0, 17]";
   r.implementation = "onednn:brg:avx512_core_amx_bf16";

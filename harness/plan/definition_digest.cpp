@@ -1,0 +1,78 @@
+#include "harness/plan/definition_digest.h"
+
+#include <array>
+#include <charconv>
+#include <string>
+
+#include "harness/core/choice_memory.h"
+#include "harness/core/hash.h"
+#include "reference/ops/definition.h"
+
+namespace gpubench {
+namespace {
+
+class Digest {
+ public:
+  void text(std::string_view part) { digest_ = hash(part, digest_); }
+  void whole(std::int64_t number) { text(std::to_string(number)); }
+  void count(double number) {
+    constexpr int digits = 12;
+    std::array<char, 40> buffer{};
+    const auto end =
+        std::to_chars(buffer.data(), buffer.data() + buffer.size(), number, std::chars_format::general, digits).ptr;
+    text(std::string_view(buffer.data(), static_cast<std::size_t>(end - buffer.data())));
+  }
+  [[nodiscard]] std::uint64_t value() const { return digest_; }
+
+ private:
+  std::uint64_t digest_ = 0;
+};
+
+void add(Digest& digest, std::span<const ValueId> ids) {
+  digest.whole(static_cast<std::int64_t>(ids.size()));
+  for (const ValueId id : ids) digest.whole(id.index);
+}
+
+void add(Digest& digest, const Value& value) {
+  const TensorSpec& spec = value.spec;
+  digest.text(name(spec.dtype));
+  digest.text(spec.shape.to_string());
+  digest.text(spec.layout.to_string(spec.shape));
+  digest.text(name(spec.placement.memory));
+  for (const int where : {spec.placement.shard_axis, spec.placement.rank, spec.placement.ranks}) digest.whole(where);
+  digest.whole(value.storage.index);
+  digest.whole(value.offset_bytes);
+  if (!value.source) return;
+  digest.text(spec.name);  // names of sources are part of what fills them
+  digest.whole(static_cast<int>(spec.fill.kind));
+  digest.count(spec.fill.scale);
+  digest.whole(spec.fill.low);
+  digest.whole(spec.fill.high);
+}
+
+void add(Digest& digest, const Program& program, const OpCall& op) {
+  std::vector<ValueId> tensors = op.inputs;
+  tensors.insert(tensors.end(), op.outputs.begin(), op.outputs.end());
+  digest.text(choice_key(op, specs_of(program, tensors)));  // kind, attributes, arithmetic
+  digest.whole(op.phase == Phase::timed ? 1 : 0);
+  add(digest, op.inputs);
+  add(digest, op.outputs);
+  const Cost cost = cost_of(program, op);
+  for (const double count : {cost.flop, cost.bytes, cost.message_bytes}) digest.count(count);
+}
+
+}  // namespace
+
+std::uint64_t definition_digest(const Case& c, const Workload& workload, const Program& program) {
+  Digest digest;
+  digest.text(c.id());
+  digest.text(name(c.cache));  // and by it how many runs make a sample
+  digest.text(name(c.cadence));
+  digest.text(workload.info().item);
+  digest.count(workload.items(c));
+  for (const Value& value : program.values()) add(digest, value);
+  for (const OpCall& op : program.ops()) add(digest, program, op);
+  return digest.value();
+}
+
+}  // namespace gpubench
