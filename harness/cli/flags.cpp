@@ -100,6 +100,9 @@ void add_measure(CLI::App& app, RawOptions& raw) {
   app.add_flag("--energy", raw.energy,
                "run each case 2 s longer on a GPU that counts its energy: joules per run and per FLOP, byte or token")
       ->group("measure");
+  value(app, "--locked-clock", raw.locked_clock, "MHZ", "measure",
+        "the GPU's SM clock is locked at this (nvidia-smi -lgc MHZ,MHZ): rounds that run more than 1% off it are "
+        "invalid");
   value(
       app, "--inject-slowdown", raw.slowdown, "OP=25%", "measure",
       "record longer times for cases that run this kind of op: a fault for trying gates; such a report says so, and is "

@@ -26,6 +26,7 @@ struct RawOptions {
   bool virtual_ranks = false;
   bool deterministic = false;
   bool energy = false;
+  std::string locked_clock;
   bool quiet = false;
   bool verbose = false;
 };

@@ -58,6 +58,7 @@ struct Options {
   bool dry_run = false;
   bool deterministic = false;
   bool energy = false;
+  int locked_clock_mhz = 0;                               ///< --locked-clock; 0: it is free
   std::optional<std::string> pin;                         ///< --pin
   std::optional<std::string> like;                        ///< --like
   std::optional<std::string> tuning_cache;                ///< --tuning-cache; "off" for none

@@ -37,6 +37,9 @@ RunOptions run_options(const Options& options, Tier tier, const Environment& env
   run.check = options.check;
   run.seed = options.seed;
   run.energy = options.energy;
+  if (options.locked_clock_mhz > 0 && device.word() == "cpu")
+    throw UsageError("--locked-clock: a CPU does not tell an SM clock; leave the flag out, or choose a GPU (--device)");
+  run.locked_clock_mhz = options.locked_clock_mhz;
   run.rerun_prefix = rerun_prefix(options);
   if (options.pin) run.pins = from_report(*options.pin, "--pin", read_pins);
   if (options.like) run.batches = from_report(*options.like, "--like", read_batches);

@@ -149,9 +149,10 @@ class Run {
     const std::string device = fmt::format("{}, {} threads or units, {} free{}{}", visible(info_.name), info_.units,
                                            format_quantity(static_cast<double>(info_.available_bytes), "B"),
                                            libraries.empty() ? "" : ", ", visible(joined(libraries)));
-    const std::string work = fmt::format("{} cases at tier {}, about {}, check {}, seed {}{}", plan_.size(),
-                                         name(tier_), format_duration(all.seconds), name(options_.check), options_.seed,
-                                         options_.deterministic ? ", deterministic" : "");
+    std::string work = fmt::format("{} cases at tier {}, about {}, check {}, seed {}", plan_.size(), name(tier_),
+                                   format_duration(all.seconds), name(options_.check), options_.seed);
+    if (options_.deterministic) work += ", deterministic";
+    if (options_.locked_clock_mhz > 0) work += fmt::format(", SM clock locked at {} MHz", options_.locked_clock_mhz);
     environment_.err << fitted(device, width, 0) << "\n" << fitted(work, width, 0) << "\n" << std::flush;
   }
 
@@ -169,6 +170,7 @@ class Run {
     run.preset = name(options_.preset.value_or(preset_of(tier_)));
     if (options_.slowdown)
       run.injected = fmt::format("{}={}%", options_.slowdown->op, 100.0 * options_.slowdown->share);
+    run.locked_clock_mhz = options_.locked_clock_mhz;
     run.check = name(options_.check);
     run.deterministic = options_.deterministic;
     run.env = telling_variables(environment_);

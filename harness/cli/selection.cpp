@@ -63,6 +63,7 @@ std::string rerun_prefix(const Options& options) {
   if (options.selection.virtual_ranks) text += " --virtual-ranks";
   if (options.preset) text += fmt::format(" --preset {}", name(*options.preset));
   if (options.deterministic) text += " --deterministic";
+  if (options.locked_clock_mhz > 0) text += fmt::format(" --locked-clock {}", options.locked_clock_mhz);
   if (options.pin) text += " --pin " + *options.pin;
   if (options.like) text += " --like " + *options.like;
   if (options.tuning_cache) text += " --tuning-cache " + *options.tuning_cache;

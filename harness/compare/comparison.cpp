@@ -130,8 +130,7 @@ Comparison compare(std::span<const Invocation> a, std::span<const Invocation> b,
   result.telling = differences(a.front().setup.telling, b.front().setup.telling);
   result.runs_a = static_cast<int>(a.size());
   result.runs_b = static_cast<int>(b.size());
-  result.assumed_spread = std::max(assumed_spread(a.front().setup.device_kind),  // the noisier of two kinds
-                                   assumed_spread(b.front().setup.device_kind));
+  result.assumed_spread = assumed_spread(a.front().setup, b.front().setup);
   const std::vector<MatchedCase> matched = match(a, b);
   std::vector<Evidence> evidence;
   std::vector<const MatchedCase*> both;

@@ -81,7 +81,10 @@ Effect effect_of(const Evidence& one, std::optional<double> suite_variance, doub
 
 }  // namespace
 
-double assumed_spread(std::string_view device_kind) { return device_kind == "cuda" ? 0.01 : 0.03; }
+double assumed_spread(std::string_view device_kind, bool clock_locked) {
+  if (device_kind != "cuda") return 0.03;
+  return clock_locked ? 0.003 : 0.01;
+}
 
 std::vector<Effect> effects_of(std::span<const Evidence> cases, double assumed) {
   const std::optional<double> suite_variance = median_variance(cases);

@@ -205,7 +205,7 @@ GateResult run_gate(std::span<const Invocation> baseline, std::span<const Invoca
   require_sound_inputs(baseline, candidate, options);
   GateRule rule;
   rule.tau = options.tau.all;
-  rule.assumed_spread = assumed_spread(baseline.front().setup.device_kind);
+  rule.assumed_spread = assumed_spread(baseline.front().setup, candidate.front().setup);
   GateResult result;
   result.tau = options.tau;
   result.baseline_runs = static_cast<int>(baseline.size());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "harness/compare/effect.h"
 #include "harness/core/device_property.h"
 #include "harness/core/hash.h"
 #include "harness/report/json.h"
@@ -14,6 +15,7 @@ namespace gpubench {
 namespace {
 
 constexpr std::string_view absent = "(none)";
+constexpr const char* locked_clock_key = "locked_clock";
 
 std::string major_of(const std::string& version) { return version.substr(0, version.find('.')); }
 
@@ -60,6 +62,8 @@ Setup setup_of(const Node& context) {
   setup.decisive.emplace_back("version", major_of(run.at("tool_version").text()));
   add_text(run, "tier", "tier", setup.decisive);
   add_text(run, "preset", "preset", setup.decisive);
+  if (run.has("locked_clock_mhz"))
+    setup.decisive.emplace_back(locked_clock_key, fmt::format("{} MHz", run.at("locked_clock_mhz").integer(1)));
   if (run.has("deterministic"))
     setup.decisive.emplace_back("deterministic", run.at("deterministic").boolean() ? "on" : "off");
   const Node build = run.at("build");
@@ -69,6 +73,13 @@ Setup setup_of(const Node& context) {
   for (const char* fact : {"revision", "compiler", "flags"}) add_text(build, fact, fact, setup.telling);
   setup.telling.emplace_back("seed", fmt::format("{}", run.at("seed").natural()));
   return setup;
+}
+
+double assumed_spread(const Setup& a, const Setup& b) {
+  const auto of = [](const Setup& setup) {
+    return assumed_spread(setup.device_kind, value_of(setup.decisive, locked_clock_key) != absent);
+  };
+  return std::max(of(a), of(b));
 }
 
 std::string fingerprint(const Setup& setup) {

@@ -14,8 +14,7 @@ using Facts = std::vector<std::pair<std::string, std::string>>;  ///< key -> val
 struct Setup {
   std::string device_kind;  ///< "cpu", "cuda"
   /// What changes numbers by itself: device, uuid, ECC, power limit, driver, libraries, telling variables, tier,
-  /// preset,
-  /// --deterministic, the build type, the major version of gpubench.
+  /// preset, a locked clock, --deterministic, the build type, the major version of gpubench.
   Facts decisive;
   /// What should be known and changes nothing by rights: host, compiler, revision, minor version, seed.
   Facts telling;
@@ -23,6 +22,9 @@ struct Setup {
 
 /// From a report's `context`. Throws ReadError.
 [[nodiscard]] Setup setup_of(const Node& context);
+
+/// What runs on either set-up may differ by where nobody measured it: that of the noisier one (effect.h).
+[[nodiscard]] double assumed_spread(const Setup& a, const Setup& b);
 
 /// 16 hexadecimal digits over the decisive facts: equal for equal set-ups.
 [[nodiscard]] std::string fingerprint(const Setup& setup);

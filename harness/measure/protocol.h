@@ -36,6 +36,7 @@ struct Protocol {
   double first_warmup_s = 0.020;
   int warmup_calls = 1;
   double warmup_s = 0.005;
+  int locked_clock_mhz = 0;  ///< what the user locked the SM clock at; 0: it is free
 };
 
 [[nodiscard]] const Protocol& protocol_of(Preset preset);

@@ -1,6 +1,9 @@
 #include "harness/measure/round_validity.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 
 namespace gpubench {
 namespace {
@@ -18,31 +21,46 @@ bool throttled(const RoundTelemetry& telemetry) {
 
 bool has_new_errors(const RoundTelemetry& telemetry) { return telemetry.uncorrected_errors.value_or(0) > 0; }
 
-}  // namespace
-
-std::string round_fault(const RoundTelemetry& telemetry) {
-  std::string fault;
-  for (const std::string_view reason : throttling) {
-    if (has(telemetry, reason)) fault += (fault.empty() ? "" : ", ") + std::string(reason);
-  }
-  if (has_new_errors(telemetry)) {
-    fault += (fault.empty() ? "" : ", ") + std::to_string(*telemetry.uncorrected_errors) + " uncorrected memory error" +
-             (*telemetry.uncorrected_errors == 1 ? "" : "s");
-  }
-  return fault;
+// MEASUREMENT, one round: more than 1%. A reading that is no number is off as well.
+bool clock_is_off(const RoundTelemetry& telemetry, int locked_mhz) {
+  constexpr double allowed = 0.01;
+  return locked_mhz > 0 && telemetry.sm_mhz &&
+         !(std::fabs(telemetry.sm_mhz->median - locked_mhz) <= allowed * locked_mhz);
 }
 
-std::vector<std::string> telemetry_flags(std::span<const RoundRecord> rounds) {
+}  // namespace
+
+std::string round_fault(const RoundTelemetry& telemetry, int locked_clock_mhz) {
+  std::vector<std::string> faults;
+  for (const std::string_view reason : throttling) {
+    if (has(telemetry, reason)) faults.emplace_back(reason);
+  }
+  if (has_new_errors(telemetry)) {
+    const std::int64_t errors = *telemetry.uncorrected_errors;
+    faults.push_back(fmt::format("{} uncorrected memory error{}", errors, errors == 1 ? "" : "s"));
+  }
+  if (clock_is_off(telemetry, locked_clock_mhz))
+    faults.push_back(fmt::format("SM clock at {:.0f} MHz, locked at {}", telemetry.sm_mhz->median, locked_clock_mhz));
+  return fmt::format("{}", fmt::join(faults, ", "));
+}
+
+std::vector<std::string> telemetry_flags(std::span<const RoundRecord> rounds, int locked_clock_mhz) {
   const auto any = [&](const auto& holds) {
     return std::any_of(rounds.begin(), rounds.end(), [&](const RoundRecord& round) {
       return round.valid && round.telemetry && holds(*round.telemetry);
     });
+  };
+  const auto tells_no_clock = [](const RoundRecord& round) {
+    return round.valid && !(round.telemetry && round.telemetry->sm_mhz);
   };
   std::vector<std::string> flags;
   if (any(throttled)) flags.emplace_back("throttled");
   if (any(has_new_errors)) flags.emplace_back("memory errors");
   if (any([](const RoundTelemetry& t) { return has(t, clock_reason::sw_power_cap); }))
     flags.emplace_back("power capped");
+  if (any([=](const RoundTelemetry& t) { return clock_is_off(t, locked_clock_mhz); })) flags.emplace_back("clock off");
+  if (locked_clock_mhz > 0 && std::any_of(rounds.begin(), rounds.end(), tells_no_clock))
+    flags.emplace_back("clock unknown");
   if (std::any_of(rounds.begin(), rounds.end(), [](const RoundRecord& round) { return !round.valid; }))
     flags.emplace_back("invalid rounds");
   return flags;

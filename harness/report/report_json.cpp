@@ -40,6 +40,7 @@ Json run_json(const RunContext& run) {
   if (!run.invocation.empty()) json["invocation"] = run.invocation;
   if (!run.preset.empty()) json["preset"] = run.preset;
   if (!run.injected.empty()) json["injected"] = run.injected;
+  if (run.locked_clock_mhz > 0) json["locked_clock_mhz"] = run.locked_clock_mhz;
   return json;
 }
 

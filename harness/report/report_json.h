@@ -52,8 +52,9 @@ struct RunContext {
   std::vector<std::string> suites;
   std::uint64_t seed = 0;
   std::string tier;
-  std::string preset;    ///< how long cases were measured; empty in reports before 1.3
-  std::string injected;  ///< a slowdown on purpose, "gemm=25%"; empty in an honest report
+  std::string preset;        ///< how long cases were measured; empty in reports before 1.3
+  std::string injected;      ///< a slowdown on purpose, "gemm=25%"; empty in an honest report
+  int locked_clock_mhz = 0;  ///< what the user locked the SM clock at; 0: it was free, or the report is before 1.4
   std::string check;
   bool deterministic = false;  ///< only implementations that give the same bits each time were taken
   std::vector<std::pair<std::string, std::string>> env;  ///< of an allow-list, never the whole environment

@@ -263,7 +263,8 @@ void Engine::conclude(Active& active, RunObserver& observer) {
   }
   if (options_.slowdown && concerns(*options_.slowdown, active.prepared->program()))
     record.summary.flags.emplace_back(slowed_flag);
-  for (std::string& flag : telemetry_flags(record.rounds)) record.summary.flags.push_back(std::move(flag));
+  for (std::string& flag : telemetry_flags(record.rounds, options_.locked_clock_mhz))
+    record.summary.flags.push_back(std::move(flag));
   for (std::string& flag : active.prepared->backend().flags()) record.summary.flags.push_back(std::move(flag));
   if (record.summary.rounds == 0)
     blame(record, Verdict::error,

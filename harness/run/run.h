@@ -30,6 +30,7 @@ struct RunOptions {
   Tier tier = Tier::quick;             ///< sets the fp64 budget of the check, and the protocol where no preset does
   std::optional<Preset> preset{};      ///< sets the protocol
   std::optional<int> rounds{};         ///< exactly so many, whatever the protocol's stopping rule would say
+  int locked_clock_mhz = 0;            ///< what the user locked the SM clock at; 0: it is free
   std::optional<Slowdown> slowdown{};  ///< a fault for trying gates
   CheckMode check = CheckMode::sample;
   std::uint64_t seed = 42;
@@ -50,6 +51,7 @@ struct RunOptions {
   [[nodiscard]] Protocol protocol() const {
     Protocol protocol = protocol_of(preset.value_or(preset_of(tier)));
     if (rounds) protocol.min_rounds = protocol.max_rounds = *rounds;
+    protocol.locked_clock_mhz = locked_clock_mhz;
     return protocol;
   }
 };

@@ -70,15 +70,15 @@ RoundRecord watched_round(PreparedCase& prepared, const RoundPlan& plan, const s
 }
 
 // Why the round must be run again: it has no times, or the sensors say that they are not the device's best.
-std::string fault_of(const RoundRecord& round) {
+std::string fault_of(const RoundRecord& round, const Protocol& protocol) {
   if (!round.valid) return round.note;
-  return round.telemetry ? round_fault(*round.telemetry) : "";
+  return round.telemetry ? round_fault(*round.telemetry, protocol.locked_clock_mhz) : "";
 }
 
 // Whether an earlier round of the case was kept although it was run again as often as may be.
-bool kept_in_spite(const CaseRecord& record) {
+bool kept_in_spite(const CaseRecord& record, const Protocol& protocol) {
   return std::any_of(record.rounds.begin(), record.rounds.end(),
-                     [](const RoundRecord& round) { return !fault_of(round).empty(); });
+                     [&](const RoundRecord& round) { return !fault_of(round, protocol).empty(); });
 }
 
 std::int64_t first_batch(PreparedCase& prepared, const Protocol& protocol, const std::vector<Launch>& launches) {
@@ -107,9 +107,9 @@ void time_round(PreparedCase& prepared, const Protocol& protocol, Telemetry& tel
                        prepared.planned().c.cadence};
   RoundRecord round = watched_round(prepared, plan, launches, telemetry);
   int rejected = 0;
-  if (!kept_in_spite(record)) {
+  if (!kept_in_spite(record, protocol)) {
     for (const double pause_s : redo_pauses_s) {
-      if (fault_of(round).empty()) break;
+      if (fault_of(round, protocol).empty()) break;
       ++rejected;
       if (round.valid) telemetry.rest(pause_s);  // to cool down; a clock that failed needs no rest
       restore_all(prepared);
@@ -117,7 +117,7 @@ void time_round(PreparedCase& prepared, const Protocol& protocol, Telemetry& tel
     }
   }
   if (round.telemetry) round.telemetry->rejected = rejected;
-  if (const std::string fault = fault_of(round); !fault.empty() && round.valid)
+  if (const std::string fault = fault_of(round, protocol); !fault.empty() && round.valid)
     round.note = fmt::format("kept although invalid: {}", fault);
   record.rounds.push_back(std::move(round));
   record.time_s += watch.seconds();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -276,6 +277,26 @@ TEST_F(Cli, ARunWithoutFusingSaysSoInItsIdsAndRerunLines) {
   EXPECT_EQ(failing.run({"--device", "cuda", "--isolate", "off", "--fuse", "off", "--filter", "sim/first"}), 1);
   EXPECT_THAT(failing.out.str(),
               HasSubstr("gpubench run --device cuda --fuse off --filter '^sim/first/n=8/f32/unfused/x1$'"));
+}
+
+// The sim device has no sensors: what cannot be seen is told, never assumed.
+TEST_F(Cli, ALockedClockIsToldInTheReportTheHeadAndRerunLinesAndRefusedOnACpu) {
+  cli_.columns = 200;
+  cli_.driver = {.usable = true, .devices = 1, .reason = {}};
+  cli_.more_backends = {{"cuda", [](const OpenRequest&) { return open_sim_backend("wrong_element@chain.down"); }}};
+  EXPECT_EQ(run_to_stdout({"--device", "cuda", "--locked-clock", "1980"}), 1);
+  const Json report = document();
+  EXPECT_EQ(schema_errors(report), "");
+  EXPECT_EQ(report["context"]["gpubench"]["locked_clock_mhz"], 1980);
+  const Json& flags = report["gpubench"]["cases"][0]["summary"]["flags"];
+  EXPECT_NE(std::find(flags.begin(), flags.end(), "clock unknown"), flags.end()) << flags;
+  EXPECT_THAT(cli_.err.str(), HasSubstr("seed 42, SM clock locked at 1980 MHz"));
+  EXPECT_THAT(cli_.err.str(), HasSubstr("gpubench run --device cuda --locked-clock 1980 --filter '^sim/chain"));
+
+  Captured cpu;
+  cpu.more_backends = {{"cpu", [](const OpenRequest&) { return open_sim_backend(""); }}};
+  EXPECT_EQ(cpu.run({"--device", "cpu", "--isolate", "off", "--locked-clock", "1980"}), 2);
+  EXPECT_THAT(cpu.err.str(), HasSubstr("--locked-clock: a CPU does not tell an SM clock"));
 }
 
 TEST_F(Cli, ADeterministicRunAsksTheBackendForItAndSaysSoInItsReportAndRerunLines) {

@@ -44,6 +44,7 @@ TEST(ParseOptions, DefaultsAreThoseOfTheHelpText) {
   EXPECT_FALSE(o.dry_run);
   EXPECT_FALSE(o.deterministic);
   EXPECT_FALSE(o.energy);
+  EXPECT_EQ(o.locked_clock_mhz, 0);
   EXPECT_FALSE(o.tuning_cache.has_value());
   EXPECT_FALSE(o.out.has_value());
   EXPECT_FALSE(o.json.has_value());
@@ -80,6 +81,8 @@ TEST(ParseOptions, ReadsEveryFlag) {
                             "--dry-run",
                             "--deterministic",
                             "--energy",
+                            "--locked-clock",
+                            "1980",
                             "--tuning-cache",
                             "t",
                             "--out",
@@ -109,6 +112,7 @@ TEST(ParseOptions, ReadsEveryFlag) {
   EXPECT_TRUE(o.dry_run);
   EXPECT_TRUE(o.deterministic);
   EXPECT_TRUE(o.energy);
+  EXPECT_EQ(o.locked_clock_mhz, 1980);
   EXPECT_EQ(o.tuning_cache, "t");
   EXPECT_EQ(o.out, "o");
   EXPECT_EQ(o.json, "-");

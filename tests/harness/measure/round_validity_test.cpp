@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace gpubench {
 namespace {
 
@@ -46,6 +48,25 @@ TEST(RoundFault, IsANewUncorrectedMemoryError) {
   EXPECT_EQ(round_fault(telemetry), "hw_slowdown, 2 uncorrected memory errors");
 }
 
+RoundTelemetry clocked(double median_mhz) {
+  RoundTelemetry telemetry;
+  telemetry.sm_mhz = Spread{210, median_mhz, 1980};
+  return telemetry;
+}
+
+// 1% of 1500 MHz are 15.
+TEST(RoundFault, IsAClockMoreThanAPercentOffWhatItWasLockedAt) {
+  EXPECT_EQ(round_fault(clocked(1485.0), 1500), "");
+  EXPECT_EQ(round_fault(clocked(1515.0), 1500), "");
+  EXPECT_EQ(round_fault(clocked(1484.0), 1500), "SM clock at 1484 MHz, locked at 1500");
+  EXPECT_EQ(round_fault(clocked(1516.0), 1500), "SM clock at 1516 MHz, locked at 1500");
+  EXPECT_EQ(round_fault(clocked(std::nan("")), 1500), "SM clock at nan MHz, locked at 1500");
+  EXPECT_EQ(round_fault(clocked(300.0)), "");
+  RoundTelemetry hot = clocked(900.0);
+  hot.reasons = {"hw_slowdown"};
+  EXPECT_EQ(round_fault(hot, 1500), "hw_slowdown, SM clock at 900 MHz, locked at 1500");
+}
+
 TEST(RoundFault, IsNoneForHowTheDeviceIsSetUp) {
   EXPECT_EQ(round_fault({}), "");
   EXPECT_EQ(
@@ -62,6 +83,18 @@ TEST(TelemetryFlags, NameWhatHeldBackTheRoundsThatAreKept) {
   const std::vector<RoundRecord> good{round_of(saying({"idle"})), round_of(saying({"hw_slowdown"}), false)};
   EXPECT_THAT(telemetry_flags(good), ElementsAre("invalid rounds"));  // what held back a redone round is told there
   EXPECT_THAT(telemetry_flags(std::vector{round_of(saying({"idle"}))}), IsEmpty());
+}
+
+TEST(TelemetryFlags, NameAClockThatIsNotWhatItWasLockedAtOrIsNotTold) {
+  const std::vector<RoundRecord> held{round_of(clocked(1500.0)), round_of(clocked(1400.0), false)};
+  EXPECT_THAT(telemetry_flags(held, 1500), ElementsAre("invalid rounds"));
+  const std::vector<RoundRecord> off{round_of(clocked(1500.0)), round_of(clocked(1400.0))};
+  EXPECT_THAT(telemetry_flags(off, 1500), ElementsAre("clock off"));
+  EXPECT_THAT(telemetry_flags(off), IsEmpty());
+  const std::vector<RoundRecord> silent{round_of(clocked(1500.0)), round_of({})};
+  EXPECT_THAT(telemetry_flags(silent, 1500), ElementsAre("clock unknown"));
+  EXPECT_THAT(telemetry_flags(std::vector{RoundRecord{}}, 1500), ElementsAre("clock unknown"));
+  EXPECT_THAT(telemetry_flags(silent), IsEmpty());
 }
 
 // 1200 J and 1500 J in 2 s and 2.5 s are 600 W; a run of 4 ms takes 2.4 J of that.

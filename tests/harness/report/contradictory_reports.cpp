@@ -59,6 +59,8 @@ std::vector<MalformedFile> contradictory_reports() {
        "gpubench.cases[0].def_hash", "is no def_hash"},
       {"a hash that is too short", [](Json& j) { first(j)["def_hash"] = "0123456789abcde"; },
        "gpubench.cases[0].def_hash", "is no def_hash"},
+      {"a clock locked at nothing", [](Json& j) { run(j)["locked_clock_mhz"] = 0; },
+       "context.gpubench.locked_clock_mhz", "is 0, expected 1"},
       {"no ranks",
        [](Json& j) {
          j["gpubench"]["cases"][2]["ranks"] = 0;

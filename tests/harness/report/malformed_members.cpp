@@ -89,6 +89,7 @@ const std::vector<std::string>& optional_members() {
       "context.gpubench.preset",
       "context.gpubench.invocation",
       "context.gpubench.injected",
+      "context.gpubench.locked_clock_mhz",
       "gpubench.cases[0].def_hash",
       "gpubench.cases[0].choice",
       "gpubench.cases[0].workspace_bytes",

@@ -109,6 +109,7 @@ inline Report sample_report() {
   report.run.invocation = "0123456789abcdef";
   report.run.preset = "gate";
   report.run.injected = "gemm=25%";
+  report.run.locked_clock_mhz = 1755;
   report.run.check = "sample";
   report.run.env = {{"OMP_NUM_THREADS", "2"}};
   report.run.devices = {

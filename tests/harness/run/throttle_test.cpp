@@ -147,6 +147,35 @@ TEST(Throttling, ANewMemoryErrorIsRunAgainToo) {
   EXPECT_THAT(seen.rests, ElementsAre(0.5));
 }
 
+TEST(Throttling, ARoundAtAnotherClockThanTheLockedOneIsRunAgain) {
+  RoundTelemetry slow, steady;
+  slow.sm_mhz = Spread{1300, 1400, 1500};
+  steady.sm_mhz = Spread{1490, 1500, 1500};
+  Seen seen;
+  RunOptions options = watched_by({slow, steady}, false, seen);
+  options.locked_clock_mhz = 1500;
+  sim::InProcess run("", options);
+  EXPECT_THAT(seen.rests, ElementsAre(0.5));
+  const CaseRecord* record = touched(run.seen);
+  ASSERT_NE(record, nullptr);
+  EXPECT_EQ(record->rounds[0].telemetry->rejected, 1);
+  EXPECT_EQ(record->rounds[0].telemetry->sm_mhz->median, 1500.0);
+  EXPECT_THAT(record->summary.flags, Not(Contains("clock off")));
+}
+
+TEST(Throttling, AClockThatStaysOffIsKeptAndFlagged) {
+  RoundTelemetry slow;
+  slow.sm_mhz = Spread{1300, 1400, 1500};
+  Seen seen;
+  RunOptions options = watched_by({slow}, true, seen);
+  options.locked_clock_mhz = 1500;
+  sim::InProcess run("", options);
+  const CaseRecord& first = run.seen.of("first");
+  EXPECT_EQ(first.verdict, Verdict::pass);
+  EXPECT_EQ(first.rounds[0].note, "kept although invalid: SM clock at 1400 MHz, locked at 1500");
+  EXPECT_THAT(first.summary.flags, Contains("clock off"));
+}
+
 TEST(Throttling, APowerCapInSoftwareStands) {
   RoundTelemetry capped;
   capped.reasons = {"sw_power_cap"};
