@@ -115,12 +115,11 @@ void read_run(const Node& node, RunContext& run, Problems& problems) {
     read("preset", run.preset);
     problems.attempt([&] { require_word(node.at("preset"), {"smoke", "quick", "standard", "gate", "thorough"}); });
   }
-  if (node.has("invocation")) read("invocation", run.invocation);                    // since 1.3
-  if (node.has("injected")) read("injected", run.injected);                          // since 1.3
-  if (node.has("locked_clock_mhz")) {  // since 1.4
+  if (node.has("invocation")) read("invocation", run.invocation);  // since 1.3
+  if (node.has("injected")) read("injected", run.injected);        // since 1.3
+  if (node.has("locked_clock_mhz")) {                              // since 1.4
     problems.attempt([&] {
-      run.locked_clock_mhz =
-          static_cast<int>(node.at("locked_clock_mhz").integer(1, std::numeric_limits<int>::max()));
+      run.locked_clock_mhz = static_cast<int>(node.at("locked_clock_mhz").integer(1, std::numeric_limits<int>::max()));
     });
   }
   read("check", run.check);
