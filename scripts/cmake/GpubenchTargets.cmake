@@ -25,10 +25,12 @@ function(gpubench_hardly_computes name release_level)
   endif()
 endfunction()
 
-# gpubench_library(<name> SOURCES ... LINK ... [PUBLIC_LINK ...] [HARDLY_COMPUTES]): a part of the program. LINK is PRIVATE
+# gpubench_library(<name> SOURCES ... LINK ... [PUBLIC_LINK ...] [HARDLY_COMPUTES | READS]): a part of the program. What READS
+# reports of a hundred megabytes, or is linked with it and uses the JSON library too (the linker takes a template's code from
+# whoever comes first), is not optimized under sanitizers, and in full in the program. LINK is PRIVATE
 # on purpose: a part sees only what it names (ARCHITECTURE: who may include what).
 function(gpubench_library name)
-  cmake_parse_arguments(ARG "HARDLY_COMPUTES" "" "SOURCES;LINK;PUBLIC_LINK" ${ARGN})
+  cmake_parse_arguments(ARG "HARDLY_COMPUTES;READS" "" "SOURCES;LINK;PUBLIC_LINK" ${ARGN})
   if(NOT ARG_SOURCES)
     add_library(${name} INTERFACE)
     target_link_libraries(${name} INTERFACE gpubench_flags ${ARG_PUBLIC_LINK})
@@ -38,6 +40,8 @@ function(gpubench_library name)
   target_link_libraries(${name} PUBLIC gpubench_flags ${ARG_PUBLIC_LINK} PRIVATE ${ARG_LINK})
   if(ARG_HARDLY_COMPUTES)
     gpubench_hardly_computes(${name} -O1)
+  elseif(ARG_READS)
+    gpubench_hardly_computes(${name} -O3)
   endif()
 endfunction()
 
