@@ -26,7 +26,7 @@
 #include "harness/report/quantity.h"
 #include "harness/report/scaling.h"
 #include "harness/report/visible_text.h"
-#include "harness/run/definition_hash.h"
+#include "harness/run/case_verdict.h"
 
 namespace gpubench {
 namespace {
@@ -56,10 +56,7 @@ class Recorder final : public RunObserver {
 
  private:
   static CaseRecord without_record(const PlannedCase& planned, bool interrupted) {
-    CaseRecord record;
-    record.c = planned.c;
-    record.id = planned.id();
-    record.def_hash = definition_hash(planned);
+    CaseRecord record = record_of(planned);
     record.verdict = interrupted ? Verdict::skipped : Verdict::error;
     record.reason = interrupted ? "the run was interrupted before this case finished"
                                 : "the run ended without a record of this case";

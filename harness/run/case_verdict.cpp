@@ -39,11 +39,16 @@ std::string coverage_of(const Parity& parity, int pauses) {
 
 }  // namespace
 
-CaseRecord open_record(const PlannedCase& planned, const RunOptions& options) {
+CaseRecord record_of(const PlannedCase& planned) {
   CaseRecord record;
   record.c = planned.c;
   record.id = planned.id();
   record.def_hash = definition_hash(planned);
+  return record;
+}
+
+CaseRecord open_record(const PlannedCase& planned, const RunOptions& options) {
+  CaseRecord record = record_of(planned);
   record.verdict = Verdict::pass;
   record.parity.seed = options.seed;
   record.rerun = rerun_line(options, record.c);

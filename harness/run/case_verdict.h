@@ -9,7 +9,10 @@
 
 namespace gpubench {
 
-/// A record that knows which case it is and how to run it again; `pass` until something worse is found.
+/// A record that knows which case it is and what that stands for; nothing of a run yet.
+[[nodiscard]] CaseRecord record_of(const PlannedCase& planned);
+
+/// The same that also knows how to run the case again; `pass` until something worse is found.
 [[nodiscard]] CaseRecord open_record(const PlannedCase& planned, const RunOptions& options);
 
 /// Takes the verdict and the reason, if it is worse than what was found before.

@@ -15,9 +15,9 @@ if(GPUBENCH_SANITIZE)
   target_compile_definitions(gpubench_flags INTERFACE GPUBENCH_SANITIZED=1)
 endif()
 
-# Only what computes is optimized in full. The rest compiles in half of the time without (sanitizers, tests), in two thirds of it
-# with -O1 (the program).
-function(gpubench_hardly_computes name release_level)
+# -O0 under sanitizers, `release_level` in the release build. Only what computes is optimized in full: the rest compiles in half of
+# the time without (sanitizers, tests), in two thirds of it with -O1 (the program).
+function(gpubench_optimization name release_level)
   if(GPUBENCH_SANITIZE)
     target_compile_options(${name} PRIVATE -O0)
   elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
@@ -39,9 +39,9 @@ function(gpubench_library name)
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC gpubench_flags ${ARG_PUBLIC_LINK} PRIVATE ${ARG_LINK})
   if(ARG_HARDLY_COMPUTES)
-    gpubench_hardly_computes(${name} -O1)
+    gpubench_optimization(${name} -O1)
   elseif(ARG_READS)
-    gpubench_hardly_computes(${name} -O3)
+    gpubench_optimization(${name} -O3)
   endif()
 endfunction()
 
@@ -59,7 +59,7 @@ function(gpubench_test name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   target_link_libraries(${name} PRIVATE gpubench_flags ${ARG_LINK} GTest::gmock GTest::gtest_main)
   if(NOT ARG_OPTIMIZED)
-    gpubench_hardly_computes(${name} -O0)
+    gpubench_optimization(${name} -O0)
   endif()
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
