@@ -76,7 +76,7 @@ std::array<ValueId, 3> packed_qkv(Program& p, const Case& c, const Recipe& r) {
 
 Attention attributes(const Case& c, bool causal) { return {causal, 1.0 / std::sqrt(static_cast<double>(c.dim("d")))}; }
 
-Program forward(const Case& c, const Recipe& r, bool causal) {
+Program attention_step_forward(const Case& c, const Recipe& r, bool causal) {
   Program p;
   const auto [q, k, v] = packed_qkv(p, c, r);
   attention_forward(p, attributes(c, causal), r.math, "attention", q, k, v);
@@ -84,7 +84,7 @@ Program forward(const Case& c, const Recipe& r, bool causal) {
 }
 
 // The backward reads what a forward saved; that forward is set-up: checked, not timed.
-Program backward(const Case& c, const Recipe& r, bool causal) {
+Program attention_step_backward(const Case& c, const Recipe& r, bool causal) {
   Program p;
   const auto [q, k, v] = packed_qkv(p, c, r);
   p.begin(Phase::setup);
@@ -95,7 +95,7 @@ Program backward(const Case& c, const Recipe& r, bool causal) {
   return p;
 }
 
-std::shared_ptr<const Workload> workload(std::string name, std::string description, Grid grid, bool causal,
+std::shared_ptr<const Workload> attention_workload(std::string name, std::string description, Grid grid, bool causal,
                                          Program (*build)(const Case&, const Recipe&, bool)) {
   return declare({{std::move(name), std::move(description), "b", Headline::flop_per_s, "tokens", CacheMode::cold},
                   std::move(grid),
@@ -109,10 +109,10 @@ Suite attention() {
   return {"attention",
           "scaled dot-product attention, forward and backward, with its log-sum-exp",
           {
-              workload("causal_forward", "causal self-attention from packed qkv", causal_grid(), true, forward),
-              workload("causal_backward", "its gradients dq, dk, dv", causal_grid(), true, backward),
-              workload("full_forward", "unmasked self-attention from packed qkv", full_grid(), false, forward),
-              workload("full_backward", "its gradients dq, dk, dv", full_grid(), false, backward),
+              attention_workload("causal_forward", "causal self-attention from packed qkv", causal_grid(), true, attention_step_forward),
+              attention_workload("causal_backward", "its gradients dq, dk, dv", causal_grid(), true, attention_step_backward),
+              attention_workload("full_forward", "unmasked self-attention from packed qkv", full_grid(), false, attention_step_forward),
+              attention_workload("full_backward", "its gradients dq, dk, dv", full_grid(), false, attention_step_backward),
           }};
 }
 

@@ -81,7 +81,7 @@ Tensors tensors(const Case& c, const Recipe& r) {
           tensor("dy", r.tensor, {e.n, e.p, e.q, e.k}, Role::gradient, Fill::normal(1.0))};
 }
 
-Program forward(const Case& c, const Recipe& r) {
+Program conv2d_forward_step(const Case& c, const Recipe& r) {
   Tensors t = tensors(c, r);
   Program p;
   const ValueId x = p.add(t.x);
@@ -108,7 +108,7 @@ Program backward_filter(const Case& c, const Recipe& r) {
   return p;
 }
 
-WorkloadInfo about(std::string name, std::string description) {
+WorkloadInfo convolution(std::string name, std::string description) {
   return {std::move(name), std::move(description), "n", Headline::flop_per_s, "images", CacheMode::cold};
 }
 
@@ -122,9 +122,9 @@ Suite conv() {
   return {"conv",
           "convolutions of ResNet-50 in all three directions, NHWC",
           {
-              declare({about("conv2d_forward", "y = conv(x, filter)"), layers(), forward, images}),
-              declare({about("conv2d_backward_data", "dx from dy and filter"), data, backward_data, images}),
-              declare({about("conv2d_backward_filter", "dfilter from x and dy"), layers(), backward_filter, images}),
+              declare({convolution("conv2d_forward", "y = conv(x, filter)"), layers(), conv2d_forward_step, images}),
+              declare({convolution("conv2d_backward_data", "dx from dy and filter"), data, backward_data, images}),
+              declare({convolution("conv2d_backward_filter", "dfilter from x and dy"), layers(), backward_filter, images}),
           }};
 }
 

@@ -109,7 +109,7 @@ Grid square_grid() {
 
 double rows(const Case& c) { return static_cast<double>(c.dim("m")); }
 
-WorkloadInfo about(std::string name, std::string description) {
+WorkloadInfo product(std::string name, std::string description) {
   return {std::move(name), std::move(description), "m", Headline::flop_per_s, "tokens", CacheMode::cold};
 }
 
@@ -226,23 +226,23 @@ Suite gemm() {
   // the gradient of gelu's input, through the down projection: weight [n, k] = [768, 3072]
   down.points = {mnk(1024, 768, 3072, "gpt2-124m mlp down", Tier::quick),
                  mnk(8192, 768, 3072, "gpt2-124m mlp down", Tier::standard)};
-  WorkloadInfo batched_info = about("batched_matmul", "scores[i] = q[i] key[i]^T for b pairs of matrices");
+  WorkloadInfo batched_info = product("batched_matmul", "scores[i] = q[i] key[i]^T for b pairs of matrices");
   batched_info.batch_axis = "b";
   batched_info.item = "matrices";
   return {"gemm",
           "matrix products of linear layers and attention, in all three directions",
           {
-              declare({about("linear_forward", "y [m, n] = x [m, k] w [n, k]^T"), layer_grid(), linear_forward, rows}),
-              declare({about("linear_backward_data", "dx [m, k] = dy [m, n] w [n, k]"), layer_grid(),
+              declare({product("linear_forward", "y [m, n] = x [m, k] w [n, k]^T"), layer_grid(), linear_forward, rows}),
+              declare({product("linear_backward_data", "dx [m, k] = dy [m, n] w [n, k]"), layer_grid(),
                        linear_backward_data, rows}),
-              declare({about("linear_backward_weight", "dw [n, k] = dy [m, n]^T x [m, k]"), layer_grid(),
+              declare({product("linear_backward_weight", "dw [n, k] = dy [m, n]^T x [m, k]"), layer_grid(),
                        linear_backward_weight, rows}),
-              declare({about("matmul", "c [m, n] = a [m, k] b [k, n]"), square_grid(), matmul, rows}),
+              declare({product("matmul", "c [m, n] = a [m, k] b [k, n]"), square_grid(), matmul, rows}),
               declare({batched_info, batched, batched_matmul,
                        [](const Case& c) { return static_cast<double>(c.dim("b")); }}),
-              declare({about("linear_bias_gelu_forward", "y = gelu(x w^T + bias), pre-activation saved"), up,
+              declare({product("linear_bias_gelu_forward", "y = gelu(x w^T + bias), pre-activation saved"), up,
                        linear_bias_gelu_forward, rows}),
-              declare({about("linear_gelu_backward_data", "dpre = (dy w) gelu'(pre)"), down, linear_gelu_backward_data,
+              declare({product("linear_gelu_backward_data", "dpre = (dy w) gelu'(pre)"), down, linear_gelu_backward_data,
                        rows}),
           }};
 }

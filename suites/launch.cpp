@@ -40,7 +40,7 @@ Program independent(const Case& c, const Recipe& r) {
   return p;
 }
 
-std::shared_ptr<const Workload> workload(std::string name, std::string description,
+std::shared_ptr<const Workload> launch_workload(std::string name, std::string description,
                                          Program (*build)(const Case&, const Recipe&)) {
   return declare({{std::move(name), std::move(description), "", Headline::items_per_s, "launches", CacheMode::step},
                   counts(),
@@ -54,8 +54,8 @@ Suite launch() {
   return {"launch",
           "latency of starting kernels, alone and as a sequence",
           {
-              workload("chain", "kernels of one element, each waiting for the one before", chain),
-              workload("independent", "kernels of one element that wait for nothing", independent),
+              launch_workload("chain", "kernels of one element, each waiting for the one before", chain),
+              launch_workload("independent", "kernels of one element that wait for nothing", independent),
           }};
 }
 

@@ -6,7 +6,7 @@
 namespace gpubench::suites {
 namespace {
 
-Grid sizes() {
+Grid link_sizes() {
   const auto point = [](std::int64_t bytes, std::string label, Tier tier) {
     return Point{{{"bytes", bytes}}, std::move(label), tier};
   };
@@ -30,9 +30,9 @@ Program move_between(const Case& c, const Recipe& r, Memory from, Memory to) {
 }
 
 // Read in bytes that cross the link, once each; an op's own bytes count reading and writing.
-std::shared_ptr<const Workload> workload(std::string name, std::string description, Memory from, Memory to) {
+std::shared_ptr<const Workload> link_workload(std::string name, std::string description, Memory from, Memory to) {
   return declare({{std::move(name), std::move(description), "", Headline::items_per_s, "bytes", CacheMode::cold},
-                  sizes(),
+                  link_sizes(),
                   [=](const Case& c, const Recipe& r) { return move_between(c, r, from, to); },
                   [](const Case& c) { return static_cast<double>(c.dim("bytes")); }});
 }
@@ -44,12 +44,12 @@ Suite link() {
   return {"link",
           "transfers between a device, the host and other devices",
           {
-              workload("pinned_to_device", "pinned host memory to the device", pinned, device),
-              workload("device_to_pinned", "the device to pinned host memory", device, pinned),
-              workload("pageable_to_device", "pageable host memory to the device", pageable, device),
-              workload("device_to_pageable", "the device to pageable host memory", device, pageable),
-              workload("device_to_peer", "the device to another device", device, Memory::peer),
-              workload("peer_to_device", "another device to this one", Memory::peer, device),
+              link_workload("pinned_to_device", "pinned host memory to the device", pinned, device),
+              link_workload("device_to_pinned", "the device to pinned host memory", device, pinned),
+              link_workload("pageable_to_device", "pageable host memory to the device", pageable, device),
+              link_workload("device_to_pageable", "the device to pageable host memory", device, pageable),
+              link_workload("device_to_peer", "the device to another device", device, Memory::peer),
+              link_workload("peer_to_device", "another device to this one", Memory::peer, device),
           }};
 }
 

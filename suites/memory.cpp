@@ -7,7 +7,7 @@
 namespace gpubench::suites {
 namespace {
 
-Grid sizes() {
+Grid memory_sizes() {
   const auto point = [](std::int64_t n, std::string label, Tier tier) {
     return Point{{{"n", n}}, std::move(label), tier};
   };
@@ -46,7 +46,7 @@ Program quantize_array(const Case& c, const Recipe& r) {
 }
 
 Grid quantized_sizes() {
-  Grid grid = sizes();
+  Grid grid = memory_sizes();
   grid.recipes = {"f8_hybrid"};
   return grid;
 }
@@ -57,8 +57,8 @@ Suite memory() {
   return {"memory",
           "bandwidth of the device's memory, as STREAM measures it",
           {
-              declare_flat("copy", "y = x", "elements", sizes(), copy_array),
-              declare_flat("triad", "a = b + 3 c", "elements", sizes(), triad_array),
+              declare_flat("copy", "y = x", "elements", memory_sizes(), copy_array),
+              declare_flat("triad", "a = b + 3 c", "elements", memory_sizes(), triad_array),
               declare_flat("quantize", "values to 8 bits, with their largest magnitude", "elements", quantized_sizes(),
                            quantize_array),
           }};

@@ -8,7 +8,7 @@
 namespace gpubench::suites {
 namespace {
 
-Grid sizes() {
+Grid norm_sizes() {
   const auto point = [](std::int64_t rows, std::int64_t n, std::string label, Tier tier) {
     return Point{{{"rows", rows}, {"n", n}}, std::move(label), tier};
   };
@@ -35,14 +35,14 @@ Normalized normalize(Program& p, const Case& c, const Recipe& r) {
   return {x, gamma, layer_norm_forward(p, {}, r.math, "norm", x, gamma, beta)};
 }
 
-Program forward(const Case& c, const Recipe& r) {
+Program norm_forward(const Case& c, const Recipe& r) {
   Program p;
   normalize(p, c, r);
   return p;
 }
 
 // The backward reads the statistics that a forward saved; that forward is set-up: checked, not timed.
-Program backward(const Case& c, const Recipe& r) {
+Program norm_backward(const Case& c, const Recipe& r) {
   Program p;
   p.begin(Phase::setup);
   const Normalized saved = normalize(p, c, r);
@@ -52,10 +52,10 @@ Program backward(const Case& c, const Recipe& r) {
   return p;
 }
 
-std::shared_ptr<const Workload> workload(std::string name, std::string description,
+std::shared_ptr<const Workload> norm_workload(std::string name, std::string description,
                                          Program (*build)(const Case&, const Recipe&)) {
   return declare({{std::move(name), std::move(description), "rows", Headline::bytes_per_s, "rows", CacheMode::cold},
-                  sizes(),
+                  norm_sizes(),
                   build,
                   [](const Case& c) { return static_cast<double>(c.dim("rows")); }});
 }
@@ -112,8 +112,8 @@ Suite norm() {
       "norm",
       "layer normalization and rotary position embedding, forward and backward",
       {
-          workload("layer_norm_forward", "y, and the statistics that the backward wants", forward),
-          workload("layer_norm_backward", "dx, dgamma, dbeta", backward),
+          norm_workload("layer_norm_forward", "y, and the statistics that the backward wants", norm_forward),
+          norm_workload("layer_norm_backward", "dx, dgamma, dbeta", norm_backward),
           rotary_workload("rotary_forward", "pairs half a head apart are turned (GPT-NeoX, Llama)", turn_halves),
           rotary_workload("rotary_backward", "their gradient: turned the other way", turn_halves_back),
           rotary_workload("rotary_interleaved_forward", "neighbours are turned (the paper, GPT-J)", turn_neighbours),

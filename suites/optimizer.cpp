@@ -9,7 +9,7 @@
 namespace gpubench::suites {
 namespace {
 
-Grid sizes() {
+Grid optimizer_sizes() {
   const auto point = [](std::int64_t n, std::string label, Tier tier) {
     return Point{{{"n", n}}, std::move(label), tier};
   };
@@ -63,9 +63,9 @@ Suite optimizer() {
   return {"optimizer",
           "AdamW, gradient norm and clip over flat parameters",
           {
-              declare_flat("adamw", "one AdamW step in place, f32 master weights", "parameters", sizes(), adamw_step),
-              declare_flat("gradient_norm", "2-norm of all gradients", "parameters", sizes(), norm),
-              declare_flat("clip", "gradients scaled to a norm limit, in place", "parameters", sizes(), clip_step),
+              declare_flat("adamw", "one AdamW step in place, f32 master weights", "parameters", optimizer_sizes(), adamw_step),
+              declare_flat("gradient_norm", "2-norm of all gradients", "parameters", optimizer_sizes(), norm),
+              declare_flat("clip", "gradients scaled to a norm limit, in place", "parameters", optimizer_sizes(), clip_step),
           }};
 }
 

@@ -84,7 +84,7 @@ Grid models() {
   return grid;
 }
 
-WorkloadInfo about(std::string name, std::string description) {
+WorkloadInfo step(std::string name, std::string description) {
   WorkloadInfo info{std::move(name), std::move(description), "b", Headline::items_per_s, "tokens", CacheMode::step};
   info.most_ranks = 64;
   return info;
@@ -96,9 +96,9 @@ Suite transformer() {
   return {"transformer",
           "whole training steps of transformers: forward, backward, clip, AdamW",
           {
-              declare({about("gpt2_block", "one GPT-2 block: forward, backward, AdamW step"), blocks(), block_step,
+              declare({step("gpt2_block", "one GPT-2 block: forward, backward, AdamW step"), blocks(), block_step,
                        tokens_of}),
-              declare({about("gpt2_train_step", "a whole GPT-2 training step: embedding to AdamW"), models(),
+              declare({step("gpt2_train_step", "a whole GPT-2 training step: embedding to AdamW"), models(),
                        train_step, tokens_of}),
           }};
 }

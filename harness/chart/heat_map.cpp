@@ -8,7 +8,7 @@
 namespace gpubench::chart {
 namespace {
 
-constexpr double margin = 6.0;
+constexpr double map_margin = 6.0;
 constexpr double cell_height = 26.0;
 constexpr double two_line_height = 40.0;    // of a label, or of a number and a word
 constexpr double widest_row_label = 132.0;  // where columns need the rest
@@ -63,10 +63,10 @@ Grid grid_of(const HeatMap& chart) {
       cell = std::max({cell, text_width(one.text, text_size) + 10.0, one.marked ? marked_cell : 0.0});
   Grid grid;
   cell = std::min(cell, widest_cell);
-  const double beside = chart_width - 2.0 * margin - 8.0 - cell * static_cast<double>(chart.columns.size());
+  const double beside = chart_width - 2.0 * map_margin - 8.0 - cell * static_cast<double>(chart.columns.size());
   grid.label = std::min(label, std::max(widest_row_label, beside));
-  grid.left = margin + grid.label + 8.0;
-  const double room = chart_width - margin - grid.left;
+  grid.left = map_margin + grid.label + 8.0;
+  const double room = chart_width - map_margin - grid.left;
   const auto fitting = static_cast<std::size_t>(room / cell);
   // As even as can be: 7 columns where 6 fit are 4 and 3.
   const std::size_t panels = (chart.columns.size() + fitting - 1) / fitting;
@@ -150,8 +150,8 @@ std::string svg(const HeatMap& chart, const std::string& id, Placement placement
   double y = drawing.top();
   for (const Panel& panel : panels) y = draw_panel(drawing.canvas(), chart, grid, panel, y);
   if (has_marked(chart)) {
-    draw_cross(drawing.canvas(), margin + 2.0, y + 5.0, "currentColor");
-    drawing.canvas().text(margin + 16.0, y + 10.0, "and a box: over the limit", "c-muted");
+    draw_cross(drawing.canvas(), map_margin + 2.0, y + 5.0, "currentColor");
+    drawing.canvas().text(map_margin + 16.0, y + 10.0, "and a box: over the limit", "c-muted");
     y += line_height;
   }
   return drawing.finished(y);

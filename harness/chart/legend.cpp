@@ -9,18 +9,18 @@ namespace {
 
 constexpr double swatch = 30.0;
 constexpr double gap = 16.0;
-constexpr double margin = 8.0;
+constexpr double legend_margin = 8.0;
 
 }  // namespace
 
 double draw_legend(Canvas& canvas, const std::vector<LegendEntry>& entries, double y) {
-  double x = margin;
+  double x = legend_margin;
   y += line_height;
   for (const LegendEntry& entry : entries) {
-    const std::string name = shortened(entry.name, chart_width - 2.0 * margin - swatch - 6.0, text_size);
+    const std::string name = shortened(entry.name, chart_width - 2.0 * legend_margin - swatch - 6.0, text_size);
     const double width = swatch + 6.0 + text_width(name, text_size);
-    if (x > margin && x + width > chart_width - margin) {
-      x = margin;
+    if (x > legend_margin && x + width > chart_width - legend_margin) {
+      x = legend_margin;
       y += line_height + 2.0;
     }
     canvas.open("g", {{"class", "c-key"},

@@ -13,13 +13,13 @@
 namespace gpubench::chart {
 namespace {
 
-constexpr double bar_height = 26.0;
+constexpr double stack_height = 26.0;
 constexpr double smallest_share = 0.01;
 // Okabe and Ito's, yellow too: here each stands beside its number, and none has to be seen as a line.
 constexpr std::string_view colours[] = {"#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#f0e442", "#cc79a7"};
 constexpr std::string_view other_colour = "#8a929b";
 
-std::string percent(double share) { return fmt::format("{:.{}f}%", 100.0 * share, share < 0.0995 ? 1 : 0); }
+std::string percent_text(double share) { return fmt::format("{:.{}f}%", 100.0 * share, share < 0.0995 ? 1 : 0); }
 
 // Parts that are too small to be seen, together, last.
 std::vector<Part> merged(const StackedBar& bar) {
@@ -35,7 +35,7 @@ std::vector<Part> merged(const StackedBar& bar) {
       ++small;
     }
   }
-  other.note = fmt::format("{} in parts of less than 1%: {}", small, percent(other.value));
+  other.note = fmt::format("{} in parts of less than 1%: {}", small, percent_text(other.value));
   if (small > 0) parts.push_back(other);
   return parts;
 }
@@ -68,8 +68,8 @@ void draw_parts(Canvas& canvas, const std::vector<Part>& parts, Names& names, do
     const std::string_view colour = colour_of(part, place);
     const double width = part.value * scale;
     canvas.shape("rect",
-                 {{"class", "c-part"}, {"fill", colour}, {"x", x}, {"y", y}, {"width", width}, {"height", bar_height}},
-                 cut(part.note.empty() ? part.name + ": " + percent(part.value) : part.note, 300));
+                 {{"class", "c-part"}, {"fill", colour}, {"x", x}, {"y", y}, {"width", width}, {"height", stack_height}},
+                 cut(part.note.empty() ? part.name + ": " + percent_text(part.value) : part.note, 300));
     const std::string text = std::to_string(place + 1);
     if (text_width(text, text_size) + 4.0 <= width)
       canvas.words("text", text,
@@ -83,7 +83,7 @@ double draw_names(Canvas& canvas, const std::vector<Part>& parts, Names& names, 
   y += line_height;
   for (const Part& part : parts) {
     const std::size_t place = names.place_of(part.name);
-    const std::string tail = " " + percent(part.value);
+    const std::string tail = " " + percent_text(part.value);
     const std::string number = std::to_string(place + 1);
     const double swatch = text_width(number, text_size) + 8.0;
     const double most = rows_right - rows_left - swatch - 6.0 - text_width(tail, text_size);
@@ -116,7 +116,7 @@ std::string svg(const StackChart& chart, const std::string& id, Placement placem
     drawn = true;
     if (!bar.label.empty()) y = draw_row_words(drawing.canvas(), y, bar.label, "", "c-bold");
     draw_parts(drawing.canvas(), parts, names, y);
-    y = draw_names(drawing.canvas(), parts, names, y + bar_height + 4.0) + 14.0;
+    y = draw_names(drawing.canvas(), parts, names, y + stack_height + 4.0) + 14.0;
   }
   return drawn ? drawing.finished(y) : "";
 }

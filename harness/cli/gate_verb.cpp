@@ -22,9 +22,9 @@ int exit_code_of(GateOutcome outcome) {
   return exit_codes::not_comparable;
 }
 
-class Outputs {
+class GateOutputs {
  public:
-  Outputs(const CompareOptions& options, const Environment& environment)
+  GateOutputs(const CompareOptions& options, const Environment& environment)
       : options_(options), environment_(environment) {
     for (const std::string& path : {options.json, options.junit, options.markdown}) {
       if (path.empty() || path == "-") continue;
@@ -76,7 +76,7 @@ class Outputs {
 
 int gate_verb(const Options& options, const Environment& environment) {
   const CompareOptions& o = options.compare;
-  Outputs outputs(o, environment);
+  GateOutputs outputs(o, environment);
   const SidePaths named[] = {{"--baseline", o.baselines}, {"--candidate", o.candidates}};
   const std::vector<SideFile> sides = read_named_sides(named);
   const SideFile &baseline = sides[0], &candidate = sides[1];

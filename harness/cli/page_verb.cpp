@@ -29,9 +29,9 @@ std::vector<Report> reports_at(const std::vector<std::string>& files) {
 }
 
 // Writes what was asked for, and says so on standard error: standard output may be one of the documents.
-class Outputs {
+class PageFiles {
  public:
-  explicit Outputs(const Environment& environment) : environment_(environment) {}
+  explicit PageFiles(const Environment& environment) : environment_(environment) {}
 
   void file(const std::string& path, std::string_view text) const {
     write_atomically(path, text);
@@ -52,7 +52,7 @@ class Outputs {
 };
 
 void write_all(const Options& options, const Destination& destination, std::span<const Report> reports,
-               const Outputs& outputs) {
+               const PageFiles& outputs) {
   const page::PageOptions page_options{options.price_per_hour};
   outputs.file(destination.page_file, page::report_page(reports, page_options));
   if (!options.svg.empty()) outputs.drawings(options.svg, page::report_drawings(reports, page_options));
@@ -71,7 +71,7 @@ int page_verb(const Options& options, const Environment& environment) {
   const std::vector<Report> reports = reports_at(options.files);
   const Destination destination = open_report_destination(options, page_path(options));
   try {
-    write_all(options, destination, reports, Outputs(environment));
+    write_all(options, destination, reports, PageFiles(environment));
   } catch (const ExportError& e) {
     throw UsageError(fmt::format("{}: {}", visible(options.files.front()), e.what()));
   } catch (const WriteError& e) {

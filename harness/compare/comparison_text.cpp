@@ -82,7 +82,7 @@ Json side_json(const SideLabel& side) {
 
 Json speed_json(const Speed& speed) { return {{"ratio", speed.ratio}, {"low95", speed.low}, {"high95", speed.high}}; }
 
-Json differences_json(const std::vector<Difference>& all) {
+Json sides_that_differ(const std::vector<Difference>& all) {
   Json json = Json::array();
   for (const Difference& one : all) json.push_back({{"key", one.key}, {"a", one.baseline}, {"b", one.candidate}});
   return json;
@@ -182,8 +182,8 @@ Json comparison_json(std::span<const LabelledComparison> all) {
     for (const LoneCase& of_case : one.comparison.lone) lone.push_back({{"id", of_case.id}, {"why", of_case.why}});
     comparisons.push_back({{"a", side_json(one.a)},
                            {"b", side_json(one.b)},
-                           {"differences", differences_json(one.comparison.decisive)},
-                           {"notes", differences_json(one.comparison.telling)},
+                           {"differences", sides_that_differ(one.comparison.decisive)},
+                           {"notes", sides_that_differ(one.comparison.telling)},
                            {"noise", noise_line(one.comparison)},
                            {"cases", std::move(cases)},
                            {"suites", std::move(suites)},

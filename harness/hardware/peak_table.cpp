@@ -24,7 +24,8 @@ constexpr std::string_view fp4_two_ways = "NVIDIA prints 12600 to 13500 for fp4 
 constexpr std::string_view module_power = "set per module by its vendor";
 constexpr std::string_view two_slots = "depends on the board";
 
-using enum Confidence;
+using Confidence::datasheet;
+using Confidence::sourced;
 
 // clang-format off
 constexpr DeviceRow rows[] = {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double tera = 1e12;
 constexpr double giga = 1e9;
-constexpr double mega = 1e6;
+constexpr double hertz_per_mhz = 1e6;
 // Longer than any name that a driver gives.
 constexpr std::size_t longest_name = 128;
 
@@ -129,6 +129,6 @@ std::optional<double> operations_per_clock(int capability, bool geforce, Rate ra
   return std::nullopt;
 }
 
-double bandwidth_at(double memory_mhz, double bus_bits) { return memory_mhz * mega * bus_bits / 8.0 * 2.0; }
+double bandwidth_at(double memory_mhz, double bus_bits) { return memory_mhz * hertz_per_mhz * bus_bits / 8.0 * 2.0; }
 
 }  // namespace gpubench

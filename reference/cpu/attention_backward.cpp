@@ -98,7 +98,7 @@ Rows<const T> read_only(Rows<T> rows) {
 // What every thread works with. Lengths and widths are padded; matrices that a product walks through block by block are
 // kept as one small matrix per block, or rows would fall on the same few cache lines' places.
 template <class T>
-struct ThreadArrays {
+struct BackwardArrays {
   Rows<T> k, v;  // [s, d]
   T* k_columns;  // per block of keys [d, keys]
   Rows<T> q, d_o, o;
@@ -112,7 +112,7 @@ struct ThreadArrays {
   T* packed_ds;
   Rows<float> dq_block;  // [queries, d]
 
-  ThreadArrays(Arena& arena, std::int64_t length, std::int64_t width)
+  BackwardArrays(Arena& arena, std::int64_t length, std::int64_t width)
       : k{arena.take<T>(length * width), width},
         v{arena.take<T>(length * width), width},
         k_columns(arena.take<T>(length * width)),
@@ -153,9 +153,9 @@ int key_shares(std::int64_t heads, std::int64_t blocks, int threads) {
 }
 
 template <class T>
-class Backward {
+class BackwardWork {
  public:
-  Backward(const AttentionProblem& problem, std::span<const Tensor> tensors, Workspace workspace)
+  BackwardWork(const AttentionProblem& problem, std::span<const Tensor> tensors, Workspace workspace)
       : p_(problem),
         d_o_(tensors[0]),
         q_(tensors[1]),
@@ -184,7 +184,7 @@ class Backward {
     {
       const auto thread = static_cast<std::size_t>(omp_get_thread_num());
       Arena arena(threads_ + thread * bytes_per_thread(p_));
-      const ThreadArrays<T> own(arena, p_.length(), p_.width());
+      const BackwardArrays<T> own(arena, p_.length(), p_.width());
       const BlockMatmulScope scope;
       // Who takes which task does not matter to the result.
 #pragma omp for schedule(dynamic, 1)
@@ -205,7 +205,7 @@ class Backward {
   }
   static std::size_t bytes_per_thread(const AttentionProblem& p) {
     Arena arena;
-    const ThreadArrays<T> measured(arena, p.length(), p.width());
+    const BackwardArrays<T> measured(arena, p.length(), p.width());
     return arena.used();
   }
 
@@ -218,7 +218,7 @@ class Backward {
   }
 
   // dk and dv of every shares_-th block of keys of one kv head, and what these keys add to dq of its query heads.
-  void differentiate_keys(std::int64_t pair, std::int64_t share, const ThreadArrays<T>& own) const {
+  void differentiate_keys(std::int64_t pair, std::int64_t share, const BackwardArrays<T>& own) const {
     const AttentionExtents& e = p_.extents;
     const std::int64_t batch = pair / e.hkv;
     const std::int64_t kv_head = pair % e.hkv;
@@ -243,7 +243,7 @@ class Backward {
     }
   }
 
-  void load_keys(std::int64_t batch, std::int64_t kv_head, const ThreadArrays<T>& own) const {
+  void load_keys(std::int64_t batch, std::int64_t kv_head, const BackwardArrays<T>& own) const {
     const AttentionExtents& e = p_.extents;
     copy_padded<T>(read_only(k_(batch, kv_head)), e.s, e.d, own.k);
     copy_padded<T>(read_only(v_(batch, kv_head)), e.s, e.d, own.v);
@@ -255,7 +255,7 @@ class Backward {
     std::fill(own.dv[0], own.dv[p_.length()], 0.0F);
   }
 
-  void load_queries(std::int64_t batch, std::int64_t head, const ThreadArrays<T>& own) const {
+  void load_queries(std::int64_t batch, std::int64_t head, const BackwardArrays<T>& own) const {
     const AttentionExtents& e = p_.extents;
     copy_padded<T>(read_only(q_(batch, head)), e.s, e.d, own.q);
     copy_padded<T>(read_only(d_o_(batch, head)), e.s, e.d, own.d_o);
@@ -275,7 +275,7 @@ class Backward {
   }
 
   // One block of keys and one of queries.
-  void add_block(std::int64_t key, std::int64_t query, float* dq_columns, const ThreadArrays<T>& own) const {
+  void add_block(std::int64_t key, std::int64_t query, float* dq_columns, const BackwardArrays<T>& own) const {
     const std::int64_t width = p_.width();
     const std::int64_t keys = padded(block_extent(key));
     const std::int64_t queries = padded(block_extent(query));
@@ -295,14 +295,14 @@ class Backward {
              {dq_columns + at, queries}, true);
   }
 
-  void add_shares_of_dq(std::int64_t batch_and_head, const ThreadArrays<T>& own) const {
+  void add_shares_of_dq(std::int64_t batch_and_head, const BackwardArrays<T>& own) const {
     float* sum = share_of_dq(batch_and_head, 0);
     for (int share = 1; share < shares_; ++share)
       add(share_of_dq(batch_and_head, share), p_.length() * p_.width(), sum);
     write_dq(batch_and_head / p_.extents.hq, batch_and_head % p_.extents.hq, sum, own);
   }
 
-  void write_dq(std::int64_t batch, std::int64_t head, const float* dq_columns, const ThreadArrays<T>& own) const {
+  void write_dq(std::int64_t batch, std::int64_t head, const float* dq_columns, const BackwardArrays<T>& own) const {
     for (std::int64_t query = 0; query < p_.extents.s; query += block_size) {
       const std::int64_t queries = padded(block_extent(query));
       transpose({dq_columns + query * p_.width(), queries}, p_.width(), queries, own.dq_block);
@@ -321,10 +321,10 @@ class Backward {
 };
 
 template <class T>
-Plan plan_as(const AttentionProblem& problem) {
-  return plan_of(block_matmul_implementation(problem.is_bf16), Backward<T>::workspace_bytes(problem),
+Plan plan_backward_as(const AttentionProblem& problem) {
+  return plan_of(block_matmul_implementation(problem.is_bf16), BackwardWork<T>::workspace_bytes(problem),
                  [problem](std::span<const Tensor> tensors, Workspace workspace) {
-                   return Backward<T>(problem, tensors, workspace);
+                   return BackwardWork<T>(problem, tensors, workspace);
                  });
 }
 
@@ -333,7 +333,7 @@ Plan plan_as(const AttentionProblem& problem) {
 Plan plan_attention_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   constexpr std::array<std::size_t, 8> heads{0, 1, 2, 3, 4, 6, 7, 8};
   const AttentionProblem problem = attention_problem(call, tensors, 1, heads, 5, context);
-  return problem.is_bf16 ? plan_as<bf16>(problem) : plan_as<float>(problem);
+  return problem.is_bf16 ? plan_backward_as<bf16>(problem) : plan_backward_as<float>(problem);
 }
 
 }  // namespace gpubench::cpu

@@ -23,11 +23,10 @@ constexpr std::int64_t key_chunk = 512;
 // With so many pairs of batch entry and kv head, each thread packs its own and uses them while they are in its cache.
 constexpr std::int64_t pairs_per_thread = 6;
 // Rows of whole powers of two would fall on the same few cache lines' places; one line more spreads them.
-constexpr std::int64_t score_stride = key_chunk + 16;
+constexpr std::int64_t chunk_stride = key_chunk + 16;
 template <class T>
 constexpr std::int64_t weight_stride = key_chunk + 64 / static_cast<std::int64_t>(sizeof(T));
 
-constexpr float infinity = std::numeric_limits<float>::infinity();
 
 // Divides by the sums.
 GPUBENCH_VECTOR_CLONES void normalize(Rows<float> o, const float* sums, std::int64_t rows, std::int64_t width) {
@@ -51,7 +50,7 @@ GPUBENCH_VECTOR_CLONES bool all_finite(Rows<const float> o, std::int64_t rows, s
 
 // What every thread works with.
 template <class T>
-struct ThreadArrays {
+struct ForwardArrays {
   T* raw;  // [key_chunk, width]: keys or values, padded, before packing
   T* q;
   Rows<float> scores;
@@ -60,10 +59,10 @@ struct ThreadArrays {
   float* maxima;
   float* sums;
 
-  ThreadArrays(Arena& arena, std::int64_t width)
+  ForwardArrays(Arena& arena, std::int64_t width)
       : raw(arena.take<T>(key_chunk * width)),
         q(arena.take<T>(query_block * width)),
-        scores{arena.take<float>(query_block * score_stride), score_stride},
+        scores{arena.take<float>(query_block * chunk_stride), chunk_stride},
         weights{arena.take<T>(query_block * weight_stride<T>), weight_stride<T>},
         o{arena.take<float>(query_block * width), width},
         maxima(arena.take<float>(query_block)),
@@ -73,14 +72,14 @@ struct ThreadArrays {
 template <class T>
 std::size_t bytes_per_thread(std::int64_t width) {
   Arena arena;
-  const ThreadArrays<T> measured(arena, width);
+  const ForwardArrays<T> measured(arena, width);
   return arena.used();
 }
 
 template <class T>
-class Forward {
+class ForwardWork {
  public:
-  Forward(const AttentionProblem& problem, std::span<const Tensor> tensors, Workspace workspace)
+  ForwardWork(const AttentionProblem& problem, std::span<const Tensor> tensors, Workspace workspace)
       : p_(problem),
         q_(tensors[0]),
         k_(tensors[1]),
@@ -109,7 +108,7 @@ class Forward {
     {
       const auto thread = static_cast<std::size_t>(omp_get_thread_num());
       Arena arena(threads_ + thread * bytes_per_thread<T>(p_.width()));
-      const ThreadArrays<T> own(arena, p_.width());
+      const ForwardArrays<T> own(arena, p_.width());
       const BlockMatmulScope scope;
       if (pairs >= pairs_per_thread * p_.threads) {
         const auto slot = static_cast<std::int64_t>(thread);
@@ -147,7 +146,7 @@ class Forward {
     return (slot * p_.length() + chunk * key_chunk) * p_.width();
   }
 
-  void pack_chunk(std::int64_t pair, std::int64_t chunk, std::int64_t slot, const ThreadArrays<T>& own) const {
+  void pack_chunk(std::int64_t pair, std::int64_t chunk, std::int64_t slot, const ForwardArrays<T>& own) const {
     const std::int64_t batch = pair / p_.extents.hkv;
     const std::int64_t head = pair % p_.extents.hkv;
     const std::int64_t first = chunk * key_chunk;
@@ -174,7 +173,7 @@ class Forward {
   };
 
   // Queries [64 block, 64 block + 64) of one head.
-  void attend(std::int64_t batch_and_head, std::int64_t block, std::int64_t slot, const ThreadArrays<T>& own) const {
+  void attend(std::int64_t batch_and_head, std::int64_t block, std::int64_t slot, const ForwardArrays<T>& own) const {
     const AttentionExtents& e = p_.extents;
     const std::int64_t batch = batch_and_head / e.hq;
     const std::int64_t head = batch_and_head % e.hq;
@@ -193,12 +192,12 @@ class Forward {
 
   // Maxima and sums of the queries in own.q, and own.o: the sum of the values by their weights, yet to be divided.
   // `only_seen`: key by key, so that what the mask cuts off is not even multiplied by 0.
-  void weigh(const Block& queries, std::int64_t slot, const ThreadArrays<T>& own, bool only_seen) const {
+  void weigh(const Block& queries, std::int64_t slot, const ForwardArrays<T>& own, bool only_seen) const {
     const AttentionExtents& e = p_.extents;
     const std::int64_t first = queries.first;
     const std::int64_t rows = queries.rows;
     const std::int64_t seen = p_.causal ? first + rows : e.s;
-    std::fill(own.maxima, own.maxima + rows, -infinity);
+    std::fill(own.maxima, own.maxima + rows, -std::numeric_limits<float>::infinity());
     std::fill(own.sums, own.sums + rows, 0.0F);
 
     for (std::int64_t key = 0; key < seen; key += key_chunk) {
@@ -242,10 +241,10 @@ class Forward {
 };
 
 template <class T>
-Plan plan_as(const AttentionProblem& problem) {
-  return plan_of(block_matmul_implementation(problem.is_bf16), Forward<T>::workspace_bytes(problem),
+Plan plan_forward_as(const AttentionProblem& problem) {
+  return plan_of(block_matmul_implementation(problem.is_bf16), ForwardWork<T>::workspace_bytes(problem),
                  [problem](std::span<const Tensor> tensors, Workspace workspace) {
-                   return Forward<T>(problem, tensors, workspace);
+                   return ForwardWork<T>(problem, tensors, workspace);
                  });
 }
 
@@ -254,7 +253,7 @@ Plan plan_as(const AttentionProblem& problem) {
 Plan plan_attention_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   constexpr std::array<std::size_t, 4> heads{0, 1, 2, 3};
   const AttentionProblem problem = attention_problem(call, tensors, 0, heads, 4, context);
-  return problem.is_bf16 ? plan_as<bf16>(problem) : plan_as<float>(problem);
+  return problem.is_bf16 ? plan_forward_as<bf16>(problem) : plan_forward_as<float>(problem);
 }
 
 }  // namespace gpubench::cpu

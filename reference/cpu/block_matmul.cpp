@@ -21,7 +21,7 @@ using HalfLanes = std::uint16_t __attribute__((vector_size(32)));
 using FloatLanesInMemory = float __attribute__((vector_size(64), aligned(4), may_alias));
 using LanesInMemory = std::uint32_t __attribute__((vector_size(64), aligned(2), may_alias));
 using HalfLanesInMemory = std::uint16_t __attribute__((vector_size(32), aligned(2), may_alias));
-constexpr int lanes = 16;
+constexpr int lane_count = 16;
 constexpr int tile_rows = 8;  // 8 x 2 sums, 2 of b and a broadcast fit in 32 registers
 
 [[gnu::always_inline]] inline FloatLanes as_floats(const Lanes& bits) { return reinterpret_cast<FloatLanes>(bits); }
@@ -31,26 +31,26 @@ template <int h, int... lane>
 [[gnu::always_inline]] inline void exchange(Lanes& upper, Lanes& lower, std::integer_sequence<int, lane...>) {
   const Lanes a = upper;
   const Lanes b = lower;
-  upper = __builtin_shufflevector(a, b, ((lane & h) == 0 ? lane : lanes + lane - h)...);
-  lower = __builtin_shufflevector(a, b, ((lane & h) == 0 ? lane + h : lanes + lane)...);
+  upper = __builtin_shufflevector(a, b, ((lane & h) == 0 ? lane : lane_count + lane - h)...);
+  lower = __builtin_shufflevector(a, b, ((lane & h) == 0 ? lane + h : lane_count + lane)...);
 }
 
 template <int h>
-[[gnu::always_inline]] inline void exchange_all(Lanes (&rows)[lanes]) {
+[[gnu::always_inline]] inline void exchange_all(Lanes (&rows)[lane_count]) {
 #pragma GCC unroll 16
-  for (int row = 0; row < lanes; ++row) {
-    if ((row & h) == 0) exchange<h>(rows[row], rows[row + h], std::make_integer_sequence<int, lanes>());
+  for (int row = 0; row < lane_count; ++row) {
+    if ((row & h) == 0) exchange<h>(rows[row], rows[row + h], std::make_integer_sequence<int, lane_count>());
   }
 }
 
 // Transposes 16 x 16 words and stores them `stride` words apart.
-[[gnu::always_inline]] inline void store_transposed(Lanes (&rows)[lanes], std::uint32_t* to, std::int64_t stride) {
+[[gnu::always_inline]] inline void store_transposed(Lanes (&rows)[lane_count], std::uint32_t* to, std::int64_t stride) {
   exchange_all<8>(rows);
   exchange_all<4>(rows);
   exchange_all<2>(rows);
   exchange_all<1>(rows);
 #pragma GCC unroll 16
-  for (int row = 0; row < lanes; ++row) *reinterpret_cast<LanesInMemory*>(to + row * stride) = rows[row];
+  for (int row = 0; row < lane_count; ++row) *reinterpret_cast<LanesInMemory*>(to + row * stride) = rows[row];
 }
 
 [[gnu::always_inline]] inline Lanes load(const std::uint32_t* from) {
@@ -66,11 +66,11 @@ template <int h>
 
 GPUBENCH_VECTOR_CLONES void transpose_words(Rows<const std::uint32_t> from, std::int64_t rows, std::int64_t columns,
                                             Rows<std::uint32_t> to) {
-  for (std::int64_t row = 0; row < rows; row += lanes) {
-    for (std::int64_t column = 0; column < columns; column += lanes) {
-      Lanes square[lanes];
+  for (std::int64_t row = 0; row < rows; row += lane_count) {
+    for (std::int64_t column = 0; column < columns; column += lane_count) {
+      Lanes square[lane_count];
 #pragma GCC unroll 16
-      for (int i = 0; i < lanes; ++i) square[i] = load(from[row + i] + column);
+      for (int i = 0; i < lane_count; ++i) square[i] = load(from[row + i] + column);
       store_transposed(square, to[column] + row, to.stride);
     }
   }
@@ -78,11 +78,11 @@ GPUBENCH_VECTOR_CLONES void transpose_words(Rows<const std::uint32_t> from, std:
 
 GPUBENCH_VECTOR_CLONES void transpose_pairs(Rows<const bf16> from, std::int64_t rows, std::int64_t columns,
                                             Rows<std::uint32_t> to) {
-  for (std::int64_t row = 0; row < rows; row += 2 * lanes) {
-    for (std::int64_t column = 0; column < columns; column += lanes) {
-      Lanes square[lanes];
+  for (std::int64_t row = 0; row < rows; row += 2 * lane_count) {
+    for (std::int64_t column = 0; column < columns; column += lane_count) {
+      Lanes square[lane_count];
 #pragma GCC unroll 16
-      for (int i = 0; i < lanes; ++i)
+      for (int i = 0; i < lane_count; ++i)
         square[i] = load_pairs(from[row + 2 * i] + column, from[row + 2 * i + 1] + column);
       store_transposed(square, to[column] + row / 2, to.stride);
     }
@@ -95,7 +95,7 @@ GPUBENCH_VECTOR_CLONES void pack_pairs(Rows<const bf16> from, std::int64_t k, st
       const bf16* even = from[row] + column;
       const bf16* odd = from[row + 1] + column;
       *reinterpret_cast<LanesInMemory*>(packed) = load_pairs(even, odd);
-      *reinterpret_cast<LanesInMemory*>(packed + lanes) = load_pairs(even + lanes, odd + lanes);
+      *reinterpret_cast<LanesInMemory*>(packed + lane_count) = load_pairs(even + lane_count, odd + lane_count);
       packed += block_grain;
     }
   }
@@ -128,7 +128,7 @@ GPUBENCH_VECTOR_CLONES void round_lanes(Rows<const float> from, std::int64_t row
   for (std::int64_t row = 0; row < rows; ++row) {
     const auto* source = reinterpret_cast<const std::uint32_t*>(from[row]);
     bf16* target = to[row];
-    for (std::int64_t i = 0; i < columns; i += lanes) {
+    for (std::int64_t i = 0; i < columns; i += lane_count) {
       *reinterpret_cast<HalfLanesInMemory*>(target + i) = narrow_lanes(load(source + i));
     }
   }
@@ -173,7 +173,7 @@ GPUBENCH_VECTOR_CLONES void multiply_f32(const BlockExtents& extents, Rows<const
       const float* column = a[m];
       for (std::int64_t k = 0; k < extents.k; ++k, panel += block_grain, ++column) {
         const FloatLanes left = *reinterpret_cast<const FloatLanesInMemory*>(panel);
-        const FloatLanes right = *reinterpret_cast<const FloatLanesInMemory*>(panel + lanes);
+        const FloatLanes right = *reinterpret_cast<const FloatLanesInMemory*>(panel + lane_count);
 #pragma GCC unroll 8
         for (int row = 0; row < tile_rows; ++row) add_products(sums, row, column[row * a.stride], left, right);
       }
@@ -192,7 +192,7 @@ GPUBENCH_VECTOR_CLONES void multiply_bf16(const BlockExtents& extents, Rows<cons
       const bf16* column = a[m];
       for (std::int64_t k = 0; k < extents.k; k += 2, panel += block_grain, column += 2) {
         const Lanes left = load(panel);
-        const Lanes right = load(panel + lanes);
+        const Lanes right = load(panel + lane_count);
 #pragma GCC unroll 8
         for (int row = 0; row < tile_rows; ++row) {
           const bf16* pair = column + row * a.stride;

@@ -54,15 +54,15 @@ float exp_block(const float* x, float largest, std::int64_t count, float* y) {
 }
 
 GPUBENCH_VECTOR_CLONES
-void scale_block(const float* x, float factor, std::int64_t count, float* y) {
+void scale_logits(const float* x, float factor, std::int64_t count, float* y) {
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) y[i] = x[i] * factor;
 }
 
 /// Longest block where nothing is staged.
-constexpr std::int64_t direct_block = 2048;
+constexpr std::int64_t direct_columns = 2048;
 
-struct Forward {
+struct LossForward {
   int threads = 1;
   RowView view;
   Source logits;
@@ -84,7 +84,7 @@ struct Forward {
     *loss = static_cast<float>(sum / static_cast<double>(view.rows));
   }
 
-  [[nodiscard]] std::int64_t step() const { return logits.staged() ? block_elements : direct_block; }
+  [[nodiscard]] std::int64_t step() const { return logits.staged() ? block_elements : direct_columns; }
 
   [[nodiscard]] float largest_of(std::int64_t row) const {
     BlockBuffer buffer;
@@ -118,7 +118,7 @@ struct Forward {
   }
 };
 
-struct Backward {
+struct LossBackward {
   int threads = 1;
   RowView logits_view, dlogits_view;
   Source logits;
@@ -143,7 +143,7 @@ struct Backward {
     const bool known = label >= 0 && label < logits_view.columns;
     const double label_p =
         known ? std::exp(static_cast<double>(logits.at(from + label)) - static_cast<double>(lse[row])) : 0.0;
-    const std::int64_t step = logits.staged() || dlogits.staged() ? block_elements : direct_block;
+    const std::int64_t step = logits.staged() || dlogits.staged() ? block_elements : direct_columns;
     BlockBuffer x_buffer;
     BlockBuffer y_buffer;
     for (std::int64_t i = 0; i < logits_view.columns; i += step) {
@@ -161,8 +161,8 @@ std::int64_t scratch_row(std::int64_t classes) { return (classes + 15) / 16 * 16
 
 /// Both at once: what exp() gave for the sum stays in a scratch row in the second-level cache, and the gradient is that
 /// times one factor. The logits come from memory once, and nothing is exponentiated twice.
-struct ForwardBackward {
-  Forward forward;
+struct LossForwardBackward {
+  LossForward forward;
   RowView dlogits_view;
   Sink dlogits;
   float* scratch = nullptr;  // a row for each thread
@@ -181,7 +181,7 @@ struct ForwardBackward {
     const std::int64_t columns = forward.view.columns;
     const std::int64_t from = row * forward.view.stride;
     const float largest = forward.largest_of(row);
-    const std::int64_t read_step = forward.logits.staged() ? block_elements : direct_block;
+    const std::int64_t read_step = forward.logits.staged() ? block_elements : direct_columns;
     BlockBuffer buffer;
     double sum = 0.0;
     for (std::int64_t i = 0; i < columns; i += read_step) {
@@ -193,11 +193,11 @@ struct ForwardBackward {
     const double rows = static_cast<double>(forward.view.rows);
     const double factor = known ? 1.0 / (sum * rows) : std::numeric_limits<double>::quiet_NaN();
     const std::int64_t to = row * dlogits_view.stride;
-    const std::int64_t write_step = dlogits.staged() ? block_elements : direct_block;
+    const std::int64_t write_step = dlogits.staged() ? block_elements : direct_columns;
     for (std::int64_t i = 0; i < columns; i += write_step) {
       const std::int64_t size = std::min(write_step, columns - i);
       float* block = dlogits.place(to + i, buffer);
-      scale_block(e + i, static_cast<float>(factor), size, block);
+      scale_logits(e + i, static_cast<float>(factor), size, block);
       if (label >= i && label < i + size) {
         block[label - i] = static_cast<float>((static_cast<double>(e[label]) / sum - 1.0) / rows);
       }
@@ -213,12 +213,12 @@ Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> 
   expect_type(call, tensors[1], DType::i32);
   for (const std::size_t i : {1U, 3U}) expect_row_major(call, tensors[i]);
   for (const std::size_t i : {2U, 3U}) expect_type(call, tensors[i], DType::f32);
-  Forward work;
+  LossForward work;
   work.threads = context.threads;
   work.view = rows_of(call, tensors[0]);
   const auto workspace_bytes = static_cast<std::size_t>(work.view.rows) * sizeof(double);
   return plan_of(own_implementation(), workspace_bytes, [work](std::span<const Tensor> bound, Workspace space) {
-    Forward result = work;
+    LossForward result = work;
     result.logits = Source(bound[0]);
     result.labels = elements_of<const std::int32_t>(bound[1]);
     result.loss = elements_of<float>(bound[2]);
@@ -234,7 +234,7 @@ Plan plan_cross_entropy_forward_backward(const OpCall& call, std::span<const Ten
   expect_type(call, tensors[1], DType::i32);
   for (const std::size_t i : {1U, 3U}) expect_row_major(call, tensors[i]);
   for (const std::size_t i : {2U, 3U}) expect_type(call, tensors[i], DType::f32);
-  ForwardBackward work;
+  LossForwardBackward work;
   work.forward.threads = context.threads;
   work.forward.view = rows_of(call, tensors[0]);
   work.dlogits_view = rows_of(call, tensors[4]);
@@ -243,7 +243,7 @@ Plan plan_cross_entropy_forward_backward(const OpCall& call, std::span<const Ten
   const std::size_t bytes = loss_bytes + static_cast<std::size_t>(context.threads) * row_bytes;
   const bool streaming = worth_streaming(tensors[4].bytes());
   return plan_of(own_implementation(), bytes, [=](std::span<const Tensor> bound, Workspace space) {
-    ForwardBackward result = work;
+    LossForwardBackward result = work;
     result.forward.logits = Source(bound[0]);
     result.forward.labels = elements_of<const std::int32_t>(bound[1]);
     result.forward.loss = elements_of<float>(bound[2]);
@@ -261,13 +261,13 @@ Plan plan_cross_entropy_backward(const OpCall& call, std::span<const TensorSpec>
   expect_type(call, tensors[2], DType::f32);
   expect_f32_or_bf16(call, tensors[3]);
   for (const std::size_t i : {1U, 2U}) expect_row_major(call, tensors[i]);
-  Backward work;
+  LossBackward work;
   work.threads = context.threads;
   work.logits_view = rows_of(call, tensors[0]);
   work.dlogits_view = rows_of(call, tensors[3]);
   const bool streaming = worth_streaming(tensors[3].bytes());
   return plan_of(own_implementation(), 0, [work, streaming](std::span<const Tensor> bound, Workspace) {
-    Backward result = work;
+    LossBackward result = work;
     result.logits = Source(bound[0]);
     result.labels = elements_of<const std::int32_t>(bound[1]);
     result.lse = elements_of<const float>(bound[2]);

@@ -20,13 +20,13 @@ void triad_block(const float* b, const float* c, float factor, std::int64_t coun
 }
 
 GPUBENCH_VECTOR_CLONES
-void scale_block(const float* x, const float* /*none*/, float factor, std::int64_t count, float* y) {
+void scale_array(const float* x, const float* /*none*/, float factor, std::int64_t count, float* y) {
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) y[i] = factor * x[i];
 }
 
 GPUBENCH_VECTOR_CLONES
-void add_block(const float* a, const float* b, float /*none*/, std::int64_t count, float* y) {
+void add_arrays(const float* a, const float* b, float /*none*/, std::int64_t count, float* y) {
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) y[i] = a[i] + b[i];
 }
@@ -81,11 +81,11 @@ Plan plan_triad(const OpCall& call, std::span<const TensorSpec> tensors, const C
 
 Plan plan_scale(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const auto factor = static_cast<float>(call.attributes.as<Scale>().factor);
-  return plan_pointwise(call, tensors, context, {scale_block}, factor);
+  return plan_pointwise(call, tensors, context, {scale_array}, factor);
 }
 
 Plan plan_add(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
-  return plan_pointwise(call, tensors, context, {add_block});
+  return plan_pointwise(call, tensors, context, {add_arrays});
 }
 
 Plan plan_cast(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {

@@ -36,7 +36,7 @@ double sum_of_squares(const float* g, std::int64_t count) {
 }
 
 GPUBENCH_VECTOR_CLONES
-void scale_block(const float* g, float factor, std::int64_t count, float* scaled) {
+void scale_gradients(const float* g, float factor, std::int64_t count, float* scaled) {
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) scaled[i] = g[i] * factor;
 }
@@ -120,7 +120,7 @@ struct Clipping {
     for (std::int64_t i = 0; i < count; i += step) {
       const std::int64_t size = std::min(step, count - i);
       float* block = to.place(first + i, out);
-      scale_block(g.read(first + i, size, in), factor, size, block);
+      scale_gradients(g.read(first + i, size, in), factor, size, block);
       to.commit(first + i, size, block);
     }
   }

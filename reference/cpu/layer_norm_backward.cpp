@@ -54,7 +54,7 @@ void add_to_block(const float* from, std::int64_t count, float* to) {
   for (std::int64_t i = 0; i < count; ++i) to[i] += from[i];
 }
 
-struct Backward {
+struct NormBackward {
   int threads = 1;
   RowView dy_view, x_view, dx_view;
   Source dy, x, gamma;
@@ -141,7 +141,7 @@ Plan plan_layer_norm_backward(const OpCall& call, std::span<const TensorSpec> te
   for (const std::size_t i : {0U, 1U, 2U, 5U, 6U, 7U}) expect_f32_or_bf16(call, tensors[i]);
   for (const std::size_t i : {2U, 3U, 4U, 6U, 7U}) expect_row_major(call, tensors[i]);
   for (const std::size_t i : {3U, 4U}) expect_type(call, tensors[i], DType::f32);
-  Backward work;
+  NormBackward work;
   work.threads = context.threads;
   work.dy_view = rows_of(call, tensors[0]);
   work.x_view = rows_of(call, tensors[1]);
@@ -150,7 +150,7 @@ Plan plan_layer_norm_backward(const OpCall& call, std::span<const TensorSpec> te
   const auto workspace_bytes = static_cast<std::size_t>(work.parts() * 2 * work.x_view.columns) * sizeof(float);
   return plan_of(own_implementation(), workspace_bytes,
                  [work, streaming](std::span<const Tensor> bound, Workspace space) {
-                   Backward result = work;
+                   NormBackward result = work;
                    result.dy = Source(bound[0]);
                    result.x = Source(bound[1]);
                    result.gamma = Source(bound[2]);

@@ -17,7 +17,7 @@
 namespace gpubench::cpu {
 namespace {
 
-struct Forward {
+struct NormForward {
   int threads = 1;
   double epsilon = 0.0;
   RowView x_view, y_view;
@@ -101,14 +101,14 @@ Plan plan_layer_norm_forward(const OpCall& call, std::span<const TensorSpec> ten
   for (const std::size_t i : {0U, 1U, 2U, 3U}) expect_f32_or_bf16(call, tensors[i]);
   for (const std::size_t i : {1U, 2U, 4U, 5U}) expect_row_major(call, tensors[i]);
   for (const std::size_t i : {4U, 5U}) expect_type(call, tensors[i], DType::f32);
-  Forward work;
+  NormForward work;
   work.threads = context.threads;
   work.epsilon = call.attributes.as<LayerNorm>().epsilon;
   work.x_view = rows_of(call, x);
   work.y_view = rows_of(call, y);
   const bool streaming = worth_streaming(y.bytes());
   return plan_of(own_implementation(), 0, [work, streaming](std::span<const Tensor> bound, Workspace) {
-    Forward result = work;
+    NormForward result = work;
     result.x = Source(bound[0]);
     result.use_avx512 = !result.x.staged() && avx512::available();
     result.gamma = Source(bound[1]);

@@ -21,7 +21,7 @@ namespace gpubench::cpu {
 namespace {
 
 /// Floats of a scratch row: whole cache lines, so that no two threads share one.
-std::int64_t scratch_row(std::int64_t columns) { return (columns + 15) / 16 * 16; }
+std::int64_t scratch_columns(std::int64_t columns) { return (columns + 15) / 16 * 16; }
 
 struct ResidualForward {
   int threads = 1;
@@ -40,7 +40,7 @@ struct ResidualForward {
 
   void operator()() const {
     parallel_chunks(threads, rows, row_grain(n), [this](std::int64_t begin, std::int64_t end) {
-      float* own = scratch + omp_get_thread_num() * scratch_row(n);
+      float* own = scratch + omp_get_thread_num() * scratch_columns(n);
       for (std::int64_t row = begin; row < end; ++row) run_row(row, own);
       stream_fence();
     });
@@ -149,7 +149,7 @@ Plan plan_residual_norm_forward(const OpCall& call, std::span<const TensorSpec> 
   work.rows = x.shape.elements() / work.n;
   work.is_bf16 = x.dtype == DType::bf16;
   work.streaming = worth_streaming(x.bytes());
-  const auto scratch = static_cast<std::size_t>(scratch_row(work.n) * context.threads) * sizeof(float);
+  const auto scratch = static_cast<std::size_t>(scratch_columns(work.n) * context.threads) * sizeof(float);
   return plan_of(own_implementation(), scratch, [work](std::span<const Tensor> bound, Workspace workspace) {
     ResidualForward result = work;
     result.x = bound[0];

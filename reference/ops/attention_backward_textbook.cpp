@@ -16,7 +16,7 @@ namespace gpubench {
 namespace {
 
 enum Input { input_do, input_q, input_k, input_v, input_o, input_lse };
-enum Output { output_dq, output_dk, output_dv };
+enum Gradient { output_dq, output_dk, output_dv };
 
 constexpr std::array<std::int64_t, 9> query_landmarks{0, 1, 2, 3, 63, 64, 127, 128, -1};
 constexpr std::array<std::int64_t, 5> key_landmarks{0, 1, 63, 64, -1};  // fewer: a key row needs every query row
@@ -127,12 +127,12 @@ class WeightedRows {
   double terms_ = 0.0;
 };
 
-AttentionExtents extents(const Operands& operands) {
+AttentionExtents backward_extents(const Operands& operands) {
   return extents_of(operands.inputs[input_q].shape(), operands.inputs[input_k].shape(),
                     operands.inputs[input_v].shape());
 }
 
-AttentionExtents extents(std::span<const TensorSpec> inputs) {
+AttentionExtents backward_extents(std::span<const TensorSpec> inputs) {
   return extents_of(inputs[input_q].shape, inputs[input_k].shape, inputs[input_v].shape);
 }
 
@@ -206,7 +206,7 @@ class AttentionBackwardDefinition : public OpDefinition {
 
   Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
             std::span<const TensorSpec> outputs) const override {
-    const AttentionExtents e = extents(inputs);
+    const AttentionExtents e = backward_extents(inputs);
     const double rows = static_cast<double>(e.b * e.hq) * static_cast<double>(e.s);
     const double keys = mean_keys(call.attributes.as<Attention>(), e.s);
     return {10.0 * rows * keys * static_cast<double>(e.d), bytes_moved(inputs) + bytes_moved(outputs)};
@@ -214,7 +214,7 @@ class AttentionBackwardDefinition : public OpDefinition {
 
   Units units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
               int output) const override {
-    const AttentionExtents e = extents(inputs);
+    const AttentionExtents e = backward_extents(inputs);
     const double products = mean_keys(call.attributes.as<Attention>(), e.s) * static_cast<double>(e.d);
     if (output == output_dq) {
       return {e.b * e.s * e.hq, e.d, 20.0 * products,
@@ -227,7 +227,7 @@ class AttentionBackwardDefinition : public OpDefinition {
 
   std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
                     int output) const override {
-    const AttentionExtents e = extents(inputs);
+    const AttentionExtents e = backward_extents(inputs);
     const Attention& attention = call.attributes.as<Attention>();
     const std::string scale = number_text(std::fabs(attention.scale));
     // W: what errors of p and ds do to the sum C of K weighted rows, at worst or as six sigma. D's error is common to
@@ -249,7 +249,7 @@ class AttentionBackwardDefinition : public OpDefinition {
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Judged> judged) const override {
-    const AttentionExtents e = extents(operands);
+    const AttentionExtents e = backward_extents(operands);
     const bool queries = output == output_dq;
     const std::int64_t heads = queries ? e.hq : e.hkv;
     for (const HeadRows& head : by_kv_head(wanted, e.s, heads, queries ? e.hq / e.hkv : 1, UnitOrder::row_then_head)) {

@@ -18,7 +18,7 @@ namespace {
 constexpr std::array<std::int64_t, 9> landmark_rows{0, 1, 2, 3, 63, 64, 127, 128, -1};
 
 // The probabilities of one query row, and how far each of its scores may be off.
-class SoftmaxRow {
+class AttentionWeights {
  public:
   void compute(std::span<const double> q, const HeadMatrix& keys, std::int64_t count, double scale, double u,
                const ContractionRule& products) {
@@ -62,7 +62,7 @@ class WeightedMean {
         squares_(o_.size()),
         size_(o_.size()) {}
 
-  void judge(const SoftmaxRow& row, const HeadMatrix& values, double u, double u_p, const ContractionRule& products,
+  void judge(const AttentionWeights& row, const HeadMatrix& values, double u, double u_p, const ContractionRule& products,
              std::span<Judged> judged) {
     for (std::vector<double>* sum : {&o_, &worst_, &variance_, &squares_, &size_})
       std::fill(sum->begin(), sum->end(), 0.0);
@@ -99,7 +99,7 @@ class WeightedMean {
   std::vector<double> o_, worst_, variance_, squares_, size_;
 };
 
-AttentionExtents extents(std::span<const TensorSpec> inputs) {
+AttentionExtents forward_extents(std::span<const TensorSpec> inputs) {
   return extents_of(inputs[0].shape, inputs[1].shape, inputs[2].shape);
 }
 
@@ -109,7 +109,7 @@ class AttentionForwardDefinition : public OpDefinition {
 
   Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
             std::span<const TensorSpec> outputs) const override {
-    const AttentionExtents e = extents(inputs);
+    const AttentionExtents e = forward_extents(inputs);
     const double rows = static_cast<double>(e.b * e.hq) * static_cast<double>(e.s);
     const double keys = mean_keys(call.attributes.as<Attention>(), e.s);
     return {4.0 * rows * keys * static_cast<double>(e.d), bytes_moved(inputs) + bytes_moved(outputs)};
@@ -117,7 +117,7 @@ class AttentionForwardDefinition : public OpDefinition {
 
   Units units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
               int output) const override {
-    const AttentionExtents e = extents(inputs);
+    const AttentionExtents e = forward_extents(inputs);
     const double products = mean_keys(call.attributes.as<Attention>(), e.s) * static_cast<double>(e.d);
     const std::int64_t rows = e.b * e.s * e.hq;
     if (output == 0) {
@@ -128,7 +128,7 @@ class AttentionForwardDefinition : public OpDefinition {
 
   std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
                     int output) const override {
-    const AttentionExtents e = extents(inputs);
+    const AttentionExtents e = forward_extents(inputs);
     const Attention& attention = call.attributes.as<Attention>();
     // delta: of a score s, whose row's largest is m; K: the keys that the row sees.
     const ContractionRule products = attention_products(call.math, inputs[2].dtype);
@@ -168,7 +168,7 @@ class AttentionForwardDefinition : public OpDefinition {
     const HeadMatrix k(operands.inputs[1], head.batch, head.kv_head, keys);
     const HeadMatrix v(operands.inputs[2], head.batch, head.kv_head, means ? keys : 0);
     std::vector<double> q(static_cast<std::size_t>(e.d));
-    SoftmaxRow softmax;
+    AttentionWeights softmax;
     WeightedMean mean(e.d);
     for (const WantedRow& wanted : head.rows) {
       operands.inputs[0].read({wanted.at.batch, wanted.at.row, wanted.at.head, 0}, 3, q);

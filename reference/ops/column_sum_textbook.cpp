@@ -10,7 +10,7 @@
 namespace gpubench {
 namespace {
 
-std::int64_t rows_of(const Shape& x) { return x[-1] == 0 ? 0 : x.elements() / x[-1]; }
+std::int64_t summed_rows(const Shape& x) { return x[-1] == 0 ? 0 : x.elements() / x[-1]; }
 
 class ColumnSumDefinition : public OpDefinition {
  public:
@@ -22,12 +22,12 @@ class ColumnSumDefinition : public OpDefinition {
 
   Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
               int) const override {
-    return element_units(outputs[0].shape, 4.0 * static_cast<double>(rows_of(inputs[0].shape)));
+    return element_units(outputs[0].shape, 4.0 * static_cast<double>(summed_rows(inputs[0].shape)));
   }
 
   std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
                     int) const override {
-    return rule_g_bound(rows_of(inputs[0].shape), call.math);
+    return rule_g_bound(summed_rows(inputs[0].shape), call.math);
   }
 
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
@@ -37,7 +37,7 @@ class ColumnSumDefinition : public OpDefinition {
     std::vector<ProductSum> sums(wanted.size());
     std::vector<double> row(wanted.size());
     // Rows outermost: neighbouring columns are read as one run.
-    for (std::int64_t i = 0; i < rows_of(x.shape()); ++i) {
+    for (std::int64_t i = 0; i < summed_rows(x.shape()); ++i) {
       gather(x, wanted, i * n, row);
       for (std::size_t j = 0; j < row.size(); ++j) sums[j].add(row[j]);
     }

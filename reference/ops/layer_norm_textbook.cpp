@@ -18,7 +18,7 @@ namespace {
 // The outputs of the forward, in their order.
 constexpr NormalizedOutput normalized_outputs[] = {NormalizedOutput::y, NormalizedOutput::mean, NormalizedOutput::rstd};
 
-std::int64_t rows_of(const Shape& x) { return x.elements() / x[-1]; }
+std::int64_t norm_rows(const Shape& x) { return x.elements() / x[-1]; }
 
 class LayerNormForwardDefinition : public OpDefinition {
  public:
@@ -89,15 +89,15 @@ class LayerNormBackwardDefinition : public OpDefinition {
               int output) const override {
     const Shape& x = inputs[1].shape;
     if (output == 0) return norm_row_units(x, x[-1], 30.0);
-    return element_units(outputs[static_cast<std::size_t>(output)].shape, 8.0 * static_cast<double>(rows_of(x)));
+    return element_units(outputs[static_cast<std::size_t>(output)].shape, 8.0 * static_cast<double>(norm_rows(x)));
   }
 
   std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
                     int output) const override {
     const Shape& x = inputs[1].shape;
-    if (output == 2) return rule_g_bound(rows_of(x), call.math);
+    if (output == 2) return rule_g_bound(norm_rows(x), call.math);
     const auto sum = [](std::int64_t terms) { return "u (2 sqrt(" + std::to_string(terms) + ") + 3) (|C| + Q)"; };
-    if (output == 1) return bound_text("Rule G, three roundings per term: " + sum(rows_of(x)), call.math);
+    if (output == 1) return bound_text("Rule G, three roundings per term: " + sum(norm_rows(x)), call.math);
     // h = dy gamma; T: of the two sums over a row, a = sum h and b = sum h xhat.
     const std::string means = "(T_a + |xhat| T_b + 4 u (|a| + |xhat b|)) / " + std::to_string(x[-1]);
     const std::string dx = "rstd (3 u |h| + " + means + ") + 2 u |dx|";
@@ -163,7 +163,7 @@ class LayerNormBackwardDefinition : public OpDefinition {
     const std::int64_t n = operands.inputs[1].shape()[-1];
     std::vector<ProductSum> sums(wanted.size());
     std::vector<double> dy(wanted.size()), x(wanted.size(), 1.0);
-    for (std::int64_t row = 0; row < rows_of(operands.inputs[1].shape()); ++row) {
+    for (std::int64_t row = 0; row < norm_rows(operands.inputs[1].shape()); ++row) {
       gather(operands.inputs[0], wanted, row * n, dy);
       if (weighted) {
         gather(operands.inputs[1], wanted, row * n, x);

@@ -25,18 +25,21 @@ function(gpubench_optimization name release_level)
   endif()
 endfunction()
 
-# gpubench_library(<name> SOURCES ... LINK ... [PUBLIC_LINK ...] [HARDLY_COMPUTES | READS]): a part of the program. What READS
+# gpubench_library(<name> SOURCES ... LINK ... [PUBLIC_LINK ...] [HARDLY_COMPUTES | READS] [UNITY_BATCH n]): a part of the program. What READS
 # reports of a hundred megabytes, or is linked with it and uses the JSON library too (the linker takes a template's code from
 # whoever comes first), is not optimized under sanitizers, and in full in the program. LINK is PRIVATE
 # on purpose: a part sees only what it names (ARCHITECTURE: who may include what).
 function(gpubench_library name)
-  cmake_parse_arguments(ARG "HARDLY_COMPUTES;READS" "" "SOURCES;LINK;PUBLIC_LINK" ${ARGN})
+  cmake_parse_arguments(ARG "HARDLY_COMPUTES;READS" "UNITY_BATCH" "SOURCES;LINK;PUBLIC_LINK" ${ARGN})
   if(NOT ARG_SOURCES)
     add_library(${name} INTERFACE)
     target_link_libraries(${name} INTERFACE gpubench_flags ${ARG_PUBLIC_LINK})
     return()
   endif()
   add_library(${name} STATIC ${ARG_SOURCES})
+  if(ARG_UNITY_BATCH)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE ${ARG_UNITY_BATCH})
+  endif()
   target_link_libraries(${name} PUBLIC gpubench_flags ${ARG_PUBLIC_LINK} PRIVATE ${ARG_LINK})
   if(ARG_HARDLY_COMPUTES)
     gpubench_optimization(${name} -O1)
@@ -45,17 +48,33 @@ function(gpubench_library name)
   endif()
 endfunction()
 
+# What the release build has only under `scripts/test --full`: the benchmarks, and each header compiled alone.
+add_custom_target(full)
+
+# gpubench_bench(<name> SOURCES ... LINK ...): a benchmark of the harness or of own kernels. Not built unless asked for.
+function(gpubench_bench name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} EXCLUDE_FROM_ALL ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE gpubench_flags ${ARG_LINK} benchmark::benchmark)
+  add_dependencies(full ${name})
+endfunction()
+
 # What `ctest -L smoke` needs: the sanitizer builds make only this.
 add_custom_target(smoke_tests)
 # What `ctest -L gpu` (multi_gpu among them) needs: these go into the package, to be run where there is a GPU.
 add_custom_target(gpu_tests)
 
-# gpubench_test(<name> SOURCES ... LINK ... [LABELS ...] [OPTIMIZED] [SINGLE_THREADED]): a GoogleTest program whose tests CTest
-# runs one by one. What is SINGLE_THREADED is no part of the thread sanitizer's smoke tier: it could find nothing there.
+# gpubench_test(<name> SOURCES ... LINK ... [LABELS ...] [OPTIMIZED] [SINGLE_THREADED] [UNITY_BATCH n]): a GoogleTest program
+# whose tests CTest runs one by one. A program takes seconds to link and a source two to read its headers, so a folder's tests
+# are one program, and in a unity build UNITY_BATCH of its sources are compiled at a time (default: all).
+# What is SINGLE_THREADED is no part of the thread sanitizer's smoke tier: it could find nothing there.
 # Its own sources are not optimized, which is enough for all but OPTIMIZED ones.
 function(gpubench_test name)
-  cmake_parse_arguments(ARG "OPTIMIZED;SINGLE_THREADED" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "OPTIMIZED;SINGLE_THREADED" "TIMEOUT;UNITY_BATCH" "SOURCES;LINK;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
+  if(ARG_UNITY_BATCH)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE ${ARG_UNITY_BATCH})
+  endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   target_link_libraries(${name} PRIVATE gpubench_flags ${ARG_LINK} GTest::gmock GTest::gtest_main)
   if(NOT ARG_OPTIMIZED)

@@ -8,7 +8,7 @@
 #include "tests/harness/compare/made_evidence.h"
 
 namespace gpubench {
-namespace {
+namespace effect_test {
 
 using Cases = std::vector<Evidence>;
 
@@ -115,5 +115,5 @@ TEST(Effect, ASideWithoutRunsIsRefused) {
   EXPECT_THROW((void)only(evidence_of({1}, {})), std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace effect_test
 }  // namespace gpubench

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace gpubench {
-namespace {
+namespace false_discovery_test {
 
 using ::testing::DoubleEq;
 using ::testing::DoubleNear;
@@ -41,5 +41,5 @@ TEST(FalseDiscovery, ASingleTestKeepsItsPValueAndNoTestHasNone) {
   EXPECT_THAT(false_discovery_rates(P{1.0, 1.0}), ElementsAre(1.0, 1.0));
 }
 
-}  // namespace
+}  // namespace false_discovery_test
 }  // namespace gpubench

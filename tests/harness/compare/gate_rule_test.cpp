@@ -9,7 +9,7 @@
 #include "tests/harness/compare/made_evidence.h"
 
 namespace gpubench {
-namespace {
+namespace gate_rule_test {
 
 using Cases = std::vector<Evidence>;
 
@@ -243,5 +243,5 @@ TEST(GateRule, TauMustBeAFraction) {
 
 TEST(GateRule, NoCasesHaveNoJudgements) { EXPECT_TRUE(judge_cases(Cases{}, {}).empty()); }
 
-}  // namespace
+}  // namespace gate_rule_test
 }  // namespace gpubench

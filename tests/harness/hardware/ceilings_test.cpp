@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace gpubench {
-namespace {
+namespace ceilings_test {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
@@ -230,5 +230,5 @@ TEST(Ceilings, VirtualRanksAndUnknownLinksAreComparedWithNothing) {
   EXPECT_FALSE(after(h200(), record).derived.peak.has_value());
 }
 
-}  // namespace
+}  // namespace ceilings_test
 }  // namespace gpubench

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 namespace gpubench {
-namespace {
+namespace doctor_test {
 
 HostInfo healthy() {
   HostInfo host;
@@ -76,5 +76,5 @@ TEST(Diagnose, ADriverWithoutOurCudaBackendIsAWarning) {
   EXPECT_EQ(find(diagnose(healthy(), working(), true), "D102"), nullptr);
 }
 
-}  // namespace
+}  // namespace doctor_test
 }  // namespace gpubench

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 namespace gpubench {
-namespace {
+namespace gpu_doctor_test {
 
 using ::testing::HasSubstr;
 
@@ -180,5 +180,5 @@ TEST(DiagnoseGpus, ADeviceThatDoesNotAnswerIsAWarning) {
   EXPECT_EQ(find(diagnose_gpus(working(), survey, {}), "D120")->text, "gpu 5: does not answer");
 }
 
-}  // namespace
+}  // namespace gpu_doctor_test
 }  // namespace gpubench

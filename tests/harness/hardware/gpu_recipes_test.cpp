@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace gpubench {
-namespace {
+namespace gpu_recipes_test {
 
 using ::testing::ElementsAre;
 
@@ -33,5 +33,5 @@ TEST(GpuRecipes, WhereTheCapabilityIsNotKnownNothingIsLeftOut) {
   EXPECT_EQ(recipes_lacking(0), "");
 }
 
-}  // namespace
+}  // namespace gpu_recipes_test
 }  // namespace gpubench

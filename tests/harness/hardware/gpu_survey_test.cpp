@@ -7,7 +7,7 @@
 #include "tests/fake_nvml/scripted_nvml.h"
 
 namespace gpubench {
-namespace {
+namespace gpu_survey_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -80,5 +80,5 @@ TEST(AddGpuProperties, LeavesOtherDevicesAlone) {
   EXPECT_EQ(unknown.properties.size(), 1U);
 }
 
-}  // namespace
+}  // namespace gpu_survey_test
 }  // namespace gpubench

@@ -7,7 +7,7 @@
 #include <fstream>
 
 namespace gpubench {
-namespace {
+namespace host_test {
 
 // A machine made of files: two sockets of two processors, one of them allowed, 8 GB of which a cgroup allows 4.
 class FakeMachine : public ::testing::Test {
@@ -113,5 +113,5 @@ TEST(ThisMachine, HasProcessorsAndMemory) {
   EXPECT_GT(host.available_bytes, 0);
 }
 
-}  // namespace
+}  // namespace host_test
 }  // namespace gpubench

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace gpubench {
-namespace {
+namespace nvidia_test {
 
 TEST(CudaFailure, TellsNoDriverFromOldDriverFromNoDevice) {
   EXPECT_NE(cuda_failure(34, "cuInit").find("no NVIDIA driver"), std::string::npos);
@@ -26,5 +26,5 @@ TEST(ProbeNvidiaDriver, TellsTheComputeCapabilityOfEachDevice) {
   EXPECT_EQ(driver.capabilities, (std::vector<int>{80, 90}));
 }
 
-}  // namespace
+}  // namespace nvidia_test
 }  // namespace gpubench

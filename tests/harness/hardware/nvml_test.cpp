@@ -7,7 +7,7 @@
 #include "tests/fake_nvml/scripted_nvml.h"
 
 namespace gpubench {
-namespace {
+namespace nvml_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -217,5 +217,5 @@ TEST(ClockReasons, AreWords) {
   EXPECT_THAT(clock_reasons(std::uint64_t{1} << 63U | 4), ElementsAre("sw_power_cap", "bit 63"));
 }
 
-}  // namespace
+}  // namespace nvml_test
 }  // namespace gpubench

@@ -5,7 +5,7 @@
 #include <string>
 
 namespace gpubench {
-namespace {
+namespace peaks_test {
 
 std::string row_of(std::string_view device_name, int units) {
   const DeviceRow* row = find_device(device_name, units);
@@ -139,5 +139,5 @@ TEST(BandwidthAt, IsDoubleDataRate) {
   EXPECT_DOUBLE_EQ(bandwidth_at(10501.0, 384.0), 1.008096e12);  // RTX 4090: 1008 GB/s
 }
 
-}  // namespace
+}  // namespace peaks_test
 }  // namespace gpubench

@@ -10,7 +10,7 @@
 #include "harness/hardware/telemetry.h"
 
 namespace gpubench {
-namespace {
+namespace processor_telemetry_test {
 
 std::unique_ptr<Telemetry> scripted(std::deque<SchedulerReading> readings) {
   return watch_processors([readings]() mutable {
@@ -85,5 +85,5 @@ TEST(ProcessorTelemetry, IsThatOfTheCpu) {
   EXPECT_TRUE(round->involuntary_switches.has_value());
 }
 
-}  // namespace
+}  // namespace processor_telemetry_test
 }  // namespace gpubench

@@ -9,7 +9,7 @@
 #include "tests/fake_nvml/scripted_nvml.h"
 
 namespace gpubench {
-namespace {
+namespace telemetry_test {
 
 using ::testing::ElementsAre;
 
@@ -134,5 +134,5 @@ TEST(OpenTelemetry, IsNoneForOtherDevicesAndWithoutNvml) {
   EXPECT_TRUE(none(open_telemetry(cuda_device({{"uuid", fake.gpu().uuid}}), "/nonexistent/libnvidia-ml.so.1")));
 }
 
-}  // namespace
+}  // namespace telemetry_test
 }  // namespace gpubench

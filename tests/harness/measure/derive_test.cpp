@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace gpubench {
-namespace {
+namespace derive_test {
 
 WorkloadInfo info(Headline headline) { return {"w", "", "m", headline, "tokens", CacheMode::cold}; }
 
@@ -83,5 +83,5 @@ TEST(Derive, WithoutATimeThereIsNoRate) {
   EXPECT_EQ(d.flop, 4e9);
 }
 
-}  // namespace
+}  // namespace derive_test
 }  // namespace gpubench

@@ -8,7 +8,7 @@
 #include "tests/harness/measure/made_rounds.h"
 
 namespace gpubench {
-namespace {
+namespace protocol_test {
 
 constexpr std::int64_t mib = 1 << 20;
 
@@ -129,5 +129,5 @@ TEST(Settled, AMachineThatSpoilsEveryRoundDoesNotRunForEver) {
   EXPECT_TRUE(settled(quick, rounds, 1, 0.0));
 }
 
-}  // namespace
+}  // namespace protocol_test
 }  // namespace gpubench

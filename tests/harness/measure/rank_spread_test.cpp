@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace gpubench {
-namespace {
+namespace rank_spread_test {
 
 RoundRecord round_of(std::vector<std::vector<double>> ranks) {
   RoundRecord round;
@@ -63,5 +63,5 @@ TEST(Efficiency, NeedsAPassingRecordOfTheSameCaseOnOneRank) {
   EXPECT_FALSE(records[1].derived.ranks->efficiency.has_value());
 }
 
-}  // namespace
+}  // namespace rank_spread_test
 }  // namespace gpubench

@@ -6,7 +6,7 @@
 #include <cmath>
 
 namespace gpubench {
-namespace {
+namespace round_validity_test {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -108,5 +108,5 @@ TEST(EnergyPerRun, IsNotKnownWithoutALongWindow) {
   EXPECT_FALSE(energy_per_run_j(rounds, 4e6).has_value());
 }
 
-}  // namespace
+}  // namespace round_validity_test
 }  // namespace gpubench

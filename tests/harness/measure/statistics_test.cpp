@@ -9,7 +9,7 @@
 #include <stdexcept>
 
 namespace gpubench {
-namespace {
+namespace statistics_test {
 
 using Values = std::vector<double>;
 
@@ -102,5 +102,5 @@ TEST(Statistics, AQuantileOfStudentsTNeedsAProbability) {
     EXPECT_THROW((void)student_t_quantile(p, 3), std::invalid_argument) << p;
 }
 
-}  // namespace
+}  // namespace statistics_test
 }  // namespace gpubench

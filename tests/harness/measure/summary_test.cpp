@@ -9,7 +9,7 @@
 #include "tests/harness/measure/made_rounds.h"
 
 namespace gpubench {
-namespace {
+namespace summary_test {
 
 using testing::Contains;
 using testing::ElementsAre;
@@ -102,5 +102,5 @@ TEST(Summary, SevereOutliersAreCountedAndKept) {
   EXPECT_THAT(s.flags, Contains("severe"));  // 2 of 21 are more than 5%
 }
 
-}  // namespace
+}  // namespace summary_test
 }  // namespace gpubench

@@ -10,7 +10,7 @@
 #include "tests/harness/parity/judged_program.h"
 
 namespace gpubench {
-namespace {
+namespace bias_gradient_faults_test {
 
 using testing::HasSubstr;
 
@@ -106,5 +106,5 @@ TEST(BiasGradientFaults, AnOpThatForgetsTheSlopeAltogetherIsFoundInItsProduct) {
   EXPECT_THAT(parity.reason, HasSubstr("worst at dz["));
 }
 
-}  // namespace
+}  // namespace bias_gradient_faults_test
 }  // namespace gpubench

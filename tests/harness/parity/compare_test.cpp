@@ -12,7 +12,7 @@
 #include "harness/parity/rounding.h"
 
 namespace gpubench {
-namespace {
+namespace compare_test {
 
 using testing::Contains;
 using testing::IsEmpty;
@@ -213,5 +213,5 @@ TEST(Mutations, ReferencesThatAreAllNaNLetNothingBeTried) {
   EXPECT_EQ(mutate(panel_of({{not_a_number, 0.0}}, DType::f32), DType::f32).tried, 0);
 }
 
-}  // namespace
+}  // namespace compare_test
 }  // namespace gpubench

@@ -16,7 +16,7 @@
 #include "suites/suites.h"
 
 namespace gpubench {
-namespace {
+namespace end_to_end_test {
 
 constexpr std::uint64_t seed = 7;
 
@@ -162,5 +162,5 @@ TEST(DataParallelStep, OnCpuRanksItStaysWithinTheSpreadOfCorrectRuns) {
 
 INSTANTIATE_TEST_SUITE_P(Precisions, EndToEnd, testing::Values("f32", "bf16"));
 
-}  // namespace
+}  // namespace end_to_end_test
 }  // namespace gpubench

@@ -12,7 +12,7 @@
 #include "harness/core/error.h"
 
 namespace gpubench {
-namespace {
+namespace fill_test {
 
 constexpr std::string_view some_case = "gemm/linear_forward/m=8192,n=2304,k=768/bf16";
 
@@ -250,5 +250,5 @@ TEST(Fill, ReplicatedTensorsAreAlikeOnEveryRank) {
   EXPECT_EQ(Filled(first).bytes, Filled(spec_of({40}, Fill::normal(1.0), DType::f32, "w")).bytes);
 }
 
-}  // namespace
+}  // namespace fill_test
 }  // namespace gpubench

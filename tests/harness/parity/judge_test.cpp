@@ -15,7 +15,7 @@
 #include "tests/harness/parity/judged_program.h"
 
 namespace gpubench {
-namespace {
+namespace judge_test {
 
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -542,5 +542,5 @@ TEST(Judge, ABudgetIsSharedSoThatSmallOutputsAreJudgedWhole) {
   EXPECT_EQ(parity.verdict, Verdict::fail);
 }
 
-}  // namespace
+}  // namespace judge_test
 }  // namespace gpubench

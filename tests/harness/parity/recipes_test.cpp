@@ -7,7 +7,7 @@
 #include "suites/suites.h"
 
 namespace gpubench {
-namespace {
+namespace recipes_test {
 
 Case small_case(std::string suite, std::string workload, Dims dims, std::string recipe) {
   return {std::move(suite), std::move(workload), std::move(dims), std::move(recipe), {}, 1, "small"};
@@ -86,5 +86,5 @@ TEST(Recipes, LaunchesAndTransfersCanBeProven) {
   expect_proven(small_case("link", "pinned_to_device", {{"bytes", 4096}}, "f32"));
 }
 
-}  // namespace
+}  // namespace recipes_test
 }  // namespace gpubench

@@ -10,7 +10,7 @@
 #include "harness/parity/sample.h"
 
 namespace gpubench {
-namespace {
+namespace scan_test {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -148,5 +148,5 @@ TEST(Sample, SuspectsBeyondTheBudgetAreCutToTheFirst) {
   EXPECT_THAT(chosen(choice), IsSupersetOf({50000, 50099}));
 }
 
-}  // namespace
+}  // namespace scan_test
 }  // namespace gpubench

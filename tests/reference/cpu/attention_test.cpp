@@ -16,7 +16,7 @@
 #include "tests/reference/cpu/program_run.h"
 
 namespace gpubench {
-namespace {
+namespace attention_test {
 
 using testing::ProgramRun;
 using testing::shared_backend;
@@ -517,5 +517,5 @@ TEST(Attention, RefusesF64) {
   EXPECT_THROW(run.run(), Unsupported);
 }
 
-}  // namespace
+}  // namespace attention_test
 }  // namespace gpubench

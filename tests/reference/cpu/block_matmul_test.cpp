@@ -9,7 +9,7 @@
 #include <vector>
 
 namespace gpubench::cpu {
-namespace {
+namespace block_matmul_test {
 
 using Multiply = void (*)(const BlockExtents&, Rows<const bf16>, const bf16*, Rows<float>, bool);
 
@@ -122,5 +122,5 @@ TEST(BlockMatmul, PadsWithZeros) {
   }
 }
 
-}  // namespace
+}  // namespace block_matmul_test
 }  // namespace gpubench::cpu

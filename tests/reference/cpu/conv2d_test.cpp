@@ -8,7 +8,7 @@
 #include "tests/reference/cpu/program_run.h"
 
 namespace gpubench {
-namespace {
+namespace conv2d_test {
 
 using testing::first_beyond;
 using testing::ProgramRun;
@@ -156,5 +156,5 @@ INSTANTIATE_TEST_SUITE_P(All, Conv2dPasses,
                          ::testing::Combine(::testing::ValuesIn(cases), ::testing::Values(DType::f32, DType::bf16)),
                          title_of);
 
-}  // namespace
+}  // namespace conv2d_test
 }  // namespace gpubench

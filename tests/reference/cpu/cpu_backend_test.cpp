@@ -11,7 +11,7 @@
 #include "tests/reference/cpu/program_run.h"
 
 namespace gpubench {
-namespace {
+namespace cpu_backend_test {
 
 using cpu::launch_of;
 using testing::shared_backend;
@@ -121,5 +121,5 @@ TEST(CpuBackend, RefusesAWorkspaceThatIsTooSmall) {
   EXPECT_THROW((void)shared_backend().bind(nullptr, {}, {}), BackendError);
 }
 
-}  // namespace
+}  // namespace cpu_backend_test
 }  // namespace gpubench

@@ -17,7 +17,7 @@ INSTANTIATE_TEST_SUITE_P(Cpu, Collectives,
                          [](const auto& named) { return named.param.name; });
 
 }  // namespace testing
-namespace {
+namespace cpu_ranks_test {
 
 using testing::on_ranks;
 using testing::ProgramRun;
@@ -52,5 +52,5 @@ TEST(CpuRankSet, ReductionsOfATypeThatItLacksAreUnsupportedByName) {
   }
 }
 
-}  // namespace
+}  // namespace cpu_ranks_test
 }  // namespace gpubench

@@ -9,7 +9,7 @@
 #include "tests/reference/indices.h"
 
 namespace gpubench {
-namespace {
+namespace cross_entropy_forward_backward_test {
 
 using testing::indices;
 using testing::ProgramRun;
@@ -118,5 +118,5 @@ TEST(CrossEntropyForwardBackward, NaNAndLabelsOutsideTheClassesSpoilTheirRowsAnd
   }
 }
 
-}  // namespace
+}  // namespace cross_entropy_forward_backward_test
 }  // namespace gpubench

@@ -9,7 +9,7 @@
 #include "tests/reference/cpu/program_run.h"
 
 namespace gpubench {
-namespace {
+namespace gemm_test {
 
 using testing::first_beyond;
 using testing::ProgramRun;
@@ -331,5 +331,5 @@ TEST(Gemm, RefusesTypesItLacksByName) {
   expect_refused({0, 4, 4, 4, {}, DType::f64, DType::f64, DType::f32}, "a: f64[4, 4]");
 }
 
-}  // namespace
+}  // namespace gemm_test
 }  // namespace gpubench

@@ -11,7 +11,7 @@
 #include "tests/reference/cpu/textbook_judge.h"
 
 namespace gpubench {
-namespace {
+namespace layer_norm_test {
 
 using testing::ProgramRun;
 using testing::run_and_judge;
@@ -144,5 +144,5 @@ TEST(LayerNormBackward, HardRowsOfOddWidthsLieWithinTheirBounds) {
   }
 }
 
-}  // namespace
+}  // namespace layer_norm_test
 }  // namespace gpubench

@@ -11,7 +11,7 @@
 #include "reference/cpu/bf16.h"
 
 namespace gpubench::cpu {
-namespace {
+namespace parallel_test {
 
 TEST(ParallelChunks, CoverEveryIndexOnceCutAtTheGrain) {
   for (const int threads : {1, 2, 3, 7}) {
@@ -59,5 +59,5 @@ TEST(Bf16, NarrowsAsTheHarnessRounds) {
   }
 }
 
-}  // namespace
+}  // namespace parallel_test
 }  // namespace gpubench::cpu

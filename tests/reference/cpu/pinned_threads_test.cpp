@@ -11,7 +11,7 @@
 #include "reference/cpu/host.h"
 
 namespace gpubench::cpu {
-namespace {
+namespace pinned_threads_test {
 
 cpu_set_t own_processors() {
   cpu_set_t set;
@@ -90,5 +90,5 @@ TEST_F(Pinned, FewerThreadsThanProcessorsAreLeftAlone) {
   for (const cpu_set_t& set : processors_of_team(processors_)) EXPECT_EQ(CPU_COUNT(&set), processors_);
 }
 
-}  // namespace
+}  // namespace pinned_threads_test
 }  // namespace gpubench::cpu

@@ -13,7 +13,7 @@
 #include "tests/reference/pointwise_programs.h"
 
 namespace gpubench {
-namespace {
+namespace pointwise_test {
 
 using testing::pointwise_cases;
 using testing::pointwise_program;
@@ -228,5 +228,5 @@ TEST(Pointwise, SaysWhichVectorUnitsItUses) {
   EXPECT_EQ(run.implementation(0).substr(0, 9), "gpubench:");
 }
 
-}  // namespace
+}  // namespace pointwise_test
 }  // namespace gpubench

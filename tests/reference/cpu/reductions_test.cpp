@@ -12,7 +12,7 @@
 #include "tests/reference/indices.h"
 
 namespace gpubench {
-namespace {
+namespace reductions_test {
 
 using testing::indices;
 using testing::ProgramRun;
@@ -201,5 +201,5 @@ TEST(CrossEntropyBackward, OddShapesInPlaceOrNotLieWithinTheirBounds) {
   }
 }
 
-}  // namespace
+}  // namespace reductions_test
 }  // namespace gpubench

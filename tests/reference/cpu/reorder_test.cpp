@@ -7,7 +7,7 @@
 #include "tests/reference/cpu/program_run.h"
 
 namespace gpubench {
-namespace {
+namespace reorder_test {
 
 using testing::ProgramRun;
 using testing::shared_backend;
@@ -128,5 +128,5 @@ TEST(Reorder, WritesZerosIntoThePaddingOfBlocks) {
   }
 }
 
-}  // namespace
+}  // namespace reorder_test
 }  // namespace gpubench

@@ -12,7 +12,7 @@
 #include "tests/reference/cpu/textbook_judge.h"
 
 namespace gpubench {
-namespace {
+namespace residual_norm_test {
 
 using testing::ProgramRun;
 using testing::run_and_judge;
@@ -144,5 +144,5 @@ TEST(ResidualNormForward, GivesTheSameBitsTwice) {
   EXPECT_EQ(run.bytes_of(e.out.rstd), rstd);
 }
 
-}  // namespace
+}  // namespace residual_norm_test
 }  // namespace gpubench

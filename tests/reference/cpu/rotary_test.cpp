@@ -9,7 +9,7 @@
 #include "tests/reference/rotary_programs.h"
 
 namespace gpubench {
-namespace {
+namespace rotary_test {
 
 using testing::fill;
 using testing::PackedPlace;
@@ -153,5 +153,5 @@ TEST(Rotary, ATypeThatTheBackendLacksIsUnsupportedByName) {
   }
 }
 
-}  // namespace
+}  // namespace rotary_test
 }  // namespace gpubench

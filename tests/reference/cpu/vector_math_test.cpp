@@ -15,7 +15,7 @@
 #include "reference/cpu/vector_avx512.h"
 
 namespace gpubench::cpu {
-namespace {
+namespace vector_math_test {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
@@ -128,5 +128,5 @@ TEST(BlockIo, WidensEveryBf16Exactly) {
   for (std::uint32_t i = 0; i < 0x10000U; ++i) ASSERT_EQ(std::bit_cast<std::uint32_t>(widened[i]), i << 16U);
 }
 
-}  // namespace
+}  // namespace vector_math_test
 }  // namespace gpubench::cpu

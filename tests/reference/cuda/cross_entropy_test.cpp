@@ -11,7 +11,7 @@
 #include "tests/reference/indices.h"
 
 namespace gpubench {
-namespace {
+namespace cross_entropy_test {
 
 using testing::EmulatedRun;
 using testing::indices;
@@ -263,5 +263,5 @@ TEST(CudaCrossEntropyForwardBackward, NaNAndLabelsOutsideTheClassesSpoilTheirRow
   }
 }
 
-}  // namespace
+}  // namespace cross_entropy_test
 }  // namespace gpubench

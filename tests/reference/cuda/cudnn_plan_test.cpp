@@ -18,7 +18,7 @@
 #include "tests/reference/cuda/described_chip.h"
 
 namespace gpubench::cuda {
-namespace {
+namespace cudnn_plan_test {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -239,5 +239,5 @@ TEST_F(CudnnPlans, LayerNormalizationIsOursUnlessCudnnIsPinned) {
   EXPECT_THROW((void)choose_layer_norm_forward(call, made.tensors, context), Unsupported);
 }
 
-}  // namespace
+}  // namespace cudnn_plan_test
 }  // namespace gpubench::cuda

@@ -8,7 +8,7 @@
 #include "tests/reference/cuda/emulated_judge.h"
 
 namespace gpubench {
-namespace {
+namespace gemm_test {
 
 using testing::last_candidates;
 using testing::ProgramRun;
@@ -63,5 +63,5 @@ TEST(CudaGemm, GeluAndItsSlopeAreWithinOrBehindTheProduct) {
   expect_right(DType::f32, {.epilogue = Gemm::Epilogue::gelu_gradient, .gelu_form = GeluForm::erf});
 }
 
-}  // namespace
+}  // namespace gemm_test
 }  // namespace gpubench

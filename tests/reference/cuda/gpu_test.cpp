@@ -22,7 +22,7 @@
 #include "tests/reference/cuda/suite_runs.h"
 
 namespace gpubench {
-namespace {
+namespace gpu_test {
 
 using ::testing::AllOf;
 using ::testing::Contains;
@@ -246,5 +246,5 @@ TEST_F(Gpu, MemoryThatDoesNotFitIsRefusedWithTheNumbersAndTheDeviceGoesOn) {
   EXPECT_EQ(counter.runs(*backend_), 1.0);
 }
 
-}  // namespace
+}  // namespace gpu_test
 }  // namespace gpubench

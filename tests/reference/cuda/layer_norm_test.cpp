@@ -12,7 +12,7 @@
 #include "tests/reference/cuda/emulated_judge.h"
 
 namespace gpubench {
-namespace {
+namespace layer_norm_test {
 
 using testing::EmulatedRun;
 using testing::ProgramRun;
@@ -303,5 +303,5 @@ TEST(CudaLayerNormBackward, SplitsRowsByWhatFitsAMultiprocessor) {
   EXPECT_EQ(cuda::layer_norm_backward_parts(cuda::Element::f64, 8192, 768, 132), 264);
 }
 
-}  // namespace
+}  // namespace layer_norm_test
 }  // namespace gpubench

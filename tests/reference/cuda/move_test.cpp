@@ -8,7 +8,7 @@
 #include "tests/reference/cuda/emulated_judge.h"
 
 namespace gpubench {
-namespace {
+namespace move_test {
 
 using testing::ProgramRun;
 using testing::run_in_every_order;
@@ -122,5 +122,5 @@ TEST(CudaMove, NeighbouringAxesThatStayTogetherAreJoined) {
   EXPECT_EQ(kept.axis[2].extent, 4);
 }
 
-}  // namespace
+}  // namespace move_test
 }  // namespace gpubench

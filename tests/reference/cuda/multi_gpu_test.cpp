@@ -13,7 +13,7 @@
 #include "tests/reference/cuda/suite_runs.h"
 
 namespace gpubench::testing {
-namespace {
+namespace multi_gpu_test {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -84,5 +84,5 @@ TEST_F(MultiGpu, MoreRanksThanGpusAreUnsupportedWithTheNumbers) {
   }
 }
 
-}  // namespace
+}  // namespace multi_gpu_test
 }  // namespace gpubench::testing

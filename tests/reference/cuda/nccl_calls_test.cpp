@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace gpubench::cuda {
-namespace {
+namespace nccl_calls_test {
 
 TEST(NcclCalls, AreFoundInTheLibraryThatThisIsLinkedWith) {
   const NcclCalls& calls = nccl_calls();
@@ -28,5 +28,5 @@ TEST(NcclCalls, AnswerWithoutADriverInsteadOfFailing) {
   EXPECT_STREQ(nccl_calls().get_error_string(ncclInvalidUsage), ncclGetErrorString(ncclInvalidUsage));
 }
 
-}  // namespace
+}  // namespace nccl_calls_test
 }  // namespace gpubench::cuda

@@ -8,7 +8,7 @@
 #include "reference/ops/transform/fusion_rules.h"
 
 namespace gpubench {
-namespace {
+namespace ops_table_test {
 
 TEST(CudaOpsTable, EveryFusedOpThatIsClaimedIsImplementedAndKnownToFuse) {
   EXPECT_FALSE(cuda::fused_ops().empty());
@@ -37,5 +37,5 @@ TEST(CudaOpsTable, EveryFusedOpThatThereIsIsClaimedWithNoGainMeasuredYet) {
   }
 }
 
-}  // namespace
+}  // namespace ops_table_test
 }  // namespace gpubench

@@ -12,7 +12,7 @@
 #include "tests/reference/optimizer_programs.h"
 
 namespace gpubench {
-namespace {
+namespace optimizer_test {
 
 using testing::add_gradients;
 using testing::ProgramRun;
@@ -175,5 +175,5 @@ TEST(CudaAdamW, AChangedLearningRateCountsWithoutBindingAgain) {
   EXPECT_EQ(run.get(t.tensors[0].weight), after_one);
 }
 
-}  // namespace
+}  // namespace optimizer_test
 }  // namespace gpubench

@@ -9,7 +9,7 @@
 #include "reference/ops/gemm.h"
 
 namespace gpubench::cuda {
-namespace {
+namespace planning_test {
 
 using ::testing::HasSubstr;
 
@@ -84,5 +84,5 @@ TEST_F(Planning, ProductsOfEightBitNumbersAreRefusedByNameWhereTheDeviceHasNone)
   }
 }
 
-}  // namespace
+}  // namespace planning_test
 }  // namespace gpubench::cuda

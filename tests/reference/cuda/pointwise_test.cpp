@@ -13,7 +13,7 @@
 #include "tests/reference/pointwise_programs.h"
 
 namespace gpubench {
-namespace {
+namespace pointwise_test {
 
 using testing::pointwise_cases;
 using testing::pointwise_program;
@@ -212,5 +212,5 @@ TEST(CudaPointwise, ATypeThatKernelsLackIsUnsupportedByName) {
   }
 }
 
-}  // namespace
+}  // namespace pointwise_test
 }  // namespace gpubench

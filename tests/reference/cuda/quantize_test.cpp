@@ -9,7 +9,7 @@
 #include "tests/reference/cuda/emulated_judge.h"
 
 namespace gpubench {
-namespace {
+namespace quantize_test {
 
 using testing::ProgramRun;
 using testing::run_in_every_order;
@@ -103,5 +103,5 @@ TEST(CudaQuantize, NaNReachesItsValueAndTheLargestMagnitude) {
   for (std::size_t i = 0; i < 40; ++i) EXPECT_EQ(std::isnan(run.get(out.values)[i]), i == 17);
 }
 
-}  // namespace
+}  // namespace quantize_test
 }  // namespace gpubench

@@ -11,7 +11,7 @@
 #include "tests/reference/indices.h"
 
 namespace gpubench {
-namespace {
+namespace reductions_test {
 
 using testing::indices;
 using testing::ProgramRun;
@@ -154,5 +154,5 @@ TEST(CudaEmbeddingBackward, TokensOutsideTheTableCountNowhere) {
   EXPECT_EQ(run.get(dtable), (std::vector<double>{0, 0, 3, 4}));
 }
 
-}  // namespace
+}  // namespace reductions_test
 }  // namespace gpubench

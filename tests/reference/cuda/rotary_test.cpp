@@ -10,7 +10,7 @@
 #include "tests/reference/rotary_programs.h"
 
 namespace gpubench {
-namespace {
+namespace rotary_test {
 
 using testing::fill;
 using testing::PackedPlace;
@@ -121,5 +121,5 @@ TEST(CudaRotary, ATypeThatKernelsLackIsUnsupportedByName) {
   }
 }
 
-}  // namespace
+}  // namespace rotary_test
 }  // namespace gpubench

@@ -18,7 +18,7 @@
 #include "tests/reference/cuda/suite_graphs.h"
 
 namespace gpubench::cuda {
-namespace {
+namespace suite_plans_test {
 
 using SuitePlansParameters = std::tuple<std::string, GraphFamily>;
 
@@ -76,5 +76,5 @@ INSTANTIATE_TEST_SUITE_P(Described, SuitePlans,
                            return std::get<0>(made.param) + "_" + std::string(name(std::get<1>(made.param)));
                          });
 
-}  // namespace
+}  // namespace suite_plans_test
 }  // namespace gpubench::cuda

@@ -7,7 +7,7 @@
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
-namespace {
+namespace attention_backward_test {
 
 struct Example {
   Program program;
@@ -171,5 +171,5 @@ TEST(AttentionBackward, CostsFiveProductsForTheForwardsTwo) {
   EXPECT_EQ(cost_of(s.program).flop, 10.0 * 2 * 4 * 100 * 8);
 }
 
-}  // namespace
+}  // namespace attention_backward_test
 }  // namespace gpubench::testing

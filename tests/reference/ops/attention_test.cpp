@@ -6,7 +6,7 @@
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
-namespace {
+namespace attention_test {
 
 struct Example {
   Program program;
@@ -213,5 +213,5 @@ TEST(Attention, MisfitsAreErrorsNamingTheTensor) {
             std::string::npos);
 }
 
-}  // namespace
+}  // namespace attention_test
 }  // namespace gpubench::testing

@@ -9,7 +9,7 @@
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
-namespace {
+namespace collective_test {
 
 using Rows = std::vector<std::vector<double>>;
 
@@ -273,5 +273,5 @@ TEST(CollectiveBuilders, RefuseTensorsThatDoNotFitByName) {
   EXPECT_NE(program_error([&] { (void)broadcast(p, {2, 2}, "y", x[0]); }).find("root 2"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace collective_test
 }  // namespace gpubench::testing

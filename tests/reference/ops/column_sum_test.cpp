@@ -5,7 +5,7 @@
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
-namespace {
+namespace column_sum_test {
 
 TEST(ColumnSum, SumsOverAllLeadingAxes) {
   Program program;
@@ -84,5 +84,5 @@ TEST(ColumnSum, HasNoDerivativeAndRefusesScalars) {
             "column_sum: tensor 'scalar' has shape []; expected [..., n]");
 }
 
-}  // namespace
+}  // namespace column_sum_test
 }  // namespace gpubench::testing

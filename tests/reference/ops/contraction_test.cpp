@@ -14,7 +14,7 @@
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
-namespace {
+namespace contraction_test {
 
 using Vector = std::vector<double>;
 using Sum = std::function<double(std::span<const double>, std::span<const double>)>;
@@ -231,5 +231,5 @@ TEST(Contraction, AnF64SumIsJudgedByAWiderOne) {
   EXPECT_EQ(wide_dot(a, b).terms, 3.0);
 }
 
-}  // namespace
+}  // namespace contraction_test
 }  // namespace gpubench::testing

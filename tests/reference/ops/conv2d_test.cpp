@@ -8,7 +8,7 @@
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
-namespace {
+namespace conv2d_test {
 
 struct Example {
   Program program;
@@ -222,5 +222,5 @@ TEST(Conv2d, MisfitsAreErrorsNamingTheTensor) {
             std::string::npos);
 }
 
-}  // namespace
+}  // namespace conv2d_test
 }  // namespace gpubench::testing

@@ -8,7 +8,7 @@
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
-namespace {
+namespace cross_entropy_forward_backward_test {
 
 constexpr double ln2 = std::numbers::ln2;
 
@@ -205,5 +205,5 @@ TEST(CrossEntropyForwardBackward, MismatchesAreRefused) {
             "cross_entropy_forward_backward: tensor 'labels' has type f32; expected i32");
 }
 
-}  // namespace
+}  // namespace cross_entropy_forward_backward_test
 }  // namespace gpubench::testing

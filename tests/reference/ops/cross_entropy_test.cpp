@@ -8,7 +8,7 @@
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
-namespace {
+namespace cross_entropy_test {
 
 constexpr double ln2 = std::numbers::ln2;
 
@@ -186,5 +186,5 @@ TEST(CrossEntropy, MismatchesAreRefused) {
             "cross_entropy_forward: tensor 'labels' has shape [3]; expected [4]");
 }
 
-}  // namespace
+}  // namespace cross_entropy_test
 }  // namespace gpubench::testing

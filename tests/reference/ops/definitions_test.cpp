@@ -22,7 +22,7 @@
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
-namespace {
+namespace definitions_test {
 
 TEST(Definitions, AreInAlphabeticalOrderWithoutRepeats) {
   const auto all = definitions();
@@ -282,5 +282,5 @@ TEST(Bounds, OfAGemmFollowItsEpilogueAndItsAccumulator) {
   EXPECT_EQ(bound_of(program, "fused", 1), z);
 }
 
-}  // namespace
+}  // namespace definitions_test
 }  // namespace gpubench::testing

@@ -8,7 +8,7 @@
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
-namespace {
+namespace elementwise_test {
 
 constexpr double u32 = 0x1p-24;
 
@@ -231,5 +231,5 @@ TEST(Elementwise, MismatchesAreRefused) {
             "reorder: layout has 1 strides but tensor 'a' has shape [2, 3]; expected one stride per axis");
 }
 
-}  // namespace
+}  // namespace elementwise_test
 }  // namespace gpubench::testing

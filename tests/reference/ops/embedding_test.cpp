@@ -5,7 +5,7 @@
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
-namespace {
+namespace embedding_test {
 
 struct Lookup {
   Program program;
@@ -108,5 +108,5 @@ TEST(Embedding, MismatchesAreRefused) {
             "embedding_backward: tensor 'dy' has shape [5, 2]; expected [3, 2]");
 }
 
-}  // namespace
+}  // namespace embedding_test
 }  // namespace gpubench::testing

@@ -6,7 +6,7 @@
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
-namespace {
+namespace gelu_test {
 
 constexpr double u32 = 0x1p-24;
 
@@ -135,5 +135,5 @@ TEST(Gelu, AMismatchNamesTheTensorItsShapeAndWhatWasExpected) {
             "gelu_forward: tensor 'tokens' has type i32; expected a floating-point type");
 }
 
-}  // namespace
+}  // namespace gelu_test
 }  // namespace gpubench::testing

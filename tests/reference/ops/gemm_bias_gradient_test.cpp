@@ -10,7 +10,7 @@
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
-namespace {
+namespace gemm_bias_gradient_test {
 
 using Operand = GemmWeightBiasGradient::Operand;
 
@@ -329,5 +329,5 @@ TEST(GemmWeightBiasGradient, RefusesAGradientWhoseRowsAreNotSummedAndWhatElseAGe
             "gemm_weight_bias_gradient: tensor 'batch' has shape [2, 4, 4]; expected two axes: no batch");
 }
 
-}  // namespace
+}  // namespace gemm_bias_gradient_test
 }  // namespace gpubench::testing

@@ -7,7 +7,7 @@
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
-namespace {
+namespace gemm_test {
 
 // [1 2; 3 4] [5 6; 7 8] = [19 22; 43 50]
 const std::vector<double> a22{1, 2, 3, 4};
@@ -385,5 +385,5 @@ TEST(Gemm, DescribesWhatDiffersFromTheDefaults) {
   EXPECT_EQ(describe(attributes), "transpose_b, alpha=0.125, bias, epilogue=gelu");
 }
 
-}  // namespace
+}  // namespace gemm_test
 }  // namespace gpubench::testing

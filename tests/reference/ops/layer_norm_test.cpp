@@ -5,7 +5,7 @@
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
-namespace {
+namespace layer_norm_test {
 
 struct Example {
   Program program;
@@ -318,5 +318,5 @@ TEST(LayerNorm, AParameterOfAnotherLengthIsAnErrorNamingIt) {
             "layer_norm_forward: tensor 'beta' has shape [4]; expected [8]");
 }
 
-}  // namespace
+}  // namespace layer_norm_test
 }  // namespace gpubench::testing

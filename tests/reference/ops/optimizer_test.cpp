@@ -7,7 +7,7 @@
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
-namespace {
+namespace optimizer_test {
 
 constexpr double u32 = 0x1p-24;
 
@@ -291,5 +291,5 @@ TEST(Optimizer, SubsetsOfUnitsAgreeWithAll) {
   expect_subsets_agree(run, 0, 0);
 }
 
-}  // namespace
+}  // namespace optimizer_test
 }  // namespace gpubench::testing

@@ -8,7 +8,7 @@
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
-namespace {
+namespace quantize_test {
 
 struct Scaled {
   Program program;
@@ -187,5 +187,5 @@ TEST(Gemm, ScalesBelongToEightBitOperands) {
             "gemm: scaled, but tensor 'wide' has type bf16; expected an 8-bit type");
 }
 
-}  // namespace
+}  // namespace quantize_test
 }  // namespace gpubench::testing

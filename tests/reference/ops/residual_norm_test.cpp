@@ -10,7 +10,7 @@
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
-namespace {
+namespace residual_norm_test {
 
 struct Operands4 {
   ValueId x, r, gamma, beta;
@@ -231,5 +231,5 @@ TEST(ResidualNorm, AResidualOfAnotherShapeOrTypeIsAnErrorNamingIt) {
             "residual_norm_forward: tensor 'narrow' has shape [4, 7]; expected [8]");
 }
 
-}  // namespace
+}  // namespace residual_norm_test
 }  // namespace gpubench::testing

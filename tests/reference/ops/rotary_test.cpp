@@ -9,7 +9,7 @@
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
-namespace {
+namespace rotary_test {
 
 constexpr Rotary half{};
 constexpr Rotary interleaved{.pairing = Rotary::Pairing::interleaved};
@@ -376,5 +376,5 @@ TEST(Rotary, HeadsThatAreNotContiguousAreRefused) {
             "axis");
 }
 
-}  // namespace
+}  // namespace rotary_test
 }  // namespace gpubench::testing

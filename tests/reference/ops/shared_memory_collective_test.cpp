@@ -6,7 +6,7 @@
 #include "tests/reference/ops/rank_tensors.h"
 
 namespace gpubench {
-namespace {
+namespace shared_memory_collective_test {
 
 using testing::on_ranks;
 
@@ -64,5 +64,5 @@ TEST(SharedMemoryCollective, AnotherOpIsRefused) {
   EXPECT_THROW((void)tasks_of(call, {}), ProgramError);
 }
 
-}  // namespace
+}  // namespace shared_memory_collective_test
 }  // namespace gpubench

@@ -10,7 +10,7 @@
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
-namespace {
+namespace data_parallel_test {
 
 /// Two layers' gradients, the second layer's first, and an op that needs both: as the end of a backward.
 struct Step {
@@ -114,5 +114,5 @@ TEST(DataParallel, ReadingAnOlderVersionOfAReducedGradientIsRefused) {
             std::string::npos);
 }
 
-}  // namespace
+}  // namespace data_parallel_test
 }  // namespace gpubench::testing

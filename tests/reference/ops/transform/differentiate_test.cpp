@@ -15,7 +15,7 @@
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
-namespace {
+namespace differentiate_test {
 
 std::vector<ValueId> sources_of(const Program& program) {
   std::vector<ValueId> sources;
@@ -417,5 +417,5 @@ TEST(Differentiate, IntegersHaveNoGradients) {
             std::string::npos);
 }
 
-}  // namespace
+}  // namespace differentiate_test
 }  // namespace gpubench::testing

@@ -11,7 +11,7 @@
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
-namespace {
+namespace fuse_bias_gradient_test {
 
 using Labels = std::vector<std::string>;
 using Operand = GemmWeightBiasGradient::Operand;
@@ -321,5 +321,5 @@ TEST(FuseBiasGradient, WithoutAColumnSumOrWithThePreActivationMadeInBetweenItSta
   EXPECT_EQ(mixed.fused(), (Labels{"product", "dz", "db"}));
 }
 
-}  // namespace
+}  // namespace fuse_bias_gradient_test
 }  // namespace gpubench::testing

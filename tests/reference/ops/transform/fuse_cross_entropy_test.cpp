@@ -11,7 +11,7 @@
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
-namespace {
+namespace fuse_cross_entropy_test {
 
 std::vector<std::string> labels_of(const Program& program) {
   std::vector<std::string> labels;
@@ -143,5 +143,5 @@ TEST(FuseCrossEntropy, OfTwoGradientsTheFirstIsFused) {
   EXPECT_EQ(head.fused(), (Labels{"logits", "loss+loss.backward", "again"}));
 }
 
-}  // namespace
+}  // namespace fuse_cross_entropy_test
 }  // namespace gpubench::testing

@@ -11,7 +11,7 @@
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
-namespace {
+namespace fuse_test {
 
 constexpr std::array residual_norm_claim{FusionClaim{residual_norm_forward_kind, true}};
 
@@ -191,5 +191,5 @@ TEST(Fuse, PartsUpdatesAndSetUpOpsComeThrough) {
   EXPECT_EQ(fused.value(fused.op(5).outputs[0]).updates, block.out);
 }
 
-}  // namespace
+}  // namespace fuse_test
 }  // namespace gpubench::testing
