@@ -5,9 +5,10 @@ set(CPACK_INSTALL_CMAKE_PROJECTS "${CMAKE_BINARY_DIR};gpubench;program;/")
 set(CPACK_STRIP_FILES ON)
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "benchmark and conformance suite for GPU training")
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
-  "Runs the work that training is made of (matrix products, convolutions, attention, norms, losses, optimizers, whole training
-steps), times it, and checks the very buffers that were timed against an fp64 textbook with a derived error bound: no number
-without a verdict.")
+  "Runs the work that training is made of (matrix products, convolutions,
+attention, norms, losses, optimizers, whole training steps), times it, and
+checks the very buffers that were timed against an fp64 textbook with a
+derived error bound: no number without a verdict.")
 set(CPACK_DEBIAN_PACKAGE_MAINTAINER "gpubench authors")
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
