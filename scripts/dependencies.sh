@@ -77,13 +77,17 @@ ensure_dependencies() { # tests|run
     as_root=sudo
   fi
   echo "gpubench: installing with apt: $packages" >&2
-  quick="-o Acquire::Retries=1 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20 -o APT::Update::Error-Mode=any"
   log=$(mktemp)
-  # $quick and $packages are lists on purpose.
+  waited_s=0
+  # $packages is a list on purpose.
   # shellcheck disable=SC2086
-  if ! { $as_root apt-get $quick update && DEBIAN_FRONTEND=noninteractive $as_root apt-get $quick install -y --no-install-recommends $packages; } >"$log" 2>&1; then
+  if ! { apt_get update && apt_get install -y --no-install-recommends $packages; }; then
     tail -n 5 "$log" >&2
     rm -f "$log"
+    if [ -n "$busy" ]; then
+      echo "gpubench: apt was still busy after $apt_wait_minutes minutes; run this again once that process has ended, or: apt-get install --no-install-recommends $packages" >&2
+      return 3
+    fi
     echo "gpubench: apt could not install what is missing:" >&2
     list_missing "$missing"
     echo "gpubench: once the package source is reachable, run this again, or: apt-get install --no-install-recommends $packages" >&2
@@ -92,6 +96,19 @@ ensure_dependencies() { # tests|run
   rm -f "$log"
 }
 
+# apt-get, as root and logged to $log. While another process holds one of its locks, waits, and says so once. Not left to
+# DPkg::Lock::Timeout, which does not cover the lock that `update` takes (apt 2.6 and 3.0). $busy: who holds it, at the end.
+apt_wait_minutes=10
+apt_get() {
+  until $as_root env LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get -o Acquire::Retries=1 -o Acquire::http::Timeout=20 \
+      -o Acquire::https::Timeout=20 -o APT::Update::Error-Mode=any "$@" >"$log" 2>&1; do
+    busy=$(sed -n '/Could not get lock/{s/^[EW]: //;p;q;}' "$log")
+    if [ -z "$busy" ] || [ "$waited_s" -ge $((apt_wait_minutes * 60)) ]; then return 1; fi
+    [ "$waited_s" != 0 ] || echo "gpubench: apt is busy ($busy); waiting up to $apt_wait_minutes minutes" >&2
+    sleep 5
+    waited_s=$((waited_s + 5))
+  done
+}
 # Builds what $1 (a CMake preset) describes; quiet when there is nothing to do. $2: run|tests, $3...: targets.
 build_preset() {
   preset=$1 purpose=$2

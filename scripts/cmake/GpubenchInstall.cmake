@@ -1,6 +1,9 @@
-# What `cmake --install` lays out, for scripts/package: bin/gpubench; in share/ its manual page and the completion of shells,
-# which it writes itself; in lib/ the CUDA module and every library that the
-# program needs except the C library and NVIDIA's; tests/, the tests that need a GPU. The folder can be moved.
+# What `cmake --install` lays out, in a folder that can be moved, by component:
+#   program    bin/gpubench; the CUDA module in lib/; in share/ the manual page and the completion of shells, which the program
+#              writes itself, the schemas and the licences of what is compiled in
+#   libraries  lib/: every library that the program needs except the C library and NVIDIA's
+#   gpu_tests  tests/: the tests that need a GPU
+# scripts/package packs all of it; the .deb (GpubenchDeb) the program alone, and names the libraries' packages.
 if(GPUBENCH_SANITIZE)
   return()
 endif()
@@ -10,7 +13,7 @@ endif()
 # when installing, it would keep the room with an empty entry, which means the current folder.
 target_link_options(gpubench PRIVATE -Wl,--disable-new-dtags)
 set_target_properties(gpubench PROPERTIES INSTALL_RPATH "$ORIGIN/../lib" BUILD_WITH_INSTALL_RPATH ON)
-install(TARGETS gpubench RUNTIME_DEPENDENCY_SET gpubench_libraries RUNTIME DESTINATION bin)
+install(TARGETS gpubench RUNTIME_DEPENDENCY_SET gpubench_libraries RUNTIME DESTINATION bin COMPONENT program)
 
 install(CODE [[
   foreach(page IN ITEMS "man:man/man1/gpubench.1" "completion bash:bash-completion/completions/gpubench"
@@ -23,7 +26,14 @@ install(CODE [[
     message(STATUS "Installing: ${file}")
     execute_process(COMMAND "$<TARGET_FILE:gpubench>" ${verb} OUTPUT_FILE "${file}" COMMAND_ERROR_IS_FATAL ANY)
   endforeach()
-]])
+]] COMPONENT program)
+install(FILES LICENSE CITATION.cff DESTINATION share/doc/gpubench COMPONENT program)
+install(FILES scripts/cmake/debian_copyright DESTINATION share/doc/gpubench RENAME copyright COMPONENT program)
+install(DIRECTORY results/schema DESTINATION share/gpubench COMPONENT program FILES_MATCHING PATTERN *.json)
+foreach(package IN ITEMS libcli11-dev nlohmann-json3-dev)  # headers: compiled in, so their notices come along
+  install(FILES /usr/share/doc/${package}/copyright DESTINATION share/doc/gpubench/licences RENAME ${package}
+    COMPONENT program OPTIONAL)  # elsewhere than on Debian they lie elsewhere
+endforeach()
 
 get_property(gpu_tests GLOBAL PROPERTY GPUBENCH_GPU_TESTS)
 if(GPUBENCH_CUDA)
@@ -31,13 +41,15 @@ if(GPUBENCH_CUDA)
     target_link_options(${target} PRIVATE -Wl,--disable-new-dtags)
     set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
   endforeach()
-  install(TARGETS gpubench_cuda RUNTIME_DEPENDENCY_SET gpubench_libraries LIBRARY DESTINATION lib)
+  install(TARGETS gpubench_cuda RUNTIME_DEPENDENCY_SET gpubench_libraries LIBRARY DESTINATION lib COMPONENT program)
 endif()
 if(gpu_tests)
-  install(TARGETS ${gpu_tests} RUNTIME DESTINATION tests OPTIONAL)
+  install(TARGETS ${gpu_tests} RUNTIME DESTINATION tests COMPONENT gpu_tests OPTIONAL)
 endif()
 
 # The C library must be the system's; the driver's and NVIDIA's libraries come with the driver, a toolkit or Python wheels.
 install(RUNTIME_DEPENDENCY_SET gpubench_libraries
   PRE_EXCLUDE_REGEXES "^(libc|libm|libdl|librt|libpthread|ld-linux-.*)\\.so" "^lib(cuda|cudart|cublas.*|cudnn.*|nccl|nvrtc.*|nvidia-.*)\\.so"
-  DESTINATION lib)
+  DESTINATION lib COMPONENT libraries)
+
+include(GpubenchDeb)

@@ -1,0 +1,26 @@
+# `cpack -G DEB` in the build folder, as scripts/package --deb calls it: a Debian package of the program. It bundles no
+# library: dpkg-shlibdeps finds the packages of those that the program was linked with, so it fits the release it was made on.
+set(CPACK_GENERATOR DEB)
+set(CPACK_INSTALL_CMAKE_PROJECTS "${CMAKE_BINARY_DIR};gpubench;program;/")
+set(CPACK_STRIP_FILES ON)
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "benchmark and conformance suite for GPU training")
+set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
+  "Runs the work that training is made of (matrix products, convolutions,
+attention, norms, losses, optimizers, whole training steps), times it, and
+checks the very buffers that were timed against an fp64 textbook with a
+derived error bound: no number without a verdict.")
+set(CPACK_DEBIAN_PACKAGE_MAINTAINER "gpubench authors")
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+if(GPUBENCH_CUDA)  # which belong to no package where they are from Python wheels, but must be found
+  foreach(target IN ITEMS CUDA::cublasLt cuDNN::cudnn)
+    get_target_property(library ${target} IMPORTED_LOCATION)
+    cmake_path(GET library PARENT_PATH folder)
+    list(APPEND CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${folder})
+  endforeach()
+  set(CPACK_DEBIAN_PACKAGE_SUGGESTS 
+    "libcublas-${CUDAToolkit_VERSION_MAJOR}-${CUDAToolkit_VERSION_MINOR}, libcudnn9-cuda-${CUDAToolkit_VERSION_MAJOR}")
+endif()
+include(CPack)

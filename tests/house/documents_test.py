@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""LICENSE, CITATION.cff, SECURITY.md and README.md say what holds: documents_test.py SOURCE_DIR VERSION"""
+import re
+import sys
+import unittest
+from pathlib import Path
+
+source, version = Path(sys.argv[1]), sys.argv[2]
+
+
+def text_of(name):
+    return (source / name).read_text(encoding="utf-8")
+
+
+def read_cff(text):
+    """The members of a CITATION.cff: scalars, folded scalars and lists of words or of one-member mappings, which is what ours has."""
+    members, name = {}, None
+    for line in text.splitlines():
+        if match := re.fullmatch(r"([a-z-]+):(?: (.+))?", line):
+            name, value = match.groups()
+            if name in members:
+                raise ValueError(f"{name} twice")
+            members[name] = [] if value in (None, ">-") else value
+        elif match := re.fullmatch(r"  (?:- )?(.+)", line):
+            members[name].append(match[1])
+        else:
+            raise ValueError(f"not understood: {line}")
+    return members
+
+
+class Documents(unittest.TestCase):
+    def test_the_license_is_the_apache_license_whole_with_our_name(self):
+        text = text_of("LICENSE")
+        self.assertIn("Copyright 2026 gpubench authors", text)
+        common = Path("/usr/share/common-licenses/Apache-2.0")
+        if common.exists():
+            ours = text.replace("Copyright 2026 gpubench authors", "Copyright [yyyy] [name of copyright owner]")
+            self.assertEqual(ours, common.read_text(encoding="utf-8"))
+
+    def test_the_citation_has_what_cff_1_2_0_requires_and_this_version(self):
+        cff = read_cff(text_of("CITATION.cff"))
+        self.assertEqual(cff["cff-version"], "1.2.0")
+        self.assertTrue(cff["message"] and cff["title"])
+        self.assertEqual(cff["authors"], ["name: gpubench authors"])  # an entity: its name is all it must have
+        self.assertEqual((cff["type"], cff["license"], cff["version"]), ("software", "Apache-2.0", version))
+        known = {"cff-version", "message", "type", "title", "abstract", "version", "license", "authors", "keywords"}
+        self.assertLessEqual(set(cff), known)  # the schema allows no other than its own; look there before adding one
+        self.assertEqual(len(set(cff["keywords"])), len(cff["keywords"]))
+
+    def test_the_readme_begins_with_how_to_get_and_run_it(self):
+        first_screen = text_of("README.md").splitlines()[:30]
+        self.assertTrue(any(line.startswith("git clone ") for line in first_screen))
+        self.assertTrue(any(line.startswith("scripts/run ") for line in first_screen))
+        for name in ("LICENSE", "SECURITY.md", "CITATION.cff"):
+            self.assertIn(f"]({name})", text_of("README.md"))
+
+    def test_the_program_does_nothing_that_security_says_it_never_does(self):
+        # A network, a shell or another program, rights; and settings of a GPU, which are looked up by name.
+        calls = re.compile(r"(?<![\w.>])(?:::|std::)?(socket|connect|getaddrinfo|system|popen|exec[vl]p?e?|setuid)\s*\(")
+        settings = re.compile(r"nvmlDevice(Set|Reset)\w*")
+
+        def harmful(line):
+            code = line.split("//")[0]
+            return settings.search(code) or calls.search(re.sub(r'"(\\.|[^"\\])*"', '""', code))
+
+        found = []
+        for folder in ("harness", "reference", "suites"):
+            for path in sorted((source / folder).rglob("*")):
+                if path.suffix in (".cpp", ".h", ".cu"):
+                    lines = path.read_text(encoding="utf-8").splitlines()
+                    found += [f"{path.relative_to(source)}:{number}: {line}" for number, line in enumerate(lines, 1) if harmful(line)]
+        self.assertEqual(found, [])
+        for line in ('  ::popen(command, "r");', "if (std::system(line) != 0)", 'symbol("nvmlDeviceSetPowerManagementLimit")'):
+            self.assertTrue(harmful(line), line)
+        for line in ('format("in {} socket(s)", n)', "table.connect(a)", "::socketpair(AF_UNIX, SOCK_STREAM, 0, ends)"):
+            self.assertFalse(harmful(line), line)
+        self.assertIn("no network connection", text_of("SECURITY.md"))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], "-v"])

@@ -1,0 +1,69 @@
+#!/bin/sh
+# Tests of ensure_dependencies where another process holds apt's locks: dependencies_test.sh SOURCE_FOLDER. apt-get is a
+# script that is locked as often as it is told, in the words of apt 2.6 and 3.0; nothing waits, for sleep only counts.
+set -u
+source=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+mkdir bin
+cat >bin/apt-get <<'APT'
+#!/bin/sh
+for argument; do case $argument in update | install) verb=$argument ;; esac; done
+echo "$verb $LC_ALL $DEBIAN_FRONTEND" >>calls
+if read -r left <"$verb.locked" && [ "$left" -gt 0 ]; then
+  echo $((left - 1)) >"$verb.locked"
+  echo 'Reading package lists...'
+  echo "E: Could not get lock /var/lib/$verb/lock. It is held by process 4242 (unattended-upgr)" >&2
+  exit 100
+fi
+[ ! -e "$verb.fails" ] || { echo "E: Failed to fetch" >&2; exit 100; }
+APT
+printf '#!/bin/sh\necho "$1" >>slept\n' >bin/sleep
+printf '#!/bin/sh\necho 1000\n' >bin/id
+printf '#!/bin/sh\necho sudo >>calls\nexec "$@"\n' >bin/sudo
+chmod +x bin/*
+PATH=$work/bin:$PATH
+. "$source/scripts/dependencies.sh"
+gpubench_dependencies() { echo 'command|no-such-command|nothing-there|a test'; }
+failures=0
+
+try() { # UPDATES_LOCKED INSTALLS_LOCKED; afterwards: $code, log.txt, calls, slept
+  rm -f calls slept
+  : >slept
+  echo "$1" >update.locked
+  echo "$2" >install.locked
+  ensure_dependencies run 2>log.txt
+  code=$?
+}
+expect() { # WHAT COMMAND...
+  what=$1
+  shift
+  if "$@"; then echo "ok: $what"; return; fi
+  echo "FAILED: $what: exit $code"
+  cat log.txt calls
+  failures=$((failures + 1))
+}
+said() { [ "$(grep -c 'apt is busy' log.txt)" = "$1" ]; }
+slept_s() { [ "$(awk '{ s += $1 } END { print s + 0 }' slept)" = "$1" ]; }
+
+try 0 0
+expect "where nobody holds a lock, nothing is waited for" slept_s 0
+expect "and both commands succeed" [ "$code" = 0 ]
+expect "root is asked for, and told that nobody answers questions, in English" grep -qx 'install C noninteractive' calls
+try 3 2
+expect "held locks are waited for, at each command" slept_s 25
+expect "and then it is installed" [ "$code" = 0 ]
+expect "the wait is said once" said 1
+expect "with who holds the lock" grep -q 'held by process 4242 (unattended-upgr)); waiting up to 10 minutes' log.txt
+try 1000 0
+expect "a lock that is never let go is an error" [ "$code" = 3 ]
+expect "after ten minutes" slept_s 600
+expect "which says what to do" grep -q 'still busy after 10 minutes; run this again once that process has ended' log.txt
+expect "and installing is not tried" sh -c '! grep -q install calls'
+: >install.fails
+try 1 0
+expect "another failure is not waited for" slept_s 5
+expect "and is told as such" grep -q 'apt could not install what is missing' log.txt
+expect "with exit code 3" [ "$code" = 3 ]
+[ "$failures" = 0 ]
