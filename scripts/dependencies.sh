@@ -109,7 +109,48 @@ apt_get() {
     waited_s=$((waited_s + 5))
   done
 }
+# Whether a GPU's driver runs here, and whether there is a compiler for CUDA (scripts/bootstrap --cuda brings one).
+has_nvidia_driver() { [ -e /proc/driver/nvidia/version ] || [ -e /dev/dxg ]; }
+has_nvcc() { [ -e .cuda/nvidia/cu13/.complete ] || [ -n "${CUDACXX:-}" ] || command -v nvcc >/dev/null 2>&1 || [ -x /usr/local/cuda/bin/nvcc ]; }
+
+# Prints those of the options (-DNAME=VALUE) with which the build folder $1 is not configured.
+options_that_differ() {
+  configured=$1/CMakeCache.txt
+  shift
+  for option; do
+    given=${option#-D}
+    sed -n "s/^${given%%=*}:[A-Z]*=//p" "$configured" 2>/dev/null | grep -qxF -e "${given#*=}" || printf '%s\n' "$option"
+  done
+}
+
+# Runs ninja in the folder $1 with the targets $2...; where nobody watches a terminal, with a line of progress at least every
+# 20 seconds of work. Lists what fails.
+ninja_with_progress() {
+  folder=$1
+  shift
+  if [ -t 2 ]; then
+    ninja -C "$folder" "$@" >&2
+    return
+  fi
+  { NINJA_STATUS='[%f/%t %e] ' ninja -C "$folder" "$@" 2>&1 && echo '[done]' || echo '[failed]'; } | awk '
+    /^\[done\]$/ { done = 1; next }
+    /^\[failed\]$/ { next }
+    /^\[[0-9]+\/[0-9]+ [0-9.]+\]/ {
+      split(substr($1, 2), steps, "/")
+      if ($2 + 0 >= told + 20 || steps[1] == steps[2]) {
+        printf "gpubench: %d of %d built, %d s\n", steps[1], steps[2], $2
+        told = $2 + 0
+      }
+      next
+    }
+    !/^ninja: Entering/ { print }
+    { fflush() }
+    END { exit !done }' >&2
+}
+
 # Builds what $1 (a CMake preset) describes; quiet when there is nothing to do. $2: run|tests, $3...: targets.
+# $cuda: "all" builds the CUDA module for every GPU that gpubench knows, "on" for this machine's or one kind; without, it is
+# built where a driver runs. $cuda is ignored by the sanitizers' presets, and where there is no nvcc.
 build_preset() {
   preset=$1 purpose=$2
   shift 2
@@ -120,12 +161,19 @@ build_preset() {
     ensure_dependencies "$purpose" || return
     mkdir -p "$folder" && : >"$stamp"
   fi
-  # Running needs no test library; a folder once configured with tests keeps them.
-  tests=OFF
-  [ "$purpose" = tests ] && tests=ON
-  if [ ! -e "$folder/build.ninja" ] || { [ $tests = ON ] && grep -q '^GPUBENCH_TESTS:BOOL=OFF' "$folder/CMakeCache.txt"; }; then
+  # Running needs no test library; a folder once configured with tests, or for CUDA, stays so.
+  options=
+  [ "$purpose" = tests ] && options=-DGPUBENCH_TESTS=ON
+  [ "$purpose" = run ] && [ ! -e "$folder/build.ninja" ] && options=-DGPUBENCH_TESTS=OFF
+  if [ "$preset" = default ] && has_nvcc && { [ -n "${cuda:-}" ] || has_nvidia_driver; }; then
+    options="$options -DGPUBENCH_CUDA_MODULE=ON"
+    [ "${cuda:-}" = all ] && options="$options -DGPUBENCH_CUDA_ARCHITECTURES=80-real;90-real;100-real;120"
+  fi
+  # $options is a list on purpose.
+  # shellcheck disable=SC2086
+  if [ ! -e "$folder/build.ninja" ] || [ -n "$(options_that_differ "$folder" $options)" ]; then
     echo "gpubench: configuring ($folder)" >&2
-    if ! cmake --preset "$preset" -DGPUBENCH_TESTS=$tests >"$folder/configure.log" 2>&1; then
+    if ! cmake --preset "$preset" $options >"$folder/configure.log" 2>&1; then
       cat "$folder/configure.log" >&2
       rm -f "$stamp" "$folder/build.ninja"
       echo "gpubench: configuring failed" >&2
@@ -137,9 +185,8 @@ build_preset() {
   if todo=$(ninja -C "$folder" -n "$@" 2>/dev/null) && ! printf '%s\n' "$todo" | grep -qE '^\[[1-9]|Re-running CMake'; then
     return 0
   fi
-  echo "gpubench: building ($folder; a first build takes a few minutes)" >&2
-  quiet=--quiet
-  [ -t 2 ] && quiet=
-  # shellcheck disable=SC2086
-  ninja -C "$folder" $quiet "$@" >&2 || { echo "gpubench: the build failed" >&2; return 3; }
+  echo "gpubench: building ($folder; a first build takes minutes)" >&2
+  begun=$(date +%s)
+  ninja_with_progress "$folder" "$@" || { echo "gpubench: the build failed" >&2; return 3; }
+  echo "gpubench: built ($folder) in $(($(date +%s) - begun)) s" >&2
 }

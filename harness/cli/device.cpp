@@ -33,7 +33,9 @@ int capability_of(const NvidiaDriver& driver, int ordinal) {
   return index < driver.capabilities.size() ? driver.capabilities[index] : 0;
 }
 
-constexpr std::string_view no_cuda_backend = "this build has no CUDA backend (libgpubench_cuda.so was not built)";
+constexpr std::string_view no_cuda_backend =
+    "this build has no CUDA backend (libgpubench_cuda.so): build it where a GPU's driver and nvcc are, or with "
+    "-DGPUBENCH_CUDA_MODULE=ON";
 
 DeviceChoice choose_automatically(const Environment& environment) {
   const BackendEntry* cuda = find(environment, "cuda");

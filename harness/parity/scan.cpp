@@ -39,8 +39,8 @@ Bits read_bits(const std::byte* element) {
 
 class Scanner {
  public:
-  Scanner(const TensorView& output, std::int64_t most_suspects)
-      : output_(output), most_(static_cast<std::size_t>(most_suspects)) {}
+  Scanner(const TensorView& output, std::int64_t most)
+      : output_(output), most_(static_cast<std::size_t>(most)) {}
 
   template <class Bits>
   Scan run() {
@@ -97,8 +97,8 @@ class Scanner {
 
 bool poison_is_ambiguous(DType type) { return !is_float(type) || size_of(type) == 1; }
 
-Scan scan(const TensorView& output, std::int64_t most_suspects) {
-  Scanner scanner(output, most_suspects);
+Scan scan(const TensorView& output, std::int64_t most) {
+  Scanner scanner(output, most);
   switch (size_of(output.dtype())) {
     case 8: return scanner.run<std::uint64_t>();
     case 4: return scanner.run<std::uint32_t>();

@@ -1,9 +1,20 @@
-# GPUBENCH_CUDA: whether the CUDA backend is built; needs nvcc, cuBLAS and cuDNN. Without NCCL's header it has one GPU
-# only. Enables CMake's CUDA language.
+# GPUBENCH_CUDA: whether the CUDA backend is built, which needs nvcc, cuBLAS and cuDNN and takes minutes. Without NCCL's
+# header it has one GPU only. Enables CMake's CUDA language.
 # Not under a sanitizer, which would see the host's side only, at the cost of compiling every kernel once more.
 set(GPUBENCH_CUDA OFF)
-if(GPUBENCH_SANITIZE)
+set(GPUBENCH_CUDA_MODULE AUTO CACHE STRING "The CUDA backend: ON, OFF, or AUTO: where a GPU's driver runs")
+set_property(CACHE GPUBENCH_CUDA_MODULE PROPERTY STRINGS AUTO ON OFF)
+if(GPUBENCH_SANITIZE OR GPUBENCH_CUDA_MODULE STREQUAL "OFF")
   return()
+endif()
+if(GPUBENCH_CUDA_MODULE STREQUAL "AUTO" AND NOT EXISTS /proc/driver/nvidia/version AND NOT EXISTS /dev/dxg)
+  message(STATUS "gpubench: no GPU driver runs here, so no CUDA backend (-DGPUBENCH_CUDA_MODULE=ON builds it)")
+  return()
+endif()
+# Where it was asked for, a missing toolkit is an error; elsewhere it is said.
+set(_missing_toolkit STATUS)
+if(GPUBENCH_CUDA_MODULE STREQUAL "ON")
+  set(_missing_toolkit FATAL_ERROR)
 endif()
 include(CheckLanguage)
 set(_wheels ${CMAKE_SOURCE_DIR}/.cuda/nvidia)  # where scripts/bootstrap --cuda puts NVIDIA's
@@ -23,17 +34,23 @@ if(CMAKE_CUDA_COMPILER)
   find_package(NCCL 2.22 QUIET)
 endif()
 if(NOT CMAKE_CUDA_COMPILER)
-  message(STATUS "gpubench: no nvcc, so no CUDA backend")
+  message(${_missing_toolkit} "gpubench: no nvcc, so no CUDA backend")
   return()
 elseif(NOT CUDAToolkit_FOUND OR NOT TARGET CUDA::cublasLt OR NOT cuDNN_FOUND)
-  message(STATUS "gpubench: nvcc is there, but CUDA 12.8 or newer with cuBLAS, or cuDNN 9, is not; so no CUDA backend")
+  message(${_missing_toolkit} "gpubench: nvcc is there, but CUDA 12.8 or newer with cuBLAS, or cuDNN 9, is not; so no CUDA backend")
   return()
 endif()
 set(GPUBENCH_CUDA ON)
 if(NOT NCCL_FOUND)
   message(STATUS "gpubench: no NCCL 2.22 or newer, so one GPU at a time")
 endif()
-set(GPUBENCH_CUDA_ARCHITECTURES "80-real;90-real;100-real;120" CACHE STRING
+# Each kind of GPU costs two minutes of compiling: this machine's alone, else Hopper's. scripts/package names them all.
+set(_architecture 90)
+execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader OUTPUT_VARIABLE _capability ERROR_QUIET)
+if(_capability MATCHES "^([0-9]+)\\.([0-9])")
+  set(_architecture ${CMAKE_MATCH_1}${CMAKE_MATCH_2})
+endif()
+set(GPUBENCH_CUDA_ARCHITECTURES ${_architecture} CACHE STRING
   "Native code for these GPUs; those without -real get PTX as well, for what comes later")
 set(CMAKE_CUDA_ARCHITECTURES ${GPUBENCH_CUDA_ARCHITECTURES})
 enable_language(CUDA)

@@ -36,4 +36,17 @@ expect "a build file that cannot be read is an error" 3 yes made
 rm build/given build/made
 printf 'rule write\n  command = cp $in $out\nbuild made: write given\n' >build/build.ninja
 expect "a source that has gone is an error" 3 yes made
+
+# What is said while building, where nobody watches: progress, and what failed.
+printf 'rule write\n  command = cp $in $out\nrule fail\n  command = echo what is wrong; exit 1\nbuild made: write given\nbuild broken: fail\n' >build/build.ninja
+echo third >build/given
+expect "a step is counted" 0 yes made
+grep -q 'gpubench: 1 of 1 built, [0-9]* s' log.txt || { echo "FAILED: no progress"; cat log.txt; failures=$((failures + 1)); }
+expect "a step that fails is an error" 3 yes broken
+grep -q '^what is wrong' log.txt || { echo "FAILED: it does not say what failed"; cat log.txt; failures=$((failures + 1)); }
+
+# A folder is configured anew where an option is asked for that it was not configured with, and only then.
+printf 'GPUBENCH_TESTS:BOOL=OFF\nGPUBENCH_CUDA_ARCHITECTURES:STRING=90;80-real\n' >build/CMakeCache.txt
+differing=$(options_that_differ build -DGPUBENCH_TESTS=ON '-DGPUBENCH_CUDA_ARCHITECTURES=90;80-real' -DOTHER=1)
+[ "$differing" = "$(printf -- '-DGPUBENCH_TESTS=ON\n-DOTHER=1')" ] || { echo "FAILED: options that differ: $differing"; failures=$((failures + 1)); }
 [ "$failures" = 0 ]
