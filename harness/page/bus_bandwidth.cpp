@@ -12,7 +12,7 @@
 namespace gpubench::page {
 namespace {
 
-constexpr std::size_t sizes_for_a_curve = 3;
+constexpr std::size_t messages_for_a_curve = 3;
 
 double message_of(const CaseRecord& record) { return record.derived.collective->message_bytes; }
 
@@ -160,7 +160,7 @@ Section bus_bandwidth(std::span<const Side> sides) {
   const auto collectives =
       by_workload(sides, [](const CaseRecord& record) { return record.derived.collective.has_value(); });
   for (WorkloadEntries& workload : by_mode(collectives)) {
-    if (sizes_of(workload) < sizes_for_a_curve) {
+    if (sizes_of(workload) < messages_for_a_curve) {
       few.push_back(std::move(workload));
     } else {
       section.groups[0].figures.push_back(curve(workload));

@@ -47,7 +47,7 @@ std::string step_name(const Side& side, const CaseRecord& record) {
   return fmt::format("{}, {}", shape, series_name({&side, &record}));
 }
 
-constexpr std::size_t most_bars = 16;  // of a chart; the table has them all
+constexpr std::size_t most_parts = 16;  // of a chart; the table has them all
 
 void add_step(chart::StackChart& chart, DataTable& table, const Side& side, const CaseRecord& record) {
   const Derived& d = record.derived;
@@ -66,7 +66,7 @@ void add_step(chart::StackChart& chart, DataTable& table, const Side& side, cons
   table.rows.push_back({name,
                         d.remainder > 0.0 ? "left over (gaps between launches)" : "left over (overlap, warm caches)",
                         "", format_time_ns(d.remainder * record.summary.median_ns), left, ""});
-  if (chart.bars.size() < most_bars) chart.bars.push_back(std::move(bar));
+  if (chart.bars.size() < most_parts) chart.bars.push_back(std::move(bar));
 }
 
 // The steps of a workload in one chart, so that an op has one colour in all of them.
@@ -76,8 +76,8 @@ Figure figure_of(const WorkloadEntries& workload) {
   DataTable table;
   table.columns = {{"step"}, {"op"}, {"ops", true}, {"alone", true, "s"}, {"of the step", true}, {"largest"}};
   for (const Entry& e : workload.entries) add_step(chart, table, *e.side, *e.record);
-  if (workload.entries.size() > most_bars)
-    chart.title += fmt::format(": the first {} of {}", most_bars, counted(workload.entries.size(), "step"));
+  if (workload.entries.size() > most_parts)
+    chart.title += fmt::format(": the first {} of {}", most_parts, counted(workload.entries.size(), "step"));
   table.title = counted(workload.entries.size(), "step");
   chart.description =
       fmt::format("The time of {} of {} by kind of op.", counted(workload.entries.size(), "step"), workload.title());

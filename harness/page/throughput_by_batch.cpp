@@ -12,7 +12,7 @@ namespace gpubench::page {
 namespace {
 
 // Above this, the smaller half of a linear axis would hold the whole of a series.
-constexpr double logarithmic_from = 20.0;
+constexpr double batches_logarithmic_from = 20.0;
 
 bool has(const CaseRecord& record, std::string_view name) {
   return std::any_of(record.c.dims.begin(), record.c.dims.end(), [&](const auto& dim) { return dim.first == name; });
@@ -73,7 +73,7 @@ void choose_scale(chart::PlotChart& plot) {
       most = std::max(most, point.y);
     }
   }
-  if (most > logarithmic_from * least) {
+  if (most > batches_logarithmic_from * least) {
     plot.y.scale = chart::Scale::log10;
   } else {
     plot.y.low = 0.0;

@@ -3,8 +3,14 @@
 add_library(gpubench_flags INTERFACE)
 target_compile_features(gpubench_flags INTERFACE cxx_std_20)
 target_include_directories(gpubench_flags INTERFACE ${CMAKE_SOURCE_DIR})
-target_compile_options(gpubench_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+target_compile_options(gpubench_flags INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion
   -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-qual)
+# In a unity build a name of one file is no news to the next, and the anonymous namespace of a file is not a header's.
+if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(gpubench_flags INTERFACE -Wshadow=local -Wno-subobject-linkage)
+else()
+  target_compile_options(gpubench_flags INTERFACE -Wshadow)
+endif()
 # Optimized code of g++ is warned of falsely where it inlines std::string and std::vector (GCC bugs 105651, 105562, 105593).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(gpubench_flags INTERFACE -Wno-restrict -Wno-maybe-uninitialized)
