@@ -197,6 +197,7 @@ bool agree(const Contender& contender) {
 }
 
 int run_bench(bool smoke) {
+  (void)testing::shared_backend();  // before any engine of our own: it keeps oneDNN to what works on this processor
   std::vector<std::function<Contender()>> contenders;
   for (const DType dtype : {DType::f32, DType::bf16}) {
     if (smoke) {
