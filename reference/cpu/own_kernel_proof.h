@@ -4,6 +4,7 @@
 // calls it must be ready to die: isa_proof.h.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
