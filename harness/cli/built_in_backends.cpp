@@ -6,16 +6,18 @@
 #include "harness/cli/program.h"
 #include "reference/cpu/cpu_backend.h"
 #include "reference/cpu/cpu_ranks.h"
+#include "reference/cpu/usable_isa.h"
 
 namespace gpubench {
 
 std::vector<BackendEntry> built_in_backends(const char* argv0) {
-  BackendEntry cpu;
-  cpu.name = "cpu";
-  cpu.open = [](const OpenRequest&) { return open_cpu_backend(); };  // there is one, which is always deterministic
-  cpu.precisions = [](int /*no GPU*/) { return std::vector<std::string>{"f32", "bf16"}; };
-  cpu.open_ranks = [](const RankRequest& what) { return open_cpu_ranks(what.ranks); };
-  std::vector<BackendEntry> backends{std::move(cpu)};
+  BackendEntry entry;
+  entry.name = "cpu";
+  entry.open = [](const OpenRequest&) { return open_cpu_backend(); };  // there is one, which is always deterministic
+  entry.precisions = [](int /*no GPU*/) { return std::vector<std::string>{"f32", "bf16"}; };
+  entry.open_ranks = [](const RankRequest& what) { return open_cpu_ranks(what.ranks); };
+  entry.before_children = [] { (void)cpu::usable_isa(); };
+  std::vector<BackendEntry> backends{std::move(entry)};
   if (std::optional<BackendEntry> cuda = cuda_entry(own_path(argv0))) backends.push_back(*cuda);
   return backends;
 }

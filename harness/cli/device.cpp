@@ -150,6 +150,11 @@ std::unique_ptr<Backend> open_backend(const DeviceChoice& choice, bool determini
 }
 
 DeviceInfo describe_device(const DeviceChoice& choice, const Environment& environment) {
+  try {
+    if (choice.backend->before_children) choice.backend->before_children();
+  } catch (const BackendError& e) {
+    throw CannotMeasure(fmt::format("the {} backend does not start: {}", choice.backend->name, e.what()));
+  }
   Pipe pipe;
   const pid_t child = start_child({environment.program, std::string(name(Verb::describe_device)), "--device",
                                    choice.word(), "--worker-output", std::to_string(child_output)},

@@ -33,18 +33,20 @@ std::string line(const Finding& finding, const ConsoleStyle& style) {
 }
 
 // A backend that cannot start is the most useful thing to know: it is told, not thrown.
-Finding backend_finding(const BackendEntry& entry, const Environment& environment) {
+std::vector<Finding> backend_findings(const BackendEntry& entry, const Environment& environment) {
   try {
     const DeviceInfo info = describe_device({&entry, 0, ""}, environment);
     std::vector<std::string> libraries;
     for (const auto& [library, release] : info.libraries) libraries.push_back(library + " " + release);
-    return {Health::ok, "",
-            fmt::format("backend {} starts: {} threads or units{}{}", entry.name, info.units,
-                        libraries.empty() ? "" : ", ", joined(libraries)),
-            ""};
+    std::vector<Finding> findings = diagnose_isa(info);
+    findings.insert(findings.begin(), {Health::ok, "",
+                                       fmt::format("backend {} starts: {} threads or units{}{}", entry.name, info.units,
+                                                   libraries.empty() ? "" : ", ", joined(libraries)),
+                                       ""});
+    return findings;
   } catch (const CannotMeasure& e) {
-    return {Health::warning, "D103", e.what(),
-            "see the message above it; a rebuild against the installed libraries often mends it"};
+    return {{Health::warning, "D103", e.what(),
+             "see the message above it; a rebuild against the installed libraries often mends it"}};
   }
 }
 
@@ -77,7 +79,7 @@ int doctor_verb(const Options& options, const Environment& environment) {
     has_cuda = has_cuda || is_cuda;
     if (is_cuda) libraries = libraries_of(entry, findings);
     if (is_cuda && !driver.usable) continue;  // diagnose() says why
-    findings.push_back(backend_finding(entry, environment));
+    for (Finding& finding : backend_findings(entry, environment)) findings.push_back(std::move(finding));
   }
   for (Finding& finding : diagnose(read_host(), driver, has_cuda)) findings.push_back(std::move(finding));
   for (Finding& finding : diagnose_gpus(driver, survey, libraries)) findings.push_back(std::move(finding));

@@ -43,6 +43,9 @@ struct BackendEntry {
   /// Several ranks; throws BackendError or Unsupported. No function: one rank only.
   std::function<RankSet(const RankRequest& what)> open_ranks = {};
   bool has_virtual_ranks = false;  ///< several of its ranks can share one device
+  /// Finds out what processes that open the backend would otherwise each find out, and leaves it in the environment of
+  /// children. Called before one is started; throws BackendError. No function: there is nothing.
+  std::function<void()> before_children = {};
 };
 
 struct Environment {

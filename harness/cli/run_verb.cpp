@@ -19,6 +19,7 @@
 #include "harness/cli/selection.h"
 #include "harness/cli/slowdown_notice.h"
 #include "harness/cli/terminal.h"
+#include "harness/core/device_property.h"
 #include "harness/hardware/ceilings.h"
 #include "harness/hardware/gpu_survey.h"
 #include "harness/measure/rank_spread.h"
@@ -150,7 +151,10 @@ class Run {
                                    format_duration(all.seconds), name(options_.check), options_.seed);
     if (options_.deterministic) work += ", deterministic";
     if (options_.locked_clock_mhz > 0) work += fmt::format(", SM clock locked at {} MHz", options_.locked_clock_mhz);
-    environment_.err << fitted(device, width, 0) << "\n" << fitted(work, width, 0) << "\n" << std::flush;
+    environment_.err << fitted(device, width, 0) << "\n";
+    if (const std::string limited = cpu_isa_text(info_); !limited.empty())
+      environment_.err << fitted(visible(limited), width, 0) << "\n";
+    environment_.err << fitted(work, width, 0) << "\n" << std::flush;
   }
 
   [[nodiscard]] Report report() const {

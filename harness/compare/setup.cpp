@@ -25,10 +25,12 @@ void add_device(const DeviceInfo& device, const std::string& prefix, Setup& setu
   setup.decisive.emplace_back(key("kind"), device.kind);
   setup.decisive.emplace_back(key("name"), device.name);
   setup.decisive.emplace_back(key("units"), fmt::format("{}", device.units));
-  // The slot that a card is in, and what a container may use of the memory, are no part of what computes.
+  // The slot that a card is in, what a container may use of the memory, and why an instruction set is passed over, are
+  // no part of what computes. That it is passed over is.
   setup.telling.emplace_back(key("memory_bytes"), fmt::format("{}", device.memory_bytes));
   for (const auto& [name, value] : device.properties) {
-    Facts& facts = name == device_property::pci_bus_id ? setup.telling : setup.decisive;
+    const bool tells = name == device_property::pci_bus_id || name == device_property::cpu_isa_reason;
+    Facts& facts = tells ? setup.telling : setup.decisive;
     facts.emplace_back(key(name), value);
   }
   for (const auto& [name, value] : device.libraries) setup.decisive.emplace_back(key(name), value);

@@ -13,8 +13,8 @@ using Facts = std::vector<std::pair<std::string, std::string>>;  ///< key -> val
 
 struct Setup {
   std::string device_kind;  ///< "cpu", "cuda"
-  /// What changes numbers by itself: device, uuid, ECC, power limit, driver, libraries, telling variables, tier,
-  /// preset, a locked clock, --deterministic, the build type, the major version of gpubench.
+  /// What changes numbers by itself: device, uuid, ECC, power limit, driver, limited instruction sets, libraries,
+  /// telling variables, tier, preset, a locked clock, --deterministic, the build type, the major version of gpubench.
   Facts decisive;
   /// What should be known and changes nothing by rights: host, compiler, revision, minor version, seed.
   Facts telling;

@@ -22,6 +22,9 @@ inline constexpr std::string_view power_limit_w = "power_limit_w";
 inline constexpr std::string_view ecc = "ecc";        ///< "on", "off"
 inline constexpr std::string_view mig = "mig";        ///< likewise
 inline constexpr std::string_view driver = "driver";  ///< "580.65.06"
+/// What of a CPU's instruction sets is passed over, "limited to avx512_core_bf16", and why; missing where nothing is.
+inline constexpr std::string_view cpu_isa = "cpu_isa";
+inline constexpr std::string_view cpu_isa_reason = "cpu_isa_reason";
 }  // namespace device_property
 
 /// The property's text; empty where the device has none of that name.
@@ -30,6 +33,13 @@ inline constexpr std::string_view driver = "driver";  ///< "580.65.06"
     if (key == name) return value;
   }
   return "";
+}
+
+/// "cpu isa limited to avx512_core_bf16: amx is announced, but CPUID leaf 0x1D is empty"; empty where nothing is
+/// limited.
+[[nodiscard]] inline std::string cpu_isa_text(const DeviceInfo& device) {
+  const std::string isa = property(device, device_property::cpu_isa);
+  return isa.empty() ? "" : "cpu isa " + isa + ": " + property(device, device_property::cpu_isa_reason);
 }
 
 /// The property as a positive number; empty where it is missing or is not one.

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "harness/core/device_property.h"
+
 namespace gpubench {
 namespace {
 
@@ -115,6 +117,15 @@ std::vector<Finding> diagnose(const HostInfo& host, const NvidiaDriver& driver, 
   noise_findings(host, findings);
   gpu_findings(driver, has_cuda_backend, findings);
   return findings;
+}
+
+std::vector<Finding> diagnose_isa(const DeviceInfo& device) {
+  const std::string text = cpu_isa_text(device);
+  if (text.empty()) return {};
+  return {
+      {Health::warning, "D210", text,
+       "correct what the (virtual) machine announces as its processor; until then compare rates only with runs that "
+       "have the same limit, or choose one yourself with ONEDNN_MAX_CPU_ISA"}};
 }
 
 }  // namespace gpubench

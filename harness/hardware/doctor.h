@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/core/backend.h"
 #include "harness/hardware/host.h"
 #include "harness/hardware/nvidia.h"
 
@@ -20,5 +21,8 @@ struct Finding {
 
 /// Facts and findings in the order in which they should be read.
 [[nodiscard]] std::vector<Finding> diagnose(const HostInfo& host, const NvidiaDriver& driver, bool has_cuda_backend);
+
+/// What a backend passes over of the processor's instruction sets; nothing where it uses them all.
+[[nodiscard]] std::vector<Finding> diagnose_isa(const DeviceInfo& device);
 
 }  // namespace gpubench

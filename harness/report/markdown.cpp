@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/core/device_property.h"
 #include "harness/report/console.h"
 #include "harness/report/escape.h"
 #include "harness/report/markdown_rows.h"
@@ -28,6 +29,8 @@ std::string head_of(const Report& report) {
     for (const auto& [library, release] : device.libraries) libraries.push_back(library + " " + release);
     text += fmt::format("- {}, {} threads or units{}{}\n", cell(device.name), device.units,
                         libraries.empty() ? "" : ", ", cell(joined(libraries)));
+    if (const std::string limited = cpu_isa_text(device); !limited.empty())
+      text += fmt::format("- {}\n", cell(limited));
   }
   text +=
       fmt::format("- gpubench {}, tier {}, check {}, seed {}, on {} at {}\n", cell(run.tool_version), cell(run.tier),

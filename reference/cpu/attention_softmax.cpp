@@ -54,6 +54,8 @@ constexpr std::int64_t vector_lanes = 16;
   for (std::int64_t i = 0; i < block.width; ++i) o[i] *= shrink;
 }
 
+}  // namespace
+
 GPUBENCH_VECTOR_CLONES void softmax_in_place(const ScoreBlock& block) {
   for (std::int64_t row = 0; row < block.rows; ++row) {
     float* scores = block.scores[row];
@@ -71,6 +73,8 @@ GPUBENCH_VECTOR_CLONES void softmax_in_place(const ScoreBlock& block) {
 }
 
 #if defined(GPUBENCH_HAS_AVX512_CODE)
+
+namespace {
 
 using avx512::all;
 using avx512::first_lanes;
@@ -143,27 +147,23 @@ template <class T>
   }
 }
 
-GPUBENCH_AVX512_BF16 void softmax_avx512(const ScoreBlock& block, Rows<float> weights) { softmax_rows(block, weights); }
-GPUBENCH_AVX512_BF16 void softmax_avx512(const ScoreBlock& block, Rows<bf16> weights) { softmax_rows(block, weights); }
+}  // namespace
 
-bool has_avx512_bf16() {
-  static const bool answer = avx512::available() && __builtin_cpu_supports("avx512bf16") > 0;
-  return answer;
+GPUBENCH_AVX512_BF16 void avx512::softmax(const ScoreBlock& block, Rows<float> weights) {
+  softmax_rows(block, weights);
 }
+GPUBENCH_AVX512_BF16 void avx512::softmax(const ScoreBlock& block, Rows<bf16> weights) { softmax_rows(block, weights); }
 
 #else
 
-void softmax_avx512(const ScoreBlock&, Rows<float>) {}
-void softmax_avx512(const ScoreBlock&, Rows<bf16>) {}
-bool has_avx512_bf16() { return false; }
+void avx512::softmax(const ScoreBlock&, Rows<float>) {}
+void avx512::softmax(const ScoreBlock&, Rows<bf16>) {}
 
 #endif
 
-}  // namespace
-
 Rows<const float> softmax(const ScoreBlock& block, Rows<float> /*room*/) {
-  if (has_avx512_bf16()) {
-    softmax_avx512(block, block.scores);
+  if (avx512::available_bf16()) {
+    avx512::softmax(block, block.scores);
   } else {
     softmax_in_place(block);
   }
@@ -171,8 +171,8 @@ Rows<const float> softmax(const ScoreBlock& block, Rows<float> /*room*/) {
 }
 
 Rows<const bf16> softmax(const ScoreBlock& block, Rows<bf16> room) {
-  if (has_avx512_bf16()) {
-    softmax_avx512(block, room);
+  if (avx512::available_bf16()) {
+    avx512::softmax(block, room);
     return {room.data, room.stride};
   }
   softmax_in_place(block);

@@ -26,4 +26,13 @@ struct ScoreBlock {
 [[nodiscard]] Rows<const float> softmax(const ScoreBlock& block, Rows<float> room);
 [[nodiscard]] Rows<const bf16> softmax(const ScoreBlock& block, Rows<bf16> room);
 
+/// softmax() in portable code: the weights take the place of the scores.
+void softmax_in_place(const ScoreBlock& block);
+
+namespace avx512 {
+/// softmax() where available_bf16() (vector_avx512.h); f32 weights may take the place of the scores.
+void softmax(const ScoreBlock& block, Rows<float> weights);
+void softmax(const ScoreBlock& block, Rows<bf16> weights);
+}  // namespace avx512
+
 }  // namespace gpubench::cpu

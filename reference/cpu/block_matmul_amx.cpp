@@ -2,6 +2,8 @@
 // Linux hands out the tile registers on request only: https://docs.kernel.org/arch/x86/xstate.html
 #include "reference/cpu/block_matmul_amx.h"
 
+#include "reference/cpu/usable_isa.h"
+
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__)
 
 #include <cpuid.h>
@@ -38,7 +40,7 @@ bool ask_for_amx() {
 
 }  // namespace
 
-bool has_amx() {
+bool announced() {
   static const bool answer = ask_for_amx();
   return answer;
 }
@@ -96,7 +98,7 @@ bool has_amx() {
 
 namespace gpubench::cpu::amx {
 
-bool has_amx() { return false; }
+bool announced() { return false; }
 void load_tile_shapes() {}
 void release_tiles() {}
 void multiply(const BlockExtents& extents, Rows<const bf16> a, const bf16* b, Rows<float> c, bool accumulate) {
@@ -106,3 +108,12 @@ void multiply(const BlockExtents& extents, Rows<const bf16> a, const bf16* b, Ro
 }  // namespace gpubench::cpu::amx
 
 #endif
+
+namespace gpubench::cpu::amx {
+
+bool has_amx() {
+  static const bool answer = announced() && own_kernels_usable(own_isa);
+  return answer;
+}
+
+}  // namespace gpubench::cpu::amx

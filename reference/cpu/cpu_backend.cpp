@@ -13,6 +13,7 @@
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/onednn.h"
 #include "reference/cpu/pinned_threads.h"
+#include "reference/cpu/usable_isa.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/residual_norm.h"
 
@@ -44,6 +45,7 @@ DeviceInfo describe_host(int threads, const cpu::OneDnn& onednn) {
   info.properties = {{"threads", std::to_string(threads)},
                      {"instruction_sets", joined(cpu::instruction_sets())},
                      {"own_kernels", cpu::own_implementation()}};
+  for (auto& property : cpu::properties_of(cpu::usable_isa())) info.properties.push_back(std::move(property));
   info.libraries = {{"onednn", onednn.version()}, {"openmp", std::to_string(_OPENMP)}};
   return info;
 }
@@ -79,7 +81,8 @@ constexpr std::array claims{FusionClaim{residual_norm_forward_kind, true},
 
 class CpuBackend final : public Backend {
  public:
-  explicit CpuBackend(int threads) : context_{threads, onednn_}, device_(describe_host(threads, onednn_)) {}
+  explicit CpuBackend(int threads)
+      : onednn_(cpu::usable_isa().limit.onednn), context_{threads, onednn_}, device_(describe_host(threads, onednn_)) {}
 
   [[nodiscard]] const DeviceInfo& device() const override { return device_; }
 

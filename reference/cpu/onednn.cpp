@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "harness/core/error.h"
+#include "reference/cpu/onednn_isa.h"
 
 namespace gpubench::cpu {
 
@@ -312,7 +313,8 @@ OneDnnWork make_convolution(const OneDnn::State& state, const ConvolutionRequest
 
 }  // namespace
 
-OneDnn::OneDnn() {
+OneDnn::OneDnn(const std::string& highest) {
+  if (!highest.empty()) limit_onednn(highest);
   try {
     const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
     state_ = std::make_unique<State>(State{engine, dnnl::stream(engine)});

@@ -20,8 +20,9 @@ class OneDnn {
  public:
   struct State;
 
-  /// Throws BackendError when the library cannot make a CPU engine.
-  OneDnn();
+  /// `highest`: of the library's instruction sets, "" for its own choice (usable_isa.h knows). Throws BackendError when
+  /// the library cannot make a CPU engine, or cannot be limited.
+  explicit OneDnn(const std::string& highest);
   ~OneDnn();
   OneDnn(const OneDnn&) = delete;
   OneDnn& operator=(const OneDnn&) = delete;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "reference/cpu/vector_avx512.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -24,26 +26,9 @@ void triad_elements(const float* b, const float* c, float factor, std::int64_t c
 
 #if defined(__x86_64__)
 
-// GCC 12 does not count __builtin_cpu_supports as a constant, so the choice is made once, here.
-const bool has_avx512 = __builtin_cpu_supports("avx512f") > 0;
-
-__attribute__((target("avx512f"))) void copy_lines_avx512(std::byte* to, const std::byte* from, std::size_t lines) {
-  for (std::size_t i = 0; i < lines; ++i, to += line_bytes, from += line_bytes) {
-    _mm512_stream_ps(reinterpret_cast<float*>(to), _mm512_loadu_ps(from));
-  }
-}
-
 void copy_lines_sse(std::byte* to, const std::byte* from, std::size_t lines) {
   for (std::size_t i = 0; i < 4 * lines; ++i, to += 16, from += 16) {
     _mm_stream_ps(reinterpret_cast<float*>(to), _mm_loadu_ps(reinterpret_cast<const float*>(from)));
-  }
-}
-
-__attribute__((target("avx512f"))) void triad_avx512(const float* b, const float* c, float factor, std::int64_t count,
-                                                     float* y) {
-  const __m512 factors = _mm512_set1_ps(factor);
-  for (std::int64_t i = 0; i < count; i += 16) {
-    _mm512_stream_ps(y + i, _mm512_fmadd_ps(factors, _mm512_loadu_ps(c + i), _mm512_loadu_ps(b + i)));
   }
 }
 
@@ -58,6 +43,28 @@ void triad_sse(const float* b, const float* c, float factor, std::int64_t count,
 
 }  // namespace
 
+#if defined(GPUBENCH_HAS_AVX512_CODE)
+
+GPUBENCH_AVX512 void avx512::copy_lines(std::byte* to, const std::byte* from, std::size_t lines) {
+  for (std::size_t i = 0; i < lines; ++i, to += line_bytes, from += line_bytes) {
+    _mm512_stream_ps(reinterpret_cast<float*>(to), _mm512_loadu_ps(from));
+  }
+}
+
+GPUBENCH_AVX512 void avx512::triad_lines(const float* b, const float* c, float factor, std::int64_t count, float* y) {
+  const __m512 factors = _mm512_set1_ps(factor);
+  for (std::int64_t i = 0; i < count; i += 16) {
+    _mm512_stream_ps(y + i, _mm512_fmadd_ps(factors, _mm512_loadu_ps(c + i), _mm512_loadu_ps(b + i)));
+  }
+}
+
+#else
+
+void avx512::copy_lines(std::byte*, const std::byte*, std::size_t) {}
+void avx512::triad_lines(const float*, const float*, float, std::int64_t, float*) {}
+
+#endif
+
 #if defined(__x86_64__)
 
 void stream_store(std::byte* to, const std::byte* from, std::size_t bytes) {
@@ -65,7 +72,7 @@ void stream_store(std::byte* to, const std::byte* from, std::size_t bytes) {
   const std::size_t lines = (bytes - head) / line_bytes;
   const std::size_t body = lines * line_bytes;
   std::memcpy(to, from, head);
-  (has_avx512 ? copy_lines_avx512 : copy_lines_sse)(to + head, from + head, lines);
+  (avx512::available() ? avx512::copy_lines : copy_lines_sse)(to + head, from + head, lines);
   std::memcpy(to + head + body, from + head + body, bytes - head - body);
 }
 
@@ -73,7 +80,7 @@ void stream_triad(const float* b, const float* c, float factor, std::int64_t cou
   const auto head = std::min(count, static_cast<std::int64_t>(bytes_to_line(y) / sizeof(float)));
   const std::int64_t body = (count - head) / 16 * 16;
   triad_elements(b, c, factor, head, y);
-  (has_avx512 ? triad_avx512 : triad_sse)(b + head, c + head, factor, body, y + head);
+  (avx512::available() ? avx512::triad_lines : triad_sse)(b + head, c + head, factor, body, y + head);
   triad_elements(b + head + body, c + head + body, factor, count - head - body, y + head + body);
 }
 

@@ -1,16 +1,29 @@
 #include "reference/cpu/vector_avx512.h"
 
+#include "reference/cpu/usable_isa.h"
+
 namespace gpubench::cpu::avx512 {
 
 #if defined(GPUBENCH_HAS_AVX512_CODE)
-bool available() {
+bool announced() {
   // The same question that the loader answers for GPUBENCH_VECTOR_CLONES.
-  static const bool answer = __builtin_cpu_supports("avx512f") > 0 && __builtin_cpu_supports("avx512bw") > 0 &&
-                             __builtin_cpu_supports("avx512vl") > 0 && __builtin_cpu_supports("avx512dq") > 0;
+  return __builtin_cpu_supports("avx512f") > 0 && __builtin_cpu_supports("avx512bw") > 0 &&
+         __builtin_cpu_supports("avx512vl") > 0 && __builtin_cpu_supports("avx512dq") > 0;
+}
+bool announced_bf16() { return announced() && __builtin_cpu_supports("avx512bf16") > 0; }
+#else
+bool announced() { return false; }
+bool announced_bf16() { return false; }
+#endif
+
+bool available() {
+  static const bool answer = announced() && own_kernels_usable(own_isa);
   return answer;
 }
-#else
-bool available() { return false; }
-#endif
+
+bool available_bf16() {
+  static const bool answer = announced_bf16() && available() && own_kernels_usable(own_isa_bf16);
+  return answer;
+}
 
 }  // namespace gpubench::cpu::avx512

@@ -10,8 +10,19 @@
 
 namespace gpubench::cpu::avx512 {
 
-/// True when the processor runs what is marked GPUBENCH_AVX512. It may be called only then.
+/// True when the processor runs what is marked GPUBENCH_AVX512: it announces what that takes, and the kernels came
+/// right in a trial (usable_isa.h). It may be called only then.
 [[nodiscard]] bool available();
+/// The same with avx512bf16, which the softmax takes as well.
+[[nodiscard]] bool available_bf16();
+
+/// The announcements alone: for the trial.
+[[nodiscard]] bool announced();
+[[nodiscard]] bool announced_bf16();
+
+/// What these kernels are called where they are barred.
+inline constexpr const char* own_isa = "avx512";
+inline constexpr const char* own_isa_bf16 = "avx512_bf16";
 
 }  // namespace gpubench::cpu::avx512
 

@@ -101,6 +101,23 @@ TEST(Setup, WhatChangesNumbersIsDecisiveAndTheRestIsTold) {
   EXPECT_EQ(difference_text(decisive[1]), "env.OMP_NUM_THREADS 2 -> (none)");
 }
 
+TEST(Setup, ALimitedInstructionSetIsDecisiveAndItsReasonIsTold) {
+  const auto setup = [](const std::string& isa, const std::string& reason) {
+    Report report = timed_report({});
+    if (!isa.empty())
+      report.run.devices[0].properties.insert(report.run.devices[0].properties.end(),
+                                              {{"cpu_isa", isa}, {"cpu_isa_reason", reason}});
+    return read_back(report).setup;
+  };
+  const auto limited = setup("limited to avx512_core_bf16", "oneDNN died with SIGILL");
+  EXPECT_EQ(fingerprint(limited), fingerprint(setup("limited to avx512_core_bf16", "CPUID leaf 0x1D is empty")));
+  EXPECT_NE(fingerprint(limited), fingerprint(setup("limited to avx2", "oneDNN died with SIGILL")));
+  // A report without a limit, old or new, has no such fact.
+  const std::vector<Difference> apart = differences(setup("", "").decisive, limited.decisive);
+  ASSERT_EQ(apart.size(), 1U);
+  EXPECT_EQ(difference_text(apart[0]), "device.cpu_isa (none) -> limited to avx512_core_bf16");
+}
+
 TEST(Setup, EveryDecisiveFactOfADeviceChangesTheFingerprint) {
   const std::function<void(Report&)> changes[] = {
       [](Report& r) { r.run.devices[0].kind = "cuda"; },

@@ -71,6 +71,20 @@ TEST(Diagnose, NoDriverIsAWarningOnlyWhereThereIsAGpu) {
   EXPECT_EQ(find(diagnose(healthy(), driver, false), "D101")->health, Health::warning);
 }
 
+TEST(Diagnose, AnInstructionSetThatIsPassedOverIsAWarningWithItsReason) {
+  DeviceInfo device;
+  device.properties = {{"threads", "8"}};
+  EXPECT_TRUE(diagnose_isa(device).empty());
+  device.properties.emplace_back("cpu_isa", "limited to avx512_core_bf16");
+  device.properties.emplace_back("cpu_isa_reason", "amx is announced, but CPUID leaf 0x1D is empty");
+  const std::vector<Finding> findings = diagnose_isa(device);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].code, "D210");
+  EXPECT_EQ(findings[0].health, Health::warning);
+  EXPECT_EQ(findings[0].text, "cpu isa limited to avx512_core_bf16: amx is announced, but CPUID leaf 0x1D is empty");
+  EXPECT_FALSE(findings[0].fix.empty());
+}
+
 TEST(Diagnose, ADriverWithoutOurCudaBackendIsAWarning) {
   EXPECT_EQ(find(diagnose(healthy(), working(), false), "D102")->health, Health::warning);
   EXPECT_EQ(find(diagnose(healthy(), working(), true), "D102"), nullptr);

@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
@@ -137,6 +138,15 @@ TEST(Markdown, TellsWhatCameOutOnWhatAndEachCaseWorstFirst) {
   EXPECT_LT(text.find("| FAIL |"), text.find("| PASS |"));
   EXPECT_THAT(text, HasSubstr("| PASS | 21.8 GFLOP/s | 3.00 us | 3.3% | 0.25 | gemm/square/m=1/bf16/warm/x1 |\n"));
   EXPECT_THAT(text, HasSubstr("<br><code>gpubench run --filter '^gemm/square/m=64,n=32,k=16/bf16/warm/x1$' --tier"));
+}
+
+TEST(Markdown, SaysWhichInstructionSetsWerePassedOverAndWhy) {
+  Report report = report_with(0, 0, 1);
+  EXPECT_THAT(markdown_text(report, most_summary_bytes), Not(HasSubstr("cpu isa")));
+  auto& properties = report.run.devices[0].properties;
+  properties.emplace_back("cpu_isa", "limited to avx512_core_bf16");
+  properties.emplace_back("cpu_isa_reason", "amx is announced, but CPUID leaf 0x1D is empty");
+  EXPECT_THAT(markdown_text(report, most_summary_bytes), HasSubstr("CPUID leaf 0x1D is empty\n- gpubench "));
 }
 
 TEST(Markdown, KeepsItsLimitBetweenRowsAndCountsWhatItLeavesOut) {

@@ -106,6 +106,13 @@ struct Experiment {
 
 std::string about(const Experiment& e) { return e.run.program().to_string() + " by " + e.run.implementation(0); }
 
+constexpr const char* no_bf16 = "oneDNN has no bf16 products on this processor";
+
+// The types of operands that the library multiplies here.
+std::vector<DType> types_here() {
+  return testing::onednn_has_bf16() ? std::vector{DType::f32, DType::bf16} : std::vector{DType::f32};
+}
+
 void expect_right(const Case& wanted) {
   Experiment e(wanted);
   e.run.run();
@@ -135,6 +142,7 @@ class GemmShapes : public ::testing::TestWithParam<TypesAndTransposes> {};
 
 TEST_P(GemmShapes, AgreesWithSumsWrittenOut) {
   const auto [types, transpose_a, transpose_b] = GetParam();
+  if (types.first == DType::bf16 && !testing::onednn_has_bf16()) GTEST_SKIP() << no_bf16;
   const std::int64_t shapes[][4] = {{0, 1, 1, 1},    {0, 35, 127, 111}, {0, 1, 33, 70},  {0, 70, 1, 5},
                                     {0, 7, 5, 1},    {0, 64, 96, 32},   {0, 3, 2, 4096}, {1, 16, 8, 24},
                                     {3, 17, 19, 23}, {2, 1, 64, 16},    {5, 32, 1, 32},  {0, 129, 65, 257},
@@ -158,7 +166,7 @@ INSTANTIATE_TEST_SUITE_P(All, GemmShapes,
                          title_of);
 
 TEST(Gemm, AlphaScalesTheProductButNeitherBiasNorC) {
-  for (const DType dtype : {DType::f32, DType::bf16}) {
+  for (const DType dtype : types_here()) {
     for (const double alpha : {1.0, -0.75}) {
       for (const double beta : {0.0, 1.0, 0.5}) {
         for (const bool bias : {false, true}) {
@@ -177,6 +185,7 @@ TEST(Gemm, AlphaScalesTheProductButNeitherBiasNorC) {
 }
 
 TEST(Gemm, AccumulatesIntoF32FromBf16) {
+  if (!testing::onednn_has_bf16()) GTEST_SKIP() << no_bf16;
   Case c{0, 48, 33, 200, {}, DType::bf16, DType::f32, DType::f32};
   c.gemm.beta = 1.0;
   c.gemm.transpose_a = true;
@@ -184,13 +193,14 @@ TEST(Gemm, AccumulatesIntoF32FromBf16) {
 }
 
 TEST(Gemm, TakesABf16BiasWithBf16) {
+  if (!testing::onednn_has_bf16()) GTEST_SKIP() << no_bf16;
   Case c{0, 21, 40, 64, {}, DType::bf16, DType::bf16, DType::bf16};
   c.gemm.bias = true;
   expect_right(c);
 }
 
 TEST(Gemm, GeluEpilogueReturnsTheActivationOfTheUnroundedSumsAndTheSums) {
-  for (const DType dtype : {DType::f32, DType::bf16}) {
+  for (const DType dtype : types_here()) {
     for (const GeluForm form : {GeluForm::tanh, GeluForm::erf}) {
       for (const double beta : {0.0, 0.5}) {
         Case c{0, 37, 130, 64, {}, dtype, dtype, DType::f32};
@@ -215,7 +225,7 @@ TEST(Gemm, GeluEpilogueReturnsTheActivationOfTheUnroundedSumsAndTheSums) {
 }
 
 TEST(Gemm, GeluGradientEpilogueMultipliesByTheSlopeAtPre) {
-  for (const DType dtype : {DType::f32, DType::bf16}) {
+  for (const DType dtype : types_here()) {
     for (const GeluForm form : {GeluForm::tanh, GeluForm::erf}) {
       for (const std::int64_t batch : {0, 2}) {
         Case c{batch, 29, 67, 64, {}, dtype, dtype, DType::f32};
@@ -241,7 +251,7 @@ TEST(Gemm, GeluGradientEpilogueMultipliesByTheSlopeAtPre) {
 
 // q = x w for one third of a packed [tokens, 3 n] tensor, read as one third of another.
 TEST(Gemm, ReadsAndWritesPartsOfPackedTensors) {
-  for (const DType dtype : {DType::f32, DType::bf16}) {
+  for (const DType dtype : types_here()) {
     constexpr std::int64_t m = 40, n = 48, k = 32;
     Program program;
     const ValueId packed_in = program.add(tensor("in", dtype, Shape{m, 3 * k}, Role::activation));
@@ -285,7 +295,7 @@ TEST(Gemm, ReadsAndWritesPartsOfPackedTensors) {
 }
 
 TEST(Gemm, SpreadsNan) {
-  for (const DType dtype : {DType::f32, DType::bf16}) {
+  for (const DType dtype : types_here()) {
     Case c{0, 20, 20, 20, {}, dtype, dtype, DType::f32};
     Experiment e(c);
     std::vector<double> a = e.run.get(e.a);
@@ -298,7 +308,7 @@ TEST(Gemm, SpreadsNan) {
 }
 
 TEST(Gemm, GivesTheSameBitsTwice) {
-  for (const DType dtype : {DType::f32, DType::bf16}) {
+  for (const DType dtype : types_here()) {
     Case c{0, 130, 70, 513, {}, dtype, dtype, DType::f32};
     c.gemm.epilogue = Gemm::Epilogue::gelu;
     Experiment e(c);

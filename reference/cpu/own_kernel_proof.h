@@ -1,0 +1,52 @@
+// Kernels of our own for one instruction set, held against what they stand for: the same arithmetic in portable code.
+//
+// Each function runs the kernel on a few hundred numbers, chosen so that the result is exact wherever it can be. Who
+// calls it must be ready to die: isa_proof.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "reference/cpu/attention_softmax.h"
+#include "reference/cpu/block_matmul.h"
+#include "reference/cpu/pointwise.h"
+
+namespace gpubench::cpu {
+
+/// The kernels of one instruction set, whose name is as the kernel prints it.
+struct OwnKernels {
+  std::string isa;
+  bool (*announced)();  ///< by CPUID, and by the system where it must agree
+  bool (*hold)();       ///< runs them all; false where one is wrong
+};
+
+/// "avx512", "avx512_bf16", "amx_bf16".
+[[nodiscard]] std::span<const OwnKernels> own_kernels();
+
+/// What GPUBENCH_VECTOR_CLONES compiles: the loader has chosen one of three levels for it, and nothing can choose
+/// again.
+[[nodiscard]] bool vector_clones_hold();
+
+/// The passes of layer_norm_avx512.h.
+struct NormPasses {
+  float (*sum)(const float* x, std::int64_t count, const float* ahead);
+  float (*add)(const float* x, const float* r, std::int64_t count, float* sum, float* streamed, const float* ahead_x,
+               const float* ahead_r);
+  float (*squared_deviations)(const float* x, float mean, std::int64_t count, const float* ahead);
+  void (*stream_normalized)(const float* x, const float* gamma, const float* beta, float mean, float rstd,
+                            std::int64_t count, float* y);
+};
+
+[[nodiscard]] bool gelu_holds(PointwiseFunction kernel);
+[[nodiscard]] bool norm_passes_hold(const NormPasses& passes);
+[[nodiscard]] bool streaming_holds(void (*copy_lines)(std::byte* to, const std::byte* from, std::size_t lines),
+                                   void (*triad_lines)(const float* b, const float* c, float factor, std::int64_t count,
+                                                       float* y));
+[[nodiscard]] bool softmax_holds(void (*wide)(const ScoreBlock& block, Rows<float> weights),
+                                 void (*rounding)(const ScoreBlock& block, Rows<bf16> weights));
+[[nodiscard]] bool product_holds(void (*multiply)(const BlockExtents& extents, Rows<const bf16> a, const bf16* b,
+                                                  Rows<float> c, bool accumulate));
+
+}  // namespace gpubench::cpu

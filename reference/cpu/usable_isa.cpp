@@ -1,0 +1,179 @@
+#include "reference/cpu/usable_isa.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "harness/core/device_property.h"
+#include "harness/core/error.h"
+#include "reference/cpu/onednn_isa.h"
+#include "reference/cpu/own_kernel_proof.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace gpubench::cpu {
+namespace {
+
+// The name of the variable for children. Not GPUBENCH_...: it stands for no flag and is nobody's to set.
+constexpr const char* handed_down = "_GPUBENCH_USABLE_ISA";
+
+// Why AMX that is announced cannot work, as far as CPUID shows it. Leaf 0x1D describes the tiles and 0x1E the unit that
+// multiplies them (Intel 64 and IA-32 Architectures Software Developer's Manual, CPUID).
+std::string lack_of_amx(const CpuidReader& cpuid) {
+  constexpr std::uint32_t tiles = 1U << 24U;
+  if ((cpuid(7, 0)[3] & tiles) == 0) return "";
+  const auto empty = [&](std::uint32_t leaf, std::uint32_t subleaf) {
+    const std::array<std::uint32_t, 4> registers = cpuid(leaf, subleaf);
+    return std::all_of(registers.begin(), registers.end(), [](std::uint32_t value) { return value == 0; });
+  };
+  if (empty(0x1D, 0)) return "amx is announced, but CPUID leaf 0x1D is empty";
+  if (empty(0x1D, 1)) return "amx is announced, but CPUID leaf 0x1D describes no tiles";
+  if (empty(0x1E, 0)) return "amx is announced, but CPUID leaf 0x1E is empty";
+  return "";
+}
+
+std::string why_onednn(const IsaProof& proof, const CpuidReader& cpuid) {
+  const bool by_amx = proof.onednn.find("amx") != std::string::npos;
+  const std::string lack = by_amx ? lack_of_amx(cpuid) : "";
+  return lack.empty() ? fmt::format("oneDNN {} in {}", proof.fault, proof.step) : lack;
+}
+
+UsableIsa find_or_inherit() {
+  if (const char* text = std::getenv(handed_down); text != nullptr) {
+    if (const std::optional<UsableIsa> inherited = from_text(text, ::getppid())) return *inherited;
+  }
+  return find_usable_isa(prove_in_child, read_cpuid, onednn_isa_variable());
+}
+
+// The fields of a line with this character between them; texts come last and have it as a blank.
+constexpr char separator = '|';
+
+std::string one_field(std::string text) {
+  std::replace(text.begin(), text.end(), separator, ' ');
+  return text;
+}
+
+std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> parts{""};
+  for (const char c : text) {
+    if (c == at) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+bool names_own_kernels(const std::string& isa) {
+  const auto all = own_kernels();
+  return std::any_of(all.begin(), all.end(), [&](const OwnKernels& kernels) { return kernels.isa == isa; });
+}
+
+}  // namespace
+
+const UsableIsa& usable_isa() {
+  static const UsableIsa found = [] {
+    UsableIsa isa = find_or_inherit();
+    (void)::setenv(handed_down, to_text(isa, ::getpid()).c_str(), 1);  // refused: children try for themselves
+    return isa;
+  }();
+  return found;
+}
+
+bool own_kernels_usable(const std::string& isa) { return !usable_isa().limit.barred.contains(isa); }
+
+std::vector<std::pair<std::string, std::string>> properties_of(const UsableIsa& isa) {
+  if (isa.why.empty()) return {};
+  std::vector<std::string> words;
+  if (!isa.left_to_user.empty()) words.push_back(fmt::format("left as {} says", isa.left_to_user));
+  if (!isa.limit.onednn.empty()) words.push_back(fmt::format("limited to {}", isa.limit.onednn));
+  if (!isa.limit.barred.empty())
+    words.push_back(fmt::format("limited to own kernels without {}", fmt::join(isa.limit.barred, " and ")));
+  return {{std::string(device_property::cpu_isa), fmt::format("{}", fmt::join(words, ", "))},
+          {std::string(device_property::cpu_isa_reason), isa.why}};
+}
+
+std::array<std::uint32_t, 4> read_cpuid(std::uint32_t leaf, std::uint32_t subleaf) {
+  std::array<std::uint32_t, 4> registers{};
+#if defined(__x86_64__)
+  if (__get_cpuid_count(leaf, subleaf, registers.data(), &registers[1], &registers[2], &registers[3]) == 0) return {};
+#else
+  (void)leaf;
+  (void)subleaf;
+#endif
+  return registers;
+}
+
+UsableIsa find_usable_isa(const IsaProver& prove, const CpuidReader& cpuid, const std::string& users_variable) {
+  UsableIsa isa;
+  std::string onednn_why;
+  std::vector<std::string> why;
+  while (true) {
+    const IsaProof proof = prove(isa.limit);
+    switch (proof.stage) {
+      case IsaProof::Stage::passed:
+        // The library may have nothing of the level that was asked for but of the one below it.
+        if (!isa.limit.onednn.empty()) isa.limit.onednn = proof.onednn;
+        break;
+      case IsaProof::Stage::own:
+        if (!isa.limit.barred.insert(proof.step).second) {
+          throw BackendError(fmt::format("cpu: kernels for {} {} though they were left out", proof.step, proof.fault));
+        }
+        why.push_back(fmt::format("own kernels for {} {}", proof.step, proof.fault));
+        continue;
+      case IsaProof::Stage::onednn: {
+        onednn_why = why_onednn(proof, cpuid);
+        if (!users_variable.empty()) {
+          isa.left_to_user = users_variable;
+          break;
+        }
+        const std::string lower = next_lower_isa(proof.onednn);
+        if (lower.empty() || lower == isa.limit.onednn) {
+          throw BackendError(
+              fmt::format("cpu: oneDNN {} in {}, with {} as its highest instruction set and no lower one "
+                          "left to try",
+                          proof.fault, proof.step, proof.onednn.empty() ? "none" : proof.onednn));
+        }
+        isa.limit.onednn = lower;
+        continue;
+      }
+      case IsaProof::Stage::started:
+      case IsaProof::Stage::clones:
+        throw BackendError(
+            fmt::format("cpu: vector code {}: this processor, or the machine that emulates it, announces what it does "
+                        "not have; correct the flags that it shows (CPUID)",
+                        proof.fault));
+    }
+    if (!onednn_why.empty()) why.insert(why.begin(), onednn_why);
+    isa.why = fmt::format("{}", fmt::join(why, "; "));
+    return isa;
+  }
+}
+
+std::string to_text(const UsableIsa& isa, std::int64_t process) {
+  return fmt::format("{}{}{}{}{}{}{}{}{}", process, separator, isa.limit.onednn, separator,
+                     fmt::join(isa.limit.barred, ","), separator, one_field(isa.left_to_user), separator,
+                     one_field(isa.why));
+}
+
+std::optional<UsableIsa> from_text(const std::string& text, std::int64_t process) {
+  const std::vector<std::string> fields = split(text, separator);
+  if (fields.size() != 5 || fields[0] != std::to_string(process)) return std::nullopt;
+  UsableIsa isa;
+  isa.limit.onednn = fields[1];
+  if (!fields[2].empty()) {
+    for (const std::string& barred : split(fields[2], ',')) isa.limit.barred.insert(barred);
+  }
+  isa.left_to_user = fields[3];
+  isa.why = fields[4];
+  const bool known = std::all_of(isa.limit.barred.begin(), isa.limit.barred.end(), names_own_kernels);
+  return known ? std::optional(isa) : std::nullopt;
+}
+
+}  // namespace gpubench::cpu

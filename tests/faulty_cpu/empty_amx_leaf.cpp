@@ -1,0 +1,54 @@
+// A virtual machine that hands on the flags of AMX but not leaf 0x1D of CPUID, which describes the tiles: the processor
+// is told to fault at CPUID (arch_prctl(2), ARCH_SET_CPUID; /proc/cpuinfo lists cpuid_fault where it can), and a
+// handler answers, truly but for that leaf. Threads and forks inherit it, and so does a program that is started, by
+// LD_PRELOAD.
+#if defined(__x86_64__) && defined(__linux__)
+
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <csignal>
+
+namespace {
+
+constexpr unsigned tile_information = 0x1D;
+
+long let_cpuid_run(bool yes) {
+  constexpr long set_cpuid = 0x1012;  // ARCH_SET_CPUID
+  return ::syscall(SYS_arch_prctl, set_cpuid, yes ? 1L : 0L);
+}
+
+void answer(int /*signal*/, siginfo_t* /*info*/, void* context) {
+  greg_t* registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+  const auto* code = reinterpret_cast<const unsigned char*>(registers[REG_RIP]);
+  if (code[0] != 0x0F || code[1] != 0xA2) {  // another fault: as if there were no handler
+    (void)std::signal(SIGSEGV, SIG_DFL);
+    return;
+  }
+  const auto leaf = static_cast<unsigned>(registers[REG_RAX]);
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  (void)let_cpuid_run(true);
+  __cpuid_count(leaf, static_cast<unsigned>(registers[REG_RCX]), a, b, c, d);
+  (void)let_cpuid_run(false);
+  if (leaf == tile_information) a = b = c = d = 0;
+  registers[REG_RAX] = a;
+  registers[REG_RBX] = b;
+  registers[REG_RCX] = c;
+  registers[REG_RDX] = d;
+  registers[REG_RIP] += 2;
+}
+
+[[gnu::constructor]] void begin() {
+  struct sigaction action {};
+  action.sa_sigaction = answer;
+  action.sa_flags = SA_SIGINFO | SA_NODEFER;
+  ::sigaction(SIGSEGV, &action, nullptr);
+  // A test that counts on it must notice where it does not work.
+  if (let_cpuid_run(false) != 0) ::_exit(99);
+}
+
+}  // namespace
+
+#endif
