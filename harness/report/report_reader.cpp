@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "harness/core/reliability.h"
 #include "harness/report/json.h"
+#include "harness/report/older_reports.h"
 #include "harness/report/record_json.h"
 #include "harness/report/record_reader.h"
 #include "harness/report/report_meaning.h"
@@ -42,12 +42,6 @@ int known_version(const Node& run) {
                              visible(version), major, own, report_schema_version));
   }
   return minor;
-}
-
-// Before 1.5 "noisy" was a median above 1.3 times the minimum. Now it is what timing_unreliable() says, of any report.
-void restate_noisy(Summary& summary) {
-  std::erase(summary.flags, "noisy");
-  if (timing_unreliable(summary) && half_width(summary)) summary.flags.insert(summary.flags.begin(), "noisy");
 }
 
 std::time_t time_at(const Node& parent, std::string_view key) {
@@ -156,9 +150,7 @@ void read_shape(const Node& root, Report& report, Problems& problems) {
     const Node cases = root.at("gpubench").at("cases");
     for (std::size_t i = 0; i < cases.length(); ++i)
       problems.attempt([&] { report.cases.push_back(record_from_json(cases.at(i), problems)); });
-    if (minor < 5) {
-      for (CaseRecord& record : report.cases) restate_noisy(record.summary);
-    }
+    restate(report, minor);
   });
   problems.attempt([&] { (void)root.at("gpubench").at("totals").members(); });
 }
