@@ -6,6 +6,7 @@
 #include <ctime>
 #include <map>
 
+#include "harness/cli/busy_warning.h"
 #include "harness/cli/destination.h"
 #include "harness/cli/device.h"
 #include "harness/cli/estimate.h"
@@ -150,12 +151,15 @@ class Run {
                                    format_duration(all.seconds), name(options_.check), options_.seed);
     if (options_.deterministic) work += ", deterministic";
     if (options_.locked_clock_mhz > 0) work += fmt::format(", SM clock locked at {} MHz", options_.locked_clock_mhz);
-    environment_.err << fitted(device, width, 0) << "\n" << fitted(work, width, 0) << "\n" << std::flush;
+    environment_.err << fitted(device, width, 0) << "\n" << fitted(work, width, 0) << "\n";
+    const std::string busy = busy_warning(environment_.host());
+    if (!busy.empty()) environment_.err << fitted(busy, width, 0) << "\n";
+    environment_.err << std::flush;
   }
 
   [[nodiscard]] Report report() const {
     Report report;
-    report.host = host_context(read_host(), environment_.program);
+    report.host = host_context(environment_.host(), environment_.program);
     RunContext& run = report.run;
     run.invocation = invocation_id(started_);
     run.tool_version = version();
@@ -199,7 +203,7 @@ class Run {
                              : destination_.file.empty() ? destination_.json_file
                                                          : destination_.file;
     out << results_text(records_, style) << failures_text(records_, style) << scaling_text(records_, style)
-        << summary_text(records_, style) << "\n"
+        << summary_text(records_, style) << legend_text(records_, style) << "\n"
         << verdict_text(records_, {code, explanation(outcome, code), path, signal_ == 0, seconds_, page_}, style)
         << std::flush;
     return code;
@@ -253,7 +257,7 @@ int run_verb(const Options& options, std::span<const std::string> words, const E
   if (plan.empty()) return refuse_empty(selection, environment);
   if (options.slowdown) announce_slowdown(*options.slowdown, plan, environment);
   if (options.dry_run) {
-    environment.out << plan_text(plan, {selection.tier, options.preset}, read_host().usable_cpus,
+    environment.out << plan_text(plan, {selection.tier, options.preset}, environment.host().usable_cpus,
                                  console_style(options, Stream::out, environment));
     return exit_codes::ok;
   }
