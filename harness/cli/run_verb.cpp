@@ -121,11 +121,12 @@ class Run {
       info_ = backend->device();
     }
     add_gpu_properties(info_);
-    announce();
-    const ConsoleStyle console = console_style(options_, Stream::err, environment_);
-    const auto view =
-        make_progress(environment_.err, {progress_style(options_, environment_), console,
-                                         columns_of(Stream::err, environment_), static_cast<int>(plan_.size())});
+    const auto expected = expected_cases(plan_, {tier_, options_.preset}, info_.units);
+    announce(total_s(expected));
+    ProgressOptions progress{progress_style(options_, environment_), console_style(options_, Stream::err, environment_),
+                             columns_of(Stream::err, environment_), static_cast<int>(plan_.size())};
+    progress.remaining = Remaining(expected);
+    const auto view = make_progress(environment_.err, progress);
     Recorder recorder(*view);
     if (backend) {
       run_in_process(*backend, plan_, run_options_, recorder, environment_.stop);
@@ -139,16 +140,15 @@ class Run {
     add_efficiency(records_, info_.units);
   }
 
-  void announce() {
+  void announce(double expected_s) {
     std::vector<std::string> libraries;
     for (const auto& [library, release] : info_.libraries) libraries.push_back(library + " " + release);
-    const Estimate all = estimate(plan_, {tier_, options_.preset}, info_.units);
     const int width = console_style(options_, Stream::err, environment_).width;
     const std::string device = fmt::format("{}, {} threads or units, {} free{}{}", visible(info_.name), info_.units,
                                            format_quantity(static_cast<double>(info_.available_bytes), "B"),
                                            libraries.empty() ? "" : ", ", visible(joined(libraries)));
     std::string work = fmt::format("{} cases at tier {}, about {}, check {}, seed {}", plan_.size(), name(tier_),
-                                   format_duration(all.seconds), name(options_.check), options_.seed);
+                                   format_duration(expected_s), name(options_.check), options_.seed);
     if (options_.deterministic) work += ", deterministic";
     if (options_.locked_clock_mhz > 0) work += fmt::format(", SM clock locked at {} MHz", options_.locked_clock_mhz);
     environment_.err << fitted(device, width, 0) << "\n" << fitted(work, width, 0) << "\n";
