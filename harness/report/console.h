@@ -58,6 +58,7 @@ enum class PeakColumn { absent, present };
 [[nodiscard]] std::string summary_text(std::span<const CaseRecord> records, const ConsoleStyle& style);
 
 /// What the flags and the rarer verdicts of these cases mean, a line for each that occurs; empty where there is none.
+/// Quiet: of cases that went wrong.
 [[nodiscard]] std::string legend_text(std::span<const CaseRecord> records, const ConsoleStyle& style);
 
 struct Ending {

@@ -118,8 +118,11 @@ std::string summary_text(std::span<const CaseRecord> records, const ConsoleStyle
 }
 
 std::string legend_text(std::span<const CaseRecord> records, const ConsoleStyle& style) {
+  std::vector<CaseRecord> shown;
+  std::copy_if(records.begin(), records.end(), std::back_inserter(shown),
+               [&](const CaseRecord& record) { return !style.quiet || went_wrong(record.verdict); });
   std::string text;
-  for (const auto& [word, meaning] : words_to_explain(records)) {
+  for (const auto& [word, meaning] : words_to_explain(shown)) {
     const std::string head = fmt::format("[{}] ", visible(word));
     text += head + fitted(meaning, style.width, std::min(columns(head), 4)) + "\n";
   }

@@ -45,8 +45,9 @@ TEST(ReliabilityText, TheVerdictCountsUnreliableTimingsAndSaysThatTheProcessorsW
   Report report;
   report.cases = records;
   report.run.complete = true;
-  EXPECT_THAT(markdown_text(report, 100000),
-              AllOf(StartsWith("### gpubench: PASS (correct); 3 of 4 timings unreliable"), HasSubstr("| &#126;21.8 GFLOP")));
+  EXPECT_THAT(
+      markdown_text(report, 100000),
+      AllOf(StartsWith("### gpubench: PASS (correct); 3 of 4 timings unreliable"), HasSubstr("| &#126;21.8 GFLOP")));
 }
 
 TEST(ReliabilityText, WhereNothingElseRanMoreRoundsAreTheAdvice) {
@@ -100,6 +101,10 @@ TEST(Legend, ExplainsTheFlagsAndVerdictsThatOccurAndNoOthers) {
   EXPECT_THAT(text, HasSubstr("\n[noisy] the 95% interval is wider than +-25%"));
   EXPECT_THAT(text, Not(HasSubstr("drift")));
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+  CaseRecord noisy = sample_record();  // its line is not shown where only what went wrong is
+  EXPECT_NE(legend_text({&noisy, 1}, unadorned), "");
+  EXPECT_EQ(legend_text({&noisy, 1}, {.quiet = true}), "");
+  EXPECT_EQ(legend_text({&flagged, 1}, {.quiet = true}), text);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 5);  // one before, and one a word
 }
 
