@@ -113,6 +113,13 @@ int calibrate_verb(const Options& options, std::span<const std::string> words, c
     environment.err << "calibrate: no case passed in two runs; nothing was written\n";
     return runs.code == exit_codes::ok ? exit_codes::not_comparable : runs.code;
   }
+  if (!has_noise(noise)) {
+    constexpr std::string_view why =
+        "calibrate: the noise from run to run is 0.00%, which no machine has: a gate would take any difference for a "
+        "change; nothing was written";
+    if (!o.from.empty()) throw UsageError(fmt::format("{}; are these copies of one report?", why));
+    throw CannotMeasure(std::string(why));
+  }
   const std::string file = o.output.empty() ? noise_file_name(noise.setup) : o.output;
   try {
     write_atomically(file, dump(to_json(noise), 1) + "\n");

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include <charconv>
+#include <cmath>
 
 #include "harness/cli/choice_words.h"
 #include "harness/cli/options.h"
@@ -84,7 +85,11 @@ double share_of(const char* flag, const std::string& word) {
   double value = 0.0;
   const auto [last, error] = std::from_chars(word.data(), end, value);
   if (percent) value /= 100.0;
-  if (error != std::errc() || last != end || !(value > 0.0 && value < 10.0))
+  const bool number = error == std::errc() && last == end;
+  if (number && !percent && value >= 1.0 && std::isfinite(value))
+    throw UsageError(fmt::format("{0}: '{1}' would be {2:.6g}%: write {1}% or {3:.6g}", flag, visible(word),
+                                 100.0 * value, value / 100.0));
+  if (!number || !(value > 0.0 && value < 10.0))
     throw UsageError(fmt::format("{}: '{}' is no share such as 3% or 0.03", flag, visible(word)));
   return value;
 }

@@ -56,7 +56,8 @@ void add_compare_flags(CLI::App& app, Verb verb, CompareFlags& flags);
 /// Throws UsageError that names what is wrong, and what was expected.
 [[nodiscard]] CompareOptions checked_compare(Verb verb, const CompareFlags& flags);
 
-/// "3%" and "0.03" alike: 0.03. Throws UsageError naming the flag unless it is above 0 and below 10.
+/// "3%" and "0.03" alike: 0.03. Throws UsageError naming the flag unless it is above 0 and below 1000%, and for 1 and
+/// more without a percent sign: who writes 3 means 3%.
 [[nodiscard]] double share_of(const char* flag, const std::string& word);
 
 /// Of the words of a calibrate call, those that its runs are started with: all but its own flags.

@@ -6,6 +6,7 @@
 #include "harness/cli/exit_code.h"
 #include "harness/cli/terminal.h"
 #include "harness/compare/comparison_text.h"
+#include "harness/compare/repeats.h"
 #include "harness/core/error.h"
 #include "harness/report/json.h"
 #include "harness/report/visible_text.h"
@@ -42,11 +43,16 @@ std::string text_of(const std::vector<LabelledComparison>& all, CompareFormat fo
 }  // namespace
 
 std::vector<SideFile> read_named_sides(std::span<const SidePaths> sides) {
+  std::vector<SideFile> read;
   try {
-    return read_sides(sides);
+    read = read_sides(sides);
   } catch (const ReadError& e) {
     throw UsageError(e.what());
   }
+  std::vector<Invocation> all;  // a run on both sides is as little a second run as one that is there twice on one
+  for (const SideFile& side : read) all.insert(all.end(), side.invocations.begin(), side.invocations.end());
+  refuse_repeats(all, sides.size() == 1 ? sides.front().name : "");
+  return read;
 }
 
 SideFile read_side_of(std::span<const std::string> paths, std::string_view flag) {

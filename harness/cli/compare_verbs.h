@@ -20,13 +20,15 @@ int compare_verb(const Options& options, const Environment& environment);
 int gate_verb(const Options& options, const Environment& environment);
 
 /// Runs this program several times with the flags of `words`, or takes reports that are there, and writes the noise
-/// file. Exit as the worst of the runs; 4 where there is no case to tell the noise of.
+/// file. Exit as the worst of the runs; 4 where there is no case to tell the noise of; 2 where reports that were given,
+/// 3 where runs have no noise at all.
 int calibrate_verb(const Options& options, std::span<const std::string> words, const Environment& environment);
 
 /// save, list, show, merge. Throws UsageError.
 int baseline_verb(const Options& options, const Environment& environment);
 
-/// read_sides() for files that a user named. Throws UsageError "`flag`: file:path: why".
+/// read_sides() for files that a user named. Throws UsageError "`flag`: file:path: why", and where one run is there
+/// twice, on one side or on two.
 [[nodiscard]] std::vector<SideFile> read_named_sides(std::span<const SidePaths> sides);
 [[nodiscard]] SideFile read_side_of(std::span<const std::string> paths, std::string_view flag);
 

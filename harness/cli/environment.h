@@ -12,6 +12,7 @@
 #include "harness/core/communicator.h"
 #include "harness/core/workload.h"
 #include "harness/hardware/gpu_survey.h"
+#include "harness/hardware/host.h"
 #include "harness/hardware/nvidia.h"
 #include "harness/run/run.h"
 
@@ -63,7 +64,8 @@ struct Environment {
   std::vector<std::string> variable_names = {};  ///< of all that are set
   std::string revision = {};                     ///< of the sources this program was built from; "" where unknown
   std::function<GpuSurvey()> survey_gpus = [] { return gpubench::survey_gpus(); };
-  int out_columns = 100;  ///< of the terminal behind `out`
+  int out_columns = 100;                                        ///< of the terminal behind `out`
+  std::function<HostInfo()> host = [] { return read_host(); };  ///< the machine, as it is now
 };
 
 /// The whole program: parses, acts, prints; returns the exit code (exit_code.h). Throws nothing.

@@ -81,7 +81,19 @@ double checking_s(const PlannedCase& planned, const Work& work, Tier tier) {
 Estimate estimate(const PlannedCase& planned, const Effort& effort, int cores) {
   const Protocol& protocol = protocol_of(effort.preset.value_or(preset_of(effort.tier)));
   const Work work = work_of(planned, protocol, cores);
-  return {timing_s(work, protocol, planned.c.cache) + checking_s(planned, work, effort.tier), planned.bytes};
+  const double checking = checking_s(planned, work, effort.tier);
+  return {timing_s(work, protocol, planned.c.cache) + checking, checking, planned.bytes};
+}
+
+std::unordered_map<std::string, ExpectedCase> expected_cases(std::span<const PlannedCase> planned, const Effort& effort,
+                                                             int cores) {
+  const int rounds = protocol_of(effort.preset.value_or(preset_of(effort.tier))).min_rounds;
+  std::unordered_map<std::string, ExpectedCase> all;
+  for (const PlannedCase& one : planned) {
+    const Estimate e = estimate(one, effort, cores);
+    all[one.id()] = {e.checking_s, e.seconds - e.checking_s, rounds};
+  }
+  return all;
 }
 
 Estimate estimate(std::span<const PlannedCase> planned, const Effort& effort, int cores) {
@@ -89,6 +101,7 @@ Estimate estimate(std::span<const PlannedCase> planned, const Effort& effort, in
   for (const PlannedCase& one : planned) {
     const Estimate e = estimate(one, effort, cores);
     all.seconds += e.seconds;
+    all.checking_s += e.checking_s;
     all.bytes = std::max(all.bytes, e.bytes);
   }
   return all;

@@ -4,15 +4,19 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
+#include <unordered_map>
 
+#include "harness/cli/remaining.h"
 #include "harness/measure/protocol.h"
 #include "harness/plan/plan.h"
 
 namespace gpubench {
 
 struct Estimate {
-  double seconds = 0.0;    ///< timing and checking
-  std::int64_t bytes = 0;  ///< one copy of the tensors; cold copies come on top, at most a quarter of the free memory
+  double seconds = 0.0;     ///< timing and checking
+  double checking_s = 0.0;  ///< of them
+  std::int64_t bytes = 0;   ///< one copy of the tensors; cold copies come on top, at most a quarter of the free memory
 };
 
 /// What a run puts into a case: checks by the tier, rounds by the preset, or the tier's own.
@@ -24,6 +28,10 @@ struct Effort {
 /// From the ops of the case, the protocol of the preset and what a core of a server's processor reaches (estimate.cpp),
 /// `cores` of them. Builds the case's program. A device that is no processor is not known to fit.
 [[nodiscard]] Estimate estimate(const PlannedCase& planned, const Effort& effort, int cores);
+
+/// The same for Remaining, by id.
+[[nodiscard]] std::unordered_map<std::string, ExpectedCase> expected_cases(std::span<const PlannedCase> planned,
+                                                                           const Effort& effort, int cores);
 
 /// Sum of the seconds, largest of the bytes.
 [[nodiscard]] Estimate estimate(std::span<const PlannedCase> planned, const Effort& effort, int cores);

@@ -8,6 +8,7 @@
 #include "harness/cli/flags.h"
 #include "harness/core/error.h"
 #include "harness/plan/nearest.h"
+#include "harness/report/reliability_text.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
 
@@ -128,13 +129,23 @@ std::string exit_codes_text(const Measure& measure) {
   return text;
 }
 
+std::string words_text(const Measure& measure) {
+  std::string text = "words of the results\n" + entry("case", id_grammar, measure);
+  for (const char* flag : {"noisy", "no interval", "severe", "drift"})
+    text += entry(flag, meaning_of_flag(flag), measure);
+  for (const Verdict verdict : {Verdict::downgraded, Verdict::not_proven, Verdict::unverified})
+    text += entry(name(verdict), meaning_of(verdict), measure);
+  return text;
+}
+
 std::string verb_text(const VerbInfo& verb, const Measure& measure) {
   constexpr int indent = 4;
   std::string text = fmt::format(
       "{}\n{}\n\n{}", fitted(fmt::format("usage: gpubench {} {}", verb.name, verb.arguments), measure.width, indent),
       fitted(verb.description, measure.width, 0), groups_text(verb.verb, measure));
   if (verb.verb == Verb::run || verb.verb == Verb::list) text += environment_text(measure) + "\n";
-  if (verb.verb == Verb::run) text += examples(examples_of_run, measure) + "\n" + exit_codes_text(measure);
+  if (verb.verb == Verb::run)
+    text += examples(examples_of_run, measure) + "\n" + words_text(measure) + "\n" + exit_codes_text(measure);
   if (verb.verb == Verb::list) text += examples(examples_of_list, measure);
   if (verb.verb == Verb::gate) text += examples(examples_of_gate, measure);
   if (verb.verb == Verb::export_report) text += examples(examples_of_export, measure);
@@ -151,7 +162,7 @@ std::string overview(const Measure& measure) {
     if (!verb.hidden) text += entry(fmt::format("{} {}", verb.name, verb.arguments), verb.description, measure);
   }
   return text + "\nflags of run\n\n" + groups_text(Verb::run, measure) + environment_text(measure) + "\n" +
-         examples(examples_of_run, measure) + "\n" + exit_codes_text(measure);
+         examples(examples_of_run, measure) + "\n" + words_text(measure) + "\n" + exit_codes_text(measure);
 }
 
 }  // namespace

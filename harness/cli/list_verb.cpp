@@ -15,6 +15,7 @@
 #include "harness/plan/nearest.h"
 #include "harness/report/json.h"
 #include "harness/report/quantity.h"
+#include "harness/report/reliability_text.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
 #include "harness/run/definition_hash.h"
@@ -164,7 +165,8 @@ int list_case(const Options& options, const Environment& environment) {
   if (found.empty()) return refuse_empty(options.selection, environment);
   if (found.size() > 1) {
     print_cases(found, options, environment);
-    environment.err << fmt::format("{} cases match; give a longer part of the id to see one in detail\n", found.size());
+    environment.err << fmt::format("{} cases match; give a longer part of the id to see one in detail\n", found.size())
+                    << fitted(id_grammar, console_style(options, Stream::err, environment).width, 0) << "\n";
     return exit_codes::ok;
   }
   const std::string rerun = rerun_line(options, found.front());
@@ -230,7 +232,10 @@ int list_verb(const Options& options, const Environment& environment) {
   tell_lacking(selection, device, environment);
   if (cases.empty()) return refuse_empty(selection, environment);
   print_cases(cases, options, environment);
-  if (!options.list_json) environment.err << fmt::format("{} cases at tier {}\n", cases.size(), name(selection.tier));
+  if (!options.list_json) {
+    environment.err << fmt::format("{} cases at tier {}\n", cases.size(), name(selection.tier))
+                    << fitted(id_grammar, console_style(options, Stream::err, environment).width, 0) << "\n";
+  }
   return exit_codes::ok;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "harness/report/quantity.h"
 #include "harness/report/visible_text.h"
@@ -19,20 +20,25 @@ constexpr double heartbeat_s = 30.0;
 
 class Lines final : public RunObserver {
  public:
-  Lines(std::ostream& err, const ProgressOptions& options) : err_(err), options_(options), last_(options.now()) {}
+  Lines(std::ostream& err, const ProgressOptions& options)
+      : err_(err), options_(options), start_(options.now()), last_(start_) {}
 
   void phase(std::string_view case_id, std::string_view phase) override {
     now_ = fmt::format("{} of {}", phase, case_id);
+    options_.remaining.phase(std::string(case_id), phase);
   }
   void finished(const CaseRecord& record) override {
     ++done_;
+    options_.remaining.finished(record.id);
     if (options_.console.quiet && !went_wrong(record.verdict)) return;
     say(result_line(record, options_.console));
   }
   void note(std::string_view text) override { say(fmt::format("note: {}\n", visible(text))); }
   void tick() override {
     if (seconds(options_.now() - last_) < heartbeat_s) return;
-    say(fmt::format("{} of {} cases finished, now {}\n", done_, options_.cases,
+    const std::optional<double> left_s = options_.remaining.seconds(seconds(options_.now() - start_));
+    say(fmt::format("{} of {} cases finished{}, now {}\n", done_, options_.cases,
+                    left_s ? fmt::format(", about {} left", format_duration(*left_s)) : "",
                     now_.empty() ? "starting" : visible(now_)));
   }
 
@@ -46,6 +52,7 @@ class Lines final : public RunObserver {
   ProgressOptions options_;
   std::string now_;
   int done_ = 0;
+  Clock::time_point start_;
   Clock::time_point last_;
 };
 
@@ -58,10 +65,12 @@ class Bar final : public RunObserver {
 
   void phase(std::string_view case_id, std::string_view phase) override {
     now_ = fmt::format("{} {}", phase, case_id);
+    options_.remaining.phase(std::string(case_id), phase);
     redraw();
   }
   void finished(const CaseRecord& record) override {
     ++done_;
+    options_.remaining.finished(record.id);
     passed_ += record.verdict == Verdict::pass ? 1 : 0;
     wrong_ += went_wrong(record.verdict) ? 1 : 0;
     if (went_wrong(record.verdict)) err_ << erase << result_line(record, options_.console);
@@ -91,10 +100,8 @@ class Bar final : public RunObserver {
   }
 
   [[nodiscard]] std::string left() const {
-    const double share = options_.cases > 0 ? static_cast<double>(done_) / options_.cases : 0.0;
-    return share < 0.1
-               ? ""
-               : fmt::format(", about {} left", format_duration(seconds(drawn_ - start_) * (1.0 - share) / share));
+    const std::optional<double> left_s = options_.remaining.seconds(seconds(drawn_ - start_));
+    return left_s ? fmt::format(", about {} left", format_duration(*left_s)) : "";
   }
 
   std::ostream& err_;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <ostream>
 
+#include "harness/cli/remaining.h"
 #include "harness/report/console.h"
 #include "harness/run/run.h"
 
@@ -19,6 +20,7 @@ struct ProgressOptions {
   int columns = 100;  ///< of the terminal; the bar stays within it
   int cases = 0;      ///< planned
   std::function<std::chrono::steady_clock::time_point()> now = [] { return std::chrono::steady_clock::now(); };
+  Remaining remaining{};  ///< of the run; without an estimate nothing is said of what is left
 };
 
 /// Shows each call on `err`. Lines without a terminal never hold a carriage return; they say that the run is alive

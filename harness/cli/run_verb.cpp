@@ -6,6 +6,7 @@
 #include <ctime>
 #include <map>
 
+#include "harness/cli/busy_warning.h"
 #include "harness/cli/destination.h"
 #include "harness/cli/device.h"
 #include "harness/cli/estimate.h"
@@ -121,11 +122,12 @@ class Run {
       info_ = backend->device();
     }
     add_gpu_properties(info_);
-    announce();
-    const ConsoleStyle console = console_style(options_, Stream::err, environment_);
-    const auto view =
-        make_progress(environment_.err, {progress_style(options_, environment_), console,
-                                         columns_of(Stream::err, environment_), static_cast<int>(plan_.size())});
+    const auto expected = expected_cases(plan_, {tier_, options_.preset}, info_.units);
+    announce(total_s(expected));
+    ProgressOptions progress{progress_style(options_, environment_), console_style(options_, Stream::err, environment_),
+                             columns_of(Stream::err, environment_), static_cast<int>(plan_.size())};
+    progress.remaining = Remaining(expected);
+    const auto view = make_progress(environment_.err, progress);
     Recorder recorder(*view);
     if (backend) {
       run_in_process(*backend, plan_, run_options_, recorder, environment_.stop);
@@ -139,27 +141,33 @@ class Run {
     add_efficiency(records_, info_.units);
   }
 
-  void announce() {
+  void announce(double expected_s) {
     std::vector<std::string> libraries;
     for (const auto& [library, release] : info_.libraries) libraries.push_back(library + " " + release);
-    const Estimate all = estimate(plan_, {tier_, options_.preset}, info_.units);
     const int width = console_style(options_, Stream::err, environment_).width;
     const std::string device = fmt::format("{}, {} threads or units, {} free{}{}", visible(info_.name), info_.units,
                                            format_quantity(static_cast<double>(info_.available_bytes), "B"),
                                            libraries.empty() ? "" : ", ", visible(joined(libraries)));
     std::string work = fmt::format("{} cases at tier {}, about {}, check {}, seed {}", plan_.size(), name(tier_),
-                                   format_duration(all.seconds), name(options_.check), options_.seed);
+                                   format_duration(expected_s), name(options_.check), options_.seed);
     if (options_.deterministic) work += ", deterministic";
     if (options_.locked_clock_mhz > 0) work += fmt::format(", SM clock locked at {} MHz", options_.locked_clock_mhz);
+<<<<<<< HEAD
     environment_.err << fitted(device, width, 0) << "\n";
     if (const std::string limited = cpu_isa_text(info_); !limited.empty())
       environment_.err << fitted(visible(limited), width, 0) << "\n";
     environment_.err << fitted(work, width, 0) << "\n" << std::flush;
+=======
+    environment_.err << fitted(device, width, 0) << "\n" << fitted(work, width, 0) << "\n";
+    const std::string busy = busy_warning(environment_.host());
+    if (!busy.empty()) environment_.err << fitted(busy, width, 0) << "\n";
+    environment_.err << std::flush;
+>>>>>>> honest
   }
 
   [[nodiscard]] Report report() const {
     Report report;
-    report.host = host_context(read_host(), environment_.program);
+    report.host = host_context(environment_.host(), environment_.program);
     RunContext& run = report.run;
     run.invocation = invocation_id(started_);
     run.tool_version = version();
@@ -203,7 +211,7 @@ class Run {
                              : destination_.file.empty() ? destination_.json_file
                                                          : destination_.file;
     out << results_text(records_, style) << failures_text(records_, style) << scaling_text(records_, style)
-        << summary_text(records_, style) << "\n"
+        << summary_text(records_, style) << legend_text(records_, style) << "\n"
         << verdict_text(records_, {code, explanation(outcome, code), path, signal_ == 0, seconds_, page_}, style)
         << std::flush;
     return code;
@@ -257,7 +265,7 @@ int run_verb(const Options& options, std::span<const std::string> words, const E
   if (plan.empty()) return refuse_empty(selection, environment);
   if (options.slowdown) announce_slowdown(*options.slowdown, plan, environment);
   if (options.dry_run) {
-    environment.out << plan_text(plan, {selection.tier, options.preset}, read_host().usable_cpus,
+    environment.out << plan_text(plan, {selection.tier, options.preset}, environment.host().usable_cpus,
                                  console_style(options, Stream::out, environment));
     return exit_codes::ok;
   }

@@ -6,6 +6,7 @@
 #include <future>
 #include <thread>
 
+#include "harness/compare/repeats.h"
 #include "harness/core/error.h"
 #include "harness/report/json.h"
 #include "harness/report/text_table.h"
@@ -62,6 +63,7 @@ Baseline make_baseline(std::string name, std::string created_at, std::vector<Inv
     if (!invocation.complete)
       throw UsageError(fmt::format("{} is partial: its run was interrupted", visible(invocation.source)));
   }
+  refuse_repeats(invocations, "");
   if (noise) require_one_setup(invocations.front().setup, noise->setup, noise->source);
   return {std::move(name), std::move(created_at), std::move(invocations), std::move(noise)};
 }

@@ -22,7 +22,7 @@ struct Baseline {
 };
 
 /// Pools invocations. Throws UsageError where there is none, where their set-ups differ (naming the keys), where one
-/// has an injected slowdown or is partial, and where the calibration is of another set-up.
+/// has an injected slowdown, is partial or is there twice, and where the calibration is of another set-up.
 [[nodiscard]] Baseline make_baseline(std::string name, std::string created_at, std::vector<Invocation> invocations,
                                      std::optional<Noise> noise);
 

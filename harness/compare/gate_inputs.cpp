@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "harness/compare/repeats.h"
 #include "harness/core/error.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
@@ -49,26 +50,6 @@ void require_known_suites(std::span<const Invocation> baseline, std::span<const 
     const std::vector<std::string> names(known.begin(), known.end());
     throw UsageError(
         fmt::format("--tau: no report has a suite '{}'; they have: {}", visible(suite), visible(joined(names))));
-  }
-}
-
-// Whether two reports are of one run: by their ids, and without them by their start and every time in them.
-bool one_run(const Invocation& a, const Invocation& b) {
-  if (!a.id.empty() && !b.id.empty()) return a.id == b.id;
-  return a.started_at == b.started_at && a.cases.size() == b.cases.size() &&
-         std::equal(a.cases.begin(), a.cases.end(), b.cases.begin(), [](const MeasuredCase& x, const MeasuredCase& y) {
-           return x.id == y.id && x.run.has_value() == y.run.has_value() &&
-                  (!x.run || x.run->log_median == y.run->log_median);
-         });
-}
-
-void refuse_repeats(std::span<const Invocation> side, const char* flag) {
-  for (std::size_t i = 0; i < side.size(); ++i) {
-    for (std::size_t j = 0; j < i; ++j) {
-      if (one_run(side[i], side[j]))
-        throw UsageError(fmt::format("{}: {} and {} are one report; a second run of the program is a second report",
-                                     flag, visible(side[j].source), visible(side[i].source)));
-    }
   }
 }
 

@@ -13,6 +13,7 @@ namespace gpubench {
 namespace {
 
 constexpr int most_runs = 10000;
+constexpr double least_noise = 0.5e-4;   // below, tables say 0.00%; no clock of a machine repeats itself so
 constexpr double largest_spread = 10.0;  // a factor of 22,000
 constexpr std::size_t most_bytes = 64U << 20U;
 constexpr std::size_t most_cases = 100000;  // members of one object
@@ -43,6 +44,12 @@ Noise noise_of(std::span<const Invocation> invocations, std::string created_at) 
     if (values.size() >= 2) noise.cases[id] = noise_of_case(values);
   }
   return noise;
+}
+
+bool has_noise(const Noise& noise) {
+  std::vector<double> spreads;
+  for (const auto& [id, one] : noise.cases) spreads.push_back(one.spread);
+  return spreads.empty() || median(spreads) >= least_noise;
 }
 
 std::optional<Prior> prior_of(const Noise& noise, const std::string& case_id) {
@@ -78,6 +85,8 @@ Noise noise_from_json(const Node& node, const std::string& source) {
                        one.at("spread").number(0.0, largest_spread), one.at("range").number(0.0, 10.0 * largest_spread),
                        one.at("median_ns").number(0.0, 1e21)};
   }
+  if (!has_noise(noise))
+    node.at("cases").refuse("have a noise of 0.00%: they were calibrated on copies of one run; calibrate anew");
   return noise;
 }
 

@@ -34,12 +34,16 @@ struct Noise {
 /// Throws std::invalid_argument for fewer, or for set-ups that differ (`differences` first, to say how).
 [[nodiscard]] Noise noise_of(std::span<const Invocation> invocations, std::string created_at);
 
+/// Whether runs differ at all: the median spread of the cases is 0.005% or more, what tables show as 0.01%. Runs of a
+/// real machine do, copies of a report don't. True where there is no case.
+[[nodiscard]] bool has_noise(const Noise& noise);
+
 /// What the gate pools; empty for a case that was not calibrated.
 [[nodiscard]] std::optional<Prior> prior_of(const Noise& noise, const std::string& case_id);
 
 [[nodiscard]] Json to_json(const Noise& noise);
-/// Throws ReadError, also for a file of another major version, a fingerprint that its set-up does not have, and spreads
-/// outside [0, 10].
+/// Throws ReadError, also for a file of another major version, a fingerprint that its set-up does not have, spreads
+/// outside [0, 10], and no noise at all.
 [[nodiscard]] Noise noise_from_json(const Node& node, const std::string& source);
 [[nodiscard]] Noise read_noise(const std::string& path);
 

@@ -9,6 +9,7 @@
 #include "harness/core/device_property.h"
 #include "harness/core/error.h"
 #include "harness/core/recipe.h"
+#include "harness/core/reliability.h"
 #include "harness/hardware/peaks.h"
 #include "harness/measure/statistics.h"
 
@@ -176,7 +177,7 @@ class Limits {
 Bests bests_of(const DeviceInfo& device, std::span<const CaseRecord> records) {
   Bests bests;
   for (const CaseRecord& record : records) {
-    if (!measured(record)) continue;
+    if (!measured(record) || timing_unreliable(record.summary)) continue;
     if (all_of_kind(record, "gemm")) bests.gemm[record.c.recipe].offer(record.derived.flop_per_s, record.id);
     if (record.derived.headline_unit == "B/s" && from_memory(device, record))
       bests.memory.offer(record.derived.bytes_per_s, record.id);
@@ -201,6 +202,7 @@ class Comparison {
     const bool by_memory = bound_by_memory();
     const std::optional<Ceiling>& ceiling = by_memory ? memory_ : arithmetic_;
     const Best* best = by_memory ? best_memory_ : best_gemm_;
+    if (timing_unreliable(record_.summary)) best = nullptr;  // a share of something, that says nothing
     PeakShare share;
     share.limit = by_memory ? std::string(memory_limit) : rate_ ? std::string(name(*rate_)) : record_.c.recipe;
     share.rate = by_memory ? record_.derived.bytes_per_s : record_.derived.flop_per_s;

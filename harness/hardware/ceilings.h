@@ -15,6 +15,8 @@ namespace gpubench {
 /// Peaks are those of the database for a CUDA device that it knows, else units x operations per clock x highest clock.
 /// The memory's peak binds only what must come from memory: cold cases that leave no copy in the cache.
 ///
+/// Unreliable timings (reliability.h) are neither the best of a run nor compared with it.
+///
 /// A rate that is higher than the device can reach at its highest clock (by more than 1%, what timers may differ by)
 /// makes the case an error with that finding: time, work or peak is wrong, and the number must not be ranked. For a
 /// convolution it is only flagged, because Winograd and FFT need fewer operations than are counted.

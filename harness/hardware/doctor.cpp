@@ -53,15 +53,7 @@ void noise_findings(const HostInfo& host, std::vector<Finding>& findings) {
                         fmt::format("frequency governor is \"{}\": rates drift with the clock", host.governor),
                         "sudo cpupower frequency-set -g performance"});
   }
-  if (host.cpu_pressure && *host.cpu_pressure > 10.0) {
-    findings.push_back({Health::warning, "D205",
-                        fmt::format("tasks waited for a processor during {:.0f}% of the last 10 s", *host.cpu_pressure),
-                        "stop other work on this machine before measuring"});
-  } else if (!host.load_avg.empty() && host.load_avg[0] > 0.5 * host.usable_cpus) {
-    findings.push_back({Health::note, "D206",
-                        fmt::format("load average is {:.2f} on {} processors", host.load_avg[0], host.usable_cpus),
-                        "wait until it has fallen; other work makes samples noisy"});
-  }
+  if (const std::optional<Finding> busy = busy_finding(host)) findings.push_back(*busy);
 }
 
 void memory_findings(const HostInfo& host, std::vector<Finding>& findings) {
@@ -105,6 +97,20 @@ void gpu_findings(const NvidiaDriver& driver, bool has_cuda_backend, std::vector
 }
 
 }  // namespace
+
+std::optional<Finding> busy_finding(const HostInfo& host) {
+  constexpr double most_percent = 10.0;
+  constexpr double most_load = 0.5;  // a processor
+  if (host.cpu_pressure && *host.cpu_pressure > most_percent)
+    return Finding{Health::warning, "D205",
+                   fmt::format("tasks waited for a processor during {:.0f}% of the last 10 s", *host.cpu_pressure),
+                   "stop other work on this machine before measuring"};
+  if (!host.load_avg.empty() && host.load_avg[0] > most_load * host.usable_cpus)
+    return Finding{Health::note, "D206",
+                   fmt::format("load average is {:.2f} on {} processors", host.load_avg[0], host.usable_cpus),
+                   "wait until it has fallen; other work makes samples noisy"};
+  return std::nullopt;
+}
 
 std::vector<Finding> diagnose(const HostInfo& host, const NvidiaDriver& driver, bool has_cuda_backend) {
   std::vector<Finding> findings;

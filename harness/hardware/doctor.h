@@ -1,6 +1,7 @@
 // What is good and what is wrong with this machine for measuring, and how to mend it. Pure, from facts to findings.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ struct Finding {
   std::string text;
   std::string fix;  ///< what to do; empty where nothing needs doing
 };
+
+/// D205 or D206: other work has, or has had, the processors. Nothing on a quiet machine.
+[[nodiscard]] std::optional<Finding> busy_finding(const HostInfo& host);
 
 /// Facts and findings in the order in which they should be read.
 [[nodiscard]] std::vector<Finding> diagnose(const HostInfo& host, const NvidiaDriver& driver, bool has_cuda_backend);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "harness/core/reliability.h"
 #include "harness/measure/statistics.h"
 
 namespace gpubench {
@@ -45,9 +46,9 @@ std::vector<std::string> straggler_flags(const RankSpread& spread) {
 
 void add_efficiency(std::span<CaseRecord> records, int units_of_one) {
   for (CaseRecord& record : records) {
-    if (!record.derived.ranks || record.verdict != Verdict::pass) continue;
+    if (!record.derived.ranks || record.verdict != Verdict::pass || timing_unreliable(record.summary)) continue;
     for (const CaseRecord& alone : records) {
-      const bool same = alone.c.ranks == 1 && alone.verdict == Verdict::pass &&
+      const bool same = alone.c.ranks == 1 && alone.verdict == Verdict::pass && !timing_unreliable(alone.summary) &&
                         alone.c.id_without_ranks() == record.c.id_without_ranks();
       if (!same || !(alone.derived.items_per_s > 0.0) || record.derived.ranks->units == 0) continue;
       record.derived.ranks->efficiency =

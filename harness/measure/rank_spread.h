@@ -19,7 +19,8 @@ namespace gpubench {
 
 /// Fills in RankSpread::efficiency of every measured case that was measured on one rank as well: items per second and
 /// unit (processor, SM) against those of the one rank, which has `units_of_one` of them. Between devices that is weak
-/// scaling, as each rank brings its own; ranks on one processor share what the one has.
+/// scaling, as each rank brings its own; ranks on one processor share what the one has. None where either timing is
+/// unreliable (reliability.h).
 void add_efficiency(std::span<CaseRecord> records, int units_of_one);
 
 }  // namespace gpubench

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/core/reliability.h"
 #include "harness/report/console_parts.h"
 #include "harness/report/quantity.h"
+#include "harness/report/reliability_text.h"
 #include "harness/report/visible_text.h"
 
 namespace gpubench {
@@ -70,14 +72,17 @@ std::string below(std::string_view text, const ConsoleStyle& style) {
 }
 
 // Below a composite step: what each op takes alone, and what is left over.
-std::string breakdown_lines(const Derived& derived, const ConsoleStyle& style) {
+std::string breakdown_lines(const CaseRecord& record, const ConsoleStyle& style) {
+  const Derived& derived = record.derived;
   if (derived.breakdown.empty()) return "";
   TextTable table({{"  alone", Align::right}, {"share", Align::right}, {"op"}, {"by"}});
   for (const OpShare& op : derived.breakdown) {
-    table.add({format_time_ns(op.median_ns), fmt::format("{:.1f}%", 100.0 * op.share),
+    table.add({format_time_ns(op.median_ns), share_is_sure(op.share, record.summary) ? percent(op.share) : "unknown",
                fmt::format("{} ({})", op.label, op.kind), op.implementation});
   }
-  table.add({"", fmt::format("{:+.1f}%", 100.0 * derived.remainder), "remainder (gaps +, overlap and warm caches -)"});
+  const std::optional<double> remainder = sure_remainder(record);
+  table.add({"", remainder ? fmt::format("{:+.1f}%", 100.0 * *remainder) : "unknown",
+             "remainder (gaps +, overlap and warm caches -)"});
   return paint(table.text(style, indent_of(style)), Tone::faint, style);
 }
 
@@ -103,13 +108,15 @@ std::string energy_text(const Derived& derived) {
 }
 
 // "efficiency 0.93 of one rank, 4.1% exposed communication, busbw 9.81 GB/s, algbw 9.81 GB/s, slowest rank 3.1% late"
-std::string ranks_text(const Derived& derived) {
+std::string ranks_text(const CaseRecord& record) {
+  const Derived& derived = record.derived;
   std::vector<std::string> parts;
-  if (derived.ranks && derived.ranks->efficiency)
-    parts.push_back(fmt::format("efficiency {:.2f} against one rank", *derived.ranks->efficiency));
-  if (derived.ranks && derived.ranks->exposed_communication)
-    parts.push_back(
-        fmt::format("{} of the step is exposed communication", percent(*derived.ranks->exposed_communication)));
+  if (const std::optional<double> efficiency = sure_efficiency(record))
+    parts.push_back(fmt::format("efficiency {:.2f} against one rank", *efficiency));
+  if (const std::optional<double> exposed = sure_exposed(record))
+    parts.push_back(fmt::format("{} of the step is exposed communication", percent(*exposed)));
+  else if (derived.ranks && derived.ranks->exposed_communication)
+    parts.emplace_back("exposed communication unknown");
   if (derived.collective) {
     parts.push_back(fmt::format("busbw {}", format_quantity(derived.collective->bus_bytes_per_s, "B/s")));
     parts.push_back(fmt::format("algbw {}", format_quantity(derived.collective->algorithm_bytes_per_s, "B/s")));
@@ -128,9 +135,9 @@ std::string detail_lines(const CaseRecord& record, const ConsoleStyle& style) {
   if (record.rewrites) add("fused " + joined(*record.rewrites));
   if (!record.parity.coverage.empty()) add("checked " + record.parity.coverage);
   if (record.derived.peak) add("reached " + peak_text(*record.derived.peak));
-  if (record.derived.ranks) add("ranks: " + ranks_text(record.derived));
+  if (record.derived.ranks) add("ranks: " + ranks_text(record));
   if (record.derived.energy_j) add("took " + energy_text(record.derived));
-  return paint(lines, Tone::faint, style) + breakdown_lines(record.derived, style);
+  return paint(lines, Tone::faint, style) + breakdown_lines(record, style);
 }
 
 }  // namespace
@@ -165,7 +172,7 @@ std::string result_line(const CaseRecord& record, const ConsoleStyle& style, Pea
   const std::string word = verdict_word(record.verdict);
   Cells cells{word, tone_of(record.verdict), "-", peak_cell(record.derived), "-", "-", error_text(record.parity)};
   if (s.rounds > 0 && s.median_ns > 0.0) {
-    cells.rate = visible(format_quantity(record.derived.headline, record.derived.headline_unit));
+    cells.rate = visible(rate_text_of(record));
     cells.time = format_time_ns(s.median_ns);
     cells.interval = format_interval(s.median_ns, s.ci95_low_ns, s.ci95_high_ns);
   }

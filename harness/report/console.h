@@ -57,6 +57,10 @@ enum class PeakColumn { absent, present };
 /// Counts per suite with the best rate and the worst error.
 [[nodiscard]] std::string summary_text(std::span<const CaseRecord> records, const ConsoleStyle& style);
 
+/// What the flags and the rarer verdicts of these cases mean, a line for each that occurs; empty where there is none.
+/// Quiet: of cases that went wrong.
+[[nodiscard]] std::string legend_text(std::span<const CaseRecord> records, const ConsoleStyle& style);
+
 struct Ending {
   int exit_code = 0;
   std::string explanation;  ///< of the exit code

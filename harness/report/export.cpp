@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "harness/core/reliability.h"
 #include "harness/report/json.h"
 
 namespace gpubench {
@@ -75,8 +76,9 @@ Json action(const Report& report, bool times) {
          {"unit", times ? "ns" : record.derived.headline_unit},
          {"value", value},
          {"range", range_of(record, value)},
-         {"extra", fmt::format("{} rounds, {} samples, error {:.3g} of its bound", record.summary.rounds,
-                               record.summary.samples, finite(record.parity.error_over_bound, "the error", record))}});
+         {"extra", fmt::format("{} rounds, {} samples, error {:.3g} of its bound{}", record.summary.rounds,
+                               record.summary.samples, finite(record.parity.error_over_bound, "the error", record),
+                               timing_unreliable(record.summary) ? ", unreliable timing" : "")}});
   }
   return list;
 }

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "harness/core/reliability.h"
 #include "harness/report/escape.h"
 #include "harness/report/export.h"
 
@@ -33,6 +34,7 @@ std::vector<Metric> metrics_of(const CaseRecord& r) {
                               {"drift", s.drift, "log"},
                               {"rounds", static_cast<double>(s.rounds), "count"},
                               {"samples", static_cast<double>(s.samples), "count"},
+                              {"unreliable", timing_unreliable(s) ? 1.0 : 0.0, "0 or 1"},
                               {"severe", static_cast<double>(s.severe), "count"},
                               {"headline", d.headline, d.headline_unit},
                               {"flop_per_s", d.flop_per_s, "FLOP/s"},

@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "harness/core/reliability.h"
 #include "harness/report/escape.h"
 #include "harness/report/export.h"
 #include "harness/report/record_members.h"
@@ -53,6 +54,9 @@ std::string exported_prometheus(const Report& report) {
                   [](const CaseRecord& r) { return r.summary.ci95_low_ns * 1e-9; });
   text += by_case(report, "gpubench_case_time_high_seconds", "Upper end of the 95% interval of the time.",
                   [](const CaseRecord& r) { return r.summary.ci95_high_ns * 1e-9; });
+  text += by_case(report, "gpubench_case_time_unreliable",
+                  "1 if the 95% interval is wider than +-25% of the time, or unknown.",
+                  [](const CaseRecord& r) { return timing_unreliable(r.summary) ? 1.0 : 0.0; });
   text += by_case(report, "gpubench_case_flop_per_second", "Algorithmic FLOP by the median time.",
                   [](const CaseRecord& r) { return r.derived.flop_per_s; });
   text += by_case(report, "gpubench_case_bytes_per_second", "Compulsory bytes by the median time.",

@@ -7,6 +7,7 @@
 #include "harness/report/escape.h"
 #include "harness/report/markdown_rows.h"
 #include "harness/report/quantity.h"
+#include "harness/report/reliability_text.h"
 #include "harness/report/visible_text.h"
 #include "harness/report/worst_first.h"
 
@@ -22,7 +23,8 @@ std::string head_of(const Report& report) {
   const RunContext& run = report.run;
   const Totals totals = totals_of(report.cases);
   std::string text =
-      fmt::format("### gpubench: {}\n\n{} of {} cases{}\n\n", cell(verdict_word_of_run(report.cases, run.complete)),
+      fmt::format("### gpubench: {}\n\n{} of {} cases{}\n\n",
+                  cell(verdict_with_reliability(verdict_word_of_run(report.cases, run.complete), report.cases)),
                   cell(counts_text(totals)), totals.cases, run.complete ? "" : "; interrupted, this report is partial");
   for (const DeviceInfo& device : run.devices) {
     std::vector<std::string> libraries;
@@ -44,12 +46,10 @@ std::string head_of(const Report& report) {
 std::string row_of(const CaseRecord& record) {
   const Summary& s = record.summary;
   const bool timed = s.rounds > 0 && s.median_ns > 0.0;
-  std::string row =
-      fmt::format("| {} | {} | {} | {} | {} | {}", verdict_word(record.verdict),
-                  timed ? cell(format_quantity(record.derived.headline, record.derived.headline_unit)) : "-",
-                  timed ? format_time_ns(s.median_ns) : "-",
-                  timed ? cell(format_interval(s.median_ns, s.ci95_low_ns, s.ci95_high_ns)) : "-",
-                  error_text(record.parity), cell(record.id));
+  std::string row = fmt::format("| {} | {} | {} | {} | {} | {}", verdict_word(record.verdict),
+                                timed ? cell(rate_text_of(record)) : "-", timed ? format_time_ns(s.median_ns) : "-",
+                                timed ? cell(format_interval(s.median_ns, s.ci95_low_ns, s.ci95_high_ns)) : "-",
+                                error_text(record.parity), cell(record.id));
   if (record.verdict != Verdict::pass && !record.reason.empty()) row += "<br>" + cell(record.reason);
   if (went_wrong(record.verdict) && !record.rerun.empty())
     row += fmt::format("<br><code>{}</code>", cell(record.rerun));

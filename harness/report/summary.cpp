@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <map>
 
+#include "harness/core/reliability.h"
 #include "harness/report/console.h"
 #include "harness/report/console_parts.h"
 #include "harness/report/quantity.h"
+#include "harness/report/reliability_text.h"
 #include "harness/report/visible_text.h"
 
 namespace gpubench {
@@ -22,14 +24,15 @@ Verdict worst_of(std::span<const CaseRecord> records) {
   return worst;
 }
 
-// The highest headline of passing cases in the unit that most of them use.
+// The highest headline of passing cases with a reliable timing, in the unit that most passing cases use.
 std::string best_cell(std::span<const CaseRecord> records) {
   std::map<std::string, int> uses;
   for (const CaseRecord& r : records) uses[r.derived.headline_unit] += r.verdict == Verdict::pass ? 1 : 0;
   const auto usual = std::max_element(uses.begin(), uses.end(), [](auto& a, auto& b) { return a.second < b.second; });
   const CaseRecord* best = nullptr;
   for (const CaseRecord& r : records) {
-    if (r.verdict != Verdict::pass || r.derived.headline_unit != usual->first) continue;
+    const bool counts = r.verdict == Verdict::pass && !timing_unreliable(r.summary);
+    if (!counts || r.derived.headline_unit != usual->first) continue;
     if (best == nullptr || r.derived.headline > best->derived.headline) best = &r;
   }
   return best == nullptr ? "-"
@@ -114,6 +117,18 @@ std::string summary_text(std::span<const CaseRecord> records, const ConsoleStyle
   return style.width == 0 || columns(text.substr(0, text.find('\n'))) <= style.width ? text : list;
 }
 
+std::string legend_text(std::span<const CaseRecord> records, const ConsoleStyle& style) {
+  std::vector<CaseRecord> shown;
+  std::copy_if(records.begin(), records.end(), std::back_inserter(shown),
+               [&](const CaseRecord& record) { return !style.quiet || went_wrong(record.verdict); });
+  std::string text;
+  for (const auto& [word, meaning] : words_to_explain(shown)) {
+    const std::string head = fmt::format("[{}] ", visible(word));
+    text += head + fitted(meaning, style.width, std::min(columns(head), 4)) + "\n";
+  }
+  return text.empty() ? "" : "\n" + paint(text, Tone::faint, style);
+}
+
 std::string verdict_text(std::span<const CaseRecord> records, const Ending& ending, const ConsoleStyle& style) {
   const Totals totals = totals_of(records);
   const Verdict overall = worst_of(records);
@@ -123,8 +138,13 @@ std::string verdict_text(std::span<const CaseRecord> records, const Ending& endi
       fmt::format("{} of {} cases in {} (check {}, time {})", counts_text(totals), totals.cases,
                   format_duration(ending.seconds), format_duration(totals.check_s), format_duration(totals.time_s));
   constexpr int indent = 9;  // of what follows VERDICT, report and exit
+  const std::string unreliable = verdict_with_reliability(word, records).substr(word.size());
   const int after_word = indent + columns(word) + 2;
-  std::string text = fmt::format("VERDICT  {}  {}\n", paint(word, tone, style), fitted(rest, style.width, after_word));
+  std::string text =
+      unreliable.empty()
+          ? fmt::format("VERDICT  {}  {}\n", paint(word, tone, style), fitted(rest, style.width, after_word))
+          : fmt::format("VERDICT  {}{}\n{}{}\n", paint(word, tone, style), fitted(unreliable, style.width, after_word),
+                        std::string(indent, ' '), fitted(rest, style.width, indent));
   if (totals.count(Verdict::unverified) > 0) {
     text += paint(fitted("NOTHING WAS VERIFIED: --check off; these numbers are not results and are not in `benchmarks`",
                          style.width, 0) +

@@ -11,6 +11,14 @@
 
 namespace gpubench {
 
+/// This machine with nothing else to do.
+inline HostInfo quiet_host() {
+  HostInfo host = read_host();
+  host.cpu_pressure = 0.0;
+  host.load_avg = {0.0, 0.0, 0.0};
+  return host;
+}
+
 /// What a test may set before it runs the command line.
 struct Captured {
   std::string script;  ///< of the sim backend
@@ -21,6 +29,7 @@ struct Captured {
   NvidiaDriver driver{.reason = "no NVIDIA driver: libcuda.so.1 cannot be loaded (test)"};
   GpuSurvey gpus{.why_not = "NVML cannot be loaded from libnvidia-ml.so.1 (test)"};
   std::vector<BackendEntry> more_backends;
+  HostInfo host = quiet_host();
   StopFlag stop{0};
   std::string revision;
 
@@ -53,7 +62,8 @@ struct Captured {
                                   std::move(names),
                                   revision,
                                   [this] { return gpus; },
-                                  columns};
+                                  columns,
+                                  [this] { return host; }};
     return run_cli(static_cast<int>(argv.size()), argv.data(), environment);
   }
 };

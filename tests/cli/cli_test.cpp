@@ -469,6 +469,7 @@ TEST_F(Cli, QuietShowsTheSummaryAlone) {
 TEST_F(Cli, ListShowsCasesSuitesAndOneCaseInDetail) {
   EXPECT_EQ(cli_.run({"list"}), 0);
   EXPECT_THAT(cli_.out.str(), HasSubstr("sim/packed/n=8/f32/x1"));
+  EXPECT_THAT(cli_.err.str(), HasSubstr("suite/workload/sizes/precision[/mode...]/xRANKS"));
   Captured suites;
   EXPECT_EQ(suites.run({"list", "suites"}), 0);
   EXPECT_THAT(suites.out.str(), HasSubstr("tiny cases for tests"));
@@ -569,6 +570,8 @@ TEST_F(Cli, AWorkerThatCannotBeStartedExitsThree) {
 TEST_F(Cli, HelpAndVersionExitZero) {
   EXPECT_EQ(cli_.run({"--help"}), 0);
   EXPECT_THAT(cli_.out.str(), HasSubstr("--suite NAME,..."));
+  for (const char* word : {"noisy", "severe", "downgraded", "suite/workload/sizes/precision"})
+    EXPECT_THAT(cli_.out.str(), HasSubstr(word));
   Captured version;
   EXPECT_EQ(version.run({"--version"}), 0);
   EXPECT_THAT(version.out.str(), StartsWith("gpubench "));

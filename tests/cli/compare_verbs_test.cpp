@@ -149,13 +149,14 @@ TEST_F(CompareVerbs, FilesThatAreNoReportsExitTwoWithTheirPlace) {
   std::ofstream("text.json") << "{}";
   std::ofstream("bad.json") << "[";
   measure("a.json", 100000);
+  measure("b.json", 100000);
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
            {"compare", "a.json", "text.json"},
            {"compare", "a.json", "bad.json"},
            {"compare", "a.json", "missing.json"},
            {"gate", "--baseline", "a.json", "--candidate", "text.json"},
-           {"gate", "--baseline", "a.json", "--candidate", "a.json", "--noise", "text.json"},
-           {"gate", "--baseline", "a.json", "--candidate", "a.json", "--noise", "missing.json"},
+           {"gate", "--baseline", "a.json", "--candidate", "b.json", "--noise", "text.json"},
+           {"gate", "--baseline", "a.json", "--candidate", "b.json", "--noise", "missing.json"},
            {"calibrate", "--from", "a.json", "bad.json"},
            {"baseline", "save", "main", "text.json"}}) {
     Captured cli;
@@ -175,6 +176,11 @@ TEST_F(CompareVerbs, WrongCallsExitTwo) {
       {{"compare", "a.json", "b.json", "--tau", "much"}, "no share such as 3%"},
       {{"gate", "--baseline", "a.json"}, "both --baseline"},
       {{"gate", "--baseline", "a.json", "--candidate", "b.json", "--tau", "0"}, "no share such as 3%"},
+      {{"gate", "--baseline", "a.json", "--candidate", "b.json", "--tau", "3"}, "'3' would be 300%: write 3% or 0.03"},
+      {{"gate", "--baseline", "a.json", "--candidate", "b.json", "--tau", "gemm=1"}, "'1' would be 100%: write 1%"},
+      {{"compare", "a.json", "b.json", "--tau", "5"}, "'5' would be 500%: write 5% or 0.05"},
+      {{"--inject-slowdown", "gemm=25"}, "'25' would be 2500%: write 25% or 0.25"},
+      {{"--inject-slowdown", "gemm=2"}, "'2' would be 200%: write 2%"},
       {{"gate", "--baselin", "a.json"}, "did you mean '--baseline'?"},
       {{"calibrate", "--runs", "1"}, "whole number from 2"},
       {{"calibrate", "--from", "a.json"}, "at least two"},
@@ -191,6 +197,40 @@ TEST_F(CompareVerbs, WrongCallsExitTwo) {
     EXPECT_THAT(cli.err.str(), HasSubstr(expected));
     EXPECT_EQ(cli.out.str(), "");
   }
+}
+
+// What a copy of a report would add is certainty: five of them have a noise of 0.00%.
+TEST_F(CompareVerbs, ACopyOfAReportIsNoSecondRunForAnyVerb) {
+  measure("a.json", 100000);
+  measure("b.json", 101000);
+  std::filesystem::copy_file("a.json", "copy.json");
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"calibrate", "--from", "a.json", "b.json", "copy.json"},
+                                             {"baseline", "save", "main", "a.json", "copy.json"},
+                                             {"compare", "--a", "a.json", "copy.json", "--b", "b.json"},
+                                             {"compare", "a.json", "copy.json"},
+                                             {"gate", "--baseline", "a.json", "copy.json", "--candidate", "b.json"},
+                                             {"gate", "--baseline", "b.json", "--candidate", "a.json", "copy.json"},
+                                             {"gate", "--baseline", "a.json", "--candidate", "copy.json"}}) {
+    Captured cli;
+    EXPECT_EQ(cli.run(words), 2) << words[0];
+    EXPECT_THAT(cli.err.str(), HasSubstr("a.json and copy.json are one report")) << words[0];
+    EXPECT_EQ(cli.out.str(), "") << words[0];
+  }
+  Captured saved;
+  ASSERT_EQ(saved.run({"baseline", "save", "main", "a.json"}), 0);
+  Captured more;
+  ASSERT_EQ(more.run({"baseline", "save", "more", "copy.json", "b.json"}), 0);
+  Captured merge;
+  EXPECT_EQ(merge.run({"baseline", "merge", "all", "main", "more"}), 2);
+  EXPECT_THAT(merge.err.str(), HasSubstr("are one report"));
+}
+
+TEST_F(CompareVerbs, RunsWithoutAnyNoiseAreNoCalibration) {
+  for (int i = 0; i < 3; ++i) measure("c" + std::to_string(i) + ".json", 100000);
+  EXPECT_EQ(cli_.run({"calibrate", "--from", "c0.json", "c1.json", "c2.json", "-o", "noise.json"}), 2);
+  EXPECT_THAT(cli_.err.str(), HasSubstr("the noise from run to run is 0.00%"));
+  EXPECT_FALSE(std::filesystem::exists("noise.json"));
 }
 
 TEST_F(CompareVerbs, CalibrateKeepsItsOwnFlagsFromTheRunsThatItStarts) {

@@ -118,7 +118,7 @@ TEST_F(Program, ABackendThatDoesNotStartExitsThreeAndSaysWhy) {
 TEST_F(Program, CalibrateRunsItselfAndWritesTheNoiseThatTheGateReads) {
   const ChildResult result = run({"calibrate", "--runs", "3", "--tier", "smoke", "--preset", "gate", "--filter",
                                   "sim/first", "--keep", "runs", "-o", "noise.json"},
-                                 "clock=100000");
+                                 "clock=100000;wanders");
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.err, HasSubstr("calibrate: run 3 of 3"));
   EXPECT_THAT(result.out, HasSubstr("1 cases, 3 runs"));
@@ -139,6 +139,10 @@ TEST_F(Program, CalibrateEndsAsItsRunsDo) {
   const ChildResult empty = run({"calibrate", "--runs", "3", "--filter", "^nothing$"});
   EXPECT_EQ(empty.exit_code, 5) << empty.err;
   EXPECT_EQ(empty.err.find("run 2 of 3"), std::string::npos);
+  const ChildResult still =
+      run({"calibrate", "--runs", "2", "--tier", "smoke", "--filter", "sim/first"}, "clock=100000");
+  EXPECT_EQ(still.exit_code, 3) << still.err;
+  EXPECT_THAT(still.err, HasSubstr("the noise from run to run is 0.00%"));
   const ChildResult stopped = run({"calibrate", "--runs", "3", "--tier", "smoke"}, "hang@last.add", "cases at tier",
                                   [](int pid) { ::kill(pid, SIGTERM); });
   EXPECT_EQ(stopped.exit_code, 143) << stopped.err;

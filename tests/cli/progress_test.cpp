@@ -45,6 +45,24 @@ struct Clock {
   }
 };
 
+// Two cases of 10 s; the first took 30 s: (30 + 1) / (10 + 1) of the other's 10 s.
+TEST(Progress, WhatIsLeftFollowsWhatTheRunHasTaken) {
+  const std::unordered_map<std::string, ExpectedCase> expected{{sample_record().id, {2.0, 8.0, 3}},
+                                                               {"b", {2.0, 8.0, 3}}};
+  for (const ProgressStyle style : {ProgressStyle::lines, ProgressStyle::bar}) {
+    Clock clock;
+    std::ostringstream err;
+    ProgressOptions options = clock.options(style);
+    options.columns = 200;
+    options.remaining = Remaining(expected);
+    const auto progress = make_progress(err, options);
+    progress->finished(sample_record());
+    clock.wait(30);
+    progress->tick();
+    EXPECT_THAT(err.str(), HasSubstr("about 28.2 s left"));
+  }
+}
+
 TEST(Progress, LinesSayEveryThirtySecondsThatTheRunIsAlive) {
   Clock clock;
   std::ostringstream err;
@@ -84,7 +102,7 @@ TEST(Progress, TheBarIsDrawnAnewTenTimesASecondAndTellsTheTime) {
   EXPECT_EQ(err.str(), "\r\x1b[K[------------------------] 0/2  0 pass 0 wrong  100 ms  tim");
   clock.wait(10);
   progress->finished(sample_record());
-  EXPECT_THAT(err.str(), HasSubstr("[############------------] 1/2  1 pass 0 wrong  10.1 s, abo"));
+  EXPECT_THAT(err.str(), HasSubstr("[############------------] 1/2  1 pass 0 wrong  10.1 s  tim"));
 }
 
 TEST(Progress, TheBarIsCutBetweenCharacters) {

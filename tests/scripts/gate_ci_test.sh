@@ -51,6 +51,8 @@ expect "a value with a blank stays one" 0 'gpubench gate: PASS' cat 'a b.md'
 expect "one run a side cannot tell" 4 'GATE  INCONCLUSIVE' gate "$program" "$program" --repeat 1 -- --tier smoke --filter sim/first
 expect "a program that does not run ends it" 2 'base, run 1 ended with exit 2' gate "$work/broken" "$program" -- --tier smoke
 expect "an unknown revision is refused" 2 "git knows no revision 'no-such-revision'" "$source/scripts/gate-ci" --base no-such-revision
+expect "a share of 300% is refused before anything runs" 2 "'3' is no share such as 3%" gate "$work/broken" "$program" --tau 3
+expect "one of a suite too" 2 "'1' is no share such as 3%" gate "$work/broken" "$program" --tau=sim=1
 expect "a number of runs is a number" 2 'not a whole number' gate "$program" "$program" --repeat x
 
 [ "$failures" = 0 ] || { echo "$failures failed"; exit 1; }

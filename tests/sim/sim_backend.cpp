@@ -273,7 +273,9 @@ RoundTimes SimBackend::time(std::span<const Launch> copies, const RoundPlan& pla
     of(copies[static_cast<std::size_t>(i)]).run(false);
   }
   RoundTimes times;
-  const double run_ns = script_.clock_ns == 0.0 ? 0.0 : first.ns();
+  double run_ns = script_.clock_ns == 0.0 ? 0.0 : first.ns();
+  if (++timed_[&first] % 2 == 0) run_ns *= 1.0 + script_.uneven;
+  if (script_.wanders) run_ns *= 1.001 + 0.001 * static_cast<double>(::getpid() % 97);
   times.device_ns.assign(static_cast<std::size_t>(plan.samples), run_ns * static_cast<double>(plan.batch));
   times.wall_ns = times.device_ns;
   return times;

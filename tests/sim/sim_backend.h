@@ -2,6 +2,7 @@
 // It exists to test the harness: every way a backend can be wrong, on demand and the same each time.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -50,7 +51,8 @@ class SimBackend : public Backend {
  private:
   sim::Script script_;
   DeviceInfo device_;
-  std::vector<int> hits_;  ///< per fault of the script: how many plans it matched
+  std::vector<int> hits_;             ///< per fault of the script: how many plans it matched
+  std::map<const void*, int> timed_;  ///< how often a launch was timed
   std::vector<SimEvent> events_;
   std::shared_ptr<bool> lost_ = std::make_shared<bool>(false);
   std::shared_ptr<std::int64_t> allocated_ = std::make_shared<std::int64_t>(0);

@@ -94,6 +94,10 @@ Script parse_script(std::string_view text) {
       script.deterministic = true;
     } else if (item.starts_with("clock=")) {
       script.clock_ns = static_cast<double>(value_of("clock="));
+    } else if (item.starts_with("uneven=")) {
+      script.uneven = 0.01 * static_cast<double>(value_of("uneven="));
+    } else if (item == "wanders") {
+      script.wanders = true;
     } else if (item.starts_with("memory=")) {
       script.memory_bytes = value_of("memory=");
     } else if (item.starts_with("cache=")) {

@@ -3,6 +3,8 @@
 //   script  = item { ";" item }
 //   item    = "opaque"                        device memory that the host must not read directly
 //           | "clock=" nanoseconds            what one run of any op takes, 0: it stands still; else by cost
+//           | "uneven=" percent               every other round takes that much longer
+//           | "wanders"                       the clock is off by 1 to 97 permille, by the process
 //           | "memory=" bytes | "cache=" bytes
 //           | "fuse=" kind                    claims that fused op, its gain measured
 //           | "fuse_unmeasured=" kind         claims it, its gain not measured
@@ -57,6 +59,8 @@ struct Script {
   bool deterministic = false;
   std::string fastest;
   std::optional<double> clock_ns;
+  double uneven = 0.0;  ///< a share of the time
+  bool wanders = false;
   std::int64_t memory_bytes = std::int64_t{4} << 30U;
   std::int64_t cache_bytes = std::int64_t{64} << 10U;
   std::vector<FusionClaim> claims;

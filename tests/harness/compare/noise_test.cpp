@@ -62,6 +62,7 @@ TEST(Noise, FilesThatMakeNoSenseAreRefused) {
       {"changed by hand", [](Json& j) { j["setup"]["device.name"] = "Another Processor"; }},
       {"invocations", [](Json& j) { j["invocations"] = 1; }},
       {"runs", [](Json& j) { j["cases"][id]["runs"] = 11; }},
+      {"a noise of 0.00%", [](Json& j) { j["cases"][id]["spread"] = 0.0; }},
       {"spread", [](Json& j) { j["cases"][id]["spread"] = -0.1; }},
       {"spread", [](Json& j) { j["cases"][id]["spread"] = 11.0; }},
       {"spread", [](Json& j) { j["cases"][id]["spread"] = nullptr; }},
@@ -188,6 +189,9 @@ TEST(Baseline, RefusesOtherSetupsInjectedSlowdownsAndPartialRuns) {
   std::vector<Invocation> partial = side_of({1000});
   partial[0].complete = false;
   EXPECT_THAT(refusal(partial), HasSubstr("partial"));
+  std::vector<Invocation> twice = side_of({1000, 1010});
+  twice.push_back(twice[0]);
+  EXPECT_THAT(refusal(twice), HasSubstr("0.json and 0.json are one report"));
   Noise elsewhere = noise_of(side_of({1000, 1010}), "now");
   elsewhere.setup.decisive[1].second = "B Processor";
   EXPECT_THAT(refusal(side_of({1000}), elsewhere), HasSubstr("another set-up"));

@@ -182,6 +182,23 @@ TEST(Ceilings, WithoutPeaksCasesAreComparedWithTheBestOfTheirOwn) {
   }
 }
 
+// A processor has no peaks here: cases are compared with the best of their own. The fastest has an interval of +-40%.
+TEST(Ceilings, AnUnreliableTimingIsNoBestAndIsComparedWithNone) {
+  CaseRecord sure = case_of("gemm", "f32", 1e9, 1e3), slower = case_of("gemm", "f32", 5e8, 1e3);
+  CaseRecord noisy = case_of("gemm", "f32", 8e9, 1e3);
+  sure.id = "sure";
+  noisy.summary.ci95_low_ns = 0.6e6;
+  noisy.summary.ci95_high_ns = 1.4e6;
+  std::vector<CaseRecord> records{sure, noisy, slower};
+  DeviceInfo cpu = device("A Processor", 2);
+  cpu.kind = "cpu";
+  add_ceilings(cpu, records);
+  EXPECT_EQ(records[0].derived.peak->of_best, 1.0);
+  EXPECT_EQ(records[2].derived.peak->of_best, 0.5);
+  EXPECT_EQ(records[2].derived.peak->best_case, "sure");
+  EXPECT_FALSE(records[1].derived.peak.has_value());
+}
+
 TEST(Ceilings, WhatIsAboveThePeakIsNoBest) {
   std::vector<CaseRecord> records{case_of("gemm", "bf16", 5000e9, 4e8), case_of("gemm", "bf16", 700e9, 4e8)};
   records[1].id = "honest";

@@ -63,5 +63,20 @@ TEST(Efficiency, NeedsAPassingRecordOfTheSameCaseOnOneRank) {
   EXPECT_FALSE(records[1].derived.ranks->efficiency.has_value());
 }
 
+// Half of an interval from 60 to 140 around 100 is 40%.
+TEST(Efficiency, IsNotMadeOfAnUnreliableTimingOnEitherSide) {
+  for (const std::size_t noisy : {0U, 1U}) {
+    std::vector<CaseRecord> records{record_on(1, 100.0, 4), record_on(2, 180.0, 8)};
+    for (CaseRecord& record : records) {
+      record.summary.rounds = 3;
+      record.summary.median_ns = record.summary.ci95_low_ns = record.summary.ci95_high_ns = 100.0;
+    }
+    records[noisy].summary.ci95_low_ns = 60.0;
+    records[noisy].summary.ci95_high_ns = 140.0;
+    add_efficiency(records, 4);
+    EXPECT_FALSE(records[1].derived.ranks->efficiency.has_value()) << noisy;
+  }
+}
+
 }  // namespace rank_spread_test
 }  // namespace gpubench

@@ -56,6 +56,7 @@ TEST(ExportPrometheus, TellsVerdictsAndPassingCases) {
   EXPECT_EQ(times[0].labels.at("case"), "gemm/square/m=64,n=32,k=16/bf16/warm/x2");
   EXPECT_EQ(times[0].labels.at("recipe"), "bf16");
   EXPECT_DOUBLE_EQ(times[0].value, 2900e-9);
+  EXPECT_EQ(of_metric(samples, "gpubench_case_time_unreliable")[0].value, 1);  // two rounds, 2000 and 4000 ns
   EXPECT_EQ(of_metric(samples, "gpubench_case_items_per_second")[0].labels.at("item"), "tokens");
   EXPECT_EQ(of_metric(samples, "gpubench_run_complete")[0].value, 1);
   EXPECT_EQ(of_metric(samples, "gpubench_run_finished_time_seconds")[0].value, 1795228469);

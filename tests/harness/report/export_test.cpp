@@ -83,6 +83,22 @@ TEST(ExportBmf, TellsTimesAndRatesWithTheirIntervals) {
   }
 }
 
+// Half of the interval is 450 of 2000 ns, 22.5%; with 2700 ns as its end, 27.5%.
+TEST(Export, SaysWhichTimingsAreUnreliable) {
+  Report report = simple_report();
+  const auto extra = [&] { return parsed(report, ExportFormat::action_smaller)[0]["extra"].get<std::string>(); };
+  const auto in_text = [&](ExportFormat format, const std::string& line) {
+    return exported(report, format).find(line) != std::string::npos;
+  };
+  const std::string prometheus = "gpubench_case_time_unreliable{case=\"" + passing;
+  EXPECT_EQ(extra().find("unreliable"), std::string::npos);
+  EXPECT_TRUE(in_text(ExportFormat::csv, ",unreliable,0,0 or 1"));
+  EXPECT_TRUE(in_text(ExportFormat::prometheus, prometheus));  // its values: export_prometheus_test.cpp
+  report.cases[0].summary.ci95_high_ns = 2700;
+  EXPECT_THAT(extra(), testing::EndsWith(", unreliable timing"));
+  EXPECT_TRUE(in_text(ExportFormat::csv, ",unreliable,1,0 or 1"));
+}
+
 // github-action-benchmark, README: an array of {name, unit, value, range, extra}; one direction for a whole file.
 TEST(ExportAction, HasOneFileOfTimesAndOneOfRates) {
   const Json times = parsed(simple_report(), ExportFormat::action_smaller);

@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "harness/core/reliability.h"
 #include "harness/report/json.h"
+#include "harness/report/older_reports.h"
 #include "tests/harness/report/holding_report.h"
 #include "tests/harness/report/malformed_reports.h"
 #include "tests/harness/report/report_schema.h"
@@ -102,6 +104,46 @@ TEST(ReportReader, MembersThatNobodyKnowsDoNoHarm) {
     j["benchmarks"][0]["since_1_99"] = 7;
   });
   EXPECT_THAT(problems.kept(), ElementsAre());
+}
+
+// Both cases of the report have two rounds, whose interval is wide. Until 1.5 "noisy" told something else.
+TEST(ReportReader, NoisyInReportsBeforeOneFiveIsReadByTodaysRule) {
+  for (const auto& [version, holds] : {std::pair{"1.4", true}, {"1.5", false}}) {
+    Json older = report_json(holding_report());
+    older["context"]["gpubench"]["schema_version"] = version;
+    Json& flags = older["gpubench"]["cases"][0]["summary"]["flags"];
+    flags = {"power capped"};
+    Problems problems;
+    const Report read = report_from_json(older, "report.json", problems);
+    EXPECT_EQ(problems.none(), holds) << version;
+    if (holds) {
+      EXPECT_THAT(read.cases[0].summary.flags, ElementsAre("noisy", "power capped"));
+    }
+  }
+}
+
+// The step on one rank is unreliable, and so is what was made of it before 1.5: an efficiency, and the best of the run.
+TEST(ReportReader, FiguresMadeOfUnreliableTimingsAreDroppedFromReportsBeforeOneFive) {
+  Report report = holding_report();
+  CaseRecord alone = holding_record();
+  alone.c.ranks = 1;
+  alone.id = alone.c.id();
+  for (RoundRecord& round : alone.rounds) round.times.ranks.reset();
+  alone.derived.ranks.reset();
+  ASSERT_TRUE(timing_unreliable(alone.summary));
+  report.cases.push_back(alone);
+  CaseRecord& several = report.cases[0];
+  several.rounds[1].times = several.rounds[0].times;
+  several.summary = summarize(several.rounds, several.batch);
+  ASSERT_FALSE(timing_unreliable(several.summary));
+  several.derived.ranks->efficiency = 5.72;
+  several.derived.peak->best_case = alone.id;
+  restate(report, 5);
+  EXPECT_EQ(several.derived.ranks->efficiency, 5.72);
+  restate(report, 4);
+  EXPECT_FALSE(several.derived.ranks->efficiency.has_value());
+  EXPECT_FALSE(several.derived.peak->of_best.has_value());
+  EXPECT_EQ(several.derived.peak->of_peak, several.derived.peak->rate / *several.derived.peak->peak);
 }
 
 TEST(ReportReader, AnotherMajorVersionIsTheOnlyThingSaidOfAReport) {

@@ -1,0 +1,125 @@
+#include "harness/report/reliability_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/core/reliability.h"
+#include "harness/measure/statistics.h"
+#include "harness/report/console.h"
+#include "harness/report/quantity.h"
+
+namespace gpubench {
+namespace {
+
+constexpr double busy = 0.2;  // share of a round in which some task waited; a quiet machine has a few percent
+
+struct Meaning {
+  std::string_view word;
+  std::string_view text;
+};
+
+constexpr Meaning flags[] = {
+    {"noisy", "the 95% interval is wider than +-25% of the time: unreliable, in no best rate and no efficiency"},
+    {"no interval", "a single valid round says nothing about the next: unreliable, as noisy is"},
+    {"severe", "more than 5% of the samples lie 10 standard deviations from the median, or further"},
+    {"drift", "the second half of the rounds took over 1% more or less than the first, beyond their spread"},
+    {"throttled", "the hardware slowed itself down, by heat or power, and did so again when rounds were repeated"},
+    {"memory errors", "the device counted new uncorrected memory errors"},
+    {"power capped", "software limited the device's power"},
+    {"clock off", "the SM clock was not where --locked-clock says"},
+    {"clock unknown", "--locked-clock was given, and no clock could be read"},
+    {"invalid rounds", "rounds whose clock failed were left out"},
+    {"oversubscribed", "more ranks than processors"},
+    {"above peak", "faster than the device can be by its peak: operations are saved, or the count is wrong"},
+    {"slowed on purpose", "--inject-slowdown added to its times"},
+    {"stragglers", "the slowest rank is over 5% late, now one and now another"},
+};
+
+bool is_timing(const CaseRecord& record) {
+  const bool counts = record.verdict == Verdict::pass || record.verdict == Verdict::unverified;
+  return counts && record.summary.rounds > 0;
+}
+
+std::optional<double> pressure_of(const CaseRecord& record) {
+  std::vector<double> pressures;
+  for (const RoundRecord& round : record.rounds) {
+    if (round.valid && round.telemetry && round.telemetry->cpu_pressure)
+      pressures.push_back(*round.telemetry->cpu_pressure);
+  }
+  return pressures.empty() ? std::nullopt : std::optional(median(pressures));
+}
+
+}  // namespace
+
+TimingCount count_timings(std::span<const CaseRecord> records) {
+  TimingCount count;
+  std::vector<double> pressures;
+  for (const CaseRecord& record : records) {
+    if (!is_timing(record)) continue;
+    ++count.timings;
+    if (!timing_unreliable(record.summary)) continue;
+    ++count.unreliable;
+    if (const std::optional<double> pressure = pressure_of(record)) pressures.push_back(*pressure);
+  }
+  if (!pressures.empty()) count.cpu_pressure = median(pressures);
+  return count;
+}
+
+std::string unreliable_text(std::span<const CaseRecord> records) {
+  const TimingCount count = count_timings(records);
+  if (count.unreliable == 0) return "";
+  const std::string why = count.cpu_pressure && *count.cpu_pressure >= busy
+                              ? fmt::format("the processors were busy (some task waited for one {:.0f}% of the time)",
+                                            100.0 * *count.cpu_pressure)
+                              : "rounds differ too much; --preset standard runs more of them";
+  return fmt::format("{} of {} timing{} unreliable: {}", count.unreliable, count.timings, count.timings == 1 ? "" : "s",
+                     why);
+}
+
+std::string verdict_with_reliability(std::string_view word, std::span<const CaseRecord> records) {
+  const std::string unreliable = unreliable_text(records);
+  if (unreliable.empty()) return std::string(word);
+  return fmt::format("{}{}; {}", word, word == verdict_word(Verdict::pass) ? " (correct)" : "", unreliable);
+}
+
+std::string rate_text_of(const CaseRecord& record) {
+  return (timing_unreliable(record.summary) ? "~" : "") +
+         format_quantity(record.derived.headline, record.derived.headline_unit);
+}
+
+std::string share_or_unknown(const std::optional<double>& share) {
+  return share ? fmt::format("{:.1f}%", 100.0 * *share) : "unknown";
+}
+
+std::string_view meaning_of_flag(std::string_view flag) {
+  if (flag.starts_with("rank ") && flag.ends_with(" straggles"))
+    return "that rank is over 5% late, in more than 80% of the samples";
+  const auto found = std::find_if(std::begin(flags), std::end(flags), [&](const Meaning& m) { return m.word == flag; });
+  return found == std::end(flags) ? "" : found->text;
+}
+
+std::string_view meaning_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::downgraded:
+      return "an op computed in a lower precision than the case declares: not what was asked for";
+    case Verdict::not_proven: return "the check compared nothing, or accepted an output that was corrupted on purpose";
+    case Verdict::unverified: return "not checked (--check off): no result";
+    default: return "";
+  }
+}
+
+std::vector<std::pair<std::string, std::string>> words_to_explain(std::span<const CaseRecord> records) {
+  std::vector<std::pair<std::string, std::string>> words;
+  const auto add = [&](std::string word, std::string_view meaning) {
+    const bool known = std::any_of(words.begin(), words.end(), [&](const auto& one) { return one.first == word; });
+    if (!known && !meaning.empty()) words.emplace_back(std::move(word), meaning);
+  };
+  for (const CaseRecord& record : records) {
+    add(verdict_word(record.verdict), meaning_of(record.verdict));
+    for (const std::string& flag : record.summary.flags) add(flag, meaning_of_flag(flag));
+  }
+  return words;
+}
+
+}  // namespace gpubench

@@ -1,0 +1,122 @@
+#include "harness/report/reliability_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "harness/report/console.h"
+#include "harness/report/markdown.h"
+#include "tests/harness/report/sample_records.h"
+
+namespace gpubench {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+const ConsoleStyle unadorned{};
+
+// 21.8 GFLOP/s in the median; half of the interval is 1200 of 3000.5 ns, 40%. In every round some task waited for a
+// processor for this share of the time.
+CaseRecord unsure_record(std::optional<double> pressure) {
+  CaseRecord record = sample_record();
+  record.summary.ci95_low_ns = 1800.0;
+  record.summary.ci95_high_ns = 4200.0;
+  for (RoundRecord& round : record.rounds) {
+    round.telemetry = RoundTelemetry{};
+    round.telemetry->cpu_pressure = pressure;
+  }
+  return record;
+}
+
+TEST(ReliabilityText, TheVerdictCountsUnreliableTimingsAndSaysThatTheProcessorsWereBusy) {
+  const std::vector<CaseRecord> records{unsure_record(0.82), sample_record(), unsure_record(0.86), unsure_record(0.5),
+                                        sample_without_run(Verdict::skipped, "large")};
+  EXPECT_EQ(unreliable_text(records),
+            "3 of 4 timings unreliable: the processors were busy (some task waited for one 82% of the time)");
+  EXPECT_EQ(
+      verdict_text(records, {0, "all that ran passed", "", true, 12.0}, unadorned),
+      "VERDICT  PASS (correct); 3 of 4 timings unreliable: the processors were busy (some task waited for one 82% "
+      "of the time)\n"
+      "         4 pass, 1 skipped of 5 cases in 12.0 s (check 500 ms, time 2.00 s)\n"
+      "exit 0   all that ran passed\n");
+  Report report;
+  report.cases = records;
+  report.run.complete = true;
+  EXPECT_THAT(
+      markdown_text(report, 100000),
+      AllOf(StartsWith("### gpubench: PASS (correct); 3 of 4 timings unreliable"), HasSubstr("| &#126;21.8 GFLOP")));
+}
+
+TEST(ReliabilityText, WhereNothingElseRanMoreRoundsAreTheAdvice) {
+  for (const std::optional<double> pressure : {std::optional(0.05), std::optional<double>()}) {
+    const std::vector<CaseRecord> records{unsure_record(pressure)};
+    EXPECT_EQ(unreliable_text(records),
+              "1 of 1 timing unreliable: rounds differ too much; --preset standard runs more of them");
+  }
+}
+
+TEST(ReliabilityText, OnlyAPassIsCalledCorrect) {
+  CaseRecord failed = sample_record(Verdict::fail);
+  const std::vector<CaseRecord> records{failed, unsure_record(0.9)};
+  EXPECT_THAT(verdict_text(records, {1, "a verdict failed", "", true, 1.0}, unadorned),
+              StartsWith("VERDICT  FAIL; 1 of 1 timing unreliable: the processors were busy"));
+  EXPECT_EQ(verdict_with_reliability("PASS", {}), "PASS");
+}
+
+TEST(ReliabilityText, AnUnreliableRateIsMarkedAndNoBest) {
+  CaseRecord fast = unsure_record(0.9);
+  fast.derived.headline = 9e12;
+  const std::vector<CaseRecord> records{fast, sample_record()};
+  EXPECT_THAT(result_line(fast, unadorned), HasSubstr(" ~9.00 TFLOP/s "));
+  EXPECT_THAT(result_line(records[1], unadorned), Not(HasSubstr("~")));
+  EXPECT_THAT(summary_text(records, unadorned), HasSubstr("  21.8 GFLOP/s bf16  "));
+  EXPECT_THAT(summary_text({&fast, 1}, unadorned), HasSubstr("     0      0          -       0.25"));
+}
+
+TEST(ReliabilityText, SharesThatSayNothingAreUnknownInTheDetails) {
+  CaseRecord record = unsure_record(0.9);
+  record.derived.remainder = -18.06;
+  record.derived.ranks->exposed_communication = -0.71;
+  record.derived.ranks->efficiency = 5.72;
+  const std::string text = result_line(record, {.verbosity = 1});
+  EXPECT_THAT(text, HasSubstr("unknown  remainder"));
+  EXPECT_THAT(text, HasSubstr("exposed communication unknown"));
+  for (const char* number : {"1806", "-71", "5.72", "83.0%"}) EXPECT_THAT(text, Not(HasSubstr(number))) << number;
+}
+
+TEST(Legend, ExplainsTheFlagsAndVerdictsThatOccurAndNoOthers) {
+  CaseRecord clean = sample_record();
+  clean.summary.flags.clear();
+  EXPECT_EQ(legend_text({&clean, 1}, unadorned), "");
+  CaseRecord flagged = sample_record(Verdict::downgraded);
+  flagged.summary.flags = {"severe", "rank 3 straggles", "noisy", "\x1b[2J"};
+  const std::vector<CaseRecord> records{clean, flagged, flagged};
+  const std::string text = legend_text(records, unadorned);
+  EXPECT_THAT(text, HasSubstr("\n[DOWNGRADED] an op computed in a lower precision than the case declares"));
+  EXPECT_THAT(text, HasSubstr("\n[severe] more than 5% of the samples"));
+  EXPECT_THAT(text, HasSubstr("\n[rank 3 straggles] "));
+  EXPECT_THAT(text, HasSubstr("\n[noisy] the 95% interval is wider than +-25%"));
+  EXPECT_THAT(text, Not(HasSubstr("drift")));
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+  CaseRecord noisy = sample_record();  // its line is not shown where only what went wrong is
+  EXPECT_NE(legend_text({&noisy, 1}, unadorned), "");
+  EXPECT_EQ(legend_text({&noisy, 1}, {.quiet = true}), "");
+  EXPECT_EQ(legend_text({&flagged, 1}, {.quiet = true}), text);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 5);  // one before, and one a word
+}
+
+// Whatever flags are set where cases are measured is explained.
+TEST(Legend, KnowsEveryFlag) {
+  for (const char* flag : {"noisy", "no interval", "severe", "drift", "throttled", "memory errors", "power capped",
+                           "clock off", "clock unknown", "invalid rounds", "above peak", "slowed on purpose",
+                           "oversubscribed", "stragglers", "rank 12 straggles"}) {
+    EXPECT_NE(meaning_of_flag(flag), "") << flag;
+  }
+  EXPECT_EQ(meaning_of_flag("anything else"), "");
+}
+
+}  // namespace
+}  // namespace gpubench
