@@ -196,8 +196,9 @@ void AttentionForwardDefinition::derivative(Program& program, const OpCall& call
     const ValueId input = call.inputs[i];
     constexpr std::array suffixes{".dq", ".dk", ".dv"};
     const TensorSpec spec = program.spec(input);
-    into[i] = tape.wanted(input) ? tape.destination(input)
-                                 : reserve_output(program, label + suffixes[i], spec.dtype, spec.shape, Role::gradient);
+    into[i] = tape.wanted(input)
+                  ? tape.destination(input)
+                  : reserve_output(program, input, label + suffixes[i], spec.dtype, spec.shape, Role::gradient);
   }
   attention_backward(program, call.attributes.as<Attention>(), call.math, label, *d_o, call.inputs[0], call.inputs[1],
                      call.inputs[2], call.outputs[0], call.outputs[1], into);
