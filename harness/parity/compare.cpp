@@ -87,6 +87,7 @@ double beyond(const Judged& judged, DType type) {
 bool accepts(const Judged& judged, DType type, double got) {
   if (std::isnan(judged.value)) return std::isnan(got);
   if (std::isinf(judged.value)) return got == judged.value;
+  if (judged.bitwise && std::signbit(got) != std::signbit(judged.value)) return false;  // -0 == 0, and is not 0
   const double low = judged.value - judged.bound;
   const double high = judged.value + judged.bound;
   if (type == DType::f8_e4m3 && !std::isnan(judged.bound)) return accepts_without_infinity(low, high, type, got);

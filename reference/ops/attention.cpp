@@ -55,8 +55,9 @@ AttentionForward attention_forward(Program& program, const Attention& attributes
                                    ValueId q, ValueId k, ValueId v) {
   const AttentionExtents e = check_operands(attention_forward_kind, program.spec(q), program.spec(k), program.spec(v));
   const DType type = program.spec(q).dtype;
-  const ValueId o = reserve_output(program, label + ".o", type, {e.b, e.s, e.hq, e.d}, Role::activation);
-  const ValueId lse = reserve_output(program, label + ".lse", statistic_type(type), {e.b, e.hq, e.s}, Role::statistic);
+  const ValueId o = reserve_output(program, q, label + ".o", type, {e.b, e.s, e.hq, e.d}, Role::activation);
+  const ValueId lse =
+      reserve_output(program, q, label + ".lse", statistic_type(type), {e.b, e.hq, e.s}, Role::statistic);
   program.append({attention_forward_kind, attributes, math, {q, k, v}, {o, lse}, std::move(label)});
   return {o, lse};
 }
@@ -82,7 +83,7 @@ AttentionBackward attention_backward(Program& program, const Attention& attribut
   } else {
     const auto reserve = [&](const char* suffix, ValueId like) {
       const TensorSpec spec = program.spec(like);
-      return reserve_output(program, label + suffix, spec.dtype, spec.shape, Role::gradient);
+      return reserve_output(program, like, label + suffix, spec.dtype, spec.shape, Role::gradient);
     };
     gradients = {reserve(".dq", q), reserve(".dk", k), reserve(".dv", v)};
   }

@@ -37,7 +37,7 @@ struct QueryRow {
     lse = operands.inputs[input_lse].at({at.batch, at.head, at.row});
     const ProductSum sum = dot(d_o, o);
     correction = sum.value;
-    correction_bound = rule_g(sum, u) + 2.0 * u * std::fabs(sum.value);
+    correction_bound = sum_error_bound(sum, u) + 2.0 * u * std::fabs(sum.value);
   }
 };
 
@@ -46,17 +46,18 @@ struct QueryRow {
 struct Weight {
   double value = 0.0;
   double error = 0.0;
-  double cast = 0.0;
+  CastError cast;
 };
 
 // What the op's bounds are made of: roundings in f32, casts of p and ds before products, the products themselves.
 struct Arithmetic {
-  double u, u_p;
+  double u;
+  FactorCast cast;
   ContractionRule products;
 
   explicit Arithmetic(const Operands& operands)
       : u(accumulator_roundoff(operands.call.math)),
-        u_p(probability_roundoff(operands.call.math, operands.inputs[input_v].dtype())),
+        cast(operands.call.math, operands.inputs[input_v].dtype()),
         products(attention_products(operands.call.math, operands.inputs[input_v].dtype())) {}
 };
 
@@ -80,7 +81,7 @@ Weight gradient_of_score(const QueryRow& row, const Pair& pair, std::span<const 
   const double value = pair.p * difference;
   const double error = pair.p * (pair.p_error * std::fabs(difference) + arithmetic.products.bound(d_p) +
                                  2.0 * u * std::fabs(difference));
-  return {value, error, arithmetic.u_p * std::fabs(value)};
+  return {value, error, arithmetic.cast.of(value, error + pair.p * row.correction_bound)};
 }
 
 // sum of weights times rows, with the bound of errors that are independent from term to term: the worst case or six
@@ -89,19 +90,14 @@ class WeightedRows {
  public:
   explicit WeightedRows(std::int64_t d) : sums_(static_cast<std::size_t>(d)) {}
 
-  void clear() {
-    std::fill(sums_.begin(), sums_.end(), Sum{});
-    terms_ = 0.0;
-  }
+  void clear() { std::fill(sums_.begin(), sums_.end(), Sum{}); }
 
   void add(const Weight& weight, std::span<const double> row) {
-    const double worst = weight.error + weight.cast;
-    const double variance = weight.error * weight.error / 3.0 + 0.2 * weight.cast * weight.cast;
-    terms_ += 1.0;
+    const double worst = weight.error + weight.cast.most;
+    const double variance = weight.error * weight.error / 3.0 + weight.cast.variance;
     for (std::size_t e = 0; e < row.size(); ++e) {
       const double product = weight.value * row[e];
-      sums_[e].value += product;
-      sums_[e].squares += product * product;
+      sums_[e].products.add(product);
       sums_[e].worst += worst * std::fabs(row[e]);
       sums_[e].variance += variance * row[e] * row[e];
     }
@@ -112,19 +108,19 @@ class WeightedRows {
              std::span<Judged> judged) const {
     for (std::size_t e = 0; e < sums_.size(); ++e) {
       const Sum& sum = sums_[e];
-      double bound = std::min(sum.worst, 6.0 * std::sqrt(sum.variance)) +
-                     arithmetic.products.bound({sum.value, sum.squares, terms_});
+      double bound = std::min(sum.worst, 6.0 * std::sqrt(sum.variance)) + arithmetic.products.bound(sum.products);
       if (!shared.empty()) bound += shared[e];
-      judged[e] = {scale * sum.value, std::fabs(scale) * (bound + 2.0 * arithmetic.u * std::fabs(sum.value))};
+      const double value = sum.products.value;
+      judged[e] = {scale * value, std::fabs(scale) * (bound + 2.0 * arithmetic.u * std::fabs(value))};
     }
   }
 
  private:
   struct Sum {
-    double value = 0.0, squares = 0.0, worst = 0.0, variance = 0.0;
+    ProductSum products;
+    double worst = 0.0, variance = 0.0;
   };
   std::vector<Sum> sums_;
-  double terms_ = 0.0;
 };
 
 AttentionExtents backward_extents(const Operands& operands) {
@@ -186,7 +182,8 @@ void judge_keys(const Operands& operands, const AttentionExtents& e, const HeadR
         if (head.rows[j].at.row >= keys_of(attention, i, e.s)) break;  // wanted rows ascend
         const Pair pair = probability(query, k[j], attention.scale, arithmetic);
         if (values) {
-          sums[j].add({pair.p, pair.p * pair.p_error, arithmetic.u_p * pair.p}, query.d_o);
+          const double error = pair.p * pair.p_error;
+          sums[j].add({pair.p, error, arithmetic.cast.of(pair.p, error)}, query.d_o);
         } else {
           Weight weight = gradient_of_score(query, pair, v[j], arithmetic);
           weight.error += pair.p * query.correction_bound;  // D differs from query row to query row
@@ -236,7 +233,8 @@ class AttentionBackwardDefinition : public OpDefinition {
     const std::string products = attention_products(call.math, data).formula("K");
     const std::string sum = "min(W, 6 sigma) + Rule G: " + products + " + 2 u |C|";
     const std::string cast = ", W = errors of ";
-    const std::string rounding = " and its cast (" + power_text(probability_roundoff(call.math, data)) + ")";
+    const std::string rounding = " and its cast (" + power_text(probability_roundoff(call.math, data)) + ", as of " +
+                                 power_text(smallest_normal(data)) + " at least)";
     if (output == output_dq) {
       return bound_text(
           scale + " (" + sum + " + T_D |sum p k|), " + key_count_text(attention, e.s) + cast + "ds" + rounding,

@@ -2,6 +2,7 @@
 // well a score can be known.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <span>
@@ -86,6 +87,26 @@ struct Score {
   return cut > 0.0 ? cut : unit_roundoff(data);
 }
 
+/// How far casting a factor to the type that products read may move it, and the variance of that. Below the smallest
+/// normal number the spacing stays the same, and nothing moves by more than its own size. Above, the spacing follows
+/// the powers of two: the variance is 0.2 of the most squared, on average over mantissas, for a third below.
+struct CastError {
+  double most = 0.0, variance = 0.0;
+};
+class FactorCast {
+ public:
+  FactorCast(const Math& math, DType data) : u_(probability_roundoff(math, data)), least_(smallest_normal(data)) {}
+  /// `error`: what is cast may be off by so much already.
+  [[nodiscard]] CastError of(double value, double error) const {
+    const double size = std::fabs(value);
+    const double most = std::min(size + error, u_ * std::max(size, least_));
+    return {most, (size > least_ ? 0.2 : 1.0 / 3.0) * most * most};
+  }
+
+ private:
+  double u_, least_;
+};
+
 /// Keys that a query row sees.
 [[nodiscard]] inline std::int64_t keys_of(const Attention& attention, std::int64_t row, std::int64_t s) {
   return attention.causal ? row + 1 : s;
@@ -93,7 +114,7 @@ struct Score {
 
 /// How bounds name the K keys that a query row sees: "K = 1024", "K <= 1024" where causal.
 [[nodiscard]] std::string key_count_text(const Attention& attention, std::int64_t s);
-/// Score::products_bound in words: "0.125 (2 u sqrt(64) (|C| + Q))".
+/// Score::products_bound in words: "0.125 (2 u sqrt(64) max(|C| + Q, 2 S))".
 [[nodiscard]] std::string score_bound_text(const Attention& attention, std::int64_t d, const ContractionRule& products);
 
 /// (s + 1) / 2 keys on average where causal, else s.

@@ -51,52 +51,45 @@ class AttentionWeights {
 };
 
 // o = p v and its bound, per element of the row:
-//   W = sum p |v - o| delta + u_P sum p |v|, the worst case;
-//   sigma^2 = sum (p (v - o) delta)^2 / 3 + 0.2 u_P^2 sum (p v)^2, for errors that are independent of each other.
+//   W = sum p |v - o| delta + sum e |v|, the worst case, e being what casting moves p by;
+//   sigma^2 = sum (p (v - o) delta)^2 / 3 + sum var(e) v^2, for errors that are independent of each other.
 class WeightedMean {
  public:
-  explicit WeightedMean(std::int64_t d)
-      : o_(static_cast<std::size_t>(d)),
-        worst_(o_.size()),
-        variance_(o_.size()),
-        squares_(o_.size()),
-        size_(o_.size()) {}
+  explicit WeightedMean(std::int64_t d) : o_(static_cast<std::size_t>(d)), worst_(o_.size()), variance_(o_.size()) {}
 
-  void judge(const AttentionWeights& row, const HeadMatrix& values, double u, double u_p, const ContractionRule& products,
-             std::span<Judged> judged) {
-    for (std::vector<double>* sum : {&o_, &worst_, &variance_, &squares_, &size_})
-      std::fill(sum->begin(), sum->end(), 0.0);
+  void judge(const AttentionWeights& row, const HeadMatrix& values, double u, const FactorCast& cast,
+             const ContractionRule& products, std::span<Judged> judged) {
+    std::fill(o_.begin(), o_.end(), ProductSum{});
+    for (std::vector<double>* sum : {&worst_, &variance_}) std::fill(sum->begin(), sum->end(), 0.0);
     for (std::size_t j = 0; j < row.p.size(); ++j) {
       const std::span<const double> v = values.row(static_cast<std::int64_t>(j));
-      for (std::size_t e = 0; e < v.size(); ++e) o_[e] += row.p[j] * v[e];
+      for (std::size_t e = 0; e < v.size(); ++e) o_[e].add(row.p[j] * v[e]);
     }
     for (std::size_t j = 0; j < row.p.size(); ++j)
-      add_errors(row.p[j], row.delta[j], values.row(static_cast<std::int64_t>(j)));
-    const auto terms = static_cast<double>(row.p.size());
-    const double root = std::sqrt(terms);
+      add_errors(row.p[j], row.delta[j], cast.of(row.p[j], row.p[j] * row.delta[j]),
+                 values.row(static_cast<std::int64_t>(j)));
+    const double root = std::sqrt(static_cast<double>(row.p.size()));
     for (std::size_t e = 0; e < o_.size(); ++e) {
-      const double norm = std::sqrt(squares_[e]);
-      const double spread = 6.0 * std::sqrt(variance_[e] / 3.0 + 0.2 * u_p * u_p * squares_[e]);
-      double bound = std::min(worst_[e] + u_p * size_[e], spread);
-      bound += products.bound({o_[e], squares_[e], terms});
-      bound += u * std::fabs(o_[e]) * (2.0 + 2.0 * root) + 4.0 * u * norm;
-      judged[e] = {o_[e], bound};
+      const double o = o_[e].value;
+      const double norm = std::sqrt(o_[e].squares);
+      double bound = std::min(worst_[e], 6.0 * std::sqrt(variance_[e]));
+      bound += products.bound(o_[e]);
+      bound += u * std::fabs(o) * (2.0 + 2.0 * root) + 4.0 * u * norm;
+      judged[e] = {o, bound};
     }
   }
 
  private:
-  void add_errors(double p, double delta, std::span<const double> v) {
+  void add_errors(double p, double delta, const CastError& cast, std::span<const double> v) {
     for (std::size_t e = 0; e < v.size(); ++e) {
-      const double product = p * v[e];
-      const double shift = p * std::fabs(v[e] - o_[e]) * delta;
-      worst_[e] += shift;
-      variance_[e] += shift * shift;
-      squares_[e] += product * product;
-      size_[e] += std::fabs(product);
+      const double shift = p * std::fabs(v[e] - o_[e].value) * delta;
+      worst_[e] += shift + cast.most * std::fabs(v[e]);
+      variance_[e] += shift * shift / 3.0 + cast.variance * v[e] * v[e];
     }
   }
 
-  std::vector<double> o_, worst_, variance_, squares_, size_;
+  std::vector<ProductSum> o_;
+  std::vector<double> worst_, variance_;
 };
 
 AttentionExtents forward_extents(std::span<const TensorSpec> inputs) {
@@ -138,7 +131,8 @@ class AttentionForwardDefinition : public OpDefinition {
       return bound_text("sum p delta + u (sqrt(K) + 2 + 2|lse|), " + keys + ", delta = " + delta, call.math);
     }
     const std::string cast = power_text(probability_roundoff(call.math, inputs[2].dtype));
-    const std::string worst = "sum p (|v - o| delta + " + cast + " |v|)";
+    const std::string least = power_text(smallest_normal(inputs[2].dtype));
+    const std::string worst = "sum p |v - o| delta + " + cast + " max(p, " + least + ") |v|";
     const std::string mean = " + Rule G: " + products.formula("K") + " + u (2 + 2 sqrt(K)) |C| + 4 u Q, C = o, ";
     return bound_text("min(" + worst + ", 6 sigma of it)" + mean + keys + ", delta = " + delta, call.math);
   }
@@ -174,8 +168,7 @@ class AttentionForwardDefinition : public OpDefinition {
       operands.inputs[0].read({wanted.at.batch, wanted.at.row, wanted.at.head, 0}, 3, q);
       softmax.compute(q, k, keys_of(attention, wanted.at.row, e.s), attention.scale, u, products);
       if (means) {
-        mean.judge(softmax, v, u, probability_roundoff(math, data), products,
-                   judged.subspan(wanted.place * q.size(), q.size()));
+        mean.judge(softmax, v, u, FactorCast(math, data), products, judged.subspan(wanted.place * q.size(), q.size()));
       } else {
         judged[wanted.place] = softmax.lse;
       }
@@ -196,8 +189,9 @@ void AttentionForwardDefinition::derivative(Program& program, const OpCall& call
     const ValueId input = call.inputs[i];
     constexpr std::array suffixes{".dq", ".dk", ".dv"};
     const TensorSpec spec = program.spec(input);
-    into[i] = tape.wanted(input) ? tape.destination(input)
-                                 : reserve_output(program, label + suffixes[i], spec.dtype, spec.shape, Role::gradient);
+    into[i] = tape.wanted(input)
+                  ? tape.destination(input)
+                  : reserve_output(program, input, label + suffixes[i], spec.dtype, spec.shape, Role::gradient);
   }
   attention_backward(program, call.attributes.as<Attention>(), call.math, label, *d_o, call.inputs[0], call.inputs[1],
                      call.inputs[2], call.outputs[0], call.outputs[1], into);

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "reference/ops/rule_g.h"
+#include "reference/ops/sum_error_bound.h"
 
 namespace gpubench {
 
@@ -24,14 +24,16 @@ std::string bound_text(std::string rule, const Math& math) {
   return std::move(rule) + ", u = " + power_text(accumulator_roundoff(math));
 }
 
-std::string rule_g_formula(std::int64_t terms) { return "2 u sqrt(" + std::to_string(terms) + ") (|C| + Q)"; }
-
-std::string rule_g_bound(std::int64_t terms, const Math& math) {
-  return bound_text("Rule G: " + rule_g_formula(terms), math);
+std::string sum_error_text(std::int64_t terms) {
+  return "2 u sqrt(" + std::to_string(terms) + ") " + std::string(partial_sum_text);
 }
 
-std::string rule_g_bound(std::string_view terms, const Math& math) {
-  return bound_text("Rule G: 2 u sqrt(K) (|C| + Q), " + std::string(terms), math);
+std::string sum_error_bound_text(std::int64_t terms, const Math& math) {
+  return bound_text("Rule G: " + sum_error_text(terms), math);
+}
+
+std::string sum_error_bound_text(std::string_view terms, const Math& math) {
+  return bound_text("Rule G: 2 u sqrt(K) " + std::string(partial_sum_text) + ", " + std::string(terms), math);
 }
 
 std::string lost_factor_text(double lost, std::string_view operand) {

@@ -59,7 +59,7 @@ class MoveDefinition : public OpDefinition {
                 std::span<Judged> judged) const override {
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       const Source from = rules_.source(operands.call, operands.inputs, output, wanted[i]);
-      judged[i] = {operands.inputs[static_cast<std::size_t>(from.input)][from.linear], 0.0};
+      judged[i] = moved(operands.inputs[static_cast<std::size_t>(from.input)][from.linear]);
     }
   }
   std::vector<std::vector<int>> identical_outputs(const OpCall& call) const override {

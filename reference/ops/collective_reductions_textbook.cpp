@@ -1,8 +1,9 @@
 // all_reduce and reduce_scatter. Where the inputs are whole numbers of one small unit, no order of adding them rounds,
 // and the result is judged bitwise. Else the bound of a ring that rounds to the storage type at each of its n - 1 hops:
-//     T = 2 u sqrt(n - 1) (|s| + Q),   u of the storage type, Q = sqrt(sum x^2)
+//     T = 2 u sqrt(n - 1) M,   u of the storage type, M of the ranks' numbers in order (sum_error_bound.h)
 // which a tree stays within too (errors of independent hops grow as their root). An average adds a rounding on either
-// side: of the inputs, where a backend scales these, or of the sum.
+// side: of the inputs, where a backend scales these (then possibly below the smallest normal number, where the spacing
+// stays the same), or of the sum.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -13,6 +14,7 @@
 #include "reference/ops/collective_faults.h"
 #include "reference/ops/collective_textbook.h"
 #include "reference/ops/incoming_gradient.h"
+#include "reference/ops/sum_error_bound.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
@@ -32,43 +34,53 @@ bool is_power_of_two(int n) { return (n & (n - 1)) == 0; }
 /// What the ranks hold for one element, reduced.
 class Reducer {
  public:
-  Reducer(Reduction reduction, int ranks, DType type) : reduction_(reduction), ranks_(ranks), u_(unit_roundoff(type)) {}
+  Reducer(Reduction reduction, int ranks, DType type)
+      : reduction_(reduction), ranks_(ranks), u_(unit_roundoff(type)), least_(smallest_normal(type)) {}
 
   [[nodiscard]] Judged of(std::span<const double> values) const {
-    double sum = 0.0;
+    ProductSum sum;
     double sizes = 0.0;
-    double squares = 0.0;
     double unit = HUGE_VAL;
     double largest = values[0];
     for (const double value : values) {
-      sum += value;
+      sum.add(value);
       sizes += std::fabs(value);
-      squares += value * value;
       if (std::isfinite(value)) unit = std::min(unit, unit_of(value));
       if (value > largest || std::isnan(value)) largest = value;  // once NaN it stays NaN
     }
     if (reduction_ == Reduction::maximum) return {largest, 0.0};
     const bool exact = sizes <= unit / u_;  // NaN and infinities are not
-    const double spread = std::fabs(sum) + std::sqrt(squares);
-    const double hops = exact ? 0.0 : 2.0 * u_ * std::sqrt(ranks_ - 1.0) * spread;
-    if (reduction_ == Reduction::sum) return {sum, hops};
-    const double scaling = exact && is_power_of_two(ranks_) ? 0.0 : 2.0 * u_ * spread;
-    return {sum / ranks_, (hops + scaling) / ranks_};
+    const double size = partial_sum_size(sum);
+    const double hops = exact ? 0.0 : 2.0 * u_ * std::sqrt(ranks_ - 1.0) * size;
+    if (reduction_ == Reduction::sum) return {sum.value, hops};
+    const double scaling = exact && is_power_of_two(ranks_) ? 0.0 : 2.0 * u_ * size;
+    return {sum.value / ranks_, (hops + scaling) / ranks_ + subnormal(values)};
   }
 
   [[nodiscard]] double value(std::span<const double> values) const { return of(values).value; }
 
  private:
+  /// What scaling may cost those inputs that become subnormal by it, unless all have the bits to spare.
+  [[nodiscard]] double subnormal(std::span<const double> values) const {
+    double squares = 0.0;
+    for (const double value : values) {
+      const double scaled = std::fabs(value) / ranks_;
+      if (scaled < least_) squares += std::min(scaled, u_ * least_) * std::min(scaled, u_ * least_);
+    }
+    return 2.0 * std::sqrt(squares);
+  }
+
   Reduction reduction_;
   int ranks_;
-  double u_;
+  double u_, least_;
 };
 
 std::string bound_words(Reduction reduction, int ranks, DType type) {
-  if (reduction == Reduction::maximum) return std::string(exact_bound);
-  const std::string hops = "2 u sqrt(" + std::to_string(ranks - 1) + ") (|s| + Q)";
+  if (reduction == Reduction::maximum) return "exact";
+  const std::string size(partial_sum_text);
+  const std::string hops = "2 u sqrt(" + std::to_string(ranks - 1) + ") " + size;
   const std::string rule =
-      reduction == Reduction::sum ? hops : "(" + hops + " + 2 u (|s| + Q)) / " + std::to_string(ranks);
+      reduction == Reduction::sum ? hops : "(" + hops + " + 2 u " + size + ") / " + std::to_string(ranks);
   return "exact where whole numbers allow, else " + rule + ", u = " + power_text(unit_roundoff(type));
 }
 

@@ -4,7 +4,7 @@
 #include "reference/ops/bound_text.h"
 #include "reference/ops/bytes_moved.h"
 #include "reference/ops/column_sum.h"
-#include "reference/ops/rule_g.h"
+#include "reference/ops/sum_error_bound.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
@@ -27,7 +27,7 @@ class ColumnSumDefinition : public OpDefinition {
 
   std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
                     int) const override {
-    return rule_g_bound(summed_rows(inputs[0].shape), call.math);
+    return sum_error_bound_text(summed_rows(inputs[0].shape), call.math);
   }
 
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
@@ -42,7 +42,7 @@ class ColumnSumDefinition : public OpDefinition {
       for (std::size_t j = 0; j < row.size(); ++j) sums[j].add(row[j]);
     }
     const double u = accumulator_roundoff(operands.call.math);
-    for (std::size_t j = 0; j < sums.size(); ++j) judged[j] = {sums[j].value, rule_g(sums[j], u)};
+    for (std::size_t j = 0; j < sums.size(); ++j) judged[j] = {sums[j].value, sum_error_bound(sums[j], u)};
   }
 };
 

@@ -30,7 +30,7 @@ ValueId append_one(Program& program, OpKind kind, const Conv2d& attributes, cons
   expect_float(kind, program.spec(first));
   expect_dtype(kind, program.spec(second), program.spec(first).dtype);
   const DType type = program.spec(first).dtype;
-  const ValueId output = reserve_output(program, label, type, shape, role);
+  const ValueId output = reserve_output(program, first, label, type, shape, role);
   program.append({kind, attributes, math, {first, second}, {output}, std::move(label)});
   return output;
 }

@@ -18,14 +18,14 @@ void expect_logits_and_labels(OpKind op, const TensorSpec& logits, const TensorS
 CrossEntropyForward reserve_loss(Program& program, const std::string& label, ValueId logits, ValueId labels) {
   const DType wide = statistic_type(program.spec(logits).dtype);
   const Shape rows = program.spec(labels).shape;
-  const ValueId loss = reserve_output(program, label + ".loss", wide, Shape{1}, Role::scalar);
-  return {loss, reserve_output(program, label + ".lse", wide, rows, Role::statistic)};
+  const ValueId loss = reserve_output(program, logits, label + ".loss", wide, Shape{1}, Role::scalar);
+  return {loss, reserve_output(program, logits, label + ".lse", wide, rows, Role::statistic)};
 }
 
 ValueId reserve_gradient(Program& program, const std::string& name, ValueId logits, bool in_place) {
   if (in_place) return program.update(logits, program.unique_name(name));
   const TensorSpec spec = program.spec(logits);
-  return reserve_output(program, name, spec.dtype, spec.shape, Role::gradient);
+  return reserve_output(program, logits, name, spec.dtype, spec.shape, Role::gradient);
 }
 
 }  // namespace

@@ -16,6 +16,8 @@ inline constexpr OpKind cross_entropy_forward_backward_kind{"cross_entropy_forwa
 ///   lse = log sum exp(logits), loss = mean(lse - logits[label])
 /// backward: logits, labels, lse -> dlogits (as logits) = (exp(logits - lse) - 1[label]) / rows; reads lse as given.
 /// forward_backward: logits, labels -> loss, lse, dlogits; the gradient's lse may be the stored one or not yet rounded.
+/// A label outside [0, classes) has no right answer: its row of dlogits is NaN, and so is the loss; lse is as for any
+/// other.
 struct CrossEntropy {
   friend bool operator==(const CrossEntropy&, const CrossEntropy&) = default;
 };

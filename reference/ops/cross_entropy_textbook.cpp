@@ -10,8 +10,8 @@
 #include "reference/ops/bytes_moved.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/gradient_tape.h"
-#include "reference/ops/rule_g.h"
 #include "reference/ops/softmax_rows.h"
+#include "reference/ops/sum_error_bound.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {

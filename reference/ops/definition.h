@@ -36,11 +36,16 @@ struct Units {
 };
 
 /// The true value, and how far a correct implementation's result may lie from it before its one rounding to the
-/// storage type. The checker accepts iff round(value - bound) <= got <= round(value + bound); bound 0 is bitwise.
+/// storage type. The checker accepts iff round(value - bound) <= got <= round(value + bound); with a bound of 0 that is
+/// one number, and a zero of either sign. (A NaN is accepted for a NaN, whatever its payload.)
 struct Judged {
   double value = 0.0;
   double bound = 0.0;
+  bool bitwise = false;  ///< a zero must have the sign of round(value) too: the op moves numbers and computes none
 };
+
+/// What an op that only moves or casts a number must leave: round(value), bit for bit.
+[[nodiscard]] inline Judged moved(double value) { return {value, 0.0, true}; }
 
 /// What an op actually read, in storage type: for updated values the content before the op ran.
 struct Operands {
@@ -67,8 +72,8 @@ class OpDefinition {
                                   std::span<const TensorSpec> outputs) const = 0;
   [[nodiscard]] virtual Units units(const OpCall& call, std::span<const TensorSpec> inputs,
                                     std::span<const TensorSpec> outputs, int output) const = 0;
-  /// The rule of one output's bound in a few words for people, with its numbers: "Rule G: 2 u sqrt(768) (|C| + Q),
-  /// u = 2^-24", "exact, bitwise". It says what evaluate() computes.
+  /// The rule of one output's bound in a few words for people, with its numbers: "Rule G: 2 u sqrt(768)
+  /// max(|C| + Q, 2 S), u = 2^-24", "exact, bitwise". It says what evaluate() computes.
   [[nodiscard]] virtual std::string bound(const OpCall& call, std::span<const TensorSpec> inputs,
                                           std::span<const TensorSpec> outputs, int output) const = 0;
   /// Judged values of the wanted units of one output: judged[i * elements + e] is element e of wanted[i].

@@ -16,14 +16,14 @@ ValueId combine(Program& program, OpKind kind, Attributes attributes, const Math
   expect_float(kind, x);
   expect_shape(kind, program.spec(second), x.shape);
   expect_dtype(kind, program.spec(second), x.dtype);
-  const ValueId y = reserve_output(program, label, x.dtype, x.shape, role_of_result(program, {first, second}));
+  const ValueId y = reserve_output(program, first, label, x.dtype, x.shape, role_of_result(program, {first, second}));
   program.append({kind, std::move(attributes), math, {first, second}, {y}, std::move(label)});
   return y;
 }
 
 ValueId append_move(Program& program, OpKind kind, Attributes attributes, std::string label, ValueId x,
                     TensorSpec y_spec, Phase phase = Phase::timed) {
-  y_spec.name = program.unique_name(label);
+  place_like(program, x, label, y_spec);
   const ValueId y = program.reserve(std::move(y_spec));
   program.append({kind, std::move(attributes), Math{}, {x}, {y}, std::move(label), phase});
   return y;
@@ -67,7 +67,7 @@ std::string describe(const Reorder&) { return {}; }
 ValueId copy(Program& program, std::string label, ValueId x, Memory to) {
   const TensorSpec& spec = program.spec(x);
   TensorSpec y = tensor("", spec.dtype, spec.shape, spec.role);
-  y.placement = Placement::in(to);
+  y.placement.memory = to;
   return append_move(program, copy_kind, Copy{}, std::move(label), x, std::move(y));
 }
 
@@ -78,7 +78,7 @@ ValueId triad(Program& program, double factor, const Math& math, std::string lab
 ValueId scale(Program& program, double factor, const Math& math, std::string label, ValueId x) {
   const TensorSpec spec = program.spec(x);
   expect_float(scale_kind, spec);
-  const ValueId y = reserve_output(program, label, spec.dtype, spec.shape, role_of_result(program, {x}));
+  const ValueId y = reserve_output(program, x, label, spec.dtype, spec.shape, role_of_result(program, {x}));
   program.append({scale_kind, Scale{factor}, math, {x}, {y}, std::move(label)});
   return y;
 }

@@ -9,7 +9,7 @@
 #include "reference/ops/bytes_moved.h"
 #include "reference/ops/elementwise.h"
 #include "reference/ops/incoming_gradient.h"
-#include "reference/ops/rule_g.h"
+#include "reference/ops/sum_error_bound.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
@@ -45,9 +45,7 @@ class SameElement : public Elementwise {
   }
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
                 std::span<Judged> judged) const override {
-    judge_elements<1>({operands.inputs[0]}, wanted, judged, [](std::int64_t, const auto& in) {
-      return Judged{in[0], 0.0};
-    });
+    judge_elements<1>({operands.inputs[0]}, wanted, judged, [](std::int64_t, const auto& in) { return moved(in[0]); });
   }
 };
 
@@ -101,7 +99,7 @@ class TransposeDefinition : public Elementwise {
         index[static_cast<std::size_t>(permutation[static_cast<std::size_t>(axis)])] = rest % y[axis];
         rest /= y[axis];
       }
-      judged[i] = {operands.inputs[0].at(index), 0.0};
+      judged[i] = moved(operands.inputs[0].at(index));
     }
   }
 

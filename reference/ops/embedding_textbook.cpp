@@ -10,7 +10,7 @@
 #include "reference/ops/bytes_moved.h"
 #include "reference/ops/embedding.h"
 #include "reference/ops/incoming_gradient.h"
-#include "reference/ops/rule_g.h"
+#include "reference/ops/sum_error_bound.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
@@ -50,7 +50,7 @@ class EmbeddingForward : public OpDefinition {
       const auto token = static_cast<std::int64_t>(operands.inputs[1][position]);
       values.assign(count, std::numeric_limits<double>::quiet_NaN());
       if (token >= 0 && token < table.shape()[0]) gather(table, wanted.first(count), (token - position) * h, values);
-      for (std::size_t i = 0; i < count; ++i) judged[i] = {values[i], 0.0};
+      for (std::size_t i = 0; i < count; ++i) judged[i] = moved(values[i]);
       wanted = wanted.subspan(count);
       judged = judged.subspan(count);
     }
@@ -97,7 +97,7 @@ class EmbeddingBackward : public OpDefinition {
   }
 
   std::string bound(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec>, int) const override {
-    return rule_g_bound("K = how often the token occurs", call.math);
+    return sum_error_bound_text("K = how often the token occurs", call.math);
   }
 
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
@@ -119,7 +119,7 @@ class EmbeddingBackward : public OpDefinition {
         gather(dy, wanted.first(count), (occurrence->second - row) * h, values);
         for (std::size_t i = 0; i < count; ++i) sums[i].add(values[i]);
       }
-      for (std::size_t i = 0; i < count; ++i) judged[i] = {sums[i].value, rule_g(sums[i], u)};
+      for (std::size_t i = 0; i < count; ++i) judged[i] = {sums[i].value, sum_error_bound(sums[i], u)};
       wanted = wanted.subspan(count);
       judged = judged.subspan(count);
     }

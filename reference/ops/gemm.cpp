@@ -56,7 +56,7 @@ ValueId output_of(Program& program, const GemmOperands& operands, const std::opt
                   const std::string& label, const Shape& shape, ValueId a, ValueId b) {
   if (!operands.c_in) {
     const Role role = operands.pre ? Role::gradient : role_of_result(program, {a, b});
-    return output_or_reserve(program, gemm_kind, into, label, gradient_type(program.spec(a).dtype), shape, role);
+    return output_or_reserve(program, gemm_kind, into, a, label, gradient_type(program.spec(a).dtype), shape, role);
   }
   if (into && program.value(*into).updates != operands.c_in) {
     throw ProgramError("gemm: with beta, c is an update of '" + program.spec(*operands.c_in).name +
@@ -128,7 +128,7 @@ GemmResult gemm(Program& program, const Gemm& attributes, const Math& math, std:
   GemmResult result{output_of(program, operands, into, label, shape, a, b), std::nullopt};
   std::vector<ValueId> outputs{result.c};
   if (attributes.epilogue == Gemm::Epilogue::gelu) {
-    result.pre = reserve_output(program, label + ".pre", program.spec(result.c).dtype, shape, Role::activation);
+    result.pre = reserve_output(program, a, label + ".pre", program.spec(result.c).dtype, shape, Role::activation);
     outputs.push_back(*result.pre);
   }
   std::vector<ValueId> inputs{a, b};

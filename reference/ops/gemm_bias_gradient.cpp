@@ -59,8 +59,9 @@ GemmBiasGradientResult gemm_gelu_bias_gradient(Program& program, const Gemm& att
   const TensorSpec given = program.spec(pre);
   expect_shape(op, given, {e.m, e.n});
   expect_float(op, given);
-  const ValueId dz = reserve_output(program, label, program.spec(a).dtype, {e.m, e.n}, Role::gradient);
-  const ValueId sum = output_or_reserve(program, op, db, label + ".db", program.spec(a).dtype, {e.n}, Role::gradient);
+  const ValueId dz = reserve_output(program, a, label, program.spec(a).dtype, {e.m, e.n}, Role::gradient);
+  const ValueId sum =
+      output_or_reserve(program, op, db, a, label + ".db", program.spec(a).dtype, {e.n}, Role::gradient);
   program.append({op, attributes, math, {a, b, pre}, {dz, sum}, std::move(label)});
   return {dz, sum};
 }
@@ -77,8 +78,8 @@ GemmBiasGradientResult gemm_weight_bias_gradient(Program& program, const GemmWei
   const GemmExtents e = checked_extents(program, op, attributes.gemm, a, b);
   const DType type = program.spec(a).dtype;
   const Shape bias{attributes.gradient == GemmWeightBiasGradient::Operand::a ? e.m : e.n};
-  const ValueId product = output_or_reserve(program, op, dw, label, type, {e.m, e.n}, Role::gradient);
-  const ValueId sum = output_or_reserve(program, op, db, label + ".db", type, bias, Role::gradient);
+  const ValueId product = output_or_reserve(program, op, dw, a, label, type, {e.m, e.n}, Role::gradient);
+  const ValueId sum = output_or_reserve(program, op, db, a, label + ".db", type, bias, Role::gradient);
   program.append({op, attributes, math, {a, b}, {product, sum}, std::move(label)});
   return {product, sum};
 }

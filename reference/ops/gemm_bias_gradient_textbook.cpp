@@ -18,7 +18,7 @@
 #include "reference/ops/gelu_textbook.h"
 #include "reference/ops/gemm_bias_gradient.h"
 #include "reference/ops/gemm_textbook.h"
-#include "reference/ops/rule_g.h"
+#include "reference/ops/sum_error_bound.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
@@ -42,7 +42,7 @@ class DzSum {
     squares_ += moved * moved;
   }
   [[nodiscard]] Judged judged(double u) const {
-    return {sum_.value, rule_g(sum_, u) + std::min(most_, 6.0 * std::sqrt(squares_ / 3.0))};
+    return {sum_.value, sum_error_bound(sum_, u) + std::min(most_, 6.0 * std::sqrt(squares_ / 3.0))};
   }
 
  private:
@@ -87,7 +87,7 @@ class GemmGeluBiasGradient : public OpDefinition {
     if (output == 0) {
       return gemm_definition().bound(gemm_of(call, call.attributes.as<Gemm>()), inputs, outputs.first(1), 0);
     }
-    const std::string sum = "Rule G: " + rule_g_formula(outputs[0].shape[0]);
+    const std::string sum = "Rule G: " + sum_error_text(outputs[0].shape[0]);
     const double u = unit_roundoff(outputs[0].dtype);
     if (!(u > accumulator_roundoff(call.math))) return bound_text(sum, call.math);
     return bound_text("of dz as stored: " + sum + " + min(sum e, 6 sigma), e = " + power_text(u) + " |dz|", call.math);

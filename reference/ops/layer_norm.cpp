@@ -41,9 +41,9 @@ LayerNormForward layer_norm_forward(Program& program, const LayerNorm& attribute
   expect_dtype(op, program.spec(beta), program.spec(gamma).dtype);
 
   const DType wide = statistic_type(data.dtype);
-  const ValueId y = reserve_output(program, label + ".y", data.dtype, data.shape, Role::activation);
-  const ValueId mean = reserve_output(program, label + ".mean", wide, rows_of(data.shape), Role::statistic);
-  const ValueId rstd = reserve_output(program, label + ".rstd", wide, rows_of(data.shape), Role::statistic);
+  const ValueId y = reserve_output(program, x, label + ".y", data.dtype, data.shape, Role::activation);
+  const ValueId mean = reserve_output(program, x, label + ".mean", wide, rows_of(data.shape), Role::statistic);
+  const ValueId rstd = reserve_output(program, x, label + ".rstd", wide, rows_of(data.shape), Role::statistic);
   program.append({layer_norm_forward_kind, attributes, math, {x, gamma, beta}, {y, mean, rstd}, std::move(label)});
   return {y, mean, rstd};
 }
@@ -64,9 +64,9 @@ LayerNormBackward layer_norm_backward(Program& program, const LayerNorm& attribu
     expect_dtype(op, program.spec(statistic), statistic_type(data.dtype));
   }
 
-  const ValueId dx = reserve_output(program, label + ".dx", data.dtype, data.shape, Role::gradient);
-  const ValueId dgamma = reserve_output(program, label + ".dgamma", scale.dtype, scale.shape, Role::gradient);
-  const ValueId dbeta = reserve_output(program, label + ".dbeta", scale.dtype, scale.shape, Role::gradient);
+  const ValueId dx = reserve_output(program, x, label + ".dx", data.dtype, data.shape, Role::gradient);
+  const ValueId dgamma = reserve_output(program, x, label + ".dgamma", scale.dtype, scale.shape, Role::gradient);
+  const ValueId dbeta = reserve_output(program, x, label + ".dbeta", scale.dtype, scale.shape, Role::gradient);
   program.append(
       {layer_norm_backward_kind, attributes, math, {dy, x, gamma, mean, rstd}, {dx, dgamma, dbeta}, std::move(label)});
   return {dx, dgamma, dbeta};

@@ -74,7 +74,7 @@ void LayerNormForwardDefinition::derivative(Program& program, const OpCall& call
 
 // T of a sum whose terms are products of a few rounded factors: Rule G, and three roundings per term.
 double sum_bound(const ProductSum& sum, double u) {
-  return u * (2.0 * std::sqrt(sum.terms) + 3.0) * (std::fabs(sum.value) + std::sqrt(sum.squares));
+  return u * (2.0 * std::sqrt(sum.terms) + 3.0) * partial_sum_size(sum);
 }
 
 class LayerNormBackwardDefinition : public OpDefinition {
@@ -95,8 +95,10 @@ class LayerNormBackwardDefinition : public OpDefinition {
   std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
                     int output) const override {
     const Shape& x = inputs[1].shape;
-    if (output == 2) return rule_g_bound(norm_rows(x), call.math);
-    const auto sum = [](std::int64_t terms) { return "u (2 sqrt(" + std::to_string(terms) + ") + 3) (|C| + Q)"; };
+    if (output == 2) return sum_error_bound_text(norm_rows(x), call.math);
+    const auto sum = [](std::int64_t terms) {
+      return "u (2 sqrt(" + std::to_string(terms) + ") + 3) " + std::string(partial_sum_text);
+    };
     if (output == 1) return bound_text("Rule G, three roundings per term: " + sum(norm_rows(x)), call.math);
     // h = dy gamma; T: of the two sums over a row, a = sum h and b = sum h xhat.
     const std::string means = "(T_a + |xhat| T_b + 4 u (|a| + |xhat b|)) / " + std::to_string(x[-1]);
@@ -174,7 +176,7 @@ class LayerNormBackwardDefinition : public OpDefinition {
       for (std::size_t j = 0; j < sums.size(); ++j) sums[j].add(dy[j] * x[j]);
     }
     for (std::size_t j = 0; j < sums.size(); ++j) {
-      judged[j] = {sums[j].value, weighted ? sum_bound(sums[j], u) : rule_g(sums[j], u)};
+      judged[j] = {sums[j].value, weighted ? sum_bound(sums[j], u) : sum_error_bound(sums[j], u)};
     }
   }
 };

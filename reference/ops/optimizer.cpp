@@ -48,7 +48,7 @@ std::string describe(const AdamW& attributes) {
 ValueId gradient_norm(Program& program, const Math& math, std::string label, std::span<const ValueId> gradients) {
   expect_gradients(program, gradient_norm_kind, gradients);
   const DType wide = program.spec(gradients.front()).dtype == DType::f64 ? DType::f64 : DType::f32;
-  const ValueId norm = reserve_output(program, label, wide, Shape{1}, Role::scalar);
+  const ValueId norm = reserve_output(program, gradients.front(), label, wide, Shape{1}, Role::scalar);
   program.append(
       {gradient_norm_kind, GradientNorm{}, math, {gradients.begin(), gradients.end()}, {norm}, std::move(label)});
   return norm;

@@ -8,7 +8,7 @@
 #include "reference/ops/bound_text.h"
 #include "reference/ops/bytes_moved.h"
 #include "reference/ops/optimizer.h"
-#include "reference/ops/rule_g.h"
+#include "reference/ops/sum_error_bound.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
@@ -37,7 +37,7 @@ class GradientNormDefinition : public OpDefinition {
                     int) const override {
     std::int64_t terms = 0;
     for (const TensorSpec& gradient : inputs) terms += gradient.shape.elements();
-    return bound_text("T / (2 n) + 2 u n, T = Rule G of n^2: " + rule_g_formula(terms), call.math);
+    return bound_text("T / (2 n) + 2 u n, T = Rule G of n^2: " + sum_error_text(terms), call.math);
   }
 
   // n = sqrt(s): an error of s counts 1 / (2 n), then the root itself.
@@ -50,7 +50,7 @@ class GradientNormDefinition : public OpDefinition {
       });
     }
     const double norm = std::sqrt(squares.value);
-    const double bound = norm == 0.0 ? 0.0 : rule_g(squares, u) / (2.0 * norm) + 2.0 * u * norm;
+    const double bound = norm == 0.0 ? 0.0 : sum_error_bound(squares, u) / (2.0 * norm) + 2.0 * u * norm;
     std::fill(judged.begin(), judged.end(), Judged{norm, bound});
   }
 };
@@ -136,11 +136,15 @@ class AdamWDefinition : public OpDefinition {
     return element_units(outputs[static_cast<std::size_t>(output)].shape, 30.0);
   }
 
-  std::string bound(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec>,
+  std::string bound(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
                     int output) const override {
     const AdamW& adamw = call.attributes.as<AdamW>();
     const std::size_t which = static_cast<std::size_t>(output) % Places(adamw).outputs;
     if (which == 2) return bound_text("3 u |v'|", call.math);
+    if (which == 3) {
+      const std::string type(name(outputs[static_cast<std::size_t>(output)].dtype));
+      return "exact, bitwise: w' as stored, rounded once to " + type;
+    }
     const std::string b1 = number_text(adamw.beta1);
     const std::string moment = "3 u (|" + b1 + " m| + |(1 - " + b1 + ") g|)";
     if (which == 1) return bound_text(moment, call.math);
@@ -161,11 +165,18 @@ class AdamWDefinition : public OpDefinition {
     const auto index = static_cast<std::size_t>(output);
     const auto in = operands.inputs.subspan(2 + index / places.outputs * places.inputs, 4);
     const std::size_t which = index % places.outputs;
+    if (which == 3 && !operands.written.empty()) {  // of the weight that was stored, which is judged itself
+      judge_elements<1>({operands.written[index - which]}, wanted, judged,
+                        [](std::int64_t, const auto& weight) { return moved(weight[0]); });
+      return;
+    }
+    const DType master = operands.outputs[index - which].dtype;
     judge_elements<4>({in[0], in[1], in[2], in[3]}, wanted, judged, [&](std::int64_t, const auto& x) {
       const auto [w, g, m, v] = x;
       if (which == 1) return adamw.first_moment(g, m);
       if (which == 2) return adamw.second_moment(g, v);
-      return adamw.weight(w, g, m, v);  // the copy is the weight, rounded to its own type by the checker
+      const Judged weight = adamw.weight(w, g, m, v);
+      return which == 3 ? moved(round_to(master, weight.value)) : weight;
     });
   }
 

@@ -20,12 +20,13 @@ Quantized quantize(Program& program, const Quantize& attributes, const Math& mat
   expect_float(quantize_kind, from);
   expect_shape(quantize_kind, program.spec(scale), Shape{1});
   expect_dtype(quantize_kind, program.spec(scale), DType::f32);
-  TensorSpec values = tensor(program.unique_name(label), attributes.to, from.shape, from.role);
+  TensorSpec values = tensor("", attributes.to, from.shape, from.role);
+  place_like(program, x, label, values);
   if (layout) values.layout = std::move(*layout);
   Quantized result;
   result.values = program.reserve(std::move(values));
-  result.inverse = reserve_output(program, label + ".inverse", DType::f32, Shape{1}, Role::scalar);
-  result.amax = reserve_output(program, label + ".amax", DType::f32, Shape{1}, Role::statistic);
+  result.inverse = reserve_output(program, x, label + ".inverse", DType::f32, Shape{1}, Role::scalar);
+  result.amax = reserve_output(program, x, label + ".amax", DType::f32, Shape{1}, Role::statistic);
   program.append(
       {quantize_kind, attributes, math, {x, scale}, {result.values, result.inverse, result.amax}, std::move(label)});
   return result;

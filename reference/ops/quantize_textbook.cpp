@@ -10,7 +10,7 @@
 #include "reference/ops/elementwise.h"
 #include "reference/ops/incoming_gradient.h"
 #include "reference/ops/quantize.h"
-#include "reference/ops/rule_g.h"
+#include "reference/ops/sum_error_bound.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
@@ -26,11 +26,12 @@ bool is_power_of_two(double value) {
 }
 
 // The interval around `value`, clamped at both ends: what overflows becomes the largest number, never NaN or infinity.
+// Without a bound it is a cast, bit for bit.
 Judged clamped(const Judged& judged, double largest) {
   if (std::isnan(judged.value)) return judged;
   const double low = std::clamp(judged.value - judged.bound, -largest, largest);
   const double high = std::clamp(judged.value + judged.bound, -largest, largest);
-  return {0.5 * (low + high), 0.5 * (high - low)};
+  return {0.5 * (low + high), 0.5 * (high - low), judged.bound == 0.0};
 }
 
 class QuantizeDefinition final : public OpDefinition {
@@ -70,7 +71,7 @@ class QuantizeDefinition final : public OpDefinition {
     } else if (output == output_inverse) {
       std::fill(judged.begin(), judged.end(), Judged{1.0 / scale, u / std::fabs(scale)});
     } else {
-      std::fill(judged.begin(), judged.end(), Judged{largest_magnitude(operands.inputs[0]), 0.0});
+      std::fill(judged.begin(), judged.end(), moved(largest_magnitude(operands.inputs[0])));
     }
   }
 

@@ -34,10 +34,11 @@ ResidualNormForward residual_norm_forward(Program& program, const ResidualNorm& 
   const auto extents = data.shape.extents();
   const Shape rows(std::vector<std::int64_t>(extents.begin(), extents.end() - 1));
   const DType wide = statistic_type(data.dtype);
-  const ValueId sum = reserve_output(program, label + ".sum", data.dtype, data.shape, role_of_result(program, {x, r}));
-  const ValueId y = reserve_output(program, label + ".y", data.dtype, data.shape, Role::activation);
-  const ValueId mean = reserve_output(program, label + ".mean", wide, rows, Role::statistic);
-  const ValueId rstd = reserve_output(program, label + ".rstd", wide, rows, Role::statistic);
+  const ValueId sum =
+      reserve_output(program, x, label + ".sum", data.dtype, data.shape, role_of_result(program, {x, r}));
+  const ValueId y = reserve_output(program, x, label + ".y", data.dtype, data.shape, Role::activation);
+  const ValueId mean = reserve_output(program, x, label + ".mean", wide, rows, Role::statistic);
+  const ValueId rstd = reserve_output(program, x, label + ".rstd", wide, rows, Role::statistic);
   program.append({op, attributes, math, {x, r, gamma, beta}, {sum, y, mean, rstd}, std::move(label)});
   return {sum, y, mean, rstd};
 }

@@ -12,7 +12,7 @@
 #include "reference/ops/layer_norm.h"
 #include "reference/ops/normalized_rows.h"
 #include "reference/ops/residual_norm.h"
-#include "reference/ops/rule_g.h"
+#include "reference/ops/sum_error_bound.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {

@@ -41,7 +41,7 @@ ValueId rotary(Program& program, const Rotary& attributes, const Math& math, std
     expect_dtype(rotary_kind, program.spec(table), statistic_type(data.dtype));
   }
   const ValueId y =
-      output_or_reserve(program, rotary_kind, into, label, data.dtype, data.shape, role_of_result(program, {x}));
+      output_or_reserve(program, rotary_kind, into, x, label, data.dtype, data.shape, role_of_result(program, {x}));
   expect_dtype(rotary_kind, program.spec(y), data.dtype);
   expect_contiguous_heads(program.spec(y));
   program.append({rotary_kind, attributes, math, {x, tables.cos, tables.sin}, {y}, std::move(label)});

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "reference/ops/bound_text.h"
-#include "reference/ops/rule_g.h"
+#include "reference/ops/sum_error_bound.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
@@ -45,11 +45,11 @@ Judged judge_mean_loss(const Operands& operands) {
   }
   const double count = static_cast<double>(rows);
   const double mean = losses.value / count;
-  return {mean, (bounds + rule_g(losses, u)) / count + u * std::fabs(mean)};
+  return {mean, (bounds + sum_error_bound(losses, u)) / count + u * std::fabs(mean)};
 }
 
 std::string mean_loss_bound(const Shape& logits, const Math& math) {
-  const std::string mean = "(sum T + " + rule_g_formula(logits[0]) + ") / " + std::to_string(logits[0]) + " + u |loss|";
+  const std::string mean = "(sum T + " + sum_error_text(logits[0]) + ") / " + std::to_string(logits[0]) + " + u |loss|";
   return bound_text(mean + ", T = 2 u |x_label| + " + log_sum_exp_rule(logits[1]), math);
 }
 

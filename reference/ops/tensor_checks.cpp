@@ -1,5 +1,7 @@
 #include "reference/ops/tensor_checks.h"
 
+#include <utility>
+
 namespace gpubench {
 namespace {
 
@@ -50,13 +52,24 @@ DType statistic_type(DType data) { return data == DType::f64 ? DType::f64 : DTyp
 
 DType gradient_type(DType value) { return is_float(value) && size_of(value) == 1 ? DType::bf16 : value; }
 
-ValueId reserve_output(Program& program, std::string_view name, DType dtype, const Shape& shape, Role role) {
-  return program.reserve(tensor(program.unique_name(name), dtype, shape, role));
+void place_like(const Program& program, ValueId like, std::string_view name, TensorSpec& output) {
+  const Placement& place = program.spec(like).placement;
+  output.placement.rank = place.rank;
+  output.placement.ranks = place.ranks;
+  const std::string on_rank = name_on_rank("", place.rank, place.ranks);  // "@1", which a label may have already
+  output.name = program.unique_name(name.ends_with(on_rank) ? std::string(name) : std::string(name) + on_rank);
 }
 
-ValueId output_or_reserve(Program& program, OpKind op, const std::optional<ValueId>& into, std::string_view name,
-                          DType dtype, const Shape& shape, Role role) {
-  if (!into) return reserve_output(program, name, dtype, shape, role);
+ValueId reserve_output(Program& program, ValueId like, std::string_view name, DType dtype, const Shape& shape,
+                       Role role) {
+  TensorSpec output = tensor("", dtype, shape, role);
+  place_like(program, like, name, output);
+  return program.reserve(std::move(output));
+}
+
+ValueId output_or_reserve(Program& program, OpKind op, const std::optional<ValueId>& into, ValueId like,
+                          std::string_view name, DType dtype, const Shape& shape, Role role) {
+  if (!into) return reserve_output(program, like, name, dtype, shape, role);
   expect_shape(op, program.spec(*into), shape);
   expect_float(op, program.spec(*into));
   return *into;

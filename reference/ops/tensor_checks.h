@@ -33,12 +33,15 @@ void expect_dtype(OpKind op, const TensorSpec& tensor, DType expected);
 /// numbers they stand for, and is quantized by an op of its own).
 [[nodiscard]] DType gradient_type(DType value);
 
-/// Reserves a row-major output under `name`, or under `name` and a number where that is taken.
-[[nodiscard]] ValueId reserve_output(Program& program, std::string_view name, DType dtype, const Shape& shape,
-                                     Role role);
+/// Puts an output on the rank of `like`, an operand of the op that makes it, and names it: `name` (with "@<rank>" where
+/// other ranks have one alike), and a number behind it where that is taken.
+void place_like(const Program& program, ValueId like, std::string_view name, TensorSpec& output);
+/// Reserves a row-major output, placed and named so.
+[[nodiscard]] ValueId reserve_output(Program& program, ValueId like, std::string_view name, DType dtype,
+                                     const Shape& shape, Role role);
 
 /// `into` after checking that it has the shape of the output and a floating-point type; a new reservation without it.
-[[nodiscard]] ValueId output_or_reserve(Program& program, OpKind op, const std::optional<ValueId>& into,
+[[nodiscard]] ValueId output_or_reserve(Program& program, OpKind op, const std::optional<ValueId>& into, ValueId like,
                                         std::string_view name, DType dtype, const Shape& shape, Role role);
 
 /// The next version of `old`, named "<old>'".

@@ -476,9 +476,9 @@ TEST_F(Cli, ListShowsCasesSuitesAndOneCaseInDetail) {
   Captured detail;
   EXPECT_EQ(detail.run({"list", "sim/packed/n=8/f32/x1"}), 0);
   // 2 * 8 * 8 * 8 = 1024 FLOP; five tensors of 8 * 8 * 4 = 256 bytes
-  for (const char* part :
-       {"packed.copy", "packed.gemm", "set-up", "1.02 kFLOP", "f32", "[8, 8]", "256", "rerun", "exact, bitwise",
-        "64 elements", "Rule G: 2 u sqrt(8) (|C| + Q), u = 2^-24", "gpubench run --filter '^sim/packed/n=8/f32/x1$'"}) {
+  for (const char* part : {"packed.copy", "packed.gemm", "set-up", "1.02 kFLOP", "f32", "[8, 8]", "256", "rerun",
+                           "exact, bitwise", "64 elements", "Rule G: 2 u sqrt(8) max(|C| + Q, 2 S), u = 2^-24",
+                           "gpubench run --filter '^sim/packed/n=8/f32/x1$'"}) {
     EXPECT_THAT(detail.out.str(), HasSubstr(part));
   }
   Captured no_batch;
@@ -498,7 +498,7 @@ TEST_F(Cli, ListAsJsonIsOneDocument) {
   EXPECT_EQ(json["ops"][0]["flop"], 1024.0);
   EXPECT_EQ(json["ops"][0]["outputs"].size(), 1U);
   EXPECT_EQ(json["ops"][0]["outputs"][0]["judged"], "64 elements");
-  EXPECT_EQ(json["ops"][0]["outputs"][0]["bound"], "Rule G: 2 u sqrt(8) (|C| + Q), u = 2^-24");
+  EXPECT_EQ(json["ops"][0]["outputs"][0]["bound"], "Rule G: 2 u sqrt(8) max(|C| + Q, 2 S), u = 2^-24");
   EXPECT_EQ(json["tensors"][0]["bytes"], 256);
   Captured suites;
   EXPECT_EQ(suites.run({"list", "suites", "--format", "json"}), 0);

@@ -445,6 +445,42 @@ TEST(Judge, CopiesAreComparedBitForBit) {
   }
 }
 
+// -0 == 0, and yet whoever moves or casts a number has to leave its sign.
+TEST(Judge, WhatIsMovedKeepsTheSignOfZero) {
+  const auto filled = [](const std::function<ValueId(Program&, ValueId)>& op) {
+    Program p;
+    const ValueId x = p.add(tensor("x", DType::f32, {4, 4}, Role::input, Fill::normal(1.0)));
+    const ValueId y = op(p, x);
+    JudgedProgram memory(std::move(p));
+    for (std::int64_t i = 0; i < 16; ++i) {
+      memory.set(x, i, i % 5 == 0 ? -0.0 : 1.0);  // -0 on the diagonal
+      memory.set(y, i, i % 5 == 0 ? -0.0 : 1.0);
+    }
+    return std::pair(std::move(memory), y);
+  };
+  const std::function<ValueId(Program&, ValueId)> ops[] = {
+      [](Program& p, ValueId x) { return copy(p, "y", x); },
+      [](Program& p, ValueId x) { return cast(p, DType::bf16, "y", x); },
+      [](Program& p, ValueId x) {
+        return transpose(p, {1, 0}, "y", x);
+      },
+  };
+  for (const auto& op : ops) {
+    auto [memory, y] = filled(op);
+    const std::string kind(memory.program().op(0).kind.name);
+    EXPECT_EQ(memory.judged().verdict, Verdict::pass) << kind;
+    memory.set(y, 10, 0.0);
+    const OpParity parity = memory.judged();
+    EXPECT_EQ(parity.verdict, Verdict::fail) << kind;
+    EXPECT_EQ(parity.bad, 1) << kind;
+    EXPECT_GT(parity.error_over_bound, 1.0) << kind;
+  }
+  // Where a zero is computed, its sign is the implementation's choice.
+  auto [memory, y] = filled([](Program& p, ValueId x) { return add(p, Math{}, "y", x, x); });
+  for (std::int64_t i = 0; i < 16; ++i) memory.set(y, i, i % 5 == 0 ? 0.0 : 2.0);
+  EXPECT_EQ(memory.judged().verdict, Verdict::pass);
+}
+
 // 256 rows of 64 columns in a storage of 192: what lies beside the part stays poisoned, and is not its business.
 TEST(Judge, APartOfAStorageIsJudgedWithoutItsNeighbours) {
   Program p;

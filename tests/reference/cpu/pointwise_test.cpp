@@ -160,8 +160,10 @@ TEST(Cast, RoundsOnceAndWidensExactly) {
     (void)cast(program, to, "op", x);
     ProgramRun run(shared_backend(), program);
     run.set_random(x, 3, 100.0);
-
     EXPECT_EQ(run_and_judge(run), "") << name(from) << " to " << name(to);
+
+    run.set(x, std::vector<double>(3 * 1023, -0.0));
+    EXPECT_EQ(run_and_judge(run), "") << "of -0, " << name(from) << " to " << name(to);
   }
 }
 

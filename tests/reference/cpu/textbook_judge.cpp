@@ -12,6 +12,7 @@ namespace {
 
 bool lies_within(const Judged& judged, DType type, double got) {
   if (std::isnan(judged.value)) return std::isnan(got);
+  if (judged.bitwise && std::signbit(got) != std::signbit(judged.value)) return false;
   return got >= round_to(type, judged.value - judged.bound) && got <= round_to(type, judged.value + judged.bound);
 }
 

@@ -99,7 +99,7 @@ TEST(AttentionBackward, UnwantedGradientsStillHaveAPlaceToGo) {
 }
 
 // Rejected elements of dq, dk and dv of a single-precision backward of one head.
-std::array<int, 3> judge_float(DType type, const FloatAttentionFaults& faults) {
+std::array<int, 3> judge_float(DType type, const FloatAttentionFaults& faults, double gradient_size = 1.5) {
   constexpr std::int64_t rows = 96, d = 32;
   constexpr float scale = 0.1875F;
   Example s({true, scale}, type, 1, rows, 1, 1, d);
@@ -107,7 +107,7 @@ std::array<int, 3> judge_float(DType type, const FloatAttentionFaults& faults) {
   std::uint64_t seed = 1;
   for (const ValueId id : {s.q, s.k, s.v, s.d_o}) {
     std::vector<double> values = spread(rows * d, seed++);
-    for (double& value : values) value *= 1.5;
+    for (double& value : values) value *= id == s.d_o ? gradient_size : 1.5;
     run.set(id, values);
   }
   const HeadData data{run.get(s.q), run.get(s.k), run.get(s.v)};
@@ -130,6 +130,17 @@ std::array<int, 3> judge_float(DType type, const FloatAttentionFaults& faults) {
 TEST(AttentionBackward, CorrectSinglePrecisionIsAccepted) {
   EXPECT_EQ(judge_float(DType::f32, {}), (std::array<int, 3>{0, 0, 0}));
   EXPECT_EQ(judge_float(DType::bf16, {}), (std::array<int, 3>{0, 0, 0}));
+}
+
+// Gradients of training without a loss scale: ds lies below f16's smallest normal number, 6e-5, where casting loses as
+// much of every number.
+TEST(AttentionBackward, CastsToF16AreAcceptedHoweverSmallTheGradientsAre) {
+  for (const double size : {1.5, 1e-1, 1e-2, 1e-3, 1e-4}) {
+    EXPECT_EQ(judge_float(DType::f16, {}, size), (std::array<int, 3>{0, 0, 0})) << size;
+  }
+  const auto rejected = judge_float(DType::f16, {.without_correction = true}, 1e-2);
+  EXPECT_GT(rejected[0], 96 * 16);
+  EXPECT_GT(rejected[1], 96 * 16);
 }
 
 TEST(AttentionBackward, AMissingCorrectionIsRejected) {

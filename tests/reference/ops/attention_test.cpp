@@ -134,7 +134,7 @@ Rejected judge_float(DType type, const FloatAttentionFaults& faults, double size
 }
 
 TEST(Attention, CorrectSinglePrecisionIsAccepted) {
-  for (const DType type : {DType::f32, DType::bf16}) {
+  for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
     for (const double size : {0.1, 1.5, 6.0}) {
       const Rejected rejected = judge_float(type, {}, size);
       EXPECT_EQ(rejected.o, 0) << name(type) << " size " << size;

@@ -197,30 +197,44 @@ TEST(Contraction, RejectsALostProductInEveryRecipe) {
 TEST(Contraction, LeavesTheSumsOfTheSuitesLargeEnoughToTellThemFromZero) {
   // A sum of twice its root of squares, of which a sample of normal data holds a few in a hundred.
   for (const double k : {512.0, 16384.0, 65536.0, 500000.0}) {
-    const ProductSum sum{2.0, 1.0, k};
+    const ProductSum sum{2.0, 1.0, 0.25 * k, k};  // sums of neighbours of half of Q
     EXPECT_LT(contraction_rule({}, DType::bf16, DType::bf16, DType::bf16).bound(sum), 0.1) << k;
     EXPECT_LT(contraction_rule(tf32_math, DType::f32, DType::f32, DType::f32).bound(sum), 0.1) << k;
     EXPECT_LT(contraction_rule({}, DType::f8_e4m3, DType::f8_e5m2, DType::bf16).bound(sum), 1.0) << k;
   }
-  EXPECT_LT(contraction_rule(fast_math, DType::f8_e4m3, DType::f8_e4m3, DType::bf16).bound({2.0, 1.0, 16384.0}), 2.0);
+  EXPECT_LT(contraction_rule(fast_math, DType::f8_e4m3, DType::f8_e4m3, DType::bf16).bound({2.0, 1.0, 4096.0, 16384.0}),
+            2.0);
+}
+
+// Sums that fall below the accumulator's smallest normal number lose what its spacing there loses.
+TEST(Contraction, KnowsThatSpacingDoesNotShrinkBelowTheSmallestNormalNumber) {
+  const Math f16_sums{.accumulate = DType::f16};
+  const Math f16_splits{.split_k_in_output = true};
+  const ProductSum tiny{0x1p-20, 0x1p-40, 64.0 * 0x1p-40, 64.0};
+  EXPECT_DOUBLE_EQ(contraction_rule(f16_sums, DType::f16, DType::f16, DType::f32).bound(tiny),
+                   0x1p-11 * 16.0 * 0x1p-14);
+  EXPECT_DOUBLE_EQ(contraction_rule(f16_splits, DType::f32, DType::f32, DType::f16).bound(tiny),
+                   0x1p-24 * 16.0 * 0x1p-19 + 2.0 * 0x1p-11 * 8.0 * 0x1p-14);
 }
 
 TEST(Contraction, WritesOutWhatItComputes) {
-  EXPECT_EQ(contraction_rule({}, DType::f32, DType::f32, DType::f32).formula(768), "2 u sqrt(768) (|C| + Q)");
+  EXPECT_EQ(contraction_rule({}, DType::f32, DType::f32, DType::f32).formula(768), "2 u sqrt(768) max(|C| + Q, 2 S)");
   EXPECT_EQ(contraction_rule({}, DType::bf16, DType::bf16, DType::bf16).formula("K"),
-            "u (2 sqrt(K) + 2.75 * K / 8) (|C| + Q)");
+            "u (2 sqrt(K) + 2.75 * K / 8) max(|C| + Q, 2 S)");
   EXPECT_EQ(contraction_rule(tf32_math, DType::f32, DType::f32, DType::f32).formula("K"),
-            "u (2 sqrt(K) + 1.75 * K / 4) (|C| + Q) + 2^-10 (2 |C| + 2.5 Q)");
+            "u (2 sqrt(K) + 1.75 * K / 4) max(|C| + Q, 2 S) + 2^-10 (2 max(|C| + Q, 2 S) + 0.5 Q)");
   EXPECT_EQ(contraction_rule(fast_math, DType::f8_e4m3, DType::f8_e5m2, DType::bf16).formula("K"),
-            "2^-14 (2 sqrt(K) + 9 * K / 16) (|C| + Q)");
+            "2^-14 (2 sqrt(K) + 9 * K / 16) max(|C| + Q, 2 S)");
   EXPECT_EQ(contraction_rule({.split_k_in_output = true}, DType::f32, DType::f32, DType::f32).formula(9),
-            "2 u sqrt(9) (|C| + Q) + 2^-20 (|C| + Q)");
+            "2 u sqrt(9) max(|C| + Q, 2 S) + 2^-20 max(|C| + Q, 2 S)");
   EXPECT_EQ(contraction_rule({.accumulate = DType::f16}, DType::f16, DType::f16, DType::f16).formula(9),
-            "2 u sqrt(9) (|C| + Q)");
+            "2 u sqrt(9) max(|C| + Q, 2 S)");
 
-  // Of 64 bf16 products that are all 1: u (16 + 22) (64 + 8)
-  const ProductSum ones{64.0, 64.0, 64.0};
-  EXPECT_DOUBLE_EQ(contraction_rule({}, DType::bf16, DType::bf16, DType::f32).bound(ones), 0x1p-24 * 38.0 * 72.0);
+  // Of 64 bf16 products that are all 1, with sums of neighbours of 1, 2, ... 64: u (16 + 22) 2 S, 64 S^2 = 64 65 129 /
+  // 6
+  const ProductSum ones{64.0, 64.0, 89440.0, 64.0};
+  EXPECT_DOUBLE_EQ(contraction_rule({}, DType::bf16, DType::bf16, DType::f32).bound(ones),
+                   0x1p-24 * 38.0 * 2.0 * std::sqrt(89440.0 / 64.0));
   EXPECT_EQ(contraction_rule({}, DType::f8_e4m3, DType::f8_e4m3, DType::f32).bound({}), 0.0);
 }
 

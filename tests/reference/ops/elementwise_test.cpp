@@ -5,6 +5,13 @@
 #include <array>
 #include <functional>
 
+#include "reference/ops/column_sum.h"
+#include "reference/ops/cross_entropy.h"
+#include "reference/ops/embedding.h"
+#include "reference/ops/gelu.h"
+#include "reference/ops/gemm.h"
+#include "reference/ops/layer_norm.h"
+#include "reference/ops/quantize.h"
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
@@ -89,6 +96,39 @@ TEST(Elementwise, F32ArithmeticIsAcceptedAndOneMoreUlpIsNot) {
     wrong_accepted += within(judged[i], DType::f32, left[i] + 3.09375 * right[i]) ? 1 : 0;
   }
   EXPECT_LT(wrong_accepted, 5);
+}
+
+// Of an op on rank 1, nothing may lie on rank 0: it would be a collective.
+TEST(Builders, PutOutputsOnTheRankOfTheirInputs) {
+  Program p;
+  const auto on_rank_1 = [&p](const std::string& name, DType type, Shape shape) {
+    TensorSpec spec = tensor(name + "@1", type, std::move(shape), Role::input);
+    spec.placement.rank = 1;
+    spec.placement.ranks = 2;
+    return p.add(std::move(spec));
+  };
+  const ValueId x = on_rank_1("x", DType::f32, {4, 4});
+  const ValueId scale_of_8_bits = on_rank_1("scale", DType::f32, {1});
+  const ValueId labels = on_rank_1("labels", DType::i32, {4});
+  const ValueId gamma = on_rank_1("gamma", DType::f32, {4});
+  add(p, f32_math, "add", x, x);
+  scale(p, 2.0, f32_math, "scale", x);
+  copy(p, "copy", x);
+  cast(p, DType::bf16, "cast", x);
+  transpose(p, {1, 0}, "transpose", x);
+  quantize(p, {DType::f8_e4m3}, f32_math, "quantize", x, scale_of_8_bits);
+  gelu_forward(p, {}, f32_math, "gelu", x);
+  column_sum(p, f32_math, "sum", x);
+  gemm(p, {}, f32_math, "gemm", x, x);
+  cross_entropy_forward(p, f32_math, "loss", x, labels);
+  embedding_forward(p, "embedding", x, labels);
+  layer_norm_forward(p, {1e-5}, f32_math, "norm", x, gamma, gamma);
+  for (const OpCall& call : p.ops()) {
+    EXPECT_EQ(rank_of(p, call), 1) << call.label;
+    for (const ValueId output : call.outputs) EXPECT_EQ(p.spec(output).placement.ranks, 2) << call.label;
+  }
+  EXPECT_EQ(p.spec(p.op(0).outputs[0]).name, "add@1");
+  EXPECT_EQ(p.spec(p.op(0).outputs[0]).global_name(), "add");
 }
 
 TEST(Elementwise, TransposesAnyPermutationOfThreeAxes) {

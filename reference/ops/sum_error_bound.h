@@ -1,0 +1,78 @@
+// The error bound of everything that sums products (gemm, conv, reductions), called Rule G.
+//
+// K products p_1 ... p_K are added with unit roundoff u. C is their exact sum, Q = sqrt(sum p^2), d_k the largest size
+// of a sum of neighbours that ends at k, |p_i + ... + p_k| over all i, and S = sqrt(sum d_k^2 / K):
+//     T = 2 u sqrt(K) M,  M = max(|C| + Q, 2 S)
+//
+// Why. Whatever the order, each addition is rounded by at most u |s|, s being its result, and each product that is not
+// fused into its addition by u |p|. Premise 1: these roundings are independent, each as good as uniform (Higham and
+// Mary, SIAM J. Sci. Comput. 41, 2019; Ipsen and Zhou, arXiv 1906.10465). Then the error is the sum of independent
+// variables of standard deviation u |s| / sqrt(3) at most, and
+//     sigma^2 <= u^2 / 3 (sum of all s^2 + Q^2)
+// - In order of k, and in blocks of neighbours (cache blocks, split-K, a thread's share) whose sums are then added in
+//   order, s is a sum of neighbours that ends at k: sigma^2 <= u^2 K S^2 / 3, and more by Q^2 / K where products are
+//   rounded. T is at least 4 u sqrt(K) S, which is sqrt(48) = 6.9 standard deviations: a sum of independent uniform
+//   variables exceeds it with a probability of at most 2 exp(-6.9^2 / 2) = 8e-11. That is for mantissas all just above
+//   1. Rounding is relative to the power of two below s: over all mantissas sigma is 0.74 of it, and T 9.4 deviations.
+// - As a tree of halves, s are sums of neighbours too, most of them of few.
+// - Interleaved (vector lanes, every n-th row to one thread), premise 2: what drifts along k is seen by every lane
+//   alike. Then a lane of n has 1/n of the drift and a random walk of at most Q / sqrt(n): less than in order.
+// - In random order, partial sums are a random walk to C with steps of Q / sqrt(K), which |C| + Q covers.
+// S is what |C| + Q misses where terms drift along k and then cancel: sums over tokens or rows in the gradients of
+// linear layers and norms, whose partial sums reach several Q while C stays small. Partial sums in order of k are not
+// enough for that: where sequences of 64 tokens drift apart, and K is split between them, the second half's are twice
+// as large as those in order (seen: 128 tokens, oneDNN on AVX2).
+// Where terms do not drift, |C| + Q is the larger one for more than half of all sums, and M is 1.12 of it on average;
+// where they have one sign, 2 S is up to 1.15 |C|.
+//
+// Outside of the premises: equal terms in a long sum, whose roundings all point one way, and terms whose sign changes
+// with the period of the lanes. No workload has either; exact data has sums that are not rounded at all.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "harness/core/recipe.h"
+
+namespace gpubench {
+
+/// A sum of products in fp64, with what its error bound needs to know about its terms.
+struct ProductSum {
+  double value = 0.0;
+  double squares = 0.0;     ///< Q^2
+  double neighbours = 0.0;  ///< K S^2: the largest sum of neighbours that ends at k, squared and summed over k
+  double terms = 0.0;       ///< K
+  double lowest = 0.0;      ///< of the sums of the first k terms, none of them included
+  double highest = 0.0;
+
+  /// Terms are to be added in the order of k: that is what neighbours are about.
+  void add(double product) {
+    value += product;
+    squares += product * product;
+    terms += 1.0;
+    reach(1.0);
+  }
+  /// Counts the largest sum of neighbours that ends here for `count` terms.
+  void reach(double count) {
+    const double largest = std::max(value - lowest, highest - value);
+    neighbours += count * largest * largest;
+    lowest = std::min(lowest, value);
+    highest = std::max(highest, value);
+  }
+};
+
+/// M of the rule above: what a partial sum amounts to.
+[[nodiscard]] inline double partial_sum_size(const ProductSum& sum) {
+  const double root_mean_square = sum.terms > 0.0 ? std::sqrt(sum.neighbours / sum.terms) : 0.0;
+  return std::max(std::fabs(sum.value) + std::sqrt(sum.squares), 2.0 * root_mean_square);
+}
+
+/// T of the rule above for accumulation with unit roundoff `u`.
+[[nodiscard]] inline double sum_error_bound(const ProductSum& sum, double u) {
+  return 2.0 * u * std::sqrt(sum.terms) * partial_sum_size(sum);
+}
+
+/// Unit roundoff of the accumulator that `math` promises.
+[[nodiscard]] inline double accumulator_roundoff(const Math& math) { return unit_roundoff(math.accumulate); }
+
+}  // namespace gpubench
