@@ -1,11 +1,17 @@
 #include "harness/chart/rows.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "harness/chart/label.h"
 #include "harness/chart/style.h"
 
 namespace gpubench::chart {
+namespace {
+
+constexpr double half_a_unit = 0.5;  // what lies less than this outside ends at the edge
+
+}  // namespace
 
 double across(const AxisScale& scale, double value) {
   return rows_left + scale.position(value) * (rows_right - rows_left);
@@ -31,9 +37,20 @@ double draw_row_words(Canvas& canvas, double y, const std::string& label, const 
 }
 
 void draw_row_whisker(Canvas& canvas, double left, double right, double y) {
+  const double first = std::clamp(left, rows_left, rows_right);
+  const double last = std::clamp(right, rows_left, rows_right);
   PathData whisker;
-  whisker.move(left, y).line(right, y);
-  for (const double x : {left, right}) whisker.move(x, y - 4.0).line(x, y + 4.0);
+  whisker.move(first, y).line(last, y);
+  // An end within the drawing is a bar across, one beyond it an arrow that points there.
+  const auto end = [&](double x, double beyond) {
+    if (beyond == 0.0) {
+      whisker.move(x, y - 4.0).line(x, y + 4.0);
+    } else {
+      whisker.move(x - 5.0 * beyond, y - 4.0).line(x, y).line(x - 5.0 * beyond, y + 4.0);
+    }
+  };
+  end(first, left < rows_left - half_a_unit ? -1.0 : 0.0);
+  end(last, right > rows_right + half_a_unit ? 1.0 : 0.0);
   canvas.shape("path", {{"class", "c-whisker"}, {"d", whisker.text()}});
 }
 
@@ -46,7 +63,7 @@ double draw_value_axis(Canvas& canvas, const AxisScale& scale, const std::vector
     canvas.text(label_middle, bottom + 16.0, tick.label, "c-muted", Anchor::middle);
   }
   canvas.line(rows_left, bottom, rows_right, bottom, "c-axis");
-  const std::string title = shortened(axis_title(scale.axis()), chart_width - 8.0, text_size);
+  const std::string title = shortened(axis_title(scale), chart_width - 8.0, text_size);
   if (title.empty()) return bottom + 22.0;
   canvas.text(chart_width / 2.0, bottom + 34.0, title, "c-text", Anchor::middle);
   return bottom + 40.0;
