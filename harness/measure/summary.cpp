@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "harness/core/reliability.h"
 #include "harness/measure/statistics.h"
 
 namespace gpubench {
@@ -12,7 +13,6 @@ namespace {
 constexpr double severe_deviations = 10.0 * 1.4826;  // 1.4826 MAD is one standard deviation of normal data
 constexpr double least_severe = 0.05;                // where most samples show the same clock tick, MAD is 0
 constexpr double severe_share = 0.05;
-constexpr double noisy_ratio = 1.3;
 constexpr double drift_size = 0.01;
 constexpr double drift_t = 3.36;  // t(0.995, 8): two halves of five rounds
 
@@ -89,8 +89,7 @@ Summary summarize(std::span<const RoundRecord> rounds, std::int64_t batch) {
   s.ci95_high_ns = std::isfinite(h) ? std::exp(mean(log_medians) + h) : s.median_ns;
   const Drift drift = drift_of(log_medians);
   s.drift = drift.size;
-  if (!std::isfinite(h)) s.flags.emplace_back("no interval");
-  if (s.median_ns > noisy_ratio * s.min_ns) s.flags.emplace_back("noisy");
+  if (timing_unreliable(s)) s.flags.emplace_back(std::isfinite(h) ? "noisy" : "no interval");
   if (std::fabs(drift.size) > drift_size && drift.significant) s.flags.emplace_back("drift");
   if (static_cast<double>(s.severe) > severe_share * static_cast<double>(s.samples)) s.flags.emplace_back("severe");
   return s;

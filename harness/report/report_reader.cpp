@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "harness/core/reliability.h"
 #include "harness/report/json.h"
 #include "harness/report/record_json.h"
 #include "harness/report/record_reader.h"
@@ -26,20 +27,27 @@ int number_before(std::string_view text, char end, const Node& place) {
   return value;
 }
 
-// Throws: of another major version nothing else can be said.
-void require_known_version(const Node& run) {
+// The minor version. Throws: of another major version nothing else can be said.
+int known_version(const Node& run) {
   const Node schema = run.at("schema");
   if (schema.text() != report_schema) schema.refuse(fmt::format("is not \"{}\"", report_schema));
   const Node place = run.at("schema_version");
   const std::string version = place.text();
   if (version.find('.') == std::string::npos) place.refuse("is no version such as 1.2");
   const int major = number_before(version, '.', place);
-  (void)number_before(std::string_view(version).substr(version.find('.') + 1), '\0', place);
+  const int minor = number_before(std::string_view(version).substr(version.find('.') + 1), '\0', place);
   const int own = report_schema_version.front() - '0';
   if (major != own) {
     place.refuse(fmt::format("is \"{}\": major version {} of the schema; this gpubench reads version {}, as in \"{}\"",
                              visible(version), major, own, report_schema_version));
   }
+  return minor;
+}
+
+// Before 1.5 "noisy" was a median above 1.3 times the minimum. Now it is what timing_unreliable() says, of any report.
+void restate_noisy(Summary& summary) {
+  std::erase(summary.flags, "noisy");
+  if (timing_unreliable(summary) && half_width(summary)) summary.flags.insert(summary.flags.begin(), "noisy");
 }
 
 std::time_t time_at(const Node& parent, std::string_view key) {
@@ -140,7 +148,7 @@ void read_run(const Node& node, RunContext& run, Problems& problems) {
 void read_shape(const Node& root, Report& report, Problems& problems) {
   const Node context = root.at("context");
   const Node run = context.at("gpubench");
-  require_known_version(run);
+  const int minor = known_version(run);
   read_host(context, report, problems);
   read_run(run, report.run, problems);
   problems.attempt([&] { (void)root.at("benchmarks").length(); });
@@ -148,6 +156,9 @@ void read_shape(const Node& root, Report& report, Problems& problems) {
     const Node cases = root.at("gpubench").at("cases");
     for (std::size_t i = 0; i < cases.length(); ++i)
       problems.attempt([&] { report.cases.push_back(record_from_json(cases.at(i), problems)); });
+    if (minor < 5) {
+      for (CaseRecord& record : report.cases) restate_noisy(record.summary);
+    }
   });
   problems.attempt([&] { (void)root.at("gpubench").at("totals").members(); });
 }

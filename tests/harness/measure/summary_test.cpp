@@ -67,9 +67,18 @@ TEST(Summary, QuietSamplesRaiseNoFlag) {
   EXPECT_THAT(summarize(rounds_of({100, 101, 100, 99, 100, 101, 100, 99, 100, 100}), 1).flags, IsEmpty());
 }
 
-TEST(Summary, AMedianFarAboveTheMinimumIsNoisy) {
-  EXPECT_THAT(summarize(rounds_of({100, 131, 131}), 1).flags, Contains("noisy"));
-  EXPECT_THAT(summarize(rounds_of({100, 129, 129}), 1).flags, Not(Contains("noisy")));
+// Round medians m/r, m, m r: their logs have deviation d = ln r, and half of the interval is sinh(4.302653 d / sqrt 3)
+// of the median. That is 0.25 at d = asinh(0.25) / 2.484138 = 0.0996, where r = 1.1047.
+TEST(Summary, AnIntervalOfMoreThanAQuarterOfTheMedianIsNoisy) {
+  EXPECT_THAT(summarize(rounds_of({100 / 1.11, 100, 100 * 1.11}), 1).flags, ElementsAre("noisy"));
+  EXPECT_THAT(summarize(rounds_of({100 / 1.10, 100, 100 * 1.10}), 1).flags, IsEmpty());
+}
+
+// One sample in three is twice as fast as the others, in every round alike: the median is sure.
+TEST(Summary, SamplesThatSpreadInsideRoundsThatAgreeAreNotNoisy) {
+  std::vector<RoundRecord> rounds;
+  for (int r = 0; r < 5; ++r) rounds.push_back(round_of({50, 100, 100.0 + r}));
+  EXPECT_THAT(summarize(rounds, 1).flags, Not(Contains("noisy")));
 }
 
 // Halves 4% apart, with a spread of 0.1% inside each: D = 0.04 and t = 0.04 / (0.001 sqrt(2/5)), about 60.

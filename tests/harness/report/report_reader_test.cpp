@@ -104,6 +104,22 @@ TEST(ReportReader, MembersThatNobodyKnowsDoNoHarm) {
   EXPECT_THAT(problems.kept(), ElementsAre());
 }
 
+// Both cases of the report have two rounds, whose interval is wide. Until 1.5 "noisy" told something else.
+TEST(ReportReader, NoisyInReportsBeforeOneFiveIsReadByTodaysRule) {
+  for (const auto& [version, holds] : {std::pair{"1.4", true}, {"1.5", false}}) {
+    Json older = report_json(holding_report());
+    older["context"]["gpubench"]["schema_version"] = version;
+    Json& flags = older["gpubench"]["cases"][0]["summary"]["flags"];
+    flags = {"power capped"};
+    Problems problems;
+    const Report read = report_from_json(older, "report.json", problems);
+    EXPECT_EQ(problems.none(), holds) << version;
+    if (holds) {
+      EXPECT_THAT(read.cases[0].summary.flags, ElementsAre("noisy", "power capped"));
+    }
+  }
+}
+
 TEST(ReportReader, AnotherMajorVersionIsTheOnlyThingSaidOfAReport) {
   const Problems problems = problems_after([](Json& j) {
     j["context"]["gpubench"]["schema_version"] = "2.0";
