@@ -16,7 +16,7 @@ enum class Scale { linear, log2, log10 };
 enum class TickLabels {
   plain,  ///< 1, 2.5, 1000
   si,  ///< of a unit that takes prefixes, one for all of them, told with the unit: 100, 200 (GFLOP/s). Of other units,
-       ///< and over more than six decades, each with its own: 1k, 2.5M
+       ///< and over more than eight decades, each with its own: 1k, 2.5M
   bytes,    ///< 8 KiB, 2 MiB: powers of 1024
   percent,  ///< of a fraction: 0.5 -> 50%
   time_ns   ///< of nanoseconds: 850 ns, 1.2 ms

@@ -1,6 +1,7 @@
 #include "harness/chart/rows.h"
 
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "harness/chart/label.h"
@@ -11,6 +12,8 @@ namespace {
 
 constexpr double half_a_unit = 0.5;  // what lies less than this outside ends at the edge
 
+constexpr double bold_width = 1.12;  // of bold letters, as a multiple of others
+
 }  // namespace
 
 double across(const AxisScale& scale, double value) {
@@ -19,14 +22,15 @@ double across(const AxisScale& scale, double value) {
 
 double draw_row_words(Canvas& canvas, double y, const std::string& label, const std::string& text, const char* style) {
   const double width = rows_right - rows_left;
-  const std::string right = shortened(text, 0.6 * width, text_size);
-  const double left_width = width - (right.empty() ? 0.0 : text_width(right, text_size) + 12.0);
-  std::vector<std::string> lines{shortened(label, left_width, text_size)};
+  const double size = std::string_view(style) == "c-bold" ? bold_width * text_size : text_size;
+  const std::string right = shortened(text, 0.6 * width, size);
+  const double left_width = width - (right.empty() ? 0.0 : text_width(right, size) + 12.0);
+  std::vector<std::string> lines{shortened(label, left_width, size)};
   // Two lines where one says too little: then the whole width is the first one's.
-  if (text_width(label, text_size) > left_width) {
-    lines = wrapped(label, width, text_size, 2);
+  if (text_width(label, size) > left_width) {
+    lines = wrapped(label, width, size, 2);
     if (lines.size() == 1) lines.emplace_back();
-    lines.back() = shortened(lines.back(), left_width, text_size);
+    lines.back() = shortened(lines.back(), left_width, size);
   }
   for (const std::string& line : lines) {
     y += line_height;

@@ -76,7 +76,7 @@ bool takes_prefix(std::string_view unit) {
 }
 
 // Over more decades than this one prefix would make the labels at one end long.
-constexpr double most_decades = 6.0;
+constexpr double most_decades = 8.0;
 
 // The prefix that all labels of the axis leave out; null: each has its own.
 const Prefix* shared_prefix(const AxisScale& scale) {
