@@ -78,9 +78,4 @@ double round_step(double value, TickLabels labels) {
   return next_one_two_five(value, false);
 }
 
-std::string axis_title(const Axis& axis) {
-  if (axis.unit.empty()) return axis.title;
-  return axis.title.empty() ? axis.unit : axis.title + " (" + axis.unit + ")";
-}
-
 }  // namespace gpubench::chart

@@ -67,12 +67,12 @@ struct PlacedTick {
 /// At most eight, and as few as leave room between the labels; `at`: where a value stands across the drawing.
 [[nodiscard]] std::vector<PlacedTick> ticks_below(const AxisScale& scale, const std::function<double(double)>& at);
 
-/// Labels of values that stand on one axis: one prefix for all on a linear one, each its own on a logarithmic one.
+/// Labels of values that stand on one axis (TickLabels).
 /// step: the distance of ticks on a linear axis, which says how many decimals they need; 0: as many as they have.
-[[nodiscard]] std::vector<std::string> tick_labels(const Axis& axis, std::span<const double> values, double step);
+[[nodiscard]] std::vector<std::string> tick_labels(const AxisScale& scale, std::span<const double> values, double step);
 
-/// "title (unit)", or the one there is.
-[[nodiscard]] std::string axis_title(const Axis& axis);
+/// "title (unit)", or the one there is; the unit with the prefix that all its labels leave out: "rate (GFLOP/s)".
+[[nodiscard]] std::string axis_title(const AxisScale& scale);
 
 /// The largest number of the form 1, 2 or 5 times a power of ten (bytes: a power of two) that is at most `value`.
 [[nodiscard]] double round_step(double value, TickLabels labels);

@@ -2,6 +2,7 @@
 
 #include "harness/chart/drawing.h"
 #include "harness/chart/label.h"
+#include "harness/chart/legend.h"
 #include "harness/chart/rows.h"
 #include "harness/chart/style.h"
 
@@ -10,6 +11,7 @@ namespace {
 
 constexpr double bar_height = 13.0;
 constexpr double bar_gap = 9.0;
+constexpr double whisker_room = 1.25;  // times the longest bar: how far an interval widens the axis
 
 bool has_interval(const Axis& axis, const Bar& bar) {
   return bar.low && bar.high && *bar.low <= *bar.high && drawable(axis, *bar.low) && drawable(axis, *bar.high);
@@ -35,7 +37,9 @@ void draw_bar(Canvas& canvas, const AxisScale& scale, const Bar& bar, double y) 
         {{"class", "c-limit"}, {"x", start}, {"y", y}, {"width", end(*bar.limit) - start}, {"height", bar_height}});
   }
   canvas.shape("rect",
-               {{"fill", series_colour(0)},
+               {{"class", bar.doubtful ? "c-doubtful" : "c-bar"},
+                {"stroke", series_colour(0)},
+                {"fill", series_colour(0)},
                 {"x", start},
                 {"y", y + 2.0},
                 {"width", end(bar.value) - start},
@@ -43,7 +47,7 @@ void draw_bar(Canvas& canvas, const AxisScale& scale, const Bar& bar, double y) 
                note);
   if (!has_interval(scale.axis(), bar)) return;
   const double middle = y + bar_height / 2.0;
-  draw_row_whisker(canvas, end(*bar.low), end(*bar.high), middle);
+  draw_row_whisker(canvas, across(scale, *bar.low), across(scale, *bar.high), middle);
 }
 
 double draw_group(Canvas& canvas, const AxisScale& scale, const BarGroup& group, double y, std::vector<Span>& marks) {
@@ -72,7 +76,15 @@ std::string svg(const BarChart& chart, const std::string& id, Placement placemen
     for (const Bar& bar : group.bars) {
       extent.include(bar.value);
       if (bar.limit && drawable(axis, *bar.limit)) extent.include(*bar.limit);
-      if (has_interval(axis, bar)) extent.include(*bar.high);
+    }
+  }
+  // An interval that would press all bars together ends in an arrow.
+  const double widest = whisker_room * extent.high.value_or(0.0);
+  bool doubtful = false;
+  for (const BarGroup& group : groups) {
+    for (const Bar& bar : group.bars) {
+      doubtful = doubtful || bar.doubtful;
+      if (has_interval(axis, bar)) extent.include(std::min(*bar.high, widest));
     }
   }
   std::erase_if(groups, [](const BarGroup& group) { return group.bars.empty(); });
@@ -83,8 +95,9 @@ std::string svg(const BarChart& chart, const std::string& id, Placement placemen
   std::vector<Span> marks;
   double y = drawing.top();
   for (const BarGroup& group : groups) y = draw_group(rows, scale, group, y, marks);
-  const double end = draw_value_axis(drawing.canvas(), scale, marks, y);
+  double end = draw_value_axis(drawing.canvas(), scale, marks, y);
   drawing.canvas().append(rows);
+  if (doubtful) end = draw_doubtful_key(drawing.canvas(), end);
   return drawing.finished(end);
 }
 

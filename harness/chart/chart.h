@@ -14,8 +14,9 @@ enum class Scale { linear, log2, log10 };
 
 /// How the numbers along an axis are written.
 enum class TickLabels {
-  plain,    ///< 1, 2.5, 1000
-  si,       ///< 1k, 2.5M, with decimal prefixes, before the axis' unit
+  plain,  ///< 1, 2.5, 1000
+  si,  ///< of a unit that takes prefixes, one for all of them, told with the unit: 100, 200 (GFLOP/s). Of other units,
+       ///< and over more than eight decades, each with its own: 1k, 2.5M
   bytes,    ///< 8 KiB, 2 MiB: powers of 1024
   percent,  ///< of a fraction: 0.5 -> 50%
   time_ns   ///< of nanoseconds: 850 ns, 1.2 ms
@@ -25,7 +26,7 @@ struct Axis {
   std::string title{};
   Scale scale = Scale::linear;
   TickLabels labels = TickLabels::plain;
-  std::string unit{};            ///< with `si`: "FLOP/s" -> ticks "1 TFLOP/s" are written "1T", the unit in the title
+  std::string unit{};            ///< stands after the title: "FLOP/s" -> "rate (GFLOP/s)"
   std::optional<double> low{};   ///< where the axis starts; absent: with the data
   std::optional<double> high{};  ///< where it ends
 };
@@ -35,7 +36,8 @@ struct Point {
   double y = 0.0;
   std::optional<double> low{};  ///< of an interval around y
   std::optional<double> high{};
-  std::string note;  ///< shown on hover and read out: "m=512 bf16: 1.2 TFLOP/s"
+  std::string note;       ///< shown on hover and read out: "m=512 bf16: 1.2 TFLOP/s"
+  bool doubtful = false;  ///< drawn hollow, and a line below the chart says what that means
 };
 
 enum class Mark {
@@ -84,6 +86,7 @@ struct Bar {
   std::optional<double> limit{};  ///< what it could at most be: an outline behind the bar
   std::string text;               ///< after the bar: "743 TFLOP/s, 75%"
   std::string note;
+  bool doubtful = false;  ///< as of a point
 };
 
 struct BarGroup {
@@ -105,7 +108,8 @@ struct Part {
   std::string note;
 };
 
-/// One bar divided into parts, for each of several wholes; a part below 1% goes into "other".
+/// One bar divided into parts, for each of several wholes. The eight names that take the most of all bars together have
+/// a colour each; other names, and parts below 1%, go into "other". "left over" is what no part explains, and grey.
 struct StackedBar {
   std::string label;
   std::vector<Part> parts;

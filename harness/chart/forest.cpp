@@ -41,7 +41,8 @@ void draw_row(Canvas& canvas, const AxisScale& scale, const ForestRow& row, doub
   const std::size_t series = series_of(row);
   canvas.open("g", {{"fill", row.summary ? "currentColor" : series_colour(series)}});
   if (row.summary) {
-    draw_diamond(canvas, across(scale, row.low), across(scale, row.ratio), across(scale, row.high), middle, note);
+    draw_diamond(canvas, std::max(across(scale, row.low), rows_left), across(scale, row.ratio),
+                 std::min(across(scale, row.high), rows_right), middle, note);
   } else {
     draw_row_whisker(canvas, across(scale, row.low), across(scale, row.high), middle);
     draw_marker(canvas, series, across(scale, row.ratio), middle, note);
@@ -59,7 +60,10 @@ std::string svg(const ForestChart& chart, const std::string& id, Placement place
   if (shown.empty()) return "";
   // As far to the left as to the right of 1: twice as fast looks as far away as half as fast.
   double farthest = 1.01;
-  for (const ForestRow& row : shown) farthest = std::max({farthest, row.high, 1.0 / row.low});
+  for (const ForestRow& row : shown) farthest = std::max({farthest, row.ratio, 1.0 / row.ratio});
+  // Intervals up to twice as far as the ratios, or to a factor of two, are drawn whole; others end in an arrow.
+  const double most = std::max(farthest * farthest, 2.0);
+  for (const ForestRow& row : shown) farthest = std::max(farthest, std::min(most, std::max(row.high, 1.0 / row.low)));
   farthest = std::pow(farthest, 1.05);
   const AxisScale scale(axis, {1.0 / farthest, farthest}, Ends::data);
 

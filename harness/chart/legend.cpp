@@ -41,4 +41,13 @@ double draw_legend(Canvas& canvas, const std::vector<LegendEntry>& entries, doub
   return entries.empty() ? y - line_height : y + 4.0;
 }
 
+double draw_doubtful_key(Canvas& canvas, double y) {
+  y += line_height;
+  canvas.open("g", {{"stroke", "currentColor"}});
+  draw_marker(canvas, 0, margin + swatch / 2.0, y - 5.0, {}, true);
+  canvas.close();
+  canvas.text(margin + swatch + 6.0, y, "hollow: the timing is unreliable", "c-muted");
+  return y + 4.0;
+}
+
 }  // namespace gpubench::chart

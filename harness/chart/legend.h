@@ -18,4 +18,7 @@ struct LegendEntry {
 /// Draws from y on and returns where it ends. Each entry is a group of class c-key with its data-series.
 double draw_legend(Canvas& canvas, const std::vector<LegendEntry>& entries, double y);
 
+/// One line that says what hollow marks are. Returns where it ends.
+double draw_doubtful_key(Canvas& canvas, double y);
+
 }  // namespace gpubench::chart

@@ -25,10 +25,11 @@ constexpr Shape shapes[marker_shapes] = {
 
 }  // namespace
 
-void draw_marker(Canvas& canvas, std::size_t series, double x, double y, std::string_view note) {
+void draw_marker(Canvas& canvas, std::size_t series, double x, double y, std::string_view note, bool doubtful) {
   const Shape& shape = shapes[series % marker_shapes];
   const std::string start = PathData().move(x + shape.dx, y + shape.dy).text();
-  canvas.shape("path", {{"class", "c-mark"}, {"d", start + std::string(shape.outline)}}, note);
+  canvas.shape("path", {{"class", doubtful ? "c-doubtful" : "c-mark"}, {"d", start + std::string(shape.outline)}},
+               note);
 }
 
 void draw_diamond(Canvas& canvas, double left, double middle, double right, double y, std::string_view note) {

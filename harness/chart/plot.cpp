@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "harness/chart/drawing.h"
 #include "harness/chart/label.h"
@@ -34,20 +35,32 @@ AxisScale x_scale(const PlotChart& chart, const std::vector<Series>& series) {
   return {chart.x, extent, Ends::data};
 }
 
+// How far intervals may widen an axis on which the data alone span `data`.
+Extent interval_room(const Axis& axis, const Extent& data) {
+  if (!data.low) return data;
+  if (axis.scale != Scale::linear) return {*data.low / 2.0, *data.high * 2.0};
+  const double room = 0.25 * std::max(*data.high - *data.low, std::fabs(*data.high));
+  return {*data.low - room, *data.high + room};
+}
+
 AxisScale y_scale(const PlotChart& chart, const std::vector<Series>& series, const AxisScale& x) {
   Extent extent;
   const auto include = [&](double y) {
     if (drawable(chart.y, y)) extent.include(y);
   };
   for (const Series& s : series) {
-    for (const Point& point : s.points) {
-      include(point.y);
-      if (point.low) include(*point.low);
-      if (point.high) include(*point.high);
-    }
+    for (const Point& point : s.points) include(point.y);
   }
   for (const Guide& guide : chart.guides)
     for (const Point& point : clipped(guide, x, chart.y)) include(point.y);
+  // Intervals widen the axis somewhat; what lies beyond is told by an arrow, or one bad case would flatten all others.
+  const Extent room = interval_room(chart.y, extent);
+  for (const Series& s : series) {
+    for (const Point& point : s.points) {
+      if (point.low) include(std::max(*point.low, room.low.value_or(point.y)));
+      if (point.high) include(std::min(*point.high, room.high.value_or(point.y)));
+    }
+  }
   return {chart.y, extent, Ends::nice};
 }
 
@@ -80,6 +93,12 @@ std::vector<LegendEntry> legend_of(const std::vector<Series>& series) {
   return entries;
 }
 
+bool any_doubtful(const std::vector<Series>& series) {
+  return std::any_of(series.begin(), series.end(), [](const Series& s) {
+    return std::any_of(s.points.begin(), s.points.end(), [](const Point& point) { return point.doubtful; });
+  });
+}
+
 }  // namespace
 
 std::string svg(const PlotChart& chart, const std::string& id, Placement placement) {
@@ -90,13 +109,14 @@ std::string svg(const PlotChart& chart, const std::string& id, Placement placeme
   if (points > most_points) drawing.add_to_description(thinned_sentence(points));
   Canvas& canvas = drawing.canvas();
   double top = drawing.top();
-  const std::string y_title = shortened(axis_title(chart.y), chart_width - 8.0, text_size);
+  const AxisScale x = x_scale(chart, series);
+  const AxisScale along_y = y_scale(chart, series, x);
+  const std::string y_title = shortened(axis_title(along_y), chart_width - 8.0, text_size);
   if (!y_title.empty()) {
     canvas.text(4.0, top + 10.0, y_title, "c-text");
     top += line_height;
   }
-  const AxisScale x = x_scale(chart, series);
-  PlotArea area{x, y_scale(chart, series, x), 0.0, chart_width - 10.0, top + 2.0, top + 2.0 + plot_height};
+  PlotArea area{x, along_y, 0.0, chart_width - 10.0, top + 2.0, top + 2.0 + plot_height};
   const bool strips = std::any_of(series.begin(), series.end(), [](const Series& s) { return s.mark == Mark::strip; });
   if (strips) area.inset = 17.0;
   if (!chart.bands.empty()) area.headroom = line_height;
@@ -119,12 +139,14 @@ std::string svg(const PlotChart& chart, const std::string& id, Placement placeme
   draw_guide_labels(canvas, area, chart.guides);
 
   double y = area.bottom + 20.0;
-  const std::string below = shortened(axis_title(chart.x), chart_width - 8.0, text_size);
+  const std::string below = shortened(axis_title(x), chart_width - 8.0, text_size);
   if (!below.empty()) {
     y += line_height;
     canvas.text((area.left + area.right) / 2.0, y - 2.0, below, "c-text", Anchor::middle);
   }
-  return drawing.finished(draw_legend(canvas, legend_of(series), y) + 6.0);
+  y = draw_legend(canvas, legend_of(series), y);
+  if (any_doubtful(series)) y = draw_doubtful_key(canvas, y);
+  return drawing.finished(y + 6.0);
 }
 
 }  // namespace gpubench::chart

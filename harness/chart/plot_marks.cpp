@@ -34,6 +34,16 @@ void draw_path(Canvas& canvas, const PlotArea& area, const std::vector<Point>& p
   canvas.shape("path", {{"class", "c-line"}, {"stroke-dasharray", series_dash(index)}, {"d", path.text()}});
 }
 
+// Where the interval leaves the drawing, at the frame: an arrow that points there.
+void add_arrow(PathData& path, const PlotArea& area, double x, bool upward) {
+  const double tip = upward ? area.top + 1.5 : area.bottom - 1.5;
+  const double back = upward ? tip + 5.0 : tip - 5.0;
+  path.move(x - 3.5, back).line(x, tip).line(x + 3.5, back);
+}
+
+bool below(const PlotArea& area, const Point& point) { return *point.low < area.y.low(); }
+bool above(const PlotArea& area, const Point& point) { return *point.high > area.y.high(); }
+
 // One area for each run of points that have an interval.
 void draw_ranges(Canvas& canvas, const PlotArea& area, const std::vector<Point>& points) {
   PathData path;
@@ -48,6 +58,13 @@ void draw_ranges(Canvas& canvas, const PlotArea& area, const std::vector<Point>&
     first = end;
   }
   if (!path.empty()) canvas.shape("path", {{"class", "c-range"}, {"d", path.text()}});
+  PathData arrows;
+  for (const Point& point : points) {
+    if (!has_interval(area, point)) continue;
+    if (below(area, point)) add_arrow(arrows, area, area.at_x(point.x), false);
+    if (above(area, point)) add_arrow(arrows, area, area.at_x(point.x), true);
+  }
+  if (!arrows.empty()) canvas.shape("path", {{"class", "c-whisker"}, {"d", arrows.text()}});
 }
 
 void draw_whiskers(Canvas& canvas, const PlotArea& area, const std::vector<Point>& points) {
@@ -56,9 +73,19 @@ void draw_whiskers(Canvas& canvas, const PlotArea& area, const std::vector<Point
   for (const Point& point : points) {
     if (!has_interval(area, point)) continue;
     const double x = area.at_x(point.x);
-    const double low = area.at_y(*point.low);
-    const double high = area.at_y(*point.high);
-    path.move(x, low).line(x, high).move(x - cap, low).line(x + cap, low).move(x - cap, high).line(x + cap, high);
+    const double low = below(area, point) ? area.bottom - 1.5 : area.at_y(*point.low);
+    const double high = above(area, point) ? area.top + 1.5 : area.at_y(*point.high);
+    path.move(x, low).line(x, high);
+    if (below(area, point)) {
+      add_arrow(path, area, x, false);
+    } else {
+      path.move(x - cap, low).line(x + cap, low);
+    }
+    if (above(area, point)) {
+      add_arrow(path, area, x, true);
+    } else {
+      path.move(x - cap, high).line(x + cap, high);
+    }
   }
   if (!path.empty()) canvas.shape("path", {{"class", "c-whisker"}, {"d", path.text()}});
 }
@@ -71,7 +98,7 @@ void draw_markers(Canvas& canvas, const PlotArea& area, const std::vector<Point>
     if (i % stride != 0 && i + 1 != points.size()) continue;
     const Point& point = points[i];
     if (!area.y.holds(point.y)) continue;
-    draw_marker(canvas, index, area.at_x(point.x), area.at_y(point.y), cut(point.note, longest_note));
+    draw_marker(canvas, index, area.at_x(point.x), area.at_y(point.y), cut(point.note, longest_note), point.doubtful);
   }
 }
 

@@ -22,7 +22,7 @@ constexpr double rows_right = 408.0;
 double draw_row_words(Canvas& canvas, double y, const std::string& label, const std::string& text,
                       const char* style = "c-text");
 
-/// An interval from `left` to `right`, with its ends marked.
+/// An interval from `left` to `right`, with its ends marked; an arrow stands for an end outside of the rows.
 void draw_row_whisker(Canvas& canvas, double left, double right, double y);
 
 /// Where a row's marks stand.

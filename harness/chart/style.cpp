@@ -92,6 +92,8 @@ std::string chart_style() {
   css += ".c-guide{fill:none;stroke-width:1.5px;stroke-dasharray:6 4;" + coloured("stroke", "muted") + "}\n";
   css += ".c-line{fill:none;stroke-width:2px;stroke-linejoin:round}\n";
   css += ".c-mark{stroke-width:.8px;" + coloured("stroke", "ink") + "}\n";
+  css += ".c-bar{stroke:none}\n";
+  css += ".c-doubtful{stroke-width:1.6px;stroke-dasharray:2.4 1.6;" + coloured("fill", "paper") + "}\n";
   css += ".c-whisker{fill:none;stroke-width:1.5px;" + coloured("stroke", "ink") + "}\n";
   css += ".c-range{stroke:none;fill-opacity:.2}\n";
   css += ".c-dot{stroke:none;fill-opacity:.45}\n";

@@ -61,7 +61,7 @@ std::string written(double value, double step) {
     const std::string text = fmt::format("{:.4g}", value);
     return text.find('e') == std::string::npos || std::fabs(value) >= 1e6 || std::fabs(value) < 1e-4
                ? text
-               : fmt::format("{:.0f}", value);
+               : format_count(std::llround(value));
   }
   if (std::fabs(value) >= 1e7 || step < 1e-6) return fmt::format("{:.6g}", value);
   const int decimals = decimals_of(step);
@@ -69,9 +69,38 @@ std::string written(double value, double step) {
   return fmt::format("{:.{}f}", value, decimals);
 }
 
+// People say GFLOP/s and TB/s, but not "ktokens/s".
+bool takes_prefix(std::string_view unit) {
+  const std::string_view base = unit.substr(0, unit.find('/'));
+  return base == "FLOP" || base == "B" || base == "Hz" || base == "J" || base == "W";
+}
+
+// Over more decades than this one prefix would make the labels at one end long.
+constexpr double most_decades = 8.0;
+
+// The prefix that all labels of the axis leave out; null: each has its own.
+const Prefix* shared_prefix(const AxisScale& scale) {
+  const Axis& axis = scale.axis();
+  if (axis.labels != TickLabels::si || !takes_prefix(axis.unit)) return nullptr;
+  if (axis.scale == Scale::linear)
+    return &prefix_of(std::max(std::fabs(scale.low()), std::fabs(scale.high())), decimal);
+  if (std::log10(scale.high() / scale.low()) > most_decades) return nullptr;
+  return &prefix_of(std::sqrt(scale.low()) * std::sqrt(scale.high()), decimal);
+}
+
 }  // namespace
 
-std::vector<std::string> tick_labels(const Axis& axis, std::span<const double> values, double step) {
+std::string axis_title(const AxisScale& scale) {
+  const Axis& axis = scale.axis();
+  if (axis.unit.empty()) return axis.title;
+  const Prefix* shared = shared_prefix(scale);
+  const std::string unit = (shared != nullptr ? std::string(shared->text) : std::string()) + axis.unit;
+  return axis.title.empty() ? unit : axis.title + " (" + unit + ")";
+}
+
+std::vector<std::string> tick_labels(const AxisScale& scale, std::span<const double> values, double step) {
+  const Axis& axis = scale.axis();
+  const Prefix* shared = shared_prefix(scale);
   const std::span<const Prefix> all = prefixes(axis.labels);
   double largest = 0.0;
   for (const double value : values) largest = std::max(largest, std::fabs(value));
@@ -79,12 +108,13 @@ std::vector<std::string> tick_labels(const Axis& axis, std::span<const double> v
   for (const double value : values) {
     // Bytes read better each with its own: 512 KiB, 1 MiB; so do values that are powers apart.
     const bool own = axis.scale != Scale::linear || axis.labels == TickLabels::bytes;
-    const Prefix& prefix = prefix_of(own ? value : largest, all);
+    const Prefix& prefix = shared != nullptr ? *shared : prefix_of(own ? value : largest, all);
     if (value == 0.0) {
       labels.push_back(axis.labels == TickLabels::percent ? "0%" : "0");
     } else {
       const double unit_step = axis.labels == TickLabels::bytes ? 0.0 : step / prefix.factor;
-      labels.push_back(written(value / prefix.factor, unit_step) + std::string(prefix.text));
+      const std::string number = written(value / prefix.factor, unit_step);
+      labels.push_back(shared != nullptr ? number : number + std::string(prefix.text));
     }
   }
   return labels;

@@ -71,8 +71,8 @@ std::vector<TickSet> candidates(const AxisScale& scale, int most) {
   return sets;
 }
 
-std::vector<Tick> labelled(const Axis& axis, const TickSet& set) {
-  const std::vector<std::string> labels = tick_labels(axis, set.values, set.step);
+std::vector<Tick> labelled(const AxisScale& scale, const TickSet& set) {
+  const std::vector<std::string> labels = tick_labels(scale, set.values, set.step);
   std::vector<Tick> found;
   for (std::size_t i = 0; i < set.values.size(); ++i) found.push_back({set.values[i], labels[i]});
   return found;
@@ -86,10 +86,10 @@ std::vector<Tick> ticks(const AxisScale& scale, int most, const std::function<bo
     if (set.values.empty()) continue;
     // Labels of thousands of ticks are not worth making.
     if (set.values.size() > static_cast<std::size_t>(most)) {
-      last = labelled(scale.axis(), {{set.values.front(), set.values.back()}, set.step});
+      last = labelled(scale, {{set.values.front(), set.values.back()}, set.step});
       continue;
     }
-    std::vector<Tick> found = labelled(scale.axis(), set);
+    std::vector<Tick> found = labelled(scale, set);
     if (fits(found)) return found;
     last = {found.front(), found.back()};
   }

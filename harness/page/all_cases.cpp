@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <map>
 
+#include "harness/page/rates.h"
 #include "harness/page/table_html.h"
 #include "harness/page/verdict.h"
+#include "harness/page/words.h"
 #include "harness/report/console.h"
 #include "harness/report/quantity.h"
 #include "harness/report/text_table.h"
@@ -13,22 +15,31 @@
 namespace gpubench::page {
 namespace {
 
-DataTable cases_table(const Report& report) {
-  const bool peaks = std::any_of(report.cases.begin(), report.cases.end(),
-                                 [](const CaseRecord& r) { return r.derived.peak && r.derived.peak->of_peak; });
+DataTable cases_table(const Side& side) {
+  const Report& report = *side.report;
   DataTable table;
   table.title = fmt::format("All cases: {}", report.cases.size());
-  table.columns = {{"verdict"}, {"case"}, {"rate", true}, {"time", true, "s"}, {"±95%", true}};
-  if (peaks) table.columns.push_back({"of peak", true});
-  table.columns.insert(table.columns.end(), {{"error / bound", true}, {"flags"}});
+  table.columns = {{"verdict"},
+                   {"case"},
+                   {"of"},
+                   {"rate", true},
+                   {"time", true, "s"},
+                   {"±95%", true},
+                   {"of the ceiling", true},
+                   {"error / bound", true},
+                   {"flags"}};
   for (const CaseRecord& r : report.cases) {
     // A time without a verdict is not told as one.
     const bool timed = ranked(r);
     std::vector<std::string> row{
-        std::string(name(r.verdict)), r.id, timed ? format_quantity(r.derived.headline, r.derived.headline_unit) : "-",
+        std::string(name(r.verdict)),
+        r.id,
+        r.c.label,
+        timed ? marked_rate(r) : "-",
         timed ? format_time_ns(r.summary.median_ns) : "-",
         timed ? format_interval(r.summary.median_ns, r.summary.ci95_low_ns, r.summary.ci95_high_ns) : "-"};
-    if (peaks) row.push_back(timed ? percent_text(r.derived.peak ? r.derived.peak->of_peak : std::nullopt) : "-");
+    const auto share = reliable(r) ? share_of_ceiling(r, side.ceilings) : std::nullopt;
+    row.push_back(share ? fmt::format("{} of {}", percent_text(share->fraction), share->of) : "-");
     row.push_back(error_text(r.parity));
     row.push_back(joined(r.summary.flags));
     table.rows.push_back(std::move(row));
@@ -65,14 +76,17 @@ DataTable not_run_table(const Report& report) {
 }  // namespace
 
 void add_all_cases(Html& html, std::span<const Side> sides) {
+  add_words(html, sides);
   for (const Side& side : sides) {
     const std::string whose = side.letter.empty() ? "" : " of " + side.name;
     DataTable not_run = not_run_table(*side.report);
     not_run.title += whose;
     if (!not_run.rows.empty()) add_folded_table(html, not_run, not_run.title);
-    DataTable cases = cases_table(*side.report);
-    cases.title += whose;
-    add_folded_table(html, cases, cases.title);
+    const DataTable cases = cases_table(side);
+    if (!side.letter.empty()) html.element("h3", side.name).raw("\n");
+    html.raw("<div class=\"cases\">\n");
+    add_table(html, cases, cases.title + whose);
+    html.raw("</div>\n");
   }
 }
 

@@ -22,7 +22,7 @@ std::vector<Best> bests_in(std::span<const Side> sides, const std::string& unit)
   std::vector<Best> bests;
   for (const Side& side : sides) {
     for (const CaseRecord& record : side.report->cases) {
-      const bool counts = ranked(record) && record.c.ranks == 1 && record.derived.headline_unit == unit;
+      const bool counts = reliable(record) && record.c.ranks == 1 && record.derived.headline_unit == unit;
       if (!counts || record.c.cache == CacheMode::warm) continue;
       const Entry entry{&side, &record};
       const std::string series = side.letter.empty() ? record.c.recipe : side.letter + " " + record.c.recipe;

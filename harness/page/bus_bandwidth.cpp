@@ -40,10 +40,10 @@ DataTable table_of(const WorkloadEntries& workload) {
     const CollectiveRates& rates = *r.derived.collective;
     const bool link = r.derived.peak && r.derived.peak->limit == "link";
     table.rows.push_back({bytes_text(rates.message_bytes), series_name(e), fmt::format("{}", r.c.ranks),
-                          format_quantity(rates.bus_bytes_per_s, "B/s"),
-                          format_quantity(rates.algorithm_bytes_per_s, "B/s"), format_time_ns(r.summary.median_ns),
+                          marked_rate(r, rates.bus_bytes_per_s, "B/s"),
+                          marked_rate(r, rates.algorithm_bytes_per_s, "B/s"), format_time_ns(r.summary.median_ns),
                           format_interval(r.summary.median_ns, r.summary.ci95_low_ns, r.summary.ci95_high_ns),
-                          percent_text(link ? r.derived.peak->of_peak : std::nullopt)});
+                          percent_text(link && reliable(r) ? r.derived.peak->of_peak : std::nullopt)});
   }
   return table;
 }
@@ -67,9 +67,10 @@ Figure curve(const WorkloadEntries& workload) {
   std::set<std::string> links;
   for (const Entry& e : workload.entries) {
     const std::string series = name_of(e);
-    add_point(plot.series, series, chart::Mark::line,
-              point_of(*e.record, fmt::format("{} · {}: {}", bytes_text(message_of(*e.record)), series,
-                                              format_quantity(e.record->derived.collective->bus_bytes_per_s, "B/s"))));
+    add_point(
+        plot.series, series, chart::Mark::line,
+        point_of(*e.record, fmt::format("{} · {}: {}", bytes_text(message_of(*e.record)), series,
+                                        marked_rate(*e.record, e.record->derived.collective->bus_bytes_per_s, "B/s"))));
     if (const auto& link = e.side->ceilings.link; link && links.insert(e.side->letter).second)
       plot.guides.push_back(level(e.side->letter.empty() ? "link" : e.side->letter + " link", link->value));
   }
@@ -92,7 +93,8 @@ chart::BarGroup group_of(const WorkloadEntries& workload) {
     bar.low = point.low;
     bar.high = point.high;
     if (e.side->ceilings.link) bar.limit = e.side->ceilings.link->value;
-    bar.text = format_quantity(point.y, "B/s");
+    bar.text = marked_rate(*e.record, point.y, "B/s");
+    bar.doubtful = point.doubtful;
     bar.note = e.record->id;
     group.bars.push_back(std::move(bar));
   }

@@ -46,7 +46,7 @@ Figure figure_of(const Comparison& comparison, const SuiteSpeed& suite, const Si
   chart.title = cases.size() > most_rows
                     ? fmt::format("{}: the {} most different of {}", suite.suite, most_rows, cases.size())
                     : suite.suite;
-  chart.axis_title = fmt::format("speed of {} as a multiple of {}", b.letter, a.letter);
+  chart.axis_title = fmt::format("speed of {} as a multiple of {}", b.called(), a.called());
   chart.rows.push_back(mean_row(suite));
   DataTable table;
   table.title = counted(cases.size(), "case");
@@ -80,30 +80,23 @@ std::string noise_text(const Comparison& comparison) {
 
 }  // namespace
 
-Section comparison_forest(std::span<const Side> sides) {
+Section comparison_forest(const Comparisons& comparisons) {
   Section section{"comparison", "Comparison", "", {}};
-  if (sides.size() < 2) return section;
+  section.notice = comparisons.refusal;
+  if (comparisons.pairs.empty()) return section;
   section.lead =
       "How fast the other report is as a multiple of the first: right of 1 is faster. A line that crosses 1 "
       "tells no difference; the diamond is the geometric mean of a suite.";
   std::vector<std::string> notes;
-  try {
-    const std::vector<Invocation> first{invocation_of(*sides.front().report, "report " + sides.front().letter)};
-    for (const Side& side : sides.subspan(1)) {
-      const std::vector<Invocation> other{invocation_of(*side.report, "report " + side.letter)};
-      const Comparison comparison = compare(first, other, {});
-      FigureGroup group{fmt::format("{} against {}", side.name, sides.front().name), {}};
-      for (const SuiteSpeed& suite : comparison.suites)
-        group.figures.push_back(figure_of(comparison, suite, sides.front(), side));
-      const std::string noise = noise_text(comparison);
-      if (!noise.empty() && std::find(notes.begin(), notes.end(), noise) == notes.end()) notes.push_back(noise);
-      if (group.figures.empty())
-        section.notice = fmt::format("No case passed in both {} and {}.", sides.front().name, side.name);
-      section.groups.push_back(std::move(group));
-    }
-  } catch (const ReadError& e) {
-    section.groups.clear();
-    section.notice = fmt::format("These reports cannot be compared: {}", e.what());
+  for (const SideComparison& pair : comparisons.pairs) {
+    FigureGroup group{fmt::format("{} against {}", pair.b->name, pair.a->name), {}};
+    for (const SuiteSpeed& suite : pair.comparison.suites)
+      group.figures.push_back(figure_of(pair.comparison, suite, *pair.a, *pair.b));
+    const std::string noise = noise_text(pair.comparison);
+    if (!noise.empty() && std::find(notes.begin(), notes.end(), noise) == notes.end()) notes.push_back(noise);
+    if (group.figures.empty())
+      section.notice = fmt::format("No case passed in both {} and {}.", pair.a->name, pair.b->name);
+    section.groups.push_back(std::move(group));
   }
   for (const std::string& note : notes) section.lead += " " + note;
   return section;

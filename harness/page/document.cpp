@@ -13,8 +13,10 @@
 #include "harness/page/error_budget.h"
 #include "harness/page/noise_strips.h"
 #include "harness/page/page.h"
+#include "harness/page/ratios.h"
 #include "harness/page/roofline.h"
 #include "harness/page/several_ranks.h"
+#include "harness/page/speed.h"
 #include "harness/page/step_breakdown.h"
 #include "harness/page/table_html.h"
 #include "harness/page/throughput.h"
@@ -51,10 +53,11 @@ void draw(Section& section, chart::Placement placement, std::set<std::string>& u
   }
 }
 
-std::vector<Section> sections_of(std::span<const Side> sides, const PageOptions& options, chart::Placement placement) {
+std::vector<Section> sections_of(std::span<const Side> sides, const Comparisons& comparisons,
+                                 const PageOptions& options, chart::Placement placement) {
   std::vector<Section> sections{throughput_by_size(sides), throughput_by_batch(sides), best_by_precision(sides),
                                 roofline(sides),           scaling_curves(sides),      bus_bandwidth(sides),
-                                error_budget(sides),       step_breakdown(sides),      comparison_forest(sides),
+                                error_budget(sides),       step_breakdown(sides),      comparison_forest(comparisons),
                                 noise_strips(sides),       device_over_time(sides),    energy(sides),
                                 cost(sides, options)};
   std::set<std::string> used;
@@ -91,7 +94,7 @@ void add_masthead(Html& html, std::span<const Side> sides) {
   } else {
     html.element("h1", fmt::format("{} reports", sides.size())).raw("\n<ol class=\"sides\">\n");
     for (const Side& side : sides) {
-      html.raw("<li>").element("b", side.letter).raw(" ").element("span", side.device);
+      html.raw("<li>").element("b", side.called()).raw(" ").element("span", side.device);
       html.raw(" ").element("span", about(*side.report), "class=\"about\"").raw("</li>\n");
     }
     html.raw("</ol>\n");
@@ -102,6 +105,7 @@ void add_masthead(Html& html, std::span<const Side> sides) {
 void add_navigation(Html& html, std::span<const Section> sections, bool failures) {
   html.raw("<nav aria-label=\"Sections\"><ul>\n");
   if (failures) html.raw("<li><a href=\"#failures\">Failures</a></li>\n");
+  html.raw("<li><a href=\"#cases\">All cases</a></li>\n");
   for (const Section& section : sections) {
     html.raw("<li><a href=\"#").text(section.key).raw("\">").text(section.title).raw("</a></li>\n");
   }
@@ -132,31 +136,39 @@ void add_section(Html& html, const Section& section) {
 
 std::vector<Section> report_sections(std::span<const Report> reports, const PageOptions& options,
                                      chart::Placement placement) {
-  return sections_of(sides_of(reports), options, placement);
+  const std::vector<Side> sides = sides_of(reports, options.labels);
+  return sections_of(sides, comparisons_of(sides), options, placement);
 }
 
 std::string report_page(std::span<const Report> reports, const PageOptions& options) {
-  const std::vector<Side> sides = sides_of(reports);
-  const std::vector<Section> sections = sections_of(sides, options, chart::Placement::page);
+  const std::vector<Side> sides = sides_of(reports, options.labels);
+  const Comparisons comparisons = comparisons_of(sides);
+  const std::vector<Section> sections = sections_of(sides, comparisons, options, chart::Placement::page);
   const bool failures = any_went_wrong(sides);
   Html html;
   add_head(html,
            sides.size() == 1 ? "gpubench: " + sides.front().name : fmt::format("gpubench: {} reports", sides.size()));
   html.raw("<body>\n<a class=\"skip\" href=\"#main\">To the results</a>\n");
   add_masthead(html, sides);
-  html.raw("<main id=\"main\">\n<section id=\"verdict\" aria-label=\"Verdict\">\n");
+  html.raw("<main id=\"main\">\n");
+  add_ratios(html, comparisons);
+  html.raw("<section id=\"verdict\" aria-label=\"Verdict\">\n");
   add_verdict(html, sides);
+  html.raw("</section>\n");
+  add_speed(html, sides);
+  html.raw("<section id=\"facts\" aria-label=\"What was checked\">\n");
+  add_facts(html, sides);
   html.raw("</section>\n");
   if (failures) {
     html.raw("<section id=\"failures\">\n<h2>Failures</h2>\n");
     add_failures(html, sides);
     html.raw("</section>\n");
   }
-  html.raw("<section id=\"cases\" aria-label=\"All cases\">\n");
-  add_all_cases(html, sides);
-  html.raw("</section>\n");
   add_navigation(html, sections, failures);
   for (const Section& section : sections) add_section(html, section);
+  html.raw("<section id=\"cases\">\n<h2>All cases</h2>\n");
+  add_all_cases(html, sides);
+  html.raw("</section>\n");
   html.raw("<section id=\"environment\">\n<h2>Environment</h2>\n");
   add_environment(html, sides);
   html.raw(

@@ -54,10 +54,10 @@ Figure energy_figure(const std::string& unit, std::vector<Entry> entries) {
       bar.value = per_joule;
       bar.text = text;
       bar.note = e.record->id;
+      bar.doubtful = !reliable(*e.record);
       chart.groups[0].bars.push_back(std::move(bar));
     }
-    table.rows.push_back(
-        {e.record->id, format_quantity(*d.energy_j, "J"), text, format_quantity(d.headline, d.headline_unit)});
+    table.rows.push_back({e.record->id, format_quantity(*d.energy_j, "J"), text, marked_rate(*e.record)});
   }
   table.title = counted(entries.size(), "case");
   chart.description = fmt::format("{} per joule, {}, best first.", unit, counted(entries.size(), "case"));
@@ -141,9 +141,11 @@ Section cost(std::span<const Side> sides, const PageOptions& options) {
   Section section{"cost", "Cost", "", {{}}};
   if (!options.price_per_hour) return section;
   section.lead = fmt::format(
-      "At {} for a device and hour, at the measured rate and nothing else: no idle time, no input, no checkpoints. "
+      "Whole training steps at {} for a device and hour, at the measured rate and nothing else: no idle time, no "
+      "input, no checkpoints. "
       "Shorter is cheaper.",
       money(*options.price_per_hour));
+  std::size_t unsure = 0;
   const Good goods[] = {{"tokens", "Cost of a million tokens", "tokens", million},
                         {"images", "Cost of a million images", "images", million},
                         {"flop", "Cost of an exaFLOP (10^18)", "", exa}};
@@ -151,14 +153,24 @@ Section cost(std::span<const Side> sides, const PageOptions& options) {
     std::vector<Entry> entries;
     for (const Side& side : sides) {
       for (const CaseRecord& record : side.report->cases) {
-        // Items of single ops are not what anybody pays for; those of whole steps and convolutions are.
-        const bool counts = ranked(record) && rate_of(good, record) > 0.0;
-        const bool of_items = good.item != "tokens" || record.derived.headline_unit == "tokens/s";
-        if (counts && of_items) entries.push_back({&side, &record});
+        // An op, or a block, is a part of what anybody pays for; a price of an unreliable rate is none.
+        if (!ranked(record) || !is_whole_step(record) || !(rate_of(good, record) > 0.0)) continue;
+        if (reliable(record)) {
+          entries.push_back({&side, &record});
+        } else if (good.item.empty()) {
+          ++unsure;
+        }
       }
     }
     if (!entries.empty())
       section.groups[0].figures.push_back(cost_figure(good, std::move(entries), *options.price_per_hour));
+  }
+  const std::string left_out =
+      unsure == 0 ? "" : fmt::format("{} left out: the timing is unreliable.", counted(unsure, "step is", "steps are"));
+  if (!section.empty()) {
+    section.lead += (left_out.empty() ? "" : " ") + left_out;
+  } else {
+    section.notice = left_out.empty() ? "No whole training step passed: the price of a part says nothing." : left_out;
   }
   return section;
 }

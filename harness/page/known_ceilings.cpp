@@ -1,5 +1,8 @@
 #include "harness/page/known_ceilings.h"
 
+#include <algorithm>
+#include <initializer_list>
+
 #include "harness/page/side.h"
 
 namespace gpubench::page {
@@ -22,21 +25,31 @@ const KnownCeiling* found(const std::map<std::string, KnownCeiling>& in, const s
   return at == in.end() ? nullptr : &at->second;
 }
 
-void add(KnownCeilings& all, const std::string& recipe, const PeakShare& peak) {
+void add_published(KnownCeilings& all, const std::string& recipe, const PeakShare& peak) {
+  if (!peak.peak) return;
   if (peak.limit == link_limit) {
-    if (peak.peak) keep_higher(all.link, *peak.peak, peak.peak_source);
-    return;
-  }
-  const bool memory = peak.limit == memory_limit;
-  if (peak.peak && memory) keep_higher(all.published_memory, *peak.peak, peak.peak_source);
-  if (peak.peak && !memory) keep_higher(all.published[recipe], *peak.peak, peak.peak_source);
-  if (!peak.of_best || !(*peak.of_best > 0.0)) return;
-  const double best = peak.rate / *peak.of_best;
-  if (memory) {
-    keep_higher(all.measured_memory, best, peak.best_case);
+    keep_higher(all.link, *peak.peak, peak.peak_source);
+  } else if (peak.limit == memory_limit) {
+    keep_higher(all.published_memory, *peak.peak, peak.peak_source);
   } else {
-    keep_higher(all.measured[recipe], best, peak.best_case);
+    keep_higher(all.published[recipe], *peak.peak, peak.peak_source);
   }
+}
+
+bool consists_of(const CaseRecord& record, std::initializer_list<std::string_view> kinds) {
+  const std::vector<OpParity>& ops = record.parity.ops;
+  return !ops.empty() && std::all_of(ops.begin(), ops.end(), [&](const OpParity& op) {
+    return std::find(kinds.begin(), kinds.end(), op.kind) != kinds.end();
+  });
+}
+
+void add_measured(KnownCeilings& all, const CaseRecord& record) {
+  if (!reliable(record) || record.c.ranks != 1 || record.c.cache == CacheMode::warm) return;
+  const Derived& d = record.derived;
+  if (d.headline_unit == "FLOP/s" && consists_of(record, {"gemm"}))
+    keep_higher(all.measured[record.c.recipe], d.flop_per_s, record.id);
+  if (d.headline_unit == "B/s" && consists_of(record, {"copy", "triad"}))
+    keep_higher(all.measured_memory, d.bytes_per_s, record.id);
 }
 
 }  // namespace
@@ -54,7 +67,9 @@ const KnownCeiling* KnownCeilings::memory() const {
 KnownCeilings known_ceilings(const Report& report) {
   KnownCeilings all;
   for (const CaseRecord& record : report.cases) {
-    if (ranked(record) && record.derived.peak) add(all, record.c.recipe, *record.derived.peak);
+    if (!ranked(record)) continue;
+    if (record.derived.peak) add_published(all, record.c.recipe, *record.derived.peak);
+    add_measured(all, record);
   }
   return all;
 }
@@ -65,6 +80,18 @@ std::optional<double> published_limit(const CaseRecord& record) {
   const bool bytes = d.peak->limit == memory_limit || d.peak->limit == link_limit;
   const bool same_unit = d.headline_unit == (bytes ? "B/s" : "FLOP/s");
   return same_unit ? d.peak->peak : std::nullopt;
+}
+
+std::optional<CeilingShare> share_of_ceiling(const CaseRecord& record, const KnownCeilings& ceilings) {
+  const Derived& d = record.derived;
+  if (d.peak && d.peak->of_peak) return CeilingShare{*d.peak->of_peak, d.peak->limit == link_limit ? "link" : "peak"};
+  if (record.c.ranks != 1) return std::nullopt;  // what was measured is one rank's
+  const bool memory = d.peak ? d.peak->limit == memory_limit : d.headline_unit == "B/s";
+  if (memory && ceilings.measured_memory)
+    return CeilingShare{d.bytes_per_s / ceilings.measured_memory->value, "copy or triad"};
+  const KnownCeiling* gemm = found(ceilings.measured, record.c.recipe);
+  if (memory || gemm == nullptr || !(d.flop_per_s > 0.0)) return std::nullopt;
+  return CeilingShare{d.flop_per_s / gemm->value, "best gemm"};
 }
 
 }  // namespace gpubench::page

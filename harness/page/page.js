@@ -112,17 +112,34 @@
         body.append(...rows);
       });
     });
-    if (rows.length < 9) continue;
+    if (rows.length < 9 || table.closest('.told')) continue;
     const label = 'Filter these rows by words';
     const filter = make('input', { type: 'search', className: 'filter', placeholder: 'filter', ariaLabel: label });
-    filter.addEventListener('input', () => {
+    // Of all cases also by what an id says (suite/workload/dimensions/precision/...), and by verdict.
+    const part = (row, at) => row.cells[1].textContent.split('/')[at] || '';
+    const kinds = table.closest('.cases')
+      ? [['suite', (row) => part(row, 0)], ['precision', (row) => part(row, 3)], ['verdict', (row) => row.cells[0].textContent]]
+      : [];
+    const chosen = kinds.map(([name, of]) => {
+      const select = make('select', { className: 'filter', ariaLabel: `Filter by ${name}` },
+        make('option', { value: '', textContent: `every ${name}` }));
+      for (const word of new Set(rows.map(of))) select.append(make('option', { value: word, textContent: word }));
+      return [select, of];
+    });
+    const found = make('span', { className: 'found', role: 'status' });
+    const apply = () => {
       const words = filter.value.toLowerCase().split(/\s+/);
+      let shown = 0;
       for (const row of rows) {
         const text = row.textContent.toLowerCase();
-        row.hidden = !words.every((word) => text.includes(word));
+        row.hidden = !words.every((word) => text.includes(word)) ||
+          !chosen.every(([select, of]) => select.selectedIndex === 0 || of(row) === select.value);
+        shown += row.hidden ? 0 : 1;
       }
-    });
-    table.parentNode.before(filter);
+      found.textContent = shown === rows.length ? '' : `${shown} of ${rows.length}`;
+    };
+    for (const input of [filter, ...chosen.map(([select]) => select)]) input.addEventListener('input', apply);
+    table.parentNode.before(make('div', { className: 'filters' }, ...chosen.map(([select]) => select), filter, found));
   }
 
   for (const line of all('code.rerun')) {

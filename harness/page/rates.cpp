@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "harness/core/reliability.h"
 #include "harness/report/quantity.h"
 
 namespace gpubench::page {
@@ -18,8 +19,9 @@ bool any(std::span<const Entry> entries, bool (*holds)(const CaseRecord&)) {
 
 bool knows_peak(const CaseRecord& record) { return record.derived.peak && record.derived.peak->of_peak; }
 
+// An unreliable rate has no share.
 std::string of_peak(const CaseRecord& record) {
-  return percent_text(knows_peak(record) ? record.derived.peak->of_peak : std::nullopt);
+  return percent_text(knows_peak(record) && reliable(record) ? record.derived.peak->of_peak : std::nullopt);
 }
 
 }  // namespace
@@ -48,7 +50,7 @@ chart::Axis rate_axis(const std::string& unit, chart::Scale scale) {
 
 chart::Point rate_point(const CaseRecord& record, double x, std::string note) {
   const Summary& s = record.summary;
-  chart::Point point{x, record.derived.headline, {}, {}, std::move(note)};
+  chart::Point point{x, record.derived.headline, {}, {}, std::move(note), timing_unreliable(s)};
   // The longer time is the lower rate.
   if (s.ci95_low_ns > 0.0 && s.ci95_high_ns > s.ci95_low_ns) {
     point.low = record.derived.headline * (s.median_ns / s.ci95_high_ns);
@@ -57,8 +59,17 @@ chart::Point rate_point(const CaseRecord& record, double x, std::string note) {
   return point;
 }
 
+std::string marked_rate(const CaseRecord& record, double rate, std::string_view unit) {
+  return (timing_unreliable(record.summary) ? "~" : "") + format_quantity(rate, unit);
+}
+
+std::string marked_rate(const CaseRecord& record) {
+  return marked_rate(record, record.derived.headline, record.derived.headline_unit);
+}
+
 std::string rate_text(const CaseRecord& record) {
-  const std::string rate = format_quantity(record.derived.headline, record.derived.headline_unit);
+  const std::string rate = marked_rate(record);
+  if (timing_unreliable(record.summary)) return rate + ", unreliable";
   return knows_peak(record) ? fmt::format("{}, {} of {}", rate, of_peak(record),
                                           record.derived.peak->limit == "link" ? "the link" : "peak")
                             : rate;
@@ -83,9 +94,8 @@ DataTable rates_table(std::span<const Entry> entries, const DimsText& dims) {
     if (labels) row.push_back(r.c.label);
     row.push_back(series_name(entry));
     if (ranks) row.push_back(fmt::format("{}", r.c.ranks));
-    row.insert(row.end(),
-               {format_quantity(r.derived.headline, r.derived.headline_unit), format_time_ns(r.summary.median_ns),
-                format_interval(r.summary.median_ns, r.summary.ci95_low_ns, r.summary.ci95_high_ns)});
+    row.insert(row.end(), {marked_rate(r), format_time_ns(r.summary.median_ns),
+                           format_interval(r.summary.median_ns, r.summary.ci95_low_ns, r.summary.ci95_high_ns)});
     if (peaks) row.push_back(of_peak(r));
     table.rows.push_back(std::move(row));
   }
@@ -93,7 +103,7 @@ DataTable rates_table(std::span<const Entry> entries, const DimsText& dims) {
   return table;
 }
 
-chart::Point bare_point(double x, double y) { return {x, y, {}, {}, {}}; }
+chart::Point bare_point(double x, double y) { return {x, y, {}, {}, {}, false}; }
 
 chart::Guide level(std::string label, double y) { return {std::move(label), {bare_point(0.0, y)}}; }
 

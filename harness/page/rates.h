@@ -22,10 +22,15 @@ struct WorkAxis {
 /// The axis of a rate in `unit`.
 [[nodiscard]] chart::Axis rate_axis(const std::string& unit, chart::Scale scale);
 
-/// The case's headline at `x`, with the interval that its time's 95% interval makes.
+/// The case's headline at `x`, with the interval that its time's 95% interval makes; doubtful where that is too wide.
 [[nodiscard]] chart::Point rate_point(const CaseRecord& record, double x, std::string note);
 
-/// "743 TFLOP/s, 75.1% of peak"
+/// "743 TFLOP/s"; "~743 TFLOP/s" where the timing is unreliable.
+[[nodiscard]] std::string marked_rate(const CaseRecord& record);
+/// The same of another rate of the case.
+[[nodiscard]] std::string marked_rate(const CaseRecord& record, double rate, std::string_view unit);
+
+/// "743 TFLOP/s, 75.1% of peak"; "~743 TFLOP/s, unreliable".
 [[nodiscard]] std::string rate_text(const CaseRecord& record);
 
 /// Shape, label, precision, ranks where several are there, rate, time and its interval, share of peak; a row per entry.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "harness/core/reliability.h"
 #include "harness/page/rates.h"
 #include "harness/report/quantity.h"
 
@@ -16,78 +17,95 @@ bool has_intensity(const CaseRecord& record) {
   return ranked(record) && record.c.ranks == 1 && record.derived.flop > 0.0 && record.derived.bytes > 0.0;
 }
 
+/// The limits of memory and of arithmetic together.
+struct Roof {
+  std::string kind;  // "published", "measured"
+  double memory = 0.0;
+  double arithmetic = 0.0;
+
+  [[nodiscard]] double ridge() const { return arithmetic / memory; }
+  [[nodiscard]] double at(double intensity) const { return std::min(intensity * memory, arithmetic); }
+};
+
+std::vector<Roof> roofs(const KnownCeilings& known, const std::string& recipe) {
+  std::vector<Roof> roofs;
+  const auto published = known.published.find(recipe);
+  if (published != known.published.end() && known.published_memory)
+    roofs.push_back({"published", known.published_memory->value, published->second.value});
+  const auto measured = known.measured.find(recipe);
+  if (measured != known.measured.end() && known.measured_memory)
+    roofs.push_back({"measured", known.measured_memory->value, measured->second.value});
+  return roofs;
+}
+
 // The roof over the points, from the memory's slope over the ridge to the flat.
-chart::Guide roof(const std::string& label, double memory, double arithmetic, const std::vector<Entry>& entries) {
-  double least = intensity_of(*entries.front().record);
-  double most = least;
+chart::Guide guide_of(const Roof& roof, const std::vector<Entry>& entries) {
+  double least = roof.ridge();
+  double most = roof.ridge();
   for (const Entry& e : entries) {
     least = std::min(least, intensity_of(*e.record));
     most = std::max(most, intensity_of(*e.record));
   }
-  const double ridge = arithmetic / memory;
-  least = std::min(least, ridge);
-  most = std::max(most, ridge);
   // Somewhat beyond the data, so that both parts are seen.
   least /= 2.0;
   most *= 2.0;
-  return {label, {bare_point(least, least * memory), bare_point(ridge, arithmetic), bare_point(most, arithmetic)}};
+  return {
+      fmt::format("{}: {}, {}", roof.kind, format_quantity(roof.arithmetic, "FLOP/s"),
+                  format_quantity(roof.memory, "B/s")),
+      {bare_point(least, roof.at(least)), bare_point(roof.ridge(), roof.arithmetic), bare_point(most, roof.at(most))}};
 }
 
-std::string roof_label(std::string_view kind, double memory, double arithmetic) {
-  return fmt::format("{}: {}, {}", kind, format_quantity(arithmetic, "FLOP/s"), format_quantity(memory, "B/s"));
+// Why a case can be above the roof; empty where it is not, or where its interval reaches down to it.
+std::string why_above(const CaseRecord& record, const Roof& roof) {
+  const double low = 1.0 - half_width(record.summary).value_or(1.0);
+  if (!(record.derived.flop_per_s * low > roof.at(intensity_of(record)))) return "";
+  return intensity_of(record) < roof.ridge() ? "its data stay in a cache, or are updated in place"
+                                             : "no matrix product of this run was as fast";
 }
 
-std::vector<chart::Guide> roofs(const KnownCeilings& known, const std::string& recipe,
-                                const std::vector<Entry>& entries) {
-  std::vector<chart::Guide> guides;
-  const auto published = known.published.find(recipe);
-  if (published != known.published.end() && known.published_memory) {
-    const double memory = known.published_memory->value;
-    const double arithmetic = published->second.value;
-    guides.push_back(roof(roof_label("published", memory, arithmetic), memory, arithmetic, entries));
-  }
-  const auto measured = known.measured.find(recipe);
-  if (measured != known.measured.end() && known.measured_memory) {
-    const double memory = known.measured_memory->value;
-    const double arithmetic = measured->second.value;
-    guides.push_back(roof(roof_label("measured", memory, arithmetic), memory, arithmetic, entries));
-  }
-  return guides;
-}
-
-DataTable table_of(const std::vector<Entry>& entries) {
+DataTable table_of(const std::vector<Entry>& entries, const Roof& roof) {
   DataTable table;
   table.title = counted(entries.size(), "case");
-  table.columns = {
-      {"FLOP per byte", true}, {"rate", true, "FLOP/s"}, {"bandwidth", true, "B/s"}, {"bound by"}, {"case"}};
+  table.columns = {{"FLOP per byte", true},
+                   {"rate", true, "FLOP/s"},
+                   {"bandwidth", true, "B/s"},
+                   {"of the " + roof.kind + " roof", true},
+                   {"bound by"},
+                   {"case"},
+                   {"why above"}};
   for (const Entry& e : entries) {
     const Derived& d = e.record->derived;
-    table.rows.push_back({fmt::format("{:.3g}", intensity_of(*e.record)), format_quantity(d.flop_per_s, "FLOP/s"),
-                          format_quantity(d.bytes_per_s, "B/s"),
-                          d.peak ? (d.peak->limit == "memory" ? "memory" : "arithmetic") : "-", e.record->id});
+    const double intensity = intensity_of(*e.record);
+    table.rows.push_back(
+        {fmt::format("{:.3g}", intensity), marked_rate(*e.record, d.flop_per_s, "FLOP/s"),
+         marked_rate(*e.record, d.bytes_per_s, "B/s"),
+         percent_text(reliable(*e.record) ? std::optional(d.flop_per_s / roof.at(intensity)) : std::nullopt),
+         intensity < roof.ridge() ? "memory" : "arithmetic", e.record->id, why_above(*e.record, roof)});
   }
   return table;
 }
 
 Figure chart_of(const Side& side, const std::string& recipe, const std::vector<Entry>& entries,
-                std::vector<chart::Guide> guides) {
+                const std::vector<Roof>& roofs) {
   chart::PlotChart plot;
   plot.title = side.letter.empty() ? recipe : side.letter + ": " + recipe;
   plot.x = {"arithmetic intensity, FLOP per byte", chart::Scale::log10, chart::TickLabels::plain, ""};
   plot.y = rate_axis("FLOP/s", chart::Scale::log10);
   for (const Entry& e : entries) {
     const Derived& d = e.record->derived;
-    const std::string note = fmt::format("{}/{} {}: {}", e.record->c.suite, e.record->c.workload,
-                                         e.record->c.label.empty() ? to_string(e.record->c.dims) : e.record->c.label,
-                                         format_quantity(d.flop_per_s, "FLOP/s"));
+    std::string note = fmt::format("{}/{} {}: {}", e.record->c.suite, e.record->c.workload,
+                                   e.record->c.label.empty() ? to_string(e.record->c.dims) : e.record->c.label,
+                                   marked_rate(*e.record, d.flop_per_s, "FLOP/s"));
+    const std::string why = why_above(*e.record, roofs.front());
+    if (!why.empty()) note += fmt::format(", above the {} roof: {}", roofs.front().kind, why);
     add_point(plot.series, e.record->c.suite, chart::Mark::scatter,
-              {intensity_of(*e.record), d.flop_per_s, {}, {}, note});
+              {intensity_of(*e.record), d.flop_per_s, {}, {}, note, !reliable(*e.record)});
   }
   for (chart::Series& series : plot.series) sort_by_x(series.points);
-  plot.guides = std::move(guides);
+  for (const Roof& roof : roofs) plot.guides.push_back(guide_of(roof, entries));
   plot.description = fmt::format("FLOP/s of {} in {} against FLOP per byte, both axes logarithmic, under {}.",
                                  counted(entries.size(), "case"), recipe, counted(plot.guides.size(), "roof"));
-  return {slug(recipe + " " + side.letter), std::move(plot), table_of(entries)};
+  return {slug(recipe + " " + side.letter), std::move(plot), table_of(entries, roofs.front())};
 }
 
 }  // namespace
@@ -96,8 +114,10 @@ Section roofline(std::span<const Side> sides) {
   Section section{"roofline",
                   "Roofline",
                   "The slope is what memory allows, the flat what arithmetic allows; a case just under the roof has "
-                  "little left to gain. Data that stay in a cache can lift a small case above the slope.",
+                  "little left to gain. A measured roof is the best copy or triad and the best matrix product of this "
+                  "run.",
                   {{}}};
+  std::size_t above = 0;
   for (const Side& side : sides) {
     std::vector<std::pair<std::string, std::vector<Entry>>> by_recipe;
     for (const CaseRecord& record : side.report->cases) {
@@ -108,11 +128,20 @@ Section roofline(std::span<const Side> sides) {
       same->second.push_back({&side, &record});
     }
     for (const auto& [recipe, entries] : by_recipe) {
-      std::vector<chart::Guide> guides = roofs(side.ceilings, recipe, entries);
-      if (!guides.empty() && entries.size() > 1)
-        section.groups[0].figures.push_back(chart_of(side, recipe, entries, std::move(guides)));
+      const std::vector<Roof> known = roofs(side.ceilings, recipe);
+      if (known.empty() || entries.size() < 2) continue;
+      section.groups[0].figures.push_back(chart_of(side, recipe, entries, known));
+      above += static_cast<std::size_t>(std::count_if(entries.begin(), entries.end(), [&](const Entry& e) {
+        return !why_above(*e.record, known.front()).empty();
+      }));
     }
   }
+  if (above > 0)
+    section.lead += fmt::format(
+        " {} above it, and the data below each chart say why: only compulsory bytes are counted, so that data which "
+        "stay "
+        "in a cache, or are updated where they lie, need not pass through memory at the rate of a copy.",
+        above == 1 ? "1 case lies" : fmt::format("{} cases lie", above));
   return section;
 }
 

@@ -9,8 +9,9 @@
 namespace gpubench::page {
 
 /// One chart per precision and report: FLOP/s of every ranked case of one rank against its FLOP per compulsory byte, a
-/// series per suite; the roof is min(intensity * bandwidth, peak), published where that is known, else the best that
-/// the run itself reached. A precision without both ceilings is left out.
+/// series per suite; the roof is min(intensity * bandwidth, peak), published where that is known, else the best
+/// matrix product and the best copy or triad of the run itself. What is above the roof by more than its interval is
+/// told with the reason. A precision without both ceilings is left out.
 ///
 /// Source: Williams, Waterman, Patterson, "Roofline: an insightful visual performance model for multicore
 /// architectures", CACM 52(4), 2009.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "harness/core/reliability.h"
 #include "harness/page/rates.h"
 #include "harness/page/several_ranks.h"
 #include "harness/report/quantity.h"
@@ -57,6 +58,35 @@ double speed_up(const Curve& curve, const CaseRecord& record) {
   return record.derived.headline / curve.records.front()->derived.headline;
 }
 
+// Nothing where one of the two timings is unreliable.
+std::optional<double> known_speed_up(const Curve& curve, const CaseRecord& record) {
+  const bool known = reliable(*curve.records.front()) && reliable(record);
+  return known ? std::optional(speed_up(curve, record)) : std::nullopt;
+}
+
+// Ranks cannot do more than their share, nor hide more than all of their communication: what is beyond that by more
+// than the intervals of its timings was disturbed, and is not told as a number.
+std::optional<double> known_efficiency(const Curve& curve, const CaseRecord& record) {
+  const CaseRecord& alone = *curve.records.front();
+  if (!record.derived.ranks || !record.derived.ranks->efficiency || !known_speed_up(curve, record)) return std::nullopt;
+  const double efficiency = *record.derived.ranks->efficiency;
+  const double least = 1.0 - half_width(record.summary).value_or(1.0) - half_width(alone.summary).value_or(1.0);
+  return efficiency * least <= 1.0 ? std::optional(efficiency) : std::nullopt;
+}
+
+std::optional<double> known_exposed(const CaseRecord& record) {
+  if (!record.derived.ranks || !record.derived.ranks->exposed_communication || !reliable(record)) return std::nullopt;
+  const double exposed = *record.derived.ranks->exposed_communication;
+  // The step without its collectives is timed about as surely as the step.
+  const double uncertainty = 2.0 * half_width(record.summary).value_or(0.0) * (1.0 - exposed);
+  return exposed >= -uncertainty ? std::optional(exposed) : std::nullopt;
+}
+
+// "unknown" for a number that is there and has no meaning; "-" where there is none.
+std::string known_text(const std::optional<double>& known, bool measured) {
+  return measured && !known ? "unknown" : percent_text(known);
+}
+
 std::string curve_name(const Curve& curve, const DimsText& dims) {
   const CaseRecord& first = *curve.records.front();
   return series_name({curve.side, &first}) + " " + short_name(first, dims);
@@ -64,13 +94,12 @@ std::string curve_name(const Curve& curve, const DimsText& dims) {
 
 void add_row(DataTable& table, const Curve& curve, const CaseRecord& record, const DimsText& dims) {
   const Derived& d = record.derived;
-  const auto of_ranks = [&](std::optional<double> RankSpread::*member) {
-    return percent_text(d.ranks ? (*d.ranks).*member : std::nullopt);
-  };
+  const std::optional<double> times = known_speed_up(curve, record);
   table.rows.push_back({dims.of(record), series_name({curve.side, &record}), fmt::format("{}", record.c.ranks),
-                        fmt::format("{}", units_of(*curve.side, record)), format_quantity(d.headline, d.headline_unit),
-                        fmt::format("{:.3f}", speed_up(curve, record)), of_ranks(&RankSpread::efficiency),
-                        of_ranks(&RankSpread::exposed_communication),
+                        fmt::format("{}", units_of(*curve.side, record)), marked_rate(record),
+                        times ? fmt::format("{:.3f}", *times) : "unknown",
+                        known_text(known_efficiency(curve, record), d.ranks && d.ranks->efficiency),
+                        known_text(known_exposed(record), d.ranks && d.ranks->exposed_communication),
                         percent_text(d.ranks ? std::optional(d.ranks->straggler) : std::nullopt)});
 }
 
@@ -96,12 +125,15 @@ Figure speed_up_figure(const std::string& workload, const std::vector<Curve>& cu
     for (const CaseRecord* record : curve.records) {
       add_row(table, curve, *record, dims);
       const double y = speed_up(curve, *record);
+      const bool sure = known_speed_up(curve, *record).has_value();
       add_point(plot.series, curve_name(curve, dims), chart::Mark::line,
                 {static_cast<double>(record->c.ranks),
                  y,
                  {},
                  {},
-                 fmt::format("{} on {}: {:.2f} times", curve_name(curve, dims), counted(record->c.ranks, "rank"), y)});
+                 fmt::format("{} on {}: {}{:.2f} times{}", curve_name(curve, dims), counted(record->c.ranks, "rank"),
+                             sure ? "" : "~", y, sure ? "" : ", unreliable"),
+                 !sure});
       const double best = ideal(curve, *record);
       if (best > 0.0) ideals[record->c.ranks] = std::max(ideals[record->c.ranks], best);
     }
@@ -128,9 +160,8 @@ Figure efficiency_figure(const std::string& workload, const std::vector<Curve>& 
   for (const Curve& curve : curves) {
     for (const CaseRecord* record : curve.records) {
       // One rank is what the others are held against.
-      const std::optional<double> efficiency = record->c.ranks == 1    ? std::optional(1.0)
-                                               : record->derived.ranks ? record->derived.ranks->efficiency
-                                                                       : std::nullopt;
+      const std::optional<double> efficiency =
+          record->c.ranks == 1 && reliable(*record) ? std::optional(1.0) : known_efficiency(curve, *record);
       if (!efficiency) continue;
       add_point(plot.series, curve_name(curve, dims), chart::Mark::line,
                 {static_cast<double>(record->c.ranks),
@@ -153,11 +184,14 @@ Figure efficiency_figure(const std::string& workload, const std::vector<Curve>& 
 }  // namespace
 
 Section scaling_curves(std::span<const Side> sides) {
-  Section section{"scaling",
-                  "Scaling over ranks",
-                  "Weak scaling: each rank has the same work. The dashed line is as much faster as there are more "
-                  "processors or SMs; efficiency is the rate of each of them against one rank.",
-                  {{}}};
+  Section section{
+      "scaling",
+      "Scaling over ranks",
+      "Weak scaling: each rank has the same work. The dashed line is as much faster as there are more "
+      "processors or SMs; efficiency is the rate of each of them against one rank. What rests on an unreliable timing, "
+      "or is impossible beyond its own uncertainty (an efficiency above 100%, exposed communication below "
+      "0%), is unknown.",
+      {{}}};
   std::vector<std::pair<std::string, std::vector<Curve>>> workloads;
   for (const Side& side : sides) {
     for (Curve& curve : curves_of(side)) {

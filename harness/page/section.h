@@ -4,6 +4,7 @@
 // it out escapes it.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -67,6 +68,8 @@ struct Section {
 struct PageOptions {
   /// Of one device for an hour, in whatever currency; absent: nothing is said of cost.
   std::optional<double> price_per_hour{};
+  /// What reports of several are called, by letter: "A" -> "driver 580". Untrusted, as all text.
+  std::map<std::string, std::string> labels{};
 };
 
 }  // namespace gpubench::page

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "harness/compare/comparison_text.h"
+#include "harness/core/reliability.h"
 
 namespace gpubench::page {
 namespace {
@@ -19,15 +20,16 @@ std::string day_and_minute(std::time_t time) {
   return iso.substr(0, 10) + " " + iso.substr(11, 5) + " UTC";
 }
 
-std::vector<Side> sides_of(std::span<const Report> reports) {
+std::vector<Side> sides_of(std::span<const Report> reports, const std::map<std::string, std::string>& labels) {
   std::vector<Side> sides;
   for (const Report& report : reports) {
     Side side;
     side.report = &report;
     side.letter = reports.size() > 1 ? side_letter(sides.size()) : "";
     side.device = report.run.devices.empty() ? "device not told" : report.run.devices.front().name;
-    side.name = fmt::format("{}{}{}, {}", side.letter, side.letter.empty() ? "" : ": ", side.device,
-                            day_and_minute(report.run.started_at));
+    if (const auto found = labels.find(side.letter); found != labels.end()) side.label = found->second;
+    side.name = fmt::format("{}{}{}{}{}, {}", side.letter, side.letter.empty() ? "" : ": ", side.label,
+                            side.label.empty() ? "" : ", ", side.device, day_and_minute(report.run.started_at));
     side.ceilings = known_ceilings(report);
     sides.push_back(std::move(side));
   }
@@ -38,6 +40,10 @@ bool ranked(const CaseRecord& record) {
   return record.verdict == Verdict::pass && record.summary.median_ns > 0.0 && record.derived.headline > 0.0 &&
          std::isfinite(record.derived.headline) && !record.c.has_mode("virtual");
 }
+
+bool reliable(const CaseRecord& record) { return ranked(record) && !timing_unreliable(record.summary); }
+
+bool is_whole_step(const CaseRecord& record) { return record.c.workload.ends_with("_step"); }
 
 std::vector<WorkloadEntries> by_workload(std::span<const Side> sides,
                                          const std::function<bool(const CaseRecord&)>& wanted) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,18 +18,31 @@ struct Side {
   const Report* report = nullptr;
   std::string letter;  ///< "A", "B"; empty where there is only one
   std::string device;  ///< its name; untrusted
-  std::string name;    ///< "A: NVIDIA H200, 2026-11-21 02:34 UTC"
+  std::string label;   ///< what its owner calls it ("driver 580"); mostly empty; untrusted
+  std::string name;    ///< "A: NVIDIA H200, 2026-11-21 02:34 UTC"; "A: driver 580, NVIDIA H200, ..."
   KnownCeilings ceilings;
+
+  /// "A", or "A (driver 580)".
+  [[nodiscard]] std::string called() const { return label.empty() ? letter : letter + " (" + label + ")"; }
 };
 
 /// The reports must outlive what is returned.
-[[nodiscard]] std::vector<Side> sides_of(std::span<const Report> reports);
+[[nodiscard]] std::vector<Side> sides_of(std::span<const Report> reports,
+                                         const std::map<std::string, std::string>& labels = {});
 
 /// "2026-11-21 02:34 UTC".
 [[nodiscard]] std::string day_and_minute(std::time_t time);
 
 /// Whether a case may stand in a chart of rates or times: it passed, was timed, and its figures are of real devices.
 [[nodiscard]] bool ranked(const CaseRecord& record);
+
+/// Whether it may also be a best, a ceiling, or a part of a mean or an efficiency: ranked, and its timing not
+/// unreliable (harness/core/reliability.h). What is ranked but not reliable is drawn hollow, and its rate has a ~
+/// before it.
+[[nodiscard]] bool reliable(const CaseRecord& record);
+
+/// Whether the case is a whole training step: its workload's name ends in "_step" (suites/README.md).
+[[nodiscard]] bool is_whole_step(const CaseRecord& record);
 
 /// A case of one side.
 struct Entry {

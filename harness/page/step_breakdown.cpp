@@ -40,7 +40,14 @@ std::vector<Kind> kinds_of(const Derived& derived) {
   return kinds;
 }
 
-std::string signed_percent(double share) { return fmt::format("{:+.1f}%", 100.0 * share); }
+// Ops alone that take longer than two whole steps were not timed under the step's conditions: then neither they nor
+// what they leave over say anything. The same where the step's own time is unreliable.
+constexpr double least_remainder = -1.0;
+
+std::string remainder_text(const CaseRecord& record) {
+  if (!reliable(record) || !(record.derived.remainder >= least_remainder)) return "unknown";
+  return fmt::format("{:+.1f}%", 100.0 * record.derived.remainder);
+}
 
 std::string step_name(const Side& side, const CaseRecord& record) {
   const std::string shape = record.c.label.empty() ? to_string(record.c.dims) : record.c.label;
@@ -52,7 +59,9 @@ constexpr std::size_t most_parts = 16;  // of a chart; the table has them all
 void add_step(chart::StackChart& chart, DataTable& table, const Side& side, const CaseRecord& record) {
   const Derived& d = record.derived;
   const std::string name = step_name(side, record);
-  chart::StackedBar bar{fmt::format("{}: {}", name, format_time_ns(record.summary.median_ns)), {}};
+  const bool sure = reliable(record);
+  chart::StackedBar bar{fmt::format("{}: {}{}", name, sure ? "" : "~", format_time_ns(record.summary.median_ns)), {}};
+  if (!sure) bar.label += ", unreliable";
   for (const Kind& kind : kinds_of(d)) {
     const std::string text = percent_text(kind.share);
     const std::string time = format_time_ns(kind.median_ns);
@@ -60,12 +69,15 @@ void add_step(chart::StackChart& chart, DataTable& table, const Side& side, cons
                          fmt::format("{}: {} of the step, {} in {}", kind.name, text, time, counted(kind.ops, "op"))});
     table.rows.push_back({name, kind.name, fmt::format("{}", kind.ops), time, text, kind.largest});
   }
-  const std::string left = signed_percent(d.remainder);
-  if (d.remainder > 0.0) bar.parts.push_back({"left over", d.remainder, "left over: " + left});
-  if (d.remainder < 0.0) bar.label += fmt::format(", left over {}", left);
-  table.rows.push_back({name,
-                        d.remainder > 0.0 ? "left over (gaps between launches)" : "left over (overlap, warm caches)",
-                        "", format_time_ns(d.remainder * record.summary.median_ns), left, ""});
+  const std::string left = remainder_text(record);
+  const bool known = left != "unknown";
+  if (known && d.remainder > 0.0) bar.parts.push_back({"left over", d.remainder, "left over: " + left});
+  if (sure && (!known || d.remainder < 0.0)) bar.label += fmt::format(", left over {}", left);
+  const std::string_view why = !known              ? "left over"
+                               : d.remainder > 0.0 ? "left over (gaps between launches)"
+                                                   : "left over (overlap, warm caches)";
+  table.rows.push_back({name, std::string(why), "",
+                        known ? format_time_ns(d.remainder * record.summary.median_ns) : "unknown", left, ""});
   if (chart.bars.size() < most_parts) chart.bars.push_back(std::move(bar));
 }
 
@@ -91,7 +103,8 @@ Section step_breakdown(std::span<const Side> sides) {
       "breakdown",
       "Training step by op",
       "Each op timed alone, as a share of the whole step. What is left over has a sign: gaps between launches "
-      "are above zero; below zero the ops ran faster in the step, overlapped or with warm caches.",
+      "are above zero; below zero the ops ran faster in the step, overlapped or with warm caches; it is unknown where "
+      "the step's timing is unreliable, or where the ops alone take more than two steps.",
       {{}}};
   const auto steps = by_workload(
       sides, [](const CaseRecord& record) { return record.c.ranks == 1 && !record.derived.breakdown.empty(); });

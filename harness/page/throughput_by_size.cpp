@@ -95,6 +95,7 @@ Figure bars(const std::string& unit, const std::vector<WorkloadEntries>& workloa
       bar.high = point.high;
       bar.limit = published_limit(*e.record);
       bar.text = rate_text(*e.record);
+      bar.doubtful = point.doubtful;
       bar.note = e.record->c.label.empty() ? e.record->id : e.record->c.label;
       group.bars.push_back(std::move(bar));
       all.push_back(e);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/core/reliability.h"
 #include "harness/report/console.h"
 #include "harness/report/quantity.h"
 
@@ -39,6 +40,22 @@ Coverage coverage_of(const Report& report) {
       all.worst = &record;
   }
   return all;
+}
+
+/// Of the cases that have a rate.
+struct Timings {
+  std::size_t all = 0;
+  std::size_t unreliable = 0;
+};
+
+Timings timings_of(const Report& report) {
+  Timings timings;
+  for (const CaseRecord& record : report.cases) {
+    if (!ranked(record)) continue;
+    ++timings.all;
+    timings.unreliable += reliable(record) ? 0 : 1;
+  }
+  return timings;
 }
 
 // Of the word's box; the word says it too.
@@ -87,10 +104,12 @@ void add_coverage(Html& html, const Report& report, const Totals& totals) {
     add_fact(html, "Checks shown to fail",
              fmt::format("{} of {}", format_count(all.rejected), format_count(all.mutations)),
              "outputs corrupted on purpose were rejected");
-  const auto noisy = std::count_if(report.cases.begin(), report.cases.end(), [](const CaseRecord& r) {
-    return ranked(r) && std::find(r.summary.flags.begin(), r.summary.flags.end(), "noisy") != r.summary.flags.end();
-  });
-  if (noisy > 0) add_fact(html, "Noisy", counted(static_cast<std::size_t>(noisy), "case"), "whose intervals are wide");
+  if (const Timings timings = timings_of(report); timings.unreliable > 0)
+    add_fact(
+        html, "Unreliable timings", fmt::format("{} of {}", timings.unreliable, timings.all),
+        fmt::format("95% intervals wider than ±{:.0f}%: hollow in charts, with a ~ in tables, in no best, mean, roof "
+                    "or efficiency",
+                    100.0 * most_half_width));
   const double seconds = std::difftime(report.run.finished_at, report.run.started_at);
   const bool parts = totals.check_s > 0.0 && totals.time_s > 0.0;
   add_fact(html, "Took", format_duration(seconds),
@@ -125,11 +144,21 @@ void add_verdict(Html& html, std::span<const Side> sides) {
     const std::string word = verdict_word_of_run(report.cases, report.run.complete);
     html.raw(fmt::format("<div class=\"verdict {}\">\n", tone_of(word)));
     if (!side.letter.empty()) html.element("h3", side.name);
-    html.raw("<p class=\"word\">").element("b", spaced(word)).raw(" ").element("span", headline(totals)).raw("</p>\n");
+    html.raw("<p class=\"word\">").element("b", spaced(word)).raw(" ").element("span", headline(totals));
+    if (const Timings timings = timings_of(report); timings.unreliable > 0)
+      html.raw(" ").element("span", fmt::format("{} of {} timings unreliable", timings.unreliable, timings.all),
+                            "class=\"doubt\"");
+    html.raw("</p>\n");
     add_counts(html, totals);
-    add_coverage(html, report, totals);
     add_warnings(html, report, totals);
     html.raw("</div>\n");
+  }
+}
+
+void add_facts(Html& html, std::span<const Side> sides) {
+  for (const Side& side : sides) {
+    if (!side.letter.empty()) html.element("h3", side.name);
+    add_coverage(html, *side.report, totals_of(side.report->cases));
   }
 }
 

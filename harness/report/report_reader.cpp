@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "harness/core/reliability.h"
 #include "harness/report/json.h"
 #include "harness/report/older_reports.h"
 #include "harness/report/record_json.h"

@@ -66,6 +66,31 @@ TEST(Axis, LabelsAreWrittenAsTheirKindSays) {
               ElementsAre("0", "1 KiB", "2 KiB", "3 KiB", "4 KiB"));
 }
 
+AxisScale scale_in(const std::string& unit, Scale scale, double low, double high) {
+  return {Axis{.title = "rate", .scale = scale, .labels = TickLabels::si, .unit = unit, .low = low, .high = high},
+          {},
+          Ends::data};
+}
+
+// One prefix for the whole axis, that of its upper end or of its middle decade, told once: with the unit.
+TEST(Axis, RatesAreInUnitsAsPeopleSayThem) {
+  const AxisScale linear = scale_in("FLOP/s", Scale::linear, 0.0, 400e9);
+  EXPECT_EQ(axis_title(linear), "rate (GFLOP/s)");
+  EXPECT_THAT(labels_of(linear, 5), ElementsAre("0", "100", "200", "300", "400"));
+  const AxisScale decades = scale_in("B/s", Scale::log10, 1e8, 1e13);
+  EXPECT_EQ(axis_title(decades), "rate (GB/s)");
+  EXPECT_THAT(labels_of(decades, 8), ElementsAre("0.1", "1", "10", "100", "1000", "10,000"));
+}
+
+TEST(Axis, WhatNobodySaysWithAPrefixKeepsItsUnitAndEachLabelItsOwn) {
+  const AxisScale tokens = scale_in("tokens/s", Scale::linear, 0.0, 40e3);
+  EXPECT_EQ(axis_title(tokens), "rate (tokens/s)");
+  EXPECT_THAT(labels_of(tokens, 5), ElementsAre("0", "10k", "20k", "30k", "40k"));
+  const AxisScale nine_decades = scale_in("FLOP", Scale::log10, 1e3, 1e12);
+  EXPECT_EQ(axis_title(nine_decades), "rate (FLOP)");
+  EXPECT_THAT(labels_of(nine_decades, 4), ElementsAre("1k", "1M", "1G", "1T"));
+}
+
 TEST(Axis, TicksThatDoNotFitBecomeFewerNeverNone) {
   const AxisScale scale = scale_of(Scale::linear, TickLabels::plain, 0.0, 10.0);
   const auto at_most_three = [](std::span<const Tick> found) { return found.size() <= 3; };

@@ -205,6 +205,80 @@ TEST(Svg, ABarEndsWhereItsValueStands) {
   EXPECT_THAT(svg(chart, "a", Placement::page), HasSubstr("fill=\"#0072b2\" x=\"12\" y=\"32\" width=\"99\""));
 }
 
+// The highest of three points reaches 300; its interval, and that of the lowest, would need 1000 times as much.
+PlotChart with_wide_intervals(Mark mark) {
+  std::vector<Point> points{at(1.0, 100.0), at(2.0, 200.0), at(3.0, 300.0)};
+  points[0].low = -3e5;
+  points[0].high = 110.0;
+  points[2].low = 290.0;
+  points[2].high = 3e5;
+  return plot_of(mark, points);
+}
+
+TEST(Svg, AWhiskerThatLeavesTheDrawingEndsInAnArrowAndDoesNotFlattenTheRest) {
+  for (const Mark mark : {Mark::scatter, Mark::line}) {
+    const std::string drawing = svg(with_wide_intervals(mark), "a", Placement::page);
+    EXPECT_THAT(drawing, HasSubstr(">300</text>"));  // a tick of the data's size
+    EXPECT_THAT(drawing, Not(HasSubstr("00,000")));
+    // An arrow is three points of which the middle one is the tip, 3.5 to either side and 5 behind it.
+    EXPECT_TRUE(std::regex_search(drawing, std::regex("class=\"c-whisker\" d=\"[^\"]*M[0-9.]+ [0-9.]+L[0-9.]+ "
+                                                      "[0-9.]+L[0-9.]+ [0-9.]+M[0-9.]+ [0-9.]+L")));
+  }
+  PlotChart narrow = with_wide_intervals(Mark::line);
+  for (Point& point : narrow.series[0].points) {
+    if (!point.low) continue;
+    point.low = point.y - 1.0;
+    point.high = point.y + 1.0;
+  }
+  EXPECT_THAT(svg(narrow, "a", Placement::page), Not(HasSubstr("class=\"c-whisker\"")));
+}
+
+// Bars of 100 and 50; the second one's interval ends at 1e6. The axis ends at 125, the arrow's tip at its end, 408.
+TEST(Svg, AWhiskerOfABarThatLeavesTheDrawingEndsInAnArrow) {
+  BarChart chart;
+  chart.groups = {{"", {{}, {}}}};
+  chart.groups[0].bars[0].value = 100.0;
+  chart.groups[0].bars[1].value = 50.0;
+  chart.groups[0].bars[1].low = 40.0;
+  chart.groups[0].bars[1].high = 1e6;
+  const std::string drawing = svg(chart, "a", Placement::page);
+  EXPECT_TRUE(std::regex_search(drawing, std::regex("M403 [0-9.]+L408 [0-9.]+L403 ")));
+  EXPECT_THAT(drawing, HasSubstr(">120</text>"));
+}
+
+TEST(Svg, AnUnreliableTimingIsHollowAndTheChartSaysSo) {
+  PlotChart plot = plot_of(Mark::scatter, {at(1.0, 1.0), at(2.0, 2.0)});
+  EXPECT_THAT(svg(plot, "a", Placement::page), Not(HasSubstr("hollow")));
+  plot.series[0].points[1].doubtful = true;
+  const std::string drawing = svg(plot, "a", Placement::page);
+  EXPECT_EQ(count(drawing, "class=\"c-doubtful\""), 2U);  // the point and the key
+  EXPECT_THAT(drawing, HasSubstr(">hollow: the timing is unreliable</text>"));
+  BarChart bars;
+  bars.groups = {{"", {{}}}};
+  bars.groups[0].bars[0].value = 1.0;
+  bars.groups[0].bars[0].doubtful = true;
+  EXPECT_THAT(svg(bars, "a", Placement::page), HasSubstr("hollow: the timing is unreliable"));
+}
+
+// Ten names over two bars: the two that take the least of both together have no colour, no other two have the same.
+TEST(Svg, NoColourOfABreakdownStandsForTwoOperators) {
+  StackChart chart;
+  chart.bars.resize(2);
+  for (int i = 0; i < 10; ++i)
+    chart.bars[static_cast<std::size_t>(i % 2)].parts.push_back({"op" + std::to_string(i), 0.05 + 0.01 * i, ""});
+  chart.bars[0].parts.push_back({"left over", 0.1, ""});
+  const std::string drawing = svg(chart, "a", Placement::page);
+  EXPECT_THAT(drawing, HasSubstr(">other 5.0%<"));  // op0
+  EXPECT_THAT(drawing, HasSubstr(">other 6.0%<"));  // op1
+  EXPECT_THAT(drawing, Not(HasSubstr(">op0 ")));
+  EXPECT_THAT(drawing, Not(HasSubstr(">op1 ")));
+  std::set<std::string> fills;
+  const std::regex part("class=\"c-part\" fill=\"([^\"]+)\"");
+  for (std::sregex_iterator at(drawing.begin(), drawing.end(), part); at != std::sregex_iterator(); ++at)
+    fills.insert((*at)[1]);
+  EXPECT_EQ(fills.size(), 10U);  // eight operators, "other", "left over"
+}
+
 TEST(Svg, ACellOverTheLimitIsBoxedCrossedAndSaysSo) {
   const std::string drawing = svg(budget_sample(), "a", Placement::page);
   EXPECT_EQ(count(drawing, "class=\"c-over-limit\""), 1U);

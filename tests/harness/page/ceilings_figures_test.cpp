@@ -20,17 +20,66 @@ CaseRecord arithmetic_bound(std::int64_t n, std::optional<double> peak, std::opt
 
 CaseRecord memory_bound(std::optional<double> peak, std::optional<double> of_best) {
   CaseRecord record = with_rate(made_case("gradient_norm", {{"n", 6}}, "f32", "optimizer"), 1e6, 4e6, "B/s");
+  record.parity.ops[0].kind = "gradient_norm";
   record.derived.peak = PeakShare{"memory", 4e9, peak, "a sheet", {}, {}, {}, of_best, "best/copy", ""};
   return record;
 }
 
+CaseRecord streaming(const std::string& kind, double bytes) {
+  CaseRecord record = with_rate(made_case(kind, {{"n", 6}}, "f32", "memory"), 0.0, bytes, "B/s");
+  record.parity.ops[0].kind = kind;
+  return record;
+}
+
+CaseRecord unreliable(CaseRecord record) {
+  record.summary.ci95_high_ns = 2e6;  // of 1 ms, from 0.9: +-55%
+  return record;
+}
+
+// The gradient norm reads 4 MB in the time in which a triad moves 3: no ceiling, for its data may stay in a cache.
+TEST(KnownCeilings, TheMemoryIsWhatAReliableCopyOrTriadReached) {
+  const std::vector<CaseRecord> cases{memory_bound({}, {}), streaming("copy", 2e6), streaming("triad", 3e6),
+                                      unreliable(streaming("copy", 9e6))};
+  EXPECT_DOUBLE_EQ(known_ceilings(made_report(cases)).measured_memory->value, 3e9);
+  EXPECT_FALSE(known_ceilings(made_report({memory_bound({}, {})})).measured_memory);
+  EXPECT_TRUE(known_ceilings(made_report({unreliable(made_gemm(600))})).measured.empty());
+}
+
+// 4 GB/s where a triad reaches 3, at 1/4 FLOP per byte, +-10%: surely above the slope.
+TEST(Roofline, WhatIsAboveTheRoofIsToldWithItsReason) {
+  CaseRecord product = arithmetic_bound(600, {}, {});
+  product.derived.bytes = 1e4;  // right of the ridge
+  const Section section = section_of(made_report({product, memory_bound({}, {}), streaming("triad", 3e6)}), "roofline");
+  ASSERT_EQ(figures_of(section).size(), 1U);
+  EXPECT_THAT(section.lead, ::testing::HasSubstr("1 case lies above it"));
+  const Figure figure = figures_of(section).front();
+  EXPECT_THAT(column_of(figure.table, "why above"),
+              ElementsAre("", "its data stay in a cache, or are updated in place"));
+  EXPECT_THAT(column_of(figure.table, "of the measured roof"), ElementsAre("100.0%", "133.3%"));
+  EXPECT_THAT(plot(figure).series[1].points[0].note, ::testing::HasSubstr("above the measured roof: its data stay"));
+  EXPECT_THAT(section_of(made_report({product, memory_bound({}, {}), streaming("triad", 3.7e6)}), "roofline").lead,
+              ::testing::Not(::testing::HasSubstr("above it")));  // 4 GB/s +-10% reach down to 3.7
+}
+
+TEST(Roofline, AnUnreliableTimingIsHollowAndHasNoShare) {
+  const Figure figure = figures_of(section_of(made_report({arithmetic_bound(600, 1e12, {}), memory_bound(1e11, {}),
+                                                           unreliable(arithmetic_bound(60, 1e12, {}))}),
+                                              "roofline"))
+                            .front();
+  EXPECT_TRUE(plot(figure).series[0].points[0].doubtful);  // by intensity: n = 60 comes first
+  EXPECT_FALSE(plot(figure).series[0].points[1].doubtful);
+  EXPECT_EQ(column_of(figure.table, "of the published roof")[2], "-");
+  EXPECT_EQ(column_of(figure.table, "rate")[2], "~432 MFLOP/s");
+}
+
 TEST(KnownCeilings, PublishedAndMeasuredLimitsAreToldApart) {
-  const KnownCeilings known = known_ceilings(made_report({arithmetic_bound(600, 1e12, 0.5), memory_bound(1e11, 0.25)}));
+  const KnownCeilings known =
+      known_ceilings(made_report({arithmetic_bound(600, 1e12, {}), memory_bound(1e11, {}), streaming("copy", 2e6)}));
   EXPECT_DOUBLE_EQ(known.published.at("f32").value, 1e12);
-  EXPECT_DOUBLE_EQ(known.measured.at("f32").value, 4.32e11 / 0.5);  // 2 * 600^3 FLOP in 1 ms are half of the best
-  EXPECT_EQ(known.measured.at("f32").source, "best/gemm");
+  EXPECT_DOUBLE_EQ(known.measured.at("f32").value, 4.32e11);  // 2 * 600^3 FLOP in 1 ms
+  EXPECT_EQ(known.measured.at("f32").source, "gemm/matmul/m=600,n=600,k=600/f32/x1");
   EXPECT_DOUBLE_EQ(known.published_memory->value, 1e11);
-  EXPECT_DOUBLE_EQ(known.measured_memory->value, 1.6e10);
+  EXPECT_DOUBLE_EQ(known.measured_memory->value, 2e9);
   EXPECT_FALSE(known.link);
   EXPECT_EQ(known.arithmetic("f32")->source, "a sheet");
   EXPECT_EQ(known.arithmetic("bf16"), nullptr);
@@ -76,10 +125,12 @@ TEST(Roofline, EachSuiteIsASeriesAtItsIntensity) {
 
 TEST(Roofline, PublishedAndMeasuredRoofsAreBothDrawn) {
   const Figure figure =
-      figures_of(section_of(made_report({arithmetic_bound(600, 1e12, 0.5), memory_bound(1e11, 0.5)}), "roofline"))
+      figures_of(
+          section_of(made_report({arithmetic_bound(600, 1e12, {}), memory_bound(1e11, {}), streaming("copy", 8e6)}),
+                     "roofline"))
           .front();
   ASSERT_EQ(plot(figure).guides.size(), 2U);
-  EXPECT_EQ(plot(figure).guides[1].label, "measured: 864 GFLOP/s, 8.00 GB/s");
+  EXPECT_EQ(plot(figure).guides[1].label, "measured: 432 GFLOP/s, 8.00 GB/s");
 }
 
 TEST(Roofline, WithoutBothCeilingsThereIsNone) {

@@ -110,6 +110,23 @@ TEST(StepBreakdown, ANegativeRemainderIsToldAndNoPart) {
   EXPECT_THAT(column_of(figure.table, "of the step"), Contains("-12.5%"));
 }
 
+// "left over -1806%" is no number to tell; nor is that of a step whose own time may be off by half.
+TEST(StepBreakdown, ARemainderWithoutMeaningIsUnknown) {
+  CaseRecord unsure = step(0.25);
+  unsure.summary.ci95_high_ns = 2e6;
+  for (const CaseRecord& record : {step(-18.06), unsure}) {
+    const Figure figure = figures_of(section_of(made_report({record}), "breakdown")).front();
+    const chart::StackedBar& bar = std::get<chart::StackChart>(figure.chart).bars.at(0);
+    EXPECT_EQ(bar.parts.size(), 2U);
+    EXPECT_EQ(column_of(figure.table, "of the step").back(), "unknown");
+    EXPECT_EQ(column_of(figure.table, "alone").back(), "unknown");
+  }
+  EXPECT_THAT(std::get<chart::StackChart>(figures_of(section_of(made_report({unsure}), "breakdown")).front().chart)
+                  .bars.at(0)
+                  .label,
+              HasSubstr("~1.00 ms, unreliable"));
+}
+
 TEST(StepBreakdown, StepsThatFailedAndSingleOpsHaveNone) {
   EXPECT_TRUE(
       section_of(made_report({with_verdict(step(0.25), Verdict::fail, "wrong"), made_gemm(4)}), "breakdown").empty());

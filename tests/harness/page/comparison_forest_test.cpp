@@ -78,6 +78,39 @@ TEST(ComparisonForest, AReportThatCannotBeComparedSaysWhy) {
       HasSubstr("cannot be compared: report B: case gemm/matmul/m=100,n=100,k=100/f32/x1: passed, and its rounds"));
 }
 
+// gemm as above; a conv that only A has; and a case of gemm that fails in B.
+TEST(Ratios, ASuiteIsARowWithItsMeanGainsLossesAndWhatItLeavesOut) {
+  const std::vector<Report> reports{
+      made_report({taking(100, 1e6), taking(200, 1e6), taking(300, 1e6),
+                   with_rate(made_case("conv2d_forward", {{"n", 1}}, "f32", "conv"), 1e6, 1e6)}),
+      made_report({taking(100, 0.25e6), taking(200, 2e6), with_verdict(taking(300, 1e6), Verdict::fail, "wrong")})};
+  const std::vector<Side> sides = sides_of(reports);
+  const Comparisons comparisons = comparisons_of(sides);
+  ASSERT_EQ(comparisons.pairs.size(), 1U);
+  const DataTable table = ratio_table(comparisons.pairs[0]);
+  EXPECT_THAT(column_of(table, "suite"), ElementsAre("gemm", "conv"));
+  EXPECT_THAT(column_of(table, "B/A, geometric mean"), ElementsAre("1.414x", "-"));
+  EXPECT_THAT(column_of(table, "cases"), ElementsAre("2", "0"));
+  EXPECT_THAT(column_of(table, "faster"), ElementsAre("1", "0"));
+  EXPECT_THAT(column_of(table, "slower"), ElementsAre("1", "0"));
+  EXPECT_THAT(column_of(table, "left out of the mean"), ElementsAre("1 B: fail", "1 only in A"));
+  const DataTable changes = changes_table(comparisons.pairs[0]);
+  EXPECT_THAT(column_of(changes, "B/A"), ElementsAre("4.000x", "0.500x"));
+  EXPECT_THAT(column_of(changes, ""), ElementsAre("FASTER", "SLOWER"));
+}
+
+TEST(Ratios, OfManyChangesTheLargestAreTold) {
+  std::vector<CaseRecord> a, b;
+  for (std::int64_t i = 1; i <= 20; ++i) {
+    a.push_back(taking(i, 1e6));
+    b.push_back(taking(i, i <= 10 ? 1e6 / static_cast<double>(1 + i) : 1e6 * static_cast<double>(i)));
+  }
+  const std::vector<Report> reports{made_report(a), made_report(b)};
+  const std::vector<Side> sides = sides_of(reports);
+  const DataTable changes = changes_table(comparisons_of(sides).pairs.at(0), 2);
+  EXPECT_THAT(column_of(changes, "B/A"), ElementsAre("11.0x", "10.0x", "0.050x", "0.053x"));  // 1/20, 1/19
+}
+
 TEST(ComparisonForest, OneReportHasNothingToBeHeldAgainst) {
   EXPECT_TRUE(section_of(made_report({taking(100, 1e6)}), "comparison").empty());
 }

@@ -179,6 +179,62 @@ TEST(Document, SeveralReportsAreNamedByDeviceAndDateAndDifferencesAreMarked) {
       holds(page, "<th scope=\"row\">name</th><td>A Device</td><td>Another Device</td><td class=\"differs\">differs"));
 }
 
+TEST(Document, APageOfSeveralReportsBeginsWithTheirRatios) {
+  const std::vector<Report> reports{made_report({made_gemm(100)}), made_report({made_gemm(100)})};
+  const std::string page = report_page(reports);
+  const std::size_t ratios = page.find("<h2>How much faster</h2>");
+  ASSERT_NE(ratios, std::string::npos);
+  EXPECT_LT(ratios, page.find("<section id=\"verdict\""));
+  EXPECT_LT(ratios, page.find("<section id=\"speed\""));
+  EXPECT_FALSE(holds(page_of(reports[0]), "How much faster"));
+}
+
+TEST(Document, ALabelStandsBesideTheLetterOfItsReport) {
+  const std::vector<Report> reports{made_report({made_gemm(100)}), made_report({made_gemm(100)})};
+  PageOptions options;
+  options.labels = {{"A", "before"}, {"B", "<b>after</b>"}};
+  const std::string page = report_page(reports, options);
+  EXPECT_TRUE(holds(page, "<b>A (before)</b>"));
+  EXPECT_TRUE(holds(page, "B (&lt;b&gt;after&lt;/b&gt;) against A (before)"));
+  EXPECT_TRUE(holds(page, "A: before, A Device, 2026-11-21 02:34 UTC"));
+  EXPECT_FALSE(holds(page, "<b>after</b>"));
+}
+
+TEST(Document, AGoodRunWithUnreliableTimingsSaysSoBesideItsVerdict) {
+  CaseRecord unsure = made_gemm(200);
+  unsure.summary.ci95_high_ns = 2e6;
+  const std::string page = page_of(made_report({made_gemm(100), unsure}));
+  EXPECT_TRUE(
+      holds(page, "<b>PASS</b> <span>2 of 2 cases passed</span> <span class=\"doubt\">1 of 2 timings unreliable"));
+  EXPECT_FALSE(holds(page_of(made_report({made_gemm(100)})), "timings unreliable"));
+}
+
+TEST(Document, FlagsVerdictsAndIdsAreExplainedWhereTheyAreShown) {
+  CaseRecord unsure = made_gemm(200);
+  unsure.summary.flags = {"noisy", "severe"};
+  const std::string page =
+      page_of(made_report({made_gemm(100), unsure, with_verdict(made_gemm(300), Verdict::downgraded, "tf32")}));
+  const std::string words = page.substr(page.find("<h2>All cases"));
+  EXPECT_TRUE(holds(words, "<dt>noisy</dt><dd>the 95% interval of the time is wider than ±25%"));
+  EXPECT_TRUE(holds(words, "<dt>severe</dt><dd>more than 5% of the samples"));
+  EXPECT_TRUE(holds(words, "<dt>downgraded</dt><dd>right within the bound of a lower precision"));
+  EXPECT_TRUE(holds(words, "<dt>case</dt><dd>suite/workload/dimensions/precision[/modes]/xranks"));
+  EXPECT_FALSE(holds(words, "<dt>drift"));  // of what does not occur nothing is said
+}
+
+// Not folded: who prints the page, or blocks scripts, has the table too.
+TEST(Document, TheTableOfAllCasesIsOpen) {
+  const std::string page = page_of(made_report({made_gemm(100)}));
+  const std::string cases = page.substr(page.find("<h2>All cases"));
+  const std::size_t table = cases.find("<div class=\"cases\">");
+  ASSERT_NE(table, std::string::npos);
+  EXPECT_EQ(cases.substr(0, table).find("<details"), std::string::npos);
+  for (const char* column : {"verdict", "case", "rate", "time", "±95%", "error / bound", "flags"})
+    EXPECT_TRUE(holds(cases, fmt::format("<th scope=\"col\">{}</th>", column)) ||
+                holds(cases, fmt::format("data-unit=\"s\">{}</th>", column)))
+        << column;
+}
+
 TEST(Document, WhatIsNoDefaultIsSaid) {
   Report report = made_report({made_gemm(100)});
   report.run.seed = 7;

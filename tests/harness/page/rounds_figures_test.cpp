@@ -138,7 +138,8 @@ TEST(Energy, WorkPerJouleIsTheInverseOfEnergyPerWork) {
 TEST(Energy, WithoutACounterThereIsNone) { EXPECT_TRUE(section_of(made_report({made_gemm(100)}), "energy").empty()); }
 
 CaseRecord tokens(int ranks) {
-  CaseRecord record = with_rate(made_case("train", {{"b", 8}}, "bf16", "transformer"), 1e9, 1e6, "tokens/s", 50.0);
+  CaseRecord record =
+      with_rate(made_case("gpt2_train_step", {{"b", 8}}, "bf16", "transformer"), 1e9, 1e6, "tokens/s", 50.0);
   record.c.ranks = ranks;
   record.id = record.c.id();
   return record;
@@ -158,13 +159,26 @@ TEST(Cost, RanksOfOneProcessorSharePrice) {
   EXPECT_THAT(column_of(figures_of(section)[0].table, "Cost of a million tokens"), ElementsAre("0.02"));
 }
 
-TEST(Cost, ImagesOfConvolutionsArePriced) {
-  CaseRecord record = made_case("conv2d_forward", {{"n", 8}}, "f32", "conv");
-  record = with_rate(std::move(record), 1e9, 1e6);
-  record.derived.item = "images";
-  record.derived.items_per_s = 1e6;
-  const Section section = section_of(made_report({record}), "cost", {3600.0});
-  EXPECT_THAT(column_of(figures_of(section)[0].table, "Cost of a million images"), ElementsAre("1"));
+// A block, a convolution and a matrix product are parts of what anybody pays for.
+TEST(Cost, OnlyWholeStepsArePriced) {
+  CaseRecord block = with_rate(made_case("gpt2_block", {{"b", 8}}, "bf16", "transformer"), 1e9, 1e6, "tokens/s", 50.0);
+  CaseRecord images = with_rate(made_case("conv2d_forward", {{"n", 8}}, "f32", "conv"), 1e9, 1e6);
+  images.derived.item = "images";
+  images.derived.items_per_s = 1e6;
+  const Section section = section_of(made_report({block, images, made_gemm(100), tokens(1)}), "cost", {3.6});
+  for (const Figure& figure : figures_of(section))
+    EXPECT_THAT(column_of(figure.table, "case"), ElementsAre("transformer/gpt2_train_step/b=8/bf16/x1"));
+  const Section none = section_of(made_report({block, images}), "cost", {3.6});
+  EXPECT_TRUE(figures_of(none).empty());
+  EXPECT_THAT(none.notice, ::testing::HasSubstr("No whole training step passed"));
+}
+
+TEST(Cost, AnUnreliableRateHasNoPrice) {
+  CaseRecord unsure = tokens(2);
+  unsure.summary.ci95_high_ns = 2e6;
+  const Section section = section_of(made_report({tokens(1), unsure}), "cost", {3.6});
+  EXPECT_THAT(column_of(figures_of(section)[0].table, "Cost of a million tokens"), ElementsAre("0.02"));
+  EXPECT_THAT(section.lead, ::testing::HasSubstr("1 step is left out: the timing is unreliable."));
 }
 
 TEST(Cost, NothingIsSaidWithoutAPrice) { EXPECT_TRUE(section_of(made_report({tokens(1)}), "cost").empty()); }

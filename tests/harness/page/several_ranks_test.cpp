@@ -56,6 +56,34 @@ TEST(ScalingCurves, RanksThatShareTheProcessorsAreNotExpectedToBeFaster) {
   EXPECT_DOUBLE_EQ(plot(figures_of(section)[0]).guides[0].points[1].y, 1.0);
 }
 
+// 572% of one rank, and a step that is faster than its parts without communication: beyond +-10% of each timing.
+TEST(ScalingCurves, WhatIsImpossibleBeyondItsUncertaintyIsUnknown) {
+  CaseRecord impossible = step(2, 1144, 5.72);
+  impossible.derived.ranks->exposed_communication = -0.71;
+  CaseRecord possible = step(4, 420, 1.05);  // 105% of +-20% may be 100%
+  possible.derived.ranks->exposed_communication = -0.1;
+  const Section section = section_of(made_report({step(1, 100), impossible, possible}), "scaling");
+  const Figure figure = figures_of(section)[0];
+  EXPECT_THAT(column_of(figure.table, "efficiency"), ElementsAre("-", "unknown", "105.0%"));
+  EXPECT_THAT(column_of(figure.table, "exposed communication"), ElementsAre("-", "unknown", "-10.0%"));
+  const chart::PlotChart efficiency = plot(figures_of(section)[1]);
+  ASSERT_EQ(efficiency.series[0].points.size(), 2U);  // one rank and four
+  EXPECT_DOUBLE_EQ(efficiency.series[0].points[1].y, 1.05);
+}
+
+TEST(ScalingCurves, AnUnreliableTimingIsHollowAndInNoEfficiency) {
+  CaseRecord unsure = step(2, 190, 0.95);
+  unsure.summary.ci95_high_ns = 2e6;
+  const Section section = section_of(made_report({step(1, 100), unsure, step(4, 360, 0.9)}), "scaling");
+  const Figure figure = figures_of(section)[0];
+  EXPECT_THAT(column_of(figure.table, "speed-up"), ElementsAre("1.000", "unknown", "3.600"));
+  EXPECT_THAT(column_of(figure.table, "efficiency"), ElementsAre("-", "unknown", "90.0%"));
+  EXPECT_THAT(column_of(figure.table, "exposed communication"), ElementsAre("-", "unknown", "12.5%"));
+  EXPECT_FALSE(plot(figure).series[0].points[0].doubtful);
+  EXPECT_TRUE(plot(figure).series[0].points[1].doubtful);
+  EXPECT_EQ(plot(figures_of(section)[1]).series[0].points.size(), 2U);
+}
+
 TEST(ScalingCurves, ASingleRankCountIsNoCurve) {
   EXPECT_TRUE(section_of(made_report({step(2, 190)}), "scaling").empty());
   EXPECT_TRUE(section_of(made_report({step(1, 100)}), "scaling").empty());

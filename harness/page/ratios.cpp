@@ -1,0 +1,152 @@
+#include "harness/page/ratios.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "harness/compare/comparison_text.h"
+#include "harness/page/table_html.h"
+#include "harness/report/quantity.h"
+#include "harness/report/text_table.h"
+
+namespace gpubench::page {
+namespace {
+
+std::string interval_of(const Speed& speed) {
+  return fmt::format("{} to {}", ratio_text(speed.low), ratio_text(speed.high));
+}
+
+std::size_t count_of(const Comparison& comparison, const std::string& suite, Relation relation) {
+  return static_cast<std::size_t>(
+      std::count_if(comparison.cases.begin(), comparison.cases.end(),
+                    [&](const ComparedCase& one) { return one.suite == suite && one.relation == relation; }));
+}
+
+std::string suite_of(const std::string& id) { return id.substr(0, id.find('/')); }
+
+// "A: fail: 3 of 64 elements ..." as "A: fail": cases are counted by side and verdict.
+std::string short_reason(const std::string& why) {
+  const std::size_t side = why.find(": ");
+  return side == std::string::npos ? why : why.substr(0, why.find(": ", side + 2));
+}
+
+using LeftOut = std::map<std::string, std::map<std::string, int>>;  // by suite and reason
+
+LeftOut left_out_of(const Comparison& comparison) {
+  LeftOut out;
+  for (const LoneCase& lone : comparison.lone) ++out[suite_of(lone.id)][short_reason(lone.why)];
+  return out;
+}
+
+std::string text_of(const std::map<std::string, int>& reasons) {
+  std::vector<std::string> parts;
+  for (const auto& [why, count] : reasons) parts.push_back(fmt::format("{} {}", count, why));
+  return joined(parts);
+}
+
+void add_change(DataTable& table, const ComparedCase& one) {
+  table.rows.push_back({std::string(name(one.relation)), ratio_text(one.speed.ratio), interval_of(one.speed),
+                        format_quantity(one.rate_a, one.unit), format_quantity(one.rate_b, one.unit), one.id});
+}
+
+}  // namespace
+
+Comparisons comparisons_of(std::span<const Side> sides) {
+  Comparisons all;
+  if (sides.size() < 2) return all;
+  try {
+    const std::vector<Invocation> first{invocation_of(*sides.front().report, "report " + sides.front().letter)};
+    for (const Side& side : sides.subspan(1)) {
+      const std::vector<Invocation> other{invocation_of(*side.report, "report " + side.letter)};
+      all.pairs.push_back({&sides.front(), &side, compare(first, other, {})});
+    }
+  } catch (const ReadError& e) {
+    all.pairs.clear();
+    all.refusal = fmt::format("These reports cannot be compared: {}", e.what());
+  }
+  return all;
+}
+
+DataTable ratio_table(const SideComparison& pair) {
+  LeftOut left_out = left_out_of(pair.comparison);
+  DataTable table;
+  table.title = fmt::format("{} against {}", pair.b->letter, pair.a->letter);
+  table.columns = {{"suite"},
+                   {pair.b->letter + "/" + pair.a->letter + ", geometric mean", true},
+                   {"95% interval"},
+                   {"cases", true},
+                   {"faster", true},
+                   {"slower", true},
+                   {"same", true},
+                   {"unsure", true},
+                   {"left out of the mean"}};
+  for (const SuiteSpeed& suite : pair.comparison.suites) {
+    std::vector<std::string> row{suite.suite, ratio_text(suite.speed.ratio), interval_of(suite.speed),
+                                 fmt::format("{}", suite.cases)};
+    for (const Relation relation : {Relation::faster, Relation::slower, Relation::same, Relation::unsure})
+      row.push_back(fmt::format("{}", count_of(pair.comparison, suite.suite, relation)));
+    row.push_back(text_of(left_out[suite.suite]));
+    left_out.erase(suite.suite);
+    table.rows.push_back(std::move(row));
+  }
+  for (const auto& [suite, reasons] : left_out)
+    table.rows.push_back({suite, "-", "-", "0", "0", "0", "0", "0", text_of(reasons)});
+  return table;
+}
+
+DataTable changes_table(const SideComparison& pair, std::size_t most) {
+  std::vector<const ComparedCase*> sure;
+  for (const ComparedCase& one : pair.comparison.cases) {
+    if (one.relation == Relation::faster || one.relation == Relation::slower) sure.push_back(&one);
+  }
+  std::stable_sort(sure.begin(), sure.end(),
+                   [](const ComparedCase* x, const ComparedCase* y) { return x->speed.ratio > y->speed.ratio; });
+  DataTable table;
+  table.title = "Largest gains and losses";
+  table.columns = {{""},
+                   {pair.b->letter + "/" + pair.a->letter, true},
+                   {"95% interval"},
+                   {pair.a->letter, true},
+                   {pair.b->letter, true},
+                   {"case"}};
+  std::size_t gains = 0;
+  std::size_t losses = 0;
+  for (const ComparedCase* one : sure) {
+    if (one->relation == Relation::faster && gains++ < most) add_change(table, *one);
+  }
+  std::reverse(sure.begin(), sure.end());  // the largest loss first
+  for (const ComparedCase* one : sure) {
+    if (one->relation == Relation::slower && losses++ < most) add_change(table, *one);
+  }
+  return table;
+}
+
+void add_ratios(Html& html, const Comparisons& comparisons) {
+  if (comparisons.pairs.empty() && comparisons.refusal.empty()) return;
+  html.raw("<section id=\"ratios\">\n<h2>How much faster</h2>\n");
+  if (!comparisons.refusal.empty()) html.element("p", comparisons.refusal, "class=\"warning\"");
+  if (!comparisons.pairs.empty())
+    html.element("p",
+                 fmt::format("Speed as a multiple of {}: above 1.00x is faster. A case is faster or slower where its "
+                             "interval leaves 1 out.",
+                             comparisons.pairs.front().a->called()),
+                 "class=\"lead\"");
+  for (const SideComparison& pair : comparisons.pairs) {
+    html.raw("\n").element("h3", fmt::format("{} against {}", pair.b->called(), pair.a->called())).raw("\n");
+    html.raw("<div class=\"told\">\n");
+    add_table(html, ratio_table(pair), "Ratios by suite");
+    html.raw("</div>\n");
+    const DataTable changes = changes_table(pair);
+    if (changes.rows.empty()) {
+      html.element("p", "No case is surely faster or slower.", "class=\"note\"");
+    } else {
+      html.element("h3", changes.title).raw("\n<div class=\"told\">\n");
+      add_table(html, changes, changes.title);
+      html.raw("</div>\n");
+    }
+  }
+  html.raw("</section>\n");
+}
+
+}  // namespace gpubench::page

@@ -1,0 +1,195 @@
+#include "harness/page/speed.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "harness/core/reliability.h"
+#include "harness/page/rates.h"
+#include "harness/page/table_html.h"
+#include "harness/report/quantity.h"
+#include "harness/report/text_table.h"
+
+namespace gpubench::page {
+namespace {
+
+/// The cases of one row.
+struct Group {
+  const Side* side = nullptr;
+  std::string name;       // "gemm", "transformer/gpt2_train_step"
+  std::string precision;  // "bf16", "A bf16", "f32 x2"
+  std::string unit;
+  int place = 0;  // whole steps, then other programs, then single ops
+  std::vector<const CaseRecord*> counted;
+  std::map<std::string, int> left_out;  // by reason
+};
+
+bool is_rate_of_items(const std::string& unit) { return unit != "FLOP/s" && unit != "B/s"; }
+
+// What a case that was not timed would have been told in: the unit of its workload, else of its suite.
+class Units {
+ public:
+  explicit Units(const Report& report) {
+    for (const CaseRecord& record : report.cases) {
+      if (record.derived.headline_unit.empty()) continue;
+      units_.try_emplace({record.c.suite, record.c.workload}, record.derived.headline_unit);
+      units_.try_emplace({record.c.suite, ""}, record.derived.headline_unit);
+    }
+  }
+  [[nodiscard]] std::string of(const CaseRecord& record) const {
+    if (!record.derived.headline_unit.empty()) return record.derived.headline_unit;
+    for (const std::string& workload : {record.c.workload, std::string()}) {
+      if (const auto found = units_.find({record.c.suite, workload}); found != units_.end()) return found->second;
+    }
+    return "";
+  }
+
+ private:
+  std::map<std::pair<std::string, std::string>, std::string> units_;
+};
+
+// Empty: the case counts.
+std::string why_left_out(const CaseRecord& record) {
+  if (record.verdict != Verdict::pass) {
+    std::string word(name(record.verdict));
+    std::replace(word.begin(), word.end(), '_', ' ');
+    return word;
+  }
+  if (record.c.has_mode("virtual")) return "of virtual ranks";
+  if (!ranked(record)) return "without a rate";
+  if (!reliable(record)) return "unreliable";
+  return record.c.cache == CacheMode::warm ? "with a warm cache" : "";
+}
+
+int place_of(const CaseRecord& record, const std::string& unit) {
+  if (is_whole_step(record)) return 0;
+  return is_rate_of_items(unit) ? 1 : 2;
+}
+
+void add_groups(std::vector<Group>& groups, const Side& side) {
+  const Units units(*side.report);
+  for (const CaseRecord& record : side.report->cases) {
+    const std::string unit = units.of(record);
+    if (unit.empty()) continue;
+    const std::string what = is_rate_of_items(unit) ? record.c.suite + "/" + record.c.workload : record.c.suite;
+    std::string precision = side.letter.empty() ? record.c.recipe : side.letter + " " + record.c.recipe;
+    if (record.c.ranks > 1) precision += fmt::format(" x{}", record.c.ranks);
+    auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& g) {
+      return g.name == what && g.precision == precision && g.unit == unit;
+    });
+    if (same == groups.end())
+      same = groups.insert(groups.end(), {&side, what, precision, unit, place_of(record, unit), {}, {}});
+    const std::string why = why_left_out(record);
+    if (why.empty()) {
+      same->counted.push_back(&record);
+    } else {
+      ++same->left_out[why];
+    }
+  }
+}
+
+// Where nothing ran at all the table of all cases says why.
+bool nothing_ran(const Group& group) {
+  return group.counted.empty() && std::all_of(group.left_out.begin(), group.left_out.end(), [](const auto& one) {
+           return one.first == name(Verdict::unsupported) || one.first == name(Verdict::skipped);
+         });
+}
+
+std::string geometric_mean(const Group& group) {
+  double logs = 0.0;
+  for (const CaseRecord* record : group.counted) logs += std::log(record->derived.headline);
+  return format_quantity(std::exp(logs / static_cast<double>(group.counted.size())), group.unit);
+}
+
+std::string mean_interval(const Group& group) {
+  double widths = 0.0;
+  for (const CaseRecord* record : group.counted)
+    widths += 0.5 * std::log(record->summary.ci95_high_ns / record->summary.ci95_low_ns);
+  const double width = widths / static_cast<double>(group.counted.size());
+  return format_interval(1.0, std::exp(-width), std::exp(width));
+}
+
+std::string share_text(const Group& group, const CaseRecord& best) {
+  const std::optional<CeilingShare> share = share_of_ceiling(best, group.side->ceilings);
+  if (!share) return "-";
+  // Of what the run itself reached: the best case may be that very ceiling, or pass it by staying in a cache.
+  if (share->of != "peak" && share->of != "link") {
+    if (share->fraction == 1.0) return "the ceiling itself";
+    if (share->fraction > 1.0) return "above the " + std::string(share->of);
+  }
+  return fmt::format("{} of {}", percent_text(share->fraction), share->of);
+}
+
+std::string left_out_text(const Group& group) {
+  std::vector<std::string> parts;
+  for (const auto& [why, count] : group.left_out) parts.push_back(fmt::format("{} {}", count, why));
+  return joined(parts);
+}
+
+std::string case_text(const CaseRecord& record, const Group& group) {
+  const std::string shape = record.c.label.empty() ? to_string(record.c.dims) : record.c.label;
+  return is_rate_of_items(group.unit) ? shape : record.c.workload + " " + shape;
+}
+
+std::vector<std::string> row_of(const Group& group) {
+  std::size_t all = group.counted.size();
+  for (const auto& [why, count] : group.left_out) all += static_cast<std::size_t>(count);
+  std::string of = fmt::format("{} of {}", group.counted.size(), all);
+  if (!group.left_out.empty()) of += "; " + left_out_text(group);
+  if (group.counted.empty()) return {group.name, group.precision, "-", "-", of, "-", "-", "-", "-"};
+  const CaseRecord& best = **std::max_element(
+      group.counted.begin(), group.counted.end(),
+      [](const CaseRecord* a, const CaseRecord* b) { return a->derived.headline < b->derived.headline; });
+  const Summary& s = best.summary;
+  return {group.name,
+          group.precision,
+          geometric_mean(group),
+          mean_interval(group),
+          of,
+          format_quantity(best.derived.headline, group.unit),
+          format_interval(s.median_ns, s.ci95_low_ns, s.ci95_high_ns),
+          share_text(group, best),
+          case_text(best, group)};
+}
+
+}  // namespace
+
+DataTable speed_table(std::span<const Side> sides) {
+  std::vector<Group> groups;
+  for (const Side& side : sides) add_groups(groups, side);
+  std::erase_if(groups, nothing_ran);
+  // Within a suite precisions stand together, in the order of the plan; of several reports, those of one precision too.
+  std::vector<std::string> names;
+  for (const Group& group : groups) {
+    if (std::find(names.begin(), names.end(), group.name) == names.end()) names.push_back(group.name);
+  }
+  const auto name_place = [&](const Group& g) { return std::find(names.begin(), names.end(), g.name) - names.begin(); };
+  std::stable_sort(groups.begin(), groups.end(), [&](const Group& a, const Group& b) {
+    return std::pair(a.place, name_place(a)) < std::pair(b.place, name_place(b));
+  });
+  DataTable table;
+  table.title = "How fast";
+  table.columns = {{"suite"},      {"precision"},  {"geometric mean", true}, {"±95%", true}, {"of cases"},
+                   {"best", true}, {"±95%", true}, {"of the ceiling", true}, {"best case"}};
+  for (const Group& group : groups) table.rows.push_back(row_of(group));
+  return table;
+}
+
+void add_speed(Html& html, std::span<const Side> sides) {
+  const DataTable table = speed_table(sides);
+  if (table.rows.empty()) return;
+  html.raw("<section id=\"speed\">\n<h2>How fast</h2>\n");
+  html.element("p",
+               fmt::format("Geometric means and bests of each suite and precision. They leave out what did not pass, "
+                           "timings that are unreliable (95% interval wider than ±{:.0f}%) and warm caches.",
+                           100.0 * most_half_width),
+               "class=\"lead\"");
+  html.raw("\n<div class=\"told\">\n");
+  add_table(html, table, "How fast each suite is in each precision");
+  html.raw("</div>\n");
+  html.raw("</section>\n");
+}
+
+}  // namespace gpubench::page
