@@ -8,12 +8,13 @@ namespace gpubench::suites {
 namespace {
 
 Grid counts() {
-  const auto point = [](std::int64_t ops, std::string label) {
-    return Point{{{"ops", ops}}, std::move(label), Tier::standard};
+  const auto point = [](std::int64_t ops, std::string label, Tier tier = Tier::standard) {
+    return Point{{{"ops", ops}}, std::move(label), tier};
   };
   Grid grid;
   grid.recipes = {"f32"};
-  grid.points = {point(1, "one launch"), point(16, "16 launches"), point(256, "256 launches")};
+  grid.points = {point(4, "4 launches", Tier::smoke), point(1, "one launch"), point(16, "16 launches"),
+                 point(256, "256 launches")};
   return grid;
 }
 

@@ -6,7 +6,8 @@
 namespace gpubench::suites {
 namespace {
 
-Grid link_sizes() {
+// Most machines have no peer: those links begin at tier standard.
+Grid link_sizes(bool to_peer) {
   const auto point = [](std::int64_t bytes, std::string label, Tier tier) {
     return Point{{{"bytes", bytes}}, std::move(label), tier};
   };
@@ -17,6 +18,7 @@ Grid link_sizes() {
       point(std::int64_t{64} << 20, "64 MiB", Tier::standard),
       point(std::int64_t{1} << 30, "1 GiB", Tier::large),
   };
+  if (!to_peer) grid.points.insert(grid.points.begin(), point(65536, "64 KiB", Tier::smoke));
   return grid;
 }
 
@@ -32,7 +34,7 @@ Program move_between(const Case& c, const Recipe& r, Memory from, Memory to) {
 // Read in bytes that cross the link, once each; an op's own bytes count reading and writing.
 std::shared_ptr<const Workload> link_workload(std::string name, std::string description, Memory from, Memory to) {
   return declare({{std::move(name), std::move(description), "", Headline::items_per_s, "bytes", CacheMode::cold},
-                  link_sizes(),
+                  link_sizes(from == Memory::peer || to == Memory::peer),
                   [=](const Case& c, const Recipe& r) { return move_between(c, r, from, to); },
                   [](const Case& c) { return static_cast<double>(c.dim("bytes")); }});
 }

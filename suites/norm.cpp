@@ -9,12 +9,15 @@ namespace gpubench::suites {
 namespace {
 
 Grid norm_sizes() {
-  const auto point = [](std::int64_t rows, std::int64_t n, std::string label, Tier tier) {
-    return Point{{{"rows", rows}, {"n", n}}, std::move(label), tier};
+  const auto point = [](std::int64_t rows, std::int64_t n, std::string label, Tier tier,
+                        std::vector<std::string> recipes = {}) {
+    return Point{{{"rows", rows}, {"n", n}}, std::move(label), tier, std::move(recipes)};
   };
   Grid grid;
   grid.recipes = {"f32", "bf16", "f16"};  // of the activations; statistics, gamma and beta are f32
   grid.points = {
+      point(256, 768, "gpt2-124m, 256 tokens", Tier::smoke, {"f32", "bf16"}),
+      point(2048, 768, "gpt2-124m, 2048 tokens", Tier::quick),
       point(512, 768, "gpt2-124m, 512 tokens", Tier::standard),
       point(8192, 768, "gpt2-124m", Tier::standard),
       point(16384, 4096, "7b models", Tier::standard),
@@ -61,12 +64,15 @@ std::shared_ptr<const Workload> norm_workload(std::string name, std::string desc
 }
 
 Grid heads() {
-  const auto point = [](std::int64_t b, std::int64_t s, std::int64_t h, std::int64_t d, std::string label, Tier tier) {
-    return Point{{{"b", b}, {"s", s}, {"h", h}, {"d", d}}, std::move(label), tier};
+  const auto point = [](std::int64_t b, std::int64_t s, std::int64_t h, std::int64_t d, std::string label, Tier tier,
+                        std::vector<std::string> recipes = {}) {
+    return Point{{{"b", b}, {"s", s}, {"h", h}, {"d", d}}, std::move(label), tier, std::move(recipes)};
   };
   Grid grid;
   grid.recipes = {"f32", "bf16", "f16"};  // of x; cosines and sines are f32
   grid.points = {
+      point(1, 64, 32, 128, "llama2-7b, 64 tokens", Tier::smoke, {"f32"}),
+      point(1, 512, 32, 128, "llama2-7b, 512 tokens", Tier::quick),
       point(2, 129, 3, 6, "edge: odd length, pairs that fill no pack", Tier::standard),
       point(1, 4096, 32, 128, "llama2-7b, queries or keys", Tier::standard),
       point(1, 8192, 32, 128, "llama3-8b, queries", Tier::standard),

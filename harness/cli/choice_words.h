@@ -8,14 +8,25 @@ namespace gpubench {
 
 inline constexpr Word<Tier> tier_words[] = {
     {"smoke", Tier::smoke}, {"quick", Tier::quick}, {"standard", Tier::standard}, {"large", Tier::large}};
-inline constexpr Word<Preset> preset_words[] = {{"smoke", Preset::smoke},
-                                                {"quick", Preset::quick},
-                                                {"standard", Preset::standard},
+inline constexpr Word<Preset> preset_words[] = {{"minimal", Preset::minimal},
+                                                {"brief", Preset::brief},
+                                                {"normal", Preset::normal},
                                                 {"gate", Preset::gate},
                                                 {"thorough", Preset::thorough}};
+/// What presets were called before report schema 1.5, as tiers are: rerun lines of older reports have these names.
+inline constexpr Word<std::string_view> preset_aliases[] = {
+    {"smoke", "minimal"}, {"quick", "brief"}, {"standard", "normal"}};
+/// What other frameworks call our recipes. "fp8" alone is the hybrid: e4m3 forward, e5m2 for gradients.
+inline constexpr Word<std::string_view> precision_aliases[] = {
+    {"fp64", "f64"},      {"float64", "f64"}, {"double", "f64"},    {"fp32", "f32"},     {"float32", "f32"},
+    {"float", "f32"},     {"single", "f32"},  {"fp16", "f16"},      {"float16", "f16"},  {"half", "f16"},
+    {"bfloat16", "bf16"}, {"bfloat", "bf16"}, {"fp8", "f8_hybrid"}, {"f8", "f8_hybrid"}, {"float8", "f8_hybrid"}};
 inline constexpr Word<CheckMode> check_words[] = {
     {"off", CheckMode::off}, {"sample", CheckMode::sample}, {"full", CheckMode::full}};
 inline constexpr Word<LaunchMode> launch_words[] = {{"graph", LaunchMode::graph}, {"stream", LaunchMode::stream}};
+inline constexpr Word<ErrorKind> error_words[] = {{"bit", ErrorKind::bit},     {"nan", ErrorKind::nan},
+                                                  {"zero", ErrorKind::zero},   {"sign", ErrorKind::sign},
+                                                  {"scale", ErrorKind::scale}, {"drop", ErrorKind::drop}};
 inline constexpr Word<ColorMode> color_words[] = {
     {"auto", ColorMode::automatic}, {"always", ColorMode::always}, {"never", ColorMode::never}};
 inline constexpr Word<ProgressMode> progress_words[] = {{"auto", ProgressMode::automatic},

@@ -74,7 +74,11 @@ int run_cli(int argc, const char* const* argv, const Environment& environment) {
     environment.err << "gpubench: " << visible(e.what()) << std::endl;
   };
   try {
-    options = parse_options(words, environment.variable);
+    options = parse_options(words, environment.variable, suite_names(environment));
+    if (options.asks_for_nothing) {
+      environment.err << short_help(columns_of(Stream::err, environment)) << std::flush;
+      return exit_codes::usage;
+    }
     const int code = act(options, words, environment);
     environment.out.flush();
     if (environment.out.good()) return code;

@@ -45,7 +45,12 @@ DeviceChoice choose_automatically(const Environment& environment) {
     return {cuda, 0, fmt::format("NVIDIA driver with {} device(s)", driver.devices), capability_of(driver, 0),
             driver.devices};
   if (driver.usable) return {other, 0, fmt::format("an NVIDIA driver is there, but {}", no_cuda_backend)};
-  return {other, 0, driver.reason};
+  // Most machines without a GPU have no driver either; doctor tells all that is known of that.
+  const bool none = driver.reason.starts_with("no NVIDIA driver:");
+  if (!none) return {other, 0, driver.reason};
+  return {other, 0,
+          driver.hardware_seen ? "no NVIDIA driver found, but an NVIDIA device: see gpubench doctor"
+                               : "no NVIDIA driver found"};
 }
 
 // N of "cuda:N"; 0 of "cuda".

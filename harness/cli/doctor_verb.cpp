@@ -11,6 +11,7 @@
 #include "harness/cli/terminal.h"
 #include "harness/hardware/doctor.h"
 #include "harness/hardware/gpu_doctor.h"
+#include "harness/report/device_text.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
 
@@ -28,7 +29,7 @@ std::string line(const Finding& finding, const ConsoleStyle& style) {
                                  wrap(visible(finding.text), width, text_column));
   if (!finding.fix.empty())
     text +=
-        fmt::format("{}mend: {}\n", std::string(text_column, ' '), wrap(visible(finding.fix), width, text_column + 6));
+        fmt::format("{}fix: {}\n", std::string(text_column, ' '), wrap(visible(finding.fix), width, text_column + 5));
   return text;
 }
 
@@ -36,17 +37,16 @@ std::string line(const Finding& finding, const ConsoleStyle& style) {
 std::vector<Finding> backend_findings(const BackendEntry& entry, const Environment& environment) {
   try {
     const DeviceInfo info = describe_device({&entry, 0, ""}, environment);
-    std::vector<std::string> libraries;
-    for (const auto& [library, release] : info.libraries) libraries.push_back(library + " " + release);
+    const std::string libraries = libraries_text(info);
     std::vector<Finding> findings = diagnose_isa(info);
     findings.insert(findings.begin(), {Health::ok, "",
-                                       fmt::format("backend {} starts: {} threads or units{}{}", entry.name, info.units,
-                                                   libraries.empty() ? "" : ", ", joined(libraries)),
+                                       fmt::format("backend {} starts: {}{}{}", entry.name, units_text(info),
+                                                   libraries.empty() ? "" : ", ", libraries),
                                        ""});
     return findings;
   } catch (const CannotMeasure& e) {
     return {{Health::warning, "D103", e.what(),
-             "see the message above it; a rebuild against the installed libraries often mends it"}};
+             "see the message above it; a rebuild against the installed libraries often helps"}};
   }
 }
 

@@ -14,8 +14,7 @@ constexpr std::array verb_table{
     VerbInfo{Verb::run, "run", "[flags]", "run cases: check every op, time, check again, report (the default verb)"},
     VerbInfo{Verb::list, "list", "[suites | CASE] [flags]",
              "list cases or suites; one case in detail: tensors, ops, work, memory"},
-    VerbInfo{Verb::doctor, "doctor", "[flags]",
-             "what this machine is, what disturbs measuring on it, how to mend that"},
+    VerbInfo{Verb::doctor, "doctor", "[flags]", "what this machine is, what disturbs measuring on it, how to fix that"},
     VerbInfo{Verb::compare, "compare", "A.json B.json... [flags]", "how much faster one side is, with intervals"},
     VerbInfo{Verb::gate, "gate", "--baseline FILE... --candidate FILE... [flags]",
              "whether the candidate became slower or wrong: exit 0 or 1, 4 where that cannot be told"},
@@ -55,6 +54,12 @@ std::vector<std::string_view> recipe_names() {
   return names;
 }
 
+std::vector<std::string_view> error_kind_names() {
+  std::vector<std::string_view> names;
+  for (const ErrorKind kind : error_kinds()) names.push_back(name(kind));
+  return names;
+}
+
 void add_selection(CLI::App& app, RawOptions& raw) {
   list(app, "--suite", raw.suites, "NAME,...", "suites to take; all: every suite (default: all)")->delimiter(',');
   value(app, "--tier", raw.tier, "TIER", "select",
@@ -88,7 +93,7 @@ void add_measure(CLI::App& app, RawOptions& raw) {
       ->group("measure");
   value(
       app, "--preset", raw.preset, "PRESET", "measure",
-      "how long each case is measured: smoke, quick (3 rounds), standard (10 to 20), gate (5 to 10, to be repeated) or "
+      "how long each case is measured: minimal, brief (3 rounds), normal (10 to 20), gate (5 to 10, to be repeated) or "
       "thorough (20 to 40) (default: that of the tier)");
   value(app, "--seed", raw.seed, "N", "measure", "of inputs, samples and order (default: 42)");
   value(app, "--isolate", raw.isolate, "on|off", "measure",
@@ -107,6 +112,10 @@ void add_measure(CLI::App& app, RawOptions& raw) {
       app, "--inject-slowdown", raw.slowdown, "OP=25%", "measure",
       "record longer times for cases that run this kind of op: a fault for trying gates; such a report says so, and is "
       "refused as a baseline");
+  value(app, "--inject-error", raw.error, "OP=KIND", "measure",
+        fmt::format("corrupt what this kind of op writes, to see what a failure looks like: {}; such a report says so, "
+                    "and is refused as a baseline",
+                    fmt::join(error_kind_names(), ", ")));
   value(app, "--pin", raw.pin, "REPORT", "measure",
         "take the implementations that this report names, instead of choosing; what is not offered is unsupported");
   value(app, "--like", raw.like, "REPORT", "measure",
@@ -118,7 +127,7 @@ void add_measure(CLI::App& app, RawOptions& raw) {
 
 void add_device(CLI::App& app, RawOptions& raw) {
   value(app, "--device", raw.device, "NAME", "measure",
-        "cuda, cuda:N, cpu or auto (default): the GPU if a driver is there, else the CPU");
+        "cuda (or gpu), cuda:N, cpu or auto (default): the GPU if a driver is there, else the CPU");
 }
 
 void add_output(CLI::App& app, RawOptions& raw) {

@@ -15,7 +15,8 @@ namespace gpubench {
 /// Flags as typed, before their values are checked.
 struct RawOptions {
   std::vector<std::string> suites, filters, excludes, precisions, batches, axes, launches, ranks;
-  std::string tier, preset, slowdown, device = "auto", seed = "42", check = "sample", isolate = "on", fuse = "on";
+  std::string tier, preset, slowdown, error, device = "auto", seed = "42", check = "sample", isolate = "on",
+                                             fuse = "on";
   std::string pin, like, tuning_cache, out, json, junit, csv, markdown, github = "auto", color = "auto",
                                                                         progress = "auto", format = "table";
   std::string worker_input, worker_output, subject;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "harness/cli/examples.h"
 #include "harness/cli/exit_code.h"
 #include "harness/cli/flags.h"
 #include "harness/core/error.h"
@@ -25,44 +26,12 @@ struct Measure {
 
 Measure measure_of(int width) { return {std::min(width, widest), width < 60 ? 8 : 26}; }
 
-constexpr std::string_view examples_of_run = R"(examples
-  gpubench --suite all                         every suite at the default tier
-  gpubench --suite gemm,conv --tier smoke      a few cases, seconds
-  gpubench --suite transformer --precision bf16 -v
-  gpubench --filter '^gemm/matmul/' --axis m=768,1536 --check full
-  gpubench --suite all --dry-run               what would run, how long, how much memory
-  gpubench --suite memory --json - | jq .gpubench.totals
-)";
-
-constexpr std::string_view examples_of_list = R"(examples
-  gpubench list suites
-  gpubench list --suite attention --tier standard
-  gpubench list gemm/matmul/m=512,n=512,k=512/f32/x1
-  gpubench list --format json
-)";
-
-constexpr std::string_view examples_of_gate = R"(examples
-  gpubench gate --baseline a*.json --candidate b*.json            three reports a side or more
-  gpubench gate --baseline a.json --candidate b.json --noise .    one each, after gpubench calibrate
-  gpubench gate --baseline gpubench-baselines/main.json --candidate b*.json --junit gate.xml --github
-
+constexpr std::string_view gate_codes = R"(
 exit codes
   0                       nothing regressed, and something was concluded
   1                       a case regressed, fails its check or is missing
   2                       usage, or a file that is no report
   4                       other set-ups, or nothing could be concluded; with --strict: not everything
-)";
-
-constexpr std::string_view examples_of_export = R"(examples
-  gpubench export --format csv report.json > report.csv
-  gpubench export --format gbench report.json -o new.json && compare.py benchmarks old.json new.json
-  gpubench export --format prometheus report.json -o /var/lib/node_exporter/gpubench.prom
-)";
-
-constexpr std::string_view examples_of_report = R"(examples
-  gpubench report gpubench-out/20261121T042311Z/report.json      report.html beside it
-  gpubench report a100/report.json h200/report.json -o both.html
-  gpubench report report.json --svg charts --price-per-hour 2.49
 )";
 
 // Title and text side by side, the text wrapped in its own column; a long title stands on a line of its own.
@@ -94,8 +63,10 @@ std::string examples(std::string_view text, const Measure& measure) {
 
 std::string flag_title(const CLI::Option& option) {
   const std::string type = option.get_type_size() == 0 ? "" : " " + option.get_type_name();
-  const bool has_short = !option.get_snames().empty();
-  return (has_short ? "-" + option.get_snames().front() + ", " : "") + "--" + option.get_lnames().front() + type;
+  std::vector<std::string> names;
+  for (const std::string& letter : option.get_snames()) names.push_back("-" + letter);
+  for (const std::string& word : option.get_lnames()) names.push_back("--" + word);
+  return joined(names) + type;
 }
 
 std::string groups_text(Verb verb, const Measure& measure) {
@@ -144,12 +115,9 @@ std::string verb_text(const VerbInfo& verb, const Measure& measure) {
       "{}\n{}\n\n{}", fitted(fmt::format("usage: gpubench {} {}", verb.name, verb.arguments), measure.width, indent),
       fitted(verb.description, measure.width, 0), groups_text(verb.verb, measure));
   if (verb.verb == Verb::run || verb.verb == Verb::list) text += environment_text(measure) + "\n";
-  if (verb.verb == Verb::run)
-    text += examples(examples_of_run, measure) + "\n" + words_text(measure) + "\n" + exit_codes_text(measure);
-  if (verb.verb == Verb::list) text += examples(examples_of_list, measure);
-  if (verb.verb == Verb::gate) text += examples(examples_of_gate, measure);
-  if (verb.verb == Verb::export_report) text += examples(examples_of_export, measure);
-  if (verb.verb == Verb::report_page) text += examples(examples_of_report, measure);
+  text += "examples\n" + examples(examples_of(verb.verb), measure);
+  if (verb.verb == Verb::run) text += "\n" + words_text(measure) + "\n" + exit_codes_text(measure);
+  if (verb.verb == Verb::gate) text += examples(gate_codes, measure);
   return text;
 }
 
@@ -162,10 +130,20 @@ std::string overview(const Measure& measure) {
     if (!verb.hidden) text += entry(fmt::format("{} {}", verb.name, verb.arguments), verb.description, measure);
   }
   return text + "\nflags of run\n\n" + groups_text(Verb::run, measure) + environment_text(measure) + "\n" +
-         examples(examples_of_run, measure) + "\n" + words_text(measure) + "\n" + exit_codes_text(measure);
+         "examples\n" + examples(examples_of(Verb::run), measure) + "\n" + words_text(measure) + "\n" +
+         exit_codes_text(measure);
 }
 
 }  // namespace
+
+std::string short_help(int width) {
+  const Measure measure = measure_of(width);
+  return fitted("gpubench: a benchmark and conformance suite for GPU training. No number without a verdict.",
+                measure.width, 0) +
+         "\n\n" + examples(first_examples(), measure) + "\n" +
+         fitted("gpubench --help has everything; called without any word, nothing is run (exit 2)", measure.width, 0) +
+         "\n";
+}
 
 std::string help_text(std::string_view verb, int width) {
   const Measure measure = measure_of(width);

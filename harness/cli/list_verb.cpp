@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <regex>
+#include <set>
 
 #include "harness/cli/case_detail.h"
 #include "harness/cli/device.h"
@@ -122,6 +123,18 @@ std::vector<std::string> matching(const std::vector<std::string>& ids, const std
   }
 }
 
+// Of each id what a user may have meant to write: its suite, its workload, all of it.
+std::vector<std::string> beginnings_of(const std::vector<std::string>& ids) {
+  std::set<std::string> all;
+  for (const std::string& id : ids) {
+    const std::size_t suite = id.find('/');
+    all.insert(id.substr(0, suite));
+    if (suite != std::string::npos) all.insert(id.substr(0, id.find('/', suite + 1)));
+    all.insert(id);
+  }
+  return {all.begin(), all.end()};
+}
+
 // A regular expression for one id.
 std::string id_pattern(const std::string& id) {
   std::string pattern;
@@ -145,7 +158,7 @@ std::vector<PlannedCase> named_cases(const Options& options, const Environment& 
   }
   if (found.empty()) {
     throw UsageError(fmt::format("list: no case is named or matches '{}'{}; see gpubench list",
-                                 visible(options.subject), did_you_mean(options.subject, ids)));
+                                 visible(options.subject), did_you_mean(options.subject, beginnings_of(ids))));
   }
   selection.filters.clear();  // the subject takes their place
   for (const std::string& id : found) selection.filters.push_back(id_pattern(id));

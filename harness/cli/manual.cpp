@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "harness/cli/examples.h"
 #include "harness/cli/exit_code.h"
 #include "harness/cli/flag_facts.h"
 #include "harness/cli/flags.h"
@@ -44,6 +45,17 @@ std::string paragraph(std::string_view text) {
   return out;
 }
 
+// Lines that keep their breaks and blanks.
+std::string verbatim(std::string_view text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    out += roff(text.substr(at, end - at)) + "\n";
+    at = end + 1;
+  }
+  return out;
+}
+
 std::string tagged(const std::string& tag, std::string_view text) {
   return fmt::format(".TP\n{}\n{}", tag, paragraph(text));
 }
@@ -60,6 +72,8 @@ std::string verb_section(const VerbInfo& verb) {
       fmt::format(".SS gpubench {}\n.B gpubench {}\n{}\n.PP\n{}", verb.name, verb.name,
                   verb.arguments.empty() ? ".br" : ".I \"" + roff(verb.arguments) + "\"", paragraph(verb.description));
   for (const FlagFacts& flag : flag_facts(verb.verb, {})) text += tagged(tag_of(flag), flag.description);
+  if (!examples_of(verb.verb).empty())
+    text += ".PP\nExamples:\n.PP\n.nf\n" + verbatim(examples_of(verb.verb)) + ".fi\n";
   return text;
 }
 

@@ -48,6 +48,13 @@ Slowdown slowdown_of(const std::string& flag, const std::string& word) {
   return {word.substr(0, equals), share_of(flag.c_str(), word.substr(equals + 1))};
 }
 
+InjectedError error_of(const std::string& flag, const std::string& word) {
+  const std::size_t equals = word.find('=');
+  if (equals == 0 || equals == std::string::npos)
+    throw UsageError(fmt::format("{}: '{}' is not OP=KIND as in gemm=bit", flag, visible(word)));
+  return {word.substr(0, equals), choose(flag, word.substr(equals + 1), error_words)};
+}
+
 double price_of(const std::string& flag, const std::string& word) {
   constexpr double most = 1e9;
   double price = 0.0;
@@ -55,6 +62,12 @@ double price_of(const std::string& flag, const std::string& word) {
   if (error != std::errc() || end != word.data() + word.size() || !(price > 0.0 && price <= most))
     throw UsageError(fmt::format("{}: '{}' is no price such as 2.49", flag, visible(word)));
   return price;
+}
+
+// "gpu" is what everybody else calls it; "gpu:1" as well.
+std::string device_of(const std::string& word) {
+  const bool is_gpu = word == "gpu" || word.starts_with("gpu:");
+  return is_gpu ? "cuda" + word.substr(3) : word;
 }
 
 void check_files(const Options& o) {
@@ -98,7 +111,7 @@ Options checked(Verb verb, const Given& given) {
   o.selection.suites = raw.suites;
   o.selection.filters = raw.filters;
   o.selection.excludes = raw.excludes;
-  o.selection.precisions = raw.precisions;
+  for (const std::string& word : raw.precisions) o.selection.precisions.push_back(unaliased(word, precision_aliases));
   for (const std::string& batch : raw.batches)
     o.selection.batches.push_back(whole<std::int64_t>(from("--batch"), batch, 1));
   for (const std::string& word : raw.axes) o.selection.axes.push_back(axis(from("--axis"), word));
@@ -115,9 +128,10 @@ Options checked(Verb verb, const Given& given) {
   o.selection.virtual_ranks = raw.virtual_ranks;
   o.selection.fuse = choose(from("--fuse"), raw.fuse, switch_words);
   if (!raw.tier.empty()) o.tier = choose(from("--tier"), raw.tier, tier_words);
-  if (!raw.preset.empty()) o.preset = choose(from("--preset"), raw.preset, preset_words);
+  if (!raw.preset.empty()) o.preset = choose(from("--preset"), unaliased(raw.preset, preset_aliases), preset_words);
   if (!raw.slowdown.empty()) o.slowdown = slowdown_of(from("--inject-slowdown"), raw.slowdown);
-  o.device = raw.device;
+  if (!raw.error.empty()) o.error = error_of(from("--inject-error"), raw.error);
+  o.device = device_of(raw.device);
   o.seed = whole<std::uint64_t>(from("--seed"), raw.seed, 0);
   o.check = choose(from("--check"), raw.check, check_words);
   o.isolate = choose(from("--isolate"), raw.isolate, switch_words);
@@ -154,18 +168,51 @@ Options checked(Verb verb, const Given& given) {
   return o;
 }
 
-const VerbInfo& verb_named(const std::string& word) {
+using Names = std::span<const std::string>;
+
+bool is_suite(const std::string& word, Names suites) {
+  return word == "all" || std::find(suites.begin(), suites.end(), word) != suites.end();
+}
+
+// Where a word that is no verb belongs; "" where that is not known. `words`: it and those after it.
+std::string flag_for(Names words, Names suites) {
+  const std::string& word = words.front();
+  if (is_suite(word, suites)) {
+    std::vector<std::string> named;
+    for (const std::string& one : words) {
+      if (!is_suite(one, suites)) break;
+      named.push_back(one);
+    }
+    return fmt::format("it is a suite: gpubench --suite {}", joined(named, ","));
+  }
+  for (const auto& [text, tier] : tier_words) {
+    if (word == text) return fmt::format("it is a tier: gpubench --tier {}", word);
+  }
+  if (is_suite(word.substr(0, word.find('/')), suites))
+    return fmt::format("of cases: gpubench --filter '{}', or gpubench list {}", visible(word), visible(word));
+  return "";
+}
+
+const VerbInfo& verb_named(Names words, Names suites) {
+  const std::string& word = words.front();
   std::vector<std::string> names;
   for (const VerbInfo& verb : verbs()) {
     if (verb.name == word) return verb;
     if (!verb.hidden) names.emplace_back(verb.name);
   }
+  if (const std::string belongs = flag_for(words, suites); !belongs.empty())
+    throw UsageError(fmt::format("'{}' is no verb; {}", visible(word), belongs));
   throw UsageError(
       fmt::format("unknown verb '{}'; verbs: {}{}", visible(word), joined(names), did_you_mean(word, names)));
 }
 
-[[noreturn]] void refuse_extra(const CLI::App& app, const std::string& word, Verb verb) {
+[[noreturn]] void refuse_extra(const CLI::App& app, const RawOptions& raw, const std::string& word, Verb verb,
+                               Names suites) {
   if (!word.starts_with("-")) {
+    if (!raw.suites.empty() && is_suite(word, suites)) {
+      throw UsageError(fmt::format("unexpected argument '{}': commas stand between suites: --suite {},{}",
+                                   visible(word), visible(joined(raw.suites, ",")), visible(word)));
+    }
     throw UsageError(fmt::format("unexpected argument '{}': {} takes {}", visible(word), name(verb),
                                  verb == Verb::run ? "flags only; a verb comes first" : "no such argument"));
   }
@@ -180,7 +227,7 @@ const VerbInfo& verb_named(const std::string& word) {
 }
 
 // CLI11's own sentences are kept; its many exit codes all mean "usage" here.
-Given parse_flags(Verb verb, std::span<const std::string> words, const Variables& variables) {
+Given parse_flags(Verb verb, Names words, const Variables& variables, Names suites) {
   Given given;
   CLI::App app;
   add_flags(app, verb, given.raw);
@@ -192,7 +239,8 @@ Given parse_flags(Verb verb, std::span<const std::string> words, const Variables
   } catch (const CLI::ParseError& e) {
     throw UsageError(visible(e.what()));
   }
-  if (const std::vector<std::string> extra = app.remaining(); !extra.empty()) refuse_extra(app, extra.front(), verb);
+  if (const std::vector<std::string> extra = app.remaining(); !extra.empty())
+    refuse_extra(app, given.raw, extra.front(), verb, suites);
   return given;
 }
 
@@ -204,7 +252,8 @@ bool contains(std::span<const std::string> words, std::initializer_list<std::str
 
 }  // namespace
 
-Options parse_options(std::span<const std::string> words, const Variables& variables) {
+Options parse_options(std::span<const std::string> words, const Variables& variables,
+                      std::span<const std::string> suites) {
   const bool has_verb = !words.empty() && !words.front().starts_with("-");
   if (contains(words, {"--help", "-h"})) {
     Options help;
@@ -217,8 +266,11 @@ Options parse_options(std::span<const std::string> words, const Variables& varia
     version.verb = Verb::version;
     return version;
   }
-  const Verb verb = has_verb ? verb_named(words.front()).verb : Verb::run;
-  return checked(verb, parse_flags(verb, words.subspan(has_verb ? 1 : 0), variables));
+  const Verb verb = has_verb ? verb_named(words, suites).verb : Verb::run;
+  const Given given = parse_flags(verb, words.subspan(has_verb ? 1 : 0), variables, suites);
+  Options options = checked(verb, given);
+  options.asks_for_nothing = words.empty() && given.from_environment.empty();
+  return options;
 }
 
 std::string_view name(Verb verb) {

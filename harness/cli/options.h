@@ -16,6 +16,7 @@
 #include "harness/parity/judge.h"
 #include "harness/plan/plan.h"
 #include "harness/report/export.h"
+#include "harness/run/injected_error.h"
 #include "harness/run/slowdown.h"
 
 namespace gpubench {
@@ -47,10 +48,11 @@ enum class ReportForm { json, junit, csv, markdown };
 
 struct Options {
   Verb verb = Verb::run;
-  Selection selection;                 ///< its tier is set once the device is known
-  std::optional<Tier> tier;            ///< absent: quick, or standard on a GPU
-  std::optional<Preset> preset;        ///< absent: the tier's own
-  std::optional<Slowdown> slowdown{};  ///< --inject-slowdown
+  Selection selection;                   ///< its tier is set once the device is known
+  std::optional<Tier> tier;              ///< absent: quick, or standard on a GPU
+  std::optional<Preset> preset;          ///< absent: the tier's own
+  std::optional<Slowdown> slowdown{};    ///< --inject-slowdown
+  std::optional<InjectedError> error{};  ///< --inject-error
   std::string device = "auto";
   std::uint64_t seed = 42;
   CheckMode check = CheckMode::sample;
@@ -83,13 +85,17 @@ struct Options {
   std::optional<double> price_per_hour{};                             ///< of report
   std::vector<std::pair<std::string, std::string>> from_environment;  ///< variables that stood in for flags
 
+  bool asks_for_nothing = false;  ///< no word, no variable: a question rather than a wish for minutes of work
+
   [[nodiscard]] bool is_worker() const { return worker_input >= 0; }
 };
 
 /// `words`: the command line without the program's name; `variables` stand in for flags that are not given
 /// (variables.h). Throws UsageError that names what is wrong (the flag or the variable), what was expected and the
 /// nearest match.
-[[nodiscard]] Options parse_options(std::span<const std::string> words, const Variables& variables = {});
+/// `suites`: the names that --suite takes, so that one in another place is told where it belongs.
+[[nodiscard]] Options parse_options(std::span<const std::string> words, const Variables& variables = {},
+                                    std::span<const std::string> suites = {});
 
 /// The word for a verb as a user types it.
 [[nodiscard]] std::string_view name(Verb verb);
@@ -98,5 +104,8 @@ struct Options {
 /// Help for the program ("") or for one verb, `width` columns wide, at most 100; commands to copy are not broken. Made
 /// from the same table as the parser. Throws UsageError for an unknown verb.
 [[nodiscard]] std::string help_text(std::string_view verb, int width = 100);
+
+/// What a program called without any word shows: what it is, three examples, and where the rest is.
+[[nodiscard]] std::string short_help(int width = 100);
 
 }  // namespace gpubench

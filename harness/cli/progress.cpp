@@ -18,10 +18,28 @@ double seconds(Clock::duration duration) { return std::chrono::duration<double>(
 
 constexpr double heartbeat_s = 30.0;
 
+// The rows of finished cases, under their titles. A run that writes to a pipe is read while it goes on: each row is
+// sent at once.
+class Rows {
+ public:
+  explicit Rows(const ResultRows& options) : options_(options) {}
+
+  void tell(const CaseRecord& record) {
+    if (options_.out == nullptr || (options_.style.quiet && !went_wrong(record.verdict))) return;
+    if (!begun_) *options_.out << result_header(options_.style, options_.layout);
+    begun_ = true;
+    *options_.out << result_line(record, options_.style, options_.layout) << std::flush;
+  }
+
+ private:
+  ResultRows options_;
+  bool begun_ = false;
+};
+
 class Lines final : public RunObserver {
  public:
   Lines(std::ostream& err, const ProgressOptions& options)
-      : err_(err), options_(options), start_(options.now()), last_(start_) {}
+      : err_(err), options_(options), rows_(options.rows), start_(options.now()), last_(start_) {}
 
   void phase(std::string_view case_id, std::string_view phase) override {
     now_ = fmt::format("{} of {}", phase, case_id);
@@ -30,8 +48,8 @@ class Lines final : public RunObserver {
   void finished(const CaseRecord& record) override {
     ++done_;
     options_.remaining.finished(record.id);
-    if (options_.console.quiet && !went_wrong(record.verdict)) return;
-    say(result_line(record, options_.console));
+    rows_.tell(record);
+    last_ = options_.now();
   }
   void note(std::string_view text) override { say(fmt::format("note: {}\n", visible(text))); }
   void tick() override {
@@ -50,6 +68,7 @@ class Lines final : public RunObserver {
 
   std::ostream& err_;
   ProgressOptions options_;
+  Rows rows_;
   std::string now_;
   int done_ = 0;
   Clock::time_point start_;
@@ -58,7 +77,8 @@ class Lines final : public RunObserver {
 
 class Bar final : public RunObserver {
  public:
-  Bar(std::ostream& err, const ProgressOptions& options) : err_(err), options_(options), start_(options.now()) {}
+  Bar(std::ostream& err, const ProgressOptions& options)
+      : err_(err), options_(options), rows_(options.rows), start_(options.now()) {}
   Bar(const Bar&) = delete;  // it erases what it drew, once
   Bar& operator=(const Bar&) = delete;
   ~Bar() override { err_ << erase << std::flush; }
@@ -73,7 +93,9 @@ class Bar final : public RunObserver {
     options_.remaining.finished(record.id);
     passed_ += record.verdict == Verdict::pass ? 1 : 0;
     wrong_ += went_wrong(record.verdict) ? 1 : 0;
-    if (went_wrong(record.verdict)) err_ << erase << result_line(record, options_.console);
+    err_ << erase << std::flush;  // before a row takes its place on the same terminal
+    rows_.tell(record);
+    if (went_wrong(record.verdict) && !options_.rows.beside_bar) err_ << result_line(record, options_.console);
     redraw();
   }
   void note(std::string_view text) override {
@@ -106,6 +128,7 @@ class Bar final : public RunObserver {
 
   std::ostream& err_;
   ProgressOptions options_;
+  Rows rows_;
   std::string now_;
   int done_ = 0;
   int passed_ = 0;
@@ -116,10 +139,14 @@ class Bar final : public RunObserver {
 
 class Silent final : public RunObserver {
  public:
+  explicit Silent(const ProgressOptions& options) : rows_(options.rows) {}
   void phase(std::string_view /*case_id*/, std::string_view /*phase*/) override {}
-  void finished(const CaseRecord& /*record*/) override {}
+  void finished(const CaseRecord& record) override { rows_.tell(record); }
   void note(std::string_view /*text*/) override {}
   void tick() override {}
+
+ private:
+  Rows rows_;
 };
 
 }  // namespace
@@ -130,7 +157,7 @@ std::unique_ptr<RunObserver> make_progress(std::ostream& err, const ProgressOpti
     case ProgressStyle::lines: return std::make_unique<Lines>(err, options);
     case ProgressStyle::none: break;
   }
-  return std::make_unique<Silent>();
+  return std::make_unique<Silent>(options);
 }
 
 }  // namespace gpubench

@@ -34,6 +34,7 @@ RunOptions run_options(const Options& options, Tier tier, const Environment& env
   run.tier = tier;
   run.preset = options.preset;
   run.slowdown = options.slowdown;
+  run.error = options.error;
   run.check = options.check;
   run.seed = options.seed;
   run.energy = options.energy;

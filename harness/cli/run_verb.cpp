@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <map>
@@ -11,6 +12,7 @@
 #include "harness/cli/device.h"
 #include "harness/cli/estimate.h"
 #include "harness/cli/exit_code.h"
+#include "harness/cli/injection_notice.h"
 #include "harness/cli/json_codec.h"
 #include "harness/cli/list_verb.h"
 #include "harness/cli/progress.h"
@@ -18,13 +20,13 @@
 #include "harness/cli/run_context.h"
 #include "harness/cli/run_setup.h"
 #include "harness/cli/selection.h"
-#include "harness/cli/slowdown_notice.h"
 #include "harness/cli/terminal.h"
 #include "harness/core/device_property.h"
 #include "harness/hardware/ceilings.h"
 #include "harness/hardware/gpu_survey.h"
 #include "harness/measure/rank_spread.h"
 #include "harness/report/console.h"
+#include "harness/report/device_text.h"
 #include "harness/report/quantity.h"
 #include "harness/report/scaling.h"
 #include "harness/report/visible_text.h"
@@ -33,15 +35,20 @@
 namespace gpubench {
 namespace {
 
-// Keeps each case's record and passes everything on to what the user watches.
+// Keeps each case's record and passes everything on to what the user watches: there a record is held against the device
+// at once, for a rate that cannot be true must not be shown as a pass first.
 class Recorder final : public RunObserver {
  public:
-  explicit Recorder(RunObserver& view) : view_(view) {}
+  Recorder(RunObserver& view, const DeviceInfo& device) : view_(view), device_(device) {}
 
   void phase(std::string_view case_id, std::string_view phase) override { view_.phase(case_id, phase); }
   void finished(const CaseRecord& record) override {
     records_[record.id] = record;
-    view_.finished(record);
+    bests_.push_back(record);
+    add_ceilings(device_, bests_);
+    view_.finished(bests_.back());
+    const std::optional<PeakShare>& peak = bests_.back().derived.peak;
+    if (!peak || peak->of_best.value_or(0.0) < 1.0) bests_.pop_back();
   }
   void note(std::string_view text) override { view_.note(text); }
   void tick() override { view_.tick(); }
@@ -66,7 +73,9 @@ class Recorder final : public RunObserver {
   }
 
   std::map<std::string, CaseRecord> records_;
+  std::vector<CaseRecord> bests_;  ///< those that were the best of their kind when they finished
   RunObserver& view_;
+  const DeviceInfo& device_;
 };
 
 // The same call again: the worker plans the same cases on the device that was chosen here. Last flags count.
@@ -127,8 +136,9 @@ class Run {
     ProgressOptions progress{progress_style(options_, environment_), console_style(options_, Stream::err, environment_),
                              columns_of(Stream::err, environment_), static_cast<int>(plan_.size())};
     progress.remaining = Remaining(expected);
+    progress.rows = rows();
     const auto view = make_progress(environment_.err, progress);
-    Recorder recorder(*view);
+    Recorder recorder(*view, info_);
     if (backend) {
       run_in_process(*backend, plan_, run_options_, recorder, environment_.stop);
     } else {
@@ -141,13 +151,25 @@ class Run {
     add_efficiency(records_, info_.units);
   }
 
+  // With "-" standard output holds one document alone; people read the rest on standard error.
+  [[nodiscard]] bool pure() const { return destination_.to_stdout(); }
+  [[nodiscard]] std::ostream& out() const { return pure() ? environment_.err : environment_.out; }
+
+  [[nodiscard]] ResultRows rows() const {
+    const bool one_terminal = pure() || (environment_.out_is_terminal && environment_.err_is_terminal);
+    RowLayout layout{info_.kind == "cuda" ? ShareColumn::of_peak : ShareColumn::of_best};
+    for (const PlannedCase& planned : plan_) {
+      if (!planned.c.label.empty()) layout.id_width = std::max(layout.id_width, columns(planned.id()));
+    }
+    return {&out(), console_style(options_, pure() ? Stream::err : Stream::out, environment_), layout, one_terminal};
+  }
+
   void announce(double expected_s) {
-    std::vector<std::string> libraries;
-    for (const auto& [library, release] : info_.libraries) libraries.push_back(library + " " + release);
+    const std::string libraries = libraries_text(info_);
     const int width = console_style(options_, Stream::err, environment_).width;
-    const std::string device = fmt::format("{}, {} threads or units, {} free{}{}", visible(info_.name), info_.units,
+    const std::string device = fmt::format("{}, {}, {} free{}{}", visible(info_.name), units_text(info_),
                                            format_quantity(static_cast<double>(info_.available_bytes), "B"),
-                                           libraries.empty() ? "" : ", ", visible(joined(libraries)));
+                                           libraries.empty() ? "" : ", ", libraries);
     std::string work = fmt::format("{} cases at tier {}, about {}, check {}, seed {}", plan_.size(), name(tier_),
                                    format_duration(expected_s), name(options_.check), options_.seed);
     if (options_.deterministic) work += ", deterministic";
@@ -177,8 +199,7 @@ class Run {
     run.seed = options_.seed;
     run.tier = name(tier_);
     run.preset = name(options_.preset.value_or(preset_of(tier_)));
-    if (options_.slowdown)
-      run.injected = fmt::format("{}={}%", options_.slowdown->op, 100.0 * options_.slowdown->share);
+    run.injected = injected_text(options_);
     run.locked_clock_mhz = options_.locked_clock_mhz;
     run.check = name(options_.check);
     run.deterministic = options_.deterministic;
@@ -195,11 +216,10 @@ class Run {
   int finish() {
     const ReportOutputs outputs(report(), options_, destination_, environment_);
     const Outcome outcome{totals_of(records_), signal_, !outputs.write()};
-    // With "-" standard output holds one document alone; people read the rest on standard error.
-    const bool pure = destination_.to_stdout();
-    std::ostream& out = pure ? environment_.err : environment_.out;
-    const ConsoleStyle style = console_style(options_, pure ? Stream::err : Stream::out, environment_);
+    std::ostream& out = this->out();
+    const ConsoleStyle style = console_style(options_, pure() ? Stream::err : Stream::out, environment_);
     page_ = outputs.write_page();
+    if (signal_ == 0) tell_error_without_effect(options_, records_, environment_);
     const int code = tell(out, outcome, style);
     out << outputs.annotations() << std::flush;
     return out.good() ? code : tell_lost(outcome);
@@ -210,7 +230,9 @@ class Run {
     const std::string path = outcome.report_lost         ? ""
                              : destination_.file.empty() ? destination_.json_file
                                                          : destination_.file;
-    out << results_text(records_, style) << failures_text(records_, style) << scaling_text(records_, style)
+    const bool any_row = !style.quiet || std::any_of(records_.begin(), records_.end(),
+                                                     [](const CaseRecord& r) { return went_wrong(r.verdict); });
+    out << (any_row ? "\n" : "") << failures_text(records_, style) << scaling_text(records_, style)
         << summary_text(records_, style) << legend_text(records_, style) << "\n"
         << verdict_text(records_, {code, explanation(outcome, code), path, signal_ == 0, seconds_, page_}, style)
         << std::flush;
@@ -257,13 +279,17 @@ int run_verb(const Options& options, std::span<const std::string> words, const E
     const std::unique_ptr<Backend> backend = open_backend(device, options.deterministic);
     return serve(*backend, plan, run, JsonRecordCodec(), options.worker_input, options.worker_output);
   }
-  environment.err << fitted(fmt::format("gpubench {}: device {} ({})", version(), device.word(), visible(device.why)),
+  environment.err << fitted(fmt::format("gpubench {}, device: {} ({})", version(),
+                                        device.word() == "cpu" ? "CPU" : device.word(), visible(device.why)),
                             console_style(options, Stream::err, environment).width, 0)
                   << std::endl;
   tell_variables(options, environment);
   tell_lacking(selection, device, environment);
   if (plan.empty()) return refuse_empty(selection, environment);
-  if (options.slowdown) announce_slowdown(*options.slowdown, plan, environment);
+  tell_suites_without_cases(selection, plan, environment);
+  for (const std::string& sentence : doubtful_wishes(options, device, read_host().usable_cpus))
+    environment.err << "warning: " << sentence << "\n";
+  announce_injections(options, plan, environment);
   if (options.dry_run) {
     environment.out << plan_text(plan, {selection.tier, options.preset}, environment.host().usable_cpus,
                                  console_style(options, Stream::out, environment));

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "harness/cli/exit_code.h"
 #include "harness/hardware/gpu_recipes.h"
 #include "harness/report/text_table.h"
@@ -12,6 +15,25 @@ namespace gpubench {
 namespace {
 
 std::string listed(std::span<const std::int64_t> values) { return fmt::format("{}", fmt::join(values, ",")); }
+
+std::vector<Case> cases_of_any_tier(Selection selection, std::span<const Suite> suites) {
+  selection.tier = Tier::large;
+  return declared_cases(suites, selection);
+}
+
+// The lowest tier with a case of the suite, or of any where it is empty.
+std::string first_tier_text(const std::vector<Case>& cases, std::string_view suite) {
+  std::optional<Tier> first;
+  int count = 0;
+  for (const Case& c : cases) {
+    if (!suite.empty() && c.suite != suite) continue;
+    if (!first || c.tier < *first) count = 0;
+    first = std::min(first.value_or(c.tier), c.tier);
+    count += c.tier == *first ? 1 : 0;
+  }
+  if (!first) return "no tier has any";
+  return fmt::format("tier {} is the first that has any, {}: --tier {}", name(*first), count, name(*first));
+}
 
 }  // namespace
 
@@ -43,6 +65,33 @@ void expect_devices_for(const Selection& selection, const DeviceChoice& device) 
   }
 }
 
+void tell_suites_without_cases(const Selection& selection, std::span<const PlannedCase> plan,
+                               const Environment& environment) {
+  for (const std::string& suite : selection.suites) {
+    const auto is_of_it = [&suite](const PlannedCase& planned) { return planned.c.suite == suite; };
+    if (suite == "all" || std::any_of(plan.begin(), plan.end(), is_of_it)) continue;
+    environment.err << fmt::format("note: suite {} has no such case at tier {}; {}\n", visible(suite),
+                                   name(selection.tier),
+                                   first_tier_text(cases_of_any_tier(selection, environment.suites), suite));
+  }
+}
+
+std::vector<std::string> doubtful_wishes(const Options& options, const DeviceChoice& device, int processors) {
+  std::vector<std::string> sentences;
+  if (device.devices > 0) return sentences;
+  if (options.energy)
+    sentences.push_back("--energy: only GPUs count their energy; on this device no case will have joules");
+  const auto& ranks = options.selection.ranks;
+  const int most = ranks.empty() ? 0 : *std::max_element(ranks.begin(), ranks.end());
+  if (most > processors) {
+    sentences.push_back(
+        fmt::format("--ranks {}: {} ranks share {} processor{}; they wait for each other, and the figures say nothing "
+                    "of {} devices",
+                    most, most, processors, processors == 1 ? "" : "s", most));
+  }
+  return sentences;
+}
+
 int refuse_empty(const Selection& selection, const Environment& environment) {
   std::string text = fmt::format("no case matches: tier {}", name(selection.tier));
   const auto add = [&](std::string_view flag, std::span<const std::string> words) {
@@ -52,7 +101,9 @@ int refuse_empty(const Selection& selection, const Environment& environment) {
   add("--filter", selection.filters);
   add("--exclude", selection.excludes);
   add("--precision", selection.precisions);
-  environment.err << "gpubench: " << text << "; a higher --tier has more cases, gpubench list shows them\n";
+  environment.err << "gpubench: " << text << "; "
+                  << first_tier_text(cases_of_any_tier(selection, environment.suites), "")
+                  << "; gpubench list shows cases\n";
   return exit_codes::nothing_ran;
 }
 
@@ -62,6 +113,7 @@ std::string rerun_prefix(const Options& options) {
   if (!options.selection.batches.empty()) text += " --batch " + listed(options.selection.batches);
   if (options.selection.virtual_ranks) text += " --virtual-ranks";
   if (options.preset) text += fmt::format(" --preset {}", name(*options.preset));
+  if (options.error) text += fmt::format(" --inject-error {}={}", options.error->op, name(options.error->kind));
   if (options.deterministic) text += " --deterministic";
   if (options.locked_clock_mhz > 0) text += fmt::format(" --locked-clock {}", options.locked_clock_mhz);
   if (options.pin) text += " --pin " + *options.pin;

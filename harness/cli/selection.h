@@ -17,8 +17,18 @@ namespace gpubench {
 /// suite of two ranks, taken with all others) are unsupported instead, when they come to run.
 void expect_devices_for(const Selection& selection, const DeviceChoice& device);
 
-/// Says that nothing matches, and why that may be; returns the exit code for it (5).
+/// Says that nothing matches, and from which tier on something would; returns the exit code for it (5).
 int refuse_empty(const Selection& selection, const Environment& environment);
+
+/// Says on standard error which suites were asked for by name and have no case in `plan`, and from which tier on they
+/// have.
+void tell_suites_without_cases(const Selection& selection, std::span<const PlannedCase> plan,
+                               const Environment& environment);
+
+/// What will be run as asked for, and will not say what was hoped for: energy where none is counted, more ranks than
+/// processors. `processors`: those that this process may use.
+[[nodiscard]] std::vector<std::string> doubtful_wishes(const Options& options, const DeviceChoice& device,
+                                                       int processors);
 
 /// Says on standard error which recipes the device has no arithmetic for, and what becomes of their cases; nothing
 /// where it has all, or that is not known.

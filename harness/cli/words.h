@@ -34,6 +34,15 @@ template <class T, std::size_t count>
       fmt::format("{}: '{}' is not one of {}{}", flag, visible(word), joined(names), did_you_mean(word, names)));
 }
 
+/// The word that `word` is another name of; itself where it is none.
+template <std::size_t count>
+[[nodiscard]] std::string unaliased(const std::string& word, const Word<std::string_view> (&aliases)[count]) {
+  for (const auto& [text, value] : aliases) {
+    if (word == text) return std::string(value);
+  }
+  return word;
+}
+
 /// A whole number from `low`, to `high` where that is less than the type can hold. Throws UsageError.
 template <class Integer>
 [[nodiscard]] Integer whole(std::string_view flag, std::string_view word, Integer low,

@@ -58,7 +58,7 @@ Baseline make_baseline(std::string name, std::string created_at, std::vector<Inv
   for (const Invocation& invocation : invocations) {
     require_one_setup(invocations.front().setup, invocation.setup, invocation.source);
     if (!invocation.injected.empty())
-      throw UsageError(fmt::format("{} was measured with --inject-slowdown {}, and is no baseline",
+      throw UsageError(fmt::format("{} was measured with a fault on purpose, {}, and is no baseline",
                                    visible(invocation.source), visible(invocation.injected)));
     if (!invocation.complete)
       throw UsageError(fmt::format("{} is partial: its run was interrupted", visible(invocation.source)));

@@ -56,7 +56,7 @@ void require_known_suites(std::span<const Invocation> baseline, std::span<const 
 void refuse_injected(std::span<const Invocation> baseline) {
   for (const Invocation& invocation : baseline) {
     if (!invocation.injected.empty())
-      throw UsageError(fmt::format("--baseline: {} was measured with --inject-slowdown {}, and is no baseline",
+      throw UsageError(fmt::format("--baseline: {} was measured with a fault on purpose, {}, and is no baseline",
                                    visible(invocation.source), visible(invocation.injected)));
   }
 }

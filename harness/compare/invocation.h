@@ -32,7 +32,7 @@ struct Invocation {
   std::string id;          ///< that no other run has; empty where the report has none (before 1.3)
   std::string started_at;  ///< "2026-11-21T02:34:19+00:00"
   bool complete = true;
-  std::string injected;  ///< a slowdown that was asked for (--inject-slowdown); empty in an honest report
+  std::string injected;  ///< a fault that was asked for (--inject-slowdown, --inject-error); empty in an honest report
   Setup setup;
   std::vector<MeasuredCase> cases;  ///< in the order of the report, ids all different
 };

@@ -40,6 +40,12 @@ void add_text(const Node& object, const char* member, const std::string& key, Fa
   if (object.has(member)) facts.emplace_back(key, object.at(member).text());
 }
 
+// A preset was called as a tier before schema 1.5; the same rounds are no difference.
+std::string_view current_name(std::string_view key, std::string_view value) {
+  if (key != "preset") return value;
+  return value == "smoke" ? "minimal" : value == "quick" ? "brief" : value == "standard" ? "normal" : value;
+}
+
 std::string value_of(const Facts& facts, const std::string& key) {
   const auto found = std::find_if(facts.begin(), facts.end(), [&](const auto& fact) { return fact.first == key; });
   return found == facts.end() ? std::string(absent) : found->second;
@@ -99,7 +105,7 @@ std::vector<Difference> differences(const Facts& baseline, const Facts& candidat
     for (const auto& fact : *facts) {
       if (!seen.insert(fact.first).second) continue;
       Difference one{fact.first, value_of(baseline, fact.first), value_of(candidate, fact.first)};
-      if (one.baseline != one.candidate) all.push_back(std::move(one));
+      if (current_name(one.key, one.baseline) != current_name(one.key, one.candidate)) all.push_back(std::move(one));
     }
   }
   return all;

@@ -1,4 +1,4 @@
-// What is good and what is wrong with this machine for measuring, and how to mend it. Pure, from facts to findings.
+// What is good and what is wrong with this machine for measuring, and how to fix it. Pure, from facts to findings.
 #pragma once
 
 #include <optional>

@@ -93,7 +93,7 @@ class Patient {
   void clocks() {
     if (has_reason(gpu_, clock_reason::hw_thermal_slowdown) || has_reason(gpu_, clock_reason::sw_thermal_slowdown)) {
       say(Health::warning, "D110", fmt::format("held back by heat now{}", temperature()),
-          "mend the cooling or let it cool down; rounds that are held back are run again, then flagged");
+          "improve the cooling or let it cool down; rounds that are held back are run again, then flagged");
     }
     if (has_reason(gpu_, clock_reason::hw_power_brake)) {
       say(Health::warning, "D110", "held back by an external power brake now",

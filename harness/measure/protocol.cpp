@@ -8,9 +8,9 @@
 namespace gpubench {
 namespace {
 
-constexpr Protocol smoke{"smoke", 3, 3, 3, 0.0, 0.12, 200e-6, 1, 0.002, 1, 0.001};
-constexpr Protocol quick{"quick", 3, 3, 5, 0.0, 1.0, 500e-6, 2, 0.020, 1, 0.005};
-constexpr Protocol standard{"standard", 10, 20, 10, 0.005, 10.0, 500e-6, 5, 0.200, 3, 0.050};
+constexpr Protocol minimal{"minimal", 3, 3, 3, 0.0, 0.12, 200e-6, 1, 0.002, 1, 0.001};
+constexpr Protocol brief{"brief", 3, 3, 5, 0.0, 1.0, 500e-6, 2, 0.020, 1, 0.005};
+constexpr Protocol normal{"normal", 10, 20, 10, 0.005, 10.0, 500e-6, 5, 0.200, 3, 0.050};
 constexpr Protocol gate{"gate", 5, 10, 10, 0.005, 5.0, 500e-6, 5, 0.200, 3, 0.050};
 constexpr Protocol thorough{"thorough", 20, 40, 20, 0.0025, 60.0, 500e-6, 5, 0.200, 3, 0.050};
 
@@ -23,23 +23,23 @@ std::string_view name(Preset preset) { return protocol_of(preset).name; }
 
 Preset preset_of(Tier tier) {
   switch (tier) {
-    case Tier::smoke: return Preset::smoke;
-    case Tier::quick: return Preset::quick;
+    case Tier::smoke: return Preset::minimal;
+    case Tier::quick: return Preset::brief;
     case Tier::standard:
-    case Tier::large: return Preset::standard;
+    case Tier::large: return Preset::normal;
   }
-  return Preset::standard;
+  return Preset::normal;
 }
 
 const Protocol& protocol_of(Preset preset) {
   switch (preset) {
-    case Preset::smoke: return smoke;
-    case Preset::quick: return quick;
-    case Preset::standard: return standard;
+    case Preset::minimal: return minimal;
+    case Preset::brief: return brief;
+    case Preset::normal: return normal;
     case Preset::gate: return gate;
     case Preset::thorough: return thorough;
   }
-  return standard;
+  return normal;
 }
 
 std::int64_t batch_for(const Protocol& protocol, CacheMode cache, double estimate_s) {

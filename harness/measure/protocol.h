@@ -12,13 +12,14 @@
 
 namespace gpubench {
 
-/// How long a case is measured. Tiers choose cases and presets rounds; each tier has a preset of its own.
+/// How long a case is measured. Tiers choose cases and presets rounds; each tier has a preset of its own. No preset is
+/// called as a tier is: "--tier quick --preset quick" would say little.
 enum class Preset {
-  smoke,     ///< 3 rounds of 3 short samples: whether it runs at all
-  quick,     ///< 3 rounds of 5
-  standard,  ///< 10 to 20 rounds of 10, until the interval is half a percent
-  gate,      ///< 5 to 10 rounds of 10: one of several runs of the same, for a regression gate
-  thorough   ///< 20 to 40 rounds of 20, until the interval is a quarter of a percent: for publishing
+  minimal,  ///< 3 rounds of 3 short samples: whether it runs at all
+  brief,    ///< 3 rounds of 5
+  normal,   ///< 10 to 20 rounds of 10, until the interval is half a percent
+  gate,     ///< 5 to 10 rounds of 10: one of several runs of the same, for a regression gate
+  thorough  ///< 20 to 40 rounds of 20, until the interval is a quarter of a percent: for publishing
 };
 [[nodiscard]] std::string_view name(Preset preset);
 [[nodiscard]] Preset preset_of(Tier tier);

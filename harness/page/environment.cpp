@@ -29,7 +29,7 @@ Facts settings_of(const Report& report) {
   if (run.check != default_check) facts.emplace_back("check", fmt::format("{}, not {}", run.check, default_check));
   if (run.deterministic) facts.emplace_back("deterministic", "only implementations that give the same bits each time");
   if (run.locked_clock_mhz > 0) facts.emplace_back("SM clock", fmt::format("locked at {} MHz", run.locked_clock_mhz));
-  add_if(facts, "injected slowdown", run.injected);
+  add_if(facts, "injected on purpose", run.injected);
   return facts;
 }
 
@@ -42,7 +42,8 @@ Facts run_of(const Report& report) {
   add_if(facts, "check", run.check);
   facts.emplace_back("seed", fmt::format("{}", run.seed));
   facts.emplace_back("started", day_and_minute(run.started_at));
-  facts.emplace_back("took", format_duration(std::difftime(run.finished_at, run.started_at)));
+  const double seconds = std::difftime(run.finished_at, run.started_at);  // both are whole
+  facts.emplace_back("took", seconds > 0.0 ? format_duration(seconds) : "under 1 s");
   facts.emplace_back("complete", run.complete ? "yes" : "no, interrupted");
   add_if(facts, "invocation", run.invocation);
   return facts;

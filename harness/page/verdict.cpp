@@ -101,9 +101,9 @@ void add_coverage(Html& html, const Report& report, const Totals& totals) {
   if (all.worst != nullptr)
     add_fact(html, "Worst error that passed", error_text(all.worst->parity), "of its bound, in " + all.worst->id);
   if (all.mutations > 0)
-    add_fact(html, "Checks shown to fail",
+    add_fact(html, "Corrupted outputs caught",
              fmt::format("{} of {}", format_count(all.rejected), format_count(all.mutations)),
-             "outputs corrupted on purpose were rejected");
+              "corrupted on purpose, to show that each check can fail");
   if (const Timings timings = timings_of(report); timings.unreliable > 0)
     add_fact(
         html, "Unreliable timings", fmt::format("{} of {}", timings.unreliable, timings.all),
@@ -112,7 +112,7 @@ void add_coverage(Html& html, const Report& report, const Totals& totals) {
                     100.0 * most_half_width));
   const double seconds = std::difftime(report.run.finished_at, report.run.started_at);
   const bool parts = totals.check_s > 0.0 && totals.time_s > 0.0;
-  add_fact(html, "Took", format_duration(seconds),
+  add_fact(html, "Took", seconds > 0.0 ? format_duration(seconds) : "under 1 s",
            parts ? fmt::format("of which checking {}, timing {}", format_duration(totals.check_s),
                                format_duration(totals.time_s))
                  : "");
@@ -125,7 +125,8 @@ void add_warnings(Html& html, const Report& report, const Totals& totals) {
   if (totals.count(Verdict::unverified) > 0)
     warn("Nothing was verified (--check off): these numbers are not results, and none of them is in a chart.");
   if (!report.run.injected.empty())
-    warn(fmt::format("A slowdown was injected on purpose: {}. These times are not the device's.", report.run.injected));
+    warn(fmt::format("A fault was injected on purpose: {}. This report is a trial, and says nothing of the device.",
+                     report.run.injected));
 }
 
 std::string headline(const Totals& totals) {

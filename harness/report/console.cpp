@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "harness/core/reliability.h"
+#include "harness/measure/statistics.h"
 #include "harness/report/console_parts.h"
 #include "harness/report/quantity.h"
 #include "harness/report/reliability_text.h"
@@ -18,13 +19,15 @@ constexpr int verdict_width = 11;
 constexpr int rate_width = 15;
 constexpr int time_width = 8;
 constexpr int interval_width = 6;
-constexpr int error_width = 6;
-constexpr int peak_width = 6;
+constexpr int error_width = 9;
+constexpr int share_width = 6;
 
 std::string percent(double fraction) { return fmt::format("{:.1f}%", 100.0 * fraction); }
 
-std::string peak_cell(const Derived& derived) {
-  return derived.peak && derived.peak->of_peak ? percent(*derived.peak->of_peak) : "-";
+std::string share_cell(const Derived& derived, ShareColumn column) {
+  if (!derived.peak || column == ShareColumn::absent) return "-";
+  const std::optional<double>& share = column == ShareColumn::of_peak ? derived.peak->of_peak : derived.peak->of_best;
+  return share ? percent(*share) : "-";
 }
 
 /// The cells of a line before its case.
@@ -32,35 +35,43 @@ struct Cells {
   std::string_view verdict;
   Tone tone = Tone::plain;
   std::string rate;
-  std::string peak;
+  std::string share;
   std::string time;
   std::string interval;
   std::string error;
 };
 
 // Columns before the id, with the blanks behind them.
-int columns_before_id(PeakColumn peak) {
-  const int of_peak = peak == PeakColumn::present ? peak_width + 1 : 0;
-  return verdict_width + 1 + rate_width + 1 + of_peak + time_width + 1 + interval_width + 1 + error_width + 2;
+int columns_before_id(const RowLayout& layout) {
+  const int of_share = layout.share == ShareColumn::absent ? 0 : share_width + 1;
+  return verdict_width + 1 + rate_width + 1 + of_share + time_width + 1 + interval_width + 1 + error_width + 2;
 }
 
-std::string columns_of_line(const Cells& cells, PeakColumn peak, const ConsoleStyle& style) {
-  const std::string of_peak = peak == PeakColumn::present ? padded(cells.peak, peak_width, Align::right) + " " : "";
+std::string columns_of_line(const Cells& cells, const RowLayout& layout, const ConsoleStyle& style) {
+  const std::string share =
+      layout.share == ShareColumn::absent ? "" : padded(cells.share, share_width, Align::right) + " ";
   return fmt::format("{} {} {}{} {} {}", paint(padded(cells.verdict, verdict_width), cells.tone, style),
-                     padded(cells.rate, rate_width, Align::right), of_peak,
-                     padded(cells.time, time_width, Align::right), padded(cells.interval, interval_width, Align::right),
+                     padded(cells.rate, rate_width, Align::right), share, padded(cells.time, time_width, Align::right),
+                     padded(cells.interval, interval_width, Align::right),
                      padded(cells.error, error_width, Align::right));
 }
 
-// Where a terminal is too narrow for the columns: the same in two lines.
-std::string narrow_lines(const Cells& cells, PeakColumn peak, const ConsoleStyle& style) {
+// Where a terminal is too narrow for the columns: the same in two lines or three.
+std::string narrow_lines(const Cells& cells, const RowLayout& layout, const ConsoleStyle& style) {
   std::string text = paint(cells.verdict, cells.tone, style);
   if (cells.rate != "-") text += fmt::format("  {}  {}", cells.rate, cells.time);
-  std::string more;
-  if (cells.interval != "-") more += fmt::format("  {}95% {}", style.utf8 ? "±" : "+-", cells.interval);
-  if (cells.error != "-") more += fmt::format("  err {}", cells.error);
-  if (peak == PeakColumn::present && cells.peak != "-") more += fmt::format("  {} of peak", cells.peak);
-  return more.empty() ? text : text + "\n" + more;
+  std::vector<std::string> parts;
+  if (cells.interval != "-") parts.push_back(fmt::format("{}95% {}", style.utf8 ? "±" : "+-", cells.interval));
+  if (cells.error != "-") parts.push_back(fmt::format("err/bound {}", cells.error));
+  if (layout.share != ShareColumn::absent && cells.share != "-")
+    parts.push_back(fmt::format("{} of {}", cells.share, layout.share == ShareColumn::of_peak ? "peak" : "best"));
+  int end = style.width;  // the first begins a line
+  for (const std::string& part : parts) {
+    const bool fits = end + 2 + columns(part) <= style.width;
+    text += (fits ? "  " : "\n  ") + part;
+    end = (fits ? end : 0) + 2 + columns(part);
+  }
+  return text;
 }
 
 // Of lines below a result: under its numbers, or nearer to the left where there is little room.
@@ -125,9 +136,18 @@ std::string ranks_text(const CaseRecord& record) {
   return joined(parts);
 }
 
+// "p50 1.20 ms, p90 1.31 ms, p99 1.75 ms (of 200 samples)"; of fewer than 100 samples nobody knows the 99th percentile.
+std::string percentiles_text(const CaseRecord& record) {
+  const std::vector<double> samples = samples_per_run_ns(record);
+  const auto at = [&samples](double p) { return format_time_ns(quantile(samples, p)); };
+  return fmt::format("p50 {}, p90 {}, p99 {} (of {} samples)", at(0.50), at(0.90),
+                     samples.size() >= fewest_for_p99 ? at(0.99) : "-", samples.size());
+}
+
 std::string detail_lines(const CaseRecord& record, const ConsoleStyle& style) {
   std::string lines;
   const auto add = [&](const std::string& text) { lines += below(visible(text), style); };
+  if (!samples_per_run_ns(record).empty()) add(percentiles_text(record));
   if (!record.implementation.empty()) {
     const std::string how = record.choice ? fmt::format(" ({})", name(*record.choice)) : "";
     add(fmt::format("by {}{}", record.implementation, how));
@@ -141,6 +161,15 @@ std::string detail_lines(const CaseRecord& record, const ConsoleStyle& style) {
 }
 
 }  // namespace
+
+std::vector<double> samples_per_run_ns(const CaseRecord& record) {
+  std::vector<double> samples;
+  for (const RoundRecord& round : record.rounds) {
+    if (!round.valid || record.batch < 1) continue;
+    for (const double ns : round.times.device_ns) samples.push_back(ns / static_cast<double>(record.batch));
+  }
+  return samples;
+}
 
 std::string error_text(const Parity& parity) {
   if (parity.ops.empty()) return "-";
@@ -160,53 +189,57 @@ bool went_wrong(Verdict verdict) {
          verdict == Verdict::error;
 }
 
-std::string result_header(const ConsoleStyle& style, PeakColumn peak) {
-  if (style.width > 0 && style.width < columns_before_id(peak)) return "";  // numbers say themselves what they are
-  const Cells titles{"verdict", Tone::plain, "rate", "% peak", "time", style.utf8 ? "±95%" : "+-95%", "err"};
-  const bool room = style.width == 0 || columns_before_id(peak) + 4 <= style.width;
-  return columns_of_line(titles, peak, style) + (room ? "  case\n" : "\n");
+std::string result_header(const ConsoleStyle& style, const RowLayout& layout) {
+  const int before = columns_before_id(layout);
+  if (style.width > 0 && style.width < before) return "";  // numbers say themselves what they are
+  const Cells titles{"verdict",  Tone::plain,
+                     "rate",     layout.share == ShareColumn::of_best ? "% best" : "% peak",
+                     "time",     style.utf8 ? "±95%" : "+-95%",
+                     "err/bound"};
+  std::string line = columns_of_line(titles, layout, style);
+  const auto fits = [&style](int end) { return style.width == 0 || end <= style.width; };
+  if (!fits(before + 4)) return line + "\n";
+  line += "  " + (layout.id_width > 0 && fits(before + layout.id_width + 2 + 5)
+                      ? padded("case", layout.id_width) + "  label"
+                      : "case");
+  return line + "\n";
 }
 
-std::string result_line(const CaseRecord& record, const ConsoleStyle& style, PeakColumn peak) {
+std::string result_line(const CaseRecord& record, const ConsoleStyle& style, const RowLayout& layout) {
   const Summary& s = record.summary;
   const std::string word = verdict_word(record.verdict);
-  Cells cells{word, tone_of(record.verdict), "-", peak_cell(record.derived), "-", "-", error_text(record.parity)};
+  Cells cells{word, tone_of(record.verdict),  "-", share_cell(record.derived, layout.share), "-",
+              "-",  error_text(record.parity)};
   if (s.rounds > 0 && s.median_ns > 0.0) {
     cells.rate = visible(rate_text_of(record));
     cells.time = format_time_ns(s.median_ns);
     cells.interval = format_interval(s.median_ns, s.ci95_low_ns, s.ci95_high_ns);
   }
   const std::string id = visible(record.id);
-  const std::string flags = s.flags.empty() ? "" : fmt::format("[{}]", visible(joined(s.flags)));
-  const int before = columns_before_id(peak);
+  const int before = columns_before_id(layout);
   const auto fits = [&style](int end) { return style.width == 0 || end <= style.width; };
-  std::string line = fits(before) ? columns_of_line(cells, peak, style) : narrow_lines(cells, peak, style);
+  std::string line = fits(before) ? columns_of_line(cells, layout, style) : narrow_lines(cells, layout, style);
   const bool beside = fits(before + columns(id));
   line += (beside ? "  " : "\n  ") + id;
-  const int end = (beside ? before : 2) + columns(id);
-  if (!flags.empty())
-    line += paint((fits(end + 2 + columns(flags)) ? "  " : "\n    ") + fitted(flags, style.width, 4), Tone::doubtful,
-                  style);
+  int end = (beside ? before : 2) + columns(id);
+  // Beside what stands there, from column `from` on if it is not beyond that yet; else below.
+  const auto append = [&](const std::string& text, Tone tone, int from) {
+    if (text.empty()) return;
+    const int start = std::max(end, from) + 2;
+    if (fits(start + columns(text))) {
+      line += std::string(static_cast<std::size_t>(start - end), ' ') + paint(text, tone, style);
+      end = start + columns(text);
+    } else {
+      line += "\n    " + paint(fitted(text, style.width, 4), tone, style);
+      end = style.width;  // whatever follows has a line of its own
+    }
+  };
+  append(visible(record.c.label), Tone::plain, beside ? before + layout.id_width : 0);
+  append(s.flags.empty() ? "" : fmt::format("[{}]", visible(joined(s.flags))), Tone::doubtful, 0);
   line += "\n";
   if (record.verdict != Verdict::pass && !record.reason.empty()) line += below(visible(record.reason), style);
   if (style.verbosity > 0) line += detail_lines(record, style);
   return line;
-}
-
-std::string results_text(std::span<const CaseRecord> records, const ConsoleStyle& style) {
-  const bool peaks = std::any_of(records.begin(), records.end(), [](const CaseRecord& record) {
-    return record.derived.peak && record.derived.peak->of_peak;
-  });
-  const PeakColumn peak = peaks ? PeakColumn::present : PeakColumn::absent;
-  std::string text;
-  for (const std::string& suite : suites_of(records)) {
-    std::string lines;
-    for (const CaseRecord& record : of_suite(records, suite)) {
-      if (!style.quiet || went_wrong(record.verdict)) lines += result_line(record, style, peak);
-    }
-    if (!lines.empty()) text += fmt::format("{}\n{}\n", visible(suite), lines);
-  }
-  return text.empty() ? "" : result_header(style, peak) + text;
 }
 
 }  // namespace gpubench

@@ -31,21 +31,24 @@ namespace gpubench {
 /// True for what a run must not end in: fail, downgraded, not_proven, error.
 [[nodiscard]] bool went_wrong(Verdict verdict);
 
-/// Whether result lines tell the percentage of the device's peak: only where some case knows it.
-enum class PeakColumn { absent, present };
+/// What result lines tell a rate's share of: nothing, the device's peak, or, where nobody knows that, the best case of
+/// its kind so far.
+enum class ShareColumn { absent, of_peak, of_best };
+
+/// What all rows of a run have in common, known before the first of them is printed.
+struct RowLayout {
+  ShareColumn share = ShareColumn::absent;
+  int id_width = 0;  ///< of the longest id that has a label behind it: labels stand under one another
+};
 
 /// The titles over result_line(); none where a terminal is too narrow for columns.
-[[nodiscard]] std::string result_header(const ConsoleStyle& style, PeakColumn peak = PeakColumn::absent);
+[[nodiscard]] std::string result_header(const ConsoleStyle& style, const RowLayout& layout = {});
 
-/// One case in one line: verdict, rate, time and its 95% interval, worst error as a fraction of its bound, id, flags;
-/// the reason on a second line unless it passed. Where a terminal is too narrow for the id beside the numbers, it
-/// stands on a line of its own; it is never cut. Ends with a newline.
+/// One case in one line: verdict, rate, time and its 95% interval, worst error as a fraction of its bound, id, label,
+/// flags; the reason on a second line unless it passed. What a terminal is too narrow for stands below; the id is never
+/// cut. Ends with a newline.
 [[nodiscard]] std::string result_line(const CaseRecord& record, const ConsoleStyle& style,
-                                      PeakColumn peak = PeakColumn::absent);
-
-/// Results grouped by suite, in the order in which suites first appear, with the column of peaks where any case knows
-/// its own. Quiet: only cases that went wrong.
-[[nodiscard]] std::string results_text(std::span<const CaseRecord> records, const ConsoleStyle& style);
+                                      const RowLayout& layout = {});
 
 /// What is known of a case that went wrong, as title and text, each made visible: op, worst element, got, want, bound,
 /// how many and where, "rerun" with the line that reruns it.

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array formats{ExportFormat::gbench,         ExportFormat::gbench_summary, ExportFormat::bmf,
                              ExportFormat::action_smaller, ExportFormat::action_bigger,  ExportFormat::csv,
-                             ExportFormat::prometheus};
+                             ExportFormat::csv_cases,      ExportFormat::prometheus};
 
 double finite(double value, std::string_view what, const CaseRecord& record) {
   if (std::isfinite(value)) return value;
@@ -93,6 +93,7 @@ std::string_view name(ExportFormat format) {
     case ExportFormat::action_smaller: return "action-smaller";
     case ExportFormat::action_bigger: return "action-bigger";
     case ExportFormat::csv: return "csv";
+    case ExportFormat::csv_cases: return "csv-cases";
     case ExportFormat::prometheus: return "prometheus";
   }
   return "?";
@@ -108,6 +109,7 @@ std::string exported(const Report& report, ExportFormat format) {
     case ExportFormat::action_smaller: return dump(action(report, true), 1) + "\n";
     case ExportFormat::action_bigger: return dump(action(report, false), 1) + "\n";
     case ExportFormat::csv: return exported_csv(report);
+    case ExportFormat::csv_cases: return exported_csv_cases(report);
     case ExportFormat::prometheus: return exported_prometheus(report);
   }
   return "";

@@ -6,6 +6,8 @@
 // - action-smaller: github-action-benchmark, customSmallerIsBetter: median times (ns).
 // - action-bigger: github-action-benchmark, customBiggerIsBetter: headline rates.
 // - csv: RFC 4180, a row for each case and metric; a case that did not pass has one row without a metric.
+// - csv-cases: RFC 4180, a row for each case, with what csv has as columns; empty cells where a case has no such
+// number.
 // - prometheus: text exposition format without timestamps, for node_exporter's textfile collector.
 //
 // Names come from outside: each format has its own characters made harmless, and no number that is not finite is
@@ -21,7 +23,7 @@
 
 namespace gpubench {
 
-enum class ExportFormat { gbench, gbench_summary, bmf, action_smaller, action_bigger, csv, prometheus };
+enum class ExportFormat { gbench, gbench_summary, bmf, action_smaller, action_bigger, csv, csv_cases, prometheus };
 /// "gbench-summary"
 [[nodiscard]] std::string_view name(ExportFormat format);
 [[nodiscard]] std::span<const ExportFormat> export_formats();
@@ -37,6 +39,7 @@ class ExportError : public std::runtime_error {
 
 /// The parts of it: see above.
 [[nodiscard]] std::string exported_csv(const Report& report);
+[[nodiscard]] std::string exported_csv_cases(const Report& report);
 [[nodiscard]] std::string exported_prometheus(const Report& report);
 
 /// `value` with the digits that bring it back. Throws ExportError, naming the case, unless it is finite.

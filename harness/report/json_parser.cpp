@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -13,14 +14,61 @@ namespace {
 
 // Names and messages come from the file: what a reader sees of them must stay readable.
 constexpr std::size_t longest_shown = 100;
-constexpr std::size_t longest_message = 300;
+constexpr std::size_t longest_word = 20;
+
+// What people write that JSON does not have; "" where the word says nothing more. `before`: the text up to it.
+std::string_view hint(std::string_view before, std::string_view word) {
+  const std::size_t last = before.find_last_not_of(" \t\r\n");
+  const bool after_comma = last != std::string_view::npos && before[last] == ',';
+  if (after_comma && (word.starts_with('}') || word.starts_with(']'))) return "; the comma before it is one too many";
+  if (word.starts_with('\'')) return "; names and texts stand in double quotes";
+  if (word.starts_with('/') || word.starts_with('#')) return "; JSON has no comments";
+  if (word.starts_with('<')) return "; this looks like a web page or XML";
+  if (word.starts_with('N') || word.starts_with('I') || word.starts_with("na"))
+    return "; JSON has no NaN and no infinity";
+  return "";
+}
+
+// The word that character `at` belongs to, from its beginning; of anything else the character.
+std::string_view word_around(std::string_view text, std::size_t at) {
+  const auto is_of_a_word = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.';
+  };
+  if (!is_of_a_word(text[at])) return text.substr(at, 1);
+  std::size_t begin = at;
+  while (begin > 0 && is_of_a_word(text[begin - 1])) --begin;
+  std::size_t end = at;
+  while (end < text.size() && is_of_a_word(text[end])) ++end;
+  return text.substr(begin, end - begin);
+}
+
+// Why the parser stopped, in words that ask for no knowledge of it. `position`: characters that it had read; `theirs`:
+// its own words, which are looked at, and not shown.
+std::string complaint(std::string_view text, std::size_t position, std::string_view theirs) {
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) return "there is nothing in it";
+  const std::string_view read = text.substr(0, std::min(position, text.size()));
+  const auto said = [&theirs](std::string_view words) { return theirs.find(words) != std::string_view::npos; };
+  if (said("unexpected end of input") || position > text.size())
+    return "it ends too early: a text, list or object is not closed";
+  const std::size_t last = std::max<std::size_t>(read.size(), 1) - 1;
+  const std::size_t line_start = read.substr(0, last).rfind('\n') + 1;
+  const auto line = 1 + std::count(read.begin(), read.begin() + static_cast<std::ptrdiff_t>(line_start), '\n');
+  const std::string place = fmt::format("line {}, column {}: ", line, read.size() - line_start);
+  if (said("number overflow")) return place + "a number that fp64 cannot hold";
+  if (said("UTF-8")) return place + "bytes that are no UTF-8";
+  if (said("control character")) return place + "a control character in a text, which has to be escaped";
+  if (said("invalid string")) return place + "a text that is not closed, or with an escape that JSON does not have";
+  const std::string_view word = word_around(text, last);
+  const std::string_view before = text.substr(0, static_cast<std::size_t>(word.data() - text.data()));
+  return fmt::format("{}'{}' cannot stand here{}", place, visible(word.substr(0, longest_word)), hint(before, word));
+}
 
 // Builds a document from the parser's events. Throwing from one stops the parser at once, before anything deep or wide
 // has been built.
 class Builder final : public nlohmann::json_sax<Json> {
  public:
-  Builder(std::string file, const StreamedArray& streamed, const ReadLimits& limits)
-      : file_(std::move(file)), streamed_(streamed), limits_(limits) {}
+  Builder(std::string_view text, std::string file, const StreamedArray& streamed, const ReadLimits& limits)
+      : text_(text), file_(std::move(file)), streamed_(streamed), limits_(limits) {}
 
   bool null() override { return value(nullptr); }
   bool boolean(bool v) override { return value(v); }
@@ -48,8 +96,8 @@ class Builder final : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  bool parse_error(std::size_t /*position*/, const std::string& /*token*/, const Json::exception& e) override {
-    refuse(fmt::format("not JSON: {}", visible(std::string_view(e.what()).substr(0, longest_message))));
+  bool parse_error(std::size_t position, const std::string& /*token*/, const Json::exception& e) override {
+    refuse("not JSON: " + complaint(text_, position, e.what()));
   }
 
   [[noreturn]] void refuse(std::string_view why) const {
@@ -118,6 +166,7 @@ class Builder final : public nlohmann::json_sax<Json> {
     return path.empty() ? "(root)" : path;
   }
 
+  std::string_view text_;
   std::string file_;
   const StreamedArray& streamed_;
   ReadLimits limits_;
@@ -134,7 +183,7 @@ class Builder final : public nlohmann::json_sax<Json> {
 }  // namespace
 
 Json parse_json(std::string_view text, std::string_view file, const StreamedArray& streamed, const ReadLimits& limits) {
-  Builder builder(visible(file), streamed, limits);
+  Builder builder(text, visible(file), streamed, limits);
   if (text.size() > limits.bytes)
     builder.refuse(fmt::format("{} bytes, more than the {} that are read", text.size(), limits.bytes));
   Json::sax_parse(text, &builder);

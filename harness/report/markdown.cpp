@@ -4,6 +4,7 @@
 
 #include "harness/core/device_property.h"
 #include "harness/report/console.h"
+#include "harness/report/device_text.h"
 #include "harness/report/escape.h"
 #include "harness/report/markdown_rows.h"
 #include "harness/report/quantity.h"
@@ -27,19 +28,18 @@ std::string head_of(const Report& report) {
                   cell(verdict_with_reliability(verdict_word_of_run(report.cases, run.complete), report.cases)),
                   cell(counts_text(totals)), totals.cases, run.complete ? "" : "; interrupted, this report is partial");
   for (const DeviceInfo& device : run.devices) {
-    std::vector<std::string> libraries;
-    for (const auto& [library, release] : device.libraries) libraries.push_back(library + " " + release);
-    text += fmt::format("- {}, {} threads or units{}{}\n", cell(device.name), device.units,
-                        libraries.empty() ? "" : ", ", cell(joined(libraries)));
+    const std::string libraries = libraries_text(device);
+    text += fmt::format("- {}, {}{}{}\n", cell(device.name), units_text(device), libraries.empty() ? "" : ", ",
+                        cell(libraries));
     if (const std::string limited = cpu_isa_text(device); !limited.empty())
       text += fmt::format("- {}\n", cell(limited));
   }
   text +=
       fmt::format("- gpubench {}, tier {}, check {}, seed {}, on {} at {}\n", cell(run.tool_version), cell(run.tier),
                   cell(run.check), run.seed, cell(report.host.host_name), cell(iso_time(run.started_at)));
-  if (!run.injected.empty()) text += fmt::format("- times are longer on purpose: {}\n", cell(run.injected));
+  if (!run.injected.empty()) text += fmt::format("- a fault was injected on purpose: {}\n", cell(run.injected));
   if (!report.cases.empty())
-    text += "\n| verdict | rate | time | ±95% | error | case |\n| --- | ---: | ---: | ---: | ---: | --- |\n";
+    text += "\n| verdict | rate | time | ±95% | err/bound | case |\n| --- | ---: | ---: | ---: | ---: | --- |\n";
   return text;
 }
 

@@ -46,6 +46,7 @@ std::string format_time_ns(double nanoseconds) {
 }
 
 std::string format_duration(double seconds) {
+  if (seconds == 0.0) return "0 s";
   if (!(seconds >= 99.5)) return format_time_ns(seconds * 1e9);
   const auto whole = static_cast<std::int64_t>(std::llround(seconds));
   if (whole < 3600) return fmt::format("{}m{:02}s", whole / 60, whole % 60);

@@ -14,7 +14,7 @@ namespace gpubench {
 /// Nanoseconds -> "850 ns", "12.3 us", "1.23 ms", "4.56 s".
 [[nodiscard]] std::string format_time_ns(double nanoseconds);
 
-/// Seconds -> "850 ms", "12.3 s", "4m12s", "1h05m".
+/// Seconds -> "850 ms", "12.3 s", "4m12s", "1h05m"; "0 s" of none at all.
 [[nodiscard]] std::string format_duration(double seconds);
 
 /// 12845056 -> "12,845,056".

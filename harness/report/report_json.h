@@ -53,7 +53,7 @@ struct RunContext {
   std::uint64_t seed = 0;
   std::string tier;
   std::string preset;        ///< how long cases were measured; empty in reports before 1.3
-  std::string injected;      ///< a slowdown on purpose, "gemm=25%"; empty in an honest report
+  std::string injected;      ///< a fault on purpose, "gemm=25%" slower, "gemm=bit" wrong; empty in an honest report
   int locked_clock_mhz = 0;  ///< what the user locked the SM clock at; 0: it was free, or the report is before 1.4
   std::string check;
   bool deterministic = false;  ///< only implementations that give the same bits each time were taken

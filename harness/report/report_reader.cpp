@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 
-#include "harness/core/reliability.h"
 #include "harness/report/json.h"
 #include "harness/report/older_reports.h"
 #include "harness/report/record_json.h"
@@ -116,7 +115,10 @@ void read_run(const Node& node, RunContext& run, Problems& problems) {
   problems.attempt([&] { require_word(node.at("tier"), {"smoke", "quick", "standard", "large"}); });
   if (node.has("preset")) {  // since 1.3
     read("preset", run.preset);
-    problems.attempt([&] { require_word(node.at("preset"), {"smoke", "quick", "standard", "gate", "thorough"}); });
+    problems.attempt([&] {
+      require_word(node.at("preset"), {"minimal", "brief", "normal", "gate", "thorough",  // the last before 1.5 as well
+                                       "smoke", "quick", "standard"});
+    });
   }
   if (node.has("invocation")) read("invocation", run.invocation);  // since 1.3
   if (node.has("injected")) read("injected", run.injected);        // since 1.3

@@ -98,7 +98,7 @@ std::string summary_text(std::span<const CaseRecord> records, const ConsoleStyle
     titles.push_back({std::string(name(verdict)), Align::right});
   }
   titles.push_back({"best rate", Align::right});
-  titles.push_back({"worst err", Align::right});
+  titles.push_back({"worst err/bound", Align::right});
   TextTable table(std::move(titles));
   std::string list;  // for a terminal that is too narrow for the table
   for (const std::string& suite : suites_of(records)) {
@@ -110,7 +110,8 @@ std::string summary_text(std::span<const CaseRecord> records, const ConsoleStyle
     row.push_back(worst_cell(chosen));
     list += fmt::format(
         "{}: {}\n  {}\n", visible(suite), fitted(counts_text(totals), style.width, columns(visible(suite)) + 2),
-        fitted(visible(fmt::format("best {}, worst error {}", best_cell(chosen), worst_cell(chosen))), style.width, 2));
+        fitted(visible(fmt::format("best {}, worst err/bound {}", best_cell(chosen), worst_cell(chosen))), style.width,
+               2));
     table.add(std::move(row));
   }
   const std::string text = table.text();

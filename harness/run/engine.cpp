@@ -75,7 +75,13 @@ std::vector<std::size_t> order_of_pass(std::span<const std::string> ids, std::ui
 }
 
 Engine::Engine(Backend& backend, const RunOptions& options) : backend_(backend), options_(options) {
-  stations_[1].reset(new Station{nullptr, backend, Arena(backend)});
+  if (options.error) {
+    std::unique_ptr<Backend> wrong = with_error(backend, *options.error);
+    Backend& opened = *wrong;
+    stations_[1].reset(new Station{std::move(wrong), opened, Arena(opened)});
+  } else {
+    stations_[1].reset(new Station{nullptr, backend, Arena(backend)});
+  }
   if (options.open_telemetry) telemetry_ = options.open_telemetry(backend.device());
   if (telemetry_ == nullptr) telemetry_ = std::make_unique<NoTelemetry>();
   if (options.open_choices) memory_ = options.open_choices(backend.device());
@@ -97,6 +103,10 @@ Engine::Station& Engine::station(int ranks) {
     if (!options_.open_ranks)
       throw Unsupported(fmt::format("the {} backend runs on one rank only", backend_.device().kind));
     std::unique_ptr<Backend> opened = options_.open_ranks(ranks);
+    if (options_.error) {
+      Backend& right = *opened;
+      opened = with_error(right, *options_.error, std::move(opened));
+    }
     Backend& backend = *opened;
     one.reset(new Station{std::move(opened), backend, Arena(backend)});
   }
@@ -303,6 +313,8 @@ std::optional<double> Engine::joules_per_run(Active& active, RunObserver& observ
 void Engine::finish(Active& active, RunObserver& observer) {
   if (active.check != nullptr) close_parity(active.record, options_.check, active.check->pauses());
   active.check.reset();
+  if (options_.error && active.prepared != nullptr && runs_timed(active.prepared->program(), options_.error->op))
+    active.record.summary.flags.emplace_back(wrong_flag);
   // What did not pass is chosen anew in the next run: a wrong or crashing implementation must not become a habit.
   if (active.record.verdict == Verdict::pass && active.prepared != nullptr)
     memory_->keep(active.prepared->timed_choices());

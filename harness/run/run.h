@@ -19,6 +19,7 @@
 #include "harness/measure/protocol.h"
 #include "harness/parity/judge.h"
 #include "harness/plan/plan.h"
+#include "harness/run/injected_error.h"
 #include "harness/run/slowdown.h"
 
 namespace gpubench {
@@ -27,11 +28,12 @@ namespace gpubench {
 using Pins = std::map<std::string, std::map<std::string, std::string>>;
 
 struct RunOptions {
-  Tier tier = Tier::quick;             ///< sets the fp64 budget of the check, and the protocol where no preset does
-  std::optional<Preset> preset{};      ///< sets the protocol
-  std::optional<int> rounds{};         ///< exactly so many, whatever the protocol's stopping rule would say
-  int locked_clock_mhz = 0;            ///< what the user locked the SM clock at; 0: it is free
-  std::optional<Slowdown> slowdown{};  ///< a fault for trying gates
+  Tier tier = Tier::quick;               ///< sets the fp64 budget of the check, and the protocol where no preset does
+  std::optional<Preset> preset{};        ///< sets the protocol
+  std::optional<int> rounds{};           ///< exactly so many, whatever the protocol's stopping rule would say
+  int locked_clock_mhz = 0;              ///< what the user locked the SM clock at; 0: it is free
+  std::optional<Slowdown> slowdown{};    ///< a fault for trying gates
+  std::optional<InjectedError> error{};  ///< a wrong result, to see what a failure looks like
   CheckMode check = CheckMode::sample;
   std::uint64_t seed = 42;
   double deadline_floor_s = 30.0;                 ///< a case may take three times its estimate, and at least this long

@@ -4,11 +4,16 @@
 
 namespace gpubench {
 
-bool concerns(const Slowdown& slowdown, const Program& program) {
-  return std::any_of(program.ops().begin(), program.ops().end(), [&](const OpCall& op) {
-    return op.phase == Phase::timed && (op.kind.name == slowdown.op || op.label == slowdown.op);
-  });
+bool is_timed(const OpCall& call, std::string_view op) {
+  return call.phase == Phase::timed && (call.kind.name == op || call.label == op);
 }
+
+bool runs_timed(const Program& program, std::string_view op) {
+  return std::any_of(program.ops().begin(), program.ops().end(),
+                     [op](const OpCall& call) { return is_timed(call, op); });
+}
+
+bool concerns(const Slowdown& slowdown, const Program& program) { return runs_timed(program, slowdown.op); }
 
 void slow_down(const Slowdown& slowdown, RoundRecord& round) {
   const double factor = 1.0 + slowdown.share;

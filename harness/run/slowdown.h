@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "harness/core/program.h"
 #include "harness/core/record.h"
@@ -18,6 +19,11 @@ struct Slowdown {
 
 /// The flag of cases that were slowed.
 inline constexpr std::string_view slowed_flag = "slowed on purpose";
+
+/// Whether the op is timed, and of this kind or label.
+[[nodiscard]] bool is_timed(const OpCall& call, std::string_view op);
+/// Whether the program runs such an op.
+[[nodiscard]] bool runs_timed(const Program& program, std::string_view op);
 
 /// Whether the program runs the op in its timed phase.
 [[nodiscard]] bool concerns(const Slowdown& slowdown, const Program& program);

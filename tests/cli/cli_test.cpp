@@ -86,6 +86,37 @@ TEST_F(Cli, AWrongVerdictCountsBeforeACaseThatCouldNotBeMeasured) {
   EXPECT_EQ(run_to_stdout(), 1);
 }
 
+TEST_F(Cli, AnErrorOnPurposeFailsAndIsToldBeforeTheRunInTheReportAndInTheRerunLine) {
+  EXPECT_EQ(run_to_stdout({"--inject-error", "chain.down=bit"}), 1);
+  const Json report = document();
+  EXPECT_EQ(schema_errors(report), "");
+  EXPECT_EQ(report["context"]["gpubench"]["injected"], "chain.down=bit");
+  EXPECT_EQ(report["gpubench"]["totals"]["fail"], 1);
+  EXPECT_THAT(cli_.err.str(),
+              AllOf(HasSubstr("WRONG ON PURPOSE: what op chain.down writes is corrupted in 1 cases, kind bit"),
+                    HasSubstr("[wrong on purpose]"), HasSubstr("f1  FAIL  sim/chain"),
+                    HasSubstr("gpubench run --inject-error chain.down=bit --filter '^sim/chain")));
+  Captured baseline;
+  EXPECT_EQ(baseline.run({"--isolate", "off", "--tier", "smoke", "--json", "wrong.json", "--inject-error", "gemm=nan"}),
+            1);
+  Captured saved;
+  EXPECT_EQ(saved.run({"baseline", "save", "main", "wrong.json"}), 2);
+  EXPECT_THAT(saved.err.str(), HasSubstr("was measured with a fault on purpose, gemm=nan, and is no baseline"));
+}
+
+TEST_F(Cli, AnErrorOnPurposeThatMakesNoSenseIsRefusedAndRunsNothing) {
+  for (const auto& [word, said] : std::vector<std::pair<std::string, std::string>>{
+           {"gem=bit", "no planned case runs an op 'gem'; kinds of ops:"},
+           {"gemm=bid", "'bid' is not one of bit, nan, zero, sign, scale, drop; did you mean 'bit'?"},
+           {"gemm", "is not OP=KIND as in gemm=bit"},
+           {"=bit", "is not OP=KIND as in gemm=bit"}}) {
+    Captured cli;
+    cli.script = "kill@first.gemm";  // a case that started would end this process
+    EXPECT_EQ(cli.run({"--isolate", "off", "--tier", "smoke", "--inject-error", word}), 2) << word;
+    EXPECT_THAT(cli.err.str(), HasSubstr(said));
+  }
+}
+
 TEST_F(Cli, UnsupportedAloneIsNothingRan) {
   cli_.script = "unsupported@last.add";
   EXPECT_EQ(run_to_stdout({"--filter", "last"}), 5);
@@ -183,9 +214,15 @@ TEST_F(Cli, CudaWithoutADriverExitsThreeAndNeverFallsBack) {
 
 TEST_F(Cli, AutoSaysWhichDeviceItTakesAndWhyInTheFirstLine) {
   EXPECT_EQ(cli_.run({"--dry-run"}), 0);
-  EXPECT_THAT(cli_.err.str(),
-              MatchesRegex("gpubench [0-9.]+: device sim .no NVIDIA driver: libcuda.so.1 cannot be loaded "
-                           ".test.*\n.*"));
+  EXPECT_THAT(cli_.err.str(), MatchesRegex("gpubench [0-9.]+, device: sim .no NVIDIA driver found.\n.*"));
+  Captured hidden;
+  hidden.driver.hardware_seen = true;
+  EXPECT_EQ(hidden.run({"--dry-run"}), 0);
+  EXPECT_THAT(hidden.err.str(), HasSubstr("no NVIDIA driver found, but an NVIDIA device: see gpubench doctor"));
+  Captured old;
+  old.driver.reason = "the NVIDIA driver supports CUDA 12.2; this build needs 13.0";
+  EXPECT_EQ(old.run({"--dry-run"}), 0);
+  EXPECT_THAT(old.err.str(), HasSubstr("device: sim (the NVIDIA driver supports CUDA 12.2; this build needs 13.0)"));
   Captured gpu;
   gpu.driver = {.usable = true, .devices = 2, .reason = {}};
   gpu.more_backends = {{"cuda", [](const OpenRequest&) { return std::unique_ptr<Backend>(); }}};
@@ -194,7 +231,7 @@ TEST_F(Cli, AutoSaysWhichDeviceItTakesAndWhyInTheFirstLine) {
   gpu_plan.driver = {.usable = true, .devices = 2, .reason = {}};
   gpu_plan.more_backends = gpu.more_backends;
   EXPECT_EQ(gpu_plan.run({"--dry-run"}), 0);
-  EXPECT_THAT(gpu_plan.err.str(), HasSubstr("device cuda (NVIDIA driver with 2 device(s))"));
+  EXPECT_THAT(gpu_plan.err.str(), HasSubstr("device: cuda (NVIDIA driver with 2 device(s))"));
 }
 
 TEST_F(Cli, ADeviceBeyondTheLastIsAUsageErrorThatListsThem) {
@@ -451,12 +488,32 @@ TEST_F(Cli, ColourAppearsOnlyWhereWanted) {
   EXPECT_THAT(piped.out.str(), Not(HasSubstr("\x1b")));
 }
 
-TEST_F(Cli, ProgressGoesToStandardErrorAndTheResultToStandardOutput) {
-  EXPECT_EQ(cli_.run({"--isolate", "off", "--tier", "smoke", "--filter", "last", "--json", "x.json"}), 0);
-  EXPECT_THAT(cli_.err.str(), HasSubstr("PASS "));  // the line of the finished case
-  EXPECT_THAT(cli_.err.str(), Not(HasSubstr("\r")));
-  EXPECT_THAT(cli_.err.str(), Not(HasSubstr("VERDICT")));
-  EXPECT_THAT(cli_.out.str(), HasSubstr("VERDICT  PASS"));
+int times_in(const std::string& text, const std::string& part) {
+  int times = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++times;
+  return times;
+}
+
+// As a CI log has both streams, one behind the other.
+TEST_F(Cli, WithoutATerminalEachCaseIsListedOnceWhateverTheProgress) {
+  for (const char* progress : {"auto", "lines", "none"}) {
+    Captured cli;
+    EXPECT_EQ(cli.run({"--isolate", "off", "--tier", "smoke", "--json", "x.json", "--progress", progress}), 0);
+    EXPECT_EQ(times_in(cli.out.str() + cli.err.str(), "\nPASS "), 6) << progress;
+    EXPECT_EQ(times_in(cli.out.str(), "sim/last/n=8/f32/x1"), 1) << progress;
+    EXPECT_EQ(times_in(cli.err.str(), "sim/last/n=8/f32/x1"), 0) << progress;
+    EXPECT_THAT(cli.err.str(), AllOf(Not(HasSubstr("\r")), Not(HasSubstr("VERDICT"))));
+    EXPECT_THAT(cli.out.str(), HasSubstr("VERDICT  PASS"));
+    EXPECT_THAT(cli.out.str(), HasSubstr("err/bound"));
+  }
+}
+
+TEST_F(Cli, AnInterruptedRunHasALineForEachSuiteAndNoneForCasesThatItDidNotReach) {
+  cli_.stop = 2;
+  EXPECT_EQ(cli_.run({"--isolate", "off", "--tier", "smoke", "--json", "x.json"}), 130);
+  EXPECT_THAT(cli_.out.str(), Not(HasSubstr("sim/")));
+  EXPECT_THAT(cli_.out.str(), HasSubstr("\nsim "));
+  EXPECT_THAT(cli_.out.str(), HasSubstr("VERDICT  INCOMPLETE  6 skipped of 6 cases"));
 }
 
 TEST_F(Cli, QuietShowsTheSummaryAlone) {

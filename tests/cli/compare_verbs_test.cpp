@@ -76,7 +76,7 @@ TEST_F(CompareVerbs, AnInjectedSlowdownIsFoundAndIsNoBaseline) {
   Captured reversed;
   EXPECT_EQ(reversed.run({"gate", "--baseline", "b0.json", "--candidate", "a0.json"}), 2);
   EXPECT_THAT(reversed.err.str(),
-              HasSubstr("b0.json was measured with --inject-slowdown gemm=25%, and is no baseline"));
+              HasSubstr("b0.json was measured with a fault on purpose, gemm=25%, and is no baseline"));
   Captured saving;
   EXPECT_EQ(saving.run({"baseline", "save", "main", "b0.json"}), 2);
 }

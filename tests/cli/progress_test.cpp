@@ -14,9 +14,16 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+// Rows on the stream that the rest is told on.
+ProgressOptions rows_on(std::ostream& out, ProgressStyle style, const ConsoleStyle& rows = {}) {
+  ProgressOptions options{style, {}, 60, 2};
+  options.rows = {&out, rows, {}, true};
+  return options;
+}
+
 TEST(Progress, LinesTellEachFinishedCaseWithoutCarriageReturns) {
   std::ostringstream err;
-  const auto progress = make_progress(err, {ProgressStyle::lines, {}, 80, 2});
+  const auto progress = make_progress(err, rows_on(err, ProgressStyle::lines));
   progress->phase("gemm/x", "check");
   progress->tick();
   progress->finished(sample_record());
@@ -29,7 +36,7 @@ TEST(Progress, LinesTellEachFinishedCaseWithoutCarriageReturns) {
 
 TEST(Progress, QuietLinesTellOnlyWhatWentWrong) {
   std::ostringstream err;
-  const auto progress = make_progress(err, {ProgressStyle::lines, {.quiet = true}, 80, 2});
+  const auto progress = make_progress(err, rows_on(err, ProgressStyle::lines, {.quiet = true}));
   progress->finished(sample_record());
   EXPECT_EQ(err.str(), "");
   progress->finished(sample_record(Verdict::fail));
@@ -119,7 +126,7 @@ TEST(Progress, TheBarIsCutBetweenCharacters) {
 TEST(Progress, TheBarStaysWithinTheTerminalAndErasesItself) {
   std::ostringstream err;
   {
-    const auto progress = make_progress(err, {ProgressStyle::bar, {}, 60, 2});
+    const auto progress = make_progress(err, {ProgressStyle::bar, {}, 60, 2});  // rows go elsewhere, or nowhere
     progress->phase("gemm/" + std::string(100, 'x'), "check");
     EXPECT_EQ(err.str().size(), std::string("\r\x1b[K").size() + 59);
     progress->finished(sample_record());
@@ -131,12 +138,30 @@ TEST(Progress, TheBarStaysWithinTheTerminalAndErasesItself) {
   EXPECT_THAT(err.str(), ::testing::EndsWith("\r\x1b[K"));
 }
 
-TEST(Progress, NoneIsSilent) {
-  std::ostringstream err;
-  const auto progress = make_progress(err, {ProgressStyle::none, {}, 80, 2});
+// The row takes the bar's place, and the bar comes back below it.
+TEST(Progress, RowsStreamAboveTheBarUnderOneTitle) {
+  std::ostringstream terminal;
+  const auto progress = make_progress(terminal, rows_on(terminal, ProgressStyle::bar));
+  progress->phase("gemm/x", "check");
+  terminal.str("");
+  progress->finished(sample_record());
+  const std::string first = terminal.str();
+  EXPECT_THAT(first, ::testing::StartsWith("\r\x1b[Kverdict "));
+  EXPECT_THAT(first, HasSubstr("\nPASS "));
+  EXPECT_THAT(first, HasSubstr("\n\r\x1b[K[############------------] 1/2"));
+  terminal.str("");
+  progress->finished(sample_record(Verdict::fail));
+  EXPECT_THAT(terminal.str(), ::testing::StartsWith("\r\x1b[KFAIL "));
+  EXPECT_EQ(terminal.str().find("FAIL "), terminal.str().rfind("FAIL "));  // once
+}
+
+TEST(Progress, NoneIsSilentButForTheRows) {
+  std::ostringstream err, out;
+  const auto progress = make_progress(err, rows_on(out, ProgressStyle::none));
   progress->finished(sample_record(Verdict::fail));
   progress->note("x");
   EXPECT_EQ(err.str(), "");
+  EXPECT_THAT(out.str(), HasSubstr("\nFAIL "));
 }
 
 }  // namespace

@@ -51,9 +51,20 @@ TEST(Suites, TheTiersOfTheProcessorKeepTheirSize) {
   Selection selection;
   selection.default_precisions = {"f32", "bf16"};
   selection.tier = Tier::smoke;
-  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 58U);
+  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 71U);
   selection.tier = Tier::quick;
-  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 197U);
+  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 220U);
+}
+
+// Whoever asks for one suite by name, on any device, gets something to look at without asking for a tier.
+TEST(Suites, TheSmokeTierHasCasesOfEverySuiteInTheRecipesOfAProcessor) {
+  Selection selection;
+  selection.default_precisions = {"f32", "bf16"};
+  selection.tier = Tier::smoke;
+  for (const Suite& suite : all_suites()) {
+    selection.suites = {suite.name};
+    EXPECT_FALSE(plan_cases(all_suites(), selection).empty()) << suite.name;
+  }
 }
 
 /// How many of each fused op a case has where a backend claims them all.

@@ -223,7 +223,7 @@ TEST(Gate, ABaselineWithAnInjectedSlowdownIsRefusedAndACandidateWithOneIsTold) {
   EXPECT_THAT(refusal(slowed, side_of(steady)), HasSubstr("1.json was measured with --inject-slowdown gemm=25%"));
   const GateResult result = run_gate(side_of(steady), slowed, {});
   EXPECT_EQ(result.outcome, GateOutcome::failed);
-  EXPECT_THAT(result.warnings, ElementsAre(HasSubstr("1.json has a slowdown injected: gemm=25%")));
+  EXPECT_THAT(result.warnings, ElementsAre(HasSubstr("1.json has a fault on purpose: gemm=25%")));
 }
 
 TEST(Gate, OneReportTwiceIsNotTwoRuns) {

@@ -119,6 +119,15 @@ TEST(Setup, ALimitedInstructionSetIsDecisiveAndItsReasonIsTold) {
   EXPECT_EQ(difference_text(apart[0]), "device.cpu_isa (none) -> limited to avx512_core_bf16");
 }
 
+// Before schema 1.5 presets were called as tiers are.
+TEST(Setup, APresetByItsOldNameIsNoDifference) {
+  for (const auto& [before, now] : {std::pair{"smoke", "minimal"}, {"quick", "brief"}, {"standard", "normal"}}) {
+    EXPECT_TRUE(differences({{"preset", before}}, {{"preset", now}}).empty()) << now;
+    EXPECT_EQ(differences({{"preset", before}}, {{"preset", "gate"}}).size(), 1U);
+    EXPECT_EQ(differences({{"tier", before}}, {{"tier", now}}).size(), 1U);  // only presets were
+  }
+}
+
 TEST(Setup, EveryDecisiveFactOfADeviceChangesTheFingerprint) {
   const std::function<void(Report&)> changes[] = {
       [](Report& r) { r.run.devices[0].kind = "cuda"; },
@@ -128,7 +137,7 @@ TEST(Setup, EveryDecisiveFactOfADeviceChangesTheFingerprint) {
       [](Report& r) { r.run.devices.push_back(r.run.devices[0]); },
       [](Report& r) { r.run.tool_version = "1.0.0"; },
       [](Report& r) { r.run.tier = "quick"; },
-      [](Report& r) { r.run.preset = "standard"; },
+      [](Report& r) { r.run.preset = "normal"; },
       [](Report& r) { r.run.deterministic = true; },
       [](Report& r) { r.run.locked_clock_mhz = 1980; },
       [](Report& r) { r.run.locked_clock_mhz = 0; },

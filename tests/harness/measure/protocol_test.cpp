@@ -13,20 +13,20 @@ namespace protocol_test {
 constexpr std::int64_t mib = 1 << 20;
 
 TEST(Protocol, PresetsAreThoseOfTheMeasurementRules) {
-  const Protocol& smoke = protocol_of(Preset::smoke);
-  EXPECT_EQ(smoke.max_rounds, 3);
-  EXPECT_EQ(smoke.samples, 3);
-  EXPECT_EQ(smoke.min_sample_s, 200e-6);
-  EXPECT_EQ(smoke.first_warmup_calls, 1);
-  const Protocol& quick = protocol_of(Preset::quick);
-  EXPECT_EQ(quick.max_rounds, 3);
-  EXPECT_EQ(quick.samples, 5);
-  EXPECT_EQ(quick.min_sample_s, 500e-6);
-  const Protocol& standard = protocol_of(Preset::standard);
-  EXPECT_EQ(standard.min_rounds, 10);
-  EXPECT_EQ(standard.max_rounds, 20);
-  EXPECT_EQ(standard.samples, 10);
-  EXPECT_EQ(standard.half_width, 0.005);
+  const Protocol& minimal = protocol_of(Preset::minimal);
+  EXPECT_EQ(minimal.max_rounds, 3);
+  EXPECT_EQ(minimal.samples, 3);
+  EXPECT_EQ(minimal.min_sample_s, 200e-6);
+  EXPECT_EQ(minimal.first_warmup_calls, 1);
+  const Protocol& brief = protocol_of(Preset::brief);
+  EXPECT_EQ(brief.max_rounds, 3);
+  EXPECT_EQ(brief.samples, 5);
+  EXPECT_EQ(brief.min_sample_s, 500e-6);
+  const Protocol& normal = protocol_of(Preset::normal);
+  EXPECT_EQ(normal.min_rounds, 10);
+  EXPECT_EQ(normal.max_rounds, 20);
+  EXPECT_EQ(normal.samples, 10);
+  EXPECT_EQ(normal.half_width, 0.005);
   const Protocol& gate = protocol_of(Preset::gate);
   EXPECT_EQ(gate.min_rounds, 5);
   EXPECT_EQ(gate.max_rounds, 10);
@@ -42,25 +42,25 @@ TEST(Protocol, PresetsAreThoseOfTheMeasurementRules) {
 }
 
 TEST(Protocol, EachTierHasAPreset) {
-  EXPECT_EQ(preset_of(Tier::smoke), Preset::smoke);
-  EXPECT_EQ(preset_of(Tier::quick), Preset::quick);
-  EXPECT_EQ(preset_of(Tier::standard), Preset::standard);
-  EXPECT_EQ(preset_of(Tier::large), Preset::standard);
+  EXPECT_EQ(preset_of(Tier::smoke), Preset::minimal);
+  EXPECT_EQ(preset_of(Tier::quick), Preset::brief);
+  EXPECT_EQ(preset_of(Tier::standard), Preset::normal);
+  EXPECT_EQ(preset_of(Tier::large), Preset::normal);
   EXPECT_EQ(name(Preset::thorough), "thorough");
 }
 
 // T_min is 500 us: 90 us need 5.6 runs, 6 rounded up to 8.
 TEST(Protocol, ABatchFillsTheMinimumTimeAndIsAPowerOfTwo) {
-  const Protocol& quick = protocol_of(Preset::quick);
-  EXPECT_EQ(batch_for(quick, CacheMode::cold, 90e-6), 8);
-  EXPECT_EQ(batch_for(quick, CacheMode::cold, 250e-6), 2);
-  EXPECT_EQ(batch_for(quick, CacheMode::warm, 500e-6), 1);
-  EXPECT_EQ(batch_for(quick, CacheMode::cold, 3.0), 1);
-  EXPECT_EQ(batch_for(quick, CacheMode::cold, 1e-9), 4096);
-  EXPECT_EQ(batch_for(quick, CacheMode::cold, 0.0), 4096);
+  const Protocol& brief = protocol_of(Preset::brief);
+  EXPECT_EQ(batch_for(brief, CacheMode::cold, 90e-6), 8);
+  EXPECT_EQ(batch_for(brief, CacheMode::cold, 250e-6), 2);
+  EXPECT_EQ(batch_for(brief, CacheMode::warm, 500e-6), 1);
+  EXPECT_EQ(batch_for(brief, CacheMode::cold, 3.0), 1);
+  EXPECT_EQ(batch_for(brief, CacheMode::cold, 1e-9), 4096);
+  EXPECT_EQ(batch_for(brief, CacheMode::cold, 0.0), 4096);
 }
 
-TEST(Protocol, AStepIsTimedOneByOne) { EXPECT_EQ(batch_for(protocol_of(Preset::quick), CacheMode::step, 1e-6), 1); }
+TEST(Protocol, AStepIsTimedOneByOne) { EXPECT_EQ(batch_for(protocol_of(Preset::brief), CacheMode::step, 1e-6), 1); }
 
 TEST(Protocol, ColdCopiesExceedThreeCaches) {
   const std::int64_t plenty = std::int64_t{1} << 40;
@@ -81,52 +81,52 @@ TEST(Protocol, WarmAndStepHaveOneCopy) {
 }
 
 TEST(Settled, QuickStopsAfterThreeValidRounds) {
-  const Protocol& quick = protocol_of(Preset::quick);
+  const Protocol& brief = protocol_of(Preset::brief);
   std::vector<RoundRecord> rounds = rounds_of({100, 100});
-  EXPECT_FALSE(settled(quick, rounds, 1, 0.0));
+  EXPECT_FALSE(settled(brief, rounds, 1, 0.0));
   rounds.push_back(spoiled(round_of({900})));
-  EXPECT_FALSE(settled(quick, rounds, 1, 0.0));
+  EXPECT_FALSE(settled(brief, rounds, 1, 0.0));
   rounds.push_back(round_of({100}));
-  EXPECT_TRUE(settled(quick, rounds, 1, 0.0));
+  EXPECT_TRUE(settled(brief, rounds, 1, 0.0));
 }
 
 TEST(Settled, StandardStopsAtTenRoundsWhenTheyAgreeAndAtTwentyAnyhow) {
-  const Protocol& standard = protocol_of(Preset::standard);
-  EXPECT_FALSE(settled(standard, rounds_of(std::vector<double>(9, 100.0)), 1, 0.0));
-  EXPECT_TRUE(settled(standard, rounds_of(std::vector<double>(10, 100.0)), 1, 0.0));
+  const Protocol& normal = protocol_of(Preset::normal);
+  EXPECT_FALSE(settled(normal, rounds_of(std::vector<double>(9, 100.0)), 1, 0.0));
+  EXPECT_TRUE(settled(normal, rounds_of(std::vector<double>(10, 100.0)), 1, 0.0));
   std::vector<double> noisy;
   for (int i = 0; i < 19; ++i) noisy.push_back(i % 2 == 0 ? 100.0 : 120.0);
-  EXPECT_FALSE(settled(standard, rounds_of(noisy), 1, 0.0));
+  EXPECT_FALSE(settled(normal, rounds_of(noisy), 1, 0.0));
   noisy.push_back(100.0);
-  EXPECT_TRUE(settled(standard, rounds_of(noisy), 1, 0.0));
+  EXPECT_TRUE(settled(normal, rounds_of(noisy), 1, 0.0));
 }
 
 // Ten rounds, half at 100 and half at 100 (1 + d): the log medians have sd = (d/2) sqrt(10/9), so the half-width is
 // 2.262 sd / sqrt(10) = 0.377 d; epsilon 0.005 lies between d = 0.013 and d = 0.0135.
 TEST(Settled, StandardStopsWhenTheHalfWidthIsHalfAPercent) {
-  const Protocol& standard = protocol_of(Preset::standard);
+  const Protocol& normal = protocol_of(Preset::normal);
   const auto spread = [](double d) {
     std::vector<double> medians;
     for (int i = 0; i < 10; ++i) medians.push_back(i % 2 == 0 ? 100.0 : 100.0 * std::exp(d));
     return rounds_of(medians);
   };
-  EXPECT_TRUE(settled(standard, spread(0.0130), 1, 0.0));
-  EXPECT_FALSE(settled(standard, spread(0.0135), 1, 0.0));
+  EXPECT_TRUE(settled(normal, spread(0.0130), 1, 0.0));
+  EXPECT_FALSE(settled(normal, spread(0.0135), 1, 0.0));
 }
 
 TEST(Settled, TheBudgetEndsACaseOnceItHasItsFewestRounds) {
-  const Protocol& standard = protocol_of(Preset::standard);
+  const Protocol& normal = protocol_of(Preset::normal);
   std::vector<double> noisy{100, 150, 100, 150, 100, 150, 100, 150, 100};
-  EXPECT_FALSE(settled(standard, rounds_of(noisy), 1, 60.0));
+  EXPECT_FALSE(settled(normal, rounds_of(noisy), 1, 60.0));
   noisy.push_back(150);
-  EXPECT_FALSE(settled(standard, rounds_of(noisy), 1, 9.0));
-  EXPECT_TRUE(settled(standard, rounds_of(noisy), 1, 10.0));
+  EXPECT_FALSE(settled(normal, rounds_of(noisy), 1, 9.0));
+  EXPECT_TRUE(settled(normal, rounds_of(noisy), 1, 10.0));
 }
 
 TEST(Settled, AMachineThatSpoilsEveryRoundDoesNotRunForEver) {
-  const Protocol& quick = protocol_of(Preset::quick);
+  const Protocol& brief = protocol_of(Preset::brief);
   const std::vector<RoundRecord> rounds(6, spoiled(round_of({100})));
-  EXPECT_TRUE(settled(quick, rounds, 1, 0.0));
+  EXPECT_TRUE(settled(brief, rounds, 1, 0.0));
 }
 
 }  // namespace protocol_test

@@ -78,7 +78,7 @@ TEST(Document, WarnsOfWhatMakesItsNumbersNoResults) {
   Report report = made_report({with_verdict(made_gemm(100), Verdict::unverified, "--check off")});
   EXPECT_TRUE(holds(page_of(report), "Nothing was verified (--check off)"));
   report.run.injected = "gemm=25%";
-  EXPECT_TRUE(holds(page_of(report), "A slowdown was injected on purpose: gemm=25%"));
+  EXPECT_TRUE(holds(page_of(report), "A fault was injected on purpose: gemm=25%"));
 }
 
 TEST(Document, EveryChartHasItsNumbersBelowIt) {

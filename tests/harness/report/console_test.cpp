@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/harness/report/result_rows.h"
 #include "tests/harness/report/sample_records.h"
 
 namespace gpubench {
@@ -17,25 +18,58 @@ TEST(ResultLine, HoldsVerdictRateTimeIntervalErrorAndTheWholeId) {
   CaseRecord record = sample_record();
   record.summary.flags.clear();
   // 3000.5 ns, interval 2900.25 to 3100.125: half width 99.9375 / 3000.5 = 3.3%
-  EXPECT_EQ(result_line(record, plain),
-            "PASS           21.8 GFLOP/s  3.00 us   3.3%   0.25  gemm/square/m=64,n=32,k=16/bf16/warm/x1\n");
+  EXPECT_EQ(
+      result_line(record, plain),
+      "PASS           21.8 GFLOP/s  3.00 us   3.3%      0.25  gemm/square/m=64,n=32,k=16/bf16/warm/x1  a label\n");
 }
 
-TEST(Results, TellThePercentageOfThePeakOnlyWhereACaseKnowsIt) {
-  std::vector<CaseRecord> records{sample_record(), sample_without_run(Verdict::skipped, "large")};
-  const std::string with = results_text(records, plain);
-  EXPECT_THAT(with, HasSubstr("rate % peak     time"));
-  EXPECT_THAT(with, HasSubstr("21.8 GFLOP/s  54.6%  3.00 us"));
-  EXPECT_THAT(with, HasSubstr("SKIPPED                   -      -        -"));
-  records[0].derived.peak->of_peak.reset();
-  EXPECT_THAT(results_text(records, plain), Not(HasSubstr("% peak")));
+TEST(Results, TellTheShareOfThePeakOrOfTheBestInAColumn) {
+  const std::vector<CaseRecord> records{sample_record(), sample_without_run(Verdict::skipped, "large")};
+  const std::string peak = result_rows(records, plain, {ShareColumn::of_peak});
+  EXPECT_THAT(peak, HasSubstr("rate % peak     time"));
+  EXPECT_THAT(peak, HasSubstr("21.8 GFLOP/s  54.6%  3.00 us"));
+  EXPECT_THAT(peak, HasSubstr("SKIPPED                   -      -        -"));
+  const std::string best = result_rows(records, plain, {ShareColumn::of_best});
+  EXPECT_THAT(best, HasSubstr("rate % best     time"));
+  EXPECT_THAT(best, HasSubstr("21.8 GFLOP/s  87.5%  3.00 us"));
+  EXPECT_THAT(result_rows(records, plain), Not(HasSubstr("% peak")));
+}
+
+// 60 columns before the id: 11 + 1 + 15 + 1 + 8 + 1 + 6 + 1 + 9 + 2 = 55 without the share's 7.
+TEST(Results, LabelsStandUnderOneAnotherBehindTheIdsOrBelowWhereThereIsNoRoom) {
+  CaseRecord shorter = sample_without_run(Verdict::unsupported, "");
+  CaseRecord longer = shorter;
+  shorter.id = "a/b/x1";
+  shorter.c.label = "gpt2-124m qkv";
+  longer.id = "a/bcdefgh/x1";
+  longer.c.label = "resnet50";
+  const std::string rows = result_rows(std::vector{shorter, longer}, plain, {ShareColumn::absent, 12});
+  EXPECT_THAT(rows, HasSubstr("err/bound  case          label\n"));
+  EXPECT_THAT(rows, HasSubstr("  a/b/x1        gpt2-124m qkv\n"));
+  EXPECT_THAT(rows, HasSubstr("  a/bcdefgh/x1  resnet50\n"));
+  ConsoleStyle narrow;
+  narrow.width = 70;  // 55 + 12 + 2 + 13 is beyond that
+  EXPECT_THAT(result_line(shorter, narrow, {ShareColumn::absent, 12}), HasSubstr("  a/b/x1\n    gpt2-124m qkv\n"));
+}
+
+// 150 samples of 1 to 150 us for 2 runs each: per run 0.5 to 75 us. Type 7: the p-quantile is at 1 + 149 p.
+TEST(Results, VerboseOnesTellPercentilesAndNoP99OfFewerThanAHundredSamples) {
+  CaseRecord record = sample_record();
+  record.batch = 2;
+  record.rounds.assign(1, {});
+  for (int i = 1; i <= 150; ++i) record.rounds[0].times.device_ns.push_back(1000.0 * i);
+  EXPECT_THAT(result_line(record, {.verbosity = 1}),
+              HasSubstr("p50 37.8 us, p90 67.5 us, p99 74.3 us (of 150 samples)\n"));
+  record.rounds[0].times.device_ns.resize(99);
+  EXPECT_THAT(result_line(record, {.verbosity = 1}), HasSubstr(", p99 - (of 99 samples)\n"));
+  EXPECT_THAT(result_line(record, plain), Not(HasSubstr("p50")));
 }
 
 TEST(Results, VerboseOnesTellPeakClockBestAndEnergy) {
   CaseRecord record = sample_record();
   record.choice = Choice::remembered;
   record.derived.energy_per_work_j = 2e-12;  // 0.5 TFLOP for each joule
-  const std::string text = results_text({&record, 1}, {.verbosity = 1});
+  const std::string text = result_rows({&record, 1}, {.verbosity = 1});
   EXPECT_THAT(text,
               HasSubstr("reached 54.6% of bf16's peak (Made Up, sourced: a page), 72.8% of it at the clock of the "
                         "rounds, 87.5% of the best here (gemm/square/m=128/bf16/x1)\n"));
@@ -44,9 +78,9 @@ TEST(Results, VerboseOnesTellPeakClockBestAndEnergy) {
 }
 
 TEST(ResultLine, AppendsFlagsAndSaysWhyACaseDidNotPass) {
-  EXPECT_THAT(result_line(sample_record(), plain), HasSubstr("x1  [noisy, drift]\n"));
+  EXPECT_THAT(result_line(sample_record(), plain), HasSubstr("x1  a label  [noisy, drift]\n"));
   EXPECT_EQ(result_line(sample_without_run(Verdict::skipped, "needs 34 GB, 20 GB are free"), plain),
-            "SKIPPED                   -        -      -      -  conv/forward/n=1/f32/x1\n"
+            "SKIPPED                   -        -      -         -  conv/forward/n=1/f32/x1\n"
             "            needs 34 GB, 20 GB are free\n");
 }
 
@@ -69,7 +103,7 @@ TEST(ResultLine, HostileTextCannotSteerATerminal) {
   record.reason = "worker said \x1b]0;owned\x07\nVERDICT  PASS";
   record.parity.ops[1].implementation = "lib\x1b[2J";
   record.parity.ops[1].reason = "\x9b";
-  const std::string text = results_text({&record, 1}, {.verbosity = 1}) + failures_text({&record, 1}, plain);
+  const std::string text = result_rows({&record, 1}, {.verbosity = 1}) + failures_text({&record, 1}, plain);
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
   EXPECT_THAT(text, Not(HasSubstr("\nVERDICT")));
   EXPECT_THAT(text, HasSubstr("\\x1b]0;owned\\x07\\x0aVERDICT  PASS"));
@@ -79,19 +113,6 @@ TEST(ResultHeader, IsAsciiUnlessTheTerminalTakesUtf8) {
   EXPECT_THAT(result_header(plain), HasSubstr("+-95%"));
   EXPECT_THAT(result_header({.utf8 = true}), HasSubstr("\xc2\xb1"
                                                        "95%"));
-}
-
-TEST(Results, AreGroupedBySuiteAndQuietShowsOnlyWhatWentWrong) {
-  const std::vector<CaseRecord> records{sample_record(), sample_without_run(Verdict::skipped, "large"),
-                                        sample_record(Verdict::fail)};
-  const std::string all = results_text(records, plain);
-  EXPECT_LT(all.find("\ngemm\n"), all.find("\nconv\n"));
-  EXPECT_LT(all.find("FAIL"), all.find("\nconv\n"));  // with its suite, not where it ran
-  const std::string quiet = results_text(records, {.quiet = true});
-  EXPECT_THAT(quiet, HasSubstr("FAIL"));
-  EXPECT_THAT(quiet, Not(HasSubstr("PASS ")));
-  EXPECT_THAT(quiet, Not(HasSubstr("SKIPPED")));
-  EXPECT_EQ(results_text({records.data(), 1}, {.quiet = true}), "");
 }
 
 TEST(Failures, NameOpElementValuesBoundHowManyAndTheRerunLine) {
@@ -135,9 +156,9 @@ TEST(SummaryTable, CountsPerSuiteWithTheBestRateAndTheWorstError) {
   const std::vector<CaseRecord> records{sample_record(), sample_record(Verdict::fail),
                                         sample_without_run(Verdict::skipped, "large")};
   EXPECT_EQ(summary_text(records, plain),
-            "suite  pass  fail  error  skipped          best rate  worst err\n"
-            "gemm      1     1      0        0  21.8 GFLOP/s bf16       3.50\n"
-            "conv      0     0      0        1                  -          -\n");
+            "suite  pass  fail  error  skipped          best rate  worst err/bound\n"
+            "gemm      1     1      0        0  21.8 GFLOP/s bf16             3.50\n"
+            "conv      0     0      0        1                  -                -\n");
 }
 
 TEST(VerdictLines, SayTheWorstVerdictTheCountsThePathAndTheCode) {

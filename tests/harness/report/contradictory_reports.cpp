@@ -220,7 +220,7 @@ std::vector<MalformedFile> contradictory_reports() {
       {"no suites", [](Json& j) { run(j)["suites"] = Json::array(); }, "context.gpubench.suites", "is empty"},
       {"no devices", [](Json& j) { run(j)["devices"] = Json::array(); }, "context.gpubench.devices", "is empty"},
       {"an unknown tier", [](Json& j) { run(j)["tier"] = "huge"; }, "context.gpubench.tier", "smoke, quick"},
-      {"an unknown preset", [](Json& j) { run(j)["preset"] = "huge"; }, "context.gpubench.preset", "smoke, quick"},
+      {"an unknown preset", [](Json& j) { run(j)["preset"] = "huge"; }, "context.gpubench.preset", "minimal, brief"},
       {"an unknown check", [](Json& j) { run(j)["check"] = "some"; }, "context.gpubench.check", "off, sample, full"},
       {"a time of another kind", [](Json& j) { run(j)["started_at"] = "yesterday"; }, "context.gpubench.started_at",
        "is no time"},

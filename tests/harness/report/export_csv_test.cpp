@@ -41,6 +41,27 @@ TEST(ExportCsv, HasARowForEachCaseAndMetric) {
   EXPECT_EQ(first.at("unit"), "ns");
 }
 
+TEST(ExportCsvCases, HasARowForEachCaseWithEveryNumberInAColumn) {
+  const Report report = holding_report();
+  const std::vector<Row> rows = csv_rows(exported(report, ExportFormat::csv_cases));
+  ASSERT_EQ(rows.size(), 1 + report.cases.size());
+  for (const Row& row : rows) EXPECT_EQ(row.size(), rows[0].size());
+  for (std::size_t i = 0; i < report.cases.size(); ++i) {
+    const auto cells = by_title(rows[0], rows[i + 1]);
+    EXPECT_EQ(cells.at("case"), report.cases[i].id);
+    if (report.cases[i].verdict != Verdict::pass) {
+      EXPECT_EQ(cells.at("median_ns") + cells.at("rate") + cells.at("error_over_bound"), "") << cells.at("case");
+    }
+  }
+  const auto first = by_title(rows[0], rows[1]);
+  EXPECT_EQ(first.at("median_ns"), "2900");  // as above
+  EXPECT_EQ(first.at("p50_ns"), "2900");
+  EXPECT_EQ(first.at("p99_ns"), "");  // six samples know nothing of it
+  EXPECT_EQ(first.at("samples"), "6");
+  EXPECT_EQ(first.at("rate_unit"), "FLOP/s");
+  EXPECT_EQ(first.at("error_over_bound"), "0.25");
+}
+
 TEST(ExportCsv, NumbersComeBackAsTheyWere) {
   const Report report = holding_report();
   const std::vector<Row> rows = csv_rows(exported_csv(report));

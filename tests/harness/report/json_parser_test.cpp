@@ -73,6 +73,32 @@ TEST(ParseJson, SaysHowFarItCame) {
       << refusal(R"({"cases": [{"id": 1}, {"id": 2, "n": nan}]})");
 }
 
+// Columns counted by hand; none of it is the parser library's own text.
+TEST(ParseJson, SaysWhatIsWrongInWordsOfItsOwnAndWhere) {
+  EXPECT_EQ(refusal(""), "file:(root): not JSON: there is nothing in it");
+  EXPECT_EQ(refusal(" \n\t"), "file:(root): not JSON: there is nothing in it");
+  EXPECT_EQ(refusal("{\"a\": [1, 2"), "file:a[1]: not JSON: it ends too early: a text, list or object is not closed");
+  EXPECT_EQ(refusal("{\n \"a\": 1,\n}"),
+            "file:a: not JSON: line 3, column 1: '}' cannot stand here; the comma before it is one too many");
+  EXPECT_EQ(refusal("{'a': 1}"),
+            "file:(root): not JSON: line 1, column 2: ''' cannot stand here; names and texts stand in double quotes");
+  EXPECT_EQ(refusal("// x\n{}"),
+            "file:(root): not JSON: line 1, column 1: '/' cannot stand here; JSON has no comments");
+  EXPECT_EQ(refusal("<!doctype html>"),
+            "file:(root): not JSON: line 1, column 1: '<' cannot stand here; this looks like a web page or XML");
+  EXPECT_EQ(refusal("[1, NaN]"),
+            "file:[0]: not JSON: line 1, column 5: 'NaN' cannot stand here; JSON has no NaN and no infinity");
+  EXPECT_EQ(refusal("{\"a\": 1e999}"), "file:a: not JSON: line 1, column 11: a number that fp64 cannot hold");
+  EXPECT_EQ(refusal("[\"a\nb\"]"),
+            "file:(root): not JSON: line 1, column 4: a control character in a text, which has to be escaped");
+  for (const char* text : {"{", "{\"a\" 1}", "[1 2]", "nul", "\"\\x\"", "\xff", "[1]]", "+1", "01", "\"a"}) {
+    const std::string said = refusal(text);
+    EXPECT_NE(said.find(": not JSON: "), std::string::npos) << text;
+    for (const char* theirs : {"json.exception", "syntax error", "last read", "literal"})
+      EXPECT_EQ(said.find(theirs), std::string::npos) << text << " -> " << said;
+  }
+}
+
 TEST(ParseJson, LongNamesAndMessagesAreCutShort) {
   const std::string key(100000, 'k');
   EXPECT_LT(refusal("{\"" + key + "\": 1, \"" + key + "\": 2}").size(), 400U);

@@ -39,6 +39,7 @@ TEST(FormatTime, PicksTheUnit) {
   EXPECT_EQ(format_time_ns(12345), "12.3 us");
   EXPECT_EQ(format_time_ns(1.5e6), "1.50 ms");
   EXPECT_EQ(format_time_ns(4.56e9), "4.56 s");
+  EXPECT_EQ(format_duration(0.0), "0 s");  // not "0.00 ns"
   EXPECT_EQ(format_duration(12.3), "12.3 s");
   EXPECT_EQ(format_duration(252), "4m12s");
   EXPECT_EQ(format_duration(3900), "1h05m");

@@ -16,6 +16,7 @@
 #include "tests/harness/report/html_reader.h"
 #include "tests/harness/report/output_checks.h"
 #include "tests/harness/report/prometheus_reader.h"
+#include "tests/harness/report/result_rows.h"
 #include "tests/harness/report/xml_reader.h"
 
 namespace gpubench {
@@ -23,8 +24,8 @@ namespace {
 
 std::string console(const Report& report, bool color) {
   ConsoleStyle style{color, true, false, 1};
-  return results_text(report.cases, style) + failures_text(report.cases, style) + scaling_text(report.cases, style) +
-         summary_text(report.cases, style) +
+  return result_rows(report.cases, style, {ShareColumn::of_best, 40}) + failures_text(report.cases, style) +
+         scaling_text(report.cases, style) + summary_text(report.cases, style) +
          verdict_text(report.cases, {1, "a verdict failed", "report.json", report.run.complete, 1.0}, style);
 }
 

@@ -8,6 +8,7 @@
 #include "harness/report/console.h"
 #include "harness/report/scaling.h"
 #include "harness/report/visible_text.h"
+#include "tests/harness/report/result_rows.h"
 #include "tests/harness/report/sample_records.h"
 #include "tests/harness/report/terminal_width.h"
 
@@ -38,7 +39,8 @@ std::vector<CaseRecord> records() {
 std::string everything(int width, bool color = false) {
   ConsoleStyle style{color, true, false, 0, width};
   const std::vector<CaseRecord> all = records();
-  return results_text(all, style) + failures_text(all, style) + scaling_text(all, style) + summary_text(all, style) +
+  return result_rows(all, style, {ShareColumn::of_peak, 40}) + failures_text(all, style) + scaling_text(all, style) +
+         summary_text(all, style) +
          verdict_text(all,
                       {1, "a verdict failed: fail, downgraded or not_proven", "gpubench-out/x/report.json", true, 1.0},
                       style);
@@ -52,9 +54,9 @@ TEST(Width, NoNumberAndNoWordIsLost) {
   const std::string id = "transformer/gpt2_train_step/b=2,s=64,layers=2,h=128,heads=4,vocab=512/bf16/warm/x1";
   for (int width = 40; width <= 200; ++width) {
     const std::string text = everything(width);
-    EXPECT_THAT(text, AnyOf(HasSubstr(id + "\n"), HasSubstr(id + "  ["))) << width;
+    EXPECT_THAT(text, AnyOf(HasSubstr(id + "\n"), HasSubstr(id + "  a label"))) << width;
     for (const char* part :
-         {"PASS", "21.8 GFLOP/s", "3.00 us", "3.3%", "0.25", "54.6%", "[noisy, drift]", "UNSUPPORTED", "8.0",
+         {"PASS", "21.8 GFLOP/s", "3.00 us", "3.3%", "0.25", "54.6%", "a label", "[noisy, drift]", "UNSUPPORTED", "8.0",
           "f2  ERROR", "rerun   gpubench run --filter '^gemm/square/m=64,n=32,k=16/bf16/warm/x1$'", "c[0, 17]",
           "VERDICT", "1 pass, 1 fail, 1 error, 1 unsupported", "exit 1"}) {
       std::string unbroken;  // as it reads: blanks and line ends are the same
@@ -73,7 +75,7 @@ TEST(Width, WithoutATerminalEachCaseKeepsToOneLine) {
   const std::string text = everything(0);
   EXPECT_THAT(text,
               HasSubstr("0.25  transformer/gpt2_train_step/b=2,s=64,layers=2,h=128,heads=4,vocab=512/bf16/warm/x1  "
-                        "[noisy, drift]\n"));
+                        "a label  [noisy, drift]\n"));
 }
 
 TEST(Width, AWideTerminalReadsAsALog) { EXPECT_EQ(everything(200), everything(0)); }
@@ -81,10 +83,12 @@ TEST(Width, AWideTerminalReadsAsALog) { EXPECT_EQ(everything(200), everything(0)
 TEST(Width, AtFortyColumnsACaseIsItsNumbersAndThenItsId) {
   ConsoleStyle style;
   style.width = 40;
-  EXPECT_EQ(result_line(sample_record(), style, PeakColumn::present),
+  EXPECT_EQ(result_line(sample_record(), style, {ShareColumn::of_peak}),
             "PASS  21.8 GFLOP/s  3.00 us\n"
-            "  +-95% 3.3%  err 0.25  54.6% of peak\n"
+            "  +-95% 3.3%  err/bound 0.25\n"
+            "  54.6% of peak\n"
             "  gemm/square/m=64,n=32,k=16/bf16/warm/x1\n"
+            "    a label\n"
             "    [noisy, drift]\n");
   EXPECT_EQ(result_line(sample_without_run(Verdict::skipped, "needs 34 GB of memory, 20 GB are free"), style),
             "SKIPPED\n"
@@ -109,7 +113,7 @@ TEST(Width, WithoutUtf8AllIsAscii) {
     ConsoleStyle style;
     style.width = width;
     style.verbosity = 1;
-    const std::string text = results_text(all, style) + failures_text(all, style) + scaling_text(all, style) +
+    const std::string text = result_rows(all, style) + failures_text(all, style) + scaling_text(all, style) +
                              summary_text(all, style) + verdict_text(all, {}, style);
     EXPECT_TRUE(std::none_of(text.begin(), text.end(), [](unsigned char c) { return c > 127; }));
   }

@@ -1,0 +1,67 @@
+#include "harness/cli/injection_notice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "harness/core/error.h"
+#include "harness/plan/nearest.h"
+#include "harness/report/text_table.h"
+#include "harness/report/visible_text.h"
+
+namespace gpubench {
+namespace {
+
+// How many planned cases run the op.
+int cases_with(std::string_view flag, const std::string& op, std::span<const PlannedCase> plan) {
+  int cases = 0;
+  std::set<std::string> kinds;
+  for (const PlannedCase& planned : plan) {
+    const Program program = planned.workload->build(planned.c);
+    cases += runs_timed(program, op) ? 1 : 0;
+    for (const OpCall& call : program.ops()) kinds.emplace(call.kind.name);
+  }
+  if (cases > 0) return cases;
+  const std::vector<std::string> known(kinds.begin(), kinds.end());
+  throw UsageError(fmt::format("{}: no planned case runs an op '{}'; kinds of ops: {}{}", flag, visible(op),
+                               joined(known), did_you_mean(op, known)));
+}
+
+}  // namespace
+
+void announce_injections(const Options& options, std::span<const PlannedCase> plan, const Environment& environment) {
+  if (options.slowdown) {
+    const int cases = cases_with("--inject-slowdown", options.slowdown->op, plan);
+    environment.err << fmt::format(
+        "SLOWED ON PURPOSE: the times of {} cases with op {} are made {:.3g}% longer (--inject-slowdown)\n", cases,
+        visible(options.slowdown->op), 100.0 * options.slowdown->share);
+  }
+  if (options.error) {
+    const int cases = cases_with("--inject-error", options.error->op, plan);
+    environment.err << fmt::format(
+        "WRONG ON PURPOSE: what op {} writes is corrupted in {} cases, kind {} (--inject-error): they have to fail\n",
+        visible(options.error->op), cases, name(options.error->kind));
+  }
+}
+
+void tell_error_without_effect(const Options& options, std::span<const CaseRecord> records,
+                               const Environment& environment) {
+  const auto has_it = [](const CaseRecord& record) {
+    const auto& flags = record.summary.flags;
+    return std::find(flags.begin(), flags.end(), wrong_flag) != flags.end();
+  };
+  if (!options.error || std::any_of(records.begin(), records.end(), has_it)) return;
+  environment.err << fmt::format(
+      "note: --inject-error: no case that ran has an op {} of its own: here it is fused into another; try --fuse off\n",
+      visible(options.error->op));
+}
+
+std::string injected_text(const Options& options) {
+  std::vector<std::string> parts;
+  if (options.slowdown) parts.push_back(fmt::format("{}={}%", options.slowdown->op, 100.0 * options.slowdown->share));
+  if (options.error) parts.push_back(fmt::format("{}={}", options.error->op, name(options.error->kind)));
+  return joined(parts);
+}
+
+}  // namespace gpubench

@@ -1,0 +1,46 @@
+#include "harness/report/device_text.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "harness/report/text_table.h"
+#include "harness/report/visible_text.h"
+
+namespace gpubench {
+namespace {
+
+// The values of _OPENMP, as each release of the specification defines its own.
+std::string_view openmp_release(std::string_view date) {
+  struct Release {
+    std::string_view date;
+    std::string_view number;
+  };
+  static constexpr Release releases[] = {{"200805", "3.0"}, {"201107", "3.1"}, {"201307", "4.0"}, {"201511", "4.5"},
+                                         {"201811", "5.0"}, {"202011", "5.1"}, {"202111", "5.2"}, {"202411", "6.0"}};
+  for (const Release& release : releases) {
+    if (release.date == date) return release.number;
+  }
+  return date;
+}
+
+}  // namespace
+
+std::string units_text(const DeviceInfo& device) {
+  const std::string_view one = device.kind == "cpu" ? "thread" : device.kind == "cuda" ? "SM" : "unit";
+  return fmt::format("{} {}{}", device.units, one, device.units == 1 ? "" : "s");
+}
+
+std::string library_text(std::string_view library, std::string_view version) {
+  if (library == "openmp") return fmt::format("OpenMP {}", visible(openmp_release(version)));
+  if (library == "onednn") return fmt::format("oneDNN {}", visible(version));
+  return fmt::format("{} {}", visible(library), visible(version));
+}
+
+std::string libraries_text(const DeviceInfo& device) {
+  std::vector<std::string> all;
+  for (const auto& [library, version] : device.libraries) all.push_back(library_text(library, version));
+  return joined(all);
+}
+
+}  // namespace gpubench

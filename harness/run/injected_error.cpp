@@ -1,0 +1,183 @@
+#include "harness/run/injected_error.h"
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "harness/core/error.h"
+#include "harness/run/slowdown.h"
+
+namespace gpubench {
+namespace {
+
+constexpr std::array kinds{ErrorKind::bit,  ErrorKind::nan,   ErrorKind::zero,
+                           ErrorKind::sign, ErrorKind::scale, ErrorKind::drop};
+constexpr std::int64_t elements_per_flip = 64;  // the check of a large output is a sample, and must meet some
+
+struct WrongPlan : PlanImpl {
+  Plan right;
+  std::size_t inputs = 0;
+  [[nodiscard]] std::string implementation() const override { return right->implementation(); }
+  [[nodiscard]] std::size_t workspace_bytes() const override { return right->workspace_bytes(); }
+  [[nodiscard]] Choice choice() const override { return right->choice(); }
+};
+
+// Work of the inner backend, and the tensors that are corrupted once it has run. No work: all of it was dropped.
+struct WrongLaunch : LaunchImpl {
+  Launch right;
+  std::vector<Tensor> corrupted;
+};
+
+const WrongLaunch* wrong(const Launch& launch) { return dynamic_cast<const WrongLaunch*>(launch.get()); }
+
+// The highest bit of the exponent; of a whole number one that makes it large.
+void flip_bit(DType type, std::byte* element) { element[size_of(type) - 1] ^= std::byte{0x40}; }
+
+void corrupt(ErrorKind kind, const TensorSpec& spec, std::byte* bytes) {
+  const std::int64_t count = spec.shape.elements();
+  const auto place = [&](std::int64_t linear) {
+    return bytes + spec.layout.offset(spec.shape, linear) * static_cast<std::int64_t>(size_of(spec.dtype));
+  };
+  const auto each = [&](std::int64_t step, const auto& change) {
+    for (std::int64_t i = 0; i < count; i += step) change(place(i));
+  };
+  const auto scaled_by = [&](double factor) {
+    each(1, [&](std::byte* element) { store(spec.dtype, element, factor * load(spec.dtype, element)); });
+  };
+  switch (kind) {
+    case ErrorKind::bit: return each(elements_per_flip, [&](std::byte* element) { flip_bit(spec.dtype, element); });
+    case ErrorKind::nan: return store(spec.dtype, place(count / 2), std::numeric_limits<double>::quiet_NaN());
+    case ErrorKind::zero: return each(1, [&](std::byte* element) { store(spec.dtype, element, 0.0); });
+    case ErrorKind::sign: return scaled_by(-1.0);
+    case ErrorKind::scale: return scaled_by(2.0);
+    case ErrorKind::drop: return;  // there is nothing to corrupt
+  }
+}
+
+class WrongBackend final : public Backend {
+ public:
+  WrongBackend(Backend& inner, InjectedError error, std::unique_ptr<Backend> owner)
+      : owner_(std::move(owner)), inner_(inner), error_(std::move(error)) {}
+
+  [[nodiscard]] const DeviceInfo& device() const override { return inner_.device(); }
+  [[nodiscard]] std::vector<std::string> flags() const override { return inner_.flags(); }
+  [[nodiscard]] bool hangs() const override { return inner_.hangs(); }
+  [[nodiscard]] Buffer allocate(std::size_t bytes) override { return inner_.allocate(bytes); }
+  [[nodiscard]] Buffer allocate_on(int rank, std::size_t bytes) override { return inner_.allocate_on(rank, bytes); }
+  [[nodiscard]] Buffer allocate_in(Memory memory, std::size_t bytes) override {
+    return inner_.allocate_in(memory, bytes);
+  }
+  void write(std::byte* device, std::span<const std::byte> host) override { inner_.write(device, host); }
+  void read(std::span<std::byte> host, const std::byte* device) override { inner_.read(host, device); }
+  void fill(std::byte* device, std::span<const std::byte> pattern, std::size_t bytes) override {
+    inner_.fill(device, pattern, bytes);
+  }
+  [[nodiscard]] bool host_visible() const override { return inner_.host_visible(); }
+  [[nodiscard]] std::span<const FusionClaim> fused_ops() const override { return inner_.fused_ops(); }
+
+  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) override {
+    Plan right = inner_.plan(call, tensors);
+    if (!is_timed(call, error_.op)) return right;
+    auto plan = std::make_shared<WrongPlan>();
+    plan->right = std::move(right);
+    plan->inputs = call.inputs.size();
+    return plan;
+  }
+
+  [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors, Workspace workspace) override {
+    const auto* wrong_plan = dynamic_cast<const WrongPlan*>(plan.get());
+    if (wrong_plan == nullptr) return inner_.bind(plan, tensors, workspace);
+    auto launch = std::make_shared<WrongLaunch>();
+    if (error_.kind != ErrorKind::drop) launch->right = inner_.bind(wrong_plan->right, tensors, workspace);
+    launch->corrupted = {tensors[wrong_plan->inputs]};
+    return launch;
+  }
+
+  // The dropped ops are left out: what waited for them waits for what they would have waited for.
+  [[nodiscard]] Launch sequence(std::span<const Launch> launches, const Schedule& schedule) override {
+    auto all = std::make_shared<WrongLaunch>();
+    std::vector<Launch> right;
+    std::vector<std::vector<int>> stands_for(launches.size());  // positions in `right` to wait for
+    Schedule remaining{{}, schedule.mode};
+    for (std::size_t i = 0; i < launches.size(); ++i) {
+      std::vector<int> waits_for;
+      for (const int earlier : schedule.dependencies[i]) {
+        const auto& positions = stands_for[static_cast<std::size_t>(earlier)];
+        waits_for.insert(waits_for.end(), positions.begin(), positions.end());
+      }
+      const WrongLaunch* one = wrong(launches[i]);
+      if (one != nullptr) all->corrupted.insert(all->corrupted.end(), one->corrupted.begin(), one->corrupted.end());
+      if (one != nullptr && one->right == nullptr) {
+        stands_for[i] = std::move(waits_for);
+        continue;
+      }
+      stands_for[i] = {static_cast<int>(right.size())};
+      right.push_back(one == nullptr ? launches[i] : one->right);
+      remaining.dependencies.push_back(std::move(waits_for));
+    }
+    if (all->corrupted.empty()) return inner_.sequence(right, remaining);
+    if (!right.empty()) all->right = inner_.sequence(right, remaining);
+    return all;
+  }
+
+  void run(const Launch& launch) override {
+    const WrongLaunch* one = wrong(launch);
+    if (one == nullptr) return inner_.run(launch);
+    if (one->right != nullptr) inner_.run(one->right);
+    corrupt_all(*one);
+  }
+
+  // The corruption is no part of the time.
+  [[nodiscard]] RoundTimes time(std::span<const Launch> copies, const RoundPlan& plan) override {
+    std::vector<Launch> right;
+    for (const Launch& copy : copies) {
+      const WrongLaunch* one = wrong(copy);
+      right.push_back(one == nullptr ? copy : one->right);
+      if (right.back() == nullptr) throw Unsupported("--inject-error drop leaves nothing of this case to be timed");
+    }
+    RoundTimes times = inner_.time(right, plan);
+    for (const Launch& copy : copies) {
+      if (const WrongLaunch* one = wrong(copy); one != nullptr) corrupt_all(*one);
+    }
+    return times;
+  }
+
+ private:
+  void corrupt_all(const WrongLaunch& launch) {
+    if (error_.kind == ErrorKind::drop) return;
+    for (const Tensor& tensor : launch.corrupted) {
+      std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.spec.bytes()));
+      inner_.read(bytes, tensor.data);
+      corrupt(error_.kind, tensor.spec, bytes.data());
+      inner_.write(tensor.data, bytes);
+    }
+  }
+
+  std::unique_ptr<Backend> owner_;
+  Backend& inner_;
+  InjectedError error_;
+};
+
+}  // namespace
+
+std::string_view name(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::bit: return "bit";
+    case ErrorKind::nan: return "nan";
+    case ErrorKind::zero: return "zero";
+    case ErrorKind::sign: return "sign";
+    case ErrorKind::scale: return "scale";
+    case ErrorKind::drop: return "drop";
+  }
+  return "?";
+}
+
+std::span<const ErrorKind> error_kinds() { return kinds; }
+
+std::unique_ptr<Backend> with_error(Backend& inner, const InjectedError& error, std::unique_ptr<Backend> owner) {
+  return std::make_unique<WrongBackend>(inner, error, std::move(owner));
+}
+
+}  // namespace gpubench

@@ -1,0 +1,98 @@
+#include "harness/run/injected_error.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "harness/core/error.h"
+#include "harness/run/arena.h"
+#include "harness/run/prepared_case.h"
+#include "tests/harness/run/run_fixture.h"
+
+namespace gpubench::sim {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+RunOptions with_an_error(const std::string& op, ErrorKind kind) {
+  RunOptions options = smoke_options();
+  options.error = InjectedError{op, kind};
+  return options;
+}
+
+TEST(InjectedErrorOfEveryKind, FailsTheCasesThatRunTheOpNamesItAndCostsNoOther) {
+  for (const ErrorKind kind : error_kinds()) {
+    for (const std::string script : {"", "opaque"}) {
+      const InProcess run(script, with_an_error("chain.down", kind));
+
+      EXPECT_EQ(run.seen.count(Verdict::pass), 5) << name(kind);
+      const CaseRecord& record = run.seen.of("chain");
+      EXPECT_EQ(record.verdict, Verdict::fail) << name(kind) << record.reason;
+      EXPECT_THAT(record.reason, StartsWith("op 'chain.down' (gemm) failed in check")) << name(kind);
+      EXPECT_THAT(record.summary.flags, Contains(wrong_flag));
+      EXPECT_THAT(run.seen.of("first").summary.flags, ::testing::Not(Contains(wrong_flag)));
+    }
+  }
+}
+
+TEST(InjectedError, IsOfAKindOfOpAsWell) {
+  const InProcess run("", with_an_error("gemm", ErrorKind::nan));
+  int gemms = 0;
+  for (const PlannedCase& planned : sim_cases()) {
+    const bool has = runs_timed(planned.workload->build(planned.c), "gemm");
+    gemms += has ? 1 : 0;
+    EXPECT_EQ(run.seen.records.at(planned.id()).verdict, has ? Verdict::fail : Verdict::pass) << planned.id();
+  }
+  EXPECT_GT(gemms, 1);
+}
+
+// What the one timed op of case "first" has left in its output after a timed round.
+std::vector<std::byte> left_by_a_round(Backend& backend) {
+  Arena arena(backend);
+  const auto& cases = sim_cases();
+  const auto first =
+      std::find_if(cases.begin(), cases.end(), [](const PlannedCase& p) { return p.id() == sim_id("first"); });
+  PreparedCase prepared(backend, arena, *first, 42, backend.device().available_bytes);
+  prepared.set_up();
+  prepared.make_copies(backend.device().available_bytes);
+  (void)backend.time(prepared.timed_launches(), RoundPlan{});
+  const HostBytes content = prepared.memory(0).block(prepared.produced().front()).read();
+  return {content.bytes.begin(), content.bytes.end()};
+}
+
+// 64 elements of f32: one flip, of the bit of weight 2^30, in the last byte of the first.
+TEST(InjectedError, IsInTheTimedLaunchTooAndABitIsOneBit) {
+  SimBackend right(parse_script("")), inner(parse_script(""));
+  const std::unique_ptr<Backend> wrong = with_error(inner, {"first.gemm", ErrorKind::bit});
+
+  const std::vector<std::byte> expected = left_by_a_round(right);
+  const std::vector<std::byte> got = left_by_a_round(*wrong);
+
+  ASSERT_EQ(expected.size(), 256U);
+  ASSERT_EQ(got.size(), 256U);
+  for (std::size_t i = 0; i < got.size(); ++i)
+    EXPECT_EQ(got[i] ^ expected[i], i == 3 ? std::byte{0x40} : std::byte{0}) << i;
+}
+
+TEST(InjectedError, AnOpThatIsDroppedLeavesItsDependantsInOrderAndNothingToTimeAlone) {
+  RunOptions options = with_an_error("chain.down", ErrorKind::drop);
+  options.check = CheckMode::off;  // else the check stops the case before it is timed
+  const InProcess several("", options);
+  EXPECT_EQ(several.seen.of("chain").verdict, Verdict::unverified) << several.seen.of("chain").reason;
+
+  options.error->op = "first.gemm";
+  const InProcess alone("", options);
+  EXPECT_EQ(alone.seen.of("first").verdict, Verdict::unsupported);
+  EXPECT_THAT(alone.seen.of("first").reason, HasSubstr("leaves nothing of this case to be timed"));
+}
+
+TEST(InjectedError, AnHonestRunHasNone) {
+  for (const auto& [id, record] : InProcess("").seen.records)
+    EXPECT_THAT(record.summary.flags, ::testing::Not(Contains(wrong_flag)));
+}
+
+}  // namespace
+}  // namespace gpubench::sim
