@@ -174,16 +174,12 @@ class Run {
                                    format_duration(expected_s), name(options_.check), options_.seed);
     if (options_.deterministic) work += ", deterministic";
     if (options_.locked_clock_mhz > 0) work += fmt::format(", SM clock locked at {} MHz", options_.locked_clock_mhz);
-    environment_.err << fitted(device, width, 0) << "
-";
+    environment_.err << fitted(device, width, 0) << "\n";
     if (const std::string limited = cpu_isa_text(info_); !limited.empty())
-      environment_.err << fitted(visible(limited), width, 0) << "
-";
-    environment_.err << fitted(work, width, 0) << "
-";
+      environment_.err << fitted(visible(limited), width, 0) << "\n";
+    environment_.err << fitted(work, width, 0) << "\n";
     const std::string busy = busy_warning(environment_.host());
-    if (!busy.empty()) environment_.err << fitted(busy, width, 0) << "
-";
+    if (!busy.empty()) environment_.err << fitted(busy, width, 0) << "\n";
     environment_.err << std::flush;
   }
 
