@@ -72,7 +72,7 @@ struct CompareRule {
 
 /// Neither side is empty. The interval is Student's on the log scale (effect.h), each case for itself. That of a
 /// suite's mean treats the mean as one more case: half of the variance between runs is common to all cases of a run,
-/// the other half averages out over them (MEASUREMENT's noise model).
+/// the other half averages out over them (an assumption).
 [[nodiscard]] Comparison compare(std::span<const Invocation> a, std::span<const Invocation> b, const CompareRule& rule);
 
 /// The evidence of a case that passed on both sides. `noise` may be null. `one_setup`: both sides have the same, so

@@ -35,8 +35,8 @@ inline constexpr int enough_calibration = 5;
 inline constexpr double least_spread = 0.001;
 
 /// Run-to-run standard deviation to assume where it was not measured: a processor shared with others, a GPU whose
-/// clocks move, one whose clock is locked. (MEASUREMENT's noise model: 2.5 to 5% was seen on a shared processor; those
-/// of the GPU are assumptions.)
+/// clocks move, one whose clock is locked. (2.5 to 5% was seen on a shared processor; those of the GPU are
+/// assumptions.)
 [[nodiscard]] double assumed_spread(std::string_view device_kind, bool clock_locked = false);
 
 /// The effect of every case. Each side of each case has at least one run.

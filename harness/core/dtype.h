@@ -1,7 +1,8 @@
 // Storage types and exact conversions between them and fp64.
 //
 // Everything here works on bits with integer arithmetic, so that every machine agrees: a value is rounded from
-// fp64 to its storage type once, to nearest, ties to even, with subnormals kept. NUMERICS: "u = 2^-p".
+// fp64 to its storage type once, to nearest, ties to even, with subnormals kept. Of a type with p significant bits, u =
+// 2^-p.
 #pragma once
 
 #include <cstddef>

@@ -13,7 +13,7 @@
 
 namespace gpubench {
 
-/// ARCHITECTURE of the verdicts: only `pass` is ranked, charted or compared.
+/// What the check came to. Only `pass` is ranked, charted or compared.
 enum class Verdict {
   pass,
   fail,         ///< an op's output lies outside its bound

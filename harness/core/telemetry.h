@@ -1,7 +1,7 @@
 // What a device's sensors said while a round ran, and who reads them.
 //
 // A rate means little without the clock at which it was reached: a device that was slowed down by heat or power gives
-// numbers that look valid. So each round carries its own readings (MEASUREMENT, one round).
+// numbers that look valid. So each round carries its own readings.
 #pragma once
 
 #include <cstdint>

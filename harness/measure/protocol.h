@@ -1,4 +1,5 @@
-// How a case is timed: presets, batch size, cold copies, the stopping rule. MEASUREMENT's protocol as pure functions.
+// How a case is timed: presets, batch size, cold copies, the stopping rule. Pure functions; harness/measure/README.md
+// says how they work together.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // One arena of device memory that all groups of a process share.
 //
-// Touching fresh memory costs a page fault per 4 KiB; cold copies of every case would pay it again and again
-// (MEASUREMENT 2A: "one arena, touched once, serves all cases"). Chunks are kept when a group ends.
+// Touching fresh memory costs a page fault per 4 KiB; cold copies of every case would pay it again and
+// again. One arena, touched once, serves all cases. Chunks are kept when a group ends.
 #pragma once
 
 #include <cstddef>

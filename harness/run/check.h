@@ -10,7 +10,7 @@
 
 namespace gpubench {
 
-/// fp64 work that judging a case may cost, in each of check and recheck (NUMERICS 2A).
+/// fp64 work that judging a case may cost, in each of check and recheck.
 [[nodiscard]] double budget_flop(Tier tier);
 
 /// Fingerprints of what a copy holds, to find what changed.

@@ -46,7 +46,7 @@ TEST_F(ReportVerbs, AnInterruptedReportHolds) {
   EXPECT_EQ(cli_.run({"validate", "run.json"}), 0) << cli_.out.str();
 }
 
-// RELIABILITY, R6: hundreds of files, each refused with exit 2, its path and a reason.
+// Hundreds of files, each refused with exit 2, its path and a reason.
 TEST_F(ReportVerbs, EveryMalformedFileExitsTwoWithPathAndReason) {
   std::vector<MalformedFile> files = malformed_bytes();
   for (MalformedFile& file : contradictory_reports()) files.push_back(std::move(file));

@@ -1,4 +1,4 @@
-// GELU and its derivative in f32 and f64, for kernels. Formulas and bounds: reference/ops/gelu.h, NUMERICS 2.5 and 2A.
+// GELU and its derivative in f32 and f64, for kernels. Formulas: reference/ops/gelu.h; bounds: gelu_textbook.cpp there.
 #pragma once
 
 #include "reference/cuda/kernels/number.cuh"

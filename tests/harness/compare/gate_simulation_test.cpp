@@ -1,4 +1,4 @@
-// How often the rule errs, on simulated suites: MEASUREMENT's noise model, with its seeds fixed.
+// How often the rule errs, on simulated suites, with fixed seeds.
 //
 // On a log scale a sample is  shift + I + D(u) + Q + e + o:  I ~ N(0, run) per invocation (half of its variance is
 // common to all cases of the invocation), Q ~ N(0, round) per round, D = d (1 - exp(-3 u)) over the invocation with d ~
@@ -178,7 +178,8 @@ TEST(GateSimulation, OneRunASideOnASharedProcessorSaysThatItCannotTell) {
   EXPECT_GE(rates.inconclusive, 0.80);
 }
 
-// Without a calibration the suite's own spread serves: MEASUREMENT found 3 alarming suites in 100, and 97% of 5%.
+// Without a calibration the suite's own spread serves: about 3 suites in 100 alarm, and 97% of slowdowns by 5% are
+// found.
 TEST(GateSimulation, ThreeRunsASideWithoutACalibrationDoAlmostAsWell) {
   const Rates rates = simulate(unlocked, 60, 3, {0.05}, false);
   tell("unlocked, 3 runs, no calibration", rates);

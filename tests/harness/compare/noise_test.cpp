@@ -151,7 +151,8 @@ TEST(Setup, EveryDecisiveFactOfADeviceChangesTheFingerprint) {
   }
 }
 
-// MEASUREMENT 3.1: 0.3% with a locked clock, 1% without, 3% on a processor; of two set-ups the noisier one's.
+// Assumed where nothing was measured: 0.3% with a locked clock, 1% without, 3% on a processor; of two set-ups the
+// noisier one's.
 TEST(Setup, TheSpreadToAssumeIsThatOfTheNoisierSide) {
   Report report = timed_report({});
   const auto setup_as = [&](const char* kind, int locked) {

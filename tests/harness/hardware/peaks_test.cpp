@@ -133,7 +133,7 @@ TEST(OperationsPerClock, AreNotKnownForOtherChips) {
   EXPECT_FALSE(operations_per_clock(0, false, Rate::fp32).has_value());
 }
 
-// B200: 3996 MHz on 8192 bits; PERFORMANCE has 8184 GB/s against 8000 that are published.
+// B200: 3996 MHz on 8192 bits: 8184 GB/s against 8000 that are published.
 TEST(BandwidthAt, IsDoubleDataRate) {
   EXPECT_DOUBLE_EQ(bandwidth_at(3996.0, 8192.0), 8.183808e12);
   EXPECT_DOUBLE_EQ(bandwidth_at(10501.0, 384.0), 1.008096e12);  // RTX 4090: 1008 GB/s

@@ -161,7 +161,8 @@ TEST(Fill, ConstantIsTheScaleRoundedOnce) {
   EXPECT_EQ(Filled(spec_of({2}, Fill::constant(0.0))).view[1], 0.0);
 }
 
-// NUMERICS 2.3: rows of variance about 1, 100 eps, eps and 0 with eps = 1e-5; means 0 and one deviation.
+// What faults of a norm need to show: rows of variance about 1, 100 eps, eps and 0 with eps = 1e-5; means 0 and one
+// deviation.
 TEST(Fill, NormRowsMeetTheDataConditionsOfNorms) {
   constexpr std::int64_t width = 4096;
   const Filled x(spec_of({16, width}, Fill::norm_rows(1.0)));

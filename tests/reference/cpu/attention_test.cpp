@@ -1,4 +1,4 @@
-// Attention against formulas written out in fp64, forward and backward, with the bounds of NUMERICS 2.6, 2.7 and 2A:
+// Attention against formulas written out in fp64, forward and backward, with bounds derived beside them:
 // lengths that fill no block, widths that fill no vector, grouped queries, packed operands, both masks, both types.
 #include "reference/ops/attention.h"
 
@@ -126,7 +126,7 @@ HeadValues heads_of(const Experiment& x, ValueId id) {
   const Shape& shape = x.run.program().spec(id).shape;
   return {x.run.get(id), shape[1], shape[2], shape[3]};
 }
-// NUMERICS rule G with round-to-nearest sums.
+// Of a sum whose additions round to nearest, for terms that do not drift.
 double rule_g(double sum, double squares, double terms) {
   return u32 * (std::abs(sum) + std::sqrt(squares)) * 2.0 * std::sqrt(terms);
 }
@@ -176,7 +176,7 @@ Row scores_of(const Setting& s, HeadValues& q, HeadValues& k, std::int64_t b, st
   return row;
 }
 
-// NUMERICS 2.6 for one query row.
+// One query row.
 void check_forward_row(Experiment& x, HeadValues& q, HeadValues& k, HeadValues& v, HeadValues& o,
                        const std::vector<double>& lse, std::int64_t b, std::int64_t head, std::int64_t i) {
   const AttentionExtents& e = x.s.extents;
@@ -256,7 +256,7 @@ struct Sum {
   }
 };
 
-// NUMERICS 2.7 and 2A: o and lse are read as given.
+// o and lse are read as given.
 void check_backward(Experiment& x) {
   const AttentionExtents& e = x.s.extents;
   const double u_p = unit_roundoff(x.s.type);

@@ -209,7 +209,7 @@ TEST(Gemm, GeluEpilogueReturnsTheActivationOfTheUnroundedSumsAndTheSums) {
         e.run.run();
         const std::vector<double> pre = e.run.get(*e.result.pre);
         EXPECT_EQ(first_beyond(pre, e.want, e.stored_bound(e.want, e.bound)), -1) << about(e);
-        // |gelu'| <= 1.13, and T(gelu) of NUMERICS 2.5 for the function itself
+        // |gelu'| <= 1.13, and the budget of gelu (6 |y| + 3 |x| ulps and the argument's) for the function itself
         std::vector<double> want(e.want), bound(e.bound);
         for (std::size_t i = 0; i < want.size(); ++i) {
           const double z = e.want[i];

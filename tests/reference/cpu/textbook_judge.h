@@ -1,4 +1,5 @@
-// Runs a program on the CPU backend and asks the textbook about every result: the rounding interval of NUMERICS 2.1.
+// Runs a program on the CPU backend and asks the textbook about every result: it must lie between the ends of its
+// bound, as they round.
 #pragma once
 
 #include <cstdint>
