@@ -99,9 +99,9 @@ std::string_view examples_of(Verb verb) {
 }
 
 std::string_view first_examples() {
-  return R"(  gpubench --suite all --tier smoke            every suite in seconds: does it work here, and is it right?
-  gpubench --suite all                         the default tier: minutes, and numbers to keep
-  gpubench list suites                         what there is to run
+  return R"(  gpubench --suite all --tier smoke   every suite, in seconds: is it right here?
+  gpubench --suite all                the default tier, minutes: numbers to keep
+  gpubench list suites                what there is to run
 )";
 }
 
