@@ -54,6 +54,7 @@ constexpr std::string_view of_validate = R"(  gpubench validate gpubench-out/202
 constexpr std::string_view of_report =
     R"(  gpubench report gpubench-out/20261121T042311Z/report.json      report.html beside it
   gpubench report a100/report.json h200/report.json -o both.html
+  gpubench report old.json new.json -o both.html --label A=before --label B=after
   gpubench report report.json --svg charts --price-per-hour 2.49
 )";
 

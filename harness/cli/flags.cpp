@@ -187,7 +187,12 @@ void add_page(CLI::App& app, RawOptions& raw) {
   value(app, "--csv", raw.csv, "FILE", "output", "also one report as CSV, a row for each case and metric");
   value(app, "--junit", raw.junit, "FILE", "output", "also one report as JUnit XML");
   value(app, "--price-per-hour", raw.price, "PRICE", "output",
-        "of one device, in any currency: what tokens, images and FLOP cost at the measured rates");
+        "of one device, in any currency: what tokens, images and FLOP of whole steps cost at the measured rates");
+  app.add_option("--label", raw.labels,
+                 "what a report of several is called: A is the first, B the second; may be repeated")
+      ->type_name("A=NAME")
+      ->group("output")
+      ->allow_extra_args(false);
   add_files(app, raw, "R.json...");
 }
 

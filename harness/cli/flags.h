@@ -23,6 +23,7 @@ struct RawOptions {
   CompareFlags compare;
   std::vector<std::string> files;
   std::string export_format, output, svg, price;
+  std::vector<std::string> labels;
   bool dry_run = false;
   bool virtual_ranks = false;
   bool deterministic = false;

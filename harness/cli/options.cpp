@@ -8,6 +8,7 @@
 #include "harness/cli/choice_words.h"
 #include "harness/cli/flags.h"
 #include "harness/cli/words.h"
+#include "harness/compare/comparison_text.h"
 
 namespace gpubench {
 namespace {
@@ -53,6 +54,21 @@ InjectedError error_of(const std::string& flag, const std::string& word) {
   if (equals == 0 || equals == std::string::npos)
     throw UsageError(fmt::format("{}: '{}' is not OP=KIND as in gemm=bit", flag, visible(word)));
   return {word.substr(0, equals), choose(flag, word.substr(equals + 1), error_words)};
+}
+
+// "A=driver 580": a letter of one of several reports, each at most once.
+void add_label(Options& o, const std::string& word) {
+  const std::size_t equals = word.find('=');
+  const std::string letter = word.substr(0, equals);
+  if (equals == std::string::npos || equals + 1 == word.size())
+    throw UsageError(fmt::format("--label: '{}' is no label such as A=before", visible(word)));
+  if (o.files.size() < 2) throw UsageError("--label: a report alone has no letter; give two reports or more");
+  std::vector<std::string> letters;
+  for (std::size_t side = 0; side < o.files.size(); ++side) letters.push_back(side_letter(side));
+  if (std::find(letters.begin(), letters.end(), letter) == letters.end())
+    throw UsageError(fmt::format("--label: no report is called '{}'; there are {}", visible(letter), joined(letters)));
+  if (!o.labels.emplace(letter, word.substr(equals + 1)).second)
+    throw UsageError(fmt::format("--label: {} is named twice", letter));
 }
 
 double price_of(const std::string& flag, const std::string& word) {
@@ -162,6 +178,7 @@ Options checked(Verb verb, const Given& given) {
   o.output = raw.output;
   o.svg = raw.svg;
   if (!raw.price.empty()) o.price_per_hour = price_of(from("--price-per-hour"), raw.price);
+  for (const std::string& word : raw.labels) add_label(o, word);
   if (verb == Verb::export_report) o.export_format = export_format(from("--format"), raw.export_format);
   if (verb == Verb::completion) o.shell = choose("completion", raw.subject, shell_words);
   check_files(o);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -82,7 +83,8 @@ struct Options {
   Shell shell = Shell::bash;  ///< of completion
   std::string output;  ///< of export: the file to write; empty: standard output. Of report: the page; empty: beside it
   std::string svg;     ///< of report: the folder for its charts; empty: none
-  std::optional<double> price_per_hour{};                             ///< of report
+  std::optional<double> price_per_hour{};     ///< of report
+  std::map<std::string, std::string> labels;  ///< of report: what its files are called, by their letters
   std::vector<std::pair<std::string, std::string>> from_environment;  ///< variables that stood in for flags
 
   bool asks_for_nothing = false;  ///< no word, no variable: a question rather than a wish for minutes of work

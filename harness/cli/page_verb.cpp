@@ -53,7 +53,7 @@ class PageFiles {
 
 void write_all(const Options& options, const Destination& destination, std::span<const Report> reports,
                const PageFiles& outputs) {
-  const page::PageOptions page_options{options.price_per_hour};
+  const page::PageOptions page_options{options.price_per_hour, options.labels};
   outputs.file(destination.page_file, page::report_page(reports, page_options));
   if (!options.svg.empty()) outputs.drawings(options.svg, page::report_drawings(reports, page_options));
   for (const FormPlace& place : destination.forms) outputs.file(place.file, report_text(reports.front(), place.form));

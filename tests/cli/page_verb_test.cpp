@@ -51,6 +51,34 @@ TEST_F(PageVerb, SeveralReportsMakeOnePage) {
   EXPECT_FALSE(std::filesystem::exists("made/report.html"));
 }
 
+TEST_F(PageVerb, LabelsNameTheReportsOfAComparison) {
+  write("other.json", dump(report_json(holding_report())));
+  EXPECT_EQ(run({"made/good.json", "other.json", "-o", "both.html", "--label", "A=before", "--label", "B=after"}), 0)
+      << cli_.err.str();
+  const std::vector<Report> reports{holding_report(), holding_report()};
+  page::PageOptions options;
+  options.labels = {{"A", "before"}, {"B", "after"}};
+  EXPECT_TRUE(content_of("both.html") == page::report_page(reports, options));
+}
+
+TEST_F(PageVerb, ALabelThatNamesNoReportIsRefused) {
+  write("other.json", dump(report_json(holding_report())));
+  const auto refusal = [&](const std::vector<std::string>& labels, bool alone = false) {
+    std::vector<std::string> words{"report", "made/good.json"};
+    if (!alone) words.emplace_back("other.json");
+    for (const std::string& label : labels) words.insert(words.end(), {"--label", label});
+    Captured cli;
+    EXPECT_EQ(cli.run(words), 2);
+    return cli.err.str();
+  };
+  EXPECT_THAT(refusal({"before"}), HasSubstr("'before' is no label such as A=before"));
+  EXPECT_THAT(refusal({"A="}), HasSubstr("'A=' is no label such as A=before"));
+  EXPECT_THAT(refusal({"C=x"}), HasSubstr("no report is called 'C'; there are A, B"));
+  EXPECT_THAT(refusal({"A=x", "A=y"}), HasSubstr("A is named twice"));
+  EXPECT_THAT(refusal({"A=x"}, true), HasSubstr("a report alone has no letter"));
+  EXPECT_FALSE(std::filesystem::exists("made/report.html"));
+}
+
 TEST_F(PageVerb, EachChartIsAFileOfItsOwnWhereAskedFor) {
   EXPECT_EQ(run({"made/good.json", "--svg", "charts/deep"}), 0) << cli_.err.str();
   const std::vector<Report> reports{holding_report()};
@@ -69,7 +97,7 @@ TEST_F(PageVerb, OtherFormsGoToFilesOrOneToStandardOutput) {
 
 TEST_F(PageVerb, APriceAddsWhatTheWorkCosts) {
   EXPECT_EQ(run({"made/good.json", "--price-per-hour", "2.5"}), 0) << cli_.err.str();
-  EXPECT_TRUE(content_of("made/report.html").find("At 2.5 for a device and hour") != std::string::npos);
+  EXPECT_TRUE(content_of("made/report.html").find("at 2.5 for a device and hour") != std::string::npos);
   for (const char* price : {"0", "-1", "nan", "2.5x", "1e99", ""}) {
     Captured cli;
     EXPECT_EQ(cli.run({"report", "made/good.json", "--price-per-hour", price}), *price == '\0' ? 0 : 2) << price;

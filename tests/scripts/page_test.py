@@ -61,6 +61,16 @@ def faults(chromium, page):
         width = chromium.evaluate("document.documentElement.scrollWidth")
         if not width <= view["width"]:
             found.append(f"{view}: is {width} pixels wide")
+    # Still printing: a heading begins a page with its charts, a chart fits below it, the table of cases is there.
+    chromium.emulate(width=794, media="print")
+    chromium.open(page)
+    if chromium.evaluate("[...document.querySelectorAll('section')].some(s =>"
+                         " s.querySelector(':scope > .figures') && getComputedStyle(s).breakBefore !== 'page')"):
+        found.append("prints a heading that can stand alone")
+    if chromium.evaluate("[...document.querySelectorAll('section svg.c-chart')].some(s => s.getBoundingClientRect().height > 800)"):
+        found.append("prints a chart that is taller than its page")
+    if chromium.evaluate("[...document.querySelectorAll('.cases tbody tr')].some(r => r.getBoundingClientRect().height === 0)"):
+        found.append("does not print its cases")
     looks = {}
     for name, view in {"light": {}, "dark": {"dark": True}, "printed in the dark": {"dark": True, "media": "print"}}.items():
         chromium.emulate(width=1280, **view)
@@ -96,6 +106,9 @@ WRONG = {
     "says console.log: one": "<script>console.log('one')</script>",
     "says exception": "<script>throw new Error('two')</script>",
     "is 500 pixels wide": '<div style="width:488px">x</div>',
+    "prints a heading that can stand alone": '<section><h2>x</h2><div class="figures">x</div></section>',
+    "does not print its cases": '<style>@media print{.cases{display:none}}</style><div class="cases"><table><tbody><tr><td>x</td></tr></tbody></table></div>',
+    "prints a chart that is taller": '<section><svg class="c-chart" viewBox="0 0 9 900" style="height:900px;width:9px"><rect class="c-paper"/></svg></section>',
     "looks the same in the dark": "<style>body,.c-paper{background:#fff!important;fill:#fff!important}</style>",
     "its charts differ with scripts blocked": "<script>document.querySelector('svg.c-chart text').textContent = 'three'</script>",
 }
