@@ -14,6 +14,7 @@
 #include "reference/ops/transform/fuse.h"
 #include "reference/ops/transform/widen.h"
 #include "suites/suites.h"
+#include "tests/reference/cpu/program_run.h"
 
 namespace gpubench {
 namespace end_to_end_test {
@@ -71,7 +72,12 @@ std::vector<EndToEndResult> compare(const std::string& recipe, const std::string
   return compare(recipe, build(tiny_step(recipe)), dropped);
 }
 
-class EndToEnd : public testing::TestWithParam<const char*> {};
+class EndToEnd : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == std::string("bf16") && !testing::onednn_has_bf16()) GTEST_SKIP() << "oneDNN has no bf16 here";
+  }
+};
 
 TEST_P(EndToEnd, ATrainingStepOnTheCpuStaysWithinTheSpreadOfCorrectRuns) {
   int parameters = 0;
@@ -160,7 +166,7 @@ TEST(DataParallelStep, OnCpuRanksItStaysWithinTheSpreadOfCorrectRuns) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Precisions, EndToEnd, testing::Values("f32", "bf16"));
+INSTANTIATE_TEST_SUITE_P(Precisions, EndToEnd, ::testing::Values("f32", "bf16"));
 
 }  // namespace end_to_end_test
 }  // namespace gpubench
