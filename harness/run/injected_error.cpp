@@ -135,7 +135,7 @@ class WrongBackend final : public Backend {
     for (const Launch& copy : copies) {
       const WrongLaunch* one = wrong(copy);
       right.push_back(one == nullptr ? copy : one->right);
-      if (right.back() == nullptr) throw Unsupported("--inject-error drop leaves nothing of this case to be timed");
+      if (right.back() == nullptr) throw BackendError("--inject-error drop leaves nothing of this case to be timed");
     }
     RoundTimes times = inner_.time(right, plan);
     for (const Launch& copy : copies) {

@@ -363,7 +363,7 @@ TEST_F(Cli, TheOrdinalReachesTheBackend) {
                         }}};
   EXPECT_EQ(gpu.run({"--device", "cuda:3", "--isolate", "off"}), 3);
   EXPECT_EQ(opened, 3);
-  EXPECT_THAT(gpu.err.str(), HasSubstr("device cuda:3 (asked for)"));
+  EXPECT_THAT(gpu.err.str(), HasSubstr("device: cuda:3 (asked for)"));
 }
 
 TEST_F(Cli, WithoutPrecisionARunTakesTheRecipesThatTheDeviceHas) {

@@ -94,7 +94,7 @@ TEST_F(Mistakes, ListSuggestsTheNearestWorkloadToo) {
 class FromTier final : public Workload {
  public:
   FromTier(std::string name, Tier tier) : name_(std::move(name)), tier_(tier) {}
-  [[nodiscard]] WorkloadInfo info() const override { return {name_, "of a tier", ""}; }
+  [[nodiscard]] WorkloadInfo info() const override { return {name_, "of a tier", "", Headline::flop_per_s, "runs"}; }
   [[nodiscard]] Grid grid() const override { return {{{{{"n", 8}}, "tiny", tier_}}, {"f32"}}; }
   [[nodiscard]] Program build(const Case&) const override { throw ProgramError("is not to be built"); }
   [[nodiscard]] double items(const Case&) const override { return 1.0; }
@@ -175,6 +175,7 @@ std::vector<std::string> words_of_command(const std::string& line) {
     if (word == "|" || word == ">" || word == "&&") break;
     if (word.size() > 1 && word.front() == '\'' && word.back() == '\'') word = word.substr(1, word.size() - 2);
     words.push_back(word);
+    if (word.find('*') != std::string::npos) words.push_back(word);  // which a shell makes several of
   }
   return words;
 }

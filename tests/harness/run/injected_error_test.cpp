@@ -85,7 +85,7 @@ TEST(InjectedError, AnOpThatIsDroppedLeavesItsDependantsInOrderAndNothingToTimeA
 
   options.error->op = "first.gemm";
   const InProcess alone("", options);
-  EXPECT_EQ(alone.seen.of("first").verdict, Verdict::unsupported);
+  EXPECT_EQ(alone.seen.of("first").verdict, Verdict::error);
   EXPECT_THAT(alone.seen.of("first").reason, HasSubstr("leaves nothing of this case to be timed"));
 }
 
