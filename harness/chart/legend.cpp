@@ -44,9 +44,9 @@ double draw_legend(Canvas& canvas, const std::vector<LegendEntry>& entries, doub
 double draw_doubtful_key(Canvas& canvas, double y) {
   y += line_height;
   canvas.open("g", {{"stroke", "currentColor"}});
-  draw_marker(canvas, 0, margin + swatch / 2.0, y - 5.0, {}, true);
+  draw_marker(canvas, 0, legend_margin + swatch / 2.0, y - 5.0, {}, true);
   canvas.close();
-  canvas.text(margin + swatch + 6.0, y, "hollow: the timing is unreliable", "c-muted");
+  canvas.text(legend_margin + swatch + 6.0, y, "hollow: the timing is unreliable", "c-muted");
   return y + 4.0;
 }
 

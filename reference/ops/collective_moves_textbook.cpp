@@ -132,7 +132,7 @@ Source shifted(const OpCall& call, std::span<const TensorView>, int output, std:
 }
 
 /// `message` bytes, of which `factor` are on the wire.
-Cost moved(double message, double factor) { return {0.0, message * factor, message}; }
+Cost move_cost(double message, double factor) { return {0.0, message * factor, message}; }
 
 /// Elements that cross between ranks at the busiest of them: the most that one sends, or receives.
 double most_crossing(const AllToAll& attributes) {
@@ -157,7 +157,7 @@ const OpDefinition& all_gather_definition() {
       {all_gather_kind, gathered,
        [](const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec> outputs) {
          const double ranks = call.attributes.as<AllGather>().ranks;
-         return moved(bytes_moved(outputs[0]), (ranks - 1.0) / ranks);
+         return move_cost(bytes_moved(outputs[0]), (ranks - 1.0) / ranks);
        },
        [](Program& program, const OpCall& call, std::string label, std::span<const ValueId> incoming) {
          return reduce_scatter(program, {call.attributes.as<AllGather>().ranks}, call.math, std::move(label), incoming);
@@ -173,7 +173,7 @@ const OpDefinition& broadcast_definition() {
          return Source{0, linear};
        },
        [](const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec>) {
-         return moved(bytes_moved(inputs[0]), 1.0);
+         return move_cost(bytes_moved(inputs[0]), 1.0);
        },
        [](Program& program, const OpCall& call, std::string label, std::span<const ValueId> incoming) {
          const auto& attributes = call.attributes.as<Broadcast>();
@@ -212,7 +212,7 @@ const OpDefinition& send_recv_definition() {
   static const MoveDefinition definition(
       {send_recv_kind, shifted,
        [](const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec>) {
-         return moved(bytes_moved(inputs[0]), 1.0);
+         return move_cost(bytes_moved(inputs[0]), 1.0);
        },
        [](Program& program, const OpCall& call, std::string label, std::span<const ValueId> incoming) {
          const auto& attributes = call.attributes.as<SendRecv>();
