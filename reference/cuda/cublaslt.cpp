@@ -10,7 +10,7 @@
 namespace gpubench::cuda {
 namespace {
 
-void check(cublasStatus_t status, std::string_view attempted) {
+void check_cublas(cublasStatus_t status, std::string_view attempted) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   throw BackendError(
       fmt::format("cublaslt: {} failed: {} ({})", attempted, cublasLtGetStatusName(status), static_cast<int>(status)));
@@ -64,22 +64,22 @@ using Preference = std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, PreferenceD
 
 template <class T>
 void set(const MatmulDesc& desc, cublasLtMatmulDescAttributes_t attribute, const T& value) {
-  check(cublasLtMatmulDescSetAttribute(desc.get(), attribute, &value, sizeof value), "setting up a product");
+  check_cublas(cublasLtMatmulDescSetAttribute(desc.get(), attribute, &value, sizeof value), "setting up a product");
 }
 template <class T>
 void set(const MatrixLayout& layout, cublasLtMatrixLayoutAttribute_t attribute, const T& value) {
-  check(cublasLtMatrixLayoutSetAttribute(layout.get(), attribute, &value, sizeof value), "describing a matrix");
+  check_cublas(cublasLtMatrixLayoutSetAttribute(layout.get(), attribute, &value, sizeof value), "describing a matrix");
 }
 template <class T>
 void set(const Preference& preference, cublasLtMatmulPreferenceAttributes_t attribute, const T& value) {
-  check(cublasLtMatmulPreferenceSetAttribute(preference.get(), attribute, &value, sizeof value),
+  check_cublas(cublasLtMatmulPreferenceSetAttribute(preference.get(), attribute, &value, sizeof value),
         "saying what algorithms may use");
 }
 
 // The library counts columns first: rows in memory are its columns, so each matrix is given transposed.
 MatrixLayout layout_of(const RowMatrix& matrix, std::int64_t batch) {
   cublasLtMatrixLayout_t made = nullptr;
-  check(cublasLtMatrixLayoutCreate(&made, data_type(matrix.type), static_cast<std::uint64_t>(matrix.columns),
+  check_cublas(cublasLtMatrixLayoutCreate(&made, data_type(matrix.type), static_cast<std::uint64_t>(matrix.columns),
                                    static_cast<std::uint64_t>(matrix.rows), matrix.row_stride),
         "describing a matrix");
   MatrixLayout layout(made);
@@ -130,7 +130,7 @@ MatmulDesc desc_of(const MatmulRequest& request) {
   const cudaDataType_t scale = request.math.accumulate == DType::f64   ? CUDA_R_64F
                                : request.math.accumulate == DType::f16 ? CUDA_R_16F
                                                                        : CUDA_R_32F;
-  check(cublasLtMatmulDescCreate(&made, compute_type(request), scale), "describing a product");
+  check_cublas(cublasLtMatmulDescCreate(&made, compute_type(request), scale), "describing a product");
   MatmulDesc desc(made);
   // c^T = op(b)^T op(a)^T: the operands change places.
   set(desc, CUBLASLT_MATMUL_DESC_TRANSA, request.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
@@ -175,7 +175,7 @@ constexpr std::size_t most_workspace = std::size_t{64} << 20;
 
 CublasLt::CublasLt() {
   cublasLtHandle_t handle = nullptr;
-  check(cublasLtCreate(&handle), "starting");
+  check_cublas(cublasLtCreate(&handle), "starting");
   handle_.reset(handle);
 }
 
@@ -240,7 +240,7 @@ void MatmulWork::run(const Bound& bound, cudaStream_t stream) {
     alpha = alpha_f16.data();
     beta = beta_f16.data();
   }
-  check(cublasLtMatmul(d.library, bound.desc.get(), alpha, at.b, d.b.get(), at.a, d.a.get(), beta, at.c, d.c.get(),
+  check_cublas(cublasLtMatmul(d.library, bound.desc.get(), alpha, at.b, d.b.get(), at.a, d.a.get(), beta, at.c, d.c.get(),
                        at.c, d.c.get(), &bound.algorithm, at.workspace, bound.workspace_bytes, stream),
         "a product");
 }
@@ -261,7 +261,7 @@ std::vector<MatmulWork> matmul_candidates(const CublasLt& library, const MatmulR
   if (request.scaled_b) set(desc, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, somewhere);
 
   cublasLtMatmulPreference_t made = nullptr;
-  check(cublasLtMatmulPreferenceCreate(&made), "saying what algorithms may use");
+  check_cublas(cublasLtMatmulPreferenceCreate(&made), "saying what algorithms may use");
   const Preference preference(made);
   set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, most_workspace);
   std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
@@ -282,7 +282,7 @@ std::vector<MatmulWork> matmul_candidates(const CublasLt& library, const MatmulR
       description->c.get(), preference.get(), most, results.data(), &found);
   std::vector<MatmulWork> candidates;
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE) return candidates;
-  check(status, "asking for algorithms");
+  check_cublas(status, "asking for algorithms");
   for (int i = 0; i < found; ++i) {
     const auto& result = results[static_cast<std::size_t>(i)];
     if (result.state != CUBLAS_STATUS_SUCCESS) continue;

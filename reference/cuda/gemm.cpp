@@ -17,7 +17,7 @@ Plan plan_from(const MatmulWork& work, const GemmRoles& roles) {
                  });
 }
 
-constexpr int most_candidates = 16;
+constexpr int most_products = 16;
 
 bool is_gradient(const Gemm& attributes) { return attributes.epilogue == Gemm::Epilogue::gelu_gradient; }
 
@@ -28,7 +28,7 @@ void add_fused(const OpCall& call, std::span<const TensorSpec> tensors, const Ge
   if (attributes.gelu_form != GeluForm::tanh) return;
   request.aux = matrix_of(call, at(tensors, roles.pre), nullptr);
   request.epilogue = is_gradient(attributes) ? MatmulEpilogue::dgelu : MatmulEpilogue::gelu_aux;
-  for (const MatmulWork& work : matmul_candidates(context.cublaslt, request, most_candidates)) {
+  for (const MatmulWork& work : matmul_candidates(context.cublaslt, request, most_products)) {
     candidates.push_back(plan_from(work, roles));
   }
 }
@@ -52,7 +52,7 @@ void add_composed(const OpCall& call, std::span<const TensorSpec> tensors, const
   gelu.a_stride = pre.stride;
   gelu.b_stride = c.stride;  // the gradient's product, in place
   gelu.y_stride = c.stride;
-  for (const MatmulWork& work : matmul_candidates(context.cublaslt, request, most_candidates / 2)) {
+  for (const MatmulWork& work : matmul_candidates(context.cublaslt, request, most_products / 2)) {
     candidates.push_back(plan_of(work.implementation() + "+" + own_implementation(context), work.workspace_bytes(),
                                  [=](std::span<const Tensor> bound, Workspace workspace) {
                                    PointwiseArgs placed = gelu;
@@ -77,7 +77,7 @@ Plan plan_gemm(const OpCall& call, std::span<const TensorSpec> tensors, const Cu
   const MatmulRequest request = request_of(call, attributes, tensors, roles, context);
   std::vector<Plan> candidates;
   if (attributes.epilogue == Gemm::Epilogue::none) {
-    for (const MatmulWork& work : matmul_candidates(context.cublaslt, request, most_candidates)) {
+    for (const MatmulWork& work : matmul_candidates(context.cublaslt, request, most_products)) {
       candidates.push_back(plan_from(work, roles));
     }
   } else {

@@ -16,7 +16,7 @@
 namespace gpubench::cuda {
 namespace {
 
-constexpr int most_candidates = 16;          // of the library's epilogues
+constexpr int most_epilogues = 16;          // of the library's epilogues
 constexpr int most_composed_candidates = 6;  // of each way to follow a product up
 
 /// One fused op on its way to a plan.
@@ -38,7 +38,7 @@ void add_library_sums(Work& work, MatmulRequest request, MatmulEpilogue epilogue
   expect_row_major(work.call, at(work.tensors, work.db));
   request.epilogue = epilogue;
   request.bias = type;
-  for (const MatmulWork& matmul : matmul_candidates(work.context.cublaslt, request, most_candidates)) {
+  for (const MatmulWork& matmul : matmul_candidates(work.context.cublaslt, request, most_epilogues)) {
     work.candidates.push_back(
         plan_of(matmul.implementation(), matmul.workspace_bytes(),
                 [matmul, roles = work.roles, db = work.db](std::span<const Tensor> bound, Workspace workspace) {

@@ -12,7 +12,7 @@ using Step = NcclStep;
 using Steps = NcclSteps;
 using Operands = NcclOperands;
 
-std::size_t size(std::int64_t count) { return static_cast<std::size_t>(count); }
+std::size_t as_size(std::int64_t count) { return static_cast<std::size_t>(count); }
 
 ncclRedOp_t op_of(Reduction reduction) {
   switch (reduction) {
@@ -25,54 +25,54 @@ ncclRedOp_t op_of(Reduction reduction) {
 
 Steps all_reduce_steps(const Operands& o, int rank) {
   Steps steps;
-  const std::size_t each = o.x.size() / size(o.ranks);
-  for (std::size_t i = size(rank) * each; i < size(rank + 1) * each; ++i) {
+  const std::size_t each = o.x.size() / as_size(o.ranks);
+  for (std::size_t i = as_size(rank) * each; i < as_size(rank + 1) * each; ++i) {
     steps.emplace_back([&nccl = o.nccl, x = o.x[i], y = o.y[i], type = nccl_reduced_type(o.call, o.x[i].spec),
                         op = op_of(o.call.attributes.as<AllReduce>().reduction)](ncclComm_t comm, cudaStream_t stream) {
-      return nccl.all_reduce(x.data, y.data, size(x.spec.shape.elements()), type, op, comm, stream);
+      return nccl.all_reduce(x.data, y.data, as_size(x.spec.shape.elements()), type, op, comm, stream);
     });
   }
   return steps;
 }
 
 Steps reduce_scatter_steps(const Operands& o, int rank) {
-  return {[&nccl = o.nccl, x = o.x[size(rank)], y = o.y[size(rank)], type = nccl_reduced_type(o.call, o.x[0].spec),
+  return {[&nccl = o.nccl, x = o.x[as_size(rank)], y = o.y[as_size(rank)], type = nccl_reduced_type(o.call, o.x[0].spec),
            op = op_of(o.call.attributes.as<ReduceScatter>().reduction)](ncclComm_t comm, cudaStream_t stream) {
-    return nccl.reduce_scatter(x.data, y.data, size(y.spec.shape.elements()), type, op, comm, stream);
+    return nccl.reduce_scatter(x.data, y.data, as_size(y.spec.shape.elements()), type, op, comm, stream);
   }};
 }
 
 Steps all_gather_steps(const Operands& o, int rank) {
-  return {[&nccl = o.nccl, x = o.x[size(rank)], y = o.y[size(rank)]](ncclComm_t comm, cudaStream_t stream) {
-    return nccl.all_gather(x.data, y.data, size(x.spec.bytes()), ncclUint8, comm, stream);
+  return {[&nccl = o.nccl, x = o.x[as_size(rank)], y = o.y[as_size(rank)]](ncclComm_t comm, cudaStream_t stream) {
+    return nccl.all_gather(x.data, y.data, as_size(x.spec.bytes()), ncclUint8, comm, stream);
   }};
 }
 
 Steps broadcast_steps(const Operands& o, int rank) {
   const int root = o.call.attributes.as<Broadcast>().root;
-  const Tensor& y = o.y[size(rank)];
+  const Tensor& y = o.y[as_size(rank)];
   const std::byte* x = rank == root ? o.x[0].data : y.data;  // looked at on the root only
   return {[&nccl = o.nccl, x, y, root](ncclComm_t comm, cudaStream_t stream) {
-    return nccl.broadcast(x, y.data, size(y.spec.bytes()), ncclUint8, root, comm, stream);
+    return nccl.broadcast(x, y.data, as_size(y.spec.bytes()), ncclUint8, root, comm, stream);
   }};
 }
 
 Step send_step(const NcclCalls& nccl, const std::byte* from, std::int64_t bytes, int peer) {
   return [&nccl, from, bytes, peer](ncclComm_t comm, cudaStream_t stream) {
-    return nccl.send(from, size(bytes), ncclUint8, peer, comm, stream);
+    return nccl.send(from, as_size(bytes), ncclUint8, peer, comm, stream);
   };
 }
 Step recv_step(const NcclCalls& nccl, std::byte* to, std::int64_t bytes, int peer) {
   return [&nccl, to, bytes, peer](ncclComm_t comm, cudaStream_t stream) {
-    return nccl.recv(to, size(bytes), ncclUint8, peer, comm, stream);
+    return nccl.recv(to, as_size(bytes), ncclUint8, peer, comm, stream);
   };
 }
 
 Steps all_to_all_steps(const Operands& o, int rank) {
   const auto& attributes = o.call.attributes.as<AllToAll>();
   const auto element = static_cast<std::int64_t>(size_of(o.x[0].spec.dtype));
-  const std::byte* from = o.x[size(rank)].data;
-  std::byte* to = o.y[size(rank)].data;
+  const std::byte* from = o.x[as_size(rank)].data;
+  std::byte* to = o.y[as_size(rank)].data;
   Steps steps;
   for (int peer = 0; peer < o.ranks; ++peer) {
     const std::int64_t sent = attributes.count(rank, peer) * element;
@@ -88,8 +88,8 @@ Steps all_to_all_steps(const Operands& o, int rank) {
 Steps send_recv_steps(const Operands& o, int rank) {
   const int shift = o.call.attributes.as<SendRecv>().shift;
   const auto around = [&](int at) { return (at % o.ranks + o.ranks) % o.ranks; };
-  const Tensor& x = o.x[size(rank)];
-  const Tensor& y = o.y[size(rank)];
+  const Tensor& x = o.x[as_size(rank)];
+  const Tensor& y = o.y[as_size(rank)];
   return {send_step(o.nccl, x.data, x.spec.bytes(), around(rank + shift)),
           recv_step(o.nccl, y.data, y.spec.bytes(), around(rank - shift))};
 }

@@ -9,7 +9,7 @@
 namespace gpubench::cuda::emulation {
 namespace {
 
-constexpr int lanes = 32;
+constexpr int bank_lanes = 32;
 
 struct SharedObject {
   std::vector<std::byte> memory;
@@ -19,7 +19,7 @@ struct SharedObject {
 bool happened_before(const CellLog::Visit& visit, const Position& now) {
   if (visit.block_run != now.block_run) return true;
   if (visit.thread == now.thread || visit.epoch < now.epoch) return true;
-  return visit.thread / lanes == now.thread / lanes && visit.warp_epoch < now.warp_epoch;
+  return visit.thread / bank_lanes == now.thread / bank_lanes && visit.warp_epoch < now.warp_epoch;
 }
 
 CellLog::Visit visit_of(const Position& now) { return {now.block_run, now.thread, now.epoch, now.warp_epoch}; }
