@@ -96,7 +96,7 @@ Program attention_step_backward(const Case& c, const Recipe& r, bool causal) {
 }
 
 std::shared_ptr<const Workload> attention_workload(std::string name, std::string description, Grid grid, bool causal,
-                                         Program (*build)(const Case&, const Recipe&, bool)) {
+                                                   Program (*build)(const Case&, const Recipe&, bool)) {
   return declare({{std::move(name), std::move(description), "b", Headline::flop_per_s, "tokens", CacheMode::cold},
                   std::move(grid),
                   [=](const Case& c, const Recipe& r) { return build(c, r, causal); },
@@ -106,14 +106,18 @@ std::shared_ptr<const Workload> attention_workload(std::string name, std::string
 }  // namespace
 
 Suite attention() {
-  return {"attention",
-          "scaled dot-product attention, forward and backward, with its log-sum-exp",
-          {
-              attention_workload("causal_forward", "causal self-attention from packed qkv", causal_grid(), true, attention_step_forward),
-              attention_workload("causal_backward", "its gradients dq, dk, dv", causal_grid(), true, attention_step_backward),
-              attention_workload("full_forward", "unmasked self-attention from packed qkv", full_grid(), false, attention_step_forward),
-              attention_workload("full_backward", "its gradients dq, dk, dv", full_grid(), false, attention_step_backward),
-          }};
+  return {
+      "attention",
+      "scaled dot-product attention, forward and backward, with its log-sum-exp",
+      {
+          attention_workload("causal_forward", "causal self-attention from packed qkv", causal_grid(), true,
+                             attention_step_forward),
+          attention_workload("causal_backward", "its gradients dq, dk, dv", causal_grid(), true,
+                             attention_step_backward),
+          attention_workload("full_forward", "unmasked self-attention from packed qkv", full_grid(), false,
+                             attention_step_forward),
+          attention_workload("full_backward", "its gradients dq, dk, dv", full_grid(), false, attention_step_backward),
+      }};
 }
 
 }  // namespace gpubench::suites

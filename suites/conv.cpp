@@ -119,13 +119,14 @@ double images(const Case& c) { return static_cast<double>(c.dim("n")); }
 Suite conv() {
   Grid data = layers();  // the gradient of the image itself is never needed: no backward_data for the stem
   std::erase_if(data.points, [](const Point& p) { return p.dims[3].second == 3; });
-  return {"conv",
-          "convolutions of ResNet-50 in all three directions, NHWC",
-          {
-              declare({convolution("conv2d_forward", "y = conv(x, filter)"), layers(), conv2d_forward_step, images}),
-              declare({convolution("conv2d_backward_data", "dx from dy and filter"), data, backward_data, images}),
-              declare({convolution("conv2d_backward_filter", "dfilter from x and dy"), layers(), backward_filter, images}),
-          }};
+  return {
+      "conv",
+      "convolutions of ResNet-50 in all three directions, NHWC",
+      {
+          declare({convolution("conv2d_forward", "y = conv(x, filter)"), layers(), conv2d_forward_step, images}),
+          declare({convolution("conv2d_backward_data", "dx from dy and filter"), data, backward_data, images}),
+          declare({convolution("conv2d_backward_filter", "dfilter from x and dy"), layers(), backward_filter, images}),
+      }};
 }
 
 }  // namespace gpubench::suites

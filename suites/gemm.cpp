@@ -229,22 +229,23 @@ Suite gemm() {
   WorkloadInfo batched_info = product("batched_matmul", "scores[i] = q[i] key[i]^T for b pairs of matrices");
   batched_info.batch_axis = "b";
   batched_info.item = "matrices";
-  return {"gemm",
-          "matrix products of linear layers and attention, in all three directions",
-          {
-              declare({product("linear_forward", "y [m, n] = x [m, k] w [n, k]^T"), layer_grid(), linear_forward, rows}),
-              declare({product("linear_backward_data", "dx [m, k] = dy [m, n] w [n, k]"), layer_grid(),
-                       linear_backward_data, rows}),
-              declare({product("linear_backward_weight", "dw [n, k] = dy [m, n]^T x [m, k]"), layer_grid(),
-                       linear_backward_weight, rows}),
-              declare({product("matmul", "c [m, n] = a [m, k] b [k, n]"), square_grid(), matmul, rows}),
-              declare({batched_info, batched, batched_matmul,
-                       [](const Case& c) { return static_cast<double>(c.dim("b")); }}),
-              declare({product("linear_bias_gelu_forward", "y = gelu(x w^T + bias), pre-activation saved"), up,
-                       linear_bias_gelu_forward, rows}),
-              declare({product("linear_gelu_backward_data", "dpre = (dy w) gelu'(pre)"), down, linear_gelu_backward_data,
-                       rows}),
-          }};
+  return {
+      "gemm",
+      "matrix products of linear layers and attention, in all three directions",
+      {
+          declare({product("linear_forward", "y [m, n] = x [m, k] w [n, k]^T"), layer_grid(), linear_forward, rows}),
+          declare({product("linear_backward_data", "dx [m, k] = dy [m, n] w [n, k]"), layer_grid(),
+                   linear_backward_data, rows}),
+          declare({product("linear_backward_weight", "dw [n, k] = dy [m, n]^T x [m, k]"), layer_grid(),
+                   linear_backward_weight, rows}),
+          declare({product("matmul", "c [m, n] = a [m, k] b [k, n]"), square_grid(), matmul, rows}),
+          declare(
+              {batched_info, batched, batched_matmul, [](const Case& c) { return static_cast<double>(c.dim("b")); }}),
+          declare({product("linear_bias_gelu_forward", "y = gelu(x w^T + bias), pre-activation saved"), up,
+                   linear_bias_gelu_forward, rows}),
+          declare({product("linear_gelu_backward_data", "dpre = (dy w) gelu'(pre)"), down, linear_gelu_backward_data,
+                   rows}),
+      }};
 }
 
 }  // namespace gpubench::suites

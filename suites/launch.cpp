@@ -42,7 +42,7 @@ Program independent(const Case& c, const Recipe& r) {
 }
 
 std::shared_ptr<const Workload> launch_workload(std::string name, std::string description,
-                                         Program (*build)(const Case&, const Recipe&)) {
+                                                Program (*build)(const Case&, const Recipe&)) {
   return declare({{std::move(name), std::move(description), "", Headline::items_per_s, "launches", CacheMode::step},
                   counts(),
                   build,

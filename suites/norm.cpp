@@ -56,7 +56,7 @@ Program norm_backward(const Case& c, const Recipe& r) {
 }
 
 std::shared_ptr<const Workload> norm_workload(std::string name, std::string description,
-                                         Program (*build)(const Case&, const Recipe&)) {
+                                              Program (*build)(const Case&, const Recipe&)) {
   return declare({{std::move(name), std::move(description), "rows", Headline::bytes_per_s, "rows", CacheMode::cold},
                   norm_sizes(),
                   build,

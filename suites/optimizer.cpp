@@ -63,9 +63,11 @@ Suite optimizer() {
   return {"optimizer",
           "AdamW, gradient norm and clip over flat parameters",
           {
-              declare_flat("adamw", "one AdamW step in place, f32 master weights", "parameters", optimizer_sizes(), adamw_step),
+              declare_flat("adamw", "one AdamW step in place, f32 master weights", "parameters", optimizer_sizes(),
+                           adamw_step),
               declare_flat("gradient_norm", "2-norm of all gradients", "parameters", optimizer_sizes(), norm),
-              declare_flat("clip", "gradients scaled to a norm limit, in place", "parameters", optimizer_sizes(), clip_step),
+              declare_flat("clip", "gradients scaled to a norm limit, in place", "parameters", optimizer_sizes(),
+                           clip_step),
           }};
 }
 

@@ -98,8 +98,8 @@ Suite transformer() {
           {
               declare({step("gpt2_block", "one GPT-2 block: forward, backward, AdamW step"), blocks(), block_step,
                        tokens_of}),
-              declare({step("gpt2_train_step", "a whole GPT-2 training step: embedding to AdamW"), models(),
-                       train_step, tokens_of}),
+              declare({step("gpt2_train_step", "a whole GPT-2 training step: embedding to AdamW"), models(), train_step,
+                       tokens_of}),
           }};
 }
 

@@ -98,9 +98,9 @@ void draw_parts(Canvas& canvas, const std::vector<Part>& parts, Names& names, do
   for (const Part& part : parts) {
     const std::string_view colour = names.colour_of(part);
     const double width = part.value * scale;
-    canvas.shape("rect",
-                 {{"class", "c-part"}, {"fill", colour}, {"x", x}, {"y", y}, {"width", width}, {"height", stack_height}},
-                 cut(part.note.empty() ? part.name + ": " + percent_text(part.value) : part.note, 300));
+    canvas.shape(
+        "rect", {{"class", "c-part"}, {"fill", colour}, {"x", x}, {"y", y}, {"width", width}, {"height", stack_height}},
+        cut(part.note.empty() ? part.name + ": " + percent_text(part.value) : part.note, 300));
     const std::string text = names.number_of(part);
     if (!text.empty() && text_width(text, text_size) + 4.0 <= width)
       canvas.words("text", text,

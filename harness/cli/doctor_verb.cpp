@@ -37,7 +37,7 @@ std::string line(const Finding& finding, const ConsoleStyle& style) {
 std::vector<Finding> backend_findings(const BackendEntry& entry, const Environment& environment) {
   try {
     const DeviceInfo info = describe_device({&entry, 0, ""}, environment);
-    const std::string libraries = libraries_text(info);
+    const std::string libraries = visible(libraries_text(info));
     std::vector<Finding> findings = diagnose_isa(info);
     findings.insert(findings.begin(), {Health::ok, "",
                                        fmt::format("backend {} starts: {}{}{}", entry.name, units_text(info),

@@ -165,7 +165,7 @@ class Run {
   }
 
   void announce(double expected_s) {
-    const std::string libraries = libraries_text(info_);
+    const std::string libraries = visible(libraries_text(info_));
     const int width = console_style(options_, Stream::err, environment_).width;
     const std::string device = fmt::format("{}, {}, {} free{}{}", visible(info_.name), units_text(info_),
                                            format_quantity(static_cast<double>(info_.available_bytes), "B"),

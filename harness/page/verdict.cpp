@@ -103,7 +103,7 @@ void add_coverage(Html& html, const Report& report, const Totals& totals) {
   if (all.mutations > 0)
     add_fact(html, "Corrupted outputs caught",
              fmt::format("{} of {}", format_count(all.rejected), format_count(all.mutations)),
-              "corrupted on purpose, to show that each check can fail");
+             "corrupted on purpose, to show that each check can fail");
   if (const Timings timings = timings_of(report); timings.unreliable > 0)
     add_fact(
         html, "Unreliable timings", fmt::format("{} of {}", timings.unreliable, timings.all),

@@ -39,8 +39,7 @@ Bits read_bits(const std::byte* element) {
 
 class Scanner {
  public:
-  Scanner(const TensorView& output, std::int64_t most)
-      : output_(output), most_(static_cast<std::size_t>(most)) {}
+  Scanner(const TensorView& output, std::int64_t most) : output_(output), most_(static_cast<std::size_t>(most)) {}
 
   template <class Bits>
   Scan run() {

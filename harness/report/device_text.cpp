@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "harness/report/text_table.h"
-#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {
@@ -32,9 +31,9 @@ std::string units_text(const DeviceInfo& device) {
 }
 
 std::string library_text(std::string_view library, std::string_view version) {
-  if (library == "openmp") return fmt::format("OpenMP {}", visible(openmp_release(version)));
-  if (library == "onednn") return fmt::format("oneDNN {}", visible(version));
-  return fmt::format("{} {}", visible(library), visible(version));
+  if (library == "openmp") return fmt::format("OpenMP {}", openmp_release(version));
+  if (library == "onednn") return fmt::format("oneDNN {}", version);
+  return fmt::format("{} {}", library, version);
 }
 
 std::string libraries_text(const DeviceInfo& device) {

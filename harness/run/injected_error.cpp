@@ -27,6 +27,7 @@ struct WrongPlan : PlanImpl {
 // Work of the inner backend, and the tensors that are corrupted once it has run. No work: all of it was dropped.
 struct WrongLaunch : LaunchImpl {
   Launch right;
+  bool dropped = false;  // of an op alone: it is not run; only its share of a step is still timed
   std::vector<Tensor> corrupted;
 };
 
@@ -90,7 +91,8 @@ class WrongBackend final : public Backend {
     const auto* wrong_plan = dynamic_cast<const WrongPlan*>(plan.get());
     if (wrong_plan == nullptr) return inner_.bind(plan, tensors, workspace);
     auto launch = std::make_shared<WrongLaunch>();
-    if (error_.kind != ErrorKind::drop) launch->right = inner_.bind(wrong_plan->right, tensors, workspace);
+    launch->right = inner_.bind(wrong_plan->right, tensors, workspace);
+    launch->dropped = error_.kind == ErrorKind::drop;
     launch->corrupted = {tensors[wrong_plan->inputs]};
     return launch;
   }
@@ -109,7 +111,7 @@ class WrongBackend final : public Backend {
       }
       const WrongLaunch* one = wrong(launches[i]);
       if (one != nullptr) all->corrupted.insert(all->corrupted.end(), one->corrupted.begin(), one->corrupted.end());
-      if (one != nullptr && one->right == nullptr) {
+      if (one != nullptr && one->dropped) {
         stands_for[i] = std::move(waits_for);
         continue;
       }
@@ -125,7 +127,7 @@ class WrongBackend final : public Backend {
   void run(const Launch& launch) override {
     const WrongLaunch* one = wrong(launch);
     if (one == nullptr) return inner_.run(launch);
-    if (one->right != nullptr) inner_.run(one->right);
+    if (one->right != nullptr && !one->dropped) inner_.run(one->right);
     corrupt_all(*one);
   }
 

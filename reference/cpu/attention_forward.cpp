@@ -27,7 +27,6 @@ constexpr std::int64_t chunk_stride = key_chunk + 16;
 template <class T>
 constexpr std::int64_t weight_stride = key_chunk + 64 / static_cast<std::int64_t>(sizeof(T));
 
-
 // Divides by the sums.
 GPUBENCH_VECTOR_CLONES void normalize(Rows<float> o, const float* sums, std::int64_t rows, std::int64_t width) {
   for (std::int64_t row = 0; row < rows; ++row) {

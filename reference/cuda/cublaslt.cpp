@@ -73,15 +73,15 @@ void set(const MatrixLayout& layout, cublasLtMatrixLayoutAttribute_t attribute, 
 template <class T>
 void set(const Preference& preference, cublasLtMatmulPreferenceAttributes_t attribute, const T& value) {
   check_cublas(cublasLtMatmulPreferenceSetAttribute(preference.get(), attribute, &value, sizeof value),
-        "saying what algorithms may use");
+               "saying what algorithms may use");
 }
 
 // The library counts columns first: rows in memory are its columns, so each matrix is given transposed.
 MatrixLayout layout_of(const RowMatrix& matrix, std::int64_t batch) {
   cublasLtMatrixLayout_t made = nullptr;
   check_cublas(cublasLtMatrixLayoutCreate(&made, data_type(matrix.type), static_cast<std::uint64_t>(matrix.columns),
-                                   static_cast<std::uint64_t>(matrix.rows), matrix.row_stride),
-        "describing a matrix");
+                                          static_cast<std::uint64_t>(matrix.rows), matrix.row_stride),
+               "describing a matrix");
   MatrixLayout layout(made);
   if (batch > 1) {
     set(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<std::int32_t>(batch));
@@ -240,9 +240,10 @@ void MatmulWork::run(const Bound& bound, cudaStream_t stream) {
     alpha = alpha_f16.data();
     beta = beta_f16.data();
   }
-  check_cublas(cublasLtMatmul(d.library, bound.desc.get(), alpha, at.b, d.b.get(), at.a, d.a.get(), beta, at.c, d.c.get(),
-                       at.c, d.c.get(), &bound.algorithm, at.workspace, bound.workspace_bytes, stream),
-        "a product");
+  check_cublas(
+      cublasLtMatmul(d.library, bound.desc.get(), alpha, at.b, d.b.get(), at.a, d.a.get(), beta, at.c, d.c.get(), at.c,
+                     d.c.get(), &bound.algorithm, at.workspace, bound.workspace_bytes, stream),
+      "a product");
 }
 
 std::vector<MatmulWork> matmul_candidates(const CublasLt& library, const MatmulRequest& request, int most) {

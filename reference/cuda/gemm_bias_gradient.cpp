@@ -16,7 +16,7 @@
 namespace gpubench::cuda {
 namespace {
 
-constexpr int most_epilogues = 16;          // of the library's epilogues
+constexpr int most_epilogues = 16;           // of the library's epilogues
 constexpr int most_composed_candidates = 6;  // of each way to follow a product up
 
 /// One fused op on its way to a plan.

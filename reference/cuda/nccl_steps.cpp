@@ -36,7 +36,8 @@ Steps all_reduce_steps(const Operands& o, int rank) {
 }
 
 Steps reduce_scatter_steps(const Operands& o, int rank) {
-  return {[&nccl = o.nccl, x = o.x[as_size(rank)], y = o.y[as_size(rank)], type = nccl_reduced_type(o.call, o.x[0].spec),
+  return {[&nccl = o.nccl, x = o.x[as_size(rank)], y = o.y[as_size(rank)],
+           type = nccl_reduced_type(o.call, o.x[0].spec),
            op = op_of(o.call.attributes.as<ReduceScatter>().reduction)](ncclComm_t comm, cudaStream_t stream) {
     return nccl.reduce_scatter(x.data, y.data, as_size(y.spec.shape.elements()), type, op, comm, stream);
   }};

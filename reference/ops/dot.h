@@ -11,13 +11,13 @@ namespace gpubench {
 
 /// Sum of a[i] b[i] and of their squares, with one term per element. Eight products at a time, so that the compiler can
 /// use vector registers; the order depends on the length only, so that a unit has the same value however it is asked
-/// for. Sums of neighbours are looked at behind every eighth product, and stand for those before: in between they move
-/// by sqrt(8) of the eight products' Q at most.
+/// for. In sums of more than 64 products, those of neighbours are looked at behind every eighth one, and stand for
+/// those before: in between they move by sqrt(8) of the eight products' Q at most.
 [[nodiscard]] inline ProductSum dot(std::span<const double> a, std::span<const double> b) {
   constexpr std::size_t lanes = 8;
   std::array<double, lanes> product{};
   std::array<double, lanes> squares{};
-  const std::size_t whole = a.size() - a.size() % lanes;
+  const std::size_t whole = a.size() <= 64 ? 0 : a.size() - a.size() % lanes;
   ProductSum sum;
   for (std::size_t k = 0; k < whole; k += lanes) {
     for (std::size_t lane = 0; lane < lanes; ++lane) {

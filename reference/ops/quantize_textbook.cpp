@@ -29,9 +29,10 @@ bool is_power_of_two(double value) {
 // Without a bound it is a cast, bit for bit.
 Judged clamped(const Judged& judged, double largest) {
   if (std::isnan(judged.value)) return judged;
+  if (judged.bound == 0.0) return moved(std::clamp(judged.value, -largest, largest));
   const double low = std::clamp(judged.value - judged.bound, -largest, largest);
   const double high = std::clamp(judged.value + judged.bound, -largest, largest);
-  return {0.5 * (low + high), 0.5 * (high - low), judged.bound == 0.0};
+  return {0.5 * (low + high), 0.5 * (high - low)};
 }
 
 class QuantizeDefinition final : public OpDefinition {

@@ -54,7 +54,7 @@ TEST_F(TerminalRun, StaysWithinAnyWidthFromFortyColumnsOn) {
 TEST_F(TerminalRun, ColumnsBeatsTheTerminal) {
   cli_.variables["COLUMNS"] = "40";
   EXPECT_EQ(run({"--color", "never"}), 0);
-  EXPECT_THAT(cli_.out.str(), HasSubstr("\n  sim/first/n=8/f32/x1\n"));
+  EXPECT_THAT(cli_.out.str(), HasSubstr("\n  sim/first/n=8/f32/x1  tiny\n"));
 }
 
 TEST_F(TerminalRun, InTheCLocaleNothingOfOursIsBeyondAscii) {

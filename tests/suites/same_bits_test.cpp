@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "harness/core/error.h"
 #include "harness/plan/plan.h"
 #include "harness/run/prepared_case.h"
 #include "harness/run/rank_group.h"
@@ -49,14 +50,23 @@ TEST(SameBits, TheCpuGivesThemEachTimeAndInEachProcessThatOpensIt) {
   selection.precisions = {"f32", "bf16"};
   const std::vector<PlannedCase> cases = plan_cases(all_suites(), selection);
   ASSERT_GT(cases.size(), 40U);
+  int compared = 0;
   for (const PlannedCase& planned : cases) {
     SCOPED_TRACE(planned.id());
     bool same = true;
-    const StorageContents once = first_run_of(planned, runs, &same);
+    StorageContents once;
+    try {
+      once = first_run_of(planned, runs, &same);
+    } catch (const Unsupported&) {  // links of a device, and bf16 where oneDNN has none: no bits to compare
+      EXPECT_TRUE(planned.c.suite == "link" || planned.c.recipe == "bf16");
+      continue;
+    }
+    ++compared;
     EXPECT_FALSE(once.empty());
     EXPECT_TRUE(same) << "within one opening";
     EXPECT_EQ(first_run_of(planned, 1, &same), once) << "between two openings";
   }
+  EXPECT_GT(compared, 25);
 }
 
 }  // namespace

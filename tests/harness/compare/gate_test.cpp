@@ -220,7 +220,8 @@ TEST(Gate, NothingMeasuredOnBothSidesIsNoPass) {
 TEST(Gate, ABaselineWithAnInjectedSlowdownIsRefusedAndACandidateWithOneIsTold) {
   std::vector<Invocation> slowed = side_of(slower);
   slowed[1].injected = "gemm=25%";
-  EXPECT_THAT(refusal(slowed, side_of(steady)), HasSubstr("1.json was measured with --inject-slowdown gemm=25%"));
+  EXPECT_THAT(refusal(slowed, side_of(steady)),
+              HasSubstr("1.json was measured with a fault on purpose, gemm=25%, and is no baseline"));
   const GateResult result = run_gate(side_of(steady), slowed, {});
   EXPECT_EQ(result.outcome, GateOutcome::failed);
   EXPECT_THAT(result.warnings, ElementsAre(HasSubstr("1.json has a fault on purpose: gemm=25%")));

@@ -154,7 +154,7 @@ TEST(Invocation, AMistakeIsNamedByItsLineInTheFile) {
   text.insert(at, "]");
   const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
   EXPECT_THAT(refusal(text), AllOf(HasSubstr("r.json:gpubench.cases[2].derived: not JSON: "),
-                                   HasSubstr("at line " + std::to_string(line) + ", column")));
+                                   HasSubstr("not JSON: line " + std::to_string(line) + ", column")));
 }
 
 TEST(Invocation, WhatIsNoReportIsRefusedWithItsPlace) {

@@ -195,7 +195,7 @@ TEST(Baseline, RefusesOtherSetupsInjectedSlowdownsAndPartialRuns) {
               HasSubstr("1.json is of another set-up than the first report: device.name A Processor -> B Processor"));
   std::vector<Invocation> slowed = side_of({1000});
   slowed[0].injected = "gemm=25%";
-  EXPECT_THAT(refusal(slowed), HasSubstr("--inject-slowdown gemm=25%"));
+  EXPECT_THAT(refusal(slowed), HasSubstr("0.json was measured with a fault on purpose, gemm=25%, and is no baseline"));
   std::vector<Invocation> partial = side_of({1000});
   partial[0].complete = false;
   EXPECT_THAT(refusal(partial), HasSubstr("partial"));

@@ -129,9 +129,10 @@ TEST(Markdown, TellsWhatCameOutOnWhatAndEachCaseWorstFirst) {
   const std::string text = markdown_text(report_with(1, 1, 1), most_summary_bytes);
   EXPECT_THAT(text, StartsWith("### gpubench: ERROR\n\n1 pass, 1 fail, 1 error of 3 cases\n\n- A Processor, 2 threads, "
                                "oneDNN 2.6.3\n"));
-  EXPECT_THAT(text,
-              HasSubstr("\n| verdict | rate | time | ±95% | err/bound | case |\n| --- | ---: | ---: | ---: | ---: | --- |\n"
-                        "| ERROR | "));
+  EXPECT_THAT(
+      text,
+      HasSubstr("\n| verdict | rate | time | ±95% | err/bound | case |\n| --- | ---: | ---: | ---: | ---: | --- |\n"
+                "| ERROR | "));
   EXPECT_LT(text.find("| ERROR |"), text.find("| FAIL |"));
   EXPECT_LT(text.find("| FAIL |"), text.find("| PASS |"));
   EXPECT_THAT(text, HasSubstr("| PASS | 21.8 GFLOP/s | 3.00 us | 3.3% | 0.25 | gemm/square/m=1/bf16/warm/x1 |\n"));

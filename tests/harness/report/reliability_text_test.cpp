@@ -73,7 +73,7 @@ TEST(ReliabilityText, AnUnreliableRateIsMarkedAndNoBest) {
   EXPECT_THAT(result_line(fast, unadorned), HasSubstr(" ~9.00 TFLOP/s "));
   EXPECT_THAT(result_line(records[1], unadorned), Not(HasSubstr("~")));
   EXPECT_THAT(summary_text(records, unadorned), HasSubstr("  21.8 GFLOP/s bf16  "));
-  EXPECT_THAT(summary_text({&fast, 1}, unadorned), HasSubstr("     0      0          -       0.25"));
+  EXPECT_THAT(summary_text({&fast, 1}, unadorned), HasSubstr("     0      0          -             0.25"));
 }
 
 TEST(ReliabilityText, SharesThatSayNothingAreUnknownInTheDetails) {

@@ -203,10 +203,12 @@ std::vector<Sink> all_sinks() {
   // Labels are cut to the room that there is: nothing is read back.
   all.push_back({"SVG", drawings_of, html_problem, [](const std::string&) { return std::string(); }, shown});
   all.push_back({"CSV", exported_csv, csv_problem, csv_read, one_line});
+  all.push_back({"CSV by case", exported_csv_cases, csv_problem, csv_read, one_line});
   all.push_back({"Prometheus", exported_prometheus, prometheus_problem, prometheus_read, as_utf8});
   all.push_back(json_sink("report.json", [](const Report& r) { return dump(report_json(r), 1); }));
   for (const ExportFormat format : export_formats()) {
-    if (format == ExportFormat::csv || format == ExportFormat::prometheus) continue;
+    if (format == ExportFormat::csv || format == ExportFormat::csv_cases || format == ExportFormat::prometheus)
+      continue;
     all.push_back(json_sink(std::string(name(format)), [format](const Report& r) { return exported(r, format); }));
   }
   return all;

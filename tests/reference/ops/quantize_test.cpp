@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "reference/ops/elementwise.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/transform/differentiate.h"
@@ -59,6 +61,17 @@ TEST(Quantize, IsBitwiseWhereTheScaleIsAPowerOfTwo) {
   EXPECT_EQ(run.judge(0, 0)[5].bound, 0.0);
   EXPECT_EQ(run.judge(0, 1)[0].bound, 0x1p-24 / 3.0);
   EXPECT_EQ(run.judge(0, 2)[0].bound, 0.0);
+}
+
+TEST(Quantize, TheSignOfZeroIsKept) {
+  Scaled scaled(DType::f8_e5m2);
+  TextbookRun run(scaled.program);
+  run.set(scaled.x, {0.0, -0.0, 1, 1, 1, 1});
+  run.set(scaled.scale, {2.0});
+  const auto judged = run.judge(0, 0);
+  EXPECT_TRUE(judged[0].bitwise && judged[1].bitwise);
+  EXPECT_FALSE(std::signbit(judged[0].value));
+  EXPECT_TRUE(std::signbit(judged[1].value));
 }
 
 TEST(Quantize, ANeighbouringScaleATruncatedValueAndAnInfinityAreRejected) {
