@@ -132,20 +132,24 @@ ninja_with_progress() {
     ninja -C "$folder" "$@" >&2
     return
   fi
-  { NINJA_STATUS='[%f/%t %e] ' ninja -C "$folder" "$@" 2>&1 && echo '[done]' || echo '[failed]'; } | awk '
-    /^\[done\]$/ { done = 1; next }
-    /^\[failed\]$/ { next }
-    /^\[[0-9]+\/[0-9]+ [0-9.]+\]/ {
-      split(substr($1, 2), steps, "/")
-      if ($2 + 0 >= told + 20 || steps[1] == steps[2]) {
-        printf "gpubench: %d of %d built, %d s\n", steps[1], steps[2], $2
-        told = $2 + 0
-      }
-      next
-    }
-    !/^ninja: Entering/ { print }
-    { fflush() }
-    END { exit !done }' >&2
+  # Read by the shell: awks differ in when they write.
+  { NINJA_STATUS='[%f/%t %e] ' ninja -C "$folder" "$@" 2>&1 && echo '[done]' || echo '[failed]'; } | (
+    told=0 result=1
+    while IFS= read -r line; do
+      case $line in
+        '[done]') result=0 ;;
+        '[failed]' | 'ninja: Entering'*) ;;
+        '['[0-9]*/[0-9]*' '[0-9]*.[0-9]*']'*)
+          steps=${line%% *} steps=${steps#?} seconds=${line#* } seconds=${seconds%%.*}
+          if [ "$seconds" -ge $((told + 20)) ] || [ "${steps%/*}" = "${steps#*/}" ]; then
+            echo "gpubench: ${steps%/*} of ${steps#*/} built, $seconds s"
+            told=$seconds
+          fi ;;
+        *) printf '%s\n' "$line" ;;
+      esac
+    done
+    exit "$result"
+  ) >&2
 }
 
 # Builds what $1 (a CMake preset) describes; quiet when there is nothing to do. $2: run|tests, $3...: targets.

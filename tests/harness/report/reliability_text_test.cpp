@@ -54,7 +54,7 @@ TEST(ReliabilityText, WhereNothingElseRanMoreRoundsAreTheAdvice) {
   for (const std::optional<double> pressure : {std::optional(0.05), std::optional<double>()}) {
     const std::vector<CaseRecord> records{unsure_record(pressure)};
     EXPECT_EQ(unreliable_text(records),
-              "1 of 1 timing unreliable: rounds differ too much; --preset standard runs more of them");
+              "1 of 1 timing unreliable: rounds differ too much; --preset normal runs more of them");
   }
 }
 
