@@ -103,5 +103,5 @@ function(gpubench_test name)
     target_compile_options(${name} PRIVATE -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)  # a failure names its file
     set_property(GLOBAL APPEND PROPERTY GPUBENCH_GPU_TESTS ${name})
   endif()
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}." PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES TEST_PREFIX "${name}." PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
 endfunction()

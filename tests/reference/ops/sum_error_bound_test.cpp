@@ -264,15 +264,25 @@ TEST(SumErrorBound, CountsTheLargestSumOfNeighboursThatEndsAtEachTerm) {
   EXPECT_EQ(sum_error_bound({}, u32), 0.0);
 }
 
-TEST(SumErrorBound, ADotProductLooksAtSumsOfNeighboursBehindEveryEighthTerm) {
-  const std::vector<double> a{1, 2, 3, 4, 5, 6, 7, 8, 1, 1, 1, 1, 1, 1, 1, 1, 10};
+TEST(SumErrorBound, ALongDotProductLooksAtSumsOfNeighboursBehindEveryEighthTerm) {
+  std::vector<double> a(65, 1.0);
+  for (std::size_t k = 0; k < 8; ++k) a[k] = static_cast<double>(k + 1);
+  a.back() = 10.0;
   std::vector<double> b(a.size(), -1.0);
   b.back() = 1.0;
   const ProductSum sum = dot(a, b);
-  EXPECT_EQ(sum.value, -34.0);                                                 // -36, -44, -34
-  EXPECT_EQ(sum.squares, 312.0);                                               // 204 + 8 + 100
-  EXPECT_EQ(sum.neighbours, 8.0 * (36.0 * 36.0 + 44.0 * 44.0) + 34.0 * 34.0);  // behind 8, 16 and 17 terms
-  EXPECT_EQ(sum.terms, 17.0);
+  EXPECT_EQ(sum.value, -82.0);    // -36 behind 8 terms, 8 less behind each further 8, 10 more at the end
+  EXPECT_EQ(sum.squares, 360.0);  // 204 + 56 + 100
+  double neighbours = 82.0 * 82.0;
+  for (const double reached : {36.0, 44.0, 52.0, 60.0, 68.0, 76.0, 84.0, 92.0}) neighbours += 8.0 * reached * reached;
+  EXPECT_EQ(sum.neighbours, neighbours);
+  EXPECT_EQ(sum.terms, 65.0);
+}
+
+TEST(SumErrorBound, AShortDotProductLooksAtThemBehindEveryTerm) {
+  const std::vector<double> a{3.0, 4.0, 7.0};
+  const std::vector<double> b{1.0, 1.0, -1.0};
+  EXPECT_EQ(dot(a, b).neighbours, 107.0);  // as above
 }
 
 }  // namespace
