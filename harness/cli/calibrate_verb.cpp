@@ -1,9 +1,11 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <system_error>
 
 #include "harness/cli/child_run.h"
 #include "harness/cli/compare_verbs.h"
@@ -23,8 +25,13 @@ namespace {
 class ReportFolder {
  public:
   explicit ReportFolder(const std::string& keep) : path_(keep), temporary_(keep.empty()) {
-    if (temporary_)
-      path_ = (std::filesystem::temp_directory_path() / fmt::format("gpubench-calibrate.{}", ::getpid())).string();
+    if (temporary_) {
+      path_ = (std::filesystem::temp_directory_path() / "gpubench-calibrate.XXXXXX").string();
+      if (::mkdtemp(path_.data()) == nullptr)
+        throw WriteError(fmt::format("{}: cannot create a folder for the reports: {}; --keep DIR names another place",
+                                     path_, std::generic_category().message(errno)));
+      return;
+    }
     try {
       make_folder(path_);
     } catch (const WriteError& e) {
