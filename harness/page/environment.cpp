@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "harness/report/device_text.h"
 #include "harness/report/quantity.h"
 #include "harness/report/text_table.h"
 
@@ -74,7 +75,7 @@ Facts software_of(const Report& report) {
   add_if(facts, "gpubench", report.run.tool_version);
   for (const auto& [key, value] : report.run.build) add_if(facts, "build " + key, value);
   for (const DeviceInfo& device : report.run.devices) {
-    for (const auto& [key, value] : device.libraries) facts.emplace_back(key, value);
+    if (!device.libraries.empty()) facts.emplace_back("libraries", libraries_text(device));
   }
   return facts;
 }

@@ -32,7 +32,11 @@ std::string units_text(const DeviceInfo& device) {
 
 std::string library_text(std::string_view library, std::string_view version) {
   if (library == "openmp") return fmt::format("OpenMP {}", openmp_release(version));
-  if (library == "onednn") return fmt::format("oneDNN {}", version);
+  if (library == "onednn") {
+    const std::string_view unknown = " (N/A)";  // as Debian's build says of its revision
+    if (version.ends_with(unknown)) version.remove_suffix(unknown.size());
+    return fmt::format("oneDNN {}", version);
+  }
   return fmt::format("{} {}", library, version);
 }
 

@@ -25,6 +25,8 @@ TEST(DeviceText, OpenMpIsTheReleaseNotItsDate) {
   EXPECT_EQ(library_text("openmp", "201811"), "OpenMP 5.0");
   EXPECT_EQ(library_text("openmp", "299901"), "OpenMP 299901");
   EXPECT_EQ(library_text("onednn", "2.6.3"), "oneDNN 2.6.3");
+  EXPECT_EQ(library_text("onednn", "2.6.3 (N/A)"), "oneDNN 2.6.3");
+  EXPECT_EQ(library_text("onednn", "3.7.0 (1b2c3d4)"), "oneDNN 3.7.0 (1b2c3d4)");
   DeviceInfo device;
   EXPECT_EQ(libraries_text(device), "");
   device.libraries = {{"onednn", "2.6.3"}, {"openmp", "201511"}};
