@@ -1,5 +1,6 @@
 #include "harness/core/record.h"
 
+#include <algorithm>
 #include <array>
 
 namespace gpubench {
@@ -26,5 +27,14 @@ Verdict worse(Verdict a, Verdict b) {
   }
   return Verdict::error;
 }
+
+bool consists_of(const CaseRecord& record, std::initializer_list<std::string_view> kinds) {
+  const std::vector<OpParity>& ops = record.parity.ops;
+  return !ops.empty() && std::all_of(ops.begin(), ops.end(), [&](const OpParity& op) {
+    return std::find(kinds.begin(), kinds.end(), op.kind) != kinds.end();
+  });
+}
+
+bool is_stream(const CaseRecord& record) { return consists_of(record, {"copy", "triad"}); }
 
 }  // namespace gpubench

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -173,5 +175,10 @@ struct CaseRecord {
   double check_s = 0.0;  ///< wall time spent checking, and timing: what a verdict costs
   double time_s = 0.0;
 };
+
+/// Whether all ops that the case ran are of these kinds ("gemm", "copy"); false where it ran none.
+[[nodiscard]] bool consists_of(const CaseRecord& record, std::initializer_list<std::string_view> kinds);
+/// Whether it shows what a device's memory can do: copies and triads, as in STREAM (McCalpin).
+[[nodiscard]] bool is_stream(const CaseRecord& record);
 
 }  // namespace gpubench

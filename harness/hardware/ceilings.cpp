@@ -44,11 +44,6 @@ bool measured(const CaseRecord& record) {
   return counts && record.c.ranks == 1 && record.summary.rounds > 0 && record.summary.median_ns > 0.0;
 }
 
-bool all_of_kind(const CaseRecord& record, std::string_view kind) {
-  const std::vector<OpParity>& ops = record.parity.ops;
-  return !ops.empty() && std::all_of(ops.begin(), ops.end(), [&](const OpParity& op) { return op.kind == kind; });
-}
-
 bool has_convolution(const CaseRecord& record) {
   return std::any_of(record.parity.ops.begin(), record.parity.ops.end(),
                      [](const OpParity& op) { return op.kind.starts_with("conv"); });
@@ -178,9 +173,8 @@ Bests bests_of(const DeviceInfo& device, std::span<const CaseRecord> records) {
   Bests bests;
   for (const CaseRecord& record : records) {
     if (!measured(record) || timing_unreliable(record.summary)) continue;
-    if (all_of_kind(record, "gemm")) bests.gemm[record.c.recipe].offer(record.derived.flop_per_s, record.id);
-    if (record.derived.headline_unit == "B/s" && from_memory(device, record))
-      bests.memory.offer(record.derived.bytes_per_s, record.id);
+    if (consists_of(record, {"gemm"})) bests.gemm[record.c.recipe].offer(record.derived.flop_per_s, record.id);
+    if (is_stream(record) && from_memory(device, record)) bests.memory.offer(record.derived.bytes_per_s, record.id);
   }
   return bests;
 }

@@ -1,8 +1,5 @@
 #include "harness/page/known_ceilings.h"
 
-#include <algorithm>
-#include <initializer_list>
-
 #include "harness/page/side.h"
 
 namespace gpubench::page {
@@ -36,20 +33,12 @@ void add_published(KnownCeilings& all, const std::string& recipe, const PeakShar
   }
 }
 
-bool consists_of(const CaseRecord& record, std::initializer_list<std::string_view> kinds) {
-  const std::vector<OpParity>& ops = record.parity.ops;
-  return !ops.empty() && std::all_of(ops.begin(), ops.end(), [&](const OpParity& op) {
-    return std::find(kinds.begin(), kinds.end(), op.kind) != kinds.end();
-  });
-}
-
 void add_measured(KnownCeilings& all, const CaseRecord& record) {
   if (!reliable(record) || record.c.ranks != 1 || record.c.cache == CacheMode::warm) return;
   const Derived& d = record.derived;
   if (d.headline_unit == "FLOP/s" && consists_of(record, {"gemm"}))
     keep_higher(all.measured[record.c.recipe], d.flop_per_s, record.id);
-  if (d.headline_unit == "B/s" && consists_of(record, {"copy", "triad"}))
-    keep_higher(all.measured_memory, d.bytes_per_s, record.id);
+  if (d.headline_unit == "B/s" && is_stream(record)) keep_higher(all.measured_memory, d.bytes_per_s, record.id);
 }
 
 }  // namespace
