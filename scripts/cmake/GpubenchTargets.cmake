@@ -32,8 +32,7 @@ function(gpubench_optimization name release_level)
 endfunction()
 
 # gpubench_library(<name> SOURCES ... LINK ... [PUBLIC_LINK ...] [HARDLY_COMPUTES | READS] [UNITY_BATCH n]): a part of the program. What READS
-# reports of a hundred megabytes, or is linked with it and uses the JSON library too (the linker takes a template's code from
-# whoever comes first), is not optimized under sanitizers, and in full in the program. LINK is PRIVATE
+# reports of a hundred megabytes is not optimized under sanitizers, and in full in the program. LINK is PRIVATE
 # on purpose: a part sees only what it names (CONTRIBUTING.md: what may include what).
 function(gpubench_library name)
   cmake_parse_arguments(ARG "HARDLY_COMPUTES;READS" "UNITY_BATCH" "SOURCES;LINK;PUBLIC_LINK" ${ARGN})
