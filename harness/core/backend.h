@@ -105,6 +105,9 @@ struct RoundTimes {
   std::vector<double> device_ns;  ///< by the device's own clock; equal to wall_ns on a CPU. The largest over the ranks
   std::vector<double> wall_ns;    ///< host steady clock around the interval, device idle at both ends
   std::optional<std::vector<RankTimes>> ranks{};  ///< device_ns of each rank, where there are several
+  /// Runs since the call began, those of the warm-up included: after as many from the same state, state is the same. 0:
+  /// not told.
+  std::int64_t runs = 0;
 };
 
 class Backend {

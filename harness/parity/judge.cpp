@@ -180,7 +180,12 @@ class Judge {
   [[nodiscard]] UnitChoice choose(const Output& output, double share) const {
     if (policy_.mode == CheckMode::full) return UnitChoice::all(output.units.count);
     std::vector<std::int64_t> suspects;
-    for (const std::int64_t linear : output.scan.suspects) suspects.push_back(linear / output.units.elements);
+    const auto add = [&](std::span<const std::int64_t> elements) {
+      for (const std::int64_t linear : elements) suspects.push_back(linear / output.units.elements);
+    };
+    add(output.scan.suspects);
+    if (!view_.suspects.empty()) add(view_.suspects[static_cast<std::size_t>(output.index)]);
+    add(output.scan.extremes);
     const std::uint64_t key = hash(parity_.phase, hash(output.view->spec().name, mix(policy_.seed)));
     return choose_units(output.units, share, std::move(suspects), key);
   }

@@ -26,15 +26,18 @@ struct JudgePolicy {
 struct OpView {
   std::span<const TensorView> inputs;
   std::span<const TensorView> outputs;
+  /// Elements of each output that must be judged whatever the sample is, the most suspicious first; or empty.
+  std::span<const std::vector<std::int64_t>> suspects{};
 };
 
 /// Judges one op:
-///  - every element of every output is scanned: poison left behind is "unwritten"; a NaN or infinity is judged;
+///  - every element of every output is scanned: poison left behind is "unwritten"; a NaN, an infinity, the suspects and
+///    the largest and smallest magnitudes are judged;
 ///  - judged elements must satisfy round(value - bound) <= got <= round(value + bound); written so that NaN fails;
 ///  - outputs that must hold the same bits (all_reduce: on every rank) are compared in full;
 ///  - live mutations of the host copy (NaN, zero, sign, a step beyond the bound) must be rejected, else `not_proven`.
 ///    A zero reference with a tight bound is proven by the other mutations.
-/// `phase` is "check" or "recheck". Never throws for wrong data; throws ProgramError for an unknown op.
+/// `phase` is "check", "timed" or "recheck". Never throws for wrong data; throws ProgramError for an unknown op.
 [[nodiscard]] OpParity judge(const Program& program, int op, const OpView& view, const JudgePolicy& policy,
                              std::string_view phase);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "harness/core/hash.h"
 
@@ -47,7 +48,8 @@ UnitChoice choose_units(const Units& units, double flop_budget, std::vector<std:
   if (static_cast<double>(units.count) <= affordable || units.count <= fewest_strata)
     return UnitChoice::all(units.count);
 
-  suspects.resize(static_cast<std::size_t>(std::unique(suspects.begin(), suspects.end()) - suspects.begin()));
+  std::set<std::int64_t> met;
+  std::erase_if(suspects, [&](std::int64_t unit) { return !met.insert(unit).second; });
   const auto most_suspects = static_cast<std::size_t>(std::max(affordable, static_cast<double>(fewest_strata)));
   if (suspects.size() > most_suspects) suspects.resize(most_suspects);  // the first ones settle the verdict
   const auto paid = static_cast<std::int64_t>(affordable) - static_cast<std::int64_t>(units.landmarks.size());

@@ -30,8 +30,8 @@ class UnitChoice {
 [[nodiscard]] double work_of_unit(const Units& units);
 
 /// Everything where it costs at most `flop_budget`; else the landmarks, `suspects` (units with an element that looks
-/// wrong, ascending; as many as the budget pays for), and one unit from each of as many equal strata as the budget pays
-/// for, at a position that hashes from `key`.
+/// wrong, the most suspicious first, repeated or not; as many as the budget pays for), and one unit from each of as
+/// many equal strata as the budget pays for, at a position that hashes from `key`.
 [[nodiscard]] UnitChoice choose_units(const Units& units, double flop_budget, std::vector<std::int64_t> suspects,
                                       std::uint64_t key);
 

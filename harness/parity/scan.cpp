@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <utility>
 
 namespace gpubench {
 namespace {
@@ -30,6 +32,43 @@ Suspicion<Bits> suspicion(DType type) {
   return {0, 1};
 }
 
+constexpr std::size_t most_largest = 8;
+constexpr std::size_t most_smallest = 4;
+
+// The bits that say how large an element is: without its sign they are in the order of the magnitudes.
+template <class Bits>
+constexpr Bits magnitude_mask = static_cast<Bits>(static_cast<Bits>(~Bits{0}) >> 1U);
+
+// The elements that come first by `Before`, at most so many; of equals those that came first.
+template <class Bits, class Before>
+class First {
+ public:
+  explicit First(std::size_t most) : most_(most) {}
+  [[nodiscard]] bool wants(Bits magnitude) const {
+    return found_.size() < most_ || Before()(magnitude, found_.back().first);
+  }
+  void offer(Bits magnitude, std::int64_t linear) {
+    if (!wants(magnitude)) return;
+    const auto after =
+        std::find_if(found_.begin(), found_.end(), [&](const auto& other) { return Before()(magnitude, other.first); });
+    found_.insert(after, {magnitude, linear});
+    if (found_.size() > most_) found_.pop_back();
+  }
+  void append_to(std::vector<std::int64_t>& all) const {
+    for (const auto& [magnitude, linear] : found_) all.push_back(linear);
+  }
+
+ private:
+  std::size_t most_;
+  std::vector<std::pair<Bits, std::int64_t>> found_;
+};
+
+template <class Bits>
+struct Extremes {
+  First<Bits, std::greater<>> largest{most_largest};
+  First<Bits, std::less<>> smallest{most_smallest};
+};
+
 template <class Bits>
 Bits read_bits(const std::byte* element) {
   Bits bits;
@@ -49,35 +88,60 @@ class Scanner {
     const bool strided = spec.layout.blocks.empty() && spec.shape.rank() > 0;
     const std::int64_t run = row_major ? elements : strided ? spec.shape[-1] : 1;
     const std::int64_t stride = row_major || !strided ? 1 : spec.layout.strides.back();
-    for (std::int64_t first = 0; first < elements; first += run) scan_run<Bits>(first, run, stride);
+    Extremes<Bits> extremes;
+    for (std::int64_t first = 0; first < elements; first += run) scan_run<Bits>(first, run, stride, extremes);
+    if (is_float(output_.dtype())) {
+      extremes.largest.append_to(found_.extremes);
+      extremes.smallest.append_to(found_.extremes);
+    }
     return std::move(found_);
   }
 
  private:
   // Blocks small enough to stay in cache, large enough that the common case (nothing to see) is one vector loop.
   template <class Bits>
-  void scan_run(std::int64_t first, std::int64_t count, std::int64_t stride) {
+  void scan_run(std::int64_t first, std::int64_t count, std::int64_t stride, Extremes<Bits>& extremes) {
     constexpr std::int64_t block = 4096;
     const Suspicion<Bits> look = suspicion<Bits>(output_.dtype());
     const std::byte* base = output_.address(first);
     const std::int64_t step = stride * static_cast<std::int64_t>(sizeof(Bits));
     for (std::int64_t begin = 0; begin < count; begin += block) {
       const std::int64_t end = std::min(count, begin + block);
-      Bits any = 0;
-      if (stride == 1) {
-        for (std::int64_t i = begin; i < end; ++i) {
-          any |= static_cast<Bits>((read_bits<Bits>(base + i * static_cast<std::int64_t>(sizeof(Bits))) & look.mask) ==
-                                   look.pattern);
-        }
-      } else {
-        for (std::int64_t i = begin; i < end; ++i)
-          any |= static_cast<Bits>((read_bits<Bits>(base + i * step) & look.mask) == look.pattern);
-      }
-      if (any == 0) continue;
+      const Sight<Bits> seen =
+          stride == 1 ? glance<Bits>(base, begin, end, look) : glance<Bits>(base, begin, end, look, step);
+      if (!seen.any && !extremes.largest.wants(seen.largest) && !extremes.smallest.wants(seen.smallest)) continue;
       for (std::int64_t i = begin; i < end; ++i) {
-        if ((read_bits<Bits>(base + i * step) & look.mask) == look.pattern) note(first + i, base + i * step);
+        const auto bits = read_bits<Bits>(base + i * step);
+        if ((bits & look.mask) == look.pattern) {
+          note(first + i, base + i * step);
+        } else {
+          const auto magnitude = static_cast<Bits>(bits & magnitude_mask<Bits>);
+          extremes.largest.offer(magnitude, first + i);
+          extremes.smallest.offer(magnitude, first + i);
+        }
       }
     }
+  }
+
+  template <class Bits>
+  struct Sight {
+    Bits any = 0;
+    Bits largest = 0;
+    Bits smallest = magnitude_mask<Bits>;
+  };
+  // `step` is known to the compiler where elements lie side by side.
+  template <class Bits>
+  static Sight<Bits> glance(const std::byte* base, std::int64_t begin, std::int64_t end, Suspicion<Bits> look,
+                            std::int64_t step = static_cast<std::int64_t>(sizeof(Bits))) {
+    Sight<Bits> seen;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const auto bits = read_bits<Bits>(base + i * step);
+      const auto magnitude = static_cast<Bits>(bits & magnitude_mask<Bits>);
+      seen.any |= static_cast<Bits>((bits & look.mask) == look.pattern);
+      seen.largest = std::max(seen.largest, magnitude);
+      seen.smallest = std::min(seen.smallest, magnitude);
+    }
+    return seen;
   }
 
   void note(std::int64_t linear, const std::byte* element) {

@@ -13,6 +13,9 @@ struct Scan {
   std::int64_t first_unwritten = -1;  ///< logical linear index
   /// The first elements that must be judged: NaN, infinities, and (where a result may look like it) the poison pattern.
   std::vector<std::int64_t> suspects;
+  /// Of floating types the finite elements with the eight largest magnitudes, then the four smallest: where a bit of an
+  /// exponent, a factor or a forgotten term shows.
+  std::vector<std::int64_t> extremes;
 };
 
 /// Whether a correct result may hold the same bits as the poison: integers, and types of one byte. There the pattern

@@ -84,7 +84,8 @@ class CaseMeaning {
     const bool pass = op.verdict == Verdict::pass;
     require(!op.label.empty(), node.at("label"), "is empty");
     require(!op.kind.empty(), node.at("kind"), "is empty");
-    require(op.phase == "check" || op.phase == "recheck", node.at("phase"), "is not one of check, recheck");
+    require(op.phase == "check" || op.phase == "timed" || op.phase == "recheck", node.at("phase"),
+            "is not one of check, timed, recheck");
     require(op.judged <= op.elements, node.at("judged"), fmt::format("is {} of {} elements", op.judged, op.elements));
     require(op.bad <= op.judged, node.at("bad"), fmt::format("is {} of {} judged elements", op.bad, op.judged));
     require(op.mutations_rejected <= op.mutations, node.at("mutations_rejected"),

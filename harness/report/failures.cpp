@@ -38,9 +38,13 @@ Fact worst_fact(const OpParity& op) {
                                std::fabs(w.got - w.want), w.bound, op.error_over_bound)};
 }
 
+std::string_view in_words(std::string_view phase) {
+  if (phase == "recheck") return "recheck of the timed launch";
+  return phase == "timed" ? "what a timed round left" : "check of the op alone";
+}
+
 void add_op_facts(std::vector<Fact>& facts, const OpParity& op) {
-  facts.emplace_back("op", fmt::format("{} ({}), {}{}", visible(op.label), visible(op.kind),
-                                       op.phase == "recheck" ? "recheck of the timed launch" : "check of the op alone",
+  facts.emplace_back("op", fmt::format("{} ({}), {}{}", visible(op.label), visible(op.kind), in_words(op.phase),
                                        op.implementation.empty() ? "" : ", by " + visible(op.implementation)));
   if (op.worst) facts.push_back(worst_fact(op));
   facts.emplace_back(

@@ -70,7 +70,7 @@ void add_op(CaseRecord& record, OpParity parity) {
   record.parity.ops.push_back(std::move(parity));
 }
 
-void close_parity(CaseRecord& record, CheckMode check, int pauses) {
+void close_parity(CaseRecord& record, CheckMode check, int pauses, const std::string& rounds) {
   Parity& parity = record.parity;
   for (const OpParity& op : parity.ops) {
     if (!parity.worst_op.empty() && op.error_over_bound <= parity.error_over_bound) continue;
@@ -83,6 +83,7 @@ void close_parity(CaseRecord& record, CheckMode check, int pauses) {
     return;
   }
   parity.coverage = coverage_of(parity, pauses);
+  if (!rounds.empty()) parity.coverage += "; " + rounds;
   if (parity.ops.empty()) blame(record, Verdict::not_proven, "no op was judged");
 }
 

@@ -21,9 +21,10 @@ void blame(CaseRecord& record, Verdict verdict, std::string reason);
 /// Adds what was found about one op: "op 'mlp.up' (gemm) failed in recheck: ...".
 void add_op(CaseRecord& record, OpParity parity);
 
-/// Fills in what follows from all ops: the largest error, its op, the coverage. `pauses`: segments of the recheck. A
-/// record that would pass with nothing judged becomes `not_proven`, or `unverified` with the check off.
-void close_parity(CaseRecord& record, CheckMode check, int pauses);
+/// Fills in what follows from all ops: the largest error, its op, the coverage. `pauses`: segments of the recheck;
+/// `rounds`: what the rounds were compared with. A record that would pass with nothing judged becomes `not_proven`, or
+/// `unverified` with the check off.
+void close_parity(CaseRecord& record, CheckMode check, int pauses, const std::string& rounds);
 
 /// "gpubench run --filter '^gemm/a\.b/x1$' --tier quick --seed 42"
 [[nodiscard]] std::string rerun_line(const RunOptions& options, const Case& c);

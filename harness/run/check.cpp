@@ -3,55 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 
-#include "harness/core/hash.h"
-#include "harness/run/content.h"
 #include "harness/run/recheck_plan.h"
+#include "harness/run/timing.h"
 
 namespace gpubench {
 namespace {
 
 /// Inputs up to this size are fingerprinted around every single op; larger ones once around all of them.
 constexpr std::int64_t cheap_to_watch_bytes = std::int64_t{32} << 20U;
-/// No op is left with less than this of the case's budget.
-constexpr double smallest_budget_flop = 2.5e5;
-
-double work_of(const Program& program, int op) {
-  const OpCall& call = program.op(op);
-  double elements = 0.0;
-  for (const ValueId output : call.outputs) elements += static_cast<double>(program.spec(output).shape.elements());
-  return std::max(cost_of(program, call).flop, elements);
-}
 
 bool any_overlap(const Program& program, std::span<const ValueId> values, ValueId value) {
   return std::any_of(values.begin(), values.end(), [&](ValueId other) { return program.overlaps(other, value); });
 }
-
-std::vector<TensorView> views_of(const Program& program, std::span<const ValueId> ids,
-                                 std::span<const std::byte* const> storages) {
-  std::vector<TensorView> views;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    const Value& value = program.value(ids[i]);
-    views.emplace_back(value.spec, storages[i] + value.offset_bytes);
-  }
-  return views;
-}
-
-/// Host access to the storages of one copy, each read at most once.
-class StorageReader {
- public:
-  explicit StorageReader(CaseMemory& memory) : memory_(memory) {}
-  const std::byte* operator[](StorageId id) {
-    auto [at, fresh] = read_.try_emplace(id.index);
-    if (fresh) at->second = memory_.block(id).read();
-    return at->second.bytes.data();
-  }
-
- private:
-  CaseMemory& memory_;
-  std::map<int, HostBytes> read_;
-};
 
 /// Storages that the op reads and does not write.
 std::vector<StorageId> only_read(const Program& program, const OpCall& call) {
@@ -77,52 +41,16 @@ std::vector<StorageId> touched_by(const Program& program, const OpCall& call) {
 
 }  // namespace
 
-double budget_flop(Tier tier) {
-  switch (tier) {
-    case Tier::smoke: return 20e6;
-    case Tier::quick: return 120e6;
-    case Tier::standard:
-    case Tier::large: return 500e6;
-  }
-  return 20e6;
-}
-
-Fingerprints fingerprints_of(PreparedCase& prepared, int copy, const std::vector<StorageId>& storages) {
-  Fingerprints prints;
-  for (const StorageId id : storages) prints[id.index] = fingerprint(prepared.memory(copy).block(id).read().bytes);
-  return prints;
-}
-
 CaseCheck::CaseCheck(PreparedCase& prepared, const RunOptions& options, CaseRecord& record)
-    : prepared_(prepared), options_(options), record_(record) {
-  for (int op = 0; op < static_cast<int>(prepared.program().ops().size()); ++op)
-    total_work_ += work_of(prepared.program(), op);
-}
-
-JudgePolicy CaseCheck::policy_for(int op, std::string_view phase) const {
-  const double budget = budget_flop(options_.tier);
-  const double share = total_work_ > 0.0 ? work_of(prepared_.program(), op) / total_work_ : 1.0;
-  JudgePolicy policy;
-  policy.mode = options_.check;
-  policy.flop_budget = std::max(budget * share, smallest_budget_flop);
-  policy.seed = hash(phase, hash(prepared_.program().op(op).label, mix(options_.seed)));
-  policy.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  return policy;
-}
+    : prepared_(prepared),
+      options_(options),
+      record_(record),
+      judge_(prepared, options),
+      rounds_(prepared, judge_, record) {}
 
 void CaseCheck::judge_op(int op, std::span<const std::byte* const> inputs, std::span<const std::byte* const> outputs,
                          const std::string& phase, const std::string& fault) {
-  const Program& program = prepared_.program();
-  const std::vector<TensorView> input_views = views_of(program, program.op(op).inputs, inputs);
-  const std::vector<TensorView> output_views = views_of(program, program.op(op).outputs, outputs);
-  OpParity parity = judge(program, op, {input_views, output_views}, policy_for(op, phase), phase);
-  parity.implementation = prepared_.implementation(op);
-  parity.choice = prepared_.choice(op);
-  if (!fault.empty()) {
-    parity.reason = parity.verdict == Verdict::fail ? fault + "; " + parity.reason : fault;
-    parity.verdict = worse(parity.verdict, Verdict::fail);
-  }
-  add_op(record_, std::move(parity));
+  add_op(record_, with_fault(judge_.judge(op, inputs, outputs, phase), fault));
 }
 
 void CaseCheck::alone() {
@@ -136,7 +64,7 @@ void CaseCheck::alone() {
   for (const int op : prepared_.ops(Phase::timed)) alone(op);
   look_at_guards(0, "an op in check");
   look_at_constants(0, constants_, "an op in check");
-  judged_content_ = fingerprints_of(prepared_, 0, prepared_.produced());
+  rounds_.expect(fingerprints_of(prepared_, 0, prepared_.produced()));
 }
 
 void CaseCheck::alone(int op) {
@@ -204,30 +132,34 @@ void CaseCheck::look_at_constants(int copy, const Fingerprints& before, const st
   }
 }
 
-void CaseCheck::timed_buffers() {
-  if (options_.check == CheckMode::off || record_.rounds.empty()) return;
+// Copies that had a turn in the last round; later ones hold what they were given.
+int CaseCheck::touched() const {
   const std::int64_t runs = record_.batch * static_cast<std::int64_t>(record_.rounds.back().times.device_ns.size());
-  const int touched = static_cast<int>(std::min<std::int64_t>(prepared_.copies(), runs));  // later copies had no turn
-  for (int copy = 0; copy < touched; ++copy) {
-    look_at_guards(copy, "the timed launch");
-    look_at_constants(copy, constants_, "the timed launch");
-    if (!prepared_.state().empty()) continue;
-    if (fingerprints_of(prepared_, copy, prepared_.produced()) != judged_content_) judge_left(copy, "timed");
-  }
+  return static_cast<int>(std::min<std::int64_t>(prepared_.copies(), runs));
 }
 
-void CaseCheck::judge_left(int copy, const std::string& phase) {
-  const Program& program = prepared_.program();
-  const RecheckPlan plan = plan_recheck(program);
-  StorageReader reader(prepared_.memory(copy));
-  for (const int op : prepared_.ops(Phase::timed)) {
-    if (!plan.ops[static_cast<std::size_t>(op)].all_at_end()) continue;  // the replay judges it
-    std::vector<const std::byte*> inputs;
-    std::vector<const std::byte*> outputs;
-    for (const ValueId id : program.op(op).inputs) inputs.push_back(reader[program.value(id).storage]);
-    for (const ValueId id : program.op(op).outputs) outputs.push_back(reader[program.value(id).storage]);
-    judge_op(op, inputs, outputs, phase, "");
+bool CaseCheck::after_round(bool whole) {
+  if (options_.check == CheckMode::off || record_.rounds.empty()) return true;
+  // In the order of the rotation: what is in the cache afterwards is what the rotation itself would leave there.
+  rounds_.begin(touched(), whole);
+  for (int copy = 0; copy < touched(); ++copy) {
+    const std::vector<StorageId> differing = rounds_.differing(copy);
+    if (differing.empty()) continue;
+    look_at_guards(copy, "the timed launch");
+    look_at_constants(copy, constants_, "the timed launch");
+    if (record_.verdict != Verdict::pass) return false;  // which explains it
+    if (rounds_.settle(copy, differing, plan_of_round(prepared_, options_.protocol(), record_))) return false;
   }
+  return true;
+}
+
+void CaseCheck::timed_buffers() {
+  if (options_.check == CheckMode::off || record_.rounds.empty()) return;
+  for (int copy = 0; copy < touched(); ++copy) {
+    look_at_guards(copy, "the timed launch");
+    look_at_constants(copy, constants_, "the timed launch");
+  }
+  if (record_.verdict == Verdict::pass && rounds_.partial()) (void)after_round(true);
 }
 
 void CaseCheck::replay() {
@@ -272,6 +204,7 @@ void CaseCheck::replay() {
     for (std::size_t i = 0; i < call.outputs.size(); ++i) outputs.push_back(find(call.outputs[i], where.outputs[i]));
     judge_op(op, inputs, outputs, "recheck", "");
   }
+  rounds_.tell_deferred();
 }
 
 }  // namespace gpubench

@@ -1,21 +1,15 @@
-// The check of a case, three times: each op alone before timing, what the timed rounds left, and the timed launch
+// The check of a case, three times: each op alone before timing, what each timed round left, and the timed launch
 // replayed.
 #pragma once
 
-#include <cstdint>
-#include <map>
+#include <string>
 
 #include "harness/run/case_verdict.h"
+#include "harness/run/op_judge.h"
 #include "harness/run/prepared_case.h"
+#include "harness/run/round_check.h"
 
 namespace gpubench {
-
-/// fp64 work that judging a case may cost, in each of check and recheck.
-[[nodiscard]] double budget_flop(Tier tier);
-
-/// Fingerprints of what a copy holds, to find what changed.
-using Fingerprints = std::map<int, std::uint64_t>;
-[[nodiscard]] Fingerprints fingerprints_of(PreparedCase& prepared, int copy, const std::vector<StorageId>& storages);
 
 /// Judges the ops of one case. Results go to the record; wrong numbers are never exceptions.
 class CaseCheck {
@@ -26,8 +20,13 @@ class CaseCheck {
   /// inputs and guards. With the check off it only runs the set-up ops.
   void alone();
 
-  /// After the last round: the very buffers that were timed must hold, bit for bit, what the check has judged; a copy
-  /// that does not is judged itself. (State has been updated many times by then: it is judged in the replay only.)
+  /// After each round: what it left in each copy must be, bit for bit, what the check has judged; RoundCheck says what
+  /// happens where it is not. `whole`: all of it, whatever it costs. False: there is a fault, and no sense in more
+  /// rounds.
+  bool after_round(bool whole = false);
+
+  /// After the last round: nobody has written where it must not, and what could not be compared after each round is
+  /// compared now.
   void timed_buffers();
 
   /// Replays the timed launch of copy 0 once, on other data, and judges every op on what it left.
@@ -35,21 +34,22 @@ class CaseCheck {
 
   /// How often the replay paused to keep what was going to be overwritten.
   [[nodiscard]] int pauses() const { return pauses_; }
+  /// RoundCheck::coverage().
+  [[nodiscard]] std::string rounds_coverage() const { return rounds_.coverage(); }
 
  private:
   void alone(int op);
-  void judge_left(int copy, const std::string& phase);
+  [[nodiscard]] int touched() const;
   void look_at_guards(int copy, const std::string& where);
   void look_at_constants(int copy, const Fingerprints& before, const std::string& where);
-  [[nodiscard]] JudgePolicy policy_for(int op, std::string_view phase) const;
   void judge_op(int op, std::span<const std::byte* const> inputs, std::span<const std::byte* const> outputs,
                 const std::string& phase, const std::string& fault);
 
   PreparedCase& prepared_;
   const RunOptions& options_;
   CaseRecord& record_;
-  double total_work_ = 0.0;      ///< fp64 work of judging everything, as far as costs tell
-  Fingerprints judged_content_;  ///< of produced storages, after the check of ops alone
+  OpJudge judge_;
+  RoundCheck rounds_;
   Fingerprints constants_;
   int pauses_ = 0;
 };

@@ -227,7 +227,9 @@ void Engine::rounds(std::vector<Active>& group, RunObserver& observer, const Sto
         hold_to_batch(active.record);
         guarded(active.record, "time", [&] { time_round(*active.prepared, protocol, *telemetry_, active.record); });
         slow_on_purpose(active);
+        if (may_go_on(active.record)) look_after_round(active);
       });
+      if (active.finished || active.timed) continue;
       if (!may_go_on(active.record)) {
         finish(active, observer);
       } else {
@@ -235,6 +237,14 @@ void Engine::rounds(std::vector<Active>& group, RunObserver& observer, const Sto
       }
     }
   }
+}
+
+// Outside the time: before the next case's round, which has another working set. A fault ends the rounds, not the case,
+// for the replay may know more of it.
+void Engine::look_after_round(Active& active) {
+  const Stopwatch watch;
+  guarded(active.record, "time", [&] { active.timed = !active.check->after_round(); });
+  active.record.check_s += watch.seconds();
 }
 
 void Engine::hold_to_batch(CaseRecord& record) const {
@@ -311,7 +321,8 @@ std::optional<double> Engine::joules_per_run(Active& active, RunObserver& observ
 }
 
 void Engine::finish(Active& active, RunObserver& observer) {
-  if (active.check != nullptr) close_parity(active.record, options_.check, active.check->pauses());
+  if (active.check != nullptr)
+    close_parity(active.record, options_.check, active.check->pauses(), active.check->rounds_coverage());
   active.check.reset();
   if (options_.error && active.prepared != nullptr && runs_timed(active.prepared->program(), options_.error->op))
     active.record.summary.flags.emplace_back(wrong_flag);

@@ -50,9 +50,10 @@ class Engine {
   void to_the_end(Active& active, RunObserver& observer, const Step& step);
   void prepare(Active& active, RunObserver& observer);
   void rounds(std::vector<Active>& group, RunObserver& observer, const StopFlag& stop);
-  /// The last round, where --inject-slowdown asks for it.
+  void look_after_round(Active& active);
   /// The number of runs per sample that was asked for, before the first round.
   void hold_to_batch(CaseRecord& record) const;
+  /// The last round, where --inject-slowdown asks for it.
   void slow_on_purpose(Active& active);
   void conclude(Active& active, RunObserver& observer);
   /// Of the rounds, or, where it is asked for, of a longer window.

@@ -91,6 +91,9 @@ class PreparedCase {
   void keep_state();
   /// Runs the set-up ops of copy 0 and keeps the state.
   void set_up();
+  /// Runs of warm-up before a round, as an estimate of their time says; kept, so that each round begins alike.
+  void warm_up_by(int calls) { warmup_calls_ = calls; }
+  [[nodiscard]] int warmup_calls() const { return warmup_calls_; }
   /// Restores the state of a copy.
   void restore(int copy);
   /// Restores the state and poisons what the timed ops produce: as if no timed op had ever run.
@@ -133,6 +136,7 @@ class PreparedCase {
   std::vector<Copy> copies_;
   StorageContents state_content_;
   std::int64_t memory_bytes_ = 0;
+  int warmup_calls_ = 1;
 };
 
 }  // namespace gpubench

@@ -145,6 +145,7 @@ class RankGroup final : public Backend {
     times.wall_ns = largest(round->wall, intervals);
     times.device_ns = set_.queues.empty() ? times.wall_ns : largest(round->ranks, intervals);
     times.ranks = std::move(round->ranks);
+    times.runs = round->warmup_runs + plan.samples * plan.batch;
     return times;
   }
 
@@ -173,6 +174,7 @@ class RankGroup final : public Backend {
     std::vector<RankTimes> ranks;  // by the devices' clocks, where they have some
     std::vector<RankTimes> wall;
     std::array<std::atomic<bool>, 2> go_on{};
+    std::atomic<int> warmup_runs{0};
     Clock::time_point start = Clock::now();
   };
 
@@ -184,6 +186,7 @@ class RankGroup final : public Backend {
       if (rank == 0) word = calls < round.plan.warmup_calls || ns_since(round.start) < 1e9 * round.plan.warmup_s;
       line_up(rank);
       if (!word) break;
+      if (rank == 0) ++round.warmup_runs;
       (void)interval(rank, 1, run_next);
     }
     const auto at = static_cast<std::size_t>(rank);

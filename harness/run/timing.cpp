@@ -18,6 +18,7 @@ constexpr int alone_samples = 3;
 // Telemetry takes 2 s as the least; runs may turn out a little faster than their median.
 constexpr double energy_window_s = 2.2;
 constexpr double most_runs = 1e8;
+constexpr double most_warmup_calls = 1e6;
 
 double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -81,13 +82,20 @@ bool kept_in_spite(const CaseRecord& record, const Protocol& protocol) {
                      [&](const RoundRecord& round) { return !fault_of(round, protocol).empty(); });
 }
 
-std::int64_t first_batch(PreparedCase& prepared, const Protocol& protocol, const std::vector<Launch>& launches) {
+// Seconds of one run; warms up as well.
+double first_estimate_s(PreparedCase& prepared, const Protocol& protocol, const std::vector<Launch>& launches) {
   // A step runs once per sample whatever it takes, so one sample is enough of an estimate.
   const int samples = prepared.planned().c.cache == CacheMode::step ? 1 : 3;
   const RoundTimes times = prepared.backend().time(
       launches, {samples, 1, protocol.first_warmup_calls, protocol.first_warmup_s, prepared.planned().c.cadence});
   restore_all(prepared);
-  return batch_for(protocol, prepared.planned().c.cache, per_run_ns(times, 1) * 1e-9);
+  return per_run_ns(times, 1) * 1e-9;
+}
+
+// As many runs as fill the time of the warm-up.
+int warmup_calls_for(const Protocol& protocol, double estimate_s) {
+  const double calls = estimate_s > 0.0 ? std::ceil(protocol.warmup_s / estimate_s) : 0.0;
+  return static_cast<int>(std::clamp(calls, static_cast<double>(protocol.warmup_calls), most_warmup_calls));
 }
 
 }  // namespace
@@ -95,16 +103,26 @@ std::int64_t first_batch(PreparedCase& prepared, const Protocol& protocol, const
 Stopwatch::Stopwatch() : start_(now_s()) {}
 double Stopwatch::seconds() const { return now_s() - start_; }
 
+RoundPlan plan_of_round(const PreparedCase& prepared, const Protocol& protocol, const CaseRecord& record) {
+  RoundPlan plan{protocol.samples, record.batch, protocol.warmup_calls, protocol.warmup_s,
+                 prepared.planned().c.cadence};
+  if (!prepared.state().empty()) {
+    plan.warmup_calls = prepared.warmup_calls();
+    plan.warmup_s = 0.0;
+  }
+  return plan;
+}
+
 void time_round(PreparedCase& prepared, const Protocol& protocol, Telemetry& telemetry, CaseRecord& record) {
   const Stopwatch watch;
   const std::vector<Launch> launches = prepared.timed_launches();
   restore_all(prepared);
   if (record.rounds.empty()) {
-    const std::int64_t estimated = first_batch(prepared, protocol, launches);  // which warms up as well
-    if (record.batch == 0) record.batch = estimated;
+    const double estimate_s = first_estimate_s(prepared, protocol, launches);
+    prepared.warm_up_by(warmup_calls_for(protocol, estimate_s));
+    if (record.batch == 0) record.batch = batch_for(protocol, prepared.planned().c.cache, estimate_s);
   }
-  const RoundPlan plan{protocol.samples, record.batch, protocol.warmup_calls, protocol.warmup_s,
-                       prepared.planned().c.cadence};
+  const RoundPlan plan = plan_of_round(prepared, protocol, record);
   RoundRecord round = watched_round(prepared, plan, launches, telemetry);
   int rejected = 0;
   if (!kept_in_spite(record, protocol)) {

@@ -11,6 +11,10 @@
 
 namespace gpubench {
 
+/// What the next round of the case is, once it has a batch. Where there is state the warm-up is of as many runs each
+/// time, so that rounds can be compared with each other.
+[[nodiscard]] RoundPlan plan_of_round(const PreparedCase& prepared, const Protocol& protocol, const CaseRecord& record);
+
 /// One round, appended to the record; the first round sets the batch from an estimate, unless it is set. State is
 /// restored before it, so that values updated `batch` times stay finite however many rounds there are.
 ///

@@ -161,8 +161,8 @@ class CpuBackend final : public Backend {
     cpu::PinnedThreads pinned(context_.threads);
     Rotation rotation(own);
     const Clock::time_point start = Clock::now();
-    for (int calls = 0;
-         calls < plan.warmup_calls || std::chrono::duration<double>(Clock::now() - start).count() < plan.warmup_s;
+    int calls = 0;
+    for (; calls < plan.warmup_calls || std::chrono::duration<double>(Clock::now() - start).count() < plan.warmup_s;
          ++calls) {
       rotation.run();
       if (calls == 0) pinned.release_if_threads_changed();
@@ -176,6 +176,7 @@ class CpuBackend final : public Backend {
       sample = static_cast<double>(nanoseconds(Clock::now() - begin));
     }
     times.device_ns = times.wall_ns;
+    times.runs = calls + plan.samples * plan.batch;
     return times;
   }
 

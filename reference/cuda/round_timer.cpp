@@ -34,20 +34,21 @@ RoundTimes RoundTimer::time(std::span<const Launch> copies, const RoundPlan& pla
     queue_ = std::make_unique<RunQueue>(copies, plan.batch, total, stream_);
   }
   make_events(plan.samples);
-  const double run_ns = warm_up(plan);
   RoundTimes times;
+  const double run_ns = warm_up(plan, times.runs);
   times.device_ns.resize(static_cast<std::size_t>(plan.samples));
   times.wall_ns.resize(static_cast<std::size_t>(plan.samples));
   const bool is_long = run_ns * static_cast<double>(plan.batch) >= long_sample_ns;
   if (!is_long) queued(plan, run_ns, times);
   alone(plan, is_long, times);
+  times.runs += is_long ? total : 2 * total;
   return times;
 }
 
-double RoundTimer::warm_up(const RoundPlan& plan) {
+double RoundTimer::warm_up(const RoundPlan& plan, std::int64_t& calls) {
   const std::int64_t at_once = std::min<std::int64_t>(plan.batch, most_queued);
   const Clock::time_point start = Clock::now();
-  std::int64_t calls = 0;
+  calls = 0;
   double run_ns = 0.0;
   // At least once, so that there is an estimate; a round that asks for no warm-up has been warmed by an earlier one.
   do {

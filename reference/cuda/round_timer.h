@@ -21,8 +21,8 @@ class RoundTimer {
   [[nodiscard]] RoundTimes time(std::span<const Launch> copies, const RoundPlan& plan);
 
  private:
-  /// Returns nanoseconds of one run, roughly.
-  double warm_up(const RoundPlan& plan);
+  /// Returns nanoseconds of one run, roughly. `calls`: how many there were.
+  double warm_up(const RoundPlan& plan, std::int64_t& calls);
   void queued(const RoundPlan& plan, double run_ns, RoundTimes& times);
   void alone(const RoundPlan& plan, bool by_events, RoundTimes& times);
   void make_events(int samples);

@@ -1,5 +1,5 @@
 // Writes where the fuzzers begin: reports that hold and that do not, choices of earlier runs, noise and baselines,
-// command lines, sizes.
+// command lines, sizes, messages of workers, hostile text.
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -7,8 +7,10 @@
 
 #include "harness/compare/baseline.h"
 #include "harness/report/json.h"
+#include "harness/run/wire.h"
 #include "tests/harness/compare/made_reports.h"
 #include "tests/harness/report/holding_report.h"
+#include "tests/harness/report/hostile_text.h"
 #include "tests/harness/report/malformed_reports.h"
 
 using namespace gpubench;
@@ -45,6 +47,13 @@ int main(int argc, char** argv) {
          "{}", "[", R"({"schema": "gpubench-tuning", "schema_version": 2})"});
   write(folder / "argv", {"run\n--suite\ngemm,conv\n--tier=smoke\n-q", "list\n--format=json", "help\nrun", "--version",
                           "validate\na.json\nb.json", "export\n--format\ncsv\na.json\n-o\nb.csv", "--axis\nk=1,2\n-v"});
+  // The first byte says how the rest is taken: even, as the bytes of a pipe; odd, as the body of a message.
+  write(folder / "messages", {"0" + encode_frame({FrameKind::phase, "3 check"}) + encode_frame({FrameKind::done, ""}),
+                              "0" + encode_frame({FrameKind::record, "17\nrecord"}).substr(0, 15),
+                              "1" + encode_group({{0, "a/b/x1"}, {7, "c"}}), "117 check", "1"});
+  std::vector<std::string> texts = hostile_texts();
+  texts.insert(texts.end(), broken_texts().begin(), broken_texts().end());
+  write(folder / "text", texts);
   write(folder / "sizes", {"k=256,512", "1,2,4", "8", "m=9223372036854775807", "=", "k=", "k=-1", "k=1,,2"});
   return 0;
 }

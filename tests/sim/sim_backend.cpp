@@ -278,6 +278,7 @@ RoundTimes SimBackend::time(std::span<const Launch> copies, const RoundPlan& pla
   if (script_.wanders) run_ns *= 1.001 + 0.001 * static_cast<double>(::getpid() % 97);
   times.device_ns.assign(static_cast<std::size_t>(plan.samples), run_ns * static_cast<double>(plan.batch));
   times.wall_ns = times.device_ns;
+  times.runs = turns;
   return times;
 }
 

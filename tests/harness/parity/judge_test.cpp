@@ -309,7 +309,7 @@ TEST(Judge, NaNAndPoisonOutsideTheSampleAreFound) {
 TEST(Judge, CornersAreInEverySample) {
   for (const std::int64_t corner : {0, 255, 65280, 65535}) {
     TestGemm g(256, 256, 16, DType::f32);
-    g.run().memory.set(g.c, corner, 100.0);
+    g.run().memory.set(g.c, corner, g.memory.get(g.c, corner) + 0.5);
     EXPECT_EQ(g.memory.judged(sampling(1e4)).verdict, Verdict::fail) << corner;
   }
 }
@@ -321,10 +321,36 @@ TEST(Judge, FullJudgesEverythingWhateverTheBudget) {
   EXPECT_EQ(parity.verdict, Verdict::pass);
 }
 
-// One wrong element in 65536 and a sample of about 1 in 14: some seeds must see it, some must not.
+// One wrong element of 65536 that is neither large nor small, outside a sample of 200.
+TEST(Judge, ASuspectIsJudgedWhateverTheSampleIs) {
+  TestGemm g(256, 256, 16, DType::f32);
+  constexpr std::int64_t wrong = 77 * 256 + 99;
+  g.run().memory.set(g.c, wrong, g.memory.get(g.c, wrong) + 0.5);
+  ASSERT_EQ(g.memory.judged(sampling(1e4)).verdict, Verdict::pass);
+
+  const std::vector<TensorView> inputs{g.memory.view(g.a), g.memory.view(g.b), g.memory.view(g.bias)};
+  const std::vector<TensorView> outputs{g.memory.view(g.c)};
+  const std::vector<std::vector<std::int64_t>> suspects{{12, wrong}};
+  const OpParity parity = judge(g.memory.program(), 0, {inputs, outputs, suspects}, sampling(1e4), "timed");
+
+  EXPECT_EQ(parity.verdict, Verdict::fail);
+  EXPECT_EQ(parity.bad, 1);
+  EXPECT_EQ(parity.worst->index, (std::vector<std::int64_t>{77, 99}));
+}
+
+TEST(Judge, TheLargestAndTheSmallestMagnitudesAreInEverySample) {
+  for (const double value : {60.0, -1000.0, 0.0, 1e-30}) {
+    TestGemm g(256, 256, 16, DType::f32);
+    g.run().memory.set(g.c, 77 * 256 + 99, value);
+    EXPECT_EQ(g.memory.judged(sampling(1e4)).verdict, Verdict::fail) << value;
+  }
+}
+
+// One wrong element in 65536, neither large nor small, and a sample of about 1 in 14: some seeds must see it, some must
+// not.
 TEST(Judge, TheSeedAndThePhaseMoveTheSample) {
   TestGemm g(256, 256, 64, DType::f32);
-  g.run().memory.set(g.c, 77 * 256 + 99, 100.0);
+  g.run().memory.set(g.c, 77 * 256 + 99, g.memory.get(g.c, 77 * 256 + 99) + 0.5);
   int seen = 0;
   int different = 0;
   for (std::uint64_t seed = 0; seed < 100; ++seed) {

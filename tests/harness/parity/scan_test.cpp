@@ -56,6 +56,27 @@ TEST(Scan, FiniteElementsAreNoSuspectsHoweverLarge) {
   }
 }
 
+// All others are 1; what is larger or smaller comes in the order of its magnitude, its sign aside.
+TEST(Scan, FindsTheEightLargestAndTheFourSmallestMagnitudes) {
+  for (const DType type : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
+    Stored t(type, {20000});
+    for (int i = 0; i < 9; ++i) store(type, t.at(2000 * i + 5), (i % 2 == 0 ? 1.0 : -1.0) * (i + 2));
+    store(type, t.at(19999), 0.0);
+    store(type, t.at(4096), -0.25);
+    store(type, t.at(4095), 0.125);
+    store(type, t.at(1), 0.5);
+    store(type, t.at(2), std::nan(""));
+    EXPECT_THAT(t.scanned().extremes, ElementsAre(16005, 14005, 12005, 10005, 8005, 6005, 4005, 2005,  // 10 ... 3
+                                                  19999, 4095, 4096, 1))
+        << name(type);
+  }
+}
+
+TEST(Scan, OfEqualMagnitudesTheFirstAreTakenAndIntegersHaveNoExtremes) {
+  EXPECT_THAT(Stored(DType::f32, {100}).scanned().extremes, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3));
+  EXPECT_THAT(Stored(DType::i32, {100}).scanned().extremes, IsEmpty());
+}
+
 // 165 is 0xa5, the poison of u8, and a result that an op may well have: it is looked at, not condemned.
 TEST(Scan, AnIntegerThatLooksLikePoisonIsASuspectOnly) {
   Stored t(DType::u8, {100});

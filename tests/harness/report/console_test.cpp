@@ -128,6 +128,14 @@ TEST(Failures, NameOpElementValuesBoundHowManyAndTheRerunLine) {
       "\n");
 }
 
+TEST(Failures, SayOfEachPhaseWhatWasLookedAt) {
+  CaseRecord record = sample_record(Verdict::fail);
+  for (OpParity& op : record.parity.ops) op.phase = "timed";
+  EXPECT_THAT(failures_text({&record, 1}, plain), HasSubstr("gemm.forward (gemm), what a timed round left, by"));
+  for (OpParity& op : record.parity.ops) op.phase = "check";
+  EXPECT_THAT(failures_text({&record, 1}, plain), HasSubstr("gemm.forward (gemm), check of the op alone, by"));
+}
+
 TEST(Failures, ShowTheOpThatTheRecordNamesAndCountTheOthers) {
   CaseRecord record = sample_record(Verdict::fail);
   record.parity.ops[0].verdict = Verdict::fail;

@@ -118,7 +118,7 @@ std::vector<MalformedFile> contradictory_reports() {
        },
        "gpubench.cases[0].parity.ops[0].mutations_rejected", "proves nothing"},
       {"a phase that nobody knows", [](Json& j) { first(j)["parity"]["ops"][0]["phase"] = "after"; },
-       "gpubench.cases[0].parity.ops[0].phase", "check, recheck"},
+       "gpubench.cases[0].parity.ops[0].phase", "check, timed, recheck"},
       {"an op without a label", [](Json& j) { first(j)["parity"]["ops"][0]["label"] = ""; },
        "gpubench.cases[0].parity.ops[0].label", "is empty"},
       {"a smaller error than its ops'", [](Json& j) { first(j)["parity"]["error_over_bound"] = 0.1; },

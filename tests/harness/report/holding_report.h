@@ -40,8 +40,9 @@ inline Report holding_report() {
   failed.c.workload = "other";
   failed.id = failed.c.id();
   failed.verdict = Verdict::fail;
-  failed.reason = "op 'gemm.forward' (gemm) failed in recheck";
+  failed.reason = "op 'gemm.forward' (gemm) failed in timed";
   failed.parity.ops[1] = sample_op(Verdict::fail);
+  failed.parity.ops[1].phase = "timed";
   failed.parity.ops[1].worst->got = std::numeric_limits<double>::quiet_NaN();
   failed.parity.error_over_bound = 3.5;
   report.cases = {holding_record(), failed, sample_without_run(Verdict::skipped, "needs 34 GB, 20 GB are free")};

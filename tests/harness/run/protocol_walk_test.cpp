@@ -201,7 +201,7 @@ TEST(Protocol, RecordsAreFilledIn) {
   EXPECT_EQ(first.c.workload, "first");
   EXPECT_EQ(first.parity.seed, 42U);
   EXPECT_EQ(first.parity.worst_op, "first.gemm");
-  EXPECT_EQ(first.parity.coverage, "the op, 100% of elements");
+  EXPECT_EQ(first.parity.coverage, "the op, 100% of elements; 3 rounds: all of what they left compared, bit for bit");
   EXPECT_GT(first.parity.ops.front().mutations, 0);
   EXPECT_EQ(first.parity.ops.front().implementation, "sim:textbook");
   EXPECT_GE(first.memory_bytes, first.copies * 768);

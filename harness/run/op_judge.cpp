@@ -1,0 +1,83 @@
+#include "harness/run/op_judge.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "harness/core/hash.h"
+
+namespace gpubench {
+namespace {
+
+/// No op is left with less than this of the case's budget.
+constexpr double smallest_budget_flop = 2.5e5;
+
+double work_of(const Program& program, int op) {
+  const OpCall& call = program.op(op);
+  double elements = 0.0;
+  for (const ValueId output : call.outputs) elements += static_cast<double>(program.spec(output).shape.elements());
+  return std::max(cost_of(program, call).flop, elements);
+}
+
+}  // namespace
+
+double budget_flop(Tier tier) {
+  switch (tier) {
+    case Tier::smoke: return 20e6;
+    case Tier::quick: return 120e6;
+    case Tier::standard:
+    case Tier::large: return 500e6;
+  }
+  return 20e6;
+}
+
+const std::byte* StorageReader::operator[](StorageId id) {
+  auto [at, fresh] = read_.try_emplace(id.index);
+  if (fresh) at->second = memory_.block(id).read();
+  return at->second.bytes.data();
+}
+
+std::vector<TensorView> views_of(const Program& program, std::span<const ValueId> ids,
+                                 std::span<const std::byte* const> storages) {
+  std::vector<TensorView> views;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const Value& value = program.value(ids[i]);
+    views.emplace_back(value.spec, storages[i] + value.offset_bytes);
+  }
+  return views;
+}
+
+OpJudge::OpJudge(const PreparedCase& prepared, const RunOptions& options) : prepared_(prepared), options_(options) {
+  for (int op = 0; op < static_cast<int>(prepared.program().ops().size()); ++op)
+    total_work_ += work_of(prepared.program(), op);
+}
+
+JudgePolicy OpJudge::policy_for(int op, std::string_view phase) const {
+  const double budget = budget_flop(options_.tier);
+  const double share = total_work_ > 0.0 ? work_of(prepared_.program(), op) / total_work_ : 1.0;
+  JudgePolicy policy;
+  policy.mode = options_.check;
+  policy.flop_budget = std::max(budget * share, smallest_budget_flop);
+  policy.seed = hash(phase, hash(prepared_.program().op(op).label, mix(options_.seed)));
+  policy.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  return policy;
+}
+
+OpParity OpJudge::judge(int op, std::span<const std::byte* const> inputs, std::span<const std::byte* const> outputs,
+                        const std::string& phase, std::span<const std::vector<std::int64_t>> suspects) const {
+  const Program& program = prepared_.program();
+  const std::vector<TensorView> input_views = views_of(program, program.op(op).inputs, inputs);
+  const std::vector<TensorView> output_views = views_of(program, program.op(op).outputs, outputs);
+  OpParity parity = gpubench::judge(program, op, {input_views, output_views, suspects}, policy_for(op, phase), phase);
+  parity.implementation = prepared_.implementation(op);
+  parity.choice = prepared_.choice(op);
+  return parity;
+}
+
+OpParity with_fault(OpParity parity, const std::string& fault) {
+  if (fault.empty()) return parity;
+  parity.reason = parity.verdict == Verdict::fail ? fault + "; " + parity.reason : fault;
+  parity.verdict = worse(parity.verdict, Verdict::fail);
+  return parity;
+}
+
+}  // namespace gpubench

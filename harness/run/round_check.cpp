@@ -1,0 +1,232 @@
+#include "harness/run/round_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/parity/difference.h"
+#include "harness/run/case_verdict.h"
+#include "harness/run/content.h"
+#include "harness/run/recheck_plan.h"
+
+namespace gpubench {
+namespace {
+
+// What may cross the bus after a round, where the host does not see device memory: some 20 ms.
+constexpr std::int64_t most_bytes_of_round = std::int64_t{256} << 20U;
+constexpr std::int64_t most_round_suspects = 1000;
+
+std::vector<std::byte> content_of(PreparedCase& prepared, int copy, StorageId id) {
+  const HostBytes content = prepared.memory(copy).block(id).read();
+  return {content.bytes.begin(), content.bytes.end()};
+}
+
+bool all_at_end(std::span<const Whereabouts> places) {
+  return std::all_of(places.begin(), places.end(),
+                     [](const Whereabouts& where) { return where.kind == Whereabouts::Kind::end; });
+}
+
+}  // namespace
+
+Fingerprints fingerprints_of(PreparedCase& prepared, int copy, const std::vector<StorageId>& storages) {
+  Fingerprints prints;
+  for (const StorageId id : storages) prints[id.index] = fingerprint(prepared.memory(copy).block(id).read().bytes);
+  return prints;
+}
+
+RoundCheck::RoundCheck(PreparedCase& prepared, const OpJudge& judge, CaseRecord& record)
+    : prepared_(prepared), judge_(judge), record_(record), watched_(prepared.produced()) {
+  watched_.insert(watched_.end(), prepared.state().begin(), prepared.state().end());
+}
+
+void RoundCheck::begin(int copies, bool whole) {
+  const std::size_t pairs = watched_.size() * static_cast<std::size_t>(copies);
+  const bool seen = prepared_.backend().host_visible();
+  std::int64_t bytes = 0;
+  std::int64_t all = 0;
+  for (const StorageId id : watched_) all += copies * prepared_.program().storage(id).bytes;
+  chosen_.clear();
+  if (next_ >= pairs) next_ = 0;
+  while (chosen_.size() < pairs) {
+    const StorageId id = watched_[next_ % watched_.size()];
+    bytes += prepared_.program().storage(id).bytes;
+    if (!seen && !whole && bytes > most_bytes_of_round && !chosen_.empty()) break;
+    chosen_.emplace(static_cast<int>(next_ / watched_.size()), id.index);
+    next_ = (next_ + 1) % pairs;
+  }
+  partial_ = chosen_.size() < pairs;
+  counts_ = rounds_ != record_.rounds.size();
+  if (!counts_) return;  // once more, the whole of it
+  rounds_ = record_.rounds.size();
+  left_bytes_ += all;
+}
+
+std::vector<StorageId> RoundCheck::differing(int copy) {
+  std::vector<StorageId> looked_at;
+  for (const StorageId id : watched_) {
+    if (chosen_.contains({copy, id.index})) looked_at.push_back(id);
+  }
+  const std::int64_t runs = record_.rounds.back().times.runs;
+  const bool has_state = !prepared_.state().empty();
+  std::vector<StorageId> differ;
+  if (has_state && (varies_ || runs == 0)) return differ;  // nothing says what it should be
+  found_ = fingerprints_of(prepared_, copy, looked_at);
+  for (const auto& [storage, print] : found_) {
+    const std::int64_t bytes = prepared_.program().storage({storage}).bytes;
+    if (!has_state) {
+      compared_bytes_ += counts_ ? bytes : 0;
+      if (judged_.at(storage) != print) differ.push_back({storage});
+      continue;
+    }
+    const auto [at, fresh] = states_.try_emplace({copy, runs, storage}, print);
+    if (!fresh && counts_) compared_bytes_ += bytes;
+    if (at->second != print) differ.push_back({storage});
+  }
+  return differ;
+}
+
+bool RoundCheck::settle(int copy, const std::vector<StorageId>& differing, const RoundPlan& plan) {
+  std::set<int> storages;
+  for (const StorageId id : differing) storages.insert(id.index);
+  if (!prepared_.state().empty()) return repeat(copy, storages, plan);
+  // Where nothing is wrong with a difference, one copy a round is judged, in turn: it costs a run and a comparison.
+  if (varies_ && static_cast<int>(rounds_) % prepared_.copies() != copy) return false;
+  return judge_left(copy, storages);
+}
+
+// The content that the round left, and what the ops leave when they are run alone once more.
+struct RoundCheck::Left {
+  StorageContents content;
+  std::map<int, StorageContents> read_before;  ///< by op: of inputs that are overwritten before the launch ends
+  StorageReader now;
+
+  [[nodiscard]] const std::byte* operator()(StorageId id) {
+    const auto found = content.find(id.index);
+    return found == content.end() ? now[id] : found->second.data();  // the others are only read
+  }
+};
+
+bool RoundCheck::judge_left(int copy, const std::set<int>& differing) {
+  const Program& program = prepared_.program();
+  const RecheckPlan plan = plan_recheck(program);
+  Left left{{}, {}, StorageReader(prepared_.memory(copy))};
+  for (const StorageId id : prepared_.produced()) left.content[id.index] = content_of(prepared_, copy, id);
+
+  prepared_.reset(copy);
+  for (const int op : prepared_.ops(Phase::timed)) {
+    const OpWhereabouts& where = plan.ops[static_cast<std::size_t>(op)];
+    for (std::size_t i = 0; i < where.inputs.size(); ++i) {
+      if (where.inputs[i].kind == Whereabouts::Kind::end || !all_at_end(where.outputs)) continue;
+      const StorageId id = program.value(program.op(op).inputs[i]).storage;
+      left.read_before[op][id.index] = content_of(prepared_, copy, id);
+    }
+    prepared_.backend().run(prepared_.launch(copy, op));
+  }
+  if (fingerprints_of(prepared_, copy, prepared_.produced()) != judged_) varies_ = true;
+
+  bool fault = false;
+  StorageReader& again = left.now;
+  for (const int op : prepared_.ops(Phase::timed)) {
+    const OpCall& call = program.op(op);
+    const OpWhereabouts& where = plan.ops[static_cast<std::size_t>(op)];
+    if (!all_at_end(where.outputs)) continue;  // a later op has written there, and is judged
+    std::vector<const std::byte*> outputs;
+    std::vector<const std::byte*> expected;
+    for (const ValueId id : call.outputs) {
+      outputs.push_back(left(program.value(id).storage));
+      expected.push_back(again[program.value(id).storage]);
+    }
+    const std::vector<TensorView> got = views_of(program, call.outputs, outputs);
+    const std::vector<TensorView> wanted = views_of(program, call.outputs, expected);
+    std::vector<std::vector<std::int64_t>> suspects(call.outputs.size());
+    std::int64_t elements = 0;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      if (!differing.contains(program.value(call.outputs[i]).storage.index)) continue;
+      Difference apart = difference(got[i], wanted[i], most_round_suspects);
+      elements += apart.elements;
+      suspects[i] = std::move(apart.largest);
+    }
+    if (elements == 0) continue;
+    std::vector<const std::byte*> inputs;
+    for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+      const StorageId id = program.value(call.inputs[i]).storage;
+      inputs.push_back(where.inputs[i].kind == Whereabouts::Kind::end ? left(id)
+                                                                      : left.read_before[op][id.index].data());
+    }
+    OpParity parity = judge_.judge(op, inputs, outputs, "timed", suspects);
+    if (parity.verdict == Verdict::pass) {
+      varies_ = true;
+      within_bound_ += elements;
+      if (passed_.insert(op).second) add_op(record_, std::move(parity));
+      continue;
+    }
+    parity.reason = fmt::format("round {} left {} element{} in copy {} that {} not what was checked; {}", rounds_,
+                                elements, elements == 1 ? "" : "s", copy, elements == 1 ? "is" : "are", parity.reason);
+    fault = true;
+    if (where.all_at_end()) {
+      add_op(record_, std::move(parity));
+    } else {
+      parity.reason += "; or an op before it is wrong, whose result was overwritten within the run";
+      deferred_.push_back(std::move(parity));  // where the replay finds it too, it knows which
+    }
+  }
+  return fault;
+}
+
+// Two repetitions that agree with each other say who is wrong; where they don't agree nobody can be blamed.
+bool RoundCheck::repeat(int copy, const std::set<int>& differing, const RoundPlan& plan) {
+  const std::int64_t runs = record_.rounds.back().times.runs;
+  const std::vector<StorageId> storages(differing.begin(), differing.end());
+  std::vector<Fingerprints> repeated;
+  for (int i = 0; i < 2; ++i) {
+    for (int each = 0; each < prepared_.copies(); ++each) prepared_.restore(each);
+    if (prepared_.backend().time(prepared_.timed_launches(), plan).runs != runs) return false;  // says nothing
+    repeated.push_back(fingerprints_of(prepared_, copy, storages));
+  }
+  if (repeated[0] != repeated[1]) {
+    varies_ = true;
+    return false;
+  }
+  const auto& [storage, print] = *repeated[0].begin();
+  const bool this_one = print != found_.at(storage);
+  blame(record_, Verdict::fail,
+        fmt::format("op {} failed in timed: {} left other bits of '{}' in copy {} than two repetitions of the same {} "
+                    "runs from the same state, which agree",
+                    writer_of(storage), this_one ? fmt::format("round {}", rounds_) : "an earlier round",
+                    prepared_.program().storage({storage}).name, copy, runs));
+  return true;
+}
+
+std::string RoundCheck::writer_of(int storage) const {
+  const Program& program = prepared_.program();
+  std::string label;
+  for (const int op : prepared_.ops(Phase::timed)) {
+    for (const ValueId id : program.op(op).outputs) {
+      if (program.value(id).storage.index == storage)
+        label = fmt::format("'{}' ({})", program.op(op).label, program.op(op).kind.name);
+    }
+  }
+  return label;
+}
+
+void RoundCheck::tell_deferred() {
+  for (OpParity& parity : deferred_) add_op(record_, std::move(parity));
+  deferred_.clear();
+}
+
+std::string RoundCheck::coverage() const {
+  if (rounds_ == 0) return {};
+  const std::string rounds = fmt::format("{} round{}", rounds_, rounds_ == 1 ? "" : "s");
+  if (varies_ && !prepared_.state().empty())
+    return fmt::format("the bits of its state vary from run to run: {} not compared", rounds);
+  if (varies_) {
+    return fmt::format("{}: bits vary from run to run, {} elements that differed within their bound", rounds,
+                       within_bound_);
+  }
+  if (compared_bytes_ == 0) return fmt::format("{}: no two with as many runs to compare", rounds);
+  const double share = 100.0 * static_cast<double>(compared_bytes_) / static_cast<double>(left_bytes_);
+  return fmt::format("{}: {} of what they left compared, bit for bit", rounds,
+                     compared_bytes_ >= left_bytes_ ? "all" : fmt::format("{:.2g}%", share));
+}
+
+}  // namespace gpubench

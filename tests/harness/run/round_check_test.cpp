@@ -1,0 +1,150 @@
+// Faults of a round, of a copy, of a run: what is seen, what is said of it, and that correct results raise no alarm.
+#include "harness/run/round_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/core/hash.h"
+#include "tests/harness/run/run_fixture.h"
+#include "tests/sim/flaky_backend.h"
+
+namespace gpubench::sim {
+namespace round_check_test {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// 100 us a run on the clock: two runs fill the shortest sample of the preset (200 us), three samples make a round. The
+// warm-up is one call, the estimate the first call of time(): rounds 1 to 3 are calls 2 to 4.
+constexpr double run_ns = 100e3;
+constexpr std::int64_t middle = 27;  // of 64 elements
+
+struct Flaky {
+  explicit Flaky(Flaw flaw, const std::string& script = "") : inner(parse_script(script)) {
+    const std::unique_ptr<Backend> backend = flaky(inner, std::move(flaw), run_ns);
+    run_in_process(*backend, sim_cases(), smoke_options(), seen, seen.stop);
+  }
+  SimBackend inner;
+  Remembering seen;
+};
+
+Flaw flaw(std::string label, std::function<bool(const Moment&)> when) {
+  return {std::move(label), std::move(when), one_wrong_element(middle), false};
+}
+
+TEST(RoundCheck, NamesTheRoundTheCopyAndTheElementThatALaterRoundWouldHaveOverwritten) {
+  const Flaky run(flaw("last.add", [](const Moment& now) { return now.call == 3; }));
+  const CaseRecord& record = run.seen.of("last");
+
+  EXPECT_EQ(record.verdict, Verdict::fail);
+  EXPECT_THAT(record.reason,
+              AllOf(StartsWith("op 'last.add' (add) failed in timed: round 2 left 1 element in copy 0 that is not"),
+                    HasSubstr("[3, 3]")));
+  EXPECT_EQ(record.rounds.size(), 2U);  // no sense in a third
+  EXPECT_EQ(run.seen.count(Verdict::pass), 5);
+}
+
+// 17 copies; 7 turns: the warm-up is copy 0, then six runs are copies 0 to 5. The spoiled one is the fourth of the six.
+TEST(RoundCheck, SeesTheOneCopyInWhichARunWasSpoiled) {
+  const Flaky run(flaw("first.gemm", [](const Moment& now) { return now.call == 2 && now.turn == 5; }), "cache=4096");
+  const CaseRecord& record = run.seen.of("first");
+
+  EXPECT_EQ(record.copies, 17);
+  EXPECT_THAT(record.reason, HasSubstr("round 1 left 1 element in copy 3 that is not what was checked"));
+}
+
+// The wrong element of chain.up makes its whole row of chain.down wrong, and that of chain.add; who began is told.
+TEST(RoundCheck, BlamesTheOpWhoseResultIsWrongForWhatItWasGiven) {
+  const Flaky run(flaw("chain.up", [](const Moment& now) { return now.call == 4; }));
+
+  EXPECT_THAT(run.seen.of("chain").reason, StartsWith("op 'chain.up' (gemm) failed in timed: round 3 left 1 element"));
+}
+
+// clip.dw's result is clipped in place, so that what it was is gone by the end of the run.
+TEST(RoundCheck, FindsAFaultWhoseOwnTraceWasOverwrittenWithinTheRun) {
+  const Flaky run(flaw("clip.dw", [](const Moment& now) { return now.call == 3; }));
+  const CaseRecord& record = run.seen.of("clip");
+
+  EXPECT_EQ(record.verdict, Verdict::fail);
+  EXPECT_THAT(record.reason, HasSubstr("failed in timed: round 2 left"));
+  EXPECT_THAT(record.reason, HasSubstr("or an op before it is wrong, whose result was overwritten within the run"));
+}
+
+// 'update' adds to its state with every run: a wrong one is carried on, whatever came after it. Where there is state
+// the warm-up is of as many runs each time: 1 ms of them are 10, and 6 follow.
+TEST(RoundCheck, AStateCarriesASpoiledRunInTheMiddleOfARoundToItsEnd) {
+  for (const std::int64_t call : {2, 3}) {
+    const Flaky run(flaw("update.gemm", [=](const Moment& now) { return now.call == call && now.turn == 3; }));
+    const CaseRecord& record = run.seen.of("update");
+
+    EXPECT_EQ(record.verdict, Verdict::fail) << record.reason;
+    // The first round is what the second is compared with; who is right only the repetitions tell.
+    EXPECT_THAT(
+        record.reason,
+        StartsWith(call == 2 ? "op 'update.gemm' (gemm) failed in timed: an earlier round left other bits of 'c'"
+                             : "op 'update.gemm' (gemm) failed in timed: round 2 left other bits of 'c'"));
+    EXPECT_THAT(record.reason, HasSubstr("16 runs from the same state"));
+  }
+}
+
+TEST(RoundCheck, AWrongRunThatALaterOneOfTheSameRoundOverwritesLeavesNoTrace) {
+  const Flaky run(flaw("packed.gemm", [](const Moment& now) { return now.call == 3 && now.turn == 1; }));
+
+  EXPECT_EQ(run.seen.of("packed").verdict, Verdict::pass);  // known, and said in the README
+}
+
+TEST(RoundCheck, SaysWhatItComparedAndRaisesNoAlarmWhereNothingIsWrong) {
+  for (const std::string script : {"", "cache=4096"}) {
+    const Flaky run(flaw("last.add", [](const Moment&) { return false; }), script);
+    for (const auto& [id, record] : run.seen.records) {
+      EXPECT_EQ(record.verdict, Verdict::pass) << record.reason;
+      // A state has nothing to be compared with in its first round.
+      const bool state = id == sim_id("update");
+      EXPECT_THAT(record.parity.coverage, HasSubstr(state ? "3 rounds: 67% of what they left compared, bit for bit"
+                                                          : "3 rounds: all of what they left compared, bit for bit"));
+    }
+  }
+}
+
+// The last bit of an element changes with every run, as it does where atomics add in any order.
+Flaw restless(const std::string& label) {
+  auto runs = std::make_shared<int>(0);
+  return {label, [](const Moment&) { return true; },
+          [runs](const TensorSpec&, std::byte* data) { data[0] ^= static_cast<std::byte>(++*runs % 2); }, false};
+}
+
+TEST(RoundCheck, BitsThatVaryWithinTheBoundAreJudgedAndSaid) {
+  const Flaky run(restless("first.gemm"));
+  const CaseRecord& record = run.seen.of("first");
+
+  EXPECT_EQ(record.verdict, Verdict::pass) << record.reason;
+  EXPECT_THAT(record.parity.coverage, HasSubstr("bits vary from run to run"));
+}
+
+TEST(RoundCheck, AStateWhoseBitsVaryBlamesNobody) {
+  auto runs = std::make_shared<std::int64_t>(0);
+  const auto noise = [runs](const TensorSpec&, std::byte* data) {
+    data[0] ^= static_cast<std::byte>(hash_at(1, static_cast<std::uint64_t>(++*runs)) % 8);
+  };
+  const Flaky run({"update.gemm", [](const Moment&) { return true; }, noise, false});
+  const CaseRecord& record = run.seen.of("update");
+
+  EXPECT_EQ(record.verdict, Verdict::pass) << record.reason;
+  EXPECT_THAT(record.parity.coverage, HasSubstr("the bits of its state vary from run to run: 3 rounds not compared"));
+}
+
+TEST(RoundCheck, NothingIsComparedWithTheCheckOff) {
+  SimBackend inner(parse_script(""));
+  const auto backend = flaky(inner, flaw("last.add", [](const Moment&) { return true; }), run_ns);
+  RunOptions options = smoke_options();
+  options.check = CheckMode::off;
+  Remembering seen;
+  run_in_process(*backend, sim_cases(), options, seen, seen.stop);
+
+  EXPECT_EQ(seen.of("last").verdict, Verdict::unverified);
+  EXPECT_EQ(seen.of("last").rounds.size(), 3U);
+}
+
+}  // namespace round_check_test
+}  // namespace gpubench::sim
