@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <regex>
+#include <charconv>
 #include <set>
 
 #include "harness/cli/case_detail.h"
@@ -14,6 +14,7 @@
 #include "harness/cli/terminal.h"
 #include "harness/core/error.h"
 #include "harness/plan/nearest.h"
+#include "harness/plan/pattern.h"
 #include "harness/report/json.h"
 #include "harness/report/quantity.h"
 #include "harness/report/reliability_text.h"
@@ -32,10 +33,13 @@ std::vector<std::string> default_recipes(const Options& options, const Environme
 
 // The number of ranks at the end of a case's id; none where there is none.
 std::vector<int> ranks_named(const std::string& subject) {
-  const std::regex at_end("/x([1-9][0-9]?)$");
-  std::smatch found;
-  if (!std::regex_search(subject, found, at_end)) return {};
-  return {std::stoi(found[1].str())};
+  const std::size_t mark = subject.rfind("/x");
+  if (mark == std::string::npos) return {};
+  int ranks = 0;
+  const char* const end = subject.data() + subject.size();
+  const auto [stop, error] = std::from_chars(subject.data() + mark + 2, end, ranks);
+  const bool named = error == std::errc() && stop == end && ranks > 0 && ranks < 100;
+  return named ? std::vector{ranks} : std::vector<int>();
 }
 
 struct SuiteFacts {
@@ -116,10 +120,10 @@ std::vector<std::string> matching(const std::vector<std::string>& ids, const std
   if (auto part = keep([&](const std::string& id) { return id.find(wanted) != std::string::npos; }); !part.empty())
     return part;
   try {
-    const std::regex pattern(wanted);
-    return keep([&](const std::string& id) { return std::regex_search(id, pattern); });
-  } catch (const std::regex_error&) {
-    return {};
+    const Pattern pattern("CASE", wanted);
+    return keep([&](const std::string& id) { return pattern.found_in(id); });
+  } catch (const UsageError&) {
+    return {};  // then it is no name that anybody has, which is said with the nearest ones
   }
 }
 

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <iterator>
-#include <regex>
 #include <set>
 
 #include "harness/core/error.h"
 #include "harness/plan/definition_digest.h"
 #include "harness/plan/nearest.h"
+#include "harness/plan/pattern.h"
 
 namespace gpubench {
 namespace {
@@ -45,23 +45,6 @@ std::vector<const Suite*> wanted_suites(std::span<const Suite> suites, const Sel
     if (all || contains(selection.suites, suite.name)) wanted.push_back(&suite);
   }
   return wanted;
-}
-
-std::vector<std::regex> compiled(const Names& patterns) {
-  std::vector<std::regex> result;
-  for (const std::string& pattern : patterns) {
-    try {
-      result.emplace_back(pattern, std::regex::ECMAScript | std::regex::optimize);
-    } catch (const std::regex_error& error) {
-      throw UsageError("filter '" + pattern + "' is not a regular expression: " + error.what());
-    }
-  }
-  return result;
-}
-
-bool any_matches(const std::vector<std::regex>& patterns, const std::string& id) {
-  return std::any_of(patterns.begin(), patterns.end(),
-                     [&](const std::regex& pattern) { return std::regex_search(id, pattern); });
 }
 
 std::int64_t* find_dim(Dims& dims, std::string_view name) {
@@ -153,8 +136,8 @@ class Planner {
   explicit Planner(const Selection& selection)
       : selection_(selection),
         overrides_(selection),
-        filters_(compiled(selection.filters)),
-        excludes_(compiled(selection.excludes)) {}
+        filters_(patterns("filter", selection.filters)),
+        excludes_(patterns("filter", selection.excludes)) {}
 
   std::vector<PlannedCase> plan(std::span<const Suite> suites) {
     declare(suites);
@@ -278,8 +261,8 @@ class Planner {
     if (!c.fuse) c.modes.emplace_back("unfused");
     if (selection_.virtual_ranks && ranks > 1) c.modes.emplace_back("virtual");
     const std::string id = c.id();
-    if (!filters_.empty() && !any_matches(filters_, id)) return;
-    if (any_matches(excludes_, id) || !ids_.insert(id).second) return;
+    if (!filters_.empty() && !any_found(filters_, id)) return;
+    if (any_found(excludes_, id) || !ids_.insert(id).second) return;
     planned_.push_back({std::move(c), declared.workload, {}, 0});
   }
 
@@ -295,8 +278,8 @@ class Planner {
 
   const Selection& selection_;
   Overrides overrides_;
-  std::vector<std::regex> filters_;
-  std::vector<std::regex> excludes_;
+  std::vector<Pattern> filters_;
+  std::vector<Pattern> excludes_;
   std::set<std::string> ids_;
   std::vector<PlannedCase> planned_;
 };

@@ -45,6 +45,8 @@ int main(int argc, char** argv) {
          "{}", "[", R"({"schema": "gpubench-tuning", "schema_version": 2})"});
   write(folder / "argv", {"run\n--suite\ngemm,conv\n--tier=smoke\n-q", "list\n--format=json", "help\nrun", "--version",
                           "validate\na.json\nb.json", "export\n--format\ncsv\na.json\n-o\nb.csv", "--axis\nk=1,2\n-v"});
+  write(folder / "filter",
+        {"m=8,.*f32", "^memory/", "(.+)+Z", "((((", "m=(8", "[[:digit:]]{4}", "x[a-", "\\d+\\/", "(a{1000}){1000}"});
   write(folder / "sizes", {"k=256,512", "1,2,4", "8", "m=9223372036854775807", "=", "k=", "k=-1", "k=1,,2"});
   return 0;
 }
