@@ -1,7 +1,9 @@
 #include "harness/plan/plan.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
+#include <numeric>
 #include <set>
 
 #include "harness/core/error.h"
@@ -98,6 +100,7 @@ class Overrides {
     if (!batch_axis.empty() && !selection_.batches.empty())
       points = replaced(points, batch_axis, selection_.batches, false);
     for (const auto& [axis, extents] : selection_.axes) points = replaced(points, axis, extents, true);
+    if (any()) std::for_each(points.begin(), points.end(), expect_countable);
     return points;
   }
 
@@ -107,6 +110,23 @@ class Overrides {
   static void require(const std::string& flag, std::int64_t value, std::int64_t least) {
     if (value >= least) return;
     throw UsageError(flag + " has value " + std::to_string(value) + ", expected at least " + std::to_string(least));
+  }
+
+  // Suites multiply up to four extents, and small factors of their own: 2^56 leaves room for both in 64 bits.
+  static void expect_countable(const Point& point) {
+    constexpr std::size_t multiplied = 4;
+    constexpr double most = 0x1p56;
+    std::vector<double> extents;
+    std::string text;
+    for (const auto& [axis, extent] : point.dims) {
+      extents.push_back(static_cast<double>(std::max<std::int64_t>(extent, 1)));
+      text += (text.empty() ? "" : ",") + axis + "=" + std::to_string(extent);
+    }
+    std::sort(extents.begin(), extents.end(), std::greater<>());
+    extents.resize(std::min(extents.size(), multiplied));
+    if (std::accumulate(extents.begin(), extents.end(), 1.0, std::multiplies<>()) < most) return;
+    throw UsageError("these axes are too large to be counted: " + text +
+                     "; expected less than 2^56 for the product of the four largest, take smaller ones");
   }
 
   // A layer keeps its label under another batch size, but not under other extents.
@@ -122,11 +142,17 @@ class Overrides {
           *dim = extent;
         }
         result.push_back(std::move(changed));
+        if (result.size() > most_points) {
+          throw UsageError("--batch and --axis make more than " + std::to_string(most_points) +
+                           " sizes of one case together: every value is taken with every other; give fewer");
+        }
         if (dim == nullptr) break;  // this workload has no such axis
       }
     }
     return result;
   }
+
+  static constexpr std::size_t most_points = 10'000;  // as many cases as a report is made for
 
   const Selection& selection_;
 };
@@ -142,9 +168,8 @@ class Planner {
   std::vector<PlannedCase> plan(std::span<const Suite> suites) {
     declare(suites);
     for (PlannedCase& one : planned_) {
-      const Program program = build(*one.workload, one.c);
+      const Program program = build(*one.workload, one.c, one.bytes);
       one.cost = cost_of(program);
-      one.bytes = program.bytes();
       one.definition = definition_digest(one.c, *one.workload, program);
     }
     return std::move(planned_);
@@ -266,10 +291,12 @@ class Planner {
     planned_.push_back({std::move(c), declared.workload, {}, 0});
   }
 
-  // Extents that make no sense together are a defect of the suite, unless the user chose them.
-  [[nodiscard]] Program build(const Workload& workload, const Case& c) const {
+  // Extents that make no sense together, or are too large, are a defect of the suite, unless the user chose them.
+  [[nodiscard]] Program build(const Workload& workload, const Case& c, std::int64_t& bytes) const {
     try {
-      return workload.build(c);
+      Program program = workload.build(c);
+      bytes = program.bytes();
+      return program;
     } catch (const ProgramError& error) {
       if (!overrides_.any()) throw;
       throw UsageError("case '" + c.id() + "' cannot be built with these axes: " + error.what());
