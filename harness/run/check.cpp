@@ -115,6 +115,7 @@ void CaseCheck::judge_op(int op, std::span<const std::byte* const> inputs, std::
   const Program& program = prepared_.program();
   const std::vector<TensorView> input_views = views_of(program, program.op(op).inputs, inputs);
   const std::vector<TensorView> output_views = views_of(program, program.op(op).outputs, outputs);
+  if (options_.alive) options_.alive();
   OpParity parity = judge(program, op, {input_views, output_views}, policy_for(op, phase), phase);
   parity.implementation = prepared_.implementation(op);
   parity.choice = prepared_.choice(op);
@@ -140,6 +141,7 @@ void CaseCheck::alone() {
 }
 
 void CaseCheck::alone(int op) {
+  if (options_.alive) options_.alive();
   const Program& program = prepared_.program();
   const OpCall& call = program.op(op);
   CaseMemory& memory = prepared_.memory(0);
@@ -209,6 +211,7 @@ void CaseCheck::timed_buffers() {
   const std::int64_t runs = record_.batch * static_cast<std::int64_t>(record_.rounds.back().times.device_ns.size());
   const int touched = static_cast<int>(std::min<std::int64_t>(prepared_.copies(), runs));  // later copies had no turn
   for (int copy = 0; copy < touched; ++copy) {
+    if (options_.alive) options_.alive();
     look_at_guards(copy, "the timed launch");
     look_at_constants(copy, constants_, "the timed launch");
     if (!prepared_.state().empty()) continue;
