@@ -28,7 +28,7 @@ namespace {
 // The recipes that a run with these flags takes; empty: all.
 std::vector<std::string> default_recipes(const Options& options, const Environment& environment) {
   if (!options.selection.precisions.empty()) return options.selection.precisions;
-  return selection_for(options, choose_device(options.device, environment)).default_precisions;
+  return selection_for(options, choose_device(options.device, environment, options.for_driver_s())).default_precisions;
 }
 
 // The number of ranks at the end of a case's id; none where there is none.
@@ -148,7 +148,7 @@ std::string id_pattern(const std::string& id) {
 
 // The cases that the subject names; only those are built, which takes no time.
 std::vector<PlannedCase> named_cases(const Options& options, const Environment& environment) {
-  Selection selection = selection_for(options, choose_device(options.device, environment));
+  Selection selection = selection_for(options, choose_device(options.device, environment, options.for_driver_s()));
   selection.tier = options.tier.value_or(Tier::large);  // a name is looked for everywhere
   if (selection.ranks.empty()) selection.ranks = ranks_named(options.subject);
   if (options.subject.find("/virtual/") != std::string::npos) selection.virtual_ranks = true;
@@ -243,7 +243,7 @@ int list_verb(const Options& options, const Environment& environment) {
   tell_variables(options, environment);
   if (options.subject == "suites") return list_suites(options, environment);
   if (!options.subject.empty()) return list_case(options, environment);
-  const DeviceChoice device = choose_device(options.device, environment);
+  const DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());
   const Selection selection = selection_for(options, device);
   const std::vector<PlannedCase> cases = plan_cases(environment.suites, selection);
   tell_lacking(selection, device, environment);
