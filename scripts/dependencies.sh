@@ -10,6 +10,7 @@ command|ninja|ninja-build|build system
 header|fmt/core.h|libfmt-dev|text formatting
 header|CLI/CLI.hpp|libcli11-dev|command line
 header|nlohmann/json.hpp|nlohmann-json3-dev|JSON reports
+header|re2/re2.h|libre2-dev|regular expressions of --filter, in linear time
 header|dnnl.hpp|libdnnl-dev|oneDNN, the CPU reference implementation
 header|CL/cl.h|opencl-c-headers|asked for by oneDNN's CMake package
 library|libOpenCL.so|ocl-icd-opencl-dev|asked for by oneDNN's CMake package

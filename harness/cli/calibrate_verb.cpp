@@ -103,6 +103,7 @@ int calibrate_verb(const Options& options, std::span<const std::string> words, c
   const CompareOptions& o = options.compare;
   Runs runs;
   if (o.from.empty()) {
+    environment.catch_signals();
     runs = repeat(options, words, environment);
     if (runs.invocations.size() < 2) {
       environment.err << "calibrate: fewer than two runs ended with a report; nothing was written\n";

@@ -1,18 +1,21 @@
 // Starting this program again as a child.
 #pragma once
 
-#include <spawn.h>
 #include <sys/types.h>
 
-#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 namespace gpubench {
 
-/// Starts `argv` with this process's environment; `redirect` says what becomes of its descriptors. Throws CannotMeasure
-/// with the system's words.
-[[nodiscard]] pid_t start_child(const std::vector<std::string>& argv,
-                                const std::function<void(posix_spawn_file_actions_t& actions)>& redirect);
+struct ChildSetup {
+  std::map<int, int> descriptors;  ///< the child's number -> ours; the others stay as they are
+  bool leads_group = false;        ///< a process group of its own: Ctrl-C at the terminal does not reach it
+};
+
+/// Starts `argv` with this process's environment, no signal blocked. Killed when this process ends,
+/// however it ends. Throws CannotMeasure with the system's words.
+[[nodiscard]] pid_t start_child(const std::vector<std::string>& argv, const ChildSetup& setup);
 
 }  // namespace gpubench

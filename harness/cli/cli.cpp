@@ -7,6 +7,7 @@
 #include "harness/cli/completion.h"
 #include "harness/cli/device.h"
 #include "harness/cli/doctor_verb.h"
+#include "harness/cli/driver_child.h"
 #include "harness/cli/environment.h"
 #include "harness/cli/exit_code.h"
 #include "harness/cli/list_verb.h"
@@ -58,6 +59,7 @@ int act(const Options& options, std::span<const std::string> words, const Enviro
       environment.out << help_text(options.subject, columns_of(Stream::out, environment));
       return exit_codes::ok;
     case Verb::version: return print_version(environment);
+    case Verb::probe: probe(options.subject, options.worker_output); return exit_codes::ok;
     case Verb::describe_device:
       tell_device(choose_device(options.device, environment), options.worker_output);
       return exit_codes::ok;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "harness/cli/environment.h"
+#include "harness/cli/question.h"
 
 namespace gpubench {
 
@@ -25,19 +26,23 @@ struct DeviceChoice {
   [[nodiscard]] std::string word() const;
 };
 
-/// `wanted`: the value of --device. Throws CannotMeasure for `cuda` where there is no driver or no backend for it,
-/// never taking the CPU silently; UsageError for a name that is no device, and for cuda:N where the driver shows fewer.
-[[nodiscard]] DeviceChoice choose_device(const std::string& wanted, const Environment& environment);
+/// `wanted`: the value of --device; `deadline_s`: of each call to a driver, 0 for none. Throws CannotMeasure for `cuda`
+/// where there is no driver or no backend for it, never taking the CPU silently; UsageError for a name that is no
+/// device, and for cuda:N where the driver shows fewer.
+[[nodiscard]] DeviceChoice choose_device(const std::string& wanted, const Environment& environment,
+                                         double deadline_s = driver_deadline_s);
 
 /// Opens the backend, for implementations that give the same bits each time if `deterministic`. Throws CannotMeasure
 /// with the backend's reason.
 [[nodiscard]] std::unique_ptr<Backend> open_backend(const DeviceChoice& choice, bool deterministic = false);
 
 /// What the backend says about its device, asked of a child process (verb describe-device), so that this one never
-/// opens it. Throws CannotMeasure where the child cannot say.
-[[nodiscard]] DeviceInfo describe_device(const DeviceChoice& choice, const Environment& environment);
+/// opens it, and what NVML adds to that. Throws CannotMeasure where the child cannot say within `deadline_s` (0: it may
+/// take as long as it likes).
+[[nodiscard]] DeviceInfo describe_device(const DeviceChoice& choice, const Environment& environment,
+                                         double deadline_s = opening_deadline_s);
 
-/// The child's side: writes the DeviceInfo as JSON to `output_fd`.
+/// The child's side: tells the DeviceInfo to `output_fd`, first as the backend gives it, then with what NVML adds.
 void tell_device(const DeviceChoice& choice, int output_fd);
 
 }  // namespace gpubench

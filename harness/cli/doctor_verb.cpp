@@ -34,9 +34,9 @@ std::string line(const Finding& finding, const ConsoleStyle& style) {
 }
 
 // A backend that cannot start is the most useful thing to know: it is told, not thrown.
-std::vector<Finding> backend_findings(const BackendEntry& entry, const Environment& environment) {
+std::vector<Finding> backend_findings(const BackendEntry& entry, const Environment& environment, double deadline_s) {
   try {
-    const DeviceInfo info = describe_device({&entry, 0, ""}, environment);
+    const DeviceInfo info = describe_device({&entry, 0, ""}, environment, deadline_s);
     const std::string libraries = visible(libraries_text(info));
     std::vector<Finding> findings = diagnose_isa(info);
     findings.insert(findings.begin(), {Health::ok, "",
@@ -71,15 +71,16 @@ int doctor_verb(const Options& options, const Environment& environment) {
   }
   bool has_cuda = false;
   std::vector<Finding> findings{{Health::ok, "", fmt::format("gpubench {} ({})", version(), joined(build)), ""}};
-  const NvidiaDriver driver = environment.nvidia_driver();
-  const GpuSurvey survey = environment.survey_gpus();
+  const NvidiaDriver driver = environment.nvidia_driver(options.for_driver_s());
+  const GpuSurvey survey = environment.survey_gpus(options.for_driver_s());
   std::vector<ModuleReport> libraries;
   for (const BackendEntry& entry : environment.backends) {
     const bool is_cuda = entry.name == "cuda";
     has_cuda = has_cuda || is_cuda;
     if (is_cuda) libraries = libraries_of(entry, findings);
     if (is_cuda && !driver.usable) continue;  // diagnose() says why
-    for (Finding& finding : backend_findings(entry, environment)) findings.push_back(std::move(finding));
+    for (Finding& finding : backend_findings(entry, environment, options.for_opening_s()))
+      findings.push_back(std::move(finding));
   }
   for (Finding& finding : diagnose(read_host(), driver, has_cuda)) findings.push_back(std::move(finding));
   for (Finding& finding : diagnose_gpus(driver, survey, libraries)) findings.push_back(std::move(finding));

@@ -68,12 +68,16 @@ double timing_s(const Work& work, const Protocol& protocol, CacheMode cache) {
   return first_s + rounds * round_s + (work.ops > 1 ? std::min(work.alone_s, protocol.budget_s + work.run_s) : 0.0);
 }
 
-double checking_s(const PlannedCase& planned, const Work& work, Tier tier) {
+double checking_s(const PlannedCase& planned, const Work& work, const Effort& effort) {
   const auto bytes = static_cast<double>(planned.bytes);
   const double copied =
       planned.c.cache == CacheMode::cold ? std::min(64.0 * bytes, std::max(bytes, cache_rotated_bytes)) : bytes;
+  // The textbook goes over everything twice, in check and in recheck.
+  const double textbook_flop = effort.check == CheckMode::off    ? 0.0
+                               : effort.check == CheckMode::full ? 2.0 * work.judged_flop
+                                                                 : std::min(work.judged_flop, budget_flop(effort.tier));
   return check_s_per_case + check_s_per_op * work.ops + fill_s_per_byte * bytes + scan_s_per_byte * work.output_bytes +
-         copy_s_per_byte * copied + textbook_s_per_flop * std::min(work.judged_flop, budget_flop(tier));
+         copy_s_per_byte * copied + textbook_s_per_flop * textbook_flop;
 }
 
 }  // namespace
@@ -81,7 +85,7 @@ double checking_s(const PlannedCase& planned, const Work& work, Tier tier) {
 Estimate estimate(const PlannedCase& planned, const Effort& effort, int cores) {
   const Protocol& protocol = protocol_of(effort.preset.value_or(preset_of(effort.tier)));
   const Work work = work_of(planned, protocol, cores);
-  const double checking = checking_s(planned, work, effort.tier);
+  const double checking = checking_s(planned, work, effort);
   return {timing_s(work, protocol, planned.c.cache) + checking, checking, planned.bytes};
 }
 

@@ -9,6 +9,7 @@
 
 #include "harness/cli/remaining.h"
 #include "harness/measure/protocol.h"
+#include "harness/parity/judge.h"
 #include "harness/plan/plan.h"
 
 namespace gpubench {
@@ -23,6 +24,7 @@ struct Estimate {
 struct Effort {
   Tier tier;
   std::optional<Preset> preset{};
+  CheckMode check = CheckMode::sample;
 };
 
 /// From the ops of the case, the protocol of the preset and what a core of a server's processor reaches (estimate.cpp),

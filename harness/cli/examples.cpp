@@ -94,6 +94,7 @@ std::string_view examples_of(Verb verb) {
     case Verb::help: return of_help;
     case Verb::version: return of_version;
     case Verb::man:
+    case Verb::probe:
     case Verb::describe_device: break;
   }
   return "";

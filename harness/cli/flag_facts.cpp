@@ -37,6 +37,7 @@ std::vector<std::string> words_of(Verb verb, const CLI::Option& option, std::spa
   if (flag == "fuse" || flag == "isolate") return texts(switch_words);
   if (flag == "device") return {"auto", "cpu", "cuda"};
   if (flag == "tuning-cache") return {"off"};
+  if (flag == "deadline") return {"auto", "off"};
   if (flag == "format") return formats_of(verb);
   if (flag == "suite") {
     std::vector<std::string> names(suites.begin(), suites.end());

@@ -30,6 +30,7 @@ constexpr std::array verb_table{
     VerbInfo{Verb::help, "help", "[VERB]", "this text, or the flags of one verb"},
     VerbInfo{Verb::version, "version", "", "the version and how it was built"},
     VerbInfo{Verb::man, "man", "", "", true},
+    VerbInfo{Verb::probe, "probe", "", "", true},
     VerbInfo{Verb::describe_device, "describe-device", "", "", true},
 };
 
@@ -125,6 +126,13 @@ void add_measure(CLI::App& app, RawOptions& raw) {
         "$XDG_CACHE_HOME/gpubench or ~/.cache/gpubench); off: time them anew");
 }
 
+void add_deadline(CLI::App& app, RawOptions& raw) {
+  value(
+      app, "--deadline", raw.deadline, "auto|off|S", "measure",
+      "seconds that a case or a driver may say nothing before it is given up (default: auto: three times what the case "
+      "should take, 30 s to 30 min; a driver 10 s, opening the device 60 s); off: for debuggers and sanitizers");
+}
+
 void add_device(CLI::App& app, RawOptions& raw) {
   value(app, "--device", raw.device, "NAME", "measure",
         "cuda (or gpu), cuda:N, cpu or auto (default): the GPU if a driver is there, else the CPU");
@@ -206,6 +214,7 @@ void add_flags(CLI::App& app, Verb verb, RawOptions& raw) {
   const bool runs = verb == Verb::run || verb == Verb::calibrate;
   if (runs || verb == Verb::list) add_selection(app, raw);
   if (runs || verb == Verb::list || verb == Verb::describe_device) add_device(app, raw);
+  if (runs || verb == Verb::list || verb == Verb::doctor) add_deadline(app, raw);
   if (runs) {
     add_measure(app, raw);
     value(app, "--check", raw.check, "MODE", "check",
@@ -213,7 +222,8 @@ void add_flags(CLI::App& app, Verb verb, RawOptions& raw) {
           "every element; off: nothing is verified");
   }
   if (verb == Verb::run) add_output(app, raw);
-  if (verb == Verb::run || verb == Verb::describe_device) add_worker(app, raw);
+  if (verb == Verb::run || verb == Verb::describe_device || verb == Verb::probe) add_worker(app, raw);
+  if (verb == Verb::probe) add_subject(app, raw, "driver|gpus");
   if (verb == Verb::list) {
     add_format(app, raw);
     add_subject(app, raw, "suites|CASE");

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "harness/cli/device.h"
+#include "harness/cli/driver_child.h"
 #include "harness/cli/exit_code.h"
 #include "harness/cli/options.h"
 #include "harness/cli/run_context.h"
@@ -154,8 +155,12 @@ int run(std::vector<std::string> words, char* program, const Environment& enviro
   words.erase(first_of_library, words.end());
 
   const Options options = parse_options(words, environment.variable);
+  if (options.verb == Verb::probe) {  // the child that this program asks of the driver
+    probe(options.subject, options.worker_output);
+    return exit_codes::ok;
+  }
   refuse_what_it_cannot(options);
-  const DeviceChoice device = choose_device(options.device, environment);
+  const DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());
   const Selection selection = selection_for(options, device);
   std::vector<PlannedCase> plan = plan_cases(environment.suites, selection);
   if (plan.empty()) return refuse_empty(selection, environment);

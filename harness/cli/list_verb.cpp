@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <regex>
+#include <charconv>
 #include <set>
 
 #include "harness/cli/case_detail.h"
@@ -14,6 +14,7 @@
 #include "harness/cli/terminal.h"
 #include "harness/core/error.h"
 #include "harness/plan/nearest.h"
+#include "harness/plan/pattern.h"
 #include "harness/report/json.h"
 #include "harness/report/quantity.h"
 #include "harness/report/reliability_text.h"
@@ -27,15 +28,18 @@ namespace {
 // The recipes that a run with these flags takes; empty: all.
 std::vector<std::string> default_recipes(const Options& options, const Environment& environment) {
   if (!options.selection.precisions.empty()) return options.selection.precisions;
-  return selection_for(options, choose_device(options.device, environment)).default_precisions;
+  return selection_for(options, choose_device(options.device, environment, options.for_driver_s())).default_precisions;
 }
 
 // The number of ranks at the end of a case's id; none where there is none.
 std::vector<int> ranks_named(const std::string& subject) {
-  const std::regex at_end("/x([1-9][0-9]?)$");
-  std::smatch found;
-  if (!std::regex_search(subject, found, at_end)) return {};
-  return {std::stoi(found[1].str())};
+  const std::size_t mark = subject.rfind("/x");
+  if (mark == std::string::npos) return {};
+  int ranks = 0;
+  const char* const end = subject.data() + subject.size();
+  const auto [stop, error] = std::from_chars(subject.data() + mark + 2, end, ranks);
+  const bool named = error == std::errc() && stop == end && ranks > 0 && ranks < 100;
+  return named ? std::vector{ranks} : std::vector<int>();
 }
 
 struct SuiteFacts {
@@ -116,10 +120,10 @@ std::vector<std::string> matching(const std::vector<std::string>& ids, const std
   if (auto part = keep([&](const std::string& id) { return id.find(wanted) != std::string::npos; }); !part.empty())
     return part;
   try {
-    const std::regex pattern(wanted);
-    return keep([&](const std::string& id) { return std::regex_search(id, pattern); });
-  } catch (const std::regex_error&) {
-    return {};
+    const Pattern pattern("CASE", wanted);
+    return keep([&](const std::string& id) { return pattern.found_in(id); });
+  } catch (const UsageError&) {
+    return {};  // then it is no name that anybody has, which is said with the nearest ones
   }
 }
 
@@ -144,7 +148,7 @@ std::string id_pattern(const std::string& id) {
 
 // The cases that the subject names; only those are built, which takes no time.
 std::vector<PlannedCase> named_cases(const Options& options, const Environment& environment) {
-  Selection selection = selection_for(options, choose_device(options.device, environment));
+  Selection selection = selection_for(options, choose_device(options.device, environment, options.for_driver_s()));
   selection.tier = options.tier.value_or(Tier::large);  // a name is looked for everywhere
   if (selection.ranks.empty()) selection.ranks = ranks_named(options.subject);
   if (options.subject.find("/virtual/") != std::string::npos) selection.virtual_ranks = true;
@@ -239,7 +243,7 @@ int list_verb(const Options& options, const Environment& environment) {
   tell_variables(options, environment);
   if (options.subject == "suites") return list_suites(options, environment);
   if (!options.subject.empty()) return list_case(options, environment);
-  const DeviceChoice device = choose_device(options.device, environment);
+  const DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());
   const Selection selection = selection_for(options, device);
   const std::vector<PlannedCase> cases = plan_cases(environment.suites, selection);
   tell_lacking(selection, device, environment);

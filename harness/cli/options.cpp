@@ -80,6 +80,18 @@ double price_of(const std::string& flag, const std::string& word) {
   return price;
 }
 
+// Seconds, 0 for off; nothing for auto.
+std::optional<double> deadline_of(const std::string& flag, const std::string& word) {
+  constexpr double most_s = 30.0 * 24.0 * 3600.0;
+  if (word == "auto") return std::nullopt;
+  if (word == "off") return 0.0;
+  double seconds = 0.0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), seconds);
+  if (error != std::errc() || end != word.data() + word.size() || !(seconds > 0.0 && seconds <= most_s))
+    throw UsageError(fmt::format("{}: '{}' is not auto, off or a number of seconds such as 120", flag, visible(word)));
+  return seconds;
+}
+
 // "gpu" is what everybody else calls it; "gpu:1" as well.
 std::string device_of(const std::string& word) {
   const bool is_gpu = word == "gpu" || word.starts_with("gpu:");
@@ -151,6 +163,7 @@ Options checked(Verb verb, const Given& given) {
   o.seed = whole<std::uint64_t>(from("--seed"), raw.seed, 0);
   o.check = choose(from("--check"), raw.check, check_words);
   o.isolate = choose(from("--isolate"), raw.isolate, switch_words);
+  o.deadline_s = deadline_of(from("--deadline"), raw.deadline);
   o.dry_run = raw.dry_run;
   o.deterministic = raw.deterministic;
   o.energy = raw.energy;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "harness/cli/compare_options.h"
+#include "harness/cli/question.h"
 #include "harness/cli/variables.h"
 #include "harness/core/case.h"
 #include "harness/measure/protocol.h"
@@ -37,6 +38,7 @@ enum class Verb {
   help,
   version,
   man,             ///< hidden: the manual page, for the install
+  probe,           ///< hidden: a child process that asks the driver or NVML
   describe_device  ///< hidden: a child process that opens the backend and tells its DeviceInfo
 };
 
@@ -73,7 +75,8 @@ struct Options {
   ProgressMode progress = ProgressMode::automatic;
   bool quiet = false;
   int verbosity = 0;
-  int worker_input = -1;  ///< hidden: this process is a worker
+  std::optional<double> deadline_s{};  ///< --deadline; 0: off; absent: as long as each thing may take
+  int worker_input = -1;               ///< hidden: this process is a worker
   int worker_output = -1;
   std::string subject;  ///< of list ("suites", a case) and help (a verb)
   bool list_json = false;
@@ -90,6 +93,9 @@ struct Options {
   bool asks_for_nothing = false;  ///< no word, no variable: a question rather than a wish for minutes of work
 
   [[nodiscard]] bool is_worker() const { return worker_input >= 0; }
+  /// Of a call to a driver, and of a backend that opens its device; 0: none.
+  [[nodiscard]] double for_driver_s() const { return deadline_s.value_or(driver_deadline_s); }
+  [[nodiscard]] double for_opening_s() const { return deadline_s.value_or(opening_deadline_s); }
 };
 
 /// `words`: the command line without the program's name; `variables` stand in for flags that are not given

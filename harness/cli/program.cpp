@@ -10,6 +10,9 @@
 #include <iostream>
 #include <string_view>
 
+#include "harness/cli/driver_child.h"
+#include "harness/cli/question.h"
+
 namespace gpubench {
 namespace {
 
@@ -23,8 +26,12 @@ extern "C" void on_signal(int signal) {
 void catch_signals() {
   struct sigaction action {};
   action.sa_handler = on_signal;  // no SA_RESTART: waits end, so that the flag is seen
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before {};
+    ::sigaction(signal, nullptr, &before);
+    if (signal == SIGHUP && before.sa_handler == SIG_IGN) continue;  // nohup
+    ::sigaction(signal, &action, nullptr);
+  }
 }
 
 int terminal_columns(int stream) {
@@ -41,11 +48,12 @@ std::vector<std::string> names_of_variables() {
   return names;
 }
 
-bool is_helper(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) {
-    if (std::string_view(argv[i]) == "--worker-output") return true;
+// The descriptor that a helper was given (--worker-output N); -1 of a program that a user started.
+int helper_output(int argc, char** argv) {
+  for (int i = 1; i + 1 < argc; ++i) {
+    if (std::string_view(argv[i]) == "--worker-output") return std::atoi(argv[i + 1]);
   }
-  return false;
+  return -1;
 }
 
 }  // namespace
@@ -58,6 +66,8 @@ std::string own_path(const char* argv0) {
 
 Environment process_environment(int argc, char** argv, std::span<const Suite> suites,
                                 std::vector<BackendEntry> backends, std::string_view revision) {
+  const std::string program = own_path(argc > 0 ? argv[0] : "gpubench");
+  const bool is_helper = helper_output(argc, argv) >= 0;  // a child already: it is its parent that may not wait
   return {suites,
           std::move(backends),
           std::cout,
@@ -69,23 +79,26 @@ Environment process_environment(int argc, char** argv, std::span<const Suite> su
             const char* value = std::getenv(variable);
             return std::string(value == nullptr ? "" : value);
           },
-          [] { return probe_nvidia_driver(); },
-          own_path(argc > 0 ? argv[0] : "gpubench"),
+          [program, is_helper](double deadline_s) {
+            return is_helper ? probe_nvidia_driver() : ask_nvidia_driver(program, deadline_s, stop_flag);
+          },
+          program,
           stop_flag,
           names_of_variables(),
           std::string(revision),
-          [] { return survey_gpus(); },
-          terminal_columns(STDOUT_FILENO)};
+          [program](double deadline_s) { return ask_gpus(program, deadline_s, stop_flag); },
+          terminal_columns(STDOUT_FILENO),
+          [] { return read_host(); },
+          catch_signals};
 }
 
 int run_program(int argc, char** argv, std::span<const Suite> suites, std::vector<BackendEntry> backends,
                 std::string_view revision) {
   std::ios::sync_with_stdio(false);
   std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is an error of the write, not the end of the run
-  if (is_helper(argc, argv)) {
-    ::dup2(STDERR_FILENO, STDOUT_FILENO);  // signals keep their default action: a worker that is told to end, ends
-  } else {
-    catch_signals();
+  if (const int output = helper_output(argc, argv); output >= 0) {
+    end_with_parent(output);
+    ::dup2(STDERR_FILENO, STDOUT_FILENO);
   }
   return run_cli(argc, argv, process_environment(argc, argv, suites, std::move(backends), revision));
 }

@@ -113,6 +113,7 @@ class Run {
         run_options_(std::move(run_options)) {}
 
   int execute() {
+    environment_.catch_signals();  // from here on there is something to lose
     started_ = std::time(nullptr);
     destination_ = open_destination(options_, started_);
     const auto clock = std::chrono::steady_clock::now();
@@ -125,13 +126,14 @@ class Run {
   void measure() {
     std::unique_ptr<Backend> backend;
     if (options_.isolate) {
-      info_ = describe_device(device_, environment_);
+      info_ = describe_device(device_, environment_, options_.for_opening_s());
     } else {
       backend = open_backend(device_, options_.deterministic);
       info_ = backend->device();
+      add_gpu_properties(info_);
     }
-    add_gpu_properties(info_);
-    const auto expected = expected_cases(plan_, {tier_, options_.preset}, info_.units);
+    const auto expected = expected_cases(plan_, {tier_, options_.preset, options_.check}, info_.units);
+    for (const auto& [id, one] : expected) run_options_.expected_s[id] = one.checking_s + one.timing_s;
     announce(total_s(expected));
     ProgressOptions progress{progress_style(options_, environment_), console_style(options_, Stream::err, environment_),
                              columns_of(Stream::err, environment_), static_cast<int>(plan_.size())};
@@ -266,7 +268,7 @@ class Run {
 }  // namespace
 
 int run_verb(const Options& options, std::span<const std::string> words, const Environment& environment) {
-  const DeviceChoice device = choose_device(options.device, environment);
+  const DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());
   const Selection selection = selection_for(options, device);
   expect_devices_for(selection, device);
   std::vector<PlannedCase> plan = plan_cases(environment.suites, selection);
@@ -287,7 +289,7 @@ int run_verb(const Options& options, std::span<const std::string> words, const E
     environment.err << "warning: " << sentence << "\n";
   announce_injections(options, plan, environment);
   if (options.dry_run) {
-    environment.out << plan_text(plan, {selection.tier, options.preset}, environment.host().usable_cpus,
+    environment.out << plan_text(plan, {selection.tier, options.preset, options.check}, environment.host().usable_cpus,
                                  console_style(options, Stream::out, environment));
     return exit_codes::ok;
   }

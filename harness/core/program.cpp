@@ -5,6 +5,9 @@
 namespace gpubench {
 namespace {
 
+constexpr std::int64_t most_bytes = std::int64_t{1} << 50;  // so that cold copies of them all can be counted, too
+constexpr std::size_t most_ops = 50'000;                    // each is compared with all before it
+
 std::string quoted(const std::string& name) { return "'" + name + "'"; }
 
 std::string list_of(const Program& program, std::span<const ValueId> ids) {
@@ -68,6 +71,9 @@ ValueId Program::update(ValueId old, std::string name) {
 }
 
 std::span<const ValueId> Program::append(OpCall call) {
+  if (ops_.size() >= most_ops)
+    throw ProgramError("the program has more than " + std::to_string(most_ops) +
+                       " ops, which would take minutes to plan");
   for (const OpCall& other : ops_) {
     if (other.label == call.label) throw ProgramError("op label " + quoted(call.label) + " is taken");
   }
@@ -151,7 +157,10 @@ std::vector<std::vector<int>> Program::dependencies() const {
 
 std::int64_t Program::bytes() const {
   std::int64_t total = 0;
-  for (const Storage& storage : storages_) total += storage.bytes;
+  for (const Storage& storage : storages_) {
+    total += storage.bytes;
+    if (total > most_bytes) throw ProgramError("the program's tensors have more than 2^50 bytes together");
+  }
   return total;
 }
 

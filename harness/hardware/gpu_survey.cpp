@@ -30,22 +30,30 @@ std::string on_or_off(const std::optional<bool>& value) { return !value ? "" : *
 
 }  // namespace
 
-GpuSurvey survey_gpus(const std::string& library) {
+GpuSurvey survey_gpus(const std::string& library, const CallNotice& before) {
   GpuSurvey survey;
+  const auto next = [&before](const std::string& call) {
+    if (before) before(call);
+  };
   try {
+    next("nvmlInit");
     const Nvml nvml(library);
     survey.nvml_path = nvml.path();
+    next("nvmlSystemGetDriverVersion");
     survey.driver_version = nvml.driver_version();
     survey.cuda_version = nvml.cuda_version();
+    next("nvmlDeviceGetHandleByIndex");
     const std::vector<Nvml::Device> devices = nvml.devices();
     for (int i = 0; i < static_cast<int>(devices.size()); ++i) {
       const Nvml::Device device = devices[static_cast<std::size_t>(i)];
       if (device == nullptr) {
         survey.that_do_not_open.push_back(i);
       } else {
+        next(fmt::format("reading GPU {}", i));
         survey.gpus.push_back(nvml.facts(device, i));
       }
     }
+    next("nvmlShutdown");
   } catch (const BackendError& e) {
     survey.why_not = e.what();
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/core/backend.h"
+#include "harness/hardware/nvidia.h"
 #include "harness/hardware/nvml.h"
 
 namespace gpubench {
@@ -28,7 +29,7 @@ struct GpuSurvey {
 };
 
 /// Asks NVML. Never throws: what is wrong is part of the survey. `library`: for tests.
-[[nodiscard]] GpuSurvey survey_gpus(const std::string& library = "libnvidia-ml.so.1");
+[[nodiscard]] GpuSurvey survey_gpus(const std::string& library = "libnvidia-ml.so.1", const CallNotice& before = {});
 
 /// Adds to a CUDA device what NVML knows of it and the backend did not say: UUID, highest clocks, bus width, power
 /// limit, ECC, MIG, driver (device_property's names). Does nothing for other devices, or where NVML does not find it.

@@ -1,7 +1,9 @@
 // Whether an NVIDIA driver can be used here, found out without linking anything of NVIDIA's.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gpubench {
@@ -15,10 +17,17 @@ struct NvidiaDriver {
   std::vector<int> capabilities{};  ///< compute capability of each device, 90 for 9.0; 0: the driver does not tell
 };
 
+/// Whether a PCI device of NVIDIA's is there; asks the kernel, not the driver.
+[[nodiscard]] bool nvidia_hardware_seen(const std::string& root = "");
+
+/// Told the name of each call into a library before it is made: of one that hangs or crashes, it is known.
+using CallNotice = std::function<void(std::string_view call)>;
+
 /// Loads libcuda.so.1, if it is there, and asks it; no device is opened. `root` as for read_host(): where /sys is
 /// looked at. `library`: for tests.
 [[nodiscard]] NvidiaDriver probe_nvidia_driver(const std::string& root = "",
-                                               const std::string& library = "libcuda.so.1");
+                                               const std::string& library = "libcuda.so.1",
+                                               const CallNotice& before = {});
 
 /// The sentence for a result of cuInit() or cuDeviceGetCount(); pure, so that every case can be tested.
 [[nodiscard]] std::string cuda_failure(int status, const std::string& call);

@@ -1,13 +1,15 @@
 #include "harness/plan/plan.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
-#include <regex>
+#include <numeric>
 #include <set>
 
 #include "harness/core/error.h"
 #include "harness/plan/definition_digest.h"
 #include "harness/plan/nearest.h"
+#include "harness/plan/pattern.h"
 
 namespace gpubench {
 namespace {
@@ -45,23 +47,6 @@ std::vector<const Suite*> wanted_suites(std::span<const Suite> suites, const Sel
     if (all || contains(selection.suites, suite.name)) wanted.push_back(&suite);
   }
   return wanted;
-}
-
-std::vector<std::regex> compiled(const Names& patterns) {
-  std::vector<std::regex> result;
-  for (const std::string& pattern : patterns) {
-    try {
-      result.emplace_back(pattern, std::regex::ECMAScript | std::regex::optimize);
-    } catch (const std::regex_error& error) {
-      throw UsageError("filter '" + pattern + "' is not a regular expression: " + error.what());
-    }
-  }
-  return result;
-}
-
-bool any_matches(const std::vector<std::regex>& patterns, const std::string& id) {
-  return std::any_of(patterns.begin(), patterns.end(),
-                     [&](const std::regex& pattern) { return std::regex_search(id, pattern); });
 }
 
 std::int64_t* find_dim(Dims& dims, std::string_view name) {
@@ -115,6 +100,7 @@ class Overrides {
     if (!batch_axis.empty() && !selection_.batches.empty())
       points = replaced(points, batch_axis, selection_.batches, false);
     for (const auto& [axis, extents] : selection_.axes) points = replaced(points, axis, extents, true);
+    if (any()) std::for_each(points.begin(), points.end(), expect_countable);
     return points;
   }
 
@@ -124,6 +110,23 @@ class Overrides {
   static void require(const std::string& flag, std::int64_t value, std::int64_t least) {
     if (value >= least) return;
     throw UsageError(flag + " has value " + std::to_string(value) + ", expected at least " + std::to_string(least));
+  }
+
+  // Suites multiply up to four extents, and small factors of their own: 2^56 leaves room for both in 64 bits.
+  static void expect_countable(const Point& point) {
+    constexpr std::size_t multiplied = 4;
+    constexpr double most = 0x1p56;
+    std::vector<double> extents;
+    std::string text;
+    for (const auto& [axis, extent] : point.dims) {
+      extents.push_back(static_cast<double>(std::max<std::int64_t>(extent, 1)));
+      text += (text.empty() ? "" : ",") + axis + "=" + std::to_string(extent);
+    }
+    std::sort(extents.begin(), extents.end(), std::greater<>());
+    extents.resize(std::min(extents.size(), multiplied));
+    if (std::accumulate(extents.begin(), extents.end(), 1.0, std::multiplies<>()) < most) return;
+    throw UsageError("these axes are too large to be counted: " + text +
+                     "; expected less than 2^56 for the product of the four largest, take smaller ones");
   }
 
   // A layer keeps its label under another batch size, but not under other extents.
@@ -139,11 +142,17 @@ class Overrides {
           *dim = extent;
         }
         result.push_back(std::move(changed));
+        if (result.size() > most_points) {
+          throw UsageError("--batch and --axis make more than " + std::to_string(most_points) +
+                           " sizes of one case together: every value is taken with every other; give fewer");
+        }
         if (dim == nullptr) break;  // this workload has no such axis
       }
     }
     return result;
   }
+
+  static constexpr std::size_t most_points = 10'000;  // as many cases as a report is made for
 
   const Selection& selection_;
 };
@@ -153,15 +162,14 @@ class Planner {
   explicit Planner(const Selection& selection)
       : selection_(selection),
         overrides_(selection),
-        filters_(compiled(selection.filters)),
-        excludes_(compiled(selection.excludes)) {}
+        filters_(patterns("filter", selection.filters)),
+        excludes_(patterns("filter", selection.excludes)) {}
 
   std::vector<PlannedCase> plan(std::span<const Suite> suites) {
     declare(suites);
     for (PlannedCase& one : planned_) {
-      const Program program = build(*one.workload, one.c);
+      const Program program = build(*one.workload, one.c, one.bytes);
       one.cost = cost_of(program);
-      one.bytes = program.bytes();
       one.definition = definition_digest(one.c, *one.workload, program);
     }
     return std::move(planned_);
@@ -278,15 +286,17 @@ class Planner {
     if (!c.fuse) c.modes.emplace_back("unfused");
     if (selection_.virtual_ranks && ranks > 1) c.modes.emplace_back("virtual");
     const std::string id = c.id();
-    if (!filters_.empty() && !any_matches(filters_, id)) return;
-    if (any_matches(excludes_, id) || !ids_.insert(id).second) return;
+    if (!filters_.empty() && !any_found(filters_, id)) return;
+    if (any_found(excludes_, id) || !ids_.insert(id).second) return;
     planned_.push_back({std::move(c), declared.workload, {}, 0});
   }
 
-  // Extents that make no sense together are a defect of the suite, unless the user chose them.
-  [[nodiscard]] Program build(const Workload& workload, const Case& c) const {
+  // Extents that make no sense together, or are too large, are a defect of the suite, unless the user chose them.
+  [[nodiscard]] Program build(const Workload& workload, const Case& c, std::int64_t& bytes) const {
     try {
-      return workload.build(c);
+      Program program = workload.build(c);
+      bytes = program.bytes();
+      return program;
     } catch (const ProgramError& error) {
       if (!overrides_.any()) throw;
       throw UsageError("case '" + c.id() + "' cannot be built with these axes: " + error.what());
@@ -295,8 +305,8 @@ class Planner {
 
   const Selection& selection_;
   Overrides overrides_;
-  std::vector<std::regex> filters_;
-  std::vector<std::regex> excludes_;
+  std::vector<Pattern> filters_;
+  std::vector<Pattern> excludes_;
   std::set<std::string> ids_;
   std::vector<PlannedCase> planned_;
 };

@@ -68,6 +68,7 @@ void CaseCheck::alone() {
 }
 
 void CaseCheck::alone(int op) {
+  if (options_.alive) options_.alive();
   const Program& program = prepared_.program();
   const OpCall& call = program.op(op);
   CaseMemory& memory = prepared_.memory(0);
@@ -143,6 +144,7 @@ bool CaseCheck::after_round(bool whole) {
   // In the order of the rotation: what is in the cache afterwards is what the rotation itself would leave there.
   rounds_.begin(touched(), whole);
   for (int copy = 0; copy < touched(); ++copy) {
+    if (options_.alive) options_.alive();
     const std::vector<StorageId> differing = rounds_.differing(copy);
     if (differing.empty()) continue;
     look_at_guards(copy, "the timed launch");
@@ -156,6 +158,7 @@ bool CaseCheck::after_round(bool whole) {
 void CaseCheck::timed_buffers() {
   if (options_.check == CheckMode::off || record_.rounds.empty()) return;
   for (int copy = 0; copy < touched(); ++copy) {
+    if (options_.alive) options_.alive();
     look_at_guards(copy, "the timed launch");
     look_at_constants(copy, constants_, "the timed launch");
   }

@@ -9,6 +9,9 @@
 namespace gpubench {
 namespace {
 
+/// Thrown through whatever a case is doing once `stop` is raised; no std::exception, which would become its record.
+struct Interrupted {};
+
 /// Passes everything on, and remembers which cases have their record.
 class Finished : public RunObserver {
  public:
@@ -32,8 +35,15 @@ class Finished : public RunObserver {
 void run_in_process(Backend& backend, std::span<const PlannedCase> cases, const RunOptions& options,
                     RunObserver& observer, const StopFlag& stop) {
   Finished finished(observer);
+  RunOptions stoppable = options;
+  stoppable.alive = [&] {
+    observer.tick();
+    if (stop != 0) throw Interrupted();
+  };
   try {
-    Engine(backend, options).run(cases, finished, stop);
+    Engine(backend, stoppable).run(cases, finished, stop);
+  } catch (const Interrupted&) {
+    return;
   } catch (const DeviceLost&) {
     for (const PlannedCase& planned : cases) {
       if (finished.has(planned.id())) continue;

@@ -64,6 +64,7 @@ JudgePolicy OpJudge::policy_for(int op, std::string_view phase) const {
 
 OpParity OpJudge::judge(int op, std::span<const std::byte* const> inputs, std::span<const std::byte* const> outputs,
                         const std::string& phase, std::span<const std::vector<std::int64_t>> suspects) const {
+  if (options_.alive) options_.alive();
   const Program& program = prepared_.program();
   const std::vector<TensorView> input_views = views_of(program, program.op(op).inputs, inputs);
   const std::vector<TensorView> output_views = views_of(program, program.op(op).outputs, outputs);

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "harness/core/backend.h"
@@ -36,12 +37,17 @@ struct RunOptions {
   std::optional<InjectedError> error{};  ///< a wrong result, to see what a failure looks like
   CheckMode check = CheckMode::sample;
   std::uint64_t seed = 42;
-  double deadline_floor_s = 30.0;                 ///< a case may take three times its estimate, and at least this long
-  std::int64_t memory_limit_bytes = 0;            ///< 0: what the device says is available
-  std::string rerun_prefix = "gpubench run";      ///< how a rerun line starts
-  bool energy = false;                            ///< a window of 2 s for cases whose rounds are shorter
-  Pins pins{};                                    ///< ops that are not named are the backend's choice
-  std::map<std::string, std::int64_t> batches{};  ///< runs per sample by case id; of others from an estimate
+  /// A worker may say nothing for three times what its case should take, but at least and at most this long. A floor of
+  /// 0: for ever.
+  double deadline_floor_s = 30.0;
+  double deadline_cap_s = 1800.0;
+  double opening_deadline_s = 60.0;                      ///< the same for a new worker, until its first message
+  std::unordered_map<std::string, double> expected_s{};  ///< what cases should take, by id; the floor holds for others
+  std::int64_t memory_limit_bytes = 0;                   ///< 0: what the device says is available
+  std::string rerun_prefix = "gpubench run";             ///< how a rerun line starts
+  bool energy = false;                                   ///< a window of 2 s for cases whose rounds are shorter
+  Pins pins{};                                           ///< ops that are not named are the backend's choice
+  std::map<std::string, std::int64_t> batches{};         ///< runs per sample by case id; of others from an estimate
   /// Opens several ranks as one backend. Without it cases of more than one rank are unsupported. Throws Unsupported or
   /// BackendError, which become the records of the cases.
   std::function<std::unique_ptr<Backend>(int ranks)> open_ranks{};
@@ -49,6 +55,9 @@ struct RunOptions {
   std::function<std::unique_ptr<Telemetry>(const DeviceInfo&)> open_telemetry{};
   /// Opens what earlier runs on this device found; nothing is remembered where it is empty.
   std::function<std::unique_ptr<ChoiceMemory>(const DeviceInfo&)> open_choices{};
+  /// Called between the steps of a phase (ops, copies), so that one that works is told from one that hangs. May be
+  /// empty.
+  std::function<void()> alive{};
 
   [[nodiscard]] Protocol protocol() const {
     Protocol protocol = protocol_of(preset.value_or(preset_of(tier)));

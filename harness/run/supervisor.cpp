@@ -28,15 +28,8 @@ constexpr int tick_ms = 50;
 /// Workers that may die in a row without announcing a case before all that is left is given up.
 constexpr int most_stillborn = 4;
 
-/// A generous guess of the longest phase of a case on a slow machine.
-double estimate_s(const PlannedCase& planned, const RunOptions& options) {
-  constexpr double slow_flop_per_s = 1e9;
-  constexpr double slow_bytes_per_s = 1e8;
-  constexpr double runs = 20.0;  // of the program, in the longest phase
-  const double textbook_flop = options.check == CheckMode::full ? planned.cost.flop : 0.0;
-  return options.protocol().budget_s + (runs * planned.cost.flop + 10.0 * textbook_flop) / slow_flop_per_s +
-         3.0 * static_cast<double>(planned.bytes) / slow_bytes_per_s;
-}
+/// Processors and devices differ from what the estimate was fitted to, and other work may have them as well.
+constexpr double times_estimate = 3.0;
 
 /// A message that was understood: a case entered a phase, or is finished.
 struct News {
@@ -121,7 +114,10 @@ class Supervisor {
   /// Sends the group and listens until it is done; what went wrong, if anything did.
   std::optional<std::string> hand_out(const std::vector<std::size_t>& group) {
     try {
-      if (worker_ == nullptr) worker_ = std::make_unique<WorkerProcess>(command_);
+      if (worker_ == nullptr) {
+        worker_ = std::make_unique<WorkerProcess>(command_);
+        heard_ = false;
+      }
       GroupList list;
       for (const std::size_t index : group) list.emplace_back(index, cases_[index].id());
       current_ = &group;
@@ -146,9 +142,9 @@ class Supervisor {
       const int ready = ::poll(&readable, 1, tick_ms);
       observer_.tick();
       if (ready <= 0) {
-        if (since_message_.seconds() <= deadline_s_) continue;
+        if (options_.deadline_floor_s <= 0.0 || since_message_.seconds() <= deadline_s_) continue;
         worker_->terminate();
-        return fmt::format("no answer for {:.3g} s", deadline_s_);
+        return fmt::format("no answer for {:.3g} s{}", deadline_s_, why_so_long());
       }
       bool open = true;
       bool done = false;
@@ -159,9 +155,10 @@ class Supervisor {
         while (const std::optional<Frame> frame = done ? std::nullopt : frames_.next()) {
           leaving_ = frame->kind == FrameKind::leaving;
           done = leaving_ || frame->kind == FrameKind::done;
+          heard_ = true;
           if (frame->kind == FrameKind::note) {
             pass_on(frame->body);
-          } else if (!done) {
+          } else if (!done && frame->kind != FrameKind::beat) {
             news.push_back(take(*frame));
           }
         }
@@ -169,6 +166,7 @@ class Supervisor {
         nonsense = e.what();
       }
       for (const News& one : news) tell(one);
+      tell_if_slow();
       if (nonsense) {
         worker_->terminate();
         return fmt::format("worker sent {}", *nonsense);
@@ -198,6 +196,7 @@ class Supervisor {
       throw WireError(fmt::format("a message about case {}, which it does not have", index));
     }
     if (frame.kind == FrameKind::phase) {
+      if (phase_ != rest || running_ != index) since_phase_ = Stopwatch();
       running_ = index;
       phase_ = rest;
       announced_ = true;
@@ -227,15 +226,43 @@ class Supervisor {
     observer_.finished(record);
   }
 
+  [[nodiscard]] double expected_s(std::size_t index) const {
+    const auto found = options_.expected_s.find(cases_[index].id());
+    return found == options_.expected_s.end() ? 0.0 : found->second;
+  }
+
+  // Between two cases the next is not known: the longest of the group counts.
+  [[nodiscard]] double longest_expected_s() const {
+    if (running_) return expected_s(*running_);
+    double longest = 0.0;
+    if (current_ != nullptr) {
+      for (const std::size_t index : *current_) longest = std::max(longest, expected_s(index));
+    }
+    return longest;
+  }
+
   void restart_deadline() {
     since_message_ = Stopwatch();
-    double longest = 0.0;
-    if (running_) {
-      longest = estimate_s(cases_[*running_], options_);
-    } else if (current_ != nullptr) {
-      for (const std::size_t index : *current_) longest = std::max(longest, estimate_s(cases_[index], options_));
-    }
-    deadline_s_ = std::max(options_.deadline_floor_s, 3.0 * longest);
+    const double cap = std::max(options_.deadline_cap_s, options_.deadline_floor_s);
+    deadline_s_ = std::clamp(times_estimate * longest_expected_s(), options_.deadline_floor_s, cap);
+    if (!heard_) deadline_s_ = std::max(deadline_s_, options_.opening_deadline_s);
+  }
+
+  [[nodiscard]] std::string why_so_long() const {
+    if (!heard_) return " from a new worker";
+    if (deadline_s_ <= options_.deadline_floor_s) return "";
+    return deadline_s_ < options_.deadline_cap_s
+               ? fmt::format(" ({:g} times the estimate of {:.3g} s)", times_estimate, longest_expected_s())
+               : " (the most that a case may say nothing)";
+  }
+
+  // A worker that answers is left to finish; that it takes long is told once for each case.
+  void tell_if_slow() {
+    if (!running_ || options_.deadline_floor_s <= 0.0 || since_phase_.seconds() <= deadline_s_) return;
+    if (!slow_.insert(*running_).second) return;
+    observer_.note(
+        fmt::format("case '{}' has been in phase '{}' for {:.3g} s, longer than it should; its worker still answers",
+                    cases_[*running_].id(), phase_, since_phase_.seconds()));
   }
 
   std::span<const PlannedCase> cases_;
@@ -252,8 +279,11 @@ class Supervisor {
   const std::vector<std::size_t>* current_ = nullptr;
   std::optional<std::size_t> running_;
   std::string phase_;
-  bool announced_ = false;  ///< the current worker has announced a case of this group
-  bool hopeless_ = false;   ///< no worker can be started at all
+  bool heard_ = false;  ///< the current worker has said something
+  Stopwatch since_phase_;
+  std::set<std::size_t> slow_;  ///< cases that were told to take long
+  bool announced_ = false;      ///< the current worker has announced a case of this group
+  bool hopeless_ = false;       ///< no worker can be started at all
   int stillborn_ = 0;
   Stopwatch since_message_;
   double deadline_s_ = 0.0;

@@ -26,6 +26,7 @@ enum class FrameKind : char {
   group = 'G',    ///< to the worker: "index id" per line, the cases to run
   phase = 'P',    ///< from it: "index phase"
   record = 'R',   ///< from it: "index", newline, the encoded record
+  beat = 'B',     ///< from it: it still works on what it announced last
   note = 'N',     ///< from it: what the user should know that belongs to no case
   done = 'D',     ///< from it: the group is finished
   leaving = 'L',  ///< from it: it ends itself, as it lost its device; the case that met this has its record

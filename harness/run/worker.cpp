@@ -8,6 +8,7 @@
 
 #include "harness/core/error.h"
 #include "harness/run/engine.h"
+#include "harness/run/timing.h"
 #include "harness/run/wire.h"
 
 namespace gpubench {
@@ -32,9 +33,16 @@ class WireObserver : public RunObserver {
     write_frame(fd_, {FrameKind::record, fmt::format("{}\n{}", index_.at(record.id), codec_.encode(record))});
   }
   void note(std::string_view text) override { write_frame(fd_, {FrameKind::note, std::string(text)}); }
-  void tick() override {}
+  void tick() override {
+    if (since_beat_.seconds() < beat_s) return;
+    since_beat_ = Stopwatch();
+    write_frame(fd_, {FrameKind::beat, ""});
+  }
 
  private:
+  static constexpr double beat_s = 0.5;
+
+  Stopwatch since_beat_;
   int fd_;
   const RecordCodec& codec_;
   std::map<std::string, std::size_t> index_;
@@ -62,8 +70,10 @@ int serve(Backend& backend, std::span<const PlannedCase> cases, const RunOptions
   std::signal(SIGPIPE, SIG_IGN);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   try {
-    Engine engine(backend, options);
     WireObserver observer(output_fd, codec);
+    RunOptions told = options;
+    told.alive = [&observer] { observer.tick(); };
+    Engine engine(backend, told);
     FrameReader reader;
     const StopFlag never{0};
     while (read_some(input_fd, reader)) {

@@ -239,7 +239,7 @@ sanitizer() {
   if [ -n "$rehearse" ]; then suites=memory; fi
   # Errors of API calls are not asked for: libraries probe, and every call of ours is checked where it is made.
   limited "$1.log" compute-sanitizer --tool "$1" --report-api-errors no --error-exitcode 99 \
-    "$program" --device "$device" --isolate off --suite "$suites" --tier smoke --precision bf16 --json "$out/$1.json" --progress lines
+    "$program" --device "$device" --isolate off --deadline off --suite "$suites" --tier smoke --precision bf16 --json "$out/$1.json" --progress lines
   code=$?
   found=$(grep -c -E '^========= +(Invalid|Misaligned|Error:|Race reported|Warning: Race|Uninitialized)' "$out/$1.log")
   if [ "$found" -gt 0 ] || [ $code -eq 99 ]; then

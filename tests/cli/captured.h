@@ -56,12 +56,12 @@ struct Captured {
                                     const auto found = variables.find(name);
                                     return found == variables.end() ? std::string() : found->second;
                                   },
-                                  [this] { return driver; },
+                                  [this](double) { return driver; },
                                   "/nonexistent/gpubench",
                                   stop,
                                   std::move(names),
                                   revision,
-                                  [this] { return gpus; },
+                                  [this](double) { return gpus; },
                                   columns,
                                   [this] { return host; }};
     return run_cli(static_cast<int>(argv.size()), argv.data(), environment);

@@ -126,9 +126,11 @@ TEST(FlagFacts, ChoicesAreWhatTheParserTakes) {
   for (const VerbInfo& verb : verbs()) {
     if (verb.hidden) continue;
     for (const FlagFacts& flag : flag_facts(verb.verb, suites)) {
-      // Suites, recipes and devices are looked up when cases are planned; a cache is off or any folder.
+      // Suites, recipes and devices are looked up when cases are planned; a cache is off or any folder, a deadline may
+      // be seconds.
       const bool later = flag.long_name == "--suite" || flag.long_name == "--precision" ||
-                         flag.long_name == "--device" || flag.long_name == "--tuning-cache";
+                         flag.long_name == "--device" || flag.long_name == "--tuning-cache" ||
+                         flag.long_name == "--deadline";
       if (flag.words.empty() || later) continue;
       std::vector<std::string> words{std::string(verb.name), flag.long_name, "nosuchword"};
       if (verb.verb == Verb::compare || verb.verb == Verb::export_report) words.insert(words.end(), {"a", "b"});

@@ -148,11 +148,22 @@ TEST(ParseOptions, HiddenFlagsAreNeverSuggested) {
   EXPECT_THAT(refusal({"--worker-inpt", "3"}), ::testing::Not(HasSubstr("worker-input")));
 }
 
+TEST(ParseOptions, ADeadlineIsSecondsOffOrEachThingsOwn) {
+  const auto deadline = [](const std::vector<std::string>& words) { return parse_options(words).deadline_s; };
+  EXPECT_EQ(deadline({"run"}), std::nullopt);
+  EXPECT_EQ(deadline({"run", "--deadline", "auto"}), std::nullopt);
+  EXPECT_EQ(deadline({"doctor", "--deadline", "off"}), 0.0);
+  EXPECT_EQ(deadline({"list", "--deadline", "2.5"}), 2.5);
+}
+
 TEST(ParseOptions, UnknownValuesNameTheKnownOnesAndTheNearest) {
   EXPECT_EQ(refusal({"--tier", "smke"}),
             "--tier: 'smke' is not one of smoke, quick, standard, large; did you mean 'smoke'?");
   EXPECT_THAT(refusal({"--check", "none"}), HasSubstr("--check: 'none' is not one of off, sample, full"));
   EXPECT_THAT(refusal({"--isolate", "yes"}), HasSubstr("--isolate: 'yes' is not one of on, off"));
+  for (const char* word : {"never", "0", "-1", "nan", "1e300", "30s"})
+    EXPECT_THAT(refusal({"--deadline", word}), HasSubstr("is not auto, off or a number of seconds such as 120"))
+        << word;
   EXPECT_THAT(refusal({"--color", "alway"}), HasSubstr("did you mean 'always'?"));
   EXPECT_THAT(refusal({"--progress", "dots"}), HasSubstr("not one of auto, bar, lines, none"));
   EXPECT_THAT(refusal({"list", "--format", "xml"}), HasSubstr("not one of table, json"));

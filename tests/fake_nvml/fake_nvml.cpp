@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tests/fake_cuda/hang.h"
+
 namespace gpubench {
 namespace {
 
@@ -27,6 +29,7 @@ struct Process {
 };
 
 int told(const char* function) {
+  hang_in(function);
   const auto& answers = fake_nvml()->answers;
   const auto found = answers.find(function);
   return found == answers.end() ? 0 : found->second;
@@ -86,7 +89,7 @@ int GPUBENCH_NAME(nvmlInit_v2, nvmlInit)() {
 }
 int nvmlShutdown() {
   ++fake_nvml()->stops;
-  return 0;
+  return told("nvmlShutdown");
 }
 const char* nvmlErrorString(int status) { return status == 9 ? "Driver Not Loaded" : nullptr; }
 int nvmlSystemGetDriverVersion(char* text, unsigned length) {

@@ -54,6 +54,8 @@ int main(int argc, char** argv) {
   std::vector<std::string> texts = hostile_texts();
   texts.insert(texts.end(), broken_texts().begin(), broken_texts().end());
   write(folder / "text", texts);
+  write(folder / "filter",
+        {"m=8,.*f32", "^memory/", "(.+)+Z", "((((", "m=(8", "[[:digit:]]{4}", "x[a-", "\\d+\\/", "(a{1000}){1000}"});
   write(folder / "sizes", {"k=256,512", "1,2,4", "8", "m=9223372036854775807", "=", "k=", "k=-1", "k=1,,2"});
   return 0;
 }

@@ -37,7 +37,7 @@ const std::vector<Rule>& table() {
        {"cuda_runtime_api.h", "cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h", "cublasLt.h", "cudnn.h", "nccl.h", "dlfcn.h",
         "fmt/"}},
       {"suites/", {"harness/core/", "reference/ops/"}, {}},
-      {"harness/plan/", {"harness/core/", "reference/ops/"}, {"fmt/"}},
+      {"harness/plan/", {"harness/core/", "reference/ops/"}, {"fmt/", "re2/re2.h"}},
       {"harness/parity/", {"harness/core/", "reference/ops/", "harness/plan/"}, {"fmt/"}},
       {"harness/measure/", {"harness/core/", "reference/ops/", "harness/plan/", "harness/parity/"}, {"fmt/"}},
       {"harness/hardware/",

@@ -220,5 +220,14 @@ TEST(Program, AnOpBelongsToTheRankOfItsTensorsOrToAllOfThem) {
   EXPECT_EQ(rank_of(specs_of(p, std::array{a})), 0);
 }
 
+TEST(Program, TensorsThatAreTooManyBytesTogetherAreRefused) {
+  Program p;
+  p.add(tensor("a", DType::f32, {std::int64_t{1} << 47}, Role::input));
+  p.add(tensor("b", DType::f32, {std::int64_t{1} << 47}, Role::input));
+  EXPECT_EQ(p.bytes(), std::int64_t{1} << 50);
+  p.add(tensor("c", DType::u8, {1}, Role::input));
+  EXPECT_THROW((void)p.bytes(), ProgramError);
+}
+
 }  // namespace
 }  // namespace gpubench

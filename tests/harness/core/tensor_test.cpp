@@ -94,5 +94,12 @@ TEST(TensorView, NarrowTypesAreWidenedExactly) {
   EXPECT_EQ(read(view, 0, 3), (std::vector<double>{-0.5, 0.0, 0.5}));
 }
 
+TEST(TensorSpec, MoreBytesThanCanBeCountedAreRefusedNotWrapped) {
+  // 2^62 elements of 4 bytes would be 0 bytes in 64 bits.
+  EXPECT_THROW((void)tensor("x", DType::f32, {std::int64_t{1} << 62}, Role::input).bytes(), ProgramError);
+  EXPECT_THROW((void)tensor("x", DType::f32, {(std::int64_t{1} << 48) + 1}, Role::input).bytes(), ProgramError);
+  EXPECT_EQ(tensor("x", DType::f32, {std::int64_t{1} << 48}, Role::input).bytes(), std::int64_t{1} << 50);
+}
+
 }  // namespace
 }  // namespace gpubench

@@ -19,6 +19,14 @@ TEST(ProbeNvidiaDriver, IsUsableWithDevicesOrSaysWhyNot) {
   EXPECT_EQ(driver.usable, driver.reason.empty());
 }
 
+TEST(ProbeNvidiaDriver, SaysEachCallBeforeItMakesIt) {
+  std::vector<std::string> calls;
+  (void)probe_nvidia_driver("", GPUBENCH_FAKE_CUDA, [&](std::string_view call) { calls.emplace_back(call); });
+  EXPECT_EQ(calls, (std::vector<std::string>{std::string("dlopen ") + GPUBENCH_FAKE_CUDA, "cuDriverGetVersion",
+                                             "cuInit", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetAttribute",
+                                             "cuDeviceGet", "cuDeviceGetAttribute"}));
+}
+
 TEST(ProbeNvidiaDriver, TellsTheComputeCapabilityOfEachDevice) {
   const NvidiaDriver driver = probe_nvidia_driver("", GPUBENCH_FAKE_CUDA);
   EXPECT_TRUE(driver.usable);

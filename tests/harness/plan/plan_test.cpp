@@ -362,5 +362,35 @@ TEST(PlanRanks, ANumberThatNothingRunsOnIsRefused) {
   }
 }
 
+TEST(Plan, ExtentsThatCannotBeCountedAreAUsageErrorWithTheirValues) {
+  // 2^62 elements of 4 bytes are 2^64 bytes, which are 0 in 64 bits.
+  Selection selection = selecting(Tier::smoke);
+  selection.axes = {{"m", {std::int64_t{1} << 62}}};
+  EXPECT_THAT(refusal(selection), HasSubstr("too large to be counted: m=4611686018427387904,n=4,k=2"));
+  selection.axes = {{"m", {std::int64_t{1} << 40}}, {"k", {std::int64_t{1} << 40}}};  // their product is 2^80
+  EXPECT_THAT(refusal(selection), HasSubstr("too large to be counted"));
+  selection.axes = {};
+  selection.batches = {std::int64_t{1} << 62};
+  EXPECT_THAT(refusal(selection), HasSubstr("too large to be counted"));
+}
+
+TEST(Plan, MoreBytesThanAnyDeviceHasAreAUsageErrorOfTheCase) {
+  Selection selection = selecting(Tier::smoke);
+  selection.suites = {"memory"};
+  selection.axes = {{"elements", {std::int64_t{1} << 50}}};
+  EXPECT_THAT(refusal(selection), HasSubstr("memory/move/elements=1125899906842624"));
+  EXPECT_THAT(refusal(selection), HasSubstr("more than 2^50 bytes"));
+  selection.axes = {{"elements", {std::int64_t{1} << 46}}};  // 2^48 bytes each: too much to run, but countable
+  EXPECT_EQ(ids(selection).size(), 1U);
+}
+
+TEST(Plan, ValuesThatMultiplyWithoutEndAreAUsageError) {
+  Selection selection = selecting(Tier::smoke);
+  std::vector<std::int64_t> many(200);
+  for (std::size_t i = 0; i < many.size(); ++i) many[i] = 2 * static_cast<std::int64_t>(i + 1);
+  selection.axes = {{"m", many}, {"n", many}, {"k", many}};  // 8 million sizes
+  EXPECT_THAT(refusal(selection), HasSubstr("more than 10000 sizes of one case together"));
+}
+
 }  // namespace
 }  // namespace gpubench

@@ -110,6 +110,51 @@ TEST(Isolation, AHangIsEndedAtItsDeadline) {
                    {"no answer for 2 s while 'check' of this case ran"});
 }
 
+// The reason that a hanging case gets where all cases should take `expected_s`.
+std::string reason_of_a_hang(double expected_s, double cap_s) {
+  RunOptions options = smoke_options();
+  options.deadline_floor_s = 1.0;
+  options.deadline_cap_s = cap_s;
+  for (const PlannedCase& planned : sim_cases()) options.expected_s[planned.id()] = expected_s;
+  Remembering seen;
+  run_isolated(sim_cases(), options, {{GPUBENCH_SIM_WORKER, "--script", "hang@update.gemm"}}, TextCodec(), seen,
+               seen.stop);
+  return seen.of("update").reason;
+}
+
+TEST(Isolation, ADeadlineFollowsTheEstimateUpToItsCap) {
+  EXPECT_THAT(reason_of_a_hang(0.5, 60.0), HasSubstr("no answer for 1.5 s (3 times the estimate of 0.5 s) while"));
+  EXPECT_THAT(reason_of_a_hang(1000.0, 1.5), HasSubstr("no answer for 1.5 s (the most that a case may say nothing)"));
+}
+
+TEST(Isolation, AWorkerThatNeverSaysAnythingIsGivenUp) {
+  RunOptions options = smoke_options();
+  options.deadline_floor_s = 0.1;
+  options.opening_deadline_s = 0.2;
+  Remembering seen;
+  run_isolated(sim_cases(), options, {{"/bin/sh", "-c", "exec sleep 1000"}}, TextCodec(), seen, seen.stop);
+
+  EXPECT_EQ(seen.count(Verdict::error), 6);
+  EXPECT_THAT(seen.of("last").reason, HasSubstr("no worker could do any work: no answer for 0.2 s from a new worker"));
+}
+
+TEST(Isolation, WithoutDeadlinesAHangIsWaitedForUntilAStop) {
+  // A stop at the phase that hangs ends it; no deadline of 0 s has, before.
+  const Isolated run("hang@first.gemm", {}, "check", 0.0);
+
+  EXPECT_EQ(run.seen.records.size(), 0U);
+}
+
+// Once stopped, the engine looks up between two ops: the one that would hang is not reached.
+TEST(InProcess, AStopEndsTheCheckBetweenTwoOps) {
+  Remembering seen;
+  seen.stop_at = "check";
+  SimBackend backend(parse_script("hang@first.gemm"));
+  run_in_process(backend, sim_cases(), smoke_options(), seen, seen.stop);
+
+  EXPECT_EQ(seen.records.size(), 0U);
+}
+
 TEST(Isolation, AHangThatIgnoresSigtermIsKilled) {
   expect_one_error(Isolated("stubborn@first.gemm", {}, "", short_deadline_s), "first", {"no answer for"});
 }

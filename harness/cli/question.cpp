@@ -1,0 +1,146 @@
+#include "harness/cli/question.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include "harness/cli/child_process.h"
+#include "harness/cli/device.h"
+#include "harness/report/visible_text.h"
+#include "harness/run/timing.h"
+#include "harness/run/worker_process.h"
+
+namespace gpubench {
+namespace {
+
+constexpr int given_fd = 3;  // what the child writes to
+constexpr int tick_ms = 20;
+constexpr double end_patience_s = 2.0;  // for the end of what was killed
+constexpr double least_start_s = 60.0;  // of a program, on a machine that does other things
+constexpr std::size_t most_bytes = std::size_t{16} << 20U;
+
+// What a child has said so far.
+class Listener {
+ public:
+  // False at the end of the stream.
+  bool take(int fd) {
+    char block[4096];
+    const ssize_t count = ::read(fd, block, sizeof block);
+    if (count < 0 && (errno == EINTR || errno == EAGAIN)) return true;
+    if (count <= 0 || pending_.size() > most_bytes) return false;
+    pending_.append(block, static_cast<std::size_t>(count));
+    for (std::size_t end = pending_.find('\n'); end != std::string::npos; end = pending_.find('\n')) {
+      if (end > 0) (pending_.front() == 'A' ? answer_ : call_) = pending_.substr(1, end - 1);
+      pending_.erase(0, end + 1);
+      heard_ = true;
+    }
+    return true;
+  }
+  [[nodiscard]] const std::string& answer() const { return answer_; }
+  [[nodiscard]] const std::string& call() const { return call_; }
+  [[nodiscard]] bool heard() const { return heard_; }
+
+ private:
+  std::string pending_, answer_, call_;
+  bool heard_ = false;
+};
+
+// A child whose end is waited for, but not for ever: one in an uninterruptible wait for its device is left behind.
+class Ended {
+ public:
+  explicit Ended(pid_t pid) : pid_(pid) {}
+  [[nodiscard]] bool within(double seconds) {
+    const Stopwatch watch;
+    while (!ended_) {
+      const pid_t got = ::waitpid(pid_, &status_, WNOHANG);
+      ended_ = got == pid_ || (got < 0 && errno != EINTR);
+      if (ended_ || watch.seconds() >= seconds) break;
+      ::poll(nullptr, 0, 2);
+    }
+    return ended_;
+  }
+  void kill() {
+    if (ended_) return;
+    ::kill(pid_, SIGKILL);
+    (void)within(end_patience_s);
+  }
+  [[nodiscard]] int status() const { return status_; }
+
+ private:
+  pid_t pid_;
+  int status_ = 0;
+  bool ended_ = false;
+};
+
+std::pair<FileDescriptor, FileDescriptor> make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw CannotMeasure(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+}
+
+std::string in_call(std::string_view before, const std::string& call) {
+  return call.empty() ? std::string() : fmt::format("{}{}", before, visible(call));
+}
+
+}  // namespace
+
+void Teller::send(char kind, std::string_view line) const {
+  const std::string text = kind + std::string(line) + '\n';
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const ssize_t written = ::write(fd_, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw CannotMeasure(fmt::format("cannot write to descriptor {}: {}", fd_, std::strerror(errno)));
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+Heard ask(std::vector<std::string> argv, double deadline_s, const StopFlag& stop) {
+  argv.insert(argv.end(), {"--worker-output", std::to_string(given_fd)});
+  auto [reading, writing] = make_pipe();
+  Ended child(start_child(argv, {.descriptors = {{given_fd, writing.get()}}}));
+  writing.close();
+  Listener listener;
+  Stopwatch silence;
+  while (true) {
+    if (stop != 0) {
+      child.kill();
+      throw CannotMeasure("interrupted");
+    }
+    pollfd readable{reading.get(), POLLIN, 0};
+    if (::poll(&readable, 1, tick_ms) > 0) {
+      if (!listener.take(reading.get())) break;
+      silence = Stopwatch();
+      continue;
+    }
+    const double limit_s = listener.heard() ? deadline_s : std::max(deadline_s, least_start_s);
+    if (deadline_s <= 0.0 || silence.seconds() <= limit_s) continue;
+    child.kill();
+    return {listener.answer(), fmt::format("does not answer ({}{:.3g} s)",
+                                           listener.call().empty() ? "" : visible(listener.call()) + ", ", limit_s)};
+  }
+  if (!child.within(end_patience_s)) {
+    child.kill();
+    return {listener.answer(), "does not end" + in_call(" after ", listener.call())};
+  }
+  if (child.status() == 0) return {listener.answer(), ""};
+  return {listener.answer(), describe_status(child.status()) + in_call(" in ", listener.call())};
+}
+
+void end_with_parent(int output_fd) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // A parent that ended before that sends no signal, but its end of the pipe is closed.
+  pollfd listened{output_fd, POLLOUT, 0};
+  if (::poll(&listened, 1, 0) > 0 && (listened.revents & (POLLERR | POLLHUP)) != 0) ::_exit(1);
+}
+
+}  // namespace gpubench

@@ -1,0 +1,47 @@
+// A question to something that may never answer (a driver), asked of a child process: the child says each call before
+// it makes it, so that of one that hangs the name is known, and it is ended at its deadline or with its parent.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/run/run.h"
+
+namespace gpubench {
+
+/// A driver gets this long for each call; the first after a reboot may load its module and wake every device.
+inline constexpr double driver_deadline_s = 10.0;
+/// A backend opens its device within this: it loads a gigabyte of libraries, and makes a context.
+inline constexpr double opening_deadline_s = 60.0;
+
+/// Written to the descriptor that a child is given (--worker-output).
+class Teller {
+ public:
+  explicit Teller(int fd) : fd_(fd) {}
+  /// "cuInit": what will be called next. Throws CannotMeasure where nobody listens any more, as below.
+  void call(std::string_view name) const { send('C', name); }
+  /// One line; the last one counts.
+  void answer(std::string_view line) const { send('A', line); }
+
+ private:
+  void send(char kind, std::string_view line) const;
+  int fd_;
+};
+
+struct Heard {
+  std::string answer;   ///< the last one; empty where there was none
+  std::string trouble;  ///< why nothing more came: "does not answer (cuInit, 10 s)", "ended by signal 11 (...) in
+                        ///< cuInit"; empty for a child that ended with status 0
+};
+
+/// Starts `argv` with --worker-output and listens until it ends, or says nothing for `deadline_s` (0: for ever; until
+/// it says its first word a loaded machine may take longer). Throws CannotMeasure where it cannot be started, or `stop`
+/// is raised.
+[[nodiscard]] Heard ask(std::vector<std::string> argv, double deadline_s, const StopFlag& stop);
+
+/// For a child at its start: ends it as soon as its parent ends, also where that has happened already. `output_fd`: the
+/// descriptor that it was given.
+void end_with_parent(int output_fd);
+
+}  // namespace gpubench
