@@ -6,6 +6,8 @@
 #include <numeric>
 #include <vector>
 
+#include "harness/core/error.h"
+
 namespace gpubench {
 namespace {
 
