@@ -89,4 +89,12 @@ printf '#!/bin/sh\necho 0\n' >bin/id
 echo n >answer
 try 0 0 <answer
 expect "root is not asked" [ "$code" = 0 ]
+
+# What is fetched over the network is known beforehand, byte for byte.
+wheels=$source/scripts/cuda-wheels.txt
+expect "there are wheels" [ "$(grep -vc '^#' "$wheels")" -ge 10 ]
+expect "each is pinned to a version and a hash" \
+  sh -c "! grep -v '^#' '$wheels' | grep -vE '^[a-z0-9-]+==[0-9.]+ --hash=sha256:[0-9a-f]{64}\$'"
+expect "bootstrap takes no others" grep -q -- '--require-hashes' "$source/scripts/bootstrap"
+expect "and names none itself" sh -c "! grep -qE 'nvidia-[a-z0-9-]+==' '$source/scripts/bootstrap'"
 [ "$failures" = 0 ]
