@@ -77,7 +77,11 @@ ensure_dependencies() { # tests|run
     fi
     as_root=sudo
   fi
-  echo "gpubench: installing with apt: $packages" >&2
+  echo "gpubench: installing with apt${as_root:+ through sudo}: $packages" >&2
+  if [ -n "$as_root" ] && on_a_terminal && ! agreed; then
+    echo "gpubench: nothing was installed; as root, run: apt-get install --no-install-recommends $packages" >&2
+    return 3
+  fi
   log=$(mktemp)
   waited_s=0
   # $packages is a list on purpose.
@@ -95,6 +99,14 @@ ensure_dependencies() { # tests|run
     return 3
   fi
   rm -f "$log"
+}
+
+# Whether somebody is there to ask; where nobody is, as in CI, what is said beforehand has to do.
+on_a_terminal() { [ -t 0 ] && [ -t 2 ]; }
+agreed() {
+  printf 'gpubench: may it? [y/N] ' >&2
+  IFS= read -r answer || return 1
+  case $answer in y | Y | yes) ;; *) return 1 ;; esac
 }
 
 # apt-get, as root and logged to $log. While another process holds one of its locks, waits, and says so once. Not left to

@@ -67,8 +67,7 @@ class Folder {
           fmt::format("there is no baseline '{}' in {}{}", name, visible(path_), did_you_mean(name, known)));
     }
     try {
-      const Json json = read_json_file(file(name));
-      return baseline_from_json(Node(json, file(name)), file(name));
+      return parse_baseline(read_text(file(name)), file(name));
     } catch (const ReadError& e) {
       throw UsageError(e.what());
     }
@@ -80,7 +79,7 @@ class Folder {
       throw UsageError(fmt::format("{} is there already; --force replaces it", visible(path)));
     try {
       make_folder(path_);
-      write_atomically(path, dump(to_json(baseline), 1) + "\n");
+      write_atomically(path, baseline_text(baseline));
     } catch (const WriteError& e) {
       throw CannotMeasure(e.what());
     }

@@ -3,8 +3,11 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
+
 #include "harness/cli/compare_verbs.h"
 #include "harness/cli/completion.h"
+#include "harness/cli/cuda_module.h"
 #include "harness/cli/device.h"
 #include "harness/cli/doctor_verb.h"
 #include "harness/cli/driver_child.h"
@@ -81,6 +84,7 @@ int run_cli(int argc, const char* const* argv, const Environment& environment) {
       environment.err << short_help(columns_of(Stream::err, environment)) << std::flush;
       return exit_codes::usage;
     }
+    if (options.trust_libraries) ::setenv(trust_libraries_variable, "on", 1);  // for child processes as well
     const int code = act(options, words, environment);
     environment.out.flush();
     if (environment.out.good()) return code;

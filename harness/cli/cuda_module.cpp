@@ -2,11 +2,13 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <sstream>
 
+#include "harness/cli/trusted_file.h"
 #include "harness/core/error.h"
 #include "harness/hardware/gpu_recipes.h"
 #include "harness/report/visible_text.h"
@@ -50,11 +52,39 @@ std::vector<fs::path> prefixes_of_user() {
   return prefixes;
 }
 
+std::vector<fs::path> folders_of_this_machine() { return library_folders("/", prefixes_of_user()); }
+
+// A flag of root's, which children inherit: harness/cli/cli.cpp sets it.
+bool trusts_any_library() {
+  const char* value = std::getenv(trust_libraries_variable);
+  return value != nullptr && (std::string_view(value) == "on" || std::string_view(value) == "1");
+}
+
 // Loads a library for good, so that the module's next try finds it by its name.
 bool load_from_folders(const std::string& name, const std::vector<fs::path>& folders) {
   return std::any_of(folders.begin(), folders.end(), [&](const fs::path& folder) {
-    return ::dlopen((folder / name).c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr;
+    std::error_code none;
+    const fs::path file = fs::canonical(folder / name, none);  // loaded is the file that was looked at
+    return !none && ::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr;
   });
+}
+
+// The folders that libraries are loaded from: of root only those that nobody else can change.
+std::vector<fs::path> folders_to_load_from() {
+  std::vector<fs::path> folders = folders_of_this_machine();
+  if (::geteuid() == 0 && !trusts_any_library())
+    std::erase_if(folders, [](const fs::path& folder) { return !changeable_by_others(folder).empty(); });
+  return folders;
+}
+
+std::string passed_over_text(const std::string& library) {
+  for (const auto& [folder, why] : folders_passed_over()) {
+    std::error_code ignored;
+    if (fs::exists(folder / library, ignored))
+      return fmt::format("; that in {} is passed over as root: {} (--trust-libraries takes it)",
+                         visible(folder.string()), why);
+  }
+  return "";
 }
 
 void* load(const fs::path& file) {
@@ -64,12 +94,13 @@ void* load(const fs::path& file) {
     const char* words = ::dlerror();
     const std::string complaint = words == nullptr ? "no reason given" : words;
     const std::string missing = missing_library(complaint);
-    if (!missing.empty() && load_from_folders(missing, library_folders("/", prefixes_of_user()))) continue;
+    if (!missing.empty() && load_from_folders(missing, folders_to_load_from())) continue;
     throw BackendError(fmt::format(
         "{} cannot be loaded: {}{}", file.filename().string(), visible(complaint),
         missing.empty() ? ""
                         : "; it was looked for in the loader's folders, in /usr/local/cuda* and in Python's nvidia "
-                          "packages: install the CUDA toolkit with cuDNN, or NVIDIA's Python wheels of both"));
+                          "packages: install the CUDA toolkit with cuDNN, or NVIDIA's Python wheels of both" +
+                              passed_over_text(missing)));
   }
   throw BackendError(
       fmt::format("{} cannot be loaded: each library that was found asks for another", file.filename().string()));
@@ -78,8 +109,7 @@ void* load(const fs::path& file) {
 // The module loads NCCL by its name alone, and only for several GPUs.
 void make_nccl_findable() {
   constexpr const char* name = "libnccl.so.2";
-  if (::dlopen(name, RTLD_NOW | RTLD_LOCAL) == nullptr)
-    load_from_folders(name, library_folders("/", prefixes_of_user()));
+  if (::dlopen(name, RTLD_NOW | RTLD_LOCAL) == nullptr) load_from_folders(name, folders_to_load_from());
 }
 
 const cuda::Module& module_at(const fs::path& file) {
@@ -116,6 +146,21 @@ std::vector<fs::path> library_folders(const fs::path& root, const std::vector<fs
   add_wheels(root / "usr/local/lib", folders);
   add_wheels(root / "usr/lib", folders);
   return folders;
+}
+
+std::vector<PassedOver> passed_over(const std::vector<fs::path>& folders) {
+  std::vector<PassedOver> found;
+  std::error_code ignored;
+  for (const fs::path& folder : folders) {
+    if (!fs::exists(folder, ignored)) continue;
+    if (std::string why = changeable_by_others(folder); !why.empty()) found.push_back({folder, std::move(why)});
+  }
+  return found;
+}
+
+std::vector<PassedOver> folders_passed_over() {
+  if (::geteuid() != 0 || trusts_any_library()) return {};
+  return passed_over(folders_of_this_machine());
 }
 
 std::vector<fs::path> python_prefixes(const std::string& path) {

@@ -11,7 +11,8 @@
 namespace gpubench {
 
 /// The entry for --device cuda, if the module's file is there: beside `program`, or in ../lib. Opening it loads the
-/// module and, where the system's loader does not find NVIDIA's libraries, those of a toolkit or of Python wheels.
+/// module and, where the system's loader does not find NVIDIA's libraries, those of a toolkit or of Python wheels; as
+/// root only from folders that nobody else can change (trusted_file.h), unless --trust-libraries says otherwise.
 [[nodiscard]] std::optional<BackendEntry> cuda_entry(const std::filesystem::path& program);
 
 /// The name of the library that the loader's complaint is about: "libcublasLt.so.13" of "libcublasLt.so.13: cannot open
@@ -22,6 +23,21 @@ namespace gpubench {
 /// nvidia/*/lib of Python packages, of the system and under `prefixes` (a virtual environment, ~/.local).
 [[nodiscard]] std::vector<std::filesystem::path> library_folders(const std::filesystem::path& root,
                                                                  const std::vector<std::filesystem::path>& prefixes);
+
+/// A folder of libraries that root does not load from, and why.
+struct PassedOver {
+  std::filesystem::path folder;
+  std::string why;
+};
+
+/// Those of `folders` that are there and that others than root can change.
+[[nodiscard]] std::vector<PassedOver> passed_over(const std::vector<std::filesystem::path>& folders);
+
+/// Of the folders where NVIDIA's libraries may lie on this machine; none unless this is root without --trust-libraries.
+[[nodiscard]] std::vector<PassedOver> folders_passed_over();
+
+/// The variable of --trust-libraries, by which child processes know of it too.
+inline constexpr const char* trust_libraries_variable = "GPUBENCH_TRUST_LIBRARIES";
 
 /// The environments of the python3 that `path` (as $PATH) leads to, also where none is activated: /opt/env for
 /// /opt/env/bin/python3. Relative folders are left out.

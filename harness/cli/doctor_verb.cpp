@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "harness/cli/cuda_module.h"
 #include "harness/cli/device.h"
 #include "harness/cli/exit_code.h"
 #include "harness/cli/gpu_table.h"
@@ -61,6 +62,16 @@ std::vector<ModuleReport> libraries_of(const BackendEntry& entry, std::vector<Fi
   }
 }
 
+// What root does not load NVIDIA's libraries from.
+void add_passed_over(std::vector<Finding>& findings) {
+  for (const auto& [folder, why] : folders_passed_over()) {
+    findings.push_back({Health::note, "D108",
+                        fmt::format("as root, no library is loaded from {}: {}", folder.string(), why),
+                        "nothing, where the libraries are found elsewhere; else give the folder to root alone, or run "
+                        "as its user; --trust-libraries loads from it all the same"});
+  }
+}
+
 }  // namespace
 
 int doctor_verb(const Options& options, const Environment& environment) {
@@ -84,6 +95,7 @@ int doctor_verb(const Options& options, const Environment& environment) {
   }
   for (Finding& finding : diagnose(read_host(), driver, has_cuda)) findings.push_back(std::move(finding));
   for (Finding& finding : diagnose_gpus(driver, survey, libraries)) findings.push_back(std::move(finding));
+  if (has_cuda) add_passed_over(findings);
   for (const auto& [variable, value] : telling_variables(environment)) {
     findings.push_back({Health::note, "D209",
                         fmt::format("{}={} is set and may change numbers; it is recorded in reports", variable, value),

@@ -138,6 +138,12 @@ void add_device(CLI::App& app, RawOptions& raw) {
         "cuda (or gpu), cuda:N, cpu or auto (default): the GPU if a driver is there, else the CPU");
 }
 
+void add_trust(CLI::App& app, RawOptions& raw) {
+  app.add_flag("--trust-libraries", raw.trust_libraries,
+               "as root, load NVIDIA's libraries also from folders that others can change (a user's Python packages)")
+      ->group("measure");
+}
+
 void add_output(CLI::App& app, RawOptions& raw) {
   value(app, "--out", raw.out, "DIR", "output",
         "folder for report.json, which replaces an older one there (default: "
@@ -215,6 +221,7 @@ void add_flags(CLI::App& app, Verb verb, RawOptions& raw) {
   if (runs || verb == Verb::list) add_selection(app, raw);
   if (runs || verb == Verb::list || verb == Verb::describe_device) add_device(app, raw);
   if (runs || verb == Verb::list || verb == Verb::doctor) add_deadline(app, raw);
+  if (runs || verb == Verb::doctor || verb == Verb::describe_device) add_trust(app, raw);
   if (runs) {
     add_measure(app, raw);
     value(app, "--check", raw.check, "MODE", "check",

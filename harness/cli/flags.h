@@ -28,6 +28,7 @@ struct RawOptions {
   bool virtual_ranks = false;
   bool deterministic = false;
   bool energy = false;
+  bool trust_libraries = false;
   std::string locked_clock;
   bool quiet = false;
   bool verbose = false;

@@ -1,14 +1,20 @@
 #include "harness/cli/program.h"
 
+#include <fcntl.h>
+#include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <string_view>
+#include <utility>
+
+#include "harness/cli/exit_code.h"
 
 #include "harness/cli/driver_child.h"
 #include "harness/cli/question.h"
@@ -31,6 +37,16 @@ void catch_signals() {
     ::sigaction(signal, nullptr, &before);
     if (signal == SIGHUP && before.sa_handler == SIG_IGN) continue;  // nohup
     ::sigaction(signal, &action, nullptr);
+  }
+}
+
+// Whoever starts the program may have closed these, and then a pipe or a report would take their numbers. What is
+// written to a closed standard output is lost, and has to fail as before: it is open for reading only.
+void open_standard_descriptors() {
+  for (const auto& [fd, mode] :
+       {std::pair{STDIN_FILENO, O_RDONLY}, {STDOUT_FILENO, O_RDONLY}, {STDERR_FILENO, O_WRONLY}}) {
+    if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+    if (::open("/dev/null", mode) != fd) ::_exit(exit_codes::could_not_measure);  // there is no place to say why
   }
 }
 
@@ -61,7 +77,10 @@ int helper_output(int argc, char** argv) {
 std::string own_path(const char* argv0) {
   std::error_code error;
   const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
-  return error ? std::string(argv0) : path.string();
+  if (!error) return path.string();
+  // Without /proc: what the kernel was asked to start, which a shell had looked up.
+  const auto started = ::getauxval(AT_EXECFN);
+  return started == 0 ? std::string(argv0) : std::string(reinterpret_cast<const char*>(started));
 }
 
 Environment process_environment(int argc, char** argv, std::span<const Suite> suites,
@@ -95,6 +114,8 @@ Environment process_environment(int argc, char** argv, std::span<const Suite> su
 int run_program(int argc, char** argv, std::span<const Suite> suites, std::vector<BackendEntry> backends,
                 std::string_view revision) {
   std::ios::sync_with_stdio(false);
+  open_standard_descriptors();
+  std::signal(SIGCHLD, SIG_DFL);  // where it was left ignored, children vanish before they are waited for
   std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is an error of the write, not the end of the run
   if (const int output = helper_output(argc, argv); output >= 0) {
     end_with_parent(output);

@@ -4,6 +4,7 @@
 
 #include "harness/page/page.h"
 #include "harness/report/atomic_file.h"
+#include "harness/report/content_digest.h"
 #include "harness/report/export.h"
 #include "harness/report/github.h"
 #include "harness/report/json.h"
@@ -23,7 +24,7 @@ bool wants_github(const Options& options, const Environment& environment) {
 
 std::string report_text(const Report& report, ReportForm form) {
   switch (form) {
-    case ReportForm::json: return dump(report_json(report), 1) + "\n";
+    case ReportForm::json: return sealed_text(report_json(report), 1);
     case ReportForm::junit: return junit_text(report);
     case ReportForm::csv: return exported_csv(report);
     case ReportForm::markdown: return markdown_text(report, most_summary_bytes);

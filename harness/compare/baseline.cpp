@@ -8,6 +8,7 @@
 
 #include "harness/compare/repeats.h"
 #include "harness/core/error.h"
+#include "harness/report/content_digest.h"
 #include "harness/report/json.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
@@ -36,8 +37,7 @@ SideFile read_file(const std::string& path) {
     file.invocations.push_back(parse_invocation(text, path));
     return file;
   }
-  const Json json = parse_json(text, path);
-  Baseline baseline = baseline_from_json(Node(json, path), path);
+  Baseline baseline = parse_baseline(text, path);
   return {std::move(baseline.invocations), std::move(baseline.noise)};
 }
 
@@ -96,6 +96,20 @@ Baseline baseline_from_json(const Node& node, const std::string& source) {
       invocations.at(i).at("setup").refuse("is not what the fingerprint says");
   }
   if (node.has("noise")) baseline.noise = noise_from_json(node.at("noise"), source);
+  return baseline;
+}
+
+std::string baseline_text(const Baseline& baseline) { return sealed_text(to_json(baseline), 1); }
+
+Baseline parse_baseline(std::string_view text, const std::string& source) {
+  const Json json = parse_json(text, source);
+  const Node root(json, source);
+  Baseline baseline = baseline_from_json(root, source);
+  const Seal seal = seal_of(text);
+  if (seal == Seal::broken) throw ReadError(broken_seal_text(source));
+  const std::string version = root.at("schema_version").text();
+  const bool older = version == "1.0" || version == "1.1";
+  if (seal == Seal::none && !older) root.refuse("lacks \"digest\" as its last member: the file was changed by hand");
   return baseline;
 }
 

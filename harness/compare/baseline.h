@@ -12,7 +12,7 @@
 
 namespace gpubench {
 
-inline constexpr std::string_view baseline_schema_version = "1.1";
+inline constexpr std::string_view baseline_schema_version = "1.2";
 
 struct Baseline {
   std::string name;
@@ -27,8 +27,13 @@ struct Baseline {
                                      std::optional<Noise> noise);
 
 [[nodiscard]] Json to_json(const Baseline& baseline);
-/// Throws ReadError.
+/// Throws ReadError. Knows nothing of the digest of the text.
 [[nodiscard]] Baseline baseline_from_json(const Node& node, const std::string& source);
+
+/// The text of its file, sealed (report/content_digest.h).
+[[nodiscard]] std::string baseline_text(const Baseline& baseline);
+/// Throws ReadError, also where the digest is not that of the content, or is missing from schema 1.2 on.
+[[nodiscard]] Baseline parse_baseline(std::string_view text, const std::string& source);
 
 /// What a file of a side holds: one report, or a baseline with several runs.
 struct SideFile {

@@ -37,9 +37,10 @@ struct Invocation {
   std::vector<MeasuredCase> cases;  ///< in the order of the report, ids all different
 };
 
-/// Reads a report. Times are the device's own, but for steps the wall's: what they wait for counts. Throws ReadError
-/// for what is no report of major version 1, for two cases of one id, and for a passing case whose samples are not
-/// positive numbers.
+/// Reads a report. One that carries the digest of its content, as reports do since schema 1.6, is looked at as far as
+/// it is used; any other by all that `validate` asks of it. Times are the device's own, but for steps the wall's: what
+/// they wait for counts. Throws ReadError for what is no report of major version 1, whose digest is not that of its
+/// content, for two cases of one id, and for a passing case whose samples are not positive numbers.
 [[nodiscard]] Invocation read_invocation(const std::string& path);
 
 /// The same from its text; `path` names it in messages.

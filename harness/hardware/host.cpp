@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <sys/sysinfo.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -15,9 +17,21 @@
 namespace gpubench {
 namespace {
 
+// What the kernel tells is input too: a container, a hypervisor or an emulator may have written it.
+constexpr std::streamsize most_bytes = std::streamsize{16} << 20;  // 4096 processors in /proc/cpuinfo take 6 MB
+constexpr int most_mhz = 1'000'000;
+constexpr int most_cpus = 1 << 20;
+constexpr int most_caches = 64;
+constexpr int most_levels = 16;
+constexpr double most_memory = 0x1p62;  // bytes; exact, and a sum of two is no overflow
+
 std::string read_text(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ifstream file(path, std::ios::binary);
+  std::string text;
+  char block[4096];
+  while (static_cast<std::streamsize>(text.size()) < most_bytes && file.read(block, sizeof block).gcount() > 0)
+    text.append(block, static_cast<std::size_t>(file.gcount()));
+  return text;
 }
 
 std::string trimmed(std::string_view text) {
@@ -40,19 +54,29 @@ std::string value_of(const std::string& text, std::string_view key, char separat
 std::optional<double> number(std::string_view text) {
   double value = 0.0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end == text.data()) return std::nullopt;
+  if (error != std::errc() || end == text.data() || !std::isfinite(value)) return std::nullopt;
   return value;
 }
 
+// A count in [least, most]; `otherwise` for anything else, which a file of the kernel does not hold.
+int count_in(std::string_view text, int least, int most, int otherwise) {
+  const std::optional<double> value = number(text);
+  return value && *value >= least && *value <= most ? static_cast<int>(*value) : otherwise;
+}
+
+std::optional<std::int64_t> bytes_of(std::optional<double> count, double unit) {
+  if (!count || !(*count >= 0.0) || !(*count * unit <= most_memory)) return std::nullopt;
+  return static_cast<std::int64_t>(*count * unit);
+}
+
 std::int64_t kilobytes(const std::string& meminfo, std::string_view key) {
-  return static_cast<std::int64_t>(number(value_of(meminfo, key, ':')).value_or(0.0)) * 1024;
+  return bytes_of(number(value_of(meminfo, key, ':')), 1024.0).value_or(0);
 }
 
 // "48K", "2M" as /sys writes cache sizes.
 std::int64_t size_with_suffix(const std::string& text) {
-  const double count = number(text).value_or(0.0);
   const char suffix = text.empty() ? ' ' : text.back();
-  return static_cast<std::int64_t>(count) * (suffix == 'K' ? 1024 : suffix == 'M' ? 1024 * 1024 : 1);
+  return bytes_of(number(text), suffix == 'K' ? 1024.0 : suffix == 'M' ? 1024.0 * 1024.0 : 1.0).value_or(0);
 }
 
 // Processors in a list such as "0-3,8-11".
@@ -61,9 +85,10 @@ int count_cpus(const std::string& list) {
   std::istringstream parts(list);
   for (std::string part; std::getline(parts, part, ',');) {
     const auto dash = part.find('-');
-    const auto first = number(part);
-    const auto last = dash == std::string::npos ? first : number(std::string_view(part).substr(dash + 1));
-    if (first && last) count += static_cast<int>(*last - *first) + 1;
+    const int first = count_in(part, 0, most_cpus, -1);
+    const int last =
+        dash == std::string::npos ? first : count_in(std::string_view(part).substr(dash + 1), 0, most_cpus, -1);
+    if (first >= 0 && last >= first) count = std::min(count + (last - first) + 1, most_cpus);
   }
   return std::max(count, 1);
 }
@@ -71,7 +96,7 @@ int count_cpus(const std::string& list) {
 void read_cpu(const std::string& root, HostInfo& host) {
   const std::string cpuinfo = read_text(root + "/proc/cpuinfo");
   host.cpu_model = value_of(cpuinfo, "model name", ':');
-  host.mhz = static_cast<int>(number(value_of(cpuinfo, "cpu MHz", ':')).value_or(0.0));
+  host.mhz = count_in(value_of(cpuinfo, "cpu MHz", ':'), 0, most_mhz, 0);
   host.cpus = count_cpus(trimmed(read_text(root + "/sys/devices/system/cpu/online")));
   std::istringstream flags(value_of(cpuinfo, "flags", ':'));
   const std::set<std::string> all{std::istream_iterator<std::string>(flags), {}};
@@ -89,12 +114,13 @@ void read_cpu(const std::string& root, HostInfo& host) {
 }
 
 void read_caches(const std::string& root, HostInfo& host) {
-  for (int index = 0;; ++index) {
+  for (int index = 0; index < most_caches; ++index) {
     const std::string folder = fmt::format("{}/sys/devices/system/cpu/cpu0/cache/index{}/", root, index);
     const std::string type = trimmed(read_text(folder + "type"));
     if (type.empty()) return;
-    host.caches.push_back({type, static_cast<int>(number(read_text(folder + "level")).value_or(0.0)),
-                           size_with_suffix(trimmed(read_text(folder + "size"))),
+    const int level = count_in(read_text(folder + "level"), 1, most_levels, 0);
+    if (level == 0) continue;  // a cache of no level is none that a report could tell of
+    host.caches.push_back({type, level, size_with_suffix(trimmed(read_text(folder + "size"))),
                            count_cpus(trimmed(read_text(folder + "shared_cpu_list")))});
   }
 }
@@ -103,6 +129,11 @@ void read_memory(const std::string& root, HostInfo& host) {
   const std::string meminfo = read_text(root + "/proc/meminfo");
   host.memory_bytes = kilobytes(meminfo, "MemTotal");
   host.available_bytes = kilobytes(meminfo, "MemAvailable");
+  struct sysinfo kernel {};
+  if (host.memory_bytes > 0 || !root.empty() || ::sysinfo(&kernel) != 0) return;
+  host.memory_bytes = static_cast<std::int64_t>(kernel.totalram) * kernel.mem_unit;
+  host.available_bytes =
+      static_cast<std::int64_t>(kernel.freeram) * kernel.mem_unit;  // what /proc would count as well: caches
 }
 
 // cgroup v2 first, then v1. A container sees its own limits at the root of the mounted hierarchy.
@@ -124,6 +155,7 @@ void read_cgroup(const std::string& root, HostInfo& host) {
     used = number(trimmed(read_text(base + "memory/memory.usage_in_bytes")));
   }
   if (!limit || *limit >= static_cast<double>(host.memory_bytes)) return;  // v1 writes 2^63 for "none"
+  if (!(*limit >= 0.0)) return;
   host.cgroup_memory_bytes = static_cast<std::int64_t>(*limit);
   const auto left = static_cast<std::int64_t>(std::max(0.0, *limit - used.value_or(0.0)));
   host.available_bytes = std::min(host.available_bytes, left);
@@ -137,10 +169,12 @@ void read_system(const std::string& root, HostInfo& host) {
   }
   host.distribution = value_of(read_text(root + "/etc/os-release"), "PRETTY_NAME", '=');
   std::istringstream load(read_text(root + "/proc/loadavg"));
-  for (double value = 0.0; host.load_avg.size() < 3 && load >> value;) host.load_avg.push_back(value);
+  for (double value = 0.0; host.load_avg.size() < 3 && load >> value && std::isfinite(value) && value >= 0.0;)
+    host.load_avg.push_back(value);
   const std::string pressure = read_text(root + "/proc/pressure/cpu");
   const auto at = pressure.find("avg10=");
   if (at != std::string::npos) host.cpu_pressure = number(std::string_view(pressure).substr(at + 6));
+  if (host.cpu_pressure && !(*host.cpu_pressure >= 0.0 && *host.cpu_pressure <= 100.0)) host.cpu_pressure.reset();
 }
 
 }  // namespace

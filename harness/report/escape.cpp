@@ -91,14 +91,9 @@ std::string csv_cell(std::string_view text) {
   return quoted + "\"";
 }
 
-// The format can hold every character: what is there is told as it is. A scraper drops a file with a byte that is none.
+// The format could hold every character but quotes and line ends; people look at it on terminals, though.
 std::string prometheus_label(std::string_view text) {
-  std::string out;
-  for (const char c : utf8(text)) {
-    if (c == '\\' || c == '"') out += '\\';
-    out += c == '\n' ? std::string("\\n") : std::string(1, c);
-  }
-  return out;
+  return replaced(text, [](char c) { return c == '\\' ? "\\\\" : c == '"' ? "\\\"" : ""; });
 }
 
 }  // namespace gpubench

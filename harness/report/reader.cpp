@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,14 +35,30 @@ class File {
   throw ReadError(fmt::format("{}:(root): {}", visible(path), why));
 }
 
+constexpr std::string_view no_file = "is neither a file nor a pipe";
+
+bool is_file_or_pipe(const struct stat& status) { return S_ISREG(status.st_mode) || S_ISFIFO(status.st_mode); }
+
+// Files that the kernel makes up while they are read, as /proc/kmsg and trace_pipe, which wait for what comes next.
+bool is_made_up(int fd) {
+  struct statfs system {};
+  if (::fstatfs(fd, &system) != 0) return false;
+  for (const auto magic : {PROC_SUPER_MAGIC, SYSFS_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC}) {
+    if (static_cast<unsigned long>(system.f_type) == static_cast<unsigned long>(magic)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string read_text(const std::string& path, const ReadLimits& limits) {
+  struct stat status {};
+  // Before it is opened: to some devices that alone does something.
+  if (::stat(path.c_str(), &status) == 0 && !is_file_or_pipe(status)) refuse_file(path, no_file);
   const File file(path);
   if (file.get() < 0) refuse_file(path, fmt::format("cannot be opened for reading: {}", std::strerror(errno)));
-  struct stat status {};
-  if (::fstat(file.get(), &status) != 0 || !(S_ISREG(status.st_mode) || S_ISFIFO(status.st_mode)))
-    refuse_file(path, "is neither a file nor a pipe");
+  if (::fstat(file.get(), &status) != 0 || !is_file_or_pipe(status)) refuse_file(path, no_file);
+  if (is_made_up(file.get())) refuse_file(path, "is a file that the kernel makes up, not one that was written");
   std::string text;
   if (S_ISREG(status.st_mode)) text.reserve(std::min(static_cast<std::size_t>(status.st_size), limits.bytes) + 1);
   std::vector<char> block(std::size_t{1} << 16U);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "harness/report/problems.h"
 #include "harness/report/report_json.h"
@@ -16,7 +17,11 @@ namespace gpubench {
 /// Members that are unknown here do no harm; another major version is refused by name. `file` only names the source.
 [[nodiscard]] Report report_from_json(const Json& document, const std::string& file, Problems& problems);
 
-/// Reads a file. Throws ReadError with the first problem and the number of the others.
+/// The report of a text, whose digest must be that of its content where it has one (content_digest.h); `path` names it.
+/// Throws ReadError with the first problem and the number of the others.
+[[nodiscard]] Report parse_report(std::string_view text, const std::string& path);
+
+/// The same of a file.
 [[nodiscard]] Report read_report(const std::string& path);
 
 /// Everything that is wrong with a file, none for a report that holds.

@@ -89,17 +89,6 @@ std::string shortened(std::string_view text, std::size_t most_bytes) {
   return std::string(text.substr(0, end)) + std::string(dots.substr(0, std::min(most_bytes, dots.size())));
 }
 
-std::string utf8(std::string_view text) {
-  std::string valid;
-  valid.reserve(text.size());
-  while (!text.empty()) {
-    const CodePoint c = decode(text);
-    valid += c.valid ? text.substr(0, c.bytes) : "\xef\xbf\xbd";
-    text.remove_prefix(c.bytes);
-  }
-  return valid;
-}
-
 int columns(std::string_view text) {
   int count = 0;
   for (const char c : text) count += (static_cast<unsigned char>(c) & 0xc0U) != 0x80U ? 1 : 0;

@@ -16,9 +16,6 @@ namespace gpubench {
 /// unless a word ends before it, as in `cutlass::gemm`: a line may be broken at any blank.
 [[nodiscard]] std::string visible(std::string_view text);
 
-/// The text with U+FFFD for each byte that is not UTF-8, for formats that hold every character, and only characters.
-[[nodiscard]] std::string utf8(std::string_view text);
-
 /// `text` where it has at most `most_bytes`; else as many whole code points of it as fit before "...".
 [[nodiscard]] std::string shortened(std::string_view text, std::size_t most_bytes);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 #include <sched.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +20,7 @@ namespace gpubench::cpu {
 namespace {
 
 constexpr std::int64_t largest_cold_cache = std::int64_t{32} << 20;
+constexpr std::int64_t most_bytes = std::int64_t{1} << 62;  // no machine has more: it is no number of bytes
 
 std::optional<std::int64_t> number_in(std::string_view text) {
   std::int64_t value = 0;
@@ -96,12 +98,15 @@ void limit_memory(HostMemory& memory, const std::string& limit_file, const std::
   memory.available_bytes = std::clamp<std::int64_t>(*limit - used, 0, memory.available_bytes);
 }
 
+// `count` of so many bytes; 0 where that makes no number of bytes.
+std::int64_t bytes_of(std::optional<std::int64_t> count, std::int64_t unit) {
+  return count && *count > 0 && *count <= most_bytes / unit ? *count * unit : 0;
+}
+
 // "105M", "32768K"
 std::int64_t cache_size(const std::string& text) {
-  const std::int64_t value = number_in(text).value_or(0);
-  if (text.find('K') != std::string::npos) return value << 10;
-  if (text.find('M') != std::string::npos) return value << 20;
-  return value;
+  const bool kib = text.find('K') != std::string::npos, mib = text.find('M') != std::string::npos;
+  return bytes_of(number_in(text), kib ? 1 << 10 : mib ? 1 << 20 : 1);
 }
 
 }  // namespace
@@ -122,8 +127,13 @@ int usable_threads() {
 HostMemory host_memory() {
   constexpr std::int64_t kib = 1024;
   HostMemory memory;
-  memory.total_bytes = number_in(value_of("/proc/meminfo", "MemTotal")).value_or(0) * kib;
-  memory.available_bytes = number_in(value_of("/proc/meminfo", "MemAvailable")).value_or(0) * kib;
+  memory.total_bytes = bytes_of(number_in(value_of("/proc/meminfo", "MemTotal")), kib);
+  memory.available_bytes = bytes_of(number_in(value_of("/proc/meminfo", "MemAvailable")), kib);
+  struct sysinfo kernel {};
+  if (memory.total_bytes == 0 && ::sysinfo(&kernel) == 0) {  // no /proc, which also knows what caches would give back
+    memory.total_bytes = bytes_of(static_cast<std::int64_t>(kernel.totalram), kernel.mem_unit);
+    memory.available_bytes = bytes_of(static_cast<std::int64_t>(kernel.freeram), kernel.mem_unit);
+  }
   for (const std::string& folder : cgroup_folders("")) {
     limit_memory(memory, folder + "/memory.max", folder + "/memory.current");
   }

@@ -15,11 +15,7 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 if(GPUBENCH_CUDA)  # which belong to no package where they are from Python wheels, but must be found
-  foreach(target IN ITEMS CUDA::cublasLt cuDNN::cudnn)
-    get_target_property(library ${target} IMPORTED_LOCATION)
-    cmake_path(GET library PARENT_PATH folder)
-    list(APPEND CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${folder})
-  endforeach()
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${nvidia_folders})
   set(CPACK_DEBIAN_PACKAGE_SUGGESTS 
     "libcublas-${CUDAToolkit_VERSION_MAJOR}-${CUDAToolkit_VERSION_MINOR}, libcudnn9-cuda-${CUDAToolkit_VERSION_MAJOR}")
 endif()

@@ -28,6 +28,9 @@ function(gpubench_optimization name release_level)
     target_compile_options(${name} PRIVATE -O0)
   elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
     target_compile_options(${name} PRIVATE ${release_level})
+    if(release_level STREQUAL "-O0")
+      set_target_properties(${name} PROPERTIES GPUBENCH_UNOPTIMIZED ON)  # GpubenchHardening
+    endif()
   endif()
 endfunction()
 

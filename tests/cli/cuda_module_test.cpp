@@ -4,11 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include <unistd.h>
 
+#include "harness/cli/trusted_file.h"
 #include "harness/core/error.h"
 #include "harness/hardware/nvidia.h"
 #include "reference/cuda/module.h"
@@ -98,6 +101,70 @@ TEST_F(CudaModule, ThePython3OnThePathLeadsToItsPackages) {
   std::ofstream(folder_ / "env/bin/python3") << "x";
   const std::string path = "bin:" + (folder_ / "none/bin").string() + ":" + (folder_ / "env/bin").string();
   EXPECT_THAT(python_prefixes(path), ElementsAre(folder_ / "env"));
+}
+
+class TrustedFile : public CudaModule {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root can make folders that belong to root";
+  }
+};
+
+TEST_F(TrustedFile, WhatOnlyRootCanChangeIsTrusted) {
+  std::ofstream(folder_ / "bin/library") << "x";
+  EXPECT_EQ(changeable_by_others(folder_ / "bin/library"), "");  // in /tmp, whose sticky bit keeps others from it
+  EXPECT_EQ(changeable_by_others("/"), "");
+}
+
+TEST_F(TrustedFile, AFileOrAnyFolderAboveItThatOthersCanChangeIsNot) {
+  const fs::path file = folder_ / "bin/library";
+  std::ofstream(file) << "x";
+  fs::permissions(folder_, fs::perms::others_write, fs::perm_options::add);
+  EXPECT_EQ(changeable_by_others(file), "everybody may write to " + folder_.string());
+  fs::permissions(folder_, fs::perms::others_write, fs::perm_options::remove);
+  ASSERT_EQ(::chown((folder_ / "bin").c_str(), 4242, 0), 0);
+  EXPECT_EQ(changeable_by_others(file), (folder_ / "bin").string() + " belongs to user 4242");
+  ASSERT_EQ(::chown((folder_ / "bin").c_str(), 0, 4242), 0);
+  fs::permissions(folder_ / "bin", fs::perms::group_write, fs::perm_options::add);
+  EXPECT_EQ(changeable_by_others(file), "group 4242 may write to " + (folder_ / "bin").string());
+  fs::permissions(folder_ / "bin", fs::perms::group_write, fs::perm_options::remove);
+  fs::permissions(file, fs::perms::others_write, fs::perm_options::add);
+  EXPECT_EQ(changeable_by_others(file), "everybody may write to " + file.string());
+}
+
+TEST_F(TrustedFile, ALinkCountsAsWhatItLeadsTo) {
+  fs::create_directories(folder_ / "theirs");
+  ASSERT_EQ(::chown((folder_ / "theirs").c_str(), 4242, 4242), 0);
+  fs::create_symlink(folder_ / "theirs", folder_ / "link");
+  EXPECT_EQ(changeable_by_others(folder_ / "link"), (folder_ / "theirs").string() + " belongs to user 4242");
+  EXPECT_THAT(changeable_by_others(folder_ / "none"), HasSubstr("No such file or directory"));
+}
+
+TEST_F(TrustedFile, FoldersThatArePassedOverAreToldWithTheReason) {
+  fs::create_directories(folder_ / "ours");
+  fs::create_directories(folder_ / "theirs");
+  ASSERT_EQ(::chown((folder_ / "theirs").c_str(), 4242, 4242), 0);
+  const std::vector<PassedOver> found = passed_over({folder_ / "none", folder_ / "ours", folder_ / "theirs"});
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].folder, folder_ / "theirs");
+  EXPECT_THAT(found[0].why, HasSubstr("belongs to user 4242"));
+}
+
+// A Python environment of somebody else, activated by root: planted there is a library that the module asks for.
+TEST_F(TrustedFile, AsRootNoFolderOfAnotherUserIsLoadedFromUnlessTheFlagSaysSo) {
+  const fs::path lib = folder_ / "env/lib/python3.11/site-packages/nvidia/cu13/lib";
+  fs::create_directories(lib);
+  ASSERT_EQ(::chown((folder_ / "env").c_str(), 4242, 4242), 0);
+  ::setenv("VIRTUAL_ENV", (folder_ / "env").c_str(), 1);
+  const auto is_told = [&] {
+    const std::vector<PassedOver> all = folders_passed_over();
+    return std::any_of(all.begin(), all.end(), [&](const PassedOver& one) { return one.folder == lib; });
+  };
+  EXPECT_TRUE(is_told());
+  ::setenv(trust_libraries_variable, "on", 1);
+  EXPECT_FALSE(is_told());
+  ::unsetenv(trust_libraries_variable);
+  ::unsetenv("VIRTUAL_ENV");
 }
 
 #ifdef GPUBENCH_CUDA_MODULE

@@ -81,6 +81,7 @@ TEST(ParseOptions, ReadsEveryFlag) {
                             "--dry-run",
                             "--deterministic",
                             "--energy",
+                            "--trust-libraries",
                             "--locked-clock",
                             "1980",
                             "--tuning-cache",
@@ -112,6 +113,7 @@ TEST(ParseOptions, ReadsEveryFlag) {
   EXPECT_TRUE(o.dry_run);
   EXPECT_TRUE(o.deterministic);
   EXPECT_TRUE(o.energy);
+  EXPECT_TRUE(o.trust_libraries);
   EXPECT_EQ(o.locked_clock_mhz, 1980);
   EXPECT_EQ(o.tuning_cache, "t");
   EXPECT_EQ(o.out, "o");

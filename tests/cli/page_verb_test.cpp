@@ -6,6 +6,7 @@
 
 #include "harness/cli/report_outputs.h"
 #include "harness/page/page.h"
+#include "harness/report/content_digest.h"
 #include "harness/report/export.h"
 #include "harness/report/json.h"
 #include "harness/report/junit.h"
@@ -162,7 +163,7 @@ TEST_F(PageVerb, APageThatCannotBeWrittenIsToldAndTakesNothingFromTheReport) {
   EXPECT_TRUE(outputs.write());
   EXPECT_EQ(outputs.write_page(), "");
   EXPECT_THAT(err.str(), StartsWith("gpubench: the page is lost: no/such/folder/report.html: cannot "));
-  EXPECT_EQ(content_of("report.json"), dump(report_json(holding_report()), 1) + "\n");
+  EXPECT_EQ(content_of("report.json"), sealed_text(report_json(holding_report()), 1));
 }
 
 TEST_F(PageVerb, AReportOnStandardOutputLeavesNoPage) {

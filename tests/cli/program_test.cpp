@@ -40,6 +40,46 @@ TEST_F(Program, RunsEveryCaseInAWorkerAndExitsZero) {
   EXPECT_EQ(report["context"]["gpubench"]["devices"][0]["kind"], "sim");
 }
 
+// Started through a shell, as scripts and service managers start programs.
+ChildResult run_in_shell(const std::string& commands) {
+  return run_child({"/bin/sh", "-c", commands, GPUBENCH_SIM_PROGRAM});
+}
+
+TEST_F(Program, ClosedDescriptorsFailNoCase) {
+  for (const char* closed : {"<&-", "2>&-", "<&- 2>&-"}) {
+    const ChildResult result = run_in_shell(std::string("\"$0\" --tier smoke --json - ") + closed);
+    EXPECT_EQ(result.exit_code, 0) << closed << result.err;
+    EXPECT_EQ(valid_report(result.out)["gpubench"]["totals"]["pass"], 6) << closed;
+  }
+}
+
+// The report is lost, and said to be: it never goes to whichever file got the number of standard output.
+TEST_F(Program, AClosedStandardOutputIsALostReport) {
+  const ChildResult result = run_in_shell("\"$0\" --tier smoke --json - >&-");
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  const ChildResult all = run_in_shell("\"$0\" --tier smoke --json r.json <&- >&- 2>&-");
+  EXPECT_EQ(all.exit_code, 3);
+  EXPECT_EQ(valid_report(content_of("r.json"))["gpubench"]["totals"]["pass"], 6);
+}
+
+TEST_F(Program, AnIgnoredSigchldFailsNoCase) {
+  const ChildResult result = run_in_shell("trap '' CHLD; exec \"$0\" --tier smoke --json -");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(valid_report(result.out)["gpubench"]["totals"]["pass"], 6);
+}
+
+TEST_F(Program, WithoutProcItRunsWithWhatItKnows) {
+#ifdef GPUBENCH_SANITIZED
+  GTEST_SKIP() << "the sanitizers themselves read /proc";
+#endif
+  const std::string without = "mount -t tmpfs none /proc && ";
+  if (run_in_shell("unshare --mount sh -c '" + without + "true'").exit_code != 0)
+    GTEST_SKIP() << "no mount of its own may be made here";
+  const ChildResult result = run_in_shell("unshare --mount sh -c '" + without + "\"$0\" --tier smoke --json -' \"$0\"");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(valid_report(result.out)["gpubench"]["totals"]["pass"], 6);
+}
+
 TEST_F(Program, AWorkerIsDeterministicWhereItsSupervisorIs) {
   const auto implementation = [](const std::vector<std::string>& words,
                                  const std::map<std::string, std::string>& variables) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "harness/compare/baseline.h"
+#include "harness/report/content_digest.h"
 #include "harness/report/json.h"
 #include "harness/run/wire.h"
 #include "tests/harness/compare/made_reports.h"
@@ -29,7 +30,7 @@ int main(int argc, char** argv) {
   if (argc != 2) return 2;
   const std::filesystem::path folder = argv[1];
   std::filesystem::remove_all(folder);
-  std::vector<std::string> reports{dump(report_json(holding_report()))};
+  std::vector<std::string> reports{dump(report_json(holding_report())), sealed_text(report_json(holding_report()))};
   for (const MalformedFile& file : malformed_bytes()) {
     if (file.bytes.size() < 65536) reports.push_back(file.bytes);
   }

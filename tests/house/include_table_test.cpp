@@ -48,7 +48,7 @@ const std::vector<Rule>& table() {
        {"fmt/", "unistd.h", "fcntl.h", "poll.h", "signal.h", "spawn.h", "sys/", "sched.h"}},
       {"harness/report/",
        {"harness/core/", "harness/measure/statistics.h", "harness/measure/summary.h"},
-       {"fmt/", "nlohmann/", "unistd.h", "fcntl.h", "sys/"}},
+       {"fmt/", "nlohmann/", "unistd.h", "fcntl.h", "sys/", "linux/magic.h"}},
       {"harness/chart/",
        {"harness/report/escape.h", "harness/report/quantity.h", "harness/report/visible_text.h"},
        {"fmt/"}},

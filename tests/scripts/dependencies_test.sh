@@ -66,4 +66,35 @@ try 1 0
 expect "another failure is not waited for" slept_s 5
 expect "and is told as such" grep -q 'apt could not install what is missing' log.txt
 expect "with exit code 3" [ "$code" = 3 ]
+
+# sudo is said and, where somebody is there to answer, asked for.
+rm -f install.fails
+try 0 0
+expect "that it goes through sudo is said" grep -q 'installing with apt through sudo: nothing-there' log.txt
+expect "and where nobody can answer, nobody is asked" sh -c '! grep -q "may it" log.txt'
+on_a_terminal() { true; }
+echo n >answer
+try 0 0 <answer
+expect "on a terminal it is asked for" grep -q 'may it? \[y/N\]' log.txt
+expect "and a no ends it" [ "$code" = 3 ]
+expect "before anything was run as root" [ ! -e calls ]
+expect "with the command for somebody else" grep -q 'as root, run: apt-get install --no-install-recommends nothing-there' log.txt
+: >answer
+try 0 0 <answer
+expect "no answer is a no" [ "$code" = 3 ]
+echo y >answer
+try 0 0 <answer
+expect "a yes installs" [ "$code" = 0 ]
+printf '#!/bin/sh\necho 0\n' >bin/id
+echo n >answer
+try 0 0 <answer
+expect "root is not asked" [ "$code" = 0 ]
+
+# What is fetched over the network is known beforehand, byte for byte.
+wheels=$source/scripts/cuda-wheels.txt
+expect "there are wheels" [ "$(grep -vc '^#' "$wheels")" -ge 10 ]
+expect "each is pinned to a version and a hash" \
+  sh -c "! grep -v '^#' '$wheels' | grep -vE '^[a-z0-9-]+==[0-9.]+ --hash=sha256:[0-9a-f]{64}\$'"
+expect "bootstrap takes no others" grep -q -- '--require-hashes' "$source/scripts/bootstrap"
+expect "and names none itself" sh -c "! grep -qE 'nvidia-[a-z0-9-]+==' '$source/scripts/bootstrap'"
 [ "$failures" = 0 ]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
+import binaries  # noqa: E402
 import containerfile  # noqa: E402
 
 source, build = Path(sys.argv[1]), Path(sys.argv[2])
@@ -57,6 +58,16 @@ class Installed(Folder):
         for library in ("libdnnl.so", "libfmt.so", "libre2.so", "libstdc++.so"):
             line = next(line for line in found.splitlines() if library in line)
             self.assertIn(str(self.prefix / "bin/../lib/"), line)
+
+    @unittest.skipUnless(shutil.which("readelf"), "binutils is not installed")
+    def test_no_binary_looks_for_libraries_in_the_current_folder_or_one_of_this_machine(self):
+        files = binaries.elf_files(self.prefix)
+        self.assertIn(self.prefix / "bin/gpubench", files)
+        for path in files:
+            entries = binaries.rpath(path)
+            self.assertEqual(binaries.unsafe_folders(entries), [], path)
+            if path.name.startswith(("gpubench", "libgpubench")) or path.parent.name == "tests":
+                self.assertEqual(entries, ["$ORIGIN/../lib"], path)
 
     def test_manual_and_completions_are_where_shells_and_man_look(self):
         share = self.prefix / "share"

@@ -6,8 +6,11 @@
 #include <cmath>
 #include <functional>
 
+#include "harness/report/content_digest.h"
 #include "harness/report/json.h"
 #include "tests/harness/compare/made_reports.h"
+#include "tests/harness/report/holding_report.h"
+#include "tests/harness/report/malformed_reports.h"
 
 namespace gpubench {
 namespace {
@@ -133,7 +136,7 @@ TEST(Invocation, MembersInAnotherOrderAreReadAlike) {
     for (auto member = one.rbegin(); member != one.rend(); ++member) reversed[member.key()] = member.value();
     one = reversed;
   }
-  const Invocation invocation = parse_invocation(dump(json), "r.json");
+  const Invocation invocation = parse_invocation(sealed_text(json), "r.json");
   EXPECT_NEAR(invocation.cases[0].run->log_median, std::log(2050.0), 1e-15);
 }
 
@@ -195,8 +198,26 @@ TEST(Invocation, WhatIsNoReportIsRefusedWithItsPlace) {
   for (const auto& [what, make, said] : mistakes) {
     Json json = report_json(three_cases());
     make(json);
-    EXPECT_THAT(refusal(dump(json)), AllOf(HasSubstr("r.json"), HasSubstr(said))) << what;
+    EXPECT_THAT(refusal(sealed_text(json)), AllOf(HasSubstr("r.json"), HasSubstr(said))) << what;
   }
+}
+
+// Whatever `validate` refuses is no evidence: neither as it is nor where its digest was taken out, as in reports that
+// are older than it.
+TEST(Invocation, WhatValidateRefusesIsRefused) {
+  for (const auto& files : {malformed_bytes(), malformed_members(), contradictory_reports()}) {
+    for (const MalformedFile& file : files) EXPECT_NE(refusal(file.bytes), "accepted") << file.name;
+  }
+}
+
+TEST(Invocation, AReportThatWasChangedIsRefusedThoughItHolds) {
+  Json json = report_json(holding_report());
+  const std::string text = sealed_text(json, 1);
+  EXPECT_EQ(refusal(text), "accepted");
+  std::string other = text;
+  other.replace(other.find("\"seed\": 42"), 10, "\"seed\": 43");
+  EXPECT_EQ(refusal(other), "r.json:digest: is not that of the content: the file was changed after it was written");
+  EXPECT_EQ(refusal(dump(json)), "accepted");  // without a digest it is checked as a whole
 }
 
 TEST(Invocation, SurvivesBeingKept) {

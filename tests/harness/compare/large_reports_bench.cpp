@@ -32,7 +32,7 @@ void write_report(const std::string& file, int second) {
     }
     records.push_back(std::move(record));
   }
-  std::ofstream(file) << dump(report_json(timed_report(std::move(records), second)), 1);
+  std::ofstream(file) << sealed_text(report_json(timed_report(std::move(records), second)), 1);
 }
 
 double seconds_of(const auto& work) {

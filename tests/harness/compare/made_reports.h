@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "harness/compare/invocation.h"
+#include "harness/report/content_digest.h"
 #include "harness/report/json.h"
 #include "harness/report/report_json.h"
 #include "tests/harness/report/sample_records.h"
@@ -41,7 +42,7 @@ inline Report timed_report(std::vector<CaseRecord> cases, int second = 0) {
 
 /// As from its file.
 inline Invocation read_back(const Report& report, const std::string& source = "a.json") {
-  return parse_invocation(dump(report_json(report)), source);
+  return parse_invocation(sealed_text(report_json(report)), source);
 }
 
 /// One invocation per value; case "gemm/a/..." took that many ns.

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "harness/compare/baseline.h"
+#include "harness/report/content_digest.h"
 #include "harness/report/json.h"
 #include "tests/harness/compare/made_reports.h"
 
@@ -28,7 +29,7 @@ class Sides : public ::testing::Test {
     return path;
   }
   std::string report(const std::string& name, double ns) {
-    return file(name, dump(report_json(timed_report({timed_record("a", ns)}))));
+    return file(name, sealed_text(report_json(timed_report({timed_record("a", ns)}))));
   }
 
   std::filesystem::path folder_ =
@@ -55,13 +56,33 @@ TEST_F(Sides, KeepTheOrderOfTheirFilesHoweverManyAreReadAtOnce) {
 
 TEST_F(Sides, TakeABaselineForItsRunsAndItsNoise) {
   const Baseline baseline = make_baseline("main", "now", side_of({1000, 1010, 1020}), noise_of(side_of({1, 2}), "now"));
-  const std::vector<std::string> a{file("main.json", dump(to_json(baseline), 1))}, b{report("b", 700)};
+  const std::vector<std::string> a{file("main.json", baseline_text(baseline))}, b{report("b", 700)};
   const SidePaths named[] = {{"", a}, {"", b}};
   const std::vector<SideFile> sides = read_sides(named);
   EXPECT_THAT(nanoseconds_of(sides[0]), ElementsAre(1000, 1010, 1020));
   EXPECT_EQ(sides[0].noise->invocations, 2);
   EXPECT_THAT(nanoseconds_of(sides[1]), ElementsAre(700));
   EXPECT_FALSE(sides[1].noise.has_value());
+}
+
+TEST_F(Sides, RefuseABaselineThatWasChangedOrLostItsDigest) {
+  const Baseline baseline = make_baseline("main", "now", side_of({1000, 1010}), std::nullopt);
+  const auto refusal = [](const std::string& text) -> std::string {
+    try {
+      return parse_baseline(text, "b.json").name;
+    } catch (const ReadError& e) {
+      return e.what();
+    }
+  };
+  const std::string text = baseline_text(baseline);
+  EXPECT_EQ(refusal(text), "main");
+  std::string faster = text;
+  faster.replace(faster.find("\"log_median\": 6."), 17, "\"log_median\": 5.");
+  EXPECT_EQ(refusal(faster), "b.json:digest: is not that of the content: the file was changed after it was written");
+  Json json = to_json(baseline);
+  EXPECT_EQ(refusal(dump(json)), "b.json:(root): lacks \"digest\" as its last member: the file was changed by hand");
+  json["schema_version"] = "1.1";  // the last that had none
+  EXPECT_EQ(refusal(dump(json)), "main");
 }
 
 TEST_F(Sides, RefuseTheFirstFileThatIsNoReportAndNameItsSide) {

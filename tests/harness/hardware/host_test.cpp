@@ -97,6 +97,41 @@ TEST_F(FakeMachine, TheOlderCgroupsAreReadToo) {
   EXPECT_FALSE(host.cgroup_memory_bytes.has_value());
 }
 
+// What a container, an emulator or somebody with a sense of humour may have put there; a report refuses such values.
+TEST_F(FakeMachine, OddValuesOfTheKernelAreNotTakenOver) {
+  for (const char* odd : {"nan", "inf", "-5", "1e300", "99999999999999999999", "", "x", "0x10"}) {
+    const std::string value(odd);
+    put("proc/cpuinfo", "model name\t: x\ncpu MHz\t\t: " + value + "\n");
+    put("proc/meminfo", "MemTotal: " + value + " kB\nMemAvailable: " + value + " kB\n");
+    put("proc/loadavg", value + " " + value + " " + value + "\n");
+    put("proc/pressure/cpu", "some avg10=" + value + " avg60=1.00\n");
+    put("sys/devices/system/cpu/online", value + "-" + value + "," + value + "\n");
+    for (const char* file : {"level", "size", "shared_cpu_list"})
+      put(std::string("sys/devices/system/cpu/cpu0/cache/index0/") + file, value + "\n");
+    put("sys/fs/cgroup/cpu.max", value + " " + value + "\n");
+    put("sys/fs/cgroup/memory.max", value + "\n");
+    const HostInfo host = read_host(root_);
+    EXPECT_EQ(host.mhz, 0) << odd;
+    EXPECT_GE(host.memory_bytes, 0) << odd;
+    EXPECT_GE(host.available_bytes, 0) << odd;
+    EXPECT_GE(host.cpus, 1) << odd;
+    EXPECT_LE(host.cpus, 1 << 20) << odd;
+    for (const double load : host.load_avg) EXPECT_TRUE(load >= 0.0 && load <= 1e300) << odd;
+    EXPECT_TRUE(!host.cpu_pressure || (*host.cpu_pressure >= 0.0 && *host.cpu_pressure <= 100.0)) << odd;
+    ASSERT_EQ(host.caches.size(), 1U) << odd;  // the other is left out: it has no level
+    EXPECT_EQ(host.caches[0].level, 3) << odd;
+    EXPECT_GT(host.cgroup_cpus.value_or(1.0), 0.0) << odd;
+    EXPECT_GE(host.cgroup_memory_bytes.value_or(0), 0) << odd;
+  }
+}
+
+TEST_F(FakeMachine, ACacheOfUnreadableLevelIsLeftOut) {
+  std::filesystem::remove(root_ + "/sys/devices/system/cpu/cpu0/cache/index0/level");
+  const HostInfo host = read_host(root_);
+  ASSERT_EQ(host.caches.size(), 1U);
+  EXPECT_EQ(host.caches[0].level, 3);
+}
+
 TEST(EmptyMachine, KeepsDefaultsWhereNothingCanBeRead) {
   const HostInfo host = read_host("/nonexistent");
   EXPECT_EQ(host.cpus, 1);

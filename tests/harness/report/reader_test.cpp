@@ -73,5 +73,22 @@ TEST(ReadJsonFile, SaysWhichFileCannotBeRead) {
   std::filesystem::remove(path);
 }
 
+std::string read_refusal(const std::string& path) {
+  try {
+    (void)read_json_file(path);
+  } catch (const ReadError& e) {
+    return e.what();
+  }
+  return "read";
+}
+
+// /proc/kmsg says that it is a file and waits for the kernel's next line; a device may do something when it is opened.
+TEST(ReadJsonFile, FilesThatTheKernelMakesUpAndDevicesAreRefusedUnread) {
+  EXPECT_EQ(read_refusal("/proc/self/status"),
+            "/proc/self/status:(root): is a file that the kernel makes up, not one that was written");
+  EXPECT_EQ(read_refusal("/dev/null"), "/dev/null:(root): is neither a file nor a pipe");
+  EXPECT_NE(read_refusal("/proc/kmsg"), "read");
+}
+
 }  // namespace
 }  // namespace gpubench

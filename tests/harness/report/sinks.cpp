@@ -107,7 +107,19 @@ std::vector<std::string> as_utf8(const std::string& text) {
   return {one_mark_each(Json::parse(dump(Json(text))).get<std::string>())};
 }
 
+// DEL, C0 but line ends, C1: what a terminal obeys when somebody looks at the file.
+std::string steering_problem(const std::string& output) {
+  for (std::size_t i = 0; i < output.size(); ++i) {
+    const auto c = static_cast<unsigned char>(output[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < output.size() ? output[i + 1] : 'x');
+    if ((c < 0x20 && c != '\n') || c == 0x7f || (c == 0xc2 && next >= 0x80 && next <= 0x9f))
+      return "a control character";
+  }
+  return "";
+}
+
 std::string prometheus_problem(const std::string& output, const std::string& harmless) {
+  if (const std::string problem = steering_problem(output); !problem.empty()) return problem;
   try {
     return prometheus::samples_of(output).size() == prometheus::samples_of(harmless).size() ? "" : "other samples";
   } catch (const std::exception& e) {
@@ -132,6 +144,7 @@ std::size_t members_of(const Json& json) {
 }
 
 std::string json_problem(const std::string& output, const std::string& harmless) {
+  if (const std::string problem = steering_problem(output); !problem.empty()) return problem;
   const Json json = Json::parse(output, nullptr, false);
   if (json.is_discarded()) return "no JSON";
   const Json other = Json::parse(harmless);
@@ -204,7 +217,7 @@ std::vector<Sink> all_sinks() {
   all.push_back({"SVG", drawings_of, html_problem, [](const std::string&) { return std::string(); }, shown});
   all.push_back({"CSV", exported_csv, csv_problem, csv_read, one_line});
   all.push_back({"CSV by case", exported_csv_cases, csv_problem, csv_read, one_line});
-  all.push_back({"Prometheus", exported_prometheus, prometheus_problem, prometheus_read, as_utf8});
+  all.push_back({"Prometheus", exported_prometheus, prometheus_problem, prometheus_read, one_line});
   all.push_back(json_sink("report.json", [](const Report& r) { return dump(report_json(r), 1); }));
   for (const ExportFormat format : export_formats()) {
     if (format == ExportFormat::csv || format == ExportFormat::csv_cases || format == ExportFormat::prometheus)

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Whether a temporary name can be known beforehand: temporary_names_test.py SOURCE_DIR
+In a folder that everybody may write to, such a name can be taken by somebody else, as a link to a file that is then
+overwritten. So what speaks of such a folder makes its names with mkdtemp, mkostemp or mktemp(1), and nothing uses what only
+makes up a name.
+"""
+import re
+import sys
+import unittest
+from pathlib import Path
+
+root = Path(sys.argv[1])
+folders = ("harness", "reference", "suites", "scripts")
+made_up = re.compile(r"\b(tmpnam|tempnam|tmpnam_r|mktemp)\s*\(|\bmktemp\s+(-\w*u|--dry-run)|\btempfile\.mktemp\b")
+shared = re.compile(r"temp_directory_path|\bP_tmpdir\b|\bTMPDIR\b|[\"'=\s:-]/(var/)?tmp\b|/dev/shm\b")
+unpredictable = re.compile(r"\bmkdtemp\b|\bmkostemps?\b|\bmkstemps?\b|\bmktemp\s+(-d\b|-t\b|\"|$)|\$\(mktemp\b|\btempfile\.(mkdtemp|TemporaryDirectory|NamedTemporaryFile)\b")
+process = re.compile(r"\bgetpid\s*\(|\$\$|\bos\.getpid\b")
+
+
+def code_of(text, is_cpp):
+    """Without comments: what they speak of is not done."""
+    return "\n".join(line.split("//" if is_cpp else " #")[0] for line in text.splitlines() if is_cpp or not line.lstrip().startswith("#"))
+
+
+def complaint(text, is_cpp):
+    code = code_of(text, is_cpp)
+    if found := made_up.search(code):
+        return f"'{found.group(0)}' only makes up a name"
+    if (found := shared.search(code)) and not unpredictable.search(code):
+        return f"'{found.group(0).strip()}' is a folder of everybody's, and no name in it is made by mkdtemp, mkostemp or mktemp"
+    for number, line in enumerate(code.splitlines(), 1):
+        if shared.search(line) and process.search(line):
+            return f"line {number} names something in everybody's folder after the process"
+    return ""
+
+
+class TemporaryNames(unittest.TestCase):
+    def test_none_can_be_known_beforehand(self):
+        seen = 0
+        for folder in folders:
+            for path in sorted((root / folder).rglob("*")):
+                if not path.is_file() or path.suffix in (".md", ".svg", ".json"):
+                    continue
+                seen += 1
+                with self.subTest(path=path.relative_to(root)):
+                    self.assertEqual(complaint(path.read_text(errors="replace"), path.suffix in (".h", ".cpp", ".cu", ".cuh")), "")
+        self.assertGreater(seen, 300)
+
+    def test_the_check_sees_what_it_is_for(self):
+        old = 'path_ = (std::filesystem::temp_directory_path() / fmt::format("gpubench-calibrate.{}", ::getpid())).string();'
+        self.assertIn("temp_directory_path", complaint(old, True))
+        self.assertIn("after the process", complaint("::mkdtemp(other);\n" + old, True))
+        self.assertIn("everybody's", complaint("log=/tmp/gpubench.$$\n", False))
+        self.assertIn("makes up", complaint("char* name = ::tmpnam(nullptr);", True))
+        self.assertIn("makes up", complaint("name=$(mktemp -u)\n", False))
+        self.assertEqual(complaint('std::string path = temp_directory_path() / "x.XXXXXX"; ::mkdtemp(path.data());', True), "")
+        self.assertEqual(complaint('work=$(mktemp -d "${TMPDIR:-/tmp}/x.XXXXXX")\n', False), "")
+        self.assertEqual(complaint("int x = 0;  // as /tmp is", True), "")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], "-v"])
