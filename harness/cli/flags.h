@@ -19,7 +19,7 @@ struct RawOptions {
                                              fuse = "on";
   std::string pin, like, tuning_cache, out, json, junit, csv, markdown, github = "auto", color = "auto",
                                                                         progress = "auto", format = "table";
-  std::string worker_input, worker_output, subject;
+  std::string mode, resume, worker_input, worker_output, subject;
   CompareFlags compare;
   std::vector<std::string> files;
   std::string export_format, output, svg, price;
@@ -29,6 +29,7 @@ struct RawOptions {
   bool deterministic = false;
   bool energy = false;
   std::string locked_clock;
+  bool force = false;
   bool quiet = false;
   bool verbose = false;
 };

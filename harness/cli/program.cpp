@@ -25,6 +25,9 @@ void catch_signals() {
   action.sa_handler = on_signal;  // no SA_RESTART: waits end, so that the flag is seen
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
+  struct sigaction inherited {};
+  ::sigaction(SIGHUP, nullptr, &inherited);
+  if (inherited.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);  // nohup's wish is kept
 }
 
 int terminal_columns(int stream) {
@@ -81,7 +84,9 @@ Environment process_environment(int argc, char** argv, std::span<const Suite> su
 int run_program(int argc, char** argv, std::span<const Suite> suites, std::vector<BackendEntry> backends,
                 std::string_view revision) {
   std::ios::sync_with_stdio(false);
-  std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is an error of the write, not the end of the run
+  // A reader that went away, and a file that may grow no more, are errors of the write, not the end of the run.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   if (is_helper(argc, argv)) {
     ::dup2(STDERR_FILENO, STDOUT_FILENO);  // signals keep their default action: a worker that is told to end, ends
   } else {

@@ -10,9 +10,9 @@
 
 namespace gpubench {
 
-/// main() of a program with these suites and backends. SIGINT and SIGTERM raise the stop flag; a second one ends the
-/// process at once. `revision`: of the sources (revision.h), "" where unknown. A worker's standard output is turned to
-/// standard error: libraries that print cannot spoil results.
+/// main() of a program with these suites and backends. SIGINT, SIGTERM and SIGHUP (unless ignored, as under nohup)
+/// raise the stop flag; a second one ends the process at once. `revision`: of the sources (revision.h), "" where
+/// unknown. A worker's standard output is turned to standard error: libraries that print cannot spoil results.
 int run_program(int argc, char** argv, std::span<const Suite> suites, std::vector<BackendEntry> backends,
                 std::string_view revision = {});
 

@@ -22,7 +22,7 @@ namespace gpubench {
 /// What a report calls itself.
 inline constexpr std::string_view report_schema = "gpubench-report";
 /// The version that report_json() writes.
-inline constexpr std::string_view report_schema_version = "1.5";
+inline constexpr std::string_view report_schema_version = "1.6";
 
 /// One level of a processor's caches, as Google Benchmark's context tells it.
 struct CacheContext {
@@ -61,6 +61,7 @@ struct RunContext {
   std::vector<DeviceInfo> devices;
   std::time_t started_at = 0;
   std::time_t finished_at = 0;
+  int resumed = 0;        ///< how often the run was interrupted and gone on with (--resume); 0 before 1.6
   bool complete = false;  ///< false: interrupted; some cases are `skipped` for that reason
 };
 

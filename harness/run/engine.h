@@ -50,6 +50,8 @@ class Engine {
   void to_the_end(Active& active, RunObserver& observer, const Step& step);
   void prepare(Active& active, RunObserver& observer);
   void rounds(std::vector<Active>& group, RunObserver& observer, const StopFlag& stop);
+  /// Takes the rounds that the case had before its run was interrupted.
+  void adopt_rounds(CaseRecord& record, const Protocol& protocol) const;
   /// The last round, where --inject-slowdown asks for it.
   /// The number of runs per sample that was asked for, before the first round.
   void hold_to_batch(CaseRecord& record) const;

@@ -95,11 +95,12 @@ std::int64_t first_batch(PreparedCase& prepared, const Protocol& protocol, const
 Stopwatch::Stopwatch() : start_(now_s()) {}
 double Stopwatch::seconds() const { return now_s() - start_; }
 
-void time_round(PreparedCase& prepared, const Protocol& protocol, Telemetry& telemetry, CaseRecord& record) {
+void time_round(PreparedCase& prepared, const Protocol& protocol, Telemetry& telemetry, CaseRecord& record,
+                bool first) {
   const Stopwatch watch;
   const std::vector<Launch> launches = prepared.timed_launches();
   restore_all(prepared);
-  if (record.rounds.empty()) {
+  if (first) {
     const std::int64_t estimated = first_batch(prepared, protocol, launches);  // which warms up as well
     if (record.batch == 0) record.batch = estimated;
   }
