@@ -73,13 +73,13 @@ class Folder {
     }
   }
 
-  void write(const Baseline& baseline, bool replace) const {
+  void write(const Baseline& baseline, const WriteRules& rules) const {
     const std::string path = file(baseline.name);
-    if (fs::exists(path) && !replace)
+    if (fs::exists(path) && !rules.replace)
       throw UsageError(fmt::format("{} is there already; --force replaces it", visible(path)));
     try {
       make_folder(path_);
-      write_atomically(path, baseline_text(baseline));
+      write_atomically(path, baseline_text(baseline), rules);
     } catch (const WriteError& e) {
       throw CannotMeasure(e.what());
     }
@@ -113,7 +113,8 @@ int tell_saved(const Baseline& baseline, const Folder& folder, const Environment
   return exit_codes::ok;
 }
 
-int save(std::span<const std::string> words, const CompareOptions& o, const Environment& environment) {
+int save(std::span<const std::string> words, const Options& options, const Environment& environment) {
+  const CompareOptions& o = options.compare;
   if (words.size() < 2) throw UsageError("baseline save NAME REPORT...: a name and at least one report are needed");
   require_name(words.front());
   SideFile side = read_side_of(words.subspan(1), "baseline save");
@@ -122,11 +123,12 @@ int save(std::span<const std::string> words, const CompareOptions& o, const Envi
   const Folder folder(o.dir);
   const Baseline baseline =
       make_baseline(words.front(), iso_time(std::time(nullptr)), std::move(side.invocations), std::move(noise));
-  folder.write(baseline, o.force);
+  folder.write(baseline, {o.force, options.writing.mode});
   return tell_saved(baseline, folder, environment);
 }
 
-int merge(std::span<const std::string> words, const CompareOptions& o, const Environment& environment) {
+int merge(std::span<const std::string> words, const Options& options, const Environment& environment) {
+  const CompareOptions& o = options.compare;
   if (words.size() < 3)
     throw UsageError("baseline merge NAME FROM FROM...: a new name and at least two baselines are needed");
   require_name(words.front());
@@ -142,7 +144,7 @@ int merge(std::span<const std::string> words, const CompareOptions& o, const Env
   if (!o.noise.empty()) noise = noise_at(o.noise, invocations.front().setup);
   const Baseline baseline =
       make_baseline(words.front(), iso_time(std::time(nullptr)), std::move(invocations), std::move(noise));
-  folder.write(baseline, o.force);
+  folder.write(baseline, {o.force, options.writing.mode});
   return tell_saved(baseline, folder, environment);
 }
 
@@ -192,8 +194,8 @@ int baseline_verb(const Options& options, const Environment& environment) {
   if (o.words.empty()) throw UsageError(fmt::format("baseline needs one of {}", joined(actions)));
   const std::string& action = o.words.front();
   const std::span<const std::string> rest = std::span(o.words).subspan(1);
-  if (action == "save") return save(rest, o, environment);
-  if (action == "merge") return merge(rest, o, environment);
+  if (action == "save") return save(rest, options, environment);
+  if (action == "merge") return merge(rest, options, environment);
   if (action == "list") return list(options, environment);
   if (action == "show") return show(rest, options, environment);
   throw UsageError(fmt::format("baseline: '{}' is not one of {}{}", visible(action), joined(actions),

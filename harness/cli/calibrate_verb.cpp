@@ -68,7 +68,7 @@ Runs repeat(const Options& options, std::span<const std::string> words, const En
     const std::string report = folder.report(run);
     std::vector<std::string> argv{environment.program, "run"};
     for (const std::string& word : words_for_runs({words.begin(), words.end()})) argv.push_back(word);
-    argv.insert(argv.end(), {"--progress", "none", "--github", "off", "--json", report});
+    argv.insert(argv.end(), {"--progress", "none", "--github", "off", "--force", "--json", report});
     const int code = run_child_process(argv, environment.stop);
     if (const int signal = environment.stop.load(); signal != 0) {
       runs.code = exit_code({{}, signal, false});
@@ -130,7 +130,7 @@ int calibrate_verb(const Options& options, std::span<const std::string> words, c
   }
   const std::string file = o.output.empty() ? noise_file_name(noise.setup) : o.output;
   try {
-    write_atomically(file, dump(to_json(noise), 1) + "\n");
+    write_atomically(file, dump(to_json(noise), 1) + "\n", {true, options.writing.mode});
   } catch (const WriteError& e) {
     throw CannotMeasure(e.what());
   }

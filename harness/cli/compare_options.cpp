@@ -152,7 +152,7 @@ std::vector<std::string> words_for_runs(const std::vector<std::string>& words) {
     const std::string flag = word.substr(0, word.find('='));
     if (i == 0 && word == "calibrate") continue;
     if (word.starts_with("-o") && word.size() > 2) continue;  // its value stands in the same word
-    if (flag == "--runs" || flag == "--output" || flag == "--keep" || flag == "-o") {
+    if (flag == "--runs" || flag == "--output" || flag == "--keep" || flag == "--mode" || flag == "-o") {
       if (flag == word) ++i;  // its value is the next word
       continue;
     }

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "harness/cli/resumption.h"
 #include "harness/core/error.h"
 #include "harness/report/atomic_file.h"
 #include "harness/report/visible_text.h"
@@ -30,15 +31,15 @@ std::string fresh_folder(std::time_t now) {
 // Standard output is one document, and a file one form: the second writer would undo the first.
 class Places {
  public:
+  explicit Places(const WriteRules& rules) : rules_(rules) {}
   /// Proves that it can be written.
   void take(const char* flag, const std::string& file) {
+    if (is_written_through(file)) return require_writable(file, rules_);  // several may go to /dev/null
     const auto path = std::filesystem::weakly_canonical(std::filesystem::absolute(file));
-    const bool replaces = !std::filesystem::exists(path) || std::filesystem::is_regular_file(path);  // no /dev/null
     for (const auto& [other, taken] : taken_) {
-      if (replaces && taken == path)
-        throw UsageError(fmt::format("{}: {} writes {} already", flag, other, visible(file)));
+      if (taken == path) throw UsageError(fmt::format("{}: {} writes {} already", flag, other, visible(file)));
     }
-    require_writable(file);
+    require_writable(file, rules_);
     taken_.emplace_back(flag, path);
   }
   void take_stdout(const char* flag) {
@@ -49,6 +50,7 @@ class Places {
   }
 
  private:
+  WriteRules rules_;
   std::vector<std::pair<std::string, std::filesystem::path>> taken_;
   std::string stdout_flag_;
 };
@@ -71,9 +73,9 @@ void place(Destination& destination, Places& places, const char* flag, ReportFor
 
 // Each error names the flag that stands before it.
 template <class Open>
-Destination opened(const Options& options, const Open& open) {
+Destination opened(const Options& options, const WriteRules& rules, const Open& open) {
   Destination destination;
-  Places places;
+  Places places(rules);
   const char* flag = "--json";
   try {
     place(destination, places, flag, ReportForm::json, options.json);
@@ -95,8 +97,12 @@ Destination opened(const Options& options, const Open& open) {
 }  // namespace
 
 Destination open_destination(const Options& options, std::time_t now) {
-  return opened(options, [&](Destination& destination, Places& places, const char*& flag) {
-    if (!options.out && options.json) return;
+  return opened(options, options.writing, [&](Destination& destination, Places& places, const char*& flag) {
+    if (!options.out && options.json) {
+      const std::string& file = destination.json_file;
+      if (!file.empty() && !is_written_through(file)) destination.journal_file = file + std::string(journal_ending);
+      return;
+    }
     flag = options.out ? "--out" : "the output folder (choose one with --out)";
     if (options.out) make_folder(*options.out);
     const std::filesystem::path folder = options.out ? *options.out : fresh_folder(now);
@@ -105,11 +111,12 @@ Destination open_destination(const Options& options, std::time_t now) {
     if (destination.file != destination.json_file) places.take(flag, destination.file);
     destination.page_file = (folder / "report.html").string();
     places.take(flag, destination.page_file);
+    destination.journal_file = (folder / journal_name).string();
   });
 }
 
-Destination open_report_destination(const Options& options, const std::string& page_file) {
-  return opened(options, [&](Destination& destination, Places& places, const char*& flag) {
+Destination open_report_destination(const Options& options, const std::string& page_file, const WriteRules& rules) {
+  return opened(options, rules, [&](Destination& destination, Places& places, const char*& flag) {
     flag = "--output";
     destination.page_file = page_file;
     places.take(flag, destination.page_file);

@@ -14,6 +14,7 @@ inline constexpr int usage = 2;              ///< usage, configuration or input 
 inline constexpr int could_not_measure = 3;  ///< crash, hang, device missing or lost, report lost
 inline constexpr int not_comparable = 4;     ///< for compare and gate
 inline constexpr int nothing_ran = 5;
+inline constexpr int hung_up = 129;      ///< SIGHUP, the terminal is gone; the report is partial
 inline constexpr int interrupted = 130;  ///< SIGINT; the report is partial
 inline constexpr int terminated = 143;   ///< SIGTERM; the report is partial
 }  // namespace exit_codes
@@ -25,7 +26,7 @@ struct Outcome {
   bool report_lost = false;  ///< it could not be written at the end
 };
 
-/// The one code for an outcome. Where several hold: 130/143, 1, 3, 5, 0 (2 is decided before anything runs).
+/// The one code for an outcome. Where several hold: 129/130/143, 1, 3, 5, 0 (2 is decided before anything runs).
 /// `unsupported` and `skipped` neither fail nor count as run. `unverified` was asked for (--check off) and counts as
 /// run: it ends in 0 with a loud line, and never enters `benchmarks`.
 [[nodiscard]] int exit_code(const Outcome& outcome);

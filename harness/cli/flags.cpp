@@ -43,7 +43,7 @@ CLI::Option* value(CLI::App& app, const std::string& flag, std::string& to, cons
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
-// A list: the flag may be repeated, each time with one word.
+// A list: the flag may be repeated, each time with one word. Commas are cut by options.cpp: CLI11 drops empty words.
 CLI::Option* list(CLI::App& app, const std::string& flag, std::vector<std::string>& to, const char* type,
                   const std::string& text) {
   return app.add_option(flag, to, text)->type_name(type)->group("select")->allow_extra_args(false);
@@ -62,26 +62,23 @@ std::vector<std::string_view> error_kind_names() {
 }
 
 void add_selection(CLI::App& app, RawOptions& raw) {
-  list(app, "--suite", raw.suites, "NAME,...", "suites to take; all: every suite (default: all)")->delimiter(',');
+  list(app, "--suite", raw.suites, "NAME,...", "suites to take; all: every suite (default: all)");
   value(app, "--tier", raw.tier, "TIER", "select",
         "smoke, quick, standard or large; each contains the ones before it (default: "
         "quick, standard on a GPU)");
   list(app, "--filter", raw.filters, "REGEX", "only cases whose id matches; repeat it for more");
   list(app, "--exclude", raw.excludes, "REGEX", "no cases whose id matches");
   list(app, "--precision", raw.precisions, "NAME,...",
-       fmt::format("only these recipes: {} (default: those that the device has)", fmt::join(recipe_names(), ", ")))
-      ->delimiter(',');
-  list(app, "--batch", raw.batches, "N,...", "batch sizes instead of the suites' own")->delimiter(',');
+       fmt::format("only these recipes: {} (default: those that the device has)", fmt::join(recipe_names(), ", ")));
+  list(app, "--batch", raw.batches, "N,...", "batch sizes instead of the suites' own");
   list(app, "--launch", raw.launches, "MODE,...",
-       "graph (default on a GPU): the program is recorded once and replayed; stream: launch by launch; both for each")
-      ->delimiter(',');
+       "graph (default on a GPU): the program is recorded once and replayed; stream: launch by launch; both for each");
   value(app, "--fuse", raw.fuse, "on|off", "select",
         "on (default): chains of ops run as the fused ops that the device has for them; off: each op as declared");
   list(
       app, "--ranks,--gpus", raw.ranks, "N,...",
       "numbers of ranks for the suites that run on several: one device each, or a share of the processors (default: as "
-      "few as a suite needs)")
-      ->delimiter(',');
+      "few as a suite needs)");
   app.add_flag(
          "--virtual-ranks", raw.virtual_ranks,
          "several ranks share one GPU: programs are run and checked as on several, the figures say nothing of them")
@@ -146,10 +143,14 @@ void add_trust(CLI::App& app, RawOptions& raw) {
 
 void add_output(CLI::App& app, RawOptions& raw) {
   value(app, "--out", raw.out, "DIR", "output",
-        "folder for report.json, which replaces an older one there (default: "
+        "folder for report.json, and until that is complete for the journal that --resume reads (default: "
         "gpubench-out/<timestamp>)");
   value(app, "--json", raw.json, "FILE", "output",
         "write the report there instead; -: to standard output, and nothing else");
+  value(
+      app, "--resume", raw.resume, "DIR", "output",
+      "go on with a run that was interrupted or killed, where it stopped: its folder, or the FILE.journal.jsonl beside "
+      "its --json FILE; machine, build and flags must be the same, and flags may be left out");
   value(app, "--junit", raw.junit, "FILE", "output", "also as JUnit XML; -, here as below: to standard output");
   value(app, "--csv", raw.csv, "FILE", "output", "also as CSV, a row for each case and metric");
   value(app, "--markdown", raw.markdown, "FILE", "output", "also as Markdown, worst first, at most 900 KiB");
@@ -161,6 +162,18 @@ void add_output(CLI::App& app, RawOptions& raw) {
   app.add_flag("-q,--quiet", raw.quiet, "only what went wrong, and the summary")->group("output");
   app.add_flag("-v,--verbose", raw.verbose, "also implementations, coverage and the ops of training steps")
       ->group("output");
+}
+
+void add_writing(CLI::App& app, Verb verb, RawOptions& raw) {
+  const bool keeps_old = verb == Verb::run || verb == Verb::export_report;
+  if (keeps_old) app.add_flag("--force", raw.force, "replace files that are there already")->group("output");
+  if (keeps_old || verb == Verb::report_page || verb == Verb::gate || verb == Verb::calibrate ||
+      verb == Verb::baseline) {
+    value(
+        app, "--mode", raw.mode, "OCTAL", "output",
+        "permissions of the files that are written, whatever the umask: 0644 lets everybody read them (default: 0600, "
+        "only you)");
+  }
 }
 
 void add_color(CLI::App& app, RawOptions& raw) {
@@ -229,6 +242,7 @@ void add_flags(CLI::App& app, Verb verb, RawOptions& raw) {
           "every element; off: nothing is verified");
   }
   if (verb == Verb::run) add_output(app, raw);
+  add_writing(app, verb, raw);
   if (verb == Verb::run || verb == Verb::describe_device || verb == Verb::probe) add_worker(app, raw);
   if (verb == Verb::probe) add_subject(app, raw, "driver|gpus");
   if (verb == Verb::list) {

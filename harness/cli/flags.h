@@ -19,7 +19,7 @@ struct RawOptions {
                                              fuse = "on", deadline = "auto";
   std::string pin, like, tuning_cache, out, json, junit, csv, markdown, github = "auto", color = "auto",
                                                                         progress = "auto", format = "table";
-  std::string worker_input, worker_output, subject;
+  std::string mode, resume, worker_input, worker_output, subject;
   CompareFlags compare;
   std::vector<std::string> files;
   std::string export_format, output, svg, price;
@@ -30,6 +30,7 @@ struct RawOptions {
   bool energy = false;
   bool trust_libraries = false;
   std::string locked_clock;
+  bool force = false;
   bool quiet = false;
   bool verbose = false;
 };

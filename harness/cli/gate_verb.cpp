@@ -24,12 +24,12 @@ int exit_code_of(GateOutcome outcome) {
 
 class GateOutputs {
  public:
-  GateOutputs(const CompareOptions& options, const Environment& environment)
-      : options_(options), environment_(environment) {
-    for (const std::string& path : {options.json, options.junit, options.markdown}) {
+  GateOutputs(const Options& options, const Environment& all)
+      : options_(options.compare), rules_{true, options.writing.mode}, environment_(all) {
+    for (const std::string& path : {options_.json, options_.junit, options_.markdown}) {
       if (path.empty() || path == "-") continue;
       try {
-        require_writable(path);  // before minutes of reading go by
+        require_writable(path, rules_);  // before minutes of reading go by
       } catch (const WriteError& e) {
         throw UsageError(e.what());
       }
@@ -57,7 +57,7 @@ class GateOutputs {
  private:
   void file(const std::string& path, const std::string& text) {
     try {
-      write_atomically(path, text);
+      write_atomically(path, text, rules_);
     } catch (const WriteError& e) {
       complain(e.what());
     }
@@ -68,6 +68,7 @@ class GateOutputs {
   }
 
   const CompareOptions& options_;
+  WriteRules rules_;  ///< what a gate says can be said again: it replaces what an earlier one said
   const Environment& environment_;
   bool written_ = true;
 };
@@ -76,7 +77,7 @@ class GateOutputs {
 
 int gate_verb(const Options& options, const Environment& environment) {
   const CompareOptions& o = options.compare;
-  GateOutputs outputs(o, environment);
+  GateOutputs outputs(options, environment);
   const SidePaths named[] = {{"--baseline", o.baselines}, {"--candidate", o.candidates}};
   const std::vector<SideFile> sides = read_named_sides(named);
   const SideFile &baseline = sides[0], &candidate = sides[1];

@@ -92,6 +92,17 @@ std::optional<double> deadline_of(const std::string& flag, const std::string& wo
   return seconds;
 }
 
+// Permissions as chmod takes them in digits. Whoever writes a file must be able to read it again.
+unsigned mode_of(const std::string& flag, const std::string& word) {
+  constexpr unsigned owner_reads_and_writes = 0600, most = 0777;
+  unsigned mode = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), mode, 8);
+  if (error != std::errc() || end != word.data() + word.size() || mode > most ||
+      (mode & owner_reads_and_writes) != owner_reads_and_writes)
+    throw UsageError(fmt::format("{}: '{}' is no mode from 0600 to 0777 such as 0644", flag, visible(word)));
+  return mode;
+}
+
 // "gpu" is what everybody else calls it; "gpu:1" as well.
 std::string device_of(const std::string& word) {
   const bool is_gpu = word == "gpu" || word.starts_with("gpu:");
@@ -121,6 +132,7 @@ void check_worker(const Options& o) {
 struct Given {
   RawOptions raw;
   std::vector<std::pair<std::string, std::string>> from_environment;
+  std::vector<std::string> own_words;
 
   [[nodiscard]] std::string source(const std::string& flag) const {
     const std::string variable = variable_of(flag);
@@ -130,25 +142,39 @@ struct Given {
   }
 };
 
+// The words between commas, of all times that the flag was given.
+std::vector<std::string> split(const std::vector<std::string>& lists) {
+  std::vector<std::string> words;
+  for (const std::string& list : lists) {
+    for (std::size_t at = 0; at <= list.size();) {
+      const std::size_t comma = std::min(list.find(',', at), list.size());
+      words.push_back(list.substr(at, comma - at));
+      at = comma + 1;
+    }
+  }
+  return words;
+}
+
 Options checked(Verb verb, const Given& given) {
   const RawOptions& raw = given.raw;
   const auto from = [&given](const char* flag) { return given.source(flag); };
   Options o;
   o.from_environment = given.from_environment;
   o.verb = verb;
-  o.selection.suites = raw.suites;
+  o.selection.suites = split(raw.suites);
   o.selection.filters = raw.filters;
   o.selection.excludes = raw.excludes;
-  for (const std::string& word : raw.precisions) o.selection.precisions.push_back(unaliased(word, precision_aliases));
-  for (const std::string& batch : raw.batches)
+  for (const std::string& word : split(raw.precisions))
+    o.selection.precisions.push_back(unaliased(word, precision_aliases));
+  for (const std::string& batch : split(raw.batches))
     o.selection.batches.push_back(whole<std::int64_t>(from("--batch"), batch, 1));
   for (const std::string& word : raw.axes) o.selection.axes.push_back(axis(from("--axis"), word));
-  for (const std::string& word : raw.launches) {
+  for (const std::string& word : split(raw.launches)) {
     const LaunchMode mode = choose(from("--launch"), word, launch_words);
     if (std::find(o.selection.launches.begin(), o.selection.launches.end(), mode) == o.selection.launches.end())
       o.selection.launches.push_back(mode);
   }
-  for (const std::string& word : raw.ranks) {
+  for (const std::string& word : split(raw.ranks)) {
     const int ranks = whole<int>(from("--ranks"), word, 1);
     if (std::find(o.selection.ranks.begin(), o.selection.ranks.end(), ranks) == o.selection.ranks.end())
       o.selection.ranks.push_back(ranks);
@@ -177,6 +203,10 @@ Options checked(Verb verb, const Given& given) {
   if (!raw.junit.empty()) o.junit = raw.junit;
   if (!raw.csv.empty()) o.csv = raw.csv;
   if (!raw.markdown.empty()) o.markdown = raw.markdown;
+  if (!raw.resume.empty()) o.resume = raw.resume;
+  o.own_words = given.own_words;
+  o.writing.replace = raw.force;
+  if (!raw.mode.empty()) o.writing.mode = mode_of(from("--mode"), raw.mode);
   o.github = choose(from("--github"), raw.github, github_words);
   o.color = choose(from("--color"), raw.color, color_words);
   o.progress = choose(from("--progress"), raw.progress, progress_words);
@@ -257,21 +287,70 @@ const VerbInfo& verb_named(Names words, Names suites) {
                                did_you_mean(flag, flags), name(verb)));
 }
 
+// An empty value is what a script passes for a variable that is not set: never a wish.
+void refuse_empty_values(const CLI::App& app, Verb verb, const Given& given) {
+  for (const CLI::Option* option : app.get_options()) {
+    const bool is_list = option->get_type_name().ends_with(",...");
+    const bool is_flag = !option->get_lnames().empty();
+    for (const std::string& value : option->results()) {
+      const bool gap = is_list && ("," + value + ",").find(",,") != std::string::npos;
+      if (!value.empty() && !gap) continue;
+      if (!is_flag)
+        throw UsageError(fmt::format("{}: an argument is empty; expected {}", name(verb),
+                                     option->get_type_name().empty() ? "a word" : option->get_type_name()));
+      throw UsageError(fmt::format("{}: '{}' has an empty value; expected {}, or leave the flag out",
+                                   given.source("--" + option->get_lnames().front()), visible(value),
+                                   option->get_type_name()));
+    }
+  }
+}
+
+// What a run that goes on needs of the command line before: not where it writes, nor what is remembered where.
+std::vector<std::string> own_words(const CLI::App& app) {
+  std::vector<std::string> words;
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string& group = option->get_group();
+    const bool measures = group == "select" || group == "measure" || group == "check";
+    if (!measures || option->get_lnames().empty()) continue;
+    const std::string flag = "--" + option->get_lnames().front();
+    if (flag == "--dry-run" || flag == "--tuning-cache") continue;
+    for (const std::string& value : option->results()) {
+      words.push_back(flag);
+      if (option->get_expected_min() > 0) words.push_back(value);
+    }
+  }
+  return words;
+}
+
+// CLI11 would take the next word for the value of "--json=".
+void refuse_empty_assignments(const CLI::App& app, Names words) {
+  for (const std::string& word : words) {
+    if (!word.starts_with("--") || word.find('=') + 1 != word.size()) continue;
+    const std::string flag = word.substr(0, word.size() - 1);
+    if (const CLI::Option* option = app.get_option_no_throw(flag); option != nullptr)
+      throw UsageError(fmt::format("{}: '' has an empty value; expected {}, or leave the flag out", flag,
+                                   option->get_expected_min() == 0 ? "no value" : option->get_type_name()));
+  }
+}
+
 // CLI11's own sentences are kept; its many exit codes all mean "usage" here.
 Given parse_flags(Verb verb, Names words, const Variables& variables, Names suites) {
   Given given;
   CLI::App app;
   add_flags(app, verb, given.raw);
   app.allow_extras();
+  refuse_empty_assignments(app, words);
   std::vector<std::string> reversed(words.rbegin(), words.rend());
   try {
     app.parse(std::move(reversed));
+    given.own_words = own_words(app);
     given.from_environment = apply_variables(app, variables);
   } catch (const CLI::ParseError& e) {
     throw UsageError(visible(e.what()));
   }
   if (const std::vector<std::string> extra = app.remaining(); !extra.empty())
     refuse_extra(app, given.raw, extra.front(), verb, suites);
+  refuse_empty_values(app, verb, given);
   return given;
 }
 

@@ -17,6 +17,7 @@
 #include "harness/measure/protocol.h"
 #include "harness/parity/judge.h"
 #include "harness/plan/plan.h"
+#include "harness/report/atomic_file.h"
 #include "harness/report/export.h"
 #include "harness/run/injected_error.h"
 #include "harness/run/slowdown.h"
@@ -71,6 +72,10 @@ struct Options {
   std::optional<std::string> out;                         ///< --out
   std::optional<std::string> json;                        ///< --json; "-" is standard output
   std::optional<std::string> junit{}, csv{}, markdown{};  ///< the same in other forms
+  WriteRules writing{};                                   ///< --force, --mode
+  std::optional<std::string> resume{};                    ///< --resume
+  /// The flags of the command line that say what is run and how it is measured, as they were given.
+  std::vector<std::string> own_words{};
   GithubMode github = GithubMode::automatic;
   ColorMode color = ColorMode::automatic;
   ProgressMode progress = ProgressMode::automatic;

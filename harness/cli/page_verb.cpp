@@ -31,17 +31,17 @@ std::vector<Report> reports_at(const std::vector<std::string>& files) {
 // Writes what was asked for, and says so on standard error: standard output may be one of the documents.
 class PageFiles {
  public:
-  explicit PageFiles(const Environment& environment) : environment_(environment) {}
+  PageFiles(const Environment& environment, const WriteRules& rules) : environment_(environment), rules_(rules) {}
 
   void file(const std::string& path, std::string_view text) const {
-    write_atomically(path, text);
+    write_atomically(path, text, rules_);
     environment_.err << fmt::format("{}: {}\n", visible(path), format_quantity(static_cast<double>(text.size()), "B"));
   }
 
   void drawings(const std::string& folder, std::span<const page::Drawing> drawings) const {
     make_folder(folder);
     for (const page::Drawing& drawing : drawings)
-      write_atomically((std::filesystem::path(folder) / (drawing.name + ".svg")).string(), drawing.svg);
+      write_atomically((std::filesystem::path(folder) / (drawing.name + ".svg")).string(), drawing.svg, rules_);
     environment_.err << fmt::format("{}: {} charts\n", visible(folder), drawings.size());
   }
 
@@ -49,6 +49,7 @@ class PageFiles {
 
  private:
   const Environment& environment_;
+  WriteRules rules_;
 };
 
 void write_all(const Options& options, const Destination& destination, std::span<const Report> reports,
@@ -69,9 +70,11 @@ std::string page_path(const Options& options) {
 
 int page_verb(const Options& options, const Environment& environment) {
   const std::vector<Report> reports = reports_at(options.files);
-  const Destination destination = open_report_destination(options, page_path(options));
+  // What is drawn from reports can be drawn again: it replaces what was drawn before.
+  const WriteRules rules{true, options.writing.mode};
+  const Destination destination = open_report_destination(options, page_path(options), rules);
   try {
-    write_all(options, destination, reports, PageFiles(environment));
+    write_all(options, destination, reports, PageFiles(environment, rules));
   } catch (const ExportError& e) {
     throw UsageError(fmt::format("{}: {}", visible(options.files.front()), e.what()));
   } catch (const WriteError& e) {

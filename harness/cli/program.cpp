@@ -14,9 +14,8 @@
 #include <string_view>
 #include <utility>
 
-#include "harness/cli/exit_code.h"
-
 #include "harness/cli/driver_child.h"
+#include "harness/cli/exit_code.h"
 #include "harness/cli/question.h"
 
 namespace gpubench {
@@ -116,7 +115,9 @@ int run_program(int argc, char** argv, std::span<const Suite> suites, std::vecto
   std::ios::sync_with_stdio(false);
   open_standard_descriptors();
   std::signal(SIGCHLD, SIG_DFL);  // where it was left ignored, children vanish before they are waited for
-  std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is an error of the write, not the end of the run
+  // A reader that went away, and a file that may grow no more, are errors of the write, not the end of the run.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   if (const int output = helper_output(argc, argv); output >= 0) {
     end_with_parent(output);
     ::dup2(STDERR_FILENO, STDOUT_FILENO);

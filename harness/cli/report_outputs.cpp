@@ -36,55 +36,78 @@ ReportOutputs::ReportOutputs(Report report, const Options& options, const Destin
                              const Environment& environment)
     : report_(std::move(report)), options_(options), destination_(destination), environment_(environment) {}
 
-bool ReportOutputs::write_file(const std::string& file, ReportForm form) const {
+void ReportOutputs::lose(std::string_view what, const std::exception& why) {
+  lost_ = true;
+  complaints_.push_back(fmt::format("{} is lost: {}", what, visible(why.what())));
+}
+
+bool ReportOutputs::write_file(const std::string& file, ReportForm form) {
   try {
-    write_atomically(file, report_text(report_, form));
+    environment_.out.flush();  // `file` may be a name of standard output
+    write_atomically(file, report_text(report_, form), options_.writing);
     return true;
   } catch (const std::exception& e) {  // WriteError; ExportError of a number that CSV cannot hold
-    environment_.err << fmt::format("gpubench: the report is lost: {}\n", visible(e.what()));
+    lose("the report", e);
     return false;
   }
 }
 
-bool ReportOutputs::write_summary() const {
+bool ReportOutputs::write_to_stdout() {
+  try {
+    if (environment_.out << report_text(report_, *destination_.on_stdout) << std::flush) return true;
+    lose("the report", WriteError("standard output: cannot write"));
+  } catch (const ExportError& e) {
+    lose("the report", e);
+  }
+  return false;
+}
+
+void ReportOutputs::write_summary() {
   const std::string path = environment_.variable("GITHUB_STEP_SUMMARY");
-  if (path.empty() || !wants_github(options_, environment_)) return true;
+  if (path.empty() || !wants_github(options_, environment_)) return;
   try {
     append_summary(path, [&](std::size_t room) { return markdown_text(report_, room); });
-    return true;
   } catch (const WriteError& e) {
-    environment_.err << fmt::format("gpubench: the summary in $GITHUB_STEP_SUMMARY is lost: {}\n", e.what());
-    return options_.github != GithubMode::on;
+    complaints_.push_back(fmt::format("the summary in $GITHUB_STEP_SUMMARY is lost: {}", e.what()));
+    lost_ = lost_ || options_.github == GithubMode::on;
   }
 }
 
-bool ReportOutputs::write() const {
-  bool written = true;
-  if (!destination_.file.empty()) written = write_file(destination_.file, ReportForm::json) && written;
-  const bool same = destination_.json_file == destination_.file;
-  if (!destination_.json_file.empty() && !same)
-    written = write_file(destination_.json_file, ReportForm::json) && written;
-  for (const FormPlace& place : destination_.forms) written = write_file(place.file, place.form) && written;
-  if (destination_.on_stdout) {
-    try {
-      written =
-          static_cast<bool>(environment_.out << report_text(report_, *destination_.on_stdout) << std::flush) && written;
-    } catch (const ExportError& e) {
-      environment_.err << fmt::format("gpubench: the report is lost: {}\n", visible(e.what()));
-      written = false;
-    }
+void ReportOutputs::write() {
+  bool kept = false;
+  std::vector<std::string> files{destination_.file};
+  if (destination_.json_file != destination_.file) files.push_back(destination_.json_file);
+  for (const std::string& file : files) {
+    if (file.empty() || !write_file(file, ReportForm::json)) continue;
+    kept = true;
+    if (report_path_.empty()) report_path_ = file;
   }
-  return write_summary() && written;
+  for (const FormPlace& place : destination_.forms) write_file(place.file, place.form);
+  if (destination_.on_stdout && write_to_stdout()) kept = kept || destination_.on_stdout == ReportForm::json;
+  if (!kept) rescue();
+  write_page();
+  write_summary();
 }
 
-std::string ReportOutputs::write_page() const {
-  if (destination_.page_file.empty()) return "";
+void ReportOutputs::rescue() {
+  const std::string text = report_text(report_, ReportForm::json);
+  const std::string wanted = environment_.variable("TMPDIR");
   try {
-    write_atomically(destination_.page_file, page::report_page({&report_, 1}));
-    return destination_.page_file;
+    report_path_ = write_new_file(wanted.empty() ? "/tmp" : wanted, "gpubench-report-", ".json", text);
+    complaints_.push_back(fmt::format("the report is in {} instead", visible(report_path_)));
+  } catch (const WriteError& e) {
+    environment_.err << text << std::flush;
+    complaints_.push_back(fmt::format("no second place took it: {}; it is above, on standard error", e.what()));
+  }
+}
+
+void ReportOutputs::write_page() {
+  if (destination_.page_file.empty()) return;
+  try {
+    write_atomically(destination_.page_file, page::report_page({&report_, 1}), options_.writing);
+    page_path_ = destination_.page_file;
   } catch (const std::exception& e) {  // whatever it is, the report is there already
-    environment_.err << fmt::format("gpubench: the page is lost: {}\n", visible(e.what()));
-    return "";
+    lose("the page", e);
   }
 }
 

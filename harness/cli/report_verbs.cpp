@@ -32,7 +32,7 @@ int export_verb(const Options& options, const Environment& environment) {
     if (options.output.empty()) {
       environment.out << text;
     } else {
-      write_atomically(options.output, text);
+      write_atomically(options.output, text, options.writing);
     }
   } catch (const ReadError& e) {
     throw UsageError(e.what());

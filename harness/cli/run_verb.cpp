@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
-#include <map>
+#include <filesystem>
 
 #include "harness/cli/busy_warning.h"
 #include "harness/cli/destination.h"
@@ -16,12 +16,15 @@
 #include "harness/cli/json_codec.h"
 #include "harness/cli/list_verb.h"
 #include "harness/cli/progress.h"
+#include "harness/cli/recorder.h"
 #include "harness/cli/report_outputs.h"
+#include "harness/cli/resumption.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/run_setup.h"
 #include "harness/cli/selection.h"
 #include "harness/cli/terminal.h"
 #include "harness/core/device_property.h"
+#include "harness/core/error.h"
 #include "harness/hardware/ceilings.h"
 #include "harness/hardware/gpu_survey.h"
 #include "harness/measure/rank_spread.h"
@@ -30,53 +33,9 @@
 #include "harness/report/quantity.h"
 #include "harness/report/scaling.h"
 #include "harness/report/visible_text.h"
-#include "harness/run/case_verdict.h"
 
 namespace gpubench {
 namespace {
-
-// Keeps each case's record and passes everything on to what the user watches: there a record is held against the device
-// at once, for a rate that cannot be true must not be shown as a pass first.
-class Recorder final : public RunObserver {
- public:
-  Recorder(RunObserver& view, const DeviceInfo& device) : view_(view), device_(device) {}
-
-  void phase(std::string_view case_id, std::string_view phase) override { view_.phase(case_id, phase); }
-  void finished(const CaseRecord& record) override {
-    records_[record.id] = record;
-    bests_.push_back(record);
-    add_ceilings(device_, bests_);
-    view_.finished(bests_.back());
-    const std::optional<PeakShare>& peak = bests_.back().derived.peak;
-    if (!peak || peak->of_best.value_or(0.0) < 1.0) bests_.pop_back();
-  }
-  void note(std::string_view text) override { view_.note(text); }
-  void tick() override { view_.tick(); }
-
-  // Every planned case in the order of the plan; one without a record was not reached.
-  [[nodiscard]] std::vector<CaseRecord> in_order_of(std::span<const PlannedCase> plan, bool interrupted) const {
-    std::vector<CaseRecord> all;
-    for (const PlannedCase& planned : plan) {
-      const auto found = records_.find(planned.id());
-      all.push_back(found == records_.end() ? without_record(planned, interrupted) : found->second);
-    }
-    return all;
-  }
-
- private:
-  static CaseRecord without_record(const PlannedCase& planned, bool interrupted) {
-    CaseRecord record = record_of(planned);
-    record.verdict = interrupted ? Verdict::skipped : Verdict::error;
-    record.reason = interrupted ? "the run was interrupted before this case finished"
-                                : "the run ended without a record of this case";
-    return record;
-  }
-
-  std::map<std::string, CaseRecord> records_;
-  std::vector<CaseRecord> bests_;  ///< those that were the best of their kind when they finished
-  RunObserver& view_;
-  const DeviceInfo& device_;
-};
 
 // The same call again: the worker plans the same cases on the device that was chosen here. Last flags count.
 WorkerCommand worker_command(std::span<const std::string> words, const std::string& program,
@@ -103,18 +62,20 @@ ProgressStyle progress_style(const Options& options, const Environment& environm
 class Run {
  public:
   Run(const Options& options, std::span<const std::string> words, const Environment& environment, DeviceChoice device,
-      std::vector<PlannedCase> plan, Tier tier, RunOptions run_options)
+      std::vector<PlannedCase> plan, Tier tier, RunOptions run_options, const Resumption* resumption)
       : options_(options),
         words_(words),
         environment_(environment),
         device_(std::move(device)),
         plan_(std::move(plan)),
         tier_(tier),
-        run_options_(std::move(run_options)) {}
+        run_options_(std::move(run_options)),
+        resumption_(resumption) {}
 
   int execute() {
     environment_.catch_signals();  // from here on there is something to lose
     started_ = std::time(nullptr);
+    invocation_ = resumption_ == nullptr ? invocation_id(started_) : resumption_->journal.start.invocation;
     destination_ = open_destination(options_, started_);
     const auto clock = std::chrono::steady_clock::now();
     measure();
@@ -132,15 +93,21 @@ class Run {
       info_ = backend->device();
       add_gpu_properties(info_);
     }
-    const auto expected = expected_cases(plan_, {tier_, options_.preset, options_.check}, info_.units);
+    open_journal();
+    std::vector<PlannedCase> left;
+    for (const PlannedCase& planned : plan_) {
+      if (!run_options_.finished.contains(planned.id())) left.push_back(planned);
+    }
+    const auto expected = expected_cases(left, {tier_, options_.preset, options_.check}, info_.units);
     for (const auto& [id, one] : expected) run_options_.expected_s[id] = one.checking_s + one.timing_s;
     announce(total_s(expected));
     ProgressOptions progress{progress_style(options_, environment_), console_style(options_, Stream::err, environment_),
-                             columns_of(Stream::err, environment_), static_cast<int>(plan_.size())};
+                             columns_of(Stream::err, environment_), static_cast<int>(left.size())};
     progress.remaining = Remaining(expected);
     progress.rows = rows();
     const auto view = make_progress(environment_.err, progress);
-    Recorder recorder(*view, info_);
+    Recorder recorder(*view, info_, journal_.get());
+    if (resumption_ != nullptr) recorder.take(resumption_->journal.finished);
     if (backend) {
       run_in_process(*backend, plan_, run_options_, recorder, environment_.stop);
     } else {
@@ -151,6 +118,33 @@ class Run {
     records_ = recorder.in_order_of(plan_, signal_ != 0);
     add_ceilings(info_, records_);
     add_efficiency(records_, info_.units);
+  }
+
+  // Before the first case: from here on nothing that was measured is lost.
+  void open_journal() {
+    const JournalStart start{invocation_, options_.own_words, settings_of(report(), plan_, options_)};
+    if (resumption_ != nullptr) require_same_run(*resumption_, start.settings);
+    if (destination_.journal_file.empty()) return;
+    try {
+      journal_ = resumption_ != nullptr
+                     ? std::make_unique<JournalWriter>(resumption_->path, resumption_->journal)
+                     : std::make_unique<JournalWriter>(destination_.journal_file, start, options_.writing);
+    } catch (const WriteError& e) {
+      throw UsageError(e.what());
+    }
+  }
+
+  // What is whole is in the report; otherwise the journal stays.
+  [[nodiscard]] std::string end_journal(bool report_lost) {
+    if (journal_ == nullptr) return "";
+    journal_.reset();
+    if (signal_ == 0 && !report_lost) {
+      std::error_code ignored;
+      std::filesystem::remove(destination_.journal_file, ignored);
+      return "";
+    }
+    const std::filesystem::path file = destination_.journal_file;
+    return "gpubench run --resume " + (file.filename() == journal_name ? file.parent_path() : file).string();
   }
 
   // With "-" standard output holds one document alone; people read the rest on standard error.
@@ -180,6 +174,11 @@ class Run {
     if (const std::string limited = cpu_isa_text(info_); !limited.empty())
       environment_.err << fitted(visible(limited), width, 0) << "\n";
     environment_.err << fitted(work, width, 0) << "\n";
+    if (resumption_ != nullptr)
+      environment_.err << fitted(fmt::format("going on with an interrupted run: {} cases are finished, {} have rounds",
+                                             run_options_.finished.size(), run_options_.in_flight.size()),
+                                 width, 0)
+                       << "\n";
     const std::string busy = busy_warning(environment_.host());
     if (!busy.empty()) environment_.err << fitted(busy, width, 0) << "\n";
     environment_.err << std::flush;
@@ -189,7 +188,7 @@ class Run {
     Report report;
     report.host = host_context(environment_.host(), environment_.program);
     RunContext& run = report.run;
-    run.invocation = invocation_id(started_);
+    run.invocation = invocation_;
     run.tool_version = version();
     run.build = build_facts(environment_);
     run.argv.assign(words_.begin(), words_.end());
@@ -206,33 +205,42 @@ class Run {
     run.devices = {info_};
     run.started_at = started_;
     run.finished_at = std::time(nullptr);
+    run.resumed = resumption_ == nullptr ? 0 : resumption_->journal.resumed + 1;
     run.complete = signal_ == 0;
     report.cases = records_;
     return report;
   }
 
   int finish() {
-    const ReportOutputs outputs(report(), options_, destination_, environment_);
-    const Outcome outcome{totals_of(records_), signal_, !outputs.write()};
+    ReportOutputs outputs(report(), options_, destination_, environment_);
+    outputs.write();
+    Outcome outcome{totals_of(records_), signal_, outputs.lost()};
     std::ostream& out = this->out();
     const ConsoleStyle style = console_style(options_, pure() ? Stream::err : Stream::out, environment_);
-    page_ = outputs.write_page();
     if (signal_ == 0) tell_error_without_effect(options_, records_, environment_);
-    const int code = tell(out, outcome, style);
+    resume_ = end_journal(outputs.lost());
+    int code = tell(out, outcome, outputs, style);
     out << outputs.annotations() << std::flush;
-    return out.good() ? code : tell_lost(outcome);
+    for (const std::string& complaint : outputs.complaints()) environment_.err << "gpubench: " << complaint << "\n";
+    if (!out.good()) {  // whoever read standard output went away: the results did not arrive
+      outcome.report_lost = true;
+      environment_.err << "gpubench: standard output could not be written\n";
+      code = exit_code(outcome);
+    }
+    environment_.err << std::flush;
+    return code;
   }
 
-  int tell(std::ostream& out, const Outcome& outcome, const ConsoleStyle& style) const {
+  int tell(std::ostream& out, const Outcome& outcome, const ReportOutputs& outputs, const ConsoleStyle& style) const {
     const int code = exit_code(outcome);
-    const std::string path = outcome.report_lost         ? ""
-                             : destination_.file.empty() ? destination_.json_file
-                                                         : destination_.file;
     const bool any_row = !style.quiet || std::any_of(records_.begin(), records_.end(),
                                                      [](const CaseRecord& r) { return went_wrong(r.verdict); });
     out << (any_row ? "\n" : "") << failures_text(records_, style) << scaling_text(records_, style)
         << summary_text(records_, style) << legend_text(records_, style) << "\n"
-        << verdict_text(records_, {code, explanation(outcome, code), path, signal_ == 0, seconds_, page_}, style)
+        << verdict_text(records_,
+                        {code, explanation(outcome, code), outputs.report_path(), signal_ == 0, seconds_,
+                         outputs.page_path(), resume_},
+                        style)
         << std::flush;
     return code;
   }
@@ -242,13 +250,6 @@ class Run {
     return unverified ? "nothing failed, and nothing was verified (--check off)" : explain_exit_code(code);
   }
 
-  // Whoever read standard output went away: the results did not arrive.
-  int tell_lost(Outcome outcome) const {
-    outcome.report_lost = true;
-    environment_.err << "gpubench: standard output could not be written\n";
-    return exit_code(outcome);
-  }
-
   const Options& options_;
   std::span<const std::string> words_;
   const Environment& environment_;
@@ -256,24 +257,27 @@ class Run {
   std::vector<PlannedCase> plan_;
   Tier tier_;
   RunOptions run_options_;
+  const Resumption* resumption_;  ///< null: a new run
+  std::unique_ptr<JournalWriter> journal_;
+  std::string invocation_;
+  std::string resume_;  ///< the command that goes on with this run
   Destination destination_;
   DeviceInfo info_;
   std::vector<CaseRecord> records_;
-  std::string page_;  ///< path of what was drawn
   std::time_t started_ = 0;
   double seconds_ = 0.0;
   int signal_ = 0;
 };
 
-}  // namespace
-
-int run_verb(const Options& options, std::span<const std::string> words, const Environment& environment) {
+int run_cases(const Options& options, std::span<const std::string> words, const Environment& environment,
+              const Resumption* resumption) {
   const DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());
   const Selection selection = selection_for(options, device);
   expect_devices_for(selection, device);
   std::vector<PlannedCase> plan = plan_cases(environment.suites, selection);
-  const RunOptions run = run_options(options, selection.tier, environment, device);
+  RunOptions run = run_options(options, selection.tier, environment, device);
   if (options.is_worker()) {
+    if (options.resume) run.in_flight = read_journal(journal_of(*options.resume)).in_flight;
     const std::unique_ptr<Backend> backend = open_backend(device, options.deterministic);
     return serve(*backend, plan, run, JsonRecordCodec(), options.worker_input, options.worker_output);
   }
@@ -293,7 +297,24 @@ int run_verb(const Options& options, std::span<const std::string> words, const E
                                  console_style(options, Stream::out, environment));
     return exit_codes::ok;
   }
-  return Run(options, words, environment, device, std::move(plan), selection.tier, run).execute();
+  if (resumption != nullptr) {
+    for (const auto& [id, record] : resumption->journal.finished) run.finished.insert(id);
+    run.in_flight = resumption->journal.in_flight;
+  }
+  return Run(options, words, environment, device, std::move(plan), selection.tier, run, resumption).execute();
+}
+
+}  // namespace
+
+int run_verb(const Options& options, std::span<const std::string> words, const Environment& environment) {
+  if (!options.resume || options.is_worker()) return run_cases(options, words, environment, nullptr);
+  const Resumption one = open_resumption(options, words, environment);
+  try {
+    return run_cases(one.options, one.words, environment, &one);
+  } catch (const AnotherRun& e) {
+    environment.err << "gpubench: " << visible(e.what()) << std::endl;
+    return exit_codes::not_comparable;
+  }
 }
 
 }  // namespace gpubench

@@ -2,10 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -16,8 +19,14 @@
 namespace gpubench {
 namespace {
 
+namespace fs = std::filesystem;
+
 [[noreturn]] void fail(const std::string& path, std::string_view attempt, int error) {
   throw WriteError(fmt::format("{}: cannot {}: {}", visible(path), attempt, std::strerror(error)));
+}
+
+[[noreturn]] void fail_as_taken(const std::string& path) {
+  throw WriteError(fmt::format("{}: is there already; --force replaces it", visible(path)));
 }
 
 class Descriptor {
@@ -36,13 +45,45 @@ class Descriptor {
 };
 
 std::string folder_of(const std::string& path) {
-  const std::string parent = std::filesystem::path(path).parent_path().string();
+  const std::string parent = fs::path(path).parent_path().string();
   return parent.empty() ? "." : parent;
 }
 
-bool is_special(const std::string& path) {
-  struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
+// What /proc says stands behind a path: nothing, a descriptor of this process, or something of another one.
+struct ProcEntry {
+  bool found = false;
+  int own_descriptor = -1;
+};
+
+// Link by link, for the last one, /proc/PID/fd/N, only tells by its place that it is no ordinary link.
+ProcEntry proc_entry(const std::string& path) {
+  constexpr int most_links = 40;  // as the kernel has it
+  const std::string own = fmt::format("/proc/{}/", ::getpid());
+  fs::path at = path;
+  for (int links = 0; links < most_links; ++links) {
+    std::error_code error;
+    const fs::path folder = fs::canonical(folder_of(at.string()), error);
+    if (error) return {};
+    const std::string name = at.filename().string();
+    const std::string place = folder.string() + "/";
+    if (place.starts_with(own) && folder.filename() == "fd") {
+      int number = -1;
+      const auto [end, fault] = std::from_chars(name.data(), name.data() + name.size(), number);
+      return {true, fault == std::errc() && end == name.data() + name.size() ? number : -1};
+    }
+    if (place.starts_with("/proc/")) return {true, -1};
+    const fs::path target = fs::read_symlink(folder / name, error);
+    if (error) return {};
+    at = target.is_absolute() ? target : folder / target;
+  }
+  return {};
+}
+
+// Written to where it stands: by a copy of the descriptor, since opening it anew would begin at the start of a file
+// that others are writing.
+int open_through(const std::string& path) {
+  const int own = proc_entry(path).own_descriptor;
+  return own >= 0 ? ::fcntl(own, F_DUPFD_CLOEXEC, 0) : ::open(path.c_str(), O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC);
 }
 
 void write_all(int fd, std::string_view content, const std::string& path) {
@@ -54,75 +95,141 @@ void write_all(int fd, std::string_view content, const std::string& path) {
   }
 }
 
-// A file next to `path` that nobody else has; removed again unless it was kept.
-class Temporary {
+void write_synced(Descriptor& file, std::string_view content, const std::string& path) {
+  write_all(file.get(), content, path);
+  int synced = 0;
+  do {
+    synced = ::fsync(file.get());
+  } while (synced != 0 && errno == EINTR);
+  if (synced != 0) fail(path, "sync", errno);
+  // Interrupted or not, it is closed, and its content is on the disk already.
+  if (file.close() != 0 && errno != EINTR) fail(path, "close", errno);
+}
+
+std::string unforeseen_name() {
+  std::uint64_t number = 0;
+  ssize_t got = 0;
+  do {
+    got = ::getrandom(&number, sizeof number, 0);
+  } while (got < 0 && errno == EINTR);
+  if (got != sizeof number) throw WriteError("cannot get random bytes for the name of a file");
+  return fmt::format("{:016x}", number);
+}
+
+// A file that nobody else has; removed again unless it was kept.
+class NewFile {
  public:
-  explicit Temporary(const std::string& path)
-      : target_(path),
-        name_(fmt::format("{}.{}.tmp", path, ::getpid())),
-        file_(::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644)) {
-    if (file_.get() < 0) fail(path, "create a file next to it", errno);
+  /// `target`: the path that messages name.
+  NewFile(std::string target, const std::string& start, std::string_view end, std::string_view attempt)
+      : target_(std::move(target)),
+        name_(fmt::format("{}{}{}", start, unforeseen_name(), end)),
+        file_(::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)) {
+    if (file_.get() < 0) fail(target_, attempt, errno);
   }
-  Temporary(const Temporary&) = delete;  // owns a file
-  Temporary& operator=(const Temporary&) = delete;
-  ~Temporary() {
+  NewFile(const NewFile&) = delete;  // owns a file
+  NewFile& operator=(const NewFile&) = delete;
+  ~NewFile() {
     if (!kept_) ::unlink(name_.c_str());
   }
 
-  void write(std::string_view content) {
-    write_all(file_.get(), content, target_);
-    if (::fsync(file_.get()) != 0) fail(target_, "sync", errno);
-    if (file_.close() != 0) fail(target_, "close", errno);
+  void set_mode(unsigned mode) {
+    if (mode != 0600 && ::fchmod(file_.get(), mode) != 0) fail(target_, "set its permissions", errno);
   }
-  void keep() {
-    if (::rename(name_.c_str(), target_.c_str()) != 0) fail(target_, "rename the finished file to it", errno);
+  void write(std::string_view content) { write_synced(file_, content, target_); }
+  std::string keep() {
+    kept_ = true;
+    return name_;
+  }
+  void keep_as_target(bool replace) {
+    if (replace ? ::rename(name_.c_str(), target_.c_str()) != 0 : !moved_to_free_name()) {
+      if (!replace && errno == EEXIST) fail_as_taken(target_);
+      fail(target_, "rename the finished file to it", errno);
+    }
     kept_ = true;
   }
 
  private:
+  // False with errno. Some network file systems know no rename that replaces nothing, but hard links.
+  [[nodiscard]] bool moved_to_free_name() const {
+    if (::renameat2(AT_FDCWD, name_.c_str(), AT_FDCWD, target_.c_str(), RENAME_NOREPLACE) == 0) return true;
+    if (errno != EINVAL && errno != ENOSYS) return false;
+    return ::link(name_.c_str(), target_.c_str()) == 0 && ::unlink(name_.c_str()) == 0;
+  }
+
   std::string target_;
   std::string name_;
   Descriptor file_;
   bool kept_ = false;
 };
 
+// A short name of its own: the target's may be as long as names can be.
+std::string temporary_start(const std::string& path) { return (fs::path(folder_of(path)) / ".gpubench-").string(); }
+
 void refuse_folder(const std::string& path) {
-  if (std::filesystem::is_directory(path)) fail(path, "write a file there", EISDIR);
+  if (fs::is_directory(path)) fail(path, "write a file there", EISDIR);
+}
+
+bool is_taken(const std::string& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0;
 }
 
 }  // namespace
 
-void write_atomically(const std::string& path, std::string_view content) {
+bool is_written_through(const std::string& path) {
+  struct stat status {};
+  return proc_entry(path).found || (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode));
+}
+
+void write_atomically(const std::string& path, std::string_view content, const WriteRules& rules) {
   refuse_folder(path);
-  if (is_special(path)) {
-    const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (is_written_through(path)) {
+    const Descriptor file(open_through(path));
     if (file.get() < 0) fail(path, "open for writing", errno);
     write_all(file.get(), content, path);
     return;
   }
-  Temporary temporary(path);
+  NewFile temporary(path, temporary_start(path), ".tmp", "create a file next to it");
+  temporary.set_mode(rules.mode);
   temporary.write(content);
-  temporary.keep();
-  // The name must survive a power cut as well; a file system that cannot sync folders has written the file all the
-  // same.
+  temporary.keep_as_target(rules.replace);
+  sync_folder_of(path);
+}
+
+void require_writable(const std::string& path, const WriteRules& rules) {
+  refuse_folder(path);
+  if (is_written_through(path)) {
+    const int own = proc_entry(path).own_descriptor;
+    if (own < 0) {
+      if (::access(path.c_str(), W_OK) != 0) fail(path, "open for writing", errno);
+      return;
+    }
+    const int flags = ::fcntl(own, F_GETFL);
+    if (flags < 0) fail(path, "write to this descriptor", errno);
+    if ((flags & O_ACCMODE) == O_RDONLY) fail(path, "write to this descriptor", EBADF);
+    return;
+  }
+  if (!rules.replace && is_taken(path)) fail_as_taken(path);
+  const NewFile probe(path, temporary_start(path), ".tmp", "create a file next to it");
+}
+
+std::string write_new_file(const std::string& folder, std::string_view start, std::string_view end,
+                           std::string_view content) {
+  NewFile file(folder, (fs::path(folder) / start).string(), end, "create a file there");
+  file.write(content);
+  return file.keep();
+}
+
+void sync_folder_of(const std::string& path) {
   const Descriptor folder(::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() >= 0) ::fsync(folder.get());
 }
 
-void require_writable(const std::string& path) {
-  refuse_folder(path);
-  if (is_special(path)) {
-    if (::access(path.c_str(), W_OK) != 0) fail(path, "open for writing", errno);
-    return;
-  }
-  const Temporary probe(path);
-}
-
 void make_folder(const std::string& path) {
   std::error_code error;
-  std::filesystem::create_directories(path, error);
+  fs::create_directories(path, error);
   if (error) fail(path, "create the folder", error.value());
-  if (!std::filesystem::is_directory(path)) fail(path, "create the folder", ENOTDIR);
+  if (!fs::is_directory(path)) fail(path, "create the folder", ENOTDIR);
 }
 
 }  // namespace gpubench

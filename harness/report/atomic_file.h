@@ -1,4 +1,7 @@
 // Files that are either the old one or the whole new one, whatever happens in between.
+//
+// What is no regular file (a pipe, a device, /dev/stdout, a shell's >(cmd)) is written through and never renamed over:
+// as root that would replace the machine's own /dev/stdout.
 #pragma once
 
 #include <stdexcept>
@@ -13,14 +16,31 @@ class WriteError : public std::runtime_error {
   explicit WriteError(const std::string& what) : std::runtime_error(what) {}
 };
 
-/// Writes `content` to a temporary file in the same folder, syncs it, renames it to `path`, syncs the folder. A path
-/// that exists and is no regular file (a pipe, /dev/null) is written directly. Throws WriteError; then nothing is left
-/// behind.
-void write_atomically(const std::string& path, std::string_view content);
+struct WriteRules {
+  bool replace = false;  ///< a file or link that has the name already; otherwise that is an error
+  unsigned mode = 0600;  ///< permissions of the file, whatever the umask
+};
+
+/// Writes `content` to a temporary file in the same folder, under a name that nobody can foresee, syncs it, renames it
+/// to `path`, syncs the folder. A path behind which is no regular file, or a descriptor of this process
+/// (/proc/self/fd/N and links to it), is written through. Throws WriteError; then nothing is left behind.
+void write_atomically(const std::string& path, std::string_view content, const WriteRules& rules = {});
 
 /// Throws WriteError unless write_atomically() to this path could work now: tried with a temporary file, which is
 /// removed.
-void require_writable(const std::string& path);
+void require_writable(const std::string& path, const WriteRules& rules = {});
+
+/// True where write_atomically() would write through: there is no file of that name to stand beside.
+[[nodiscard]] bool is_written_through(const std::string& path);
+
+/// Writes `content` to a file that is new in `folder`, its name `start`, 16 hexadecimal digits, `end`, and only its
+/// owner's to read. Returns its path. Throws WriteError; then nothing is left behind.
+[[nodiscard]] std::string write_new_file(const std::string& folder, std::string_view start, std::string_view end,
+                                         std::string_view content);
+
+/// Syncs the folder that holds `path`, so that a new name survives a power cut as well; a file system that cannot sync
+/// folders has written the file all the same.
+void sync_folder_of(const std::string& path);
 
 /// Creates a folder and its parents. Throws WriteError where it cannot, or where something else has the name.
 void make_folder(const std::string& path);

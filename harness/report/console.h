@@ -71,6 +71,7 @@ struct Ending {
   bool complete = true;
   double seconds = 0.0;
   std::string page_path{};  ///< empty: none was drawn
+  std::string resume{};     ///< the command that goes on with a run that was interrupted; empty: there is none
 };
 
 /// The last lines: VERDICT with its counts, the report's path and its page's, the exit code and what it means.

@@ -41,6 +41,7 @@ Json run_json(const RunContext& run) {
   if (!run.preset.empty()) json["preset"] = run.preset;
   if (!run.injected.empty()) json["injected"] = run.injected;
   if (run.locked_clock_mhz > 0) json["locked_clock_mhz"] = run.locked_clock_mhz;
+  if (run.resumed > 0) json["resumed"] = run.resumed;
   return json;
 }
 

@@ -61,6 +61,7 @@ struct RunContext {
   std::vector<DeviceInfo> devices;
   std::time_t started_at = 0;
   std::time_t finished_at = 0;
+  int resumed = 0;        ///< how often the run was interrupted and gone on with (--resume); 0 before 1.6
   bool complete = false;  ///< false: interrupted; some cases are `skipped` for that reason
 };
 

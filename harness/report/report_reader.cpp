@@ -128,6 +128,10 @@ void read_run(const Node& node, RunContext& run, Problems& problems) {
       run.locked_clock_mhz = static_cast<int>(node.at("locked_clock_mhz").integer(1, std::numeric_limits<int>::max()));
     });
   }
+  if (node.has("resumed")) {  // since 1.6
+    problems.attempt(
+        [&] { run.resumed = static_cast<int>(node.at("resumed").integer(1, std::numeric_limits<int>::max())); });
+  }
   read("check", run.check);
   problems.attempt([&] { require_word(node.at("check"), {"off", "sample", "full"}); });
   if (node.has("deterministic")) read("deterministic", run.deterministic);  // since 1.2

@@ -154,6 +154,7 @@ std::string verdict_text(std::span<const CaseRecord> records, const Ending& endi
   }
   if (!ending.report_path.empty()) text += fmt::format("report   {}\n", visible(ending.report_path));
   if (!ending.page_path.empty()) text += fmt::format("page     {}\n", visible(ending.page_path));
+  if (!ending.resume.empty()) text += fmt::format("resume   {}\n", visible(ending.resume));
   const std::string code = fmt::format("exit {}   ", ending.exit_code);
   text += code + fitted(ending.explanation, style.width, columns(code)) + "\n";
   return text;

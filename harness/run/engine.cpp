@@ -50,6 +50,21 @@ std::map<std::string, std::string> pins_of(const RunOptions& options, const std:
   return found == options.pins.end() ? std::map<std::string, std::string>() : found->second;
 }
 
+// Of a case that is being timed what stands beside its last round: which implementations ran, and how.
+CaseRecord with_last_round(const CaseRecord& record) {
+  CaseRecord told = record;
+  told.rounds.assign(1, record.rounds.back());
+  told.summary.rounds = static_cast<int>(record.rounds.size());
+  for (OpParity& op : told.parity.ops) op.worst.reset();
+  return told;
+}
+
+std::vector<std::pair<std::string, std::string>> implementations(const CaseRecord& record) {
+  std::vector<std::pair<std::string, std::string>> all{{"", record.implementation}};
+  for (const OpParity& op : record.parity.ops) all.emplace_back(op.label, op.implementation);
+  return all;
+}
+
 bool may_go_on(const CaseRecord& record) {
   return record.verdict == Verdict::pass || record.verdict == Verdict::unverified;
 }
@@ -61,8 +76,9 @@ struct Engine::Active {
   CaseRecord record;
   std::unique_ptr<PreparedCase> prepared;
   std::unique_ptr<CaseCheck> check;
-  bool timed = false;     ///< all rounds done
-  bool finished = false;  ///< record handed over
+  std::size_t adopted = 0;  ///< rounds of a process before this one
+  bool timed = false;       ///< all rounds done
+  bool finished = false;    ///< record handed over
 };
 
 std::vector<std::size_t> order_of_pass(std::span<const std::string> ids, std::uint64_t seed, int pass) {
@@ -204,7 +220,22 @@ void Engine::prepare(Active& active, RunObserver& observer) {
     record.memory_bytes = active.prepared->memory_bytes();
   });
   record.check_s += watch.seconds();
-  if (!may_go_on(record)) finish(active, observer);
+  if (!may_go_on(record)) return finish(active, observer);
+  adopt_rounds(record, options_.protocol());
+  active.adopted = record.rounds.size();
+}
+
+// Only rounds of the same implementations on as many copies are rounds of one measurement. One round at least is run
+// here, for the recheck looks at what the timed launches left.
+void Engine::adopt_rounds(CaseRecord& record, const Protocol& protocol) const {
+  const auto found = options_.in_flight.find(record.id);
+  if (found == options_.in_flight.end()) return;
+  const CaseRecord& earlier = found->second;
+  if (earlier.copies != record.copies || implementations(earlier) != implementations(record)) return;
+  record.rounds = earlier.rounds;
+  record.batch = earlier.batch;
+  record.time_s = earlier.time_s;
+  if (settled(protocol, record.rounds, record.batch, record.time_s)) record.rounds.pop_back();
 }
 
 void Engine::rounds(std::vector<Active>& group, RunObserver& observer, const StopFlag& stop) {
@@ -223,11 +254,14 @@ void Engine::rounds(std::vector<Active>& group, RunObserver& observer, const Sto
       Active& active = *unfinished[position];
       observer.tick();
       observer.phase(active.record.id, "time");
+      const std::size_t before = active.record.rounds.size();
       to_the_end(active, observer, [&] {
         hold_to_batch(active.record);
-        guarded(active.record, "time", [&] { time_round(*active.prepared, protocol, *telemetry_, active.record); });
+        guarded(active.record, "time",
+                [&] { time_round(*active.prepared, protocol, *telemetry_, active.record, before == active.adopted); });
         slow_on_purpose(active);
         if (may_go_on(active.record)) look_after_round(active);
+        if (active.record.rounds.size() > before) observer.round(with_last_round(active.record));
       });
       if (active.finished || active.timed) continue;
       if (!may_go_on(active.record)) {

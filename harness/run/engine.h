@@ -51,6 +51,8 @@ class Engine {
   void prepare(Active& active, RunObserver& observer);
   void rounds(std::vector<Active>& group, RunObserver& observer, const StopFlag& stop);
   void look_after_round(Active& active);
+  /// Takes the rounds that the case had before its run was interrupted.
+  void adopt_rounds(CaseRecord& record, const Protocol& protocol) const;
   /// The number of runs per sample that was asked for, before the first round.
   void hold_to_batch(CaseRecord& record) const;
   /// The last round, where --inject-slowdown asks for it.

@@ -1,6 +1,7 @@
 // run_in_process(): the engine without a worker, for debuggers, profilers and tests.
 #include <set>
 #include <string>
+#include <vector>
 
 #include "harness/core/error.h"
 #include "harness/run/case_verdict.h"
@@ -21,6 +22,7 @@ class Finished : public RunObserver {
     ids_.insert(record.id);
     next_.finished(record);
   }
+  void round(const CaseRecord& record) override { next_.round(record); }
   void note(std::string_view text) override { next_.note(text); }
   void tick() override { next_.tick(); }
   [[nodiscard]] bool has(const std::string& id) const { return ids_.contains(id); }
@@ -40,12 +42,16 @@ void run_in_process(Backend& backend, std::span<const PlannedCase> cases, const 
     observer.tick();
     if (stop != 0) throw Interrupted();
   };
+  std::vector<PlannedCase> wanted;
+  for (const PlannedCase& planned : cases) {
+    if (!options.finished.contains(planned.id())) wanted.push_back(planned);
+  }
   try {
-    Engine(backend, stoppable).run(cases, finished, stop);
+    Engine(backend, stoppable).run(wanted, finished, stop);
   } catch (const Interrupted&) {
     return;
   } catch (const DeviceLost&) {
-    for (const PlannedCase& planned : cases) {
+    for (const PlannedCase& planned : wanted) {
       if (finished.has(planned.id())) continue;
       CaseRecord record = open_record(planned, options);
       blame(record, Verdict::error,

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,6 +49,10 @@ struct RunOptions {
   bool energy = false;                                   ///< a window of 2 s for cases whose rounds are shorter
   Pins pins{};                                           ///< ops that are not named are the backend's choice
   std::map<std::string, std::int64_t> batches{};         ///< runs per sample by case id; of others from an estimate
+  /// Of a run that is gone on with: cases that have their record, and are not run, and what others have of their
+  /// rounds.
+  std::set<std::string> finished{};
+  std::map<std::string, CaseRecord> in_flight{};
   /// Opens several ranks as one backend. Without it cases of more than one rank are unsupported. Throws Unsupported or
   /// BackendError, which become the records of the cases.
   std::function<std::unique_ptr<Backend>(int ranks)> open_ranks{};
@@ -74,6 +79,9 @@ class RunObserver {
   /// A case enters a phase: "prepare", "check", "time", "recheck".
   virtual void phase(std::string_view case_id, std::string_view phase) = 0;
   virtual void finished(const CaseRecord& record) = 0;
+  /// A round is over: the case as it is now, without what its check found, and with this round as its only one;
+  /// summary.rounds says which it is, from 1.
+  virtual void round(const CaseRecord& /*record*/) {}
   /// Something the user should know that belongs to no case ("worker 2 died, starting another").
   virtual void note(std::string_view text) = 0;
   /// Called at least ten times a second while waiting, so that a progress line can move.
@@ -94,7 +102,8 @@ using StopFlag = std::atomic<int>;
 
 /// Runs the cases in this process: prepares and checks a group that fits memory together, times its rounds interleaved
 /// in a seeded order, rechecks the timed launches. Every case gets exactly one record, in any order. A case's exception
-/// becomes its record. Returns early, without the unfinished cases, when `stop` is raised.
+/// becomes its record; those of RunOptions::finished have one. Returns early, without the unfinished cases, when `stop`
+/// is raised.
 void run_in_process(Backend& backend, std::span<const PlannedCase> cases, const RunOptions& options,
                     RunObserver& observer, const StopFlag& stop);
 
@@ -111,7 +120,7 @@ struct WorkerCommand {
 
 /// The supervisor: hands groups of cases to a worker process, watches deadlines, replaces a worker that crashed, hung
 /// or sent garbage. Such a fault costs the case that was running one record with verdict `error`; the others run again.
-/// Every case gets exactly one record unless `stop` is raised.
+/// Every case gets exactly one record unless `stop` is raised, or it is one of RunOptions::finished.
 void run_isolated(std::span<const PlannedCase> cases, const RunOptions& options, const WorkerCommand& worker,
                   const RecordCodec& codec, RunObserver& observer, const StopFlag& stop);
 

@@ -31,8 +31,9 @@ constexpr int most_stillborn = 4;
 /// Processors and devices differ from what the estimate was fitted to, and other work may have them as well.
 constexpr double times_estimate = 3.0;
 
-/// A message that was understood: a case entered a phase, or is finished.
+/// A message that was understood: a case entered a phase, ended a round, or is finished.
 struct News {
+  FrameKind kind = FrameKind::phase;
   std::size_t index = 0;
   std::string phase;
   std::optional<CaseRecord> record;
@@ -48,18 +49,20 @@ class Supervisor {
         codec_(codec),
         observer_(observer),
         stop_(stop),
-        finished_(cases.size()) {}
+        finished_(cases.size()) {
+    for (std::size_t i = 0; i < cases.size(); ++i) finished_[i] = options.finished.contains(cases[i].id());
+  }
 
   void run() {
-    for (std::size_t first = 0; first < cases_.size() && stop_ == 0;) {
-      std::vector<std::size_t> group{first};
-      std::int64_t bytes = cases_[first].bytes;
-      for (std::size_t next = first + 1; next < cases_.size() && group.size() < cases_per_group; ++next) {
+    for (std::size_t next = 0; next < cases_.size() && stop_ == 0;) {
+      std::vector<std::size_t> group;
+      std::int64_t bytes = 0;
+      for (; next < cases_.size() && group.size() < cases_per_group; ++next) {
+        if (finished_[next]) continue;
         bytes += cases_[next].bytes;
-        if (bytes > bytes_per_group) break;
+        if (!group.empty() && bytes > bytes_per_group) break;
         group.push_back(next);
       }
-      first += group.size();
       run_group(std::move(group));
     }
     if (worker_ != nullptr && stop_ != 0) worker_->terminate();
@@ -189,7 +192,7 @@ class Supervisor {
   /// Notes what a message says. Throws for one that makes no sense.
   News take(const Frame& frame) {
     if (frame.kind == FrameKind::refusal) throw WireError("a refusal: " + frame.body);
-    if (frame.kind != FrameKind::phase && frame.kind != FrameKind::record)
+    if (frame.kind != FrameKind::phase && frame.kind != FrameKind::round && frame.kind != FrameKind::record)
       throw WireError("a message that is not for a supervisor");
     const auto [index, rest] = split_index(frame.body, frame.kind == FrameKind::phase ? ' ' : '\n');
     if (std::find(current_->begin(), current_->end(), index) == current_->end() || finished_[index]) {
@@ -200,19 +203,23 @@ class Supervisor {
       running_ = index;
       phase_ = rest;
       announced_ = true;
-      return {index, phase_, std::nullopt};
+      return {frame.kind, index, phase_, std::nullopt};
     }
     CaseRecord record = codec_.decode(rest);
     if (record.id != cases_[index].id())
       throw WireError(fmt::format("a record of case '{}' as that of '{}'", record.id, cases_[index].id()));
-    running_.reset();
-    finished_[index] = true;
-    return {index, "", std::move(record)};
+    if (frame.kind == FrameKind::record) {
+      running_.reset();
+      finished_[index] = true;
+    }
+    return {frame.kind, index, "", std::move(record)};
   }
 
   void tell(const News& news) {
-    if (news.record) {
+    if (news.kind == FrameKind::record) {
       observer_.finished(*news.record);
+    } else if (news.kind == FrameKind::round) {
+      observer_.round(*news.record);
     } else {
       observer_.phase(cases_[news.index].id(), news.phase);
     }

@@ -113,11 +113,12 @@ RoundPlan plan_of_round(const PreparedCase& prepared, const Protocol& protocol, 
   return plan;
 }
 
-void time_round(PreparedCase& prepared, const Protocol& protocol, Telemetry& telemetry, CaseRecord& record) {
+void time_round(PreparedCase& prepared, const Protocol& protocol, Telemetry& telemetry, CaseRecord& record,
+                bool first) {
   const Stopwatch watch;
   const std::vector<Launch> launches = prepared.timed_launches();
   restore_all(prepared);
-  if (record.rounds.empty()) {
+  if (first) {
     const double estimate_s = first_estimate_s(prepared, protocol, launches);
     prepared.warm_up_by(warmup_calls_for(protocol, estimate_s));
     if (record.batch == 0) record.batch = batch_for(protocol, prepared.planned().c.cache, estimate_s);

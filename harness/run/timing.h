@@ -15,13 +15,14 @@ namespace gpubench {
 /// time, so that rounds can be compared with each other.
 [[nodiscard]] RoundPlan plan_of_round(const PreparedCase& prepared, const Protocol& protocol, const CaseRecord& record);
 
-/// One round, appended to the record; the first round sets the batch from an estimate, unless it is set. State is
+/// One round, appended to the record; the `first` of this process warms up, and sets the batch from an estimate, unless
+/// it is set. State is
 /// restored before it, so that values updated `batch` times stay finite however many rounds there are.
 ///
 /// A round whose clocks failed, or that the telemetry finds invalid (round_fault()), is run again, up to three times,
 /// of the latter with longer and longer rests; then it is kept with a note. Later rounds of such a case are kept at
 /// once: its device is slow for good.
-void time_round(PreparedCase& prepared, const Protocol& protocol, Telemetry& telemetry, CaseRecord& record);
+void time_round(PreparedCase& prepared, const Protocol& protocol, Telemetry& telemetry, CaseRecord& record, bool first);
 
 /// Joules per run, from one window of at least 2 s in which the case runs without a pause, for its rounds are often too
 /// short for the device's counter. `record` has its rounds and their summary. Nothing where the

@@ -10,21 +10,13 @@
 #include <charconv>
 #include <cstring>
 
+#include "harness/core/crc32.h"
+
 namespace gpubench {
 namespace {
 
 constexpr std::uint32_t magic = 0x57425047;  // "GPBW"
 constexpr std::size_t header_bytes = 12;
-
-constexpr std::array<std::uint32_t, 256> crc_table() {
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t n = 0; n < 256; ++n) {
-    std::uint32_t c = n;
-    for (int bit = 0; bit < 8; ++bit) c = (c & 1U) != 0 ? 0xEDB88320U ^ (c >> 1U) : c >> 1U;
-    table[n] = c;
-  }
-  return table;
-}
 
 void put_u32(std::string& out, std::uint32_t value) {
   for (unsigned shift = 0; shift < 32; shift += 8) out += static_cast<char>((value >> shift) & 0xFFU);
@@ -37,7 +29,7 @@ std::uint32_t get_u32(std::string_view bytes, std::size_t at) {
   return value;
 }
 
-bool known(char kind) { return std::string_view("GPRNDLE").find(kind) != std::string_view::npos; }
+bool known(char kind) { return std::string_view("GPORNDLE").find(kind) != std::string_view::npos; }
 
 // send() where it works, for then a reader that is gone is an error and not a signal.
 ssize_t write_once(int fd, const char* data, std::size_t bytes) {
@@ -46,13 +38,6 @@ ssize_t write_once(int fd, const char* data, std::size_t bytes) {
 }
 
 }  // namespace
-
-std::uint32_t crc32(std::string_view bytes) {
-  static constexpr std::array<std::uint32_t, 256> table = crc_table();
-  std::uint32_t c = 0xFFFFFFFFU;
-  for (const char byte : bytes) c = table[(c ^ static_cast<unsigned char>(byte)) & 0xFFU] ^ (c >> 8U);
-  return c ^ 0xFFFFFFFFU;
-}
 
 std::string encode_frame(const Frame& frame) {
   std::string payload(1, static_cast<char>(frame.kind));

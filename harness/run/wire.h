@@ -25,6 +25,7 @@ class WireError : public std::runtime_error {
 enum class FrameKind : char {
   group = 'G',    ///< to the worker: "index id" per line, the cases to run
   phase = 'P',    ///< from it: "index phase"
+  round = 'O',    ///< from it: "index", newline, the encoded case with the round that just ended
   record = 'R',   ///< from it: "index", newline, the encoded record
   beat = 'B',     ///< from it: it still works on what it announced last
   note = 'N',     ///< from it: what the user should know that belongs to no case
@@ -39,9 +40,6 @@ struct Frame {
 };
 
 inline constexpr std::size_t largest_frame_bytes = std::size_t{64} << 20U;
-
-/// CRC-32 as in zlib and PNG (polynomial 0xEDB88320): crc32("123456789") is 0xCBF43926.
-[[nodiscard]] std::uint32_t crc32(std::string_view bytes);
 
 [[nodiscard]] std::string encode_frame(const Frame& frame);
 

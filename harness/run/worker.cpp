@@ -32,6 +32,9 @@ class WireObserver : public RunObserver {
   void finished(const CaseRecord& record) override {
     write_frame(fd_, {FrameKind::record, fmt::format("{}\n{}", index_.at(record.id), codec_.encode(record))});
   }
+  void round(const CaseRecord& record) override {
+    write_frame(fd_, {FrameKind::round, fmt::format("{}\n{}", index_.at(record.id), codec_.encode(record))});
+  }
   void note(std::string_view text) override { write_frame(fd_, {FrameKind::note, std::string(text)}); }
   void tick() override {
     if (since_beat_.seconds() < beat_s) return;

@@ -40,7 +40,7 @@ TEST(BusyWarning, IsEmptyOnAQuietMachine) {
 class BusyRun : public ScratchFolder {
  protected:
   static std::vector<std::string> words() {
-    return {"--isolate", "off", "--tier", "smoke", "--progress", "none", "--json", "r.json"};
+    return {"--isolate", "off", "--tier", "smoke", "--progress", "none", "--json", "r.json", "--force"};
   }
 };
 

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <stdexcept>
 
@@ -21,6 +22,7 @@ struct Pipe {
 [[noreturn]] void become(const std::vector<std::string>& words, const std::map<std::string, std::string>& variables,
                          int out, int err) {
   for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
+  ::signal(SIGHUP, SIG_DFL);  // who started the test may have had it ignored
   ::dup2(out, STDOUT_FILENO);
   ::dup2(err, STDERR_FILENO);
   std::vector<std::string> held = words;

@@ -450,9 +450,11 @@ TEST_F(Cli, ReportsGoWhereTheyWereAsked) {
 }
 
 TEST_F(Cli, AReportThatIsLostAtTheEndExitsThree) {
+  cli_.variables["TMPDIR"] = ".";
   EXPECT_EQ(cli_.run({"--isolate", "off", "--tier", "smoke", "--filter", "last", "--json", "/dev/full"}), 3);
   EXPECT_THAT(cli_.err.str(), HasSubstr("the report is lost: /dev/full: cannot write"));
   Captured broken;
+  broken.variables["TMPDIR"] = ".";
   broken.out.setstate(std::ios::badbit);
   EXPECT_EQ(broken.run({"--isolate", "off", "--tier", "smoke", "--filter", "last", "--json", "-"}), 3);
 }
@@ -471,8 +473,8 @@ TEST_F(Cli, AnInterruptedRunWritesAPartialReportWithEveryCase) {
 }
 
 TEST_F(Cli, ColourAppearsOnlyWhereWanted) {
-  const std::vector<std::string> words{"--isolate", "off",    "--tier", "smoke",      "--filter",
-                                       "last",      "--json", "x.json", "--progress", "none"};
+  const std::vector<std::string> words{"--isolate", "off",    "--tier",     "smoke", "--filter", "last",
+                                       "--json",    "x.json", "--progress", "none",  "--force"};
   Captured terminal;
   terminal.out_is_terminal = true;
   EXPECT_EQ(terminal.run(words), 0);
@@ -498,7 +500,8 @@ int times_in(const std::string& text, const std::string& part) {
 TEST_F(Cli, WithoutATerminalEachCaseIsListedOnceWhateverTheProgress) {
   for (const char* progress : {"auto", "lines", "none"}) {
     Captured cli;
-    EXPECT_EQ(cli.run({"--isolate", "off", "--tier", "smoke", "--json", "x.json", "--progress", progress}), 0);
+    EXPECT_EQ(cli.run({"--isolate", "off", "--tier", "smoke", "--json", "x.json", "--progress", progress, "--force"}),
+              0);
     EXPECT_EQ(times_in(cli.out.str() + cli.err.str(), "\nPASS "), 6) << progress;
     EXPECT_EQ(times_in(cli.out.str(), "sim/last/n=8/f32/x1"), 1) << progress;
     EXPECT_EQ(times_in(cli.err.str(), "sim/last/n=8/f32/x1"), 0) << progress;

@@ -27,7 +27,8 @@ class CompareVerbs : public ScratchFolder {
   static void measure(const std::string& file, int clock, std::vector<std::string> more = {}) {
     Captured cli;
     cli.script = "clock=" + std::to_string(clock);
-    std::vector<std::string> words{"--isolate", "off", "--tier", "smoke", "--preset", "gate", "--json", file};
+    std::vector<std::string> words{"--isolate", "off",    "--tier", "smoke",  "--preset",
+                                   "gate",      "--json", file,     "--force"};
     words.insert(words.end(), more.begin(), more.end());
     ASSERT_EQ(cli.run(words), 0) << cli.err.str();
     EXPECT_EQ(schema_errors(read_json_file(file)), "");

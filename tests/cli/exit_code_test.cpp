@@ -40,6 +40,7 @@ TEST(ExitCode, FollowsTheTable) {
       // precedence: 130/143, 1, 3, 5
       {outcome({pass}, SIGINT), 130},
       {outcome({pass}, SIGTERM), 143},
+      {outcome({pass}, SIGHUP), 129},
       {outcome({fail, error}, SIGINT), 130},
       {outcome({}, SIGTERM, true), 143},
       {outcome({fail, error}), 1},
@@ -52,7 +53,8 @@ TEST(ExitCode, FollowsTheTable) {
 }
 
 TEST(ExitCode, EveryCodeIsExplained) {
-  for (const int code : {0, 1, 2, 3, 4, 5, 130, 143}) EXPECT_NE(explain_exit_code(code), explain_exit_code(77)) << code;
+  for (const int code : {0, 1, 2, 3, 4, 5, 129, 130, 143})
+    EXPECT_NE(explain_exit_code(code), explain_exit_code(77)) << code;
 }
 
 }  // namespace

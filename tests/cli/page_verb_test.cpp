@@ -101,7 +101,7 @@ TEST_F(PageVerb, APriceAddsWhatTheWorkCosts) {
   EXPECT_TRUE(content_of("made/report.html").find("at 2.5 for a device and hour") != std::string::npos);
   for (const char* price : {"0", "-1", "nan", "2.5x", "1e99", ""}) {
     Captured cli;
-    EXPECT_EQ(cli.run({"report", "made/good.json", "--price-per-hour", price}), *price == '\0' ? 0 : 2) << price;
+    EXPECT_EQ(cli.run({"report", "made/good.json", "--price-per-hour", price}), 2) << price;
   }
 }
 
@@ -159,10 +159,13 @@ TEST_F(PageVerb, APageThatCannotBeWrittenIsToldAndTakesNothingFromTheReport) {
   destination.file = "report.json";
   destination.page_file = "no/such/folder/report.html";
   const Options options;
-  const ReportOutputs outputs(holding_report(), options, destination, environment);
-  EXPECT_TRUE(outputs.write());
-  EXPECT_EQ(outputs.write_page(), "");
-  EXPECT_THAT(err.str(), StartsWith("gpubench: the page is lost: no/such/folder/report.html: cannot "));
+  ReportOutputs outputs(holding_report(), options, destination, environment);
+  outputs.write();
+  EXPECT_TRUE(outputs.lost());
+  EXPECT_EQ(outputs.page_path(), "");
+  ASSERT_EQ(outputs.complaints().size(), 1U);
+  EXPECT_THAT(outputs.complaints().front(), StartsWith("the page is lost: no/such/folder/report.html: cannot "));
+  EXPECT_EQ(outputs.report_path(), "report.json");
   EXPECT_EQ(content_of("report.json"), sealed_text(report_json(holding_report()), 1));
 }
 

@@ -133,9 +133,9 @@ TEST_F(Program, AKilledWorkerCostsItsCaseExitsThreeAndNoOther) {
 }
 
 TEST_F(Program, AnInterruptWritesAPartialReport) {
-  for (const auto& [signal, code] : {std::pair{SIGINT, 130}, std::pair{SIGTERM, 143}}) {
+  for (const auto& [signal, code] : {std::pair{SIGINT, 130}, std::pair{SIGTERM, 143}, std::pair{SIGHUP, 129}}) {
     // The last case hangs; once the program has announced its plan it is told to stop.
-    const ChildResult result = run({"--tier", "smoke", "--out", "out"}, "hang@last.add", "cases at tier",
+    const ChildResult result = run({"--tier", "smoke", "--out", "out", "--force"}, "hang@last.add", "cases at tier",
                                    [signal = signal](int pid) { ::kill(pid, signal); });
     EXPECT_EQ(result.exit_code, code) << result.err;
     const Json report = read_json_file("out/report.json");

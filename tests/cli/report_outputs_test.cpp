@@ -21,7 +21,8 @@ using ::testing::StartsWith;
 class RunOutputs : public ScratchFolder {
  protected:
   int run(std::vector<std::string> more) {
-    std::vector<std::string> words{"--isolate", "off", "--tier", "smoke", "--filter", "last|first"};
+    std::vector<std::string> words{"--isolate", "off", "--tier", "smoke", "--filter", "last|first", "--force"};
+    cli_.variables["TMPDIR"] = ".";
     words.insert(words.end(), more.begin(), more.end());
     return cli_.run(words);
   }

@@ -113,7 +113,7 @@ TEST_F(ReportVerbs, AnExportGoesToStandardOutputAloneOrToAFile) {
     EXPECT_EQ(out.out.str(), exported(holding_report(), format));
     EXPECT_EQ(out.err.str(), "");
     Captured file;
-    EXPECT_EQ(file.run({"export", "--format", word, "good.json", "-o", "exported"}), 0);
+    EXPECT_EQ(file.run({"export", "--format", word, "good.json", "-o", "exported", "--force"}), 0);
     EXPECT_EQ(file.out.str(), "");
     EXPECT_EQ(content_of("exported"), out.out.str());
   }

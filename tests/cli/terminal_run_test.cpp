@@ -21,7 +21,7 @@ class TerminalRun : public ScratchFolder {
     cli_.err.str("");
     cli_.out_is_terminal = true;
     cli_.err_is_terminal = true;
-    std::vector<std::string> words{"--isolate", "off", "--tier", "smoke", "--json", "r.json"};
+    std::vector<std::string> words{"--isolate", "off", "--tier", "smoke", "--json", "r.json", "--force"};
     words.insert(words.end(), more.begin(), more.end());
     return cli_.run(words);
   }

@@ -1,15 +1,21 @@
 #include "harness/report/atomic_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
+#include "tests/io_faults/io_faults.h"
+
 namespace gpubench {
 namespace {
+
+constexpr WriteRules replacing{.replace = true};
 
 class AtomicFile : public ::testing::Test {
  protected:
@@ -28,7 +34,7 @@ class AtomicFile : public ::testing::Test {
 TEST_F(AtomicFile, ReplacesTheOldFileAndLeavesNothingElse) {
   const std::filesystem::path path = folder_ / "report.json";
   write_atomically(path.string(), "old");
-  write_atomically(path.string(), "the new content");
+  write_atomically(path.string(), "the new content", replacing);
   EXPECT_EQ(content(path), "the new content");
   EXPECT_EQ(files(), 1U);
 }
@@ -54,7 +60,8 @@ TEST_F(AtomicFile, RequireWritableTriesAndCleansUp) {
 TEST_F(AtomicFile, ASymbolicLinkIsReplacedNotFollowed) {
   write_atomically((folder_ / "precious").string(), "precious");
   std::filesystem::create_symlink("precious", folder_ / "report.json");
-  write_atomically((folder_ / "report.json").string(), "report");
+  EXPECT_THROW(write_atomically((folder_ / "report.json").string(), "report"), WriteError);
+  write_atomically((folder_ / "report.json").string(), "report", replacing);
   EXPECT_EQ(content(folder_ / "precious"), "precious");
   EXPECT_EQ(content(folder_ / "report.json"), "report");
 }
@@ -66,6 +73,138 @@ TEST_F(AtomicFile, DevicesAreWrittenDirectly) {
   ASSERT_EQ(::stat("/dev/null", &status), 0);
   EXPECT_TRUE(S_ISCHR(status.st_mode));
   EXPECT_THROW(write_atomically("/dev/full", "x"), WriteError);
+}
+
+TEST_F(AtomicFile, AFileThatIsThereIsKeptUnlessItMayBeReplaced) {
+  const std::string path = (folder_ / "report.json").string();
+  write_atomically(path, "hours of measuring");
+  for (const auto& attempt : {+[](const std::string& at) { write_atomically(at, "x"); },
+                              +[](const std::string& at) { require_writable(at); }}) {
+    try {
+      attempt(path);
+      FAIL() << "was replaced";
+    } catch (const WriteError& e) {
+      EXPECT_EQ(std::string(e.what()), path + ": is there already; --force replaces it");
+    }
+  }
+  require_writable(path, replacing);
+  EXPECT_EQ(content(path), "hours of measuring");
+  EXPECT_EQ(files(), 1U);
+}
+
+TEST_F(AtomicFile, OnlyItsOwnerReadsItUnlessAskedWhateverTheUmask) {
+  const mode_t before = ::umask(0);
+  const auto mode_of = [](const std::filesystem::path& path) {
+    struct stat status {};
+    EXPECT_EQ(::stat(path.c_str(), &status), 0);
+    return status.st_mode & 0777U;
+  };
+  write_atomically((folder_ / "mine").string(), "x");
+  ::umask(077);
+  write_atomically((folder_ / "ours").string(), "x", {.mode = 0644});
+  ::umask(before);
+  EXPECT_EQ(mode_of(folder_ / "mine"), 0600U);
+  EXPECT_EQ(mode_of(folder_ / "ours"), 0644U);
+}
+
+// A killed process leaves its temporary file; in a container the next one has the same number.
+TEST_F(AtomicFile, WhatAnEarlierProcessOfTheSameNumberLeftIsNotInTheWay) {
+  const std::filesystem::path path = folder_ / "report.json";
+  std::ofstream(path.string() + "." + std::to_string(::getpid()) + ".tmp") << "stale";
+  write_atomically(path.string(), "new");
+  EXPECT_EQ(content(path), "new");
+}
+
+TEST_F(AtomicFile, ADescriptorOfThisProcessIsWrittenWhereItStandsAndItsLinkStays) {
+  const std::filesystem::path target = folder_ / "redirected", link = folder_ / "stdout";
+  const int fd = ::open(target.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  ASSERT_GE(fd, 0);
+  ASSERT_EQ(::write(fd, "before ", 7), 7);
+  std::filesystem::create_symlink("/proc/self/fd/" + std::to_string(fd), link);  // as /dev/stdout is one
+  require_writable(link.string());
+  write_atomically(link.string(), "report", replacing);
+  write_atomically("/dev/fd/" + std::to_string(fd), " again", replacing);
+  ::close(fd);
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(content(target), "before report again");
+  EXPECT_EQ(files(), 2U);
+}
+
+TEST_F(AtomicFile, ADescriptorThatIsClosedOrForReadingIsRefused) {
+  write_atomically((folder_ / "file").string(), "precious");
+  const int fd = ::open((folder_ / "file").c_str(), O_RDONLY);
+  const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  EXPECT_THROW(require_writable(path, replacing), WriteError);
+  EXPECT_THROW(write_atomically(path, "x", replacing), WriteError);
+  ::close(fd);
+  EXPECT_THROW(require_writable(path, replacing), WriteError);
+  EXPECT_EQ(content(folder_ / "file"), "precious");
+}
+
+TEST_F(AtomicFile, APipeAndALinkToADeviceAreWrittenThroughAndStay) {
+  const std::filesystem::path pipe = folder_ / "pipe", link = folder_ / "null";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  write_atomically(pipe.string(), "report", replacing);
+  char text[16] = {};
+  EXPECT_EQ(::read(reader, text, sizeof text), 6);
+  ::close(reader);
+  EXPECT_STREQ(text, "report");
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  std::filesystem::create_symlink("/dev/null", link);
+  write_atomically(link.string(), "x", replacing);
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_TRUE(is_written_through(pipe.string()) && is_written_through(link.string()));
+  EXPECT_FALSE(is_written_through((folder_ / "file").string()));
+}
+
+TEST_F(AtomicFile, AFullDiskIsAnErrorAndNoSignal) {
+  EXPECT_THROW(write_atomically("/dev/full", "x"), WriteError);
+  const std::string path = write_new_file(folder_.string(), "lost-", ".json", "report");
+  EXPECT_EQ(content(path), "report");
+  EXPECT_THROW((void)write_new_file((folder_ / "missing").string(), "lost-", ".json", "x"), WriteError);
+}
+
+// Each operation fails once, and on a full disk with all that follow: the name holds the old content or the new one,
+// whole, and unless the removal itself failed nothing else is left.
+TEST_F(AtomicFile, WhicheverOperationFailsTheFileIsTheOldOrTheNewOne) {
+  const std::string path = (folder_ / "report.json").string();
+  int injected = 0;
+  for (const bool replace : {true, false}) {
+    for (const auto& [fault, error, after] : {std::tuple{Fault::error, ENOSPC, false},
+                                              {Fault::error, ENOSPC, true},
+                                              {Fault::error, EIO, false},
+                                              {Fault::error, EINVAL, false},
+                                              {Fault::short_write, 0, false}}) {
+      for (int k = 1;; ++k) {
+        std::filesystem::remove_all(folder_);
+        std::filesystem::create_directories(folder_);
+        if (replace) write_atomically(path, "old");
+        bool thrown = false, struck = false, left = false;
+        {
+          const FailingIo io(folder_, {k, after, error, fault});
+          try {
+            write_atomically(path, "the new one", {.replace = replace});
+          } catch (const WriteError&) {
+            thrown = true;
+          }
+          struck = io.struck();
+          left = io.struck_a_removal();
+        }
+        if (!struck) {
+          EXPECT_GT(k, 3) << "open, write, sync, close and rename were to be counted";
+          break;
+        }
+        ++injected;
+        const std::string expected = !thrown ? "the new one" : replace ? "old" : "";
+        EXPECT_EQ(content(path), expected) << "operation " << k << ", error " << error;
+        EXPECT_TRUE(left || files() == (expected.empty() ? 0U : 1U)) << "operation " << k << ", error " << error;
+        EXPECT_TRUE(!thrown || fault != Fault::short_write);
+      }
+    }
+  }
+  RecordProperty("faults_injected", injected);
+  EXPECT_GE(injected, 30);
 }
 
 TEST_F(AtomicFile, MakeFolderMakesParentsAndRefusesFiles) {

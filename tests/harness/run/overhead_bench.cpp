@@ -52,11 +52,11 @@ void round_of_a_case(benchmark::State& state, const char* filter) {
   protocol.warmup_s = protocol.first_warmup_s = 0.0;
   const std::unique_ptr<Telemetry> telemetry = open_telemetry(backend->device());
   CaseRecord record;
-  time_round(prepared, protocol, *telemetry, record);  // which also sets the batch
+  time_round(prepared, protocol, *telemetry, record, true);  // which also sets the batch
   std::vector<double> outside;
   for (auto _ : state) {
     const Stopwatch watch;
-    time_round(prepared, protocol, *telemetry, record);
+    time_round(prepared, protocol, *telemetry, record, false);
     const double wall_ns = watch.seconds() * 1e9;
     const std::vector<double>& samples = record.rounds.back().times.wall_ns;
     const double one_run = median(samples);  // what the call that warms up took

@@ -6,6 +6,7 @@
 
 #include <array>
 
+#include "harness/core/crc32.h"
 #include "harness/run/worker_process.h"
 
 namespace gpubench {

@@ -1,0 +1,67 @@
+// The journal of a run: what was measured, on the disk before the next measurement begins, so that a run that was
+// interrupted, killed or lost its power goes on where it was.
+//
+// A line is one JSON document, {"crc32":"8 digits","entry":{...}}; the checksum is of the entry's text. The first entry
+// says under which settings the run is made, each other one that a round or a case is finished. A last line that is
+// torn is what an interruption leaves, and is not there; any other line that does not hold makes the journal unusable.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness/core/record.h"
+#include "harness/report/atomic_file.h"
+#include "harness/report/json_parser.h"
+
+namespace gpubench {
+
+/// Under what a run is made.
+struct JournalStart {
+  std::string invocation;          ///< of the report
+  std::vector<std::string> words;  ///< flags that choose and measure, for a call that gives none of them
+  std::vector<std::pair<std::string, std::string>> settings;  ///< facts that must be the same to go on
+};
+
+/// What a journal tells.
+struct Journal {
+  JournalStart start;
+  std::map<std::string, CaseRecord> finished;
+  std::map<std::string, CaseRecord> in_flight;  ///< with the rounds that are finished
+  int resumed = 0;                              ///< how often it was gone on with
+  std::size_t bytes = 0;                        ///< up to the end of the last whole line
+  std::size_t lines = 0;
+};
+
+/// Reads what somebody wrote: limits before memory, checksums before meaning. Throws ReadError.
+[[nodiscard]] Journal read_journal(const std::string& path);
+
+/// Appends to a journal; each entry is on the disk when the call returns. One process at a time writes to a journal.
+class JournalWriter {
+ public:
+  /// Starts one. Throws WriteError, also where the file is there and may not be replaced.
+  JournalWriter(const std::string& path, const JournalStart& start, const WriteRules& rules);
+  /// Goes on with one that was read: a torn last line is cut off. Throws WriteError, also where another process writes
+  /// to it.
+  JournalWriter(const std::string& path, const Journal& read);
+  JournalWriter(const JournalWriter&) = delete;  // owns a descriptor
+  JournalWriter& operator=(const JournalWriter&) = delete;
+  ~JournalWriter();
+
+  /// A case is finished. Throws WriteError; nothing can be added after that.
+  void finished(const CaseRecord& record);
+  /// A round of a case is: the case as it is now, with this one round; summary.rounds says which it is, from 1. Throws
+  /// as above.
+  void round(const CaseRecord& record);
+
+ private:
+  void lock();
+  void append(const std::string& entry);
+
+  std::string path_;
+  int fd_ = -1;
+  std::size_t lines_ = 0;
+};
+
+}  // namespace gpubench

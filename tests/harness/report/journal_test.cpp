@@ -1,0 +1,210 @@
+#include "harness/report/journal.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "harness/core/crc32.h"
+#include "tests/harness/report/sample_records.h"
+#include "tests/io_faults/io_faults.h"
+
+namespace gpubench {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+class JournalFile : public ::testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  static JournalStart start() { return {"0123456789abcdef", {"--tier", "smoke"}, {{"device.name", "a device"}}}; }
+  static CaseRecord round_of(CaseRecord record, int number) {
+    record.rounds.resize(1);
+    record.rounds.front().times.device_ns = {100.0 * number};
+    record.summary.rounds = number;
+    return record;
+  }
+  // One case with two rounds and its record, and a round of another.
+  void write_sample() const {
+    JournalWriter journal(path_, start(), {});
+    journal.round(round_of(record_, 1));
+    journal.round(round_of(record_, 2));
+    journal.finished(record_);
+    journal.round(round_of(other_, 1));
+  }
+  std::string text() const {
+    std::ifstream file(path_);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  void put(const std::string& text) const { std::ofstream(path_, std::ios::binary) << text; }
+  std::string refusal() const {
+    try {
+      (void)read_journal(path_);
+    } catch (const ReadError& e) {
+      return e.what();
+    }
+    return "accepted";
+  }
+  static std::string line(const std::string& entry) {
+    return fmt::format("{{\"crc32\":\"{:08x}\",\"entry\":{}}}\n", crc32(entry), entry);
+  }
+
+  static CaseRecord other_sample() {
+    CaseRecord record = sample_record();
+    record.c.label.clear();
+    record.c.dims = {{"m", 8}};
+    record.id = record.c.id();
+    return record;
+  }
+
+  std::filesystem::path folder_ = ::testing::TempDir() + "journal_test." + std::to_string(::getpid());
+  std::string path_ = (folder_ / "journal.jsonl").string();
+  CaseRecord record_ = sample_record();
+  CaseRecord other_ = other_sample();
+};
+
+TEST_F(JournalFile, TellsWhatWasFinishedAndWhatIsInFlight) {
+  write_sample();
+  const Journal journal = read_journal(path_);
+  EXPECT_EQ(journal.start.invocation, "0123456789abcdef");
+  EXPECT_THAT(journal.start.words, ElementsAre("--tier", "smoke"));
+  EXPECT_THAT(journal.start.settings, ElementsAre(Pair("device.name", "a device")));
+  ASSERT_EQ(journal.finished.size(), 1U);
+  EXPECT_EQ(journal.finished.at(record_.id).summary.median_ns, record_.summary.median_ns);
+  ASSERT_EQ(journal.in_flight.size(), 1U);
+  EXPECT_EQ(journal.in_flight.at(other_.id).rounds.size(), 1U);
+  EXPECT_EQ(journal.resumed, 0);
+  EXPECT_EQ(journal.bytes, text().size());
+}
+
+TEST_F(JournalFile, RoundsAddUpAndAWorkerThatBeginsAnewReplacesThem) {
+  {
+    JournalWriter journal(path_, start(), {});
+    for (const int number : {1, 2, 3, 1, 2}) journal.round(round_of(record_, number));
+  }
+  const Journal journal = read_journal(path_);
+  const std::vector<RoundRecord>& rounds = journal.in_flight.at(record_.id).rounds;
+  ASSERT_EQ(rounds.size(), 2U);
+  EXPECT_EQ(rounds[1].times.device_ns.front(), 200.0);
+}
+
+// As a kill leaves it: whatever was whole is there, and going on cuts the rest off.
+TEST_F(JournalFile, ATornEndIsIgnoredAtEveryByteAndCutOffBeforeTheNextLine) {
+  write_sample();
+  const std::string whole = text();
+  const std::size_t head = whole.find('\n') + 1;
+  for (std::size_t bytes = head; bytes <= whole.size(); bytes += 97) {
+    put(whole.substr(0, bytes));
+    const Journal cut = read_journal(path_);
+    const std::string kept = whole.substr(0, bytes);
+    const std::size_t lines = static_cast<std::size_t>(std::count(kept.begin(), kept.end(), '\n'));
+    ASSERT_EQ(cut.lines, lines) << bytes;
+    { JournalWriter on(path_, cut); }
+    const Journal again = read_journal(path_);
+    EXPECT_EQ(again.lines, lines + 1);
+    EXPECT_EQ(again.resumed, 1);
+  }
+}
+
+TEST_F(JournalFile, ADamagedMissingOrForeignLineMakesItUnusable) {
+  write_sample();
+  const std::string whole = text();
+  std::string changed = whole;
+  changed[whole.size() / 2] ^= 1;
+  put(changed);
+  EXPECT_THAT(refusal(), HasSubstr("is damaged: its checksum does not hold"));
+  const std::size_t first = whole.find('\n') + 1, second = whole.find('\n', first) + 1;
+  put(whole.substr(0, first) + whole.substr(second));
+  EXPECT_THAT(refusal(), HasSubstr("a line is missing"));
+  put("");
+  EXPECT_THAT(refusal(), HasSubstr("is empty"));
+  put(whole.substr(0, first / 2));
+  EXPECT_THAT(refusal(), HasSubstr("is damaged"));
+  put("{\"schema\": \"gpubench-report\"}\n");
+  EXPECT_THAT(refusal(), HasSubstr("line 1: is damaged"));
+}
+
+// Checksums are no proof of who wrote it.
+TEST_F(JournalFile, WhatAChecksumDoesNotTellIsCheckedToo) {
+  const std::string head = line(
+      R"({"line":0,"start":{"schema":"gpubench-journal","schema_version":1,"invocation":"0","words":[],"settings":{}}})");
+  put(head);
+  EXPECT_EQ(refusal(), "accepted");
+  std::string deep;
+  for (int i = 0; i < 100000; ++i) deep += '[';
+  for (const std::string& entry : std::vector<std::string>{
+           R"({"line":1})", R"({"line":1,"case":{}})", R"({"line":1,"round":{"id":"x"}})", R"({"line":1,"resumed":3})",
+           R"({"line":-1,"resumed":true})", R"([])", R"({"line":1,"resumed":true,"line":1})", "{", deep}) {
+    put(head + line(entry) + head);
+    EXPECT_NE(refusal(), "accepted") << entry.substr(0, 40);
+  }
+  put(line(R"({"line":0,"start":{"schema":"other","schema_version":1}})"));
+  EXPECT_THAT(refusal(), HasSubstr("is not gpubench-journal"));
+}
+
+TEST_F(JournalFile, AnInterruptedRunIsNotReplacedByAccidentNorWrittenByTwo) {
+  JournalWriter first(path_, start(), {});
+  try {
+    JournalWriter second(path_, start(), {});
+    FAIL() << "was replaced";
+  } catch (const WriteError& e) {
+    EXPECT_THAT(e.what(), HasSubstr("is the journal of a run that was interrupted; --resume goes on with it"));
+  }
+  const Journal read = read_journal(path_);
+  EXPECT_THROW(JournalWriter(path_, read), WriteError);  // the first still writes
+  JournalWriter anew(path_, start(), {.replace = true});
+  EXPECT_EQ(read_journal(path_).lines, 1U);
+}
+
+TEST_F(JournalFile, ALinkInItsPlaceIsNotFollowed) {
+  std::ofstream(folder_ / "precious") << "precious";
+  std::filesystem::create_symlink("precious", path_);
+  EXPECT_THROW(JournalWriter(path_, start(), {}), WriteError);
+  EXPECT_THROW(JournalWriter(path_, Journal{}), WriteError);
+  EXPECT_EQ(std::filesystem::file_size(folder_ / "precious"), 8U);
+}
+
+// Whichever operation fails: what was reported as written is read again.
+TEST_F(JournalFile, WhicheverOperationFailsEveryEntryThatWasWrittenIsRead) {
+  int injected = 0;
+  for (const bool and_after : {false, true}) {
+    for (int k = 1;; ++k) {
+      std::filesystem::remove(path_);
+      int written = 0;
+      bool struck = false;
+      {
+        const FailingIo io(folder_, {k, and_after, k % 2 == 0 ? EIO : ENOSPC});
+        try {
+          JournalWriter journal(path_, start(), {});
+          ++written;
+          for (int number = 1; number <= 3; ++number, ++written) journal.round(round_of(record_, number));
+        } catch (const WriteError&) {
+          // the run goes on without it
+        }
+        struck = io.struck();
+      }
+      if (written > 0) {
+        const std::size_t lines = read_journal(path_).lines;
+        EXPECT_GE(lines, static_cast<std::size_t>(written)) << "operation " << k;
+        EXPECT_LE(lines, static_cast<std::size_t>(written) + 1) << "operation " << k;  // a sync that failed
+      }
+      if (!struck) break;
+      ++injected;
+    }
+  }
+  RecordProperty("faults_injected", injected);
+  EXPECT_GE(injected, 16);
+}
+
+}  // namespace
+}  // namespace gpubench

@@ -1,0 +1,38 @@
+// File operations that fail on demand, in the test's own process: the program's definitions of open(), write() and the
+// others stand before the C library's.
+//
+// Only what concerns one folder is counted and can fail: paths below it, and descriptors that were opened there for
+// writing. So the k-th operation of a piece of code that writes can be made to fail, for all k.
+#pragma once
+
+#include <filesystem>
+
+namespace gpubench {
+
+enum class Fault {
+  error,       ///< the operation fails; close() closes all the same
+  short_write  ///< write() takes half; what is no write() works
+};
+
+struct IoFaults {
+  int first = 0;           ///< the operation that fails, from 1
+  bool and_after = false;  ///< so do all after it, as on a full disk
+  int error = 0;           ///< errno
+  Fault fault = Fault::error;
+};
+
+/// Faults while it lives; one at a time, one thread.
+class FailingIo {
+ public:
+  /// `folder`: the current one, by its absolute path; relative paths count as in it.
+  FailingIo(const std::filesystem::path& folder, const IoFaults& faults);
+  FailingIo(const FailingIo&) = delete;  // one at a time
+  FailingIo& operator=(const FailingIo&) = delete;
+  ~FailingIo();
+  /// Whether there were so many operations that the fault was met.
+  [[nodiscard]] bool struck() const;
+  /// Whether a removal was made to fail: then something may be left behind.
+  [[nodiscard]] bool struck_a_removal() const;
+};
+
+}  // namespace gpubench
