@@ -56,17 +56,18 @@ struct Environment {
   std::ostream& err;                   ///< progress, notes, complaints
   bool out_is_terminal = false;
   bool err_is_terminal = false;
-  int columns = 100;                                 ///< of the terminal behind `err`
-  std::function<std::string(const char*)> variable;  ///< "" where unset
+  int columns = 100;                                             ///< of the terminal behind `err`
+  std::function<std::string(const char*)> variable;              ///< "" where unset
   std::function<NvidiaDriver(double deadline_s)> nvidia_driver;  ///< asked in a child; 0: without a deadline
-  std::string program;                           ///< path by which a worker is started
-  const StopFlag& stop;                          ///< raised by a signal handler
-  std::vector<std::string> variable_names = {};  ///< of all that are set
-  std::string revision = {};                     ///< of the sources this program was built from; "" where unknown
-  std::function<GpuSurvey(double deadline_s)> survey_gpus;       ///< the same
-  int out_columns = 100;                                        ///< of the terminal behind `out`
-  std::function<HostInfo()> host = [] { return read_host(); };  ///< the machine, as it is now
-  /// From here on SIGINT, SIGTERM and SIGHUP raise `stop`, and a second one ends the process; before, the first ends it.
+  std::string program;                                           ///< path by which a worker is started
+  const StopFlag& stop;                                          ///< raised by a signal handler
+  std::vector<std::string> variable_names = {};                  ///< of all that are set
+  std::string revision = {};  ///< of the sources this program was built from; "" where unknown
+  std::function<GpuSurvey(double deadline_s)> survey_gpus = {};  ///< the same
+  int out_columns = 100;                                         ///< of the terminal behind `out`
+  std::function<HostInfo()> host = [] { return read_host(); };   ///< the machine, as it is now
+  /// From here on SIGINT, SIGTERM and SIGHUP raise `stop`, and a second one ends the process; before, the first ends
+  /// it.
   std::function<void()> catch_signals = [] {};
 };
 

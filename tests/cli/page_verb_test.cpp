@@ -152,7 +152,7 @@ TEST_F(PageVerb, APageThatCannotBeWrittenIsToldAndTakesNothingFromTheReport) {
                                 false,
                                 80,
                                 [](const char*) { return std::string(); },
-                                [] { return NvidiaDriver{}; },
+                                [](double) { return NvidiaDriver{}; },
                                 "",
                                 stop};
   Destination destination;

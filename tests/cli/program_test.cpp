@@ -14,7 +14,7 @@
 #include "tests/harness/report/report_schema.h"
 
 namespace gpubench {
-namespace {
+namespace program_test {
 
 using ::testing::HasSubstr;
 
@@ -205,5 +205,5 @@ TEST_F(Program, AReaderThatWentAwayIsNoCrash) {
   EXPECT_THAT(result.exit_code, ::testing::AnyOf(2, 3)) << result.err;
 }
 
-}  // namespace
+}  // namespace program_test
 }  // namespace gpubench
