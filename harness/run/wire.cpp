@@ -29,7 +29,20 @@ std::uint32_t get_u32(std::string_view bytes, std::size_t at) {
   return value;
 }
 
-bool known(char kind) { return std::string_view("GPORNDLE").find(kind) != std::string_view::npos; }
+bool known(char kind) {
+  switch (static_cast<FrameKind>(kind)) {
+    case FrameKind::group:
+    case FrameKind::phase:
+    case FrameKind::round:
+    case FrameKind::record:
+    case FrameKind::beat:
+    case FrameKind::note:
+    case FrameKind::done:
+    case FrameKind::leaving:
+    case FrameKind::refusal: return true;
+  }
+  return false;
+}
 
 // send() where it works, for then a reader that is gone is an error and not a signal.
 ssize_t write_once(int fd, const char* data, std::size_t bytes) {

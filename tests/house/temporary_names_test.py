@@ -13,7 +13,7 @@ root = Path(sys.argv[1])
 folders = ("harness", "reference", "suites", "scripts")
 made_up = re.compile(r"\b(tmpnam|tempnam|tmpnam_r|mktemp)\s*\(|\bmktemp\s+(-\w*u|--dry-run)|\btempfile\.mktemp\b")
 shared = re.compile(r"temp_directory_path|\bP_tmpdir\b|\bTMPDIR\b|[\"'=\s:-]/(var/)?tmp\b|/dev/shm\b")
-unpredictable = re.compile(r"\bmkdtemp\b|\bmkostemps?\b|\bmkstemps?\b|\bmktemp\s+(-d\b|-t\b|\"|$)|\$\(mktemp\b|\btempfile\.(mkdtemp|TemporaryDirectory|NamedTemporaryFile)\b")
+unpredictable = re.compile(r"\bmkdtemp\b|\bmkostemps?\b|\bmkstemps?\b|\bmktemp\s+(-d\b|-t\b|\"|$)|\bwrite_new_file\b|\$\(mktemp\b|\btempfile\.(mkdtemp|TemporaryDirectory|NamedTemporaryFile)\b")
 process = re.compile(r"\bgetpid\s*\(|\$\$|\bos\.getpid\b")
 
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/report/export.h"
+#include "harness/report/visible_text.h"
 #include "tests/harness/report/holding_report.h"
 #include "tests/harness/report/hostile_text.h"
 #include "tests/harness/report/prometheus_reader.h"
@@ -71,9 +72,10 @@ TEST(ExportPrometheus, AnInterruptedRunWithoutAPassStillTellsSo) {
   EXPECT_TRUE(of_metric(samples, "gpubench_case_time_seconds").empty());
 }
 
-TEST(ExportPrometheus, HostileTextComesBackFromItsLabelAndNowhereElse) {
+TEST(ExportPrometheus, HostileTextIsShownInItsLabelAndNowhereElse) {
   const std::size_t usual = samples_of(exported_prometheus(holding_report())).size();
   for (const std::string& text : hostile_texts()) {
+    const std::string shown = printable(text);  // what a terminal would take for more than text as \xNN
     Report report = holding_report();
     report.run.devices[0].name = text;
     report.run.tool_version = text;
@@ -81,9 +83,9 @@ TEST(ExportPrometheus, HostileTextComesBackFromItsLabelAndNowhereElse) {
     const std::vector<Sample> samples = samples_of(exported_prometheus(report));
     EXPECT_EQ(samples.size(), usual) << text;
     const Sample info = of_metric(samples, "gpubench_run_info").at(0);
-    EXPECT_EQ(info.labels.at("device"), text);
-    EXPECT_EQ(info.labels.at("version"), text);
-    EXPECT_EQ(of_metric(samples, "gpubench_case_items_per_second").at(0).labels.at("item"), text);
+    EXPECT_EQ(info.labels.at("device"), shown);
+    EXPECT_EQ(info.labels.at("version"), shown);
+    EXPECT_EQ(of_metric(samples, "gpubench_case_items_per_second").at(0).labels.at("item"), shown);
   }
 }
 

@@ -186,12 +186,19 @@ TEST(Protocol, EveryRecordSaysHowToRunItsCaseAgain) {
 }
 
 TEST(Protocol, AStopLeavesTheUnfinishedCasesWithoutARecord) {
+  struct StopsAtTheSecondRecheck : Remembering {
+    void phase(std::string_view case_id, std::string_view phase) override {
+      Remembering::phase(case_id, phase);
+      if (phase == "recheck" && ++rechecks == 2) stop = 15;
+    }
+    int rechecks = 0;
+  };
   SimBackend backend(parse_script(""));
-  Remembering seen;
-  seen.stop_at = "recheck";
+  StopsAtTheSecondRecheck seen;
   run_in_process(backend, sim_cases(), smoke_options(), seen, seen.stop);
 
-  EXPECT_EQ(seen.records.size(), 1U);  // the one whose recheck had begun
+  EXPECT_EQ(seen.rechecks, 2);
+  EXPECT_EQ(seen.records.size(), 1U);  // a check ends between two ops
 }
 
 TEST(Protocol, RecordsAreFilledIn) {
