@@ -79,7 +79,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(is_one_plain_line(cell) && is_one_cell(cell));
   require(!has_any(std::string_view(cell).substr(cell.starts_with('"') ? 1 : 0, 1), "=+-@"));
   require(is_label_value(prometheus_label(text)));
-  require(utf8(utf8(text)) == utf8(text));
   require(columns(first_columns(printable(text), 20)) <= 20);
   require(shortened(printable(text), 20).size() <= 20 && is_one_plain_line(shortened(printable(text), 20)));
   return 0;
