@@ -31,10 +31,9 @@ std::string_view name(Memory memory) {
 }
 
 std::int64_t TensorSpec::bytes() const {
-  constexpr std::int64_t most_bytes = std::int64_t{1} << 50;  // a pebibyte, which no device has
   const std::int64_t elements = layout.span_elements(shape);
   const auto size = static_cast<std::int64_t>(size_of(dtype));
-  if (elements < 0 || elements > most_bytes / size)
+  if (elements < 0 || elements > most_tensor_bytes / size)
     throw ProgramError("tensor " + to_string() + " has more than 2^50 bytes");
   return elements * size;
 }
