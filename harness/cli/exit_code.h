@@ -1,6 +1,7 @@
 // The exit codes of gpubench, decided in one place.
 #pragma once
 
+#include <array>
 #include <string>
 
 #include "harness/report/report_json.h"
@@ -17,6 +18,10 @@ inline constexpr int nothing_ran = 5;
 inline constexpr int hung_up = 129;      ///< SIGHUP, the terminal is gone; the report is partial
 inline constexpr int interrupted = 130;  ///< SIGINT; the report is partial
 inline constexpr int terminated = 143;   ///< SIGTERM; the report is partial
+
+/// In the order in which they are told.
+inline constexpr std::array all{ok,          verdict_failed, usage,       could_not_measure, not_comparable,
+                                nothing_ran, hung_up,        interrupted, terminated};
 }  // namespace exit_codes
 
 /// What a run came to.

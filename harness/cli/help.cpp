@@ -95,8 +95,7 @@ std::string environment_text(const Measure& measure) {
 
 std::string exit_codes_text(const Measure& measure) {
   std::string text = "exit codes\n";
-  for (const int code : {0, 1, 2, 3, 4, 5, 129, 130, 143})
-    text += entry(fmt::format("{}", code), explain_exit_code(code), measure);
+  for (const int code : exit_codes::all) text += entry(fmt::format("{}", code), explain_exit_code(code), measure);
   return text;
 }
 

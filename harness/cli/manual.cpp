@@ -100,8 +100,7 @@ std::string manual_page(std::string_view version) {
   text += tagged("\\fBCOLUMNS\\fR", "How wide lines may be on a terminal.");
   text += tagged("\\fBGITHUB_ACTIONS\\fR, \\fBGITHUB_STEP_SUMMARY\\fR", "See --github.");
   text += ".SH EXIT STATUS\n";
-  for (const int code : {0, 1, 2, 3, 4, 5, 129, 130, 143})
-    text += tagged(fmt::format("\\fB{}\\fR", code), explain_exit_code(code));
+  for (const int code : exit_codes::all) text += tagged(fmt::format("\\fB{}\\fR", code), explain_exit_code(code));
   return text;
 }
 
