@@ -1,16 +1,20 @@
 #include "harness/cli/driver_json.h"
 
-#include <limits>
-
-#include "harness/report/json.h"
-#include "harness/report/reader.h"
+#include "harness/report/record_reader.h"
+#include "harness/report/record_writer.h"
 
 namespace gpubench {
-namespace {
+namespace record_members {
 
-// Each struct's members are listed once, for Putter and Taker alike. What is not known is left out.
+template <>
+inline constexpr bool is_part<GpuReading> = true;
+template <>
+inline constexpr bool is_part<GpuProcess> = true;
+template <>
+inline constexpr bool is_part<GpuFacts> = true;
+
 template <class Archive>
-void members(Archive& a, NvidiaDriver& d) {
+void visit(Archive& a, NvidiaDriver& d) {
   a("usable", d.usable);
   a("devices", d.devices);
   a("cuda_version", d.cuda_version);
@@ -20,24 +24,24 @@ void members(Archive& a, NvidiaDriver& d) {
 }
 
 template <class Archive>
-void members(Archive& a, GpuReading& r) {
+void visit(Archive& a, GpuReading& r) {
   a("sm_mhz", r.sm_mhz);
   a("memory_mhz", r.memory_mhz);
   a("power_w", r.power_w);
   a("energy_j", r.energy_j);
-  a("temperature_c", r.temperature_c);
+  a.signed_number("temperature_c", r.temperature_c);
   a("reasons", r.reasons);
   a("uncorrected_errors", r.uncorrected_errors);
 }
 
 template <class Archive>
-void members(Archive& a, GpuProcess& p) {
+void visit(Archive& a, GpuProcess& p) {
   a("pid", p.pid);
   a("memory_bytes", p.memory_bytes);
 }
 
 template <class Archive>
-void members(Archive& a, GpuFacts& f) {
+void visit(Archive& a, GpuFacts& f) {
   a("index", f.index);
   a("name", f.name);
   a("uuid", f.uuid);
@@ -65,7 +69,7 @@ void members(Archive& a, GpuFacts& f) {
 }
 
 template <class Archive>
-void members(Archive& a, GpuSurvey& s) {
+void visit(Archive& a, GpuSurvey& s) {
   a("why_not", s.why_not);
   a("nvml_path", s.nvml_path);
   a("driver_version", s.driver_version);
@@ -74,98 +78,28 @@ void members(Archive& a, GpuSurvey& s) {
   a("that_do_not_open", s.that_do_not_open);
 }
 
-class Putter {
- public:
-  template <class T>
-  static Json put(T& value) {
-    if constexpr (requires(Putter & a) { members(a, value); }) {
-      Putter object;
-      members(object, value);
-      return std::move(object.json_);
-    } else {
-      return value;
-    }
-  }
-  template <class T>
-  void operator()(const char* name, T& value) {
-    json_[name] = put(value);
-  }
-  template <class T>
-  void operator()(const char* name, std::optional<T>& value) {
-    if (value) (*this)(name, *value);
-  }
-  template <class T>
-  void operator()(const char* name, std::vector<T>& values) {
-    Json list = Json::array();
-    for (T& value : values) list.push_back(put(value));
-    json_[name] = std::move(list);
-  }
-
- private:
-  Json json_ = Json::object();
-};
-
-class Taker {
- public:
-  explicit Taker(const Node& node) : node_(node) {}
-
-  static void take(const Node& node, std::string& to) { to = node.text(); }
-  static void take(const Node& node, bool& to) { to = node.boolean(); }
-  static void take(const Node& node, double& to) { to = node.number(); }
-  static void take(const Node& node, std::uint64_t& to) { to = node.natural(); }
-  static void take(const Node& node, std::int64_t& to) {
-    to = node.integer(std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max());
-  }
-  static void take(const Node& node, int& to) {
-    to = static_cast<int>(node.integer(std::numeric_limits<int>::min(), std::numeric_limits<int>::max()));
-  }
-  template <class T>
-  static void take(const Node& node, T& to) {
-    Taker object(node);
-    members(object, to);
-  }
-
-  template <class T>
-  void operator()(const char* name, T& to) {
-    take(node_.at(name), to);
-  }
-  template <class T>
-  void operator()(const char* name, std::optional<T>& to) {
-    if (!node_.has(name)) return;
-    to.emplace();
-    (*this)(name, *to);
-  }
-  template <class T>
-  void operator()(const char* name, std::vector<T>& to) {
-    const Node list = node_.at(name);
-    for (std::size_t i = 0; i < list.length(); ++i) take(list.at(i), to.emplace_back());
-  }
-
- private:
-  const Node& node_;
-};
-
-template <class T>
-T taken_from(const Node& node) {
-  T value;
-  Taker::take(node, value);
-  return value;
-}
-
-}  // namespace
+}  // namespace record_members
 
 Json to_json(const NvidiaDriver& driver) {
   NvidiaDriver copy = driver;
-  return Putter::put(copy);
+  return record_members::Writer::written(copy);
 }
 
-NvidiaDriver driver_from_json(const Node& node) { return taken_from<NvidiaDriver>(node); }
+NvidiaDriver driver_from_json(const Node& node) {
+  NvidiaDriver driver;
+  record_members::Reader::read(node, driver);
+  return driver;
+}
 
 Json to_json(const GpuSurvey& survey) {
   GpuSurvey copy = survey;
-  return Putter::put(copy);
+  return record_members::Writer::written(copy);
 }
 
-GpuSurvey survey_from_json(const Node& node) { return taken_from<GpuSurvey>(node); }
+GpuSurvey survey_from_json(const Node& node) {
+  GpuSurvey survey;
+  record_members::Reader::read(node, survey);
+  return survey;
+}
 
 }  // namespace gpubench

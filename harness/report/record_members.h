@@ -224,9 +224,12 @@ template <class T>
 concept Whole = std::is_integral_v<T> && !std::is_same_v<T, bool>;
 template <class T, class... Ts>
 concept AnyOf = (std::is_same_v<T, Ts> || ...);
+/// A struct that is a member of another. Whoever lists the members of further structs (visit()) adds them here.
 template <class T>
-concept Part = AnyOf<T, Worst, OpParity, Parity, Spread, RoundTelemetry, RankTimes, RoundRecord, Summary, OpShare,
-                     CollectiveRates, RankSpread, PeakShare, Derived>;
+inline constexpr bool is_part = AnyOf<T, Worst, OpParity, Parity, Spread, RoundTelemetry, RankTimes, RoundRecord,
+                                      Summary, OpShare, CollectiveRates, RankSpread, PeakShare, Derived>;
+template <class T>
+concept Part = is_part<T>;
 template <class T>
 concept Pairs = AnyOf<T, Dims, std::vector<std::pair<std::string, std::string>>>;
 

@@ -55,7 +55,12 @@ class Reader {
   }
 
   void take_signed(const char* key, double& value) { value = object_.number_or_note(key); }
-  void take_signed(const char* key, std::optional<double>& value) {
+  template <Whole T>
+  void take_signed(const char* key, T& value) {
+    value = static_cast<T>(object_.at(key).integer(std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
+  }
+  template <class T>
+  void take_signed(const char* key, std::optional<T>& value) {
     value.reset();
     if (object_.has(key)) take_signed(key, value.emplace());
   }
@@ -96,8 +101,11 @@ class Reader {
   void take(const char* key, std::vector<std::string>& list) {
     each(key, list, [](const Node& node, std::string& element) { element = node.text(); });
   }
-  void take(const char* key, std::vector<std::int64_t>& list) {
-    each(key, list, [](const Node& node, std::int64_t& element) { element = node.integer(); });
+  template <Whole T>
+  void take(const char* key, std::vector<T>& list) {
+    each(key, list, [](const Node& node, T& element) {
+      element = static_cast<T>(node.integer(0, std::numeric_limits<T>::max()));
+    });
   }
   template <Part T>
   void take(const char* key, std::vector<T>& list) {

@@ -23,11 +23,15 @@ class Writer {
   void operator()(const char* key, const std::string& value) { put(key, value); }
   void operator()(const char* key, bool value) { put(key, value); }
   void operator()(const char* key, const std::vector<std::string>& list) { put(key, list); }
-  void operator()(const char* key, const std::vector<std::int64_t>& list) { put(key, list); }
 
   template <Whole T>
   void operator()(const char* key, T& value) {
     put(key, value);
+  }
+
+  template <Whole T>
+  void operator()(const char* key, std::vector<T>& list) {
+    put(key, list);
   }
 
   template <Word T>
