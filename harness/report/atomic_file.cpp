@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "harness/report/descriptor.h"
 #include "harness/report/visible_text.h"
 
 namespace gpubench {
@@ -21,28 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(const std::string& path, std::string_view attempt, int error) {
-  throw WriteError(fmt::format("{}: cannot {}: {}", visible(path), attempt, std::strerror(error)));
-}
-
 [[noreturn]] void fail_as_taken(const std::string& path) {
   throw WriteError(fmt::format("{}: is there already; --force replaces it", visible(path)));
 }
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;  // it closes what it holds, once
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  [[nodiscard]] int get() const { return fd_; }
-  int close() { return ::close(std::exchange(fd_, -1)); }
-
- private:
-  int fd_;
-};
 
 std::string folder_of(const std::string& path) {
   const std::string parent = fs::path(path).parent_path().string();
@@ -86,33 +68,17 @@ int open_through(const std::string& path) {
   return own >= 0 ? ::fcntl(own, F_DUPFD_CLOEXEC, 0) : ::open(path.c_str(), O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC);
 }
 
-void write_all(int fd, std::string_view content, const std::string& path) {
-  while (!content.empty()) {
-    const ssize_t written = ::write(fd, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail(path, "write", errno);
-    content.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
-
 void write_synced(Descriptor& file, std::string_view content, const std::string& path) {
   write_all(file.get(), content, path);
-  int synced = 0;
-  do {
-    synced = ::fsync(file.get());
-  } while (synced != 0 && errno == EINTR);
-  if (synced != 0) fail(path, "sync", errno);
+  if (retried([&] { return ::fsync(file.get()); }) != 0) cannot_write(path, "sync", errno);
   // Interrupted or not, it is closed, and its content is on the disk already.
-  if (file.close() != 0 && errno != EINTR) fail(path, "close", errno);
+  if (file.close() != 0 && errno != EINTR) cannot_write(path, "close", errno);
 }
 
 std::string unforeseen_name() {
   std::uint64_t number = 0;
-  ssize_t got = 0;
-  do {
-    got = ::getrandom(&number, sizeof number, 0);
-  } while (got < 0 && errno == EINTR);
-  if (got != sizeof number) throw WriteError("cannot get random bytes for the name of a file");
+  if (retried([&] { return ::getrandom(&number, sizeof number, 0); }) != sizeof number)
+    throw WriteError("cannot get random bytes for the name of a file");
   return fmt::format("{:016x}", number);
 }
 
@@ -124,7 +90,7 @@ class NewFile {
       : target_(std::move(target)),
         name_(fmt::format("{}{}{}", start, unforeseen_name(), end)),
         file_(::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)) {
-    if (file_.get() < 0) fail(target_, attempt, errno);
+    if (file_.get() < 0) cannot_write(target_, attempt, errno);
   }
   NewFile(const NewFile&) = delete;  // owns a file
   NewFile& operator=(const NewFile&) = delete;
@@ -133,7 +99,7 @@ class NewFile {
   }
 
   void set_mode(unsigned mode) {
-    if (mode != 0600 && ::fchmod(file_.get(), mode) != 0) fail(target_, "set its permissions", errno);
+    if (mode != 0600 && ::fchmod(file_.get(), mode) != 0) cannot_write(target_, "set its permissions", errno);
   }
   void write(std::string_view content) { write_synced(file_, content, target_); }
   std::string keep() {
@@ -143,7 +109,7 @@ class NewFile {
   void keep_as_target(bool replace) {
     if (replace ? ::rename(name_.c_str(), target_.c_str()) != 0 : !moved_to_free_name()) {
       if (!replace && errno == EEXIST) fail_as_taken(target_);
-      fail(target_, "rename the finished file to it", errno);
+      cannot_write(target_, "rename the finished file to it", errno);
     }
     kept_ = true;
   }
@@ -166,7 +132,7 @@ class NewFile {
 std::string temporary_start(const std::string& path) { return (fs::path(folder_of(path)) / ".gpubench-").string(); }
 
 void refuse_folder(const std::string& path) {
-  if (fs::is_directory(path)) fail(path, "write a file there", EISDIR);
+  if (fs::is_directory(path)) cannot_write(path, "write a file there", EISDIR);
 }
 
 bool is_taken(const std::string& path) {
@@ -175,6 +141,18 @@ bool is_taken(const std::string& path) {
 }
 
 }  // namespace
+
+void cannot_write(const std::string& path, std::string_view attempt, int error) {
+  throw WriteError(fmt::format("{}: cannot {}: {}", visible(path), attempt, std::strerror(error)));
+}
+
+void write_all(int fd, std::string_view content, const std::string& path) {
+  while (!content.empty()) {
+    const ssize_t written = retried([&] { return ::write(fd, content.data(), content.size()); });
+    if (written < 0) cannot_write(path, "write", errno);
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
 
 bool is_written_through(const std::string& path) {
   struct stat status {};
@@ -185,7 +163,7 @@ void write_atomically(const std::string& path, std::string_view content, const W
   refuse_folder(path);
   if (is_written_through(path)) {
     const Descriptor file(open_through(path));
-    if (file.get() < 0) fail(path, "open for writing", errno);
+    if (file.get() < 0) cannot_write(path, "open for writing", errno);
     write_all(file.get(), content, path);
     return;
   }
@@ -201,12 +179,12 @@ void require_writable(const std::string& path, const WriteRules& rules) {
   if (is_written_through(path)) {
     const int own = proc_entry(path).own_descriptor;
     if (own < 0) {
-      if (::access(path.c_str(), W_OK) != 0) fail(path, "open for writing", errno);
+      if (::access(path.c_str(), W_OK) != 0) cannot_write(path, "open for writing", errno);
       return;
     }
     const int flags = ::fcntl(own, F_GETFL);
-    if (flags < 0) fail(path, "write to this descriptor", errno);
-    if ((flags & O_ACCMODE) == O_RDONLY) fail(path, "write to this descriptor", EBADF);
+    if (flags < 0) cannot_write(path, "write to this descriptor", errno);
+    if ((flags & O_ACCMODE) == O_RDONLY) cannot_write(path, "write to this descriptor", EBADF);
     return;
   }
   if (!rules.replace && is_taken(path)) fail_as_taken(path);
@@ -228,8 +206,8 @@ void sync_folder_of(const std::string& path) {
 void make_folder(const std::string& path) {
   std::error_code error;
   fs::create_directories(path, error);
-  if (error) fail(path, "create the folder", error.value());
-  if (!fs::is_directory(path)) fail(path, "create the folder", ENOTDIR);
+  if (error) cannot_write(path, "create the folder", error.value());
+  if (!fs::is_directory(path)) cannot_write(path, "create the folder", ENOTDIR);
 }
 
 }  // namespace gpubench

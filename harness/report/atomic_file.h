@@ -38,6 +38,12 @@ void require_writable(const std::string& path, const WriteRules& rules = {});
 [[nodiscard]] std::string write_new_file(const std::string& folder, std::string_view start, std::string_view end,
                                          std::string_view content);
 
+/// Writes all of `content` to an open file; `path` is what messages name. Throws WriteError.
+void write_all(int fd, std::string_view content, const std::string& path);
+
+/// Throws the WriteError "path: cannot ATTEMPT: the system's reason".
+[[noreturn]] void cannot_write(const std::string& path, std::string_view attempt, int error);
+
 /// Syncs the folder that holds `path`, so that a new name survives a power cut as well; a file system that cannot sync
 /// folders has written the file all the same.
 void sync_folder_of(const std::string& path);

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <optional>
 
 #include "harness/core/crc32.h"
@@ -88,16 +87,10 @@ void add_entry(Journal& journal, const Node& node) {
   }
 }
 
-[[noreturn]] void cannot(const std::string& path, std::string_view attempt, int error) {
-  throw WriteError(fmt::format("{}: cannot {}: {}", visible(path), attempt, std::strerror(error)));
-}
-
-int retried(const auto& call) {
-  int result = 0;
-  do {
-    result = call();
-  } while (result != 0 && errno == EINTR);
-  return result;
+// Never into what an interrupted run still holds, and never through a link.
+int opened_anew(const std::string& path, const WriteRules& rules) {
+  if (rules.replace) ::unlink(path.c_str());
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 }
 
 }  // namespace
@@ -128,17 +121,14 @@ Journal read_journal(const std::string& path) {
 }
 
 JournalWriter::JournalWriter(const std::string& path, const JournalStart& start, const WriteRules& rules)
-    : path_(path) {
-  // Never into what an interrupted run still holds, and never through a link.
-  if (rules.replace) ::unlink(path.c_str());
-  fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (fd_ < 0 && errno == EEXIST) {
+    : path_(path), file_(opened_anew(path, rules)) {
+  if (file_.get() < 0 && errno == EEXIST) {
     throw WriteError(
         fmt::format("{}: is the journal of a run that was interrupted; --resume goes on with it, --force "
                     "starts anew",
                     visible(path)));
   }
-  if (fd_ < 0) cannot(path_, "create it", errno);
+  if (file_.get() < 0) cannot_write(path_, "create it", errno);
   try {
     lock();
     Json settings = Json::object();
@@ -153,34 +143,25 @@ JournalWriter::JournalWriter(const std::string& path, const JournalStart& start,
     sync_folder_of(path_);
   } catch (const WriteError&) {
     ::unlink(path_.c_str());
-    ::close(fd_);
     throw;
   }
 }
 
-JournalWriter::JournalWriter(const std::string& path, const Journal& read) : path_(path), lines_(read.lines) {
-  fd_ = ::open(path.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
-  if (fd_ < 0) cannot(path_, "open it to go on", errno);
-  try {
-    lock();
-    struct stat status {};
-    if (::fstat(fd_, &status) != 0 || !S_ISREG(status.st_mode)) cannot(path_, "go on with what is no file", EINVAL);
-    if (static_cast<std::size_t>(status.st_size) < read.bytes) cannot(path_, "go on: it became shorter", EBUSY);
-    if (retried([&] { return ::ftruncate(fd_, static_cast<off_t>(read.bytes)); }) != 0)
-      cannot(path_, "cut off its torn line", errno);
-    append(dump({{"line", lines_}, {"resumed", true}}));
-  } catch (const WriteError&) {
-    ::close(fd_);
-    throw;
-  }
-}
-
-JournalWriter::~JournalWriter() {
-  if (fd_ >= 0) ::close(fd_);
+JournalWriter::JournalWriter(const std::string& path, const Journal& read)
+    : path_(path), file_(::open(path.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC)), lines_(read.lines) {
+  if (file_.get() < 0) cannot_write(path_, "open it to go on", errno);
+  lock();
+  struct stat status {};
+  if (::fstat(file_.get(), &status) != 0 || !S_ISREG(status.st_mode))
+    cannot_write(path_, "go on with what is no file", EINVAL);
+  if (static_cast<std::size_t>(status.st_size) < read.bytes) cannot_write(path_, "go on: it became shorter", EBUSY);
+  if (retried([&] { return ::ftruncate(file_.get(), static_cast<off_t>(read.bytes)); }) != 0)
+    cannot_write(path_, "cut off its torn line", errno);
+  append(dump({{"line", lines_}, {"resumed", true}}));
 }
 
 void JournalWriter::lock() {
-  if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+  if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     throw WriteError(fmt::format("{}: another run is writing to it", visible(path_)));
   // A file system without locks is taken as it is.
 }
@@ -196,13 +177,8 @@ void JournalWriter::append(const std::string& entry) {
   line += entry;
   line += after_entry;
   line += '\n';
-  for (std::string_view rest = line; !rest.empty();) {
-    const ssize_t written = ::write(fd_, rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) cannot(path_, "write", errno);
-    rest.remove_prefix(static_cast<std::size_t>(written));
-  }
-  if (retried([&] { return ::fdatasync(fd_); }) != 0) cannot(path_, "sync", errno);
+  write_all(file_.get(), line, path_);
+  if (retried([&] { return ::fdatasync(file_.get()); }) != 0) cannot_write(path_, "sync", errno);
   ++lines_;
 }
 

@@ -13,6 +13,7 @@
 
 #include "harness/core/record.h"
 #include "harness/report/atomic_file.h"
+#include "harness/report/descriptor.h"
 #include "harness/report/json_parser.h"
 
 namespace gpubench {
@@ -45,9 +46,6 @@ class JournalWriter {
   /// Goes on with one that was read: a torn last line is cut off. Throws WriteError, also where another process writes
   /// to it.
   JournalWriter(const std::string& path, const Journal& read);
-  JournalWriter(const JournalWriter&) = delete;  // owns a descriptor
-  JournalWriter& operator=(const JournalWriter&) = delete;
-  ~JournalWriter();
 
   /// A case is finished. Throws WriteError; nothing can be added after that.
   void finished(const CaseRecord& record);
@@ -60,7 +58,7 @@ class JournalWriter {
   void append(const std::string& entry);
 
   std::string path_;
-  int fd_ = -1;
+  Descriptor file_;
   std::size_t lines_ = 0;
 };
 

@@ -11,25 +11,12 @@
 #include <cerrno>
 #include <cstring>
 
+#include "harness/report/descriptor.h"
 #include "harness/report/json.h"
 #include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {
-
-class File {
- public:
-  explicit File(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY)) {}
-  File(const File&) = delete;  // it closes what it holds, once
-  File& operator=(const File&) = delete;
-  ~File() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  [[nodiscard]] int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 [[noreturn]] void refuse_file(const std::string& path, std::string_view why) {
   throw ReadError(fmt::format("{}:(root): {}", visible(path), why));
@@ -55,7 +42,7 @@ std::string read_text(const std::string& path, const ReadLimits& limits) {
   struct stat status {};
   // Before it is opened: to some devices that alone does something.
   if (::stat(path.c_str(), &status) == 0 && !is_file_or_pipe(status)) refuse_file(path, no_file);
-  const File file(path);
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
   if (file.get() < 0) refuse_file(path, fmt::format("cannot be opened for reading: {}", std::strerror(errno)));
   if (::fstat(file.get(), &status) != 0 || !is_file_or_pipe(status)) refuse_file(path, no_file);
   if (is_made_up(file.get())) refuse_file(path, "is a file that the kernel makes up, not one that was written");
@@ -63,8 +50,7 @@ std::string read_text(const std::string& path, const ReadLimits& limits) {
   if (S_ISREG(status.st_mode)) text.reserve(std::min(static_cast<std::size_t>(status.st_size), limits.bytes) + 1);
   std::vector<char> block(std::size_t{1} << 16U);
   while (text.size() <= limits.bytes) {  // parse_json() refuses what is longer
-    const ssize_t bytes = ::read(file.get(), block.data(), block.size());
-    if (bytes < 0 && errno == EINTR) continue;
+    const ssize_t bytes = retried([&] { return ::read(file.get(), block.data(), block.size()); });
     if (bytes < 0) refuse_file(path, fmt::format("cannot be read: {}", std::strerror(errno)));
     if (bytes == 0) break;
     text.append(block.data(), static_cast<std::size_t>(bytes));
