@@ -6,6 +6,7 @@
 
 #include "harness/report/console.h"
 #include "harness/report/junit_document.h"
+#include "harness/report/reliability_text.h"
 
 namespace gpubench {
 namespace {
@@ -62,6 +63,8 @@ std::string junit_text(const Report& report) {
                          {"check", run.check},
                          {"seed", fmt::format("{}", run.seed)},
                          {"complete", run.complete ? "true" : "false"}};
+  const std::string unreliable = unreliable_text(report.cases);
+  document.properties.emplace_back("timings", unreliable.empty() ? "reliable" : unreliable);
   for (const DeviceInfo& device : run.devices) document.properties.emplace_back("device", device.name);
   for (const auto& [key, value] : run.env) document.properties.emplace_back("env." + key, value);
   for (const CaseRecord& record : report.cases) document.cases.push_back(test_of(record));

@@ -88,6 +88,23 @@ TEST(Junit, SuitesTellWhenAndWhereTheyRanAndWhatMatteredThere) {
   EXPECT_EQ(properties["env.OMP_NUM_THREADS"], "2");
 }
 
+TEST(Junit, TheSuitesSayHowManyTimingsAreUnreliable) {
+  const auto timings = [](const Report& report) {
+    const XmlElement root = read(junit_text(report));
+    for (const XmlElement* one : root.children.at(0).all("properties").at(0)->all("property")) {
+      if (one->attributes.at("name") == "timings") return one->attributes.at("value");
+    }
+    return std::string("(nothing)");
+  };
+  Report report = sample_report();
+  report.cases = {sample_record(), sample_record()};
+  EXPECT_EQ(timings(report), "reliable");
+  // Half of the interval is 1200 of 3000.5 ns, 40%.
+  report.cases[1].summary.ci95_low_ns = 1800.0;
+  report.cases[1].summary.ci95_high_ns = 4200.0;
+  EXPECT_EQ(timings(report), "1 of 2 timings unreliable: rounds differ too much; --preset normal runs more of them");
+}
+
 TEST(Junit, AFailureTellsTheOpItsWorstElementAndTheRerunLine) {
   const XmlElement root = read(junit_text(report_of_all_verdicts()));
   const XmlElement& failure = *root.children[0].all("testcase")[1]->all("failure")[0];
