@@ -1,7 +1,7 @@
 # What `cmake --install` lays out, in a folder that can be moved, by component:
 #   program    bin/gpubench; the CUDA module in lib/; in share/ the manual page and the completion of shells, which the program
 #              writes itself, the schemas and the licences of what is compiled in
-#   libraries  lib/: every library that the program needs except the C library and NVIDIA's
+#   libraries  lib/: every library that the program needs except the C and C++ libraries and NVIDIA's
 #   gpu_tests  tests/: the tests that need a GPU
 # scripts/package packs all of it; the .deb (GpubenchDeb) the program alone, and names the libraries' packages.
 if(GPUBENCH_SANITIZE)
@@ -79,9 +79,10 @@ if(gpu_tests)
   endif()
 endif()
 
-# The C library must be the system's; the driver's and NVIDIA's libraries come with the driver, a toolkit or Python wheels.
+# The C library must be the system's, and the C++ library that is made for it: Debian 12's asks for glibc 2.36, all else here
+# for 2.34. The driver's and NVIDIA's libraries come with the driver, a toolkit or Python wheels.
 install(RUNTIME_DEPENDENCY_SET gpubench_libraries
-  PRE_EXCLUDE_REGEXES "^(libc|libm|libdl|librt|libpthread|ld-linux-.*)\\.so" "^lib(cuda|cudart|cublas.*|cudnn.*|nccl|nvrtc.*|nvidia-.*)\\.so"
+  PRE_EXCLUDE_REGEXES "^(libc|libm|libdl|librt|libpthread|ld-linux-.*|libstdc\\+\\+|libgcc_s)\\.so" "^lib(cuda|cudart|cublas.*|cudnn.*|nccl|nvrtc.*|nvidia-.*)\\.so"
   DESTINATION lib COMPONENT libraries)
 
 include(GpubenchDeb)

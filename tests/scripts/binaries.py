@@ -26,6 +26,13 @@ def rpath(path):
     return found.group(1).split(":") if found else []
 
 
+def newest_symbol_version(path, library):
+    """Of what it asks a library for: (2, 34) of GLIBC_2.34; (0,) where it asks for nothing of it."""
+    wanted = (line for line in read(path, "--dyn-syms").splitlines() if " UND " in line)
+    found = (re.search(rf"@{library}_([0-9.]+)", line) for line in wanted)
+    return max((tuple(int(part) for part in one.group(1).split(".")) for one in found if one), default=(0,))
+
+
 def unsafe_folders(entries):
     """An empty or relative folder is the one that a user happens to be in, and anybody's."""
     return [entry for entry in entries if not re.match(r"/|\$ORIGIN(/|$)|\$\{ORIGIN\}(/|$)", entry)]

@@ -4,6 +4,7 @@ With --bare-root SUITE: carries out the steps of the Containerfile in a bare Deb
 the package is the newest that scripts/package left in BUILD_DIR. Exit 77 where that is not at hand.
 """
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -55,7 +56,7 @@ class Installed(Folder):
 
     def test_it_takes_its_libraries_from_beside_it(self):
         found = succeeded(["ldd", self.prefix / "bin/gpubench"], env={"PATH": os.environ["PATH"]})
-        for library in ("libdnnl.so", "libfmt.so", "libre2.so", "libstdc++.so"):
+        for library in ("libdnnl.so", "libfmt.so", "libre2.so"):
             line = next(line for line in found.splitlines() if library in line)
             self.assertIn(str(self.prefix / "bin/../lib/"), line)
 
@@ -68,6 +69,17 @@ class Installed(Folder):
             self.assertEqual(binaries.unsafe_folders(entries), [], path)
             if path.name.startswith(("gpubench", "libgpubench")) or path.parent.name == "tests":
                 self.assertEqual(entries, ["$ORIGIN/../lib"], path)
+
+    @unittest.skipUnless(shutil.which("readelf"), "binutils is not installed")
+    def test_built_on_debian_12_it_starts_on_ubuntu_22_04(self):
+        if platform.freedesktop_os_release().get("VERSION_CODENAME") != "bookworm":
+            self.skipTest("other releases build for their own C library and newer ones")
+        files = binaries.elf_files(self.prefix)
+        self.assertGreater(len(files), 4)
+        for path in files:
+            self.assertLessEqual(binaries.newest_symbol_version(path, "GLIBC"), (2, 35), path)
+            self.assertLessEqual(binaries.newest_symbol_version(path, "GLIBCXX"), (3, 4, 30), path)
+        self.assertGreaterEqual(binaries.newest_symbol_version(self.prefix / "bin/gpubench", "GLIBCXX"), (3, 4, 21))  # of C++17
 
     def test_manual_and_completions_are_where_shells_and_man_look(self):
         share = self.prefix / "share"
