@@ -15,6 +15,7 @@
 #include "reference/cpu/pinned_threads.h"
 #include "reference/cpu/usable_isa.h"
 #include "reference/ops/cross_entropy.h"
+#include "reference/ops/optimizer.h"
 #include "reference/ops/residual_norm.h"
 
 namespace gpubench {
@@ -77,7 +78,7 @@ class Rotation {
 
 /// As memory_bench measures them: of_two_ops.
 constexpr std::array claims{FusionClaim{residual_norm_forward_kind, true},
-                            FusionClaim{cross_entropy_forward_backward_kind, true}};
+                            FusionClaim{cross_entropy_forward_backward_kind, true}, FusionClaim{clip_adamw_kind, true}};
 
 class CpuBackend final : public Backend {
  public:

@@ -101,9 +101,7 @@ struct Clipping {
   std::vector<Sink> clipped;
 
   void operator()() const {
-    const double ratio = limit / (static_cast<double>(*norm) + 1e-6);
-    // A NaN norm must not turn into a factor of 1.
-    const auto factor = static_cast<float>(ratio >= 1.0 ? 1.0 : ratio);
+    const float factor = clip_factor(*norm, limit);
     parallel_chunks(threads, list.length(), element_grain, [this, factor](std::int64_t begin, std::int64_t end) {
       list.visit(begin, end, [&](std::size_t tensor, std::int64_t first, std::int64_t count) {
         scale_run(tensor, first, count, factor);
@@ -127,6 +125,12 @@ struct Clipping {
 };
 
 }  // namespace
+
+float clip_factor(float norm, double limit) {
+  const double ratio = limit / (static_cast<double>(norm) + 1e-6);
+  // A NaN norm must not turn into a factor of 1.
+  return static_cast<float>(ratio >= 1.0 ? 1.0 : ratio);
+}
 
 Plan plan_gradient_norm(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   expect_type(call, tensors.back(), DType::f32);

@@ -36,6 +36,7 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {attention_backward_kind, plan_attention_backward},
     {attention_forward_kind, plan_attention_forward},
     {cast_kind, plan_cast},
+    {clip_adamw_kind, plan_adamw},
     {clip_kind, plan_clip},
     {column_sum_kind, plan_column_sum},
     {conv2d_backward_data_kind, plan_conv2d_backward_data},

@@ -42,6 +42,7 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {attention_backward_kind, plan_attention_backward},
     {attention_forward_kind, plan_attention_forward},
     {cast_kind, plan_cast},
+    {clip_adamw_kind, plan_adamw},
     {clip_kind, plan_clip},
     {column_sum_kind, plan_column_sum},
     {conv2d_backward_data_kind, plan_conv2d_backward_data},
@@ -71,9 +72,10 @@ constexpr std::initializer_list<OpImplementation> implementations{
 };
 
 /// None has been run on a GPU yet.
-constexpr std::array claims{
-    FusionClaim{residual_norm_forward_kind, false}, FusionClaim{cross_entropy_forward_backward_kind, false},
-    FusionClaim{gemm_gelu_bias_gradient_kind, false}, FusionClaim{gemm_weight_bias_gradient_kind, false}};
+constexpr std::array claims{FusionClaim{residual_norm_forward_kind, false},
+                            FusionClaim{cross_entropy_forward_backward_kind, false},
+                            FusionClaim{gemm_gelu_bias_gradient_kind, false},
+                            FusionClaim{gemm_weight_bias_gradient_kind, false}, FusionClaim{clip_adamw_kind, false}};
 
 }  // namespace
 

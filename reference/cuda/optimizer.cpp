@@ -157,45 +157,49 @@ std::vector<AdamWEntry> adamw_entries(const OpCall& call, std::span<const Tensor
 }  // namespace
 
 Plan plan_adamw(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  const auto hyper = call.attributes.as<AdamW>();
-  const std::size_t per_parameter = hyper.copies ? 5 : 4;  // inputs
-  const DType state = tensors[2].dtype == DType::f64 ? DType::f64 : DType::f32;
-  if (tensors[0].dtype != DType::f32) expect_type(call, tensors[0], state);
-  expect_type(call, tensors[1], DType::i32);
+  const AdamWCall places = adamw_call(call);
+  const DType state = tensors[places.first()].dtype == DType::f64 ? DType::f64 : DType::f32;
+  for (std::size_t i = 0; i <= places.lr; ++i) {
+    if (tensors[i].dtype != DType::f32) expect_type(call, tensors[i], state);
+  }
+  expect_type(call, tensors[places.lr + 1], DType::i32);
   const std::vector<AdamWEntry> blank =
-      adamw_entries(call, tensors.subspan(2, call.inputs.size() - 2), per_parameter, state);
+      adamw_entries(call, tensors.subspan(places.first(), call.inputs.size() - places.first()), places.inputs, state);
   std::vector<std::int64_t> sizes;
   for (const AdamWEntry& entry : blank) sizes.push_back(entry.elements);
-  return plan_of(
-      own_implementation(context), 0,
-      [blank, chunks = chunks_of(sizes), hyper, per_parameter, state, lr_type = any_element(call, tensors[0]),
-       multiprocessors = context.device.multiprocessors](std::span<const Tensor> bound, Workspace) {
-        std::vector<AdamWEntry> entries = blank;
-        for (std::size_t i = 0; i < entries.size(); ++i) {
-          const auto inputs = bound.subspan(2 + i * per_parameter, per_parameter);
-          entries[i].weight = inputs[0].data;
-          entries[i].gradient = inputs[1].data;
-          entries[i].m = inputs[2].data;
-          entries[i].v = inputs[3].data;
-          if (hyper.copies) entries[i].copy = inputs[4].data;
-        }
-        const auto tables = upload_tables(entries, chunks);
-        const AdamWArgs work{tables.entries,
-                             tables.chunks,
-                             static_cast<std::int64_t>(chunks.size()),
-                             state == DType::f64 ? Element::f64 : Element::f32,
-                             lr_type,
-                             bound[0].data,
-                             elements_of<const int>(bound[1]),
-                             hyper.beta1,
-                             hyper.beta2,
-                             hyper.epsilon,
-                             hyper.weight_decay};
-        return [work, multiprocessors, held = tables.memory](cudaStream_t stream) {
-          launch_adamw(work, multiprocessors, stream);
-          check_launch("adamw");
-        };
-      });
+  return plan_of(own_implementation(context), 0,
+                 [blank, chunks = chunks_of(sizes), places, state, lr_type = any_element(call, tensors[places.lr]),
+                  norm_type = any_element(call, tensors[0]),
+                  multiprocessors = context.device.multiprocessors](std::span<const Tensor> bound, Workspace) {
+                   std::vector<AdamWEntry> entries = blank;
+                   for (std::size_t i = 0; i < entries.size(); ++i) {
+                     const auto inputs = bound.subspan(places.first() + i * places.inputs, places.inputs);
+                     entries[i].weight = inputs[0].data;
+                     entries[i].gradient = inputs[1].data;
+                     entries[i].m = inputs[2].data;
+                     entries[i].v = inputs[3].data;
+                     if (places.adamw.copies) entries[i].copy = inputs[4].data;
+                   }
+                   const auto tables = upload_tables(entries, chunks);
+                   const AdamWArgs work{tables.entries,
+                                        tables.chunks,
+                                        static_cast<std::int64_t>(chunks.size()),
+                                        state == DType::f64 ? Element::f64 : Element::f32,
+                                        lr_type,
+                                        bound[places.lr].data,
+                                        elements_of<const int>(bound[places.lr + 1]),
+                                        places.adamw.beta1,
+                                        places.adamw.beta2,
+                                        places.adamw.epsilon,
+                                        places.adamw.weight_decay,
+                                        places.limit ? bound[0].data : nullptr,
+                                        norm_type,
+                                        places.limit.value_or(1.0)};
+                   return [work, multiprocessors, held = tables.memory](cudaStream_t stream) {
+                     launch_adamw(work, multiprocessors, stream);
+                     check_launch("adamw");
+                   };
+                 });
 }
 
 }  // namespace gpubench::cuda

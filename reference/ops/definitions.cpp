@@ -35,6 +35,7 @@ std::span<const OpDefinition* const> definitions() {
       &broadcast_definition(),
       &cast_definition(),
       &clip_definition(),
+      &clip_adamw_definition(),
       &column_sum_definition(),
       &conv2d_backward_data_definition(),
       &conv2d_backward_filter_definition(),

@@ -13,6 +13,12 @@ void expect_gradients(const Program& program, OpKind op, std::span<const ValueId
   for (const ValueId gradient : gradients) expect_float(op, program.spec(gradient));
 }
 
+void expect_limit(const Program& program, OpKind op, double limit, ValueId norm) {
+  expect_shape(op, program.spec(norm), Shape{1});
+  expect_float(op, program.spec(norm));
+  if (!(limit > 0.0)) throw ProgramError(std::string(op.name) + ": limit is not above 0; expected a positive norm");
+}
+
 // The statistics that a multi-tensor op keeps for itself are f32; fp64 programs (textbook against textbook) keep f64.
 void expect_master(const Program& program, ValueId id, const Shape& shape) {
   expect_shape(adamw_kind, program.spec(id), shape);
@@ -37,12 +43,26 @@ void expect_tensor(const Program& program, const AdamWTensor& tensor, bool copie
 
 std::string describe(const GradientNorm&) { return {}; }
 std::string describe(const Clip& attributes) { return AttributeText().number("limit", attributes.limit, 1.0).text(); }
-std::string describe(const AdamW& attributes) {
-  AttributeText text;
+
+namespace {
+
+AttributeText& describe_step(AttributeText& text, const AdamW& attributes) {
   text.number("beta1", attributes.beta1, 0.9).number("beta2", attributes.beta2, 0.95);
   text.number("epsilon", attributes.epsilon, 1e-8);
   text.number("weight_decay", attributes.weight_decay, 0.1).flag("copies", attributes.copies);
-  return text.text();
+  return text;
+}
+
+}  // namespace
+
+std::string describe(const AdamW& attributes) {
+  AttributeText text;
+  return describe_step(text, attributes).text();
+}
+std::string describe(const ClipAdamW& attributes) {
+  AttributeText text;
+  text.number("limit", attributes.limit, 1.0);
+  return describe_step(text, attributes.adamw).text();
 }
 
 ValueId gradient_norm(Program& program, const Math& math, std::string label, std::span<const ValueId> gradients) {
@@ -57,9 +77,7 @@ ValueId gradient_norm(Program& program, const Math& math, std::string label, std
 std::vector<ValueId> clip(Program& program, const Clip& attributes, const Math& math, std::string label, ValueId norm,
                           std::span<const ValueId> gradients) {
   expect_gradients(program, clip_kind, gradients);
-  expect_shape(clip_kind, program.spec(norm), Shape{1});
-  expect_float(clip_kind, program.spec(norm));
-  if (!(attributes.limit > 0.0)) throw ProgramError("clip: limit is not above 0; expected a positive norm");
+  expect_limit(program, clip_kind, attributes.limit, norm);
   std::vector<ValueId> inputs{norm};
   std::vector<ValueId> outputs;
   for (const ValueId gradient : gradients) {
@@ -70,8 +88,11 @@ std::vector<ValueId> clip(Program& program, const Clip& attributes, const Math& 
   return outputs;
 }
 
-void adamw(Program& program, const AdamW& attributes, const Math& math, std::string label, ValueId lr, ValueId step,
-           std::span<const AdamWTensor> tensors) {
+namespace {
+
+/// A call without its kind; `inputs` are those before lr.
+OpCall adamw_step(Program& program, const AdamW& attributes, std::vector<ValueId> inputs, ValueId lr, ValueId step,
+                  std::span<const AdamWTensor> tensors) {
   if (tensors.empty()) throw ProgramError("adamw: no tensors given; expected at least one");
   expect_shape(adamw_kind, program.spec(lr), Shape{1});
   expect_float(adamw_kind, program.spec(lr));
@@ -79,7 +100,7 @@ void adamw(Program& program, const AdamW& attributes, const Math& math, std::str
   expect_dtype(adamw_kind, program.spec(step), DType::i32);
   for (const AdamWTensor& tensor : tensors) expect_tensor(program, tensor, attributes.copies);
 
-  std::vector<ValueId> inputs{lr, step};
+  inputs.insert(inputs.end(), {lr, step});
   std::vector<ValueId> outputs;
   for (const AdamWTensor& tensor : tensors) {
     inputs.insert(inputs.end(), {tensor.weight, tensor.gradient, tensor.m, tensor.v});
@@ -88,7 +109,40 @@ void adamw(Program& program, const AdamW& attributes, const Math& math, std::str
     inputs.push_back(*tensor.copy);
     outputs.push_back(update_output(program, *tensor.copy));
   }
-  program.append({adamw_kind, attributes, math, std::move(inputs), std::move(outputs), std::move(label)});
+  return {adamw_kind, {}, {}, std::move(inputs), std::move(outputs), {}};
+}
+
+}  // namespace
+
+void adamw(Program& program, const AdamW& attributes, const Math& math, std::string label, ValueId lr, ValueId step,
+           std::span<const AdamWTensor> tensors) {
+  OpCall call = adamw_step(program, attributes, {}, lr, step, tensors);
+  program.append({adamw_kind, attributes, math, std::move(call.inputs), std::move(call.outputs), std::move(label)});
+}
+
+void clip_adamw(Program& program, const ClipAdamW& attributes, const Math& math, std::string label, ValueId norm,
+                ValueId lr, ValueId step, std::span<const AdamWTensor> tensors) {
+  expect_limit(program, clip_adamw_kind, attributes.limit, norm);
+  OpCall call = adamw_step(program, attributes.adamw, {norm}, lr, step, tensors);
+  program.append(
+      {clip_adamw_kind, attributes, math, std::move(call.inputs), std::move(call.outputs), std::move(label)});
+}
+
+AdamWCall adamw_call(const OpCall& call) {
+  AdamWCall result;
+  if (call.kind == clip_adamw_kind) {
+    const auto& attributes = call.attributes.as<ClipAdamW>();
+    result.adamw = attributes.adamw;
+    result.limit = attributes.limit;
+    result.lr = 1;
+  } else {
+    result.adamw = call.attributes.as<AdamW>();
+  }
+  if (result.adamw.copies) {
+    result.inputs = 5;
+    result.outputs = 4;
+  }
+  return result;
 }
 
 }  // namespace gpubench

@@ -14,6 +14,7 @@ namespace gpubench {
 inline constexpr OpKind gradient_norm_kind{"gradient_norm"};
 inline constexpr OpKind clip_kind{"clip"};
 inline constexpr OpKind adamw_kind{"adamw"};
+inline constexpr OpKind clip_adamw_kind{"clip_adamw"};
 
 /// g_1 ... g_count -> norm f32 [1]: the 2-norm over all elements of all of them.
 struct GradientNorm {
@@ -37,9 +38,17 @@ struct AdamW {
   bool copies = false;  ///< every tensor has a low-precision copy
   friend bool operator==(const AdamW&, const AdamW&) = default;
 };
+/// clip and adamw in one pass. Inputs: norm, then those of adamw; outputs as adamw's. Gradients stay as they were: what
+/// is clipped goes into m' and v' unrounded, and is not stored.
+struct ClipAdamW {
+  AdamW adamw;
+  double limit = 1.0;
+  friend bool operator==(const ClipAdamW&, const ClipAdamW&) = default;
+};
 [[nodiscard]] std::string describe(const GradientNorm& attributes);
 [[nodiscard]] std::string describe(const Clip& attributes);
 [[nodiscard]] std::string describe(const AdamW& attributes);
+[[nodiscard]] std::string describe(const ClipAdamW& attributes);
 
 ValueId gradient_norm(Program& program, const Math& math, std::string label, std::span<const ValueId> gradients);
 std::vector<ValueId> clip(Program& program, const Clip& attributes, const Math& math, std::string label, ValueId norm,
@@ -53,5 +62,19 @@ struct AdamWTensor {
 /// The updated weights (and copies, m, v) are the op's outputs, in the order of the docstring above.
 void adamw(Program& program, const AdamW& attributes, const Math& math, std::string label, ValueId lr, ValueId step,
            std::span<const AdamWTensor> tensors);
+void clip_adamw(Program& program, const ClipAdamW& attributes, const Math& math, std::string label, ValueId norm,
+                ValueId lr, ValueId step, std::span<const AdamWTensor> tensors);
+
+/// What adamw and clip_adamw have in common: the step, and where its tensors are.
+struct AdamWCall {
+  AdamW adamw;
+  std::optional<double> limit;  ///< of clip_adamw, whose first input is the norm
+  std::size_t lr = 0;           ///< which input; the step follows, then the tensors
+  std::size_t inputs = 4;       ///< per parameter: w, g, m, v, [copy]
+  std::size_t outputs = 3;      ///< per parameter: w', m', v', [copy']
+
+  [[nodiscard]] std::size_t first() const { return lr + 2; }  ///< the input that is the first parameter's w
+};
+[[nodiscard]] AdamWCall adamw_call(const OpCall& call);
 
 }  // namespace gpubench

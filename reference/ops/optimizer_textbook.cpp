@@ -55,6 +55,12 @@ class GradientNormDefinition : public OpDefinition {
   }
 };
 
+// What gradients are multiplied with; a NaN norm stays NaN.
+double clip_factor(const TensorView& norm, double limit) {
+  const double wanted = limit / (norm[0] + 1e-6);
+  return wanted >= 1.0 ? 1.0 : wanted;
+}
+
 class ClipDefinition : public OpDefinition {
  public:
   OpKind kind() const override { return clip_kind; }
@@ -75,9 +81,7 @@ class ClipDefinition : public OpDefinition {
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Judged> judged) const override {
     const double u = accumulator_roundoff(operands.call.math);
-    const double norm = operands.inputs[0][0];
-    const double wanted_factor = operands.call.attributes.as<Clip>().limit / (norm + 1e-6);
-    const double factor = wanted_factor >= 1.0 ? 1.0 : wanted_factor;  // a NaN norm stays NaN
+    const double factor = clip_factor(operands.inputs[0], operands.call.attributes.as<Clip>().limit);
     judge_elements<1>({operands.inputs[static_cast<std::size_t>(output) + 1]}, wanted, judged,
                       [&](std::int64_t, const auto& in) {
                         const double clipped = in[0] * factor;
@@ -86,20 +90,23 @@ class ClipDefinition : public OpDefinition {
   }
 };
 
-// One parameter's step, with what rounding may do to each of its results.
+// One parameter's step, with what rounding may do to each of its results. A clipped gradient may be off by e |g|, e = 4
+// u as clip's: v' by 2 e of its new part, so its root by e of all of it.
 struct AdamWStep {
   AdamW attributes;
   double lr, correction1, correction2, u;
+  double e = 0.0;
 
   Judged first_moment(double g, double m) const {
     const double old_part = attributes.beta1 * m;
     const double new_part = (1.0 - attributes.beta1) * g;
-    return {old_part + new_part, 3.0 * u * (std::fabs(old_part) + std::fabs(new_part))};
+    return {old_part + new_part, 3.0 * u * (std::fabs(old_part) + std::fabs(new_part)) + e * std::fabs(new_part)};
   }
 
   Judged second_moment(double g, double v) const {
-    const double value = attributes.beta2 * v + (1.0 - attributes.beta2) * g * g;
-    return {value, 3.0 * u * std::fabs(value)};
+    const double new_part = (1.0 - attributes.beta2) * g * g;
+    const double value = attributes.beta2 * v + new_part;
+    return {value, 3.0 * u * std::fabs(value) + 2.0 * e * new_part};
   }
 
   Judged weight(double w, double g, double m, double v) const {
@@ -107,28 +114,30 @@ struct AdamWStep {
     const double denominator = std::sqrt(second_moment(g, v).value / correction2) + attributes.epsilon;
     const double update = moment.value / correction1 / denominator;
     const double decay = attributes.weight_decay * w;
-    const double update_bound = 16.0 * u * std::fabs(update) + moment.bound / (correction1 * denominator);
+    const double update_bound = (16.0 * u + e) * std::fabs(update) + moment.bound / (correction1 * denominator);
     const double rate = std::fabs(lr);
     return {w - lr * (update + decay),
             2.0 * u * std::fabs(w) + rate * update_bound + 4.0 * u * rate * std::fabs(decay)};
   }
 };
 
+// adamw and clip_adamw.
 class AdamWDefinition : public OpDefinition {
  public:
-  OpKind kind() const override { return adamw_kind; }
+  explicit AdamWDefinition(OpKind kind) : kind_(kind) {}
+  OpKind kind() const override { return kind_; }
 
-  // Eighteen operations per parameter. The low-precision copy is written, never read.
+  // Eighteen operations per parameter, and one to clip. The low-precision copy is written, never read.
   Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
             std::span<const TensorSpec> outputs) const override {
-    const Places places(call.attributes.as<AdamW>());
+    const AdamWCall places = adamw_call(call);
     double parameters = 0.0;
     double unread = 0.0;
-    for (std::size_t first = 2; first < inputs.size(); first += places.inputs) {
+    for (std::size_t first = places.first(); first < inputs.size(); first += places.inputs) {
       parameters += static_cast<double>(inputs[first].shape.elements());
       if (places.inputs == 5) unread += bytes_moved(inputs[first + 4]);
     }
-    return {18.0 * parameters, bytes_moved(inputs) + bytes_moved(outputs) - unread};
+    return {(places.limit ? 19.0 : 18.0) * parameters, bytes_moved(inputs) + bytes_moved(outputs) - unread};
   }
 
   Units units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
@@ -138,32 +147,44 @@ class AdamWDefinition : public OpDefinition {
 
   std::string bound(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
                     int output) const override {
-    const AdamW& adamw = call.attributes.as<AdamW>();
-    const std::size_t which = static_cast<std::size_t>(output) % Places(adamw).outputs;
-    if (which == 2) return bound_text("3 u |v'|", call.math);
+    const AdamWCall places = adamw_call(call);
+    const AdamW& adamw = places.adamw;
+    const std::size_t which = static_cast<std::size_t>(output) % places.outputs;
+    const bool clips = places.limit.has_value();
+    if (which == 2) {
+      const std::string clipped = " + 8 u (1 - " + number_text(adamw.beta2) + ") g^2, g as clipped";
+      return bound_text("3 u |v'|" + (clips ? clipped : ""), call.math);
+    }
     if (which == 3) {
       const std::string type(name(outputs[static_cast<std::size_t>(output)].dtype));
       return "exact, bitwise: w' as stored, rounded once to " + type;
     }
     const std::string b1 = number_text(adamw.beta1);
-    const std::string moment = "3 u (|" + b1 + " m| + |(1 - " + b1 + ") g|)";
+    const std::string moment =
+        "3 u (|" + b1 + " m| + |(1 - " + b1 + ") g|)" + (clips ? " + 4 u |(1 - " + b1 + ") g|, g as clipped" : "");
     if (which == 1) return bound_text(moment, call.math);
     // s: the update without its decay; c1 and c2: the bias corrections.
     const std::string decay = "4 u |" + number_text(adamw.weight_decay) + " w|";
-    const std::string weight = "2 u |w| + |lr| (16 u |s| + T / (c1 d) + " + decay + ")";
+    const std::string weight =
+        std::string("2 u |w| + |lr| (") + (clips ? "20" : "16") + " u |s| + T / (c1 d) + " + decay + ")";
     const std::string denominator = ", s = m' / (c1 d), d = sqrt(v' / c2) + " + number_text(adamw.epsilon);
     return bound_text(weight + denominator + ", T = " + moment, call.math);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Judged> judged) const override {
-    const AdamW& attributes = operands.call.attributes.as<AdamW>();
-    const double step = operands.inputs[1][0];
-    const AdamWStep adamw{attributes, operands.inputs[0][0], 1.0 - std::pow(attributes.beta1, step),
-                          1.0 - std::pow(attributes.beta2, step), accumulator_roundoff(operands.call.math)};
-    const Places places(attributes);
+    const AdamWCall places = adamw_call(operands.call);
+    const double u = accumulator_roundoff(operands.call.math);
+    const double step = operands.inputs[places.lr + 1][0];
+    const AdamWStep adamw{places.adamw,
+                          operands.inputs[places.lr][0],
+                          1.0 - std::pow(places.adamw.beta1, step),
+                          1.0 - std::pow(places.adamw.beta2, step),
+                          u,
+                          places.limit ? 4.0 * u : 0.0};
+    const double factor = places.limit ? clip_factor(operands.inputs[0], *places.limit) : 1.0;
     const auto index = static_cast<std::size_t>(output);
-    const auto in = operands.inputs.subspan(2 + index / places.outputs * places.inputs, 4);
+    const auto in = operands.inputs.subspan(places.first() + index / places.outputs * places.inputs, 4);
     const std::size_t which = index % places.outputs;
     if (which == 3 && !operands.written.empty()) {  // of the weight that was stored, which is judged itself
       judge_elements<1>({operands.written[index - which]}, wanted, judged,
@@ -172,7 +193,8 @@ class AdamWDefinition : public OpDefinition {
     }
     const DType master = operands.outputs[index - which].dtype;
     judge_elements<4>({in[0], in[1], in[2], in[3]}, wanted, judged, [&](std::int64_t, const auto& x) {
-      const auto [w, g, m, v] = x;
+      const auto [w, unclipped, m, v] = x;
+      const double g = unclipped * factor;
       if (which == 1) return adamw.first_moment(g, m);
       if (which == 2) return adamw.second_moment(g, v);
       const Judged weight = adamw.weight(w, g, m, v);
@@ -181,11 +203,7 @@ class AdamWDefinition : public OpDefinition {
   }
 
  private:
-  // Tensors per parameter: w g m v [copy] -> w' m' v' [copy'].
-  struct Places {
-    std::size_t inputs, outputs;
-    explicit Places(const AdamW& attributes) : inputs(attributes.copies ? 5 : 4), outputs(attributes.copies ? 4 : 3) {}
-  };
+  OpKind kind_;
 };
 
 }  // namespace
@@ -201,7 +219,12 @@ const OpDefinition& clip_definition() {
 }
 
 const OpDefinition& adamw_definition() {
-  static const AdamWDefinition definition;
+  static const AdamWDefinition definition(adamw_kind);
+  return definition;
+}
+
+const OpDefinition& clip_adamw_definition() {
+  static const AdamWDefinition definition(clip_adamw_kind);
   return definition;
 }
 

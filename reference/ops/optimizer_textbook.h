@@ -6,6 +6,7 @@
 namespace gpubench {
 
 [[nodiscard]] const OpDefinition& adamw_definition();
+[[nodiscard]] const OpDefinition& clip_adamw_definition();
 [[nodiscard]] const OpDefinition& clip_definition();
 [[nodiscard]] const OpDefinition& gradient_norm_definition();
 

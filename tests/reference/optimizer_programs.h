@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,14 +26,16 @@ struct Training {
   Program program;
   ValueId lr, step;
   std::vector<AdamWTensor> tensors;
+  std::optional<ValueId> norm;
 };
 
-/// One AdamW step; types of gradients, and of copies where there are any, by turns; weights, moments and sums in
-/// `state`.
+/// One AdamW step, with a limit one of clip_adamw; types of gradients, and of copies where there are any, by turns;
+/// weights, moments and sums in `state`.
 inline Training training(const AdamW& hyper, const std::vector<std::int64_t>& sizes,
                          const std::vector<DType>& gradient_types, const std::vector<DType>& copy_types,
-                         DType state = DType::f32, DType lr = DType::f32) {
+                         DType state = DType::f32, DType lr = DType::f32, std::optional<double> limit = {}) {
   Training t;
+  if (limit) t.norm = t.program.add(tensor("norm", state, Shape{1}, Role::scalar));
   t.lr = t.program.add(tensor("lr", lr, Shape{1}, Role::scalar));
   t.step = t.program.add(tensor("step", DType::i32, Shape{1}, Role::scalar));
   for (const std::int64_t size : sizes) {
@@ -49,12 +52,18 @@ inline Training training(const AdamW& hyper, const std::vector<std::int64_t>& si
     if (hyper.copies) parameter.copy = add("c", copy_types[index % copy_types.size()], Role::parameter);
     t.tensors.push_back(parameter);
   }
-  adamw(t.program, hyper, Math{.accumulate = state}, "op", t.lr, t.step, t.tensors);
+  const Math math{.accumulate = state};
+  if (limit) {
+    clip_adamw(t.program, {hyper, *limit}, math, "op", *t.norm, t.lr, t.step, t.tensors);
+  } else {
+    adamw(t.program, hyper, math, "op", t.lr, t.step, t.tensors);
+  }
   return t;
 }
 
-/// Weights, gradients and moments as in a training before its step `step`.
-inline void set_state(ProgramRun& run, const Training& t, double step) {
+/// Weights, gradients and moments as in a training before its step `step`; `norm` is what clip_adamw is told.
+inline void set_state(ProgramRun& run, const Training& t, double step, double norm = 3.7) {
+  if (t.norm) run.set(*t.norm, std::vector<double>{norm});
   run.set(t.lr, std::vector<double>{6e-4});
   run.set(t.step, std::vector<double>{step});
   for (std::size_t i = 0; i < t.tensors.size(); ++i) {

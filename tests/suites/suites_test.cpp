@@ -10,6 +10,7 @@
 #include "harness/plan/plan.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/gemm_bias_gradient.h"
+#include "reference/ops/optimizer.h"
 #include "reference/ops/residual_norm.h"
 #include "reference/ops/transform/fuse.h"
 
@@ -70,7 +71,8 @@ TEST(Suites, TheSmokeTierHasCasesOfEverySuiteInTheRecipesOfAProcessor) {
 /// How many of each fused op a case has where a backend claims them all.
 std::map<std::string, int> fused_ops_of(const PlannedCase& planned) {
   constexpr std::array claims{FusionClaim{residual_norm_forward_kind}, FusionClaim{cross_entropy_forward_backward_kind},
-                              FusionClaim{gemm_gelu_bias_gradient_kind}, FusionClaim{gemm_weight_bias_gradient_kind}};
+                              FusionClaim{gemm_gelu_bias_gradient_kind}, FusionClaim{gemm_weight_bias_gradient_kind},
+                              FusionClaim{clip_adamw_kind}};
   std::map<std::string, int> counts;
   const Program fused = fuse(planned.workload->build(planned.c), claims).program;
   for (const OpCall& op : fused.ops()) {
@@ -80,13 +82,17 @@ std::map<std::string, int> fused_ops_of(const PlannedCase& planned) {
   return counts;
 }
 
-// A block has four linear layers with a bias. The one before GELU gets its bias gradient beside the product that makes
-// its dz, the others (qkv, attention_out, down) theirs beside their weight gradient. Of its two residual sums, the
-// first meets ln2.
+// The optimizer's clip goes with its steps, of which mixed precision has two: parameters with a copy, and those
+// without. A block has four linear layers with a bias. The one before GELU gets its bias gradient beside the product
+// that makes its dz, the others (qkv, attention_out, down) theirs beside their weight gradient. Of its two residual
+// sums, the first meets ln2.
 TEST(Suites, ATransformersBlockFusesOneBiasGradientWithGeluAndThreeWithTheWeights) {
-  const std::map<std::string, int> one{
-      {"residual_norm_forward", 1}, {"gemm_gelu_bias_gradient", 1}, {"gemm_weight_bias_gradient", 3}};
+  std::map<std::string, int> one{{"residual_norm_forward", 1},
+                                 {"gemm_gelu_bias_gradient", 1},
+                                 {"gemm_weight_bias_gradient", 3},
+                                 {"clip_adamw", 1}};
   EXPECT_EQ(fused_ops_of(only("transformer/gpt2_block/b=1,s=256,h=256,heads=4/f32/x1")), one);
+  one["clip_adamw"] = 2;
   EXPECT_EQ(fused_ops_of(only("transformer/gpt2_block/b=1,s=256,h=256,heads=4/bf16/x1")), one);
 }
 
@@ -97,9 +103,10 @@ TEST(Suites, OnTwoRanksEachFusesItsOwn) {
   const std::vector<PlannedCase> found = plan_cases(all_suites(), selection);
   ASSERT_EQ(found.size(), 1U);
 
-  EXPECT_EQ(fused_ops_of(found[0]),
-            (std::map<std::string, int>{
-                {"residual_norm_forward", 2}, {"gemm_gelu_bias_gradient", 2}, {"gemm_weight_bias_gradient", 6}}));
+  EXPECT_EQ(fused_ops_of(found[0]), (std::map<std::string, int>{{"residual_norm_forward", 2},
+                                                                {"gemm_gelu_bias_gradient", 2},
+                                                                {"gemm_weight_bias_gradient", 6},
+                                                                {"clip_adamw", 2}}));
 }
 
 // Of 12 layers; residual sums meet ln2, the next block's ln1 or ln_f, and the sum of the embeddings meets the first
@@ -109,7 +116,8 @@ TEST(Suites, ATransformersTrainingStepFusesEveryBiasGradient) {
             (std::map<std::string, int>{{"residual_norm_forward", 25},
                                         {"cross_entropy_forward_backward", 1},
                                         {"gemm_gelu_bias_gradient", 12},
-                                        {"gemm_weight_bias_gradient", 36}}));
+                                        {"gemm_weight_bias_gradient", 36},
+                                        {"clip_adamw", 2}}));
 }
 
 TEST(Suites, EightBitOperandsComeWithScalesAndLieAlongTheAxisThatIsSummedOver) {

@@ -5,7 +5,7 @@
 
 #include "reference/cuda/kernels/memory.cuh"
 #include "reference/cuda/kernels/number.cuh"
-#include "reference/cuda/kernels/optimizer.h"
+#include "reference/cuda/kernels/optimizer.cuh"
 
 namespace gpubench::cuda {
 namespace {
@@ -18,6 +18,7 @@ struct Factors {
   W beta1, one_minus_beta1, beta2, one_minus_beta2;
   W inverse_bc1, inverse_bc2;  ///< 1 / (1 - beta^step)
   W epsilon, weight_decay, lr;
+  W clip;  ///< of the gradient
 };
 
 template <class W>
@@ -45,7 +46,7 @@ __device__ __forceinline__ void update_pack(const AdamWEntry& entry, const Facto
   auto m = load_pack<N>(static_cast<const W*>(entry.m) + at);
   auto v = load_pack<N>(static_cast<const W*>(entry.v) + at);
 #pragma unroll
-  for (int i = 0; i < N; ++i) update<W>(factors, widen(g.at[i]), w.at[i], m.at[i], v.at[i]);
+  for (int i = 0; i < N; ++i) update<W>(factors, factors.clip * widen(g.at[i]), w.at[i], m.at[i], v.at[i]);
   store_pack(static_cast<W*>(entry.weight) + at, w);
   store_pack(static_cast<W*>(entry.m) + at, m);
   store_pack(static_cast<W*>(entry.v) + at, v);
@@ -107,16 +108,18 @@ template <class W>
 __global__ void __launch_bounds__(threads) adamw_kernel(AdamWArgs args) {
   auto& scratch = shared_storage<CorrectionScratch<W>>();
   // 1 - beta in f64, rounded once, as the formula has it.
-  Factors<W> factors = {static_cast<W>(args.beta1),
-                        static_cast<W>(1.0 - args.beta1),
-                        static_cast<W>(args.beta2),
-                        static_cast<W>(1.0 - args.beta2),
-                        W(0),
-                        W(0),
-                        static_cast<W>(args.epsilon),
-                        static_cast<W>(args.weight_decay),
-                        args.lr_type == Element::f64 ? static_cast<W>(load(static_cast<const double*>(args.lr)))
-                                                     : static_cast<W>(load(static_cast<const float*>(args.lr)))};
+  Factors<W> factors = {
+      static_cast<W>(args.beta1),
+      static_cast<W>(1.0 - args.beta1),
+      static_cast<W>(args.beta2),
+      static_cast<W>(1.0 - args.beta2),
+      W(0),
+      W(0),
+      static_cast<W>(args.epsilon),
+      static_cast<W>(args.weight_decay),
+      args.lr_type == Element::f64 ? static_cast<W>(load(static_cast<const double*>(args.lr)))
+                                   : static_cast<W>(load(static_cast<const float*>(args.lr))),
+      args.norm == nullptr ? W(1) : static_cast<W>(clip_factor(args.norm, args.norm_type, args.limit))};
   if (threadIdx.x == 0) {
     const auto step = static_cast<double>(load(args.step));
     scratch.inverse_bc1 = static_cast<W>(1.0 / (1.0 - pow(args.beta1, step)));

@@ -6,7 +6,7 @@
 
 #include "reference/cuda/kernels/memory.cuh"
 #include "reference/cuda/kernels/number.cuh"
-#include "reference/cuda/kernels/optimizer.h"
+#include "reference/cuda/kernels/optimizer.cuh"
 #include "reference/cuda/kernels/reduce.cuh"
 
 namespace gpubench::cuda {
@@ -119,11 +119,8 @@ __device__ __forceinline__ void scale_chunk(const GradientEntry& entry, int chun
   }
 }
 
-template <class Norm>
 __global__ void __launch_bounds__(threads) clip_kernel(ClipArgs args) {
-  const double ratio = args.limit / (static_cast<double>(load(static_cast<const Norm*>(args.norm))) + 1e-6);
-  // A NaN norm must not turn into a factor of 1.
-  const double factor = ratio >= 1.0 ? 1.0 : ratio;
+  const double factor = clip_factor(args.norm, args.norm_type, args.limit);
   for (std::int64_t i = blockIdx.x; i < args.chunk_count; i += gridDim.x) {
     const TensorChunk chunk = load(args.chunks + i);
     const GradientEntry entry = load(args.entries + chunk.tensor);
@@ -136,12 +133,6 @@ __global__ void __launch_bounds__(threads) clip_kernel(ClipArgs args) {
   }
 }
 
-template <class Visit>
-void with_norm_type(Element element, const Visit& visit) {
-  if (element == Element::f64) return visit(Type<double>{});
-  visit(Type<float>{});
-}
-
 }  // namespace
 
 int gradient_norm_parts(std::int64_t chunk_count, int multiprocessors) {
@@ -150,16 +141,14 @@ int gradient_norm_parts(std::int64_t chunk_count, int multiprocessors) {
 
 void launch_gradient_norm(const GradientNormArgs& args, cudaStream_t stream) {
   launch(squares_kernel, Grid{args.parts, threads}, stream, args);
-  with_norm_type(args.norm_type, [&](auto type) {
-    launch(root_kernel<typename decltype(type)::type>, Grid{1, threads}, stream, args);
-  });
+  const Grid one{1, threads};
+  if (args.norm_type == Element::f64) return launch(root_kernel<double>, one, stream, args);
+  launch(root_kernel<float>, one, stream, args);
 }
 
 void launch_clip(const ClipArgs& args, int multiprocessors, cudaStream_t stream) {
   const std::int64_t blocks = std::min(args.chunk_count, std::int64_t{8} * multiprocessors);
-  with_norm_type(args.norm_type, [&](auto type) {
-    launch(clip_kernel<typename decltype(type)::type>, Grid{blocks, threads}, stream, args);
-  });
+  launch(clip_kernel, Grid{blocks, threads}, stream, args);
 }
 
 }  // namespace gpubench::cuda

@@ -30,6 +30,7 @@ struct AdamWEntry {
   Element copy_type = Element::f32;
 };
 
+/// With a norm: clip and step in one.
 struct AdamWArgs {
   const AdamWEntry* entries = nullptr;  ///< in device memory, as the chunks
   const TensorChunk* chunks = nullptr;
@@ -39,6 +40,9 @@ struct AdamWArgs {
   const void* lr = nullptr;
   const int* step = nullptr;
   double beta1 = 0.0, beta2 = 0.0, epsilon = 0.0, weight_decay = 0.0;
+  const void* norm = nullptr;        ///< null: gradients are not clipped
+  Element norm_type = Element::f32;  ///< f32 or f64
+  double limit = 1.0;
 };
 
 void launch_adamw(const AdamWArgs& args, int multiprocessors, cudaStream_t stream);

@@ -40,32 +40,32 @@ std::vector<Rewrite> find_rewrites(const Program& program, std::span<const Fusio
 std::set<ValueId> left_over(const Program& program, const std::vector<Rewrite>& rewrites) {
   std::set<ValueId> values;
   for (const Rewrite& rewrite : rewrites) {
-    for (const int op : rewrite.ops) {
-      for (const ValueId output : program.op(op).outputs) {
-        const std::vector<ValueId>& kept = rewrite.fused.outputs;
-        if (std::find(kept.begin(), kept.end(), output) == kept.end()) values.insert(output);
-      }
+    for (const int op : rewrite.ops) values.insert(program.op(op).outputs.begin(), program.op(op).outputs.end());
+    for (const OpCall& fused : rewrite.fused) {
+      for (const ValueId kept : fused.outputs) values.erase(kept);
     }
   }
   return values;
 }
 
 Program rewritten(const Program& program, const std::vector<Rewrite>& rewrites) {
-  std::vector<std::optional<OpCall>> ops(program.ops().begin(), program.ops().end());
+  std::vector<std::vector<OpCall>> ops;  // what runs in the place of each
+  for (const OpCall& op : program.ops()) ops.push_back({op});
   for (const Rewrite& rewrite : rewrites) {
-    for (const int op : rewrite.ops) ops[static_cast<std::size_t>(op)].reset();
+    for (const int op : rewrite.ops) ops[static_cast<std::size_t>(op)].clear();
     ops[static_cast<std::size_t>(rewrite.ops.front())] = rewrite.fused;
   }
   Program result;
   const std::vector<ValueId> ids = copy_values(
       program, result, [](TensorSpec&) {}, left_over(program, rewrites));
-  for (std::optional<OpCall>& op : ops) {
-    if (!op) continue;
-    for (std::vector<ValueId>* list : {&op->inputs, &op->outputs}) {
-      for (ValueId& id : *list) id = ids.at(static_cast<std::size_t>(id.index));
+  for (std::vector<OpCall>& place : ops) {
+    for (OpCall& op : place) {
+      for (std::vector<ValueId>* list : {&op.inputs, &op.outputs}) {
+        for (ValueId& id : *list) id = ids.at(static_cast<std::size_t>(id.index));
+      }
+      result.begin(op.phase);
+      result.append(std::move(op));
     }
-    result.begin(op->phase);
-    result.append(std::move(*op));
   }
   result.begin(Phase::timed);
   return result;
@@ -85,10 +85,11 @@ Fused fuse(const Program& program, std::span<const FusionClaim> claims) {
   const std::vector<Rewrite> found = find_rewrites(program, claims);
   Fused result{rewritten(program, found), {}};
   for (const Rewrite& rewrite : found) {
-    const OpKind kind = rewrite.fused.kind;
-    const bool measured = claim_of(kind, claims)->measured;
-    result.rewrites.push_back(rewrite.fused.label + " = " + std::string(kind.name) +
-                              (measured ? "" : " (gain not yet measured)"));
+    for (const OpCall& fused : rewrite.fused) {
+      const bool measured = claim_of(fused.kind, claims)->measured;
+      result.rewrites.push_back(fused.label + " = " + std::string(fused.kind.name) +
+                                (measured ? "" : " (gain not yet measured)"));
+    }
   }
   return result;
 }

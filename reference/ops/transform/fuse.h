@@ -27,7 +27,8 @@ struct Fused {
 ///   first
 ///       column_sum of what comes out of it. The product itself is not stored: nothing else may read it.
 ///   gemm_weight_bias_gradient   gemm, and the first column_sum of a factor whose rows lie along k.
-/// A column_sum that both of these could have goes to the former.
+///   clip_adamw   clip, and the adamws that alone read what it clipped, which is not stored: one for each.
+/// A column_sum that both bias gradients could have goes to the former.
 /// Where the tensors are not plain (views, other layouts, several types) or an op between the two is in the way, the
 /// program keeps its two ops. A claim that names no known rewrite throws ProgramError, so that none is ignored in
 /// silence.

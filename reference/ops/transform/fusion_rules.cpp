@@ -10,6 +10,7 @@
 #include "reference/ops/gelu.h"
 #include "reference/ops/gemm_bias_gradient.h"
 #include "reference/ops/layer_norm.h"
+#include "reference/ops/optimizer.h"
 #include "reference/ops/residual_norm.h"
 
 namespace gpubench {
@@ -66,7 +67,7 @@ std::optional<Rewrite> residual_norm(const Chain& chain, int index) {
                  sum.phase};
     fused.inputs = {sum.inputs[0], sum.inputs[1], norm.inputs[1], norm.inputs[2]};
     fused.outputs = {s, norm.outputs[0], norm.outputs[1], norm.outputs[2]};
-    return Rewrite{{index, second}, std::move(fused)};
+    return Rewrite{{index, second}, {std::move(fused)}};
   }
   return std::nullopt;
 }
@@ -98,7 +99,7 @@ std::optional<Rewrite> cross_entropy(const Chain& chain, int index) {
                  {forward.outputs[0], forward.outputs[1], gradient},
                  forward.label + "+" + backward.label,
                  forward.phase};
-    return Rewrite{{index, second}, std::move(fused)};
+    return Rewrite{{index, second}, {std::move(fused)}};
   }
   return std::nullopt;
 }
@@ -148,7 +149,7 @@ std::optional<Rewrite> joined(const Chain& chain, std::vector<int> ops, OpCall f
   fused.math = first.math;
   fused.phase = first.phase;
   for (const int index : ops) fused.label += (fused.label.empty() ? "" : "+") + program.op(index).label;
-  return Rewrite{std::move(ops), std::move(fused)};
+  return Rewrite{std::move(ops), {std::move(fused)}};
 }
 
 /// dy = a b, dz = dy gelu'(pre), db = column sums of dz: op `index` is the gemm. It may have gelu' as its epilogue
@@ -202,10 +203,57 @@ std::optional<Rewrite> weight_bias_gradient(const Chain& chain, int index) {
   return std::nullopt;
 }
 
+/// An adamw that reads nothing but clipped gradients, with the clip; else nothing. `clipped`: what it reads of them.
+std::optional<OpCall> clipped_step(const Program& program, const OpCall& clipping, const OpCall& step,
+                                   std::vector<ValueId>& clipped) {
+  if (step.kind != adamw_kind) return std::nullopt;
+  const AdamWCall places = adamw_call(step);
+  std::vector<ValueId> inputs = step.inputs;
+  for (std::size_t gradient = places.first() + 1; gradient < inputs.size(); gradient += places.inputs) {
+    const ValueId read = inputs[gradient];
+    if (std::find(clipping.outputs.begin(), clipping.outputs.end(), read) == clipping.outputs.end())
+      return std::nullopt;
+    clipped.push_back(read);
+    inputs[gradient] = program.value(read).updates.value();
+  }
+  inputs.insert(inputs.begin(), clipping.inputs[0]);
+  return OpCall{clip_adamw_kind, ClipAdamW{places.adamw, clipping.attributes.as<Clip>().limit},
+                clipping.math,   std::move(inputs),
+                step.outputs,    clipping.label + "+" + step.label,
+                clipping.phase};
+}
+
+/// Op `index` is a clip; the others are the adamws that read what it clipped: each of these gradients once, and nobody
+/// else. Without the clip, gradients stay as they were.
+std::optional<Rewrite> clip_and_steps(const Chain& chain, int index) {
+  const Program& program = chain.program;
+  const OpCall& clipping = program.op(index);
+  if (clipping.kind != clip_kind) return std::nullopt;
+  Rewrite rewrite{{index}, {}};
+  std::vector<ValueId> clipped;
+  for (int later = index + 1; later < static_cast<int>(program.ops().size()); ++later) {
+    const OpCall& step = program.op(later);
+    const bool reads = std::any_of(step.inputs.begin(), step.inputs.end(), [&](ValueId input) {
+      return std::find(clipping.outputs.begin(), clipping.outputs.end(), input) != clipping.outputs.end();
+    });
+    if (!reads) continue;
+    std::optional<OpCall> fused = clipped_step(program, clipping, step, clipped);
+    if (!fused) return std::nullopt;
+    rewrite.ops.push_back(later);
+    rewrite.fused.push_back(std::move(*fused));
+  }
+  std::vector<ValueId> all = clipping.outputs;
+  std::sort(all.begin(), all.end());
+  std::sort(clipped.begin(), clipped.end());
+  if (clipped != all || !may_join(chain, rewrite.ops)) return std::nullopt;
+  return rewrite;
+}
+
 constexpr std::array rules{FusionRule{residual_norm_forward_kind, residual_norm},
                            FusionRule{cross_entropy_forward_backward_kind, cross_entropy},
                            FusionRule{gemm_gelu_bias_gradient_kind, gelu_bias_gradient},
-                           FusionRule{gemm_weight_bias_gradient_kind, weight_bias_gradient}};
+                           FusionRule{gemm_weight_bias_gradient_kind, weight_bias_gradient},
+                           FusionRule{clip_adamw_kind, clip_and_steps}};
 
 }  // namespace
 

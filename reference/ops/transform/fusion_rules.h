@@ -9,11 +9,11 @@
 
 namespace gpubench {
 
-/// Ops of a program, ascending, and the one to run in the place of the first. Outputs of theirs that the fused op does
-/// not have are read by none but them.
+/// Ops of a program, ascending, and what to run in the place of the first: one op, or one each for several that share
+/// what goes before them. Outputs of theirs that no fused op has are read by none but them.
 struct Rewrite {
   std::vector<int> ops;
-  OpCall fused;
+  std::vector<OpCall> fused;
 };
 
 /// A program while it is rewritten: its ops as they are now, and which wait for which.

@@ -174,7 +174,9 @@ Program rotary_program(DType dtype, Rotary::Pairing pairing) {
   return program;
 }
 
-Program adamw_program(bool mixed) {
+enum class Clips { no, before, within };
+
+Program adamw_program(bool mixed, Clips clips) {
   Program program;
   const ValueId lr = program.add(tensor("lr", DType::f32, Shape{1}, Role::scalar));
   const ValueId step = program.add(tensor("step", DType::i32, Shape{1}, Role::scalar));
@@ -186,7 +188,17 @@ Program adamw_program(bool mixed) {
   AdamW hyper;
   hyper.copies = mixed;
   if (mixed) t.copy = vector_of(program, "copy", DType::bf16);
-  adamw(program, hyper, Math{}, "op", lr, step, std::vector{t});
+  if (clips == Clips::no) {
+    adamw(program, hyper, Math{}, "op", lr, step, std::vector{t});
+    return program;
+  }
+  const ValueId norm = program.add(tensor("norm", DType::f32, Shape{1}, Role::scalar));
+  if (clips == Clips::before) {
+    t.gradient = clip(program, {}, Math{}, "clip", norm, std::vector{t.gradient})[0];
+    adamw(program, hyper, Math{}, "step_only", lr, step, std::vector{t});
+  } else {
+    clip_adamw(program, {hyper}, Math{}, "op", norm, lr, step, std::vector{t});
+  }
   return program;
 }
 
@@ -252,9 +264,15 @@ int main(int argc, char** argv) {
   add_case(
       "copy/f32", [] { return copy_program(DType::f32); }, 8);
   add_case(
-      "adamw/f32", [] { return adamw_program(false); }, 28);
+      "adamw/f32", [] { return adamw_program(false, Clips::no); }, 28);
   add_case(
-      "adamw/bf16_gradient_and_copy", [] { return adamw_program(true); }, 28);
+      "adamw/bf16_gradient_and_copy", [] { return adamw_program(true, Clips::no); }, 28);
+  add_case(
+      "clip_adamw/f32", [] { return adamw_program(false, Clips::within); }, 28,
+      [] { return adamw_program(false, Clips::before); });
+  add_case(
+      "clip_adamw/bf16_gradient_and_copy", [] { return adamw_program(true, Clips::within); }, 28,
+      [] { return adamw_program(true, Clips::before); });
   add_case(
       "gelu_forward/f32", [] { return gelu_program(DType::f32, false); }, 8);
   add_case(

@@ -120,6 +120,32 @@ TEST(AdamW, ManyTensorsWithAndWithoutCopiesLieWithinTheirBounds) {
   }
 }
 
+TEST(ClipAdamW, ManyTensorsWithAndWithoutCopiesLieWithinTheirBounds) {
+  for (const bool copies : {false, true}) {
+    for (const DType gradient_dtype : {DType::f32, DType::bf16}) {
+      for (const double norm : {0.5, 3.7}) {
+        AdamW hyper;
+        hyper.copies = copies;
+        Training t = training(hyper, odd_sizes, {gradient_dtype}, {DType::bf16}, DType::f32, DType::f32, 1.0);
+        ProgramRun run(shared_backend(), t.program);
+        set_state(run, t, 2, norm);
+
+        EXPECT_EQ(run_and_judge(run), "") << "copies " << copies << ", " << name(gradient_dtype) << ", norm " << norm;
+      }
+    }
+  }
+}
+
+TEST(ClipAdamW, ANaNNormReachesEveryWeight) {
+  Training t = training(AdamW{}, {100}, {DType::f32}, {DType::bf16}, DType::f32, DType::f32, 1.0);
+  ProgramRun run(shared_backend(), t.program);
+  set_state(run, t, 1, std::nan(""));
+
+  run.run();
+
+  for (const double value : run.get(t.tensors[0].weight)) EXPECT_TRUE(std::isnan(value));
+}
+
 // The copies of 10 million weights are 20 MB, which is stored around the caches.
 TEST(AdamW, ALargeTensorWithACopyLiesWithinItsBound) {
   AdamW hyper;

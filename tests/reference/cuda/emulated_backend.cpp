@@ -42,6 +42,7 @@ constexpr cuda::OpImplementation implementations[] = {
     {adamw_kind, cuda::plan_adamw},
     {add_kind, cuda::plan_add},
     {cast_kind, cuda::plan_cast},
+    {clip_adamw_kind, cuda::plan_adamw},
     {clip_kind, cuda::plan_clip},
     {column_sum_kind, cuda::plan_column_sum},
     {copy_kind, cuda::plan_copy},

@@ -128,6 +128,25 @@ TEST(CudaAdamW, ManyTensorsWithAndWithoutCopiesLieWithinTheirBounds) {
   }
 }
 
+TEST(CudaClipAdamW, ManyTensorsWithAndWithoutCopiesLieWithinTheirBounds) {
+  for (const bool copies : {false, true}) {
+    for (const double norm : {0.5, 3.7}) {
+      AdamW hyper;
+      hyper.copies = copies;
+      const Training t = training(hyper, odd_sizes, mixed_types, other_types, DType::f32, DType::f32, 1.0);
+
+      EXPECT_EQ(run_in_every_order(t.program, [&](ProgramRun& run) { set_state(run, t, 2, norm); }), "")
+          << "copies " << copies << ", norm " << norm;
+    }
+  }
+}
+
+TEST(CudaClipAdamW, EverythingInF64IsAsExactAsF64) {
+  const Training t = training(AdamW{}, odd_sizes, {DType::f64}, {DType::f64}, DType::f64, DType::f64, 1.0);
+
+  EXPECT_EQ(run_in_every_order(t.program, [&](ProgramRun& run) { set_state(run, t, 3); }), "");
+}
+
 TEST(CudaAdamW, EverythingInF64IsAsExactAsF64) {
   for (const bool copies : {false, true}) {
     for (const DType lr : {DType::f32, DType::f64}) {

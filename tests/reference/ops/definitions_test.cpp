@@ -41,6 +41,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "broadcast",
                                       "cast",
                                       "clip",
+                                      "clip_adamw",
                                       "column_sum",
                                       "conv2d_backward_data",
                                       "conv2d_backward_filter",
@@ -70,7 +71,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "triad"}) {
     EXPECT_EQ(definition(OpKind{name}).kind().name, name);
   }
-  EXPECT_EQ(definitions().size(), 37U);
+  EXPECT_EQ(definitions().size(), 38U);
 }
 
 TEST(Definitions, AnUnknownKindIsAnErrorNamingTheKnownOnes) {
@@ -149,6 +150,8 @@ void add_optimizer_ops(Program& p) {
   const ValueId lr = source(p, "lr", DType::f32, {1});
   const ValueId step = source(p, "step", DType::i32, {1});
   adamw(p, {.copies = true}, f32_math, "adamw", lr, step, tensors);
+  const std::array others{AdamWTensor{parameter("w2"), parameter("g3"), parameter("m2"), parameter("v2"), {}}};
+  clip_adamw(p, {}, f32_math, "clip_adamw", norm, lr, step, others);
 }
 
 void add_collectives(Program& p) {
@@ -198,7 +201,7 @@ void fill_sources(const Program& program, TextbookRun& run) {
     if (value.spec.dtype == DType::i32) {
       for (std::size_t e = 0; e < values.size(); ++e) values[e] = static_cast<double>((e + 1) % 2);
     }
-    if (value.spec.name == "v" || value.spec.name == "lr") values.assign(values.size(), 1.0);
+    if (value.spec.name.starts_with("v") || value.spec.name == "lr") values.assign(values.size(), 1.0);
     run.set(id, values);
   }
 }
@@ -250,6 +253,7 @@ TEST(Bounds, NameTheirNumbers) {
   // 0.1 in f32 is 0.100000001490116
   EXPECT_EQ(bound_of(program, "scale"), "u |y| + 1.49012e-09 |x|, u = 2^-24");
   EXPECT_EQ(bound_of(program, "adamw", 2), "3 u |v'|, u = 2^-24");
+  EXPECT_EQ(bound_of(program, "clip_adamw", 2), "3 u |v'| + 8 u (1 - 0.95) g^2, g as clipped, u = 2^-24");
   EXPECT_EQ(bound_of(program, "adamw", 3), "exact, bitwise: w' as stored, rounded once to bf16");
 }
 

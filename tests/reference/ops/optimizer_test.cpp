@@ -250,6 +250,71 @@ TEST(AdamW, BeforeItHasRunTheCopyHasTheValueOfTheRoundedWeight) {
   for (int output = 0; output < 4; ++output) expect_subsets_agree(run, 0, output);
 }
 
+// As AdamW's first step with g = 5, which a norm of 10 and a limit of 1 make 0.5 (to one part in ten million).
+TEST(ClipAdamW, IsTheStepOfAClippedGradient) {
+  Program program;
+  const ValueId norm = source(program, "norm", DType::f64, {1});
+  const ValueId lr = source(program, "lr", DType::f64, {1});
+  const ValueId step = source(program, "step", DType::i32, {1});
+  const AdamWTensor tensor{source(program, "w", DType::f64, {1}), source(program, "g", DType::f64, {1}),
+                           source(program, "m", DType::f64, {1}), source(program, "v", DType::f64, {1}), std::nullopt};
+  clip_adamw(program, {}, f64_math, "step1", norm, lr, step, std::array{tensor});
+  const auto after = [&](double norm_value) {
+    TextbookRun run(program);
+    run.set(norm, {norm_value});
+    run.set(lr, {0.1});
+    run.set(step, {1});
+    run.set(tensor.weight, {1});
+    run.set(tensor.gradient, {5});
+    run.set(tensor.m, {0});
+    run.set(tensor.v, {0});
+    run.run();
+    std::vector<double> results;
+    for (const ValueId output : program.op(0).outputs) results.push_back(run.get(output)[0]);
+    return results;
+  };
+  const double g = 5.0 / 10.000001;
+
+  expect_near(after(10.0), {1.0 - 0.1 * (g / (g + 1e-8) + 0.1), 0.1 * g, 0.05 * g * g}, 1e-15);
+  expect_near(after(0.5), {1.0 - 0.1 * (5.0 / (5.0 + 1e-8) + 0.1), 0.5, 1.25}, 1e-14);  // below the limit: as it is
+}
+
+// What clip may be off by, 4 u of a gradient, comes on top of AdamW's own bounds: m' has 0.1 of it, v' twice that of
+// its part 0.05 g^2.
+TEST(ClipAdamW, AClippedGradientsErrorCountsInEveryOutput) {
+  const auto bounds = [](bool clips) {
+    Program program;
+    const ValueId norm = source(program, "norm", DType::f32, {1});
+    const ValueId lr = source(program, "lr", DType::f32, {1});
+    const ValueId step = source(program, "step", DType::i32, {1});
+    const AdamWTensor tensor{source(program, "w", DType::f32, {1}), source(program, "g", DType::f32, {1}),
+                             source(program, "m", DType::f32, {1}), source(program, "v", DType::f32, {1}),
+                             std::nullopt};
+    if (clips) {
+      clip_adamw(program, {}, f32_math, "op", norm, lr, step, std::array{tensor});
+    } else {
+      adamw(program, {}, f32_math, "op", lr, step, std::array{tensor});
+    }
+    TextbookRun run(program);
+    run.set(norm, {0.25});
+    run.set(lr, {0.5});
+    run.set(step, {1});
+    run.set(tensor.weight, {0});
+    run.set(tensor.gradient, {2});
+    run.set(tensor.m, {0});
+    run.set(tensor.v, {0});
+    std::vector<double> result;
+    for (int output = 0; output < 3; ++output) result.push_back(run.judge(0, output)[0].bound);
+    return result;
+  };
+  const std::vector<double> plain = bounds(false), clipped = bounds(true);
+
+  EXPECT_NEAR(clipped[1] - plain[1], 4 * u32 * 0.1 * 2.0, 1e-15);
+  EXPECT_NEAR(clipped[2] - plain[2], 8 * u32 * 0.05 * 4.0, 1e-15);
+  // m' / bc1 / (sqrt(v' / bc2) + epsilon) = 1: 4 u of it for v', and 4 u for m'.
+  EXPECT_NEAR(clipped[0] - plain[0], 0.5 * 8 * u32, 1e-14);
+}
+
 TEST(AdamW, SeveralTensorsKeepTheirOwnState) {
   Program program;
   const ValueId lr = source(program, "lr", DType::f32, {1});

@@ -7,6 +7,7 @@
 #include "reference/ops/elementwise.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/layer_norm.h"
+#include "reference/ops/optimizer.h"
 #include "reference/ops/residual_norm.h"
 #include "tests/reference/ops/textbook_run.h"
 
@@ -169,6 +170,77 @@ TEST(Fuse, OpsOfDifferentArithmeticStay) {
   (void)layer_norm_forward(p, {}, f64_math, "ln", sum, row, row);
 
   EXPECT_EQ(labels_of(fuse(p, residual_norm_claim).program), (Labels{"sum", "ln"}));
+}
+
+// Gradients of two parameters, clipped and used.
+struct ClippedStep {
+  Program p;
+  std::array<ValueId, 2> gradients;
+  std::vector<ValueId> clipped;
+
+  ClippedStep() {
+    const auto of = [&](const std::string& name) { return source(p, name, DType::f32, {3}); };
+    gradients = {of("g1"), of("g2")};
+    const ValueId norm = gradient_norm(p, f32_math, "norm", gradients);
+    clipped = clip(p, {2.0}, f32_math, "clip", norm, gradients);
+  }
+  void step(const std::vector<ValueId>& of, const std::string& label = "adamw") {
+    std::vector<AdamWTensor> tensors;
+    for (const ValueId gradient : of) {
+      const auto state = [&](const char* name) {
+        return source(p, label + "." + name + std::to_string(tensors.size()), DType::f32, {3});
+      };
+      tensors.push_back({state("w"), gradient, state("m"), state("v"), std::nullopt});
+    }
+    adamw(p, {.beta1 = 0.8}, f32_math, label, source(p, label + ".lr", DType::f32, {1}),
+          source(p, label + ".step", DType::i32, {1}), tensors);
+  }
+};
+
+constexpr std::array clip_adamw_claim{FusionClaim{clip_adamw_kind, true}};
+
+TEST(Fuse, AClippedStepReadsTheGradientsAsTheyWere) {
+  ClippedStep s;
+  s.step({s.clipped[1], s.clipped[0]});
+
+  const Fused fused = fuse(s.p, clip_adamw_claim);
+
+  EXPECT_EQ(fused.rewrites, (Labels{"clip+adamw = clip_adamw"}));
+  const OpCall& op = fused.program.op(1);
+  EXPECT_EQ(op.attributes.as<ClipAdamW>(), (ClipAdamW{{.beta1 = 0.8}, 2.0}));
+  const auto name_of = [&](std::size_t input) { return fused.program.spec(op.inputs[input]).name; };
+  EXPECT_EQ(name_of(0), "norm");
+  EXPECT_EQ(name_of(4), "g2");
+  EXPECT_EQ(name_of(8), "g1");
+  EXPECT_EQ(op.outputs.size(), 6U);
+}
+
+TEST(Fuse, AClipBeforeTwoStepsGoesWithBoth) {
+  ClippedStep s;
+  s.step({s.clipped[0]}, "first");
+  s.step({s.clipped[1]}, "second");
+
+  const Fused fused = fuse(s.p, clip_adamw_claim);
+
+  EXPECT_EQ(fused.rewrites, (Labels{"clip+first = clip_adamw", "clip+second = clip_adamw"}));
+  EXPECT_EQ(labels_of(fused.program), (Labels{"norm", "clip+first", "clip+second"}));
+  EXPECT_EQ(fused.program.spec(fused.program.op(2).inputs[4]).name, "g2");
+}
+
+TEST(Fuse, AClipWhoseGradientsAreReadElsewhereOrNotAllByOneStepStays) {
+  ClippedStep another_reader;
+  another_reader.step(another_reader.clipped);
+  (void)scale(another_reader.p, 2.0, f32_math, "reader", another_reader.clipped[0]);
+  EXPECT_TRUE(fuse(another_reader.p, clip_adamw_claim).rewrites.empty());
+
+  ClippedStep one_left;
+  one_left.step({one_left.clipped[0]});
+  EXPECT_TRUE(fuse(one_left.p, clip_adamw_claim).rewrites.empty());
+
+  ClippedStep one_unclipped;
+  one_unclipped.step(
+      {one_unclipped.clipped[0], one_unclipped.clipped[1], source(one_unclipped.p, "g3", DType::f32, {3})});
+  EXPECT_TRUE(fuse(one_unclipped.p, clip_adamw_claim).rewrites.empty());
 }
 
 TEST(Fuse, PartsUpdatesAndSetUpOpsComeThrough) {
