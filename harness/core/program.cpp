@@ -5,8 +5,6 @@
 namespace gpubench {
 namespace {
 
-constexpr std::size_t most_ops = 50'000;  // each is compared with all before it
-
 std::string quoted(const std::string& name) { return "'" + name + "'"; }
 
 std::string list_of(const Program& program, std::span<const ValueId> ids) {
@@ -18,11 +16,15 @@ std::string list_of(const Program& program, std::span<const ValueId> ids) {
 }  // namespace
 
 ValueId Program::add_value(Value value) {
-  for (const Value& other : values_) {
-    if (other.spec.name == value.spec.name) throw ProgramError("tensor name " + quoted(value.spec.name) + " is taken");
-  }
+  if (!names_.insert(value.spec.name).second)
+    throw ProgramError("tensor name " + quoted(value.spec.name) + " is taken");
+  const ValueId id{static_cast<int>(values_.size())};
+  const auto storage = static_cast<std::size_t>(value.storage.index);
+  if (storage == in_storage_.size()) in_storage_.emplace_back();
+  in_storage_[storage].push_back(id);
+  elements_made_by_parts_.push_back(0);
   values_.push_back(std::move(value));
-  return ValueId{static_cast<int>(values_.size()) - 1};
+  return id;
 }
 
 ValueId Program::add(TensorSpec spec) {
@@ -71,11 +73,8 @@ ValueId Program::update(ValueId old, std::string name) {
 
 std::span<const ValueId> Program::append(OpCall call) {
   if (ops_.size() >= most_ops)
-    throw ProgramError("the program has more than " + std::to_string(most_ops) +
-                       " ops, which would take minutes to plan");
-  for (const OpCall& other : ops_) {
-    if (other.label == call.label) throw ProgramError("op label " + quoted(call.label) + " is taken");
-  }
+    throw ProgramError("the program has more than " + std::to_string(most_ops) + " ops; expected fewer");
+  if (labels_.contains(call.label)) throw ProgramError("op label " + quoted(call.label) + " is taken");
   for (const ValueId input : call.inputs) {
     if (!available(input)) {
       throw ProgramError("op " + quoted(call.label) + " reads " + quoted(spec(input).name) +
@@ -87,7 +86,11 @@ std::span<const ValueId> Program::append(OpCall call) {
     if (value.producer || value.source)
       throw ProgramError("op " + quoted(call.label) + " would produce " + quoted(value.spec.name) + " again");
     value.producer = static_cast<int>(ops_.size());
+    // Parts are disjoint: each element is produced once.
+    if (value.part_of)
+      elements_made_by_parts_[static_cast<std::size_t>(value.part_of->index)] += value.spec.shape.elements();
   }
+  labels_.insert(call.label);
   if (phase_ == Phase::setup) call.phase = Phase::setup;
   ops_.push_back(std::move(call));
   return ops_.back().outputs;
@@ -95,11 +98,7 @@ std::span<const ValueId> Program::append(OpCall call) {
 
 std::string Program::unique_name(std::string_view wanted) const {
   std::string candidate(wanted);
-  const auto taken = [&] {
-    return std::any_of(values_.begin(), values_.end(),
-                       [&](const Value& value) { return value.spec.name == candidate; }) ||
-           std::any_of(ops_.begin(), ops_.end(), [&](const OpCall& op) { return op.label == candidate; });
-  };
+  const auto taken = [&] { return names_.contains(candidate) || labels_.contains(candidate); };
   for (int number = 2; taken(); ++number) candidate = std::string(wanted) + "." + std::to_string(number);
   return candidate;
 }
@@ -109,19 +108,11 @@ const Value& Program::value(ValueId id) const {
   return values_[static_cast<std::size_t>(id.index)];
 }
 
-bool Program::covered_by_parts(ValueId id) const {
-  std::int64_t covered = 0;
-  for (const Value& candidate : values_) {
-    if (candidate.part_of == id && candidate.producer) covered += candidate.spec.shape.elements();
-  }
-  return covered == value(id).spec.shape.elements();  // parts are disjoint: each element is produced once
-}
-
 bool Program::available(ValueId id) const {
   const Value& v = value(id);
   if (v.source || v.producer) return true;
   if (v.part_of && available(*v.part_of)) return true;
-  return covered_by_parts(id);
+  return elements_made_by_parts_[static_cast<std::size_t>(id.index)] == v.spec.shape.elements();
 }
 
 bool Program::overlaps(ValueId a, ValueId b) const {
@@ -136,20 +127,35 @@ bool Program::overlaps(ValueId a, ValueId b) const {
 }
 
 std::vector<std::vector<int>> Program::dependencies() const {
-  const auto touches = [this](std::span<const ValueId> a, std::span<const ValueId> b) {
-    return std::any_of(a.begin(), a.end(), [&](ValueId x) {
-      return std::any_of(b.begin(), b.end(), [&](ValueId y) { return overlaps(x, y); });
-    });
+  struct Use {
+    int op;
+    ValueId value;
+  };
+  struct Uses {
+    std::vector<Use> reads, writes;
+  };
+  std::vector<Uses> of_storage(storages_.size());  // by the ops so far
+  const auto uses_of = [&](ValueId id) -> Uses& {
+    return of_storage[static_cast<std::size_t>(value(id).storage.index)];
   };
   std::vector<std::vector<int>> result(ops_.size());
-  for (std::size_t later = 0; later < ops_.size(); ++later) {
-    for (std::size_t earlier = 0; earlier < later; ++earlier) {
-      const OpCall& a = ops_[earlier];
-      const OpCall& b = ops_[later];
-      if (touches(a.outputs, b.inputs) || touches(a.inputs, b.outputs) || touches(a.outputs, b.outputs)) {
-        result[later].push_back(static_cast<int>(earlier));
+  for (int op = 0; op < static_cast<int>(ops_.size()); ++op) {
+    const OpCall& call = ops_[static_cast<std::size_t>(op)];
+    std::vector<int>& earlier = result[static_cast<std::size_t>(op)];
+    const auto wait = [&](ValueId id, const std::vector<Use>& uses) {
+      for (const Use& use : uses) {
+        if (overlaps(use.value, id)) earlier.push_back(use.op);
       }
+    };
+    for (const ValueId input : call.inputs) wait(input, uses_of(input).writes);
+    for (const ValueId output : call.outputs) {
+      wait(output, uses_of(output).reads);
+      wait(output, uses_of(output).writes);
     }
+    std::sort(earlier.begin(), earlier.end());
+    earlier.erase(std::unique(earlier.begin(), earlier.end()), earlier.end());
+    for (const ValueId input : call.inputs) uses_of(input).reads.push_back({op, input});
+    for (const ValueId output : call.outputs) uses_of(output).writes.push_back({op, output});
   }
   return result;
 }
@@ -166,8 +172,8 @@ std::int64_t Program::bytes() const {
 bool Program::is_state(StorageId id) const {
   bool initial = false;
   bool overwritten = false;
-  for (const Value& value : values_) {
-    if (value.storage != id) continue;
+  for (const ValueId in : in_storage_.at(static_cast<std::size_t>(id.index))) {
+    const Value& value = this->value(in);
     const bool timed = value.producer && op(*value.producer).phase == Phase::timed;
     initial = initial || value.source || (value.producer && !timed);
     overwritten = overwritten || timed;

@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "harness/core/attributes.h"
@@ -68,6 +69,9 @@ struct OpCall {
 
 class Program {
  public:
+  /// Ops that a program may have. Planning takes time and memory in proportion, a gigabyte for so many.
+  static constexpr std::size_t most_ops = 200'000;
+
   // --- building ---
 
   /// A source: the harness fills it. Throws ProgramError when the name is taken.
@@ -84,7 +88,8 @@ class Program {
   ValueId update(ValueId old, std::string name);
 
   /// Appends an op whose outputs were reserved, parts of reserved, or updates. Returns its outputs.
-  /// Throws ProgramError when an output has a producer already, an input is not yet available, or the label is taken.
+  /// Throws ProgramError when an output has a producer already, an input is not yet available, the label is taken, or
+  /// there are `most_ops` already.
   std::span<const ValueId> append(OpCall call);
 
   /// Ops appended from now on belong to `phase` (a program starts in Phase::timed).
@@ -120,11 +125,14 @@ class Program {
 
  private:
   ValueId add_value(Value value);
-  [[nodiscard]] bool covered_by_parts(ValueId id) const;
 
   std::vector<Value> values_;
   std::vector<Storage> storages_;
   std::vector<OpCall> ops_;
+  // What would otherwise be searched for among all of the above, again for each op.
+  std::unordered_set<std::string> names_, labels_;      // of values, of ops
+  std::vector<std::vector<ValueId>> in_storage_;        // by storage: its values
+  std::vector<std::int64_t> elements_made_by_parts_{};  // by value: of it, by the producers of its parts
   Phase phase_ = Phase::timed;
 };
 

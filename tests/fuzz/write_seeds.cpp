@@ -1,14 +1,25 @@
-// Writes where the fuzzers begin: reports that hold and that do not, choices of earlier runs, noise and baselines,
-// command lines, sizes, messages of workers, hostile text.
+// Writes where the fuzzers begin, a folder for each target: reports that hold and that do not, journals, choices of
+// earlier runs, noise and baselines, command lines and environments, messages of workers, what kernels, drivers and
+// NVML say, hostile text. And the words that each is made of, as libFuzzer's dictionaries, <target>.dict.
+#include <CLI/CLI.hpp>
+
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "harness/cli/driver_json.h"
+#include "harness/cli/flags.h"
+#include "harness/cli/variables.h"
 #include "harness/compare/baseline.h"
 #include "harness/report/content_digest.h"
+#include "harness/report/journal.h"
 #include "harness/report/json.h"
+#include "harness/report/record_json.h"
 #include "harness/run/wire.h"
+#include "tests/fuzz/memory_folder.h"
 #include "tests/harness/compare/made_reports.h"
 #include "tests/harness/report/holding_report.h"
 #include "tests/harness/report/hostile_text.h"
@@ -18,45 +29,249 @@ using namespace gpubench;
 
 namespace {
 
-void write(const std::filesystem::path& folder, const std::vector<std::string>& seeds) {
-  std::filesystem::create_directories(folder);
-  for (std::size_t i = 0; i < seeds.size(); ++i)
-    std::ofstream(folder / std::to_string(i), std::ios::binary) << seeds[i];
+using Texts = std::vector<std::string>;
+
+class Seeds {
+ public:
+  explicit Seeds(const char* folder) : folder_(folder) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+  void write(const char* target, const Texts& seeds, const std::set<std::string>& words) const {
+    std::filesystem::create_directories(folder_ / target);
+    for (std::size_t i = 0; i < seeds.size(); ++i)
+      std::ofstream(folder_ / target / std::to_string(i), std::ios::binary) << seeds[i];
+    std::ofstream dictionary(folder_ / (std::string(target) + ".dict"));
+    for (const std::string& word : words) {
+      if (!word.empty() && word.size() <= 64) dictionary << quoted(word) << "\n";
+    }
+  }
+
+ private:
+  static std::string quoted(const std::string& word) {
+    constexpr const char* digits = "0123456789abcdef";
+    std::string text = "\"";
+    for (const char c : word) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (std::isalnum(byte) != 0) {
+        text += c;
+      } else {
+        text += {'\\', 'x', digits[byte / 16U], digits[byte % 16U]};
+      }
+    }
+    return text + '"';
+  }
+  std::filesystem::path folder_;
+};
+
+// The names of a document's members as they stand in it, and its texts.
+void add_words(const Json& json, std::set<std::string>& words) {
+  if (json.is_string()) words.insert(dump(json));
+  if (!json.is_structured()) return;
+  for (const auto& [key, value] : json.items()) {
+    if (json.is_object()) words.insert(dump(Json(key)) + ":");
+    add_words(value, words);
+  }
+}
+
+std::set<std::string> words_of(const Texts& documents) {
+  std::set<std::string> words{"null", "true", "false", "{}", "[]", "-1", "1e308", "9223372036854775807", "\"\""};
+  for (const std::string& document : documents) add_words(parse_json(document, "seed"), words);
+  return words;
+}
+
+Texts reports() {
+  Texts all{dump(report_json(holding_report())), sealed_text(report_json(holding_report()))};
+  for (const MalformedFile& file : malformed_bytes()) {
+    if (file.bytes.size() < 65536) all.push_back(file.bytes);
+  }
+  for (const MalformedFile& file : contradictory_reports()) all.push_back(file.bytes);
+  return all;
+}
+
+std::string content_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// A case with two rounds, one that is finished; whole, torn, and as entries without their checksums.
+Texts journals() {
+  const MemoryFolder folder;
+  const std::string path = folder.path() + "/journal.jsonl";
+  CaseRecord record = sample_record();
+  {
+    JournalWriter journal(path, {"0123456789abcdef", {"--tier", "smoke"}, {{"device.name", "a device"}}}, {});
+    for (const int number : {1, 2}) {
+      CaseRecord round = record;
+      round.rounds.resize(1);
+      round.summary.rounds = number;
+      journal.round(round);
+    }
+    journal.finished(record);
+    record.c.dims = {{"m", 8}};
+    record.id = record.c.id();
+    record.rounds.resize(1);
+    record.summary.rounds = 1;
+    journal.round(record);
+  }
+  const std::string text = content_of(path);
+  std::string entries = "1";
+  constexpr std::string_view before = "\"entry\":";
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at), entry = text.find(before, at) + before.size();
+    entries += text.substr(entry, end - 1 - entry) + "\n";
+    at = end + 1;
+  }
+  return {"0" + text, "0" + text.substr(0, text.size() - 40), entries, entries.substr(0, entries.find('\n') + 1),
+          entries.substr(0, entries.find('\n') + 1) + R"({"line":1,"resumed":true})"};
+}
+
+std::set<std::string> flags_and_values() {
+  std::set<std::string> words{"on", "off", "auto", "smoke", "f32", "bf16", "cuda:1", "cpu", "5%", "10s", "-", "="};
+  for (const VerbInfo& verb : verbs()) {
+    words.emplace(verb.name);
+    RawOptions raw;
+    CLI::App app;
+    add_flags(app, verb.verb, raw);
+    for (const CLI::Option* option : app.get_options()) {
+      for (const std::string& name : option->get_lnames()) {
+        words.insert("--" + name);
+        words.insert(variable_of(name) + "=");
+      }
+    }
+  }
+  return words;
+}
+
+// In the order of the files in fuzz_host.cpp.
+const Texts& kernel_files() {
+  static const Texts files{
+      "processor\t: 0\nmodel name\t: Made Up CPU\nphysical id\t: 0\ncpu MHz\t\t: 1999.9\nflags\t\t: fpu avx2 fma "
+      "amx_bf16\n\nprocessor\t: 1\nphysical id\t: 1\n",
+      "MemTotal:        8000000 kB\nMemAvailable:    6000000 kB\n",
+      "0.50 0.25 0.10 1/100 1234\n",
+      "some avg10=12.50 avg60=1.00 avg300=0.10 total=1\n",
+      "PRETTY_NAME=\"Made Up Linux 7\"\n",
+      "0-2,4\n",
+      "powersave\n",
+      "Unified\n",
+      "3\n",
+      "260M\n",
+      "0-2,4\n",
+      "150000 100000\n",
+      "4000000000\n",
+      "1000000000\n",
+      "200000\n",
+      "100000\n",
+      "2000000000\n",
+      "500000000\n",
+      "0x10de\n"};
+  return files;
+}
+
+Texts host_answers() {
+  Texts seeds;
+  for (const char* separator : {"\x1e", "\n\x1e", "x\x1e", "nan\x1e", "-1\x1e"}) {
+    std::string all = std::string(1, '\0');
+    for (const std::string& file : kernel_files()) all += file + separator;
+    seeds.push_back(all);
+  }
+  NvidiaDriver driver{true, 2, 13000, true, "", {90, 80}};
+  GpuSurvey survey{"", "libnvidia-ml.so.1", "580.65.06", 13000, {}, {1}};
+  GpuFacts& gpu = survey.gpus.emplace_back();
+  gpu.name = "A GPU";
+  gpu.memory_bytes = std::int64_t{80} << 30;
+  gpu.max_sm_mhz = 1980;
+  gpu.pcie_generation = 5;
+  gpu.pcie_width = 16;
+  gpu.processes = std::vector<GpuProcess>{{1, std::int64_t{1} << 20}};
+  gpu.now.reasons = 0x104;
+  gpu.now.temperature_c = 40;
+  gpu.now.power_w = 350.5;
+  seeds.push_back("\x01" + dump(to_json(driver)));
+  seeds.push_back("\x02" + dump(to_json(survey)));
+  seeds.push_back("\x03" + dump(to_json(holding_report().run.devices.front())));
+  for (const Texts& texts : {hostile_texts(), broken_texts()}) {
+    for (const std::string& text : texts) seeds.push_back("\x04" + text);
+  }
+  return seeds;
+}
+
+std::set<std::string> host_words(const Texts& seeds) {
+  std::set<std::string> words{"model name\t: ",
+                              "cpu MHz\t: ",
+                              "flags\t: ",
+                              "physical id\t: ",
+                              "MemTotal: ",
+                              "avg10=",
+                              " total=",
+                              "max",
+                              "nan",
+                              "inf",
+                              "1e300",
+                              "0-4294967295",
+                              "K",
+                              "M",
+                              "\x1e"};
+  for (const std::string& seed : seeds) {
+    if (seed.size() > 1 && seed[0] >= 1 && seed[0] <= 3) add_words(parse_json(seed.substr(1), "seed"), words);
+  }
+  return words;
+}
+
+// Each text in another sink and field.
+Texts outputs_of(const Texts& texts) {
+  Texts seeds;
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    seeds.push_back({static_cast<char>(i % 17), static_cast<char>(i * 7 % 101)});
+  for (std::size_t i = 0; i < texts.size(); ++i) seeds[i] += texts[i];
+  return seeds;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
-  const std::filesystem::path folder = argv[1];
-  std::filesystem::remove_all(folder);
-  std::vector<std::string> reports{dump(report_json(holding_report())), sealed_text(report_json(holding_report()))};
-  for (const MalformedFile& file : malformed_bytes()) {
-    if (file.bytes.size() < 65536) reports.push_back(file.bytes);
-  }
-  for (const MalformedFile& file : contradictory_reports()) reports.push_back(file.bytes);
-  write(folder / "report", reports);
-  write(folder / "invocation", reports);
+  const Seeds seeds(argv[1]);
+  seeds.write("report", reports(), words_of({dump(report_json(holding_report()))}));
+  const Texts journal = journals();
+  seeds.write("journal", journal, words_of({dump(to_json(sample_record())), R"({"line":0,"start":{"words":[],
+      "settings":{}, "schema":"gpubench-journal","schema_version":1},"case":{},"round":{},"resumed":true})"}));
   const std::vector<Invocation> runs = side_of({1000, 1010, 1005});
   const Noise noise = noise_of(runs, "2026-11-21T02:34:19+00:00");
-  const Json baseline = to_json(make_baseline("main", "2026-11-21T02:34:19+00:00", runs, noise));
-  write(folder / "noise", {dump(to_json(noise)), dump(baseline), "{\"schema\": \"gpubench-noise\"}", "[]"});
-  write(folder / "tuning_cache",
-        {R"({"schema": "gpubench-tuning", "schema_version": 1, "setting": {"device": "A Device", "units": "0",
-             "compute_capability": "", "library library": "1.0", "deterministic": "no", "gpubench": "0.1.0"},
-             "choices": {"an op": "an implementation"}})",
-         "{}", "[", R"({"schema": "gpubench-tuning", "schema_version": 2})"});
-  write(folder / "argv", {"run\n--suite\ngemm,conv\n--tier=smoke\n-q", "list\n--format=json", "help\nrun", "--version",
-                          "validate\na.json\nb.json", "export\n--format\ncsv\na.json\n-o\nb.csv", "--axis\nk=1,2\n-v"});
+  const Texts kept{dump(to_json(noise)),
+                   dump(to_json(make_baseline("main", "2026-11-21T02:34:19+00:00", runs, noise)))};
+  seeds.write("noise", {kept[0], kept[1], "{\"schema\": \"gpubench-noise\"}", "[]"}, words_of(kept));
+  const std::string choices =
+      R"({"schema": "gpubench-tuning", "schema_version": 1, "setting": {"device": "A Device", "units": "0",
+          "compute_capability": "", "library library": "1.0", "deterministic": "no", "gpubench": "0.1.0"},
+          "choices": {"an op": "an implementation"}})";
+  seeds.write("tuning_cache", {choices, "{}", "[", R"({"schema": "gpubench-tuning", "schema_version": 2})"},
+              words_of({choices}));
+  seeds.write("argv",
+              {"run\n--suite\ngemm,conv\n--tier=smoke\n-q", "list\n--format=json", "help\nrun", "--version",
+               "validate\na.json\nb.json", "export\n--format\ncsv\na.json\n-o\nb.csv", "--axis\nk=1,2\n-v",
+               "GPUBENCH_TIER=smoke\nGPUBENCH_DRY_RUN=on\nGPUBENCH_TEIR=x", "GPUBENCH_AXIS=k=1,2\nrun\n--batch\n1,2",
+               "--axis=k=256,512", "--batch=1,2,4", "--ranks=8", "--axis=m=9223372036854775807", "--axis==",
+               "--axis=k=", "--batch=-1", "--batch=1,,2", "--pin=\n--noise=", "gate\na.json\nb.json\n--tau=5%"},
+              flags_and_values());
   // The first byte says how the rest is taken: even, as the bytes of a pipe; odd, as the body of a message.
-  write(folder / "messages", {"0" + encode_frame({FrameKind::phase, "3 check"}) + encode_frame({FrameKind::done, ""}),
-                              "0" + encode_frame({FrameKind::record, "17\nrecord"}).substr(0, 15),
-                              "1" + encode_group({{0, "a/b/x1"}, {7, "c"}}), "117 check", "1"});
-  std::vector<std::string> texts = hostile_texts();
+  seeds.write("messages",
+              {"0" + encode_frame({FrameKind::phase, "3 check"}) + encode_frame({FrameKind::done, ""}),
+               "0" + encode_frame({FrameKind::record, "17\nrecord"}).substr(0, 15),
+               "1" + encode_group({{0, "a/b/x1"}, {7, "c"}}), "117 check", "1"},
+              {encode_frame({FrameKind::phase, "3 check"}), encode_frame({FrameKind::done, ""}),
+               encode_frame({FrameKind::record, "0\n"}), "4294967295", "\n"});
+  Texts texts = hostile_texts();
   texts.insert(texts.end(), broken_texts().begin(), broken_texts().end());
-  write(folder / "text", texts);
-  write(folder / "filter",
-        {"m=8,.*f32", "^memory/", "(.+)+Z", "((((", "m=(8", "[[:digit:]]{4}", "x[a-", "\\d+\\/", "(a{1000}){1000}"});
-  write(folder / "sizes", {"k=256,512", "1,2,4", "8", "m=9223372036854775807", "=", "k=", "k=-1", "k=1,,2"});
+  const std::set<std::string> hostile(texts.begin(), texts.end());
+  seeds.write("text", texts, hostile);
+  seeds.write("outputs", outputs_of(texts), hostile);
+  const Texts host = host_answers();
+  seeds.write("host", host, host_words(host));
+  const Texts patterns{"m=8,.*f32",      "^memory/", "(.+)+Z",  "((((",           "m=(8",
+                       "[[:digit:]]{4}", "x[a-",     "\\d+\\/", "(a{1000}){1000}"};
+  seeds.write("filter", patterns,
+              {"(?:", "(?i)", "(?P<a>", "[[:alpha:]]", "{1000}", "\\b", "\\pL", "\\Q", "\\C", ".*", "|"});
   return 0;
 }

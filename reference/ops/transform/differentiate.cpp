@@ -170,15 +170,27 @@ bool derives_from(const Program& program, ValueId newer, ValueId version) {
          (value.part_of && derives_from(program, *value.part_of, version));
 }
 
-// A backward op may read only what is still there: no op before it may have put a newer version into the same storage.
-void check_not_overwritten(const Program& program, int op) {
-  const OpCall& call = program.op(op);
+using UpdatesOfStorage = std::map<StorageId, std::vector<ValueId>>;
+
+UpdatesOfStorage updates_of(const Program& program) {
+  UpdatesOfStorage updates;
   for (int id = 0; id < static_cast<int>(program.values().size()); ++id) {
-    const Value& newer = program.value({id});
-    if (!newer.updates || !newer.producer || *newer.producer >= op) continue;
-    for (const ValueId input : call.inputs) {
-      if (derives_from(program, input, {id})) continue;
-      if (!program.overlaps(oldest_version(program, {id}), oldest_version(program, input))) continue;
+    const Value& value = program.value({id});
+    if (value.updates && value.producer) updates[value.storage].push_back({id});
+  }
+  return updates;
+}
+
+// A backward op may read only what is still there: no op before it may have put a newer version into the same storage.
+void check_not_overwritten(const Program& program, int op, const UpdatesOfStorage& updates) {
+  const OpCall& call = program.op(op);
+  for (const ValueId input : call.inputs) {
+    const auto found = updates.find(program.value(input).storage);
+    if (found == updates.end()) continue;
+    for (const ValueId id : found->second) {
+      const Value& newer = program.value(id);
+      if (*newer.producer >= op || derives_from(program, input, id)) continue;
+      if (!program.overlaps(oldest_version(program, id), oldest_version(program, input))) continue;
       throw ProgramError("differentiate: op '" + call.label + "' would read " + quoted(program, input) + " after op '" +
                          program.op(*newer.producer).label + "' has overwritten it with '" + newer.spec.name +
                          "'; differentiate first, or keep a copy");
@@ -211,8 +223,9 @@ std::map<ValueId, ValueId> differentiate(Program& program, std::span<const Seed>
     if (!gradient) throw ProgramError("differentiate: " + quoted(program, id) + " is wanted but influences no seed");
     gradients.emplace(id, *gradient);
   }
+  const UpdatesOfStorage updates = updates_of(program);
   for (int op = 0; op < static_cast<int>(program.ops().size()); ++op) {
-    if (op >= forward_ops || path.contains(op)) check_not_overwritten(program, op);
+    if (op >= forward_ops || path.contains(op)) check_not_overwritten(program, op, updates);
   }
   return gradients;
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <random>
 
 #include "harness/core/error.h"
 
@@ -145,6 +146,61 @@ TEST(Program, ADirectWriteAfterReadIsADependencyWithoutAnyDataFlow) {
   op(p, "reads old", {w}, {p.reserve(f32("y"))});
   op(p, "updates", {g}, {p.update(w, "w'")});
   EXPECT_THAT(p.dependencies(), ElementsAre(IsEmpty(), ElementsAre(0)));
+}
+
+// Every pair of ops, by the definition: one of them writes bytes that the other reads or writes.
+std::vector<std::vector<int>> dependencies_by_pairs(const Program& p) {
+  const auto touch = [&p](std::span<const ValueId> a, std::span<const ValueId> b) {
+    for (const ValueId x : a) {
+      for (const ValueId y : b) {
+        if (p.overlaps(x, y)) return true;
+      }
+    }
+    return false;
+  };
+  std::vector<std::vector<int>> waits(p.ops().size());
+  for (int later = 0; later < static_cast<int>(waits.size()); ++later) {
+    for (int earlier = 0; earlier < later; ++earlier) {
+      const OpCall& a = p.op(earlier);
+      const OpCall& b = p.op(later);
+      if (touch(a.outputs, b.inputs) || touch(a.inputs, b.outputs) || touch(a.outputs, b.outputs))
+        waits[static_cast<std::size_t>(later)].push_back(earlier);
+    }
+  }
+  return waits;
+}
+
+TEST(Program, AnOpWaitsForExactlyThoseThatTouchItsBytes) {
+  std::minstd_rand random(1);
+  const auto below = [&random](std::size_t n) { return static_cast<std::size_t>(random()) % n; };
+  Program p;
+  std::vector<ValueId> there{p.add(f32("x")), p.add(f32("y"))};
+  for (int i = 0; i < 200; ++i) {
+    const std::string number = std::to_string(i);
+    std::vector<ValueId> inputs{there[below(there.size())], there[below(there.size())]};
+    std::vector<ValueId> outputs;
+    switch (below(3)) {
+      case 0: outputs = {p.reserve(f32(("a" + number).c_str()))}; break;
+      case 1: outputs = {p.update(there[below(there.size())], "b" + number)}; break;
+      default: {
+        const ValueId whole = p.reserve(f32(("c" + number).c_str(), {4, 6}));
+        for (const std::int64_t first : {0, 2, 4})
+          outputs.push_back(columns(p, whole, ("c" + number + "." + std::to_string(first)).c_str(), first));
+      }
+    }
+    op(p, number.c_str(), inputs, outputs);
+    there.insert(there.end(), outputs.begin(), outputs.end());
+  }
+
+  EXPECT_EQ(p.dependencies(), dependencies_by_pairs(p));
+}
+
+TEST(Program, MoreOpsThanItMayHaveAreRefused) {
+  Program p;
+  const ValueId x = p.add(f32("x"));
+  for (std::size_t i = 0; i < Program::most_ops; ++i) op(p, std::to_string(i).c_str(), {x}, {});
+
+  EXPECT_THROW(op(p, "one more", {x}, {}), ProgramError);
 }
 
 TEST(Program, StorageThatTheTimedOpsOverwriteIsState) {

@@ -22,7 +22,8 @@ struct StringField {
 [[nodiscard]] std::vector<StringField> string_fields(const Json& document);
 
 /// The report as the reader makes it of the document with another text in one place, if the text arrives there. It does
-/// not where the reader takes none but some words; then it must say so.
+/// not where the reader takes none but some words; then it must say so. Throws std::logic_error where it drops one in
+/// silence.
 [[nodiscard]] std::optional<Report> report_with(const Json& document, const StringField& field,
                                                 const std::string& text);
 
