@@ -244,7 +244,7 @@ void add_flags(CLI::App& app, Verb verb, RawOptions& raw) {
   if (verb == Verb::run) add_output(app, raw);
   add_writing(app, verb, raw);
   if (verb == Verb::run || verb == Verb::describe_device || verb == Verb::probe) add_worker(app, raw);
-  if (verb == Verb::probe) add_subject(app, raw, "driver|gpus");
+  if (verb == Verb::probe) add_subject(app, raw, "driver|gpus|libraries");
   if (verb == Verb::list) {
     add_format(app, raw);
     add_subject(app, raw, "suites|CASE");
