@@ -182,8 +182,7 @@ void add_anonymity(CLI::App& app, RawOptions& raw) {
       ->group("output");
   value(app, "--anonymize-key", raw.anonymize_key, "FILE", "output",
         "the key of these hashes, made where there is none; one key gives a machine the same name in all reports "
-        "(default: "
-        "$XDG_CONFIG_HOME/gpubench/anonymize.key or ~/.config/gpubench/anonymize.key)");
+        "(default: $XDG_CONFIG_HOME/gpubench/anonymize.key or ~/.config/gpubench/anonymize.key)");
 }
 
 void add_color(CLI::App& app, RawOptions& raw) {
