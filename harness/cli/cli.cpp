@@ -62,7 +62,7 @@ int act(const Options& options, std::span<const std::string> words, const Enviro
       environment.out << help_text(options.subject, columns_of(Stream::out, environment));
       return exit_codes::ok;
     case Verb::version: return print_version(environment);
-    case Verb::probe: probe(options.subject, options.worker_output); return exit_codes::ok;
+    case Verb::probe: probe(options.subject, options.worker_output, environment.backends); return exit_codes::ok;
     case Verb::describe_device:
       tell_device(choose_device(options.device, environment), options.worker_output);
       return exit_codes::ok;

@@ -52,10 +52,11 @@ std::vector<Finding> backend_findings(const BackendEntry& entry, const Environme
 }
 
 // The libraries of the CUDA module; that it cannot be loaded is told by backend_finding(), or by D107 without a driver.
-std::vector<ModuleReport> libraries_of(const BackendEntry& entry, std::vector<Finding>& findings) {
+std::vector<ModuleReport> libraries_of(const BackendEntry& entry, const Environment& environment, double deadline_s,
+                                       std::vector<Finding>& findings) {
   if (!entry.libraries) return {};
   try {
-    return entry.libraries();
+    return environment.libraries_of(entry, deadline_s);
   } catch (const std::exception& e) {
     findings.push_back({Health::warning, "D107", e.what(), ""});
     return {};
@@ -88,7 +89,7 @@ int doctor_verb(const Options& options, const Environment& environment) {
   for (const BackendEntry& entry : environment.backends) {
     const bool is_cuda = entry.name == "cuda";
     has_cuda = has_cuda || is_cuda;
-    if (is_cuda) libraries = libraries_of(entry, findings);
+    if (is_cuda) libraries = libraries_of(entry, environment, options.for_opening_s(), findings);
     if (is_cuda && !driver.usable) continue;  // diagnose() says why
     for (Finding& finding : backend_findings(entry, environment, options.for_opening_s()))
       findings.push_back(std::move(finding));

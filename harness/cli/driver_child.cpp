@@ -48,15 +48,35 @@ GpuSurvey ask_gpus(const std::string& program, double deadline_s, const StopFlag
   return survey;
 }
 
-void probe(const std::string& subject, int output_fd) {
+std::vector<ModuleReport> ask_libraries(const std::string& program, double deadline_s, const StopFlag& stop) {
+  const Heard heard = ask_about("libraries", program, deadline_s, stop);
+  const ModuleSurvey survey = understood(heard, module_from_json).value_or(ModuleSurvey{});
+  if (!survey.why_not.empty()) throw BackendError(survey.why_not);
+  if (heard.answer.empty())
+    throw CannotMeasure("the CUDA module " + (heard.trouble.empty() ? "said nothing" : heard.trouble));
+  return survey.libraries;
+}
+
+void probe(const std::string& subject, int output_fd, std::span<const BackendEntry> backends) {
   const Teller teller(output_fd);
   const auto before = [&teller](std::string_view call) { teller.call(call); };
   if (subject == "driver") {
     teller.answer(dump(to_json(probe_nvidia_driver("", "libcuda.so.1", before))));
   } else if (subject == "gpus") {
     teller.answer(dump(to_json(survey_gpus("libnvidia-ml.so.1", before))));
+  } else if (subject == "libraries") {
+    teller.call("loading it");
+    ModuleSurvey survey;
+    try {
+      for (const BackendEntry& entry : backends) {
+        if (entry.libraries) survey.libraries = entry.libraries();
+      }
+    } catch (const BackendError& e) {
+      survey.why_not = e.what();
+    }
+    teller.answer(dump(to_json(survey)));
   } else {
-    throw UsageError(fmt::format("probe: '{}' is neither driver nor gpus", visible(subject)));
+    throw UsageError(fmt::format("probe: '{}' is none of driver, gpus, libraries", visible(subject)));
   }
 }
 

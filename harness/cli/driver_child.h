@@ -1,4 +1,5 @@
-// The NVIDIA driver and NVML, asked in a child process (verb probe): either may hang, and neither is called here.
+// The NVIDIA driver, NVML and the libraries of a backend's module, asked in a child process (verb probe): each may
+// hang, and none is called or loaded here.
 #pragma once
 
 #include <string>
@@ -14,8 +15,13 @@ namespace gpubench {
 /// As survey_gpus(), with what was found out before a call that hangs.
 [[nodiscard]] GpuSurvey ask_gpus(const std::string& program, double deadline_s, const StopFlag& stop);
 
-/// The child's side: asks what `subject` names, "driver" or "gpus", and tells it to `output_fd`. Throws UsageError for
-/// another.
-void probe(const std::string& subject, int output_fd);
+/// The libraries of the CUDA backend's module. Throws BackendError with the loader's reason, and CannotMeasure where it
+/// hangs or crashes.
+[[nodiscard]] std::vector<ModuleReport> ask_libraries(const std::string& program, double deadline_s,
+                                                      const StopFlag& stop);
+
+/// The child's side: asks what `subject` names, "driver", "gpus" or "libraries", and tells it to `output_fd`. Throws
+/// UsageError for another.
+void probe(const std::string& subject, int output_fd, std::span<const BackendEntry> backends);
 
 }  // namespace gpubench

@@ -12,6 +12,8 @@ template <>
 inline constexpr bool is_part<GpuProcess> = true;
 template <>
 inline constexpr bool is_part<GpuFacts> = true;
+template <>
+inline constexpr bool is_part<ModuleReport> = true;
 
 template <class Archive>
 void visit(Archive& a, NvidiaDriver& d) {
@@ -78,6 +80,19 @@ void visit(Archive& a, GpuSurvey& s) {
   a("that_do_not_open", s.that_do_not_open);
 }
 
+template <class Archive>
+void visit(Archive& a, ModuleReport& r) {
+  a("name", r.name);
+  a("version", r.version);
+  a("path", r.path);
+}
+
+template <class Archive>
+void visit(Archive& a, ModuleSurvey& s) {
+  a("why_not", s.why_not);
+  a("libraries", s.libraries);
+}
+
 }  // namespace record_members
 
 Json to_json(const NvidiaDriver& driver) {
@@ -98,6 +113,17 @@ Json to_json(const GpuSurvey& survey) {
 
 GpuSurvey survey_from_json(const Node& node) {
   GpuSurvey survey;
+  record_members::Reader::read(node, survey);
+  return survey;
+}
+
+Json to_json(const ModuleSurvey& survey) {
+  ModuleSurvey copy = survey;
+  return record_members::Writer::written(copy);
+}
+
+ModuleSurvey module_from_json(const Node& node) {
+  ModuleSurvey survey;
   record_members::Reader::read(node, survey);
   return survey;
 }

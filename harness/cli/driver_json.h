@@ -1,4 +1,5 @@
-// What the driver and NVML said, as a line of JSON: from the child that asked them to the process that wants to know.
+// What the driver, NVML and the CUDA module said, as a line of JSON: from the child that asked them to the process that
+// wants to know.
 #pragma once
 
 #include "harness/hardware/gpu_survey.h"
@@ -15,5 +16,8 @@ class Node;
 
 [[nodiscard]] Json to_json(const GpuSurvey& survey);
 [[nodiscard]] GpuSurvey survey_from_json(const Node& node);
+
+[[nodiscard]] Json to_json(const ModuleSurvey& survey);
+[[nodiscard]] ModuleSurvey module_from_json(const Node& node);
 
 }  // namespace gpubench

@@ -39,7 +39,8 @@ struct BackendEntry {
   /// Of a GPU the compute capability is told, 90 for 9.0; 0 where it is not known. No function: all.
   std::function<std::vector<std::string>(int capability)> precisions = {};
   bool has_graphs = false;  ///< sequences can be replayed as one graph, and are unless --launch says otherwise
-  /// Libraries that its module really loads, for doctor; needs no device. May throw. No function: nothing to tell.
+  /// Libraries that its module really loads, for doctor; needs no device. Loads them into this process, and may throw.
+  /// No function: nothing to tell.
   std::function<std::vector<ModuleReport>()> libraries = {};
   /// Several ranks; throws BackendError or Unsupported. No function: one rank only.
   std::function<RankSet(const RankRequest& what)> open_ranks = {};
@@ -69,6 +70,9 @@ struct Environment {
   /// From here on SIGINT, SIGTERM and SIGHUP raise `stop`, and a second one ends the process; before, the first ends
   /// it.
   std::function<void()> catch_signals = [] {};
+  /// What the libraries of a backend are, asked in a child. Throws what `libraries` does, and CannotMeasure.
+  std::function<std::vector<ModuleReport>(const BackendEntry& entry, double deadline_s)> libraries_of =
+      [](const BackendEntry& entry, double) { return entry.libraries(); };
 };
 
 /// The whole program: parses, acts, prints; returns the exit code (exit_code.h). Throws nothing.

@@ -60,6 +60,7 @@ constexpr std::string_view of_report =
 
 constexpr std::string_view of_export = R"(  gpubench export --format csv report.json > report.csv
   gpubench export --format gbench report.json -o new.json && compare.py benchmarks old.json new.json
+  gpubench export --format report --anonymize report.json -o shared.json
   gpubench export --format prometheus report.json -o /var/lib/node_exporter/gpubench.prom
 )";
 

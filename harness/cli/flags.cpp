@@ -176,6 +176,15 @@ void add_writing(CLI::App& app, Verb verb, RawOptions& raw) {
   }
 }
 
+void add_anonymity(CLI::App& app, RawOptions& raw) {
+  app.add_flag("--anonymize", raw.anonymize,
+               "write nothing that identifies this machine or its user: names are hashed under a key, paths too")
+      ->group("output");
+  value(app, "--anonymize-key", raw.anonymize_key, "FILE", "output",
+        "the key of these hashes, made where there is none; one key gives a machine the same name in all reports "
+        "(default: $XDG_CONFIG_HOME/gpubench/anonymize.key or ~/.config/gpubench/anonymize.key)");
+}
+
 void add_color(CLI::App& app, RawOptions& raw) {
   value(app, "--color", raw.color, "MODE", "output",
         "auto, always or never (default: auto: on a terminal, unless NO_COLOR is set)");
@@ -243,8 +252,9 @@ void add_flags(CLI::App& app, Verb verb, RawOptions& raw) {
   }
   if (verb == Verb::run) add_output(app, raw);
   add_writing(app, verb, raw);
+  if (verb == Verb::run || verb == Verb::export_report || verb == Verb::report_page) add_anonymity(app, raw);
   if (verb == Verb::run || verb == Verb::describe_device || verb == Verb::probe) add_worker(app, raw);
-  if (verb == Verb::probe) add_subject(app, raw, "driver|gpus");
+  if (verb == Verb::probe) add_subject(app, raw, "driver|gpus|libraries");
   if (verb == Verb::list) {
     add_format(app, raw);
     add_subject(app, raw, "suites|CASE");

@@ -31,6 +31,8 @@ struct RawOptions {
   bool trust_libraries = false;
   std::string locked_clock;
   bool force = false;
+  bool anonymize = false;
+  std::string anonymize_key;
   bool quiet = false;
   bool verbose = false;
 };

@@ -205,6 +205,10 @@ Options checked(Verb verb, const Given& given) {
   if (!raw.markdown.empty()) o.markdown = raw.markdown;
   if (!raw.resume.empty()) o.resume = raw.resume;
   o.own_words = given.own_words;
+  o.anonymize = raw.anonymize;
+  if (!raw.anonymize_key.empty()) o.anonymize_key = raw.anonymize_key;
+  if (o.anonymize_key && !o.anonymize)
+    throw UsageError(fmt::format("{}: nothing is made anonymous; add --anonymize", from("--anonymize-key")));
   o.writing.replace = raw.force;
   if (!raw.mode.empty()) o.writing.mode = mode_of(from("--mode"), raw.mode);
   o.github = choose(from("--github"), raw.github, github_words);
@@ -310,9 +314,10 @@ std::vector<std::string> own_words(const CLI::App& app) {
   std::vector<std::string> words;
   for (const CLI::Option* option : app.get_options()) {
     const std::string& group = option->get_group();
-    const bool measures = group == "select" || group == "measure" || group == "check";
-    if (!measures || option->get_lnames().empty()) continue;
+    if (option->get_lnames().empty()) continue;
     const std::string flag = "--" + option->get_lnames().front();
+    const bool measures = group == "select" || group == "measure" || group == "check";
+    if (!measures && flag != "--anonymize") continue;  // what is half in names stays so
     if (flag == "--dry-run" || flag == "--tuning-cache") continue;
     for (const std::string& value : option->results()) {
       words.push_back(flag);

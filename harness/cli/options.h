@@ -74,6 +74,8 @@ struct Options {
   std::optional<std::string> junit{}, csv{}, markdown{};  ///< the same in other forms
   WriteRules writing{};                                   ///< --force, --mode
   std::optional<std::string> resume{};                    ///< --resume
+  bool anonymize = false;                                 ///< --anonymize
+  std::optional<std::string> anonymize_key{};             ///< --anonymize-key
   /// The flags of the command line that say what is run and how it is measured, as they were given.
   std::vector<std::string> own_words{};
   GithubMode github = GithubMode::automatic;

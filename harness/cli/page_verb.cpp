@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "harness/cli/anonymity.h"
 #include "harness/cli/destination.h"
 #include "harness/cli/exit_code.h"
 #include "harness/cli/report_outputs.h"
@@ -18,10 +19,14 @@
 namespace gpubench {
 namespace {
 
-std::vector<Report> reports_at(const std::vector<std::string>& files) {
+std::vector<Report> reports_of(const Options& options, const Environment& environment) {
+  const std::optional<HashKey> key = key_for(options, environment);
   std::vector<Report> reports;
   try {
-    for (const std::string& file : files) reports.push_back(read_report(file));
+    for (const std::string& file : options.files) {
+      Report report = read_report(file);
+      reports.push_back(key ? anonymized(std::move(report), *key, users_of(environment)) : std::move(report));
+    }
   } catch (const ReadError& e) {
     throw UsageError(e.what());
   }
@@ -69,7 +74,7 @@ std::string page_path(const Options& options) {
 }  // namespace
 
 int page_verb(const Options& options, const Environment& environment) {
-  const std::vector<Report> reports = reports_at(options.files);
+  const std::vector<Report> reports = reports_of(options, environment);
   // What is drawn from reports can be drawn again: it replaces what was drawn before.
   const WriteRules rules{true, options.writing.mode};
   const Destination destination = open_report_destination(options, page_path(options), rules);

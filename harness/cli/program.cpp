@@ -107,7 +107,8 @@ Environment process_environment(int argc, char** argv, std::span<const Suite> su
           [program](double deadline_s) { return ask_gpus(program, deadline_s, stop_flag); },
           terminal_columns(STDOUT_FILENO),
           [] { return read_host(); },
-          catch_signals};
+          catch_signals,
+          [program](const BackendEntry&, double deadline_s) { return ask_libraries(program, deadline_s, stop_flag); }};
 }
 
 int run_program(int argc, char** argv, std::span<const Suite> suites, std::vector<BackendEntry> backends,

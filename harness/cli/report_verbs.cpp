@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/cli/anonymity.h"
 #include "harness/cli/exit_code.h"
 #include "harness/core/error.h"
 #include "harness/report/atomic_file.h"
@@ -28,7 +29,10 @@ int validate_verb(const Options& options, const Environment& environment) {
 
 int export_verb(const Options& options, const Environment& environment) {
   try {
-    const std::string text = exported(read_report(options.files.front()), options.export_format);
+    Report report = read_report(options.files.front());
+    if (const auto key = key_for(options, environment))
+      report = anonymized(std::move(report), *key, users_of(environment));
+    const std::string text = exported(report, options.export_format);
     if (options.output.empty()) {
       environment.out << text;
     } else {

@@ -74,7 +74,7 @@ Resumption open_resumption(const Options& options, std::span<const std::string> 
 }
 
 std::vector<std::pair<std::string, std::string>> settings_of(const Report& report, std::span<const PlannedCase> plan,
-                                                             const Options& options) {
+                                                             const Options& options, const Anonymizer* anonymizer) {
   const Json context = context_json(report);
   Setup setup = setup_of(Node(context, "this run"));
   Facts facts = std::move(setup.decisive);
@@ -82,6 +82,9 @@ std::vector<std::pair<std::string, std::string>> settings_of(const Report& repor
   facts.emplace_back("check", report.run.check);
   facts.emplace_back("injected", report.run.injected);
   facts.emplace_back("energy", options.energy ? "on" : "off");
+  for (const auto& [fact, file] : {std::pair{"pin", &options.pin}, {"like", &options.like}}) {
+    if (*file) facts.emplace_back(fact, anonymizer == nullptr ? **file : anonymizer->path(**file));
+  }
   std::uint64_t digest = 0;
   for (const PlannedCase& planned : plan) digest = hash(planned.id(), digest);
   facts.emplace_back("cases", fmt::format("{} ({:016x})", plan.size(), digest));

@@ -10,6 +10,7 @@
 #include "harness/cli/environment.h"
 #include "harness/cli/options.h"
 #include "harness/plan/plan.h"
+#include "harness/report/anonymize.h"
 #include "harness/report/journal.h"
 #include "harness/report/report_json.h"
 
@@ -40,11 +41,12 @@ struct Resumption {
 [[nodiscard]] Resumption open_resumption(const Options& options, std::span<const std::string> words,
                                          const Environment& environment);
 
-/// What must be the same on both sides of an interruption: the set-up of the report, its build, seed and check, and the
-/// cases planned.
+/// What must be the same on both sides of an interruption: the set-up of the report, its build, seed and check, the
+/// reports that it follows (--pin, --like), and the cases planned. `anonymizer`: null for names as they are.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> settings_of(const Report& report,
                                                                            std::span<const PlannedCase> plan,
-                                                                           const Options& options);
+                                                                           const Options& options,
+                                                                           const Anonymizer* anonymizer);
 
 /// Throws AnotherRun with the first fact that differs.
 void require_same_run(const Resumption& resumption, const std::vector<std::pair<std::string, std::string>>& settings);

@@ -7,6 +7,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "harness/cli/anonymity.h"
 #include "harness/cli/busy_warning.h"
 #include "harness/cli/destination.h"
 #include "harness/cli/device.h"
@@ -62,7 +63,8 @@ ProgressStyle progress_style(const Options& options, const Environment& environm
 class Run {
  public:
   Run(const Options& options, std::span<const std::string> words, const Environment& environment, DeviceChoice device,
-      std::vector<PlannedCase> plan, Tier tier, RunOptions run_options, const Resumption* resumption)
+      std::vector<PlannedCase> plan, Tier tier, RunOptions run_options, const Resumption* resumption,
+      const std::optional<HashKey>& key)
       : options_(options),
         words_(words),
         environment_(environment),
@@ -70,7 +72,8 @@ class Run {
         plan_(std::move(plan)),
         tier_(tier),
         run_options_(std::move(run_options)),
-        resumption_(resumption) {}
+        resumption_(resumption),
+        key_(key) {}
 
   int execute() {
     environment_.catch_signals();  // from here on there is something to lose
@@ -93,6 +96,7 @@ class Run {
       info_ = backend->device();
       add_gpu_properties(info_);
     }
+    if (key_) anonymizer_.emplace(*key_, report(), users_of(environment_));
     open_journal();
     std::vector<PlannedCase> left;
     for (const PlannedCase& planned : plan_) {
@@ -108,11 +112,14 @@ class Run {
     const auto view = make_progress(environment_.err, progress);
     Recorder recorder(*view, info_, journal_.get());
     if (resumption_ != nullptr) recorder.take(resumption_->journal.finished);
+    std::optional<AnonymousObserver> anonymous;
+    if (anonymizer_) anonymous.emplace(*anonymizer_, recorder);
+    RunObserver& observer = anonymous ? static_cast<RunObserver&>(*anonymous) : recorder;
     if (backend) {
-      run_in_process(*backend, plan_, run_options_, recorder, environment_.stop);
+      run_in_process(*backend, plan_, run_options_, observer, environment_.stop);
     } else {
       run_isolated(plan_, run_options_, worker_command(words_, environment_.program, device_.word()), JsonRecordCodec(),
-                   recorder, environment_.stop);
+                   observer, environment_.stop);
     }
     signal_ = environment_.stop.load();
     records_ = recorder.in_order_of(plan_, signal_ != 0);
@@ -122,7 +129,8 @@ class Run {
 
   // Before the first case: from here on nothing that was measured is lost.
   void open_journal() {
-    const JournalStart start{invocation_, options_.own_words, settings_of(report(), plan_, options_)};
+    const JournalStart start{invocation_, anonymizer_ ? without_files(options_.own_words) : options_.own_words,
+                             settings_of(report(), plan_, options_, anonymizer_ ? &*anonymizer_ : nullptr)};
     if (resumption_ != nullptr) require_same_run(*resumption_, start.settings);
     if (destination_.journal_file.empty()) return;
     try {
@@ -207,7 +215,8 @@ class Run {
     run.finished_at = std::time(nullptr);
     run.resumed = resumption_ == nullptr ? 0 : resumption_->journal.resumed + 1;
     run.complete = signal_ == 0;
-    report.cases = records_;
+    if (anonymizer_) anonymizer_->context(report);
+    report.cases = records_;  // these are anonymous already
     return report;
   }
 
@@ -258,6 +267,8 @@ class Run {
   Tier tier_;
   RunOptions run_options_;
   const Resumption* resumption_;  ///< null: a new run
+  std::optional<HashKey> key_;    ///< of --anonymize
+  std::optional<Anonymizer> anonymizer_;
   std::unique_ptr<JournalWriter> journal_;
   std::string invocation_;
   std::string resume_;  ///< the command that goes on with this run
@@ -301,7 +312,9 @@ int run_cases(const Options& options, std::span<const std::string> words, const 
     for (const auto& [id, record] : resumption->journal.finished) run.finished.insert(id);
     run.in_flight = resumption->journal.in_flight;
   }
-  return Run(options, words, environment, device, std::move(plan), selection.tier, run, resumption).execute();
+  return Run(options, words, environment, device, std::move(plan), selection.tier, run, resumption,
+             key_for(options, environment))
+      .execute();
 }
 
 }  // namespace

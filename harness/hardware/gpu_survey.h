@@ -19,6 +19,11 @@ struct ModuleReport {
   std::string path;     ///< of its file; empty where it is part of the module, or not known
 };
 
+struct ModuleSurvey {
+  std::string why_not{};  ///< why the module cannot be loaded; empty: it can
+  std::vector<ModuleReport> libraries{};
+};
+
 struct GpuSurvey {
   std::string why_not{};                ///< why NVML cannot be used; empty: it can
   std::string nvml_path{};              ///< of the library that was loaded

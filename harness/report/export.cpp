@@ -6,14 +6,15 @@
 #include <cmath>
 
 #include "harness/core/reliability.h"
+#include "harness/report/content_digest.h"
 #include "harness/report/json.h"
 
 namespace gpubench {
 namespace {
 
-constexpr std::array formats{ExportFormat::gbench,         ExportFormat::gbench_summary, ExportFormat::bmf,
-                             ExportFormat::action_smaller, ExportFormat::action_bigger,  ExportFormat::csv,
-                             ExportFormat::csv_cases,      ExportFormat::prometheus};
+constexpr std::array formats{ExportFormat::report, ExportFormat::gbench,         ExportFormat::gbench_summary,
+                             ExportFormat::bmf,    ExportFormat::action_smaller, ExportFormat::action_bigger,
+                             ExportFormat::csv,    ExportFormat::csv_cases,      ExportFormat::prometheus};
 
 double finite(double value, std::string_view what, const CaseRecord& record) {
   if (std::isfinite(value)) return value;
@@ -87,6 +88,7 @@ Json action(const Report& report, bool times) {
 
 std::string_view name(ExportFormat format) {
   switch (format) {
+    case ExportFormat::report: return "report";
     case ExportFormat::gbench: return "gbench";
     case ExportFormat::gbench_summary: return "gbench-summary";
     case ExportFormat::bmf: return "bmf";
@@ -103,6 +105,7 @@ std::span<const ExportFormat> export_formats() { return formats; }
 
 std::string exported(const Report& report, ExportFormat format) {
   switch (format) {
+    case ExportFormat::report: return sealed_text(report_json(report), 1);
     case ExportFormat::gbench: return dump(gbench(report, false), 1) + "\n";
     case ExportFormat::gbench_summary: return dump(gbench(report, true), 1) + "\n";
     case ExportFormat::bmf: return dump(bmf(report), 1) + "\n";

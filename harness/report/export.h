@@ -1,5 +1,6 @@
 // Reports in the formats of other tools: passing cases only, unless the format has a place for a verdict.
 //
+// - report: gpubench's own, written anew as this version writes it: with every case.
 // - gbench: Google Benchmark's JSON, one entry per round and a median: its compare.py, Bencher's googlecpp adapter.
 // - gbench-summary: the same with one "<id>_median" entry a case, for readers that keep one entry of a name.
 // - bmf: Bencher Metric Format: latency (ns) and throughput (the headline rate), with the 95% interval.
@@ -23,7 +24,17 @@
 
 namespace gpubench {
 
-enum class ExportFormat { gbench, gbench_summary, bmf, action_smaller, action_bigger, csv, csv_cases, prometheus };
+enum class ExportFormat {
+  report,
+  gbench,
+  gbench_summary,
+  bmf,
+  action_smaller,
+  action_bigger,
+  csv,
+  csv_cases,
+  prometheus
+};
 /// "gbench-summary"
 [[nodiscard]] std::string_view name(ExportFormat format);
 [[nodiscard]] std::span<const ExportFormat> export_formats();

@@ -45,6 +45,13 @@ bool take(int fd, std::string& text) {
 
 ChildResult run_child(const std::vector<std::string>& words, const std::map<std::string, std::string>& variables,
                       const std::string& wait_for, const std::function<void(int)>& while_running) {
+  if (!while_running) return run_child_in_steps(words, variables, {});
+  return run_child_in_steps(words, variables, {{wait_for, while_running}});
+}
+
+ChildResult run_child_in_steps(const std::vector<std::string>& words,
+                               const std::map<std::string, std::string>& variables,
+                               const std::vector<std::pair<std::string, std::function<void(int)>>>& steps) {
   const Pipe out, err;
   const pid_t pid = ::fork();
   if (pid < 0) throw std::runtime_error("fork");
@@ -52,16 +59,16 @@ ChildResult run_child(const std::vector<std::string>& words, const std::map<std:
   ::close(out.ends[1]);
   ::close(err.ends[1]);
   ChildResult result;
-  bool called = !while_running;
+  std::size_t step = 0, seen = 0;
   pollfd streams[2] = {{out.ends[0], POLLIN, 0}, {err.ends[0], POLLIN, 0}};
   while (streams[0].fd >= 0 || streams[1].fd >= 0) {
     ::poll(streams, 2, -1);
     if (streams[0].revents != 0 && !take(streams[0].fd, result.out)) streams[0].fd = -1;
     if (streams[1].revents != 0 && !take(streams[1].fd, result.err)) streams[1].fd = -1;
-    if (!called && result.err.find(wait_for) != std::string::npos) {
-      called = true;
-      while_running(pid);
-    }
+    const std::size_t found = step < steps.size() ? result.err.find(steps[step].first, seen) : std::string::npos;
+    if (found == std::string::npos) continue;
+    seen = found + steps[step].first.size();
+    steps[step++].second(pid);
   }
   ::close(out.ends[0]);
   ::close(err.ends[0]);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gpubench {
@@ -20,5 +21,10 @@ struct ChildResult {
                                     const std::map<std::string, std::string>& variables = {},
                                     const std::string& wait_for = "",
                                     const std::function<void(int)>& while_running = {});
+
+/// The same with several such moments, each waited for in what is written after the one before.
+[[nodiscard]] ChildResult run_child_in_steps(
+    const std::vector<std::string>& words, const std::map<std::string, std::string>& variables,
+    const std::vector<std::pair<std::string, std::function<void(int)>>>& steps);
 
 }  // namespace gpubench

@@ -79,6 +79,19 @@ TEST_F(HangingDriver, IsToldOfItsManagementLibraryToo) {
   }
 }
 
+// Loading a library runs its constructors, which may call a driver: doctor loads none itself.
+TEST_F(HangingDriver, HangsNoDoctorInTheConstructorsOfTheModule) {
+  const std::map<std::string, std::string> variables{{"LD_LIBRARY_PATH", GPUBENCH_FAKE_DRIVER},
+                                                     {"GPUBENCH_SIM_MODULE", GPUBENCH_HANGING_MODULE},
+                                                     {"GPUBENCH_FAKE_HANG", "constructor"}};
+  const ChildResult result = run_child({GPUBENCH_SIM_PROGRAM, "doctor", "--deadline", "1"}, variables);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("D107  the CUDA module does not answer (loading it, 1 s)"),
+                    HasSubstr("the cuda backend does not start: it does not answer (opening the device, 1 s)"),
+                    HasSubstr("backend sim starts")));
+}
+
 // run_child() returns once nobody holds the child's standard error any more: the one that hangs is gone as well.
 TEST_F(HangingDriver, IsLeftBehindByNoEndOfItsParent) {
   for (const int signal : {SIGKILL, SIGTERM, SIGINT, SIGHUP}) {

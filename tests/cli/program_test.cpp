@@ -189,6 +189,22 @@ TEST_F(Program, CalibrateEndsAsItsRunsDo) {
   EXPECT_TRUE(std::filesystem::is_empty("."));
 }
 
+// Told once, a run ends its worker and writes what it has. This worker does not end by SIGTERM, so that the second
+// signal comes first: no report. Standard error ends, and the program is waited for, once all three processes are gone.
+TEST_F(Program, ASecondSignalEndsCalibrateItsRunAndTheWorkerAtOnce) {
+  const std::vector<std::string> words{
+      GPUBENCH_SIM_PROGRAM, "calibrate", "--runs", "3", "--tier", "smoke", "--keep", "runs"};
+  for (const bool twice : {false, true}) {
+    const ChildResult result =
+        run_child_in_steps(words, {{"GPUBENCH_SIM_SCRIPT", "stubborn@first.gemm"}},
+                           {{"sim: hangs", [](int pid) { ::kill(pid, SIGTERM); }},
+                            {"sim: goes on", [twice](int pid) { ::kill(pid, twice ? SIGINT : 0); }}});
+    EXPECT_EQ(result.exit_code, 143) << result.err;
+    EXPECT_EQ(std::filesystem::exists("runs/run-001.json"), !twice);
+    std::filesystem::remove_all("runs");
+  }
+}
+
 TEST_F(Program, DoctorAsksTheBackendInAChild) {
   const ChildResult result = run({"doctor"});
   EXPECT_EQ(result.exit_code, 0);

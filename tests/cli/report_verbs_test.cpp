@@ -96,13 +96,15 @@ TEST_F(ReportVerbs, WithoutAFileIsAUsageError) {
 TEST_F(ReportVerbs, AnUnknownFormatNamesTheKnownOnes) {
   EXPECT_EQ(cli_.run({"export", "--format", "gbenhc", "good.json"}), 2);
   EXPECT_EQ(cli_.run({"export", "good.json"}), 2);
-  EXPECT_EQ(cli_.err.str(),
-            "gpubench: --format: 'gbenhc' is not one of gbench, gbench-summary, bmf, action-smaller, action-bigger, "
-            "csv, csv-cases, "
-            "prometheus; did you mean 'gbench'?\n"
-            "gpubench: export needs --format, one of gbench, gbench-summary, bmf, action-smaller, action-bigger, csv, "
-            "csv-cases, "
-            "prometheus\n");
+  EXPECT_EQ(
+      cli_.err.str(),
+      "gpubench: --format: 'gbenhc' is not one of report, gbench, gbench-summary, bmf, action-smaller, action-bigger, "
+      "csv, csv-cases, "
+      "prometheus; did you mean 'gbench'?\n"
+      "gpubench: export needs --format, one of report, gbench, gbench-summary, bmf, action-smaller, action-bigger, "
+      "csv, "
+      "csv-cases, "
+      "prometheus\n");
 }
 
 TEST_F(ReportVerbs, AnExportGoesToStandardOutputAloneOrToAFile) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -129,8 +130,11 @@ class OpLaunch : public SimLaunch {
       case FaultKind::lost: *plan_->lost = true; throw DeviceLost("sim: illegal address");
       case FaultKind::kill: ::raise(SIGKILL); break;
       case FaultKind::exit: std::_Exit(0);
-      case FaultKind::stubborn: std::signal(SIGTERM, SIG_IGN); [[fallthrough]];
+      case FaultKind::stubborn:
+        std::signal(SIGTERM, [](int) { (void)!::write(STDERR_FILENO, "sim: goes on\n", 13); });
+        [[fallthrough]];
       case FaultKind::hang:
+        std::fputs("sim: hangs\n", stderr);
         while (true) ::pause();
       case FaultKind::out_of_memory:
         throw BackendError("out of memory: could not allocate 123456789 bytes for op '" + plan_->call.label + "'");

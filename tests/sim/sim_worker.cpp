@@ -1,6 +1,8 @@
 // A worker for tests of isolation: the sim suite on a sim backend that follows the script given by --script.
 //
-// Flags of its own: --babble writes bytes into the pipe that are no message; --stillborn exits before reading anything.
+// Flags of its own: --babble writes bytes into the pipe that are no message; --stillborn exits before reading anything;
+// --beats N announces the first case, then sends N beats, 20 ms apart, before it does anything; --mute announces it and
+// says nothing more.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -9,20 +11,38 @@
 #include <string_view>
 
 #include "harness/run/run.h"
+#include "harness/run/wire.h"
 #include "tests/sim/sim_backend.h"
 #include "tests/sim/sim_suite.h"
+
+namespace {
+
+void announce_and_beat(int output, int beats) {
+  using gpubench::FrameKind;
+  gpubench::write_frame(output, {FrameKind::phase, "0 check"});
+  for (; beats > 0; --beats) {
+    ::usleep(20'000);
+    gpubench::write_frame(output, {FrameKind::beat, ""});
+  }
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   std::string script;
   int input = -1;
   int output = -1;
+  int beats = 0;
   bool babble = false;
+  bool mute = false;
   for (int i = 1; i < argc; ++i) {
     const std::string_view flag = argv[i];
     if (flag == "--stillborn") return 7;
     if (flag == "--babble") babble = true;
+    if (flag == "--mute") mute = true;
     if (i + 1 >= argc) continue;
     if (flag == "--script") script = argv[++i];
+    if (flag == "--beats") beats = std::atoi(argv[++i]);
     if (flag == "--worker-input") input = std::atoi(argv[++i]);
     if (flag == "--worker-output") output = std::atoi(argv[++i]);
   }
@@ -30,6 +50,8 @@ int main(int argc, char** argv) {
     constexpr std::string_view noise = "Segmentation fault (core dumped)\n";
     if (::write(output, noise.data(), noise.size()) < 0) return 8;
   }
+  if (beats > 0 || mute) announce_and_beat(output, beats);
+  while (mute) ::pause();
   std::cout << "workers may print what they like\n" << std::flush;
   const std::unique_ptr<gpubench::Backend> backend = gpubench::open_sim_backend(script);
   const auto cases = gpubench::sim::sim_cases();

@@ -127,6 +127,34 @@ TEST(Isolation, ADeadlineFollowsTheEstimateUpToItsCap) {
   EXPECT_THAT(reason_of_a_hang(1000.0, 1.5), HasSubstr("no answer for 1.5 s (the most that a case may say nothing)"));
 }
 
+// Its first case stays in one phase for 1.8 s, beating or not; three times the estimate are 0.9 s.
+void run_slow_worker(const std::vector<std::string>& flags, Remembering& seen) {
+  RunOptions options = smoke_options();
+  options.deadline_floor_s = 0.5;
+  options.deadline_cap_s = 60.0;
+  for (const PlannedCase& planned : sim_cases()) options.expected_s[planned.id()] = 0.3;
+  WorkerCommand command{{GPUBENCH_SIM_WORKER, "--script", ""}};
+  command.argv.insert(command.argv.end(), flags.begin(), flags.end());
+  run_isolated(sim_cases(), options, command, TextCodec(), seen, seen.stop);
+}
+
+TEST(Isolation, AWorkerThatBeatsPastItsDeadlineIsLeftToFinishAndSaidToBeSlow) {
+  Remembering seen;
+  run_slow_worker({"--beats", "90"}, seen);
+
+  EXPECT_EQ(seen.count(Verdict::pass), 6);
+  EXPECT_THAT(seen.notes, ::testing::ElementsAre(AllOf(HasSubstr("has been in phase 'check' for"),
+                                                       HasSubstr("its worker still answers"))));
+}
+
+TEST(Isolation, AWorkerThatDoesNotBeatIsEndedAtItsDeadline) {
+  Remembering seen;
+  run_slow_worker({"--mute"}, seen);
+
+  EXPECT_THAT(seen.of("first").reason,
+              HasSubstr("no answer for 0.9 s (3 times the estimate of 0.3 s) while 'check' of this case ran"));
+}
+
 TEST(Isolation, AWorkerThatNeverSaysAnythingIsGivenUp) {
   RunOptions options = smoke_options();
   options.deadline_floor_s = 0.1;
