@@ -123,8 +123,9 @@ class CudaBackend final : public Backend {
     for (const Planned& planned : planned_) {
       if (planned.matches(call, tensors)) return planned.plan;
     }
-    planned_.push_back(
-        {call, {tensors.begin(), tensors.end()}, implementation_of(call.kind).plan(call, tensors, context_)});
+    Plan plan = implementation_of(call.kind).plan(call, tensors, context_);
+    planned_.push_back({call, {tensors.begin(), tensors.end()}, std::move(plan)});
+    planned_.back().call.judge = nullptr;  // of this planning only
     return planned_.back().plan;
   }
 
