@@ -62,9 +62,10 @@ struct Planned {
 
 class CudaBackend final : public Backend {
  public:
-  explicit CudaBackend(const OpenOptions& options)
+  CudaBackend(const OpenOptions& options, std::shared_ptr<CudnnPlanStore> plans)
       : traits_(traits_of(options.ordinal)),
         stream_(stream_on(options.ordinal)),
+        cudnn_(std::move(plans)),
         context_{traits_, cublaslt_, cudnn_, stream_.get(), options.deterministic},
         device_(describe(traits_)),
         timer_(stream_.get()) {}
@@ -182,8 +183,8 @@ class CudaBackend final : public Backend {
 
 }  // namespace
 
-OpenedDevice open_cuda_device(const OpenOptions& options) {
-  auto backend = std::make_unique<CudaBackend>(options);
+OpenedDevice open_cuda_device(const OpenOptions& options, std::shared_ptr<CudnnPlanStore> plans) {
+  auto backend = std::make_unique<CudaBackend>(options, std::move(plans));
   const cudaStream_t stream = backend->stream();
   return {std::move(backend), stream};
 }
