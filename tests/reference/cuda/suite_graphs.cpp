@@ -116,8 +116,7 @@ std::vector<SuiteGraph> suite_graphs(GraphFamily family) {
       const bool deterministic = family == GraphFamily::deterministic;
       graphs.push_back({std::move(text), CudnnNumerics::of(call.math, tensors[0].dtype, deterministic),
                         [call, tensors, build] { return build(call, tensors); },
-                        family == GraphFamily::attention && tensors[0].dtype == DType::f32,
-                        call.kind == attention_forward_kind || call.kind == attention_backward_kind});
+                        family == GraphFamily::attention && tensors[0].dtype == DType::f32});
     }
   }
   return graphs;

@@ -17,7 +17,6 @@ struct SuiteGraph {
   CudnnNumerics numerics;
   std::function<CudnnGraph()> build;  ///< throws Unsupported where the call cannot be told to cuDNN
   bool attention_in_f32 = false;      ///< which cuDNN's fused engines don't have, but for TF32 forward
-  bool is_attention = false;          ///< searched for as the backend does; of the others the first plan only
 };
 
 enum class GraphFamily {
