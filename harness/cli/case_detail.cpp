@@ -102,6 +102,7 @@ std::string math_text(const Math& math) {
   if (math.inputs == Math::Inputs::emulated) text += ", inputs split (emulated)";
   if (math.fast_accumulation) text += ", fast accumulation";
   if (math.split_k_in_output) text += ", split sums in the output's type";
+  if (math.approximate_tanh) text += ", approximate tanh";
   return text;
 }
 

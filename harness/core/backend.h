@@ -64,6 +64,9 @@ class PlanImpl {
   [[nodiscard]] virtual std::string implementation() const = 0;
   [[nodiscard]] virtual std::size_t workspace_bytes() const { return 0; }
   [[nodiscard]] virtual Choice choice() const { return Choice::only; }
+  /// Candidates that were left out for their results (OpCall::judge): "cublaslt:algo=21: 130 of 4000 judged elements of
+  /// 'y' outside their bound, by up to 2.1 times".
+  [[nodiscard]] virtual std::vector<std::string> rejected() const { return {}; }
 };
 using Plan = std::shared_ptr<const PlanImpl>;
 

@@ -9,6 +9,7 @@ std::string math_text(const Math& math) {
   if (math.inputs == Math::Inputs::emulated) text += ", emulated";
   if (math.fast_accumulation) text += ", fast accumulation";
   if (math.split_k_in_output) text += ", split k in output";
+  if (math.approximate_tanh) text += ", approximate tanh";
   return text;
 }
 

@@ -18,6 +18,7 @@ struct Math {
   Inputs inputs = Inputs::exact;
   bool fast_accumulation = false;  ///< sums of 8-bit products kept in fewer than 24 bits from end to end
   bool split_k_in_output = false;  ///< partial sums rounded to the output type
+  bool approximate_tanh = false;   ///< GELU with a tanh that is off by up to 2^-11 of itself, as a GPU's instruction is
   friend bool operator==(const Math&, const Math&) = default;
 };
 
@@ -39,7 +40,8 @@ struct Recipe {
 
 /// Every recipe that the suites may name, in order of falling precision:
 ///   f64; f32 (every product and sum in f32: "pedantic"); tf32 (f32 tensors, products of inputs cut to 11 significant
-///   bits); bf16, f16 (f32 sums and masters); f8_hybrid; f8_hybrid_fast (the same with Math::fast_accumulation).
+///   bits); bf16, f16 (f32 sums and masters); bf16_approx_tanh (bf16 with Math::approximate_tanh); f8_hybrid;
+///   f8_hybrid_fast (the same with Math::fast_accumulation).
 [[nodiscard]] std::span<const Recipe> recipes();
 
 /// Throws UsageError naming the known ones.

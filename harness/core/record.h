@@ -47,6 +47,8 @@ struct OpParity {
   std::string phase;  ///< "check" (run alone) or "recheck" (inside the timed launch)
   std::string implementation;
   std::optional<Choice> choice{};  ///< how it was chosen, where there was a choice
+  /// Candidates that were not chosen because their results were wrong, and how wrong; where there were some.
+  std::optional<std::vector<std::string>> rejected{};
   Verdict verdict = Verdict::not_proven;
   std::string reason;  ///< "3 of 4096 elements outside their bound, first at c[0, 17]"; "unwritten"; empty on pass
   double error_over_bound = 0.0;  ///< the most of its bound that an element uses, beyond its rounding; NaN as infinity

@@ -152,6 +152,10 @@ std::string detail_lines(const CaseRecord& record, const ConsoleStyle& style) {
     const std::string how = record.choice ? fmt::format(" ({})", name(*record.choice)) : "";
     add(fmt::format("by {}{}", record.implementation, how));
   }
+  for (const OpParity& op : record.parity.ops) {
+    if (op.phase != "check" || !op.rejected) continue;
+    for (const std::string& candidate : *op.rejected) add(fmt::format("not chosen for {}: {}", op.label, candidate));
+  }
   if (record.rewrites) add("fused " + joined(*record.rewrites));
   if (!record.parity.coverage.empty()) add("checked " + record.parity.coverage);
   if (record.derived.peak) add("reached " + peak_text(*record.derived.peak));

@@ -26,6 +26,7 @@ void visit(Archive& a, OpParity& p) {
   a("phase", p.phase);
   a("implementation", p.implementation);
   a("choice", p.choice);
+  a("rejected", p.rejected);
   a("status", p.verdict);
   a("reason", p.reason);
   a("error_over_bound", p.error_over_bound);

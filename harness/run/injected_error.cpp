@@ -22,6 +22,7 @@ struct WrongPlan : PlanImpl {
   [[nodiscard]] std::string implementation() const override { return right->implementation(); }
   [[nodiscard]] std::size_t workspace_bytes() const override { return right->workspace_bytes(); }
   [[nodiscard]] Choice choice() const override { return right->choice(); }
+  [[nodiscard]] std::vector<std::string> rejected() const override { return right->rejected(); }
 };
 
 // Work of the inner backend, and the tensors that are corrupted once it has run. No work: all of it was dropped.

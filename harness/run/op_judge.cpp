@@ -71,6 +71,7 @@ OpParity OpJudge::judge(int op, std::span<const std::byte* const> inputs, std::s
   OpParity parity = gpubench::judge(program, op, {input_views, output_views, suspects}, policy_for(op, phase), phase);
   parity.implementation = prepared_.implementation(op);
   parity.choice = prepared_.choice(op);
+  parity.rejected = prepared_.rejected(op);
   return parity;
 }
 

@@ -8,6 +8,7 @@
 
 #include "harness/core/error.h"
 #include "harness/measure/protocol.h"
+#include "harness/parity/candidate_judge.h"
 #include "harness/parity/fill.h"
 #include "harness/run/content.h"
 
@@ -93,6 +94,8 @@ void PreparedCase::plan_ops(const std::map<std::string, std::string>& pins, cons
     } else if (memory != nullptr) {
       call.remembered = memory->recall(key);
     }
+    const CandidateJudge judge(program(), static_cast<int>(plans_.size()));
+    call.judge = &judge;
     plans_.push_back(backend_.plan(call, specs));
     if (plans_.back()->choice() == Choice::timed) timed_choices_[key] = plans_.back()->implementation();
     if (const std::string taken = plans_.back()->implementation(); !call.pinned.empty() && taken != call.pinned) {
@@ -105,6 +108,11 @@ std::optional<Choice> PreparedCase::choice(int op) const {
   if (pinned_ops_.contains(op)) return Choice::pinned;
   const Choice choice = plans_.at(static_cast<std::size_t>(op))->choice();
   return choice == Choice::only ? std::nullopt : std::optional(choice);
+}
+
+std::optional<std::vector<std::string>> PreparedCase::rejected(int op) const {
+  std::vector<std::string> rejected = plans_.at(static_cast<std::size_t>(op))->rejected();
+  return rejected.empty() ? std::nullopt : std::optional(std::move(rejected));
 }
 
 std::vector<std::size_t> PreparedCase::scratch_bytes() const {

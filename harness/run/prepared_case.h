@@ -56,6 +56,8 @@ class PreparedCase {
   }
   /// How that was chosen; empty where there was nothing to choose.
   [[nodiscard]] std::optional<Choice> choice(int op) const;
+  /// PlanImpl::rejected(); empty where nothing was rejected.
+  [[nodiscard]] std::optional<std::vector<std::string>> rejected(int op) const;
   /// What was timed for this case, or for an equal call before it: worth remembering once the case has passed.
   [[nodiscard]] const Choices& timed_choices() const { return timed_choices_; }
   /// Device memory of all copies and the workspace.

@@ -18,6 +18,7 @@ class GroupPlan : public PlanImpl {
   [[nodiscard]] std::string implementation() const override { return inner_->implementation(); }
   [[nodiscard]] std::size_t workspace_bytes() const override { return inner_->workspace_bytes(); }
   [[nodiscard]] Choice choice() const override { return inner_->choice(); }
+  [[nodiscard]] std::vector<std::string> rejected() const override { return inner_->rejected(); }
   [[nodiscard]] const Plan& inner() const { return inner_; }
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] const std::string& label() const { return label_; }

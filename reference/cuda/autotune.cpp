@@ -3,109 +3,52 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
-#include "reference/cuda/kernels/scramble.h"
 #include "reference/cuda/kernels/spin.h"
 
 namespace gpubench::cuda {
 namespace {
 
-constexpr double first_share_of_memory = 0.25;
-constexpr int most_sets = 16;
+using Clock = std::chrono::steady_clock;
+
 constexpr int first_samples = 3;
 constexpr int final_samples = 15;
 constexpr std::size_t finalists = 4;
-
-ScrambleType scramble_type(DType type) {
-  switch (type) {
-    case DType::f64: return ScrambleType::f64;
-    case DType::f32: return ScrambleType::f32;
-    case DType::f16: return ScrambleType::f16;
-    case DType::bf16: return ScrambleType::bf16;
-    case DType::f8_e4m3: return ScrambleType::f8_e4m3;
-    case DType::f8_e5m2: return ScrambleType::f8_e5m2;
-    case DType::i32: return ScrambleType::i32;
-    case DType::u8: return ScrambleType::u8;
-  }
-  return ScrambleType::u8;
-}
-
-// Enough sets that together they are three times the second-level cache, as cold copies in a measurement are.
-int sets_for(std::int64_t bytes, const DeviceTraits& device) {
-  std::size_t free_bytes = 0;
-  std::size_t total_bytes = 0;
-  check(cudaMemGetInfo(&free_bytes, &total_bytes), "asking for free memory");
-  const std::int64_t one = std::max<std::int64_t>(bytes, 1);
-  const std::int64_t wanted = std::clamp<std::int64_t>(1 + 3 * device.l2_bytes / one, 1, most_sets);
-  const auto fitting = static_cast<std::int64_t>(static_cast<double>(free_bytes) * first_share_of_memory) / one;
-  return static_cast<int>(std::max<std::int64_t>(1, std::min(wanted, fitting)));
-}
-
-// Scratch tensors in rotating sets, and a workspace that they share.
-class TuningSets {
- public:
-  TuningSets(std::span<const TensorSpec> specs, const Aliases& aliases, std::size_t workspace_bytes,
-             const CudaContext& context) {
-    std::int64_t bytes = 0;
-    for (const TensorSpec& spec : specs) bytes += spec.bytes();
-    workspace_ = allocate(workspace_bytes);
-    workspace_bytes_ = workspace_bytes;
-    const int sets = sets_for(bytes, context.device);
-    std::uint64_t seed = 1;
-    for (int set = 0; set < sets; ++set) {
-      std::vector<Tensor> tensors;
-      for (const TensorSpec& spec : specs) {
-        const auto size = static_cast<std::size_t>(spec.bytes());
-        memory_.push_back(allocate(size));
-        launch_scramble(scramble_type(spec.dtype), memory_.back().get(), size / size_of(spec.dtype), seed++,
-                        context.stream);
-        check_launch("the scramble kernel");
-        tensors.push_back({spec, memory_.back().get()});
-      }
-      for (const auto& [output, input] : aliases) {
-        tensors[static_cast<std::size_t>(output)].data = tensors[static_cast<std::size_t>(input)].data;
-      }
-      sets_.push_back(std::move(tensors));
-    }
-    check(cudaStreamSynchronize(context.stream), "filling scratch tensors");
-  }
-
-  [[nodiscard]] std::vector<Launch> bind(const CudaPlan& plan) const {
-    std::vector<Launch> launches;
-    for (const std::vector<Tensor>& tensors : sets_) {
-      launches.push_back(plan.bind(tensors, {workspace_.get(), workspace_bytes_}));
-    }
-    return launches;
-  }
-
- private:
-  std::vector<std::shared_ptr<std::byte>> memory_;
-  std::vector<std::vector<Tensor>> sets_;
-  std::shared_ptr<std::byte> workspace_;
-  std::size_t workspace_bytes_ = 0;
-};
+constexpr std::size_t most_runs = 16;  // in a sample: then events and the spin before it cost nothing beside them
+constexpr auto race_warm_up = std::chrono::milliseconds(20);
 
 struct Runner {
   Plan plan;
-  std::vector<Launch> launches;
-  std::vector<float> ms;
+  std::vector<Launch> launches;  // one for each set
+  std::vector<float> ms{};
+  std::uint64_t enqueue_ns =
+      std::numeric_limits<std::uint64_t>::max();  // the least that the host took for a sample's runs
+  std::string objection{};                        // to its results
 
   [[nodiscard]] float median() const {
     std::vector<float> sorted = ms;
     std::sort(sorted.begin(), sorted.end());
     return sorted.empty() ? std::numeric_limits<float>::infinity() : sorted[sorted.size() / 2];
   }
+  [[nodiscard]] std::size_t runs() const { return std::min(launches.size(), most_runs); }
 };
+
+bool is_faster(const Runner& a, const Runner& b) { return a.median() < b.median(); }
 
 class Race {
  public:
   explicit Race(cudaStream_t stream) : stream_(stream), begin_(make_event()), end_(make_event()) {}
 
-  // One run of every set, untimed; false when the library refuses the work after all.
-  bool warm_up(const Runner& runner) {
+  // One run of every set, untimed, after which nothing has to be loaded any more; false when the library refuses the
+  // work after all.
+  bool qualifies(const Runner& runner) {
     try {
       for (const Launch& launch : runner.launches) static_cast<const CudaLaunch&>(*launch).enqueue(stream_);
     } catch (const DeviceLost&) {
@@ -118,11 +61,34 @@ class Race {
     return true;
   }
 
-  void sample(Runner& runner) {
-    launch_spin(20000 + 5000 * runner.launches.size(), stream_);
+  // In turns, until the device runs at the clock that it keeps under such work.
+  void warm_up(std::span<Runner> runners) {
+    const Clock::time_point begin = Clock::now();
+    do {
+      for (Runner& runner : runners) {
+        enqueue(runner);
+        check(cudaStreamSynchronize(stream_), "waiting for a candidate");
+      }
+    } while (Clock::now() - begin < race_warm_up);
+  }
+
+  // `samples` of each, in turns.
+  void time(std::span<Runner> runners, int samples) {
+    for (Runner& runner : runners) runner.ms.clear();
+    for (int sample = 0; sample < samples; ++sample) {
+      for (Runner& runner : runners) time_once(runner);
+    }
+  }
+
+ private:
+  // As many runs untimed, and then timed: the first ones take the clock, and the cache, from whoever ran before. The
+  // device waits in a spin until the host has queued all of it, however many kernels a candidate is made of.
+  void time_once(Runner& runner) {
+    launch_spin(20000 + 4 * runner.enqueue_ns, stream_);
     check_launch("the spin kernel");
+    enqueue(runner);
     check(cudaEventRecord(begin_.get(), stream_), "recording an event");
-    for (const Launch& launch : runner.launches) static_cast<const CudaLaunch&>(*launch).enqueue(stream_);
+    enqueue(runner);
     check(cudaEventRecord(end_.get(), stream_), "recording an event");
     check(cudaStreamSynchronize(stream_), "waiting for a candidate");
     float ms = 0.0F;
@@ -130,15 +96,45 @@ class Race {
     runner.ms.push_back(ms);
   }
 
- private:
+  void enqueue(Runner& runner) {
+    const Clock::time_point begin = Clock::now();
+    for (std::size_t run = 0; run < runner.runs(); ++run) {
+      static_cast<const CudaLaunch&>(*runner.launches[next_]).enqueue(stream_);
+      next_ = (next_ + 1) % runner.launches.size();
+    }
+    const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
+    runner.enqueue_ns = std::min(runner.enqueue_ns, static_cast<std::uint64_t>(ns));
+  }
+
   cudaStream_t stream_;
   Event begin_, end_;
+  std::size_t next_ =
+      0;  // the set whose turn it is, whoever runs: what one candidate read, the next must not find cached
 };
 
-std::optional<TuningSets> try_sets(std::span<const TensorSpec> tensors, const Aliases& aliases,
+// The first `finalists` of those sorted by speed that the judge has no objection to; where it has one to all, the
+// fastest. What it objected to is told in `rejected`.
+std::vector<Runner> finalists_of(const OpCall& call, std::vector<Runner> runners, const TuningData& data,
+                                 TuningSets& sets, std::vector<std::string>& rejected) {
+  std::stable_sort(runners.begin(), runners.end(), is_faster);
+  std::vector<Runner> best;
+  for (Runner& runner : runners) {
+    if (best.size() == finalists) break;
+    if (call.judge != nullptr && data.judged) runner.objection = sets.objection(call, runner.launches.front());
+    if (runner.objection.empty()) {
+      best.push_back(std::move(runner));
+    } else {
+      rejected.push_back(runner.plan->implementation() + ": " + runner.objection);
+    }
+  }
+  if (best.empty()) best.push_back(std::move(runners.front()));
+  return best;
+}
+
+std::optional<TuningSets> try_sets(std::span<const TensorSpec> tensors, const TuningData& data,
                                    std::size_t workspace_bytes, const CudaContext& context) {
   try {
-    return std::optional<TuningSets>(std::in_place, tensors, aliases, workspace_bytes, context);
+    return std::optional<TuningSets>(std::in_place, tensors, data, workspace_bytes, context);
   } catch (const DeviceLost&) {
     throw;
   } catch (const BackendError&) {
@@ -149,10 +145,12 @@ std::optional<TuningSets> try_sets(std::span<const TensorSpec> tensors, const Al
 // The plan, and how it came to be taken.
 class ChosenPlan final : public CudaPlan {
  public:
-  ChosenPlan(Plan plan, Choice choice) : plan_(std::move(plan)), choice_(choice) {}
+  ChosenPlan(Plan plan, Choice choice, std::vector<std::string> rejected)
+      : plan_(std::move(plan)), choice_(choice), rejected_(std::move(rejected)) {}
   [[nodiscard]] std::string implementation() const override { return plan_->implementation(); }
   [[nodiscard]] std::size_t workspace_bytes() const override { return plan_->workspace_bytes(); }
   [[nodiscard]] Choice choice() const override { return choice_; }
+  [[nodiscard]] std::vector<std::string> rejected() const override { return rejected_; }
   [[nodiscard]] Launch bind(std::span<const Tensor> tensors, Workspace workspace) const override {
     return dynamic_cast<const CudaPlan&>(*plan_).bind(tensors, workspace);
   }
@@ -160,9 +158,12 @@ class ChosenPlan final : public CudaPlan {
  private:
   Plan plan_;
   Choice choice_;
+  std::vector<std::string> rejected_;
 };
 
-Plan chosen(const Plan& plan, Choice choice) { return std::make_shared<ChosenPlan>(plan, choice); }
+Plan chosen(const Plan& plan, Choice choice, std::vector<std::string> rejected = {}) {
+  return std::make_shared<ChosenPlan>(plan, choice, std::move(rejected));
+}
 
 const Plan* named(std::span<const Plan> candidates, const std::string& implementation) {
   const auto found = std::find_if(candidates.begin(), candidates.end(),
@@ -173,39 +174,34 @@ const Plan* named(std::span<const Plan> candidates, const std::string& implement
 }  // namespace
 
 Plan fastest_of(const OpCall& call, std::span<const Plan> candidates, std::span<const TensorSpec> tensors,
-                const Aliases& aliases, const CudaContext& context) {
+                const TuningData& data, const CudaContext& context) {
   if (candidates.empty()) refuse(call, "the library has no algorithm for it");
   if (!call.pinned.empty()) {
     if (const Plan* pinned = named(candidates, call.pinned); pinned != nullptr) return *pinned;
     refuse(call, fmt::format("pinned to {}, which is not among the {} algorithms that the library proposes here",
                              call.pinned, candidates.size()));
   }
-  if (candidates.size() == 1) return candidates.front();
   if (const Plan* known = named(candidates, call.remembered); known != nullptr)
     return chosen(*known, Choice::remembered);
+  if (candidates.size() == 1) return candidates.front();
   std::size_t workspace_bytes = 0;
   for (const Plan& plan : candidates) workspace_bytes = std::max(workspace_bytes, plan->workspace_bytes());
-  const std::optional<TuningSets> sets = try_sets(tensors, aliases, workspace_bytes, context);
+  std::optional<TuningSets> sets = try_sets(tensors, data, workspace_bytes, context);
   if (!sets) return chosen(candidates.front(), Choice::untimed);
 
   Race race(context.stream);
   std::vector<Runner> runners;
   for (const Plan& plan : candidates) {
-    Runner runner{plan, sets->bind(dynamic_cast<const CudaPlan&>(*plan)), {}};
-    if (race.warm_up(runner)) runners.push_back(std::move(runner));
+    Runner runner{plan, sets->bind(dynamic_cast<const CudaPlan&>(*plan))};
+    if (race.qualifies(runner)) runners.push_back(std::move(runner));
   }
   if (runners.empty()) refuse(call, fmt::format("none of the library's {} algorithms runs", candidates.size()));
-  for (Runner& runner : runners) {
-    for (int sample = 0; sample < first_samples; ++sample) race.sample(runner);
-  }
-  const auto faster = [](const Runner& a, const Runner& b) { return a.median() < b.median(); };
-  std::stable_sort(runners.begin(), runners.end(), faster);
-  runners.resize(std::min(runners.size(), finalists));
-  for (Runner& runner : runners) runner.ms.clear();
-  for (int sample = 0; sample < final_samples; ++sample) {
-    for (Runner& runner : runners) race.sample(runner);
-  }
-  return chosen(std::min_element(runners.begin(), runners.end(), faster)->plan, Choice::timed);
+  race.warm_up(runners);
+  race.time(runners, first_samples);
+  std::vector<std::string> rejected;
+  std::vector<Runner> best = finalists_of(call, std::move(runners), data, *sets, rejected);
+  if (best.size() > 1) race.time(best, final_samples);
+  return chosen(std::min_element(best.begin(), best.end(), is_faster)->plan, Choice::timed, std::move(rejected));
 }
 
 }  // namespace gpubench::cuda

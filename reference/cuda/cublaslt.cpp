@@ -146,12 +146,14 @@ MatmulDesc desc_of(const MatmulRequest& request) {
   return desc;
 }
 
+// "?" where the library does not tell: a 0 would name another algorithm.
 template <class T>
-T config(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAttributes_t attribute) {
+std::string config(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAttributes_t attribute) {
   T value{};
   std::size_t written = 0;
-  (void)cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, sizeof value, &written);
-  return value;
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, sizeof value, &written);
+  return status == CUBLAS_STATUS_SUCCESS ? fmt::format("{}", value) : "?";
 }
 
 // Everything that the library needs to be given the same algorithm again.

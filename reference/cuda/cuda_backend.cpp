@@ -62,9 +62,10 @@ struct Planned {
 
 class CudaBackend final : public Backend {
  public:
-  explicit CudaBackend(const OpenOptions& options)
+  CudaBackend(const OpenOptions& options, std::shared_ptr<CudnnPlanStore> plans)
       : traits_(traits_of(options.ordinal)),
         stream_(stream_on(options.ordinal)),
+        cudnn_(std::move(plans)),
         context_{traits_, cublaslt_, cudnn_, stream_.get(), options.deterministic},
         device_(describe(traits_)),
         timer_(stream_.get()) {}
@@ -123,8 +124,9 @@ class CudaBackend final : public Backend {
     for (const Planned& planned : planned_) {
       if (planned.matches(call, tensors)) return planned.plan;
     }
-    planned_.push_back(
-        {call, {tensors.begin(), tensors.end()}, implementation_of(call.kind).plan(call, tensors, context_)});
+    Plan plan = implementation_of(call.kind).plan(call, tensors, context_);
+    planned_.push_back({call, {tensors.begin(), tensors.end()}, std::move(plan)});
+    planned_.back().call.judge = nullptr;  // of this planning only
     return planned_.back().plan;
   }
 
@@ -181,8 +183,8 @@ class CudaBackend final : public Backend {
 
 }  // namespace
 
-OpenedDevice open_cuda_device(const OpenOptions& options) {
-  auto backend = std::make_unique<CudaBackend>(options);
+OpenedDevice open_cuda_device(const OpenOptions& options, std::shared_ptr<CudnnPlanStore> plans) {
+  auto backend = std::make_unique<CudaBackend>(options, std::move(plans));
   const cudaStream_t stream = backend->stream();
   return {std::move(backend), stream};
 }

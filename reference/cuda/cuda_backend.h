@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "reference/cuda/cudnn_plan_store.h"
 #include "reference/cuda/kernels/stream.h"
 #include "reference/cuda/module.h"
 
@@ -16,8 +17,8 @@ struct OpenedDevice {
   std::unique_ptr<Backend> backend;
   cudaStream_t stream = nullptr;  ///< the backend's
 };
-/// Throws as open_cuda_backend().
-[[nodiscard]] OpenedDevice open_cuda_device(const OpenOptions& options);
+/// `plans`: shared with other backends on the same device; null: with none. Throws as open_cuda_backend().
+[[nodiscard]] OpenedDevice open_cuda_device(const OpenOptions& options, std::shared_ptr<CudnnPlanStore> plans = {});
 
 /// cudart, cuBLASLt and cuDNN as they are loaded.
 [[nodiscard]] std::vector<LoadedLibrary> loaded_libraries();

@@ -41,10 +41,12 @@ RankSet open_cuda_ranks(const RankOptions& options) {
     devices.push_back(options.first.ordinal + (options.is_virtual ? 0 : rank));
   RankSet set;
   std::vector<cudaStream_t> streams;
+  // Virtual ranks are on one device, and each of them would compile what the first has compiled.
+  const auto plans = options.is_virtual ? std::make_shared<CudnnPlanStore>() : nullptr;
   for (const int device : devices) {
     OpenOptions own = options.first;
     own.ordinal = device;
-    OpenedDevice opened = open_cuda_device(own);
+    OpenedDevice opened = open_cuda_device(own, plans);
     streams.push_back(opened.stream);
     set.backends.push_back(std::move(opened.backend));
   }

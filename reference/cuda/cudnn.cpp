@@ -6,7 +6,8 @@
 
 namespace gpubench::cuda {
 
-Cudnn::Cudnn(std::string_view properties) : chip_(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR) {
+Cudnn::Cudnn(std::string_view properties, std::shared_ptr<CudnnPlanStore> store)
+    : store_(std::move(store)), chip_(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR) {
   chip_->set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, properties);
   chip_->finalize("reading the description of a chip");
 }

@@ -5,7 +5,10 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
+#include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "harness/core/error.h"
@@ -98,7 +101,8 @@ class Finder {
     operations->finalize("putting operations together to a graph");
     operations_ = std::move(operations);
     for (const auto& [mode, name] : modes) {
-      if (plans_.size() < search_.most) ask(mode, name);
+      const bool enough = plans_.size() >= search_.most || (search_.first_mode_only && !plans_.empty());
+      if (!enough) ask(mode, name);
     }
     if (plans_.empty()) {
       const std::string text = fmt::format("cudnn {} has no plan: {}", cudnn_version(), reasons());
@@ -129,16 +133,25 @@ class Finder {
   }
 
   void consider(CudnnEngine engine) {
+    if (!search_.engine.empty() && engine.name() != search_.engine) {
+      ++left_out_["engines that were not asked for"];
+      return;
+    }
     if (const std::string objection = engine.objection(search_.numerics); !objection.empty()) {
       ++left_out_["engines that don't keep the promised arithmetic: " + objection];
       return;
     }
-    CudnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-    cudnn_.aim_plan(plan);
-    plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, engine.config());
-    if (const cudnnStatus_t status = plan.try_finalize(); status != CUDNN_STATUS_SUCCESS) {
-      leave_out("engines that can't be finalized", status);
-      return;
+    std::optional<CudnnDescriptor> restored = restore(engine);
+    CudnnDescriptor plan = restored ? std::move(*restored) : CudnnDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    if (!restored) {
+      cudnn_.aim_plan(plan);
+      plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, engine.config());
+      cudnn_.count_built();
+      if (const cudnnStatus_t status = plan.try_finalize(); status != CUDNN_STATUS_SUCCESS) {
+        leave_out("engines that can't be finalized", status);
+        return;
+      }
+      keep(engine, plan);
     }
     const auto bytes = static_cast<std::size_t>(plan.get<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
     const std::size_t needed = graph_->scratch_bytes() + bytes;
@@ -150,6 +163,35 @@ class Finder {
     plans_.emplace_back(
         std::make_shared<CudnnPlan::State>(CudnnPlan::State{graph_, operations_, std::move(engine), std::move(plan),
                                                             bytes, cudnn_.described() ? nullptr : cudnn_.handle()}));
+  }
+
+  [[nodiscard]] std::string stored_under(const CudnnEngine& engine) const { return search_.key + "; " + engine.name(); }
+
+  // The plan that another rank built. Empty where there is none, or where cuDNN does not take its text: then it is
+  // built anew.
+  [[nodiscard]] std::optional<CudnnDescriptor> restore(const CudnnEngine& engine) const {
+    if (cudnn_.store() == nullptr || search_.key.empty()) return std::nullopt;
+    const std::optional<std::string> text = cudnn_.store()->find(stored_under(engine));
+    if (!text) return std::nullopt;
+    CudnnDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    try {
+      cudnn_.aim_plan(plan);
+      plan.set(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, std::string_view(*text));
+    } catch (const std::runtime_error&) {
+      return std::nullopt;
+    }
+    if (plan.try_finalize() != CUDNN_STATUS_SUCCESS) return std::nullopt;
+    cudnn_.count_restored();
+    return plan;
+  }
+
+  void keep(const CudnnEngine& engine, const CudnnDescriptor& plan) const {
+    if (cudnn_.store() == nullptr || search_.key.empty()) return;
+    try {
+      cudnn_.store()->keep(stored_under(engine), plan.get_text(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION));
+    } catch (const std::runtime_error&) {
+      // An engine that has no such text: each rank builds it.
+    }
   }
 
   void leave_out(const std::string& what, cudnnStatus_t status) {

@@ -52,6 +52,13 @@ struct CudnnSearch {
   CudnnNumerics numerics = {};
   std::size_t most = 1;
   std::size_t workspace_limit = std::numeric_limits<std::size_t>::max();
+  /// Modes after the first one that has a plan are not asked: their engines would be built to lose.
+  bool first_mode_only = false;
+  /// The one engine that is wanted, as CudnnEngine::name() has it: no other is built. Empty: any.
+  std::string engine{};
+  /// What the graph computes, for the store of plans (Cudnn::store()): the same text, the same graph. Empty: plans are
+  /// neither looked for there nor kept.
+  std::string key{};
 };
 
 /// At least one plan, at most `search.most`, in the order of heuristics: mode A, then B, then fallback, each asked only

@@ -1,9 +1,12 @@
 #include "reference/cuda/gemm.h"
 
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "reference/cuda/autotune.h"
 #include "reference/cuda/gemm_request.h"
+#include "reference/cuda/kernels/gelu_epilogue.h"
 #include "reference/cuda/kernels/pointwise.h"
 #include "reference/cuda/row_view.h"
 
@@ -69,6 +72,62 @@ void add_composed(const OpCall& call, std::span<const TensorSpec> tensors, const
   }
 }
 
+// The same with 16-bit results: the sums unrounded in scratch memory, then bias, GELU and rounding by one own kernel.
+// Scratch memory: [product][the library's].
+void add_composed_16_bit(const OpCall& call, std::span<const TensorSpec> tensors, const GemmRoles& roles,
+                         MatmulRequest request, const CudaContext& context, std::vector<Plan>& candidates) {
+  const Gemm& attributes = call.attributes.as<Gemm>();
+  const TensorSpec& c = at(tensors, roles.c);
+  const auto same_type = [&](int role) { return role < 0 || at(tensors, role).dtype == c.dtype; };
+  const bool types = size_of(c.dtype) == 2 && same_type(roles.pre) && same_type(roles.bias);
+  if (!types || call.math.accumulate != DType::f32 || attributes.beta != 0.0 || request.batch != 1) return;
+  const RowView rows = rows_of(call, c);
+  GeluEpilogueArgs gelu;
+  gelu.data = float_element(call, c);
+  gelu.tanh = attributes.gelu_form == GeluForm::tanh;
+  gelu.gradient = is_gradient(attributes);
+  gelu.rows = rows.rows;
+  gelu.columns = rows.columns;
+  gelu.product_stride = rows.columns;
+  gelu.pre_stride = rows_of(call, at(tensors, roles.pre)).stride;
+  gelu.c_stride = rows.stride;
+  request.c = {DType::f32, rows.rows, rows.columns, rows.columns, 0};
+  request.bias = {};
+  const std::size_t product_bytes =
+      workspace_aligned(static_cast<std::size_t>(rows.rows * rows.columns) * sizeof(float));
+  for (const MatmulWork& work : matmul_candidates(context.cublaslt, request, most_products / 2)) {
+    candidates.push_back(
+        plan_of(work.implementation() + "+" + own_implementation(context) + ":gelu",
+                product_bytes + work.workspace_bytes(), [=](std::span<const Tensor> bound, Workspace workspace) {
+                  const Workspace rest{workspace.data + product_bytes, workspace.bytes - product_bytes};
+                  MatmulAddresses addresses = addresses_of(bound, rest, roles, roles.c);
+                  addresses.c = workspace.data;
+                  GeluEpilogueArgs placed = gelu;
+                  placed.product = workspace.data;
+                  placed.bias = address_of(bound, roles.bias);
+                  placed.pre = address_of(bound, roles.pre);
+                  placed.c = address_of(bound, roles.c);
+                  return [matmul = work.bind(addresses), placed](cudaStream_t stream) {
+                    matmul(stream);
+                    launch_gelu_epilogue(placed, stream);
+                    check_launch("the GELU kernel");
+                  };
+                }));
+  }
+}
+
+// Weights like a layer's, so that sums over k are about 1 and GELU is asked for values where it bends.
+TuningData data_of(const OpCall& call, std::span<const TensorSpec> tensors, const GemmRoles& roles) {
+  const Gemm& attributes = call.attributes.as<Gemm>();
+  const auto k = static_cast<double>(extents_of(attributes, at(tensors, roles.a).shape, at(tensors, roles.b).shape).k);
+  TuningData data;
+  if (roles.c_in >= 0) data.aliases.emplace_back(roles.c, roles.c_in);
+  if (size_of(at(tensors, roles.b).dtype) == 1) return data;  // 8-bit operands have their own factors
+  data.exponents.assign(tensors.size(), 0);
+  data.exponents[static_cast<std::size_t>(roles.b)] = -static_cast<int>(std::lround(0.5 * std::log2(std::max(k, 1.0))));
+  return data;
+}
+
 }  // namespace
 
 Plan plan_gemm(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
@@ -83,10 +142,9 @@ Plan plan_gemm(const OpCall& call, std::span<const TensorSpec> tensors, const Cu
   } else {
     add_fused(call, tensors, roles, request, context, candidates);
     add_composed(call, tensors, roles, request, context, candidates);
+    add_composed_16_bit(call, tensors, roles, request, context, candidates);
   }
-  Aliases aliases;
-  if (roles.c_in >= 0) aliases.emplace_back(roles.c, roles.c_in);
-  return fastest_of(call, candidates, tensors, aliases, context);
+  return fastest_of(call, candidates, tensors, data_of(call, tensors, roles), context);
 }
 
 }  // namespace gpubench::cuda

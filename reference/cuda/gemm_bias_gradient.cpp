@@ -70,11 +70,6 @@ void add_column_sums(Work& work, const MatmulRequest& request, int summed) {
   }
 }
 
-std::size_t aligned(std::size_t bytes) {
-  constexpr std::size_t alignment = 256;
-  return (bytes + alignment - 1) / alignment * alignment;
-}
-
 /// The own kernel behind a product, its addresses to be filled in, and what it needs.
 struct SlopeAndSum {
   GeluBiasGradientArgs slope;
@@ -103,7 +98,8 @@ SlopeAndSum slope_and_sum(const Work& work, const Gemm& gemm) {
   slope.product_stride = own.in_place ? rows.stride : rows.columns;
   slope.parts = column_sum_parts(rows.rows, rows.columns, work.context.device.multiprocessors);
   const std::size_t wide_bytes = size_of(wide);
-  if (!own.in_place) own.product_bytes = aligned(static_cast<std::size_t>(rows.rows * rows.columns) * wide_bytes);
+  if (!own.in_place)
+    own.product_bytes = workspace_aligned(static_cast<std::size_t>(rows.rows * rows.columns) * wide_bytes);
   own.partial_bytes = static_cast<std::size_t>(slope.parts * rows.columns) * wide_bytes;
   own.sum = {any_element(work.call, db), nullptr, slope.parts, rows.columns, rows.columns, nullptr, nullptr};
   return own;

@@ -73,6 +73,11 @@ MatmulRequest request_of(const OpCall& call, const Gemm& attributes, std::span<c
   return request;
 }
 
+std::size_t workspace_aligned(std::size_t bytes) {
+  constexpr std::size_t alignment = 256;
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
 void* address_of(std::span<const Tensor> bound, int index) {
   return index < 0 ? nullptr : bound[static_cast<std::size_t>(index)].data;
 }

@@ -21,6 +21,9 @@ namespace gpubench::cuda {
 [[nodiscard]] MatmulRequest request_of(const OpCall& call, const Gemm& attributes, std::span<const TensorSpec> tensors,
                                        const GemmRoles& roles, const CudaContext& context);
 
+/// The next multiple of 256 bytes, at which the library wants its workspace to begin.
+[[nodiscard]] std::size_t workspace_aligned(std::size_t bytes);
+
 /// Null for a position of -1.
 [[nodiscard]] void* address_of(std::span<const Tensor> bound, int index);
 

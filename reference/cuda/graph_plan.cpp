@@ -5,14 +5,23 @@
 #include <algorithm>
 #include <memory>
 
+#include "harness/core/choice_memory.h"
 #include "reference/cuda/autotune.h"
-#include "reference/cuda/cudnn_plan.h"
+#include "reference/ops/attention.h"
 
 namespace gpubench::cuda {
 namespace {
 
 // Heuristics list dozens of engines for a convolution; the fastest has a low rank.
 constexpr std::size_t most_candidates = 12;
+// Each of these is compiled, which takes seconds.
+constexpr std::size_t most_of_attention = 2;
+
+constexpr std::string_view of_cudnn = "cudnn:";
+
+bool is_attention(const OpCall& call) {
+  return call.kind == attention_forward_kind || call.kind == attention_backward_kind;
+}
 
 Plan plan_from(const CudnnPlan& plan) {
   return plan_of(plan.implementation(), plan.workspace_bytes(),
@@ -42,25 +51,41 @@ void expect_strides(const OpCall& call, const TensorSpec& tensor) {
                            tensor.layout.to_string(tensor.shape)));
 }
 
+CudnnSearch search_for(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  const std::string& named = call.pinned.empty() ? call.remembered : call.pinned;
+  return {.numerics = CudnnNumerics::of(call.math, tensors[0].dtype, context.deterministic),
+          .most = is_attention(call) ? most_of_attention : most_candidates,
+          .workspace_limit = left_beside(tensors, context.device),
+          .first_mode_only = is_attention(call),
+          .engine = named.starts_with(of_cudnn) ? named.substr(of_cudnn.size()) : std::string(),
+          .key = choice_key(call, tensors) + (context.deterministic ? " deterministic" : "")};
+}
+
 std::vector<Plan> graph_plans(const OpCall& call, std::span<const TensorSpec> tensors, CudnnGraph graph,
                               const CudaContext& context) {
-  const CudnnSearch search{.numerics = CudnnNumerics::of(call.math, tensors[0].dtype, context.deterministic),
-                           .most = most_candidates,
-                           .workspace_limit = left_beside(tensors, context.device)};
-  std::vector<Plan> plans;
+  CudnnSearch search = search_for(call, tensors, context);
+  const auto shared = std::make_shared<const CudnnGraph>(std::move(graph));
+  const auto found = [&] {
+    std::vector<Plan> plans;
+    for (const CudnnPlan& plan : cudnn_plans(context.cudnn, shared, search)) plans.push_back(plan_from(plan));
+    return plans;
+  };
   try {
-    for (const CudnnPlan& plan :
-         cudnn_plans(context.cudnn, std::make_shared<const CudnnGraph>(std::move(graph)), search)) {
-      plans.push_back(plan_from(plan));
-    }
+    return found();
+  } catch (const Unsupported& e) {
+    if (search.engine.empty() || !call.pinned.empty()) refuse(call, e.what());
+  }
+  search.engine.clear();  // it was only remembered
+  try {
+    return found();
   } catch (const Unsupported& e) {
     refuse(call, e.what());
   }
-  return plans;
 }
 
 Plan plan_graph(const OpCall& call, std::span<const TensorSpec> tensors, CudnnGraph graph, const CudaContext& context) {
-  return fastest_of(call, graph_plans(call, tensors, std::move(graph), context), tensors, {}, context);
+  const TuningData data{.judged = call.kind != attention_backward_kind};
+  return fastest_of(call, graph_plans(call, tensors, std::move(graph), context), tensors, data, context);
 }
 
 }  // namespace gpubench::cuda

@@ -16,16 +16,16 @@ namespace {
 
 constexpr double cubic = 0.044715;
 
-// t of x/2 (1 + tanh t), its derivative, and 1 - tanh^2 t.
+// t of x/2 (1 + tanh t), its derivative, 1 - tanh^2 t, and |tanh t|.
 struct TanhArgument {
-  double t, slope, sech2;
+  double t, slope, sech2, tanh;
 };
 
 TanhArgument tanh_argument(double x) {
   const double c = std::sqrt(2.0 / std::numbers::pi);
   const double t = c * (x + cubic * x * x * x);
   const double cosh = std::cosh(t);
-  return {t, c * (1.0 + 3.0 * cubic * x * x), 1.0 / (cosh * cosh)};
+  return {t, c * (1.0 + 3.0 * cubic * x * x), 1.0 / (cosh * cosh), std::fabs(std::tanh(t))};
 }
 
 double normal_density(double x) { return std::exp(-0.5 * x * x) / std::sqrt(2.0 * std::numbers::pi); }
@@ -38,17 +38,18 @@ double gate(GeluForm form, double x) {
 
 }  // namespace
 
-Judged gelu_value(GeluForm form, double x, double u) {
+double tanh_error_of(const Math& math) { return math.approximate_tanh ? 0x1p-11 : 0.0; }
+
+Judged gelu_value(GeluForm form, double x, double u, double tanh_error) {
   const double y = x * gate(form, x);
-  double bound = 6.0 * std::fabs(y) + 3.0 * std::fabs(x);
-  if (form == GeluForm::tanh) {
-    const TanhArgument a = tanh_argument(x);
-    bound += 4.0 * std::fabs(x) * std::fabs(a.t) * a.sech2;
-  }
-  return {y, u * bound};
+  const double bound = u * (6.0 * std::fabs(y) + 3.0 * std::fabs(x));
+  if (form == GeluForm::erf) return {y, bound};
+  const TanhArgument a = tanh_argument(x);
+  return {y, bound + u * (4.0 * std::fabs(x) * std::fabs(a.t) * a.sech2) + 0.5 * std::fabs(x) * tanh_error * a.tanh};
 }
 
-Judged gelu_slope(GeluForm form, double x, double u) {
+// With T = tanh t, the slope is (1 + T)/2 + x t' (1 - T^2)/2: d moves it by at most d/2 + |x| t' (|T| d + d^2/2).
+Judged gelu_slope(GeluForm form, double x, double u, double tanh_error) {
   const double magnitude = std::fabs(x);
   if (form == GeluForm::erf) {
     const double density = normal_density(x);
@@ -56,21 +57,28 @@ Judged gelu_slope(GeluForm form, double x, double u) {
   }
   const TanhArgument a = tanh_argument(x);
   const double ts = std::fabs(a.t) * a.sech2;
+  const double d = tanh_error * a.tanh;
   return {gate(form, x) + 0.5 * x * a.sech2 * a.slope,
-          u * (4.0 + 2.0 * magnitude * a.slope * (1.0 + 2.0 * ts) + 2.0 * ts)};
+          u * (4.0 + 2.0 * magnitude * a.slope * (1.0 + 2.0 * ts) + 2.0 * ts) + 0.5 * d +
+              magnitude * a.slope * (a.tanh * d + 0.5 * d * d)};
 }
 
 // t is the argument of tanh, t' its derivative, phi the density of the normal distribution.
-std::string gelu_value_text(GeluForm form, const std::string& x) {
+std::string gelu_value_text(GeluForm form, const std::string& x, const Math& math) {
   const std::string magnitude = "|" + x + "|";
   if (form == GeluForm::erf) return "u (6|y| + 3" + magnitude + ")";
-  return "u (6|y| + 3" + magnitude + " + 4" + magnitude + "|t|(1 - tanh^2 t))";
+  const std::string exact = "u (6|y| + 3" + magnitude + " + 4" + magnitude + "|t|(1 - tanh^2 t))";
+  if (!math.approximate_tanh) return exact;
+  return exact + " + approximate tanh: " + magnitude + " d/2, d = " + power_text(tanh_error_of(math)) + " |tanh t|";
 }
 
-std::string gelu_slope_text(GeluForm form, const std::string& x) {
+std::string gelu_slope_text(GeluForm form, const std::string& x, const Math& math) {
   const std::string magnitude = "|" + x + "|";
   if (form == GeluForm::erf) return "u (4 + " + magnitude + " phi(" + x + ") (" + x + "^2 + 12))";
-  return "u (4 + 2" + magnitude + " t' (1 + 2r) + 2r), r = |t|(1 - tanh^2 t)";
+  const std::string exact = "u (4 + 2" + magnitude + " t' (1 + 2r) + 2r), r = |t|(1 - tanh^2 t)";
+  if (!math.approximate_tanh) return exact;
+  return "(" + exact + ", + approximate tanh: d/2 + " + magnitude +
+         " t' (|tanh t| d + d^2/2), d = " + power_text(tanh_error_of(math)) + " |tanh t|)";
 }
 
 namespace {
@@ -91,14 +99,15 @@ class GeluForward : public OpDefinition {
     return element_units(outputs[0].shape, 20.0);
   }
   std::string bound(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec>, int) const override {
-    return bound_text(gelu_value_text(call.attributes.as<Gelu>().form, "x"), call.math);
+    return bound_text(gelu_value_text(call.attributes.as<Gelu>().form, "x", call.math), call.math);
   }
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
                 std::span<Judged> judged) const override {
     const GeluForm form = operands.call.attributes.as<Gelu>().form;
     const double u = accumulator_roundoff(operands.call.math);
+    const double tanh_error = tanh_error_of(operands.call.math);
     judge_elements<1>({operands.inputs[0]}, wanted, judged,
-                      [&](std::int64_t, const auto& in) { return gelu_value(form, in[0], u); });
+                      [&](std::int64_t, const auto& in) { return gelu_value(form, in[0], u, tanh_error); });
   }
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
     const auto dy = incoming_gradient(call, tape, call.outputs[0]);
@@ -121,15 +130,16 @@ class GeluBackward : public OpDefinition {
     return element_units(outputs[0].shape, 30.0);
   }
   std::string bound(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec>, int) const override {
-    const std::string slope = gelu_slope_text(call.attributes.as<Gelu>().form, "x");
+    const std::string slope = gelu_slope_text(call.attributes.as<Gelu>().form, "x", call.math);
     return bound_text("2 u |dx| + |dy| " + slope, call.math);
   }
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
                 std::span<Judged> judged) const override {
     const GeluForm form = operands.call.attributes.as<Gelu>().form;
     const double u = accumulator_roundoff(operands.call.math);
+    const double tanh_error = tanh_error_of(operands.call.math);
     judge_elements<2>({operands.inputs[0], operands.inputs[1]}, wanted, judged, [&](std::int64_t, const auto& in) {
-      const Judged slope = gelu_slope(form, in[0], u);
+      const Judged slope = gelu_slope(form, in[0], u, tanh_error);
       const double dx = in[1] * slope.value;
       return Judged{dx, std::fabs(in[1]) * slope.bound + 2.0 * u * std::fabs(dx)};
     });

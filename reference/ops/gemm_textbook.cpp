@@ -123,13 +123,15 @@ Judged pre_activation(const Gemm& gemm, const Math& math, const ContractionRule&
   return {scaled + gemm.beta * c_in + bias, bound};
 }
 
-Judged with_epilogue(const Gemm& gemm, double u, const Judged& z, const GemmViews& views, std::int64_t unit) {
+Judged with_epilogue(const Gemm& gemm, const Math& math, const Judged& z, const GemmViews& views, std::int64_t unit) {
+  const double u = accumulator_roundoff(math);
+  const double tanh_error = tanh_error_of(math);
   if (gemm.epilogue == Gemm::Epilogue::gelu) {
-    const Judged y = gelu_value(gemm.gelu_form, z.value, u);
+    const Judged y = gelu_value(gemm.gelu_form, z.value, u, tanh_error);
     return {y.value, 1.13 * z.bound + y.bound};  // 1.13: the largest slope of gelu
   }
   if (gemm.epilogue == Gemm::Epilogue::gelu_gradient) {
-    const Judged slope = gelu_slope(gemm.gelu_form, (*views.pre)[unit], u);
+    const Judged slope = gelu_slope(gemm.gelu_form, (*views.pre)[unit], u, tanh_error);
     const double dx = z.value * slope.value;
     return {dx, std::fabs(slope.value) * z.bound + std::fabs(z.value) * slope.bound + 2.0 * u * std::fabs(dx)};
   }
@@ -153,11 +155,11 @@ std::string pre_activation_bound(const Gemm& gemm, const Math& math, const Contr
 }
 
 // with_epilogue()'s, of a z whose own bound is T.
-std::string epilogue_bound(const Gemm& gemm, int output, const std::string& pre_activation) {
+std::string epilogue_bound(const Gemm& gemm, const Math& math, int output, const std::string& pre_activation) {
   if (output != 0 || gemm.epilogue == Gemm::Epilogue::none) return pre_activation;
   const std::string given = ", T = " + pre_activation;
-  if (gemm.epilogue == Gemm::Epilogue::gelu) return "1.13 T + " + gelu_value_text(gemm.gelu_form, "z") + given;
-  return "|gelu'| T + 2 u |c| + |z| " + gelu_slope_text(gemm.gelu_form, "pre") + given;
+  if (gemm.epilogue == Gemm::Epilogue::gelu) return "1.13 T + " + gelu_value_text(gemm.gelu_form, "z", math) + given;
+  return "|gelu'| T + 2 u |c| + |z| " + gelu_slope_text(gemm.gelu_form, "pre", math) + given;
 }
 
 class GemmDefinition : public OpDefinition {
@@ -187,7 +189,8 @@ class GemmDefinition : public OpDefinition {
     const Gemm& gemm = call.attributes.as<Gemm>();
     const std::int64_t k = extents_of(gemm, inputs[0].shape, inputs[1].shape).k;
     const ContractionRule rule = contraction_rule(call.math, inputs[0].dtype, inputs[1].dtype, outputs[0].dtype);
-    return bound_text(epilogue_bound(gemm, output, pre_activation_bound(gemm, call.math, rule, k)), call.math);
+    return bound_text(epilogue_bound(gemm, call.math, output, pre_activation_bound(gemm, call.math, rule, k)),
+                      call.math);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
@@ -198,7 +201,6 @@ class GemmDefinition : public OpDefinition {
     const Math& math = operands.call.math;
     const ContractionRule rule =
         contraction_rule(math, operands.inputs[0].dtype(), operands.inputs[1].dtype(), operands.outputs[0].dtype);
-    const double u = accumulator_roundoff(math);
     Lines rows(operands.inputs[0], !gemm.transpose_a, e.k, 1);
     Lines columns(operands.inputs[1], gemm.transpose_b, e.k, e.n);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -208,7 +210,7 @@ class GemmDefinition : public OpDefinition {
       const std::span<const double> left = rows.line(batch, row), right = columns.line(batch, column);
       const ProductSum ab = math.accumulate == DType::f64 ? wide_dot(left, right) : dot(left, right);
       judged[i] = pre_activation(gemm, math, rule, views, ab, wanted[i], column);
-      if (output == 0) judged[i] = with_epilogue(gemm, u, judged[i], views, wanted[i]);
+      if (output == 0) judged[i] = with_epilogue(gemm, math, judged[i], views, wanted[i]);
     }
   }
 

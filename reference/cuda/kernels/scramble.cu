@@ -11,6 +11,7 @@ __device__ std::uint32_t hash(std::uint64_t seed, std::uint64_t index) {
 }
 
 // Sign, an exponent of [0.25, 2), and random fraction bits: `bias` and `fraction` describe the floating-point format.
+// A bias that is off by one scales by two.
 template <class Bits>
 __device__ Bits pattern(std::uint32_t random, int bits, int fraction, int bias) {
   const std::uint64_t sign = random & 1U;
@@ -37,14 +38,15 @@ void run(void* data, std::size_t count, std::uint64_t seed, int fraction, int bi
 
 }  // namespace
 
-void launch_scramble(ScrambleType type, void* data, std::size_t count, std::uint64_t seed, cudaStream_t stream) {
+void launch_scramble(ScrambleType type, void* data, std::size_t count, std::uint64_t seed, int exponent,
+                     cudaStream_t stream) {
   switch (type) {
-    case ScrambleType::f64: return run<std::uint64_t>(data, count, seed, 52, 1023, stream);
-    case ScrambleType::f32: return run<std::uint32_t>(data, count, seed, 23, 127, stream);
-    case ScrambleType::f16: return run<std::uint16_t>(data, count, seed, 10, 15, stream);
-    case ScrambleType::bf16: return run<std::uint16_t>(data, count, seed, 7, 127, stream);
-    case ScrambleType::f8_e4m3: return run<std::uint8_t>(data, count, seed, 3, 7, stream);
-    case ScrambleType::f8_e5m2: return run<std::uint8_t>(data, count, seed, 2, 15, stream);
+    case ScrambleType::f64: return run<std::uint64_t>(data, count, seed, 52, 1023 + exponent, stream);
+    case ScrambleType::f32: return run<std::uint32_t>(data, count, seed, 23, 127 + exponent, stream);
+    case ScrambleType::f16: return run<std::uint16_t>(data, count, seed, 10, 15 + exponent, stream);
+    case ScrambleType::bf16: return run<std::uint16_t>(data, count, seed, 7, 127 + exponent, stream);
+    case ScrambleType::f8_e4m3: return run<std::uint8_t>(data, count, seed, 3, 7 + exponent, stream);
+    case ScrambleType::f8_e5m2: return run<std::uint8_t>(data, count, seed, 2, 15 + exponent, stream);
     case ScrambleType::i32: return run<std::uint32_t>(data, count, seed, 0, 0, stream);
     case ScrambleType::u8: return run<std::uint8_t>(data, count, seed, 0, 0, stream);
   }

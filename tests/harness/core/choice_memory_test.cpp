@@ -59,6 +59,7 @@ TEST(ChoiceKey, EverythingElseDoes) {
   EXPECT_TRUE(changed([](OpCall& c, T&) { c.math.inputs = Math::Inputs::emulated; }));
   EXPECT_TRUE(changed([](OpCall& c, T&) { c.math.fast_accumulation = true; }));
   EXPECT_TRUE(changed([](OpCall& c, T&) { c.math.split_k_in_output = true; }));
+  EXPECT_TRUE(changed([](OpCall& c, T&) { c.math.approximate_tanh = true; }));
   EXPECT_TRUE(changed([](OpCall&, T& t) { t[0].dtype = DType::f16; }));
   EXPECT_TRUE(changed([](OpCall&, T& t) { t[0] = tensor("a", DType::bf16, {4, 8}, Role::input); }));
   EXPECT_TRUE(changed([](OpCall&, T& t) { t[0].layout.strides = {1, 8}; }));

@@ -47,6 +47,14 @@ TEST(Recipe, EightBitRecipesQuantizeWhatProductsReadAndNothingElse) {
   }
 }
 
+TEST(Recipe, AnApproximateTanhIsARecipeOfItsOwnAndNoOtherHasOne) {
+  Math declared = recipe("bf16").math;
+  declared.approximate_tanh = true;
+  EXPECT_EQ(recipe("bf16_approx_tanh").math, declared);
+  EXPECT_EQ(recipe("bf16_approx_tanh").tensor, DType::bf16);
+  for (const Recipe& r : recipes()) EXPECT_EQ(r.math.approximate_tanh, r.name == "bf16_approx_tanh") << r.name;
+}
+
 TEST(Recipe, AnUnknownNameIsAUsageErrorNamingTheKnownOnes) {
   try {
     (void)recipe("bf17");

@@ -56,6 +56,10 @@ TEST(Recipes, EveryProductCanBeProven) {
       expect_proven(small_case("gemm", direction, {{"m", 48}, {"n", 32}, {"k", 80}}, recipe));
     }
   }
+  for (const char* recipe : {"bf16", "bf16_approx_tanh"}) {
+    for (const char* with_gelu : {"linear_bias_gelu_forward", "linear_gelu_backward_data"})
+      expect_proven(small_case("gemm", with_gelu, {{"m", 48}, {"n", 32}, {"k", 80}}, recipe));
+  }
   expect_proven(small_case("memory", "quantize", {{"n", 4096}}, "f8_hybrid"));
 }
 

@@ -100,6 +100,7 @@ TEST(DefinitionDigest, ChangesWithWhateverTheProgramMeans) {
       {"inputs of products", [](Adjustable& w) { w.math.inputs = Math::Inputs::tf32; }},
       {"sums of 8-bit products", [](Adjustable& w) { w.math.fast_accumulation = true; }},
       {"split sums", [](Adjustable& w) { w.math.split_k_in_output = true; }},
+      {"an approximate tanh", [](Adjustable& w) { w.math.approximate_tanh = true; }},
       {"an op more", [](Adjustable& w) { w.normed_twice = true; }},
       {"who reads what", [](Adjustable& w) { w.from_c = false; }},
   };

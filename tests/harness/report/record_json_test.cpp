@@ -104,6 +104,16 @@ TEST(RecordJson, HowAnImplementationWasChosenComesBackAndIsLeftOutWhereNothingWa
   EXPECT_FALSE(round_trip(sample_record()).choice.has_value());
 }
 
+TEST(RecordJson, CandidatesThatWereRejectedForTheirResultsComeBackAndAreLeftOutWhereThereWereNone) {
+  CaseRecord record = sample_record();
+  record.parity.ops[0].rejected = {"cublaslt:algo=1: 3 of 9 judged elements of 'y' outside their bound"};
+  EXPECT_EQ(to_json(record)["parity"]["ops"][0]["rejected"].size(), 1U);
+  EXPECT_EQ(round_trip(record).parity.ops[0].rejected, record.parity.ops[0].rejected);
+
+  EXPECT_FALSE(to_json(sample_record())["parity"]["ops"][0].contains("rejected"));
+  EXPECT_FALSE(round_trip(sample_record()).parity.ops[0].rejected.has_value());
+}
+
 TEST(RecordJson, TelemetryThatMakesNoSenseIsRefused) {
   Json json = to_json(sample_record());
   json["rounds"][0]["telemetry"]["readings"] = -1;

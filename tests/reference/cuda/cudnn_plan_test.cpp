@@ -10,6 +10,7 @@
 #include "harness/core/error.h"
 #include "reference/cuda/attention_graph.h"
 #include "reference/cuda/conv2d_graph.h"
+#include "reference/cuda/graph_plan.h"
 #include "reference/cuda/layer_norm_choice.h"
 #include "reference/cuda/layer_norm_cudnn.h"
 #include "reference/ops/attention.h"
@@ -206,6 +207,89 @@ TEST_F(CudnnPlans, ExtentsThatDoNotFitTogetherAreAnErrorSayingWhatWasAttempted) 
   } catch (const std::runtime_error& e) {
     EXPECT_THAT(e.what(), AllOf(HasSubstr("adding a product"), HasSubstr("CUDNN_STATUS_")));
   }
+}
+
+// What the backend's own search for the call costs, on a chip that has `store`.
+struct Planned {
+  std::vector<CudnnPlan> plans;
+  Cudnn::Effort effort;
+};
+
+// `h200` must outlive the plans.
+Planned planned_attention(const Cudnn& h200, const std::string& remembered) {
+  DeviceTraits traits;
+  traits.compute_capability = 90;
+  traits.memory_bytes = std::int64_t{1} << 37U;
+  alignas(64) const std::byte no_library[64] = {};
+  const CudaContext context{traits, reinterpret_cast<const CublasLt&>(no_library), h200};
+  const Called made = attention_gradient(128);
+  OpCall call = made.call();
+  call.remembered = remembered;
+  const CudnnSearch search = search_for(call, made.tensors, context);
+  Planned planned{cudnn_plans(h200, shared(attention_backward_graph(call, made.tensors, false)), search), {}};
+  planned.effort = h200.effort();
+  return planned;
+}
+
+TEST_F(CudnnPlans, OfAttentionTwoEnginesAreBuiltAtMostAndANamedOneAlone) {
+  const Cudnn chip = Cudnn::for_chip(chip_description("h200"));
+  const Planned raced = planned_attention(chip, "");
+  EXPECT_LE(raced.effort.built, 2);
+  ASSERT_FALSE(raced.plans.empty());
+
+  const std::string last = raced.plans.back().implementation();
+  const Cudnn other = Cudnn::for_chip(chip_description("h200"));
+  const Planned named = planned_attention(other, last);
+  EXPECT_EQ(named.effort.built, 1);
+  ASSERT_EQ(named.plans.size(), 1U);
+  EXPECT_EQ(named.plans[0].implementation(), last);
+}
+
+TEST_F(CudnnPlans, WhatOneRankHasCompiledTheOthersOnItsDeviceDoNot) {
+  const auto store = std::make_shared<CudnnPlanStore>();
+  const Cudnn rank0 = Cudnn::for_chip(chip_description("h200"), store);
+  const Cudnn rank1 = Cudnn::for_chip(chip_description("h200"), store);
+  const Planned first = planned_attention(rank0, "");
+  const Planned second = planned_attention(rank1, "");
+
+  EXPECT_GT(first.effort.built, 0);
+  EXPECT_EQ(first.effort.restored, 0);
+  EXPECT_EQ(second.effort.built, 0);
+  EXPECT_EQ(second.effort.restored, first.effort.built);
+  ASSERT_EQ(second.plans.size(), first.plans.size());
+  for (std::size_t i = 0; i < first.plans.size(); ++i) {
+    EXPECT_EQ(second.plans[i].implementation(), first.plans[i].implementation());
+    EXPECT_EQ(second.plans[i].workspace_bytes(), first.plans[i].workspace_bytes());
+  }
+}
+
+TEST_F(CudnnPlans, AnEngineThatIsWantedByNameIsTheOnlyOneThatIsBuilt) {
+  const Called made = filter_gradient(DType::bf16, Math{});
+  const auto graph = shared(conv2d_graph(made.call(), made.tensors));
+  const std::string third = plans(made).at(2).engine().name();
+  const int before = h200_.effort().built;
+
+  const auto found = cudnn_plans(h200_, graph, {.most = 100, .engine = third});
+  EXPECT_EQ(h200_.effort().built, before + 1);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].engine().name(), third);
+  EXPECT_THROW((void)cudnn_plans(h200_, graph, {.engine = "eng=999"}), Unsupported);
+  EXPECT_EQ(h200_.effort().built, before + 1);
+}
+
+TEST_F(CudnnPlans, ARememberedEngineThatIsNoMoreIsNoReasonToFailAndAPinnedOneIs) {
+  DeviceTraits traits;
+  traits.memory_bytes = std::int64_t{1} << 37U;
+  alignas(64) const std::byte no_library[64] = {};
+  const CudaContext context{traits, reinterpret_cast<const CublasLt&>(no_library), h200_};
+  const Called made = filter_gradient(DType::bf16, Math{});
+  OpCall call = made.call();
+  const auto found = [&] { return graph_plans(call, made.tensors, conv2d_graph(call, made.tensors), context); };
+
+  call.remembered = "cudnn:eng=999";  // of another version, say
+  EXPECT_GT(found().size(), 1U);
+  call.pinned = call.remembered;
+  EXPECT_THROW((void)found(), Unsupported);
 }
 
 Called layer_norm(std::int64_t rows, std::int64_t n) {

@@ -21,7 +21,7 @@ const std::vector<std::string>& last_candidates() { return candidates_seen(); }
 namespace gpubench::cuda {
 
 Plan fastest_of(const OpCall& call, std::span<const Plan> candidates, std::span<const TensorSpec> /*tensors*/,
-                const Aliases& /*aliases*/, const CudaContext& /*context*/) {
+                const TuningData& /*data*/, const CudaContext& /*context*/) {
   std::vector<std::string>& names = gpubench::testing::candidates_seen();
   names.clear();
   for (const Plan& plan : candidates) names.push_back(plan->implementation());

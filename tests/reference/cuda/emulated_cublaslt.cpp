@@ -3,8 +3,8 @@
 // scratch memory are judged by what comes out. It cannot show what the real one supports or computes beyond its manual.
 //
 // Heuristics propose two algorithms: the first sums a bias gradient of D before D is rounded, the second after it, and
-// fills the scratch memory that it asked for.
-#include <cublasLt.h>
+// fills the scratch memory that it asked for. What else may go wrong is emulated_cublaslt.h's.
+#include "tests/reference/cuda/emulated_cublaslt.h"
 
 #include <algorithm>
 #include <array>
@@ -13,10 +13,33 @@
 #include <vector>
 
 #include "harness/core/dtype.h"
+#include "tests/reference/cuda/emulation/streams.h"
 
 namespace {
 
 using gpubench::DType;
+using gpubench::testing::CublasLtTrouble;
+
+struct Library {
+  CublasLtTrouble trouble;
+  int calls = 0;
+};
+
+Library& library() {
+  static Library instance;
+  return instance;
+}
+
+/// What a call returns before it does anything: success, unless it is the one that is to fail.
+cublasStatus_t fate() {
+  Library& now = library();
+  return now.calls++ == now.trouble.failing_call ? now.trouble.status : CUBLAS_STATUS_SUCCESS;
+}
+
+struct FakePreference {
+  std::uint64_t workspace_bytes = 0;
+  std::uint32_t alignment = 256;  // the least of what is promised of A, B, C and D
+};
 
 struct FakeDesc {
   cudaDataType_t scale = CUDA_R_32F;
@@ -67,10 +90,20 @@ double element(const Matrix& matrix, cublasOperation_t transpose, std::int64_t r
   return transpose == CUBLAS_OP_T ? matrix.get(column, row) : matrix.get(row, column);
 }
 
-double gelu(double x) { return x / (1.0 + std::exp(-2.0 * std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x))); }
+/// `above`: an approximate one is off to this side.
+double tanh_of(double t, bool above) {
+  const double error = library().trouble.approximate_tanh ? 0x1p-11 : 0.0;
+  return std::tanh(t) * (1.0 + (above ? error : -error));
+}
 
-double gelu_slope(double x) {
-  const double t = std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x));
+double gelu(double x, bool above) {
+  const double t = std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x);
+  if (library().trouble.approximate_tanh) return 0.5 * x * (1.0 + tanh_of(t, above));
+  return x / (1.0 + std::exp(-2.0 * t));
+}
+
+double gelu_slope(double x, bool above) {
+  const double t = tanh_of(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x), above);
   return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * std::sqrt(2.0 / M_PI) * (1.0 + 0.134145 * x * x);
 }
 
@@ -87,7 +120,7 @@ double as_scale(double value, const FakeDesc& desc) { return round_to(dtype_of(d
 
 /// One call's operands in the library's own terms: D [m, n], summed over k.
 struct Call {
-  const FakeDesc& desc;
+  FakeDesc desc;
   Matrix a, b, d;
   std::int64_t m, n, k;
   double alpha, beta;
@@ -113,9 +146,9 @@ struct Call {
     const Matrix aux{static_cast<std::byte*>(desc.aux), dtype_of(desc.aux_type), desc.aux_ld};
     if ((desc.epilogue & CUBLASLT_EPILOGUE_GELU) != 0) {
       store(aux.type, aux.at(i, j), z);
-      return as_scale(gelu(z), desc);
+      return as_scale(gelu(z, (i + j) % 2 == 0), desc);
     }
-    return as_scale(z * gelu_slope(aux.get(i, j)), desc);
+    return as_scale(z * gelu_slope(aux.get(i, j), (i + j) % 2 == 0), desc);
   }
   void run(bool sum_rounded) const {
     std::vector<double> of_row(static_cast<std::size_t>(m));
@@ -159,13 +192,20 @@ void read(T& into, const void* from) {
   std::memcpy(&into, from, sizeof into);
 }
 
-constexpr std::size_t scratch_of_the_second = 512;
-
 }  // namespace
+
+namespace gpubench::testing {
+
+WithTrouble::WithTrouble(const CublasLtTrouble& trouble) { library() = {trouble}; }
+WithTrouble::~WithTrouble() { library() = {}; }
+int WithTrouble::calls() const { return library().calls; }
+
+}  // namespace gpubench::testing
 
 extern "C" {
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  if (const cublasStatus_t status = fate(); status != CUBLAS_STATUS_SUCCESS) return status;
   static int something;
   *handle = reinterpret_cast<cublasLtHandle_t>(&something);
   return CUBLAS_STATUS_SUCCESS;
@@ -175,6 +215,7 @@ const char* cublasLtGetStatusName(cublasStatus_t) { return "FAKE_CUBLASLT"; }
 std::size_t cublasLtGetVersion() { return 0; }
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* desc, cublasComputeType_t, cudaDataType_t scale) {
+  if (const cublasStatus_t status = fate(); status != CUBLAS_STATUS_SUCCESS) return status;
   auto* made = new FakeDesc;
   made->scale = scale;
   *desc = reinterpret_cast<cublasLtMatmulDesc_t>(made);
@@ -186,6 +227,7 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
 }
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t handle, cublasLtMatmulDescAttributes_t attribute,
                                               const void* value, std::size_t) {
+  if (const cublasStatus_t status = fate(); status != CUBLAS_STATUS_SUCCESS) return status;
   FakeDesc& desc = of(handle);
   switch (attribute) {
     case CUBLASLT_MATMUL_DESC_TRANSA: read(desc.transpose_a, value); break;
@@ -203,6 +245,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t handle, cubla
 
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type, std::uint64_t rows,
                                           std::uint64_t columns, std::int64_t ld) {
+  if (const cublasStatus_t status = fate(); status != CUBLAS_STATUS_SUCCESS) return status;
   *layout = reinterpret_cast<cublasLtMatrixLayout_t>(
       new FakeLayout{type, static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns), ld});
   return CUBLAS_STATUS_SUCCESS;
@@ -214,26 +257,42 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
 cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
                                                 cublasLtMatrixLayoutAttribute_t attribute, const void* value,
                                                 std::size_t) {
+  if (const cublasStatus_t status = fate(); status != CUBLAS_STATUS_SUCCESS) return status;
   if (attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT) read(reinterpret_cast<FakeLayout*>(layout)->batch, value);
   return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
-  *preference = new cublasLtMatmulPreferenceOpaque_t{};
+  if (const cublasStatus_t status = fate(); status != CUBLAS_STATUS_SUCCESS) return status;
+  *preference = reinterpret_cast<cublasLtMatmulPreference_t>(new FakePreference);
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
-  delete preference;
+  delete reinterpret_cast<FakePreference*>(preference);
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t,
-                                                    const void*, std::size_t) {
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t handle,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute, const void* value,
+                                                    std::size_t) {
+  if (const cublasStatus_t status = fate(); status != CUBLAS_STATUS_SUCCESS) return status;
+  auto& preference = *reinterpret_cast<FakePreference*>(handle);
+  std::uint32_t alignment = preference.alignment;
+  switch (attribute) {
+    case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES: read(preference.workspace_bytes, value); break;
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES: read(alignment, value); break;
+    default: break;
+  }
+  preference.alignment = std::min(preference.alignment, alignment);
   return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* algorithm,
                                                     cublasLtMatmulAlgoConfigAttributes_t attribute, void* value,
                                                     std::size_t bytes, std::size_t* written) {
+  if (const cublasStatus_t status = fate(); status != CUBLAS_STATUS_SUCCESS) return status;
   std::memset(value, 0, bytes);
   if (attribute == CUBLASLT_ALGO_CONFIG_ID) std::memcpy(value, &algorithm->data[0], bytes);
   *written = bytes;
@@ -242,15 +301,20 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* 
 
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
-                                              cublasLtMatmulPreference_t, int most,
+                                              cublasLtMatmulPreference_t preference, int most,
                                               cublasLtMatmulHeuristicResult_t* results, int* found) {
+  if (const cublasStatus_t status = fate(); status != CUBLAS_STATUS_SUCCESS) return status;
   *found = 0;
-  if (!supported(of(desc), of(d))) return CUBLAS_STATUS_NOT_SUPPORTED;
-  for (; *found < std::min(most, 2); ++*found) {
+  const CublasLtTrouble& trouble = library().trouble;
+  const auto& wanted = *reinterpret_cast<const FakePreference*>(preference);
+  if (!supported(of(desc), of(d)) || trouble.no_algorithm || wanted.alignment < trouble.least_alignment)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  const int algorithms = trouble.scratch_bytes <= wanted.workspace_bytes ? 2 : 1;
+  for (; *found < std::min(most, algorithms); ++*found) {
     cublasLtMatmulHeuristicResult_t& result = results[*found];
     result = {};
     result.algo.data[0] = static_cast<std::uint64_t>(*found);
-    result.workspaceSize = *found == 1 ? scratch_of_the_second : 0;
+    result.workspaceSize = *found == 1 ? trouble.scratch_bytes : 0;
     result.state = CUBLAS_STATUS_SUCCESS;
   }
   return CUBLAS_STATUS_SUCCESS;
@@ -260,26 +324,30 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t handle, con
                               cublasLtMatrixLayout_t a_layout, const void* b, cublasLtMatrixLayout_t b_layout,
                               const void* beta, const void*, cublasLtMatrixLayout_t, void* d,
                               cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* algorithm, void* workspace,
-                              std::size_t workspace_bytes, cudaStream_t) {
+                              std::size_t workspace_bytes, cudaStream_t stream) {
+  if (const cublasStatus_t status = fate(); status != CUBLAS_STATUS_SUCCESS) return status;
   const FakeDesc& desc = of(handle);
   const bool second = algorithm->data[0] == 1;
-  if (!supported(desc, of(d_layout)) || workspace_bytes < (second ? scratch_of_the_second : 0))
-    return CUBLAS_STATUS_INVALID_VALUE;
-  if (second) std::memset(workspace, 0x5A, scratch_of_the_second);
+  const std::size_t scratch = second ? library().trouble.scratch_bytes : 0;
+  const bool placed = scratch == 0 || reinterpret_cast<std::uintptr_t>(workspace) % 256 == 0;  // the manual's word
+  if (!supported(desc, of(d_layout)) || workspace_bytes < scratch || !placed) return CUBLAS_STATUS_INVALID_VALUE;
   const auto scalar = [&desc](const void* from) {
     return load(dtype_of(desc.scale), static_cast<const std::byte*>(from));
   };
   const std::int64_t k = desc.transpose_a == CUBLAS_OP_T ? of(a_layout).rows : of(a_layout).columns;
-  Call{desc,
-       matrix_of(a, of(a_layout)),
-       matrix_of(b, of(b_layout)),
-       matrix_of(d, of(d_layout)),
-       of(d_layout).rows,
-       of(d_layout).columns,
-       k,
-       scalar(alpha),
-       scalar(beta)}
-      .run(second);
+  const Call call{desc,
+                  matrix_of(a, of(a_layout)),
+                  matrix_of(b, of(b_layout)),
+                  matrix_of(d, of(d_layout)),
+                  of(d_layout).rows,
+                  of(d_layout).columns,
+                  k,
+                  scalar(alpha),
+                  scalar(beta)};
+  gpubench::cuda::emulation::on_stream(stream, [call, second, workspace, scratch] {
+    if (second) std::memset(workspace, 0x5A, scratch);
+    call.run(second);
+  });
   return CUBLAS_STATUS_SUCCESS;
 }
 

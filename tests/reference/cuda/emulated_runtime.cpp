@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <map>
+#include <new>
 
 #include "harness/core/error.h"
 #include "reference/cuda/runtime.h"
@@ -47,7 +48,9 @@ Event make_event() {
 Event make_order_event() { return make_event(); }
 
 std::shared_ptr<std::byte> allocate(std::size_t bytes) {
-  return {static_cast<std::byte*>(::operator new(bytes)), [](std::byte* held) { ::operator delete(held); }};
+  constexpr std::align_val_t alignment{256};  // cudaMalloc's
+  return {static_cast<std::byte*>(::operator new(bytes, alignment)),
+          [](std::byte* held) { ::operator delete(held, alignment); }};
 }
 
 std::shared_ptr<std::byte> upload(std::span<const std::byte> bytes) {

@@ -79,6 +79,45 @@ TEST(Gelu, TheSlopeBoundAcceptsF32Arithmetic) {
   }
 }
 
+// A tanh that is wrong by `relative` of itself, everything else in fp64.
+double off_value(double x, double relative) {
+  const double t = std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x);
+  return 0.5 * x * (1.0 + std::tanh(t) * (1.0 + relative));
+}
+double off_slope(double x, double relative) {
+  const double t = std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)) * (1.0 + relative);
+  return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * std::sqrt(2.0 / M_PI) * (1.0 + 0.134145 * x * x);
+}
+
+TEST(Gelu, OnlyTheProfileOfAnApproximateTanhAcceptsOneAndNotOneThatIsTwiceAsFarOff) {
+  const double declared = tanh_error_of(Math{.approximate_tanh = true});
+  EXPECT_EQ(declared, std::exp2(-11));
+  EXPECT_EQ(tanh_error_of(Math{}), 0.0);
+  int strict = 0, too_far = 0, all = 0;
+  for (const double x : grid(-3.0, 3.0, 601)) {
+    for (const double sign : {-1.0, 1.0}) {
+      const double off = 0.99 * sign * declared;
+      EXPECT_TRUE(within(gelu_value(GeluForm::tanh, x, u32, declared), DType::f32, off_value(x, off))) << x;
+      EXPECT_TRUE(within(gelu_slope(GeluForm::tanh, x, u32, declared), DType::f32, off_slope(x, off))) << x;
+      strict += within(gelu_value(GeluForm::tanh, x, u32), DType::f32, off_value(x, off)) ? 1 : 0;
+      too_far +=
+          within(gelu_value(GeluForm::tanh, x, u32, declared), DType::f32, off_value(x, 2.1 * sign * declared)) ? 1 : 0;
+      ++all;
+    }
+  }
+  EXPECT_LT(strict, all / 50);  // near 0, where tanh's error is multiplied with x twice
+  EXPECT_LT(too_far, all / 50);
+}
+
+TEST(Gelu, TheProfileIsNamedInTheTextOfItsBoundAndNowhereElse) {
+  const Math declared{.approximate_tanh = true};
+  for (const auto text : {gelu_value_text, gelu_slope_text}) {
+    EXPECT_NE(text(GeluForm::tanh, "x", declared).find("approximate tanh"), std::string::npos);
+    EXPECT_EQ(text(GeluForm::tanh, "x", Math{}).find("approximate"), std::string::npos);
+    EXPECT_EQ(text(GeluForm::erf, "x", declared), text(GeluForm::erf, "x", Math{}));  // it has no tanh
+  }
+}
+
 TEST(Gelu, BackwardIsSlopeTimesGradient) {
   Program program;
   const ValueId x = source(program, "x", DType::f32, {3});
