@@ -53,6 +53,10 @@ ChildResult run_child(const std::vector<std::string>& words, const std::map<std:
   ::close(err.ends[1]);
   ChildResult result;
   bool called = !while_running;
+  if (!called && wait_for.empty()) {
+    called = true;
+    while_running(pid);
+  }
   pollfd streams[2] = {{out.ends[0], POLLIN, 0}, {err.ends[0], POLLIN, 0}};
   while (streams[0].fd >= 0 || streams[1].fd >= 0) {
     ::poll(streams, 2, -1);
