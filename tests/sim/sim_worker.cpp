@@ -1,6 +1,7 @@
 // A worker for tests of isolation: the sim suite on a sim backend that follows the script given by --script.
 //
-// Flags of its own: --babble writes bytes into the pipe that are no message; --stillborn exits before reading anything.
+// Flags of its own: --babble writes bytes into the pipe that are no message; --cut-short half a message, and ends;
+// --oversized the start of one that is longer than any may be; --stillborn exits before reading anything.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -9,6 +10,7 @@
 #include <string_view>
 
 #include "harness/run/run.h"
+#include "harness/run/wire.h"
 #include "tests/sim/sim_backend.h"
 #include "tests/sim/sim_suite.h"
 
@@ -16,11 +18,13 @@ int main(int argc, char** argv) {
   std::string script;
   int input = -1;
   int output = -1;
-  bool babble = false;
+  bool babble = false, cut_short = false, oversized = false;
   for (int i = 1; i < argc; ++i) {
     const std::string_view flag = argv[i];
     if (flag == "--stillborn") return 7;
     if (flag == "--babble") babble = true;
+    if (flag == "--cut-short") cut_short = true;
+    if (flag == "--oversized") oversized = true;
     if (i + 1 >= argc) continue;
     if (flag == "--script") script = argv[++i];
     if (flag == "--worker-input") input = std::atoi(argv[++i]);
@@ -29,6 +33,13 @@ int main(int argc, char** argv) {
   if (babble) {
     constexpr std::string_view noise = "Segmentation fault (core dumped)\n";
     if (::write(output, noise.data(), noise.size()) < 0) return 8;
+  }
+  if (cut_short || oversized) {
+    std::string message = gpubench::encode_frame({gpubench::FrameKind::note, "a note"});
+    if (oversized) message.replace(4, 4, "\xff\xff\xff\x7f");  // its length
+    if (cut_short) message.resize(message.size() / 2);
+    if (::write(output, message.data(), message.size()) < 0) return 8;
+    if (cut_short) return 0;
   }
   std::cout << "workers may print what they like\n" << std::flush;
   const std::unique_ptr<gpubench::Backend> backend = gpubench::open_sim_backend(script);
