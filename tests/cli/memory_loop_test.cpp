@@ -62,8 +62,10 @@ void MemoryLoop::try_from(const std::vector<std::string>& words, long step, bool
   end_cleanly_without_memory();
   for (;; progress_->k += step) {
     Captured cli;
-    cli.err.str(std::string(4096, ' '));  // room for what is said then
-    cli.err.seekp(0);
+    for (std::ostringstream* stream : {&cli.out, &cli.err}) {  // room: real streams need no memory to grow
+      stream->str(std::string(std::size_t{1} << 16U, ' '));
+      stream->seekp(0);
+    }
     int code = 0;
     bool struck = false, told = false;
     {
