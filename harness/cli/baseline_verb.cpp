@@ -49,8 +49,12 @@ class Folder {
 
   [[nodiscard]] std::vector<std::string> names() const {
     std::vector<std::string> names;
-    std::error_code none;
-    for (const auto& entry : fs::directory_iterator(path_, none)) {
+    std::error_code error;
+    const fs::directory_iterator entries(path_, error);
+    // Before the first one is saved there is no folder; one that cannot be read may hold any number.
+    if (error && error != std::errc::no_such_file_or_directory)
+      throw UsageError(fmt::format("--dir: {}: cannot be listed: {}", visible(path_), error.message()));
+    for (const auto& entry : entries) {
       const std::string name = entry.path().filename().string();
       if (name.size() > suffix.size() && name.ends_with(suffix) && !name.starts_with("."))
         names.push_back(name.substr(0, name.size() - suffix.size()));

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <new>
 
 #include "harness/cli/compare_verbs.h"
 #include "harness/cli/completion.h"
@@ -96,6 +97,9 @@ int run_cli(int argc, const char* const* argv, const Environment& environment) {
       environment.err << "gpubench: set in the environment: " << variables_text(options.from_environment) << std::endl;
     }
     return exit_codes::usage;
+  } catch (const std::bad_alloc&) {
+    environment.err << out_of_memory << std::flush;
+    return exit_codes::could_not_measure;
   } catch (const std::exception& e) {  // CannotMeasure, and whatever else ended the whole run
     complain(e);
     const int signal = environment.stop.load();

@@ -7,6 +7,7 @@
 #include <ostream>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "harness/core/communicator.h"
@@ -75,7 +76,12 @@ struct Environment {
       [](const BackendEntry& entry, double) { return entry.libraries(); };
 };
 
-/// The whole program: parses, acts, prints; returns the exit code (exit_code.h). Throws nothing.
+/// What is said, on standard error, where memory ends.
+inline constexpr std::string_view out_of_memory =
+    "gpubench: out of memory: end other programs, raise the limit (ulimit -v, cgroup), or give smaller files\n";
+
+/// The whole program: parses, acts, prints; returns the exit code (exit_code.h). Throws nothing but
+/// std::bad_alloc.
 int run_cli(int argc, const char* const* argv, const Environment& environment);
 
 }  // namespace gpubench

@@ -9,8 +9,10 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <iostream>
+#include <new>
 #include <string_view>
 #include <utility>
 
@@ -37,6 +39,21 @@ void catch_signals() {
     if (signal == SIGHUP && before.sa_handler == SIG_IGN) continue;  // nohup
     ::sigaction(signal, &action, nullptr);
   }
+}
+
+std::terminate_handler terminate_otherwise = nullptr;
+
+[[noreturn]] void on_terminate() {
+  try {
+    if (const std::exception_ptr reason = std::current_exception()) std::rethrow_exception(reason);
+  } catch (const std::bad_alloc&) {
+    (void)!::write(STDERR_FILENO, out_of_memory.data(), out_of_memory.size());
+    ::_exit(exit_codes::could_not_measure);
+  } catch (...) {
+    // It is told below.
+  }
+  terminate_otherwise();
+  std::abort();
 }
 
 // Whoever starts the program may have closed these, and then a pipe or a report would take their numbers. What is
@@ -72,6 +89,8 @@ int helper_output(int argc, char** argv) {
 }
 
 }  // namespace
+
+void end_cleanly_without_memory() { terminate_otherwise = std::set_terminate(on_terminate); }
 
 std::string own_path(const char* argv0) {
   std::error_code error;
@@ -114,6 +133,7 @@ Environment process_environment(int argc, char** argv, std::span<const Suite> su
 int run_program(int argc, char** argv, std::span<const Suite> suites, std::vector<BackendEntry> backends,
                 std::string_view revision) {
   std::ios::sync_with_stdio(false);
+  end_cleanly_without_memory();
   open_standard_descriptors();
   std::signal(SIGCHLD, SIG_DFL);  // where it was left ignored, children vanish before they are waited for
   // A reader that went away, and a file that may grow no more, are errors of the write, not the end of the run.

@@ -24,4 +24,8 @@ int run_program(int argc, char** argv, std::span<const Suite> suites, std::vecto
 /// The path of this program itself, whatever argv[0] was and wherever the working directory is by now.
 [[nodiscard]] std::string own_path(const char* argv0);
 
+/// From here on std::bad_alloc that nobody can catch, as of a destructor, ends the process with a sentence on standard
+/// error and exit code 3 instead of abort(): the JSON library's destructors allocate.
+void end_cleanly_without_memory();
+
 }  // namespace gpubench

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/core/error.h"
 #include "harness/report/json.h"
 #include "harness/report/record_reader.h"
 #include "harness/report/record_writer.h"
@@ -19,7 +20,7 @@ void require_own_id(const Node& node, const CaseRecord& record) {
   std::string id;
   try {
     id = record.c.id();
-  } catch (const std::exception& e) {
+  } catch (const ProgramError& e) {
     node.refuse(e.what());
   }
   if (id != record.id) node.at("id").refuse(fmt::format("does not match its parts, which make {}", id));

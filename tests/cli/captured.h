@@ -32,6 +32,7 @@ struct Captured {
   HostInfo host = quiet_host();
   StopFlag stop{0};
   std::string revision;
+  std::string program = "/nonexistent/gpubench";  ///< what workers are started from
 
   std::ostringstream out;
   std::ostringstream err;
@@ -57,7 +58,7 @@ struct Captured {
                                     return found == variables.end() ? std::string() : found->second;
                                   },
                                   [this](double) { return driver; },
-                                  "/nonexistent/gpubench",
+                                  program,
                                   stop,
                                   std::move(names),
                                   revision,

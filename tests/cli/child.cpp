@@ -60,6 +60,7 @@ ChildResult run_child_in_steps(const std::vector<std::string>& words,
   ::close(err.ends[1]);
   ChildResult result;
   std::size_t step = 0, seen = 0;
+  for (; step < steps.size() && steps[step].first.empty(); ++step) steps[step].second(pid);
   pollfd streams[2] = {{out.ends[0], POLLIN, 0}, {err.ends[0], POLLIN, 0}};
   while (streams[0].fd >= 0 || streams[1].fd >= 0) {
     ::poll(streams, 2, -1);

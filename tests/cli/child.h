@@ -16,7 +16,7 @@ struct ChildResult {
 };
 
 /// Runs to the end. `variables` are added to this process's own; `while_running` is called once with its process id as
-/// soon as it has written `wait_for` to standard error.
+/// soon as it has written `wait_for` to standard error; at once where that is empty.
 [[nodiscard]] ChildResult run_child(const std::vector<std::string>& words,
                                     const std::map<std::string, std::string>& variables = {},
                                     const std::string& wait_for = "",

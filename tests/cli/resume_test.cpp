@@ -12,6 +12,7 @@
 #include "tests/cli/captured.h"
 #include "tests/cli/scratch_folder.h"
 #include "tests/harness/report/report_schema.h"
+#include "tests/trials.h"
 
 namespace gpubench {
 namespace {
@@ -85,7 +86,7 @@ TEST_F(Resume, AfterAKillAtAnyEntryTheReportIsThatOfAnUninterruptedRun) {
     if (next == std::string::npos) break;
     line = next + 1;
   }
-  RecordProperty("kills", static_cast<int>(kills));
+  tell_count("kills at entries of the journal", static_cast<int>(kills));
   EXPECT_GE(kills, 20U);
   EXPECT_GT(in_flight, 0U);
 }

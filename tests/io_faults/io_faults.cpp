@@ -4,11 +4,14 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdarg>
 #include <cstdio>
+#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
@@ -26,6 +29,7 @@ struct State {
 };
 
 State* state = nullptr;
+std::mutex guard;  // files are read by several threads
 
 template <class Function>
 Function* next(const char* name) {
@@ -36,12 +40,26 @@ bool is_ours(const char* path) {
   const std::string_view text(path);
   return state != nullptr && (!text.starts_with("/") || text.starts_with(state->folder));
 }
-bool is_ours(int fd) { return state != nullptr && state->open.contains(fd); }
+bool is_ours(int fd) {
+  const std::lock_guard lock(guard);
+  return state != nullptr && state->open.contains(fd);
+}
+void take(int fd) {
+  const std::lock_guard lock(guard);
+  state->open.insert(fd);
+}
+void forget(int fd) {
+  const std::lock_guard lock(guard);
+  state->open.erase(fd);
+}
 
 // Counts an operation; true where it is to fail.
-bool strikes(bool removal = false) {
+bool strikes(bool removal = false, bool* halved = nullptr) {
+  const std::lock_guard lock(guard);
   const int number = ++state->count;
   const bool hit = number == state->faults.first || (state->faults.and_after && number > state->faults.first);
+  if (hit && state->faults.fault == Fault::killed) ::raise(SIGKILL);
+  if (halved != nullptr) *halved = hit && state->faults.fault == Fault::short_count;
   if (!hit || state->faults.fault != Fault::error) return false;
   state->struck_removal = state->struck_removal || removal;
   errno = state->faults.error;
@@ -60,20 +78,60 @@ int open(const char* path, int flags, ...) {
     mode = va_arg(arguments, mode_t);
     va_end(arguments);
   }
-  const bool counts = is_ours(path) && (flags & O_ACCMODE) != O_RDONLY;
+  const bool counts = is_ours(path);
   if (counts && strikes()) return -1;
   static auto* real = next<int(const char*, int, ...)>("open");
   const int fd = real(path, flags, mode);
-  if (counts && fd >= 0) state->open.insert(fd);
+  if (counts && fd >= 0) take(fd);
   return fd;
+}
+
+// Of folders that are listed; closedir() closes them unseen.
+int openat(int folder, const char* path, int flags, ...) {
+  static auto* real = next<int(int, const char*, int, ...)>("openat");
+  return is_ours(path) && strikes() ? -1 : real(folder, path, flags);
+}
+
+// Of streams.
+FILE* fopen64(const char* path, const char* mode) {
+  const bool counts = is_ours(path);
+  if (counts && strikes()) return nullptr;
+  static auto* real = next<FILE*(const char*, const char*)>("fopen64");
+  FILE* file = real(path, mode);
+  if (counts && file != nullptr) take(::fileno(file));
+  return file;
+}
+
+int fclose(FILE* file) {
+  static auto* real = next<int(FILE*)>("fclose");
+  if (!is_ours(::fileno(file))) return real(file);
+  forget(::fileno(file));
+  const bool fails = strikes();
+  const int result = real(file);
+  if (!fails) return result;
+  errno = state->faults.error;
+  return EOF;
+}
+
+ssize_t read(int fd, void* data, size_t bytes) {
+  static auto* real = next<ssize_t(int, void*, size_t)>("read");
+  if (!is_ours(fd)) return real(fd, data, bytes);
+  bool halved = false;
+  if (strikes(false, &halved)) return -1;
+  return real(fd, data, halved && bytes > 1 ? bytes / 2 : bytes);
 }
 
 ssize_t write(int fd, const void* data, size_t bytes) {
   static auto* real = next<ssize_t(int, const void*, size_t)>("write");
   if (!is_ours(fd)) return real(fd, data, bytes);
-  if (strikes()) return -1;
-  const bool halved = state->faults.fault == Fault::short_write && state->count == state->faults.first && bytes > 1;
-  return real(fd, data, halved ? bytes / 2 : bytes);
+  bool halved = false;
+  if (strikes(false, &halved)) return -1;
+  return real(fd, data, halved && bytes > 1 ? bytes / 2 : bytes);
+}
+
+ssize_t writev(int fd, const iovec* pieces, int count) {
+  static auto* real = next<ssize_t(int, const iovec*, int)>("writev");
+  return is_ours(fd) && strikes() ? -1 : real(fd, pieces, count);
 }
 
 int fsync(int fd) {
@@ -99,7 +157,7 @@ int fchmod(int fd, mode_t mode) noexcept {
 int close(int fd) {
   static auto* real = next<int(int)>("close");
   if (!is_ours(fd)) return real(fd);
-  state->open.erase(fd);
+  forget(fd);
   const bool fails = strikes();
   const int result = real(fd);
   if (!fails) return result;

@@ -1,8 +1,8 @@
 // File operations that fail on demand, in the test's own process: the program's definitions of open(), write() and the
 // others stand before the C library's.
 //
-// Only what concerns one folder is counted and can fail: paths below it, and descriptors that were opened there for
-// writing. So the k-th operation of a piece of code that writes can be made to fail, for all k.
+// Only what concerns one folder is counted and can fail: paths below it, and descriptors that were opened there. So the
+// k-th operation of a piece of code that reads or writes can be made to fail, for all k.
 #pragma once
 
 #include <filesystem>
@@ -10,8 +10,9 @@
 namespace gpubench {
 
 enum class Fault {
-  error,       ///< the operation fails; close() closes all the same
-  short_write  ///< write() takes half; what is no write() works
+  error,        ///< the operation fails; close() closes all the same
+  short_count,  ///< write() takes half, read() gives half of what it could; everything else works
+  killed        ///< the process ends by SIGKILL before the operation
 };
 
 struct IoFaults {
@@ -21,7 +22,7 @@ struct IoFaults {
   Fault fault = Fault::error;
 };
 
-/// Faults while it lives; one at a time, one thread.
+/// Faults while it lives; one at a time.
 class FailingIo {
  public:
   /// `folder`: the current one, by its absolute path; relative paths count as in it.

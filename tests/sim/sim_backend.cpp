@@ -53,6 +53,12 @@ void choose(const OpCall& call, const std::string& fastest, SimPlan& plan) {
   plan.name = offered(call.pinned) ? call.pinned : plan.how == Choice::remembered ? call.remembered : "sim:" + fastest;
 }
 
+// Whatever handler a sanitizer has.
+void end_by(int signal) {
+  std::signal(signal, SIG_DFL);
+  ::raise(signal);
+}
+
 std::string joined(const Shape& shape) {
   std::string text;
   for (const std::int64_t extent : shape.extents()) text += (text.empty() ? "" : "x") + std::to_string(extent);
@@ -129,6 +135,8 @@ class OpLaunch : public SimLaunch {
     switch (kind) {
       case FaultKind::lost: *plan_->lost = true; throw DeviceLost("sim: illegal address");
       case FaultKind::kill: ::raise(SIGKILL); break;
+      case FaultKind::segv: end_by(SIGSEGV); break;
+      case FaultKind::abort: end_by(SIGABRT); break;
       case FaultKind::exit: std::_Exit(0);
       case FaultKind::stubborn:
         std::signal(SIGTERM, [](int) { (void)!::write(STDERR_FILENO, "sim: goes on\n", 13); });
@@ -152,6 +160,7 @@ class OpLaunch : public SimLaunch {
         store(c.spec.dtype, place(c, middle), 3.0 * load(c.spec.dtype, place(c, middle)) + 100.0);
         break;
       case FaultKind::nan: store(c.spec.dtype, place(c, middle), std::numeric_limits<double>::quiet_NaN()); break;
+      case FaultKind::inf: store(c.spec.dtype, place(c, middle), std::numeric_limits<double>::infinity()); break;
       case FaultKind::guard: std::memset(c.data + c.spec.bytes(), 0, 3); break;
       case FaultKind::changes_input:
         store(tensors_[0].spec.dtype, tensors_[0].data, load(tensors_[0].spec.dtype, tensors_[0].data) + 1.0);

@@ -11,17 +11,20 @@
 namespace gpubench::sim {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, FaultKind>, 17> fault_names{
+constexpr std::array<std::pair<std::string_view, FaultKind>, 20> fault_names{
     {{"wrong_element", FaultKind::wrong_element},
      {"wrong_last", FaultKind::wrong_last},
      {"unwritten", FaultKind::unwritten},
      {"nan", FaultKind::nan},
+     {"inf", FaultKind::inf},
      {"guard", FaultKind::guard},
      {"changes_input", FaultKind::changes_input},
      {"out_of_memory", FaultKind::out_of_memory},
      {"bad_alloc", FaultKind::bad_alloc},
      {"unsupported", FaultKind::unsupported},
      {"kill", FaultKind::kill},
+     {"segv", FaultKind::segv},
+     {"abort", FaultKind::abort},
      {"exit", FaultKind::exit},
      {"lost", FaultKind::lost},
      {"hang", FaultKind::hang},

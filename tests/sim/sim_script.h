@@ -31,12 +31,15 @@ enum class FaultKind {
   wrong_last,     ///< one element of the last output is
   unwritten,      ///< the last quarter of the first output is not written
   nan,            ///< one element of the first output is NaN
+  inf,            ///< one element of the first output is infinite
   guard,          ///< three bytes after the end of the first output are written
   changes_input,  ///< the first element of the first input is changed
   out_of_memory,  ///< throws BackendError
   bad_alloc,      ///< throws std::bad_alloc
   unsupported,    ///< plan() throws Unsupported
   kill,           ///< the process ends by SIGKILL
+  segv,           ///< the process ends by SIGSEGV
+  abort,          ///< the process ends by SIGABRT
   exit,           ///< the process exits with status 0
   lost,           ///< throws DeviceLost, and so does everything after it in this process
   hang,           ///< does not return

@@ -1,8 +1,9 @@
 // A worker for tests of isolation: the sim suite on a sim backend that follows the script given by --script.
 //
-// Flags of its own: --babble writes bytes into the pipe that are no message; --stillborn exits before reading anything;
-// --beats N announces the first case, then sends N beats, 20 ms apart, before it does anything; --mute announces it and
-// says nothing more.
+// Flags of its own: --babble writes bytes into the pipe that are no message; --cut-short half a message, and ends;
+// --oversized the start of one that is longer than any may be; --stillborn exits before reading anything; --beats N
+// announces the first case, then sends N beats, 20 ms apart, before it does anything; --mute announces it and says
+// nothing more.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -33,13 +34,14 @@ int main(int argc, char** argv) {
   int input = -1;
   int output = -1;
   int beats = 0;
-  bool babble = false;
-  bool mute = false;
+  bool babble = false, cut_short = false, oversized = false, mute = false;
   for (int i = 1; i < argc; ++i) {
     const std::string_view flag = argv[i];
     if (flag == "--stillborn") return 7;
     if (flag == "--babble") babble = true;
     if (flag == "--mute") mute = true;
+    if (flag == "--cut-short") cut_short = true;
+    if (flag == "--oversized") oversized = true;
     if (i + 1 >= argc) continue;
     if (flag == "--script") script = argv[++i];
     if (flag == "--beats") beats = std::atoi(argv[++i]);
@@ -52,6 +54,13 @@ int main(int argc, char** argv) {
   }
   if (beats > 0 || mute) announce_and_beat(output, beats);
   while (mute) ::pause();
+  if (cut_short || oversized) {
+    std::string message = gpubench::encode_frame({gpubench::FrameKind::note, "a note"});
+    if (oversized) message.replace(4, 4, "\xff\xff\xff\x7f");  // its length
+    if (cut_short) message.resize(message.size() / 2);
+    if (::write(output, message.data(), message.size()) < 0) return 8;
+    if (cut_short) return 0;
+  }
   std::cout << "workers may print what they like\n" << std::flush;
   const std::unique_ptr<gpubench::Backend> backend = gpubench::open_sim_backend(script);
   const auto cases = gpubench::sim::sim_cases();

@@ -11,6 +11,7 @@
 #include <iterator>
 
 #include "tests/io_faults/io_faults.h"
+#include "tests/trials.h"
 
 namespace gpubench {
 namespace {
@@ -175,7 +176,7 @@ TEST_F(AtomicFile, WhicheverOperationFailsTheFileIsTheOldOrTheNewOne) {
                                               {Fault::error, ENOSPC, true},
                                               {Fault::error, EIO, false},
                                               {Fault::error, EINVAL, false},
-                                              {Fault::short_write, 0, false}}) {
+                                              {Fault::short_count, 0, false}}) {
       for (int k = 1;; ++k) {
         std::filesystem::remove_all(folder_);
         std::filesystem::create_directories(folder_);
@@ -199,11 +200,11 @@ TEST_F(AtomicFile, WhicheverOperationFailsTheFileIsTheOldOrTheNewOne) {
         const std::string expected = !thrown ? "the new one" : replace ? "old" : "";
         EXPECT_EQ(content(path), expected) << "operation " << k << ", error " << error;
         EXPECT_TRUE(left || files() == (expected.empty() ? 0U : 1U)) << "operation " << k << ", error " << error;
-        EXPECT_TRUE(!thrown || fault != Fault::short_write);
+        EXPECT_TRUE(!thrown || fault != Fault::short_count);
       }
     }
   }
-  RecordProperty("faults_injected", injected);
+  tell_count("I/O faults injected", injected);
   EXPECT_GE(injected, 30);
 }
 

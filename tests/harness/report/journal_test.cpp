@@ -14,6 +14,7 @@
 #include "harness/core/crc32.h"
 #include "tests/harness/report/sample_records.h"
 #include "tests/io_faults/io_faults.h"
+#include "tests/trials.h"
 
 namespace gpubench {
 namespace {
@@ -202,7 +203,7 @@ TEST_F(JournalFile, WhicheverOperationFailsEveryEntryThatWasWrittenIsRead) {
       ++injected;
     }
   }
-  RecordProperty("faults_injected", injected);
+  tell_count("I/O faults injected", injected);
   EXPECT_GE(injected, 16);
 }
 

@@ -57,6 +57,7 @@ INSTANTIATE_TEST_SUITE_P(
                  Verdict::fail,
                  {"op 'chain.down' (gemm) failed in check", "unwritten", "16 of 64"}},
         Expected{"nan@last.add", "last", Verdict::fail, {"op 'last.add' (add) failed in check"}},
+        Expected{"inf@packed.gemm", "packed", Verdict::fail, {"op 'packed.gemm' (gemm) failed in check"}},
         Expected{"wrong_element@packed.copy", "packed", Verdict::fail, {"op 'packed.copy' (copy) failed in check"}},
         Expected{
             "guard@chain.up",

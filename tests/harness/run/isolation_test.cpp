@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/harness/run/run_fixture.h"
+#include "tests/trials.h"
 
 namespace gpubench::sim {
 namespace {
@@ -68,6 +69,41 @@ TEST(Isolation, ACrashOfTheFirstOrLastCaseIsNoDifferent) {
 
 TEST(Isolation, ACrashInATimedRoundNamesTheCaseWhoseRoundItWas) {
   expect_one_error(Isolated("kill/sequence@update.gemm"), "update", {"while 'time' of this case ran"});
+}
+
+TEST(Isolation, EveryFaultInTheFirstAMiddleOrTheLastCaseCostsThatCaseAlone) {
+  int faults = 0;
+  for (const std::string where : {"first.gemm", "update.gemm", "last.add"}) {
+    const std::string name = where.substr(0, where.find('.'));
+    const auto expect = [&](const Remembering& seen, const std::string& kind, Verdict verdict) {
+      SCOPED_TRACE(kind + "@" + where);
+      ASSERT_EQ(seen.records.size(), 6U);
+      EXPECT_EQ(seen.count(Verdict::pass), 5);
+      EXPECT_EQ(seen.of(name).verdict, verdict) << seen.of(name).reason;
+      ++faults;
+    };
+    for (const auto& [kind, verdict] : {std::pair{"wrong_element", Verdict::fail},
+                                        {"unwritten", Verdict::fail},
+                                        {"nan", Verdict::fail},
+                                        {"inf", Verdict::fail},
+                                        {"guard", Verdict::fail},
+                                        {"changes_input", Verdict::fail},
+                                        {"out_of_memory", Verdict::error},
+                                        {"bad_alloc", Verdict::error},
+                                        {"unsupported", Verdict::unsupported}}) {
+      const std::string script = std::string(kind) + "@" + where;
+      expect(Isolated(script).seen, kind, verdict);
+      expect(InProcess(script).seen, kind, verdict);
+    }
+    for (const std::string kind : {"kill", "segv", "abort", "exit", "lost"})
+      expect(Isolated(kind + "@" + where).seen, kind, Verdict::error);
+  }
+  tell_count("faults of the sim backend", faults);
+}
+
+TEST(Isolation, ACrashIsNamedByItsSignal) {
+  expect_one_error(Isolated("segv@chain.down"), "chain", {"signal 11 (Segmentation fault)"});
+  expect_one_error(Isolated("abort@chain.down"), "chain", {"signal 6 (Aborted)"});
 }
 
 TEST(Isolation, SeveralCrashesCostSeveralCasesAndNoMore) {
@@ -193,6 +229,16 @@ TEST(Isolation, NonsenseInThePipeIsNeverBelievedAndNeverLoops) {
   ASSERT_EQ(run.seen.records.size(), 6U);
   EXPECT_EQ(run.seen.count(Verdict::error), 6);  // every worker babbles, so none can do any work
   EXPECT_THAT(run.seen.of("first").reason, HasSubstr("bytes that do not start a message"));
+}
+
+TEST(Isolation, AMessageThatIsCutShortOrTooLongIsNeverBelieved) {
+  for (const auto& [flag, reason] : {std::pair{"--cut-short", "exited with status 0"}, {"--oversized", "a message of 2147483647 bytes"}}) {
+    const Isolated run("", {flag});
+    ASSERT_EQ(run.seen.records.size(), 6U);
+    EXPECT_EQ(run.seen.count(Verdict::error), 6);
+    EXPECT_THAT(run.seen.of("first").reason, HasSubstr(reason));
+    EXPECT_THAT(run.seen.notes, ::testing::Not(::testing::Contains("a note")));
+  }
 }
 
 TEST(Isolation, WorkersThatDieAtOnceAreGivenUp) {
