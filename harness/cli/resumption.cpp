@@ -82,6 +82,7 @@ std::vector<std::pair<std::string, std::string>> settings_of(const Report& repor
   facts.emplace_back("check", report.run.check);
   facts.emplace_back("injected", report.run.injected);
   facts.emplace_back("energy", options.energy ? "on" : "off");
+  facts.emplace_back("breakdown", options.breakdown ? "on" : "off");
   std::uint64_t digest = 0;
   for (const PlannedCase& planned : plan) digest = hash(planned.id(), digest);
   facts.emplace_back("cases", fmt::format("{} ({:016x})", plan.size(), digest));

@@ -166,15 +166,16 @@ std::vector<OpShare> time_ops_alone(PreparedCase& prepared, const Protocol& prot
   std::vector<OpShare> shares;
   if (prepared.ops(Phase::timed).size() < 2) return shares;
   const Stopwatch watch;
+  prepared.restore(0);  // once, from then on what each op overwrote: a step has hundreds of ops and gigabytes of state
   for (const int op : prepared.ops(Phase::timed)) {
     const OpCall& call = prepared.program().op(op);
     const std::vector<Launch> launch{prepared.launch(0, op)};
-    prepared.restore(0);
     double ns = per_run_ns(prepared.backend().time(launch, {1, 1, 1, 0.0}), 1);
     if (watch.seconds() < protocol.budget_s) {
       const std::int64_t batch = batch_for(protocol, CacheMode::warm, ns * 1e-9);
       ns = per_run_ns(prepared.backend().time(launch, {alone_samples, batch, 0, 0.0}), batch);
     }
+    prepared.restore_after(op);
     const Cost cost = cost_of(prepared.program(), call);
     shares.push_back(
         {call.label, std::string(call.kind.name), prepared.implementation(op), ns, 0.0, cost.flop, cost.bytes});
