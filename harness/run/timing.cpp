@@ -18,6 +18,9 @@ constexpr int alone_samples = 3;
 // Telemetry takes 2 s as the least; runs may turn out a little faster than their median.
 constexpr double energy_window_s = 2.2;
 constexpr double most_runs = 1e8;
+// Backends join runs into one host call, as many as divide this: an odd number would be launched one by one, and the
+// window would show the power of a device that waits for its host. most_runs is a multiple.
+constexpr double joined_runs = 256;
 constexpr double most_warmup_calls = 1e6;
 
 double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -145,7 +148,8 @@ void time_round(PreparedCase& prepared, const Protocol& protocol, Telemetry& tel
 std::optional<double> energy_of_window(PreparedCase& prepared, Telemetry& telemetry, const CaseRecord& record) {
   const double median_ns = record.summary.median_ns;
   if (!(median_ns > 0.0) || record.rounds.empty() || !telemetry.counts_energy()) return std::nullopt;
-  const double runs = std::ceil(energy_window_s * 1e9 / median_ns);
+  double runs = std::ceil(energy_window_s * 1e9 / median_ns);
+  if (runs > joined_runs) runs = std::ceil(runs / joined_runs) * joined_runs;
   const std::vector<Launch> launches = prepared.timed_launches();
   restore_all(prepared);
   const RoundPlan plan{1, static_cast<std::int64_t>(std::min(runs, most_runs)), 0, 0.0};
