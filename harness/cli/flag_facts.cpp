@@ -34,7 +34,7 @@ std::vector<std::string> words_of(Verb verb, const CLI::Option& option, std::spa
   if (flag == "color") return texts(color_words);
   if (flag == "progress") return texts(progress_words);
   if (flag == "github") return texts(github_words);
-  if (flag == "fuse" || flag == "isolate") return texts(switch_words);
+  if (flag == "breakdown" || flag == "fuse" || flag == "isolate") return texts(switch_words);
   if (flag == "device") return {"auto", "cpu", "cuda"};
   if (flag == "tuning-cache") return {"off"};
   if (flag == "deadline") return {"auto", "off"};

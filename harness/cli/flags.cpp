@@ -103,6 +103,9 @@ void add_measure(CLI::App& app, RawOptions& raw) {
   app.add_flag("--energy", raw.energy,
                "run each case 2 s longer on a GPU that counts its energy: joules per run and per FLOP, byte or token")
       ->group("measure");
+  value(
+      app, "--breakdown", raw.breakdown, "on|off", "measure",
+      "on (default): the ops of a composite case are timed one by one as well; off: only the whole, as races want it");
   value(app, "--locked-clock", raw.locked_clock, "MHZ", "measure",
         "the GPU's SM clock is locked at this (nvidia-smi -lgc MHZ,MHZ): rounds that run more than 1% off it are "
         "invalid");

@@ -16,7 +16,7 @@ namespace gpubench {
 struct RawOptions {
   std::vector<std::string> suites, filters, excludes, precisions, batches, axes, launches, ranks;
   std::string tier, preset, slowdown, error, device = "auto", seed = "42", check = "sample", isolate = "on",
-                                             fuse = "on", deadline = "auto";
+                                             fuse = "on", breakdown = "on", deadline = "auto";
   std::string pin, like, tuning_cache, out, json, junit, csv, markdown, github = "auto", color = "auto",
                                                                         progress = "auto", format = "table";
   std::string mode, resume, worker_input, worker_output, subject;

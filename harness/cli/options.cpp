@@ -193,6 +193,7 @@ Options checked(Verb verb, const Given& given) {
   o.dry_run = raw.dry_run;
   o.deterministic = raw.deterministic;
   o.energy = raw.energy;
+  o.breakdown = choose(from("--breakdown"), raw.breakdown, switch_words);
   o.trust_libraries = raw.trust_libraries;
   if (!raw.locked_clock.empty()) o.locked_clock_mhz = whole<int>(from("--locked-clock"), raw.locked_clock, 1);
   if (!raw.pin.empty()) o.pin = raw.pin;

@@ -64,6 +64,7 @@ struct Options {
   bool dry_run = false;
   bool deterministic = false;
   bool energy = false;
+  bool breakdown = true;
   bool trust_libraries = false;                           ///< --trust-libraries
   int locked_clock_mhz = 0;                               ///< --locked-clock; 0: it is free
   std::optional<std::string> pin;                         ///< --pin

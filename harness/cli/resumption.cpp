@@ -85,6 +85,7 @@ std::vector<std::pair<std::string, std::string>> settings_of(const Report& repor
   for (const auto& [fact, file] : {std::pair{"pin", &options.pin}, {"like", &options.like}}) {
     if (*file) facts.emplace_back(fact, anonymizer == nullptr ? **file : anonymizer->path(**file));
   }
+  facts.emplace_back("breakdown", options.breakdown ? "on" : "off");
   std::uint64_t digest = 0;
   for (const PlannedCase& planned : plan) digest = hash(planned.id(), digest);
   facts.emplace_back("cases", fmt::format("{} ({:016x})", plan.size(), digest));

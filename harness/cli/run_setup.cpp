@@ -38,6 +38,7 @@ RunOptions run_options(const Options& options, Tier tier, const Environment& env
   run.check = options.check;
   run.seed = options.seed;
   run.energy = options.energy;
+  run.breakdown = options.breakdown;
   if (options.deadline_s) run.deadline_floor_s = run.deadline_cap_s = run.opening_deadline_s = *options.deadline_s;
   if (options.locked_clock_mhz > 0 && device.word() == "cpu")
     throw UsageError("--locked-clock: a CPU does not tell an SM clock; leave the flag out, or choose a GPU (--device)");

@@ -39,7 +39,7 @@ struct RoundTelemetry {
   std::optional<Spread> sm_mhz;
   std::optional<Spread> memory_mhz;
   std::optional<double> temperature_c;               ///< the highest
-  std::optional<double> power_w;                     ///< mean of the readings
+  std::optional<double> power_w;                     ///< mean of the readings that are of this round alone
   std::optional<double> energy_j;                    ///< by the device's own counter, for windows of 2 s or more
   std::optional<std::int64_t> uncorrected_errors;    ///< of memory (ECC), new in this round
   std::optional<std::int64_t> involuntary_switches;  ///< threads of this process that the kernel took off a processor

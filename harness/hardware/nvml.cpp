@@ -51,6 +51,7 @@ struct Nvml::Calls {
   nvml::GetOfKind temperature = at<nvml::GetOfKind>("nvmlDeviceGetTemperature");
   nvml::GetNumber bus_bits = at<nvml::GetNumber>("nvmlDeviceGetMemoryBusWidth");
   nvml::GetNumber power = at<nvml::GetNumber>("nvmlDeviceGetPowerUsage");
+  nvml::GetFields fields = at<nvml::GetFields>("nvmlDeviceGetFieldValues");
   nvml::GetNumber power_limit =
       at<nvml::GetNumber>("nvmlDeviceGetEnforcedPowerLimit", "nvmlDeviceGetPowerManagementLimit");
   nvml::GetPair power_range = at<nvml::GetPair>("nvmlDeviceGetPowerManagementLimitConstraints");
@@ -88,6 +89,15 @@ std::optional<nvml::Number> number(nvml::GetNumber get, nvml::Device device) {
   nvml::Number value = nvml::no_number;
   if (get == nullptr || get(device, &value) != nvml::success || value == nvml::no_number) return std::nullopt;
   return value;
+}
+
+std::optional<nvml::Number> power_now(nvml::GetFields get, nvml::Device device) {
+  nvml::FieldValue field{};
+  field.id = nvml::power_now;
+  field.status = -1;
+  if (get == nullptr || get(device, 1, &field) != nvml::success || field.status != nvml::success) return std::nullopt;
+  if (field.type != nvml::type_of_number || field.value.as_number == nvml::no_number) return std::nullopt;
+  return field.value.as_number;
 }
 
 std::optional<int> small(std::optional<nvml::Number> value) {
@@ -253,7 +263,11 @@ GpuReading Nvml::read(Device device) const {
   reading.sm_mhz = of_kind(calls_->clock, device, nvml::sm_clock);
   reading.memory_mhz = of_kind(calls_->clock, device, nvml::memory_clock);
   reading.temperature_c = of_kind(calls_->temperature, device, nvml::gpu_temperature);
-  reading.power_w = thousandth(number(calls_->power, device));
+  reading.power_w = thousandth(power_now(calls_->fields, device));
+  if (!reading.power_w) {
+    reading.power_w = thousandth(number(calls_->power, device));
+    reading.power_is_average = reading.power_w.has_value();
+  }
   if (const auto millijoules = long_number(calls_->energy, device))
     reading.energy_j = milli * static_cast<double>(*millijoules);
   reading.reasons = long_number(calls_->reasons, device);

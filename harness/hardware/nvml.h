@@ -18,7 +18,8 @@ namespace gpubench {
 struct GpuReading {
   std::optional<int> sm_mhz;
   std::optional<int> memory_mhz;
-  std::optional<double> power_w;
+  std::optional<double> power_w;   ///< now, where the device tells
+  bool power_is_average = false;   ///< else over the second before, on most architectures
   std::optional<double> energy_j;  ///< since the driver was loaded; moves about every 100 ms
   std::optional<int> temperature_c;
   std::optional<std::uint64_t> reasons;            ///< bits; see clock_reasons()

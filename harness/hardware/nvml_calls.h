@@ -44,6 +44,24 @@ struct Process {
   Number gpu_instance, compute_instance;
 };
 
+/// nvmlFieldValue_t, of which the value is read as the number that power fields have.
+struct FieldValue {
+  Number id, scope;
+  long long timestamp, latency_us;
+  int type;
+  Status status;
+  union {
+    double as_double;
+    Number as_number;
+    Long as_long;
+  } value;
+};
+/// NVML_FI_DEV_POWER_INSTANT: milliwatts now. nvmlDeviceGetPowerUsage() is an average over one second from Ampere on
+/// (but for the A100).
+inline constexpr Number power_now = 186;
+inline constexpr int type_of_number = 1;  ///< NVML_VALUE_TYPE_UNSIGNED_INT
+
+using GetFields = Status (*)(Device, int, FieldValue*);
 using GetText = Status (*)(Device, char*, Number);
 using GetNumber = Status (*)(Device, Number*);
 using GetPair = Status (*)(Device, Number*, Number*);

@@ -18,6 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t idle_bit = 1;
+constexpr double averaging_s = 1.0;  // of power, where a GPU does not tell that of the moment
 
 bool is_idle(const GpuReading& reading) { return (reading.reasons.value_or(0) & idle_bit) != 0; }
 
@@ -122,8 +123,12 @@ RoundTelemetry summarize_readings(std::span<const GpuReading> readings, double w
   round.memory_mhz = clocks(readings, &GpuReading::memory_mhz);
   if (const auto heat = spread_of(values_of(readings, &GpuReading::temperature_c, false)))
     round.temperature_c = heat->max;
+  // A trailing average tells of the round before as well, which was of another case, unless the round outlasts it.
+  const bool averaged =
+      std::any_of(readings.begin(), readings.end(), [](const GpuReading& r) { return r.power_is_average; });
   const std::vector<double> watts = values_of(readings, &GpuReading::power_w, false);
-  if (!watts.empty()) round.power_w = mean(watts);
+  if (!averaged && !watts.empty()) round.power_w = mean(watts);
+  if (averaged && !watts.empty() && window_s >= averaging_s) round.power_w = watts.back();
   if (window_s >= least_energy_window_s) round.energy_j = advance(readings, &GpuReading::energy_j);
   round.uncorrected_errors = advance(readings, &GpuReading::uncorrected_errors);
   std::uint64_t reasons = 0;

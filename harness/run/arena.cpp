@@ -29,6 +29,7 @@ std::byte* Arena::take(std::size_t bytes, Memory memory, int rank) {
 }
 
 void Arena::reset(std::size_t keep_bytes) {
+  host_.trim(keep_bytes);
   for (Chunk& chunk : chunks_) chunk.used = 0;
   while (!chunks_.empty() && held_bytes() > keep_bytes) {
     chunks_.erase(std::max_element(chunks_.begin(), chunks_.end(),

@@ -10,6 +10,7 @@ namespace gpubench {
 
 GuardedBlock::GuardedBlock(Backend& backend, Arena& arena, std::string name, std::size_t bytes, Memory memory, int rank)
     : backend_(&backend),
+      host_(&arena.host()),
       name_(std::move(name)),
       data_(arena.take(bytes + 2 * guard_bytes, memory, rank) + guard_bytes),
       bytes_(bytes) {
@@ -25,10 +26,16 @@ void GuardedBlock::write_guards() {
 
 HostBytes GuardedBlock::read() const {
   if (backend_->host_visible()) return {{data_, bytes_}, nullptr};
-  auto copy = std::make_shared<std::vector<std::byte>>(bytes_);
-  backend_->read(*copy, data_);
-  return {*copy, copy};
+  return copy();
 }
+
+HostBytes GuardedBlock::copy() const {
+  const HostBlock copy = host_->take(bytes_);
+  backend_->read(copy.bytes, data_);
+  return {copy.bytes, copy.owner};
+}
+
+void GuardedBlock::read_into(std::span<std::byte> to) const { backend_->read(to, data_); }
 
 void GuardedBlock::write(std::span<const std::byte> content) { backend_->write(data_, content); }
 
@@ -37,10 +44,10 @@ void GuardedBlock::modify(const std::function<void(std::span<std::byte>)>& edit)
     edit({data_, bytes_});
     return;
   }
-  std::vector<std::byte> content(bytes_);
-  backend_->read(content, data_);
-  edit(content);
-  backend_->write(data_, content);
+  const HostBlock content = host_->take(bytes_);
+  backend_->read(content.bytes, data_);
+  edit(content.bytes);
+  backend_->write(data_, content.bytes);
 }
 
 void GuardedBlock::poison(DType type) {

@@ -19,7 +19,7 @@ namespace gpubench {
 /// Device bytes as the host reads them: themselves where the host can see them, else a copy.
 struct HostBytes {
   std::span<const std::byte> bytes;
-  std::shared_ptr<const std::vector<std::byte>> copy;  ///< null where `bytes` is device memory
+  std::shared_ptr<const void> owner;  ///< of the copy; null where `bytes` is device memory
 };
 
 /// One block of device memory between two guard zones.
@@ -33,6 +33,10 @@ class GuardedBlock {
   [[nodiscard]] const std::string& name() const { return name_; }
 
   [[nodiscard]] HostBytes read() const;
+  /// The same, and it stays as it is when the device's memory changes.
+  [[nodiscard]] HostBytes copy() const;
+  /// The same in `to`, which has as many bytes.
+  void read_into(std::span<std::byte> to) const;
   void write(std::span<const std::byte> content);
   /// Every element as if nothing had ever been written; see store_poison().
   void poison(DType type);
@@ -47,6 +51,7 @@ class GuardedBlock {
   void write_guards();
 
   Backend* backend_;
+  HostMemory* host_;
   std::string name_;
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
@@ -72,6 +77,6 @@ class CaseMemory {
 [[nodiscard]] std::int64_t guarded_bytes(const Program& program);
 
 /// Content of storages on the host, kept under their index.
-using StorageContents = std::map<int, std::vector<std::byte>>;
+using StorageContents = std::map<int, HostBytes>;
 
 }  // namespace gpubench

@@ -77,8 +77,7 @@ void CaseCheck::alone(int op) {
   for (const ValueId input : call.inputs) {
     const StorageId id = program.value(input).storage;
     if (!any_overlap(program, call.outputs, input) || read_before.contains(id.index)) continue;
-    const HostBytes content = memory.block(id).read();
-    read_before[id.index].assign(content.bytes.begin(), content.bytes.end());
+    read_before[id.index] = memory.block(id).copy();
   }
   std::vector<StorageId> watched = only_read(program, call);
   std::int64_t watched_bytes = 0;
@@ -103,7 +102,8 @@ void CaseCheck::alone(int op) {
   std::vector<const std::byte*> inputs;
   for (const ValueId id : call.inputs) {
     const StorageId storage = program.value(id).storage;
-    inputs.push_back(any_overlap(program, call.outputs, id) ? read_before.at(storage.index).data() : reader[storage]);
+    inputs.push_back(any_overlap(program, call.outputs, id) ? read_before.at(storage.index).bytes.data()
+                                                            : reader[storage]);
   }
   std::vector<const std::byte*> outputs;
   for (const ValueId id : call.outputs) outputs.push_back(reader[program.value(id).storage]);
@@ -179,8 +179,7 @@ void CaseCheck::replay() {
     prepared_.backend().run(prepared_.segment(done, pause.before_op));
     done = pause.before_op;
     for (const int storage : pause.storages) {
-      const HostBytes content = prepared_.memory(0).block({storage}).read();
-      kept[done][storage].assign(content.bytes.begin(), content.bytes.end());
+      kept[done][storage] = prepared_.memory(0).block({storage}).copy();
     }
   }
   if (done > 0) prepared_.reset(0);
@@ -193,8 +192,8 @@ void CaseCheck::replay() {
     const StorageId storage = program.value(id).storage;
     switch (where.kind) {
       case Whereabouts::Kind::end: return reader[storage];
-      case Whereabouts::Kind::restored: return prepared_.state_content().at(storage.index).data();
-      case Whereabouts::Kind::pause: return kept.at(where.pause).at(storage.index).data();
+      case Whereabouts::Kind::restored: return prepared_.state_content(storage).data();
+      case Whereabouts::Kind::pause: return kept.at(where.pause).at(storage.index).bytes.data();
     }
     return nullptr;
   };

@@ -310,7 +310,7 @@ void Engine::conclude(Active& active, RunObserver& observer) {
     observer.phase(record.id, "time");
     const Stopwatch timing;
     guarded(record, "time", [&] {
-      breakdown = time_ops_alone(*active.prepared, options_.protocol());
+      if (options_.breakdown) breakdown = time_ops_alone(*active.prepared, options_.protocol());
       compute_only_ns = time_compute_only(*active.prepared, options_.protocol());
     });
     record.time_s += timing.seconds();

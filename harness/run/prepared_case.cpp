@@ -213,10 +213,18 @@ Launch PreparedCase::without_collectives() const {
 }
 
 void PreparedCase::keep_state() {
-  for (const StorageId id : state_) {
-    const HostBytes content = memory(0).block(id).read();
-    state_content_[id.index].assign(content.bytes.begin(), content.bytes.end());
+  if (state_content_.size() != state_.size()) {
+    std::size_t bytes = 0;
+    for (const StorageId id : state_) bytes += memory(0).block(id).bytes();
+    kept_state_ = arena_.host().take(bytes);
+    std::size_t at = 0;
+    for (const StorageId id : state_) {
+      const std::size_t own = memory(0).block(id).bytes();
+      state_content_[id.index] = kept_state_.bytes.subspan(at, own);
+      at += own;
+    }
   }
+  for (const StorageId id : state_) memory(0).block(id).read_into(state_content_.at(id.index));
 }
 
 void PreparedCase::set_up() {
@@ -226,6 +234,14 @@ void PreparedCase::set_up() {
 
 void PreparedCase::restore(int copy) {
   for (const StorageId id : state_) memory(copy).block(id).write(state_content_.at(id.index));
+}
+
+void PreparedCase::restore_after(int op) {
+  std::set<int> overwritten;
+  for (const ValueId output : program().op(op).outputs) overwritten.insert(program().value(output).storage.index);
+  for (const StorageId id : state_) {
+    if (overwritten.contains(id.index)) memory(0).block(id).write(state_content_.at(id.index));
+  }
 }
 
 void PreparedCase::reset(int copy) {
@@ -238,10 +254,11 @@ void PreparedCase::reset(int copy) {
 
 void PreparedCase::make_copies(std::int64_t available_bytes) {
   const int wanted = copies_for(planned_.c.cache, program().bytes(), backend_.device().cache_bytes, available_bytes);
-  while (copies() < wanted) {
-    Copy copy = bind_copy();
-    for (const StorageId id : constants_) copy.memory->block(id).write(memory(0).block(id).read().bytes);
-    copies_.push_back(std::move(copy));
+  const int before = copies();
+  while (copies() < wanted) copies_.push_back(bind_copy());
+  for (const StorageId id : before < wanted ? constants_ : std::vector<StorageId>()) {
+    const HostBytes content = memory(0).block(id).read();
+    for (int copy = before; copy < wanted; ++copy) memory(copy).block(id).write(content.bytes);
   }
   for (int copy = 0; copy < copies(); ++copy) {
     reset(copy);

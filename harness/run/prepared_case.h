@@ -87,7 +87,7 @@ class PreparedCase {
   /// Storages that the timed ops overwrite; restored before a replay.
   [[nodiscard]] const std::vector<StorageId>& state() const { return state_; }
   /// Content of the state as set-up left it.
-  [[nodiscard]] const StorageContents& state_content() const { return state_content_; }
+  [[nodiscard]] std::span<const std::byte> state_content(StorageId id) const { return state_content_.at(id.index); }
 
   /// To be called once the set-up ops have run on copy 0: keeps the state as it is now.
   void keep_state();
@@ -98,6 +98,8 @@ class PreparedCase {
   [[nodiscard]] int warmup_calls() const { return warmup_calls_; }
   /// Restores the state of a copy.
   void restore(int copy);
+  /// Restores as much of copy 0's state as this op overwrites.
+  void restore_after(int op);
   /// Restores the state and poisons what the timed ops produce: as if no timed op had ever run.
   void reset(int copy);
   /// Adds cold copies, byte by byte from copy 0, as the case's cache mode asks for; sequences and resets all copies.
@@ -136,7 +138,8 @@ class PreparedCase {
   std::vector<ValueId> roots_;                             ///< the value that spans each storage
   std::vector<std::unique_ptr<GuardedBlock>> workspaces_;  ///< by rank; collectives have none
   std::vector<Copy> copies_;
-  StorageContents state_content_;
+  HostBlock kept_state_;
+  std::map<int, std::span<std::byte>> state_content_;  ///< in it, by storage
   std::int64_t memory_bytes_ = 0;
   int warmup_calls_ = 1;
 };

@@ -16,10 +16,7 @@ namespace {
 constexpr std::int64_t most_bytes_of_round = std::int64_t{256} << 20U;
 constexpr std::int64_t most_round_suspects = 1000;
 
-std::vector<std::byte> content_of(PreparedCase& prepared, int copy, StorageId id) {
-  const HostBytes content = prepared.memory(copy).block(id).read();
-  return {content.bytes.begin(), content.bytes.end()};
-}
+HostBytes content_of(PreparedCase& prepared, int copy, StorageId id) { return prepared.memory(copy).block(id).copy(); }
 
 bool all_at_end(std::span<const Whereabouts> places) {
   return std::all_of(places.begin(), places.end(),
@@ -102,7 +99,7 @@ struct RoundCheck::Left {
 
   [[nodiscard]] const std::byte* operator()(StorageId id) {
     const auto found = content.find(id.index);
-    return found == content.end() ? now[id] : found->second.data();  // the others are only read
+    return found == content.end() ? now[id] : found->second.bytes.data();  // the others are only read
   }
 };
 
@@ -151,7 +148,7 @@ bool RoundCheck::judge_left(int copy, const std::set<int>& differing) {
     for (std::size_t i = 0; i < call.inputs.size(); ++i) {
       const StorageId id = program.value(call.inputs[i]).storage;
       inputs.push_back(where.inputs[i].kind == Whereabouts::Kind::end ? left(id)
-                                                                      : left.read_before[op][id.index].data());
+                                                                      : left.read_before[op][id.index].bytes.data());
     }
     OpParity parity = judge_.judge(op, inputs, outputs, "timed", suspects);
     if (parity.verdict == Verdict::pass) {

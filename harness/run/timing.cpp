@@ -18,6 +18,9 @@ constexpr int alone_samples = 3;
 // Telemetry takes 2 s as the least; runs may turn out a little faster than their median.
 constexpr double energy_window_s = 2.2;
 constexpr double most_runs = 1e8;
+// Backends join runs into one host call, as many as divide this: an odd number would be launched one by one, and the
+// window would show the power of a device that waits for its host. most_runs is a multiple.
+constexpr double joined_runs = 256;
 constexpr double most_warmup_calls = 1e6;
 
 double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -145,7 +148,8 @@ void time_round(PreparedCase& prepared, const Protocol& protocol, Telemetry& tel
 std::optional<double> energy_of_window(PreparedCase& prepared, Telemetry& telemetry, const CaseRecord& record) {
   const double median_ns = record.summary.median_ns;
   if (!(median_ns > 0.0) || record.rounds.empty() || !telemetry.counts_energy()) return std::nullopt;
-  const double runs = std::ceil(energy_window_s * 1e9 / median_ns);
+  double runs = std::ceil(energy_window_s * 1e9 / median_ns);
+  if (runs > joined_runs) runs = std::ceil(runs / joined_runs) * joined_runs;
   const std::vector<Launch> launches = prepared.timed_launches();
   restore_all(prepared);
   const RoundPlan plan{1, static_cast<std::int64_t>(std::min(runs, most_runs)), 0, 0.0};
@@ -166,15 +170,16 @@ std::vector<OpShare> time_ops_alone(PreparedCase& prepared, const Protocol& prot
   std::vector<OpShare> shares;
   if (prepared.ops(Phase::timed).size() < 2) return shares;
   const Stopwatch watch;
+  prepared.restore(0);  // once, from then on what each op overwrote: a step has hundreds of ops and gigabytes of state
   for (const int op : prepared.ops(Phase::timed)) {
     const OpCall& call = prepared.program().op(op);
     const std::vector<Launch> launch{prepared.launch(0, op)};
-    prepared.restore(0);
     double ns = per_run_ns(prepared.backend().time(launch, {1, 1, 1, 0.0}), 1);
     if (watch.seconds() < protocol.budget_s) {
       const std::int64_t batch = batch_for(protocol, CacheMode::warm, ns * 1e-9);
       ns = per_run_ns(prepared.backend().time(launch, {alone_samples, batch, 0, 0.0}), batch);
     }
+    prepared.restore_after(op);
     const Cost cost = cost_of(prepared.program(), call);
     shares.push_back(
         {call.label, std::string(call.kind.name), prepared.implementation(op), ns, 0.0, cost.flop, cost.bytes});

@@ -146,7 +146,8 @@ class CudaBackend final : public Backend {
   [[nodiscard]] Launch sequence(std::span<const Launch> launches, const Schedule& schedule) override {
     use_device();
     Launch ordered = in_stream_order(launches);
-    if (schedule.mode == LaunchMode::stream) return ordered;
+    // What cannot be recorded says so in the name of its implementation ("by stream").
+    if (schedule.mode == LaunchMode::stream || !are_capturable(launches)) return ordered;
     return std::make_shared<GraphLaunch>(std::move(ordered), stream_.get());
   }
 

@@ -29,7 +29,7 @@ const OpCall& collective_of(const Plan& plan) {
 }
 
 CudaCommunicator::CudaCommunicator(std::vector<int> devices)
-    : devices_(std::move(devices)), waits_(std::make_unique<std::atomic<bool>[]>(devices_.size())) {
+    : devices_(std::move(devices)), gate_(ranks()), waits_(std::make_unique<std::atomic<bool>[]>(devices_.size())) {
   for (int rank = 0; rank < ranks(); ++rank) {
     use_device_of(rank);
     streams_.push_back(make_urgent_stream());
@@ -70,6 +70,7 @@ bool CudaCommunicator::restart() {
     if (cudaDeviceSynchronize() != cudaSuccess) return false;
     waits_[static_cast<std::size_t>(rank)] = false;
   }
+  gate_.reset();
   stopped_ = false;
   return true;
 }

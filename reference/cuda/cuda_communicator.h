@@ -10,6 +10,7 @@
 
 #include "harness/core/communicator.h"
 #include "reference/cuda/runtime.h"
+#include "reference/cuda/start_gate.h"
 
 namespace gpubench::cuda {
 
@@ -45,6 +46,8 @@ class CudaCommunicator : public Communicator {
   /// Returns once everything on the stream is done. Throws RanksStopped after stop(), leaving it undone.
   void wait(int rank, cudaStream_t stream);
 
+  /// What holds the ranks' devices back while an interval is enqueued.
+  [[nodiscard]] StartGate& gate() { return gate_; }
   /// Where a rank's collectives run beside its other work.
   [[nodiscard]] cudaStream_t stream(int rank) const { return streams_.at(static_cast<std::size_t>(rank)).get(); }
   [[nodiscard]] int ranks() const { return static_cast<int>(devices_.size()); }
@@ -67,6 +70,7 @@ class CudaCommunicator : public Communicator {
  private:
   std::vector<int> devices_;
   std::vector<Stream> streams_;
+  StartGate gate_;
   std::atomic<bool> stopped_{false};
   std::unique_ptr<std::atomic<bool>[]> waits_;
 };

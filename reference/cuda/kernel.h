@@ -37,8 +37,10 @@ struct CudaContext {
 /// Bound work of this backend.
 class CudaLaunch : public LaunchImpl {
  public:
-  /// Enqueues the work; returns before it is done. Capturable.
+  /// Enqueues the work; returns before it is done.
   virtual void enqueue(cudaStream_t stream) const = 0;
+  /// Whether it can be recorded in a graph.
+  [[nodiscard]] virtual bool is_capturable() const { return true; }
 };
 
 /// Throws BackendError when the launch is empty or of another backend.

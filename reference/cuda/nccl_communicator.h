@@ -6,9 +6,10 @@
 
 namespace gpubench::cuda {
 
-/// Communicators that never block, of one rank for each device: one thread per rank, which polls for errors while it
-/// waits (NCCL 2.28 user guide, "Fault Tolerance"). `calls` must outlive it. Throws BackendError with NCCL's words
-/// where they cannot be set up, or not within `deadline_s`.
+/// Communicators that block until their work is on a stream, of one rank for each device: one thread per rank, and
+/// stop() on another thread, which ends calls that hang (NCCL 2.28 user guide, "Fault Tolerance"). `calls` must outlive
+/// it. Throws BackendError with NCCL's words where they cannot be set up, DeviceLost where they are not within
+/// `deadline_s`.
 [[nodiscard]] std::unique_ptr<CudaCommunicator> open_nccl_communicator(const NcclCalls& calls, std::vector<int> devices,
                                                                        double deadline_s = 60.0);
 

@@ -27,12 +27,15 @@ class RankStreams final : public RankQueues {
   }
 
   void begin() override {
+    communicator_.gate().close(rank_, compute_);
+    enqueued_ = 0;
     communicator_.align(rank_, compute_);
     check(cudaEventRecord(begin_.get(), compute_), "recording an event");
   }
 
   [[nodiscard]] double end() override {
     check(cudaEventRecord(end_.get(), compute_), "recording an event");
+    communicator_.gate().arrive(rank_);
     communicator_.wait(rank_, compute_);
     float ms = 0.0F;
     check(cudaEventElapsedTime(&ms, begin_.get(), end_.get()), "reading the time between two events");
@@ -77,10 +80,16 @@ class RankStreams final : public RankQueues {
   void compute(const LaneStep& step, const At& at) {
     at(*step.label);
     own_launch(*step.work).enqueue(compute_);
+    count();
   }
   void communicate(const LaneStep& step, cudaStream_t stream, const At& at) {
     at(*step.label);
     communicator_.enqueue(*step.work, rank_, stream);
+    count();
+  }
+  // Longer intervals begin while they are enqueued; the device has enough to do by then.
+  void count() {
+    if (++enqueued_ == StartGate::most_waiting) communicator_.gate().arrive(rank_);
   }
   void communication_waits_for_compute() {
     check(cudaEventRecord(computed_.get(), compute_), "recording an event");
@@ -94,6 +103,7 @@ class RankStreams final : public RankQueues {
   int rank_;
   cudaStream_t compute_;
   cudaStream_t communication_;
+  int enqueued_ = 0;  // since the interval began
   Event computed_;
   std::vector<Event> communicated_;  // after each collective of a program
   Event begin_;

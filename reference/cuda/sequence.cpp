@@ -46,6 +46,11 @@ constexpr std::int64_t most_joined = 256;
 
 }  // namespace
 
+bool are_capturable(std::span<const Launch> launches) {
+  return std::all_of(launches.begin(), launches.end(),
+                     [](const Launch& launch) { return own_launch(launch).is_capturable(); });
+}
+
 Launch in_stream_order(std::span<const Launch> launches) {
   for (const Launch& launch : launches) (void)own_launch(launch);
   return launch_of([held = std::vector<Launch>(launches.begin(), launches.end())](cudaStream_t stream) {

@@ -14,6 +14,9 @@ namespace gpubench::cuda {
 /// All of them, one after another on the stream.
 [[nodiscard]] Launch in_stream_order(std::span<const Launch> launches);
 
+/// Whether all of them can be recorded in a graph.
+[[nodiscard]] bool are_capturable(std::span<const Launch> launches);
+
 /// A launch that replays what another enqueued while it was captured.
 class GraphLaunch final : public CudaLaunch {
  public:

@@ -33,6 +33,24 @@ Buffer pageable(std::size_t bytes) {
   return {static_cast<std::byte*>(data), bytes, std::shared_ptr<void>(data, std::free)};
 }
 
+/// CUDA's copy. From and to pageable memory the driver copies through buffers of its own, with the host at work: in a
+/// graph that is another path than the one programs take, where it can be recorded at all.
+class Transfer final : public CudaLaunch {
+ public:
+  Transfer(std::byte* to, const std::byte* from, std::size_t bytes, bool capturable)
+      : to_(to), from_(from), bytes_(bytes), capturable_(capturable) {}
+  void enqueue(cudaStream_t stream) const override {
+    check(cudaMemcpyAsync(to_, from_, bytes_, cudaMemcpyDefault, stream), "copying between memories");
+  }
+  [[nodiscard]] bool is_capturable() const override { return capturable_; }
+
+ private:
+  std::byte* to_;
+  const std::byte* from_;
+  std::size_t bytes_;
+  bool capturable_;
+};
+
 // Another device whose memory this one can address; -1: none.
 int peer_of(const DeviceTraits& device) {
   const int count = device_count();
@@ -86,12 +104,13 @@ Plan plan_copy_anywhere(const OpCall& call, std::span<const TensorSpec> tensors,
     refuse(call, fmt::format("tensors {} and {} between memories; expected one dense layout and one type",
                              x.to_string(), y.to_string()));
   }
-  const auto bytes = static_cast<std::size_t>(x.bytes());
-  return plan_of("cuda:memcpy", 0, [bytes](std::span<const Tensor> bound, Workspace) {
-    return [bytes, from = bound[0].data, to = bound[1].data](cudaStream_t stream) {
-      check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream), "copying between memories");
-    };
-  });
+  const auto is_pageable = [](const TensorSpec& tensor) { return tensor.placement.memory == Memory::pageable_host; };
+  const bool capturable = std::none_of(tensors.begin(), tensors.end(), is_pageable);
+  return plan_bound_by<CudaPlan>(
+      capturable ? "cuda:memcpy" : "cuda:memcpy,by stream", 0,
+      [bytes = static_cast<std::size_t>(x.bytes()), capturable](std::span<const Tensor> bound, Workspace) -> Launch {
+        return std::make_shared<Transfer>(bound[1].data, bound[0].data, bytes, capturable);
+      });
 }
 
 }  // namespace gpubench::cuda

@@ -42,7 +42,7 @@ class Ours:
 
     def report(self, case, check):
         words = [self.program, "run", "--device", self.device, "--tier", self.tier, "--filter", pattern(case),
-                 "--check", check, "--json", "-", "--progress", "none"]
+                 "--check", check, "--breakdown", "off", "--json", "-", "--progress", "none"]
         environment = {key: value for key, value in os.environ.items() if not key.startswith("GPUBENCH_")}
         try:
             done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False, env=environment)

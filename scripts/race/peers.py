@@ -1,5 +1,6 @@
 """PyTorch's side: the same work on random data of the same scale, timed by events, from cold caches as gpubench's is."""
 import contextlib
+import ctypes
 import gc
 import re
 import statistics
@@ -12,12 +13,24 @@ from . import gpt2
 from .races import CannotRace
 
 
+def cublaslt_version():
+    """Of the library that this process has loaded, which may be another than gpubench's; "not loaded" where it has none."""
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+        found = re.search(r"(/\S*libcublasLt\.so\S*)", maps.read())
+    if not found:
+        return "not loaded"
+    function = ctypes.CDLL(found.group(1)).cublasLtGetVersion
+    function.restype = ctypes.c_size_t
+    number = function()
+    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
+
+
 def versions(device):
     """What the peer ran with, for the record."""
     if not torch.cuda.is_available():
         return {"torch": torch.__version__}
     return {"torch": torch.__version__, "cuda": torch.version.cuda, "cudnn": str(torch.backends.cudnn.version()),
-            "device": torch.cuda.get_device_name(device)}
+            "cublasLt": cublaslt_version(), "device": torch.cuda.get_device_name(device)}
 
 
 def dims(case):

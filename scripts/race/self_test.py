@@ -83,16 +83,21 @@ class Running(unittest.TestCase):
         self.assertAlmostEqual(result["peers"]["torch.mm"]["ratio"], 1.1)
         self.assertEqual(races.exit_code([result]), 0)
 
+    def test_the_table_says_what_each_side_computed_with(self):
+        result = self.run_gemm([report()] * 3, torch_mm=[200e-6, 200e-6])
+        text = table.of_results([result], {"torch": "2.11", "cublasLt": "13.0.2"})
+        self.assertIn("gpubench: cublasLt 13.1.0\nPyTorch: cublasLt 13.0.2, torch 2.11", text)
+
     def test_a_missed_goal_is_said_and_is_exit_1(self):
         result = self.run_gemm([report()] * 3, torch_mm=[199e-6, 199e-6])
         self.assertEqual(races.exit_code([result]), 1)
-        self.assertIn("MISSED", table.of_results([result]))
-        self.assertIn("0 goals met, 1 missed, 0 not raced", table.of_results([result]))
+        self.assertIn("MISSED", table.of_results([result], {}))
+        self.assertIn("0 goals met, 1 missed, 0 not raced", table.of_results([result], {}))
 
     def test_a_case_that_did_not_pass_is_not_raced(self):
         result = self.run_gemm([report(status="fail")], torch_mm=[1.0, 1.0])
         self.assertEqual((result["reason"], result["peers"]), ("gpubench: fail: because", {}))
-        self.assertIn("NOT RACED: gpubench: fail", table.of_results([result]))
+        self.assertIn("NOT RACED: gpubench: fail", table.of_results([result], {}))
         self.assertEqual(races.exit_code([result]), 3)
 
     def test_a_peer_that_fails_is_told_and_the_others_are_raced(self):
@@ -103,7 +108,7 @@ class Running(unittest.TestCase):
         self.assertEqual(races.exit_code([result]), 3)
 
     def test_a_race_without_time_is_not_reached_and_not_hidden(self):
-        text = table.of_results([races.not_reached(GEMM)])
+        text = table.of_results([races.not_reached(GEMM)], {})
         self.assertIn("NOT RACED: not reached within the budget", text)
         self.assertIn("0 goals met, 0 missed, 1 not raced", text)
 

@@ -20,8 +20,18 @@ def milliseconds(values):
     return f"{values['median_s'] * 1e3:.4g} ms ±{values['spread'] * 50:.1f}%"
 
 
-def of_results(results):
-    """One line per pair, then how many goals were met; what was not raced says why."""
+def libraries(results, versions):
+    """What each side computed with: they need not be the same libraries, and a newer one may be all that a race shows."""
+    ours = {}
+    for result in results:
+        ours.update(result.get("ours", {}).get("libraries", {}))
+    sides = (("gpubench", ours), ("PyTorch", versions))
+    return "\n".join(f"{side}: " + (", ".join(f"{name} {version}" for name, version in sorted(used.items())) or "not known")
+                     for side, used in sides)
+
+
+def of_results(results, versions):
+    """One line per pair, the libraries of both sides, then how many goals were met; what was not raced says why."""
     lines, met, missed, absent = [], 0, 0, 0
     for result, peer, values in races.rows(results):
         if "ratio" not in values:
@@ -33,7 +43,7 @@ def of_results(results):
                       f"{values['ratio']:.3f} ({values['ratio_min']:.3f}..{values['ratio_max']:.3f})",
                       f"{values['goal']:.2f}", "met" if values["met"] else "MISSED"))
     header = ("race", "peer", "ours", "peer's time", "ours/peer (pairs)", "goal", "")
-    return f"{layout(header, lines)}\n\n{met} goals met, {missed} missed, {absent} not raced"
+    return f"{layout(header, lines)}\n\n{libraries(results, versions)}\n\n{met} goals met, {missed} missed, {absent} not raced"
 
 
 def write_json(path, results, versions):

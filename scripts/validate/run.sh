@@ -3,27 +3,52 @@
 
 most_archive_bytes=${GPUBENCH_MOST_ARCHIVE_BYTES:-16777216}  # the variable is for the tests
 most_log_bytes=8388608
-unreached='' child='' name='' stage_end=0
+unreached='' child='' name='' stage_end=0 share_end=0
 
 now() { date +%s; }
 
 gpu_seen() { nvidia-smi -L 2>/dev/null | grep -q '^GPU ' || [ -e /dev/nvidia0 ]; }
 
-# limited LOG COMMAND...: appends its output to $out/LOG; gives its exit code, or 124 when it was stopped at the stage's end.
+# share N: the next command has an N-th of what is left of the stage.
+share() { share_end=$(($(now) + (stage_end - $(now)) / $1)); }
+
+# limited LOG COMMAND...: appends its output to $out/LOG; gives its exit code, or 124 when it was stopped at the stage's end
+# or its share's. It is asked to end a little before, so that it can write down what it has, and killed at the end.
 limited() {
   log=$1
   shift
-  left=$((stage_end - $(now)))
+  end=$stage_end
+  [ "$share_end" -le "$(now)" ] || [ "$share_end" -ge "$end" ] || end=$share_end
+  share_end=0
+  left=$((end - $(now)))
   [ "$left" -gt 0 ] || return 124
-  timeout -k 5 "$left" "$@" >>"$out/$log" 2>&1 &
+  writing=$((left < 12 ? (left + 3) / 4 : 3))
+  timeout -k "$writing" "$((left - writing > 0 ? left - writing : 1))" "$@" >>"$out/$log" 2>&1 &
   child=$!  # in the background, so that a signal to this script is not held up until the command ends
   wait "$child"
   code=$?
   child=
   shorten "$out/$log"
-  [ $code -ne 137 ] || [ "$(now)" -lt "$stage_end" ] || code=124  # killed: it outlived the request to end
+  [ $code -ne 137 ] || [ "$(now)" -lt $((end - 1)) ] || code=124  # killed: it outlived the request to end
   echo "exit code $code: $*" >>"$out/exit-codes.txt"
   return $code
+}
+
+# gtest_xml LOG XML PROGRAM: what the log of a GoogleTest program says that ended before it wrote its XML.
+gtest_xml() {
+  [ ! -s "$2" ] && [ -s "$1" ] || return 0
+  awk -v program="$3" '
+    function put(state) { n++; line[n] = sprintf("  <testcase name=\"%s\">%s</testcase>", open, state); open = "" }
+    /^\[ RUN      \] / {open = substr($0, 14); gsub(/[^A-Za-z0-9_.\/ -]/, "_", open)}
+    /^\[       OK \] / && open != "" {put("")}
+    /^\[  SKIPPED \] / && open != "" {put("<skipped/>")}
+    /^\[  FAILED  \] / && open != "" {bad++; put("<failure message=\"see the log\"/>")}
+    END {
+      if (open != "") {errors++; put("<error message=\"the program ended during this test\"/>")}
+      printf "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"%s\" tests=\"%d\" failures=\"%d\" errors=\"%d\">\n", program, n, bad, errors
+      for (i = 1; i <= n; i++) print line[i]
+      print "</testsuite>"
+    }' "$1" >"$2"
 }
 
 # A log beyond 8 MiB keeps its first 2 and last 4.

@@ -1,11 +1,11 @@
 # The stages of scripts/validate-gpu. Each sets what it found through worse(); run.sh has the rest.
 # Global: program, device, tests (a folder), scripts, out, rehearse.
 
-# What runs on one device: gpubench LOG REPORT FLAGS...
+# What runs on one device: gpubench LOG REPORT FLAGS...; beside the report its XML.
 gpubench() {
   log=$1 report=$2
   shift 2
-  limited "$log" "$program" --device "$device" --json "$out/$report" --progress lines "$@"
+  limited "$log" "$program" --device "$device" --json "$out/$report" --junit "$out/${report%.json}.xml" --progress lines "$@"
 }
 
 # --- names of the suites
@@ -60,7 +60,7 @@ environment() {
   fi
   limited doctor.txt "$program" doctor --color never || worse fail "doctor: exit code $?"
   if limited device.log "$program" describe-device --device "$device" --worker-output 3 3>"$out/device.json"; then
-    worse pass "$(sed 's/.*"name": *"\([^"]*\)".*/\1/' "$out/device.json")"
+    worse pass "$(sed -n 's/.*"name": *"\([^"]*\)".*/\1/p' "$out/device.json" | head -n 1)"
   else
     worse fail "the $device backend does not start: $(tail -n 1 "$out/device.log")"
   fi
@@ -117,8 +117,9 @@ gpu_tests() {
     require=GPUBENCH_REQUIRE_GPU=1
     [ -z "$rehearse" ] || require=GPUBENCH_REQUIRE_GPU=
     case $test in *multi_gpu_test) [ "$(gpus)" -ge 2 ] || require=GPUBENCH_REQUIRE_GPU= ;; esac
-    limited gpu-tests.log env "LD_LIBRARY_PATH=$(nvidia_folders)" "$require" "$test" "--gtest_output=xml:$out/${test##*/}.xml"
+    limited "${test##*/}.log" env "LD_LIBRARY_PATH=$(nvidia_folders)" "$require" "$test" "--gtest_output=xml:$out/${test##*/}.xml"
     code=$?
+    gtest_xml "$out/${test##*/}.log" "$out/${test##*/}.xml" "${test##*/}"
     [ $code -eq 0 ] || worse fail "${test##*/}: exit code $code"  # a test that takes this long hangs
   done
   if [ $run -eq 0 ]; then worse skip "there are no GPU tests in $tests"; else worse pass "$run program(s)"; fi
@@ -137,20 +138,50 @@ rank_flags() {
 
 # Every collective, and a data-parallel step.
 ranks() {
-  tier=quick
-  [ -z "$rehearse" ] || tier=smoke
-  # shellcheck disable=SC2046
-  gpubench ranks.log ranks.json --tier $tier --suite collectives,transformer $(rank_flags)
+  which='--tier quick --suite collectives,transformer'
+  [ -z "$rehearse" ] || which='--tier smoke --suite collectives --filter all_reduce.*f32'
+  # shellcheck disable=SC2046,SC2086
+  gpubench ranks.log ranks.json $which $(rank_flags)
   judge $? ranks.json
 }
 
+# Every element of everything but attention and transformers, whose plans cost seconds each and have stages of their own.
 smoke() {
   if [ -n "$rehearse" ]; then
-    gpubench smoke.log smoke.json --tier smoke --check full --suite attention,optimizer --precision bf16 --filter 's=128|clip'
+    gpubench smoke.log smoke.json --tier smoke --check full --suite norm,optimizer --precision bf16 --filter 'layer_norm_forward|clip'
   else
-    gpubench smoke.log smoke.json --tier smoke --check full --suite all
+    gpubench smoke.log smoke.json --tier smoke --check full --suite all --exclude '^(attention|transformer)/'
   fi
   judge $? smoke.json
+}
+
+# chosen NAME CASES REHEARSED: the standard tier's cases of these ids, checked and timed, into NAME.json.
+chosen() {
+  cases=$2 tier=standard
+  if [ -n "$rehearse" ]; then cases=$3 tier=smoke; fi
+  gpubench "$1.log" "$1.json" --tier $tier --filter "^$cases/x1\$"
+  judge $? "$1.json"
+}
+
+# The kernels that a training step lives on, each in a report of its own.
+kernels() {
+  square='gemm/matmul/m=(4096|8192),n=(4096|8192),k=(4096|8192)'
+  left_over=6
+  while read -r kernel cases rehearsed; do
+    share $left_over
+    left_over=$((left_over - 1))
+    chosen "kernel-$kernel" "$cases" "$rehearsed"
+  done <<CASES
+gemm-bf16 $square/bf16 gemm/matmul/m=35,n=127,k=1760/f32
+gemm-f8 $square/f8[a-z0-9_]* gemm/matmul/m=1,n=1,k=1/f32
+gemm-f32 $square/f32 gemm/matmul/m=1,n=1,k=1/f32
+layer-norm-backward norm/layer_norm_backward/rows=(16384,n=4096|1024,n=12288)/bf16 norm/layer_norm_backward/rows=256,n=768/bf16
+adamw optimizer/adamw/n=124439808/.* optimizer/clip/.*bf16
+copy memory/copy/n=1073741824/bf16 memory/copy/n=1048576/bf16
+CASES
+  words=
+  count "$out"/kernel-*.json
+  worse "$status" "$counts"
 }
 
 workloads() {
@@ -215,31 +246,31 @@ noise() {
 # medians REPORT: "ID MICROSECONDS" of each case that passed.
 medians() { awk -F '"' '$2 == "name" {name = $4} $2 == "real_time" && name ~ /_median$/ {split($3, value, /[:,]/); sub(/_median$/, "", name); print name, value[2] + 0}' "$1"; }
 
+# races NAMES: those whose name matches.
 races() {
   race=$scripts/race-pytorch
   [ -r "$race" ] || { worse skip "scripts/race-pytorch is not there"; return; }
   command -v python3 >/dev/null || { worse skip "there is no python3"; return; }
   if [ -n "$rehearse" ]; then
-    limited races.log python3 "$race" --self-test || worse fail "self-test: exit code $?"
+    limited "$name.log" python3 "$race" --self-test || worse fail "self-test: exit code $?"
     return
   fi
   limited torch.txt python3 -c 'import torch; print(torch.__version__, torch.version.cuda, torch.cuda.get_device_name())' ||
     { worse skip "torch with a GPU cannot be imported: $(tail -n 1 "$out/torch.txt")"; return; }
-  limited races.log python3 "$race" --program "$program" --device "$device" --out "$out/races.json" --budget $((stage_end - $(now) - 5))
+  limited "$name.log" python3 "$race" --program "$program" --device "$device" --only "$1" --out "$out/$name.json" --budget $((stage_end - $(now) - 5))
   code=$?
-  last=$(tail -n 1 "$out/races.log")
+  last=$(tail -n 1 "$out/$name.log")
   case $code in 0) worse pass "$last" ;; 124) worse cut "$last" ;; *) worse fail "exit code $code: $last" ;; esac
 }
 
-# sanitizer TOOL: smoke under compute-sanitizer, in one process; racecheck without the suites that only call libraries.
+# sanitizer TOOL SUITES: their smoke tier under compute-sanitizer, in one process; of suites with kernels of our own.
 sanitizer() {
   command -v compute-sanitizer >/dev/null || { worse skip "there is no compute-sanitizer"; return; }
-  suites=all
-  [ "$1" = memcheck ] || suites=norm,optimizer,memory,transformer
+  suites=$2
   if [ -n "$rehearse" ]; then suites=memory; fi
   # Errors of API calls are not asked for: libraries probe, and every call of ours is checked where it is made.
   limited "$1.log" compute-sanitizer --tool "$1" --report-api-errors no --error-exitcode 99 \
-    "$program" --device "$device" --isolate off --deadline off --suite "$suites" --tier smoke --precision bf16 --json "$out/$1.json" --progress lines
+    "$program" --device "$device" --isolate off --deadline off --suite "$suites" --tier smoke --precision bf16 --json "$out/$1.json" --junit "$out/$1.xml" --progress lines
   code=$?
   found=$(grep -c -E '^========= +(Invalid|Misaligned|Error:|Race reported|Warning: Race|Uninitialized)' "$out/$1.log")
   if [ "$found" -gt 0 ] || [ $code -eq 99 ]; then

@@ -44,6 +44,7 @@ TEST(ParseOptions, DefaultsAreThoseOfTheHelpText) {
   EXPECT_FALSE(o.dry_run);
   EXPECT_FALSE(o.deterministic);
   EXPECT_FALSE(o.energy);
+  EXPECT_TRUE(o.breakdown);
   EXPECT_EQ(o.locked_clock_mhz, 0);
   EXPECT_FALSE(o.tuning_cache.has_value());
   EXPECT_FALSE(o.out.has_value());
@@ -81,6 +82,8 @@ TEST(ParseOptions, ReadsEveryFlag) {
                             "--dry-run",
                             "--deterministic",
                             "--energy",
+                            "--breakdown",
+                            "off",
                             "--trust-libraries",
                             "--locked-clock",
                             "1980",
@@ -110,6 +113,7 @@ TEST(ParseOptions, ReadsEveryFlag) {
   EXPECT_EQ(o.seed, 18446744073709551615ULL);
   EXPECT_EQ(o.check, CheckMode::full);
   EXPECT_FALSE(o.isolate);
+  EXPECT_FALSE(o.breakdown);
   EXPECT_TRUE(o.dry_run);
   EXPECT_TRUE(o.deterministic);
   EXPECT_TRUE(o.energy);

@@ -22,6 +22,16 @@ struct Pci {
   unsigned domain, bus, device, ids, subsystem;
   char bus_id[32];
 };
+struct FieldValue {
+  unsigned id, scope;
+  long long timestamp, latency_us;
+  int type, status;
+  union {
+    double as_double;
+    unsigned as_number;
+    unsigned long long as_long;
+  } value;
+};
 struct Process {
   unsigned pid;
   unsigned long long memory_bytes;
@@ -134,6 +144,19 @@ int nvmlDeviceGetMaxClockInfo(void* d, int kind, unsigned* mhz) {
 int nvmlDeviceGetTemperature(void* d, int, unsigned* celsius) {
   return put("nvmlDeviceGetTemperature", gpu(d).temperature_c, celsius);
 }
+#ifndef FAKE_NVML_OLD
+int nvmlDeviceGetFieldValues(void* d, int count, FieldValue* fields) {
+  constexpr int not_supported = 3;
+  if (const int status = told("nvmlDeviceGetFieldValues"); status != 0) return status;
+  for (int i = 0; i < count; ++i) {
+    const bool known = fields[i].id == 186 && fields[i].scope == 0 && gpu(d).power_now_mw != ~0U;
+    fields[i].status = known ? 0 : not_supported;
+    fields[i].type = 1;
+    fields[i].value.as_number = gpu(d).power_now_mw;
+  }
+  return 0;
+}
+#endif
 int nvmlDeviceGetPowerUsage(void* d, unsigned* milliwatts) {
   return put("nvmlDeviceGetPowerUsage", gpu(d).power_mw, milliwatts);
 }

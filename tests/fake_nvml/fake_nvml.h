@@ -23,6 +23,7 @@ struct FakeGpu {
   unsigned max_memory_mhz = 3201;
   unsigned bus_bits = 6144;
   unsigned power_mw = 650500;
+  unsigned power_now_mw = ~0U;  ///< the field of power at this moment; as here: the GPU has none
   unsigned power_limit_mw = 700000;
   unsigned power_limit_max_mw = 700000;
   std::uint64_t energy_mj = 5000000;

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Tests of scripts/validate-gpu: validate_gpu_test.sh SOURCE_FOLDER GPUBENCH. The real program rehearses on the CPU; a
+# Tests of scripts/validate-gpu: validate_gpu_test.sh SOURCE_FOLDER GPUBENCH_SLOW. The real program rehearses on the CPU,
+# with plans and copies as slow as a GPU's are; a
 # scripted one plays a machine with a GPU: cases that fail, hang, or write too much.
 set -u
 source=$1 program=$2
@@ -47,6 +48,12 @@ cat >"$work/pkg/tests/scripted_gpu_test" <<'SCRIPT'
 #!/bin/sh
 [ "$GPUBENCH_REQUIRE_GPU" = 1 ]
 SCRIPT
+cat >"$work/pkg/tests/hanging_gpu_test" <<'SCRIPT'
+#!/bin/sh
+[ "${PLAY:-}" = hang-in-test ] || exit 0
+printf '[ RUN      ] Gpu.Works\n[       OK ] Gpu.Works (3 ms)\n[ RUN      ] Gpu.Hangs<x>\n'
+exec sleep 60
+SCRIPT
 printf '#!/bin/sh\n[ "$GPUBENCH_REQUIRE_GPU" != 1 ]\n' >"$work/pkg/tests/scripted_multi_gpu_test"
 printf '#!/bin/sh\necho "GPU 0: Scripted"\n' >"$work/path/nvidia-smi"
 printf '#!/bin/sh\nwhile [ "$1" != --error-exitcode ]; do shift; done\nshift 2\nexec "$@"\n' >"$work/path/compute-sanitizer"
@@ -61,24 +68,36 @@ validate() { # NAME FLAGS...: the scripted program; the exit code is in $code
 
 # --- the rehearsal, with the real program
 
-"$source/scripts/validate-gpu" --rehearse --program "$program" --budget 300s --out "$work/rehearsal" >"$work/rehearsal.out" 2>&1
+export GPUBENCH_SLOW="plan_ms=20;copy_bytes_per_s=400000000"
+"$source/scripts/validate-gpu" --rehearse --program "$program" --budget 600s --out "$work/rehearsal" >"$work/rehearsal.out" 2>&1
 expect "the rehearsal passes" is $? 0
-for stage in environment startup gpu-tests smoke ranks standard-memory noise races; do
+for stage in environment smoke bias-gelu attention gpt2-block kernels races gpt2-step gpu-tests noise startup ranks standard-memory; do
   expect "the rehearsal reaches $stage" says rehearsal "^$stage +(pass|skip) "
 done
 expect "it says what it is" says rehearsal "REHEARSAL on the CPU"
 expect "noise is of the same case three times" grep -q '^memory/copy/n=1048576/bf16/x1: 3 runs' "$work/rehearsal/noise.txt"
 expect "and of no other" is "$(wc -l <"$work/rehearsal/noise.txt")" 1
 expect "its archive has the reports" archived rehearsal smoke.json
+expect "each with its XML" archived rehearsal kernel-gemm-f32.xml
+expect "stages come in the order of what they tell" is "$(cut -f 1 "$work/rehearsal/stages.tsv" | head -n 9 | tr '\n' ' ')" \
+  "environment smoke bias-gelu attention gpt2-block kernels memcheck races gpt2-step "
 expect "its archive has the summary" archived rehearsal summary.txt
 [ "$failures" = 0 ] || { cat "$work/rehearsal.out"; tail -n 30 "$work/rehearsal/races.log"; }
+
+GPUBENCH_SLOW="plan_ms=60000"  # a plan that takes longer than its stage has
+"$source/scripts/validate-gpu" --rehearse --program "$program" --budget 60s --only smoke --out "$work/planning" >"$work/planning.out" 2>&1
+expect "a stage that is still planning at its limit is cut" says planning '^smoke +cut'
+expect "and its report is there" archived planning smoke.json
+expect "and its XML" archived planning smoke.xml
+expect "within its limit of 4 s" [ "$(cut -f 3 "$work/planning/stages.tsv")" -le 4 ]
+unset GPUBENCH_SLOW
 
 # --- what a machine with a GPU may do
 
 validate good
 expect "when all is well, the exit code is 0" is $code 0
 expect "GPU tests run, and want a GPU" says good '^gpu-tests +pass'
-expect "several GPUs are not asked of one" says good '^gpu-tests +pass .*2 program'
+expect "several GPUs are not asked of one" says good '^gpu-tests +pass .*3 program'
 expect "one GPU plays two ranks" grep -q -e '--ranks 2 --virtual-ranks' "$work/good/ranks.log"
 expect "a suite that is not named in the script runs as well" says good '^standard-other +pass .* 20 pass'
 expect "the sanitizers run" says good '^racecheck +pass'
@@ -97,11 +116,23 @@ validate slow --budget 25s --only smoke,memcheck
 expect "a stage that outlasts its limit is cut" says slow '^smoke +cut'
 expect "and the next one runs" says slow '^memcheck +pass'
 
+expect "within its limit" [ "$(awk -F '\t' '$1 == "smoke" {print $3}' "$work/slow/stages.tsv")" -le 3 ]
+
+PLAY_AT=kernel-gemm-bf16
+validate shares --budget 120s --only kernels
+expect "one kernel that hangs costs its share" says shares '^kernels +cut'
+expect "and the others have their reports" archived shares kernel-copy.json
+
 PLAY_AT=second
 validate part --budget 50s --only standard-gemm
 expect "a suite that is cut keeps the workloads that were done" says part '^standard-gemm +cut .*the limit came at second, bf16; 5 pass'
 
-PLAY_AT=--json
+PLAY=hang-in-test
+validate testhang --budget 20s --only gpu-tests
+expect "a test program that hangs leaves XML of what it had done" grep -q 'tests="2" failures="0" errors="1"' "$work/testhang/hanging_gpu_test.xml"
+expect "with the test in which it hung" grep -q '<testcase name="Gpu.Hangs_x_"><error ' "$work/testhang/hanging_gpu_test.xml"
+
+PLAY=hang PLAY_AT=--json
 validate short --budget 8s --only environment,smoke,memcheck,racecheck
 expect "stages without time are listed" says short '^not reached:.* racecheck$'
 

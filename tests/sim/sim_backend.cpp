@@ -3,12 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <new>
+#include <thread>
 
 #include "harness/core/error.h"
 #include "reference/ops/definition.h"
@@ -224,16 +226,26 @@ Buffer SimBackend::allocate(std::size_t bytes) {
   return {data, bytes, owner};
 }
 
+void SimBackend::cross(std::size_t bytes, std::int64_t& counter) {
+  counter += static_cast<std::int64_t>(bytes);
+  if (script_.copy_bytes_per_s > 0)
+    std::this_thread::sleep_for(
+        std::chrono::duration<double>(static_cast<double>(bytes) / static_cast<double>(script_.copy_bytes_per_s)));
+}
+
 void SimBackend::write(std::byte* device, std::span<const std::byte> host) {
+  cross(host.size(), traffic_.written_bytes);
   if (!host.empty()) std::memmove(device, host.data(), host.size());
 }
 
 void SimBackend::read(std::span<std::byte> host, const std::byte* device) {
+  cross(host.size(), traffic_.read_bytes);
   if (!host.empty()) std::memmove(host.data(), device, host.size());
 }
 
 Plan SimBackend::plan(const OpCall& call, std::span<const TensorSpec> tensors) {
   auto plan = std::make_shared<SimPlan>();
+  std::this_thread::sleep_for(std::chrono::milliseconds(script_.plan_ms));
   plan->lost = lost_;
   plan->call = call;
   plan->name = script_.deterministic ? "sim:textbook,deterministic" : "sim:textbook";
@@ -280,7 +292,7 @@ void SimBackend::run(const Launch& launch) {
 RoundTimes SimBackend::time(std::span<const Launch> copies, const RoundPlan& plan) {
   const SimLaunch& first = of(copies.front());
   events_.push_back({SimEvent::What::time, first.labels(), dynamic_cast<const SequenceLaunch*>(&first) != nullptr,
-                     static_cast<int>(copies.size()), plan, first.first_output()});
+                     static_cast<int>(copies.size()), plan, first.first_output(), traffic_});
   const std::int64_t turns = plan.samples * plan.batch;
   for (std::int64_t i = 0; i < std::min<std::int64_t>(turns, static_cast<std::int64_t>(copies.size())); ++i) {
     of(copies[static_cast<std::size_t>(i)]).run(false);

@@ -14,6 +14,12 @@
 
 namespace gpubench {
 
+/// What has crossed between the host and the device.
+struct SimTraffic {
+  std::int64_t read_bytes = 0;
+  std::int64_t written_bytes = 0;
+};
+
 /// One call of the harness that a test may want to look at.
 struct SimEvent {
   enum class What { plan, run, time } what = What::run;
@@ -22,6 +28,7 @@ struct SimEvent {
   int copies = 0;              ///< of time()
   RoundPlan plan;              ///< of time()
   double output_before = 0.0;  ///< of time(): the first element of the last op's first output, before anything ran
+  SimTraffic before{};         ///< of time(): what had crossed until then
 };
 
 class SimBackend : public Backend {
@@ -45,15 +52,19 @@ class SimBackend : public Backend {
 
   /// Everything that was planned, run and timed so far.
   [[nodiscard]] std::span<const SimEvent> events() const { return events_; }
+  [[nodiscard]] const SimTraffic& traffic() const { return traffic_; }
   /// The most bytes that were allocated at once.
   [[nodiscard]] std::int64_t peak_bytes() const { return *peak_; }
 
  private:
+  void cross(std::size_t bytes, std::int64_t& counter);
+
   sim::Script script_;
   DeviceInfo device_;
   std::vector<int> hits_;             ///< per fault of the script: how many plans it matched
   std::map<const void*, int> timed_;  ///< how often a launch was timed
   std::vector<SimEvent> events_;
+  SimTraffic traffic_;
   std::shared_ptr<bool> lost_ = std::make_shared<bool>(false);
   std::shared_ptr<std::int64_t> allocated_ = std::make_shared<std::int64_t>(0);
   std::shared_ptr<std::int64_t> peak_ = std::make_shared<std::int64_t>(0);

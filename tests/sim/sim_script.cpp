@@ -105,6 +105,10 @@ Script parse_script(std::string_view text) {
       script.memory_bytes = value_of("memory=");
     } else if (item.starts_with("cache=")) {
       script.cache_bytes = value_of("cache=");
+    } else if (item.starts_with("plan_ms=")) {
+      script.plan_ms = value_of("plan_ms=");
+    } else if (item.starts_with("copy_bytes_per_s=")) {
+      script.copy_bytes_per_s = value_of("copy_bytes_per_s=");
     } else if (item.starts_with("fastest=")) {
       script.fastest = item.substr(8);
       if (script.fastest != "a" && script.fastest != "b" && script.fastest != "c") refuse(item);

@@ -6,6 +6,8 @@
 //           | "uneven=" percent               every other round takes that much longer
 //           | "wanders"                       the clock is off by 1 to 97 permille, by the process
 //           | "memory=" bytes | "cache=" bytes
+//           | "plan_ms=" ms                   each plan takes so long, by the real clock
+//           | "copy_bytes_per_s=" n           so does what crosses between host and device
 //           | "fuse=" kind                    claims that fused op, its gain measured
 //           | "fuse_unmeasured=" kind         claims it, its gain not measured
 //           | "deterministic"                 says in the names of its implementations that it is
@@ -66,6 +68,8 @@ struct Script {
   bool wanders = false;
   std::int64_t memory_bytes = std::int64_t{4} << 30U;
   std::int64_t cache_bytes = std::int64_t{64} << 10U;
+  std::int64_t plan_ms = 0;
+  std::int64_t copy_bytes_per_s = 0;  ///< 0: at once
   std::vector<FusionClaim> claims;
   std::vector<Fault> faults;
 };

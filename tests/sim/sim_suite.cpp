@@ -97,6 +97,21 @@ Program linear_backward() {
   return p;
 }
 
+Program step() {
+  Program p;
+  const ValueId a = matrix(p, "a");
+  const auto accumulate = [&](const char* name, const char* label) {
+    const ValueId before = matrix(p, name, Role::state);
+    const ValueId after = p.update(before, std::string(name) + "'");
+    p.append({add_kind, Add{}, f32_math, {a, before}, {after}, label});
+    return after;
+  };
+  const ValueId c = accumulate("c", "step.c");
+  const ValueId d = accumulate("d", "step.d");
+  add(p, f32_math, "step.sum", c, d);
+  return p;
+}
+
 Program last() {
   Program p;
   const ValueId a = matrix(p, "a");
@@ -150,6 +165,8 @@ PlannedCase residual_case(bool fuse) {
 }
 
 PlannedCase linear_case() { return planned("linear", linear_backward, CacheMode::step); }
+
+PlannedCase step_case() { return planned("step", step, CacheMode::step); }
 
 std::string sim_id(const std::string& name) { return "sim/" + name + "/n=8/f32/x1"; }
 

@@ -26,6 +26,10 @@ namespace gpubench::sim {
 /// "linear.sum" (of dz).
 [[nodiscard]] PlannedCase linear_case();
 
+/// A step of two ops that overwrite state and one that reads it: c' = a + c, d' = a + d, s = c' + d', in place but for
+/// the last. Ops "step.c", "step.d", "step.sum".
+[[nodiscard]] PlannedCase step_case();
+
 /// The id of one of them.
 [[nodiscard]] std::string sim_id(const std::string& name);
 

@@ -117,14 +117,13 @@ class Trial {
     StorageContents before;  // an update overwrites what the op has read
     for (const ValueId id : call.inputs) {
       const StorageId storage = program.value(id).storage;
-      const HostBytes content = prepared_.memory(0).block(storage).read();
-      before[storage.index].assign(content.bytes.begin(), content.bytes.end());
+      before[storage.index] = prepared_.memory(0).block(storage).copy();
     }
     prepared_.backend().run(prepared_.launch(0, op));
     std::vector<TensorView> inputs, outputs;
     for (const ValueId id : call.inputs) {
       const Value& value = program.value(id);
-      inputs.emplace_back(value.spec, before.at(value.storage.index).data() + value.offset_bytes);
+      inputs.emplace_back(value.spec, before.at(value.storage.index).bytes.data() + value.offset_bytes);
     }
     for (const ValueId id : call.outputs) {
       const Value& value = program.value(id);

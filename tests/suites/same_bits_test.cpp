@@ -18,6 +18,8 @@ namespace {
 constexpr int threads = 2;
 constexpr int runs = 3;
 
+using StorageContents = std::map<int, std::vector<std::byte>>;
+
 // All that the timed launch of a case leaves, by storage.
 StorageContents left_by(PreparedCase& prepared) {
   StorageContents contents;

@@ -60,6 +60,20 @@ TEST(Nvml, TellsWhatADeviceIs) {
   EXPECT_EQ(facts.processes->at(1).memory_bytes, 42000000);
 }
 
+TEST(Nvml, ReadsPowerOfTheMomentWhereTheGpuTellsItElseSaysThatItIsAnAverage) {
+  ScriptedNvml fake;
+  fake.gpu().power_now_mw = 698250;
+  const Nvml nvml(fake.path());
+  const GpuReading now = nvml.read(nvml.devices()[0]);
+  EXPECT_EQ(now.power_w, 698.25);
+  EXPECT_FALSE(now.power_is_average);
+
+  fake.gpu().power_now_mw = ~0U;
+  const GpuReading average = nvml.read(nvml.devices()[0]);
+  EXPECT_EQ(average.power_w, 650.5);
+  EXPECT_TRUE(average.power_is_average);
+}
+
 TEST(Nvml, ReadsTheSensorsInWattsJoulesAndMegahertz) {
   ScriptedNvml fake;
   fake.gpu().reasons = 0x44;

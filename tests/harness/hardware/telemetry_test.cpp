@@ -55,6 +55,15 @@ TEST(SummarizeReadings, TakesClocksFromBusyReadingsAndCountersFromTheEnds) {
   EXPECT_THAT(round.reasons, ElementsAre("sw_power_cap"));
 }
 
+// Rounds of cases take turns: within a second of its beginning an average is of the round before as well.
+TEST(SummarizeReadings, PowerThatIsATrailingAverageIsTakenWhereARoundOutlastsIt) {
+  std::vector<GpuReading> readings{reading(1800, 300.0, 7000.0, 0), reading(1800, 500.0, 7300.0, 0),
+                                   reading(1800, 600.0, 7900.0, 0)};
+  for (GpuReading& one : readings) one.power_is_average = true;
+  EXPECT_FALSE(summarize_readings(readings, 0.9).power_w.has_value());
+  EXPECT_EQ(summarize_readings(readings, 1.5).power_w, 600.0);
+}
+
 TEST(SummarizeReadings, EnergyOfAShortWindowIsNotKnown) {
   const std::vector<GpuReading> readings{reading(1800, 600.0, 7000.0, 0), reading(1800, 600.0, 8000.0, 0)};
   EXPECT_FALSE(summarize_readings(readings, 1.99).energy_j.has_value());

@@ -107,6 +107,20 @@ TEST(Throttling, AfterThreeTimesTheRoundIsKeptAndTheCaseFlagged) {
   EXPECT_EQ(record->summary.rounds, 3);
 }
 
+// 2.2 s of the clock's 1000 ns are 2,200,000 runs, of which 8594 times 256 are the next multiple.
+TEST(Energy, TheWindowHasAMultipleOfTheRunsThatBackendsJoin) {
+  Seen seen;
+  RunOptions options = watched_by({}, false, seen);
+  options.energy = true;
+  sim::InProcess run("clock=1000", options);
+  std::int64_t longest = 0;
+  for (const SimEvent& event : run.backend.events()) {
+    if (event.what == SimEvent::What::time && event.labels == std::vector<std::string>{"first.gemm"})
+      longest = std::max(longest, event.plan.batch);
+  }
+  EXPECT_EQ(longest, 8594 * 256);
+}
+
 TEST(Throttling, ADeviceThatStaysSlowCostsEachCaseItsRestsOnce) {
   Seen seen;
   sim::InProcess run("", watched_by({throttled()}, true, seen));
@@ -216,7 +230,7 @@ TEST(Throttling, WhereItIsAskedForEnergyComesFromAWindowOfItsOwn) {
   EXPECT_DOUBLE_EQ(record.derived.energy_j.value(), 0.4);  // 400 W for 1 ms
   const SimEvent& last = backend.events().back();
   EXPECT_EQ(last.what, SimEvent::What::time);
-  EXPECT_EQ(last.plan.samples * last.plan.batch, 2200);  // runs of 1 ms in 2.2 s
+  EXPECT_EQ(last.plan.samples * last.plan.batch, 9 * 256);  // runs of 1 ms: 2200 fill 2.2 s
 }
 
 TEST(Throttling, WithoutSensorsNoTimeIsSpentOnEnergy) {

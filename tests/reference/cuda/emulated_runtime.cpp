@@ -1,10 +1,12 @@
 #include "tests/reference/cuda/emulated_runtime.h"
 
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <new>
 
 #include "harness/core/error.h"
+#include "reference/cuda/kernels/spin.h"
 #include "reference/cuda/runtime.h"
 #include "tests/reference/cuda/emulation/streams.h"
 
@@ -46,6 +48,12 @@ Event make_event() {
 }
 
 Event make_order_event() { return make_event(); }
+
+// Without a limit: a gate that nobody opens hangs the test that forgot it.
+void launch_gate(const std::uint64_t* opened, std::uint64_t turn, std::uint64_t /*limit_ns*/, cudaStream_t stream) {
+  const std::atomic_ref<std::uint64_t> number(*const_cast<std::uint64_t*>(opened));
+  emulation::hold_stream(stream, [number, turn] { return number.load() >= turn; });
+}
 
 std::shared_ptr<std::byte> allocate(std::size_t bytes) {
   constexpr std::align_val_t alignment{256};  // cudaMalloc's

@@ -1,6 +1,8 @@
 #include "tests/reference/cuda/fake_nccl.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -8,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "harness/core/dtype.h"
@@ -18,8 +21,6 @@ namespace {
 using gpubench::DType;
 using gpubench::testing::NcclTrouble;
 using Kind = NcclTrouble::Kind;
-
-constexpr int polls_in_progress = 3;
 
 struct Op {
   enum class Kind { all_reduce, all_gather, reduce_scatter, broadcast, send, recv } kind;
@@ -47,7 +48,10 @@ std::size_t bytes_of(ncclDataType_t type) { return gpubench::size_of(dtype_of(ty
 struct Clique {
   std::mutex mutex;
   int ranks = 0;
-  std::set<int> aborted;  // ranks: as with NCCL, one that gives up leaves its peers waiting
+  int present = 0;                    // ranks that are being set up
+  std::map<int, int> enqueued;        // groups, by rank
+  std::map<int, int> least_enqueued;  // by the number of the group: of any rank, when a rank's device began it
+  std::set<int> aborted;              // ranks: as with NCCL, one that gives up leaves its peers waiting
   std::map<int, std::vector<std::vector<Op>>> meetings;  // by the number of the group: each rank's ops
   std::map<int, int> arrived;
   std::map<int, bool> done;
@@ -140,9 +144,7 @@ bool perform(const std::vector<std::vector<Op>>& ranks) {
 struct ncclComm {
   std::shared_ptr<Clique> clique;
   int rank = 0;
-  int polls_left = 0;
   int groups = 0;
-  bool never_ready = false;
   ncclResult_t error = ncclSuccess;
   NcclTrouble trouble;
 };
@@ -155,6 +157,15 @@ int next_id = 1;
 int alive = 0;
 int aborted = 0;
 NcclTrouble next_trouble;
+std::atomic<int> era{0};  // what hangs in an earlier one may end
+std::atomic<int> group_us{0};
+std::shared_ptr<Clique> last_clique;
+
+// A call that does not return before it is aborted, or the test is over.
+template <class Ended>
+void hang_until(const Ended& ended) {
+  for (const int now = era; !ended() && era == now;) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
 
 /// What this thread has asked for since it began a group.
 struct Group {
@@ -166,7 +177,7 @@ struct Group {
 thread_local Group group;
 
 ncclResult_t add(const Op& op, ncclComm_t communicator, cudaStream_t stream) {
-  if (!group.open || communicator->polls_left > 0) return ncclInvalidUsage;
+  if (!group.open) return ncclInvalidUsage;
   if (group.communicator != nullptr && (group.communicator != communicator || group.stream != stream))
     return ncclInvalidUsage;
   group.communicator = communicator;
@@ -181,6 +192,10 @@ void arrive(const std::shared_ptr<Clique>& clique, int number, int rank, std::ve
   std::vector<std::vector<Op>>& meeting = clique->meetings[number];
   meeting.resize(static_cast<std::size_t>(clique->ranks));
   meeting[static_cast<std::size_t>(rank)] = std::move(ops);
+  int least = clique->enqueued[rank];
+  for (int peer = 0; peer < clique->ranks; ++peer) least = std::min(least, clique->enqueued[peer]);
+  const auto [at, fresh] = clique->least_enqueued.try_emplace(number, least);
+  if (!fresh) at->second = std::min(at->second, least);
   if (++clique->arrived[number] == clique->ranks) {
     if (!perform(meeting)) throw std::runtime_error("the ranks of a group ask for different things");
     clique->done[number] = true;
@@ -209,35 +224,42 @@ ncclResult_t get_unique_id(ncclUniqueId* id) {
 }
 
 ncclResult_t comm_init_rank_config(ncclComm_t* made, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
+  // In a group on one thread, or not blocking: what this fake does not play.
+  if (group.open || config->blocking != 1) return ncclInvalidUsage;
+  std::shared_ptr<Clique> clique;
+  NcclTrouble trouble;
+  {
+    const std::lock_guard lock(global_mutex);
+    clique = cliques.at(id.internal);
+    last_clique = clique;
+    if (next_trouble.rank == rank) trouble = next_trouble;
+  }
+  if (trouble.kind == Kind::init_error) return ncclRemoteError;
+  {
+    const std::lock_guard lock(clique->mutex);
+    clique->ranks = ranks;
+    if (trouble.kind != Kind::never_set_up) ++clique->present;
+  }
+  const auto all_there = [&] {
+    const std::lock_guard lock(clique->mutex);
+    return clique->present == ranks;
+  };
+  hang_until(all_there);
+  if (!all_there()) return ncclRemoteError;
+  *made = new ncclComm{clique, rank, 0, ncclSuccess, trouble};
   const std::lock_guard lock(global_mutex);
-  if (!group.open || config->blocking != 0) return ncclInvalidUsage;  // one thread: blocking would wait for ever
-  auto* communicator = new ncclComm;
-  communicator->clique = cliques.at(id.internal);
-  communicator->clique->ranks = ranks;
-  communicator->rank = rank;
-  communicator->polls_left = polls_in_progress;
-  if (next_trouble.rank == rank) communicator->trouble = next_trouble;
-  communicator->never_ready = communicator->trouble.kind == Kind::never_set_up;
-  *made = communicator;
   ++alive;
-  return ncclInProgress;
-}
-
-ncclResult_t comm_get_async_error(ncclComm_t communicator, ncclResult_t* state) {
-  if (communicator->polls_left > 0 && !communicator->never_ready) --communicator->polls_left;
-  *state = communicator->error != ncclSuccess ? communicator->error
-           : communicator->polls_left > 0     ? ncclInProgress
-                                              : ncclSuccess;
   return ncclSuccess;
 }
 
-ncclResult_t comm_finalize(ncclComm_t communicator) {
-  communicator->polls_left = polls_in_progress;
-  return ncclInProgress;
+ncclResult_t comm_get_async_error(ncclComm_t communicator, ncclResult_t* state) {
+  *state = communicator->error;
+  return ncclSuccess;
 }
 
+ncclResult_t comm_finalize(ncclComm_t /*communicator*/) { return ncclSuccess; }
+
 ncclResult_t comm_destroy(ncclComm_t communicator) {
-  if (communicator->polls_left > 0) return ncclInvalidUsage;
   delete communicator;
   const std::lock_guard lock(global_mutex);
   --alive;
@@ -266,24 +288,34 @@ ncclResult_t group_end() {
   if (!group.open) return ncclInvalidUsage;
   const Group ended = std::exchange(group, {});
   ncclComm_t communicator = ended.communicator;
-  if (communicator == nullptr) return ncclInProgress;  // a set-up
+  if (communicator == nullptr) return ncclSuccess;
   const bool in_trouble = communicator->trouble.rank >= 0 && communicator->groups >= communicator->trouble.after_calls;
-  communicator->polls_left = polls_in_progress;
   const int number = communicator->groups++;
+  const std::shared_ptr<Clique> clique = communicator->clique;  // which an abort on another thread leaves
+  const int rank = communicator->rank;
   if (in_trouble && communicator->trouble.kind == Kind::never_enqueued) {
-    communicator->never_ready = true;
-    return ncclInProgress;
+    hang_until([&] {
+      const std::lock_guard lock(clique->mutex);
+      return clique->aborted.contains(rank);
+    });
+    return ncclInternalError;
   }
   if (in_trouble && communicator->trouble.kind == Kind::async_error) {
     communicator->error = ncclRemoteError;
-    return ncclInProgress;
+    gpubench::cuda::emulation::hold_stream(ended.stream,
+                                           [clique, number, rank] { return has_ended(clique, number, rank); });
+    return ncclSuccess;
   }
-  gpubench::cuda::emulation::on_stream(ended.stream, [clique = communicator->clique, number, rank = communicator->rank,
-                                                      ops = ended.ops] { arrive(clique, number, rank, ops); });
-  gpubench::cuda::emulation::hold_stream(
-      ended.stream,
-      [clique = communicator->clique, number, rank = communicator->rank] { return has_ended(clique, number, rank); });
-  return ncclInProgress;
+  std::this_thread::sleep_for(std::chrono::microseconds(group_us));
+  {
+    const std::lock_guard lock(clique->mutex);
+    ++clique->enqueued[rank];
+  }
+  gpubench::cuda::emulation::on_stream(ended.stream,
+                                       [clique, number, rank, ops = ended.ops] { arrive(clique, number, rank, ops); });
+  gpubench::cuda::emulation::hold_stream(ended.stream,
+                                         [clique, number, rank] { return has_ended(clique, number, rank); });
+  return ncclSuccess;
 }
 
 const std::byte* bytes(const void* data) { return static_cast<const std::byte*>(data); }
@@ -338,7 +370,15 @@ const cuda::NcclCalls& fake_nccl(NcclTrouble trouble) {
                                      recv};
   const std::lock_guard lock(global_mutex);
   next_trouble = trouble;
+  group_us = trouble.group_us;
+  ++era;
   return calls;
+}
+
+int fake_nccl_least_enqueued(int group) {
+  const std::lock_guard lock(global_mutex);
+  const std::lock_guard clique_lock(last_clique->mutex);
+  return last_clique->least_enqueued.at(group);
 }
 
 int fake_nccl_alive() {

@@ -9,12 +9,18 @@ namespace gpubench::testing {
 struct NcclTrouble {
   int rank = -1;        ///< whose communicator
   int after_calls = 0;  ///< groups that it takes before
-  enum class Kind { none, async_error, never_enqueued, never_set_up } kind = Kind::none;
+  enum class Kind { none, async_error, never_enqueued, never_set_up, init_error } kind = Kind::none;
+  int group_us = 0;  ///< of the host's time, for every group of any rank
 };
 
-/// A table whose communicators answer "in progress" a few times before each group is enqueued, and refuse every other
-/// call meanwhile, as the real ones may. Trouble is for communicators that are made from now on.
+/// A table of blocking communicators: a set-up returns once all ranks are at it, each on a thread of its own, and the
+/// end of a group once its work is on the stream. Trouble is for communicators that are made from now on; what hangs
+/// because of an earlier one ends.
 [[nodiscard]] const cuda::NcclCalls& fake_nccl(NcclTrouble trouble = {});
+
+/// Of the ranks that were set up last: how many groups each of them had enqueued, at least, when the first device began
+/// group `group`, counted from 0.
+[[nodiscard]] int fake_nccl_least_enqueued(int group);
 
 /// Communicators that were neither destroyed nor aborted.
 [[nodiscard]] int fake_nccl_alive();

@@ -6,6 +6,9 @@
 #include "harness/core/error.h"
 #include "reference/cuda/autotune.h"
 #include "reference/cuda/gemm.h"
+#include "reference/cuda/sequence.h"
+#include "reference/cuda/transfer.h"
+#include "reference/ops/elementwise.h"
 #include "reference/ops/gemm.h"
 
 namespace gpubench::cuda {
@@ -50,6 +53,31 @@ TEST_F(Planning, ARememberedCandidateIsTakenUntimedAndSaysSo) {
   EXPECT_EQ(plan->choice(), Choice::remembered);
   EXPECT_EQ(plan->workspace_bytes(), 256U);
   EXPECT_NE(dynamic_cast<const CudaPlan*>(plan.get()), nullptr);
+}
+
+// From pageable memory the driver copies with the host at work, which a graph has no node for.
+TEST_F(Planning, CopiesOfPageableMemoryAreNotRecordedAndSaySo) {
+  const auto planned = [this](Memory from, Memory to) {
+    OpCall copying;
+    copying.kind = copy_kind;
+    std::vector<TensorSpec> specs(2, tensor("x", DType::f32, {64}, Role::input));
+    specs[0].placement = Placement::in(from);
+    specs[1].placement = Placement::in(to);
+    return plan_copy_anywhere(copying, specs, context());
+  };
+  const auto launch = [](const Plan& plan) {
+    const std::vector<Tensor> tensors(2, Tensor{tensor("x", DType::f32, {64}, Role::input), nullptr});
+    return std::vector{dynamic_cast<const CudaPlan&>(*plan).bind(tensors, {})};
+  };
+  for (const auto& [from, to] :
+       {std::pair(Memory::pageable_host, Memory::device), {Memory::device, Memory::pageable_host}}) {
+    const Plan plan = planned(from, to);
+    EXPECT_EQ(plan->implementation(), "cuda:memcpy,by stream");
+    EXPECT_FALSE(are_capturable(launch(plan)));
+  }
+  const Plan pinned = planned(Memory::pinned_host, Memory::device);
+  EXPECT_EQ(pinned->implementation(), "cuda:memcpy");
+  EXPECT_TRUE(are_capturable(launch(pinned)));
 }
 
 TEST_F(Planning, APinWinsOverWhatIsRemembered) {
