@@ -74,9 +74,9 @@ __device__ __forceinline__ Places places_of(const Lists& lists, std::int64_t tok
 }
 
 template <class T, int N>
-__device__ __forceinline__ void add_to(Pack<Wide<T>, N>& sum, const Pack<T, N>& pack) {
+__device__ __forceinline__ void add_to(Pack<Wide<T>, N>& sum, const Loaded<T, N>& pack) {
 #pragma unroll
-  for (int i = 0; i < N; ++i) sum.at[i] += widen(pack.at[i]);
+  for (int i = 0; i < N; ++i) sum.at[i] += widen(pack[i]);
 }
 
 template <class T, int N>
