@@ -156,7 +156,7 @@ int run(std::vector<std::string> words, char* program, const Environment& enviro
 
   const Options options = parse_options(words, environment.variable);
   if (options.verb == Verb::probe) {  // the child that this program asks of the driver
-    probe(options.subject, options.worker_output);
+    probe(options.subject, options.worker_output, environment.backends);
     return exit_codes::ok;
   }
   refuse_what_it_cannot(options);

@@ -65,7 +65,7 @@ Plan plan_embedding_backward(const OpCall& call, std::span<const TensorSpec> ten
         work.dy = bound[0].data;
         work.tokens = elements_of<const int>(bound[1]);
         work.dtable = bound[2].data;
-        work.heads = reinterpret_cast<int*>(space.data);
+        work.scratch = reinterpret_cast<int*>(space.data);
         return [work, multiprocessors](cudaStream_t stream) {
           launch_embedding_backward(work, multiprocessors, stream);
           check_launch("embedding_backward");

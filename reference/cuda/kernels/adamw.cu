@@ -42,11 +42,11 @@ __device__ __forceinline__ void update(const Factors<W>& f, W g, W& w, W& m, W& 
 template <class W, class G, class C, bool copies, int N>
 __device__ __forceinline__ void update_pack(const AdamWEntry& entry, const Factors<W>& factors, std::int64_t at) {
   const auto g = load_pack<N>(static_cast<const G*>(entry.gradient) + at);
-  auto w = load_pack<N>(static_cast<const W*>(entry.weight) + at);
-  auto m = load_pack<N>(static_cast<const W*>(entry.m) + at);
-  auto v = load_pack<N>(static_cast<const W*>(entry.v) + at);
+  auto w = load_pack<N>(static_cast<const W*>(entry.weight) + at).unpacked();
+  auto m = load_pack<N>(static_cast<const W*>(entry.m) + at).unpacked();
+  auto v = load_pack<N>(static_cast<const W*>(entry.v) + at).unpacked();
 #pragma unroll
-  for (int i = 0; i < N; ++i) update<W>(factors, factors.clip * widen(g.at[i]), w.at[i], m.at[i], v.at[i]);
+  for (int i = 0; i < N; ++i) update<W>(factors, factors.clip * widen(g[i]), w.at[i], m.at[i], v.at[i]);
   store_pack(static_cast<W*>(entry.weight) + at, w);
   store_pack(static_cast<W*>(entry.m) + at, m);
   store_pack(static_cast<W*>(entry.v) + at, v);

@@ -32,20 +32,19 @@ __global__ void __launch_bounds__(threads) column_sum_kernel(ColumnSumArgs args)
       const std::int64_t count = args.columns - column;
       std::int64_t row = part * rows_per_part + threadIdx.x / warp_lanes;
       for (; row + (rows_in_flight - 1) * warps < end; row += rows_in_flight * warps) {
-        Pack<From, N> packs[rows_in_flight];
+        Loaded<From, N> packs[rows_in_flight];
 #pragma unroll
         for (int k = 0; k < rows_in_flight; ++k)
           packs[k] = load_part<N>(from + (row + k * warps) * args.stride, count, From{});
 #pragma unroll
         for (int i = 0; i < N; ++i) {
-          sum.at[i] +=
-              (widen(packs[0].at[i]) + widen(packs[1].at[i])) + (widen(packs[2].at[i]) + widen(packs[3].at[i]));
+          sum.at[i] += (widen(packs[0][i]) + widen(packs[1][i])) + (widen(packs[2][i]) + widen(packs[3][i]));
         }
       }
       for (; row < end; row += warps) {
         const auto pack = load_part<N>(from + row * args.stride, count, From{});
 #pragma unroll
-        for (int i = 0; i < N; ++i) sum.at[i] += widen(pack.at[i]);
+        for (int i = 0; i < N; ++i) sum.at[i] += widen(pack[i]);
       }
     }
     store_tile<T, N>(sum, static_cast<T*>(args.partial), args.columns, part, first_column);

@@ -45,25 +45,6 @@ __global__ void __launch_bounds__(1024) mean_kernel(MeanLossArgs args) {
   if (threadIdx.x == 0) store(static_cast<W*>(args.loss), static_cast<W>(total / static_cast<double>(args.rows)));
 }
 
-/// What a row's gradient is made with. `scale` is 1 / rows.
-template <class W>
-struct GradientRow {
-  W lse, scale;
-  std::int64_t label;
-};
-
-template <class T, int N>
-__device__ __forceinline__ Pack<T, N> gradient_of(const Pack<T, N>& x, std::int64_t column,
-                                                  const GradientRow<Wide<T>>& row) {
-  Pack<T, N> y;
-#pragma unroll
-  for (int i = 0; i < N; ++i) {
-    const Wide<T> p = full_exp(widen(x.at[i]) - row.lse);
-    y.at[i] = narrow<T>((column + i == row.label ? p - Wide<T>(1) : p) * row.scale);
-  }
-  return y;
-}
-
 /// A block's share of one row: rows are split so that few rows fill the machine as well.
 template <class T>
 __global__ void __launch_bounds__(256) backward_kernel(CrossEntropyBackwardArgs args) {
@@ -76,9 +57,9 @@ __global__ void __launch_bounds__(256) backward_kernel(CrossEntropyBackwardArgs 
     const T* logits = static_cast<const T*>(args.logits) + index * args.logits_stride;
     T* dlogits = static_cast<T*>(args.dlogits) + index * args.dlogits_stride;
     using W = Wide<T>;
-    GradientRow<W> row{load(static_cast<const W*>(args.lse) + index), W(1) / static_cast<W>(args.rows),
-                       load(args.labels + index)};
-    if (row.label < 0 || row.label >= args.classes) row.lse = W(NAN);
+    const W scale = W(1) / static_cast<W>(args.rows);
+    GradientRow<W> row{load(static_cast<const W*>(args.lse) + index), scale, scale, load(args.labels + index)};
+    if (row.label < 0 || row.label >= args.classes) row.shift = W(NAN);
     // Shares are counted from the first boundary; the first one takes what lies before it as well.
     const int head = head_of(logits, args.classes);
     const bool together = head == head_of(dlogits, args.classes);
@@ -87,7 +68,7 @@ __global__ void __launch_bounds__(256) backward_kernel(CrossEntropyBackwardArgs 
     const std::int64_t end = begin + share + head < args.classes ? begin + share + head : args.classes;
     if (together && begin + head + share == end) {
       const std::int64_t column = begin + head + static_cast<std::int64_t>(rank) * n;
-      Pack<T, n> loaded[packs_in_flight];
+      Loaded<T, n> loaded[packs_in_flight];
 #pragma unroll
       for (int k = 0; k < packs_in_flight; ++k) loaded[k] = load_pack<n>(logits + column + k * 256 * n);
 #pragma unroll

@@ -50,24 +50,6 @@ struct RowShare {
   }
 };
 
-/// What the gradients of a row are made with. `scale` is 1 / rows.
-template <class W>
-struct GradientRow {
-  W shift, inverse_sum, scale;
-  int label;
-};
-
-template <class T, int N>
-__device__ __forceinline__ Pack<T, N> gradient_of(const Pack<T, N>& x, int column, const GradientRow<Wide<T>>& row) {
-  Pack<T, N> y;
-#pragma unroll
-  for (int i = 0; i < N; ++i) {
-    const Wide<T> p = full_exp(widen(x.at[i]) - row.shift) * row.inverse_sum;
-    y.at[i] = narrow<T>((column + i == row.label ? p - Wide<T>(1) : p) * row.scale);
-  }
-  return y;
-}
-
 /// The row's lse and loss, and what its gradients need. To be called before any gradient of the row is stored.
 template <class T>
 __device__ __forceinline__ GradientRow<Wide<T>> finish(const CrossEntropyForwardBackwardArgs& args, std::int64_t row,
@@ -86,11 +68,13 @@ __device__ __forceinline__ GradientRow<Wide<T>> finish(const CrossEntropyForward
       store(args.row_loss + row, lse - of_label);
     }
   }
-  return {shift, known ? W(1) / all.sum : W(NAN), W(1) / static_cast<W>(args.rows), label};
+  const W inverse_sum = known ? W(1) / all.sum : W(NAN);
+  const W scale = W(1) / static_cast<W>(args.rows);
+  return {shift, inverse_sum * scale, scale, label};
 }
 
 template <class T, int N>
-__device__ __forceinline__ void store_gradient(const RowShare<T>& share, int column, const Pack<T, N>& x,
+__device__ __forceinline__ void store_gradient(const RowShare<T>& share, int column, const Loaded<T, N>& x,
                                                const GradientRow<Wide<T>>& row) {
   const Pack<T, N> y = gradient_of(x, column, row);
   if constexpr (N == 1) {
@@ -124,9 +108,9 @@ __global__ void __launch_bounds__(whole_block ? block_kernel_threads : warp_kern
   for (std::int64_t row = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / sharing; row < args.rows;
        row += rows_at_once) {
     const RowShare<T> share(args, row, static_cast<int>(threadIdx.x) % sharing, sharing);
-    Pack<T, n> held[held_packs];
-    Pack<T, 1> first = {};
-    Pack<T, 1> last = {};
+    Loaded<T, n> held[held_packs];
+    Loaded<T, 1> first;
+    Loaded<T, 1> last;
     if (share.has_first()) first = load_pack<1>(share.logits + share.rank);
 #pragma unroll
     for (int k = 0; k < held_packs; ++k) {
@@ -164,7 +148,7 @@ __global__ void __launch_bounds__(block_kernel_threads) long_kernel(CrossEntropy
     if (share.has_first()) store_gradient(share, share.rank, load_pack<1>(share.logits + share.rank), gradient);
     int pack = share.rank;
     for (; pack + (packs_in_flight - 1) * sharing < share.packs; pack += packs_in_flight * sharing) {
-      Pack<T, n> loaded[packs_in_flight];
+      Loaded<T, n> loaded[packs_in_flight];
 #pragma unroll
       for (int k = 0; k < packs_in_flight; ++k) {
         loaded[k] = load_pack<n>(share.logits + share.column(pack + k * sharing));

@@ -61,6 +61,12 @@ __device__ __forceinline__ int atomic_add(int* cell, int value) { return atomicA
 /// exp within 2 + 1.17 |x| ulps, and a / b within 2 ulps for |b| < 2^126 (0 beyond): CUDA's __expf and __fdividef.
 __device__ __forceinline__ float fast_exp(float x) { return __expf(x); }
 __device__ __forceinline__ float fast_divide(float a, float b) { return __fdividef(a, b); }
+/// 2^x within 2 ulps of the correctly rounded one (PTX ISA, ex2.approx.ftz.f32); 0 below the smallest normal number.
+__device__ __forceinline__ float fast_exp2(float x) {
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
+}
 /// exp and erf within 2 ulps.
 __device__ __forceinline__ float full_exp(float x) { return expf(x); }
 __device__ __forceinline__ float full_erf(float x) { return erff(x); }

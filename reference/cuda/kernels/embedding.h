@@ -18,7 +18,7 @@ struct EmbeddingForwardArgs {
 
 void launch_embedding_forward(const EmbeddingForwardArgs& args, cudaStream_t stream);
 
-/// dtable[v] = sum of dy over the rows whose token is v, in the order of the rows; 0 where there are none. Tokens
+/// dtable[v] = sum of dy over the rows whose token is v, the same bits every time; 0 where there are none. Tokens
 /// outside the table count nowhere. dy and dtable have one type.
 struct EmbeddingBackwardArgs {
   Element data = Element::f32;
@@ -27,12 +27,12 @@ struct EmbeddingBackwardArgs {
   void* dtable = nullptr;
   std::int64_t vocabulary = 0, tokens_count = 0, columns = 0;  ///< fewer than 2^31 tokens and rows of the table
   std::int64_t dy_stride = 0, dtable_stride = 0;
-  int* heads = nullptr;  ///< scratch: embedding_backward_scratch() integers
+  int* scratch = nullptr;  ///< embedding_backward_scratch() integers
 };
 
 [[nodiscard]] std::int64_t embedding_backward_scratch(std::int64_t vocabulary, std::int64_t tokens);
 
-/// Four launches: empty lists; a list of places per token; the sums of rare tokens; those of frequent ones.
+/// Seven launches: five that find each token's places; the sums of rare tokens; those of frequent ones.
 void launch_embedding_backward(const EmbeddingBackwardArgs& args, int multiprocessors, cudaStream_t stream);
 
 }  // namespace gpubench::cuda

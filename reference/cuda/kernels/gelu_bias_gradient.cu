@@ -21,12 +21,12 @@ __device__ __forceinline__ W slope(W x) {
 
 /// Makes N elements of a row of dz and adds them up as they are stored.
 template <class T, bool tanh, int N>
-__device__ __forceinline__ void finish(const Pack<Wide<T>, N>& product, const Pack<T, N>& pre, T* dz,
+__device__ __forceinline__ void finish(const Loaded<Wide<T>, N>& product, const Loaded<T, N>& pre, T* dz,
                                        std::int64_t count, Pack<Wide<T>, N>& sum) {
   Pack<T, N> out;
 #pragma unroll
   for (int i = 0; i < N; ++i) {
-    out.at[i] = narrow<T>(product.at[i] * slope<tanh>(widen(pre.at[i])));
+    out.at[i] = narrow<T>(product[i] * slope<tanh>(widen(pre[i])));
     sum.at[i] += widen(out.at[i]);
   }
   store_part(dz, count, out);
@@ -52,8 +52,8 @@ __global__ void __launch_bounds__(column_threads) gelu_bias_gradient_kernel(Gelu
       const std::int64_t count = args.columns - column;
       std::int64_t row = part * rows_per_part + threadIdx.x / warp_lanes;
       for (; row + (rows_in_flight - 1) * column_warps < end; row += rows_in_flight * column_warps) {
-        Pack<W, N> products[rows_in_flight];
-        Pack<T, N> pres[rows_in_flight];
+        Loaded<W, N> products[rows_in_flight];
+        Loaded<T, N> pres[rows_in_flight];
 #pragma unroll
         for (int k = 0; k < rows_in_flight; ++k) {
           products[k] = load_part<N>(product + (row + k * column_warps) * args.product_stride, count, W{});

@@ -41,8 +41,8 @@ __global__ void __launch_bounds__(epilogue_threads) gelu_epilogue_kernel(GeluEpi
   constexpr int at_once = epilogue_threads * epilogue_in_flight;
   for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * at_once + threadIdx.x; first < packs;
        first += static_cast<std::int64_t>(gridDim.x) * at_once) {
-    Pack<float, N> products[epilogue_in_flight] = {};
-    Pack<T, N> others[epilogue_in_flight] = {};  // bias, or the pre-activation
+    Loaded<float, N> products[epilogue_in_flight] = {};
+    Loaded<T, N> others[epilogue_in_flight] = {};  // bias, or the pre-activation
     PackPlace places[epilogue_in_flight] = {};
 #pragma unroll
     for (int k = 0; k < epilogue_in_flight; ++k) {
@@ -66,11 +66,11 @@ __global__ void __launch_bounds__(epilogue_threads) gelu_epilogue_kernel(GeluEpi
       Pack<T, N> kept;
 #pragma unroll
       for (int i = 0; i < N; ++i) {
-        const float other = widen(others[k].at[i]);  // without a bias, zero
+        const float other = widen(others[k][i]);  // without a bias, zero
         if constexpr (gradient) {
-          out.at[i] = narrow<T>(products[k].at[i] * gelu_slope_of<tanh>(other));
+          out.at[i] = narrow<T>(products[k][i] * gelu_slope_of<tanh>(other));
         } else {
-          const float z = products[k].at[i] + other;
+          const float z = products[k][i] + other;
           kept.at[i] = narrow<T>(z);
           out.at[i] = narrow<T>(gelu_of<tanh>(z));
         }

@@ -16,15 +16,15 @@ constexpr int threads = 256;
 constexpr int packs_in_flight = 4;
 
 template <class T, int N>
-__device__ __forceinline__ double squares_of(const Pack<T, N>& pack) {
+__device__ __forceinline__ double squares_of(const Loaded<T, N>& pack) {
   Wide<T> sum = 0;
 #pragma unroll
-  for (int i = 0; i < N; ++i) sum += widen(pack.at[i]) * widen(pack.at[i]);
+  for (int i = 0; i < N; ++i) sum += widen(pack[i]) * widen(pack[i]);
   // Neither near the smallest normal number, where squares have lost bits, nor near the largest.
   if (sizeof(sum) == 8 || (sum > Wide<T>(0x1p-80) && sum < Wide<T>(0x1p120))) return static_cast<double>(sum);
   double wide = 0.0;
 #pragma unroll
-  for (int i = 0; i < N; ++i) wide += static_cast<double>(widen(pack.at[i])) * static_cast<double>(widen(pack.at[i]));
+  for (int i = 0; i < N; ++i) wide += static_cast<double>(widen(pack[i])) * static_cast<double>(widen(pack[i]));
   return wide;
 }
 
@@ -53,7 +53,7 @@ __device__ __forceinline__ double chunk_squares(const GradientEntry& entry, int 
   double sum = 0.0;
   int i = static_cast<int>(threadIdx.x) * n;
   for (; i + (packs_in_flight - 1) * step < range.in_packs; i += packs_in_flight * step) {
-    Pack<T, n> loaded[packs_in_flight];
+    Loaded<T, n> loaded[packs_in_flight];
 #pragma unroll
     for (int k = 0; k < packs_in_flight; ++k) loaded[k] = load_pack<n>(from + i + k * step);
 #pragma unroll
@@ -91,10 +91,10 @@ __global__ void __launch_bounds__(threads) root_kernel(GradientNormArgs args) {
 }
 
 template <class T, int N>
-__device__ __forceinline__ Pack<T, N> scaled(const Pack<T, N>& pack, Wide<T> factor) {
+__device__ __forceinline__ Pack<T, N> scaled(const Loaded<T, N>& pack, Wide<T> factor) {
   Pack<T, N> result;
 #pragma unroll
-  for (int i = 0; i < N; ++i) result.at[i] = narrow<T>(widen(pack.at[i]) * factor);
+  for (int i = 0; i < N; ++i) result.at[i] = narrow<T>(widen(pack[i]) * factor);
   return result;
 }
 

@@ -17,17 +17,25 @@ namespace gpubench::cuda {
 namespace {
 
 /// Elements of a row in a lane, where a warp has it, and in a thread, where a block has it. Sums take as many registers
-/// as rows of f32; of f64 both take twice as many, and there are four of them.
+/// as rows of f32; of f64 both take twice as many, and there are four of them. `warps` of rows of their own share a
+/// multiprocessor's registers.
 struct Held {
-  int warp, block;
+  int warp, block, warps;
   [[nodiscard]] constexpr int warp_columns() const { return warp_lanes * warp; }
   [[nodiscard]] constexpr int block_columns() const { return 1024 * block; }
 };
-constexpr Held held_in_f32{32, 16};
-constexpr Held held_in_f64{8, 4};
+constexpr Held held_in_f64{8, 4, 12};
+constexpr Held held_in_f32{32, 16, 8};       // 255 registers a thread
+constexpr Held held_in_16_bits{32, 16, 12};  // 168
 template <class T>
-constexpr Held held = sizeof(T) == sizeof(double) ? held_in_f64 : held_in_f32;
-constexpr int warp_kernel_warps = 12;  // a multiprocessor's registers, at 168 each
+constexpr Held held = sizeof(T) == sizeof(double)  ? held_in_f64
+                      : sizeof(T) == sizeof(float) ? held_in_f32
+                                                   : held_in_16_bits;
+
+Held held_of(Element data) {
+  if (data == Element::f64) return held_in_f64;
+  return data == Element::f32 ? held_in_f32 : held_in_16_bits;
+}
 
 template <class W>
 struct BlockRowSums {
@@ -55,11 +63,11 @@ struct WarpTotals {
 };
 
 /// Warps add their sums one after another, so that the order is always the same.
-template <class C, int N, int packs>
+template <int warps, class C, int N, int packs>
 __device__ __forceinline__ void store_warp_totals(const C& mine, const LayerNormBackwardArgs& args) {
   using W = typename C::W;
   auto& totals = shared_storage<WarpTotals<W, warp_lanes * packs * N>>();
-  for (int warp = 0; warp < warp_kernel_warps; ++warp) {
+  for (int warp = 0; warp < warps; ++warp) {
     if (static_cast<int>(threadIdx.x) / warp_lanes == warp) {
 #pragma unroll
       for (int k = 0; k < packs; ++k) {
@@ -75,7 +83,7 @@ __device__ __forceinline__ void store_warp_totals(const C& mine, const LayerNorm
     __syncthreads();
   }
   W* partial = static_cast<W*>(args.partial) + static_cast<std::int64_t>(blockIdx.x) * 2 * args.columns;
-  for (int column = static_cast<int>(threadIdx.x); column < args.columns; column += warp_kernel_warps * warp_lanes) {
+  for (int column = static_cast<int>(threadIdx.x); column < args.columns; column += warps * warp_lanes) {
     const int pack = column / N;
     const int cell = (pack / warp_lanes * N + column % N) * warp_lanes + pack % warp_lanes;
     store<W>(partial + column, totals.at[0][cell]);
@@ -84,16 +92,17 @@ __device__ __forceinline__ void store_warp_totals(const C& mine, const LayerNorm
 }
 
 template <class T, class P, int N>
-__global__ void __launch_bounds__(warp_kernel_warps* warp_lanes, 1) warp_backward_kernel(LayerNormBackwardArgs args) {
+__global__ void __launch_bounds__(held<T>.warps* warp_lanes, 1) warp_backward_kernel(LayerNormBackwardArgs args) {
   using W = Wide<T>;
   constexpr int packs = held<T>.warp / N;
+  constexpr int warps = held<T>.warps;
   const W inverse_columns = W(1) / static_cast<W>(args.columns);
   Columns<T, P, N, packs> mine;
   mine.sharing = warp_lanes;
   mine.rank = static_cast<int>(threadIdx.x) % warp_lanes;
   mine.begin();
-  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * warp_kernel_warps + threadIdx.x / warp_lanes;
-  for (std::int64_t row = first; row < args.rows; row += static_cast<std::int64_t>(gridDim.x) * warp_kernel_warps) {
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * warps + threadIdx.x / warp_lanes;
+  for (std::int64_t row = first; row < args.rows; row += static_cast<std::int64_t>(gridDim.x) * warps) {
     const W mean = load(static_cast<const W*>(args.mean) + row);
     const W rstd = load(static_cast<const W*>(args.rstd) + row);
     mine.read(args, row);
@@ -101,7 +110,7 @@ __global__ void __launch_bounds__(warp_kernel_warps* warp_lanes, 1) warp_backwar
     const RowSums<W> means{warp_sum(sums.h) * inverse_columns, warp_sum(sums.h_xhat) * inverse_columns};
     mine.write(args, row, mean, rstd, means);
   }
-  store_warp_totals<Columns<T, P, N, packs>, N, packs>(mine, args);
+  store_warp_totals<warps, Columns<T, P, N, packs>, N, packs>(mine, args);
 }
 
 template <class W>
@@ -185,7 +194,7 @@ int block_threads(Held held, std::int64_t columns) {
 template <class T, class P, int N>
 void launch_packs(const LayerNormBackwardArgs& args, cudaStream_t stream) {
   if (args.columns <= held<T>.warp_columns()) {
-    return launch(warp_backward_kernel<T, P, N>, Grid{args.parts, warp_kernel_warps * warp_lanes}, stream, args);
+    return launch(warp_backward_kernel<T, P, N>, Grid{args.parts, held<T>.warps * warp_lanes}, stream, args);
   }
   const Grid grid{args.parts, block_threads(held<T>, args.columns)};
   if (args.columns > held<T>.block_columns()) return launch(long_backward_kernel<T, P>, grid, stream, args);
@@ -210,9 +219,9 @@ void launch_typed(const LayerNormBackwardArgs& args, cudaStream_t stream) {
 }  // namespace
 
 std::int64_t layer_norm_backward_parts(Element data, std::int64_t rows, std::int64_t columns, int multiprocessors) {
-  const Held held = data == Element::f64 ? held_in_f64 : held_in_f32;
+  const Held held = held_of(data);
   if (columns <= held.warp_columns()) {
-    return std::clamp<std::int64_t>((rows + warp_kernel_warps - 1) / warp_kernel_warps, 1, multiprocessors);
+    return std::clamp<std::int64_t>((rows + held.warps - 1) / held.warps, 1, multiprocessors);
   }
   // 512 threads of a multiprocessor have 32 kB in flight, and every block writes its sums: more would cost more.
   const std::int64_t blocks = std::int64_t{multiprocessors} * std::max(1, 512 / block_threads(held, columns));

@@ -14,13 +14,13 @@ struct RowSums {
 };
 
 template <class T, class P, int N>
-__device__ __forceinline__ Pack<T, N> dx_of(const Pack<T, N>& dy, const Pack<T, N>& x, const Pack<P, N>& gamma,
+__device__ __forceinline__ Pack<T, N> dx_of(const Loaded<T, N>& dy, const Loaded<T, N>& x, const Loaded<P, N>& gamma,
                                             Wide<T> mean, Wide<T> rstd, RowSums<Wide<T>> means) {
   Pack<T, N> dx;
 #pragma unroll
   for (int i = 0; i < N; ++i) {
-    const Wide<T> xhat = (widen(x.at[i]) - mean) * rstd;
-    dx.at[i] = narrow<T>(rstd * ((widen(dy.at[i]) * widen(gamma.at[i]) - means.h) - xhat * means.h_xhat));
+    const Wide<T> xhat = (widen(x[i]) - mean) * rstd;
+    dx.at[i] = narrow<T>(rstd * ((widen(dy[i]) * widen(gamma[i]) - means.h) - xhat * means.h_xhat));
   }
   return dx;
 }
@@ -30,7 +30,7 @@ __device__ __forceinline__ Pack<T, N> dx_of(const Pack<T, N>& dy, const Pack<T, 
 template <class T, class P, int N, int packs>
 struct Columns {
   using W = Wide<T>;
-  Pack<T, N> dy[packs], x[packs];
+  Loaded<T, N> dy[packs], x[packs];
   W dgamma[packs * N], dbeta[packs * N];
   int sharing, rank;  // threads of a row, and which this is
 
@@ -46,7 +46,7 @@ struct Columns {
     }
   }
 
-  [[nodiscard]] __device__ __forceinline__ Pack<P, N> gamma(const LayerNormBackwardArgs& args, int k) const {
+  [[nodiscard]] __device__ __forceinline__ Loaded<P, N> gamma(const LayerNormBackwardArgs& args, int k) const {
     return load_part<N>(static_cast<const P*>(args.gamma) + column(k), args.columns - column(k), P{});
   }
 
@@ -66,12 +66,12 @@ struct Columns {
 #pragma unroll
     for (int k = 0; k < packs; ++k) {
       if (column(k) >= args.columns) break;
-      const Pack<P, N> gammas = gamma(args, k);
+      const Loaded<P, N> gammas = gamma(args, k);
 #pragma unroll
       for (int i = 0; i < N; ++i) {
-        const W slope = widen(dy[k].at[i]);
-        const W xhat = (widen(x[k].at[i]) - mean) * rstd;
-        const W h = slope * widen(gammas.at[i]);
+        const W slope = widen(dy[k][i]);
+        const W xhat = (widen(x[k][i]) - mean) * rstd;
+        const W h = slope * widen(gammas[i]);
         sums.h += h;
         sums.h_xhat += h * xhat;
         dgamma[k * N + i] += slope * xhat;

@@ -35,7 +35,7 @@ __device__ __forceinline__ W row_sum(W value, PerWarp<W> BlockSums<W>::*scratch)
 }
 
 template <class T, class P, int N>
-__device__ __forceinline__ Pack<T, N> normalized(const Pack<T, N>& x, const LayerNormForwardArgs& args,
+__device__ __forceinline__ Pack<T, N> normalized(const Loaded<T, N>& x, const LayerNormForwardArgs& args,
                                                  std::int64_t column, Wide<T> mean, Wide<T> rstd) {
   const std::int64_t count = args.columns - column;
   const auto gamma = load_part<N>(static_cast<const P*>(args.gamma) + column, count, P{});
@@ -43,26 +43,26 @@ __device__ __forceinline__ Pack<T, N> normalized(const Pack<T, N>& x, const Laye
   Pack<T, N> y;
 #pragma unroll
   for (int i = 0; i < N; ++i) {
-    y.at[i] = narrow<T>(widen(gamma.at[i]) * ((widen(x.at[i]) - mean) * rstd) + widen(beta.at[i]));
+    y.at[i] = narrow<T>(widen(gamma[i]) * ((widen(x[i]) - mean) * rstd) + widen(beta[i]));
   }
   return y;
 }
 
 template <class T, int N>
-__device__ __forceinline__ Wide<T> sum_of(const Pack<T, N>& pack) {
+__device__ __forceinline__ Wide<T> sum_of(const Loaded<T, N>& pack) {
   Wide<T> sum = 0;
 #pragma unroll
-  for (int i = 0; i < N; ++i) sum += widen(pack.at[i]);
+  for (int i = 0; i < N; ++i) sum += widen(pack[i]);
   return sum;
 }
 
 /// Only the first `count` elements are there.
 template <class T, int N>
-__device__ __forceinline__ Wide<T> squares_of(const Pack<T, N>& pack, std::int64_t count, Wide<T> mean) {
+__device__ __forceinline__ Wide<T> squares_of(const Loaded<T, N>& pack, std::int64_t count, Wide<T> mean) {
   Wide<T> sum = 0;
 #pragma unroll
   for (int i = 0; i < N; ++i) {
-    const Wide<T> deviation = widen(pack.at[i]) - mean;
+    const Wide<T> deviation = widen(pack[i]) - mean;
     sum += i < count ? deviation * deviation : Wide<T>(0);
   }
   return sum;
@@ -82,16 +82,18 @@ __device__ __forceinline__ void store_statistics(const LayerNormForwardArgs& arg
   store(static_cast<W*>(args.rstd) + row, rstd);
 }
 
-/// x becomes x + residual, as it is stored.
+/// x + residual.
 template <class T, int N>
-__device__ __forceinline__ void add_residual(Pack<T, N>& x, const Pack<T, N>& residual) {
+__device__ __forceinline__ Pack<T, N> with_residual(const Loaded<T, N>& x, const Loaded<T, N>& residual) {
+  Pack<T, N> sum;
 #pragma unroll
-  for (int i = 0; i < N; ++i) x.at[i] = narrow<T>(widen(x.at[i]) + widen(residual.at[i]));
+  for (int i = 0; i < N; ++i) sum.at[i] = narrow<T>(widen(x[i]) + widen(residual[i]));
+  return sum;
 }
 
 /// Rows that fit in registers: a warp per row, or a block.
 template <class T, class P, int N, bool whole_block, bool adds>
-__global__ void __launch_bounds__(whole_block ? block_kernel_threads : warp_kernel_threads)
+__global__ void __launch_bounds__(whole_block ? block_kernel_threads : warp_kernel_threads, whole_block ? 1 : 4)
     forward_kernel(LayerNormForwardArgs args) {
   using W = Wide<T>;
   constexpr int packs = held_elements<T> / N;
@@ -104,7 +106,7 @@ __global__ void __launch_bounds__(whole_block ? block_kernel_threads : warp_kern
   for (std::int64_t row = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / sharing; row < args.rows;
        row += rows_at_once) {
     const T* from = static_cast<const T*>(args.x) + row * args.x_stride;
-    Pack<T, N> held[packs];
+    Loaded<T, N> held[packs];
 #pragma unroll
     for (int k = 0; k < packs; ++k) {
       const std::int64_t column = static_cast<std::int64_t>(k * sharing + rank) * N;
@@ -115,7 +117,7 @@ __global__ void __launch_bounds__(whole_block ? block_kernel_threads : warp_kern
       T* sum_row = static_cast<T*>(args.sum) + row * args.sum_stride;
 #pragma unroll
       for (int first = 0; first < packs; first += residual_packs) {
-        Pack<T, N> residual[residual_packs];
+        Loaded<T, N> residual[residual_packs];
 #pragma unroll
         for (int k = 0; k < residual_packs; ++k) {
           const std::int64_t column = static_cast<std::int64_t>((first + k) * sharing + rank) * N;
@@ -125,8 +127,9 @@ __global__ void __launch_bounds__(whole_block ? block_kernel_threads : warp_kern
         for (int k = 0; k < residual_packs; ++k) {
           const std::int64_t column = static_cast<std::int64_t>((first + k) * sharing + rank) * N;
           if (column >= args.columns) break;
-          add_residual(held[first + k], residual[k]);
-          store_part(sum_row + column, args.columns - column, held[first + k]);
+          const auto sum = with_residual(held[first + k], residual[k]);
+          store_part(sum_row + column, args.columns - column, sum);
+          held[first + k] = as_loaded(sum);  // the row as it is stored
         }
       }
     }
@@ -168,10 +171,10 @@ __global__ void __launch_bounds__(1024) long_forward_kernel(LayerNormForwardArgs
       const T* residual_row = static_cast<const T*>(args.residual) + row * args.residual_stride;
       T* sum_row = static_cast<T*>(args.sum) + row * args.sum_stride;
       for (std::int64_t i = first; i < args.columns; i += step) {
-        auto x = load_part<N>(from + i, args.columns - i, T{});
-        add_residual(x, load_part<N>(residual_row + i, args.columns - i, T{}));
-        store_part(sum_row + i, args.columns - i, x);
-        sum += sum_of(x);
+        const auto x = load_part<N>(from + i, args.columns - i, T{});
+        const auto stored = with_residual(x, load_part<N>(residual_row + i, args.columns - i, T{}));
+        store_part(sum_row + i, args.columns - i, stored);
+        sum += sum_of(as_loaded(stored));
       }
       from = sum_row;
     } else {

@@ -1,6 +1,9 @@
 // How kernels touch global memory: single elements, and packs of 16 bytes where everything is aligned.
 #pragma once
 
+#include <cstring>
+#include <type_traits>
+
 #include "reference/cuda/kernels/device.cuh"
 
 namespace gpubench::cuda {
@@ -8,11 +11,45 @@ namespace gpubench::cuda {
 /// The widest single access of a thread.
 inline constexpr int pack_bytes = sizeof(Word);
 
-/// N elements that lie side by side. More than 16 bytes are several accesses of 16.
+/// How N elements that lie side by side are aligned. More than 16 bytes are several accesses of 16.
 template <class T, int N>
-struct alignas(sizeof(T) * N < pack_bytes ? sizeof(T) * N : pack_bytes) Pack {
+inline constexpr int pack_alignment = sizeof(T) * N < pack_bytes ? sizeof(T) * N : pack_bytes;
+
+/// N elements to compute with, or to store.
+template <class T, int N>
+struct alignas(pack_alignment<T, N>) Pack {
   T at[N];
 };
+
+/// N elements as a load brings them: in whole registers, each element taken out where it is used. Kept as a Pack, those
+/// of 16 bits become a register each where two branches meet, so that ptxas waits for every load before the next one.
+template <class T, int N>
+struct alignas(pack_alignment<T, N>) Loaded {
+  static constexpr int bytes = sizeof(T) * N;
+  static constexpr bool in_registers = sizeof(T) < sizeof(std::uint32_t) && bytes % sizeof(std::uint32_t) == 0;
+  using Unit = std::conditional_t<in_registers, std::uint32_t, T>;
+  Unit units[bytes / sizeof(Unit)];
+
+  [[nodiscard]] __device__ __forceinline__ T operator[](int i) const {
+    T element;
+    memcpy(&element, reinterpret_cast<const char*>(units) + i * sizeof(T), sizeof(T));
+    return element;
+  }
+  [[nodiscard]] __device__ __forceinline__ Pack<T, N> unpacked() const {
+    Pack<T, N> pack;
+#pragma unroll
+    for (int i = 0; i < N; ++i) pack.at[i] = (*this)[i];
+    return pack;
+  }
+};
+
+/// What loading the pack would bring.
+template <class T, int N>
+__device__ __forceinline__ Loaded<T, N> as_loaded(const Pack<T, N>& pack) {
+  Loaded<T, N> loaded;
+  memcpy(&loaded, &pack, sizeof(loaded));
+  return loaded;
+}
 
 template <class T>
 __device__ __forceinline__ T load(const T* from) {
@@ -27,9 +64,9 @@ __device__ __forceinline__ void store(T* to, T value) {
 }
 
 template <int N, class T>
-__device__ __forceinline__ Pack<T, N> load_pack(const T* from) {
-  observe_read(from, sizeof(Pack<T, N>), alignof(Pack<T, N>));
-  return *reinterpret_cast<const Pack<T, N>*>(in_global(from));
+__device__ __forceinline__ Loaded<T, N> load_pack(const T* from) {
+  observe_read(from, sizeof(Loaded<T, N>), alignof(Loaded<T, N>));
+  return *reinterpret_cast<const Loaded<T, N>*>(in_global(from));
 }
 
 template <int N, class T>
@@ -40,12 +77,12 @@ __device__ __forceinline__ void store_pack(T* to, const Pack<T, N>& pack) {
 
 /// The first `count` of N elements; the rest is `filler`.
 template <int N, class T>
-__device__ __forceinline__ Pack<T, N> load_part(const T* from, std::int64_t count, T filler) {
+__device__ __forceinline__ Loaded<T, N> load_part(const T* from, std::int64_t count, T filler) {
   if (count >= N) return load_pack<N>(from);
   Pack<T, N> pack;
 #pragma unroll
   for (int i = 0; i < N; ++i) pack.at[i] = i < count ? load(from + i) : filler;
-  return pack;
+  return as_loaded(pack);
 }
 
 template <int N, class T>

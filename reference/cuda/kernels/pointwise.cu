@@ -90,9 +90,9 @@ __global__ void __launch_bounds__(threads) pointwise_kernel(PointwiseArgs args) 
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * threads * in_flight;
   for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * threads * in_flight + threadIdx.x; first < packs;
        first += step) {
-    Pack<A, N> a_packs[in_flight] = {};
-    Pack<A, N> b_packs[Op::two_inputs ? in_flight : 1] = {};
-    PackPlace places[in_flight] = {};
+    Loaded<A, N> a_packs[in_flight];
+    Loaded<A, N> b_packs[Op::two_inputs ? in_flight : 1];
+    PackPlace places[in_flight];
 #pragma unroll
     for (int k = 0; k < in_flight; ++k) {
       const std::int64_t pack = first + static_cast<std::int64_t>(k) * threads;
@@ -111,8 +111,8 @@ __global__ void __launch_bounds__(threads) pointwise_kernel(PointwiseArgs args) 
       Pack<Y, N> out;
 #pragma unroll
       for (int i = 0; i < N; ++i) {
-        const T second = Op::two_inputs ? static_cast<T>(widen(b_packs[Op::two_inputs ? k : 0].at[i])) : T(0);
-        out.at[i] = narrow<Y>(Op::of(static_cast<T>(widen(a_packs[k].at[i])), second, args.factor));
+        const T second = Op::two_inputs ? static_cast<T>(widen(b_packs[Op::two_inputs ? k : 0][i])) : T(0);
+        out.at[i] = narrow<Y>(Op::of(static_cast<T>(widen(a_packs[k][i])), second, args.factor));
       }
       store_part(y + places[k].row * args.y_stride + places[k].column, args.columns - places[k].column, out);
     }

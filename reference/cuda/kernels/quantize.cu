@@ -43,8 +43,8 @@ __global__ void __launch_bounds__(threads) quantize_kernel(QuantizeArgs args) {
   std::uint32_t largest = 0;
   for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * threads * in_flight + threadIdx.x; first < packs;
        first += static_cast<std::int64_t>(gridDim.x) * threads * in_flight) {
-    Pack<T, N> loaded[in_flight] = {};
-    PackPlace places[in_flight] = {};
+    Loaded<T, N> loaded[in_flight];
+    PackPlace places[in_flight];
 #pragma unroll
     for (int k = 0; k < in_flight; ++k) {
       const std::int64_t pack = first + static_cast<std::int64_t>(k) * threads;
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(threads) quantize_kernel(QuantizeArgs args) {
       Pack<std::uint8_t, N> out;
 #pragma unroll
       for (int i = 0; i < N; ++i) {
-        const float value = widen(loaded[k].at[i]);
+        const float value = widen(loaded[k][i]);
         largest = larger(largest, magnitude_bits(value));
         out.at[i] = to == Eight::e4m3 ? e4m3_bits(scale * value) : e5m2_bits(scale * value);
       }

@@ -24,9 +24,9 @@ __global__ void __launch_bounds__(threads) reduce_ranks_kernel(ReduceRanksArgs a
     const std::int64_t count = args.count - first;
     Wide<T> total[N] = {};
     for (int rank = 0; rank < args.ranks; ++rank) {
-      const Pack<T, N> x = load_part<N>(static_cast<const T*>(args.from[rank]) + first, count, T{});
+      const Loaded<T, N> x = load_part<N>(static_cast<const T*>(args.from[rank]) + first, count, T{});
 #pragma unroll
-      for (int i = 0; i < N; ++i) total[i] = rank == 0 ? widen(x.at[i]) : combined<reduction>(total[i], widen(x.at[i]));
+      for (int i = 0; i < N; ++i) total[i] = rank == 0 ? widen(x[i]) : combined<reduction>(total[i], widen(x[i]));
     }
     Pack<T, N> y;
 #pragma unroll

@@ -12,17 +12,34 @@ namespace {
 constexpr int threads = 256;
 constexpr int in_flight = 4;  // heads
 
-/// Some pairs of one head, as stored.
+/// Some pairs of one head, turned.
 template <class T, int P>
 struct PairPack {
   Pack<T, P> first, second;
+};
+
+/// The same as loaded, the two elements of a pair from two places.
+template <class T, int P>
+struct ApartPairs {
+  Loaded<T, P> firsts, seconds;
+  [[nodiscard]] __device__ __forceinline__ T first(int i) const { return firsts[i]; }
+  [[nodiscard]] __device__ __forceinline__ T second(int i) const { return seconds[i]; }
+};
+
+/// Or side by side.
+template <class T, int P>
+struct AdjacentPairs {
+  Loaded<T, 2 * P> both;
+  [[nodiscard]] __device__ __forceinline__ T first(int i) const { return both[2 * i]; }
+  [[nodiscard]] __device__ __forceinline__ T second(int i) const { return both[2 * i + 1]; }
 };
 
 /// Pair i is elements i and i + pairs.
 template <class T>
 struct Halves {
   static constexpr int count = pack_elements<T>;
-  static __device__ __forceinline__ PairPack<T, count> get(const T* head, std::int64_t pair, const RotaryArgs& args) {
+  using Pairs = ApartPairs<T, count>;
+  static __device__ __forceinline__ Pairs get(const T* head, std::int64_t pair, const RotaryArgs& args) {
     return {load_pack<count>(head + pair), load_pack<count>(head + args.pairs + pair)};
   }
   static __device__ __forceinline__ void put(T* head, std::int64_t pair, const RotaryArgs& args,
@@ -36,16 +53,9 @@ struct Halves {
 template <class T>
 struct Neighbours {
   static constexpr int count = pack_elements<T> / 2;
-  static __device__ __forceinline__ PairPack<T, count> get(const T* head, std::int64_t pair,
-                                                           const RotaryArgs& /*args*/) {
-    const Pack<T, 2 * count> both = load_pack<2 * count>(head + 2 * pair);
-    PairPack<T, count> apart;
-#pragma unroll
-    for (int i = 0; i < count; ++i) {
-      apart.first.at[i] = both.at[2 * i];
-      apart.second.at[i] = both.at[2 * i + 1];
-    }
-    return apart;
+  using Pairs = AdjacentPairs<T, count>;
+  static __device__ __forceinline__ Pairs get(const T* head, std::int64_t pair, const RotaryArgs& /*args*/) {
+    return {load_pack<2 * count>(head + 2 * pair)};
   }
   static __device__ __forceinline__ void put(T* head, std::int64_t pair, const RotaryArgs& /*args*/,
                                              const PairPack<T, count>& turned) {
@@ -63,14 +73,15 @@ struct Neighbours {
 template <class T>
 struct Singles {
   static constexpr int count = 1;
+  using Pairs = ApartPairs<T, 1>;
   static __device__ __forceinline__ std::int64_t first(std::int64_t pair, const RotaryArgs& args) {
     return args.interleaved ? 2 * pair : pair;
   }
   static __device__ __forceinline__ std::int64_t second(std::int64_t pair, const RotaryArgs& args) {
     return args.interleaved ? 2 * pair + 1 : pair + args.pairs;
   }
-  static __device__ __forceinline__ PairPack<T, 1> get(const T* head, std::int64_t pair, const RotaryArgs& args) {
-    return {{load(head + first(pair, args))}, {load(head + second(pair, args))}};
+  static __device__ __forceinline__ Pairs get(const T* head, std::int64_t pair, const RotaryArgs& args) {
+    return {load_pack<1>(head + first(pair, args)), load_pack<1>(head + second(pair, args))};
   }
   static __device__ __forceinline__ void put(T* head, std::int64_t pair, const RotaryArgs& args,
                                              const PairPack<T, 1>& turned) {
@@ -79,14 +90,14 @@ struct Singles {
   }
 };
 
-template <class T, int P>
-__device__ __forceinline__ PairPack<T, P> turn(const PairPack<T, P>& x, const Pack<Wide<T>, P>& cos,
+template <class T, int P, class Pairs>
+__device__ __forceinline__ PairPack<T, P> turn(const Pairs& x, const Pack<Wide<T>, P>& cos,
                                                const Pack<Wide<T>, P>& sin) {
   PairPack<T, P> y;
 #pragma unroll
   for (int i = 0; i < P; ++i) {
-    const Wide<T> a = widen(x.first.at[i]);
-    const Wide<T> b = widen(x.second.at[i]);
+    const Wide<T> a = widen(x.first(i));
+    const Wide<T> b = widen(x.second(i));
     y.first.at[i] = narrow<T>(a * cos.at[i] - b * sin.at[i]);
     y.second.at[i] = narrow<T>(b * cos.at[i] + a * sin.at[i]);
   }
@@ -122,8 +133,8 @@ __global__ void __launch_bounds__(threads) rotary_kernel(RotaryArgs args) {
     const Split by_token = split(by_slot.outer, args.tokens);
     const std::int64_t pair = by_pack.rest * P;
     const std::int64_t entry = by_token.rest * args.pairs + pair;
-    const auto cos = load_pack<P>(static_cast<const Wide<T>*>(args.cos) + entry);
-    auto sin = load_pack<P>(static_cast<const Wide<T>*>(args.sin) + entry);
+    const auto cos = load_pack<P>(static_cast<const Wide<T>*>(args.cos) + entry).unpacked();
+    auto sin = load_pack<P>(static_cast<const Wide<T>*>(args.sin) + entry).unpacked();
     if (args.inverse) {
 #pragma unroll
       for (int i = 0; i < P; ++i) sin.at[i] = -sin.at[i];
@@ -131,7 +142,7 @@ __global__ void __launch_bounds__(threads) rotary_kernel(RotaryArgs args) {
     const T* x =
         static_cast<const T*>(args.x) + by_token.outer * args.x_strides.sequence + by_token.rest * args.x_strides.token;
     T* y = static_cast<T*>(args.y) + by_token.outer * args.y_strides.sequence + by_token.rest * args.y_strides.token;
-    PairPack<T, P> loaded[in_flight] = {};
+    typename Access::Pairs loaded[in_flight];
 #pragma unroll
     for (int k = 0; k < in_flight; ++k) {
       const std::int64_t head = by_slot.rest + k * slots;

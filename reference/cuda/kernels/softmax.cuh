@@ -25,6 +25,23 @@ __device__ __forceinline__ W shift_of(W largest) {
   return largest == W(-INFINITY) ? W(0) : largest;
 }
 
+/// exp(x - shift), x <= shift. In f32 within 2 |x - shift| + 5 units of roundoff u, where the bounds of cross-entropy
+/// allow 2 |x - shift| + 6 (reference/ops/softmax_rows.cpp): u |x - shift| for the difference d; as much for the
+/// product d log2(e), whose factor comes in two parts (in one, it is 0.22 u off, and 2.22 |d| + 5 is too much from |d|
+/// = 4.5 on); 2.5 ulps of at most 2 u each for the power. What is below 2^-126 becomes 0, which is less than the
+/// bounds' last term.
+__device__ __forceinline__ float exp_of_difference(float x, float shift) {
+  constexpr float log2_e = 1.44269502F;
+  constexpr float rest = 1.92596299e-8F;  // log2(e) = 1.4426950408889634...
+  const float d = x - shift;
+  return fast_exp2(fmaf(d, log2_e, d * rest));
+}
+__device__ __forceinline__ double exp_of_difference(double x, double shift) { return full_exp(x - shift); }
+
+/// NaN gives way, as in comparisons.
+__device__ __forceinline__ float larger_of(float a, float b) { return fmaxf(a, b); }
+__device__ __forceinline__ double larger_of(double a, double b) { return a > b ? a : b; }
+
 template <class W>
 __device__ __forceinline__ Softmax<W> joined(Softmax<W> a, Softmax<W> b) {
   const W largest = a.largest > b.largest ? a.largest : b.largest;
@@ -69,14 +86,15 @@ __device__ __forceinline__ Softmax<W> block_softmax(Softmax<W> value) {
   return warp_softmax(value);
 }
 
-template <class T, int N>
-__device__ __forceinline__ void add_pack(const Pack<T, N>& pack, Softmax<Wide<T>>& seen) {
+/// Packs, all of which the row has.
+template <class T, int N, int packs>
+__device__ __forceinline__ void add_packs(const Loaded<T, N> (&pack)[packs], Softmax<Wide<T>>& seen) {
   using W = Wide<T>;
   W largest = seen.largest;
 #pragma unroll
-  for (int i = 0; i < N; ++i) {
-    const W x = widen(pack.at[i]);
-    largest = x > largest ? x : largest;
+  for (int k = 0; k < packs; ++k) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) largest = larger_of(largest, widen(pack[k][i]));
   }
   if (largest > seen.largest) {
     seen.sum *= full_exp(shift_of(seen.largest) - shift_of(largest));
@@ -84,7 +102,45 @@ __device__ __forceinline__ void add_pack(const Pack<T, N>& pack, Softmax<Wide<T>
   }
   const W shift = shift_of(seen.largest);
 #pragma unroll
-  for (int i = 0; i < N; ++i) seen.sum += full_exp(widen(pack.at[i]) - shift);
+  for (int k = 0; k < packs; ++k) {
+    W sum = 0;
+#pragma unroll
+    for (int i = 0; i < N; ++i) sum += exp_of_difference(widen(pack[k][i]), shift);
+    seen.sum += sum;
+  }
+}
+
+template <class T, int N>
+__device__ __forceinline__ void add_pack(const Loaded<T, N>& pack, Softmax<Wide<T>>& seen) {
+  const Loaded<T, N> one[1] = {pack};
+  add_packs(one, seen);
+}
+
+/// What the gradients of a row are made with: p / rows = exp(x - shift) factor, scale = 1 / rows.
+template <class W>
+struct GradientRow {
+  W shift, factor, scale;
+  int label;
+};
+
+/// (p - 1[label]) scale of the columns from `column` on. The label's is made apart, so that no other column pays for
+/// it.
+template <class T, int N, class Column>
+__device__ __forceinline__ Pack<T, N> gradient_of(const Loaded<T, N>& x, Column column,
+                                                  const GradientRow<Wide<T>>& row) {
+  using W = Wide<T>;
+  Pack<T, N> y;
+#pragma unroll
+  for (int i = 0; i < N; ++i) y.at[i] = narrow<T>(exp_of_difference(widen(x[i]), row.shift) * row.factor);
+  const Column at = row.label - column;
+  if (at < 0 || at >= N) return y;
+  W of_label = widen(x[0]);
+#pragma unroll
+  for (int i = 1; i < N; ++i) of_label = i == at ? widen(x[i]) : of_label;
+  const T own = narrow<T>(exp_of_difference(of_label, row.shift) * row.factor - row.scale);
+#pragma unroll
+  for (int i = 0; i < N; ++i) y.at[i] = i == at ? own : y.at[i];
+  return y;
 }
 
 /// Elements of the row before its first boundary of 16 bytes.
@@ -107,12 +163,11 @@ __device__ __forceinline__ Softmax<Wide<T>> seen_of(const T* row, std::int64_t c
   std::int64_t pack = rank;
   for (; pack + static_cast<std::int64_t>(packs_in_flight - 1) * sharing < packs;
        pack += static_cast<std::int64_t>(packs_in_flight) * sharing) {
-    Pack<T, n> loaded[packs_in_flight];
+    Loaded<T, n> loaded[packs_in_flight];
 #pragma unroll
     for (int k = 0; k < packs_in_flight; ++k)
       loaded[k] = load_pack<n>(body + (pack + static_cast<std::int64_t>(k) * sharing) * n);
-#pragma unroll
-    for (int k = 0; k < packs_in_flight; ++k) add_pack(loaded[k], seen);
+    add_packs(loaded, seen);
   }
   for (; pack < packs; pack += sharing) add_pack(load_pack<n>(body + pack * n), seen);
   for (std::int64_t i = packs * n + rank; i < classes - head; i += sharing) add_pack(load_pack<1>(body + i), seen);

@@ -291,11 +291,12 @@ TEST(CudaLayerNormForward, NaNStaysInItsRow) {
   }
 }
 
-// 132 multiprocessors: GPT-2's width has a warp per row in blocks of 12; 12288 columns are 768 threads, one block each;
-// 4096 columns are 256 threads, two blocks each; fewer rows than blocks are a block each.
+// 132 multiprocessors: GPT-2's width has a warp per row in blocks of 12 (8 in f32); 12288 columns are 768 threads, one
+// block each; 4096 columns are 256 threads, two blocks each; fewer rows than blocks are a block each.
 TEST(CudaLayerNormBackward, SplitsRowsByWhatFitsAMultiprocessor) {
   EXPECT_EQ(cuda::layer_norm_backward_parts(cuda::Element::f32, 8192, 768, 132), 132);
-  EXPECT_EQ(cuda::layer_norm_backward_parts(cuda::Element::f32, 24, 768, 132), 2);
+  EXPECT_EQ(cuda::layer_norm_backward_parts(cuda::Element::bf16, 24, 768, 132), 2);
+  EXPECT_EQ(cuda::layer_norm_backward_parts(cuda::Element::f32, 24, 768, 132), 3);
   EXPECT_EQ(cuda::layer_norm_backward_parts(cuda::Element::f32, 1024, 12288, 132), 132);
   EXPECT_EQ(cuda::layer_norm_backward_parts(cuda::Element::f32, 16384, 4096, 132), 264);
   EXPECT_EQ(cuda::layer_norm_backward_parts(cuda::Element::f32, 3, 4096, 132), 3);

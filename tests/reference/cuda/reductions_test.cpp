@@ -2,12 +2,16 @@
 // occurrences.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
+#include <numeric>
 
 #include "reference/ops/column_sum.h"
 #include "reference/ops/embedding.h"
 #include "tests/reference/cuda/emulated_backend.h"
 #include "tests/reference/cuda/emulated_judge.h"
+#include "tests/reference/cuda/emulation/memory_watch.h"
 #include "tests/reference/indices.h"
 
 namespace gpubench {
@@ -137,6 +141,77 @@ TEST(CudaEmbeddingBackward, OneTokenEverywhereOverSeveralTurnsLiesWithinItsBound
   };
 
   EXPECT_EQ(run_in_every_order(program, fill), "");
+}
+
+// As the table of positions of a batch of 40: each of 128 tokens occurs 40 times, more often than a warp has lanes.
+std::vector<double> positions_of_a_batch() {
+  std::vector<double> tokens(40 * 128);
+  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<double>(i % 128);
+  return tokens;
+}
+
+// Zipf's law: token k occurs 1200 / k times; in an order that has nothing to do with it.
+std::vector<double> words_of_a_text() {
+  std::vector<double> tokens;
+  for (int k = 1; k < 500; ++k) tokens.insert(tokens.end(), static_cast<std::size_t>(1200 / k), k);
+  const std::vector<double> random = indices(static_cast<std::int64_t>(tokens.size()), std::int64_t{1} << 40, 3);
+  std::vector<std::size_t> order(tokens.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return random[a] < random[b]; });
+  std::vector<double> shuffled;
+  for (const std::size_t i : order) shuffled.push_back(tokens[i]);
+  return shuffled;
+}
+
+// How many tokens occur more often than a warp has lanes.
+std::int64_t frequent(const std::vector<double>& ids) {
+  std::map<double, int> counts;
+  for (const double id : ids) ++counts[id];
+  return std::count_if(counts.begin(), counts.end(), [](const auto& entry) { return entry.second > 32; });
+}
+
+TEST(CudaEmbeddingBackward, PositionsOfABatchAndWordsOfATextGiveTheSameBitsInEveryOrder) {
+  for (const std::vector<double>& ids : {positions_of_a_batch(), words_of_a_text()}) {
+    const auto count = static_cast<std::int64_t>(ids.size());
+    Program program;
+    const ValueId dy = program.add(tensor("dy", DType::bf16, Shape{count, 24}, Role::gradient));
+    const ValueId tokens = program.add(tensor("tokens", DType::i32, Shape{count}, Role::input));
+    (void)embedding_backward(program, Math{}, "op", dy, tokens, 600);
+    const auto fill = [&](ProgramRun& run) {
+      run.set_random(dy, 1);
+      run.set(tokens, ids);
+    };
+
+    EXPECT_EQ(run_in_every_order(program, fill), "") << ids.size() << " tokens";
+  }
+}
+
+// dy once. Besides that integers: a token's places are told when they are counted, placed, put in order and summed, the
+// last once per slice of 64 columns. All lanes of a warp read what a row of the table has, and all 256 threads of a
+// block three integers of a frequent token, to put its places in order and for each slice. Searching all tokens for
+// each frequent one would read 128 integers per token and slice.
+TEST(CudaEmbeddingBackward, WhatIsReadGrowsWithTheTokensHoweverTheyAreSpread) {
+  const std::unique_ptr<Backend> backend = testing::open_emulated_backend();
+  for (const std::vector<double>& ids : {positions_of_a_batch(), words_of_a_text()}) {
+    const auto count = static_cast<std::int64_t>(ids.size());
+    const std::int64_t rows = 600;
+    Program program;
+    const ValueId dy = program.add(tensor("dy", DType::bf16, Shape{count, 128}, Role::gradient));
+    const ValueId tokens = program.add(tensor("tokens", DType::i32, Shape{count}, Role::input));
+    (void)embedding_backward(program, Math{}, "op", dy, tokens, rows);
+    ProgramRun run(*backend, program);
+    run.set_random(dy, 1);
+    run.set(tokens, ids);
+    const std::int64_t before = cuda::emulation::bytes_read();
+
+    run.run();
+
+    const std::int64_t integers = (cuda::emulation::bytes_read() - before - count * 128 * 2) / 4;
+    const std::int64_t of_tokens = count * (4 + 3 + 8 * 2);  // 8 lanes share a slice of a row, of which there are 2
+    const std::int64_t of_blocks = frequent(ids) * (1 + 2) * 256 * 3;
+    EXPECT_LE(integers, of_tokens + rows * 80 + of_blocks + 2 * 12 * 256);
+    EXPECT_GT(integers, count);
+  }
 }
 
 TEST(CudaEmbeddingBackward, TokensOutsideTheTableCountNowhere) {

@@ -172,6 +172,11 @@ inline float fast_divide(float a, float b) {
   if (std::fabs(b) > 0x1p126F) return std::isinf(a) && std::isinf(b) ? std::nanf("") : a * 0.0F;
   return emulation::within(2.0F, a / b);
 }
+// PTX ISA, ex2: 2 ulps, and the half one of the rounding that they are counted from.
+inline float fast_exp2(float x) {
+  const float power = emulation::within(2.5F, std::exp2(x));
+  return power < 0x1p-126F ? 0.0F : power;
+}
 inline float full_exp(float x) { return emulation::within(2.0F, std::exp(x)); }
 inline float full_erf(float x) { return emulation::within(2.0F, std::erf(x)); }
 inline double fast_exp(double x) { return emulation::within(1.0, std::exp(x)); }

@@ -36,6 +36,11 @@ Watch& watch() {
   return instance;
 }
 
+std::int64_t& all_bytes_read() {
+  static std::int64_t bytes = 0;
+  return bytes;
+}
+
 std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
 bool contains(const Region& region, std::uintptr_t begin, std::size_t bytes) {
@@ -142,7 +147,12 @@ MemoryWatch::MemoryWatch(std::vector<Region> regions, std::size_t granule) {
 
 MemoryWatch::~MemoryWatch() { watch() = Watch{}; }
 
-void observe_read(const void* from, int bytes, int alignment) { observe(from, bytes, alignment, false); }
+std::int64_t bytes_read() { return all_bytes_read(); }
+
+void observe_read(const void* from, int bytes, int alignment) {
+  all_bytes_read() += bytes;
+  observe(from, bytes, alignment, false);
+}
 void observe_write(const void* to, int bytes, int alignment) { observe(to, bytes, alignment, true); }
 
 void observe_atomic(const void* cell, int bytes) {

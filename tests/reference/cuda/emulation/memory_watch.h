@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ class MemoryWatch {
   MemoryWatch(const MemoryWatch&) = delete;
   MemoryWatch& operator=(const MemoryWatch&) = delete;
 };
+
+/// What kernels have read of global memory so far, in bytes.
+[[nodiscard]] std::int64_t bytes_read();
 
 /// Each throws Fault where the access must not be.
 void observe_read(const void* from, int bytes, int alignment);

@@ -25,7 +25,7 @@ __global__ void moves_backwards(Args args) { store(args.to + threadIdx.x, load(a
 __global__ void writes_input(Args args) { store(const_cast<int*>(args.from) + threadIdx.x, 0); }
 
 __global__ void reads_packs(Args args) {
-  store(args.to + threadIdx.x, load_pack<4>(args.from + 1 + threadIdx.x * 4).at[0]);
+  store(args.to + threadIdx.x, load_pack<4>(args.from + 1 + threadIdx.x * 4)[0]);
 }
 
 __global__ void all_write_one(Args args) { store(args.to, 1); }

@@ -1,0 +1,175 @@
+// A counting sort by token. Atomics give out slots in any order, so that only the places of a token are known; those of
+// frequent ones are put in order here.
+#include "reference/cuda/kernels/embedding_places.cuh"
+
+#include "reference/cuda/kernels/memory.cuh"
+
+namespace gpubench::cuda {
+namespace {
+
+constexpr int threads = 256;
+
+/// The sum of the values of lanes up to this one.
+__device__ __forceinline__ int up_to_lane(int value) {
+  const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
+#pragma unroll
+  for (int delta = 1; delta < warp_lanes; delta *= 2) {
+    const int other = __shfl_up_sync(whole_warp, value, delta);
+    if (lane >= delta) value += other;
+  }
+  return value;
+}
+
+__global__ void __launch_bounds__(threads) empty_kernel(EmbeddingBackwardArgs args) {
+  const Lists lists = lists_of(args);
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x; i < args.vocabulary;
+       i += static_cast<std::int64_t>(gridDim.x) * threads) {
+    store(lists.counts + i, 0);
+    if (i != 0) continue;
+    store(lists.frequent_count, 0);
+    store(lists.given_out, 0);
+  }
+}
+
+__global__ void __launch_bounds__(threads) count_kernel(EmbeddingBackwardArgs args) {
+  const Lists lists = lists_of(args);
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x; i < args.tokens_count;
+       i += static_cast<std::int64_t>(gridDim.x) * threads) {
+    const int token = load(args.tokens + i);
+    if (token >= 0 && token < args.vocabulary) store(lists.slots + i, atomic_add(lists.counts + token, 1));
+  }
+}
+
+/// Gives rows room for their places; which row comes first doesn't matter. One atomic per warp.
+__global__ void __launch_bounds__(threads) room_kernel(EmbeddingBackwardArgs args) {
+  const Lists lists = lists_of(args);
+  const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * threads;
+  // All lanes take every turn: they add up.
+  for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x - lane;
+       first < args.vocabulary; first += step) {
+    const std::int64_t row = first + lane;
+    const int count = row < args.vocabulary ? load(lists.counts + row) : 0;
+    const int up_to_here = up_to_lane(count);
+    int begin = 0;
+    if (lane == warp_lanes - 1) begin = atomic_add(lists.given_out, up_to_here);
+    begin = __shfl_sync(whole_warp, begin, warp_lanes - 1) + up_to_here - count;
+    if (row < args.vocabulary) store(lists.begins + row, begin);
+    if (count > warp_lanes) store(lists.frequent + atomic_add(lists.frequent_count, 1), static_cast<int>(row));
+  }
+}
+
+__global__ void __launch_bounds__(threads) place_kernel(EmbeddingBackwardArgs args) {
+  const Lists lists = lists_of(args);
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x; i < args.tokens_count;
+       i += static_cast<std::int64_t>(gridDim.x) * threads) {
+    const int token = load(args.tokens + i);
+    if (token < 0 || token >= args.vocabulary) continue;
+    store(lists.places + load(lists.begins + token) + load(lists.slots + i), static_cast<int>(i));
+  }
+}
+
+constexpr int most_ranked = 1024;     // places that are put in order by counting smaller ones
+constexpr int marks_per_thread = 16;  // of more places than that
+constexpr int marks = threads * marks_per_thread;
+
+struct OrderScratch {
+  Shared<int> cells[marks];  // places, or for each place of a stretch whether it is the token's
+  Shared<int> warp_counts[threads / warp_lanes];
+};
+
+/// Where this thread's places begin among those of the block, which has `total` of them. Uses one barrier, before which
+/// all have read what was in `warp_counts`.
+struct Offset {
+  int before, total;
+};
+
+__device__ __forceinline__ Offset offset_of(int count, OrderScratch& scratch) {
+  const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
+  const int warp = static_cast<int>(threadIdx.x) / warp_lanes;
+  const int up_to_here = up_to_lane(count);
+  if (lane == warp_lanes - 1) scratch.warp_counts[warp] = up_to_here;
+  __syncthreads();
+  Offset offset{up_to_here - count, 0};
+  for (int i = 0; i < threads / warp_lanes; ++i) {
+    const int of_warp = scratch.warp_counts[i];
+    if (i < warp) offset.before += of_warp;
+    offset.total += of_warp;
+  }
+  return offset;
+}
+
+__device__ __forceinline__ void rank_places(const int* places, int count, int* ordered, OrderScratch& scratch) {
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += threads) scratch.cells[i] = load(places + i);
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += threads) {
+    const int place = scratch.cells[i];
+    int smaller = 0;
+    for (int j = 0; j < count; ++j) smaller += scratch.cells[j] < place ? 1 : 0;
+    store(ordered + smaller, place);
+  }
+}
+
+/// Marks the places of one stretch of the tokens after another, and reads the marks in order.
+__device__ __forceinline__ void mark_places(const int* places, int count, std::int64_t tokens, int* ordered,
+                                            OrderScratch& scratch) {
+  int done = 0;
+  for (std::int64_t first = 0; first < tokens; first += marks) {
+    for (int i = static_cast<int>(threadIdx.x); i < marks; i += threads) scratch.cells[i] = 0;
+    __syncthreads();
+    for (int i = static_cast<int>(threadIdx.x); i < count; i += threads) {
+      const std::int64_t at = load(places + i) - first;
+      if (at >= 0 && at < marks) scratch.cells[at] = 1;
+    }
+    __syncthreads();
+    const int begin = static_cast<int>(threadIdx.x) * marks_per_thread;
+    unsigned found = 0;
+#pragma unroll
+    for (int i = 0; i < marks_per_thread; ++i) {
+      found |= static_cast<unsigned>(static_cast<int>(scratch.cells[begin + i])) << static_cast<unsigned>(i);
+    }
+    const Offset offset = offset_of(__popc(found), scratch);
+    int next = done + offset.before;
+#pragma unroll
+    for (int i = 0; i < marks_per_thread; ++i) {
+      if ((found >> static_cast<unsigned>(i) & 1U) != 0) store(ordered + next++, static_cast<int>(first) + begin + i);
+    }
+    done += offset.total;
+    __syncthreads();  // the marks and counts have been read
+  }
+}
+
+/// A block per frequent token: its places in order, in place of its slots.
+__global__ void __launch_bounds__(threads) order_kernel(EmbeddingBackwardArgs args) {
+  const Lists lists = lists_of(args);
+  auto& scratch = shared_storage<OrderScratch>();
+  const int frequent = load(lists.frequent_count);
+  for (int work = static_cast<int>(blockIdx.x); work < frequent; work += static_cast<int>(gridDim.x)) {
+    const int token = load(lists.frequent + work);
+    const int count = load(lists.counts + token);
+    const int begin = load(lists.begins + token);
+    if (count <= most_ranked) {
+      rank_places(lists.places + begin, count, lists.slots + begin, scratch);
+    } else {
+      mark_places(lists.places + begin, count, args.tokens_count, lists.slots + begin, scratch);
+    }
+    __syncthreads();  // the cells have been read
+  }
+}
+
+}  // namespace
+
+std::int64_t embedding_backward_scratch(std::int64_t vocabulary, std::int64_t tokens) {
+  return 2 * vocabulary + 2 * tokens + tokens / warp_lanes + 2;
+}
+
+void launch_embedding_places(const EmbeddingBackwardArgs& args, int multiprocessors, cudaStream_t stream) {
+  launch(empty_kernel, Grid{blocks_for(args.vocabulary, threads), threads}, stream, args);
+  launch(count_kernel, Grid{blocks_for(args.tokens_count, threads), threads}, stream, args);
+  launch(room_kernel, Grid{blocks_for(args.vocabulary, threads), threads}, stream, args);
+  launch(place_kernel, Grid{blocks_for(args.tokens_count, threads), threads}, stream, args);
+  if (args.tokens_count <= warp_lanes) return;  // too few for any to be frequent
+  launch(order_kernel, Grid{std::int64_t{4} * multiprocessors, threads}, stream, args);
+}
+
+}  // namespace gpubench::cuda

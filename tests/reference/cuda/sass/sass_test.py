@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""The machine code of own kernels, without a GPU: sass_test.py CUOBJDUMP LIBRARY
+Prints a table. Is enough of memory on its way at once to keep it busy, and does nothing go through local memory?
+"""
+import re
+import sys
+import unittest
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+import listing  # noqa: E402
+
+cuobjdump, library = sys.argv[1], Path(sys.argv[2])
+
+# Little's law: bytes on their way = rate x latency. Per multiprocessor, by data sheets: H200 4.8 TB/s / 132 = 36 bytes a nanosecond,
+# B200 8 TB/s / 148 = 54, A100 2.04 TB/s / 108 = 19. A latency of 900 ns under load is assumed; it is not yet measured on a GPU.
+latency_ns = 900
+bytes_per_ns = {"sm_80": 2039 / 108, "sm_90": 4800 / 132, "sm_100": 8000 / 148}
+registers, most_threads, register_unit = 65536, 2048, 8
+
+
+@dataclass
+class Expected:
+    """Of the kernels whose readable name matches: threads of a block, and the loads of 16 bytes that are on their way at once."""
+    name: str
+    threads: int
+    loads: int
+    spills: bool = False
+    share: float = 1.0  # of the bytes that are needed, where registers leave no room for more
+
+
+sixteen = r"(Bf16|F16)"
+either = rf"(float|{sixteen})"
+table = [
+    Expected(rf"column_sum_kernel<{either}, [48]>", 256, 4),
+    Expected(rf"gelu_bias_gradient_kernel<{either}, (true|false), [48]>", 256, 4),
+    Expected(rf"pointwise_kernel<(Add|Triad|GeluTanhBackward|GeluErfBackward)\w*, {either}, {either}, [48], 2>", 256, 4),
+    Expected(rf"pointwise_kernel<(Scale|GeluTanh|GeluErf)(Of)?, {either}, {either}, [48], 4>", 256, 4),
+    Expected(rf"pointwise_kernel<CastOf, float, {sixteen}, 8, 2>", 256, 4),
+    Expected(rf"pointwise_kernel<CastOf, {sixteen}, float, 8, 2>", 256, 2),
+    Expected(rf"quantize_kernel<{either}, .*, 16>", 256, 4),
+    Expected(r"rows_kernel<Pack<unsigned int, 4> ?>", 256, 4),
+    Expected(rf"rotary_kernel<{either}, (Halves|Neighbours)<.*> ?>", 256, 4),
+    Expected(rf"warp_backward_kernel<{sixteen}, {either}, 8>", 384, 6),
+    # Row and sums take 212 registers a thread; more warps would spill.
+    Expected(r"warp_backward_kernel<float, float, 4>", 256, 7, share=0.85),
+    Expected(rf"block_backward_kernel<{sixteen}, {either}, 8, 512>", 512, 4),
+    Expected(r"block_backward_kernel<float, float, 4, 512>", 512, 6),
+    # Rows of more than 8192: sums of 16 columns fill the registers that so many threads leave each; the spilled ones stay in the L1.
+    Expected(rf"block_backward_kernel<{either}, {either}, [48], (768|1024)>", 768, 4, spills=True),
+    Expected(rf"^forward_kernel<{either}, {either}, [48], false, (true|false)>", 128, 4),
+    Expected(rf"^forward_kernel<{either}, {either}, [48], true, (true|false)>", 512, 4),
+    Expected(rf"^forward_kernel<{either}, true>", 512, 4),
+    Expected(rf"^forward_kernel<{either}, false>", 128, 4),
+    Expected(rf"^backward_kernel<{either}>", 256, 4),
+    Expected(rf"held_kernel<{either}, true>", 512, 6),
+    Expected(rf"held_kernel<{either}, false>", 128, 4),
+    Expected(rf"^long_kernel<{either}>", 512, 4),
+    Expected(rf"(rare|frequent)_kernel<{either}, [48]>", 256, 4),
+    Expected(r"squares_kernel", 256, 4),
+    Expected(r"adamw_kernel<float>", 256, 4),
+]
+
+
+def resident_threads(threads, used):
+    """Of a block of so many threads, as many blocks as registers leave room for."""
+    per_thread = -(-used // register_unit) * register_unit
+    return min(registers // (per_thread * threads), most_threads // threads) * threads
+
+
+def faults(kernel, expected):
+    """What is wrong with a kernel; each a sentence."""
+    found = []
+    if kernel.uses_local_memory() and not expected.spills:
+        found.append("uses local memory")
+    loads = kernel.loads_in_flight()
+    if loads < expected.loads:
+        found.append(f"has {loads} loads of 16 bytes on their way before the first is used; expected {expected.loads}")
+    needed = expected.share * latency_ns * bytes_per_ns[kernel.architecture]
+    available = loads * 16 * resident_threads(expected.threads, kernel.resources["REG"])
+    if available < needed:
+        found.append(f"has {available} bytes on their way in a multiprocessor; expected {needed:.0f}")
+    return found
+
+
+class Built(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.kernels = listing.kernels_of(cuobjdump, library)
+        cls.names = listing.readable([name for _, name in cls.kernels])
+
+    def test_every_kernel_that_memory_limits_keeps_it_busy(self):
+        print()
+        for expected in table:
+            matching = [kernel for key, kernel in self.kernels.items()
+                        if kernel.architecture in bytes_per_ns and re.search(expected.name, self.names[key[1]])]
+            self.assertTrue(matching, f"no kernel matches {expected.name}")
+            for kernel in matching:
+                name = self.names[kernel.name]
+                in_flight = kernel.loads_in_flight()
+                threads = resident_threads(expected.threads, kernel.resources["REG"])
+                print(f"{kernel.architecture:7} {name:66} {kernel.resources['REG']:4} registers {in_flight:3} loads {threads:5} threads "
+                      f"{in_flight * 16 * threads / 1024:6.0f} KiB")
+                with self.subTest(kernel=name, architecture=kernel.architecture):
+                    self.assertEqual(faults(kernel, expected), [])
+
+
+def made(lines, used=32, stack=0):
+    """A kernel of these instructions."""
+    text = "code for sm_90\n\t\tFunction : made\n"
+    for number, line in enumerate(lines):
+        text += f"        /*{16 * number:04x}*/  {line} ;  /* 0x0 */\n"
+    kernels = listing.parse_listing(text)
+    kernel = kernels["sm_90", "made"]
+    kernel.resources = {"REG": used, "STACK": stack, "LOCAL": 0, "SHARED": 0}
+    return kernel
+
+
+class TheCheckItself(unittest.TestCase):
+    """Kernels that wait for each load, or use local memory, are seen."""
+
+    first, second = "LDG.E.128 R4, desc[UR4][R2.64]", "LDG.E.128 R8, desc[UR4][R2.64+0x1000]"
+    expected = Expected("made", 512, 2)
+
+    def test_loads_that_nothing_touches_in_between_are_on_their_way_together(self):
+        kernel = made([self.first, self.second, "FADD R12, R4, R8", "EXIT"])
+        self.assertEqual(kernel.loads_in_flight(), 2)
+        self.assertEqual(faults(kernel, self.expected), [])
+
+    def test_a_load_that_is_taken_apart_before_the_next_is_seen(self):
+        kernel = made([self.first, "PRMT R20, R7, 0x7632, R20", self.second, "FADD R12, R4, R8", "EXIT"])
+        self.assertEqual(kernel.loads_in_flight(), 1)
+        self.assertIn("1 loads", " ".join(faults(kernel, self.expected)))
+
+    def test_the_last_of_four_registers_counts_as_well_and_the_next_does_not(self):
+        self.assertEqual(made([self.first, "MOV R20, R7", self.second, "EXIT"]).loads_in_flight(), 1)
+        self.assertEqual(made([self.first, "MOV R20, R12", self.second, "EXIT"]).loads_in_flight(), 2)
+
+    def test_a_rare_path_that_fills_the_registers_in_another_way_does_not_hide_the_loads(self):
+        kernel = made(["@!P0 BRA 0x40", "LDG.E.U16 R4, desc[UR4][R2.64]", "PRMT R7, R4, 0x5410, R4", "BRA 0x50", self.first,
+                       self.second, "FADD R12, R4, R8", "EXIT"])
+        self.assertEqual(kernel.loads_in_flight(), 2)
+
+    def test_narrow_loads_do_not_count(self):
+        self.assertEqual(made([self.first.replace(".128", ""), self.second.replace(".128", ".64"), "EXIT"]).loads_in_flight(), 0)
+
+    def test_local_memory_is_seen(self):
+        self.assertIn("uses local memory", faults(made([self.first, self.second, "STL [R1], R4", "EXIT"]), self.expected))
+        self.assertIn("uses local memory", faults(made([self.first, self.second, "EXIT"], stack=8), self.expected))
+
+    def test_registers_that_leave_too_few_threads_are_seen(self):
+        # 128 x 512 threads fill a multiprocessor: 2 x 16 x 512 = 16 KiB; 64 leave two of 512, which is 32 KiB.
+        self.assertEqual(resident_threads(512, 128), 512)
+        self.assertEqual(resident_threads(512, 65), 512)
+        self.assertEqual(resident_threads(512, 64), 1024)
+        found = faults(made([self.first, self.second, "EXIT"], used=128), self.expected)
+        self.assertEqual(found, ["has 16384 bytes on their way in a multiprocessor; expected 32727"])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=1)
