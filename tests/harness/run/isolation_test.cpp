@@ -232,7 +232,8 @@ TEST(Isolation, NonsenseInThePipeIsNeverBelievedAndNeverLoops) {
 }
 
 TEST(Isolation, AMessageThatIsCutShortOrTooLongIsNeverBelieved) {
-  for (const auto& [flag, reason] : {std::pair{"--cut-short", "exited with status 0"}, {"--oversized", "a message of 2147483647 bytes"}}) {
+  for (const auto& [flag, reason] :
+       {std::pair{"--cut-short", "exited with status 0"}, {"--oversized", "a message of 2147483647 bytes"}}) {
     const Isolated run("", {flag});
     ASSERT_EQ(run.seen.records.size(), 6U);
     EXPECT_EQ(run.seen.count(Verdict::error), 6);
