@@ -63,9 +63,10 @@ TEST_F(Soak, SuiteAfterSuiteHoldsNoMoreMemoryDescriptorsFilesOrChildren) {
     ASSERT_EQ(held.descriptors, first.descriptors);
     ASSERT_EQ(held.temporaries, 0);
     ASSERT_FALSE(held.has_children);
-    ASSERT_EQ(entries_of("o"), 2);  // the report and its page
-#ifndef GPUBENCH_SANITIZED          // a sanitizer keeps what was freed
-    ASSERT_LE(held.resident_bytes, 1.01 * first.resident_bytes);
+    ASSERT_EQ(entries_of("o"), 2);                 // the report and its page
+#ifndef GPUBENCH_SANITIZED                         // a sanitizer keeps what was freed
+    constexpr double some_pages = 256.0 * 1024.0;  // of ten megabytes, one percent is not many
+    ASSERT_LE(held.resident_bytes, 1.01 * first.resident_bytes + some_pages);
 #endif
   }
   tell_count("suites in one process", 2 * suites);

@@ -88,7 +88,7 @@ const std::vector<std::pair<const char*, Fate>>& fates() {
       {"/gpubench/cases/N/rewrites/N", Fate::kept},
       {"/gpubench/cases/N/rerun", Fate::hidden},
       {"/gpubench/cases/N/parity/(worst_op|coverage)", Fate::kept},
-      {"/gpubench/cases/N/parity/ops/N/(label|kind|phase|implementation|choice|status)", Fate::kept},
+      {"/gpubench/cases/N/parity/ops/N/(label|kind|phase|implementation|choice|status|rejected/N)", Fate::kept},
       {"/gpubench/cases/N/parity/ops/N/reason", Fate::text},
       {"/gpubench/cases/N/parity/ops/N/worst/(tensor|nonfinite/.*)", Fate::kept},
       {"/gpubench/cases/N/rounds/N/note", Fate::text},
