@@ -133,7 +133,7 @@ expect "a test program that hangs leaves XML of what it had done" grep -q 'tests
 expect "with the test in which it hung" grep -q '<testcase name="Gpu.Hangs_x_"><error ' "$work/testhang/hanging_gpu_test.xml"
 
 PLAY=hang PLAY_AT=--json
-validate short --budget 8s --only environment,smoke,memcheck,racecheck
+validate short --budget 6s --only environment,smoke,memcheck,racecheck
 expect "stages without time are listed" says short '^not reached:.* racecheck$'
 
 PLAY=noise PLAY_AT=gemm
