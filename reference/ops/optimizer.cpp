@@ -90,9 +90,9 @@ std::vector<ValueId> clip(Program& program, const Clip& attributes, const Math& 
 
 namespace {
 
-/// A call without its kind; `inputs` are those before lr.
-OpCall adamw_step(Program& program, const AdamW& attributes, std::vector<ValueId> inputs, ValueId lr, ValueId step,
-                  std::span<const AdamWTensor> tensors) {
+/// Appends `call`, which has the inputs that go before lr, and no outputs yet.
+void append_step(Program& program, OpCall call, const AdamW& attributes, ValueId lr, ValueId step,
+                 std::span<const AdamWTensor> tensors) {
   if (tensors.empty()) throw ProgramError("adamw: no tensors given; expected at least one");
   expect_shape(adamw_kind, program.spec(lr), Shape{1});
   expect_float(adamw_kind, program.spec(lr));
@@ -100,32 +100,29 @@ OpCall adamw_step(Program& program, const AdamW& attributes, std::vector<ValueId
   expect_dtype(adamw_kind, program.spec(step), DType::i32);
   for (const AdamWTensor& tensor : tensors) expect_tensor(program, tensor, attributes.copies);
 
-  inputs.insert(inputs.end(), {lr, step});
-  std::vector<ValueId> outputs;
+  call.inputs.insert(call.inputs.end(), {lr, step});
   for (const AdamWTensor& tensor : tensors) {
-    inputs.insert(inputs.end(), {tensor.weight, tensor.gradient, tensor.m, tensor.v});
-    for (const ValueId old : {tensor.weight, tensor.m, tensor.v}) outputs.push_back(update_output(program, old));
+    call.inputs.insert(call.inputs.end(), {tensor.weight, tensor.gradient, tensor.m, tensor.v});
+    for (const ValueId old : {tensor.weight, tensor.m, tensor.v}) call.outputs.push_back(update_output(program, old));
     if (!tensor.copy) continue;
-    inputs.push_back(*tensor.copy);
-    outputs.push_back(update_output(program, *tensor.copy));
+    call.inputs.push_back(*tensor.copy);
+    call.outputs.push_back(update_output(program, *tensor.copy));
   }
-  return {adamw_kind, {}, {}, std::move(inputs), std::move(outputs), {}};
+  program.append(std::move(call));
 }
 
 }  // namespace
 
 void adamw(Program& program, const AdamW& attributes, const Math& math, std::string label, ValueId lr, ValueId step,
            std::span<const AdamWTensor> tensors) {
-  OpCall call = adamw_step(program, attributes, {}, lr, step, tensors);
-  program.append({adamw_kind, attributes, math, std::move(call.inputs), std::move(call.outputs), std::move(label)});
+  append_step(program, {adamw_kind, attributes, math, {}, {}, std::move(label)}, attributes, lr, step, tensors);
 }
 
 void clip_adamw(Program& program, const ClipAdamW& attributes, const Math& math, std::string label, ValueId norm,
                 ValueId lr, ValueId step, std::span<const AdamWTensor> tensors) {
   expect_limit(program, clip_adamw_kind, attributes.limit, norm);
-  OpCall call = adamw_step(program, attributes.adamw, {norm}, lr, step, tensors);
-  program.append(
-      {clip_adamw_kind, attributes, math, std::move(call.inputs), std::move(call.outputs), std::move(label)});
+  append_step(program, {clip_adamw_kind, attributes, math, {norm}, {}, std::move(label)}, attributes.adamw, lr, step,
+              tensors);
 }
 
 AdamWCall adamw_call(const OpCall& call) {
