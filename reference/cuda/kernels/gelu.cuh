@@ -44,4 +44,23 @@ __device__ __forceinline__ W gelu_erf_slope(W x) {
   return W(0.5) * (W(1) + full_erf(x * root_of_half<W>)) + x * density;
 }
 
+/// By form.
+template <bool tanh, class W>
+__device__ __forceinline__ W gelu_of(W x) {
+  if constexpr (tanh) {
+    return gelu_tanh(x);
+  } else {
+    return gelu_erf(x);
+  }
+}
+
+template <bool tanh, class W>
+__device__ __forceinline__ W gelu_slope_of(W x) {
+  if constexpr (tanh) {
+    return gelu_tanh_slope(x);
+  } else {
+    return gelu_erf_slope(x);
+  }
+}
+
 }  // namespace gpubench::cuda

@@ -10,15 +10,6 @@ namespace {
 
 constexpr int rows_in_flight = 2;
 
-template <bool tanh, class W>
-__device__ __forceinline__ W slope(W x) {
-  if constexpr (tanh) {
-    return gelu_tanh_slope(x);
-  } else {
-    return gelu_erf_slope(x);
-  }
-}
-
 /// Makes N elements of a row of dz and adds them up as they are stored.
 template <class T, bool tanh, int N>
 __device__ __forceinline__ void finish(const Loaded<Wide<T>, N>& product, const Loaded<T, N>& pre, T* dz,
@@ -26,7 +17,7 @@ __device__ __forceinline__ void finish(const Loaded<Wide<T>, N>& product, const 
   Pack<T, N> out;
 #pragma unroll
   for (int i = 0; i < N; ++i) {
-    out.at[i] = narrow<T>(product[i] * slope<tanh>(widen(pre[i])));
+    out.at[i] = narrow<T>(product[i] * gelu_slope_of<tanh>(widen(pre[i])));
     sum.at[i] += widen(out.at[i]);
   }
   store_part(dz, count, out);

@@ -12,24 +12,6 @@ namespace {
 constexpr int epilogue_threads = 256;
 constexpr int epilogue_in_flight = 2;
 
-template <bool tanh>
-__device__ __forceinline__ float gelu_of(float x) {
-  if constexpr (tanh) {
-    return gelu_tanh(x);
-  } else {
-    return gelu_erf(x);
-  }
-}
-
-template <bool tanh>
-__device__ __forceinline__ float gelu_slope_of(float x) {
-  if constexpr (tanh) {
-    return gelu_tanh_slope(x);
-  } else {
-    return gelu_erf_slope(x);
-  }
-}
-
 template <class T, bool tanh, bool gradient, int N>
 __global__ void __launch_bounds__(epilogue_threads) gelu_epilogue_kernel(GeluEpilogueArgs args) {
   const auto* product = static_cast<const float*>(args.product);
