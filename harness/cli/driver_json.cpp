@@ -95,37 +95,16 @@ void visit(Archive& a, ModuleSurvey& s) {
 
 }  // namespace record_members
 
-Json to_json(const NvidiaDriver& driver) {
-  NvidiaDriver copy = driver;
-  return record_members::Writer::written(copy);
-}
+using record_members::Reader;
+using record_members::Writer;
 
-NvidiaDriver driver_from_json(const Node& node) {
-  NvidiaDriver driver;
-  record_members::Reader::read(node, driver);
-  return driver;
-}
+Json to_json(const NvidiaDriver& driver) { return Writer::written(driver); }
+NvidiaDriver driver_from_json(const Node& node) { return Reader::read<NvidiaDriver>(node); }
 
-Json to_json(const GpuSurvey& survey) {
-  GpuSurvey copy = survey;
-  return record_members::Writer::written(copy);
-}
+Json to_json(const GpuSurvey& survey) { return Writer::written(survey); }
+GpuSurvey survey_from_json(const Node& node) { return Reader::read<GpuSurvey>(node); }
 
-GpuSurvey survey_from_json(const Node& node) {
-  GpuSurvey survey;
-  record_members::Reader::read(node, survey);
-  return survey;
-}
-
-Json to_json(const ModuleSurvey& survey) {
-  ModuleSurvey copy = survey;
-  return record_members::Writer::written(copy);
-}
-
-ModuleSurvey module_from_json(const Node& node) {
-  ModuleSurvey survey;
-  record_members::Reader::read(node, survey);
-  return survey;
-}
+Json to_json(const ModuleSurvey& survey) { return Writer::written(survey); }
+ModuleSurvey module_from_json(const Node& node) { return Reader::read<ModuleSurvey>(node); }
 
 }  // namespace gpubench

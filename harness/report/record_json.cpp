@@ -9,10 +9,10 @@
 
 namespace gpubench {
 
-Json to_json(const CaseRecord& record) {
-  CaseRecord copy = record;
-  return record_members::Writer::written(copy);
-}
+using record_members::Reader;
+using record_members::Writer;
+
+Json to_json(const CaseRecord& record) { return Writer::written(record); }
 
 namespace {
 
@@ -29,35 +29,22 @@ void require_own_id(const Node& node, const CaseRecord& record) {
 }  // namespace
 
 CaseRecord record_from_json(const Node& node) {
-  CaseRecord record;
-  record_members::Reader::read(node, record);
+  CaseRecord record = Reader::read<CaseRecord>(node);
   require_own_id(node, record);
   return record;
 }
 
 CaseRecord record_from_json(const Node& node, Problems& problems) {
-  CaseRecord record;
   const std::size_t before = problems.count();
-  record_members::Reader::read(node, record, &problems);
+  CaseRecord record = Reader::read<CaseRecord>(node, &problems);
   if (problems.count() == before) problems.attempt([&] { require_own_id(node, record); });
   return record;
 }
 
-Json to_json(const DeviceInfo& device) {
-  DeviceInfo copy = device;
-  return record_members::Writer::written(copy);
-}
+Json to_json(const DeviceInfo& device) { return Writer::written(device); }
 
-DeviceInfo device_from_json(const Node& node) {
-  DeviceInfo device;
-  record_members::Reader::read(node, device);
-  return device;
-}
+DeviceInfo device_from_json(const Node& node) { return Reader::read<DeviceInfo>(node); }
 
-DeviceInfo device_from_json(const Node& node, Problems& problems) {
-  DeviceInfo device;
-  record_members::Reader::read(node, device, &problems);
-  return device;
-}
+DeviceInfo device_from_json(const Node& node, Problems& problems) { return Reader::read<DeviceInfo>(node, &problems); }
 
 }  // namespace gpubench

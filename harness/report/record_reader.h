@@ -43,6 +43,12 @@ class Reader {
     Reader reader(node, problems);
     visit(reader, value);
   }
+  template <class T>
+  [[nodiscard]] static T read(const Node& node, Problems* problems = nullptr) {
+    T value;
+    read(node, value, problems);
+    return value;
+  }
 
  private:
   template <class Step>

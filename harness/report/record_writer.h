@@ -78,6 +78,12 @@ class Writer {
     visit(writer, value);
     return object;
   }
+  /// Of what may not be changed, not even by a visit that only looks.
+  template <class T>
+  static Json written(const T& value) {
+    T copy = value;
+    return written(copy);
+  }
 
  private:
   void put(const char* key, Json value) { object_[key] = std::move(value); }
