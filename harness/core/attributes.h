@@ -1,37 +1,177 @@
 // The constants of an op call (transposes, strides, epsilon), without core knowing which ops exist.
 //
-// Each op defines a plain struct of its own with a free function `std::string describe(const T&)`, found by
-// argument-dependent lookup, and equality. Attributes holds any such struct by value and gives it back by type.
+// Each op has a plain struct that names its members once:
+//
+//   struct Rotary {
+//     Pairing pairing = Pairing::half;
+//     bool inverse = false;
+//     static void visit(auto&& attribute) {
+//       attribute("pairing", &Rotary::pairing, AsWord{"half", "interleaved"});
+//       attribute("inverse", &Rotary::inverse);
+//     }
+//   };
+//
+// The text of a call (part of its case's definition hash), equality, and the list of names and values that anybody
+// else reads are derived from that. A member is a bool, an int, an int64_t, a double, a list of integers, an enum with
+// a function name(), or an enum or bool with AsWord or AsValue. What is as it is by default is left out of the text:
+//   attribute(name, member)                   "inverse", "alpha=0.5", "permutation=1 0"
+//   attribute(name, member, AsWord{...})       the value's word: "interleaved"
+//   attribute(name, member, AsValue{...})     "epilogue=gelu"
+//   attribute.always(name, member, ...)       written even where it is the default
+//   attribute.when(shown, name, member, ...)  written where shown(struct) holds
+//   attribute.part(member)                    all attributes of a struct within the struct
+// Attributes holds any such struct by value and gives it back by type.
 #pragma once
 
 #include <any>
+#include <array>
+#include <concepts>
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "harness/core/error.h"
 
 namespace gpubench {
 
-/// The name of an op, "gemm", "layer_norm_forward". Compares by text; the text must outlive the program (a literal).
-struct OpKind {
-  std::string_view name;
-  friend bool operator==(const OpKind&, const OpKind&) = default;
+/// Names of an enum's values, or of false and true, in their order; stands alone in the text.
+struct AsWord {
+  std::array<std::string_view, 4> of;
+};
+/// The same; the text is "name=word".
+struct AsValue {
+  std::array<std::string_view, 4> of;
 };
 
+/// An attribute of a call, and how the call's text writes it.
+struct Attribute {
+  std::string_view name;
+  std::variant<bool, std::int64_t, double, std::string_view, std::vector<std::int64_t>> value;
+  bool word = false;   ///< its value stands alone in the text
+  bool shown = false;  ///< in the text
+};
+
+/// "transpose_b, alpha=0.5": the shown ones. Numbers are the shortest text that reads back the same.
+[[nodiscard]] std::string attribute_text(const std::vector<Attribute>& attributes);
+
+/// Collects the attributes of a struct, for `T::visit`.
+template <class T>
+class AttributeList {
+ public:
+  AttributeList(const T& held, std::vector<Attribute>& list) : held_(held), list_(list) {}
+
+  template <class M, class... Names>
+  void operator()(std::string_view name, M T::*member, const Names&... names) {
+    add(!(held_.*member == standard_.*member), name, member, names...);
+  }
+  template <class M, class... Names>
+  void always(std::string_view name, M T::*member, const Names&... names) {
+    add(true, name, member, names...);
+  }
+  template <class M, class... Names>
+  void when(bool (*shown)(const T&), std::string_view name, M T::*member, const Names&... names) {
+    add(shown(held_), name, member, names...);
+  }
+  template <class M>
+  void part(M T::*member) {
+    M::visit(AttributeList<M>(held_.*member, list_));
+  }
+
+ private:
+  template <class M>
+  void add(bool shown, std::string_view attribute, M T::*member) {
+    const M& value = held_.*member;
+    if constexpr (std::is_enum_v<M>) {
+      list_.push_back({attribute, name(value), false, shown});
+    } else if constexpr (std::integral<M> && !std::same_as<M, bool>) {
+      list_.push_back({attribute, static_cast<std::int64_t>(value), false, shown});
+    } else if constexpr (std::same_as<M, bool> || std::same_as<M, double>) {
+      list_.push_back({attribute, value, false, shown});
+    } else {
+      list_.push_back({attribute, std::vector<std::int64_t>(value.begin(), value.end()), false, shown});
+    }
+  }
+  template <class M, class Names>
+  void add(bool shown, std::string_view attribute, M T::*member, const Names& names) {
+    const auto index = static_cast<std::size_t>(held_.*member);
+    list_.push_back({attribute, names.of.at(index), std::same_as<Names, AsWord>, shown});
+  }
+
+  const T& held_;
+  const T standard_{};
+  std::vector<Attribute>& list_;
+};
+
+/// A struct whose attributes can be visited.
+template <class T>
+concept AttributeStruct = std::is_class_v<T> && requires(AttributeList<T> list) {
+  T::visit(list);
+};
+
+template <AttributeStruct T>
+[[nodiscard]] bool operator==(const T& a, const T& b);
+
+/// Compares two structs attribute by attribute, for `T::visit`.
+template <class T>
+class AttributeComparison {
+ public:
+  AttributeComparison(const T& a, const T& b, bool& equal) : a_(a), b_(b), equal_(equal) {}
+
+  template <class M, class... Names>
+  void operator()(std::string_view, M T::*member, const Names&...) {
+    part(member);
+  }
+  template <class M, class... Names>
+  void always(std::string_view, M T::*member, const Names&...) {
+    part(member);
+  }
+  template <class M, class... Names>
+  void when(bool (*)(const T&), std::string_view, M T::*member, const Names&...) {
+    part(member);
+  }
+  template <class M>
+  void part(M T::*member) {
+    equal_ = equal_ && a_.*member == b_.*member;
+  }
+
+ private:
+  const T& a_;
+  const T& b_;
+  bool& equal_;
+};
+
+template <AttributeStruct T>
+bool operator==(const T& a, const T& b) {
+  bool equal = true;
+  T::visit(AttributeComparison<T>(a, b, equal));
+  return equal;
+}
+
+template <AttributeStruct T>
+[[nodiscard]] std::vector<Attribute> attributes_of(const T& held) {
+  std::vector<Attribute> list;
+  T::visit(AttributeList<T>(held, list));
+  return list;
+}
+
+/// What differs from the default: "interleaved, inverse".
+template <AttributeStruct T>
+[[nodiscard]] std::string describe(const T& held) {
+  return attribute_text(attributes_of(held));
+}
+
+/// Nothing, or a struct of attributes.
 class Attributes {
  public:
   Attributes() = default;
 
-  template <class T>
-  requires(!std::is_same_v<std::decay_t<T>, Attributes>)
-      Attributes(T value)  // NOLINT(google-explicit-constructor): an attribute struct is its own Attributes
-      : value_(std::move(value)),
-        describe_([](const std::any& held) { return describe(std::any_cast<const T&>(held)); }),
-        equal_([](const std::any& a, const std::any& b) {
-          const T* other = std::any_cast<T>(&b);
-          return other != nullptr && std::any_cast<const T&>(a) == *other;
-        }) {}
+  template <AttributeStruct T>
+  Attributes(T value)  // NOLINT(google-explicit-constructor): an attribute struct is its own Attributes
+      : value_(std::move(value)), type_(&type_of<T>) {}
 
   /// The struct that was stored. Throws ProgramError when it is of another type.
   template <class T>
@@ -41,18 +181,39 @@ class Attributes {
     return *held;
   }
 
+  [[nodiscard]] std::vector<Attribute> list() const {
+    return type_ == nullptr ? std::vector<Attribute>{} : type_->list(value_);
+  }
   /// "transpose_b, bias"; empty where nothing differs from the defaults.
-  [[nodiscard]] std::string to_string() const { return describe_ == nullptr ? std::string() : describe_(value_); }
+  [[nodiscard]] std::string to_string() const { return attribute_text(list()); }
+  /// Whether they ask for this optional operand ("bias"): `T::has(std::string_view) const`.
+  [[nodiscard]] bool has(std::string_view operand) const { return type_ != nullptr && type_->has(value_, operand); }
 
   /// The same struct with equal content: calls that differ in nothing else may share a plan.
   friend bool operator==(const Attributes& a, const Attributes& b) {
-    return a.equal_ == nullptr || b.equal_ == nullptr ? a.equal_ == b.equal_ : a.equal_(a.value_, b.value_);
+    return a.type_ == nullptr || b.type_ == nullptr ? a.type_ == b.type_ : a.type_->equal(a.value_, b.value_);
   }
 
  private:
+  struct Type {
+    std::vector<Attribute> (*list)(const std::any&);
+    bool (*equal)(const std::any&, const std::any&);
+    bool (*has)(const std::any&, std::string_view);
+  };
+  template <class T>
+  static constexpr Type type_of{[](const std::any& held) { return attributes_of(std::any_cast<const T&>(held)); },
+                                [](const std::any& a, const std::any& b) {
+                                  const T* other = std::any_cast<T>(&b);
+                                  return other != nullptr && std::any_cast<const T&>(a) == *other;
+                                },
+                                [](const std::any& held, std::string_view operand) {
+                                  if constexpr (requires(const T& t) { t.has(operand); })
+                                    return std::any_cast<const T&>(held).has(operand);
+                                  return false;
+                                }};
+
   std::any value_;
-  std::string (*describe_)(const std::any&) = nullptr;
-  bool (*equal_)(const std::any&, const std::any&) = nullptr;
+  const Type* type_ = nullptr;
 };
 
 }  // namespace gpubench

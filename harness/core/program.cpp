@@ -13,7 +13,22 @@ std::string list_of(const Program& program, std::span<const ValueId> ids) {
   return text;
 }
 
+ValueId operand(const OpCall& call, std::string_view declared, const std::vector<ValueId>& ids, std::string_view name,
+                std::size_t i) {
+  const auto at = position_of(declared, call.attributes, name, i);
+  if (at && *at < ids.size()) return ids[*at];
+  throw ProgramError("op '" + call.label + "' (" + std::string(call.kind.name) + ") has no operand '" +
+                     std::string(name) + "'");
+}
+
 }  // namespace
+
+ValueId OpCall::input(std::string_view name, std::size_t i) const {
+  return operand(*this, kind.inputs, inputs, name, i);
+}
+ValueId OpCall::output(std::string_view name, std::size_t i) const {
+  return operand(*this, kind.outputs, outputs, name, i);
+}
 
 ValueId Program::add_value(Value value) {
   if (!names_.insert(value.spec.name).second)
@@ -75,6 +90,8 @@ std::span<const ValueId> Program::append(OpCall call) {
   if (ops_.size() >= most_ops)
     throw ProgramError("the program has more than " + std::to_string(most_ops) + " ops; expected fewer");
   if (labels_.contains(call.label)) throw ProgramError("op label " + quoted(call.label) + " is taken");
+  expect_operands(call.kind, call.kind.inputs, call.attributes, call.inputs.size(), "inputs", call.label);
+  expect_operands(call.kind, call.kind.outputs, call.attributes, call.outputs.size(), "outputs", call.label);
   for (const ValueId input : call.inputs) {
     if (!available(input)) {
       throw ProgramError("op " + quoted(call.label) + " reads " + quoted(spec(input).name) +

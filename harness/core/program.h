@@ -18,7 +18,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "harness/core/attributes.h"
+#include "harness/core/op_kind.h"
 #include "harness/core/recipe.h"
 #include "harness/core/tensor.h"
 
@@ -69,6 +69,10 @@ struct OpCall {
       remembered{};  ///< the one that an earlier run found fastest: taken untimed if it is offered, else ignored
   const ResultJudge* judge =
       nullptr;  ///< whom a plan that chooses among several asks about their results; while planning
+
+  /// The operand of that name; throws ProgramError where this call lacks it.
+  [[nodiscard]] ValueId input(std::string_view name, std::size_t i = 0) const;
+  [[nodiscard]] ValueId output(std::string_view name, std::size_t i = 0) const;
 };
 
 class Program {

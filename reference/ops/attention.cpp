@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "reference/ops/attribute_text.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
@@ -31,10 +30,6 @@ AttentionExtents check_operands(OpKind op, const TensorSpec& q, const TensorSpec
 }
 
 }  // namespace
-
-std::string describe(const Attention& attributes) {
-  return AttributeText().flag("full", !attributes.causal).number("scale", attributes.scale, 1.0).text();
-}
 
 AttentionExtents extents_of(const Shape& q, const Shape& k, const Shape& v) {
   if (q.rank() != 4) refuse_shape(attention, "q", q, "", "[b, s, query heads, d]");

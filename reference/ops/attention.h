@@ -11,8 +11,8 @@
 
 namespace gpubench {
 
-inline constexpr OpKind attention_forward_kind{"attention_forward"};
-inline constexpr OpKind attention_backward_kind{"attention_backward"};
+inline constexpr OpKind attention_forward_kind{"attention_forward", "q k v", "o lse"};
+inline constexpr OpKind attention_backward_kind{"attention_backward", "do q k v o lse", "dq dk dv"};
 
 /// forward: q [b, s, hq, d], k [b, s, hkv, d], v [b, s, hkv, d] -> o [b, s, hq, d] (q's type), lse [b, hq, s] (f32)
 ///   p = softmax(scale q k^T) over keys, o = p v, lse = log sum exp(scale q k^T); query head h uses kv head
@@ -22,9 +22,11 @@ inline constexpr OpKind attention_backward_kind{"attention_backward"};
 struct Attention {
   bool causal = true;
   double scale = 1.0;  ///< usually 1 / sqrt(d)
-  friend bool operator==(const Attention&, const Attention&) = default;
+  static void visit(auto&& attribute) {
+    attribute("causal", &Attention::causal, AsWord{"full", "causal"});
+    attribute("scale", &Attention::scale);
+  }
 };
-[[nodiscard]] std::string describe(const Attention& attributes);
 
 struct AttentionExtents {
   std::int64_t b = 0, s = 0, hq = 0, hkv = 0, d = 0;

@@ -4,17 +4,10 @@
 #include <array>
 #include <utility>
 
-#include "reference/ops/attribute_text.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
 namespace {
-
-AttributeText text_of(int ranks) { return AttributeText().number("ranks", std::int64_t{ranks}, std::int64_t{1}); }
-
-std::string text_of(int ranks, Reduction reduction) {
-  return text_of(ranks).word("reduction", reduction == Reduction::sum ? "" : name(reduction)).text();
-}
 
 void expect_ranks(OpKind kind, int ranks, std::size_t tensors) {
   if (ranks >= 1 && tensors > 0 && tensors % static_cast<std::size_t>(ranks) == 0) return;
@@ -118,21 +111,8 @@ std::string_view name(Reduction reduction) {
   return "?";
 }
 
-std::string describe(const AllReduce& attributes) { return text_of(attributes.ranks, attributes.reduction); }
-std::string describe(const AllGather& attributes) { return text_of(attributes.ranks).text(); }
-std::string describe(const ReduceScatter& attributes) { return text_of(attributes.ranks, attributes.reduction); }
-std::string describe(const Broadcast& attributes) {
-  return text_of(attributes.ranks).number("root", std::int64_t{attributes.root}, std::int64_t{0}).text();
-}
-std::string describe(const AllToAll& attributes) {
-  const bool even = std::adjacent_find(attributes.counts.begin(), attributes.counts.end(), std::not_equal_to<>()) ==
-                    attributes.counts.end();
-  std::string counts;
-  for (const std::int64_t count : attributes.counts) counts += (counts.empty() ? "" : " ") + std::to_string(count);
-  return text_of(attributes.ranks).word("counts", even ? "" : counts).text();
-}
-std::string describe(const SendRecv& attributes) {
-  return text_of(attributes.ranks).number("shift", std::int64_t{attributes.shift}, std::int64_t{1}).text();
+bool AllToAll::is_even() const {
+  return std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to<>()) == counts.end();
 }
 
 std::vector<ValueId> all_reduce(Program& program, const AllReduce& attributes, const Math& math, std::string label,

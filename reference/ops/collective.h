@@ -22,12 +22,12 @@
 
 namespace gpubench {
 
-inline constexpr OpKind all_reduce_kind{"all_reduce"};
-inline constexpr OpKind all_gather_kind{"all_gather"};
-inline constexpr OpKind reduce_scatter_kind{"reduce_scatter"};
-inline constexpr OpKind broadcast_kind{"broadcast"};
-inline constexpr OpKind all_to_all_kind{"all_to_all"};
-inline constexpr OpKind send_recv_kind{"send_recv"};
+inline constexpr OpKind all_reduce_kind{"all_reduce", "x*", "y*"};
+inline constexpr OpKind all_gather_kind{"all_gather", "x*", "y*"};
+inline constexpr OpKind reduce_scatter_kind{"reduce_scatter", "x*", "y*"};
+inline constexpr OpKind broadcast_kind{"broadcast", "x*", "y*"};
+inline constexpr OpKind all_to_all_kind{"all_to_all", "x*", "y*"};
+inline constexpr OpKind send_recv_kind{"send_recv", "x*", "y*"};
 
 /// Whether the ranks of a program run the op together, whatever their number is.
 [[nodiscard]] bool is_collective(OpKind kind);
@@ -46,53 +46,64 @@ enum class Reduction { sum, average, maximum };
 struct AllReduce {
   int ranks = 1;
   Reduction reduction = Reduction::sum;
-  friend bool operator==(const AllReduce&, const AllReduce&) = default;
+  static void visit(auto&& attribute) {
+    attribute("ranks", &AllReduce::ranks);
+    attribute("reduction", &AllReduce::reduction);
+  }
 };
-[[nodiscard]] std::string describe(const AllReduce& attributes);
 
 /// x of m elements on each rank -> y of n m elements on each: y[r][q m + i] = x[q][i].
 struct AllGather {
   int ranks = 1;
-  friend bool operator==(const AllGather&, const AllGather&) = default;
+  static void visit(auto&& attribute) { attribute("ranks", &AllGather::ranks); }
 };
-[[nodiscard]] std::string describe(const AllGather& attributes);
 
 /// x of n m elements on each rank -> y of m on each: y[r][i] = reduction over all q of x[q][r m + i].
 struct ReduceScatter {
   int ranks = 1;
   Reduction reduction = Reduction::sum;
-  friend bool operator==(const ReduceScatter&, const ReduceScatter&) = default;
+  static void visit(auto&& attribute) {
+    attribute("ranks", &ReduceScatter::ranks);
+    attribute("reduction", &ReduceScatter::reduction);
+  }
 };
-[[nodiscard]] std::string describe(const ReduceScatter& attributes);
 
 /// x on the root only -> y on each rank: y[r][i] = x[i].
 struct Broadcast {
   int ranks = 1;
   int root = 0;
-  friend bool operator==(const Broadcast&, const Broadcast&) = default;
+  static void visit(auto&& attribute) {
+    attribute("ranks", &Broadcast::ranks);
+    attribute("root", &Broadcast::root);
+  }
 };
-[[nodiscard]] std::string describe(const Broadcast& attributes);
 
 /// counts[q n + r] elements go from rank q to rank r; on both sides blocks lie in the order of the other side's ranks:
 ///   y[r] = concatenation over q of the r-th block of x[q].
 struct AllToAll {
   int ranks = 1;
   std::vector<std::int64_t> counts;
+  /// Whether all pairs of ranks have the same count.
+  [[nodiscard]] bool is_even() const;
   /// Elements that rank `from` sends to rank `to`.
   [[nodiscard]] std::int64_t count(int from, int to) const {
     return counts[static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks) + static_cast<std::size_t>(to)];
   }
-  friend bool operator==(const AllToAll&, const AllToAll&) = default;
+  static void visit(auto&& attribute) {
+    attribute("ranks", &AllToAll::ranks);
+    attribute.when([](const AllToAll& a) { return !a.is_even(); }, "counts", &AllToAll::counts);
+  }
 };
-[[nodiscard]] std::string describe(const AllToAll& attributes);
 
 /// Every rank sends to the one `shift` further, round the ring: y[(q + shift) mod n] = x[q].
 struct SendRecv {
   int ranks = 1;
   int shift = 1;
-  friend bool operator==(const SendRecv&, const SendRecv&) = default;
+  static void visit(auto&& attribute) {
+    attribute("ranks", &SendRecv::ranks);
+    attribute("shift", &SendRecv::shift);
+  }
 };
-[[nodiscard]] std::string describe(const SendRecv& attributes);
 
 // Builders. `x`: one tensor per rank, in the order of ranks (all_reduce: one list per rank, one after the other).
 // Results are in the same order. All throw ProgramError naming the tensor whose shape, type or rank does not fit.

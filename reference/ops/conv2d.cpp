@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include "reference/ops/attribute_text.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
@@ -36,18 +35,6 @@ ValueId append_one(Program& program, OpKind kind, const Conv2d& attributes, cons
 }
 
 }  // namespace
-
-std::string describe(const Conv2d& a) {
-  return AttributeText()
-      .number("stride_h", a.stride_h, 1)
-      .number("stride_w", a.stride_w, 1)
-      .number("pad_h", a.pad_h, 0)
-      .number("pad_w", a.pad_w, 0)
-      .number("dilation_h", a.dilation_h, 1)
-      .number("dilation_w", a.dilation_w, 1)
-      .number("groups", a.groups, 1)
-      .text();
-}
 
 Conv2dExtents extents_of(const Conv2d& attributes, const Shape& x, const Shape& filter) {
   check(attributes);

@@ -8,9 +8,9 @@
 
 namespace gpubench {
 
-inline constexpr OpKind conv2d_forward_kind{"conv2d_forward"};
-inline constexpr OpKind conv2d_backward_data_kind{"conv2d_backward_data"};
-inline constexpr OpKind conv2d_backward_filter_kind{"conv2d_backward_filter"};
+inline constexpr OpKind conv2d_forward_kind{"conv2d_forward", "x filter", "y"};
+inline constexpr OpKind conv2d_backward_data_kind{"conv2d_backward_data", "dy filter", "dx"};
+inline constexpr OpKind conv2d_backward_filter_kind{"conv2d_backward_filter", "x dy", "dfilter"};
 
 /// x: [n, h, w, c], filter: [k, r, s, c / groups], y: [n, p, q, k]
 ///   p = (h + 2 pad_h - dilation_h (r - 1) - 1) / stride_h + 1, q likewise
@@ -21,9 +21,16 @@ struct Conv2d {
   std::int64_t pad_h = 0, pad_w = 0;
   std::int64_t dilation_h = 1, dilation_w = 1;
   std::int64_t groups = 1;
-  friend bool operator==(const Conv2d&, const Conv2d&) = default;
+  static void visit(auto&& attribute) {
+    attribute("stride_h", &Conv2d::stride_h);
+    attribute("stride_w", &Conv2d::stride_w);
+    attribute("pad_h", &Conv2d::pad_h);
+    attribute("pad_w", &Conv2d::pad_w);
+    attribute("dilation_h", &Conv2d::dilation_h);
+    attribute("dilation_w", &Conv2d::dilation_w);
+    attribute("groups", &Conv2d::groups);
+  }
 };
-[[nodiscard]] std::string describe(const Conv2d& attributes);
 
 struct Conv2dExtents {
   std::int64_t n = 0, h = 0, w = 0, c = 0, k = 0, r = 0, s = 0, p = 0, q = 0;

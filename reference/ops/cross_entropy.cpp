@@ -30,14 +30,11 @@ ValueId reserve_gradient(Program& program, const std::string& name, ValueId logi
 
 }  // namespace
 
-std::string describe(const CrossEntropy&) { return {}; }
-
 CrossEntropyForward cross_entropy_forward(Program& program, const Math& math, std::string label, ValueId logits,
                                           ValueId labels) {
   expect_logits_and_labels(cross_entropy_forward_kind, program.spec(logits), program.spec(labels));
   const CrossEntropyForward out = reserve_loss(program, label, logits, labels);
-  program.append(
-      {cross_entropy_forward_kind, CrossEntropy{}, math, {logits, labels}, {out.loss, out.lse}, std::move(label)});
+  program.append({cross_entropy_forward_kind, {}, math, {logits, labels}, {out.loss, out.lse}, std::move(label)});
   return out;
 }
 
@@ -48,8 +45,7 @@ ValueId cross_entropy_backward(Program& program, const Math& math, std::string l
   expect_shape(cross_entropy_backward_kind, program.spec(lse), Shape{spec.shape[0]});
   expect_float(cross_entropy_backward_kind, program.spec(lse));
   const ValueId dlogits = reserve_gradient(program, label, logits, in_place);
-  program.append(
-      {cross_entropy_backward_kind, CrossEntropy{}, math, {logits, labels, lse}, {dlogits}, std::move(label)});
+  program.append({cross_entropy_backward_kind, {}, math, {logits, labels, lse}, {dlogits}, std::move(label)});
   return dlogits;
 }
 
@@ -59,7 +55,7 @@ CrossEntropyForwardBackward cross_entropy_forward_backward(Program& program, con
   expect_logits_and_labels(op, program.spec(logits), program.spec(labels));
   const auto [loss, lse] = reserve_loss(program, label, logits, labels);
   const ValueId dlogits = reserve_gradient(program, label + ".dlogits", logits, in_place);
-  program.append({op, CrossEntropy{}, math, {logits, labels}, {loss, lse, dlogits}, std::move(label)});
+  program.append({op, {}, math, {logits, labels}, {loss, lse, dlogits}, std::move(label)});
   return {loss, lse, dlogits};
 }
 

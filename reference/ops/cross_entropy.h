@@ -8,20 +8,16 @@
 
 namespace gpubench {
 
-inline constexpr OpKind cross_entropy_forward_kind{"cross_entropy_forward"};
-inline constexpr OpKind cross_entropy_backward_kind{"cross_entropy_backward"};
-inline constexpr OpKind cross_entropy_forward_backward_kind{"cross_entropy_forward_backward"};
-
-/// forward: logits [rows, classes], labels i32 [rows] -> loss f32 [1] (mean over rows, in nats), lse f32 [rows]
+/// logits [rows, classes], labels i32 [rows] -> loss f32 [1] (mean over rows, in nats), lse f32 [rows]
 ///   lse = log sum exp(logits), loss = mean(lse - logits[label])
-/// backward: logits, labels, lse -> dlogits (as logits) = (exp(logits - lse) - 1[label]) / rows; reads lse as given.
-/// forward_backward: logits, labels -> loss, lse, dlogits; the gradient's lse may be the stored one or not yet rounded.
-/// A label outside [0, classes) has no right answer: its row of dlogits is NaN, and so is the loss; lse is as for any
+/// A label outside [0, classes) has no right answer: the loss is NaN, and so is its row of dlogits; lse is as for any
 /// other.
-struct CrossEntropy {
-  friend bool operator==(const CrossEntropy&, const CrossEntropy&) = default;
-};
-[[nodiscard]] std::string describe(const CrossEntropy& attributes);
+inline constexpr OpKind cross_entropy_forward_kind{"cross_entropy_forward", "logits labels", "loss lse"};
+/// dlogits (as logits) = (exp(logits - lse) - 1[label]) / rows; reads lse as given.
+inline constexpr OpKind cross_entropy_backward_kind{"cross_entropy_backward", "logits labels lse", "dlogits"};
+/// Both; the gradient's lse may be the stored one or not yet rounded.
+inline constexpr OpKind cross_entropy_forward_backward_kind{"cross_entropy_forward_backward", "logits labels",
+                                                            "loss lse dlogits"};
 
 struct CrossEntropyForward {
   ValueId loss, lse;

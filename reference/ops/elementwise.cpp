@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "reference/ops/attribute_text.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
@@ -45,30 +44,11 @@ Shape permuted(const Shape& shape, const std::vector<int>& permutation) {
 
 }  // namespace
 
-std::string describe(const Copy&) { return {}; }
-std::string describe(const Triad& attributes) {
-  return AttributeText().number("factor", attributes.factor, 3.0).text();
-}
-std::string describe(const Scale& attributes) {
-  return AttributeText().number("factor", attributes.factor, 1.0).text();
-}
-std::string describe(const Add&) { return {}; }
-std::string describe(const Cast&) { return {}; }
-std::string describe(const Transpose& attributes) {
-  std::string axes;
-  for (const int axis : attributes.permutation) {
-    if (!axes.empty()) axes += " ";
-    axes += std::to_string(axis);
-  }
-  return AttributeText().word("permutation", axes).text();
-}
-std::string describe(const Reorder&) { return {}; }
-
 ValueId copy(Program& program, std::string label, ValueId x, Memory to) {
   const TensorSpec& spec = program.spec(x);
   TensorSpec y = tensor("", spec.dtype, spec.shape, spec.role);
   y.placement.memory = to;
-  return append_move(program, copy_kind, Copy{}, std::move(label), x, std::move(y));
+  return append_move(program, copy_kind, {}, std::move(label), x, std::move(y));
 }
 
 ValueId triad(Program& program, double factor, const Math& math, std::string label, ValueId b, ValueId c) {
@@ -84,12 +64,12 @@ ValueId scale(Program& program, double factor, const Math& math, std::string lab
 }
 
 ValueId add(Program& program, const Math& math, std::string label, ValueId a, ValueId b) {
-  return combine(program, add_kind, Add{}, math, std::move(label), a, b);
+  return combine(program, add_kind, {}, math, std::move(label), a, b);
 }
 
 ValueId cast(Program& program, DType to, std::string label, ValueId x) {
   const TensorSpec& spec = program.spec(x);
-  return append_move(program, cast_kind, Cast{}, std::move(label), x, tensor("", to, spec.shape, spec.role));
+  return append_move(program, cast_kind, {}, std::move(label), x, tensor("", to, spec.shape, spec.role));
 }
 
 ValueId transpose(Program& program, std::vector<int> permutation, std::string label, ValueId x) {
@@ -106,7 +86,7 @@ ValueId reorder(Program& program, Layout to, std::string label, ValueId x, Phase
   }
   TensorSpec y = tensor("", spec.dtype, spec.shape, spec.role);
   y.layout = std::move(to);
-  return append_move(program, reorder_kind, Reorder{}, std::move(label), x, std::move(y), phase);
+  return append_move(program, reorder_kind, {}, std::move(label), x, std::move(y), phase);
 }
 
 }  // namespace gpubench

@@ -8,52 +8,33 @@
 
 namespace gpubench {
 
-inline constexpr OpKind copy_kind{"copy"};
-inline constexpr OpKind triad_kind{"triad"};
-inline constexpr OpKind scale_kind{"scale"};
-inline constexpr OpKind add_kind{"add"};
-inline constexpr OpKind cast_kind{"cast"};
-inline constexpr OpKind transpose_kind{"transpose"};
-inline constexpr OpKind reorder_kind{"reorder"};
+/// y = x, bit for bit; same type and shape. Either may lie in another memory than the device's own.
+inline constexpr OpKind copy_kind{"copy", "x", "y"};
+/// y = b + factor c (STREAM: McCalpin 1995).
+inline constexpr OpKind triad_kind{"triad", "b c", "y"};
+/// y = factor x.
+inline constexpr OpKind scale_kind{"scale", "x", "y"};
+/// y = a + b.
+inline constexpr OpKind add_kind{"add", "a b", "y"};
+/// y = x rounded once to y's type.
+inline constexpr OpKind cast_kind{"cast", "x", "y"};
+/// Axis `a` of y is axis permutation[a] of x; y is written out row-major.
+inline constexpr OpKind transpose_kind{"transpose", "x", "y"};
+/// Same logical tensor, another layout (NCHW to NHWC, plain to blocked).
+inline constexpr OpKind reorder_kind{"reorder", "x", "y"};
 
-/// y = x, bit for bit. x -> y, same type and shape; either may lie in another memory than the device's own.
-struct Copy {
-  friend bool operator==(const Copy&, const Copy&) = default;
-};
-/// y = b + factor c (STREAM: McCalpin 1995). Inputs b, c -> y.
 struct Triad {
   double factor = 3.0;
-  friend bool operator==(const Triad&, const Triad&) = default;
+  static void visit(auto&& attribute) { attribute("factor", &Triad::factor); }
 };
-/// y = factor x.
 struct Scale {
   double factor = 1.0;
-  friend bool operator==(const Scale&, const Scale&) = default;
+  static void visit(auto&& attribute) { attribute("factor", &Scale::factor); }
 };
-/// y = a + b.
-struct Add {
-  friend bool operator==(const Add&, const Add&) = default;
-};
-/// y = x rounded once to y's type.
-struct Cast {
-  friend bool operator==(const Cast&, const Cast&) = default;
-};
-/// y[i_perm...] : axis `a` of y is axis permutation[a] of x; y is written out row-major.
 struct Transpose {
   std::vector<int> permutation;
-  friend bool operator==(const Transpose&, const Transpose&) = default;
+  static void visit(auto&& attribute) { attribute("permutation", &Transpose::permutation); }
 };
-/// Same logical tensor, another layout (NCHW to NHWC, plain to blocked).
-struct Reorder {
-  friend bool operator==(const Reorder&, const Reorder&) = default;
-};
-[[nodiscard]] std::string describe(const Copy& attributes);
-[[nodiscard]] std::string describe(const Triad& attributes);
-[[nodiscard]] std::string describe(const Scale& attributes);
-[[nodiscard]] std::string describe(const Add& attributes);
-[[nodiscard]] std::string describe(const Cast& attributes);
-[[nodiscard]] std::string describe(const Transpose& attributes);
-[[nodiscard]] std::string describe(const Reorder& attributes);
 
 ValueId copy(Program& program, std::string label, ValueId x, Memory to = Memory::device);
 ValueId triad(Program& program, double factor, const Math& math, std::string label, ValueId b, ValueId c);

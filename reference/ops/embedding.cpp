@@ -14,15 +14,13 @@ void expect_tokens(OpKind op, const TensorSpec& tokens) {
 
 }  // namespace
 
-std::string describe(const Embedding&) { return {}; }
-
 ValueId embedding_forward(Program& program, std::string label, ValueId table, ValueId tokens) {
   const TensorSpec rows = program.spec(table);
   expect_axes(embedding_forward_kind, rows, 2, "[vocabulary, h]");
   expect_tokens(embedding_forward_kind, program.spec(tokens));
   const Shape shape{program.spec(tokens).shape[0], rows.shape[1]};
   const ValueId y = reserve_output(program, tokens, label, rows.dtype, shape, Role::activation);
-  program.append({embedding_forward_kind, Embedding{}, Math{}, {table, tokens}, {y}, std::move(label)});
+  program.append({embedding_forward_kind, {}, Math{}, {table, tokens}, {y}, std::move(label)});
   return y;
 }
 
@@ -39,7 +37,7 @@ ValueId embedding_backward(Program& program, const Math& math, std::string label
   }
   const ValueId dtable =
       reserve_output(program, dy, label, gradient.dtype, Shape{vocabulary, gradient.shape[1]}, Role::gradient);
-  program.append({embedding_backward_kind, Embedding{}, math, {dy, tokens}, {dtable}, std::move(label)});
+  program.append({embedding_backward_kind, {}, math, {dy, tokens}, {dtable}, std::move(label)});
   return dtable;
 }
 

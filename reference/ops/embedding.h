@@ -7,17 +7,11 @@
 
 namespace gpubench {
 
-inline constexpr OpKind embedding_forward_kind{"embedding_forward"};
-inline constexpr OpKind embedding_backward_kind{"embedding_backward"};
-
-/// forward: table [vocabulary, h], tokens i32 [t] -> y [t, h] (table's type), y[i] = table[tokens[i]]
-/// backward: dy [t, h], tokens i32 [t] -> dtable [vocabulary, h] (dy's type): the sum of dy over the rows of each
-/// token,
-///   zero for tokens that do not occur
-struct Embedding {
-  friend bool operator==(const Embedding&, const Embedding&) = default;
-};
-[[nodiscard]] std::string describe(const Embedding& attributes);
+/// table [vocabulary, h], tokens i32 [t] -> y [t, h] (table's type), y[i] = table[tokens[i]]
+inline constexpr OpKind embedding_forward_kind{"embedding_forward", "table tokens", "y"};
+/// dy [t, h], tokens i32 [t] -> dtable [vocabulary, h] (dy's type): the sum of dy over the rows of each token, zero for
+/// tokens that do not occur
+inline constexpr OpKind embedding_backward_kind{"embedding_backward", "dy tokens", "dtable"};
 
 ValueId embedding_forward(Program& program, std::string label, ValueId table, ValueId tokens);
 ValueId embedding_backward(Program& program, const Math& math, std::string label, ValueId dy, ValueId tokens,

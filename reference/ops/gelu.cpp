@@ -2,14 +2,9 @@
 
 #include <utility>
 
-#include "reference/ops/attribute_text.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
-
-std::string describe(const Gelu& attributes) {
-  return AttributeText().flag("erf", attributes.form == GeluForm::erf).text();
-}
 
 ValueId gelu_forward(Program& program, const Gelu& attributes, const Math& math, std::string label, ValueId x) {
   const TensorSpec spec = program.spec(x);

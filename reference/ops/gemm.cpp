@@ -1,9 +1,9 @@
 #include "reference/ops/gemm.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
-#include "reference/ops/attribute_text.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
@@ -67,30 +67,23 @@ ValueId output_of(Program& program, const GemmOperands& operands, const std::opt
 
 }  // namespace
 
-std::string describe(const Gemm& attributes) {
-  AttributeText text;
-  text.flag("transpose_a", attributes.transpose_a).flag("transpose_b", attributes.transpose_b);
-  text.number("alpha", attributes.alpha, 1.0).number("beta", attributes.beta, 0.0).flag("bias", attributes.bias);
-  text.flag("scaled", attributes.scaled);
-  const bool gradient = attributes.epilogue == Gemm::Epilogue::gelu_gradient;
-  if (attributes.epilogue != Gemm::Epilogue::none) {
-    text.word("epilogue", gradient ? "gelu_gradient" : "gelu").flag("erf", attributes.gelu_form == GeluForm::erf);
-  }
-  return text.text();
+bool Gemm::has(std::string_view operand) const {
+  if (operand == "c_in") return beta != 0.0;
+  if (operand == "bias") return bias;
+  if (operand == "pre") return epilogue == Epilogue::gelu_gradient;
+  if (operand == "z") return epilogue == Epilogue::gelu;
+  return scaled;  // scale_a, scale_b
 }
 
 GemmRoles roles_of(const Gemm& attributes) {
-  GemmRoles roles;
-  int next = 2;
-  if (attributes.beta != 0.0) roles.c_in = next++;
-  if (attributes.bias) roles.bias = next++;
-  if (attributes.epilogue == Gemm::Epilogue::gelu_gradient) roles.pre = next++;
-  if (attributes.scaled) {
-    roles.scale_a = next++;
-    roles.scale_b = next++;
-  }
-  roles.c = next++;
-  if (attributes.epilogue == Gemm::Epilogue::gelu) roles.pre = next++;
+  const Attributes of(attributes);
+  const auto input = [&of](std::string_view name) {
+    const auto at = position_of(gemm_kind.inputs, of, name);
+    return at ? static_cast<int>(*at) : -1;
+  };
+  GemmRoles roles{0, 1, input("c_in"), input("bias"), input("pre"), input("scale_a"), input("scale_b")};
+  roles.c = 1 + std::max({roles.b, roles.c_in, roles.bias, roles.pre, roles.scale_b});
+  if (attributes.has("z")) roles.pre = roles.c + 1;
   return roles;
 }
 

@@ -9,7 +9,7 @@
 
 namespace gpubench {
 
-inline constexpr OpKind gemm_kind{"gemm"};
+inline constexpr OpKind gemm_kind{"gemm", "a b c_in? bias? pre? scale_a? scale_b?", "c z?"};
 
 /// c = epilogue(alpha scale_a scale_b op(a) op(b) + beta c_in + bias)
 ///
@@ -19,7 +19,7 @@ inline constexpr OpKind gemm_kind{"gemm"};
 ///   on all three when batched. bias: [n]. pre: as c.
 ///   scale_a, scale_b: f32 [1]; what 8-bit a and b are multiplied with to be the numbers they stand for (quantize's
 ///   inverse).
-/// Outputs: c, [pre: as c, the pre-activation z, when epilogue is gelu].
+/// Outputs: c, [z: as c, the pre-activation, when epilogue is gelu].
 ///   gelu: c = gelu(z), z = alpha a b + beta c_in + bias.   gelu_gradient: c = (alpha a b) gelu'(pre).
 /// With beta != 0, c is an update of c_in.
 struct Gemm {
@@ -32,9 +32,20 @@ struct Gemm {
   Epilogue epilogue = Epilogue::none;
   GeluForm gelu_form = GeluForm::tanh;
   bool scaled = false;  ///< a and b are 8-bit types, with a factor each
-  friend bool operator==(const Gemm&, const Gemm&) = default;
+  static void visit(auto&& attribute) {
+    attribute("transpose_a", &Gemm::transpose_a);
+    attribute("transpose_b", &Gemm::transpose_b);
+    attribute("alpha", &Gemm::alpha);
+    attribute("beta", &Gemm::beta);
+    attribute("bias", &Gemm::bias);
+    attribute("scaled", &Gemm::scaled);
+    attribute("epilogue", &Gemm::epilogue, AsValue{"none", "gelu", "gelu_gradient"});
+    attribute.when([](const Gemm& g) { return g.epilogue != Epilogue::none && g.gelu_form == GeluForm::erf; },
+                   "gelu_form", &Gemm::gelu_form, AsWord{"tanh", "erf"});
+  }
+  /// Whether `operand` is among its optional tensors.
+  [[nodiscard]] bool has(std::string_view operand) const;
 };
-[[nodiscard]] std::string describe(const Gemm& attributes);
 
 /// Positions of a gemm's tensors among its inputs and then outputs; -1 where there is none.
 struct GemmRoles {

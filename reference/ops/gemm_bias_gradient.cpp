@@ -28,13 +28,6 @@ void expect_plain(OpKind op, const Gemm& attributes, Gemm::Epilogue epilogue, co
 
 }  // namespace
 
-std::string describe(const GemmWeightBiasGradient& attributes) {
-  const std::string product = describe(attributes.gemm);
-  const char* summed =
-      attributes.gradient == GemmWeightBiasGradient::Operand::a ? "bias_gradient=a" : "bias_gradient=b";
-  return product.empty() ? summed : product + ", " + summed;
-}
-
 bool is_plain(const Gemm& attributes, Gemm::Epilogue epilogue) {
   Gemm plain;
   plain.transpose_a = attributes.transpose_a;

@@ -10,8 +10,8 @@
 
 namespace gpubench {
 
-inline constexpr OpKind gemm_gelu_bias_gradient_kind{"gemm_gelu_bias_gradient"};
-inline constexpr OpKind gemm_weight_bias_gradient_kind{"gemm_weight_bias_gradient"};
+inline constexpr OpKind gemm_gelu_bias_gradient_kind{"gemm_gelu_bias_gradient", "a b pre", "dz db"};
+inline constexpr OpKind gemm_weight_bias_gradient_kind{"gemm_weight_bias_gradient", "a b", "dw db"};
 
 /// gemm_gelu_bias_gradient, with the attributes of a gemm whose epilogue is gelu_gradient:
 ///   a [m, k], b [k, n] (either transposed), pre [m, n] -> dz [m, n], db [n]
@@ -26,9 +26,11 @@ struct GemmWeightBiasGradient {
   enum class Operand { a, b };
   Gemm gemm;                      ///< transposes and alpha; everything else as it is by default
   Operand gradient = Operand::a;  ///< the factor that is the gradient of the layer's output
-  friend bool operator==(const GemmWeightBiasGradient&, const GemmWeightBiasGradient&) = default;
+  static void visit(auto&& attribute) {
+    attribute.part(&GemmWeightBiasGradient::gemm);
+    attribute.always("bias_gradient", &GemmWeightBiasGradient::gradient, AsValue{"a", "b"});
+  }
 };
-[[nodiscard]] std::string describe(const GemmWeightBiasGradient& attributes);
 
 /// Whether a gemm's attributes ask for nothing but transposes, alpha and `epilogue`.
 [[nodiscard]] bool is_plain(const Gemm& attributes, Gemm::Epilogue epilogue);

@@ -57,7 +57,7 @@ OpCall gemm_of(const OpCall& call, const Gemm& gemm) {
 }
 
 OpCall sum_of(const OpCall& call, ValueId summed) {
-  return {column_sum_kind, ColumnSum{}, call.math, {summed}, {call.outputs[1]}, call.label, call.phase};
+  return {column_sum_kind, {}, call.math, {summed}, {call.outputs[1]}, call.label, call.phase};
 }
 
 class GemmGeluBiasGradient : public OpDefinition {

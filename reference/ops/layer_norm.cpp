@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include "reference/ops/attribute_text.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
@@ -25,10 +24,6 @@ void check_data(OpKind op, const LayerNorm& attributes, const TensorSpec& x) {
 }
 
 }  // namespace
-
-std::string describe(const LayerNorm& attributes) {
-  return AttributeText().number("epsilon", attributes.epsilon, 1e-5).text();
-}
 
 LayerNormForward layer_norm_forward(Program& program, const LayerNorm& attributes, const Math& math, std::string label,
                                     ValueId x, ValueId gamma, ValueId beta) {

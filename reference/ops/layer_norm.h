@@ -7,17 +7,16 @@
 
 namespace gpubench {
 
-inline constexpr OpKind layer_norm_forward_kind{"layer_norm_forward"};
-inline constexpr OpKind layer_norm_backward_kind{"layer_norm_backward"};
+inline constexpr OpKind layer_norm_forward_kind{"layer_norm_forward", "x gamma beta", "y mean rstd"};
+inline constexpr OpKind layer_norm_backward_kind{"layer_norm_backward", "dy x gamma mean rstd", "dx dgamma dbeta"};
 
 /// forward: x [..., n], gamma [n], beta [n] -> y (as x), mean [...], rstd [...] (statistics in f32)
 ///   rstd = 1 / sqrt(variance + epsilon), variance biased (divided by n); y = gamma (x - mean) rstd + beta
 /// backward: dy (as x), x, gamma, mean, rstd -> dx (as x), dgamma [n], dbeta [n] (both in gamma's type)
 struct LayerNorm {
   double epsilon = 1e-5;
-  friend bool operator==(const LayerNorm&, const LayerNorm&) = default;
+  static void visit(auto&& attribute) { attribute("epsilon", &LayerNorm::epsilon); }
 };
-[[nodiscard]] std::string describe(const LayerNorm& attributes);
 
 struct LayerNormForward {
   ValueId y, mean, rstd;

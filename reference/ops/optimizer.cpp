@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "reference/ops/attribute_text.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
@@ -41,36 +40,11 @@ void expect_tensor(const Program& program, const AdamWTensor& tensor, bool copie
 
 }  // namespace
 
-std::string describe(const GradientNorm&) { return {}; }
-std::string describe(const Clip& attributes) { return AttributeText().number("limit", attributes.limit, 1.0).text(); }
-
-namespace {
-
-AttributeText& describe_step(AttributeText& text, const AdamW& attributes) {
-  text.number("beta1", attributes.beta1, 0.9).number("beta2", attributes.beta2, 0.95);
-  text.number("epsilon", attributes.epsilon, 1e-8);
-  text.number("weight_decay", attributes.weight_decay, 0.1).flag("copies", attributes.copies);
-  return text;
-}
-
-}  // namespace
-
-std::string describe(const AdamW& attributes) {
-  AttributeText text;
-  return describe_step(text, attributes).text();
-}
-std::string describe(const ClipAdamW& attributes) {
-  AttributeText text;
-  text.number("limit", attributes.limit, 1.0);
-  return describe_step(text, attributes.adamw).text();
-}
-
 ValueId gradient_norm(Program& program, const Math& math, std::string label, std::span<const ValueId> gradients) {
   expect_gradients(program, gradient_norm_kind, gradients);
   const DType wide = program.spec(gradients.front()).dtype == DType::f64 ? DType::f64 : DType::f32;
   const ValueId norm = reserve_output(program, gradients.front(), label, wide, Shape{1}, Role::scalar);
-  program.append(
-      {gradient_norm_kind, GradientNorm{}, math, {gradients.begin(), gradients.end()}, {norm}, std::move(label)});
+  program.append({gradient_norm_kind, {}, math, {gradients.begin(), gradients.end()}, {norm}, std::move(label)});
   return norm;
 }
 

@@ -11,19 +11,16 @@
 
 namespace gpubench {
 
-inline constexpr OpKind gradient_norm_kind{"gradient_norm"};
-inline constexpr OpKind clip_kind{"clip"};
-inline constexpr OpKind adamw_kind{"adamw"};
-inline constexpr OpKind clip_adamw_kind{"clip_adamw"};
-
 /// g_1 ... g_count -> norm f32 [1]: the 2-norm over all elements of all of them.
-struct GradientNorm {
-  friend bool operator==(const GradientNorm&, const GradientNorm&) = default;
-};
+inline constexpr OpKind gradient_norm_kind{"gradient_norm", "g*", "norm"};
+inline constexpr OpKind clip_kind{"clip", "norm g*", "g'*"};
+inline constexpr OpKind adamw_kind{"adamw", "lr step w* g* m* v* copy*?", "w'* m'* v'* copy'*?"};
+inline constexpr OpKind clip_adamw_kind{"clip_adamw", "norm lr step w* g* m* v* copy*?", "w'* m'* v'* copy'*?"};
+
 /// norm, g_1 ... -> g_1' ... (updates): g' = g min(1, limit / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_.
 struct Clip {
   double limit = 1.0;
-  friend bool operator==(const Clip&, const Clip&) = default;
+  static void visit(auto&& attribute) { attribute("limit", &Clip::limit); }
 };
 /// Loshchilov and Hutter, arXiv 1711.05101 (decoupled weight decay), with bias correction:
 ///   m' = beta1 m + (1 - beta1) g          v' = beta2 v + (1 - beta2) g^2
@@ -36,19 +33,26 @@ struct AdamW {
   double epsilon = 1e-8;
   double weight_decay = 0.1;
   bool copies = false;  ///< every tensor has a low-precision copy
-  friend bool operator==(const AdamW&, const AdamW&) = default;
+  static void visit(auto&& attribute) {
+    attribute("beta1", &AdamW::beta1);
+    attribute("beta2", &AdamW::beta2);
+    attribute("epsilon", &AdamW::epsilon);
+    attribute("weight_decay", &AdamW::weight_decay);
+    attribute("copies", &AdamW::copies);
+  }
+  [[nodiscard]] bool has(std::string_view operand) const { return copies && operand.starts_with("copy"); }
 };
 /// clip and adamw in one pass. Inputs: norm, then those of adamw; outputs as adamw's. Gradients stay as they were: what
 /// is clipped goes into m' and v' unrounded, and is not stored.
 struct ClipAdamW {
   AdamW adamw;
   double limit = 1.0;
-  friend bool operator==(const ClipAdamW&, const ClipAdamW&) = default;
+  static void visit(auto&& attribute) {
+    attribute("limit", &ClipAdamW::limit);
+    attribute.part(&ClipAdamW::adamw);
+  }
+  [[nodiscard]] bool has(std::string_view operand) const { return adamw.has(operand); }
 };
-[[nodiscard]] std::string describe(const GradientNorm& attributes);
-[[nodiscard]] std::string describe(const Clip& attributes);
-[[nodiscard]] std::string describe(const AdamW& attributes);
-[[nodiscard]] std::string describe(const ClipAdamW& attributes);
 
 ValueId gradient_norm(Program& program, const Math& math, std::string label, std::span<const ValueId> gradients);
 std::vector<ValueId> clip(Program& program, const Clip& attributes, const Math& math, std::string label, ValueId norm,

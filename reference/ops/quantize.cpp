@@ -2,14 +2,9 @@
 
 #include <utility>
 
-#include "reference/ops/attribute_text.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
-
-std::string describe(const Quantize& attributes) {
-  return AttributeText().word("to", std::string(name(attributes.to))).text();
-}
 
 Quantized quantize(Program& program, const Quantize& attributes, const Math& math, std::string label, ValueId x,
                    ValueId scale, std::optional<Layout> layout) {

@@ -8,7 +8,7 @@
 
 namespace gpubench {
 
-inline constexpr OpKind quantize_kind{"quantize"};
+inline constexpr OpKind quantize_kind{"quantize", "x scale", "values inverse amax"};
 
 /// values = scale x, clamped to the largest finite number of the 8-bit type and rounded to it, to nearest, ties to
 /// even.
@@ -19,9 +19,8 @@ inline constexpr OpKind quantize_kind{"quantize"};
 /// (scale_a, scale_b) to take the scaling back; amax: f32 [1], max |x|, from which the next scale is chosen.
 struct Quantize {
   DType to = DType::f8_e4m3;  ///< f8_e4m3 (largest 448) or f8_e5m2 (57344)
-  friend bool operator==(const Quantize&, const Quantize&) = default;
+  static void visit(auto&& attribute) { attribute.always("to", &Quantize::to); }
 };
-[[nodiscard]] std::string describe(const Quantize& attributes);
 
 struct Quantized {
   ValueId values, inverse, amax;

@@ -2,14 +2,9 @@
 
 #include <vector>
 
-#include "reference/ops/attribute_text.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
-
-std::string describe(const ResidualNorm& attributes) {
-  return AttributeText().number("epsilon", attributes.epsilon, 1e-5).text();
-}
 
 ResidualNormForward residual_norm_forward(Program& program, const ResidualNorm& attributes, const Math& math,
                                           std::string label, ValueId x, ValueId r, ValueId gamma, ValueId beta) {

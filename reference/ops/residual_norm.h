@@ -8,16 +8,15 @@
 
 namespace gpubench {
 
-inline constexpr OpKind residual_norm_forward_kind{"residual_norm_forward"};
+inline constexpr OpKind residual_norm_forward_kind{"residual_norm_forward", "x r gamma beta", "sum y mean rstd"};
 
 /// x [..., n], r (as x), gamma [n], beta [n] -> sum (as x), y (as x), mean [...], rstd [...] (statistics in f32)
 ///   sum = x + r, rounded once to x's type; y, mean and rstd are layer_norm_forward's of that rounded sum.
 /// The attributes are those of the norm.
 struct ResidualNorm {
   double epsilon = 1e-5;
-  friend bool operator==(const ResidualNorm&, const ResidualNorm&) = default;
+  static void visit(auto&& attribute) { attribute("epsilon", &ResidualNorm::epsilon); }
 };
-[[nodiscard]] std::string describe(const ResidualNorm& attributes);
 
 struct ResidualNormForward {
   ValueId sum, y, mean, rstd;

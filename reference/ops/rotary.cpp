@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "reference/ops/attribute_text.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
@@ -15,13 +14,6 @@ void expect_contiguous_heads(const TensorSpec& spec) {
 }
 
 }  // namespace
-
-std::string describe(const Rotary& attributes) {
-  return AttributeText()
-      .flag("interleaved", attributes.pairing == Rotary::Pairing::interleaved)
-      .flag("inverse", attributes.inverse)
-      .text();
-}
 
 RotaryExtents rotary_extents(const TensorSpec& x) {
   constexpr std::string_view expected = "[b, s, heads, d] with at least one element and an even d";

@@ -9,7 +9,7 @@
 
 namespace gpubench {
 
-inline constexpr OpKind rotary_kind{"rotary"};
+inline constexpr OpKind rotary_kind{"rotary", "x cos sin", "y"};
 
 /// x [b, s, h, d], cos and sin [s, d/2] (f32; f64 for x in f64) -> y [b, s, h, d] (x's type)
 ///   With c and s the elements of the tables at the token's position in its sequence and pair i:
@@ -23,9 +23,11 @@ struct Rotary {
   Pairing pairing = Pairing::half;
   /// The transposed rotation, with -s for s: it undoes the one by true angles, and is the gradient of that by any.
   bool inverse = false;
-  friend bool operator==(const Rotary&, const Rotary&) = default;
+  static void visit(auto&& attribute) {
+    attribute("pairing", &Rotary::pairing, AsWord{"half", "interleaved"});
+    attribute("inverse", &Rotary::inverse);
+  }
 };
-[[nodiscard]] std::string describe(const Rotary& attributes);
 
 struct RotaryTables {
   ValueId cos, sin;

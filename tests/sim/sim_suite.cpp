@@ -103,7 +103,7 @@ Program step() {
   const auto accumulate = [&](const char* name, const char* label) {
     const ValueId before = matrix(p, name, Role::state);
     const ValueId after = p.update(before, std::string(name) + "'");
-    p.append({add_kind, Add{}, f32_math, {a, before}, {after}, label});
+    p.append({add_kind, {}, f32_math, {a, before}, {after}, label});
     return after;
   };
   const ValueId c = accumulate("c", "step.c");

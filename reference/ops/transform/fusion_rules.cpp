@@ -93,7 +93,7 @@ std::optional<Rewrite> cross_entropy(const Chain& chain, int index) {
         !may_join(chain, {index, second}))
       return std::nullopt;
     OpCall fused{cross_entropy_forward_backward_kind,
-                 CrossEntropy{},
+                 {},
                  forward.math,
                  {logits, forward.inputs[1]},
                  {forward.outputs[0], forward.outputs[1], gradient},

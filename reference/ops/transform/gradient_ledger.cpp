@@ -83,7 +83,7 @@ void GradientLedger::contribute(ValueId value, ValueId gradient, const Math& mat
 // The same logical values at another place: needed only where a rule passes on a gradient instead of writing one.
 GradientLedger::Summand GradientLedger::move_into(ValueId target, const Summand& from, ValueId value) {
   const std::string label = program_.unique_name("grad." + program_.spec(value).name);
-  program_.append({reorder_kind, Reorder{}, from.math, {from.gradient}, {target}, label});
+  program_.append({reorder_kind, {}, from.math, {from.gradient}, {target}, label});
   return {target, from.math};
 }
 
@@ -96,7 +96,7 @@ std::optional<GradientLedger::Summand> GradientLedger::add_up(const std::vector<
     const std::string label = program_.unique_name("grad." + program_.spec(value).name);
     const bool last = i + 1 == summands.size();
     const ValueId to = last && target ? *target : reserve_rows(value);
-    program_.append({add_kind, Add{}, next.math, {sum.gradient, next.gradient}, {to}, label});
+    program_.append({add_kind, {}, next.math, {sum.gradient, next.gradient}, {to}, label});
     sum = {to, next.math};
   }
   return target && sum.gradient != *target ? move_into(*target, sum, value) : sum;

@@ -9,9 +9,8 @@ namespace {
 
 struct Scaled {
   double factor = 1.0;
-  friend bool operator==(const Scaled&, const Scaled&) = default;
+  static void visit(auto&& attribute) { attribute("factor", &Scaled::factor); }
 };
-std::string describe(const Scaled& s) { return s.factor == 1.0 ? "" : "factor=" + std::to_string(s.factor); }
 
 constexpr OpKind product{"product"};
 

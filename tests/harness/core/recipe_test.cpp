@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "harness/core/attributes.h"
 #include "harness/core/error.h"
 
 namespace gpubench {
@@ -62,32 +61,6 @@ TEST(Recipe, AnUnknownNameIsAUsageErrorNamingTheKnownOnes) {
   } catch (const UsageError& error) {
     EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("bf17"), testing::HasSubstr("f32, bf16")));
   }
-}
-
-struct Answer {
-  int value = 0;
-  friend bool operator==(const Answer&, const Answer&) = default;
-};
-std::string describe(const Answer& answer) { return "answer " + std::to_string(answer.value); }
-struct Other {};
-
-TEST(Attributes, AreEqualWhenTheStructsAre) {
-  EXPECT_EQ(Attributes(Answer{}), Attributes(Answer{}));
-  EXPECT_EQ(Attributes(), Attributes());
-  EXPECT_FALSE(Attributes(Answer{}) == Attributes());
-}
-
-TEST(Attributes, GiveBackWhatWasStoredAndDescribeIt) {
-  const Attributes attributes = Answer{42};
-  EXPECT_EQ(attributes.as<Answer>().value, 42);
-  EXPECT_EQ(attributes.to_string(), "answer 42");
-  EXPECT_EQ(Attributes{}.to_string(), "");
-}
-
-TEST(Attributes, AnotherTypeIsAProgramError) {
-  const Attributes attributes = Answer{};
-  EXPECT_THROW((void)attributes.as<Other>(), ProgramError);
-  EXPECT_THROW((void)Attributes{}.as<Answer>(), ProgramError);
 }
 
 }  // namespace

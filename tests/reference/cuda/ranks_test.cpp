@@ -75,8 +75,8 @@ struct Overlapped {
     std::vector<ValueId> y;
     for (const ValueId id : x) a.push_back(result_of(program, gelu_forward_kind, Gelu{}, {id}, "a"));
     const std::vector<ValueId> s = all_reduce(program, {ranks}, Math{}, "s", a);
-    for (const ValueId id : a) b.push_back(result_of(program, add_kind, Add{}, {id, id}, "b"));
-    for (std::size_t r = 0; r < x.size(); ++r) y.push_back(result_of(program, add_kind, Add{}, {s[r], b[r]}, "y"));
+    for (const ValueId id : a) b.push_back(result_of(program, add_kind, {}, {id, id}, "b"));
+    for (std::size_t r = 0; r < x.size(); ++r) y.push_back(result_of(program, add_kind, {}, {s[r], b[r]}, "y"));
     results = all_reduce(program, {ranks}, Math{}, "total", y);
     results.insert(results.end(), y.begin(), y.end());
   }
@@ -139,7 +139,7 @@ TEST_P(RankStreams, RunsThatFollowEachOtherKeepTheirOrder) {
   std::vector<ValueId> results;
   for (std::size_t r = 0; r < x.size(); ++r) {
     results.push_back(program.update(totals[r], name_on_rank("total'", static_cast<int>(r), n)));
-    program.append({add_kind, Add{}, Math{}, {totals[r], sums[r]}, {results[r]}, "add" + std::to_string(r)});
+    program.append({add_kind, {}, Math{}, {totals[r], sums[r]}, {results[r]}, "add" + std::to_string(r)});
   }
   ProgramRun run(*ranks_, program);
   const auto fill = [&] {

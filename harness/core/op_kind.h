@@ -1,0 +1,76 @@
+// Which op, and what its operands are called. Every op is declared once, as a constant beside its attributes:
+//
+//   inline constexpr OpKind rotary_kind{"rotary", "x cos sin", "y"};
+//   inline constexpr OpKind gemm_kind{"gemm", "a b c_in? bias? pre? scale_a? scale_b?", "c z?"};
+//   inline constexpr OpKind adamw_kind{"adamw", "lr step w* g* m* v* copy*?", "w'* m'* v'* copy'*?"};
+//
+// In the order in which a call has them; "bias?" is there where the attributes ask for it (Attributes::has), "g*" is a
+// list. Lists stand last, and those of one op take turns: w g m v of the first parameter, then of the second.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/core/attributes.h"
+
+namespace gpubench {
+
+/// Compares by name. The texts must outlive the program (literals).
+struct OpKind {
+  std::string_view name;
+  std::string_view inputs{};
+  std::string_view outputs{};
+  friend bool operator==(const OpKind& a, const OpKind& b) { return a.name == b.name; }
+};
+
+/// Where an operand stands among the inputs, or outputs, that `operands` declares; item `i` of a list. None where the
+/// attributes don't ask for it, or the op has no such operand.
+[[nodiscard]] std::optional<std::size_t> position_of(std::string_view operands, const Attributes& attributes,
+                                                     std::string_view name, std::size_t i = 0);
+
+/// Throws ProgramError: "gemm: 2 inputs for op 'qkv'; expected a, b, bias" unless there are as many tensors as
+/// `operands` declares. `what` names them for the message.
+void expect_operands(const OpKind& kind, std::string_view operands, const Attributes& attributes, std::size_t given,
+                     std::string_view what, std::string_view label);
+
+/// Things that a call has for each of its inputs, then outputs, by the operands' names. Does not own.
+template <class T>
+class Named {
+ public:
+  /// `call`: an OpCall. It and what `all` points to must stay.
+  template <class Call>
+  Named(const Call& call, std::span<const T> all)
+      : kind_(call.kind), attributes_(call.attributes), inputs_(call.inputs.size()), all_(all) {}
+
+  /// Where it stands; none where this call lacks it.
+  [[nodiscard]] std::optional<std::size_t> position(std::string_view name, std::size_t i = 0) const {
+    if (const auto at = position_of(kind_.inputs, attributes_, name, i); at && *at < inputs_) return at;
+    const auto at = position_of(kind_.outputs, attributes_, name, i);
+    return at ? std::optional(inputs_ + *at) : std::nullopt;
+  }
+  /// Null where this call lacks it.
+  [[nodiscard]] const T* find(std::string_view name, std::size_t i = 0) const {
+    const auto at = position(name, i);
+    return at && *at < all_.size() ? &all_[*at] : nullptr;
+  }
+  /// Throws ProgramError where this call lacks it.
+  [[nodiscard]] const T& at(std::string_view name, std::size_t i = 0) const {
+    const T* found = find(name, i);
+    if (found == nullptr) {
+      throw ProgramError(std::string(kind_.name) + " has no operand '" + std::string(name) + "' here");
+    }
+    return *found;
+  }
+  [[nodiscard]] const T& operator[](std::string_view name) const { return at(name); }
+
+ private:
+  OpKind kind_;
+  const Attributes& attributes_;
+  std::size_t inputs_;
+  std::span<const T> all_;
+};
+
+}  // namespace gpubench

@@ -1,0 +1,170 @@
+// An op's attributes and operands, as it declares them once.
+#include "harness/core/op_kind.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/core/program.h"
+
+namespace gpubench {
+namespace {
+
+using testing::HasSubstr;
+
+enum class Order { first, second };
+enum class Corner { upper, lower };
+std::string_view name(Corner corner) { return corner == Corner::upper ? "upper" : "lower"; }
+
+struct Inner {
+  double factor = 3.0;
+  static void visit(auto&& attribute) { attribute("factor", &Inner::factor); }
+};
+
+struct Everything {
+  bool flag = false;
+  std::int64_t stride = 1;
+  double alpha = 1.0;
+  std::vector<int> axes;
+  Order order = Order::first;
+  bool causal = true;
+  Order kind = Order::first;
+  Corner corner = Corner::upper;
+  Inner inner;
+
+  static void visit(auto&& attribute) {
+    attribute("flag", &Everything::flag);
+    attribute("stride", &Everything::stride);
+    attribute("alpha", &Everything::alpha);
+    attribute.when([](const Everything& e) { return e.axes.size() != 1; }, "axes", &Everything::axes);
+    attribute("order", &Everything::order, AsWord{"first", "second"});
+    attribute("causal", &Everything::causal, AsWord{"full", "causal"});
+    attribute("kind", &Everything::kind, AsValue{"plain", "odd"});
+    attribute.always("corner", &Everything::corner);
+    attribute.part(&Everything::inner);
+  }
+  [[nodiscard]] bool has(std::string_view operand) const { return flag && operand == "bias"; }
+};
+
+constexpr OpKind declared{"product", "a b bias? g* m*", "c"};
+
+TEST(Attributes, TheTextSaysWhatDiffersFromTheDefault) {
+  Everything e;
+  e.axes = {7};
+  EXPECT_EQ(Attributes(e).to_string(), "corner=upper");
+  e.flag = true;
+  e.stride = -2;
+  e.alpha = 0.1;
+  e.axes = {1, 0};
+  e.order = Order::second;
+  e.causal = false;
+  e.kind = Order::second;
+  e.corner = Corner::lower;
+  e.inner.factor = 0.5;
+  EXPECT_EQ(describe(e), "flag, stride=-2, alpha=0.1, axes=1 0, second, full, kind=odd, corner=lower, factor=0.5");
+  EXPECT_EQ(Attributes{}.to_string(), "");
+}
+
+TEST(Attributes, AreListedWithTheirValuesWhateverTheTextLeavesOut) {
+  const std::vector<Attribute> list = Attributes(Everything{}).list();
+  ASSERT_EQ(list.size(), 9U);
+  EXPECT_EQ(list[0].name, "flag");
+  EXPECT_FALSE(std::get<bool>(list[0].value));
+  EXPECT_EQ(std::get<std::int64_t>(list[1].value), 1);
+  EXPECT_EQ(std::get<std::string_view>(list[5].value), "causal");
+  EXPECT_EQ(std::get<std::string_view>(list[7].value), "upper");
+  EXPECT_EQ(std::get<double>(list[8].value), 3.0);
+}
+
+TEST(Attributes, EveryAttributeCountsForEquality) {
+  const auto differs = [](const auto& change) {
+    Everything e;
+    change(e);
+    return !(Attributes(e) == Attributes(Everything{})) && Attributes(e) == Attributes(e);
+  };
+  EXPECT_TRUE(differs([](Everything& e) { e.flag = true; }));
+  EXPECT_TRUE(differs([](Everything& e) { e.stride = 2; }));
+  EXPECT_TRUE(differs([](Everything& e) { e.alpha = 2.0; }));
+  EXPECT_TRUE(differs([](Everything& e) { e.axes = {0}; }));
+  EXPECT_TRUE(differs([](Everything& e) { e.order = Order::second; }));
+  EXPECT_TRUE(differs([](Everything& e) { e.corner = Corner::lower; }));
+  EXPECT_TRUE(differs([](Everything& e) { e.inner.factor = 2.0; }));
+  EXPECT_EQ(Attributes(), Attributes());
+  EXPECT_FALSE(Attributes(Inner{}) == Attributes());
+  EXPECT_FALSE(Attributes(Inner{}) == Attributes(Everything{}));
+}
+
+TEST(Attributes, GiveBackTheStructAndRefuseAnotherType) {
+  const Attributes attributes = Inner{42.0};
+  EXPECT_EQ(attributes.as<Inner>().factor, 42.0);
+  EXPECT_THROW((void)attributes.as<Everything>(), ProgramError);
+  EXPECT_THROW((void)Attributes{}.as<Inner>(), ProgramError);
+}
+
+std::optional<std::size_t> input(const Everything& e, std::string_view name, std::size_t i = 0) {
+  return position_of(declared.inputs, e, name, i);
+}
+
+TEST(Operands, StandInTheOrderOfTheirDeclaration) {
+  Everything with_bias;
+  with_bias.flag = true;
+  EXPECT_EQ(input({}, "a"), 0U);
+  EXPECT_EQ(input({}, "bias"), std::nullopt);
+  EXPECT_EQ(input(with_bias, "bias"), 2U);
+  EXPECT_EQ(input(with_bias, "g"), 3U);
+  EXPECT_EQ(input({}, "absent"), std::nullopt);
+  EXPECT_EQ(input({}, "a", 1), std::nullopt);
+}
+
+TEST(Operands, ListsTakeTurns) {
+  EXPECT_EQ(input({}, "g", 0), 2U);
+  EXPECT_EQ(input({}, "m", 0), 3U);
+  EXPECT_EQ(input({}, "g", 5), 12U);
+  EXPECT_EQ(input({}, "m", 5), 13U);
+}
+
+OpCall call_of(Program& p, int inputs, const Everything& attributes) {
+  OpCall call{declared, attributes, {}, {}, {}, "p"};
+  for (int i = 0; i < inputs; ++i) {
+    call.inputs.push_back(p.add(tensor("x" + std::to_string(i), DType::f32, Shape{1}, Role::input)));
+  }
+  call.outputs.push_back(p.reserve(tensor("y", DType::f32, Shape{1}, Role::activation)));
+  return call;
+}
+
+TEST(Operands, AWrongNumberIsAnErrorThatNamesTheRightOnes) {
+  for (const int inputs : {0, 3, 5}) {
+    Program p;
+    try {
+      p.append(call_of(p, inputs, {}));
+      FAIL() << inputs << " inputs were accepted";
+    } catch (const ProgramError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("product: " + std::to_string(inputs) +
+                                          " inputs for op 'p'; expected a, b, g of each, m of each"));
+    }
+  }
+  for (const int inputs : {4, 8}) {
+    Program p;
+    EXPECT_NO_THROW(p.append(call_of(p, inputs, {})));
+  }
+}
+
+TEST(Operands, AreFoundByNameInACall) {
+  Program p;
+  const OpCall call = call_of(p, 6, {});
+  EXPECT_EQ(call.input("b"), call.inputs[1]);
+  EXPECT_EQ(call.input("m", 1), call.inputs[5]);
+  EXPECT_EQ(call.output("c"), call.outputs[0]);
+  EXPECT_THROW((void)call.input("bias"), ProgramError);
+  EXPECT_THROW((void)call.input("m", 2), ProgramError);
+
+  const std::vector<int> things{10, 11, 12, 13, 14, 15, 20};
+  const Named<int> named(call, things);
+  EXPECT_EQ(named["b"], 11);
+  EXPECT_EQ(named.at("g", 1), 14);
+  EXPECT_EQ(named["c"], 20);
+  EXPECT_EQ(named.find("bias"), nullptr);
+  EXPECT_THROW((void)named["bias"], ProgramError);
+}
+
+}  // namespace
+}  // namespace gpubench
