@@ -1,5 +1,7 @@
 #include "suites/declare.h"
 
+#include "reference/ops/transform/differentiate.h"
+
 namespace gpubench::suites {
 namespace {
 
@@ -20,6 +22,17 @@ class Declared final : public Workload {
 
 std::shared_ptr<const Workload> declare(Declaration declaration) {
   return std::make_shared<Declared>(std::move(declaration));
+}
+
+Program backward_of(const std::function<Forward(Program&)>& forward) {
+  Program p;
+  p.begin(Phase::setup);
+  const Forward saved = forward(p);
+  p.begin(Phase::timed);
+  const TensorSpec y = p.spec(saved.y);
+  const ValueId dy = p.add(tensor("dy", y.dtype, y.shape, Role::gradient, Fill::normal(1.0)));
+  (void)differentiate(p, std::vector<Seed>{{saved.y, dy}}, saved.wanted);
+  return p;
 }
 
 std::shared_ptr<const Workload> declare_flat(std::string name, std::string description, std::string item, Grid grid,

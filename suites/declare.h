@@ -26,6 +26,15 @@ struct Declaration {
 /// A workload of one rank: build() is given the case's recipe.
 [[nodiscard]] std::shared_ptr<const Workload> declare(Declaration declaration);
 
+/// What a forward leaves: the value that the gradient flows into, and those whose gradients are asked for.
+struct Forward {
+  ValueId y;
+  std::vector<ValueId> wanted;
+};
+/// The backward of what `forward` appends, derived from it. It reads what the forward saved: that forward is set-up,
+/// checked but not timed. The gradient that flows in is a source "dy", about one.
+[[nodiscard]] Program backward_of(const std::function<Forward(Program&)>& forward);
+
 /// A workload over flat arrays of "n" elements, read in bytes per second; `item` is what one element is ("parameters").
 [[nodiscard]] std::shared_ptr<const Workload> declare_flat(std::string name, std::string description, std::string item,
                                                            Grid grid, Program (*build)(const Case&, const Recipe&));

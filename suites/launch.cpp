@@ -1,6 +1,6 @@
 // Suite launch: what it costs to start work at all. Kernels of one element, so that nothing but starting them takes
 // time; as a graph or one by one, as --launch says.
-#include "reference/ops/elementwise.h"
+#include "reference/ops/pointwise.h"
 #include "suites/declare.h"
 #include "suites/suites.h"
 

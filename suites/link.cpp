@@ -1,5 +1,6 @@
 // Suite link: what moves between a device and what surrounds it: the host's memory, pinned and pageable, and its peers.
-#include "reference/ops/elementwise.h"
+#include "reference/ops/move.h"
+#include "reference/ops/pointwise.h"
 #include "suites/declare.h"
 #include "suites/suites.h"
 

@@ -1,5 +1,6 @@
 // Suite memory: what the memory can do. Every bandwidth-bound op is read against these.
-#include "reference/ops/elementwise.h"
+#include "reference/ops/move.h"
+#include "reference/ops/pointwise.h"
 #include "reference/ops/quantize.h"
 #include "suites/declare.h"
 #include "suites/suites.h"

@@ -1,6 +1,6 @@
 // Suite norm: what a transformer does row by row between its matrix products, alone, at the widths of real models:
 // layer normalization and rotary position embedding, forward and backward.
-#include "reference/ops/layer_norm.h"
+#include "reference/ops/norm.h"
 #include "reference/ops/rotary.h"
 #include "suites/declare.h"
 #include "suites/suites.h"
@@ -26,39 +26,31 @@ Grid norm_sizes() {
   return grid;
 }
 
-struct Normalized {
-  ValueId x, gamma;
-  LayerNormForward forward;
-};
-
-Normalized normalize(Program& p, const Case& c, const Recipe& r) {
+Forward layer_norm(Program& p, const Case& c, const Recipe& r) {
   const ValueId x = p.add(tensor("x", r.tensor, {c.dim("rows"), c.dim("n")}, Role::input, Fill::norm_rows(1.0)));
   const ValueId gamma = p.add(tensor("gamma", r.wide, {c.dim("n")}, Role::parameter, Fill::positive(1.0)));
   const ValueId beta = p.add(tensor("beta", r.wide, {c.dim("n")}, Role::parameter, Fill::normal(0.125)));
-  return {x, gamma, layer_norm_forward(p, {}, r.math, "norm", x, gamma, beta)};
+  return {layer_norm_forward(p, {}, r.math, "norm", x, gamma, beta).y, {x, gamma, beta}};
 }
 
-Program norm_forward(const Case& c, const Recipe& r) {
+using BuildForward = Forward (*)(Program&, const Case&, const Recipe&);
+
+template <BuildForward build>
+Program forward(const Case& c, const Recipe& r) {
   Program p;
-  normalize(p, c, r);
+  build(p, c, r);
   return p;
 }
 
-// The backward reads the statistics that a forward saved; that forward is set-up: checked, not timed.
-Program norm_backward(const Case& c, const Recipe& r) {
-  Program p;
-  p.begin(Phase::setup);
-  const Normalized saved = normalize(p, c, r);
-  p.begin(Phase::timed);
-  const ValueId dy = p.add(tensor("dy", r.tensor, p.spec(saved.x).shape, Role::gradient, Fill::normal(1.0)));
-  layer_norm_backward(p, {}, r.math, "norm.backward", dy, saved.x, saved.gamma, saved.forward.mean, saved.forward.rstd);
-  return p;
+template <BuildForward build>
+Program backward(const Case& c, const Recipe& r) {
+  return backward_of([&](Program& p) { return build(p, c, r); });
 }
 
-std::shared_ptr<const Workload> norm_workload(std::string name, std::string description,
-                                              Program (*build)(const Case&, const Recipe&)) {
+std::shared_ptr<const Workload> row_workload(std::string name, std::string description, Grid grid,
+                                             Program (*build)(const Case&, const Recipe&)) {
   return declare({{std::move(name), std::move(description), "rows", Headline::bytes_per_s, "rows", CacheMode::cold},
-                  norm_sizes(),
+                  std::move(grid),
                   build,
                   [](const Case& c) { return static_cast<double>(c.dim("rows")); }});
 }
@@ -118,8 +110,9 @@ Suite norm() {
       "norm",
       "layer normalization and rotary position embedding, forward and backward",
       {
-          norm_workload("layer_norm_forward", "y, and the statistics that the backward wants", norm_forward),
-          norm_workload("layer_norm_backward", "dx, dgamma, dbeta", norm_backward),
+          row_workload("layer_norm_forward", "y, and the statistics that the backward wants", norm_sizes(),
+                       forward<layer_norm>),
+          row_workload("layer_norm_backward", "dx, dgamma, dbeta", norm_sizes(), backward<layer_norm>),
           rotary_workload("rotary_forward", "pairs half a head apart are turned (GPT-NeoX, Llama)", turn_halves),
           rotary_workload("rotary_backward", "their gradient: turned the other way", turn_halves_back),
           rotary_workload("rotary_interleaved_forward", "neighbours are turned (the paper, GPT-J)", turn_neighbours),

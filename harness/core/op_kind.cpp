@@ -84,6 +84,13 @@ std::optional<std::size_t> position_of(std::string_view operands, const Attribut
   return found && (of_list || i == 0) ? found : std::nullopt;
 }
 
+bool declares(std::string_view operands, std::string_view name) {
+  while (!operands.empty()) {
+    if (next(operands).name == name) return true;
+  }
+  return false;
+}
+
 void expect_operands(const OpKind& kind, std::string_view operands, const Attributes& attributes, std::size_t given,
                      std::string_view what, std::string_view label) {
   if (operands.empty()) return;

@@ -31,6 +31,9 @@ struct OpKind {
 [[nodiscard]] std::optional<std::size_t> position_of(std::string_view operands, const Attributes& attributes,
                                                      std::string_view name, std::size_t i = 0);
 
+/// Whether `operands` has one of this name, asked for or not.
+[[nodiscard]] bool declares(std::string_view operands, std::string_view name);
+
 /// Throws ProgramError: "gemm: 2 inputs for op 'qkv'; expected a, b, bias" unless there are as many tensors as
 /// `operands` declares. `what` names them for the message.
 void expect_operands(const OpKind& kind, std::string_view operands, const Attributes& attributes, std::size_t given,

@@ -2,12 +2,16 @@
 // it.
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "harness/core/backend.h"
 #include "harness/core/error.h"
@@ -35,6 +39,76 @@ template <class OwnPlan, class Binder>
   };
   return std::make_shared<BinderPlan>(std::move(implementation), workspace_bytes, std::move(binder));
 }
+
+/// Where own work keeps an operand: {"x", to<&RotaryArgs::x>}; {"beta?", ...} for work that several ops share, of which
+/// some have no such operand. A member is a pointer to elements, or anything made of a
+/// Tensor, or of a Tensor and whether its stores should go around the caches.
+template <class Work>
+struct OperandPlace {
+  std::string_view operand;
+  void (*put)(Work& work, const Tensor& tensor, bool streaming);
+};
+template <auto member>
+inline constexpr auto to = [](auto& work, const Tensor& tensor, bool streaming) {
+  using Member = std::remove_cvref_t<decltype(work.*member)>;
+  if constexpr (std::is_pointer_v<Member>) {
+    work.*member = static_cast<Member>(static_cast<void*>(tensor.data));
+  } else if constexpr (std::is_constructible_v<Member, const Tensor&, bool>) {
+    work.*member = Member(tensor, streaming);
+  } else {
+    work.*member = Member(tensor);
+  }
+};
+/// In the place of an operand's name: the workspace.
+inline constexpr std::string_view workspace_operand = "workspace";
+
+/// Puts a call's operands where work keeps them; optional ones that the call lacks are left out.
+template <class Work>
+class OperandBinder {
+ public:
+  OperandBinder(const OpCall& call, std::initializer_list<OperandPlace<Work>> places) : inputs_(call.inputs.size()) {
+    expect_operands(call.kind, call.kind.inputs, call.attributes, inputs_, "inputs", call.label);
+    for (const OperandPlace<Work>& place : places) {
+      const bool shared = place.operand.ends_with('?');
+      const std::string_view name = place.operand.substr(0, place.operand.size() - (shared ? 1 : 0));
+      if (name == workspace_operand) {
+        workspace_ = place.put;
+      } else if (const auto input = position_of(call.kind.inputs, call.attributes, name)) {
+        places_.push_back({*input, place.put});
+      } else if (const auto output = position_of(call.kind.outputs, call.attributes, name)) {
+        places_.push_back({inputs_ + *output, place.put});
+      } else if (!shared && !declares(call.kind.inputs, name) && !declares(call.kind.outputs, name)) {
+        throw std::logic_error(std::string(call.kind.name) + " has no operand '" + std::string(name) + "'");
+      }
+    }
+  }
+
+  /// `streams(tensor)`: whether stores to an output that is no input's memory should go around the caches.
+  template <class Streams>
+  [[nodiscard]] Work bound(const Work& unbound, std::span<const Tensor> tensors, Workspace workspace,
+                           const Streams& streams) const {
+    Work work = unbound;
+    for (const Place& place : places_) {
+      const Tensor& tensor = tensors[place.position];
+      const auto reads = tensors.first(inputs_);
+      const bool in_place =
+          std::any_of(reads.begin(), reads.end(), [&tensor](const Tensor& read) { return read.data == tensor.data; });
+      place.put(work, tensor, !in_place && streams(tensor));
+    }
+    if (workspace_ != nullptr) workspace_(work, Tensor{{}, workspace.data}, false);
+    return work;
+  }
+
+ private:
+  using Put = void (*)(Work&, const Tensor&, bool);
+  struct Place {
+    std::size_t position;
+    Put put;
+  };
+  std::size_t inputs_;
+  std::vector<Place> places_;
+  Put workspace_ = nullptr;
+};
 
 /// A line of a backend's op table; `Context` is what its plans may use.
 template <class Context>

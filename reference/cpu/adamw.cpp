@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "reference/cpu/block_io.h"
-#include "reference/cpu/optimizer.h"
 #include "reference/cpu/parallel.h"
+#include "reference/cpu/plans.h"
 #include "reference/cpu/row_view.h"
 #include "reference/cpu/stream_store.h"
 #include "reference/cpu/tensor_list.h"

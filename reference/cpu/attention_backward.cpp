@@ -13,8 +13,8 @@
 #include <array>
 #include <limits>
 
-#include "reference/cpu/attention.h"
 #include "reference/cpu/attention_problem.h"
+#include "reference/cpu/plans.h"
 #include "reference/cpu/vector_clones.h"
 #include "reference/cpu/vector_math.h"
 

@@ -10,9 +10,9 @@
 #include <cmath>
 #include <limits>
 
-#include "reference/cpu/attention.h"
 #include "reference/cpu/attention_problem.h"
 #include "reference/cpu/attention_softmax.h"
+#include "reference/cpu/plans.h"
 #include "reference/cpu/vector_clones.h"
 
 namespace gpubench::cpu {

@@ -21,9 +21,6 @@ struct BlockBuffer {
   alignas(64) std::array<float, block_elements> values;
 };
 
-/// True when an output of `bytes` should be streamed: it could not stay in the caches until somebody reads it.
-[[nodiscard]] bool worth_streaming(std::int64_t bytes);
-
 /// Reads f32 or bf16 as f32.
 class Source {
  public:

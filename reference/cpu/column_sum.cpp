@@ -1,6 +1,6 @@
 // Sum over rows. Rows are read in the order they lie in; each thread keeps f32 sums of its rows in the workspace, four
 // rows added to each other before they are added to the sum, and the threads' sums are added in order.
-#include "reference/cpu/column_sum.h"
+#include "reference/cpu/plans.h"
 
 #include <algorithm>
 #include <array>

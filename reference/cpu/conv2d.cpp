@@ -1,4 +1,4 @@
-#include "reference/cpu/conv2d.h"
+#include "reference/cpu/plans.h"
 
 #include <fmt/core.h>
 

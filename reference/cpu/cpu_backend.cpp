@@ -15,8 +15,8 @@
 #include "reference/cpu/pinned_threads.h"
 #include "reference/cpu/usable_isa.h"
 #include "reference/ops/cross_entropy.h"
+#include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
-#include "reference/ops/residual_norm.h"
 
 namespace gpubench {
 namespace {

@@ -1,6 +1,6 @@
 // Softmax cross-entropy: the largest logit of a row, then the sum of exp(logit - largest), blocks in f32 by vector
 // lanes and their sums in f64. A row of logits is small enough to come from the second-level cache the second time.
-#include "reference/cpu/cross_entropy.h"
+#include "reference/cpu/plans.h"
 
 #include <omp.h>
 

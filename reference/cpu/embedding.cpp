@@ -1,7 +1,7 @@
 // Look-up of rows, and their scatter-add. The gradient visits each row of the table once: the tokens are sorted by
 // value (counting sort, stable), so a row is the sum of its occurrences in the order of the text, in f32, rounded once,
 // whatever the number of threads; and rows that do not occur are zeroed in the same pass.
-#include "reference/cpu/embedding.h"
+#include "reference/cpu/plans.h"
 
 #include <fmt/core.h>
 

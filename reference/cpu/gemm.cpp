@@ -1,4 +1,4 @@
-#include "reference/cpu/gemm.h"
+#include "reference/cpu/plans.h"
 
 #include <fmt/core.h>
 
@@ -44,7 +44,7 @@ void expect_types(const OpCall& call, std::span<const TensorSpec> tensors, const
   }
 }
 
-MatrixRows rows_of(const TensorSpec& tensor, std::byte* data) {
+MatrixRows matrix_rows(const TensorSpec& tensor, std::byte* data) {
   const auto& strides = tensor.layout.strides;
   const bool batched = tensor.shape.rank() == 3;
   return {data, tensor.dtype, batched ? strides[0] : 0, strides[batched ? 1 : 0]};
@@ -111,9 +111,9 @@ Plan plan_with_gelu(const OpCall& call, const Gemm& attributes, MatmulRequest re
   epilogue.n = c.shape[-1];
   epilogue.form = attributes.gelu_form;
   epilogue.beta = static_cast<float>(attributes.beta);
-  epilogue.sums = rows_of(sums_spec, nullptr);
-  epilogue.pre = rows_of(pre, nullptr);
-  epilogue.c = rows_of(c, nullptr);
+  epilogue.sums = matrix_rows(sums_spec, nullptr);
+  epilogue.pre = matrix_rows(pre, nullptr);
+  epilogue.c = matrix_rows(c, nullptr);
 
   const auto binder = [=, threads = context.threads](std::span<const Tensor> bound, Workspace workspace) {
     const auto data = [&bound](int index) { return bound[static_cast<std::size_t>(index)].data; };

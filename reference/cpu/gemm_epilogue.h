@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "harness/core/dtype.h"
-#include "reference/ops/gelu.h"
+#include "reference/ops/pointwise.h"
 
 namespace gpubench::cpu {
 

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "reference/cpu/block_io.h"
-#include "reference/cpu/optimizer.h"
 #include "reference/cpu/parallel.h"
+#include "reference/cpu/plans.h"
 #include "reference/cpu/row_view.h"
 #include "reference/cpu/tensor_list.h"
 #include "reference/cpu/vector_clones.h"
@@ -58,7 +58,7 @@ TensorList list_of(const OpCall& call, std::span<const TensorSpec> tensors) {
 /// Longest run that is read where it lies; keeps the partial sums of gradient_norm short.
 constexpr std::int64_t direct_block = 4096;
 
-struct Norm {
+struct SquareSum {
   int threads = 1;
   TensorList list;
   std::vector<Source> gradients;
@@ -134,12 +134,12 @@ float clip_factor(float norm, double limit) {
 
 Plan plan_gradient_norm(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   expect_type(call, tensors.back(), DType::f32);
-  Norm work;
+  SquareSum work;
   work.threads = context.threads;
   work.list = list_of(call, tensors.first(tensors.size() - 1));
   const auto workspace_bytes = static_cast<std::size_t>(work.parts()) * sizeof(double);
   return plan_of(own_implementation(), workspace_bytes, [work](std::span<const Tensor> bound, Workspace space) {
-    Norm result = work;
+    SquareSum result = work;
     for (const Tensor& gradient : bound.first(bound.size() - 1)) result.gradients.emplace_back(gradient);
     result.norm = elements_of<float>(bound.back());
     result.partial = reinterpret_cast<double*>(space.data);

@@ -1,17 +1,14 @@
 // What the CPU backend is made of: plans that bind to work. Start here to add an op.
 //
-// 1. Write x.h: `Plan plan_x(const OpCall&, std::span<const TensorSpec>, const CpuContext&);` and x.cpp. The plan
-// function
-//    reads the attributes (`call.attributes.as<X>()`) and the specs (inputs, then outputs, in the order of
-//    reference/ops/x.h), throws Unsupported for types and layouts it lacks, and returns plan_of(name, workspace bytes,
-//    binder).
-// 2. The binder gets the tensors and the workspace and returns the bound work: a callable that captured plain pointers
-// and
-//    numbers. Running it must allocate nothing, choose nothing, log nothing; binding is cheap and may happen many
-//    times.
+// 1. Write x.cpp with `Plan plan_x(const OpCall&, std::span<const TensorSpec>, const CpuContext&)`, declared in
+// plans.h.
+//    It reads the attributes and the specs, throws Unsupported for types and layouts it lacks, and returns own_plan():
+//    a struct that is callable and holds plain pointers and numbers, and where it keeps each operand.
+// 2. Running it must allocate nothing, choose nothing, log nothing; binding is cheap and may happen many times. What
+//    binds in another way returns plan_of(name, workspace bytes, binder).
 // 3. Loops that matter: write one chunk as a function marked GPUBENCH_VECTOR_CLONES (vector_clones.h) and call it
-// through
-//    parallel_chunks() (parallel.h). bf16.h converts. Sums are taken in an order that depends on the arguments only.
+//    through parallel_chunks() (parallel.h). bf16.h converts. Sums are taken in an order that depends on the arguments
+//    only.
 // 4. Add one line to ops_table.cpp and the file to CMakeLists.txt, and tests in tests/reference/cpu/x_test.cpp.
 // README.md here walks through a real op.
 #pragma once
@@ -78,6 +75,24 @@ template <class Binder>
                                 });
 }
 
+/// What own kernels are called in records: "gpubench:avx512", by the vector units that their clones use here.
+[[nodiscard]] std::string own_implementation();
+
+/// True when an output of `bytes` should be streamed: it could not stay in the caches until somebody reads it.
+[[nodiscard]] bool worth_streaming(std::int64_t bytes);
+
+/// A plan of own work, which is callable, with the operands put where `work` keeps them. Outputs that would not stay in
+/// the caches are stored around them, but for those that are an input's memory: that was just read.
+template <std::invocable Work>
+[[nodiscard]] Plan own_plan(const OpCall& call, const Work& work, std::initializer_list<OperandPlace<Work>> places,
+                            std::size_t workspace_bytes = 0) {
+  return plan_of(own_implementation(), workspace_bytes,
+                 [work, binder = OperandBinder<Work>(call, places)](std::span<const Tensor> tensors, Workspace space) {
+                   return binder.bound(work, tensors, space,
+                                       [](const Tensor& tensor) { return worth_streaming(tensor.spec.bytes()); });
+                 });
+}
+
 /// The first element of a tensor, as the type that the kernel reads.
 template <class T>
 [[nodiscard]] T* elements_of(const Tensor& tensor) {
@@ -89,8 +104,5 @@ template <class T>
 
 /// Throws Unsupported naming the tensor unless it is dense with the last axis fastest.
 void expect_row_major(const OpCall& call, const TensorSpec& tensor);
-
-/// What own kernels are called in records: "gpubench:avx512", by the vector units that their clones use here.
-[[nodiscard]] std::string own_implementation();
 
 }  // namespace gpubench::cpu

@@ -4,12 +4,12 @@
 #include <algorithm>
 
 #include "reference/cpu/block_io.h"
-#include "reference/cpu/layer_norm.h"
 #include "reference/cpu/parallel.h"
+#include "reference/cpu/plans.h"
 #include "reference/cpu/row_view.h"
 #include "reference/cpu/stream_store.h"
 #include "reference/cpu/vector_clones.h"
-#include "reference/ops/layer_norm.h"
+#include "reference/ops/norm.h"
 
 namespace gpubench::cpu {
 namespace {
@@ -63,6 +63,8 @@ struct NormBackward {
   Sink dx, dgamma, dbeta;
   float* partial = nullptr;  ///< [parts, 2, columns]: dgamma, then dbeta
 
+  [[nodiscard]] float mean_of(std::int64_t row) const { return mean[row]; }
+
   [[nodiscard]] int parts() const { return chunk_count(threads, x_view.rows, row_grain(x_view.columns)); }
   [[nodiscard]] float* partial_of(std::int64_t part) const { return partial + part * 2 * x_view.columns; }
 
@@ -95,7 +97,7 @@ struct NormBackward {
       const std::int64_t size = std::min(block_elements, n - i);
       const RowSums block = reduce_block(
           dy.read(row * dy_view.stride + i, size, dy_buffer), x.read(row * x_view.stride + i, size, x_buffer),
-          gamma.read(i, size, gamma_buffer), mean[row], rstd[row], size, sums + i, sums + n + i);
+          gamma.read(i, size, gamma_buffer), mean_of(row), rstd[row], size, sums + i, sums + n + i);
       h += static_cast<double>(block.h);
       h_xhat += static_cast<double>(block.h_xhat);
     }
@@ -113,7 +115,7 @@ struct NormBackward {
       const std::int64_t first = row * dx_view.stride + i;
       float* block = dx.place(first, dx_buffer);
       dx_block(dy.read(row * dy_view.stride + i, size, dy_buffer), x.read(row * x_view.stride + i, size, x_buffer),
-               gamma.read(i, size, gamma_buffer), mean[row], rstd[row], means, size, block);
+               gamma.read(i, size, gamma_buffer), mean_of(row), rstd[row], means, size, block);
       dx.commit(first, size, block);
     }
   }
@@ -137,32 +139,34 @@ struct NormBackward {
 
 }  // namespace
 
-Plan plan_layer_norm_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
-  for (const std::size_t i : {0U, 1U, 2U, 5U, 6U, 7U}) expect_f32_or_bf16(call, tensors[i]);
-  for (const std::size_t i : {2U, 3U, 4U, 6U, 7U}) expect_row_major(call, tensors[i]);
-  for (const std::size_t i : {3U, 4U}) expect_type(call, tensors[i], DType::f32);
+Plan plan_norm_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  const Named<TensorSpec> operand(call, tensors);
+  for (const char* name : {"dy", "x", "gamma", "dx", "dgamma", "dbeta"}) {
+    if (const TensorSpec* data = operand.find(name)) expect_f32_or_bf16(call, *data);
+  }
+  for (const char* name : {"gamma", "mean", "rstd", "dgamma", "dbeta"}) {
+    if (const TensorSpec* dense = operand.find(name)) expect_row_major(call, *dense);
+  }
+  for (const char* name : {"mean", "rstd"}) {
+    if (const TensorSpec* statistic = operand.find(name)) expect_type(call, *statistic, DType::f32);
+  }
   NormBackward work;
   work.threads = context.threads;
-  work.dy_view = rows_of(call, tensors[0]);
-  work.x_view = rows_of(call, tensors[1]);
-  work.dx_view = rows_of(call, tensors[5]);
-  const bool streaming = worth_streaming(tensors[5].bytes());
+  work.dy_view = rows_of(call, operand["dy"]);
+  work.x_view = rows_of(call, operand["x"]);
+  work.dx_view = rows_of(call, operand["dx"]);
   const auto workspace_bytes = static_cast<std::size_t>(work.parts() * 2 * work.x_view.columns) * sizeof(float);
-  return plan_of(own_implementation(), workspace_bytes,
-                 [work, streaming](std::span<const Tensor> bound, Workspace space) {
-                   NormBackward result = work;
-                   result.dy = Source(bound[0]);
-                   result.x = Source(bound[1]);
-                   result.gamma = Source(bound[2]);
-                   result.mean = elements_of<const float>(bound[3]);
-                   result.rstd = elements_of<const float>(bound[4]);
-                   const bool in_place = bound[5].data == bound[0].data || bound[5].data == bound[1].data;
-                   result.dx = Sink(bound[5], streaming && !in_place);
-                   result.dgamma = Sink(bound[6], false);
-                   result.dbeta = Sink(bound[7], false);
-                   result.partial = reinterpret_cast<float*>(space.data);
-                   return result;
-                 });
+  return own_plan(call, work,
+                  {{"dy", to<&NormBackward::dy>},
+                   {"x", to<&NormBackward::x>},
+                   {"gamma", to<&NormBackward::gamma>},
+                   {"mean?", to<&NormBackward::mean>},
+                   {"rstd", to<&NormBackward::rstd>},
+                   {"dx", to<&NormBackward::dx>},
+                   {"dgamma", to<&NormBackward::dgamma>},
+                   {"dbeta?", to<&NormBackward::dbeta>},
+                   {workspace_operand, to<&NormBackward::partial>}},
+                  workspace_bytes);
 }
 
 }  // namespace gpubench::cpu

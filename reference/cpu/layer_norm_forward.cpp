@@ -1,18 +1,18 @@
 // Layer normalization, three passes over a row that stays in the first-level cache: the mean, the variance about that
-// mean (never E[x^2] - mean^2, which cancels), the result. Blocks are summed in f32 by vector lanes, blocks of a row in
-// f64.
+// mean (never E[x^2] - mean^2, which cancels), the result.
+// Blocks are summed in f32 by vector lanes, blocks of a row in f64.
 #include <algorithm>
 #include <cmath>
 
 #include "reference/cpu/block_io.h"
-#include "reference/cpu/layer_norm.h"
 #include "reference/cpu/layer_norm_avx512.h"
 #include "reference/cpu/layer_norm_passes.h"
 #include "reference/cpu/parallel.h"
+#include "reference/cpu/plans.h"
 #include "reference/cpu/row_view.h"
 #include "reference/cpu/stream_store.h"
 #include "reference/cpu/vector_avx512.h"
-#include "reference/ops/layer_norm.h"
+#include "reference/ops/norm.h"
 
 namespace gpubench::cpu {
 namespace {
@@ -36,11 +36,7 @@ struct NormForward {
 
   void run_row(std::int64_t row) const {
     const std::int64_t n = x_view.columns;
-    double total = 0.0;
-    for_blocks(row, [&](const float* block, std::int64_t size, const float* ahead) {
-      total += static_cast<double>(use_avx512 ? avx512::sum(block, size, ahead) : sum_block(block, size));
-    });
-    const auto row_mean = static_cast<float>(total / static_cast<double>(n));
+    const float row_mean = mean_of(row);
     double squares = 0.0;
     for_blocks(row, [&](const float* block, std::int64_t size, const float* ahead) {
       squares += static_cast<double>(use_avx512 ? avx512::squared_deviations(block, row_mean, size, ahead)
@@ -50,6 +46,14 @@ struct NormForward {
     mean[row] = row_mean;
     rstd[row] = row_rstd;
     normalize_row(row, row_mean, row_rstd);
+  }
+
+  [[nodiscard]] float mean_of(std::int64_t row) const {
+    double total = 0.0;
+    for_blocks(row, [&](const float* block, std::int64_t size, const float* ahead) {
+      total += static_cast<double>(use_avx512 ? avx512::sum(block, size, ahead) : sum_block(block, size));
+    });
+    return static_cast<float>(total / static_cast<double>(x_view.columns));
   }
 
   // Calls work(block, size, ahead) for the blocks of a row of x; ahead is the same block two rows on, where there is
@@ -95,29 +99,30 @@ struct NormForward {
 
 }  // namespace
 
-Plan plan_layer_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
-  const TensorSpec& x = tensors[0];
-  const TensorSpec& y = tensors[3];
-  for (const std::size_t i : {0U, 1U, 2U, 3U}) expect_f32_or_bf16(call, tensors[i]);
-  for (const std::size_t i : {1U, 2U, 4U, 5U}) expect_row_major(call, tensors[i]);
-  for (const std::size_t i : {4U, 5U}) expect_type(call, tensors[i], DType::f32);
+Plan plan_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  const Named<TensorSpec> operand(call, tensors);
+  for (const char* name : {"x", "y", "gamma", "beta"}) {
+    if (const TensorSpec* data = operand.find(name)) expect_f32_or_bf16(call, *data);
+  }
+  for (const char* name : {"gamma", "beta", "mean", "rstd"}) {
+    if (const TensorSpec* dense = operand.find(name)) expect_row_major(call, *dense);
+  }
+  for (const char* name : {"mean", "rstd"}) {
+    if (const TensorSpec* statistic = operand.find(name)) expect_type(call, *statistic, DType::f32);
+  }
   NormForward work;
   work.threads = context.threads;
-  work.epsilon = call.attributes.as<LayerNorm>().epsilon;
-  work.x_view = rows_of(call, x);
-  work.y_view = rows_of(call, y);
-  const bool streaming = worth_streaming(y.bytes());
-  return plan_of(own_implementation(), 0, [work, streaming](std::span<const Tensor> bound, Workspace) {
-    NormForward result = work;
-    result.x = Source(bound[0]);
-    result.use_avx512 = !result.x.staged() && avx512::available();
-    result.gamma = Source(bound[1]);
-    result.beta = Source(bound[2]);
-    result.y = Sink(bound[3], streaming && bound[3].data != bound[0].data);
-    result.mean = elements_of<float>(bound[4]);
-    result.rstd = elements_of<float>(bound[5]);
-    return result;
-  });
+  work.epsilon = call.attributes.as<Norm>().epsilon;
+  work.x_view = rows_of(call, operand["x"]);
+  work.y_view = rows_of(call, operand["y"]);
+  work.use_avx512 = operand["x"].dtype == DType::f32 && avx512::available();
+  return own_plan(call, work,
+                  {{"x", to<&NormForward::x>},
+                   {"gamma", to<&NormForward::gamma>},
+                   {"beta?", to<&NormForward::beta>},
+                   {"y", to<&NormForward::y>},
+                   {"mean?", to<&NormForward::mean>},
+                   {"rstd", to<&NormForward::rstd>}});
 }
 
 }  // namespace gpubench::cpu

@@ -82,7 +82,7 @@ bool vector_clones_hold() {
   return norm_passes_hold(passes) && product_holds(multiply_widened);
 }
 
-bool gelu_holds(PointwiseFunction kernel) {
+bool gelu_holds(PointwiseStream kernel) {
   Row x{}, y{};
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = 0.0625F * static_cast<float>(static_cast<int>(i) - 100);
   kernel(x.data(), nullptr, 0.0F, count, y.data());

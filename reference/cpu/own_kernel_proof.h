@@ -39,7 +39,7 @@ struct NormPasses {
                             std::int64_t count, float* y);
 };
 
-[[nodiscard]] bool gelu_holds(PointwiseFunction kernel);
+[[nodiscard]] bool gelu_holds(PointwiseStream kernel);
 [[nodiscard]] bool norm_passes_hold(const NormPasses& passes);
 [[nodiscard]] bool streaming_holds(void (*copy_lines)(std::byte* to, const std::byte* from, std::size_t lines),
                                    void (*triad_lines)(const float* b, const float* c, float factor, std::int64_t count,

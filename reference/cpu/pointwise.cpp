@@ -15,23 +15,27 @@ namespace {
 /// starves.
 constexpr std::int64_t prefetch_elements = 4 * block_elements;
 
-/// Bound pointwise work. Views and sources are a, b, and y last; without b, it repeats a.
+constexpr std::size_t most_inputs = 3;
+constexpr std::size_t most_outputs = 2;
+
+/// Bound pointwise work. Views are those of the inputs, then of the outputs.
 struct Pointwise {
   PointwiseKernel kernel{};
   float factor = 0.0F;
   int threads = 1;
-  std::array<RowView, 3> views;
-  Source a, b;
-  Sink y;
-  bool has_b = false;
+  std::size_t inputs = 1, outputs = 1;
+  std::array<RowView, most_inputs + most_outputs> views;
+  std::array<Source, most_inputs> x;
+  std::array<Sink, most_outputs> y;
+  bool inputs_staged = false, outputs_staged = false;
 
   void operator()() const {
-    parallel_chunks(threads, views[2].elements(), element_grain,
+    parallel_chunks(threads, views[inputs].elements(), element_grain,
                     [this](std::int64_t begin, std::int64_t end) { run_chunk(begin, end); });
   }
 
   void run_chunk(std::int64_t begin, std::int64_t end) const {
-    const std::int64_t columns = views[2].columns;
+    const std::int64_t columns = views[inputs].columns;
     while (begin < end) {
       const std::int64_t row = begin / columns;
       const std::int64_t column = begin % columns;
@@ -43,60 +47,65 @@ struct Pointwise {
   }
 
   void run_row(std::int64_t row, std::int64_t column, std::int64_t count) const {
-    BlockBuffer a_buffer;
-    BlockBuffer b_buffer;
-    BlockBuffer y_buffer;
-    const std::int64_t a_first = row * views[0].stride + column;
-    const std::int64_t b_first = row * views[1].stride + column;
-    const std::int64_t y_first = row * views[2].stride + column;
-    const bool inputs_staged = a.staged() || (has_b && b.staged());
-    if (kernel.streaming != nullptr && !inputs_staged && y.streams_f32()) {
-      const float* b_run = has_b ? b.read(b_first, count, b_buffer) : nullptr;
-      kernel.streaming(a.read(a_first, count, a_buffer), b_run, factor, count, y.where(y_first));
+    std::array<BlockBuffer, most_inputs> x_buffers;
+    std::array<BlockBuffer, most_outputs> y_buffers;
+    std::array<const float*, most_inputs> from{};
+    std::array<float*, most_outputs> to{};
+    const auto first = [&](std::size_t view) { return row * views[view].stride + column; };
+    if (kernel.streaming != nullptr && !inputs_staged && y[0].streams_f32()) {
+      for (std::size_t k = 0; k < inputs; ++k) from[k] = x[k].read(first(k), count, x_buffers[k]);
+      kernel.streaming(from[0], from[1], factor, count, y[0].where(first(inputs)));
       return;
     }
-    const std::int64_t step = inputs_staged || y.staged() ? block_elements : count;
+    const std::int64_t step = inputs_staged || outputs_staged ? block_elements : count;
     for (std::int64_t done = 0; done < count; done += step) {
       const std::int64_t size = std::min(step, count - done);
       const std::int64_t ahead = std::clamp<std::int64_t>(count - done - prefetch_elements, 0, size);
-      a.prefetch(a_first + done + prefetch_elements, ahead);
-      if (has_b) b.prefetch(b_first + done + prefetch_elements, ahead);
-      float* block = y.place(y_first + done, y_buffer);
-      const float* a_block = a.read(a_first + done, size, a_buffer);
-      const float* b_block = has_b ? b.read(b_first + done, size, b_buffer) : nullptr;
-      kernel.block(a_block, b_block, factor, size, block);
-      y.commit(y_first + done, size, block);
+      for (std::size_t k = 0; k < inputs; ++k) x[k].prefetch(first(k) + done + prefetch_elements, ahead);
+      for (std::size_t j = 0; j < outputs; ++j) to[j] = y[j].place(first(inputs + j) + done, y_buffers[j]);
+      for (std::size_t k = 0; k < inputs; ++k) from[k] = x[k].read(first(k) + done, size, x_buffers[k]);
+      kernel.block(from.data(), factor, size, to.data());
+      for (std::size_t j = 0; j < outputs; ++j) y[j].commit(first(inputs + j) + done, size, to[j]);
     }
   }
 };
 
 }  // namespace
 
-Plan plan_pointwise(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context,
+Plan pointwise_plan(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context,
                     const PointwiseKernel& kernel, float factor) {
   Pointwise work;
   work.kernel = kernel;
   work.factor = factor;
   work.threads = context.threads;
-  work.has_b = tensors.size() == 3;
+  work.inputs = call.inputs.size();
+  work.outputs = call.outputs.size();
   const bool one_run = share_one_run(tensors);
-  for (std::size_t i = 0; i < 3; ++i) {
-    const TensorSpec& tensor = i == 2 ? tensors.back() : tensors[work.has_b ? i : 0];
-    expect_f32_or_bf16(call, tensor);
-    const std::int64_t elements = tensor.shape.elements();
-    work.views[i] = one_run ? RowView{1, elements, elements} : rows_of(call, tensor);
+  std::int64_t output_bytes = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    expect_f32_or_bf16(call, tensors[i]);
+    const std::int64_t elements = tensors[i].shape.elements();
+    work.views[i] = one_run ? RowView{1, elements, elements} : rows_of(call, tensors[i]);
+    if (i >= work.inputs) output_bytes += tensors[i].bytes();
   }
-  const bool streaming = worth_streaming(tensors.back().bytes());
-  return plan_of(own_implementation(), 0, [work, streaming](std::span<const Tensor> bound, Workspace) {
-    Pointwise result = work;
-    result.a = Source(bound.front());
-    if (work.has_b) result.b = Source(bound[1]);
-    // What is updated in place was just read: it is in the cache, and streaming would throw it out first.
-    const std::byte* y = bound.back().data;
-    const bool in_place = y == bound[0].data || (work.has_b && y == bound[1].data);
-    result.y = Sink(bound.back(), streaming && !in_place);
-    return result;
-  });
+  return plan_of(own_implementation(), 0,
+                 [work, streaming = worth_streaming(output_bytes)](std::span<const Tensor> bound, Workspace) {
+                   Pointwise result = work;
+                   for (std::size_t k = 0; k < work.inputs; ++k) {
+                     result.x[k] = Source(bound[k]);
+                     result.inputs_staged = result.inputs_staged || result.x[k].staged();
+                   }
+                   for (std::size_t j = 0; j < work.outputs; ++j) {
+                     const Tensor& y = bound[work.inputs + j];
+                     // What is updated in place was just read: it is in the cache, and streaming would throw it out.
+                     const auto reads = bound.first(work.inputs);
+                     const bool in_place = std::any_of(reads.begin(), reads.end(),
+                                                       [&y](const Tensor& read) { return read.data == y.data; });
+                     result.y[j] = Sink(y, streaming && !in_place);
+                     result.outputs_staged = result.outputs_staged || result.y[j].staged();
+                   }
+                   return result;
+                 });
 }
 
 }  // namespace gpubench::cpu

@@ -8,14 +8,14 @@
 #include <cmath>
 
 #include "reference/cpu/block_io.h"
-#include "reference/cpu/layer_norm.h"
 #include "reference/cpu/layer_norm_avx512.h"
 #include "reference/cpu/layer_norm_passes.h"
 #include "reference/cpu/parallel.h"
+#include "reference/cpu/plans.h"
 #include "reference/cpu/row_view.h"
 #include "reference/cpu/stream_store.h"
 #include "reference/cpu/vector_avx512.h"
-#include "reference/ops/residual_norm.h"
+#include "reference/ops/norm.h"
 
 namespace gpubench::cpu {
 namespace {

@@ -1,6 +1,6 @@
 // A thread's turn is a run of heads of one token, which share a row of the tables: it stays in the first-level cache.
 // Large outputs are made in a scratch block there and stored around the caches.
-#include "reference/cpu/rotary.h"
+#include "reference/cpu/plans.h"
 
 #include <algorithm>
 #include <array>

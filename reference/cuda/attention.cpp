@@ -1,4 +1,4 @@
-#include "reference/cuda/attention.h"
+#include "reference/cuda/plans.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "reference/cuda/column_sum.h"
+#include "reference/cuda/plans.h"
 
 #include "reference/cuda/kernels/column_sum.h"
 #include "reference/cuda/row_view.h"
@@ -19,16 +19,10 @@ Plan plan_column_sum(const OpCall& call, std::span<const TensorSpec> tensors, co
   args.parts = column_sum_parts(rows.rows, rows.columns, context.device.multiprocessors);
   const std::size_t sum_bytes = args.from == Element::f64 ? sizeof(double) : sizeof(float);
   const std::size_t bytes = static_cast<std::size_t>(args.parts * args.columns) * sum_bytes;
-  return plan_of(own_implementation(context), bytes, [args](std::span<const Tensor> bound, Workspace space) {
-    ColumnSumArgs work = args;
-    work.x = bound[0].data;
-    work.y = bound[1].data;
-    work.partial = space.data;
-    return [work](cudaStream_t stream) {
-      launch_column_sum(work, stream);
-      check_launch("column_sum");
-    };
-  });
+  return own_plan(
+      call, context, args, launch_column_sum,
+      {{"x", to<&ColumnSumArgs::x>}, {"y", to<&ColumnSumArgs::y>}, {workspace_operand, to<&ColumnSumArgs::partial>}},
+      bytes);
 }
 
 }  // namespace gpubench::cuda

@@ -1,4 +1,4 @@
-#include "reference/cuda/conv2d.h"
+#include "reference/cuda/plans.h"
 
 #include "reference/cuda/conv2d_graph.h"
 #include "reference/cuda/graph_plan.h"

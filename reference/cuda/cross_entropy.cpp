@@ -1,4 +1,4 @@
-#include "reference/cuda/cross_entropy.h"
+#include "reference/cuda/plans.h"
 
 #include <fmt/format.h>
 
@@ -12,90 +12,78 @@
 namespace gpubench::cuda {
 namespace {
 
-/// The rows of logits, where these, labels, loss and lse (the first four tensors) are of types and layouts to be had.
-RowView checked_logits(const OpCall& call, std::span<const TensorSpec> tensors) {
-  expect_type(call, tensors[1], DType::i32);
-  for (const std::size_t i : {1U, 3U}) expect_row_major(call, tensors[i]);
-  for (const std::size_t i : {2U, 3U}) expect_type(call, tensors[i], statistic_type(tensors[0].dtype));
-  return rows_of(call, tensors[0]);
+/// The rows of logits, where all tensors that the call has are of types and layouts that the kernels know.
+RowView checked_logits(const OpCall& call, const Named<TensorSpec>& operand) {
+  const TensorSpec& logits = operand["logits"];
+  expect_type(call, operand["labels"], DType::i32);
+  for (const char* dense : {"labels", "lse"}) expect_row_major(call, operand[dense]);
+  expect_type(call, operand["lse"], statistic_type(logits.dtype));
+  if (const TensorSpec* loss = operand.find("loss")) expect_type(call, *loss, statistic_type(logits.dtype));
+  if (const TensorSpec* dlogits = operand.find("dlogits")) expect_same_type(call, logits, *dlogits);
+  return rows_of(call, logits);
 }
 
 }  // namespace
 
 Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  const RowView rows = checked_logits(call, tensors);
-  CrossEntropyForwardArgs args;
-  args.data = any_element(call, tensors[0]);
+  const Named<TensorSpec> operand(call, tensors);
+  const RowView rows = checked_logits(call, operand);
+  using Args = CrossEntropyForwardArgs;
+  Args args;
+  args.data = any_element(call, operand["logits"]);
   args.rows = rows.rows;
   args.classes = rows.columns;
   args.stride = rows.stride;
   const std::size_t bytes = static_cast<std::size_t>(rows.rows) * sizeof(double);
-  return plan_of(own_implementation(context), bytes, [args](std::span<const Tensor> bound, Workspace space) {
-    CrossEntropyForwardArgs work = args;
-    work.logits = bound[0].data;
-    work.labels = elements_of<const int>(bound[1]);
-    work.loss = bound[2].data;
-    work.lse = bound[3].data;
-    work.row_loss = reinterpret_cast<double*>(space.data);
-    return [work](cudaStream_t stream) {
-      launch_cross_entropy_forward(work, stream);
-      check_launch("cross_entropy_forward");
-    };
-  });
+  return own_plan(call, context, args, launch_cross_entropy_forward,
+                  {{"logits", to<&Args::logits>},
+                   {"labels", to<&Args::labels>},
+                   {"loss", to<&Args::loss>},
+                   {"lse", to<&Args::lse>},
+                   {workspace_operand, to<&Args::row_loss>}},
+                  bytes);
 }
 
 Plan plan_cross_entropy_forward_backward(const OpCall& call, std::span<const TensorSpec> tensors,
                                          const CudaContext& context) {
-  const RowView rows = checked_logits(call, tensors);
-  expect_same_type(call, tensors[0], tensors[4]);
+  const Named<TensorSpec> operand(call, tensors);
+  const RowView rows = checked_logits(call, operand);
   if (rows.columns > std::numeric_limits<int>::max()) {
-    refuse(call, fmt::format("logits {}; expected fewer than 2^31 classes", tensors[0].to_string()));
+    refuse(call, fmt::format("logits {}; expected fewer than 2^31 classes", operand["logits"].to_string()));
   }
-  CrossEntropyForwardBackwardArgs args;
-  args.data = any_element(call, tensors[0]);
+  using Args = CrossEntropyForwardBackwardArgs;
+  Args args;
+  args.data = any_element(call, operand["logits"]);
   args.rows = rows.rows;
   args.classes = rows.columns;
   args.logits_stride = rows.stride;
-  args.dlogits_stride = rows_of(call, tensors[4]).stride;
+  args.dlogits_stride = rows_of(call, operand["dlogits"]).stride;
   const std::size_t bytes = static_cast<std::size_t>(rows.rows) * sizeof(double);
-  return plan_of(own_implementation(context), bytes, [args](std::span<const Tensor> bound, Workspace space) {
-    CrossEntropyForwardBackwardArgs work = args;
-    work.logits = bound[0].data;
-    work.labels = elements_of<const int>(bound[1]);
-    work.loss = bound[2].data;
-    work.lse = bound[3].data;
-    work.dlogits = bound[4].data;
-    work.row_loss = reinterpret_cast<double*>(space.data);
-    return [work](cudaStream_t stream) {
-      launch_cross_entropy_forward_backward(work, stream);
-      check_launch("cross_entropy_forward_backward");
-    };
-  });
+  return own_plan(call, context, args, launch_cross_entropy_forward_backward,
+                  {{"logits", to<&Args::logits>},
+                   {"labels", to<&Args::labels>},
+                   {"loss", to<&Args::loss>},
+                   {"lse", to<&Args::lse>},
+                   {"dlogits", to<&Args::dlogits>},
+                   {workspace_operand, to<&Args::row_loss>}},
+                  bytes);
 }
 
 Plan plan_cross_entropy_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  expect_type(call, tensors[1], DType::i32);
-  expect_type(call, tensors[2], statistic_type(tensors[0].dtype));
-  expect_same_type(call, tensors[0], tensors[3]);
-  for (const std::size_t i : {1U, 2U}) expect_row_major(call, tensors[i]);
-  const RowView rows = rows_of(call, tensors[0]);
-  CrossEntropyBackwardArgs args;
-  args.data = any_element(call, tensors[0]);
+  const Named<TensorSpec> operand(call, tensors);
+  const RowView rows = checked_logits(call, operand);
+  using Args = CrossEntropyBackwardArgs;
+  Args args;
+  args.data = any_element(call, operand["logits"]);
   args.rows = rows.rows;
   args.classes = rows.columns;
   args.logits_stride = rows.stride;
-  args.dlogits_stride = rows_of(call, tensors[3]).stride;
-  return plan_of(own_implementation(context), 0, [args](std::span<const Tensor> bound, Workspace) {
-    CrossEntropyBackwardArgs work = args;
-    work.logits = bound[0].data;
-    work.labels = elements_of<const int>(bound[1]);
-    work.lse = bound[2].data;
-    work.dlogits = bound[3].data;
-    return [work](cudaStream_t stream) {
-      launch_cross_entropy_backward(work, stream);
-      check_launch("cross_entropy_backward");
-    };
-  });
+  args.dlogits_stride = rows_of(call, operand["dlogits"]).stride;
+  return own_plan(call, context, args, launch_cross_entropy_backward,
+                  {{"logits", to<&Args::logits>},
+                   {"labels", to<&Args::labels>},
+                   {"lse", to<&Args::lse>},
+                   {"dlogits", to<&Args::dlogits>}});
 }
 
 }  // namespace gpubench::cuda

@@ -80,16 +80,6 @@ class CudnnGraph {
   /// three is computed from the other two.
   void convolution(const Convolution& convolution, GraphTensor x, GraphTensor filter, GraphTensor y);
 
-  struct NormForward {
-    GraphTensor x, scale, bias, epsilon, y, mean, inverse_deviation;
-  };
-  /// Layer normalization over the axes where `scale` has the extent of x.
-  void layer_norm_forward(const NormForward& norm);
-  struct NormBackward {
-    GraphTensor dy, x, scale, mean, inverse_deviation, dx, dscale, dbias;
-  };
-  void layer_norm_backward(const NormBackward& norm);
-
   // --- reading ---
   [[nodiscard]] const std::vector<CudnnDescriptor>& operations() const { return operations_; }
   [[nodiscard]] const std::vector<Place>& places() const { return places_; }

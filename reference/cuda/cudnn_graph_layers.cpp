@@ -1,4 +1,4 @@
-// The operations of a graph that are whole layers: convolution, layer normalization.
+// The operations of a graph that are whole layers: convolution.
 #include <array>
 #include <cstddef>
 
@@ -54,34 +54,6 @@ void CudnnGraph::convolution(const Convolution& convolution, GraphTensor x, Grap
   operation.set(names.filter, at(filter));
   operation.set(names.y, at(y));
   keep(std::move(operation), std::move(parameters), "adding a convolution");
-}
-
-void CudnnGraph::layer_norm_forward(const NormForward& norm) {
-  CudnnDescriptor operation(CUDNN_BACKEND_OPERATION_NORM_FORWARD_DESCRIPTOR);
-  operation.set(CUDNN_ATTR_OPERATION_NORM_FWD_MODE, CUDNN_LAYER_NORM);
-  operation.set(CUDNN_ATTR_OPERATION_NORM_FWD_PHASE, CUDNN_NORM_FWD_TRAINING);
-  operation.set(CUDNN_ATTR_OPERATION_NORM_FWD_XDESC, at(norm.x));
-  operation.set(CUDNN_ATTR_OPERATION_NORM_FWD_SCALE_DESC, at(norm.scale));
-  operation.set(CUDNN_ATTR_OPERATION_NORM_FWD_BIAS_DESC, at(norm.bias));
-  operation.set(CUDNN_ATTR_OPERATION_NORM_FWD_EPSILON_DESC, at(norm.epsilon));
-  operation.set(CUDNN_ATTR_OPERATION_NORM_FWD_YDESC, at(norm.y));
-  operation.set(CUDNN_ATTR_OPERATION_NORM_FWD_MEAN_DESC, at(norm.mean));
-  operation.set(CUDNN_ATTR_OPERATION_NORM_FWD_INV_VARIANCE_DESC, at(norm.inverse_deviation));
-  keep(std::move(operation), {}, "adding a layer normalization");
-}
-
-void CudnnGraph::layer_norm_backward(const NormBackward& norm) {
-  CudnnDescriptor operation(CUDNN_BACKEND_OPERATION_NORM_BACKWARD_DESCRIPTOR);
-  operation.set(CUDNN_ATTR_OPERATION_NORM_BWD_MODE, CUDNN_LAYER_NORM);
-  operation.set(CUDNN_ATTR_OPERATION_NORM_BWD_DYDESC, at(norm.dy));
-  operation.set(CUDNN_ATTR_OPERATION_NORM_BWD_XDESC, at(norm.x));
-  operation.set(CUDNN_ATTR_OPERATION_NORM_BWD_SCALE_DESC, at(norm.scale));
-  operation.set(CUDNN_ATTR_OPERATION_NORM_BWD_MEAN_DESC, at(norm.mean));
-  operation.set(CUDNN_ATTR_OPERATION_NORM_BWD_INV_VARIANCE_DESC, at(norm.inverse_deviation));
-  operation.set(CUDNN_ATTR_OPERATION_NORM_BWD_DXDESC, at(norm.dx));
-  operation.set(CUDNN_ATTR_OPERATION_NORM_BWD_DSCALE_DESC, at(norm.dscale));
-  operation.set(CUDNN_ATTR_OPERATION_NORM_BWD_DBIAS_DESC, at(norm.dbias));
-  keep(std::move(operation), {}, "adding the gradient of a layer normalization");
 }
 
 }  // namespace gpubench::cuda

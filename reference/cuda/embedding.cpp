@@ -1,4 +1,4 @@
-#include "reference/cuda/embedding.h"
+#include "reference/cuda/plans.h"
 
 #include <fmt/format.h>
 
@@ -33,16 +33,10 @@ Plan plan_embedding_forward(const OpCall& call, std::span<const TensorSpec> tens
   args.columns = table.columns;
   args.table_stride = table.stride;
   args.y_stride = y.stride;
-  return plan_of(own_implementation(context), 0, [args](std::span<const Tensor> bound, Workspace) {
-    EmbeddingForwardArgs work = args;
-    work.table = bound[0].data;
-    work.tokens = elements_of<const int>(bound[1]);
-    work.y = bound[2].data;
-    return [work](cudaStream_t stream) {
-      launch_embedding_forward(work, stream);
-      check_launch("embedding_forward");
-    };
-  });
+  return own_plan(call, context, args, launch_embedding_forward,
+                  {{"table", to<&EmbeddingForwardArgs::table>},
+                   {"tokens", to<&EmbeddingForwardArgs::tokens>},
+                   {"y", to<&EmbeddingForwardArgs::y>}});
 }
 
 Plan plan_embedding_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
@@ -58,19 +52,16 @@ Plan plan_embedding_backward(const OpCall& call, std::span<const TensorSpec> ten
   args.dy_stride = dy.stride;
   args.dtable_stride = dtable.stride;
   const auto integers = static_cast<std::size_t>(embedding_backward_scratch(args.vocabulary, args.tokens_count));
-  return plan_of(
-      own_implementation(context), integers * sizeof(int),
-      [args, multiprocessors = context.device.multiprocessors](std::span<const Tensor> bound, Workspace space) {
-        EmbeddingBackwardArgs work = args;
-        work.dy = bound[0].data;
-        work.tokens = elements_of<const int>(bound[1]);
-        work.dtable = bound[2].data;
-        work.scratch = reinterpret_cast<int*>(space.data);
-        return [work, multiprocessors](cudaStream_t stream) {
-          launch_embedding_backward(work, multiprocessors, stream);
-          check_launch("embedding_backward");
-        };
-      });
+  const auto launch = [multiprocessors = context.device.multiprocessors](const EmbeddingBackwardArgs& work,
+                                                                         cudaStream_t stream) {
+    launch_embedding_backward(work, multiprocessors, stream);
+  };
+  return own_plan(call, context, args, launch,
+                  {{"dy", to<&EmbeddingBackwardArgs::dy>},
+                   {"tokens", to<&EmbeddingBackwardArgs::tokens>},
+                   {"dtable", to<&EmbeddingBackwardArgs::dtable>},
+                   {workspace_operand, to<&EmbeddingBackwardArgs::scratch>}},
+                  integers * sizeof(int));
 }
 
 }  // namespace gpubench::cuda

@@ -1,4 +1,4 @@
-#include "reference/cuda/gemm.h"
+#include "reference/cuda/plans.h"
 
 #include <algorithm>
 #include <cmath>
@@ -47,25 +47,26 @@ void add_composed(const OpCall& call, std::span<const TensorSpec> tensors, const
   request.c = matrix_of(call, at(tensors, target), nullptr);
   const RowView c = rows_of(call, at(tensors, roles.c));
   const RowView pre = rows_of(call, at(tensors, roles.pre));
+  const bool gradient = is_gradient(attributes);
+  const PointwiseLaunch launch =
+      pointwise_launch(std::string(gradient ? "gelu_backward" : "gelu_forward") + (tanh ? " tanh" : " erf"));
   PointwiseArgs gelu;
-  gelu.op = is_gradient(attributes) ? (tanh ? PointwiseOp::gelu_tanh_backward : PointwiseOp::gelu_erf_backward)
-                                    : (tanh ? PointwiseOp::gelu_tanh : PointwiseOp::gelu_erf);
   gelu.rows = c.rows;
   gelu.columns = c.columns;
-  gelu.a_stride = pre.stride;
-  gelu.b_stride = c.stride;  // the gradient's product, in place
-  gelu.y_stride = c.stride;
+  gelu.in_stride[0] = pre.stride;
+  gelu.in_stride[1] = c.stride;  // the gradient's product, in place
+  gelu.out_stride[0] = c.stride;
   for (const MatmulWork& work : matmul_candidates(context.cublaslt, request, most_products / 2)) {
     candidates.push_back(plan_of(work.implementation() + "+" + own_implementation(context), work.workspace_bytes(),
                                  [=](std::span<const Tensor> bound, Workspace workspace) {
                                    PointwiseArgs placed = gelu;
-                                   placed.a = address_of(bound, roles.pre);
-                                   placed.b = address_of(bound, roles.c);
-                                   placed.y = address_of(bound, roles.c);
-                                   return [matmul = work.bind(addresses_of(bound, workspace, roles, target)),
-                                           placed](cudaStream_t stream) {
+                                   placed.in[0] = address_of(bound, roles.pre);
+                                   placed.in[1] = address_of(bound, roles.c);
+                                   placed.out[0] = address_of(bound, roles.c);
+                                   return [matmul = work.bind(addresses_of(bound, workspace, roles, target)), placed,
+                                           launch](cudaStream_t stream) {
                                      matmul(stream);
-                                     launch_pointwise(placed, stream);
+                                     launch(placed, stream);
                                      check_launch("the pointwise kernel");
                                    };
                                  }));

@@ -1,11 +1,10 @@
-#include "reference/cuda/gemm_bias_gradient.h"
+#include "reference/cuda/plans.h"
 
 #include <algorithm>
 #include <array>
 #include <vector>
 
 #include "reference/cuda/autotune.h"
-#include "reference/cuda/column_sum.h"
 #include "reference/cuda/gemm_request.h"
 #include "reference/cuda/kernels/column_sum.h"
 #include "reference/cuda/kernels/gelu_bias_gradient.h"
@@ -52,7 +51,7 @@ void add_library_sums(Work& work, MatmulRequest request, MatmulEpilogue epilogue
 /// The request's product, and then the column sums of the tensor at `summed`. They use the same scratch memory, one
 /// after the other.
 void add_column_sums(Work& work, const MatmulRequest& request, int summed) {
-  const OpCall sum{column_sum_kind, {}, work.call.math, {}, {}, work.call.label, work.call.phase};
+  const OpCall sum{column_sum_kind, {}, work.call.math, {ValueId{0}}, {ValueId{1}}, work.call.label, work.call.phase};
   const std::array specs{at(work.tensors, summed), at(work.tensors, work.db)};
   const Plan own = plan_column_sum(sum, specs, work.context);
   for (const MatmulWork& matmul : matmul_candidates(work.context.cublaslt, request, most_composed_candidates)) {

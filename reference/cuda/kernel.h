@@ -1,11 +1,11 @@
 // What the CUDA backend is made of: plans that bind to work. Start here to add an op.
 //
-// 1. Write x.cpp with `Plan plan_x(const OpCall&, std::span<const TensorSpec>, const CudaContext&)`, declared in x.h.
-// It
-//    reads the attributes and the specs (inputs, then outputs, in the order of reference/ops/x.h), throws Unsupported
-//    for types, layouts and devices it lacks, and returns plan_of(name, workspace bytes, binder).
-// 2. The binder gets tensors and workspace and returns the bound work: a callable that takes a stream and enqueues.
-//    Enqueueing allocates nothing, waits for nothing, chooses nothing: it may be captured into a CUDA graph.
+// 1. Write x.cpp with `Plan plan_x(const OpCall&, std::span<const TensorSpec>, const CudaContext&)`, declared in
+//    plans.h. It reads the attributes and the specs, throws Unsupported for types, layouts and devices it lacks, and
+//    returns own_plan(): a struct of numbers, the function that launches, and where the struct keeps each operand.
+// 2. What is more than one launch returns plan_of(name, workspace bytes, binder). The binder gets tensors and workspace
+//    and returns the bound work: a callable that takes a stream and enqueues. Enqueueing allocates nothing, waits for
+//    nothing, chooses nothing: it may be captured into a CUDA graph.
 // 3. Own kernels are kernels/x.cu behind kernels/x.h: plain structs only, since nvcc compiles what includes them.
 // 4. Add one line to ops_table.cpp and the files to CMakeLists.txt. Tests run own kernels on the CPU, thread by thread.
 #pragma once
@@ -61,6 +61,9 @@ using OpImplementation = PlannedBy<CudaContext>;
 /// Which of them are fused ops.
 [[nodiscard]] std::span<const FusionClaim> fused_ops();
 
+/// What own kernels are called in records: "gpubench:sm90".
+[[nodiscard]] std::string own_implementation(const CudaContext& context);
+
 /// A callable as a launch.
 template <std::invocable<cudaStream_t> Work>
 [[nodiscard]] Launch launch_of(Work work) {
@@ -85,6 +88,21 @@ template <class Binder>
                                  });
 }
 
+/// A plan of own kernels: `launch(args, stream)`, the operands put where `args` keeps them. Launches are checked.
+template <class Args, class LaunchFunction>
+[[nodiscard]] Plan own_plan(const OpCall& call, const CudaContext& context, const Args& args, LaunchFunction launch,
+                            std::initializer_list<OperandPlace<Args>> places, std::size_t workspace_bytes = 0) {
+  return plan_of(own_implementation(context), workspace_bytes,
+                 [args, launch, kernel = std::string(call.kind.name), binder = OperandBinder<Args>(call, places)](
+                     std::span<const Tensor> tensors, Workspace workspace) {
+                   const auto never = [](const Tensor&) { return false; };
+                   return [work = binder.bound(args, tensors, workspace, never), launch, kernel](cudaStream_t stream) {
+                     launch(work, stream);
+                     check_launch(kernel);
+                   };
+                 });
+}
+
 /// The first element of a tensor, as the type that the kernel reads.
 template <class T>
 [[nodiscard]] T* elements_of(const Tensor& tensor) {
@@ -98,8 +116,5 @@ template <class T>
 void expect_row_major(const OpCall& call, const TensorSpec& tensor);
 /// Throws Unsupported naming the tensor unless it has this type.
 void expect_type(const OpCall& call, const TensorSpec& tensor, DType type);
-
-/// What own kernels are called in records: "gpubench:sm90".
-[[nodiscard]] std::string own_implementation(const CudaContext& context);
 
 }  // namespace gpubench::cuda

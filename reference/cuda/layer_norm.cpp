@@ -1,11 +1,12 @@
-#include "reference/cuda/layer_norm.h"
+#include "reference/cuda/plans.h"
 
 #include <fmt/format.h>
 
+#include <initializer_list>
+
 #include "reference/cuda/kernels/layer_norm.h"
 #include "reference/cuda/row_view.h"
-#include "reference/ops/layer_norm.h"
-#include "reference/ops/residual_norm.h"
+#include "reference/ops/norm.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench::cuda {
@@ -21,107 +22,101 @@ Element parameter_element(const OpCall& call, const TensorSpec& parameter, const
   return any_element(call, parameter);
 }
 
-/// The tensors that a forward has, with a residual or without.
-struct ForwardTensors {
-  const TensorSpec &x, &gamma, &beta, &y, &mean, &rstd;
-};
+/// Those of the names that the call has: dense, parameters and their gradients of one type, statistics of x's.
+void expect_parameters_and_statistics(const OpCall& call, const Named<TensorSpec>& operand,
+                                      std::initializer_list<const char*> parameters) {
+  for (const char* name : parameters) {
+    if (const TensorSpec* parameter = operand.find(name)) {
+      expect_same_type(call, operand["gamma"], *parameter);
+      expect_row_major(call, *parameter);
+    }
+  }
+  for (const char* name : {"mean", "rstd"}) {
+    if (const TensorSpec* statistic = operand.find(name)) {
+      expect_type(call, *statistic, statistic_type(operand["x"].dtype));
+      expect_row_major(call, *statistic);
+    }
+  }
+}
 
-/// Throws Unsupported where a type or layout is not to be had.
-LayerNormForwardArgs forward_args(const OpCall& call, const ForwardTensors& t, double epsilon) {
+/// What the forwards have in common, with a residual or without. Throws Unsupported for types and layouts that the
+/// kernels lack.
+LayerNormForwardArgs forward_args(const OpCall& call, const Named<TensorSpec>& operand) {
+  const TensorSpec& x = operand["x"];
   LayerNormForwardArgs args;
-  args.data = any_element(call, t.x);
-  expect_same_type(call, t.x, t.y);
-  args.parameter = parameter_element(call, t.gamma, t.x);
-  expect_same_type(call, t.gamma, t.beta);
-  for (const TensorSpec* dense : {&t.gamma, &t.beta, &t.mean, &t.rstd}) expect_row_major(call, *dense);
-  for (const TensorSpec* statistic : {&t.mean, &t.rstd}) expect_type(call, *statistic, statistic_type(t.x.dtype));
-  const RowView rows = rows_of(call, t.x);
+  args.data = any_element(call, x);
+  args.parameter = parameter_element(call, operand["gamma"], x);
+  expect_same_type(call, x, operand["y"]);
+  expect_parameters_and_statistics(call, operand, {"gamma", "beta"});
+  const RowView rows = rows_of(call, x);
   args.rows = rows.rows;
   args.columns = rows.columns;
   args.x_stride = rows.stride;
-  args.y_stride = rows_of(call, t.y).stride;
-  args.epsilon = epsilon;
+  args.y_stride = rows_of(call, operand["y"]).stride;
+  args.epsilon = call.attributes.as<Norm>().epsilon;
   return args;
 }
 
 }  // namespace
 
-Plan plan_layer_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  const LayerNormForwardArgs args =
-      forward_args(call, {tensors[0], tensors[1], tensors[2], tensors[3], tensors[4], tensors[5]},
-                   call.attributes.as<LayerNorm>().epsilon);
-  return plan_of(own_implementation(context), 0, [args](std::span<const Tensor> bound, Workspace) {
-    LayerNormForwardArgs work = args;
-    work.x = bound[0].data;
-    work.gamma = bound[1].data;
-    work.beta = bound[2].data;
-    work.y = bound[3].data;
-    work.mean = bound[4].data;
-    work.rstd = bound[5].data;
-    return [work](cudaStream_t stream) {
-      launch_layer_norm_forward(work, stream);
-      check_launch("layer_norm_forward");
-    };
-  });
+Plan plan_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  using Args = LayerNormForwardArgs;
+  const Args args = forward_args(call, {call, tensors});
+  return own_plan(call, context, args, launch_layer_norm_forward,
+                  {{"x", to<&Args::x>},
+                   {"gamma", to<&Args::gamma>},
+                   {"beta?", to<&Args::beta>},
+                   {"y", to<&Args::y>},
+                   {"mean?", to<&Args::mean>},
+                   {"rstd", to<&Args::rstd>}});
 }
 
 Plan plan_residual_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  LayerNormForwardArgs args =
-      forward_args(call, {tensors[0], tensors[2], tensors[3], tensors[5], tensors[6], tensors[7]},
-                   call.attributes.as<ResidualNorm>().epsilon);
-  for (const std::size_t i : {1U, 4U}) expect_same_type(call, tensors[0], tensors[i]);
-  args.residual_stride = rows_of(call, tensors[1]).stride;
-  args.sum_stride = rows_of(call, tensors[4]).stride;
-  return plan_of(own_implementation(context), 0, [args](std::span<const Tensor> bound, Workspace) {
-    LayerNormForwardArgs work = args;
-    work.x = bound[0].data;
-    work.residual = bound[1].data;
-    work.gamma = bound[2].data;
-    work.beta = bound[3].data;
-    work.sum = bound[4].data;
-    work.y = bound[5].data;
-    work.mean = bound[6].data;
-    work.rstd = bound[7].data;
-    return [work](cudaStream_t stream) {
-      launch_residual_norm_forward(work, stream);
-      check_launch("residual_norm_forward");
-    };
-  });
+  using Args = LayerNormForwardArgs;
+  const Named<TensorSpec> operand(call, tensors);
+  Args args = forward_args(call, operand);
+  for (const char* alike : {"r", "sum"}) expect_same_type(call, operand["x"], operand[alike]);
+  args.residual_stride = rows_of(call, operand["r"]).stride;
+  args.sum_stride = rows_of(call, operand["sum"]).stride;
+  return own_plan(call, context, args, launch_residual_norm_forward,
+                  {{"x", to<&Args::x>},
+                   {"r", to<&Args::residual>},
+                   {"gamma", to<&Args::gamma>},
+                   {"beta", to<&Args::beta>},
+                   {"sum", to<&Args::sum>},
+                   {"y", to<&Args::y>},
+                   {"mean", to<&Args::mean>},
+                   {"rstd", to<&Args::rstd>}});
 }
 
-Plan plan_layer_norm_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  const TensorSpec& x = tensors[1];
-  LayerNormBackwardArgs args;
+Plan plan_norm_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  using Args = LayerNormBackwardArgs;
+  const Named<TensorSpec> operand(call, tensors);
+  const TensorSpec& x = operand["x"];
+  Args args;
   args.data = any_element(call, x);
-  args.parameter = parameter_element(call, tensors[2], x);
-  for (const std::size_t i : {0U, 5U}) expect_same_type(call, x, tensors[i]);
-  for (const std::size_t i : {6U, 7U}) expect_same_type(call, tensors[2], tensors[i]);
-  for (const std::size_t i : {2U, 3U, 4U, 6U, 7U}) expect_row_major(call, tensors[i]);
-  for (const std::size_t i : {3U, 4U}) expect_type(call, tensors[i], statistic_type(x.dtype));
+  args.parameter = parameter_element(call, operand["gamma"], x);
+  for (const char* data : {"dy", "dx"}) expect_same_type(call, x, operand[data]);
+  expect_parameters_and_statistics(call, operand, {"gamma", "dgamma", "dbeta"});
   const RowView rows = rows_of(call, x);
   args.rows = rows.rows;
   args.columns = rows.columns;
-  args.dy_stride = rows_of(call, tensors[0]).stride;
+  args.dy_stride = rows_of(call, operand["dy"]).stride;
   args.x_stride = rows.stride;
-  args.dx_stride = rows_of(call, tensors[5]).stride;
+  args.dx_stride = rows_of(call, operand["dx"]).stride;
   args.parts = layer_norm_backward_parts(args.data, rows.rows, rows.columns, context.device.multiprocessors);
   const auto bytes = static_cast<std::size_t>(layer_norm_backward_scratch(args.data, args.parts, rows.columns));
-  return plan_of(own_implementation(context), bytes, [args](std::span<const Tensor> bound, Workspace space) {
-    LayerNormBackwardArgs work = args;
-    work.dy = bound[0].data;
-    work.x = bound[1].data;
-    work.gamma = bound[2].data;
-    work.mean = bound[3].data;
-    work.rstd = bound[4].data;
-    work.dx = bound[5].data;
-    work.dgamma = bound[6].data;
-    work.dbeta = bound[7].data;
-    work.partial = space.data;
-    return [work](cudaStream_t stream) {
-      launch_layer_norm_backward(work, stream);
-      check_launch("layer_norm_backward");
-    };
-  });
+  return own_plan(call, context, args, launch_layer_norm_backward,
+                  {{"dy", to<&Args::dy>},
+                   {"x", to<&Args::x>},
+                   {"gamma", to<&Args::gamma>},
+                   {"mean?", to<&Args::mean>},
+                   {"rstd", to<&Args::rstd>},
+                   {"dx", to<&Args::dx>},
+                   {"dgamma", to<&Args::dgamma>},
+                   {"dbeta?", to<&Args::dbeta>},
+                   {workspace_operand, to<&Args::partial>}},
+                  bytes);
 }
 
 }  // namespace gpubench::cuda

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "reference/cuda/kernels/move.h"
-#include "reference/ops/elementwise.h"
+#include "reference/cuda/plans.h"
+#include "reference/ops/move.h"
 
 namespace gpubench::cuda {
 namespace {
@@ -38,34 +39,22 @@ std::vector<int> in_order(const TensorSpec& tensor) {
   return axes;
 }
 
-Plan plan_move(const MoveArgs& args, const CudaContext& context) {
-  return plan_of(own_implementation(context), 0, [args](std::span<const Tensor> bound, Workspace) {
-    MoveArgs work = args;
-    work.from = bound[0].data;
-    work.to = bound[1].data;
-    return [work](cudaStream_t stream) {
-      launch_move(work, stream);
-      check_launch("the move kernel");
-    };
-  });
-}
-
 }  // namespace
 
 MoveArgs move_of(const OpCall& call, const TensorSpec& x, const TensorSpec& y) {
   return permuted(call, x, y, in_order(y));
 }
 
-Plan plan_copy(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  return plan_move(move_of(call, tensors[0], tensors[1]), context);
+Plan plan_move(const MoveArgs& args, const OpCall& call, const CudaContext& context) {
+  return own_plan(call, context, args, launch_move, {{"x", to<&MoveArgs::from>}, {"y", to<&MoveArgs::to>}});
 }
 
 Plan plan_reorder(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  return plan_move(move_of(call, tensors[0], tensors[1]), context);
+  return plan_move(move_of(call, tensors[0], tensors[1]), call, context);
 }
 
 Plan plan_transpose(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  return plan_move(permuted(call, tensors[0], tensors[1], call.attributes.as<Transpose>().permutation), context);
+  return plan_move(permuted(call, tensors[0], tensors[1], call.attributes.as<Transpose>().permutation), call, context);
 }
 
 }  // namespace gpubench::cuda

@@ -1,4 +1,4 @@
-// Planning of copy, transpose and reorder on own kernels (reference/ops/elementwise.h).
+// What copy, transpose and reorder are on the device, and quantize in part: elements moved from one layout to another.
 #pragma once
 
 #include <span>
@@ -12,9 +12,7 @@ namespace gpubench::cuda {
 /// for more than 8 axes.
 [[nodiscard]] MoveArgs move_of(const OpCall& call, const TensorSpec& x, const TensorSpec& y);
 
-/// Any type; any strides, without blocks. At most 8 axes remain after neighbouring ones are joined.
-[[nodiscard]] Plan plan_copy(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context);
-[[nodiscard]] Plan plan_reorder(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context);
-[[nodiscard]] Plan plan_transpose(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context);
+/// The plan of a move on the device.
+[[nodiscard]] Plan plan_move(const MoveArgs& args, const OpCall& call, const CudaContext& context);
 
 }  // namespace gpubench::cuda

@@ -2,35 +2,19 @@
 #include <array>
 #include <initializer_list>
 
-#include "reference/cuda/attention.h"
-#include "reference/cuda/column_sum.h"
-#include "reference/cuda/conv2d.h"
-#include "reference/cuda/cross_entropy.h"
-#include "reference/cuda/embedding.h"
-#include "reference/cuda/gemm.h"
-#include "reference/cuda/gemm_bias_gradient.h"
-#include "reference/cuda/kernel.h"
-#include "reference/cuda/layer_norm.h"
-#include "reference/cuda/layer_norm_choice.h"
-#include "reference/cuda/move.h"
-#include "reference/cuda/optimizer.h"
-#include "reference/cuda/pointwise.h"
-#include "reference/cuda/quantize.h"
-#include "reference/cuda/rotary.h"
-#include "reference/cuda/transfer.h"
+#include "reference/cuda/plans.h"
 #include "reference/ops/attention.h"
 #include "reference/ops/column_sum.h"
 #include "reference/ops/conv2d.h"
 #include "reference/ops/cross_entropy.h"
-#include "reference/ops/elementwise.h"
 #include "reference/ops/embedding.h"
-#include "reference/ops/gelu.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/gemm_bias_gradient.h"
-#include "reference/ops/layer_norm.h"
+#include "reference/ops/move.h"
+#include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
+#include "reference/ops/pointwise.h"
 #include "reference/ops/quantize.h"
-#include "reference/ops/residual_norm.h"
 #include "reference/ops/rotary.h"
 
 namespace gpubench::cuda {
@@ -38,37 +22,31 @@ namespace {
 
 constexpr std::initializer_list<OpImplementation> implementations{
     {adamw_kind, plan_adamw},
-    {add_kind, plan_add},
     {attention_backward_kind, plan_attention_backward},
     {attention_forward_kind, plan_attention_forward},
-    {cast_kind, plan_cast},
     {clip_adamw_kind, plan_adamw},
     {clip_kind, plan_clip},
     {column_sum_kind, plan_column_sum},
     {conv2d_backward_data_kind, plan_conv2d_backward_data},
     {conv2d_backward_filter_kind, plan_conv2d_backward_filter},
     {conv2d_forward_kind, plan_conv2d_forward},
-    {copy_kind, plan_copy_anywhere},
+    {copy_kind, plan_copy},
     {cross_entropy_backward_kind, plan_cross_entropy_backward},
     {cross_entropy_forward_kind, plan_cross_entropy_forward},
     {cross_entropy_forward_backward_kind, plan_cross_entropy_forward_backward},
     {embedding_backward_kind, plan_embedding_backward},
     {embedding_forward_kind, plan_embedding_forward},
-    {gelu_backward_kind, plan_gelu_backward},
-    {gelu_forward_kind, plan_gelu_forward},
     {gemm_kind, plan_gemm},
     {gemm_gelu_bias_gradient_kind, plan_gemm_gelu_bias_gradient},
     {gemm_weight_bias_gradient_kind, plan_gemm_weight_bias_gradient},
     {gradient_norm_kind, plan_gradient_norm},
-    {layer_norm_backward_kind, choose_layer_norm_backward},
-    {layer_norm_forward_kind, choose_layer_norm_forward},
+    {layer_norm_backward_kind, plan_norm_backward},
+    {layer_norm_forward_kind, plan_norm_forward},
     {quantize_kind, plan_quantize},
     {reorder_kind, plan_reorder},
     {residual_norm_forward_kind, plan_residual_norm_forward},
     {rotary_kind, plan_rotary},
-    {scale_kind, plan_scale},
     {transpose_kind, plan_transpose},
-    {triad_kind, plan_triad},
 };
 
 /// None has been run on a GPU yet.
@@ -79,7 +57,10 @@ constexpr std::array claims{FusionClaim{residual_norm_forward_kind, false},
 
 }  // namespace
 
-const OpImplementation& implementation_of(OpKind kind) { return line_of(implementations, kind, "cuda"); }
+const OpImplementation& implementation_of(OpKind kind) {
+  static constexpr OpImplementation pointwise{add_kind, plan_pointwise};  // and all others
+  return is_pointwise(kind) ? pointwise : line_of(implementations, kind, "cuda");
+}
 
 std::span<const FusionClaim> fused_ops() { return claims; }
 

@@ -1,75 +1,52 @@
-#include "reference/cuda/pointwise.h"
-
 #include "reference/cuda/kernels/pointwise.h"
+
+#include <stdexcept>
+
+#include "reference/cuda/plans.h"
 #include "reference/cuda/row_view.h"
-#include "reference/ops/elementwise.h"
-#include "reference/ops/gelu.h"
+#include "reference/ops/pointwise.h"
 
 namespace gpubench::cuda {
 namespace {
 
-/// Inputs a and perhaps b, output y, of one shape.
-Plan plan_pointwise(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context, PointwiseOp op,
-                    double factor = 1.0) {
-  const bool has_b = tensors.size() == 3;
-  const bool one_run = share_one_run(tensors);
-  const auto view = [&](const TensorSpec& tensor) {
-    const std::int64_t elements = tensor.shape.elements();
-    return one_run ? RowView{1, elements, elements} : rows_of(call, tensor);
-  };
-  PointwiseArgs args;
-  args.op = op;
-  args.factor = factor;
-  args.from = any_element(call, tensors[0]);
-  args.to = any_element(call, tensors.back());
-  if (op != PointwiseOp::cast) {
-    for (const TensorSpec& tensor : tensors) expect_same_type(call, tensors[0], tensor);
+PointwiseLaunch launch_of_op(const OpCall& call) {
+  std::string op(call.kind.name);
+  if (call.kind == gelu_forward_kind || call.kind == gelu_backward_kind) {
+    op += call.attributes.as<Gelu>().form == GeluForm::tanh ? " tanh" : " erf";
   }
-  const RowView y = view(tensors.back());
-  args.rows = y.rows;
-  args.columns = y.columns;
-  args.y_stride = y.stride;
-  args.a_stride = view(tensors[0]).stride;
-  if (has_b) args.b_stride = view(tensors[1]).stride;
-  return plan_of(own_implementation(context), 0, [args, has_b](std::span<const Tensor> bound, Workspace) {
-    PointwiseArgs work = args;
-    work.a = bound.front().data;
-    work.b = has_b ? bound[1].data : nullptr;
-    work.y = bound.back().data;
-    return [work](cudaStream_t stream) {
-      launch_pointwise(work, stream);
-      check_launch("the pointwise kernel");
-    };
-  });
+  const PointwiseLaunch launch = pointwise_launch(op);
+  if (launch == nullptr) throw std::logic_error("no pointwise kernel is called '" + op + "'");
+  return launch;
 }
-
-bool is_tanh(const OpCall& call) { return call.attributes.as<Gelu>().form == GeluForm::tanh; }
 
 }  // namespace
 
-Plan plan_triad(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  return plan_pointwise(call, tensors, context, PointwiseOp::triad, call.attributes.as<Triad>().factor);
-}
-
-Plan plan_scale(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  return plan_pointwise(call, tensors, context, PointwiseOp::scale, call.attributes.as<Scale>().factor);
-}
-
-Plan plan_add(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  return plan_pointwise(call, tensors, context, PointwiseOp::add);
-}
-
-Plan plan_cast(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  return plan_pointwise(call, tensors, context, PointwiseOp::cast);
-}
-
-Plan plan_gelu_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  return plan_pointwise(call, tensors, context, is_tanh(call) ? PointwiseOp::gelu_tanh : PointwiseOp::gelu_erf);
-}
-
-Plan plan_gelu_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  return plan_pointwise(call, tensors, context,
-                        is_tanh(call) ? PointwiseOp::gelu_tanh_backward : PointwiseOp::gelu_erf_backward);
+Plan plan_pointwise(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  const std::size_t inputs = call.inputs.size();
+  const bool one_run = share_one_run(tensors);
+  PointwiseArgs args;
+  args.from = any_element(call, tensors.front());
+  args.to = any_element(call, tensors.back());
+  if (call.kind == scale_kind) args.factor = call.attributes.as<Scale>().factor;
+  if (call.kind == triad_kind) args.factor = call.attributes.as<Triad>().factor;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (call.kind != cast_kind) expect_same_type(call, tensors.front(), tensors[i]);
+    const std::int64_t elements = tensors[i].shape.elements();
+    const RowView view = one_run ? RowView{1, elements, elements} : rows_of(call, tensors[i]);
+    (i < inputs ? args.in_stride[i] : args.out_stride[i - inputs]) = view.stride;
+    args.rows = view.rows;
+    args.columns = view.columns;
+  }
+  return plan_of(own_implementation(context), 0,
+                 [args, inputs, launch = launch_of_op(call)](std::span<const Tensor> bound, Workspace) {
+                   PointwiseArgs work = args;
+                   for (std::size_t i = 0; i < inputs; ++i) work.in[i] = bound[i].data;
+                   for (std::size_t i = inputs; i < bound.size(); ++i) work.out[i - inputs] = bound[i].data;
+                   return [work, launch](cudaStream_t stream) {
+                     launch(work, stream);
+                     check_launch("the pointwise kernel");
+                   };
+                 });
 }
 
 }  // namespace gpubench::cuda

@@ -1,4 +1,4 @@
-#include "reference/cuda/quantize.h"
+#include "reference/cuda/plans.h"
 
 #include <array>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "reference/cuda/rotary.h"
+#include "reference/cuda/plans.h"
 
 #include "reference/cuda/kernels/rotary.h"
 #include "reference/cuda/row_view.h"
@@ -16,14 +16,15 @@ HeadStrides strides_of(const TensorSpec& tensor) {
 
 Plan plan_rotary(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const Rotary& attributes = call.attributes.as<Rotary>();
-  const TensorSpec& x = tensors[0];
-  const TensorSpec& y = tensors[3];
+  const Named<TensorSpec> operand(call, tensors);
+  const TensorSpec& x = operand["x"];
+  const TensorSpec& y = operand["y"];
   expect_same_type(call, x, y);
   RotaryArgs args;
   args.type = any_element(call, x);
-  for (const TensorSpec& table : {tensors[1], tensors[2]}) {
-    expect_type(call, table, x.dtype == DType::f64 ? DType::f64 : DType::f32);
-    expect_row_major(call, table);
+  for (const char* table : {"cos", "sin"}) {
+    expect_type(call, operand[table], x.dtype == DType::f64 ? DType::f64 : DType::f32);
+    expect_row_major(call, operand[table]);
   }
   const RotaryExtents e = rotary_extents(x);
   args.interleaved = attributes.pairing == Rotary::Pairing::interleaved;
@@ -34,17 +35,11 @@ Plan plan_rotary(const OpCall& call, std::span<const TensorSpec> tensors, const 
   args.pairs = e.d / 2;
   args.x_strides = strides_of(x);
   args.y_strides = strides_of(y);
-  return plan_of(own_implementation(context), 0, [args](std::span<const Tensor> bound, Workspace) {
-    RotaryArgs work = args;
-    work.x = bound[0].data;
-    work.cos = bound[1].data;
-    work.sin = bound[2].data;
-    work.y = bound[3].data;
-    return [work](cudaStream_t stream) {
-      launch_rotary(work, stream);
-      check_launch("the rotary kernel");
-    };
-  });
+  return own_plan(call, context, args, launch_rotary,
+                  {{"x", to<&RotaryArgs::x>},
+                   {"cos", to<&RotaryArgs::cos>},
+                   {"sin", to<&RotaryArgs::sin>},
+                   {"y", to<&RotaryArgs::y>}});
 }
 
 }  // namespace gpubench::cuda

@@ -7,6 +7,7 @@
 
 #include "harness/core/row_view.h"
 #include "reference/cuda/move.h"
+#include "reference/cuda/plans.h"
 
 namespace gpubench::cuda {
 namespace {
@@ -95,9 +96,10 @@ Buffer allocate_in(Memory memory, std::size_t bytes, const DeviceTraits& device)
   return on_current_device(bytes);
 }
 
-Plan plan_copy_anywhere(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+Plan plan_copy(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const auto on_device = [](const TensorSpec& tensor) { return tensor.placement.memory == Memory::device; };
-  if (std::all_of(tensors.begin(), tensors.end(), on_device)) return plan_copy(call, tensors, context);
+  if (std::all_of(tensors.begin(), tensors.end(), on_device))
+    return plan_move(move_of(call, tensors[0], tensors[1]), call, context);
   const TensorSpec& x = tensors[0];
   const TensorSpec& y = tensors[1];
   if (x.layout != y.layout || x.dtype != y.dtype || !is_dense(x)) {

@@ -9,8 +9,4 @@ namespace gpubench::cuda {
 /// directly. Throws Unsupported where there is no such device, BackendError when memory runs out.
 [[nodiscard]] Buffer allocate_in(Memory memory, std::size_t bytes, const DeviceTraits& device);
 
-/// On the device an own kernel; else CUDA's copy, which moves dense tensors of one layout as bytes.
-[[nodiscard]] Plan plan_copy_anywhere(const OpCall& call, std::span<const TensorSpec> tensors,
-                                      const CudaContext& context);
-
 }  // namespace gpubench::cuda

@@ -8,9 +8,9 @@
 #include <cmath>
 
 #include "reference/ops/attention_rows.h"
-#include "reference/ops/attention_textbook.h"
 #include "reference/ops/bound_text.h"
 #include "reference/ops/bytes_moved.h"
+#include "reference/ops/textbooks.h"
 
 namespace gpubench {
 namespace {
@@ -262,9 +262,8 @@ class AttentionBackwardDefinition : public OpDefinition {
 
 }  // namespace
 
-const OpDefinition& attention_backward_definition() {
-  static const AttentionBackwardDefinition definition;
-  return definition;
+std::span<const OpDefinition* const> attention_backward_definitions() {
+  return definitions_of<AttentionBackwardDefinition>();
 }
 
 }  // namespace gpubench

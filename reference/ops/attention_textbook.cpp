@@ -1,7 +1,5 @@
 // Forward attention, judged query row by query row. The bound has two parts: what errors of the scores (and of casting
 // the probabilities) do to a weighted mean of values, and Rule G for computing that mean.
-#include "reference/ops/attention_textbook.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -11,6 +9,7 @@
 #include "reference/ops/bytes_moved.h"
 #include "reference/ops/incoming_gradient.h"
 #include "reference/ops/tensor_checks.h"
+#include "reference/ops/textbooks.h"
 
 namespace gpubench {
 namespace {
@@ -202,9 +201,6 @@ void AttentionForwardDefinition::derivative(Program& program, const OpCall& call
 
 }  // namespace
 
-const OpDefinition& attention_forward_definition() {
-  static const AttentionForwardDefinition definition;
-  return definition;
-}
+std::span<const OpDefinition* const> attention_definitions() { return definitions_of<AttentionForwardDefinition>(); }
 
 }  // namespace gpubench

@@ -1,10 +1,9 @@
 // Rule G over the rows. The bias gradient of a gemm is this op.
-#include "reference/ops/column_sum_textbook.h"
-
 #include "reference/ops/bound_text.h"
 #include "reference/ops/bytes_moved.h"
 #include "reference/ops/column_sum.h"
 #include "reference/ops/sum_error_bound.h"
+#include "reference/ops/textbooks.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
@@ -48,9 +47,6 @@ class ColumnSumDefinition : public OpDefinition {
 
 }  // namespace
 
-const OpDefinition& column_sum_definition() {
-  static const ColumnSumDefinition definition;
-  return definition;
-}
+std::span<const OpDefinition* const> column_sum_definitions() { return definitions_of<ColumnSumDefinition>(); }
 
 }  // namespace gpubench

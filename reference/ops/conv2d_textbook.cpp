@@ -1,7 +1,5 @@
 // Every element is judged alone, as the dot product of a patch of data and a line of the filter. Taps that fall into
 // the padding, or between strides, are no terms of the sum: borders have tighter bounds than the interior.
-#include "reference/ops/conv2d_textbook.h"
-
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -13,6 +11,7 @@
 #include "reference/ops/conv2d.h"
 #include "reference/ops/dot.h"
 #include "reference/ops/incoming_gradient.h"
+#include "reference/ops/textbooks.h"
 
 namespace gpubench {
 namespace {
@@ -364,19 +363,8 @@ class Conv2dBackwardFilterDefinition final : public OpDefinition {
 
 }  // namespace
 
-const OpDefinition& conv2d_backward_data_definition() {
-  static const Conv2dBackwardDataDefinition definition;
-  return definition;
-}
-
-const OpDefinition& conv2d_backward_filter_definition() {
-  static const Conv2dBackwardFilterDefinition definition;
-  return definition;
-}
-
-const OpDefinition& conv2d_forward_definition() {
-  static const Conv2dForwardDefinition definition;
-  return definition;
+std::span<const OpDefinition* const> conv2d_definitions() {
+  return definitions_of<Conv2dBackwardDataDefinition, Conv2dBackwardFilterDefinition, Conv2dForwardDefinition>();
 }
 
 }  // namespace gpubench

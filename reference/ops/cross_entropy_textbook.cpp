@@ -1,5 +1,3 @@
-#include "reference/ops/cross_entropy_textbook.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,6 +10,7 @@
 #include "reference/ops/gradient_tape.h"
 #include "reference/ops/softmax_rows.h"
 #include "reference/ops/sum_error_bound.h"
+#include "reference/ops/textbooks.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
@@ -169,19 +168,9 @@ class CrossEntropyForwardBackwardDefinition : public OpDefinition {
 
 }  // namespace
 
-const OpDefinition& cross_entropy_forward_definition() {
-  static const CrossEntropyForwardDefinition definition;
-  return definition;
-}
-
-const OpDefinition& cross_entropy_backward_definition() {
-  static const CrossEntropyBackwardDefinition definition;
-  return definition;
-}
-
-const OpDefinition& cross_entropy_forward_backward_definition() {
-  static const CrossEntropyForwardBackwardDefinition definition;
-  return definition;
+std::span<const OpDefinition* const> cross_entropy_definitions() {
+  return definitions_of<CrossEntropyForwardDefinition, CrossEntropyBackwardDefinition,
+                        CrossEntropyForwardBackwardDefinition>();
 }
 
 }  // namespace gpubench

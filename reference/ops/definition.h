@@ -55,6 +55,13 @@ struct Operands {
   /// What it left in its outputs, for ops that have one output judged on another (a sum on its summands, which are
   /// judged themselves). Empty where the op has not run: then the textbook's own values stand in for them.
   std::span<const TensorView> written{};
+
+  /// Throws ProgramError where the call lacks it.
+  [[nodiscard]] const TensorView& input(std::string_view name) const {
+    const auto at = position_of(call.kind.inputs, call.attributes, name);
+    if (at && *at < inputs.size()) return inputs[*at];
+    throw ProgramError(std::string(call.kind.name) + " has no operand '" + std::string(name) + "' here");
+  }
 };
 
 /// An element of an output that lies outside its bound.

@@ -1,7 +1,5 @@
 // Looking up rows is exact. Scattering is Rule G with as many terms as the token occurs; rows that do not occur are
 // exactly zero. A token outside the vocabulary has no right answer: its value is NaN, which nothing passes.
-#include "reference/ops/embedding_textbook.h"
-
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -11,6 +9,7 @@
 #include "reference/ops/embedding.h"
 #include "reference/ops/incoming_gradient.h"
 #include "reference/ops/sum_error_bound.h"
+#include "reference/ops/textbooks.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
@@ -128,14 +127,8 @@ class EmbeddingBackward : public OpDefinition {
 
 }  // namespace
 
-const OpDefinition& embedding_forward_definition() {
-  static const EmbeddingForward definition;
-  return definition;
-}
-
-const OpDefinition& embedding_backward_definition() {
-  static const EmbeddingBackward definition;
-  return definition;
+std::span<const OpDefinition* const> embedding_definitions() {
+  return definitions_of<EmbeddingForward, EmbeddingBackward>();
 }
 
 }  // namespace gpubench

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "reference/ops/definition.h"
-#include "reference/ops/gelu.h"
+#include "reference/ops/pointwise.h"
 
 namespace gpubench {
 
@@ -21,8 +21,5 @@ namespace gpubench {
 /// The bounds of both in words, for OpDefinition::bound(); `x` names the argument, y is gelu of it.
 [[nodiscard]] std::string gelu_value_text(GeluForm form, const std::string& x, const Math& math);
 [[nodiscard]] std::string gelu_slope_text(GeluForm form, const std::string& x, const Math& math);
-
-[[nodiscard]] const OpDefinition& gelu_backward_definition();
-[[nodiscard]] const OpDefinition& gelu_forward_definition();
 
 }  // namespace gpubench

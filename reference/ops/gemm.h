@@ -5,7 +5,7 @@
 #include <string>
 
 #include "harness/core/program.h"
-#include "reference/ops/gelu.h"
+#include "reference/ops/pointwise.h"
 
 namespace gpubench {
 

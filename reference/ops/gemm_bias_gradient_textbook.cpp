@@ -4,8 +4,6 @@
 // A sum of dz may have been taken of the numbers that were stored, or of those that they were rounded from. What
 // rounding moved an element r by is at most e = u_dz |r|, and as good as uniform: its deviation is e / sqrt(3). The sum
 // of all rows was moved by six deviations of the whole, and never by more than the sum of e.
-#include "reference/ops/gemm_bias_gradient_textbook.h"
-
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -14,11 +12,10 @@
 #include "reference/ops/bound_text.h"
 #include "reference/ops/bytes_moved.h"
 #include "reference/ops/column_sum.h"
-#include "reference/ops/column_sum_textbook.h"
 #include "reference/ops/gelu_textbook.h"
 #include "reference/ops/gemm_bias_gradient.h"
-#include "reference/ops/gemm_textbook.h"
 #include "reference/ops/sum_error_bound.h"
+#include "reference/ops/textbooks.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
@@ -70,22 +67,22 @@ class GemmGeluBiasGradient : public OpDefinition {
     const Gemm& gemm = call.attributes.as<Gemm>();
     OpCall slope = call;
     slope.attributes = Gelu{gemm.gelu_form};
-    const double flop = gemm_definition().cost(gemm_of(call, gemm), inputs, outputs.first(1)).flop +
-                        gelu_backward_definition().cost(slope, inputs.last(1), outputs.first(1)).flop +
-                        column_sum_definition().cost(call, outputs.first(1), outputs.last(1)).flop;
+    const double flop = definition(gemm_kind).cost(gemm_of(call, gemm), inputs, outputs.first(1)).flop +
+                        definition(gelu_backward_kind).cost(slope, inputs.last(1), outputs.first(1)).flop +
+                        definition(column_sum_kind).cost(call, outputs.first(1), outputs.last(1)).flop;
     return {flop, bytes_moved(inputs) + bytes_moved(outputs)};
   }
 
   Units units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
               int output) const override {
-    if (output == 1) return column_sum_definition().units(call, outputs.first(1), outputs.last(1), 0);
-    return gemm_definition().units(gemm_of(call, call.attributes.as<Gemm>()), inputs, outputs.first(1), 0);
+    if (output == 1) return definition(column_sum_kind).units(call, outputs.first(1), outputs.last(1), 0);
+    return definition(gemm_kind).units(gemm_of(call, call.attributes.as<Gemm>()), inputs, outputs.first(1), 0);
   }
 
   std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
                     int output) const override {
     if (output == 0) {
-      return gemm_definition().bound(gemm_of(call, call.attributes.as<Gemm>()), inputs, outputs.first(1), 0);
+      return definition(gemm_kind).bound(gemm_of(call, call.attributes.as<Gemm>()), inputs, outputs.first(1), 0);
     }
     const std::string sum = "Rule G: " + sum_error_text(outputs[0].shape[0]);
     const double u = unit_roundoff(outputs[0].dtype);
@@ -113,7 +110,7 @@ class GemmGeluBiasGradient : public OpDefinition {
  private:
   static void judge_product(const Operands& operands, std::span<const std::int64_t> wanted, std::span<Judged> judged) {
     const OpCall product = gemm_of(operands.call, operands.call.attributes.as<Gemm>());
-    gemm_definition().evaluate({product, operands.inputs, operands.outputs.first(1)}, 0, wanted, judged);
+    definition(gemm_kind).evaluate({product, operands.inputs, operands.outputs.first(1)}, 0, wanted, judged);
   }
 
   static void add_stored(const TensorView& dz, std::span<const std::int64_t> columns, std::vector<DzSum>& sums) {
@@ -147,34 +144,34 @@ class GemmWeightBiasGradientDefinition : public OpDefinition {
   // The work of gemm and column_sum; the bytes of both, but for one reading of the gradient.
   Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
             std::span<const TensorSpec> outputs) const override {
-    const double flop = gemm_definition().cost(product_of(call), inputs, outputs.first(1)).flop +
-                        column_sum_definition().cost(call, inputs.subspan(summed(call), 1), outputs.last(1)).flop;
+    const double flop = definition(gemm_kind).cost(product_of(call), inputs, outputs.first(1)).flop +
+                        definition(column_sum_kind).cost(call, inputs.subspan(summed(call), 1), outputs.last(1)).flop;
     return {flop, bytes_moved(inputs) + bytes_moved(outputs)};
   }
 
   Units units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
               int output) const override {
-    if (output == 0) return gemm_definition().units(product_of(call), inputs, outputs.first(1), 0);
-    return column_sum_definition().units(call, inputs.subspan(summed(call), 1), outputs.last(1), 0);
+    if (output == 0) return definition(gemm_kind).units(product_of(call), inputs, outputs.first(1), 0);
+    return definition(column_sum_kind).units(call, inputs.subspan(summed(call), 1), outputs.last(1), 0);
   }
 
   std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
                     int output) const override {
-    if (output == 0) return gemm_definition().bound(product_of(call), inputs, outputs.first(1), 0);
-    return column_sum_definition().bound(call, inputs.subspan(summed(call), 1), outputs.last(1), 0);
+    if (output == 0) return definition(gemm_kind).bound(product_of(call), inputs, outputs.first(1), 0);
+    return definition(column_sum_kind).bound(call, inputs.subspan(summed(call), 1), outputs.last(1), 0);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Judged> judged) const override {
     if (output == 0) {
       const OpCall product = product_of(operands.call);
-      gemm_definition().evaluate({product, operands.inputs, operands.outputs.first(1)}, 0, wanted, judged);
+      definition(gemm_kind).evaluate({product, operands.inputs, operands.outputs.first(1)}, 0, wanted, judged);
       return;
     }
     const std::size_t index = summed(operands.call);
     const OpCall sum = sum_of(operands.call, operands.call.inputs[index]);
-    column_sum_definition().evaluate({sum, operands.inputs.subspan(index, 1), operands.outputs.last(1)}, 0, wanted,
-                                     judged);
+    definition(column_sum_kind)
+        .evaluate({sum, operands.inputs.subspan(index, 1), operands.outputs.last(1)}, 0, wanted, judged);
   }
 
  private:
@@ -189,14 +186,8 @@ class GemmWeightBiasGradientDefinition : public OpDefinition {
 
 }  // namespace
 
-const OpDefinition& gemm_gelu_bias_gradient_definition() {
-  static const GemmGeluBiasGradient definition;
-  return definition;
-}
-
-const OpDefinition& gemm_weight_bias_gradient_definition() {
-  static const GemmWeightBiasGradientDefinition definition;
-  return definition;
+std::span<const OpDefinition* const> gemm_bias_gradient_definitions() {
+  return definitions_of<GemmGeluBiasGradient, GemmWeightBiasGradientDefinition>();
 }
 
 }  // namespace gpubench

@@ -1,6 +1,4 @@
 // Every element is judged alone: one row of op(a) times one column of op(b) in fp64, Rule G, then the epilogue's bound.
-#include "reference/ops/gemm_textbook.h"
-
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -13,6 +11,7 @@
 #include "reference/ops/gelu_textbook.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/incoming_gradient.h"
+#include "reference/ops/textbooks.h"
 
 namespace gpubench {
 namespace {
@@ -281,9 +280,6 @@ void GemmDefinition::derivative(Program& program, const OpCall& forward_call, Gr
 
 }  // namespace
 
-const OpDefinition& gemm_definition() {
-  static const GemmDefinition definition;
-  return definition;
-}
+std::span<const OpDefinition* const> gemm_definitions() { return definitions_of<GemmDefinition>(); }
 
 }  // namespace gpubench

@@ -1,7 +1,5 @@
 // Hyperparameters are doubles; 1 - beta and the bias corrections are rounded once by a backend that works in f32.
 // Bounds count the operations of each formula and follow the one place where terms may cancel, m' = b1 m + (1 - b1) g.
-#include "reference/ops/optimizer_textbook.h"
-
 #include <algorithm>
 #include <cmath>
 
@@ -9,6 +7,7 @@
 #include "reference/ops/bytes_moved.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/sum_error_bound.h"
+#include "reference/ops/textbooks.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
@@ -122,10 +121,10 @@ struct AdamWStep {
 };
 
 // adamw and clip_adamw.
+template <const OpKind& adamw_or_clip_adamw>
 class AdamWDefinition : public OpDefinition {
  public:
-  explicit AdamWDefinition(OpKind kind) : kind_(kind) {}
-  OpKind kind() const override { return kind_; }
+  OpKind kind() const override { return adamw_or_clip_adamw; }
 
   // Eighteen operations per parameter, and one to clip. The low-precision copy is written, never read.
   Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
@@ -203,29 +202,13 @@ class AdamWDefinition : public OpDefinition {
   }
 
  private:
-  OpKind kind_;
 };
 
 }  // namespace
 
-const OpDefinition& gradient_norm_definition() {
-  static const GradientNormDefinition definition;
-  return definition;
-}
-
-const OpDefinition& clip_definition() {
-  static const ClipDefinition definition;
-  return definition;
-}
-
-const OpDefinition& adamw_definition() {
-  static const AdamWDefinition definition(adamw_kind);
-  return definition;
-}
-
-const OpDefinition& clip_adamw_definition() {
-  static const AdamWDefinition definition(clip_adamw_kind);
-  return definition;
+std::span<const OpDefinition* const> optimizer_definitions() {
+  return definitions_of<AdamWDefinition<adamw_kind>, AdamWDefinition<clip_adamw_kind>, ClipDefinition,
+                        GradientNormDefinition>();
 }
 
 }  // namespace gpubench

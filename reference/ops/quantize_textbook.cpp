@@ -1,16 +1,15 @@
 // Bitwise wherever the scale is a power of two, as it is meant to be: then scaling is exact, and the one rounding is
 // that of the checker. With any other scale the product is rounded once in the arithmetic type before.
-#include "reference/ops/quantize_textbook.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "reference/ops/bound_text.h"
 #include "reference/ops/bytes_moved.h"
-#include "reference/ops/elementwise.h"
 #include "reference/ops/incoming_gradient.h"
+#include "reference/ops/pointwise.h"
 #include "reference/ops/quantize.h"
 #include "reference/ops/sum_error_bound.h"
+#include "reference/ops/textbooks.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
@@ -101,9 +100,6 @@ class QuantizeDefinition final : public OpDefinition {
 
 }  // namespace
 
-const OpDefinition& quantize_definition() {
-  static const QuantizeDefinition definition;
-  return definition;
-}
+std::span<const OpDefinition* const> quantize_definitions() { return definitions_of<QuantizeDefinition>(); }
 
 }  // namespace gpubench

@@ -1,7 +1,5 @@
 // Two products, each rounded once, and their sum: at most 2u(|a c| + |b s|), since |y| <= |a c| + |b s|; less where the
 // second product is fused into the sum. The tables are read as they are: what an angle lost before is not this op's.
-#include "reference/ops/rotary_textbook.h"
-
 #include <cmath>
 #include <vector>
 
@@ -10,6 +8,7 @@
 #include "reference/ops/incoming_gradient.h"
 #include "reference/ops/rotary.h"
 #include "reference/ops/sum_error_bound.h"
+#include "reference/ops/textbooks.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
@@ -87,9 +86,6 @@ class RotaryDefinition : public OpDefinition {
 
 }  // namespace
 
-const OpDefinition& rotary_definition() {
-  static const RotaryDefinition definition;
-  return definition;
-}
+std::span<const OpDefinition* const> rotary_definitions() { return definitions_of<RotaryDefinition>(); }
 
 }  // namespace gpubench

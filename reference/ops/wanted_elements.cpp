@@ -25,4 +25,21 @@ Units element_units(const Shape& shape, double flop_per_unit) {
   return units;
 }
 
+namespace {
+
+// Norm fills give rows of eight kinds in turn (norm_rows): one of each is always judged, and the last row.
+std::vector<std::int64_t> row_landmarks(std::int64_t rows) {
+  std::set<std::int64_t> units;
+  for (std::int64_t row = 0; row < std::min<std::int64_t>(rows, 8); ++row) units.insert(row);
+  if (rows > 0) units.insert(rows - 1);
+  return {units.begin(), units.end()};
+}
+
+}  // namespace
+
+Units norm_row_units(const Shape& x, std::int64_t elements, double flop_per_element) {
+  const std::int64_t rows = x.elements() / x[-1];
+  return {rows, elements, flop_per_element * static_cast<double>(x[-1]), row_landmarks(rows)};
+}
+
 }  // namespace gpubench

@@ -51,4 +51,8 @@ void judge_elements(const std::array<TensorView, views>& inputs, std::span<const
 /// Units of one element each of a tensor, with its first and last element and the ends of its first and last row.
 [[nodiscard]] Units element_units(const Shape& shape, double flop_per_unit);
 
+/// Rows of x as units of `elements` elements each: one of each kind that the norm fills give, and the last, are always
+/// judged.
+[[nodiscard]] Units norm_row_units(const Shape& x, std::int64_t elements, double flop_per_element);
+
 }  // namespace gpubench

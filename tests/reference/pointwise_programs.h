@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "harness/core/program.h"
-#include "reference/ops/elementwise.h"
-#include "reference/ops/gelu.h"
+#include "reference/ops/move.h"
+#include "reference/ops/pointwise.h"
 
 namespace gpubench::testing {
 

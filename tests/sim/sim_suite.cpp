@@ -6,10 +6,10 @@
 
 #include "harness/plan/definition_digest.h"
 #include "reference/ops/column_sum.h"
-#include "reference/ops/elementwise.h"
-#include "reference/ops/gelu.h"
+#include "reference/ops/move.h"
+#include "reference/ops/pointwise.h"
 #include "reference/ops/gemm.h"
-#include "reference/ops/layer_norm.h"
+#include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
 
 namespace gpubench::sim {

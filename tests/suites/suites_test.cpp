@@ -11,7 +11,7 @@
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/gemm_bias_gradient.h"
 #include "reference/ops/optimizer.h"
-#include "reference/ops/residual_norm.h"
+#include "reference/ops/norm.h"
 #include "reference/ops/transform/fuse.h"
 
 namespace gpubench {

@@ -3,7 +3,7 @@
 #include "reference/ops/column_sum.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/gemm_bias_gradient.h"
-#include "reference/ops/layer_norm.h"
+#include "reference/ops/norm.h"
 
 namespace gpubench::testing {
 namespace {

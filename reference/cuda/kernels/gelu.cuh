@@ -1,4 +1,5 @@
-// GELU and its derivative in f32 and f64, for kernels. Formulas: reference/ops/gelu.h; bounds: gelu_textbook.cpp there.
+// GELU and its derivative in f32 and f64, for kernels. Formulas: reference/ops/pointwise.h; bounds: gelu_textbook.cpp
+// there.
 #pragma once
 
 #include "reference/cuda/kernels/number.cuh"

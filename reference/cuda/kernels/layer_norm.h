@@ -1,5 +1,5 @@
 // Layer normalization, alone and behind a residual connection, and its gradient, as launches. Formulas:
-// reference/ops/layer_norm.h, residual_norm.h.
+// reference/ops/norm.h.
 #pragma once
 
 #include "reference/cuda/kernels/element.h"

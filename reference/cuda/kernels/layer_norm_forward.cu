@@ -1,6 +1,7 @@
 // A row is read once, into the registers of a warp (up to 1024 elements) or a block (up to 16384; half of both in f64);
 // longer rows are read three times. The variance is taken about the mean, never as E[x^2] - mean^2, which cancels.
-// Behind a residual connection the row is the rounded sum of two, made and stored where the one row is read otherwise.
+// Behind a residual connection the row is the
+// rounded sum of two, made and stored where the one row is read otherwise.
 #include "reference/cuda/kernels/layer_norm.h"
 #include "reference/cuda/kernels/memory.cuh"
 #include "reference/cuda/kernels/number.cuh"
@@ -39,8 +40,8 @@ __device__ __forceinline__ Pack<T, N> normalized(const Loaded<T, N>& x, const La
                                                  std::int64_t column, Wide<T> mean, Wide<T> rstd) {
   const std::int64_t count = args.columns - column;
   const auto gamma = load_part<N>(static_cast<const P*>(args.gamma) + column, count, P{});
-  const auto beta = load_part<N>(static_cast<const P*>(args.beta) + column, count, P{});
   Pack<T, N> y;
+  const auto beta = load_part<N>(static_cast<const P*>(args.beta) + column, count, P{});
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     y.at[i] = narrow<T>(widen(gamma[i]) * ((widen(x[i]) - mean) * rstd) + widen(beta[i]));

@@ -12,60 +12,50 @@ namespace {
 
 constexpr int threads = 256;
 
+// Each op: how many tensors it has, and what it makes of their elements. cast, scale and the like are those of
+// reference/ops/pointwise.h.
 struct CastOf {
-  static constexpr bool two_inputs = false;
+  static constexpr int inputs = 1, outputs = 1;
   template <class T>
-  static __device__ __forceinline__ T of(T a, T /*none*/, double /*none*/) {
-    return a;
+  static __device__ __forceinline__ void of(const T* x, T* y, double /*none*/) {
+    y[0] = x[0];
   }
 };
 struct ScaleOf {
-  static constexpr bool two_inputs = false;
+  static constexpr int inputs = 1, outputs = 1;
   template <class T>
-  static __device__ __forceinline__ T of(T a, T /*none*/, double factor) {
-    return static_cast<T>(factor) * a;
+  static __device__ __forceinline__ void of(const T* x, T* y, double factor) {
+    y[0] = static_cast<T>(factor) * x[0];
   }
 };
 struct AddOf {
-  static constexpr bool two_inputs = true;
+  static constexpr int inputs = 2, outputs = 1;
   template <class T>
-  static __device__ __forceinline__ T of(T a, T b, double /*none*/) {
-    return a + b;
+  static __device__ __forceinline__ void of(const T* x, T* y, double /*none*/) {
+    y[0] = x[0] + x[1];
   }
 };
 struct TriadOf {
-  static constexpr bool two_inputs = true;
+  static constexpr int inputs = 2, outputs = 1;
   template <class T>
-  static __device__ __forceinline__ T of(T a, T b, double factor) {
-    return a + static_cast<T>(factor) * b;
+  static __device__ __forceinline__ void of(const T* x, T* y, double factor) {
+    y[0] = x[0] + static_cast<T>(factor) * x[1];
   }
 };
-struct GeluTanh {
-  static constexpr bool two_inputs = false;
+template <bool tanh>
+struct GeluOf {
+  static constexpr int inputs = 1, outputs = 1;
   template <class T>
-  static __device__ __forceinline__ T of(T a, T /*none*/, double /*none*/) {
-    return gelu_tanh(a);
+  static __device__ __forceinline__ void of(const T* x, T* y, double /*none*/) {
+    y[0] = gelu_of<tanh>(x[0]);
   }
 };
-struct GeluErf {
-  static constexpr bool two_inputs = false;
+template <bool tanh>
+struct GeluBackwardOf {
+  static constexpr int inputs = 2, outputs = 1;
   template <class T>
-  static __device__ __forceinline__ T of(T a, T /*none*/, double /*none*/) {
-    return gelu_erf(a);
-  }
-};
-struct GeluTanhBackward {
-  static constexpr bool two_inputs = true;
-  template <class T>
-  static __device__ __forceinline__ T of(T a, T b, double /*none*/) {
-    return b * gelu_tanh_slope(a);
-  }
-};
-struct GeluErfBackward {
-  static constexpr bool two_inputs = true;
-  template <class T>
-  static __device__ __forceinline__ T of(T a, T b, double /*none*/) {
-    return b * gelu_erf_slope(a);
+  static __device__ __forceinline__ void of(const T* x, T* y, double /*none*/) {
+    y[0] = x[1] * gelu_slope_of<tanh>(x[0]);
   }
 };
 
@@ -82,16 +72,12 @@ constexpr int pack_of() {
 template <class Op, class A, class Y, int N, int in_flight>
 __global__ void __launch_bounds__(threads) pointwise_kernel(PointwiseArgs args) {
   using T = Computed<A, Y>;
-  const auto* a = static_cast<const A*>(args.a);
-  const auto* b = static_cast<const A*>(args.b);
-  auto* y = static_cast<Y*>(args.y);
   const std::int64_t packs_per_row = (args.columns + N - 1) / N;
   const std::int64_t packs = packs_per_row * args.rows;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * threads * in_flight;
   for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * threads * in_flight + threadIdx.x; first < packs;
        first += step) {
-    Loaded<A, N> a_packs[in_flight];
-    Loaded<A, N> b_packs[Op::two_inputs ? in_flight : 1];
+    Loaded<A, N> loaded[in_flight][Op::inputs];
     PackPlace places[in_flight];
 #pragma unroll
     for (int k = 0; k < in_flight; ++k) {
@@ -99,22 +85,32 @@ __global__ void __launch_bounds__(threads) pointwise_kernel(PointwiseArgs args) 
       if (pack >= packs) break;
       places[k] = place_of(pack, packs_per_row, args.rows, N);
       const std::int64_t count = args.columns - places[k].column;
-      a_packs[k] = load_part<N>(a + places[k].row * args.a_stride + places[k].column, count, A{});
-      if constexpr (Op::two_inputs) {
-        b_packs[k] = load_part<N>(b + places[k].row * args.b_stride + places[k].column, count, A{});
+#pragma unroll
+      for (int input = 0; input < Op::inputs; ++input) {
+        const A* x = static_cast<const A*>(args.in[input]) + places[k].row * args.in_stride[input];
+        loaded[k][input] = load_part<N>(x + places[k].column, count, A{});
       }
     }
 #pragma unroll
     for (int k = 0; k < in_flight; ++k) {
       const std::int64_t pack = first + static_cast<std::int64_t>(k) * threads;
       if (pack >= packs) break;
-      Pack<Y, N> out;
+      Pack<Y, N> results[Op::outputs];
 #pragma unroll
       for (int i = 0; i < N; ++i) {
-        const T second = Op::two_inputs ? static_cast<T>(widen(b_packs[Op::two_inputs ? k : 0][i])) : T(0);
-        out.at[i] = narrow<Y>(Op::of(static_cast<T>(widen(a_packs[k][i])), second, args.factor));
+        T x[Op::inputs];
+        T y[Op::outputs];
+#pragma unroll
+        for (int input = 0; input < Op::inputs; ++input) x[input] = static_cast<T>(widen(loaded[k][input][i]));
+        Op::of(x, y, args.factor);
+#pragma unroll
+        for (int output = 0; output < Op::outputs; ++output) results[output].at[i] = narrow<Y>(y[output]);
       }
-      store_part(y + places[k].row * args.y_stride + places[k].column, args.columns - places[k].column, out);
+#pragma unroll
+      for (int output = 0; output < Op::outputs; ++output) {
+        Y* y = static_cast<Y*>(args.out[output]) + places[k].row * args.out_stride[output];
+        store_part(y + places[k].column, args.columns - places[k].column, results[output]);
+      }
     }
   }
 }
@@ -122,10 +118,10 @@ __global__ void __launch_bounds__(threads) pointwise_kernel(PointwiseArgs args) 
 template <class Op, class A, class Y>
 void launch_typed(const PointwiseArgs& args, cudaStream_t stream) {
   constexpr int n = pack_of<A, Y>();
-  constexpr int in_flight = Op::two_inputs || n * (sizeof(A) > sizeof(Y) ? sizeof(A) : sizeof(Y)) > pack_bytes ? 2 : 4;
-  const bool wide = packs_fit<A>(args.a, args.rows, args.a_stride, n) &&
-                    packs_fit<Y>(args.y, args.rows, args.y_stride, n) &&
-                    (!Op::two_inputs || packs_fit<A>(args.b, args.rows, args.b_stride, n));
+  constexpr int in_flight = Op::inputs > 1 || n * (sizeof(A) > sizeof(Y) ? sizeof(A) : sizeof(Y)) > pack_bytes ? 2 : 4;
+  bool wide = true;
+  for (int i = 0; i < Op::inputs; ++i) wide = wide && packs_fit<A>(args.in[i], args.rows, args.in_stride[i], n);
+  for (int i = 0; i < Op::outputs; ++i) wide = wide && packs_fit<Y>(args.out[i], args.rows, args.out_stride[i], n);
   const std::int64_t packs = wide ? (args.columns + n - 1) / n * args.rows : args.columns * args.rows;
   const Grid grid{blocks_for(packs, threads * in_flight), threads};
   if (wide) {
@@ -151,19 +147,28 @@ void launch_cast(const PointwiseArgs& args, cudaStream_t stream) {
   });
 }
 
+struct NamedLaunch {
+  std::string_view op;
+  PointwiseLaunch launch;
+};
+constexpr NamedLaunch launches[] = {
+    {"add", launch_any<AddOf>},
+    {"cast", launch_cast},
+    {"gelu_backward erf", launch_any<GeluBackwardOf<false>>},
+    {"gelu_backward tanh", launch_any<GeluBackwardOf<true>>},
+    {"gelu_forward erf", launch_any<GeluOf<false>>},
+    {"gelu_forward tanh", launch_any<GeluOf<true>>},
+    {"scale", launch_any<ScaleOf>},
+    {"triad", launch_any<TriadOf>},
+};
+
 }  // namespace
 
-void launch_pointwise(const PointwiseArgs& args, cudaStream_t stream) {
-  switch (args.op) {
-    case PointwiseOp::cast: return launch_cast(args, stream);
-    case PointwiseOp::scale: return launch_any<ScaleOf>(args, stream);
-    case PointwiseOp::add: return launch_any<AddOf>(args, stream);
-    case PointwiseOp::triad: return launch_any<TriadOf>(args, stream);
-    case PointwiseOp::gelu_tanh: return launch_any<GeluTanh>(args, stream);
-    case PointwiseOp::gelu_erf: return launch_any<GeluErf>(args, stream);
-    case PointwiseOp::gelu_tanh_backward: return launch_any<GeluTanhBackward>(args, stream);
-    case PointwiseOp::gelu_erf_backward: return launch_any<GeluErfBackward>(args, stream);
+PointwiseLaunch pointwise_launch(std::string_view op) {
+  for (const NamedLaunch& named : launches) {
+    if (named.op == op) return named.launch;
   }
+  return nullptr;
 }
 
 }  // namespace gpubench::cuda

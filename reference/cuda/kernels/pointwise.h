@@ -1,35 +1,34 @@
 // Ops that treat every element alike, as launches.
 #pragma once
 
+#include <string_view>
+
 #include "reference/cuda/kernels/element.h"
 #include "reference/cuda/kernels/stream.h"
 
 namespace gpubench::cuda {
 
-enum class PointwiseOp : std::uint8_t {
-  cast,       ///< y = a, rounded once to y's type
-  scale,      ///< y = factor a
-  add,        ///< y = a + b
-  triad,      ///< y = a + factor b
-  gelu_tanh,  ///< y = gelu(a)
-  gelu_erf,
-  gelu_tanh_backward,  ///< y = b gelu'(a)
-  gelu_erf_backward
-};
+inline constexpr int most_pointwise_inputs = 3;
+inline constexpr int most_pointwise_outputs = 2;
 
-/// Tensors of one shape. a, b and y have the type `from`, except that cast's y has the type `to`. y may be a or b.
+/// Up to three tensors in, up to two out, of one shape: as many as the op has. All have the type `from`, except that
+/// cast's result has the type `to`. Outputs may be inputs.
 struct PointwiseArgs {
-  PointwiseOp op = PointwiseOp::cast;
   Element from = Element::f32;
   Element to = Element::f32;
-  const void* a = nullptr;
-  const void* b = nullptr;  ///< ops of two inputs
-  void* y = nullptr;
+  const void* in[most_pointwise_inputs] = {};
+  void* out[most_pointwise_outputs] = {};
   std::int64_t rows = 1, columns = 0;
-  std::int64_t a_stride = 0, b_stride = 0, y_stride = 0;
+  std::int64_t in_stride[most_pointwise_inputs] = {};
+  std::int64_t out_stride[most_pointwise_outputs] = {};
   double factor = 1.0;
 };
 
-void launch_pointwise(const PointwiseArgs& args, cudaStream_t stream);
+/// A pointwise op's kernels, for any types.
+using PointwiseLaunch = void (*)(const PointwiseArgs& args, cudaStream_t stream);
+
+/// By the op's name (reference/ops/pointwise.h); GELU's form is part of it: "gelu_forward erf". Null where there is
+/// none.
+[[nodiscard]] PointwiseLaunch pointwise_launch(std::string_view op);
 
 }  // namespace gpubench::cuda

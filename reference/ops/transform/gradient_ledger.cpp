@@ -1,6 +1,7 @@
 #include "reference/ops/transform/gradient_ledger.h"
 
-#include "reference/ops/elementwise.h"
+#include "reference/ops/move.h"
+#include "reference/ops/pointwise.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {

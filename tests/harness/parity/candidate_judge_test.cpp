@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "harness/core/error.h"
-#include "reference/ops/elementwise.h"
+#include "reference/ops/pointwise.h"
 
 namespace gpubench {
 namespace candidate_judge_test {

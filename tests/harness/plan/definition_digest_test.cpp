@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "harness/core/recipe.h"
-#include "reference/ops/elementwise.h"
+#include "reference/ops/pointwise.h"
 #include "reference/ops/gemm.h"
-#include "reference/ops/layer_norm.h"
+#include "reference/ops/norm.h"
 
 namespace gpubench {
 namespace {

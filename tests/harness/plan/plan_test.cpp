@@ -5,7 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "harness/core/error.h"
-#include "reference/ops/elementwise.h"
+#include "reference/ops/move.h"
+#include "reference/ops/pointwise.h"
 #include "reference/ops/gemm.h"
 
 namespace gpubench {

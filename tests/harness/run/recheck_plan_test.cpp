@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "reference/ops/elementwise.h"
+#include "reference/ops/pointwise.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/optimizer.h"
 

@@ -16,7 +16,8 @@
 #include "reference/cpu/cpu_backend.h"
 #include "reference/cpu/cpu_ranks.h"
 #include "reference/ops/collective.h"
-#include "reference/ops/elementwise.h"
+#include "reference/ops/move.h"
+#include "reference/ops/pointwise.h"
 #include "tests/reference/cpu/program_run.h"
 
 namespace gpubench {

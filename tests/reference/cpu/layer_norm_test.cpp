@@ -1,6 +1,6 @@
 // Layer normalization on the CPU, against the textbook: rows that are constant, nearly so, or far from zero; odd
 // widths.
-#include "reference/ops/layer_norm.h"
+#include "reference/ops/norm.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,8 @@
 
 #include <cmath>
 
-#include "reference/ops/elementwise.h"
+#include "reference/ops/move.h"
+#include "reference/ops/pointwise.h"
 #include "tests/reference/cpu/program_run.h"
 
 namespace gpubench {

@@ -1,5 +1,4 @@
 // A residual connection with its norm on the CPU, against the textbook and against the two ops that it stands for.
-#include "reference/ops/residual_norm.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +6,8 @@
 #include <tuple>
 
 #include "reference/cpu/cpu_backend.h"
-#include "reference/ops/elementwise.h"
-#include "reference/ops/layer_norm.h"
+#include "reference/ops/norm.h"
+#include "reference/ops/pointwise.h"
 #include "tests/reference/cpu/textbook_judge.h"
 
 namespace gpubench {

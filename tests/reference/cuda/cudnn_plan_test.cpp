@@ -11,11 +11,8 @@
 #include "reference/cuda/attention_graph.h"
 #include "reference/cuda/conv2d_graph.h"
 #include "reference/cuda/graph_plan.h"
-#include "reference/cuda/layer_norm_choice.h"
-#include "reference/cuda/layer_norm_cudnn.h"
 #include "reference/ops/attention.h"
 #include "reference/ops/conv2d.h"
-#include "reference/ops/layer_norm.h"
 #include "tests/reference/cuda/described_chip.h"
 
 namespace gpubench::cuda {
@@ -290,37 +287,6 @@ TEST_F(CudnnPlans, ARememberedEngineThatIsNoMoreIsNoReasonToFailAndAPinnedOneIs)
   EXPECT_GT(found().size(), 1U);
   call.pinned = call.remembered;
   EXPECT_THROW((void)found(), Unsupported);
-}
-
-Called layer_norm(std::int64_t rows, std::int64_t n) {
-  Called made;
-  Program& p = made.program;
-  const ValueId x = p.add(tensor("x", DType::bf16, {rows, n}, Role::input));
-  const ValueId gamma = p.add(tensor("gamma", DType::f32, {n}, Role::parameter));
-  const ValueId beta = p.add(tensor("beta", DType::f32, {n}, Role::parameter));
-  layer_norm_forward(p, {}, Math{}, "norm", x, gamma, beta);
-  made.finish();
-  return made;
-}
-
-TEST_F(CudnnPlans, LayerNormalizationIsOursUnlessCudnnIsPinned) {
-  DeviceTraits h200;
-  h200.compute_capability = 90;
-  h200.memory_bytes = std::int64_t{1} << 37U;
-  alignas(64) const std::byte no_library[64] = {};  // neither of the two asks for cuBLASLt
-  const CudaContext context{h200, reinterpret_cast<const CublasLt&>(no_library), h200_};
-  Called made = layer_norm(512, 768);
-  OpCall call = made.call();
-
-  EXPECT_EQ(choose_layer_norm_forward(call, made.tensors, context)->implementation(), "gpubench:sm90");
-  const std::string theirs = cudnn_layer_norm_forward_plans(call, made.tensors, context).at(0)->implementation();
-  EXPECT_THAT(theirs, StartsWith("cudnn:eng="));
-  call.remembered = theirs;  // a hint is no reason
-  EXPECT_EQ(choose_layer_norm_forward(call, made.tensors, context)->implementation(), "gpubench:sm90");
-  call.pinned = theirs;
-  EXPECT_EQ(choose_layer_norm_forward(call, made.tensors, context)->implementation(), theirs);
-  call.pinned = "cudnn:eng=999";
-  EXPECT_THROW((void)choose_layer_norm_forward(call, made.tensors, context), Unsupported);
 }
 
 }  // namespace cudnn_plan_test

@@ -4,29 +4,18 @@
 #include <cstring>
 #include <new>
 
-#include "reference/cuda/column_sum.h"
-#include "reference/cuda/cross_entropy.h"
 #include "reference/cuda/cublaslt.h"
-#include "reference/cuda/embedding.h"
-#include "reference/cuda/gemm.h"
-#include "reference/cuda/gemm_bias_gradient.h"
-#include "reference/cuda/kernel.h"
-#include "reference/cuda/layer_norm.h"
 #include "reference/cuda/move.h"
-#include "reference/cuda/optimizer.h"
-#include "reference/cuda/pointwise.h"
-#include "reference/cuda/quantize.h"
-#include "reference/cuda/rotary.h"
+#include "reference/cuda/plans.h"
 #include "reference/ops/column_sum.h"
 #include "reference/ops/cross_entropy.h"
-#include "reference/ops/elementwise.h"
 #include "reference/ops/embedding.h"
-#include "reference/ops/gelu.h"
 #include "reference/ops/gemm_bias_gradient.h"
-#include "reference/ops/layer_norm.h"
+#include "reference/ops/move.h"
+#include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
+#include "reference/ops/pointwise.h"
 #include "reference/ops/quantize.h"
-#include "reference/ops/residual_norm.h"
 #include "reference/ops/rotary.h"
 #include "tests/reference/cuda/emulated_runtime.h"
 #include "tests/reference/cuda/emulation/memory_watch.h"
@@ -38,34 +27,28 @@ namespace {
 using cuda::emulation::MemoryWatch;
 using cuda::emulation::Region;
 
-constexpr cuda::OpImplementation implementations[] = {
+constexpr std::initializer_list<cuda::OpImplementation> implementations{
     {adamw_kind, cuda::plan_adamw},
-    {add_kind, cuda::plan_add},
-    {cast_kind, cuda::plan_cast},
     {clip_adamw_kind, cuda::plan_adamw},
     {clip_kind, cuda::plan_clip},
     {column_sum_kind, cuda::plan_column_sum},
-    {copy_kind, cuda::plan_copy},
+    {copy_kind, cuda::plan_reorder},  // on one device
     {cross_entropy_backward_kind, cuda::plan_cross_entropy_backward},
     {cross_entropy_forward_kind, cuda::plan_cross_entropy_forward},
     {cross_entropy_forward_backward_kind, cuda::plan_cross_entropy_forward_backward},
     {embedding_backward_kind, cuda::plan_embedding_backward},
     {embedding_forward_kind, cuda::plan_embedding_forward},
-    {gelu_backward_kind, cuda::plan_gelu_backward},
-    {gelu_forward_kind, cuda::plan_gelu_forward},
     {gemm_kind, cuda::plan_gemm},
     {gemm_gelu_bias_gradient_kind, cuda::plan_gemm_gelu_bias_gradient},
     {gemm_weight_bias_gradient_kind, cuda::plan_gemm_weight_bias_gradient},
     {gradient_norm_kind, cuda::plan_gradient_norm},
-    {layer_norm_backward_kind, cuda::plan_layer_norm_backward},
-    {layer_norm_forward_kind, cuda::plan_layer_norm_forward},
+    {layer_norm_backward_kind, cuda::plan_norm_backward},
+    {layer_norm_forward_kind, cuda::plan_norm_forward},
     {quantize_kind, cuda::plan_quantize},
     {reorder_kind, cuda::plan_reorder},
     {residual_norm_forward_kind, cuda::plan_residual_norm_forward},
     {rotary_kind, cuda::plan_rotary},
-    {scale_kind, cuda::plan_scale},
     {transpose_kind, cuda::plan_transpose},
-    {triad_kind, cuda::plan_triad},
 };
 
 /// Runs what the plan bound, under watch. Scratch memory holds rubbish before each run, as it does in use.
@@ -143,11 +126,9 @@ class EmulatedBackend final : public Backend {
                                     options_.deterministic};
     OpCall pinned = call;
     pinned.pinned = options_.pinned;
-    for (const cuda::OpImplementation& implementation : implementations) {
-      if (implementation.kind != call.kind) continue;
-      return std::make_shared<WatchedPlan>(implementation.plan(pinned, tensors, context), call.inputs.size());
-    }
-    throw Unsupported("the emulated backend has no op '" + std::string(call.kind.name) + "'");
+    const auto plan =
+        is_pointwise(call.kind) ? cuda::plan_pointwise : line_of(implementations, call.kind, "emulated").plan;
+    return std::make_shared<WatchedPlan>(plan(pinned, tensors, context), call.inputs.size());
   }
   [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors, Workspace workspace) override {
     return dynamic_cast<const WatchedPlan&>(*plan).bind(tensors, workspace);

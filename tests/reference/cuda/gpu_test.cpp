@@ -116,23 +116,6 @@ std::vector<std::string> suite_names() {
 INSTANTIATE_TEST_SUITE_P(All, GpuSuite, ::testing::ValuesIn(suite_names()),
                          [](const auto& named) { return named.param; });
 
-// What layer_norm_choice.h waits for: cuDNN's layer normalization, judged by the textbook in every case of suite norm.
-TEST_F(Gpu, CudnnsLayerNormalizationKeepsTheBoundWhereItIsPinned) {
-  Selection selection;
-  selection.suites = {"norm"};
-  selection.tier = Tier::standard;
-  const std::vector<PlannedCase> plan = plan_cases(all_suites(), selection);
-  RunOptions options;
-  options.tier = Tier::smoke;
-  for (const PlannedCase& planned : plan) {
-    const bool forward = planned.c.workload == "layer_norm_forward";
-    options.pins[planned.id()][forward ? "norm" : "norm.backward"] = "cudnn:eng=1";  // the only one in the golden table
-  }
-  // Another version of cuDNN may have other engines, which are unsupported then.
-  const std::vector<CaseRecord> records = run_cases(*backend_, plan, options);
-  EXPECT_GT(expect_passes(records), 0) << records.front().reason;
-}
-
 TEST_F(Gpu, AStepOnVirtualRanksKeepsEveryBoundAndSaysThatTheyAreVirtual) {
   Selection selection;
   selection.suites = {"transformer"};

@@ -1,13 +1,12 @@
 // Layer normalization on the CUDA backend's kernels, against the textbook: rows that are constant, nearly so, or far
 // from zero; widths of the kernels for a warp, a block, and long rows.
-#include "reference/ops/layer_norm.h"
+#include "reference/ops/norm.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "reference/cuda/kernels/layer_norm.h"
-#include "reference/ops/residual_norm.h"
 #include "tests/reference/cuda/emulated_backend.h"
 #include "tests/reference/cuda/emulated_judge.h"
 

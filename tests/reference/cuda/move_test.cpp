@@ -3,7 +3,8 @@
 
 #include "harness/core/error.h"
 #include "reference/cuda/kernels/move.h"
-#include "reference/ops/elementwise.h"
+#include "reference/ops/move.h"
+#include "reference/ops/pointwise.h"
 #include "tests/reference/cuda/emulated_backend.h"
 #include "tests/reference/cuda/emulated_judge.h"
 

@@ -5,11 +5,12 @@
 
 #include "harness/core/error.h"
 #include "reference/cuda/autotune.h"
-#include "reference/cuda/gemm.h"
+#include "reference/cuda/plans.h"
 #include "reference/cuda/sequence.h"
 #include "reference/cuda/transfer.h"
-#include "reference/ops/elementwise.h"
 #include "reference/ops/gemm.h"
+#include "reference/ops/move.h"
+#include "reference/ops/pointwise.h"
 
 namespace gpubench::cuda {
 namespace planning_test {
@@ -63,7 +64,7 @@ TEST_F(Planning, CopiesOfPageableMemoryAreNotRecordedAndSaySo) {
     std::vector<TensorSpec> specs(2, tensor("x", DType::f32, {64}, Role::input));
     specs[0].placement = Placement::in(from);
     specs[1].placement = Placement::in(to);
-    return plan_copy_anywhere(copying, specs, context());
+    return plan_copy(copying, specs, context());
   };
   const auto launch = [](const Plan& plan) {
     const std::vector<Tensor> tensors(2, Tensor{tensor("x", DType::f32, {64}, Role::input), nullptr});

@@ -6,8 +6,7 @@
 #include <cmath>
 
 #include "harness/core/error.h"
-#include "reference/ops/elementwise.h"
-#include "reference/ops/gelu.h"
+#include "reference/ops/pointwise.h"
 #include "tests/reference/cuda/emulated_backend.h"
 #include "tests/reference/cuda/emulated_judge.h"
 #include "tests/reference/pointwise_programs.h"
@@ -66,7 +65,6 @@ TEST(CudaPointwise, PartsOfWiderRowsAreReadAndWrittenWithoutTouchingTheirNeighbo
       for (const DType dtype : {DType::f32, DType::bf16}) {
         Program program;
         const TensorSpec wide_x = tensor("wide_x", dtype, Shape{rows, parts.wide_x}, Role::activation);
-        const TensorSpec wide_y = tensor("wide_y", dtype, Shape{rows, parts.wide_y}, Role::activation);
         const ValueId source = program.add(wide_x);
         const ValueId x = program.part(source, columns_of(wide_x, "x", parts.columns), parts.x_first);
         const ValueId z = program.part(source, columns_of(wide_x, "z", parts.columns), parts.z_first);
@@ -77,8 +75,12 @@ TEST(CudaPointwise, PartsOfWiderRowsAreReadAndWrittenWithoutTouchingTheirNeighbo
         op.build(model, model_x, model_z);
         OpCall call = model.op(0);
         for (ValueId& input : call.inputs) input = input == model_x ? x : z;
-        const ValueId whole_y = program.reserve(wide_y);
-        call.outputs = {program.part(whole_y, columns_of(wide_y, "y", parts.columns), parts.y_first)};
+        for (std::size_t k = 0; k < call.outputs.size(); ++k) {
+          const std::string number = std::to_string(k);
+          const TensorSpec wide_y = tensor("wide_y" + number, dtype, Shape{rows, parts.wide_y}, Role::activation);
+          const ValueId whole_y = program.reserve(wide_y);
+          call.outputs[k] = program.part(whole_y, columns_of(wide_y, "y" + number, parts.columns), parts.y_first);
+        }
         program.append(call);
 
         EXPECT_EQ(run_in_every_order(program, [&](ProgramRun& run) { run.set_random(source, 1, 2.0); }), "")

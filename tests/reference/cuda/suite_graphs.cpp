@@ -7,10 +7,8 @@
 #include "harness/plan/plan.h"
 #include "reference/cuda/attention_graph.h"
 #include "reference/cuda/conv2d_graph.h"
-#include "reference/cuda/layer_norm_graph.h"
 #include "reference/ops/attention.h"
 #include "reference/ops/conv2d.h"
-#include "reference/ops/layer_norm.h"
 #include "suites/suites.h"
 
 namespace gpubench::cuda {
@@ -37,26 +35,18 @@ GraphOf graph_of(GraphFamily family, const OpCall& call) {
     case GraphFamily::deterministic:
       if (call.kind == attention_backward_kind) return attention_backward_direct;
       return call.kind == conv2d_backward_filter_kind ? conv2d : nullptr;
-    case GraphFamily::layer_norm:
-      if (call.kind == layer_norm_forward_kind) return layer_norm_forward_graph;
-      return call.kind == layer_norm_backward_kind ? layer_norm_backward_graph : nullptr;
   }
   return nullptr;
 }
 
-// Everything of tier standard, which is what a GPU runs unless told otherwise, and what is larger in bf16. Of the
-// norms, which run on cuDNN only where they are pinned, few: code for wide rows takes over ten seconds to compile.
+// Everything of tier standard, which is what a GPU runs unless told otherwise, and what is larger in bf16.
 bool chosen(GraphFamily family, const Case& c) {
   const bool standard = c.tier <= Tier::standard;
-  switch (family) {
-    case GraphFamily::deterministic: return standard && c.recipe == "bf16";
-    case GraphFamily::layer_norm:
-      return (c.tier <= Tier::quick && c.recipe == "f32") || (standard && c.recipe == "bf16");
-    default: return standard || c.recipe == "bf16";
-  }
+  if (family == GraphFamily::deterministic) return standard && c.recipe == "bf16";
+  return standard || c.recipe == "bf16";
 }
 
-// What makes a graph of attention or a norm one of its own: the engines compile code for it, which takes a second each,
+// What makes a graph of attention one of its own: the engines compile code for it, which takes a second each,
 // and batch, heads and length are only its arguments.
 std::string sort_of(const OpCall& call, const std::vector<TensorSpec>& tensors) {
   std::string sort = fmt::format("{} {} {} {}", call.kind.name, call.attributes.to_string(),
@@ -91,7 +81,6 @@ std::string_view name(GraphFamily family) {
     case GraphFamily::convolution: return "convolution";
     case GraphFamily::attention: return "attention";
     case GraphFamily::deterministic: return "deterministic";
-    case GraphFamily::layer_norm: return "layer_norm";
   }
   return "";
 }

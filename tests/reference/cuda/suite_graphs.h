@@ -1,6 +1,6 @@
 // The cuDNN graphs that the suites ask for. Every distinct convolution of the quick tier, and in bf16 of all tiers; of
-// attention and layer normalization one of each sort (mask, head size, query heads to a head of k and v, length in
-// whole tiles or not, types, packed or not; row length), since each takes a second or two to compile.
+// attention one of each sort (mask, head size, query heads to a head of k and v, length in whole tiles or not, types,
+// packed or not), since each takes a second or two to compile.
 #pragma once
 
 #include <functional>
@@ -22,8 +22,7 @@ struct SuiteGraph {
 enum class GraphFamily {
   convolution,
   attention,
-  deterministic,  ///< gradients of attention and of filters, bf16, of the quick tier, without atomic additions
-  layer_norm      ///< f32 and bf16, of the quick tier
+  deterministic  ///< gradients of attention and of filters, bf16, of the quick tier, without atomic additions
 };
 [[nodiscard]] std::string_view name(GraphFamily family);
 

@@ -1,4 +1,5 @@
-#include "reference/ops/elementwise.h"
+#include "reference/ops/move.h"
+#include "reference/ops/pointwise.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +9,8 @@
 #include "reference/ops/column_sum.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/embedding.h"
-#include "reference/ops/gelu.h"
 #include "reference/ops/gemm.h"
-#include "reference/ops/layer_norm.h"
+#include "reference/ops/norm.h"
 #include "reference/ops/quantize.h"
 #include "tests/reference/ops/textbook_run.h"
 

@@ -1,4 +1,4 @@
-#include "reference/ops/gelu.h"
+#include "reference/ops/pointwise.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "reference/ops/layer_norm.h"
+#include "reference/ops/norm.h"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "reference/ops/elementwise.h"
 #include "reference/ops/gemm.h"
+#include "reference/ops/pointwise.h"
 #include "reference/ops/transform/differentiate.h"
 #include "tests/reference/ops/textbook_run.h"
 

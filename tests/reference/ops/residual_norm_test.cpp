@@ -1,11 +1,10 @@
-#include "reference/ops/residual_norm.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
 
-#include "reference/ops/elementwise.h"
-#include "reference/ops/layer_norm.h"
+#include "reference/ops/norm.h"
+#include "reference/ops/pointwise.h"
 #include "reference/ops/transform/differentiate.h"
 #include "tests/reference/ops/textbook_run.h"
 

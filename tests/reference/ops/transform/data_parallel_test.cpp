@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "reference/ops/column_sum.h"
-#include "reference/ops/elementwise.h"
+#include "reference/ops/pointwise.h"
 #include "reference/ops/gemm.h"
 #include "tests/reference/ops/textbook_run.h"
 

@@ -7,10 +7,10 @@
 
 #include "reference/ops/attention.h"
 #include "reference/ops/cross_entropy.h"
-#include "reference/ops/elementwise.h"
-#include "reference/ops/gelu.h"
+#include "reference/ops/move.h"
+#include "reference/ops/pointwise.h"
 #include "reference/ops/gemm.h"
-#include "reference/ops/layer_norm.h"
+#include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
 #include "tests/reference/ops/textbook_run.h"
 

@@ -1,83 +1,26 @@
-// Rows are judged whole, column sums element by element. The bounds stay finite and honest for rows without variance,
-// where an epsilon at the wrong place shows.
-#include "reference/ops/layer_norm_textbook.h"
-
+// What the gradients of normalization mean. Rows of dx are judged whole, column sums element by element.
 #include <cmath>
+#include <vector>
 
 #include "reference/ops/bound_text.h"
 #include "reference/ops/bytes_moved.h"
 #include "reference/ops/dot.h"
-#include "reference/ops/incoming_gradient.h"
-#include "reference/ops/layer_norm.h"
-#include "reference/ops/normalized_rows.h"
+#include "reference/ops/norm.h"
+#include "reference/ops/sum_error_bound.h"
+#include "reference/ops/textbooks.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
 namespace {
 
-// The outputs of the forward, in their order.
-constexpr NormalizedOutput normalized_outputs[] = {NormalizedOutput::y, NormalizedOutput::mean, NormalizedOutput::rstd};
-
 std::int64_t norm_rows(const Shape& x) { return x.elements() / x[-1]; }
-
-class LayerNormForwardDefinition : public OpDefinition {
- public:
-  OpKind kind() const override { return layer_norm_forward_kind; }
-
-  Cost cost(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
-    return {8.0 * static_cast<double>(inputs[0].shape.elements()), bytes_moved(inputs) + bytes_moved(outputs)};
-  }
-
-  Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
-              int output) const override {
-    return output == 0 ? norm_row_units(inputs[0].shape, inputs[0].shape[-1], 20.0)
-                       : norm_row_units(inputs[0].shape, 1, 6.0);
-  }
-
-  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
-                    int output) const override {
-    return normalized_bound(normalized_outputs[static_cast<std::size_t>(output)], inputs[0].shape[-1], call.math);
-  }
-
-  void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
-                std::span<Judged> judged) const override {
-    const std::int64_t n = operands.inputs[0].shape()[-1];
-    const double epsilon = operands.call.attributes.as<LayerNorm>().epsilon;
-    const double u = accumulator_roundoff(operands.call.math);
-    std::vector<double> x(static_cast<std::size_t>(n));
-    std::vector<double> gamma(x.size());
-    std::vector<double> beta(x.size());
-    operands.inputs[1].read(0, gamma);
-    operands.inputs[2].read(0, beta);
-    const std::size_t size = output == 0 ? x.size() : 1;
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-      operands.inputs[0].read(wanted[i] * n, x);
-      judge_normalized(normalized_outputs[static_cast<std::size_t>(output)], {x, gamma, beta, epsilon, u},
-                       judged.subspan(i * size, size));
-    }
-  }
-
-  void derivative(Program& program, const OpCall& call, GradientTape& tape) const override;
-};
-
-void LayerNormForwardDefinition::derivative(Program& program, const OpCall& call, GradientTape& tape) const {
-  refuse_gradient_of_statistics(call, tape, call.outputs[1], call.outputs[2]);
-  const auto dy = incoming_gradient(call, tape, call.outputs[0]);
-  if (!dy) return;
-  const LayerNormBackward gradients =
-      layer_norm_backward(program, call.attributes.as<LayerNorm>(), call.math, tape.label(call, "backward"), *dy,
-                          call.inputs[0], call.inputs[1], call.outputs[1], call.outputs[2]);
-  if (tape.wanted(call.inputs[0])) tape.contribute(call.inputs[0], gradients.dx);
-  if (tape.wanted(call.inputs[1])) tape.contribute(call.inputs[1], gradients.dgamma);
-  if (tape.wanted(call.inputs[2])) tape.contribute(call.inputs[2], gradients.dbeta);
-}
 
 // T of a sum whose terms are products of a few rounded factors: Rule G, and three roundings per term.
 double sum_bound(const ProductSum& sum, double u) {
   return u * (2.0 * std::sqrt(sum.terms) + 3.0) * partial_sum_size(sum);
 }
 
-class LayerNormBackwardDefinition : public OpDefinition {
+class NormBackwardDefinition : public OpDefinition {
  public:
   OpKind kind() const override { return layer_norm_backward_kind; }
 
@@ -117,17 +60,18 @@ class LayerNormBackwardDefinition : public OpDefinition {
 
  private:
   // dx = rstd (h - sum(h) / n - xhat sum(h xhat) / n), h = dy gamma; mean and rstd are taken as they were saved.
+  // Without a mean the first sum is not there.
   static void evaluate_rows(const Operands& operands, std::span<const std::int64_t> wanted, std::span<Judged> judged) {
     const double u = accumulator_roundoff(operands.call.math);
     const std::int64_t n = operands.inputs[1].shape()[-1];
     const auto size = static_cast<std::size_t>(n);
     std::vector<double> gamma(size), h(size), xhat(size);
-    operands.inputs[2].read(0, gamma);
+    operands.input("gamma").read(0, gamma);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
-      operands.inputs[0].read(wanted[i] * n, h);
-      operands.inputs[1].read(wanted[i] * n, xhat);
-      const double mean = operands.inputs[3][wanted[i]];
-      const double rstd = operands.inputs[4][wanted[i]];
+      operands.input("dy").read(wanted[i] * n, h);
+      operands.input("x").read(wanted[i] * n, xhat);
+      const double mean = mean_of(operands, wanted[i]);
+      const double rstd = operands.input("rstd")[wanted[i]];
       ProductSum sum, weighted;
       for (std::size_t j = 0; j < size; ++j) {
         h[j] *= gamma[j];
@@ -138,6 +82,8 @@ class LayerNormBackwardDefinition : public OpDefinition {
       judge_row({h, xhat, rstd, sum, weighted, u}, judged.subspan(i * size, size));
     }
   }
+
+  static double mean_of(const Operands& operands, std::int64_t row) { return operands.input("mean")[row]; }
 
   struct Row {
     std::span<const double> h, xhat;
@@ -165,12 +111,13 @@ class LayerNormBackwardDefinition : public OpDefinition {
     const std::int64_t n = operands.inputs[1].shape()[-1];
     std::vector<ProductSum> sums(wanted.size());
     std::vector<double> dy(wanted.size()), x(wanted.size(), 1.0);
+    const TensorView& rstds = operands.input("rstd");
     for (std::int64_t row = 0; row < norm_rows(operands.inputs[1].shape()); ++row) {
       gather(operands.inputs[0], wanted, row * n, dy);
       if (weighted) {
         gather(operands.inputs[1], wanted, row * n, x);
-        const double mean = operands.inputs[3][row];
-        const double rstd = operands.inputs[4][row];
+        const double mean = mean_of(operands, row);
+        const double rstd = rstds[row];
         for (double& value : x) value = (value - mean) * rstd;
       }
       for (std::size_t j = 0; j < sums.size(); ++j) sums[j].add(dy[j] * x[j]);
@@ -183,14 +130,6 @@ class LayerNormBackwardDefinition : public OpDefinition {
 
 }  // namespace
 
-const OpDefinition& layer_norm_backward_definition() {
-  static const LayerNormBackwardDefinition definition;
-  return definition;
-}
-
-const OpDefinition& layer_norm_forward_definition() {
-  static const LayerNormForwardDefinition definition;
-  return definition;
-}
+std::span<const OpDefinition* const> norm_backward_definitions() { return definitions_of<NormBackwardDefinition>(); }
 
 }  // namespace gpubench

@@ -1,18 +1,31 @@
-#include "reference/cpu/reorder.h"
+// copy, transpose and reorder: the same elements in another place.
+#include "reference/cpu/plans.h"
 
 #include <fmt/core.h>
 
 #include <array>
+#include <cstring>
 #include <numeric>
 #include <vector>
 
 #include "reference/cpu/memory_shapes.h"
 #include "reference/cpu/move.h"
 #include "reference/cpu/onednn.h"
-#include "reference/ops/elementwise.h"
+#include "reference/cpu/parallel.h"
+#include "reference/cpu/row_view.h"
+#include "reference/cpu/stream_store.h"
+#include "reference/ops/move.h"
 
 namespace gpubench::cpu {
 namespace {
+
+void move_bytes(std::byte* to, const std::byte* from, std::int64_t bytes, bool streaming) {
+  if (streaming) {
+    stream_store(to, from, static_cast<std::size_t>(bytes));
+  } else {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  }
+}
 
 Plan plan_own_move(const Shape& shape, const Layout& from, const Layout& to, std::size_t element_bytes, int threads) {
   auto move = std::make_shared<const Move>(shape, from, to, element_bytes);
@@ -52,6 +65,34 @@ Plan plan_move(const OpCall& call, const TensorSpec& x, const Layout& x_layout, 
 }
 
 }  // namespace
+
+Plan plan_copy(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  const std::int64_t elements = tensors[0].shape.elements();
+  const bool one_run = share_one_run(tensors);
+  const RowView from = one_run ? RowView{1, elements, elements} : rows_of(call, tensors[0]);
+  const RowView to = one_run ? from : rows_of(call, tensors[1]);
+  const auto size = static_cast<std::int64_t>(size_of(tensors[0].dtype));
+  const bool streaming = worth_streaming(tensors[1].bytes());
+  return plan_of(own_implementation(), 0, [=, threads = context.threads](std::span<const Tensor> bound, Workspace) {
+    const std::byte* x = bound[0].data;
+    std::byte* y = bound[1].data;
+    return [=] {
+      if (one_run) {
+        parallel_chunks(threads, elements * size, element_grain * 4, [=](std::int64_t begin, std::int64_t end) {
+          move_bytes(y + begin, x + begin, end - begin, streaming);
+          stream_fence();
+        });
+        return;
+      }
+      parallel_chunks(threads, to.rows, row_grain(to.columns), [=](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t row = begin; row < end; ++row) {
+          move_bytes(y + row * to.stride * size, x + row * from.stride * size, to.columns * size, streaming);
+        }
+        stream_fence();
+      });
+    };
+  });
+}
 
 Plan plan_transpose(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const TensorSpec& x = tensors[0];

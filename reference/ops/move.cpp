@@ -1,4 +1,4 @@
-#include "reference/ops/elementwise.h"
+#include "reference/ops/move.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,18 +7,6 @@
 
 namespace gpubench {
 namespace {
-
-// Two operands of one shape and type make a third.
-ValueId combine(Program& program, OpKind kind, Attributes attributes, const Math& math, std::string label,
-                ValueId first, ValueId second) {
-  const TensorSpec x = program.spec(first);
-  expect_float(kind, x);
-  expect_shape(kind, program.spec(second), x.shape);
-  expect_dtype(kind, program.spec(second), x.dtype);
-  const ValueId y = reserve_output(program, first, label, x.dtype, x.shape, role_of_result(program, {first, second}));
-  program.append({kind, std::move(attributes), math, {first, second}, {y}, std::move(label)});
-  return y;
-}
 
 ValueId append_move(Program& program, OpKind kind, Attributes attributes, std::string label, ValueId x,
                     TensorSpec y_spec, Phase phase = Phase::timed) {
@@ -49,27 +37,6 @@ ValueId copy(Program& program, std::string label, ValueId x, Memory to) {
   TensorSpec y = tensor("", spec.dtype, spec.shape, spec.role);
   y.placement.memory = to;
   return append_move(program, copy_kind, {}, std::move(label), x, std::move(y));
-}
-
-ValueId triad(Program& program, double factor, const Math& math, std::string label, ValueId b, ValueId c) {
-  return combine(program, triad_kind, Triad{factor}, math, std::move(label), b, c);
-}
-
-ValueId scale(Program& program, double factor, const Math& math, std::string label, ValueId x) {
-  const TensorSpec spec = program.spec(x);
-  expect_float(scale_kind, spec);
-  const ValueId y = reserve_output(program, x, label, spec.dtype, spec.shape, role_of_result(program, {x}));
-  program.append({scale_kind, Scale{factor}, math, {x}, {y}, std::move(label)});
-  return y;
-}
-
-ValueId add(Program& program, const Math& math, std::string label, ValueId a, ValueId b) {
-  return combine(program, add_kind, {}, math, std::move(label), a, b);
-}
-
-ValueId cast(Program& program, DType to, std::string label, ValueId x) {
-  const TensorSpec& spec = program.spec(x);
-  return append_move(program, cast_kind, {}, std::move(label), x, tensor("", to, spec.shape, spec.role));
 }
 
 ValueId transpose(Program& program, std::vector<int> permutation, std::string label, ValueId x) {

@@ -1,0 +1,59 @@
+// Every function that plans an op on a GPU. reference/ops says what the ops mean; here stands what this backend has of
+// each. All throw Unsupported, with the library's words where it is a library that lacks something.
+#pragma once
+
+#include "reference/cuda/kernel.h"
+
+namespace gpubench::cuda {
+
+/// `tensors`: the specs of the call's inputs, then its outputs.
+using PlanFunction = Plan(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context);
+
+/// Of the algorithms that cuBLASLt's heuristics propose, the fastest on this device.
+PlanFunction plan_gemm;
+/// cuBLASLt's epilogues, raced against its products with own kernels behind them. DGELU with the library's sum; DGELU
+/// and an own column_sum; the product unrounded, in dz or in scratch memory, and one own kernel for slope and sum.
+PlanFunction plan_gemm_gelu_bias_gradient;
+/// The library's sum, or an own column_sum.
+PlanFunction plan_gemm_weight_bias_gradient;
+
+// On cuDNN.
+/// NHWC, every type that cuDNN has; dfilter may be f32 where x and dy are narrower. Winograd and Fourier transforms are
+/// never used: their errors are not those of a sum of products.
+PlanFunction plan_conv2d_forward, plan_conv2d_backward_data, plan_conv2d_backward_filter;
+/// f16 and bf16 (f32 only as TF32, and forward only); q, k, v, o and their gradients may be strided parts of packed
+/// storages; head sizes that are multiples of 8. Backward: with `context.deterministic`, dq is summed up without atomic
+/// additions, for which scores of all heads are kept: a workspace of b hq s^2 elements.
+PlanFunction plan_attention_forward, plan_attention_backward;
+
+// Own kernels, f64, f32, f16 and bf16 where nothing else is said; rows may have a stride.
+/// On the device an own kernel (any type and strides, without blocks; at most 8 axes remain after neighbouring ones are
+/// joined); else CUDA's copy, which moves dense tensors of one layout as bytes.
+PlanFunction plan_copy;
+/// Any type and strides, as plan_copy on the device.
+PlanFunction plan_reorder, plan_transpose;
+/// Every op of reference/ops/pointwise.h. Dense in one order, or rows with a stride; cast between any two types.
+PlanFunction plan_pointwise;
+/// f64 to f64 only.
+PlanFunction plan_column_sum;
+/// Parameters of the data's type, or f32 with a narrower one; statistics f64 for f64, else f32.
+PlanFunction plan_norm_forward, plan_norm_backward;
+/// x, r, sum and y in one type.
+PlanFunction plan_residual_norm_forward;
+/// Any strides between heads, tokens and sequences.
+PlanFunction plan_rotary;
+/// Loss and log-sum-exp f64 for f64, else f32; dlogits has the logits' type and may be in their place.
+PlanFunction plan_cross_entropy_forward, plan_cross_entropy_backward, plan_cross_entropy_forward_backward;
+/// Any type.
+PlanFunction plan_embedding_forward;
+/// The table's gradient has dy's type.
+PlanFunction plan_embedding_backward;
+/// From f32, f16 or bf16. Values in another order than x's go by way of the workspace.
+PlanFunction plan_quantize;
+/// Dense gradients, which may differ in type; the norm is f32, or f64. One launch serves all tensors.
+PlanFunction plan_gradient_norm, plan_clip;
+/// adamw, and clip_adamw. Masters and moments in f32, gradients and copies in f32, f16 or bf16; or all of them in f64.
+/// Dense, in one order per parameter. The learning rate is f32, or f64 with the rest.
+PlanFunction plan_adamw;
+
+}  // namespace gpubench::cuda

@@ -1,0 +1,95 @@
+// Moves are exact: what arrives is what was there, bit for bit.
+#include <utility>
+
+#include "reference/ops/bound_text.h"
+#include "reference/ops/bytes_moved.h"
+#include "reference/ops/incoming_gradient.h"
+#include "reference/ops/move.h"
+#include "reference/ops/textbooks.h"
+#include "reference/ops/wanted_elements.h"
+
+namespace gpubench {
+namespace {
+
+// What all of them share: one element is one unit, everything read and written once; the same logical element.
+class SameElements : public OpDefinition {
+ public:
+  explicit SameElements(const OpKind& kind) : kind_(kind) {}
+  OpKind kind() const override { return kind_; }
+  Cost cost(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
+    return {0.0, bytes_moved(inputs) + bytes_moved(outputs)};
+  }
+  Units units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs, int) const override {
+    return element_units(outputs[0].shape, 4.0);
+  }
+  std::string bound(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec>, int) const override {
+    return std::string(exact_bound);
+  }
+  void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
+                std::span<Judged> judged) const override {
+    judge_elements<1>({operands.inputs[0]}, wanted, judged, [](std::int64_t, const auto& in) { return moved(in[0]); });
+  }
+
+ private:
+  OpKind kind_;
+};
+
+class CopyDefinition : public SameElements {
+ public:
+  CopyDefinition() : SameElements(copy_kind) {}
+  void derivative(Program&, const OpCall& call, GradientTape& tape) const override {
+    const auto dy = incoming_gradient(call, tape, call.outputs[0]);
+    if (dy && tape.wanted(call.inputs[0])) tape.contribute(call.inputs[0], *dy);
+  }
+};
+
+class ReorderDefinition : public SameElements {
+ public:
+  ReorderDefinition() : SameElements(reorder_kind) {}
+  void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
+    const auto dy = incoming_gradient(call, tape, call.outputs[0]);
+    const ValueId x = call.inputs[0];
+    if (!dy || !tape.wanted(x)) return;
+    tape.contribute(x, reorder(program, program.spec(x).layout, tape.label(call, "backward"), *dy));
+  }
+};
+
+class TransposeDefinition : public SameElements {
+ public:
+  TransposeDefinition() : SameElements(transpose_kind) {}
+
+  void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
+                std::span<Judged> judged) const override {
+    const std::vector<int>& permutation = operands.call.attributes.as<Transpose>().permutation;
+    const Shape& y = operands.outputs[0].shape;
+    std::vector<std::int64_t> index(permutation.size());
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      std::int64_t rest = wanted[i];
+      for (int axis = y.rank() - 1; axis >= 0; --axis) {
+        index[static_cast<std::size_t>(permutation[static_cast<std::size_t>(axis)])] = rest % y[axis];
+        rest /= y[axis];
+      }
+      judged[i] = moved(operands.inputs[0].at(index));
+    }
+  }
+
+  void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
+    const auto dy = incoming_gradient(call, tape, call.outputs[0]);
+    const ValueId x = call.inputs[0];
+    if (!dy || !tape.wanted(x)) return;
+    const std::vector<int>& permutation = call.attributes.as<Transpose>().permutation;
+    std::vector<int> inverse(permutation.size());
+    for (std::size_t axis = 0; axis < permutation.size(); ++axis) {
+      inverse[static_cast<std::size_t>(permutation[axis])] = static_cast<int>(axis);
+    }
+    tape.contribute(x, transpose(program, std::move(inverse), tape.label(call, "backward"), *dy));
+  }
+};
+
+}  // namespace
+
+std::span<const OpDefinition* const> move_definitions() {
+  return definitions_of<CopyDefinition, ReorderDefinition, TransposeDefinition>();
+}
+
+}  // namespace gpubench

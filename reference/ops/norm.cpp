@@ -1,0 +1,104 @@
+#include "reference/ops/norm.h"
+
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+#include "reference/ops/tensor_checks.h"
+
+namespace gpubench {
+namespace {
+
+Shape rows_of(const Shape& x) {
+  const auto extents = x.extents();
+  return Shape(std::vector<std::int64_t>(extents.begin(), extents.end() - 1));
+}
+
+/// x and what belongs to it: parameters [n] of one type, statistics [...] of x's kind, gradients like x.
+void check(const Program& program, OpKind op, const Norm& attributes, ValueId x, std::initializer_list<ValueId> like_x,
+           std::initializer_list<ValueId> parameters, std::initializer_list<ValueId> statistics) {
+  const TensorSpec& data = program.spec(x);
+  expect_float(op, data);
+  if (data.shape.rank() < 1 || data.shape[-1] < 1) {
+    refuse_shape(op, data.name, data.shape, "", "at least one axis, the last with at least one element");
+  }
+  if (!(attributes.epsilon >= 0.0)) {
+    throw ProgramError(std::string(op.name) + ": epsilon is " + std::to_string(attributes.epsilon) +
+                       "; expected 0 or more");
+  }
+  for (const ValueId id : like_x) {
+    expect_shape(op, program.spec(id), data.shape);
+    expect_dtype(op, program.spec(id), data.dtype);
+  }
+  for (const ValueId id : parameters) {
+    expect_shape(op, program.spec(id), {data.shape[-1]});
+    expect_float(op, program.spec(id));
+    expect_dtype(op, program.spec(id), program.spec(*parameters.begin()).dtype);
+  }
+  for (const ValueId id : statistics) {
+    expect_shape(op, program.spec(id), rows_of(data.shape));
+    expect_dtype(op, program.spec(id), statistic_type(data.dtype));
+  }
+}
+
+/// Reserves an output like x, or a statistic of its rows, or a gradient like `parameter`.
+ValueId reserve_like(Program& program, ValueId x, const std::string& name, Role role) {
+  const TensorSpec data = program.spec(x);
+  return reserve_output(program, x, name, data.dtype, data.shape, role);
+}
+ValueId reserve_statistic(Program& program, ValueId x, const std::string& name) {
+  const TensorSpec data = program.spec(x);
+  return reserve_output(program, x, name, statistic_type(data.dtype), rows_of(data.shape), Role::statistic);
+}
+ValueId reserve_gradient(Program& program, ValueId x, ValueId parameter, const std::string& name) {
+  const TensorSpec like = program.spec(parameter);
+  return reserve_output(program, x, name, like.dtype, like.shape, Role::gradient);
+}
+
+}  // namespace
+
+LayerNormForward layer_norm_forward(Program& program, const LayerNorm& attributes, const Math& math, std::string label,
+                                    ValueId x, ValueId gamma, ValueId beta) {
+  check(program, layer_norm_forward_kind, attributes, x, {}, {gamma, beta}, {});
+  const LayerNormForward out{reserve_like(program, x, label + ".y", Role::activation),
+                             reserve_statistic(program, x, label + ".mean"),
+                             reserve_statistic(program, x, label + ".rstd")};
+  program.append(
+      {layer_norm_forward_kind, attributes, math, {x, gamma, beta}, {out.y, out.mean, out.rstd}, std::move(label)});
+  return out;
+}
+
+LayerNormBackward layer_norm_backward(Program& program, const LayerNorm& attributes, const Math& math,
+                                      std::string label, ValueId dy, ValueId x, ValueId gamma, ValueId mean,
+                                      ValueId rstd) {
+  check(program, layer_norm_backward_kind, attributes, x, {dy}, {gamma}, {mean, rstd});
+  const LayerNormBackward out{reserve_like(program, x, label + ".dx", Role::gradient),
+                              reserve_gradient(program, x, gamma, label + ".dgamma"),
+                              reserve_gradient(program, x, gamma, label + ".dbeta")};
+  program.append({layer_norm_backward_kind,
+                  attributes,
+                  math,
+                  {dy, x, gamma, mean, rstd},
+                  {out.dx, out.dgamma, out.dbeta},
+                  std::move(label)});
+  return out;
+}
+
+ResidualNormForward residual_norm_forward(Program& program, const ResidualNorm& attributes, const Math& math,
+                                          std::string label, ValueId x, ValueId r, ValueId gamma, ValueId beta) {
+  check(program, residual_norm_forward_kind, attributes, x, {r}, {gamma, beta}, {});
+  const TensorSpec data = program.spec(x);
+  const ResidualNormForward out{
+      reserve_output(program, x, label + ".sum", data.dtype, data.shape, role_of_result(program, {x, r})),
+      reserve_like(program, x, label + ".y", Role::activation), reserve_statistic(program, x, label + ".mean"),
+      reserve_statistic(program, x, label + ".rstd")};
+  program.append({residual_norm_forward_kind,
+                  attributes,
+                  math,
+                  {x, r, gamma, beta},
+                  {out.sum, out.y, out.mean, out.rstd},
+                  std::move(label)});
+  return out;
+}
+
+}  // namespace gpubench

@@ -1,0 +1,73 @@
+#include "reference/ops/pointwise.h"
+
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+#include "reference/ops/tensor_checks.h"
+
+namespace gpubench {
+namespace {
+
+/// Appends the op; results are reserved under `names`, or under the label where that is one.
+std::vector<ValueId> append(Program& program, OpCall call, Role role, DType type,
+                            std::initializer_list<const char*> names = {""}) {
+  const TensorSpec first = program.spec(call.inputs.front());
+  for (const ValueId input : call.inputs) {
+    expect_float(call.kind, program.spec(input));
+    expect_shape(call.kind, program.spec(input), first.shape);
+  }
+  for (const char* name : names) {
+    call.outputs.push_back(reserve_output(program, call.inputs.front(), call.label + name, type, first.shape, role));
+  }
+  std::vector<ValueId> results = call.outputs;
+  program.append(std::move(call));
+  return results;
+}
+
+void expect_type_of_first(const Program& program, OpKind kind, ValueId first, std::initializer_list<ValueId> others) {
+  for (const ValueId other : others) expect_dtype(kind, program.spec(other), program.spec(first).dtype);
+}
+
+ValueId combine(Program& program, OpKind kind, Attributes attributes, const Math& math, std::string label, ValueId a,
+                ValueId b) {
+  expect_type_of_first(program, kind, a, {b});
+  return append(program, {kind, std::move(attributes), math, {a, b}, {}, std::move(label)},
+                role_of_result(program, {a, b}), program.spec(a).dtype)
+      .front();
+}
+
+}  // namespace
+
+ValueId triad(Program& program, double factor, const Math& math, std::string label, ValueId b, ValueId c) {
+  return combine(program, triad_kind, Triad{factor}, math, std::move(label), b, c);
+}
+
+ValueId scale(Program& program, double factor, const Math& math, std::string label, ValueId x) {
+  return append(program, {scale_kind, Scale{factor}, math, {x}, {}, std::move(label)}, role_of_result(program, {x}),
+                program.spec(x).dtype)
+      .front();
+}
+
+ValueId add(Program& program, const Math& math, std::string label, ValueId a, ValueId b) {
+  return combine(program, add_kind, {}, math, std::move(label), a, b);
+}
+
+ValueId cast(Program& program, DType to, std::string label, ValueId x) {
+  return append(program, {cast_kind, {}, Math{}, {x}, {}, std::move(label)}, program.spec(x).role, to).front();
+}
+
+ValueId gelu_forward(Program& program, const Gelu& attributes, const Math& math, std::string label, ValueId x) {
+  return append(program, {gelu_forward_kind, attributes, math, {x}, {}, std::move(label)}, Role::activation,
+                program.spec(x).dtype)
+      .front();
+}
+
+ValueId gelu_backward(Program& program, const Gelu& attributes, const Math& math, std::string label, ValueId x,
+                      ValueId dy) {
+  return append(program, {gelu_backward_kind, attributes, math, {x, dy}, {}, std::move(label)}, Role::gradient,
+                program.spec(x).dtype)
+      .front();
+}
+
+}  // namespace gpubench

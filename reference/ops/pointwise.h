@@ -1,0 +1,56 @@
+// Ops that treat every element alike: n tensors of one shape in, m of the same shape out. Backends have one kernel for
+// all of them, given the function of the elements; pointwise_textbook.cpp says what that function is.
+#pragma once
+
+#include <string>
+
+#include "harness/core/program.h"
+
+namespace gpubench {
+
+/// y = b + factor c (STREAM: McCalpin 1995).
+inline constexpr OpKind triad_kind{"triad", "b c", "y"};
+/// y = factor x.
+inline constexpr OpKind scale_kind{"scale", "x", "y"};
+/// y = a + b.
+inline constexpr OpKind add_kind{"add", "a b", "y"};
+/// y = x rounded once to y's type.
+inline constexpr OpKind cast_kind{"cast", "x", "y"};
+/// The Gaussian error linear unit and its derivative. Hendrycks and Gimpel, arXiv 1606.08415.
+inline constexpr OpKind gelu_forward_kind{"gelu_forward", "x", "y"};
+inline constexpr OpKind gelu_backward_kind{"gelu_backward", "x dy", "dx"};
+
+/// Whether the op is one of these.
+[[nodiscard]] constexpr bool is_pointwise(const OpKind& kind) {
+  for (const OpKind& one : {add_kind, cast_kind, gelu_backward_kind, gelu_forward_kind, scale_kind, triad_kind}) {
+    if (one.name == kind.name) return true;
+  }
+  return false;
+}
+
+struct Triad {
+  double factor = 3.0;
+  static void visit(auto&& attribute) { attribute("factor", &Triad::factor); }
+};
+struct Scale {
+  double factor = 1.0;
+  static void visit(auto&& attribute) { attribute("factor", &Scale::factor); }
+};
+/// tanh: x/2 (1 + tanh(sqrt(2/pi)(x + 0.044715 x^3))), GPT-2's; erf: x/2 (1 + erf(x/sqrt 2)).
+enum class GeluForm { tanh, erf };
+struct Gelu {
+  GeluForm form = GeluForm::tanh;
+  static void visit(auto&& attribute) { attribute("form", &Gelu::form, AsWord{"tanh", "erf"}); }
+};
+
+// Builders. Results have the shape and type of the first operand, but for cast's. All throw ProgramError naming the
+// tensor whose shape or type does not fit.
+ValueId triad(Program& program, double factor, const Math& math, std::string label, ValueId b, ValueId c);
+ValueId scale(Program& program, double factor, const Math& math, std::string label, ValueId x);
+ValueId add(Program& program, const Math& math, std::string label, ValueId a, ValueId b);
+ValueId cast(Program& program, DType to, std::string label, ValueId x);
+ValueId gelu_forward(Program& program, const Gelu& attributes, const Math& math, std::string label, ValueId x);
+ValueId gelu_backward(Program& program, const Gelu& attributes, const Math& math, std::string label, ValueId x,
+                      ValueId dy);
+
+}  // namespace gpubench

@@ -1,0 +1,203 @@
+// What the pointwise ops mean: each is a struct that says its FLOP and bound, makes the function of the elements from a
+// call, and appends its gradient. Arithmetic has one u per operation. Factors are doubles that a backend rounds once to
+// the type it computes in: what they lose there belongs to the bound.
+#include <array>
+#include <cmath>
+#include <string>
+#include <type_traits>
+
+#include "reference/ops/bound_text.h"
+#include "reference/ops/bytes_moved.h"
+#include "reference/ops/gelu_textbook.h"
+#include "reference/ops/incoming_gradient.h"
+#include "reference/ops/pointwise.h"
+#include "reference/ops/sum_error_bound.h"
+#include "reference/ops/textbooks.h"
+#include "reference/ops/wanted_elements.h"
+
+namespace gpubench {
+namespace {
+
+constexpr std::size_t operands(std::string_view names) {
+  std::size_t count = 1;
+  for (const char c : names) count += c == ' ' ? 1 : 0;
+  return count;
+}
+
+/// Op: `kind`; `textbook_flop`, of fp64 per element; `flop(call)` per element; `bound(call, output)`; a constructor
+/// from a call and operator()(elements of the inputs), which gives one Judged, or one for each output; and, for an op
+/// that has a derivative, `gradient(program, call, tape, dy)`, called where one flows in.
+template <class Op>
+class Pointwise final : public OpDefinition {
+ public:
+  OpKind kind() const override { return Op::kind; }
+  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
+            std::span<const TensorSpec> outputs) const override {
+    const double elements = static_cast<double>(outputs[0].shape.elements());
+    return {Op::flop(call) * elements, bytes_moved(inputs) + bytes_moved(outputs)};
+  }
+  Units units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs, int) const override {
+    return element_units(outputs[0].shape, Op::textbook_flop);
+  }
+  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
+                    int output) const override {
+    if constexpr (requires { Op::bound(inputs[0], outputs[0]); }) return Op::bound(inputs[0], outputs[0]);
+    if constexpr (requires { Op::bound(call, output); }) return bound_text(Op::bound(call, output), call.math);
+  }
+  void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
+                std::span<Judged> judged) const override {
+    constexpr std::size_t inputs = gpubench::operands(Op::kind.inputs);
+    std::array<TensorView, inputs> views;
+    std::copy_n(operands.inputs.begin(), inputs, views.begin());
+    const Op op(operands.call);
+    judge_elements<inputs>(views, wanted, judged, [&](std::int64_t, const std::array<double, inputs>& in) {
+      if constexpr (std::is_same_v<decltype(op(in)), Judged>) {
+        return op(in);
+      } else {
+        return op(in)[static_cast<std::size_t>(output)];
+      }
+    });
+  }
+  void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
+    if constexpr (requires(ValueId dy) { Op::gradient(program, call, tape, dy); }) {
+      const auto dy = incoming_gradient(call, tape, call.outputs[0]);
+      if (dy) Op::gradient(program, call, tape, *dy);
+    } else {
+      OpDefinition::derivative(program, call, tape);
+    }
+  }
+};
+
+double representation_error(double constant, const Math& math) {
+  return std::fabs(constant - round_to(math.accumulate, constant));
+}
+
+// The same element, bit for bit or rounded once.
+struct CastOp {
+  static constexpr OpKind kind = cast_kind;
+  static constexpr double textbook_flop = 4.0;
+  static double flop(const OpCall&) { return 0.0; }
+  static std::string bound(const TensorSpec& x, const TensorSpec& y) {
+    return y.dtype == x.dtype ? std::string(exact_bound) : "exact, rounded once to " + std::string(name(y.dtype));
+  }
+  explicit CastOp(const OpCall&) {}
+  Judged operator()(const std::array<double, 1>& in) const { return moved(in[0]); }
+  static void gradient(Program& program, const OpCall& call, GradientTape& tape, ValueId dy) {
+    const ValueId x = call.inputs[0];
+    if (!tape.wanted(x)) return;
+    tape.contribute(x, cast(program, program.spec(x).dtype, tape.label(call, "backward"), dy));
+  }
+};
+
+struct AddOp {
+  static constexpr OpKind kind = add_kind;
+  static constexpr double textbook_flop = 4.0;
+  double u;
+  static double flop(const OpCall&) { return 1.0; }
+  static std::string bound(const OpCall&, int) { return "u |y|"; }
+  explicit AddOp(const OpCall& call) : u(accumulator_roundoff(call.math)) {}
+  Judged operator()(const std::array<double, 2>& in) const {
+    const double y = in[0] + in[1];
+    return {y, u * std::fabs(y)};
+  }
+  static void gradient(Program&, const OpCall& call, GradientTape& tape, ValueId dy) {
+    for (const ValueId operand : call.inputs) {
+      if (tape.wanted(operand)) tape.contribute(operand, dy);
+    }
+  }
+};
+
+struct ScaleOp {
+  static constexpr OpKind kind = scale_kind;
+  static constexpr double textbook_flop = 4.0;
+  double u, factor, lost;
+  static double flop(const OpCall&) { return 1.0; }
+  static std::string bound(const OpCall& call, int) {
+    return "u |y|" + lost_factor_text(representation_error(call.attributes.as<Scale>().factor, call.math), "x");
+  }
+  explicit ScaleOp(const OpCall& call)
+      : u(accumulator_roundoff(call.math)),
+        factor(call.attributes.as<Scale>().factor),
+        lost(representation_error(factor, call.math)) {}
+  Judged operator()(const std::array<double, 1>& in) const {
+    const double y = factor * in[0];
+    return {y, u * std::fabs(y) + lost * std::fabs(in[0])};
+  }
+  static void gradient(Program& program, const OpCall& call, GradientTape& tape, ValueId dy) {
+    const ValueId x = call.inputs[0];
+    if (!tape.wanted(x)) return;
+    const double factor = call.attributes.as<Scale>().factor;
+    tape.contribute(x, scale(program, factor, call.math, tape.label(call, "backward"), dy));
+  }
+};
+
+struct TriadOp {
+  static constexpr OpKind kind = triad_kind;
+  static constexpr double textbook_flop = 4.0;
+  double u, factor, lost;
+  static double flop(const OpCall&) { return 2.0; }
+  static std::string bound(const OpCall& call, int) {
+    const double factor = call.attributes.as<Triad>().factor;
+    return "u (|" + number_text(factor) + " c| + |y|)" + lost_factor_text(representation_error(factor, call.math), "c");
+  }
+  explicit TriadOp(const OpCall& call)
+      : u(accumulator_roundoff(call.math)),
+        factor(call.attributes.as<Triad>().factor),
+        lost(representation_error(factor, call.math)) {}
+  Judged operator()(const std::array<double, 2>& in) const {
+    const double y = in[0] + factor * in[1];
+    return {y, u * (std::fabs(factor * in[1]) + std::fabs(y)) + lost * std::fabs(in[1])};
+  }
+};
+
+GeluForm form_of(const OpCall& call) { return call.attributes.as<Gelu>().form; }
+
+// Operations per element, a transcendental counted as one: x/2 (1 + tanh(c (x + k x^3))) and the like.
+struct GeluForwardOp {
+  static constexpr OpKind kind = gelu_forward_kind;
+  static constexpr double textbook_flop = 20.0;
+  GeluForm form;
+  double u, tanh_error;
+  static double flop(const OpCall& call) { return form_of(call) == GeluForm::tanh ? 9.0 : 5.0; }
+  static std::string bound(const OpCall& call, int) { return gelu_value_text(form_of(call), "x", call.math); }
+  explicit GeluForwardOp(const OpCall& call)
+      : form(form_of(call)), u(accumulator_roundoff(call.math)), tanh_error(tanh_error_of(call.math)) {}
+  Judged operator()(const std::array<double, 1>& in) const { return gelu_value(form, in[0], u, tanh_error); }
+  static void gradient(Program& program, const OpCall& call, GradientTape& tape, ValueId dy) {
+    const ValueId x = call.inputs[0];
+    if (!tape.wanted(x)) return;
+    tape.contribute(x,
+                    gelu_backward(program, call.attributes.as<Gelu>(), call.math, tape.label(call, "backward"), x, dy));
+  }
+};
+
+// `factor` times what has the bound: two roundings more.
+Judged times(double factor, const Judged& of, double roundings) {
+  const double product = factor * of.value;
+  return {product, std::fabs(factor) * of.bound + roundings * std::fabs(product)};
+}
+
+struct GeluBackwardOp {
+  static constexpr OpKind kind = gelu_backward_kind;
+  static constexpr double textbook_flop = 30.0;
+  GeluForm form;
+  double u, tanh_error;
+  static double flop(const OpCall& call) { return form_of(call) == GeluForm::tanh ? 19.0 : 11.0; }
+  static std::string bound(const OpCall& call, int) {
+    return "2 u |dx| + |dy| " + gelu_slope_text(form_of(call), "x", call.math);
+  }
+  explicit GeluBackwardOp(const OpCall& call)
+      : form(form_of(call)), u(accumulator_roundoff(call.math)), tanh_error(tanh_error_of(call.math)) {}
+  Judged operator()(const std::array<double, 2>& in) const {
+    return times(in[1], gelu_slope(form, in[0], u, tanh_error), 2.0 * u);
+  }
+};
+
+}  // namespace
+
+std::span<const OpDefinition* const> pointwise_definitions() {
+  return definitions_of<Pointwise<AddOp>, Pointwise<CastOp>, Pointwise<GeluBackwardOp>, Pointwise<GeluForwardOp>,
+                        Pointwise<ScaleOp>, Pointwise<TriadOp>>();
+}
+
+}  // namespace gpubench

@@ -1,0 +1,25 @@
+// Where the definitions of ops come from: one function per file of the textbook. definition() finds them all.
+#pragma once
+
+#include <array>
+#include <tuple>
+
+#include "reference/ops/definition.h"
+
+namespace gpubench {
+
+/// One object of each class, for as long as the program runs.
+template <class... Definitions>
+[[nodiscard]] std::span<const OpDefinition* const> definitions_of() {
+  static const std::tuple<Definitions...> held;
+  static const std::array<const OpDefinition*, sizeof...(Definitions)> all{&std::get<Definitions>(held)...};
+  return all;
+}
+
+using Definitions = std::span<const OpDefinition* const>();
+Definitions attention_definitions, attention_backward_definitions, column_sum_definitions, conv2d_definitions,
+    cross_entropy_definitions, embedding_definitions, gemm_definitions, gemm_bias_gradient_definitions,
+    norm_definitions, move_definitions, optimizer_definitions, pointwise_definitions, quantize_definitions,
+    norm_backward_definitions, rotary_definitions;
+
+}  // namespace gpubench
