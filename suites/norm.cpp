@@ -1,6 +1,7 @@
 // Suite norm: what a transformer does row by row between its matrix products, alone, at the widths of real models:
-// layer normalization and rotary position embedding, forward and backward.
+// normalization, rotary position embedding and the gated activation of its feed-forward part, forward and backward.
 #include "reference/ops/norm.h"
+#include "reference/ops/pointwise.h"
 #include "reference/ops/rotary.h"
 #include "suites/declare.h"
 #include "suites/suites.h"
@@ -26,11 +27,37 @@ Grid norm_sizes() {
   return grid;
 }
 
+Grid llama_rows(std::int64_t smoke_n, std::int64_t n_8b, std::int64_t n_70b) {
+  const auto point = [](std::int64_t rows, std::int64_t n, std::string label, Tier tier,
+                        std::vector<std::string> recipes = {}) {
+    return Point{{{"rows", rows}, {"n", n}}, std::move(label), tier, std::move(recipes)};
+  };
+  Grid grid;
+  grid.recipes = {"f32", "bf16", "f16"};
+  grid.points = {
+      point(64, smoke_n, "llama3-8b, 64 tokens, a narrow part", Tier::smoke, {"f32"}),
+      point(256, n_8b, "llama3-8b, 256 tokens", Tier::quick),
+      point(129, 77, "edge: odd rows that fill no pack", Tier::standard),
+      point(8192, n_8b, "llama3-8b", Tier::standard),
+      point(8192, n_70b, "llama3-70b", Tier::large),
+  };
+  return grid;
+}
+
 Forward layer_norm(Program& p, const Case& c, const Recipe& r) {
   const ValueId x = p.add(tensor("x", r.tensor, {c.dim("rows"), c.dim("n")}, Role::input, Fill::norm_rows(1.0)));
   const ValueId gamma = p.add(tensor("gamma", r.wide, {c.dim("n")}, Role::parameter, Fill::positive(1.0)));
   const ValueId beta = p.add(tensor("beta", r.wide, {c.dim("n")}, Role::parameter, Fill::normal(0.125)));
   return {layer_norm_forward(p, {}, r.math, "norm", x, gamma, beta).y, {x, gamma, beta}};
+}
+
+Forward swiglu(Program& p, const Case& c, const Recipe& r) {
+  const auto half = [&](const char* name, Fill fill) {
+    return p.add(tensor(name, r.tensor, {c.dim("rows"), c.dim("n")}, Role::input, fill));
+  };
+  const ValueId gate = half("gate", Fill::pointwise());
+  const ValueId up = half("up", Fill::normal(1.0));
+  return {swiglu_forward(p, r.math, "swiglu", gate, up), {gate, up}};
 }
 
 using BuildForward = Forward (*)(Program&, const Case&, const Recipe&);
@@ -106,9 +133,10 @@ std::shared_ptr<const Workload> rotary_workload(std::string name, std::string de
 }  // namespace
 
 Suite norm() {
+  const Grid gated = llama_rows(1792, 14336, 28672);
   return {
       "norm",
-      "layer normalization and rotary position embedding, forward and backward",
+      "normalization, rotary position embedding and SwiGLU, forward and backward",
       {
           row_workload("layer_norm_forward", "y, and the statistics that the backward wants", norm_sizes(),
                        forward<layer_norm>),
@@ -116,6 +144,8 @@ Suite norm() {
           rotary_workload("rotary_forward", "pairs half a head apart are turned (GPT-NeoX, Llama)", turn_halves),
           rotary_workload("rotary_backward", "their gradient: turned the other way", turn_halves_back),
           rotary_workload("rotary_interleaved_forward", "neighbours are turned (the paper, GPT-J)", turn_neighbours),
+          row_workload("swiglu_forward", "silu(gate) up", gated, forward<swiglu>),
+          row_workload("swiglu_backward", "dgate and dup", gated, backward<swiglu>),
       }};
 }
 

@@ -78,6 +78,30 @@ void gelu_erf_backward_block(const float* const* x, float /*none*/, std::int64_t
   for (std::int64_t i = 0; i < count; ++i) dx[i] = dy[i] * vector_gelu_erf_derivative(from[i]);
 }
 
+GPUBENCH_VECTOR_CLONES
+void swiglu_forward_block(const float* const* x, float /*none*/, std::int64_t count, float* const* y) {
+  const float *gate = x[0], *up = x[1];
+  float* to = y[0];
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) to[i] = gate[i] / (1.0F + vector_exp(-gate[i])) * up[i];
+}
+
+GPUBENCH_VECTOR_CLONES
+void swiglu_backward_block(const float* const* x, float /*none*/, std::int64_t count, float* const* y) {
+  const float *gate = x[0], *up = x[1], *dy = x[2];
+  float *dgate = y[0], *dup = y[1];
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float e = vector_exp(-gate[i]);
+    const float s = 1.0F / (1.0F + e);
+    // 1 - s would cancel; e overflows where s is 0.
+    const float rest = e > 1e30F ? 1.0F : e * s;
+    const float gradient = dy[i];
+    dgate[i] = gradient * up[i] * (s * (1.0F + gate[i] * rest));
+    dup[i] = gradient * (gate[i] * s);
+  }
+}
+
 PointwiseKernel kernel_of(const OpCall& call) {
   const auto gelu_is_tanh = [&call] { return call.attributes.as<Gelu>().form == GeluForm::tanh; };
   if (call.kind == add_kind) return {add_elements};
@@ -89,6 +113,8 @@ PointwiseKernel kernel_of(const OpCall& call) {
     return {gelu_tanh_block_avx512, avx512::stream_gelu_tanh};
   }
   if (call.kind == scale_kind) return {scale_block};
+  if (call.kind == swiglu_backward_kind) return {swiglu_backward_block};
+  if (call.kind == swiglu_forward_kind) return {swiglu_forward_block};
   if (call.kind == triad_kind) return {triad_block, stream_triad};
   refuse(call, "there is no kernel for it");
 }

@@ -70,4 +70,16 @@ ValueId gelu_backward(Program& program, const Gelu& attributes, const Math& math
       .front();
 }
 
+ValueId swiglu_forward(Program& program, const Math& math, std::string label, ValueId gate, ValueId up) {
+  return combine(program, swiglu_forward_kind, {}, math, std::move(label), gate, up);
+}
+
+SwigluBackward swiglu_backward(Program& program, const Math& math, std::string label, ValueId gate, ValueId up,
+                               ValueId dy) {
+  expect_type_of_first(program, swiglu_backward_kind, gate, {up, dy});
+  const auto results = append(program, {swiglu_backward_kind, {}, math, {gate, up, dy}, {}, std::move(label)},
+                              Role::gradient, program.spec(gate).dtype, {".dgate", ".dup"});
+  return {results[0], results[1]};
+}
+
 }  // namespace gpubench

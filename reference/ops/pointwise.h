@@ -19,10 +19,15 @@ inline constexpr OpKind cast_kind{"cast", "x", "y"};
 /// The Gaussian error linear unit and its derivative. Hendrycks and Gimpel, arXiv 1606.08415.
 inline constexpr OpKind gelu_forward_kind{"gelu_forward", "x", "y"};
 inline constexpr OpKind gelu_backward_kind{"gelu_backward", "x dy", "dx"};
+/// y = silu(gate) up, silu(x) = x / (1 + exp(-x)). Shazeer, arXiv 2002.05202.
+inline constexpr OpKind swiglu_forward_kind{"swiglu_forward", "gate up", "y"};
+/// dgate = dy up silu'(gate), dup = dy silu(gate).
+inline constexpr OpKind swiglu_backward_kind{"swiglu_backward", "gate up dy", "dgate dup"};
 
 /// Whether the op is one of these.
 [[nodiscard]] constexpr bool is_pointwise(const OpKind& kind) {
-  for (const OpKind& one : {add_kind, cast_kind, gelu_backward_kind, gelu_forward_kind, scale_kind, triad_kind}) {
+  for (const OpKind& one : {add_kind, cast_kind, gelu_backward_kind, gelu_forward_kind, scale_kind,
+                            swiglu_backward_kind, swiglu_forward_kind, triad_kind}) {
     if (one.name == kind.name) return true;
   }
   return false;
@@ -52,5 +57,11 @@ ValueId cast(Program& program, DType to, std::string label, ValueId x);
 ValueId gelu_forward(Program& program, const Gelu& attributes, const Math& math, std::string label, ValueId x);
 ValueId gelu_backward(Program& program, const Gelu& attributes, const Math& math, std::string label, ValueId x,
                       ValueId dy);
+ValueId swiglu_forward(Program& program, const Math& math, std::string label, ValueId gate, ValueId up);
+struct SwigluBackward {
+  ValueId dgate, dup;
+};
+SwigluBackward swiglu_backward(Program& program, const Math& math, std::string label, ValueId gate, ValueId up,
+                               ValueId dy);
 
 }  // namespace gpubench

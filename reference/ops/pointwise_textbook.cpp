@@ -193,11 +193,63 @@ struct GeluBackwardOp {
   }
 };
 
+// silu(x) = x s and its slope s (1 + x (1 - s)), s = 1 / (1 + e^-x). Five roundings each way of the quotient, and an
+// e^-x whose argument is brought to base 2 by a rounded factor and a rounded product: 2 u |x| of it, which s has 1 - s
+// of.
+struct Silu {
+  Judged value, slope;
+  Silu(double x, double u) {
+    const double s = 1.0 / (1.0 + std::exp(-x));
+    const double rest = 1.0 / (1.0 + std::exp(x));
+    const double size = std::fabs(x);
+    const double exponent = 2.0 * u * size * rest;
+    value = {x * s, std::fabs(x * s) * (10.0 * u + exponent)};
+    slope = {s * (1.0 + x * rest),
+             u * s * (8.0 + 12.0 * rest * size + 2.0 * size) + exponent * s * std::fabs(1.0 + x * (rest - s))};
+  }
+};
+constexpr const char* silu_text = "T_silu = |silu| (10 u + 2 u |gate| (1 - s))";
+
+struct SwigluForwardOp {
+  static constexpr OpKind kind = swiglu_forward_kind;
+  static constexpr double textbook_flop = 30.0;
+  double u;
+  static double flop(const OpCall&) { return 5.0; }
+  static std::string bound(const OpCall&, int) { return "|up| T_silu + u |y|, " + std::string(silu_text); }
+  explicit SwigluForwardOp(const OpCall& call) : u(accumulator_roundoff(call.math)) {}
+  Judged operator()(const std::array<double, 2>& in) const { return times(in[1], Silu(in[0], u).value, u); }
+  static void gradient(Program& program, const OpCall& call, GradientTape& tape, ValueId dy) {
+    const ValueId gate = call.inputs[0];
+    const ValueId up = call.inputs[1];
+    if (!tape.wanted(gate) && !tape.wanted(up)) return;
+    const SwigluBackward gradients = swiglu_backward(program, call.math, tape.label(call, "backward"), gate, up, dy);
+    if (tape.wanted(gate)) tape.contribute(gate, gradients.dgate);
+    if (tape.wanted(up)) tape.contribute(up, gradients.dup);
+  }
+};
+
+struct SwigluBackwardOp {
+  static constexpr OpKind kind = swiglu_backward_kind;
+  static constexpr double textbook_flop = 40.0;
+  double u;
+  static double flop(const OpCall&) { return 11.0; }
+  static std::string bound(const OpCall&, int output) {
+    if (output == 1) return "|dy| T_silu + u |dup|, " + std::string(silu_text);
+    return "|dy up| (u s (8 + 12 (1 - s) |gate| + 2 |gate|) + 2 u |gate| s (1 - s) |1 + gate (1 - 2 s)|) + 2 u |dgate|";
+  }
+  explicit SwigluBackwardOp(const OpCall& call) : u(accumulator_roundoff(call.math)) {}
+  std::array<Judged, 2> operator()(const std::array<double, 3>& in) const {
+    const Silu silu(in[0], u);
+    return {times(in[2] * in[1], silu.slope, 2.0 * u), times(in[2], silu.value, u)};
+  }
+};
+
 }  // namespace
 
 std::span<const OpDefinition* const> pointwise_definitions() {
   return definitions_of<Pointwise<AddOp>, Pointwise<CastOp>, Pointwise<GeluBackwardOp>, Pointwise<GeluForwardOp>,
-                        Pointwise<ScaleOp>, Pointwise<TriadOp>>();
+                        Pointwise<ScaleOp>, Pointwise<SwigluBackwardOp>, Pointwise<SwigluForwardOp>,
+                        Pointwise<TriadOp>>();
 }
 
 }  // namespace gpubench

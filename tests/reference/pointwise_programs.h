@@ -36,6 +36,9 @@ inline std::vector<PointwiseCase> pointwise_cases() {
        [](Program& p, ValueId x, ValueId z) { return gelu_backward(p, Gelu{}, math_of(p, x), "op", x, z); }},
       {"gelu erf backward",
        [=](Program& p, ValueId x, ValueId z) { return gelu_backward(p, erf, math_of(p, x), "op", x, z); }},
+      {"swiglu", [](Program& p, ValueId x, ValueId z) { return swiglu_forward(p, math_of(p, x), "op", x, z); }},
+      {"swiglu backward",
+       [](Program& p, ValueId x, ValueId z) { return swiglu_backward(p, math_of(p, x), "op", x, z, z).dgate; }},
   };
 }
 

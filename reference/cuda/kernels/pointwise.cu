@@ -59,6 +59,35 @@ struct GeluBackwardOf {
   }
 };
 
+/// s(x) and 1 - s(x) of the logistic function; neither cancels, and no exp overflows.
+template <class T>
+struct Logistic {
+  T value, rest;
+  __device__ __forceinline__ explicit Logistic(T x) {
+    const T e = fast_exp(x < T(0) ? x : -x);
+    const T larger = T(1) / (T(1) + e);
+    const T smaller = e * larger;
+    value = x < T(0) ? smaller : larger;
+    rest = x < T(0) ? larger : smaller;
+  }
+};
+struct SwigluForwardOf {
+  static constexpr int inputs = 2, outputs = 1;
+  template <class T>
+  static __device__ __forceinline__ void of(const T* x, T* y, double /*none*/) {
+    y[0] = x[0] * Logistic<T>(x[0]).value * x[1];
+  }
+};
+struct SwigluBackwardOf {
+  static constexpr int inputs = 3, outputs = 2;
+  template <class T>
+  static __device__ __forceinline__ void of(const T* x, T* y, double /*none*/) {
+    const Logistic<T> s(x[0]);
+    y[0] = x[2] * x[1] * (s.value * (T(1) + x[0] * s.rest));
+    y[1] = x[2] * (x[0] * s.value);
+  }
+};
+
 template <class A, class Y, bool is_double = sizeof(Wide<A>) == 8 || sizeof(Wide<Y>) == 8>
 using Computed = Wide<std::conditional_t<is_double, double, float>>;
 
@@ -159,6 +188,8 @@ constexpr NamedLaunch launches[] = {
     {"gelu_forward erf", launch_any<GeluOf<false>>},
     {"gelu_forward tanh", launch_any<GeluOf<true>>},
     {"scale", launch_any<ScaleOf>},
+    {"swiglu_backward", launch_any<SwigluBackwardOf>},
+    {"swiglu_forward", launch_any<SwigluForwardOf>},
     {"triad", launch_any<TriadOf>},
 };
 

@@ -66,11 +66,13 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "rotary",
                                       "scale",
                                       "send_recv",
+                                      "swiglu_backward",
+                                      "swiglu_forward",
                                       "transpose",
                                       "triad"}) {
     EXPECT_EQ(definition(OpKind{name}).kind().name, name);
   }
-  EXPECT_EQ(definitions().size(), 38U);
+  EXPECT_EQ(definitions().size(), 40U);
 }
 
 TEST(Definitions, AnUnknownKindIsAnErrorNamingTheKnownOnes) {
@@ -110,6 +112,8 @@ void add_matrix_ops(Program& p) {
   (void)reorder(p, Layout::ordered({3, 4}, std::array{1, 0}), "reorder", x);
   (void)scale(p, 0.1, f32_math, "scale", x);
   (void)transpose(p, {1, 0}, "transpose", x);
+  (void)swiglu_forward(p, f32_math, "swiglu", x, y);
+  (void)swiglu_backward(p, f32_math, "swiglu.backward", x, y, y);
   (void)triad(p, 3.0, f32_math, "triad", x, y);
   const ValueId row = source(p, "row", DType::f32, {4});
   const LayerNormForward norm = layer_norm_forward(p, {}, f32_math, "norm", x, row, row);
