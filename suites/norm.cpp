@@ -51,6 +51,12 @@ Forward layer_norm(Program& p, const Case& c, const Recipe& r) {
   return {layer_norm_forward(p, {}, r.math, "norm", x, gamma, beta).y, {x, gamma, beta}};
 }
 
+Forward rms_norm(Program& p, const Case& c, const Recipe& r) {
+  const ValueId x = p.add(tensor("x", r.tensor, {c.dim("rows"), c.dim("n")}, Role::input, Fill::norm_rows(1.0)));
+  const ValueId gamma = p.add(tensor("gamma", r.wide, {c.dim("n")}, Role::parameter, Fill::positive(1.0)));
+  return {rms_norm_forward(p, {}, r.math, "norm", x, gamma).y, {x, gamma}};
+}
+
 Forward swiglu(Program& p, const Case& c, const Recipe& r) {
   const auto half = [&](const char* name, Fill fill) {
     return p.add(tensor(name, r.tensor, {c.dim("rows"), c.dim("n")}, Role::input, fill));
@@ -133,6 +139,7 @@ std::shared_ptr<const Workload> rotary_workload(std::string name, std::string de
 }  // namespace
 
 Suite norm() {
+  const Grid rms = llama_rows(512, 4096, 8192);
   const Grid gated = llama_rows(1792, 14336, 28672);
   return {
       "norm",
@@ -141,6 +148,8 @@ Suite norm() {
           row_workload("layer_norm_forward", "y, and the statistics that the backward wants", norm_sizes(),
                        forward<layer_norm>),
           row_workload("layer_norm_backward", "dx, dgamma, dbeta", norm_sizes(), backward<layer_norm>),
+          row_workload("rms_norm_forward", "y and rstd", rms, forward<rms_norm>),
+          row_workload("rms_norm_backward", "dx, dgamma", rms, backward<rms_norm>),
           rotary_workload("rotary_forward", "pairs half a head apart are turned (GPT-NeoX, Llama)", turn_halves),
           rotary_workload("rotary_backward", "their gradient: turned the other way", turn_halves_back),
           rotary_workload("rotary_interleaved_forward", "neighbours are turned (the paper, GPT-J)", turn_neighbours),

@@ -1,5 +1,6 @@
 // The gradient of layer normalization. With xhat = (x - mean) rstd and h = dy gamma, per row of n:
 //   dx = rstd (h - sum(h) / n - xhat sum(h xhat) / n),   dgamma = sum over rows of dy xhat,   dbeta = of dy
+// Without a mean, as in root mean square normalization, xhat = x rstd, and neither sum(h) nor dbeta is there.
 // Each thread sums the parameter gradients of its rows in the workspace; the threads' sums are then added in order.
 #include <algorithm>
 
@@ -62,8 +63,9 @@ struct NormBackward {
   const float* rstd = nullptr;
   Sink dx, dgamma, dbeta;
   float* partial = nullptr;  ///< [parts, 2, columns]: dgamma, then dbeta
+  bool centered = true;
 
-  [[nodiscard]] float mean_of(std::int64_t row) const { return mean[row]; }
+  [[nodiscard]] float mean_of(std::int64_t row) const { return centered ? mean[row] : 0.0F; }
 
   [[nodiscard]] int parts() const { return chunk_count(threads, x_view.rows, row_grain(x_view.columns)); }
   [[nodiscard]] float* partial_of(std::int64_t part) const { return partial + part * 2 * x_view.columns; }
@@ -102,7 +104,7 @@ struct NormBackward {
       h_xhat += static_cast<double>(block.h_xhat);
     }
     const auto count = static_cast<double>(n);
-    return {static_cast<float>(h / count), static_cast<float>(h_xhat / count)};
+    return {centered ? static_cast<float>(h / count) : 0.0F, static_cast<float>(h_xhat / count)};
   }
 
   void write_dx(std::int64_t row, RowSums means) const {
@@ -124,7 +126,7 @@ struct NormBackward {
     for (std::int64_t i = begin; i < end; i += block_elements) {
       const std::int64_t size = std::min(block_elements, end - i);
       combine_block(dgamma, 0, i, size);
-      combine_block(dbeta, x_view.columns, i, size);
+      if (centered) combine_block(dbeta, x_view.columns, i, size);
     }
   }
 
@@ -155,6 +157,7 @@ Plan plan_norm_backward(const OpCall& call, std::span<const TensorSpec> tensors,
   work.dy_view = rows_of(call, operand["dy"]);
   work.x_view = rows_of(call, operand["x"]);
   work.dx_view = rows_of(call, operand["dx"]);
+  work.centered = operand.find("mean") != nullptr;
   const auto workspace_bytes = static_cast<std::size_t>(work.parts() * 2 * work.x_view.columns) * sizeof(float);
   return own_plan(call, work,
                   {{"dy", to<&NormBackward::dy>},

@@ -1,7 +1,8 @@
 // Layer normalization, three passes over a row that stays in the first-level cache: the mean, the variance about that
-// mean (never E[x^2] - mean^2, which cancels), the result.
+// mean (never E[x^2] - mean^2, which cancels), the result. Root mean square normalization has no mean and no beta.
 // Blocks are summed in f32 by vector lanes, blocks of a row in f64.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "reference/cpu/block_io.h"
@@ -17,6 +18,9 @@
 namespace gpubench::cpu {
 namespace {
 
+/// In the place of a beta.
+constexpr std::array<float, direct_norm_block> zeros{};
+
 struct NormForward {
   int threads = 1;
   double epsilon = 0.0;
@@ -26,6 +30,7 @@ struct NormForward {
   float* mean = nullptr;
   float* rstd = nullptr;
   bool use_avx512 = false;  // x is f32
+  bool has_beta = true;
 
   void operator()() const {
     parallel_chunks(threads, x_view.rows, row_grain(x_view.columns), [this](std::int64_t begin, std::int64_t end) {
@@ -36,14 +41,14 @@ struct NormForward {
 
   void run_row(std::int64_t row) const {
     const std::int64_t n = x_view.columns;
-    const float row_mean = mean_of(row);
+    const float row_mean = mean == nullptr ? 0.0F : mean_of(row);
     double squares = 0.0;
     for_blocks(row, [&](const float* block, std::int64_t size, const float* ahead) {
       squares += static_cast<double>(use_avx512 ? avx512::squared_deviations(block, row_mean, size, ahead)
                                                 : squared_deviation_block(block, row_mean, size));
     });
     const auto row_rstd = static_cast<float>(1.0 / std::sqrt(squares / static_cast<double>(n) + epsilon));
-    mean[row] = row_mean;
+    if (mean != nullptr) mean[row] = row_mean;
     rstd[row] = row_rstd;
     normalize_row(row, row_mean, row_rstd);
   }
@@ -78,7 +83,7 @@ struct NormForward {
     BlockBuffer y_buffer;
     BlockBuffer gamma_buffer;
     BlockBuffer beta_buffer;
-    if (use_avx512 && !gamma.staged() && y.streams_f32()) {
+    if (use_avx512 && has_beta && !gamma.staged() && y.streams_f32()) {
       avx512::stream_normalized(x.read(row * x_view.stride, x_view.columns, x_buffer),
                                 gamma.read(0, x_view.columns, gamma_buffer), beta.read(0, x_view.columns, beta_buffer),
                                 row_mean, row_rstd, x_view.columns, y.where(row * y_view.stride));
@@ -91,7 +96,7 @@ struct NormForward {
       if (!use_avx512 && !last_row) x.prefetch((row + 1) * x_view.stride + i, size);
       float* block = y.place(y_first, y_buffer);
       normalize_block(x.read(row * x_view.stride + i, size, x_buffer), gamma.read(i, size, gamma_buffer),
-                      beta.read(i, size, beta_buffer), row_mean, row_rstd, size, block);
+                      has_beta ? beta.read(i, size, beta_buffer) : zeros.data(), row_mean, row_rstd, size, block);
       y.commit(y_first, size, block);
     }
   }
@@ -116,6 +121,7 @@ Plan plan_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, 
   work.x_view = rows_of(call, operand["x"]);
   work.y_view = rows_of(call, operand["y"]);
   work.use_avx512 = operand["x"].dtype == DType::f32 && avx512::available();
+  work.has_beta = operand.find("beta") != nullptr;
   return own_plan(call, work,
                   {{"x", to<&NormForward::x>},
                    {"gamma", to<&NormForward::gamma>},

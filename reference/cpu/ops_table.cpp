@@ -39,6 +39,8 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {layer_norm_forward_kind, plan_norm_forward},
     {reorder_kind, plan_reorder},
     {residual_norm_forward_kind, plan_residual_norm_forward},
+    {rms_norm_backward_kind, plan_norm_backward},
+    {rms_norm_forward_kind, plan_norm_forward},
     {rotary_kind, plan_rotary},
     {transpose_kind, plan_transpose},
 };

@@ -101,4 +101,23 @@ ResidualNormForward residual_norm_forward(Program& program, const ResidualNorm& 
   return out;
 }
 
+RmsNormForward rms_norm_forward(Program& program, const RmsNorm& attributes, const Math& math, std::string label,
+                                ValueId x, ValueId gamma) {
+  check(program, rms_norm_forward_kind, attributes, x, {}, {gamma}, {});
+  const RmsNormForward out{reserve_like(program, x, label + ".y", Role::activation),
+                           reserve_statistic(program, x, label + ".rstd")};
+  program.append({rms_norm_forward_kind, attributes, math, {x, gamma}, {out.y, out.rstd}, std::move(label)});
+  return out;
+}
+
+RmsNormBackward rms_norm_backward(Program& program, const RmsNorm& attributes, const Math& math, std::string label,
+                                  ValueId dy, ValueId x, ValueId gamma, ValueId rstd) {
+  check(program, rms_norm_backward_kind, attributes, x, {dy}, {gamma}, {rstd});
+  const RmsNormBackward out{reserve_like(program, x, label + ".dx", Role::gradient),
+                            reserve_gradient(program, x, gamma, label + ".dgamma")};
+  program.append(
+      {rms_norm_backward_kind, attributes, math, {dy, x, gamma, rstd}, {out.dx, out.dgamma}, std::move(label)});
+  return out;
+}
+
 }  // namespace gpubench

@@ -1,4 +1,5 @@
-// Layer normalization over the last axis. Ba, Kiros, Hinton, arXiv 1607.06450.
+// Normalization over the last axis: layer normalization (Ba, Kiros, Hinton, arXiv 1607.06450) and root mean square
+// normalization (Zhang and Sennrich, arXiv 1910.07467), which takes no mean away and adds no beta.
 #pragma once
 
 #include <string>
@@ -12,6 +13,10 @@ namespace gpubench {
 inline constexpr OpKind layer_norm_forward_kind{"layer_norm_forward", "x gamma beta", "y mean rstd"};
 /// dy (as x), x, gamma, mean, rstd -> dx (as x), dgamma [n], dbeta [n] (both in gamma's type)
 inline constexpr OpKind layer_norm_backward_kind{"layer_norm_backward", "dy x gamma mean rstd", "dx dgamma dbeta"};
+/// x [..., n], gamma [n] -> y (as x), rstd [...] (f32): rstd = 1 / sqrt(mean of x^2 + epsilon), y = gamma x rstd
+inline constexpr OpKind rms_norm_forward_kind{"rms_norm_forward", "x gamma", "y rstd"};
+/// dy (as x), x, gamma, rstd -> dx (as x), dgamma [n] (in gamma's type)
+inline constexpr OpKind rms_norm_backward_kind{"rms_norm_backward", "dy x gamma rstd", "dx dgamma"};
 
 /// A residual connection and the layer normalization behind it, in one pass over memory: add and layer_norm_forward
 /// fused. Its backward is layer_norm_backward, which reads the sum. x [..., n], r (as x), gamma [n], beta [n] -> sum
@@ -25,6 +30,7 @@ struct Norm {
   static void visit(auto&& attribute) { attribute("epsilon", &Norm::epsilon); }
 };
 using LayerNorm = Norm;
+using RmsNorm = Norm;
 using ResidualNorm = Norm;
 
 struct LayerNormForward {
@@ -45,5 +51,16 @@ struct ResidualNormForward {
 /// Throws ProgramError naming the tensor whose shape or type does not fit.
 ResidualNormForward residual_norm_forward(Program& program, const ResidualNorm& attributes, const Math& math,
                                           std::string label, ValueId x, ValueId r, ValueId gamma, ValueId beta);
+
+struct RmsNormForward {
+  ValueId y, rstd;
+};
+RmsNormForward rms_norm_forward(Program& program, const RmsNorm& attributes, const Math& math, std::string label,
+                                ValueId x, ValueId gamma);
+struct RmsNormBackward {
+  ValueId dx, dgamma;
+};
+RmsNormBackward rms_norm_backward(Program& program, const RmsNorm& attributes, const Math& math, std::string label,
+                                  ValueId dy, ValueId x, ValueId gamma, ValueId rstd);
 
 }  // namespace gpubench

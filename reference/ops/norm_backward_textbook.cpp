@@ -20,12 +20,14 @@ double sum_bound(const ProductSum& sum, double u) {
   return u * (2.0 * std::sqrt(sum.terms) + 3.0) * partial_sum_size(sum);
 }
 
+template <bool centered>
 class NormBackwardDefinition : public OpDefinition {
  public:
-  OpKind kind() const override { return layer_norm_backward_kind; }
+  OpKind kind() const override { return centered ? layer_norm_backward_kind : rms_norm_backward_kind; }
 
   Cost cost(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
-    return {14.0 * static_cast<double>(inputs[0].shape.elements()), bytes_moved(inputs) + bytes_moved(outputs)};
+    return {(centered ? 14.0 : 11.0) * static_cast<double>(inputs[0].shape.elements()),
+            bytes_moved(inputs) + bytes_moved(outputs)};
   }
 
   Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
@@ -43,6 +45,11 @@ class NormBackwardDefinition : public OpDefinition {
       return "u (2 sqrt(" + std::to_string(terms) + ") + 3) " + std::string(partial_sum_text);
     };
     if (output == 1) return bound_text("Rule G, three roundings per term: " + sum(norm_rows(x)), call.math);
+    if (!centered) {
+      const std::string mean = "|xhat| (T + 4 u |b|) / " + std::to_string(x[-1]);
+      return bound_text("rstd (3 u |h| + " + mean + ") + 2 u |dx|, h = dy gamma, b = sum h xhat, T = " + sum(x[-1]),
+                        call.math);
+    }
     // h = dy gamma; T: of the two sums over a row, a = sum h and b = sum h xhat.
     const std::string means = "(T_a + |xhat| T_b + 4 u (|a| + |xhat b|)) / " + std::to_string(x[-1]);
     const std::string dx = "rstd (3 u |h| + " + means + ") + 2 u |dx|";
@@ -76,14 +83,16 @@ class NormBackwardDefinition : public OpDefinition {
       for (std::size_t j = 0; j < size; ++j) {
         h[j] *= gamma[j];
         xhat[j] = (xhat[j] - mean) * rstd;
-        sum.add(h[j]);
+        if (centered) sum.add(h[j]);
         weighted.add(h[j] * xhat[j]);
       }
       judge_row({h, xhat, rstd, sum, weighted, u}, judged.subspan(i * size, size));
     }
   }
 
-  static double mean_of(const Operands& operands, std::int64_t row) { return operands.input("mean")[row]; }
+  static double mean_of(const Operands& operands, std::int64_t row) {
+    return centered ? operands.input("mean")[row] : 0.0;
+  }
 
   struct Row {
     std::span<const double> h, xhat;
@@ -94,7 +103,7 @@ class NormBackwardDefinition : public OpDefinition {
 
   static void judge_row(const Row& row, std::span<Judged> judged) {
     const double n = static_cast<double>(row.h.size());
-    const double sum_error = sum_bound(row.sum, row.u);
+    const double sum_error = centered ? sum_bound(row.sum, row.u) : 0.0;
     const double weighted_error = sum_bound(row.weighted, row.u);
     for (std::size_t j = 0; j < row.h.size(); ++j) {
       const double dx = row.rstd * (row.h[j] - (row.sum.value + row.xhat[j] * row.weighted.value) / n);
@@ -130,6 +139,8 @@ class NormBackwardDefinition : public OpDefinition {
 
 }  // namespace
 
-std::span<const OpDefinition* const> norm_backward_definitions() { return definitions_of<NormBackwardDefinition>(); }
+std::span<const OpDefinition* const> norm_backward_definitions() {
+  return definitions_of<NormBackwardDefinition<true>, NormBackwardDefinition<false>>();
+}
 
 }  // namespace gpubench

@@ -18,11 +18,13 @@ namespace {
 
 enum class NormalizedOutput { y, mean, rstd };
 
-/// One row x, in fp64, and what it is normalized with; u is the unit roundoff of the arithmetic.
+/// One row x, in fp64, and what it is normalized with; u is the unit roundoff of the arithmetic. Without beta it is
+/// root mean square normalization: the mean is taken for 0.
 struct NormalizedRow {
   std::span<const double> x, gamma, beta;
   double epsilon = 0.0;
   double u = 0.0;
+  [[nodiscard]] bool centered() const { return !beta.empty(); }
 };
 
 // Exact statistics of one row, and how far arithmetic of unit roundoff u may be off: the mean by its sum of n terms,
@@ -43,13 +45,13 @@ struct RowStatistics {
       sum += value;
       size += std::fabs(value);
     }
-    const long double exact_mean = sum / static_cast<long double>(n);
+    const long double exact_mean = row.centered() ? sum / static_cast<long double>(n) : 0.0L;
     mean = static_cast<double>(exact_mean);
     long double squares = 0.0L;
     for (const double value : x) squares += (value - exact_mean) * (value - exact_mean);
     const double variance = static_cast<double>(squares / static_cast<long double>(n));
     const double summing = 2.0 * std::sqrt(n) * u;
-    mean_bound = summing * size / n + 2.0 * u * std::fabs(mean);
+    mean_bound = row.centered() ? summing * size / n + 2.0 * u * std::fabs(mean) : 0.0;
     rstd = 1.0 / std::sqrt(variance + row.epsilon);
     const double variance_bound = summing * variance + mean_bound * mean_bound;
     theta = 0.5 * variance_bound * rstd * rstd + 3.0 * u;
@@ -60,7 +62,7 @@ void judge_y(const RowStatistics& statistics, const NormalizedRow& row, std::spa
   const double u = row.u;
   for (std::size_t j = 0; j < row.x.size(); ++j) {
     const double deviation = row.x[j] - statistics.mean;
-    const double beta = row.beta[j];
+    const double beta = row.centered() ? row.beta[j] : 0.0;
     const double y = row.gamma[j] * deviation * statistics.rstd + beta;
     const double normalized =
         statistics.rstd * (statistics.mean_bound + std::fabs(deviation) * (statistics.theta + 4.0 * u));
@@ -79,8 +81,13 @@ void judge_normalized(NormalizedOutput output, const NormalizedRow& row, std::sp
 }
 
 /// The rule that judge_normalized() computes, for rows of n elements.
-std::string normalized_bound(NormalizedOutput output, std::int64_t n, const Math& math) {
+std::string normalized_bound(NormalizedOutput output, std::int64_t n, const Math& math, bool centered = true) {
   const std::string count = std::to_string(n);
+  if (!centered) {
+    const std::string theta = ", r = 3 u + 2 u sqrt(" + count + ") mean(x^2) rstd^2 / 2";
+    return bound_text(
+        (output == NormalizedOutput::rstd ? "rstd (r + u)" : "|gamma x| rstd (r + 4 u) + 2 u |y|") + theta, math);
+  }
   const std::string mean = "2 u sqrt(" + count + ") mean|x| + 2 u |mean|";
   if (output == NormalizedOutput::mean) return bound_text(mean, math);
   const std::string theta = ", r = 3 u + (2 u sqrt(" + count + ") var + T^2) rstd^2 / 2, T = " + mean;
@@ -100,12 +107,15 @@ void refuse_gradient_of_statistics(const OpCall& call, const GradientTape& tape)
   }
 }
 
+// Layer normalization where `centered`, else root mean square normalization.
+template <bool centered>
 class NormForwardDefinition : public OpDefinition {
  public:
-  OpKind kind() const override { return layer_norm_forward_kind; }
+  OpKind kind() const override { return centered ? layer_norm_forward_kind : rms_norm_forward_kind; }
 
   Cost cost(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
-    return {8.0 * static_cast<double>(inputs[0].shape.elements()), bytes_moved(inputs) + bytes_moved(outputs)};
+    return {(centered ? 8.0 : 5.0) * static_cast<double>(inputs[0].shape.elements()),
+            bytes_moved(inputs) + bytes_moved(outputs)};
   }
 
   Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
@@ -116,7 +126,7 @@ class NormForwardDefinition : public OpDefinition {
 
   std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
                     int output) const override {
-    return normalized_bound(meaning(output), inputs[0].shape[-1], call.math);
+    return normalized_bound(meaning(output), inputs[0].shape[-1], call.math, centered);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
@@ -127,9 +137,9 @@ class NormForwardDefinition : public OpDefinition {
     const double u = accumulator_roundoff(operands.call.math);
     std::vector<double> x(static_cast<std::size_t>(n));
     std::vector<double> gamma(x.size());
-    std::vector<double> beta(x.size());
+    std::vector<double> beta(centered ? x.size() : 0);
     operands.input("gamma").read(0, gamma);
-    operands.input("beta").read(0, beta);
+    if (centered) operands.input("beta").read(0, beta);
     const std::size_t size = output == 0 ? x.size() : 1;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       data.read(wanted[i] * n, x);
@@ -146,17 +156,23 @@ class NormForwardDefinition : public OpDefinition {
     };
     const ValueId x = call.input("x"), gamma = call.input("gamma"), rstd = call.output("rstd");
     const Norm& norm = call.attributes.as<Norm>();
-    const auto of = layer_norm_backward(program, norm, call.math, tape.label(call, "backward"), *dy, x, gamma,
-                                        call.output("mean"), rstd);
-    contribute("x", of.dx);
-    contribute("gamma", of.dgamma);
-    contribute("beta", of.dbeta);
+    if constexpr (centered) {
+      const auto of = layer_norm_backward(program, norm, call.math, tape.label(call, "backward"), *dy, x, gamma,
+                                          call.output("mean"), rstd);
+      contribute("x", of.dx);
+      contribute("gamma", of.dgamma);
+      contribute("beta", of.dbeta);
+    } else {
+      const auto of = rms_norm_backward(program, norm, call.math, tape.label(call, "backward"), *dy, x, gamma, rstd);
+      contribute("x", of.dx);
+      contribute("gamma", of.dgamma);
+    }
   }
 
  private:
   static NormalizedOutput meaning(int output) {
     if (output == 0) return NormalizedOutput::y;
-    return output == 1 ? NormalizedOutput::mean : NormalizedOutput::rstd;
+    return centered && output == 1 ? NormalizedOutput::mean : NormalizedOutput::rstd;
   }
 };
 
@@ -236,7 +252,7 @@ class ResidualNormForwardDefinition : public OpDefinition {
 }  // namespace
 
 std::span<const OpDefinition* const> norm_definitions() {
-  return definitions_of<NormForwardDefinition, ResidualNormForwardDefinition>();
+  return definitions_of<NormForwardDefinition<true>, ResidualNormForwardDefinition, NormForwardDefinition<false>>();
 }
 
 }  // namespace gpubench

@@ -1,5 +1,5 @@
-// Layer normalization, alone and behind a residual connection, and its gradient, as launches. Formulas:
-// reference/ops/norm.h.
+// Layer normalization, alone and behind a residual connection, root mean square normalization, and their gradients, as
+// launches. Formulas: reference/ops/norm.h.
 #pragma once
 
 #include "reference/cuda/kernels/element.h"
@@ -10,7 +10,7 @@ namespace gpubench::cuda {
 /// x and y [rows, columns] of type `data`; gamma, beta [columns] of type `parameter`, which is `data` or f32 (f64 data
 /// has f64 parameters); mean and rstd [rows] in f32 (f64 for f64 data). y may be x. With a residual [rows, columns], of
 /// type `data`, what is normalized is sum = x + residual, rounded to `data`; then neither y nor sum may be x or the
-/// residual.
+/// residual. Root mean square normalization has neither beta nor mean.
 struct LayerNormForwardArgs {
   Element data = Element::f32;
   Element parameter = Element::f32;
@@ -33,7 +33,7 @@ void launch_layer_norm_forward(const LayerNormForwardArgs& args, cudaStream_t st
 /// With one.
 void launch_residual_norm_forward(const LayerNormForwardArgs& args, cudaStream_t stream);
 
-/// As above; dx may be dy or x. dgamma and dbeta [columns] are of type `parameter`.
+/// As above; dx may be dy or x. dgamma and dbeta [columns] are of type `parameter`; no dbeta where there is no mean.
 struct LayerNormBackwardArgs {
   Element data = Element::f32;
   Element parameter = Element::f32;

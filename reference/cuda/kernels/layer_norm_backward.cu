@@ -1,5 +1,6 @@
 // With xhat = (x - mean) rstd and h = dy gamma, per row of n:
 //   dx = rstd (h - sum(h) / n - xhat sum(h xhat) / n),   dgamma = sum over rows of dy xhat,   dbeta = of dy
+// Without a mean, as in root mean square normalization, xhat = x rstd, and neither sum(h) nor dbeta is there.
 // A row is read once, into registers. Threads keep to their columns from row to row, so that the parameter gradients
 // are summed in registers too; a block writes its sums once. Rows of up to 1024 elements are a warp's (no barrier at
 // all), up to 16384 a block's (f64: 256 and 4096, as much in bytes as registers hold beside the sums); longer ones are
@@ -35,6 +36,16 @@ constexpr Held held = sizeof(T) == sizeof(double)  ? held_in_f64
 Held held_of(Element data) {
   if (data == Element::f64) return held_in_f64;
   return data == Element::f32 ? held_in_f32 : held_in_16_bits;
+}
+
+/// Sums over rows: dgamma, and dbeta.
+__host__ __device__ __forceinline__ int sums_of(const LayerNormBackwardArgs& args) {
+  return args.mean != nullptr ? 2 : 1;
+}
+
+template <class W>
+__device__ __forceinline__ W mean_of(const LayerNormBackwardArgs& args, std::int64_t row) {
+  return args.mean != nullptr ? load(static_cast<const W*>(args.mean) + row) : W(0);
 }
 
 template <class W>
@@ -82,12 +93,12 @@ __device__ __forceinline__ void store_warp_totals(const C& mine, const LayerNorm
     }
     __syncthreads();
   }
-  W* partial = static_cast<W*>(args.partial) + static_cast<std::int64_t>(blockIdx.x) * 2 * args.columns;
+  W* partial = static_cast<W*>(args.partial) + static_cast<std::int64_t>(blockIdx.x) * sums_of(args) * args.columns;
   for (int column = static_cast<int>(threadIdx.x); column < args.columns; column += warps * warp_lanes) {
     const int pack = column / N;
     const int cell = (pack / warp_lanes * N + column % N) * warp_lanes + pack % warp_lanes;
     store<W>(partial + column, totals.at[0][cell]);
-    store<W>(partial + args.columns + column, totals.at[1][cell]);
+    if (sums_of(args) > 1) store<W>(partial + args.columns + column, totals.at[1][cell]);
   }
 }
 
@@ -103,11 +114,12 @@ __global__ void __launch_bounds__(held<T>.warps* warp_lanes, 1) warp_backward_ke
   mine.begin();
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * warps + threadIdx.x / warp_lanes;
   for (std::int64_t row = first; row < args.rows; row += static_cast<std::int64_t>(gridDim.x) * warps) {
-    const W mean = load(static_cast<const W*>(args.mean) + row);
+    const W mean = mean_of<W>(args, row);
     const W rstd = load(static_cast<const W*>(args.rstd) + row);
     mine.read(args, row);
     const RowSums<W> sums = mine.add(args, mean, rstd);
-    const RowSums<W> means{warp_sum(sums.h) * inverse_columns, warp_sum(sums.h_xhat) * inverse_columns};
+    const RowSums<W> means{warp_sum(sums.h) * (args.mean != nullptr ? inverse_columns : W(0)),
+                           warp_sum(sums.h_xhat) * inverse_columns};
     mine.write(args, row, mean, rstd, means);
   }
   store_warp_totals<warps, Columns<T, P, N, packs>, N, packs>(mine, args);
@@ -131,14 +143,15 @@ __global__ void __launch_bounds__(most_threads) block_backward_kernel(LayerNormB
   mine.begin();
   int turn = 0;
   for (std::int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
-    const W mean = load(static_cast<const W*>(args.mean) + row);
+    const W mean = mean_of<W>(args, row);
     const W rstd = load(static_cast<const W*>(args.rstd) + row);
     mine.read(args, row);
     const RowSums<W> sums = block_row_sums(mine.add(args, mean, rstd), scratch.at[turn]);
-    mine.write(args, row, mean, rstd, {sums.h * inverse_columns, sums.h_xhat * inverse_columns});
+    mine.write(args, row, mean, rstd,
+               {args.mean != nullptr ? sums.h * inverse_columns : W(0), sums.h_xhat * inverse_columns});
     turn = 1 - turn;
   }
-  W* partial = static_cast<W*>(args.partial) + static_cast<std::int64_t>(blockIdx.x) * 2 * args.columns;
+  W* partial = static_cast<W*>(args.partial) + static_cast<std::int64_t>(blockIdx.x) * sums_of(args) * args.columns;
 #pragma unroll
   for (int k = 0; k < packs; ++k) {
 #pragma unroll
@@ -146,7 +159,7 @@ __global__ void __launch_bounds__(most_threads) block_backward_kernel(LayerNormB
       const std::int64_t column = mine.column(k) + i;
       if (column >= args.columns) continue;
       store(partial + column, mine.dgamma[k * N + i]);
-      store(partial + args.columns + column, mine.dbeta[k * N + i]);
+      if (sums_of(args) > 1) store(partial + args.columns + column, mine.dbeta[k * N + i]);
     }
   }
 }
@@ -157,11 +170,11 @@ __global__ void __launch_bounds__(1024) long_backward_kernel(LayerNormBackwardAr
   using W = Wide<T>;
   const W inverse_columns = W(1) / static_cast<W>(args.columns);
   auto& scratch = shared_storage<TwoTurns<W>>();
-  W* dgamma = static_cast<W*>(args.partial) + static_cast<std::int64_t>(blockIdx.x) * 2 * args.columns;
+  W* dgamma = static_cast<W*>(args.partial) + static_cast<std::int64_t>(blockIdx.x) * sums_of(args) * args.columns;
   W* dbeta = dgamma + args.columns;
   int turn = 0;
   for (std::int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
-    const W mean = load(static_cast<const W*>(args.mean) + row);
+    const W mean = mean_of<W>(args, row);
     const W rstd = load(static_cast<const W*>(args.rstd) + row);
     const T* dy = static_cast<const T*>(args.dy) + row * args.dy_stride;
     const T* x = static_cast<const T*>(args.x) + row * args.x_stride;
@@ -173,10 +186,10 @@ __global__ void __launch_bounds__(1024) long_backward_kernel(LayerNormBackwardAr
       sums.h += h;
       sums.h_xhat += h * xhat;
       store(dgamma + i, (row == blockIdx.x ? W(0) : load(dgamma + i)) + slope * xhat);
-      store(dbeta + i, (row == blockIdx.x ? W(0) : load(dbeta + i)) + slope);
+      if (sums_of(args) > 1) store(dbeta + i, (row == blockIdx.x ? W(0) : load(dbeta + i)) + slope);
     }
     sums = block_row_sums(sums, scratch.at[turn]);
-    const RowSums<W> means{sums.h * inverse_columns, sums.h_xhat * inverse_columns};
+    const RowSums<W> means{args.mean != nullptr ? sums.h * inverse_columns : W(0), sums.h_xhat * inverse_columns};
     for (std::int64_t i = threadIdx.x; i < args.columns; i += blockDim.x) {
       const auto gamma = load_pack<1>(static_cast<const P*>(args.gamma) + i);
       store_pack(static_cast<T*>(args.dx) + row * args.dx_stride + i,
@@ -242,7 +255,8 @@ void launch_layer_norm_backward(const LayerNormBackwardArgs& args, cudaStream_t 
     throw std::logic_error("layer_norm_backward: parameters must be f32 or of the data's type");
   });
   launch_partial_sum(
-      {args.parameter, args.partial, args.parts, 2 * args.columns, args.columns, args.dgamma, args.dbeta}, stream);
+      {args.parameter, args.partial, args.parts, sums_of(args) * args.columns, args.columns, args.dgamma, args.dbeta},
+      stream);
 }
 
 }  // namespace gpubench::cuda

@@ -1,6 +1,6 @@
 // A row is read once, into the registers of a warp (up to 1024 elements) or a block (up to 16384; half of both in f64);
 // longer rows are read three times. The variance is taken about the mean, never as E[x^2] - mean^2, which cancels.
-// Behind a residual connection the row is the
+// Root mean square normalization takes the mean for 0, and has no beta. Behind a residual connection the row is the
 // rounded sum of two, made and stored where the one row is read otherwise.
 #include "reference/cuda/kernels/layer_norm.h"
 #include "reference/cuda/kernels/memory.cuh"
@@ -41,6 +41,11 @@ __device__ __forceinline__ Pack<T, N> normalized(const Loaded<T, N>& x, const La
   const std::int64_t count = args.columns - column;
   const auto gamma = load_part<N>(static_cast<const P*>(args.gamma) + column, count, P{});
   Pack<T, N> y;
+  if (args.beta == nullptr) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) y.at[i] = narrow<T>(widen(gamma[i]) * (widen(x[i]) * rstd));
+    return y;
+  }
   const auto beta = load_part<N>(static_cast<const P*>(args.beta) + column, count, P{});
 #pragma unroll
   for (int i = 0; i < N; ++i) {
@@ -79,7 +84,7 @@ __device__ __forceinline__ double rstd_of(double variance, const LayerNormForwar
 
 template <class W>
 __device__ __forceinline__ void store_statistics(const LayerNormForwardArgs& args, std::int64_t row, W mean, W rstd) {
-  store(static_cast<W*>(args.mean) + row, mean);
+  if (args.mean != nullptr) store(static_cast<W*>(args.mean) + row, mean);
   store(static_cast<W*>(args.rstd) + row, rstd);
 }
 
@@ -134,12 +139,15 @@ __global__ void __launch_bounds__(whole_block ? block_kernel_threads : warp_kern
         }
       }
     }
-    W sum = 0;
+    W mean = 0;
+    if (args.mean != nullptr) {
+      W sum = 0;
 #pragma unroll
-    for (int k = 0; k < packs; ++k) {
-      if (static_cast<std::int64_t>(k * sharing + rank) * N < args.columns) sum += sum_of(held[k]);
+      for (int k = 0; k < packs; ++k) {
+        if (static_cast<std::int64_t>(k * sharing + rank) * N < args.columns) sum += sum_of(held[k]);
+      }
+      mean = row_sum<whole_block>(sum, &BlockSums<W>::sum) * inverse_columns;
     }
-    const W mean = row_sum<whole_block>(sum, &BlockSums<W>::sum) * inverse_columns;
     W squares = 0;
 #pragma unroll
     for (int k = 0; k < packs; ++k) {
@@ -178,11 +186,11 @@ __global__ void __launch_bounds__(1024) long_forward_kernel(LayerNormForwardArgs
         sum += sum_of(as_loaded(stored));
       }
       from = sum_row;
-    } else {
+    } else if (args.mean != nullptr) {
       for (std::int64_t i = first; i < args.columns; i += step)
         sum += sum_of(load_part<N>(from + i, args.columns - i, T{}));
     }
-    const W mean = row_sum<true>(sum, &BlockSums<W>::sum) * inverse_columns;
+    const W mean = args.mean != nullptr ? row_sum<true>(sum, &BlockSums<W>::sum) * inverse_columns : W(0);
     W squares = 0;
     for (std::int64_t i = first; i < args.columns; i += step) {
       squares += squares_of(load_part<N>(from + i, args.columns - i, T{}), args.columns - i, mean);
@@ -216,7 +224,7 @@ void launch_typed(const LayerNormForwardArgs& args, cudaStream_t stream) {
   constexpr int n = pack_elements<T>;
   const bool wide = packs_fit<T>(args.x, args.rows, args.x_stride, n) &&
                     packs_fit<T>(args.y, args.rows, args.y_stride, n) && packs_fit<P>(args.gamma, 1, 0, n) &&
-                    packs_fit<P>(args.beta, 1, 0, n) &&
+                    (args.beta == nullptr || packs_fit<P>(args.beta, 1, 0, n)) &&
                     (!adds || (packs_fit<T>(args.residual, args.rows, args.residual_stride, n) &&
                                packs_fit<T>(args.sum, args.rows, args.sum_stride, n)));
   if (wide) {

@@ -144,5 +144,40 @@ TEST(LayerNormBackward, HardRowsOfOddWidthsLieWithinTheirBounds) {
   }
 }
 
+TEST(RmsNorm, HardRowsOfOddWidthsLieWithinTheirBoundsBothWays) {
+  for (const auto& [dtype, parameter_dtype] : type_pairs) {
+    for (const auto& [rows, n] : {std::pair{1, 1}, {5, 7}, {24, 255}, {300, 768}, {25, 1023}, {12, 5000}}) {
+      Program program;
+      const ValueId dy = program.add(tensor("dy", dtype, Shape{rows, n}, Role::gradient));
+      const ValueId x = program.add(tensor("x", dtype, Shape{rows, n}, Role::activation));
+      const ValueId gamma = program.add(tensor("gamma", parameter_dtype, Shape{n}, Role::parameter));
+      const RmsNormForward out = rms_norm_forward(program, {}, Math{}, "forward", x, gamma);
+      (void)rms_norm_backward(program, {}, Math{}, "backward", dy, x, gamma, out.rstd);
+      for (const int threads : {1, 3}) {
+        const std::unique_ptr<Backend> backend = open_cpu_backend(threads);
+        ProgramRun run(*backend, program);
+        run.set_random(x, 1);
+        run.set(x, hard_rows(rows, n, run.get(x)));
+        run.set_random(gamma, 2);
+        run.set_random(dy, 4);
+
+        EXPECT_EQ(run_and_judge(run), "") << name(dtype) << ", " << rows << " x " << n << ", threads " << threads;
+      }
+    }
+  }
+}
+
+TEST(RmsNorm, LargeOutputsLieWithinTheirBounds) {
+  Program program;
+  const ValueId x = program.add(tensor("x", DType::f32, Shape{7001, 750}, Role::activation));
+  const ValueId gamma = program.add(tensor("gamma", DType::f32, Shape{750}, Role::parameter));
+  (void)rms_norm_forward(program, {}, Math{}, "forward", x, gamma);
+  ProgramRun run(shared_backend(), program);
+  run.set_random(x, 1);
+  run.set_random(gamma, 2);
+
+  EXPECT_EQ(run_and_judge(run, 53), "");
+}
+
 }  // namespace layer_norm_test
 }  // namespace gpubench

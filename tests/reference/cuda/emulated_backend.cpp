@@ -47,6 +47,8 @@ constexpr std::initializer_list<cuda::OpImplementation> implementations{
     {quantize_kind, cuda::plan_quantize},
     {reorder_kind, cuda::plan_reorder},
     {residual_norm_forward_kind, cuda::plan_residual_norm_forward},
+    {rms_norm_backward_kind, cuda::plan_norm_backward},
+    {rms_norm_forward_kind, cuda::plan_norm_forward},
     {rotary_kind, cuda::plan_rotary},
     {transpose_kind, cuda::plan_transpose},
 };

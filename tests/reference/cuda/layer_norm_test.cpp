@@ -141,6 +141,29 @@ TEST(CudaLayerNormBackward, HardRowsOfEveryKernelLieWithinTheirBounds) {
   }
 }
 
+TEST(CudaRmsNorm, HardRowsOfEveryKernelLieWithinTheirBoundsBothWays) {
+  for (const Types& types : all_types) {
+    for (const Size& size : sizes_of(types)) {
+      Program program;
+      const Shape shape{size.rows, size.n};
+      const ValueId dy = program.add(tensor("dy", types.data, shape, Role::gradient));
+      const ValueId x = program.add(tensor("x", types.data, shape, Role::activation));
+      const ValueId gamma = program.add(tensor("gamma", types.parameter, Shape{size.n}, Role::parameter));
+      const RmsNormForward out = rms_norm_forward(program, {}, math_of(types.data), "forward", x, gamma);
+      (void)rms_norm_backward(program, {}, math_of(types.data), "backward", dy, x, gamma, out.rstd);
+      const auto fill = [&](ProgramRun& run) {
+        run.set_random(dy, 4);
+        run.set_random(x, 1);
+        make_hard(run, x);
+        run.set_random(gamma, 2);
+      };
+
+      EXPECT_EQ(run_in_every_order(program, fill, EmulatedRun{size.stride}), "")
+          << name(types.data) << ", " << name(types.parameter) << ", " << size.rows << " x " << size.n;
+    }
+  }
+}
+
 // Two multiprocessors have 24 warps at once; 61 rows take three turns.
 TEST(CudaLayerNormBackward, ManyRowsAreSummedInTurns) {
   for (const Size& size : {Size{61, 100, 1}, Size{19, 1100, 7}, Size{5, 16385, 101}}) {

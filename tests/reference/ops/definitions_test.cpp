@@ -63,6 +63,8 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "reduce_scatter",
                                       "reorder",
                                       "residual_norm_forward",
+                                      "rms_norm_backward",
+                                      "rms_norm_forward",
                                       "rotary",
                                       "scale",
                                       "send_recv",
@@ -72,7 +74,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "triad"}) {
     EXPECT_EQ(definition(OpKind{name}).kind().name, name);
   }
-  EXPECT_EQ(definitions().size(), 40U);
+  EXPECT_EQ(definitions().size(), 42U);
 }
 
 TEST(Definitions, AnUnknownKindIsAnErrorNamingTheKnownOnes) {
@@ -119,6 +121,8 @@ void add_matrix_ops(Program& p) {
   const LayerNormForward norm = layer_norm_forward(p, {}, f32_math, "norm", x, row, row);
   (void)layer_norm_backward(p, {}, f32_math, "norm.backward", y, x, row, norm.mean, norm.rstd);
   (void)residual_norm_forward(p, {}, f32_math, "residual_norm", x, y, row, row);
+  const RmsNormForward rms = rms_norm_forward(p, {}, f32_math, "rms_norm", x, row);
+  (void)rms_norm_backward(p, {}, f32_math, "rms_norm.backward", y, x, row, rms.rstd);
 }
 
 void add_model_ops(Program& p) {
