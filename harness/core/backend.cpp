@@ -38,4 +38,8 @@ void Backend::fill(std::byte* device, std::span<const std::byte> pattern, std::s
   }
 }
 
+Launch Backend::launch_of(std::function<void(void* stream)>) {
+  throw Unsupported("the " + device().kind + " backend runs no work but its own");
+}
+
 }  // namespace gpubench

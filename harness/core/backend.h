@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -146,6 +147,9 @@ class Backend {
   [[nodiscard]] virtual Launch bind(const Plan& plan, std::span<const Tensor> tensors, Workspace workspace) = 0;
   /// One launch that runs all of them, respecting the schedule.
   [[nodiscard]] virtual Launch sequence(std::span<const Launch> launches, const Schedule& schedule) = 0;
+  /// Work of somebody else's as a launch of this backend's: `work` is called with the stream to enqueue on, null where
+  /// there is none. Throws Unsupported where the backend takes none, as it does unless overridden.
+  [[nodiscard]] virtual Launch launch_of(std::function<void(void* stream)> work);
   /// Runs once and waits. Throws BackendError.
   virtual void run(const Launch& launch) = 0;
   /// One round; sample i, run j uses copies[(i * batch + j) mod copies.size()]. Allocates nothing that is timed.

@@ -91,6 +91,22 @@ bool declares(std::string_view operands, std::string_view name) {
   return false;
 }
 
+std::vector<OperandName> operand_names(std::string_view operands, const Attributes& attributes, std::size_t count) {
+  std::vector<OperandName> names;
+  std::vector<std::string> lists;
+  for_each_operand(operands, attributes, [&](const Operand& operand) {
+    if (operand.list) {
+      lists.emplace_back(operand.name);
+    } else {
+      names.push_back({std::string(operand.name), 0});
+    }
+  });
+  for (std::size_t item = 0; !lists.empty() && names.size() < count; ++item) {
+    for (const std::string& list : lists) names.push_back({list, item});
+  }
+  return names;
+}
+
 void expect_operands(const OpKind& kind, std::string_view operands, const Attributes& attributes, std::size_t given,
                      std::string_view what, std::string_view label) {
   if (operands.empty()) return;

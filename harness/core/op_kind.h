@@ -34,6 +34,16 @@ struct OpKind {
 /// Whether `operands` has one of this name, asked for or not.
 [[nodiscard]] bool declares(std::string_view operands, std::string_view name);
 
+/// What stands at each place of a call's inputs, or outputs: an operand, and which item of it where it is a list.
+struct OperandName {
+  std::string name;
+  std::size_t item = 0;
+  friend bool operator==(const OperandName&, const OperandName&) = default;
+};
+/// Of the `count` that a call with these attributes has.
+[[nodiscard]] std::vector<OperandName> operand_names(std::string_view operands, const Attributes& attributes,
+                                                     std::size_t count);
+
 /// Throws ProgramError: "gemm: 2 inputs for op 'qkv'; expected a, b, bias" unless there are as many tensors as
 /// `operands` declares. `what` names them for the message.
 void expect_operands(const OpKind& kind, std::string_view operands, const Attributes& attributes, std::size_t given,

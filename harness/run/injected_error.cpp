@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/core/error.h"
+#include "harness/run/forwarding_backend.h"
 #include "harness/run/slowdown.h"
 
 namespace gpubench {
@@ -58,29 +59,13 @@ void corrupt(ErrorKind kind, const TensorSpec& spec, std::byte* bytes) {
   }
 }
 
-class WrongBackend final : public Backend {
+class WrongBackend final : public ForwardingBackend {
  public:
   WrongBackend(Backend& inner, InjectedError error, std::unique_ptr<Backend> owner)
-      : owner_(std::move(owner)), inner_(inner), error_(std::move(error)) {}
-
-  [[nodiscard]] const DeviceInfo& device() const override { return inner_.device(); }
-  [[nodiscard]] std::vector<std::string> flags() const override { return inner_.flags(); }
-  [[nodiscard]] bool hangs() const override { return inner_.hangs(); }
-  [[nodiscard]] Buffer allocate(std::size_t bytes) override { return inner_.allocate(bytes); }
-  [[nodiscard]] Buffer allocate_on(int rank, std::size_t bytes) override { return inner_.allocate_on(rank, bytes); }
-  [[nodiscard]] Buffer allocate_in(Memory memory, std::size_t bytes) override {
-    return inner_.allocate_in(memory, bytes);
-  }
-  void write(std::byte* device, std::span<const std::byte> host) override { inner_.write(device, host); }
-  void read(std::span<std::byte> host, const std::byte* device) override { inner_.read(host, device); }
-  void fill(std::byte* device, std::span<const std::byte> pattern, std::size_t bytes) override {
-    inner_.fill(device, pattern, bytes);
-  }
-  [[nodiscard]] bool host_visible() const override { return inner_.host_visible(); }
-  [[nodiscard]] std::span<const FusionClaim> fused_ops() const override { return inner_.fused_ops(); }
+      : ForwardingBackend(inner, std::move(owner)), error_(std::move(error)) {}
 
   [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) override {
-    Plan right = inner_.plan(call, tensors);
+    Plan right = inner().plan(call, tensors);
     if (!is_timed(call, error_.op)) return right;
     auto plan = std::make_shared<WrongPlan>();
     plan->right = std::move(right);
@@ -90,9 +75,9 @@ class WrongBackend final : public Backend {
 
   [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors, Workspace workspace) override {
     const auto* wrong_plan = dynamic_cast<const WrongPlan*>(plan.get());
-    if (wrong_plan == nullptr) return inner_.bind(plan, tensors, workspace);
+    if (wrong_plan == nullptr) return inner().bind(plan, tensors, workspace);
     auto launch = std::make_shared<WrongLaunch>();
-    launch->right = inner_.bind(wrong_plan->right, tensors, workspace);
+    launch->right = inner().bind(wrong_plan->right, tensors, workspace);
     launch->dropped = error_.kind == ErrorKind::drop;
     launch->corrupted = {tensors[wrong_plan->inputs]};
     return launch;
@@ -120,15 +105,15 @@ class WrongBackend final : public Backend {
       right.push_back(one == nullptr ? launches[i] : one->right);
       remaining.dependencies.push_back(std::move(waits_for));
     }
-    if (all->corrupted.empty()) return inner_.sequence(right, remaining);
-    if (!right.empty()) all->right = inner_.sequence(right, remaining);
+    if (all->corrupted.empty()) return inner().sequence(right, remaining);
+    if (!right.empty()) all->right = inner().sequence(right, remaining);
     return all;
   }
 
   void run(const Launch& launch) override {
     const WrongLaunch* one = wrong(launch);
-    if (one == nullptr) return inner_.run(launch);
-    if (one->right != nullptr && !one->dropped) inner_.run(one->right);
+    if (one == nullptr) return inner().run(launch);
+    if (one->right != nullptr && !one->dropped) inner().run(one->right);
     corrupt_all(*one);
   }
 
@@ -140,7 +125,7 @@ class WrongBackend final : public Backend {
       right.push_back(one == nullptr ? copy : one->right);
       if (right.back() == nullptr) throw BackendError("--inject-error drop leaves nothing of this case to be timed");
     }
-    RoundTimes times = inner_.time(right, plan);
+    RoundTimes times = inner().time(right, plan);
     for (const Launch& copy : copies) {
       if (const WrongLaunch* one = wrong(copy); one != nullptr) corrupt_all(*one);
     }
@@ -152,14 +137,12 @@ class WrongBackend final : public Backend {
     if (error_.kind == ErrorKind::drop) return;
     for (const Tensor& tensor : launch.corrupted) {
       std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.spec.bytes()));
-      inner_.read(bytes, tensor.data);
+      inner().read(bytes, tensor.data);
       corrupt(error_.kind, tensor.spec, bytes.data());
-      inner_.write(tensor.data, bytes);
+      inner().write(tensor.data, bytes);
     }
   }
 
-  std::unique_ptr<Backend> owner_;
-  Backend& inner_;
   InjectedError error_;
 };
 

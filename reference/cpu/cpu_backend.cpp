@@ -134,6 +134,10 @@ class CpuBackend final : public Backend {
     return own->bind(tensors, workspace);
   }
 
+  [[nodiscard]] Launch launch_of(std::function<void(void* stream)> work) override {
+    return cpu::launch_of([work = std::move(work)] { work(nullptr); });
+  }
+
   [[nodiscard]] std::span<const FusionClaim> fused_ops() const override { return claims; }
 
   [[nodiscard]] Launch sequence(std::span<const Launch> launches,

@@ -141,6 +141,10 @@ class CudaBackend final : public Backend {
     return own->bind(tensors, workspace);
   }
 
+  [[nodiscard]] Launch launch_of(std::function<void(void* stream)> work) override {
+    return cuda::launch_of([work = std::move(work)](cudaStream_t stream) { work(stream); });
+  }
+
   [[nodiscard]] std::span<const FusionClaim> fused_ops() const override { return cuda::fused_ops(); }
 
   [[nodiscard]] Launch sequence(std::span<const Launch> launches, const Schedule& schedule) override {

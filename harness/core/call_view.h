@@ -1,0 +1,38 @@
+// A call as implementation.h tells it: derived from the op's declaration, so that nobody writes it by hand.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/core/implementation.h"
+#include "harness/core/program.h"
+
+namespace gpubench {
+
+/// Holds all that the C call points to.
+class CallView {
+ public:
+  /// `tensors`: the specs of the call's inputs, then outputs. Throws Unsupported naming a tensor in blocks, which have
+  /// no strides.
+  CallView(const OpCall& call, std::span<const TensorSpec> tensors);
+  CallView(const CallView&) = delete;
+  CallView& operator=(const CallView&) = delete;
+
+  /// Without addresses.
+  [[nodiscard]] const gpubench_call& call() const { return call_; }
+  /// The tensors with their addresses; what they point to is this view's.
+  [[nodiscard]] std::vector<gpubench_tensor> placed(std::span<const Tensor> bound) const;
+
+ private:
+  std::vector<Attribute> attributes_;
+  std::vector<std::string> words_;  // ended by a zero, of names and values
+  std::vector<OperandName> operands_;
+  std::vector<TensorSpec> specs_;
+  std::vector<gpubench_attribute> c_attributes_;
+  std::vector<gpubench_tensor> c_tensors_;
+  std::string op_, inputs_;
+  gpubench_call call_{};
+};
+
+}  // namespace gpubench

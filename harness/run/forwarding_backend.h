@@ -1,0 +1,56 @@
+// A backend around another: everything is the inner one's, but for what is overridden.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "harness/core/backend.h"
+
+namespace gpubench {
+
+class ForwardingBackend : public Backend {
+ public:
+  /// `owner` keeps the inner backend alive where nobody else does.
+  ForwardingBackend(Backend& inner, std::unique_ptr<Backend> owner) : inner_(inner), owner_(std::move(owner)) {}
+
+  [[nodiscard]] const DeviceInfo& device() const override { return inner_.device(); }
+  [[nodiscard]] std::vector<std::string> flags() const override { return inner_.flags(); }
+  [[nodiscard]] bool hangs() const override { return inner_.hangs(); }
+  [[nodiscard]] Buffer allocate(std::size_t bytes) override { return inner_.allocate(bytes); }
+  [[nodiscard]] Buffer allocate_on(int rank, std::size_t bytes) override { return inner_.allocate_on(rank, bytes); }
+  [[nodiscard]] Buffer allocate_in(Memory memory, std::size_t bytes) override {
+    return inner_.allocate_in(memory, bytes);
+  }
+  void write(std::byte* device, std::span<const std::byte> host) override { inner_.write(device, host); }
+  void read(std::span<std::byte> host, const std::byte* device) override { inner_.read(host, device); }
+  void fill(std::byte* device, std::span<const std::byte> pattern, std::size_t bytes) override {
+    inner_.fill(device, pattern, bytes);
+  }
+  [[nodiscard]] bool host_visible() const override { return inner_.host_visible(); }
+  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) override {
+    return inner_.plan(call, tensors);
+  }
+  [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors, Workspace workspace) override {
+    return inner_.bind(plan, tensors, workspace);
+  }
+  [[nodiscard]] Launch sequence(std::span<const Launch> launches, const Schedule& schedule) override {
+    return inner_.sequence(launches, schedule);
+  }
+  [[nodiscard]] Launch launch_of(std::function<void(void* stream)> work) override {
+    return inner_.launch_of(std::move(work));
+  }
+  void run(const Launch& launch) override { inner_.run(launch); }
+  [[nodiscard]] RoundTimes time(std::span<const Launch> copies, const RoundPlan& plan) override {
+    return inner_.time(copies, plan);
+  }
+  [[nodiscard]] std::span<const FusionClaim> fused_ops() const override { return inner_.fused_ops(); }
+
+ protected:
+  [[nodiscard]] Backend& inner() const { return inner_; }
+
+ private:
+  Backend& inner_;
+  std::unique_ptr<Backend> owner_;
+};
+
+}  // namespace gpubench
