@@ -27,7 +27,7 @@ struct Rule {
 
 const std::vector<Rule>& table() {
   static const std::vector<Rule> rules{
-      {"harness/core/", {}, {}},
+      {"harness/core/", {}, {"stddef.h", "stdint.h"}},  // of implementation.h, which is C
       {"reference/ops/", {"harness/core/"}, {}},
       {"reference/cpu/",
        {"harness/core/", "reference/ops/"},
