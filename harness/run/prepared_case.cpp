@@ -36,7 +36,6 @@ PreparedCase::PreparedCase(Backend& backend, Arena& arena, const PlannedCase& pl
       planned_(planned),
       fused_(fuse(planned.workload->build(planned.c),
                   planned.c.fuse ? backend.fused_ops() : std::span<const FusionClaim>())) {
-  dependencies_ = program().dependencies();
   for (int op = 0; op < static_cast<int>(program().ops().size()); ++op) {
     (program().op(op).phase == Phase::setup ? setup_ops_ : timed_ops_).push_back(op);
   }
@@ -173,23 +172,10 @@ PreparedCase::Copy PreparedCase::bind_copy() {
   return copy;
 }
 
-Launch PreparedCase::sequence_of(const Copy& copy, const std::function<bool(int op)>& takes) const {
+Launch PreparedCase::sequence_of(const Copy& copy, std::span<const int> ops) const {
   std::vector<Launch> launches;
-  std::vector<int> position(program().ops().size(), -1);
-  Schedule schedule;
-  schedule.mode = planned_.c.launch;
-  for (const int op : timed_ops_) {
-    if (!takes(op)) continue;
-    position[static_cast<std::size_t>(op)] = static_cast<int>(launches.size());
-    launches.push_back(copy.ops[static_cast<std::size_t>(op)]);
-    std::vector<int> waits_for;
-    for (const int earlier : dependencies_[static_cast<std::size_t>(op)]) {
-      const int at = position[static_cast<std::size_t>(earlier)];  // -1: not in this sequence
-      if (at >= 0) waits_for.push_back(at);
-    }
-    schedule.dependencies.push_back(std::move(waits_for));
-  }
-  return backend_.sequence(launches, schedule);
+  for (const int op : ops) launches.push_back(copy.ops[static_cast<std::size_t>(op)]);
+  return backend_.sequence(launches, {program().dependencies(ops), planned_.c.launch});
 }
 
 const Launch& PreparedCase::launch(int copy, int op) const {
@@ -203,13 +189,15 @@ std::vector<Launch> PreparedCase::timed_launches() const {
 }
 
 Launch PreparedCase::segment(int first, int last) const {
-  return sequence_of(copies_.front(), [=](int op) { return op >= first && op < last; });
+  const auto begin = std::lower_bound(timed_ops_.begin(), timed_ops_.end(), first);
+  return sequence_of(copies_.front(), {begin, std::lower_bound(begin, timed_ops_.end(), last)});
 }
 
 Launch PreparedCase::without_collectives() const {
-  const auto on_one_rank = [this](int op) { return rank_of(program(), program().op(op)).has_value(); };
-  if (std::all_of(timed_ops_.begin(), timed_ops_.end(), on_one_rank)) return nullptr;
-  return sequence_of(copies_.front(), on_one_rank);
+  std::vector<int> on_one_rank;
+  std::copy_if(timed_ops_.begin(), timed_ops_.end(), std::back_inserter(on_one_rank),
+               [this](int op) { return rank_of(program(), program().op(op)).has_value(); });
+  return on_one_rank.size() == timed_ops_.size() ? nullptr : sequence_of(copies_.front(), on_one_rank);
 }
 
 void PreparedCase::keep_state() {
@@ -262,8 +250,7 @@ void PreparedCase::make_copies(std::int64_t available_bytes) {
   }
   for (int copy = 0; copy < copies(); ++copy) {
     reset(copy);
-    copies_[static_cast<std::size_t>(copy)].timed =
-        sequence_of(copies_[static_cast<std::size_t>(copy)], [](int) { return true; });
+    copies_[static_cast<std::size_t>(copy)].timed = sequence_of(copies_[static_cast<std::size_t>(copy)], timed_ops_);
   }
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -120,13 +119,13 @@ class PreparedCase {
   [[nodiscard]] std::vector<std::size_t> scratch_bytes() const;
   void fill_sources(std::uint64_t seed);
   [[nodiscard]] Copy bind_copy();
-  [[nodiscard]] Launch sequence_of(const Copy& copy, const std::function<bool(int op)>& takes) const;
+  /// `ops`: some of the timed ones, ascending.
+  [[nodiscard]] Launch sequence_of(const Copy& copy, std::span<const int> ops) const;
 
   Backend& backend_;
   Arena& arena_;
   const PlannedCase& planned_;
   Fused fused_;
-  std::vector<std::vector<int>> dependencies_;
   std::vector<int> setup_ops_;
   std::vector<int> timed_ops_;
   std::vector<Plan> plans_;

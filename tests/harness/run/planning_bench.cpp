@@ -2,8 +2,8 @@
 // Goal: all stages together below 1 s of CPU at 64 ranks and below 10 s at 512.
 //
 // build: the workload's program: model, backward, replicas, reductions. digest: what identifies its definition. work:
-// FLOP and bytes of its ops. dependencies: which op waits for which. fuse: with all the fused ops there are. plan: every
-// op of what fuse() left on the sim backend, with the keys that the tuning cache is asked with.
+// FLOP and bytes of its ops. dependencies: which op waits for which. fuse: with all the fused ops there are. plan:
+// every op of what fuse() left on the sim backend, with the keys that the tuning cache is asked with.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -116,7 +116,7 @@ void all_stages(benchmark::State& state) {
 }
 
 void ranks(benchmark::internal::Benchmark* stage) {
-  for (const int count : {1, 64}) stage->Arg(count);
+  for (const int count : {1, 64, 512}) stage->Arg(count);
   stage->ArgName("ranks")->Unit(benchmark::kMillisecond);
 }
 
