@@ -57,8 +57,6 @@ struct Value {
 /// Set-up ops (reordering weights once) run and are checked before timing; they are not part of the timed launch.
 enum class Phase { setup, timed };
 
-class ResultJudge;
-
 struct OpCall {
   OpKind kind;
   Attributes attributes;
@@ -67,11 +65,6 @@ struct OpCall {
   std::vector<ValueId> outputs;
   std::string label;  ///< unique in its program: "qkv.forward", "block0.ln1.backward"
   Phase phase = Phase::timed;
-  std::string pinned{};  ///< the implementation that a plan must take; empty: the backend's choice. Not its meaning
-  std::string
-      remembered{};  ///< the one that an earlier run found fastest: taken untimed if it is offered, else ignored
-  const ResultJudge* judge =
-      nullptr;  ///< whom a plan that chooses among several asks about their results; while planning
 };
 
 class Program {

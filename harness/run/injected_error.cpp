@@ -79,8 +79,9 @@ class WrongBackend final : public Backend {
   [[nodiscard]] bool host_visible() const override { return inner_.host_visible(); }
   [[nodiscard]] std::span<const FusionClaim> fused_ops() const override { return inner_.fused_ops(); }
 
-  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) override {
-    Plan right = inner_.plan(call, tensors);
+  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
+                          const PlanOptions& options) override {
+    Plan right = inner_.plan(call, tensors, options);
     if (!is_timed(call, error_.op)) return right;
     auto plan = std::make_shared<WrongPlan>();
     plan->right = std::move(right);

@@ -29,8 +29,7 @@ void require_fit(std::int64_t needed, std::int64_t available) {
 }
 
 PreparedCase::PreparedCase(Backend& backend, Arena& arena, const PlannedCase& planned, std::uint64_t seed,
-                           std::int64_t available_bytes, const std::map<std::string, std::string>& pins,
-                           const ChoiceMemory* memory)
+                           std::int64_t available_bytes, const PlanRequest& request)
     : backend_(backend),
       arena_(arena),
       planned_(planned),
@@ -41,7 +40,7 @@ PreparedCase::PreparedCase(Backend& backend, Arena& arena, const PlannedCase& pl
   }
   if (timed_ops_.empty()) throw ProgramError(fmt::format("case '{}' has no op to time", planned.id()));
   sort_storages();
-  plan_ops(pins, memory);
+  plan_ops(request);
 
   const std::vector<std::size_t> of_rank = scratch_bytes();
   const auto scratch = static_cast<std::int64_t>(std::accumulate(of_rank.begin(), of_rank.end(), std::size_t{0}));
@@ -74,31 +73,33 @@ void PreparedCase::sort_storages() {
   }
 }
 
-void PreparedCase::plan_ops(const std::map<std::string, std::string>& pins, const ChoiceMemory* memory) {
-  for (const auto& [label, implementation] : pins) {
+void PreparedCase::plan_ops(const PlanRequest& request) {
+  for (const auto& [label, implementation] : request.pins) {
     const auto ops = program().ops();
     if (std::none_of(ops.begin(), ops.end(), [&label = label](const OpCall& call) { return call.label == label; })) {
       throw Unsupported(
           fmt::format("op '{}' is pinned to {}; here other ops are fused and it is not run", label, implementation));
     }
   }
-  for (OpCall call : program().ops()) {
-    if (const auto pin = pins.find(call.label); pin != pins.end()) call.pinned = pin->second;
+  for (const OpCall& call : program().ops()) {
+    PlanOptions options;
+    options.deterministic = request.deterministic;
+    if (const auto pin = request.pins.find(call.label); pin != request.pins.end()) options.pinned = pin->second;
     std::vector<TensorSpec> specs = specs_of(program(), call.inputs);
     const std::vector<TensorSpec> outputs = specs_of(program(), call.outputs);
     specs.insert(specs.end(), outputs.begin(), outputs.end());
     const std::string key = choice_key(call, specs);
-    if (!call.pinned.empty()) {
+    if (!options.pinned.empty()) {
       pinned_ops_.insert(static_cast<int>(plans_.size()));
-    } else if (memory != nullptr) {
-      call.remembered = memory->recall(key);
+    } else if (request.memory != nullptr) {
+      options.remembered = request.memory->recall(key);
     }
     const CandidateJudge judge(program(), static_cast<int>(plans_.size()));
-    call.judge = &judge;
-    plans_.push_back(backend_.plan(call, specs));
+    options.judge = &judge;
+    plans_.push_back(backend_.plan(call, specs, options));
     if (plans_.back()->choice() == Choice::timed) timed_choices_[key] = plans_.back()->implementation();
-    if (const std::string taken = plans_.back()->implementation(); !call.pinned.empty() && taken != call.pinned) {
-      throw Unsupported(fmt::format("op '{}' is pinned to {}; here it is {}", call.label, call.pinned, taken));
+    if (const std::string taken = plans_.back()->implementation(); !options.pinned.empty() && taken != options.pinned) {
+      throw Unsupported(fmt::format("op '{}' is pinned to {}; here it is {}", call.label, options.pinned, taken));
     }
   }
 }

@@ -7,17 +7,17 @@
 namespace gpubench::cuda {
 namespace {
 
-bool asks_for_cudnn(const OpCall& call) { return call.pinned.starts_with("cudnn:"); }
+bool asks_for_cudnn(const PlanOptions& options) { return options.pinned.starts_with("cudnn:"); }
 
 }  // namespace
 
 Plan choose_layer_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  if (!asks_for_cudnn(call)) return plan_layer_norm_forward(call, tensors, context);
+  if (!asks_for_cudnn(context.options)) return plan_layer_norm_forward(call, tensors, context);
   return fastest_of(call, cudnn_layer_norm_forward_plans(call, tensors, context), tensors, {}, context);
 }
 
 Plan choose_layer_norm_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  if (!asks_for_cudnn(call)) return plan_layer_norm_backward(call, tensors, context);
+  if (!asks_for_cudnn(context.options)) return plan_layer_norm_backward(call, tensors, context);
   return fastest_of(call, cudnn_layer_norm_backward_plans(call, tensors, context), tensors, {}, context);
 }
 

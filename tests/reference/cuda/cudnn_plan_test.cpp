@@ -221,12 +221,11 @@ Planned planned_attention(const Cudnn& h200, const std::string& remembered) {
   traits.compute_capability = 90;
   traits.memory_bytes = std::int64_t{1} << 37U;
   alignas(64) const std::byte no_library[64] = {};
-  const CudaContext context{traits, reinterpret_cast<const CublasLt&>(no_library), h200};
+  const CudaContext context{
+      traits, reinterpret_cast<const CublasLt&>(no_library), h200, nullptr, {.remembered = remembered}};
   const Called made = attention_gradient(128);
-  OpCall call = made.call();
-  call.remembered = remembered;
-  const CudnnSearch search = search_for(call, made.tensors, context);
-  Planned planned{cudnn_plans(h200, shared(attention_backward_graph(call, made.tensors, false)), search), {}};
+  const CudnnSearch search = search_for(made.call(), made.tensors, context);
+  Planned planned{cudnn_plans(h200, shared(attention_backward_graph(made.call(), made.tensors, false)), search), {}};
   planned.effort = h200.effort();
   return planned;
 }
@@ -281,15 +280,15 @@ TEST_F(CudnnPlans, ARememberedEngineThatIsNoMoreIsNoReasonToFailAndAPinnedOneIs)
   DeviceTraits traits;
   traits.memory_bytes = std::int64_t{1} << 37U;
   alignas(64) const std::byte no_library[64] = {};
-  const CudaContext context{traits, reinterpret_cast<const CublasLt&>(no_library), h200_};
   const Called made = filter_gradient(DType::bf16, Math{});
-  OpCall call = made.call();
-  const auto found = [&] { return graph_plans(call, made.tensors, conv2d_graph(call, made.tensors), context); };
+  const OpCall& call = made.call();
+  const auto found = [&](PlanOptions options) {
+    return graph_plans(call, made.tensors, conv2d_graph(call, made.tensors),
+                       {traits, reinterpret_cast<const CublasLt&>(no_library), h200_, nullptr, std::move(options)});
+  };
 
-  call.remembered = "cudnn:eng=999";  // of another version, say
-  EXPECT_GT(found().size(), 1U);
-  call.pinned = call.remembered;
-  EXPECT_THROW((void)found(), Unsupported);
+  EXPECT_GT(found({.remembered = "cudnn:eng=999"}).size(), 1U);  // of another version, say
+  EXPECT_THROW((void)found({.pinned = "cudnn:eng=999"}), Unsupported);
 }
 
 Called layer_norm(std::int64_t rows, std::int64_t n) {
@@ -308,19 +307,21 @@ TEST_F(CudnnPlans, LayerNormalizationIsOursUnlessCudnnIsPinned) {
   h200.compute_capability = 90;
   h200.memory_bytes = std::int64_t{1} << 37U;
   alignas(64) const std::byte no_library[64] = {};  // neither of the two asks for cuBLASLt
-  const CudaContext context{h200, reinterpret_cast<const CublasLt&>(no_library), h200_};
-  Called made = layer_norm(512, 768);
-  OpCall call = made.call();
+  const auto context = [&](PlanOptions options) {
+    return CudaContext{h200, reinterpret_cast<const CublasLt&>(no_library), h200_, nullptr, std::move(options)};
+  };
+  const Called made = layer_norm(512, 768);
+  const auto chosen = [&](PlanOptions options) {
+    return choose_layer_norm_forward(made.call(), made.tensors, context(std::move(options)))->implementation();
+  };
 
-  EXPECT_EQ(choose_layer_norm_forward(call, made.tensors, context)->implementation(), "gpubench:sm90");
-  const std::string theirs = cudnn_layer_norm_forward_plans(call, made.tensors, context).at(0)->implementation();
+  EXPECT_EQ(chosen({}), "gpubench:sm90");
+  const std::string theirs =
+      cudnn_layer_norm_forward_plans(made.call(), made.tensors, context({})).at(0)->implementation();
   EXPECT_THAT(theirs, StartsWith("cudnn:eng="));
-  call.remembered = theirs;  // a hint is no reason
-  EXPECT_EQ(choose_layer_norm_forward(call, made.tensors, context)->implementation(), "gpubench:sm90");
-  call.pinned = theirs;
-  EXPECT_EQ(choose_layer_norm_forward(call, made.tensors, context)->implementation(), theirs);
-  call.pinned = "cudnn:eng=999";
-  EXPECT_THROW((void)choose_layer_norm_forward(call, made.tensors, context), Unsupported);
+  EXPECT_EQ(chosen({.remembered = theirs}), "gpubench:sm90");  // a hint is no reason
+  EXPECT_EQ(chosen({.pinned = theirs}), theirs);
+  EXPECT_THROW((void)chosen({.pinned = "cudnn:eng=999"}), Unsupported);
 }
 
 }  // namespace cudnn_plan_test

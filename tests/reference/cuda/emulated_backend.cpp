@@ -138,14 +138,16 @@ class EmulatedBackend final : public Backend {
   }
   [[nodiscard]] bool host_visible() const override { return true; }
 
-  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) override {
-    const cuda::CudaContext context{traits_, cublaslt_, reinterpret_cast<const cuda::Cudnn&>(no_library_), nullptr,
-                                    options_.deterministic};
-    OpCall pinned = call;
-    pinned.pinned = options_.pinned;
+  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
+                          const PlanOptions& /*options*/) override {
+    const cuda::CudaContext context{traits_,
+                                    cublaslt_,
+                                    reinterpret_cast<const cuda::Cudnn&>(no_library_),
+                                    nullptr,
+                                    {.pinned = options_.pinned, .deterministic = options_.deterministic}};
     for (const cuda::OpImplementation& implementation : implementations) {
       if (implementation.kind != call.kind) continue;
-      return std::make_shared<WatchedPlan>(implementation.plan(pinned, tensors, context), call.inputs.size());
+      return std::make_shared<WatchedPlan>(implementation.plan(call, tensors, context), call.inputs.size());
     }
     throw Unsupported("the emulated backend has no op '" + std::string(call.kind.name) + "'");
   }
