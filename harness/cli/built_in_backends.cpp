@@ -13,7 +13,7 @@ namespace gpubench {
 std::vector<BackendEntry> built_in_backends(const char* argv0) {
   BackendEntry entry;
   entry.name = "cpu";
-  entry.open = [](const OpenRequest&) { return open_cpu_backend(); };  // there is one, which is always deterministic
+  entry.open = [](const OpenRequest&) { return open_cpu_backend(); };
   entry.precisions = [](int /*no GPU*/) { return std::vector<std::string>{"f32", "bf16"}; };
   entry.open_ranks = [](const RankRequest& what) { return open_cpu_ranks(what.ranks); };
   entry.before_children = [] { (void)cpu::usable_isa(); };

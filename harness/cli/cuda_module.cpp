@@ -183,13 +183,10 @@ std::optional<BackendEntry> cuda_entry(const fs::path& program) {
     entry.name = "cuda";
     entry.has_graphs = true;
     entry.precisions = recipes_of_gpu;
-    entry.open = [file](const OpenRequest& what) {
-      return module_at(file).open({.ordinal = what.ordinal, .deterministic = what.deterministic});
-    };
+    entry.open = [file](const OpenRequest& what) { return module_at(file).open({.ordinal = what.ordinal}); };
     entry.open_ranks = [file](const RankRequest& what) {
       if (!what.is_virtual) make_nccl_findable();
-      return module_at(file).open_ranks(
-          {what.ranks, what.is_virtual, {what.device.ordinal, what.device.deterministic}});
+      return module_at(file).open_ranks({what.ranks, what.is_virtual, {.ordinal = what.device.ordinal}});
     };
     entry.has_virtual_ranks = true;
     entry.libraries = [file] {

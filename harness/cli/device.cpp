@@ -96,9 +96,9 @@ DeviceChoice choose_device(const std::string& wanted, const Environment& environ
       fmt::format("--device: '{}' is not one of {}{}", visible(wanted), joined(names), did_you_mean(wanted, names)));
 }
 
-std::unique_ptr<Backend> open_backend(const DeviceChoice& choice, bool deterministic) {
+std::unique_ptr<Backend> open_backend(const DeviceChoice& choice) {
   try {
-    return choice.backend->open({choice.ordinal, deterministic});
+    return choice.backend->open({choice.ordinal});
   } catch (const std::exception& e) {
     throw CannotMeasure(fmt::format("the {} backend does not start: {}", choice.backend->name, e.what()));
   }

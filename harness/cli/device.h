@@ -32,9 +32,8 @@ struct DeviceChoice {
 [[nodiscard]] DeviceChoice choose_device(const std::string& wanted, const Environment& environment,
                                          double deadline_s = driver_deadline_s);
 
-/// Opens the backend, for implementations that give the same bits each time if `deterministic`. Throws CannotMeasure
-/// with the backend's reason.
-[[nodiscard]] std::unique_ptr<Backend> open_backend(const DeviceChoice& choice, bool deterministic = false);
+/// Throws CannotMeasure with the backend's reason.
+[[nodiscard]] std::unique_ptr<Backend> open_backend(const DeviceChoice& choice);
 
 /// What the backend says about its device, asked of a child process (verb describe-device), so that this one never
 /// opens it, and what NVML adds to that. Throws CannotMeasure where the child cannot say within `deadline_s` (0: it may

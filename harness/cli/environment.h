@@ -21,8 +21,7 @@ namespace gpubench {
 
 /// What a backend is opened for.
 struct OpenRequest {
-  int ordinal = 0;             ///< of several devices, this one
-  bool deterministic = false;  ///< only implementations that give the same bits each time
+  int ordinal = 0;  ///< of several devices, this one
 };
 
 /// What several ranks are opened for.

@@ -176,7 +176,7 @@ int run(std::vector<std::string> words, char* program, const Environment& enviro
   benchmark::AddCustomContext("gpubench", std::string(version()));
   benchmark::AddCustomContext("device", visible(device.word()));
 
-  Session session(open_backend(device, options.deterministic), std::move(plan), std::move(run), environment);
+  Session session(open_backend(device), std::move(plan), std::move(run), environment);
   session.register_all();
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();

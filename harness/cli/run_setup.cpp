@@ -39,6 +39,7 @@ RunOptions run_options(const Options& options, Tier tier, const Environment& env
   run.seed = options.seed;
   run.energy = options.energy;
   run.breakdown = options.breakdown;
+  run.deterministic = options.deterministic;
   if (options.deadline_s) run.deadline_floor_s = run.deadline_cap_s = run.opening_deadline_s = *options.deadline_s;
   if (options.locked_clock_mhz > 0 && device.word() == "cpu")
     throw UsageError("--locked-clock: a CPU does not tell an SM clock; leave the flag out, or choose a GPU (--device)");
@@ -54,7 +55,7 @@ RunOptions run_options(const Options& options, Tier tier, const Environment& env
   run.open_telemetry = [](const DeviceInfo& info) { return open_telemetry(info); };
   if (device.backend->open_ranks) {
     run.open_ranks = [open = device.backend->open_ranks, is_virtual = options.selection.virtual_ranks,
-                      first = OpenRequest{device.ordinal, options.deterministic}](int ranks) {
+                      first = OpenRequest{device.ordinal}](int ranks) {
       return open_rank_group(open({ranks, is_virtual, first}));
     };
   }

@@ -92,7 +92,7 @@ class Run {
     if (options_.isolate) {
       info_ = describe_device(device_, environment_, options_.for_opening_s());
     } else {
-      backend = open_backend(device_, options_.deterministic);
+      backend = open_backend(device_);
       info_ = backend->device();
       add_gpu_properties(info_);
     }
@@ -289,7 +289,7 @@ int run_cases(const Options& options, std::span<const std::string> words, const 
   RunOptions run = run_options(options, selection.tier, environment, device);
   if (options.is_worker()) {
     if (options.resume) run.in_flight = read_journal(journal_of(*options.resume)).in_flight;
-    const std::unique_ptr<Backend> backend = open_backend(device, options.deterministic);
+    const std::unique_ptr<Backend> backend = open_backend(device);
     return serve(*backend, plan, run, JsonRecordCodec(), options.worker_input, options.worker_output);
   }
   environment.err << fitted(fmt::format("gpubench {}, device: {} ({})", version(),

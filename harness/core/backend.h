@@ -32,6 +32,8 @@ struct DeviceInfo {
   std::vector<std::pair<std::string, std::string>> libraries;   ///< name -> version that really runs
 };
 
+class ResultJudge;
+
 /// Device memory, freed when destroyed. Aligned to at least 256 bytes.
 class Buffer {
  public:
@@ -52,10 +54,19 @@ enum class Choice {
   only,        ///< there was nothing to choose
   timed,       ///< the fastest of several, which were timed in this process
   untimed,     ///< the library's first proposal: there was no memory to time them in
-  remembered,  ///< the fastest when an earlier run timed them (OpCall::remembered)
-  pinned       ///< asked for by name (OpCall::pinned); the harness says so, not a plan
+  remembered,  ///< the fastest when an earlier run timed them (PlanOptions::remembered)
+  pinned       ///< asked for by name (PlanOptions::pinned); the harness says so, not a plan
 };
 [[nodiscard]] std::string_view name(Choice choice);
+
+/// What a plan goes by beside the call, and no part of what the call means.
+struct PlanOptions {
+  std::string pinned{};  ///< the implementation that a plan must take; empty: the backend's choice
+  std::string
+      remembered{};  ///< the one that an earlier run found fastest: taken untimed if it is offered, else ignored
+  const ResultJudge* judge = nullptr;  ///< whom a plan that chooses among several asks about their results
+  bool deterministic = false;          ///< only implementations that give the same bits in every run
+};
 
 /// A chosen implementation of one op call. Immutable; shared by every Launch bound from it.
 class PlanImpl {
@@ -65,8 +76,8 @@ class PlanImpl {
   [[nodiscard]] virtual std::string implementation() const = 0;
   [[nodiscard]] virtual std::size_t workspace_bytes() const { return 0; }
   [[nodiscard]] virtual Choice choice() const { return Choice::only; }
-  /// Candidates that were left out for their results (OpCall::judge): "cublaslt:algo=21: 130 of 4000 judged elements of
-  /// 'y' outside their bound, by up to 2.1 times".
+  /// Candidates that were left out for their results (PlanOptions::judge): "cublaslt:algo=21: 130 of 4000 judged
+  /// elements of 'y' outside their bound, by up to 2.1 times".
   [[nodiscard]] virtual std::vector<std::string> rejected() const { return {}; }
 };
 using Plan = std::shared_ptr<const PlanImpl>;
@@ -142,7 +153,9 @@ class Backend {
 
   /// Chooses and tunes an implementation for the call; `tensors` are the specs of its inputs, then its outputs.
   /// Throws Unsupported with the library's own words where the backend lacks the op, the type or the layout.
-  [[nodiscard]] virtual Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) = 0;
+  /// Nothing keeps the options longer than the call.
+  [[nodiscard]] virtual Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
+                                  const PlanOptions& options = {}) = 0;
   /// `tensors`: inputs, then outputs, as planned. An updated input and its output have the same address.
   [[nodiscard]] virtual Launch bind(const Plan& plan, std::span<const Tensor> tensors, Workspace workspace) = 0;
   /// One launch that runs all of them, respecting the schedule.

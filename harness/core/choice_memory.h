@@ -1,5 +1,5 @@
 // What earlier runs found: which of several implementations was the fastest for an op call. Backends only get the
-// answer (OpCall::remembered); harness/report keeps it in files (tuning_cache.h).
+// answer (PlanOptions::remembered); harness/report keeps it in files (tuning_cache.h).
 #pragma once
 
 #include <map>

@@ -37,9 +37,27 @@ ValueId Program::add_value(Value value) {
   const auto storage = static_cast<std::size_t>(value.storage.index);
   if (storage == in_storage_.size()) in_storage_.emplace_back();
   in_storage_[storage].push_back(id);
+  readers_.emplace_back();
   elements_made_by_parts_.push_back(0);
   values_.push_back(std::move(value));
+  region_.push_back(in_storage_[storage].front());
+  if (is_proper_part(id)) region_.back() = first_in_place(id);
   return id;
+}
+
+ValueId Program::first_in_place(ValueId part) {
+  const Value& its = values_.back();
+  std::vector<ValueId>& there = regions_at_[{*its.part_of, its.offset_bytes}];
+  for (const ValueId other : there) {
+    if (spec(other).layout == its.spec.layout) return other;
+  }
+  there.push_back(part);
+  return part;
+}
+
+bool Program::is_proper_part(ValueId id) const {
+  const Value& its = value(id);
+  return its.part_of && !its.updates;
 }
 
 ValueId Program::add(TensorSpec spec) {
@@ -98,13 +116,15 @@ std::span<const ValueId> Program::append(OpCall call) {
                          " before anything produces it");
     }
   }
+  for (const ValueId input : call.inputs)
+    readers_[static_cast<std::size_t>(input.index)].push_back(static_cast<int>(ops_.size()));
   for (const ValueId output : call.outputs) {
     Value& value = values_.at(static_cast<std::size_t>(output.index));
     if (value.producer || value.source)
       throw ProgramError("op " + quoted(call.label) + " would produce " + quoted(value.spec.name) + " again");
     value.producer = static_cast<int>(ops_.size());
-    // Parts are disjoint: each element is produced once.
-    if (value.part_of)
+    // Parts are disjoint: each element is produced once. A newer version of a part makes none that was not there.
+    if (is_proper_part(output))
       elements_made_by_parts_[static_cast<std::size_t>(value.part_of->index)] += value.spec.shape.elements();
   }
   labels_.insert(call.label);
@@ -113,11 +133,16 @@ std::span<const ValueId> Program::append(OpCall call) {
   return ops_.back().outputs;
 }
 
-std::string Program::unique_name(std::string_view wanted) const {
+std::string Program::unique_name(std::string_view wanted) {
   std::string candidate(wanted);
   const auto taken = [&] { return names_.contains(candidate) || labels_.contains(candidate); };
-  for (int number = 2; taken(); ++number) candidate = std::string(wanted) + "." + std::to_string(number);
-  return candidate;
+  if (!taken()) return candidate;
+  int& number = next_number_.try_emplace(candidate, 2).first->second;
+  for (;; ++number) {
+    candidate.resize(wanted.size());
+    candidate += "." + std::to_string(number);
+    if (!taken()) return candidate;
+  }
 }
 
 const Value& Program::value(ValueId id) const {
@@ -133,48 +158,10 @@ bool Program::available(ValueId id) const {
 }
 
 bool Program::overlaps(ValueId a, ValueId b) const {
-  const Value& x = value(a);
-  const Value& y = value(b);
-  if (x.storage != y.storage) return false;
+  if (value(a).storage != value(b).storage) return false;
   // Two different parts of one whole are declared disjoint (interleaved strides make byte ranges meaningless).
-  if (x.part_of && y.part_of && x.part_of == y.part_of && a != b && !x.updates && !y.updates) {
-    return x.offset_bytes == y.offset_bytes && x.spec.layout == y.spec.layout;
-  }
-  return true;
-}
-
-std::vector<std::vector<int>> Program::dependencies() const {
-  struct Use {
-    int op;
-    ValueId value;
-  };
-  struct Uses {
-    std::vector<Use> reads, writes;
-  };
-  std::vector<Uses> of_storage(storages_.size());  // by the ops so far
-  const auto uses_of = [&](ValueId id) -> Uses& {
-    return of_storage[static_cast<std::size_t>(value(id).storage.index)];
-  };
-  std::vector<std::vector<int>> result(ops_.size());
-  for (int op = 0; op < static_cast<int>(ops_.size()); ++op) {
-    const OpCall& call = ops_[static_cast<std::size_t>(op)];
-    std::vector<int>& earlier = result[static_cast<std::size_t>(op)];
-    const auto wait = [&](ValueId id, const std::vector<Use>& uses) {
-      for (const Use& use : uses) {
-        if (overlaps(use.value, id)) earlier.push_back(use.op);
-      }
-    };
-    for (const ValueId input : call.inputs) wait(input, uses_of(input).writes);
-    for (const ValueId output : call.outputs) {
-      wait(output, uses_of(output).reads);
-      wait(output, uses_of(output).writes);
-    }
-    std::sort(earlier.begin(), earlier.end());
-    earlier.erase(std::unique(earlier.begin(), earlier.end()), earlier.end());
-    for (const ValueId input : call.inputs) uses_of(input).reads.push_back({op, input});
-    for (const ValueId output : call.outputs) uses_of(output).writes.push_back({op, output});
-  }
-  return result;
+  const bool siblings = is_proper_part(a) && is_proper_part(b) && value(a).part_of == value(b).part_of;
+  return !siblings || region(a) == region(b);
 }
 
 std::int64_t Program::bytes() const {

@@ -11,11 +11,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "harness/core/op_kind.h"
@@ -54,8 +57,6 @@ struct Value {
 /// Set-up ops (reordering weights once) run and are checked before timing; they are not part of the timed launch.
 enum class Phase { setup, timed };
 
-class ResultJudge;
-
 struct OpCall {
   OpKind kind;
   Attributes attributes;
@@ -64,11 +65,6 @@ struct OpCall {
   std::vector<ValueId> outputs;
   std::string label;  ///< unique in its program: "qkv.forward", "block0.ln1.backward"
   Phase phase = Phase::timed;
-  std::string pinned{};  ///< the implementation that a plan must take; empty: the backend's choice. Not its meaning
-  std::string
-      remembered{};  ///< the one that an earlier run found fastest: taken untimed if it is offered, else ignored
-  const ResultJudge* judge =
-      nullptr;  ///< whom a plan that chooses among several asks about their results; while planning
 
   /// The operand of that name; throws ProgramError where this call lacks it.
   [[nodiscard]] ValueId input(std::string_view name, std::size_t i = 0) const;
@@ -78,7 +74,7 @@ struct OpCall {
 class Program {
  public:
   /// Ops that a program may have. Planning takes time and memory in proportion, a gigabyte for so many.
-  static constexpr std::size_t most_ops = 200'000;
+  static constexpr std::size_t most_ops = 400'000;
 
   // --- building ---
 
@@ -104,7 +100,7 @@ class Program {
   void begin(Phase phase) { phase_ = phase; }
 
   /// `wanted`, or `wanted` with a number behind it where a tensor or op has that name already.
-  [[nodiscard]] std::string unique_name(std::string_view wanted) const;
+  [[nodiscard]] std::string unique_name(std::string_view wanted);
 
   // --- reading ---
 
@@ -116,12 +112,30 @@ class Program {
   [[nodiscard]] std::span<const OpCall> ops() const { return ops_; }
   [[nodiscard]] const OpCall& op(int index) const { return ops_.at(static_cast<std::size_t>(index)); }
 
+  /// The ops that read a value, in order; an op that reads it twice is there twice.
+  [[nodiscard]] std::span<const int> readers(ValueId id) const {
+    return readers_.at(static_cast<std::size_t>(id.index));
+  }
+  /// The values of a storage; the first spans it.
+  [[nodiscard]] std::span<const ValueId> values_in(StorageId id) const {
+    return in_storage_.at(static_cast<std::size_t>(id.index));
+  }
+
   /// True once every op that makes up the value (itself, or all its parts) has been appended, or it is a source.
   [[nodiscard]] bool available(ValueId id) const;
+  /// Whether the value is a part as declared, not a newer version of one: it shares bytes with another part of the same
+  /// whole only where both are in the same place.
+  [[nodiscard]] bool is_proper_part(ValueId id) const;
+  /// Stands for the bytes of a value: of a proper part the first part in its place, of all others the value that spans
+  /// their storage.
+  [[nodiscard]] ValueId region(ValueId id) const { return region_.at(static_cast<std::size_t>(id.index)); }
   /// Whether two values share bytes.
   [[nodiscard]] bool overlaps(ValueId a, ValueId b) const;
-  /// For each op the earlier ops it must wait for (it reads what they write, or overwrites what they read or wrote).
+  /// For each op the earlier ops it must wait for: it reads what they write, or overwrites what they read or wrote.
+  /// Where another of these overwrote the same bytes in between, only that one is named, which waits for the rest.
   [[nodiscard]] std::vector<std::vector<int>> dependencies() const;
+  /// The same for a program of these ops only, ascending; ops are named by their place among them.
+  [[nodiscard]] std::vector<std::vector<int>> dependencies(std::span<const int> ops) const;
   /// Bytes of all storages: nothing is reused, so that every value can be judged after a run.
   [[nodiscard]] std::int64_t bytes() const;
   /// True when a timed op overwrites what was there before it ran: storage filled by the harness or produced by a
@@ -133,14 +147,19 @@ class Program {
 
  private:
   ValueId add_value(Value value);
+  [[nodiscard]] ValueId first_in_place(ValueId part);
 
   std::vector<Value> values_;
   std::vector<Storage> storages_;
   std::vector<OpCall> ops_;
   // What would otherwise be searched for among all of the above, again for each op.
-  std::unordered_set<std::string> names_, labels_;      // of values, of ops
-  std::vector<std::vector<ValueId>> in_storage_;        // by storage: its values
-  std::vector<std::int64_t> elements_made_by_parts_{};  // by value: of it, by the producers of its parts
+  std::unordered_set<std::string> names_, labels_;    // of values, of ops
+  std::unordered_map<std::string, int> next_number_;  // by wanted name: no smaller one is free
+  std::vector<std::vector<ValueId>> in_storage_;      // by storage: its values
+  std::vector<std::vector<int>> readers_;             // by value
+  std::vector<ValueId> region_;                       // by value, see region()
+  std::map<std::pair<ValueId, std::int64_t>, std::vector<ValueId>> regions_at_;  // by whole and offset in bytes
+  std::vector<std::int64_t> elements_made_by_parts_;  // by value: of it, by the producers of its parts
   Phase phase_ = Phase::timed;
 };
 

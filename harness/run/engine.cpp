@@ -196,8 +196,9 @@ void Engine::prepare(Active& active, RunObserver& observer) {
     Station& at = station(planned.c.ranks);
     const std::int64_t available = available_bytes(at.backend);
     require_fit(planned.bytes, available);
-    active.prepared = std::make_unique<PreparedCase>(at.backend, at.arena, planned, options_.seed, available,
-                                                     pins_of(options_, planned.id()), memory_.get());
+    active.prepared = std::make_unique<PreparedCase>(
+        at.backend, at.arena, planned, options_.seed, available,
+        PlanRequest{pins_of(options_, planned.id()), memory_.get(), options_.deterministic});
     if (!active.prepared->rewrites().empty()) record.rewrites = active.prepared->rewrites();
     record.copies = active.prepared->copies();
     record.memory_bytes = active.prepared->memory_bytes();

@@ -27,8 +27,9 @@ class ForwardingBackend : public Backend {
     inner_.fill(device, pattern, bytes);
   }
   [[nodiscard]] bool host_visible() const override { return inner_.host_visible(); }
-  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) override {
-    return inner_.plan(call, tensors);
+  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
+                          const PlanOptions& options) override {
+    return inner_.plan(call, tensors, options);
   }
   [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors, Workspace workspace) override {
     return inner_.bind(plan, tensors, workspace);

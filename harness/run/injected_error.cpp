@@ -64,8 +64,9 @@ class WrongBackend final : public ForwardingBackend {
   WrongBackend(Backend& inner, InjectedError error, std::unique_ptr<Backend> owner)
       : ForwardingBackend(inner, std::move(owner)), error_(std::move(error)) {}
 
-  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) override {
-    Plan right = inner().plan(call, tensors);
+  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
+                          const PlanOptions& options) override {
+    Plan right = inner().plan(call, tensors, options);
     if (!is_timed(call, error_.op)) return right;
     auto plan = std::make_shared<WrongPlan>();
     plan->right = std::move(right);

@@ -32,11 +32,12 @@ class OwnBackend final : public ForwardingBackend {
   OwnBackend(Backend& inner, const gpubench_implementation& table, std::unique_ptr<Backend> owner)
       : ForwardingBackend(inner, std::move(owner)), table_(table), name_("impl:" + std::string(table.name)) {}
 
-  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) override {
+  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
+                          const PlanOptions& options) override {
     auto own = std::make_shared<OwnPlan>(call, tensors);
     Text why{};
     if (table_.offers(&own->view.call(), &own->workspace, why.data(), why.size()) != 0) {
-      return ForwardingBackend::plan(call, tensors);
+      return ForwardingBackend::plan(call, tensors, options);
     }
     own->name = name_;
     return own;

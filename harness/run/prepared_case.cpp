@@ -29,20 +29,18 @@ void require_fit(std::int64_t needed, std::int64_t available) {
 }
 
 PreparedCase::PreparedCase(Backend& backend, Arena& arena, const PlannedCase& planned, std::uint64_t seed,
-                           std::int64_t available_bytes, const std::map<std::string, std::string>& pins,
-                           const ChoiceMemory* memory)
+                           std::int64_t available_bytes, const PlanRequest& request)
     : backend_(backend),
       arena_(arena),
       planned_(planned),
       fused_(fuse(planned.workload->build(planned.c),
                   planned.c.fuse ? backend.fused_ops() : std::span<const FusionClaim>())) {
-  dependencies_ = program().dependencies();
   for (int op = 0; op < static_cast<int>(program().ops().size()); ++op) {
     (program().op(op).phase == Phase::setup ? setup_ops_ : timed_ops_).push_back(op);
   }
   if (timed_ops_.empty()) throw ProgramError(fmt::format("case '{}' has no op to time", planned.id()));
   sort_storages();
-  plan_ops(pins, memory);
+  plan_ops(request);
 
   const std::vector<std::size_t> of_rank = scratch_bytes();
   const auto scratch = static_cast<std::int64_t>(std::accumulate(of_rank.begin(), of_rank.end(), std::size_t{0}));
@@ -75,31 +73,33 @@ void PreparedCase::sort_storages() {
   }
 }
 
-void PreparedCase::plan_ops(const std::map<std::string, std::string>& pins, const ChoiceMemory* memory) {
-  for (const auto& [label, implementation] : pins) {
+void PreparedCase::plan_ops(const PlanRequest& request) {
+  for (const auto& [label, implementation] : request.pins) {
     const auto ops = program().ops();
     if (std::none_of(ops.begin(), ops.end(), [&label = label](const OpCall& call) { return call.label == label; })) {
       throw Unsupported(
           fmt::format("op '{}' is pinned to {}; here other ops are fused and it is not run", label, implementation));
     }
   }
-  for (OpCall call : program().ops()) {
-    if (const auto pin = pins.find(call.label); pin != pins.end()) call.pinned = pin->second;
+  for (const OpCall& call : program().ops()) {
+    PlanOptions options;
+    options.deterministic = request.deterministic;
+    if (const auto pin = request.pins.find(call.label); pin != request.pins.end()) options.pinned = pin->second;
     std::vector<TensorSpec> specs = specs_of(program(), call.inputs);
     const std::vector<TensorSpec> outputs = specs_of(program(), call.outputs);
     specs.insert(specs.end(), outputs.begin(), outputs.end());
     const std::string key = choice_key(call, specs);
-    if (!call.pinned.empty()) {
+    if (!options.pinned.empty()) {
       pinned_ops_.insert(static_cast<int>(plans_.size()));
-    } else if (memory != nullptr) {
-      call.remembered = memory->recall(key);
+    } else if (request.memory != nullptr) {
+      options.remembered = request.memory->recall(key);
     }
     const CandidateJudge judge(program(), static_cast<int>(plans_.size()));
-    call.judge = &judge;
-    plans_.push_back(backend_.plan(call, specs));
+    options.judge = &judge;
+    plans_.push_back(backend_.plan(call, specs, options));
     if (plans_.back()->choice() == Choice::timed) timed_choices_[key] = plans_.back()->implementation();
-    if (const std::string taken = plans_.back()->implementation(); !call.pinned.empty() && taken != call.pinned) {
-      throw Unsupported(fmt::format("op '{}' is pinned to {}; here it is {}", call.label, call.pinned, taken));
+    if (const std::string taken = plans_.back()->implementation(); !options.pinned.empty() && taken != options.pinned) {
+      throw Unsupported(fmt::format("op '{}' is pinned to {}; here it is {}", call.label, options.pinned, taken));
     }
   }
 }
@@ -173,23 +173,10 @@ PreparedCase::Copy PreparedCase::bind_copy() {
   return copy;
 }
 
-Launch PreparedCase::sequence_of(const Copy& copy, const std::function<bool(int op)>& takes) const {
+Launch PreparedCase::sequence_of(const Copy& copy, std::span<const int> ops) const {
   std::vector<Launch> launches;
-  std::vector<int> position(program().ops().size(), -1);
-  Schedule schedule;
-  schedule.mode = planned_.c.launch;
-  for (const int op : timed_ops_) {
-    if (!takes(op)) continue;
-    position[static_cast<std::size_t>(op)] = static_cast<int>(launches.size());
-    launches.push_back(copy.ops[static_cast<std::size_t>(op)]);
-    std::vector<int> waits_for;
-    for (const int earlier : dependencies_[static_cast<std::size_t>(op)]) {
-      const int at = position[static_cast<std::size_t>(earlier)];  // -1: not in this sequence
-      if (at >= 0) waits_for.push_back(at);
-    }
-    schedule.dependencies.push_back(std::move(waits_for));
-  }
-  return backend_.sequence(launches, schedule);
+  for (const int op : ops) launches.push_back(copy.ops[static_cast<std::size_t>(op)]);
+  return backend_.sequence(launches, {program().dependencies(ops), planned_.c.launch});
 }
 
 const Launch& PreparedCase::launch(int copy, int op) const {
@@ -203,13 +190,15 @@ std::vector<Launch> PreparedCase::timed_launches() const {
 }
 
 Launch PreparedCase::segment(int first, int last) const {
-  return sequence_of(copies_.front(), [=](int op) { return op >= first && op < last; });
+  const auto begin = std::lower_bound(timed_ops_.begin(), timed_ops_.end(), first);
+  return sequence_of(copies_.front(), {begin, std::lower_bound(begin, timed_ops_.end(), last)});
 }
 
 Launch PreparedCase::without_collectives() const {
-  const auto on_one_rank = [this](int op) { return rank_of(program(), program().op(op)).has_value(); };
-  if (std::all_of(timed_ops_.begin(), timed_ops_.end(), on_one_rank)) return nullptr;
-  return sequence_of(copies_.front(), on_one_rank);
+  std::vector<int> on_one_rank;
+  std::copy_if(timed_ops_.begin(), timed_ops_.end(), std::back_inserter(on_one_rank),
+               [this](int op) { return rank_of(program(), program().op(op)).has_value(); });
+  return on_one_rank.size() == timed_ops_.size() ? nullptr : sequence_of(copies_.front(), on_one_rank);
 }
 
 void PreparedCase::keep_state() {
@@ -262,8 +251,7 @@ void PreparedCase::make_copies(std::int64_t available_bytes) {
   }
   for (int copy = 0; copy < copies(); ++copy) {
     reset(copy);
-    copies_[static_cast<std::size_t>(copy)].timed =
-        sequence_of(copies_[static_cast<std::size_t>(copy)], [](int) { return true; });
+    copies_[static_cast<std::size_t>(copy)].timed = sequence_of(copies_[static_cast<std::size_t>(copy)], timed_ops_);
   }
 }
 

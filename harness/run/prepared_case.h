@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -32,15 +31,21 @@ class DoesNotFit : public std::runtime_error {
 /// Throws DoesNotFit: "needs 34.5 GB, 20.1 GB are available".
 void require_fit(std::int64_t needed, std::int64_t available);
 
+/// How the ops of a case are to be planned.
+struct PlanRequest {
+  std::map<std::string, std::string> pins = {};  ///< implementations by op label
+  const ChoiceMemory* memory = nullptr;          ///< what the other ops took in earlier runs; null: nobody knows
+  bool deterministic = false;                    ///< see PlanOptions
+};
+
 class PreparedCase {
  public:
   /// Builds, fuses what the backend has fused ops for (where the case lets it), plans, allocates, fills and binds one
-  /// copy; `available_bytes` is what it may use. `pins`: implementations by op label; throws Unsupported where the
-  /// backend does not come to the one that is named, or a named op is not run. `memory`: what the other ops took in
-  /// earlier runs; null: nobody knows. Backend, arena and planned case must outlive it.
+  /// copy; `available_bytes` is what it may use. Throws Unsupported where the backend does not come to an
+  /// implementation that is pinned, or an op that is pinned is not run. Backend, arena and planned case must outlive
+  /// it.
   PreparedCase(Backend& backend, Arena& arena, const PlannedCase& planned, std::uint64_t seed,
-               std::int64_t available_bytes, const std::map<std::string, std::string>& pins = {},
-               const ChoiceMemory* memory = nullptr);
+               std::int64_t available_bytes, const PlanRequest& request = {});
 
   [[nodiscard]] Backend& backend() const { return backend_; }
   [[nodiscard]] const PlannedCase& planned() const { return planned_; }
@@ -114,19 +119,19 @@ class PreparedCase {
     std::vector<Launch> ops;
     Launch timed;
   };
-  void plan_ops(const std::map<std::string, std::string>& pins, const ChoiceMemory* memory);
+  void plan_ops(const PlanRequest& request);
   void sort_storages();
   /// Bytes of scratch memory that each rank needs.
   [[nodiscard]] std::vector<std::size_t> scratch_bytes() const;
   void fill_sources(std::uint64_t seed);
   [[nodiscard]] Copy bind_copy();
-  [[nodiscard]] Launch sequence_of(const Copy& copy, const std::function<bool(int op)>& takes) const;
+  /// `ops`: some of the timed ones, ascending.
+  [[nodiscard]] Launch sequence_of(const Copy& copy, std::span<const int> ops) const;
 
   Backend& backend_;
   Arena& arena_;
   const PlannedCase& planned_;
   Fused fused_;
-  std::vector<std::vector<int>> dependencies_;
   std::vector<int> setup_ops_;
   std::vector<int> timed_ops_;
   std::vector<Plan> plans_;

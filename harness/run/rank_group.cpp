@@ -80,13 +80,14 @@ class RankGroup final : public Backend {
   [[nodiscard]] bool host_visible() const override { return set_.backends.front()->host_visible(); }
   [[nodiscard]] std::span<const FusionClaim> fused_ops() const override { return set_.backends.front()->fused_ops(); }
 
-  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) override {
+  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
+                          const PlanOptions& options) override {
     const std::optional<int> rank = rank_of(tensors);
     if (!rank) return std::make_shared<GroupPlan>(set_.communicator->plan(call, tensors), -1, call.label);
     const auto inner = std::make_shared<Plan>();
     on(*rank, call.label,
-       [this, rank = *rank, call, specs = std::vector<TensorSpec>(tensors.begin(), tensors.end()), inner] {
-         *inner = child(rank).plan(call, specs);
+       [this, rank = *rank, call, specs = std::vector<TensorSpec>(tensors.begin(), tensors.end()), options, inner] {
+         *inner = child(rank).plan(call, specs, options);
        });
     return std::make_shared<GroupPlan>(*inner, *rank, call.label);
   }

@@ -47,6 +47,7 @@ struct RunOptions {
   std::int64_t memory_limit_bytes = 0;                   ///< 0: what the device says is available
   std::string rerun_prefix = "gpubench run";             ///< how a rerun line starts
   bool energy = false;                                   ///< a window of 2 s for cases whose rounds are shorter
+  bool deterministic = false;                            ///< only implementations that give the same bits each time
   bool breakdown = true;                                 ///< ops of composite cases are timed alone as well
   Pins pins{};                                           ///< ops that are not named are the backend's choice
   std::map<std::string, std::int64_t> batches{};         ///< runs per sample by case id; of others from an estimate

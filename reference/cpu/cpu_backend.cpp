@@ -111,7 +111,8 @@ class CpuBackend final : public Backend {
   }
   [[nodiscard]] bool host_visible() const override { return true; }
 
-  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) override {
+  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
+                          const PlanOptions& /*options*/) override {
     use_threads();
     if (tensors.size() != call.inputs.size() + call.outputs.size()) {
       throw BackendError(fmt::format("cpu {} '{}': {} tensors were given; expected {} inputs and {} outputs",

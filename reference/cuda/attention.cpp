@@ -27,7 +27,7 @@ Plan plan_attention_forward(const OpCall& call, std::span<const TensorSpec> tens
 
 Plan plan_attention_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   expect_version(call);
-  return plan_graph(call, tensors, attention_backward_graph(call, tensors, context.deterministic), context);
+  return plan_graph(call, tensors, attention_backward_graph(call, tensors, context.options.deterministic), context);
 }
 
 }  // namespace gpubench::cuda

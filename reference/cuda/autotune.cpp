@@ -112,15 +112,15 @@ class Race {
       0;  // the set whose turn it is, whoever runs: what one candidate read, the next must not find cached
 };
 
-// The first `finalists` of those sorted by speed that the judge has no objection to; where it has one to all, the
-// fastest. What it objected to is told in `rejected`.
-std::vector<Runner> finalists_of(const OpCall& call, std::vector<Runner> runners, const TuningData& data,
-                                 TuningSets& sets, std::vector<std::string>& rejected) {
+// The first `finalists` of those sorted by speed that the judge, where they are `judged`, has no objection to; where it
+// has one to all, the fastest. What it objected to is told in `rejected`.
+std::vector<Runner> finalists_of(const OpCall& call, std::vector<Runner> runners, bool judged, TuningSets& sets,
+                                 std::vector<std::string>& rejected) {
   std::stable_sort(runners.begin(), runners.end(), is_faster);
   std::vector<Runner> best;
   for (Runner& runner : runners) {
     if (best.size() == finalists) break;
-    if (call.judge != nullptr && data.judged) runner.objection = sets.objection(call, runner.launches.front());
+    if (judged) runner.objection = sets.objection(call, runner.launches.front());
     if (runner.objection.empty()) {
       best.push_back(std::move(runner));
     } else {
@@ -176,12 +176,13 @@ const Plan* named(std::span<const Plan> candidates, const std::string& implement
 Plan fastest_of(const OpCall& call, std::span<const Plan> candidates, std::span<const TensorSpec> tensors,
                 const TuningData& data, const CudaContext& context) {
   if (candidates.empty()) refuse(call, "the library has no algorithm for it");
-  if (!call.pinned.empty()) {
-    if (const Plan* pinned = named(candidates, call.pinned); pinned != nullptr) return *pinned;
+  const PlanOptions& options = context.options;
+  if (!options.pinned.empty()) {
+    if (const Plan* pinned = named(candidates, options.pinned); pinned != nullptr) return *pinned;
     refuse(call, fmt::format("pinned to {}, which is not among the {} algorithms that the library proposes here",
-                             call.pinned, candidates.size()));
+                             options.pinned, candidates.size()));
   }
-  if (const Plan* known = named(candidates, call.remembered); known != nullptr)
+  if (const Plan* known = named(candidates, options.remembered); known != nullptr)
     return chosen(*known, Choice::remembered);
   if (candidates.size() == 1) return candidates.front();
   std::size_t workspace_bytes = 0;
@@ -199,7 +200,8 @@ Plan fastest_of(const OpCall& call, std::span<const Plan> candidates, std::span<
   race.warm_up(runners);
   race.time(runners, first_samples);
   std::vector<std::string> rejected;
-  std::vector<Runner> best = finalists_of(call, std::move(runners), data, *sets, rejected);
+  std::vector<Runner> best =
+      finalists_of(call, std::move(runners), options.judge != nullptr && data.judged, *sets, rejected);
   if (best.size() > 1) race.time(best, final_samples);
   return chosen(std::min_element(best.begin(), best.end(), is_faster)->plan, Choice::timed, std::move(rejected));
 }

@@ -12,9 +12,9 @@ namespace gpubench::cuda {
 /// `tensors` with random data (tuning_sets.h), right behind untimed runs of its own, so that all of them meet the clock
 /// that such work runs at; candidates take turns. First all a little, then the best few longer.
 ///
-/// Before a candidate may be one of these few, the call's judge looks at what it computed. The plan tells whom it
-/// rejected (PlanImpl::rejected). Where it rejects every one, the fastest is taken all the same: the check then fails
-/// the case, which a library that computes wrong numbers deserves more than to be left out as unsupported.
+/// Before a candidate may be one of these few, the judge (PlanOptions::judge) looks at what it computed. The plan tells
+/// whom it rejected (PlanImpl::rejected). Where it rejects every one, the fastest is taken all the same: the check then
+/// fails the case, which a library that computes wrong numbers deserves more than to be left out as unsupported.
 ///
 /// A candidate that cannot be bound or enqueued is passed over. Where not even one set fits memory, the first candidate
 /// is taken: the library's own first choice.

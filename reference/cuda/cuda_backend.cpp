@@ -50,12 +50,15 @@ bool same_spec(const TensorSpec& a, const TensorSpec& b) {
 
 struct Planned {
   OpCall call;
+  std::string pinned;
+  bool deterministic = false;
   std::vector<TensorSpec> tensors;
   Plan plan;
 
-  [[nodiscard]] bool matches(const OpCall& other, std::span<const TensorSpec> specs) const {
-    return call.kind == other.kind && call.math == other.math && call.pinned == other.pinned &&
-           call.inputs.size() == other.inputs.size() && call.attributes == other.attributes &&
+  [[nodiscard]] bool matches(const OpCall& other, std::span<const TensorSpec> specs, const PlanOptions& options) const {
+    return call.kind == other.kind && call.math == other.math && pinned == options.pinned &&
+           deterministic == options.deterministic && call.inputs.size() == other.inputs.size() &&
+           call.attributes == other.attributes &&
            std::equal(tensors.begin(), tensors.end(), specs.begin(), specs.end(), same_spec);
   }
 };
@@ -66,7 +69,6 @@ class CudaBackend final : public Backend {
       : traits_(traits_of(options.ordinal)),
         stream_(stream_on(options.ordinal)),
         cudnn_(std::move(plans)),
-        context_{traits_, cublaslt_, cudnn_, stream_.get(), options.deterministic},
         device_(describe(traits_)),
         timer_(stream_.get()) {}
 
@@ -114,7 +116,8 @@ class CudaBackend final : public Backend {
 
   // Equal calls (the layers of a model) share one plan: tuning each of them again would take minutes and could choose
   // differently.
-  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) override {
+  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
+                          const PlanOptions& options) override {
     use_device();
     if (tensors.size() != call.inputs.size() + call.outputs.size()) {
       throw BackendError(fmt::format("cuda {} '{}': {} tensors were given; expected {} inputs and {} outputs",
@@ -122,11 +125,12 @@ class CudaBackend final : public Backend {
                                      call.outputs.size()));
     }
     for (const Planned& planned : planned_) {
-      if (planned.matches(call, tensors)) return planned.plan;
+      if (planned.matches(call, tensors, options)) return planned.plan;
     }
-    Plan plan = implementation_of(call.kind).plan(call, tensors, context_);
-    planned_.push_back({call, {tensors.begin(), tensors.end()}, std::move(plan)});
-    planned_.back().call.judge = nullptr;  // of this planning only
+    const CudaContext context{traits_, cublaslt_, cudnn_, stream_.get(), options};
+    Plan plan = implementation_of(call.kind).plan(call, tensors, context);
+    planned_.push_back(
+        {call, options.pinned, options.deterministic, {tensors.begin(), tensors.end()}, std::move(plan)});
     return planned_.back().plan;
   }
 
@@ -180,7 +184,6 @@ class CudaBackend final : public Backend {
   Stream stream_;
   CublasLt cublaslt_;
   Cudnn cudnn_;
-  CudaContext context_;
   DeviceInfo device_;
   RoundTimer timer_;
   std::vector<Planned> planned_;

@@ -33,7 +33,7 @@ struct Work {
 /// The library's own sums, which have the type of its results.
 void add_library_sums(Work& work, MatmulRequest request, MatmulEpilogue epilogue) {
   const DType type = at(work.tensors, work.db).dtype;
-  if (work.context.deterministic || type != at(work.tensors, work.roles.c).dtype) return;
+  if (work.context.options.deterministic || type != at(work.tensors, work.roles.c).dtype) return;
   expect_row_major(work.call, at(work.tensors, work.db));
   request.epilogue = epilogue;
   request.bias = type;

@@ -52,13 +52,13 @@ void expect_strides(const OpCall& call, const TensorSpec& tensor) {
 }
 
 CudnnSearch search_for(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  const std::string& named = call.pinned.empty() ? call.remembered : call.pinned;
-  return {.numerics = CudnnNumerics::of(call.math, tensors[0].dtype, context.deterministic),
+  const std::string& named = context.options.pinned.empty() ? context.options.remembered : context.options.pinned;
+  return {.numerics = CudnnNumerics::of(call.math, tensors[0].dtype, context.options.deterministic),
           .most = is_attention(call) ? most_of_attention : most_candidates,
           .workspace_limit = left_beside(tensors, context.device),
           .first_mode_only = is_attention(call),
           .engine = named.starts_with(of_cudnn) ? named.substr(of_cudnn.size()) : std::string(),
-          .key = choice_key(call, tensors) + (context.deterministic ? " deterministic" : "")};
+          .key = choice_key(call, tensors) + (context.options.deterministic ? " deterministic" : "")};
 }
 
 std::vector<Plan> graph_plans(const OpCall& call, std::span<const TensorSpec> tensors, CudnnGraph graph,
@@ -73,7 +73,7 @@ std::vector<Plan> graph_plans(const OpCall& call, std::span<const TensorSpec> te
   try {
     return found();
   } catch (const Unsupported& e) {
-    if (search.engine.empty() || !call.pinned.empty()) refuse(call, e.what());
+    if (search.engine.empty() || !context.options.pinned.empty()) refuse(call, e.what());
   }
   search.engine.clear();  // it was only remembered
   try {

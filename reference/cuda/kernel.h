@@ -25,13 +25,14 @@ namespace gpubench::cuda {
 class CublasLt;
 class Cudnn;
 
-/// What a plan may use. Lives as long as the backend.
+/// What a plan may use, and what it goes by. Devices and libraries live as long as the backend, the rest while
+/// planning.
 struct CudaContext {
   const DeviceTraits& device;
   const CublasLt& cublaslt;
   const Cudnn& cudnn;
   cudaStream_t stream = nullptr;  ///< for tuning; bound work gets its stream when it runs
-  bool deterministic = false;
+  PlanOptions options{};
 };
 
 /// Bound work of this backend.

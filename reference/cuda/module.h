@@ -14,8 +14,7 @@
 namespace gpubench::cuda {
 
 struct OpenOptions {
-  int ordinal = 0;             ///< which of the devices that the driver shows, as CUDA counts them
-  bool deterministic = false;  ///< only algorithms that give the same bits in every run
+  int ordinal = 0;  ///< which of the devices that the driver shows, as CUDA counts them
 };
 
 struct RankOptions {

@@ -22,8 +22,8 @@ PlanFunction plan_gemm_weight_bias_gradient;
 /// never used: their errors are not those of a sum of products.
 PlanFunction plan_conv2d_forward, plan_conv2d_backward_data, plan_conv2d_backward_filter;
 /// f16 and bf16 (f32 only as TF32, and forward only); q, k, v, o and their gradients may be strided parts of packed
-/// storages; head sizes that are multiples of 8. Backward: with `context.deterministic`, dq is summed up without atomic
-/// additions, for which scores of all heads are kept: a workspace of b hq s^2 elements.
+/// storages; head sizes that are multiples of 8. Backward: with `context.options.deterministic`, dq is summed up
+/// without atomic additions, for which scores of all heads are kept: a workspace of b hq s^2 elements.
 PlanFunction plan_attention_forward, plan_attention_backward;
 
 // Own kernels, f64, f32, f16 and bf16 where nothing else is said; rows may have a stride.

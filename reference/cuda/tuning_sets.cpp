@@ -106,7 +106,7 @@ std::string TuningSets::objection(const OpCall& call, const Launch& launch) {
   inputs_read_ = true;
   std::vector<TensorView> views;
   for (std::size_t i = 0; i < tensors.size(); ++i) views.emplace_back(tensors[i].spec, host_[i].data());
-  return call.judge->objection(std::span(views).first(inputs), std::span(views).subspan(inputs));
+  return context_.options.judge->objection(std::span(views).first(inputs), std::span(views).subspan(inputs));
 }
 
 }  // namespace gpubench::cuda

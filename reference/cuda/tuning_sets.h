@@ -35,8 +35,8 @@ class TuningSets {
 
   [[nodiscard]] std::vector<Launch> bind(const CudaPlan& plan) const;
 
-  /// What the call's judge has to say of `launch`, which is bound to the first set; see ResultJudge::objection. The
-  /// launch is run once, on the inputs that all candidates get, with outputs that hold NaN before.
+  /// What the judge that the context has says of `launch`, which is bound to the first set; see ResultJudge::objection.
+  /// The launch is run once, on the inputs that all candidates get, with outputs that hold NaN before.
   [[nodiscard]] std::string objection(const OpCall& call, const Launch& launch);
 
  private:

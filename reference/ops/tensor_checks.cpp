@@ -52,7 +52,7 @@ DType statistic_type(DType data) { return data == DType::f64 ? DType::f64 : DTyp
 
 DType gradient_type(DType value) { return is_float(value) && size_of(value) == 1 ? DType::bf16 : value; }
 
-void place_like(const Program& program, ValueId like, std::string_view name, TensorSpec& output) {
+void place_like(Program& program, ValueId like, std::string_view name, TensorSpec& output) {
   const Placement& place = program.spec(like).placement;
   output.placement.rank = place.rank;
   output.placement.ranks = place.ranks;

@@ -35,7 +35,7 @@ void expect_dtype(OpKind op, const TensorSpec& tensor, DType expected);
 
 /// Puts an output on the rank of `like`, an operand of the op that makes it, and names it: `name` (with "@<rank>" where
 /// other ranks have one alike), and a number behind it where that is taken.
-void place_like(const Program& program, ValueId like, std::string_view name, TensorSpec& output);
+void place_like(Program& program, ValueId like, std::string_view name, TensorSpec& output);
 /// Reserves a row-major output, placed and named so.
 [[nodiscard]] ValueId reserve_output(Program& program, ValueId like, std::string_view name, DType dtype,
                                      const Shape& shape, Role role);

@@ -15,9 +15,7 @@ std::span<const Suite> sim_suites() {
 }
 
 std::vector<BackendEntry> sim_backends(const std::string& script) {
-  return {{"sim", [script](const OpenRequest& what) {
-             return open_sim_backend(what.deterministic ? script + ";deterministic" : script);
-           }}};
+  return {{"sim", [script](const OpenRequest&) { return open_sim_backend(script); }}};
 }
 
 }  // namespace gpubench

@@ -39,9 +39,10 @@ class SlowBackend final : public Backend {
     inner_->fill(device, pattern, bytes);
   }
   [[nodiscard]] bool host_visible() const override { return false; }
-  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) override {
+  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
+                          const PlanOptions& options) override {
     std::this_thread::sleep_for(std::chrono::milliseconds(script_.plan_ms));
-    return inner_->plan(call, tensors);
+    return inner_->plan(call, tensors, options);
   }
   [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors, Workspace workspace) override {
     return inner_->bind(plan, tensors, workspace);

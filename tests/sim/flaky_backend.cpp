@@ -36,9 +36,10 @@ class FlakyBackend final : public Backend {
   void read(std::span<std::byte> host, const std::byte* device) override { inner_.read(host, device); }
   [[nodiscard]] bool host_visible() const override { return inner_.host_visible(); }
 
-  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) override {
+  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
+                          const PlanOptions& options) override {
     auto plan = std::make_shared<FlakyPlan>();
-    plan->inner = inner_.plan(call, tensors);
+    plan->inner = inner_.plan(call, tensors, options);
     plan->call = call;
     return plan;
   }

@@ -49,10 +49,12 @@ struct SimLaunch : LaunchImpl {
 };
 
 // As a tuner would: what is asked for, then what is remembered, then what is fastest.
-void choose(const OpCall& call, const std::string& fastest, SimPlan& plan) {
+void choose(const PlanOptions& options, const std::string& fastest, SimPlan& plan) {
   const auto offered = [](const std::string& name) { return name == "sim:a" || name == "sim:b" || name == "sim:c"; };
-  plan.how = offered(call.remembered) ? Choice::remembered : Choice::timed;
-  plan.name = offered(call.pinned) ? call.pinned : plan.how == Choice::remembered ? call.remembered : "sim:" + fastest;
+  plan.how = offered(options.remembered) ? Choice::remembered : Choice::timed;
+  plan.name = offered(options.pinned)          ? options.pinned
+              : plan.how == Choice::remembered ? options.remembered
+                                               : "sim:" + fastest;
 }
 
 // Whatever handler a sanitizer has.
@@ -243,13 +245,13 @@ void SimBackend::read(std::span<std::byte> host, const std::byte* device) {
   if (!host.empty()) std::memmove(host.data(), device, host.size());
 }
 
-Plan SimBackend::plan(const OpCall& call, std::span<const TensorSpec> tensors) {
+Plan SimBackend::plan(const OpCall& call, std::span<const TensorSpec> tensors, const PlanOptions& options) {
   auto plan = std::make_shared<SimPlan>();
   std::this_thread::sleep_for(std::chrono::milliseconds(script_.plan_ms));
   plan->lost = lost_;
   plan->call = call;
-  plan->name = script_.deterministic ? "sim:textbook,deterministic" : "sim:textbook";
-  if (!script_.fastest.empty()) choose(call, script_.fastest, *plan);
+  plan->name = options.deterministic ? "sim:textbook,deterministic" : "sim:textbook";
+  if (!script_.fastest.empty()) choose(options, script_.fastest, *plan);
   const auto split = tensors.begin() + static_cast<std::ptrdiff_t>(call.inputs.size());
   plan->inputs.assign(tensors.begin(), split);
   plan->outputs.assign(split, tensors.end());

@@ -41,7 +41,7 @@ class SimBackend : public Backend {
   void write(std::byte* device, std::span<const std::byte> host) override;
   void read(std::span<std::byte> host, const std::byte* device) override;
   [[nodiscard]] bool host_visible() const override { return !script_.opaque; }
-  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) override;
+  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors, const PlanOptions& options) override;
   [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors, Workspace workspace) override;
   [[nodiscard]] Launch sequence(std::span<const Launch> launches, const Schedule& schedule) override;
   void run(const Launch& launch) override;

@@ -10,7 +10,6 @@
 //           | "copy_bytes_per_s=" n           so does what crosses between host and device
 //           | "fuse=" kind                    claims that fused op, its gain measured
 //           | "fuse_unmeasured=" kind         claims it, its gain not measured
-//           | "deterministic"                 says in the names of its implementations that it is
 //           | "fastest=" name                 offers each op as sim:a, sim:b and sim:c, and finds that one when it
 //           tunes | fault [ "/sequence" ] "@" label [ ":" extents ] [ "#" n ]
 //
@@ -61,7 +60,6 @@ struct Fault {
 
 struct Script {
   bool opaque = false;
-  bool deterministic = false;
   std::string fastest;
   std::optional<double> clock_ns;
   double uneven = 0.0;  ///< a share of the time

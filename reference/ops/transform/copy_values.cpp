@@ -3,11 +3,11 @@
 namespace gpubench {
 
 std::vector<ValueId> copy_values(const Program& from, Program& to, const std::function<void(TensorSpec&)>& edit,
-                                 const std::set<ValueId>& drop) {
+                                 const std::vector<bool>& drop) {
   std::vector<ValueId> ids;
   const auto copied = [&ids](ValueId id) { return ids.at(static_cast<std::size_t>(id.index)); };
   for (const Value& value : from.values()) {
-    if (drop.contains(ValueId{static_cast<int>(ids.size())})) {
+    if (!drop.empty() && drop[ids.size()]) {
       ids.emplace_back();
       continue;
     }

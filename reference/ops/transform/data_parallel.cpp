@@ -1,6 +1,7 @@
 #include "reference/ops/transform/data_parallel.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -77,7 +78,7 @@ class Replicas {
       const ValueId id = bucket.gradients[i % bucket.gradients.size()];
       of(static_cast<int>(i / bucket.gradients.size()), id) = reduced[i];
     }
-    reduced_.insert(reduced_.end(), bucket.gradients.begin(), bucket.gradients.end());
+    for (const ValueId id : bucket.gradients) reduced_[step_.value(id).storage].push_back(id);
   }
 
   [[nodiscard]] Program take() && {
@@ -89,7 +90,9 @@ class Replicas {
   ValueId& of(int rank, ValueId id) { return now_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(id.index)]; }
 
   void expect_not_under_another_name(const OpCall& call, ValueId input) const {
-    for (const ValueId gradient : reduced_) {
+    const auto beside = reduced_.find(step_.value(input).storage);
+    if (beside == reduced_.end()) return;
+    for (const ValueId gradient : beside->second) {
       const std::optional<int> written = step_.value(input).producer;
       const bool later = written && *written > *step_.value(gradient).producer;  // made from the reduced gradient
       if (gradient == input || later || !step_.overlaps(gradient, input)) continue;
@@ -102,7 +105,7 @@ class Replicas {
   const DataParallel& options_;
   Program program_;
   std::vector<std::vector<ValueId>> now_;  // of each rank: the latest version of each value of the step
-  std::vector<ValueId> reduced_;
+  std::map<StorageId, std::vector<ValueId>> reduced_;
 };
 
 }  // namespace

@@ -105,7 +105,7 @@ class Path {
 
 class Tape final : public GradientTape {
  public:
-  Tape(const Program& program, const Path& path, GradientLedger& ledger, const std::set<ValueId>& losses, Math math,
+  Tape(Program& program, const Path& path, GradientLedger& ledger, const std::set<ValueId>& losses, Math math,
        std::map<ValueId, ValueId> gradients)
       : program_(program),
         path_(path),
@@ -129,7 +129,7 @@ class Tape final : public GradientTape {
   }
 
  private:
-  const Program& program_;
+  Program& program_;
   const Path& path_;
   GradientLedger& ledger_;
   const std::set<ValueId>& losses_;

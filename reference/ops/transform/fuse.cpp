@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 
 #include "harness/core/error.h"
 #include "reference/ops/transform/copy_values.h"
@@ -36,36 +35,39 @@ std::vector<Rewrite> find_rewrites(const Program& program, std::span<const Fusio
   return found;
 }
 
-/// Values that only ops in between produced and read.
-std::set<ValueId> left_over(const Program& program, const std::vector<Rewrite>& rewrites) {
-  std::set<ValueId> values;
+/// By value: whether only ops in between produced and read it.
+std::vector<bool> left_over(const Program& program, const std::vector<Rewrite>& rewrites) {
+  std::vector<bool> values(program.values().size());
+  const auto mark = [&values](const OpCall& op, bool left) {
+    for (const ValueId output : op.outputs) values[static_cast<std::size_t>(output.index)] = left;
+  };
   for (const Rewrite& rewrite : rewrites) {
-    for (const int op : rewrite.ops) values.insert(program.op(op).outputs.begin(), program.op(op).outputs.end());
-    for (const OpCall& fused : rewrite.fused) {
-      for (const ValueId kept : fused.outputs) values.erase(kept);
-    }
+    for (const int op : rewrite.ops) mark(program.op(op), true);
+    for (const OpCall& fused : rewrite.fused) mark(fused, false);
   }
   return values;
 }
 
 Program rewritten(const Program& program, const std::vector<Rewrite>& rewrites) {
-  std::vector<std::vector<OpCall>> ops;  // what runs in the place of each
-  for (const OpCall& op : program.ops()) ops.push_back({op});
+  std::vector<const Rewrite*> of_op(program.ops().size(), nullptr);
   for (const Rewrite& rewrite : rewrites) {
-    for (const int op : rewrite.ops) ops[static_cast<std::size_t>(op)].clear();
-    ops[static_cast<std::size_t>(rewrite.ops.front())] = rewrite.fused;
+    for (const int op : rewrite.ops) of_op[static_cast<std::size_t>(op)] = &rewrite;
   }
   Program result;
   const std::vector<ValueId> ids = copy_values(
       program, result, [](TensorSpec&) {}, left_over(program, rewrites));
-  for (std::vector<OpCall>& place : ops) {
-    for (OpCall& op : place) {
-      for (std::vector<ValueId>* list : {&op.inputs, &op.outputs}) {
-        for (ValueId& id : *list) id = ids.at(static_cast<std::size_t>(id.index));
-      }
-      result.begin(op.phase);
-      result.append(std::move(op));
+  const auto append = [&](OpCall op) {
+    for (std::vector<ValueId>* list : {&op.inputs, &op.outputs}) {
+      for (ValueId& id : *list) id = ids.at(static_cast<std::size_t>(id.index));
     }
+    result.begin(op.phase);
+    result.append(std::move(op));
+  };
+  for (int index = 0; index < static_cast<int>(program.ops().size()); ++index) {
+    const Rewrite* rewrite = of_op[static_cast<std::size_t>(index)];
+    if (rewrite == nullptr) append(program.op(index));
+    if (rewrite == nullptr || rewrite->ops.front() != index) continue;
+    for (const OpCall& fused : rewrite->fused) append(fused);
   }
   result.begin(Phase::timed);
   return result;

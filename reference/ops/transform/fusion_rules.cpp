@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <utility>
 
 #include "reference/ops/column_sum.h"
@@ -50,7 +51,7 @@ std::optional<Rewrite> residual_norm(const Chain& chain, int index) {
   if (!stands_alone(program, s) || !is_like(program, s, model) || !is_like(program, sum.inputs[0], model) ||
       !is_like(program, sum.inputs[1], model))
     return std::nullopt;
-  for (int second = index + 1; second < static_cast<int>(program.ops().size()); ++second) {
+  for (const int second : program.readers(s)) {
     const OpCall& norm = program.op(second);
     if (norm.kind != layer_norm_forward_kind || norm.inputs[0] != s) continue;
     const bool alone = std::all_of(norm.outputs.begin(), norm.outputs.end(),
@@ -82,7 +83,7 @@ std::optional<Rewrite> cross_entropy(const Chain& chain, int index) {
       !stands_alone(program, forward.outputs[1]))
     return std::nullopt;
   const std::vector<ValueId> read{logits, forward.inputs[1], forward.outputs[1]};
-  for (int second = index + 1; second < static_cast<int>(program.ops().size()); ++second) {
+  for (const int second : program.readers(forward.outputs[1])) {
     const OpCall& backward = program.op(second);
     if (backward.kind != cross_entropy_backward_kind || backward.inputs != read) continue;
     const ValueId gradient = backward.outputs[0];
@@ -104,24 +105,14 @@ std::optional<Rewrite> cross_entropy(const Chain& chain, int index) {
 
 /// The only op that reads a value which nothing else shares memory with.
 std::optional<int> only_reader(const Program& program, ValueId id) {
-  const auto values = program.values();
-  const StorageId storage = program.value(id).storage;
-  if (std::count_if(values.begin(), values.end(), [&](const Value& v) { return v.storage == storage; }) != 1)
-    return std::nullopt;
-  std::optional<int> reader;
-  for (int index = 0; index < static_cast<int>(program.ops().size()); ++index) {
-    const std::vector<ValueId>& inputs = program.op(index).inputs;
-    const auto times = std::count(inputs.begin(), inputs.end(), id);
-    if (times == 0) continue;
-    if (reader || times > 1) return std::nullopt;
-    reader = index;
-  }
-  return reader;
+  const std::span<const int> readers = program.readers(id);
+  if (program.values_in(program.value(id).storage).size() != 1 || readers.size() != 1) return std::nullopt;
+  return readers.front();
 }
 
 /// The first column_sum of a value.
 std::optional<int> column_sum_of(const Program& program, ValueId id) {
-  for (int index = 0; index < static_cast<int>(program.ops().size()); ++index) {
+  for (const int index : program.readers(id)) {
     const OpCall& op = program.op(index);
     if (op.kind == column_sum_kind && op.inputs[0] == id) return index;
   }
@@ -201,16 +192,17 @@ std::optional<Rewrite> weight_bias_gradient(const Chain& chain, int index) {
   return std::nullopt;
 }
 
-/// An adamw that reads nothing but clipped gradients, with the clip; else nothing. `clipped`: what it reads of them.
-std::optional<OpCall> clipped_step(const Program& program, const OpCall& clipping, const OpCall& step,
+/// An adamw that reads nothing but gradients that op `index` clipped, with the clip; else nothing. `clipped`: what it
+/// reads of them.
+std::optional<OpCall> clipped_step(const Program& program, int index, const OpCall& step,
                                    std::vector<ValueId>& clipped) {
+  const OpCall& clipping = program.op(index);
   if (step.kind != adamw_kind) return std::nullopt;
   const AdamWCall places = adamw_call(step);
   std::vector<ValueId> inputs = step.inputs;
   for (std::size_t gradient = places.first() + 1; gradient < inputs.size(); gradient += places.inputs) {
     const ValueId read = inputs[gradient];
-    if (std::find(clipping.outputs.begin(), clipping.outputs.end(), read) == clipping.outputs.end())
-      return std::nullopt;
+    if (program.value(read).producer != index) return std::nullopt;
     clipped.push_back(read);
     inputs[gradient] = program.value(read).updates.value();
   }
@@ -229,13 +221,13 @@ std::optional<Rewrite> clip_and_steps(const Chain& chain, int index) {
   if (clipping.kind != clip_kind) return std::nullopt;
   Rewrite rewrite{{index}, {}};
   std::vector<ValueId> clipped;
-  for (int later = index + 1; later < static_cast<int>(program.ops().size()); ++later) {
-    const OpCall& step = program.op(later);
-    const bool reads = std::any_of(step.inputs.begin(), step.inputs.end(), [&](ValueId input) {
-      return std::find(clipping.outputs.begin(), clipping.outputs.end(), input) != clipping.outputs.end();
-    });
-    if (!reads) continue;
-    std::optional<OpCall> fused = clipped_step(program, clipping, step, clipped);
+  std::set<int> readers;
+  for (const ValueId output : clipping.outputs) {
+    const std::span<const int> its = program.readers(output);
+    readers.insert(its.begin(), its.end());
+  }
+  for (const int later : readers) {
+    std::optional<OpCall> fused = clipped_step(program, index, program.op(later), clipped);
     if (!fused) return std::nullopt;
     rewrite.ops.push_back(later);
     rewrite.fused.push_back(std::move(*fused));

@@ -33,8 +33,6 @@ TEST(ChoiceKey, SaysWhatAChoiceDependsOn) {
 TEST(ChoiceKey, NamesLabelsAndRolesDoNotMatter) {
   OpCall other = call();
   other.label = "second";
-  other.pinned = "sim:a";
-  other.remembered = "sim:b";
   std::vector<TensorSpec> renamed = operands();
   renamed[0].name = "x";
   renamed[0].role = Role::parameter;

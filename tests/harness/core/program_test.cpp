@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <numeric>
 #include <random>
 
 #include "harness/core/error.h"
@@ -39,6 +40,10 @@ TEST(Program, ANameBelongsToOneTensor) {
   p.add(f32("x"));
   EXPECT_THROW(p.reserve(f32("x")), ProgramError);
   EXPECT_EQ(p.unique_name("x"), "x.2");
+  EXPECT_EQ(p.unique_name("x"), "x.2");  // as long as nothing has it
+  p.reserve(f32("x.2"));
+  p.reserve(f32("x.3"));
+  EXPECT_EQ(p.unique_name("x"), "x.4");
   EXPECT_EQ(p.unique_name("y"), "y");
 }
 
@@ -109,6 +114,16 @@ TEST(Program, AWholeIsAvailableOnceAllItsPartsAre) {
   EXPECT_TRUE(p.available(whole));
 }
 
+TEST(Program, AWholeStaysAvailableWhenOneOfItsPartsIsUpdated) {
+  Program p;
+  const ValueId x = p.add(f32("x"));
+  const ValueId whole = p.reserve(f32("whole", {4, 6}));
+  const ValueId a = columns(p, whole, "a", 0);
+  op(p, "makes all", {x}, {a, columns(p, whole, "b", 2), columns(p, whole, "c", 4)});
+  op(p, "updates a", {a}, {p.update(a, "a'")});
+  EXPECT_TRUE(p.available(whole));
+}
+
 TEST(Program, DisjointPartsDoNotWaitForEachOtherButTheWholeWaitsForAll) {
   Program p;
   const ValueId x = p.add(f32("x"));
@@ -148,8 +163,9 @@ TEST(Program, ADirectWriteAfterReadIsADependencyWithoutAnyDataFlow) {
   EXPECT_THAT(p.dependencies(), ElementsAre(IsEmpty(), ElementsAre(0)));
 }
 
-// Every pair of ops, by the definition: one of them writes bytes that the other reads or writes.
-std::vector<std::vector<int>> dependencies_by_pairs(const Program& p) {
+// What must be done before what, by the definition and for every pair of `ops`: one of them writes bytes that the other
+// reads or writes, or another op lies between them.
+std::vector<std::vector<bool>> order_by_pairs(const Program& p, std::span<const int> ops) {
   const auto touch = [&p](std::span<const ValueId> a, std::span<const ValueId> b) {
     for (const ValueId x : a) {
       for (const ValueId y : b) {
@@ -158,41 +174,122 @@ std::vector<std::vector<int>> dependencies_by_pairs(const Program& p) {
     }
     return false;
   };
-  std::vector<std::vector<int>> waits(p.ops().size());
-  for (int later = 0; later < static_cast<int>(waits.size()); ++later) {
-    for (int earlier = 0; earlier < later; ++earlier) {
-      const OpCall& a = p.op(earlier);
-      const OpCall& b = p.op(later);
-      if (touch(a.outputs, b.inputs) || touch(a.inputs, b.outputs) || touch(a.outputs, b.outputs))
-        waits[static_cast<std::size_t>(later)].push_back(earlier);
+  std::vector<std::vector<bool>> before(ops.size(), std::vector<bool>(ops.size()));
+  for (std::size_t later = 0; later < ops.size(); ++later) {
+    for (std::size_t earlier = later; earlier-- > 0;) {
+      const OpCall& a = p.op(ops[earlier]);
+      const OpCall& b = p.op(ops[later]);
+      if (!touch(a.outputs, b.inputs) && !touch(a.inputs, b.outputs) && !touch(a.outputs, b.outputs)) continue;
+      before[later][earlier] = true;
+      for (std::size_t first = 0; first < earlier; ++first)
+        before[later][first] = before[later][first] || before[earlier][first];
     }
   }
-  return waits;
+  return before;
 }
 
-TEST(Program, AnOpWaitsForExactlyThoseThatTouchItsBytes) {
-  std::minstd_rand random(1);
+std::vector<std::vector<bool>> order_of(const std::vector<std::vector<int>>& waits) {
+  std::vector<std::vector<bool>> before(waits.size(), std::vector<bool>(waits.size()));
+  for (std::size_t later = 0; later < waits.size(); ++later) {
+    for (const int earlier : waits[later]) {
+      before[later][static_cast<std::size_t>(earlier)] = true;
+      for (std::size_t first = 0; first < later; ++first)
+        before[later][first] = before[later][first] || before[static_cast<std::size_t>(earlier)][first];
+    }
+  }
+  return before;
+}
+
+// Sources, new values, newer versions, parts of one storage under several names, parts of parts.
+Program random_program(unsigned seed) {
+  std::minstd_rand random(seed);
   const auto below = [&random](std::size_t n) { return static_cast<std::size_t>(random()) % n; };
   Program p;
-  std::vector<ValueId> there{p.add(f32("x")), p.add(f32("y"))};
-  for (int i = 0; i < 200; ++i) {
+  std::vector<ValueId> there{p.add(f32("x", {4, 6})), p.add(f32("y", {4, 6}))};
+  const auto any = [&] { return there[below(there.size())]; };
+  for (int i = 0; i < 120; ++i) {
     const std::string number = std::to_string(i);
-    std::vector<ValueId> inputs{there[below(there.size())], there[below(there.size())]};
+    std::vector<ValueId> inputs{any(), any()};
     std::vector<ValueId> outputs;
-    switch (below(3)) {
-      case 0: outputs = {p.reserve(f32(("a" + number).c_str()))}; break;
-      case 1: outputs = {p.update(there[below(there.size())], "b" + number)}; break;
+    switch (below(4)) {
+      case 0: outputs = {p.reserve(f32(("a" + number).c_str(), {4, 6}))}; break;
+      case 1: outputs = {p.update(any(), "b" + number)}; break;
+      case 2: {
+        const ValueId of = any();
+        const std::string name = "v" + number;
+        if (p.spec(of).shape == Shape{4, 6})
+          inputs.push_back(columns(p, of, name.c_str(), 2 * static_cast<std::int64_t>(below(3))));
+        else  // columns of columns, and parts of these
+          inputs.push_back(p.part(of, f32(name.c_str(), {1}),
+                                  p.spec(of).shape == Shape{4, 2} ? static_cast<std::int64_t>(below(2)) : 0));
+        there.push_back(inputs.back());
+        break;
+      }
       default: {
         const ValueId whole = p.reserve(f32(("c" + number).c_str(), {4, 6}));
         for (const std::int64_t first : {0, 2, 4})
           outputs.push_back(columns(p, whole, ("c" + number + "." + std::to_string(first)).c_str(), first));
+        there.push_back(whole);
       }
     }
     op(p, number.c_str(), inputs, outputs);
     there.insert(there.end(), outputs.begin(), outputs.end());
   }
+  return p;
+}
 
-  EXPECT_EQ(p.dependencies(), dependencies_by_pairs(p));
+TEST(Program, TheOrderOfOpsIsThatOfThoseThatTouchTheirBytes) {
+  for (unsigned seed = 1; seed <= 40; ++seed) {
+    const Program p = random_program(seed);
+    std::vector<int> all(p.ops().size());
+    std::iota(all.begin(), all.end(), 0);
+    EXPECT_EQ(order_of(p.dependencies()), order_by_pairs(p, all)) << "seed " << seed;
+  }
+}
+
+TEST(Program, OpsThatAreLeftOutTakeNoOtherOrderWithThem) {
+  for (unsigned seed = 1; seed <= 40; ++seed) {
+    const Program p = random_program(seed);
+    std::vector<int> some;
+    for (int op = 0; op < static_cast<int>(p.ops().size()); op += 1 + op % 3) some.push_back(op);
+    EXPECT_EQ(order_of(p.dependencies(some)), order_by_pairs(p, some)) << "seed " << seed;
+  }
+}
+
+TEST(Program, WhatComesAfterAnOverwriteWaitsForThatAlone) {
+  Program p;
+  ValueId sum = p.add(f32("sum"));
+  for (int i = 0; i < 3; ++i) {
+    const std::string number = std::to_string(i);
+    op(p, ("reads " + number).c_str(), {sum}, {p.reserve(f32(("y" + number).c_str()))});
+    const ValueId next = p.update(sum, "sum" + number);
+    op(p, ("updates " + number).c_str(), {sum}, {next});
+    sum = next;
+  }
+  EXPECT_THAT(p.dependencies(), ElementsAre(IsEmpty(), ElementsAre(0), ElementsAre(1), ElementsAre(1, 2),
+                                            ElementsAre(3), ElementsAre(3, 4)));
+}
+
+TEST(Program, WhatComesAfterAnOverwriteOfAllPartsWaitsForThatAlone) {
+  Program p;
+  const ValueId x = p.add(f32("x"));
+  const ValueId whole = p.reserve(f32("whole", {4, 6}));
+  op(p, "makes all", {x}, {columns(p, whole, "a", 0), columns(p, whole, "b", 2), columns(p, whole, "c", 4)});
+  const ValueId next = p.update(whole, "whole'");
+  op(p, "updates", {whole}, {next});
+  op(p, "reads", {next}, {p.reserve(f32("y"))});
+  EXPECT_THAT(p.dependencies(), ElementsAre(IsEmpty(), ElementsAre(0), ElementsAre(1)));
+}
+
+TEST(Program, KnowsWhoReadsAValue) {
+  Program p;
+  const ValueId x = p.add(f32("x"));
+  const ValueId half = p.part(x, f32("half", {2}), 0);
+  op(p, "a", {x}, {p.reserve(f32("y"))});
+  op(p, "b", {half, x, x}, {p.reserve(f32("z"))});
+  EXPECT_THAT(p.readers(x), ElementsAre(0, 1, 1));
+  EXPECT_THAT(p.readers(half), ElementsAre(1));
+  EXPECT_THAT(p.values_in(p.value(x).storage), ElementsAre(x, half));
 }
 
 TEST(Program, MoreOpsThanItMayHaveAreRefused) {

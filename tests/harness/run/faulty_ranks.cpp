@@ -66,8 +66,9 @@ class InterruptedBackend final : public Backend {
   void write(std::byte* device, std::span<const std::byte> host) override { inner_->write(device, host); }
   void read(std::span<std::byte> host, const std::byte* device) override { inner_->read(host, device); }
   [[nodiscard]] bool host_visible() const override { return true; }
-  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) override {
-    Plan plan = inner_->plan(call, tensors);
+  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
+                          const PlanOptions& options) override {
+    Plan plan = inner_->plan(call, tensors, options);
     labels_[plan.get()] = call.label;
     return plan;
   }

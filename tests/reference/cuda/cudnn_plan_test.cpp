@@ -218,12 +218,11 @@ Planned planned_attention(const Cudnn& h200, const std::string& remembered) {
   traits.compute_capability = 90;
   traits.memory_bytes = std::int64_t{1} << 37U;
   alignas(64) const std::byte no_library[64] = {};
-  const CudaContext context{traits, reinterpret_cast<const CublasLt&>(no_library), h200};
+  const CudaContext context{
+      traits, reinterpret_cast<const CublasLt&>(no_library), h200, nullptr, {.remembered = remembered}};
   const Called made = attention_gradient(128);
-  OpCall call = made.call();
-  call.remembered = remembered;
-  const CudnnSearch search = search_for(call, made.tensors, context);
-  Planned planned{cudnn_plans(h200, shared(attention_backward_graph(call, made.tensors, false)), search), {}};
+  const CudnnSearch search = search_for(made.call(), made.tensors, context);
+  Planned planned{cudnn_plans(h200, shared(attention_backward_graph(made.call(), made.tensors, false)), search), {}};
   planned.effort = h200.effort();
   return planned;
 }
@@ -278,15 +277,15 @@ TEST_F(CudnnPlans, ARememberedEngineThatIsNoMoreIsNoReasonToFailAndAPinnedOneIs)
   DeviceTraits traits;
   traits.memory_bytes = std::int64_t{1} << 37U;
   alignas(64) const std::byte no_library[64] = {};
-  const CudaContext context{traits, reinterpret_cast<const CublasLt&>(no_library), h200_};
   const Called made = filter_gradient(DType::bf16, Math{});
-  OpCall call = made.call();
-  const auto found = [&] { return graph_plans(call, made.tensors, conv2d_graph(call, made.tensors), context); };
+  const OpCall& call = made.call();
+  const auto found = [&](PlanOptions options) {
+    return graph_plans(call, made.tensors, conv2d_graph(call, made.tensors),
+                       {traits, reinterpret_cast<const CublasLt&>(no_library), h200_, nullptr, std::move(options)});
+  };
 
-  call.remembered = "cudnn:eng=999";  // of another version, say
-  EXPECT_GT(found().size(), 1U);
-  call.pinned = call.remembered;
-  EXPECT_THROW((void)found(), Unsupported);
+  EXPECT_GT(found({.remembered = "cudnn:eng=999"}).size(), 1U);  // of another version, say
+  EXPECT_THROW((void)found({.pinned = "cudnn:eng=999"}), Unsupported);
 }
 
 }  // namespace cudnn_plan_test

@@ -123,14 +123,16 @@ class EmulatedBackend final : public Backend {
   }
   [[nodiscard]] bool host_visible() const override { return true; }
 
-  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) override {
-    const cuda::CudaContext context{traits_, cublaslt_, reinterpret_cast<const cuda::Cudnn&>(no_library_), nullptr,
-                                    options_.deterministic};
-    OpCall pinned = call;
-    pinned.pinned = options_.pinned;
+  [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
+                          const PlanOptions& /*options*/) override {
+    const cuda::CudaContext context{traits_,
+                                    cublaslt_,
+                                    reinterpret_cast<const cuda::Cudnn&>(no_library_),
+                                    nullptr,
+                                    {.pinned = options_.pinned, .deterministic = options_.deterministic}};
     const auto plan =
         is_pointwise(call.kind) ? cuda::plan_pointwise : line_of(implementations, call.kind, "emulated").plan;
-    return std::make_shared<WatchedPlan>(plan(pinned, tensors, context), call.inputs.size());
+    return std::make_shared<WatchedPlan>(plan(call, tensors, context), call.inputs.size());
   }
   [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors, Workspace workspace) override {
     return dynamic_cast<const WatchedPlan&>(*plan).bind(tensors, workspace);

@@ -21,15 +21,16 @@ const std::vector<std::string>& last_candidates() { return candidates_seen(); }
 namespace gpubench::cuda {
 
 Plan fastest_of(const OpCall& call, std::span<const Plan> candidates, std::span<const TensorSpec> /*tensors*/,
-                const TuningData& /*data*/, const CudaContext& /*context*/) {
+                const TuningData& /*data*/, const CudaContext& context) {
+  const std::string& pinned = context.options.pinned;
   std::vector<std::string>& names = gpubench::testing::candidates_seen();
   names.clear();
   for (const Plan& plan : candidates) names.push_back(plan->implementation());
   if (candidates.empty()) refuse(call, "the library has no algorithm for it");
-  if (call.pinned.empty()) return candidates.front();
-  const auto pinned = std::find(names.begin(), names.end(), call.pinned);
-  if (pinned == names.end()) refuse(call, "pinned to " + call.pinned + ", which is not among the candidates");
-  return candidates[static_cast<std::size_t>(pinned - names.begin())];
+  if (pinned.empty()) return candidates.front();
+  const auto found = std::find(names.begin(), names.end(), pinned);
+  if (found == names.end()) refuse(call, "pinned to " + pinned + ", which is not among the candidates");
+  return candidates[static_cast<std::size_t>(found - names.begin())];
 }
 
 }  // namespace gpubench::cuda

@@ -6,7 +6,7 @@
 
 namespace gpubench::testing {
 
-/// The implementations that the last choice was among. It fell on the one that the call is pinned to, else on the
+/// The implementations that the last choice was among. It fell on the one that the plan is pinned to, else on the
 /// first.
 [[nodiscard]] const std::vector<std::string>& last_candidates();
 

@@ -143,11 +143,11 @@ TEST_F(Gpu, BiasGradientsBesideTheirProductsKeepTheirBoundsInATrainingStep) {
   selection.tier = Tier::quick;
   const std::vector<PlannedCase> plan = plan_cases(all_suites(), selection);
   for (const bool deterministic : {false, true}) {
-    const std::unique_ptr<Backend> backend = cuda::open_cuda_backend({.deterministic = deterministic});
     RunOptions options;
     options.tier = Tier::smoke;
+    options.deterministic = deterministic;
     int passed = 0;
-    for (const CaseRecord& record : run_cases(*backend, plan, options)) {
+    for (const CaseRecord& record : run_cases(*backend_, plan, options)) {
       if (record.verdict == Verdict::unsupported) continue;  // attention in f32, with or without fused ops
       EXPECT_EQ(record.verdict, Verdict::pass) << record.id << ": " << record.reason;
       ASSERT_TRUE(record.rewrites.has_value()) << record.id;

@@ -20,23 +20,19 @@ using ::testing::HasSubstr;
 class Planning : public ::testing::Test {
  protected:
   // No test here gets as far as a library or a stream.
-  [[nodiscard]] CudaContext context() const {
-    return {traits_, reinterpret_cast<const CublasLt&>(no_library_), reinterpret_cast<const Cudnn&>(no_library_)};
+  [[nodiscard]] CudaContext context(PlanOptions options = {}) const {
+    return {traits_, reinterpret_cast<const CublasLt&>(no_library_), reinterpret_cast<const Cudnn&>(no_library_),
+            nullptr, std::move(options)};
   }
-  [[nodiscard]] Plan choose(const OpCall& call, const std::vector<std::string>& names) const {
+  [[nodiscard]] Plan choose(const PlanOptions& options, const std::vector<std::string>& names) const {
     std::vector<Plan> candidates;
     for (const std::string& name : names) {
       candidates.push_back(plan_of(name, 256, [](std::span<const Tensor>, Workspace) { return [](cudaStream_t) {}; }));
     }
-    return fastest_of(call, candidates, {}, {}, context());
-  }
-  static OpCall call(const std::string& pinned, const std::string& remembered) {
-    OpCall made;
-    made.kind = gemm_kind;
-    made.label = "product";
-    made.pinned = pinned;
-    made.remembered = remembered;
-    return made;
+    OpCall call;
+    call.kind = gemm_kind;
+    call.label = "product";
+    return fastest_of(call, candidates, {}, {}, context(options));
   }
 
   static DeviceTraits ampere() {
@@ -49,7 +45,7 @@ class Planning : public ::testing::Test {
 };
 
 TEST_F(Planning, ARememberedCandidateIsTakenUntimedAndSaysSo) {
-  const Plan plan = choose(call("", "b"), {"a", "b", "c"});
+  const Plan plan = choose({.remembered = "b"}, {"a", "b", "c"});
   EXPECT_EQ(plan->implementation(), "b");
   EXPECT_EQ(plan->choice(), Choice::remembered);
   EXPECT_EQ(plan->workspace_bytes(), 256U);
@@ -82,17 +78,19 @@ TEST_F(Planning, CopiesOfPageableMemoryAreNotRecordedAndSaySo) {
 }
 
 TEST_F(Planning, APinWinsOverWhatIsRemembered) {
-  EXPECT_EQ(choose(call("c", "b"), {"a", "b", "c"})->implementation(), "c");
-  EXPECT_THROW((void)choose(call("d", "b"), {"a", "b", "c"}), Unsupported);
+  EXPECT_EQ(choose({.pinned = "c", .remembered = "b"}, {"a", "b", "c"})->implementation(), "c");
+  EXPECT_THROW((void)choose({.pinned = "d", .remembered = "b"}, {"a", "b", "c"}), Unsupported);
 }
 
 TEST_F(Planning, WhereThereIsOneCandidateThereIsNoChoice) {
-  EXPECT_EQ(choose(call("", ""), {"a"})->choice(), Choice::only);
-  EXPECT_EQ(choose(call("", "b"), {"a"})->implementation(), "a");  // what is not offered is ignored
-  EXPECT_EQ(choose(call("", "b"), {"a"})->choice(), Choice::only);
+  EXPECT_EQ(choose({}, {"a"})->choice(), Choice::only);
+  EXPECT_EQ(choose({.remembered = "b"}, {"a"})->implementation(), "a");  // what is not offered is ignored
+  EXPECT_EQ(choose({.remembered = "b"}, {"a"})->choice(), Choice::only);
 }
 
-TEST_F(Planning, WithoutACandidateTheCallIsUnsupported) { EXPECT_THROW((void)choose(call("", "b"), {}), Unsupported); }
+TEST_F(Planning, WithoutACandidateTheCallIsUnsupported) {
+  EXPECT_THROW((void)choose({.remembered = "b"}, {}), Unsupported);
+}
 
 TEST_F(Planning, ProductsOfEightBitNumbersAreRefusedByNameWhereTheDeviceHasNone) {
   Program program;

@@ -39,8 +39,8 @@ struct Device {
     traits.compute_capability = 90;
     traits.multiprocessors = 3;
   }
-  [[nodiscard]] CudaContext context() const {
-    return {traits, cublaslt, reinterpret_cast<const Cudnn&>(no_library), stream.get()};
+  [[nodiscard]] CudaContext context(const ResultJudge* judge) const {
+    return {traits, cublaslt, reinterpret_cast<const Cudnn&>(no_library), stream.get(), {.judge = judge}};
   }
   DeviceTraits traits;
   CublasLt cublaslt;
@@ -59,9 +59,7 @@ using Planner = Plan (*)(const OpCall&, std::span<const TensorSpec>, const CudaC
 Plan planned(Planner plan, const Program& program) {
   const Device device;
   const CandidateJudge judge(program, 0);
-  OpCall call = program.op(0);
-  call.judge = &judge;
-  return plan(call, tensors_of(program), device.context());
+  return plan(program.op(0), tensors_of(program), device.context(&judge));
 }
 
 /// A layer with GELU, or the gradient through one: [32, 32] of sums over 16.
@@ -152,9 +150,7 @@ struct Sums {
   }
   [[nodiscard]] Plan fastest(bool judged) const {
     const CandidateJudge judge(program, 0);
-    OpCall call = program.op(0);
-    if (judged) call.judge = &judge;
-    return fastest_of(call, candidates, tensors_of(program), {}, device.context());
+    return fastest_of(program.op(0), candidates, tensors_of(program), {}, device.context(judged ? &judge : nullptr));
   }
   static float& at(std::byte* data, int i) { return reinterpret_cast<float*>(data)[i]; }
 

@@ -68,7 +68,8 @@ std::array<int, 4> rejected(DType type, const Fault& fault) {
   Example s(type, DType::f32, rows, n);
   TextbookRun run(s.program);
   std::vector<double> data = spread(rows * n, 5);
-  for (std::int64_t i = 0; i < rows * n; ++i) data[i] = (data[i] + (i / n % 2)) * std::exp2(-(i / n) % 12);
+  for (std::int64_t i = 0; i < rows * n; ++i)
+    data[i] = (data[i] + static_cast<double>(i / n % 2)) * std::exp2(-(i / n) % 12);
   run.set(s.x, data);
   run.set(s.gamma, spread(n, 6));
   run.set(s.dy, spread(rows * n, 7));

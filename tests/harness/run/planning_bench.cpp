@@ -1,0 +1,134 @@
+// What planning a training step on many ranks costs on the host, stage by stage: gpt2-124m, data-parallel, bf16.
+// Goal: all stages together below 1 s of CPU at 64 ranks and below 10 s at 512.
+//
+// build: the workload's program: model, backward, replicas, reductions. digest: what identifies its definition. work:
+// FLOP and bytes of its ops. dependencies: which op waits for which. fuse: with all the fused ops there are. plan:
+// every op of what fuse() left on the sim backend, with the keys that the tuning cache is asked with.
+#include <benchmark/benchmark.h>
+
+#include <array>
+
+#include "harness/core/choice_memory.h"
+#include "harness/plan/definition_digest.h"
+#include "harness/plan/plan.h"
+#include "reference/ops/cross_entropy.h"
+#include "reference/ops/gemm_bias_gradient.h"
+#include "reference/ops/optimizer.h"
+#include "reference/ops/residual_norm.h"
+#include "reference/ops/transform/fuse.h"
+#include "suites/suites.h"
+#include "tests/sim/sim_backend.h"
+
+namespace gpubench {
+namespace {
+
+constexpr std::array claims{FusionClaim{residual_norm_forward_kind, true},
+                            FusionClaim{cross_entropy_forward_backward_kind, true},
+                            FusionClaim{gemm_gelu_bias_gradient_kind, true},
+                            FusionClaim{gemm_weight_bias_gradient_kind, true}, FusionClaim{clip_adamw_kind, true}};
+
+struct Step {
+  std::shared_ptr<const Workload> workload;
+  Case c;
+};
+
+/// The smallest batch of gpt2-124m: the number of ops is that of any other.
+Step gpt2_124m(int ranks) {
+  Selection selection;
+  selection.tier = Tier::standard;
+  selection.precisions = {"bf16"};
+  selection.filters = {"gpt2_train_step/b=4,s=1024,layers=12,"};
+  for (const Suite& suite : all_suites()) {
+    if (suite.name != "transformer") continue;
+    for (Case& c : declared_cases(std::array{suite}, selection)) {
+      for (const auto& workload : suite.workloads) {
+        if (workload->info().name != c.workload) continue;
+        c.ranks = ranks;
+        return {workload, std::move(c)};
+      }
+    }
+  }
+  throw ProgramError("the transformer suite has no gpt2-124m at the standard tier any more");
+}
+
+void report(benchmark::State& state, const Program& program) {
+  state.counters["ops"] = static_cast<double>(program.ops().size());
+  state.counters["values"] = static_cast<double>(program.values().size());
+}
+
+void build(benchmark::State& state) {
+  const Step step = gpt2_124m(static_cast<int>(state.range(0)));
+  for (auto _ : state) report(state, step.workload->build(step.c));
+}
+
+void digest(benchmark::State& state) {
+  const Step step = gpt2_124m(static_cast<int>(state.range(0)));
+  const Program program = step.workload->build(step.c);
+  for (auto _ : state) benchmark::DoNotOptimize(definition_digest(step.c, *step.workload, program));
+}
+
+void work(benchmark::State& state) {
+  const Step step = gpt2_124m(static_cast<int>(state.range(0)));
+  const Program program = step.workload->build(step.c);
+  for (auto _ : state) benchmark::DoNotOptimize(cost_of(program));
+}
+
+void dependencies(benchmark::State& state) {
+  const Step step = gpt2_124m(static_cast<int>(state.range(0)));
+  const Program program = step.workload->build(step.c);
+  for (auto _ : state) benchmark::DoNotOptimize(program.dependencies());
+}
+
+void fused(benchmark::State& state) {
+  const Step step = gpt2_124m(static_cast<int>(state.range(0)));
+  const Program program = step.workload->build(step.c);
+  for (auto _ : state) report(state, fuse(program, claims).program);
+}
+
+void plan_all(const Program& program) {
+  const std::unique_ptr<Backend> backend = open_sim_backend("");
+  for (const OpCall& call : program.ops()) {
+    std::vector<TensorSpec> specs = specs_of(program, call.inputs);
+    const std::vector<TensorSpec> outputs = specs_of(program, call.outputs);
+    specs.insert(specs.end(), outputs.begin(), outputs.end());
+    benchmark::DoNotOptimize(choice_key(call, specs));
+    benchmark::DoNotOptimize(backend->plan(call, specs));
+  }
+}
+
+void plan(benchmark::State& state) {
+  const Step step = gpt2_124m(static_cast<int>(state.range(0)));
+  const Program program = fuse(step.workload->build(step.c), claims).program;
+  for (auto _ : state) plan_all(program);
+}
+
+// Everything that a worker does for a case before it has memory for it.
+void all_stages(benchmark::State& state) {
+  const Step step = gpt2_124m(static_cast<int>(state.range(0)));
+  for (auto _ : state) {
+    const Program program = step.workload->build(step.c);
+    benchmark::DoNotOptimize(definition_digest(step.c, *step.workload, program));
+    benchmark::DoNotOptimize(cost_of(program));
+    const Fused result = fuse(program, claims);
+    benchmark::DoNotOptimize(result.program.dependencies());
+    plan_all(result.program);
+  }
+}
+
+void ranks(benchmark::internal::Benchmark* stage) {
+  for (const int count : {1, 64, 512}) stage->Arg(count);
+  stage->ArgName("ranks")->Unit(benchmark::kMillisecond);
+}
+
+BENCHMARK(build)->Apply(ranks);
+BENCHMARK(digest)->Apply(ranks);
+BENCHMARK(work)->Apply(ranks);
+BENCHMARK(dependencies)->Apply(ranks);
+BENCHMARK(fused)->Apply(ranks);
+BENCHMARK(plan)->Apply(ranks);
+BENCHMARK(all_stages)->Apply(ranks);
+
+}  // namespace
+}  // namespace gpubench
+
+BENCHMARK_MAIN();
