@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdlib>
+#include <fstream>
 #include <set>
+#include <sstream>
 
 #include "reference/ops/attention.h"
 #include "reference/ops/collective.h"
@@ -12,8 +15,8 @@
 #include "reference/ops/embedding.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/gemm_bias_gradient.h"
-#include "reference/ops/norm.h"
 #include "reference/ops/move.h"
+#include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/pointwise.h"
 #include "reference/ops/quantize.h"
@@ -244,6 +247,41 @@ TEST(Bounds, AreCalledExactWhereAndOnlyWhereTheyAreZero) {
     }
     run.run(static_cast<int>(op));
   }
+}
+
+std::string with_commas(std::string_view operands) {
+  std::string text;
+  for (const char c : operands) text += c == ' ' ? std::string(", ") : std::string(1, c);
+  return text;
+}
+
+// The table of reference/ops/README.md, from the declarations: GPUBENCH_UPDATE_GOLDEN=1 writes it anew.
+TEST(Definitions, AreTheTableOfTheDocs) {
+  const Program program = every_op();
+  std::string table = "| op | inputs | outputs | attributes |\n| --- | --- | --- | --- |\n";
+  for (const OpDefinition* op : definitions()) {
+    std::string attributes;
+    for (const OpCall& call : program.ops()) {
+      if (call.kind != op->kind() || !attributes.empty()) continue;
+      for (const Attribute& attribute : call.attributes.list()) {
+        attributes += (attributes.empty() ? "" : ", ") + std::string(attribute.name);
+      }
+    }
+    table += "| `" + std::string(op->kind().name) + "` | " + with_commas(op->kind().inputs) + " | " +
+             with_commas(op->kind().outputs) + " | " + attributes + " |\n";
+  }
+  const std::string path = GPUBENCH_OPS_README;
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  const std::string begin = "<!-- ops -->\n";
+  const std::size_t first = text.str().find(begin) + begin.size();
+  const std::size_t last = text.str().find("<!-- end of ops -->");
+  ASSERT_LE(first, last);
+  if (std::getenv("GPUBENCH_UPDATE_GOLDEN") != nullptr) {
+    std::ofstream(path) << text.str().substr(0, first) << table << text.str().substr(last);
+    return;
+  }
+  EXPECT_EQ(text.str().substr(first, last - first), table);
 }
 
 TEST(Bounds, NameTheirNumbers) {
