@@ -8,6 +8,7 @@
 // list. Lists stand last, and those of one op take turns: w g m v of the first parameter, then of the second.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -78,6 +79,13 @@ class Named {
     return *found;
   }
   [[nodiscard]] const T& operator[](std::string_view name) const { return at(name); }
+  /// Calls visit(thing) for those of the names that this call has.
+  template <class Visit>
+  void each(std::initializer_list<std::string_view> names, const Visit& visit) const {
+    for (const std::string_view name : names) {
+      if (const T* found = find(name)) visit(*found);
+    }
+  }
 
  private:
   OpKind kind_;

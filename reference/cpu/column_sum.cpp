@@ -92,14 +92,8 @@ Plan plan_column_sum(const OpCall& call, std::span<const TensorSpec> tensors, co
   Sum work;
   work.threads = context.threads;
   work.view = rows_of(call, tensors[0]);
-  const auto workspace_bytes = static_cast<std::size_t>(work.parts() * work.view.columns) * sizeof(float);
-  return plan_of(own_implementation(), workspace_bytes, [work](std::span<const Tensor> bound, Workspace space) {
-    Sum result = work;
-    result.x = Source(bound[0]);
-    result.y = Sink(bound[1], false);
-    result.partial = reinterpret_cast<float*>(space.data);
-    return result;
-  });
+  return own_plan(call, work, {{"x", to<&Sum::x>}, {"y", to<&Sum::y>}, {workspace_operand, to<&Sum::partial>}},
+                  static_cast<std::size_t>(work.parts() * work.view.columns) * sizeof(float));
 }
 
 }  // namespace gpubench::cpu

@@ -206,38 +206,37 @@ struct LossForwardBackward {
   }
 };
 
+/// The rows of logits, where all tensors that the call has are of types and layouts that the kernels know.
+RowView checked_logits(const OpCall& call, const Named<TensorSpec>& operand) {
+  expect_f32_or_bf16(call, operand, {"logits", "dlogits"});
+  expect_type(call, operand, {"labels"}, DType::i32);
+  expect_type(call, operand, {"loss", "lse"}, DType::f32);
+  expect_row_major(call, operand, {"labels", "lse"});
+  return rows_of(call, operand["logits"]);
+}
+
 }  // namespace
 
 Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
-  expect_f32_or_bf16(call, tensors[0]);
-  expect_type(call, tensors[1], DType::i32);
-  for (const std::size_t i : {1U, 3U}) expect_row_major(call, tensors[i]);
-  for (const std::size_t i : {2U, 3U}) expect_type(call, tensors[i], DType::f32);
   LossForward work;
   work.threads = context.threads;
-  work.view = rows_of(call, tensors[0]);
-  const auto workspace_bytes = static_cast<std::size_t>(work.view.rows) * sizeof(double);
-  return plan_of(own_implementation(), workspace_bytes, [work](std::span<const Tensor> bound, Workspace space) {
-    LossForward result = work;
-    result.logits = Source(bound[0]);
-    result.labels = elements_of<const std::int32_t>(bound[1]);
-    result.loss = elements_of<float>(bound[2]);
-    result.lse = elements_of<float>(bound[3]);
-    result.row_loss = reinterpret_cast<double*>(space.data);
-    return result;
-  });
+  work.view = checked_logits(call, {call, tensors});
+  return own_plan(call, work,
+                  {{"logits", to<&LossForward::logits>},
+                   {"labels", to<&LossForward::labels>},
+                   {"loss", to<&LossForward::loss>},
+                   {"lse", to<&LossForward::lse>},
+                   {workspace_operand, to<&LossForward::row_loss>}},
+                  static_cast<std::size_t>(work.view.rows) * sizeof(double));
 }
 
 Plan plan_cross_entropy_forward_backward(const OpCall& call, std::span<const TensorSpec> tensors,
                                          const CpuContext& context) {
-  for (const std::size_t i : {0U, 4U}) expect_f32_or_bf16(call, tensors[i]);
-  expect_type(call, tensors[1], DType::i32);
-  for (const std::size_t i : {1U, 3U}) expect_row_major(call, tensors[i]);
-  for (const std::size_t i : {2U, 3U}) expect_type(call, tensors[i], DType::f32);
+  const Named<TensorSpec> operand(call, tensors);
   LossForwardBackward work;
   work.forward.threads = context.threads;
-  work.forward.view = rows_of(call, tensors[0]);
-  work.dlogits_view = rows_of(call, tensors[4]);
+  work.forward.view = checked_logits(call, operand);
+  work.dlogits_view = rows_of(call, operand["dlogits"]);
   const auto loss_bytes = static_cast<std::size_t>((work.forward.view.rows + 7) / 8 * 8) * sizeof(double);
   const auto row_bytes = static_cast<std::size_t>(scratch_row(work.forward.view.columns)) * sizeof(float);
   const std::size_t bytes = loss_bytes + static_cast<std::size_t>(context.threads) * row_bytes;
@@ -256,24 +255,16 @@ Plan plan_cross_entropy_forward_backward(const OpCall& call, std::span<const Ten
 }
 
 Plan plan_cross_entropy_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
-  expect_f32_or_bf16(call, tensors[0]);
-  expect_type(call, tensors[1], DType::i32);
-  expect_type(call, tensors[2], DType::f32);
-  expect_f32_or_bf16(call, tensors[3]);
-  for (const std::size_t i : {1U, 2U}) expect_row_major(call, tensors[i]);
+  const Named<TensorSpec> operand(call, tensors);
   LossBackward work;
   work.threads = context.threads;
-  work.logits_view = rows_of(call, tensors[0]);
-  work.dlogits_view = rows_of(call, tensors[3]);
-  const bool streaming = worth_streaming(tensors[3].bytes());
-  return plan_of(own_implementation(), 0, [work, streaming](std::span<const Tensor> bound, Workspace) {
-    LossBackward result = work;
-    result.logits = Source(bound[0]);
-    result.labels = elements_of<const std::int32_t>(bound[1]);
-    result.lse = elements_of<const float>(bound[2]);
-    result.dlogits = Sink(bound[3], streaming && bound[3].data != bound[0].data);
-    return result;
-  });
+  work.logits_view = checked_logits(call, operand);
+  work.dlogits_view = rows_of(call, operand["dlogits"]);
+  return own_plan(call, work,
+                  {{"logits", to<&LossBackward::logits>},
+                   {"labels", to<&LossBackward::labels>},
+                   {"lse", to<&LossBackward::lse>},
+                   {"dlogits", to<&LossBackward::dlogits>}});
 }
 
 }  // namespace gpubench::cpu

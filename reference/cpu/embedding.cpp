@@ -118,20 +118,15 @@ void expect_tokens(const OpCall& call, const TensorSpec& tokens) {
 }  // namespace
 
 Plan plan_embedding_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
-  expect_tokens(call, tensors[1]);
+  const Named<TensorSpec> operand(call, tensors);
+  expect_tokens(call, operand["tokens"]);
   LookUp work;
   work.threads = context.threads;
-  work.table_view = rows_of(call, tensors[0]);
-  work.y_view = rows_of(call, tensors[2]);
-  work.element_bytes = size_of(tensors[0].dtype);
-  work.streaming = worth_streaming(tensors[2].bytes());
-  return plan_of(own_implementation(), 0, [work](std::span<const Tensor> bound, Workspace) {
-    LookUp result = work;
-    result.table = bound[0].data;
-    result.tokens = elements_of<const std::int32_t>(bound[1]);
-    result.y = bound[2].data;
-    return result;
-  });
+  work.table_view = rows_of(call, operand["table"]);
+  work.y_view = rows_of(call, operand["y"]);
+  work.element_bytes = size_of(operand["table"].dtype);
+  work.streaming = worth_streaming(operand["y"].bytes());
+  return own_plan(call, work, {{"table", to<&LookUp::table>}, {"tokens", to<&LookUp::tokens>}, {"y", to<&LookUp::y>}});
 }
 
 Plan plan_embedding_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {

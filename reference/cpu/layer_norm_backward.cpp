@@ -143,15 +143,9 @@ struct NormBackward {
 
 Plan plan_norm_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const Named<TensorSpec> operand(call, tensors);
-  for (const char* name : {"dy", "x", "gamma", "dx", "dgamma", "dbeta"}) {
-    if (const TensorSpec* data = operand.find(name)) expect_f32_or_bf16(call, *data);
-  }
-  for (const char* name : {"gamma", "mean", "rstd", "dgamma", "dbeta"}) {
-    if (const TensorSpec* dense = operand.find(name)) expect_row_major(call, *dense);
-  }
-  for (const char* name : {"mean", "rstd"}) {
-    if (const TensorSpec* statistic = operand.find(name)) expect_type(call, *statistic, DType::f32);
-  }
+  expect_f32_or_bf16(call, operand, {"dy", "x", "gamma", "dx", "dgamma", "dbeta"});
+  expect_row_major(call, operand, {"gamma", "mean", "rstd", "dgamma", "dbeta"});
+  expect_type(call, operand, {"mean", "rstd"}, DType::f32);
   NormBackward work;
   work.threads = context.threads;
   work.dy_view = rows_of(call, operand["dy"]);

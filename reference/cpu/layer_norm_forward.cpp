@@ -106,15 +106,9 @@ struct NormForward {
 
 Plan plan_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const Named<TensorSpec> operand(call, tensors);
-  for (const char* name : {"x", "y", "gamma", "beta"}) {
-    if (const TensorSpec* data = operand.find(name)) expect_f32_or_bf16(call, *data);
-  }
-  for (const char* name : {"gamma", "beta", "mean", "rstd"}) {
-    if (const TensorSpec* dense = operand.find(name)) expect_row_major(call, *dense);
-  }
-  for (const char* name : {"mean", "rstd"}) {
-    if (const TensorSpec* statistic = operand.find(name)) expect_type(call, *statistic, DType::f32);
-  }
+  expect_f32_or_bf16(call, operand, {"x", "y", "gamma", "beta"});
+  expect_row_major(call, operand, {"gamma", "beta", "mean", "rstd"});
+  expect_type(call, operand, {"mean", "rstd"}, DType::f32);
   NormForward work;
   work.threads = context.threads;
   work.epsilon = call.attributes.as<Norm>().epsilon;

@@ -137,11 +137,12 @@ struct ResidualForward {
 }  // namespace
 
 Plan plan_residual_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
-  const TensorSpec& x = tensors[0];
+  const Named<TensorSpec> operand(call, tensors);
+  const TensorSpec& x = operand["x"];
   for (const TensorSpec& tensor : tensors) expect_row_major(call, tensor);
-  for (const std::size_t i : {0U, 2U, 3U}) expect_f32_or_bf16(call, tensors[i]);
-  for (const std::size_t i : {1U, 4U, 5U}) expect_type(call, tensors[i], x.dtype);
-  for (const std::size_t i : {6U, 7U}) expect_type(call, tensors[i], DType::f32);
+  expect_f32_or_bf16(call, operand, {"x", "gamma", "beta"});
+  expect_type(call, operand, {"r", "sum", "y"}, x.dtype);
+  expect_type(call, operand, {"mean", "rstd"}, DType::f32);
   ResidualForward work;
   work.threads = context.threads;
   work.epsilon = call.attributes.as<ResidualNorm>().epsilon;
@@ -149,21 +150,18 @@ Plan plan_residual_norm_forward(const OpCall& call, std::span<const TensorSpec> 
   work.rows = x.shape.elements() / work.n;
   work.is_bf16 = x.dtype == DType::bf16;
   work.streaming = worth_streaming(x.bytes());
-  const auto scratch = static_cast<std::size_t>(scratch_columns(work.n) * context.threads) * sizeof(float);
-  return plan_of(own_implementation(), scratch, [work](std::span<const Tensor> bound, Workspace workspace) {
-    ResidualForward result = work;
-    result.x = bound[0];
-    result.r = bound[1];
-    result.gamma = Source(bound[2]);
-    result.beta = Source(bound[3]);
-    result.sum = bound[4];
-    result.y = Sink(bound[5], work.streaming);
-    result.mean = elements_of<float>(bound[6]);
-    result.rstd = elements_of<float>(bound[7]);
-    result.scratch = reinterpret_cast<float*>(workspace.data);
-    result.use_avx512 = !work.is_bf16 && avx512::available();
-    return result;
-  });
+  work.use_avx512 = !work.is_bf16 && avx512::available();
+  return own_plan(call, work,
+                  {{"x", to<&ResidualForward::x>},
+                   {"r", to<&ResidualForward::r>},
+                   {"gamma", to<&ResidualForward::gamma>},
+                   {"beta", to<&ResidualForward::beta>},
+                   {"sum", to<&ResidualForward::sum>},
+                   {"y", to<&ResidualForward::y>},
+                   {"mean", to<&ResidualForward::mean>},
+                   {"rstd", to<&ResidualForward::rstd>},
+                   {workspace_operand, to<&ResidualForward::scratch>}},
+                  static_cast<std::size_t>(scratch_columns(work.n) * context.threads) * sizeof(float));
 }
 
 }  // namespace gpubench::cpu

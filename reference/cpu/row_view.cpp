@@ -27,4 +27,19 @@ std::int64_t row_grain(std::int64_t columns) {
   return std::max<std::int64_t>(1, element_grain / std::max<std::int64_t>(1, columns));
 }
 
+void expect_f32_or_bf16(const OpCall& call, const Named<TensorSpec>& operand,
+                        std::initializer_list<std::string_view> names) {
+  operand.each(names, [&](const TensorSpec& tensor) { expect_f32_or_bf16(call, tensor); });
+}
+
+void expect_type(const OpCall& call, const Named<TensorSpec>& operand, std::initializer_list<std::string_view> names,
+                 DType type) {
+  operand.each(names, [&](const TensorSpec& tensor) { expect_type(call, tensor, type); });
+}
+
+void expect_row_major(const OpCall& call, const Named<TensorSpec>& operand,
+                      std::initializer_list<std::string_view> names) {
+  operand.each(names, [&](const TensorSpec& tensor) { expect_row_major(call, tensor); });
+}
+
 }  // namespace gpubench::cpu

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
+#include <string_view>
 
 #include "harness/core/row_view.h"
 #include "reference/cpu/kernel.h"
@@ -16,6 +18,14 @@ void expect_f32_or_bf16(const OpCall& call, const TensorSpec& tensor);
 
 /// Throws Unsupported unless the type is `type`.
 void expect_type(const OpCall& call, const TensorSpec& tensor, DType type);
+
+/// The same of those operands that the call has.
+void expect_f32_or_bf16(const OpCall& call, const Named<TensorSpec>& operand,
+                        std::initializer_list<std::string_view> names);
+void expect_type(const OpCall& call, const Named<TensorSpec>& operand, std::initializer_list<std::string_view> names,
+                 DType type);
+void expect_row_major(const OpCall& call, const Named<TensorSpec>& operand,
+                      std::initializer_list<std::string_view> names);
 
 /// How many rows of `columns` elements are worth a thread.
 [[nodiscard]] std::int64_t row_grain(std::int64_t columns);
