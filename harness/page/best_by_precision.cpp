@@ -5,7 +5,7 @@
 
 #include "harness/page/known_ceilings.h"
 #include "harness/page/rates.h"
-#include "harness/page/throughput.h"
+#include "harness/page/sections.h"
 #include "harness/report/quantity.h"
 
 namespace gpubench::page {

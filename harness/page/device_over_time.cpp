@@ -1,4 +1,4 @@
-#include "harness/page/device_over_time.h"
+#include "harness/page/sections.h"
 
 #include <fmt/format.h>
 

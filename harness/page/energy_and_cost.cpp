@@ -1,4 +1,4 @@
-#include "harness/page/energy_and_cost.h"
+#include "harness/page/sections.h"
 
 #include <fmt/format.h>
 

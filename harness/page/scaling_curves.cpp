@@ -6,7 +6,7 @@
 
 #include "harness/core/reliability.h"
 #include "harness/page/rates.h"
-#include "harness/page/several_ranks.h"
+#include "harness/page/sections.h"
 #include "harness/report/quantity.h"
 
 namespace gpubench::page {

@@ -1,4 +1,4 @@
-#include "harness/page/speed.h"
+#include "harness/page/sections.h"
 
 #include <fmt/format.h>
 

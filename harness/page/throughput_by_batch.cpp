@@ -6,7 +6,7 @@
 #include <set>
 
 #include "harness/page/rates.h"
-#include "harness/page/throughput.h"
+#include "harness/page/sections.h"
 
 namespace gpubench::page {
 namespace {

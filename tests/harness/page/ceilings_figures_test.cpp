@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/page/known_ceilings.h"
-#include "harness/page/roofline.h"
+#include "harness/page/sections.h"
 #include "tests/harness/page/made_cases.h"
 
 namespace gpubench::page {

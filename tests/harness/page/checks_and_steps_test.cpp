@@ -4,8 +4,7 @@
 
 #include <limits>
 
-#include "harness/page/error_budget.h"
-#include "harness/page/step_breakdown.h"
+#include "harness/page/sections.h"
 #include "tests/harness/page/made_cases.h"
 
 namespace gpubench::page {

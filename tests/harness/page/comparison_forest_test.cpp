@@ -1,4 +1,4 @@
-#include "harness/page/comparison_forest.h"
+#include "harness/page/sections.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

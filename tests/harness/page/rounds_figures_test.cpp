@@ -2,9 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "harness/page/device_over_time.h"
-#include "harness/page/energy_and_cost.h"
-#include "harness/page/noise_strips.h"
+#include "harness/page/sections.h"
 #include "tests/harness/page/made_cases.h"
 
 namespace gpubench::page {

@@ -1,0 +1,98 @@
+// Every section of the page: which charts and tables there are, and what each of them tells. document.cpp has their
+// order.
+#pragma once
+
+#include <span>
+
+#include "harness/page/html.h"
+#include "harness/page/ratios.h"
+#include "harness/page/section.h"
+#include "harness/page/side.h"
+
+namespace gpubench::page {
+
+/// A row per suite and precision, whole training steps first: the geometric mean of the rates with an interval that
+/// would hold if all of its cases erred together (the mean of their half-widths on the log scale, an upper bound), the
+/// best, its share of a ceiling, and what is left out and why. Rates of items (tokens) are of one workload each: a
+/// token of a block is not one of a model. A precision in which nothing could run has no row.
+[[nodiscard]] DataTable speed_table(std::span<const Side> sides);
+
+/// The table with its heading and what it leaves out, told once; nothing where no case has a rate.
+void add_speed(Html& html, std::span<const Side> sides);
+
+/// Tables of facts, a column per report: what was set for this run and is no default first, then device, libraries,
+/// host and build. With several reports, rows that differ are marked.
+void add_environment(Html& html, std::span<const Side> sides);
+
+/// One chart per workload that was measured at three sizes or more: rate against the work of a run (FLOP, or bytes
+/// where the rate is in bytes), log-log, a series per precision, with the published peak as a line. What was measured
+/// at fewer sizes is told as bars. Cases of one rank only.
+[[nodiscard]] Section throughput_by_size(std::span<const Side> sides);
+
+/// One chart per shape that was measured at two batch sizes or more, everything else being equal.
+[[nodiscard]] Section throughput_by_batch(std::span<const Side> sides);
+
+/// The best rate of each precision, by suite, and how much of the peak that is, where it is known. Suites with a single
+/// precision and no known peak are left out: there is nothing to hold their bar against.
+[[nodiscard]] Section best_by_precision(std::span<const Side> sides);
+
+/// One chart per precision and report: FLOP/s of every ranked case of one rank against its FLOP per compulsory byte, a
+/// series per suite; the roof is min(intensity * bandwidth, peak), published where that is known, else the best
+/// matrix product and the best copy or triad of the run itself. What is above the roof by more than its interval is
+/// told with the reason. A precision without both ceilings is left out.
+///
+/// Source: Williams, Waterman, Patterson, "Roofline: an insightful visual performance model for multicore
+/// architectures", CACM 52(4), 2009.
+[[nodiscard]] Section roofline(std::span<const Side> sides);
+
+/// A chart per workload with a bar per ranked step of one rank, divided by kind of op: what each takes alone as a share
+/// of the step. What the ops do not explain is told with its sign: gaps between launches make it positive, overlap and
+/// warm caches negative.
+[[nodiscard]] Section step_breakdown(std::span<const Side> sides);
+
+/// Where a report has the same case at several rank counts: its rate as a multiple of that at the fewest ranks, with
+/// the ideal line, and the efficiency that the report tells. Ideal is as many times faster as there are more units
+/// (processors, SMs): on a CPU ranks share the processors, so that more ranks have no more of them, and efficiency is
+/// the speed-up itself. Virtual ranks and collectives alone never.
+[[nodiscard]] Section scaling_curves(std::span<const Side> sides);
+
+/// Bus bandwidth (nccl-tests' busbw) against message size, log-log: one chart per collective, a series per precision
+/// and number of ranks, with the link's limit where it is known. Collectives that were measured at one or two sizes are
+/// told as bars.
+[[nodiscard]] Section bus_bandwidth(std::span<const Side> sides);
+
+/// One chart per pair and suite: how many times faster the other side is, case by case (the most different ones), with
+/// 95% intervals and harness/compare's words; the suite's geometric mean is a diamond. Where reports cannot be
+/// compared, a notice says why.
+[[nodiscard]] Section comparison_forest(const Comparisons& comparisons);
+
+/// A heat map per report: op kinds by precision, the largest error over its bound among all judged elements of all
+/// checks, failing ones too, which are marked: 1 is the whole of the bound. Ops of which nothing was judged are left
+/// out.
+[[nodiscard]] Section error_budget(std::span<const Side> sides);
+
+/// Per report: the noisiest ranked cases, one in the middle and the steadiest, by the spread of their samples
+/// (p90 - p10 over the median). Every sample is a dot, a column per round, in multiples of the case's median: two bands
+/// are two modes, a slope is a drift. Rounds that were invalid are left out. Of many samples an even choice is drawn.
+[[nodiscard]] Section noise_strips(std::span<const Side> sides);
+
+/// Per report, where rounds have telemetry: clocks, power, temperature, the reasons of lower clocks, and on a CPU how
+/// busy the machine was, along the time for which the rounds were measured, suites as bands.
+///
+/// A report holds the length of each round, not when it began, and rounds of the cases in memory are interleaved: here
+/// they follow each other case by case. Of very many rounds those of a case, or of several, are drawn as one, with the
+/// lowest and highest.
+[[nodiscard]] Section device_over_time(std::span<const Side> sides);
+
+/// Work per joule of every ranked case whose energy was measured, a chart per unit of work.
+[[nodiscard]] Section energy(std::span<const Side> sides);
+
+/// With a price: what a million items (tokens, images) and an exaFLOP (10^18) of whole training steps cost at the
+/// measured rate; unreliable ones are counted and left out. A case of
+/// several ranks on GPUs is charged a device for each; ranks on a CPU share one. Empty without a price.
+[[nodiscard]] Section cost(std::span<const Side> sides, const PageOptions& options);
+
+/// The parts of an id, then the verdicts other than pass and the flags that occur in these reports, a sentence each.
+void add_words(Html& html, std::span<const Side> sides);
+
+}  // namespace gpubench::page
