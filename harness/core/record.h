@@ -60,8 +60,19 @@ struct OpParity {
   int mutations_rejected = 0;
 };
 
+/// What a whole program left of one tensor, against the program in fp64 (harness/parity/end_to_end.h); 2-norms.
+struct EndToEndTensor {
+  std::string tensor;
+  std::string role;      ///< "gradient", "parameter", "scalar", ...
+  double norm = 0.0;     ///< of the fp64 result
+  double error = 0.0;    ///< of the difference
+  double allowed = 0.0;  ///< what the difference may have: from the spread of correct runs
+};
+
 struct Parity {
   std::vector<OpParity> ops;
+  /// With the full check, of programs of several ops that are small enough: every tensor that was left.
+  std::optional<std::vector<EndToEndTensor>> end_to_end{};
   double error_over_bound = 0.0;  ///< the largest of them
   std::string worst_op;           ///< whose
   std::string coverage;           ///< "all 12 ops, 100% of elements", "sampled 1.2%; recheck in 2 segments"

@@ -110,6 +110,13 @@ class CaseMeaning {
       named = named || op.label == record_.parity.worst_op;
     }
     compare(node.at("error_over_bound"), record_.parity.error_over_bound, largest, "the largest of its ops is");
+    if (const auto& tensors = record_.parity.end_to_end) {
+      for (std::size_t i = 0; i < tensors->size(); ++i) {
+        const EndToEndTensor& tensor = (*tensors)[i];
+        require(!passed() || tensor.error <= tensor.allowed, node.at("end_to_end").at(i).at("error"),
+                "is more than was allowed, although the case passed");
+      }
+    }
     require(named, node.at("worst_op"),
             fmt::format("is \"{}\", which is no op that was judged", visible(record_.parity.worst_op)));
   }

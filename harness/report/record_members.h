@@ -39,12 +39,22 @@ void visit(Archive& a, OpParity& p) {
 }
 
 template <class Archive>
+void visit(Archive& a, EndToEndTensor& t) {
+  a("tensor", t.tensor);
+  a("role", t.role);
+  a("norm", t.norm);
+  a("error", t.error);
+  a("allowed", t.allowed);
+}
+
+template <class Archive>
 void visit(Archive& a, Parity& p) {
   a("error_over_bound", p.error_over_bound);
   a("worst_op", p.worst_op);
   a("coverage", p.coverage);
   a("seed", p.seed);
   a("ops", p.ops);
+  a("end_to_end", p.end_to_end);
 }
 
 template <class Archive>
@@ -227,8 +237,8 @@ template <class T, class... Ts>
 concept AnyOf = (std::is_same_v<T, Ts> || ...);
 /// A struct that is a member of another. Whoever lists the members of further structs (visit()) adds them here.
 template <class T>
-inline constexpr bool is_part = AnyOf<T, Worst, OpParity, Parity, Spread, RoundTelemetry, RankTimes, RoundRecord,
-                                      Summary, OpShare, CollectiveRates, RankSpread, PeakShare, Derived>;
+inline constexpr bool is_part = AnyOf<T, Worst, OpParity, EndToEndTensor, Parity, Spread, RoundTelemetry, RankTimes,
+                                      RoundRecord, Summary, OpShare, CollectiveRates, RankSpread, PeakShare, Derived>;
 template <class T>
 concept Part = is_part<T>;
 template <class T>

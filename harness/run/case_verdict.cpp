@@ -70,6 +70,23 @@ void add_op(CaseRecord& record, OpParity parity) {
   record.parity.ops.push_back(std::move(parity));
 }
 
+void add_end_to_end(CaseRecord& record, std::span<const EndToEndResult> results) {
+  auto& tensors = record.parity.end_to_end.emplace();
+  const EndToEndResult* worst = nullptr;
+  std::size_t outside = 0;
+  for (const EndToEndResult& result : results) {
+    tensors.push_back({result.tensor, std::string(name(result.role)), result.norm, result.error, result.allowed});
+    if (result.passed()) continue;
+    ++outside;
+    if (worst == nullptr || !(result.error / result.allowed <= worst->error / worst->allowed)) worst = &result;
+  }
+  if (worst == nullptr) return;
+  blame(record, Verdict::fail,
+        fmt::format("end to end: '{}' is {:.3g} from the whole program in fp64 (2-norm; it has {:.3g}), expected at "
+                    "most {:.3g}; {} of {} tensors are outside, though each op was right on its own inputs",
+                    worst->tensor, worst->error, worst->norm, worst->allowed, outside, results.size()));
+}
+
 void close_parity(CaseRecord& record, CheckMode check, int pauses, const std::string& rounds) {
   Parity& parity = record.parity;
   for (const OpParity& op : parity.ops) {
@@ -84,6 +101,7 @@ void close_parity(CaseRecord& record, CheckMode check, int pauses, const std::st
   }
   parity.coverage = coverage_of(parity, pauses);
   if (!rounds.empty()) parity.coverage += "; " + rounds;
+  if (parity.end_to_end) parity.coverage += fmt::format("; {} tensors end to end", parity.end_to_end->size());
   if (parity.ops.empty()) blame(record, Verdict::not_proven, "no op was judged");
 }
 

@@ -1,10 +1,12 @@
 // How a case's record comes to its verdict: the worst of what was found, told in one sentence.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "harness/core/record.h"
+#include "harness/parity/end_to_end.h"
 #include "harness/run/run.h"
 
 namespace gpubench {
@@ -20,6 +22,9 @@ void blame(CaseRecord& record, Verdict verdict, std::string reason);
 
 /// Adds what was found about one op: "op 'mlp.up' (gemm) failed in recheck: ...".
 void add_op(CaseRecord& record, OpParity parity);
+
+/// Adds what the whole program left, tensor by tensor; a failure where one is further from fp64 than it may be.
+void add_end_to_end(CaseRecord& record, std::span<const EndToEndResult> results);
 
 /// Fills in what follows from all ops: the largest error, its op, the coverage. `pauses`: segments of the recheck;
 /// `rounds`: what the rounds were compared with. A record that would pass with nothing judged becomes `not_proven`, or

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "harness/parity/end_to_end.h"
 #include "harness/run/recheck_plan.h"
 #include "harness/run/timing.h"
 
@@ -12,6 +13,9 @@ namespace {
 
 /// Inputs up to this size are fingerprinted around every single op; larger ones once around all of them.
 constexpr std::int64_t cheap_to_watch_bytes = std::int64_t{32} << 20U;
+
+/// fp64 work up to which a program is run whole by the textbook, four times: some ten seconds on two cores.
+constexpr double most_end_to_end_flop = 2e9;
 
 bool any_overlap(const Program& program, std::span<const ValueId> values, ValueId value) {
   return std::any_of(values.begin(), values.end(), [&](ValueId other) { return program.overlaps(other, value); });
@@ -65,6 +69,24 @@ void CaseCheck::alone() {
   look_at_guards(0, "an op in check");
   look_at_constants(0, constants_, "an op in check");
   rounds_.expect(fingerprints_of(prepared_, 0, prepared_.produced()));
+  end_to_end();
+}
+
+// What each op did right on its own inputs may still add up wrong: an op that is not there, or reads another tensor.
+void CaseCheck::end_to_end() {
+  const Program& program = prepared_.program();
+  if (options_.check != CheckMode::full || program.ops().size() < 2 || record_.verdict != Verdict::pass ||
+      !(textbook_flop(program) <= most_end_to_end_flop)) {
+    return;
+  }
+  if (options_.alive) options_.alive();
+  StorageReader reader(prepared_.memory(0));
+  const auto results =
+      gpubench::end_to_end(program, prepared_.planned().c.id_without_ranks(), options_.seed, [&](ValueId id) {
+        const Value& value = program.value(id);
+        return TensorView(value.spec, reader[value.storage] + value.offset_bytes);
+      });
+  add_end_to_end(record_, results);
 }
 
 void CaseCheck::alone(int op) {

@@ -39,6 +39,7 @@ class CaseCheck {
 
  private:
   void alone(int op);
+  void end_to_end();
   [[nodiscard]] int touched() const;
   void look_at_guards(int copy, const std::string& where);
   void look_at_constants(int copy, const Fingerprints& before, const std::string& where);

@@ -91,6 +91,7 @@ const std::vector<std::pair<const char*, Fate>>& fates() {
       {"/gpubench/cases/N/parity/ops/N/(label|kind|phase|implementation|choice|status|rejected/N)", Fate::kept},
       {"/gpubench/cases/N/parity/ops/N/reason", Fate::text},
       {"/gpubench/cases/N/parity/ops/N/worst/(tensor|nonfinite/.*)", Fate::kept},
+      {"/gpubench/cases/N/parity/end_to_end/N/(tensor|role)", Fate::kept},
       {"/gpubench/cases/N/rounds/N/note", Fate::text},
       {"/gpubench/cases/N/rounds/N/telemetry/reasons/N", Fate::kept},
       {"/gpubench/cases/N/summary/flags/N", Fate::kept},

@@ -18,6 +18,7 @@ inline CaseRecord holding_record() {
   r.choice = Choice::timed;
   r.parity.ops[0].choice = Choice::timed;
   r.parity.ops[0].rejected = {"cublaslt:algo=21: 130 of 4000 judged elements of 'c' outside their bound"};
+  r.parity.end_to_end = {{"w'", "parameter", 12.5, 0.001, 0.004}};
   r.workspace_bytes = 4096;
   const std::vector<std::string> flags{"power capped"};
   r.summary = summarize(r.rounds, r.batch);

@@ -96,6 +96,7 @@ const std::vector<std::string>& optional_members() {
       "gpubench.cases[0].rewrites",
       "gpubench.cases[0].parity.ops[0].choice",
       "gpubench.cases[0].parity.ops[0].rejected",
+      "gpubench.cases[0].parity.end_to_end",
       "gpubench.cases[0].rounds[0].ranks",
       "gpubench.cases[0].rounds[0].telemetry",
       "gpubench.cases[0].rounds[0].telemetry.sm_mhz",

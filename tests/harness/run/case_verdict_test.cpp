@@ -1,0 +1,92 @@
+#include "harness/run/case_verdict.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "harness/core/error.h"
+#include "reference/cpu/cpu_backend.h"
+#include "reference/ops/gemm.h"
+#include "reference/ops/pointwise.h"
+#include "suites/declare.h"
+#include "tests/harness/run/run_fixture.h"
+
+namespace gpubench {
+namespace case_verdict_test {
+
+using ::testing::HasSubstr;
+
+CaseRecord passing() {
+  CaseRecord record;
+  record.verdict = Verdict::pass;
+  return record;
+}
+
+TEST(EndToEndVerdict, TensorsWithinWhatTheyMayBeOffLeaveThePass) {
+  CaseRecord record = passing();
+  add_end_to_end(record, std::vector<EndToEndResult>{{"loss", Role::scalar, 3.0, 0.5, 1.0},
+                                                     {"y", Role::activation, 1.0, 0.0, 0.0}});
+  EXPECT_EQ(record.verdict, Verdict::pass);
+  ASSERT_EQ(record.parity.end_to_end->size(), 2U);
+  EXPECT_EQ(record.parity.end_to_end->front().role, "scalar");
+}
+
+TEST(EndToEndVerdict, OneThatIsFurtherOffOrNaNFailsAndTheWorstIsNamed) {
+  CaseRecord record = passing();
+  add_end_to_end(record, std::vector<EndToEndResult>{{"a", Role::gradient, 3.0, 1.5, 1.0},
+                                                     {"b", Role::gradient, 3.0, 4.0, 1.0},
+                                                     {"c", Role::gradient, 3.0, 0.5, 1.0}});
+  EXPECT_EQ(record.verdict, Verdict::fail);
+  EXPECT_THAT(record.reason, HasSubstr("end to end: 'b' is 4 from the whole program in fp64"));
+  EXPECT_THAT(record.reason, HasSubstr("2 of 3 tensors are outside"));
+
+  CaseRecord nan = passing();
+  add_end_to_end(nan, std::vector<EndToEndResult>{{"a", Role::gradient, 3.0, std::nan(""), 1.0}});
+  EXPECT_EQ(nan.verdict, Verdict::fail);
+}
+
+Program two_ops(const Case& c, const Recipe& r) {
+  Program p;
+  const ValueId a = p.add(tensor("a", r.tensor, {c.dim("m"), 40}, Role::input, Fill::normal(1.0)));
+  const ValueId b = p.add(tensor("b", r.tensor, {40, 24}, Role::input, Fill::normal(0.125)));
+  (void)gelu_forward(p, {}, r.math, "gelu", gemm(p, {}, r.math, "product", a, b).c);
+  return p;
+}
+
+CaseRecord run_with(CheckMode check) {
+  Grid grid;
+  grid.recipes = {"f32"};
+  grid.points = {Point{{{"m", 33}}, "odd", Tier::smoke}};
+  const std::vector<Suite> suites{
+      {"two",
+       "ops",
+       {suites::declare(
+           {{"two", "ops", "", Headline::flop_per_s, "rows", CacheMode::cold}, grid, two_ops, [](const Case&) {
+              return 1.0;
+            }})}}};
+  const std::vector<PlannedCase> planned = plan_cases(suites, {});
+  const std::unique_ptr<Backend> cpu = open_cpu_backend(2);
+  RunOptions options = sim::smoke_options();
+  options.check = check;
+  sim::Remembering seen;
+  run_in_process(*cpu, planned, options, seen, seen.stop);
+  return seen.records.begin()->second;
+}
+
+TEST(EndToEndVerdict, TheFullCheckRunsSmallProgramsWholeAndTheSampleDoesNot) {
+  const CaseRecord full = run_with(CheckMode::full);
+  EXPECT_EQ(full.verdict, Verdict::pass) << full.reason;
+  ASSERT_TRUE(full.parity.end_to_end.has_value());
+  ASSERT_EQ(full.parity.end_to_end->size(), 2U);  // the product and its gelu
+  for (const EndToEndTensor& tensor : *full.parity.end_to_end) {
+    EXPECT_GT(tensor.error, 0.0) << tensor.tensor;
+    EXPECT_LE(tensor.error, tensor.allowed) << tensor.tensor;
+    EXPECT_LT(tensor.allowed, 1e-4 * tensor.norm) << tensor.tensor;
+  }
+  EXPECT_THAT(full.parity.coverage, HasSubstr("2 tensors end to end"));
+  EXPECT_FALSE(run_with(CheckMode::sample).parity.end_to_end.has_value());
+}
+
+}  // namespace case_verdict_test
+}  // namespace gpubench
