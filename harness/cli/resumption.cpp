@@ -75,8 +75,7 @@ Resumption open_resumption(const Options& options, std::span<const std::string> 
 
 std::vector<std::pair<std::string, std::string>> settings_of(const Report& report, std::span<const PlannedCase> plan,
                                                              const Options& options, const Anonymizer* anonymizer) {
-  const Json context = context_json(report);
-  Setup setup = setup_of(Node(context, "this run"));
+  Setup setup = setup_of(report);
   Facts facts = std::move(setup.decisive);
   facts.insert(facts.end(), setup.telling.begin(), setup.telling.end());
   facts.emplace_back("check", report.run.check);

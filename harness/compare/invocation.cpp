@@ -6,27 +6,13 @@
 #include <cmath>
 #include <unordered_set>
 
-#include "harness/compare/thinned_json.h"
 #include "harness/measure/statistics.h"
-#include "harness/report/content_digest.h"
 #include "harness/report/json.h"
 #include "harness/report/record_reader.h"
 #include "harness/report/report_reader.h"
 
 namespace gpubench {
 namespace {
-
-// Members that say nothing about the time of a case.
-constexpr std::string_view unread[] = {"benchmarks", "parity", "breakdown", "peak", "rewrites"};
-
-std::vector<double> positive_numbers(const Node& round, const char* member) {
-  std::vector<double> values = round.numbers_or_notes(member);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (!(values[i] > 0.0) || !std::isfinite(values[i]))
-      round.at(member).at(i).refuse("is no time: expected a finite number above 0");
-  }
-  return values;
-}
 
 constexpr std::string_view drift_flag = "drift";
 
@@ -47,11 +33,6 @@ void add_round(const std::vector<double>& values, double batch, Times& times) {
   for (const double value : values) times.samples.push_back(value / batch);
 }
 
-void add_telemetry(const Node& telemetry, Times& times) {
-  if (telemetry.has("sm_mhz")) times.clocks.push_back(telemetry.at("sm_mhz").number_or_note("median"));
-  if (telemetry.has("cpu_pressure")) times.pressures.push_back(telemetry.at("cpu_pressure").number(0.0, 1.0));
-}
-
 CaseRun run_of(const Times& times, std::int64_t batch, bool drifting) {
   CaseRun run;
   run.batch = batch;
@@ -65,51 +46,35 @@ CaseRun run_of(const Times& times, std::int64_t batch, bool drifting) {
   return run;
 }
 
-// A step is as fast as the whole machine gets through it, waiting included.
-bool by_the_wall(std::string_view cache) { return cache == name(CacheMode::step); }
-
-bool has_flag(const Node& flags, std::string_view wanted) {
-  for (std::size_t i = 0; i < flags.size(); ++i) {
-    if (flags.at(i).text() == wanted) return true;
-  }
-  return false;
-}
-
-CaseRun run_of(const Node& node) {
-  const std::int64_t batch = node.at("batch").integer(1);
-  const char* clock = by_the_wall(node.at("cache").text()) ? "wall_ns" : "device_ns";
-  const Node rounds = node.at("rounds");
-  Times times;
-  for (std::size_t r = 0; r < rounds.size(); ++r) {
-    const Node round = rounds.at(r);
-    if (!round.at("valid").boolean()) continue;
-    const std::vector<double> values = positive_numbers(round, clock);
-    add_round(values, static_cast<double>(batch), times);
-    if (!values.empty() && round.has("telemetry")) add_telemetry(round.at("telemetry"), times);
-  }
-  if (times.samples.empty()) rounds.refuse("hold no sample of a case that passed");
-  return run_of(times, batch, has_flag(node.at("summary").at("flags"), drift_flag));
-}
-
-CaseRun run_of(const CaseRecord& record, const std::string& source) {
-  const auto refuse = [&](std::string_view why) {
-    throw ReadError(fmt::format("{}: case {}: {}", source, record.id, why));
+// `place` of the case, for messages.
+CaseRun run_of(const CaseRecord& record, const std::string& place) {
+  const auto refuse = [&](std::string_view member, std::string_view why) {
+    throw ReadError(fmt::format("{}.{}: {}", place, member, why));
   };
-  if (record.batch < 1) refuse(fmt::format("batch is {}, expected 1 or more", record.batch));
+  if (record.batch < 1) refuse("batch", fmt::format("is {}, expected 1 or more", record.batch));
   Times times;
-  for (const RoundRecord& round : record.rounds) {
+  for (std::size_t r = 0; r < record.rounds.size(); ++r) {
+    const RoundRecord& round = record.rounds[r];
     if (!round.valid) continue;
-    const std::vector<double>& values = by_the_wall(name(record.c.cache)) ? round.times.wall_ns : round.times.device_ns;
-    for (const double value : values) {
-      if (!(value > 0.0) || !std::isfinite(value))
-        refuse(fmt::format("a sample of {} ns is no time: expected a finite number above 0", value));
+    // A step is as fast as the whole machine gets through it, waiting included.
+    const bool by_the_wall = record.c.cache == CacheMode::step;
+    const std::vector<double>& values = by_the_wall ? round.times.wall_ns : round.times.device_ns;
+    const auto wrong =
+        std::find_if_not(values.begin(), values.end(), [](double ns) { return ns > 0.0 && std::isfinite(ns); });
+    if (wrong != values.end()) {
+      refuse(fmt::format("rounds[{}].{}[{}]", r, by_the_wall ? "wall_ns" : "device_ns", wrong - values.begin()),
+             fmt::format("is {}, which is no time: expected a finite number above 0", *wrong));
     }
     add_round(values, static_cast<double>(record.batch), times);
     if (values.empty() || !round.telemetry) continue;
     if (round.telemetry->sm_mhz) times.clocks.push_back(round.telemetry->sm_mhz->median);
-    if (round.telemetry->cpu_pressure) times.pressures.push_back(*round.telemetry->cpu_pressure);
+    if (!round.telemetry->cpu_pressure) continue;
+    times.pressures.push_back(*round.telemetry->cpu_pressure);
+    if (!(times.pressures.back() <= 1.0))
+      refuse(fmt::format("rounds[{}].telemetry.cpu_pressure", r),
+             fmt::format("is {}, expected 0 to 1", times.pressures.back()));
   }
-  if (times.samples.empty()) refuse("passed, and its rounds hold no sample");
+  if (times.samples.empty()) refuse("rounds", "hold no sample of a case that passed");
   const std::vector<std::string>& flags = record.summary.flags;
   return run_of(times, record.batch, std::find(flags.begin(), flags.end(), drift_flag) != flags.end());
 }
@@ -128,27 +93,18 @@ std::string hash_of(const Node& node) {
   return hash;
 }
 
-MeasuredCase case_of(const Node& node) {
-  MeasuredCase one;
-  one.id = id_of(node.at("id"));
-  one.suite = node.at("suite").text();
-  one.verdict = record_members::word_of<Verdict>(node.at("status"));
-  one.reason = node.at("reason").text();
-  if (node.has("def_hash")) one.def_hash = hash_of(node.at("def_hash"));
-  const Node derived = node.at("derived");
-  one.flop = derived.number_or_note("flop");
-  one.bytes = derived.number_or_note("bytes");
-  one.work_per_s = derived.number_or_note("headline");
-  one.unit = derived.at("headline_unit").text();
-  if (one.verdict == Verdict::pass) one.run = run_of(node);
+MeasuredCase case_of(const CaseRecord& record, const std::string& source, std::size_t index) {
+  MeasuredCase one{record.id,
+                   record.c.suite,
+                   record.verdict,
+                   record.reason,
+                   record.def_hash.value_or(""),
+                   record.derived.flop,
+                   record.derived.bytes,
+                   record.derived.headline,
+                   record.derived.headline_unit};
+  if (one.verdict == Verdict::pass) one.run = run_of(record, fmt::format("{}:gpubench.cases[{}]", source, index));
   return one;
-}
-
-void require_report(const Node& run) {
-  if (run.at("schema").text() != "gpubench-report") run.at("schema").refuse("is not \"gpubench-report\"");
-  const std::string version = run.at("schema_version").text();
-  if (!version.starts_with("1."))
-    run.at("schema_version").refuse(fmt::format("is {}, and this program reads major version 1", version));
 }
 
 Json to_json(const CaseRun& run) {
@@ -175,74 +131,42 @@ CaseRun slim_run(const Node& node) {
   return run;
 }
 
-void require_different_ids(const std::vector<MeasuredCase>& cases, const Node& where) {
+// `place` of the cases, for messages.
+void require_different_ids(const std::vector<MeasuredCase>& cases, const std::string& place) {
   std::unordered_set<std::string_view> ids;
   for (const MeasuredCase& one : cases) {
-    if (!ids.insert(one.id).second) where.refuse(fmt::format("hold two cases \"{}\"", one.id));
+    if (!ids.insert(one.id).second) throw ReadError(fmt::format("{}: hold two cases \"{}\"", place, one.id));
   }
 }
 
-Invocation parsed(std::string_view text, const std::string& path) {
-  Invocation invocation;
-  invocation.source = path;
-  const StreamedArray cases{
-      "gpubench", "cases", [&](const Json& element, std::size_t index) {
-        invocation.cases.push_back(case_of({element, path, fmt::format("gpubench.cases[{}]", index)}));
-      }};
-  const Json json = parse_json(text, path, cases);
-  const Node root(json, path);
-  const Node context = root.at("context");
-  const Node run = context.at("gpubench");
-  require_report(run);
-  if (root.at("gpubench").at("cases").size() != 0) root.at("gpubench").at("cases").refuse("is no array");
-  require_different_ids(invocation.cases, root.at("gpubench").at("cases"));
-  invocation.started_at = run.at("started_at").text();
-  invocation.complete = run.at("complete").boolean();
-  if (run.has("invocation")) invocation.id = run.at("invocation").text();
-  if (run.has("injected")) invocation.injected = run.at("injected").text();
-  invocation.setup = setup_of(context);
-  return invocation;
+Invocation made_of(const Report& report, std::vector<MeasuredCase> cases, const std::string& source) {
+  require_different_ids(cases, source + ":gpubench.cases");
+  return {source,
+          report.run.invocation,
+          iso_time(report.run.started_at),
+          report.run.complete,
+          report.run.injected,
+          setup_of(report),
+          std::move(cases)};
 }
 
 }  // namespace
 
 Invocation parse_invocation(std::string_view text, const std::string& path) {
-  if (seal_of(text) != Seal::holds) (void)parse_report(text, path);
-  // Half of a report's numbers are of the clock that a case is not judged by; which one stands before them.
-  const Dropped dropped{unread, "cache", name(CacheMode::step), "device_ns", "wall_ns"};
-  if (text.size() <= ReadLimits{}.bytes) {
-    try {
-      return parsed(thinned_json(text, dropped), path);
-    } catch (const ReadError&) {  // members in another order, or a mistake, which the whole text has at its right place
-    }
-  }
-  return parsed(text, path);
+  std::vector<MeasuredCase> cases;
+  const Report report = parse_times(text, path, [&](const CaseRecord& record, std::size_t index) {
+    cases.resize(index);
+    cases.push_back(case_of(record, path, index));
+  });
+  return made_of(report, std::move(cases), path);
 }
 
 Invocation read_invocation(const std::string& path) { return parse_invocation(read_text(path), path); }
 
 Invocation invocation_of(const Report& report, const std::string& source) {
-  Invocation invocation;
-  invocation.source = source;
-  invocation.id = report.run.invocation;
-  invocation.started_at = iso_time(report.run.started_at);
-  invocation.complete = report.run.complete;
-  invocation.injected = report.run.injected;
-  invocation.setup = setup_of(Node(context_json(report), source));
-  for (const CaseRecord& record : report.cases) {
-    MeasuredCase one{record.id,
-                     record.c.suite,
-                     record.verdict,
-                     record.reason,
-                     record.def_hash.value_or(""),
-                     record.derived.flop,
-                     record.derived.bytes,
-                     record.derived.headline,
-                     record.derived.headline_unit};
-    if (one.verdict == Verdict::pass) one.run = run_of(record, source);
-    invocation.cases.push_back(std::move(one));
-  }
-  return invocation;
+  std::vector<MeasuredCase> cases;
+  for (const CaseRecord& record : report.cases) cases.push_back(case_of(record, source, cases.size()));
+  return made_of(report, std::move(cases), source);
 }
 
 Json to_json(const Invocation& invocation) {
@@ -287,7 +211,7 @@ Invocation invocation_from_json(const Node& node, const std::string& source) {
     if (one.verdict == Verdict::pass) one.run = slim_run(from.at("run"));
     invocation.cases.push_back(std::move(one));
   }
-  require_different_ids(invocation.cases, cases);
+  require_different_ids(invocation.cases, source + ": its cases");
   return invocation;
 }
 

@@ -36,10 +36,6 @@ void add_device(const DeviceInfo& device, const std::string& prefix, Setup& setu
   for (const auto& [name, value] : device.libraries) setup.decisive.emplace_back(key(name), value);
 }
 
-void add_text(const Node& object, const char* member, const std::string& key, Facts& facts) {
-  if (object.has(member)) facts.emplace_back(key, object.at(member).text());
-}
-
 // A preset was called as a tier before schema 1.5; the same rounds are no difference.
 std::string_view current_name(std::string_view key, std::string_view value) {
   if (key != "preset") return value;
@@ -53,33 +49,34 @@ std::string value_of(const Facts& facts, const std::string& key) {
 
 }  // namespace
 
-Setup setup_of(const Node& context) {
+Setup setup_of(const Report& report) {
   Setup setup;
-  const Node run = context.at("gpubench");
-  const Node devices = run.at("devices");
-  if (devices.size() == 0) devices.refuse("is empty: nothing is known of the device");
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    const DeviceInfo device = device_from_json(devices.at(i));
-    if (i == 0) setup.device_kind = device.kind;
-    add_device(device, i == 0 ? "device." : fmt::format("device{}.", i), setup);
+  const RunContext& run = report.run;
+  const auto decisive = [&setup](const char* key, std::string value) {
+    setup.decisive.emplace_back(key, std::move(value));
+  };
+  for (std::size_t i = 0; i < run.devices.size(); ++i)
+    add_device(run.devices[i], i == 0 ? "device." : fmt::format("device{}.", i), setup);
+  if (!run.devices.empty()) setup.device_kind = run.devices.front().kind;
+  decisive("devices", fmt::format("{}", run.devices.size()));
+  for (const auto& [variable, value] : run.env) {
+    if (!variable.starts_with("GPUBENCH_")) setup.decisive.emplace_back("env." + variable, value);
   }
-  setup.decisive.emplace_back("devices", fmt::format("{}", devices.size()));
-  for (const auto& [variable, value] : run.at("env").members()) {
-    if (!variable.starts_with("GPUBENCH_")) setup.decisive.emplace_back("env." + variable, value.text());
-  }
-  setup.decisive.emplace_back("version", major_of(run.at("tool_version").text()));
-  add_text(run, "tier", "tier", setup.decisive);
-  add_text(run, "preset", "preset", setup.decisive);
-  if (run.has("locked_clock_mhz"))
-    setup.decisive.emplace_back(locked_clock_key, fmt::format("{} MHz", run.at("locked_clock_mhz").integer(1)));
-  if (run.has("deterministic"))
-    setup.decisive.emplace_back("deterministic", run.at("deterministic").boolean() ? "on" : "off");
-  const Node build = run.at("build");
-  add_text(build, "type", "build_type", setup.decisive);
-  add_text(context, "host_name", "host", setup.telling);
-  setup.telling.emplace_back("gpubench", run.at("tool_version").text());
-  for (const char* fact : {"revision", "compiler", "flags"}) add_text(build, fact, fact, setup.telling);
-  setup.telling.emplace_back("seed", fmt::format("{}", run.at("seed").natural()));
+  decisive("version", major_of(run.tool_version));
+  decisive("tier", run.tier);
+  if (!run.preset.empty()) decisive("preset", run.preset);
+  if (run.locked_clock_mhz > 0) decisive(locked_clock_key, fmt::format("{} MHz", run.locked_clock_mhz));
+  if (run.deterministic) decisive("deterministic", *run.deterministic ? "on" : "off");
+  const auto of_build = [&run](std::string_view key, const char* fact, Facts& facts) {
+    for (const auto& [name, value] : run.build) {
+      if (name == key) facts.emplace_back(fact, value);
+    }
+  };
+  of_build("type", "build_type", setup.decisive);
+  setup.telling.emplace_back("host", report.host.host_name);
+  setup.telling.emplace_back("gpubench", run.tool_version);
+  for (const char* fact : {"revision", "compiler", "flags"}) of_build(fact, fact, setup.telling);
+  setup.telling.emplace_back("seed", fmt::format("{}", run.seed));
   return setup;
 }
 

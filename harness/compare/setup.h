@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "harness/report/reader.h"
+#include "harness/report/report_json.h"
 
 namespace gpubench {
 
@@ -20,8 +21,7 @@ struct Setup {
   Facts telling;
 };
 
-/// From a report's `context`. Throws ReadError.
-[[nodiscard]] Setup setup_of(const Node& context);
+[[nodiscard]] Setup setup_of(const Report& report);
 
 /// What runs on either set-up may differ by where nobody measured it: that of the noisier one (effect.h).
 [[nodiscard]] double assumed_spread(const Setup& a, const Setup& b);

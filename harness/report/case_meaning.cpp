@@ -60,8 +60,6 @@ class CaseMeaning {
               fmt::format("has a member \"{}\", which cannot be a part of an id", visible(name)));
     }
     require(c.ranks >= 1, node_.at("ranks"), "is 0, expected 1 or more");
-    require(!record_.def_hash || is_definition_hash(*record_.def_hash),
-            node_.has("def_hash") ? node_.at("def_hash") : node_, "is no def_hash: expected 16 characters of 0-9 a-f");
   }
 
   void verdict() {

@@ -63,29 +63,60 @@ Json read_json_file(const std::string& path, const ReadLimits& limits) {
 }
 
 std::string Node::complaint(std::string_view why) const {
-  return fmt::format("{}:{}: {}", visible(file_), path_.empty() ? "(root)" : visible(path_), why);
+  const std::string place = path();
+  return fmt::format("{}:{}: {}", visible(origin_->file), place.empty() ? "(root)" : visible(place), why);
+}
+
+std::string Node::path() const {
+  std::string path = origin_->path;
+  for (std::size_t level = 0; level < levels_; ++level) {
+    const Json& in = *above_[level];
+    const Json* const at = level + 1 < levels_ ? above_[level + 1] : json_;
+    if (in.is_array()) {
+      path += fmt::format("[{}]", at - in.get_ref<const Json::array_t&>().data());
+    } else {
+      const auto& members = in.get_ref<const Json::object_t&>();
+      const auto here = [at](const auto& member) { return &member.second == at; };
+      path += (path.empty() ? "" : ".") + std::find_if(members.begin(), members.end(), here)->first;
+    }
+  }
+  return path;
+}
+
+const Json* Node::member(std::string_view key) const {
+  const auto& members = json_->get_ref<const Json::object_t&>();
+  const auto named = [key](const auto& one) { return one.first == key; };
+  const auto found = std::find_if(members.begin(), members.end(), named);
+  return found == members.end() ? nullptr : &found->second;
 }
 
 void Node::refuse(std::string_view why) const { throw ReadError(complaint(why)); }
 
 Node Node::at(std::string_view key) const {
   if (!json_->is_object()) refuse(fmt::format("is {}, expected an object", json_->type_name()));
-  const auto found = json_->find(std::string(key));
-  if (found == json_->end()) refuse(fmt::format("lacks \"{}\"", visible(key)));
-  return child(key, *found);
+  const Json* const found = member(key);
+  if (found == nullptr) refuse(fmt::format("lacks \"{}\"", visible(key)));
+  return child(*found);
 }
 
-Node Node::child(std::string_view key, const Json& value) const {
-  return {value, file_, path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key)};
+Node Node::child(const Json& value) const {
+  Node node = *this;
+  if (levels_ == above_.size()) {  // deeper than anything that gpubench writes
+    node.origin_ = std::make_shared<const Origin>(Origin{origin_->file, path()});
+    node.levels_ = 0;
+  }
+  node.above_[node.levels_++] = json_;
+  node.json_ = &value;
+  return node;
 }
 
 Node Node::at(std::size_t index) const {
   if (!json_->is_array()) refuse(fmt::format("is {}, expected an array", json_->type_name()));
   if (index >= json_->size()) refuse(fmt::format("has {} elements, element {} is wanted", json_->size(), index));
-  return {(*json_)[index], file_, fmt::format("{}[{}]", path_, index)};
+  return child((*json_)[index]);
 }
 
-bool Node::has(std::string_view key) const { return json_->is_object() && json_->contains(std::string(key)); }
+bool Node::has(std::string_view key) const { return json_->is_object() && member(key) != nullptr; }
 
 std::size_t Node::size() const {
   if (!json_->is_structured()) refuse(fmt::format("is {}, expected an array or object", json_->type_name()));
@@ -101,7 +132,7 @@ std::vector<std::pair<std::string, Node>> Node::members() const {
   if (!json_->is_object()) refuse(fmt::format("is {}, expected an object", json_->type_name()));
   std::vector<std::pair<std::string, Node>> nodes;
   nodes.reserve(json_->size());
-  for (const auto& member : json_->items()) nodes.emplace_back(member.key(), child(member.key(), member.value()));
+  for (const auto& [key, value] : json_->get_ref<const Json::object_t&>()) nodes.emplace_back(key, child(value));
   return nodes;
 }
 

@@ -16,7 +16,8 @@ Json to_json(const CaseRecord& record) { return Writer::written(record); }
 
 namespace {
 
-void require_own_id(const Node& node, const CaseRecord& record) {
+// Both reach files, terminals and other programs.
+void require_identity(const Node& node, const CaseRecord& record) {
   std::string id;
   try {
     id = record.c.id();
@@ -24,20 +25,22 @@ void require_own_id(const Node& node, const CaseRecord& record) {
     node.refuse(e.what());
   }
   if (id != record.id) node.at("id").refuse(fmt::format("does not match its parts, which make {}", id));
+  if (record.def_hash && !is_definition_hash(*record.def_hash))
+    node.at("def_hash").refuse("is no def_hash: expected 16 characters of 0-9 a-f");
 }
 
 }  // namespace
 
-CaseRecord record_from_json(const Node& node) {
-  CaseRecord record = Reader::read<CaseRecord>(node);
-  require_own_id(node, record);
+CaseRecord record_from_json(const Node& node, LeftOut left_out) {
+  CaseRecord record = Reader::read<CaseRecord>(node, nullptr, left_out);
+  require_identity(node, record);
   return record;
 }
 
 CaseRecord record_from_json(const Node& node, Problems& problems) {
   const std::size_t before = problems.count();
   CaseRecord record = Reader::read<CaseRecord>(node, &problems);
-  if (problems.count() == before) problems.attempt([&] { require_own_id(node, record); });
+  if (problems.count() == before) problems.attempt([&] { require_identity(node, record); });
   return record;
 }
 

@@ -13,8 +13,9 @@ namespace gpubench {
 
 [[nodiscard]] Json to_json(const CaseRecord& record);
 
-/// Throws ReadError for anything that to_json() would not have written, unknown members aside.
-[[nodiscard]] CaseRecord record_from_json(const Node& node);
+/// Throws ReadError for anything that to_json() would not have written, unknown members aside. Members in `left_out`
+/// are as in a CaseRecord that is new.
+[[nodiscard]] CaseRecord record_from_json(const Node& node, LeftOut left_out = {});
 /// The same, with everything that is wrong collected; what could not be read is as in a CaseRecord that is new.
 [[nodiscard]] CaseRecord record_from_json(const Node& node, Problems& problems);
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "harness/report/problems.h"
@@ -26,12 +27,13 @@ template <Word T>
 class Reader {
  public:
   /// Without `problems` the first one is thrown; with them all are collected, and what cannot be read keeps its
-  /// default.
-  explicit Reader(Node object, Problems* problems = nullptr) : object_(std::move(object)), problems_(problems) {}
+  /// default, as do members of the names in `left_out`.
+  explicit Reader(Node object, Problems* problems = nullptr, LeftOut left_out = {})
+      : object_(std::move(object)), problems_(problems), left_out_(left_out) {}
 
   template <class T>
   void operator()(const char* key, T& value) {
-    attempt([&] { take(key, value); });
+    if (std::find(left_out_.begin(), left_out_.end(), key) == left_out_.end()) attempt([&] { take(key, value); });
   }
   template <class T>
   void signed_number(const char* key, T& value) {
@@ -39,14 +41,10 @@ class Reader {
   }
 
   template <class T>
-  static void read(const Node& node, T& value, Problems* problems = nullptr) {
-    Reader reader(node, problems);
-    visit(reader, value);
-  }
-  template <class T>
-  [[nodiscard]] static T read(const Node& node, Problems* problems = nullptr) {
+  [[nodiscard]] static T read(const Node& node, Problems* problems = nullptr, LeftOut left_out = {}) {
     T value;
-    read(node, value, problems);
+    Reader reader(node, problems, left_out);
+    visit(reader, value);
     return value;
   }
 
@@ -95,7 +93,7 @@ class Reader {
   void take(const char* key, std::optional<Worst>& value) {
     const Node node = object_.at(key);
     value.reset();
-    if (!node.is_null()) read(node, value.emplace(), problems_);
+    if (!node.is_null()) value = read<Worst>(node, problems_, left_out_);
   }
 
   template <class T>
@@ -115,7 +113,7 @@ class Reader {
   }
   template <Part T>
   void take(const char* key, std::vector<T>& list) {
-    each(key, list, [this](const Node& node, T& element) { read(node, element, problems_); });
+    each(key, list, [this](const Node& node, T& element) { element = read<T>(node, problems_, left_out_); });
   }
 
   template <Pairs T>
@@ -132,7 +130,7 @@ class Reader {
 
   template <Part T>
   void take(const char* key, T& value) {
-    read(object_.at(key), value, problems_);
+    value = read<T>(object_.at(key), problems_, left_out_);
   }
 
   template <class T, class Element>
@@ -140,6 +138,7 @@ class Reader {
     const Node node = object_.at(key);
     list.clear();
     const std::size_t length = node.length();
+    list.reserve(length);
     for (std::size_t i = 0; i < length; ++i) {
       attempt([&] { element(node.at(i), list.emplace_back()); });
     }
@@ -147,6 +146,7 @@ class Reader {
 
   Node object_;
   Problems* problems_;
+  LeftOut left_out_;
 };
 
 }  // namespace gpubench::record_members

@@ -31,7 +31,7 @@ Json run_json(const RunContext& run) {
                {"seed", run.seed},
                {"tier", run.tier},
                {"check", run.check},
-               {"deterministic", run.deterministic},
+               {"deterministic", run.deterministic.value_or(false)},
                {"env", object_of(run.env)},
                {"devices", std::move(devices)},
                {"started_at", iso_time(run.started_at)},

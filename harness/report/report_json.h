@@ -56,7 +56,8 @@ struct RunContext {
   std::string injected;      ///< a fault on purpose, "gemm=25%" slower, "gemm=bit" wrong; empty in an honest report
   int locked_clock_mhz = 0;  ///< what the user locked the SM clock at; 0: it was free, or the report is before 1.4
   std::string check;
-  bool deterministic = false;  ///< only implementations that give the same bits each time were taken
+  /// Only implementations that give the same bits each time were taken; reports before 1.2 do not tell.
+  std::optional<bool> deterministic = false;
   std::vector<std::pair<std::string, std::string>> env;  ///< of an allow-list, never the whole environment
   std::vector<DeviceInfo> devices;
   std::time_t started_at = 0;

@@ -4,7 +4,9 @@
 
 #include <charconv>
 #include <cmath>
+#include <exception>
 #include <limits>
+#include <optional>
 
 #include "harness/report/content_digest.h"
 #include "harness/report/json.h"
@@ -134,7 +136,7 @@ void read_run(const Node& node, RunContext& run, Problems& problems) {
   }
   read("check", run.check);
   problems.attempt([&] { require_word(node.at("check"), {"off", "sample", "full"}); });
-  if (node.has("deterministic")) read("deterministic", run.deterministic);  // since 1.2
+  read("deterministic", run.deterministic);  // since 1.2
   read("env", run.env);
   problems.attempt([&] {
     const Node devices = node.at("devices");
@@ -147,13 +149,19 @@ void read_run(const Node& node, RunContext& run, Problems& problems) {
   read("complete", run.complete);
 }
 
-void read_shape(const Node& root, Report& report, Problems& problems) {
+// Where only `times` are wanted, cases were read before.
+enum class Parts { all, times };
+
+void read_shape(const Node& root, Parts parts, Report& report, Problems& problems) {
   const Node context = root.at("context");
   const Node run = context.at("gpubench");
   const int minor = known_version(run);
   read_host(context, report, problems);
   read_run(run, report.run, problems);
-  problems.attempt([&] { (void)root.at("benchmarks").length(); });
+  problems.attempt([&] {
+    const Node benchmarks = root.at("benchmarks");
+    if (parts == Parts::all) (void)benchmarks.length();
+  });
   problems.attempt([&] {
     const Node cases = root.at("gpubench").at("cases");
     for (std::size_t i = 0; i < cases.length(); ++i)
@@ -162,6 +170,28 @@ void read_shape(const Node& root, Report& report, Problems& problems) {
   });
   problems.attempt([&] { (void)root.at("gpubench").at("totals").members(); });
   if (root.has("digest")) problems.attempt([&] { (void)root.at("digest").text(); });  // since 1.6
+}
+
+// What says nothing about the time of a case: more than half of a report.
+constexpr std::string_view untimed[] = {"benchmarks", "parity", "breakdown", "peak", "rewrites"};
+
+constexpr int first_with_digest = 6;  // minor version: what earlier ones tell may have to be restated, case by case
+
+// Throws ReadError for whatever is wrong with the shape of what is read.
+Report times_of(std::string_view text, const std::string& file, const EachCase& each) {
+  const StreamedArray cases{"gpubench", "cases", [&](const Json& element, std::size_t index) {
+                              const Node place(element, file, fmt::format("gpubench.cases[{}]", index));
+                              each(record_from_json(place, untimed), index);
+                            }};
+  const Json document = parse_json(text, file, {untimed, cases});
+  const Node root(document, file);
+  Report report;
+  Problems problems;
+  read_shape(root, Parts::times, report, problems);
+  if (!problems.none()) throw ReadError(problems.kept().front());
+  const Node run = root.at("context").at("gpubench");
+  if (known_version(run) < first_with_digest) run.at("schema_version").refuse("has no digest");
+  return report;
 }
 
 // What else is wrong says more than that the file was changed.
@@ -178,7 +208,7 @@ Report report_from_json(const Json& document, const std::string& file, Problems&
   const Node root(document, file);
   const std::size_t before = problems.count();
   try {
-    problems.attempt([&] { read_shape(root, report, problems); });
+    problems.attempt([&] { read_shape(root, Parts::all, report, problems); });
     // Of parts that could not be read nothing follows.
     if (problems.count() == before) check_meaning(report, root, problems);
   } catch (const Problems::Enough&) {
@@ -196,6 +226,31 @@ Report parse_report(std::string_view text, const std::string& path) {
                                  : fmt::format(" (and {}{} more; gpubench validate lists them)",
                                                problems.many() ? "at least " : "", problems.count() - 1);
   throw ReadError(problems.kept().front() + others);
+}
+
+Report parse_times(std::string_view text, const std::string& path, const EachCase& each) {
+  if (seal_of(text) == Seal::holds) {
+    std::exception_ptr refused;
+    const auto unless_refused = [&](const CaseRecord& record, std::size_t index) {
+      try {
+        if (!refused) each(record, index);
+      } catch (...) {
+        refused = std::current_exception();
+      }
+    };
+    std::optional<Report> report;
+    try {
+      report = times_of(text, path, unless_refused);
+    } catch (const ReadError&) {
+      // Told below, with all that is wrong.
+    }
+    if (report && refused) std::rethrow_exception(refused);
+    if (report) return *std::move(report);
+  }
+  Report report = parse_report(text, path);
+  for (std::size_t i = 0; i < report.cases.size(); ++i) each(report.cases[i], i);
+  report.cases.clear();
+  return report;
 }
 
 Report read_report(const std::string& path) { return parse_report(read_text(path), path); }

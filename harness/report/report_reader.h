@@ -5,6 +5,7 @@
 // refused by either was written by something else, or changed since.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -20,6 +21,13 @@ namespace gpubench {
 /// The report of a text, whose digest must be that of its content where it has one (content_digest.h); `path` names it.
 /// Throws ReadError with the first problem and the number of the others.
 [[nodiscard]] Report parse_report(std::string_view text, const std::string& path);
+
+/// The same for the times of its cases: hands them over one by one, in order, instead of holding them all; members that
+/// say nothing about times are as in a CaseRecord that is new. A text that carries the digest of its content is held to
+/// its shape alone, any other to its meaning as well. Index 0 comes twice where reading begins anew. Throws what `each`
+/// throws.
+using EachCase = std::function<void(const CaseRecord& record, std::size_t index)>;
+[[nodiscard]] Report parse_times(std::string_view text, const std::string& path, const EachCase& each);
 
 /// The same of a file.
 [[nodiscard]] Report read_report(const std::string& path);

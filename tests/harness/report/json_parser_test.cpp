@@ -1,8 +1,11 @@
 #include "harness/report/json_parser.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "harness/report/json.h"
@@ -10,9 +13,9 @@
 namespace gpubench {
 namespace {
 
-std::string refusal(std::string_view text, const ReadLimits& limits = {}, const StreamedArray& streamed = {}) {
+std::string refusal(std::string_view text, const ReadLimits& limits = {}, const HeldParts& held = {}) {
   try {
-    (void)parse_json(text, "file", streamed, limits);
+    (void)parse_json(text, "file", held, limits);
   } catch (const ReadError& e) {
     return e.what();
   }
@@ -99,6 +102,18 @@ TEST(ParseJson, SaysWhatIsWrongInWordsOfItsOwnAndWhere) {
   }
 }
 
+// As far as the standard library is concerned a NUL is a character like any other; texts in C end there.
+TEST(ParseJson, ANulEndsNothing) {
+  EXPECT_EQ(refusal(std::string_view("[1]\0x", 5)),
+            "file:(root): not JSON: line 1, column 4: '\\x00' cannot stand here");
+  EXPECT_EQ(refusal(std::string_view("[1,\0", 4)), "file:[0]: not JSON: line 1, column 4: '\\x00' cannot stand here");
+}
+
+TEST(ParseJson, AByteOrderMarkBeforeADocumentIsPassedOver) {
+  EXPECT_EQ(parse_json("\xef\xbb\xbf[1]", "t"), Json({1}));
+  EXPECT_NE(refusal("[1]\xef\xbb\xbf"), "accepted");
+}
+
 TEST(ParseJson, LongNamesAndMessagesAreCutShort) {
   const std::string key(100000, 'k');
   EXPECT_LT(refusal("{\"" + key + "\": 1, \"" + key + "\": 2}").size(), 400U);
@@ -127,14 +142,14 @@ TEST(ParseJson, ElementsOfAStreamedArrayAreHandedOverOneByOneAndItStaysEmpty) {
   const StreamedArray streamed{"p", "list",
                                [&](const Json& e, std::size_t i) { seen.push_back(std::to_string(i) + dump(e)); }};
   const Json json =
-      parse_json(R"({"q":{"list":[{"a":0}]},"p":{"list":[{"a":[1]},{"list":[{}]}],"b":2}})", "t", streamed);
+      parse_json(R"({"q":{"list":[{"a":0}]},"p":{"list":[{"a":[1]},{"list":[{}]}],"b":2}})", "t", {{}, streamed});
   EXPECT_THAT(seen, ::testing::ElementsAre(R"(0{"a":[1]})", R"(1{"list":[{}]})"));
   EXPECT_EQ(dump(json), R"({"q":{"list":[{"a":0}]},"p":{"list":[],"b":2}})");
 }
 
 TEST(ParseJson, AMistakeInAStreamedArrayIsNamedWithItsPlaceInTheDocument) {
   const StreamedArray streamed{"p", "list", [](const Json&, std::size_t) {}};
-  const auto refused = [&](const char* text) { return refusal(text, {}, streamed); };
+  const auto refused = [&](const char* text) { return refusal(text, {}, {{}, streamed}); };
   EXPECT_EQ(refused(R"({"p":{"list":[{},{},{"a":1,"b":{"c":1,"c":2}}]}})"),
             "file:p.list[2].b.c: key \"c\" appears twice in one object");
   EXPECT_EQ(refused(R"({"p":{"list":[{},17]}})"), "file:p.list[1]: is no object");
@@ -143,9 +158,103 @@ TEST(ParseJson, AMistakeInAStreamedArrayIsNamedWithItsPlaceInTheDocument) {
   EXPECT_EQ(refused(R"({"p":{"list":[{}],"x":{"y":[3,"a":1]}}})").rfind("file:p.x.y[1]: not JSON: ", 0), 0U);
 }
 
+constexpr std::string_view dropped[] = {"x"};
+
+TEST(ParseJson, MembersThatAreLeftOutAreNullWhateverTheyHold) {
+  const std::pair<const char*, const char*> texts[] = {
+      {R"({"x":[1,{"x":"]"},"\"}"],"y":2})", R"({"x":null,"y":2})"},
+      {R"({"y":{"x" : "a,b}" }})", R"({"y":{"x":null}})"},
+      {R"([{"x":-1.5e9,"y":["x"]}])", R"([{"x":null,"y":["x"]}])"},
+      {R"({"x":{"a":1,"a":2},"xx":1})", R"({"x":null,"xx":1})"},
+      {R"({"\u0078":true})", R"({"x":null})"},
+      {R"("x")", R"("x")"},
+  };
+  for (const auto& [text, expected] : texts) EXPECT_EQ(dump(parse_json(text, "t", {dropped, {}})), expected) << text;
+}
+
+TEST(ParseJson, WhatIsLeftOutIsJsonAllTheSame) {
+  const auto refused = [](const std::string& text) { return refusal(text, {}, {dropped, {}}); };
+  for (const char* text : {R"({"x":})", R"({"x" 1})", R"({"x":[1,2)", R"({"x":1}})", R"({"x":"a)", R"({"x":[1 2]})",
+                           R"({"x":[1,]})", R"({"x":{1:2}})", R"({"x":01})", R"({"x":"\q"})", R"({"x":1e999})"})
+    EXPECT_EQ(
+        refused(text).rfind("file:x: not JSON: ", 0) == 0 || refused(text).rfind("file:(root): not JSON: ", 0) == 0,
+        true)
+        << text << " -> " << refused(text);
+  EXPECT_EQ(refused(R"({"x":1,"y":2,"x":3})"), "file:y: key \"x\" appears twice in one object");
+  EXPECT_EQ(refused(R"({"x":)" + std::string(64, '[')), "file:x: nested deeper than 64 levels");
+}
+
 // Nothing is streamed that was not asked for: the empty name is a name like any other.
 TEST(ParseJson, WithoutAStreamedArrayAnEmptyNameIsAMemberLikeAnyOther) {
   EXPECT_EQ(dump(parse_json(R"({"":{"":[{"a":1}]}})", "t")), R"({"":{"":[{"a":1}]}})");
+}
+
+// What the JSON library says of a text: how far it had read where it refuses it.
+struct LibraryVerdict final : nlohmann::detail::json_sax_dom_parser<Json> {
+  using Base = nlohmann::detail::json_sax_dom_parser<Json>;
+  explicit LibraryVerdict(Json& to) : Base(to, false) {}
+  template <class Exception>
+  bool parse_error(std::size_t position, const std::string& token, const Exception& e) {
+    read = position;
+    return Base::parse_error(position, token, e);
+  }
+  std::optional<std::size_t> read{};
+};
+
+// Where the library stops, the parser stops, and what the library takes, the parser takes for the same.
+void expect_as_the_library(const std::string& text) {
+  Json theirs;
+  LibraryVerdict verdict(theirs);
+  (void)Json::sax_parse(text, &verdict);
+  const std::string ours = refusal(text);
+  if (ours.find("appears twice") != std::string::npos) return;  // the library lets the last one win
+  if (!verdict.read) {
+    ASSERT_EQ(ours, "accepted") << text;
+    EXPECT_EQ(dump(parse_json(text, "t")), dump(theirs)) << text;
+    EXPECT_EQ(parse_json(text, "t"), theirs) << text;
+  } else if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
+    EXPECT_NE(ours.find(": not JSON: there is nothing in it"), std::string::npos) << text;
+  } else if (*verdict.read > text.size()) {
+    EXPECT_NE(ours.find(": not JSON: it ends too early"), std::string::npos) << text << " -> " << ours;
+  } else {
+    const std::string before = text.substr(0, *verdict.read - 1);
+    const std::string place = fmt::format("line {}, column {}: ", 1 + std::count(before.begin(), before.end(), '\n'),
+                                          before.size() - (before.rfind('\n') + 1) + 1);
+    EXPECT_NE(ours.find(": not JSON: " + place), std::string::npos) << text << " -> " << ours << ", " << place;
+  }
+}
+
+const std::vector<std::string>& hostile_documents() {
+  static const std::vector<std::string> all{
+      R"( { "a" : [ 1 , -2.5e3 , "\"x\\" , {} , [] , null , true ], "b":{"c":false} } )",
+      "{\n \"n\": [0, -0, -0.0, 1e5, 1E+5, 1e-5, 0.125, 12345678901234567890, -9223372036854775808],\n \"t\": \"x\"\n}",
+      "[\"\\u00e9\\uD834\\uDD1E\\b\\f\\n\\r\\t\\/\", \"\xc3\xa9\xe2\x82\xac\xf0\x9d\x84\x9e\x7f\"]",
+      "[\"\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf\xc2\x80\"]", "[true,false,null,\"\",{\"\":0}]"};
+  return all;
+}
+
+TEST(ParseJson, EveryPrefixIsJudgedAsByTheLibrary) {
+  for (const std::string& text : hostile_documents()) {
+    for (std::size_t end = 0; end <= text.size(); ++end) expect_as_the_library(text.substr(0, end));
+  }
+}
+
+TEST(ParseJson, EveryChangeOfAByteIsJudgedAsByTheLibrary) {
+  const std::string bytes =
+      "0129.eE+-\"\\/{}[],: \n\tuxaftnAF\x01\x1f\x7f\x80\x8f\x90\x9f\xa0\xbf\xc0\xc1\xc2\xdf\xe0\xed\xf0\xf4\xf5\xff";
+  for (const std::string& text : hostile_documents()) {
+    for (std::size_t at = 0; at < text.size(); ++at) {
+      for (const char byte : bytes) {
+        std::string changed = text, longer = text;
+        changed[at] = byte;
+        longer.insert(at, 1, byte);
+        expect_as_the_library(changed);
+        expect_as_the_library(longer);
+      }
+      std::string shorter = text;
+      expect_as_the_library(shorter.erase(at, 1));
+    }
+  }
 }
 
 }  // namespace
