@@ -97,7 +97,7 @@ Program attention_step_backward(const Case& c, const Recipe& r, bool causal) {
 
 std::shared_ptr<const Workload> attention_workload(std::string name, std::string description, Grid grid, bool causal,
                                                    Program (*build)(const Case&, const Recipe&, bool)) {
-  return declare({{std::move(name), std::move(description), "b", Headline::flop_per_s, "tokens", CacheMode::cold},
+  return declare({{std::move(name), std::move(description), "b", PrimaryMetric::flop_per_s, "tokens", CacheMode::cold},
                   std::move(grid),
                   [=](const Case& c, const Recipe& r) { return build(c, r, causal); },
                   [](const Case& c) { return static_cast<double>(c.dim("b") * c.dim("s")); }});

@@ -109,7 +109,7 @@ Program backward_filter(const Case& c, const Recipe& r) {
 }
 
 WorkloadInfo convolution(std::string name, std::string description) {
-  return {std::move(name), std::move(description), "n", Headline::flop_per_s, "images", CacheMode::cold};
+  return {std::move(name), std::move(description), "n", PrimaryMetric::flop_per_s, "images", CacheMode::cold};
 }
 
 double images(const Case& c) { return static_cast<double>(c.dim("n")); }

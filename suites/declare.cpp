@@ -38,7 +38,7 @@ Program backward_of(const std::function<Forward(Program&)>& forward) {
 std::shared_ptr<const Workload> declare_flat(std::string name, std::string description, std::string item, Grid grid,
                                              Program (*build)(const Case&, const Recipe&)) {
   return declare(
-      {{std::move(name), std::move(description), "", Headline::bytes_per_s, std::move(item), CacheMode::cold},
+      {{std::move(name), std::move(description), "", PrimaryMetric::bytes_per_s, std::move(item), CacheMode::cold},
        std::move(grid),
        build,
        [](const Case& c) { return static_cast<double>(c.dim("n")); }});

@@ -117,7 +117,7 @@ Grid square_grid() {
 double rows(const Case& c) { return static_cast<double>(c.dim("m")); }
 
 WorkloadInfo product(std::string name, std::string description) {
-  return {std::move(name), std::move(description), "m", Headline::flop_per_s, "tokens", CacheMode::cold};
+  return {std::move(name), std::move(description), "m", PrimaryMetric::flop_per_s, "tokens", CacheMode::cold};
 }
 
 // What a product reads: a tensor of the recipe, or where that quantizes, an 8-bit copy with the factor that takes its

@@ -43,10 +43,11 @@ Program independent(const Case& c, const Recipe& r) {
 
 std::shared_ptr<const Workload> launch_workload(std::string name, std::string description,
                                                 Program (*build)(const Case&, const Recipe&)) {
-  return declare({{std::move(name), std::move(description), "", Headline::items_per_s, "launches", CacheMode::step},
-                  counts(),
-                  build,
-                  [](const Case& c) { return static_cast<double>(c.dim("ops")); }});
+  return declare(
+      {{std::move(name), std::move(description), "", PrimaryMetric::items_per_s, "launches", CacheMode::step},
+       counts(),
+       build,
+       [](const Case& c) { return static_cast<double>(c.dim("ops")); }});
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ Program move_between(const Case& c, const Recipe& r, Memory from, Memory to) {
 
 // Read in bytes that cross the link, once each; an op's own bytes count reading and writing.
 std::shared_ptr<const Workload> link_workload(std::string name, std::string description, Memory from, Memory to) {
-  return declare({{std::move(name), std::move(description), "", Headline::items_per_s, "bytes", CacheMode::cold},
+  return declare({{std::move(name), std::move(description), "", PrimaryMetric::items_per_s, "bytes", CacheMode::cold},
                   link_sizes(from == Memory::peer || to == Memory::peer),
                   [=](const Case& c, const Recipe& r) { return move_between(c, r, from, to); },
                   [](const Case& c) { return static_cast<double>(c.dim("bytes")); }});

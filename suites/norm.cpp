@@ -82,10 +82,11 @@ Program backward(const Case& c, const Recipe& r) {
 
 std::shared_ptr<const Workload> row_workload(std::string name, std::string description, Grid grid,
                                              Program (*build)(const Case&, const Recipe&)) {
-  return declare({{std::move(name), std::move(description), "rows", Headline::bytes_per_s, "rows", CacheMode::cold},
-                  std::move(grid),
-                  build,
-                  [](const Case& c) { return static_cast<double>(c.dim("rows")); }});
+  return declare(
+      {{std::move(name), std::move(description), "rows", PrimaryMetric::bytes_per_s, "rows", CacheMode::cold},
+       std::move(grid),
+       build,
+       [](const Case& c) { return static_cast<double>(c.dim("rows")); }});
 }
 
 Grid heads() {
@@ -122,15 +123,15 @@ Program turn(const Case& c, const Recipe& r, const Rotary& attributes, Role role
   return p;
 }
 
-Program turn_halves(const Case& c, const Recipe& r) { return turn(c, r, {}, Role::activation); }
-Program turn_halves_back(const Case& c, const Recipe& r) { return turn(c, r, {.inverse = true}, Role::gradient); }
-Program turn_neighbours(const Case& c, const Recipe& r) {
+Program rotary_half_forward(const Case& c, const Recipe& r) { return turn(c, r, {}, Role::activation); }
+Program rotary_half_backward(const Case& c, const Recipe& r) { return turn(c, r, {.inverse = true}, Role::gradient); }
+Program rotary_interleaved_forward(const Case& c, const Recipe& r) {
   return turn(c, r, {.pairing = Rotary::Pairing::interleaved}, Role::activation);
 }
 
 std::shared_ptr<const Workload> rotary_workload(std::string name, std::string description,
                                                 Program (*build)(const Case&, const Recipe&)) {
-  return declare({{std::move(name), std::move(description), "b", Headline::bytes_per_s, "tokens", CacheMode::cold},
+  return declare({{std::move(name), std::move(description), "b", PrimaryMetric::bytes_per_s, "tokens", CacheMode::cold},
                   heads(),
                   build,
                   [](const Case& c) { return static_cast<double>(c.dim("b") * c.dim("s")); }});
@@ -141,21 +142,22 @@ std::shared_ptr<const Workload> rotary_workload(std::string name, std::string de
 Suite norm() {
   const Grid rms = llama_rows(512, 4096, 8192);
   const Grid gated = llama_rows(1792, 14336, 28672);
-  return {
-      "norm",
-      "normalization, rotary position embedding and SwiGLU, forward and backward",
-      {
-          row_workload("layer_norm_forward", "y, and the statistics that the backward wants", norm_sizes(),
-                       forward<layer_norm>),
-          row_workload("layer_norm_backward", "dx, dgamma, dbeta", norm_sizes(), backward<layer_norm>),
-          row_workload("rms_norm_forward", "y and rstd", rms, forward<rms_norm>),
-          row_workload("rms_norm_backward", "dx, dgamma", rms, backward<rms_norm>),
-          rotary_workload("rotary_forward", "pairs half a head apart are turned (GPT-NeoX, Llama)", turn_halves),
-          rotary_workload("rotary_backward", "their gradient: turned the other way", turn_halves_back),
-          rotary_workload("rotary_interleaved_forward", "neighbours are turned (the paper, GPT-J)", turn_neighbours),
-          row_workload("swiglu_forward", "silu(gate) up", gated, forward<swiglu>),
-          row_workload("swiglu_backward", "dgate and dup", gated, backward<swiglu>),
-      }};
+  return {"norm",
+          "normalization, rotary position embedding and SwiGLU, forward and backward",
+          {
+              row_workload("layer_norm_forward", "y, and the statistics that the backward wants", norm_sizes(),
+                           forward<layer_norm>),
+              row_workload("layer_norm_backward", "dx, dgamma, dbeta", norm_sizes(), backward<layer_norm>),
+              row_workload("rms_norm_forward", "y and rstd", rms, forward<rms_norm>),
+              row_workload("rms_norm_backward", "dx, dgamma", rms, backward<rms_norm>),
+              rotary_workload("rotary_forward", "pairs half a head apart are turned (GPT-NeoX, Llama)",
+                              rotary_half_forward),
+              rotary_workload("rotary_backward", "their gradient: turned the other way", rotary_half_backward),
+              rotary_workload("rotary_interleaved_forward", "neighbours are turned (the paper, GPT-J)",
+                              rotary_interleaved_forward),
+              row_workload("swiglu_forward", "silu(gate) up", gated, forward<swiglu>),
+              row_workload("swiglu_backward", "dgate and dup", gated, backward<swiglu>),
+          }};
 }
 
 }  // namespace gpubench::suites

@@ -85,7 +85,8 @@ Grid models() {
 }
 
 WorkloadInfo step(std::string name, std::string description) {
-  WorkloadInfo info{std::move(name), std::move(description), "b", Headline::items_per_s, "tokens", CacheMode::step};
+  WorkloadInfo info{std::move(name), std::move(description), "b", PrimaryMetric::items_per_s,
+                    "tokens",        CacheMode::step};
   info.most_ranks = 64;
   return info;
 }

@@ -8,7 +8,7 @@
 #include "harness/hardware/telemetry.h"
 #include "harness/report/pins.h"
 #include "harness/report/reader.h"
-#include "harness/report/tuning_cache.h"
+#include "harness/report/tuning_cache_file.h"
 #include "harness/run/rank_group.h"
 
 namespace gpubench {
@@ -49,7 +49,7 @@ RunOptions run_options(const Options& options, Tier tier, const Environment& env
   if (options.like) run.batches = from_report(*options.like, "--like", read_batches);
   if (const std::string folder = tuning_folder(options, environment); !folder.empty()) {
     run.open_choices = [folder, deterministic = options.deterministic](const DeviceInfo& info) {
-      return std::make_unique<TuningCache>(folder, TuningSetting{info, deterministic, std::string(version())});
+      return std::make_unique<TuningCacheFile>(folder, TuningSetting{info, deterministic, std::string(version())});
     };
   }
   run.open_telemetry = [](const DeviceInfo& info) { return open_telemetry(info); };

@@ -184,18 +184,19 @@ std::string doubt_text(const Judgement& judgement) {
                                : std::string(otherwise);
   };
   switch (judgement.doubt) {
-    case Doubt::none: return "";
-    case Doubt::noise:
+    case InconclusiveReason::none: return "";
+    case InconclusiveReason::noise:
       return fmt::format("noise {:.1f}% from run to run, finds {:.1f}% and more; {}", 100.0 * judgement.effect.spread,
                          100.0 * judgement.detectable.value_or(0.0), more("no reasonable number of runs settles it"));
-    case Doubt::unknown_noise:
+    case InconclusiveReason::unknown_noise:
       return fmt::format("noise from run to run is not known; {}, or a calibration (--noise)", more("more runs"));
-    case Doubt::few_samples: return "fewer than 5 valid rounds of 5 samples; run it with --preset gate";
-    case Doubt::batch: return "samples of the sides are of different numbers of runs (more than twice)";
-    case Doubt::bimodal: return "bimodal: runs of one side differ by more than 6 times the noise";
-    case Doubt::clock: return "clock: the device ran at another clock, which explains it";
-    case Doubt::busy: return "busy: other work took the processors most of the time; a quieter machine would tell";
-    case Doubt::drift: return "drift: it changed within a run; 3 runs a side would tell";
+    case InconclusiveReason::few_samples: return "fewer than 5 valid rounds of 5 samples; run it with --preset gate";
+    case InconclusiveReason::batch: return "samples of the sides are of different numbers of runs (more than twice)";
+    case InconclusiveReason::bimodal: return "bimodal: runs of one side differ by more than 6 times the noise";
+    case InconclusiveReason::clock: return "clock: the device ran at another clock, which explains it";
+    case InconclusiveReason::busy:
+      return "busy: other work took the processors most of the time; a quieter machine would tell";
+    case InconclusiveReason::drift: return "drift: it changed within a run; 3 runs a side would tell";
   }
   return "?";
 }

@@ -78,23 +78,23 @@ bool busy(std::span<const CaseRun> side) {
 std::size_t fewer_runs(const Evidence& one) { return std::min(one.baseline.size(), one.candidate.size()); }
 
 // What stands against any firm verdict on the case, whatever its numbers are.
-Doubt doubt_of(const Evidence& one, const Effect& effect) {
-  if (batches_differ(one)) return Doubt::batch;
-  if (any(one, few_samples)) return Doubt::few_samples;
-  if (effect.source != NoiseSource::assumed && bimodal(one, effect)) return Doubt::bimodal;
-  return Doubt::none;
+InconclusiveReason doubt_of(const Evidence& one, const Effect& effect) {
+  if (batches_differ(one)) return InconclusiveReason::batch;
+  if (any(one, few_samples)) return InconclusiveReason::few_samples;
+  if (effect.source != NoiseSource::assumed && bimodal(one, effect)) return InconclusiveReason::bimodal;
+  return InconclusiveReason::none;
 }
 
 // What stands against calling a difference one: regressed or improved.
-Doubt doubt_of_change(const Evidence& one, const Effect& effect, double tau) {
-  if (clock_explains(one, effect.delta, tau)) return Doubt::clock;
-  if (busy(one.baseline) || busy(one.candidate)) return Doubt::busy;
+InconclusiveReason doubt_of_change(const Evidence& one, const Effect& effect, double tau) {
+  if (clock_explains(one, effect.delta, tau)) return InconclusiveReason::clock;
+  if (busy(one.baseline) || busy(one.candidate)) return InconclusiveReason::busy;
   const bool slower = effect.delta > 0.0;
   if (slower && fewer_runs(one) < static_cast<std::size_t>(enough_runs) &&
       any(one, [](const CaseRun& run) { return run.drifting; })) {
-    return Doubt::drift;
+    return InconclusiveReason::drift;
   }
-  return Doubt::none;
+  return InconclusiveReason::none;
 }
 
 // Whether `runs` runs a side would settle a case with this difference and spread. A difference that matters must be
@@ -129,7 +129,7 @@ void test_all(std::span<const Evidence> cases, std::vector<Judgement>& judgement
   std::vector<double> p_slower, p_faster;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Effect& effect = judgements[i].effect;
-    if (effect.source == NoiseSource::assumed || judgements[i].doubt != Doubt::none) continue;
+    if (effect.source == NoiseSource::assumed || judgements[i].doubt != InconclusiveReason::none) continue;
     tested.push_back(i);
     p_slower.push_back(student_t_tail(effect.delta / effect.error, effect.degrees));
     p_faster.push_back(student_t_tail(-effect.delta / effect.error, effect.degrees));
@@ -191,15 +191,16 @@ void settle(const Evidence& one, const GateRule& rule, double tests, Quantiles& 
   const Effect& effect = judgement.effect;
   if (effect.source != NoiseSource::assumed)
     judgement.detectable = std::max(rule.tau, std::expm1(found.at(effect.degrees) * effect.error));
-  if (judgement.doubt != Doubt::none) return;
+  if (judgement.doubt != InconclusiveReason::none) return;
   judgement.verdict = change_of(judgement, rule);
   if (judgement.verdict != GateVerdict::inconclusive) {
     judgement.doubt = doubt_of_change(one, effect, rule.tau);
-    if (judgement.doubt != Doubt::none) judgement.verdict = GateVerdict::inconclusive;
+    if (judgement.doubt != InconclusiveReason::none) judgement.verdict = GateVerdict::inconclusive;
   } else if (unchanged(effect, rule.tau)) {
     judgement.verdict = GateVerdict::unchanged;
   } else {
-    judgement.doubt = effect.source == NoiseSource::assumed ? Doubt::unknown_noise : Doubt::noise;
+    judgement.doubt =
+        effect.source == NoiseSource::assumed ? InconclusiveReason::unknown_noise : InconclusiveReason::noise;
     judgement.more_runs = runs_to_settle(one, effect, tests, rule);
   }
 }
@@ -220,17 +221,17 @@ std::string_view name(GateVerdict verdict) {
   return "?";
 }
 
-std::string_view name(Doubt doubt) {
+std::string_view name(InconclusiveReason doubt) {
   switch (doubt) {
-    case Doubt::none: return "none";
-    case Doubt::noise: return "noise";
-    case Doubt::unknown_noise: return "unknown_noise";
-    case Doubt::few_samples: return "few_samples";
-    case Doubt::batch: return "batch";
-    case Doubt::bimodal: return "bimodal";
-    case Doubt::clock: return "clock";
-    case Doubt::busy: return "busy";
-    case Doubt::drift: return "drift";
+    case InconclusiveReason::none: return "none";
+    case InconclusiveReason::noise: return "noise";
+    case InconclusiveReason::unknown_noise: return "unknown_noise";
+    case InconclusiveReason::few_samples: return "few_samples";
+    case InconclusiveReason::batch: return "batch";
+    case InconclusiveReason::bimodal: return "bimodal";
+    case InconclusiveReason::clock: return "clock";
+    case InconclusiveReason::busy: return "busy";
+    case InconclusiveReason::drift: return "drift";
   }
   return "?";
 }

@@ -30,7 +30,7 @@ enum class GateVerdict {
 [[nodiscard]] std::string_view name(GateVerdict verdict);
 
 /// Why a case is inconclusive.
-enum class Doubt {
+enum class InconclusiveReason {
   none,
   noise,          ///< the interval holds both "unchanged" and a difference that matters
   unknown_noise,  ///< too few runs a side, and no calibration
@@ -41,7 +41,7 @@ enum class Doubt {
   busy,           ///< other work took the processors, more often than not
   drift           ///< it drifted within a run, and there are too few runs to know that it does so always
 };
-[[nodiscard]] std::string_view name(Doubt doubt);
+[[nodiscard]] std::string_view name(InconclusiveReason doubt);
 
 struct GateRule {
   double tau = 0.03;             ///< a change that matters, of cases without their own: 0.03 is 3%
@@ -52,7 +52,7 @@ struct GateRule {
 /// What the rule says about one case, and the numbers behind it.
 struct Judgement {
   GateVerdict verdict = GateVerdict::inconclusive;
-  Doubt doubt = Doubt::none;
+  InconclusiveReason doubt = InconclusiveReason::none;
   Effect effect;
   std::optional<double> q_slower{}, q_faster{};  ///< where the noise is known
   double low95 = 0.0, high95 = 0.0;              ///< of delta; no correction for many cases

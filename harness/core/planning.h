@@ -112,16 +112,16 @@ class OperandBinder {
 
 /// A line of a backend's op table; `Context` is what its plans may use.
 template <class Context>
-struct PlannedBy {
+struct OpEntry {
   OpKind kind;
   Plan (*plan)(const OpCall& call, std::span<const TensorSpec> tensors, const Context& context) = nullptr;
 };
 
 /// The line of `kind`. Throws Unsupported naming the backend when the table has none.
 template <class Context>
-[[nodiscard]] const PlannedBy<Context>& line_of(const std::initializer_list<PlannedBy<Context>>& table, OpKind kind,
-                                                std::string_view backend) {
-  for (const PlannedBy<Context>& line : table) {
+[[nodiscard]] const OpEntry<Context>& find_op(const std::initializer_list<OpEntry<Context>>& table, OpKind kind,
+                                              std::string_view backend) {
+  for (const OpEntry<Context>& line : table) {
     if (line.kind == kind) return line;
   }
   throw Unsupported("the " + std::string(backend) + " backend has no op '" + std::string(kind.name) + "'");

@@ -31,13 +31,13 @@ struct Grid {
 };
 
 /// The rate that a person reads first.
-enum class Headline { flop_per_s, bytes_per_s, items_per_s };
+enum class PrimaryMetric { flop_per_s, bytes_per_s, items_per_s };
 
 struct WorkloadInfo {
   std::string name;         ///< "linear_forward"; the second part of the case id
   std::string description;  ///< one sentence
   std::string batch_axis;   ///< the dimension that --batch sets ("m", "n", "b"); empty: none
-  Headline headline = Headline::flop_per_s;
+  PrimaryMetric headline = PrimaryMetric::flop_per_s;
   std::string item;  ///< "tokens", "images", "elements": what items_per_s counts
   CacheMode cache = CacheMode::cold;
   /// How many ranks it can be run on: one only, unless it says so.

@@ -5,15 +5,15 @@ namespace {
 
 void set_headline(Derived& derived, const WorkloadInfo& info) {
   switch (info.headline) {
-    case Headline::flop_per_s:
+    case PrimaryMetric::flop_per_s:
       derived.headline = derived.flop_per_s;
       derived.headline_unit = "FLOP/s";
       break;
-    case Headline::bytes_per_s:
+    case PrimaryMetric::bytes_per_s:
       derived.headline = derived.bytes_per_s;
       derived.headline_unit = "B/s";
       break;
-    case Headline::items_per_s:
+    case PrimaryMetric::items_per_s:
       derived.headline = derived.items_per_s;
       derived.headline_unit = info.item + "/s";
       break;

@@ -29,18 +29,18 @@ std::string CandidateJudge::objection(std::span<const TensorView> inputs, std::s
   const OpDefinition& textbook = definition(call.kind);
   for (int output = 0; output < static_cast<int>(outputs.size()); ++output) {
     const TensorView& view = outputs[static_cast<std::size_t>(output)];
-    const Units units = textbook.units(call, input_specs, output_specs, output);
+    const CheckUnits units = textbook.units(call, input_specs, output_specs, output);
     const UnitChoice choice = choose_units(units, sample_flop, {}, hash(view.spec().name));
     const std::vector<std::int64_t> wanted = choice.slice(0, choice.size());
     const auto per_unit = static_cast<std::size_t>(units.elements);
-    std::vector<Judged> judged(wanted.size() * per_unit);
+    std::vector<Expected> judged(wanted.size() * per_unit);
     textbook.evaluate({call, inputs, output_specs, outputs}, output, wanted, judged);
     Tally tally;
     std::vector<double> got(per_unit);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       const std::int64_t linear = wanted[i] * units.elements;
       view.read(linear, got);
-      compare(linear, std::span<const Judged>(judged).subspan(i * per_unit, per_unit), view.dtype(), got, tally);
+      compare(linear, std::span<const Expected>(judged).subspan(i * per_unit, per_unit), view.dtype(), got, tally);
     }
     if (tally.bad > 0) {
       return fmt::format("{} of {} judged elements of '{}' outside their bound, by up to {:.3g} times", tally.bad,

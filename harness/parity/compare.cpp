@@ -27,14 +27,14 @@ bool accepts_without_infinity(double low, double high, DType type, double got) {
 // Mutants: a copy of the panel's numbers with some of them corrupted.
 class Mutants {
  public:
-  Mutants(std::span<const Sighting> panel, DType type) : panel_(panel), type_(type) {}
+  Mutants(std::span<const CheckedElement> panel, DType type) : panel_(panel), type_(type) {}
 
   // One element corrupted at a time; every single one must be rejected.
   template <class Corrupt>
   void each(const char* what, Corrupt corrupt) {
     int possible = 0;
     int rejected = 0;
-    for (const Sighting& s : panel_) {
+    for (const CheckedElement& s : panel_) {
       if (std::isnan(s.judged.value)) continue;
       ++possible;
       rejected += rejects(s, corrupt(s)) ? 1 : 0;
@@ -45,7 +45,7 @@ class Mutants {
   // All elements corrupted at once; the whole must be rejected.
   template <class Corrupt>
   void all(const char* what, Corrupt corrupt) {
-    conclude(what, std::any_of(panel_.begin(), panel_.end(), [&](const Sighting& s) {
+    conclude(what, std::any_of(panel_.begin(), panel_.end(), [&](const CheckedElement& s) {
                return !std::isnan(s.judged.value) && rejects(s, corrupt(s));
              }));
   }
@@ -54,7 +54,7 @@ class Mutants {
 
  private:
   // Through the same function that judges the real output.
-  [[nodiscard]] bool rejects(const Sighting& s, double got) const {
+  [[nodiscard]] bool rejects(const CheckedElement& s, double got) const {
     Tally tally;
     compare(s.linear, std::span(&s.judged, 1), type_, std::span(&got, 1), tally);
     return tally.bad > 0;
@@ -68,13 +68,13 @@ class Mutants {
       report_.accepted.push_back(what);
   }
 
-  std::span<const Sighting> panel_;
+  std::span<const CheckedElement> panel_;
   DType type_;
   MutationReport report_;
 };
 
 // A stored number just outside the interval: four times as far as is allowed, to the side where there is room.
-double beyond(const Judged& judged, DType type) {
+double beyond(const Expected& judged, DType type) {
   if (std::isinf(judged.value)) return 0.0;
   const double step = 4.0 * (judged.bound + 2.0 * half_ulp(type, judged.value));
   const double up = rounded(type, judged.value + step);
@@ -84,7 +84,7 @@ double beyond(const Judged& judged, DType type) {
 
 }  // namespace
 
-bool accepts(const Judged& judged, DType type, double got) {
+bool accepts(const Expected& judged, DType type, double got) {
   if (std::isnan(judged.value)) return std::isnan(got);
   if (std::isinf(judged.value)) return got == judged.value;
   if (judged.bitwise && std::signbit(got) != std::signbit(judged.value)) return false;  // -0 == 0, and is not 0
@@ -103,7 +103,7 @@ double unexplained(double value, DType type, double got) {
   return std::fmax(distance - half_ulp(type, std::nextafter(got, value)), 0.0);
 }
 
-double ratio_of(const Judged& judged, DType type, double got, bool accepted) {
+double ratio_of(const Expected& judged, DType type, double got, bool accepted) {
   if (std::isnan(judged.bound)) return infinity;
   const bool exact = !(judged.bound > 0.0);
   // An exact op has nothing to be measured in but the spacing of its type.
@@ -115,7 +115,7 @@ double ratio_of(const Judged& judged, DType type, double got, bool accepted) {
 
 }  // namespace
 
-double error_over_bound(const Judged& judged, DType type, double got) {
+double error_over_bound(const Expected& judged, DType type, double got) {
   return ratio_of(judged, type, got, accepts(judged, type, got));
 }
 
@@ -129,16 +129,16 @@ void Tally::add(const Tally& later) {
     error_over_bound = later.error_over_bound;
     worst = later.worst;
   }
-  if (later.telling_ratio > telling_ratio) {
-    telling_ratio = later.telling_ratio;
-    telling = later.telling;
+  if (later.most_sensitive_ratio > most_sensitive_ratio) {
+    most_sensitive_ratio = later.most_sensitive_ratio;
+    most_sensitive = later.most_sensitive;
   }
 }
 
-void compare(std::int64_t first, std::span<const Judged> judged, DType type, std::span<const double> got,
+void compare(std::int64_t first, std::span<const Expected> judged, DType type, std::span<const double> got,
              Tally& tally) {
   for (std::size_t i = 0; i < got.size(); ++i) {
-    const Judged& j = judged[i];
+    const Expected& j = judged[i];
     const auto linear = first + static_cast<std::int64_t>(i);
     const bool accepted = accepts(j, type, got[i]);
     const double ratio = ratio_of(j, type, got[i], accepted);
@@ -151,25 +151,26 @@ void compare(std::int64_t first, std::span<const Judged> judged, DType type, std
       tally.error_over_bound = ratio;
       tally.worst = {linear, j, got[i]};
     }
-    const double telling = std::fabs(j.value) / (j.bound + half_ulp(type, j.value));
-    if (telling > tally.telling_ratio && std::isfinite(j.value)) {
-      tally.telling_ratio = telling;
-      tally.telling = {linear, j, got[i]};
+    const double most_sensitive = std::fabs(j.value) / (j.bound + half_ulp(type, j.value));
+    if (most_sensitive > tally.most_sensitive_ratio && std::isfinite(j.value)) {
+      tally.most_sensitive_ratio = most_sensitive;
+      tally.most_sensitive = {linear, j, got[i]};
     }
   }
 }
 
-MutationReport mutate(std::span<const Sighting> panel, DType type) {
+MutationReport mutate(std::span<const CheckedElement> panel, DType type) {
   Mutants mutants(panel, type);
-  if (is_float(type)) mutants.each("NaN", [](const Sighting&) { return std::numeric_limits<double>::quiet_NaN(); });
-  mutants.each("a step beyond the bound", [type](const Sighting& s) { return beyond(s.judged, type); });
-  const bool something = std::any_of(panel.begin(), panel.end(), [type](const Sighting& s) {
+  if (is_float(type))
+    mutants.each("NaN", [](const CheckedElement&) { return std::numeric_limits<double>::quiet_NaN(); });
+  mutants.each("a step beyond the bound", [type](const CheckedElement& s) { return beyond(s.judged, type); });
+  const bool something = std::any_of(panel.begin(), panel.end(), [type](const CheckedElement& s) {
     return !std::isnan(s.judged.value) && rounded(type, s.judged.value) != 0.0;
   });
   if (something) {
-    mutants.all("zeros", [](const Sighting&) { return 0.0; });
+    mutants.all("zeros", [](const CheckedElement&) { return 0.0; });
     const bool is_signed = type != DType::u8;
-    if (is_signed) mutants.all("flipped signs", [](const Sighting& s) { return -s.got; });
+    if (is_signed) mutants.all("flipped signs", [](const CheckedElement& s) { return -s.got; });
   }
   return mutants.report();
 }

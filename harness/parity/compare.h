@@ -11,9 +11,9 @@
 namespace gpubench {
 
 /// One judged element, kept.
-struct Sighting {
+struct CheckedElement {
   std::int64_t linear = -1;  ///< logical linear index in its output
-  Judged judged;
+  Expected judged;
   double got = 0.0;
 };
 
@@ -22,9 +22,9 @@ struct Tally {
   std::int64_t judged = 0;
   std::int64_t bad = 0;
   double error_over_bound = 0.0;  ///< the largest; infinity for NaN
-  Sighting worst;                 ///< the element that it belongs to
-  Sighting telling;               ///< the finite reference that is largest in units of its bound
-  double telling_ratio = -1.0;
+  CheckedElement worst;           ///< the element that it belongs to
+  CheckedElement most_sensitive;  ///< the finite reference that is largest in units of its bound
+  double most_sensitive_ratio = -1.0;
   std::vector<Mismatch> wrong;  ///< elements outside their bound; of very many the first million
 
   void add(const Tally& later);
@@ -33,10 +33,11 @@ struct Tally {
 /// How much of its bound an element uses: the distance from the true value to the numbers that round to `got`, over the
 /// bound (of exact ops: the error in units of half an ulp). 0 where rounding to the storage type explains everything,
 /// at most 1 for accepted elements, above 1 for others, infinity where the classes (finite, infinite, NaN) differ.
-[[nodiscard]] double error_over_bound(const Judged& judged, DType type, double got);
+[[nodiscard]] double error_over_bound(const Expected& judged, DType type, double got);
 
 /// Elements [first, first + got.size()) of an output against their judged values.
-void compare(std::int64_t first, std::span<const Judged> judged, DType type, std::span<const double> got, Tally& tally);
+void compare(std::int64_t first, std::span<const Expected> judged, DType type, std::span<const double> got,
+             Tally& tally);
 
 /// What became of the live mutations of one output.
 struct MutationReport {
@@ -47,6 +48,6 @@ struct MutationReport {
 
 /// Corrupts copies of the elements in `panel` and compares again: NaN, zeros, flipped signs, a step beyond the bound.
 /// Each must be rejected. Zeros and signs are tried where some reference does not itself round to zero.
-[[nodiscard]] MutationReport mutate(std::span<const Sighting> panel, DType type);
+[[nodiscard]] MutationReport mutate(std::span<const CheckedElement> panel, DType type);
 
 }  // namespace gpubench

@@ -63,17 +63,17 @@ void on_threads(int threads, std::int64_t count, const Work& work) {
 struct Output {
   int index = 0;
   const TensorView* view = nullptr;
-  Units units;
+  CheckUnits units;
   Scan scan;
   Tally tally;
-  std::vector<Sighting> panel;
+  std::vector<CheckedElement> panel;
   MutationReport mutations;
 };
 
 // What one chunk of units contributes.
 struct ChunkResult {
   Tally tally;
-  std::vector<Sighting> panel;
+  std::vector<CheckedElement> panel;
 };
 
 class Judge {
@@ -209,7 +209,7 @@ class Judge {
       output.tally.add(result.tally);
       output.panel.insert(output.panel.end(), result.panel.begin(), result.panel.end());
     }
-    if (output.tally.telling.linear >= 0) output.panel.push_back(output.tally.telling);
+    if (output.tally.most_sensitive.linear >= 0) output.panel.push_back(output.tally.most_sensitive);
     output.mutations = mutate(output.panel, output.view->dtype());
   }
 
@@ -217,7 +217,7 @@ class Judge {
   [[nodiscard]] ChunkResult judge_chunk(const Output& output, std::span<const std::int64_t> wanted,
                                         std::int64_t ordinal, std::int64_t panel_step) const {
     const auto per_unit = static_cast<std::size_t>(output.units.elements);
-    std::vector<Judged> judged(wanted.size() * per_unit);
+    std::vector<Expected> judged(wanted.size() * per_unit);
     definition_.evaluate({call_, view_.inputs, output_specs_, view_.outputs}, output.index, wanted, judged);
 
     ChunkResult result;
@@ -226,8 +226,8 @@ class Judge {
       std::size_t last = first + 1;  // units next to each other are read together
       while (last < wanted.size() && wanted[last] == wanted[last - 1] + 1) ++last;
       const std::int64_t linear = wanted[first] * output.units.elements;
-      const std::span<const Judged> run =
-          std::span<const Judged>(judged).subspan(first * per_unit, (last - first) * per_unit);
+      const std::span<const Expected> run =
+          std::span<const Expected>(judged).subspan(first * per_unit, (last - first) * per_unit);
       got.resize(run.size());
       output.view->read(linear, got);
       compare(linear, run, output.view->dtype(), got, result.tally);
@@ -246,7 +246,7 @@ class Judge {
     parity_.bad += output.tally.bad;
     parity_.mutations += output.mutations.tried;
     parity_.mutations_rejected += output.mutations.rejected;
-    const Sighting& worst = output.tally.worst;
+    const CheckedElement& worst = output.tally.worst;
     if (worst.linear < 0 || (parity_.worst && !(output.tally.error_over_bound > parity_.error_over_bound))) return;
     const TensorSpec& spec = output.view->spec();
     parity_.error_over_bound = output.tally.error_over_bound;

@@ -43,6 +43,6 @@ struct OpView {
 
 /// True iff `got`, stored as `type`, lies in the rounding interval of `judged`. NaN is accepted only where the textbook
 /// itself says NaN (an op that read NaN), an infinity where it says that infinity or the interval reaches it.
-[[nodiscard]] bool accepts(const Judged& judged, DType type, double got);
+[[nodiscard]] bool accepts(const Expected& judged, DType type, double got);
 
 }  // namespace gpubench

@@ -17,7 +17,7 @@ constexpr double comparison_flop = 16.0;
 
 }  // namespace
 
-double work_of_unit(const Units& units) {
+double work_of_unit(const CheckUnits& units) {
   return units.flop_per_unit + comparison_flop * static_cast<double>(units.elements);
 }
 
@@ -43,7 +43,8 @@ std::vector<std::int64_t> UnitChoice::slice(std::int64_t first, std::int64_t cou
   return units;
 }
 
-UnitChoice choose_units(const Units& units, double flop_budget, std::vector<std::int64_t> suspects, std::uint64_t key) {
+UnitChoice choose_units(const CheckUnits& units, double flop_budget, std::vector<std::int64_t> suspects,
+                        std::uint64_t key) {
   const double affordable = flop_budget / work_of_unit(units);
   if (static_cast<double>(units.count) <= affordable || units.count <= fewest_strata)
     return UnitChoice::all(units.count);

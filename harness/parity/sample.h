@@ -8,7 +8,7 @@
 
 namespace gpubench {
 
-/// Units in ascending order, without a list of them where they are simply all.
+/// CheckUnits in ascending order, without a list of them where they are simply all.
 class UnitChoice {
  public:
   [[nodiscard]] static UnitChoice all(std::int64_t count);
@@ -27,12 +27,12 @@ class UnitChoice {
 };
 
 /// fp64 work of judging one unit: the textbook's, and comparing each element with both ends of its rounding interval.
-[[nodiscard]] double work_of_unit(const Units& units);
+[[nodiscard]] double work_of_unit(const CheckUnits& units);
 
 /// Everything where it costs at most `flop_budget`; else the landmarks, `suspects` (units with an element that looks
 /// wrong, the most suspicious first, repeated or not; as many as the budget pays for), and one unit from each of as
 /// many equal strata as the budget pays for, at a position that hashes from `key`.
-[[nodiscard]] UnitChoice choose_units(const Units& units, double flop_budget, std::vector<std::int64_t> suspects,
+[[nodiscard]] UnitChoice choose_units(const CheckUnits& units, double flop_budget, std::vector<std::int64_t> suspects,
                                       std::uint64_t key);
 
 }  // namespace gpubench

@@ -50,9 +50,9 @@ void TextbookMachine::run_op(int index, std::optional<std::uint64_t> disturb) {
   const std::vector<TensorSpec> input_specs = specs_of(program_, op.inputs);
   const std::vector<TensorSpec> output_specs = specs_of(program_, op.outputs);
   // All outputs are evaluated before any is stored: an update overwrites what the other outputs still read.
-  std::vector<std::vector<Judged>> results;
+  std::vector<std::vector<Expected>> results;
   for (int output = 0; output < static_cast<int>(output_specs.size()); ++output) {
-    const Units units = meaning.units(op, input_specs, output_specs, output);
+    const CheckUnits units = meaning.units(op, input_specs, output_specs, output);
     std::vector<std::int64_t> all(static_cast<std::size_t>(units.count));
     std::iota(all.begin(), all.end(), 0);
     results.emplace_back(static_cast<std::size_t>(units.count * units.elements));
@@ -63,7 +63,7 @@ void TextbookMachine::run_op(int index, std::optional<std::uint64_t> disturb) {
     std::byte* base = data(value.storage) + value.offset_bytes;
     const std::uint64_t key = hash(value.spec.name, disturb.value_or(0));
     for (std::size_t e = 0; e < results[output].size(); ++e) {
-      const Judged& judged = results[output][e];
+      const Expected& judged = results[output][e];
       const double moved = disturb ? judged.value + judged.bound * uniform(key, e) : judged.value;
       store(value.spec.dtype, writable(base, value.spec, static_cast<std::int64_t>(e)), moved);
     }

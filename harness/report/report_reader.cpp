@@ -13,7 +13,7 @@
 #include "harness/report/older_reports.h"
 #include "harness/report/record_json.h"
 #include "harness/report/record_reader.h"
-#include "harness/report/report_meaning.h"
+#include "harness/report/report_consistency.h"
 #include "harness/report/visible_text.h"
 
 namespace gpubench {

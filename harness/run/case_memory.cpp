@@ -56,7 +56,7 @@ void GuardedBlock::poison(DType type) {
   backend_->fill(data_, std::span(pattern).first(size_of(type)), bytes_);
 }
 
-std::string GuardedBlock::take_damage() {
+std::string GuardedBlock::check_guards() {
   std::array<std::byte, guard_bytes> before{};
   std::array<std::byte, guard_bytes> after{};
   backend_->read(before, data_ - guard_bytes);
@@ -82,10 +82,10 @@ Tensor CaseMemory::tensor(const Value& value) const {
   return {value.spec, block(value.storage).data() + value.offset_bytes};
 }
 
-std::string CaseMemory::take_damage() {
+std::string CaseMemory::check_guards() {
   std::string first;
   for (GuardedBlock& block : blocks_) {
-    std::string damage = block.take_damage();  // all of them, so that every guard is mended
+    std::string damage = block.check_guards();  // all of them, so that every guard is mended
     if (first.empty()) first = std::move(damage);
   }
   return first;

@@ -45,7 +45,7 @@ class GuardedBlock {
 
   /// "wrote outside 'x': 3 guard bytes after its end changed", or nothing. Mends the guards, so that a fault is told
   /// once.
-  [[nodiscard]] std::string take_damage();
+  [[nodiscard]] std::string check_guards();
 
  private:
   void write_guards();
@@ -67,7 +67,7 @@ class CaseMemory {
   /// The value as a backend binds it.
   [[nodiscard]] Tensor tensor(const Value& value) const;
   /// First damage found in any storage, or nothing.
-  [[nodiscard]] std::string take_damage();
+  [[nodiscard]] std::string check_guards();
 
  private:
   std::vector<GuardedBlock> blocks_;

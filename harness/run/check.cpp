@@ -111,10 +111,10 @@ void CaseCheck::alone(int op) {
 
   std::string fault;
   for (const StorageId id : touched_by(program, call)) {
-    const std::string damage = memory.block(id).take_damage();
+    const std::string damage = memory.block(id).check_guards();
     if (fault.empty()) fault = damage;
   }
-  if (fault.empty()) fault = prepared_.take_workspace_damage();
+  if (fault.empty()) fault = prepared_.check_workspace_guards();
   for (const auto& [storage, print] : fingerprints_of(prepared_, 0, watched)) {
     if (fault.empty() && before.at(storage) != print)
       fault = fmt::format("changed its input '{}'", program.storage({storage}).name);
@@ -133,8 +133,8 @@ void CaseCheck::alone(int op) {
 }
 
 void CaseCheck::look_at_guards(int copy, const std::string& where) {
-  std::string damage = prepared_.memory(copy).take_damage();
-  if (damage.empty()) damage = prepared_.take_workspace_damage();
+  std::string damage = prepared_.memory(copy).check_guards();
+  if (damage.empty()) damage = prepared_.check_workspace_guards();
   if (!damage.empty()) blame(record_, Verdict::fail, where + " " + damage);
 }
 
@@ -192,12 +192,12 @@ void CaseCheck::replay() {
   const Program& program = prepared_.program();
   const RecheckPlan plan = plan_recheck(program);
   pauses_ = static_cast<int>(plan.pauses.size());
-  prepared_.turn_data();
+  prepared_.reverse_inputs();
   const Fingerprints turned = fingerprints_of(prepared_, 0, prepared_.constants());
 
   std::map<int, StorageContents> kept;  // by the op before which the run paused
   int done = 0;
-  for (const Pause& pause : plan.pauses) {
+  for (const Checkpoint& pause : plan.pauses) {
     prepared_.backend().run(prepared_.segment(done, pause.before_op));
     done = pause.before_op;
     for (const int storage : pause.storages) {
@@ -210,18 +210,18 @@ void CaseCheck::replay() {
   look_at_guards(0, "the timed launch");
   look_at_constants(0, turned, "the timed launch");
   StorageReader reader(prepared_.memory(0));
-  const auto find = [&](ValueId id, const Whereabouts& where) -> const std::byte* {
+  const auto find = [&](ValueId id, const ValueLocation& where) -> const std::byte* {
     const StorageId storage = program.value(id).storage;
     switch (where.kind) {
-      case Whereabouts::Kind::end: return reader[storage];
-      case Whereabouts::Kind::restored: return prepared_.state_content(storage).data();
-      case Whereabouts::Kind::pause: return kept.at(where.pause).at(storage.index).bytes.data();
+      case ValueLocation::Kind::end: return reader[storage];
+      case ValueLocation::Kind::restored: return prepared_.state_content(storage).data();
+      case ValueLocation::Kind::pause: return kept.at(where.pause).at(storage.index).bytes.data();
     }
     return nullptr;
   };
   for (const int op : prepared_.ops(Phase::timed)) {
     const OpCall& call = program.op(op);
-    const OpWhereabouts& where = plan.ops[static_cast<std::size_t>(op)];
+    const OpLocations& where = plan.ops[static_cast<std::size_t>(op)];
     std::vector<const std::byte*> inputs;
     std::vector<const std::byte*> outputs;
     for (std::size_t i = 0; i < call.inputs.size(); ++i) inputs.push_back(find(call.inputs[i], where.inputs[i]));

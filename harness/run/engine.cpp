@@ -94,18 +94,18 @@ Engine::Engine(Backend& backend, const RunOptions& options) : backend_(backend),
   if (options.error) {
     std::unique_ptr<Backend> wrong = with_error(backend, *options.error);
     Backend& opened = *wrong;
-    stations_[1].reset(new Station{std::move(wrong), opened, Arena(opened)});
+    stations_[1].reset(new DeviceContext{std::move(wrong), opened, Arena(opened)});
   } else {
-    stations_[1].reset(new Station{nullptr, backend, Arena(backend)});
+    stations_[1].reset(new DeviceContext{nullptr, backend, Arena(backend)});
   }
   if (options.open_telemetry) telemetry_ = options.open_telemetry(backend.device());
   if (telemetry_ == nullptr) telemetry_ = std::make_unique<NoTelemetry>();
   if (options.open_choices) memory_ = options.open_choices(backend.device());
-  if (memory_ == nullptr) memory_ = std::make_unique<NoChoiceMemory>();
+  if (memory_ == nullptr) memory_ = std::make_unique<NoTuningCache>();
 }
 
-void Engine::Leave::operator()(Station* station) const {
-  static auto& left_behind = *new std::vector<Station*>;  // so that whoever looks for leaks finds who owns it
+void Engine::LeakIfHung::operator()(DeviceContext* station) const {
+  static auto& left_behind = *new std::vector<DeviceContext*>;  // so that whoever looks for leaks finds who owns it
   if (station->backend.hangs()) {
     left_behind.push_back(station);
   } else {
@@ -113,8 +113,8 @@ void Engine::Leave::operator()(Station* station) const {
   }
 }
 
-Engine::Station& Engine::station(int ranks) {
-  OwnedStation& one = stations_[ranks];
+Engine::DeviceContext& Engine::station(int ranks) {
+  OwnedDevice& one = stations_[ranks];
   if (one == nullptr) {
     if (!options_.open_ranks)
       throw Unsupported(fmt::format("the {} backend runs on one rank only", backend_.device().kind));
@@ -124,7 +124,7 @@ Engine::Station& Engine::station(int ranks) {
       opened = with_error(right, *options_.error, std::move(opened));
     }
     Backend& backend = *opened;
-    one.reset(new Station{std::move(opened), backend, Arena(backend)});
+    one.reset(new DeviceContext{std::move(opened), backend, Arena(backend)});
   }
   return *one;
 }
@@ -193,7 +193,7 @@ void Engine::prepare(Active& active, RunObserver& observer) {
   observer.phase(record.id, "prepare");
   guarded(record, "prepare", [&] {
     if (options_.memory_limit_bytes > 0) require_fit(planned.bytes, options_.memory_limit_bytes);  // nothing is opened
-    Station& at = station(planned.c.ranks);
+    DeviceContext& at = station(planned.c.ranks);
     const std::int64_t available = available_bytes(at.backend);
     require_fit(planned.bytes, available);
     active.prepared = std::make_unique<PreparedCase>(

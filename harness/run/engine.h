@@ -30,18 +30,18 @@ class Engine {
  private:
   struct Active;
   /// A backend and the memory that cases share there.
-  struct Station {
+  struct DeviceContext {
     std::unique_ptr<Backend> owned;
     Backend& backend;
     Arena arena;
   };
   /// Leaves behind what hangs.
-  struct Leave {
-    void operator()(Station* station) const;
+  struct LeakIfHung {
+    void operator()(DeviceContext* station) const;
   };
-  using OwnedStation = std::unique_ptr<Station, Leave>;
+  using OwnedDevice = std::unique_ptr<DeviceContext, LeakIfHung>;
   /// Opens it where it is asked for first.
-  [[nodiscard]] Station& station(int ranks);
+  [[nodiscard]] DeviceContext& station(int ranks);
   [[nodiscard]] std::int64_t available_bytes(const Backend& backend) const;
   /// Device and host memory that the case will take, cold copies and kept state included.
   [[nodiscard]] std::int64_t footprint(const PlannedCase& planned) const;
@@ -65,9 +65,9 @@ class Engine {
 
   Backend& backend_;
   const RunOptions& options_;
-  std::map<int, OwnedStation> stations_;  ///< by number of ranks
+  std::map<int, OwnedDevice> stations_;  ///< by number of ranks
   std::unique_ptr<Telemetry> telemetry_;
-  std::unique_ptr<ChoiceMemory> memory_;
+  std::unique_ptr<TuningCache> memory_;
 };
 
 }  // namespace gpubench

@@ -132,10 +132,10 @@ std::int64_t PreparedCase::workspace_bytes() const {
   return bytes;
 }
 
-std::string PreparedCase::take_workspace_damage() {
+std::string PreparedCase::check_workspace_guards() {
   std::string first;
   for (const auto& workspace : workspaces_) {
-    std::string damage = workspace->take_damage();
+    std::string damage = workspace->check_guards();
     if (first.empty()) first = std::move(damage);
   }
   return first;
@@ -255,7 +255,7 @@ void PreparedCase::make_copies(std::int64_t available_bytes) {
   }
 }
 
-void PreparedCase::turn_data() {
+void PreparedCase::reverse_inputs() {
   reset(0);
   for (const ValueId id : roots_) {
     const Value& root = program().value(id);

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "harness/core/backend.h"
-#include "harness/core/choice_memory.h"
 #include "harness/core/program.h"
+#include "harness/core/tuning_cache.h"
 #include "harness/plan/plan.h"
 #include "harness/run/case_memory.h"
 #include "reference/ops/transform/fuse.h"
@@ -34,7 +34,7 @@ void require_fit(std::int64_t needed, std::int64_t available);
 /// How the ops of a case are to be planned.
 struct PlanRequest {
   std::map<std::string, std::string> pins = {};  ///< implementations by op label
-  const ChoiceMemory* memory = nullptr;          ///< what the other ops took in earlier runs; null: nobody knows
+  const TuningCache* memory = nullptr;           ///< what the other ops took in earlier runs; null: nobody knows
   bool deterministic = false;                    ///< see PlanOptions
 };
 
@@ -69,8 +69,8 @@ class PreparedCase {
   [[nodiscard]] std::int64_t memory_bytes() const { return memory_bytes_; }
   /// Scratch memory, of all ranks together.
   [[nodiscard]] std::int64_t workspace_bytes() const;
-  /// As GuardedBlock::take_damage(), of the workspaces of all ranks.
-  [[nodiscard]] std::string take_workspace_damage();
+  /// As GuardedBlock::check_guards(), of the workspaces of all ranks.
+  [[nodiscard]] std::string check_workspace_guards();
 
   [[nodiscard]] int copies() const { return static_cast<int>(copies_.size()); }
   [[nodiscard]] CaseMemory& memory(int copy) { return *copies_.at(static_cast<std::size_t>(copy)).memory; }
@@ -111,7 +111,7 @@ class PreparedCase {
   void make_copies(std::int64_t available_bytes);
   /// Gives copy 0 other data of the same kind (each source end to end), and sets it up and resets it with them: whoever
   /// kept a value from earlier runs, say a reordered weight, now computes with a stale one.
-  void turn_data();
+  void reverse_inputs();
 
  private:
   struct Copy {

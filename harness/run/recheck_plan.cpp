@@ -7,11 +7,11 @@ namespace gpubench {
 namespace {
 
 /// Content that exists only while `first <= ops run < = last`, counted in op indices.
-struct Need {
+struct LiveRange {
   int first = 0;  ///< a pause before this op is the earliest that sees it
   int last = 0;   ///< and before this op (which overwrites it) the latest
   int storage = 0;
-  Whereabouts* where = nullptr;
+  ValueLocation* where = nullptr;
 };
 
 bool writes(const Program& program, int op, ValueId value) {
@@ -34,7 +34,7 @@ std::optional<int> last_writer_before(const Program& program, ValueId value, int
   return std::nullopt;
 }
 
-void locate(const Program& program, int op, OpWhereabouts& where, std::vector<Need>& needs) {
+void locate(const Program& program, int op, OpLocations& where, std::vector<LiveRange>& needs) {
   const OpCall& call = program.op(op);
   where.inputs.resize(call.inputs.size());
   where.outputs.resize(call.outputs.size());
@@ -44,7 +44,7 @@ void locate(const Program& program, int op, OpWhereabouts& where, std::vector<Ne
     if (!overwritten) continue;
     const auto written = last_writer_before(program, input, op);
     if (!written) {
-      where.inputs[i].kind = Whereabouts::Kind::restored;
+      where.inputs[i].kind = ValueLocation::Kind::restored;
     } else {
       needs.push_back({*written + 1, *overwritten, program.value(input).storage.index, &where.inputs[i]});
     }
@@ -58,24 +58,24 @@ void locate(const Program& program, int op, OpWhereabouts& where, std::vector<Ne
 
 }  // namespace
 
-bool OpWhereabouts::all_at_end() const {
-  const auto at_end = [](const Whereabouts& w) { return w.kind == Whereabouts::Kind::end; };
+bool OpLocations::all_at_end() const {
+  const auto at_end = [](const ValueLocation& w) { return w.kind == ValueLocation::Kind::end; };
   return std::all_of(inputs.begin(), inputs.end(), at_end) && std::all_of(outputs.begin(), outputs.end(), at_end);
 }
 
 RecheckPlan plan_recheck(const Program& program) {
   RecheckPlan plan;
   plan.ops.resize(program.ops().size());
-  std::vector<Need> needs;
+  std::vector<LiveRange> needs;
   for (int op = 0; op < static_cast<int>(program.ops().size()); ++op) {
     if (program.op(op).phase == Phase::timed) locate(program, op, plan.ops[static_cast<std::size_t>(op)], needs);
   }
   // Fewest points that meet all intervals: by rising right end, a new point at the right end of each that has none yet.
-  std::stable_sort(needs.begin(), needs.end(), [](const Need& a, const Need& b) { return a.last < b.last; });
-  for (const Need& need : needs) {
+  std::stable_sort(needs.begin(), needs.end(), [](const LiveRange& a, const LiveRange& b) { return a.last < b.last; });
+  for (const LiveRange& need : needs) {
     if (plan.pauses.empty() || plan.pauses.back().before_op < need.first) plan.pauses.push_back({need.last, {}});
     plan.pauses.back().storages.insert(need.storage);
-    *need.where = {Whereabouts::Kind::pause, plan.pauses.back().before_op};
+    *need.where = {ValueLocation::Kind::pause, plan.pauses.back().before_op};
   }
   return plan;
 }

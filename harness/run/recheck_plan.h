@@ -13,7 +13,7 @@
 namespace gpubench {
 
 /// Where the content of one operand is found.
-struct Whereabouts {
+struct ValueLocation {
   enum class Kind {
     end,       ///< in memory after the launch
     restored,  ///< what the storage held before the launch
@@ -21,24 +21,24 @@ struct Whereabouts {
   };
   Kind kind = Kind::end;
   int pause = -1;
-  friend bool operator==(const Whereabouts&, const Whereabouts&) = default;
+  friend bool operator==(const ValueLocation&, const ValueLocation&) = default;
 };
 
-struct OpWhereabouts {
-  std::vector<Whereabouts> inputs;
-  std::vector<Whereabouts> outputs;
+struct OpLocations {
+  std::vector<ValueLocation> inputs;
+  std::vector<ValueLocation> outputs;
   /// Whether all of it is in memory after the launch.
   [[nodiscard]] bool all_at_end() const;
 };
 
-struct Pause {
+struct Checkpoint {
   int before_op = 0;       ///< ops with a lower index have run
   std::set<int> storages;  ///< indices of the storages to keep
 };
 
 struct RecheckPlan {
-  std::vector<OpWhereabouts> ops;  ///< by op index; empty for set-up ops
-  std::vector<Pause> pauses;       ///< ascending; as few as possible
+  std::vector<OpLocations> ops;    ///< by op index; empty for set-up ops
+  std::vector<Checkpoint> pauses;  ///< ascending; as few as possible
 };
 
 [[nodiscard]] RecheckPlan plan_recheck(const Program& program);

@@ -18,9 +18,9 @@ constexpr std::int64_t most_round_suspects = 1000;
 
 HostBytes content_of(PreparedCase& prepared, int copy, StorageId id) { return prepared.memory(copy).block(id).copy(); }
 
-bool all_at_end(std::span<const Whereabouts> places) {
+bool all_at_end(std::span<const ValueLocation> places) {
   return std::all_of(places.begin(), places.end(),
-                     [](const Whereabouts& where) { return where.kind == Whereabouts::Kind::end; });
+                     [](const ValueLocation& where) { return where.kind == ValueLocation::Kind::end; });
 }
 
 }  // namespace
@@ -111,9 +111,9 @@ bool RoundCheck::judge_left(int copy, const std::set<int>& differing) {
 
   prepared_.reset(copy);
   for (const int op : prepared_.ops(Phase::timed)) {
-    const OpWhereabouts& where = plan.ops[static_cast<std::size_t>(op)];
+    const OpLocations& where = plan.ops[static_cast<std::size_t>(op)];
     for (std::size_t i = 0; i < where.inputs.size(); ++i) {
-      if (where.inputs[i].kind == Whereabouts::Kind::end || !all_at_end(where.outputs)) continue;
+      if (where.inputs[i].kind == ValueLocation::Kind::end || !all_at_end(where.outputs)) continue;
       const StorageId id = program.value(program.op(op).inputs[i]).storage;
       left.read_before[op][id.index] = content_of(prepared_, copy, id);
     }
@@ -125,7 +125,7 @@ bool RoundCheck::judge_left(int copy, const std::set<int>& differing) {
   StorageReader& again = left.now;
   for (const int op : prepared_.ops(Phase::timed)) {
     const OpCall& call = program.op(op);
-    const OpWhereabouts& where = plan.ops[static_cast<std::size_t>(op)];
+    const OpLocations& where = plan.ops[static_cast<std::size_t>(op)];
     if (!all_at_end(where.outputs)) continue;  // a later op has written there, and is judged
     std::vector<const std::byte*> outputs;
     std::vector<const std::byte*> expected;
@@ -147,8 +147,8 @@ bool RoundCheck::judge_left(int copy, const std::set<int>& differing) {
     std::vector<const std::byte*> inputs;
     for (std::size_t i = 0; i < call.inputs.size(); ++i) {
       const StorageId id = program.value(call.inputs[i]).storage;
-      inputs.push_back(where.inputs[i].kind == Whereabouts::Kind::end ? left(id)
-                                                                      : left.read_before[op][id.index].bytes.data());
+      inputs.push_back(where.inputs[i].kind == ValueLocation::Kind::end ? left(id)
+                                                                        : left.read_before[op][id.index].bytes.data());
     }
     OpParity parity = judge_.judge(op, inputs, outputs, "timed", suspects);
     if (parity.verdict == Verdict::pass) {

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "harness/core/backend.h"
-#include "harness/core/choice_memory.h"
 #include "harness/core/record.h"
 #include "harness/core/telemetry.h"
+#include "harness/core/tuning_cache.h"
 #include "harness/measure/protocol.h"
 #include "harness/parity/judge.h"
 #include "harness/plan/plan.h"
@@ -61,7 +61,7 @@ struct RunOptions {
   /// Makes what reads the device's sensors around each round; none where it is empty.
   std::function<std::unique_ptr<Telemetry>(const DeviceInfo&)> open_telemetry{};
   /// Opens what earlier runs on this device found; nothing is remembered where it is empty.
-  std::function<std::unique_ptr<ChoiceMemory>(const DeviceInfo&)> open_choices{};
+  std::function<std::unique_ptr<TuningCache>(const DeviceInfo&)> open_choices{};
   /// Called between the steps of a phase (ops, copies), so that one that works is told from one that hangs. May be
   /// empty.
   std::function<void()> alive{};

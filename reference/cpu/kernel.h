@@ -46,7 +46,7 @@ class CpuPlan : public PlanImpl {
 };
 
 /// How ops_table.cpp lists an op.
-using OpImplementation = PlannedBy<CpuContext>;
+using OpImplementation = OpEntry<CpuContext>;
 
 /// The implementation of `kind`. Throws Unsupported when the backend has none.
 [[nodiscard]] const OpImplementation& implementation_of(OpKind kind);

@@ -49,7 +49,7 @@ constexpr std::initializer_list<OpImplementation> implementations{
 
 const OpImplementation& implementation_of(OpKind kind) {
   static constexpr OpImplementation pointwise{add_kind, plan_pointwise};  // and all others
-  return is_pointwise(kind) ? pointwise : line_of(implementations, kind, "cpu");
+  return is_pointwise(kind) ? pointwise : find_op(implementations, kind, "cpu");
 }
 
 }  // namespace gpubench::cpu

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "harness/core/choice_memory.h"
+#include "harness/core/tuning_cache.h"
 #include "reference/cuda/autotune.h"
 #include "reference/ops/attention.h"
 

@@ -54,7 +54,7 @@ class CudaPlan : public PlanImpl {
 };
 
 /// How ops_table.cpp lists an op.
-using OpImplementation = PlannedBy<CudaContext>;
+using OpImplementation = OpEntry<CudaContext>;
 
 /// The implementation of `kind`. Throws Unsupported when the backend has none.
 [[nodiscard]] const OpImplementation& implementation_of(OpKind kind);

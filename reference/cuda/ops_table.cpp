@@ -61,7 +61,7 @@ constexpr std::array claims{FusionClaim{residual_norm_forward_kind, false},
 
 const OpImplementation& implementation_of(OpKind kind) {
   static constexpr OpImplementation pointwise{add_kind, plan_pointwise};  // and all others
-  return is_pointwise(kind) ? pointwise : line_of(implementations, kind, "cuda");
+  return is_pointwise(kind) ? pointwise : find_op(implementations, kind, "cuda");
 }
 
 std::span<const FusionClaim> fused_ops() { return claims; }

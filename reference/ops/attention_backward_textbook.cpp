@@ -105,7 +105,7 @@ class WeightedRows {
 
   /// `shared`: per element, an error that all terms have in common; may be empty.
   void judge(double scale, const Arithmetic& arithmetic, std::span<const double> shared,
-             std::span<Judged> judged) const {
+             std::span<Expected> judged) const {
     for (std::size_t e = 0; e < sums_.size(); ++e) {
       const Sum& sum = sums_[e];
       double bound = std::min(sum.worst, 6.0 * std::sqrt(sum.variance)) + arithmetic.products.bound(sum.products);
@@ -134,7 +134,7 @@ AttentionExtents backward_extents(std::span<const TensorSpec> inputs) {
 
 // dq of the wanted rows of the query heads that share one head of k and v.
 void judge_queries(const Operands& operands, const AttentionExtents& e, const HeadRows& head,
-                   std::span<Judged> judged) {
+                   std::span<Expected> judged) {
   const Attention& attention = operands.call.attributes.as<Attention>();
   const Arithmetic arithmetic(operands);
   std::int64_t keys = 0;
@@ -161,7 +161,7 @@ void judge_queries(const Operands& operands, const AttentionExtents& e, const He
 
 // dk or dv of the wanted rows of one head of k and v: every query row that sees them contributes.
 void judge_keys(const Operands& operands, const AttentionExtents& e, const HeadRows& head, bool values,
-                std::span<Judged> judged) {
+                std::span<Expected> judged) {
   const Attention& attention = operands.call.attributes.as<Attention>();
   const Arithmetic arithmetic(operands);
   const auto d = static_cast<std::size_t>(e.d);
@@ -209,8 +209,8 @@ class AttentionBackwardDefinition : public OpDefinition {
     return {10.0 * rows * keys * static_cast<double>(e.d), bytes_moved(inputs) + bytes_moved(outputs)};
   }
 
-  Units units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
-              int output) const override {
+  CheckUnits units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
+                   int output) const override {
     const AttentionExtents e = backward_extents(inputs);
     const double products = mean_keys(call.attributes.as<Attention>(), e.s) * static_cast<double>(e.d);
     if (output == output_dq) {
@@ -246,7 +246,7 @@ class AttentionBackwardDefinition : public OpDefinition {
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
-                std::span<Judged> judged) const override {
+                std::span<Expected> judged) const override {
     const AttentionExtents e = backward_extents(operands);
     const bool queries = output == output_dq;
     const std::int64_t heads = queries ? e.hq : e.hkv;

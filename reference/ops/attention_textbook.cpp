@@ -46,7 +46,7 @@ class AttentionWeights {
   }
 
   std::vector<double> p, delta;
-  Judged lse;
+  Expected lse;
 };
 
 // o = p v and its bound, per element of the row:
@@ -57,7 +57,7 @@ class WeightedMean {
   explicit WeightedMean(std::int64_t d) : o_(static_cast<std::size_t>(d)), worst_(o_.size()), variance_(o_.size()) {}
 
   void judge(const AttentionWeights& row, const HeadMatrix& values, double u, const FactorCast& cast,
-             const ContractionRule& products, std::span<Judged> judged) {
+             const ContractionRule& products, std::span<Expected> judged) {
     std::fill(o_.begin(), o_.end(), ProductSum{});
     for (std::vector<double>* sum : {&worst_, &variance_}) std::fill(sum->begin(), sum->end(), 0.0);
     for (std::size_t j = 0; j < row.p.size(); ++j) {
@@ -107,8 +107,8 @@ class AttentionForwardDefinition : public OpDefinition {
     return {4.0 * rows * keys * static_cast<double>(e.d), bytes_moved(inputs) + bytes_moved(outputs)};
   }
 
-  Units units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
-              int output) const override {
+  CheckUnits units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
+                   int output) const override {
     const AttentionExtents e = forward_extents(inputs);
     const double products = mean_keys(call.attributes.as<Attention>(), e.s) * static_cast<double>(e.d);
     const std::int64_t rows = e.b * e.s * e.hq;
@@ -137,7 +137,7 @@ class AttentionForwardDefinition : public OpDefinition {
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
-                std::span<Judged> judged) const override {
+                std::span<Expected> judged) const override {
     const AttentionExtents e =
         extents_of(operands.inputs[0].shape(), operands.inputs[1].shape(), operands.inputs[2].shape());
     const UnitOrder order = output == 0 ? UnitOrder::row_then_head : UnitOrder::head_then_row;
@@ -150,7 +150,7 @@ class AttentionForwardDefinition : public OpDefinition {
 
  private:
   static void evaluate_head(const Operands& operands, const AttentionExtents& e, const HeadRows& head, bool means,
-                            std::span<Judged> judged) {
+                            std::span<Expected> judged) {
     const Attention& attention = operands.call.attributes.as<Attention>();
     const Math& math = operands.call.math;
     const double u = accumulator_roundoff(math);

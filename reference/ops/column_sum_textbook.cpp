@@ -19,8 +19,8 @@ class ColumnSumDefinition : public OpDefinition {
     return {static_cast<double>(inputs[0].shape.elements()), bytes_moved(inputs) + bytes_moved(outputs)};
   }
 
-  Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-              int) const override {
+  CheckUnits units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
+                   int) const override {
     return element_units(outputs[0].shape, 4.0 * static_cast<double>(summed_rows(inputs[0].shape)));
   }
 
@@ -30,7 +30,7 @@ class ColumnSumDefinition : public OpDefinition {
   }
 
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
-                std::span<Judged> judged) const override {
+                std::span<Expected> judged) const override {
     const TensorView& x = operands.inputs[0];
     const std::int64_t n = x.shape()[-1];
     std::vector<ProductSum> sums(wanted.size());

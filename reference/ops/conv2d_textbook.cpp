@@ -127,7 +127,7 @@ class ImageDefinition : public OpDefinition {
     return bound_text("Rule G: " + rule.formula("K") + terms, call.math);
   }
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
-                std::span<Judged> judged) const override {
+                std::span<Expected> judged) const override {
     const Conv2d& conv = operands.call.attributes.as<Conv2d>();
     const Geometry g =
         geometry(conv, operands.inputs[0].shape(), operands.inputs[1].shape(), operands.outputs[0].shape);
@@ -177,8 +177,8 @@ class Conv2dForwardDefinition final : public ImageDefinition {
     return cost_of_conv(conv, extents_of(conv, inputs[0].shape, inputs[1].shape), inputs, outputs);
   }
 
-  Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-              int) const override {
+  CheckUnits units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
+                   int) const override {
     const Shape& filter = inputs[1].shape;
     const double products = static_cast<double>(filter[1] * filter[2] * filter[3]);
     return {outputs[0].shape.elements(), 1, 4.0 * products, image_landmarks(outputs[0].shape, 1, 1)};
@@ -233,8 +233,8 @@ class Conv2dBackwardDataDefinition final : public ImageDefinition {
     return cost_of_conv(conv, extents_of(conv, outputs[0].shape, inputs[1].shape), inputs, outputs);
   }
 
-  Units units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-              int) const override {
+  CheckUnits units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
+                   int) const override {
     const Conv2d& conv = call.attributes.as<Conv2d>();
     const Shape& filter = inputs[1].shape;
     const double products = static_cast<double>(filter[1] * filter[2] * (filter[0] / conv.groups));
@@ -281,8 +281,8 @@ class Conv2dBackwardFilterDefinition final : public OpDefinition {
     return cost_of_conv(conv, extents_of(conv, inputs[0].shape, outputs[0].shape), inputs, outputs);
   }
 
-  Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-              int) const override {
+  CheckUnits units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
+                   int) const override {
     const Shape& dy = inputs[1].shape;
     const Shape& filter = outputs[0].shape;
     std::set<std::int64_t> landmarks;
@@ -303,7 +303,7 @@ class Conv2dBackwardFilterDefinition final : public OpDefinition {
   }
 
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
-                std::span<Judged> judged) const override {
+                std::span<Expected> judged) const override {
     const Shape& filter = operands.outputs[0].shape;
     const ContractionRule rule = rule_of(operands);
     std::vector<ProductSum> sums(wanted.size());

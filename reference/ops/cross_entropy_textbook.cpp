@@ -25,7 +25,8 @@ void expect_loss_as_seed(const OpCall& call, const GradientTape& tape) {
 }
 
 /// Outputs 0 and 1: loss and lse.
-void judge_loss(const Operands& operands, int output, std::span<const std::int64_t> wanted, std::span<Judged> judged) {
+void judge_loss(const Operands& operands, int output, std::span<const std::int64_t> wanted,
+                std::span<Expected> judged) {
   if (output == 0) {
     std::fill(judged.begin(), judged.end(), judge_mean_loss(operands));
     return;
@@ -46,8 +47,8 @@ class CrossEntropyForwardDefinition : public OpDefinition {
     return {4.0 * static_cast<double>(inputs[0].shape.elements()), bytes_moved(inputs) + bytes_moved(outputs)};
   }
 
-  Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-              int output) const override {
+  CheckUnits units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
+                   int output) const override {
     return loss_units(inputs[0].shape, outputs[static_cast<std::size_t>(output)].shape, output);
   }
 
@@ -57,7 +58,7 @@ class CrossEntropyForwardDefinition : public OpDefinition {
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
-                std::span<Judged> judged) const override {
+                std::span<Expected> judged) const override {
     judge_loss(operands, output, wanted, judged);
   }
 
@@ -85,7 +86,8 @@ class CrossEntropyBackwardDefinition : public OpDefinition {
     return {3.0 * static_cast<double>(inputs[0].shape.elements()), bytes_moved(inputs) + bytes_moved(outputs)};
   }
 
-  Units units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs, int) const override {
+  CheckUnits units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
+                   int) const override {
     return element_units(outputs[0].shape, 20.0);
   }
 
@@ -95,7 +97,7 @@ class CrossEntropyBackwardDefinition : public OpDefinition {
   }
 
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
-                std::span<Judged> judged) const override {
+                std::span<Expected> judged) const override {
     const TensorView& lse = operands.inputs[2];
     const std::int64_t classes = operands.inputs[0].shape()[1];
     std::int64_t index = -1;
@@ -122,8 +124,8 @@ class CrossEntropyForwardBackwardDefinition : public OpDefinition {
     return {7.0 * static_cast<double>(inputs[0].shape.elements()), bytes_moved(inputs) + bytes_moved(outputs)};
   }
 
-  Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-              int output) const override {
+  CheckUnits units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
+                   int output) const override {
     const Shape& logits = inputs[0].shape;
     if (output < 2) return loss_units(logits, outputs[static_cast<std::size_t>(output)].shape, output);
     return {logits[0], logits[1], 40.0 * static_cast<double>(logits[1]), {0, logits[0] - 1}};
@@ -139,7 +141,7 @@ class CrossEntropyForwardBackwardDefinition : public OpDefinition {
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
-                std::span<Judged> judged) const override {
+                std::span<Expected> judged) const override {
     if (output < 2) {
       judge_loss(operands, output, wanted, judged);
       return;
@@ -149,7 +151,7 @@ class CrossEntropyForwardBackwardDefinition : public OpDefinition {
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       operands.inputs[0].read(wanted[i] * classes, x);
       SoftmaxRow row = softmax_row(operands, wanted[i]);
-      const Judged lse = judge_log_sum_exp(x, row.u);
+      const Expected lse = judge_log_sum_exp(x, row.u);
       row.lse = row.label >= 0 && row.label < classes ? lse.value : std::numeric_limits<double>::quiet_NaN();
       row.lse_error = lse.bound + unit_roundoff(operands.outputs[1].dtype) * std::fabs(lse.value);
       for (std::size_t j = 0; j < x.size(); ++j) {

@@ -27,25 +27,25 @@ inline constexpr double strided_read_flop = 6.0;
 
 /// How an output is judged: `count` units, each a run of `elements` consecutive logical elements that are computed
 /// together (an element of a gemm, a row of a norm, a query row of attention).
-struct Units {
+struct CheckUnits {
   std::int64_t count = 0;
   std::int64_t elements = 1;
   double flop_per_unit = 1.0;  ///< fp64 work of the textbook for one unit, so that samples fit a budget
-  /// Units where faults like to hide (tile edges, borders, first causal rows): judged in every sample.
+  /// CheckUnits where faults like to hide (tile edges, borders, first causal rows): judged in every sample.
   std::vector<std::int64_t> landmarks;
 };
 
 /// The true value, and how far a correct implementation's result may lie from it before its one rounding to the
 /// storage type. The checker accepts iff round(value - bound) <= got <= round(value + bound); with a bound of 0 that is
 /// one number, and a zero of either sign. (A NaN is accepted for a NaN, whatever its payload.)
-struct Judged {
+struct Expected {
   double value = 0.0;
   double bound = 0.0;
   bool bitwise = false;  ///< a zero must have the sign of round(value) too: the op moves numbers and computes none
 };
 
 /// What an op that only moves or casts a number must leave: round(value), bit for bit.
-[[nodiscard]] inline Judged moved(double value) { return {value, 0.0, true}; }
+[[nodiscard]] inline Expected moved(double value) { return {value, 0.0, true}; }
 
 /// What an op actually read, in storage type: for updated values the content before the op ran.
 struct Operands {
@@ -77,16 +77,16 @@ class OpDefinition {
   /// `inputs` and `outputs` are the specs of the call's tensors.
   [[nodiscard]] virtual Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
                                   std::span<const TensorSpec> outputs) const = 0;
-  [[nodiscard]] virtual Units units(const OpCall& call, std::span<const TensorSpec> inputs,
-                                    std::span<const TensorSpec> outputs, int output) const = 0;
+  [[nodiscard]] virtual CheckUnits units(const OpCall& call, std::span<const TensorSpec> inputs,
+                                         std::span<const TensorSpec> outputs, int output) const = 0;
   /// The rule of one output's bound in a few words for people, with its numbers: "Rule G: 2 u sqrt(768)
   /// max(|C| + Q, 2 S), u = 2^-24", "exact, bitwise". It says what evaluate() computes.
   [[nodiscard]] virtual std::string bound(const OpCall& call, std::span<const TensorSpec> inputs,
                                           std::span<const TensorSpec> outputs, int output) const = 0;
-  /// Judged values of the wanted units of one output: judged[i * elements + e] is element e of wanted[i].
+  /// Expected values of the wanted units of one output: judged[i * elements + e] is element e of wanted[i].
   /// Thread-safe. `wanted` is sorted ascending.
   virtual void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
-                        std::span<Judged> judged) const = 0;
+                        std::span<Expected> judged) const = 0;
   /// Groups of outputs that must hold the same bits, whatever the bound allows each of them.
   [[nodiscard]] virtual std::vector<std::vector<int>> identical_outputs(const OpCall& /*call*/) const { return {}; }
   /// What the wrong elements of an output have in common, where the op can tell: "rank 1's contribution is missing, in

@@ -30,7 +30,8 @@ class EmbeddingForward : public OpDefinition {
     return {0.0, 2.0 * bytes_moved(outputs) + bytes_moved(inputs[1])};
   }
 
-  Units units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs, int) const override {
+  CheckUnits units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
+                   int) const override {
     return element_units(outputs[0].shape, 4.0);
   }
 
@@ -39,7 +40,7 @@ class EmbeddingForward : public OpDefinition {
   }
 
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
-                std::span<Judged> judged) const override {
+                std::span<Expected> judged) const override {
     const TensorView& table = operands.inputs[0];
     const std::int64_t h = table.shape()[1];
     std::vector<double> values;
@@ -89,8 +90,8 @@ class EmbeddingBackward : public OpDefinition {
     return {static_cast<double>(inputs[0].shape.elements()), bytes_moved(inputs) + bytes_moved(outputs)};
   }
 
-  Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-              int) const override {
+  CheckUnits units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
+                   int) const override {
     const double occurrences = static_cast<double>(inputs[0].shape[0]) / static_cast<double>(outputs[0].shape[0]);
     return element_units(outputs[0].shape, 4.0 + 4.0 * occurrences);
   }
@@ -100,7 +101,7 @@ class EmbeddingBackward : public OpDefinition {
   }
 
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
-                std::span<Judged> judged) const override {
+                std::span<Expected> judged) const override {
     const TensorView& dy = operands.inputs[0];
     const std::int64_t h = dy.shape()[1];
     const double u = accumulator_roundoff(operands.call.math);

@@ -40,7 +40,7 @@ double gate(GeluForm form, double x) {
 
 double tanh_error_of(const Math& math) { return math.approximate_tanh ? 0x1p-11 : 0.0; }
 
-Judged gelu_value(GeluForm form, double x, double u, double tanh_error) {
+Expected gelu_value(GeluForm form, double x, double u, double tanh_error) {
   const double y = x * gate(form, x);
   const double bound = u * (6.0 * std::fabs(y) + 3.0 * std::fabs(x));
   if (form == GeluForm::erf) return {y, bound};
@@ -49,7 +49,7 @@ Judged gelu_value(GeluForm form, double x, double u, double tanh_error) {
 }
 
 // With T = tanh t, the slope is (1 + T)/2 + x t' (1 - T^2)/2: d moves it by at most d/2 + |x| t' (|T| d + d^2/2).
-Judged gelu_slope(GeluForm form, double x, double u, double tanh_error) {
+Expected gelu_slope(GeluForm form, double x, double u, double tanh_error) {
   const double magnitude = std::fabs(x);
   if (form == GeluForm::erf) {
     const double density = normal_density(x);

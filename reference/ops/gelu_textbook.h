@@ -10,9 +10,9 @@ namespace gpubench {
 
 /// gelu(x), and how far arithmetic of unit roundoff `u` may be off: six ulps of the result, three of the input, and the
 /// cancellation of 1 + tanh. `tanh_error`: what the tanh itself may be off by beyond that, relative to its value.
-[[nodiscard]] Judged gelu_value(GeluForm form, double x, double u, double tanh_error = 0.0);
+[[nodiscard]] Expected gelu_value(GeluForm form, double x, double u, double tanh_error = 0.0);
 /// gelu'(x) and its bound.
-[[nodiscard]] Judged gelu_slope(GeluForm form, double x, double u, double tanh_error = 0.0);
+[[nodiscard]] Expected gelu_slope(GeluForm form, double x, double u, double tanh_error = 0.0);
 
 /// What `math` declares of the tanh: 2^-11 with Math::approximate_tanh, the largest relative error that the PTX manual
 /// gives for tanh.approx.f32; else 0.

@@ -38,7 +38,7 @@ class DzSum {
     most_ += moved;
     squares_ += moved * moved;
   }
-  [[nodiscard]] Judged judged(double u) const {
+  [[nodiscard]] Expected judged(double u) const {
     return {sum_.value, sum_error_bound(sum_, u) + std::min(most_, 6.0 * std::sqrt(squares_ / 3.0))};
   }
 
@@ -73,8 +73,8 @@ class GemmGeluBiasGradient : public OpDefinition {
     return {flop, bytes_moved(inputs) + bytes_moved(outputs)};
   }
 
-  Units units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-              int output) const override {
+  CheckUnits units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
+                   int output) const override {
     if (output == 1) return definition(column_sum_kind).units(call, outputs.first(1), outputs.last(1), 0);
     return definition(gemm_kind).units(gemm_of(call, call.attributes.as<Gemm>()), inputs, outputs.first(1), 0);
   }
@@ -91,7 +91,7 @@ class GemmGeluBiasGradient : public OpDefinition {
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
-                std::span<Judged> judged) const override {
+                std::span<Expected> judged) const override {
     if (output == 0) {
       judge_product(operands, wanted, judged);
       return;
@@ -108,7 +108,8 @@ class GemmGeluBiasGradient : public OpDefinition {
   }
 
  private:
-  static void judge_product(const Operands& operands, std::span<const std::int64_t> wanted, std::span<Judged> judged) {
+  static void judge_product(const Operands& operands, std::span<const std::int64_t> wanted,
+                            std::span<Expected> judged) {
     const OpCall product = gemm_of(operands.call, operands.call.attributes.as<Gemm>());
     definition(gemm_kind).evaluate({product, operands.inputs, operands.outputs.first(1)}, 0, wanted, judged);
   }
@@ -130,7 +131,7 @@ class GemmGeluBiasGradient : public OpDefinition {
       for (std::int64_t i = first; i < last; ++i) {
         for (const std::int64_t column : columns) elements.push_back(i * dz[1] + column);
       }
-      std::vector<Judged> products(elements.size());
+      std::vector<Expected> products(elements.size());
       judge_product(operands, elements, products);
       for (std::size_t e = 0; e < products.size(); ++e) sums[e % columns.size()].add(products[e].value);
     }
@@ -149,8 +150,8 @@ class GemmWeightBiasGradientDefinition : public OpDefinition {
     return {flop, bytes_moved(inputs) + bytes_moved(outputs)};
   }
 
-  Units units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-              int output) const override {
+  CheckUnits units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
+                   int output) const override {
     if (output == 0) return definition(gemm_kind).units(product_of(call), inputs, outputs.first(1), 0);
     return definition(column_sum_kind).units(call, inputs.subspan(summed(call), 1), outputs.last(1), 0);
   }
@@ -162,7 +163,7 @@ class GemmWeightBiasGradientDefinition : public OpDefinition {
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
-                std::span<Judged> judged) const override {
+                std::span<Expected> judged) const override {
     if (output == 0) {
       const OpCall product = product_of(operands.call);
       definition(gemm_kind).evaluate({product, operands.inputs, operands.outputs.first(1)}, 0, wanted, judged);

@@ -106,8 +106,8 @@ struct GemmViews {
 double representation_error(double constant, DType type) { return std::fabs(constant - round_to(type, constant)); }
 
 // z = alpha ab + beta c_in + bias: Rule G on the products, then one u per operation of the epilogue.
-Judged pre_activation(const Gemm& gemm, const Math& math, const ContractionRule& rule, const GemmViews& views,
-                      const ProductSum& ab, std::int64_t unit, std::int64_t column) {
+Expected pre_activation(const Gemm& gemm, const Math& math, const ContractionRule& rule, const GemmViews& views,
+                        const ProductSum& ab, std::int64_t unit, std::int64_t column) {
   const double u = accumulator_roundoff(math);
   const double alpha = gemm.alpha * views.scale;
   const double scaled = alpha * ab.value;
@@ -122,15 +122,16 @@ Judged pre_activation(const Gemm& gemm, const Math& math, const ContractionRule&
   return {scaled + gemm.beta * c_in + bias, bound};
 }
 
-Judged with_epilogue(const Gemm& gemm, const Math& math, const Judged& z, const GemmViews& views, std::int64_t unit) {
+Expected with_epilogue(const Gemm& gemm, const Math& math, const Expected& z, const GemmViews& views,
+                       std::int64_t unit) {
   const double u = accumulator_roundoff(math);
   const double tanh_error = tanh_error_of(math);
   if (gemm.epilogue == Gemm::Epilogue::gelu) {
-    const Judged y = gelu_value(gemm.gelu_form, z.value, u, tanh_error);
+    const Expected y = gelu_value(gemm.gelu_form, z.value, u, tanh_error);
     return {y.value, 1.13 * z.bound + y.bound};  // 1.13: the largest slope of gelu
   }
   if (gemm.epilogue == Gemm::Epilogue::gelu_gradient) {
-    const Judged slope = gelu_slope(gemm.gelu_form, (*views.pre)[unit], u, tanh_error);
+    const Expected slope = gelu_slope(gemm.gelu_form, (*views.pre)[unit], u, tanh_error);
     const double dx = z.value * slope.value;
     return {dx, std::fabs(slope.value) * z.bound + std::fabs(z.value) * slope.bound + 2.0 * u * std::fabs(dx)};
   }
@@ -172,11 +173,12 @@ class GemmDefinition : public OpDefinition {
     return {2.0 * static_cast<double>(e.batch) * mnk, bytes_moved(inputs) + bytes_moved(outputs)};
   }
 
-  Units units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>, int) const override {
+  CheckUnits units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
+                   int) const override {
     const Gemm& gemm = call.attributes.as<Gemm>();
     const GemmExtents e = extents_of(gemm, inputs[0].shape, inputs[1].shape);
     const int strided = (gemm.transpose_a ? 1 : 0) + (gemm.transpose_b ? 0 : 1);  // operands read against their rows
-    Units units;
+    CheckUnits units;
     units.count = e.batch * e.m * e.n;
     units.flop_per_unit = (4.0 + strided_read_flop * strided) * static_cast<double>(e.k);
     if (units.count > 0) units.landmarks = landmarks_of(e);
@@ -193,7 +195,7 @@ class GemmDefinition : public OpDefinition {
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
-                std::span<Judged> judged) const override {
+                std::span<Expected> judged) const override {
     const Gemm& gemm = operands.call.attributes.as<Gemm>();
     const GemmExtents e = extents_of(gemm, operands.inputs[0].shape(), operands.inputs[1].shape());
     const GemmViews views(gemm, operands.inputs);

@@ -19,14 +19,15 @@ class SameElements : public OpDefinition {
   Cost cost(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
     return {0.0, bytes_moved(inputs) + bytes_moved(outputs)};
   }
-  Units units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs, int) const override {
+  CheckUnits units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
+                   int) const override {
     return element_units(outputs[0].shape, 4.0);
   }
   std::string bound(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec>, int) const override {
     return std::string(exact_bound);
   }
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
-                std::span<Judged> judged) const override {
+                std::span<Expected> judged) const override {
     judge_elements<1>({operands.inputs[0]}, wanted, judged, [](std::int64_t, const auto& in) { return moved(in[0]); });
   }
 
@@ -59,7 +60,7 @@ class TransposeDefinition : public SameElements {
   TransposeDefinition() : SameElements(transpose_kind) {}
 
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
-                std::span<Judged> judged) const override {
+                std::span<Expected> judged) const override {
     const std::vector<int>& permutation = operands.call.attributes.as<Transpose>().permutation;
     const Shape& y = operands.outputs[0].shape;
     std::vector<std::int64_t> index(permutation.size());

@@ -30,8 +30,8 @@ class NormBackwardDefinition : public OpDefinition {
             bytes_moved(inputs) + bytes_moved(outputs)};
   }
 
-  Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-              int output) const override {
+  CheckUnits units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
+                   int output) const override {
     const Shape& x = inputs[1].shape;
     if (output == 0) return norm_row_units(x, x[-1], 30.0);
     return element_units(outputs[static_cast<std::size_t>(output)].shape, 8.0 * static_cast<double>(norm_rows(x)));
@@ -57,7 +57,7 @@ class NormBackwardDefinition : public OpDefinition {
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
-                std::span<Judged> judged) const override {
+                std::span<Expected> judged) const override {
     if (output == 0) {
       evaluate_rows(operands, wanted, judged);
     } else {
@@ -68,7 +68,8 @@ class NormBackwardDefinition : public OpDefinition {
  private:
   // dx = rstd (h - sum(h) / n - xhat sum(h xhat) / n), h = dy gamma; mean and rstd are taken as they were saved.
   // Without a mean the first sum is not there.
-  static void evaluate_rows(const Operands& operands, std::span<const std::int64_t> wanted, std::span<Judged> judged) {
+  static void evaluate_rows(const Operands& operands, std::span<const std::int64_t> wanted,
+                            std::span<Expected> judged) {
     const double u = accumulator_roundoff(operands.call.math);
     const std::int64_t n = operands.inputs[1].shape()[-1];
     const auto size = static_cast<std::size_t>(n);
@@ -101,7 +102,7 @@ class NormBackwardDefinition : public OpDefinition {
     double u;
   };
 
-  static void judge_row(const Row& row, std::span<Judged> judged) {
+  static void judge_row(const Row& row, std::span<Expected> judged) {
     const double n = static_cast<double>(row.h.size());
     const double sum_error = centered ? sum_bound(row.sum, row.u) : 0.0;
     const double weighted_error = sum_bound(row.weighted, row.u);
@@ -115,7 +116,7 @@ class NormBackwardDefinition : public OpDefinition {
 
   // dgamma = column sums of dy xhat, dbeta of dy.
   static void evaluate_columns(const Operands& operands, bool weighted, std::span<const std::int64_t> wanted,
-                               std::span<Judged> judged) {
+                               std::span<Expected> judged) {
     const double u = accumulator_roundoff(operands.call.math);
     const std::int64_t n = operands.inputs[1].shape()[-1];
     std::vector<ProductSum> sums(wanted.size());

@@ -58,7 +58,7 @@ struct RowStatistics {
   }
 };
 
-void judge_y(const RowStatistics& statistics, const NormalizedRow& row, std::span<Judged> judged) {
+void judge_y(const RowStatistics& statistics, const NormalizedRow& row, std::span<Expected> judged) {
   const double u = row.u;
   for (std::size_t j = 0; j < row.x.size(); ++j) {
     const double deviation = row.x[j] - statistics.mean;
@@ -71,7 +71,7 @@ void judge_y(const RowStatistics& statistics, const NormalizedRow& row, std::spa
 }
 
 /// Judges an output of a row: as many elements as x has for y, one for a statistic.
-void judge_normalized(NormalizedOutput output, const NormalizedRow& row, std::span<Judged> judged) {
+void judge_normalized(NormalizedOutput output, const NormalizedRow& row, std::span<Expected> judged) {
   const RowStatistics statistics(row);
   switch (output) {
     case NormalizedOutput::y: judge_y(statistics, row, judged); break;
@@ -118,8 +118,8 @@ class NormForwardDefinition : public OpDefinition {
             bytes_moved(inputs) + bytes_moved(outputs)};
   }
 
-  Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
-              int output) const override {
+  CheckUnits units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
+                   int output) const override {
     return output == 0 ? norm_row_units(inputs[0].shape, inputs[0].shape[-1], 20.0)
                        : norm_row_units(inputs[0].shape, 1, 6.0);
   }
@@ -130,7 +130,7 @@ class NormForwardDefinition : public OpDefinition {
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
-                std::span<Judged> judged) const override {
+                std::span<Expected> judged) const override {
     const TensorView& data = operands.input("x");
     const std::int64_t n = data.shape()[-1];
     const double epsilon = operands.call.attributes.as<Norm>().epsilon;
@@ -192,8 +192,8 @@ class ResidualNormForwardDefinition : public OpDefinition {
     return {9.0 * static_cast<double>(inputs[0].shape.elements()), bytes_moved(inputs) + bytes_moved(outputs)};
   }
 
-  Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-              int output) const override {
+  CheckUnits units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
+                   int output) const override {
     if (output == 0) return element_units(outputs[0].shape, 4.0);
     return output == 1 ? norm_row_units(inputs[0].shape, inputs[0].shape[-1], 22.0)
                        : norm_row_units(inputs[0].shape, 1, 8.0);
@@ -206,10 +206,10 @@ class ResidualNormForwardDefinition : public OpDefinition {
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
-                std::span<Judged> judged) const override {
+                std::span<Expected> judged) const override {
     if (output == 0) {
       judge_elements<2>({operands.inputs[0], operands.inputs[1]}, wanted, judged, [](std::int64_t, const auto& in) {
-        return Judged{in[0] + in[1], 0.0};
+        return Expected{in[0] + in[1], 0.0};
       });
       return;
     }

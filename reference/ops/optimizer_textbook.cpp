@@ -27,8 +27,8 @@ class GradientNormDefinition : public OpDefinition {
     return {2.0 * elements_of(inputs), bytes_moved(inputs) + bytes_moved(outputs)};
   }
 
-  Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-              int) const override {
+  CheckUnits units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
+                   int) const override {
     return element_units(outputs[0].shape, 4.0 * elements_of(inputs));
   }
 
@@ -40,7 +40,8 @@ class GradientNormDefinition : public OpDefinition {
   }
 
   // n = sqrt(s): an error of s counts 1 / (2 n), then the root itself.
-  void evaluate(const Operands& operands, int, std::span<const std::int64_t>, std::span<Judged> judged) const override {
+  void evaluate(const Operands& operands, int, std::span<const std::int64_t>,
+                std::span<Expected> judged) const override {
     const double u = accumulator_roundoff(operands.call.math);
     ProductSum squares;
     for (const TensorView& gradient : operands.inputs) {
@@ -50,7 +51,7 @@ class GradientNormDefinition : public OpDefinition {
     }
     const double norm = std::sqrt(squares.value);
     const double bound = norm == 0.0 ? 0.0 : sum_error_bound(squares, u) / (2.0 * norm) + 2.0 * u * norm;
-    std::fill(judged.begin(), judged.end(), Judged{norm, bound});
+    std::fill(judged.begin(), judged.end(), Expected{norm, bound});
   }
 };
 
@@ -68,8 +69,8 @@ class ClipDefinition : public OpDefinition {
     return {elements_of(outputs), bytes_moved(inputs) + bytes_moved(outputs)};
   }
 
-  Units units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
-              int output) const override {
+  CheckUnits units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
+                   int output) const override {
     return element_units(outputs[static_cast<std::size_t>(output)].shape, 4.0);
   }
 
@@ -78,13 +79,13 @@ class ClipDefinition : public OpDefinition {
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
-                std::span<Judged> judged) const override {
+                std::span<Expected> judged) const override {
     const double u = accumulator_roundoff(operands.call.math);
     const double factor = clip_factor(operands.inputs[0], operands.call.attributes.as<Clip>().limit);
     judge_elements<1>({operands.inputs[static_cast<std::size_t>(output) + 1]}, wanted, judged,
                       [&](std::int64_t, const auto& in) {
                         const double clipped = in[0] * factor;
-                        return Judged{clipped, 4.0 * u * std::fabs(clipped)};
+                        return Expected{clipped, 4.0 * u * std::fabs(clipped)};
                       });
   }
 };
@@ -96,20 +97,20 @@ struct AdamWStep {
   double lr, correction1, correction2, u;
   double e = 0.0;
 
-  Judged first_moment(double g, double m) const {
+  Expected first_moment(double g, double m) const {
     const double old_part = attributes.beta1 * m;
     const double new_part = (1.0 - attributes.beta1) * g;
     return {old_part + new_part, 3.0 * u * (std::fabs(old_part) + std::fabs(new_part)) + e * std::fabs(new_part)};
   }
 
-  Judged second_moment(double g, double v) const {
+  Expected second_moment(double g, double v) const {
     const double new_part = (1.0 - attributes.beta2) * g * g;
     const double value = attributes.beta2 * v + new_part;
     return {value, 3.0 * u * std::fabs(value) + 2.0 * e * new_part};
   }
 
-  Judged weight(double w, double g, double m, double v) const {
-    const Judged moment = first_moment(g, m);
+  Expected weight(double w, double g, double m, double v) const {
+    const Expected moment = first_moment(g, m);
     const double denominator = std::sqrt(second_moment(g, v).value / correction2) + attributes.epsilon;
     const double update = moment.value / correction1 / denominator;
     const double decay = attributes.weight_decay * w;
@@ -139,8 +140,8 @@ class AdamWDefinition : public OpDefinition {
     return {(places.limit ? 19.0 : 18.0) * parameters, bytes_moved(inputs) + bytes_moved(outputs) - unread};
   }
 
-  Units units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
-              int output) const override {
+  CheckUnits units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
+                   int output) const override {
     return element_units(outputs[static_cast<std::size_t>(output)].shape, 30.0);
   }
 
@@ -171,7 +172,7 @@ class AdamWDefinition : public OpDefinition {
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
-                std::span<Judged> judged) const override {
+                std::span<Expected> judged) const override {
     const AdamWCall places = adamw_call(operands.call);
     const double u = accumulator_roundoff(operands.call.math);
     const double step = operands.inputs[places.lr + 1][0];
@@ -196,7 +197,7 @@ class AdamWDefinition : public OpDefinition {
       const double g = unclipped * factor;
       if (which == 1) return adamw.first_moment(g, m);
       if (which == 2) return adamw.second_moment(g, v);
-      const Judged weight = adamw.weight(w, g, m, v);
+      const Expected weight = adamw.weight(w, g, m, v);
       return which == 3 ? moved(round_to(master, weight.value)) : weight;
     });
   }

@@ -25,7 +25,7 @@ constexpr std::size_t operands(std::string_view names) {
 }
 
 /// Op: `kind`; `textbook_flop`, of fp64 per element; `flop(call)` per element; `bound(call, output)`; a constructor
-/// from a call and operator()(elements of the inputs), which gives one Judged, or one for each output; and, for an op
+/// from a call and operator()(elements of the inputs), which gives one Expected, or one for each output; and, for an op
 /// that has a derivative, `gradient(program, call, tape, dy)`, called where one flows in.
 template <class Op>
 class Pointwise final : public OpDefinition {
@@ -36,7 +36,8 @@ class Pointwise final : public OpDefinition {
     const double elements = static_cast<double>(outputs[0].shape.elements());
     return {Op::flop(call) * elements, bytes_moved(inputs) + bytes_moved(outputs)};
   }
-  Units units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs, int) const override {
+  CheckUnits units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
+                   int) const override {
     return element_units(outputs[0].shape, Op::textbook_flop);
   }
   std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
@@ -45,13 +46,13 @@ class Pointwise final : public OpDefinition {
     if constexpr (requires { Op::bound(call, output); }) return bound_text(Op::bound(call, output), call.math);
   }
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
-                std::span<Judged> judged) const override {
+                std::span<Expected> judged) const override {
     constexpr std::size_t inputs = gpubench::operands(Op::kind.inputs);
     std::array<TensorView, inputs> views;
     std::copy_n(operands.inputs.begin(), inputs, views.begin());
     const Op op(operands.call);
     judge_elements<inputs>(views, wanted, judged, [&](std::int64_t, const std::array<double, inputs>& in) {
-      if constexpr (std::is_same_v<decltype(op(in)), Judged>) {
+      if constexpr (std::is_same_v<decltype(op(in)), Expected>) {
         return op(in);
       } else {
         return op(in)[static_cast<std::size_t>(output)];
@@ -81,7 +82,7 @@ struct CastOp {
     return y.dtype == x.dtype ? std::string(exact_bound) : "exact, rounded once to " + std::string(name(y.dtype));
   }
   explicit CastOp(const OpCall&) {}
-  Judged operator()(const std::array<double, 1>& in) const { return moved(in[0]); }
+  Expected operator()(const std::array<double, 1>& in) const { return moved(in[0]); }
   static void gradient(Program& program, const OpCall& call, GradientTape& tape, ValueId dy) {
     const ValueId x = call.inputs[0];
     if (!tape.wanted(x)) return;
@@ -96,7 +97,7 @@ struct AddOp {
   static double flop(const OpCall&) { return 1.0; }
   static std::string bound(const OpCall&, int) { return "u |y|"; }
   explicit AddOp(const OpCall& call) : u(accumulator_roundoff(call.math)) {}
-  Judged operator()(const std::array<double, 2>& in) const {
+  Expected operator()(const std::array<double, 2>& in) const {
     const double y = in[0] + in[1];
     return {y, u * std::fabs(y)};
   }
@@ -119,7 +120,7 @@ struct ScaleOp {
       : u(accumulator_roundoff(call.math)),
         factor(call.attributes.as<Scale>().factor),
         lost(representation_error(factor, call.math)) {}
-  Judged operator()(const std::array<double, 1>& in) const {
+  Expected operator()(const std::array<double, 1>& in) const {
     const double y = factor * in[0];
     return {y, u * std::fabs(y) + lost * std::fabs(in[0])};
   }
@@ -144,7 +145,7 @@ struct TriadOp {
       : u(accumulator_roundoff(call.math)),
         factor(call.attributes.as<Triad>().factor),
         lost(representation_error(factor, call.math)) {}
-  Judged operator()(const std::array<double, 2>& in) const {
+  Expected operator()(const std::array<double, 2>& in) const {
     const double y = in[0] + factor * in[1];
     return {y, u * (std::fabs(factor * in[1]) + std::fabs(y)) + lost * std::fabs(in[1])};
   }
@@ -162,7 +163,7 @@ struct GeluForwardOp {
   static std::string bound(const OpCall& call, int) { return gelu_value_text(form_of(call), "x", call.math); }
   explicit GeluForwardOp(const OpCall& call)
       : form(form_of(call)), u(accumulator_roundoff(call.math)), tanh_error(tanh_error_of(call.math)) {}
-  Judged operator()(const std::array<double, 1>& in) const { return gelu_value(form, in[0], u, tanh_error); }
+  Expected operator()(const std::array<double, 1>& in) const { return gelu_value(form, in[0], u, tanh_error); }
   static void gradient(Program& program, const OpCall& call, GradientTape& tape, ValueId dy) {
     const ValueId x = call.inputs[0];
     if (!tape.wanted(x)) return;
@@ -172,7 +173,7 @@ struct GeluForwardOp {
 };
 
 // `factor` times what has the bound: two roundings more.
-Judged times(double factor, const Judged& of, double roundings) {
+Expected times(double factor, const Expected& of, double roundings) {
   const double product = factor * of.value;
   return {product, std::fabs(factor) * of.bound + roundings * std::fabs(product)};
 }
@@ -188,7 +189,7 @@ struct GeluBackwardOp {
   }
   explicit GeluBackwardOp(const OpCall& call)
       : form(form_of(call)), u(accumulator_roundoff(call.math)), tanh_error(tanh_error_of(call.math)) {}
-  Judged operator()(const std::array<double, 2>& in) const {
+  Expected operator()(const std::array<double, 2>& in) const {
     return times(in[1], gelu_slope(form, in[0], u, tanh_error), 2.0 * u);
   }
 };
@@ -197,7 +198,7 @@ struct GeluBackwardOp {
 // e^-x whose argument is brought to base 2 by a rounded factor and a rounded product: 2 u |x| of it, which s has 1 - s
 // of.
 struct Silu {
-  Judged value, slope;
+  Expected value, slope;
   Silu(double x, double u) {
     const double s = 1.0 / (1.0 + std::exp(-x));
     const double rest = 1.0 / (1.0 + std::exp(x));
@@ -217,7 +218,7 @@ struct SwigluForwardOp {
   static double flop(const OpCall&) { return 5.0; }
   static std::string bound(const OpCall&, int) { return "|up| T_silu + u |y|, " + std::string(silu_text); }
   explicit SwigluForwardOp(const OpCall& call) : u(accumulator_roundoff(call.math)) {}
-  Judged operator()(const std::array<double, 2>& in) const { return times(in[1], Silu(in[0], u).value, u); }
+  Expected operator()(const std::array<double, 2>& in) const { return times(in[1], Silu(in[0], u).value, u); }
   static void gradient(Program& program, const OpCall& call, GradientTape& tape, ValueId dy) {
     const ValueId gate = call.inputs[0];
     const ValueId up = call.inputs[1];
@@ -238,7 +239,7 @@ struct SwigluBackwardOp {
     return "|dy up| (u s (8 + 12 (1 - s) |gate| + 2 |gate|) + 2 u |gate| s (1 - s) |1 + gate (1 - 2 s)|) + 2 u |dgate|";
   }
   explicit SwigluBackwardOp(const OpCall& call) : u(accumulator_roundoff(call.math)) {}
-  std::array<Judged, 2> operator()(const std::array<double, 3>& in) const {
+  std::array<Expected, 2> operator()(const std::array<double, 3>& in) const {
     const Silu silu(in[0], u);
     return {times(in[2] * in[1], silu.slope, 2.0 * u), times(in[2], silu.value, u)};
   }

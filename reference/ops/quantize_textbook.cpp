@@ -26,7 +26,7 @@ bool is_power_of_two(double value) {
 
 // The interval around `value`, clamped at both ends: what overflows becomes the largest number, never NaN or infinity.
 // Without a bound it is a cast, bit for bit.
-Judged clamped(const Judged& judged, double largest) {
+Expected clamped(const Expected& judged, double largest) {
   if (std::isnan(judged.value)) return judged;
   if (judged.bound == 0.0) return moved(std::clamp(judged.value, -largest, largest));
   const double low = std::clamp(judged.value - judged.bound, -largest, largest);
@@ -42,8 +42,8 @@ class QuantizeDefinition final : public OpDefinition {
     return {static_cast<double>(inputs[0].shape.elements()), bytes_moved(inputs) + bytes_moved(outputs)};
   }
 
-  Units units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-              int output) const override {
+  CheckUnits units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
+                   int output) const override {
     if (output == output_values) return element_units(outputs[0].shape, 4.0);
     const double work = output == output_amax ? 2.0 * static_cast<double>(inputs[0].shape.elements()) : 1.0;
     return element_units(outputs[static_cast<std::size_t>(output)].shape, work);
@@ -59,7 +59,7 @@ class QuantizeDefinition final : public OpDefinition {
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
-                std::span<Judged> judged) const override {
+                std::span<Expected> judged) const override {
     const double scale = operands.inputs[1][0];
     const double u = is_power_of_two(scale) ? 0.0 : accumulator_roundoff(operands.call.math);
     if (output == output_values) {
@@ -69,7 +69,7 @@ class QuantizeDefinition final : public OpDefinition {
         return clamped({y, u * std::fabs(y)}, largest);
       });
     } else if (output == output_inverse) {
-      std::fill(judged.begin(), judged.end(), Judged{1.0 / scale, u / std::fabs(scale)});
+      std::fill(judged.begin(), judged.end(), Expected{1.0 / scale, u / std::fabs(scale)});
     } else {
       std::fill(judged.begin(), judged.end(), moved(largest_magnitude(operands.inputs[0])));
     }

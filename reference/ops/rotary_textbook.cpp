@@ -15,7 +15,7 @@ namespace gpubench {
 namespace {
 
 // a c + b s.
-Judged turned(double a, double c, double b, double s, double u) {
+Expected turned(double a, double c, double b, double s, double u) {
   return {a * c + b * s, 2.0 * u * (std::fabs(a * c) + std::fabs(b * s))};
 }
 
@@ -30,9 +30,10 @@ class RotaryDefinition : public OpDefinition {
   }
 
   // A unit is one head of one token: all of it is turned by the same row of the tables.
-  Units units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs, int) const override {
+  CheckUnits units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
+                   int) const override {
     const RotaryExtents e = rotary_extents(outputs[0]);
-    Units units = element_units({e.b, e.s, e.h}, 8.0 * static_cast<double>(e.d));
+    CheckUnits units = element_units({e.b, e.s, e.h}, 8.0 * static_cast<double>(e.d));
     units.elements = e.d;
     return units;
   }
@@ -42,7 +43,7 @@ class RotaryDefinition : public OpDefinition {
   }
 
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
-                std::span<Judged> judged) const override {
+                std::span<Expected> judged) const override {
     const Rotary& attributes = operands.call.attributes.as<Rotary>();
     const RotaryExtents e = rotary_extents(operands.inputs[0].spec());
     const double u = accumulator_roundoff(operands.call.math);

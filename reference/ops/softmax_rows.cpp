@@ -28,7 +28,7 @@ std::string log_sum_exp_rule(std::int64_t classes) {
 }  // namespace
 
 // Per row T(lse) + 2u|x_target|; their mean, and Rule G for the sum over rows.
-Judged judge_mean_loss(const Operands& operands) {
+Expected judge_mean_loss(const Operands& operands) {
   const double u = accumulator_roundoff(operands.call.math);
   const std::int64_t rows = operands.inputs[0].shape()[0];
   std::vector<double> x(static_cast<std::size_t>(operands.inputs[0].shape()[1]));
@@ -36,7 +36,7 @@ Judged judge_mean_loss(const Operands& operands) {
   double bounds = 0.0;
   for (std::int64_t row = 0; row < rows; ++row) {
     operands.inputs[0].read(row * static_cast<std::int64_t>(x.size()), x);
-    const Judged lse = judge_log_sum_exp(x, u);
+    const Expected lse = judge_log_sum_exp(x, u);
     const std::int64_t label = label_of(operands, row);
     const bool valid = label >= 0 && label < static_cast<std::int64_t>(x.size());
     const double target = valid ? x[static_cast<std::size_t>(label)] : nan;
@@ -54,7 +54,7 @@ std::string mean_loss_bound(const Shape& logits, const Math& math) {
 }
 
 // With D = m - x >= 0 and w = sum p 2uD, T = w + u (2 sqrt(N) + 6 + 2|ln sum| + 2|lse|).
-Judged judge_log_sum_exp(std::span<const double> x, double u) {
+Expected judge_log_sum_exp(std::span<const double> x, double u) {
   const double largest = *std::max_element(x.begin(), x.end());
   double sum = 0.0;
   double weighted = 0.0;
@@ -75,7 +75,7 @@ std::string log_sum_exp_bound(const Shape& logits, const Math& math) {
   return bound_text(log_sum_exp_rule(logits[1]), math);
 }
 
-Units loss_units(const Shape& logits, const Shape& output, int index) {
+CheckUnits loss_units(const Shape& logits, const Shape& output, int index) {
   const double row = 20.0 * static_cast<double>(logits[1]);  // an exp counts for sixteen
   return element_units(output, index == 0 ? row * static_cast<double>(logits[0]) : row);
 }
@@ -89,7 +89,7 @@ SoftmaxRow softmax_row(const Operands& operands, std::int64_t row) {
 
 // p carries the errors of one difference and one exp, 2|x - lse| + 6 ulps, and the factor that an error of the lse is;
 // then come the difference with the label and the product with 1 / rows.
-Judged judge_gradient(const SoftmaxRow& row, double x, std::int64_t column) {
+Expected judge_gradient(const SoftmaxRow& row, double x, std::int64_t column) {
   const double exponent = x - row.lse;
   const double p = std::exp(exponent);
   const double one = column == row.label ? 1.0 : 0.0;

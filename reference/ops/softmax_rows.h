@@ -11,15 +11,15 @@
 namespace gpubench {
 
 /// Output 0 of cross_entropy_forward: the mean loss. A label outside the classes makes it NaN.
-[[nodiscard]] Judged judge_mean_loss(const Operands& operands);
+[[nodiscard]] Expected judge_mean_loss(const Operands& operands);
 [[nodiscard]] std::string mean_loss_bound(const Shape& logits, const Math& math);
 
 /// Output 1: log sum exp of one row, in fp64; u is the unit roundoff of the arithmetic.
-[[nodiscard]] Judged judge_log_sum_exp(std::span<const double> x, double u);
+[[nodiscard]] Expected judge_log_sum_exp(std::span<const double> x, double u);
 [[nodiscard]] std::string log_sum_exp_bound(const Shape& logits, const Math& math);
 
 /// Those two outputs, one element a unit.
-[[nodiscard]] Units loss_units(const Shape& logits, const Shape& output, int index);
+[[nodiscard]] CheckUnits loss_units(const Shape& logits, const Shape& output, int index);
 
 /// What the gradients of a row are judged with.
 struct SoftmaxRow {
@@ -34,6 +34,6 @@ struct SoftmaxRow {
 [[nodiscard]] SoftmaxRow softmax_row(const Operands& operands, std::int64_t row);
 
 /// (exp(x - lse) - 1[label]) / rows for the logit x of one class.
-[[nodiscard]] Judged judge_gradient(const SoftmaxRow& row, double x, std::int64_t column);
+[[nodiscard]] Expected judge_gradient(const SoftmaxRow& row, double x, std::int64_t column);
 
 }  // namespace gpubench

@@ -14,8 +14,8 @@ void gather(const TensorView& view, std::span<const std::int64_t> wanted, std::i
   }
 }
 
-Units element_units(const Shape& shape, double flop_per_unit) {
-  Units units;
+CheckUnits element_units(const Shape& shape, double flop_per_unit) {
+  CheckUnits units;
   units.count = shape.elements();
   units.flop_per_unit = flop_per_unit;
   if (units.count == 0) return units;
@@ -37,7 +37,7 @@ std::vector<std::int64_t> row_landmarks(std::int64_t rows) {
 
 }  // namespace
 
-Units norm_row_units(const Shape& x, std::int64_t elements, double flop_per_element) {
+CheckUnits norm_row_units(const Shape& x, std::int64_t elements, double flop_per_element) {
   const std::int64_t rows = x.elements() / x[-1];
   return {rows, elements, flop_per_element * static_cast<double>(x[-1]), row_landmarks(rows)};
 }

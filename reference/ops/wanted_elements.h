@@ -32,7 +32,7 @@ void for_each_chunk(const TensorView& view, Consume consume) {
 /// judged[i] = formula(wanted[i], {elements wanted[i] of the views}).
 template <std::size_t views, class Formula>
 void judge_elements(const std::array<TensorView, views>& inputs, std::span<const std::int64_t> wanted,
-                    std::span<Judged> judged, Formula formula) {
+                    std::span<Expected> judged, Formula formula) {
   constexpr std::size_t chunk = 512;
   std::array<std::array<double, chunk>, views> values;
   for (std::size_t first = 0; first < wanted.size(); first += chunk) {
@@ -48,11 +48,11 @@ void judge_elements(const std::array<TensorView, views>& inputs, std::span<const
   }
 }
 
-/// Units of one element each of a tensor, with its first and last element and the ends of its first and last row.
-[[nodiscard]] Units element_units(const Shape& shape, double flop_per_unit);
+/// CheckUnits of one element each of a tensor, with its first and last element and the ends of its first and last row.
+[[nodiscard]] CheckUnits element_units(const Shape& shape, double flop_per_unit);
 
 /// Rows of x as units of `elements` elements each: one of each kind that the norm fills give, and the last, are always
 /// judged.
-[[nodiscard]] Units norm_row_units(const Shape& x, std::int64_t elements, double flop_per_element);
+[[nodiscard]] CheckUnits norm_row_units(const Shape& x, std::int64_t elements, double flop_per_element);
 
 }  // namespace gpubench

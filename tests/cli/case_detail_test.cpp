@@ -25,7 +25,7 @@ constexpr int gradients = 40;
 class ManyGradients final : public Workload {
  public:
   [[nodiscard]] WorkloadInfo info() const override {
-    return {"clip", "a case for tests", "", Headline::items_per_s, "elements", CacheMode::warm};
+    return {"clip", "a case for tests", "", PrimaryMetric::items_per_s, "elements", CacheMode::warm};
   }
   [[nodiscard]] Grid grid() const override { return {{{{{"n", 8}}, "tiny", Tier::smoke}}, {"f32"}}; }
   [[nodiscard]] Program build(const Case&) const override {

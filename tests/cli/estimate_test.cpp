@@ -13,7 +13,7 @@ class Product final : public Workload {
  public:
   explicit Product(int ops) : ops_(ops) {}
   [[nodiscard]] WorkloadInfo info() const override {
-    return {"product", "a case for tests", "", Headline::flop_per_s, "rows", CacheMode::cold};
+    return {"product", "a case for tests", "", PrimaryMetric::flop_per_s, "rows", CacheMode::cold};
   }
   [[nodiscard]] Grid grid() const override { return {{{{{"n", 8}}, "tiny", Tier::smoke}}, {"f32"}}; }
   [[nodiscard]] Program build(const Case& c) const override {

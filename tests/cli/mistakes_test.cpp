@@ -94,7 +94,9 @@ TEST_F(Mistakes, ListSuggestsTheNearestWorkloadToo) {
 class FromTier final : public Workload {
  public:
   FromTier(std::string name, Tier tier) : name_(std::move(name)), tier_(tier) {}
-  [[nodiscard]] WorkloadInfo info() const override { return {name_, "of a tier", "", Headline::flop_per_s, "runs"}; }
+  [[nodiscard]] WorkloadInfo info() const override {
+    return {name_, "of a tier", "", PrimaryMetric::flop_per_s, "runs"};
+  }
   [[nodiscard]] Grid grid() const override { return {{{{{"n", 8}}, "tiny", tier_}}, {"f32"}}; }
   [[nodiscard]] Program build(const Case&) const override { throw ProgramError("is not to be built"); }
   [[nodiscard]] double items(const Case&) const override { return 1.0; }

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "harness/report/tuning_cache.h"
+#include "harness/report/tuning_cache_file.h"
 #include "tests/fuzz/memory_folder.h"
 
 using namespace gpubench;
@@ -22,12 +22,12 @@ TuningSetting setting() {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const MemoryFolder folder;
   static const std::string name =
-      std::filesystem::path(TuningCache(folder.path(), setting()).path()).filename().string();
+      std::filesystem::path(TuningCacheFile(folder.path(), setting()).path()).filename().string();
   folder.put(name, {reinterpret_cast<const char*>(data), size});
-  TuningCache cache(folder.path(), setting());
+  TuningCacheFile cache(folder.path(), setting());
   (void)cache.take_complaint();
   cache.keep({{"an op", "an implementation"}});
   if (!cache.take_complaint().empty()) std::abort();
-  if (TuningCache(folder.path(), setting()).recall("an op") != "an implementation") std::abort();
+  if (TuningCacheFile(folder.path(), setting()).recall("an op") != "an implementation") std::abort();
   return 0;
 }

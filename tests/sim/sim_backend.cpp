@@ -108,9 +108,9 @@ class OpLaunch : public SimLaunch {
       inputs.emplace_back(plan_->inputs[i], i == 1 && !stale_.empty() ? stale_.data() : tensors_[i].data);
     }
     const OpDefinition& meaning = definition(plan_->call.kind);
-    std::vector<std::vector<Judged>> results;  // all of them before any is stored: outputs may overwrite inputs
+    std::vector<std::vector<Expected>> results;  // all of them before any is stored: outputs may overwrite inputs
     for (int o = 0; o < static_cast<int>(plan_->outputs.size()); ++o) {
-      const Units units = meaning.units(plan_->call, plan_->inputs, plan_->outputs, o);
+      const CheckUnits units = meaning.units(plan_->call, plan_->inputs, plan_->outputs, o);
       std::vector<std::int64_t> all(static_cast<std::size_t>(units.count));
       for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
       results.emplace_back(static_cast<std::size_t>(units.count * units.elements));
@@ -119,7 +119,7 @@ class OpLaunch : public SimLaunch {
     for (std::size_t o = 0; o < results.size(); ++o) store_all(o, results[o], in_sequence);
   }
 
-  void store_all(std::size_t o, const std::vector<Judged>& values, bool in_sequence) const {
+  void store_all(std::size_t o, const std::vector<Expected>& values, bool in_sequence) const {
     const Tensor& tensor = tensors_[plan_->inputs.size() + o];
     std::size_t count = values.size();
     for (const Fault& fault : plan_->faults) {

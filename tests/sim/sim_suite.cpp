@@ -6,11 +6,11 @@
 
 #include "harness/plan/definition_digest.h"
 #include "reference/ops/column_sum.h"
-#include "reference/ops/move.h"
-#include "reference/ops/pointwise.h"
 #include "reference/ops/gemm.h"
+#include "reference/ops/move.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
+#include "reference/ops/pointwise.h"
 
 namespace gpubench::sim {
 namespace {
@@ -123,7 +123,7 @@ class SimWorkload : public Workload {
  public:
   SimWorkload(std::string name, Build program) : name_(std::move(name)), build_(program) {}
   [[nodiscard]] WorkloadInfo info() const override {
-    return {name_, "a case for tests", "", Headline::items_per_s, "elements", CacheMode::cold};
+    return {name_, "a case for tests", "", PrimaryMetric::items_per_s, "elements", CacheMode::cold};
   }
   [[nodiscard]] Grid grid() const override { return {{{{{"n", extent}}, "tiny", Tier::smoke}}, {"f32"}}; }
   [[nodiscard]] Program build(const Case&) const override { return build_(); }

@@ -150,7 +150,7 @@ class Trial {
          unit += step) {
       units.push_back(unit);
     }
-    std::vector<Judged> judged(units.size());
+    std::vector<Expected> judged(units.size());
     const std::vector<TensorSpec> specs = specs_of(prepared_.program(), call.outputs);
     definition(call.kind).evaluate({call, inputs, specs, outputs}, sums.output, units, judged);
     const DType type = specs[static_cast<std::size_t>(sums.output)].dtype;

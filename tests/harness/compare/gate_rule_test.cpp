@@ -23,7 +23,7 @@ Evidence shifted(double delta, double spread = 0.005) {
 TEST(GateRule, ALargeAndCertainSlowdownHasRegressed) {
   const Judgement judgement = only(shifted(0.05));
   EXPECT_EQ(judgement.verdict, GateVerdict::regressed);
-  EXPECT_EQ(judgement.doubt, Doubt::none);
+  EXPECT_EQ(judgement.doubt, InconclusiveReason::none);
   EXPECT_LT(*judgement.q_slower, 0.001);
   EXPECT_GT(*judgement.q_faster, 0.999);
 }
@@ -50,7 +50,7 @@ TEST(GateRule, TheFloorIsALogarithmOfOnePlusTau) {
 TEST(GateRule, ALargeDifferenceThatChanceExplainsIsInconclusive) {
   const Judgement judgement = only(calibrated_evidence({1.0}, {1.1}, 0.05));
   EXPECT_EQ(judgement.verdict, GateVerdict::inconclusive);
-  EXPECT_EQ(judgement.doubt, Doubt::noise);
+  EXPECT_EQ(judgement.doubt, InconclusiveReason::noise);
   EXPECT_NEAR(*judgement.q_slower, 0.0954, 5e-4);
 }
 
@@ -90,7 +90,7 @@ TEST(GateRule, WithoutACalibrationThreeRunsASideAreEnoughAndTwoAreNot) {
   EXPECT_EQ(only(evidence_of(three, {1.10, 1.102, 1.098})).verdict, GateVerdict::regressed);
   const Judgement two = only(evidence_of({1.0, 1.002}, {1.10, 1.102}));
   EXPECT_EQ(two.verdict, GateVerdict::inconclusive);
-  EXPECT_EQ(two.doubt, Doubt::unknown_noise);
+  EXPECT_EQ(two.doubt, InconclusiveReason::unknown_noise);
   EXPECT_EQ(two.more_runs, 1);
   EXPECT_FALSE(two.q_slower.has_value());
 }
@@ -102,7 +102,7 @@ TEST(GateRule, ASingleRunWithoutACalibrationConcludesOnlyFarBeyondTheAssumedNois
   EXPECT_EQ(only(evidence_of({1.0}, {0.787})).verdict, GateVerdict::improved);
   const Judgement same = only(evidence_of({1.0}, {1.0}));
   EXPECT_EQ(same.verdict, GateVerdict::inconclusive);
-  EXPECT_EQ(same.doubt, Doubt::unknown_noise);
+  EXPECT_EQ(same.doubt, InconclusiveReason::unknown_noise);
   EXPECT_EQ(same.more_runs, 2);
   GateRule gpu;
   gpu.assumed_spread = assumed_spread("cuda");
@@ -119,7 +119,7 @@ TEST(GateRule, FewerThanFiveRoundsOfFiveSamplesConcludeNothing) {
     one.candidate[1].samples = samples;
     const Judgement judgement = only(one);
     EXPECT_EQ(judgement.verdict, GateVerdict::inconclusive);
-    EXPECT_EQ(judgement.doubt, Doubt::few_samples);
+    EXPECT_EQ(judgement.doubt, InconclusiveReason::few_samples);
   }
   Evidence enough = shifted(0.5);
   enough.candidate[1].rounds = 5;
@@ -132,7 +132,7 @@ TEST(GateRule, BatchesThatDifferByMoreThanTwiceConcludeNothing) {
   one.candidate[0].batch = 8;  // the others have 4
   EXPECT_EQ(only(one).verdict, GateVerdict::regressed);
   one.candidate[0].batch = 9;
-  EXPECT_EQ(only(one).doubt, Doubt::batch);
+  EXPECT_EQ(only(one).doubt, InconclusiveReason::batch);
   one.candidate[0].batch = 1;
   EXPECT_EQ(only(one).verdict, GateVerdict::inconclusive);
 }
@@ -141,8 +141,8 @@ TEST(GateRule, BatchesThatDifferByMoreThanTwiceConcludeNothing) {
 TEST(GateRule, ACaseWithTwoSpeedsConcludesNothing) {
   const Judgement judgement = only(calibrated_evidence({1.0, 1.0, 1.0}, {1.0, 1.07, 1.07}, 0.01));
   EXPECT_EQ(judgement.verdict, GateVerdict::inconclusive);
-  EXPECT_EQ(judgement.doubt, Doubt::bimodal);
-  EXPECT_NE(only(calibrated_evidence({1.0, 1.0, 1.0}, {1.0, 1.059, 1.059}, 0.01)).doubt, Doubt::bimodal);
+  EXPECT_EQ(judgement.doubt, InconclusiveReason::bimodal);
+  EXPECT_NE(only(calibrated_evidence({1.0, 1.0, 1.0}, {1.0, 1.059, 1.059}, 0.01)).doubt, InconclusiveReason::bimodal);
 }
 
 // Two speeds 7% apart say nothing about a difference of 7%, but never make one of 20%.
@@ -169,7 +169,7 @@ Evidence with_clocks(Evidence one, double baseline_mhz, double candidate_mhz) {
 TEST(GateRule, ASlowdownThatTheClockExplainsIsInconclusive) {
   const Judgement judgement = only(with_clocks(shifted(std::log(1.05)), 2000, 2000 / 1.05));
   EXPECT_EQ(judgement.verdict, GateVerdict::inconclusive);
-  EXPECT_EQ(judgement.doubt, Doubt::clock);
+  EXPECT_EQ(judgement.doubt, InconclusiveReason::clock);
   EXPECT_EQ(only(with_clocks(shifted(std::log(1.05)), 2000, 1990)).verdict, GateVerdict::regressed);
   // 10% slower at a clock 5% lower leaves 5% of cycles, more than tau / 2.
   EXPECT_EQ(only(with_clocks(shifted(std::log(1.10)), 2000, 2000 / 1.05)).verdict, GateVerdict::regressed);
@@ -183,8 +183,8 @@ TEST(GateRule, OnAProcessorThatOthersTookNoDifferenceIsCalledOne) {
     for (std::size_t i = 0; i < candidate.size(); ++i) one.candidate[i].cpu_pressure = candidate[i];
     return only(one);
   };
-  EXPECT_EQ(under({0.0, 0.1, 0.2}, {0.9, 1.0, 1.0}).doubt, Doubt::busy);
-  EXPECT_EQ(under({0.9, 1.0, 1.0}, {0.0, 0.1, 0.2}, -0.1).doubt, Doubt::busy);
+  EXPECT_EQ(under({0.0, 0.1, 0.2}, {0.9, 1.0, 1.0}).doubt, InconclusiveReason::busy);
+  EXPECT_EQ(under({0.9, 1.0, 1.0}, {0.0, 0.1, 0.2}, -0.1).doubt, InconclusiveReason::busy);
   EXPECT_EQ(under({0.9, 1.0, 1.0}, {0.9, 1.0, 1.0}).verdict, GateVerdict::inconclusive);
   EXPECT_EQ(under({0.0, 0.1, 1.0}, {0.2, 0.3, 0.9}).verdict, GateVerdict::regressed);  // means .37 and .47
   EXPECT_EQ(under({}, {1.0, 1.0}).verdict, GateVerdict::regressed);                    // one run does not tell
@@ -193,7 +193,7 @@ TEST(GateRule, OnAProcessorThatOthersTookNoDifferenceIsCalledOne) {
 TEST(GateRule, ADriftingCaseNeedsThreeRunsToHaveRegressed) {
   Evidence one = calibrated_evidence({1.0}, {1.1}, 0.005);
   one.candidate[0].drifting = true;
-  EXPECT_EQ(only(one).doubt, Doubt::drift);
+  EXPECT_EQ(only(one).doubt, InconclusiveReason::drift);
   Evidence repeated = shifted(0.1);
   repeated.candidate[0].drifting = true;
   EXPECT_EQ(only(repeated).verdict, GateVerdict::regressed);
@@ -206,7 +206,7 @@ TEST(GateRule, ADriftingCaseNeedsThreeRunsToHaveRegressed) {
 // freedom: k = 2: 1.667 (needs t(0.95, 11) = 1.796), k = 3: 2.041 (needs t(0.95, 13) = 1.771). So two more than one.
 TEST(GateRule, MoreRunsAreThoseAfterWhichTheTestWouldPass) {
   const Judgement judgement = only(calibrated_evidence({1.0}, {1.05}, 0.03));
-  EXPECT_EQ(judgement.doubt, Doubt::noise);
+  EXPECT_EQ(judgement.doubt, InconclusiveReason::noise);
   EXPECT_EQ(judgement.more_runs, 2);
 }
 
@@ -219,7 +219,7 @@ TEST(GateRule, MoreRunsAreThoseAfterWhichNothingWouldBeLeftToFind) {
 // A difference within a millionth of the floor is settled by no reasonable number of runs.
 TEST(GateRule, ADifferenceAtTheFloorItselfIsNeverSettled) {
   const Judgement judgement = only(calibrated_evidence({1.0}, {1.0 + std::log1p(0.03) - 1e-6}, 0.03));
-  EXPECT_EQ(judgement.doubt, Doubt::noise);
+  EXPECT_EQ(judgement.doubt, InconclusiveReason::noise);
   EXPECT_FALSE(judgement.more_runs.has_value());
 }
 

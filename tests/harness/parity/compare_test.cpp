@@ -166,9 +166,10 @@ TEST(ErrorOverBound, IsAtMostOneExactlyForWhatIsAccepted) {
   }
 }
 
-std::vector<Sighting> panel_of(std::initializer_list<Judged> judged, DType type) {
-  std::vector<Sighting> panel;
-  for (const Judged& j : judged) panel.push_back({static_cast<std::int64_t>(panel.size()), j, round_to(type, j.value)});
+std::vector<CheckedElement> panel_of(std::initializer_list<Expected> judged, DType type) {
+  std::vector<CheckedElement> panel;
+  for (const Expected& j : judged)
+    panel.push_back({static_cast<std::int64_t>(panel.size()), j, round_to(type, j.value)});
   return panel;
 }
 

@@ -156,7 +156,7 @@ TEST(Sample, LandmarksAndSuspectsAreAlwaysIn) {
 TEST(Sample, EvenAnEmptyBudgetJudgesAFewUnits) { EXPECT_GE(choose_units({100000, 1, 1e9, {}}, 0.0, {}, 3).size(), 16); }
 
 TEST(Sample, TheKeyMovesTheSample) {
-  const Units units{100000, 1, 1.0, {}};
+  const CheckUnits units{100000, 1, 1.0, {}};
   EXPECT_EQ(chosen(choose_units(units, 1000.0, {}, 3)), chosen(choose_units(units, 1000.0, {}, 3)));
   EXPECT_NE(chosen(choose_units(units, 1000.0, {}, 3)), chosen(choose_units(units, 1000.0, {}, 4)));
 }

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "harness/core/recipe.h"
-#include "reference/ops/pointwise.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/norm.h"
+#include "reference/ops/pointwise.h"
 
 namespace gpubench {
 namespace {
@@ -33,7 +33,7 @@ class Adjustable : public Workload {
   bool normed_twice = false;
   bool from_c = true;
 
-  [[nodiscard]] WorkloadInfo info() const override { return {"adjustable", "", "m", Headline::flop_per_s, item}; }
+  [[nodiscard]] WorkloadInfo info() const override { return {"adjustable", "", "m", PrimaryMetric::flop_per_s, item}; }
   [[nodiscard]] Grid grid() const override { return {}; }
   [[nodiscard]] double items(const Case& /*c*/) const override { return items_per_run; }
   [[nodiscard]] Program build(const Case& /*c*/) const override {

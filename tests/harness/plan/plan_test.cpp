@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "harness/core/error.h"
+#include "reference/ops/gemm.h"
 #include "reference/ops/move.h"
 #include "reference/ops/pointwise.h"
-#include "reference/ops/gemm.h"
 
 namespace gpubench {
 namespace {
@@ -23,7 +23,7 @@ int programs_built = 0;
 class Product : public Workload {
  public:
   [[nodiscard]] WorkloadInfo info() const override {
-    return {"product", "", "m", Headline::flop_per_s, "rows", CacheMode::cold};
+    return {"product", "", "m", PrimaryMetric::flop_per_s, "rows", CacheMode::cold};
   }
   [[nodiscard]] Grid grid() const override {
     Grid grid;
@@ -49,7 +49,7 @@ class Product : public Workload {
 class Move : public Workload {
  public:
   [[nodiscard]] WorkloadInfo info() const override {
-    return {"move", "", "", Headline::bytes_per_s, "elements", CacheMode::warm};
+    return {"move", "", "", PrimaryMetric::bytes_per_s, "elements", CacheMode::warm};
   }
   [[nodiscard]] Grid grid() const override {
     Grid grid;
@@ -291,7 +291,7 @@ TEST(Plan, DeclaredCasesAreThePlannedOnesAndBuildNothing) {
 class Together : public Workload {
  public:
   [[nodiscard]] WorkloadInfo info() const override {
-    WorkloadInfo info{"together", "", "", Headline::bytes_per_s, "messages", CacheMode::cold};
+    WorkloadInfo info{"together", "", "", PrimaryMetric::bytes_per_s, "messages", CacheMode::cold};
     info.fewest_ranks = 2;
     info.most_ranks = 4;
     return info;

@@ -62,7 +62,7 @@ CaseRecord run_with(CheckMode check) {
       {"two",
        "ops",
        {suites::declare(
-           {{"two", "ops", "", Headline::flop_per_s, "rows", CacheMode::cold}, grid, two_ops, [](const Case&) {
+           {{"two", "ops", "", PrimaryMetric::flop_per_s, "rows", CacheMode::cold}, grid, two_ops, [](const Case&) {
               return 1.0;
             }})}}};
   const std::vector<PlannedCase> planned = plan_cases(suites, {});

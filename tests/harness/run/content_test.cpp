@@ -51,7 +51,7 @@ TEST(Poison, CoversEveryElementOfAStorageAndNothingElse) {
     block.poison(DType::bf16);
     const HostBytes content = block.read();
     for (std::size_t i = 0; i < elements; ++i) ASSERT_TRUE(is_poison(DType::bf16, content.bytes.data() + 2 * i)) << i;
-    EXPECT_EQ(block.take_damage(), "");
+    EXPECT_EQ(block.check_guards(), "");
   }
 }
 

@@ -10,9 +10,9 @@
 #include "harness/core/hash.h"
 #include "harness/plan/definition_digest.h"
 #include "reference/cpu/cpu_backend.h"
+#include "reference/ops/gemm.h"
 #include "reference/ops/move.h"
 #include "reference/ops/pointwise.h"
-#include "reference/ops/gemm.h"
 #include "tests/harness/run/run_fixture.h"
 #include "tests/sim/flaky_backend.h"
 
@@ -28,7 +28,7 @@ class Product : public Workload {
   Product(std::int64_t n, std::int64_t k, bool residual, CacheMode cache)
       : n_(n), k_(k), residual_(residual), cache_(cache) {}
   [[nodiscard]] WorkloadInfo info() const override {
-    return {"product", "a case for tests", "", Headline::items_per_s, "elements", cache_};
+    return {"product", "a case for tests", "", PrimaryMetric::items_per_s, "elements", cache_};
   }
   [[nodiscard]] Grid grid() const override { return {{{{{"n", n_}}, "test", Tier::smoke}}, {"f32"}}; }
   [[nodiscard]] double items(const Case&) const override { return static_cast<double>(n_ * n_); }

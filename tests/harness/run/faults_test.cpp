@@ -15,17 +15,17 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-struct Expected {
+struct ExpectedOutcome {
   std::string script;
   std::string name;  ///< of the case that must suffer; all others must pass
   Verdict verdict;
   std::vector<std::string> reason;  ///< all of it must be in the reason
 };
 
-class EveryFault : public ::testing::TestWithParam<Expected> {};
+class EveryFault : public ::testing::TestWithParam<ExpectedOutcome> {};
 
 TEST_P(EveryFault, IsFoundAndCostsOnlyItsCase) {
-  const Expected& expected = GetParam();
+  const ExpectedOutcome& expected = GetParam();
   for (const std::string prefix : {"", "opaque;"}) {
     const InProcess run(prefix + expected.script);
 
@@ -38,64 +38,68 @@ TEST_P(EveryFault, IsFoundAndCostsOnlyItsCase) {
   }
 }
 
-std::string test_name(const ::testing::TestParamInfo<Expected>& test) {
+std::string test_name(const ::testing::TestParamInfo<ExpectedOutcome>& test) {
   std::string name = test.param.script;
   std::replace_if(
       name.begin(), name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
   return name;
 }
 
-std::ostream& operator<<(std::ostream& out, const Expected& expected) { return out << expected.script; }
+std::ostream& operator<<(std::ostream& out, const ExpectedOutcome& expected) { return out << expected.script; }
 
 INSTANTIATE_TEST_SUITE_P(
     Sim, EveryFault,
     ::testing::Values(
-        Expected{
+        ExpectedOutcome{
             "wrong_element@first.gemm", "first", Verdict::fail, {"op 'first.gemm' (gemm) failed in check", "1 of 64"}},
-        Expected{"unwritten@chain.down",
-                 "chain",
-                 Verdict::fail,
-                 {"op 'chain.down' (gemm) failed in check", "unwritten", "16 of 64"}},
-        Expected{"nan@last.add", "last", Verdict::fail, {"op 'last.add' (add) failed in check"}},
-        Expected{"inf@packed.gemm", "packed", Verdict::fail, {"op 'packed.gemm' (gemm) failed in check"}},
-        Expected{"wrong_element@packed.copy", "packed", Verdict::fail, {"op 'packed.copy' (copy) failed in check"}},
-        Expected{
+        ExpectedOutcome{"unwritten@chain.down",
+                        "chain",
+                        Verdict::fail,
+                        {"op 'chain.down' (gemm) failed in check", "unwritten", "16 of 64"}},
+        ExpectedOutcome{"nan@last.add", "last", Verdict::fail, {"op 'last.add' (add) failed in check"}},
+        ExpectedOutcome{"inf@packed.gemm", "packed", Verdict::fail, {"op 'packed.gemm' (gemm) failed in check"}},
+        ExpectedOutcome{
+            "wrong_element@packed.copy", "packed", Verdict::fail, {"op 'packed.copy' (copy) failed in check"}},
+        ExpectedOutcome{
             "guard@chain.up",
             "chain",
             Verdict::fail,
             {"op 'chain.up' (gemm) failed in check", "wrote outside 'chain.up': 3 guard bytes after its end changed"}},
-        Expected{"changes_input@chain.add",
-                 "chain",
-                 Verdict::fail,
-                 {"op 'chain.add' (add) failed in check", "changed its input 'chain.down'"}},
-        Expected{"out_of_memory@update.gemm",
-                 "update",
-                 Verdict::error,
-                 {"could not allocate 123456789 bytes", "in phase 'check'"}},
-        Expected{"bad_alloc@clip.norm", "clip", Verdict::error, {"out of host memory in phase 'check'"}},
-        Expected{"unsupported@first.gemm", "first", Verdict::unsupported, {"sim: no implementation of gemm"}}),
+        ExpectedOutcome{"changes_input@chain.add",
+                        "chain",
+                        Verdict::fail,
+                        {"op 'chain.add' (add) failed in check", "changed its input 'chain.down'"}},
+        ExpectedOutcome{"out_of_memory@update.gemm",
+                        "update",
+                        Verdict::error,
+                        {"could not allocate 123456789 bytes", "in phase 'check'"}},
+        ExpectedOutcome{"bad_alloc@clip.norm", "clip", Verdict::error, {"out of host memory in phase 'check'"}},
+        ExpectedOutcome{"unsupported@first.gemm", "first", Verdict::unsupported, {"sim: no implementation of gemm"}}),
     test_name);
 
 // These appear only in the launch that is timed: the check of the ops alone passes.
 INSTANTIATE_TEST_SUITE_P(
     SimSequenceOnly, EveryFault,
     ::testing::Values(
-        Expected{"drop@chain.down", "chain", Verdict::fail, {"op 'chain.down' (gemm) failed in timed", "unwritten"}},
-        Expected{"drop@update.gemm", "update", Verdict::fail, {"op 'update.gemm' (gemm) failed in recheck"}},
-        Expected{"drop@clip.clip", "clip", Verdict::fail, {"op 'clip.clip' (clip) failed in recheck"}},
-        Expected{"drop@clip.dw", "clip", Verdict::fail, {"op 'clip.dw' (gemm) failed in recheck"}},
-        Expected{"early@chain.add", "chain", Verdict::fail, {"op 'chain.add' (add) failed in"}},
-        Expected{"early@clip.clip", "clip", Verdict::fail, {"failed in"}},
-        Expected{"stale@first.gemm", "first", Verdict::fail, {"op 'first.gemm' (gemm) failed in recheck"}},
-        Expected{"stale@packed.gemm", "packed", Verdict::fail, {"op 'packed.gemm' (gemm) failed in recheck"}},
-        Expected{"wrong_element/sequence@last.add", "last", Verdict::fail, {"op 'last.add' (add) failed in timed"}},
-        Expected{"nan/sequence@clip.dw", "clip", Verdict::fail, {"op 'clip.dw' (gemm) failed in recheck"}},
-        Expected{"guard/sequence@first.gemm", "first", Verdict::fail, {"the timed launch wrote outside 'first.gemm'"}},
-        Expected{"changes_input/sequence@last.add",
-                 "last",
-                 Verdict::fail,
-                 {"the timed launch changed 'a', which is only read, by 'last.add' (add)"}},
-        Expected{
+        ExpectedOutcome{
+            "drop@chain.down", "chain", Verdict::fail, {"op 'chain.down' (gemm) failed in timed", "unwritten"}},
+        ExpectedOutcome{"drop@update.gemm", "update", Verdict::fail, {"op 'update.gemm' (gemm) failed in recheck"}},
+        ExpectedOutcome{"drop@clip.clip", "clip", Verdict::fail, {"op 'clip.clip' (clip) failed in recheck"}},
+        ExpectedOutcome{"drop@clip.dw", "clip", Verdict::fail, {"op 'clip.dw' (gemm) failed in recheck"}},
+        ExpectedOutcome{"early@chain.add", "chain", Verdict::fail, {"op 'chain.add' (add) failed in"}},
+        ExpectedOutcome{"early@clip.clip", "clip", Verdict::fail, {"failed in"}},
+        ExpectedOutcome{"stale@first.gemm", "first", Verdict::fail, {"op 'first.gemm' (gemm) failed in recheck"}},
+        ExpectedOutcome{"stale@packed.gemm", "packed", Verdict::fail, {"op 'packed.gemm' (gemm) failed in recheck"}},
+        ExpectedOutcome{
+            "wrong_element/sequence@last.add", "last", Verdict::fail, {"op 'last.add' (add) failed in timed"}},
+        ExpectedOutcome{"nan/sequence@clip.dw", "clip", Verdict::fail, {"op 'clip.dw' (gemm) failed in recheck"}},
+        ExpectedOutcome{
+            "guard/sequence@first.gemm", "first", Verdict::fail, {"the timed launch wrote outside 'first.gemm'"}},
+        ExpectedOutcome{"changes_input/sequence@last.add",
+                        "last",
+                        Verdict::fail,
+                        {"the timed launch changed 'a', which is only read, by 'last.add' (add)"}},
+        ExpectedOutcome{
             "out_of_memory/sequence@update.gemm", "update", Verdict::error, {"could not allocate", "in phase 'time'"}}),
     test_name);
 

@@ -47,7 +47,7 @@ const std::vector<PlannedCase>& cases() {
   static const std::vector<Suite> suites{
       {"own",
        "products",
-       {suites::declare({{"products", "every kind", "", Headline::flop_per_s, "rows", CacheMode::cold},
+       {suites::declare({{"products", "every kind", "", PrimaryMetric::flop_per_s, "rows", CacheMode::cold},
                          grid,
                          products,
                          [](const Case&) { return 1.0; }})}}};

@@ -4,14 +4,14 @@
 
 #include <array>
 
-#include "reference/ops/pointwise.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/optimizer.h"
+#include "reference/ops/pointwise.h"
 
 namespace gpubench {
 namespace {
 
-using Kind = Whereabouts::Kind;
+using Kind = ValueLocation::Kind;
 
 ValueId source(Program& p, const std::string& name) {
   return p.add(tensor(name, DType::f32, {4, 4}, Role::input, Fill::normal(1.0)));
@@ -25,7 +25,7 @@ TEST(RecheckPlan, AProgramThatOverwritesNothingIsJudgedWhereItStands) {
   const RecheckPlan plan = plan_recheck(p);
 
   EXPECT_TRUE(plan.pauses.empty());
-  for (const OpWhereabouts& op : plan.ops) EXPECT_TRUE(op.all_at_end());
+  for (const OpLocations& op : plan.ops) EXPECT_TRUE(op.all_at_end());
 }
 
 TEST(RecheckPlan, AnUpdatedSourceIsReadFromWhatWasRestored) {
@@ -52,10 +52,10 @@ TEST(RecheckPlan, AnIntermediateThatIsOverwrittenNeedsAPauseBeforeThat) {
   ASSERT_EQ(plan.pauses.size(), 1U);
   EXPECT_EQ(plan.pauses[0].before_op, 2);
   EXPECT_EQ(plan.pauses[0].storages, std::set<int>{p.value(g).storage.index});
-  EXPECT_EQ(plan.ops[0].outputs[0], (Whereabouts{Kind::pause, 2}));
-  EXPECT_EQ(plan.ops[1].inputs[0], (Whereabouts{Kind::pause, 2}));
+  EXPECT_EQ(plan.ops[0].outputs[0], (ValueLocation{Kind::pause, 2}));
+  EXPECT_EQ(plan.ops[1].inputs[0], (ValueLocation{Kind::pause, 2}));
   EXPECT_EQ(plan.ops[2].inputs[0].kind, Kind::end);  // the norm
-  EXPECT_EQ(plan.ops[2].inputs[1], (Whereabouts{Kind::pause, 2}));
+  EXPECT_EQ(plan.ops[2].inputs[1], (ValueLocation{Kind::pause, 2}));
   EXPECT_EQ(plan.ops[2].outputs[0].kind, Kind::end);
 }
 

@@ -10,7 +10,7 @@
 namespace gpubench::testing {
 namespace {
 
-bool lies_within(const Judged& judged, DType type, double got) {
+bool lies_within(const Expected& judged, DType type, double got) {
   if (std::isnan(judged.value)) return std::isnan(got);
   if (judged.bitwise && std::signbit(got) != std::signbit(judged.value)) return false;
   return got >= round_to(type, judged.value - judged.bound) && got <= round_to(type, judged.value + judged.bound);
@@ -21,11 +21,11 @@ std::string judge_output(const ProgramRun& run, const Operands& operands, int ou
   const OpDefinition& op = definition(call.kind);
   std::vector<TensorSpec> inputs;
   for (const TensorView& input : operands.inputs) inputs.push_back(input.spec());
-  const Units units = op.units(call, inputs, operands.outputs, output);
+  const CheckUnits units = op.units(call, inputs, operands.outputs, output);
   std::vector<std::int64_t> wanted;
   for (std::int64_t unit = 0; unit < units.count; unit += stride) wanted.push_back(unit);
   if (units.count > 0 && wanted.back() != units.count - 1) wanted.push_back(units.count - 1);
-  std::vector<Judged> judged(wanted.size() * static_cast<std::size_t>(units.elements));
+  std::vector<Expected> judged(wanted.size() * static_cast<std::size_t>(units.elements));
   op.evaluate(operands, output, wanted, judged);
 
   const TensorSpec& spec = operands.outputs[static_cast<std::size_t>(output)];

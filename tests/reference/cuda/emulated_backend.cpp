@@ -131,7 +131,7 @@ class EmulatedBackend final : public Backend {
                                     nullptr,
                                     {.pinned = options_.pinned, .deterministic = options_.deterministic}};
     const auto plan =
-        is_pointwise(call.kind) ? cuda::plan_pointwise : line_of(implementations, call.kind, "emulated").plan;
+        is_pointwise(call.kind) ? cuda::plan_pointwise : find_op(implementations, call.kind, "emulated").plan;
     return std::make_shared<WatchedPlan>(plan(call, tensors, context), call.inputs.size());
   }
   [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors, Workspace workspace) override {

@@ -69,7 +69,7 @@ TEST(AttentionBackward, TheBoundOfOneKeyWorkedOutByHand) {
   run.set(s.d_o, {2});
   run.set(s.q, {1});
   run.set(s.o, {3});
-  const std::vector<Judged> dk = run.judge(0, 1);
+  const std::vector<Expected> dk = run.judge(0, 1);
 
   EXPECT_EQ(dk[0].value, -6.0);
   EXPECT_NEAR(dk[0].bound, 150 * 0x1p-24, 1e-20);

@@ -36,7 +36,7 @@ TEST(ColumnSum, AMissingRowIsRejectedAndSerialF32Accepted) {
   TextbookRun run(program);
   run.set(x, spread(rows * n, 1));
   const std::vector<double> values = run.get(x);
-  const std::vector<Judged> judged = run.judge(0, 0);
+  const std::vector<Expected> judged = run.judge(0, 0);
 
   int accepted_without_last = 0;
   for (std::size_t j = 0; j < n; ++j) {

@@ -52,8 +52,8 @@ TEST(CrossEntropyForwardBackward, LossAndLseAreJudgedAsThoseOfTheForwardOp) {
   two.set(labels, classes);
 
   for (const int output : {0, 1}) {
-    const std::vector<Judged> got = one.judge(0, output);
-    const std::vector<Judged> want = two.judge(0, output);
+    const std::vector<Expected> got = one.judge(0, output);
+    const std::vector<Expected> want = two.judge(0, output);
     ASSERT_EQ(got.size(), want.size());
     for (std::size_t i = 0; i < got.size(); ++i) {
       EXPECT_EQ(got[i].value, want[i].value) << output << " " << i;
@@ -109,7 +109,7 @@ TEST(CrossEntropyForwardBackward, TheBoundAllowsARoundedLseAndNoneAndRejectsAMis
   for (std::size_t row = 0; row < rows; ++row) labels[row] = static_cast<double>(row * 17);
   run.set(fused.labels, labels);
   const std::vector<double> x = run.get(fused.logits);
-  const std::vector<Judged> judged = run.judge(0, 2);
+  const std::vector<Expected> judged = run.judge(0, 2);
 
   int incomplete_accepted = 0, unscaled_accepted = 0;
   for (std::size_t row = 0; row < rows; ++row) {
@@ -164,7 +164,7 @@ TEST(CrossEntropyForwardBackward, ALabelOutsideTheClassesSpoilsItsRowOnly) {
   run.set(fused.labels, {1, -1});
 
   EXPECT_TRUE(std::isnan(run.judge(0, 0)[0].value));
-  const std::vector<Judged> gradient = run.judge(0, 2);
+  const std::vector<Expected> gradient = run.judge(0, 2);
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(std::isnan(gradient[i].value), i >= 2) << i;
 }
 

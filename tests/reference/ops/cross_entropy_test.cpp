@@ -105,8 +105,8 @@ TEST(CrossEntropy, BoundsAcceptF32AndRejectAMissingClass) {
   run.run(0);
   const std::vector<double> x = run.get(loss.logits);
   const std::vector<double> stored_lse = run.get(loss.forward.lse);
-  const std::vector<Judged> lse = run.judge(0, 1);
-  const std::vector<Judged> gradient = run.judge(1, 0);
+  const std::vector<Expected> lse = run.judge(0, 1);
+  const std::vector<Expected> gradient = run.judge(1, 0);
   (void)dlogits;
 
   float total = 0.0F;

@@ -52,7 +52,7 @@ TEST(Elementwise, MovesAreExact) {
   run.set(x, spread(6, 1));
 
   for (int op = 0; op < 4; ++op) {
-    for (const Judged& judged : run.judge(op, 0)) EXPECT_EQ(judged.bound, 0.0);
+    for (const Expected& judged : run.judge(op, 0)) EXPECT_EQ(judged.bound, 0.0);
   }
 }
 
@@ -85,7 +85,7 @@ TEST(Elementwise, F32ArithmeticIsAcceptedAndOneMoreUlpIsNot) {
   run.set(b, spread(1000, 2));
   const std::vector<double> left = run.get(a);
   const std::vector<double> right = run.get(b);
-  const std::vector<Judged> judged = run.judge(0, 0);
+  const std::vector<Expected> judged = run.judge(0, 0);
 
   int wrong_accepted = 0;
   for (std::size_t i = 0; i < judged.size(); ++i) {

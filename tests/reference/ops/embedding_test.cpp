@@ -24,7 +24,7 @@ TEST(Embedding, LooksUpRowsExactly) {
   run.run();
 
   EXPECT_EQ(run.get(lookup.y), (std::vector<double>{5, 6, 1, 2, 5, 6}));
-  for (const Judged& judged : run.judge(0, 0)) EXPECT_EQ(judged.bound, 0.0);
+  for (const Expected& judged : run.judge(0, 0)) EXPECT_EQ(judged.bound, 0.0);
 }
 
 TEST(Embedding, BackwardSumsOccurrencesAndLeavesOthersExactlyZero) {
@@ -38,7 +38,7 @@ TEST(Embedding, BackwardSumsOccurrencesAndLeavesOthersExactlyZero) {
   run.run();
 
   EXPECT_EQ(run.get(dtable), (std::vector<double>{10, 20, 0, 0, 101, 202, 0, 0}));
-  const std::vector<Judged> judged = run.judge(0, 0);
+  const std::vector<Expected> judged = run.judge(0, 0);
   EXPECT_EQ(judged[2].bound, 0.0);
   // two occurrences: 2 u sqrt(2) (101 + sqrt(1 + 10000))
   EXPECT_NEAR(judged[4].bound, 2 * 0x1p-24 * std::sqrt(2.0) * (101 + std::sqrt(10001.0)), 1e-16);
@@ -57,7 +57,7 @@ TEST(Embedding, ATokenOutsideTheVocabularyHasNoRightAnswer) {
   run.set(lookup.table, spread(8, 1));
   run.set(lookup.tokens, {0, 4, -1});
 
-  const std::vector<Judged> judged = run.judge(0, 0);
+  const std::vector<Expected> judged = run.judge(0, 0);
 
   EXPECT_FALSE(std::isnan(judged[0].value));
   EXPECT_TRUE(std::isnan(judged[2].value));

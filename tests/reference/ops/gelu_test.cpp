@@ -127,7 +127,7 @@ TEST(Gelu, BackwardIsSlopeTimesGradient) {
   run.set(x, {0, 1, -1});
   run.set(dy, {8, -2, 0});
 
-  const std::vector<Judged> dx = run.judge(0, 0);
+  const std::vector<Expected> dx = run.judge(0, 0);
 
   EXPECT_EQ(dx[0].value, 4.0);
   EXPECT_NEAR(dx[1].value, -2.0 * (0.84134474606854293 + 0.24197072451914337), 1e-14);

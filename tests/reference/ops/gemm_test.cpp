@@ -145,8 +145,8 @@ TEST(Gemm, GeluIsAppliedToTheUnroundedPreActivation) {
   run.set(small.b, {1, 0, 1, 0});
   run.set(bias, {0, 1});
 
-  const std::vector<Judged> pre = run.judge(0, 1);
-  const std::vector<Judged> c = run.judge(0, 0);
+  const std::vector<Expected> pre = run.judge(0, 1);
+  const std::vector<Expected> c = run.judge(0, 0);
 
   // z = [1 1; 1 + 2^-7 1]; gelu(1) = Phi(1) = 0.84134474606854293
   EXPECT_EQ(values_of(pre), (std::vector<double>{1, 1, 1.0078125, 1}));
@@ -199,7 +199,7 @@ TEST(Gemm, LandmarksHoldCornersTileEdgesAndTheLastBatch) {
   const ValueId b = source(program, "b", DType::f32, {3, 8, 100});
   (void)gemm(program, {}, f32_math, "product", a, b);
 
-  const Units units = TextbookRun(program).units(0, 0);
+  const CheckUnits units = TextbookRun(program).units(0, 0);
 
   EXPECT_EQ(units.count, 3 * 200 * 100);
   EXPECT_EQ(units.flop_per_unit, 80.0);  // 8 products of 4 operations, 8 elements of b read against its rows at 6 each
@@ -224,7 +224,7 @@ TEST(Gemm, TheBoundAcceptsSerialF32AndRejectsADroppedProduct) {
   TextbookRun run(program);
   run.set(a, spread(m * k, 3));
   run.set(b, spread(n * k, 4));
-  const std::vector<Judged> judged = run.judge(0, 0);
+  const std::vector<Expected> judged = run.judge(0, 0);
   const std::vector<double> left = run.get(a);
   const std::vector<double> right = run.get(b);
 

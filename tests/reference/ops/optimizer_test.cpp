@@ -210,7 +210,7 @@ TEST(AdamW, TheCopyIsTheStoredWeightRoundedOnceBitForBit) {
   run.set(one.step, {1});
   run.set(one.tensor.weight, {t - 0x1p-22});
   for (const ValueId zero : {one.tensor.gradient, one.tensor.m, one.tensor.v}) run.set(zero, {0});
-  const Judged weight = run.judge(0, 0)[0];
+  const Expected weight = run.judge(0, 0)[0];
   EXPECT_TRUE(within(weight, DType::f32, t));
   EXPECT_FALSE(within(weight, DType::bf16, 254.0 / 128.0));
 
@@ -223,7 +223,7 @@ TEST(AdamW, TheCopyIsTheStoredWeightRoundedOnceBitForBit) {
     store(DType::f32, stored.data(), written);
     std::vector<TensorView> views;
     for (const TensorSpec& output : outputs) views.emplace_back(output, stored.data());
-    Judged copy;
+    Expected copy;
     definition(call.kind).evaluate({call, inputs, outputs, views}, 3, std::array{std::int64_t{0}}, {&copy, 1});
     return copy;
   };

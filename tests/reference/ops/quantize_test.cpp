@@ -51,7 +51,7 @@ TEST(Quantize, IsBitwiseWhereTheScaleIsAPowerOfTwo) {
   run.set(scaled.x, {1, 2, 3, 4, 5, 500});
   run.set(scaled.scale, {0.125});
   for (int output = 0; output < 3; ++output) {
-    for (const Judged& judged : run.judge(0, output)) EXPECT_EQ(judged.bound, 0.0) << output;
+    for (const Expected& judged : run.judge(0, output)) EXPECT_EQ(judged.bound, 0.0) << output;
   }
 
   run.set(scaled.scale, {3.0});
@@ -79,7 +79,7 @@ TEST(Quantize, ANeighbouringScaleATruncatedValueAndAnInfinityAreRejected) {
   TextbookRun run(scaled.program);
   run.set(scaled.x, spread(64, 5));
   run.set(scaled.scale, {16.0});
-  const std::vector<Judged> judged = run.judge(0, 0);
+  const std::vector<Expected> judged = run.judge(0, 0);
   const std::vector<double> x = run.get(scaled.x);
   int right = 0, doubled = 0, cut = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {

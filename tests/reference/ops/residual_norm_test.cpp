@@ -97,8 +97,8 @@ TEST(ResidualNorm, JudgesWhatTheTwoOpsAreJudgedBy) {
 
     EXPECT_EQ(fused.get(one.out.sum), parts.get(two.sum)) << name(type);
     for (const int output : {0, 1, 2}) {
-      const std::vector<Judged> got = fused.judge(0, output + 1);
-      const std::vector<Judged> want = parts.judge(1, output);
+      const std::vector<Expected> got = fused.judge(0, output + 1);
+      const std::vector<Expected> want = parts.judge(1, output);
       ASSERT_EQ(got.size(), want.size());
       for (std::size_t i = 0; i < got.size(); ++i) {
         EXPECT_EQ(got[i].value, want[i].value) << name(type) << ", output " << output << ", element " << i;
@@ -112,7 +112,7 @@ TEST(ResidualNorm, ASumThatIsOffByOneStepIsRejected) {
   Example s(DType::f32, DType::f32, 1, 8);
   TextbookRun run(s.program);
   fill(run, s.in, 1, 8);
-  for (const Judged& judged : run.judge(0, 0)) {
+  for (const Expected& judged : run.judge(0, 0)) {
     const auto stored = static_cast<float>(judged.value);
     EXPECT_TRUE(within(judged, DType::f32, stored));
     EXPECT_FALSE(within(judged, DType::f32, std::nextafter(stored, 10.0F)));
@@ -124,7 +124,7 @@ TEST(ResidualNorm, ANormOfTheUnroundedSumIsRejectedInBf16) {
   TextbookRun run(s.program);
   fill(run, s.in, 4, 64);
   const std::vector<double> x = run.get(s.in.x), r = run.get(s.in.r);
-  const std::vector<Judged> mean = run.judge(0, 2);
+  const std::vector<Expected> mean = run.judge(0, 2);
   for (std::size_t row = 0; row < 4; ++row) {
     double unrounded = 0.0;
     for (std::size_t j = 0; j < 64; ++j) unrounded += (x[row * 64 + j] + r[row * 64 + j]) / 64.0;

@@ -95,7 +95,7 @@ std::array<int, 4> rejected(DType type, const Fault& fault) {
     }
   }
   run.set(s.rstd, std::vector<double>(rstd.begin(), rstd.end()));
-  const auto count = [&](const std::vector<Judged>& judged, const std::vector<float>& got, DType stored) {
+  const auto count = [&](const std::vector<Expected>& judged, const std::vector<float>& got, DType stored) {
     int bad = 0;
     for (std::size_t i = 0; i < got.size(); ++i) bad += within(judged[i], stored, round_to(stored, got[i])) ? 0 : 1;
     return bad;

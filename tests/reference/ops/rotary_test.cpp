@@ -257,7 +257,7 @@ TEST(Rotary, TheBoundHasTwoRoundingsOfEachProduct) {
   run.set(r.tables.cos, {0.5});
   run.set(r.tables.sin, {-2});
 
-  const std::vector<Judged> y = run.judge(0, 0);
+  const std::vector<Expected> y = run.judge(0, 0);
 
   EXPECT_EQ(y[0].value, 1.5 - 8);
   EXPECT_EQ(y[0].bound, 2 * 0x1p-24 * 9.5);
@@ -275,7 +275,7 @@ int accepted(const Turn& turn) {
   const std::vector<double> x = run.get(r.x);
   const std::vector<double> cos = run.get(r.tables.cos);
   const std::vector<double> sin = run.get(r.tables.sin);
-  const std::vector<Judged> judged = run.judge(0, 0);
+  const std::vector<Expected> judged = run.judge(0, 0);
   int count = 0;
   for (std::size_t pair = 0; pair < 2000; ++pair) {
     const std::size_t entry = pair / 40 * 10 + pair % 10;  // 4 heads of 10 pairs per position

@@ -24,15 +24,15 @@ TEST(Swiglu, HasItsKnownValues) {
   run.set(up, {5.0, 2.0, -4.0});
   run.set(dy, {1.0, 3.0, 0.5});
 
-  const std::vector<Judged> y = run.judge(0, 0);
+  const std::vector<Expected> y = run.judge(0, 0);
   EXPECT_EQ(y[0].value, 0.0);
   EXPECT_DOUBLE_EQ(y[1].value, 1.5 * ln3);
   EXPECT_DOUBLE_EQ(y[2].value, ln3);  // -4 times -ln 3 / 4
-  const std::vector<Judged> dgate = run.judge(1, 0);
+  const std::vector<Expected> dgate = run.judge(1, 0);
   EXPECT_EQ(dgate[0].value, 2.5);  // 1 * 5 * 1/2
   EXPECT_DOUBLE_EQ(dgate[1].value, 6.0 * 0.75 * (1.0 + 0.25 * ln3));
   EXPECT_DOUBLE_EQ(dgate[2].value, -2.0 * 0.25 * (1.0 - 0.75 * ln3));
-  const std::vector<Judged> dup = run.judge(1, 1);
+  const std::vector<Expected> dup = run.judge(1, 1);
   EXPECT_DOUBLE_EQ(dup[1].value, 3.0 * 0.75 * ln3);
   EXPECT_DOUBLE_EQ(dup[2].value, -0.125 * ln3);
 }
@@ -123,7 +123,7 @@ TEST(Swiglu, FarOutTheBoundsStayFinite) {
   run.set(gate, {-1e30, -200.0, 200.0, 1e30});
   run.set(up, {1.0, 1.0, 1.0, 1.0});
   for (const int output : {0, 1}) {
-    for (const Judged& judged : run.judge(0, output)) {
+    for (const Expected& judged : run.judge(0, output)) {
       EXPECT_TRUE(std::isfinite(judged.value) && std::isfinite(judged.bound)) << judged.value << " " << judged.bound;
     }
   }

@@ -59,25 +59,25 @@ class TextbookRun {
 
   TensorView view(ValueId id) { return {program_.spec(id), data(id)}; }
 
-  /// Judged values of the wanted units of one output, on what is in memory now.
-  std::vector<Judged> judge(int op, int output, const std::vector<std::int64_t>& wanted) {
+  /// Expected values of the wanted units of one output, on what is in memory now.
+  std::vector<Expected> judge(int op, int output, const std::vector<std::int64_t>& wanted) {
     const OpCall& call = program_.op(op);
     std::vector<TensorView> inputs;
     for (const ValueId input : call.inputs) inputs.push_back(view(input));
     const std::vector<TensorSpec> outputs = specs_of(program_, call.outputs);
     const std::int64_t elements = units(op, output).elements;
-    std::vector<Judged> judged(wanted.size() * static_cast<std::size_t>(elements));
+    std::vector<Expected> judged(wanted.size() * static_cast<std::size_t>(elements));
     definition(call.kind).evaluate({call, inputs, outputs}, output, wanted, judged);
     return judged;
   }
 
-  std::vector<Judged> judge(int op, int output) {
+  std::vector<Expected> judge(int op, int output) {
     std::vector<std::int64_t> all(static_cast<std::size_t>(units(op, output).count));
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
     return judge(op, output, all);
   }
 
-  Units units(int op, int output) const {
+  CheckUnits units(int op, int output) const {
     const OpCall& call = program_.op(op);
     return definition(call.kind).units(call, specs_of(program_, call.inputs), specs_of(program_, call.outputs), output);
   }
@@ -88,7 +88,7 @@ class TextbookRun {
     std::vector<std::vector<double>> results;
     for (std::size_t output = 0; output < call.outputs.size(); ++output) {
       results.emplace_back();
-      for (const Judged& judged : judge(op, static_cast<int>(output))) results.back().push_back(judged.value);
+      for (const Expected& judged : judge(op, static_cast<int>(output))) results.back().push_back(judged.value);
     }
     for (std::size_t output = 0; output < call.outputs.size(); ++output) set(call.outputs[output], results[output]);
   }
@@ -109,9 +109,9 @@ class TextbookRun {
   std::map<StorageId, std::vector<std::byte>> memory_;
 };
 
-inline std::vector<double> values_of(const std::vector<Judged>& judged) {
+inline std::vector<double> values_of(const std::vector<Expected>& judged) {
   std::vector<double> values;
-  for (const Judged& one : judged) values.push_back(one.value);
+  for (const Expected& one : judged) values.push_back(one.value);
   return values;
 }
 
@@ -124,21 +124,21 @@ inline void expect_near(const std::vector<double>& got, const std::vector<double
 }
 
 /// The checker's rule, so that bounds can be tried on results of other arithmetic.
-inline bool within(const Judged& judged, DType type, double got) {
+inline bool within(const Expected& judged, DType type, double got) {
   return round_to(type, judged.value - judged.bound) <= got && got <= round_to(type, judged.value + judged.bound);
 }
 
 /// Sparse subsets and single units give what a full evaluation gives, bit for bit.
 inline void expect_subsets_agree(TextbookRun& run, int op, int output) {
-  const std::vector<Judged> all = run.judge(op, output);
-  const Units units = run.units(op, output);
+  const std::vector<Expected> all = run.judge(op, output);
+  const CheckUnits units = run.units(op, output);
   const auto elements = static_cast<std::size_t>(units.elements);
   for (const std::int64_t step : {std::int64_t{2}, std::int64_t{3}, std::int64_t{7}}) {
     std::vector<std::int64_t> wanted;
     for (std::int64_t unit = units.count - 1; unit >= 0; unit -= step) wanted.insert(wanted.begin(), unit);
-    const std::vector<Judged> some = run.judge(op, output, wanted);
+    const std::vector<Expected> some = run.judge(op, output, wanted);
     for (std::size_t i = 0; i < some.size(); ++i) {
-      const Judged& expected = all[static_cast<std::size_t>(wanted[i / elements]) * elements + i % elements];
+      const Expected& expected = all[static_cast<std::size_t>(wanted[i / elements]) * elements + i % elements];
       EXPECT_EQ(some[i].value, expected.value) << "unit " << wanted[i / elements] << " of every " << step;
       EXPECT_EQ(some[i].bound, expected.bound) << "unit " << wanted[i / elements] << " of every " << step;
     }

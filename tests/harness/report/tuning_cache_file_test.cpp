@@ -1,4 +1,4 @@
-#include "harness/report/tuning_cache.h"
+#include "harness/report/tuning_cache_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,10 +31,10 @@ TuningSetting h200() {
   return setting;
 }
 
-class TuningCacheFile : public ::testing::Test {
+class CachedTuning : public ::testing::Test {
  protected:
   void TearDown() override { fs::remove_all(root_); }
-  [[nodiscard]] TuningCache open(const TuningSetting& setting = h200()) const { return {folder(), setting}; }
+  [[nodiscard]] TuningCacheFile open(const TuningSetting& setting = h200()) const { return {folder(), setting}; }
   [[nodiscard]] std::string folder() const { return (root_ / "deep" / "gpubench").string(); }
   // A file in the cache's place, with this in it.
   void put(const std::string& content) const {
@@ -52,10 +52,10 @@ class TuningCacheFile : public ::testing::Test {
   fs::path root_ = ::testing::TempDir() + "tuning_cache_test." + std::to_string(::getpid());
 };
 
-TEST_F(TuningCacheFile, WhatOneRunKeepsTheNextRecalls) {
+TEST_F(CachedTuning, WhatOneRunKeepsTheNextRecalls) {
   open().keep({{"gemm; sums f32; bf16[8, 8]", "cublaslt:algo=66"}, {"conv2d_forward; sums f32;", "cudnn:eng=6"}});
 
-  TuningCache next = open();
+  TuningCacheFile next = open();
   EXPECT_EQ(next.recall("gemm; sums f32; bf16[8, 8]"), "cublaslt:algo=66");
   EXPECT_EQ(next.recall("conv2d_forward; sums f32;"), "cudnn:eng=6");
   EXPECT_EQ(next.recall("gemm; sums f32; bf16[8, 9]"), "");
@@ -65,14 +65,14 @@ TEST_F(TuningCacheFile, WhatOneRunKeepsTheNextRecalls) {
   EXPECT_EQ(name.size(), std::string("nvidia-h200-0123456789abcdef.json").size());
 }
 
-TEST_F(TuningCacheFile, WithNothingToKeepNothingIsCreated) {
-  TuningCache cache = open();
+TEST_F(CachedTuning, WithNothingToKeepNothingIsCreated) {
+  TuningCacheFile cache = open();
   cache.keep({});
   EXPECT_FALSE(fs::exists(root_));
   EXPECT_EQ(cache.take_complaint(), "");
 }
 
-TEST_F(TuningCacheFile, EveryDeviceLibraryAndSettingHasAFileOfItsOwn) {
+TEST_F(CachedTuning, EveryDeviceLibraryAndSettingHasAFileOfItsOwn) {
   std::set<std::string> paths{open().path()};
   const auto changed = [&](const auto& change) {
     TuningSetting setting = h200();
@@ -89,7 +89,7 @@ TEST_F(TuningCacheFile, EveryDeviceLibraryAndSettingHasAFileOfItsOwn) {
   EXPECT_FALSE(changed([](TuningSetting& s) { s.device.available_bytes = 7; }));
 }
 
-TEST_F(TuningCacheFile, AHostileDeviceNameStaysInTheFolder) {
+TEST_F(CachedTuning, AHostileDeviceNameStaysInTheFolder) {
   TuningSetting setting = h200();
   setting.device.name = "../../\x1b[2J\xff/etc";
   open(setting).keep({{"k", "v"}});
@@ -98,7 +98,7 @@ TEST_F(TuningCacheFile, AHostileDeviceNameStaysInTheFolder) {
   EXPECT_EQ(open(setting).take_complaint(), "");
 }
 
-TEST_F(TuningCacheFile, AFileThatIsNotWhatItShouldBeIsComplainedOfOnceIgnoredAndWrittenAnew) {
+TEST_F(CachedTuning, AFileThatIsNotWhatItShouldBeIsComplainedOfOnceIgnoredAndWrittenAnew) {
   const std::string good = written_file();
   const auto with = [&good](const std::string& from, const std::string& to) {
     std::string text = good;
@@ -111,7 +111,7 @@ TEST_F(TuningCacheFile, AFileThatIsNotWhatItShouldBeIsComplainedOfOnceIgnoredAnd
         with("\"cublaslt:algo=66\"", "{\"a\": {\"b\": 1}}"), with("\"choices\"", "\"choice\""),
         std::string(std::size_t{17} << 20U, ' '), std::string(100000, '[')}) {
     put(bad);
-    TuningCache cache = open();
+    TuningCacheFile cache = open();
     EXPECT_EQ(cache.recall("gemm; sums f32; bf16[8, 8]"), "") << bad.substr(0, 200);
     EXPECT_THAT(cache.take_complaint(),
                 AllOf(HasSubstr("choices of earlier runs are ignored"), HasSubstr("nvidia-h200")));
@@ -122,19 +122,19 @@ TEST_F(TuningCacheFile, AFileThatIsNotWhatItShouldBeIsComplainedOfOnceIgnoredAnd
   }
 }
 
-TEST_F(TuningCacheFile, WhatIsNoFileIsNeitherReadNorWritten) {
+TEST_F(CachedTuning, WhatIsNoFileIsNeitherReadNorWritten) {
   fs::create_directories(folder());
   ASSERT_EQ(::mkfifo(open().path().c_str(), 0600), 0);  // opening it would wait for the other end
-  TuningCache cache = open();
+  TuningCacheFile cache = open();
   EXPECT_THAT(cache.take_complaint(), HasSubstr("is no file"));
   cache.keep({{"k", "v"}});
   EXPECT_EQ(cache.take_complaint(), "");
   EXPECT_TRUE(fs::is_fifo(open().path()));
 }
 
-TEST_F(TuningCacheFile, AFolderThatCannotBeMadeIsComplainedOfOnce) {
+TEST_F(CachedTuning, AFolderThatCannotBeMadeIsComplainedOfOnce) {
   std::ofstream(root_) << "in the way";
-  TuningCache cache = open();
+  TuningCacheFile cache = open();
   cache.keep({{"k", "v"}});
   EXPECT_THAT(cache.take_complaint(), HasSubstr("choices are not remembered"));
   cache.keep({{"l", "w"}});
@@ -142,21 +142,21 @@ TEST_F(TuningCacheFile, AFolderThatCannotBeMadeIsComplainedOfOnce) {
   EXPECT_EQ(cache.recall("l"), "w");  // for the rest of this run
 }
 
-TEST_F(TuningCacheFile, WhatAnotherRunKeptMeanwhileStays) {
-  TuningCache one = open();
-  TuningCache two = open();
+TEST_F(CachedTuning, WhatAnotherRunKeptMeanwhileStays) {
+  TuningCacheFile one = open();
+  TuningCacheFile two = open();
   one.keep({{"k", "of one"}, {"both", "of one"}});
   two.keep({{"l", "of two"}, {"both", "of two"}});
   one.keep({{"m", "of one"}});
 
-  const TuningCache next = open();
+  const TuningCacheFile next = open();
   EXPECT_EQ(next.recall("k"), "of one");
   EXPECT_EQ(next.recall("l"), "of two");
   EXPECT_EQ(next.recall("m"), "of one");
   EXPECT_EQ(next.recall("both"), "of one");  // who writes last
 }
 
-TEST_F(TuningCacheFile, ManyProcessesAtOnceLeaveAWholeFile) {
+TEST_F(CachedTuning, ManyProcessesAtOnceLeaveAWholeFile) {
   constexpr int processes = 8;
   constexpr int rounds = 20;
   std::vector<pid_t> children;
@@ -164,7 +164,7 @@ TEST_F(TuningCacheFile, ManyProcessesAtOnceLeaveAWholeFile) {
     const pid_t pid = ::fork();
     ASSERT_GE(pid, 0);
     if (pid == 0) {
-      TuningCache cache = open();
+      TuningCacheFile cache = open();
       for (int round = 0; round < rounds; ++round) {
         cache.keep({{"call " + std::to_string(child * rounds + round), "sim:a"}});
       }
@@ -177,7 +177,7 @@ TEST_F(TuningCacheFile, ManyProcessesAtOnceLeaveAWholeFile) {
     ASSERT_EQ(::waitpid(pid, &status, 0), pid);
     EXPECT_EQ(status, 0);  // nobody saw half a file
   }
-  TuningCache cache = open();
+  TuningCacheFile cache = open();
   EXPECT_EQ(cache.take_complaint(), "");
   const Json json = read_json_file(cache.path());
   EXPECT_GE(json["choices"].size(), static_cast<std::size_t>(rounds));  // at least those of whoever wrote last

@@ -13,9 +13,9 @@ namespace gpubench {
 /// Implementations by the key of a call.
 using Choices = std::map<std::string, std::string>;
 
-class ChoiceMemory {
+class TuningCache {
  public:
-  virtual ~ChoiceMemory() = default;
+  virtual ~TuningCache() = default;
   /// The implementation that was the fastest for such calls; empty where none is known.
   [[nodiscard]] virtual std::string recall(const std::string& key) const = 0;
   /// Remembers these, for later runs too. Never throws: what goes wrong is a complaint.
@@ -25,7 +25,7 @@ class ChoiceMemory {
 };
 
 /// Remembers nothing.
-class NoChoiceMemory final : public ChoiceMemory {
+class NoTuningCache final : public TuningCache {
  public:
   [[nodiscard]] std::string recall(const std::string& /*key*/) const override { return {}; }
   void keep(const Choices& /*choices*/) override {}

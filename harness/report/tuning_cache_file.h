@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "harness/core/backend.h"
-#include "harness/core/choice_memory.h"
+#include "harness/core/tuning_cache.h"
 
 namespace gpubench {
 
@@ -24,11 +24,11 @@ struct TuningSetting {
   std::string tool_version;  ///< own kernels are candidates too, and change with it
 };
 
-class TuningCache final : public ChoiceMemory {
+class TuningCacheFile final : public TuningCache {
  public:
   /// Reads the file for this setting in `folder`, if it is there. Creates nothing and throws nothing: a file that
   /// cannot be taken is a complaint.
-  TuningCache(const std::string& folder, const TuningSetting& setting);
+  TuningCacheFile(const std::string& folder, const TuningSetting& setting);
 
   [[nodiscard]] std::string recall(const std::string& key) const override;
   /// Writes the file where there is anything new, and makes the folder for it. After one failure nothing more is tried.

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "harness/measure/summary.h"
-#include "harness/report/report_meaning.h"
+#include "harness/report/report_consistency.h"
 #include "harness/report/visible_text.h"
 
 namespace gpubench {
@@ -13,9 +13,9 @@ namespace {
 
 bool counts(double sample) { return std::isfinite(sample) && sample > 0.0; }
 
-class CaseMeaning {
+class CaseConsistency {
  public:
-  CaseMeaning(const CaseRecord& record, const Node& node, Problems& problems)
+  CaseConsistency(const CaseRecord& record, const Node& node, Problems& problems)
       : record_(record), node_(node), problems_(problems) {}
 
   void check() {
@@ -244,7 +244,7 @@ bool nearly(double a, double b, double scale) {
 }
 
 void check_case(const CaseRecord& record, const Node& node, Problems& problems) {
-  CaseMeaning(record, node, problems).check();
+  CaseConsistency(record, node, problems).check();
 }
 
 }  // namespace gpubench

@@ -1,4 +1,4 @@
-#include "harness/report/tuning_cache.h"
+#include "harness/report/tuning_cache_file.h"
 
 #include <fmt/format.h>
 
@@ -94,7 +94,7 @@ std::string text_of(const Setting& setting, const Choices& choices) {
 
 }  // namespace
 
-TuningCache::TuningCache(const std::string& folder, const TuningSetting& setting)
+TuningCacheFile::TuningCacheFile(const std::string& folder, const TuningSetting& setting)
     : folder_(folder),
       setting_(facts_of(setting)),
       path_((std::filesystem::path(folder) / file_name(setting.device, setting_)).string()) {
@@ -110,12 +110,12 @@ TuningCache::TuningCache(const std::string& folder, const TuningSetting& setting
   }
 }
 
-std::string TuningCache::recall(const std::string& key) const {
+std::string TuningCacheFile::recall(const std::string& key) const {
   const auto found = choices_.find(key);
   return found == choices_.end() ? std::string() : found->second;
 }
 
-void TuningCache::keep(const Choices& choices) {
+void TuningCacheFile::keep(const Choices& choices) {
   bool news = false;
   for (const auto& [key, implementation] : choices) {
     news = news || recall(key) != implementation;
@@ -124,7 +124,7 @@ void TuningCache::keep(const Choices& choices) {
   if (news && writable_) save();
 }
 
-void TuningCache::save() {
+void TuningCacheFile::save() {
   try {
     make_folder(folder_);
     Choices all;
@@ -142,7 +142,7 @@ void TuningCache::save() {
   }
 }
 
-std::string TuningCache::take_complaint() { return std::exchange(complaint_, std::string()); }
+std::string TuningCacheFile::take_complaint() { return std::exchange(complaint_, std::string()); }
 
 std::string default_tuning_folder(std::string_view xdg_cache_home, std::string_view home) {
   if (xdg_cache_home.starts_with("/")) return (std::filesystem::path(xdg_cache_home) / "gpubench").string();
