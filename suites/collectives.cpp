@@ -188,7 +188,8 @@ Grid in_place_too(Grid grid) {
 
 std::shared_ptr<const Workload> collective(std::string name, std::string description, Grid grid,
                                            Program (*build)(const Case&, const Recipe&)) {
-  WorkloadInfo info{std::move(name), std::move(description), "", Headline::bytes_per_s, "messages", CacheMode::cold};
+  WorkloadInfo info{std::move(name), std::move(description), "", PrimaryMetric::bytes_per_s,
+                    "messages",      CacheMode::cold};
   info.fewest_ranks = 2;
   info.most_ranks = most_ranks;
   return declare({std::move(info), std::move(grid), build, [](const Case&) { return 1.0; }});

@@ -1,4 +1,4 @@
-#include "harness/core/choice_memory.h"
+#include "harness/core/tuning_cache.h"
 
 namespace gpubench {
 namespace {

@@ -4,8 +4,8 @@
 #include <charconv>
 #include <string>
 
-#include "harness/core/choice_memory.h"
 #include "harness/core/hash.h"
+#include "harness/core/tuning_cache.h"
 #include "reference/ops/definition.h"
 
 namespace gpubench {

@@ -40,9 +40,9 @@ class MoveDefinition : public OpDefinition {
             std::span<const TensorSpec> outputs) const override {
     return rules_.cost(call, inputs, outputs);
   }
-  Units units(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
-              int output) const override {
-    Units units = element_units(outputs[static_cast<std::size_t>(output)].shape, strided_read_flop);
+  CheckUnits units(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
+                   int output) const override {
+    CheckUnits units = element_units(outputs[static_cast<std::size_t>(output)].shape, strided_read_flop);
     const int ranks = ranks_of(call);  // the ends of what one rank sent are where blocks may be cut wrongly
     for (int rank = 1; rank < ranks; ++rank) {
       const std::int64_t begin = units.count * rank / ranks;
@@ -56,7 +56,7 @@ class MoveDefinition : public OpDefinition {
     return std::string(exact_bound);
   }
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
-                std::span<Judged> judged) const override {
+                std::span<Expected> judged) const override {
     expect_all_held(operands.call);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       const Source from = rules_.source(operands.call, operands.inputs, output, wanted[i]);

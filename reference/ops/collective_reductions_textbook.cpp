@@ -37,7 +37,7 @@ class Reducer {
   Reducer(Reduction reduction, int ranks, DType type)
       : reduction_(reduction), ranks_(ranks), u_(unit_roundoff(type)), least_(smallest_normal(type)) {}
 
-  [[nodiscard]] Judged of(std::span<const double> values) const {
+  [[nodiscard]] Expected of(std::span<const double> values) const {
     ProductSum sum;
     double sizes = 0.0;
     double unit = HUGE_VAL;
@@ -96,7 +96,7 @@ struct Contributions {
 };
 
 void judge_sums(const Contributions& from, const Reducer& reducer, std::span<const std::int64_t> wanted,
-                std::span<Judged> judged) {
+                std::span<Expected> judged) {
   constexpr std::size_t chunk = 512;
   const std::size_t ranks = from.of_rank.size();
   std::vector<double> read(chunk * ranks);
@@ -178,8 +178,8 @@ class AllReduceDefinition : public OpDefinition {
     for (const TensorSpec& x : inputs) elements += static_cast<double>(x.shape.elements());
     return {elements * (ranks - 1.0) / ranks, 2.0 * message * (ranks - 1.0) / ranks, message};
   }
-  Units units(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
-              int output) const override {
+  CheckUnits units(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
+                   int output) const override {
     const auto& shape = outputs[static_cast<std::size_t>(output)].shape;
     return element_units(shape, 4.0 * call.attributes.as<AllReduce>().ranks);
   }
@@ -189,7 +189,7 @@ class AllReduceDefinition : public OpDefinition {
     return bound_words(attributes.reduction, attributes.ranks, outputs[static_cast<std::size_t>(output)].dtype);
   }
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
-                std::span<Judged> judged) const override {
+                std::span<Expected> judged) const override {
     judge_sums(contributions(operands, output), reducer(operands, output), wanted, judged);
   }
   std::vector<std::vector<int>> identical_outputs(const OpCall& call) const override {
@@ -239,8 +239,8 @@ class ReduceScatterDefinition : public OpDefinition {
     const double message = bytes_moved(inputs[0]);
     return {static_cast<double>(inputs[0].shape.elements()) * (ranks - 1.0), message * (ranks - 1.0) / ranks, message};
   }
-  Units units(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
-              int output) const override {
+  CheckUnits units(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
+                   int output) const override {
     const auto& shape = outputs[static_cast<std::size_t>(output)].shape;
     return element_units(shape, 4.0 * call.attributes.as<ReduceScatter>().ranks);
   }
@@ -250,7 +250,7 @@ class ReduceScatterDefinition : public OpDefinition {
     return bound_words(attributes.reduction, attributes.ranks, outputs[static_cast<std::size_t>(output)].dtype);
   }
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
-                std::span<Judged> judged) const override {
+                std::span<Expected> judged) const override {
     const auto& attributes = operands.call.attributes.as<ReduceScatter>();
     const DType type = operands.outputs[static_cast<std::size_t>(output)].dtype;
     judge_sums(contributions(operands, output), {attributes.reduction, attributes.ranks, type}, wanted, judged);

@@ -203,7 +203,7 @@ std::string explained(Reduction reduction, const Rows& x, const std::vector<doub
     run.set(ids[i], x[i]);
     views.push_back(run.view(ids[i]));
   }
-  const std::vector<Judged> right = run.judge(0, 0);
+  const std::vector<Expected> right = run.judge(0, 0);
   std::vector<Mismatch> mismatches;
   for (std::size_t i = 0; i < wrong.size(); ++i) {
     if (wrong[i] != right[i].value) mismatches.push_back({static_cast<std::int64_t>(i), wrong[i]});

@@ -227,7 +227,7 @@ TEST(Bounds, AreCalledExactWhereAndOnlyWhereTheyAreZero) {
     const OpCall& call = program.ops()[op];
     for (std::size_t output = 0; output < call.outputs.size(); ++output) {
       double largest = 0.0;
-      for (const Judged& judged : run.judge(static_cast<int>(op), static_cast<int>(output))) {
+      for (const Expected& judged : run.judge(static_cast<int>(op), static_cast<int>(output))) {
         EXPECT_TRUE(std::isfinite(judged.bound)) << call.label;
         largest = std::max(largest, judged.bound);
       }
