@@ -37,7 +37,7 @@ std::vector<ValueId> on_each(Program& p, const Case& c, const Recipe& r, const C
   std::vector<ValueId> x;
   for (int rank = 0; rank < c.ranks; ++rank) {
     TensorSpec spec = tensor(name_on_rank("x", rank, c.ranks), r.tensor, {count(rank)}, Role::gradient, fill);
-    spec.placement = {0, Memory::device, rank, c.ranks};
+    spec.placement = Placement::shard(0, rank, c.ranks);
     x.push_back(p.add(std::move(spec)));
   }
   return x;
@@ -80,8 +80,7 @@ Program sent_to_all(const Case& c, const Recipe& r) {
   const int root = c.ranks / 2;  // not the first: a root that is ignored is seen
   TensorSpec spec =
       tensor(name_on_rank("x", root, c.ranks), r.tensor, {elements(c, r)}, Role::parameter, Fill::normal(1.0));
-  spec.placement.rank = root;
-  spec.placement.ranks = c.ranks;
+  spec.placement = Placement::on(root, c.ranks);
   broadcast(p, {c.ranks, root}, "y", p.add(std::move(spec)));
   return p;
 }

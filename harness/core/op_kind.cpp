@@ -118,7 +118,8 @@ void expect_operands(const OpKind& kind, std::string_view operands, const Attrib
     lists += operand.list ? 1 : 0;
     names += (names.empty() ? "" : ", ") + std::string(operand.name) + (operand.list ? " of each" : "");
   });
-  if (given == expected || (lists > 0 && given > expected && (given - expected) % lists == 0)) return;
+  const std::size_t single = expected - lists;  // lists may be empty: of a collective whose root is held elsewhere
+  if (given == expected || (lists > 0 && given >= single && (given - single) % lists == 0)) return;
   throw ProgramError(std::string(kind.name) + ": " + std::to_string(given) + " " + std::string(what) + " for op '" +
                      std::string(label) + "'; expected " + names);
 }

@@ -21,6 +21,16 @@ ValueId operand(const OpCall& call, std::string_view declared, const std::vector
                      std::string(name) + "'");
 }
 
+/// "  [tp: 4, 5]" for a collective of some of the ranks, nothing for one of all.
+std::string members_of(const Program& program, const OpCall& op) {
+  if (op.group.empty()) return {};
+  const std::vector<ValueId>& tensors = op.outputs.empty() ? op.inputs : op.outputs;
+  if (op.group == RankGroup::first(program.spec(tensors.front()).placement.ranks)) return {};
+  const std::optional<int> axis = program.mesh().axis_of(op.group);
+  const std::string name = axis ? program.mesh().axes()[static_cast<std::size_t>(*axis)].name : "ranks";
+  return "  [" + name + ": " + op.group.to_string() + "]";
+}
+
 }  // namespace
 
 ValueId OpCall::input(std::string_view name, std::size_t i) const {
@@ -30,7 +40,20 @@ ValueId OpCall::output(std::string_view name, std::size_t i) const {
   return operand(*this, kind.outputs, outputs, name, i);
 }
 
+Program::Program(Mesh mesh, std::vector<int> held) : mesh_(std::move(mesh)) {
+  for (const int rank : held) {
+    if (rank < 0 || rank >= mesh_.ranks())
+      throw ProgramError("a program holds rank " + std::to_string(rank) + " of a mesh of " +
+                         std::to_string(mesh_.ranks()) + " ranks");
+  }
+  if (!held.empty()) held_ = RankGroup(std::move(held));
+}
+
 ValueId Program::add_value(Value value) {
+  if (!holds(value.spec.placement.rank)) {
+    throw ProgramError("tensor " + quoted(value.spec.name) + " lies on rank " +
+                       std::to_string(value.spec.placement.rank) + "; the program holds " + held_.to_string());
+  }
   if (!names_.insert(value.spec.name).second)
     throw ProgramError("tensor name " + quoted(value.spec.name) + " is taken");
   const ValueId id{static_cast<int>(values_.size())};
@@ -96,8 +119,13 @@ ValueId Program::part(ValueId whole, TensorSpec spec, std::int64_t first_element
 }
 
 ValueId Program::update(ValueId old, std::string name) {
+  return update(old, std::move(name), spec(old).placement.spread);
+}
+
+ValueId Program::update(ValueId old, std::string name, std::vector<AxisSpread> spread) {
   Value value = this->value(old);
   value.spec.name = std::move(name);
+  value.spec.placement.spread = std::move(spread);
   value.updates = old;
   value.producer.reset();
   value.source = false;
@@ -107,6 +135,10 @@ ValueId Program::update(ValueId old, std::string name) {
 std::span<const ValueId> Program::append(OpCall call) {
   if (ops_.size() >= most_ops)
     throw ProgramError("the program has more than " + std::to_string(most_ops) + " ops; expected fewer");
+  if (call.group.empty() && !rank_of(*this, call)) {
+    throw ProgramError("op " + quoted(call.label) +
+                       " has tensors on several ranks; expected one rank, or a collective that names its members");
+  }
   if (labels_.contains(call.label)) throw ProgramError("op label " + quoted(call.label) + " is taken");
   expect_operands(call.kind, call.kind.inputs, call.attributes, call.inputs.size(), "inputs", call.label);
   expect_operands(call.kind, call.kind.outputs, call.attributes, call.outputs.size(), "outputs", call.label);
@@ -197,7 +229,7 @@ std::string Program::to_string() const {
   for (const OpCall& op : ops_) {
     const std::string attributes = op.attributes.to_string();
     text += "  " + op.label + " = " + std::string(op.kind.name) + (attributes.empty() ? "" : "{" + attributes + "}") +
-            "(" + list_of(*this, op.inputs) + ") -> " + list_of(*this, op.outputs) +
+            "(" + list_of(*this, op.inputs) + ") -> " + list_of(*this, op.outputs) + members_of(*this, op) +
             (op.phase == Phase::setup ? "  [set-up]" : "") + "\n";
   }
   return text;
@@ -210,7 +242,8 @@ std::vector<TensorSpec> specs_of(const Program& program, std::span<const ValueId
   return specs;
 }
 
-std::optional<int> rank_of(std::span<const TensorSpec> tensors) {
+std::optional<int> rank_of(const OpCall& call, std::span<const TensorSpec> tensors) {
+  if (call.group.size() > 1) return std::nullopt;
   if (tensors.empty()) return 0;
   const int first = tensors.front().placement.rank;
   const bool same =
@@ -219,6 +252,7 @@ std::optional<int> rank_of(std::span<const TensorSpec> tensors) {
 }
 
 std::optional<int> rank_of(const Program& program, const OpCall& call) {
+  if (call.group.size() > 1) return std::nullopt;
   std::optional<int> rank;
   for (const std::vector<ValueId>* list : {&call.inputs, &call.outputs}) {
     for (const ValueId id : *list) {

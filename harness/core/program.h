@@ -5,9 +5,11 @@
 // newer version of a value in the same storage (AdamW's weights, C of beta = 1). Each value is produced at most once.
 // A program is built by free builder functions (reference/ops/*.h), then only read.
 //
-// A program holds the work of all its ranks. Every storage lies on one rank; an op whose tensors all lie on one rank
-// runs there, and one whose tensors lie on several is a collective, which they run together. So a collective is an op
-// like any other: what it reads on every rank are its inputs, what it leaves there are its outputs.
+// A program holds the work of several ranks: of all there are, or of those that one process has. Every storage lies on
+// one rank, and an op runs on the rank of its tensors; a collective names its members, which run it together. So a
+// collective is an op like any other: what it reads on every rank are its inputs, what it leaves there are its outputs.
+// A rank is in the lanes of its own ops only: collectives of groups without a common rank may run side by side, and
+// those that share one come in the order of the program, on every rank alike.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "harness/core/mesh.h"
 #include "harness/core/op_kind.h"
 #include "harness/core/recipe.h"
 #include "harness/core/tensor.h"
@@ -65,6 +68,8 @@ struct OpCall {
   std::vector<ValueId> outputs;
   std::string label;  ///< unique in its program: "qkv.forward", "block0.ln1.backward"
   Phase phase = Phase::timed;
+  RankGroup group{};  ///< of a collective: its members, in an order; else nobody: the op runs on its tensors' rank
+  RankGroup held{};   ///< of these, in that order, those that the program holds: its tensors are theirs, one by one
 
   /// The operand of that name; throws ProgramError where this call lacks it.
   [[nodiscard]] ValueId input(std::string_view name, std::size_t i = 0) const;
@@ -76,9 +81,16 @@ class Program {
   /// Ops that a program may have. Planning takes time and memory in proportion, a gigabyte for so many.
   static constexpr std::size_t most_ops = 400'000;
 
+  /// One that holds all ranks that there are.
+  Program() = default;
+  /// `held`: the ranks whose tensors it has, in any order; empty: all of the mesh. Throws ProgramError for one that the
+  /// mesh does not have.
+  explicit Program(Mesh mesh, std::vector<int> held = {});
+
   // --- building ---
 
-  /// A source: the harness fills it. Throws ProgramError when the name is taken.
+  /// A source: the harness fills it. Throws ProgramError when the name is taken, and where it would lie on a rank that
+  /// is not held.
   ValueId add(TensorSpec spec);
 
   /// Storage with nothing in it yet, for an op to produce (whole, or by parts).
@@ -90,10 +102,12 @@ class Program {
 
   /// The next version of `old` in the same storage; `name` must be new ("w'").
   ValueId update(ValueId old, std::string name);
+  /// The same, spread otherwise than the old one.
+  ValueId update(ValueId old, std::string name, std::vector<AxisSpread> spread);
 
   /// Appends an op whose outputs were reserved, parts of reserved, or updates. Returns its outputs.
-  /// Throws ProgramError when an output has a producer already, an input is not yet available, the label is taken, or
-  /// there are `most_ops` already.
+  /// Throws ProgramError when an output has a producer already, an input is not yet available, the label is taken, its
+  /// tensors lie on several ranks and no group of theirs is named, or there are `most_ops` already.
   std::span<const ValueId> append(OpCall call);
 
   /// Ops appended from now on belong to `phase` (a program starts in Phase::timed).
@@ -104,6 +118,10 @@ class Program {
 
   // --- reading ---
 
+  /// How the ranks are arranged; a program of several ranks that was not told has one rank here.
+  [[nodiscard]] const Mesh& mesh() const { return mesh_; }
+  /// Whether the tensors of a rank are part of the program.
+  [[nodiscard]] bool holds(int rank) const { return held_.empty() || held_.contains(rank); }
   [[nodiscard]] const Value& value(ValueId id) const;
   [[nodiscard]] const TensorSpec& spec(ValueId id) const { return value(id).spec; }
   [[nodiscard]] std::span<const Value> values() const { return values_; }
@@ -149,6 +167,8 @@ class Program {
   ValueId add_value(Value value);
   [[nodiscard]] ValueId first_in_place(ValueId part);
 
+  Mesh mesh_;
+  RankGroup held_;  // empty: all
   std::vector<Value> values_;
   std::vector<Storage> storages_;
   std::vector<OpCall> ops_;
@@ -166,9 +186,8 @@ class Program {
 /// Specs of the values, in order: what a backend plans an op from.
 [[nodiscard]] std::vector<TensorSpec> specs_of(const Program& program, std::span<const ValueId> ids);
 
-/// The rank that all of the tensors lie on; none where they lie on several.
-[[nodiscard]] std::optional<int> rank_of(std::span<const TensorSpec> tensors);
-/// The rank that runs an op; none for a collective.
+/// The rank that runs an op of these tensors; none for a collective, which has several members.
+[[nodiscard]] std::optional<int> rank_of(const OpCall& call, std::span<const TensorSpec> tensors);
 [[nodiscard]] std::optional<int> rank_of(const Program& program, const OpCall& call);
 
 }  // namespace gpubench

@@ -47,6 +47,50 @@ std::string_view TensorSpec::global_name() const {
   return placement.ranks == 1 ? whole : whole.substr(0, whole.rfind('@'));
 }
 
+Shape global_shape(const TensorSpec& spec) {
+  std::vector<std::int64_t> extents(spec.shape.extents().begin(), spec.shape.extents().end());
+  std::int64_t addends = 1;
+  for (const AxisSpread& spread : spec.placement.spread)
+    (spread.kind == AxisSpread::Kind::partial ? addends : extents.at(static_cast<std::size_t>(spread.tensor_axis))) *=
+        spread.parts;
+  if (addends > 1) extents.insert(extents.begin(), addends);
+  return Shape(std::move(extents));
+}
+
+std::int64_t global_index(const TensorSpec& spec, std::int64_t linear) {
+  const std::vector<AxisSpread>& spreads = spec.placement.spread;
+  std::int64_t index = 0;
+  std::int64_t step = 1;  // of an axis of the whole
+  for (int axis = spec.shape.rank() - 1; axis >= 0; --axis) {
+    const std::int64_t extent = spec.shape[axis];
+    std::int64_t place = 0;  // among the parts along this axis
+    std::int64_t parts = 1;
+    for (const AxisSpread& spread : spreads) {
+      if (spread.kind != AxisSpread::Kind::sharded || spread.tensor_axis != axis) continue;
+      place = place * spread.parts + spread.part;
+      parts *= spread.parts;
+    }
+    index += (place * extent + linear % extent) * step;
+    step *= extent * parts;
+    linear /= extent;
+  }
+  std::int64_t addend = 0;
+  for (const AxisSpread& spread : spreads) {
+    if (spread.kind == AxisSpread::Kind::partial) addend = addend * spread.parts + spread.part;
+  }
+  return addend * step + index;
+}
+
+std::int64_t global_run(const TensorSpec& spec) {
+  int first = 0;
+  for (const AxisSpread& spread : spec.placement.spread) {
+    if (spread.kind == AxisSpread::Kind::sharded) first = std::max(first, spread.tensor_axis);
+  }
+  std::int64_t run = 1;
+  for (int axis = first; axis < spec.shape.rank(); ++axis) run *= spec.shape[axis];
+  return run;
+}
+
 std::string name_on_rank(std::string_view name, int rank, int ranks) {
   return ranks == 1 ? std::string(name) : std::string(name) + "@" + std::to_string(rank);
 }

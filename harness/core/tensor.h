@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "harness/core/dtype.h"
 #include "harness/core/shape.h"
@@ -51,16 +52,42 @@ struct Fill {
 enum class Memory { device, pinned_host, pageable_host, peer };
 [[nodiscard]] std::string_view name(Memory memory);
 
-/// Where a tensor lies: on which rank, whether the other ranks have the same one (replicated) or it is this rank's part
-/// of a tensor that is spread over all of them in equal parts along one axis, and in whose memory.
+/// How a tensor is spread over one axis of the mesh, where the ranks along that don't all have the same.
+struct AxisSpread {
+  enum class Kind {
+    sharded,  ///< cut into equal parts along an axis of the tensor
+    partial   ///< addends of a sum that is still to be reduced
+  };
+  static constexpr int no_axis_yet = -1;
+
+  Kind kind = Kind::sharded;
+  int mesh_axis = no_axis_yet;  ///< index of Mesh::axes(); a source of a step that is not yet on several ranks has none
+  int tensor_axis = -1;         ///< what is cut; partial: -1
+  int part = 0;                 ///< which this is
+  int parts = 1;
+  friend bool operator==(const AxisSpread&, const AxisSpread&) = default;
+};
+
+/// Where a tensor lies: on which rank, how it is spread over the axes of the mesh (replicated over those that `spread`
+/// does not name), and in whose memory.
 struct Placement {
-  int shard_axis = -1;  ///< -1: replicated
+  std::vector<AxisSpread>
+      spread{};  ///< by mesh axis, ascending: of shards along one tensor axis the first cuts coarsest
   Memory memory = Memory::device;
   int rank = 0;
-  int ranks = 1;
+  int ranks = 1;  ///< of the program
   [[nodiscard]] static Placement replicated() { return {}; }
-  [[nodiscard]] static Placement shard(int axis) { return {axis, Memory::device}; }
-  [[nodiscard]] static Placement in(Memory memory) { return {-1, memory}; }
+  /// What a step's batch is, until the step is on several ranks.
+  [[nodiscard]] static Placement shard(int tensor_axis) {
+    return {{{AxisSpread::Kind::sharded, AxisSpread::no_axis_yet, tensor_axis}}};
+  }
+  /// Alike on all ranks.
+  [[nodiscard]] static Placement on(int rank, int ranks) { return {{}, Memory::device, rank, ranks}; }
+  /// Cut over all ranks, which are one axis.
+  [[nodiscard]] static Placement shard(int tensor_axis, int rank, int ranks) {
+    return {{{AxisSpread::Kind::sharded, 0, tensor_axis, rank, ranks}}, Memory::device, rank, ranks};
+  }
+  [[nodiscard]] static Placement in(Memory memory) { return {{}, memory}; }
   friend bool operator==(const Placement&, const Placement&) = default;
 };
 
@@ -84,6 +111,13 @@ struct TensorSpec {
   /// "x: f32[8, 768]"
   [[nodiscard]] std::string to_string() const;
 };
+
+/// The shape of what all parts of a tensor make up. Addends lie along an axis of their own, in front of all others.
+[[nodiscard]] Shape global_shape(const TensorSpec& spec);
+/// The place in it, as a linear index, of an element that is given by its linear index in this part.
+[[nodiscard]] std::int64_t global_index(const TensorSpec& spec, std::int64_t linear);
+/// As many elements, at multiples of it, follow each other both in this part and in the whole.
+[[nodiscard]] std::int64_t global_run(const TensorSpec& spec);
 
 /// "x@1": the name of rank 1's tensor x where there are several ranks, else the name as it is.
 [[nodiscard]] std::string name_on_rank(std::string_view name, int rank, int ranks);

@@ -16,7 +16,8 @@ std::string math_text(const Math& math) {
 std::string tensor_text(const TensorSpec& tensor) {
   std::string text = std::string(name(tensor.dtype)) + tensor.shape.to_string();
   if (!tensor.layout.is_row_major(tensor.shape)) text += tensor.layout.to_string(tensor.shape);
-  if (tensor.placement.shard_axis >= 0) text += "shard(" + std::to_string(tensor.placement.shard_axis) + ")";
+  for (const AxisSpread& spread : tensor.placement.spread)
+    text += spread.kind == AxisSpread::Kind::partial ? "partial" : "shard(" + std::to_string(spread.tensor_axis) + ")";
   if (tensor.placement.memory != Memory::device) text += "in(" + std::string(name(tensor.placement.memory)) + ")";
   return text;
 }

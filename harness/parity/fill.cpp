@@ -46,13 +46,11 @@ int nearest_exponent(double scale) {
 class Generator {
  public:
   Generator(const TensorSpec& spec, std::uint64_t key)
-      : fill_(spec.fill), key_(key), row_(spec.shape.rank() == 0 ? 1 : std::max<std::int64_t>(spec.shape[-1], 1)) {
-    if (spec.placement.shard_axis >= 0) {
-      for (int axis = spec.placement.shard_axis; axis < spec.shape.rank(); ++axis) block_ *= spec.shape[axis];
-      ranks_ = spec.placement.ranks;
-      rank_ = spec.placement.rank;
-      if (spec.placement.shard_axis == spec.shape.rank() - 1) row_ *= ranks_;
-    }
+      : spec_(spec),
+        fill_(spec.fill),
+        key_(key),
+        row_(spec.shape.rank() == 0 ? 1 : std::max<std::int64_t>(global_shape(spec)[-1], 1)),
+        run_(global_run(spec)) {
     const bool scaled =
         fill_.kind != Fill::Kind::integers && fill_.kind != Fill::Kind::sequence && fill_.kind != Fill::Kind::constant;
     if (scaled && !(fill_.scale > 0.0 && std::isfinite(fill_.scale))) {
@@ -64,13 +62,12 @@ class Generator {
     step_ = std::ldexp(1.0, exponent_ - bell_bits);
   }
 
-  // Elements [first, first + count) of the tensor, which lie in blocks of the one that all ranks' parts make up.
+  // Elements [first, first + count) of the tensor, which lie in runs of the one that all ranks' parts make up.
   void generate(std::int64_t first, std::int64_t count, double* out) const {
-    if (ranks_ == 1) return generate_global(first, count, out);
+    if (spec_.placement.spread.empty()) return generate_global(first, count, out);
     while (count > 0) {
-      const std::int64_t within = first % block_;
-      const std::int64_t run = std::min(count, block_ - within);
-      generate_global((first / block_ * ranks_ + rank_) * block_ + within, run, out);
+      const std::int64_t run = std::min(count, run_ - first % run_);
+      generate_global(global_index(spec_, first), run, out);
       first += run;
       count -= run;
       out += run;
@@ -155,12 +152,11 @@ class Generator {
     }
   }
 
+  const TensorSpec& spec_;
   Fill fill_;
   std::uint64_t key_;
   std::int64_t row_;
-  std::int64_t block_ = 1;  // elements of a part that follow each other in the whole
-  int rank_ = 0;
-  int ranks_ = 1;
+  std::int64_t run_;  // elements of a part that follow each other in the whole
   int exponent_ = 0;
   double step_ = 1.0;  // what the whole numbers of bell() are multiplied by
 };

@@ -33,13 +33,26 @@ void add(Digest& digest, std::span<const ValueId> ids) {
   for (const ValueId id : ids) digest.whole(id.index);
 }
 
+// On a mesh of one axis a tensor is replicated, or a shard whose part is its rank's: nothing else is told of those.
+void add(Digest& digest, const Placement& placement) {
+  const std::vector<AxisSpread>& spreads = placement.spread;
+  for (const int where : {spreads.empty() ? -1 : spreads.front().tensor_axis, placement.rank, placement.ranks})
+    digest.whole(where);
+  for (const AxisSpread& spread : spreads) {
+    const bool by_rank = spread.part == placement.rank && spread.parts == placement.ranks;
+    if (spreads.size() == 1 && spread.kind == AxisSpread::Kind::sharded && by_rank) continue;
+    for (const int part : {static_cast<int>(spread.kind), spread.tensor_axis, spread.part, spread.parts})
+      digest.whole(part);
+  }
+}
+
 void add(Digest& digest, const Value& value) {
   const TensorSpec& spec = value.spec;
   digest.text(name(spec.dtype));
   digest.text(spec.shape.to_string());
   digest.text(spec.layout.to_string(spec.shape));
   digest.text(name(spec.placement.memory));
-  for (const int where : {spec.placement.shard_axis, spec.placement.rank, spec.placement.ranks}) digest.whole(where);
+  add(digest, spec.placement);
   digest.whole(value.storage.index);
   digest.whole(value.offset_bytes);
   if (!value.source) return;
@@ -57,6 +70,8 @@ void add(Digest& digest, const Program& program, const OpCall& op) {
   digest.whole(op.phase == Phase::timed ? 1 : 0);
   add(digest, op.inputs);
   add(digest, op.outputs);
+  if (!op.group.empty() && op.group != RankGroup::first(program.spec(op.outputs[0]).placement.ranks))
+    digest.text(op.group.to_string());
   const Cost cost = cost_of(program, op);
   for (const double count : {cost.flop, cost.bytes, cost.message_bytes}) digest.count(count);
 }

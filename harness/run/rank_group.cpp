@@ -43,9 +43,9 @@ class RankMemory {
   std::map<const std::byte*, int> blocks_;
 };
 
-class RankGroup final : public Backend {
+class RankGroupBackend final : public Backend {
  public:
-  RankGroup(RankSet set, double stall_limit_s)
+  RankGroupBackend(RankSet set, double stall_limit_s)
       : set_(std::move(set)),
         ranks_(static_cast<int>(set_.backends.size())),
         line_up_(ranks_, set_.flags.empty() ? barrier_spins : 0),
@@ -82,30 +82,33 @@ class RankGroup final : public Backend {
 
   [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
                           const PlanOptions& options) override {
-    const std::optional<int> rank = rank_of(tensors);
-    if (!rank) return std::make_shared<GroupPlan>(set_.communicator->plan(call, tensors), -1, call.label);
+    const std::optional<int> rank = rank_of(call, tensors);
+    if (!rank) {
+      expect_members(call);
+      return std::make_shared<GroupPlan>(set_.communicator->plan(call, tensors), call.group, call.label);
+    }
     const auto inner = std::make_shared<Plan>();
     on(*rank, call.label,
        [this, rank = *rank, call, specs = std::vector<TensorSpec>(tensors.begin(), tensors.end()), options, inner] {
          *inner = child(rank).plan(call, specs, options);
        });
-    return std::make_shared<GroupPlan>(*inner, *rank, call.label);
+    return std::make_shared<GroupPlan>(*inner, RankGroup({*rank}), call.label);
   }
 
   [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors, Workspace workspace) override {
     const auto* own = dynamic_cast<const GroupPlan*>(plan.get());
     if (own == nullptr)
       throw BackendError("the plan is empty or of another backend; expected one planned by these ranks");
-    if (own->rank() < 0) {
+    if (own->is_collective()) {
       Launch collective = set_.communicator->bind(own->inner(), tensors);
-      return std::make_shared<GroupLaunch>(std::move(collective), -1, own->label());
+      return std::make_shared<GroupLaunch>(std::move(collective), own->members(), own->label());
     }
     const auto inner = std::make_shared<Launch>();
-    on(own->rank(), own->label(),
+    on(own->members()[0], own->label(),
        [this, plan, own, bound = std::vector<Tensor>(tensors.begin(), tensors.end()), workspace, inner] {
-         *inner = child(own->rank()).bind(own->inner(), bound, workspace);
+         *inner = child(own->members()[0]).bind(own->inner(), bound, workspace);
        });
-    return std::make_shared<GroupLaunch>(*inner, own->rank(), own->label());
+    return std::make_shared<GroupLaunch>(*inner, own->members(), own->label());
   }
 
   [[nodiscard]] Launch sequence(std::span<const Launch> launches, const Schedule& schedule) override {
@@ -121,11 +124,11 @@ class RankGroup final : public Backend {
       return over_rounds(std::vector{launch},
                          [this](int rank, const auto& run_next) { (void)interval(rank, 1, run_next); });
     if (!one->is_collective()) {
-      return on(one->rank(), one->label(),
-                [this, rank = one->rank(), inner = one->inner()] { child(rank).run(inner); });
+      return on(one->members()[0], one->label(),
+                [this, rank = one->members()[0], inner = one->inner()] { child(rank).run(inner); });
     }
-    threads_.on_all([this, launch, step = LaneStep{&one->inner(), &one->label(), 0}](int thread) {
-      if (thread < ranks_) communicate(thread, step);
+    threads_.on_all([this, launch, one, step = LaneStep{&one->inner(), &one->label(), 0}](int thread) {
+      if (one->members().contains(thread)) communicate(thread, step);
     });
   }
 
@@ -151,6 +154,14 @@ class RankGroup final : public Backend {
   }
 
  private:
+  void expect_members(const OpCall& call) const {
+    for (const int rank : call.group.members()) {
+      if (rank < ranks_ && call.held.contains(rank)) continue;
+      throw Unsupported(
+          fmt::format("'{}' is between ranks {}; this process holds {} ranks, and rank {} is not among them",
+                      call.label, call.group.to_string(), ranks_, rank));
+    }
+  }
   [[nodiscard]] Backend& child(int rank) { return *set_.backends[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] Backend& owner(const std::byte* address) { return child(memory_.rank_of(address)); }
 
@@ -298,7 +309,7 @@ class RankGroup final : public Backend {
 std::unique_ptr<Backend> open_rank_group(RankSet ranks, double stall_limit_s) {
   if (ranks.backends.empty() || ranks.communicator == nullptr)
     throw BackendError("a group of no ranks; expected at least one, and a communicator");
-  return std::make_unique<RankGroup>(std::move(ranks), stall_limit_s);
+  return std::make_unique<RankGroupBackend>(std::move(ranks), stall_limit_s);
 }
 
 }  // namespace gpubench

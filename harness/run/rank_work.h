@@ -1,4 +1,4 @@
-// Plans and bound work of a group of ranks, and how a sequence of it is cut up among them.
+// Plans and bound work of several ranks, and how a sequence of it is cut up among them.
 #pragma once
 
 #include <span>
@@ -6,42 +6,45 @@
 #include <utility>
 #include <vector>
 
+#include "harness/core/mesh.h"
 #include "harness/core/rank_program.h"
 
 namespace gpubench {
 
-/// The plan of an op of a group of ranks; see GroupLaunch.
+/// The plan of an op of several ranks; see GroupLaunch.
 class GroupPlan : public PlanImpl {
  public:
-  GroupPlan(Plan inner, int rank, std::string label)
-      : inner_(std::move(inner)), rank_(rank), label_(std::move(label)) {}
+  GroupPlan(Plan inner, RankGroup members, std::string label)
+      : inner_(std::move(inner)), members_(std::move(members)), label_(std::move(label)) {}
   [[nodiscard]] std::string implementation() const override { return inner_->implementation(); }
   [[nodiscard]] std::size_t workspace_bytes() const override { return inner_->workspace_bytes(); }
   [[nodiscard]] Choice choice() const override { return inner_->choice(); }
   [[nodiscard]] std::vector<std::string> rejected() const override { return inner_->rejected(); }
   [[nodiscard]] const Plan& inner() const { return inner_; }
-  [[nodiscard]] int rank() const { return rank_; }
+  /// One rank, or the members of a collective.
+  [[nodiscard]] const RankGroup& members() const { return members_; }
+  [[nodiscard]] bool is_collective() const { return members_.size() > 1; }
   [[nodiscard]] const std::string& label() const { return label_; }
 
  private:
   Plan inner_;
-  int rank_;
+  RankGroup members_;
   std::string label_;
 };
 
-/// Bound work of a group of ranks: an op of one rank, or a collective of all.
+/// Bound work of several ranks: an op of one of them, or a collective of some.
 class GroupLaunch : public LaunchImpl {
  public:
-  GroupLaunch(Launch inner, int rank, std::string label)
-      : inner_(std::move(inner)), rank_(rank), label_(std::move(label)) {}
+  GroupLaunch(Launch inner, RankGroup members, std::string label)
+      : inner_(std::move(inner)), members_(std::move(members)), label_(std::move(label)) {}
   [[nodiscard]] const Launch& inner() const { return inner_; }
-  [[nodiscard]] bool is_collective() const { return rank_ < 0; }
-  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] const RankGroup& members() const { return members_; }
+  [[nodiscard]] bool is_collective() const { return members_.size() > 1; }
   [[nodiscard]] const std::string& label() const { return label_; }
 
  private:
   Launch inner_;
-  int rank_;  // -1: all
+  RankGroup members_;
   std::string label_;
 };
 
@@ -57,7 +60,9 @@ class GroupSequence : public LaunchImpl {
   std::vector<RankProgram> programs_;
 };
 
-/// What each of `ranks` ranks does of a sequence. Throws BackendError where a launch is not a GroupLaunch.
+/// What each of `ranks` ranks does of a sequence: a collective is in its members' lanes only, and where two have
+/// members in common these have them in one order. Throws BackendError where a launch is not a GroupLaunch of these
+/// ranks.
 [[nodiscard]] std::vector<RankProgram> rank_programs(std::span<const Launch> launches, const Schedule& schedule,
                                                      int ranks);
 

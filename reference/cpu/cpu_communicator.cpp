@@ -1,8 +1,10 @@
-// Ranks of one process: all tensors are in reach of all. A collective is two meetings with work in between: nobody
-// reads before all inputs are there, nobody goes on before all have read. A small reduction needs only the first: every
-// rank puts its input where it stays for two collectives, and adds all of them up by itself.
+// Ranks of one process: all tensors are in reach of all. A collective is two meetings of its group, with work in
+// between: nobody reads before all inputs are there, nobody goes on before all have read. A small reduction needs only
+// the first: every rank puts its input where it stays for two collectives, and adds all of them up by itself.
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <mutex>
 
 #include "harness/core/error.h"
 #include "harness/core/rank_sync.h"
@@ -26,7 +28,22 @@ class CollectivePlan : public PlanImpl {
   OpCall call_;
 };
 
-/// A small all_reduce on one rank: where its input lies, and the sum over the places of one turn or the other.
+/// Where the members of a group meet. Collectives of other groups have places of their own.
+struct MeetingPoint {
+  struct Place {
+    alignas(64) std::array<std::array<std::byte, small_bytes>, 2> bytes;
+    std::uint64_t turns = 0;
+  };
+
+  MeetingPoint(RankGroup who, int spinning)
+      : members(std::move(who)), barrier(members.size(), spinning), places(static_cast<std::size_t>(members.size())) {}
+
+  RankGroup members;
+  RankBarrier barrier;
+  std::vector<Place> places;
+};
+
+/// A small all_reduce of one member: where its input lies, and the sum over the places of one turn or the other.
 struct SmallSum {
   const std::byte* input = nullptr;
   std::size_t bytes = 0;
@@ -35,24 +52,22 @@ struct SmallSum {
 
 class CollectiveLaunch : public LaunchImpl {
  public:
-  CollectiveLaunch(std::vector<cpu::RankWork> work, std::vector<SmallSum> small)
-      : work_(std::move(work)), small_(std::move(small)) {}
-  [[nodiscard]] const cpu::RankWork& of(int rank) const { return work_[static_cast<std::size_t>(rank)]; }
-  /// One for each rank; empty for others than small sums.
+  CollectiveLaunch(MeetingPoint& where, std::vector<cpu::RankWork> work, std::vector<SmallSum> small)
+      : where_(where), work_(std::move(work)), small_(std::move(small)) {}
+  [[nodiscard]] MeetingPoint& where() const { return where_; }
+  [[nodiscard]] const cpu::RankWork& of(int member) const { return work_[static_cast<std::size_t>(member)]; }
+  /// One for each member; empty for others than small sums.
   [[nodiscard]] const std::vector<SmallSum>& small() const { return small_; }
 
  private:
+  MeetingPoint& where_;
   std::vector<cpu::RankWork> work_;
   std::vector<SmallSum> small_;
 };
 
 class CpuCommunicator final : public Communicator {
  public:
-  CpuCommunicator(int ranks, int threads, bool oversubscribed)
-      : ranks_(ranks),
-        threads_(threads),
-        barrier_(ranks, oversubscribed ? 0 : spins),
-        places_(static_cast<std::size_t>(ranks)) {}
+  CpuCommunicator(int threads, bool oversubscribed) : threads_(threads), spins_(oversubscribed ? 0 : spins) {}
 
   [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) override {
     cpu::expect_supported(call, tensors);
@@ -62,44 +77,70 @@ class CpuCommunicator final : public Communicator {
   [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors) override {
     const auto* own = dynamic_cast<const CollectivePlan*>(plan.get());
     if (own == nullptr) throw BackendError("cpu: the plan is empty or of another backend; expected a collective's");
-    return std::make_shared<CollectiveLaunch>(cpu::work_of(own->call(), tensors), small_sums(own->call(), tensors));
+    MeetingPoint& where = meeting_point(own->call().group);
+    return std::make_shared<CollectiveLaunch>(where, cpu::work_of(own->call(), tensors),
+                                              small_sums(where, own->call(), tensors));
   }
 
   void run(const Launch& launch, int rank) override {
     const auto& own = dynamic_cast<const CollectiveLaunch&>(*launch);
-    if (!own.small().empty()) return run_small(own, rank);
-    barrier_.arrive(rank);
-    cpu::run_work(own.of(rank), threads_);
-    barrier_.arrive(rank);
+    const int member = own.where().members.position(rank).value();
+    if (!own.small().empty()) return run_small(own, member);
+    own.where().barrier.arrive(member);
+    cpu::run_work(own.of(member), threads_);
+    own.where().barrier.arrive(member);
   }
 
-  void stop() override { barrier_.stop(); }
+  void stop() override {
+    for_each([](MeetingPoint& point) { point.barrier.stop(); });
+  }
   [[nodiscard]] bool restart() override {
-    barrier_.reset();
-    for (Place& place : places_) place.turns = 0;
+    for_each([](MeetingPoint& point) {
+      point.barrier.reset();
+      for (MeetingPoint::Place& place : point.places) place.turns = 0;
+    });
     return true;
   }
-  [[nodiscard]] std::vector<int> waiting() const override { return barrier_.waiting(); }
+  [[nodiscard]] std::vector<int> waiting() const override {
+    std::vector<int> ranks;
+    for_each([&ranks](const MeetingPoint& point) {
+      for (const int member : point.barrier.waiting()) ranks.push_back(point.members[member]);
+    });
+    std::sort(ranks.begin(), ranks.end());
+    return ranks;
+  }
 
  private:
-  struct Place {
-    alignas(64) std::array<std::array<std::byte, small_bytes>, 2> bytes;
-    std::uint64_t turns = 0;
-  };
+  // Groups come while collectives are bound, and are stopped or asked from any thread.
+  template <class Work>
+  void for_each(const Work& work) const {
+    const std::lock_guard lock(mutex_);
+    for (const auto& point : points_) work(*point);
+  }
 
-  [[nodiscard]] std::vector<SmallSum> small_sums(const OpCall& call, std::span<const Tensor> tensors) const {
-    if (call.kind != all_reduce_kind || call.inputs.size() != static_cast<std::size_t>(ranks_)) return {};
+  [[nodiscard]] MeetingPoint& meeting_point(const RankGroup& members) {
+    const std::lock_guard lock(mutex_);
+    const auto found =
+        std::find_if(points_.begin(), points_.end(), [&](const auto& point) { return point->members == members; });
+    if (found != points_.end()) return **found;
+    return *points_.emplace_back(std::make_unique<MeetingPoint>(members, spins_));
+  }
+
+  static std::vector<SmallSum> small_sums(const MeetingPoint& where, const OpCall& call,
+                                          std::span<const Tensor> tensors) {
+    const std::size_t members = where.places.size();
+    if (call.kind != all_reduce_kind || call.inputs.size() != members) return {};
     if (tensors[0].spec.bytes() > small_bytes) return {};
     std::vector<SmallSum> sums;
-    for (std::size_t rank = 0; rank < static_cast<std::size_t>(ranks_); ++rank) {
-      SmallSum sum{tensors[rank].data, static_cast<std::size_t>(tensors[rank].spec.bytes()), {}};
+    for (std::size_t member = 0; member < members; ++member) {
+      SmallSum sum{tensors[member].data, static_cast<std::size_t>(tensors[member].spec.bytes()), {}};
       for (std::size_t turn = 0; turn < 2; ++turn) {
-        ReduceTask task{tensors[rank].spec.dtype,
+        ReduceTask task{tensors[member].spec.dtype,
                         call.attributes.as<AllReduce>().reduction,
                         {},
-                        {tensors[rank + static_cast<std::size_t>(ranks_)].data},
-                        tensors[rank].spec.shape.elements()};
-        for (const Place& peer : places_) task.from.push_back(peer.bytes[turn].data());
+                        {tensors[member + members].data},
+                        tensors[member].spec.shape.elements()};
+        for (const MeetingPoint::Place& peer : where.places) task.from.push_back(peer.bytes[turn].data());
         sum.of_turn[turn].tasks.reductions.push_back(std::move(task));
       }
       sums.push_back(std::move(sum));
@@ -107,25 +148,25 @@ class CpuCommunicator final : public Communicator {
     return sums;
   }
 
-  void run_small(const CollectiveLaunch& launch, int rank) {
-    const SmallSum& sum = launch.small()[static_cast<std::size_t>(rank)];
-    Place& place = places_[static_cast<std::size_t>(rank)];
+  static void run_small(const CollectiveLaunch& launch, int member) {
+    const SmallSum& sum = launch.small()[static_cast<std::size_t>(member)];
+    MeetingPoint::Place& place = launch.where().places[static_cast<std::size_t>(member)];
     const auto turn = static_cast<std::size_t>(place.turns++ % 2);
     std::memcpy(place.bytes[turn].data(), sum.input, sum.bytes);
-    barrier_.arrive(rank);
+    launch.where().barrier.arrive(member);
     cpu::run_work(sum.of_turn[turn], 1);
   }
 
-  int ranks_;
   int threads_;
-  RankBarrier barrier_;
-  std::vector<Place> places_;
+  int spins_;
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<MeetingPoint>> points_;  // one for each group
 };
 
 }  // namespace
 
-std::unique_ptr<Communicator> open_cpu_communicator(int ranks, int threads, bool oversubscribed) {
-  return std::make_unique<CpuCommunicator>(ranks, threads, oversubscribed);
+std::unique_ptr<Communicator> open_cpu_communicator(int threads, bool oversubscribed) {
+  return std::make_unique<CpuCommunicator>(threads, oversubscribed);
 }
 
 }  // namespace gpubench

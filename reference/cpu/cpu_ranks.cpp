@@ -43,7 +43,7 @@ RankSet open_cpu_ranks(int ranks) {
   const int threads = oversubscribed ? 1 : usable / ranks;
   RankSet set;
   for (int rank = 0; rank < ranks; ++rank) set.backends.push_back(open_cpu_backend(threads));
-  set.communicator = open_cpu_communicator(ranks, threads, oversubscribed);
+  set.communicator = open_cpu_communicator(threads, oversubscribed);
   set.device = set.backends.front()->device();
   set.device.units = oversubscribed ? usable : ranks * threads;
   if (oversubscribed) set.flags.emplace_back("oversubscribed");

@@ -10,7 +10,7 @@ namespace gpubench {
 /// flagged "oversubscribed". Throws BackendError for fewer than one rank, or more than 64.
 [[nodiscard]] RankSet open_cpu_ranks(int ranks);
 
-/// The communicator alone: `threads` of each rank share its part of the work.
-[[nodiscard]] std::unique_ptr<Communicator> open_cpu_communicator(int ranks, int threads, bool oversubscribed);
+/// The communicator alone, for groups of any ranks: `threads` of each rank share its part of the work.
+[[nodiscard]] std::unique_ptr<Communicator> open_cpu_communicator(int threads, bool oversubscribed);
 
 }  // namespace gpubench

@@ -35,6 +35,9 @@ NcclCalls load() {
   find(library, "ncclGetLastError", calls.get_last_error);
   find(library, "ncclGetUniqueId", calls.get_unique_id);
   find(library, "ncclCommInitRankConfig", calls.comm_init_rank_config);
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 18, 0)
+  find(library, "ncclCommSplit", calls.comm_split);
+#endif
   find(library, "ncclCommGetAsyncError", calls.comm_get_async_error);
   find(library, "ncclCommFinalize", calls.comm_finalize);
   find(library, "ncclCommDestroy", calls.comm_destroy);

@@ -14,6 +14,9 @@ struct NcclCalls {
   decltype(&ncclGetLastError) get_last_error = nullptr;
   decltype(&ncclGetUniqueId) get_unique_id = nullptr;
   decltype(&ncclCommInitRankConfig) comm_init_rank_config = nullptr;
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 18, 0)
+  decltype(&ncclCommSplit) comm_split = nullptr;  ///< null: groups of some ranks are set up as all of them are
+#endif
   decltype(&ncclCommGetAsyncError) comm_get_async_error = nullptr;
   decltype(&ncclCommFinalize) comm_finalize = nullptr;
   decltype(&ncclCommDestroy) comm_destroy = nullptr;

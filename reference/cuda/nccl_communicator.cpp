@@ -13,9 +13,11 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "harness/core/error.h"
@@ -86,17 +88,26 @@ class EachRank {
 
 class NcclLaunch final : public LaunchImpl {
  public:
-  explicit NcclLaunch(std::vector<NcclSteps> ranks) : ranks_(std::move(ranks)) {}
-  [[nodiscard]] const NcclSteps& of(int rank) const { return ranks_.at(size(rank)); }
+  NcclLaunch(RankGroup members, std::size_t group, std::vector<NcclSteps> steps)
+      : members_(std::move(members)), group_(group), steps_(std::move(steps)) {}
+  /// The index of its members' communicators.
+  [[nodiscard]] std::size_t group() const { return group_; }
+  [[nodiscard]] const NcclSteps& of(int rank) const { return steps_.at(size(members_.position(rank).value())); }
 
  private:
-  std::vector<NcclSteps> ranks_;
+  RankGroup members_;
+  std::size_t group_;
+  std::vector<NcclSteps> steps_;  // by member
 };
 
 class NcclCommunicator final : public CudaCommunicator {
  public:
   NcclCommunicator(const NcclCalls& calls, std::vector<int> devices, double deadline_s)
-      : CudaCommunicator(devices), nccl_(calls), ordinals_(std::move(devices)), ranks_(size(ranks())) {
+      : CudaCommunicator(devices),
+        nccl_(calls),
+        ordinals_(std::move(devices)),
+        deadline_s_(deadline_s),
+        ranks_(size(ranks())) {
     for (auto& rank : ranks_) rank = std::make_shared<Rank>();
     for (int rank = 0; rank < ranks(); ++rank) {
       use_device_of(rank);
@@ -104,7 +115,7 @@ class NcclCommunicator final : public CudaCommunicator {
       check(cudaMemset(ranks_[size(rank)]->token.get(), 0, sizeof(float)), "clearing a token");
     }
     try {
-      set_up(deadline_s);
+      (void)group_of(RankGroup::first(ranks()));
     } catch (...) {
       for (int rank = 0; rank < ranks(); ++rank) {
         if (!ranks_[size(rank)]->in_call) give_up(rank);
@@ -127,14 +138,16 @@ class NcclCommunicator final : public CudaCommunicator {
   [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors) override {
     const OpCall& call = collective_of(plan);
     const std::size_t inputs = call.inputs.size();
-    const NcclOperands operands{nccl_, call, tensors.first(inputs), tensors.subspan(inputs), ranks()};
+    const int members = call.group.size();
+    const NcclOperands operands{nccl_, call, tensors.first(inputs), tensors.subspan(inputs), members};
     std::vector<NcclSteps> steps;
-    for (int rank = 0; rank < ranks(); ++rank) steps.push_back(nccl_steps(operands, rank));
-    return std::make_shared<NcclLaunch>(std::move(steps));
+    for (int member = 0; member < members; ++member) steps.push_back(nccl_steps(operands, member));
+    return std::make_shared<NcclLaunch>(call.group, group_of(call.group), std::move(steps));
   }
 
   void enqueue(const Launch& launch, int rank, cudaStream_t stream) override {
-    grouped(dynamic_cast<const NcclLaunch&>(*launch).of(rank), rank, stream);
+    const auto& collective = dynamic_cast<const NcclLaunch&>(*launch);
+    grouped(collective.of(rank), collective.group(), rank, stream);
   }
 
   void align(int rank, cudaStream_t stream) override {
@@ -142,7 +155,7 @@ class NcclCommunicator final : public CudaCommunicator {
     grouped({[this, token](ncclComm_t comm, cudaStream_t on) {
               return nccl_.all_reduce(token, token, 1, ncclFloat32, ncclSum, comm, on);
             }},
-            rank, stream);
+            all_ranks, rank, stream);
   }
 
   void stop() override {
@@ -160,13 +173,18 @@ class NcclCommunicator final : public CudaCommunicator {
 
   void give_up(int rank) override {
     Rank& own = *ranks_[size(rank)];
-    if (!own.aborted.exchange(true) && own.communicator != nullptr) (void)nccl_.comm_abort(own.communicator);
+    if (own.aborted.exchange(true)) return;
+    for (ncclComm_t communicator : own.communicators) {
+      if (communicator != nullptr) (void)nccl_.comm_abort(communicator);
+    }
   }
 
  private:
+  static constexpr std::size_t all_ranks = 0;  // the group that is set up first
+
   struct Rank {
-    ncclComm_t communicator = nullptr;
-    std::shared_ptr<std::byte> token;  // one number, summed up when ranks line up
+    std::deque<ncclComm_t> communicators;  // by group; null: the rank is not in it. Never moved: calls write into them
+    std::shared_ptr<std::byte> token;      // one number, summed up when ranks line up
     std::atomic<bool> in_call{false};
     std::atomic<bool> aborted{false};
   };
@@ -183,21 +201,53 @@ class NcclCommunicator final : public CudaCommunicator {
     Rank& rank_;
   };
 
-  void set_up(double deadline_s) {
+  /// Communicators of these members, which are set up where there are none: that of all ranks at first, others out of
+  /// it.
+  [[nodiscard]] std::size_t group_of(const RankGroup& members) {
+    const auto known = std::find(groups_.begin(), groups_.end(), members);
+    if (known != groups_.end()) return static_cast<std::size_t>(known - groups_.begin());
+    for (const auto& rank : ranks_) rank->communicators.push_back(nullptr);
+    groups_.push_back(members);
+    set_up(members);
+    return groups_.size() - 1;
+  }
+
+  [[nodiscard]] bool splits() const {
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 18, 0)
+    return nccl_.comm_split != nullptr && groups_.size() > 1;
+#else
+    return false;
+#endif
+  }
+
+  /// A rank's part of a set-up: every rank's where all split what they have, else each member's.
+  static ncclResult_t join(const NcclCalls& nccl, const RankGroup& members, bool split, const ncclUniqueId& id,
+                           int rank, Rank& own) {
+    const std::optional<int> place = members.position(rank);
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 1;
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 18, 0)
+    if (split) {
+      return nccl.comm_split(own.communicators[all_ranks], place ? 0 : NCCL_SPLIT_NOCOLOR, place.value_or(0),
+                             &own.communicators.back(), &config);
+    }
+#endif
+    if (!place) return ncclSuccess;
+    return nccl.comm_init_rank_config(&own.communicators.back(), members.size(), id, *place, &config);
+  }
+
+  void set_up(const RankGroup& members) {
+    const bool split = splits();
     ncclUniqueId id{};
-    expect(nccl_.get_unique_id(&id), nullptr, "making an id");
-    EachRank all(ranks(), [&nccl = nccl_, ordinals = ordinals_, id, ranks = ranks_](int rank) {
+    if (!split) expect(nccl_.get_unique_id(&id), nullptr, "making an id");
+    EachRank all(ranks(), [&nccl = nccl_, ordinals = ordinals_, members, split, id, ranks = ranks_](int rank) {
       check(cudaSetDevice(ordinals[size(rank)]), "selecting a rank's device");
       Rank& own = *ranks[size(rank)];
       const InCall in_call(own);
-      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-      config.blocking = 1;
-      expect_success(nccl,
-                     nccl.comm_init_rank_config(&own.communicator, static_cast<int>(ranks.size()), id, rank, &config),
-                     nullptr, "setting up a communicator");
+      expect_success(nccl, join(nccl, members, split, id, rank, own), nullptr, "setting up a communicator");
     });
-    const bool ended = all.ended_within(deadline_s);
-    std::string why = fmt::format("cuda: NCCL has not set up {} ranks within {:g} s", ranks(), deadline_s);
+    const bool ended = all.ended_within(deadline_s_);
+    std::string why = fmt::format("cuda: NCCL has not set up {} ranks within {:g} s", members.size(), deadline_s_);
     try {
       all.rethrow();
     } catch (const BackendError& e) {
@@ -221,15 +271,20 @@ class NcclCommunicator final : public CudaCommunicator {
     }
     EachRank all(ranks(), [&nccl = nccl_, ordinals = ordinals_, ranks = ranks_](int rank) {
       check(cudaSetDevice(ordinals[size(rank)]), "selecting a rank's device");
-      (void)nccl.comm_finalize(ranks[size(rank)]->communicator);
-      (void)nccl.comm_destroy(ranks[size(rank)]->communicator);
+      std::deque<ncclComm_t>& own = ranks[size(rank)]->communicators;
+      for (auto communicator = own.rbegin(); communicator != own.rend(); ++communicator) {
+        if (*communicator == nullptr) continue;
+        (void)nccl.comm_finalize(*communicator);
+        (void)nccl.comm_destroy(*communicator);
+      }
     });
     (void)all.ended_within(patience_s);  // what hangs is left to the end of the process
   }
 
-  void grouped(const NcclSteps& steps, int rank, cudaStream_t stream) {
+  void grouped(const NcclSteps& steps, std::size_t group, int rank, cudaStream_t stream) {
     if (steps.empty()) return;
     Rank& own = *ranks_[size(rank)];
+    ncclComm_t communicator = own.communicators[group];
     ncclResult_t result = ncclSuccess;
     ncclResult_t ended = ncclSuccess;
     {
@@ -237,24 +292,26 @@ class NcclCommunicator final : public CudaCommunicator {
       expect_going(rank);  // in this order: either stop() sees the call, or it is not begun
       result = nccl_.group_start();
       for (const NcclStep& step : steps) {
-        if (result == ncclSuccess) result = step(own.communicator, stream);
+        if (result == ncclSuccess) result = step(communicator, stream);
       }
       ended = nccl_.group_end();  // also after an error: the thread must not stay within the group
     }
     expect_going(rank);  // before anything is asked of a communicator that stop() may have aborted
-    expect(result, own.communicator, "enqueueing a collective");
-    expect(ended, own.communicator, "enqueueing a collective");
+    expect(result, communicator, "enqueueing a collective");
+    expect(ended, communicator, "enqueueing a collective");
   }
 
-  /// Throws DeviceLost where the communicator has met an error: it is beyond repair.
+  /// Throws DeviceLost where one of the rank's communicators has met an error: it is beyond repair.
   void expect_sound(int rank, const char* what) {
-    ncclComm_t communicator = ranks_[size(rank)]->communicator;
-    ncclResult_t state = ncclSuccess;
-    expect(nccl_.comm_get_async_error(communicator, &state), communicator, "asking for a communicator's state");
-    if (state == ncclSuccess) return;
-    const std::string text = words(nccl_, state, communicator, what);
-    give_up(rank);
-    throw DeviceLost(text);
+    for (ncclComm_t communicator : ranks_[size(rank)]->communicators) {
+      if (communicator == nullptr) continue;
+      ncclResult_t state = ncclSuccess;
+      expect(nccl_.comm_get_async_error(communicator, &state), communicator, "asking for a communicator's state");
+      if (state == ncclSuccess) continue;
+      const std::string text = words(nccl_, state, communicator, what);
+      give_up(rank);
+      throw DeviceLost(text);
+    }
   }
 
   void expect(ncclResult_t result, ncclComm_t communicator, const char* what) const {
@@ -272,6 +329,8 @@ class NcclCommunicator final : public CudaCommunicator {
 
   const NcclCalls& nccl_;
   std::vector<int> ordinals_;
+  double deadline_s_;
+  std::vector<RankGroup> groups_;
   std::vector<std::shared_ptr<Rank>> ranks_;  // held by threads that hang, too
 };
 

@@ -6,7 +6,8 @@
 
 namespace gpubench::cuda {
 
-/// Communicators that block until their work is on a stream, of one rank for each device: one thread per rank, and
+/// Communicators that block until their work is on a stream, of one rank for each device: for all ranks, and for each
+/// group whose first collective is bound, made of that of all where NCCL can split one. One thread per rank, and
 /// stop() on another thread, which ends calls that hang (NCCL 2.28 user guide, "Fault Tolerance"). `calls` must outlive
 /// it. Throws BackendError with NCCL's words where they cannot be set up, DeviceLost where they are not within
 /// `deadline_s`.

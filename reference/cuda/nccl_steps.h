@@ -20,11 +20,11 @@ struct NcclOperands {
   const NcclCalls& nccl;  ///< outlives the steps
   const OpCall& call;
   std::span<const Tensor> x, y;
-  int ranks;
+  int ranks;  ///< that take part: the members of the call's group
 };
 
-/// What rank `rank` calls, all in one group; nothing where it has no part. Moves are of bytes, so that no type is
-/// lacking.
+/// What member `rank` of the group calls, all at once; nothing where it has no part. Moves are of bytes, so that no
+/// type is lacking.
 [[nodiscard]] NcclSteps nccl_steps(const NcclOperands& operands, int rank);
 
 /// The type that is reduced. Throws Unsupported unless it is f64, f32, f16 or bf16.

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <mutex>
 
 #include "harness/core/error.h"
 #include "harness/core/rank_sync.h"
@@ -60,24 +62,38 @@ RankLaunches launches_of(const RankTasks& tasks) {
   return launches;
 }
 
+/// Where the members of a group meet. Each group has events of its own: one may be recorded anew only once all that
+/// wait for it have been told to, which the group's next meeting shows, and no other group's.
+struct MeetingPoint {
+  explicit MeetingPoint(RankGroup who) : members(std::move(who)), barrier(members.size(), barrier_spins) {
+    for (int member = 0; member < members.size(); ++member) {
+      ready.push_back(make_order_event());
+      read.push_back(make_order_event());
+    }
+  }
+
+  RankGroup members;
+  RankBarrier barrier;
+  std::vector<Event> ready;  // inputs are there
+  std::vector<Event> read;   // and have been read
+};
+
 class VirtualLaunch final : public LaunchImpl {
  public:
-  explicit VirtualLaunch(std::vector<RankLaunches> ranks) : ranks_(std::move(ranks)) {}
-  [[nodiscard]] const RankLaunches& of(int rank) const { return ranks_.at(static_cast<std::size_t>(rank)); }
+  VirtualLaunch(MeetingPoint& where, std::vector<RankLaunches> members) : where_(where), members_(std::move(members)) {}
+  [[nodiscard]] MeetingPoint& where() const { return where_; }
+  [[nodiscard]] const RankLaunches& of(int member) const { return members_.at(static_cast<std::size_t>(member)); }
 
  private:
-  std::vector<RankLaunches> ranks_;
+  MeetingPoint& where_;
+  std::vector<RankLaunches> members_;
 };
 
 class VirtualCommunicator final : public CudaCommunicator {
  public:
   VirtualCommunicator(int ranks, int ordinal)
-      : CudaCommunicator(std::vector<int>(static_cast<std::size_t>(ranks), ordinal)), barrier_(ranks, barrier_spins) {
-    for (int rank = 0; rank < ranks; ++rank) {
-      ready_.push_back(make_order_event());
-      read_.push_back(make_order_event());
-    }
-  }
+      : CudaCommunicator(std::vector<int>(static_cast<std::size_t>(ranks), ordinal)),
+        all_(meeting_point(RankGroup::first(ranks))) {}
 
   [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) override {
     expect_collective(call, tensors);
@@ -88,36 +104,41 @@ class VirtualCommunicator final : public CudaCommunicator {
   }
 
   [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors) override {
-    std::vector<RankLaunches> ranks;
-    for (const RankTasks& tasks : tasks_of(collective_of(plan), tensors)) ranks.push_back(launches_of(tasks));
-    return std::make_shared<VirtualLaunch>(std::move(ranks));
+    std::vector<RankLaunches> members;
+    for (const RankTasks& tasks : tasks_of(collective_of(plan), tensors)) members.push_back(launches_of(tasks));
+    return std::make_shared<VirtualLaunch>(meeting_point(collective_of(plan).group), std::move(members));
   }
 
   void enqueue(const Launch& launch, int rank, cudaStream_t stream) override {
-    const RankLaunches& own = dynamic_cast<const VirtualLaunch&>(*launch).of(rank);
-    meet(ready_, rank, stream);
+    const auto& collective = dynamic_cast<const VirtualLaunch&>(*launch);
+    MeetingPoint& where = collective.where();
+    const int member = where.members.position(rank).value();
+    const RankLaunches& own = collective.of(member);
+    meet(where, where.ready, member, stream);
     for (const ReduceRanksArgs& args : own.reductions) launch_reduce_ranks(args, stream);
     for (const MoveArgs& args : own.moves) launch_move(args, stream);
     check_launch("a collective of virtual ranks");
-    meet(read_, rank, stream);
+    meet(where, where.read, member, stream);
   }
 
   void align(int rank, cudaStream_t stream) override {
-    meet(ready_, rank, stream);
-    barrier_.arrive(rank);  // an event may be recorded anew only once all have been told to wait for it
+    meet(all_, all_.ready, rank, stream);
+    all_.barrier.arrive(rank);  // an event may be recorded anew only once all have been told to wait for it
   }
 
   void stop() override {
     CudaCommunicator::stop();
-    barrier_.stop();
+    for_each([](MeetingPoint& point) { point.barrier.stop(); });
   }
   [[nodiscard]] bool restart() override {
-    barrier_.reset();
+    for_each([](MeetingPoint& point) { point.barrier.reset(); });
     return CudaCommunicator::restart();
   }
   [[nodiscard]] std::vector<int> waiting() const override {
     std::vector<int> ranks = CudaCommunicator::waiting();
-    for (const int rank : barrier_.waiting()) ranks.push_back(rank);
+    for_each([&ranks](const MeetingPoint& point) {
+      for (const int member : point.barrier.waiting()) ranks.push_back(point.members[member]);
+    });
     return ranks;
   }
 
@@ -126,19 +147,34 @@ class VirtualCommunicator final : public CudaCommunicator {
   void give_up(int /*rank*/) override {}
 
  private:
-  /// What is enqueued from now on waits for what every rank's stream has on it when its thread comes here.
-  void meet(const std::vector<Event>& events, int rank, cudaStream_t stream) {
-    check(cudaEventRecord(events[static_cast<std::size_t>(rank)].get(), stream), "recording an event");
-    barrier_.arrive(rank);
-    for (int peer = 0; peer < ranks(); ++peer) {
-      if (peer == rank) continue;
+  /// What is enqueued from now on waits for what every member's stream has on it when its thread comes here.
+  static void meet(MeetingPoint& where, const std::vector<Event>& events, int member, cudaStream_t stream) {
+    check(cudaEventRecord(events[static_cast<std::size_t>(member)].get(), stream), "recording an event");
+    where.barrier.arrive(member);
+    for (int peer = 0; peer < where.members.size(); ++peer) {
+      if (peer == member) continue;
       check(cudaStreamWaitEvent(stream, events[static_cast<std::size_t>(peer)].get(), 0), "waiting for a rank");
     }
   }
 
-  RankBarrier barrier_;
-  std::vector<Event> ready_;  // inputs are there
-  std::vector<Event> read_;   // and have been read
+  // Groups come while collectives are bound, and are stopped or asked from any thread.
+  template <class Work>
+  void for_each(const Work& work) const {
+    const std::lock_guard lock(mutex_);
+    for (const auto& point : points_) work(*point);
+  }
+
+  [[nodiscard]] MeetingPoint& meeting_point(const RankGroup& members) {
+    const std::lock_guard lock(mutex_);
+    const auto found =
+        std::find_if(points_.begin(), points_.end(), [&](const auto& point) { return point->members == members; });
+    if (found != points_.end()) return **found;
+    return *points_.emplace_back(std::make_unique<MeetingPoint>(members));
+  }
+
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<MeetingPoint>> points_;  // one for each group
+  MeetingPoint& all_;
 };
 
 }  // namespace

@@ -9,10 +9,37 @@
 namespace gpubench {
 namespace {
 
-void expect_ranks(OpKind kind, int ranks, std::size_t tensors) {
-  if (ranks >= 1 && tensors > 0 && tensors % static_cast<std::size_t>(ranks) == 0) return;
-  throw ProgramError(std::string(kind.name) + ": " + std::to_string(tensors) + " tensors for " + std::to_string(ranks) +
-                     " ranks; expected as many of each rank");
+/// Who takes part in a collective, and whose tensors the program has.
+struct Members {
+  RankGroup group;
+  std::vector<int> held;    ///< their places in the group
+  std::vector<int> across;  ///< the axes of the mesh that members differ along
+};
+
+Members members_of(const Program& program, OpKind kind, int ranks, const RankGroup& given) {
+  Members members{given.empty() && ranks > 0 ? RankGroup::first(ranks) : given, {}, {}};
+  const RankGroup& group = members.group;
+  if (group.size() != ranks) {
+    throw ProgramError(std::string(kind.name) + ": a group of " + std::to_string(group.size()) + " ranks; expected " +
+                       std::to_string(ranks));
+  }
+  for (int place = 0; place < group.size(); ++place) {
+    if (program.holds(group[place])) members.held.push_back(place);
+  }
+  if (members.held.empty())
+    throw ProgramError(std::string(kind.name) + ": the program holds none of the ranks " + group.to_string());
+  const Mesh& mesh = program.mesh();
+  for (int axis = 0; axis < static_cast<int>(mesh.axes().size()); ++axis) {
+    const auto differs = [&](int rank) { return mesh.place(rank, axis) != mesh.place(group[0], axis); };
+    if (std::any_of(group.members().begin(), group.members().end(), differs)) members.across.push_back(axis);
+  }
+  return members;
+}
+
+void expect_held(OpKind kind, const Members& members, std::size_t tensors) {
+  if (tensors > 0 && tensors % members.held.size() == 0) return;
+  throw ProgramError(std::string(kind.name) + ": " + std::to_string(tensors) + " tensors for " +
+                     std::to_string(members.held.size()) + " ranks; expected as many of each rank");
 }
 
 /// A dense tensor on this rank.
@@ -27,39 +54,66 @@ void expect_on_rank(OpKind kind, const TensorSpec& tensor, int rank) {
   }
 }
 
-/// One tensor of each rank, all of one shape and type.
-void expect_alike(const Program& program, OpKind kind, int ranks, std::span<const ValueId> x) {
-  expect_ranks(kind, ranks, x.size());
-  const std::size_t each = x.size() / static_cast<std::size_t>(ranks);
+/// As many tensors of each member that is held, all of one shape and type.
+void expect_alike(const Program& program, OpKind kind, const Members& members, std::span<const ValueId> x) {
+  expect_held(kind, members, x.size());
+  const std::size_t each = x.size() / members.held.size();
   for (std::size_t i = 0; i < x.size(); ++i) {
     const TensorSpec& tensor = program.spec(x[i]);
     const TensorSpec& model = program.spec(x[i % each]);
-    expect_on_rank(kind, tensor, static_cast<int>(i / each));
+    expect_on_rank(kind, tensor, members.group[members.held[i / each]]);
     expect_shape(kind, tensor, model.shape);
     expect_dtype(kind, tensor, model.dtype);
   }
 }
 
-void expect_one_each(OpKind kind, int ranks, std::span<const ValueId> x) {
-  if (x.size() == static_cast<std::size_t>(ranks)) return;
+void expect_one_each(OpKind kind, const Members& members, std::span<const ValueId> x) {
+  if (x.size() == members.held.size()) return;
   throw ProgramError(std::string(kind.name) + ": " + std::to_string(x.size()) + " tensors; expected one of each of " +
-                     std::to_string(ranks) + " ranks");
+                     std::to_string(members.held.size()) + " ranks");
 }
 
-/// A new tensor on a rank, which other ranks have alike.
-ValueId reserve_on(Program& program, std::string_view label, int rank, int ranks, DType dtype, const Shape& shape,
-                   Role role) {
-  TensorSpec spec = tensor(program.unique_name(name_on_rank(label, rank, ranks)), dtype, shape, role);
-  spec.placement.rank = rank;
-  spec.placement.ranks = ranks;
+bool is_across(const AxisSpread& spread, const Members& members) {
+  const std::vector<int>& axes = members.across;
+  return axes.empty() || std::find(axes.begin(), axes.end(), spread.mesh_axis) != axes.end();
+}
+
+bool is_addend(const TensorSpec& spec, const Members& members) {
+  const std::vector<AxisSpread>& spreads = spec.placement.spread;
+  return std::any_of(spreads.begin(), spreads.end(), [&](const AxisSpread& spread) {
+    return spread.kind == AxisSpread::Kind::partial && is_across(spread, members);
+  });
+}
+
+/// How a result is spread that all members have alike: as its operand, but no longer over them.
+std::vector<AxisSpread> alike_on(const Members& members, const TensorSpec& operand) {
+  std::vector<AxisSpread> left;
+  for (const AxisSpread& spread : operand.placement.spread) {
+    if (!is_across(spread, members)) left.push_back(spread);
+  }
+  return left;
+}
+
+/// A new tensor on the rank of another.
+ValueId reserve_beside(Program& program, std::string_view label, const TensorSpec& like, int rank, const Shape& shape,
+                       std::vector<AxisSpread> spread) {
+  const int ranks = like.placement.ranks;
+  TensorSpec spec = tensor(program.unique_name(name_on_rank(label, rank, ranks)), like.dtype, shape, like.role);
+  spec.placement = Placement::on(rank, ranks);
+  spec.placement.spread = std::move(spread);
   return program.reserve(std::move(spec));
 }
 
-/// The next version of a value; "x'@1", so that it has its rank at the end as x has.
-ValueId update_on(Program& program, ValueId old) {
+/// The next version of a value; "x'@1", so that it has its rank at the end as x has. Addends of the members have become
+/// their sum.
+ValueId update_on(Program& program, ValueId old, const Members& members) {
   const TensorSpec& spec = program.spec(old);
+  std::vector<AxisSpread> spread = spec.placement.spread;
+  std::erase_if(
+      spread, [&](const AxisSpread& one) { return one.kind == AxisSpread::Kind::partial && is_across(one, members); });
   const std::string name = std::string(spec.global_name()) + "'";
-  return program.update(old, program.unique_name(name_on_rank(name, spec.placement.rank, spec.placement.ranks)));
+  return program.update(old, program.unique_name(name_on_rank(name, spec.placement.rank, spec.placement.ranks)),
+                        std::move(spread));
 }
 
 std::vector<ValueId> appended(Program& program, OpCall call) {
@@ -68,13 +122,28 @@ std::vector<ValueId> appended(Program& program, OpCall call) {
   return results;
 }
 
-/// Part `rank` of `ranks` of a tensor, seen as one axis.
-ValueId part_of_rank(Program& program, ValueId whole, int rank, int ranks) {
+/// The part of a member of a tensor that has room for all of them, seen as one axis.
+ValueId part_of_member(Program& program, ValueId whole, const Members& members, int place) {
   const TensorSpec& spec = program.spec(whole);
-  const std::int64_t part = spec.shape.elements() / ranks;
-  TensorSpec view = tensor(program.unique_name(name_on_rank(std::string(spec.global_name()) + ".part", rank, ranks)),
+  const std::int64_t part = spec.shape.elements() / members.group.size();
+  const std::string name = std::string(spec.global_name()) + ".part";
+  TensorSpec view = tensor(program.unique_name(name_on_rank(name, spec.placement.rank, spec.placement.ranks)),
                            spec.dtype, Shape{part}, spec.role, spec.fill);
-  return program.part(whole, std::move(view), rank * part);
+  return program.part(whole, std::move(view), place * part);
+}
+
+/// A call that its outputs are still to be added to.
+OpCall call_of(OpKind kind, Attributes attributes, const Math& math, std::string label, const Members& members,
+               std::span<const ValueId> inputs) {
+  OpCall call{kind, std::move(attributes), math, {inputs.begin(), inputs.end()}, {}, std::move(label)};
+  call.group = members.group;
+  call.held = members.group;
+  if (members.held.size() < static_cast<std::size_t>(members.group.size())) {
+    std::vector<int> held;
+    for (const int place : members.held) held.push_back(members.group[place]);
+    call.held = RankGroup(std::move(held));
+  }
+  return call;
 }
 
 void expect_divisible(OpKind kind, const TensorSpec& tensor, int ranks) {
@@ -100,6 +169,12 @@ int ranks_of(const OpCall& call) {
   throw ProgramError(std::string(call.kind.name) + " is no collective: one rank runs it");
 }
 
+void expect_all_held(const OpCall& call) {
+  if (call.held.size() == call.group.size()) return;
+  throw ProgramError(std::string(call.kind.name) + " '" + call.label + "' is between ranks " + call.group.to_string() +
+                     ", of which this process holds " + call.held.to_string() + " only");
+}
+
 bool reduces(OpKind kind) { return kind == all_reduce_kind || kind == reduce_scatter_kind; }
 
 std::string_view name(Reduction reduction) {
@@ -116,109 +191,139 @@ bool AllToAll::is_even() const {
 }
 
 std::vector<ValueId> all_reduce(Program& program, const AllReduce& attributes, const Math& math, std::string label,
-                                std::span<const ValueId> x, bool in_place) {
-  expect_alike(program, all_reduce_kind, attributes.ranks, x);
-  OpCall call{all_reduce_kind, attributes, math, {x.begin(), x.end()}, {}, label};
+                                std::span<const ValueId> x, bool in_place, const RankGroup& group) {
+  const Members members = members_of(program, all_reduce_kind, attributes.ranks, group);
+  expect_alike(program, all_reduce_kind, members, x);
+  OpCall call = call_of(all_reduce_kind, attributes, math, label, members, x);
   for (const ValueId id : x) {
     expect_float(all_reduce_kind, program.spec(id));
     const TensorSpec spec = program.spec(id);
-    call.outputs.push_back(in_place ? update_on(program, id)
-                                    : reserve_on(program, label, spec.placement.rank, attributes.ranks, spec.dtype,
-                                                 spec.shape, spec.role));
+    call.outputs.push_back(
+        in_place ? update_on(program, id, members)
+                 : reserve_beside(program, label, spec, spec.placement.rank, spec.shape, alike_on(members, spec)));
   }
   return appended(program, std::move(call));
 }
 
 std::vector<ValueId> all_gather(Program& program, const AllGather& attributes, std::string label,
-                                std::span<const ValueId> x) {
-  expect_one_each(all_gather_kind, attributes.ranks, x);
-  expect_alike(program, all_gather_kind, attributes.ranks, x);
-  OpCall call{all_gather_kind, attributes, Math{}, {x.begin(), x.end()}, {}, label};
-  const TensorSpec spec = program.spec(x[0]);
-  for (int rank = 0; rank < attributes.ranks; ++rank) {
-    call.outputs.push_back(reserve_on(program, label, rank, attributes.ranks, spec.dtype,
-                                      Shape{spec.shape.elements() * attributes.ranks}, spec.role));
+                                std::span<const ValueId> x, const RankGroup& group) {
+  const Members members = members_of(program, all_gather_kind, attributes.ranks, group);
+  expect_one_each(all_gather_kind, members, x);
+  expect_alike(program, all_gather_kind, members, x);
+  OpCall call = call_of(all_gather_kind, attributes, Math{}, label, members, x);
+  for (const ValueId id : x) {
+    const TensorSpec spec = program.spec(id);
+    call.outputs.push_back(reserve_beside(program, label, spec, spec.placement.rank,
+                                          Shape{spec.shape.elements() * attributes.ranks}, alike_on(members, spec)));
   }
   return appended(program, std::move(call));
 }
 
 std::vector<ValueId> all_gather_in_place(Program& program, const AllGather& attributes, std::string label,
-                                         std::span<const ValueId> whole) {
-  expect_one_each(all_gather_kind, attributes.ranks, whole);
-  expect_alike(program, all_gather_kind, attributes.ranks, whole);
+                                         std::span<const ValueId> whole, const RankGroup& group) {
+  const Members members = members_of(program, all_gather_kind, attributes.ranks, group);
+  expect_one_each(all_gather_kind, members, whole);
+  expect_alike(program, all_gather_kind, members, whole);
   expect_divisible(all_gather_kind, program.spec(whole[0]), attributes.ranks);
-  OpCall call{all_gather_kind, attributes, Math{}, {}, {}, std::move(label)};
-  for (int rank = 0; rank < attributes.ranks; ++rank) {
-    const ValueId mine = whole[static_cast<std::size_t>(rank)];
-    call.inputs.push_back(part_of_rank(program, mine, rank, attributes.ranks));
-    call.outputs.push_back(update_on(program, mine));
+  OpCall call = call_of(all_gather_kind, attributes, Math{}, std::move(label), members, {});
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    call.inputs.push_back(part_of_member(program, whole[i], members, members.held[i]));
+    call.outputs.push_back(update_on(program, whole[i], members));
   }
   return appended(program, std::move(call));
 }
 
 std::vector<ValueId> reduce_scatter(Program& program, const ReduceScatter& attributes, const Math& math,
-                                    std::string label, std::span<const ValueId> x, bool in_place) {
-  expect_one_each(reduce_scatter_kind, attributes.ranks, x);
-  expect_alike(program, reduce_scatter_kind, attributes.ranks, x);
+                                    std::string label, std::span<const ValueId> x, bool in_place,
+                                    const RankGroup& group) {
+  const Members members = members_of(program, reduce_scatter_kind, attributes.ranks, group);
+  expect_one_each(reduce_scatter_kind, members, x);
+  expect_alike(program, reduce_scatter_kind, members, x);
   expect_float(reduce_scatter_kind, program.spec(x[0]));
   expect_divisible(reduce_scatter_kind, program.spec(x[0]), attributes.ranks);
-  OpCall call{reduce_scatter_kind, attributes, math, {x.begin(), x.end()}, {}, label};
-  for (int rank = 0; rank < attributes.ranks; ++rank) {
-    const ValueId mine = x[static_cast<std::size_t>(rank)];
-    const TensorSpec spec = program.spec(mine);
-    call.outputs.push_back(in_place ? update_on(program, part_of_rank(program, mine, rank, attributes.ranks))
-                                    : reserve_on(program, label, rank, attributes.ranks, spec.dtype,
-                                                 Shape{spec.shape.elements() / attributes.ranks}, spec.role));
+  OpCall call = call_of(reduce_scatter_kind, attributes, math, label, members, x);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const TensorSpec spec = program.spec(x[i]);
+    const int place = members.held[i];
+    if (in_place) {
+      call.outputs.push_back(update_on(program, part_of_member(program, x[i], members, place), members));
+      continue;
+    }
+    std::vector<AxisSpread> spread = alike_on(members, spec);
+    if (is_addend(spec, members) && members.across.size() == 1) {
+      const auto after = std::find_if(spread.begin(), spread.end(),
+                                      [&](const AxisSpread& one) { return one.mesh_axis > members.across[0]; });
+      spread.insert(after, {AxisSpread::Kind::sharded, members.across[0], 0, place, attributes.ranks});
+    }
+    call.outputs.push_back(reserve_beside(program, label, spec, spec.placement.rank,
+                                          Shape{spec.shape.elements() / attributes.ranks}, std::move(spread)));
   }
   return appended(program, std::move(call));
 }
 
-std::vector<ValueId> broadcast(Program& program, const Broadcast& attributes, std::string label, ValueId x) {
-  const TensorSpec spec = program.spec(x);
+std::vector<ValueId> broadcast(Program& program, const Broadcast& attributes, std::string label,
+                               std::optional<ValueId> x, const TensorSpec& like, const RankGroup& group) {
   if (attributes.root < 0 || attributes.root >= attributes.ranks) {
     throw ProgramError("broadcast: root " + std::to_string(attributes.root) + " of " +
                        std::to_string(attributes.ranks) + " ranks; expected one of them");
   }
-  expect_on_rank(broadcast_kind, spec, attributes.root);
-  OpCall call{broadcast_kind, attributes, Math{}, {x}, {}, label};
-  for (int rank = 0; rank < attributes.ranks; ++rank)
-    call.outputs.push_back(reserve_on(program, label, rank, attributes.ranks, spec.dtype, spec.shape, spec.role));
+  const Members members = members_of(program, broadcast_kind, attributes.ranks, group);
+  const TensorSpec spec = like;
+  expect_on_rank(broadcast_kind, spec, members.group[attributes.root]);
+  if (x.has_value() != program.holds(spec.placement.rank))
+    throw ProgramError("broadcast: the root's tensor '" + spec.name +
+                       "' is to be given where the root is held, and there only");
+  OpCall call = call_of(broadcast_kind, attributes, Math{}, label, members, {});
+  if (x) call.inputs = {*x};
+  for (const int place : members.held)
+    call.outputs.push_back(
+        reserve_beside(program, label, spec, members.group[place], spec.shape, alike_on(members, spec)));
   return appended(program, std::move(call));
 }
 
+std::vector<ValueId> broadcast(Program& program, const Broadcast& attributes, std::string label, ValueId x,
+                               const RankGroup& group) {
+  return broadcast(program, attributes, std::move(label), x, program.spec(x), group);
+}
+
 std::vector<ValueId> all_to_all(Program& program, const AllToAll& attributes, std::string label,
-                                std::span<const ValueId> x) {
-  expect_one_each(all_to_all_kind, attributes.ranks, x);
+                                std::span<const ValueId> x, const RankGroup& group) {
+  const Members members = members_of(program, all_to_all_kind, attributes.ranks, group);
+  expect_one_each(all_to_all_kind, members, x);
   const auto square = static_cast<std::size_t>(attributes.ranks) * static_cast<std::size_t>(attributes.ranks);
   if (attributes.counts.size() != square || *std::min_element(attributes.counts.begin(), attributes.counts.end()) < 0) {
     throw ProgramError("all_to_all: " + std::to_string(attributes.counts.size()) + " counts for " +
                        std::to_string(attributes.ranks) + " ranks; expected one, not negative, for each pair");
   }
-  OpCall call{all_to_all_kind, attributes, Math{}, {x.begin(), x.end()}, {}, label};
-  for (int rank = 0; rank < attributes.ranks; ++rank) {
-    const TensorSpec spec = program.spec(x[static_cast<std::size_t>(rank)]);
+  OpCall call = call_of(all_to_all_kind, attributes, Math{}, label, members, x);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const TensorSpec spec = program.spec(x[i]);
+    const int place = members.held[i];
     std::int64_t sent = 0;
     std::int64_t received = 0;
     for (int peer = 0; peer < attributes.ranks; ++peer) {
-      sent += attributes.count(rank, peer);
-      received += attributes.count(peer, rank);
+      sent += attributes.count(place, peer);
+      received += attributes.count(peer, place);
     }
-    expect_on_rank(all_to_all_kind, spec, rank);
+    expect_on_rank(all_to_all_kind, spec, members.group[place]);
     expect_dtype(all_to_all_kind, spec, program.spec(x[0]).dtype);
     expect_shape(all_to_all_kind, spec, Shape{sent});
-    call.outputs.push_back(reserve_on(program, label, rank, attributes.ranks, spec.dtype, Shape{received}, spec.role));
+    call.outputs.push_back(
+        reserve_beside(program, label, spec, spec.placement.rank, Shape{received}, alike_on(members, spec)));
   }
   return appended(program, std::move(call));
 }
 
 std::vector<ValueId> send_recv(Program& program, const SendRecv& attributes, std::string label,
-                               std::span<const ValueId> x) {
-  expect_one_each(send_recv_kind, attributes.ranks, x);
-  expect_alike(program, send_recv_kind, attributes.ranks, x);
-  OpCall call{send_recv_kind, attributes, Math{}, {x.begin(), x.end()}, {}, label};
-  for (int rank = 0; rank < attributes.ranks; ++rank) {
-    const TensorSpec spec = program.spec(x[static_cast<std::size_t>(rank)]);
-    call.outputs.push_back(reserve_on(program, label, rank, attributes.ranks, spec.dtype, spec.shape, spec.role));
+                               std::span<const ValueId> x, const RankGroup& group) {
+  const Members members = members_of(program, send_recv_kind, attributes.ranks, group);
+  expect_one_each(send_recv_kind, members, x);
+  expect_alike(program, send_recv_kind, members, x);
+  OpCall call = call_of(send_recv_kind, attributes, Math{}, label, members, x);
+  for (const ValueId id : x) {
+    const TensorSpec spec = program.spec(id);
+    call.outputs.push_back(
+        reserve_beside(program, label, spec, spec.placement.rank, spec.shape, alike_on(members, spec)));
   }
   return appended(program, std::move(call));
 }

@@ -1,8 +1,9 @@
 // Collectives: what several ranks do together. Definitions as in MPI 4.1, chapter 6, and in NCCL's user guide.
 //
-// The ranks of a program are 0 ... ranks - 1, and one list of tensors per rank makes up the inputs, in the order of the
-// ranks. Tensors are dense, of any shape; "element i" is the i-th in row-major order. A message's bytes and its bytes
-// on the wire are counted as nccl-tests does (doc/PERFORMANCE.md there), n ranks and S bytes:
+// The n ranks r = 0 ... n - 1 of a collective are the members of its group (OpCall::group), by their places in it; one
+// list of tensors of each member makes up the inputs, in that order. A program that holds only some of the members has
+// their tensors only. Tensors are dense, of any shape; "element i" is the i-th in row-major order. A message's bytes
+// and its bytes on the wire are counted as nccl-tests does (doc/PERFORMANCE.md there), n ranks and S bytes:
 //   op              S is the size of                    factor: wire bytes / S
 //   all_reduce      what each rank has                  2 (n - 1) / n
 //   all_gather      what each rank ends up with         (n - 1) / n
@@ -14,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,10 +31,13 @@ inline constexpr OpKind broadcast_kind{"broadcast", "x*", "y*"};
 inline constexpr OpKind all_to_all_kind{"all_to_all", "x*", "y*"};
 inline constexpr OpKind send_recv_kind{"send_recv", "x*", "y*"};
 
-/// Whether the ranks of a program run the op together, whatever their number is.
+/// Whether several ranks run the op together, whatever their number is.
 [[nodiscard]] bool is_collective(OpKind kind);
 /// How many ranks a collective is called on. Throws ProgramError for another op.
 [[nodiscard]] int ranks_of(const OpCall& call);
+
+/// Throws ProgramError where the program lacks tensors of some members, so that what the call computes cannot be told.
+void expect_all_held(const OpCall& call);
 
 /// Whether a collective adds up or compares, rather than moves only.
 [[nodiscard]] bool reduces(OpKind kind);
@@ -105,24 +110,32 @@ struct SendRecv {
   }
 };
 
-// Builders. `x`: one tensor per rank, in the order of ranks (all_reduce: one list per rank, one after the other).
-// Results are in the same order. All throw ProgramError naming the tensor whose shape, type or rank does not fit.
+// Builders. `group`: the members, as many as the attributes say; nobody: ranks 0, 1, ... `x`: one tensor of each member
+// that the program holds, in the order of the group (all_reduce: one list of each, one after the other). Results are in
+// the same order. A tensor that is spread over the members (Placement::spread) is no longer so where all of them have
+// the same result. All throw ProgramError naming the tensor whose shape, type or rank does not fit.
 
 /// `in_place`: the results are updates of x.
 std::vector<ValueId> all_reduce(Program& program, const AllReduce& attributes, const Math& math, std::string label,
-                                std::span<const ValueId> x, bool in_place = false);
+                                std::span<const ValueId> x, bool in_place = false, const RankGroup& group = {});
 std::vector<ValueId> all_gather(Program& program, const AllGather& attributes, std::string label,
-                                std::span<const ValueId> x);
+                                std::span<const ValueId> x, const RankGroup& group = {});
 /// `whole`: on each rank room for all parts, of which its own is there. The results are updates of `whole`.
 std::vector<ValueId> all_gather_in_place(Program& program, const AllGather& attributes, std::string label,
-                                         std::span<const ValueId> whole);
-/// `in_place`: the result of each rank is an update of its part of its x.
+                                         std::span<const ValueId> whole, const RankGroup& group = {});
+/// `in_place`: the result of each rank is an update of its part of its x. Addends become shards of their sum.
 std::vector<ValueId> reduce_scatter(Program& program, const ReduceScatter& attributes, const Math& math,
-                                    std::string label, std::span<const ValueId> x, bool in_place = false);
-std::vector<ValueId> broadcast(Program& program, const Broadcast& attributes, std::string label, ValueId x);
+                                    std::string label, std::span<const ValueId> x, bool in_place = false,
+                                    const RankGroup& group = {});
+/// `x` lies on the root, which the program holds.
+std::vector<ValueId> broadcast(Program& program, const Broadcast& attributes, std::string label, ValueId x,
+                               const RankGroup& group = {});
+/// `x`: where the root is held; `like`: what it is there.
+std::vector<ValueId> broadcast(Program& program, const Broadcast& attributes, std::string label,
+                               std::optional<ValueId> x, const TensorSpec& like, const RankGroup& group);
 std::vector<ValueId> all_to_all(Program& program, const AllToAll& attributes, std::string label,
-                                std::span<const ValueId> x);
+                                std::span<const ValueId> x, const RankGroup& group = {});
 std::vector<ValueId> send_recv(Program& program, const SendRecv& attributes, std::string label,
-                               std::span<const ValueId> x);
+                               std::span<const ValueId> x, const RankGroup& group = {});
 
 }  // namespace gpubench

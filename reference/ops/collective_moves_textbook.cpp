@@ -57,6 +57,7 @@ class MoveDefinition : public OpDefinition {
   }
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
+    expect_all_held(operands.call);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       const Source from = rules_.source(operands.call, operands.inputs, output, wanted[i]);
       judged[i] = moved(operands.inputs[static_cast<std::size_t>(from.input)][from.linear]);
@@ -160,7 +161,8 @@ const OpDefinition& all_gather_definition() {
          return move_cost(bytes_moved(outputs[0]), (ranks - 1.0) / ranks);
        },
        [](Program& program, const OpCall& call, std::string label, std::span<const ValueId> incoming) {
-         return reduce_scatter(program, {call.attributes.as<AllGather>().ranks}, call.math, std::move(label), incoming);
+         return reduce_scatter(program, {call.attributes.as<AllGather>().ranks}, call.math, std::move(label), incoming,
+                               false, call.group);
        },
        true});
   return definition;
@@ -177,7 +179,8 @@ const OpDefinition& broadcast_definition() {
        },
        [](Program& program, const OpCall& call, std::string label, std::span<const ValueId> incoming) {
          const auto& attributes = call.attributes.as<Broadcast>();
-         const auto sums = all_reduce(program, {attributes.ranks}, call.math, std::move(label), incoming);
+         const auto sums =
+             all_reduce(program, {attributes.ranks}, call.math, std::move(label), incoming, false, call.group);
          return std::vector<ValueId>{sums[static_cast<std::size_t>(attributes.root)]};
        },
        true});
@@ -202,7 +205,7 @@ const OpDefinition& all_to_all_definition() {
                  call.attributes.as<AllToAll>().count(from, to);
            }
          }
-         return all_to_all(program, back, std::move(label), incoming);
+         return all_to_all(program, back, std::move(label), incoming, call.group);
        },
        false});
   return definition;
@@ -216,7 +219,7 @@ const OpDefinition& send_recv_definition() {
        },
        [](Program& program, const OpCall& call, std::string label, std::span<const ValueId> incoming) {
          const auto& attributes = call.attributes.as<SendRecv>();
-         return send_recv(program, {attributes.ranks, -attributes.shift}, std::move(label), incoming);
+         return send_recv(program, {attributes.ranks, -attributes.shift}, std::move(label), incoming, call.group);
        },
        false});
   return definition;

@@ -141,8 +141,8 @@ std::vector<FaultHypothesis> hypotheses_of(const Contributions& from, Reduction 
   }
   if (reduction == Reduction::maximum) return found;
   for (int rank = 0; rank < ranks; ++rank) {
-    const std::string whose = "rank " + std::to_string(rank) + "'s contribution is ";
     const TensorView& x = *from.of_rank[static_cast<std::size_t>(rank)];
+    const std::string whose = "rank " + std::to_string(x.spec().placement.rank) + "'s contribution is ";
     const std::int64_t elements = x.shape().elements();
     const std::int64_t offset = from.offset;
     const auto elsewhere = [&x, elements, offset](std::int64_t distance) {
@@ -173,7 +173,7 @@ class AllReduceDefinition : public OpDefinition {
 
   Cost cost(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>) const override {
     const double ranks = call.attributes.as<AllReduce>().ranks;
-    const double message = bytes_moved(inputs) / ranks;
+    const double message = bytes_moved(inputs) / call.held.size();
     double elements = 0.0;
     for (const TensorSpec& x : inputs) elements += static_cast<double>(x.shape.elements());
     return {elements * (ranks - 1.0) / ranks, 2.0 * message * (ranks - 1.0) / ranks, message};
@@ -193,7 +193,7 @@ class AllReduceDefinition : public OpDefinition {
     judge_sums(contributions(operands, output), reducer(operands, output), wanted, judged);
   }
   std::vector<std::vector<int>> identical_outputs(const OpCall& call) const override {
-    const auto tensors = call.outputs.size() / static_cast<std::size_t>(call.attributes.as<AllReduce>().ranks);
+    const auto tensors = call.outputs.size() / static_cast<std::size_t>(call.held.size());
     std::vector<std::vector<int>> groups(tensors);
     for (std::size_t i = 0; i < call.outputs.size(); ++i) groups[i % tensors].push_back(static_cast<int>(i));
     return groups;
@@ -210,12 +210,13 @@ class AllReduceDefinition : public OpDefinition {
     if (std::none_of(call.inputs.begin(), call.inputs.end(), [&](ValueId x) { return tape.wanted(x); })) return;
     const std::vector<ValueId> incoming = incoming_gradients(program, call, tape);
     const std::vector<ValueId> gradients =
-        all_reduce(program, attributes, call.math, tape.label(call, "backward"), incoming);
+        all_reduce(program, attributes, call.math, tape.label(call, "backward"), incoming, false, call.group);
     for (std::size_t i = 0; i < call.inputs.size(); ++i) tape.contribute(call.inputs[i], gradients[i]);
   }
 
  private:
   static Contributions contributions(const Operands& operands, int output) {
+    expect_all_held(operands.call);
     const auto ranks = static_cast<std::size_t>(operands.call.attributes.as<AllReduce>().ranks);
     const std::size_t tensors = operands.inputs.size() / ranks;
     Contributions from;
@@ -265,12 +266,13 @@ class ReduceScatterDefinition : public OpDefinition {
     if (attributes.reduction != Reduction::sum) return OpDefinition::derivative(program, call, tape);
     const std::vector<ValueId> incoming = incoming_gradients(program, call, tape);
     const std::vector<ValueId> gradients =
-        all_gather(program, {attributes.ranks}, tape.label(call, "backward"), incoming);
+        all_gather(program, {attributes.ranks}, tape.label(call, "backward"), incoming, call.group);
     for (std::size_t i = 0; i < call.inputs.size(); ++i) tape.contribute(call.inputs[i], gradients[i]);
   }
 
  private:
   static Contributions contributions(const Operands& operands, int output) {
+    expect_all_held(operands.call);
     Contributions from;
     for (const TensorView& x : operands.inputs) from.of_rank.push_back(&x);
     from.offset = output * operands.outputs[static_cast<std::size_t>(output)].shape.elements();

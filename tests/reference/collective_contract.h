@@ -173,4 +173,68 @@ TEST_P(Collectives, ExchangeBlocksOfDifferentSizesSomeOfThemEmpty) {
   EXPECT_EQ(judged(*ranks_, p, x), "");
 }
 
+/// The last rank first; of more than two, every other one.
+inline RankGroup backwards(int ranks) {
+  std::vector<int> members;
+  for (int rank = ranks - 1; rank >= 0; rank -= ranks > 2 ? 2 : 1) members.push_back(rank);
+  return RankGroup(members);
+}
+
+TEST_P(Collectives, AreBetweenAnyRanksInAnyOrder) {
+  const RankGroup group = backwards(ranks());
+  const int n = group.size();
+  for (const std::int64_t count : {std::int64_t{n}, std::int64_t{1100 * n}}) {
+    const auto try_one = [&](const auto& build) {
+      Program p;
+      std::vector<ValueId> x;
+      for (const int rank : group.members()) x.push_back(on_rank(p, "x", rank, ranks(), DType::f32, {count}));
+      build(p, x);
+      EXPECT_EQ(judged(*ranks_, p, x), "") << p.op(0).kind.name << " " << count;
+    };
+    try_one([&](Program& p, const auto& x) { (void)all_reduce(p, {n}, Math{}, "y", x, false, group); });
+    try_one([&](Program& p, const auto& x) { (void)all_reduce(p, {n}, Math{}, "y", x, true, group); });
+    try_one([&](Program& p, const auto& x) { (void)reduce_scatter(p, {n}, Math{}, "y", x, false, group); });
+    try_one([&](Program& p, const auto& x) { (void)all_gather(p, {n}, "y", x, group); });
+    try_one([&](Program& p, const auto& x) { (void)broadcast(p, {n, 1}, "y", x[1], group); });
+    try_one([&](Program& p, const auto& x) { (void)send_recv(p, {n, 1}, "y", x, group); });
+    try_one([&](Program& p, const auto& x) {
+      const std::vector<std::int64_t> even(static_cast<std::size_t>(n * n), count / n);
+      (void)all_to_all(p, {n, even}, "y", x, group);
+    });
+  }
+}
+
+// Each pair of neighbours adds up, from the first pair to the last, so that every rank but the ends is in two groups:
+// the last rank ends up with the sum of all. Beside that, all ranks add up what they began with.
+TEST_P(Collectives, OfGroupsThatShareRanksRunInTheOrderOfTheProgram) {
+  for (const std::int64_t count : {std::int64_t{5}, std::int64_t{3000}}) {
+    Program p;
+    const std::vector<ValueId> x = on_ranks(p, DType::f32, each(count));
+    ValueId passed = x[0];
+    for (int rank = 0; rank + 1 < ranks(); ++rank) {
+      const std::vector<ValueId> pair{passed, x[static_cast<std::size_t>(rank) + 1]};
+      passed = all_reduce(p, {2}, Math{}, "pair" + std::to_string(rank), pair, false, RankGroup({rank, rank + 1}))[1];
+    }
+    const ValueId all = all_reduce(p, {ranks()}, Math{}, "all", x).back();
+    ProgramRun run(*ranks_, p);
+    for (std::size_t i = 0; i < x.size(); ++i) run.set(x[i], whole_numbers(count, i));
+    run.run();
+    const std::vector<std::byte> expected = run.bytes_of(all);
+    EXPECT_EQ(run.bytes_of(passed), expected);
+
+    std::vector<Launch> launches;
+    for (int op = 0; op < static_cast<int>(p.ops().size()); ++op) launches.push_back(run.launch(op));
+    const Launch whole = ranks_->sequence(launches, {p.dependencies(), LaunchMode::stream});
+    for (int repeat = 0; repeat < 10; ++repeat) {
+      for (const OpCall& op : p.ops()) {
+        for (const ValueId y : op.outputs) run.set(y, std::vector<double>(static_cast<std::size_t>(count), 0.5));
+      }
+      ranks_->run(whole);
+      EXPECT_EQ(run.bytes_of(passed), expected);
+      EXPECT_EQ(run.bytes_of(all), expected);
+    }
+    EXPECT_TRUE(run.canaries_intact());
+  }
+}
+
 }  // namespace gpubench::testing

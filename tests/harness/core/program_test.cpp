@@ -351,7 +351,7 @@ TEST(Program, PartsAndUpdatesLieInTheMemoryOfTheirStorage) {
   EXPECT_EQ(p.spec(next).placement.memory, Memory::pinned_host);
 }
 
-TEST(Program, AnOpBelongsToTheRankOfItsTensorsOrToAllOfThem) {
+TEST(Program, AnOpBelongsToTheRankOfItsTensorsOrToAGroup) {
   Program p;
   const auto on = [&](const char* name, int rank) {
     TensorSpec spec = tensor(name_on_rank(name, rank, 2), DType::f32, {8}, Role::input);
@@ -369,8 +369,10 @@ TEST(Program, AnOpBelongsToTheRankOfItsTensorsOrToAllOfThem) {
   EXPECT_EQ(p.spec(b).global_name(), "a");
   EXPECT_EQ(rank_of(p, OpCall{OpKind{"some_op"}, {}, {}, {b, half}, {}, "on one"}), 1);
   EXPECT_EQ(rank_of(p, OpCall{OpKind{"some_op"}, {}, {}, {a, b}, {}, "on both"}), std::nullopt);
-  EXPECT_EQ(rank_of(specs_of(p, std::array{a, b})), std::nullopt);
-  EXPECT_EQ(rank_of(specs_of(p, std::array{a})), 0);
+  OpCall alone{OpKind{"some_op"}, {}, {}, {b}, {}, "of a group that is not held whole"};
+  alone.group = RankGroup({1, 5});
+  EXPECT_EQ(rank_of(p, alone), std::nullopt);
+  EXPECT_THROW(p.append({OpKind{"some_op"}, {}, {}, {a, b}, {}, "without a group"}), ProgramError);
 }
 
 TEST(Program, TensorsThatAreTooManyBytesTogetherAreRefused) {

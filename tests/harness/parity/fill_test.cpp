@@ -227,7 +227,7 @@ TEST(Fill, TheRanksPartsMakeUpTheTensorThatOneRankHas) {
       for (int rank = 0; rank < ranks; ++rank) {
         TensorSpec spec = spec_of(part_shape, fill);
         spec.name = name_on_rank("x", rank, ranks);
-        spec.placement = {axis, Memory::device, rank, ranks};
+        spec.placement = Placement::shard(axis, rank, ranks);
         const std::vector<double> part = Filled(spec).values();
         for (std::int64_t row = 0; row < 2; ++row) {
           for (std::int64_t column = 0; column < 5; ++column) {
@@ -239,6 +239,39 @@ TEST(Fill, TheRanksPartsMakeUpTheTensorThatOneRankHas) {
         }
       }
     }
+  }
+}
+
+// Rows over two ranks, columns over three; rank (i, j) has rows 2 i and 2 i + 1, columns 5 j to 5 j + 4.
+TEST(Fill, PartsOverTwoAxesOfAMeshMakeUpTheSameTensor) {
+  for (const Fill fill : {Fill::normal(1.0), Fill::norm_rows(1.0), Fill::sequence(0, 6)}) {
+    const std::vector<double> whole = Filled(spec_of({4, 15}, fill)).values();
+    for (int i = 0; i < 2; ++i) {
+      for (int j = 0; j < 3; ++j) {
+        TensorSpec spec = spec_of({2, 5}, fill);
+        spec.name = name_on_rank("x", 3 * i + j, 6);
+        spec.placement = Placement::on(3 * i + j, 6);
+        spec.placement.spread = {{AxisSpread::Kind::sharded, 0, 0, i, 2}, {AxisSpread::Kind::sharded, 1, 1, j, 3}};
+        const std::vector<double> part = Filled(spec).values();
+        for (int row = 0; row < 2; ++row) {
+          for (int column = 0; column < 5; ++column) {
+            EXPECT_EQ(part[static_cast<std::size_t>(row * 5 + column)],
+                      whole[static_cast<std::size_t>((2 * i + row) * 15 + 5 * j + column)]);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Fill, AddendsOfASumAreNoTwoAlike) {
+  const std::vector<double> all = Filled(spec_of({2, 40}, Fill::normal(1.0))).values();
+  for (int rank = 0; rank < 2; ++rank) {
+    TensorSpec spec = spec_of({40}, Fill::normal(1.0));
+    spec.name = name_on_rank("x", rank, 2);
+    spec.placement = Placement::on(rank, 2);
+    spec.placement.spread = {{AxisSpread::Kind::partial, 0, -1, rank, 2}};
+    EXPECT_EQ(Filled(spec).values(), std::vector<double>(all.begin() + 40 * rank, all.begin() + 40 * (rank + 1)));
   }
 }
 

@@ -35,7 +35,7 @@ Program all_reduce_of(std::int64_t elements) {
   std::vector<ValueId> x;
   for (int rank = 0; rank < ranks; ++rank) {
     TensorSpec spec = tensor(name_on_rank("x", rank, ranks), DType::f32, {elements}, Role::gradient);
-    spec.placement = {0, Memory::device, rank, ranks};
+    spec.placement = Placement::shard(0, rank, ranks);
     x.push_back(p.add(std::move(spec)));
   }
   (void)all_reduce(p, {ranks, Reduction::average}, Math{}, "y", x);

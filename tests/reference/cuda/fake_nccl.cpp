@@ -44,6 +44,15 @@ DType dtype_of(ncclDataType_t type) {
 
 std::size_t bytes_of(ncclDataType_t type) { return gpubench::size_of(dtype_of(type)); }
 
+struct Clique;
+
+/// Ranks that split up: by colour their keys and ranks, and what they become.
+struct Split {
+  int present = 0;
+  std::map<int, std::set<std::pair<int, int>>> by_color;
+  std::map<int, std::shared_ptr<Clique>> made;
+};
+
 /// The ranks of one communicator, and the groups in which they meet.
 struct Clique {
   std::mutex mutex;
@@ -55,6 +64,7 @@ struct Clique {
   std::map<int, std::vector<std::vector<Op>>> meetings;  // by the number of the group: each rank's ops
   std::map<int, int> arrived;
   std::map<int, bool> done;
+  std::map<int, Split> splits;  // by their number
 };
 
 double reduced(const std::vector<const Op*>& of_ranks, std::size_t element) {
@@ -145,6 +155,7 @@ struct ncclComm {
   std::shared_ptr<Clique> clique;
   int rank = 0;
   int groups = 0;
+  int splits = 0;
   ncclResult_t error = ncclSuccess;
   NcclTrouble trouble;
 };
@@ -246,7 +257,44 @@ ncclResult_t comm_init_rank_config(ncclComm_t* made, int ranks, ncclUniqueId id,
   };
   hang_until(all_there);
   if (!all_there()) return ncclRemoteError;
-  *made = new ncclComm{clique, rank, 0, ncclSuccess, trouble};
+  *made = new ncclComm{clique, rank, 0, 0, ncclSuccess, trouble};
+  const std::lock_guard lock(global_mutex);
+  ++alive;
+  return ncclSuccess;
+}
+
+// All ranks of the parent come, those that will be in no part too.
+ncclResult_t comm_split(ncclComm_t parent, int color, int key, ncclComm_t* made, ncclConfig_t* config) {
+  if (group.open || config->blocking != 1) return ncclInvalidUsage;
+  const std::shared_ptr<Clique> clique = parent->clique;
+  const int number = parent->splits++;
+  {
+    const std::lock_guard lock(clique->mutex);
+    Split& split = clique->splits[number];
+    ++split.present;
+    if (color != NCCL_SPLIT_NOCOLOR) split.by_color[color].insert({key, parent->rank});
+  }
+  const auto all_there = [&] {
+    const std::lock_guard lock(clique->mutex);
+    return clique->splits[number].present == clique->ranks;
+  };
+  hang_until(all_there);
+  if (!all_there()) return ncclRemoteError;
+  *made = nullptr;
+  if (color == NCCL_SPLIT_NOCOLOR) return ncclSuccess;
+  std::shared_ptr<Clique> part;
+  int rank = 0;
+  {
+    const std::lock_guard lock(clique->mutex);
+    Split& split = clique->splits[number];
+    std::shared_ptr<Clique>& shared = split.made[color];
+    if (shared == nullptr) shared = std::make_shared<Clique>();
+    part = shared;
+    const auto& members = split.by_color[color];
+    part->ranks = static_cast<int>(members.size());
+    rank = static_cast<int>(std::distance(members.begin(), members.find({key, parent->rank})));
+  }
+  *made = new ncclComm{part, rank, 0, 0, ncclSuccess, {}};
   const std::lock_guard lock(global_mutex);
   ++alive;
   return ncclSuccess;
@@ -350,12 +398,13 @@ ncclResult_t recv(void* to, std::size_t count, ncclDataType_t type, int peer, nc
 
 namespace gpubench::testing {
 
-const cuda::NcclCalls& fake_nccl(NcclTrouble trouble) {
+const cuda::NcclCalls& fake_nccl(NcclTrouble trouble, bool splits) {
   static const cuda::NcclCalls calls{get_version,
                                      get_error_string,
                                      get_last_error,
                                      get_unique_id,
                                      comm_init_rank_config,
+                                     comm_split,
                                      comm_get_async_error,
                                      comm_finalize,
                                      comm_destroy,
@@ -368,11 +417,16 @@ const cuda::NcclCalls& fake_nccl(NcclTrouble trouble) {
                                      broadcast,
                                      send,
                                      recv};
+  static const cuda::NcclCalls without_split = [] {
+    cuda::NcclCalls older = calls;
+    older.comm_split = nullptr;
+    return older;
+  }();
   const std::lock_guard lock(global_mutex);
   next_trouble = trouble;
   group_us = trouble.group_us;
   ++era;
-  return calls;
+  return splits ? calls : without_split;
 }
 
 int fake_nccl_least_enqueued(int group) {

@@ -15,8 +15,8 @@ struct NcclTrouble {
 
 /// A table of blocking communicators: a set-up returns once all ranks are at it, each on a thread of its own, and the
 /// end of a group once its work is on the stream. Trouble is for communicators that are made from now on; what hangs
-/// because of an earlier one ends.
-[[nodiscard]] const cuda::NcclCalls& fake_nccl(NcclTrouble trouble = {});
+/// because of an earlier one ends. `splits`: as versions since 2.18, whose communicators can be split.
+[[nodiscard]] const cuda::NcclCalls& fake_nccl(NcclTrouble trouble = {}, bool splits = true);
 
 /// Of the ranks that were set up last: how many groups each of them had enqueued, at least, when the first device began
 /// group `group`, counted from 0.

@@ -41,6 +41,10 @@ RankSet open_faked_nccl(int ranks, NcclTrouble trouble = {}) {
 
 const std::vector<DType> all_floats{DType::f64, DType::f32, DType::f16, DType::bf16};
 RankSet open_nccl(int ranks) { return open_faked_nccl(ranks); }
+RankSet open_nccl_without_split(int ranks) {
+  return open_emulated_ranks(
+      ranks, [](int count) { return cuda::open_nccl_communicator(fake_nccl({}, false), devices(count)); });
+}
 
 INSTANTIATE_TEST_SUITE_P(Virtual, Collectives,
                          ::testing::Values(RankOpening{"On3Ranks", 3, open_virtual, all_floats},
@@ -49,8 +53,30 @@ INSTANTIATE_TEST_SUITE_P(Virtual, Collectives,
 
 INSTANTIATE_TEST_SUITE_P(Nccl, Collectives,
                          ::testing::Values(RankOpening{"On2Ranks", 2, open_nccl},
-                                           RankOpening{"On3Ranks", 3, open_nccl, all_floats}),
+                                           RankOpening{"On3Ranks", 3, open_nccl, all_floats},
+                                           RankOpening{"On4Ranks", 4, open_nccl},
+                                           RankOpening{"On4RanksWithoutSplit", 4, open_nccl_without_split}),
                          [](const auto& named) { return named.param.name; });
+
+// Each rank has a communicator with all others, and one with whom it shares a group.
+TEST(NcclGroups, HaveCommunicatorsOfTheirOwnWhichEndWithTheRest) {
+  for (const bool splits : {true, false}) {
+    const int before = fake_nccl_alive();
+    {
+      const std::unique_ptr<Backend> ranks = open_rank_group(open_emulated_ranks(
+          3, [splits](int count) { return cuda::open_nccl_communicator(fake_nccl({}, splits), devices(count)); }));
+      Program p;
+      const std::vector<ValueId> x = on_ranks(p, DType::f32, {4, 4, 4});
+      for (const char* label : {"first", "second"})
+        (void)all_reduce(p, {2}, Math{}, label, std::vector{x[2], x[0]}, false, RankGroup({2, 0}));
+      ProgramRun run(*ranks, p);
+      for (std::size_t i = 0; i < x.size(); ++i) run.set(x[i], whole_numbers(4, i));
+      run.run();
+      EXPECT_EQ(fake_nccl_alive(), before + 3 + 2) << splits;
+    }
+    EXPECT_EQ(fake_nccl_alive(), before) << splits;
+  }
+}
 
 /// An op on one rank, whose result lies there too.
 ValueId result_of(Program& program, OpKind kind, Attributes attributes, std::vector<ValueId> inputs, const char* name) {
@@ -131,7 +157,7 @@ TEST_P(RankStreams, RunsThatFollowEachOtherKeepTheirOrder) {
   std::vector<ValueId> totals;
   for (int rank = 0; rank < n; ++rank) {
     TensorSpec spec = tensor(name_on_rank("total", rank, n), DType::f32, {300}, Role::state);
-    spec.placement = {-1, Memory::device, rank, n};
+    spec.placement = Placement::on(rank, n);
     totals.push_back(program.add(std::move(spec)));
   }
   const std::vector<ValueId> sums = all_reduce(program, {n}, Math{}, "sum", x, true);

@@ -55,7 +55,7 @@ TEST(AllReduce, TakesSeveralTensorsOfEachRankAtOnce) {
   for (int rank = 0; rank < 2; ++rank) {
     for (const auto& [name, type, n] : {std::tuple{"a", DType::f32, 2}, {"b", DType::bf16, 1}}) {
       TensorSpec spec = tensor(name_on_rank(name, rank, 2), type, {n}, Role::gradient);
-      spec.placement = {-1, Memory::device, rank, 2};
+      spec.placement = Placement::on(rank, 2);
       ids.push_back(p.add(std::move(spec)));
     }
   }
@@ -109,7 +109,7 @@ TEST(AllToAll, BlocksMayDifferAndBeEmpty) {
   Program p;
   const std::vector<ValueId> ids{on_ranks(p, 2, DType::f32, {3})[0], [&] {
                                    TensorSpec spec = tensor("z@1", DType::f32, {2}, Role::gradient);
-                                   spec.placement = {-1, Memory::device, 1, 2};
+                                   spec.placement = Placement::on(1, 2);
                                    return p.add(std::move(spec));
                                  }()};
   // Rank 0 sends nothing to itself and 3 to rank 1, which sends 2 to rank 0 and nothing to itself.
@@ -271,6 +271,127 @@ TEST(CollectiveBuilders, RefuseTensorsThatDoNotFitByName) {
             std::string::npos);
   EXPECT_NE(program_error([&] { (void)all_to_all(p, {2, {1, 1, 1}}, "y", x); }).find("3 counts"), std::string::npos);
   EXPECT_NE(program_error([&] { (void)broadcast(p, {2, 2}, "y", x[0]); }).find("root 2"), std::string::npos);
+}
+
+/// Ranks by (dp, tp): 0 and 1, 2 and 3.
+Mesh two_by_two() { return Mesh({{"dp", 2}, {"tp", 2}}); }
+
+/// On one rank of four.
+ValueId on_rank_of_four(Program& p, const std::string& name, int rank, std::vector<AxisSpread> spread = {},
+                        const Shape& shape = {4}) {
+  TensorSpec spec = tensor(name_on_rank(name, rank, 4), DType::f32, shape, Role::gradient);
+  spec.placement = Placement::on(rank, 4);
+  spec.placement.spread = std::move(spread);
+  return p.add(std::move(spec));
+}
+
+AxisSpread addend(int mesh_axis, int part) { return {AxisSpread::Kind::partial, mesh_axis, -1, part, 2}; }
+AxisSpread shard(int mesh_axis, int part) { return {AxisSpread::Kind::sharded, mesh_axis, 0, part, 2}; }
+
+TEST(CollectiveGroups, AnyRanksInAnyOrderReduceWhatTheyHave) {
+  Program p(two_by_two());
+  const std::vector<ValueId> x{on_rank_of_four(p, "x", 3), on_rank_of_four(p, "x", 1)};
+  const RankGroup group({3, 1});
+  const std::vector<ValueId> y = reduce_scatter(p, {2}, f32_math, "y", x, false, group);
+  TextbookRun run(p);
+  run.set(x[0], {1, 2, 3, 4});
+  run.set(x[1], {10, 20, 30, 40});
+  run.run();
+  EXPECT_EQ(run.get(y[0]), (std::vector<double>{11, 22}));  // the first member's part, on rank 3
+  EXPECT_EQ(run.get(y[1]), (std::vector<double>{33, 44}));
+  EXPECT_EQ(p.spec(y[0]).placement.rank, 3);
+  EXPECT_EQ(p.op(0).group, group);
+  EXPECT_EQ(rank_of(p, p.op(0)), std::nullopt);
+}
+
+TEST(CollectiveGroups, AreInTheTextOfAProgramWhereTheyAreNotAllOfItsRanks) {
+  Program p(two_by_two());
+  std::vector<ValueId> x;
+  for (int rank = 0; rank < 4; ++rank) x.push_back(on_rank_of_four(p, "x", rank));
+  (void)all_reduce(p, {4}, f32_math, "all", x);
+  (void)all_reduce(p, {2}, f32_math, "tensor", std::array{x[2], x[3]}, false, p.mesh().group(2, "tp"));
+  (void)all_reduce(p, {2}, f32_math, "some", std::array{x[0], x[3]}, false, RankGroup({0, 3}));
+  const std::string text = p.to_string();
+  EXPECT_NE(text.find("-> all@0, all@1, all@2, all@3\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("-> tensor@2, tensor@3  [tp: 2, 3]\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("-> some@0, some@3  [ranks: 0, 3]\n"), std::string::npos) << text;
+}
+
+// Of a shard over dp whose sum over tp is still to be taken, tp takes it; dp stays as it is.
+TEST(CollectiveGroups, WhatIsReducedIsPartialNoLonger) {
+  Program p(two_by_two());
+  const RankGroup tp = p.mesh().group(2, "tp");
+  const std::vector<ValueId> x{on_rank_of_four(p, "x", 2, {shard(0, 1), addend(1, 0)}),
+                               on_rank_of_four(p, "x", 3, {shard(0, 1), addend(1, 1)})};
+  const std::vector<ValueId> sums = all_reduce(p, {2}, f32_math, "sum", x, false, tp);
+  const std::vector<ValueId> parts = reduce_scatter(p, {2}, f32_math, "parts", x, false, tp);
+  const std::vector<ValueId> again = all_gather(p, {2}, "again", parts, tp);
+  const std::vector<ValueId> in_place = all_reduce(p, {2}, f32_math, "in_place", x, true, tp);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(p.spec(sums[i]).placement.spread, std::vector{shard(0, 1)});
+    EXPECT_EQ(p.spec(parts[i]).placement.spread, (std::vector{shard(0, 1), shard(1, static_cast<int>(i))}));
+    EXPECT_EQ(p.spec(again[i]).placement.spread, std::vector{shard(0, 1)});
+    EXPECT_EQ(p.spec(in_place[i]).placement.spread, std::vector{shard(0, 1)});
+  }
+}
+
+TEST(CollectiveGroups, AFaultIsToldOfTheMembersRank) {
+  Program p(two_by_two());
+  const std::vector<ValueId> x{on_rank_of_four(p, "x", 1), on_rank_of_four(p, "x", 3)};
+  (void)all_reduce(p, {2}, f32_math, "y", x, false, RankGroup({1, 3}));
+  TextbookRun run(p);
+  run.set(x[0], {1, 2, 3, 4});
+  run.set(x[1], {10, 20, 30, 50});
+  const std::vector<TensorView> views{run.view(x[0]), run.view(x[1])};
+  const std::vector<TensorSpec> outputs = specs_of(p, p.op(0).outputs);
+  EXPECT_EQ(definition(all_reduce_kind).explain({p.op(0), views, outputs}, 0, std::array{Mismatch{2, 3.0}}),
+            "rank 3's contribution is missing, in chunk 1 of 2 (element 2)");
+}
+
+TEST(CollectiveGroups, AProgramThatHoldsSomeMembersHasTheirTensorsAndNamesAll) {
+  Program p(two_by_two(), {2});
+  const ValueId x = on_rank_of_four(p, "x", 2);
+  const RankGroup dp = p.mesh().group(2, "dp");  // ranks 0 and 2
+  const std::vector<ValueId> y = all_reduce(p, {2}, f32_math, "y", std::array{x}, false, dp);
+  ASSERT_EQ(y.size(), 1U);
+  EXPECT_EQ(p.op(0).group, RankGroup({0, 2}));
+  EXPECT_EQ(p.op(0).held, RankGroup({2}));
+  EXPECT_EQ(rank_of(p, p.op(0)), std::nullopt);
+  // 2 (n - 1) / n of 16 bytes, whoever holds the rest.
+  EXPECT_EQ(cost_of(p, p.op(0)).bytes, 16.0);
+  EXPECT_EQ(definition(all_reduce_kind).identical_outputs(p.op(0)), (std::vector<std::vector<int>>{{0}}));
+
+  const RankGroup tp = p.mesh().group(2, "tp");  // of rank 3's broadcast, which is not held, rank 2 has the result
+  TensorSpec root = p.spec(x);
+  root.placement.rank = 3;
+  const std::vector<ValueId> z = broadcast(p, {2, 1}, "z", std::nullopt, root, tp);
+  EXPECT_EQ(p.spec(z.at(0)).name, "z@2");
+  EXPECT_TRUE(p.op(1).inputs.empty());
+
+  TextbookRun run(p);
+  run.set(x, {1, 2, 3, 4});
+  EXPECT_EQ(program_error([&] { (void)run.judge(0, 0); }),
+            "all_reduce 'y' is between ranks 0, 2, of which this process holds 2 only");
+}
+
+TEST(CollectiveGroups, ThatDoNotFitAreRefused) {
+  Program p(two_by_two(), {1, 2});
+  EXPECT_EQ(program_error([&] { (void)on_rank_of_four(p, "x", 0); }),
+            "tensor 'x@0' lies on rank 0; the program holds 1, 2");
+  const ValueId x = on_rank_of_four(p, "x", 1);
+  EXPECT_EQ(program_error([&] {
+              (void)all_reduce(p, {3}, f32_math, "y", std::array{x}, false, RankGroup({0, 1}));
+            }),
+            "all_reduce: a group of 2 ranks; expected 3");
+  EXPECT_EQ(program_error([&] {
+              (void)all_reduce(p, {2}, f32_math, "y", std::array{x}, false, RankGroup({0, 3}));
+            }),
+            "all_reduce: the program holds none of the ranks 0, 3");
+  EXPECT_EQ(program_error([&] {
+              (void)all_reduce(p, {2}, f32_math, "y", std::array{x}, false, RankGroup({0, 2}));
+            }),
+            "all_reduce: tensor 'x@1' lies on rank 1; expected rank 2");
+  EXPECT_THROW(Program(two_by_two(), {4}), ProgramError);
 }
 
 }  // namespace collective_test

@@ -168,7 +168,7 @@ void add_collectives(Program& p) {
   std::vector<ValueId> x;
   for (int rank = 0; rank < 2; ++rank) {
     TensorSpec spec = tensor(name_on_rank("message", rank, 2), DType::f32, {4}, Role::input);
-    spec.placement = {0, Memory::device, rank, 2};
+    spec.placement = Placement::shard(0, rank, 2);
     x.push_back(p.add(std::move(spec)));
   }
   (void)all_gather(p, {2}, "all_gather", x);

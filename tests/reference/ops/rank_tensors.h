@@ -11,7 +11,7 @@ namespace gpubench::testing {
 /// A gradient on one rank, its shard of one tensor over all of them.
 inline ValueId on_rank(Program& program, const std::string& name, int rank, int ranks, DType type, const Shape& shape) {
   TensorSpec spec = tensor(name_on_rank(name, rank, ranks), type, shape, Role::gradient);
-  spec.placement = {0, Memory::device, rank, ranks};
+  spec.placement = Placement::shard(0, rank, ranks);
   return program.add(std::move(spec));
 }
 

@@ -1,0 +1,83 @@
+// How the ranks of a program are arranged, and which of them do something together.
+//
+// A mesh has named axes, "dp" (data-parallel), "tp" (tensor), "pp" (pipeline), "ep" (expert), "cp" (context); each rank
+// is one point of it. Ranks that differ along some axes only make up a group: that is whom a collective is between.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpubench {
+
+/// Ranks in an order, each once. Cheap to copy.
+class RankGroup {
+ public:
+  /// Nobody.
+  RankGroup() = default;
+  /// Throws ProgramError for a negative rank, and for one that is there twice.
+  explicit RankGroup(std::vector<int> members);
+  /// 0, 1, ... ranks - 1.
+  [[nodiscard]] static RankGroup first(int ranks);
+
+  [[nodiscard]] int size() const { return static_cast<int>(members().size()); }
+  [[nodiscard]] bool empty() const { return members_ == nullptr; }
+  [[nodiscard]] std::span<const int> members() const;
+  [[nodiscard]] int operator[](int position) const { return members()[static_cast<std::size_t>(position)]; }
+  /// The place of a rank among the members, from 0.
+  [[nodiscard]] std::optional<int> position(int rank) const;
+  [[nodiscard]] bool contains(int rank) const { return position(rank).has_value(); }
+  /// "0, 1, 5"; "0 to 56 by 8" where there are more than four at equal distances.
+  [[nodiscard]] std::string to_string() const;
+
+  friend bool operator==(const RankGroup& a, const RankGroup& b);
+
+ private:
+  std::shared_ptr<const std::vector<int>> members_;
+};
+
+struct MeshAxis {
+  std::string name;
+  int ranks = 1;
+  friend bool operator==(const MeshAxis&, const MeshAxis&) = default;
+};
+
+/// Ranks are numbered with the last axis fastest: of axes a and b, rank = place along a * ranks along b + place along
+/// b.
+class Mesh {
+ public:
+  static constexpr int most_ranks = 1 << 20;
+
+  /// One rank.
+  Mesh() = default;
+  /// Throws ProgramError for an axis of fewer than one rank, for a name that is there twice, and above most_ranks.
+  explicit Mesh(std::vector<MeshAxis> axes);
+  /// One axis, "dp".
+  [[nodiscard]] static Mesh line(int ranks) { return Mesh({{"dp", ranks}}); }
+
+  [[nodiscard]] int ranks() const { return ranks_; }
+  [[nodiscard]] std::span<const MeshAxis> axes() const { return axes_; }
+  /// The index of an axis. Throws ProgramError naming those there are.
+  [[nodiscard]] int axis(std::string_view name) const;
+  /// Where a rank is along an axis, from 0.
+  [[nodiscard]] int place(int rank, int axis) const;
+  /// All ranks that differ from `rank` along these axes only, itself among them, ascending.
+  [[nodiscard]] RankGroup group(int rank, std::span<const int> along) const;
+  [[nodiscard]] RankGroup group(int rank, std::string_view along) const;
+  /// The axis that all members of such a group of one axis differ along; none for any other group.
+  [[nodiscard]] std::optional<int> axis_of(const RankGroup& group) const;
+
+  friend bool operator==(const Mesh&, const Mesh&) = default;
+
+ private:
+  /// How far apart neighbours along an axis are.
+  [[nodiscard]] int distance(int axis) const;
+
+  std::vector<MeshAxis> axes_;
+  int ranks_ = 1;
+};
+
+}  // namespace gpubench
