@@ -101,6 +101,10 @@ std::string summary(const Noise& noise, const std::string& file) {
 
 int calibrate_verb(const Options& options, std::span<const std::string> words, const Environment& environment) {
   const CompareOptions& o = options.compare;
+  if (options.anonymize && !o.from.empty())
+    throw UsageError(
+        "--anonymize: reports that are there are taken as they are; gpubench export --format report --anonymize makes "
+        "them anonymous");
   Runs runs;
   if (o.from.empty()) {
     environment.catch_signals();

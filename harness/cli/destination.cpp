@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <new>
 #include <tuple>
 #include <utility>
 
@@ -87,6 +88,8 @@ Destination opened(const Options& options, const WriteRules& rules, const Open& 
     }
     open(destination, places, flag);
   } catch (const UsageError&) {
+    throw;
+  } catch (const std::bad_alloc&) {  // of which no flag is to blame
     throw;
   } catch (const std::exception& e) {
     throw UsageError(fmt::format("{}: {}", flag, e.what()));

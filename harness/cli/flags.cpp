@@ -255,7 +255,7 @@ void add_flags(CLI::App& app, Verb verb, RawOptions& raw) {
   }
   if (verb == Verb::run) add_output(app, raw);
   add_writing(app, verb, raw);
-  if (verb == Verb::run || verb == Verb::export_report || verb == Verb::report_page) add_anonymity(app, raw);
+  if (runs || verb == Verb::export_report || verb == Verb::report_page) add_anonymity(app, raw);
   if (verb == Verb::run || verb == Verb::describe_device || verb == Verb::probe) add_worker(app, raw);
   if (verb == Verb::probe) add_subject(app, raw, "driver|gpus|libraries");
   if (verb == Verb::list) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string_view>
 
+#include "harness/cli/anonymity.h"
 #include "harness/cli/device.h"
 #include "harness/cli/driver_child.h"
 #include "harness/cli/exit_code.h"
@@ -91,13 +92,16 @@ class Records final : public RunObserver {
 
 class Session {
  public:
+  /// `anonymizer`: null for names as they are; must outlive this.
   Session(std::unique_ptr<Backend> backend, std::vector<PlannedCase> plan, RunOptions options,
-          const Environment& environment)
+          const Environment& environment, const Anonymizer* anonymizer)
       : backend_(std::move(backend)),
         plan_(std::move(plan)),
         options_(std::move(options)),
         stop_(environment.stop),
-        records_(environment.err) {}
+        records_(environment.err) {
+    if (anonymizer != nullptr) anonymous_.emplace(*anonymizer, records_);
+  }
 
   void register_all() {
     for (const PlannedCase& planned : plan_) {
@@ -113,7 +117,8 @@ class Session {
   // Everything is done before the library's own clock starts, at the first repetition; the others tell what came of it.
   void repetition(const PlannedCase& planned, benchmark::State& state) {
     const std::string id = planned.id();
-    if (records_.find(id) == nullptr) run_in_process(*backend_, std::span(&planned, 1), options_, records_, stop_);
+    RunObserver& observer = anonymous_ ? static_cast<RunObserver&>(*anonymous_) : records_;
+    if (records_.find(id) == nullptr) run_in_process(*backend_, std::span(&planned, 1), options_, observer, stop_);
     const CaseRecord* record = records_.find(id);
     std::size_t& told = told_[id];
     if (record == nullptr || record->verdict != Verdict::pass) {
@@ -145,6 +150,7 @@ class Session {
   RunOptions options_;
   const StopFlag& stop_;
   Records records_;
+  std::optional<AnonymousObserver> anonymous_;
   std::map<std::string, std::size_t> told_;  // repetitions of a case so far
 };
 
@@ -167,7 +173,18 @@ int run(std::vector<std::string> words, char* program, const Environment& enviro
   RunOptions run = run_options(options, selection.tier, environment, device);
   run.rounds = asked_repetitions(for_library).value_or(run.protocol().min_rounds);
 
-  std::vector<char*> argv{program};
+  Report machine;  // as far as the library says what it is
+  machine.host.host_name = benchmark::SystemInfo::Get().name;
+  machine.host.executable = program;
+  std::optional<Anonymizer> anonymizer;
+  if (const std::optional<HashKey> key = key_for(options, environment)) {
+    anonymizer.emplace(*key, machine, users_of(environment));
+    anonymizer->context(machine);
+    // The library writes the host's name and has no flag for that. The object is no constant; only Get() says so.
+    const_cast<benchmark::SystemInfo&>(benchmark::SystemInfo::Get()).name = machine.host.host_name;
+  }
+
+  std::vector<char*> argv{machine.host.executable.data()};
   for (std::string& word : for_library) argv.push_back(word.data());
   int argc = static_cast<int>(argv.size());
   argv.push_back(nullptr);
@@ -176,7 +193,8 @@ int run(std::vector<std::string> words, char* program, const Environment& enviro
   benchmark::AddCustomContext("gpubench", std::string(version()));
   benchmark::AddCustomContext("device", visible(device.word()));
 
-  Session session(open_backend(device), std::move(plan), std::move(run), environment);
+  Session session(open_backend(device), std::move(plan), std::move(run), environment,
+                  anonymizer ? &*anonymizer : nullptr);
   session.register_all();
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();

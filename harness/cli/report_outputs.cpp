@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <new>
+
 #include "harness/page/page.h"
 #include "harness/report/atomic_file.h"
 #include "harness/report/content_digest.h"
@@ -38,7 +40,8 @@ ReportOutputs::ReportOutputs(Report report, const Options& options, const Destin
 
 void ReportOutputs::lose(std::string_view what, const std::exception& why) {
   lost_ = true;
-  complaints_.push_back(fmt::format("{} is lost: {}", what, visible(why.what())));
+  const bool no_memory = dynamic_cast<const std::bad_alloc*>(&why) != nullptr;  // whose own words are the type's name
+  complaints_.push_back(fmt::format("{} is lost: {}", what, no_memory ? "out of memory" : visible(why.what())));
 }
 
 bool ReportOutputs::write_file(const std::string& file, ReportForm form) {

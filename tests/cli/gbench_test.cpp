@@ -1,6 +1,7 @@
 // The second front end: Google Benchmark's flags and output, the engine's rounds, and no number without a verdict.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <map>
@@ -17,6 +18,7 @@ namespace gpubench {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 ChildResult gbench(std::vector<std::string> words, const std::string& script = "") {
   words.insert(words.begin(), {GPUBENCH_GBENCH_SIM, "--tier", "smoke", "--tuning-cache", "off"});
@@ -120,6 +122,23 @@ TEST_F(GbenchFiles, BenchmarkOutIsWrittenBesideTheConsole) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("sim/last/n=8/f32/x1"));
   EXPECT_EQ(rounds_of(read_json_file("out.json")).at("sim/last/n=8/f32/x1").size(), 3U);
+}
+
+// The library tells the host's name and the program's path in its JSON, on standard output as in a file.
+TEST_F(GbenchFiles, AnonymousItNamesNeitherHostNorPath) {
+  char host[256];
+  ASSERT_EQ(::gethostname(host, sizeof host), 0);
+  const ChildResult named =
+      gbench({"--benchmark_format=json", "--benchmark_filter=sim/last", "--benchmark_out=named.json"});
+  ASSERT_EQ(named.exit_code, 0) << named.err;
+  EXPECT_EQ(parse_json(named.out, "stdout")["context"]["host_name"], host);
+  const ChildResult hidden = gbench({"--benchmark_format=json", "--benchmark_filter=sim/last",
+                                     "--benchmark_out=hidden.json", "--anonymize", "--anonymize-key", "key"});
+  ASSERT_EQ(hidden.exit_code, 0) << hidden.err;
+  for (const Json& document : {parse_json(hidden.out, "stdout"), read_json_file("hidden.json")}) {
+    EXPECT_THAT(document["context"]["host_name"].get<std::string>(), StartsWith("host-"));
+    EXPECT_EQ(document["context"]["executable"], "gpubench");
+  }
 }
 
 TEST(Gbench, WhatItCannotDoIsAUsageError) {

@@ -1,5 +1,5 @@
-// The k-th allocation fails, for all k: reports are read, compared and exported, or there is one clear message and the
-// exit code that says so.
+// The k-th allocation fails, for all k: reports are measured, read, compared, gated, drawn and exported, or there is
+// one clear message and the exit code that says so, and no half of a file.
 //
 // GPUBENCH_TRIAL_ALLOCATION_STEP: of so many one is tried (`ctest -C trials -L trials`: 1).
 #include <fcntl.h>
@@ -22,13 +22,21 @@ namespace memory_loop_test {
 
 using ::testing::HasSubstr;
 
+// A command, and what it writes.
+struct Command {
+  std::vector<std::string> words;
+  std::string file;      ///< empty: to standard output alone
+  std::string_view end;  ///< of the whole file
+  long steps = 1;  ///< of how many of the usual steps one is made: some commands allocate a hundred times as often
+};
+
 // Where a child is, for the parent that goes on after its end.
 struct Progress {
   long k = 0;
   long survived = 0;  ///< allocations that may fail, as those for a faster way to sort
   long told = 0;      ///< by run_cli()
   int odd_code = 0;
-  char odd_text[400] = {};
+  char odd_text[2000] = {};
 };
 
 class MemoryLoop : public ScratchFolder {
@@ -50,18 +58,19 @@ class MemoryLoop : public ScratchFolder {
     void* memory = ::mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return memory == MAP_FAILED ? nullptr : new (memory) Progress;
   }
-  [[noreturn]] void try_from(const std::vector<std::string>& words, long step, bool and_after) const;
-  long try_all(const std::vector<std::string>& words, bool and_after);
+  [[noreturn]] void try_from(const Command& command, int usual_code, long step, bool and_after) const;
+  long try_all(const Command& command, bool and_after);
 
   Progress* progress_ = shared();
 };
 
 // In a child: ends with 0 once there are no so many allocations, with 3 where memory ended in a destructor.
-void MemoryLoop::try_from(const std::vector<std::string>& words, long step, bool and_after) const {
+void MemoryLoop::try_from(const Command& command, int usual_code, long step, bool and_after) const {
   ::dup2(::open("stderr.txt", O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
   end_cleanly_without_memory();
   for (;; progress_->k += step) {
     Captured cli;
+    cli.variables["TMPDIR"] = "elsewhere";  // which is not there: a report is where it was asked for, or nowhere
     for (std::ostringstream* stream : {&cli.out, &cli.err}) {  // room: real streams need no memory to grow
       stream->str(std::string(std::size_t{1} << 16U, ' '));
       stream->seekp(0);
@@ -71,7 +80,7 @@ void MemoryLoop::try_from(const std::vector<std::string>& words, long step, bool
     {
       const FailingMemory memory(progress_->k, and_after);
       try {
-        code = cli.run(words);
+        code = cli.run(command.words);
       } catch (const std::bad_alloc&) {  // of what stands before run_cli(), or it had no memory for its last words
         code = 3;
         told = true;
@@ -79,10 +88,21 @@ void MemoryLoop::try_from(const std::vector<std::string>& words, long step, bool
       struck = memory.struck();
     }
     if (!struck) ::_exit(0);
-    const std::string said = cli.out.str() + cli.err.str();
-    if (code == 0 && !and_after) {
+    std::string said;
+    for (std::ostringstream* stream : {&cli.out, &cli.err})
+      said += stream->str().substr(0, static_cast<std::size_t>(stream->tellp()));
+    const std::string written = command.file.empty() ? "" : content_of(command.file);
+    const bool torn = !written.empty() && !written.ends_with(command.end);
+    if (!written.empty()) ::unlink(command.file.c_str());
+    if (torn) {
+      progress_->odd_code = code;
+      std::string_view("half of a file is left").copy(progress_->odd_text, sizeof progress_->odd_text - 1);
+      ::_exit(98);
+    }
+    if (code == usual_code && !and_after) {
       ++progress_->survived;
-    } else if ((code == 2 || code == 3) && (told || said.find("out of memory") != std::string::npos)) {
+    } else if ((code == 2 || code == 3) && (told || said.find("out of memory") != std::string::npos ||
+                                            said.find("out of host memory") != std::string::npos)) {  // of a case
       ++progress_->told;
     } else {
       progress_->odd_code = code;
@@ -92,13 +112,19 @@ void MemoryLoop::try_from(const std::vector<std::string>& words, long step, bool
   }
 }
 
-long MemoryLoop::try_all(const std::vector<std::string>& words, bool and_after) {
-  const long step = trial_count("GPUBENCH_TRIAL_ALLOCATION_STEP", 41);
+long MemoryLoop::try_all(const Command& command, bool and_after) {
+  const long step = command.steps * trial_count("GPUBENCH_TRIAL_ALLOCATION_STEP", 41);
+  Captured undisturbed;
+  const int usual_code = undisturbed.run(command.words);
+  if (!command.file.empty()) {
+    EXPECT_TRUE(content_of(command.file).ends_with(command.end)) << undisturbed.err.str();
+    ::unlink(command.file.c_str());
+  }
   *progress_ = Progress{.k = 1};
   long in_destructors = 0;
   for (;; progress_->k += step, ++in_destructors) {
     const pid_t pid = ::fork();
-    if (pid == 0) try_from(words, step, and_after);
+    if (pid == 0) try_from(command, usual_code, step, and_after);
     int status = 0;
     EXPECT_EQ(::waitpid(pid, &status, 0), pid);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) break;
@@ -114,11 +140,20 @@ long MemoryLoop::try_all(const std::vector<std::string>& words, bool and_after) 
 
 TEST_F(MemoryLoop, EndsWithOneClearMessageWhicheverAllocationFails) {
   for (const bool and_after : {false, true}) {
-    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-             {"validate", "a.json"}, {"compare", "a.json", "b.json"}, {"export", "--format", "csv", "a.json"}}) {
-      SCOPED_TRACE(words.front() + (and_after ? ", and all after it" : ""));
-      const long faults = try_all(words, and_after);
-      tell_count("allocations failed in " + words.front(), static_cast<int>(faults));
+    for (const Command& command : std::vector<Command>{
+             {{"validate", "a.json"}, "", ""},
+             {{"compare", "a.json", "b.json"}, "", ""},
+             {{"export", "--format", "csv", "a.json"}, "", ""},
+             {{"gate", "--baseline", "a.json", "--candidate", "b.json", "--json", "gate.json"}, "gate.json", "}\n"},
+             {{"report", "a.json", "-o", "page.html"}, "page.html", "</html>\n"},
+             {{"run", "--isolate", "off", "--tier", "smoke", "--filter", "last", "--tuning-cache", "off", "--progress",
+               "none", "--force", "--json", "r.json"},
+              "r.json",
+              "}\n",
+              10}}) {
+      SCOPED_TRACE(command.words.front() + (and_after ? ", and all after it" : ""));
+      const long faults = try_all(command, and_after);
+      tell_count("allocations failed in " + command.words.front(), static_cast<int>(faults));
     }
   }
 }

@@ -17,6 +17,7 @@ namespace gpubench {
 namespace program_test {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 class Program : public ScratchFolder {
  protected:
@@ -173,6 +174,25 @@ TEST_F(Program, CalibrateRunsItselfAndWritesTheNoiseThatTheGateReads) {
     ids.insert(report["context"]["gpubench"]["invocation"].get<std::string>());
   }
   EXPECT_EQ(ids.size(), 3U);
+}
+
+// The runs are told the flag, and with them what is made of them: no report that is kept, and no noise file, has a
+// name.
+TEST_F(Program, CalibrateIsAsAnonymousAsItsRuns) {
+  const ChildResult result =
+      run({"calibrate", "--runs", "2", "--tier", "smoke", "--preset", "gate", "--filter", "sim/first", "--keep", "runs",
+           "-o", "noise.json", "--anonymize", "--anonymize-key", "key"},
+          "clock=100000;wanders");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  for (const char* file : {"runs/run-001.json", "runs/run-002.json"}) {
+    const Json context = read_json_file(file)["context"];
+    EXPECT_THAT(context["host_name"].get<std::string>(), StartsWith("host-")) << file;
+    EXPECT_EQ(context["executable"], "gpubench") << file;
+  }
+  EXPECT_EQ(dump(read_json_file("noise.json")).find(GPUBENCH_SIM_PROGRAM), std::string::npos);
+  const ChildResult from = run({"calibrate", "--from", "runs/run-001.json", "runs/run-002.json", "--anonymize"});
+  EXPECT_EQ(from.exit_code, 2) << from.err;
+  EXPECT_THAT(from.err, HasSubstr("gpubench export --format report --anonymize makes them anonymous"));
 }
 
 TEST_F(Program, CalibrateEndsAsItsRunsDo) {

@@ -89,11 +89,12 @@ class SubmitResult(unittest.TestCase):
         path = next(self.results.glob("my-machine/*/report.json"))
         filed = json.loads(path.read_text())
         self.assertNotIn("secret", path.read_text())
-        expected = copy.deepcopy(self.report)
-        expected["context"].update(host_name="removed", executable="gpubench")
-        expected["context"]["gpubench"]["argv"] = ["--out", "out", "--config=c.toml", "--seed", "42"]
-        expected["context"]["gpubench"]["devices"][0]["properties"]["uuid"] = "removed"
-        self.assertEqual(filed, expected)
+        run = filed["context"]["gpubench"]
+        self.assertRegex(filed["context"]["host_name"], "^host-[0-9a-f]{16}$")
+        self.assertRegex(run["devices"][0]["properties"]["uuid"], "^gpu-[0-9a-f]{16}$")
+        self.assertEqual(run["argv"], ["--seed", "42"])
+        self.assertEqual(filed["gpubench"], self.report["gpubench"])
+        self.assertEqual(filed["benchmarks"], self.report["benchmarks"])
 
     def test_what_is_not_fit_to_be_published_is_refused_with_its_reason(self):
         def set_run(**members):
@@ -130,6 +131,7 @@ class SubmitResult(unittest.TestCase):
         path = next(self.results.glob("one/*/report.json"))
         report = json.loads(path.read_text())
         report["context"]["host_name"] = "secret-host"
+        del report["digest"]  # as somebody does who edits one by hand
         path.write_text(json.dumps(report))
         shutil.rmtree(path.parent / "charts")
         (self.results / "README.md").write_text(README)
