@@ -22,8 +22,9 @@ header|benchmark/benchmark.h|libbenchmark-dev|benchmarks of the harness itself
 header|valijson/validator.hpp|libvalijson-dev|schema validation in the tests
 file|/usr/share/benchmark/compare.py|libbenchmark-tools|Google Benchmark's compare.py, which must read what we write
 python|scipy.stats|python3-scipy|what compare.py asks for
-command|clang++|clang|fuzzing
+command|clang++|clang|the address sanitizer's build, and fuzzing
 fuzzer|clang++|libclang-rt-dev|fuzzing
+openmp|clang++|libomp-dev|OpenMP of what clang++ builds
 command|chromium|chromium|opens the report page as readers do
 command|xmllint|libxml2-utils|holds JUnit files and pages against their schemas
 command|groff|groff-base|formats the manual page
@@ -38,6 +39,7 @@ have_dependency() { # kind probe
     header) command -v c++ >/dev/null 2>&1 && printf '#if !__has_include(<%s>)\n#error\n#endif\n' "$2" | c++ -std=c++20 -fsyntax-only -x c++ - 2>/dev/null ;;
     file) [ -e "$2" ] ;;
     fuzzer) printf 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' | "$2" -fsanitize=fuzzer -x c++ - -o /dev/null 2>/dev/null ;;
+    openmp) printf '#include <omp.h>\nint main() { return omp_get_max_threads() == 0; }' | "$2" -fopenmp -x c++ - -o /dev/null 2>/dev/null ;;
     python) /usr/bin/python3 -c "import $2" >/dev/null 2>&1 ;;
     library) command -v c++ >/dev/null 2>&1 && [ "$(c++ -print-file-name="$2")" != "$2" ] ;;
   esac

@@ -57,9 +57,10 @@ ValueId Gpt2Model::self_attention(const std::string& prefix, ValueId x) {
   const auto [b, s, h, heads] = shape_;
   const std::int64_t d = h / heads;
   const ValueId qkv = linear(prefix + "qkv", x, 3 * h, h);
+  TensorSpec spec = tensor("", recipe_.tensor, {b, s, heads, d}, Role::activation);
+  spec.layout.strides = {s * 3 * h, 3 * h, d, 1};
   const auto part = [&](const char* name, std::int64_t first) {
-    TensorSpec spec = tensor(prefix + name, recipe_.tensor, {b, s, heads, d}, Role::activation);
-    spec.layout.strides = {s * 3 * h, 3 * h, d, 1};
+    spec.name = prefix + name;
     return program_.part(qkv, spec, first);
   };
   const Attention attributes{.causal = true, .scale = 1.0 / std::sqrt(static_cast<double>(d))};

@@ -83,12 +83,10 @@ std::vector<StorageId> RoundCheck::differing(int copy) {
 }
 
 bool RoundCheck::settle(int copy, const std::vector<StorageId>& differing, const RoundPlan& plan) {
-  std::set<int> storages;
-  for (const StorageId id : differing) storages.insert(id.index);
-  if (!prepared_.state().empty()) return repeat(copy, storages, plan);
+  if (!prepared_.state().empty()) return repeat(copy, differing, plan);
   // Where nothing is wrong with a difference, one copy a round is judged, in turn: it costs a run and a comparison.
   if (varies_ && static_cast<int>(rounds_) % prepared_.copies() != copy) return false;
-  return judge_left(copy, storages);
+  return judge_left(copy, differing);
 }
 
 // The content that the round left, and what the ops leave when they are run alone once more.
@@ -103,7 +101,7 @@ struct RoundCheck::Left {
   }
 };
 
-bool RoundCheck::judge_left(int copy, const std::set<int>& differing) {
+bool RoundCheck::judge_left(int copy, const std::vector<StorageId>& differing) {
   const Program& program = prepared_.program();
   const RecheckPlan plan = plan_recheck(program);
   Left left{{}, {}, StorageReader(prepared_.memory(copy))};
@@ -138,7 +136,7 @@ bool RoundCheck::judge_left(int copy, const std::set<int>& differing) {
     std::vector<std::vector<std::int64_t>> suspects(call.outputs.size());
     std::int64_t elements = 0;
     for (std::size_t i = 0; i < got.size(); ++i) {
-      if (!differing.contains(program.value(call.outputs[i]).storage.index)) continue;
+      if (std::ranges::count(differing, program.value(call.outputs[i]).storage) == 0) continue;
       Difference apart = difference(got[i], wanted[i], most_round_suspects);
       elements += apart.elements;
       suspects[i] = std::move(apart.largest);
@@ -171,14 +169,13 @@ bool RoundCheck::judge_left(int copy, const std::set<int>& differing) {
 }
 
 // Two repetitions that agree with each other say who is wrong; where they don't agree nobody can be blamed.
-bool RoundCheck::repeat(int copy, const std::set<int>& differing, const RoundPlan& plan) {
+bool RoundCheck::repeat(int copy, const std::vector<StorageId>& differing, const RoundPlan& plan) {
   const std::int64_t runs = record_.rounds.back().times.runs;
-  const std::vector<StorageId> storages(differing.begin(), differing.end());
   std::vector<Fingerprints> repeated;
   for (int i = 0; i < 2; ++i) {
     for (int each = 0; each < prepared_.copies(); ++each) prepared_.restore(each);
     if (prepared_.backend().time(prepared_.timed_launches(), plan).runs != runs) return false;  // says nothing
-    repeated.push_back(fingerprints_of(prepared_, copy, storages));
+    repeated.push_back(fingerprints_of(prepared_, copy, differing));
   }
   if (repeated[0] != repeated[1]) {
     varies_ = true;

@@ -53,8 +53,8 @@ class RoundCheck {
 
  private:
   struct Left;
-  [[nodiscard]] bool judge_left(int copy, const std::set<int>& differing);
-  [[nodiscard]] bool repeat(int copy, const std::set<int>& differing, const RoundPlan& plan);
+  [[nodiscard]] bool judge_left(int copy, const std::vector<StorageId>& differing);
+  [[nodiscard]] bool repeat(int copy, const std::vector<StorageId>& differing, const RoundPlan& plan);
   [[nodiscard]] std::string writer_of(int storage) const;
 
   PreparedCase& prepared_;

@@ -8,7 +8,7 @@ target_compile_options(gpubench_flags INTERFACE -Wall -Wextra -Wpedantic -Wconve
 # In a unity build a name of one file is no news to the next, and the anonymous namespace of a file is not a header's.
 if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(gpubench_flags INTERFACE -Wshadow=local -Wno-subobject-linkage)
-else()
+elseif(NOT CMAKE_UNITY_BUILD)
   target_compile_options(gpubench_flags INTERFACE -Wshadow)
 endif()
 # Optimized code of g++ is warned of falsely where it inlines std::string and std::vector (GCC bugs 105651, 105562, 105593).
@@ -16,7 +16,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(gpubench_flags INTERFACE -Wno-restrict -Wno-maybe-uninitialized)
 endif()
 if(GPUBENCH_SANITIZE)
-  target_compile_options(gpubench_flags INTERFACE -fsanitize=${GPUBENCH_SANITIZE} -fno-omit-frame-pointer -g1)
+  # What undefined behaviour is found ends the program: else it is a line that nobody reads.
+  target_compile_options(gpubench_flags INTERFACE -fsanitize=${GPUBENCH_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
   target_link_options(gpubench_flags INTERFACE -fsanitize=${GPUBENCH_SANITIZE})
   target_compile_definitions(gpubench_flags INTERFACE GPUBENCH_SANITIZED=1)
 endif()

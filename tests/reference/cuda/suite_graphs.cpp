@@ -40,9 +40,10 @@ GraphOf graph_of(GraphFamily family, const OpCall& call) {
 }
 
 // Everything of tier standard, which is what a GPU runs unless told otherwise, and what is larger in bf16.
-bool chosen(GraphFamily family, const Case& c) {
+bool chosen(GraphFamily family, const Case& c, Sorts sorts) {
   const bool standard = c.tier <= Tier::standard;
   if (family == GraphFamily::deterministic) return standard && c.recipe == "bf16";
+  if (family == GraphFamily::attention && c.recipe == "f16" && sorts == Sorts::few) return false;
   return standard || c.recipe == "bf16";
 }
 
@@ -85,13 +86,13 @@ std::string_view name(GraphFamily family) {
   return "";
 }
 
-std::vector<SuiteGraph> suite_graphs(GraphFamily family) {
+std::vector<SuiteGraph> suite_graphs(GraphFamily family, Sorts sorts) {
   Selection selection;
   selection.tier = Tier::large;
   std::set<std::string> seen;
   std::vector<SuiteGraph> graphs;
   for (const PlannedCase& planned : plan_cases(all_suites(), selection)) {
-    if (!chosen(family, planned.c)) continue;
+    if (!chosen(family, planned.c, sorts)) continue;
     const Program program = planned.workload->build(planned.c);
     for (const OpCall& call : program.ops()) {
       const GraphOf build = graph_of(family, call);

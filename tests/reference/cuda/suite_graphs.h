@@ -26,6 +26,8 @@ enum class GraphFamily {
 };
 [[nodiscard]] std::string_view name(GraphFamily family);
 
-[[nodiscard]] std::vector<SuiteGraph> suite_graphs(GraphFamily family);
+/// Few: no attention in f16, whose engines and workspaces were bf16's wherever both were known (51 graphs of 3 chips).
+enum class Sorts { all, few };
+[[nodiscard]] std::vector<SuiteGraph> suite_graphs(GraphFamily family, Sorts sorts);
 
 }  // namespace gpubench::cuda
