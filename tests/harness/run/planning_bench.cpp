@@ -8,7 +8,7 @@
 
 #include <array>
 
-#include "harness/core/choice_memory.h"
+#include "harness/core/tuning_cache.h"
 #include "harness/plan/definition_digest.h"
 #include "harness/plan/plan.h"
 #include "reference/ops/cross_entropy.h"
