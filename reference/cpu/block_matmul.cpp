@@ -18,10 +18,10 @@ namespace {
 using FloatLanes = float __attribute__((vector_size(64)));
 using Lanes = std::uint32_t __attribute__((vector_size(64)));
 using HalfLanes = std::uint16_t __attribute__((vector_size(32)));
-// Their attributes are the name's: clang drops the alignment of a type's.
-using FloatLanesInMemory [[gnu::vector_size(64), gnu::aligned(4), gnu::may_alias]] = float;
-using LanesInMemory [[gnu::vector_size(64), gnu::aligned(2), gnu::may_alias]] = std::uint32_t;
-using HalfLanesInMemory [[gnu::vector_size(32), gnu::aligned(2), gnu::may_alias]] = std::uint16_t;
+// The alignment is said of the type, where g++ looks for it, and of the name, where clang does.
+using FloatLanesInMemory [[gnu::aligned(4)]] = float __attribute__((vector_size(64), aligned(4), may_alias));
+using LanesInMemory [[gnu::aligned(2)]] = std::uint32_t __attribute__((vector_size(64), aligned(2), may_alias));
+using HalfLanesInMemory [[gnu::aligned(2)]] = std::uint16_t __attribute__((vector_size(32), aligned(2), may_alias));
 static_assert(alignof(FloatLanesInMemory) == 4 && alignof(LanesInMemory) == 2 && alignof(HalfLanesInMemory) == 2);
 constexpr int lane_count = 16;
 constexpr int tile_rows = 8;  // 8 x 2 sums, 2 of b and a broadcast fit in 32 registers
