@@ -46,7 +46,10 @@ Program::Program(Mesh mesh, std::vector<int> held) : mesh_(std::move(mesh)) {
       throw ProgramError("a program holds rank " + std::to_string(rank) + " of a mesh of " +
                          std::to_string(mesh_.ranks()) + " ranks");
   }
-  if (!held.empty()) held_ = RankGroup(std::move(held));
+  if (held.empty()) return;
+  is_held_.resize(static_cast<std::size_t>(mesh_.ranks()));
+  for (const int rank : held) is_held_[static_cast<std::size_t>(rank)] = true;
+  held_ = RankGroup(std::move(held));
 }
 
 ValueId Program::add_value(Value value) {

@@ -121,7 +121,7 @@ class Program {
   /// How the ranks are arranged; a program of several ranks that was not told has one rank here.
   [[nodiscard]] const Mesh& mesh() const { return mesh_; }
   /// Whether the tensors of a rank are part of the program.
-  [[nodiscard]] bool holds(int rank) const { return held_.empty() || held_.contains(rank); }
+  [[nodiscard]] bool holds(int rank) const { return is_held_.empty() || is_held_.at(static_cast<std::size_t>(rank)); }
   [[nodiscard]] const Value& value(ValueId id) const;
   [[nodiscard]] const TensorSpec& spec(ValueId id) const { return value(id).spec; }
   [[nodiscard]] std::span<const Value> values() const { return values_; }
@@ -168,7 +168,8 @@ class Program {
   [[nodiscard]] ValueId first_in_place(ValueId part);
 
   Mesh mesh_;
-  RankGroup held_;  // empty: all
+  RankGroup held_;             // empty: all
+  std::vector<bool> is_held_;  // by rank; empty: all are
   std::vector<Value> values_;
   std::vector<Storage> storages_;
   std::vector<OpCall> ops_;

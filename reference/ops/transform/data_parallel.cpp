@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "harness/core/error.h"
@@ -17,12 +18,7 @@ struct Bucket {
   int after = -1;
 };
 
-std::vector<Bucket> buckets_of(const Program& step, std::span<const ValueId> gradients, std::int64_t bytes) {
-  std::vector<ValueId> order(gradients.begin(), gradients.end());
-  for (const ValueId id : order) {
-    if (!step.value(id).producer)
-      throw ProgramError("data_parallel: no op produces gradient '" + step.spec(id).name + "'");
-  }
+std::vector<Bucket> buckets_of(const Program& step, std::vector<ValueId> order, std::int64_t bytes) {
   std::stable_sort(order.begin(), order.end(),
                    [&](ValueId a, ValueId b) { return *step.value(a).producer < *step.value(b).producer; });
   std::vector<Bucket> buckets;
@@ -39,46 +35,86 @@ std::vector<Bucket> buckets_of(const Program& step, std::span<const ValueId> gra
   return buckets;
 }
 
-/// The step on all ranks, while it is put together.
+/// Those of each rank of the step, which reduces its own with its likes in the other replicas.
+std::map<int, std::vector<Bucket>> buckets_by_rank(const Program& step, std::span<const ValueId> gradients,
+                                                   std::int64_t bytes) {
+  std::map<int, std::vector<ValueId>> of_rank;
+  for (const ValueId id : gradients) {
+    if (!step.value(id).producer)
+      throw ProgramError("data_parallel: no op produces gradient '" + step.spec(id).name + "'");
+    of_rank[step.spec(id).placement.rank].push_back(id);
+  }
+  std::map<int, std::vector<Bucket>> buckets;
+  for (auto& [rank, ids] : of_rank) buckets[rank] = buckets_of(step, std::move(ids), bytes);
+  return buckets;
+}
+
+Mesh mesh_of(const Program& step, int replicas) {
+  std::vector<MeshAxis> axes{{"dp", replicas}};
+  axes.insert(axes.end(), step.mesh().axes().begin(), step.mesh().axes().end());
+  return Mesh(std::move(axes));
+}
+
+/// The ranks that the result holds, none for all of them.
+std::vector<int> held_of(const Program& step, const DataParallel& options) {
+  const int each = step.mesh().ranks();
+  for (const int rank : options.held) {
+    if (step.holds(rank % each)) continue;
+    throw ProgramError("data_parallel: rank " + std::to_string(rank) + " is to be held, and the step lacks its rank " +
+                       std::to_string(rank % each));
+  }
+  if (!options.held.empty()) return options.held;
+  std::vector<int> held;
+  for (int rank = 0; rank < options.ranks * each; ++rank) {
+    if (step.holds(rank % each)) held.push_back(rank);
+  }
+  if (held.size() == static_cast<std::size_t>(options.ranks * each)) held.clear();
+  return held;
+}
+
+/// The step on all ranks, while it is put together. Rank r of the step's `each` is rank d each + r in replica d.
 class Replicas {
  public:
-  Replicas(const Program& step, const DataParallel& options) : step_(step), options_(options) {
-    for (int rank = 0; rank < options.ranks; ++rank) {
-      now_.push_back(copy_values(step, program_, [&](TensorSpec& spec) {
-        spec.name = name_on_rank(spec.name, rank, options.ranks);
-        spec.placement.rank = rank;
-        spec.placement.ranks = options.ranks;
-      }));
+  Replicas(const Program& step, const DataParallel& options)
+      : step_(step),
+        options_(options),
+        each_(step.mesh().ranks()),
+        ranks_(options.ranks * each_),
+        program_(mesh_of(step, options.ranks), held_of(step, options)) {
+    for (int replica = 0; replica < options.ranks; ++replica) {
+      const auto is_held = [&](int rank) { return program_.holds(replica * each_ + rank); };
+      bool any = false;
+      for (int rank = 0; rank < each_ && !any; ++rank) any = is_held(rank);
+      if (any) add_replica(replica);
     }
   }
 
   void append(const OpCall& call) {
     for (const ValueId input : call.inputs) expect_not_under_another_name(call, input);
-    for (int rank = 0; rank < options_.ranks; ++rank) {
-      OpCall mine = call;
-      mine.label = name_on_rank(call.label, rank, options_.ranks);
-      for (std::vector<ValueId>* list : {&mine.inputs, &mine.outputs}) {
-        for (ValueId& id : *list) id = of(rank, id);
-      }
-      program_.begin(call.phase);
-      program_.append(std::move(mine));
-    }
+    for (auto& [replica, now] : now_) append(call, replica, now);
   }
 
-  void reduce(const Bucket& bucket, int number) {
+  /// `rank` is the step's.
+  void reduce(const Bucket& bucket, int rank, int number) {
+    std::vector<int> members;
     std::vector<ValueId> all;
-    for (int rank = 0; rank < options_.ranks; ++rank) {
-      for (const ValueId id : bucket.gradients) all.push_back(of(rank, id));
-    }
-    program_.begin(Phase::timed);
-    const std::vector<ValueId> reduced =
-        all_reduce(program_, {options_.ranks, options_.reduction}, options_.math,
-                   program_.unique_name("gradients.bucket" + std::to_string(number)), all, true);
-    for (std::size_t i = 0; i < reduced.size(); ++i) {
-      const ValueId id = bucket.gradients[i % bucket.gradients.size()];
-      of(static_cast<int>(i / bucket.gradients.size()), id) = reduced[i];
+    for (int replica = 0; replica < options_.ranks; ++replica) members.push_back(replica * each_ + rank);
+    for (const auto& [replica, now] : now_) {
+      if (!program_.holds(replica * each_ + rank)) continue;
+      for (const ValueId id : bucket.gradients) all.push_back(now[at(id)]);
     }
     for (const ValueId id : bucket.gradients) reduced_[step_.value(id).storage].push_back(id);
+    if (all.empty()) return;
+    program_.begin(Phase::timed);
+    const std::string label = name_on_rank("gradients.bucket" + std::to_string(number), rank, each_);
+    const std::vector<ValueId> reduced =
+        all_reduce(program_, {options_.ranks, options_.reduction}, options_.math, program_.unique_name(label), all,
+                   true, RankGroup(std::move(members)));
+    auto next = reduced.begin();
+    for (auto& [replica, now] : now_) {
+      if (!program_.holds(replica * each_ + rank)) continue;
+      for (const ValueId id : bucket.gradients) now[at(id)] = *next++;
+    }
   }
 
   [[nodiscard]] Program take() && {
@@ -87,7 +123,61 @@ class Replicas {
   }
 
  private:
-  ValueId& of(int rank, ValueId id) { return now_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(id.index)]; }
+  static std::size_t at(ValueId id) { return static_cast<std::size_t>(id.index); }
+
+  void add_replica(int replica) {
+    std::vector<bool> drop;
+    for (const Value& value : step_.values())
+      drop.push_back(!program_.holds(replica * each_ + value.spec.placement.rank));
+    now_[replica] = copy_values(
+        step_, program_, [&](TensorSpec& spec) { place(spec, replica); }, drop);
+  }
+
+  void place(TensorSpec& spec, int replica) const {
+    const int rank = replica * each_ + spec.placement.rank;
+    spec.name = name_on_rank(spec.global_name(), rank, ranks_);
+    spec.placement.rank = rank;
+    spec.placement.ranks = ranks_;
+    std::vector<AxisSpread>& spreads = spec.placement.spread;
+    for (AxisSpread& spread : spreads) {
+      if (spread.mesh_axis == AxisSpread::no_axis_yet) {
+        spread.part = replica;
+        spread.parts = options_.ranks;
+      }
+      ++spread.mesh_axis;  // "dp" is the first
+    }
+    std::stable_sort(spreads.begin(), spreads.end(),
+                     [](const AxisSpread& a, const AxisSpread& b) { return a.mesh_axis < b.mesh_axis; });
+  }
+
+  void append(const OpCall& call, int replica, const std::vector<ValueId>& now) {
+    OpCall mine = call;
+    for (std::vector<ValueId>* list : {&mine.inputs, &mine.outputs}) {
+      for (ValueId& id : *list) id = now[at(id)];
+      std::erase_if(*list, [](ValueId id) { return id.index < 0; });  // those of ranks that are not held
+    }
+    if (const std::optional<int> rank = rank_of(step_, call)) {
+      if (!program_.holds(replica * each_ + *rank)) return;
+      const std::string suffix = name_on_rank("", *rank, each_);
+      const std::string_view label = call.label;
+      const bool named = label.ends_with(suffix);
+      mine.label =
+          name_on_rank(named ? label.substr(0, label.size() - suffix.size()) : label, replica * each_ + *rank, ranks_);
+    } else {
+      std::vector<int> members;
+      std::vector<int> held;
+      for (const int member : call.group.members()) {
+        members.push_back(replica * each_ + member);
+        if (program_.holds(members.back())) held.push_back(members.back());
+      }
+      if (held.empty()) return;
+      mine.group = RankGroup(std::move(members));
+      mine.held = RankGroup(std::move(held));
+      mine.label = call.label + "@dp" + std::to_string(replica);
+    }
+    program_.begin(call.phase);
+    program_.append(std::move(mine));
+  }
 
   void expect_not_under_another_name(const OpCall& call, ValueId input) const {
     const auto beside = reduced_.find(step_.value(input).storage);
@@ -103,8 +193,10 @@ class Replicas {
 
   const Program& step_;
   const DataParallel& options_;
+  int each_;
+  int ranks_;
   Program program_;
-  std::vector<std::vector<ValueId>> now_;  // of each rank: the latest version of each value of the step
+  std::map<int, std::vector<ValueId>> now_;  // by replica: the latest version of each value of the step
   std::map<StorageId, std::vector<ValueId>> reduced_;
 };
 
@@ -112,13 +204,15 @@ class Replicas {
 
 Program data_parallel(const Program& step, const DataParallel& options, std::span<const ValueId> gradients) {
   if (options.ranks == 1) return step;
-  const std::vector<Bucket> buckets = buckets_of(step, gradients, options.bucket_bytes);
+  const std::map<int, std::vector<Bucket>> buckets = buckets_by_rank(step, gradients, options.bucket_bytes);
   Replicas replicas(step, options);
-  std::size_t next = 0;
+  std::map<int, std::size_t> next;
   for (int index = 0; index < static_cast<int>(step.ops().size()); ++index) {
     replicas.append(step.op(index));
-    for (; next < buckets.size() && buckets[next].after == index; ++next)
-      replicas.reduce(buckets[next], static_cast<int>(next));
+    for (const auto& [rank, own] : buckets) {
+      for (std::size_t& number = next[rank]; number < own.size() && own[number].after == index; ++number)
+        replicas.reduce(own[number], rank, static_cast<int>(number));
+    }
   }
   return std::move(replicas).take();
 }

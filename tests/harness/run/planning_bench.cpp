@@ -15,8 +15,10 @@
 #include "reference/ops/gemm_bias_gradient.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/residual_norm.h"
+#include "reference/ops/transform/data_parallel.h"
 #include "reference/ops/transform/fuse.h"
 #include "suites/suites.h"
+#include "tests/reference/ops/transform/mesh_step.h"
 #include "tests/sim/sim_backend.h"
 
 namespace gpubench {
@@ -115,6 +117,22 @@ void all_stages(benchmark::State& state) {
   }
 }
 
+// One of 16,384 ranks, of a step with 96 layers in stages along pp: built, its dependencies, and planned.
+void one_of_many(benchmark::State& state) {
+  constexpr int replicas = 256;
+  const Mesh mesh({{"tp", 8}, {"pp", 8}});
+  const int rank = 9'876;
+  for (auto _ : state) {
+    const testing::MeshStep step = testing::mesh_step(mesh, {rank % mesh.ranks()}, 96);
+    const Program program =
+        data_parallel(step.program, {.ranks = replicas, .bucket_bytes = 1, .held = {rank}}, step.gradients);
+    benchmark::DoNotOptimize(program.dependencies());
+    plan_all(program);
+    report(state, program);
+    state.counters["ranks"] = program.mesh().ranks();
+  }
+}
+
 void ranks(benchmark::internal::Benchmark* stage) {
   for (const int count : {1, 64, 512}) stage->Arg(count);
   stage->ArgName("ranks")->Unit(benchmark::kMillisecond);
@@ -127,6 +145,7 @@ BENCHMARK(dependencies)->Apply(ranks);
 BENCHMARK(fused)->Apply(ranks);
 BENCHMARK(plan)->Apply(ranks);
 BENCHMARK(all_stages)->Apply(ranks);
+BENCHMARK(one_of_many)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace gpubench

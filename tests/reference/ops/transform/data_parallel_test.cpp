@@ -8,6 +8,7 @@
 #include "reference/ops/pointwise.h"
 #include "reference/ops/gemm.h"
 #include "tests/reference/ops/textbook_run.h"
+#include "tests/reference/ops/transform/mesh_step.h"
 
 namespace gpubench::testing {
 namespace data_parallel_test {
@@ -112,6 +113,91 @@ TEST(DataParallel, ReadingAnOlderVersionOfAReducedGradientIsRefused) {
   (void)scale(p, 2.0, f32_math, "late", c);
   EXPECT_NE(program_error([&] { (void)data_parallel(p, {.ranks = 2}, std::array{g}); }).find("'late' reads 'c'"),
             std::string::npos);
+}
+
+TEST(DataParallel, EachRankHasItsOwnPartOfTheBatch) {
+  const Step step = two_gradients();
+  const Program program = data_parallel(step.program, {.ranks = 3}, step.gradients);
+  EXPECT_EQ(program.mesh(), Mesh::line(3));
+  int seen = 0;
+  for (const Value& value : program.values()) {
+    if (value.spec.global_name() != "dy") continue;
+    EXPECT_EQ(value.spec.placement, Placement::shard(0, seen, 3));
+    ++seen;
+  }
+  EXPECT_EQ(seen, 3);
+}
+
+const OpCall& op_named(const Program& program, const std::string& label) {
+  const auto found =
+      std::find_if(program.ops().begin(), program.ops().end(), [&](const OpCall& op) { return op.label == label; });
+  if (found == program.ops().end()) throw ProgramError("no op '" + label + "'");
+  return *found;
+}
+
+// Two replicas of a step on (tp, pp) = (2, 2), ranks 0 to 3: ranks 4 to 7 are the second. In the step ranks 0 and 2
+// share tp, 0 and 1 share pp.
+TEST(DataParallel, AStepOnAMeshIsReplicatedWithItsGroups) {
+  const MeshStep step = mesh_step(Mesh({{"tp", 2}, {"pp", 2}}), {}, 1);
+  const Program program = data_parallel(step.program, {.ranks = 2, .bucket_bytes = 1}, step.gradients);
+
+  EXPECT_EQ(program.mesh(), Mesh({{"dp", 2}, {"tp", 2}, {"pp", 2}}));
+  EXPECT_EQ(op_named(program, "sum0.1@dp1").group, RankGroup({5, 7}));
+  EXPECT_EQ(op_named(program, "next.2@dp1").group, RankGroup({6, 7}));
+  EXPECT_EQ(op_named(program, "gradients.bucket0@3").group, RankGroup({3, 7}));
+  EXPECT_EQ(rank_of(program, op_named(program, "up0@6")), 6);
+  const TensorSpec& w = program.spec(op_named(program, "up0@6").inputs[1]);
+  EXPECT_EQ(w.name, "up0.w@6");
+  EXPECT_EQ(w.placement.spread, (std::vector{AxisSpread{AxisSpread::Kind::sharded, 1, 1, 1, 2}}));
+  const TensorSpec& x = program.spec(op_named(program, "up0@6").inputs[0]);
+  EXPECT_EQ(x.placement.spread, (std::vector{AxisSpread{AxisSpread::Kind::sharded, 0, 0, 1, 2}}));
+}
+
+/// What a program says of one rank: of each op that the rank has a part in, what it reads and leaves there.
+std::vector<std::string> seen_from(const Program& program, int rank) {
+  std::vector<std::string> words;
+  for (const OpCall& op : program.ops()) {
+    std::string own;
+    for (const std::vector<ValueId>* list : {&op.inputs, &op.outputs}) {
+      for (const ValueId id : *list) {
+        const TensorSpec& spec = program.spec(id);
+        if (spec.placement.rank != rank) continue;
+        own += " " + spec.to_string() + " from " + std::to_string(global_index(spec, 0)) + " of " +
+               global_shape(spec).to_string();
+      }
+    }
+    if (own.empty()) continue;
+    words.push_back(op.label + " " + std::string(op.kind.name) + "{" + op.attributes.to_string() + "} [" +
+                    op.group.to_string() + "]" + own);
+  }
+  return words;
+}
+
+TEST(DataParallel, AProgramThatHoldsOneRankIsWhatTheWholeOneSaysOfIt) {
+  const Mesh mesh({{"tp", 2}, {"pp", 3}});
+  const MeshStep whole_step = mesh_step(mesh, {}, 2);
+  const Program whole = data_parallel(whole_step.program, {.ranks = 4, .bucket_bytes = 200}, whole_step.gradients);
+  for (int rank = 0; rank < 24; ++rank) {
+    const MeshStep step = mesh_step(mesh, {rank % 6}, 2);
+    const Program own = data_parallel(step.program, {.ranks = 4, .bucket_bytes = 200, .held = {rank}}, step.gradients);
+    EXPECT_EQ(seen_from(own, rank), seen_from(whole, rank));
+    for (const Value& value : own.values()) EXPECT_EQ(value.spec.placement.rank, rank);
+  }
+}
+
+TEST(DataParallel, OfAStepThatHoldsSomeRanksTheirLikesAreHeldInAllReplicas) {
+  const MeshStep step = mesh_step(Mesh({{"tp", 2}, {"pp", 2}}), {1}, 1);
+  const Program program = data_parallel(step.program, {.ranks = 2}, step.gradients);
+  for (int rank = 0; rank < 8; ++rank) EXPECT_EQ(program.holds(rank), rank == 1 || rank == 5) << rank;
+  EXPECT_EQ(op_named(program, "gradients.bucket0@1").held, RankGroup({1, 5}));
+  EXPECT_EQ(op_named(program, "sum0.1@dp1").group, RankGroup({5, 7}));
+  EXPECT_EQ(op_named(program, "sum0.1@dp1").held, RankGroup({5}));
+}
+
+TEST(DataParallel, ARankThatTheStepLacksIsRefused) {
+  const MeshStep step = mesh_step(Mesh({{"tp", 2}, {"pp", 2}}), {1}, 1);
+  EXPECT_EQ(program_error([&] { (void)data_parallel(step.program, {.ranks = 2, .held = {6}}, step.gradients); }),
+            "data_parallel: rank 6 is to be held, and the step lacks its rank 2");
 }
 
 }  // namespace data_parallel_test
