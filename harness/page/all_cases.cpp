@@ -5,9 +5,9 @@
 #include <map>
 
 #include "harness/page/rates.h"
+#include "harness/page/sections.h"
 #include "harness/page/table_html.h"
 #include "harness/page/verdict.h"
-#include "harness/page/sections.h"
 #include "harness/report/console.h"
 #include "harness/report/quantity.h"
 #include "harness/report/text_table.h"

@@ -6,9 +6,9 @@
 
 #include "harness/chart/svg.h"
 #include "harness/page/assets.h"
-#include "harness/page/sections.h"
 #include "harness/page/page.h"
 #include "harness/page/ratios.h"
+#include "harness/page/sections.h"
 #include "harness/page/table_html.h"
 #include "harness/page/verdict.h"
 #include "harness/report/quantity.h"

@@ -28,7 +28,8 @@ Facts settings_of(const Report& report) {
   for (const auto& [name, value] : run.env) facts.emplace_back("variable " + name, value.empty() ? "(empty)" : value);
   if (run.seed != default_seed) facts.emplace_back("seed", fmt::format("{}, not {}", run.seed, default_seed));
   if (run.check != default_check) facts.emplace_back("check", fmt::format("{}, not {}", run.check, default_check));
-  if (run.deterministic.value_or(false)) facts.emplace_back("deterministic", "only implementations that give the same bits each time");
+  if (run.deterministic.value_or(false))
+    facts.emplace_back("deterministic", "only implementations that give the same bits each time");
   if (run.locked_clock_mhz > 0) facts.emplace_back("SM clock", fmt::format("locked at {} MHz", run.locked_clock_mhz));
   add_if(facts, "injected on purpose", run.injected);
   return facts;

@@ -235,12 +235,11 @@ int main(int argc, char** argv) {
   const Seeds seeds(argv[1]);
   seeds.write("report", reports(), words_of({dump(report_json(holding_report()))}));
   // Numbers on the edges of their formats; what else there is of JSON is in the report's.
-  seeds.write(
-      "json",
-      {"[-0,-0.0,1e22,1e23,9007199254740993,9007199254740993.0,1.7976931348623159e308,4.9e-324,2e-324]",
-       "[18446744073709551616,-9223372036854775809,123456789012345678901234567890e-10,0.1e-399]",
-       R"({"a":[1.5,2e3],"rounds":{"a":[{"b":"\u00e9\ud834\udd1e"}]}})", "[1e", "-", "[0.", "[01]", "[1e999]"},
-      words_of({R"({"a":["\ud834\udd1e"],"rounds":0.1e-10})"}));
+  seeds.write("json",
+              {"[-0,-0.0,1e22,1e23,9007199254740993,9007199254740993.0,1.7976931348623159e308,4.9e-324,2e-324]",
+               "[18446744073709551616,-9223372036854775809,123456789012345678901234567890e-10,0.1e-399]",
+               R"({"a":[1.5,2e3],"rounds":{"a":[{"b":"\u00e9\ud834\udd1e"}]}})", "[1e", "-", "[0.", "[01]", "[1e999]"},
+              words_of({R"({"a":["\ud834\udd1e"],"rounds":0.1e-10})"}));
   const Texts journal = journals();
   seeds.write("journal", journal, words_of({dump(to_json(sample_record())), R"({"line":0,"start":{"words":[],
       "settings":{}, "schema":"gpubench-journal","schema_version":1},"case":{},"round":{},"resumed":true})"}));

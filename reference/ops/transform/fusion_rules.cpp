@@ -7,10 +7,10 @@
 
 #include "reference/ops/column_sum.h"
 #include "reference/ops/cross_entropy.h"
-#include "reference/ops/pointwise.h"
 #include "reference/ops/gemm_bias_gradient.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
+#include "reference/ops/pointwise.h"
 
 namespace gpubench {
 namespace {

@@ -9,10 +9,10 @@
 #include <cmath>
 #include <limits>
 
-#include "reference/ops/move.h"
-#include "reference/ops/pointwise.h"
 #include "reference/ops/gemm.h"
+#include "reference/ops/move.h"
 #include "reference/ops/norm.h"
+#include "reference/ops/pointwise.h"
 #include "tests/harness/parity/judged_program.h"
 
 namespace gpubench {

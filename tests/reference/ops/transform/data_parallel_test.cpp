@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "reference/ops/column_sum.h"
-#include "reference/ops/pointwise.h"
 #include "reference/ops/gemm.h"
+#include "reference/ops/pointwise.h"
 #include "tests/reference/ops/textbook_run.h"
 #include "tests/reference/ops/transform/mesh_step.h"
 

@@ -7,11 +7,11 @@
 
 #include "reference/ops/attention.h"
 #include "reference/ops/cross_entropy.h"
-#include "reference/ops/move.h"
-#include "reference/ops/pointwise.h"
 #include "reference/ops/gemm.h"
+#include "reference/ops/move.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
+#include "reference/ops/pointwise.h"
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {

@@ -4,8 +4,8 @@
 #include <array>
 
 #include "reference/ops/column_sum.h"
-#include "reference/ops/pointwise.h"
 #include "reference/ops/gemm_bias_gradient.h"
+#include "reference/ops/pointwise.h"
 #include "reference/ops/transform/differentiate.h"
 #include "reference/ops/transform/fuse.h"
 #include "tests/reference/ops/textbook_run.h"

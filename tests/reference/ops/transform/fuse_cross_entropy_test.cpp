@@ -5,8 +5,8 @@
 
 #include "reference/ops/column_sum.h"
 #include "reference/ops/cross_entropy.h"
-#include "reference/ops/pointwise.h"
 #include "reference/ops/gemm.h"
+#include "reference/ops/pointwise.h"
 #include "reference/ops/transform/fuse.h"
 #include "tests/reference/ops/textbook_run.h"
 

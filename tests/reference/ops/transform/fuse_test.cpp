@@ -4,11 +4,11 @@
 
 #include <array>
 
-#include "reference/ops/move.h"
-#include "reference/ops/pointwise.h"
 #include "reference/ops/gemm.h"
+#include "reference/ops/move.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
+#include "reference/ops/pointwise.h"
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
