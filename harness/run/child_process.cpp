@@ -21,6 +21,7 @@ namespace {
 
 constexpr int above_all_given = 20;  // where a descriptor is out of the way of those that the child is given
 constexpr int look_ms = 2;
+constexpr int unseen_end = 255 << 8;  // what nobody saw end well did not: exited with status 255
 
 // Between fork and exec: only what is safe in a signal handler. `given`: the child's number and ours.
 [[noreturn]] void become(char* const* words, const ChildSetup& setup, std::vector<std::pair<int, int>>& given,
@@ -79,6 +80,7 @@ bool ChildEnd::within(double seconds) {
   while (!ended_) {
     const pid_t got = ::waitpid(pid_, &status_, WNOHANG);
     ended_ = got == pid_ || (got < 0 && errno != EINTR);
+    if (ended_ && got != pid_) status_ = unseen_end;
     if (ended_ || watch.seconds() >= seconds) break;
     ::poll(nullptr, 0, look_ms);
   }

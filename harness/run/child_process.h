@@ -27,7 +27,7 @@ class ChildEnd {
   [[nodiscard]] bool within(double seconds);
   [[nodiscard]] bool ended() const { return ended_; }
   [[nodiscard]] pid_t pid() const { return pid_; }
-  /// As waitpid() says, once it has ended.
+  /// As waitpid() says, once it has ended; exited with status 255 where it could not be waited for.
   [[nodiscard]] int status() const { return status_; }
 
  private:
