@@ -1,19 +1,15 @@
 #include "harness/cli/child_run.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <ctime>
 
-#include "harness/cli/child_process.h"
-#include "harness/cli/device.h"
+#include "harness/core/descriptor.h"
+#include "harness/run/child_process.h"
 #include "harness/run/timing.h"
-#include "harness/run/worker_process.h"
 
 namespace gpubench {
 namespace {
@@ -43,37 +39,26 @@ class HeldSignals {
   sigset_t before_;
 };
 
-// False while it runs.
-bool ended(pid_t pid, int& status) {
-  const pid_t got = ::waitpid(pid, &status, WNOHANG);
-  if (got < 0 && errno != EINTR) throw CannotMeasure(fmt::format("waiting for a run failed: {}", std::strerror(errno)));
-  return got == pid;
-}
-
 // Passes the signal on; a second one, or no end within the patience, kills the run, and its worker with it.
-void stop_run(pid_t pid, int signal, int& status) {
+void stop_run(ChildEnd& run, int signal) {
   const HeldSignals held;
   const Stopwatch watch;
-  ::kill(pid, signal);
-  while (!ended(pid, status)) {
-    if (held.another() || watch.seconds() > run_patience_s) ::kill(pid, SIGKILL);
+  ::kill(run.pid(), signal);
+  while (!run.within(0.0)) {
+    if (held.another() || watch.seconds() > run_patience_s) ::kill(run.pid(), SIGKILL);
   }
 }
 
 }  // namespace
 
 int run_child_process(const std::vector<std::string>& argv, const StopFlag& stop) {
-  const FileDescriptor nowhere(::open("/dev/null", O_WRONLY | O_CLOEXEC));
-  const pid_t pid = start_child(argv, {.descriptors = {{STDOUT_FILENO, nowhere.get()}}, .leads_group = true});
-  int status = 0;
-  while (!ended(pid, status)) {
-    if (const int signal = stop.load(); signal != 0) {
-      stop_run(pid, signal, status);
-      break;
-    }
-    const timespec wait{0, 20'000'000};
-    ::nanosleep(&wait, nullptr);
+  constexpr double tick_s = 0.02;
+  const Descriptor nowhere(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  ChildEnd run(start_child(argv, {.descriptors = {{STDOUT_FILENO, nowhere.get()}}, .leads_group = true}));
+  while (!run.within(tick_s)) {
+    if (const int signal = stop.load(); signal != 0) stop_run(run, signal);
   }
+  const int status = run.status();
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

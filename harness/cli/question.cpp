@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,11 +12,12 @@
 #include <cstring>
 #include <utility>
 
-#include "harness/cli/child_process.h"
 #include "harness/cli/device.h"
+#include "harness/core/descriptor.h"
+#include "harness/core/error.h"
 #include "harness/report/visible_text.h"
+#include "harness/run/child_process.h"
 #include "harness/run/timing.h"
-#include "harness/run/worker_process.h"
 
 namespace gpubench {
 namespace {
@@ -54,37 +54,25 @@ class Listener {
   bool heard_ = false;
 };
 
-// A child whose end is waited for, but not for ever: one in an uninterruptible wait for its device is left behind.
-class Ended {
- public:
-  explicit Ended(pid_t pid) : pid_(pid) {}
-  [[nodiscard]] bool within(double seconds) {
-    const Stopwatch watch;
-    while (!ended_) {
-      const pid_t got = ::waitpid(pid_, &status_, WNOHANG);
-      ended_ = got == pid_ || (got < 0 && errno != EINTR);
-      if (ended_ || watch.seconds() >= seconds) break;
-      ::poll(nullptr, 0, 2);
-    }
-    return ended_;
-  }
-  void kill() {
-    if (ended_) return;
-    ::kill(pid_, SIGKILL);
-    (void)within(end_patience_s);
-  }
-  [[nodiscard]] int status() const { return status_; }
+// Ends one that would not end by itself.
+void kill(ChildEnd& child) {
+  if (child.ended()) return;
+  ::kill(child.pid(), SIGKILL);
+  (void)child.within(end_patience_s);
+}
 
- private:
-  pid_t pid_;
-  int status_ = 0;
-  bool ended_ = false;
-};
-
-std::pair<FileDescriptor, FileDescriptor> make_pipe() {
+std::pair<Descriptor, Descriptor> make_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw CannotMeasure(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
-  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+pid_t started(const std::vector<std::string>& argv, const Descriptor& writing) {
+  try {
+    return start_child(argv, {.descriptors = {{given_fd, writing.get()}}});
+  } catch (const BackendError& e) {
+    throw CannotMeasure(e.what());
+  }
 }
 
 std::string in_call(std::string_view before, const std::string& call) {
@@ -107,13 +95,13 @@ void Teller::send(char kind, std::string_view line) const {
 Heard ask(std::vector<std::string> argv, double deadline_s, const StopFlag& stop) {
   argv.insert(argv.end(), {"--worker-output", std::to_string(given_fd)});
   auto [reading, writing] = make_pipe();
-  Ended child(start_child(argv, {.descriptors = {{given_fd, writing.get()}}}));
+  ChildEnd child(started(argv, writing));
   writing.close();
   Listener listener;
   Stopwatch silence;
   while (true) {
     if (stop != 0) {
-      child.kill();
+      kill(child);
       throw CannotMeasure("interrupted");
     }
     pollfd readable{reading.get(), POLLIN, 0};
@@ -124,12 +112,12 @@ Heard ask(std::vector<std::string> argv, double deadline_s, const StopFlag& stop
     }
     const double limit_s = listener.heard() ? deadline_s : std::max(deadline_s, least_start_s);
     if (deadline_s <= 0.0 || silence.seconds() <= limit_s) continue;
-    child.kill();
+    kill(child);
     return {listener.answer(), fmt::format("does not answer ({}{:.3g} s)",
                                            listener.call().empty() ? "" : visible(listener.call()) + ", ", limit_s)};
   }
   if (!child.within(end_patience_s)) {
-    child.kill();
+    kill(child);
     return {listener.answer(), "does not end" + in_call(" after ", listener.call())};
   }
   if (child.status() == 0) return {listener.answer(), ""};

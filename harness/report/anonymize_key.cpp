@@ -13,8 +13,8 @@
 #include <filesystem>
 #include <optional>
 
+#include "harness/core/descriptor.h"
 #include "harness/report/atomic_file.h"
-#include "harness/report/descriptor.h"
 #include "harness/report/reader.h"
 #include "harness/report/visible_text.h"
 

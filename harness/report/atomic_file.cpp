@@ -14,7 +14,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "harness/report/descriptor.h"
+#include "harness/core/descriptor.h"
 #include "harness/report/visible_text.h"
 
 namespace gpubench {

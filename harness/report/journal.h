@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "harness/core/descriptor.h"
 #include "harness/core/record.h"
 #include "harness/report/atomic_file.h"
-#include "harness/report/descriptor.h"
 #include "harness/report/json_parser.h"
 
 namespace gpubench {

@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "harness/report/descriptor.h"
+#include "harness/core/descriptor.h"
 #include "harness/report/json.h"
 #include "harness/report/visible_text.h"
 

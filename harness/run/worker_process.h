@@ -1,35 +1,21 @@
 // A worker process as its supervisor sees it: started, spoken to, ended, and told what became of it.
 #pragma once
 
-#include <sys/types.h>
-
 #include <string>
+#include <utility>
 
+#include "harness/core/descriptor.h"
+#include "harness/run/child_process.h"
 #include "harness/run/run.h"
 
 namespace gpubench {
-
-/// An open file descriptor, closed when destroyed.
-class FileDescriptor {
- public:
-  FileDescriptor() = default;
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  FileDescriptor(FileDescriptor&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
-  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
-  ~FileDescriptor() { close(); }
-  [[nodiscard]] int get() const { return fd_; }
-  void close();
-
- private:
-  int fd_ = -1;
-};
 
 /// Leads a process group of its own; its stdout goes to our stderr, so that our stdout stays pure, and it has no stdin.
 /// Ended with its whole group when destroyed.
 class WorkerProcess {
  public:
   /// Starts `command`. Throws BackendError with the program's name where it cannot be started.
-  explicit WorkerProcess(const WorkerCommand& command);
+  explicit WorkerProcess(const WorkerCommand& command) : WorkerProcess(command, channel(), channel()) {}
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
   ~WorkerProcess();
@@ -48,17 +34,15 @@ class WorkerProcess {
   void terminate();
 
  private:
-  [[nodiscard]] bool ended_within(double seconds);
+  using Channel = std::pair<Descriptor, Descriptor>;  // our end and its
+  static Channel channel();
+  WorkerProcess(const WorkerCommand& command, Channel to_worker, Channel from_worker);
   void signal_group(int signal) const;
 
-  FileDescriptor to_worker_;
-  FileDescriptor from_worker_;
-  pid_t pid_ = -1;
-  bool ended_ = false;
-  int status_ = 0;
+  Descriptor to_worker_;
+  Descriptor from_worker_;
+  ChildEnd end_;
+  bool left_behind_ = false;
 };
-
-/// "ended by signal 9 (Killed)" or "exited with status 1", from what waitpid() says.
-[[nodiscard]] std::string describe_status(int status);
 
 }  // namespace gpubench

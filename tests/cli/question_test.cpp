@@ -58,7 +58,7 @@ TEST(Question, AProgramThatIsNotThereIsSaid) {
     (void)ask({"/nonexistent/gpubench"}, 1.0, never);
     FAIL();
   } catch (const CannotMeasure& e) {
-    EXPECT_THAT(e.what(), HasSubstr("cannot start /nonexistent/gpubench: No such file"));
+    EXPECT_THAT(e.what(), HasSubstr("could not start '/nonexistent/gpubench': No such file"));
   }
 }
 

@@ -7,7 +7,7 @@
 #include <array>
 
 #include "harness/core/crc32.h"
-#include "harness/run/worker_process.h"
+#include "harness/core/descriptor.h"
 
 namespace gpubench {
 namespace {
@@ -70,7 +70,7 @@ TEST(Wire, AMessageBeyondTheCapIsNotSent) {
 TEST(Wire, AReaderThatIsGoneIsAnErrorAndNoSignal) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
-  const FileDescriptor writer(ends[0]);
+  const Descriptor writer(ends[0]);
   ::close(ends[1]);
 
   EXPECT_THROW(write_frame(writer.get(), {FrameKind::done, ""}), WireError);
@@ -79,8 +79,8 @@ TEST(Wire, AReaderThatIsGoneIsAnErrorAndNoSignal) {
 TEST(Wire, TheEndOfTheStreamIsToldApartFromData) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
-  const FileDescriptor from(ends[0]);
-  FileDescriptor to(ends[1]);
+  const Descriptor from(ends[0]);
+  Descriptor to(ends[1]);
   write_frame(to.get(), {FrameKind::phase, "0 time"});
   to.close();
 
