@@ -99,7 +99,7 @@ TEST_P(EndToEnd, AFusedTrainingStepStaysWithinItToo) {
   const Fused fused = fuse(build(tiny_step(GetParam())), open_cpu_backend()->fused_ops());
   // embedding + ln1, residual1 + ln2, residual2 + ln_f; loss + its gradient; clip + AdamW, of which bf16 has two: of
   // parameters with a copy and of those without
-  ASSERT_EQ(fused.rewrites.size(), GetParam() == "bf16" ? 6U : 5U);
+  ASSERT_EQ(fused.rewrites.size(), std::string(GetParam()) == "bf16" ? 6U : 5U);
   for (const EndToEndResult& result : compare(GetParam(), fused.program)) {
     EXPECT_TRUE(result.passed()) << result.tensor << ": error " << result.error << ", allowed " << result.allowed
                                  << ", norm " << result.norm;
