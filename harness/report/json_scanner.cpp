@@ -94,7 +94,8 @@ bool vanishes(std::string_view number) {
   const auto read = std::from_chars(exponent.data(), exponent.data() + exponent.size(), power);
   if (read.ec == std::errc::result_out_of_range) return exponent.starts_with('-');
   const auto point = static_cast<std::int64_t>(std::min(digits.find('.'), digits.size()));
-  return power + point < static_cast<std::int64_t>(digits.find_first_of("123456789"));
+  const auto first = static_cast<std::int64_t>(digits.find_first_of("123456789"));
+  return power < first - point;  // not power + point, which overflows at the largest exponents
 }
 
 }  // namespace
