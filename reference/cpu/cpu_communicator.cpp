@@ -1,13 +1,11 @@
 // Ranks of one process: all tensors are in reach of all. A collective is two meetings of its group, with work in
 // between: nobody reads before all inputs are there, nobody goes on before all have read. A small reduction needs only
 // the first: every rank puts its input where it stays for two collectives, and adds all of them up by itself.
-#include <algorithm>
 #include <array>
 #include <cstring>
-#include <mutex>
 
 #include "harness/core/error.h"
-#include "harness/core/rank_sync.h"
+#include "harness/core/meeting_points.h"
 #include "reference/cpu/collective_work.h"
 #include "reference/cpu/cpu_ranks.h"
 #include "reference/cpu/kernel.h"
@@ -77,7 +75,7 @@ class CpuCommunicator final : public Communicator {
   [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors) override {
     const auto* own = dynamic_cast<const CollectivePlan*>(plan.get());
     if (own == nullptr) throw BackendError("cpu: the plan is empty or of another backend; expected a collective's");
-    MeetingPoint& where = meeting_point(own->call().group);
+    MeetingPoint& where = points_.of(own->call().group, spins_);
     return std::make_shared<CollectiveLaunch>(where, cpu::work_of(own->call(), tensors),
                                               small_sums(where, own->call(), tensors));
   }
@@ -91,41 +89,17 @@ class CpuCommunicator final : public Communicator {
     own.where().barrier.arrive(member);
   }
 
-  void stop() override {
-    for_each([](MeetingPoint& point) { point.barrier.stop(); });
-  }
+  void stop() override { points_.stop(); }
   [[nodiscard]] bool restart() override {
-    for_each([](MeetingPoint& point) {
+    points_.for_each([](MeetingPoint& point) {
       point.barrier.reset();
       for (MeetingPoint::Place& place : point.places) place.turns = 0;
     });
     return true;
   }
-  [[nodiscard]] std::vector<int> waiting() const override {
-    std::vector<int> ranks;
-    for_each([&ranks](const MeetingPoint& point) {
-      for (const int member : point.barrier.waiting()) ranks.push_back(point.members[member]);
-    });
-    std::sort(ranks.begin(), ranks.end());
-    return ranks;
-  }
+  [[nodiscard]] std::vector<int> waiting() const override { return points_.waiting(); }
 
  private:
-  // Groups come while collectives are bound, and are stopped or asked from any thread.
-  template <class Work>
-  void for_each(const Work& work) const {
-    const std::lock_guard lock(mutex_);
-    for (const auto& point : points_) work(*point);
-  }
-
-  [[nodiscard]] MeetingPoint& meeting_point(const RankGroup& members) {
-    const std::lock_guard lock(mutex_);
-    const auto found =
-        std::find_if(points_.begin(), points_.end(), [&](const auto& point) { return point->members == members; });
-    if (found != points_.end()) return **found;
-    return *points_.emplace_back(std::make_unique<MeetingPoint>(members, spins_));
-  }
-
   static std::vector<SmallSum> small_sums(const MeetingPoint& where, const OpCall& call,
                                           std::span<const Tensor> tensors) {
     const std::size_t members = where.places.size();
@@ -159,8 +133,7 @@ class CpuCommunicator final : public Communicator {
 
   int threads_;
   int spins_;
-  mutable std::mutex mutex_;
-  std::vector<std::unique_ptr<MeetingPoint>> points_;  // one for each group
+  MeetingPoints<MeetingPoint> points_;
 };
 
 }  // namespace

@@ -7,10 +7,10 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
+#include <vector>
 
 #include "harness/core/error.h"
-#include "harness/core/rank_sync.h"
+#include "harness/core/meeting_points.h"
 #include "reference/cuda/kernel.h"
 #include "reference/cuda/kernels/move.h"
 #include "reference/cuda/kernels/reduce_ranks.h"
@@ -93,7 +93,7 @@ class VirtualCommunicator final : public CudaCommunicator {
  public:
   VirtualCommunicator(int ranks, int ordinal)
       : CudaCommunicator(std::vector<int>(static_cast<std::size_t>(ranks), ordinal)),
-        all_(meeting_point(RankGroup::first(ranks))) {}
+        all_(points_.of(RankGroup::first(ranks))) {}
 
   [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors) override {
     expect_collective(call, tensors);
@@ -106,7 +106,7 @@ class VirtualCommunicator final : public CudaCommunicator {
   [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors) override {
     std::vector<RankLaunches> members;
     for (const RankTasks& tasks : tasks_of(collective_of(plan), tensors)) members.push_back(launches_of(tasks));
-    return std::make_shared<VirtualLaunch>(meeting_point(collective_of(plan).group), std::move(members));
+    return std::make_shared<VirtualLaunch>(points_.of(collective_of(plan).group), std::move(members));
   }
 
   void enqueue(const Launch& launch, int rank, cudaStream_t stream) override {
@@ -128,17 +128,16 @@ class VirtualCommunicator final : public CudaCommunicator {
 
   void stop() override {
     CudaCommunicator::stop();
-    for_each([](MeetingPoint& point) { point.barrier.stop(); });
+    points_.stop();
   }
   [[nodiscard]] bool restart() override {
-    for_each([](MeetingPoint& point) { point.barrier.reset(); });
+    points_.for_each([](MeetingPoint& point) { point.barrier.reset(); });
     return CudaCommunicator::restart();
   }
   [[nodiscard]] std::vector<int> waiting() const override {
     std::vector<int> ranks = CudaCommunicator::waiting();
-    for_each([&ranks](const MeetingPoint& point) {
-      for (const int member : point.barrier.waiting()) ranks.push_back(point.members[member]);
-    });
+    const std::vector<int> meeting = points_.waiting();
+    ranks.insert(ranks.end(), meeting.begin(), meeting.end());
     return ranks;
   }
 
@@ -157,23 +156,7 @@ class VirtualCommunicator final : public CudaCommunicator {
     }
   }
 
-  // Groups come while collectives are bound, and are stopped or asked from any thread.
-  template <class Work>
-  void for_each(const Work& work) const {
-    const std::lock_guard lock(mutex_);
-    for (const auto& point : points_) work(*point);
-  }
-
-  [[nodiscard]] MeetingPoint& meeting_point(const RankGroup& members) {
-    const std::lock_guard lock(mutex_);
-    const auto found =
-        std::find_if(points_.begin(), points_.end(), [&](const auto& point) { return point->members == members; });
-    if (found != points_.end()) return **found;
-    return *points_.emplace_back(std::make_unique<MeetingPoint>(members));
-  }
-
-  mutable std::mutex mutex_;
-  std::vector<std::unique_ptr<MeetingPoint>> points_;  // one for each group
+  MeetingPoints<MeetingPoint> points_;
   MeetingPoint& all_;
 };
 
