@@ -11,6 +11,7 @@
 #include "harness/cli/compare_verbs.h"
 #include "harness/cli/device.h"
 #include "harness/cli/exit_code.h"
+#include "harness/cli/flags.h"
 #include "harness/core/error.h"
 #include "harness/measure/statistics.h"
 #include "harness/report/atomic_file.h"

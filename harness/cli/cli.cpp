@@ -56,7 +56,7 @@ int act(const Options& options, std::span<const std::string> words, const Enviro
     case Verb::export_report: return export_verb(options, environment);
     case Verb::report_page: return page_verb(options, environment);
     case Verb::completion:
-      environment.out << completion_text(options.shell, suite_names(environment));
+      environment.out << completion_text(*options.shell, suite_names(environment));
       return exit_codes::ok;
     case Verb::man: environment.out << manual_page(version()); return exit_codes::ok;
     case Verb::help:

@@ -2,19 +2,32 @@
 
 #include <fmt/format.h>
 
-#include "harness/cli/flag_facts.h"
 #include "harness/cli/flags.h"
 #include "harness/report/text_table.h"
 
 namespace gpubench {
 namespace {
 
-std::vector<const VerbInfo*> visible_verbs() {
-  std::vector<const VerbInfo*> shown;
+// A verb, its flags, and what stands after it without one: no words and no files where nothing does.
+struct Completed {
+  const VerbInfo* verb;
+  std::vector<Flag> flags;
+  Flag argument;
+};
+
+std::vector<Completed> completed_verbs(std::span<const std::string> suites) {
+  std::vector<Completed> all;
   for (const VerbInfo& verb : verbs()) {
-    if (!verb.hidden) shown.push_back(&verb);
+    if (verb.hidden) continue;
+    Completed& one = all.emplace_back(Completed{&verb, {}, {}});
+    for (Flag& flag : flags_of(verb.verb, suites)) {
+      if (flag.stands_alone())
+        one.argument = std::move(flag);
+      else if (flag.is_visible())
+        one.flags.push_back(std::move(flag));
+    }
   }
-  return shown;
+  return all;
 }
 
 std::string replaced(std::string text, std::string_view what, std::string_view by) {
@@ -25,12 +38,6 @@ std::string replaced(std::string text, std::string_view what, std::string_view b
 
 // Text between single quotes: nothing in it means anything to a shell.
 std::string in_quotes(std::string_view text) { return "'" + replaced(std::string(text), "'", "'\\''") + "'"; }
-
-std::vector<std::string> names_of(const FlagFacts& flag) {
-  std::vector<std::string> names{flag.long_name};
-  names.insert(names.end(), flag.others.begin(), flag.others.end());
-  return names;
-}
 
 // --- bash: one function; what a word may be is looked up by verb and the flag before it.
 
@@ -78,23 +85,23 @@ constexpr std::string_view bash_tail = R"(  esac
 complete -F _gpubench gpubench
 )";
 
-std::string bash_kind(const FlagFacts& flag) {
+std::string bash_kind(const Flag& flag) {
   if (flag.value == ValueKind::file) return "file";
   if (flag.value == ValueKind::folder) return "folder";
-  return flag.is_list ? "list" : "words";
+  return flag.takes == Takes::list ? "list" : "words";
 }
 
 std::string bash(std::span<const std::string> suites) {
   std::string values;
-  std::string flags;
+  std::string flag_names;
   std::string arguments;
   std::vector<std::string> verb_names;
-  for (const VerbInfo* verb : visible_verbs()) {
+  for (const auto& [verb, flags, argument] : completed_verbs(suites)) {
     verb_names.emplace_back(verb->name);
     std::vector<std::string> names;
-    for (const FlagFacts& flag : flag_facts(verb->verb, suites)) {
+    for (const Flag& flag : flags) {
       std::string pattern;
-      for (const std::string& name : names_of(flag)) {
+      for (const std::string& name : flag.names()) {
         names.push_back(name);
         pattern += fmt::format("{}\"{} {}\"", pattern.empty() ? "" : "|", verb->name, name);
       }
@@ -102,14 +109,14 @@ std::string bash(std::span<const std::string> suites) {
         values +=
             fmt::format("    {}) kind={} words={} ;;\n", pattern, bash_kind(flag), in_quotes(joined(flag.words, " ")));
     }
-    flags += fmt::format("        {}) words={} ;;\n", verb->name, in_quotes(joined(names, " ")));
-    const ArgumentFacts facts = argument_facts(verb->verb);
-    if (facts.files || !facts.words.empty())
-      arguments += fmt::format("        {}) kind={} words={} ;;\n", verb->name, facts.files ? "file" : "words",
-                               in_quotes(joined(facts.words, " ")));
+    flag_names += fmt::format("        {}) words={} ;;\n", verb->name, in_quotes(joined(names, " ")));
+    if (argument.value == ValueKind::file || !argument.words.empty())
+      arguments +=
+          fmt::format("        {}) kind={} words={} ;;\n", verb->name,
+                      argument.value == ValueKind::file ? "file" : "words", in_quotes(joined(argument.words, " ")));
   }
   std::string text = std::string(bash_head) + values + std::string(bash_tail);
-  text = replaced(text, "@FLAGS@", flags);
+  text = replaced(text, "@FLAGS@", flag_names);
   text = replaced(text, "@ARGUMENTS@", arguments);
   return replaced(text, "@VERBS@", in_quotes(joined(verb_names, " ")));
 }
@@ -125,12 +132,12 @@ std::string zsh_text(std::string_view text) {
   return out;
 }
 
-std::string zsh_action(const FlagFacts& flag) {
+std::string zsh_action(const Flag& flag) {
   if (flag.value == ValueKind::file) return "_files";
   if (flag.value == ValueKind::folder) return "_files -/";
   if (flag.words.empty()) return " ";
-  return flag.is_list ? fmt::format("_sequence compadd - {}", joined(flag.words, " "))
-                      : fmt::format("({})", joined(flag.words, " "));
+  return flag.takes == Takes::list ? fmt::format("_sequence compadd - {}", joined(flag.words, " "))
+                                   : fmt::format("({})", joined(flag.words, " "));
 }
 
 std::string zsh(std::span<const std::string> suites) {
@@ -138,25 +145,25 @@ std::string zsh(std::span<const std::string> suites) {
       "#compdef gpubench\n# zsh completion for gpubench: gpubench completion zsh > "
       "\"${fpath[1]}/_gpubench\"\n_gpubench() {\n"
       "  local verb=run\n  local -a verbs flags\n  verbs=(\n";
-  for (const VerbInfo* verb : visible_verbs())
-    text += fmt::format("    {}\n", in_quotes(fmt::format("{}:{}", verb->name, verb->description)));
+  for (const VerbInfo& verb : verbs()) {
+    if (!verb.hidden) text += fmt::format("    {}\n", in_quotes(fmt::format("{}:{}", verb.name, verb.description)));
+  }
   text +=
       "  )\n  if (( CURRENT == 2 )) && [[ $words[2] != -* ]]; then\n    _describe verb verbs\n    return\n  fi\n"
       "  if [[ $words[2] != -* ]]; then\n    verb=$words[2]\n    shift words\n    (( CURRENT-- ))\n  fi\n  case $verb "
       "in\n";
-  for (const VerbInfo* verb : visible_verbs()) {
+  for (const auto& [verb, flags, argument] : completed_verbs(suites)) {
     text += fmt::format("    {})\n      flags=(\n", verb->name);
-    for (const FlagFacts& flag : flag_facts(verb->verb, suites)) {
-      for (const std::string& name : names_of(flag)) {
-        std::string spec = fmt::format("*{}[{}]", name, zsh_text(flag.description));
+    for (const Flag& flag : flags) {
+      for (const std::string& name : flag.names()) {
+        std::string spec = fmt::format("*{}[{}]", name, zsh_text(flag.text));
         if (flag.value != ValueKind::none) spec += fmt::format(":{}:{}", zsh_text(flag.type), zsh_action(flag));
         text += "        " + in_quotes(spec) + "\n";
       }
     }
-    const ArgumentFacts facts = argument_facts(verb->verb);
-    if (facts.files) text += "        '*:file:_files'\n";
-    if (!facts.files && !facts.words.empty())
-      text += "        " + in_quotes(fmt::format("*:word:({})", joined(facts.words, " "))) + "\n";
+    if (argument.value == ValueKind::file) text += "        '*:file:_files'\n";
+    if (argument.value != ValueKind::file && !argument.words.empty())
+      text += "        " + in_quotes(fmt::format("*:word:({})", joined(argument.words, " "))) + "\n";
     text += "      )\n      ;;\n";
   }
   return text + "  esac\n  _arguments -S $flags\n}\n_gpubench \"$@\"\n";
@@ -168,15 +175,15 @@ std::string fish_text(std::string_view text) {
   return "'" + replaced(replaced(std::string(text), "\\", "\\\\"), "'", "\\'") + "'";
 }
 
-std::string fish_rule(const VerbInfo& verb, const FlagFacts& flag) {
+std::string fish_rule(const VerbInfo& verb, const Flag& flag) {
   std::string rule = fmt::format("complete -c gpubench -n '__gpubench_verb {}'", verb.name);
-  for (const std::string& name : names_of(flag))
+  for (const std::string& name : flag.names())
     rule += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
   const std::string words = flag.words.empty() ? "" : " -a " + fish_text(joined(flag.words, " "));
   switch (flag.value) {
     case ValueKind::none: break;
     case ValueKind::text:
-      rule += flag.is_list && !words.empty()
+      rule += flag.takes == Takes::list && !words.empty()
                   ? " -x -a " + fish_text(fmt::format("(__fish_complete_list , 'string split \" \" \"{}\"')",
                                                       joined(flag.words, " ")))
                   : " -x" + words;
@@ -187,7 +194,7 @@ std::string fish_rule(const VerbInfo& verb, const FlagFacts& flag) {
               std::string(flag.words.empty() ? "'" : " " + joined(flag.words, " ") + "'");
       break;
   }
-  return rule + " -d " + fish_text(flag.description) + "\n";
+  return rule + " -d " + fish_text(flag.text) + "\n";
 }
 
 std::string fish(std::span<const std::string> suites) {
@@ -203,15 +210,15 @@ function __gpubench_verb
 end
 complete -c gpubench -f
 )";
-  for (const VerbInfo* verb : visible_verbs()) {
+  for (const auto& [verb, flags, argument] : completed_verbs(suites)) {
     text += fmt::format("complete -c gpubench -n __fish_use_subcommand -a {} -d {}\n", verb->name,
                         fish_text(verb->description));
-    for (const FlagFacts& flag : flag_facts(verb->verb, suites)) text += fish_rule(*verb, flag);
-    const ArgumentFacts facts = argument_facts(verb->verb);
-    if (facts.files) text += fmt::format("complete -c gpubench -n '__gpubench_verb {}' -F\n", verb->name);
-    if (!facts.words.empty())
+    for (const Flag& flag : flags) text += fish_rule(*verb, flag);
+    if (argument.value == ValueKind::file)
+      text += fmt::format("complete -c gpubench -n '__gpubench_verb {}' -F\n", verb->name);
+    if (!argument.words.empty())
       text += fmt::format("complete -c gpubench -n '__gpubench_verb {}; and not __fish_use_subcommand' -a {}\n",
-                          verb->name, fish_text(joined(facts.words, " ")));
+                          verb->name, fish_text(joined(argument.words, " ")));
   }
   return text;
 }

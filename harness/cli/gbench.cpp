@@ -63,7 +63,7 @@ void refuse_what_it_cannot(const Options& options) {
     throw UsageError(
         "gpubench-gbench writes no report; --benchmark_out=FILE writes the library's, gpubench run its own");
   if (options.dry_run) throw UsageError("gpubench-gbench has no --dry-run; see --benchmark_list_tests");
-  if (options.energy) throw UsageError("gpubench-gbench has no --energy; gpubench run has");
+  if (options.run.energy) throw UsageError("gpubench-gbench has no --energy; gpubench run has");
 }
 
 // The library says what a user wants to see; notes go to standard error.

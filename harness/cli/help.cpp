@@ -1,6 +1,5 @@
 // help_text(): the verbs, and each verb's flags in groups, laid out from the tables of flags.cpp.
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 
@@ -61,23 +60,15 @@ std::string examples(std::string_view text, const Measure& measure) {
   return out;
 }
 
-std::string flag_title(const CLI::Option& option) {
-  const std::string type = option.get_type_size() == 0 ? "" : " " + option.get_type_name();
-  std::vector<std::string> names;
-  for (const std::string& letter : option.get_snames()) names.push_back("-" + letter);
-  for (const std::string& word : option.get_lnames()) names.push_back("--" + word);
-  return joined(names) + type;
-}
-
 std::string groups_text(Verb verb, const Measure& measure) {
-  RawOptions raw;
-  CLI::App app;
-  add_flags(app, verb, raw);
   std::string text;
+  const std::vector<Flag> flags = flags_of(verb);
   for (const char* group : {"compare", "select", "measure", "check", "output"}) {
     std::string entries;
-    for (const CLI::Option* option : app.get_options()) {
-      if (option->get_group() == group) entries += entry(flag_title(*option), option->get_description(), measure);
+    for (const Flag& flag : flags) {
+      if (flag.group != group || !flag.is_visible()) continue;
+      entries +=
+          entry(joined(flag.names()) + (flag.type.empty() ? "" : fmt::format(" {}", flag.type)), flag.text, measure);
     }
     if (!entries.empty()) text += fmt::format("{}\n{}\n", group, entries);
   }

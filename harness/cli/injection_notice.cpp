@@ -31,17 +31,17 @@ int cases_with(std::string_view flag, const std::string& op, std::span<const Pla
 }  // namespace
 
 void announce_injections(const Options& options, std::span<const PlannedCase> plan, const Environment& environment) {
-  if (options.slowdown) {
-    const int cases = cases_with("--inject-slowdown", options.slowdown->op, plan);
+  if (options.run.slowdown) {
+    const int cases = cases_with("--inject-slowdown", options.run.slowdown->op, plan);
     environment.err << fmt::format(
         "SLOWED ON PURPOSE: the times of {} cases with op {} are made {:.3g}% longer (--inject-slowdown)\n", cases,
-        visible(options.slowdown->op), 100.0 * options.slowdown->share);
+        visible(options.run.slowdown->op), 100.0 * options.run.slowdown->share);
   }
-  if (options.error) {
-    const int cases = cases_with("--inject-error", options.error->op, plan);
+  if (options.run.error) {
+    const int cases = cases_with("--inject-error", options.run.error->op, plan);
     environment.err << fmt::format(
         "WRONG ON PURPOSE: what op {} writes is corrupted in {} cases, kind {} (--inject-error): they have to fail\n",
-        visible(options.error->op), cases, name(options.error->kind));
+        visible(options.run.error->op), cases, name(options.run.error->kind));
   }
 }
 
@@ -51,16 +51,17 @@ void tell_error_without_effect(const Options& options, std::span<const CaseRecor
     const auto& flags = record.summary.flags;
     return std::find(flags.begin(), flags.end(), wrong_flag) != flags.end();
   };
-  if (!options.error || std::any_of(records.begin(), records.end(), has_it)) return;
+  if (!options.run.error || std::any_of(records.begin(), records.end(), has_it)) return;
   environment.err << fmt::format(
       "note: --inject-error: no case that ran has an op {} of its own: here it is fused into another; try --fuse off\n",
-      visible(options.error->op));
+      visible(options.run.error->op));
 }
 
 std::string injected_text(const Options& options) {
   std::vector<std::string> parts;
-  if (options.slowdown) parts.push_back(fmt::format("{}={}%", options.slowdown->op, 100.0 * options.slowdown->share));
-  if (options.error) parts.push_back(fmt::format("{}={}", options.error->op, name(options.error->kind)));
+  if (options.run.slowdown)
+    parts.push_back(fmt::format("{}={}%", options.run.slowdown->op, 100.0 * options.run.slowdown->share));
+  if (options.run.error) parts.push_back(fmt::format("{}={}", options.run.error->op, name(options.run.error->kind)));
   return joined(parts);
 }
 

@@ -6,7 +6,6 @@
 
 #include "harness/cli/examples.h"
 #include "harness/cli/exit_code.h"
-#include "harness/cli/flag_facts.h"
 #include "harness/cli/flags.h"
 #include "harness/report/text_table.h"
 
@@ -60,10 +59,9 @@ std::string tagged(const std::string& tag, std::string_view text) {
   return fmt::format(".TP\n{}\n{}", tag, paragraph(text));
 }
 
-std::string tag_of(const FlagFacts& flag) {
+std::string tag_of(const Flag& flag) {
   std::string tag;
-  for (const std::string& name : flag.others) tag += fmt::format("\\fB{}\\fR, ", roff(name));
-  tag += fmt::format("\\fB{}\\fR", roff(flag.long_name));
+  for (const std::string& name : flag.names()) tag += fmt::format("{}\\fB{}\\fR", tag.empty() ? "" : ", ", roff(name));
   return flag.type.empty() ? tag : fmt::format("{} \\fI{}\\fR", tag, roff(flag.type));
 }
 
@@ -71,7 +69,9 @@ std::string verb_section(const VerbInfo& verb) {
   std::string text =
       fmt::format(".SS gpubench {}\n.B gpubench {}\n{}\n.PP\n{}", verb.name, verb.name,
                   verb.arguments.empty() ? ".br" : ".I \"" + roff(verb.arguments) + "\"", paragraph(verb.description));
-  for (const FlagFacts& flag : flag_facts(verb.verb, {})) text += tagged(tag_of(flag), flag.description);
+  for (const Flag& flag : flags_of(verb.verb)) {
+    if (flag.is_visible()) text += tagged(tag_of(flag), flag.text);
+  }
   if (!examples_of(verb.verb).empty())
     text += ".PP\nExamples:\n.PP\n.nf\n" + verbatim(examples_of(verb.verb)) + ".fi\n";
   return text;

@@ -4,110 +4,13 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <deque>
 
-#include "harness/cli/choice_words.h"
 #include "harness/cli/flags.h"
-#include "harness/cli/words.h"
 #include "harness/compare/comparison_text.h"
 
 namespace gpubench {
 namespace {
-
-std::vector<std::int64_t> whole_list(std::string_view flag, std::string_view words, std::int64_t low) {
-  std::vector<std::int64_t> values;
-  while (true) {
-    const std::size_t comma = words.find(',');
-    values.push_back(whole<std::int64_t>(flag, words.substr(0, comma), low));
-    if (comma == std::string_view::npos) return values;
-    words.remove_prefix(comma + 1);
-  }
-}
-
-std::pair<std::string, std::vector<std::int64_t>> axis(const std::string& flag, const std::string& word) {
-  const std::size_t equals = word.find('=');
-  if (equals == 0 || equals == std::string::npos) {
-    throw UsageError(fmt::format("{}: '{}' is not NAME=N,... as in --axis k=256,512", flag, visible(word)));
-  }
-  return {word.substr(0, equals), whole_list(flag + " " + word.substr(0, equals), word.substr(equals + 1), 0)};
-}
-
-ExportFormat export_format(const std::string& flag, const std::string& word) {
-  std::vector<std::string> names;
-  for (const ExportFormat format : export_formats()) {
-    if (word == name(format)) return format;
-    names.emplace_back(name(format));
-  }
-  if (word.empty()) throw UsageError(fmt::format("export needs {}, one of {}", flag, joined(names)));
-  throw UsageError(
-      fmt::format("{}: '{}' is not one of {}{}", flag, visible(word), joined(names), did_you_mean(word, names)));
-}
-
-Slowdown slowdown_of(const std::string& flag, const std::string& word) {
-  const std::size_t equals = word.find('=');
-  if (equals == 0 || equals == std::string::npos)
-    throw UsageError(fmt::format("{}: '{}' is not OP=PERCENT as in gemm=25%", flag, visible(word)));
-  return {word.substr(0, equals), share_of(flag.c_str(), word.substr(equals + 1))};
-}
-
-InjectedError error_of(const std::string& flag, const std::string& word) {
-  const std::size_t equals = word.find('=');
-  if (equals == 0 || equals == std::string::npos)
-    throw UsageError(fmt::format("{}: '{}' is not OP=KIND as in gemm=bit", flag, visible(word)));
-  return {word.substr(0, equals), choose(flag, word.substr(equals + 1), error_words)};
-}
-
-// "A=driver 580": a letter of one of several reports, each at most once.
-void add_label(Options& o, const std::string& word) {
-  const std::size_t equals = word.find('=');
-  const std::string letter = word.substr(0, equals);
-  if (equals == std::string::npos || equals + 1 == word.size())
-    throw UsageError(fmt::format("--label: '{}' is no label such as A=before", visible(word)));
-  if (o.files.size() < 2) throw UsageError("--label: a report alone has no letter; give two reports or more");
-  std::vector<std::string> letters;
-  for (std::size_t side = 0; side < o.files.size(); ++side) letters.push_back(side_letter(side));
-  if (std::find(letters.begin(), letters.end(), letter) == letters.end())
-    throw UsageError(fmt::format("--label: no report is called '{}'; there are {}", visible(letter), joined(letters)));
-  if (!o.labels.emplace(letter, word.substr(equals + 1)).second)
-    throw UsageError(fmt::format("--label: {} is named twice", letter));
-}
-
-double price_of(const std::string& flag, const std::string& word) {
-  constexpr double most = 1e9;
-  double price = 0.0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), price);
-  if (error != std::errc() || end != word.data() + word.size() || !(price > 0.0 && price <= most))
-    throw UsageError(fmt::format("{}: '{}' is no price such as 2.49", flag, visible(word)));
-  return price;
-}
-
-// Seconds, 0 for off; nothing for auto.
-std::optional<double> deadline_of(const std::string& flag, const std::string& word) {
-  constexpr double most_s = 30.0 * 24.0 * 3600.0;
-  if (word == "auto") return std::nullopt;
-  if (word == "off") return 0.0;
-  double seconds = 0.0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), seconds);
-  if (error != std::errc() || end != word.data() + word.size() || !(seconds > 0.0 && seconds <= most_s))
-    throw UsageError(fmt::format("{}: '{}' is not auto, off or a number of seconds such as 120", flag, visible(word)));
-  return seconds;
-}
-
-// Permissions as chmod takes them in digits. Whoever writes a file must be able to read it again.
-unsigned mode_of(const std::string& flag, const std::string& word) {
-  constexpr unsigned owner_reads_and_writes = 0600, most = 0777;
-  unsigned mode = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), mode, 8);
-  if (error != std::errc() || end != word.data() + word.size() || mode > most ||
-      (mode & owner_reads_and_writes) != owner_reads_and_writes)
-    throw UsageError(fmt::format("{}: '{}' is no mode from 0600 to 0777 such as 0644", flag, visible(word)));
-  return mode;
-}
-
-// "gpu" is what everybody else calls it; "gpu:1" as well.
-std::string device_of(const std::string& word) {
-  const bool is_gpu = word == "gpu" || word.starts_with("gpu:");
-  return is_gpu ? "cuda" + word.substr(3) : word;
-}
 
 void check_files(const Options& o) {
   if (o.verb == Verb::report_page && o.files.empty()) throw UsageError("report needs at least one report to read");
@@ -128,110 +31,42 @@ void check_worker(const Options& o) {
   if (o.verb == Verb::run && !both && !none) throw UsageError("--worker-input and --worker-output belong together");
 }
 
-// What the user wrote, and where: a message names the variable where that stood in for the flag.
-struct Given {
-  RawOptions raw;
-  std::vector<std::pair<std::string, std::string>> from_environment;
-  std::vector<std::string> own_words;
-
-  [[nodiscard]] std::string source(const std::string& flag) const {
-    const std::string variable = variable_of(flag);
-    const bool from_variable = std::any_of(from_environment.begin(), from_environment.end(),
-                                           [&variable](const auto& one) { return one.first == variable; });
-    return from_variable ? variable : flag;
+void check_labels(const Options& o) {
+  if (o.labels.empty()) return;
+  if (o.files.size() < 2) throw UsageError("--label: a report alone has no letter; give two reports or more");
+  std::vector<std::string> letters;
+  for (std::size_t side = 0; side < o.files.size(); ++side) letters.push_back(side_letter(side));
+  for (const auto& [letter, label] : o.labels) {
+    if (std::find(letters.begin(), letters.end(), letter) == letters.end())
+      throw UsageError(
+          fmt::format("--label: no report is called '{}'; there are {}", visible(letter), joined(letters)));
   }
-};
-
-// The words between commas, of all times that the flag was given.
-std::vector<std::string> split(const std::vector<std::string>& lists) {
-  std::vector<std::string> words;
-  for (const std::string& list : lists) {
-    for (std::size_t at = 0; at <= list.size();) {
-      const std::size_t comma = std::min(list.find(',', at), list.size());
-      words.push_back(list.substr(at, comma - at));
-      at = comma + 1;
-    }
-  }
-  return words;
 }
 
-Options checked(Verb verb, const Given& given) {
-  const RawOptions& raw = given.raw;
-  const auto from = [&given](const char* flag) { return given.source(flag); };
-  Options o;
-  o.from_environment = given.from_environment;
-  o.verb = verb;
-  o.selection.suites = split(raw.suites);
-  o.selection.filters = raw.filters;
-  o.selection.excludes = raw.excludes;
-  for (const std::string& word : split(raw.precisions))
-    o.selection.precisions.push_back(unaliased(word, precision_aliases));
-  for (const std::string& batch : split(raw.batches))
-    o.selection.batches.push_back(whole<std::int64_t>(from("--batch"), batch, 1));
-  for (const std::string& word : raw.axes) o.selection.axes.push_back(axis(from("--axis"), word));
-  for (const std::string& word : split(raw.launches)) {
-    const LaunchMode mode = choose(from("--launch"), word, launch_words);
-    if (std::find(o.selection.launches.begin(), o.selection.launches.end(), mode) == o.selection.launches.end())
-      o.selection.launches.push_back(mode);
-  }
-  for (const std::string& word : split(raw.ranks)) {
-    const int ranks = whole<int>(from("--ranks"), word, 1);
-    if (std::find(o.selection.ranks.begin(), o.selection.ranks.end(), ranks) == o.selection.ranks.end())
-      o.selection.ranks.push_back(ranks);
-  }
-  o.selection.virtual_ranks = raw.virtual_ranks;
-  o.selection.fuse = choose(from("--fuse"), raw.fuse, switch_words);
-  if (!raw.tier.empty()) o.tier = choose(from("--tier"), raw.tier, tier_words);
-  if (!raw.preset.empty()) o.preset = choose(from("--preset"), unaliased(raw.preset, preset_aliases), preset_words);
-  if (!raw.slowdown.empty()) o.slowdown = slowdown_of(from("--inject-slowdown"), raw.slowdown);
-  if (!raw.error.empty()) o.error = error_of(from("--inject-error"), raw.error);
-  o.device = device_of(raw.device);
-  o.seed = whole<std::uint64_t>(from("--seed"), raw.seed, 0);
-  o.check = choose(from("--check"), raw.check, check_words);
-  o.isolate = choose(from("--isolate"), raw.isolate, switch_words);
-  o.deadline_s = deadline_of(from("--deadline"), raw.deadline);
-  o.dry_run = raw.dry_run;
-  o.deterministic = raw.deterministic;
-  o.energy = raw.energy;
-  o.breakdown = choose(from("--breakdown"), raw.breakdown, switch_words);
-  o.trust_libraries = raw.trust_libraries;
-  if (!raw.locked_clock.empty()) o.locked_clock_mhz = whole<int>(from("--locked-clock"), raw.locked_clock, 1);
-  if (!raw.pin.empty()) o.pin = raw.pin;
-  if (!raw.like.empty()) o.like = raw.like;
-  if (!raw.tuning_cache.empty()) o.tuning_cache = raw.tuning_cache;
-  if (!raw.out.empty()) o.out = raw.out;
-  if (!raw.json.empty()) o.json = raw.json;
-  if (!raw.junit.empty()) o.junit = raw.junit;
-  if (!raw.csv.empty()) o.csv = raw.csv;
-  if (!raw.markdown.empty()) o.markdown = raw.markdown;
-  if (!raw.resume.empty()) o.resume = raw.resume;
-  o.own_words = given.own_words;
-  o.anonymize = raw.anonymize;
-  if (!raw.anonymize_key.empty()) o.anonymize_key = raw.anonymize_key;
-  if (o.anonymize_key && !o.anonymize)
-    throw UsageError(fmt::format("{}: nothing is made anonymous; add --anonymize", from("--anonymize-key")));
-  o.writing.replace = raw.force;
-  if (!raw.mode.empty()) o.writing.mode = mode_of(from("--mode"), raw.mode);
-  o.github = choose(from("--github"), raw.github, github_words);
-  o.color = choose(from("--color"), raw.color, color_words);
-  o.progress = choose(from("--progress"), raw.progress, progress_words);
-  o.quiet = raw.quiet;
-  o.verbosity = raw.verbose ? 1 : 0;
-  if (!raw.worker_input.empty()) o.worker_input = whole<int>("--worker-input", raw.worker_input, 0);
-  if (!raw.worker_output.empty()) o.worker_output = whole<int>("--worker-output", raw.worker_output, 0);
+void check_compare(CompareOptions& o) {
+  const bool lettered = !o.side_a.empty() || !o.side_b.empty();
+  if (lettered && (o.side_a.empty() || o.side_b.empty() || !o.words.empty()))
+    throw UsageError("compare takes either reports, A.json B.json, or both --a FILE... and --b FILE...");
+  if (!lettered && o.words.size() < 2)
+    throw UsageError("compare needs two reports at least: gpubench compare A.json B.json");
+  if (lettered) o.sides = {o.side_a, o.side_b};
+  for (const std::string& file : o.words) o.sides.push_back({file});
+}
+
+// What no flag knows by itself.
+void check(Options& o) {
+  if (o.verb == Verb::compare) check_compare(o.compare);
+  if (o.verb == Verb::gate && (o.compare.baselines.empty() || o.compare.candidates.empty()))
+    throw UsageError("gate needs both --baseline FILE... and --candidate FILE...");
+  if (o.verb == Verb::calibrate && o.compare.from.size() == 1)
+    throw UsageError("--from: one report knows nothing of the noise between runs; at least two are needed");
+  if (o.anonymize_key && !o.anonymize) throw UsageError("--anonymize-key: nothing is made anonymous; add --anonymize");
+  if (o.verb == Verb::export_report && !o.export_format)
+    throw UsageError(fmt::format("export needs --format, one of {}", joined(texts(export_formats()))));
+  if (o.verb == Verb::completion && !o.shell) throw UsageError("completion needs a shell: bash, zsh or fish");
   check_worker(o);
-  o.subject = raw.subject;
-  o.list_json = choose(from("--format"), raw.format, list_format_words);
-  o.compare = checked_compare(verb, raw.compare);
-  o.files = raw.files;
-  o.output = raw.output;
-  o.svg = raw.svg;
-  if (!raw.price.empty()) o.price_per_hour = price_of(from("--price-per-hour"), raw.price);
-  for (const std::string& word : raw.labels) add_label(o, word);
-  if (verb == Verb::export_report) o.export_format = export_format(from("--format"), raw.export_format);
-  if (verb == Verb::completion) o.shell = choose("completion", raw.subject, shell_words);
   check_files(o);
-  return o;
+  check_labels(o);
 }
 
 using Names = std::span<const std::string>;
@@ -272,93 +107,153 @@ const VerbInfo& verb_named(Names words, Names suites) {
       fmt::format("unknown verb '{}'; verbs: {}{}", visible(word), joined(names), did_you_mean(word, names)));
 }
 
-[[noreturn]] void refuse_extra(const CLI::App& app, const RawOptions& raw, const std::string& word, Verb verb,
-                               Names suites) {
-  if (!word.starts_with("-")) {
-    if (!raw.suites.empty() && is_suite(word, suites)) {
-      throw UsageError(fmt::format("unexpected argument '{}': commas stand between suites: --suite {},{}",
-                                   visible(word), visible(joined(raw.suites, ",")), visible(word)));
+// A command line as CLI11 has cut it: each flag of the verb beside the words that were given for it.
+class CommandLine {
+ public:
+  explicit CommandLine(Verb verb) : verb_(verb), flags_(flags_of(verb)) {
+    app_.set_help_flag();  // the words --help and -h are handled for all verbs at once, also without a verb
+    app_.allow_extras();
+    for (const Flag& flag : flags_) options_.push_back(add(flag));
+  }
+
+  // CLI11's own sentences are kept; its many exit codes all mean "usage" here.
+  Options parse(Names words, const Variables& variables, Names suites) {
+    refuse_empty_assignments(words);
+    Options options;
+    options.verb = verb_;
+    std::vector<std::string> reversed(words.rbegin(), words.rend());
+    try {
+      app_.parse(std::move(reversed));
+      options.own_words = words_without({"--dry-run", "--tuning-cache"});
+      options.from_environment = apply_variables(app_, variables);
+      // A case's rerun line names what chooses it.
+      options.rerun_words = words_without({"--suite", "--tier", "--filter", "--exclude", "--precision", "--ranks",
+                                           "--seed", "--dry-run", "--isolate", "--deadline", "--anonymize"});
+    } catch (const CLI::ParseError& e) {
+      throw UsageError(visible(e.what()));
     }
-    throw UsageError(fmt::format("unexpected argument '{}': {} takes {}", visible(word), name(verb),
-                                 verb == Verb::run ? "flags only; a verb comes first" : "no such argument"));
+    if (const std::vector<std::string> extra = app_.remaining(); !extra.empty()) refuse_extra(extra.front(), suites);
+    refuse_empty_values(options);
+    for (std::size_t i = 0; i < flags_.size(); ++i) set(options, flags_[i], *options_[i]);
+    return options;
   }
-  std::vector<std::string> flags;
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->get_group().empty()) continue;
-    for (const std::string& flag : option->get_lnames()) flags.push_back("--" + flag);
-  }
-  const std::string flag = word.substr(0, word.find('='));
-  throw UsageError(fmt::format("unknown flag '{}' of {}{}; see gpubench help {}", visible(flag), name(verb),
-                               did_you_mean(flag, flags), name(verb)));
-}
 
-// An empty value is what a script passes for a variable that is not set: never a wish.
-void refuse_empty_values(const CLI::App& app, Verb verb, const Given& given) {
-  for (const CLI::Option* option : app.get_options()) {
-    const bool is_list = option->get_type_name().ends_with(",...");
-    const bool is_flag = !option->get_lnames().empty();
-    for (const std::string& value : option->results()) {
-      const bool gap = is_list && ("," + value + ",").find(",,") != std::string::npos;
-      if (!value.empty() && !gap) continue;
-      if (!is_flag)
-        throw UsageError(fmt::format("{}: an argument is empty; expected {}", name(verb),
-                                     option->get_type_name().empty() ? "a word" : option->get_type_name()));
-      throw UsageError(fmt::format("{}: '{}' has an empty value; expected {}, or leave the flag out",
-                                   given.source("--" + option->get_lnames().front()), visible(value),
-                                   option->get_type_name()));
+ private:
+  CLI::Option* add(const Flag& flag) {
+    const std::string names = joined(flag.names(), ",");
+    CLI::Option* option = nullptr;
+    if (flag.takes == Takes::nothing)
+      option = app_.add_flag(names, switches_.emplace_back(), flag.text);
+    else if (flag.takes == Takes::one)
+      option = app_.add_option(names, single_.emplace_back(), flag.text)
+                   ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    else
+      option = app_.add_option(names, several_.emplace_back(), flag.text);
+    if (flag.takes == Takes::each || flag.takes == Takes::list) option->allow_extra_args(false);
+    if (flag.takes != Takes::nothing) option->type_name(std::string(flag.type));
+    return option->group(flag.is_visible() ? std::string(flag.group) : "");
+  }
+
+  // Where a value stands: in the flag, or in the variable that stands in for it.
+  static std::string source(const Options& options, const Flag& flag) {
+    const std::string variable = variable_of(flag.long_name);
+    const bool from_variable = std::any_of(options.from_environment.begin(), options.from_environment.end(),
+                                           [&variable](const auto& one) { return one.first == variable; });
+    return from_variable ? variable : flag.stands_alone() ? std::string(name(options.verb)) : flag.long_name;
+  }
+
+  static void set(Options& options, const Flag& flag, const CLI::Option& option) {
+    std::vector<std::string> words = option.results();
+    if (words.empty()) return;
+    const std::string from = source(options, flag);
+    if (flag.takes == Takes::nothing && !option.as<bool>()) return;
+    if (flag.takes == Takes::one) words = {words.back()};
+    for (const std::string& word : words) {
+      if (flag.takes != Takes::list) {
+        flag.set(options, from, word);
+        continue;
+      }
+      for (const std::string& one : split_at_commas(word)) flag.set(options, from, one);
     }
   }
-}
 
-// What a run that goes on needs of the command line before: not where it writes, nor what is remembered where.
-std::vector<std::string> own_words(const CLI::App& app) {
-  std::vector<std::string> words;
-  for (const CLI::Option* option : app.get_options()) {
-    const std::string& group = option->get_group();
-    if (option->get_lnames().empty()) continue;
-    const std::string flag = "--" + option->get_lnames().front();
-    const bool measures = group == "select" || group == "measure" || group == "check";
-    if (!measures && flag != "--anonymize") continue;  // what is half in names stays so
-    if (flag == "--dry-run" || flag == "--tuning-cache") continue;
-    for (const std::string& value : option->results()) {
-      words.push_back(flag);
-      if (option->get_expected_min() > 0) words.push_back(value);
+  // An empty value is what a script passes for a variable that is not set: never a wish.
+  void refuse_empty_values(const Options& options) const {
+    for (std::size_t i = 0; i < flags_.size(); ++i) {
+      const Flag& flag = flags_[i];
+      for (const std::string& value : options_[i]->results()) {
+        const bool gap = flag.type.ends_with(",...") && ("," + value + ",").find(",,") != std::string::npos;
+        if (!value.empty() && !gap) continue;
+        if (flag.stands_alone())
+          throw UsageError(fmt::format("{}: an argument is empty; expected {}", name(verb_),
+                                       flag.type.empty() ? "a word" : flag.type));
+        throw UsageError(fmt::format("{}: '{}' has an empty value; expected {}, or leave the flag out",
+                                     source(options, flag), visible(value), flag.type));
+      }
     }
   }
-  return words;
-}
 
-// CLI11 would take the next word for the value of "--json=".
-void refuse_empty_assignments(const CLI::App& app, Names words) {
-  for (const std::string& word : words) {
-    if (!word.starts_with("--") || word.find('=') + 1 != word.size()) continue;
-    const std::string flag = word.substr(0, word.size() - 1);
-    if (const CLI::Option* option = app.get_option_no_throw(flag); option != nullptr)
-      throw UsageError(fmt::format("{}: '' has an empty value; expected {}, or leave the flag out", flag,
-                                   option->get_expected_min() == 0 ? "no value" : option->get_type_name()));
+  // CLI11 would take the next word for the value of "--json=".
+  void refuse_empty_assignments(Names words) const {
+    for (const std::string& word : words) {
+      for (const Flag& flag : flags_) {
+        const std::vector<std::string> names = flag.names();
+        if (word.starts_with("--") && word.ends_with("=") &&
+            std::find(names.begin(), names.end(), word.substr(0, word.size() - 1)) != names.end())
+          throw UsageError(fmt::format("{}: '' has an empty value; expected {}, or leave the flag out",
+                                       word.substr(0, word.size() - 1),
+                                       flag.takes == Takes::nothing ? "no value" : flag.type));
+      }
+    }
   }
-}
 
-// CLI11's own sentences are kept; its many exit codes all mean "usage" here.
-Given parse_flags(Verb verb, Names words, const Variables& variables, Names suites) {
-  Given given;
-  CLI::App app;
-  add_flags(app, verb, given.raw);
-  app.allow_extras();
-  refuse_empty_assignments(app, words);
-  std::vector<std::string> reversed(words.rbegin(), words.rend());
-  try {
-    app.parse(std::move(reversed));
-    given.own_words = own_words(app);
-    given.from_environment = apply_variables(app, variables);
-  } catch (const CLI::ParseError& e) {
-    throw UsageError(visible(e.what()));
+  // The flags that choose cases and say how they are measured, as they were given, but for `others`.
+  [[nodiscard]] std::vector<std::string> words_without(std::initializer_list<std::string_view> others) const {
+    std::vector<std::string> words;
+    for (std::size_t i = 0; i < flags_.size(); ++i) {
+      const Flag& flag = flags_[i];
+      const bool measures = flag.group == "select" || flag.group == "measure" || flag.group == "check";
+      if (!measures && flag.long_name != "--anonymize") continue;  // what is half in names stays so
+      if (std::find(others.begin(), others.end(), flag.long_name) != others.end()) continue;
+      for (const std::string& value : options_[i]->results()) {
+        words.push_back(flag.long_name);
+        if (flag.takes != Takes::nothing) words.push_back(value);
+      }
+    }
+    return words;
   }
-  if (const std::vector<std::string> extra = app.remaining(); !extra.empty())
-    refuse_extra(app, given.raw, extra.front(), verb, suites);
-  refuse_empty_values(app, verb, given);
-  return given;
-}
+
+  [[noreturn]] void refuse_extra(const std::string& word, Names suites) const {
+    if (!word.starts_with("-")) {
+      const CLI::Option* chosen = app_.get_option_no_throw("--suite");
+      if (chosen != nullptr && chosen->count() > 0 && is_suite(word, suites)) {
+        throw UsageError(fmt::format("unexpected argument '{}': commas stand between suites: --suite {},{}",
+                                     visible(word), visible(joined(chosen->results(), ",")), visible(word)));
+      }
+      throw UsageError(fmt::format("unexpected argument '{}': {} takes {}", visible(word), name(verb_),
+                                   verb_ == Verb::run ? "flags only; a verb comes first" : "no such argument"));
+    }
+    std::vector<std::string> known;
+    for (const Flag& flag : flags_) {
+      if (!flag.is_visible()) continue;
+      for (const std::string& one : flag.names()) {
+        if (one.starts_with("--")) known.push_back(one);
+      }
+    }
+    const std::string flag = word.substr(0, word.find('='));
+    throw UsageError(fmt::format("unknown flag '{}' of {}{}; see gpubench help {}", visible(flag), name(verb_),
+                                 did_you_mean(flag, known), name(verb_)));
+  }
+
+  Verb verb_;
+  std::vector<Flag> flags_;
+  CLI::App app_;
+  std::vector<CLI::Option*> options_;  // of each flag
+  // CLI11 keeps the values here; they are read from its options.
+  std::deque<bool> switches_;
+  std::deque<std::string> single_;
+  std::deque<std::vector<std::string>> several_;
+};
 
 bool contains(std::span<const std::string> words, std::initializer_list<std::string_view> wanted) {
   return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
@@ -383,9 +278,9 @@ Options parse_options(std::span<const std::string> words, const Variables& varia
     return version;
   }
   const Verb verb = has_verb ? verb_named(words, suites).verb : Verb::run;
-  const Given given = parse_flags(verb, words.subspan(has_verb ? 1 : 0), variables, suites);
-  Options options = checked(verb, given);
-  options.asks_for_nothing = words.empty() && given.from_environment.empty();
+  Options options = CommandLine(verb).parse(words.subspan(has_verb ? 1 : 0), variables, suites);
+  check(options);
+  options.asks_for_nothing = words.empty() && options.from_environment.empty();
   return options;
 }
 

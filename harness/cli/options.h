@@ -10,17 +10,14 @@
 #include <utility>
 #include <vector>
 
-#include "harness/cli/compare_options.h"
 #include "harness/cli/question.h"
 #include "harness/cli/variables.h"
+#include "harness/compare/tau.h"
 #include "harness/core/case.h"
-#include "harness/measure/protocol.h"
-#include "harness/parity/judge.h"
 #include "harness/plan/plan.h"
 #include "harness/report/atomic_file.h"
 #include "harness/report/export.h"
-#include "harness/run/injected_error.h"
-#include "harness/run/slowdown.h"
+#include "harness/run/run.h"
 
 namespace gpubench {
 
@@ -49,24 +46,40 @@ enum class Shell { bash, zsh, fish };
 enum class GithubMode { automatic, on, off };
 /// What a report can be written as after a run.
 enum class ReportForm { json, junit, csv, markdown };
+enum class CompareFormat { table, markdown, json, csv };
+
+/// Of the verbs that hold reports against each other: compare, gate, calibrate, baseline.
+struct CompareOptions {
+  std::vector<std::string> words;  ///< without a flag: reports of compare; of baseline: "save", NAME, reports...
+  std::vector<std::string> side_a, side_b;
+  std::vector<std::vector<std::string>> sides;  ///< of compare, from the two above or the words; the first is A
+  std::vector<std::string> baselines, candidates;
+  std::vector<std::string> from;  ///< of calibrate: reports that there are already
+  std::vector<std::string> allowed_differences;
+  std::string noise;  ///< file, or folder of them; "" for none
+  Tau tau{};
+  CompareFormat format = CompareFormat::table;
+  std::string junit, markdown;             ///< files; "" for none
+  std::string json;                        ///< file, "-" for standard output, "" for none
+  std::string output;                      ///< of calibrate: the noise file; "": named after the set-up
+  std::string keep;                        ///< of calibrate: folder in which its reports stay
+  std::string dir = "gpubench-baselines";  ///< of baseline
+  int runs = 10;
+  bool strict = false;
+  bool allow_missing = false;
+  bool github = false;
+  bool force = false;
+};
 
 struct Options {
   Verb verb = Verb::run;
-  Selection selection;                   ///< its tier is set once the device is known
-  std::optional<Tier> tier;              ///< absent: quick, or standard on a GPU
-  std::optional<Preset> preset;          ///< absent: the tier's own
-  std::optional<Slowdown> slowdown{};    ///< --inject-slowdown
-  std::optional<InjectedError> error{};  ///< --inject-error
+  Selection selection;       ///< its tier is set once the device is known
+  std::optional<Tier> tier;  ///< absent: quick, or standard on a GPU
+  RunOptions run{};          ///< what flags say of it; run_options() adds the surroundings
   std::string device = "auto";
-  std::uint64_t seed = 42;
-  CheckMode check = CheckMode::sample;
   bool isolate = true;
   bool dry_run = false;
-  bool deterministic = false;
-  bool energy = false;
-  bool breakdown = true;
   bool trust_libraries = false;                           ///< --trust-libraries
-  int locked_clock_mhz = 0;                               ///< --locked-clock; 0: it is free
   std::optional<std::string> pin;                         ///< --pin
   std::optional<std::string> like;                        ///< --like
   std::optional<std::string> tuning_cache;                ///< --tuning-cache; "off" for none
@@ -79,11 +92,13 @@ struct Options {
   std::optional<std::string> anonymize_key{};             ///< --anonymize-key
   /// The flags of the command line that say what is run and how it is measured, as they were given.
   std::vector<std::string> own_words{};
+  /// Those of them, and of variables, that a case's rerun line repeats.
+  std::vector<std::string> rerun_words{};
   GithubMode github = GithubMode::automatic;
   ColorMode color = ColorMode::automatic;
   ProgressMode progress = ProgressMode::automatic;
   bool quiet = false;
-  int verbosity = 0;
+  bool verbose = false;
   std::optional<double> deadline_s{};  ///< --deadline; 0: off; absent: as long as each thing may take
   int worker_input = -1;               ///< hidden: this process is a worker
   int worker_output = -1;
@@ -91,8 +106,8 @@ struct Options {
   bool list_json = false;
   CompareOptions compare;          ///< of compare, gate, calibrate and baseline
   std::vector<std::string> files;  ///< reports to read
-  ExportFormat export_format = ExportFormat::gbench;
-  Shell shell = Shell::bash;  ///< of completion
+  std::optional<ExportFormat> export_format{};
+  std::optional<Shell> shell{};  ///< of completion
   std::string output;  ///< of export: the file to write; empty: standard output. Of report: the page; empty: beside it
   std::string svg;     ///< of report: the folder for its charts; empty: none
   std::optional<double> price_per_hour{};     ///< of report

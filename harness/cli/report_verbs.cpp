@@ -32,7 +32,7 @@ int export_verb(const Options& options, const Environment& environment) {
     Report report = read_report(options.files.front());
     if (const auto key = key_for(options, environment))
       report = anonymized(std::move(report), *key, users_of(environment));
-    const std::string text = exported(report, options.export_format);
+    const std::string text = exported(report, *options.export_format);
     if (options.output.empty()) {
       environment.out << text;
     } else {

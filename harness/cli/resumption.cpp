@@ -80,11 +80,11 @@ std::vector<std::pair<std::string, std::string>> settings_of(const Report& repor
   facts.insert(facts.end(), setup.telling.begin(), setup.telling.end());
   facts.emplace_back("check", report.run.check);
   facts.emplace_back("injected", report.run.injected);
-  facts.emplace_back("energy", options.energy ? "on" : "off");
+  facts.emplace_back("energy", options.run.energy ? "on" : "off");
   for (const auto& [fact, file] : {std::pair{"pin", &options.pin}, {"like", &options.like}}) {
     if (*file) facts.emplace_back(fact, anonymizer == nullptr ? **file : anonymizer->path(**file));
   }
-  facts.emplace_back("breakdown", options.breakdown ? "on" : "off");
+  facts.emplace_back("breakdown", options.run.breakdown ? "on" : "off");
   std::uint64_t digest = 0;
   for (const PlannedCase& planned : plan) digest = hash(planned.id(), digest);
   facts.emplace_back("cases", fmt::format("{} ({:016x})", plan.size(), digest));

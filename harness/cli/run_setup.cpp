@@ -30,25 +30,16 @@ std::string tuning_folder(const Options& options, const Environment& environment
 }  // namespace
 
 RunOptions run_options(const Options& options, Tier tier, const Environment& environment, const DeviceChoice& device) {
-  RunOptions run;
+  RunOptions run = options.run;
   run.tier = tier;
-  run.preset = options.preset;
-  run.slowdown = options.slowdown;
-  run.error = options.error;
-  run.check = options.check;
-  run.seed = options.seed;
-  run.energy = options.energy;
-  run.breakdown = options.breakdown;
-  run.deterministic = options.deterministic;
   if (options.deadline_s) run.deadline_floor_s = run.deadline_cap_s = run.opening_deadline_s = *options.deadline_s;
-  if (options.locked_clock_mhz > 0 && device.word() == "cpu")
+  if (run.locked_clock_mhz > 0 && device.word() == "cpu")
     throw UsageError("--locked-clock: a CPU does not tell an SM clock; leave the flag out, or choose a GPU (--device)");
-  run.locked_clock_mhz = options.locked_clock_mhz;
   run.rerun_prefix = rerun_prefix(options);
   if (options.pin) run.pins = from_report(*options.pin, "--pin", read_pins);
   if (options.like) run.batches = from_report(*options.like, "--like", read_batches);
   if (const std::string folder = tuning_folder(options, environment); !folder.empty()) {
-    run.open_choices = [folder, deterministic = options.deterministic](const DeviceInfo& info) {
+    run.open_choices = [folder, deterministic = run.deterministic](const DeviceInfo& info) {
       return std::make_unique<TuningCacheFile>(folder, TuningSetting{info, deterministic, std::string(version())});
     };
   }

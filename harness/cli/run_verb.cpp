@@ -102,7 +102,7 @@ class Run {
     for (const PlannedCase& planned : plan_) {
       if (!run_options_.finished.contains(planned.id())) left.push_back(planned);
     }
-    const auto expected = expected_cases(left, {tier_, options_.preset, options_.check}, info_.units);
+    const auto expected = expected_cases(left, {tier_, options_.run.preset, options_.run.check}, info_.units);
     for (const auto& [id, one] : expected) run_options_.expected_s[id] = one.checking_s + one.timing_s;
     announce(total_s(expected));
     ProgressOptions progress{progress_style(options_, environment_), console_style(options_, Stream::err, environment_),
@@ -175,9 +175,10 @@ class Run {
                                            format_quantity(static_cast<double>(info_.available_bytes), "B"),
                                            libraries.empty() ? "" : ", ", libraries);
     std::string work = fmt::format("{} cases at tier {}, about {}, check {}, seed {}", plan_.size(), name(tier_),
-                                   format_duration(expected_s), name(options_.check), options_.seed);
-    if (options_.deterministic) work += ", deterministic";
-    if (options_.locked_clock_mhz > 0) work += fmt::format(", SM clock locked at {} MHz", options_.locked_clock_mhz);
+                                   format_duration(expected_s), name(options_.run.check), options_.run.seed);
+    if (options_.run.deterministic) work += ", deterministic";
+    if (options_.run.locked_clock_mhz > 0)
+      work += fmt::format(", SM clock locked at {} MHz", options_.run.locked_clock_mhz);
     environment_.err << fitted(device, width, 0) << "\n";
     if (const std::string limited = cpu_isa_text(info_); !limited.empty())
       environment_.err << fitted(visible(limited), width, 0) << "\n";
@@ -201,13 +202,13 @@ class Run {
     run.build = build_facts(environment_);
     run.argv.assign(words_.begin(), words_.end());
     run.suites = options_.selection.suites.empty() ? std::vector<std::string>{"all"} : options_.selection.suites;
-    run.seed = options_.seed;
+    run.seed = options_.run.seed;
     run.tier = name(tier_);
-    run.preset = name(options_.preset.value_or(preset_of(tier_)));
+    run.preset = name(options_.run.preset.value_or(preset_of(tier_)));
     run.injected = injected_text(options_);
-    run.locked_clock_mhz = options_.locked_clock_mhz;
-    run.check = name(options_.check);
-    run.deterministic = options_.deterministic;
+    run.locked_clock_mhz = options_.run.locked_clock_mhz;
+    run.check = name(options_.run.check);
+    run.deterministic = options_.run.deterministic;
     run.env = telling_variables(environment_);
     run.env.insert(run.env.end(), options_.from_environment.begin(), options_.from_environment.end());
     run.devices = {info_};
@@ -304,8 +305,8 @@ int run_cases(const Options& options, std::span<const std::string> words, const 
     environment.err << "warning: " << sentence << "\n";
   announce_injections(options, plan, environment);
   if (options.dry_run) {
-    environment.out << plan_text(plan, {selection.tier, options.preset, options.check}, environment.host().usable_cpus,
-                                 console_style(options, Stream::out, environment));
+    environment.out << plan_text(plan, {selection.tier, options.run.preset, options.run.check},
+                                 environment.host().usable_cpus, console_style(options, Stream::out, environment));
     return exit_codes::ok;
   }
   if (resumption != nullptr) {

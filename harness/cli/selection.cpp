@@ -14,8 +14,6 @@
 namespace gpubench {
 namespace {
 
-std::string listed(std::span<const std::int64_t> values) { return fmt::format("{}", fmt::join(values, ",")); }
-
 std::vector<Case> cases_of_any_tier(Selection selection, std::span<const Suite> suites) {
   selection.tier = Tier::large;
   return declared_cases(suites, selection);
@@ -79,7 +77,7 @@ void tell_suites_without_cases(const Selection& selection, std::span<const Plann
 std::vector<std::string> doubtful_wishes(const Options& options, const DeviceChoice& device, int processors) {
   std::vector<std::string> sentences;
   if (device.devices > 0) return sentences;
-  if (options.energy)
+  if (options.run.energy)
     sentences.push_back("--energy: only GPUs count their energy; on this device no case will have joules");
   const auto& ranks = options.selection.ranks;
   const int most = ranks.empty() ? 0 : *std::max_element(ranks.begin(), ranks.end());
@@ -108,25 +106,9 @@ int refuse_empty(const Selection& selection, const Environment& environment) {
 }
 
 std::string rerun_prefix(const Options& options) {
-  std::string text = "gpubench run";
-  if (options.device != "auto") text += " --device " + options.device;
-  if (!options.selection.batches.empty()) text += " --batch " + listed(options.selection.batches);
-  if (options.selection.virtual_ranks) text += " --virtual-ranks";
-  if (options.preset) text += fmt::format(" --preset {}", name(*options.preset));
-  if (options.error) text += fmt::format(" --inject-error {}={}", options.error->op, name(options.error->kind));
-  if (options.deterministic) text += " --deterministic";
-  if (options.locked_clock_mhz > 0) text += fmt::format(" --locked-clock {}", options.locked_clock_mhz);
-  if (options.pin) text += " --pin " + *options.pin;
-  if (options.like) text += " --like " + *options.like;
-  if (options.tuning_cache) text += " --tuning-cache " + *options.tuning_cache;
-  if (!options.selection.launches.empty()) {
-    std::vector<std::string_view> modes;
-    for (const LaunchMode mode : options.selection.launches) modes.push_back(name(mode));
-    text += fmt::format(" --launch {}", fmt::join(modes, ","));
-  }
-  if (!options.selection.fuse) text += " --fuse off";
-  for (const auto& [axis, values] : options.selection.axes) text += fmt::format(" --axis {}={}", axis, listed(values));
-  return text;
+  std::vector<std::string> words{"gpubench run"};
+  words.insert(words.end(), options.rerun_words.begin(), options.rerun_words.end());
+  return joined(words, " ");
 }
 
 void tell_lacking(const Selection& selection, const DeviceChoice& device, const Environment& environment) {
@@ -147,9 +129,8 @@ void tell_variables(const Options& options, const Environment& environment) {
 }
 
 std::string rerun_line(const Options& options, const PlannedCase& planned) {
-  RunOptions run;
+  RunOptions run = options.run;
   run.tier = planned.c.tier;
-  run.seed = options.seed;
   run.rerun_prefix = rerun_prefix(options);
   return rerun_line(run, planned.c);
 }

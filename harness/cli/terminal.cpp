@@ -42,8 +42,8 @@ int columns_of(Stream stream, const Environment& environment) {
 
 ConsoleStyle console_style(const Options& options, Stream stream, const Environment& environment) {
   const bool is_terminal = stream == Stream::out ? environment.out_is_terminal : environment.err_is_terminal;
-  return {use_color(options.color, is_terminal, environment), use_utf8(environment), options.quiet, options.verbosity,
-          is_terminal ? columns_of(stream, environment) : 0};
+  return {use_color(options.color, is_terminal, environment), use_utf8(environment), options.quiet,
+          options.verbose ? 1 : 0, is_terminal ? columns_of(stream, environment) : 0};
 }
 
 }  // namespace gpubench

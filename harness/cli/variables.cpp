@@ -30,11 +30,8 @@ bool switched_on(const std::string& variable, const std::string& value) {
 std::vector<std::string> known_variables() {
   std::vector<std::string> known;
   for (const VerbInfo& verb : verbs()) {
-    RawOptions raw;
-    CLI::App app;
-    add_flags(app, verb.verb, raw);
-    for (const CLI::Option* option : app.get_options()) {
-      if (has_variable(*option)) known.push_back(variable_of(option->get_lnames().front()));
+    for (const Flag& flag : flags_of(verb.verb)) {
+      if (flag.is_visible()) known.push_back(variable_of(flag.long_name));
     }
   }
   return known;

@@ -60,7 +60,9 @@ TEST_F(AnonymizeVerbs, ARunWritesNoNameAnywhere) {
   std::istringstream console(cli.out.str());
   for (std::string line; std::getline(console, line);) {
     const bool says_where = line.starts_with("report") || line.starts_with("page") || line.starts_with("resume");
-    if (!says_where) EXPECT_THAT(line, Not(HasSubstr("qz")));
+    if (!says_where) {
+      EXPECT_THAT(line, Not(HasSubstr("qz")));
+    }
   }
   const Json report = written("qzout/report.json");
   EXPECT_EQ(schema_errors(report), "");

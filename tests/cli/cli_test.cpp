@@ -301,7 +301,7 @@ TEST_F(Cli, ARerunLineAsksForTheLaunchModeOfItsCase) {
       {"cuda", [](const OpenRequest&) { return open_sim_backend("wrong_element@first.gemm"); }, {}, true}};
   EXPECT_EQ(gpu.run({"--device", "cuda", "--isolate", "off", "--launch", "stream", "--filter", "sim/first"}), 1);
   EXPECT_THAT(gpu.out.str(),
-              HasSubstr("gpubench run --device cuda --launch stream --filter '^sim/first/n=8/f32/stream/x1$'"));
+              HasSubstr("gpubench run --launch stream --device cuda --filter '^sim/first/n=8/f32/stream/x1$'"));
 }
 
 TEST_F(Cli, ARunWithoutFusingSaysSoInItsIdsAndRerunLines) {
@@ -314,7 +314,7 @@ TEST_F(Cli, ARunWithoutFusingSaysSoInItsIdsAndRerunLines) {
   failing.more_backends = {{"cuda", [](const OpenRequest&) { return open_sim_backend("wrong_element@first.gemm"); }}};
   EXPECT_EQ(failing.run({"--device", "cuda", "--isolate", "off", "--fuse", "off", "--filter", "sim/first"}), 1);
   EXPECT_THAT(failing.out.str(),
-              HasSubstr("gpubench run --device cuda --fuse off --filter '^sim/first/n=8/f32/unfused/x1$'"));
+              HasSubstr("gpubench run --fuse off --device cuda --filter '^sim/first/n=8/f32/unfused/x1$'"));
 }
 
 // The sim device has no sensors: what cannot be seen is told, never assumed.

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "harness/cli/compare_options.h"
+#include "harness/cli/flags.h"
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
 #include "tests/cli/captured.h"

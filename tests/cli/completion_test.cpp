@@ -6,7 +6,6 @@
 #include <regex>
 
 #include "harness/cli/completion.h"
-#include "harness/cli/flag_facts.h"
 #include "harness/cli/flags.h"
 #include "harness/cli/manual.h"
 #include "harness/core/error.h"
@@ -121,11 +120,12 @@ TEST(FishCompletion, OffersWhatBashDoes) {
 }
 
 // The words are those of the parser: its complaint about another word lists them.
-TEST(FlagFacts, ChoicesAreWhatTheParserTakes) {
+TEST(Flags, ChoicesAreWhatTheParserTakes) {
   int choices = 0;
   for (const VerbInfo& verb : verbs()) {
     if (verb.hidden) continue;
-    for (const FlagFacts& flag : flag_facts(verb.verb, suites)) {
+    for (const Flag& flag : flags_of(verb.verb, suites)) {
+      if (!flag.is_visible()) continue;
       // Suites, recipes and devices are looked up when cases are planned; a cache is off or any folder, a deadline may
       // be seconds.
       const bool later = flag.long_name == "--suite" || flag.long_name == "--precision" ||

@@ -45,9 +45,15 @@ TEST_F(Mistakes, AGpuIsCuda) {
 }
 
 TEST_F(Mistakes, PrecisionsHaveTheNamesOfOtherFrameworksToo) {
-  const Options o =
-      parse_options(std::vector<std::string>{"--precision", "fp16,fp32,fp64,fp8,bfloat16,half,double,tf32"});
-  EXPECT_THAT(o.selection.precisions, ElementsAre("f16", "f32", "f64", "f8_hybrid", "bf16", "f16", "f64", "tf32"));
+  for (const auto& [words, ours] : {std::pair{"fp16,half", "f16"},
+                                    {"fp32,float", "f32"},
+                                    {"fp64,double", "f64"},
+                                    {"fp8", "f8_hybrid"},
+                                    {"bfloat16", "bf16"},
+                                    {"tf32", "tf32"}}) {
+    const Options o = parse_options(std::vector<std::string>{"--precision", words});
+    EXPECT_THAT(o.selection.precisions, ElementsAre(ours)) << words;
+  }
   Captured cli;
   EXPECT_EQ(cli.run({"list", "--precision", "float32"}), 0);
   EXPECT_THAT(cli.out.str(), HasSubstr("sim/first/n=8/f32/x1"));
@@ -77,7 +83,7 @@ TEST_F(Mistakes, SuitesWithABlankBetweenThemAreToldToHaveCommas) {
 TEST_F(Mistakes, PresetsAreNotCalledAsTiersAreAndOldNamesStillWork) {
   for (const auto& [old_name, preset] : {std::pair{"smoke", Preset::minimal}, std::pair{"quick", Preset::brief},
                                          std::pair{"standard", Preset::normal}}) {
-    EXPECT_EQ(parse_options(std::vector<std::string>{"--preset", old_name}).preset, preset) << old_name;
+    EXPECT_EQ(parse_options(std::vector<std::string>{"--preset", old_name}).run.preset, preset) << old_name;
     EXPECT_NE(name(preset), old_name);
   }
   EXPECT_EQ(mistake({"--preset", "norml"}),
@@ -142,7 +148,7 @@ TEST_F(Mistakes, EnergyWithoutAGpuAndMoreRanksThanProcessorsAreWarnedOf) {
   EXPECT_THAT(doubtful_wishes(options, cpu, 2), IsEmpty());
   options.selection.ranks = {1, 2};
   EXPECT_THAT(doubtful_wishes(options, cpu, 2), IsEmpty());
-  options.energy = true;
+  options.run.energy = true;
   options.selection.ranks = {2, 64};
   EXPECT_THAT(doubtful_wishes(options, cpu, 2), ElementsAre(HasSubstr("--energy: only GPUs count their energy"),
                                                             HasSubstr("--ranks 64: 64 ranks share 2 processors")));

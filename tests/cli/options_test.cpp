@@ -38,14 +38,14 @@ TEST(ParseOptions, DefaultsAreThoseOfTheHelpText) {
   const Options o = parsed({});
   EXPECT_FALSE(o.tier.has_value());
   EXPECT_EQ(o.device, "auto");
-  EXPECT_EQ(o.seed, 42U);
-  EXPECT_EQ(o.check, CheckMode::sample);
+  EXPECT_EQ(o.run.seed, 42U);
+  EXPECT_EQ(o.run.check, CheckMode::sample);
   EXPECT_TRUE(o.isolate);
   EXPECT_FALSE(o.dry_run);
-  EXPECT_FALSE(o.deterministic);
-  EXPECT_FALSE(o.energy);
-  EXPECT_TRUE(o.breakdown);
-  EXPECT_EQ(o.locked_clock_mhz, 0);
+  EXPECT_FALSE(o.run.deterministic);
+  EXPECT_FALSE(o.run.energy);
+  EXPECT_TRUE(o.run.breakdown);
+  EXPECT_EQ(o.run.locked_clock_mhz, 0);
   EXPECT_FALSE(o.tuning_cache.has_value());
   EXPECT_FALSE(o.out.has_value());
   EXPECT_FALSE(o.json.has_value());
@@ -110,22 +110,22 @@ TEST(ParseOptions, ReadsEveryFlag) {
   EXPECT_EQ(o.selection.axes[0].first, "k");
   EXPECT_THAT(o.selection.axes[0].second, ElementsAre(16, 32));
   EXPECT_THAT(o.selection.axes[1].second, ElementsAre(0));
-  EXPECT_EQ(o.seed, 18446744073709551615ULL);
-  EXPECT_EQ(o.check, CheckMode::full);
+  EXPECT_EQ(o.run.seed, 18446744073709551615ULL);
+  EXPECT_EQ(o.run.check, CheckMode::full);
   EXPECT_FALSE(o.isolate);
-  EXPECT_FALSE(o.breakdown);
+  EXPECT_FALSE(o.run.breakdown);
   EXPECT_TRUE(o.dry_run);
-  EXPECT_TRUE(o.deterministic);
-  EXPECT_TRUE(o.energy);
+  EXPECT_TRUE(o.run.deterministic);
+  EXPECT_TRUE(o.run.energy);
   EXPECT_TRUE(o.trust_libraries);
-  EXPECT_EQ(o.locked_clock_mhz, 1980);
+  EXPECT_EQ(o.run.locked_clock_mhz, 1980);
   EXPECT_EQ(o.tuning_cache, "t");
   EXPECT_EQ(o.out, "o");
   EXPECT_EQ(o.json, "-");
   EXPECT_EQ(o.color, ColorMode::never);
   EXPECT_EQ(o.progress, ProgressMode::lines);
   EXPECT_TRUE(o.quiet);
-  EXPECT_EQ(o.verbosity, 1);
+  EXPECT_TRUE(o.verbose);
 }
 
 TEST(ParseOptions, AListFlagTakesOneWordEach) {
@@ -134,7 +134,7 @@ TEST(ParseOptions, AListFlagTakesOneWordEach) {
 
 TEST(ParseOptions, TheLastOfAFlagCounts) {
   EXPECT_EQ(parsed({"--device", "auto", "--device", "cpu"}).device, "cpu");
-  EXPECT_EQ(parsed({"--seed", "1", "--seed", "2"}).seed, 2U);
+  EXPECT_EQ(parsed({"--seed", "1", "--seed", "2"}).run.seed, 2U);
 }
 
 TEST(ParseOptions, UnknownVerbsAndFlagsNameTheNearest) {
@@ -235,14 +235,14 @@ TEST(Variables, StandInForEveryFlagThatIsNotGiven) {
   EXPECT_THAT(o.selection.precisions, ElementsAre("bf16"));
   EXPECT_THAT(o.selection.batches, ElementsAre(1, 8));
   EXPECT_THAT(o.selection.axes, ElementsAre(::testing::Pair("k", ElementsAre(16, 32))));
-  EXPECT_EQ(o.seed, 7U);
+  EXPECT_EQ(o.run.seed, 7U);
   EXPECT_EQ(o.device, "cpu");
   EXPECT_TRUE(o.dry_run);
-  EXPECT_TRUE(o.deterministic);
+  EXPECT_TRUE(o.run.deterministic);
   EXPECT_EQ(o.tuning_cache, "off");
   EXPECT_TRUE(o.quiet);
-  EXPECT_EQ(o.verbosity, 1);
-  EXPECT_EQ(o.check, CheckMode::full);
+  EXPECT_TRUE(o.verbose);
+  EXPECT_EQ(o.run.check, CheckMode::full);
   EXPECT_EQ(o.from_environment.size(), 15U);
 }
 

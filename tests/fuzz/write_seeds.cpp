@@ -130,12 +130,9 @@ std::set<std::string> flags_and_values() {
   std::set<std::string> words{"on", "off", "auto", "smoke", "f32", "bf16", "cuda:1", "cpu", "5%", "10s", "-", "="};
   for (const VerbInfo& verb : verbs()) {
     words.emplace(verb.name);
-    RawOptions raw;
-    CLI::App app;
-    add_flags(app, verb.verb, raw);
-    for (const CLI::Option* option : app.get_options()) {
-      for (const std::string& name : option->get_lnames()) {
-        words.insert("--" + name);
+    for (const Flag& flag : flags_of(verb.verb)) {
+      for (const std::string& name : flag.names()) {
+        words.insert(name);
         words.insert(variable_of(name) + "=");
       }
     }

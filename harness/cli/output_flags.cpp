@@ -1,0 +1,141 @@
+#include <fmt/ranges.h>
+
+#include "harness/cli/flag_rows.h"
+
+namespace gpubench {
+namespace {
+
+constexpr Word<ColorMode> color_words[] = {
+    {"auto", ColorMode::automatic}, {"always", ColorMode::always}, {"never", ColorMode::never}};
+constexpr Word<ProgressMode> progress_words[] = {{"auto", ProgressMode::automatic},
+                                                 {"bar", ProgressMode::bar},
+                                                 {"lines", ProgressMode::lines},
+                                                 {"none", ProgressMode::none}};
+constexpr Word<GithubMode> github_words[] = {
+    {"auto", GithubMode::automatic}, {"on", GithubMode::on}, {"off", GithubMode::off}};
+constexpr Word<bool> list_format_words[] = {{"table", false}, {"json", true}};
+
+// "A=driver 580": a letter of one of several reports, each at most once.
+void set_label(Options& o, const std::string& flag, const std::string& word) {
+  const std::size_t equals = word.find('=');
+  if (equals == std::string::npos || equals + 1 == word.size())
+    throw UsageError(fmt::format("{}: '{}' is no label such as A=before", flag, visible(word)));
+  const std::string letter = word.substr(0, equals);
+  if (!o.labels.emplace(letter, word.substr(equals + 1)).second)
+    throw UsageError(fmt::format("{}: {} is named twice", flag, visible(letter)));
+}
+
+}  // namespace
+
+std::vector<FlagSection> output_sections() {
+  using enum Verb;
+  const auto format = [](const std::string& flag, const std::string& word) {
+    return choose(flag, word, export_formats());
+  };
+  return {
+      {{run},
+       "output",
+       {
+           row("--out", "DIR",
+               "folder for report.json, and until that is complete for the journal that --resume reads (default: "
+               "gpubench-out/<timestamp>)",
+               text(&Options::out)),
+           row("--json", "FILE", "write the report there instead; -: to standard output, and nothing else",
+               text(&Options::json)),
+           row("--resume", "DIR",
+               "go on with a run that was interrupted or killed, where it stopped: its folder, or the "
+               "FILE.journal.jsonl "
+               "beside its --json FILE; machine, build and flags must be the same, and flags may be left out",
+               text(&Options::resume)),
+           row("--junit", "FILE", "also as JUnit XML; -, here as below: to standard output", text(&Options::junit)),
+           row("--csv", "FILE", "also as CSV, a row for each case and metric", text(&Options::csv)),
+           row("--markdown", "FILE", "also as Markdown, worst first, at most 900 KiB", text(&Options::markdown)),
+           row("--github", "auto|on|off",
+               "annotations, and the table in $GITHUB_STEP_SUMMARY (default: auto: where GITHUB_ACTIONS is true)",
+               choice(&Options::github, github_words)),
+           row("--progress", "MODE",
+               "auto, bar, lines or none, on standard error (default: auto: a bar on a terminal, else a line per "
+               "finished "
+               "case)",
+               choice(&Options::progress, progress_words)),
+           row("-q,--quiet", "", "only what went wrong, and the summary", turn_on(&Options::quiet)),
+           row("-v,--verbose", "", "also implementations, coverage and the ops of training steps",
+               turn_on(&Options::verbose)),
+       }},
+      {{run, export_report},
+       "output",
+       {
+           row("--force", "", "replace files that are there already",
+               turn_on(in(&Options::writing, &WriteRules::replace))),
+       }},
+      {{run, export_report, report_page, gate, calibrate, baseline},
+       "output",
+       {
+           row("--mode", "OCTAL",
+               "permissions of the files that are written, whatever the umask: 0644 lets everybody read them (default: "
+               "0600, only you)",
+               converted(in(&Options::writing, &WriteRules::mode), mode_of)),
+       }},
+      {{run, calibrate, export_report, report_page},
+       "output",
+       {
+           row("--anonymize", "",
+               "write nothing that identifies this machine or its user: names are hashed under a key, paths too",
+               turn_on(&Options::anonymize)),
+           row("--anonymize-key", "FILE",
+               "the key of these hashes, made where there is none; one key gives a machine the same name in all "
+               "reports "
+               "(default: $XDG_CONFIG_HOME/gpubench/anonymize.key or ~/.config/gpubench/anonymize.key)",
+               text(&Options::anonymize_key)),
+       }},
+      {{run, describe_device, probe},
+       "",
+       {
+           row("--worker-input", "FD", "", converted(&Options::worker_input, whole_from(0))),
+           row("--worker-output", "FD", "", converted(&Options::worker_output, whole_from(0))),
+       }},
+      {{list},
+       "output",
+       {
+           row("--format", "table|json", "how to print (default: table)",
+               choice(&Options::list_json, list_format_words)),
+       }},
+      {{export_report},
+       "output",
+       {
+           row("--format", "FORMAT", fmt::format("one of {}", fmt::join(texts(export_formats()), ", ")),
+               converted(&Options::export_format, format, texts(export_formats()))),
+           row("-o,--output", "FILE", "write it there, all or nothing (default: standard output)",
+               text(&Options::output)),
+       }},
+      {{report_page},
+       "output",
+       {
+           row("-o,--output", "FILE", "the page (default: report.html beside the first report)",
+               text(&Options::output)),
+           row("--svg", "DIR", "also each chart as a file of its own", text(&Options::svg)),
+           row("--markdown", "FILE", "also one report as Markdown; -, here as below: to standard output",
+               text(&Options::markdown)),
+           row("--csv", "FILE", "also one report as CSV, a row for each case and metric", text(&Options::csv)),
+           row("--junit", "FILE", "also one report as JUnit XML", text(&Options::junit)),
+           row("--price-per-hour", "PRICE",
+               "of one device, in any currency: what tokens, images and FLOP of whole steps cost at the measured rates",
+               converted(&Options::price_per_hour, price_of)),
+           row("--label", "A=NAME", "what a report of several is called: A is the first, B the second; may be repeated",
+               {Takes::each, set_label}),
+       }},
+      {{run, doctor, compare, gate},
+       "output",
+       {
+           row("--color", "MODE", "auto, always or never (default: auto: on a terminal, unless NO_COLOR is set)",
+               choice(&Options::color, color_words)),
+       }},
+      {{compare, gate},
+       "output",
+       {
+           row("-v,--verbose", "", "every case, also those that say little", turn_on(&Options::verbose)),
+       }},
+  };
+}
+
+}  // namespace gpubench

@@ -1,0 +1,182 @@
+#include <fmt/ranges.h>
+
+#include "harness/cli/flag_rows.h"
+#include "harness/core/recipe.h"
+
+namespace gpubench {
+namespace {
+
+constexpr Word<Preset> preset_words[] = {{"minimal", Preset::minimal},
+                                         {"brief", Preset::brief},
+                                         {"normal", Preset::normal},
+                                         {"gate", Preset::gate},
+                                         {"thorough", Preset::thorough}};
+// What presets were called before report schema 1.5, as tiers are: rerun lines of older reports have these names.
+constexpr Word<std::string_view> preset_aliases[] = {{"smoke", "minimal"}, {"quick", "brief"}, {"standard", "normal"}};
+// What other frameworks call our recipes. "fp8" alone is the hybrid: e4m3 forward, e5m2 for gradients.
+constexpr Word<std::string_view> precision_aliases[] = {
+    {"fp64", "f64"},      {"float64", "f64"}, {"double", "f64"},    {"fp32", "f32"},     {"float32", "f32"},
+    {"float", "f32"},     {"single", "f32"},  {"fp16", "f16"},      {"float16", "f16"},  {"half", "f16"},
+    {"bfloat16", "bf16"}, {"bfloat", "bf16"}, {"fp8", "f8_hybrid"}, {"f8", "f8_hybrid"}, {"float8", "f8_hybrid"}};
+constexpr Word<CheckMode> check_words[] = {
+    {"off", CheckMode::off}, {"sample", CheckMode::sample}, {"full", CheckMode::full}};
+constexpr Word<LaunchMode> launch_words[] = {{"graph", LaunchMode::graph}, {"stream", LaunchMode::stream}};
+constexpr Word<bool> switch_words[] = {{"on", true}, {"off", false}};
+
+std::vector<std::string> recipe_names() {
+  std::vector<std::string> names;
+  for (const Recipe& recipe : recipes()) names.emplace_back(recipe.name);
+  return names;
+}
+
+std::vector<std::string> suite_words(std::span<const std::string> suites) {
+  std::vector<std::string> words(suites.begin(), suites.end());
+  words.emplace_back("all");
+  return words;
+}
+
+// "gpu" is what everybody else calls it; "gpu:1" as well.
+std::string device_word(const std::string&, const std::string& word) {
+  const bool is_gpu = word == "gpu" || word.starts_with("gpu:");
+  return is_gpu ? "cuda" + word.substr(3) : word;
+}
+
+}  // namespace
+
+std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
+  using enum Verb;
+  const auto precision = [](const std::string&, const std::string& word) { return unaliased(word, precision_aliases); };
+  const auto launch = [](const std::string& flag, const std::string& word) { return choose(flag, word, launch_words); };
+  const auto preset = [](const std::string& flag, const std::string& word) {
+    return choose(flag, unaliased(word, preset_aliases), preset_words);
+  };
+  return {
+      {{run, calibrate, list},
+       "select",
+       {
+           row("--suite", "NAME,...", "suites to take; all: every suite (default: all)",
+               all_of(Takes::list, in_selection(&Selection::suites), suite_words(suites))),
+           row("--tier", "TIER",
+               "smoke, quick, standard or large; each contains the ones before it (default: quick, standard on a GPU)",
+               choice(&Options::tier, tier_words)),
+           row("--filter", "REGEX", "only cases whose id matches; repeat it for more",
+               all_of(Takes::each, in_selection(&Selection::filters))),
+           row("--exclude", "REGEX", "no cases whose id matches",
+               all_of(Takes::each, in_selection(&Selection::excludes))),
+           row("--precision", "NAME,...",
+               fmt::format("only these recipes: {} (default: those that the device has)",
+                           fmt::join(recipe_names(), ", ")),
+               several(Takes::list, in_selection(&Selection::precisions), precision, recipe_names())),
+           row("--batch", "N,...", "batch sizes instead of the suites' own",
+               several(Takes::list, in_selection(&Selection::batches), whole_from<std::int64_t>(1))),
+           row("--launch", "MODE,...",
+               "graph (default on a GPU): the program is recorded once and replayed; stream: launch by launch; both "
+               "for each",
+               several(Takes::list, in_selection(&Selection::launches), launch, texts(launch_words))),
+           row("--fuse", "on|off",
+               "on (default): chains of ops run as the fused ops that the device has for them; off: each op as "
+               "declared",
+               choice(in_selection(&Selection::fuse), switch_words)),
+           row("--ranks,--gpus", "N,...",
+               "numbers of ranks for the suites that run on several: one device each, or a share of the processors "
+               "(default: "
+               "as few as a suite needs)",
+               several(Takes::list, in_selection(&Selection::ranks), whole_from(1))),
+           row("--virtual-ranks", "",
+               "several ranks share one GPU: programs are run and checked as on several, the figures say nothing of "
+               "them",
+               turn_on(in_selection(&Selection::virtual_ranks))),
+           row("--axis", "NAME=N,...", "values of one dimension instead of the suites' own",
+               several(Takes::each, in_selection(&Selection::axes), axis_of)),
+       }},
+      {{run, calibrate, list, describe_device},
+       "measure",
+       {
+           row("--device", "NAME",
+               "cuda (or gpu), cuda:N, cpu or auto (default): the GPU if a driver is there, else the CPU",
+               converted(&Options::device, device_word, {"auto", "cpu", "cuda"})),
+       }},
+      {{run, calibrate, list, doctor},
+       "measure",
+       {
+           row("--deadline", "auto|off|S",
+               "seconds that a case or a driver may say nothing before it is given up (default: auto: three times what "
+               "the "
+               "case should take, 30 s to 30 min; a driver 10 s, opening the device 60 s); off: for debuggers and "
+               "sanitizers",
+               converted(&Options::deadline_s, deadline_of, {"auto", "off"})),
+       }},
+      {{run, calibrate, doctor, describe_device},
+       "measure",
+       {
+           row("--trust-libraries", "",
+               "as root, load NVIDIA's libraries also from folders that others can change (a user's Python packages)",
+               turn_on(&Options::trust_libraries)),
+       }},
+      {{run, calibrate},
+       "measure",
+       {
+           row("--dry-run", "", "show the plan with estimates of time and memory; run nothing",
+               turn_on(&Options::dry_run)),
+           row("--preset", "PRESET",
+               "how long each case is measured: minimal, brief (3 rounds), normal (10 to 20), gate (5 to 10, to be "
+               "repeated) "
+               "or thorough (20 to 40) (default: that of the tier)",
+               converted(in_run(&RunOptions::preset), preset, texts(preset_words))),
+           row("--seed", "N", "of inputs, samples and order (default: 42)",
+               converted(in_run(&RunOptions::seed), whole_from<std::uint64_t>(0))),
+           row("--isolate", "on|off",
+               "run cases in a worker process that may crash (default: on); off: in this process, for debuggers and "
+               "profilers",
+               choice(&Options::isolate, switch_words)),
+           row("--deterministic", "",
+               "only implementations that give the same bits each time; cases that have none are unsupported",
+               turn_on(in_run(&RunOptions::deterministic))),
+           row("--energy", "",
+               "run each case 2 s longer on a GPU that counts its energy: joules per run and per FLOP, byte or token",
+               turn_on(in_run(&RunOptions::energy))),
+           row("--breakdown", "on|off",
+               "on (default): the ops of a composite case are timed one by one as well; off: only the whole, as races "
+               "want it",
+               choice(in_run(&RunOptions::breakdown), switch_words)),
+           row("--locked-clock", "MHZ",
+               "the GPU's SM clock is locked at this (nvidia-smi -lgc MHZ,MHZ): rounds that run more than 1% off it "
+               "are "
+               "invalid",
+               converted(in_run(&RunOptions::locked_clock_mhz), whole_from(1))),
+           row("--inject-slowdown", "OP=25%",
+               "record longer times for cases that run this kind of op: a fault for trying gates; such a report says "
+               "so, and "
+               "is refused as a baseline",
+               converted(in_run(&RunOptions::slowdown), slowdown_of)),
+           row("--inject-error", "OP=KIND",
+               fmt::format(
+                   "corrupt what this kind of op writes, to see what a failure looks like: {}; such a report says so, "
+                   "and is refused as a baseline",
+                   fmt::join(texts(error_kinds()), ", ")),
+               converted(in_run(&RunOptions::error), error_of)),
+           row("--pin", "REPORT",
+               "take the implementations that this report names, instead of choosing; what is not offered is "
+               "unsupported",
+               text(&Options::pin)),
+           row("--like", "REPORT",
+               "take as many runs a sample as the cases of this report, so that both spread fixed costs alike",
+               text(&Options::like)),
+           row("--tuning-cache", "DIR|off",
+               "where implementations that were found fastest are remembered for later runs on this device (default: "
+               "$XDG_CACHE_HOME/gpubench or ~/.cache/gpubench); off: time them anew",
+               text(&Options::tuning_cache, {"off"})),
+       }},
+      {{run, calibrate},
+       "check",
+       {
+           row("--check", "MODE",
+               "sample (default): small outputs whole, large ones by a seeded sample; full: every element; off: "
+               "nothing "
+               "is verified",
+               choice(in_run(&RunOptions::check), check_words)),
+       }},
+  };
+}
+
+}  // namespace gpubench
