@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <span>
 
-#include "harness/cli/compare_verbs.h"
 #include "harness/cli/device.h"
 #include "harness/cli/exit_code.h"
+#include "harness/cli/named_sides.h"
 #include "harness/cli/terminal.h"
 #include "harness/core/error.h"
 #include "harness/plan/nearest.h"

@@ -7,11 +7,11 @@
 #include <filesystem>
 #include <system_error>
 
-#include "harness/cli/child_run.h"
-#include "harness/cli/compare_verbs.h"
+#include "harness/cli/children.h"
 #include "harness/cli/device.h"
 #include "harness/cli/exit_code.h"
 #include "harness/cli/flags.h"
+#include "harness/cli/named_sides.h"
 #include "harness/core/error.h"
 #include "harness/measure/statistics.h"
 #include "harness/report/atomic_file.h"

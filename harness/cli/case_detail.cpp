@@ -1,4 +1,4 @@
-#include "harness/cli/case_detail.h"
+#include "harness/cli/case_tables.h"
 
 #include <fmt/format.h>
 

@@ -6,22 +6,19 @@
 #include <cstdlib>
 #include <new>
 
-#include "harness/cli/compare_verbs.h"
-#include "harness/cli/completion.h"
+#include "harness/cli/case_tables.h"
 #include "harness/cli/cuda_module.h"
 #include "harness/cli/device.h"
-#include "harness/cli/doctor_verb.h"
 #include "harness/cli/driver_child.h"
 #include "harness/cli/environment.h"
 #include "harness/cli/exit_code.h"
-#include "harness/cli/list_verb.h"
-#include "harness/cli/manual.h"
+#include "harness/cli/gpu_table.h"
+#include "harness/cli/help.h"
+#include "harness/cli/named_sides.h"
 #include "harness/cli/options.h"
-#include "harness/cli/page_verb.h"
-#include "harness/cli/report_verbs.h"
 #include "harness/cli/run_context.h"
-#include "harness/cli/run_verb.h"
 #include "harness/cli/terminal.h"
+#include "harness/cli/verbs.h"
 #include "harness/core/error.h"
 #include "harness/report/visible_text.h"
 

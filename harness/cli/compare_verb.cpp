@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "harness/cli/compare_verbs.h"
 #include "harness/cli/exit_code.h"
+#include "harness/cli/named_sides.h"
 #include "harness/cli/terminal.h"
 #include "harness/compare/comparison_text.h"
 #include "harness/compare/repeats.h"

@@ -1,4 +1,4 @@
-#include "harness/cli/completion.h"
+#include "harness/cli/help.h"
 
 #include <fmt/format.h>
 

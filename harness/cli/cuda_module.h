@@ -43,4 +43,10 @@ inline constexpr const char* trust_libraries_variable = "GPUBENCH_TRUST_LIBRARIE
 /// /opt/env/bin/python3. Relative folders are left out.
 [[nodiscard]] std::vector<std::filesystem::path> python_prefixes(const std::string& path);
 
+/// What root may load: code from a file that somebody else can change is theirs to run as root.
+/// Why others than root could change what is at `path`: "/home/ann/.local belongs to user 1000". Looks at the file or
+/// folder that it leads to and at all folders above: each belongs to root, and nobody else may write to it; into a
+/// folder above with the sticky bit, as /tmp, everybody may. Empty where only root could.
+[[nodiscard]] std::string changeable_by_others(const std::filesystem::path& path);
+
 }  // namespace gpubench

@@ -4,8 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "harness/cli/children.h"
 #include "harness/cli/environment.h"
-#include "harness/cli/question.h"
 
 namespace gpubench {
 

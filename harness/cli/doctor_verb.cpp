@@ -1,4 +1,4 @@
-#include "harness/cli/doctor_verb.h"
+#include "harness/cli/gpu_table.h"
 
 #include <fmt/format.h>
 
@@ -7,12 +7,12 @@
 #include "harness/cli/cuda_module.h"
 #include "harness/cli/device.h"
 #include "harness/cli/exit_code.h"
-#include "harness/cli/gpu_table.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/terminal.h"
 #include "harness/hardware/doctor.h"
 #include "harness/hardware/gpu_doctor.h"
 #include "harness/report/device_text.h"
+#include "harness/report/quantity.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
 
@@ -114,6 +114,62 @@ int doctor_verb(const Options& options, const Environment& environment) {
                                       gpu ? "the GPU" : "the " + environment.backends.front().name + " backend");
   environment.out << "\n" << fitted(end, style.width, 0) << "\n";
   return exit_codes::ok;
+}
+
+namespace {
+
+template <class T>
+std::string told(const std::optional<T>& value) {
+  return value ? fmt::format("{:.0f}", static_cast<double>(*value)) : "-";
+}
+
+template <class T, class U>
+std::string of(const std::optional<T>& now, const std::optional<U>& most) {
+  return !now && !most ? "-" : told(now) + "/" + told(most);
+}
+
+std::string on_or_off(const std::optional<bool>& value) { return !value ? "-" : *value ? "on" : "off"; }
+
+std::string link(const std::optional<int>& generation, const std::optional<int>& width) {
+  return !generation && !width ? "-" : fmt::format("{} x{}", told(generation), told(width));
+}
+
+std::string pcie(const GpuFacts& gpu) {
+  const std::string now = link(gpu.pcie_generation, gpu.pcie_width);
+  const std::string most = link(gpu.pcie_generation_max, gpu.pcie_width_max);
+  return now == most ? now : now + " of " + most;
+}
+
+std::string reasons(const GpuFacts& gpu) {
+  if (!gpu.now.reasons) return "-";
+  const std::vector<std::string> words = clock_reasons(*gpu.now.reasons);
+  return words.empty() ? "nothing" : joined(words);
+}
+
+}  // namespace
+
+std::string gpu_table(const GpuSurvey& survey, const ConsoleStyle& style) {
+  if (survey.gpus.empty()) return "";
+  TextTable table({{"gpu", Align::right},
+                   {"name"},
+                   {"memory", Align::right},
+                   {"SM MHz", Align::right},
+                   {"mem MHz", Align::right},
+                   {"W", Align::right},
+                   {"C", Align::right},
+                   {"ECC"},
+                   {"MIG"},
+                   {"NVLink", Align::right},
+                   {"PCIe"},
+                   {"held back by"}});
+  for (const GpuFacts& gpu : survey.gpus) {
+    table.add({fmt::format("{}", gpu.index), gpu.name.empty() ? "-" : gpu.name,
+               gpu.memory_bytes ? format_quantity(static_cast<double>(*gpu.memory_bytes), "B") : "-",
+               of(gpu.now.sm_mhz, gpu.max_sm_mhz), of(gpu.now.memory_mhz, gpu.max_memory_mhz),
+               of(gpu.now.power_w, gpu.power_limit_w), told(gpu.now.temperature_c), on_or_off(gpu.ecc),
+               on_or_off(gpu.mig), of(gpu.nvlinks_up, gpu.nvlinks), pcie(gpu), reasons(gpu)});
+  }
+  return table.text(style);
 }
 
 }  // namespace gpubench

@@ -5,6 +5,9 @@
 #include <string>
 
 #include "harness/cli/environment.h"
+#include "harness/hardware/gpu_survey.h"
+#include "harness/hardware/nvidia.h"
+#include "harness/report/json_fwd.h"
 
 namespace gpubench {
 
@@ -23,5 +26,20 @@ namespace gpubench {
 /// The child's side: asks what `subject` names, "driver", "gpus" or "libraries", and tells it to `output_fd`. Throws
 /// UsageError for another.
 void probe(const std::string& subject, int output_fd, std::span<const BackendEntry> backends);
+
+// What the driver, NVML and the CUDA module said, as a line of JSON: from the child that asked them to the process that
+// wants to know.
+
+class Node;
+
+[[nodiscard]] Json to_json(const NvidiaDriver& driver);
+/// Throws ReadError; so does the next.
+[[nodiscard]] NvidiaDriver driver_from_json(const Node& node);
+
+[[nodiscard]] Json to_json(const GpuSurvey& survey);
+[[nodiscard]] GpuSurvey survey_from_json(const Node& node);
+
+[[nodiscard]] Json to_json(const ModuleSurvey& survey);
+[[nodiscard]] ModuleSurvey module_from_json(const Node& node);
 
 }  // namespace gpubench

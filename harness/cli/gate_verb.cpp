@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include "harness/cli/compare_verbs.h"
 #include "harness/cli/exit_code.h"
+#include "harness/cli/named_sides.h"
 #include "harness/cli/terminal.h"
 #include "harness/compare/gate_text.h"
 #include "harness/core/error.h"

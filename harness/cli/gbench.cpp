@@ -16,7 +16,6 @@
 #include "harness/cli/exit_code.h"
 #include "harness/cli/options.h"
 #include "harness/cli/run_context.h"
-#include "harness/cli/run_setup.h"
 #include "harness/cli/selection.h"
 #include "harness/core/error.h"
 #include "harness/measure/statistics.h"

@@ -1,4 +1,4 @@
-#include "harness/cli/list_verb.h"
+#include "harness/cli/case_tables.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,6 @@
 #include <charconv>
 #include <set>
 
-#include "harness/cli/case_detail.h"
 #include "harness/cli/device.h"
 #include "harness/cli/estimate.h"
 #include "harness/cli/exit_code.h"

@@ -1,10 +1,9 @@
-#include "harness/cli/manual.h"
+#include "harness/cli/help.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "harness/cli/examples.h"
 #include "harness/cli/exit_code.h"
 #include "harness/cli/flags.h"
 #include "harness/report/text_table.h"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "harness/cli/question.h"
+#include "harness/cli/children.h"
 #include "harness/cli/variables.h"
 #include "harness/compare/tau.h"
 #include "harness/core/case.h"
@@ -132,12 +132,5 @@ struct Options {
 /// The word for a verb as a user types it.
 [[nodiscard]] std::string_view name(Verb verb);
 [[nodiscard]] std::string_view name(CheckMode mode);
-
-/// Help for the program ("") or for one verb, `width` columns wide, at most 100; commands to copy are not broken. Made
-/// from the same table as the parser. Throws UsageError for an unknown verb.
-[[nodiscard]] std::string help_text(std::string_view verb, int width = 100);
-
-/// What a program called without any word shows: what it is, three examples, and where the rest is.
-[[nodiscard]] std::string short_help(int width = 100);
 
 }  // namespace gpubench

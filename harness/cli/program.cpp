@@ -16,9 +16,9 @@
 #include <string_view>
 #include <utility>
 
+#include "harness/cli/children.h"
 #include "harness/cli/driver_child.h"
 #include "harness/cli/exit_code.h"
-#include "harness/cli/question.h"
 
 namespace gpubench {
 namespace {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <ostream>
 
-#include "harness/cli/remaining.h"
+#include "harness/cli/estimate.h"
 #include "harness/report/console.h"
 #include "harness/run/run.h"
 

@@ -9,6 +9,8 @@
 #include "harness/core/record.h"
 #include "harness/plan/plan.h"
 #include "harness/report/journal.h"
+#include "harness/report/json.h"
+#include "harness/report/record_json.h"
 #include "harness/run/run.h"
 
 namespace gpubench {
@@ -46,6 +48,16 @@ class Recorder final : public RunObserver {
   RunObserver& view_;
   const DeviceInfo& device_;
   JournalWriter* journal_;
+};
+
+/// RecordCodec by harness/report: how records cross the pipe from worker to supervisor.
+class JsonRecordCodec final : public RecordCodec {
+ public:
+  [[nodiscard]] std::string encode(const CaseRecord& record) const override { return dump(to_json(record)); }
+  [[nodiscard]] CaseRecord decode(std::string_view text) const override {
+    const Json json = parse_json(text, "worker's record");
+    return record_from_json({json, "worker's record"});
+  }
 };
 
 }  // namespace gpubench

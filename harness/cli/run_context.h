@@ -1,12 +1,15 @@
-// What a report says about the machine, the build and the call.
+// What surrounds a run: what its flags and the machine give it (pins, remembered choices, sensors, ranks), and what a
+// report says about machine, build and call.
 #pragma once
 
 #include <ctime>
 
+#include "harness/cli/device.h"
 #include "harness/cli/environment.h"
 #include "harness/cli/options.h"
 #include "harness/hardware/host.h"
 #include "harness/report/report_json.h"
+#include "harness/run/run.h"
 
 namespace gpubench {
 
@@ -22,5 +25,10 @@ namespace gpubench {
 
 /// 16 hexadecimal digits for the report of this run, which started then; no two runs of a machine have the same.
 [[nodiscard]] std::string invocation_id(std::time_t started);
+
+/// The flags' RunOptions with what the surroundings add.
+/// Throws UsageError where --pin names no report that holds.
+[[nodiscard]] RunOptions run_options(const Options& options, Tier tier, const Environment& environment,
+                                     const DeviceChoice& device);
 
 }  // namespace gpubench

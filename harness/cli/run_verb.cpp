@@ -1,4 +1,4 @@
-#include "harness/cli/run_verb.h"
+#include "harness/cli/verbs.h"
 
 #include <fmt/format.h>
 
@@ -8,20 +8,17 @@
 #include <filesystem>
 
 #include "harness/cli/anonymity.h"
-#include "harness/cli/busy_warning.h"
+#include "harness/cli/case_tables.h"
 #include "harness/cli/destination.h"
 #include "harness/cli/device.h"
 #include "harness/cli/estimate.h"
 #include "harness/cli/exit_code.h"
-#include "harness/cli/injection_notice.h"
-#include "harness/cli/json_codec.h"
-#include "harness/cli/list_verb.h"
+#include "harness/cli/notices.h"
 #include "harness/cli/progress.h"
 #include "harness/cli/recorder.h"
 #include "harness/cli/report_outputs.h"
 #include "harness/cli/resumption.h"
 #include "harness/cli/run_context.h"
-#include "harness/cli/run_setup.h"
 #include "harness/cli/selection.h"
 #include "harness/cli/terminal.h"
 #include "harness/core/device_property.h"

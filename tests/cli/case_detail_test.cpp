@@ -1,12 +1,11 @@
 // What `gpubench list CASE` prints of a case with very many tensors.
-#include "harness/cli/case_detail.h"
+#include "harness/cli/case_tables.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <sstream>
 
-#include "harness/cli/list_verb.h"
 #include "harness/core/program.h"
 #include "harness/report/json.h"
 #include "reference/ops/optimizer.h"

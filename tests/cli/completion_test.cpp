@@ -5,9 +5,8 @@
 #include <algorithm>
 #include <regex>
 
-#include "harness/cli/completion.h"
 #include "harness/cli/flags.h"
-#include "harness/cli/manual.h"
+#include "harness/cli/help.h"
 #include "harness/core/error.h"
 #include "harness/report/text_table.h"
 #include "tests/cli/captured.h"

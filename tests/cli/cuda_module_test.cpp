@@ -11,7 +11,6 @@
 
 #include <unistd.h>
 
-#include "harness/cli/trusted_file.h"
 #include "harness/core/error.h"
 #include "harness/hardware/nvidia.h"
 #include "reference/cuda/module.h"

@@ -5,9 +5,8 @@
 
 #include <sstream>
 
-#include "harness/cli/examples.h"
 #include "harness/cli/flags.h"
-#include "harness/cli/manual.h"
+#include "harness/cli/help.h"
 #include "harness/cli/selection.h"
 #include "harness/core/error.h"
 #include "tests/cli/captured.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "harness/cli/driver_json.h"
+#include "harness/cli/driver_child.h"
 #include "harness/cli/gpu_table.h"
 #include "harness/cli/run_context.h"
 #include "harness/hardware/doctor.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/cli/driver_json.h"
+#include "harness/cli/driver_child.h"
 #include "harness/cli/flags.h"
 #include "harness/cli/variables.h"
 #include "harness/compare/baseline.h"

@@ -1,5 +1,6 @@
-// A question to something that may never answer (a driver), asked of a child process: the child says each call before
-// it makes it, so that of one that hangs the name is known, and it is ended at its deadline or with its parent.
+// Other processes of this program. A question to something that may never answer (a driver), asked of a child process:
+// the child says each call before it makes it, so that of one that hangs the name is known, and it is ended at its
+// deadline or with its parent.
 #pragma once
 
 #include <string>
@@ -43,5 +44,10 @@ struct Heard {
 /// For a child at its start: ends it as soon as its parent ends, also where that has happened already. `output_fd`: the
 /// descriptor that it was given.
 void end_with_parent(int output_fd);
+
+/// Another run of this program, which calibrate repeats. Runs `argv` to its end; its standard output is dropped, its
+/// standard error is ours. A signal that stops this process is passed on. Returns the exit code, 128 + signal where it
+/// was killed. Throws BackendError where it cannot start.
+[[nodiscard]] int run_child_process(const std::vector<std::string>& argv, const StopFlag& stop);
 
 }  // namespace gpubench

@@ -1,4 +1,4 @@
-// What a run with --inject-slowdown or --inject-error says before it starts, and in its report.
+// What a run says before it starts: that faults are injected on purpose, and that other work has the processors.
 #pragma once
 
 #include <span>
@@ -6,6 +6,7 @@
 
 #include "harness/cli/environment.h"
 #include "harness/cli/options.h"
+#include "harness/hardware/host.h"
 #include "harness/plan/plan.h"
 
 namespace gpubench {
@@ -20,5 +21,10 @@ void tell_error_without_effect(const Options& options, std::span<const CaseRecor
 
 /// "gemm=25%", "gemm=bit", or both with a comma; "" for an honest run.
 [[nodiscard]] std::string injected_text(const Options& options);
+
+/// For the start of a run: after it, nobody can tell what was lost.
+/// "warning: tasks waited for a processor during 82% of the last 10 s: ..."; empty on a quiet machine. By the kernel's
+/// pressure, and where it tells none by the load average, as doctor's D205 and D206 do.
+[[nodiscard]] std::string busy_warning(const HostInfo& host);
 
 }  // namespace gpubench

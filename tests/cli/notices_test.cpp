@@ -1,4 +1,4 @@
-#include "harness/cli/busy_warning.h"
+#include "harness/cli/notices.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

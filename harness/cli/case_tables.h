@@ -4,9 +4,9 @@
 #include <span>
 #include <string>
 
-#include "harness/cli/environment.h"
 #include "harness/cli/estimate.h"
 #include "harness/cli/options.h"
+#include "harness/plan/plan.h"
 #include "harness/report/json_fwd.h"
 #include "harness/report/text_table.h"
 
@@ -20,7 +20,8 @@ namespace gpubench {
 [[nodiscard]] std::string plan_text(std::span<const PlannedCase> cases, const Effort& effort, int cores,
                                     const ConsoleStyle& style);
 
-/// The verb. Returns the exit code. Throws UsageError.
-int list_verb(const Options& options, const Environment& environment);
+/// One case in detail: its tensors, its ops, what they cost, how they are judged.
+[[nodiscard]] std::string case_detail(const PlannedCase& planned, const std::string& rerun, const ConsoleStyle& style);
+[[nodiscard]] Json case_detail_json(const PlannedCase& planned, const std::string& rerun);
 
 }  // namespace gpubench

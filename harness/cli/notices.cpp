@@ -1,4 +1,4 @@
-#include "harness/cli/injection_notice.h"
+#include "harness/cli/notices.h"
 
 #include <fmt/format.h>
 
@@ -6,6 +6,7 @@
 #include <set>
 
 #include "harness/core/error.h"
+#include "harness/hardware/doctor.h"
 #include "harness/plan/nearest.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
@@ -63,6 +64,14 @@ std::string injected_text(const Options& options) {
     parts.push_back(fmt::format("{}={}%", options.run.slowdown->op, 100.0 * options.run.slowdown->share));
   if (options.run.error) parts.push_back(fmt::format("{}={}", options.run.error->op, name(options.run.error->kind)));
   return joined(parts);
+}
+
+std::string busy_warning(const HostInfo& host) {
+  const std::optional<Finding> finding = busy_finding(host);
+  // The load average still counts what ended a minute ago, such as the build of this program; pressure does not.
+  if (!finding || (finding->health == Health::note && host.cpu_pressure)) return "";
+  return fmt::format("warning: {} ({}): timings will be unreliable, and the run takes longer than it says; {}",
+                     finding->text, finding->code, finding->fix);
 }
 
 }  // namespace gpubench

@@ -1,10 +1,9 @@
 // Questions to children: the shell stands in for a program that asks a driver.
-#include "harness/cli/question.h"
+#include "harness/cli/children.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "harness/cli/child_run.h"
 #include "harness/cli/device.h"
 
 namespace gpubench {

@@ -1,0 +1,34 @@
+// Help, the manual page and the completion of shells, from the tables of verbs and flags; and command lines to copy,
+// each of which a test parses.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "harness/cli/options.h"
+
+namespace gpubench {
+
+/// Help for the program ("") or for one verb, `width` columns wide, at most 100; commands to copy are not broken. Made
+/// from the same table as the parser. Throws UsageError for an unknown verb.
+[[nodiscard]] std::string help_text(std::string_view verb, int width = 100);
+
+/// What a program called without any word shows: what it is, three examples, and where the rest is.
+[[nodiscard]] std::string short_help(int width = 100);
+
+/// Lines "  gpubench ...", each with what it does behind two blanks or more where that needs saying; ends with a
+/// newline. Empty for hidden verbs.
+[[nodiscard]] std::string_view examples_of(Verb verb);
+
+/// The three that a program called without any word shows.
+[[nodiscard]] std::string_view first_examples();
+
+/// gpubench(1) in roff, with the man macros: every visible verb with its flags, the environment, exit codes.
+[[nodiscard]] std::string manual_page(std::string_view version);
+
+/// A script that completes gpubench's command line in a shell. Verbs, flags, the words of choice flags (those of lists
+/// one by one), and files where a file is meant.
+[[nodiscard]] std::string completion_text(Shell shell, std::span<const std::string> suites);
+
+}  // namespace gpubench
