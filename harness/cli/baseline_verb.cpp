@@ -126,7 +126,7 @@ int save(std::span<const std::string> words, const Options& options, const Envir
   if (!o.noise.empty()) noise = noise_at(o.noise, side.invocations.front().setup);
   const Folder folder(o.dir);
   const Baseline baseline =
-      make_baseline(words.front(), iso_time(std::time(nullptr)), std::move(side.invocations), std::move(noise));
+      make_baseline(words.front(), iso_time(environment.time_of_day()), std::move(side.invocations), std::move(noise));
   folder.write(baseline, {o.force, options.writing.mode});
   return tell_saved(baseline, folder, environment);
 }
@@ -147,7 +147,7 @@ int merge(std::span<const std::string> words, const Options& options, const Envi
   }
   if (!o.noise.empty()) noise = noise_at(o.noise, invocations.front().setup);
   const Baseline baseline =
-      make_baseline(words.front(), iso_time(std::time(nullptr)), std::move(invocations), std::move(noise));
+      make_baseline(words.front(), iso_time(environment.time_of_day()), std::move(invocations), std::move(noise));
   folder.write(baseline, {o.force, options.writing.mode});
   return tell_saved(baseline, folder, environment);
 }

@@ -119,7 +119,7 @@ int calibrate_verb(const Options& options, std::span<const std::string> words, c
     runs.invocations = read_side_of(o.from, "--from").invocations;
   }
   // Checks the set-ups, injected slowdowns and partial reports as for a baseline: both are what later runs are held to.
-  const std::string now = iso_time(std::time(nullptr));
+  const std::string now = iso_time(environment.time_of_day());
   const Baseline checked = make_baseline("calibration", now, std::move(runs.invocations), std::nullopt);
   const Noise noise = noise_of(checked.invocations, now);
   if (noise.cases.empty()) {

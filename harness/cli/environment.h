@@ -2,6 +2,7 @@
 // ones; tests pass their own and call the same run_cli().
 #pragma once
 
+#include <ctime>
 #include <functional>
 #include <memory>
 #include <ostream>
@@ -73,6 +74,8 @@ struct Environment {
   /// What the libraries of a backend are, asked in a child. Throws what `libraries` does, and CannotMeasure.
   std::function<std::vector<ModuleReport>(const BackendEntry& entry, double deadline_s)> libraries_of =
       [](const BackendEntry& entry, double) { return entry.libraries(); };
+  /// The time of day, which may jump: it names a moment, and no duration is ever made of it.
+  std::function<std::time_t()> time_of_day = [] { return std::time(nullptr); };
 };
 
 /// What is said, on standard error, where memory ends.

@@ -56,6 +56,8 @@ ProgressStyle progress_style(const Options& options, const Environment& environm
   return redraws ? ProgressStyle::bar : ProgressStyle::lines;
 }
 
+using Clock = std::chrono::steady_clock;
+
 // One run from its plan to its report.
 class Run {
  public:
@@ -74,12 +76,12 @@ class Run {
 
   int execute() {
     environment_.catch_signals();  // from here on there is something to lose
-    started_ = std::time(nullptr);
+    started_ = environment_.time_of_day();
+    clock_ = Clock::now();
     invocation_ = resumption_ == nullptr ? invocation_id(started_) : resumption_->journal.start.invocation;
     destination_ = open_destination(options_, started_);
-    const auto clock = std::chrono::steady_clock::now();
     measure();
-    seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - clock).count();
+    seconds_ = std::chrono::duration<double>(Clock::now() - clock_).count();
     return finish();
   }
 
@@ -210,7 +212,7 @@ class Run {
     run.env.insert(run.env.end(), options_.from_environment.begin(), options_.from_environment.end());
     run.devices = {info_};
     run.started_at = started_;
-    run.finished_at = std::time(nullptr);
+    run.finished_at = started_ + std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - clock_).count();
     run.resumed = resumption_ == nullptr ? 0 : resumption_->journal.resumed + 1;
     run.complete = signal_ == 0;
     if (anonymizer_) anonymizer_->context(report);
@@ -274,6 +276,7 @@ class Run {
   DeviceInfo info_;
   std::vector<CaseRecord> records_;
   std::time_t started_ = 0;
+  Clock::time_point clock_;  ///< when it started
   double seconds_ = 0.0;
   int signal_ = 0;
 };

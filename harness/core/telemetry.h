@@ -46,6 +46,7 @@ struct RoundTelemetry {
   std::optional<double> cpu_pressure;  ///< share of the window in which some task of the machine waited for a processor
   std::vector<std::string> reasons;    ///< clock_reason's words, of all readings together
   int rejected = 0;                    ///< invalid rounds that this one was run in place of
+  std::vector<std::string> errors{};   ///< Telemetry::take_errors() of this round
 };
 
 /// Reads a device's sensors around a round. One round at a time.
@@ -55,6 +56,8 @@ class Telemetry {
   virtual void begin_round() = 0;
   /// Ends the round and says what was read; nothing where the device has no sensors.
   [[nodiscard]] virtual std::optional<RoundTelemetry> end_round() = 0;
+  /// Critical errors that the device's driver has reported since the last call: "Xid 79 (GPU has fallen off the bus)".
+  [[nodiscard]] virtual std::vector<std::string> take_errors() { return {}; }
   /// Whether longer windows may tell energy that short ones do not.
   [[nodiscard]] virtual bool counts_energy() const { return false; }
   /// Leaves the device alone for a while, so that it can cool down or get its power back.

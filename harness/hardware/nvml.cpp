@@ -69,6 +69,12 @@ struct Nvml::Calls {
   nvml::GetNumber pcie_generation_max = at<nvml::GetNumber>("nvmlDeviceGetMaxPcieLinkGeneration");
   nvml::GetNumber pcie_width = at<nvml::GetNumber>("nvmlDeviceGetCurrPcieLinkWidth");
   nvml::GetNumber pcie_width_max = at<nvml::GetNumber>("nvmlDeviceGetMaxPcieLinkWidth");
+  nvml::Status (*new_events)(nvml::EventSet*) = at<nvml::Status (*)(nvml::EventSet*)>("nvmlEventSetCreate");
+  nvml::Status (*free_events)(nvml::EventSet) = at<nvml::Status (*)(nvml::EventSet)>("nvmlEventSetFree");
+  nvml::Status (*register_events)(nvml::Device, nvml::Long, nvml::EventSet) =
+      at<nvml::Status (*)(nvml::Device, nvml::Long, nvml::EventSet)>("nvmlDeviceRegisterEvents");
+  nvml::Status (*wait_for_event)(nvml::EventSet, nvml::EventData*, nvml::Number) =
+      at<nvml::Status (*)(nvml::EventSet, nvml::EventData*, nvml::Number)>("nvmlEventSetWait_v2", "nvmlEventSetWait");
   nvml::Status (*processes)(nvml::Device, nvml::Number*, nvml::Process*) =
       at<nvml::Status (*)(nvml::Device, nvml::Number*, nvml::Process*)>("nvmlDeviceGetComputeRunningProcesses_v3");
 
@@ -212,6 +218,19 @@ std::vector<std::string> clock_reasons(std::uint64_t bits) {
   return reasons;
 }
 
+std::string xid_text(std::uint64_t xid) {
+  // NVIDIA, "Xid Errors" (docs.nvidia.com/deploy/xid-errors): what it says to do depends on more than the number.
+  constexpr std::pair<std::uint64_t, std::string_view> names[] = {
+      {13, "graphics engine exception"}, {31, "GPU memory page fault"}, {43, "GPU stopped processing"},
+      {45, "preemptive cleanup"},        {48, "double-bit ECC error"},  {63, "row remapping recorded"},
+      {64, "row remapping failed"},      {74, "NVLink error"},          {79, "GPU has fallen off the bus"},
+      {94, "contained ECC error"},       {95, "uncontained ECC error"}, {119, "GSP timeout"}};
+  for (const auto& [number, name] : names) {
+    if (number == xid) return fmt::format("Xid {} ({})", xid, name);
+  }
+  return fmt::format("Xid {}", xid);
+}
+
 // The library stays loaded when this object goes: it may have threads, and taking their code away would crash them.
 Nvml::Nvml(const std::string& library) : calls_(std::make_unique<Calls>(load(library))) {
   if (calls_->init == nullptr || calls_->shutdown == nullptr)
@@ -276,6 +295,25 @@ GpuReading Nvml::read(Device device) const {
       calls_->errors(device, nvml::uncorrected, nvml::since_driver_load, &errors) == nvml::success)
     reading.uncorrected_errors = count(errors);
   return reading;
+}
+
+Nvml::XidEvents Nvml::watch_xids(Device device) const {
+  constexpr int most = 64;  // at a time: a device that falls apart must not hold up the run
+  const Calls& calls = *calls_;
+  nvml::EventSet made = nullptr;
+  if (calls.free_events == nullptr || calls.register_events == nullptr || calls.wait_for_event == nullptr ||
+      calls.new_events == nullptr || calls.new_events(&made) != nvml::success)
+    return {};
+  const std::shared_ptr<void> events(made, [&calls](nvml::EventSet set) { calls.free_events(set); });
+  if (calls.register_events(device, nvml::xid_critical_error, made) != nvml::success) return {};
+  return [&calls, events] {
+    std::vector<std::uint64_t> xids;
+    nvml::EventData event{};
+    for (int i = 0; i < most && calls.wait_for_event(events.get(), &event, 0) == nvml::success; ++i) {
+      if (event.type == nvml::xid_critical_error) xids.push_back(event.data);
+    }
+    return xids;
+  };
 }
 
 GpuFacts Nvml::facts(Device device, int index) const {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -62,6 +63,9 @@ struct GpuFacts {
 /// The words (harness/core/telemetry.h) for a set of reason bits, lowest bit first; "bit 12" for one nobody knows.
 [[nodiscard]] std::vector<std::string> clock_reasons(std::uint64_t bits);
 
+/// "Xid 79 (GPU has fallen off the bus)"; the number alone where its name is not among those that are often met.
+[[nodiscard]] std::string xid_text(std::uint64_t xid);
+
 /// The library, loaded and initialized. Its devices may be read from several threads.
 class Nvml {
  public:
@@ -84,6 +88,11 @@ class Nvml {
 
   [[nodiscard]] GpuFacts facts(Device device, int index) const;
   [[nodiscard]] GpuReading read(Device device) const;
+
+  /// The critical errors (Xids) of a device that the driver reported since the last call, from now on. Empty where the
+  /// library or the device has no events. Must not outlive this object.
+  using XidEvents = std::function<std::vector<std::uint64_t>()>;
+  [[nodiscard]] XidEvents watch_xids(Device device) const;
 
  private:
   struct Calls;

@@ -61,6 +61,14 @@ struct FieldValue {
 inline constexpr Number power_now = 186;
 inline constexpr int type_of_number = 1;  ///< NVML_VALUE_TYPE_UNSIGNED_INT
 
+struct EventData {
+  Device device;
+  Long type, data;  ///< of a critical error: its Xid
+  Number gpu_instance, compute_instance;
+};
+using EventSet = void*;
+inline constexpr Long xid_critical_error = 8;  ///< nvmlEventTypeXidCriticalError
+
 using GetFields = Status (*)(Device, int, FieldValue*);
 using GetText = Status (*)(Device, char*, Number);
 using GetNumber = Status (*)(Device, Number*);

@@ -52,7 +52,8 @@ std::optional<T> advance(std::span<const GpuReading> readings, std::optional<T> 
 
 class Poller final : public Telemetry {
  public:
-  Poller(std::function<GpuReading()> read, double period_s) : read_(std::move(read)), period_(period_s) {
+  Poller(std::function<GpuReading()> read, Nvml::XidEvents xids, double period_s)
+      : read_(std::move(read)), xids_(std::move(xids)), period_(period_s) {
     thread_ = std::thread([this] { poll(); });
   }
   Poller(const Poller&) = delete;  // owns a thread
@@ -85,6 +86,14 @@ class Poller final : public Telemetry {
     return summarize_readings(readings_, window_s);
   }
 
+  std::vector<std::string> take_errors() override {
+    std::vector<std::string> errors;
+    if (!xids_) return errors;
+    const std::lock_guard lock(mutex_);
+    for (const std::uint64_t xid : xids_()) errors.push_back(xid_text(xid));
+    return errors;
+  }
+
   [[nodiscard]] bool counts_energy() const override { return true; }
 
   void rest(double seconds) override { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
@@ -103,6 +112,7 @@ class Poller final : public Telemetry {
   }
 
   std::function<GpuReading()> read_;
+  Nvml::XidEvents xids_;
   std::chrono::duration<double> period_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -142,8 +152,8 @@ RoundTelemetry summarize_readings(std::span<const GpuReading> readings, double w
   return round;
 }
 
-std::unique_ptr<Telemetry> poll_sensors(std::function<GpuReading()> read, double period_s) {
-  return std::make_unique<Poller>(std::move(read), period_s);
+std::unique_ptr<Telemetry> poll_sensors(std::function<GpuReading()> read, Nvml::XidEvents xids, double period_s) {
+  return std::make_unique<Poller>(std::move(read), std::move(xids), period_s);
 }
 
 std::unique_ptr<Telemetry> open_telemetry(const DeviceInfo& device, const std::string& library) {
@@ -154,7 +164,8 @@ std::unique_ptr<Telemetry> open_telemetry(const DeviceInfo& device, const std::s
     for (const std::string_view key : {device_property::uuid, device_property::pci_bus_id}) {
       const std::string id = property(device, key);
       const Nvml::Device handle = id.empty() ? nullptr : nvml->find(id);
-      if (handle != nullptr) return poll_sensors([nvml, handle] { return nvml->read(handle); });
+      if (handle != nullptr)
+        return poll_sensors([nvml, handle] { return nvml->read(handle); }, nvml->watch_xids(handle));
     }
   } catch (const BackendError&) {
     // No NVML, no readings. The numbers stand without them.

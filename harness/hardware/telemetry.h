@@ -19,8 +19,9 @@ inline constexpr double least_energy_window_s = 2.0;
 [[nodiscard]] RoundTelemetry summarize_readings(std::span<const GpuReading> readings, double window_s);
 
 /// Polls `read` on a thread of its own while a round runs. `read` is called from that thread and from the caller's,
-/// never at the same time.
-[[nodiscard]] std::unique_ptr<Telemetry> poll_sensors(std::function<GpuReading()> read, double period_s = 0.050);
+/// never at the same time. `xids`: Nvml::watch_xids(); none where it is empty.
+[[nodiscard]] std::unique_ptr<Telemetry> poll_sensors(std::function<GpuReading()> read, Nvml::XidEvents xids = {},
+                                                      double period_s = 0.050);
 
 /// The telemetry of a backend's device. A CUDA device is looked up by its properties "pci_bus_id" or "uuid"; one that
 /// NVML cannot find has none (NoTelemetry), nor has any other but the CPU, whose scheduler is watched. Never throws for

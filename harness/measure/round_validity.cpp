@@ -39,6 +39,7 @@ std::string round_fault(const RoundTelemetry& telemetry, int locked_clock_mhz) {
     const std::int64_t errors = *telemetry.uncorrected_errors;
     faults.push_back(fmt::format("{} uncorrected memory error{}", errors, errors == 1 ? "" : "s"));
   }
+  faults.insert(faults.end(), telemetry.errors.begin(), telemetry.errors.end());
   if (clock_is_off(telemetry, locked_clock_mhz))
     faults.push_back(fmt::format("SM clock at {:.0f} MHz, locked at {}", telemetry.sm_mhz->median, locked_clock_mhz));
   return fmt::format("{}", fmt::join(faults, ", "));
@@ -56,6 +57,7 @@ std::vector<std::string> telemetry_flags(std::span<const RoundRecord> rounds, in
   std::vector<std::string> flags;
   if (any(throttled)) flags.emplace_back("throttled");
   if (any(has_new_errors)) flags.emplace_back("memory errors");
+  if (any([](const RoundTelemetry& t) { return !t.errors.empty(); })) flags.emplace_back("device errors");
   if (any([](const RoundTelemetry& t) { return has(t, clock_reason::sw_power_cap); }))
     flags.emplace_back("power capped");
   if (any([=](const RoundTelemetry& t) { return clock_is_off(t, locked_clock_mhz); })) flags.emplace_back("clock off");

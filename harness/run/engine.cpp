@@ -1,6 +1,6 @@
 #include "harness/run/engine.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -23,10 +23,15 @@ constexpr std::int64_t largest_group_bytes = std::int64_t{2} << 30U;
 /// Kept between groups; more goes back to the device.
 constexpr std::size_t arena_keep_bytes = std::size_t{2} << 30U;
 
-/// Calls `step`; what it throws becomes the record's verdict. DeviceLost is thrown on: no case after it can be
-/// measured.
+/// Calls `step`; what it throws becomes the record's verdict, with what the device's driver reports beside it.
+/// DeviceLost is thrown on: no case after it can be measured.
 template <class Step>
-void guarded(CaseRecord& record, std::string_view phase, const Step& step) {
+void guarded(CaseRecord& record, std::string_view phase, Telemetry& telemetry, const Step& step) {
+  const auto told = [&](const char* what) {
+    const std::vector<std::string> errors = telemetry.take_errors();
+    return fmt::format("{}{}{} (in phase '{}')", what, errors.empty() ? "" : "; the driver reports ",
+                       fmt::join(errors, ", "), phase);
+  };
   try {
     step();
   } catch (const DoesNotFit& e) {
@@ -34,14 +39,14 @@ void guarded(CaseRecord& record, std::string_view phase, const Step& step) {
   } catch (const Unsupported& e) {
     blame(record, Verdict::unsupported, e.what());
   } catch (const DeviceLost& e) {
-    blame(record, Verdict::error, fmt::format("{} (in phase '{}')", e.what(), phase));
+    blame(record, Verdict::error, told(e.what()));
     throw;
   } catch (const ProgramError& e) {
     blame(record, Verdict::error, fmt::format("the workload is defective: {}", e.what()));
   } catch (const std::bad_alloc&) {
     blame(record, Verdict::error, fmt::format("out of host memory in phase '{}'", phase));
   } catch (const std::exception& e) {
-    blame(record, Verdict::error, fmt::format("{} (in phase '{}')", e.what(), phase));
+    blame(record, Verdict::error, told(e.what()));
   }
 }
 
@@ -191,7 +196,7 @@ void Engine::prepare(Active& active, RunObserver& observer) {
   CaseRecord& record = active.record;
   record = open_record(planned, options_);
   observer.phase(record.id, "prepare");
-  guarded(record, "prepare", [&] {
+  guarded(record, "prepare", *telemetry_, [&] {
     if (options_.memory_limit_bytes > 0) require_fit(planned.bytes, options_.memory_limit_bytes);  // nothing is opened
     DeviceContext& at = station(planned.c.ranks);
     const std::int64_t available = available_bytes(at.backend);
@@ -213,7 +218,7 @@ void Engine::prepare(Active& active, RunObserver& observer) {
 
   observer.phase(record.id, "check");
   const Stopwatch watch;
-  guarded(record, "check", [&] {
+  guarded(record, "check", *telemetry_, [&] {
     active.check->alone();
     if (!may_go_on(record)) return;
     active.prepared->make_copies(available_bytes(active.prepared->backend()));
@@ -258,7 +263,7 @@ void Engine::rounds(std::vector<Active>& group, RunObserver& observer, const Sto
       const std::size_t before = active.record.rounds.size();
       to_the_end(active, observer, [&] {
         hold_to_batch(active.record);
-        guarded(active.record, "time",
+        guarded(active.record, "time", *telemetry_,
                 [&] { time_round(*active.prepared, protocol, *telemetry_, active.record, before == active.adopted); });
         slow_on_purpose(active);
         if (may_go_on(active.record)) look_after_round(active);
@@ -278,7 +283,7 @@ void Engine::rounds(std::vector<Active>& group, RunObserver& observer, const Sto
 // for the replay may know more of it.
 void Engine::look_after_round(Active& active) {
   const Stopwatch watch;
-  guarded(active.record, "time", [&] { active.timed = !active.check->after_round(); });
+  guarded(active.record, "time", *telemetry_, [&] { active.timed = !active.check->after_round(); });
   active.record.check_s += watch.seconds();
 }
 
@@ -297,7 +302,7 @@ void Engine::conclude(Active& active, RunObserver& observer) {
   CaseRecord& record = active.record;
   observer.phase(record.id, "recheck");
   const Stopwatch watch;
-  guarded(record, "recheck", [&] {
+  guarded(record, "recheck", *telemetry_, [&] {
     active.check->timed_buffers();
     active.check->replay();
   });
@@ -310,7 +315,7 @@ void Engine::conclude(Active& active, RunObserver& observer) {
   if (may_go_on(record) && active.prepared->ops(Phase::timed).size() > 1) {
     observer.phase(record.id, "time");
     const Stopwatch timing;
-    guarded(record, "time", [&] {
+    guarded(record, "time", *telemetry_, [&] {
       if (options_.breakdown) breakdown = time_ops_alone(*active.prepared, options_.protocol());
       compute_only_ns = time_compute_only(*active.prepared, options_.protocol());
     });
@@ -324,7 +329,7 @@ void Engine::conclude(Active& active, RunObserver& observer) {
   if (record.summary.rounds == 0)
     blame(record, Verdict::error,
           "no valid round: " + (record.rounds.empty() ? "none was run" : record.rounds.back().note));
-  guarded(record, "recheck", [&] {
+  guarded(record, "recheck", *telemetry_, [&] {
     const Workload& workload = *active.planned->workload;
     // The work is what the case declares, whatever the backend makes of it; the bytes are those that were moved.
     const Cost real = cost_of(active.prepared->program());
@@ -350,7 +355,7 @@ std::optional<double> Engine::joules_per_run(Active& active, RunObserver& observ
   if (joules || !options_.energy || !may_go_on(record)) return joules;
   observer.phase(record.id, "time");
   const Stopwatch timing;
-  guarded(record, "time", [&] { joules = energy_of_window(*active.prepared, *telemetry_, record); });
+  guarded(record, "time", *telemetry_, [&] { joules = energy_of_window(*active.prepared, *telemetry_, record); });
   record.time_s += timing.seconds();
   return joules;
 }

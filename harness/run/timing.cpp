@@ -70,6 +70,7 @@ RoundRecord watched_round(PreparedCase& prepared, const RoundPlan& plan, const s
   std::optional<RoundTelemetry> readings = telemetry.end_round();
   RoundRecord round = judged_round(std::move(times), plan.samples);
   round.telemetry = std::move(readings);
+  if (round.telemetry) round.telemetry->errors = telemetry.take_errors();
   return round;
 }
 

@@ -1,6 +1,8 @@
 // A run of the command line inside the test's own process, with everything it printed.
 #pragma once
 
+#include <ctime>
+#include <functional>
 #include <map>
 #include <sstream>
 #include <string>
@@ -30,6 +32,7 @@ struct Captured {
   GpuSurvey gpus{.why_not = "NVML cannot be loaded from libnvidia-ml.so.1 (test)"};
   std::vector<BackendEntry> more_backends;
   HostInfo host = quiet_host();
+  std::function<std::time_t()> time_of_day = [] { return std::time(nullptr); };
   StopFlag stop{0};
   std::string revision;
   std::string program = "/nonexistent/gpubench";  ///< what workers are started from
@@ -46,25 +49,26 @@ struct Captured {
     backends.insert(backends.end(), more_backends.begin(), more_backends.end());
     std::vector<std::string> names;
     for (const auto& [name, value] : variables) names.push_back(name);
-    const Environment environment{sim_suites(),
-                                  std::move(backends),
-                                  out,
-                                  err,
-                                  out_is_terminal,
-                                  err_is_terminal,
-                                  columns,
-                                  [this](const char* name) {
-                                    const auto found = variables.find(name);
-                                    return found == variables.end() ? std::string() : found->second;
-                                  },
-                                  [this](double) { return driver; },
-                                  program,
-                                  stop,
-                                  std::move(names),
-                                  revision,
-                                  [this](double) { return gpus; },
-                                  columns,
-                                  [this] { return host; }};
+    Environment environment{sim_suites(),
+                            std::move(backends),
+                            out,
+                            err,
+                            out_is_terminal,
+                            err_is_terminal,
+                            columns,
+                            [this](const char* name) {
+                              const auto found = variables.find(name);
+                              return found == variables.end() ? std::string() : found->second;
+                            },
+                            [this](double) { return driver; },
+                            program,
+                            stop,
+                            std::move(names),
+                            revision,
+                            [this](double) { return gpus; },
+                            columns,
+                            [this] { return host; }};
+    environment.time_of_day = time_of_day;
     return run_cli(static_cast<int>(argv.size()), argv.data(), environment);
   }
 };

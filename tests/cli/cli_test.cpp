@@ -54,6 +54,21 @@ TEST_F(Cli, AGoodRunExitsZeroAndStandardOutputIsExactlyOneValidReport) {
   EXPECT_TRUE(nothing_written());
 }
 
+TEST_F(Cli, AClockThatJumpsMovesNoDuration) {
+  for (const int jump_s : {3600, -3600}) {
+    cli_.out.str("");
+    std::time_t now = 1700000000;  // 2023-11-14T22:13:20
+    cli_.time_of_day = [&] { return std::exchange(now, 1700000000 + jump_s); };
+    EXPECT_EQ(run_to_stdout(), 0);
+    const Json report = document();
+    const auto moment = [&](const char* of) { return report["context"]["gpubench"][of].get<std::string>(); };
+    EXPECT_EQ(moment("started_at").substr(0, 10), "2023-11-14");
+    EXPECT_GE(moment("finished_at"), moment("started_at"));  // in one time zone, text is in the order of time
+    EXPECT_LT(moment("finished_at").substr(0, 16), "2023-11-14T22:20");
+    EXPECT_EQ(schema_errors(report), "");
+  }
+}
+
 TEST_F(Cli, AFailureExitsOneNamesTheOpAndStaysOutOfBenchmarks) {
   cli_.script = "wrong_element@first.gemm";
   EXPECT_EQ(run_to_stdout(), 1);

@@ -38,6 +38,15 @@ struct Process {
   unsigned gpu_instance, compute_instance;
 };
 
+struct EventData {
+  void* device;
+  unsigned long long type, data;
+  unsigned gpu_instance, compute_instance;
+};
+struct EventSet {
+  FakeGpu* gpu = nullptr;
+};
+
 int told(const char* function) {
   hang_in(function);
   const auto& answers = fake_nvml()->answers;
@@ -213,6 +222,30 @@ int nvmlDeviceGetMigMode(void* d, unsigned* now, unsigned* pending) {
 int nvmlDeviceGetNvLinkState(void* d, unsigned link, unsigned* active) {
   if (link >= gpu(d).links) return invalid_argument;
   return put("nvmlDeviceGetNvLinkState", link < gpu(d).links_up ? 1 : 0, active);
+}
+int nvmlEventSetCreate(void** set) {
+  ++fake_nvml()->event_sets;
+  return put("nvmlEventSetCreate", static_cast<void*>(new EventSet), set);
+}
+int nvmlEventSetFree(void* set) {
+  --fake_nvml()->event_sets;
+  delete static_cast<EventSet*>(set);
+  return told("nvmlEventSetFree");
+}
+int nvmlDeviceRegisterEvents(void* d, unsigned long long types, void* set) {
+  if (types != 8) return invalid_argument;
+  static_cast<EventSet*>(set)->gpu = &gpu(d);
+  return told("nvmlDeviceRegisterEvents");
+}
+int nvmlEventSetWait_v2(void* set, EventData* event, unsigned milliseconds) {
+  constexpr int timeout = 10;
+  if (const int status = told("nvmlEventSetWait"); status != 0) return status;
+  FakeGpu* one = static_cast<EventSet*>(set)->gpu;
+  if (one == nullptr || milliseconds != 0) return invalid_argument;
+  if (one->xids.empty()) return timeout;
+  *event = {one, one->xids.front() == 0 ? 4ULL : 8ULL, one->xids.front(), ~0U, ~0U};
+  one->xids.erase(one->xids.begin());
+  return 0;
 }
 int nvmlDeviceGetComputeRunningProcesses_v3(void* d, unsigned* count, Process* list) {
   if (const int status = told("nvmlDeviceGetComputeRunningProcesses"); status != 0) return status;

@@ -41,6 +41,7 @@ struct FakeGpu {
   unsigned pcie_width = 16;
   unsigned pcie_width_max = 16;
   std::vector<unsigned> processes;
+  std::vector<unsigned long long> xids{};  ///< that it has reported and nobody has asked for; 0: another event
 };
 
 struct FakeNvml {
@@ -52,6 +53,7 @@ struct FakeNvml {
   unsigned claimed_processes = 0;      ///< how many it says there are, when it is not 0
   int starts = 0;
   int stops = 0;
+  int event_sets = 0;  ///< that are not freed
 };
 
 extern "C" FakeNvml* fake_nvml();

@@ -155,6 +155,17 @@ class OpLaunch : public SimLaunch {
     }
   }
 
+  static void write_transposed(const Tensor& c) {
+    const std::int64_t rows = c.spec.shape[0], columns = c.spec.shape[1];
+    std::vector<double> elements(static_cast<std::size_t>(rows * columns));
+    for (std::size_t i = 0; i < elements.size(); ++i)
+      elements[i] = load(c.spec.dtype, place(c, static_cast<std::int64_t>(i)));
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t j = 0; j < columns; ++j)
+        store(c.spec.dtype, place(c, j * rows + i), elements[static_cast<std::size_t>(i * columns + j)]);
+    }
+  }
+
   void after(FaultKind kind) const {
     const Tensor& c = kind == FaultKind::wrong_last ? tensors_.back() : output();
     const std::int64_t middle = c.spec.shape.elements() / 2;
@@ -163,6 +174,7 @@ class OpLaunch : public SimLaunch {
       case FaultKind::wrong_last:
         store(c.spec.dtype, place(c, middle), 3.0 * load(c.spec.dtype, place(c, middle)) + 100.0);
         break;
+      case FaultKind::transposed: write_transposed(c); break;
       case FaultKind::nan: store(c.spec.dtype, place(c, middle), std::numeric_limits<double>::quiet_NaN()); break;
       case FaultKind::inf: store(c.spec.dtype, place(c, middle), std::numeric_limits<double>::infinity()); break;
       case FaultKind::guard: std::memset(c.data + c.spec.bytes(), 0, 3); break;

@@ -11,10 +11,11 @@
 namespace gpubench::sim {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, FaultKind>, 20> fault_names{
+constexpr std::array<std::pair<std::string_view, FaultKind>, 21> fault_names{
     {{"wrong_element", FaultKind::wrong_element},
      {"wrong_last", FaultKind::wrong_last},
      {"unwritten", FaultKind::unwritten},
+     {"transposed", FaultKind::transposed},
      {"nan", FaultKind::nan},
      {"inf", FaultKind::inf},
      {"guard", FaultKind::guard},

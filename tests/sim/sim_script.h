@@ -31,6 +31,7 @@ enum class FaultKind {
   wrong_element,  ///< one element of the first output is far off
   wrong_last,     ///< one element of the last output is
   unwritten,      ///< the last quarter of the first output is not written
+  transposed,     ///< the first output, a matrix, is written as one of as many rows as it has columns
   nan,            ///< one element of the first output is NaN
   inf,            ///< one element of the first output is infinite
   guard,          ///< three bytes after the end of the first output are written

@@ -223,6 +223,30 @@ TEST(Nvml, SaysWhyItCannotBeUsed) {
   EXPECT_EQ(failure_of(fake.path()), "NVML does not start: nvmlInit answers error 999");
 }
 
+TEST(Nvml, TellsTheXidsOfADeviceAndNoOtherEvents) {
+  ScriptedNvml fake;
+  const Nvml nvml(fake.path());
+  const Nvml::XidEvents xids = nvml.watch_xids(nvml.devices()[0]);
+  fake.gpu().xids = {31, 0, 45};
+  EXPECT_THAT(xids(), ElementsAre(31, 45));
+  EXPECT_THAT(xids(), IsEmpty());
+  fake.gpu().xids.assign(100, 13);
+  EXPECT_EQ(xids().size(), 64U);  // of a device that falls apart some at a time
+  EXPECT_EQ(xids().size(), 36U);
+}
+
+TEST(Nvml, WhereXidsAreNotToldNoneAreWatched) {
+  const ScriptedNvml old("old");
+  const Nvml without(old.path());
+  EXPECT_FALSE(without.watch_xids(without.devices()[0]));
+  for (const char* function : {"nvmlEventSetCreate", "nvmlDeviceRegisterEvents"}) {
+    ScriptedNvml fake;
+    fake->answers[function] = not_supported;
+    const Nvml nvml(fake.path());
+    EXPECT_FALSE(nvml.watch_xids(nvml.devices()[0])) << function;
+  }
+}
+
 TEST(ClockReasons, AreWords) {
   EXPECT_THAT(clock_reasons(0), IsEmpty());
   EXPECT_THAT(clock_reasons(0x1FF),

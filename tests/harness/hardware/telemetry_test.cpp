@@ -99,7 +99,7 @@ TEST(PollSensors, ReadsBeforeAfterAndInBetweenOnlyWhileARoundRuns) {
         ++reads;
         return reading(1800, 600.0, 1.0, 0);
       },
-      0.0005);
+      {}, 0.0005);
   EXPECT_EQ(reads, 0);
   telemetry->begin_round();
   while (reads < 5) std::this_thread::yield();
@@ -126,6 +126,18 @@ TEST(OpenTelemetry, FindsACudaDeviceByItsUuidOrBusId) {
     EXPECT_EQ(round->uncorrected_errors, 0);
   }
   EXPECT_EQ(fake->starts, fake->stops);
+}
+
+TEST(OpenTelemetry, CriticalErrorsOfTheDriverAreTakenOnce) {
+  ScriptedNvml fake;
+  {
+    const auto telemetry = open_telemetry(cuda_device({{"uuid", fake.gpu().uuid}}), fake.path());
+    EXPECT_THAT(telemetry->take_errors(), ElementsAre());
+    fake.gpu().xids = {79, 155};
+    EXPECT_THAT(telemetry->take_errors(), ElementsAre("Xid 79 (GPU has fallen off the bus)", "Xid 155"));
+    EXPECT_THAT(telemetry->take_errors(), ElementsAre());
+  }
+  EXPECT_EQ(fake->event_sets, 0);
 }
 
 TEST(OpenTelemetry, IsNoneForOtherDevicesAndWithoutNvml) {

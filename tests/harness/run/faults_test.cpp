@@ -56,6 +56,7 @@ INSTANTIATE_TEST_SUITE_P(
                         "chain",
                         Verdict::fail,
                         {"op 'chain.down' (gemm) failed in check", "unwritten", "16 of 64"}},
+        ExpectedOutcome{"transposed@first.gemm", "first", Verdict::fail, {"op 'first.gemm' (gemm) failed in check"}},
         ExpectedOutcome{"nan@last.add", "last", Verdict::fail, {"op 'last.add' (add) failed in check"}},
         ExpectedOutcome{"inf@packed.gemm", "packed", Verdict::fail, {"op 'packed.gemm' (gemm) failed in check"}},
         ExpectedOutcome{

@@ -1,6 +1,7 @@
 // What goes wrong between ranks, through the whole engine: each fault is caught, and named with its rank.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <new>
@@ -190,6 +191,19 @@ TEST(RankFailures, PeersThatWaitForAFailedRankAreReleased) {
   EXPECT_EQ(record.verdict, Verdict::error);
   EXPECT_NE(record.reason.find("rank 1: gone (in 'block0.up@1') (in phase 'time')"), std::string::npos)
       << record.reason;
+}
+
+TEST(RankFailures, ARankThatComesLateEveryTimeIsNamedAndItsResultsStand) {
+  // A late one ahead of a collective makes all of them late, so it is late after the last.
+  const Records seen =
+      run_on(cases(step_case, 2),
+             with_trouble_on_rank_1("clip@1+adamw@1", [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }));
+  const CaseRecord& record = seen.begin()->second;
+  EXPECT_EQ(record.verdict, Verdict::pass) << record.reason;
+  ASSERT_TRUE(record.derived.ranks.has_value());
+  EXPECT_EQ(record.derived.ranks->slowest, 1);
+  const auto& flags = record.summary.flags;
+  EXPECT_NE(std::find(flags.begin(), flags.end(), "rank 1 straggles"), flags.end());
 }
 
 TEST(RankFailures, ARankOutOfMemoryIsNamed) {

@@ -19,6 +19,7 @@ struct Seen {
   std::vector<double> rests;
   int open_rounds = 0;  ///< begun and not ended
   int rounds = 0;
+  std::deque<std::vector<std::string>> errors{};  ///< that the driver reports, each time it is asked
 };
 
 /// Says of one round after the other what the script says, then nothing wrong. Its time does not pass.
@@ -33,6 +34,12 @@ class ScriptedTelemetry final : public Telemetry {
     if (script_.empty()) return RoundTelemetry{};
     RoundTelemetry next = script_.front();
     if (!forever_) script_.pop_front();
+    return next;
+  }
+  std::vector<std::string> take_errors() override {
+    if (seen_.errors.empty()) return {};
+    std::vector<std::string> next = seen_.errors.front();
+    seen_.errors.pop_front();
     return next;
   }
   [[nodiscard]] bool counts_energy() const override { return true; }
@@ -159,6 +166,32 @@ TEST(Throttling, ANewMemoryErrorIsRunAgainToo) {
   Seen seen;
   sim::InProcess run("", watched_by({error}, false, seen));
   EXPECT_THAT(seen.rests, ElementsAre(0.5));
+}
+
+TEST(Throttling, ARoundInWhichTheDriverReportsAnErrorIsRunAgain) {
+  Seen seen;
+  seen.errors = {{"Xid 94 (contained ECC error)"}};
+  sim::InProcess run("", watched_by({}, false, seen));
+  EXPECT_THAT(seen.rests, ElementsAre(0.5));
+  EXPECT_EQ(run.seen.count(Verdict::pass), 6);
+}
+
+TEST(Throttling, ADeviceWhoseDriverReportsErrorsInEveryRoundIsFlagged) {
+  Seen seen;
+  seen.errors.assign(1000, {"Xid 94 (contained ECC error)"});
+  sim::InProcess run("", watched_by({}, false, seen));
+  const CaseRecord& record = run.seen.of("first");
+  EXPECT_THAT(record.summary.flags, Contains("device errors"));
+  EXPECT_EQ(record.rounds.front().note, "kept although invalid: Xid 94 (contained ECC error)");
+}
+
+TEST(Throttling, AFaultNamesWhatTheDriverReportsBesideIt) {
+  Seen seen;
+  seen.errors = {{"Xid 31 (GPU memory page fault)", "Xid 45 (preemptive cleanup)"}};
+  sim::InProcess run("lost@first.gemm", watched_by({}, false, seen));
+  EXPECT_EQ(run.seen.of("first").reason,
+            "sim: illegal address; the driver reports Xid 31 (GPU memory page fault), Xid 45 (preemptive cleanup) (in "
+            "phase 'check')");
 }
 
 TEST(Throttling, ARoundAtAnotherClockThanTheLockedOneIsRunAgain) {
