@@ -51,13 +51,13 @@ std::vector<SuiteFacts> suite_facts(const Options& options, const Environment& e
   everything.tier = Tier::large;
   everything.default_precisions = default_recipes(options, environment);
   everything.ranks = options.selection.ranks;
-  const std::vector<Case> cases = declared_cases(environment.suites, everything);
+  const std::vector<PlannedCase> cases = declared_cases(environment.suites, everything);
   std::vector<SuiteFacts> all;
   for (const Suite& suite : environment.suites) {
     SuiteFacts facts{&suite};
-    for (const Case& declared : cases) {
-      if (declared.suite != suite.name) continue;
-      for (int tier = static_cast<int>(declared.tier); tier < 4; ++tier) ++facts.by_tier[tier];
+    for (const PlannedCase& declared : cases) {
+      if (declared.c.suite != suite.name) continue;
+      for (int tier = static_cast<int>(declared.c.tier); tier < 4; ++tier) ++facts.by_tier[tier];
     }
     all.push_back(facts);
   }
@@ -156,7 +156,7 @@ std::vector<PlannedCase> named_cases(const Options& options, const Environment& 
   for (const std::vector<std::string>& recipes : {default_recipes(options, environment), {}}) {
     selection.default_precisions = recipes;
     ids.clear();
-    for (const Case& declared : declared_cases(environment.suites, selection)) ids.push_back(declared.id());
+    for (const PlannedCase& declared : declared_cases(environment.suites, selection)) ids.push_back(declared.id());
     if (found = matching(ids, options.subject); !found.empty()) break;
   }
   if (found.empty()) {

@@ -286,13 +286,14 @@ int run_cases(const Options& options, std::span<const std::string> words, const 
   const DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());
   const Selection selection = selection_for(options, device);
   expect_devices_for(selection, device);
-  std::vector<PlannedCase> plan = plan_cases(environment.suites, selection);
   RunOptions run = run_options(options, selection.tier, environment, device);
   if (options.is_worker()) {
     if (options.resume) run.in_flight = read_journal(journal_of(*options.resume)).in_flight;
     const std::unique_ptr<Backend> backend = open_backend(device);
-    return serve(*backend, plan, run, JsonRecordCodec(), options.worker_input, options.worker_output);
+    return serve(*backend, declared_cases(environment.suites, selection), run, JsonRecordCodec(), options.worker_input,
+                 options.worker_output);
   }
+  std::vector<PlannedCase> plan = plan_cases(environment.suites, selection);
   environment.err << fitted(fmt::format("gpubench {}, device: {} ({})", version(),
                                         device.word() == "cpu" ? "CPU" : device.word(), visible(device.why)),
                             console_style(options, Stream::err, environment).width, 0)

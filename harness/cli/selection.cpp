@@ -14,16 +14,17 @@
 namespace gpubench {
 namespace {
 
-std::vector<Case> cases_of_any_tier(Selection selection, std::span<const Suite> suites) {
+std::vector<PlannedCase> cases_of_any_tier(Selection selection, std::span<const Suite> suites) {
   selection.tier = Tier::large;
   return declared_cases(suites, selection);
 }
 
 // The lowest tier with a case of the suite, or of any where it is empty.
-std::string first_tier_text(const std::vector<Case>& cases, std::string_view suite) {
+std::string first_tier_text(std::span<const PlannedCase> cases, std::string_view suite) {
   std::optional<Tier> first;
   int count = 0;
-  for (const Case& c : cases) {
+  for (const PlannedCase& planned : cases) {
+    const Case& c = planned.c;
     if (!suite.empty() && c.suite != suite) continue;
     if (!first || c.tier < *first) count = 0;
     first = std::min(first.value_or(c.tier), c.tier);

@@ -168,18 +168,20 @@ class Planner {
   std::vector<PlannedCase> plan(std::span<const Suite> suites) {
     declare(suites);
     for (PlannedCase& one : planned_) {
-      const Program program = build(*one.workload, one.c, one.bytes);
-      one.cost = cost_of(program);
-      one.definition = definition_digest(one.c, *one.workload, program);
+      // Extents that make no sense together, or are too large, are a defect of the suite, unless the user chose them.
+      try {
+        one = with_program(one);
+      } catch (const ProgramError& error) {
+        if (!overrides_.any()) throw;
+        throw UsageError("case '" + one.id() + "' cannot be built with these axes: " + error.what());
+      }
     }
     return std::move(planned_);
   }
 
-  std::vector<Case> cases(std::span<const Suite> suites) {
+  std::vector<PlannedCase> cases(std::span<const Suite> suites) {
     declare(suites);
-    std::vector<Case> found;
-    for (PlannedCase& one : planned_) found.push_back(std::move(one.c));
-    return found;
+    return std::move(planned_);
   }
 
  private:
@@ -291,18 +293,6 @@ class Planner {
     planned_.push_back({std::move(c), declared.workload, {}, 0});
   }
 
-  // Extents that make no sense together, or are too large, are a defect of the suite, unless the user chose them.
-  [[nodiscard]] Program build(const Workload& workload, const Case& c, std::int64_t& bytes) const {
-    try {
-      Program program = workload.build(c);
-      bytes = program.bytes();
-      return program;
-    } catch (const ProgramError& error) {
-      if (!overrides_.any()) throw;
-      throw UsageError("case '" + c.id() + "' cannot be built with these axes: " + error.what());
-    }
-  }
-
   const Selection& selection_;
   Overrides overrides_;
   std::vector<Pattern> filters_;
@@ -317,7 +307,15 @@ std::vector<PlannedCase> plan_cases(std::span<const Suite> suites, const Selecti
   return Planner(selection).plan(suites);
 }
 
-std::vector<Case> declared_cases(std::span<const Suite> suites, const Selection& selection) {
+PlannedCase with_program(PlannedCase declared) {
+  const Program program = declared.workload->build(declared.c);
+  declared.bytes = program.bytes();
+  declared.cost = cost_of(program);
+  declared.definition = definition_digest(declared.c, *declared.workload, program);
+  return declared;
+}
+
+std::vector<PlannedCase> declared_cases(std::span<const Suite> suites, const Selection& selection) {
   return Planner(selection).cases(suites);
 }
 

@@ -43,7 +43,10 @@ struct PlannedCase {
 /// ones and the nearest match, and for a malformed regular expression. An empty result is not an error here (exit 5).
 [[nodiscard]] std::vector<PlannedCase> plan_cases(std::span<const Suite> suites, const Selection& selection);
 
-/// What plan_cases() would plan, without building any program: looking through all cases takes no time.
-[[nodiscard]] std::vector<Case> declared_cases(std::span<const Suite> suites, const Selection& selection);
+/// What plan_cases() would plan, without building any program: cost, bytes and definition are 0.
+[[nodiscard]] std::vector<PlannedCase> declared_cases(std::span<const Suite> suites, const Selection& selection);
+
+/// A declared case as plan_cases() plans it. Throws ProgramError where its extents make no sense together.
+[[nodiscard]] PlannedCase with_program(PlannedCase declared);
 
 }  // namespace gpubench

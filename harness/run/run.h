@@ -110,7 +110,8 @@ void run_in_process(Backend& backend, std::span<const PlannedCase> cases, const 
                     RunObserver& observer, const StopFlag& stop);
 
 /// The worker's side: reads groups of case ids from `input_fd` until it closes, runs them, writes records to
-/// `output_fd`. `cases` is the full plan, which worker and supervisor compute alike. Returns the process's exit status.
+/// `output_fd`. `cases`: all that are declared (declared_cases), which worker and supervisor find alike; the worker
+/// builds the programs of its own groups alone. Returns the process's exit status.
 int serve(Backend& backend, std::span<const PlannedCase> cases, const RunOptions& options, const RecordCodec& codec,
           int input_fd, int output_fd);
 

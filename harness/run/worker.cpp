@@ -51,15 +51,15 @@ class WireObserver : public RunObserver {
   std::map<std::string, std::size_t> index_;
 };
 
-/// The cases of a group; throws WireError where this process planned others than the supervisor.
+/// The cases of a group with their programs; throws WireError where this process planned others than the supervisor.
 std::vector<PlannedCase> cases_of(const GroupList& group, std::span<const PlannedCase> cases) {
   std::vector<PlannedCase> wanted;
   for (const auto& [index, id] : group) {
     if (index >= cases.size() || cases[index].id() != id) {
-      throw WireError(fmt::format("case {} is '{}' here, not '{}': the worker planned other cases than its supervisor",
+      throw WireError(fmt::format("case {} is '{}' here, not '{}': the worker declares other cases than its supervisor",
                                   index, index < cases.size() ? cases[index].id() : "missing", id));
     }
-    wanted.push_back(cases[index]);
+    wanted.push_back(with_program(cases[index]));
   }
   return wanted;
 }

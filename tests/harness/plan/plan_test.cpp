@@ -282,7 +282,7 @@ TEST(Plan, DeclaredCasesAreThePlannedOnesAndBuildNothing) {
   const std::vector<std::string> planned = ids(selection);
   programs_built = 0;
   std::vector<std::string> declared;
-  for (const Case& c : declared_cases(all, selection)) declared.push_back(c.id());
+  for (const PlannedCase& one : declared_cases(all, selection)) declared.push_back(one.id());
   EXPECT_EQ(declared, planned);
   EXPECT_EQ(programs_built, 0);
 }

@@ -1,7 +1,12 @@
 // Isolation: a worker that crashes, hangs, exits or talks nonsense costs one case. These start real processes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
+
+#include "harness/run/wire.h"
 #include "tests/harness/run/run_fixture.h"
 #include "tests/trials.h"
 
@@ -44,6 +49,47 @@ TEST(Isolation, WithoutFaultsOneWorkerRunsAllCases) {
   EXPECT_EQ(run.seen.count(Verdict::pass), 6);
   EXPECT_EQ(run.seen.of("first").rounds.size(), 3U);
   EXPECT_TRUE(run.seen.notes.empty());
+}
+
+/// Ends the process that builds it.
+class Unbuildable final : public Workload {
+ public:
+  explicit Unbuildable(std::shared_ptr<const Workload> named) : named_(std::move(named)) {}
+  [[nodiscard]] WorkloadInfo info() const override { return named_->info(); }
+  [[nodiscard]] Grid grid() const override { return named_->grid(); }
+  [[nodiscard]] Program build(const Case& /*c*/) const override { std::_Exit(9); }
+  [[nodiscard]] double items(const Case& c) const override { return named_->items(c); }
+
+ private:
+  std::shared_ptr<const Workload> named_;
+};
+
+TEST(Isolation, AWorkerBuildsTheProgramsOfItsOwnGroupsAlone) {
+  std::vector<PlannedCase> cases = sim::sim_cases();
+  for (PlannedCase& other : std::span(cases).subspan(1)) other.workload = std::make_shared<Unbuildable>(other.workload);
+  int to_worker[2], from_worker[2];
+  ASSERT_EQ(::pipe(to_worker), 0);
+  ASSERT_EQ(::pipe(from_worker), 0);
+  const pid_t worker = ::fork();
+  if (worker == 0) {
+    ::close(to_worker[1]);
+    const std::unique_ptr<Backend> backend = open_sim_backend("");
+    std::_Exit(serve(*backend, cases, sim::smoke_options(), sim::TextCodec(), to_worker[0], from_worker[1]));
+  }
+  ::close(to_worker[0]);
+  ::close(from_worker[1]);
+  write_frame(to_worker[1], {FrameKind::group, encode_group({{0, cases[0].id()}})});
+  ::close(to_worker[1]);
+  FrameReader reader;
+  std::vector<FrameKind> seen;
+  while (read_some(from_worker[0], reader)) {
+    while (const std::optional<Frame> frame = reader.next()) seen.push_back(frame->kind);
+  }
+  ::close(from_worker[0]);
+  int status = -1;
+  ::waitpid(worker, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(std::count(seen.begin(), seen.end(), FrameKind::record), 1);
 }
 
 TEST(Isolation, PhasesAreToldAsTheyHappen) {

@@ -42,12 +42,9 @@ Step gpt2_124m(int ranks) {
   selection.filters = {"gpt2_train_step/b=4,s=1024,layers=12,"};
   for (const Suite& suite : all_suites()) {
     if (suite.name != "transformer") continue;
-    for (Case& c : declared_cases(std::array{suite}, selection)) {
-      for (const auto& workload : suite.workloads) {
-        if (workload->info().name != c.workload) continue;
-        c.ranks = ranks;
-        return {workload, std::move(c)};
-      }
+    for (PlannedCase& one : declared_cases(std::array{suite}, selection)) {
+      one.c.ranks = ranks;
+      return {one.workload, std::move(one.c)};
     }
   }
   throw ProgramError("the transformer suite has no gpt2-124m at the standard tier any more");

@@ -195,9 +195,9 @@ TEST(RankFailures, PeersThatWaitForAFailedRankAreReleased) {
 
 TEST(RankFailures, ARankThatComesLateEveryTimeIsNamedAndItsResultsStand) {
   // A late one ahead of a collective makes all of them late, so it is late after the last.
-  const Records seen =
-      run_on(cases(step_case, 2),
-             with_trouble_on_rank_1("clip@1+adamw@1", [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }));
+  const Records seen = run_on(cases(step_case, 2), with_trouble_on_rank_1("clip@1+adamw@1", [] {
+                                std::this_thread::sleep_for(std::chrono::milliseconds(20));
+                              }));
   const CaseRecord& record = seen.begin()->second;
   EXPECT_EQ(record.verdict, Verdict::pass) << record.reason;
   ASSERT_TRUE(record.derived.ranks.has_value());
