@@ -4,6 +4,7 @@
 
 #include <ctime>
 #include <functional>
+#include <iostream>
 #include <memory>
 #include <ostream>
 #include <span>
@@ -76,6 +77,7 @@ struct Environment {
       [](const BackendEntry& entry, double) { return entry.libraries(); };
   /// The time of day, which may jump: it names a moment, and no duration is ever made of it.
   std::function<std::time_t()> time_of_day = [] { return std::time(nullptr); };
+  std::istream& in = std::cin;  ///< of --turns
 };
 
 /// What is said, on standard error, where memory ends.

@@ -60,6 +60,11 @@ void check(Options& o) {
     throw UsageError("gate needs both --baseline FILE... and --candidate FILE...");
   if (o.verb == Verb::calibrate && o.compare.from.size() == 1)
     throw UsageError("--from: one report knows nothing of the noise between runs; at least two are needed");
+  if (o.turns && o.isolate) throw UsageError("--turns: rounds are taken in this process; add --isolate off");
+  for (const auto* file : {&o.json, &o.junit, &o.csv, &o.markdown}) {
+    if (o.turns && *file == "-")
+      throw UsageError("--turns: its answers go to standard output; write the report to a file (--json FILE)");
+  }
   if (o.anonymize_key && !o.anonymize) throw UsageError("--anonymize-key: nothing is made anonymous; add --anonymize");
   if (o.verb == Verb::export_report && !o.export_format)
     throw UsageError(fmt::format("export needs --format, one of {}", joined(texts(export_formats()))));
@@ -124,11 +129,11 @@ class CommandLine {
     std::vector<std::string> reversed(words.rbegin(), words.rend());
     try {
       app_.parse(std::move(reversed));
-      options.own_words = words_without({"--dry-run", "--tuning-cache"});
+      options.own_words = words_without({"--dry-run", "--tuning-cache", "--turns"});
       options.from_environment = apply_variables(app_, variables);
       // A case's rerun line names what chooses it.
       options.rerun_words = words_without({"--suite", "--tier", "--filter", "--exclude", "--precision", "--ranks",
-                                           "--seed", "--dry-run", "--isolate", "--deadline", "--anonymize"});
+                                           "--seed", "--dry-run", "--turns", "--isolate", "--deadline", "--anonymize"});
     } catch (const CLI::ParseError& e) {
       throw UsageError(visible(e.what()));
     }

@@ -79,6 +79,7 @@ struct Options {
   std::string device = "auto";
   bool isolate = true;
   bool dry_run = false;
+  bool turns = false;                                     ///< --turns
   bool trust_libraries = false;                           ///< --trust-libraries
   std::optional<std::string> pin;                         ///< --pin
   std::optional<std::string> like;                        ///< --like

@@ -167,6 +167,13 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                "$XDG_CACHE_HOME/gpubench or ~/.cache/gpubench); off: time them anew",
                text(&Options::tuning_cache, {"off"})),
        }},
+      {{run},
+       "measure",
+       {row("--turns", "",
+            "rounds of one case on demand, for races: for each line of standard input, a number of seconds, rounds for "
+            "so long and a line of JSON with their median on standard output; the end of input ends them (with "
+            "--isolate off)",
+            turn_on(&Options::turns))}},
       {{run, calibrate},
        "check",
        {

@@ -21,6 +21,7 @@
 #include "harness/cli/run_context.h"
 #include "harness/cli/selection.h"
 #include "harness/cli/terminal.h"
+#include "harness/cli/turns.h"
 #include "harness/core/device_property.h"
 #include "harness/core/error.h"
 #include "harness/hardware/ceilings.h"
@@ -154,8 +155,9 @@ class Run {
     return "gpubench run --resume " + (file.filename() == journal_name ? file.parent_path() : file).string();
   }
 
-  // With "-" standard output holds one document alone; people read the rest on standard error.
-  [[nodiscard]] bool pure() const { return destination_.to_stdout(); }
+  // With "-" standard output holds one document alone, with --turns their answers; people read the rest on standard
+  // error.
+  [[nodiscard]] bool pure() const { return destination_.to_stdout() || options_.turns; }
   [[nodiscard]] std::ostream& out() const { return pure() ? environment_.err : environment_.out; }
 
   [[nodiscard]] ResultRows rows() const {
@@ -309,6 +311,11 @@ int run_cases(const Options& options, std::span<const std::string> words, const 
     environment.out << plan_text(plan, {selection.tier, options.run.preset, options.run.check},
                                  environment.host().usable_cpus, console_style(options, Stream::out, environment));
     return exit_codes::ok;
+  }
+  if (options.turns) {
+    if (plan.size() != 1)
+      throw UsageError(fmt::format("--turns takes one case, {} match; choose one (--filter)", plan.size()));
+    run.another_round = Turns(environment.in, environment.out);
   }
   if (resumption != nullptr) {
     for (const auto& [id, record] : resumption->journal.finished) run.finished.insert(id);

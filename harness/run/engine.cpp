@@ -259,6 +259,10 @@ void Engine::rounds(std::vector<Active>& group, RunObserver& observer, const Sto
       if (stop != 0) return;
       Active& active = *unfinished[position];
       observer.tick();
+      if (options_.another_round && !options_.another_round(active.record)) {
+        active.timed = true;
+        continue;
+      }
       observer.phase(active.record.id, "time");
       const std::size_t before = active.record.rounds.size();
       to_the_end(active, observer, [&] {
@@ -272,7 +276,7 @@ void Engine::rounds(std::vector<Active>& group, RunObserver& observer, const Sto
       if (active.finished || active.timed) continue;
       if (!may_go_on(active.record)) {
         finish(active, observer);
-      } else {
+      } else if (!options_.another_round) {
         active.timed = settled(protocol, active.record.rounds, active.record.batch, active.record.time_s);
       }
     }

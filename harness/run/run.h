@@ -62,6 +62,8 @@ struct RunOptions {
   std::function<std::unique_ptr<Telemetry>(const DeviceInfo&)> open_telemetry{};
   /// Opens what earlier runs on this device found; nothing is remembered where it is empty.
   std::function<std::unique_ptr<TuningCache>(const DeviceInfo&)> open_choices{};
+  /// Decides in the protocol's place whether a case gets another round; called before each. May be empty.
+  std::function<bool(const CaseRecord&)> another_round{};
   /// Called between the steps of a phase (ops, copies), so that one that works is told from one that hangs. May be
   /// empty.
   std::function<void()> alive{};

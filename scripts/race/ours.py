@@ -1,8 +1,9 @@
-"""gpubench's side: one run of the program per block, read from its report."""
+"""gpubench's side: one process for all blocks of a race, which gives rounds on demand (--turns) and a report at its end."""
 import json
 import math
 import os
 import subprocess
+import tempfile
 from pathlib import Path
 
 from .races import CannotRace
@@ -28,45 +29,100 @@ def case_of(report, case):
     raise CannotRace(f"the report has no case {case}")
 
 
-def seconds_of(record):
-    """The median time of one run of the program. Throws CannotRace where it is not a positive number."""
-    median = (record.get("summary") or {}).get("median_ns")
-    if not isinstance(median, (int, float)) or not math.isfinite(median) or not median > 0:
-        raise CannotRace(f"{record['id']} has no time ({record.get('reason') or record.get('status')})")
-    return median * 1e-9
+def seconds_of(median_ns, what):
+    """Of a time in nanoseconds. Throws CannotRace where it is not a positive number."""
+    if not isinstance(median_ns, (int, float)) or not math.isfinite(median_ns) or not median_ns > 0:
+        raise CannotRace(f"gpubench: {what} has no time")
+    return median_ns * 1e-9
+
+
+class Turns:
+    """A process that has planned and checked one case, and runs rounds of it when it is told to."""
+
+    def __init__(self, words):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = os.path.join(self.folder.name, "report.json")
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("GPUBENCH_")}
+        self.log = open(os.path.join(self.folder.name, "log"), "w+", encoding="utf-8")
+        try:
+            self.process = subprocess.Popen([*words, "--json", self.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                            stderr=self.log, text=True, env=environment)
+        except OSError as error:
+            raise CannotRace(f"gpubench: {error}") from error
+
+    def answer(self, seconds):
+        """What a turn of so many seconds says: {"copies": 3, "median_ns": 1234.5}; None where there are no turns any more."""
+        try:
+            self.process.stdin.write(f"{seconds}\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            return None
+        line = self.process.stdout.readline()
+        return json.loads(line) if line else None
+
+    def report(self):
+        """Ends the turns. Throws CannotRace where no report comes."""
+        try:
+            self.process.communicate(timeout=300)
+            with open(self.path, encoding="utf-8") as file:
+                return json.load(file)
+        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+            self.log.seek(0)
+            last = (self.log.read().strip().splitlines() or [str(error)])[-1]
+            raise CannotRace(f"gpubench wrote no report (exit code {self.process.poll()}): {last}") from error
+
+    def close(self):
+        self.process.kill()
+        self.process.communicate()
+        self.log.close()
+        self.folder.cleanup()
 
 
 class Ours:
-    def __init__(self, program, device, tier="standard"):
-        self.program, self.device, self.tier = program, device, tier
+    """One case at a time: begin(), timed() as often as wanted, finish(); close() whatever happened."""
 
-    def report(self, case, check):
-        words = [self.program, "run", "--device", self.device, "--tier", self.tier, "--filter", pattern(case),
-                 "--check", check, "--breakdown", "off", "--json", "-", "--progress", "none"]
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("GPUBENCH_")}
-        try:
-            done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False, env=environment)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise CannotRace(f"gpubench: {error}") from error
-        try:
-            return json.loads(done.stdout)
-        except ValueError as error:
-            last = (done.stderr.strip().splitlines() or ["no output"])[-1]
-            raise CannotRace(f"gpubench wrote no report (exit code {done.returncode}): {last}") from error
+    def __init__(self, program, device, tier="standard", seconds=0.7):
+        self.program, self.device, self.tier, self.seconds = program, device, tier, seconds
+        self.turns = None
 
-    def checked(self, case):
-        """Runs and checks the case; what it says of itself. Throws CannotRace where it did not pass."""
-        report = self.report(case, "sample")
-        record = case_of(report, case)
+    def begin(self, case):
+        """Plans and checks the case and takes a first turn, which is not counted. How many cold copies it has; throws
+        CannotRace where it did not pass."""
+        self.case = case
+        self.turns = self.open(case)
+        answer = self.turns.answer(self.seconds)
+        if answer is None:
+            self.finish()  # says why
+            raise CannotRace("gpubench: no turn was answered")
+        return answer["copies"]
+
+    def open(self, case):
+        return Turns([self.program, "run", "--device", self.device, "--tier", self.tier, "--filter", pattern(case),
+                      "--check", "sample", "--breakdown", "off", "--isolate", "off", "--turns", "--progress", "none"])
+
+    def timed(self):
+        """One block: seconds of a run of the program, the median over a turn."""
+        answer = self.turns.answer(self.seconds)
+        if answer is None:
+            self.finish()
+            raise CannotRace("gpubench: a turn was not answered")
+        return seconds_of(answer["median_ns"], "a turn")
+
+    def finish(self):
+        """Checks again the very buffers that were timed; what the case says of itself. Throws CannotRace where it did not
+        pass."""
+        report = self.turns.report()
+        record = case_of(report, self.case)
         if record.get("status") != "pass":
             raise CannotRace(f"gpubench: {record.get('status')}: {record.get('reason')}")
         device = report["context"]["gpubench"]["devices"][0]
-        return {"seconds": seconds_of(record), "implementation": record["implementation"], "device": device["name"],
-                "libraries": device["libraries"], "copies": record["copies"], "cache": record["cache"]}
+        return {"implementation": record["implementation"], "device": device["name"], "libraries": device["libraries"],
+                "copies": record["copies"], "cache": record["cache"]}
 
-    def timed(self, case):
-        """One block: the median of a whole run of gpubench, whose results checked() has judged before."""
-        return seconds_of(case_of(self.report(case, "off"), case))
+    def close(self):
+        if self.turns is not None:
+            self.turns.close()
+            self.turns = None
 
     def listed(self):
         """The ids of all cases that the program has, on any device."""

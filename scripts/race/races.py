@@ -63,23 +63,26 @@ def run(race, ours, peers, blocks):
     """The result of one race as plain data. What cannot be measured is said in "reason", never left out."""
     result = {"name": race.name, "case": race.case, "goals": race.goals, "peers": {}, "reason": ""}
     try:
-        first = ours.checked(race.case)  # parity before timing; its time is not counted
-        result["ours"] = {key: first[key] for key in ("implementation", "libraries", "device", "copies", "cache")}
+        copies = ours.begin(race.case)  # parity before timing
     except CannotRace as error:
+        ours.close()
         return {**result, "reason": str(error)}
-    sides = {"ours": lambda: ours.timed(race.case)}
+    sides = {"ours": ours.timed}
     for peer, goal in race.goals.items():
         try:
-            sides[peer] = peers.side(race, peer, first["copies"])
+            sides[peer] = peers.side(race, peer, copies)
         except Exception as error:  # torch throws what it likes: no kernel, out of memory
             result["peers"][peer] = {"goal": goal, "reason": in_words(error)}
     times = {name: [] for name in sides}
     try:
         for name in schedule(list(sides), blocks):
             times[name].append(sides[name]())
+        name = "ours"
+        result["ours"] = ours.finish()  # and after it
     except Exception as error:
         return {**result, "reason": f"{name}: {in_words(error)}"}
     finally:
+        ours.close()
         sides.clear()  # they hold the peers' tensors, whose memory gpubench wants for the next race
         peers.release()
     result["ours"].update(side(times["ours"]))

@@ -16,15 +16,31 @@ def report(status="pass", median_ns=200000.0, case=CASE):
                                     "copies": 3, "cache": "cold", "summary": {"median_ns": median_ns}}]}}
 
 
+class CannedTurns:
+    """Answers in turn, then gives the report."""
+
+    def __init__(self, final, medians_ns):
+        self.final, self.medians_ns, self.closed = final, list(medians_ns), False
+
+    def answer(self, seconds):
+        return {"copies": 3, "median_ns": self.medians_ns.pop(0)} if self.medians_ns else None
+
+    def report(self):
+        return self.final
+
+    def close(self):
+        self.closed = True
+
+
 class CannedOurs(ours.Ours):
-    """Gives reports in turn, the first of them to the check."""
+    """The first turn is not counted."""
 
-    def __init__(self, *reports):
+    def __init__(self, final, *medians_ns):
         super().__init__("gpubench", "cuda")
-        self.reports = list(reports)
+        self.canned = CannedTurns(final, medians_ns)
 
-    def report(self, case, check):
-        return self.reports.pop(0)
+    def open(self, case):
+        return self.canned
 
 
 class CannedPeers:
@@ -73,36 +89,47 @@ class Ratio(unittest.TestCase):
 
 
 class Running(unittest.TestCase):
-    def run_gemm(self, own, **peers):
-        return races.run(GEMM, CannedOurs(*own), CannedPeers(**peers), 2)
+    def run_gemm(self, final, medians_ns, **peers):
+        own = CannedOurs(final, *medians_ns)
+        result = races.run(GEMM, own, CannedPeers(**peers), 2)
+        self.assertTrue(own.canned.closed)
+        return result
 
-    def test_medians_of_blocks_make_the_ratio_and_the_checked_run_is_not_counted(self):
-        own = [report(median_ns=9e9), report("unverified", 100e3), report("unverified", 300e3)]
-        result = self.run_gemm(own, torch_mm=[190e-6, 250e-6])
+    def test_medians_of_blocks_make_the_ratio_and_the_first_turn_is_not_counted(self):
+        result = self.run_gemm(report(), [9e9, 100e3, 300e3], torch_mm=[190e-6, 250e-6])
         self.assertAlmostEqual(result["ours"]["median_s"], 200e-6)
         self.assertAlmostEqual(result["peers"]["torch.mm"]["ratio"], 1.1)
         self.assertEqual(races.exit_code([result]), 0)
 
     def test_the_table_says_what_each_side_computed_with(self):
-        result = self.run_gemm([report()] * 3, torch_mm=[200e-6, 200e-6])
+        result = self.run_gemm(report(), [200e3] * 3, torch_mm=[200e-6, 200e-6])
         text = table.of_results([result], {"torch": "2.11", "cublasLt": "13.0.2"})
         self.assertIn("gpubench: cublasLt 13.1.0\nPyTorch: cublasLt 13.0.2, torch 2.11", text)
 
     def test_a_missed_goal_is_said_and_is_exit_1(self):
-        result = self.run_gemm([report()] * 3, torch_mm=[199e-6, 199e-6])
+        result = self.run_gemm(report(), [200e3] * 3, torch_mm=[199e-6, 199e-6])
         self.assertEqual(races.exit_code([result]), 1)
         self.assertIn("MISSED", table.of_results([result], {}))
         self.assertIn("0 goals met, 1 missed, 0 not raced", table.of_results([result], {}))
 
     def test_a_case_that_did_not_pass_is_not_raced(self):
-        result = self.run_gemm([report(status="fail")], torch_mm=[1.0, 1.0])
+        result = self.run_gemm(report(status="fail"), [], torch_mm=[1.0, 1.0])
         self.assertEqual((result["reason"], result["peers"]), ("gpubench: fail: because", {}))
         self.assertIn("NOT RACED: gpubench: fail", table.of_results([result], {}))
         self.assertEqual(races.exit_code([result]), 3)
 
+    def test_a_case_that_fails_when_it_is_checked_again_has_no_ratio(self):
+        result = self.run_gemm(report(status="fail"), [200e3] * 3, torch_mm=[1.0, 1.0])
+        self.assertEqual((result["reason"], result["peers"]), ("ours: CannotRace: gpubench: fail: because", {}))
+        self.assertEqual(races.exit_code([result]), 3)
+
+    def test_a_process_that_ends_between_two_blocks_is_told(self):
+        result = self.run_gemm(report(status="error"), [200e3, 200e3], torch_mm=[1.0, 1.0])
+        self.assertEqual(result["reason"], "ours: CannotRace: gpubench: error: because")
+
     def test_a_peer_that_fails_is_told_and_the_others_are_raced(self):
         race = races.Race("two", CASE, {"torch.mm": 1.0, "other": 1.0})
-        result = races.run(race, CannedOurs(*[report()] * 3), CannedPeers(torch_mm=[1.0, 1.0]), 2)
+        result = races.run(race, CannedOurs(report(), *[200e3] * 3), CannedPeers(torch_mm=[1.0, 1.0]), 2)
         self.assertEqual(result["peers"]["other"]["reason"], "RuntimeError: no kernel")
         self.assertTrue(result["peers"]["torch.mm"]["met"])
         self.assertEqual(races.exit_code([result]), 3)
@@ -114,14 +141,17 @@ class Running(unittest.TestCase):
 
 
 class Reports(unittest.TestCase):
-    def test_a_report_without_the_case_or_a_time_is_no_block(self):
-        for bad in (report(case="other"), report(median_ns=None), report(median_ns=0.0), report(median_ns=float("nan")), {}):
+    def test_a_report_without_the_case_and_a_turn_without_a_time_are_no_block(self):
+        for bad in (report(case="other"), {}):
             with self.assertRaises(races.CannotRace):
-                ours.seconds_of(ours.case_of(bad, CASE))
+                ours.case_of(bad, CASE)
+        for bad in (None, 0.0, float("nan")):
+            with self.assertRaises(races.CannotRace):
+                ours.seconds_of(bad, "a turn")
 
-    def test_a_program_that_writes_no_report_is_told_with_its_last_words(self):
+    def test_a_program_that_cannot_run_is_told_with_its_last_words(self):
         with self.assertRaisesRegex(races.CannotRace, "no such|No such"):
-            ours.Ours("/nowhere/gpubench", "cuda").report(CASE, "off")
+            ours.Ours("/nowhere/gpubench", "cuda").begin(CASE)
 
     def test_the_filter_matches_the_id_alone(self):
         self.assertEqual(ours.pattern("a/b=1/x1"), "^a/b=1/x1$")
@@ -143,11 +173,24 @@ class RealProgram(unittest.TestCase):
         if not os.path.exists(self.program):
             self.skipTest("gpubench is not built")
 
-    def test_its_report_is_read(self):
+    def test_one_process_gives_all_turns_and_its_report_at_the_end(self):
+        run = ours.Ours(self.program, "cpu", tier="smoke", seconds=0.05)
+        try:
+            self.assertGreaterEqual(run.begin("memory/copy/n=1048576/bf16/x1"), 1)
+            process = run.turns.process.pid
+            self.assertTrue(all(run.timed() > 0 for _ in range(3)))
+            self.assertEqual(run.turns.process.pid, process)
+            self.assertIn("implementation", run.finish())
+        finally:
+            run.close()
+
+    def test_a_case_that_is_unknown_is_told_with_the_programs_words(self):
         run = ours.Ours(self.program, "cpu", tier="smoke")
-        case = "memory/copy/n=1048576/bf16/x1"
-        self.assertGreater(run.checked(case)["seconds"], 0)
-        self.assertGreater(run.timed(case), 0)
+        try:
+            with self.assertRaisesRegex(races.CannotRace, "no case matches"):
+                run.begin("memory/none/x1")
+        finally:
+            run.close()
 
     def test_it_has_every_case_that_is_raced(self):
         run = ours.Ours(self.program, "cpu")

@@ -35,6 +35,7 @@ struct Captured {
   std::function<std::time_t()> time_of_day = [] { return std::time(nullptr); };
   StopFlag stop{0};
   std::string revision;
+  std::istringstream in;
   std::string program = "/nonexistent/gpubench";  ///< what workers are started from
 
   std::ostringstream out;
@@ -49,26 +50,29 @@ struct Captured {
     backends.insert(backends.end(), more_backends.begin(), more_backends.end());
     std::vector<std::string> names;
     for (const auto& [name, value] : variables) names.push_back(name);
-    Environment environment{sim_suites(),
-                            std::move(backends),
-                            out,
-                            err,
-                            out_is_terminal,
-                            err_is_terminal,
-                            columns,
-                            [this](const char* name) {
-                              const auto found = variables.find(name);
-                              return found == variables.end() ? std::string() : found->second;
-                            },
-                            [this](double) { return driver; },
-                            program,
-                            stop,
-                            std::move(names),
-                            revision,
-                            [this](double) { return gpus; },
-                            columns,
-                            [this] { return host; }};
-    environment.time_of_day = time_of_day;
+    const Environment environment{sim_suites(),
+                                  std::move(backends),
+                                  out,
+                                  err,
+                                  out_is_terminal,
+                                  err_is_terminal,
+                                  columns,
+                                  [this](const char* name) {
+                                    const auto found = variables.find(name);
+                                    return found == variables.end() ? std::string() : found->second;
+                                  },
+                                  [this](double) { return driver; },
+                                  program,
+                                  stop,
+                                  std::move(names),
+                                  revision,
+                                  [this](double) { return gpus; },
+                                  columns,
+                                  [this] { return host; },
+                                  [] {},
+                                  [](const BackendEntry& entry, double) { return entry.libraries(); },
+                                  time_of_day,
+                                  in};
     return run_cli(static_cast<int>(argv.size()), argv.data(), environment);
   }
 };
