@@ -4,7 +4,7 @@
 
 #include <initializer_list>
 
-#include "reference/cuda/kernels/layer_norm.h"
+#include "reference/cuda/kernels/norm.h"
 #include "reference/cuda/row_view.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/tensor_checks.h"

@@ -8,9 +8,9 @@
 #include <algorithm>
 
 #include "reference/cuda/kernels/column_sum.h"
-#include "reference/cuda/kernels/layer_norm.h"
-#include "reference/cuda/kernels/layer_norm_columns.cuh"
 #include "reference/cuda/kernels/memory.cuh"
+#include "reference/cuda/kernels/norm.h"
+#include "reference/cuda/kernels/norm_columns.cuh"
 #include "reference/cuda/kernels/number.cuh"
 #include "reference/cuda/kernels/reduce.cuh"
 

@@ -1,8 +1,8 @@
 // What a thread of layer_norm_backward holds of a row, and sums over its rows.
 #pragma once
 
-#include "reference/cuda/kernels/layer_norm.h"
 #include "reference/cuda/kernels/memory.cuh"
+#include "reference/cuda/kernels/norm.h"
 #include "reference/cuda/kernels/number.cuh"
 
 namespace gpubench::cuda {

@@ -6,12 +6,12 @@
 
 #include <cmath>
 
-#include "reference/cuda/kernels/layer_norm.h"
+#include "reference/cuda/kernels/norm.h"
 #include "tests/reference/cuda/emulated_backend.h"
 #include "tests/reference/cuda/emulated_judge.h"
 
 namespace gpubench {
-namespace layer_norm_test {
+namespace norm_test {
 
 using testing::EmulatedRun;
 using testing::ProgramRun;
@@ -326,5 +326,5 @@ TEST(CudaLayerNormBackward, SplitsRowsByWhatFitsAMultiprocessor) {
   EXPECT_EQ(cuda::layer_norm_backward_parts(cuda::Element::f64, 8192, 768, 132), 264);
 }
 
-}  // namespace layer_norm_test
+}  // namespace norm_test
 }  // namespace gpubench

@@ -2,8 +2,8 @@
 // longer rows are read three times. The variance is taken about the mean, never as E[x^2] - mean^2, which cancels.
 // Root mean square normalization takes the mean for 0, and has no beta. Behind a residual connection the row is the
 // rounded sum of two, made and stored where the one row is read otherwise.
-#include "reference/cuda/kernels/layer_norm.h"
 #include "reference/cuda/kernels/memory.cuh"
+#include "reference/cuda/kernels/norm.h"
 #include "reference/cuda/kernels/number.cuh"
 #include "reference/cuda/kernels/reduce.cuh"
 
