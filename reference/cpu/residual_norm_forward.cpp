@@ -1,6 +1,6 @@
 // A residual connection with the norm behind it. The sum of a row is made once, in a scratch row that stays in the
 // first-level cache: from there it goes to memory, around the caches where it would not stay in them, and through the
-// three passes of layer_norm_forward.cpp. Two ops apart would read it from memory once more.
+// three passes of norm_forward.cpp. Two ops apart would read it from memory once more.
 #include <omp.h>
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 #include <cmath>
 
 #include "reference/cpu/block_io.h"
-#include "reference/cpu/layer_norm_avx512.h"
-#include "reference/cpu/layer_norm_passes.h"
+#include "reference/cpu/norm_avx512.h"
+#include "reference/cpu/norm_passes.h"
 #include "reference/cpu/parallel.h"
 #include "reference/cpu/plans.h"
 #include "reference/cpu/row_view.h"

@@ -243,4 +243,13 @@ std::string program_error(Build build) {
   return {};
 }
 
+/// What differentiating op 0 says where a gradient flows into this output; empty where it may.
+inline std::string refused_gradient(Program& program, ValueId output) {
+  const TensorSpec spec = program.spec(output);
+  SingleOpTape tape(program);
+  tape.given[output] = source(program, "seed", spec.dtype, spec.shape, Role::gradient);
+  const OpCall call = program.op(0);
+  return program_error([&] { definition(call.kind).derivative(program, call, tape); });
+}
+
 }  // namespace gpubench::testing

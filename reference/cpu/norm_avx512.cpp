@@ -1,4 +1,4 @@
-#include "reference/cpu/layer_norm_avx512.h"
+#include "reference/cpu/norm_avx512.h"
 
 #include <algorithm>
 

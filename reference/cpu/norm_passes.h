@@ -1,5 +1,5 @@
 // The passes of layer normalization over one block of a row, for whatever machine: what the norm and the ops that
-// normalize their own result are made of. layer_norm_avx512.h has them for one kind.
+// normalize their own result are made of. norm_avx512.h has them for one kind.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "reference/cpu/layer_norm_passes.h"
+#include "reference/cpu/norm_passes.h"
 
 #include "reference/cpu/vector_clones.h"
 

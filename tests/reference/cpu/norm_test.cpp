@@ -11,7 +11,7 @@
 #include "tests/reference/cpu/textbook_judge.h"
 
 namespace gpubench {
-namespace layer_norm_test {
+namespace norm_test {
 
 using testing::ProgramRun;
 using testing::run_and_judge;
@@ -179,5 +179,5 @@ TEST(RmsNorm, LargeOutputsLieWithinTheirBounds) {
   EXPECT_EQ(run_and_judge(run, 53), "");
 }
 
-}  // namespace layer_norm_test
+}  // namespace norm_test
 }  // namespace gpubench

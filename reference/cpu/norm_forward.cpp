@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "reference/cpu/block_io.h"
-#include "reference/cpu/layer_norm_avx512.h"
-#include "reference/cpu/layer_norm_passes.h"
+#include "reference/cpu/norm_avx512.h"
+#include "reference/cpu/norm_passes.h"
 #include "reference/cpu/parallel.h"
 #include "reference/cpu/plans.h"
 #include "reference/cpu/row_view.h"
