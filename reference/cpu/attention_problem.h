@@ -24,11 +24,22 @@ struct AttentionProblem {
   [[nodiscard]] std::int64_t length() const { return padded(extents.s); }
 };
 
-/// Reads the call and checks types, layouts and scale. `tensors[first]` is q, k and v follow it; `heads` are all
-/// tensors of heads, `lse` the log-sum-exp. Throws Unsupported.
+/// Reads the call and checks types, layouts and scale. Throws Unsupported.
 [[nodiscard]] AttentionProblem attention_problem(const OpCall& call, std::span<const TensorSpec> tensors,
-                                                 std::size_t first, std::span<const std::size_t> heads, std::size_t lse,
                                                  const CpuContext& context);
+
+/// A plan of Work<T>, T being the type of q: made of the problem, the tensors by name and a workspace.
+template <template <class> class Work>
+[[nodiscard]] Plan attention_plan(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  const AttentionProblem problem = attention_problem(call, tensors, context);
+  const auto plan = [&]<class T>(const T&) {
+    return plan_of(block_matmul_implementation(problem.is_bf16), Work<T>::workspace_bytes(problem),
+                   [problem, call](std::span<const Tensor> bound, Workspace workspace) {
+                     return Work<T>(problem, Named<Tensor>(call, bound), workspace);
+                   });
+  };
+  return problem.is_bf16 ? plan(bf16()) : plan(float());
+}
 
 /// A tensor [b, s, h, d] as one matrix [s, d] per batch entry and head.
 template <class T>

@@ -16,6 +16,14 @@
 
 namespace gpubench {
 
+/// The extents of a call, of which `op` has q, k and v.
+[[nodiscard]] inline AttentionExtents attention_extents(const CallSpecs& op) {
+  return extents_of(op.input("q").shape, op.input("k").shape, op.input("v").shape);
+}
+[[nodiscard]] inline AttentionExtents attention_extents(const Operands& op) {
+  return extents_of(op.input("q").shape(), op.input("k").shape(), op.input("v").shape());
+}
+
 /// A row of a [b, s, heads, d] tensor, or an element of a [b, heads, s] one.
 struct AttentionRow {
   std::int64_t batch = 0, head = 0, row = 0;

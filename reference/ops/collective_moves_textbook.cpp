@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "reference/ops/bound_text.h"
-#include "reference/ops/bytes_moved.h"
 #include "reference/ops/collective.h"
 #include "reference/ops/collective_faults.h"
 #include "reference/ops/collective_textbook.h"
@@ -24,7 +23,7 @@ struct Source {
 struct MoveRules {
   OpKind kind;
   Source (*source)(const OpCall& call, std::span<const TensorView> inputs, int output, std::int64_t linear);
-  Cost (*cost)(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs);
+  Cost (*cost)(const CallSpecs& op);
   /// Appends the op whose results are the gradients of the inputs; null: there is no rule.
   std::vector<ValueId> (*backward)(Program& program, const OpCall& call, std::string label,
                                    std::span<const ValueId> incoming);
@@ -36,14 +35,10 @@ class MoveDefinition : public OpDefinition {
   explicit MoveDefinition(const MoveRules& rules) : rules_(rules) {}
 
   OpKind kind() const override { return rules_.kind; }
-  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
-            std::span<const TensorSpec> outputs) const override {
-    return rules_.cost(call, inputs, outputs);
-  }
-  CheckUnits units(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
-                   int output) const override {
-    CheckUnits units = element_units(outputs[static_cast<std::size_t>(output)].shape, strided_read_flop);
-    const int ranks = ranks_of(call);  // the ends of what one rank sent are where blocks may be cut wrongly
+  Cost cost(const CallSpecs& op) const override { return rules_.cost(op); }
+  CheckUnits units(const CallSpecs& op, int output) const override {
+    CheckUnits units = element_units(op.output(output).shape, strided_read_flop);
+    const int ranks = ranks_of(op.call);  // the ends of what one rank sent are where blocks may be cut wrongly
     for (int rank = 1; rank < ranks; ++rank) {
       const std::int64_t begin = units.count * rank / ranks;
       if (begin > 0 && begin < units.count) units.landmarks.insert(units.landmarks.end(), {begin - 1, begin});
@@ -52,9 +47,7 @@ class MoveDefinition : public OpDefinition {
     units.landmarks.erase(std::unique(units.landmarks.begin(), units.landmarks.end()), units.landmarks.end());
     return units;
   }
-  std::string bound(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec>, int) const override {
-    return std::string(exact_bound);
-  }
+  std::string bound(const CallSpecs&, int) const override { return std::string(exact_bound); }
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
     expect_all_held(operands.call);
@@ -156,9 +149,9 @@ double most_crossing(const AllToAll& attributes) {
 const OpDefinition& all_gather_definition() {
   static const MoveDefinition definition(
       {all_gather_kind, gathered,
-       [](const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec> outputs) {
-         const double ranks = call.attributes.as<AllGather>().ranks;
-         return move_cost(bytes_moved(outputs[0]), (ranks - 1.0) / ranks);
+       [](const CallSpecs& op) {
+         const double ranks = op.call.attributes.as<AllGather>().ranks;
+         return move_cost(bytes_moved(op.outputs[0]), (ranks - 1.0) / ranks);
        },
        [](Program& program, const OpCall& call, std::string label, std::span<const ValueId> incoming) {
          return reduce_scatter(program, {call.attributes.as<AllGather>().ranks}, call.math, std::move(label), incoming,
@@ -174,9 +167,7 @@ const OpDefinition& broadcast_definition() {
        [](const OpCall&, std::span<const TensorView>, int, std::int64_t linear) {
          return Source{0, linear};
        },
-       [](const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec>) {
-         return move_cost(bytes_moved(inputs[0]), 1.0);
-       },
+       [](const CallSpecs& op) { return move_cost(bytes_moved(op.inputs[0]), 1.0); },
        [](Program& program, const OpCall& call, std::string label, std::span<const ValueId> incoming) {
          const auto& attributes = call.attributes.as<Broadcast>();
          const auto sums =
@@ -190,11 +181,11 @@ const OpDefinition& broadcast_definition() {
 const OpDefinition& all_to_all_definition() {
   static const MoveDefinition definition(
       {all_to_all_kind, exchanged,
-       [](const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>) {
-         const auto& attributes = call.attributes.as<AllToAll>();
+       [](const CallSpecs& op) {
+         const auto& attributes = op.call.attributes.as<AllToAll>();
          double message = 0.0;
-         for (const TensorSpec& x : inputs) message = std::max(message, bytes_moved(x));
-         const double crossing = most_crossing(attributes) * static_cast<double>(size_of(inputs[0].dtype));
+         for (const TensorSpec& x : op.inputs) message = std::max(message, bytes_moved(x));
+         const double crossing = most_crossing(attributes) * static_cast<double>(size_of(op.inputs[0].dtype));
          return Cost{0.0, crossing, message};
        },
        [](Program& program, const OpCall& call, std::string label, std::span<const ValueId> incoming) {
@@ -213,10 +204,7 @@ const OpDefinition& all_to_all_definition() {
 
 const OpDefinition& send_recv_definition() {
   static const MoveDefinition definition(
-      {send_recv_kind, shifted,
-       [](const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec>) {
-         return move_cost(bytes_moved(inputs[0]), 1.0);
-       },
+      {send_recv_kind, shifted, [](const CallSpecs& op) { return move_cost(bytes_moved(op.inputs[0]), 1.0); },
        [](Program& program, const OpCall& call, std::string label, std::span<const ValueId> incoming) {
          const auto& attributes = call.attributes.as<SendRecv>();
          return send_recv(program, {attributes.ranks, -attributes.shift}, std::move(label), incoming, call.group);

@@ -1,6 +1,5 @@
 // Rule G over the rows. The bias gradient of a gemm is this op.
 #include "reference/ops/bound_text.h"
-#include "reference/ops/bytes_moved.h"
 #include "reference/ops/column_sum.h"
 #include "reference/ops/sum_error_bound.h"
 #include "reference/ops/textbooks.h"
@@ -15,18 +14,14 @@ class ColumnSumDefinition : public OpDefinition {
  public:
   OpKind kind() const override { return column_sum_kind; }
 
-  Cost cost(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
-    return {static_cast<double>(inputs[0].shape.elements()), bytes_moved(inputs) + bytes_moved(outputs)};
+  Cost cost(const CallSpecs& op) const override { return {elements_of(op.inputs[0]), op.bytes()}; }
+
+  CheckUnits units(const CallSpecs& op, int) const override {
+    return element_units(op.outputs[0].shape, 4.0 * static_cast<double>(summed_rows(op.inputs[0].shape)));
   }
 
-  CheckUnits units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-                   int) const override {
-    return element_units(outputs[0].shape, 4.0 * static_cast<double>(summed_rows(inputs[0].shape)));
-  }
-
-  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
-                    int) const override {
-    return sum_error_bound_text(summed_rows(inputs[0].shape), call.math);
+  std::string bound(const CallSpecs& op, int) const override {
+    return sum_error_bound_text(summed_rows(op.inputs[0].shape), op.call.math);
   }
 
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,

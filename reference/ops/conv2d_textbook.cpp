@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "reference/ops/bound_text.h"
-#include "reference/ops/bytes_moved.h"
 #include "reference/ops/contraction.h"
 #include "reference/ops/conv2d.h"
 #include "reference/ops/dot.h"
@@ -32,12 +31,13 @@ struct AxisTap {
   }
 };
 
-Cost cost_of_conv(const Conv2d& conv, const Conv2dExtents& e, std::span<const TensorSpec> inputs,
-                  std::span<const TensorSpec> outputs) {
+Cost cost_of_conv(const CallSpecs& op, const Shape& x, const Shape& filter) {
+  const Conv2d& conv = op.call.attributes.as<Conv2d>();
+  const Conv2dExtents e = extents_of(conv, x, filter);
   const double positions = static_cast<double>(e.n) * static_cast<double>(e.p) * static_cast<double>(e.q);
   const double products =
       static_cast<double>(e.k) * static_cast<double>(e.r * e.s) * static_cast<double>(e.c / conv.groups);
-  return {2.0 * positions * products, bytes_moved(inputs) + bytes_moved(outputs)};
+  return {2.0 * positions * products, op.bytes()};
 }
 
 // Borders, every phase of a small stride, and the middle.
@@ -119,12 +119,13 @@ ContractionRule rule_of(const Operands& operands) {
 // Forward and backward_data: both contract a patch of a [n, h, w, channels] tensor with lines of the filter.
 class ImageDefinition : public OpDefinition {
  public:
-  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-                    int) const override {
-    const Geometry g = geometry(call.attributes.as<Conv2d>(), inputs[0].shape, inputs[1].shape, outputs[0].shape);
-    const ContractionRule rule = contraction_rule(call.math, inputs[0].dtype, inputs[1].dtype, outputs[0].dtype);
+  std::string bound(const CallSpecs& op, int) const override {
+    const Geometry g =
+        geometry(op.call.attributes.as<Conv2d>(), op.inputs[0].shape, op.inputs[1].shape, op.outputs[0].shape);
+    const ContractionRule rule =
+        contraction_rule(op.call.math, op.inputs[0].dtype, op.inputs[1].dtype, op.outputs[0].dtype);
     const std::string terms = ", K <= " + std::to_string(g.extents.r * g.extents.s * g.contracted);
-    return bound_text("Rule G: " + rule.formula("K") + terms, call.math);
+    return bound_text("Rule G: " + rule.formula("K") + terms, op.call.math);
   }
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
@@ -171,25 +172,21 @@ class Conv2dForwardDefinition final : public ImageDefinition {
  public:
   OpKind kind() const override { return conv2d_forward_kind; }
 
-  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
-            std::span<const TensorSpec> outputs) const override {
-    const Conv2d& conv = call.attributes.as<Conv2d>();
-    return cost_of_conv(conv, extents_of(conv, inputs[0].shape, inputs[1].shape), inputs, outputs);
+  Cost cost(const CallSpecs& op) const override {
+    return cost_of_conv(op, op.input("x").shape, op.input("filter").shape);
   }
 
-  CheckUnits units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-                   int) const override {
-    const Shape& filter = inputs[1].shape;
+  CheckUnits units(const CallSpecs& op, int) const override {
+    const Shape& filter = op.input("filter").shape;
     const double products = static_cast<double>(filter[1] * filter[2] * filter[3]);
-    return {outputs[0].shape.elements(), 1, 4.0 * products, image_landmarks(outputs[0].shape, 1, 1)};
+    return {op.outputs[0].shape.elements(), 1, 4.0 * products, image_landmarks(op.outputs[0].shape, 1, 1)};
   }
 
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
     const auto dy = incoming_gradient(call, tape, call.outputs[0]);
     if (!dy) return;
     const Conv2d& conv = call.attributes.as<Conv2d>();
-    const ValueId x = call.inputs[0];
-    const ValueId filter = call.inputs[1];
+    const ValueId x = call.input("x"), filter = call.input("filter");
     const Conv2dExtents e = extents_of(conv, program.spec(x).shape, program.spec(filter).shape);
     if (tape.wanted(x)) {
       tape.contribute(x, conv2d_backward_data(program, conv, call.math, tape.label(call, "dx"), *dy, filter, e.h, e.w));
@@ -227,19 +224,16 @@ class Conv2dBackwardDataDefinition final : public ImageDefinition {
  public:
   OpKind kind() const override { return conv2d_backward_data_kind; }
 
-  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
-            std::span<const TensorSpec> outputs) const override {
-    const Conv2d& conv = call.attributes.as<Conv2d>();
-    return cost_of_conv(conv, extents_of(conv, outputs[0].shape, inputs[1].shape), inputs, outputs);
+  Cost cost(const CallSpecs& op) const override {
+    return cost_of_conv(op, op.outputs[0].shape, op.input("filter").shape);
   }
 
-  CheckUnits units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-                   int) const override {
-    const Conv2d& conv = call.attributes.as<Conv2d>();
-    const Shape& filter = inputs[1].shape;
+  CheckUnits units(const CallSpecs& op, int) const override {
+    const Conv2d& conv = op.call.attributes.as<Conv2d>();
+    const Shape& filter = op.input("filter").shape;
     const double products = static_cast<double>(filter[1] * filter[2] * (filter[0] / conv.groups));
-    return {outputs[0].shape.elements(), 1, 4.0 * products,
-            image_landmarks(outputs[0].shape, conv.stride_h, conv.stride_w)};
+    return {op.outputs[0].shape.elements(), 1, 4.0 * products,
+            image_landmarks(op.outputs[0].shape, conv.stride_h, conv.stride_w)};
   }
 
  protected:
@@ -275,16 +269,11 @@ class Conv2dBackwardFilterDefinition final : public OpDefinition {
  public:
   OpKind kind() const override { return conv2d_backward_filter_kind; }
 
-  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
-            std::span<const TensorSpec> outputs) const override {
-    const Conv2d& conv = call.attributes.as<Conv2d>();
-    return cost_of_conv(conv, extents_of(conv, inputs[0].shape, outputs[0].shape), inputs, outputs);
-  }
+  Cost cost(const CallSpecs& op) const override { return cost_of_conv(op, op.input("x").shape, op.outputs[0].shape); }
 
-  CheckUnits units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-                   int) const override {
-    const Shape& dy = inputs[1].shape;
-    const Shape& filter = outputs[0].shape;
+  CheckUnits units(const CallSpecs& op, int) const override {
+    const Shape& dy = op.input("dy").shape;
+    const Shape& filter = op.outputs[0].shape;
     std::set<std::int64_t> landmarks;
     for (const std::int64_t tap : {std::int64_t{0}, filter[1] * filter[2] / 2, filter[1] * filter[2] - 1}) {
       landmarks.insert(tap * filter[3]);
@@ -294,12 +283,12 @@ class Conv2dBackwardFilterDefinition final : public OpDefinition {
     return {filter.elements(), 1, (4.0 + 2.0 * strided_read_flop) * terms, {landmarks.begin(), landmarks.end()}};
   }
 
-  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-                    int) const override {
-    const Shape& dy = inputs[1].shape;
-    const ContractionRule rule = contraction_rule(call.math, inputs[0].dtype, inputs[1].dtype, outputs[0].dtype);
+  std::string bound(const CallSpecs& op, int) const override {
+    const Shape& dy = op.input("dy").shape;
+    const ContractionRule rule =
+        contraction_rule(op.call.math, op.inputs[0].dtype, op.inputs[1].dtype, op.outputs[0].dtype);
     const std::string terms = ", K <= " + std::to_string(dy[0] * dy[1] * dy[2]);
-    return bound_text("Rule G: " + rule.formula("K") + terms, call.math);
+    return bound_text("Rule G: " + rule.formula("K") + terms, op.call.math);
   }
 
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
@@ -323,8 +312,8 @@ class Conv2dBackwardFilterDefinition final : public OpDefinition {
   // dfilter[k, r, s, channel ...] for consecutive channels; `tap` is the linear index of (k, r, s).
   static void sum_tap(const Operands& operands, std::int64_t tap, std::int64_t channel, std::span<ProductSum> sums) {
     const Conv2d& conv = operands.call.attributes.as<Conv2d>();
-    const TensorView& x = operands.inputs[0];
-    const TensorView& dy = operands.inputs[1];
+    const TensorView& x = operands.input("x");
+    const TensorView& dy = operands.input("dy");
     const Conv2dExtents e = extents_of(conv, x.shape(), operands.outputs[0].shape);
     const std::int64_t k = tap / (e.r * e.s);
     const std::int64_t r = tap / e.s % e.r;

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "reference/ops/bound_text.h"
-#include "reference/ops/bytes_moved.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/gradient_tape.h"
 #include "reference/ops/softmax_rows.h"
@@ -43,18 +42,15 @@ class CrossEntropyForwardDefinition : public OpDefinition {
   OpKind kind() const override { return cross_entropy_forward_kind; }
 
   // Per logit: maximum, difference, exp, sum.
-  Cost cost(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
-    return {4.0 * static_cast<double>(inputs[0].shape.elements()), bytes_moved(inputs) + bytes_moved(outputs)};
+  Cost cost(const CallSpecs& op) const override { return {4.0 * elements_of(op.inputs[0]), op.bytes()}; }
+
+  CheckUnits units(const CallSpecs& op, int output) const override {
+    return loss_units(op.inputs[0].shape, op.output(output).shape, output);
   }
 
-  CheckUnits units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-                   int output) const override {
-    return loss_units(inputs[0].shape, outputs[static_cast<std::size_t>(output)].shape, output);
-  }
-
-  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
-                    int output) const override {
-    return output == 0 ? mean_loss_bound(inputs[0].shape, call.math) : log_sum_exp_bound(inputs[0].shape, call.math);
+  std::string bound(const CallSpecs& op, int output) const override {
+    return output == 0 ? mean_loss_bound(op.inputs[0].shape, op.call.math)
+                       : log_sum_exp_bound(op.inputs[0].shape, op.call.math);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
@@ -82,18 +78,12 @@ class CrossEntropyBackwardDefinition : public OpDefinition {
   OpKind kind() const override { return cross_entropy_backward_kind; }
 
   // Per logit: difference, exp, product with 1 / rows.
-  Cost cost(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
-    return {3.0 * static_cast<double>(inputs[0].shape.elements()), bytes_moved(inputs) + bytes_moved(outputs)};
-  }
+  Cost cost(const CallSpecs& op) const override { return {3.0 * elements_of(op.inputs[0]), op.bytes()}; }
 
-  CheckUnits units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
-                   int) const override {
-    return element_units(outputs[0].shape, 20.0);
-  }
+  CheckUnits units(const CallSpecs& op, int) const override { return element_units(op.outputs[0].shape, 20.0); }
 
-  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
-                    int) const override {
-    return gradient_rule(call, inputs[0].shape, "u (2|x - lse| + 6)");
+  std::string bound(const CallSpecs& op, int) const override {
+    return gradient_rule(op.call, op.inputs[0].shape, "u (2|x - lse| + 6)");
   }
 
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
@@ -120,24 +110,20 @@ class CrossEntropyForwardBackwardDefinition : public OpDefinition {
   OpKind kind() const override { return cross_entropy_forward_backward_kind; }
 
   // The work of the two ops; the bytes of both, but for one reading of logits, labels and lse.
-  Cost cost(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
-    return {7.0 * static_cast<double>(inputs[0].shape.elements()), bytes_moved(inputs) + bytes_moved(outputs)};
-  }
+  Cost cost(const CallSpecs& op) const override { return {7.0 * elements_of(op.inputs[0]), op.bytes()}; }
 
-  CheckUnits units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-                   int output) const override {
-    const Shape& logits = inputs[0].shape;
-    if (output < 2) return loss_units(logits, outputs[static_cast<std::size_t>(output)].shape, output);
+  CheckUnits units(const CallSpecs& op, int output) const override {
+    const Shape& logits = op.inputs[0].shape;
+    if (output < 2) return loss_units(logits, op.output(output).shape, output);
     return {logits[0], logits[1], 40.0 * static_cast<double>(logits[1]), {0, logits[0] - 1}};
   }
 
-  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-                    int output) const override {
-    const Shape& logits = inputs[0].shape;
-    if (output == 0) return mean_loss_bound(logits, call.math);
-    if (output == 1) return log_sum_exp_bound(logits, call.math);
-    const std::string rounding = power_text(unit_roundoff(outputs[1].dtype)) + " |lse|";
-    return gradient_rule(call, logits, "(e^(T(lse) + " + rounding + ") (1 + u (2|x - lse| + 6)) - 1)");
+  std::string bound(const CallSpecs& op, int output) const override {
+    const Shape& logits = op.inputs[0].shape;
+    if (output == 0) return mean_loss_bound(logits, op.call.math);
+    if (output == 1) return log_sum_exp_bound(logits, op.call.math);
+    const std::string rounding = power_text(unit_roundoff(op.outputs[1].dtype)) + " |lse|";
+    return gradient_rule(op.call, logits, "(e^(T(lse) + " + rounding + ") (1 + u (2|x - lse| + 6)) - 1)");
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,

@@ -9,10 +9,14 @@ void OpDefinition::derivative(Program&, const OpCall& call, GradientTape&) const
   throw ProgramError(std::string(call.kind.name) + " has no derivative (op '" + call.label + "')");
 }
 
+double bytes_moved(std::span<const TensorSpec> tensors) {
+  double bytes = 0.0;
+  for (const TensorSpec& tensor : tensors) bytes += bytes_moved(tensor);
+  return bytes;
+}
+
 Cost cost_of(const Program& program, const OpCall& call) {
-  const std::vector<TensorSpec> inputs = specs_of(program, call.inputs);
-  const std::vector<TensorSpec> outputs = specs_of(program, call.outputs);
-  return definition(call.kind).cost(call, inputs, outputs);
+  return definition(call.kind).cost({call, specs_of(program, call.inputs), specs_of(program, call.outputs)});
 }
 
 Cost cost_of(const Program& program) {

@@ -22,6 +22,28 @@ struct Cost {
   double message_bytes = 0.0;  ///< of a collective: its message's size
 };
 
+/// The elements of a tensor, as a factor of a cost.
+[[nodiscard]] inline double elements_of(const TensorSpec& tensor) {
+  return static_cast<double>(tensor.shape.elements());
+}
+/// Bytes of the elements of tensors, without gaps between strided rows or padding of blocks.
+[[nodiscard]] inline double bytes_moved(const TensorSpec& tensor) {
+  return elements_of(tensor) * static_cast<double>(size_of(tensor.dtype));
+}
+[[nodiscard]] double bytes_moved(std::span<const TensorSpec> tensors);
+
+/// A call, and what its tensors are.
+struct CallSpecs {
+  const OpCall& call;
+  std::span<const TensorSpec> inputs, outputs;
+
+  /// Throws ProgramError where the call lacks it.
+  [[nodiscard]] const TensorSpec& input(std::string_view name) const { return Named<TensorSpec>(call, inputs)[name]; }
+  [[nodiscard]] const TensorSpec& output(int index) const { return outputs[static_cast<std::size_t>(index)]; }
+  /// The compulsory traffic: every tensor crosses memory once, however the op is computed.
+  [[nodiscard]] double bytes() const { return bytes_moved(inputs) + bytes_moved(outputs); }
+};
+
 /// What reading one element that shares no cache line with its neighbours costs, in units of an fp64 operation.
 inline constexpr double strided_read_flop = 6.0;
 
@@ -57,11 +79,7 @@ struct Operands {
   std::span<const TensorView> written{};
 
   /// Throws ProgramError where the call lacks it.
-  [[nodiscard]] const TensorView& input(std::string_view name) const {
-    const auto at = position_of(call.kind.inputs, call.attributes, name);
-    if (at && *at < inputs.size()) return inputs[*at];
-    throw ProgramError(std::string(call.kind.name) + " has no operand '" + std::string(name) + "' here");
-  }
+  [[nodiscard]] const TensorView& input(std::string_view name) const { return Named<TensorView>(call, inputs)[name]; }
 };
 
 /// An element of an output that lies outside its bound.
@@ -74,15 +92,11 @@ class OpDefinition {
  public:
   virtual ~OpDefinition() = default;
   [[nodiscard]] virtual OpKind kind() const = 0;
-  /// `inputs` and `outputs` are the specs of the call's tensors.
-  [[nodiscard]] virtual Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
-                                  std::span<const TensorSpec> outputs) const = 0;
-  [[nodiscard]] virtual CheckUnits units(const OpCall& call, std::span<const TensorSpec> inputs,
-                                         std::span<const TensorSpec> outputs, int output) const = 0;
+  [[nodiscard]] virtual Cost cost(const CallSpecs& op) const = 0;
+  [[nodiscard]] virtual CheckUnits units(const CallSpecs& op, int output) const = 0;
   /// The rule of one output's bound in a few words for people, with its numbers: "Rule G: 2 u sqrt(768)
   /// max(|C| + Q, 2 S), u = 2^-24", "exact, bitwise". It says what evaluate() computes.
-  [[nodiscard]] virtual std::string bound(const OpCall& call, std::span<const TensorSpec> inputs,
-                                          std::span<const TensorSpec> outputs, int output) const = 0;
+  [[nodiscard]] virtual std::string bound(const CallSpecs& op, int output) const = 0;
   /// Expected values of the wanted units of one output: judged[i * elements + e] is element e of wanted[i].
   /// Thread-safe. `wanted` is sorted ascending.
   virtual void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "reference/ops/bound_text.h"
-#include "reference/ops/bytes_moved.h"
 #include "reference/ops/column_sum.h"
 #include "reference/ops/gelu_textbook.h"
 #include "reference/ops/gemm_bias_gradient.h"
@@ -62,32 +61,27 @@ class GemmGeluBiasGradient : public OpDefinition {
   OpKind kind() const override { return gemm_gelu_bias_gradient_kind; }
 
   // The work of gemm, gelu_backward and column_sum. Their bytes, but for what lies in memory only between two of them.
-  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
-            std::span<const TensorSpec> outputs) const override {
-    const Gemm& gemm = call.attributes.as<Gemm>();
-    OpCall slope = call;
-    slope.attributes = Gelu{gemm.gelu_form};
-    const double flop = definition(gemm_kind).cost(gemm_of(call, gemm), inputs, outputs.first(1)).flop +
-                        definition(gelu_backward_kind).cost(slope, inputs.last(1), outputs.first(1)).flop +
-                        definition(column_sum_kind).cost(call, outputs.first(1), outputs.last(1)).flop;
-    return {flop, bytes_moved(inputs) + bytes_moved(outputs)};
+  Cost cost(const CallSpecs& op) const override {
+    OpCall slope = op.call;
+    slope.attributes = Gelu{op.call.attributes.as<Gemm>().gelu_form};
+    const double flop = definition(gemm_kind).cost({product_of(op.call), op.inputs, op.outputs.first(1)}).flop +
+                        definition(gelu_backward_kind).cost({slope, op.inputs.last(1), op.outputs.first(1)}).flop +
+                        definition(column_sum_kind).cost({op.call, op.outputs.first(1), op.outputs.last(1)}).flop;
+    return {flop, op.bytes()};
   }
 
-  CheckUnits units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-                   int output) const override {
-    if (output == 1) return definition(column_sum_kind).units(call, outputs.first(1), outputs.last(1), 0);
-    return definition(gemm_kind).units(gemm_of(call, call.attributes.as<Gemm>()), inputs, outputs.first(1), 0);
+  CheckUnits units(const CallSpecs& op, int output) const override {
+    if (output == 1) return definition(column_sum_kind).units({op.call, op.outputs.first(1), op.outputs.last(1)}, 0);
+    return definition(gemm_kind).units({product_of(op.call), op.inputs, op.outputs.first(1)}, 0);
   }
 
-  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-                    int output) const override {
-    if (output == 0) {
-      return definition(gemm_kind).bound(gemm_of(call, call.attributes.as<Gemm>()), inputs, outputs.first(1), 0);
-    }
-    const std::string sum = "Rule G: " + sum_error_text(outputs[0].shape[0]);
-    const double u = unit_roundoff(outputs[0].dtype);
-    if (!(u > accumulator_roundoff(call.math))) return bound_text(sum, call.math);
-    return bound_text("of dz as stored: " + sum + " + min(sum e, 6 sigma), e = " + power_text(u) + " |dz|", call.math);
+  std::string bound(const CallSpecs& op, int output) const override {
+    if (output == 0) return definition(gemm_kind).bound({product_of(op.call), op.inputs, op.outputs.first(1)}, 0);
+    const std::string sum = "Rule G: " + sum_error_text(op.outputs[0].shape[0]);
+    const double u = unit_roundoff(op.outputs[0].dtype);
+    if (!(u > accumulator_roundoff(op.call.math))) return bound_text(sum, op.call.math);
+    return bound_text("of dz as stored: " + sum + " + min(sum e, 6 sigma), e = " + power_text(u) + " |dz|",
+                      op.call.math);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
@@ -108,9 +102,11 @@ class GemmGeluBiasGradient : public OpDefinition {
   }
 
  private:
+  static OpCall product_of(const OpCall& call) { return gemm_of(call, call.attributes.as<Gemm>()); }
+
   static void judge_product(const Operands& operands, std::span<const std::int64_t> wanted,
                             std::span<Expected> judged) {
-    const OpCall product = gemm_of(operands.call, operands.call.attributes.as<Gemm>());
+    const OpCall product = product_of(operands.call);
     definition(gemm_kind).evaluate({product, operands.inputs, operands.outputs.first(1)}, 0, wanted, judged);
   }
 
@@ -143,23 +139,20 @@ class GemmWeightBiasGradientDefinition : public OpDefinition {
   OpKind kind() const override { return gemm_weight_bias_gradient_kind; }
 
   // The work of gemm and column_sum; the bytes of both, but for one reading of the gradient.
-  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
-            std::span<const TensorSpec> outputs) const override {
-    const double flop = definition(gemm_kind).cost(product_of(call), inputs, outputs.first(1)).flop +
-                        definition(column_sum_kind).cost(call, inputs.subspan(summed(call), 1), outputs.last(1)).flop;
-    return {flop, bytes_moved(inputs) + bytes_moved(outputs)};
+  Cost cost(const CallSpecs& op) const override {
+    const double flop = definition(gemm_kind).cost({product_of(op.call), op.inputs, op.outputs.first(1)}).flop +
+                        definition(column_sum_kind).cost(summing(op)).flop;
+    return {flop, op.bytes()};
   }
 
-  CheckUnits units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-                   int output) const override {
-    if (output == 0) return definition(gemm_kind).units(product_of(call), inputs, outputs.first(1), 0);
-    return definition(column_sum_kind).units(call, inputs.subspan(summed(call), 1), outputs.last(1), 0);
+  CheckUnits units(const CallSpecs& op, int output) const override {
+    if (output == 0) return definition(gemm_kind).units({product_of(op.call), op.inputs, op.outputs.first(1)}, 0);
+    return definition(column_sum_kind).units(summing(op), 0);
   }
 
-  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-                    int output) const override {
-    if (output == 0) return definition(gemm_kind).bound(product_of(call), inputs, outputs.first(1), 0);
-    return definition(column_sum_kind).bound(call, inputs.subspan(summed(call), 1), outputs.last(1), 0);
+  std::string bound(const CallSpecs& op, int output) const override {
+    if (output == 0) return definition(gemm_kind).bound({product_of(op.call), op.inputs, op.outputs.first(1)}, 0);
+    return definition(column_sum_kind).bound(summing(op), 0);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
@@ -182,6 +175,9 @@ class GemmWeightBiasGradientDefinition : public OpDefinition {
   static OpCall product_of(const OpCall& call) { return gemm_of(call, attributes_of(call).gemm); }
   static std::size_t summed(const OpCall& call) {
     return attributes_of(call).gradient == GemmWeightBiasGradient::Operand::a ? 0 : 1;
+  }
+  static CallSpecs summing(const CallSpecs& op) {
+    return {op.call, op.inputs.subspan(summed(op.call), 1), op.outputs.last(1)};
   }
 };
 

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "reference/ops/bound_text.h"
-#include "reference/ops/bytes_moved.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/sum_error_bound.h"
 #include "reference/ops/textbooks.h"
@@ -15,7 +14,7 @@ namespace {
 
 double elements_of(std::span<const TensorSpec> tensors) {
   double elements = 0.0;
-  for (const TensorSpec& tensor : tensors) elements += static_cast<double>(tensor.shape.elements());
+  for (const TensorSpec& tensor : tensors) elements += gpubench::elements_of(tensor);
   return elements;
 }
 
@@ -23,20 +22,16 @@ class GradientNormDefinition : public OpDefinition {
  public:
   OpKind kind() const override { return gradient_norm_kind; }
 
-  Cost cost(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
-    return {2.0 * elements_of(inputs), bytes_moved(inputs) + bytes_moved(outputs)};
+  Cost cost(const CallSpecs& op) const override { return {2.0 * elements_of(op.inputs), op.bytes()}; }
+
+  CheckUnits units(const CallSpecs& op, int) const override {
+    return element_units(op.outputs[0].shape, 4.0 * elements_of(op.inputs));
   }
 
-  CheckUnits units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-                   int) const override {
-    return element_units(outputs[0].shape, 4.0 * elements_of(inputs));
-  }
-
-  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
-                    int) const override {
+  std::string bound(const CallSpecs& op, int) const override {
     std::int64_t terms = 0;
-    for (const TensorSpec& gradient : inputs) terms += gradient.shape.elements();
-    return bound_text("T / (2 n) + 2 u n, T = Rule G of n^2: " + sum_error_text(terms), call.math);
+    for (const TensorSpec& gradient : op.inputs) terms += gradient.shape.elements();
+    return bound_text("T / (2 n) + 2 u n, T = Rule G of n^2: " + sum_error_text(terms), op.call.math);
   }
 
   // n = sqrt(s): an error of s counts 1 / (2 n), then the root itself.
@@ -65,18 +60,13 @@ class ClipDefinition : public OpDefinition {
  public:
   OpKind kind() const override { return clip_kind; }
 
-  Cost cost(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
-    return {elements_of(outputs), bytes_moved(inputs) + bytes_moved(outputs)};
+  Cost cost(const CallSpecs& op) const override { return {elements_of(op.outputs), op.bytes()}; }
+
+  CheckUnits units(const CallSpecs& op, int output) const override {
+    return element_units(op.output(output).shape, 4.0);
   }
 
-  CheckUnits units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
-                   int output) const override {
-    return element_units(outputs[static_cast<std::size_t>(output)].shape, 4.0);
-  }
-
-  std::string bound(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec>, int) const override {
-    return bound_text("4 u |g'|", call.math);
-  }
+  std::string bound(const CallSpecs& op, int) const override { return bound_text("4 u |g'|", op.call.math); }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
@@ -128,47 +118,44 @@ class AdamWDefinition : public OpDefinition {
   OpKind kind() const override { return adamw_or_clip_adamw; }
 
   // Eighteen operations per parameter, and one to clip. The low-precision copy is written, never read.
-  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
-            std::span<const TensorSpec> outputs) const override {
-    const AdamWCall places = adamw_call(call);
+  Cost cost(const CallSpecs& op) const override {
+    const AdamWCall places = adamw_call(op.call);
     double parameters = 0.0;
     double unread = 0.0;
-    for (std::size_t first = places.first(); first < inputs.size(); first += places.inputs) {
-      parameters += static_cast<double>(inputs[first].shape.elements());
-      if (places.inputs == 5) unread += bytes_moved(inputs[first + 4]);
+    for (std::size_t first = places.first(); first < op.inputs.size(); first += places.inputs) {
+      parameters += static_cast<double>(op.inputs[first].shape.elements());
+      if (places.inputs == 5) unread += bytes_moved(op.inputs[first + 4]);
     }
-    return {(places.limit ? 19.0 : 18.0) * parameters, bytes_moved(inputs) + bytes_moved(outputs) - unread};
+    return {(places.limit ? 19.0 : 18.0) * parameters, op.bytes() - unread};
   }
 
-  CheckUnits units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
-                   int output) const override {
-    return element_units(outputs[static_cast<std::size_t>(output)].shape, 30.0);
+  CheckUnits units(const CallSpecs& op, int output) const override {
+    return element_units(op.output(output).shape, 30.0);
   }
 
-  std::string bound(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
-                    int output) const override {
-    const AdamWCall places = adamw_call(call);
+  std::string bound(const CallSpecs& op, int output) const override {
+    const AdamWCall places = adamw_call(op.call);
     const AdamW& adamw = places.adamw;
     const std::size_t which = static_cast<std::size_t>(output) % places.outputs;
     const bool clips = places.limit.has_value();
     if (which == 2) {
       const std::string clipped = " + 8 u (1 - " + number_text(adamw.beta2) + ") g^2, g as clipped";
-      return bound_text("3 u |v'|" + (clips ? clipped : ""), call.math);
+      return bound_text("3 u |v'|" + (clips ? clipped : ""), op.call.math);
     }
     if (which == 3) {
-      const std::string type(name(outputs[static_cast<std::size_t>(output)].dtype));
+      const std::string type(name(op.output(output).dtype));
       return "exact, bitwise: w' as stored, rounded once to " + type;
     }
     const std::string b1 = number_text(adamw.beta1);
     const std::string moment =
         "3 u (|" + b1 + " m| + |(1 - " + b1 + ") g|)" + (clips ? " + 4 u |(1 - " + b1 + ") g|, g as clipped" : "");
-    if (which == 1) return bound_text(moment, call.math);
+    if (which == 1) return bound_text(moment, op.call.math);
     // s: the update without its decay; c1 and c2: the bias corrections.
     const std::string decay = "4 u |" + number_text(adamw.weight_decay) + " w|";
     const std::string weight =
         std::string("2 u |w| + |lr| (") + (clips ? "20" : "16") + " u |s| + T / (c1 d) + " + decay + ")";
     const std::string denominator = ", s = m' / (c1 d), d = sqrt(v' / c2) + " + number_text(adamw.epsilon);
-    return bound_text(weight + denominator + ", T = " + moment, call.math);
+    return bound_text(weight + denominator + ", T = " + moment, op.call.math);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,

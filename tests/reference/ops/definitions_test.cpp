@@ -189,7 +189,7 @@ Program every_op() {
 }
 
 std::string bound_of(const Program& program, const OpCall& call, int output = 0) {
-  return definition(call.kind).bound(call, specs_of(program, call.inputs), specs_of(program, call.outputs), output);
+  return definition(call.kind).bound({call, specs_of(program, call.inputs), specs_of(program, call.outputs)}, output);
 }
 
 std::string bound_of(const Program& program, std::string_view label, int output = 0) {

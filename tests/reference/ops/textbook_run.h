@@ -79,7 +79,8 @@ class TextbookRun {
 
   CheckUnits units(int op, int output) const {
     const OpCall& call = program_.op(op);
-    return definition(call.kind).units(call, specs_of(program_, call.inputs), specs_of(program_, call.outputs), output);
+    return definition(call.kind).units({call, specs_of(program_, call.inputs), specs_of(program_, call.outputs)},
+                                       output);
   }
 
   /// Stores what the textbook says for every output; updates overwrite what was read.
