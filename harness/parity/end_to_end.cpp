@@ -6,7 +6,7 @@
 
 #include "harness/parity/textbook_machine.h"
 #include "reference/ops/definition.h"
-#include "reference/ops/transform/widen.h"
+#include "reference/ops/transform/copies.h"
 
 namespace gpubench {
 namespace {

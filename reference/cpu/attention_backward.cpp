@@ -14,8 +14,8 @@
 #include <limits>
 
 #include "reference/cpu/attention_problem.h"
+#include "reference/cpu/parallel.h"
 #include "reference/cpu/plans.h"
-#include "reference/cpu/vector_clones.h"
 #include "reference/cpu/vector_math.h"
 
 namespace gpubench::cpu {

@@ -12,8 +12,8 @@
 
 #include "reference/cpu/attention_problem.h"
 #include "reference/cpu/attention_softmax.h"
+#include "reference/cpu/parallel.h"
 #include "reference/cpu/plans.h"
-#include "reference/cpu/vector_clones.h"
 
 namespace gpubench::cpu {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "reference/cpu/block_io.h"
-#include "reference/cpu/row_view.h"
+#include "reference/cpu/kernel.h"
 
 namespace gpubench::cpu {
 

@@ -6,9 +6,8 @@
 #include <array>
 
 #include "reference/cpu/block_io.h"
+#include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
-#include "reference/cpu/row_view.h"
-#include "reference/cpu/vector_clones.h"
 
 namespace gpubench::cpu {
 namespace {

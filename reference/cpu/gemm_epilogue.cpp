@@ -4,7 +4,6 @@
 
 #include "reference/cpu/bf16.h"
 #include "reference/cpu/parallel.h"
-#include "reference/cpu/vector_clones.h"
 #include "reference/cpu/vector_math.h"
 
 namespace gpubench::cpu {

@@ -27,7 +27,7 @@ struct IsaLimit {
 struct IsaProof {
   enum class Stage {
     started,  ///< nothing was tried yet
-    clones,   ///< vector code that the loader chose (vector_clones.h): there is no choice to make
+    clones,   ///< vector code that the loader chose (parallel.h): there is no choice to make
     own,      ///< kernels of our own for one instruction set
     onednn,   ///< oneDNN's products
     passed    ///< everything was right

@@ -6,7 +6,7 @@
 //    a struct that is callable and holds plain pointers and numbers, and where it keeps each operand.
 // 2. Running it must allocate nothing, choose nothing, log nothing; binding is cheap and may happen many times. What
 //    binds in another way returns plan_of(name, workspace bytes, binder).
-// 3. Loops that matter: write one chunk as a function marked GPUBENCH_VECTOR_CLONES (vector_clones.h) and call it
+// 3. Loops that matter: write one chunk as a function marked GPUBENCH_VECTOR_CLONES (parallel.h) and call it
 //    through parallel_chunks() (parallel.h). bf16.h converts. Sums are taken in an order that depends on the arguments
 //    only.
 // 4. Add one line to ops_table.cpp and the file to CMakeLists.txt, and tests in tests/reference/cpu/x_test.cpp.
@@ -15,13 +15,17 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "harness/core/planning.h"
+#include "harness/core/row_view.h"
 
 namespace gpubench::cpu {
 
@@ -104,5 +108,30 @@ template <class T>
 
 /// Throws Unsupported naming the tensor unless it is dense with the last axis fastest.
 void expect_row_major(const OpCall& call, const TensorSpec& tensor);
+
+// Rows of a tensor, and what of them is worth a thread.
+
+/// row_view() of the tensor. Throws Unsupported naming the layout where it has none.
+[[nodiscard]] RowView rows_of(const OpCall& call, const TensorSpec& tensor);
+
+/// Throws Unsupported unless the type is f32 or bf16.
+void expect_f32_or_bf16(const OpCall& call, const TensorSpec& tensor);
+
+/// Throws Unsupported unless the type is `type`.
+void expect_type(const OpCall& call, const TensorSpec& tensor, DType type);
+
+/// The same of those operands that the call has.
+void expect_f32_or_bf16(const OpCall& call, const Named<TensorSpec>& operand,
+                        std::initializer_list<std::string_view> names);
+void expect_type(const OpCall& call, const Named<TensorSpec>& operand, std::initializer_list<std::string_view> names,
+                 DType type);
+void expect_row_major(const OpCall& call, const Named<TensorSpec>& operand,
+                      std::initializer_list<std::string_view> names);
+
+/// How many rows of `columns` elements are worth a thread.
+[[nodiscard]] std::int64_t row_grain(std::int64_t columns);
+
+/// How many elements are worth a thread; a multiple of every block size and cache line.
+inline constexpr std::int64_t element_grain = 8192;
 
 }  // namespace gpubench::cpu

@@ -5,11 +5,9 @@
 #include <algorithm>
 
 #include "reference/cpu/block_io.h"
+#include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
 #include "reference/cpu/plans.h"
-#include "reference/cpu/row_view.h"
-#include "reference/cpu/stream_store.h"
-#include "reference/cpu/vector_clones.h"
 #include "reference/ops/norm.h"
 
 namespace gpubench::cpu {

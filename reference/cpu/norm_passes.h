@@ -1,5 +1,5 @@
 // The passes of layer normalization over one block of a row, for whatever machine: what the norm and the ops that
-// normalize their own result are made of. norm_avx512.h has them for one kind.
+// normalize their own result are made of. Namespace avx512 has them for one kind.
 #pragma once
 
 #include <cstdint>
@@ -24,3 +24,24 @@ void add_block(const float* x, const float* r, std::int64_t count, float* sum);
 void add_block_bf16(const bf16* x, const bf16* r, std::int64_t count, bf16* sum, float* wide);
 
 }  // namespace gpubench::cpu
+
+// Layer normalization's passes written for AVX-512, with the next row's loads spread over the passes over this one.
+//
+// A row is read three times from the first-level cache. Unless told, the processor fetches the next row only when it is
+// read, and memory idles meanwhile. To be called only where available().
+
+namespace gpubench::cpu::avx512 {
+
+/// Sum of x[0, count). Of the `count` elements at `ahead`, the first half is brought to the cache meanwhile.
+[[nodiscard]] float sum(const float* x, std::int64_t count, const float* ahead);
+/// sum[i] = x[i] + r[i], also stored around the caches at `streamed` where that is not null; returns their sum. Brings
+/// the `count` elements at `ahead_x` and the first half of those at `ahead_r`. Call stream_fence() when done.
+[[nodiscard]] float add(const float* x, const float* r, std::int64_t count, float* sum, float* streamed,
+                        const float* ahead_x, const float* ahead_r);
+/// Sum of (x[i] - mean)^2. Brings the second half.
+[[nodiscard]] float squared_deviations(const float* x, float mean, std::int64_t count, const float* ahead);
+/// y[i] = gamma[i] ((x[i] - mean) rstd) + beta[i], stored around the caches. Call stream_fence() when done.
+void stream_normalized(const float* x, const float* gamma, const float* beta, float mean, float rstd,
+                       std::int64_t count, float* y);
+
+}  // namespace gpubench::cpu::avx512

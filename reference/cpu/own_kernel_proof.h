@@ -29,7 +29,7 @@ struct OwnKernels {
 /// again.
 [[nodiscard]] bool vector_clones_hold();
 
-/// The passes of norm_avx512.h.
+/// The passes of norm_passes.h.
 struct NormPasses {
   float (*sum)(const float* x, std::int64_t count, const float* ahead);
   float (*add)(const float* x, const float* r, std::int64_t count, float* sum, float* streamed, const float* ahead_x,

@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "reference/ops/attention_rows.h"
-#include "reference/ops/bound_text.h"
+#include "reference/ops/sum_error_bound.h"
 #include "reference/ops/textbooks.h"
 
 namespace gpubench {

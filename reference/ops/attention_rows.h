@@ -12,7 +12,7 @@
 #include "reference/ops/attention.h"
 #include "reference/ops/contraction.h"
 #include "reference/ops/definition.h"
-#include "reference/ops/dot.h"
+#include "reference/ops/sum_error_bound.h"
 
 namespace gpubench {
 

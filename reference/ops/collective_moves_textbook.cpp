@@ -1,13 +1,14 @@
 // The collectives that only move elements: exact, bitwise. One class for all of them; they differ in where an element
 // of an output comes from.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
-#include "reference/ops/bound_text.h"
 #include "reference/ops/collective.h"
 #include "reference/ops/collective_faults.h"
-#include "reference/ops/collective_textbook.h"
-#include "reference/ops/incoming_gradient.h"
+#include "reference/ops/gradient_tape.h"
+#include "reference/ops/sum_error_bound.h"
+#include "reference/ops/textbooks.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
@@ -144,9 +145,7 @@ double most_crossing(const AllToAll& attributes) {
   return static_cast<double>(most);
 }
 
-}  // namespace
-
-const OpDefinition& all_gather_definition() {
+const MoveDefinition& all_gather_definition() {
   static const MoveDefinition definition(
       {all_gather_kind, gathered,
        [](const CallSpecs& op) {
@@ -161,7 +160,7 @@ const OpDefinition& all_gather_definition() {
   return definition;
 }
 
-const OpDefinition& broadcast_definition() {
+const MoveDefinition& broadcast_definition() {
   static const MoveDefinition definition(
       {broadcast_kind,
        [](const OpCall&, std::span<const TensorView>, int, std::int64_t linear) {
@@ -178,7 +177,7 @@ const OpDefinition& broadcast_definition() {
   return definition;
 }
 
-const OpDefinition& all_to_all_definition() {
+const MoveDefinition& all_to_all_definition() {
   static const MoveDefinition definition(
       {all_to_all_kind, exchanged,
        [](const CallSpecs& op) {
@@ -202,7 +201,7 @@ const OpDefinition& all_to_all_definition() {
   return definition;
 }
 
-const OpDefinition& send_recv_definition() {
+const MoveDefinition& send_recv_definition() {
   static const MoveDefinition definition(
       {send_recv_kind, shifted, [](const CallSpecs& op) { return move_cost(bytes_moved(op.inputs[0]), 1.0); },
        [](Program& program, const OpCall& call, std::string label, std::span<const ValueId> incoming) {
@@ -211,6 +210,14 @@ const OpDefinition& send_recv_definition() {
        },
        false});
   return definition;
+}
+
+}  // namespace
+
+std::span<const OpDefinition* const> collective_move_definitions() {
+  static const std::array<const OpDefinition*, 4> all{&all_gather_definition(), &all_to_all_definition(),
+                                                      &broadcast_definition(), &send_recv_definition()};
+  return all;
 }
 
 }  // namespace gpubench

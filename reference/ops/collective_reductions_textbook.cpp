@@ -8,12 +8,11 @@
 #include <cmath>
 #include <cstring>
 
-#include "reference/ops/bound_text.h"
 #include "reference/ops/collective.h"
 #include "reference/ops/collective_faults.h"
-#include "reference/ops/collective_textbook.h"
-#include "reference/ops/incoming_gradient.h"
+#include "reference/ops/gradient_tape.h"
 #include "reference/ops/sum_error_bound.h"
+#include "reference/ops/textbooks.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
@@ -277,14 +276,8 @@ class ReduceScatterDefinition : public OpDefinition {
 
 }  // namespace
 
-const OpDefinition& all_reduce_definition() {
-  static const AllReduceDefinition definition;
-  return definition;
-}
-
-const OpDefinition& reduce_scatter_definition() {
-  static const ReduceScatterDefinition definition;
-  return definition;
+std::span<const OpDefinition* const> collective_reduction_definitions() {
+  return definitions_of<AllReduceDefinition, ReduceScatterDefinition>();
 }
 
 }  // namespace gpubench

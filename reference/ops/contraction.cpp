@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reference/ops/bound_text.h"
+#include "reference/ops/sum_error_bound.h"
 
 namespace gpubench {
 namespace {

@@ -5,11 +5,10 @@
 #include <set>
 #include <vector>
 
-#include "reference/ops/bound_text.h"
 #include "reference/ops/contraction.h"
 #include "reference/ops/conv2d.h"
-#include "reference/ops/dot.h"
-#include "reference/ops/incoming_gradient.h"
+#include "reference/ops/gradient_tape.h"
+#include "reference/ops/sum_error_bound.h"
 #include "reference/ops/textbooks.h"
 
 namespace gpubench {

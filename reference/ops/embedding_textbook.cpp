@@ -4,9 +4,8 @@
 #include <limits>
 #include <utility>
 
-#include "reference/ops/bound_text.h"
 #include "reference/ops/embedding.h"
-#include "reference/ops/incoming_gradient.h"
+#include "reference/ops/gradient_tape.h"
 #include "reference/ops/sum_error_bound.h"
 #include "reference/ops/textbooks.h"
 #include "reference/ops/wanted_elements.h"

@@ -3,13 +3,12 @@
 #include <cmath>
 #include <set>
 
-#include "reference/ops/bound_text.h"
-#include "reference/ops/column_sum.h"
+#include "reference/ops/bias_gradient.h"
 #include "reference/ops/contraction.h"
-#include "reference/ops/dot.h"
 #include "reference/ops/gelu_textbook.h"
 #include "reference/ops/gemm.h"
-#include "reference/ops/incoming_gradient.h"
+#include "reference/ops/gradient_tape.h"
+#include "reference/ops/sum_error_bound.h"
 #include "reference/ops/textbooks.h"
 
 namespace gpubench {

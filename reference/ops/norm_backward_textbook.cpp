@@ -2,8 +2,6 @@
 #include <cmath>
 #include <vector>
 
-#include "reference/ops/bound_text.h"
-#include "reference/ops/dot.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/sum_error_bound.h"
 #include "reference/ops/textbooks.h"

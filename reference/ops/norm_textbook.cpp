@@ -4,8 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "reference/ops/bound_text.h"
-#include "reference/ops/incoming_gradient.h"
+#include "reference/ops/gradient_tape.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/pointwise.h"
 #include "reference/ops/sum_error_bound.h"

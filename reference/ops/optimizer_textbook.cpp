@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reference/ops/bound_text.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/sum_error_bound.h"
 #include "reference/ops/textbooks.h"

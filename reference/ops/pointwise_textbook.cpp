@@ -6,9 +6,8 @@
 #include <string>
 #include <type_traits>
 
-#include "reference/ops/bound_text.h"
 #include "reference/ops/gelu_textbook.h"
-#include "reference/ops/incoming_gradient.h"
+#include "reference/ops/gradient_tape.h"
 #include "reference/ops/pointwise.h"
 #include "reference/ops/sum_error_bound.h"
 #include "reference/ops/textbooks.h"

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reference/ops/bound_text.h"
-#include "reference/ops/incoming_gradient.h"
+#include "reference/ops/gradient_tape.h"
 #include "reference/ops/pointwise.h"
 #include "reference/ops/quantize.h"
 #include "reference/ops/sum_error_bound.h"

@@ -3,8 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "reference/ops/bound_text.h"
-#include "reference/ops/incoming_gradient.h"
+#include "reference/ops/gradient_tape.h"
 #include "reference/ops/rotary.h"
 #include "reference/ops/sum_error_bound.h"
 #include "reference/ops/textbooks.h"

@@ -17,9 +17,9 @@ template <class... Definitions>
 }
 
 using Definitions = std::span<const OpDefinition* const>();
-Definitions attention_definitions, attention_backward_definitions, column_sum_definitions, conv2d_definitions,
-    cross_entropy_definitions, embedding_definitions, gemm_definitions, gemm_bias_gradient_definitions,
-    norm_definitions, move_definitions, optimizer_definitions, pointwise_definitions, quantize_definitions,
-    norm_backward_definitions, rotary_definitions;
+Definitions attention_definitions, attention_backward_definitions, bias_gradient_definitions,
+    collective_move_definitions, collective_reduction_definitions, conv2d_definitions, cross_entropy_definitions,
+    embedding_definitions, gemm_definitions, move_definitions, norm_definitions, norm_backward_definitions,
+    optimizer_definitions, pointwise_definitions, quantize_definitions, rotary_definitions;
 
 }  // namespace gpubench

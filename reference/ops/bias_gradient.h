@@ -1,5 +1,5 @@
-// A product in the backward of a linear layer, and the gradient of the layer's bias beside it: gemm and column_sum
-// (gemm.h, column_sum.h) fused, so that what is summed up is not read once more. Their derivatives are not needed.
+// The gradient of a bias: a sum over all rows. Alone (column_sum), or with the product next to it in the backward of a
+// linear layer, so that what is summed is read only once. The fused ops need no derivative.
 #pragma once
 
 #include <optional>
@@ -52,5 +52,11 @@ GemmBiasGradientResult gemm_gelu_bias_gradient(Program& program, const Gemm& att
 GemmBiasGradientResult gemm_weight_bias_gradient(Program& program, const GemmWeightBiasGradient& attributes,
                                                  const Math& math, std::string label, ValueId a, ValueId b,
                                                  std::optional<ValueId> dw = {}, std::optional<ValueId> db = {});
+
+/// x: [..., n] -> y: [n], y[j] = sum over all leading indices of x[..., j].
+inline constexpr OpKind column_sum_kind{"column_sum", "x", "y"};
+
+/// `into`: a reserved value of another type than x (f32 bias gradients of bf16 activations).
+ValueId column_sum(Program& program, const Math& math, std::string label, ValueId x, std::optional<ValueId> into = {});
 
 }  // namespace gpubench

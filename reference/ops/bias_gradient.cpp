@@ -1,4 +1,4 @@
-#include "reference/ops/gemm_bias_gradient.h"
+#include "reference/ops/bias_gradient.h"
 
 #include <utility>
 
@@ -75,6 +75,16 @@ GemmBiasGradientResult gemm_weight_bias_gradient(Program& program, const GemmWei
   const ValueId sum = output_or_reserve(program, op, db, a, label + ".db", type, bias, Role::gradient);
   program.append({op, attributes, math, {a, b}, {product, sum}, std::move(label)});
   return {product, sum};
+}
+
+ValueId column_sum(Program& program, const Math& math, std::string label, ValueId x, std::optional<ValueId> into) {
+  const TensorSpec spec = program.spec(x);
+  expect_float(column_sum_kind, spec);
+  if (spec.shape.rank() < 1) refuse_shape(column_sum_kind, spec.name, spec.shape, "", "[..., n]");
+  const ValueId y = output_or_reserve(program, column_sum_kind, into, x, label, spec.dtype, Shape{spec.shape[-1]},
+                                      role_of_result(program, {x}));
+  program.append({column_sum_kind, {}, math, {x}, {y}, std::move(label)});
+  return y;
 }
 
 }  // namespace gpubench

@@ -1,4 +1,4 @@
-#include "reference/ops/transform/copy_values.h"
+#include "reference/ops/transform/copies.h"
 
 namespace gpubench {
 
@@ -26,6 +26,20 @@ std::vector<ValueId> copy_values(const Program& from, Program& to, const std::fu
     }
   }
   return ids;
+}
+
+Program widen(const Program& program) {
+  Program wide;
+  (void)copy_values(program, wide, [](TensorSpec& spec) {  // under the same ids
+    if (is_float(spec.dtype)) spec.dtype = DType::f64;
+  });
+  for (OpCall op : program.ops()) {
+    op.math = Math{.accumulate = DType::f64};  // no rounding of inputs either
+    wide.begin(op.phase);
+    wide.append(std::move(op));
+  }
+  wide.begin(Phase::timed);
+  return wide;
 }
 
 }  // namespace gpubench

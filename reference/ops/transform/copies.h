@@ -1,4 +1,4 @@
-// Values of one program in another.
+// Copies of programs: the values of one in another, and a whole program in fp64.
 #pragma once
 
 #include <functional>
@@ -14,5 +14,9 @@ namespace gpubench {
 /// them.
 std::vector<ValueId> copy_values(const Program& from, Program& to, const std::function<void(TensorSpec&)>& edit,
                                  const std::vector<bool>& drop = {});
+
+/// What `program` would compute without rounding, for end-to-end comparisons: every floating-point tensor is stored as
+/// f64, and every op accumulates in f64; integers stay. Values, ops and their indices correspond one to one.
+[[nodiscard]] Program widen(const Program& program);
 
 }  // namespace gpubench

@@ -1,4 +1,4 @@
-#include "reference/ops/incoming_gradient.h"
+#include "reference/ops/gradient_tape.h"
 
 namespace gpubench {
 

@@ -1,4 +1,4 @@
-#include "reference/ops/bound_text.h"
+#include "reference/ops/sum_error_bound.h"
 
 #include <array>
 #include <charconv>
