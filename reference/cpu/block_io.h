@@ -49,7 +49,7 @@ class Sink {
 
   /// Where to compute the block that starts at `first`: its place in the tensor, or `buffer`.
   [[nodiscard]] float* place(std::int64_t first, BlockBuffer& buffer) const;
-  /// Stores the `count` elements that were computed at `block`, as place() told.
+  /// Stores the `count` elements that were computed at `block`, where place() said.
   void commit(std::int64_t first, std::int64_t count, const float* block) const;
   /// True when blocks pass through a buffer, so that they may have at most block_elements.
   [[nodiscard]] bool staged() const { return is_bf16_ || streaming_; }

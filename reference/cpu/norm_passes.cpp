@@ -7,7 +7,7 @@
 
 namespace gpubench::cpu {
 
-// Two independent sums, so that an addition need not wait for the one before it; so below.
+// Two independent sums here and below, so that an addition does not wait for the one before it.
 GPUBENCH_VECTOR_CLONES
 float sum_block(const float* x, std::int64_t count) {
   const std::int64_t half = count / 2;

@@ -1,5 +1,5 @@
 // The passes of layer normalization over one block of a row, for whatever machine: what the norm and the ops that
-// normalize their own result are made of. Namespace avx512 has them for one kind.
+// normalize their own result are made of. Namespace avx512 has a second version of them.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ void add_block_bf16(const bf16* x, const bf16* r, std::int64_t count, bf16* sum,
 
 // Layer normalization's passes written for AVX-512, with the next row's loads spread over the passes over this one.
 //
-// A row is read three times from the first-level cache. Unless told, the processor fetches the next row only when it is
-// read, and memory idles meanwhile. To be called only where available().
+// A row is read three times from the first-level cache. Without prefetching, the processor fetches the next row only
+// when it is read, and memory idles meanwhile. Call these only where available().
 
 namespace gpubench::cpu::avx512 {
 

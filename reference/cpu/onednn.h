@@ -36,7 +36,7 @@ class OneDnn {
   std::unique_ptr<State> state_;
 };
 
-/// A tensor as oneDNN is told of it: extents in oneDNN's order of axes, and the stride of each in elements.
+/// A tensor as oneDNN describes it: extents in oneDNN's order of axes, and the stride of each in elements.
 struct MemoryShape {
   DType dtype = DType::f32;
   std::vector<std::int64_t> extents;

@@ -105,16 +105,17 @@ Plan plan_adamw(const OpCall& call, std::span<const TensorSpec> tensors, const C
   const AdamWCall places = adamw_call(call);
   const AdamW& hyper = places.adamw;
   const std::size_t count = call.outputs.size() / places.outputs;
-  for (std::size_t i = 0; i <= places.lr; ++i) expect_type(call, tensors[i], DType::f32);
-  expect_type(call, tensors[places.lr + 1], DType::i32);
+  const Named<TensorSpec> operand(call, tensors);
+  expect_type(call, operand, {"norm", "lr"}, DType::f32);
+  expect_type(call, operand["step"], DType::i32);
   Update work;
   work.threads = context.threads;
   work.hyper = hyper;
   work.limit = places.limit.value_or(0.0);
   std::int64_t copy_bytes = 0;
   for (std::size_t t = 0; t < count; ++t) {
-    const auto inputs = tensors.subspan(places.first() + t * places.inputs, places.inputs);
-    for (const std::size_t i : {0U, 2U, 3U}) expect_type(call, inputs[i], DType::f32);
+    const auto inputs = tensors.subspan(*operand.position("w", t), places.inputs);
+    for (const char* name : {"w", "m", "v"}) expect_type(call, operand.at(name, t), DType::f32);
     for (const TensorSpec& tensor : inputs) expect_f32_or_bf16(call, tensor);
     if (!share_one_run(inputs)) {
       refuse(call,
@@ -122,19 +123,19 @@ Plan plan_adamw(const OpCall& call, std::span<const TensorSpec> tensors, const C
                          inputs[0].to_string()));
     }
     work.list.add(inputs[0].shape.elements());
-    if (hyper.copies) copy_bytes += inputs[4].bytes();
+    if (hyper.copies) copy_bytes += operand.at("copy", t).bytes();
   }
   const bool streaming = worth_streaming(copy_bytes);
   return plan_of(own_implementation(), 0, [=](std::span<const Tensor> bound, Workspace) {
+    const Named<Tensor> at(call, bound);
     Update result = work;
-    if (places.limit) result.norm = elements_of<const float>(bound[0]);
-    result.lr = elements_of<const float>(bound[places.lr]);
-    result.step = elements_of<const std::int32_t>(bound[places.lr + 1]);
+    if (const Tensor* norm = at.find("norm")) result.norm = elements_of<const float>(*norm);
+    result.lr = elements_of<const float>(at["lr"]);
+    result.step = elements_of<const std::int32_t>(at["step"]);
     for (std::size_t t = 0; t < count; ++t) {
-      const auto inputs = bound.subspan(places.first() + t * places.inputs, places.inputs);
-      Parameter parameter{elements_of<float>(inputs[0]), Source(inputs[1]), elements_of<float>(inputs[2]),
-                          elements_of<float>(inputs[3]), Sink()};
-      if (places.adamw.copies) parameter.copy = Sink(inputs[4], streaming);
+      Parameter parameter{elements_of<float>(at.at("w", t)), Source(at.at("g", t)), elements_of<float>(at.at("m", t)),
+                          elements_of<float>(at.at("v", t)), Sink()};
+      if (const Tensor* copy = at.find("copy", t)) parameter.copy = Sink(*copy, streaming);
       result.parameters.push_back(parameter);
     }
     return result;

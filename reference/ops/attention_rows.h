@@ -49,7 +49,7 @@ enum class UnitOrder { row_then_head, head_then_row };
 [[nodiscard]] std::vector<HeadRows> by_kv_head(std::span<const std::int64_t> wanted, std::int64_t s, std::int64_t heads,
                                                std::int64_t group, UnitOrder order);
 
-/// CheckUnits where faults hide: the first rows, both sides of tile edges, the last row; of the first and the last
+/// Units where bugs tend to show: the first rows, both sides of tile edges, the last row; of the first and the last
 /// head.
 [[nodiscard]] std::vector<std::int64_t> attention_landmarks(std::int64_t b, std::int64_t s, std::int64_t heads,
                                                             std::span<const std::int64_t> rows, UnitOrder order);

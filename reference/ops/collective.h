@@ -36,7 +36,7 @@ inline constexpr OpKind send_recv_kind{"send_recv", "x*", "y*"};
 /// How many ranks a collective is called on. Throws ProgramError for another op.
 [[nodiscard]] int ranks_of(const OpCall& call);
 
-/// Throws ProgramError where the program lacks tensors of some members, so that what the call computes cannot be told.
+/// Throws ProgramError where the program lacks tensors of some members, so that its result cannot be worked out.
 void expect_all_held(const OpCall& call);
 
 /// Whether a collective adds up or compares, rather than moves only.
@@ -127,7 +127,7 @@ std::vector<ValueId> all_gather_in_place(Program& program, const AllGather& attr
 std::vector<ValueId> reduce_scatter(Program& program, const ReduceScatter& attributes, const Math& math,
                                     std::string label, std::span<const ValueId> x, bool in_place = false,
                                     const RankGroup& group = {});
-/// `x` lies on the root, which the program holds.
+/// `x` is on the root, which the program holds.
 std::vector<ValueId> broadcast(Program& program, const Broadcast& attributes, std::string label, ValueId x,
                                const RankGroup& group = {});
 /// `x`: where the root is held; `like`: what it is there.

@@ -119,8 +119,4 @@ ContractionRule contraction_rule(const Math& math, DType a, DType b, DType out) 
   return rule;
 }
 
-std::string contraction_bound(const ContractionRule& rule, std::string_view terms, const Math& math) {
-  return bound_text("Rule G: " + rule.formula(terms), math);
-}
-
 }  // namespace gpubench

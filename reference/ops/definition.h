@@ -53,7 +53,7 @@ struct CheckUnits {
   std::int64_t count = 0;
   std::int64_t elements = 1;
   double flop_per_unit = 1.0;  ///< fp64 work of the textbook for one unit, so that samples fit a budget
-  /// CheckUnits where faults like to hide (tile edges, borders, first causal rows): judged in every sample.
+  /// Units where bugs tend to show (tile edges, borders, first causal rows): checked in every sample.
   std::vector<std::int64_t> landmarks;
 };
 

@@ -121,9 +121,7 @@ struct ProductSum {
   return sum;
 }
 
-// How OpDefinition::bound() tells people which rule an output is judged by. Beside the formulas, so that both are
-// changed together: C is the sum that Rule G is about, Q the root of its summed squares, S that of the largest
-// sums of neighbouring terms, as a mean (see sum_error_bound.h).
+// What OpDefinition::bound() is made of: the rules above in words.
 
 /// Of outputs that are a selection of their inputs' elements.
 inline constexpr std::string_view exact_bound = "exact, bitwise";
