@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <string>
 
-#include "reference/cpu/bf16.h"
+#include "reference/cpu/block_io.h"
 
 namespace gpubench::cpu {
 

@@ -16,7 +16,6 @@
 #include "reference/cpu/host.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/onednn.h"
-#include "reference/cpu/pinned_threads.h"
 #include "reference/cpu/usable_isa.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/norm.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "reference/cpu/bf16.h"
+#include "reference/cpu/block_io.h"
 #include "reference/cpu/parallel.h"
 #include "reference/cpu/vector_math.h"
 

@@ -7,8 +7,8 @@
 // 2. Running it must allocate nothing, choose nothing, log nothing; binding is cheap and may happen many times. What
 //    binds in another way returns plan_of(name, workspace bytes, binder).
 // 3. Loops that matter: write one chunk as a function marked GPUBENCH_VECTOR_CLONES (parallel.h) and call it
-//    through parallel_chunks() (parallel.h). bf16.h converts. Sums are taken in an order that depends on the arguments
-//    only.
+//    through parallel_chunks() (parallel.h). block_io.h converts bf16. Sums are taken in an order that depends on the
+//    arguments only.
 // 4. Add one line to ops_table.cpp and the file to CMakeLists.txt, and tests in tests/reference/cpu/x_test.cpp.
 // README.md here walks through a real op.
 #pragma once

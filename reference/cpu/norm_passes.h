@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "reference/cpu/bf16.h"
+#include "reference/cpu/block_io.h"
 
 namespace gpubench::cpu {
 

@@ -7,7 +7,6 @@
 #include <bit>
 #include <cstring>
 
-#include "reference/cpu/bf16.h"
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"

@@ -8,8 +8,8 @@
 #include <cmath>
 
 #include "reference/ops/attention_rows.h"
+#include "reference/ops/definition.h"
 #include "reference/ops/sum_error_bound.h"
-#include "reference/ops/textbooks.h"
 
 namespace gpubench {
 namespace {

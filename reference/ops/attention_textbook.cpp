@@ -7,10 +7,10 @@
 #include <set>
 
 #include "reference/ops/attention_rows.h"
+#include "reference/ops/definition.h"
 #include "reference/ops/gradient_tape.h"
 #include "reference/ops/sum_error_bound.h"
 #include "reference/ops/tensor_checks.h"
-#include "reference/ops/textbooks.h"
 
 namespace gpubench {
 namespace {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "reference/ops/bias_gradient.h"
+#include "reference/ops/definition.h"
 #include "reference/ops/gelu_textbook.h"
 #include "reference/ops/sum_error_bound.h"
-#include "reference/ops/textbooks.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {

@@ -10,9 +10,9 @@
 
 #include "reference/ops/collective.h"
 #include "reference/ops/collective_faults.h"
+#include "reference/ops/definition.h"
 #include "reference/ops/gradient_tape.h"
 #include "reference/ops/sum_error_bound.h"
-#include "reference/ops/textbooks.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {

@@ -7,9 +7,9 @@
 
 #include "reference/ops/contraction.h"
 #include "reference/ops/conv2d.h"
+#include "reference/ops/definition.h"
 #include "reference/ops/gradient_tape.h"
 #include "reference/ops/sum_error_bound.h"
-#include "reference/ops/textbooks.h"
 
 namespace gpubench {
 namespace {

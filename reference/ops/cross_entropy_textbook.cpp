@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "reference/ops/cross_entropy.h"
+#include "reference/ops/definition.h"
 #include "reference/ops/gradient_tape.h"
 #include "reference/ops/sum_error_bound.h"
-#include "reference/ops/textbooks.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {

@@ -5,8 +5,6 @@
 #include <array>
 #include <string>
 
-#include "reference/ops/textbooks.h"
-
 namespace gpubench {
 namespace {
 

@@ -4,9 +4,11 @@
 // Plain fp64 with the standard library, no threads: callers split the wanted units over threads as they like.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "harness/core/program.h"
@@ -124,5 +126,21 @@ class OpDefinition {
 [[nodiscard]] Cost cost_of(const Program& program, const OpCall& call);
 /// Sum over the timed ops: what a step must do. Bytes are those of its ops one by one.
 [[nodiscard]] Cost cost_of(const Program& program);
+
+// Where the definitions of ops come from: one function per file of the textbook. definition() finds them all.
+
+/// One object of each class, for as long as the program runs.
+template <class... Definitions>
+[[nodiscard]] std::span<const OpDefinition* const> definitions_of() {
+  static const std::tuple<Definitions...> held;
+  static const std::array<const OpDefinition*, sizeof...(Definitions)> all{&std::get<Definitions>(held)...};
+  return all;
+}
+
+using Definitions = std::span<const OpDefinition* const>();
+Definitions attention_definitions, attention_backward_definitions, bias_gradient_definitions,
+    collective_move_definitions, collective_reduction_definitions, conv2d_definitions, cross_entropy_definitions,
+    embedding_definitions, gemm_definitions, move_definitions, norm_definitions, norm_backward_definitions,
+    optimizer_definitions, pointwise_definitions, quantize_definitions, rotary_definitions;
 
 }  // namespace gpubench

@@ -4,10 +4,10 @@
 #include <limits>
 #include <utility>
 
+#include "reference/ops/definition.h"
 #include "reference/ops/embedding.h"
 #include "reference/ops/gradient_tape.h"
 #include "reference/ops/sum_error_bound.h"
-#include "reference/ops/textbooks.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {

@@ -5,11 +5,11 @@
 
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/contraction.h"
+#include "reference/ops/definition.h"
 #include "reference/ops/gelu_textbook.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/gradient_tape.h"
 #include "reference/ops/sum_error_bound.h"
-#include "reference/ops/textbooks.h"
 
 namespace gpubench {
 namespace {

@@ -1,10 +1,10 @@
 // Moves are exact: what arrives is what was there, bit for bit.
 #include <utility>
 
+#include "reference/ops/definition.h"
 #include "reference/ops/gradient_tape.h"
 #include "reference/ops/move.h"
 #include "reference/ops/sum_error_bound.h"
-#include "reference/ops/textbooks.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {

@@ -2,9 +2,9 @@
 #include <cmath>
 #include <vector>
 
+#include "reference/ops/definition.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/sum_error_bound.h"
-#include "reference/ops/textbooks.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reference/ops/definition.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/sum_error_bound.h"
-#include "reference/ops/textbooks.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {

@@ -6,11 +6,11 @@
 #include <string>
 #include <type_traits>
 
+#include "reference/ops/definition.h"
 #include "reference/ops/gelu_textbook.h"
 #include "reference/ops/gradient_tape.h"
 #include "reference/ops/pointwise.h"
 #include "reference/ops/sum_error_bound.h"
-#include "reference/ops/textbooks.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reference/ops/definition.h"
 #include "reference/ops/gradient_tape.h"
 #include "reference/ops/pointwise.h"
 #include "reference/ops/quantize.h"
 #include "reference/ops/sum_error_bound.h"
-#include "reference/ops/textbooks.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
