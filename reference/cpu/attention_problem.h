@@ -1,4 +1,5 @@
-// What forward and backward of attention share: the extents as blocks see them, and where the heads of a tensor lie.
+// What forward and backward of attention share: the extents as blocks see them, and how the heads of a tensor are laid
+// out.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +29,8 @@ struct AttentionProblem {
 [[nodiscard]] AttentionProblem attention_problem(const OpCall& call, std::span<const TensorSpec> tensors,
                                                  const CpuContext& context);
 
-/// A plan of Work<T>, T being the type of q: made of the problem, the tensors by name and a workspace.
+/// A plan of Work<T>, where T is the type of q; it is constructed from the problem, the tensors by name and a
+/// workspace.
 template <template <class> class Work>
 [[nodiscard]] Plan attention_plan(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const AttentionProblem problem = attention_problem(call, tensors, context);
@@ -64,7 +66,7 @@ class Heads {
 void store_rows(Rows<const float> from, std::int64_t rows, std::int64_t columns, Rows<float> to);
 void store_rows(Rows<const float> from, std::int64_t rows, std::int64_t columns, Rows<bf16> to);
 
-/// A block of sums as operand of a product: as it is, or rounded into `room`.
+/// A block of sums as the operand of a product: unchanged, or rounded into `room`.
 [[nodiscard]] inline Rows<const float> operand(Rows<const float> block, std::int64_t, std::int64_t, Rows<float>) {
   return block;
 }

@@ -78,7 +78,7 @@ class Sink {
   void commit(std::int64_t first, std::int64_t count, const float* block) const;
   /// True when blocks pass through a buffer, so that they may have at most block_elements.
   [[nodiscard]] bool staged() const { return is_bf16_ || streaming_; }
-  /// True for f32 to be stored around the caches; a kernel that can do that itself writes to where().
+  /// True for f32 that is stored around the caches; a kernel that can do that itself writes to where().
   [[nodiscard]] bool streams_f32() const { return streaming_ && !is_bf16_; }
   [[nodiscard]] float* where(std::int64_t first) const { return reinterpret_cast<float*>(data_) + first; }
 
@@ -98,7 +98,7 @@ void narrow_run(const float* from, std::int64_t count, bf16* to);
 // An ordinary store reads its cache line first (write-allocate), a third more traffic for a triad. Where the output is
 // larger than what a cache can keep, that read is pure loss; smaller outputs are stored the ordinary way and stay warm.
 
-/// Copies `bytes` to `to` around the caches. Any alignment; whole 64-byte lines of `to` are what it is good at.
+/// Copies `bytes` to `to` around the caches. Any alignment; whole 64-byte lines of `to` are fastest.
 void stream_store(std::byte* to, const std::byte* from, std::size_t bytes);
 
 /// y[i] = b[i] + factor c[i], stored around the caches.

@@ -63,10 +63,10 @@ void round_block(Rows<const float> from, std::int64_t rows, std::int64_t columns
 void multiply(const BlockExtents& extents, Rows<const float> a, const float* b, Rows<float> c, bool accumulate);
 void multiply(const BlockExtents& extents, Rows<const bf16> a, const bf16* b, Rows<float> c, bool accumulate);
 
-/// multiply() without AMX; what processors that lack it run.
+/// multiply() without AMX, for processors that lack it.
 void multiply_widened(const BlockExtents& extents, Rows<const bf16> a, const bf16* b, Rows<float> c, bool accumulate);
 
-/// Readies the calling thread's tile registers, where there are any, and frees them at the end.
+/// Sets up the calling thread's tile registers, where there are any, and releases them at the end.
 class BlockMatmulScope {
  public:
   BlockMatmulScope();

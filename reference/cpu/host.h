@@ -1,4 +1,4 @@
-// What the host offers this process: processors, memory, caches, instruction sets, as the kernel tells it.
+// What the host offers this process: processors, memory, caches and instruction sets, as the kernel reports them.
 #pragma once
 
 #include <sched.h>
@@ -36,8 +36,8 @@ struct HostMemory {
 /// GOMP_CPU_AFFINITY), where there are not exactly as many threads as processors to run on (nobody else's processor is
 /// taken), and where the system refuses.
 ///
-/// The calling thread must be bound as well: left free, it comes to lie on the processor of another, whose waiting is a
-/// busy loop, and the two take turns of a scheduler's slice each (8 ms for an op of 0.6 ms; seen on two processors).
+/// The calling thread must be bound as well: left free, it ends up on the processor of another thread, which waits in a
+/// busy loop, and the two alternate by scheduler time slices (8 ms for an op of 0.6 ms; seen on two processors).
 class PinnedThreads {
  public:
   explicit PinnedThreads(int threads);
@@ -45,8 +45,8 @@ class PinnedThreads {
   PinnedThreads& operator=(const PinnedThreads&) = delete;
   ~PinnedThreads() { release(); }
 
-  /// To be called once the work has run under it: binds nothing any more where the work ended threads and started new
-  /// ones (teams of several sizes do), for those are all bound to the processor of the thread that starts them.
+  /// Call it once the work has run. It stops binding where the work ended threads and started new ones (teams of
+  /// several sizes do), since those are all bound to the processor of the thread that started them.
   void release_if_threads_changed();
 
   [[nodiscard]] bool pinned() const { return threads_ > 0; }

@@ -86,7 +86,7 @@ template <class Binder>
 [[nodiscard]] bool worth_streaming(std::int64_t bytes);
 
 /// A plan of own work, which is callable, with the operands put where `work` keeps them. Outputs that would not stay in
-/// the caches are stored around them, but for those that are an input's memory: that was just read.
+/// the caches are stored around them, except those in an input's memory, which was just read.
 template <std::invocable Work>
 [[nodiscard]] Plan own_plan(const OpCall& call, const Work& work, std::initializer_list<OperandPlace<Work>> places,
                             std::size_t workspace_bytes = 0) {
@@ -109,7 +109,7 @@ template <class T>
 /// Throws Unsupported naming the tensor unless it is dense with the last axis fastest.
 void expect_row_major(const OpCall& call, const TensorSpec& tensor);
 
-// Rows of a tensor, and what of them is worth a thread.
+// Rows of a tensor, and how much work is worth a thread.
 
 /// row_view() of the tensor. Throws Unsupported naming the layout where it has none.
 [[nodiscard]] RowView rows_of(const OpCall& call, const TensorSpec& tensor);

@@ -1,5 +1,5 @@
-// The passes of layer normalization over one block of a row, for whatever machine: what the norm and the ops that
-// normalize their own result are made of. Namespace avx512 has a second version of them.
+// The passes of layer normalization over one block of a row, for any machine, used by the norms and by ops that
+// normalize their own result. Namespace avx512 has a second version of them.
 #pragma once
 
 #include <cstdint>

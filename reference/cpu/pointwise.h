@@ -1,4 +1,4 @@
-// Ops that treat every element alike: one plan for all of them, given the arithmetic on a block.
+// Ops that treat every element alike: one plan for all of them, parameterized by the arithmetic on a block.
 #pragma once
 
 #include <cstdint>

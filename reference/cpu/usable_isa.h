@@ -1,4 +1,4 @@
-// Which of the processor's instruction sets this process may use: those that came right when they were tried.
+// Which of the processor's instruction sets this process may use: those that gave right results when they were tried.
 //
 // Everything that chooses by instruction set asks here, oneDNN's engine and own kernels alike, so that every program
 // that opens the backend is covered. The trial (isa_proof.h) runs once per process, when first asked for, and takes
@@ -29,7 +29,7 @@ struct UsableIsa {
 /// BackendError where nothing works, or nothing can be tried.
 [[nodiscard]] const UsableIsa& usable_isa();
 
-/// False for kernels of our own that did not come right: "avx512", "avx512_bf16", "amx_bf16".
+/// False for our own kernels that gave wrong results or crashed: "avx512", "avx512_bf16", "amx_bf16".
 [[nodiscard]] bool own_kernels_usable(const std::string& isa);
 
 /// For DeviceInfo::properties, nothing where all is well: ("cpu_isa", "limited to avx512_core_bf16") and

@@ -24,7 +24,7 @@ struct Cost {
   double message_bytes = 0.0;  ///< of a collective: its message's size
 };
 
-/// The elements of a tensor, as a factor of a cost.
+/// The number of elements, as a double for cost formulas.
 [[nodiscard]] inline double elements_of(const TensorSpec& tensor) {
   return static_cast<double>(tensor.shape.elements());
 }
@@ -34,7 +34,7 @@ struct Cost {
 }
 [[nodiscard]] double bytes_moved(std::span<const TensorSpec> tensors);
 
-/// A call, and what its tensors are.
+/// A call with the specs of its tensors.
 struct CallSpecs {
   const OpCall& call;
   std::span<const TensorSpec> inputs, outputs;
@@ -76,8 +76,8 @@ struct Operands {
   const OpCall& call;
   std::span<const TensorView> inputs;
   std::span<const TensorSpec> outputs;
-  /// What it left in its outputs, for ops that have one output judged on another (a sum on its summands, which are
-  /// judged themselves). Empty where the op has not run: then the textbook's own values stand in for them.
+  /// What the op wrote to its outputs, for ops of which one output is judged on another (a sum on its summands, which
+  /// are judged themselves). Empty where the op has not run: then the textbook's own values stand in for them.
   std::span<const TensorView> written{};
 
   /// Throws ProgramError where the call lacks it.
@@ -96,7 +96,7 @@ class OpDefinition {
   [[nodiscard]] virtual OpKind kind() const = 0;
   [[nodiscard]] virtual Cost cost(const CallSpecs& op) const = 0;
   [[nodiscard]] virtual CheckUnits units(const CallSpecs& op, int output) const = 0;
-  /// The rule of one output's bound in a few words for people, with its numbers: "Rule G: 2 u sqrt(768)
+  /// The rule behind one output's bound, for people to read, with its numbers: "Rule G: 2 u sqrt(768)
   /// max(|C| + Q, 2 S), u = 2^-24", "exact, bitwise". It says what evaluate() computes.
   [[nodiscard]] virtual std::string bound(const CallSpecs& op, int output) const = 0;
   /// Expected values of the wanted units of one output: judged[i * elements + e] is element e of wanted[i].
@@ -127,8 +127,6 @@ class OpDefinition {
 /// Sum over the timed ops: what a step must do. Bytes are those of its ops one by one.
 [[nodiscard]] Cost cost_of(const Program& program);
 
-// Where the definitions of ops come from: one function per file of the textbook. definition() finds them all.
-
 /// One object of each class, for as long as the program runs.
 template <class... Definitions>
 [[nodiscard]] std::span<const OpDefinition* const> definitions_of() {
@@ -137,6 +135,7 @@ template <class... Definitions>
   return all;
 }
 
+/// One function per file of the textbook returns its definitions.
 using Definitions = std::span<const OpDefinition* const>();
 Definitions attention_definitions, attention_backward_definitions, bias_gradient_definitions,
     collective_move_definitions, collective_reduction_definitions, conv2d_definitions, cross_entropy_definitions,

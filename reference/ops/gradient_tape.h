@@ -30,13 +30,11 @@ class GradientTape {
   [[nodiscard]] virtual std::string label(const OpCall& forward, std::string_view suffix) const = 0;
 };
 
-// What derivative rules ask first: the gradient that flows into the output they differentiate.
-
 /// The gradient of an output of `call`; empty where none flows. Throws ProgramError when the output is the loss itself:
 /// only cross_entropy_forward starts a backward pass by itself, others need a seed gradient.
 [[nodiscard]] std::optional<ValueId> incoming_gradient(const OpCall& call, const GradientTape& tape, ValueId output);
 
-/// The gradients of all outputs of a collective, which has to bring every rank's input its own. Throws ProgramError as
+/// The gradients of all outputs of a collective: its backward needs every one of them. Throws ProgramError as
 /// above, and naming an output that none flows into.
 [[nodiscard]] std::vector<ValueId> incoming_gradients(const Program& program, const OpCall& call,
                                                       const GradientTape& tape);

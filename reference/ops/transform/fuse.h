@@ -1,6 +1,6 @@
 // Rewrites chains of ops into the fused ops that a backend claims. The list of rewrites is fixed and short; each is one
-// function in fusion_rules.cpp. Tensors keep their names, types and storages: a rewrite changes who produces them, and
-// saves reading what need not leave the processor in between. Only what nobody else reads is not stored at all.
+// function in fusion_rules.cpp. Tensors keep their names, types and storages: a rewrite changes which op produces
+// them, and saves reading back what can stay in the processor. What nothing else reads is not stored at all.
 #pragma once
 
 #include <optional>

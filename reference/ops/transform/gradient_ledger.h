@@ -1,5 +1,5 @@
-// Keeps account of what flows into each value during differentiate(), and turns it into gradients: sums where a value
-// has several readers, one packed gradient where readers take parts of a packed value.
+// Collects the gradients that flow into each value during differentiate() and combines them: a sum where a value has
+// several readers, one packed gradient where readers take parts of a packed value.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,6 @@ namespace gpubench {
 // Gradients follow memory: what flows into q, k and v of a packed qkv is the gradient of qkv. Three kinds of members:
 // the root itself; views of all of it in another shape ("covering"); and proper parts, which a program declares
 // disjoint.
-
 class ValueFamilies {
  public:
   /// Of the values that are in the program now.
