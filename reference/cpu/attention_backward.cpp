@@ -86,10 +86,6 @@ GPUBENCH_VECTOR_CLONES void multiply_by(float scale, std::int64_t count, float* 
   for (std::int64_t i = 0; i < count; ++i) values[i] *= scale;
 }
 
-GPUBENCH_VECTOR_CLONES void add(const float* from, std::int64_t count, float* to) {
-  for (std::int64_t i = 0; i < count; ++i) to[i] += from[i];
-}
-
 template <class T>
 Rows<const T> read_only(Rows<T> rows) {
   return {rows.data, rows.stride};
@@ -298,7 +294,7 @@ class BackwardWork {
   void add_shares_of_dq(std::int64_t batch_and_head, const BackwardArrays<T>& own) const {
     float* sum = share_of_dq(batch_and_head, 0);
     for (int share = 1; share < shares_; ++share)
-      add(share_of_dq(batch_and_head, share), p_.length() * p_.width(), sum);
+      add_run(share_of_dq(batch_and_head, share), p_.length() * p_.width(), sum);
     write_dq(batch_and_head / p_.extents.hq, batch_and_head % p_.extents.hq, sum, own);
   }
 

@@ -20,6 +20,12 @@ void widen_run(const bf16* from, std::int64_t count, float* to) {
 }
 
 GPUBENCH_VECTOR_CLONES
+void add_run(const float* from, std::int64_t count, float* to) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) to[i] += from[i];
+}
+
+GPUBENCH_VECTOR_CLONES
 void narrow_run(const float* from, std::int64_t count, bf16* to) {
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) to[i] = narrow<bf16>(from[i]);

@@ -90,6 +90,8 @@ class Sink {
 
 /// to[i] = from[i] as f32.
 void widen_run(const bf16* from, std::int64_t count, float* to);
+/// to[i] += from[i].
+void add_run(const float* from, std::int64_t count, float* to);
 /// to[i] = from[i] rounded to bf16.
 void narrow_run(const float* from, std::int64_t count, bf16* to);
 

@@ -31,12 +31,6 @@ constexpr std::int64_t copy_grain_bytes = 64 << 10;
 constexpr std::int64_t reduce_grain = 16 << 10;
 
 GPUBENCH_VECTOR_CLONES
-void add_run(const float* x, std::int64_t count, float* sum) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) sum[i] += x[i];
-}
-
-GPUBENCH_VECTOR_CLONES
 void maximum_run(const float* x, std::int64_t count, float* largest) {
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) {

@@ -46,13 +46,6 @@ void dx_block(const float* dy, const float* x, const float* gamma, float mean, f
   }
 }
 
-/// to[i] += from[i]
-GPUBENCH_VECTOR_CLONES
-void add_to_block(const float* from, std::int64_t count, float* to) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) to[i] += from[i];
-}
-
 struct NormBackward {
   int threads = 1;
   RowView dy_view, x_view, dx_view;
@@ -132,7 +125,7 @@ struct NormBackward {
     BlockBuffer buffer;
     float* block = sink.place(first, buffer);
     std::copy_n(partial_of(0) + offset + first, size, block);
-    for (int part = 1; part < parts(); ++part) add_to_block(partial_of(part) + offset + first, size, block);
+    for (int part = 1; part < parts(); ++part) add_run(partial_of(part) + offset + first, size, block);
     sink.commit(first, size, block);
   }
 };
