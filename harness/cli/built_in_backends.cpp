@@ -5,7 +5,6 @@
 #include "harness/cli/cuda_module.h"
 #include "harness/cli/program.h"
 #include "reference/cpu/cpu_backend.h"
-#include "reference/cpu/cpu_ranks.h"
 #include "reference/cpu/usable_isa.h"
 
 namespace gpubench {

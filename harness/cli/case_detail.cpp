@@ -71,9 +71,9 @@ std::vector<OutputFacts> output_facts(const Program& program, const OpCall& op) 
   const OpDefinition& meaning = definition(op.kind);
   std::vector<OutputFacts> facts;
   for (int output = 0; output < static_cast<int>(outputs.size()); ++output) {
-    const CheckUnits units = meaning.units(op, inputs, outputs, output);
+    const CheckUnits units = meaning.units({op, inputs, outputs}, output);
     facts.push_back({op.kind, outputs[static_cast<std::size_t>(output)], units.count, units.elements,
-                     meaning.bound(op, inputs, outputs, output)});
+                     meaning.bound({op, inputs, outputs}, output)});
   }
   return facts;
 }

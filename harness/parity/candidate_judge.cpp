@@ -29,7 +29,7 @@ std::string CandidateJudge::objection(std::span<const TensorView> inputs, std::s
   const OpDefinition& textbook = definition(call.kind);
   for (int output = 0; output < static_cast<int>(outputs.size()); ++output) {
     const TensorView& view = outputs[static_cast<std::size_t>(output)];
-    const CheckUnits units = textbook.units(call, input_specs, output_specs, output);
+    const CheckUnits units = textbook.units({call, input_specs, output_specs}, output);
     const UnitChoice choice = choose_units(units, sample_flop, {}, hash(view.spec().name));
     const std::vector<std::int64_t> wanted = choice.slice(0, choice.size());
     const auto per_unit = static_cast<std::size_t>(units.elements);

@@ -6,7 +6,7 @@
 
 #include "harness/parity/textbook_machine.h"
 #include "reference/ops/definition.h"
-#include "reference/ops/transform/widen.h"
+#include "reference/ops/transform/copies.h"
 
 namespace gpubench {
 namespace {
@@ -53,7 +53,7 @@ double textbook_flop(const Program& program) {
     const std::vector<TensorSpec> inputs = specs_of(program, call.inputs);
     const std::vector<TensorSpec> outputs = specs_of(program, call.outputs);
     for (int output = 0; output < static_cast<int>(outputs.size()); ++output) {
-      const CheckUnits units = definition(call.kind).units(call, inputs, outputs, output);
+      const CheckUnits units = definition(call.kind).units({call, inputs, outputs}, output);
       flop += static_cast<double>(units.count) * units.flop_per_unit;
     }
   }

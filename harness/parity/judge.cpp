@@ -115,7 +115,7 @@ class Judge {
     Output output;
     output.index = index;
     output.view = &view_.outputs[static_cast<std::size_t>(index)];
-    output.units = definition_.units(call_, input_specs_, output_specs_, index);
+    output.units = definition_.units({call_, input_specs_, output_specs_}, index);
     const std::int64_t elements = output.view->shape().elements();
     if (output.units.count * output.units.elements != elements) {
       throw ProgramError(

@@ -52,7 +52,7 @@ void TextbookMachine::run_op(int index, std::optional<std::uint64_t> disturb) {
   // All outputs are evaluated before any is stored: an update overwrites what the other outputs still read.
   std::vector<std::vector<Expected>> results;
   for (int output = 0; output < static_cast<int>(output_specs.size()); ++output) {
-    const CheckUnits units = meaning.units(op, input_specs, output_specs, output);
+    const CheckUnits units = meaning.units({op, input_specs, output_specs}, output);
     std::vector<std::int64_t> all(static_cast<std::size_t>(units.count));
     std::iota(all.begin(), all.end(), 0);
     results.emplace_back(static_cast<std::size_t>(units.count * units.elements));

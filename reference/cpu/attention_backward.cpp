@@ -14,8 +14,8 @@
 #include <limits>
 
 #include "reference/cpu/attention_problem.h"
+#include "reference/cpu/parallel.h"
 #include "reference/cpu/plans.h"
-#include "reference/cpu/vector_clones.h"
 #include "reference/cpu/vector_math.h"
 
 namespace gpubench::cpu {
@@ -86,10 +86,6 @@ GPUBENCH_VECTOR_CLONES void multiply_by(float scale, std::int64_t count, float* 
   for (std::int64_t i = 0; i < count; ++i) values[i] *= scale;
 }
 
-GPUBENCH_VECTOR_CLONES void add(const float* from, std::int64_t count, float* to) {
-  for (std::int64_t i = 0; i < count; ++i) to[i] += from[i];
-}
-
 template <class T>
 Rows<const T> read_only(Rows<T> rows) {
   return {rows.data, rows.stride};
@@ -155,17 +151,17 @@ int key_shares(std::int64_t heads, std::int64_t blocks, int threads) {
 template <class T>
 class BackwardWork {
  public:
-  BackwardWork(const AttentionProblem& problem, std::span<const Tensor> tensors, Workspace workspace)
+  BackwardWork(const AttentionProblem& problem, const Named<Tensor>& operand, Workspace workspace)
       : p_(problem),
-        d_o_(tensors[0]),
-        q_(tensors[1]),
-        k_(tensors[2]),
-        v_(tensors[3]),
-        o_(tensors[4]),
-        lse_(elements_of<const float>(tensors[5])),
-        dq_(tensors[6]),
-        dk_(tensors[7]),
-        dv_(tensors[8]),
+        d_o_(operand["do"]),
+        q_(operand["q"]),
+        k_(operand["k"]),
+        v_(operand["v"]),
+        o_(operand["o"]),
+        lse_(elements_of<const float>(operand["lse"])),
+        dq_(operand["dq"]),
+        dk_(operand["dk"]),
+        dv_(operand["dv"]),
         shares_(shares_of(problem)) {
     Arena arena(workspace.data);
     dq_shares_ = arena.take<float>(shared_elements(problem));
@@ -298,7 +294,7 @@ class BackwardWork {
   void add_shares_of_dq(std::int64_t batch_and_head, const BackwardArrays<T>& own) const {
     float* sum = share_of_dq(batch_and_head, 0);
     for (int share = 1; share < shares_; ++share)
-      add(share_of_dq(batch_and_head, share), p_.length() * p_.width(), sum);
+      add_run(share_of_dq(batch_and_head, share), p_.length() * p_.width(), sum);
     write_dq(batch_and_head / p_.extents.hq, batch_and_head % p_.extents.hq, sum, own);
   }
 
@@ -320,20 +316,10 @@ class BackwardWork {
   std::byte* threads_ = nullptr;
 };
 
-template <class T>
-Plan plan_backward_as(const AttentionProblem& problem) {
-  return plan_of(block_matmul_implementation(problem.is_bf16), BackwardWork<T>::workspace_bytes(problem),
-                 [problem](std::span<const Tensor> tensors, Workspace workspace) {
-                   return BackwardWork<T>(problem, tensors, workspace);
-                 });
-}
-
 }  // namespace
 
 Plan plan_attention_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
-  constexpr std::array<std::size_t, 8> heads{0, 1, 2, 3, 4, 6, 7, 8};
-  const AttentionProblem problem = attention_problem(call, tensors, 1, heads, 5, context);
-  return problem.is_bf16 ? plan_backward_as<bf16>(problem) : plan_backward_as<float>(problem);
+  return attention_plan<BackwardWork>(call, tensors, context);
 }
 
 }  // namespace gpubench::cpu

@@ -12,8 +12,8 @@
 
 #include "reference/cpu/attention_problem.h"
 #include "reference/cpu/attention_softmax.h"
+#include "reference/cpu/parallel.h"
 #include "reference/cpu/plans.h"
-#include "reference/cpu/vector_clones.h"
 
 namespace gpubench::cpu {
 namespace {
@@ -78,13 +78,13 @@ std::size_t bytes_per_thread(std::int64_t width) {
 template <class T>
 class ForwardWork {
  public:
-  ForwardWork(const AttentionProblem& problem, std::span<const Tensor> tensors, Workspace workspace)
+  ForwardWork(const AttentionProblem& problem, const Named<Tensor>& operand, Workspace workspace)
       : p_(problem),
-        q_(tensors[0]),
-        k_(tensors[1]),
-        v_(tensors[2]),
-        o_(tensors[3]),
-        lse_(elements_of<float>(tensors[4])) {
+        q_(operand["q"]),
+        k_(operand["k"]),
+        v_(operand["v"]),
+        o_(operand["o"]),
+        lse_(elements_of<float>(operand["lse"])) {
     Arena arena(workspace.data);
     packed_k_ = arena.take<T>(packed_elements(problem));
     packed_v_ = arena.take<T>(packed_elements(problem));
@@ -239,20 +239,10 @@ class ForwardWork {
   std::byte* threads_ = nullptr;
 };
 
-template <class T>
-Plan plan_forward_as(const AttentionProblem& problem) {
-  return plan_of(block_matmul_implementation(problem.is_bf16), ForwardWork<T>::workspace_bytes(problem),
-                 [problem](std::span<const Tensor> tensors, Workspace workspace) {
-                   return ForwardWork<T>(problem, tensors, workspace);
-                 });
-}
-
 }  // namespace
 
 Plan plan_attention_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
-  constexpr std::array<std::size_t, 4> heads{0, 1, 2, 3};
-  const AttentionProblem problem = attention_problem(call, tensors, 0, heads, 4, context);
-  return problem.is_bf16 ? plan_forward_as<bf16>(problem) : plan_forward_as<float>(problem);
+  return attention_plan<ForwardWork>(call, tensors, context);
 }
 
 }  // namespace gpubench::cpu

@@ -5,31 +5,30 @@
 #include <algorithm>
 
 #include "reference/cpu/block_io.h"
-#include "reference/cpu/row_view.h"
+#include "reference/cpu/kernel.h"
 
 namespace gpubench::cpu {
 
-AttentionProblem attention_problem(const OpCall& call, std::span<const TensorSpec> tensors, std::size_t first,
-                                   std::span<const std::size_t> heads, std::size_t lse, const CpuContext& context) {
+AttentionProblem attention_problem(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const auto& attributes = call.attributes.as<Attention>();
-  const TensorSpec& q = tensors[first];
+  const Named<TensorSpec> operand(call, tensors);
+  const TensorSpec& q = operand["q"];
   expect_f32_or_bf16(call, q);
-  for (const std::size_t index : heads) {
-    const TensorSpec& tensor = tensors[index];
+  operand.each({"do", "q", "k", "v", "o", "dq", "dk", "dv"}, [&](const TensorSpec& tensor) {
     expect_type(call, tensor, q.dtype);
     if (!tensor.layout.blocks.empty() || (tensor.layout.strides.back() != 1 && tensor.shape[-1] > 1)) {
       refuse(call, fmt::format("tensor {} has layout {}; expected a contiguous last axis", tensor.to_string(),
                                tensor.layout.to_string(tensor.shape)));
     }
-  }
-  expect_type(call, tensors[lse], DType::f32);
-  expect_row_major(call, tensors[lse]);
+  });
+  expect_type(call, operand["lse"], DType::f32);
+  expect_row_major(call, operand["lse"]);
   // The largest score is sought before scaling, which needs the order to stay.
   const auto scale = static_cast<float>(attributes.scale);
   if (!(scale > 0.0F)) refuse(call, fmt::format("scale is {}; expected a positive number", attributes.scale));
 
   AttentionProblem problem;
-  problem.extents = extents_of(q.shape, tensors[first + 1].shape, tensors[first + 2].shape);
+  problem.extents = extents_of(q.shape, operand["k"].shape, operand["v"].shape);
   problem.causal = attributes.causal;
   problem.scale = scale;
   problem.threads = context.threads;

@@ -1,4 +1,5 @@
-// What forward and backward of attention share: the extents as blocks see them, and where the heads of a tensor lie.
+// What forward and backward of attention share: the extents as blocks see them, and how the heads of a tensor are laid
+// out.
 #pragma once
 
 #include <cstddef>
@@ -24,11 +25,23 @@ struct AttentionProblem {
   [[nodiscard]] std::int64_t length() const { return padded(extents.s); }
 };
 
-/// Reads the call and checks types, layouts and scale. `tensors[first]` is q, k and v follow it; `heads` are all
-/// tensors of heads, `lse` the log-sum-exp. Throws Unsupported.
+/// Reads the call and checks types, layouts and scale. Throws Unsupported.
 [[nodiscard]] AttentionProblem attention_problem(const OpCall& call, std::span<const TensorSpec> tensors,
-                                                 std::size_t first, std::span<const std::size_t> heads, std::size_t lse,
                                                  const CpuContext& context);
+
+/// A plan of Work<T>, where T is the type of q; it is constructed from the problem, the tensors by name and a
+/// workspace.
+template <template <class> class Work>
+[[nodiscard]] Plan attention_plan(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  const AttentionProblem problem = attention_problem(call, tensors, context);
+  const auto plan = [&]<class T>(const T&) {
+    return plan_of(block_matmul_implementation(problem.is_bf16), Work<T>::workspace_bytes(problem),
+                   [problem, call](std::span<const Tensor> bound, Workspace workspace) {
+                     return Work<T>(problem, Named<Tensor>(call, bound), workspace);
+                   });
+  };
+  return problem.is_bf16 ? plan(bf16()) : plan(float());
+}
 
 /// A tensor [b, s, h, d] as one matrix [s, d] per batch entry and head.
 template <class T>
@@ -53,7 +66,7 @@ class Heads {
 void store_rows(Rows<const float> from, std::int64_t rows, std::int64_t columns, Rows<float> to);
 void store_rows(Rows<const float> from, std::int64_t rows, std::int64_t columns, Rows<bf16> to);
 
-/// A block of sums as operand of a product: as it is, or rounded into `room`.
+/// A block of sums as the operand of a product: unchanged, or rounded into `room`.
 [[nodiscard]] inline Rows<const float> operand(Rows<const float> block, std::int64_t, std::int64_t, Rows<float>) {
   return block;
 }

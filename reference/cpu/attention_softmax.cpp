@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "reference/cpu/attention_problem.h"
+#include "reference/cpu/parallel.h"
 #include "reference/cpu/vector_avx512.h"
-#include "reference/cpu/vector_clones.h"
 #include "reference/cpu/vector_math.h"
 
 namespace gpubench::cpu {

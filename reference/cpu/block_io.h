@@ -7,12 +7,38 @@
 #pragma once
 
 #include <array>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 
-#include "reference/cpu/bf16.h"
 #include "reference/cpu/kernel.h"
 
 namespace gpubench::cpu {
+
+// bf16 as kernels read and write it: the upper half of an f32, rounded to nearest, ties to even, NaN kept.
+
+/// One stored bf16 number. A type of its own, so that kernels are templates over {float, bf16}.
+struct bf16 {
+  std::uint16_t bits;
+};
+
+inline float widen(float value) { return value; }
+inline float widen(bf16 value) { return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16U); }
+
+template <class T>
+T narrow(float value);
+template <>
+inline float narrow<float>(float value) {
+  return value;
+}
+/// Without branches, so that loops over it become vector code.
+template <>
+inline bf16 narrow<bf16>(float value) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t rounded = (bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U;
+  const std::uint32_t quiet_nan = (bits >> 16U) | 0x40U;
+  return {static_cast<std::uint16_t>((bits & 0x7fffffffU) > 0x7f800000U ? quiet_nan : rounded)};
+}
 
 /// Longest block that may pass through a BlockBuffer. At 256, staging costs a triad 3-10%; at 1024, 20%.
 inline constexpr std::int64_t block_elements = 256;
@@ -48,11 +74,11 @@ class Sink {
 
   /// Where to compute the block that starts at `first`: its place in the tensor, or `buffer`.
   [[nodiscard]] float* place(std::int64_t first, BlockBuffer& buffer) const;
-  /// Stores the `count` elements that were computed at `block`, as place() told.
+  /// Stores the `count` elements that were computed at `block`, where place() said.
   void commit(std::int64_t first, std::int64_t count, const float* block) const;
   /// True when blocks pass through a buffer, so that they may have at most block_elements.
   [[nodiscard]] bool staged() const { return is_bf16_ || streaming_; }
-  /// True for f32 to be stored around the caches; a kernel that can do that itself writes to where().
+  /// True for f32 that is stored around the caches; a kernel that can do that itself writes to where().
   [[nodiscard]] bool streams_f32() const { return streaming_ && !is_bf16_; }
   [[nodiscard]] float* where(std::int64_t first) const { return reinterpret_cast<float*>(data_) + first; }
 
@@ -64,7 +90,30 @@ class Sink {
 
 /// to[i] = from[i] as f32.
 void widen_run(const bf16* from, std::int64_t count, float* to);
+/// to[i] += from[i].
+void add_run(const float* from, std::int64_t count, float* to);
 /// to[i] = from[i] rounded to bf16.
 void narrow_run(const float* from, std::int64_t count, bf16* to);
+
+// Stores that bypass the caches, for outputs that would not stay in them anyway.
+//
+// An ordinary store reads its cache line first (write-allocate), a third more traffic for a triad. Where the output is
+// larger than what a cache can keep, that read is pure loss; smaller outputs are stored the ordinary way and stay warm.
+
+/// Copies `bytes` to `to` around the caches. Any alignment; whole 64-byte lines of `to` are fastest.
+void stream_store(std::byte* to, const std::byte* from, std::size_t bytes);
+
+/// y[i] = b[i] + factor c[i], stored around the caches.
+void stream_triad(const float* b, const float* c, float factor, std::int64_t count, float* y);
+
+namespace avx512 {
+/// Whole lines of both, for processors that have AVX-512: what the two functions above run there. `to` and `y` begin a
+/// line; `count` is a multiple of 16.
+void copy_lines(std::byte* to, const std::byte* from, std::size_t lines);
+void triad_lines(const float* b, const float* c, float factor, std::int64_t count, float* y);
+}  // namespace avx512
+
+/// Orders the streamed stores of this thread before whatever it does next. Call once before a thread is done.
+void stream_fence();
 
 }  // namespace gpubench::cpu

@@ -4,9 +4,8 @@
 #include <cstring>
 #include <utility>
 
-#include "reference/cpu/block_matmul_amx.h"
 #include "reference/cpu/kernel.h"
-#include "reference/cpu/vector_clones.h"
+#include "reference/cpu/parallel.h"
 
 // About passing vectors between functions of different levels; every function here that takes one is always inlined.
 #pragma GCC diagnostic ignored "-Wpsabi"

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <string>
 
-#include "reference/cpu/bf16.h"
+#include "reference/cpu/block_io.h"
 
 namespace gpubench::cpu {
 
@@ -63,10 +63,10 @@ void round_block(Rows<const float> from, std::int64_t rows, std::int64_t columns
 void multiply(const BlockExtents& extents, Rows<const float> a, const float* b, Rows<float> c, bool accumulate);
 void multiply(const BlockExtents& extents, Rows<const bf16> a, const bf16* b, Rows<float> c, bool accumulate);
 
-/// multiply() without AMX; what processors that lack it run.
+/// multiply() without AMX, for processors that lack it.
 void multiply_widened(const BlockExtents& extents, Rows<const bf16> a, const bf16* b, Rows<float> c, bool accumulate);
 
-/// Readies the calling thread's tile registers, where there are any, and frees them at the end.
+/// Sets up the calling thread's tile registers, where there are any, and releases them at the end.
 class BlockMatmulScope {
  public:
   BlockMatmulScope();
@@ -79,3 +79,24 @@ class BlockMatmulScope {
 [[nodiscard]] std::string block_matmul_implementation(bool is_bf16);
 
 }  // namespace gpubench::cpu
+
+// The AMX kernel of block_matmul.h. Private to it and to its trial (own_kernel_proof.h): block_matmul.cpp asks
+// has_amx() before it calls anything else here.
+
+namespace gpubench::cpu::amx {
+
+/// Whether the processor has AMX with bf16, the kernel lets this process use it (it asks once), and the products came
+/// right in a trial (usable_isa.h).
+[[nodiscard]] bool has_amx();
+
+/// The first two alone: for the trial.
+[[nodiscard]] bool announced();
+
+/// What this kernel is called where it is barred.
+inline constexpr const char* own_isa = "amx_bf16";
+
+void load_tile_shapes();
+void release_tiles();
+void multiply(const BlockExtents& extents, Rows<const bf16> a, const bf16* b, Rows<float> c, bool accumulate);
+
+}  // namespace gpubench::cpu::amx

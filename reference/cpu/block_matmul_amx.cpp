@@ -1,6 +1,6 @@
 // bf16 products on AMX tiles: 2 x 2 tiles of f32 sums (32 x 32) fed by two tiles of each operand.
 // Linux hands out the tile registers on request only: https://docs.kernel.org/arch/x86/xstate.html
-#include "reference/cpu/block_matmul_amx.h"
+#include "reference/cpu/block_matmul.h"
 
 #include "reference/cpu/usable_isa.h"
 

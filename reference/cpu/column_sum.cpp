@@ -6,9 +6,8 @@
 #include <array>
 
 #include "reference/cpu/block_io.h"
+#include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
-#include "reference/cpu/row_view.h"
-#include "reference/cpu/vector_clones.h"
 
 namespace gpubench::cpu {
 namespace {
@@ -19,12 +18,6 @@ GPUBENCH_VECTOR_CLONES
 void add_four_rows(const float* a, const float* b, const float* c, const float* d, std::int64_t count, float* sum) {
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) sum[i] += (a[i] + b[i]) + (c[i] + d[i]);
-}
-
-GPUBENCH_VECTOR_CLONES
-void add_row(const float* a, std::int64_t count, float* sum) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) sum[i] += a[i];
 }
 
 struct Sum {
@@ -55,7 +48,7 @@ struct Sum {
     for (; row < rows.end; ++row) {
       for (std::int64_t i = 0; i < view.columns; i += block_elements) {
         const std::int64_t size = std::min(block_elements, view.columns - i);
-        add_row(x.read(row * view.stride + i, size, buffer), size, sum + i);
+        add_run(x.read(row * view.stride + i, size, buffer), size, sum + i);
       }
     }
   }
@@ -78,7 +71,7 @@ struct Sum {
       const std::int64_t size = std::min(block_elements, end - i);
       float* block = y.place(i, buffer);
       std::copy_n(partial_of(0) + i, size, block);
-      for (int part = 1; part < parts(); ++part) add_row(partial_of(part) + i, size, block);
+      for (int part = 1; part < parts(); ++part) add_run(partial_of(part) + i, size, block);
       y.commit(i, size, block);
     }
   }

@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include <array>
+#include <vector>
 
 #include "reference/cpu/memory_shapes.h"
 #include "reference/cpu/onednn.h"
@@ -13,14 +13,10 @@ namespace {
 
 using Pass = ConvolutionRequest::Pass;
 
-// Positions of source, filter and destination among the call's tensors (inputs, then the output).
-std::array<int, 3> positions(Pass pass) {
-  switch (pass) {
-    case Pass::forward: return {0, 1, 2};          // x, filter -> y
-    case Pass::backward_data: return {2, 1, 0};    // dy, filter -> dx
-    case Pass::backward_filter: return {0, 2, 1};  // x, dy -> dfilter
-  }
-  return {};
+// Calls visit() for source, filter and destination; each pass has the gradient of one or two of them.
+template <class T, class Visit>
+void in_library_order(const OpCall& call, std::span<const T> tensors, const Visit& visit) {
+  Named<T>(call, tensors).each({"x", "dx", "filter", "dfilter", "y", "dy"}, visit);
 }
 
 // [n, h, w, c] as oneDNN counts it: n, c, h, w.
@@ -52,24 +48,22 @@ void expect_types(const OpCall& call, std::span<const TensorSpec> tensors) {
 Plan plan_conv2d(Pass pass, const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   expect_types(call, tensors);
   const Conv2d& attributes = call.attributes.as<Conv2d>();
-  const std::array<int, 3> order = positions(pass);
-  const auto at = [&](int which) -> const TensorSpec& {
-    return tensors[static_cast<std::size_t>(order[static_cast<std::size_t>(which)])];
-  };
+  std::vector<const TensorSpec*> specs;
+  in_library_order(call, tensors, [&](const TensorSpec& spec) { specs.push_back(&spec); });
   ConvolutionRequest request;
   request.pass = pass;
-  request.source = image(call, at(0));
-  request.filter = filter_shape(call, at(1), attributes.groups);
-  request.destination = image(call, at(2));
+  request.source = image(call, *specs[0]);
+  request.filter = filter_shape(call, *specs[1], attributes.groups);
+  request.destination = image(call, *specs[2]);
   request.stride = {attributes.stride_h, attributes.stride_w};
   request.padding = {attributes.pad_h, attributes.pad_w};
   request.dilation = {attributes.dilation_h, attributes.dilation_w};
 
   const OneDnnWork work = convolution_work(context.onednn, request);
   return plan_of(work.implementation(), work.workspace_bytes(),
-                 [work, order](std::span<const Tensor> bound, Workspace workspace) {
-                   std::array<std::byte*, 3> operands{};
-                   for (std::size_t i = 0; i < 3; ++i) operands[i] = bound[static_cast<std::size_t>(order[i])].data;
+                 [work, call](std::span<const Tensor> bound, Workspace workspace) {
+                   std::vector<std::byte*> operands;
+                   in_library_order(call, bound, [&](const Tensor& tensor) { operands.push_back(tensor.data); });
                    return work.bind(operands, workspace.data);
                  });
 }

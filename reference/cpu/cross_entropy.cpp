@@ -9,10 +9,8 @@
 #include <limits>
 
 #include "reference/cpu/block_io.h"
+#include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
-#include "reference/cpu/row_view.h"
-#include "reference/cpu/stream_store.h"
-#include "reference/cpu/vector_clones.h"
 #include "reference/cpu/vector_math.h"
 
 namespace gpubench::cpu {

@@ -10,19 +10,11 @@
 #include <limits>
 
 #include "reference/cpu/block_io.h"
+#include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
-#include "reference/cpu/row_view.h"
-#include "reference/cpu/stream_store.h"
-#include "reference/cpu/vector_clones.h"
 
 namespace gpubench::cpu {
 namespace {
-
-GPUBENCH_VECTOR_CLONES
-void add_gradient_row(const float* a, std::int64_t count, float* sum) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) sum[i] += a[i];
-}
 
 struct LookUp {
   int threads = 1;
@@ -100,7 +92,7 @@ struct ScatterAdd {
       float* sum = dtable.place(first, sum_buffer);
       std::fill_n(sum, size, 0.0F);
       for (std::int32_t k = begin; k < end; ++k)
-        add_gradient_row(dy.read(order[k] * dy_view.stride + i, size, dy_buffer), size, sum);
+        add_run(dy.read(order[k] * dy_view.stride + i, size, dy_buffer), size, sum);
       dtable.commit(first, size, sum);
     }
   }

@@ -13,10 +13,6 @@
 namespace gpubench::cpu {
 namespace {
 
-const TensorSpec& at(std::span<const TensorSpec> tensors, int index) {
-  return tensors[static_cast<std::size_t>(index)];
-}
-
 MemoryShape matrix(const OpCall& call, const TensorSpec& tensor, bool transpose) {
   const bool batched = tensor.shape.rank() == 3;
   if (!batched) return memory_shape(call, tensor, transpose ? std::vector<int>{1, 0} : std::vector<int>{0, 1});
@@ -29,7 +25,7 @@ MemoryShape sums_shape(const Shape& c) {
   return with_plain_strides(std::move(shape));
 }
 
-void expect_types(const OpCall& call, std::span<const TensorSpec> tensors, const GemmRoles& roles) {
+void expect_types(const OpCall& call, std::span<const TensorSpec> tensors, const Named<TensorSpec>& operand) {
   const auto known = [](DType type) { return type == DType::f32 || type == DType::bf16; };
   for (const TensorSpec& tensor : tensors) {
     if (!known(tensor.dtype)) refuse(call, fmt::format("tensor {}; expected f32 or bf16", tensor.to_string()));
@@ -37,10 +33,11 @@ void expect_types(const OpCall& call, std::span<const TensorSpec> tensors, const
   if (call.math.accumulate != DType::f32) {
     refuse(call, fmt::format("sums in {}; expected f32", name(call.math.accumulate)));
   }
-  const TensorSpec& c = at(tensors, roles.c);
-  if (roles.c_in >= 0 && (at(tensors, roles.c_in).dtype != c.dtype || at(tensors, roles.c_in).layout != c.layout)) {
-    refuse(call, fmt::format("c_in {} and c {} differ; expected one tensor updated in place",
-                             at(tensors, roles.c_in).to_string(), c.to_string()));
+  const TensorSpec& c = operand["c"];
+  const TensorSpec* c_in = operand.find("c_in");
+  if (c_in != nullptr && (c_in->dtype != c.dtype || c_in->layout != c.layout)) {
+    refuse(call, fmt::format("c_in {} and c {} differ; expected one tensor updated in place", c_in->to_string(),
+                             c.to_string()));
   }
 }
 
@@ -56,49 +53,49 @@ void expect_dense_rows(const OpCall& call, const TensorSpec& tensor) {
                            tensor.layout.to_string(tensor.shape)));
 }
 
-MatmulRequest request_of(const OpCall& call, const Gemm& attributes, std::span<const TensorSpec> tensors,
-                         const GemmRoles& roles) {
+MatmulRequest request_of(const OpCall& call, const Gemm& attributes, const Named<TensorSpec>& operand) {
   MatmulRequest request;
-  request.a = matrix(call, at(tensors, roles.a), attributes.transpose_a);
-  request.b = matrix(call, at(tensors, roles.b), attributes.transpose_b);
-  request.c = matrix(call, at(tensors, roles.c), false);
-  if (roles.bias >= 0) {
-    const TensorSpec& bias = at(tensors, roles.bias);
-    if (bias.shape.elements() > 1 && !bias.layout.is_row_major(bias.shape)) expect_row_major(call, bias);
-    request.bias = bias.dtype;
+  request.a = matrix(call, operand["a"], attributes.transpose_a);
+  request.b = matrix(call, operand["b"], attributes.transpose_b);
+  request.c = matrix(call, operand["c"], false);
+  if (const TensorSpec* bias = operand.find("bias")) {
+    if (bias->shape.elements() > 1) expect_row_major(call, *bias);
+    request.bias = bias->dtype;
   }
   request.alpha = static_cast<float>(attributes.alpha);
   request.beta = static_cast<float>(attributes.beta);
   return request;
 }
 
-Plan plan_plain(const MatmulRequest& request, const GemmRoles& roles, const CpuContext& context) {
+Plan plan_plain(const OpCall& call, const MatmulRequest& request, const CpuContext& context) {
   const OneDnnWork work = matmul_work(context.onednn, request);
   return plan_of(work.implementation(), work.workspace_bytes(),
-                 [work, roles](std::span<const Tensor> bound, Workspace workspace) {
-                   const auto data = [&bound](int index) { return bound[static_cast<std::size_t>(index)].data; };
-                   std::vector<std::byte*> operands{data(roles.a), data(roles.b), data(roles.c)};
-                   if (roles.bias >= 0) operands.push_back(data(roles.bias));
+                 [work, call](std::span<const Tensor> bound, Workspace workspace) {
+                   std::vector<std::byte*> operands;
+                   Named<Tensor>(call, bound).each({"a", "b", "c", "bias"}, [&](const Tensor& tensor) {
+                     operands.push_back(tensor.data);
+                   });
                    return work.bind(operands, workspace.data);
                  });
 }
 
 // Sums go to `pre` or `c` where that is f32 (then no extra memory is touched), else to the workspace.
-Plan plan_with_gelu(const OpCall& call, const Gemm& attributes, MatmulRequest request,
-                    std::span<const TensorSpec> tensors, const GemmRoles& roles, const CpuContext& context) {
+Plan plan_with_gelu(const OpCall& call, const Gemm& attributes, MatmulRequest request, const Named<TensorSpec>& operand,
+                    const CpuContext& context) {
   const bool gradient = attributes.epilogue == Gemm::Epilogue::gelu_gradient;
-  const TensorSpec& c = at(tensors, roles.c);
-  const TensorSpec& pre = at(tensors, roles.pre);
+  const std::string_view pre_activation = gradient ? "pre" : "z";
+  const std::string_view target = gradient ? "c" : "z";
+  const TensorSpec& c = operand["c"];
+  const TensorSpec& pre = operand[pre_activation];
   expect_dense_rows(call, c);
   expect_dense_rows(call, pre);
   if (!gradient && pre.dtype != c.dtype) {
     refuse(call, fmt::format("c {} and pre {} differ in type; expected the same", c.to_string(), pre.to_string()));
   }
-  const int target = gradient ? roles.c : roles.pre;
-  const bool in_place = at(tensors, target).dtype == DType::f32;
+  const bool in_place = operand[target].dtype == DType::f32;
   request.beta = 0.0F;  // the epilogue adds it: c is not where the sums go
-  request.c = in_place ? matrix(call, at(tensors, target), false) : sums_shape(c.shape);
-  const TensorSpec sums_spec = in_place ? at(tensors, target) : tensor("sums", DType::f32, c.shape, Role::activation);
+  request.c = in_place ? matrix(call, operand[target], false) : sums_shape(c.shape);
+  const TensorSpec sums_spec = in_place ? operand[target] : tensor("sums", DType::f32, c.shape, Role::activation);
   const OneDnnWork work = matmul_work(context.onednn, request);
   constexpr std::size_t alignment = 64;
   const std::size_t sums_bytes =
@@ -115,14 +112,14 @@ Plan plan_with_gelu(const OpCall& call, const Gemm& attributes, MatmulRequest re
   epilogue.pre = matrix_rows(pre, nullptr);
   epilogue.c = matrix_rows(c, nullptr);
 
-  const auto binder = [=, threads = context.threads](std::span<const Tensor> bound, Workspace workspace) {
-    const auto data = [&bound](int index) { return bound[static_cast<std::size_t>(index)].data; };
+  const auto binder = [=, call = call, threads = context.threads](std::span<const Tensor> bound, Workspace workspace) {
+    const Named<Tensor> at(call, bound);
     GeluEpilogue placed = epilogue;
-    placed.sums.data = in_place ? data(target) : workspace.data;
-    placed.pre.data = data(roles.pre);
-    placed.c.data = data(roles.c);
-    std::vector<std::byte*> operands{data(roles.a), data(roles.b), placed.sums.data};
-    if (roles.bias >= 0) operands.push_back(data(roles.bias));
+    placed.sums.data = in_place ? at[target].data : workspace.data;
+    placed.pre.data = at[pre_activation].data;
+    placed.c.data = at["c"].data;
+    std::vector<std::byte*> operands{at["a"].data, at["b"].data, placed.sums.data};
+    if (const Tensor* bias = at.find("bias")) operands.push_back(bias->data);
     return [matmul = work.bind(operands, workspace.data + sums_bytes), placed, threads, gradient] {
       matmul();
       gradient ? run_gelu_gradient_epilogue(threads, placed) : run_gelu_epilogue(threads, placed);
@@ -135,11 +132,11 @@ Plan plan_with_gelu(const OpCall& call, const Gemm& attributes, MatmulRequest re
 
 Plan plan_gemm(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const Gemm& attributes = call.attributes.as<Gemm>();
-  const GemmRoles roles = roles_of(attributes);
-  expect_types(call, tensors, roles);
-  const MatmulRequest request = request_of(call, attributes, tensors, roles);
-  if (attributes.epilogue == Gemm::Epilogue::none) return plan_plain(request, roles, context);
-  return plan_with_gelu(call, attributes, request, tensors, roles, context);
+  const Named<TensorSpec> operand(call, tensors);
+  expect_types(call, tensors, operand);
+  const MatmulRequest request = request_of(call, attributes, operand);
+  if (attributes.epilogue == Gemm::Epilogue::none) return plan_plain(call, request, context);
+  return plan_with_gelu(call, attributes, request, operand, context);
 }
 
 }  // namespace gpubench::cpu

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "reference/cpu/bf16.h"
+#include "reference/cpu/block_io.h"
 #include "reference/cpu/parallel.h"
-#include "reference/cpu/vector_clones.h"
 #include "reference/cpu/vector_math.h"
 
 namespace gpubench::cpu {

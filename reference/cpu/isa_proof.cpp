@@ -14,9 +14,9 @@
 
 #include "harness/core/error.h"
 #include "reference/cpu/onednn.h"
-#include "reference/cpu/onednn_isa.h"
 #include "reference/cpu/onednn_products.h"
 #include "reference/cpu/own_kernel_proof.h"
+#include "reference/cpu/usable_isa.h"
 
 namespace gpubench::cpu {
 namespace {

@@ -1,12 +1,12 @@
-// A trial of the instruction sets in a process of its own, where dying costs nothing.
+// A trial of the instruction sets in a child process, where a crash costs nothing.
 //
 // Processors announce more than they have: virtual machines hand on the flags of AMX with an empty CPUID leaf 0x1D, and
-// oneDNN's AMX code then ends with SIGILL. No flag tells; running it does. A signal handler that jumps back would leave
-// the library as it is, with its choice of instruction set made for good, so each trial is a child. It is a fork and
-// not this program started anew, because every program that opens the backend is to be covered, tests as well, and only
-// some of them could be started anew with a flag. Fork is safe here: the trial comes before anything else uses oneDNN,
-// and the child runs on one thread, so that it neither needs OpenMP's threads, which it has not inherited, nor takes a
-// lock that one of them held.
+// oneDNN's AMX code then ends with SIGILL. No flag reveals that; running the code does. A signal handler that jumps
+// back would leave the library as it is, with its choice of instruction set made for good, so each trial is a child. It
+// is forked rather than started again with a flag, because every program that opens the backend has to be covered,
+// tests included, and not all of them have such a flag. Fork is safe here: the trial comes before anything else uses
+// oneDNN, and the child runs on one thread, so that it neither needs OpenMP's threads, which it has not inherited, nor
+// takes a lock that one of them held.
 #pragma once
 
 #include <functional>
@@ -16,18 +16,18 @@
 
 namespace gpubench::cpu {
 
-/// What a process lets itself use.
+/// The instruction sets that a process allows itself.
 struct IsaLimit {
   std::string onednn;            ///< the highest of oneDNN's instruction sets; "": the library's own choice
   std::set<std::string> barred;  ///< kernels of our own that are passed over: "avx512", "avx512_bf16", "amx_bf16"
   bool operator==(const IsaLimit&) const = default;
 };
 
-/// What the trial of a limit came to.
+/// The outcome of trying a limit.
 struct IsaProof {
   enum class Stage {
     started,  ///< nothing was tried yet
-    clones,   ///< vector code that the loader chose (vector_clones.h): there is no choice to make
+    clones,   ///< vector code that the loader chose (parallel.h): there is no choice to make
     own,      ///< kernels of our own for one instruction set
     onednn,   ///< oneDNN's products
     passed    ///< everything was right

@@ -6,22 +6,26 @@
 //    a struct that is callable and holds plain pointers and numbers, and where it keeps each operand.
 // 2. Running it must allocate nothing, choose nothing, log nothing; binding is cheap and may happen many times. What
 //    binds in another way returns plan_of(name, workspace bytes, binder).
-// 3. Loops that matter: write one chunk as a function marked GPUBENCH_VECTOR_CLONES (vector_clones.h) and call it
-//    through parallel_chunks() (parallel.h). bf16.h converts. Sums are taken in an order that depends on the arguments
-//    only.
+// 3. Loops that matter: write one chunk as a function marked GPUBENCH_VECTOR_CLONES (parallel.h) and call it
+//    through parallel_chunks() (parallel.h). block_io.h converts bf16. Sums are taken in an order that depends on the
+//    arguments only.
 // 4. Add one line to ops_table.cpp and the file to CMakeLists.txt, and tests in tests/reference/cpu/x_test.cpp.
 // README.md here walks through a real op.
 #pragma once
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "harness/core/planning.h"
+#include "harness/core/row_view.h"
 
 namespace gpubench::cpu {
 
@@ -82,7 +86,7 @@ template <class Binder>
 [[nodiscard]] bool worth_streaming(std::int64_t bytes);
 
 /// A plan of own work, which is callable, with the operands put where `work` keeps them. Outputs that would not stay in
-/// the caches are stored around them, but for those that are an input's memory: that was just read.
+/// the caches are stored around them, except those in an input's memory, which was just read.
 template <std::invocable Work>
 [[nodiscard]] Plan own_plan(const OpCall& call, const Work& work, std::initializer_list<OperandPlace<Work>> places,
                             std::size_t workspace_bytes = 0) {
@@ -104,5 +108,30 @@ template <class T>
 
 /// Throws Unsupported naming the tensor unless it is dense with the last axis fastest.
 void expect_row_major(const OpCall& call, const TensorSpec& tensor);
+
+// Rows of a tensor, and how much work is worth a thread.
+
+/// row_view() of the tensor. Throws Unsupported naming the layout where it has none.
+[[nodiscard]] RowView rows_of(const OpCall& call, const TensorSpec& tensor);
+
+/// Throws Unsupported unless the type is f32 or bf16.
+void expect_f32_or_bf16(const OpCall& call, const TensorSpec& tensor);
+
+/// Throws Unsupported unless the type is `type`.
+void expect_type(const OpCall& call, const TensorSpec& tensor, DType type);
+
+/// The same of those operands that the call has.
+void expect_f32_or_bf16(const OpCall& call, const Named<TensorSpec>& operand,
+                        std::initializer_list<std::string_view> names);
+void expect_type(const OpCall& call, const Named<TensorSpec>& operand, std::initializer_list<std::string_view> names,
+                 DType type);
+void expect_row_major(const OpCall& call, const Named<TensorSpec>& operand,
+                      std::initializer_list<std::string_view> names);
+
+/// How many rows of `columns` elements are worth a thread.
+[[nodiscard]] std::int64_t row_grain(std::int64_t columns);
+
+/// How many elements are worth a thread; a multiple of every block size and cache line.
+inline constexpr std::int64_t element_grain = 8192;
 
 }  // namespace gpubench::cpu

@@ -1,4 +1,4 @@
-// From tensor specs to what oneDNN is told of them.
+// Tensor specs as oneDNN describes memory.
 #pragma once
 
 #include <initializer_list>

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "harness/core/error.h"
-#include "reference/cpu/onednn_isa.h"
+#include "reference/cpu/usable_isa.h"
 
 namespace gpubench::cpu {
 

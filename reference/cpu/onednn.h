@@ -1,4 +1,4 @@
-// The only door to oneDNN: neutral structs in, bound work out. Versions 2 and 3 of its interface differ in how
+// The only access to oneDNN: neutral structs in, bound work out. Versions 2 and 3 of its interface differ in how
 // primitives are made; onednn.cpp is the only file that knows. https://uxlfoundation.github.io/oneDNN
 #pragma once
 
@@ -36,7 +36,7 @@ class OneDnn {
   std::unique_ptr<State> state_;
 };
 
-/// A tensor as oneDNN is told of it: extents in oneDNN's order of axes, and the stride of each in elements.
+/// A tensor as oneDNN describes it: extents in oneDNN's order of axes, and the stride of each in elements.
 struct MemoryShape {
   DType dtype = DType::f32;
   std::vector<std::int64_t> extents;
@@ -84,7 +84,7 @@ class OneDnnWork {
   /// "onednn:brg:avx512_core_amx_bf16", with "+repack(filter)" where operands are brought into oneDNN's own layout and
   /// back as part of the work.
   [[nodiscard]] std::string implementation() const;
-  /// oneDNN's plain C++ loops, hundreds of times slower than its kernels: nobody wants a number from them.
+  /// oneDNN's plain C++ loops, hundreds of times slower than its kernels: no benchmark should time them.
   [[nodiscard]] bool is_reference_code() const;
   [[nodiscard]] std::size_t workspace_bytes() const;
   /// `operands` in the order of the request: a, b, c, bias; source, filter, destination; from, to. `workspace` has

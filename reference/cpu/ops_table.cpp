@@ -3,7 +3,7 @@
 
 #include "reference/cpu/plans.h"
 #include "reference/ops/attention.h"
-#include "reference/ops/column_sum.h"
+#include "reference/ops/bias_gradient.h"
 #include "reference/ops/conv2d.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/embedding.h"

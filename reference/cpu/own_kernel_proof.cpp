@@ -6,11 +6,9 @@
 #include <cstring>
 #include <limits>
 
-#include "reference/cpu/block_matmul_amx.h"
-#include "reference/cpu/gelu_avx512.h"
-#include "reference/cpu/layer_norm_avx512.h"
-#include "reference/cpu/layer_norm_passes.h"
-#include "reference/cpu/stream_store.h"
+#include "reference/cpu/block_io.h"
+#include "reference/cpu/block_matmul.h"
+#include "reference/cpu/norm_passes.h"
 #include "reference/cpu/vector_avx512.h"
 #include "reference/cpu/vector_math.h"
 

@@ -1,7 +1,7 @@
-// Kernels of our own for one instruction set, held against what they stand for: the same arithmetic in portable code.
+// Kernels of our own for one instruction set, compared with the same arithmetic in portable code.
 //
-// Each function runs the kernel on a few hundred numbers, chosen so that the result is exact wherever it can be. Who
-// calls it must be ready to die: isa_proof.h.
+// Each function runs the kernel on a few hundred numbers, chosen so that the result is exact wherever it can be. The
+// caller must survive a crash: isa_proof.h.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ struct OwnKernels {
 /// again.
 [[nodiscard]] bool vector_clones_hold();
 
-/// The passes of layer_norm_avx512.h.
+/// The passes of norm_passes.h.
 struct NormPasses {
   float (*sum)(const float* x, std::int64_t count, const float* ahead);
   float (*add)(const float* x, const float* r, std::int64_t count, float* sum, float* streamed, const float* ahead_x,

@@ -1,5 +1,5 @@
-// Every function that plans an op on the CPU. reference/ops says what the ops mean; here stands what this backend has
-// of each. All throw Unsupported, with the library's words where it is a library that lacks something.
+// Every function that plans an op on the CPU. reference/ops says what the ops mean; the comments here say what this
+// backend supports of each. All throw Unsupported, with the library's words where the library lacks something.
 #pragma once
 
 #include "reference/cpu/kernel.h"
@@ -18,7 +18,7 @@ PlanFunction plan_conv2d_forward, plan_conv2d_backward_data, plan_conv2d_backwar
 /// oneDNN's reorder where both layouts are plain strides and it knows the type, else our own for any two layouts.
 PlanFunction plan_transpose, plan_reorder;
 
-// Own kernels, f32 or bf16 each where nothing else is said; rows may have a stride.
+// Own kernels, f32 or bf16 each unless stated otherwise; rows may have a stride.
 /// Blocks of scores that live in cache, never the whole matrix (Dao et al., arXiv 2205.14135). Scores, log-sum-exp and
 /// all sums are f32; probabilities and score gradients are rounded to bf16 only as operands of the products that
 /// follow. q, k, v, o and their gradients have a contiguous last axis, lse is f32 and dense; scale > 0.

@@ -1,4 +1,4 @@
-// Ops that treat every element alike: one plan for all of them, given the arithmetic on a block.
+// Ops that treat every element alike: one plan for all of them, parameterized by the arithmetic on a block.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ using PointwiseStream = void (*)(const float* a, const float* b, float factor, s
 
 struct PointwiseKernel {
   PointwiseFunction block;              ///< marked GPUBENCH_VECTOR_CLONES
-  PointwiseStream streaming = nullptr;  ///< optional: stores around the caches itself (stream_store.h), any alignment
+  PointwiseStream streaming = nullptr;  ///< optional: stores around the caches itself (block_io.h), any alignment
 };
 
 /// Plans an op of up to three inputs and two outputs of one shape, f32 or bf16 each, with `factor` handed to the

@@ -7,12 +7,9 @@
 #include <bit>
 #include <cstring>
 
-#include "reference/cpu/bf16.h"
 #include "reference/cpu/block_io.h"
+#include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
-#include "reference/cpu/row_view.h"
-#include "reference/cpu/stream_store.h"
-#include "reference/cpu/vector_clones.h"
 #include "reference/ops/rotary.h"
 
 namespace gpubench::cpu {
@@ -120,6 +117,14 @@ Strides strides_of(const TensorSpec& tensor) {
 
 constexpr std::int64_t scratch_bytes = 8192;
 
+/// Where results go, and whether around the caches.
+struct Target {
+  std::byte* data = nullptr;
+  bool streaming = false;
+  Target() = default;
+  Target(const Tensor& tensor, bool around) : data(tensor.data), streaming(around) {}
+};
+
 struct RotaryWork {
   TurnHeads turn = nullptr;
   RotaryExtents extents;
@@ -127,33 +132,35 @@ struct RotaryWork {
   std::int64_t element_bytes = 4;
   float sign = 1.0F;
   int threads = 1;
-  bool streaming = false;
-  Tensor x, y;
+  bool heads_touch = false;  // those of y
+  const std::byte* x = nullptr;
+  Target y;
   const float* cos = nullptr;
   const float* sin = nullptr;
 
   void operator()() const {
     const std::int64_t rows = extents.b * extents.s * extents.h;
-    parallel_chunks(threads, rows, row_grain(extents.d), [this](std::int64_t begin, std::int64_t end) {
+    const bool streaming = y.streaming && heads_touch;
+    parallel_chunks(threads, rows, row_grain(extents.d), [this, streaming](std::int64_t begin, std::int64_t end) {
       const std::int64_t most = streaming ? scratch_bytes / (extents.d * element_bytes) : extents.h;
       while (begin < end) {
         const std::int64_t head = begin % extents.h;
         const std::int64_t heads = std::min({extents.h - head, most, end - begin});
-        turn_heads(begin / extents.h, head, heads);
+        turn_heads(begin / extents.h, head, heads, streaming);
         begin += heads;
       }
       stream_fence();
     });
   }
 
-  void turn_heads(std::int64_t token, std::int64_t head, std::int64_t heads) const {
+  void turn_heads(std::int64_t token, std::int64_t head, std::int64_t heads, bool streaming) const {
     const std::int64_t sequence = token / extents.s;
     const std::int64_t position = token % extents.s;
     const auto place = [&](const Strides& strides) {
       return (sequence * strides.sequence + position * strides.token + head * strides.head) * element_bytes;
     };
     HeadRun run;
-    run.x = x.data + place(x_strides);
+    run.x = x + place(x_strides);
     run.y = y.data + place(y_strides);
     run.x_stride = x_strides.head;
     run.y_stride = y_strides.head;
@@ -175,35 +182,27 @@ struct RotaryWork {
 
 Plan plan_rotary(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const Rotary& attributes = call.attributes.as<Rotary>();
-  const TensorSpec& x = tensors[0];
-  const TensorSpec& y = tensors[3];
+  const Named<TensorSpec> operand(call, tensors);
+  const TensorSpec& x = operand["x"];
   expect_f32_or_bf16(call, x);
-  expect_type(call, y, x.dtype);
-  for (const TensorSpec& table : {tensors[1], tensors[2]}) {
-    expect_type(call, table, DType::f32);
-    expect_row_major(call, table);
-  }
+  expect_type(call, operand["y"], x.dtype);
+  expect_type(call, operand, {"cos", "sin"}, DType::f32);
+  expect_row_major(call, operand, {"cos", "sin"});
   RotaryWork work;
   work.turn = kernel_for(attributes.pairing, x.dtype);
   work.extents = rotary_extents(x);
   work.x_strides = strides_of(x);
-  work.y_strides = strides_of(y);
+  work.y_strides = strides_of(operand["y"]);
   work.element_bytes = static_cast<std::int64_t>(size_of(x.dtype));
   work.sign = attributes.inverse ? -1.0F : 1.0F;
   work.threads = context.threads;
   const std::int64_t d = work.extents.d;
-  const bool heads_touch = work.y_strides.head == d && d * work.element_bytes <= scratch_bytes;
-  const bool streaming = heads_touch && worth_streaming(y.bytes());
-  return plan_of(own_implementation(), 0, [work, streaming](std::span<const Tensor> bound, Workspace) {
-    RotaryWork result = work;
-    result.x = bound[0];
-    result.cos = elements_of<float>(bound[1]);
-    result.sin = elements_of<float>(bound[2]);
-    result.y = bound[3];
-    // What is updated in place was just read: it is in the cache.
-    result.streaming = streaming && bound[0].data != bound[3].data;
-    return result;
-  });
+  work.heads_touch = work.y_strides.head == d && d * work.element_bytes <= scratch_bytes;
+  return own_plan(call, work,
+                  {{"x", to<&RotaryWork::x>},
+                   {"cos", to<&RotaryWork::cos>},
+                   {"sin", to<&RotaryWork::sin>},
+                   {"y", to<&RotaryWork::y>}});
 }
 
 }  // namespace gpubench::cpu

@@ -1,4 +1,4 @@
-// Many tensors as one line of elements, cut evenly over threads: what multi-tensor ops walk through.
+// Many tensors as one line of elements, cut evenly over threads: which multi-tensor ops iterate over.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace gpubench::cpu {
 
-/// Where each tensor lies on the line. Each takes whole multiples of `alignment` elements, so that every cut at such a
+/// Where each tensor is on the line. Each takes whole multiples of `alignment` elements, so that every cut at such a
 /// multiple is at a cache line of its tensor.
 class TensorList {
  public:

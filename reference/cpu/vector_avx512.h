@@ -24,6 +24,13 @@ namespace gpubench::cpu::avx512 {
 inline constexpr const char* own_isa = "avx512";
 inline constexpr const char* own_isa_bf16 = "avx512_bf16";
 
+// GELU's tanh form, fast enough to run at the speed of memory. Call it only where available().
+
+/// y[i] = gelu(x[i]), i < count; within the same bounds as vector_gelu_tanh(). A PointwiseFunction.
+void gelu_tanh(const float* x, const float* none, float unused, std::int64_t count, float* y);
+/// The same bits, stored around the caches. Call stream_fence() when done.
+void stream_gelu_tanh(const float* x, const float* none, float unused, std::int64_t count, float* y);
+
 }  // namespace gpubench::cpu::avx512
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -51,7 +58,7 @@ inline constexpr std::int64_t lanes = 16;
 }
 
 /// The larger; b where one of them is NaN. Masked, because GCC 12 takes the plain intrinsics' don't-care operand for a
-/// mistake; so below.
+/// mistake; the same below.
 [[gnu::always_inline]] GPUBENCH_AVX512 inline __m512 larger(__m512 a, __m512 b) {
   return _mm512_maskz_max_ps(0xFFFF, a, b);
 }

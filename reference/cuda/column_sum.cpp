@@ -2,7 +2,7 @@
 
 #include "reference/cuda/kernels/column_sum.h"
 #include "reference/cuda/row_view.h"
-#include "reference/ops/column_sum.h"
+#include "reference/ops/bias_gradient.h"
 
 namespace gpubench::cuda {
 

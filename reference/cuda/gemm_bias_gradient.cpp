@@ -9,8 +9,7 @@
 #include "reference/cuda/kernels/column_sum.h"
 #include "reference/cuda/kernels/gelu_bias_gradient.h"
 #include "reference/cuda/row_view.h"
-#include "reference/ops/column_sum.h"
-#include "reference/ops/gemm_bias_gradient.h"
+#include "reference/ops/bias_gradient.h"
 
 namespace gpubench::cuda {
 namespace {

@@ -4,12 +4,11 @@
 
 #include "reference/cuda/plans.h"
 #include "reference/ops/attention.h"
-#include "reference/ops/column_sum.h"
+#include "reference/ops/bias_gradient.h"
 #include "reference/ops/conv2d.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/embedding.h"
 #include "reference/ops/gemm.h"
-#include "reference/ops/gemm_bias_gradient.h"
 #include "reference/ops/move.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"

@@ -8,14 +8,12 @@
 #include <cmath>
 
 #include "reference/ops/attention_rows.h"
-#include "reference/ops/bound_text.h"
-#include "reference/ops/bytes_moved.h"
-#include "reference/ops/textbooks.h"
+#include "reference/ops/definition.h"
+#include "reference/ops/sum_error_bound.h"
 
 namespace gpubench {
 namespace {
 
-enum Input { input_do, input_q, input_k, input_v, input_o, input_lse };
 enum Gradient { output_dq, output_dk, output_dv };
 
 constexpr std::array<std::int64_t, 9> query_landmarks{0, 1, 2, 3, 63, 64, 127, 128, -1};
@@ -23,18 +21,26 @@ constexpr std::array<std::int64_t, 5> key_landmarks{0, 1, 63, 64, -1};  // fewer
 
 // One query row: what all its scores share.
 struct QueryRow {
+  const TensorView &q_view, &d_o_view, &o_view, &lse_view;
   std::vector<double> q, d_o, o;
   double lse = 0.0;
   double correction = 0.0;        // D
   double correction_bound = 0.0;  // shared by all keys of the row
 
-  explicit QueryRow(std::int64_t d) : q(static_cast<std::size_t>(d)), d_o(q.size()), o(q.size()) {}
+  QueryRow(const Operands& operands, std::int64_t d)
+      : q_view(operands.input("q")),
+        d_o_view(operands.input("do")),
+        o_view(operands.input("o")),
+        lse_view(operands.input("lse")),
+        q(static_cast<std::size_t>(d)),
+        d_o(q.size()),
+        o(q.size()) {}
 
-  void read(const Operands& operands, const AttentionRow& at, double u) {
-    operands.inputs[input_q].read({at.batch, at.row, at.head, 0}, 3, q);
-    operands.inputs[input_do].read({at.batch, at.row, at.head, 0}, 3, d_o);
-    operands.inputs[input_o].read({at.batch, at.row, at.head, 0}, 3, o);
-    lse = operands.inputs[input_lse].at({at.batch, at.head, at.row});
+  void read(const AttentionRow& at, double u) {
+    q_view.read({at.batch, at.row, at.head, 0}, 3, q);
+    d_o_view.read({at.batch, at.row, at.head, 0}, 3, d_o);
+    o_view.read({at.batch, at.row, at.head, 0}, 3, o);
+    lse = lse_view.at({at.batch, at.head, at.row});
     const ProductSum sum = dot(d_o, o);
     correction = sum.value;
     correction_bound = sum_error_bound(sum, u) + 2.0 * u * std::fabs(sum.value);
@@ -57,8 +63,8 @@ struct Arithmetic {
 
   explicit Arithmetic(const Operands& operands)
       : u(accumulator_roundoff(operands.call.math)),
-        cast(operands.call.math, operands.inputs[input_v].dtype()),
-        products(attention_products(operands.call.math, operands.inputs[input_v].dtype())) {}
+        cast(operands.call.math, operands.input("v").dtype()),
+        products(attention_products(operands.call.math, operands.input("v").dtype())) {}
 };
 
 struct Pair {
@@ -123,15 +129,6 @@ class WeightedRows {
   std::vector<Sum> sums_;
 };
 
-AttentionExtents backward_extents(const Operands& operands) {
-  return extents_of(operands.inputs[input_q].shape(), operands.inputs[input_k].shape(),
-                    operands.inputs[input_v].shape());
-}
-
-AttentionExtents backward_extents(std::span<const TensorSpec> inputs) {
-  return extents_of(inputs[input_q].shape, inputs[input_k].shape, inputs[input_v].shape);
-}
-
 // dq of the wanted rows of the query heads that share one head of k and v.
 void judge_queries(const Operands& operands, const AttentionExtents& e, const HeadRows& head,
                    std::span<Expected> judged) {
@@ -139,14 +136,14 @@ void judge_queries(const Operands& operands, const AttentionExtents& e, const He
   const Arithmetic arithmetic(operands);
   std::int64_t keys = 0;
   for (const WantedRow& wanted : head.rows) keys = std::max(keys, keys_of(attention, wanted.at.row, e.s));
-  const HeadMatrix k(operands.inputs[input_k], head.batch, head.kv_head, keys);
-  const HeadMatrix v(operands.inputs[input_v], head.batch, head.kv_head, keys);
-  QueryRow row(e.d);
+  const HeadMatrix k(operands.input("k"), head.batch, head.kv_head, keys);
+  const HeadMatrix v(operands.input("v"), head.batch, head.kv_head, keys);
+  QueryRow row(operands, e.d);
   WeightedRows sum(e.d);
   const auto d = static_cast<std::size_t>(e.d);
   std::vector<double> mean_key(d);  // sum of p k: what an error of D is multiplied with
   for (const WantedRow& wanted : head.rows) {
-    row.read(operands, wanted.at, arithmetic.u);
+    row.read(wanted.at, arithmetic.u);
     sum.clear();
     std::fill(mean_key.begin(), mean_key.end(), 0.0);
     for (std::int64_t j = 0; j < keys_of(attention, wanted.at.row, e.s); ++j) {
@@ -168,16 +165,16 @@ void judge_keys(const Operands& operands, const AttentionExtents& e, const HeadR
   const std::size_t count = head.rows.size();
   std::vector<std::vector<double>> k(count, std::vector<double>(d)), v(count, std::vector<double>(d));
   for (std::size_t i = 0; i < count; ++i) {
-    operands.inputs[input_k].read({head.batch, head.rows[i].at.row, head.kv_head, 0}, 3, k[i]);
-    operands.inputs[input_v].read({head.batch, head.rows[i].at.row, head.kv_head, 0}, 3, v[i]);
+    operands.input("k").read({head.batch, head.rows[i].at.row, head.kv_head, 0}, 3, k[i]);
+    operands.input("v").read({head.batch, head.rows[i].at.row, head.kv_head, 0}, 3, v[i]);
   }
   std::vector<WeightedRows> sums(count, WeightedRows(e.d));
-  QueryRow query(e.d);
+  QueryRow query(operands, e.d);
   const std::int64_t group = e.hq / e.hkv;
   const std::int64_t first = attention.causal && count > 0 ? head.rows.front().at.row : 0;
   for (std::int64_t h = head.kv_head * group; h < (head.kv_head + 1) * group; ++h) {
     for (std::int64_t i = first; i < e.s; ++i) {
-      query.read(operands, {head.batch, h, i}, arithmetic.u);
+      query.read({head.batch, h, i}, arithmetic.u);
       for (std::size_t j = 0; j < count; ++j) {
         if (head.rows[j].at.row >= keys_of(attention, i, e.s)) break;  // wanted rows ascend
         const Pair pair = probability(query, k[j], attention.scale, arithmetic);
@@ -201,18 +198,16 @@ class AttentionBackwardDefinition : public OpDefinition {
  public:
   OpKind kind() const override { return attention_backward_kind; }
 
-  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
-            std::span<const TensorSpec> outputs) const override {
-    const AttentionExtents e = backward_extents(inputs);
+  Cost cost(const CallSpecs& op) const override {
+    const AttentionExtents e = attention_extents(op);
     const double rows = static_cast<double>(e.b * e.hq) * static_cast<double>(e.s);
-    const double keys = mean_keys(call.attributes.as<Attention>(), e.s);
-    return {10.0 * rows * keys * static_cast<double>(e.d), bytes_moved(inputs) + bytes_moved(outputs)};
+    const double keys = mean_keys(op.call.attributes.as<Attention>(), e.s);
+    return {10.0 * rows * keys * static_cast<double>(e.d), op.bytes()};
   }
 
-  CheckUnits units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
-                   int output) const override {
-    const AttentionExtents e = backward_extents(inputs);
-    const double products = mean_keys(call.attributes.as<Attention>(), e.s) * static_cast<double>(e.d);
+  CheckUnits units(const CallSpecs& op, int output) const override {
+    const AttentionExtents e = attention_extents(op);
+    const double products = mean_keys(op.call.attributes.as<Attention>(), e.s) * static_cast<double>(e.d);
     if (output == output_dq) {
       return {e.b * e.s * e.hq, e.d, 20.0 * products,
               attention_landmarks(e.b, e.s, e.hq, query_landmarks, UnitOrder::row_then_head)};
@@ -222,32 +217,31 @@ class AttentionBackwardDefinition : public OpDefinition {
             attention_landmarks(e.b, e.s, e.hkv, key_landmarks, UnitOrder::row_then_head)};
   }
 
-  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
-                    int output) const override {
-    const AttentionExtents e = backward_extents(inputs);
-    const Attention& attention = call.attributes.as<Attention>();
+  std::string bound(const CallSpecs& op, int output) const override {
+    const AttentionExtents e = attention_extents(op);
+    const Attention& attention = op.call.attributes.as<Attention>();
     const std::string scale = number_text(std::fabs(attention.scale));
     // W: what errors of p and ds do to the sum C of K weighted rows, at worst or as six sigma. D's error is common to
     // the keys of a query row, and differs from query row to query row.
-    const DType data = inputs[input_v].dtype;
-    const std::string products = attention_products(call.math, data).formula("K");
+    const DType data = op.input("v").dtype;
+    const std::string products = attention_products(op.call.math, data).formula("K");
     const std::string sum = "min(W, 6 sigma) + Rule G: " + products + " + 2 u |C|";
     const std::string cast = ", W = errors of ";
-    const std::string rounding = " and its cast (" + power_text(probability_roundoff(call.math, data)) + ", as of " +
+    const std::string rounding = " and its cast (" + power_text(probability_roundoff(op.call.math, data)) + ", as of " +
                                  power_text(smallest_normal(data)) + " at least)";
     if (output == output_dq) {
       return bound_text(
           scale + " (" + sum + " + T_D |sum p k|), " + key_count_text(attention, e.s) + cast + "ds" + rounding,
-          call.math);
+          op.call.math);
     }
     const std::string queries = "K <= " + std::to_string(e.hq / e.hkv * e.s);
-    if (output == output_dv) return bound_text(sum + ", " + queries + cast + "p" + rounding, call.math);
-    return bound_text(scale + " (" + sum + "), " + queries + cast + "ds" + rounding, call.math);
+    if (output == output_dv) return bound_text(sum + ", " + queries + cast + "p" + rounding, op.call.math);
+    return bound_text(scale + " (" + sum + "), " + queries + cast + "ds" + rounding, op.call.math);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
-    const AttentionExtents e = backward_extents(operands);
+    const AttentionExtents e = attention_extents(operands);
     const bool queries = output == output_dq;
     const std::int64_t heads = queries ? e.hq : e.hkv;
     for (const HeadRows& head : by_kv_head(wanted, e.s, heads, queries ? e.hq / e.hkv : 1, UnitOrder::row_then_head)) {

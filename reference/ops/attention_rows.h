@@ -12,9 +12,17 @@
 #include "reference/ops/attention.h"
 #include "reference/ops/contraction.h"
 #include "reference/ops/definition.h"
-#include "reference/ops/dot.h"
+#include "reference/ops/sum_error_bound.h"
 
 namespace gpubench {
+
+/// The extents of a call, of which `op` has q, k and v.
+[[nodiscard]] inline AttentionExtents attention_extents(const CallSpecs& op) {
+  return extents_of(op.input("q").shape, op.input("k").shape, op.input("v").shape);
+}
+[[nodiscard]] inline AttentionExtents attention_extents(const Operands& op) {
+  return extents_of(op.input("q").shape(), op.input("k").shape(), op.input("v").shape());
+}
 
 /// A row of a [b, s, heads, d] tensor, or an element of a [b, heads, s] one.
 struct AttentionRow {
@@ -41,7 +49,7 @@ enum class UnitOrder { row_then_head, head_then_row };
 [[nodiscard]] std::vector<HeadRows> by_kv_head(std::span<const std::int64_t> wanted, std::int64_t s, std::int64_t heads,
                                                std::int64_t group, UnitOrder order);
 
-/// CheckUnits where faults hide: the first rows, both sides of tile edges, the last row; of the first and the last
+/// Units where bugs tend to show: the first rows, both sides of tile edges, the last row; of the first and the last
 /// head.
 [[nodiscard]] std::vector<std::int64_t> attention_landmarks(std::int64_t b, std::int64_t s, std::int64_t heads,
                                                             std::span<const std::int64_t> rows, UnitOrder order);

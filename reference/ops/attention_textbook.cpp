@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "reference/ops/attention_rows.h"
-#include "reference/ops/bound_text.h"
-#include "reference/ops/bytes_moved.h"
-#include "reference/ops/incoming_gradient.h"
+#include "reference/ops/definition.h"
+#include "reference/ops/gradient_tape.h"
+#include "reference/ops/sum_error_bound.h"
 #include "reference/ops/tensor_checks.h"
-#include "reference/ops/textbooks.h"
 
 namespace gpubench {
 namespace {
@@ -91,26 +92,20 @@ class WeightedMean {
   std::vector<double> worst_, variance_;
 };
 
-AttentionExtents forward_extents(std::span<const TensorSpec> inputs) {
-  return extents_of(inputs[0].shape, inputs[1].shape, inputs[2].shape);
-}
-
 class AttentionForwardDefinition : public OpDefinition {
  public:
   OpKind kind() const override { return attention_forward_kind; }
 
-  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
-            std::span<const TensorSpec> outputs) const override {
-    const AttentionExtents e = forward_extents(inputs);
+  Cost cost(const CallSpecs& op) const override {
+    const AttentionExtents e = attention_extents(op);
     const double rows = static_cast<double>(e.b * e.hq) * static_cast<double>(e.s);
-    const double keys = mean_keys(call.attributes.as<Attention>(), e.s);
-    return {4.0 * rows * keys * static_cast<double>(e.d), bytes_moved(inputs) + bytes_moved(outputs)};
+    const double keys = mean_keys(op.call.attributes.as<Attention>(), e.s);
+    return {4.0 * rows * keys * static_cast<double>(e.d), op.bytes()};
   }
 
-  CheckUnits units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
-                   int output) const override {
-    const AttentionExtents e = forward_extents(inputs);
-    const double products = mean_keys(call.attributes.as<Attention>(), e.s) * static_cast<double>(e.d);
+  CheckUnits units(const CallSpecs& op, int output) const override {
+    const AttentionExtents e = attention_extents(op);
+    const double products = mean_keys(op.call.attributes.as<Attention>(), e.s) * static_cast<double>(e.d);
     const std::int64_t rows = e.b * e.s * e.hq;
     if (output == 0) {
       return {rows, e.d, 14.0 * products, attention_landmarks(e.b, e.s, e.hq, landmark_rows, UnitOrder::row_then_head)};
@@ -118,28 +113,26 @@ class AttentionForwardDefinition : public OpDefinition {
     return {rows, 1, 4.0 * products, attention_landmarks(e.b, e.s, e.hq, landmark_rows, UnitOrder::head_then_row)};
   }
 
-  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
-                    int output) const override {
-    const AttentionExtents e = forward_extents(inputs);
-    const Attention& attention = call.attributes.as<Attention>();
+  std::string bound(const CallSpecs& op, int output) const override {
+    const AttentionExtents e = attention_extents(op);
+    const Attention& attention = op.call.attributes.as<Attention>();
     // delta: of a score s, whose row's largest is m; K: the keys that the row sees.
-    const ContractionRule products = attention_products(call.math, inputs[2].dtype);
+    const ContractionRule products = attention_products(op.call.math, op.input("v").dtype);
     const std::string delta = score_bound_text(attention, e.d, products) + " + u (3|s| + 3|m| + 4)";
     const std::string keys = key_count_text(attention, e.s);
     if (output == 1) {
-      return bound_text("sum p delta + u (sqrt(K) + 2 + 2|lse|), " + keys + ", delta = " + delta, call.math);
+      return bound_text("sum p delta + u (sqrt(K) + 2 + 2|lse|), " + keys + ", delta = " + delta, op.call.math);
     }
-    const std::string cast = power_text(probability_roundoff(call.math, inputs[2].dtype));
-    const std::string least = power_text(smallest_normal(inputs[2].dtype));
+    const std::string cast = power_text(probability_roundoff(op.call.math, op.input("v").dtype));
+    const std::string least = power_text(smallest_normal(op.input("v").dtype));
     const std::string worst = "sum p |v - o| delta + " + cast + " max(p, " + least + ") |v|";
     const std::string mean = " + Rule G: " + products.formula("K") + " + u (2 + 2 sqrt(K)) |C| + 4 u Q, C = o, ";
-    return bound_text("min(" + worst + ", 6 sigma of it)" + mean + keys + ", delta = " + delta, call.math);
+    return bound_text("min(" + worst + ", 6 sigma of it)" + mean + keys + ", delta = " + delta, op.call.math);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
-    const AttentionExtents e =
-        extents_of(operands.inputs[0].shape(), operands.inputs[1].shape(), operands.inputs[2].shape());
+    const AttentionExtents e = attention_extents(operands);
     const UnitOrder order = output == 0 ? UnitOrder::row_then_head : UnitOrder::head_then_row;
     for (const HeadRows& head : by_kv_head(wanted, e.s, e.hq, e.hq / e.hkv, order)) {
       evaluate_head(operands, e, head, output == 0, judged);
@@ -154,17 +147,18 @@ class AttentionForwardDefinition : public OpDefinition {
     const Attention& attention = operands.call.attributes.as<Attention>();
     const Math& math = operands.call.math;
     const double u = accumulator_roundoff(math);
-    const DType data = operands.inputs[2].dtype();
+    const DType data = operands.input("v").dtype();
     const ContractionRule products = attention_products(math, data);
     std::int64_t keys = 0;
     for (const WantedRow& wanted : head.rows) keys = std::max(keys, keys_of(attention, wanted.at.row, e.s));
-    const HeadMatrix k(operands.inputs[1], head.batch, head.kv_head, keys);
-    const HeadMatrix v(operands.inputs[2], head.batch, head.kv_head, means ? keys : 0);
+    const HeadMatrix k(operands.input("k"), head.batch, head.kv_head, keys);
+    const HeadMatrix v(operands.input("v"), head.batch, head.kv_head, means ? keys : 0);
+    const TensorView& queries = operands.input("q");
     std::vector<double> q(static_cast<std::size_t>(e.d));
     AttentionWeights softmax;
     WeightedMean mean(e.d);
     for (const WantedRow& wanted : head.rows) {
-      operands.inputs[0].read({wanted.at.batch, wanted.at.row, wanted.at.head, 0}, 3, q);
+      queries.read({wanted.at.batch, wanted.at.row, wanted.at.head, 0}, 3, q);
       softmax.compute(q, k, keys_of(attention, wanted.at.row, e.s), attention.scale, u, products);
       if (means) {
         mean.judge(softmax, v, u, FactorCast(math, data), products, judged.subspan(wanted.place * q.size(), q.size()));
@@ -176,11 +170,13 @@ class AttentionForwardDefinition : public OpDefinition {
 };
 
 void AttentionForwardDefinition::derivative(Program& program, const OpCall& call, GradientTape& tape) const {
-  if (tape.of(call.outputs[1]) || tape.is_loss(call.outputs[1])) {
+  const ValueId q = call.input("q"), k = call.input("k"), v = call.input("v");
+  const ValueId o = call.output("o"), lse = call.output("lse");
+  if (tape.of(lse) || tape.is_loss(lse)) {
     throw ProgramError("attention_forward: a gradient flows into the log-sum-exp of op '" + call.label +
                        "'; expected it to be read by its backward only");
   }
-  const auto d_o = incoming_gradient(call, tape, call.outputs[0]);
+  const auto d_o = incoming_gradient(call, tape, o);
   if (!d_o) return;
   const std::string label = tape.label(call, "backward");
   std::array<ValueId, 3> into;
@@ -192,8 +188,7 @@ void AttentionForwardDefinition::derivative(Program& program, const OpCall& call
                   ? tape.destination(input)
                   : reserve_output(program, input, label + suffixes[i], spec.dtype, spec.shape, Role::gradient);
   }
-  attention_backward(program, call.attributes.as<Attention>(), call.math, label, *d_o, call.inputs[0], call.inputs[1],
-                     call.inputs[2], call.outputs[0], call.outputs[1], into);
+  attention_backward(program, call.attributes.as<Attention>(), call.math, label, *d_o, q, k, v, o, lse, into);
   for (std::size_t i = 0; i < into.size(); ++i) {
     if (tape.wanted(call.inputs[i])) tape.contribute(call.inputs[i], into[i]);
   }
@@ -202,5 +197,52 @@ void AttentionForwardDefinition::derivative(Program& program, const OpCall& call
 }  // namespace
 
 std::span<const OpDefinition* const> attention_definitions() { return definitions_of<AttentionForwardDefinition>(); }
+
+namespace {
+
+AttentionRow locate(std::int64_t unit, std::int64_t s, std::int64_t heads, UnitOrder order) {
+  const std::int64_t batch = unit / (s * heads);
+  if (order == UnitOrder::row_then_head) return {batch, unit % heads, unit / heads % s};
+  return {batch, unit / s % heads, unit % s};
+}
+
+}  // namespace
+
+std::vector<HeadRows> by_kv_head(std::span<const std::int64_t> wanted, std::int64_t s, std::int64_t heads,
+                                 std::int64_t group, UnitOrder order) {
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<WantedRow>> rows;
+  for (std::size_t place = 0; place < wanted.size(); ++place) {
+    const AttentionRow at = locate(wanted[place], s, heads, order);
+    rows[{at.batch, at.head / group}].push_back({at, place});
+  }
+  std::vector<HeadRows> result;
+  result.reserve(rows.size());
+  for (auto& [head, of_head] : rows) result.push_back({head.first, head.second, std::move(of_head)});
+  return result;
+}
+
+std::string key_count_text(const Attention& attention, std::int64_t s) {
+  return (attention.causal ? "K <= " : "K = ") + std::to_string(s);
+}
+
+std::string score_bound_text(const Attention& attention, std::int64_t d, const ContractionRule& products) {
+  return number_text(std::fabs(attention.scale)) + " (" + products.formula(d) + ")";
+}
+
+std::vector<std::int64_t> attention_landmarks(std::int64_t b, std::int64_t s, std::int64_t heads,
+                                              std::span<const std::int64_t> rows, UnitOrder order) {
+  std::set<std::int64_t> units;
+  const auto insert = [&](std::int64_t batch, std::int64_t head, std::int64_t row) {
+    const bool rows_first = order == UnitOrder::row_then_head;
+    units.insert(rows_first ? (batch * s + row) * heads + head : (batch * heads + head) * s + row);
+  };
+  for (const std::int64_t wanted : rows) {
+    const std::int64_t row = wanted < 0 ? s + wanted : wanted;  // negative: from the back
+    if (row < 0 || row >= s) continue;
+    insert(0, 0, row);
+    insert(b - 1, heads - 1, row);
+  }
+  return {units.begin(), units.end()};
+}
 
 }  // namespace gpubench

@@ -94,14 +94,21 @@ std::vector<AxisSpread> alike_on(const Members& members, const TensorSpec& opera
   return left;
 }
 
-/// A new tensor on the rank of another.
-ValueId reserve_beside(Program& program, std::string_view label, const TensorSpec& like, int rank, const Shape& shape,
-                       std::vector<AxisSpread> spread) {
+/// A new tensor with the type and role of another.
+ValueId reserve_on(Program& program, std::string_view label, const TensorSpec& like, int rank, const Shape& shape,
+                   std::vector<AxisSpread> spread) {
   const int ranks = like.placement.ranks;
   TensorSpec spec = tensor(program.unique_name(name_on_rank(label, rank, ranks)), like.dtype, shape, like.role);
   spec.placement = Placement::on(rank, ranks);
   spec.placement.spread = std::move(spread);
   return program.reserve(std::move(spec));
+}
+
+/// A new tensor beside another, on its rank; what all members have alike there.
+ValueId reserve_beside(Program& program, std::string_view label, const Members& members, ValueId x,
+                       const Shape& shape) {
+  const TensorSpec& like = program.spec(x);
+  return reserve_on(program, label, like, like.placement.rank, shape, alike_on(members, like));
 }
 
 /// The next version of a value; "x'@1", so that it has its rank at the end as x has. Addends of the members have become
@@ -197,10 +204,8 @@ std::vector<ValueId> all_reduce(Program& program, const AllReduce& attributes, c
   OpCall call = call_of(all_reduce_kind, attributes, math, label, members, x);
   for (const ValueId id : x) {
     expect_float(all_reduce_kind, program.spec(id));
-    const TensorSpec spec = program.spec(id);
-    call.outputs.push_back(
-        in_place ? update_on(program, id, members)
-                 : reserve_beside(program, label, spec, spec.placement.rank, spec.shape, alike_on(members, spec)));
+    call.outputs.push_back(in_place ? update_on(program, id, members)
+                                    : reserve_beside(program, label, members, id, program.spec(id).shape));
   }
   return appended(program, std::move(call));
 }
@@ -212,9 +217,8 @@ std::vector<ValueId> all_gather(Program& program, const AllGather& attributes, s
   expect_alike(program, all_gather_kind, members, x);
   OpCall call = call_of(all_gather_kind, attributes, Math{}, label, members, x);
   for (const ValueId id : x) {
-    const TensorSpec spec = program.spec(id);
-    call.outputs.push_back(reserve_beside(program, label, spec, spec.placement.rank,
-                                          Shape{spec.shape.elements() * attributes.ranks}, alike_on(members, spec)));
+    const Shape whole{program.spec(id).shape.elements() * attributes.ranks};
+    call.outputs.push_back(reserve_beside(program, label, members, id, whole));
   }
   return appended(program, std::move(call));
 }
@@ -255,8 +259,8 @@ std::vector<ValueId> reduce_scatter(Program& program, const ReduceScatter& attri
                                       [&](const AxisSpread& one) { return one.mesh_axis > members.across[0]; });
       spread.insert(after, {AxisSpread::Kind::sharded, members.across[0], 0, place, attributes.ranks});
     }
-    call.outputs.push_back(reserve_beside(program, label, spec, spec.placement.rank,
-                                          Shape{spec.shape.elements() / attributes.ranks}, std::move(spread)));
+    call.outputs.push_back(reserve_on(program, label, spec, spec.placement.rank,
+                                      Shape{spec.shape.elements() / attributes.ranks}, std::move(spread)));
   }
   return appended(program, std::move(call));
 }
@@ -276,8 +280,7 @@ std::vector<ValueId> broadcast(Program& program, const Broadcast& attributes, st
   OpCall call = call_of(broadcast_kind, attributes, Math{}, label, members, {});
   if (x) call.inputs = {*x};
   for (const int place : members.held)
-    call.outputs.push_back(
-        reserve_beside(program, label, spec, members.group[place], spec.shape, alike_on(members, spec)));
+    call.outputs.push_back(reserve_on(program, label, spec, members.group[place], spec.shape, alike_on(members, spec)));
   return appended(program, std::move(call));
 }
 
@@ -297,7 +300,7 @@ std::vector<ValueId> all_to_all(Program& program, const AllToAll& attributes, st
   }
   OpCall call = call_of(all_to_all_kind, attributes, Math{}, label, members, x);
   for (std::size_t i = 0; i < x.size(); ++i) {
-    const TensorSpec spec = program.spec(x[i]);
+    const TensorSpec& spec = program.spec(x[i]);
     const int place = members.held[i];
     std::int64_t sent = 0;
     std::int64_t received = 0;
@@ -308,8 +311,7 @@ std::vector<ValueId> all_to_all(Program& program, const AllToAll& attributes, st
     expect_on_rank(all_to_all_kind, spec, members.group[place]);
     expect_dtype(all_to_all_kind, spec, program.spec(x[0]).dtype);
     expect_shape(all_to_all_kind, spec, Shape{sent});
-    call.outputs.push_back(
-        reserve_beside(program, label, spec, spec.placement.rank, Shape{received}, alike_on(members, spec)));
+    call.outputs.push_back(reserve_beside(program, label, members, x[i], Shape{received}));
   }
   return appended(program, std::move(call));
 }
@@ -320,11 +322,8 @@ std::vector<ValueId> send_recv(Program& program, const SendRecv& attributes, std
   expect_one_each(send_recv_kind, members, x);
   expect_alike(program, send_recv_kind, members, x);
   OpCall call = call_of(send_recv_kind, attributes, Math{}, label, members, x);
-  for (const ValueId id : x) {
-    const TensorSpec spec = program.spec(id);
-    call.outputs.push_back(
-        reserve_beside(program, label, spec, spec.placement.rank, spec.shape, alike_on(members, spec)));
-  }
+  for (const ValueId id : x)
+    call.outputs.push_back(reserve_beside(program, label, members, id, program.spec(id).shape));
   return appended(program, std::move(call));
 }
 

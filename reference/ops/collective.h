@@ -31,15 +31,15 @@ inline constexpr OpKind broadcast_kind{"broadcast", "x*", "y*"};
 inline constexpr OpKind all_to_all_kind{"all_to_all", "x*", "y*"};
 inline constexpr OpKind send_recv_kind{"send_recv", "x*", "y*"};
 
-/// Whether several ranks run the op together, whatever their number is.
+/// Whether the op is one that ranks run together.
 [[nodiscard]] bool is_collective(OpKind kind);
-/// How many ranks a collective is called on. Throws ProgramError for another op.
+/// The number of ranks that take part. Throws ProgramError for another op.
 [[nodiscard]] int ranks_of(const OpCall& call);
 
-/// Throws ProgramError where the program lacks tensors of some members, so that what the call computes cannot be told.
+/// Throws ProgramError where the program lacks tensors of some members, so that its result cannot be worked out.
 void expect_all_held(const OpCall& call);
 
-/// Whether a collective adds up or compares, rather than moves only.
+/// Whether a collective combines values (sum, average, maximum) rather than only moving them.
 [[nodiscard]] bool reduces(OpKind kind);
 
 enum class Reduction { sum, average, maximum };
@@ -110,7 +110,7 @@ struct SendRecv {
   }
 };
 
-// Builders. `group`: the members, as many as the attributes say; nobody: ranks 0, 1, ... `x`: one tensor of each member
+// Builders. `group`: the members, as many as the attributes say; empty: ranks 0, 1, ... `x`: one tensor of each member
 // that the program holds, in the order of the group (all_reduce: one list of each, one after the other). Results are in
 // the same order. A tensor that is spread over the members (Placement::spread) is no longer so where all of them have
 // the same result. All throw ProgramError naming the tensor whose shape, type or rank does not fit.
@@ -120,17 +120,17 @@ std::vector<ValueId> all_reduce(Program& program, const AllReduce& attributes, c
                                 std::span<const ValueId> x, bool in_place = false, const RankGroup& group = {});
 std::vector<ValueId> all_gather(Program& program, const AllGather& attributes, std::string label,
                                 std::span<const ValueId> x, const RankGroup& group = {});
-/// `whole`: on each rank room for all parts, of which its own is there. The results are updates of `whole`.
+/// `whole`: on each rank, room for all parts; its own part is filled in. The results are updates of `whole`.
 std::vector<ValueId> all_gather_in_place(Program& program, const AllGather& attributes, std::string label,
                                          std::span<const ValueId> whole, const RankGroup& group = {});
 /// `in_place`: the result of each rank is an update of its part of its x. Addends become shards of their sum.
 std::vector<ValueId> reduce_scatter(Program& program, const ReduceScatter& attributes, const Math& math,
                                     std::string label, std::span<const ValueId> x, bool in_place = false,
                                     const RankGroup& group = {});
-/// `x` lies on the root, which the program holds.
+/// `x` is on the root, which the program holds.
 std::vector<ValueId> broadcast(Program& program, const Broadcast& attributes, std::string label, ValueId x,
                                const RankGroup& group = {});
-/// `x`: where the root is held; `like`: what it is there.
+/// `x`: the root's tensor, given where the program holds the root; `like`: its spec.
 std::vector<ValueId> broadcast(Program& program, const Broadcast& attributes, std::string label,
                                std::optional<ValueId> x, const TensorSpec& like, const RankGroup& group);
 std::vector<ValueId> all_to_all(Program& program, const AllToAll& attributes, std::string label,

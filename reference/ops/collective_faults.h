@@ -1,4 +1,4 @@
-// What a wrong result of a collective tells about the rank and the part of the message that went wrong.
+// Works out from a collective's wrong result which rank and which part of the message went wrong.
 //
 // Each kind of fault (a contribution that is missing, doubled, old, from elsewhere) predicts every wrong element from
 // the inputs. Where one kind predicts nearly all of them, it is named; chance explains a few elements, never all.
@@ -13,7 +13,7 @@
 
 namespace gpubench {
 
-/// One kind of fault: what it would have left in element `linear`; NaN where it says nothing.
+/// One kind of fault: what it would have left in element `linear`; NaN where it predicts nothing.
 struct FaultHypothesis {
   std::string words;  ///< "rank 1's contribution is missing"
   std::function<double(std::int64_t linear)> predict;

@@ -1,14 +1,14 @@
 // The collectives that only move elements: exact, bitwise. One class for all of them; they differ in where an element
 // of an output comes from.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
-#include "reference/ops/bound_text.h"
-#include "reference/ops/bytes_moved.h"
 #include "reference/ops/collective.h"
 #include "reference/ops/collective_faults.h"
-#include "reference/ops/collective_textbook.h"
-#include "reference/ops/incoming_gradient.h"
+#include "reference/ops/definition.h"
+#include "reference/ops/gradient_tape.h"
+#include "reference/ops/sum_error_bound.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
@@ -24,7 +24,7 @@ struct Source {
 struct MoveRules {
   OpKind kind;
   Source (*source)(const OpCall& call, std::span<const TensorView> inputs, int output, std::int64_t linear);
-  Cost (*cost)(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs);
+  Cost (*cost)(const CallSpecs& op);
   /// Appends the op whose results are the gradients of the inputs; null: there is no rule.
   std::vector<ValueId> (*backward)(Program& program, const OpCall& call, std::string label,
                                    std::span<const ValueId> incoming);
@@ -36,14 +36,10 @@ class MoveDefinition : public OpDefinition {
   explicit MoveDefinition(const MoveRules& rules) : rules_(rules) {}
 
   OpKind kind() const override { return rules_.kind; }
-  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
-            std::span<const TensorSpec> outputs) const override {
-    return rules_.cost(call, inputs, outputs);
-  }
-  CheckUnits units(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
-                   int output) const override {
-    CheckUnits units = element_units(outputs[static_cast<std::size_t>(output)].shape, strided_read_flop);
-    const int ranks = ranks_of(call);  // the ends of what one rank sent are where blocks may be cut wrongly
+  Cost cost(const CallSpecs& op) const override { return rules_.cost(op); }
+  CheckUnits units(const CallSpecs& op, int output) const override {
+    CheckUnits units = element_units(op.output(output).shape, strided_read_flop);
+    const int ranks = ranks_of(op.call);  // the ends of what one rank sent are where blocks may be cut wrongly
     for (int rank = 1; rank < ranks; ++rank) {
       const std::int64_t begin = units.count * rank / ranks;
       if (begin > 0 && begin < units.count) units.landmarks.insert(units.landmarks.end(), {begin - 1, begin});
@@ -52,9 +48,7 @@ class MoveDefinition : public OpDefinition {
     units.landmarks.erase(std::unique(units.landmarks.begin(), units.landmarks.end()), units.landmarks.end());
     return units;
   }
-  std::string bound(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec>, int) const override {
-    return std::string(exact_bound);
-  }
+  std::string bound(const CallSpecs&, int) const override { return std::string(exact_bound); }
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
     expect_all_held(operands.call);
@@ -151,14 +145,12 @@ double most_crossing(const AllToAll& attributes) {
   return static_cast<double>(most);
 }
 
-}  // namespace
-
-const OpDefinition& all_gather_definition() {
+const MoveDefinition& all_gather_definition() {
   static const MoveDefinition definition(
       {all_gather_kind, gathered,
-       [](const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec> outputs) {
-         const double ranks = call.attributes.as<AllGather>().ranks;
-         return move_cost(bytes_moved(outputs[0]), (ranks - 1.0) / ranks);
+       [](const CallSpecs& op) {
+         const double ranks = op.call.attributes.as<AllGather>().ranks;
+         return move_cost(bytes_moved(op.outputs[0]), (ranks - 1.0) / ranks);
        },
        [](Program& program, const OpCall& call, std::string label, std::span<const ValueId> incoming) {
          return reduce_scatter(program, {call.attributes.as<AllGather>().ranks}, call.math, std::move(label), incoming,
@@ -168,15 +160,13 @@ const OpDefinition& all_gather_definition() {
   return definition;
 }
 
-const OpDefinition& broadcast_definition() {
+const MoveDefinition& broadcast_definition() {
   static const MoveDefinition definition(
       {broadcast_kind,
        [](const OpCall&, std::span<const TensorView>, int, std::int64_t linear) {
          return Source{0, linear};
        },
-       [](const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec>) {
-         return move_cost(bytes_moved(inputs[0]), 1.0);
-       },
+       [](const CallSpecs& op) { return move_cost(bytes_moved(op.inputs[0]), 1.0); },
        [](Program& program, const OpCall& call, std::string label, std::span<const ValueId> incoming) {
          const auto& attributes = call.attributes.as<Broadcast>();
          const auto sums =
@@ -187,14 +177,14 @@ const OpDefinition& broadcast_definition() {
   return definition;
 }
 
-const OpDefinition& all_to_all_definition() {
+const MoveDefinition& all_to_all_definition() {
   static const MoveDefinition definition(
       {all_to_all_kind, exchanged,
-       [](const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>) {
-         const auto& attributes = call.attributes.as<AllToAll>();
+       [](const CallSpecs& op) {
+         const auto& attributes = op.call.attributes.as<AllToAll>();
          double message = 0.0;
-         for (const TensorSpec& x : inputs) message = std::max(message, bytes_moved(x));
-         const double crossing = most_crossing(attributes) * static_cast<double>(size_of(inputs[0].dtype));
+         for (const TensorSpec& x : op.inputs) message = std::max(message, bytes_moved(x));
+         const double crossing = most_crossing(attributes) * static_cast<double>(size_of(op.inputs[0].dtype));
          return Cost{0.0, crossing, message};
        },
        [](Program& program, const OpCall& call, std::string label, std::span<const ValueId> incoming) {
@@ -211,18 +201,23 @@ const OpDefinition& all_to_all_definition() {
   return definition;
 }
 
-const OpDefinition& send_recv_definition() {
+const MoveDefinition& send_recv_definition() {
   static const MoveDefinition definition(
-      {send_recv_kind, shifted,
-       [](const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec>) {
-         return move_cost(bytes_moved(inputs[0]), 1.0);
-       },
+      {send_recv_kind, shifted, [](const CallSpecs& op) { return move_cost(bytes_moved(op.inputs[0]), 1.0); },
        [](Program& program, const OpCall& call, std::string label, std::span<const ValueId> incoming) {
          const auto& attributes = call.attributes.as<SendRecv>();
          return send_recv(program, {attributes.ranks, -attributes.shift}, std::move(label), incoming, call.group);
        },
        false});
   return definition;
+}
+
+}  // namespace
+
+std::span<const OpDefinition* const> collective_move_definitions() {
+  static const std::array<const OpDefinition*, 4> all{&all_gather_definition(), &all_to_all_definition(),
+                                                      &broadcast_definition(), &send_recv_definition()};
+  return all;
 }
 
 }  // namespace gpubench

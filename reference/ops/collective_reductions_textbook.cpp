@@ -8,12 +8,10 @@
 #include <cmath>
 #include <cstring>
 
-#include "reference/ops/bound_text.h"
-#include "reference/ops/bytes_moved.h"
 #include "reference/ops/collective.h"
 #include "reference/ops/collective_faults.h"
-#include "reference/ops/collective_textbook.h"
-#include "reference/ops/incoming_gradient.h"
+#include "reference/ops/definition.h"
+#include "reference/ops/gradient_tape.h"
 #include "reference/ops/sum_error_bound.h"
 #include "reference/ops/wanted_elements.h"
 
@@ -171,22 +169,20 @@ class AllReduceDefinition : public OpDefinition {
  public:
   OpKind kind() const override { return all_reduce_kind; }
 
-  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>) const override {
-    const double ranks = call.attributes.as<AllReduce>().ranks;
-    const double message = bytes_moved(inputs) / call.held.size();
+  Cost cost(const CallSpecs& op) const override {
+    const double ranks = op.call.attributes.as<AllReduce>().ranks;
+    const double message = bytes_moved(op.inputs) / op.call.held.size();
     double elements = 0.0;
-    for (const TensorSpec& x : inputs) elements += static_cast<double>(x.shape.elements());
+    for (const TensorSpec& x : op.inputs) elements += elements_of(x);
     return {elements * (ranks - 1.0) / ranks, 2.0 * message * (ranks - 1.0) / ranks, message};
   }
-  CheckUnits units(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
-                   int output) const override {
-    const auto& shape = outputs[static_cast<std::size_t>(output)].shape;
-    return element_units(shape, 4.0 * call.attributes.as<AllReduce>().ranks);
+  CheckUnits units(const CallSpecs& op, int output) const override {
+    const auto& shape = op.output(output).shape;
+    return element_units(shape, 4.0 * op.call.attributes.as<AllReduce>().ranks);
   }
-  std::string bound(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
-                    int output) const override {
-    const auto& attributes = call.attributes.as<AllReduce>();
-    return bound_words(attributes.reduction, attributes.ranks, outputs[static_cast<std::size_t>(output)].dtype);
+  std::string bound(const CallSpecs& op, int output) const override {
+    const auto& attributes = op.call.attributes.as<AllReduce>();
+    return bound_words(attributes.reduction, attributes.ranks, op.output(output).dtype);
   }
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
@@ -234,20 +230,18 @@ class ReduceScatterDefinition : public OpDefinition {
  public:
   OpKind kind() const override { return reduce_scatter_kind; }
 
-  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>) const override {
-    const double ranks = call.attributes.as<ReduceScatter>().ranks;
-    const double message = bytes_moved(inputs[0]);
-    return {static_cast<double>(inputs[0].shape.elements()) * (ranks - 1.0), message * (ranks - 1.0) / ranks, message};
+  Cost cost(const CallSpecs& op) const override {
+    const double ranks = op.call.attributes.as<ReduceScatter>().ranks;
+    const double message = bytes_moved(op.inputs[0]);
+    return {elements_of(op.inputs[0]) * (ranks - 1.0), message * (ranks - 1.0) / ranks, message};
   }
-  CheckUnits units(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
-                   int output) const override {
-    const auto& shape = outputs[static_cast<std::size_t>(output)].shape;
-    return element_units(shape, 4.0 * call.attributes.as<ReduceScatter>().ranks);
+  CheckUnits units(const CallSpecs& op, int output) const override {
+    const auto& shape = op.output(output).shape;
+    return element_units(shape, 4.0 * op.call.attributes.as<ReduceScatter>().ranks);
   }
-  std::string bound(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
-                    int output) const override {
-    const auto& attributes = call.attributes.as<ReduceScatter>();
-    return bound_words(attributes.reduction, attributes.ranks, outputs[static_cast<std::size_t>(output)].dtype);
+  std::string bound(const CallSpecs& op, int output) const override {
+    const auto& attributes = op.call.attributes.as<ReduceScatter>();
+    return bound_words(attributes.reduction, attributes.ranks, op.output(output).dtype);
   }
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
@@ -282,14 +276,8 @@ class ReduceScatterDefinition : public OpDefinition {
 
 }  // namespace
 
-const OpDefinition& all_reduce_definition() {
-  static const AllReduceDefinition definition;
-  return definition;
-}
-
-const OpDefinition& reduce_scatter_definition() {
-  static const ReduceScatterDefinition definition;
-  return definition;
+std::span<const OpDefinition* const> collective_reduction_definitions() {
+  return definitions_of<AllReduceDefinition, ReduceScatterDefinition>();
 }
 
 }  // namespace gpubench

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reference/ops/bound_text.h"
+#include "reference/ops/sum_error_bound.h"
 
 namespace gpubench {
 namespace {
@@ -117,10 +117,6 @@ ContractionRule contraction_rule(const Math& math, DType a, DType b, DType out) 
     if (!math.fast_accumulation) rule.chunk = promotion_interval;
   }
   return rule;
-}
-
-std::string contraction_bound(const ContractionRule& rule, std::string_view terms, const Math& math) {
-  return bound_text("Rule G: " + rule.formula(terms), math);
 }
 
 }  // namespace gpubench

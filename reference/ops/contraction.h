@@ -40,7 +40,4 @@ struct ContractionRule {
 /// The rule for products of elements of types `a` and `b` under `math`, whose sum is stored as `out`.
 [[nodiscard]] ContractionRule contraction_rule(const Math& math, DType a, DType b, DType out);
 
-/// "Rule G: " and the formula, with the number that its u stands for.
-[[nodiscard]] std::string contraction_bound(const ContractionRule& rule, std::string_view terms, const Math& math);
-
 }  // namespace gpubench

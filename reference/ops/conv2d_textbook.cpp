@@ -5,13 +5,11 @@
 #include <set>
 #include <vector>
 
-#include "reference/ops/bound_text.h"
-#include "reference/ops/bytes_moved.h"
 #include "reference/ops/contraction.h"
 #include "reference/ops/conv2d.h"
-#include "reference/ops/dot.h"
-#include "reference/ops/incoming_gradient.h"
-#include "reference/ops/textbooks.h"
+#include "reference/ops/definition.h"
+#include "reference/ops/gradient_tape.h"
+#include "reference/ops/sum_error_bound.h"
 
 namespace gpubench {
 namespace {
@@ -32,12 +30,13 @@ struct AxisTap {
   }
 };
 
-Cost cost_of_conv(const Conv2d& conv, const Conv2dExtents& e, std::span<const TensorSpec> inputs,
-                  std::span<const TensorSpec> outputs) {
+Cost cost_of_conv(const CallSpecs& op, const Shape& x, const Shape& filter) {
+  const Conv2d& conv = op.call.attributes.as<Conv2d>();
+  const Conv2dExtents e = extents_of(conv, x, filter);
   const double positions = static_cast<double>(e.n) * static_cast<double>(e.p) * static_cast<double>(e.q);
   const double products =
       static_cast<double>(e.k) * static_cast<double>(e.r * e.s) * static_cast<double>(e.c / conv.groups);
-  return {2.0 * positions * products, bytes_moved(inputs) + bytes_moved(outputs)};
+  return {2.0 * positions * products, op.bytes()};
 }
 
 // Borders, every phase of a small stride, and the middle.
@@ -116,29 +115,47 @@ ContractionRule rule_of(const Operands& operands) {
                           operands.outputs[0].dtype);
 }
 
+std::string conv_bound(const CallSpecs& op, std::int64_t most_terms) {
+  const ContractionRule rule =
+      contraction_rule(op.call.math, op.inputs[0].dtype, op.inputs[1].dtype, op.outputs[0].dtype);
+  return bound_text("Rule G: " + rule.formula("K") + ", K <= " + std::to_string(most_terms), op.call.math);
+}
+
 // Forward and backward_data: both contract a patch of a [n, h, w, channels] tensor with lines of the filter.
-class ImageDefinition : public OpDefinition {
+template <bool forward>
+class ImageDefinition final : public OpDefinition {
  public:
-  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-                    int) const override {
-    const Geometry g = geometry(call.attributes.as<Conv2d>(), inputs[0].shape, inputs[1].shape, outputs[0].shape);
-    const ContractionRule rule = contraction_rule(call.math, inputs[0].dtype, inputs[1].dtype, outputs[0].dtype);
-    const std::string terms = ", K <= " + std::to_string(g.extents.r * g.extents.s * g.contracted);
-    return bound_text("Rule G: " + rule.formula("K") + terms, call.math);
+  OpKind kind() const override { return forward ? conv2d_forward_kind : conv2d_backward_data_kind; }
+
+  Cost cost(const CallSpecs& op) const override {
+    return cost_of_conv(op, (forward ? op.inputs[0] : op.outputs[0]).shape, op.input("filter").shape);
   }
+
+  CheckUnits units(const CallSpecs& op, int) const override {
+    const Conv2d& conv = op.call.attributes.as<Conv2d>();
+    const Shape& filter = op.input("filter").shape;
+    const Shape& out = op.outputs[0].shape;
+    const std::int64_t contracted = forward ? filter[3] : filter[0] / conv.groups;
+    return {out.elements(), 1, 4.0 * static_cast<double>(filter[1] * filter[2] * contracted),
+            image_landmarks(out, forward ? 1 : conv.stride_h, forward ? 1 : conv.stride_w)};
+  }
+
+  std::string bound(const CallSpecs& op, int) const override {
+    const Geometry g(op.call.attributes.as<Conv2d>(), op.inputs[0].shape, op.inputs[1].shape, op.outputs[0].shape);
+    return conv_bound(op, g.extents.r * g.extents.s * g.contracted);
+  }
+
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
     const Conv2d& conv = operands.call.attributes.as<Conv2d>();
-    const Geometry g =
-        geometry(conv, operands.inputs[0].shape(), operands.inputs[1].shape(), operands.outputs[0].shape);
-    const ContractionRule rule = rule_of(operands);
     const Shape& out = operands.outputs[0].shape;
-    const std::int64_t group_size = out[3] / conv.groups;
+    const Geometry g(conv, operands.inputs[0].shape(), operands.inputs[1].shape(), out);
+    const ContractionRule rule = rule_of(operands);
     FilterLines lines(out[3], g.extents.r * g.extents.s * g.contracted);
     Patch patch;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       const std::int64_t channel = wanted[i] % out[3];
-      const std::int64_t group = channel / group_size;
+      const std::int64_t group = channel / g.produced;
       const std::int64_t position = wanted[i] / out[3];
       if (position * conv.groups + group != patch.position) {
         patch.position = position * conv.groups + group;
@@ -152,44 +169,12 @@ class ImageDefinition : public OpDefinition {
     }
   }
 
- protected:
-  struct Geometry {
-    Conv2dExtents extents;
-    AxisTap vertical, horizontal;
-    std::int64_t contracted = 0;  // channels of the data in one group
-    std::int64_t produced = 0;    // channels of the output in one group
-  };
-  [[nodiscard]] virtual Geometry geometry(const Conv2d& conv, const Shape& data, const Shape& filter,
-                                          const Shape& out) const = 0;
-  virtual void read_patch(Patch& patch, const TensorView& data, const Geometry& g, std::int64_t position,
-                          const Shape& out, std::int64_t group) const = 0;
-  virtual void read_line(const TensorView& filter, const Geometry& g, std::int64_t group, std::int64_t channel,
-                         std::span<double> line) const = 0;
-};
-
-class Conv2dForwardDefinition final : public ImageDefinition {
- public:
-  OpKind kind() const override { return conv2d_forward_kind; }
-
-  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
-            std::span<const TensorSpec> outputs) const override {
-    const Conv2d& conv = call.attributes.as<Conv2d>();
-    return cost_of_conv(conv, extents_of(conv, inputs[0].shape, inputs[1].shape), inputs, outputs);
-  }
-
-  CheckUnits units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-                   int) const override {
-    const Shape& filter = inputs[1].shape;
-    const double products = static_cast<double>(filter[1] * filter[2] * filter[3]);
-    return {outputs[0].shape.elements(), 1, 4.0 * products, image_landmarks(outputs[0].shape, 1, 1)};
-  }
-
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
+    if (!forward) return OpDefinition::derivative(program, call, tape);
     const auto dy = incoming_gradient(call, tape, call.outputs[0]);
     if (!dy) return;
     const Conv2d& conv = call.attributes.as<Conv2d>();
-    const ValueId x = call.inputs[0];
-    const ValueId filter = call.inputs[1];
+    const ValueId x = call.input("x"), filter = call.input("filter");
     const Conv2dExtents e = extents_of(conv, program.spec(x).shape, program.spec(filter).shape);
     if (tape.wanted(x)) {
       tape.contribute(x, conv2d_backward_data(program, conv, call.math, tape.label(call, "dx"), *dy, filter, e.h, e.w));
@@ -200,67 +185,34 @@ class Conv2dForwardDefinition final : public ImageDefinition {
     }
   }
 
- protected:
-  Geometry geometry(const Conv2d& conv, const Shape& data, const Shape& filter, const Shape&) const override {
-    const Conv2dExtents e = extents_of(conv, data, filter);
-    return {e,
-            {conv.stride_h, conv.pad_h, conv.dilation_h, e.h},
-            {conv.stride_w, conv.pad_w, conv.dilation_w, e.w},
-            e.c / conv.groups,
-            e.k / conv.groups};
-  }
-  void read_patch(Patch& patch, const TensorView& x, const Geometry& g, std::int64_t position, const Shape& out,
-                  std::int64_t group) const override {
-    const std::int64_t p = position / out[2] % out[1];
-    const std::int64_t q = position % out[2];
-    patch.read(
-        x, position / (out[1] * out[2]), g.extents, group * g.contracted, g.contracted,
-        [&](std::int64_t r, std::int64_t s) { return std::pair(g.vertical.input(p, r), g.horizontal.input(q, s)); });
-  }
-  void read_line(const TensorView& filter, const Geometry&, std::int64_t, std::int64_t channel,
-                 std::span<double> line) const override {
-    filter.read(channel * static_cast<std::int64_t>(line.size()), line);
-  }
-};
+ private:
+  struct Geometry {
+    Conv2dExtents extents;
+    AxisTap vertical, horizontal;
+    std::int64_t contracted, produced;  // channels of the data, of the output, in one group
 
-class Conv2dBackwardDataDefinition final : public ImageDefinition {
- public:
-  OpKind kind() const override { return conv2d_backward_data_kind; }
+    Geometry(const Conv2d& conv, const Shape& data, const Shape& filter, const Shape& out)
+        : extents(extents_of(conv, forward ? data : out, filter)),
+          vertical{conv.stride_h, conv.pad_h, conv.dilation_h, forward ? extents.h : extents.p},
+          horizontal{conv.stride_w, conv.pad_w, conv.dilation_w, forward ? extents.w : extents.q},
+          contracted((forward ? extents.c : extents.k) / conv.groups),
+          produced((forward ? extents.k : extents.c) / conv.groups) {}
+  };
 
-  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
-            std::span<const TensorSpec> outputs) const override {
-    const Conv2d& conv = call.attributes.as<Conv2d>();
-    return cost_of_conv(conv, extents_of(conv, outputs[0].shape, inputs[1].shape), inputs, outputs);
+  static void read_patch(Patch& patch, const TensorView& data, const Geometry& g, std::int64_t position,
+                         const Shape& out, std::int64_t group) {
+    const std::int64_t row = position / out[2] % out[1];
+    const std::int64_t column = position % out[2];
+    patch.read(data, position / (out[1] * out[2]), g.extents, group * g.contracted, g.contracted,
+               [&](std::int64_t r, std::int64_t s) {
+                 return forward ? std::pair(g.vertical.input(row, r), g.horizontal.input(column, s))
+                                : std::pair(g.vertical.output(row, r), g.horizontal.output(column, s));
+               });
   }
 
-  CheckUnits units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-                   int) const override {
-    const Conv2d& conv = call.attributes.as<Conv2d>();
-    const Shape& filter = inputs[1].shape;
-    const double products = static_cast<double>(filter[1] * filter[2] * (filter[0] / conv.groups));
-    return {outputs[0].shape.elements(), 1, 4.0 * products,
-            image_landmarks(outputs[0].shape, conv.stride_h, conv.stride_w)};
-  }
-
- protected:
-  Geometry geometry(const Conv2d& conv, const Shape&, const Shape& filter, const Shape& out) const override {
-    const Conv2dExtents e = extents_of(conv, out, filter);
-    return {e,
-            {conv.stride_h, conv.pad_h, conv.dilation_h, e.p},
-            {conv.stride_w, conv.pad_w, conv.dilation_w, e.q},
-            e.k / conv.groups,
-            e.c / conv.groups};
-  }
-  void read_patch(Patch& patch, const TensorView& dy, const Geometry& g, std::int64_t position, const Shape& out,
-                  std::int64_t group) const override {
-    const std::int64_t h = position / out[2] % out[1];
-    const std::int64_t w = position % out[2];
-    patch.read(
-        dy, position / (out[1] * out[2]), g.extents, group * g.contracted, g.contracted,
-        [&](std::int64_t r, std::int64_t s) { return std::pair(g.vertical.output(h, r), g.horizontal.output(w, s)); });
-  }
-  void read_line(const TensorView& filter, const Geometry& g, std::int64_t group, std::int64_t channel,
-                 std::span<double> line) const override {
+  static void read_line(const TensorView& filter, const Geometry& g, std::int64_t group, std::int64_t channel,
+                        std::span<double> line) {
+    if (forward) return filter.read(channel * static_cast<std::int64_t>(line.size()), line);
     const auto width = static_cast<std::size_t>(g.contracted);
     for (std::int64_t r = 0; r < g.extents.r; ++r) {
       for (std::int64_t s = 0; s < g.extents.s; ++s) {
@@ -275,16 +227,11 @@ class Conv2dBackwardFilterDefinition final : public OpDefinition {
  public:
   OpKind kind() const override { return conv2d_backward_filter_kind; }
 
-  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
-            std::span<const TensorSpec> outputs) const override {
-    const Conv2d& conv = call.attributes.as<Conv2d>();
-    return cost_of_conv(conv, extents_of(conv, inputs[0].shape, outputs[0].shape), inputs, outputs);
-  }
+  Cost cost(const CallSpecs& op) const override { return cost_of_conv(op, op.input("x").shape, op.outputs[0].shape); }
 
-  CheckUnits units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-                   int) const override {
-    const Shape& dy = inputs[1].shape;
-    const Shape& filter = outputs[0].shape;
+  CheckUnits units(const CallSpecs& op, int) const override {
+    const Shape& dy = op.input("dy").shape;
+    const Shape& filter = op.outputs[0].shape;
     std::set<std::int64_t> landmarks;
     for (const std::int64_t tap : {std::int64_t{0}, filter[1] * filter[2] / 2, filter[1] * filter[2] - 1}) {
       landmarks.insert(tap * filter[3]);
@@ -294,12 +241,9 @@ class Conv2dBackwardFilterDefinition final : public OpDefinition {
     return {filter.elements(), 1, (4.0 + 2.0 * strided_read_flop) * terms, {landmarks.begin(), landmarks.end()}};
   }
 
-  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-                    int) const override {
-    const Shape& dy = inputs[1].shape;
-    const ContractionRule rule = contraction_rule(call.math, inputs[0].dtype, inputs[1].dtype, outputs[0].dtype);
-    const std::string terms = ", K <= " + std::to_string(dy[0] * dy[1] * dy[2]);
-    return bound_text("Rule G: " + rule.formula("K") + terms, call.math);
+  std::string bound(const CallSpecs& op, int) const override {
+    const Shape& dy = op.input("dy").shape;
+    return conv_bound(op, dy[0] * dy[1] * dy[2]);
   }
 
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
@@ -323,8 +267,8 @@ class Conv2dBackwardFilterDefinition final : public OpDefinition {
   // dfilter[k, r, s, channel ...] for consecutive channels; `tap` is the linear index of (k, r, s).
   static void sum_tap(const Operands& operands, std::int64_t tap, std::int64_t channel, std::span<ProductSum> sums) {
     const Conv2d& conv = operands.call.attributes.as<Conv2d>();
-    const TensorView& x = operands.inputs[0];
-    const TensorView& dy = operands.inputs[1];
+    const TensorView& x = operands.input("x");
+    const TensorView& dy = operands.input("dy");
     const Conv2dExtents e = extents_of(conv, x.shape(), operands.outputs[0].shape);
     const std::int64_t k = tap / (e.r * e.s);
     const std::int64_t r = tap / e.s % e.r;
@@ -364,7 +308,7 @@ class Conv2dBackwardFilterDefinition final : public OpDefinition {
 }  // namespace
 
 std::span<const OpDefinition* const> conv2d_definitions() {
-  return definitions_of<Conv2dBackwardDataDefinition, Conv2dBackwardFilterDefinition, Conv2dForwardDefinition>();
+  return definitions_of<ImageDefinition<false>, Conv2dBackwardFilterDefinition, ImageDefinition<true>>();
 }
 
 }  // namespace gpubench

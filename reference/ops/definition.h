@@ -4,9 +4,11 @@
 // Plain fp64 with the standard library, no threads: callers split the wanted units over threads as they like.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "harness/core/program.h"
@@ -22,6 +24,28 @@ struct Cost {
   double message_bytes = 0.0;  ///< of a collective: its message's size
 };
 
+/// The number of elements, as a double for cost formulas.
+[[nodiscard]] inline double elements_of(const TensorSpec& tensor) {
+  return static_cast<double>(tensor.shape.elements());
+}
+/// Bytes of the elements of tensors, without gaps between strided rows or padding of blocks.
+[[nodiscard]] inline double bytes_moved(const TensorSpec& tensor) {
+  return elements_of(tensor) * static_cast<double>(size_of(tensor.dtype));
+}
+[[nodiscard]] double bytes_moved(std::span<const TensorSpec> tensors);
+
+/// A call with the specs of its tensors.
+struct CallSpecs {
+  const OpCall& call;
+  std::span<const TensorSpec> inputs, outputs;
+
+  /// Throws ProgramError where the call lacks it.
+  [[nodiscard]] const TensorSpec& input(std::string_view name) const { return Named<TensorSpec>(call, inputs)[name]; }
+  [[nodiscard]] const TensorSpec& output(int index) const { return outputs[static_cast<std::size_t>(index)]; }
+  /// The compulsory traffic: every tensor crosses memory once, however the op is computed.
+  [[nodiscard]] double bytes() const { return bytes_moved(inputs) + bytes_moved(outputs); }
+};
+
 /// What reading one element that shares no cache line with its neighbours costs, in units of an fp64 operation.
 inline constexpr double strided_read_flop = 6.0;
 
@@ -31,7 +55,7 @@ struct CheckUnits {
   std::int64_t count = 0;
   std::int64_t elements = 1;
   double flop_per_unit = 1.0;  ///< fp64 work of the textbook for one unit, so that samples fit a budget
-  /// CheckUnits where faults like to hide (tile edges, borders, first causal rows): judged in every sample.
+  /// Units where bugs tend to show (tile edges, borders, first causal rows): checked in every sample.
   std::vector<std::int64_t> landmarks;
 };
 
@@ -52,16 +76,12 @@ struct Operands {
   const OpCall& call;
   std::span<const TensorView> inputs;
   std::span<const TensorSpec> outputs;
-  /// What it left in its outputs, for ops that have one output judged on another (a sum on its summands, which are
-  /// judged themselves). Empty where the op has not run: then the textbook's own values stand in for them.
+  /// What the op wrote to its outputs, for ops of which one output is judged on another (a sum on its summands, which
+  /// are judged themselves). Empty where the op has not run: then the textbook's own values stand in for them.
   std::span<const TensorView> written{};
 
   /// Throws ProgramError where the call lacks it.
-  [[nodiscard]] const TensorView& input(std::string_view name) const {
-    const auto at = position_of(call.kind.inputs, call.attributes, name);
-    if (at && *at < inputs.size()) return inputs[*at];
-    throw ProgramError(std::string(call.kind.name) + " has no operand '" + std::string(name) + "' here");
-  }
+  [[nodiscard]] const TensorView& input(std::string_view name) const { return Named<TensorView>(call, inputs)[name]; }
 };
 
 /// An element of an output that lies outside its bound.
@@ -74,15 +94,11 @@ class OpDefinition {
  public:
   virtual ~OpDefinition() = default;
   [[nodiscard]] virtual OpKind kind() const = 0;
-  /// `inputs` and `outputs` are the specs of the call's tensors.
-  [[nodiscard]] virtual Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
-                                  std::span<const TensorSpec> outputs) const = 0;
-  [[nodiscard]] virtual CheckUnits units(const OpCall& call, std::span<const TensorSpec> inputs,
-                                         std::span<const TensorSpec> outputs, int output) const = 0;
-  /// The rule of one output's bound in a few words for people, with its numbers: "Rule G: 2 u sqrt(768)
+  [[nodiscard]] virtual Cost cost(const CallSpecs& op) const = 0;
+  [[nodiscard]] virtual CheckUnits units(const CallSpecs& op, int output) const = 0;
+  /// The rule behind one output's bound, for people to read, with its numbers: "Rule G: 2 u sqrt(768)
   /// max(|C| + Q, 2 S), u = 2^-24", "exact, bitwise". It says what evaluate() computes.
-  [[nodiscard]] virtual std::string bound(const OpCall& call, std::span<const TensorSpec> inputs,
-                                          std::span<const TensorSpec> outputs, int output) const = 0;
+  [[nodiscard]] virtual std::string bound(const CallSpecs& op, int output) const = 0;
   /// Expected values of the wanted units of one output: judged[i * elements + e] is element e of wanted[i].
   /// Thread-safe. `wanted` is sorted ascending.
   virtual void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
@@ -110,5 +126,20 @@ class OpDefinition {
 [[nodiscard]] Cost cost_of(const Program& program, const OpCall& call);
 /// Sum over the timed ops: what a step must do. Bytes are those of its ops one by one.
 [[nodiscard]] Cost cost_of(const Program& program);
+
+/// One object of each class, for as long as the program runs.
+template <class... Definitions>
+[[nodiscard]] std::span<const OpDefinition* const> definitions_of() {
+  static const std::tuple<Definitions...> held;
+  static const std::array<const OpDefinition*, sizeof...(Definitions)> all{&std::get<Definitions>(held)...};
+  return all;
+}
+
+/// One function per file of the textbook returns its definitions.
+using Definitions = std::span<const OpDefinition* const>();
+Definitions attention_definitions, attention_backward_definitions, bias_gradient_definitions,
+    collective_move_definitions, collective_reduction_definitions, conv2d_definitions, cross_entropy_definitions,
+    embedding_definitions, gemm_definitions, move_definitions, norm_definitions, norm_backward_definitions,
+    optimizer_definitions, pointwise_definitions, quantize_definitions, rotary_definitions;
 
 }  // namespace gpubench

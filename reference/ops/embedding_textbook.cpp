@@ -4,12 +4,10 @@
 #include <limits>
 #include <utility>
 
-#include "reference/ops/bound_text.h"
-#include "reference/ops/bytes_moved.h"
+#include "reference/ops/definition.h"
 #include "reference/ops/embedding.h"
-#include "reference/ops/incoming_gradient.h"
+#include "reference/ops/gradient_tape.h"
 #include "reference/ops/sum_error_bound.h"
-#include "reference/ops/textbooks.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
@@ -26,18 +24,13 @@ class EmbeddingForward : public OpDefinition {
   OpKind kind() const override { return embedding_forward_kind; }
 
   // Rows that no token names need not be read, and those that several name are counted for each.
-  Cost cost(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
-    return {0.0, 2.0 * bytes_moved(outputs) + bytes_moved(inputs[1])};
+  Cost cost(const CallSpecs& op) const override {
+    return {0.0, 2.0 * bytes_moved(op.outputs) + bytes_moved(op.inputs[1])};
   }
 
-  CheckUnits units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
-                   int) const override {
-    return element_units(outputs[0].shape, 4.0);
-  }
+  CheckUnits units(const CallSpecs& op, int) const override { return element_units(op.outputs[0].shape, 4.0); }
 
-  std::string bound(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec>, int) const override {
-    return std::string(exact_bound);
-  }
+  std::string bound(const CallSpecs&, int) const override { return std::string(exact_bound); }
 
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
@@ -86,18 +79,15 @@ class EmbeddingBackward : public OpDefinition {
  public:
   OpKind kind() const override { return embedding_backward_kind; }
 
-  Cost cost(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
-    return {static_cast<double>(inputs[0].shape.elements()), bytes_moved(inputs) + bytes_moved(outputs)};
+  Cost cost(const CallSpecs& op) const override { return {elements_of(op.inputs[0]), op.bytes()}; }
+
+  CheckUnits units(const CallSpecs& op, int) const override {
+    const double occurrences = static_cast<double>(op.inputs[0].shape[0]) / static_cast<double>(op.outputs[0].shape[0]);
+    return element_units(op.outputs[0].shape, 4.0 + 4.0 * occurrences);
   }
 
-  CheckUnits units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-                   int) const override {
-    const double occurrences = static_cast<double>(inputs[0].shape[0]) / static_cast<double>(outputs[0].shape[0]);
-    return element_units(outputs[0].shape, 4.0 + 4.0 * occurrences);
-  }
-
-  std::string bound(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec>, int) const override {
-    return sum_error_bound_text("K = how often the token occurs", call.math);
+  std::string bound(const CallSpecs& op, int) const override {
+    return sum_error_bound_text("K = how often the token occurs", op.call.math);
   }
 
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,

@@ -5,9 +5,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "reference/ops/bound_text.h"
-#include "reference/ops/bytes_moved.h"
-#include "reference/ops/incoming_gradient.h"
+#include "reference/ops/gradient_tape.h"
 #include "reference/ops/sum_error_bound.h"
 #include "reference/ops/wanted_elements.h"
 

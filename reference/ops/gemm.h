@@ -17,7 +17,7 @@ inline constexpr OpKind gemm_kind{"gemm", "a b c_in? bias? pre? scale_a? scale_b
 /// [scale_a, scale_b when scaled].
 ///   a: [m, k] ([k, m] when transpose_a), b: [k, n] ([n, k] when transpose_b), c: [m, n]; with a leading batch extent
 ///   on all three when batched. bias: [n]. pre: as c.
-///   scale_a, scale_b: f32 [1]; what 8-bit a and b are multiplied with to be the numbers they stand for (quantize's
+///   scale_a, scale_b: f32 [1]; the factors that turn 8-bit a and b back into the numbers they stand for (quantize's
 ///   inverse).
 /// Outputs: c, [z: as c, the pre-activation, when epilogue is gelu].
 ///   gelu: c = gelu(z), z = alpha a b + beta c_in + bias.   gelu_gradient: c = (alpha a b) gelu'(pre).

@@ -3,15 +3,13 @@
 #include <cmath>
 #include <set>
 
-#include "reference/ops/bound_text.h"
-#include "reference/ops/bytes_moved.h"
-#include "reference/ops/column_sum.h"
+#include "reference/ops/bias_gradient.h"
 #include "reference/ops/contraction.h"
-#include "reference/ops/dot.h"
+#include "reference/ops/definition.h"
 #include "reference/ops/gelu_textbook.h"
 #include "reference/ops/gemm.h"
-#include "reference/ops/incoming_gradient.h"
-#include "reference/ops/textbooks.h"
+#include "reference/ops/gradient_tape.h"
+#include "reference/ops/sum_error_bound.h"
 
 namespace gpubench {
 namespace {
@@ -86,19 +84,14 @@ std::vector<std::int64_t> landmarks_of(const GemmExtents& e) {
   return {units.begin(), units.end()};
 }
 
-// The optional operands as views, found by the order that the header documents.
+// The optional operands as views.
 struct GemmViews {
-  const TensorView* c_in = nullptr;
-  const TensorView* bias = nullptr;
-  const TensorView* pre = nullptr;
+  const TensorView *c_in, *bias, *pre;
   double scale = 1.0;  // of a times that of b
 
-  GemmViews(const Gemm& attributes, std::span<const TensorView> inputs) {
-    std::size_t next = 2;
-    if (attributes.beta != 0.0) c_in = &inputs[next++];
-    if (attributes.bias) bias = &inputs[next++];
-    if (attributes.epilogue == Gemm::Epilogue::gelu_gradient) pre = &inputs[next++];
-    if (attributes.scaled) scale = inputs[next][0] * inputs[next + 1][0];
+  explicit GemmViews(const Named<TensorView>& operand)
+      : c_in(operand.find("c_in")), bias(operand.find("bias")), pre(operand.find("pre")) {
+    operand.each({"scale_a", "scale_b"}, [this](const TensorView& factor) { scale *= factor[0]; });
   }
 };
 
@@ -166,17 +159,15 @@ class GemmDefinition : public OpDefinition {
  public:
   OpKind kind() const override { return gemm_kind; }
 
-  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
-            std::span<const TensorSpec> outputs) const override {
-    const GemmExtents e = extents_of(call.attributes.as<Gemm>(), inputs[0].shape, inputs[1].shape);
+  Cost cost(const CallSpecs& op) const override {
+    const GemmExtents e = extents_of(op.call.attributes.as<Gemm>(), op.inputs[0].shape, op.inputs[1].shape);
     const double mnk = static_cast<double>(e.m) * static_cast<double>(e.n) * static_cast<double>(e.k);
-    return {2.0 * static_cast<double>(e.batch) * mnk, bytes_moved(inputs) + bytes_moved(outputs)};
+    return {2.0 * static_cast<double>(e.batch) * mnk, op.bytes()};
   }
 
-  CheckUnits units(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
-                   int) const override {
-    const Gemm& gemm = call.attributes.as<Gemm>();
-    const GemmExtents e = extents_of(gemm, inputs[0].shape, inputs[1].shape);
+  CheckUnits units(const CallSpecs& op, int) const override {
+    const Gemm& gemm = op.call.attributes.as<Gemm>();
+    const GemmExtents e = extents_of(gemm, op.inputs[0].shape, op.inputs[1].shape);
     const int strided = (gemm.transpose_a ? 1 : 0) + (gemm.transpose_b ? 0 : 1);  // operands read against their rows
     CheckUnits units;
     units.count = e.batch * e.m * e.n;
@@ -185,20 +176,20 @@ class GemmDefinition : public OpDefinition {
     return units;
   }
 
-  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-                    int output) const override {
-    const Gemm& gemm = call.attributes.as<Gemm>();
-    const std::int64_t k = extents_of(gemm, inputs[0].shape, inputs[1].shape).k;
-    const ContractionRule rule = contraction_rule(call.math, inputs[0].dtype, inputs[1].dtype, outputs[0].dtype);
-    return bound_text(epilogue_bound(gemm, call.math, output, pre_activation_bound(gemm, call.math, rule, k)),
-                      call.math);
+  std::string bound(const CallSpecs& op, int output) const override {
+    const Gemm& gemm = op.call.attributes.as<Gemm>();
+    const std::int64_t k = extents_of(gemm, op.inputs[0].shape, op.inputs[1].shape).k;
+    const ContractionRule rule =
+        contraction_rule(op.call.math, op.inputs[0].dtype, op.inputs[1].dtype, op.outputs[0].dtype);
+    return bound_text(epilogue_bound(gemm, op.call.math, output, pre_activation_bound(gemm, op.call.math, rule, k)),
+                      op.call.math);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
     const Gemm& gemm = operands.call.attributes.as<Gemm>();
     const GemmExtents e = extents_of(gemm, operands.inputs[0].shape(), operands.inputs[1].shape());
-    const GemmViews views(gemm, operands.inputs);
+    const GemmViews views(Named<TensorView>(operands.call, operands.inputs));
     const Math& math = operands.call.math;
     const ContractionRule rule =
         contraction_rule(math, operands.inputs[0].dtype(), operands.inputs[1].dtype(), operands.outputs[0].dtype);
@@ -255,18 +246,18 @@ void GemmDefinition::derivative(Program& program, const OpCall& forward_call, Gr
     throw ProgramError("gemm: op '" + call.label + "' (" + describe(forward) +
                        ") has no derivative; expected beta = 0, no scales and no gradient epilogue");
   }
-  const auto dy = incoming_gradient(call, tape, call.outputs[0]);
+  const auto dy = incoming_gradient(call, tape, call.output("c"));
   if (!dy) return;
   ValueId dz = *dy;
   if (forward.epilogue == Gemm::Epilogue::gelu) {
-    if (tape.of(call.outputs[1])) {
+    const ValueId z = call.output("z");
+    if (tape.of(z)) {
       throw ProgramError("gemm: the pre-activation of op '" + call.label +
                          "' has a gradient of its own; expected none");
     }
-    dz = gelu_backward(program, {forward.gelu_form}, call.math, tape.label(call, "dz"), call.outputs[1], *dy);
+    dz = gelu_backward(program, {forward.gelu_form}, call.math, tape.label(call, "dz"), z, *dy);
   }
-  const ValueId a = call.inputs[0];
-  const ValueId b = call.inputs[1];
+  const ValueId a = call.input("a"), b = call.input("b");
   const auto contribute = [&](ValueId input, const GradientGemm& g, std::string_view suffix, bool own_destination) {
     const std::optional<ValueId> into = own_destination ? std::optional(tape.destination(input)) : std::nullopt;
     const GemmResult gradient = gemm(program, g.gemm, call.math, tape.label(call, suffix), g.first, g.second, {}, into);
@@ -275,8 +266,8 @@ void GemmDefinition::derivative(Program& program, const OpCall& forward_call, Gr
   if (tape.wanted(a)) contribute(a, gradient_of_a(forward, b, dz), "da", true);
   // One destination per input: where a and b are the same value, the second summand gets storage of its own.
   if (tape.wanted(b)) contribute(b, gradient_of_b(forward, a, dz), "db", a != b);
-  if (!forward.bias || !tape.wanted(call.inputs[2])) return;
-  const ValueId bias = call.inputs[2];
+  if (!forward.bias || !tape.wanted(call.input("bias"))) return;
+  const ValueId bias = call.input("bias");
   tape.contribute(bias, column_sum(program, call.math, tape.label(call, "dbias"), dz, tape.destination(bias)));
 }
 

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "harness/core/program.h"
 
@@ -28,5 +29,14 @@ class GradientTape {
   /// "<label of the forward op>.<suffix>", unique.
   [[nodiscard]] virtual std::string label(const OpCall& forward, std::string_view suffix) const = 0;
 };
+
+/// The gradient of an output of `call`; empty where none flows. Throws ProgramError when the output is the loss itself:
+/// only cross_entropy_forward starts a backward pass by itself, others need a seed gradient.
+[[nodiscard]] std::optional<ValueId> incoming_gradient(const OpCall& call, const GradientTape& tape, ValueId output);
+
+/// The gradients of all outputs of a collective: its backward needs every one of them. Throws ProgramError as
+/// above, and naming an output that none flows into.
+[[nodiscard]] std::vector<ValueId> incoming_gradients(const Program& program, const OpCall& call,
+                                                      const GradientTape& tape);
 
 }  // namespace gpubench

@@ -8,7 +8,7 @@
 
 namespace gpubench {
 
-/// y = x, bit for bit; same type and shape. Either may lie in another memory than the device's own.
+/// y = x, bit for bit; same type and shape. Either may be in a memory other than the device's own.
 inline constexpr OpKind copy_kind{"copy", "x", "y"};
 /// Axis `a` of y is axis permutation[a] of x; y is written out row-major.
 inline constexpr OpKind transpose_kind{"transpose", "x", "y"};

@@ -1,11 +1,10 @@
 // Moves are exact: what arrives is what was there, bit for bit.
 #include <utility>
 
-#include "reference/ops/bound_text.h"
-#include "reference/ops/bytes_moved.h"
-#include "reference/ops/incoming_gradient.h"
+#include "reference/ops/definition.h"
+#include "reference/ops/gradient_tape.h"
 #include "reference/ops/move.h"
-#include "reference/ops/textbooks.h"
+#include "reference/ops/sum_error_bound.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
@@ -16,16 +15,9 @@ class SameElements : public OpDefinition {
  public:
   explicit SameElements(const OpKind& kind) : kind_(kind) {}
   OpKind kind() const override { return kind_; }
-  Cost cost(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
-    return {0.0, bytes_moved(inputs) + bytes_moved(outputs)};
-  }
-  CheckUnits units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
-                   int) const override {
-    return element_units(outputs[0].shape, 4.0);
-  }
-  std::string bound(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec>, int) const override {
-    return std::string(exact_bound);
-  }
+  Cost cost(const CallSpecs& op) const override { return {0.0, op.bytes()}; }
+  CheckUnits units(const CallSpecs& op, int) const override { return element_units(op.outputs[0].shape, 4.0); }
+  std::string bound(const CallSpecs&, int) const override { return std::string(exact_bound); }
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
     judge_elements<1>({operands.inputs[0]}, wanted, judged, [](std::int64_t, const auto& in) { return moved(in[0]); });

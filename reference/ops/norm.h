@@ -1,5 +1,5 @@
 // Normalization over the last axis: layer normalization (Ba, Kiros, Hinton, arXiv 1607.06450) and root mean square
-// normalization (Zhang and Sennrich, arXiv 1910.07467), which takes no mean away and adds no beta.
+// normalization (Zhang and Sennrich, arXiv 1910.07467), which subtracts no mean and adds no beta.
 #pragma once
 
 #include <string>

@@ -2,12 +2,9 @@
 #include <cmath>
 #include <vector>
 
-#include "reference/ops/bound_text.h"
-#include "reference/ops/bytes_moved.h"
-#include "reference/ops/dot.h"
+#include "reference/ops/definition.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/sum_error_bound.h"
-#include "reference/ops/textbooks.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
@@ -25,35 +22,32 @@ class NormBackwardDefinition : public OpDefinition {
  public:
   OpKind kind() const override { return centered ? layer_norm_backward_kind : rms_norm_backward_kind; }
 
-  Cost cost(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
-    return {(centered ? 14.0 : 11.0) * static_cast<double>(inputs[0].shape.elements()),
-            bytes_moved(inputs) + bytes_moved(outputs)};
+  Cost cost(const CallSpecs& op) const override {
+    return {(centered ? 14.0 : 11.0) * elements_of(op.inputs[0]), op.bytes()};
   }
 
-  CheckUnits units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-                   int output) const override {
-    const Shape& x = inputs[1].shape;
+  CheckUnits units(const CallSpecs& op, int output) const override {
+    const Shape& x = op.inputs[1].shape;
     if (output == 0) return norm_row_units(x, x[-1], 30.0);
-    return element_units(outputs[static_cast<std::size_t>(output)].shape, 8.0 * static_cast<double>(norm_rows(x)));
+    return element_units(op.output(output).shape, 8.0 * static_cast<double>(norm_rows(x)));
   }
 
-  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
-                    int output) const override {
-    const Shape& x = inputs[1].shape;
-    if (output == 2) return sum_error_bound_text(norm_rows(x), call.math);
+  std::string bound(const CallSpecs& op, int output) const override {
+    const Shape& x = op.inputs[1].shape;
+    if (output == 2) return sum_error_bound_text(norm_rows(x), op.call.math);
     const auto sum = [](std::int64_t terms) {
       return "u (2 sqrt(" + std::to_string(terms) + ") + 3) " + std::string(partial_sum_text);
     };
-    if (output == 1) return bound_text("Rule G, three roundings per term: " + sum(norm_rows(x)), call.math);
+    if (output == 1) return bound_text("Rule G, three roundings per term: " + sum(norm_rows(x)), op.call.math);
     if (!centered) {
       const std::string mean = "|xhat| (T + 4 u |b|) / " + std::to_string(x[-1]);
       return bound_text("rstd (3 u |h| + " + mean + ") + 2 u |dx|, h = dy gamma, b = sum h xhat, T = " + sum(x[-1]),
-                        call.math);
+                        op.call.math);
     }
     // h = dy gamma; T: of the two sums over a row, a = sum h and b = sum h xhat.
     const std::string means = "(T_a + |xhat| T_b + 4 u (|a| + |xhat b|)) / " + std::to_string(x[-1]);
     const std::string dx = "rstd (3 u |h| + " + means + ") + 2 u |dx|";
-    return bound_text(dx + ", h = dy gamma, a = sum h, b = sum h xhat, T = " + sum(x[-1]), call.math);
+    return bound_text(dx + ", h = dy gamma, a = sum h, b = sum h xhat, T = " + sum(x[-1]), op.call.math);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,

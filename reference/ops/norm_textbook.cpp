@@ -4,13 +4,11 @@
 #include <optional>
 #include <vector>
 
-#include "reference/ops/bound_text.h"
-#include "reference/ops/bytes_moved.h"
-#include "reference/ops/incoming_gradient.h"
+#include "reference/ops/definition.h"
+#include "reference/ops/gradient_tape.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/pointwise.h"
 #include "reference/ops/sum_error_bound.h"
-#include "reference/ops/textbooks.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
@@ -113,20 +111,17 @@ class NormForwardDefinition : public OpDefinition {
  public:
   OpKind kind() const override { return centered ? layer_norm_forward_kind : rms_norm_forward_kind; }
 
-  Cost cost(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
-    return {(centered ? 8.0 : 5.0) * static_cast<double>(inputs[0].shape.elements()),
-            bytes_moved(inputs) + bytes_moved(outputs)};
+  Cost cost(const CallSpecs& op) const override {
+    return {(centered ? 8.0 : 5.0) * elements_of(op.inputs[0]), op.bytes()};
   }
 
-  CheckUnits units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
-                   int output) const override {
-    return output == 0 ? norm_row_units(inputs[0].shape, inputs[0].shape[-1], 20.0)
-                       : norm_row_units(inputs[0].shape, 1, 6.0);
+  CheckUnits units(const CallSpecs& op, int output) const override {
+    return output == 0 ? norm_row_units(op.inputs[0].shape, op.inputs[0].shape[-1], 20.0)
+                       : norm_row_units(op.inputs[0].shape, 1, 6.0);
   }
 
-  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec>,
-                    int output) const override {
-    return normalized_bound(meaning(output), inputs[0].shape[-1], call.math, centered);
+  std::string bound(const CallSpecs& op, int output) const override {
+    return normalized_bound(meaning(output), op.inputs[0].shape[-1], op.call.math, centered);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
@@ -188,21 +183,17 @@ class ResidualNormForwardDefinition : public OpDefinition {
   OpKind kind() const override { return residual_norm_forward_kind; }
 
   // The work of the two ops; the bytes of both, but for one reading of the sum.
-  Cost cost(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
-    return {9.0 * static_cast<double>(inputs[0].shape.elements()), bytes_moved(inputs) + bytes_moved(outputs)};
+  Cost cost(const CallSpecs& op) const override { return {9.0 * elements_of(op.inputs[0]), op.bytes()}; }
+
+  CheckUnits units(const CallSpecs& op, int output) const override {
+    if (output == 0) return element_units(op.outputs[0].shape, 4.0);
+    return output == 1 ? norm_row_units(op.inputs[0].shape, op.inputs[0].shape[-1], 22.0)
+                       : norm_row_units(op.inputs[0].shape, 1, 8.0);
   }
 
-  CheckUnits units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-                   int output) const override {
-    if (output == 0) return element_units(outputs[0].shape, 4.0);
-    return output == 1 ? norm_row_units(inputs[0].shape, inputs[0].shape[-1], 22.0)
-                       : norm_row_units(inputs[0].shape, 1, 8.0);
-  }
-
-  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-                    int output) const override {
-    if (output == 0) return "exact, rounded once to " + std::string(name(outputs[0].dtype));
-    return "of the rounded sum x: " + normalized_bound(normalized(output), inputs[0].shape[-1], call.math);
+  std::string bound(const CallSpecs& op, int output) const override {
+    if (output == 0) return "exact, rounded once to " + std::string(name(op.outputs[0].dtype));
+    return "of the rounded sum x: " + normalized_bound(normalized(output), op.inputs[0].shape[-1], op.call.math);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
@@ -233,19 +224,22 @@ class ResidualNormForwardDefinition : public OpDefinition {
   // What add and layer_norm_forward have: the norm's gradient joins the one that comes along the residual.
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
     refuse_gradient_of_statistics(call, tape);
-    std::optional<ValueId> dsum = incoming_gradient(call, tape, call.outputs[0]);
-    if (const auto dy = incoming_gradient(call, tape, call.outputs[1])) {
+    const auto contribute = [&](const char* input, ValueId gradient) {
+      if (tape.wanted(call.input(input))) tape.contribute(call.input(input), gradient);
+    };
+    std::optional<ValueId> dsum = incoming_gradient(call, tape, call.output("sum"));
+    if (const auto dy = incoming_gradient(call, tape, call.output("y"))) {
       const LayerNorm norm{call.attributes.as<ResidualNorm>().epsilon};
       const LayerNormBackward gradients =
-          layer_norm_backward(program, norm, call.math, tape.label(call, "backward"), *dy, call.outputs[0],
-                              call.inputs[2], call.outputs[2], call.outputs[3]);
-      if (tape.wanted(call.inputs[2])) tape.contribute(call.inputs[2], gradients.dgamma);
-      if (tape.wanted(call.inputs[3])) tape.contribute(call.inputs[3], gradients.dbeta);
+          layer_norm_backward(program, norm, call.math, tape.label(call, "backward"), *dy, call.output("sum"),
+                              call.input("gamma"), call.output("mean"), call.output("rstd"));
+      contribute("gamma", gradients.dgamma);
+      contribute("beta", gradients.dbeta);
       dsum = dsum ? add(program, call.math, tape.label(call, "gradient_sum"), *dsum, gradients.dx) : gradients.dx;
     }
     if (!dsum) return;
-    if (tape.wanted(call.inputs[0])) tape.contribute(call.inputs[0], *dsum);
-    if (tape.wanted(call.inputs[1])) tape.contribute(call.inputs[1], *dsum);
+    contribute("x", *dsum);
+    contribute("r", *dsum);
   }
 };
 

@@ -42,8 +42,8 @@ struct AdamW {
   }
   [[nodiscard]] bool has(std::string_view operand) const { return copies && operand.starts_with("copy"); }
 };
-/// clip and adamw in one pass. Inputs: norm, then those of adamw; outputs as adamw's. Gradients stay as they were: what
-/// is clipped goes into m' and v' unrounded, and is not stored.
+/// clip and adamw in one pass. Inputs: norm, then those of adamw; outputs as adamw's. Gradients are left
+/// unchanged: the clipped values go into m' and v' unrounded and are not stored.
 struct ClipAdamW {
   AdamW adamw;
   double limit = 1.0;

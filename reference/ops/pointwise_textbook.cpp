@@ -6,13 +6,11 @@
 #include <string>
 #include <type_traits>
 
-#include "reference/ops/bound_text.h"
-#include "reference/ops/bytes_moved.h"
+#include "reference/ops/definition.h"
 #include "reference/ops/gelu_textbook.h"
-#include "reference/ops/incoming_gradient.h"
+#include "reference/ops/gradient_tape.h"
 #include "reference/ops/pointwise.h"
 #include "reference/ops/sum_error_bound.h"
-#include "reference/ops/textbooks.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
@@ -31,19 +29,16 @@ template <class Op>
 class Pointwise final : public OpDefinition {
  public:
   OpKind kind() const override { return Op::kind; }
-  Cost cost(const OpCall& call, std::span<const TensorSpec> inputs,
-            std::span<const TensorSpec> outputs) const override {
-    const double elements = static_cast<double>(outputs[0].shape.elements());
-    return {Op::flop(call) * elements, bytes_moved(inputs) + bytes_moved(outputs)};
+  Cost cost(const CallSpecs& op) const override {
+    const double elements = elements_of(op.outputs[0]);
+    return {Op::flop(op.call) * elements, op.bytes()};
   }
-  CheckUnits units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
-                   int) const override {
-    return element_units(outputs[0].shape, Op::textbook_flop);
+  CheckUnits units(const CallSpecs& op, int) const override {
+    return element_units(op.outputs[0].shape, Op::textbook_flop);
   }
-  std::string bound(const OpCall& call, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-                    int output) const override {
-    if constexpr (requires { Op::bound(inputs[0], outputs[0]); }) return Op::bound(inputs[0], outputs[0]);
-    if constexpr (requires { Op::bound(call, output); }) return bound_text(Op::bound(call, output), call.math);
+  std::string bound(const CallSpecs& op, int output) const override {
+    if constexpr (requires { Op::bound(op.inputs[0], op.outputs[0]); }) return Op::bound(op.inputs[0], op.outputs[0]);
+    if constexpr (requires { Op::bound(op.call, output); }) return bound_text(Op::bound(op.call, output), op.call.math);
   }
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {

@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reference/ops/bound_text.h"
-#include "reference/ops/bytes_moved.h"
-#include "reference/ops/incoming_gradient.h"
+#include "reference/ops/definition.h"
+#include "reference/ops/gradient_tape.h"
 #include "reference/ops/pointwise.h"
 #include "reference/ops/quantize.h"
 #include "reference/ops/sum_error_bound.h"
-#include "reference/ops/textbooks.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
@@ -38,24 +36,20 @@ class QuantizeDefinition final : public OpDefinition {
  public:
   OpKind kind() const override { return quantize_kind; }
 
-  Cost cost(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
-    return {static_cast<double>(inputs[0].shape.elements()), bytes_moved(inputs) + bytes_moved(outputs)};
+  Cost cost(const CallSpecs& op) const override { return {elements_of(op.inputs[0]), op.bytes()}; }
+
+  CheckUnits units(const CallSpecs& op, int output) const override {
+    if (output == output_values) return element_units(op.outputs[0].shape, 4.0);
+    const double work = output == output_amax ? 2.0 * elements_of(op.inputs[0]) : 1.0;
+    return element_units(op.output(output).shape, work);
   }
 
-  CheckUnits units(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs,
-                   int output) const override {
-    if (output == output_values) return element_units(outputs[0].shape, 4.0);
-    const double work = output == output_amax ? 2.0 * static_cast<double>(inputs[0].shape.elements()) : 1.0;
-    return element_units(outputs[static_cast<std::size_t>(output)].shape, work);
-  }
-
-  std::string bound(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec>,
-                    int output) const override {
+  std::string bound(const CallSpecs& op, int output) const override {
     if (output == output_amax) return std::string(exact_bound);
     const std::string exact = " (0 where scale is a power of two)";
-    if (output == output_inverse) return bound_text("u |y|" + exact, call.math);
-    const std::string largest = number_text(largest_of(call.attributes.as<Quantize>().to));
-    return bound_text("u |scale x|" + exact + ", clamped to " + largest, call.math);
+    if (output == output_inverse) return bound_text("u |y|" + exact, op.call.math);
+    const std::string largest = number_text(largest_of(op.call.attributes.as<Quantize>().to));
+    return bound_text("u |scale x|" + exact + ", clamped to " + largest, op.call.math);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,

@@ -1,4 +1,4 @@
-// Rotary position embedding: pairs of a head's elements are turned by angles that grow with the position.
+// Rotary position embedding: pairs of a head's elements are rotated by angles that grow with the position.
 // Su et al., arXiv 2104.09864.
 #pragma once
 
@@ -14,14 +14,15 @@ inline constexpr OpKind rotary_kind{"rotary", "x cos sin", "y"};
 /// x [b, s, h, d], cos and sin [s, d/2] (f32; f64 for x in f64) -> y [b, s, h, d] (x's type)
 ///   With c and s the elements of the tables at the token's position in its sequence and pair i:
 ///     y_first = x_first c - x_second s,  y_second = x_second c + x_first s
-/// Any tables will do: nothing asks for c^2 + s^2 = 1. Angles are usually position * base^(-2i/d), base 10000.
-/// x and y may be strided parts of packed storages; the last axis is contiguous. y may update x. An embedding of the
-/// first elements of each head only is that of a part of it.
+/// Any tables are accepted: c^2 + s^2 = 1 is not required. Angles are usually position * base^(-2i/d), base 10000.
+/// x and y may be strided parts of packed storages; the last axis is contiguous. y may update x. To rotate only the
+/// first elements of each head, pass that part.
 struct Rotary {
   /// Which elements are pair i: half: i and i + d/2 (GPT-NeoX, Llama); interleaved: 2i and 2i + 1 (the paper, GPT-J).
   enum class Pairing { half, interleaved };
   Pairing pairing = Pairing::half;
-  /// The transposed rotation, with -s for s: it undoes the one by true angles, and is the gradient of that by any.
+  /// The transposed rotation, with -s for s. With tables of true angles it undoes the rotation; with any it is its
+  /// gradient.
   bool inverse = false;
   static void visit(auto&& attribute) {
     attribute("pairing", &Rotary::pairing, AsWord{"half", "interleaved"});

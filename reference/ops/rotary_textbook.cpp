@@ -3,12 +3,10 @@
 #include <cmath>
 #include <vector>
 
-#include "reference/ops/bound_text.h"
-#include "reference/ops/bytes_moved.h"
-#include "reference/ops/incoming_gradient.h"
+#include "reference/ops/definition.h"
+#include "reference/ops/gradient_tape.h"
 #include "reference/ops/rotary.h"
 #include "reference/ops/sum_error_bound.h"
-#include "reference/ops/textbooks.h"
 #include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
@@ -24,22 +22,21 @@ class RotaryDefinition : public OpDefinition {
   OpKind kind() const override { return rotary_kind; }
 
   // Four products and two sums per pair.
-  Cost cost(const OpCall&, std::span<const TensorSpec> inputs, std::span<const TensorSpec> outputs) const override {
-    const double pairs = static_cast<double>(outputs[0].shape.elements()) / 2.0;
-    return {6.0 * pairs, bytes_moved(inputs) + bytes_moved(outputs)};
+  Cost cost(const CallSpecs& op) const override {
+    const double pairs = elements_of(op.outputs[0]) / 2.0;
+    return {6.0 * pairs, op.bytes()};
   }
 
   // A unit is one head of one token: all of it is turned by the same row of the tables.
-  CheckUnits units(const OpCall&, std::span<const TensorSpec>, std::span<const TensorSpec> outputs,
-                   int) const override {
-    const RotaryExtents e = rotary_extents(outputs[0]);
+  CheckUnits units(const CallSpecs& op, int) const override {
+    const RotaryExtents e = rotary_extents(op.outputs[0]);
     CheckUnits units = element_units({e.b, e.s, e.h}, 8.0 * static_cast<double>(e.d));
     units.elements = e.d;
     return units;
   }
 
-  std::string bound(const OpCall& call, std::span<const TensorSpec>, std::span<const TensorSpec>, int) const override {
-    return bound_text("2 u (|a cos| + |b sin|) of a pair a, b", call.math);
+  std::string bound(const CallSpecs& op, int) const override {
+    return bound_text("2 u (|a cos| + |b sin|) of a pair a, b", op.call.math);
   }
 
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
@@ -71,17 +68,17 @@ class RotaryDefinition : public OpDefinition {
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
     const auto dy = incoming_gradient(call, tape, call.outputs[0]);
     if (!dy) return;
-    for (const ValueId table : {call.inputs[1], call.inputs[2]}) {
+    const ValueId x = call.input("x"), cos = call.input("cos"), sin = call.input("sin");
+    for (const ValueId table : {cos, sin}) {
       if (!tape.wanted(table)) continue;
       throw ProgramError("rotary: the gradient of table '" + program.spec(table).name + "' of op '" + call.label +
                          "' is asked for; expected tables to be constants");
     }
-    const ValueId x = call.inputs[0];
     if (!tape.wanted(x)) return;
     Rotary transposed = call.attributes.as<Rotary>();
     transposed.inverse = !transposed.inverse;
-    tape.contribute(x, rotary(program, transposed, call.math, tape.label(call, "backward"), *dy,
-                              {call.inputs[1], call.inputs[2]}, tape.destination(x)));
+    tape.contribute(
+        x, rotary(program, transposed, call.math, tape.label(call, "backward"), *dy, {cos, sin}, tape.destination(x)));
   }
 };
 

@@ -1,5 +1,5 @@
-// A collective between ranks that reach each other's memory, as what each of them copies and adds up once all inputs
-// are there: who does which part, with no word about how. For backends; the textbook knows nothing of it.
+// A collective between ranks that can read each other's memory, as the copies and sums that each rank does once all
+// inputs are ready: who does which part, not how. For backends; the textbook does not use it.
 #pragma once
 
 #include <cstdint>

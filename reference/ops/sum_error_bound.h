@@ -30,7 +30,13 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
 
 #include "harness/core/recipe.h"
 
@@ -74,5 +80,69 @@ struct ProductSum {
 
 /// Unit roundoff of the accumulator that `math` promises.
 [[nodiscard]] inline double accumulator_roundoff(const Math& math) { return unit_roundoff(math.accumulate); }
+
+// The inner loop of contractions in the textbook.
+
+/// Sum of a[i] b[i] and of their squares, with one term per element. Eight products at a time, so that the compiler can
+/// use vector registers; the order depends on the length only, so that a unit has the same value however it is asked
+/// for. In sums of more than 64 products, those of neighbours are looked at behind every eighth one, and stand for
+/// those before: in between they move by sqrt(8) of the eight products' Q at most.
+[[nodiscard]] inline ProductSum dot(std::span<const double> a, std::span<const double> b) {
+  constexpr std::size_t lanes = 8;
+  std::array<double, lanes> product{};
+  std::array<double, lanes> squares{};
+  const std::size_t whole = a.size() <= 64 ? 0 : a.size() - a.size() % lanes;
+  ProductSum sum;
+  for (std::size_t k = 0; k < whole; k += lanes) {
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      product[lane] = a[k + lane] * b[k + lane];
+      squares[lane] += product[lane] * product[lane];
+    }
+    sum.value += ((product[0] + product[1]) + (product[2] + product[3])) +
+                 ((product[4] + product[5]) + (product[6] + product[7]));
+    sum.reach(static_cast<double>(lanes));
+  }
+  for (const double of_lane : squares) sum.squares += of_lane;
+  for (std::size_t k = whole; k < a.size(); ++k) sum.add(a[k] * b[k]);
+  sum.terms = static_cast<double>(a.size());
+  return sum;
+}
+
+/// The same where what is judged was itself summed in fp64: the value is summed in long double, whose 64 bits (x86)
+/// leave an error far below the bound.
+[[nodiscard]] inline ProductSum wide_dot(std::span<const double> a, std::span<const double> b) {
+  ProductSum sum;
+  long double value = 0.0L;
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    sum.add(a[k] * b[k]);
+    value += static_cast<long double>(a[k]) * static_cast<long double>(b[k]);
+  }
+  sum.value = static_cast<double>(value);
+  return sum;
+}
+
+// What OpDefinition::bound() is made of: the rules above in words.
+
+/// Of outputs that are a selection of their inputs' elements.
+inline constexpr std::string_view exact_bound = "exact, bitwise";
+
+/// M of Rule G: what a partial sum amounts to.
+inline constexpr std::string_view partial_sum_text = "max(|C| + Q, 2 S)";
+
+/// Six digits at most: "0.125", "1e-08".
+[[nodiscard]] std::string number_text(double value);
+/// "2^-24"; "0" for 0.
+[[nodiscard]] std::string power_text(double power_of_two);
+/// `rule`, and the number that its u stands for: "u |y|, u = 2^-24".
+[[nodiscard]] std::string bound_text(std::string rule, const Math& math);
+/// "2 u sqrt(768) max(|C| + Q, 2 S)" for a sum of 768 terms.
+[[nodiscard]] std::string sum_error_text(std::int64_t terms);
+/// Of a sum whose every element has `terms` terms: "Rule G: 2 u sqrt(768) max(|C| + Q, 2 S), u = 2^-24".
+[[nodiscard]] std::string sum_error_bound_text(std::int64_t terms, const Math& math);
+/// Of a sum whose elements differ in their number of terms: "Rule G: 2 u sqrt(K) max(|C| + Q, 2 S), K <= 147, u =
+/// 2^-24", with what `terms` says of K.
+[[nodiscard]] std::string sum_error_bound_text(std::string_view terms, const Math& math);
+/// " + 2.9e-09 |x|": what a factor loses when it is brought to the type that arithmetic runs in; empty for nothing.
+[[nodiscard]] std::string lost_factor_text(double lost, std::string_view operand);
 
 }  // namespace gpubench

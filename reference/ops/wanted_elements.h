@@ -48,7 +48,7 @@ void judge_elements(const std::array<TensorView, views>& inputs, std::span<const
   }
 }
 
-/// CheckUnits of one element each of a tensor, with its first and last element and the ends of its first and last row.
+/// Units of one element each. Landmarks: the first and last element, and the ends of the first and last row.
 [[nodiscard]] CheckUnits element_units(const Shape& shape, double flop_per_unit);
 
 /// Rows of x as units of `elements` elements each: one of each kind that the norm fills give, and the last, are always

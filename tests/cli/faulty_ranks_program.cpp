@@ -12,7 +12,6 @@
 
 #include "harness/cli/program.h"
 #include "reference/cpu/cpu_backend.h"
-#include "reference/cpu/cpu_ranks.h"
 #include "suites/suites.h"
 #include "tests/harness/run/faulty_ranks.h"
 

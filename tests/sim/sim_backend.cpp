@@ -110,7 +110,7 @@ class OpLaunch : public SimLaunch {
     const OpDefinition& meaning = definition(plan_->call.kind);
     std::vector<std::vector<Expected>> results;  // all of them before any is stored: outputs may overwrite inputs
     for (int o = 0; o < static_cast<int>(plan_->outputs.size()); ++o) {
-      const CheckUnits units = meaning.units(plan_->call, plan_->inputs, plan_->outputs, o);
+      const CheckUnits units = meaning.units({plan_->call, plan_->inputs, plan_->outputs}, o);
       std::vector<std::int64_t> all(static_cast<std::size_t>(units.count));
       for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
       results.emplace_back(static_cast<std::size_t>(units.count * units.elements));
@@ -275,7 +275,7 @@ Plan SimBackend::plan(const OpCall& call, std::span<const TensorSpec> tensors, c
   }
   if (plan->has(FaultKind::unsupported))
     throw Unsupported("sim: no implementation of " + std::string(call.kind.name) + " '" + call.label + "'");
-  const Cost cost = definition(call.kind).cost(call, plan->inputs, plan->outputs);
+  const Cost cost = definition(call.kind).cost({call, plan->inputs, plan->outputs});
   plan->ns = script_.clock_ns.value_or(100.0 + cost.flop / 100.0 + cost.bytes / 10.0);
   events_.push_back({SimEvent::What::plan, {call.label}, false, 0, {}, 0.0});
   return plan;

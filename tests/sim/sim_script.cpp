@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "harness/core/error.h"
-#include "reference/ops/transform/fusion_rules.h"
+#include "reference/ops/transform/fuse.h"
 
 namespace gpubench::sim {
 namespace {

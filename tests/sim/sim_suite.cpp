@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "harness/plan/definition_digest.h"
-#include "reference/ops/column_sum.h"
+#include "reference/ops/bias_gradient.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/move.h"
 #include "reference/ops/norm.h"

@@ -9,7 +9,6 @@
 #include "harness/run/prepared_case.h"
 #include "harness/run/rank_group.h"
 #include "reference/cpu/cpu_backend.h"
-#include "reference/cpu/cpu_ranks.h"
 #include "suites/suites.h"
 
 namespace gpubench {

@@ -8,8 +8,8 @@
 #include <set>
 
 #include "harness/plan/plan.h"
+#include "reference/ops/bias_gradient.h"
 #include "reference/ops/cross_entropy.h"
-#include "reference/ops/gemm_bias_gradient.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/transform/fuse.h"

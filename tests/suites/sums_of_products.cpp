@@ -1,8 +1,7 @@
 #include "tests/suites/sums_of_products.h"
 
-#include "reference/ops/column_sum.h"
+#include "reference/ops/bias_gradient.h"
 #include "reference/ops/gemm.h"
-#include "reference/ops/gemm_bias_gradient.h"
 #include "reference/ops/norm.h"
 
 namespace gpubench::testing {

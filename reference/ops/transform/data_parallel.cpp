@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "harness/core/error.h"
-#include "reference/ops/transform/copy_values.h"
+#include "reference/ops/transform/copies.h"
 
 namespace gpubench {
 namespace {

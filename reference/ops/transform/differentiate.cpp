@@ -6,7 +6,6 @@
 #include "reference/ops/definition.h"
 #include "reference/ops/gradient_tape.h"
 #include "reference/ops/transform/gradient_ledger.h"
-#include "reference/ops/transform/value_families.h"
 
 namespace gpubench {
 namespace {

@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "harness/core/error.h"
-#include "reference/ops/transform/copy_values.h"
-#include "reference/ops/transform/fusion_rules.h"
+#include "reference/ops/transform/copies.h"
+#include "reference/ops/transform/fuse.h"
 
 namespace gpubench {
 namespace {

@@ -1,13 +1,12 @@
-#include "reference/ops/transform/fusion_rules.h"
+#include "reference/ops/transform/fuse.h"
 
 #include <algorithm>
 #include <array>
 #include <set>
 #include <utility>
 
-#include "reference/ops/column_sum.h"
+#include "reference/ops/bias_gradient.h"
 #include "reference/ops/cross_entropy.h"
-#include "reference/ops/gemm_bias_gradient.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/pointwise.h"

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "harness/parity/judge.h"
-#include "reference/ops/gemm_bias_gradient.h"
+#include "reference/ops/bias_gradient.h"
 #include "tests/harness/parity/judged_program.h"
 
 namespace gpubench {

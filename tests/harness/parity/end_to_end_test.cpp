@@ -10,9 +10,8 @@
 #include "harness/parity/textbook_machine.h"
 #include "harness/run/rank_group.h"
 #include "reference/cpu/cpu_backend.h"
-#include "reference/cpu/cpu_ranks.h"
+#include "reference/ops/transform/copies.h"
 #include "reference/ops/transform/fuse.h"
-#include "reference/ops/transform/widen.h"
 #include "suites/suites.h"
 #include "tests/reference/cpu/program_run.h"
 

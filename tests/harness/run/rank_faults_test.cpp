@@ -10,7 +10,6 @@
 #include "harness/core/error.h"
 #include "harness/run/rank_group.h"
 #include "reference/cpu/cpu_backend.h"
-#include "reference/cpu/cpu_ranks.h"
 #include "suites/suites.h"
 #include "tests/harness/run/faulty_ranks.h"
 #include "tests/harness/run/run_fixture.h"

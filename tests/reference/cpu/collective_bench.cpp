@@ -14,7 +14,6 @@
 #include "harness/core/rank_sync.h"
 #include "harness/run/rank_group.h"
 #include "reference/cpu/cpu_backend.h"
-#include "reference/cpu/cpu_ranks.h"
 #include "reference/ops/collective.h"
 #include "reference/ops/move.h"
 #include "reference/ops/pointwise.h"

@@ -1,5 +1,5 @@
 // CPU ranks: the contract of all communicators, and what is theirs alone.
-#include "reference/cpu/cpu_ranks.h"
+#include "reference/cpu/cpu_backend.h"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 #include <functional>
 #include <optional>
 
-#include "reference/cpu/bf16.h"
+#include "reference/cpu/block_io.h"
 #include "reference/cpu/cpu_backend.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/move.h"

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-#include "reference/cpu/layer_norm_passes.h"
+#include "reference/cpu/norm_passes.h"
 #include "reference/cpu/usable_isa.h"
 #include "reference/cpu/vector_math.h"
 

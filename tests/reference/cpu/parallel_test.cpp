@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "harness/core/dtype.h"
-#include "reference/cpu/bf16.h"
+#include "reference/cpu/block_io.h"
 
 namespace gpubench::cpu {
 namespace parallel_test {

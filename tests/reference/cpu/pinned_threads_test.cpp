@@ -1,5 +1,5 @@
 // Threads keep to their processors while something is timed, and to none afterwards.
-#include "reference/cpu/pinned_threads.h"
+#include "reference/cpu/host.h"
 
 #include <gtest/gtest.h>
 #include <omp.h>

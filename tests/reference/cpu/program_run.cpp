@@ -6,7 +6,7 @@
 
 #include "harness/core/hash.h"
 #include "reference/cpu/cpu_backend.h"
-#include "reference/cpu/onednn_isa.h"
+#include "reference/cpu/usable_isa.h"
 
 namespace gpubench::testing {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "reference/cpu/cpu_backend.h"
-#include "reference/ops/column_sum.h"
+#include "reference/ops/bias_gradient.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/embedding.h"
 #include "tests/reference/cpu/textbook_judge.h"

@@ -21,7 +21,7 @@ std::string judge_output(const ProgramRun& run, const Operands& operands, int ou
   const OpDefinition& op = definition(call.kind);
   std::vector<TensorSpec> inputs;
   for (const TensorView& input : operands.inputs) inputs.push_back(input.spec());
-  const CheckUnits units = op.units(call, inputs, operands.outputs, output);
+  const CheckUnits units = op.units({call, inputs, operands.outputs}, output);
   std::vector<std::int64_t> wanted;
   for (std::int64_t unit = 0; unit < units.count; unit += stride) wanted.push_back(unit);
   if (units.count > 0 && wanted.back() != units.count - 1) wanted.push_back(units.count - 1);

@@ -9,7 +9,6 @@
 #include <map>
 
 #include "harness/core/error.h"
-#include "reference/cpu/onednn_isa.h"
 #include "tests/reference/cpu/program_run.h"
 
 namespace gpubench::cpu {

@@ -10,8 +10,6 @@
 
 #include "harness/core/dtype.h"
 #include "reference/cpu/block_io.h"
-#include "reference/cpu/gelu_avx512.h"
-#include "reference/cpu/stream_store.h"
 #include "reference/cpu/vector_avx512.h"
 
 namespace gpubench::cpu {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/core/error.h"
-#include "reference/ops/gemm_bias_gradient.h"
+#include "reference/ops/bias_gradient.h"
 #include "tests/reference/cuda/emulated_choice.h"
 #include "tests/reference/cuda/emulated_judge.h"
 

@@ -5,7 +5,6 @@
 
 #include "reference/cuda/kernel.h"
 #include "reference/ops/transform/fuse.h"
-#include "reference/ops/transform/fusion_rules.h"
 
 namespace gpubench {
 namespace ops_table_test {

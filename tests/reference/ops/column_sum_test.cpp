@@ -1,4 +1,4 @@
-#include "reference/ops/column_sum.h"
+#include "reference/ops/bias_gradient.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "reference/ops/definition.h"
-#include "reference/ops/dot.h"
+#include "reference/ops/sum_error_bound.h"
 #include "tests/reference/ops/tensor_core.h"
 #include "tests/reference/ops/textbook_run.h"
 

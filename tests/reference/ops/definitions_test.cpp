@@ -7,14 +7,13 @@
 #include <sstream>
 
 #include "reference/ops/attention.h"
+#include "reference/ops/bias_gradient.h"
 #include "reference/ops/collective.h"
-#include "reference/ops/column_sum.h"
 #include "reference/ops/conv2d.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/definition.h"
 #include "reference/ops/embedding.h"
 #include "reference/ops/gemm.h"
-#include "reference/ops/gemm_bias_gradient.h"
 #include "reference/ops/move.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
@@ -189,7 +188,7 @@ Program every_op() {
 }
 
 std::string bound_of(const Program& program, const OpCall& call, int output = 0) {
-  return definition(call.kind).bound(call, specs_of(program, call.inputs), specs_of(program, call.outputs), output);
+  return definition(call.kind).bound({call, specs_of(program, call.inputs), specs_of(program, call.outputs)}, output);
 }
 
 std::string bound_of(const Program& program, std::string_view label, int output = 0) {

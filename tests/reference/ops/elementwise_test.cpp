@@ -6,7 +6,7 @@
 #include <array>
 #include <functional>
 
-#include "reference/ops/column_sum.h"
+#include "reference/ops/bias_gradient.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/embedding.h"
 #include "reference/ops/gemm.h"

@@ -1,12 +1,11 @@
 // Products with a bias gradient beside them: what they mean, and what the bounds of their sums tell apart.
-#include "reference/ops/gemm_bias_gradient.h"
+#include "reference/ops/bias_gradient.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <numbers>
 
-#include "reference/ops/column_sum.h"
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {

@@ -13,7 +13,6 @@
 
 #include "harness/core/dtype.h"
 #include "reference/ops/contraction.h"
-#include "reference/ops/dot.h"
 #include "tests/reference/ops/summation_orders.h"
 #include "tests/reference/ops/tensor_core.h"
 

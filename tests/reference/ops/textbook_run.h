@@ -79,7 +79,8 @@ class TextbookRun {
 
   CheckUnits units(int op, int output) const {
     const OpCall& call = program_.op(op);
-    return definition(call.kind).units(call, specs_of(program_, call.inputs), specs_of(program_, call.outputs), output);
+    return definition(call.kind).units({call, specs_of(program_, call.inputs), specs_of(program_, call.outputs)},
+                                       output);
   }
 
   /// Stores what the textbook says for every output; updates overwrite what was read.
@@ -241,6 +242,15 @@ std::string program_error(Build build) {
     return error.what();
   }
   return {};
+}
+
+/// What differentiating op 0 says where a gradient flows into this output; empty where it may.
+inline std::string refused_gradient(Program& program, ValueId output) {
+  const TensorSpec spec = program.spec(output);
+  SingleOpTape tape(program);
+  tape.given[output] = source(program, "seed", spec.dtype, spec.shape, Role::gradient);
+  const OpCall call = program.op(0);
+  return program_error([&] { definition(call.kind).derivative(program, call, tape); });
 }
 
 }  // namespace gpubench::testing

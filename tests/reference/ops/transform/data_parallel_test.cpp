@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "reference/ops/column_sum.h"
+#include "reference/ops/bias_gradient.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/pointwise.h"
 #include "tests/reference/ops/textbook_run.h"

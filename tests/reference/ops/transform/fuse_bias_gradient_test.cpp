@@ -3,8 +3,7 @@
 
 #include <array>
 
-#include "reference/ops/column_sum.h"
-#include "reference/ops/gemm_bias_gradient.h"
+#include "reference/ops/bias_gradient.h"
 #include "reference/ops/pointwise.h"
 #include "reference/ops/transform/differentiate.h"
 #include "reference/ops/transform/fuse.h"

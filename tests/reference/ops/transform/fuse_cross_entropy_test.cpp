@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "reference/ops/column_sum.h"
+#include "reference/ops/bias_gradient.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/pointwise.h"

@@ -1,0 +1,160 @@
+// The gradient of layer normalization. With xhat = (x - mean) rstd and h = dy gamma, per row of n:
+//   dx = rstd (h - sum(h) / n - xhat sum(h xhat) / n),   dgamma = sum over rows of dy xhat,   dbeta = of dy
+// Without a mean, as in root mean square normalization, xhat = x rstd, and neither sum(h) nor dbeta is there.
+// Each thread sums the parameter gradients of its rows in the workspace; the threads' sums are then added in order.
+#include <algorithm>
+
+#include "reference/cpu/block_io.h"
+#include "reference/cpu/kernel.h"
+#include "reference/cpu/parallel.h"
+#include "reference/cpu/plans.h"
+#include "reference/ops/norm.h"
+
+namespace gpubench::cpu {
+namespace {
+
+struct RowSums {
+  float h = 0.0F;
+  float h_xhat = 0.0F;
+};
+
+/// Adds the block's terms to dgamma and dbeta; returns the sums over the block that dx needs.
+GPUBENCH_VECTOR_CLONES
+RowSums reduce_block(const float* dy, const float* x, const float* gamma, float mean, float rstd, std::int64_t count,
+                     float* dgamma, float* dbeta) {
+  float sum_h = 0.0F;
+  float sum_h_xhat = 0.0F;
+#pragma omp simd reduction(+ : sum_h, sum_h_xhat)
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float xhat = (x[i] - mean) * rstd;
+    const float h = dy[i] * gamma[i];
+    sum_h += h;
+    sum_h_xhat += h * xhat;
+    dgamma[i] += dy[i] * xhat;
+    dbeta[i] += dy[i];
+  }
+  return {sum_h, sum_h_xhat};
+}
+
+GPUBENCH_VECTOR_CLONES
+void dx_block(const float* dy, const float* x, const float* gamma, float mean, float rstd, RowSums means,
+              std::int64_t count, float* dx) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float xhat = (x[i] - mean) * rstd;
+    dx[i] = rstd * ((dy[i] * gamma[i] - means.h) - xhat * means.h_xhat);
+  }
+}
+
+struct NormBackward {
+  int threads = 1;
+  RowView dy_view, x_view, dx_view;
+  Source dy, x, gamma;
+  const float* mean = nullptr;
+  const float* rstd = nullptr;
+  Sink dx, dgamma, dbeta;
+  float* partial = nullptr;  ///< [parts, 2, columns]: dgamma, then dbeta
+  bool centered = true;
+
+  [[nodiscard]] float mean_of(std::int64_t row) const { return centered ? mean[row] : 0.0F; }
+
+  [[nodiscard]] int parts() const { return chunk_count(threads, x_view.rows, row_grain(x_view.columns)); }
+  [[nodiscard]] float* partial_of(std::int64_t part) const { return partial + part * 2 * x_view.columns; }
+
+  void operator()() const {
+    parallel_chunks(threads, parts(), 1, [this](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t part = begin; part < end; ++part) run_part(static_cast<int>(part));
+      stream_fence();
+    });
+    parallel_chunks(threads, x_view.columns, element_grain,
+                    [this](std::int64_t begin, std::int64_t end) { combine(begin, end); });
+  }
+
+  void run_part(int part) const {
+    std::fill_n(partial_of(part), 2 * x_view.columns, 0.0F);
+    const Chunk rows = chunk_of(x_view.rows, row_grain(x_view.columns), parts(), part);
+    for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+      const RowSums means = reduce_row(row, partial_of(part));
+      write_dx(row, means);
+    }
+  }
+
+  RowSums reduce_row(std::int64_t row, float* sums) const {
+    const std::int64_t n = x_view.columns;
+    BlockBuffer dy_buffer;
+    BlockBuffer x_buffer;
+    BlockBuffer gamma_buffer;
+    double h = 0.0;
+    double h_xhat = 0.0;
+    for (std::int64_t i = 0; i < n; i += block_elements) {
+      const std::int64_t size = std::min(block_elements, n - i);
+      const RowSums block = reduce_block(
+          dy.read(row * dy_view.stride + i, size, dy_buffer), x.read(row * x_view.stride + i, size, x_buffer),
+          gamma.read(i, size, gamma_buffer), mean_of(row), rstd[row], size, sums + i, sums + n + i);
+      h += static_cast<double>(block.h);
+      h_xhat += static_cast<double>(block.h_xhat);
+    }
+    const auto count = static_cast<double>(n);
+    return {centered ? static_cast<float>(h / count) : 0.0F, static_cast<float>(h_xhat / count)};
+  }
+
+  void write_dx(std::int64_t row, RowSums means) const {
+    BlockBuffer dy_buffer;
+    BlockBuffer x_buffer;
+    BlockBuffer gamma_buffer;
+    BlockBuffer dx_buffer;
+    for (std::int64_t i = 0; i < x_view.columns; i += block_elements) {
+      const std::int64_t size = std::min(block_elements, x_view.columns - i);
+      const std::int64_t first = row * dx_view.stride + i;
+      float* block = dx.place(first, dx_buffer);
+      dx_block(dy.read(row * dy_view.stride + i, size, dy_buffer), x.read(row * x_view.stride + i, size, x_buffer),
+               gamma.read(i, size, gamma_buffer), mean_of(row), rstd[row], means, size, block);
+      dx.commit(first, size, block);
+    }
+  }
+
+  void combine(std::int64_t begin, std::int64_t end) const {
+    for (std::int64_t i = begin; i < end; i += block_elements) {
+      const std::int64_t size = std::min(block_elements, end - i);
+      combine_block(dgamma, 0, i, size);
+      if (centered) combine_block(dbeta, x_view.columns, i, size);
+    }
+  }
+
+  void combine_block(const Sink& sink, std::int64_t offset, std::int64_t first, std::int64_t size) const {
+    BlockBuffer buffer;
+    float* block = sink.place(first, buffer);
+    std::copy_n(partial_of(0) + offset + first, size, block);
+    for (int part = 1; part < parts(); ++part) add_run(partial_of(part) + offset + first, size, block);
+    sink.commit(first, size, block);
+  }
+};
+
+}  // namespace
+
+Plan plan_norm_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  const Named<TensorSpec> operand(call, tensors);
+  expect_f32_or_bf16(call, operand, {"dy", "x", "gamma", "dx", "dgamma", "dbeta"});
+  expect_row_major(call, operand, {"gamma", "mean", "rstd", "dgamma", "dbeta"});
+  expect_type(call, operand, {"mean", "rstd"}, DType::f32);
+  NormBackward work;
+  work.threads = context.threads;
+  work.dy_view = rows_of(call, operand["dy"]);
+  work.x_view = rows_of(call, operand["x"]);
+  work.dx_view = rows_of(call, operand["dx"]);
+  work.centered = operand.find("mean") != nullptr;
+  const auto workspace_bytes = static_cast<std::size_t>(work.parts() * 2 * work.x_view.columns) * sizeof(float);
+  return own_plan(call, work,
+                  {{"dy", to<&NormBackward::dy>},
+                   {"x", to<&NormBackward::x>},
+                   {"gamma", to<&NormBackward::gamma>},
+                   {"mean?", to<&NormBackward::mean>},
+                   {"rstd", to<&NormBackward::rstd>},
+                   {"dx", to<&NormBackward::dx>},
+                   {"dgamma", to<&NormBackward::dgamma>},
+                   {"dbeta?", to<&NormBackward::dbeta>},
+                   {workspace_operand, to<&NormBackward::partial>}},
+                  workspace_bytes);
+}
+
+}  // namespace gpubench::cpu

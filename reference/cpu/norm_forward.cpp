@@ -1,0 +1,278 @@
+// Layer normalization, three passes over a row that stays in the first-level cache: the mean, the variance about that
+// mean (never E[x^2] - mean^2, which cancels), the result. Root mean square normalization has no mean and no beta.
+// Blocks are summed in f32 by vector lanes, blocks of a row in f64.
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "reference/cpu/block_io.h"
+#include "reference/cpu/kernel.h"
+#include "reference/cpu/norm_passes.h"
+#include "reference/cpu/parallel.h"
+#include "reference/cpu/plans.h"
+#include "reference/cpu/vector_avx512.h"
+#include "reference/ops/norm.h"
+
+namespace gpubench::cpu {
+namespace {
+
+/// In the place of a beta.
+constexpr std::array<float, direct_norm_block> zeros{};
+
+struct NormForward {
+  int threads = 1;
+  double epsilon = 0.0;
+  RowView x_view, y_view;
+  Source x, gamma, beta;
+  Sink y;
+  float* mean = nullptr;
+  float* rstd = nullptr;
+  bool use_avx512 = false;  // x is f32
+  bool has_beta = true;
+
+  void operator()() const {
+    parallel_chunks(threads, x_view.rows, row_grain(x_view.columns), [this](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) run_row(row);
+      stream_fence();
+    });
+  }
+
+  void run_row(std::int64_t row) const {
+    const std::int64_t n = x_view.columns;
+    const float row_mean = mean == nullptr ? 0.0F : mean_of(row);
+    double squares = 0.0;
+    for_blocks(row, [&](const float* block, std::int64_t size, const float* ahead) {
+      squares += static_cast<double>(use_avx512 ? avx512::squared_deviations(block, row_mean, size, ahead)
+                                                : squared_deviation_block(block, row_mean, size));
+    });
+    const auto row_rstd = static_cast<float>(1.0 / std::sqrt(squares / static_cast<double>(n) + epsilon));
+    if (mean != nullptr) mean[row] = row_mean;
+    rstd[row] = row_rstd;
+    normalize_row(row, row_mean, row_rstd);
+  }
+
+  [[nodiscard]] float mean_of(std::int64_t row) const {
+    double total = 0.0;
+    for_blocks(row, [&](const float* block, std::int64_t size, const float* ahead) {
+      total += static_cast<double>(use_avx512 ? avx512::sum(block, size, ahead) : sum_block(block, size));
+    });
+    return static_cast<float>(total / static_cast<double>(x_view.columns));
+  }
+
+  // Calls work(block, size, ahead) for the blocks of a row of x; ahead is the same block two rows on, where there is
+  // one, for kernels that prefetch. One row on would be too late for its first lines.
+  template <class Work>
+  void for_blocks(std::int64_t row, const Work& work) const {
+    const std::int64_t step = x.staged() ? block_elements : direct_norm_block;
+    const std::int64_t first = row * x_view.stride;
+    const std::int64_t distance = std::min<std::int64_t>(2, x_view.rows - 1 - row) * x_view.stride;
+    BlockBuffer buffer;
+    for (std::int64_t i = 0; i < x_view.columns; i += step) {
+      const float* block = x.read(first + i, std::min(step, x_view.columns - i), buffer);
+      work(block, std::min(step, x_view.columns - i), block + distance);
+    }
+  }
+
+  void normalize_row(std::int64_t row, float row_mean, float row_rstd) const {
+    const bool staged = x.staged() || gamma.staged() || beta.staged() || y.staged();
+    const std::int64_t step = staged ? block_elements : direct_norm_block;
+    const bool last_row = row + 1 == x_view.rows;
+    BlockBuffer x_buffer;
+    BlockBuffer y_buffer;
+    BlockBuffer gamma_buffer;
+    BlockBuffer beta_buffer;
+    if (use_avx512 && has_beta && !gamma.staged() && y.streams_f32()) {
+      avx512::stream_normalized(x.read(row * x_view.stride, x_view.columns, x_buffer),
+                                gamma.read(0, x_view.columns, gamma_buffer), beta.read(0, x_view.columns, beta_buffer),
+                                row_mean, row_rstd, x_view.columns, y.where(row * y_view.stride));
+      return;
+    }
+    for (std::int64_t i = 0; i < x_view.columns; i += step) {
+      const std::int64_t size = std::min(step, x_view.columns - i);
+      const std::int64_t y_first = row * y_view.stride + i;
+      // Memory would be idle while the row is worked on in the cache.
+      if (!use_avx512 && !last_row) x.prefetch((row + 1) * x_view.stride + i, size);
+      float* block = y.place(y_first, y_buffer);
+      normalize_block(x.read(row * x_view.stride + i, size, x_buffer), gamma.read(i, size, gamma_buffer),
+                      has_beta ? beta.read(i, size, beta_buffer) : zeros.data(), row_mean, row_rstd, size, block);
+      y.commit(y_first, size, block);
+    }
+  }
+};
+
+}  // namespace
+
+Plan plan_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  const Named<TensorSpec> operand(call, tensors);
+  expect_f32_or_bf16(call, operand, {"x", "y", "gamma", "beta"});
+  expect_row_major(call, operand, {"gamma", "beta", "mean", "rstd"});
+  expect_type(call, operand, {"mean", "rstd"}, DType::f32);
+  NormForward work;
+  work.threads = context.threads;
+  work.epsilon = call.attributes.as<Norm>().epsilon;
+  work.x_view = rows_of(call, operand["x"]);
+  work.y_view = rows_of(call, operand["y"]);
+  work.use_avx512 = operand["x"].dtype == DType::f32 && avx512::available();
+  work.has_beta = operand.find("beta") != nullptr;
+  return own_plan(call, work,
+                  {{"x", to<&NormForward::x>},
+                   {"gamma", to<&NormForward::gamma>},
+                   {"beta?", to<&NormForward::beta>},
+                   {"y", to<&NormForward::y>},
+                   {"mean?", to<&NormForward::mean>},
+                   {"rstd", to<&NormForward::rstd>}});
+}
+
+// A residual connection with the norm behind it. The sum of a row is made once, in a scratch row that stays in the
+// first-level cache: from there it goes to memory, around the caches where it would not stay in them, and through the
+// same three passes. Two ops apart would read it from memory once more.
+
+namespace {
+
+/// Floats of a scratch row: whole cache lines, so that no two threads share one.
+std::int64_t scratch_columns(std::int64_t columns) { return (columns + 15) / 16 * 16; }
+
+struct ResidualForward {
+  int threads = 1;
+  double epsilon = 0.0;
+  std::int64_t rows = 0;
+  std::int64_t n = 0;
+  Tensor x, r, sum;
+  Source gamma, beta;
+  Sink y;
+  float* mean = nullptr;
+  float* rstd = nullptr;
+  float* scratch = nullptr;  // a row for each thread
+  bool is_bf16 = false;
+  bool streaming = false;
+  bool use_avx512 = false;  // x is f32
+
+  void operator()() const {
+    parallel_chunks(threads, rows, row_grain(n), [this](std::int64_t begin, std::int64_t end) {
+      float* own = scratch + omp_get_thread_num() * scratch_columns(n);
+      for (std::int64_t row = begin; row < end; ++row) run_row(row, own);
+      stream_fence();
+    });
+  }
+
+  void run_row(std::int64_t row, float* wide) const {
+    const double total = is_bf16 ? add_row_bf16(row, wide) : add_row(row, wide);
+    const auto row_mean = static_cast<float>(total / static_cast<double>(n));
+    const float* ahead = elements_of<float>(r) + row_ahead(row) * n;  // of bf16 never looked at
+    double squares = 0.0;
+    for (std::int64_t i = 0; i < n; i += direct_norm_block) {
+      const std::int64_t size = std::min(direct_norm_block, n - i);
+      squares += static_cast<double>(use_avx512 ? avx512::squared_deviations(wide + i, row_mean, size, ahead + i)
+                                                : squared_deviation_block(wide + i, row_mean, size));
+    }
+    const auto row_rstd = static_cast<float>(1.0 / std::sqrt(squares / static_cast<double>(n) + epsilon));
+    mean[row] = row_mean;
+    rstd[row] = row_rstd;
+    normalize_row(row, wide, row_mean, row_rstd);
+  }
+
+  // The row whose operands are brought to the cache while this one is worked on; one row on would be late for its first
+  // lines.
+  [[nodiscard]] std::int64_t row_ahead(std::int64_t row) const { return std::min(row + 2, rows - 1); }
+
+  double add_row(std::int64_t row, float* wide) const {
+    const float* a = elements_of<float>(x) + row * n;
+    const float* b = elements_of<float>(r) + row * n;
+    float* to = elements_of<float>(sum) + row * n;
+    const std::int64_t ahead = (row_ahead(row) - row) * n;
+    double total = 0.0;
+    for (std::int64_t i = 0; i < n; i += direct_norm_block) {
+      const std::int64_t size = std::min(direct_norm_block, n - i);
+      if (use_avx512) {
+        total += static_cast<double>(
+            avx512::add(a + i, b + i, size, wide + i, streaming ? to + i : nullptr, a + ahead + i, b + ahead + i));
+      } else {
+        add_block(a + i, b + i, size, wide + i);
+        total += static_cast<double>(sum_block(wide + i, size));
+      }
+    }
+    if (!streaming) {
+      std::copy_n(wide, n, to);
+    } else if (!use_avx512) {
+      stream_store(reinterpret_cast<std::byte*>(to), reinterpret_cast<const std::byte*>(wide),
+                   static_cast<std::size_t>(n) * sizeof(float));
+    }
+    return total;
+  }
+
+  double add_row_bf16(std::int64_t row, float* wide) const {
+    const bf16* a = elements_of<bf16>(x) + row * n;
+    const bf16* b = elements_of<bf16>(r) + row * n;
+    bf16* to = elements_of<bf16>(sum) + row * n;
+    alignas(64) std::array<bf16, direct_norm_block> narrowed;
+    double total = 0.0;
+    for (std::int64_t i = 0; i < n; i += direct_norm_block) {
+      const std::int64_t size = std::min(direct_norm_block, n - i);
+      add_block_bf16(a + i, b + i, size, streaming ? narrowed.data() : to + i, wide + i);
+      if (streaming) {
+        stream_store(reinterpret_cast<std::byte*>(to + i), reinterpret_cast<const std::byte*>(narrowed.data()),
+                     static_cast<std::size_t>(size) * sizeof(bf16));
+      }
+      total += static_cast<double>(sum_block(wide + i, size));
+    }
+    return total;
+  }
+
+  void normalize_row(std::int64_t row, const float* wide, float row_mean, float row_rstd) const {
+    BlockBuffer y_buffer;
+    BlockBuffer gamma_buffer;
+    BlockBuffer beta_buffer;
+    if (use_avx512 && !gamma.staged() && y.streams_f32()) {
+      avx512::stream_normalized(wide, gamma.read(0, n, gamma_buffer), beta.read(0, n, beta_buffer), row_mean, row_rstd,
+                                n, y.where(row * n));
+      return;
+    }
+    const std::int64_t step = gamma.staged() || beta.staged() || y.staged() ? block_elements : direct_norm_block;
+    for (std::int64_t i = 0; i < n; i += step) {
+      const std::int64_t size = std::min(step, n - i);
+      // Memory would be idle while the row is worked on in the cache.
+      if (!use_avx512 && row + 1 < rows) {
+        Source(x).prefetch((row + 1) * n + i, size);
+        Source(r).prefetch((row + 1) * n + i, size);
+      }
+      float* block = y.place(row * n + i, y_buffer);
+      normalize_block(wide + i, gamma.read(i, size, gamma_buffer), beta.read(i, size, beta_buffer), row_mean, row_rstd,
+                      size, block);
+      y.commit(row * n + i, size, block);
+    }
+  }
+};
+
+}  // namespace
+
+Plan plan_residual_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  const Named<TensorSpec> operand(call, tensors);
+  const TensorSpec& x = operand["x"];
+  for (const TensorSpec& tensor : tensors) expect_row_major(call, tensor);
+  expect_f32_or_bf16(call, operand, {"x", "gamma", "beta"});
+  expect_type(call, operand, {"r", "sum", "y"}, x.dtype);
+  expect_type(call, operand, {"mean", "rstd"}, DType::f32);
+  ResidualForward work;
+  work.threads = context.threads;
+  work.epsilon = call.attributes.as<ResidualNorm>().epsilon;
+  work.n = x.shape[-1];
+  work.rows = x.shape.elements() / work.n;
+  work.is_bf16 = x.dtype == DType::bf16;
+  work.streaming = worth_streaming(x.bytes());
+  work.use_avx512 = !work.is_bf16 && avx512::available();
+  return own_plan(call, work,
+                  {{"x", to<&ResidualForward::x>},
+                   {"r", to<&ResidualForward::r>},
+                   {"gamma", to<&ResidualForward::gamma>},
+                   {"beta", to<&ResidualForward::beta>},
+                   {"sum", to<&ResidualForward::sum>},
+                   {"y", to<&ResidualForward::y>},
+                   {"mean", to<&ResidualForward::mean>},
+                   {"rstd", to<&ResidualForward::rstd>},
+                   {workspace_operand, to<&ResidualForward::scratch>}},
+                  static_cast<std::size_t>(scratch_columns(work.n) * context.threads) * sizeof(float));
+}
+
+}  // namespace gpubench::cpu

@@ -1,0 +1,96 @@
+// What a thread of layer_norm_backward holds of a row, and sums over its rows.
+#pragma once
+
+#include "reference/cuda/kernels/memory.cuh"
+#include "reference/cuda/kernels/norm.h"
+#include "reference/cuda/kernels/number.cuh"
+
+namespace gpubench::cuda {
+
+/// Over a row: what dx needs.
+template <class W>
+struct RowSums {
+  W h, h_xhat;
+};
+
+template <class T, class P, int N>
+__device__ __forceinline__ Pack<T, N> dx_of(const Loaded<T, N>& dy, const Loaded<T, N>& x, const Loaded<P, N>& gamma,
+                                            Wide<T> mean, Wide<T> rstd, RowSums<Wide<T>> means) {
+  Pack<T, N> dx;
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    const Wide<T> xhat = (widen(x[i]) - mean) * rstd;
+    dx.at[i] = narrow<T>(rstd * ((widen(dy[i]) * widen(gamma[i]) - means.h) - xhat * means.h_xhat));
+  }
+  return dx;
+}
+
+/// What a thread holds of a row, and has summed of its columns. Gamma comes from the first-level cache for every row:
+/// registers are scarce.
+template <class T, class P, int N, int packs>
+struct Columns {
+  using W = Wide<T>;
+  Loaded<T, N> dy[packs], x[packs];
+  W dgamma[packs * N], dbeta[packs * N];
+  int sharing, rank;  // threads of a row, and which this is
+
+  [[nodiscard]] __device__ __forceinline__ std::int64_t column(int k) const {
+    return static_cast<std::int64_t>(k * sharing + rank) * N;
+  }
+
+  __device__ __forceinline__ void begin() {
+#pragma unroll
+    for (int i = 0; i < packs * N; ++i) {
+      dgamma[i] = 0;
+      dbeta[i] = 0;
+    }
+  }
+
+  [[nodiscard]] __device__ __forceinline__ Loaded<P, N> gamma(const LayerNormBackwardArgs& args, int k) const {
+    return load_part<N>(static_cast<const P*>(args.gamma) + column(k), args.columns - column(k), P{});
+  }
+
+  __device__ __forceinline__ void read(const LayerNormBackwardArgs& args, std::int64_t row) {
+#pragma unroll
+    for (int k = 0; k < packs; ++k) {
+      const std::int64_t at = column(k);
+      if (at >= args.columns) break;
+      dy[k] = load_part<N>(static_cast<const T*>(args.dy) + row * args.dy_stride + at, args.columns - at, T{});
+      x[k] = load_part<N>(static_cast<const T*>(args.x) + row * args.x_stride + at, args.columns - at, T{});
+    }
+  }
+
+  /// Elements beyond the row have dy = 0 and gamma = 0, and add nothing.
+  __device__ __forceinline__ RowSums<W> add(const LayerNormBackwardArgs& args, W mean, W rstd) {
+    RowSums<W> sums{0, 0};
+#pragma unroll
+    for (int k = 0; k < packs; ++k) {
+      if (column(k) >= args.columns) break;
+      const Loaded<P, N> gammas = gamma(args, k);
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        const W slope = widen(dy[k][i]);
+        const W xhat = (widen(x[k][i]) - mean) * rstd;
+        const W h = slope * widen(gammas[i]);
+        sums.h += h;
+        sums.h_xhat += h * xhat;
+        dgamma[k * N + i] += slope * xhat;
+        dbeta[k * N + i] += slope;
+      }
+    }
+    return sums;
+  }
+
+  __device__ __forceinline__ void write(const LayerNormBackwardArgs& args, std::int64_t row, W mean, W rstd,
+                                        RowSums<W> means) const {
+#pragma unroll
+    for (int k = 0; k < packs; ++k) {
+      const std::int64_t at = column(k);
+      if (at >= args.columns) break;
+      store_part(static_cast<T*>(args.dx) + row * args.dx_stride + at, args.columns - at,
+                 dx_of(dy[k], x[k], gamma(args, k), mean, rstd, means));
+    }
+  }
+};
+
+}  // namespace gpubench::cuda

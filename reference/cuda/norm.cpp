@@ -1,0 +1,122 @@
+#include "reference/cuda/plans.h"
+
+#include <fmt/format.h>
+
+#include <initializer_list>
+
+#include "reference/cuda/kernels/norm.h"
+#include "reference/cuda/row_view.h"
+#include "reference/ops/norm.h"
+#include "reference/ops/tensor_checks.h"
+
+namespace gpubench::cuda {
+namespace {
+
+Element parameter_element(const OpCall& call, const TensorSpec& parameter, const TensorSpec& data) {
+  const bool f32 = parameter.dtype == DType::f32 && data.dtype != DType::f64;
+  if (parameter.dtype != data.dtype && !f32) {
+    refuse(call,
+           fmt::format("parameter {} and data {}; expected parameters of the data's type, or f32 with a narrower one",
+                       parameter.to_string(), data.to_string()));
+  }
+  return any_element(call, parameter);
+}
+
+/// Those of the names that the call has: dense, parameters and their gradients of one type, statistics of x's.
+void expect_parameters_and_statistics(const OpCall& call, const Named<TensorSpec>& operand,
+                                      std::initializer_list<const char*> parameters) {
+  for (const char* name : parameters) {
+    if (const TensorSpec* parameter = operand.find(name)) {
+      expect_same_type(call, operand["gamma"], *parameter);
+      expect_row_major(call, *parameter);
+    }
+  }
+  for (const char* name : {"mean", "rstd"}) {
+    if (const TensorSpec* statistic = operand.find(name)) {
+      expect_type(call, *statistic, statistic_type(operand["x"].dtype));
+      expect_row_major(call, *statistic);
+    }
+  }
+}
+
+/// What the forwards have in common, with a residual or without. Throws Unsupported for types and layouts that the
+/// kernels lack.
+LayerNormForwardArgs forward_args(const OpCall& call, const Named<TensorSpec>& operand) {
+  const TensorSpec& x = operand["x"];
+  LayerNormForwardArgs args;
+  args.data = any_element(call, x);
+  args.parameter = parameter_element(call, operand["gamma"], x);
+  expect_same_type(call, x, operand["y"]);
+  expect_parameters_and_statistics(call, operand, {"gamma", "beta"});
+  const RowView rows = rows_of(call, x);
+  args.rows = rows.rows;
+  args.columns = rows.columns;
+  args.x_stride = rows.stride;
+  args.y_stride = rows_of(call, operand["y"]).stride;
+  args.epsilon = call.attributes.as<Norm>().epsilon;
+  return args;
+}
+
+}  // namespace
+
+Plan plan_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  using Args = LayerNormForwardArgs;
+  const Args args = forward_args(call, {call, tensors});
+  return own_plan(call, context, args, launch_layer_norm_forward,
+                  {{"x", to<&Args::x>},
+                   {"gamma", to<&Args::gamma>},
+                   {"beta?", to<&Args::beta>},
+                   {"y", to<&Args::y>},
+                   {"mean?", to<&Args::mean>},
+                   {"rstd", to<&Args::rstd>}});
+}
+
+Plan plan_residual_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  using Args = LayerNormForwardArgs;
+  const Named<TensorSpec> operand(call, tensors);
+  Args args = forward_args(call, operand);
+  for (const char* alike : {"r", "sum"}) expect_same_type(call, operand["x"], operand[alike]);
+  args.residual_stride = rows_of(call, operand["r"]).stride;
+  args.sum_stride = rows_of(call, operand["sum"]).stride;
+  return own_plan(call, context, args, launch_residual_norm_forward,
+                  {{"x", to<&Args::x>},
+                   {"r", to<&Args::residual>},
+                   {"gamma", to<&Args::gamma>},
+                   {"beta", to<&Args::beta>},
+                   {"sum", to<&Args::sum>},
+                   {"y", to<&Args::y>},
+                   {"mean", to<&Args::mean>},
+                   {"rstd", to<&Args::rstd>}});
+}
+
+Plan plan_norm_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  using Args = LayerNormBackwardArgs;
+  const Named<TensorSpec> operand(call, tensors);
+  const TensorSpec& x = operand["x"];
+  Args args;
+  args.data = any_element(call, x);
+  args.parameter = parameter_element(call, operand["gamma"], x);
+  for (const char* data : {"dy", "dx"}) expect_same_type(call, x, operand[data]);
+  expect_parameters_and_statistics(call, operand, {"gamma", "dgamma", "dbeta"});
+  const RowView rows = rows_of(call, x);
+  args.rows = rows.rows;
+  args.columns = rows.columns;
+  args.dy_stride = rows_of(call, operand["dy"]).stride;
+  args.x_stride = rows.stride;
+  args.dx_stride = rows_of(call, operand["dx"]).stride;
+  args.parts = layer_norm_backward_parts(args.data, rows.rows, rows.columns, context.device.multiprocessors);
+  const auto bytes = static_cast<std::size_t>(layer_norm_backward_scratch(args.data, args.parts, rows.columns));
+  return own_plan(call, context, args, launch_layer_norm_backward,
+                  {{"dy", to<&Args::dy>},
+                   {"x", to<&Args::x>},
+                   {"gamma", to<&Args::gamma>},
+                   {"mean?", to<&Args::mean>},
+                   {"rstd", to<&Args::rstd>},
+                   {"dx", to<&Args::dx>},
+                   {"dgamma", to<&Args::dgamma>},
+                   {"dbeta?", to<&Args::dbeta>},
+                   {workspace_operand, to<&Args::partial>}},
+                  bytes);
+}
+
+}  // namespace gpubench::cuda

@@ -1,0 +1,221 @@
+// Products are judged as gemm's. A sum is judged on its summands as they lie in memory, so that its bound need not
+// allow for what multiplying may lose: dy was read from there, and dz is judged itself.
+//
+// A sum of dz may have been taken of the numbers that were stored, or of those that they were rounded from. What
+// rounding moved an element r by is at most e = u_dz |r|, and as good as uniform: its deviation is e / sqrt(3). The sum
+// of all rows was moved by six deviations of the whole, and never by more than the sum of e.
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "reference/ops/bias_gradient.h"
+#include "reference/ops/definition.h"
+#include "reference/ops/gelu_textbook.h"
+#include "reference/ops/sum_error_bound.h"
+#include "reference/ops/wanted_elements.h"
+
+namespace gpubench {
+namespace {
+
+std::int64_t summed_rows(const Shape& x) { return x[-1] == 0 ? 0 : x.elements() / x[-1]; }
+
+// Rule G over the rows.
+class ColumnSumDefinition : public OpDefinition {
+ public:
+  OpKind kind() const override { return column_sum_kind; }
+
+  Cost cost(const CallSpecs& op) const override { return {elements_of(op.inputs[0]), op.bytes()}; }
+
+  CheckUnits units(const CallSpecs& op, int) const override {
+    return element_units(op.outputs[0].shape, 4.0 * static_cast<double>(summed_rows(op.inputs[0].shape)));
+  }
+
+  std::string bound(const CallSpecs& op, int) const override {
+    return sum_error_bound_text(summed_rows(op.inputs[0].shape), op.call.math);
+  }
+
+  void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
+                std::span<Expected> judged) const override {
+    const TensorView& x = operands.inputs[0];
+    const std::int64_t n = x.shape()[-1];
+    std::vector<ProductSum> sums(wanted.size());
+    std::vector<double> row(wanted.size());
+    // Rows outermost: neighbouring columns are read as one run.
+    for (std::int64_t i = 0; i < summed_rows(x.shape()); ++i) {
+      gather(x, wanted, i * n, row);
+      for (std::size_t j = 0; j < row.size(); ++j) sums[j].add(row[j]);
+    }
+    const double u = accumulator_roundoff(operands.call.math);
+    for (std::size_t j = 0; j < sums.size(); ++j) judged[j] = {sums[j].value, sum_error_bound(sums[j], u)};
+  }
+};
+
+constexpr std::int64_t rows_at_once = 64;  // of products that the textbook makes up for want of stored ones
+
+/// What a column of dz adds up to, and what rounding dz to its type may have moved it by.
+class DzSum {
+ public:
+  /// `stored`: dz's type; `sums`: the type that it was computed in, whose numbers are rounded no more if it is no
+  /// wider.
+  DzSum(DType stored, DType sums)
+      : u_(unit_roundoff(stored) > unit_roundoff(sums) ? unit_roundoff(stored) : 0.0),
+        least_(smallest_normal(stored)) {}
+
+  void add(double dz) {
+    sum_.add(dz);
+    const double moved = u_ * std::max(std::fabs(dz), least_);  // below least_ the spacing stays the same
+    most_ += moved;
+    squares_ += moved * moved;
+  }
+  [[nodiscard]] Expected judged(double u) const {
+    return {sum_.value, sum_error_bound(sum_, u) + std::min(most_, 6.0 * std::sqrt(squares_ / 3.0))};
+  }
+
+ private:
+  double u_, least_;
+  ProductSum sum_;
+  double most_ = 0.0;
+  double squares_ = 0.0;
+};
+
+OpCall gemm_of(const OpCall& call, const Gemm& gemm) {
+  return {gemm_kind, gemm, call.math, call.inputs, {call.outputs[0]}, call.label, call.phase};
+}
+
+OpCall sum_of(const OpCall& call, ValueId summed) {
+  return {column_sum_kind, {}, call.math, {summed}, {call.outputs[1]}, call.label, call.phase};
+}
+
+class GemmGeluBiasGradient : public OpDefinition {
+ public:
+  OpKind kind() const override { return gemm_gelu_bias_gradient_kind; }
+
+  // The work of gemm, gelu_backward and column_sum. Their bytes, but for what lies in memory only between two of them.
+  Cost cost(const CallSpecs& op) const override {
+    OpCall slope = op.call;
+    slope.attributes = Gelu{op.call.attributes.as<Gemm>().gelu_form};
+    const double flop = definition(gemm_kind).cost({product_of(op.call), op.inputs, op.outputs.first(1)}).flop +
+                        definition(gelu_backward_kind).cost({slope, op.inputs.last(1), op.outputs.first(1)}).flop +
+                        definition(column_sum_kind).cost({op.call, op.outputs.first(1), op.outputs.last(1)}).flop;
+    return {flop, op.bytes()};
+  }
+
+  CheckUnits units(const CallSpecs& op, int output) const override {
+    if (output == 1) return definition(column_sum_kind).units({op.call, op.outputs.first(1), op.outputs.last(1)}, 0);
+    return definition(gemm_kind).units({product_of(op.call), op.inputs, op.outputs.first(1)}, 0);
+  }
+
+  std::string bound(const CallSpecs& op, int output) const override {
+    if (output == 0) return definition(gemm_kind).bound({product_of(op.call), op.inputs, op.outputs.first(1)}, 0);
+    const std::string sum = "Rule G: " + sum_error_text(op.outputs[0].shape[0]);
+    const double u = unit_roundoff(op.outputs[0].dtype);
+    if (!(u > accumulator_roundoff(op.call.math))) return bound_text(sum, op.call.math);
+    return bound_text("of dz as stored: " + sum + " + min(sum e, 6 sigma), e = " + power_text(u) + " |dz|",
+                      op.call.math);
+  }
+
+  void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
+                std::span<Expected> judged) const override {
+    if (output == 0) {
+      judge_product(operands, wanted, judged);
+      return;
+    }
+    const TensorSpec& dz = operands.outputs[0];
+    std::vector<DzSum> sums(wanted.size(), DzSum(dz.dtype, operands.call.math.accumulate));
+    if (operands.written.empty()) {
+      add_made_up(operands, wanted, sums);
+    } else {
+      add_stored(operands.written[0], wanted, sums);
+    }
+    const double u = accumulator_roundoff(operands.call.math);
+    std::transform(sums.begin(), sums.end(), judged.begin(), [u](const DzSum& sum) { return sum.judged(u); });
+  }
+
+ private:
+  static OpCall product_of(const OpCall& call) { return gemm_of(call, call.attributes.as<Gemm>()); }
+
+  static void judge_product(const Operands& operands, std::span<const std::int64_t> wanted,
+                            std::span<Expected> judged) {
+    const OpCall product = product_of(operands.call);
+    definition(gemm_kind).evaluate({product, operands.inputs, operands.outputs.first(1)}, 0, wanted, judged);
+  }
+
+  static void add_stored(const TensorView& dz, std::span<const std::int64_t> columns, std::vector<DzSum>& sums) {
+    std::vector<double> row(columns.size());
+    for (std::int64_t i = 0; i < dz.shape()[0]; ++i) {
+      gather(dz, columns, i * dz.shape()[1], row);
+      for (std::size_t j = 0; j < row.size(); ++j) sums[j].add(row[j]);
+    }
+  }
+
+  static void add_made_up(const Operands& operands, std::span<const std::int64_t> columns, std::vector<DzSum>& sums) {
+    const Shape& dz = operands.outputs[0].shape;
+    std::vector<std::int64_t> elements;
+    for (std::int64_t first = 0; first < dz[0]; first += rows_at_once) {
+      const std::int64_t last = std::min<std::int64_t>(dz[0], first + rows_at_once);
+      elements.clear();
+      for (std::int64_t i = first; i < last; ++i) {
+        for (const std::int64_t column : columns) elements.push_back(i * dz[1] + column);
+      }
+      std::vector<Expected> products(elements.size());
+      judge_product(operands, elements, products);
+      for (std::size_t e = 0; e < products.size(); ++e) sums[e % columns.size()].add(products[e].value);
+    }
+  }
+};
+
+class GemmWeightBiasGradientDefinition : public OpDefinition {
+ public:
+  OpKind kind() const override { return gemm_weight_bias_gradient_kind; }
+
+  // The work of gemm and column_sum; the bytes of both, but for one reading of the gradient.
+  Cost cost(const CallSpecs& op) const override {
+    const double flop = definition(gemm_kind).cost({product_of(op.call), op.inputs, op.outputs.first(1)}).flop +
+                        definition(column_sum_kind).cost(summing(op)).flop;
+    return {flop, op.bytes()};
+  }
+
+  CheckUnits units(const CallSpecs& op, int output) const override {
+    if (output == 0) return definition(gemm_kind).units({product_of(op.call), op.inputs, op.outputs.first(1)}, 0);
+    return definition(column_sum_kind).units(summing(op), 0);
+  }
+
+  std::string bound(const CallSpecs& op, int output) const override {
+    if (output == 0) return definition(gemm_kind).bound({product_of(op.call), op.inputs, op.outputs.first(1)}, 0);
+    return definition(column_sum_kind).bound(summing(op), 0);
+  }
+
+  void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
+                std::span<Expected> judged) const override {
+    if (output == 0) {
+      const OpCall product = product_of(operands.call);
+      definition(gemm_kind).evaluate({product, operands.inputs, operands.outputs.first(1)}, 0, wanted, judged);
+      return;
+    }
+    const std::size_t index = summed(operands.call);
+    const OpCall sum = sum_of(operands.call, operands.call.inputs[index]);
+    definition(column_sum_kind)
+        .evaluate({sum, operands.inputs.subspan(index, 1), operands.outputs.last(1)}, 0, wanted, judged);
+  }
+
+ private:
+  static const GemmWeightBiasGradient& attributes_of(const OpCall& call) {
+    return call.attributes.as<GemmWeightBiasGradient>();
+  }
+  static OpCall product_of(const OpCall& call) { return gemm_of(call, attributes_of(call).gemm); }
+  static std::size_t summed(const OpCall& call) {
+    return attributes_of(call).gradient == GemmWeightBiasGradient::Operand::a ? 0 : 1;
+  }
+  static CallSpecs summing(const CallSpecs& op) {
+    return {op.call, op.inputs.subspan(summed(op.call), 1), op.outputs.last(1)};
+  }
+};
+
+}  // namespace
+
+std::span<const OpDefinition* const> bias_gradient_definitions() {
+  return definitions_of<ColumnSumDefinition, GemmGeluBiasGradient, GemmWeightBiasGradientDefinition>();
+}
+
+}  // namespace gpubench
