@@ -79,20 +79,6 @@ CaseRun run_of(const CaseRecord& record, const std::string& place) {
   return run_of(times, record.batch, std::find(flags.begin(), flags.end(), drift_flag) != flags.end());
 }
 
-// Ids reach files, terminals and other programs.
-std::string id_of(const Node& node) {
-  std::string id = node.text();
-  if (!is_case_id(id)) node.refuse("is no case id: expected 1 to 200 characters of a-z 0-9 . _ / = , + -");
-  return id;
-}
-
-// So does this, in messages.
-std::string hash_of(const Node& node) {
-  std::string hash = node.text();
-  if (!is_definition_hash(hash)) node.refuse("is no def_hash: expected 16 characters of 0-9 a-f");
-  return hash;
-}
-
 MeasuredCase case_of(const CaseRecord& record, const std::string& source, std::size_t index) {
   MeasuredCase one{record.id,
                    record.c.suite,
@@ -199,11 +185,11 @@ Invocation invocation_from_json(const Node& node, const std::string& source) {
   const Node cases = node.at("cases");
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Node from = cases.at(i);
-    MeasuredCase one{id_of(from.at("id")),
+    MeasuredCase one{record_members::text_of(from.at("id"), record_members::case_id),
                      from.at("suite").text(),
                      record_members::word_of<Verdict>(from.at("status")),
                      from.at("reason").text(),
-                     from.has("def_hash") ? hash_of(from.at("def_hash")) : "",
+                     from.has("def_hash") ? record_members::text_of(from.at("def_hash"), record_members::hex16) : "",
                      from.at("flop").number(),
                      from.at("bytes").number(),
                      from.at("rate").number(),

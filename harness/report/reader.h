@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <limits>
 #include <memory>
 #include <string>
@@ -53,6 +54,8 @@ class Node {
   [[nodiscard]] double number() const;
   /// One in [low, high].
   [[nodiscard]] double number(double low, double high) const;
+  /// "2026-11-21T02:34:19+00:00", as iso_time() writes it.
+  [[nodiscard]] std::time_t time() const;
   /// The number at `key`, or the non-finite one that its null stands for, told by the object's "nonfinite" note.
   [[nodiscard]] double number_or_note(std::string_view key) const;
   /// An array of such numbers; its notes are named "key[index]".

@@ -98,7 +98,7 @@ TEST(ReportReader, MembersThatNobodyKnowsDoNoHarm) {
   const Problems problems = problems_after([](Json& j) {
     j["more"] = {1, 2, 3};
     j["context"]["gpubench"]["schema_version"] = "1.99";
-    j["context"]["gpubench"]["invocation"] = "x";
+    j["context"]["gpubench"]["since_1_99"] = "x";
     j["gpubench"]["cases"][0]["since_1_99"] = {{"a", 1}};
     j["gpubench"]["totals"]["since_1_99"] = 7;
     j["benchmarks"][0]["since_1_99"] = 7;
