@@ -94,13 +94,15 @@ constexpr std::string_view untimed[] = {"benchmarks", "parity", "breakdown", "pe
 
 constexpr int first_with_digest = 6;  // minor version: what earlier ones tell may have to be restated, case by case
 
-// Throws ReadError for whatever is wrong with the shape of what is read.
-Report times_of(std::string_view text, const std::string& file, const EachCase& each) {
+// Throws ReadError for whatever is wrong with the shape of what is read, and for a content of another digest.
+Report times_of(std::string_view text, const Sealed& sealed, const std::string& file, const EachCase& each) {
   const StreamedArray cases{"gpubench", "cases", [&](const Json& element, std::size_t index) {
                               const Node place(element, file, fmt::format("gpubench.cases[{}]", index));
                               each(record_from_json(place, untimed), index);
                             }};
-  const Json document = parse_json(text, file, {untimed, cases});
+  DigestMaker digest;
+  const Json document = parse_json(text, file, {untimed, cases, &digest, sealed.content.size()});
+  if (digest.digest() != sealed.digest) throw ReadError(broken_seal_text(file));
   const Node root(document, file);
   Report report;
   Problems problems;
@@ -146,7 +148,7 @@ Report parse_report(std::string_view text, const std::string& path) {
 }
 
 Report parse_times(std::string_view text, const std::string& path, const EachCase& each) {
-  if (seal_of(text) == Seal::holds) {
+  if (const std::optional<Sealed> sealed = sealed_parts(text)) {
     std::exception_ptr refused;
     const auto unless_refused = [&](const CaseRecord& record, std::size_t index) {
       try {
@@ -157,7 +159,7 @@ Report parse_times(std::string_view text, const std::string& path, const EachCas
     };
     std::optional<Report> report;
     try {
-      report = times_of(text, path, unless_refused);
+      report = times_of(text, *sealed, path, unless_refused);
     } catch (const ReadError&) {
       // Told below, with all that is wrong.
     }
