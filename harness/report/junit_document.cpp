@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <map>
-
+#include "harness/report/case_order.h"
 #include "harness/report/escape.h"
 
 namespace gpubench {
@@ -51,40 +50,31 @@ std::string case_text(const JUnitCase& one) {
   return inside.empty() ? start + "/>\n" : start + ">\n" + inside + "    </testcase>\n";
 }
 
-struct Suite {
-  std::string name;
+std::string suite_text(const ItemGroup<JUnitCase>& suite, const JUnitDocument& document) {
   Counts counts;
-  std::string cases;
-};
-
-std::string suite_text(const Suite& suite, const JUnitDocument& document) {
-  std::string text = "  <testsuite" + attribute("name", suite.name) + suite.counts.text() +
-                     fmt::format(" skipped=\"{}\"", suite.counts.skipped);
-  if (document.with_times) text += time_attribute(suite.counts.time_s);
+  for (const JUnitCase* one : suite.items) counts.add(*one);
+  std::string text =
+      "  <testsuite" + attribute("name", suite.key) + counts.text() + fmt::format(" skipped=\"{}\"", counts.skipped);
+  if (document.with_times) text += time_attribute(counts.time_s);
   if (!document.timestamp.empty()) text += attribute("timestamp", document.timestamp);
   if (!document.host_name.empty()) text += attribute("hostname", document.host_name);
   text += ">\n    <properties>\n";
   for (const auto& [key, value] : document.properties)
     text += "      <property" + attribute("name", key) + attribute("value", value) + "/>\n";
-  return text + "    </properties>\n" + suite.cases + "  </testsuite>\n";
+  text += "    </properties>\n";
+  for (const JUnitCase* one : suite.items) text += case_text(*one);
+  return text + "  </testsuite>\n";
 }
 
 }  // namespace
 
 std::string junit_document_text(const JUnitDocument& document) {
-  std::vector<Suite> suites;
-  std::map<std::string, std::size_t> places;
   Counts all;
-  for (const JUnitCase& one : document.cases) {
-    const auto [place, fresh] = places.try_emplace(one.suite, suites.size());
-    if (fresh) suites.push_back({one.suite, {}, {}});
-    suites[place->second].counts.add(one);
-    suites[place->second].cases += case_text(one);
-    all.add(one);
-  }
+  for (const JUnitCase& one : document.cases) all.add(one);
   std::string text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites" + attribute("name", document.name) +
                      all.text() + (document.with_times ? time_attribute(all.time_s) : "") + ">\n";
-  for (const Suite& suite : suites) text += suite_text(suite, document);
+  for (const auto& suite : grouped(document.cases, [](const JUnitCase& one) { return one.suite; }))
+    text += suite_text(suite, document);
   return text + "</testsuites>\n";
 }
 

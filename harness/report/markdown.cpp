@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "harness/core/device_property.h"
+#include "harness/report/case_order.h"
 #include "harness/report/console.h"
 #include "harness/report/device_text.h"
 #include "harness/report/escape.h"
@@ -10,7 +11,6 @@
 #include "harness/report/quantity.h"
 #include "harness/report/reliability_text.h"
 #include "harness/report/visible_text.h"
-#include "harness/report/worst_first.h"
 
 namespace gpubench {
 namespace {

@@ -90,14 +90,16 @@ int Totals::count(Verdict verdict) const {
   return found == by_verdict.end() ? 0 : found->second;
 }
 
+void Totals::add(const CaseRecord& record) {
+  ++by_verdict[record.verdict];
+  ++cases;
+  check_s += record.check_s;
+  time_s += record.time_s;
+}
+
 Totals totals_of(std::span<const CaseRecord> records) {
   Totals totals;
-  for (const CaseRecord& record : records) {
-    ++totals.by_verdict[record.verdict];
-    ++totals.cases;
-    totals.check_s += record.check_s;
-    totals.time_s += record.time_s;
-  }
+  for (const CaseRecord& record : records) totals.add(record);
   return totals;
 }
 

@@ -79,6 +79,7 @@ struct Totals {
   double check_s = 0.0;
   double time_s = 0.0;
 
+  void add(const CaseRecord& record);
   [[nodiscard]] int count(Verdict verdict) const;
 };
 [[nodiscard]] Totals totals_of(std::span<const CaseRecord> records);

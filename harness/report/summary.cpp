@@ -5,6 +5,7 @@
 #include <map>
 
 #include "harness/core/reliability.h"
+#include "harness/report/case_order.h"
 #include "harness/report/console.h"
 #include "harness/report/console_parts.h"
 #include "harness/report/quantity.h"
@@ -25,24 +26,24 @@ Verdict worst_of(std::span<const CaseRecord> records) {
 }
 
 // The highest headline of passing cases with a reliable timing, in the unit that most passing cases use.
-std::string best_cell(std::span<const CaseRecord> records) {
+std::string best_cell(const std::vector<const CaseRecord*>& records) {
   std::map<std::string, int> uses;
-  for (const CaseRecord& r : records) uses[r.derived.headline_unit] += r.verdict == Verdict::pass ? 1 : 0;
+  for (const CaseRecord* r : records) uses[r->derived.headline_unit] += r->verdict == Verdict::pass ? 1 : 0;
   const auto usual = std::max_element(uses.begin(), uses.end(), [](auto& a, auto& b) { return a.second < b.second; });
   const CaseRecord* best = nullptr;
-  for (const CaseRecord& r : records) {
-    const bool counts = r.verdict == Verdict::pass && !timing_unreliable(r.summary);
-    if (!counts || r.derived.headline_unit != usual->first) continue;
-    if (best == nullptr || r.derived.headline > best->derived.headline) best = &r;
+  for (const CaseRecord* r : records) {
+    const bool counts = r->verdict == Verdict::pass && !timing_unreliable(r->summary);
+    if (!counts || r->derived.headline_unit != usual->first) continue;
+    if (best == nullptr || r->derived.headline > best->derived.headline) best = r;
   }
   return best == nullptr ? "-"
                          : fmt::format("{} {}", format_quantity(best->derived.headline, usual->first), best->c.recipe);
 }
 
-std::string worst_cell(std::span<const CaseRecord> records) {
+std::string worst_cell(const std::vector<const CaseRecord*>& records) {
   double worst = -1.0;
-  for (const CaseRecord& r : records) {
-    if (!r.parity.ops.empty() && !(r.parity.error_over_bound <= worst)) worst = r.parity.error_over_bound;
+  for (const CaseRecord* r : records) {
+    if (!r->parity.ops.empty() && !(r->parity.error_over_bound <= worst)) worst = r->parity.error_over_bound;
   }
   return worst < 0.0 ? "-" : fmt::format("{:.2f}", worst);
 }
@@ -56,21 +57,6 @@ Tone tone_of(Verdict verdict) {
   if (verdict == Verdict::pass) return Tone::good;
   if (went_wrong(verdict)) return Tone::bad;
   return verdict == Verdict::unverified ? Tone::doubtful : Tone::faint;
-}
-
-std::vector<std::string> suites_of(std::span<const CaseRecord> records) {
-  std::vector<std::string> suites;
-  for (const CaseRecord& record : records) {
-    if (std::find(suites.begin(), suites.end(), record.c.suite) == suites.end()) suites.push_back(record.c.suite);
-  }
-  return suites;
-}
-
-std::vector<CaseRecord> of_suite(std::span<const CaseRecord> records, const std::string& suite) {
-  std::vector<CaseRecord> chosen;
-  std::copy_if(records.begin(), records.end(), std::back_inserter(chosen),
-               [&](const CaseRecord& record) { return record.c.suite == suite; });
-  return chosen;
 }
 
 std::string counts_text(const Totals& totals) {
@@ -101,9 +87,9 @@ std::string summary_text(std::span<const CaseRecord> records, const ConsoleStyle
   titles.push_back({"worst err/bound", Align::right});
   TextTable table(std::move(titles));
   std::string list;  // for a terminal that is too narrow for the table
-  for (const std::string& suite : suites_of(records)) {
-    const std::vector<CaseRecord> chosen = of_suite(records, suite);
-    const Totals totals = totals_of(chosen);
+  for (const auto& [suite, chosen] : grouped(records, [](const CaseRecord& r) { return r.c.suite; })) {
+    Totals totals;
+    for (const CaseRecord* record : chosen) totals.add(*record);
     std::vector<std::string> row{suite};
     for (const Verdict verdict : shown) row.push_back(fmt::format("{}", totals.count(verdict)));
     row.push_back(best_cell(chosen));
