@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "harness/report/problems.h"
 #include "harness/report/reader.h"
 #include "harness/report/record_members.h"
 

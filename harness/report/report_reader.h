@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "harness/report/problems.h"
+#include "harness/report/reader.h"
 #include "harness/report/report_json.h"
 
 namespace gpubench {
