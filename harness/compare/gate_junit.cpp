@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "harness/compare/gate_text.h"
-#include "harness/report/junit_document.h"
+#include "harness/report/junit.h"
 
 namespace gpubench {
 namespace {
