@@ -11,7 +11,7 @@
 #include "harness/report/escape.h"
 #include "harness/report/github.h"
 #include "harness/report/json.h"
-#include "harness/report/markdown_rows.h"
+#include "harness/report/markdown.h"
 #include "harness/report/quantity.h"
 #include "harness/report/visible_text.h"
 
