@@ -7,10 +7,12 @@
 #include <exception>
 #include <limits>
 #include <optional>
+#include <string>
+#include <unordered_set>
 
+#include "harness/core/reliability.h"
 #include "harness/report/content_digest.h"
 #include "harness/report/json.h"
-#include "harness/report/older_reports.h"
 #include "harness/report/record_json.h"
 #include "harness/report/record_reader.h"
 #include "harness/report/report_consistency.h"
@@ -18,6 +20,13 @@
 
 namespace gpubench {
 namespace {
+
+constexpr int by_the_interval = 5;  // the minor version from which "noisy" is
+
+void restate_noisy(Summary& summary) {
+  std::erase(summary.flags, "noisy");
+  if (timing_unreliable(summary) && half_width(summary)) summary.flags.insert(summary.flags.begin(), "noisy");
+}
 
 using record_members::Reader;
 
@@ -122,6 +131,27 @@ Report report_from_text(std::string_view text, const std::string& file, Problems
 
 }  // namespace
 
+void restate(Report& report, int minor) {
+  if (minor >= by_the_interval) return;
+  std::unordered_set<std::string> unsure;        // ids
+  std::unordered_set<std::string> unsure_alone;  // ids without ranks, of cases of one
+  for (CaseRecord& record : report.cases) {
+    restate_noisy(record.summary);
+    if (!timing_unreliable(record.summary)) continue;
+    unsure.insert(record.id);
+    if (record.c.ranks == 1) unsure_alone.insert(record.c.id_without_ranks());
+  }
+  for (CaseRecord& record : report.cases) {
+    const bool own = unsure.contains(record.id);
+    if (record.derived.ranks && (own || unsure_alone.contains(record.c.id_without_ranks())))
+      record.derived.ranks->efficiency.reset();
+    if (record.derived.peak && (own || unsure.contains(record.derived.peak->best_case))) {
+      record.derived.peak->of_best.reset();
+      record.derived.peak->best_case.clear();
+    }
+  }
+}
+
 Report report_from_json(const Json& document, const std::string& file, Problems& problems) {
   Report report;
   const Node root(document, file);
@@ -178,6 +208,30 @@ Problems problems_of_report(const std::string& path) {
   Problems problems;
   problems.attempt([&] { (void)report_from_text(read_text(path), path, problems); });
   return problems;
+}
+
+std::map<std::string, std::map<std::string, std::string>> read_pins(const std::string& path) {
+  std::map<std::string, std::map<std::string, std::string>> pins;
+  for (const CaseRecord& record : read_report(path).cases) {
+    if (record.verdict != Verdict::pass) continue;
+    for (const OpParity& op : record.parity.ops) {
+      if (!op.implementation.empty()) pins[record.id][op.label] = op.implementation;
+    }
+  }
+  return pins;
+}
+
+std::map<std::string, std::int64_t> read_batches(const std::string& path) {
+  constexpr std::int64_t most = 4096;  // batch_for() gives no more
+  std::map<std::string, std::int64_t> batches;
+  for (const CaseRecord& record : read_report(path).cases) {
+    if (record.verdict != Verdict::pass) continue;
+    if (record.batch < 1 || record.batch > most)
+      throw ReadError(fmt::format("{}: {} has {} runs a sample, expected 1 to {}", visible(path), visible(record.id),
+                                  record.batch, most));
+    batches[record.id] = record.batch;
+  }
+  return batches;
 }
 
 }  // namespace gpubench

@@ -9,7 +9,6 @@
 
 #include "harness/core/reliability.h"
 #include "harness/report/json.h"
-#include "harness/report/older_reports.h"
 #include "tests/harness/report/holding_report.h"
 #include "tests/harness/report/malformed_reports.h"
 #include "tests/harness/report/report_schema.h"
