@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "harness/compare/effect.h"
-#include "harness/compare/evidence.h"
 
 namespace gpubench {
 

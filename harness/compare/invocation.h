@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/compare/evidence.h"
+#include "harness/compare/effect.h"
 #include "harness/compare/setup.h"
 #include "harness/core/record.h"
 #include "harness/report/report_json.h"
