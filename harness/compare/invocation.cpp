@@ -6,10 +6,12 @@
 #include <cmath>
 #include <unordered_set>
 
+#include "harness/core/error.h"
 #include "harness/measure/statistics.h"
 #include "harness/report/json.h"
 #include "harness/report/record_reader.h"
 #include "harness/report/report_reader.h"
+#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {
@@ -199,6 +201,26 @@ Invocation invocation_from_json(const Node& node, const std::string& source) {
   }
   require_different_ids(invocation.cases, source + ": its cases");
   return invocation;
+}
+
+bool one_run(const Invocation& a, const Invocation& b) {
+  if (!a.id.empty() && !b.id.empty()) return a.id == b.id;
+  return a.started_at == b.started_at && a.cases.size() == b.cases.size() &&
+         std::equal(a.cases.begin(), a.cases.end(), b.cases.begin(), [](const MeasuredCase& x, const MeasuredCase& y) {
+           return x.id == y.id && x.run.has_value() == y.run.has_value() &&
+                  (!x.run || x.run->log_median == y.run->log_median);
+         });
+}
+
+void refuse_repeats(std::span<const Invocation> invocations, std::string_view flag) {
+  for (std::size_t i = 0; i < invocations.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (one_run(invocations[i], invocations[j]))
+        throw UsageError(fmt::format("{}{}{} and {} are one report; a second run of the program is a second report",
+                                     flag, flag.empty() ? "" : ": ", visible(invocations[j].source),
+                                     visible(invocations[i].source)));
+    }
+  }
 }
 
 }  // namespace gpubench
