@@ -6,7 +6,7 @@
 #include "harness/cli/named_sides.h"
 #include "harness/cli/terminal.h"
 #include "harness/compare/comparison_text.h"
-#include "harness/compare/repeats.h"
+#include "harness/compare/invocation.h"
 #include "harness/core/error.h"
 #include "harness/report/json.h"
 #include "harness/report/visible_text.h"

@@ -108,7 +108,7 @@ void visit(Archive& a, GpuReading& r) {
   a("memory_mhz", r.memory_mhz);
   a("power_w", r.power_w);
   a("energy_j", r.energy_j);
-  a.signed_number("temperature_c", r.temperature_c);
+  a("temperature_c", r.temperature_c, {.sign = Sign::any});
   a("reasons", r.reasons);
   a("uncorrected_errors", r.uncorrected_errors);
 }

@@ -12,7 +12,7 @@
 
 #include "harness/cli/children.h"
 #include "harness/cli/variables.h"
-#include "harness/compare/tau.h"
+#include "harness/compare/effect.h"
 #include "harness/core/case.h"
 #include "harness/plan/plan.h"
 #include "harness/report/atomic_file.h"

@@ -9,8 +9,8 @@
 #include "harness/core/error.h"
 #include "harness/core/hash.h"
 #include "harness/hardware/telemetry.h"
-#include "harness/report/pins.h"
 #include "harness/report/reader.h"
+#include "harness/report/report_reader.h"
 #include "harness/report/tuning_cache_file.h"
 #include "harness/run/rank_group.h"
 

@@ -30,7 +30,6 @@
 #include "harness/report/console.h"
 #include "harness/report/device_text.h"
 #include "harness/report/quantity.h"
-#include "harness/report/scaling.h"
 #include "harness/report/visible_text.h"
 
 namespace gpubench {

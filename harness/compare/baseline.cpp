@@ -6,7 +6,7 @@
 #include <future>
 #include <thread>
 
-#include "harness/compare/repeats.h"
+#include "harness/compare/invocation.h"
 #include "harness/core/error.h"
 #include "harness/report/content_digest.h"
 #include "harness/report/json.h"

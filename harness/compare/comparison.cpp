@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "harness/measure/statistics.h"
+#include "harness/report/case_order.h"
 #include "harness/report/text_table.h"
 
 namespace gpubench {
@@ -85,15 +86,11 @@ SuiteSpeed suite_speed(const std::string& suite, const std::vector<Effect>& effe
 }
 
 std::vector<SuiteSpeed> suite_speeds(const std::vector<ComparedCase>& cases, const std::vector<Effect>& effects) {
-  std::vector<std::string> suites;  // in the order in which they appear
-  for (const ComparedCase& one : cases) {
-    if (std::find(suites.begin(), suites.end(), one.suite) == suites.end()) suites.push_back(one.suite);
-  }
   std::vector<SuiteSpeed> speeds;
-  for (const std::string& suite : suites) {
+  for (const auto& [suite, compared] : grouped(cases, [](const ComparedCase& one) { return one.suite; })) {
     std::vector<Effect> of_suite;
-    for (std::size_t i = 0; i < cases.size(); ++i) {
-      if (cases[i].suite == suite && cases[i].note.empty()) of_suite.push_back(effects[i]);
+    for (const ComparedCase* one : compared) {
+      if (one->note.empty()) of_suite.push_back(effects[static_cast<std::size_t>(one - cases.data())]);
     }
     if (!of_suite.empty()) speeds.push_back(suite_speed(suite, of_suite));
   }

@@ -11,7 +11,6 @@
 #include "harness/compare/invocation.h"
 #include "harness/compare/matching.h"
 #include "harness/compare/noise.h"
-#include "harness/compare/tau.h"
 
 namespace gpubench {
 

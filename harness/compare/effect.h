@@ -1,15 +1,65 @@
 // How much slower a case became, and how far that number can be trusted.
 //
 // All effects are differences of logs: 0.03 is 3% slower to first order, and ratios add up.
+//
+// The unit of evidence is the invocation (one process, one report), not the sample: samples of one process share its
+// memory layout, its clocks and its neighbours, so that a thousand of them say no more about the next process than one
+// does. Each invocation of a case counts as one value, the log of its median.
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
-#include "harness/compare/evidence.h"
-
 namespace gpubench {
+
+/// A case as one invocation measured it.
+struct CaseRun {
+  double log_median = 0.0;   ///< natural log of the median over all valid rounds, in nanoseconds per run of the program
+  double round_error = 0.0;  ///< standard error of the mean log round median: what this invocation itself knows
+  int rounds = 0;            ///< valid ones
+  int samples = 0;           ///< in the valid round that has the fewest
+  std::int64_t batch = 1;    ///< runs per sample
+  std::optional<double> sm_mhz{};  ///< median clock over the rounds, where the device tells it
+  std::optional<double>
+      cpu_pressure{};     ///< median over the rounds of the share of time in which a task waited for a CPU
+  bool drifting = false;  ///< its later rounds differ from its earlier ones
+};
+
+/// Run-to-run noise of a case that was known before these runs.
+struct Prior {
+  double variance = 0.0;  ///< of the log median, from one invocation to the next
+  int runs = 0;           ///< invocations that it was estimated from; one degree of freedom less
+  /// The baseline's own invocations are that estimate, so that their spread must not count a second time.
+  bool from_baseline = false;
+};
+
+/// One case on both sides.
+struct Evidence {
+  std::vector<CaseRun> baseline;
+  std::vector<CaseRun> candidate;
+  std::optional<Prior> prior{};
+  std::optional<double> tau{};  ///< a change that matters, where this case has its own
+};
+
+/// How large a change must be to matter, as a share of the time: 0.03 is 3%. Collectives, say, are noisier than
+/// products, and so are asked for more.
+struct Tau {
+  double all = 0.03;
+  std::map<std::string, double> by_suite{};  ///< instead of `all`
+
+  Tau() = default;
+  Tau(double of_all) : all(of_all) {}  // NOLINT(google-explicit-constructor): mostly there is but the one
+
+  [[nodiscard]] double of(const std::string& suite) const {
+    const auto own = by_suite.find(suite);
+    return own == by_suite.end() ? all : own->second;
+  }
+};
 
 /// Where the run-to-run noise comes from that an effect is held against.
 enum class NoiseSource {

@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/compare/effect.h"
 #include "harness/compare/gate_rule.h"
 #include "harness/compare/invocation.h"
 #include "harness/compare/noise.h"
-#include "harness/compare/tau.h"
 
 namespace gpubench {
 

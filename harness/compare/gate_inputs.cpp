@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "harness/compare/repeats.h"
+#include "harness/compare/invocation.h"
 #include "harness/core/error.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"

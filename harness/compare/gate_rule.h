@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "harness/compare/effect.h"
-#include "harness/compare/evidence.h"
 
 namespace gpubench {
 
@@ -78,5 +77,10 @@ struct CommonShift {
   double share = 0.0;   ///< of cases that moved this way
 };
 [[nodiscard]] std::optional<CommonShift> common_shift(std::span<const Judgement> judgements);
+
+/// Benjamini and Hochberg's adjusted p-values, in the order of `p`: calling everything with q < 0.05 a finding makes at
+/// most 5% of the findings false on average. For the i-th smallest of n: the least p_j n / j over j >= i, at most 1.
+/// Source: Benjamini, Hochberg, "Controlling the false discovery rate", J. R. Statist. Soc. B 57 (1995).
+[[nodiscard]] std::vector<double> false_discovery_rates(std::span<const double> p);
 
 }  // namespace gpubench

@@ -11,7 +11,8 @@
 #include "harness/report/escape.h"
 #include "harness/report/github.h"
 #include "harness/report/json.h"
-#include "harness/report/markdown_rows.h"
+#include "harness/report/junit.h"
+#include "harness/report/markdown.h"
 #include "harness/report/quantity.h"
 #include "harness/report/visible_text.h"
 
@@ -139,6 +140,37 @@ Json case_json(const GateCase& one) {
   return json;
 }
 
+JUnitElement element_of(const GateCase& one, bool allow_missing) {
+  switch (one.verdict) {
+    case GateVerdict::regressed: return JUnitElement::failure;
+    case GateVerdict::parity_failed:
+      return one.candidate_verdict == Verdict::error ? JUnitElement::error : JUnitElement::failure;
+    case GateVerdict::missing: return allow_missing ? JUnitElement::skipped : JUnitElement::failure;
+    case GateVerdict::not_comparable: return JUnitElement::error;
+    case GateVerdict::added:
+    case GateVerdict::inconclusive: return JUnitElement::skipped;
+    case GateVerdict::improved:
+    case GateVerdict::unchanged: return JUnitElement::none;
+  }
+  return JUnitElement::none;
+}
+
+std::string message_of(const GateCase& one) {
+  if (!one.judgement) return one.reason;
+  const Judgement& judgement = *one.judgement;
+  return fmt::format("time {:+.1f}%, 95% interval {:+.1f}% to {:+.1f}%{}{}", 100.0 * std::expm1(judgement.effect.delta),
+                     100.0 * std::expm1(judgement.low95), 100.0 * std::expm1(judgement.high95),
+                     one.reason.empty() ? "" : "; ", one.reason);
+}
+
+JUnitCase test_of(const GateCase& one, bool allow_missing) {
+  JUnitCase test{
+      one.suite,      one.id, one.candidate_ns * 1e-9, element_of(one, allow_missing), std::string(name(one.verdict)),
+      message_of(one)};
+  if (test.element == JUnitElement::skipped) test.message = test.type + ": " + test.message;
+  return test;
+}
+
 }  // namespace
 
 std::string gate_table(const GateResult& result, int exit_code, const ConsoleStyle& style) {
@@ -219,6 +251,19 @@ std::string gate_annotations(const GateResult& result, bool allow_missing) {
   if (annotations.empty() && result.outcome != GateOutcome::passed)
     annotations.push_back({AnnotationKind::warning, title, result.why});
   return annotations_text(annotations, title);
+}
+
+std::string gate_junit(const GateResult& result, const std::string& fingerprint, bool allow_missing) {
+  JUnitDocument document{"gpubench gate"};
+  document.with_times = false;  // a suite's cases are times of two builds, not what judging them took
+  document.properties = {
+      {"fingerprint", fingerprint}, {"outcome", std::string(name(result.outcome))}, {"noise", result.noise}};
+  for (const GateCase& one : result.cases) document.cases.push_back(test_of(one, allow_missing));
+  // What belongs to no case, so that a reader who only counts sees it.
+  if (result.cases.empty())
+    document.cases.push_back(
+        {"gate", "set-up", 0.0, JUnitElement::error, std::string(name(result.outcome)), result.why});
+  return junit_document_text(document);
 }
 
 }  // namespace gpubench

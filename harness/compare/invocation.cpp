@@ -6,10 +6,12 @@
 #include <cmath>
 #include <unordered_set>
 
+#include "harness/core/error.h"
 #include "harness/measure/statistics.h"
 #include "harness/report/json.h"
 #include "harness/report/record_reader.h"
 #include "harness/report/report_reader.h"
+#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {
@@ -77,20 +79,6 @@ CaseRun run_of(const CaseRecord& record, const std::string& place) {
   if (times.samples.empty()) refuse("rounds", "hold no sample of a case that passed");
   const std::vector<std::string>& flags = record.summary.flags;
   return run_of(times, record.batch, std::find(flags.begin(), flags.end(), drift_flag) != flags.end());
-}
-
-// Ids reach files, terminals and other programs.
-std::string id_of(const Node& node) {
-  std::string id = node.text();
-  if (!is_case_id(id)) node.refuse("is no case id: expected 1 to 200 characters of a-z 0-9 . _ / = , + -");
-  return id;
-}
-
-// So does this, in messages.
-std::string hash_of(const Node& node) {
-  std::string hash = node.text();
-  if (!is_definition_hash(hash)) node.refuse("is no def_hash: expected 16 characters of 0-9 a-f");
-  return hash;
 }
 
 MeasuredCase case_of(const CaseRecord& record, const std::string& source, std::size_t index) {
@@ -199,11 +187,11 @@ Invocation invocation_from_json(const Node& node, const std::string& source) {
   const Node cases = node.at("cases");
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Node from = cases.at(i);
-    MeasuredCase one{id_of(from.at("id")),
+    MeasuredCase one{record_members::text_of(from.at("id"), record_members::case_id),
                      from.at("suite").text(),
                      record_members::word_of<Verdict>(from.at("status")),
                      from.at("reason").text(),
-                     from.has("def_hash") ? hash_of(from.at("def_hash")) : "",
+                     from.has("def_hash") ? record_members::text_of(from.at("def_hash"), record_members::hex16) : "",
                      from.at("flop").number(),
                      from.at("bytes").number(),
                      from.at("rate").number(),
@@ -213,6 +201,26 @@ Invocation invocation_from_json(const Node& node, const std::string& source) {
   }
   require_different_ids(invocation.cases, source + ": its cases");
   return invocation;
+}
+
+bool one_run(const Invocation& a, const Invocation& b) {
+  if (!a.id.empty() && !b.id.empty()) return a.id == b.id;
+  return a.started_at == b.started_at && a.cases.size() == b.cases.size() &&
+         std::equal(a.cases.begin(), a.cases.end(), b.cases.begin(), [](const MeasuredCase& x, const MeasuredCase& y) {
+           return x.id == y.id && x.run.has_value() == y.run.has_value() &&
+                  (!x.run || x.run->log_median == y.run->log_median);
+         });
+}
+
+void refuse_repeats(std::span<const Invocation> invocations, std::string_view flag) {
+  for (std::size_t i = 0; i < invocations.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (one_run(invocations[i], invocations[j]))
+        throw UsageError(fmt::format("{}{}{} and {} are one report; a second run of the program is a second report",
+                                     flag, flag.empty() ? "" : ": ", visible(invocations[j].source),
+                                     visible(invocations[i].source)));
+    }
+  }
 }
 
 }  // namespace gpubench

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "harness/compare/evidence.h"
+#include "harness/compare/effect.h"
 #include "harness/compare/setup.h"
 #include "harness/core/record.h"
 #include "harness/report/report_json.h"
@@ -53,5 +55,13 @@ struct Invocation {
 /// Slimmed for keeping (a baseline), and back; exact. Throws ReadError.
 [[nodiscard]] Json to_json(const Invocation& invocation);
 [[nodiscard]] Invocation invocation_from_json(const Node& node, const std::string& source);
+
+/// Whether two reports are of one run: by the random ids of both; where one has none (before schema 1.3), by their
+/// start and every time in them.
+[[nodiscard]] bool one_run(const Invocation& a, const Invocation& b);
+
+/// Throws UsageError, naming both files, where a run is there twice: copies of a report have no noise between them, and
+/// make any difference look certain. `flag` stands before the message; may be empty.
+void refuse_repeats(std::span<const Invocation> invocations, std::string_view flag);
 
 }  // namespace gpubench

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/compare/evidence.h"
+#include "harness/compare/effect.h"
 #include "harness/compare/invocation.h"
 
 namespace gpubench {

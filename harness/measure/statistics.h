@@ -15,7 +15,7 @@ namespace gpubench {
 [[nodiscard]] double mean(std::span<const double> values);
 /// Of the sample (n - 1); 0 for fewer than two values.
 [[nodiscard]] double standard_deviation(std::span<const double> values);
-/// P(T <= t) of Student's t with `degrees` degrees of freedom, by the incomplete beta function.
+/// P(T <= t) of Student's t with `degrees` degrees of freedom. This and the next two by Boost.Math.
 [[nodiscard]] double student_t_cdf(double t, double degrees);
 /// P(T > t), to full relative precision however small it is.
 [[nodiscard]] double student_t_tail(double t, double degrees);

@@ -1,9 +1,9 @@
 // Reports without what identifies a machine or its user.
 //
 // Host names, a GPU's UUID and bus id, users and paths become a word and 16 hexadecimal digits, hashed under a key
-// (keyed_hash.h): the same name gives the same word, so that reports of one machine still count as such. What is kept
-// is told in README.md. tests/harness/report/anonymize_test.cpp lists what becomes of each text of a report: one that
-// is new there needs a decision here.
+// (anonymize_key.h): the same name gives the same word, so that reports of one machine still count as such. What is
+// kept is told in README.md. tests/harness/report/anonymize_test.cpp lists what becomes of each text of a report: one
+// that is new there needs a decision here.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "harness/report/keyed_hash.h"
+#include "harness/report/anonymize_key.h"
 #include "harness/report/report_json.h"
 
 namespace gpubench {

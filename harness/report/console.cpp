@@ -7,7 +7,6 @@
 
 #include "harness/core/reliability.h"
 #include "harness/measure/statistics.h"
-#include "harness/report/console_parts.h"
 #include "harness/report/quantity.h"
 #include "harness/report/reliability_text.h"
 #include "harness/report/visible_text.h"

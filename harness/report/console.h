@@ -78,4 +78,16 @@ struct Ending {
 [[nodiscard]] std::string verdict_text(std::span<const CaseRecord> records, const Ending& ending,
                                        const ConsoleStyle& style);
 
+/// A table of the passing steps of several ranks: rate, efficiency against one rank, exposed communication and how late
+/// the slowest rank is. Empty where there are none, and without virtual ranks, whose figures say nothing of devices. A
+/// list where a terminal is too narrow for the table.
+[[nodiscard]] std::string scaling_text(std::span<const CaseRecord> records, const ConsoleStyle& style = {});
+
+/// Nanoseconds per run of every sample of the valid rounds, by the clock that a summary is made of.
+[[nodiscard]] std::vector<double> samples_per_run_ns(const CaseRecord& record);
+/// Below so many samples a 99th percentile would be no more than the largest of them.
+inline constexpr std::size_t fewest_for_p99 = 100;
+
+[[nodiscard]] Tone tone_of(Verdict verdict);
+
 }  // namespace gpubench

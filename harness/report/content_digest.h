@@ -5,6 +5,9 @@
 // file anew changes nothing.
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,13 +15,38 @@
 
 namespace gpubench {
 
-/// 16 hexadecimal digits: the bytes but for blanks outside texts, eight at a time (little-endian, zeros after the
-/// last), each word mixed into what came before it by harness/core/hash.h's hash_at(); last their number.
+/// Makes the digest of bytes that come piece by piece: eight at a time (little-endian, zeros after the last), each word
+/// mixed into what came before it by harness/core/hash.h's hash_at(); last their number.
+class DigestMaker {
+ public:
+  void take(std::string_view bytes);
+  /// 16 hexadecimal digits, of all that was taken.
+  [[nodiscard]] std::string digest();
+
+ private:
+  static constexpr std::size_t word_bytes = 8;
+  [[nodiscard]] std::uint64_t word_at(std::size_t at) const;
+  void mix_in(std::size_t bytes);
+
+  std::uint64_t state_ = 0;
+  std::uint64_t mixed_ = 0;
+  std::size_t gathered_ = 0;
+  std::array<char, 4096> block_{};
+};
+
+/// The digest of the bytes but for blanks outside texts.
 [[nodiscard]] std::string content_digest(std::string_view text);
 
 /// The document, an object with at least one member, as text with its digest as the last member and a line's end.
 /// `indent` as for dump().
 [[nodiscard]] std::string sealed_text(const Json& document, int indent = -1);
+
+/// A document whose last member is a digest: what that should be of, and what it says.
+struct Sealed {
+  std::string_view content;
+  std::string_view digest;
+};
+[[nodiscard]] std::optional<Sealed> sealed_parts(std::string_view text);
 
 enum class Seal {
   none,   ///< its last member is no digest

@@ -7,7 +7,7 @@
 
 #include "harness/core/reliability.h"
 #include "harness/measure/statistics.h"
-#include "harness/report/console_parts.h"
+#include "harness/report/console.h"
 #include "harness/report/escape.h"
 #include "harness/report/export.h"
 #include "harness/report/text_table.h"

@@ -6,10 +6,10 @@
 #include <fstream>
 
 #include "harness/report/atomic_file.h"
+#include "harness/report/case_order.h"
 #include "harness/report/console.h"
 #include "harness/report/escape.h"
 #include "harness/report/visible_text.h"
-#include "harness/report/worst_first.h"
 
 namespace gpubench {
 namespace {

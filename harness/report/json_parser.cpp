@@ -28,7 +28,7 @@ void make_room(Json::object_t& members) {
 class Parser {
  public:
   Parser(std::string_view text, std::string file, const HeldParts& held, const ReadLimits& limits)
-      : scanner_(text), file_(std::move(file)), held_(held), limits_(limits) {
+      : scanner_(text, held.digest, held.content), file_(std::move(file)), held_(held), limits_(limits) {
     if (text.size() > limits.bytes)
       refuse(fmt::format("{} bytes, more than the {} that are read", text.size(), limits.bytes));
   }
@@ -76,7 +76,10 @@ class Parser {
   }
 
   void array() {
-    open(Json::array());
+    constexpr std::size_t some = 8;  // what it grows from
+    Json list = Json::array();
+    if (holds()) list.get_ref<Json::array_t&>().reserve(some);
+    open(std::move(list));
     if (scanner_.next() == ']') return close();
     for (;;) {
       value();

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "harness/report/content_digest.h"
 #include "harness/report/json_fwd.h"
 
 namespace gpubench {
@@ -44,6 +45,8 @@ using LeftOut = std::span<const std::string_view>;
 struct HeldParts {
   LeftOut left_out;  ///< values that are only checked to be JSON; null takes their place
   StreamedArray streamed;
+  DigestMaker* digest = nullptr;  ///< takes the first `content` bytes of the text as content_digest() does
+  std::size_t content = 0;
 };
 
 /// Parses one strict JSON document. Throws ReadError for anything too large, too deep, too many, malformed, with equal

@@ -74,13 +74,20 @@ std::optional<double> short_decimal(std::string_view number) {
   constexpr double powers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14};
   const bool negative = number.front() == '-';
   if (negative) number.remove_prefix(1);
-  const std::size_t point = number.find('.');
-  if (number.size() > most_digits + 1 || point == std::string_view::npos) return std::nullopt;
+  if (number.size() > most_digits + 1) return std::nullopt;
   std::int64_t digits = 0;
-  for (const char c : number) {
-    if (is_digit(c)) digits = digits * 10 + (c - '0');
-    if (c == 'e' || c == 'E') return std::nullopt;
+  std::size_t point = number.size();
+  for (std::size_t i = 0; i < number.size(); ++i) {
+    const char c = number[i];
+    if (is_digit(c)) {
+      digits = digits * 10 + (c - '0');
+    } else if (c == '.') {
+      point = i;
+    } else {
+      return std::nullopt;
+    }
   }
+  if (point == number.size()) return std::nullopt;
   const double value = static_cast<double>(digits) / powers[number.size() - point - 1];
   return negative ? -value : value;
 }
@@ -100,7 +107,8 @@ bool vanishes(std::string_view number) {
 
 }  // namespace
 
-JsonScanner::JsonScanner(std::string_view text) : text_(text) {
+JsonScanner::JsonScanner(std::string_view text, DigestMaker* digest, std::size_t content)
+    : text_(text), digest_(digest), content_(content) {
   constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
   if (text.starts_with(byte_order_mark)) at_ = byte_order_mark.size();
 }
@@ -126,16 +134,23 @@ void JsonScanner::fail(std::size_t position, Fault fault) const {
 }
 
 char JsonScanner::next() {
+  if (at_end() || is_blank(text_[at_])) pass_blanks();
+  return at_end() ? '\0' : text_[at_];
+}
+
+void JsonScanner::pass_blanks() {
+  if (digest_ != nullptr && digested_ < content_)
+    digest_->take(text_.substr(digested_, std::min(at_, content_) - digested_));
   std::uint64_t eight = 0;
   constexpr std::uint64_t eight_spaces = 0x2020202020202020;
-  while (at_ < text_.size() && is_blank(text_[at_])) {
+  while (!at_end() && is_blank(text_[at_])) {
     ++at_;
     for (; at_ + sizeof eight <= text_.size(); at_ += sizeof eight) {  // most blanks indent
       std::memcpy(&eight, text_.data() + at_, sizeof eight);
       if (eight != eight_spaces) break;
     }
   }
-  return at_end() ? '\0' : text_[at_];
+  digested_ = at_;
 }
 
 void JsonScanner::expect(char wanted) {
@@ -172,24 +187,24 @@ void JsonScanner::literal() {
 
 std::string_view JsonScanner::number() {
   const std::size_t begin = at_;
-  const auto is = [this](std::string_view any) { return !at_end() && any.find(text_[at_]) != std::string_view::npos; };
+  const auto is = [this](char a, char b) { return !at_end() && (text_[at_] == a || text_[at_] == b); };
   const auto digits = [this] {
     if (!is_digit(taken())) fail(at_, Fault::misplaced);
     while (!at_end() && is_digit(text_[at_])) ++at_;
   };
-  if (is("-")) ++at_;
-  if (is("0")) {
+  if (is('-', '-')) ++at_;
+  if (is('0', '0')) {
     ++at_;
   } else {
     digits();
   }
-  if (is(".")) {
+  if (is('.', '.')) {
     ++at_;
     digits();
   }
-  if (is("eE")) {
+  if (is('e', 'E')) {
     ++at_;
-    if (is("+-")) ++at_;
+    if (is('+', '-')) ++at_;
     digits();
   }
   return text_.substr(begin, at_ - begin);
@@ -200,7 +215,7 @@ Json JsonScanner::value_of(std::string_view number) const {
   const char* const end = begin + number.size();
   const auto read = [&](auto& value) { return std::from_chars(begin, end, value).ec == std::errc(); };
   const bool negative = *begin == '-';
-  if (number.find_first_of(".eE") == std::string_view::npos) {
+  if (std::all_of(begin + (negative ? 1 : 0), end, is_digit)) {
     std::int64_t whole = 0;
     std::uint64_t natural = 0;
     if (negative && read(whole)) return whole;

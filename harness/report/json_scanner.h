@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "harness/report/content_digest.h"
 #include "harness/report/json_fwd.h"
 
 namespace gpubench {
@@ -21,7 +22,9 @@ class NotJson : public std::runtime_error {
 /// Goes through a text token by token; a byte order mark before the first one is passed over. Refers to the text.
 class JsonScanner {
  public:
-  explicit JsonScanner(std::string_view text);
+  /// `digest`, where there is one, takes the first `content` bytes of the text but for blanks outside strings: all of
+  /// them once at_end().
+  explicit JsonScanner(std::string_view text, DigestMaker* digest = nullptr, std::size_t content = 0);
 
   /// The next character that is no blank, where this now stands; '\0' at the end.
   char next();
@@ -49,13 +52,17 @@ class JsonScanner {
   [[noreturn]] void fail(std::size_t position, Fault fault) const;
   [[noreturn]] void ended() const { fail(text_.size() + 1, Fault::misplaced); }
   char taken();
+  void pass_blanks();
   void several_bytes(unsigned char lead);
   void escape();
   std::uint32_t four_digits();
 
   std::string_view text_;
   std::size_t at_ = 0;
-  std::string scratch_;  // a string that is not in the text as it is
+  DigestMaker* digest_;
+  std::size_t content_;
+  std::size_t digested_ = 0;  // what stands before is passed over or in digest_
+  std::string scratch_;       // a string that is not in the text as it is
 };
 
 }  // namespace gpubench

@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include "harness/core/device_property.h"
+#include "harness/report/case_order.h"
 #include "harness/report/console.h"
 #include "harness/report/device_text.h"
 #include "harness/report/escape.h"
-#include "harness/report/markdown_rows.h"
 #include "harness/report/quantity.h"
 #include "harness/report/reliability_text.h"
 #include "harness/report/visible_text.h"
-#include "harness/report/worst_first.h"
 
 namespace gpubench {
 namespace {
@@ -57,6 +56,24 @@ std::string row_of(const CaseRecord& record) {
 }
 
 }  // namespace
+
+std::string with_rows(std::string head, std::size_t count, const std::function<std::string(std::size_t)>& row,
+                      std::size_t most_bytes) {
+  constexpr std::size_t spare = 200;  // for the line that counts what is left out
+  if (head.size() > most_bytes) {
+    const std::size_t end = most_bytes == 0 ? std::string::npos : head.rfind('\n', most_bytes - 1);
+    return head.substr(0, end == std::string::npos ? 0 : end + 1);
+  }
+  std::string text = std::move(head);
+  std::size_t rows = 0;
+  for (; rows < count; ++rows) {
+    const std::string next = row(rows);
+    if (text.size() + next.size() + spare > most_bytes) break;
+    text += next;
+  }
+  const std::string rest = rows < count ? fmt::format("\n{} more cases are left out here.\n", count - rows) : "";
+  return text.size() + rest.size() <= most_bytes ? text + rest : text;
+}
 
 std::string markdown_text(const Report& report, std::size_t limit_bytes) {
   const std::vector<const CaseRecord*> order = worst_first(report.cases);

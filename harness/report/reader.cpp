@@ -13,6 +13,7 @@
 
 #include "harness/core/descriptor.h"
 #include "harness/report/json.h"
+#include "harness/report/report_json.h"
 #include "harness/report/visible_text.h"
 
 namespace gpubench {
@@ -176,6 +177,15 @@ double Node::number(double low, double high) const {
   const double value = number();
   if (!(value >= low && value <= high)) refuse(fmt::format("is {}, expected {} to {}", value, low, high));
   return value;
+}
+
+std::time_t Node::time() const {
+  const std::string said = text();
+  std::tm utc{};
+  const char* end = ::strptime(said.c_str(), "%Y-%m-%dT%H:%M:%S+00:00", &utc);
+  const std::time_t time = end == nullptr ? 0 : ::timegm(&utc);
+  if (end == nullptr || iso_time(time) != said) refuse("is no time such as 2026-11-21T02:34:19+00:00");
+  return time;
 }
 
 double Node::noted(std::string_view name) const {

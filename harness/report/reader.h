@@ -7,8 +7,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <limits>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -53,6 +55,8 @@ class Node {
   [[nodiscard]] double number() const;
   /// One in [low, high].
   [[nodiscard]] double number(double low, double high) const;
+  /// "2026-11-21T02:34:19+00:00", as iso_time() writes it.
+  [[nodiscard]] std::time_t time() const;
   /// The number at `key`, or the non-finite one that its null stands for, told by the object's "nonfinite" note.
   [[nodiscard]] double number_or_note(std::string_view key) const;
   /// An array of such numbers; its notes are named "key[index]".
@@ -83,6 +87,45 @@ class Node {
   // cases has a million values that are read.
   std::array<const Json*, 12> above_{};
   std::size_t levels_ = 0;
+};
+
+/// Problems as "file:path: why". The first ones are kept, the rest is counted, and after many the search ends.
+class Problems {
+ public:
+  /// Thrown by add() once there are so many that looking further would tell nothing. No ReadError, so that nobody
+  /// takes it for one more problem.
+  class Enough : public std::runtime_error {
+   public:
+    Enough() : std::runtime_error("more problems than are counted") {}
+  };
+
+  static constexpr std::size_t most_kept = 50;
+  static constexpr std::size_t most_counted = 1000;
+
+  void add(std::string problem) {
+    if (kept_.size() < most_kept) kept_.push_back(std::move(problem));
+    if (++count_ == most_counted) throw Enough();
+  }
+
+  /// Calls `step`; what it refuses becomes a problem.
+  template <class Step>
+  void attempt(const Step& step) {
+    try {
+      step();
+    } catch (const ReadError& e) {
+      add(e.what());
+    }
+  }
+
+  [[nodiscard]] bool none() const { return count_ == 0; }
+  [[nodiscard]] std::size_t count() const { return count_; }
+  /// The search ended before its end.
+  [[nodiscard]] bool many() const { return count_ >= most_counted; }
+  [[nodiscard]] const std::vector<std::string>& kept() const { return kept_; }
+
+ private:
+  std::vector<std::string> kept_;
+  std::size_t count_ = 0;
 };
 
 }  // namespace gpubench

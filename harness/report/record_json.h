@@ -6,7 +6,6 @@
 
 #include "harness/core/record.h"
 #include "harness/report/json_fwd.h"
-#include "harness/report/problems.h"
 #include "harness/report/reader.h"
 
 namespace gpubench {

@@ -1,32 +1,72 @@
-// The members of records under the names that they have in JSON, each struct's listed once: record_writer.h and
-// record_reader.h both walk these lists, so that they cannot disagree. Optional members are left out where they have no
-// value, and may be missing when read; all others are required. Numbers are zero or more, but for those that
-// signed_number() names; samples are looked at with their round.
+// The members of reports under the names that they have in JSON, each struct's listed once, with what they have to be:
+// record_writer.h, record_reader.h and the published schema (results/schema/report.v1.json) all walk these lists, so
+// that they cannot disagree. Optional members are left out where they have no value, and may be missing when read; all
+// others are required. Numbers are zero or more unless their rule says otherwise; samples are looked at with their
+// round.
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string_view>
 
 #include "harness/core/record.h"
+#include "harness/report/report_json.h"
 
 namespace gpubench::record_members {
+
+/// What a text has to look like.
+struct Form {
+  const char* pattern;              ///< a regular expression, for the schema
+  bool (*holds)(std::string_view);  ///< the same, for the reader
+  const char* refusal;
+};
+inline constexpr Form case_id{"^[a-z0-9._/=,+x-]{1,200}$", is_case_id,
+                              "is no case id: expected 1 to 200 characters of a-z 0-9 . _ / = , + -"};
+inline constexpr Form hex16{"^[0-9a-f]{16}$", is_definition_hash, "is not 16 characters of 0-9 a-f"};
+
+enum class Sign { not_negative, positive, any };
+
+/// What a member has to be beyond its type: the reader refuses all else, and the published schema says it.
+struct Rule {
+  const char* note = nullptr;  ///< for readers of the schema
+  bool optional = false;       ///< left out where it is empty or 0; a std::optional is where it has no value
+  Sign sign = Sign::not_negative;
+  std::int64_t least = 0;  ///< of whole numbers; of a text, a list or named values: how long it is
+  double most = std::numeric_limits<double>::infinity();  ///< of other numbers
+  std::span<const std::string_view> words{};              ///< of a text: it is one of them
+  const Form* form = nullptr;                             ///< of a text
+  bool empty_texts = false;                               ///< a list may hold them
+};
+
+inline constexpr std::array<std::string_view, 3> phases{"check", "timed", "recheck"};
+inline constexpr std::array<std::string_view, 3> checks{"off", "sample", "full"};
+inline constexpr std::array<std::string_view, 4> tier_names{"smoke", "quick", "standard", "large"};
+inline constexpr std::array<std::string_view, 8> presets{"minimal",  "brief", "normal", "gate",
+                                                         "thorough", "smoke", "quick",  "standard"};
+inline constexpr Rule choice_rule{
+    .note = "since 1.2; how the implementation was chosen, left out where there was nothing to choose"};
 
 template <class Archive>
 void visit(Archive& a, Worst& w) {
   a("tensor", w.tensor);
   a("index", w.index);
-  a.signed_number("got", w.got);
-  a.signed_number("want", w.want);
+  a("got", w.got, {.sign = Sign::any});
+  a("want", w.want, {.sign = Sign::any});
   a("bound", w.bound);
 }
 
 template <class Archive>
 void visit(Archive& a, OpParity& p) {
-  a("label", p.label);
-  a("kind", p.kind);
-  a("phase", p.phase);
+  a("label", p.label, {.least = 1});
+  a("kind", p.kind, {.least = 1});
+  a("phase", p.phase, {.words = phases});
   a("implementation", p.implementation);
-  a("choice", p.choice);
-  a("rejected", p.rejected);
+  a("choice", p.choice, choice_rule);
+  a("rejected", p.rejected,
+    {.note = "since 1.2; candidates that were not chosen because their results were outside the bound, and by how much",
+     .least = 1});
   a("status", p.verdict);
   a("reason", p.reason);
   a("error_over_bound", p.error_over_bound);
@@ -40,8 +80,8 @@ void visit(Archive& a, OpParity& p) {
 
 template <class Archive>
 void visit(Archive& a, EndToEndTensor& t) {
-  a("tensor", t.tensor);
-  a("role", t.role);
+  a("tensor", t.tensor, {.least = 1});
+  a("role", t.role, {.least = 1});
   a("norm", t.norm);
   a("error", t.error);
   a("allowed", t.allowed);
@@ -54,7 +94,10 @@ void visit(Archive& a, Parity& p) {
   a("coverage", p.coverage);
   a("seed", p.seed);
   a("ops", p.ops);
-  a("end_to_end", p.end_to_end);
+  a("end_to_end", p.end_to_end,
+    {.note = "since 1.7; with the full check: what a small program of several ops left of each tensor against the "
+             "program in fp64, in 2-norms",
+     .least = 1});
 }
 
 template <class Archive>
@@ -70,12 +113,13 @@ void visit(Archive& a, RoundTelemetry& t) {
   a("window_s", t.window_s);
   a("sm_mhz", t.sm_mhz);
   a("memory_mhz", t.memory_mhz);
-  a.signed_number("temperature_c", t.temperature_c);
+  a("temperature_c", t.temperature_c, {.sign = Sign::any});
   a("power_w", t.power_w);
   a("energy_j", t.energy_j);
   a("uncorrected_errors", t.uncorrected_errors);
-  a("involuntary_switches", t.involuntary_switches);
-  a("cpu_pressure", t.cpu_pressure);
+  a("involuntary_switches", t.involuntary_switches, {.note = "since 1.3"});
+  a("cpu_pressure", t.cpu_pressure,
+    {.note = "since 1.3; share of the window in which some task waited for a processor"});
   a("reasons", t.reasons);
   a("rejected", t.rejected);
 }
@@ -97,9 +141,9 @@ void visit(Archive& a, RankSpread& r) {
   a("units", r.units);
   a("straggler", r.straggler);
   a("slowest", r.slowest);
-  a("slowest_share", r.slowest_share);
+  a("slowest_share", r.slowest_share, {.most = 1.0});
   a("compute_only_ns", r.compute_only_ns);
-  a.signed_number("exposed_communication", r.exposed_communication);
+  a("exposed_communication", r.exposed_communication, {.sign = Sign::any, .most = 1.0});
   a("efficiency", r.efficiency);
 }
 
@@ -107,10 +151,10 @@ template <class Archive>
 void visit(Archive& a, RoundRecord& r) {
   a("device_ns", r.times.device_ns);
   a("wall_ns", r.times.wall_ns);
-  a("ranks", r.times.ranks);
+  a("ranks", r.times.ranks, {.note = "since 1.2", .least = 2});
   a("valid", r.valid);
   a("note", r.note);
-  a("telemetry", r.telemetry);
+  a("telemetry", r.telemetry, {.note = "since 1.1; what the device does not report is left out"});
 }
 
 template <class Archive>
@@ -127,14 +171,16 @@ void visit(Archive& a, Summary& s) {
   a("mean_ns", s.mean_ns);
   a("round_sd", s.round_sd);
   a("severe", s.severe);
-  a.signed_number("drift", s.drift);
-  a("flags", s.flags);
+  a("drift", s.drift, {.sign = Sign::any});
+  a("flags", s.flags,
+    {.note = "noisy, since 1.5: half of the 95% interval is more than 25% of the median; before: the median was above "
+             "1.3 times the minimum"});
 }
 
 template <class Archive>
 void visit(Archive& a, OpShare& s) {
-  a("label", s.label);
-  a("kind", s.kind);
+  a("label", s.label, {.least = 1});
+  a("kind", s.kind, {.least = 1});
   a("implementation", s.implementation);
   a("median_ns", s.median_ns);
   a("share", s.share);
@@ -144,12 +190,12 @@ void visit(Archive& a, OpShare& s) {
 
 template <class Archive>
 void visit(Archive& a, PeakShare& p) {
-  a("limit", p.limit);
+  a("limit", p.limit, {.least = 1});
   a("rate", p.rate);
-  a("peak", p.peak);
+  a("peak", p.peak, {.sign = Sign::positive});
   a("peak_source", p.peak_source);
   a("of_peak", p.of_peak);
-  a("peak_at_clock", p.peak_at_clock);
+  a("peak_at_clock", p.peak_at_clock, {.sign = Sign::positive});
   a("of_peak_at_clock", p.of_peak_at_clock);
   a("of_best", p.of_best);
   a("best_case", p.best_case);
@@ -167,33 +213,40 @@ void visit(Archive& a, Derived& d) {
   a("headline", d.headline);
   a("headline_unit", d.headline_unit);
   a("breakdown", d.breakdown);
-  a.signed_number("remainder", d.remainder);
+  a("remainder", d.remainder, {.sign = Sign::any});
   a("energy_j", d.energy_j);
-  a("energy_per_work_j", d.energy_per_work_j);
-  a("collective", d.collective);
-  a("ranks", d.ranks);
-  a("peak", d.peak);
+  a("energy_per_work_j", d.energy_per_work_j, {.note = "since 1.2; per unit of the headline's work"});
+  a("collective", d.collective, {.note = "since 1.2"});
+  a("ranks", d.ranks, {.note = "since 1.2"});
+  a("peak", d.peak,
+    {.note = "since 1.1; fractions of what the device can do at most, left out where that is not known"});
 }
 
 template <class Archive>
 void visit(Archive& a, CaseRecord& r) {
-  a("id", r.id);
-  a("suite", r.c.suite);
-  a("workload", r.c.workload);
-  a("params", r.c.dims);
-  a("recipe", r.c.recipe);
+  a("id", r.id, {.form = &case_id});
+  a("suite", r.c.suite, {.least = 1});
+  a("workload", r.c.workload, {.least = 1});
+  a("params", r.c.dims, {.least = 1});
+  a("recipe", r.c.recipe, {.least = 1});
   a("modes", r.c.modes);
-  a("ranks", r.c.ranks);
+  a("ranks", r.c.ranks, {.least = 1});
   a("label", r.c.label);
   a("tier", r.c.tier);
   a("cache", r.c.cache);
-  a("def_hash", r.def_hash);
+  a("def_hash", r.def_hash,
+    {.note = "since 1.4; digests what the id stands for: two records of one id that differ here measured different "
+             "work or data",
+     .form = &hex16});
   a("status", r.verdict);
   a("reason", r.reason);
   a("implementation", r.implementation);
-  a("choice", r.choice);
-  a("workspace_bytes", r.workspace_bytes);
-  a("rewrites", r.rewrites);
+  a("choice", r.choice, choice_rule);
+  a("workspace_bytes", r.workspace_bytes, {.note = "since 1.2; the most that an op of the case asks for"});
+  a("rewrites", r.rewrites,
+    {.note = "what fusing put in: \"residual1+ln2 = residual_norm_forward\", with \" (gain not yet measured)\" where "
+             "the device claims it so",
+     .least = 1});
   a("parity", r.parity);
   a("batch", r.batch);
   a("copies", r.copies);
@@ -208,7 +261,7 @@ void visit(Archive& a, CaseRecord& r) {
 
 template <class Archive>
 void visit(Archive& a, DeviceInfo& d) {
-  a("kind", d.kind);
+  a("kind", d.kind, {.least = 1});
   a("name", d.name);
   a("units", d.units);
   a("memory_bytes", d.memory_bytes);
@@ -216,6 +269,61 @@ void visit(Archive& a, DeviceInfo& d) {
   a("cache_bytes", d.cache_bytes);
   a("properties", d.properties);
   a("libraries", d.libraries);
+}
+
+template <class Archive>
+void visit(Archive& a, CacheContext& c) {
+  a("type", c.type, {.least = 1});
+  a("level", c.level, {.least = 1});
+  a("size", c.bytes);
+  a("num_sharing", c.sharing, {.least = 1});
+}
+
+template <class Archive>
+void visit(Archive& a, HostContext& h) {
+  a("host_name", h.host_name);
+  a("executable", h.executable);
+  a("num_cpus", h.num_cpus, {.least = 1});
+  a("mhz_per_cpu", h.mhz_per_cpu);
+  a("cpu_scaling_enabled", h.cpu_scaling_enabled);
+  a("caches", h.caches);
+}
+
+template <class Archive>
+void visit(Archive& a, RunContext& r) {
+  a("tool_version", r.tool_version, {.least = 1});
+  a("build", r.build);
+  a("argv", r.argv, {.empty_texts = true});
+  a("suites", r.suites, {.least = 1});
+  a("seed", r.seed);
+  a("tier", r.tier, {.words = tier_names});
+  a("check", r.check, {.words = checks});
+  a("deterministic", r.deterministic, {.note = "since 1.2"});
+  a("env", r.env);
+  a("devices", r.devices, {.least = 1});
+  a.time("started_at", r.started_at);
+  a.time("finished_at", r.finished_at);
+  a("complete", r.complete);
+  a("invocation", r.invocation,
+    {.note = "since 1.3; tells two runs of one build apart", .optional = true, .form = &hex16});
+  a("preset", r.preset,
+    {.note = "since 1.3; whose rounds were run; before 1.5 minimal, brief and normal were called smoke, quick and "
+             "standard",
+     .optional = true,
+     .words = presets});
+  a("injected", r.injected,
+    {.note = "since 1.3; a fault on purpose: a slowdown (--inject-slowdown) or, since 1.5, a wrong result "
+             "(--inject-error); left out of an honest report",
+     .optional = true,
+     .least = 1});
+  a("locked_clock_mhz", r.locked_clock_mhz,
+    {.note = "since 1.4; what the user locked the SM clock at, left out where it is free",
+     .optional = true,
+     .least = 1});
+  a("resumed", r.resumed,
+    {.note = "since 1.6; how often the run was interrupted and resumed (--resume), left out where it never was",
+     .optional = true,
+     .least = 1});
 }
 
 inline constexpr std::array verdicts{Verdict::pass,       Verdict::fail,       Verdict::downgraded,
@@ -237,8 +345,9 @@ template <class T, class... Ts>
 concept AnyOf = (std::is_same_v<T, Ts> || ...);
 /// A struct that is a member of another. Whoever lists the members of further structs (visit()) adds them here.
 template <class T>
-inline constexpr bool is_part = AnyOf<T, Worst, OpParity, EndToEndTensor, Parity, Spread, RoundTelemetry, RankTimes,
-                                      RoundRecord, Summary, OpShare, CollectiveRates, RankSpread, PeakShare, Derived>;
+inline constexpr bool is_part =
+    AnyOf<T, Worst, OpParity, EndToEndTensor, Parity, Spread, RoundTelemetry, RankTimes, RoundRecord, Summary, OpShare,
+          CollectiveRates, RankSpread, PeakShare, Derived, DeviceInfo, CacheContext>;
 template <class T>
 concept Part = is_part<T>;
 template <class T>

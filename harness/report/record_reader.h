@@ -1,4 +1,4 @@
-// Reads a record's members from JSON, refusing with its place whatever makes no sense; see record_members.h.
+// Reads the members of reports from JSON, refusing with its place whatever breaks their rules; see record_members.h.
 #pragma once
 
 #include <fmt/format.h>
@@ -6,22 +6,31 @@
 #include <algorithm>
 #include <limits>
 
-#include "harness/report/problems.h"
 #include "harness/report/reader.h"
 #include "harness/report/record_members.h"
 
 namespace gpubench::record_members {
 
-/// Which of its words a value is told by. Throws ReadError with all of them for another.
+/// Which of `known` a text is. Throws ReadError with all of them for another.
+[[nodiscard]] inline std::size_t index_of_word(const Node& node, std::span<const std::string_view> known) {
+  const auto found = std::find(known.begin(), known.end(), node.text());
+  if (found == known.end()) node.refuse(fmt::format("is not one of {}", fmt::join(known, ", ")));
+  return static_cast<std::size_t>(found - known.begin());
+}
+
+/// The value that a text names. Throws ReadError as above.
 template <Word T>
 [[nodiscard]] T word_of(const Node& node) {
-  const std::string text = node.text();
-  std::string known;
-  for (const T word : words(T{})) {
-    if (name(word) == text) return word;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", name(word));
-  }
-  node.refuse(fmt::format("is not one of {}", known));
+  std::array<std::string_view, words(T{}).size()> names;
+  std::transform(words(T{}).begin(), words(T{}).end(), names.begin(), [](T word) { return name(word); });
+  return words(T{})[index_of_word(node, names)];
+}
+
+/// A text of a form. Throws ReadError for another.
+[[nodiscard]] inline std::string text_of(const Node& node, const Form& form) {
+  std::string text = node.text();
+  if (!form.holds(text)) node.refuse(form.refusal);
+  return text;
 }
 
 class Reader {
@@ -32,12 +41,13 @@ class Reader {
       : object_(std::move(object)), problems_(problems), left_out_(left_out) {}
 
   template <class T>
-  void operator()(const char* key, T& value) {
-    if (std::find(left_out_.begin(), left_out_.end(), key) == left_out_.end()) attempt([&] { take(key, value); });
+  void operator()(const char* key, T& value, const Rule& rule = {}) {
+    if (std::find(left_out_.begin(), left_out_.end(), key) != left_out_.end()) return;
+    if (rule.optional && !object_.has(key)) return;
+    attempt([&] { take(key, value, rule); });
   }
-  template <class T>
-  void signed_number(const char* key, T& value) {
-    attempt([&] { take_signed(key, value); });
+  void time(const char* key, std::time_t& value) {
+    attempt([&] { value = object_.at(key).time(); });
   }
 
   template <class T>
@@ -58,90 +68,102 @@ class Reader {
     }
   }
 
-  void take_signed(const char* key, double& value) { value = object_.number_or_note(key); }
-  template <Whole T>
-  void take_signed(const char* key, T& value) {
-    value = static_cast<T>(object_.at(key).integer(std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
-  }
-  template <class T>
-  void take_signed(const char* key, std::optional<T>& value) {
-    value.reset();
-    if (object_.has(key)) take_signed(key, value.emplace());
-  }
-
-  void take(const char* key, double& value) {
+  void take(const char* key, double& value, const Rule& rule) {
     const double number = object_.number_or_note(key);
-    if (number < 0.0) object_.at(key).refuse(fmt::format("is {}, expected a number from 0", number));
+    if ((rule.sign == Sign::not_negative && number < 0.0) || (rule.sign == Sign::positive && number <= 0.0))
+      object_.at(key).refuse(
+          fmt::format("is {}, expected a number {} 0", number, rule.sign == Sign::positive ? "above" : "from"));
+    if (number > rule.most) object_.at(key).refuse(fmt::format("is {}, expected at most {}", number, rule.most));
     value = number;
   }
-  // Of a round that did not count, samples may be anything; the others are looked at with the round (meaning.cpp).
-  void take(const char* key, std::vector<double>& values) { values = object_.numbers_or_notes(key); }
-  void take(const char* key, std::string& value) { value = object_.at(key).text(); }
-  void take(const char* key, bool& value) { value = object_.at(key).boolean(); }
-  void take(const char* key, std::uint64_t& value) { value = object_.at(key).natural(); }
+  // Of a round that did not count, samples may be anything; the others are looked at with the round
+  // (case_consistency.cpp).
+  void take(const char* key, std::vector<double>& values, const Rule&) { values = object_.numbers_or_notes(key); }
+
+  void take(const char* key, std::string& value, const Rule& rule) {
+    const Node node = object_.at(key);
+    value = rule.form == nullptr ? node.text() : text_of(node, *rule.form);
+    if (!rule.words.empty()) (void)index_of_word(node, rule.words);
+    require_length(node, value.size(), rule);
+  }
+
+  void take(const char* key, bool& value, const Rule&) { value = object_.at(key).boolean(); }
+  void take(const char* key, std::uint64_t& value, const Rule&) { value = object_.at(key).natural(); }
 
   template <Whole T>
-  void take(const char* key, T& value) {  // every count of a record is zero or more
-    value = static_cast<T>(object_.at(key).integer(0, std::numeric_limits<T>::max()));
+  void take(const char* key, T& value, const Rule& rule) {
+    const std::int64_t least = rule.sign == Sign::any ? std::numeric_limits<T>::min() : rule.least;
+    value = static_cast<T>(object_.at(key).integer(least, std::numeric_limits<T>::max()));
   }
 
   template <Word T>
-  void take(const char* key, T& value) {
+  void take(const char* key, T& value, const Rule&) {
     value = word_of<T>(object_.at(key));
   }
 
-  void take(const char* key, std::optional<Worst>& value) {
+  void take(const char* key, std::optional<Worst>& value, const Rule&) {
     const Node node = object_.at(key);
     value.reset();
     if (!node.is_null()) value = read<Worst>(node, problems_, left_out_);
   }
 
   template <class T>
-  void take(const char* key, std::optional<T>& value) {
+  void take(const char* key, std::optional<T>& value, const Rule& rule) {
     value.reset();
-    if (object_.has(key)) take(key, value.emplace());
+    if (object_.has(key)) take(key, value.emplace(), rule);
   }
 
-  void take(const char* key, std::vector<std::string>& list) {
-    each(key, list, [](const Node& node, std::string& element) { element = node.text(); });
+  void take(const char* key, std::vector<std::string>& list, const Rule& rule) {
+    each(key, list, rule, [&rule](const Node& node, std::string& element) {
+      element = node.text();
+      if (element.empty() && !rule.empty_texts) node.refuse("is empty");
+    });
   }
   template <Whole T>
-  void take(const char* key, std::vector<T>& list) {
-    each(key, list, [](const Node& node, T& element) {
+  void take(const char* key, std::vector<T>& list, const Rule& rule) {
+    each(key, list, rule, [](const Node& node, T& element) {
       element = static_cast<T>(node.integer(0, std::numeric_limits<T>::max()));
     });
   }
   template <Part T>
-  void take(const char* key, std::vector<T>& list) {
-    each(key, list, [this](const Node& node, T& element) { element = read<T>(node, problems_, left_out_); });
+  void take(const char* key, std::vector<T>& list, const Rule& rule) {
+    each(key, list, rule, [this](const Node& node, T& element) { element = read<T>(node, problems_, left_out_); });
   }
 
   template <Pairs T>
-  void take(const char* key, T& pairs) {
+  void take(const char* key, T& pairs, const Rule& rule) {
+    const Node node = object_.at(key);
     pairs.clear();
-    for (const auto& [member, node] : object_.at(key).members()) {
+    for (const auto& [member, held] : node.members()) {
       if constexpr (std::is_same_v<T, Dims>) {
-        pairs.emplace_back(member, node.integer());
+        pairs.emplace_back(member, held.integer());
       } else {
-        pairs.emplace_back(member, node.text());
+        pairs.emplace_back(member, held.text());
       }
     }
+    require_length(node, pairs.size(), rule);
   }
 
   template <Part T>
-  void take(const char* key, T& value) {
+  void take(const char* key, T& value, const Rule&) {
     value = read<T>(object_.at(key), problems_, left_out_);
   }
 
   template <class T, class Element>
-  void each(const char* key, std::vector<T>& list, Element element) {
+  void each(const char* key, std::vector<T>& list, const Rule& rule, Element element) {
     const Node node = object_.at(key);
     list.clear();
     const std::size_t length = node.length();
+    require_length(node, length, rule);
     list.reserve(length);
     for (std::size_t i = 0; i < length; ++i) {
       attempt([&] { element(node.at(i), list.emplace_back()); });
     }
+  }
+
+  static void require_length(const Node& node, std::size_t length, const Rule& rule) {
+    if (static_cast<std::int64_t>(length) >= rule.least) return;
+    node.refuse(length == 0 ? "is empty" : fmt::format("has {} elements, expected {} or more", length, rule.least));
   }
 
   Node object_;

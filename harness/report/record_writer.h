@@ -1,4 +1,4 @@
-// Writes a record's members into a JSON object; see record_members.h.
+// Writes the members of reports into a JSON object; see record_members.h.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,10 +14,15 @@ class Writer {
  public:
   explicit Writer(Json& object) : object_(object) { object_ = Json::object(); }
 
+  /// By the rule an optional member is left out where it is empty or 0.
   template <class T>
-  void signed_number(const char* key, T& value) {
+  void operator()(const char* key, T& value, const Rule& rule) {
+    if constexpr (Whole<T> || std::is_same_v<T, std::string>) {
+      if (rule.optional && value == T{}) return;
+    }
     (*this)(key, value);
   }
+  void time(const char* key, std::time_t value) { put(key, iso_time(value)); }
 
   void operator()(const char* key, double value) { put(key, number(key, value)); }
   void operator()(const char* key, const std::string& value) { put(key, value); }

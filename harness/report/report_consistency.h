@@ -1,7 +1,7 @@
 // Whether what a report says fits together, once each of its members is what it should be.
 #pragma once
 
-#include "harness/report/problems.h"
+#include "harness/report/reader.h"
 #include "harness/report/report_json.h"
 
 namespace gpubench {

@@ -6,44 +6,12 @@
 #include "harness/measure/statistics.h"
 #include "harness/report/json.h"
 #include "harness/report/record_json.h"
-#include "harness/report/record_members.h"
+#include "harness/report/record_writer.h"
 
 namespace gpubench {
 namespace {
 
 constexpr double ns_per_us = 1000.0;
-
-Json object_of(std::span<const std::pair<std::string, std::string>> pairs) {
-  Json object = Json::object();
-  for (const auto& [key, value] : pairs) object[key] = value;
-  return object;
-}
-
-Json run_json(const RunContext& run) {
-  Json devices = Json::array();
-  for (const DeviceInfo& device : run.devices) devices.push_back(to_json(device));
-  Json json = {{"schema", report_schema},
-               {"schema_version", report_schema_version},
-               {"tool_version", run.tool_version},
-               {"build", object_of(run.build)},
-               {"argv", run.argv},
-               {"suites", run.suites},
-               {"seed", run.seed},
-               {"tier", run.tier},
-               {"check", run.check},
-               {"deterministic", run.deterministic.value_or(false)},
-               {"env", object_of(run.env)},
-               {"devices", std::move(devices)},
-               {"started_at", iso_time(run.started_at)},
-               {"finished_at", iso_time(run.finished_at)},
-               {"complete", run.complete}};
-  if (!run.invocation.empty()) json["invocation"] = run.invocation;
-  if (!run.preset.empty()) json["preset"] = run.preset;
-  if (!run.injected.empty()) json["injected"] = run.injected;
-  if (run.locked_clock_mhz > 0) json["locked_clock_mhz"] = run.locked_clock_mhz;
-  if (run.resumed > 0) json["resumed"] = run.resumed;
-  return json;
-}
 
 // What all entries of one case share; Google Benchmark's names.
 Json entry(const CaseRecord& record, int family, std::string_view suffix, const char* run_type) {
@@ -122,14 +90,16 @@ int Totals::count(Verdict verdict) const {
   return found == by_verdict.end() ? 0 : found->second;
 }
 
+void Totals::add(const CaseRecord& record) {
+  ++by_verdict[record.verdict];
+  ++cases;
+  check_s += record.check_s;
+  time_s += record.time_s;
+}
+
 Totals totals_of(std::span<const CaseRecord> records) {
   Totals totals;
-  for (const CaseRecord& record : records) {
-    ++totals.by_verdict[record.verdict];
-    ++totals.cases;
-    totals.check_s += record.check_s;
-    totals.time_s += record.time_s;
-  }
+  for (const CaseRecord& record : records) totals.add(record);
   return totals;
 }
 
@@ -142,26 +112,18 @@ Json totals_json(const Totals& totals) {
 }
 
 Json google_context_json(const Report& report) {
-  const HostContext& host = report.host;
-  Json caches = Json::array();
-  for (const CacheContext& c : host.caches) {
-    caches.push_back({{"type", c.type}, {"level", c.level}, {"size", c.bytes}, {"num_sharing", c.sharing}});
-  }
-  return {{"date", iso_time(report.run.started_at)},
-          {"host_name", host.host_name},
-          {"executable", host.executable},
-          {"num_cpus", host.num_cpus},
-          {"mhz_per_cpu", host.mhz_per_cpu},
-          {"cpu_scaling_enabled", host.cpu_scaling_enabled},
-          {"caches", std::move(caches)},
-          {"load_avg", host.load_avg},
-          {"library_build_type", "release"},  // of the measuring library; our own build type is in gpubench.build
-          {"json_schema_version", 1}};        // Google Benchmark's, not ours
+  Json context = {{"date", iso_time(report.run.started_at)}};
+  context.update(record_members::Writer::written(report.host));
+  context["load_avg"] = report.host.load_avg;
+  context["library_build_type"] = "release";  // of the measuring library; our own build type is in gpubench.build
+  context["json_schema_version"] = 1;         // Google Benchmark's, not ours
+  return context;
 }
 
 Json context_json(const Report& report) {
   Json context = google_context_json(report);
-  context["gpubench"] = run_json(report.run);
+  context["gpubench"] = {{"schema", report_schema}, {"schema_version", report_schema_version}};
+  context["gpubench"].update(record_members::Writer::written(report.run));
   return context;
 }
 

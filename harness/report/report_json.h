@@ -1,8 +1,8 @@
 // The report: one JSON file per invocation, a superset of Google Benchmark's layout, so that its tools read it too.
 //
 // `benchmarks` holds passing cases only, one entry per valid round and one "<id>_median"; `gpubench.cases` holds every
-// planned case with its verdict. The schema is results/schema/report.v1.json; within major version 1 members are only
-// added.
+// planned case with its verdict. The schema is results/schema/report.v1.json, made of the members' table
+// (record_members.h); within major version 1 members are only added.
 #pragma once
 
 #include <cstdint>
@@ -79,6 +79,7 @@ struct Totals {
   double check_s = 0.0;
   double time_s = 0.0;
 
+  void add(const CaseRecord& record);
   [[nodiscard]] int count(Verdict verdict) const;
 };
 [[nodiscard]] Totals totals_of(std::span<const CaseRecord> records);

@@ -7,10 +7,12 @@
 #include <exception>
 #include <limits>
 #include <optional>
+#include <string>
+#include <unordered_set>
 
+#include "harness/core/reliability.h"
 #include "harness/report/content_digest.h"
 #include "harness/report/json.h"
-#include "harness/report/older_reports.h"
 #include "harness/report/record_json.h"
 #include "harness/report/record_reader.h"
 #include "harness/report/report_consistency.h"
@@ -19,7 +21,16 @@
 namespace gpubench {
 namespace {
 
+constexpr int by_the_interval = 5;  // the minor version from which "noisy" is
+
+void restate_noisy(Summary& summary) {
+  std::erase(summary.flags, "noisy");
+  if (timing_unreliable(summary) && half_width(summary)) summary.flags.insert(summary.flags.begin(), "noisy");
+}
+
 using record_members::Reader;
+
+constexpr std::string_view build_types[] = {"release", "debug"};
 
 int number_before(std::string_view text, char end, const Node& place) {
   int value = -1;
@@ -47,38 +58,6 @@ int known_version(const Node& run) {
   return minor;
 }
 
-std::time_t time_at(const Node& parent, std::string_view key) {
-  const Node place = parent.at(key);
-  const std::string text = place.text();
-  std::tm utc{};
-  const char* end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S+00:00", &utc);
-  const std::time_t time = end == nullptr ? 0 : ::timegm(&utc);
-  if (end == nullptr || iso_time(time) != text) place.refuse("is no time such as 2026-11-21T02:34:19+00:00");
-  return time;
-}
-
-// One of a few words that are kept as text.
-void require_word(const Node& node, std::initializer_list<std::string_view> words) {
-  const std::string text = node.text();
-  std::string known;
-  for (const std::string_view word : words) {
-    if (word == text) return;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", word);
-  }
-  node.refuse(fmt::format("is not one of {}", known));
-}
-
-CacheContext cache_from(const Node& node) {
-  constexpr int most = 1 << 20;
-  CacheContext cache;
-  cache.type = node.at("type").text();
-  if (cache.type.empty()) node.at("type").refuse("is empty");
-  cache.level = static_cast<int>(node.at("level").integer(1, most));
-  cache.bytes = node.at("size").integer();
-  cache.sharing = static_cast<int>(node.at("num_sharing").integer(1, most));
-  return cache;
-}
-
 void read_load(const Node& context, std::vector<double>& load) {
   const Node list = context.at("load_avg");
   if (list.length() > 3) list.refuse(fmt::format("has {} elements, expected at most 3", list.length()));
@@ -88,65 +67,13 @@ void read_load(const Node& context, std::vector<double>& load) {
   }
 }
 
-void read_host(const Node& context, Report& report, Problems& problems) {
-  HostContext& host = report.host;
-  Reader read(context, &problems);
-  read("host_name", host.host_name);
-  read("executable", host.executable);
-  problems.attempt([&] { host.num_cpus = static_cast<int>(context.at("num_cpus").integer(1, 1 << 30)); });
-  read("mhz_per_cpu", host.mhz_per_cpu);
-  read("cpu_scaling_enabled", host.cpu_scaling_enabled);
-  problems.attempt([&] {
-    const Node caches = context.at("caches");
-    for (std::size_t i = 0; i < caches.length(); ++i)
-      problems.attempt([&] { host.caches.push_back(cache_from(caches.at(i))); });
-  });
-  problems.attempt([&] { read_load(context, host.load_avg); });
-  problems.attempt([&] { require_word(context.at("library_build_type"), {"release", "debug"}); });
+void read_context(const Node& context, Report& report, Problems& problems) {
+  report.host = Reader::read<HostContext>(context, &problems);
+  problems.attempt([&] { read_load(context, report.host.load_avg); });
+  problems.attempt([&] { (void)record_members::index_of_word(context.at("library_build_type"), build_types); });
   problems.attempt([&] { (void)context.at("json_schema_version").integer(1, 1); });
-  problems.attempt([&] { (void)time_at(context, "date"); });
-}
-
-void read_run(const Node& node, RunContext& run, Problems& problems) {
-  Reader read(node, &problems);
-  read("tool_version", run.tool_version);
-  read("build", run.build);
-  read("argv", run.argv);
-  read("suites", run.suites);
-  read("seed", run.seed);
-  read("tier", run.tier);
-  problems.attempt([&] { require_word(node.at("tier"), {"smoke", "quick", "standard", "large"}); });
-  if (node.has("preset")) {  // since 1.3
-    read("preset", run.preset);
-    problems.attempt([&] {
-      require_word(node.at("preset"), {"minimal", "brief", "normal", "gate", "thorough",  // the last before 1.5 as well
-                                       "smoke", "quick", "standard"});
-    });
-  }
-  if (node.has("invocation")) read("invocation", run.invocation);  // since 1.3
-  if (node.has("injected")) read("injected", run.injected);        // since 1.3
-  if (node.has("locked_clock_mhz")) {                              // since 1.4
-    problems.attempt([&] {
-      run.locked_clock_mhz = static_cast<int>(node.at("locked_clock_mhz").integer(1, std::numeric_limits<int>::max()));
-    });
-  }
-  if (node.has("resumed")) {  // since 1.6
-    problems.attempt(
-        [&] { run.resumed = static_cast<int>(node.at("resumed").integer(1, std::numeric_limits<int>::max())); });
-  }
-  read("check", run.check);
-  problems.attempt([&] { require_word(node.at("check"), {"off", "sample", "full"}); });
-  read("deterministic", run.deterministic);  // since 1.2
-  read("env", run.env);
-  problems.attempt([&] {
-    const Node devices = node.at("devices");
-    if (devices.length() == 0) devices.refuse("is empty");
-    for (std::size_t i = 0; i < devices.length(); ++i)
-      problems.attempt([&] { run.devices.push_back(device_from_json(devices.at(i), problems)); });
-  });
-  problems.attempt([&] { run.started_at = time_at(node, "started_at"); });
-  problems.attempt([&] { run.finished_at = time_at(node, "finished_at"); });
-  read("complete", run.complete);
+  problems.attempt([&] { (void)context.at("date").time(); });
+  report.run = Reader::read<RunContext>(context.at("gpubench"), &problems);
 }
 
 // Where only `times` are wanted, cases were read before.
@@ -156,8 +83,7 @@ void read_shape(const Node& root, Parts parts, Report& report, Problems& problem
   const Node context = root.at("context");
   const Node run = context.at("gpubench");
   const int minor = known_version(run);
-  read_host(context, report, problems);
-  read_run(run, report.run, problems);
+  read_context(context, report, problems);
   problems.attempt([&] {
     const Node benchmarks = root.at("benchmarks");
     if (parts == Parts::all) (void)benchmarks.length();
@@ -177,13 +103,15 @@ constexpr std::string_view untimed[] = {"benchmarks", "parity", "breakdown", "pe
 
 constexpr int first_with_digest = 6;  // minor version: what earlier ones tell may have to be restated, case by case
 
-// Throws ReadError for whatever is wrong with the shape of what is read.
-Report times_of(std::string_view text, const std::string& file, const EachCase& each) {
+// Throws ReadError for whatever is wrong with the shape of what is read, and for a content of another digest.
+Report times_of(std::string_view text, const Sealed& sealed, const std::string& file, const EachCase& each) {
   const StreamedArray cases{"gpubench", "cases", [&](const Json& element, std::size_t index) {
                               const Node place(element, file, fmt::format("gpubench.cases[{}]", index));
                               each(record_from_json(place, untimed), index);
                             }};
-  const Json document = parse_json(text, file, {untimed, cases});
+  DigestMaker digest;
+  const Json document = parse_json(text, file, {untimed, cases, &digest, sealed.content.size()});
+  if (digest.digest() != sealed.digest) throw ReadError(broken_seal_text(file));
   const Node root(document, file);
   Report report;
   Problems problems;
@@ -202,6 +130,27 @@ Report report_from_text(std::string_view text, const std::string& file, Problems
 }
 
 }  // namespace
+
+void restate(Report& report, int minor) {
+  if (minor >= by_the_interval) return;
+  std::unordered_set<std::string> unsure;        // ids
+  std::unordered_set<std::string> unsure_alone;  // ids without ranks, of cases of one
+  for (CaseRecord& record : report.cases) {
+    restate_noisy(record.summary);
+    if (!timing_unreliable(record.summary)) continue;
+    unsure.insert(record.id);
+    if (record.c.ranks == 1) unsure_alone.insert(record.c.id_without_ranks());
+  }
+  for (CaseRecord& record : report.cases) {
+    const bool own = unsure.contains(record.id);
+    if (record.derived.ranks && (own || unsure_alone.contains(record.c.id_without_ranks())))
+      record.derived.ranks->efficiency.reset();
+    if (record.derived.peak && (own || unsure.contains(record.derived.peak->best_case))) {
+      record.derived.peak->of_best.reset();
+      record.derived.peak->best_case.clear();
+    }
+  }
+}
 
 Report report_from_json(const Json& document, const std::string& file, Problems& problems) {
   Report report;
@@ -229,7 +178,7 @@ Report parse_report(std::string_view text, const std::string& path) {
 }
 
 Report parse_times(std::string_view text, const std::string& path, const EachCase& each) {
-  if (seal_of(text) == Seal::holds) {
+  if (const std::optional<Sealed> sealed = sealed_parts(text)) {
     std::exception_ptr refused;
     const auto unless_refused = [&](const CaseRecord& record, std::size_t index) {
       try {
@@ -240,7 +189,7 @@ Report parse_times(std::string_view text, const std::string& path, const EachCas
     };
     std::optional<Report> report;
     try {
-      report = times_of(text, path, unless_refused);
+      report = times_of(text, *sealed, path, unless_refused);
     } catch (const ReadError&) {
       // Told below, with all that is wrong.
     }
@@ -259,6 +208,30 @@ Problems problems_of_report(const std::string& path) {
   Problems problems;
   problems.attempt([&] { (void)report_from_text(read_text(path), path, problems); });
   return problems;
+}
+
+std::map<std::string, std::map<std::string, std::string>> read_pins(const std::string& path) {
+  std::map<std::string, std::map<std::string, std::string>> pins;
+  for (const CaseRecord& record : read_report(path).cases) {
+    if (record.verdict != Verdict::pass) continue;
+    for (const OpParity& op : record.parity.ops) {
+      if (!op.implementation.empty()) pins[record.id][op.label] = op.implementation;
+    }
+  }
+  return pins;
+}
+
+std::map<std::string, std::int64_t> read_batches(const std::string& path) {
+  constexpr std::int64_t most = 4096;  // batch_for() gives no more
+  std::map<std::string, std::int64_t> batches;
+  for (const CaseRecord& record : read_report(path).cases) {
+    if (record.verdict != Verdict::pass) continue;
+    if (record.batch < 1 || record.batch > most)
+      throw ReadError(fmt::format("{}: {} has {} runs a sample, expected 1 to {}", visible(path), visible(record.id),
+                                  record.batch, most));
+    batches[record.id] = record.batch;
+  }
+  return batches;
 }
 
 }  // namespace gpubench

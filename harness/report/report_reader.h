@@ -5,11 +5,13 @@
 // refused by either was written by something else, or changed since.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 
-#include "harness/report/problems.h"
+#include "harness/report/reader.h"
 #include "harness/report/report_json.h"
 
 namespace gpubench {
@@ -34,5 +36,17 @@ using EachCase = std::function<void(const CaseRecord& record, std::size_t index)
 
 /// Everything that is wrong with a file, none for a report that holds.
 [[nodiscard]] Problems problems_of_report(const std::string& path);
+
+/// Restates what a report of this minor version of the schema tells by rules that changed. Before 1.5 "noisy" was a
+/// median above 1.3 times the minimum, and unreliable timings took part in efficiencies and were the best of a run.
+void restate(Report& report, int minor);
+
+/// Implementations by case id and op label, of the cases in a report that passed. Throws ReadError where the file
+/// cannot be read or is no report.
+[[nodiscard]] std::map<std::string, std::map<std::string, std::string>> read_pins(const std::string& path);
+
+/// Runs per sample by case id, of the cases in a report that passed. Throws ReadError likewise, and for numbers that no
+/// run has.
+[[nodiscard]] std::map<std::string, std::int64_t> read_batches(const std::string& path);
 
 }  // namespace gpubench

@@ -1,12 +1,12 @@
-// summary_text() and verdict_text(): what all cases of a run came to.
+// summary_text(), verdict_text() and scaling_text(): what all cases of a run came to.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
 #include "harness/core/reliability.h"
+#include "harness/report/case_order.h"
 #include "harness/report/console.h"
-#include "harness/report/console_parts.h"
 #include "harness/report/quantity.h"
 #include "harness/report/reliability_text.h"
 #include "harness/report/visible_text.h"
@@ -25,24 +25,24 @@ Verdict worst_of(std::span<const CaseRecord> records) {
 }
 
 // The highest headline of passing cases with a reliable timing, in the unit that most passing cases use.
-std::string best_cell(std::span<const CaseRecord> records) {
+std::string best_cell(const std::vector<const CaseRecord*>& records) {
   std::map<std::string, int> uses;
-  for (const CaseRecord& r : records) uses[r.derived.headline_unit] += r.verdict == Verdict::pass ? 1 : 0;
+  for (const CaseRecord* r : records) uses[r->derived.headline_unit] += r->verdict == Verdict::pass ? 1 : 0;
   const auto usual = std::max_element(uses.begin(), uses.end(), [](auto& a, auto& b) { return a.second < b.second; });
   const CaseRecord* best = nullptr;
-  for (const CaseRecord& r : records) {
-    const bool counts = r.verdict == Verdict::pass && !timing_unreliable(r.summary);
-    if (!counts || r.derived.headline_unit != usual->first) continue;
-    if (best == nullptr || r.derived.headline > best->derived.headline) best = &r;
+  for (const CaseRecord* r : records) {
+    const bool counts = r->verdict == Verdict::pass && !timing_unreliable(r->summary);
+    if (!counts || r->derived.headline_unit != usual->first) continue;
+    if (best == nullptr || r->derived.headline > best->derived.headline) best = r;
   }
   return best == nullptr ? "-"
                          : fmt::format("{} {}", format_quantity(best->derived.headline, usual->first), best->c.recipe);
 }
 
-std::string worst_cell(std::span<const CaseRecord> records) {
+std::string worst_cell(const std::vector<const CaseRecord*>& records) {
   double worst = -1.0;
-  for (const CaseRecord& r : records) {
-    if (!r.parity.ops.empty() && !(r.parity.error_over_bound <= worst)) worst = r.parity.error_over_bound;
+  for (const CaseRecord* r : records) {
+    if (!r->parity.ops.empty() && !(r->parity.error_over_bound <= worst)) worst = r->parity.error_over_bound;
   }
   return worst < 0.0 ? "-" : fmt::format("{:.2f}", worst);
 }
@@ -50,27 +50,34 @@ std::string worst_cell(std::span<const CaseRecord> records) {
 constexpr Verdict reported[] = {Verdict::pass,    Verdict::fail,       Verdict::error,      Verdict::unsupported,
                                 Verdict::skipped, Verdict::downgraded, Verdict::not_proven, Verdict::unverified};
 
+std::string efficiency_cell(const CaseRecord& record, std::span<const CaseRecord> records) {
+  const bool alone = std::any_of(records.begin(), records.end(), [&](const CaseRecord& other) {
+    return other.c.ranks == 1 && other.verdict == Verdict::pass &&
+           other.c.id_without_ranks() == record.c.id_without_ranks();
+  });
+  return alone || record.derived.ranks->efficiency ? share_or_unknown(sure_efficiency(record)) : "-";
+}
+
+std::string exposed_cell(const CaseRecord& record) {
+  return record.derived.ranks->exposed_communication ? share_or_unknown(sure_exposed(record)) : "-";
+}
+
+int widest_line(std::string_view text) {
+  int widest = 0;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    widest = std::max(widest, columns(text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return widest;
+}
+
 }  // namespace
 
 Tone tone_of(Verdict verdict) {
   if (verdict == Verdict::pass) return Tone::good;
   if (went_wrong(verdict)) return Tone::bad;
   return verdict == Verdict::unverified ? Tone::doubtful : Tone::faint;
-}
-
-std::vector<std::string> suites_of(std::span<const CaseRecord> records) {
-  std::vector<std::string> suites;
-  for (const CaseRecord& record : records) {
-    if (std::find(suites.begin(), suites.end(), record.c.suite) == suites.end()) suites.push_back(record.c.suite);
-  }
-  return suites;
-}
-
-std::vector<CaseRecord> of_suite(std::span<const CaseRecord> records, const std::string& suite) {
-  std::vector<CaseRecord> chosen;
-  std::copy_if(records.begin(), records.end(), std::back_inserter(chosen),
-               [&](const CaseRecord& record) { return record.c.suite == suite; });
-  return chosen;
 }
 
 std::string counts_text(const Totals& totals) {
@@ -101,9 +108,9 @@ std::string summary_text(std::span<const CaseRecord> records, const ConsoleStyle
   titles.push_back({"worst err/bound", Align::right});
   TextTable table(std::move(titles));
   std::string list;  // for a terminal that is too narrow for the table
-  for (const std::string& suite : suites_of(records)) {
-    const std::vector<CaseRecord> chosen = of_suite(records, suite);
-    const Totals totals = totals_of(chosen);
+  for (const auto& [suite, chosen] : grouped(records, [](const CaseRecord& r) { return r.c.suite; })) {
+    Totals totals;
+    for (const CaseRecord* record : chosen) totals.add(*record);
     std::vector<std::string> row{suite};
     for (const Verdict verdict : shown) row.push_back(fmt::format("{}", totals.count(verdict)));
     row.push_back(best_cell(chosen));
@@ -158,6 +165,45 @@ std::string verdict_text(std::span<const CaseRecord> records, const Ending& endi
   const std::string code = fmt::format("exit {}   ", ending.exit_code);
   text += code + fitted(ending.explanation, style.width, columns(code)) + "\n";
   return text;
+}
+
+std::string scaling_text(std::span<const CaseRecord> records, const ConsoleStyle& style) {
+  TextTable table({{"ranks", Align::right},
+                   {"rate", Align::right},
+                   {"efficiency", Align::right},
+                   {"exposed", Align::right},
+                   {"slowest", Align::right},
+                   {"case"}});
+  std::string list;
+  for (const CaseRecord& record : records) {
+    // A collective alone has nothing to be compared with, and nothing to hide behind.
+    if (record.verdict != Verdict::pass || !record.derived.ranks || record.derived.collective) continue;
+    if (record.c.has_mode("virtual")) continue;
+    const RankSpread& ranks = *record.derived.ranks;
+    const std::string rate = visible(rate_text_of(record));
+    const std::string efficiency = efficiency_cell(record, records);
+    const std::string exposed = exposed_cell(record);
+    const std::string late = fmt::format("+{:.1f}%", 100.0 * ranks.straggler);
+    const std::string id = visible(record.c.id_without_ranks());
+    table.add({fmt::format("{}", record.c.ranks), rate, efficiency, exposed, late, id});
+    list += id + "\n  " +
+            fitted(fmt::format("{} ranks, {}, efficiency {}, exposed {}, slowest {}", record.c.ranks, rate, efficiency,
+                               exposed, late),
+                   style.width, 2) +
+            "\n";
+  }
+  if (list.empty()) return "";
+  const std::string rows = table.text();
+  const bool fits = style.width == 0 || widest_line(rows) <= style.width;
+  constexpr int usual_width = 92;
+  return wrap(
+             "Scaling, weak: the same work for each rank. Efficiency: rate per processor or SM over that of one rank, "
+             "where "
+             "that ran too; exposed: communication that computing does not hide; slowest: how late the last rank is. "
+             "Unknown: "
+             "the timings are too unsure to tell.",
+             width_up_to(usual_width, style), 0) +
+         "\n" + (fits ? rows : list) + "\n";
 }
 
 }  // namespace gpubench

@@ -30,7 +30,7 @@ install(CODE [[
 install(FILES LICENSE CITATION.cff DESTINATION share/doc/gpubench COMPONENT program)
 install(FILES scripts/cmake/debian_copyright DESTINATION share/doc/gpubench RENAME copyright COMPONENT program)
 install(DIRECTORY results/schema DESTINATION share/gpubench COMPONENT program FILES_MATCHING PATTERN *.json)
-foreach(package IN ITEMS libcli11-dev nlohmann-json3-dev)  # headers: compiled in, so their notices come along
+foreach(package IN ITEMS libboost-dev libcli11-dev nlohmann-json3-dev)  # headers: compiled in, so their notices come along
   install(FILES /usr/share/doc/${package}/copyright DESTINATION share/doc/gpubench/licences RENAME ${package}
     COMPONENT program OPTIONAL)  # elsewhere than on Debian they lie elsewhere
 endforeach()

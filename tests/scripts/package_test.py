@@ -93,7 +93,7 @@ class Installed(Folder):
             self.assertEqual((share / "gpubench/schema" / schema.name).read_bytes(), schema.read_bytes())
         for text in ("LICENSE", "CITATION.cff"):
             self.assertEqual((share / "doc/gpubench" / text).read_bytes(), (source / text).read_bytes())
-        for package in ("libcli11-dev", "nlohmann-json3-dev"):
+        for package in ("libboost-dev", "libcli11-dev", "nlohmann-json3-dev"):
             notice = Path("/usr/share/doc") / package / "copyright"
             if notice.exists():
                 self.assertEqual((share / "doc/gpubench/licences" / package).read_bytes(), notice.read_bytes())

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "harness/compare/evidence.h"
+#include "harness/compare/effect.h"
 
 namespace gpubench {
 

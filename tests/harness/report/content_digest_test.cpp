@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/report/json.h"
+#include "harness/report/json_parser.h"
 #include "tests/harness/report/holding_report.h"
 
 namespace gpubench {
@@ -20,6 +21,20 @@ TEST(ContentDigest, BlanksCountInTextsOnly) {
   EXPECT_EQ(content_digest("{ \"a\" :\t1,\r\n \"b\": \"x y\""), content_digest("{\"a\":1,\"b\":\"x y\""));
   EXPECT_NE(content_digest("{\"b\":\"x y\""), content_digest("{\"b\":\"xy\""));
   EXPECT_NE(content_digest("{\"b\":\"x\\\" y\""), content_digest("{\"b\":\"x\\\"y\""));
+}
+
+// Whatever stands in texts, and wherever the blanks are. A byte order mark is part of the content.
+TEST(ContentDigest, IsTheSameMadeWhileReading) {
+  for (const std::string& text :
+       {std::string("{}"), std::string("\xef\xbb\xbf { \"a b\" :\n[1.5e3 ,\ttrue,\r\n\" \\\" x\\\\\" ] } "),
+        dump(report_json(holding_report())), sealed_text(report_json(holding_report()), 3)}) {
+    for (const std::size_t content : {text.size(), text.size() / 2, std::size_t{0}}) {
+      DigestMaker maker;
+      (void)parse_json(text, "text", {{}, {}, &maker, content});
+      const std::string_view taken = std::string_view(text).substr(0, content);
+      EXPECT_EQ(maker.digest(), content_digest(taken)) << taken;
+    }
+  }
 }
 
 TEST(ContentDigest, HoldsHoweverTheDocumentIsIndented) {

@@ -48,7 +48,7 @@ std::vector<MalformedFile> contradictory_reports() {
          j["gpubench"]["cases"][2]["workload"] = "";
          j["gpubench"]["cases"][2]["id"] = "conv//n=1/f32/x1";
        },
-       "gpubench.cases[2].workload", "cannot be a part"},
+       "gpubench.cases[2].workload", "is empty"},
       {"no dimensions",
        [](Json& j) {
          j["gpubench"]["cases"][2]["params"] = Json::object();
@@ -56,9 +56,9 @@ std::vector<MalformedFile> contradictory_reports() {
        },
        "gpubench.cases[2].params", "is empty"},
       {"a hash of another kind", [](Json& j) { first(j)["def_hash"] = "0123456789ABCDEF"; },
-       "gpubench.cases[0].def_hash", "is no def_hash"},
+       "gpubench.cases[0].def_hash", "is not 16 characters of 0-9 a-f"},
       {"a hash that is too short", [](Json& j) { first(j)["def_hash"] = "0123456789abcde"; },
-       "gpubench.cases[0].def_hash", "is no def_hash"},
+       "gpubench.cases[0].def_hash", "is not 16 characters of 0-9 a-f"},
       {"a clock locked at nothing", [](Json& j) { run(j)["locked_clock_mhz"] = 0; },
        "context.gpubench.locked_clock_mhz", "is 0, expected 1"},
       {"no ranks",
@@ -66,7 +66,7 @@ std::vector<MalformedFile> contradictory_reports() {
          j["gpubench"]["cases"][2]["ranks"] = 0;
          j["gpubench"]["cases"][2]["id"] = "conv/forward/n=1/f32/x0";
        },
-       "gpubench.cases[2].ranks", "expected 1 or more"},
+       "gpubench.cases[2].ranks", "is 0, expected 1"},
       {"a verdict that nobody knows", [](Json& j) { first(j)["status"] = "ok"; }, "gpubench.cases[0].status",
        "is not one of pass, fail"},
       {"a pass with an op that failed",

@@ -6,7 +6,6 @@
 
 #include "harness/report/atomic_file.h"
 #include "harness/report/markdown.h"
-#include "harness/report/markdown_rows.h"
 #include "tests/harness/report/sample_records.h"
 #include "tests/harness/report/shell.h"
 

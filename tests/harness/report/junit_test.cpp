@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "harness/report/junit_document.h"
 #include "tests/harness/report/junit_schema.h"
 #include "tests/harness/report/sample_records.h"
 #include "tests/harness/report/shell.h"

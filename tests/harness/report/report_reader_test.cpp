@@ -9,7 +9,6 @@
 
 #include "harness/core/reliability.h"
 #include "harness/report/json.h"
-#include "harness/report/older_reports.h"
 #include "tests/harness/report/holding_report.h"
 #include "tests/harness/report/malformed_reports.h"
 #include "tests/harness/report/report_schema.h"
@@ -98,7 +97,7 @@ TEST(ReportReader, MembersThatNobodyKnowsDoNoHarm) {
   const Problems problems = problems_after([](Json& j) {
     j["more"] = {1, 2, 3};
     j["context"]["gpubench"]["schema_version"] = "1.99";
-    j["context"]["gpubench"]["invocation"] = "x";
+    j["context"]["gpubench"]["since_1_99"] = "x";
     j["gpubench"]["cases"][0]["since_1_99"] = {{"a", 1}};
     j["gpubench"]["totals"]["since_1_99"] = 7;
     j["benchmarks"][0]["since_1_99"] = 7;

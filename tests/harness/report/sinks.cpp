@@ -10,7 +10,6 @@
 #include "harness/report/json.h"
 #include "harness/report/junit.h"
 #include "harness/report/markdown.h"
-#include "harness/report/scaling.h"
 #include "harness/report/visible_text.h"
 #include "tests/harness/report/csv_reader.h"
 #include "tests/harness/report/html_reader.h"

@@ -6,7 +6,6 @@
 #include <sstream>
 
 #include "harness/report/console.h"
-#include "harness/report/scaling.h"
 #include "harness/report/visible_text.h"
 #include "tests/harness/report/result_rows.h"
 #include "tests/harness/report/sample_records.h"

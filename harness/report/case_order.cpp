@@ -1,4 +1,4 @@
-#include "harness/report/worst_first.h"
+#include "harness/report/case_order.h"
 
 #include <algorithm>
 #include <cmath>

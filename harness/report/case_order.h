@@ -1,0 +1,37 @@
+// Cases in groups, and in the order in which readers with little room are told about them.
+#pragma once
+
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "harness/core/record.h"
+
+namespace gpubench {
+
+template <class Item>
+struct ItemGroup {
+  std::string key;
+  std::vector<const Item*> items;
+};
+
+/// Items of one key together, groups and items in the order given. Points into `items`, a vector or a span.
+template <class Items, class KeyOf>
+[[nodiscard]] auto grouped(const Items& items, const KeyOf& key_of) {
+  std::vector<ItemGroup<typename Items::value_type>> groups;
+  std::unordered_map<std::string, std::size_t> places;
+  for (const auto& item : items) {
+    const auto [place, fresh] = places.try_emplace(key_of(item), groups.size());
+    if (fresh) groups.push_back({place->first, {}});
+    groups[place->second].items.push_back(&item);
+  }
+  return groups;
+}
+
+/// By verdict, worst first (record.h); of one verdict that went wrong, the largest error over its bound first; else in
+/// the order given. Points into `records`.
+[[nodiscard]] std::vector<const CaseRecord*> worst_first(std::span<const CaseRecord> records);
+
+}  // namespace gpubench
