@@ -5,6 +5,18 @@
 #include "harness/core/error.h"
 
 namespace gpubench {
+namespace {
+
+// What passes through the host at a time.
+constexpr std::size_t piece_bytes = std::size_t{4} << 20U;
+
+// Calls work(first, count) for pieces of [0, bytes).
+template <class Work>
+void in_pieces(std::size_t bytes, const Work& work) {
+  for (std::size_t first = 0; first < bytes; first += piece_bytes) work(first, std::min(piece_bytes, bytes - first));
+}
+
+}  // namespace
 
 std::string_view name(Choice choice) {
   switch (choice) {
@@ -36,6 +48,58 @@ void Backend::fill(std::byte* device, std::span<const std::byte> pattern, std::s
   for (std::size_t done = 0; done < bytes; done += block.size()) {
     write(device + done, std::span(block).first(std::min(block.size(), bytes - done)));
   }
+}
+
+void Backend::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (host_visible()) return write(to, {from, bytes});
+  std::vector<std::byte> piece(std::min(bytes, piece_bytes));
+  in_pieces(bytes, [&](std::size_t first, std::size_t count) {
+    read(std::span(piece).first(count), from + first);
+    write(to + first, std::span(piece).first(count));
+  });
+}
+
+void Backend::gather(std::span<std::byte> host, const std::byte* device, std::span<const std::int64_t> offsets) {
+  if (offsets.empty()) return;
+  const std::size_t bytes = host.size() / offsets.size();
+  for (std::size_t i = 0; i < offsets.size(); ++i) read(host.subspan(i * bytes, bytes), device + offsets[i]);
+}
+
+void Backend::scan(std::span<ChunkScan> chunks, const std::byte* device, DType type, const RowView& rows) {
+  const auto size = static_cast<std::int64_t>(size_of(type));
+  const std::int64_t elements = rows.elements();
+  const bool dense = rows.rows == 1 || rows.stride == rows.columns;
+  const std::int64_t columns = dense ? elements : rows.columns;
+  constexpr std::int64_t chunks_at_once = 64;
+  std::vector<std::byte> piece(
+      static_cast<std::size_t>(size * std::min(elements, chunks_at_once * scan_chunk_elements)));
+  for (std::int64_t first = 0; first < elements;) {
+    const std::int64_t count = std::min(elements - first, chunks_at_once * scan_chunk_elements);
+    for (std::int64_t done = 0; done < count;) {
+      const std::int64_t row = (first + done) / columns;
+      const std::int64_t column = (first + done) % columns;
+      const std::int64_t run = std::min(count - done, columns - column);
+      read(std::span(piece).subspan(static_cast<std::size_t>(size * done), static_cast<std::size_t>(size * run)),
+           device + size * (row * rows.stride + column));
+      done += run;
+    }
+    for (std::int64_t at = 0; at < count; at += scan_chunk_elements) {
+      chunks[static_cast<std::size_t>((first + at) / scan_chunk_elements)] =
+          scan_chunk(type, piece.data() + size * at, std::min(scan_chunk_elements, count - at));
+    }
+    first += count;
+  }
+}
+
+std::uint64_t Backend::fingerprint(const std::byte* device, std::size_t bytes) {
+  if (host_visible()) return gpubench::fingerprint({device, bytes});
+  std::vector<std::byte> piece(std::min(bytes, piece_bytes));
+  std::uint64_t terms = 0;
+  in_pieces(bytes, [&](std::size_t first, std::size_t count) {
+    read(std::span(piece).first(count), device + first);
+    terms += fingerprint_terms(std::span(piece).first(count), first / fingerprint_term_bytes);
+  });
+  return fingerprint_of(terms, bytes);
 }
 
 Launch Backend::launch_of(std::function<void(void* stream)>) {

@@ -18,6 +18,8 @@
 #include "harness/core/case.h"
 #include "harness/core/fusion_claim.h"
 #include "harness/core/program.h"
+#include "harness/core/row_view.h"
+#include "harness/core/storage_content.h"
 
 namespace gpubench {
 
@@ -150,6 +152,21 @@ class Backend {
   virtual void fill(std::byte* device, std::span<const std::byte> pattern, std::size_t bytes);
   /// True when device pointers may be read by the host directly, so that judging needs no copy.
   [[nodiscard]] virtual bool host_visible() const = 0;
+
+  /// Between two places of this backend's memory, which do not overlap; complete on return. Crosses the host unless
+  /// overridden.
+  virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes);
+
+  /// Whether gather(), scan() and fingerprint() are done where the memory lies, so that little has to cross to the
+  /// host. Those of this class are made of `read`: they are the trusted ones, which a backend's own must equal.
+  [[nodiscard]] virtual bool examines_memory() const { return host_visible(); }
+  /// Runs of `host.size() / offsets.size()` bytes each, packed: run i begins offsets[i] bytes from `device`.
+  virtual void gather(std::span<std::byte> host, const std::byte* device, std::span<const std::int64_t> offsets);
+  /// The elements at `device` in rows of `rows.columns`, whose starts are `rows.stride` elements apart, in chunks of
+  /// scan_chunk_elements (the last may have fewer) without regard to where rows end; `chunks` has one entry for each.
+  virtual void scan(std::span<ChunkScan> chunks, const std::byte* device, DType type, const RowView& rows);
+  /// As gpubench::fingerprint() of what lies there.
+  [[nodiscard]] virtual std::uint64_t fingerprint(const std::byte* device, std::size_t bytes);
 
   /// Chooses and tunes an implementation for the call; `tensors` are the specs of its inputs, then its outputs.
   /// Throws Unsupported with the library's own words where the backend lacks the op, the type or the layout.

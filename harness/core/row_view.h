@@ -9,16 +9,6 @@
 
 namespace gpubench {
 
-/// `rows` runs of `columns` consecutive elements, `stride` elements from the start of one to the start of the next.
-struct RowView {
-  std::int64_t rows = 1;
-  std::int64_t columns = 1;
-  std::int64_t stride = 1;
-
-  [[nodiscard]] std::int64_t elements() const { return rows * columns; }
-  friend bool operator==(const RowView&, const RowView&) = default;
-};
-
 /// The last axis as columns, all others as rows: dense tensors, and parts of a wider row (q of packed qkv). None where
 /// the layout is blocked, the last axis is not contiguous or the others are not evenly spaced.
 [[nodiscard]] std::optional<RowView> row_view(const TensorSpec& tensor);

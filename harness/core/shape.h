@@ -66,4 +66,14 @@ struct Layout {
   [[nodiscard]] std::string to_string(const Shape& shape) const;
 };
 
+/// `rows` runs of `columns` consecutive elements, `stride` elements from the start of one to the start of the next.
+struct RowView {
+  std::int64_t rows = 1;
+  std::int64_t columns = 1;
+  std::int64_t stride = 1;
+
+  [[nodiscard]] std::int64_t elements() const { return rows * columns; }
+  friend bool operator==(const RowView&, const RowView&) = default;
+};
+
 }  // namespace gpubench

@@ -1,8 +1,12 @@
 #include "harness/core/tensor.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
+#include <numeric>
 #include <vector>
 
+#include "harness/core/backend.h"
 #include "harness/core/error.h"
 
 namespace gpubench {
@@ -100,19 +104,49 @@ TensorSpec tensor(std::string name, DType dtype, Shape shape, Role role, Fill fi
   return {std::move(name), std::move(shape), dtype, std::move(layout), role, fill, {}};
 }
 
+namespace {
+
+std::int64_t bytes_of(const TensorSpec& spec) { return static_cast<std::int64_t>(size_of(spec.dtype)); }
+
+// Calls work(offset, stride, count, done) for each evenly strided run of `count` consecutive logical elements from
+// `linear`, in elements; a run ends where a row does, and `done` elements come before it.
+template <class Work>
+void each_run(const TensorSpec& spec, bool row_major, std::int64_t linear, std::int64_t count, const Work& work) {
+  if (row_major) return work(linear, std::int64_t{1}, count, std::int64_t{0});
+  const bool strided = spec.layout.blocks.empty() && spec.shape.rank() > 0;
+  const std::int64_t row = strided ? spec.shape[-1] : 1;
+  for (std::int64_t done = 0; done < count;) {
+    const std::int64_t run = std::min(row - (linear + done) % row, count - done);
+    work(spec.layout.offset(spec.shape, linear + done), strided ? spec.layout.strides.back() : 1, run, done);
+    done += run;
+  }
+}
+
+}  // namespace
+
 TensorView::TensorView(const TensorSpec& spec, const std::byte* data)
     : spec_(&spec), data_(data), row_major_(spec.layout.is_row_major(spec.shape)) {}
 
-const std::byte* TensorView::address(std::int64_t linear) const {
-  const std::int64_t offset = row_major_ ? linear : spec_->layout.offset(spec_->shape, linear);
-  return data_ + offset * static_cast<std::int64_t>(size_of(spec_->dtype));
+TensorView::TensorView(const TensorSpec& spec, const std::byte* data, Backend& device, const RowView& rows)
+    : spec_(&spec),
+      data_(data),
+      device_(&device),
+      rows_(rows.rows == 1 || rows.stride == rows.columns ? RowView{1, rows.elements(), rows.elements()} : rows),
+      row_major_(spec.layout.is_row_major(spec.shape)) {}
+
+double TensorView::operator[](std::int64_t linear) const {
+  return element(row_major_ ? linear : spec_->layout.offset(spec_->shape, linear));
 }
 
-double TensorView::operator[](std::int64_t linear) const { return load(spec_->dtype, address(linear)); }
-
-double TensorView::at(std::span<const std::int64_t> index) const {
-  return load(spec_->dtype, data_ + spec_->layout.offset(index) * static_cast<std::int64_t>(size_of(spec_->dtype)));
+double TensorView::element(std::int64_t offset) const {
+  const std::byte* const at = data_ + offset * bytes_of(*spec_);
+  if (device_ == nullptr) return load(spec_->dtype, at);
+  std::array<std::byte, sizeof(double)> bits{};
+  device_->read(std::span(bits).first(size_of(spec_->dtype)), at);
+  return load(spec_->dtype, bits.data());
 }
+
+double TensorView::at(std::span<const std::int64_t> index) const { return element(spec_->layout.offset(index)); }
 
 double TensorView::at(std::initializer_list<std::int64_t> index) const {
   return at(std::span<const std::int64_t>(index.begin(), index.size()));
@@ -122,9 +156,7 @@ void TensorView::read(std::initializer_list<std::int64_t> start, int axis, std::
   const std::size_t which = static_cast<std::size_t>(axis < 0 ? axis + spec_->shape.rank() : axis);
   if (spec_->layout.blocks.empty()) {
     const std::int64_t offset = spec_->layout.offset(std::span<const std::int64_t>(start.begin(), start.size()));
-    load_run(spec_->dtype, data_ + offset * static_cast<std::int64_t>(size_of(spec_->dtype)),
-             spec_->layout.strides[which], static_cast<std::int64_t>(out.size()), out.data());
-    return;
+    return load_strided(offset, spec_->layout.strides[which], out);
   }
   std::vector<std::int64_t> index(start);
   for (double& value : out) {
@@ -134,20 +166,110 @@ void TensorView::read(std::initializer_list<std::int64_t> start, int axis, std::
 }
 
 void TensorView::read(std::int64_t linear, std::span<double> out) const {
-  if (row_major_) {
-    load_run(spec_->dtype, address(linear), 1, static_cast<std::int64_t>(out.size()), out.data());
-    return;
+  each_run(*spec_, row_major_, linear, static_cast<std::int64_t>(out.size()),
+           [&](std::int64_t offset, std::int64_t stride, std::int64_t count, std::int64_t done) {
+             load_strided(offset, stride, out.subspan(static_cast<std::size_t>(done), static_cast<std::size_t>(count)));
+           });
+}
+
+void TensorView::load_strided(std::int64_t offset, std::int64_t stride, std::span<double> out) const {
+  if (device_ == nullptr) {
+    const std::byte* const first = data_ + offset * bytes_of(*spec_);
+    return load_run(spec_->dtype, first, stride, static_cast<std::int64_t>(out.size()), out.data());
   }
-  // Runs within the last axis are evenly strided; a run ends where a row does.
-  const bool strided = spec_->layout.blocks.empty() && spec_->shape.rank() > 0;
-  const std::int64_t row = strided ? spec_->shape[-1] : 1;
-  std::size_t done = 0;
-  while (done < out.size()) {
-    const std::int64_t left = std::min<std::int64_t>(row - linear % row, static_cast<std::int64_t>(out.size() - done));
-    load_run(spec_->dtype, address(linear), strided ? spec_->layout.strides.back() : 1, left, out.data() + done);
-    linear += left;
-    done += static_cast<std::size_t>(left);
+  std::vector<std::int64_t> offsets(out.size());
+  for (std::size_t i = 0; i < offsets.size(); ++i) offsets[i] = offset + static_cast<std::int64_t>(i) * stride;
+  std::vector<std::byte> bits(out.size() * size_of(spec_->dtype));
+  fetch(offsets, 1, bits.data());
+  load_run(spec_->dtype, bits.data(), 1, static_cast<std::int64_t>(out.size()), out.data());
+}
+
+// On the device: runs of `run` stored elements from each of `offsets`, which are in elements and ascend. Where they lie
+// so close that naming them takes more bytes than what lies between them, all of that is read.
+void TensorView::fetch(std::span<std::int64_t> offsets, std::int64_t run, std::byte* out) const {
+  if (offsets.empty()) return;
+  const std::int64_t size = bytes_of(*spec_) * run;
+  const auto count = static_cast<std::int64_t>(offsets.size());
+  for (std::int64_t& offset : offsets) offset *= bytes_of(*spec_);
+  const std::int64_t first = offsets.front();
+  const std::int64_t between = offsets.back() - first + size;
+  if (between > count * (size + static_cast<std::int64_t>(sizeof first)))
+    return device_->gather({out, static_cast<std::size_t>(count * size)}, data_, offsets);
+  if (between == count * size) return device_->read({out, static_cast<std::size_t>(between)}, data_ + first);
+  std::vector<std::byte> all(static_cast<std::size_t>(between));
+  device_->read(all, data_ + first);
+  for (std::int64_t i = 0; i < count; ++i)
+    std::memcpy(out + i * size, all.data() + (offsets[static_cast<std::size_t>(i)] - first),
+                static_cast<std::size_t>(size));
+}
+
+void TensorView::gather_bits(std::span<const std::int64_t> firsts, std::int64_t run, std::byte* out) const {
+  const auto offset = [this](std::int64_t linear) {
+    return rows_.rows == 1 ? linear : linear / rows_.columns * rows_.stride + linear % rows_.columns;
+  };
+  const bool within_rows = rows_.rows == 1 || rows_.columns % run == 0;
+  std::vector<std::int64_t> offsets;
+  for (const std::int64_t first : firsts) {
+    for (std::int64_t i = 0; i < run; i += within_rows ? run : 1) offsets.push_back(offset(first + i));
   }
+  fetch(offsets, within_rows ? run : 1, out);
+}
+
+void TensorView::gather(std::span<const std::int64_t> firsts, std::int64_t run, std::span<double> out) const {
+  if (device_ != nullptr) {
+    std::vector<std::byte> bits(out.size() * size_of(spec_->dtype));
+    gather_bits(firsts, run, bits.data());
+    return load_run(spec_->dtype, bits.data(), 1, static_cast<std::int64_t>(out.size()), out.data());
+  }
+  const auto length = static_cast<std::size_t>(run);
+  for (std::size_t i = 0; i < firsts.size();) {
+    std::size_t last = i + 1;  // those next to each other are read together
+    while (last < firsts.size() && firsts[last] == firsts[last - 1] + run) ++last;
+    read(firsts[i], out.subspan(i * length, (last - i) * length));
+    i = last;
+  }
+}
+
+void TensorView::read_bits(std::int64_t linear, std::int64_t count, std::byte* out) const {
+  const std::int64_t size = bytes_of(*spec_);
+  if (device_ != nullptr) {
+    std::vector<std::int64_t> all(rows_.rows == 1 ? 1 : static_cast<std::size_t>(count), linear);
+    if (rows_.rows > 1) std::iota(all.begin(), all.end(), linear);
+    return gather_bits(all, rows_.rows == 1 ? count : 1, out);
+  }
+  each_run(*spec_, row_major_, linear, count,
+           [&](std::int64_t offset, std::int64_t stride, std::int64_t run, std::int64_t done) {
+             const std::int64_t piece = stride == 1 ? run : 1;
+             for (std::int64_t i = 0; i < run; i += piece) {
+               std::memcpy(out + (done + i) * size, data_ + (offset + i * stride) * size,
+                           static_cast<std::size_t>(piece * size));
+             }
+           });
+}
+
+std::vector<ChunkScan> TensorView::scan() const {
+  const std::int64_t elements = spec_->shape.elements();
+  std::vector<ChunkScan> chunks(static_cast<std::size_t>(scan_chunks(elements)));
+  if (device_ != nullptr) {
+    device_->scan(chunks, data_, spec_->dtype, rows_);
+    return chunks;
+  }
+  std::vector<std::byte> bits(row_major_ ? 0 : static_cast<std::size_t>(scan_chunk_elements * bytes_of(*spec_)));
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    const std::int64_t first = static_cast<std::int64_t>(i) * scan_chunk_elements;
+    const std::int64_t count = std::min(scan_chunk_elements, elements - first);
+    if (!row_major_) read_bits(first, count, bits.data());
+    chunks[i] = scan_chunk(spec_->dtype, row_major_ ? data_ + first * bytes_of(*spec_) : bits.data(), count);
+  }
+  return chunks;
+}
+
+bool TensorView::surely_equal(const TensorView& a, const TensorView& b) {
+  if (!a.row_major_ || !b.row_major_) return false;
+  const auto bytes = static_cast<std::size_t>(a.shape().elements() * bytes_of(*a.spec_));
+  if (a.device_ != nullptr && b.device_ != nullptr)
+    return a.device_->fingerprint(a.data_, bytes) == b.device_->fingerprint(b.data_, bytes);
+  return a.device_ == nullptr && b.device_ == nullptr && (bytes == 0 || std::memcmp(a.data_, b.data_, bytes) == 0);
 }
 
 }  // namespace gpubench

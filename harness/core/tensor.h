@@ -9,6 +9,7 @@
 
 #include "harness/core/dtype.h"
 #include "harness/core/shape.h"
+#include "harness/core/storage_content.h"
 
 namespace gpubench {
 
@@ -131,18 +132,25 @@ struct Tensor {
   std::byte* data = nullptr;  ///< the element with logical index 0
 };
 
-/// Read-only access to a host copy of a tensor in its storage type; elements are widened to fp64 one run at a time,
-/// so no fp64 copy of the whole is ever made. Indices are logical. Copyable, does not own.
+class Backend;
+
+/// Read-only access to a tensor in its storage type; elements are widened to fp64 one run at a time, so no fp64 copy of
+/// the whole is ever made. Indices are logical. Copyable, does not own.
+///
+/// The tensor lies in the host's memory, or in that of a backend, which is then asked for the elements that are wanted:
+/// many of them at a time (gather, scan), for each request takes a trip to the device, and by one thread only.
 class TensorView {
  public:
   TensorView() = default;
+  /// Of memory that the host may read.
   TensorView(const TensorSpec& spec, const std::byte* data);
+  /// Of the device's memory; `rows`: row_view(spec).
+  TensorView(const TensorSpec& spec, const std::byte* data, Backend& device, const RowView& rows);
 
   [[nodiscard]] const TensorSpec& spec() const { return *spec_; }
   [[nodiscard]] const Shape& shape() const { return spec_->shape; }
   [[nodiscard]] DType dtype() const { return spec_->dtype; }
-  /// The address of an element given by its logical linear index.
-  [[nodiscard]] const std::byte* address(std::int64_t linear) const;
+  [[nodiscard]] bool is_on_device() const { return device_ != nullptr; }
   /// Element by logical linear (row-major) index.
   [[nodiscard]] double operator[](std::int64_t linear) const;
   /// Element by multi-index.
@@ -152,10 +160,25 @@ class TensorView {
   void read(std::initializer_list<std::int64_t> start, int axis, std::span<double> out) const;
   /// `out.size()` consecutive logical elements from `linear`.
   void read(std::int64_t linear, std::span<double> out) const;
+  /// Runs of `run` consecutive logical elements from each of `firsts`, which ascend, one behind the other.
+  void gather(std::span<const std::int64_t> firsts, std::int64_t run, std::span<double> out) const;
+  /// The stored bits of `count` consecutive logical elements from `linear`, packed.
+  void read_bits(std::int64_t linear, std::int64_t count, std::byte* out) const;
+  /// What scan_chunk() says of each scan_chunk_elements logical elements.
+  [[nodiscard]] std::vector<ChunkScan> scan() const;
+  /// Whether two tensors of one shape and type hold the same bits; false may only mean that it takes a closer look.
+  [[nodiscard]] static bool surely_equal(const TensorView& a, const TensorView& b);
 
  private:
+  [[nodiscard]] double element(std::int64_t offset) const;
+  void load_strided(std::int64_t offset, std::int64_t stride, std::span<double> out) const;
+  void fetch(std::span<std::int64_t> offsets, std::int64_t run, std::byte* out) const;
+  void gather_bits(std::span<const std::int64_t> firsts, std::int64_t run, std::byte* out) const;
+
   const TensorSpec* spec_ = nullptr;
   const std::byte* data_ = nullptr;
+  Backend* device_ = nullptr;  ///< whose memory `data_` is; null: the host may read it
+  RowView rows_;               ///< on a device; dense ones as one row
   bool row_major_ = false;
 };
 

@@ -10,6 +10,7 @@ namespace gpubench {
 
 struct Difference {
   std::int64_t elements = 0;  ///< whose bits differ
+  std::int64_t first = -1;    ///< logical linear index of the first of them
   std::vector<std::int64_t>
       largest;  ///< logical linear indices, by |got - expected| descending; NaN counts as infinity
 };

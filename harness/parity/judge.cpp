@@ -8,14 +8,15 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstring>
 #include <exception>
+#include <mutex>
 #include <numeric>
 #include <thread>
 
 #include "harness/core/error.h"
 #include "harness/core/hash.h"
 #include "harness/parity/compare.h"
+#include "harness/parity/difference.h"
 #include "harness/parity/sample.h"
 #include "harness/parity/scan.h"
 
@@ -155,15 +156,7 @@ class Judge {
   }
 
   static std::int64_t first_difference(const TensorView& a, const TensorView& b) {
-    const std::int64_t elements = a.shape().elements();
-    const std::size_t size = size_of(a.dtype());
-    const bool dense =
-        a.spec().layout.is_row_major(a.shape()) && b.spec().layout.is_row_major(b.shape()) && elements > 0;
-    if (dense && std::memcmp(a.address(0), b.address(0), static_cast<std::size_t>(elements) * size) == 0) return -1;
-    for (std::int64_t i = 0; i < elements; ++i) {
-      if (std::memcmp(a.address(i), b.address(i), size) != 0) return i;
-    }
-    return -1;
+    return TensorView::surely_equal(a, b) ? -1 : difference(a, b, 1).first;
   }
 
   // What the op makes of the wrong elements of the output that has the worst.
@@ -221,22 +214,27 @@ class Judge {
     definition_.evaluate({call_, view_.inputs, output_specs_, view_.outputs}, output.index, wanted, judged);
 
     ChunkResult result;
-    std::vector<double> got;
+    std::vector<std::int64_t> firsts(wanted.begin(), wanted.end());
+    for (std::int64_t& first : firsts) first *= output.units.elements;
+    std::vector<double> got(judged.size());
+    {
+      const std::unique_lock<std::mutex> one_at_a_time =
+          output.view->is_on_device() ? std::unique_lock(device_) : std::unique_lock<std::mutex>();
+      output.view->gather(firsts, output.units.elements, got);
+    }
     for (std::size_t first = 0; first < wanted.size();) {
-      std::size_t last = first + 1;  // units next to each other are read together
+      std::size_t last = first + 1;  // units next to each other are compared together
       while (last < wanted.size() && wanted[last] == wanted[last - 1] + 1) ++last;
-      const std::int64_t linear = wanted[first] * output.units.elements;
-      const std::span<const Expected> run =
-          std::span<const Expected>(judged).subspan(first * per_unit, (last - first) * per_unit);
-      got.resize(run.size());
-      output.view->read(linear, got);
-      compare(linear, run, output.view->dtype(), got, result.tally);
-      const std::int64_t run_ordinal = ordinal + static_cast<std::int64_t>(first * per_unit);
-      for (std::int64_t i = (panel_step - run_ordinal % panel_step) % panel_step;
-           i < static_cast<std::int64_t>(run.size()); i += panel_step) {
-        result.panel.push_back({linear + i, run[static_cast<std::size_t>(i)], got[static_cast<std::size_t>(i)]});
-      }
+      const std::size_t at = first * per_unit;
+      const std::size_t count = (last - first) * per_unit;
+      compare(firsts[first], std::span<const Expected>(judged).subspan(at, count), output.view->dtype(),
+              std::span<const double>(got).subspan(at, count), result.tally);
       first = last;
+    }
+    for (std::int64_t i = (panel_step - ordinal % panel_step) % panel_step;
+         i < static_cast<std::int64_t>(judged.size()); i += panel_step) {
+      const auto at = static_cast<std::size_t>(i);
+      result.panel.push_back({firsts[at / per_unit] + static_cast<std::int64_t>(at % per_unit), judged[at], got[at]});
     }
     return result;
   }
@@ -301,6 +299,7 @@ class Judge {
   std::vector<Output> outputs_;
   std::string divergence_;
   OpParity parity_;
+  mutable std::mutex device_;  ///< asked by one thread at a time
 };
 
 }  // namespace

@@ -22,7 +22,8 @@ struct JudgePolicy {
   int threads = 1;
 };
 
-/// Host views of one op's tensors. `inputs` hold what the op read: for updated storage, the content from before.
+/// Views of one op's tensors. `inputs` hold what the op read: for updated storage, the content from before; they are
+/// the host's. Outputs may be on a device, unless the definition reads what was written.
 struct OpView {
   std::span<const TensorView> inputs;
   std::span<const TensorView> outputs;

@@ -3,171 +3,98 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <set>
 #include <utility>
 
 namespace gpubench {
 namespace {
 
-// An element deserves a closer look when (bits & mask) == pattern: an exponent of all ones, or an integer's poison.
-template <class Bits>
-struct Suspicion {
-  Bits mask;
-  Bits pattern;
-};
-
-template <class Bits>
-Suspicion<Bits> suspicion(DType type) {
-  Bits poison = 0;
-  store_poison(type, reinterpret_cast<std::byte*>(&poison));
-  switch (type) {
-    case DType::f64: return {static_cast<Bits>(0x7ff0000000000000ULL), static_cast<Bits>(0x7ff0000000000000ULL)};
-    case DType::f32: return {static_cast<Bits>(0x7f800000U), static_cast<Bits>(0x7f800000U)};
-    case DType::f16: return {static_cast<Bits>(0x7c00U), static_cast<Bits>(0x7c00U)};
-    case DType::bf16: return {static_cast<Bits>(0x7f80U), static_cast<Bits>(0x7f80U)};
-    case DType::f8_e5m2: return {static_cast<Bits>(0x7cU), static_cast<Bits>(0x7cU)};
-    case DType::f8_e4m3: return {static_cast<Bits>(0x7fU), static_cast<Bits>(0x7fU)};
-    case DType::i32:
-    case DType::u8: return {static_cast<Bits>(~Bits{0}), poison};
-  }
-  return {0, 1};
-}
-
 constexpr std::size_t most_largest = 8;
 constexpr std::size_t most_smallest = 4;
 
-// The bits that say how large an element is: without its sign they are in the order of the magnitudes.
-template <class Bits>
-constexpr Bits magnitude_mask = static_cast<Bits>(static_cast<Bits>(~Bits{0}) >> 1U);
-
 // The elements that come first by `Before`, at most so many; of equals those that came first.
-template <class Bits, class Before>
+template <class Before>
 class First {
  public:
   explicit First(std::size_t most) : most_(most) {}
-  [[nodiscard]] bool wants(Bits magnitude) const {
-    return found_.size() < most_ || Before()(magnitude, found_.back().first);
-  }
-  void offer(Bits magnitude, std::int64_t linear) {
-    if (!wants(magnitude)) return;
+  void offer(std::uint64_t magnitude, std::int64_t linear) {
+    if (found_.size() == most_ && !Before()(magnitude, found_.back().first)) return;
     const auto after =
         std::find_if(found_.begin(), found_.end(), [&](const auto& other) { return Before()(magnitude, other.first); });
     found_.insert(after, {magnitude, linear});
     if (found_.size() > most_) found_.pop_back();
   }
-  void append_to(std::vector<std::int64_t>& all) const {
-    for (const auto& [magnitude, linear] : found_) all.push_back(linear);
-  }
+  [[nodiscard]] const auto& found() const { return found_; }
 
  private:
   std::size_t most_;
-  std::vector<std::pair<Bits, std::int64_t>> found_;
+  std::vector<std::pair<std::uint64_t, std::int64_t>> found_;
 };
 
-template <class Bits>
 struct Extremes {
-  First<Bits, std::greater<>> largest{most_largest};
-  First<Bits, std::less<>> smallest{most_smallest};
+  First<std::greater<>> largest{most_largest};
+  First<std::less<>> smallest{most_smallest};
 };
 
-template <class Bits>
-Bits read_bits(const std::byte* element) {
-  Bits bits;
-  std::memcpy(&bits, element, sizeof bits);
-  return bits;
+// The chunks that hold everything a Scan names. Of the n largest elements each is in one of the n chunks whose largest
+// come first: else n elements of other chunks would come before it.
+std::set<std::int64_t> worth_a_look(std::span<const ChunkScan> chunks, std::int64_t most_suspects, bool floating) {
+  std::set<std::int64_t> chosen;
+  std::int64_t suspects = 0;
+  bool unwritten = false;
+  Extremes extremes;
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    const ChunkScan& chunk = chunks[i];
+    const auto at = static_cast<std::int64_t>(i);
+    if ((chunk.suspects() > 0 && suspects < most_suspects) || (chunk.unwritten > 0 && !unwritten)) chosen.insert(at);
+    suspects += chunk.suspects();
+    unwritten = unwritten || chunk.unwritten > 0;
+    if (!floating || chunk.finite == 0) continue;
+    extremes.largest.offer(chunk.largest, at);
+    extremes.smallest.offer(chunk.smallest, at);
+  }
+  for (const auto& [magnitude, chunk] : extremes.largest.found()) chosen.insert(chunk);
+  for (const auto& [magnitude, chunk] : extremes.smallest.found()) chosen.insert(chunk);
+  return chosen;
 }
-
-class Scanner {
- public:
-  Scanner(const TensorView& output, std::int64_t most) : output_(output), most_(static_cast<std::size_t>(most)) {}
-
-  template <class Bits>
-  Scan run() {
-    const TensorSpec& spec = output_.spec();
-    const std::int64_t elements = spec.shape.elements();
-    const bool row_major = spec.layout.is_row_major(spec.shape);
-    const bool strided = spec.layout.blocks.empty() && spec.shape.rank() > 0;
-    const std::int64_t run = row_major ? elements : strided ? spec.shape[-1] : 1;
-    const std::int64_t stride = row_major || !strided ? 1 : spec.layout.strides.back();
-    Extremes<Bits> extremes;
-    for (std::int64_t first = 0; first < elements; first += run) scan_run<Bits>(first, run, stride, extremes);
-    if (is_float(output_.dtype())) {
-      extremes.largest.append_to(found_.extremes);
-      extremes.smallest.append_to(found_.extremes);
-    }
-    return std::move(found_);
-  }
-
- private:
-  // Blocks small enough to stay in cache, large enough that the common case (nothing to see) is one vector loop.
-  template <class Bits>
-  void scan_run(std::int64_t first, std::int64_t count, std::int64_t stride, Extremes<Bits>& extremes) {
-    constexpr std::int64_t block = 4096;
-    const Suspicion<Bits> look = suspicion<Bits>(output_.dtype());
-    const std::byte* base = output_.address(first);
-    const std::int64_t step = stride * static_cast<std::int64_t>(sizeof(Bits));
-    for (std::int64_t begin = 0; begin < count; begin += block) {
-      const std::int64_t end = std::min(count, begin + block);
-      const Sight<Bits> seen =
-          stride == 1 ? glance<Bits>(base, begin, end, look) : glance<Bits>(base, begin, end, look, step);
-      if (!seen.any && !extremes.largest.wants(seen.largest) && !extremes.smallest.wants(seen.smallest)) continue;
-      for (std::int64_t i = begin; i < end; ++i) {
-        const auto bits = read_bits<Bits>(base + i * step);
-        if ((bits & look.mask) == look.pattern) {
-          note(first + i, base + i * step);
-        } else {
-          const auto magnitude = static_cast<Bits>(bits & magnitude_mask<Bits>);
-          extremes.largest.offer(magnitude, first + i);
-          extremes.smallest.offer(magnitude, first + i);
-        }
-      }
-    }
-  }
-
-  template <class Bits>
-  struct Sight {
-    Bits any = 0;
-    Bits largest = 0;
-    Bits smallest = magnitude_mask<Bits>;
-  };
-  // `step` is known to the compiler where elements lie side by side.
-  template <class Bits>
-  static Sight<Bits> glance(const std::byte* base, std::int64_t begin, std::int64_t end, Suspicion<Bits> look,
-                            std::int64_t step = static_cast<std::int64_t>(sizeof(Bits))) {
-    Sight<Bits> seen;
-    for (std::int64_t i = begin; i < end; ++i) {
-      const auto bits = read_bits<Bits>(base + i * step);
-      const auto magnitude = static_cast<Bits>(bits & magnitude_mask<Bits>);
-      seen.any |= static_cast<Bits>((bits & look.mask) == look.pattern);
-      seen.largest = std::max(seen.largest, magnitude);
-      seen.smallest = std::min(seen.smallest, magnitude);
-    }
-    return seen;
-  }
-
-  void note(std::int64_t linear, const std::byte* element) {
-    if (!poison_is_ambiguous(output_.dtype()) && is_poison(output_.dtype(), element)) {
-      if (found_.unwritten++ == 0) found_.first_unwritten = linear;
-    }
-    if (found_.suspects.size() < most_) found_.suspects.push_back(linear);
-  }
-
-  const TensorView& output_;
-  std::size_t most_;
-  Scan found_;
-};
 
 }  // namespace
 
 bool poison_is_ambiguous(DType type) { return !is_float(type) || size_of(type) == 1; }
 
 Scan scan(const TensorView& output, std::int64_t most) {
-  Scanner scanner(output, most);
-  switch (size_of(output.dtype())) {
-    case 8: return scanner.run<std::uint64_t>();
-    case 4: return scanner.run<std::uint32_t>();
-    case 2: return scanner.run<std::uint16_t>();
-    default: return scanner.run<std::uint8_t>();
+  const DType type = output.dtype();
+  const std::size_t size = size_of(type);
+  const std::vector<ChunkScan> chunks = output.scan();
+  const ScanPattern look = scan_pattern(type);
+  Scan found;
+  Extremes extremes;
+  std::vector<std::byte> bits(static_cast<std::size_t>(scan_chunk_elements) * size);
+  for (const std::int64_t chunk : worth_a_look(chunks, most, is_float(type))) {
+    const std::int64_t first = chunk * scan_chunk_elements;
+    const std::int64_t count = std::min(scan_chunk_elements, output.shape().elements() - first);
+    output.read_bits(first, count, bits.data());
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::uint64_t element = 0;  // little-endian, as poison is stored
+      std::memcpy(&element, bits.data() + static_cast<std::size_t>(i) * size, size);
+      if ((element & look.mask) == look.pattern) {
+        if (element == look.poison && found.first_unwritten < 0) found.first_unwritten = first + i;
+        if (static_cast<std::int64_t>(found.suspects.size()) < most) found.suspects.push_back(first + i);
+      } else {
+        extremes.largest.offer(element & look.magnitude, first + i);
+        extremes.smallest.offer(element & look.magnitude, first + i);
+      }
+    }
   }
+  if (poison_is_ambiguous(type)) {
+    found.first_unwritten = -1;
+  } else {
+    for (const ChunkScan& chunk : chunks) found.unwritten += chunk.unwritten;
+  }
+  if (!is_float(type)) return found;
+  for (const auto& [magnitude, linear] : extremes.largest.found()) found.extremes.push_back(linear);
+  for (const auto& [magnitude, linear] : extremes.smallest.found()) found.extremes.push_back(linear);
+  return found;
 }
 
 }  // namespace gpubench

@@ -22,7 +22,8 @@ struct Scan {
 /// alone proves nothing, and the element is judged like any other.
 [[nodiscard]] bool poison_is_ambiguous(DType type);
 
-/// Reads every logical element once. Keeps at most `most_suspects`.
+/// Looks at every logical element, where it lies; of a tensor on a device only the few chunks that hold what is named
+/// are read. Keeps at most `most_suspects`.
 [[nodiscard]] Scan scan(const TensorView& output, std::int64_t most_suspects);
 
 }  // namespace gpubench

@@ -35,10 +35,6 @@ HostBytes GuardedBlock::copy() const {
   return {copy.bytes, copy.owner};
 }
 
-void GuardedBlock::read_into(std::span<std::byte> to) const { backend_->read(to, data_); }
-
-void GuardedBlock::write(std::span<const std::byte> content) { backend_->write(data_, content); }
-
 void GuardedBlock::modify(const std::function<void(std::span<std::byte>)>& edit) {
   if (backend_->host_visible()) {
     edit({data_, bytes_});
@@ -91,9 +87,12 @@ std::string CaseMemory::check_guards() {
   return first;
 }
 
+std::int64_t guarded_bytes(std::int64_t bytes) {
+  return bytes + 3 * static_cast<std::int64_t>(guard_bytes);  // two guards and rounding up
+}
+
 std::int64_t guarded_bytes(const Program& program) {
-  constexpr std::int64_t around = 3 * static_cast<std::int64_t>(guard_bytes);  // two guards and rounding up
-  return program.bytes() + around * static_cast<std::int64_t>(program.storages().size());
+  return program.bytes() + guarded_bytes(0) * static_cast<std::int64_t>(program.storages().size());
 }
 
 }  // namespace gpubench

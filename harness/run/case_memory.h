@@ -35,9 +35,9 @@ class GuardedBlock {
   [[nodiscard]] HostBytes read() const;
   /// The same, and it stays as it is when the device's memory changes.
   [[nodiscard]] HostBytes copy() const;
-  /// The same in `to`, which has as many bytes.
-  void read_into(std::span<std::byte> to) const;
-  void write(std::span<const std::byte> content);
+  /// What `other`, which has as many bytes, holds now.
+  void copy_from(const GuardedBlock& other) { backend_->copy(data_, other.data_, bytes_); }
+  [[nodiscard]] std::uint64_t fingerprint() const { return backend_->fingerprint(data_, bytes_); }
   /// Every element as if nothing had ever been written; see store_poison().
   void poison(DType type);
   /// Lets `edit` work on the content on the host.
@@ -73,7 +73,8 @@ class CaseMemory {
   std::vector<GuardedBlock> blocks_;
 };
 
-/// What a copy of `bytes` bytes in `storages` storages takes, guards and rounding included.
+/// What a block takes, and a copy of a program, guards and rounding included.
+[[nodiscard]] std::int64_t guarded_bytes(std::int64_t bytes);
 [[nodiscard]] std::int64_t guarded_bytes(const Program& program);
 
 /// Content of storages on the host, kept under their index.

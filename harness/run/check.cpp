@@ -52,7 +52,7 @@ CaseCheck::CaseCheck(PreparedCase& prepared, const RunOptions& options, CaseReco
       judge_(prepared, options),
       rounds_(prepared, judge_, record) {}
 
-void CaseCheck::judge_op(int op, std::span<const std::byte* const> inputs, std::span<const std::byte* const> outputs,
+void CaseCheck::judge_op(int op, std::span<const StorageBytes> inputs, std::span<const StorageBytes> outputs,
                          const std::string& phase, const std::string& fault) {
   add_op(record_, with_fault(judge_.judge(op, inputs, outputs, phase), fault));
 }
@@ -80,7 +80,7 @@ void CaseCheck::end_to_end() {
     return;
   }
   if (options_.alive) options_.alive();
-  StorageReader reader(prepared_.memory(0));
+  StorageReader reader(prepared_);
   const auto results =
       gpubench::end_to_end(program, prepared_.planned().c.id_without_ranks(), options_.seed, [&](ValueId id) {
         const Value& value = program.value(id);
@@ -120,15 +120,15 @@ void CaseCheck::alone(int op) {
       fault = fmt::format("changed its input '{}'", program.storage({storage}).name);
   }
 
-  StorageReader reader(memory);
-  std::vector<const std::byte*> inputs;
+  StorageReader reader(prepared_);
+  std::vector<StorageBytes> inputs;
   for (const ValueId id : call.inputs) {
     const StorageId storage = program.value(id).storage;
     inputs.push_back(any_overlap(program, call.outputs, id) ? read_before.at(storage.index).bytes.data()
                                                             : reader[storage]);
   }
-  std::vector<const std::byte*> outputs;
-  for (const ValueId id : call.outputs) outputs.push_back(reader[program.value(id).storage]);
+  std::vector<StorageBytes> outputs;
+  for (const ValueId id : call.outputs) outputs.push_back(reader.output(call, id));
   judge_op(op, inputs, outputs, "check", fault);
 }
 
@@ -209,12 +209,17 @@ void CaseCheck::replay() {
 
   look_at_guards(0, "the timed launch");
   look_at_constants(0, turned, "the timed launch");
-  StorageReader reader(prepared_.memory(0));
+  StorageReader reader(prepared_);
+  StorageContents restored;
   const auto find = [&](ValueId id, const ValueLocation& where) -> const std::byte* {
     const StorageId storage = program.value(id).storage;
     switch (where.kind) {
       case ValueLocation::Kind::end: return reader[storage];
-      case ValueLocation::Kind::restored: return prepared_.state_content(storage).data();
+      case ValueLocation::Kind::restored: {
+        const auto [at, fresh] = restored.try_emplace(storage.index);
+        if (fresh) at->second = prepared_.kept_state(storage).read();
+        return at->second.bytes.data();
+      }
       case ValueLocation::Kind::pause: return kept.at(where.pause).at(storage.index).bytes.data();
     }
     return nullptr;
@@ -222,10 +227,13 @@ void CaseCheck::replay() {
   for (const int op : prepared_.ops(Phase::timed)) {
     const OpCall& call = program.op(op);
     const OpLocations& where = plan.ops[static_cast<std::size_t>(op)];
-    std::vector<const std::byte*> inputs;
-    std::vector<const std::byte*> outputs;
-    for (std::size_t i = 0; i < call.inputs.size(); ++i) inputs.push_back(find(call.inputs[i], where.inputs[i]));
-    for (std::size_t i = 0; i < call.outputs.size(); ++i) outputs.push_back(find(call.outputs[i], where.outputs[i]));
+    std::vector<StorageBytes> inputs;
+    std::vector<StorageBytes> outputs;
+    for (std::size_t i = 0; i < call.inputs.size(); ++i) inputs.emplace_back(find(call.inputs[i], where.inputs[i]));
+    for (std::size_t i = 0; i < call.outputs.size(); ++i) {
+      const bool at_end = where.outputs[i].kind == ValueLocation::Kind::end;
+      outputs.push_back(at_end ? reader.output(call, call.outputs[i]) : find(call.outputs[i], where.outputs[i]));
+    }
     judge_op(op, inputs, outputs, "recheck", "");
   }
   rounds_.tell_deferred();

@@ -43,7 +43,7 @@ class CaseCheck {
   [[nodiscard]] int touched() const;
   void look_at_guards(int copy, const std::string& where);
   void look_at_constants(int copy, const Fingerprints& before, const std::string& where);
-  void judge_op(int op, std::span<const std::byte* const> inputs, std::span<const std::byte* const> outputs,
+  void judge_op(int op, std::span<const StorageBytes> inputs, std::span<const StorageBytes> outputs,
                 const std::string& phase, const std::string& fault);
 
   PreparedCase& prepared_;

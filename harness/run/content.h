@@ -1,4 +1,4 @@
-// What can be done with the raw bytes of a storage on the host: fingerprint, guard, poison, reverse.
+// What can be done with the raw bytes of a storage on the host: guard and reverse.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,6 @@
 #include "harness/core/dtype.h"
 
 namespace gpubench {
-
-/// 64 bits that change when any byte does, at memory speed. Not for adversaries.
-[[nodiscard]] std::uint64_t fingerprint(std::span<const std::byte> bytes);
 
 /// Bytes before and after each storage that nobody may write.
 inline constexpr std::size_t guard_bytes = 256;

@@ -13,6 +13,7 @@
 #include "harness/measure/rank_spread.h"
 #include "harness/measure/round_validity.h"
 #include "harness/run/check.h"
+#include "harness/run/forwarding_backend.h"
 #include "harness/run/timing.h"
 
 namespace gpubench {
@@ -96,13 +97,7 @@ std::vector<std::size_t> order_of_pass(std::span<const std::string> ids, std::ui
 }
 
 Engine::Engine(Backend& backend, const RunOptions& options) : backend_(backend), options_(options) {
-  if (options.error) {
-    std::unique_ptr<Backend> wrong = with_error(backend, *options.error);
-    Backend& opened = *wrong;
-    stations_[1].reset(new DeviceContext{std::move(wrong), opened, Arena(opened)});
-  } else {
-    stations_[1].reset(new DeviceContext{nullptr, backend, Arena(backend)});
-  }
+  stations_[1] = open(backend, nullptr);
   if (options.open_telemetry) telemetry_ = options.open_telemetry(backend.device());
   if (telemetry_ == nullptr) telemetry_ = std::make_unique<NoTelemetry>();
   if (options.open_choices) memory_ = options.open_choices(backend.device());
@@ -118,18 +113,27 @@ void Engine::LeakIfHung::operator()(DeviceContext* station) const {
   }
 }
 
+Engine::OwnedDevice Engine::open(Backend& device, std::unique_ptr<Backend> owner) const {
+  Backend* outer = &device;
+  if (options_.check == CheckMode::full) {
+    owner = std::make_unique<ReadBackBackend>(*outer, std::move(owner));
+    outer = owner.get();
+  }
+  if (options_.error) {
+    owner = with_error(*outer, *options_.error, std::move(owner));
+    outer = owner.get();
+  }
+  return OwnedDevice(new DeviceContext{std::move(owner), *outer, Arena(*outer)});
+}
+
 Engine::DeviceContext& Engine::station(int ranks) {
   OwnedDevice& one = stations_[ranks];
   if (one == nullptr) {
     if (!options_.open_ranks)
       throw Unsupported(fmt::format("the {} backend runs on one rank only", backend_.device().kind));
     std::unique_ptr<Backend> opened = options_.open_ranks(ranks);
-    if (options_.error) {
-      Backend& right = *opened;
-      opened = with_error(right, *options_.error, std::move(opened));
-    }
     Backend& backend = *opened;
-    one.reset(new DeviceContext{std::move(opened), backend, Arena(backend)});
+    one = open(backend, std::move(opened));
   }
   return *one;
 }

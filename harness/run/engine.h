@@ -40,6 +40,8 @@ class Engine {
     void operator()(DeviceContext* station) const;
   };
   using OwnedDevice = std::unique_ptr<DeviceContext, LeakIfHung>;
+  /// `owner`: of `device`, where nobody else keeps it alive.
+  [[nodiscard]] OwnedDevice open(Backend& device, std::unique_ptr<Backend> owner) const;
   /// Opens it where it is asked for first.
   [[nodiscard]] DeviceContext& station(int ranks);
   [[nodiscard]] std::int64_t available_bytes(const Backend& backend) const;

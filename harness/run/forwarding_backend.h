@@ -27,6 +27,17 @@ class ForwardingBackend : public Backend {
     inner_.fill(device, pattern, bytes);
   }
   [[nodiscard]] bool host_visible() const override { return inner_.host_visible(); }
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) override { inner_.copy(to, from, bytes); }
+  [[nodiscard]] bool examines_memory() const override { return inner_.examines_memory(); }
+  void gather(std::span<std::byte> host, const std::byte* device, std::span<const std::int64_t> offsets) override {
+    inner_.gather(host, device, offsets);
+  }
+  void scan(std::span<ChunkScan> chunks, const std::byte* device, DType type, const RowView& rows) override {
+    inner_.scan(chunks, device, type, rows);
+  }
+  [[nodiscard]] std::uint64_t fingerprint(const std::byte* device, std::size_t bytes) override {
+    return inner_.fingerprint(device, bytes);
+  }
   [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
                           const PlanOptions& options) override {
     return inner_.plan(call, tensors, options);
@@ -52,6 +63,22 @@ class ForwardingBackend : public Backend {
  private:
   Backend& inner_;
   std::unique_ptr<Backend> owner_;
+};
+
+/// The inner backend with its memory examined in the trusted way: everything read back, and looked at on the host.
+class ReadBackBackend final : public ForwardingBackend {
+ public:
+  using ForwardingBackend::ForwardingBackend;
+  [[nodiscard]] bool examines_memory() const override { return host_visible(); }
+  void gather(std::span<std::byte> host, const std::byte* device, std::span<const std::int64_t> offsets) override {
+    Backend::gather(host, device, offsets);
+  }
+  void scan(std::span<ChunkScan> chunks, const std::byte* device, DType type, const RowView& rows) override {
+    Backend::scan(chunks, device, type, rows);
+  }
+  [[nodiscard]] std::uint64_t fingerprint(const std::byte* device, std::size_t bytes) override {
+    return Backend::fingerprint(device, bytes);
+  }
 };
 
 }  // namespace gpubench

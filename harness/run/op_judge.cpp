@@ -36,12 +36,27 @@ const std::byte* StorageReader::operator[](StorageId id) {
   return at->second.bytes.data();
 }
 
+StorageBytes StorageReader::output(const OpCall& call, ValueId id) {
+  Backend& device = prepared_.backend();
+  const Value& value = prepared_.program().value(id);
+  if (device.host_visible() || !device.examines_memory() || read_.contains(value.storage.index) ||
+      definition(call.kind).reads_written(call) || !row_view(value.spec)) {
+    return (*this)[value.storage];
+  }
+  return {memory_.block(value.storage).data(), &device};
+}
+
 std::vector<TensorView> views_of(const Program& program, std::span<const ValueId> ids,
-                                 std::span<const std::byte* const> storages) {
+                                 std::span<const StorageBytes> storages) {
   std::vector<TensorView> views;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const Value& value = program.value(ids[i]);
-    views.emplace_back(value.spec, storages[i] + value.offset_bytes);
+    const std::byte* const data = storages[i].data + value.offset_bytes;
+    if (storages[i].device == nullptr) {
+      views.emplace_back(value.spec, data);
+    } else {
+      views.emplace_back(value.spec, data, *storages[i].device, row_view(value.spec).value());
+    }
   }
   return views;
 }
@@ -62,7 +77,7 @@ JudgePolicy OpJudge::policy_for(int op, std::string_view phase) const {
   return policy;
 }
 
-OpParity OpJudge::judge(int op, std::span<const std::byte* const> inputs, std::span<const std::byte* const> outputs,
+OpParity OpJudge::judge(int op, std::span<const StorageBytes> inputs, std::span<const StorageBytes> outputs,
                         const std::string& phase, std::span<const std::vector<std::int64_t>> suspects) const {
   if (options_.alive) options_.alive();
   const Program& program = prepared_.program();

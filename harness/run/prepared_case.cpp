@@ -44,8 +44,8 @@ PreparedCase::PreparedCase(Backend& backend, Arena& arena, const PlannedCase& pl
 
   const std::vector<std::size_t> of_rank = scratch_bytes();
   const auto scratch = static_cast<std::int64_t>(std::accumulate(of_rank.begin(), of_rank.end(), std::size_t{0}));
-  std::int64_t kept = 0;  // the state has a second place, on the host
-  for (const StorageId id : state_) kept += program().storage(id).bytes;
+  std::int64_t kept = 0;  // the state has a second place
+  for (const StorageId id : state_) kept += guarded_bytes(program().storage(id).bytes);
   require_fit(guarded_bytes(program()) + scratch + kept, available_bytes);
 
   for (std::size_t rank = 0; rank < of_rank.size(); ++rank) {
@@ -138,6 +138,10 @@ std::string PreparedCase::check_workspace_guards() {
     std::string damage = workspace->check_guards();
     if (first.empty()) first = std::move(damage);
   }
+  for (const auto& [storage, kept] : kept_state_) {
+    std::string damage = kept->check_guards();
+    if (first.empty()) first = std::move(damage);
+  }
   return first;
 }
 
@@ -202,18 +206,14 @@ Launch PreparedCase::without_collectives() const {
 }
 
 void PreparedCase::keep_state() {
-  if (state_content_.size() != state_.size()) {
-    std::size_t bytes = 0;
-    for (const StorageId id : state_) bytes += memory(0).block(id).bytes();
-    kept_state_ = arena_.host().take(bytes);
-    std::size_t at = 0;
-    for (const StorageId id : state_) {
-      const std::size_t own = memory(0).block(id).bytes();
-      state_content_[id.index] = kept_state_.bytes.subspan(at, own);
-      at += own;
-    }
+  for (const StorageId id : state_) {
+    std::unique_ptr<GuardedBlock>& kept = kept_state_[id.index];
+    const Storage& storage = program().storage(id);
+    if (kept == nullptr)
+      kept = std::make_unique<GuardedBlock>(backend_, arena_, "what is kept of '" + storage.name + "'",
+                                            static_cast<std::size_t>(storage.bytes), storage.memory, storage.rank);
+    kept->copy_from(memory(0).block(id));
   }
-  for (const StorageId id : state_) memory(0).block(id).read_into(state_content_.at(id.index));
 }
 
 void PreparedCase::set_up() {
@@ -222,14 +222,14 @@ void PreparedCase::set_up() {
 }
 
 void PreparedCase::restore(int copy) {
-  for (const StorageId id : state_) memory(copy).block(id).write(state_content_.at(id.index));
+  for (const StorageId id : state_) memory(copy).block(id).copy_from(kept_state(id));
 }
 
 void PreparedCase::restore_after(int op) {
   std::set<int> overwritten;
   for (const ValueId output : program().op(op).outputs) overwritten.insert(program().value(output).storage.index);
   for (const StorageId id : state_) {
-    if (overwritten.contains(id.index)) memory(0).block(id).write(state_content_.at(id.index));
+    if (overwritten.contains(id.index)) memory(0).block(id).copy_from(kept_state(id));
   }
 }
 
@@ -246,8 +246,7 @@ void PreparedCase::make_copies(std::int64_t available_bytes) {
   const int before = copies();
   while (copies() < wanted) copies_.push_back(bind_copy());
   for (const StorageId id : before < wanted ? constants_ : std::vector<StorageId>()) {
-    const HostBytes content = memory(0).block(id).read();
-    for (int copy = before; copy < wanted; ++copy) memory(copy).block(id).write(content.bytes);
+    for (int copy = before; copy < wanted; ++copy) memory(copy).block(id).copy_from(memory(0).block(id));
   }
   for (int copy = 0; copy < copies(); ++copy) {
     reset(copy);

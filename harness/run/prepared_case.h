@@ -69,7 +69,7 @@ class PreparedCase {
   [[nodiscard]] std::int64_t memory_bytes() const { return memory_bytes_; }
   /// Scratch memory, of all ranks together.
   [[nodiscard]] std::int64_t workspace_bytes() const;
-  /// As GuardedBlock::check_guards(), of the workspaces of all ranks.
+  /// As GuardedBlock::check_guards(), of the workspaces of all ranks and of the state that is kept.
   [[nodiscard]] std::string check_workspace_guards();
 
   [[nodiscard]] int copies() const { return static_cast<int>(copies_.size()); }
@@ -91,8 +91,8 @@ class PreparedCase {
   [[nodiscard]] const std::vector<StorageId>& produced() const { return produced_; }
   /// Storages that the timed ops overwrite; restored before a replay.
   [[nodiscard]] const std::vector<StorageId>& state() const { return state_; }
-  /// Content of the state as set-up left it.
-  [[nodiscard]] std::span<const std::byte> state_content(StorageId id) const { return state_content_.at(id.index); }
+  /// A storage of the state as set-up left it.
+  [[nodiscard]] const GuardedBlock& kept_state(StorageId id) const { return *kept_state_.at(id.index); }
 
   /// To be called once the set-up ops have run on copy 0: keeps the state as it is now.
   void keep_state();
@@ -143,8 +143,7 @@ class PreparedCase {
   std::vector<ValueId> roots_;                             ///< the value that spans each storage
   std::vector<std::unique_ptr<GuardedBlock>> workspaces_;  ///< by rank; collectives have none
   std::vector<Copy> copies_;
-  HostBlock kept_state_;
-  std::map<int, std::span<std::byte>> state_content_;  ///< in it, by storage
+  std::map<int, std::unique_ptr<GuardedBlock>> kept_state_;  ///< by storage, beside it
   std::int64_t memory_bytes_ = 0;
   int warmup_calls_ = 1;
 };

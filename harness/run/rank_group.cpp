@@ -78,6 +78,20 @@ class RankGroupBackend final : public Backend {
     owner(device).fill(device, pattern, bytes);
   }
   [[nodiscard]] bool host_visible() const override { return set_.backends.front()->host_visible(); }
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
+    Backend& device = owner(to);
+    &device == &owner(from) ? device.copy(to, from, bytes) : Backend::copy(to, from, bytes);
+  }
+  [[nodiscard]] bool examines_memory() const override { return set_.backends.front()->examines_memory(); }
+  void gather(std::span<std::byte> host, const std::byte* device, std::span<const std::int64_t> offsets) override {
+    owner(device).gather(host, device, offsets);
+  }
+  void scan(std::span<ChunkScan> chunks, const std::byte* device, DType type, const RowView& rows) override {
+    owner(device).scan(chunks, device, type, rows);
+  }
+  [[nodiscard]] std::uint64_t fingerprint(const std::byte* device, std::size_t bytes) override {
+    return owner(device).fingerprint(device, bytes);
+  }
   [[nodiscard]] std::span<const FusionClaim> fused_ops() const override { return set_.backends.front()->fused_ops(); }
 
   [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,

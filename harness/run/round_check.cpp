@@ -12,7 +12,7 @@
 namespace gpubench {
 namespace {
 
-// What may cross the bus after a round, where the host does not see device memory: some 20 ms.
+// What may cross the bus after a round, where memory is examined on a host that does not see it: some 20 ms.
 constexpr std::int64_t most_bytes_of_round = std::int64_t{256} << 20U;
 constexpr std::int64_t most_round_suspects = 1000;
 
@@ -27,7 +27,7 @@ bool all_at_end(std::span<const ValueLocation> places) {
 
 Fingerprints fingerprints_of(PreparedCase& prepared, int copy, const std::vector<StorageId>& storages) {
   Fingerprints prints;
-  for (const StorageId id : storages) prints[id.index] = fingerprint(prepared.memory(copy).block(id).read().bytes);
+  for (const StorageId id : storages) prints[id.index] = prepared.memory(copy).block(id).fingerprint();
   return prints;
 }
 
@@ -38,7 +38,7 @@ RoundCheck::RoundCheck(PreparedCase& prepared, const OpJudge& judge, CaseRecord&
 
 void RoundCheck::begin(int copies, bool whole) {
   const std::size_t pairs = watched_.size() * static_cast<std::size_t>(copies);
-  const bool seen = prepared_.backend().host_visible();
+  const bool seen = prepared_.backend().examines_memory();
   std::int64_t bytes = 0;
   std::int64_t all = 0;
   for (const StorageId id : watched_) all += copies * prepared_.program().storage(id).bytes;
@@ -104,7 +104,7 @@ struct RoundCheck::Left {
 bool RoundCheck::judge_left(int copy, const std::vector<StorageId>& differing) {
   const Program& program = prepared_.program();
   const RecheckPlan plan = plan_recheck(program);
-  Left left{{}, {}, StorageReader(prepared_.memory(copy))};
+  Left left{{}, {}, StorageReader(prepared_, copy)};
   for (const StorageId id : prepared_.produced()) left.content[id.index] = content_of(prepared_, copy, id);
 
   prepared_.reset(copy);
@@ -125,11 +125,11 @@ bool RoundCheck::judge_left(int copy, const std::vector<StorageId>& differing) {
     const OpCall& call = program.op(op);
     const OpLocations& where = plan.ops[static_cast<std::size_t>(op)];
     if (!all_at_end(where.outputs)) continue;  // a later op has written there, and is judged
-    std::vector<const std::byte*> outputs;
-    std::vector<const std::byte*> expected;
+    std::vector<StorageBytes> outputs;
+    std::vector<StorageBytes> expected;
     for (const ValueId id : call.outputs) {
-      outputs.push_back(left(program.value(id).storage));
-      expected.push_back(again[program.value(id).storage]);
+      outputs.emplace_back(left(program.value(id).storage));
+      expected.emplace_back(again[program.value(id).storage]);
     }
     const std::vector<TensorView> got = views_of(program, call.outputs, outputs);
     const std::vector<TensorView> wanted = views_of(program, call.outputs, expected);
@@ -142,11 +142,11 @@ bool RoundCheck::judge_left(int copy, const std::vector<StorageId>& differing) {
       suspects[i] = std::move(apart.largest);
     }
     if (elements == 0) continue;
-    std::vector<const std::byte*> inputs;
+    std::vector<StorageBytes> inputs;
     for (std::size_t i = 0; i < call.inputs.size(); ++i) {
       const StorageId id = program.value(call.inputs[i]).storage;
-      inputs.push_back(where.inputs[i].kind == ValueLocation::Kind::end ? left(id)
-                                                                        : left.read_before[op][id.index].bytes.data());
+      inputs.emplace_back(
+          where.inputs[i].kind == ValueLocation::Kind::end ? left(id) : left.read_before[op][id.index].bytes.data());
     }
     OpParity parity = judge_.judge(op, inputs, outputs, "timed", suspects);
     if (parity.verdict == Verdict::pass) {

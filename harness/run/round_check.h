@@ -35,8 +35,8 @@ class RoundCheck {
   /// What the check has judged, of the storages that the timed ops produce.
   void expect(Fingerprints judged) { judged_ = std::move(judged); }
 
-  /// A round has ended; `copies` of them had a turn. Chooses what is looked at: everything where the host sees device
-  /// memory, or where `whole`; else up to 256 MiB, the storages taking turns, for all of it crosses a bus.
+  /// A round has ended; `copies` of them had a turn. Chooses what is looked at: everything where the backend
+  /// examines its memory itself, or where `whole`; else up to 256 MiB, the storages taking turns, for it crosses a bus.
   void begin(int copies, bool whole);
   /// The storages of the copy that are not as they should be, of those chosen. Also learns what a state should be.
   [[nodiscard]] std::vector<StorageId> differing(int copy);

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include "reference/cpu/host.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/onednn.h"
+#include "reference/cpu/parallel.h"
 #include "reference/cpu/usable_isa.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/norm.h"
@@ -113,6 +115,17 @@ class CpuBackend final : public Backend {
     if (!host.empty()) std::memcpy(host.data(), device, host.size());
   }
   [[nodiscard]] bool host_visible() const override { return true; }
+  [[nodiscard]] std::uint64_t fingerprint(const std::byte* device, std::size_t bytes) override {
+    use_threads();
+    constexpr std::int64_t worth_a_thread = std::int64_t{1} << 20;
+    std::atomic<std::uint64_t> terms{0};
+    cpu::parallel_chunks(context_.threads, static_cast<std::int64_t>(bytes), worth_a_thread,
+                         [&terms, device](std::int64_t begin, std::int64_t end) {
+                           terms += fingerprint_terms({device + begin, static_cast<std::size_t>(end - begin)},
+                                                      static_cast<std::uint64_t>(begin) / fingerprint_term_bytes);
+                         });
+    return fingerprint_of(terms, bytes);
+  }
 
   [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
                           const PlanOptions& /*options*/) override {

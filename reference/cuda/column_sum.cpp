@@ -1,7 +1,6 @@
 #include "reference/cuda/plans.h"
 
 #include "reference/cuda/kernels/column_sum.h"
-#include "reference/cuda/row_view.h"
 #include "reference/ops/bias_gradient.h"
 
 namespace gpubench::cuda {

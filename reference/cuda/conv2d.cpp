@@ -1,9 +1,58 @@
-#include "reference/cuda/plans.h"
+// Convolution and its two gradients (reference/ops/conv2d.h) as cuDNN graphs.
+#include <array>
 
-#include "reference/cuda/conv2d_graph.h"
+#include "reference/cuda/cudnn_ops.h"
 #include "reference/cuda/graph_plan.h"
+#include "reference/cuda/plans.h"
+#include "reference/ops/conv2d.h"
 
 namespace gpubench::cuda {
+namespace {
+
+using Pass = CudnnGraph::ConvolutionPass;
+
+// Where x, the filter and y are among the tensors of a call.
+struct Direction {
+  Pass pass;
+  std::size_t x, filter, y;
+};
+
+Direction direction_of(const OpCall& call) {
+  if (call.kind == conv2d_forward_kind) return {Pass::forward, 0, 1, 2};
+  if (call.kind == conv2d_backward_data_kind) return {Pass::backward_data, 2, 1, 0};
+  return {Pass::backward_filter, 0, 2, 1};
+}
+
+// [n, h, w, c] or [k, r, s, c], channels first, as cuDNN counts axes. Where the elements lie does not change.
+GraphShape channels_first(const OpCall& call, const TensorSpec& tensor) {
+  expect_strides(call, tensor);
+  constexpr std::array<int, 4> order{0, 3, 1, 2};
+  GraphShape shape{cudnn_type(tensor.dtype), {}, {}};
+  for (const int axis : order) {
+    shape.extents.push_back(tensor.shape[axis]);
+    shape.strides.push_back(tensor.layout.strides[static_cast<std::size_t>(axis)]);
+  }
+  return shape;
+}
+
+}  // namespace
+
+CudnnGraph conv2d_graph(const OpCall& call, std::span<const TensorSpec> tensors) {
+  const auto& attributes = call.attributes.as<Conv2d>();
+  const Direction direction = direction_of(call);
+  CudnnGraph graph;
+  const auto argument = [&](std::size_t index) { return graph.argument(index, channels_first(call, tensors[index])); };
+  const GraphTensor x = argument(direction.x);
+  const GraphTensor filter = argument(direction.filter);
+  const GraphTensor y = argument(direction.y);
+  graph.convolution({.pass = direction.pass,
+                     .stride = {attributes.stride_h, attributes.stride_w},
+                     .padding = {attributes.pad_h, attributes.pad_w},
+                     .dilation = {attributes.dilation_h, attributes.dilation_w},
+                     .sums = cudnn_type(call.math.accumulate)},
+                    x, filter, y);
+  return graph;
+}
 
 Plan plan_conv2d_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   return plan_graph(call, tensors, conv2d_graph(call, tensors), context);

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "reference/cuda/kernels/cross_entropy.h"
-#include "reference/cuda/row_view.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/tensor_checks.h"
 

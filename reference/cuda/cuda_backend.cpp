@@ -3,16 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
 
 #include "reference/cuda/cublaslt.h"
 #include "reference/cuda/cudnn.h"
 #include "reference/cuda/kernel.h"
-#include "reference/cuda/kernels/fill.h"
 #include "reference/cuda/round_timer.h"
 #include "reference/cuda/runtime.h"
 #include "reference/cuda/sequence.h"
+#include "reference/cuda/storage.h"
 #include "reference/cuda/transfer.h"
 
 namespace gpubench::cuda {
@@ -69,7 +67,8 @@ class CudaBackend final : public Backend {
       : traits_(traits_of(options.ordinal)),
         stream_(stream_on(options.ordinal)),
         cudnn_(std::move(plans)),
-        device_(describe(traits_)),
+        storage_(*this, stream_.get()),
+        device_(describe(traits_)),  // which counts what is free after that
         timer_(stream_.get()) {}
 
   [[nodiscard]] cudaStream_t stream() const { return stream_.get(); }
@@ -97,22 +96,27 @@ class CudaBackend final : public Backend {
   }
 
   void fill(std::byte* device, std::span<const std::byte> pattern, std::size_t bytes) override {
+    is_reachable(device) ? storage_.fill(device, pattern, bytes) : Backend::fill(device, pattern, bytes);
+  }
+
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
     use_device();
-    const bool aligned = reinterpret_cast<std::uintptr_t>(device) % word_bytes == 0;
-    cudaPointerAttributes where{};
-    check(cudaPointerGetAttributes(&where, device), "asking whose memory it is");
-    const bool reachable = where.type != cudaMemoryTypeUnregistered;  // a kernel cannot write pageable memory
-    if (pattern.empty() || word_bytes % pattern.size() != 0 || !aligned || !reachable)
-      return Backend::fill(device, pattern, bytes);
-    std::array<std::byte, word_bytes> repeated{};
-    for (std::size_t i = 0; i < word_bytes; ++i) repeated[i] = pattern[i % pattern.size()];
-    const std::size_t words = bytes / word_bytes;
-    launch_fill(device, std::bit_cast<std::uint64_t>(repeated), words, stream_.get());
-    check_launch("the fill kernel");
-    write(device + words * word_bytes, std::span(repeated).first(bytes % word_bytes));
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_.get()), "copying within the device");
+    wait();
   }
 
   [[nodiscard]] bool host_visible() const override { return false; }
+  [[nodiscard]] bool examines_memory() const override { return true; }
+
+  void gather(std::span<std::byte> host, const std::byte* device, std::span<const std::int64_t> offsets) override {
+    is_reachable(device) ? storage_.gather(host, device, offsets) : Backend::gather(host, device, offsets);
+  }
+  void scan(std::span<ChunkScan> chunks, const std::byte* device, DType type, const RowView& rows) override {
+    is_reachable(device) ? storage_.scan(chunks, device, type, rows) : Backend::scan(chunks, device, type, rows);
+  }
+  [[nodiscard]] std::uint64_t fingerprint(const std::byte* device, std::size_t bytes) override {
+    return is_reachable(device) ? storage_.fingerprint(device, bytes) : Backend::fingerprint(device, bytes);
+  }
 
   // Equal calls (the layers of a model) share one plan: tuning each of them again would take minutes and could choose
   // differently.
@@ -177,13 +181,20 @@ class CudaBackend final : public Backend {
   }
   // The current device belongs to the calling thread.
   void use_device() const { check(cudaSetDevice(traits_.ordinal), "selecting the device"); }
-  static constexpr std::size_t word_bytes = sizeof(std::uint64_t);
+  // Pageable memory no kernel can touch.
+  [[nodiscard]] bool is_reachable(const std::byte* address) const {
+    use_device();
+    cudaPointerAttributes where{};
+    check(cudaPointerGetAttributes(&where, address), "asking whose memory it is");
+    return where.type != cudaMemoryTypeUnregistered;
+  }
   void wait() const { check(cudaStreamSynchronize(stream_.get()), "waiting for the device"); }
 
   DeviceTraits traits_;
   Stream stream_;
   CublasLt cublaslt_;
   Cudnn cudnn_;
+  StorageKernels storage_;
   DeviceInfo device_;
   RoundTimer timer_;
   std::vector<Planned> planned_;

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "reference/cuda/kernels/embedding.h"
-#include "reference/cuda/row_view.h"
 #include "reference/ops/embedding.h"
 
 namespace gpubench::cuda {

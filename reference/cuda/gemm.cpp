@@ -8,7 +8,6 @@
 #include "reference/cuda/gemm_request.h"
 #include "reference/cuda/kernels/gelu_epilogue.h"
 #include "reference/cuda/kernels/pointwise.h"
-#include "reference/cuda/row_view.h"
 
 namespace gpubench::cuda {
 namespace {

@@ -8,7 +8,6 @@
 #include "reference/cuda/gemm_request.h"
 #include "reference/cuda/kernels/column_sum.h"
 #include "reference/cuda/kernels/gelu_bias_gradient.h"
-#include "reference/cuda/row_view.h"
 #include "reference/ops/bias_gradient.h"
 
 namespace gpubench::cuda {

@@ -12,12 +12,15 @@
 
 #include <concepts>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "harness/core/fusion_claim.h"
 #include "harness/core/planning.h"
+#include "harness/core/row_view.h"
+#include "reference/cuda/kernels/element.h"
 #include "reference/cuda/runtime.h"
 
 namespace gpubench::cuda {
@@ -117,5 +120,20 @@ template <class T>
 void expect_row_major(const OpCall& call, const TensorSpec& tensor);
 /// Throws Unsupported naming the tensor unless it has this type.
 void expect_type(const OpCall& call, const TensorSpec& tensor, DType type);
+
+/// row_view() of the tensor. Throws Unsupported naming the layout where it has none.
+[[nodiscard]] RowView rows_of(const OpCall& call, const TensorSpec& tensor);
+
+/// How own kernels name a type that they compute with; empty for others.
+[[nodiscard]] std::optional<Element> element_of(DType dtype);
+
+/// The storage type. Throws Unsupported unless it is f32, f16 or bf16.
+[[nodiscard]] Element float_element(const OpCall& call, const TensorSpec& tensor);
+
+/// As float_element(), and f64.
+[[nodiscard]] Element any_element(const OpCall& call, const TensorSpec& tensor);
+
+/// Throws Unsupported unless both have one type.
+void expect_same_type(const OpCall& call, const TensorSpec& a, const TensorSpec& b);
 
 }  // namespace gpubench::cuda

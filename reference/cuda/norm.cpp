@@ -5,7 +5,6 @@
 #include <initializer_list>
 
 #include "reference/cuda/kernels/norm.h"
-#include "reference/cuda/row_view.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/tensor_checks.h"
 

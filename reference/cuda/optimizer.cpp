@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "reference/cuda/kernels/optimizer.h"
-#include "reference/cuda/row_view.h"
 #include "reference/ops/optimizer.h"
 
 namespace gpubench::cuda {

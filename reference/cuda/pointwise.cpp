@@ -3,7 +3,6 @@
 #include <stdexcept>
 
 #include "reference/cuda/plans.h"
-#include "reference/cuda/row_view.h"
 #include "reference/ops/pointwise.h"
 
 namespace gpubench::cuda {

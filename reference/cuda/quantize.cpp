@@ -6,7 +6,6 @@
 #include "reference/cuda/kernels/move.h"
 #include "reference/cuda/kernels/quantize.h"
 #include "reference/cuda/move.h"
-#include "reference/cuda/row_view.h"
 #include "reference/ops/quantize.h"
 
 namespace gpubench::cuda {

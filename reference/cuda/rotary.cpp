@@ -1,7 +1,6 @@
 #include "reference/cuda/plans.h"
 
 #include "reference/cuda/kernels/rotary.h"
-#include "reference/cuda/row_view.h"
 #include "reference/ops/rotary.h"
 
 namespace gpubench::cuda {

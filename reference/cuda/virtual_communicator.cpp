@@ -14,7 +14,6 @@
 #include "reference/cuda/kernel.h"
 #include "reference/cuda/kernels/move.h"
 #include "reference/cuda/kernels/reduce_ranks.h"
-#include "reference/cuda/row_view.h"
 #include "reference/ops/shared_memory_collective.h"
 
 namespace gpubench::cuda {

@@ -115,6 +115,8 @@ class GemmGeluBiasGradient : public OpDefinition {
                       op.call.math);
   }
 
+  bool reads_written(const OpCall& /*call*/) const override { return true; }
+
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
     if (output == 0) {

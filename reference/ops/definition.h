@@ -103,6 +103,8 @@ class OpDefinition {
   /// Thread-safe. `wanted` is sorted ascending.
   virtual void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                         std::span<Expected> judged) const = 0;
+  /// Whether evaluate() uses Operands::written, which must then be the host's.
+  [[nodiscard]] virtual bool reads_written(const OpCall& /*call*/) const { return false; }
   /// Groups of outputs that must hold the same bits, whatever the bound allows each of them.
   [[nodiscard]] virtual std::vector<std::vector<int>> identical_outputs(const OpCall& /*call*/) const { return {}; }
   /// What the wrong elements of an output have in common, where the op can tell: "rank 1's contribution is missing, in

@@ -156,6 +156,8 @@ class AdamWDefinition : public OpDefinition {
     return "exact, bitwise: w' as stored, rounded once to " + std::string(name(op.output(output).dtype));
   }
 
+  bool reads_written(const OpCall& call) const override { return adamw_call(call).outputs == 4; }
+
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
     const AdamWCall call = adamw_call(operands.call);

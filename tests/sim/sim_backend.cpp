@@ -257,6 +257,34 @@ void SimBackend::read(std::span<std::byte> host, const std::byte* device) {
   if (!host.empty()) std::memmove(host.data(), device, host.size());
 }
 
+void SimBackend::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (!script_.examines) return Backend::copy(to, from, bytes);
+  std::memcpy(to, from, bytes);
+}
+
+// What a device would send: the runs, and where they begin.
+void SimBackend::gather(std::span<std::byte> host, const std::byte* device, std::span<const std::int64_t> offsets) {
+  if (!script_.examines || offsets.empty()) return Backend::gather(host, device, offsets);
+  cross(offsets.size_bytes(), traffic_.written_bytes);
+  cross(host.size(), traffic_.read_bytes);
+  const std::size_t run = host.size() / offsets.size();
+  for (std::size_t i = 0; i < offsets.size(); ++i) std::memcpy(host.data() + i * run, device + offsets[i], run);
+}
+
+void SimBackend::scan(std::span<ChunkScan> chunks, const std::byte* device, DType type, const RowView& rows) {
+  if (!script_.examines) return Backend::scan(chunks, device, type, rows);
+  const SimTraffic before = traffic_;
+  Backend::scan(chunks, device, type, rows);
+  traffic_ = before;  // that was on the device
+  cross(chunks.size_bytes(), traffic_.read_bytes);
+}
+
+std::uint64_t SimBackend::fingerprint(const std::byte* device, std::size_t bytes) {
+  if (!script_.examines) return Backend::fingerprint(device, bytes);
+  cross(sizeof(std::uint64_t), traffic_.read_bytes);
+  return gpubench::fingerprint({device, bytes});
+}
+
 Plan SimBackend::plan(const OpCall& call, std::span<const TensorSpec> tensors, const PlanOptions& options) {
   auto plan = std::make_shared<SimPlan>();
   std::this_thread::sleep_for(std::chrono::milliseconds(script_.plan_ms));

@@ -41,6 +41,11 @@ class SimBackend : public Backend {
   void write(std::byte* device, std::span<const std::byte> host) override;
   void read(std::span<std::byte> host, const std::byte* device) override;
   [[nodiscard]] bool host_visible() const override { return !script_.opaque; }
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) override;
+  [[nodiscard]] bool examines_memory() const override { return script_.examines || host_visible(); }
+  void gather(std::span<std::byte> host, const std::byte* device, std::span<const std::int64_t> offsets) override;
+  void scan(std::span<ChunkScan> chunks, const std::byte* device, DType type, const RowView& rows) override;
+  [[nodiscard]] std::uint64_t fingerprint(const std::byte* device, std::size_t bytes) override;
   [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors, const PlanOptions& options) override;
   [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors, Workspace workspace) override;
   [[nodiscard]] Launch sequence(std::span<const Launch> launches, const Schedule& schedule) override;

@@ -94,6 +94,8 @@ Script parse_script(std::string_view text) {
     const auto value_of = [&](std::string_view key) { return whole_number(item.substr(key.size()), item); };
     if (item == "opaque") {
       script.opaque = true;
+    } else if (item == "examines") {
+      script.examines = true;
     } else if (item.starts_with("clock=")) {
       script.clock_ns = static_cast<double>(value_of("clock="));
     } else if (item.starts_with("uneven=")) {

@@ -2,6 +2,7 @@
 //
 //   script  = item { ";" item }
 //   item    = "opaque"                        device memory that the host must not read directly
+//           | "examines"                      copies and examines its memory itself: little crosses to the host
 //           | "clock=" nanoseconds            what one run of any op takes, 0: it stands still; else by cost
 //           | "uneven=" percent               every other round takes that much longer
 //           | "wanders"                       the clock is off by 1 to 97 permille, by the process
@@ -61,6 +62,7 @@ struct Fault {
 
 struct Script {
   bool opaque = false;
+  bool examines = false;
   std::string fastest;
   std::optional<double> clock_ns;
   double uneven = 0.0;  ///< a share of the time

@@ -58,6 +58,9 @@ __device__ __forceinline__ T* in_global(T* address) {
 __device__ __forceinline__ int atomic_exchange(int* cell, int value) { return atomicExch(cell, value); }
 __device__ __forceinline__ int atomic_add(int* cell, int value) { return atomicAdd(cell, value); }
 
+/// The upper half of the product.
+__device__ __forceinline__ std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) { return __umul64hi(a, b); }
+
 /// exp within 2 + 1.17 |x| ulps, and a / b within 2 ulps for |b| < 2^126 (0 beyond): CUDA's __expf and __fdividef.
 __device__ __forceinline__ float fast_exp(float x) { return __expf(x); }
 __device__ __forceinline__ float fast_divide(float a, float b) { return __fdividef(a, b); }

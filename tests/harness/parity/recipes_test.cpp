@@ -34,9 +34,10 @@ void expect_proven(const Case& c) {
     read.reserve(op.inputs.size());
     std::vector<TensorView> inputs, outputs;
     for (const ValueId id : op.inputs) {
-      const std::byte* first = machine.view(id).address(0);
-      read.emplace_back(first, first + program.spec(id).bytes());
-      inputs.emplace_back(program.spec(id), read.back().data());
+      const Value& value = program.value(id);
+      const std::byte* first = machine.data(value.storage) + value.offset_bytes;
+      read.emplace_back(first, first + value.spec.bytes());
+      inputs.emplace_back(value.spec, read.back().data());
     }
     machine.run_op(index, 1);
     for (const ValueId id : op.outputs) outputs.push_back(machine.view(id));

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstring>
 #include <vector>
 
 #include "harness/core/error.h"
@@ -13,26 +12,6 @@
 
 namespace gpubench {
 namespace {
-
-TEST(Fingerprint, ChangesWithEveryBitAndWithTheLength) {
-  std::vector<std::byte> bytes(77, std::byte{1});  // two blocks of 32 and a tail of 13
-  const std::uint64_t before = fingerprint(bytes);
-  for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
-    bytes[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
-    EXPECT_NE(fingerprint(bytes), before) << bit;
-    bytes[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
-  }
-  EXPECT_EQ(fingerprint(bytes), before);
-  EXPECT_NE(fingerprint(std::span(bytes).first(76)), before);
-}
-
-TEST(Fingerprint, TellsSwappedBlocksApart) {
-  std::vector<std::byte> a(64, std::byte{0});
-  std::vector<std::byte> b(64, std::byte{0});
-  a[0] = std::byte{7};
-  b[32] = std::byte{7};
-  EXPECT_NE(fingerprint(a), fingerprint(b));
-}
 
 TEST(Guard, CountsDamagedBytes) {
   std::array<std::byte, guard_bytes> zone{};

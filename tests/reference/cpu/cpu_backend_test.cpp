@@ -10,6 +10,7 @@
 
 #include "reference/cpu/kernel.h"
 #include "tests/reference/cpu/program_run.h"
+#include "tests/reference/examined_memory.h"
 
 namespace gpubench {
 namespace cpu_backend_test {
@@ -31,6 +32,11 @@ TEST(CpuBackend, DescribesTheMachineAndTheLibraryThatRuns) {
   EXPECT_EQ(device.libraries[0].first, "onednn");
   EXPECT_NE(device.libraries[0].second.find('.'), std::string::npos) << device.libraries[0].second;
   EXPECT_TRUE(shared_backend().host_visible());
+}
+
+TEST(CpuBackend, ExaminesItsMemoryAsTheTrustedWayDoes) {
+  for (const int threads : {1, 2})
+    testing::expect_memory_examined_as_on_the_host(*open_cpu_backend(threads), 5'000'001);
 }
 
 TEST(CpuBackend, TakesTheThreadsItIsGiven) { EXPECT_EQ(open_cpu_backend(1)->device().units, 1); }

@@ -8,8 +8,7 @@
 #include <array>
 
 #include "harness/core/error.h"
-#include "reference/cuda/attention_graph.h"
-#include "reference/cuda/conv2d_graph.h"
+#include "reference/cuda/cudnn_ops.h"
 #include "reference/cuda/graph_plan.h"
 #include "reference/ops/attention.h"
 #include "reference/ops/conv2d.h"

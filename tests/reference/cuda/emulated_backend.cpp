@@ -7,6 +7,7 @@
 #include "reference/cuda/cublaslt.h"
 #include "reference/cuda/move.h"
 #include "reference/cuda/plans.h"
+#include "reference/cuda/storage.h"
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/embedding.h"
@@ -121,6 +122,18 @@ class EmulatedBackend final : public Backend {
     std::memcpy(host.data(), device, host.size());
   }
   [[nodiscard]] bool host_visible() const override { return true; }
+  void fill(std::byte* device, std::span<const std::byte> pattern, std::size_t bytes) override {
+    storage_.fill(device, pattern, bytes);
+  }
+  void gather(std::span<std::byte> host, const std::byte* device, std::span<const std::int64_t> offsets) override {
+    storage_.gather(host, device, offsets);
+  }
+  void scan(std::span<ChunkScan> chunks, const std::byte* device, DType type, const RowView& rows) override {
+    storage_.scan(chunks, device, type, rows);
+  }
+  [[nodiscard]] std::uint64_t fingerprint(const std::byte* device, std::size_t bytes) override {
+    return storage_.fingerprint(device, bytes);
+  }
 
   [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
                           const PlanOptions& /*options*/) override {
@@ -150,6 +163,7 @@ class EmulatedBackend final : public Backend {
   EmulatedOptions options_;
   cuda::DeviceTraits traits_;
   cuda::CublasLt cublaslt_;
+  cuda::StorageKernels storage_{*this, nullptr};
   alignas(64) std::byte no_library_[64] = {};  // own kernels need none
 };
 

@@ -20,6 +20,7 @@
 #include "reference/ops/gemm.h"
 #include "suites/suites.h"
 #include "tests/reference/cuda/suite_runs.h"
+#include "tests/reference/examined_memory.h"
 
 namespace gpubench {
 namespace gpu_test {
@@ -214,6 +215,10 @@ TEST_F(Gpu, EqualCallsShareOnePlan) {
   }
   EXPECT_EQ(plans[0], plans[1]);
   EXPECT_NE(plans[0], plans[2]);
+}
+
+TEST_F(Gpu, ExaminesItsMemoryAsTheTrustedWayDoes) {
+  testing::expect_memory_examined_as_on_the_host(*backend_, 100'000'003);
 }
 
 TEST_F(Gpu, MemoryThatDoesNotFitIsRefusedWithTheNumbersAndTheDeviceGoesOn) {

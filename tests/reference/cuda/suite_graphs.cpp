@@ -5,8 +5,7 @@
 #include <set>
 
 #include "harness/plan/plan.h"
-#include "reference/cuda/attention_graph.h"
-#include "reference/cuda/conv2d_graph.h"
+#include "reference/cuda/cudnn_ops.h"
 #include "reference/ops/attention.h"
 #include "reference/ops/conv2d.h"
 #include "suites/suites.h"

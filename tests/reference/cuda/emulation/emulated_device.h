@@ -159,6 +159,10 @@ inline int atomic_exchange(int* cell, int value) {
   *cell = value;
   return old;
 }
+inline std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) {
+  __extension__ using Product = unsigned __int128;
+  return static_cast<std::uint64_t>(static_cast<Product>(a) * b >> 64U);
+}
 inline int atomic_add(int* cell, int value) {
   emulation::observe_atomic(cell, sizeof(int));
   const int old = *cell;

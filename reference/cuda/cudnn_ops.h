@@ -1,6 +1,4 @@
-// Attention (reference/ops/attention.h) as cuDNN graphs of single operations, in the order in which cuDNN's fused
-// attention engines recognize them. Scores, log-sum-exp and sums are f32; probabilities are rounded to the tensors'
-// type before they are multiplied with values.
+// Ops as cuDNN graphs: attention and convolution. plan_graph() makes plans of them (graph_plan.h).
 #pragma once
 
 #include <span>
@@ -17,5 +15,8 @@ namespace gpubench::cuda {
 /// faster and gives other bits each time.
 [[nodiscard]] CudnnGraph attention_backward_graph(const OpCall& call, std::span<const TensorSpec> tensors,
                                                   bool direct_dq);
+
+/// For all three kinds of call. Throws Unsupported for layouts and sums that cuDNN cannot be told of.
+[[nodiscard]] CudnnGraph conv2d_graph(const OpCall& call, std::span<const TensorSpec> tensors);
 
 }  // namespace gpubench::cuda
