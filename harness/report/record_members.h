@@ -122,6 +122,7 @@ void visit(Archive& a, RoundTelemetry& t) {
     {.note = "since 1.3; share of the window in which some task waited for a processor"});
   a("reasons", t.reasons);
   a("rejected", t.rejected);
+  a("errors", t.errors, {.note = "since 1.8; critical errors that the driver reported (Xids)", .optional = true});
 }
 
 template <class Archive>

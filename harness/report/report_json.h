@@ -22,7 +22,7 @@ namespace gpubench {
 /// What a report calls itself.
 inline constexpr std::string_view report_schema = "gpubench-report";
 /// The version that report_json() writes.
-inline constexpr std::string_view report_schema_version = "1.7";
+inline constexpr std::string_view report_schema_version = "1.8";
 
 /// One level of a processor's caches, as Google Benchmark's context tells it.
 struct CacheContext {
