@@ -47,6 +47,7 @@ TEST(RecordJson, TelemetryEnergyAndPeakComeBackAndMayBeMissing) {
   EXPECT_EQ(back.rounds[0].telemetry->uncorrected_errors, 3);
   EXPECT_EQ(back.rounds[0].telemetry->reasons, (std::vector<std::string>{"sw_power_cap"}));
   EXPECT_EQ(back.rounds[0].telemetry->rejected, 2);
+  EXPECT_EQ(back.rounds[0].telemetry->errors, (std::vector<std::string>{"Xid 94 (contained ECC error)"}));
   EXPECT_EQ(back.derived.energy_j, 0.0025);
   ASSERT_TRUE(back.derived.peak.has_value());
   EXPECT_EQ(back.derived.peak->of_peak, 0.546);

@@ -64,7 +64,8 @@ inline CaseRecord sample_record(Verdict verdict = Verdict::pass) {
                                          17,
                                          0.125,
                                          {"sw_power_cap"},
-                                         2};
+                                         2,
+                                         {"Xid 94 (contained ECC error)"}};
   r.summary = {2,   6, 3000.5, 2900.25,           3100.125, 10, 1900, 1950, 4400, 3033.3333333333335,
                0.1, 1, -0.02,  {"noisy", "drift"}};
   r.derived = {65536,    7168,     2.184e10,
