@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 
-#include "harness/page/rates.h"
 #include "harness/page/sections.h"
 #include "harness/page/table_html.h"
 #include "harness/page/verdict.h"

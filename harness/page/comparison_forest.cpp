@@ -80,15 +80,11 @@ std::string noise_text(const Comparison& comparison) {
 
 }  // namespace
 
-Section comparison_forest(const Comparisons& comparisons) {
-  Section section{"comparison", "Comparison", "", {}};
-  section.notice = comparisons.refusal;
-  if (comparisons.pairs.empty()) return section;
-  section.lead =
-      "How fast the other report is as a multiple of the first: right of 1 is faster. A line that crosses 1 "
-      "tells no difference; the diamond is the geometric mean of a suite.";
+void add_comparison(Section& section, const Material& material) {
+  section.notice = material.comparisons.refusal;
+  if (material.comparisons.pairs.empty()) section.lead.clear();
   std::vector<std::string> notes;
-  for (const SideComparison& pair : comparisons.pairs) {
+  for (const SideComparison& pair : material.comparisons.pairs) {
     FigureGroup group{fmt::format("{} against {}", pair.b->name, pair.a->name), {}};
     for (const SuiteSpeed& suite : pair.comparison.suites)
       group.figures.push_back(figure_of(pair.comparison, suite, *pair.a, *pair.b));
@@ -99,7 +95,6 @@ Section comparison_forest(const Comparisons& comparisons) {
     section.groups.push_back(std::move(group));
   }
   for (const std::string& note : notes) section.lead += " " + note;
-  return section;
 }
 
 }  // namespace gpubench::page

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 
 #include "harness/compare/comparison_text.h"
 #include "harness/core/reliability.h"
@@ -45,29 +46,47 @@ bool reliable(const CaseRecord& record) { return ranked(record) && !timing_unrel
 
 bool is_whole_step(const CaseRecord& record) { return record.c.workload.ends_with("_step"); }
 
-std::vector<WorkloadEntries> by_workload(std::span<const Side> sides,
-                                         const std::function<bool(const CaseRecord&)>& wanted) {
-  std::vector<WorkloadEntries> all;
+Entries entries_of(std::span<const Side> sides, const std::function<bool(const CaseRecord&)>& wanted) {
+  Entries entries;
   for (const Side& side : sides) {
     for (const CaseRecord& record : side.report->cases) {
-      if (!ranked(record) || !wanted(record)) continue;
-      const auto same = [&](const WorkloadEntries& w) {
-        return w.suite == record.c.suite && w.workload == record.c.workload && w.unit == record.derived.headline_unit;
-      };
-      auto found = std::find_if(all.begin(), all.end(), same);
-      if (found == all.end())
-        found = all.insert(all.end(), {record.c.suite, record.c.workload, record.derived.headline_unit, {}});
-      found->entries.push_back({&side, &record});
+      if (ranked(record) && wanted(record)) entries.push_back({&side, &record});
     }
   }
+  return entries;
+}
+
+std::vector<Entries> split(std::span<const Entry> entries, const std::function<std::string(const Entry&)>& key) {
+  std::vector<Entries> parts;
+  std::unordered_map<std::string, std::size_t> places;
+  for (const Entry& entry : entries) {
+    const auto [place, added] = places.try_emplace(key(entry), parts.size());
+    if (added) parts.emplace_back();
+    parts[place->second].push_back(entry);
+  }
+  return parts;
+}
+
+std::vector<Entries> by_workload(std::span<const Entry> entries) {
+  return split(entries, [](const Entry& e) { return workload_name(e) + " " + e.record->derived.headline_unit; });
+}
+
+Entries concatenated(std::span<const Entries> parts) {
+  Entries all;
+  for (const Entries& part : parts) all.insert(all.end(), part.begin(), part.end());
   return all;
 }
 
-std::string series_name(const Entry& entry, bool ranks) {
-  const Case& c = entry.record->c;
-  std::string name = entry.side->letter.empty() ? c.recipe : entry.side->letter + " " + c.recipe;
-  for (const std::string& mode : c.modes) name += " " + mode;
-  return ranks ? name + fmt::format(" x{}", c.ranks) : name;
+std::string workload_name(const Entry& entry) { return entry.record->c.suite + "/" + entry.record->c.workload; }
+
+std::string recipe_name(const Entry& entry) {
+  return (entry.side->letter.empty() ? "" : entry.side->letter + " ") + entry.record->c.recipe;
+}
+
+std::string series_name(const Entry& entry) {
+  std::string name = recipe_name(entry);
+  for (const std::string& mode : entry.record->c.modes) name += " " + mode;
+  return name;
 }
 
 DimsText::DimsText(std::span<const Entry> entries) {
@@ -100,6 +119,10 @@ std::string DimsText::common() const { return common_; }
 
 std::string short_name(const CaseRecord& record, const DimsText& dims) {
   return record.c.label.empty() ? dims.of(record) : record.c.label;
+}
+
+std::string short_name(const CaseRecord& record) {
+  return record.c.label.empty() ? to_string(record.c.dims) : record.c.label;
 }
 
 std::string slug(std::string_view text) {

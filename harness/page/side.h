@@ -49,23 +49,27 @@ struct Entry {
   const Side* side = nullptr;
   const CaseRecord* record = nullptr;
 };
+using Entries = std::vector<Entry>;
 
-/// Cases of one workload and headline unit.
-struct WorkloadEntries {
-  std::string suite;
-  std::string workload;
-  std::string unit;  ///< of their headline
-  std::vector<Entry> entries;
+/// The ranked cases that `wanted` accepts, in the order of the reports and of their plans.
+[[nodiscard]] Entries entries_of(std::span<const Side> sides, const std::function<bool(const CaseRecord&)>& wanted);
 
-  [[nodiscard]] std::string title() const { return suite + "/" + workload; }
-};
+/// The entries divided by key, in the order in which the keys first appear; no part is empty.
+[[nodiscard]] std::vector<Entries> split(std::span<const Entry> entries,
+                                         const std::function<std::string(const Entry&)>& key);
+/// The same by workload and the unit of their rates.
+[[nodiscard]] std::vector<Entries> by_workload(std::span<const Entry> entries);
+/// All entries of several parts, one part after the other.
+[[nodiscard]] Entries concatenated(std::span<const Entries> parts);
 
-/// The ranked cases that `wanted` takes, by workload, in the order in which workloads first appear.
-[[nodiscard]] std::vector<WorkloadEntries> by_workload(std::span<const Side> sides,
-                                                       const std::function<bool(const CaseRecord&)>& wanted);
+/// "gemm/matmul".
+[[nodiscard]] std::string workload_name(const Entry& entry);
 
-/// What tells the series of one workload apart: "bf16", "A bf16 warm", and with `ranks` "f32 x2".
-[[nodiscard]] std::string series_name(const Entry& entry, bool ranks = false);
+/// "bf16", "A bf16": the recipe, and whose where there are several reports.
+[[nodiscard]] std::string recipe_name(const Entry& entry);
+
+/// What tells the series of one workload apart: recipe_name() and the modes, "A bf16 warm".
+[[nodiscard]] std::string series_name(const Entry& entry);
 
 /// The dimensions of cases in as few words as tell them apart.
 class DimsText {
@@ -84,8 +88,9 @@ class DimsText {
   std::string common_;
 };
 
-/// The label of the case, where it has one, else its dimensions.
+/// The label of the case, where it has one, else its dimensions: those of `dims`, or all.
 [[nodiscard]] std::string short_name(const CaseRecord& record, const DimsText& dims);
+[[nodiscard]] std::string short_name(const CaseRecord& record);
 
 /// Letters, digits and dashes: "gemm/linear_forward" -> "gemm-linear-forward". Never empty.
 [[nodiscard]] std::string slug(std::string_view text);

@@ -7,7 +7,6 @@
 #include <map>
 
 #include "harness/core/reliability.h"
-#include "harness/page/rates.h"
 #include "harness/page/table_html.h"
 #include "harness/report/quantity.h"
 #include "harness/report/text_table.h"
