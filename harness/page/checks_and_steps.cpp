@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "harness/core/reliability.h"
 #include "harness/page/sections.h"
 #include "harness/report/quantity.h"
 
@@ -87,38 +88,24 @@ struct Kind {
   int ops = 0;
   double median_ns = 0.0;
   double share = 0.0;
-  std::string largest;  // the op that takes the most
+  std::string largest{};  // the op that takes the most
   double largest_share = 0.0;
 };
 
 std::vector<Kind> kinds_of(const Derived& derived) {
   std::vector<Kind> kinds;
   for (const OpShare& op : derived.breakdown) {
-    auto found = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& k) { return k.name == op.kind; });
-    if (found == kinds.end()) {
-      kinds.emplace_back();
-      kinds.back().name = op.kind;
-      found = kinds.end() - 1;
-    }
-    ++found->ops;
-    found->median_ns += op.median_ns;
-    found->share += op.share;
-    if (op.share >= found->largest_share) {
-      found->largest = op.label;
-      found->largest_share = op.share;
-    }
+    auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& k) { return k.name == op.kind; });
+    if (kind == kinds.end()) kind = kinds.insert(kinds.end(), Kind{.name = op.kind});
+    ++kind->ops;
+    kind->median_ns += op.median_ns;
+    kind->share += op.share;
+    if (op.share < kind->largest_share) continue;
+    kind->largest = op.label;
+    kind->largest_share = op.share;
   }
   std::stable_sort(kinds.begin(), kinds.end(), [](const Kind& a, const Kind& b) { return a.share > b.share; });
   return kinds;
-}
-
-// Ops alone that take longer than two whole steps were not timed under the step's conditions: then neither they nor
-// what they leave over say anything. The same where the step's own time is unreliable.
-constexpr double least_remainder = -1.0;
-
-std::string remainder_text(const CaseRecord& record) {
-  if (!reliable(record) || !(record.derived.remainder >= least_remainder)) return "unknown";
-  return fmt::format("{:+.1f}%", 100.0 * record.derived.remainder);
 }
 
 constexpr std::size_t most_parts = 16;  // of a chart; the table has them all
@@ -137,15 +124,13 @@ void add_step(chart::StackChart& chart, DataTable& table, const Entry& e) {
                          fmt::format("{}: {} of the step, {} in {}", kind.name, text, time, counted(kind.ops, "op"))});
     table.rows.push_back({name, kind.name, fmt::format("{}", kind.ops), time, text, kind.largest});
   }
-  const std::string left = remainder_text(record);
-  const bool known = left != "unknown";
-  if (known && d.remainder > 0.0) bar.parts.push_back({"left over", d.remainder, "left over: " + left});
-  if (sure && (!known || d.remainder < 0.0)) bar.label += fmt::format(", left over {}", left);
-  const std::string_view why = !known              ? "left over"
-                               : d.remainder > 0.0 ? "left over (gaps between launches)"
-                                                   : "left over (overlap, warm caches)";
-  table.rows.push_back({name, std::string(why), "",
-                        known ? format_time_ns(d.remainder * record.summary.median_ns) : "unknown", left, ""});
+  const std::optional<double> left = sure_remainder(record);
+  const std::string text = left ? fmt::format("{:+.1f}%", 100.0 * *left) : "unknown";
+  if (left && *left > 0.0) bar.parts.push_back({"left over", *left, "left over: " + text});
+  if (sure && !(left && *left >= 0.0)) bar.label += ", left over " + text;
+  const char* why = !left ? "" : *left > 0.0 ? " (gaps between launches)" : " (overlap, warm caches)";
+  table.rows.push_back({name, std::string("left over") + why, "",
+                        left ? format_time_ns(*left * record.summary.median_ns) : "unknown", text, ""});
   if (chart.bars.size() < most_parts) chart.bars.push_back(std::move(bar));
 }
 

@@ -57,14 +57,6 @@ std::optional<double> known_efficiency(const Curve& curve, const Entry& e) {
   return efficiency * least <= 1.0 ? std::optional(efficiency) : std::nullopt;
 }
 
-std::optional<double> known_exposed(const CaseRecord& record) {
-  if (!record.derived.ranks || !record.derived.ranks->exposed_communication || !reliable(record)) return std::nullopt;
-  const double exposed = *record.derived.ranks->exposed_communication;
-  // The step without its collectives is timed about as surely as the step.
-  const double uncertainty = 2.0 * half_width(record.summary).value_or(0.0) * (1.0 - exposed);
-  return exposed >= -uncertainty ? std::optional(exposed) : std::nullopt;
-}
-
 // "unknown" for a number that is there and has no meaning; "-" where there is none.
 std::string known_text(const std::optional<double>& known, bool measured) {
   return measured && !known ? "unknown" : percent_text(known);
@@ -80,7 +72,7 @@ std::vector<std::string> row_of(const Curve& curve, const Entry& e, const DimsTe
           marked_rate(*e.record),
           times ? fmt::format("{:.3f}", *times) : "unknown",
           known_text(known_efficiency(curve, e), d.ranks && d.ranks->efficiency),
-          known_text(known_exposed(*e.record), d.ranks && d.ranks->exposed_communication),
+          known_text(sure_exposed(*e.record), d.ranks && d.ranks->exposed_communication),
           percent_text(d.ranks ? std::optional(d.ranks->straggler) : std::nullopt)};
 }
 

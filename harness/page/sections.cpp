@@ -47,8 +47,8 @@ const SectionSpec specs[] = {
     {"breakdown",
      "Training step by op",
      "Each op timed alone, as a share of the whole step. What is left over has a sign: gaps between launches are above "
-     "zero; below zero the ops ran faster in the step, overlapped or with warm caches; it is unknown where the step's "
-     "timing is unreliable, or where the ops alone take more than two steps.",
+     "zero; below zero the ops ran faster in the step, overlapped or with warm caches; it is unknown where it "
+     "may be off by more than 25 points.",
      {{workloads_with_a_breakdown, draw_breakdown}}},
     {"comparison",
      "Comparison",
