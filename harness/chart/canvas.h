@@ -1,10 +1,13 @@
-// Writes SVG elements: escapes every text, writes every number as short as it can be.
+// Writes SVG: elements, with every text escaped and every number as short as it can be, and the frame of a drawing,
+// which is the same for every chart: the <svg> element, its words for screen readers, its background and its heading.
 #pragma once
 
 #include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "harness/chart/chart.h"
 
 namespace gpubench::chart {
 
@@ -73,6 +76,31 @@ class Canvas {
 
   std::string markup_;
   std::vector<std::string> open_;
+};
+
+/// A drawing whose height is known when its content is.
+class Drawing {
+ public:
+  /// Throws std::invalid_argument where `id` is not of letters, digits and dashes.
+  Drawing(const std::string& title, const std::string& description, const std::string& id, Placement placement);
+
+  [[nodiscard]] Canvas& canvas() { return canvas_; }
+  [[nodiscard]] const std::string& id() const { return id_; }
+  /// Where content begins: below the heading.
+  [[nodiscard]] double top() const { return top_; }
+  /// A sentence for the end of the description.
+  void add_to_description(const std::string& sentence);
+
+  /// The whole <svg> element, so high.
+  [[nodiscard]] std::string finished(double height) const;
+
+ private:
+  std::string title_;
+  std::string description_;
+  std::string id_;
+  Placement placement_;
+  double top_ = 0.0;
+  Canvas canvas_;
 };
 
 }  // namespace gpubench::chart

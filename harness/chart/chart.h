@@ -1,7 +1,9 @@
-// Charts as data: what is drawn, not how. svg.h turns each into one SVG element with the same look everywhere.
+// Charts as data, and their drawing as SVG: one look for the report page, results and the README, in light and in dark.
 //
-// All text is untrusted (case ids, device names): it is escaped where it is drawn, never before. Values that are not
-// finite, and values not above zero on a logarithmic axis, are not drawn.
+// Colours are Okabe and Ito's (jfly.uni-koeln.de/color), each with a marker and a dash of its own. Every drawing has
+// role="img", a title and a description; nothing in it moves, loads or runs. All text is untrusted (case ids, device
+// names): it is escaped where it is drawn, never before. Values that are not finite, and values not above zero on a
+// logarithmic axis, are not drawn.
 #pragma once
 
 #include <optional>
@@ -152,5 +154,24 @@ struct ForestChart {
   std::string axis_title;
   std::vector<ForestRow> rows;
 };
+
+/// Where the drawing will stand.
+enum class Placement {
+  file,  ///< a file of its own: carries chart_style(), an XML namespace and a width in pixels
+  page   ///< inside an HTML page, which holds chart_style() once and lets it scale to its column
+};
+
+/// The style sheet that all drawings share; classes start with "c-". Follows prefers-color-scheme.
+[[nodiscard]] std::string chart_style();
+
+/// The chart as one <svg> element. `id` (letters, digits and dashes) makes the ids within it unique on a page.
+/// A chart without anything to draw is the empty string. Groups of class c-series, and c-key in the legend, carry the
+/// place of their series in the chart as data-series; the class c-hidden hides one. Throws std::invalid_argument for
+/// another id.
+[[nodiscard]] std::string svg(const PlotChart& chart, const std::string& id, Placement placement);
+[[nodiscard]] std::string svg(const BarChart& chart, const std::string& id, Placement placement);
+[[nodiscard]] std::string svg(const StackChart& chart, const std::string& id, Placement placement);
+[[nodiscard]] std::string svg(const HeatMap& chart, const std::string& id, Placement placement);
+[[nodiscard]] std::string svg(const ForestChart& chart, const std::string& id, Placement placement);
 
 }  // namespace gpubench::chart

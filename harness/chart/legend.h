@@ -1,13 +1,24 @@
-// The names of the series, below the data, in as many lines as they need.
+// How series are told apart: the markers of their points, one shape per series, and the legend that names them.
 #pragma once
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "harness/chart/canvas.h"
 
 namespace gpubench::chart {
+
+/// Circle, square, triangle, diamond, triangle on its head, plus, hexagon, cross; then again.
+constexpr std::size_t marker_shapes = 8;
+
+/// Draws the marker of a series around (x, y); a note is shown on hover. Hollow where it is doubtful.
+void draw_marker(Canvas& canvas, std::size_t series, double x, double y, std::string_view note = {},
+                 bool doubtful = false);
+
+/// A diamond from `left` to `right`: a mean over others, with its interval.
+void draw_diamond(Canvas& canvas, double left, double middle, double right, double y, std::string_view note);
 
 struct LegendEntry {
   std::size_t series = 0;  ///< says colour, marker and dash

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <iterator>
 
-#include "harness/chart/svg.h"
+#include "harness/chart/chart.h"
 
 namespace gpubench::chart {
 namespace {

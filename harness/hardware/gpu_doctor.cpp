@@ -1,4 +1,4 @@
-#include "harness/hardware/gpu_doctor.h"
+#include "harness/hardware/doctor.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "harness/core/telemetry.h"
-#include "harness/hardware/gpu_recipes.h"
+#include "harness/hardware/gpu_survey.h"
 
 namespace gpubench {
 namespace {

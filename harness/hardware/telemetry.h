@@ -1,9 +1,14 @@
-// Telemetry of a GPU: reads its sensors before and after each round, and every 50 ms in between.
+// Telemetry of the rounds. A GPU's sensors are read before and after each round, and every 50 ms in between. Of the CPU
+// the scheduler's counters are read before and after: they show that other work wanted the processors in a round whose
+// times alone would only look noisy.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include "harness/core/backend.h"
 #include "harness/core/telemetry.h"
@@ -28,5 +33,24 @@ inline constexpr double least_energy_window_s = 2.0;
 /// a missing or broken NVML: doctor tells that. `library`: NVML's, for tests.
 [[nodiscard]] std::unique_ptr<Telemetry> open_telemetry(const DeviceInfo& device,
                                                         const std::string& library = "libnvidia-ml.so.1");
+
+/// What the kernel has counted so far.
+struct SchedulerReading {
+  double time_s = 0.0;  ///< of a steady clock
+  std::optional<std::int64_t> involuntary_switches;
+  std::optional<double> waiting_s;  ///< in which some task of the machine waited for a processor
+};
+
+/// Seconds from /proc/pressure/cpu's "some ... total=" (microseconds; Linux, Documentation/accounting/psi). Nothing
+/// where the text has none.
+[[nodiscard]] std::optional<double> waiting_seconds(std::string_view pressure);
+
+/// Now: getrusage() of this process with all its threads, and `pressure_file`.
+[[nodiscard]] SchedulerReading read_scheduler(const std::string& pressure_file = "/proc/pressure/cpu");
+
+/// Reads before and after each round, nothing in between.
+[[nodiscard]] std::unique_ptr<Telemetry> watch_processors(std::function<SchedulerReading()> read = [] {
+  return read_scheduler();
+});
 
 }  // namespace gpubench

@@ -4,13 +4,10 @@
 #include <algorithm>
 #include <set>
 
-#include "harness/chart/svg.h"
-#include "harness/page/assets.h"
+#include "harness/chart/chart.h"
+#include "harness/page/html.h"
 #include "harness/page/page.h"
-#include "harness/page/ratios.h"
 #include "harness/page/sections.h"
-#include "harness/page/table_html.h"
-#include "harness/page/verdict.h"
 #include "harness/report/quantity.h"
 
 namespace gpubench::page {

@@ -6,11 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "harness/page/ratios.h"
-#include "harness/page/section.h"
+#include "harness/page/page.h"
 #include "harness/page/side.h"
 
 namespace gpubench::page {
+
+struct Comparisons;  // sections.h
 
 /// What a page is made of.
 struct Material {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "harness/page/page.h"
 #include "harness/report/escape.h"
 
 namespace gpubench::page {
@@ -43,5 +44,18 @@ class Html {
  private:
   std::string text_;
 };
+
+/// The table, in a box of its own that scrolls sideways where the screen is narrow and can be reached by keyboard.
+/// `label` names the box for who cannot see it; untrusted, as the cells are.
+void add_table(Html& html, const DataTable& table, std::string_view label);
+
+/// The same folded away: a line that says how much there is, and opens it.
+void add_folded_table(Html& html, const DataTable& table, std::string_view label);
+
+[[nodiscard]] std::string_view style_sheet();
+/// Holds no "</script".
+[[nodiscard]] std::string_view script();
+/// "sha256-...", over exactly the bytes of script(): what the content security policy allows.
+[[nodiscard]] std::string_view script_hash();
 
 }  // namespace gpubench::page

@@ -1,13 +1,59 @@
-// Every section of the page: which charts and tables there are, and what each of them tells. document.cpp has their
-// order.
+// Every part of the page: its opening, the sections of figures, and the tables of cases and of the environment.
+// document.cpp puts them together.
 #pragma once
 
 #include <span>
+#include <string>
+#include <vector>
 
+#include "harness/compare/comparison.h"
 #include "harness/page/figure.h"
 #include "harness/page/html.h"
+#include "harness/page/page.h"
+#include "harness/page/side.h"
 
 namespace gpubench::page {
+
+/// One side against the first.
+struct SideComparison {
+  const Side* a = nullptr;
+  const Side* b = nullptr;
+  Comparison comparison;
+};
+
+/// All sides against the first one, or why that cannot be done.
+struct Comparisons {
+  std::vector<SideComparison> pairs;
+  std::string refusal;
+};
+
+/// Of fewer than two sides: nothing. The sides must outlive it.
+[[nodiscard]] Comparisons comparisons_of(std::span<const Side> sides);
+
+/// A row per suite: the geometric mean of B's speed as a multiple of A's, its interval, how many cases gained, lost,
+/// stayed or tell nothing, and which have no ratio and why.
+[[nodiscard]] DataTable ratio_table(const SideComparison& pair);
+
+/// The largest gains and losses that are sure, gains first; at most `most` of each.
+[[nodiscard]] DataTable changes_table(const SideComparison& pair, std::size_t most = 5);
+
+/// Both tables of each pair; nothing where there is no comparison.
+void add_ratios(Html& html, const Comparisons& comparisons);
+
+/// Per report: the verdict in a word with the counts behind it, how many timings to trust, and what makes them no
+/// results.
+void add_verdict(Html& html, std::span<const Side> sides);
+
+/// Per report: how much was judged, and what the run cost.
+void add_facts(Html& html, std::span<const Side> sides);
+
+/// Every case that went wrong with what is known of it and the line that reruns it; nothing where none did. Of very
+/// many the first ones are told whole.
+void add_failures(Html& html, std::span<const Side> sides);
+[[nodiscard]] bool any_went_wrong(std::span<const Side> sides);
+
+/// What the words mean, why the cases that did not run did not (folded), and every case in the order of the plan.
+void add_all_cases(Html& html, std::span<const Side> sides);
 
 /// A row per suite and precision, whole training steps first: the geometric mean of the rates with an interval that
 /// would hold if all of its cases erred together (the mean of their half-widths on the log scale, an upper bound), the

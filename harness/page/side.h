@@ -1,17 +1,48 @@
-// Reports as the figures see them: each with a name, and its cases by what they have in common.
+// Reports as the figures see them: each with a name and its ceilings, and its cases by what they have in common.
 #pragma once
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "harness/page/known_ceilings.h"
 #include "harness/report/report_json.h"
 
 namespace gpubench::page {
+
+/// A limit in FLOP/s or B/s.
+struct KnownCeiling {
+  double value = 0.0;
+  std::string source;  ///< who says so; of a measured one the case
+};
+
+struct KnownCeilings {
+  std::map<std::string, KnownCeiling> published;  ///< of the arithmetic, by recipe
+  std::map<std::string, KnownCeiling> measured;   ///< the best matrix product, by recipe
+  std::optional<KnownCeiling> published_memory;
+  std::optional<KnownCeiling> measured_memory;  ///< the best copy or triad, cold
+  std::optional<KnownCeiling> link;             ///< between devices, one direction
+
+  /// The published one, else the measured one; null where neither is known.
+  [[nodiscard]] const KnownCeiling* arithmetic(const std::string& recipe) const;
+  [[nodiscard]] const KnownCeiling* memory() const;
+};
+
+[[nodiscard]] KnownCeilings known_ceilings(const Report& report);
+
+/// What a case is held against: its own limit's published peak, where it is known and of the headline's unit.
+[[nodiscard]] std::optional<double> published_limit(const CaseRecord& record);
+
+/// How near a case came to a ceiling: 0.75 of the "peak", the "link", else the "best gemm" or "best copy or triad".
+struct CeilingShare {
+  double fraction = 0.0;
+  std::string_view of;
+};
+/// By the limit that binds the case: published where that is known, else measured. None where neither is.
+[[nodiscard]] std::optional<CeilingShare> share_of_ceiling(const CaseRecord& record, const KnownCeilings& ceilings);
 
 /// One report among those of the page.
 struct Side {

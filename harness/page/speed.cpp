@@ -7,7 +7,7 @@
 #include <map>
 
 #include "harness/core/reliability.h"
-#include "harness/page/table_html.h"
+#include "harness/page/html.h"
 #include "harness/report/quantity.h"
 #include "harness/report/text_table.h"
 

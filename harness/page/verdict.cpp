@@ -1,4 +1,4 @@
-#include "harness/page/verdict.h"
+#include "harness/page/sections.h"
 
 #include <fmt/format.h>
 

@@ -10,8 +10,11 @@
 // tensor's largest step the other way. Only for small programs: the textbook runs everything four times.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +22,30 @@
 #include "harness/core/program.h"
 
 namespace gpubench {
+
+/// The memory of a program's storages on the host, and the textbook as the machine that runs on it.
+class TextbookMachine {
+ public:
+  explicit TextbookMachine(const Program& program);
+
+  /// Fills the sources as the harness does. `types`: the program whose storage types the values are first rounded to;
+  /// for a widened program the original one, so that both see the same inputs.
+  void fill_sources(std::string_view case_key, std::uint64_t seed, const Program& types);
+
+  /// Runs all ops. With `disturb` each element of each output is first moved by a random fraction of its bound, as a
+  /// correct but imperfect backend would; the random numbers come from that seed.
+  void run(std::optional<std::uint64_t> disturb = {});
+
+  /// Runs one op of the program, which must have run up to it; see run().
+  void run_op(int index, std::optional<std::uint64_t> disturb = {});
+
+  [[nodiscard]] TensorView view(ValueId id) const;
+  [[nodiscard]] std::byte* data(StorageId id) { return memory_[static_cast<std::size_t>(id.index)].data(); }
+
+ private:
+  const Program& program_;
+  std::vector<std::vector<std::byte>> memory_;
+};
 
 struct EndToEndResult {
   std::string tensor;

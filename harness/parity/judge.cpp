@@ -16,9 +16,7 @@
 #include "harness/core/error.h"
 #include "harness/core/hash.h"
 #include "harness/parity/compare.h"
-#include "harness/parity/difference.h"
 #include "harness/parity/sample.h"
-#include "harness/parity/scan.h"
 
 namespace gpubench {
 namespace {

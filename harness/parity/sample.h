@@ -1,9 +1,11 @@
-// Which units of an output are judged: all of them, or landmarks and a sample that is spread evenly and seeded.
+// Where the check looks: a scan of every element for poison and values that are not finite, and the units of an output
+// that the textbook judges (judge.h): all of them, or landmarks and a seeded sample that is spread evenly.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "harness/core/tensor.h"
 #include "reference/ops/definition.h"
 
 namespace gpubench {
@@ -34,5 +36,23 @@ class UnitChoice {
 /// many equal strata as the budget pays for, at a position that hashes from `key`.
 [[nodiscard]] UnitChoice choose_units(const CheckUnits& units, double flop_budget, std::vector<std::int64_t> suspects,
                                       std::uint64_t key);
+
+struct Scan {
+  std::int64_t unwritten = 0;         ///< elements that hold the poison pattern
+  std::int64_t first_unwritten = -1;  ///< logical linear index
+  /// The first elements that must be judged: NaN, infinities, and (where a result may look like it) the poison pattern.
+  std::vector<std::int64_t> suspects;
+  /// Of floating types the finite elements with the eight largest magnitudes, then the four smallest: where a bit of an
+  /// exponent, a factor or a forgotten term shows.
+  std::vector<std::int64_t> extremes;
+};
+
+/// Whether a correct result may hold the same bits as the poison: integers, and types of one byte. There the pattern
+/// alone proves nothing, and the element is judged like any other.
+[[nodiscard]] bool poison_is_ambiguous(DType type);
+
+/// Looks at every logical element, where it lies; of a tensor on a device only the few chunks that hold what is named
+/// are read. Keeps at most `most_suspects`.
+[[nodiscard]] Scan scan(const TensorView& output, std::int64_t most_suspects);
 
 }  // namespace gpubench

@@ -8,8 +8,7 @@
 
 #include "harness/core/error.h"
 #include "harness/plan/definition_digest.h"
-#include "harness/plan/nearest.h"
-#include "harness/plan/pattern.h"
+#include "harness/plan/names.h"
 
 namespace gpubench {
 namespace {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/chart/canvas.h"
-#include "harness/chart/thin.h"
+#include "harness/chart/plot.h"
 
 namespace gpubench::chart {
 namespace {

@@ -10,7 +10,7 @@
 #include <regex>
 #include <set>
 
-#include "harness/chart/svg.h"
+#include "harness/chart/chart.h"
 
 namespace gpubench::chart {
 namespace {

@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "harness/page/known_ceilings.h"
 #include "harness/page/sections.h"
+#include "harness/page/side.h"
 #include "tests/harness/page/made_cases.h"
 
 namespace gpubench::page {

@@ -1,4 +1,4 @@
-// The rectangle between the axes of a plot, and what is drawn in it.
+// The rectangle between the axes of a plot, what is drawn in it, and the choice of points where there are too many.
 #pragma once
 
 #include <cstddef>
@@ -46,5 +46,20 @@ void draw_bands(Canvas& canvas, const PlotArea& area, const std::vector<Band>& b
 /// upper half, where under a limit no data are; those at the end one above the other, never on each other.
 void draw_guides(Canvas& canvas, const PlotArea& area, const std::vector<Guide>& guides);
 void draw_guide_labels(Canvas& canvas, const PlotArea& area, const std::vector<Guide>& guides);
+
+/// More points than this in one drawing are thinned.
+constexpr std::size_t most_points = 10000;
+
+/// Leaves at most `most` points in all: each series keeps its share, in equal stretches of its order, and of each
+/// stretch the lowest and the highest; a series' first and last points stay. The same points for the same data.
+/// Series of four points or fewer stay as they are, even where there are so many of them that `most` is exceeded.
+/// Returns how many points there were.
+std::size_t thin(std::vector<Series>& series, std::size_t most = most_points);
+
+/// Which of `values` stay where at most `most` do, as places in ascending order: as thin() does it, of at least four.
+[[nodiscard]] std::vector<std::size_t> kept(const std::vector<double>& values, std::size_t most);
+
+/// What a description says of it.
+[[nodiscard]] std::string thinned_sentence(std::size_t points);
 
 }  // namespace gpubench::chart
