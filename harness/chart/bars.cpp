@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "harness/chart/canvas.h"
-#include "harness/chart/label.h"
 #include "harness/chart/legend.h"
 #include "harness/chart/rows.h"
 #include "harness/chart/style.h"
@@ -26,7 +25,7 @@ bool has_interval(const Axis& axis, const Bar& bar) {
 
 bool shows(const Axis& axis, const Bar& bar) { return drawable(axis, bar.value) && bar.value >= 0.0; }
 
-// A logarithm has no zero: where the axis begins is then given.
+// A logarithmic axis has no zero: its low end is given.
 Axis from_zero(Axis axis) {
   if (axis.scale == Scale::log10 && axis.low && drawable(axis, *axis.low)) return axis;
   axis.scale = Scale::linear;
@@ -85,7 +84,7 @@ std::string svg(const BarChart& chart, const std::string& id, Placement placemen
       if (bar.limit && drawable(axis, *bar.limit)) extent.include(*bar.limit);
     }
   }
-  // An interval that would press all bars together ends in an arrow.
+  // An interval that would squeeze all bars ends in an arrow.
   const double widest = whisker_room * extent.high.value_or(0.0);
   bool doubtful = false;
   for (const BarGroup& group : groups) {
@@ -112,8 +111,8 @@ namespace {
 
 constexpr double stack_height = 26.0;
 constexpr double smallest_share = 0.01;
-// Okabe and Ito's, yellow too: here each stands beside its number, and none has to be seen as a line. Their black would
-// vanish on dark paper: Tol's indigo instead. As many as there may be names: no colour stands for two.
+// Okabe and Ito's, yellow too: here each is next to its number, and none is a thin line. Their black would vanish on a
+// dark background: Tol's indigo instead. As many as there may be names, so that no two share a colour.
 constexpr std::string_view colours[] = {"#0072b2", "#e69f00", "#009e73", "#d55e00",
                                         "#56b4e9", "#f0e442", "#cc79a7", "#332288"};
 constexpr std::string_view other = "other";
@@ -127,7 +126,7 @@ std::string percent_text(double share) { return fmt::format("{:.{}f}%", 100.0 * 
 
 bool counts(const Part& part) { return std::isfinite(part.value) && part.value > 0.0; }
 
-// The names that have a colour of their own: those that take the most of all bars together.
+// The names that get their own colour: those with the largest totals.
 std::set<std::string> largest_names(const std::vector<StackedBar>& bars) {
   std::map<std::string, double> values;
   for (const StackedBar& bar : bars) {
@@ -142,7 +141,7 @@ std::set<std::string> largest_names(const std::vector<StackedBar>& bars) {
   return largest;
 }
 
-// Parts that are too small to be seen, or have no colour, together, after the others.
+// Parts that are too small to see or have no colour are added up and come last.
 std::vector<Part> merged(const StackedBar& bar, const std::set<std::string>& named) {
   std::vector<Part> parts;
   std::vector<Part> rest;

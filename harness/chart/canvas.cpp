@@ -6,7 +6,6 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "harness/chart/label.h"
 #include "harness/chart/style.h"
 #include "harness/report/escape.h"
 
@@ -89,10 +88,10 @@ void Canvas::words(std::string_view element, std::string_view text, std::initial
 
 namespace {
 
-// What is read out: longer than any name of ours, shorter than a bore.
+// Characters of a text that is read out: more than any name of ours has.
 constexpr std::size_t longest_title = 200;
 constexpr std::size_t longest_description = 1000;
-// Of a file's drawing, whose viewer gives it no column to fit.
+// The width in pixels of a drawing in a separate file, whose viewer has no column to fit it to.
 constexpr double file_scale = 1.5;
 
 bool is_id(const std::string& id) {

@@ -14,7 +14,7 @@ namespace gpubench::chart {
 /// A length in user units, rounded to a tenth: 12, 3.5, -0.1; never "-0", never an exponent.
 [[nodiscard]] std::string number(double value);
 
-/// What stands between the quotes of an attribute; text is escaped here.
+/// The value of an attribute; text is escaped here.
 class AttributeValue {
  public:
   AttributeValue(double value) : text_(number(value)) {}
@@ -63,10 +63,10 @@ class Canvas {
   /// Text on the baseline y, in a class of the style sheet.
   void text(double x, double y, std::string_view text, std::string_view style, Anchor anchor = Anchor::start);
 
-  /// <title>, <desc>: an element that holds text alone.
+  /// An element that holds only text: <title>, <desc>.
   void words(std::string_view element, std::string_view text, std::initializer_list<Attribute> attributes = {});
 
-  /// What another canvas holds, over what is here.
+  /// Draws what another canvas holds over what is here.
   void append(const Canvas& other) { markup_ += other.markup_; }
 
   [[nodiscard]] const std::string& markup() const { return markup_; }
@@ -78,7 +78,7 @@ class Canvas {
   std::vector<std::string> open_;
 };
 
-/// A drawing whose height is known when its content is.
+/// A drawing whose height is given once its content is known.
 class Drawing {
  public:
   /// Throws std::invalid_argument where `id` is not of letters, digits and dashes.
@@ -91,7 +91,7 @@ class Drawing {
   /// A sentence for the end of the description.
   void add_to_description(const std::string& sentence);
 
-  /// The whole <svg> element, so high.
+  /// The whole <svg> element, `height` units high.
   [[nodiscard]] std::string finished(double height) const;
 
  private:

@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "harness/chart/canvas.h"
-#include "harness/chart/label.h"
 #include "harness/chart/style.h"
 
 namespace gpubench::chart {

@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "harness/chart/label.h"
 #include "harness/chart/style.h"
 
 namespace gpubench::chart {
@@ -72,7 +71,7 @@ double draw_legend(Canvas& canvas, const std::vector<LegendEntry>& entries, doub
                             {"d", PathData().move(x, y - 5.0).line(x + swatch, y - 5.0).text()}});
     }
     draw_marker(canvas, entry.series, x + swatch / 2.0, y - 5.0);
-    // Of the group's colour is its sample alone.
+    // Only the sample has the group's colour, not the text.
     canvas.words("text", name, {{"class", "c-text"}, {"stroke", "none"}, {"x", x + swatch + 6.0}, {"y", y}});
     canvas.close();
     x += width + gap;

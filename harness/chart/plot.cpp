@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "harness/chart/canvas.h"
-#include "harness/chart/label.h"
 #include "harness/chart/legend.h"
 #include "harness/chart/style.h"
 #include "harness/report/quantity.h"
@@ -105,7 +104,7 @@ AxisScale y_scale(const PlotChart& chart, const std::vector<Series>& series, con
   }
   for (const Guide& guide : chart.guides)
     for (const Point& point : clipped(guide, x, chart.y)) include(point.y);
-  // Intervals widen the axis somewhat; what lies beyond is told by an arrow, or one bad case would flatten all others.
+  // Intervals widen the axis somewhat; an end beyond is an arrow, because one bad case would flatten all others.
   const Extent room = interval_room(chart.y, extent);
   for (const Series& s : series) {
     for (const Point& point : s.points) {

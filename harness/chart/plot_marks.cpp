@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 
-#include "harness/chart/label.h"
 #include "harness/chart/legend.h"
 #include "harness/chart/style.h"
 #include "harness/report/visible_text.h"
@@ -92,7 +91,7 @@ void draw_whiskers(Canvas& canvas, const PlotArea& area, const std::vector<Point
   if (!path.empty()) canvas.shape("path", {{"class", "c-whisker"}, {"d", path.text()}});
 }
 
-// The first and the last have one, and so many between them, evenly.
+// The first and the last have one; the others are spread evenly between them.
 void draw_markers(Canvas& canvas, const PlotArea& area, const std::vector<Point>& points, std::size_t index,
                   std::size_t most) {
   const std::size_t stride = points.size() <= most ? 1 : (points.size() + most - 2) / (most - 1);
@@ -104,7 +103,7 @@ void draw_markers(Canvas& canvas, const PlotArea& area, const std::vector<Point>
   }
 }
 
-// Base-2 van der Corput sequence, 0 to 1: neighbours stand far apart, and the same each time.
+// Base-2 van der Corput sequence, 0 to 1: neighbours are far apart, and the same on every run.
 double spread(unsigned index) {
   double value = 0.0;
   for (double digit = 0.5; index != 0; index >>= 1U, digit *= 0.5) value += (index & 1U) != 0 ? digit : 0.0;

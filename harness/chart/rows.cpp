@@ -8,14 +8,13 @@
 #include <vector>
 
 #include "harness/chart/canvas.h"
-#include "harness/chart/label.h"
 #include "harness/chart/legend.h"
 #include "harness/chart/style.h"
 
 namespace gpubench::chart {
 namespace {
 
-constexpr double half_a_unit = 0.5;  // what lies less than this outside ends at the edge
+constexpr double half_a_unit = 0.5;  // an end less than this outside is drawn at the edge
 
 constexpr double bold_width = 1.12;  // of bold letters, as a multiple of others
 
@@ -31,7 +30,7 @@ double draw_row_words(Canvas& canvas, double y, const std::string& label, const 
   const std::string right = shortened(text, 0.6 * width, size);
   const double left_width = width - (right.empty() ? 0.0 : text_width(right, size) + 12.0);
   std::vector<std::string> lines{shortened(label, left_width, size)};
-  // Two lines where one says too little: then the whole width is the first one's.
+  // Two lines where one would cut too much: then the first has the whole width.
   if (text_width(label, size) > left_width) {
     lines = wrapped(label, width, size, 2);
     if (lines.size() == 1) lines.emplace_back();
@@ -87,7 +86,7 @@ bool shows(const Axis& axis, const ForestRow& row) {
   return drawable(axis, row.ratio) && drawable(axis, row.low) && drawable(axis, row.high) && row.low <= row.high;
 }
 
-// So many decimals that the interval's width shows, at least two: 1.02x [0.97, 1.06]; 1.0012x [1.0008, 1.0016].
+// As many decimals as show the interval's width, at least two: 1.02x [0.97, 1.06]; 1.0012x [1.0008, 1.0016].
 std::string words_of(const ForestRow& row) {
   int decimals = 2;
   for (double width = row.high - row.low; width > 0.0 && width < 0.02 && decimals < 4; width *= 10.0) ++decimals;

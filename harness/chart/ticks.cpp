@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 
-#include "harness/chart/label.h"
 #include "harness/chart/style.h"
 #include "harness/report/quantity.h"
 
@@ -49,7 +48,7 @@ const Prefix& prefix_of(double value, std::span<const Prefix> all) {
   return *found;
 }
 
-// Decimals that tell multiples of the step apart: 0.25 -> 2, 20 -> 0.
+// Decimals that distinguish multiples of the step: 0.25 -> 2, 20 -> 0.
 int decimals_of(double step) {
   int decimals = 0;
   while (decimals < 9 && std::fabs(step - std::round(step)) > 1e-6 * step) {
@@ -125,7 +124,7 @@ std::vector<std::string> tick_labels(const AxisScale& scale, std::span<const dou
 
 namespace {
 
-// What is on the end of an axis by construction must not be lost to the rounding of a logarithm or a product.
+// A value at the end of the axis by construction must not be lost to the rounding of a logarithm or a product.
 constexpr double slack = 1e-9;
 
 struct TickSet {
@@ -137,7 +136,7 @@ TickSet multiples(const AxisScale& scale, double step) {
   TickSet set{{}, step};
   const double first = std::ceil(scale.low() / step - slack);
   const double last = std::floor(scale.high() / step + slack);
-  // Counted from the first: so each is rounded once, none carries the error of those before it.
+  // Computed from the first tick, so that each is rounded once and none carries the error of those before it.
   for (double i = first; i <= last; i += 1.0) set.values.push_back(i * step + 0.0);
   return set;
 }

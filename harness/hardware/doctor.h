@@ -27,7 +27,7 @@ struct Finding {
 /// Facts and findings in the order in which they should be read.
 [[nodiscard]] std::vector<Finding> diagnose(const HostInfo& host, const NvidiaDriver& driver, bool has_cuda_backend);
 
-/// What a backend passes over of the processor's instruction sets; nothing where it uses them all.
+/// The processor's instruction sets that a backend does not use; nothing where it uses them all.
 [[nodiscard]] std::vector<Finding> diagnose_isa(const DeviceInfo& device);
 
 /// Libraries first, then the driver against the CUDA version of the library "cudart" among them, then each GPU. Says

@@ -106,7 +106,7 @@ NvidiaDriver probe_nvidia_driver(const std::string& root, const std::string& lib
   NvidiaDriver driver;
   driver.hardware_seen = nvidia_hardware_seen(root);
   say(before, "dlopen " + library_name);
-  // Never unloaded: the driver starts threads of its own, and taking its code away from under them would crash.
+  // Never unloaded: the driver starts threads of its own, which would crash without its code.
   void* library = ::dlopen(library_name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* why = ::dlerror();
@@ -188,7 +188,7 @@ void add_gpu_properties(DeviceInfo& device, const std::string& library) {
     add(device, device_property::mig, on_or_off(facts.mig));
     add(device, device_property::driver, nvml.driver_version());
   } catch (const BackendError&) {
-    // Without NVML the device is what its backend says.
+    // Without NVML the device keeps what its backend reported.
   }
 }
 

@@ -129,7 +129,7 @@ bool has(const std::vector<std::string>& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// Who made it, as drivers write it: says nothing about which card it is.
+// The vendor, as drivers write it: says nothing about which card it is.
 bool is_brand(const std::string& word) {
   return word == "nvidia" || word == "tesla" || word == "amd" || word == "instinct";
 }

@@ -82,7 +82,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t idle_bit = 1;
-constexpr double averaging_s = 1.0;  // of power, where a GPU does not tell that of the moment
+constexpr double averaging_s = 1.0;  // of power, where a GPU does not report the momentary value
 
 bool is_idle(const GpuReading& reading) { return (reading.reasons.value_or(0) & idle_bit) != 0; }
 
@@ -197,7 +197,7 @@ RoundTelemetry summarize_readings(std::span<const GpuReading> readings, double w
   round.memory_mhz = clocks(readings, &GpuReading::memory_mhz);
   if (const auto heat = spread_of(values_of(readings, &GpuReading::temperature_c, false)))
     round.temperature_c = heat->max;
-  // A trailing average tells of the round before as well, which was of another case, unless the round outlasts it.
+  // A trailing average also covers the round before, which was of another case, unless this round is longer.
   const bool averaged =
       std::any_of(readings.begin(), readings.end(), [](const GpuReading& r) { return r.power_is_average; });
   const std::vector<double> watts = values_of(readings, &GpuReading::power_w, false);
@@ -211,7 +211,7 @@ RoundTelemetry summarize_readings(std::span<const GpuReading> readings, double w
     reasons |= reading.reasons.value_or(0);
     all_idle = all_idle && is_idle(reading);
   }
-  if (!all_idle) reasons &= ~idle_bit;  // it was so only before the work came or after it had gone
+  if (!all_idle) reasons &= ~idle_bit;  // it was idle only before the work arrived or after it was done
   round.reasons = clock_reasons(reasons);
   return round;
 }

@@ -28,10 +28,10 @@ void add_energy(Derived& derived, std::optional<double> joules, const Summary& s
 /// "stragglers" where they lie apart and it is not always the same.
 [[nodiscard]] std::vector<std::string> straggler_flags(const RankSpread& spread);
 
-/// Fills in RankSpread::efficiency of every measured case that was measured on one rank as well: items per second and
-/// unit (processor, SM) against those of the one rank, which has `units_of_one` of them. Between devices that is weak
-/// scaling, as each rank brings its own; ranks on one processor share what the one has. None where either timing is
-/// unreliable (reliability.h).
+/// Fills in RankSpread::efficiency of every case that was measured on one rank as well: items per second and unit
+/// (processor, SM) relative to the one rank, which has `units_of_one` units. Between devices that is weak scaling,
+/// since each rank brings its own; ranks on one processor share its units. None where either timing is unreliable
+/// (reliability.h).
 void add_efficiency(std::span<CaseRecord> records, int units_of_one);
 
 }  // namespace gpubench

@@ -62,7 +62,7 @@ int copies_for(CacheMode cache, std::int64_t working_set_bytes, std::int64_t cac
 bool settled(const Protocol& protocol, std::span<const RoundRecord> rounds, std::int64_t batch, double spent_s) {
   const std::vector<double> log_medians = log_round_medians(rounds, batch);
   const auto valid = static_cast<int>(log_medians.size());
-  // A machine that spoils every round must not keep a case going for ever.
+  // A machine that spoils every round must not keep a case going forever.
   if (valid >= protocol.max_rounds || static_cast<int>(rounds.size()) >= 2 * protocol.max_rounds) return true;
   if (valid < protocol.min_rounds) return false;
   return spent_s >= protocol.budget_s ||

@@ -130,7 +130,7 @@ void add_ratios(Html& html, const Comparisons& comparisons) {
   if (!comparisons.pairs.empty())
     html.element("p",
                  fmt::format("Speed as a multiple of {}: above 1.00x is faster. A case is faster or slower where its "
-                             "interval leaves 1 out.",
+                             "interval excludes 1.",
                              comparisons.pairs.front().a->called()),
                  "class=\"lead\"");
   for (const SideComparison& pair : comparisons.pairs) {
@@ -140,7 +140,7 @@ void add_ratios(Html& html, const Comparisons& comparisons) {
     html.raw("</div>\n");
     const DataTable changes = changes_table(pair);
     if (changes.rows.empty()) {
-      html.element("p", "No case is surely faster or slower.", "class=\"note\"");
+      html.element("p", "No case is faster or slower beyond its uncertainty.", "class=\"note\"");
     } else {
       html.element("h3", changes.title).raw("\n<div class=\"told\">\n");
       add_table(html, changes, changes.title);

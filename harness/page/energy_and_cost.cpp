@@ -134,7 +134,8 @@ void add_cost(Section& section, const Material& material) {
   if (!section.empty()) {
     section.lead += (left_out.empty() ? "" : " ") + left_out;
   } else {
-    section.notice = left_out.empty() ? "No whole training step passed: the price of a part says nothing." : left_out;
+    section.notice =
+        left_out.empty() ? "No whole training step passed: the price of a part of one says nothing." : left_out;
   }
 }
 

@@ -1,4 +1,4 @@
-// Builds HTML: our own markup as it stands, everybody else's text escaped. There is no third way in.
+// Builds HTML: our own markup unchanged, all other text escaped. There is no third way in.
 #pragma once
 
 #include <string>
@@ -45,11 +45,11 @@ class Html {
   std::string text_;
 };
 
-/// The table, in a box of its own that scrolls sideways where the screen is narrow and can be reached by keyboard.
-/// `label` names the box for who cannot see it; untrusted, as the cells are.
+/// The table, in a box that scrolls sideways on a narrow screen and can be focused with the keyboard.
+/// `label` names the box for screen readers; untrusted, as the cells are.
 void add_table(Html& html, const DataTable& table, std::string_view label);
 
-/// The same folded away: a line that says how much there is, and opens it.
+/// The same, collapsed to a line that says how much there is and opens it.
 void add_folded_table(Html& html, const DataTable& table, std::string_view label);
 
 [[nodiscard]] std::string_view style_sheet();

@@ -47,7 +47,7 @@ std::optional<double> known_speed_up(const Curve& curve, const Entry& e) {
 }
 
 // Ranks cannot do more than their share, nor hide more than all of their communication: what is beyond that by more
-// than the intervals of its timings was disturbed, and is not told as a number.
+// than the intervals of its timings was disturbed, and is shown as unknown.
 std::optional<double> known_efficiency(const Curve& curve, const Entry& e) {
   const CaseRecord& record = *e.record;
   const CaseRecord& alone = *curve.front().record;
@@ -57,7 +57,7 @@ std::optional<double> known_efficiency(const Curve& curve, const Entry& e) {
   return efficiency * least <= 1.0 ? std::optional(efficiency) : std::nullopt;
 }
 
-// "unknown" for a number that is there and has no meaning; "-" where there is none.
+// "unknown" for a number that was measured and is not reliable; "-" where there is none.
 std::string known_text(const std::optional<double>& known, bool measured) {
   return measured && !known ? "unknown" : percent_text(known);
 }
@@ -131,7 +131,7 @@ Figure efficiency_figure(const std::vector<Curve>& curves, const DimsText& dims)
     const std::string name = series_name(curve.front()) + " " + short_name(*curve.front().record, dims);
     for (const Entry& e : curve) {
       const int ranks = e.record->c.ranks;
-      // One rank is what the others are held against.
+      // One rank is what the others are compared with.
       const std::optional<double> efficiency =
           ranks == 1 && reliable(*e.record) ? std::optional(1.0) : known_efficiency(curve, e);
       if (!efficiency) continue;
@@ -164,7 +164,7 @@ std::string message_text(const Entry& e) {
   return fmt::format("{:.4g} {}B", bytes, prefixes[prefix]);
 }
 
-// Without the modes, which stand above.
+// Without the modes, which are in the title.
 std::string recipe_on_ranks(const Entry& e) {
   return fmt::format("{}, {}", recipe_name(e), counted(static_cast<std::size_t>(e.record->c.ranks), "rank"));
 }
@@ -211,7 +211,7 @@ chart::Point bus_point(const Entry& e, std::string note) {
   return point;
 }
 
-// Modes (in place, one by one) are charts of their own: what a chart compares is precisions and numbers of ranks.
+// Modes (in place, one by one) have separate charts: a chart compares precisions and numbers of ranks.
 std::vector<Entries> collectives_of(std::span<const Side> sides) {
   std::vector<Entries> all;
   const Entries entries = entries_of(sides, [](const CaseRecord& r) { return r.derived.collective.has_value(); });
@@ -263,7 +263,7 @@ void draw_bus_curve(std::span<const Entry> collective, std::vector<Figure>& figu
       plot.guides.push_back(level(side.letter.empty() ? "link" : side.letter + " link", side.ceilings.link->value));
   }
   plot.description = fmt::format("Bus bandwidth of {} against message size, {}, both axes logarithmic.", title,
-                                 counted(plot.series.size(), "series"));
+                                 counted(plot.series.size(), "series", "series"));
   figures.push_back({slug(title), std::move(plot), collectives_table(collective, {})});
 }
 

@@ -124,9 +124,9 @@ void count_cases_above_the_roof(Section& section, const Material& material) {
   }
   if (above > 0)
     section.lead += fmt::format(
-        " {} above it, and the data below each chart say why: only compulsory bytes are counted, so that data which "
-        "stay in a cache, or are updated where they lie, need not pass through memory at the rate of a copy.",
-        above == 1 ? "1 case lies" : fmt::format("{} cases lie", above));
+        " {} above it, and the data below each chart say why: only compulsory bytes are counted, and data "
+        "that stay in a cache or are updated in place need not pass through memory at the rate of a copy.",
+        counted(above, "case is", "cases are"));
 }
 
 }  // namespace gpubench::page

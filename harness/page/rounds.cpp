@@ -17,7 +17,7 @@ constexpr const char* places[] = {"Noisiest", "Second noisiest", "Third noisiest
 constexpr std::size_t noisiest = std::size(places);
 constexpr std::size_t most_dots = 240;  // of a chart
 constexpr std::size_t fewest_samples = 6;
-// Above this, one far sample would press all others onto one line.
+// Above this, one outlier would squeeze all other samples onto one line.
 constexpr double logarithmic_from = 4.0;
 
 double spread_of(const CaseRecord& record) {
@@ -107,7 +107,7 @@ Figure strip_figure(const Choice& choice, std::size_t number) {
 
 constexpr std::size_t most_readings = 240;  // of a chart, and rows of its table
 
-/// Where a quantity is read, and how it is told.
+/// Where a quantity is read, and how it is shown.
 struct Quantity {
   const char* key;
   const char* title;
@@ -159,7 +159,7 @@ bool was_read(const RoundRecord& round) {
   return round.telemetry && round.telemetry->window_s > 0.0 && std::isfinite(round.telemetry->window_s);
 }
 
-/// How much one point stands for, so that there are not too many.
+/// How much one point represents, so that there are not too many.
 struct Grain {
   bool rounds = false;            // a point per round
   std::size_t cases_a_point = 1;  // else per so many cases
@@ -318,7 +318,7 @@ void name_the_clocks(Section& section, const Material& material) {
   section.title = "Clocks, power and temperature";
   section.lead =
       "The rounds one after another, case by case (they were interleaved when they ran), bands are suites. "
-      "A clock that falls, or a named reason for that, explains a slow case.";
+      "A clock that falls, or a reason given for it, explains a slow case.";
 }
 
 }  // namespace gpubench::page

@@ -29,14 +29,14 @@ const SectionSpec specs[] = {
      count_cases_above_the_roof},
     {"scaling",
      "Scaling over ranks",
-     "Weak scaling: each rank has the same work. The dashed line is as much faster as there are more processors or "
-     "SMs; efficiency is the rate of each of them against one rank. What rests on an unreliable timing, or is "
+     "Weak scaling: each rank has the same work. The dashed line grows with the number of processors or SMs; "
+     "efficiency is the rate of each of them against one rank. What rests on an unreliable timing, or is "
      "impossible beyond its own uncertainty (an efficiency above 100%, exposed communication below 0%), is unknown.",
      {{workloads_on_several_ranks, draw_scaling}}},
     {"bus-bandwidth",
      "Bus bandwidth against message size",
-     "What crosses the links, by nccl-tests' definition, so that collectives and rank counts can be held against each "
-     "other and against the link. Small messages are bound by latency: the slope at the left.",
+     "What crosses the links, by nccl-tests' definition, so that collectives and rank counts can be compared with each "
+     "other and with the link. Small messages are bound by latency: the slope at the left.",
      {{collectives_with_a_curve, draw_bus_curve}, {collectives_of_few_sizes, draw_bus_bars}}},
     {"error-budget",
      "Error budget",
@@ -52,7 +52,7 @@ const SectionSpec specs[] = {
      {{workloads_with_a_breakdown, draw_breakdown}}},
     {"comparison",
      "Comparison",
-     "How fast the other report is as a multiple of the first: right of 1 is faster. A line that crosses 1 tells no "
+     "How fast the other report is as a multiple of the first: right of 1 is faster. A line that crosses 1 shows no "
      "difference; the diamond is the geometric mean of a suite.",
      {},
      nullptr,
@@ -72,7 +72,7 @@ const SectionSpec specs[] = {
      name_the_clocks},
     {"energy",
      "Energy",
-     "Work for each joule that the device's own counter told, over 2 s or more of each case. Longer is better.",
+     "Work per joule by the device's own energy counter, over 2 s or more of each case. Longer is better.",
      {{cases_with_energy, draw_energy}}},
     {"cost", "Cost", "", {}, nullptr, add_cost},
 };

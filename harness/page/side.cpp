@@ -107,7 +107,7 @@ std::vector<Side> sides_of(std::span<const Report> reports, const std::map<std::
     Side side;
     side.report = &report;
     side.letter = reports.size() > 1 ? side_letter(sides.size()) : "";
-    side.device = report.run.devices.empty() ? "device not told" : report.run.devices.front().name;
+    side.device = report.run.devices.empty() ? "unknown device" : report.run.devices.front().name;
     if (const auto found = labels.find(side.letter); found != labels.end()) side.label = found->second;
     side.name = fmt::format("{}{}{}{}{}, {}", side.letter, side.letter.empty() ? "" : ": ", side.label,
                             side.label.empty() ? "" : ", ", side.device, day_and_minute(report.run.started_at));

@@ -16,7 +16,7 @@ namespace gpubench::page {
 /// A limit in FLOP/s or B/s.
 struct KnownCeiling {
   double value = 0.0;
-  std::string source;  ///< who says so; of a measured one the case
+  std::string source;  ///< who publishes it; of a measured one the case
 };
 
 struct KnownCeilings {
@@ -33,15 +33,15 @@ struct KnownCeilings {
 
 [[nodiscard]] KnownCeilings known_ceilings(const Report& report);
 
-/// What a case is held against: its own limit's published peak, where it is known and of the headline's unit.
+/// What a case is compared with: the published peak of its own limit, where it is known and of the headline's unit.
 [[nodiscard]] std::optional<double> published_limit(const CaseRecord& record);
 
-/// How near a case came to a ceiling: 0.75 of the "peak", the "link", else the "best gemm" or "best copy or triad".
+/// How close a case came to a ceiling: 0.75 of the "peak", the "link", else the "best gemm" or "best copy or triad".
 struct CeilingShare {
   double fraction = 0.0;
   std::string_view of;
 };
-/// By the limit that binds the case: published where that is known, else measured. None where neither is.
+/// Of the limit that binds the case: published where that is known, else measured; empty where neither is.
 [[nodiscard]] std::optional<CeilingShare> share_of_ceiling(const CaseRecord& record, const KnownCeilings& ceilings);
 
 /// One report among those of the page.
@@ -64,7 +64,7 @@ struct Side {
 /// "2026-11-21 02:34 UTC".
 [[nodiscard]] std::string day_and_minute(std::time_t time);
 
-/// Whether a case may stand in a chart of rates or times: it passed, was timed, and its figures are of real devices.
+/// Whether a case may be in a chart of rates or times: it passed, was timed, and ran on real devices.
 [[nodiscard]] bool ranked(const CaseRecord& record);
 
 /// Whether it may also be a best, a ceiling, or a part of a mean or an efficiency: ranked, and its timing not
@@ -99,17 +99,18 @@ using Entries = std::vector<Entry>;
 /// "bf16", "A bf16": the recipe, and whose where there are several reports.
 [[nodiscard]] std::string recipe_name(const Entry& entry);
 
-/// What tells the series of one workload apart: recipe_name() and the modes, "A bf16 warm".
+/// What distinguishes the series of one workload: recipe_name() and the modes, "A bf16 warm".
 [[nodiscard]] std::string series_name(const Entry& entry);
 
-/// The dimensions of cases in as few words as tell them apart.
+/// The dimensions of cases in as few words as distinguish them.
 class DimsText {
  public:
   explicit DimsText(std::span<const Entry> entries);
 
   /// "m=512 n=512", without those dimensions that are the same in all; every dimension where nothing differs.
   [[nodiscard]] std::string of(const CaseRecord& record) const;
-  /// What all have: "dilation=1 groups=1"; empty where that is nothing, or everything.
+  /// The dimensions that all have in common: "dilation=1 groups=1"; empty where there are none, or where nothing
+  /// differs.
   [[nodiscard]] std::string common() const;
   /// Names of those that differ.
   [[nodiscard]] const std::vector<std::string>& varying() const { return varying_; }

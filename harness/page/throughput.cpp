@@ -31,7 +31,7 @@ bool has_curve(std::span<const Entry> workload) {
   });
 }
 
-// A line says that what lies between two points lies on it: true only where one dimension grows and all else stays.
+// A line implies that sizes in between would be on it: true only where one dimension grows and all others are the same.
 bool one_curve(const std::vector<chart::Series>& series, const DimsText& dims) {
   return dims.varying().size() == 1 && std::all_of(series.begin(), series.end(), [](const chart::Series& s) {
            std::set<double> sizes;
@@ -206,7 +206,7 @@ std::vector<Entries> bests_by_unit(std::span<const Side> sides) {
         bests.push_back(*std::max_element(of_precision.begin(), of_precision.end(), [](const Entry& a, const Entry& b) {
           return a.record->derived.headline < b.record->derived.headline;
         }));
-      // A bar is held against another one of its suite, or against a peak.
+      // A bar is compared with another one of its suite, or with a peak.
       if (bests.size() < 2 && peak_of(bests.front()) == nullptr) continue;
       chart.insert(chart.end(), bests.begin(), bests.end());
     }

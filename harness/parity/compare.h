@@ -54,6 +54,8 @@ struct MutationReport {
 /// Each must be rejected. Zeros and signs are tried where some reference does not itself round to zero.
 [[nodiscard]] MutationReport mutate(std::span<const CheckedElement> panel, DType type);
 
+/// Judges with the textbook what a candidate for an op computed, for tuners (core/result_judge.h). This only keeps
+/// wrong results from being chosen for their speed; the verdict on the chosen one is judge.h's, on the case's own data.
 class CandidateJudge final : public ResultJudge {
  public:
   /// The program must outlive it.
@@ -66,6 +68,7 @@ class CandidateJudge final : public ResultJudge {
   int op_;
 };
 
+/// The elements in which two tensors differ: suspects, where their fingerprints do.
 struct Difference {
   std::int64_t elements = 0;  ///< whose bits differ
   std::int64_t first = -1;    ///< logical linear index of the first of them
@@ -73,7 +76,8 @@ struct Difference {
       largest;  ///< logical linear indices, by |got - expected| descending; NaN counts as infinity
 };
 
-/// Compares every logical element; both have the same shape, type and layout. Keeps at most `most` indices.
+/// Compares every logical element bit for bit; both tensors have the same shape, type and layout. Keeps at most `most`
+/// indices.
 [[nodiscard]] Difference difference(const TensorView& got, const TensorView& expected, std::int64_t most);
 
 }  // namespace gpubench

@@ -12,7 +12,7 @@
 namespace gpubench {
 namespace {
 
-// However dear a unit is, a fault that is spread over the whole output must meet a few of them.
+// However expensive a unit is, a fault that is spread over the whole output must hit a few that are judged.
 constexpr std::int64_t fewest_strata = 16;
 
 // Rounding two ends, comparing, and keeping the tally of one element takes as long as about this many fp64 operations.
@@ -60,7 +60,7 @@ UnitChoice choose_units(const CheckUnits& units, double flop_budget, std::vector
   const std::int64_t strata = std::min(units.count, std::max(paid, fewest_strata));
   std::vector<std::int64_t> chosen = units.landmarks;
   for (std::int64_t stratum = 0; stratum < strata; ++stratum) {
-    // Quotient and remainder apart, because stratum * count may not fit 64 bits.
+    // Quotient and remainder separately, because stratum * count may not fit 64 bits.
     const auto border = [&](std::int64_t i) { return i * (units.count / strata) + std::min(i, units.count % strata); };
     const auto width = static_cast<std::uint64_t>(border(stratum + 1) - border(stratum));
     chosen.push_back(border(stratum) +
@@ -75,7 +75,7 @@ namespace {
 constexpr std::size_t most_largest = 8;
 constexpr std::size_t most_smallest = 4;
 
-// The elements that come first by `Before`, at most so many; of equals those that came first.
+// The first elements in the order of `Before`, at most a given number; of equal ones those that were seen first.
 template <class Before>
 class First {
  public:

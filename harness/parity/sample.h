@@ -10,11 +10,11 @@
 
 namespace gpubench {
 
-/// CheckUnits in ascending order, without a list of them where they are simply all.
+/// The chosen units in ascending order; there is no list of them where every unit is chosen.
 class UnitChoice {
  public:
   [[nodiscard]] static UnitChoice all(std::int64_t count);
-  /// Takes any order, with repetitions.
+  /// In any order, with repetitions.
   [[nodiscard]] static UnitChoice some(std::vector<std::int64_t> units);
 
   [[nodiscard]] std::int64_t size() const { return everything_ ? count_ : static_cast<std::int64_t>(units_.size()); }
@@ -31,9 +31,9 @@ class UnitChoice {
 /// fp64 work of judging one unit: the textbook's, and comparing each element with both ends of its rounding interval.
 [[nodiscard]] double work_of_unit(const CheckUnits& units);
 
-/// Everything where it costs at most `flop_budget`; else the landmarks, `suspects` (units with an element that looks
-/// wrong, the most suspicious first, repeated or not; as many as the budget pays for), and one unit from each of as
-/// many equal strata as the budget pays for, at a position that hashes from `key`.
+/// All units where that costs at most `flop_budget`; else the landmarks, `suspects` (units with an element that looks
+/// wrong, the most suspicious first, possibly repeated; as many as the budget allows), and one unit from each of as
+/// many equal strata as the budget allows, at a position that hashes from `key`.
 [[nodiscard]] UnitChoice choose_units(const CheckUnits& units, double flop_budget, std::vector<std::int64_t> suspects,
                                       std::uint64_t key);
 
@@ -42,8 +42,8 @@ struct Scan {
   std::int64_t first_unwritten = -1;  ///< logical linear index
   /// The first elements that must be judged: NaN, infinities, and (where a result may look like it) the poison pattern.
   std::vector<std::int64_t> suspects;
-  /// Of floating types the finite elements with the eight largest magnitudes, then the four smallest: where a bit of an
-  /// exponent, a factor or a forgotten term shows.
+  /// Of floating types the finite elements with the eight largest magnitudes, then the four smallest: where a wrong
+  /// exponent bit, a wrong factor or a missing term shows.
   std::vector<std::int64_t> extremes;
 };
 

@@ -10,7 +10,7 @@
 namespace gpubench {
 namespace {
 
-/// Of what an error message shows of a pattern or a part of it: a mistake can be a hundred thousand characters long.
+/// What an error message shows of a pattern or a part of it: a mistake can be a hundred thousand characters long.
 constexpr std::size_t shown = 60;
 
 std::string shortened(const std::string& text) {
@@ -25,7 +25,7 @@ re2::RE2::Options options() {
   return options;
 }
 
-// Where the parenthesis stands that has no other; none where all have.
+// The position of a parenthesis without its partner; npos where there is none.
 std::size_t lone_parenthesis(const std::string& text) {
   std::vector<std::size_t> open;
   bool in_class = false;

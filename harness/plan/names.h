@@ -20,8 +20,8 @@ namespace gpubench {
 /// that of std::regex without what cannot be searched in linear time: back-references and look-ahead.
 class Pattern {
  public:
-  /// Throws UsageError for what is no regular expression, with what is wrong, where, and an example. `what`: what the
-  /// user calls it, "filter".
+  /// Throws UsageError where the text is not a regular expression, with what is wrong, where, and an example. `what`:
+  /// what the user calls it, "filter".
   Pattern(std::string_view what, const std::string& text);
   Pattern(Pattern&&) noexcept;
   Pattern& operator=(Pattern&&) noexcept;
@@ -34,7 +34,7 @@ class Pattern {
   std::unique_ptr<re2::RE2> compiled_;
 };
 
-/// One each, in order. Throws as Pattern().
+/// One pattern per text, in order. Throws as Pattern() does.
 [[nodiscard]] std::vector<Pattern> patterns(std::string_view what, const std::vector<std::string>& texts);
 
 /// Whether any of them is found.
