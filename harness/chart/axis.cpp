@@ -6,7 +6,7 @@
 namespace gpubench::chart {
 namespace {
 
-// A linear axis ends on a multiple of a step of which it has about so many.
+// A linear axis has about this many steps and ends on a multiple of the step.
 constexpr double linear_steps = 5.0;
 
 double next_one_two_five(double value, bool upward) {

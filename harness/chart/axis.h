@@ -1,4 +1,4 @@
-// Where a value stands along an axis, and which values get a tick.
+// The position of a value along an axis, and which values get a tick.
 #pragma once
 
 #include <functional>
@@ -30,8 +30,8 @@ enum class Ends {
 /// The stretch of values that an axis shows, as positions from 0 to 1.
 class AxisScale {
  public:
-  /// The axis' own low and high come before the data's, unless they are not drawable or low is not below high. One
-  /// value alone gets room on both sides: half of it, a factor of two on a logarithmic axis, 1 around zero.
+  /// The axis's own low and high take precedence over the data's, unless they are not drawable or low is not below
+  /// high. One value alone gets room on both sides: half of it, a factor of two on a logarithmic axis, 1 around zero.
   AxisScale(const Axis& axis, const Extent& data, Ends ends);
 
   [[nodiscard]] const Axis& axis() const { return axis_; }
@@ -58,20 +58,21 @@ struct Tick {
 [[nodiscard]] std::vector<Tick> ticks(const AxisScale& scale, int most,
                                       const std::function<bool(std::span<const Tick>)>& fits);
 
-/// Ticks whose labels stand side by side below an axis.
+/// Ticks whose labels are side by side below an axis.
 struct PlacedTick {
   Tick tick;
   double label_middle = 0.0;  ///< moved inwards where the label would leave the drawing
 };
 
-/// At most eight, and as few as leave room between the labels; `at`: where a value stands across the drawing.
+/// At most eight, fewer where the labels need the room; `at` gives the x position of a value.
 [[nodiscard]] std::vector<PlacedTick> ticks_below(const AxisScale& scale, const std::function<double(double)>& at);
 
-/// Labels of values that stand on one axis (TickLabels).
-/// step: the distance of ticks on a linear axis, which says how many decimals they need; 0: as many as they have.
+/// The labels of values on one axis (TickLabels). step: the distance of ticks on a linear axis, which says how many
+/// decimals they need; 0: as many as they have.
 [[nodiscard]] std::vector<std::string> tick_labels(const AxisScale& scale, std::span<const double> values, double step);
 
-/// "title (unit)", or the one there is; the unit with the prefix that all its labels leave out: "rate (GFLOP/s)".
+/// "title (unit)", or whichever of them is set; the unit carries the prefix that the labels leave out: "rate
+/// (GFLOP/s)".
 [[nodiscard]] std::string axis_title(const AxisScale& scale);
 
 /// The largest number of the form 1, 2 or 5 times a power of ten (bytes: a power of two) that is at most `value`.

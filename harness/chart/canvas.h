@@ -1,4 +1,5 @@
-// Writes SVG elements: escapes every text, writes every number as short as it can be.
+// Writes SVG: elements, with every text escaped and every number as short as it can be, and the frame of a drawing,
+// which is the same for every chart: the <svg> element, its words for screen readers, its background and its heading.
 #pragma once
 
 #include <initializer_list>
@@ -6,12 +7,14 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/chart/chart.h"
+
 namespace gpubench::chart {
 
 /// A length in user units, rounded to a tenth: 12, 3.5, -0.1; never "-0", never an exponent.
 [[nodiscard]] std::string number(double value);
 
-/// What stands between the quotes of an attribute; text is escaped here.
+/// The value of an attribute; text is escaped here.
 class AttributeValue {
  public:
   AttributeValue(double value) : text_(number(value)) {}
@@ -60,10 +63,10 @@ class Canvas {
   /// Text on the baseline y, in a class of the style sheet.
   void text(double x, double y, std::string_view text, std::string_view style, Anchor anchor = Anchor::start);
 
-  /// <title>, <desc>: an element that holds text alone.
+  /// An element that holds only text: <title>, <desc>.
   void words(std::string_view element, std::string_view text, std::initializer_list<Attribute> attributes = {});
 
-  /// What another canvas holds, over what is here.
+  /// Draws what another canvas holds over what is here.
   void append(const Canvas& other) { markup_ += other.markup_; }
 
   [[nodiscard]] const std::string& markup() const { return markup_; }
@@ -73,6 +76,31 @@ class Canvas {
 
   std::string markup_;
   std::vector<std::string> open_;
+};
+
+/// A drawing whose height is given once its content is known.
+class Drawing {
+ public:
+  /// Throws std::invalid_argument where `id` is not of letters, digits and dashes.
+  Drawing(const std::string& title, const std::string& description, const std::string& id, Placement placement);
+
+  [[nodiscard]] Canvas& canvas() { return canvas_; }
+  [[nodiscard]] const std::string& id() const { return id_; }
+  /// Where content begins: below the heading.
+  [[nodiscard]] double top() const { return top_; }
+  /// A sentence for the end of the description.
+  void add_to_description(const std::string& sentence);
+
+  /// The whole <svg> element, `height` units high.
+  [[nodiscard]] std::string finished(double height) const;
+
+ private:
+  std::string title_;
+  std::string description_;
+  std::string id_;
+  Placement placement_;
+  double top_ = 0.0;
+  Canvas canvas_;
 };
 
 }  // namespace gpubench::chart

@@ -1,7 +1,9 @@
-// Charts as data: what is drawn, not how. svg.h turns each into one SVG element with the same look everywhere.
+// Charts as data, and their drawing as SVG: one look for the report page, results and the README, in light and in dark.
 //
-// All text is untrusted (case ids, device names): it is escaped where it is drawn, never before. Values that are not
-// finite, and values not above zero on a logarithmic axis, are not drawn.
+// Colours are Okabe and Ito's (jfly.uni-koeln.de/color), each with its own marker and dash. Every drawing has
+// role="img", a title and a description; nothing in it moves, loads or runs. All text is untrusted (case ids, device
+// names): it is escaped where it is drawn, never before. Values that are not finite, and values not above zero on a
+// logarithmic axis, are not drawn.
 #pragma once
 
 #include <optional>
@@ -15,9 +17,9 @@ enum class Scale { linear, log2, log10 };
 /// How the numbers along an axis are written.
 enum class TickLabels {
   plain,  ///< 1, 2.5, 1000
-  si,  ///< of a unit that takes prefixes, one for all of them, told with the unit: 100, 200 (GFLOP/s). Of other units,
-       ///< and over more than eight decades, each with its own: 1k, 2.5M
-  bytes,    ///< 8 KiB, 2 MiB: powers of 1024
+  si,     ///< one prefix for all labels, shown with the unit: 100, 200 (GFLOP/s). Each label has its own, 1k, 2.5M, for
+          ///< units that take none and over more than eight decades
+  bytes,  ///< 8 KiB, 2 MiB: powers of 1024
   percent,  ///< of a fraction: 0.5 -> 50%
   time_ns   ///< of nanoseconds: 850 ns, 1.2 ms
 };
@@ -26,7 +28,7 @@ struct Axis {
   std::string title{};
   Scale scale = Scale::linear;
   TickLabels labels = TickLabels::plain;
-  std::string unit{};            ///< stands after the title: "FLOP/s" -> "rate (GFLOP/s)"
+  std::string unit{};            ///< shown after the title: "FLOP/s" -> "rate (GFLOP/s)"
   std::optional<double> low{};   ///< where the axis starts; absent: with the data
   std::optional<double> high{};  ///< where it ends
 };
@@ -47,7 +49,7 @@ enum class Mark {
   strip     ///< many faint dots, those of one x spread a little sideways
 };
 
-/// One colour, one marker and one dash: told apart in black and white too.
+/// One colour, one marker and one dash, so that series differ in black and white as well.
 struct Series {
   std::string name;
   Mark mark = Mark::line;
@@ -60,7 +62,7 @@ struct Guide {
   std::vector<Point> points;  ///< two or more; one: a horizontal line at its y, over the whole width
 };
 
-/// A stretch of the x axis with a name: a case along a time line, a range that is reckoned as even.
+/// A stretch of the x axis with a name: a case along a time line, a range that counts as equal.
 struct Band {
   std::string label;
   double from = 0.0;
@@ -70,7 +72,7 @@ struct Band {
 /// Lines, scatters, steps and strips over two axes.
 struct PlotChart {
   std::string title;
-  std::string description;  ///< one or two sentences for who cannot see the picture
+  std::string description;  ///< one or two sentences for readers who cannot see the picture
   Axis x;
   Axis y;
   std::vector<Series> series;
@@ -83,7 +85,7 @@ struct Bar {
   double value = 0.0;
   std::optional<double> low{};  ///< of an interval
   std::optional<double> high{};
-  std::optional<double> limit{};  ///< what it could at most be: an outline behind the bar
+  std::optional<double> limit{};  ///< its upper limit: an outline behind the bar
   std::string text;               ///< after the bar: "743 TFLOP/s, 75%"
   std::string note;
   bool doubtful = false;  ///< as of a point
@@ -94,7 +96,7 @@ struct BarGroup {
   std::vector<Bar> bars;
 };
 
-/// Bars that lie on their side, one below the other, from 0 on; in groups. As tall as it needs to be.
+/// Horizontal bars from 0, one below the other, in groups. As tall as it needs to be.
 struct BarChart {
   std::string title;
   std::string description;
@@ -108,8 +110,8 @@ struct Part {
   std::string note;
 };
 
-/// One bar divided into parts, for each of several wholes. The eight names that take the most of all bars together have
-/// a colour each; other names, and parts below 1%, go into "other". "left over" is what no part explains, and grey.
+/// One bar divided into parts, for each of several wholes. The eight names with the largest totals have a colour each;
+/// other names, and parts below 1%, go into "other". "left over" is what no part explains, and grey.
 struct StackedBar {
   std::string label;
   std::vector<Part> parts;
@@ -121,7 +123,7 @@ struct StackChart {
 };
 
 struct HeatCell {
-  std::string text;     ///< empty: nothing is there
+  std::string text;     ///< empty: no value
   double shade = 0.0;   ///< 0 to 1
   bool marked = false;  ///< boxed and crossed: over the limit
   std::string note;
@@ -152,5 +154,24 @@ struct ForestChart {
   std::string axis_title;
   std::vector<ForestRow> rows;
 };
+
+/// Where the drawing will be shown.
+enum class Placement {
+  file,  ///< a separate file: carries chart_style(), an XML namespace and a width in pixels
+  page   ///< inside an HTML page, which holds chart_style() once and lets it scale to its column
+};
+
+/// The style sheet that all drawings share; classes start with "c-". Follows prefers-color-scheme.
+[[nodiscard]] std::string chart_style();
+
+/// The chart as one <svg> element. `id` (letters, digits and dashes) makes the ids within it unique on a page.
+/// A chart without anything to draw is the empty string. Groups of class c-series, and c-key in the legend, carry the
+/// place of their series in the chart as data-series; the class c-hidden hides one. Throws std::invalid_argument for
+/// another id.
+[[nodiscard]] std::string svg(const PlotChart& chart, const std::string& id, Placement placement);
+[[nodiscard]] std::string svg(const BarChart& chart, const std::string& id, Placement placement);
+[[nodiscard]] std::string svg(const StackChart& chart, const std::string& id, Placement placement);
+[[nodiscard]] std::string svg(const HeatMap& chart, const std::string& id, Placement placement);
+[[nodiscard]] std::string svg(const ForestChart& chart, const std::string& id, Placement placement);
 
 }  // namespace gpubench::chart

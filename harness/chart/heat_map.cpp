@@ -1,8 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "harness/chart/drawing.h"
-#include "harness/chart/label.h"
+#include "harness/chart/canvas.h"
 #include "harness/chart/style.h"
 
 namespace gpubench::chart {

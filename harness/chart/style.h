@@ -1,12 +1,15 @@
-// The look that all charts share: colours, type, and how a series is told from its neighbours.
+// The look that all charts share: colours, type, how series are distinguished, and text that has to fit.
 //
-// Colours of data are Okabe and Ito's (Color Universal Design, jfly.uni-koeln.de/color): people with any common colour
-// vision tell them apart. They are the same in light and dark; text, lines and paper change.
+// Colours of data are Okabe and Ito's (Color Universal Design, jfly.uni-koeln.de/color): people with any common form of
+// colour vision can tell them apart. They are the same in light and dark; text, lines and paper change.
+//
+// The reader's font is not known: widths are those of a wide common one, so that what fits by them fits in most.
 #pragma once
 
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gpubench::chart {
 
@@ -30,8 +33,22 @@ constexpr std::string_view series_dashes[] = {"", "7 3", "2 3", "9 3 2 3", "5 5"
 /// (WCAG 2.1, contrast ratio).
 [[nodiscard]] std::string_view text_on(std::string_view colour);
 
-/// A blue for 0 to 1, from nearly white to nearly black, darker for more in black and white too: #rrggbb.
-/// What is not in [0, 1] is held to it; not a number is 0.
+/// A blue for 0 to 1, from nearly white to nearly black, darker for more in black and white too: #rrggbb. Values
+/// outside [0, 1] are clamped; NaN is 0.
 [[nodiscard]] std::string shade_colour(double shade);
+
+/// Width of `text` as it will be shown, in user units, at a font size in the same. At least that of Arial and
+/// Helvetica.
+[[nodiscard]] double text_width(std::string_view text, double font_size);
+
+/// `text` made visible (visible_text.h), cut at the end with an ellipsis where it is wider than `width`.
+[[nodiscard]] std::string shortened(std::string_view text, double width, double font_size);
+
+/// `text` made visible, cut with an ellipsis after this many characters: for text that is read out or shown on hover.
+[[nodiscard]] std::string cut(std::string_view text, std::size_t characters);
+
+/// `text` in at most `lines` lines of at most `width`, broken after a space or one of /,;_ where there is one, the
+/// last line shortened. Without text: no line.
+[[nodiscard]] std::vector<std::string> wrapped(std::string_view text, double width, double font_size, int lines);
 
 }  // namespace gpubench::chart

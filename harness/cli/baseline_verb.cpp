@@ -11,7 +11,7 @@
 #include "harness/cli/named_sides.h"
 #include "harness/cli/terminal.h"
 #include "harness/core/error.h"
-#include "harness/plan/nearest.h"
+#include "harness/plan/names.h"
 #include "harness/report/atomic_file.h"
 #include "harness/report/json.h"
 #include "harness/report/quantity.h"

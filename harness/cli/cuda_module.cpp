@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "harness/core/error.h"
-#include "harness/hardware/gpu_recipes.h"
+#include "harness/hardware/gpu_survey.h"
 #include "harness/report/visible_text.h"
 #include "reference/cuda/module.h"
 

@@ -8,7 +8,7 @@
 #include "harness/cli/options.h"
 #include "harness/core/error.h"
 #include "harness/hardware/gpu_survey.h"
-#include "harness/plan/nearest.h"
+#include "harness/plan/names.h"
 #include "harness/report/json.h"
 #include "harness/report/record_json.h"
 #include "harness/report/text_table.h"

@@ -10,7 +10,6 @@
 #include "harness/cli/run_context.h"
 #include "harness/cli/terminal.h"
 #include "harness/hardware/doctor.h"
-#include "harness/hardware/gpu_doctor.h"
 #include "harness/report/device_text.h"
 #include "harness/report/quantity.h"
 #include "harness/report/text_table.h"

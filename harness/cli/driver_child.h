@@ -6,7 +6,6 @@
 
 #include "harness/cli/environment.h"
 #include "harness/hardware/gpu_survey.h"
-#include "harness/hardware/nvidia.h"
 #include "harness/report/json_fwd.h"
 
 namespace gpubench {

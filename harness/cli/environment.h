@@ -16,7 +16,6 @@
 #include "harness/core/workload.h"
 #include "harness/hardware/gpu_survey.h"
 #include "harness/hardware/host.h"
-#include "harness/hardware/nvidia.h"
 #include "harness/run/run.h"
 
 namespace gpubench {

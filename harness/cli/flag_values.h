@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "harness/core/error.h"
-#include "harness/plan/nearest.h"
+#include "harness/plan/names.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
 #include "harness/run/injected_error.h"

@@ -7,7 +7,7 @@
 
 #include "harness/core/error.h"
 #include "harness/hardware/doctor.h"
-#include "harness/plan/nearest.h"
+#include "harness/plan/names.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
 

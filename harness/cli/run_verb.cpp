@@ -26,7 +26,7 @@
 #include "harness/core/error.h"
 #include "harness/hardware/ceilings.h"
 #include "harness/hardware/gpu_survey.h"
-#include "harness/measure/rank_spread.h"
+#include "harness/measure/derive.h"
 #include "harness/report/console.h"
 #include "harness/report/device_text.h"
 #include "harness/report/quantity.h"

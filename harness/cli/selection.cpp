@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "harness/cli/exit_code.h"
-#include "harness/hardware/gpu_recipes.h"
+#include "harness/hardware/gpu_survey.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
 #include "harness/run/case_verdict.h"

@@ -7,7 +7,7 @@
 
 #include "harness/cli/flags.h"
 #include "harness/core/error.h"
-#include "harness/plan/nearest.h"
+#include "harness/plan/names.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
 

@@ -54,7 +54,7 @@ bool from_memory(const DeviceInfo& device, const CaseRecord& record) {
   return record.c.cache == CacheMode::cold && record.memory_bytes >= 3 * device.cache_bytes;
 }
 
-// The arithmetic of a recipe's matrix products: the fastest that it uses. Empty where nobody publishes its rate.
+// The arithmetic of a recipe's matrix products: the fastest that it uses. Empty where no rate is published for it.
 std::optional<Rate> rate_of(const std::string& recipe_name) {
   const auto all = recipes();
   const auto found = std::find_if(all.begin(), all.end(), [&](const Recipe& r) { return r.name == recipe_name; });
@@ -196,7 +196,7 @@ class Comparison {
     const bool by_memory = bound_by_memory();
     const std::optional<Ceiling>& ceiling = by_memory ? memory_ : arithmetic_;
     const Best* best = by_memory ? best_memory_ : best_gemm_;
-    if (timing_unreliable(record_.summary)) best = nullptr;  // a share of something, that says nothing
+    if (timing_unreliable(record_.summary)) best = nullptr;  // a share of an unreliable time says nothing
     PeakShare share;
     share.limit = by_memory ? std::string(memory_limit) : rate_ ? std::string(name(*rate_)) : record_.c.recipe;
     share.rate = by_memory ? record_.derived.bytes_per_s : record_.derived.flop_per_s;
@@ -257,8 +257,8 @@ class Comparison {
   const Best* best_memory_ = nullptr;
 };
 
-// Bus bandwidth against the link in one direction. It may be above that and be true: a switch that adds up sends less
-// over the links than the factor counts.
+// Bus bandwidth against the link in one direction. It may correctly be higher: a switch that adds up sends less over
+// the links than the factor counts.
 std::optional<PeakShare> link_share(const Limits& limits, const CaseRecord& record) {
   const std::optional<Ceiling> link = limits.link();
   if (!link || !record.derived.collective || record.c.has_mode("virtual")) return std::nullopt;
@@ -275,7 +275,7 @@ std::optional<PeakShare> link_share(const Limits& limits, const CaseRecord& reco
 
 void add_ceilings(const DeviceInfo& device, std::span<CaseRecord> records) {
   const Limits limits(device);
-  // What cannot be true goes first: it must not be the best that others are compared with.
+  // Impossible rates first: none of them may be the best that others are compared with.
   for (CaseRecord& record : records) {
     if (!measured(record)) continue;
     record.derived.peak = Comparison(device, limits, {}, record).share();

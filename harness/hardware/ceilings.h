@@ -1,4 +1,4 @@
-// How near each case came to what its device can do: worked out over all records of a run, after it.
+// How close each case came to what its device can do, computed over all records after a run.
 #pragma once
 
 #include <span>
@@ -17,7 +17,7 @@ namespace gpubench {
 ///
 /// Unreliable timings (reliability.h) are neither the best of a run nor compared with it.
 ///
-/// A rate that is higher than the device can reach at its highest clock (by more than 1%, what timers may differ by)
+/// A rate that is higher than the device can reach at its highest clock (by more than 1%, by which timers may differ)
 /// makes the case an error with that finding: time, work or peak is wrong, and the number must not be ranked. For a
 /// convolution it is only flagged, because Winograd and FFT need fewer operations than are counted.
 void add_ceilings(const DeviceInfo& device, std::span<CaseRecord> records);

@@ -116,7 +116,7 @@ std::vector<Finding> diagnose(const HostInfo& host, const NvidiaDriver& driver, 
   std::vector<Finding> findings;
   findings.push_back(
       {Health::ok, "",
-       fmt::format("{}, {}", host.distribution.empty() ? "Linux of unknown make" : host.distribution, host.kernel),
+       fmt::format("{}, {}", host.distribution.empty() ? "unknown Linux distribution" : host.distribution, host.kernel),
        ""});
   cpu_findings(host, findings);
   memory_findings(host, findings);
@@ -130,7 +130,7 @@ std::vector<Finding> diagnose_isa(const DeviceInfo& device) {
   if (text.empty()) return {};
   return {
       {Health::warning, "D210", text,
-       "correct what the (virtual) machine announces as its processor; until then compare rates only with runs that "
+       "correct the processor type that the (virtual) machine announces; until then compare rates only with runs that "
        "have the same limit, or choose one yourself with ONEDNN_MAX_CPU_ISA"}};
 }
 

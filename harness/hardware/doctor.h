@@ -2,12 +2,13 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "harness/core/backend.h"
+#include "harness/hardware/gpu_survey.h"
 #include "harness/hardware/host.h"
-#include "harness/hardware/nvidia.h"
 
 namespace gpubench {
 
@@ -26,7 +27,12 @@ struct Finding {
 /// Facts and findings in the order in which they should be read.
 [[nodiscard]] std::vector<Finding> diagnose(const HostInfo& host, const NvidiaDriver& driver, bool has_cuda_backend);
 
-/// What a backend passes over of the processor's instruction sets; nothing where it uses them all.
+/// The processor's instruction sets that a backend does not use; nothing where it uses them all.
 [[nodiscard]] std::vector<Finding> diagnose_isa(const DeviceInfo& device);
+
+/// Libraries first, then the driver against the CUDA version of the library "cudart" among them, then each GPU. Says
+/// nothing of a machine without a usable driver (diagnose() does), but for its libraries.
+[[nodiscard]] std::vector<Finding> diagnose_gpus(const NvidiaDriver& driver, const GpuSurvey& survey,
+                                                 std::span<const ModuleReport> libraries);
 
 }  // namespace gpubench

@@ -1,4 +1,4 @@
-#include "harness/hardware/gpu_doctor.h"
+#include "harness/hardware/doctor.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "harness/core/telemetry.h"
-#include "harness/hardware/gpu_recipes.h"
+#include "harness/hardware/gpu_survey.h"
 
 namespace gpubench {
 namespace {
@@ -104,24 +104,25 @@ class Patient {
     }
     if (has_reason(gpu_, clock_reason::application_clocks))
       say(Health::note, "D121", "its clocks are set by application clocks",
-          "sudo nvidia-smi -rac, if that is not meant");
+          "sudo nvidia-smi -rac, if that is not intended");
     if (gpu_.power_limit_w && gpu_.power_limit_max_w && *gpu_.power_limit_w < *gpu_.power_limit_max_w) {
       say(Health::note, "D118",
           fmt::format("limited to {:.0f} W of the {:.0f} W that it can take", *gpu_.power_limit_w,
                       *gpu_.power_limit_max_w),
-          fmt::format("sudo nvidia-smi -i {} -pl {:.0f}, if that is not meant", gpu_.index, *gpu_.power_limit_max_w));
+          fmt::format("sudo nvidia-smi -i {} -pl {:.0f}, if that is not intended", gpu_.index,
+                      *gpu_.power_limit_max_w));
     }
   }
 
   void memory_errors() {
     if (const auto errors = gpu_.now.uncorrected_errors; errors && *errors > 0) {
       say(Health::warning, "D111", fmt::format("{} uncorrected memory error(s) since the driver was loaded", *errors),
-          "reset the device or reboot; have it replaced if they come again");
+          "reset the device or reboot; have it replaced if they recur");
     }
     if (gpu_.corrected_errors && *gpu_.corrected_errors > 0)
       say(Health::note, "D112",
           fmt::format("{} memory error(s) corrected since the driver was loaded", *gpu_.corrected_errors),
-          "nothing, unless the number grows");
+          "nothing, unless the count grows");
     if (gpu_.ecc && !*gpu_.ecc)
       say(Health::note, "D113", "ECC is off: memory errors pass unnoticed",
           fmt::format("sudo nvidia-smi -i {} -e 1, then reboot; bandwidth differs with it", gpu_.index));

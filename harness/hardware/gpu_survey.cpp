@@ -1,11 +1,123 @@
 #include "harness/hardware/gpu_survey.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
 
 #include "harness/core/device_property.h"
 #include "harness/core/error.h"
+#include "harness/core/recipe.h"
 
 namespace gpubench {
+namespace {
+
+// The driver interface's stable C calls; their results are 0 for success.
+using Init = int (*)(unsigned);
+using GetCount = int (*)(int*);
+using GetVersion = int (*)(int*);
+using GetDevice = int (*)(int*, int);
+using GetAttribute = int (*)(int*, int, int);
+
+// CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR.
+constexpr int capability_major = 75;
+constexpr int capability_minor = 76;
+
+template <class Function>
+Function symbol(void* library, const char* name) {
+  return reinterpret_cast<Function>(::dlsym(library, name));
+}
+
+void say(const CallNotice& before, std::string_view call) {
+  if (before) before(call);
+}
+
+int capability_of(void* library, int ordinal, const CallNotice& before) {
+  const auto get = symbol<GetDevice>(library, "cuDeviceGet");
+  const auto attribute = symbol<GetAttribute>(library, "cuDeviceGetAttribute");
+  int device = 0;
+  int high = 0;
+  int low = 0;
+  if (get == nullptr || attribute == nullptr) return 0;
+  say(before, "cuDeviceGet");
+  if (get(&device, ordinal) != 0) return 0;
+  say(before, "cuDeviceGetAttribute");
+  const bool told = attribute(&high, capability_major, device) == 0 && attribute(&low, capability_minor, device) == 0;
+  return told ? 10 * high + low : 0;
+}
+
+void ask(void* library, NvidiaDriver& driver, const CallNotice& before) {
+  const auto version = symbol<GetVersion>(library, "cuDriverGetVersion");
+  const auto init = symbol<Init>(library, "cuInit");
+  const auto count = symbol<GetCount>(library, "cuDeviceGetCount");
+  if (version == nullptr || init == nullptr || count == nullptr) {
+    driver.reason =
+        "libcuda.so.1 lacks cuInit, cuDeviceGetCount or cuDriverGetVersion: it is not NVIDIA's driver library";
+    return;
+  }
+  say(before, "cuDriverGetVersion");
+  version(&driver.cuda_version);
+  say(before, "cuInit");
+  if (const int status = init(0); status != 0) {
+    driver.reason = cuda_failure(status, "cuInit");
+    return;
+  }
+  say(before, "cuDeviceGetCount");
+  if (const int status = count(&driver.devices); status != 0) {
+    driver.reason = cuda_failure(status, "cuDeviceGetCount");
+    return;
+  }
+  driver.usable = driver.devices > 0;
+  for (int i = 0; i < driver.devices; ++i) driver.capabilities.push_back(capability_of(library, i, before));
+  if (!driver.usable) driver.reason = "the NVIDIA driver sees no device (CUDA_VISIBLE_DEVICES may hide them)";
+}
+
+}  // namespace
+
+bool nvidia_hardware_seen(const std::string& root) {
+  std::error_code ignored;
+  for (const auto& device : std::filesystem::directory_iterator(root + "/sys/bus/pci/devices", ignored)) {
+    std::ifstream file(device.path() / "vendor");
+    std::string vendor;
+    if (file >> vendor && vendor == "0x10de") return true;
+  }
+  return false;
+}
+
+std::string cuda_failure(int status, const std::string& call) {
+  switch (status) {
+    case 34: return fmt::format("no NVIDIA driver: libcuda.so.1 is only the toolkit's stub ({} answers 34)", call);
+    case 35: return fmt::format("the NVIDIA driver is older than its CUDA library needs ({} answers 35)", call);
+    case 100:
+      return fmt::format("the NVIDIA driver sees no device ({} answers 100; CUDA_VISIBLE_DEVICES may hide them)", call);
+    case 803:
+      return fmt::format(
+          "the NVIDIA driver and libcuda.so.1 are of different versions ({} answers 803): "
+          "reboot, or restart the container",
+          call);
+    default: return fmt::format("the NVIDIA driver does not start: {} answers {}", call, status);
+  }
+}
+
+NvidiaDriver probe_nvidia_driver(const std::string& root, const std::string& library_name, const CallNotice& before) {
+  NvidiaDriver driver;
+  driver.hardware_seen = nvidia_hardware_seen(root);
+  say(before, "dlopen " + library_name);
+  // Never unloaded: the driver starts threads of its own, which would crash without its code.
+  void* library = ::dlopen(library_name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* why = ::dlerror();
+    driver.reason =
+        fmt::format("no NVIDIA driver: libcuda.so.1 cannot be loaded ({})", why == nullptr ? "no reason given" : why);
+    return driver;
+  }
+  ask(library, driver, before);
+  return driver;
+}
+
 namespace {
 
 Nvml::Device find(const Nvml& nvml, const DeviceInfo& device) {
@@ -76,8 +188,55 @@ void add_gpu_properties(DeviceInfo& device, const std::string& library) {
     add(device, device_property::mig, on_or_off(facts.mig));
     add(device, device_property::driver, nvml.driver_version());
   } catch (const BackendError&) {
-    // Without NVML the device is what its backend says.
+    // Without NVML the device keeps what its backend reported.
   }
+}
+
+namespace {
+
+constexpr int eight_bit_products = 89;
+constexpr int bf16_and_tf32_products = 80;
+
+bool is_eight_bit(DType type) { return type == DType::f8_e4m3 || type == DType::f8_e5m2; }
+
+int least_capability(const Recipe& recipe) {
+  if (is_eight_bit(recipe.operand) || is_eight_bit(recipe.gradient_operand)) return eight_bit_products;
+  const bool bf16 = recipe.tensor == DType::bf16 || recipe.operand == DType::bf16;
+  return bf16 || recipe.math.inputs == Math::Inputs::tf32 ? bf16_and_tf32_products : 0;
+}
+
+std::string version(int capability) { return fmt::format("{}.{}", capability / 10, capability % 10); }
+
+}  // namespace
+
+std::vector<GpuRecipe> gpu_recipes() {
+  std::vector<GpuRecipe> all;
+  for (const Recipe& recipe : recipes()) all.push_back({std::string(recipe.name), least_capability(recipe)});
+  return all;
+}
+
+std::vector<std::string> recipes_of_gpu(int capability) {
+  std::vector<std::string> names;
+  for (const GpuRecipe& recipe : gpu_recipes()) {
+    if (capability == 0 || recipe.least_capability <= capability) names.push_back(recipe.name);
+  }
+  return names;
+}
+
+std::string recipes_lacking(int capability) {
+  if (capability == 0) return {};
+  std::map<int, std::string> lacking;  // by what they need
+  for (const GpuRecipe& recipe : gpu_recipes()) {
+    if (recipe.least_capability <= capability) continue;
+    std::string& names = lacking[recipe.least_capability];
+    names += (names.empty() ? "" : ", ") + recipe.name;
+  }
+  std::string text;
+  for (const auto& [needed, names] : lacking) {
+    const bool one = names.find(',') == std::string::npos;
+    text += fmt::format("{} need{} compute capability {}; ", names, one ? "s" : "", version(needed));
+  }
+  return text.empty() ? text : text + "this device has " + version(capability);
 }
 
 }  // namespace gpubench

@@ -17,7 +17,7 @@
 namespace gpubench {
 namespace {
 
-// What the kernel tells is input too: a container, a hypervisor or an emulator may have written it.
+// What the kernel reports is input too: a container, a hypervisor or an emulator may have written it.
 constexpr std::streamsize most_bytes = std::streamsize{16} << 20;  // 4096 processors in /proc/cpuinfo take 6 MB
 constexpr int most_mhz = 1'000'000;
 constexpr int most_cpus = 1 << 20;
@@ -119,7 +119,7 @@ void read_caches(const std::string& root, HostInfo& host) {
     const std::string type = trimmed(read_text(folder + "type"));
     if (type.empty()) return;
     const int level = count_in(read_text(folder + "level"), 1, most_levels, 0);
-    if (level == 0) continue;  // a cache of no level is none that a report could tell of
+    if (level == 0) continue;  // a cache without a level cannot be reported
     host.caches.push_back({type, level, size_with_suffix(trimmed(read_text(folder + "size"))),
                            count_cpus(trimmed(read_text(folder + "shared_cpu_list")))});
   }

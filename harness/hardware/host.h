@@ -1,4 +1,4 @@
-// What this machine is, as the kernel tells it: read-only, no vendor library, a few milliseconds.
+// What this machine is, as the kernel reports it: read-only, no vendor library, a few milliseconds.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,9 @@ struct HostInfo {
   std::string kernel;        ///< "Linux 6.1.0-18-amd64"
   std::string distribution;  ///< "Debian GNU/Linux 12 (bookworm)"
   std::string cpu_model;
-  std::vector<std::string>
-      instruction_sets;  ///< those that matter here: avx2, fma, avx512f, avx512_bf16, amx_bf16, ...
-  int cpus = 1;          ///< online
-  int usable_cpus = 1;   ///< in this process's affinity mask
+  std::vector<std::string> instruction_sets;  ///< the relevant ones: avx2, fma, avx512f, avx512_bf16, amx_bf16, ...
+  int cpus = 1;                               ///< online
+  int usable_cpus = 1;                        ///< in this process's affinity mask
   int sockets = 1;
   int mhz = 0;
   std::optional<double> cgroup_cpus;  ///< quota, where there is one
@@ -36,7 +35,7 @@ struct HostInfo {
   std::vector<double> load_avg;
   std::vector<HostCache> caches;
 
-  /// Frequencies may move: the governor is there and is not "performance".
+  /// Frequencies may change: there is a governor and it is not "performance".
   [[nodiscard]] bool cpu_scaling_enabled() const { return !governor.empty() && governor != "performance"; }
 };
 

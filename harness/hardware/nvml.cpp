@@ -145,7 +145,7 @@ std::optional<double> thousandth(std::optional<nvml::Number> value) {
   return value ? std::optional(milli * static_cast<double>(*value)) : std::nullopt;
 }
 
-// One byte more than the library is told of, so that text without an end has one.
+// One byte more than the library is told, so that text is always terminated.
 using TextBuffer = std::array<char, text_bytes + 1>;
 
 std::string text(nvml::GetText get, nvml::Device device) {
@@ -185,7 +185,7 @@ void read_links(nvml::Status (*get)(nvml::Device, nvml::Number, nvml::Number*), 
     ++there;
     up += active != 0 ? 1 : 0;
   }
-  if (there == 0) return;  // no links, or not told: a device without links answers with an error
+  if (there == 0) return;  // no links, or not reported: a device without links answers with an error
   facts.nvlinks = there;
   facts.nvlinks_up = up;
 }
@@ -231,7 +231,7 @@ std::string xid_text(std::uint64_t xid) {
   return fmt::format("Xid {}", xid);
 }
 
-// The library stays loaded when this object goes: it may have threads, and taking their code away would crash them.
+// The library stays loaded when this object goes: it may have threads, which would crash without its code.
 Nvml::Nvml(const std::string& library) : calls_(std::make_unique<Calls>(load(library))) {
   if (calls_->init == nullptr || calls_->shutdown == nullptr)
     throw BackendError(fmt::format("{} has no nvmlInit or no nvmlShutdown: it is not NVML", library));

@@ -1,9 +1,9 @@
-// NVIDIA's management library, asked without linking it: clocks, power, energy, temperature, errors, links.
+// NVIDIA's management library, queried without linking it: clocks, power, energy, temperature, errors, links.
 //
 // It comes with the driver (libnvidia-ml.so.1), not with the toolkit, and which functions it has depends on the
 // driver's age. So each function is looked up by name; what a library lacks or a device does not support is "not known"
 // (an empty optional), never a crash and never a made-up zero. All text is untrusted: it is cut at its buffer's end,
-// and whoever prints it makes it visible.
+// and whoever prints it makes control characters visible.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace gpubench {
 struct GpuReading {
   std::optional<int> sm_mhz;
   std::optional<int> memory_mhz;
-  std::optional<double> power_w;   ///< now, where the device tells
+  std::optional<double> power_w;   ///< now, where the device reports that
   bool power_is_average = false;   ///< else over the second before, on most architectures
   std::optional<double> energy_j;  ///< since the driver was loaded; moves about every 100 ms
   std::optional<int> temperature_c;
@@ -60,7 +60,7 @@ struct GpuFacts {
   GpuReading now;
 };
 
-/// The words (harness/core/telemetry.h) for a set of reason bits, lowest bit first; "bit 12" for one nobody knows.
+/// The words (harness/core/telemetry.h) for a set of reason bits, lowest bit first; "bit 12" for an unknown one.
 [[nodiscard]] std::vector<std::string> clock_reasons(std::uint64_t bits);
 
 /// "Xid 79 (GPU has fallen off the bus)"; the number alone where its name is not among those that are often met.
@@ -83,7 +83,7 @@ class Nvml {
   using Device = void*;
   /// In the library's order, which CUDA_VISIBLE_DEVICES does not change. A device that cannot be opened is null.
   [[nodiscard]] std::vector<Device> devices() const;
-  /// By PCI bus id ("0000:18:00.0"; "18:00.0" as well) or UUID ("GPU-..."). Null where there is none such.
+  /// By PCI bus id ("0000:18:00.0"; "18:00.0" as well) or UUID ("GPU-..."). Null where there is none.
   [[nodiscard]] Device find(const std::string& id) const;
 
   [[nodiscard]] GpuFacts facts(Device device, int index) const;

@@ -1,5 +1,5 @@
-// What devices can do at most: a database of published figures, each with its source and how far to trust it, and a way
-// to work the figures out for a card that the database does not know.
+// The peak rates of devices: a database of published figures, each with its source and how far to trust it, and a way
+// to derive them for a card that is not in the database.
 //
 // All rates are dense; 8-bit and 16-bit floating-point rates are those with fp32 accumulation (a GeForce card reaches
 // half of the rate on its sheet with it). One number that is exactly twice another is usually a sparse rate: never
@@ -42,7 +42,7 @@ struct Figure {
 struct DeviceRow {
   std::string_view name;      ///< "H200 SXM"
   std::string_view words;     ///< that a device's name must have
-  std::string_view may_have;  ///< words that it may have besides; any other makes it another card
+  std::string_view may_have;  ///< words that it may have in addition; any other makes it another card
   int capability = 0;         ///< compute capability, 90 for 9.0; 0 for a vendor that has none
   int least_units = 0;        ///< SMs or compute units
   int most_units = 0;
@@ -77,7 +77,7 @@ struct DeviceRow {
 /// Operations per clock of one SM. Empty for a compute capability, or a kind of arithmetic, that is not known.
 [[nodiscard]] std::optional<double> operations_per_clock(int capability, bool geforce, Rate rate);
 
-/// Double data rate: `mhz` as the driver tells it, the bus in bits, bytes per second.
+/// Double data rate: the clock as the driver reports it, the bus in bits; bytes per second.
 [[nodiscard]] double bandwidth_at(double memory_mhz, double bus_bits);
 
 }  // namespace gpubench

@@ -1,9 +1,14 @@
-// Telemetry of a GPU: reads its sensors before and after each round, and every 50 ms in between.
+// Telemetry of the rounds. A GPU's sensors are read before and after each round, and every 50 ms in between. Of the CPU
+// the scheduler's counters are read before and after: they show that other work wanted the processors in a round whose
+// times alone would only look noisy.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include "harness/core/backend.h"
 #include "harness/core/telemetry.h"
@@ -14,8 +19,8 @@ namespace gpubench {
 /// Energy counters move about every 100 ms, so that shorter windows would be noise.
 inline constexpr double least_energy_window_s = 2.0;
 
-/// What the readings of a window say together. Clocks are those of readings in which the device was not idle, if there
-/// are such: what a sleeping device is clocked at says nothing about the round.
+/// Summarizes the readings of a window. Clocks are those of readings in which the device was not idle, if any: the
+/// clock of a sleeping device says nothing about the round.
 [[nodiscard]] RoundTelemetry summarize_readings(std::span<const GpuReading> readings, double window_s);
 
 /// Polls `read` on a thread of its own while a round runs. `read` is called from that thread and from the caller's,
@@ -24,9 +29,28 @@ inline constexpr double least_energy_window_s = 2.0;
                                                       double period_s = 0.050);
 
 /// The telemetry of a backend's device. A CUDA device is looked up by its properties "pci_bus_id" or "uuid"; one that
-/// NVML cannot find has none (NoTelemetry), nor has any other but the CPU, whose scheduler is watched. Never throws for
-/// a missing or broken NVML: doctor tells that. `library`: NVML's, for tests.
+/// NVML cannot find has none (NoTelemetry). Of a CPU the scheduler is watched; other devices have no telemetry. Never
+/// throws for a missing or broken NVML: doctor reports that. `library`: NVML's, for tests.
 [[nodiscard]] std::unique_ptr<Telemetry> open_telemetry(const DeviceInfo& device,
                                                         const std::string& library = "libnvidia-ml.so.1");
+
+/// What the kernel has counted so far.
+struct SchedulerReading {
+  double time_s = 0.0;  ///< of a steady clock
+  std::optional<std::int64_t> involuntary_switches;
+  std::optional<double> waiting_s;  ///< in which some task of the machine waited for a processor
+};
+
+/// Seconds from /proc/pressure/cpu's "some ... total=" (microseconds; Linux, Documentation/accounting/psi). Empty where
+/// the text has none.
+[[nodiscard]] std::optional<double> waiting_seconds(std::string_view pressure);
+
+/// Now: getrusage() of this process with all its threads, and `pressure_file`.
+[[nodiscard]] SchedulerReading read_scheduler(const std::string& pressure_file = "/proc/pressure/cpu");
+
+/// Reads before and after each round, nothing in between.
+[[nodiscard]] std::unique_ptr<Telemetry> watch_processors(std::function<SchedulerReading()> read = [] {
+  return read_scheduler();
+});
 
 }  // namespace gpubench

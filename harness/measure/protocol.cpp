@@ -1,5 +1,7 @@
 #include "harness/measure/protocol.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -60,11 +62,85 @@ int copies_for(CacheMode cache, std::int64_t working_set_bytes, std::int64_t cac
 bool settled(const Protocol& protocol, std::span<const RoundRecord> rounds, std::int64_t batch, double spent_s) {
   const std::vector<double> log_medians = log_round_medians(rounds, batch);
   const auto valid = static_cast<int>(log_medians.size());
-  // A machine that spoils every round must not keep a case going for ever.
+  // A machine that spoils every round must not keep a case going forever.
   if (valid >= protocol.max_rounds || static_cast<int>(rounds.size()) >= 2 * protocol.max_rounds) return true;
   if (valid < protocol.min_rounds) return false;
   return spent_s >= protocol.budget_s ||
          (protocol.half_width > 0.0 && mean_half_width(log_medians) <= protocol.half_width);
+}
+
+namespace {
+
+constexpr std::array throttling{clock_reason::hw_slowdown, clock_reason::hw_thermal_slowdown,
+                                clock_reason::sw_thermal_slowdown, clock_reason::hw_power_brake};
+
+bool has(const RoundTelemetry& telemetry, std::string_view reason) {
+  return std::find(telemetry.reasons.begin(), telemetry.reasons.end(), reason) != telemetry.reasons.end();
+}
+
+bool throttled(const RoundTelemetry& telemetry) {
+  return std::any_of(throttling.begin(), throttling.end(), [&](auto reason) { return has(telemetry, reason); });
+}
+
+bool has_new_errors(const RoundTelemetry& telemetry) { return telemetry.uncorrected_errors.value_or(0) > 0; }
+
+// By more than 1%, in any reading of a round. A reading that is no number is off as well.
+bool clock_is_off(const RoundTelemetry& telemetry, int locked_mhz) {
+  constexpr double allowed = 0.01;
+  return locked_mhz > 0 && telemetry.sm_mhz &&
+         !(std::fabs(telemetry.sm_mhz->median - locked_mhz) <= allowed * locked_mhz);
+}
+
+}  // namespace
+
+std::string round_fault(const RoundTelemetry& telemetry, int locked_clock_mhz) {
+  std::vector<std::string> faults;
+  for (const std::string_view reason : throttling) {
+    if (has(telemetry, reason)) faults.emplace_back(reason);
+  }
+  if (has_new_errors(telemetry)) {
+    const std::int64_t errors = *telemetry.uncorrected_errors;
+    faults.push_back(fmt::format("{} uncorrected memory error{}", errors, errors == 1 ? "" : "s"));
+  }
+  faults.insert(faults.end(), telemetry.errors.begin(), telemetry.errors.end());
+  if (clock_is_off(telemetry, locked_clock_mhz))
+    faults.push_back(fmt::format("SM clock at {:.0f} MHz, locked at {}", telemetry.sm_mhz->median, locked_clock_mhz));
+  return fmt::format("{}", fmt::join(faults, ", "));
+}
+
+std::vector<std::string> telemetry_flags(std::span<const RoundRecord> rounds, int locked_clock_mhz) {
+  const auto any = [&](const auto& holds) {
+    return std::any_of(rounds.begin(), rounds.end(), [&](const RoundRecord& round) {
+      return round.valid && round.telemetry && holds(*round.telemetry);
+    });
+  };
+  const auto tells_no_clock = [](const RoundRecord& round) {
+    return round.valid && !(round.telemetry && round.telemetry->sm_mhz);
+  };
+  std::vector<std::string> flags;
+  if (any(throttled)) flags.emplace_back("throttled");
+  if (any(has_new_errors)) flags.emplace_back("memory errors");
+  if (any([](const RoundTelemetry& t) { return !t.errors.empty(); })) flags.emplace_back("device errors");
+  if (any([](const RoundTelemetry& t) { return has(t, clock_reason::sw_power_cap); }))
+    flags.emplace_back("power capped");
+  if (any([=](const RoundTelemetry& t) { return clock_is_off(t, locked_clock_mhz); })) flags.emplace_back("clock off");
+  if (locked_clock_mhz > 0 && std::any_of(rounds.begin(), rounds.end(), tells_no_clock))
+    flags.emplace_back("clock unknown");
+  if (std::any_of(rounds.begin(), rounds.end(), [](const RoundRecord& round) { return !round.valid; }))
+    flags.emplace_back("invalid rounds");
+  return flags;
+}
+
+std::optional<double> energy_per_run_j(std::span<const RoundRecord> rounds, double median_ns) {
+  double joules = 0.0;
+  double seconds = 0.0;
+  for (const RoundRecord& round : rounds) {
+    if (!round.valid || !round.telemetry || !round.telemetry->energy_j) continue;
+    joules += *round.telemetry->energy_j;
+    seconds += round.telemetry->window_s;
+  }
+  if (!(seconds > 0.0)) return std::nullopt;
+  return joules / seconds * median_ns * 1e-9;
 }
 
 }  // namespace gpubench

@@ -1,10 +1,14 @@
-// How a case is timed: presets, batch size, cold copies, the stopping rule. Pure functions; harness/measure/README.md
-// says how they work together.
+// How a case is timed: presets, batch size, cold copies, the stopping rule, and which rounds must be run again. Pure
+// functions; harness/measure/README.md says how they work together.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "harness/core/backend.h"
 #include "harness/core/case.h"
@@ -13,13 +17,13 @@
 
 namespace gpubench {
 
-/// How long a case is measured. Tiers choose cases and presets rounds; each tier has a preset of its own. No preset is
-/// called as a tier is: "--tier quick --preset quick" would say little.
+/// How long a case is measured. Tiers choose cases and presets rounds; each tier has a preset of its own. No preset
+/// shares its name with a tier: "--tier quick --preset quick" would say little.
 enum class Preset {
   minimal,  ///< 3 rounds of 3 short samples: whether it runs at all
   brief,    ///< 3 rounds of 5
   normal,   ///< 10 to 20 rounds of 10, until the interval is half a percent
-  gate,     ///< 5 to 10 rounds of 10: one of several runs of the same, for a regression gate
+  gate,     ///< 5 to 10 rounds of 10: one of several runs, for a regression gate
   thorough  ///< 20 to 40 rounds of 20, until the interval is a quarter of a percent: for publishing
 };
 [[nodiscard]] std::string_view name(Preset preset);
@@ -54,5 +58,25 @@ struct Protocol {
 /// Whether a case with these rounds is done, given the wall time it has used.
 [[nodiscard]] bool settled(const Protocol& protocol, std::span<const RoundRecord> rounds, std::int64_t batch,
                            double spent_s);
+
+/// Why a round with these readings must be run again: hardware slowdown, thermal slowdown by hardware or software,
+/// power brake, a new uncorrected memory error, an error that the driver reports, a median SM clock that is more than
+/// 1% off `locked_clock_mhz` (0: it is not locked). Empty for a round that stands; so does one with a power cap in
+/// software, which is how the device is set up.
+[[nodiscard]] std::string round_fault(const RoundTelemetry& telemetry, int locked_clock_mhz = 0);
+
+/// Pauses before an invalid round is run again, in seconds. After the last one the round is kept and flagged: a device
+/// that stays slow must not hold up the run forever.
+inline constexpr std::array<double, 3> redo_pauses_s{0.5, 2.0, 5.0};
+
+/// Flags for a summary from the rounds that are kept: "throttled", "memory errors", "device errors", "power capped",
+/// "clock off" where one ran at another clock than the locked one, "clock unknown" where the clock should be locked and
+/// was not reported, and "invalid rounds" where some have no times.
+[[nodiscard]] std::vector<std::string> telemetry_flags(std::span<const RoundRecord> rounds, int locked_clock_mhz = 0);
+
+/// Joules of one run of the program: the mean power of the rounds whose energy is known, times the median time of a
+/// run. The counter also covers the warm-up; that does not matter for power, since the device does the same work there.
+/// Empty where no window was long enough (2 s).
+[[nodiscard]] std::optional<double> energy_per_run_j(std::span<const RoundRecord> rounds, double median_ns);
 
 }  // namespace gpubench

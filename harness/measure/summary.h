@@ -1,5 +1,4 @@
-// What the rounds of a case say together. Pure functions of the samples, so that whoever reads a report can work its
-// summaries out again.
+// The summary of the rounds of a case. Pure functions of the samples, so that a reader of a report can recompute it.
 #pragma once
 
 #include <cstdint>

@@ -1,18 +1,106 @@
-// add_all_cases(): see verdict.h.
+// The table of all cases, what its words mean, and why some cases did not run.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string_view>
 
-#include "harness/page/rates.h"
+#include "harness/core/reliability.h"
+#include "harness/page/html.h"
 #include "harness/page/sections.h"
-#include "harness/page/table_html.h"
-#include "harness/page/verdict.h"
 #include "harness/report/console.h"
 #include "harness/report/quantity.h"
 #include "harness/report/text_table.h"
 
 namespace gpubench::page {
+namespace {
+
+std::string_view meaning_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::pass: return "";
+    case Verdict::fail: return "an element is outside the bound that its arithmetic allows";
+    case Verdict::downgraded:
+      return "right within the bound of a lower precision than the one declared: that was measured";
+    case Verdict::not_proven: return "nothing was compared, or the check accepted an output corrupted on purpose";
+    case Verdict::unverified: return "not checked (--check off): its numbers are not results";
+    case Verdict::unsupported: return "the device or its libraries lack it; the reason is theirs";
+    case Verdict::skipped: return "not run: it does not fit, or the run ended before";
+    case Verdict::error: return "it crashed or hung, or a library failed while it ran";
+  }
+  return "";
+}
+
+struct Meaning {
+  std::string_view flag;
+  std::string_view text;
+};
+// Those of harness/measure, harness/hardware and harness/run. Others have only their names.
+constexpr Meaning flags[] = {
+    {"no interval", "one round only: the time has no interval"},
+    {"severe", "more than 5% of the samples are outliers, beyond ten standard deviations and 5% of the median"},
+    {"drift",
+     "the second half of the rounds is faster or slower than the first by more than 1%, and by more than chance"},
+    {"stragglers", "the slowest rank is more than 5% behind the middle one, not always the same"},
+    {"throttled", "the device lowered its clock in a round that counts: heat, or its power supply"},
+    {"power capped", "the device lowered its clock to stay within its power limit"},
+    {"clock off", "the clock was more than 1% off the one it is locked at"},
+    {"clock unknown", "the clock should be locked, and the device did not report it"},
+    {"invalid rounds", "rounds were thrown away, each with its reason in the report"},
+    {"memory errors", "the device counted uncorrected memory errors"},
+    {"device errors", "the driver reported an error of the device (Xid) in a round"},
+    {"above peak", "faster than the device can be: the time, the work or the published peak is wrong"},
+    {"slowed on purpose", "--inject-slowdown: the time is not the device's"},
+};
+
+std::string meaning_of_flag(const std::string& flag) {
+  if (flag == "noisy")
+    return fmt::format(
+        "the 95% interval of the time is wider than ±{:.0f}%: an unreliable timing, shown but used for nothing else",
+        100.0 * most_half_width);
+  if (flag.starts_with("rank ") && flag.ends_with(" straggles"))
+    return "this rank is more than 5% behind the middle one, nearly always";
+  const auto* found =
+      std::find_if(std::begin(flags), std::end(flags), [&](const Meaning& m) { return m.flag == flag; });
+  return found == std::end(flags) ? "" : std::string(found->text);
+}
+
+void add_word(Html& html, std::string_view word, std::string_view meaning) {
+  html.element("dt", word).element("dd", meaning).raw("\n");
+}
+
+}  // namespace
+
+void add_words(Html& html, std::span<const Side> sides) {
+  std::set<Verdict> verdicts;
+  std::set<std::string> told;
+  for (const Side& side : sides) {
+    for (const CaseRecord& record : side.report->cases) {
+      verdicts.insert(record.verdict);
+      told.insert(record.summary.flags.begin(), record.summary.flags.end());
+    }
+  }
+  html.raw("<dl class=\"words\">\n");
+  add_word(
+      html, "case",
+      "suite/workload/dimensions/precision[/modes]/xranks: gemm/matmul/m=512,n=512,k=512/bf16/x1 is a bf16 matrix "
+      "product on one rank. The same id is the same work on every machine; modes are part of it where they are not "
+      "the default.");
+  add_word(html, "error / bound",
+           "the largest error as a share of what its arithmetic allows: 0 is exact, above 1 fails");
+  add_word(html, "~", "before a rate: its timing is unreliable");
+  for (const Verdict verdict : verdicts) {
+    if (verdict == Verdict::pass) continue;
+    std::string word(name(verdict));
+    std::replace(word.begin(), word.end(), '_', ' ');
+    add_word(html, word, meaning_of(verdict));
+  }
+  for (const std::string& flag : told) {
+    if (const std::string meaning = meaning_of_flag(flag); !meaning.empty()) add_word(html, flag, meaning);
+  }
+  html.raw("</dl>\n");
+}
+
 namespace {
 
 DataTable cases_table(const Side& side) {
@@ -29,7 +117,7 @@ DataTable cases_table(const Side& side) {
                    {"error / bound", true},
                    {"flags"}};
   for (const CaseRecord& r : report.cases) {
-    // A time without a verdict is not told as one.
+    // A time without a passing verdict is not shown.
     const bool timed = ranked(r);
     std::vector<std::string> row{
         std::string(name(r.verdict)),

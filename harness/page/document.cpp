@@ -4,13 +4,10 @@
 #include <algorithm>
 #include <set>
 
-#include "harness/chart/svg.h"
-#include "harness/page/assets.h"
+#include "harness/chart/chart.h"
+#include "harness/page/html.h"
 #include "harness/page/page.h"
-#include "harness/page/ratios.h"
 #include "harness/page/sections.h"
-#include "harness/page/table_html.h"
-#include "harness/page/verdict.h"
 #include "harness/report/quantity.h"
 
 namespace gpubench::page {
@@ -43,13 +40,8 @@ void draw(Section& section, chart::Placement placement, std::set<std::string>& u
   }
 }
 
-std::vector<Section> sections_of(std::span<const Side> sides, const Comparisons& comparisons,
-                                 const PageOptions& options, chart::Placement placement) {
-  std::vector<Section> sections{throughput_by_size(sides), throughput_by_batch(sides), best_by_precision(sides),
-                                roofline(sides),           scaling_curves(sides),      bus_bandwidth(sides),
-                                error_budget(sides),       step_breakdown(sides),      comparison_forest(comparisons),
-                                noise_strips(sides),       device_over_time(sides),    energy(sides),
-                                cost(sides, options)};
+std::vector<Section> drawn_sections(const Material& material, chart::Placement placement) {
+  std::vector<Section> sections = sections_of(material);
   std::set<std::string> used;
   for (Section& section : sections) draw(section, placement, used);
   std::erase_if(sections, [](const Section& section) { return section.empty(); });
@@ -127,13 +119,13 @@ void add_section(Html& html, const Section& section) {
 std::vector<Section> report_sections(std::span<const Report> reports, const PageOptions& options,
                                      chart::Placement placement) {
   const std::vector<Side> sides = sides_of(reports, options.labels);
-  return sections_of(sides, comparisons_of(sides), options, placement);
+  return drawn_sections({sides, comparisons_of(sides), options}, placement);
 }
 
 std::string report_page(std::span<const Report> reports, const PageOptions& options) {
   const std::vector<Side> sides = sides_of(reports, options.labels);
   const Comparisons comparisons = comparisons_of(sides);
-  const std::vector<Section> sections = sections_of(sides, comparisons, options, chart::Placement::page);
+  const std::vector<Section> sections = drawn_sections({sides, comparisons, options}, chart::Placement::page);
   const bool failures = any_went_wrong(sides);
   Html html;
   add_head(html,

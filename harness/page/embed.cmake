@@ -41,7 +41,7 @@ bytes_of(${JS} js)
 file(SHA256 ${JS} sha)
 base64_of("${sha}" hash)
 file(WRITE ${OUTPUT} "// Made by embed.cmake from page.css and page.js.
-#include \"harness/page/assets.h\"
+#include \"harness/page/html.h\"
 
 namespace gpubench::page {
 namespace {

@@ -1,10 +1,9 @@
-#include "harness/page/sections.h"
-
+// Work per joule, and what whole training steps cost.
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "harness/page/rates.h"
+#include "harness/page/sections.h"
 #include "harness/report/quantity.h"
 
 namespace gpubench::page {
@@ -15,53 +14,25 @@ constexpr double million = 1e6;
 constexpr double exa = 1e18;
 constexpr std::size_t most_bars = 40;  // of a chart; the table has them all
 
-std::string work_unit(const CaseRecord& record) {
-  return record.derived.headline_unit.substr(0, record.derived.headline_unit.find('/'));
+std::string work_unit(const Entry& e) {
+  const std::string& unit = e.record->derived.headline_unit;
+  return unit.substr(0, unit.find('/'));
 }
 
 std::string case_name(const Entry& e) {
   const Case& c = e.record->c;
-  const std::string shape = c.label.empty() ? to_string(c.dims) : c.label;
-  return fmt::format("{} {} {}", c.workload, shape, series_name(e, c.ranks > 1));
+  return fmt::format("{} {} {}{}", c.workload, short_name(*e.record), series_name(e),
+                     c.ranks > 1 ? fmt::format(" x{}", c.ranks) : "");
 }
 
-bool has_energy(const CaseRecord& record) {
-  return ranked(record) && record.derived.energy_j && record.derived.energy_per_work_j &&
-         *record.derived.energy_per_work_j > 0.0;
-}
-
-Figure energy_figure(const std::string& unit, std::vector<Entry> entries) {
-  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-    return *a.record->derived.energy_per_work_j < *b.record->derived.energy_per_work_j;
-  });
+// A bar per case, those first that come first; `most` says in the title which they are where not all are drawn.
+chart::BarChart bars_of(const std::string& title, const std::string& most, std::span<const Entry> entries,
+                        const std::function<chart::Bar(const Entry&)>& bar) {
   chart::BarChart chart;
-  chart.title = entries.size() > most_bars
-                    ? fmt::format("Work per joule, {}: the {} best of {}", unit, most_bars, entries.size())
-                    : "Work per joule, " + unit;
-  chart.value = rate_axis(unit + "/J", chart::Scale::linear);
-  chart.value.title = "work per joule";
-  chart.groups.emplace_back();
-  DataTable table;
-  table.columns = {
-      {"case"}, {"energy of a run", true, "J"}, {"work per joule", true, unit + "/J"}, {"rate", true, unit + "/s"}};
-  for (const Entry& e : entries) {
-    const Derived& d = e.record->derived;
-    const double per_joule = 1.0 / *d.energy_per_work_j;
-    const std::string text = format_quantity(per_joule, unit + "/J");
-    if (chart.groups[0].bars.size() < most_bars) {
-      chart::Bar bar;
-      bar.label = case_name(e);
-      bar.value = per_joule;
-      bar.text = text;
-      bar.note = e.record->id;
-      bar.doubtful = !reliable(*e.record);
-      chart.groups[0].bars.push_back(std::move(bar));
-    }
-    table.rows.push_back({e.record->id, format_quantity(*d.energy_j, "J"), text, marked_rate(*e.record)});
-  }
-  table.title = counted(entries.size(), "case");
-  chart.description = fmt::format("{} per joule, {}, best first.", unit, counted(entries.size(), "case"));
-  return {slug("energy " + unit), std::move(chart), std::move(table)};
+  chart.title =
+      entries.size() > most_bars ? fmt::format("{}: the {} {} of {}", title, most_bars, most, entries.size()) : title;
+  chart.groups.push_back(bar_group("", entries.first(std::min(most_bars, entries.size())), bar));
+  return chart;
 }
 
 /// What is priced: a million of an item, or an exaFLOP.
@@ -87,92 +58,85 @@ std::string money(double amount) {
   return amount < 0.01 ? fmt::format("{:.3g}", amount) : fmt::format("{:.4g}", amount);
 }
 
-Figure cost_figure(const Good& good, std::vector<Entry> entries, double price_per_hour) {
+Figure cost_figure(const Good& good, Entries entries, double price_per_hour) {
+  const std::string unit = good.item.empty() ? "FLOP/s" : good.item + "/s";
   const auto price = [&](const Entry& e) { return price_of(good, e, price_per_hour); };
   std::stable_sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) { return price(a) < price(b); });
-  chart::BarChart chart;
-  chart.title = entries.size() > most_bars
-                    ? fmt::format("{}: the {} cheapest of {}", good.title, most_bars, entries.size())
-                    : good.title;
-  chart.value = {good.title, chart::Scale::linear, chart::TickLabels::plain, ""};
-  chart.groups.emplace_back();
-  DataTable table;
-  table.columns = {{"case"}, {good.title, true}, {"rate", true, good.item.empty() ? "FLOP/s" : good.item + "/s"}};
-  for (const Entry& e : entries) {
-    if (chart.groups[0].bars.size() < most_bars) {
-      chart::Bar bar;
-      bar.label = case_name(e);
-      bar.value = price(e);
-      bar.text = money(price(e));
-      bar.note = e.record->id;
-      chart.groups[0].bars.push_back(std::move(bar));
-    }
-    table.rows.push_back({e.record->id, money(price(e)),
-                          format_quantity(rate_of(good, *e.record), good.item.empty() ? "FLOP/s" : good.item + "/s")});
-  }
-  table.title = counted(entries.size(), "case");
+  chart::BarChart chart = bars_of(good.title, "cheapest", entries, [&](const Entry& e) {
+    return bar_of(bare_point(0.0, price(e)), case_name(e), money(price(e)), e.record->id);
+  });
+  chart.value = {good.title};
   chart.description = fmt::format("{}, {}, cheapest first.", good.title, counted(entries.size(), "case"));
+  DataTable table = table_of(
+      entries, std::vector<Column>{case_column(),
+                                   {{good.title, true}, [&](const Entry& e) { return money(price(e)); }},
+                                   {{"rate", true, unit},
+                                    [&](const Entry& e) { return format_quantity(rate_of(good, *e.record), unit); }}});
   return {good.key, std::move(chart), std::move(table)};
 }
 
 }  // namespace
 
-Section energy(std::span<const Side> sides) {
-  Section section{"energy",
-                  "Energy",
-                  "Work for each joule that the device's own counter told, over 2 s or more of each case. Longer is "
-                  "better.",
-                  {{}}};
-  std::vector<std::pair<std::string, std::vector<Entry>>> units;
-  for (const Side& side : sides) {
-    for (const CaseRecord& record : side.report->cases) {
-      if (!has_energy(record)) continue;
-      const std::string unit = work_unit(record);
-      auto same = std::find_if(units.begin(), units.end(), [&](const auto& one) { return one.first == unit; });
-      if (same == units.end()) same = units.insert(units.end(), {unit, {}});
-      same->second.push_back({&side, &record});
-    }
-  }
-  for (auto& [unit, entries] : units) section.groups[0].figures.push_back(energy_figure(unit, std::move(entries)));
-  return section;
+std::vector<Entries> cases_with_energy(std::span<const Side> sides) {
+  const Entries entries = entries_of(sides, [](const CaseRecord& r) {
+    return r.derived.energy_j && r.derived.energy_per_work_j && *r.derived.energy_per_work_j > 0.0;
+  });
+  return split(entries, work_unit);
 }
 
-Section cost(std::span<const Side> sides, const PageOptions& options) {
-  Section section{"cost", "Cost", "", {{}}};
-  if (!options.price_per_hour) return section;
+void draw_energy(std::span<const Entry> cases, std::vector<Figure>& figures) {
+  const std::string unit = work_unit(cases.front());
+  const auto per_joule = [](const Entry& e) { return 1.0 / *e.record->derived.energy_per_work_j; };
+  const auto text = [&](const Entry& e) { return format_quantity(per_joule(e), unit + "/J"); };
+  Entries entries(cases.begin(), cases.end());
+  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return *a.record->derived.energy_per_work_j < *b.record->derived.energy_per_work_j;
+  });
+  chart::BarChart chart = bars_of("Work per joule, " + unit, "best", entries, [&](const Entry& e) {
+    chart::Point point = bare_point(0.0, per_joule(e));
+    point.doubtful = !reliable(*e.record);
+    return bar_of(point, case_name(e), text(e), e.record->id);
+  });
+  chart.value = rate_axis(unit + "/J", chart::Scale::linear, "work per joule");
+  chart.description = fmt::format("{} per joule, {}, best first.", unit, counted(entries.size(), "case"));
+  DataTable table = table_of(
+      entries,
+      std::vector<Column>{case_column(),
+                          {{"energy of a run", true, "J"},
+                           [](const Entry& e) { return format_quantity(*e.record->derived.energy_j, "J"); }},
+                          {{"work per joule", true, unit + "/J"}, text},
+                          {{"rate", true, unit + "/s"}, [](const Entry& e) { return marked_rate(*e.record); }}});
+  figures.push_back({slug("energy " + unit), std::move(chart), std::move(table)});
+}
+
+void add_cost(Section& section, const Material& material) {
+  if (!material.options.price_per_hour) return;
+  const double price = *material.options.price_per_hour;
   section.lead = fmt::format(
       "Whole training steps at {} for a device and hour, at the measured rate and nothing else: no idle time, no "
-      "input, no checkpoints. "
-      "Shorter is cheaper.",
-      money(*options.price_per_hour));
-  std::size_t unsure = 0;
+      "input, no checkpoints. Shorter is cheaper.",
+      money(price));
   const Good goods[] = {{"tokens", "Cost of a million tokens", "tokens", million},
                         {"images", "Cost of a million images", "images", million},
                         {"flop", "Cost of an exaFLOP (10^18)", "", exa}};
+  section.groups.emplace_back();
+  std::size_t unsure = 0;
   for (const Good& good : goods) {
-    std::vector<Entry> entries;
-    for (const Side& side : sides) {
-      for (const CaseRecord& record : side.report->cases) {
-        // An op, or a block, is a part of what anybody pays for; a price of an unreliable rate is none.
-        if (!ranked(record) || !is_whole_step(record) || !(rate_of(good, record) > 0.0)) continue;
-        if (reliable(record)) {
-          entries.push_back({&side, &record});
-        } else if (good.item.empty()) {
-          ++unsure;
-        }
-      }
-    }
-    if (!entries.empty())
-      section.groups[0].figures.push_back(cost_figure(good, std::move(entries), *options.price_per_hour));
+    // An op, or a block, is a part of what anybody pays for; a price of an unreliable rate is none.
+    Entries entries =
+        entries_of(material.sides, [&](const CaseRecord& r) { return is_whole_step(r) && rate_of(good, r) > 0.0; });
+    const std::size_t removed = std::erase_if(entries, [](const Entry& e) { return !reliable(*e.record); });
+    if (good.item.empty()) unsure = removed;
+    if (!entries.empty()) section.groups[0].figures.push_back(cost_figure(good, std::move(entries), price));
   }
   const std::string left_out =
       unsure == 0 ? "" : fmt::format("{} left out: the timing is unreliable.", counted(unsure, "step is", "steps are"));
   if (!section.empty()) {
     section.lead += (left_out.empty() ? "" : " ") + left_out;
   } else {
-    section.notice = left_out.empty() ? "No whole training step passed: the price of a part says nothing." : left_out;
+    section.notice =
+        left_out.empty() ? "No whole training step passed: the price of a part of one says nothing." : left_out;
   }
-  return section;
 }
 
 }  // namespace gpubench::page

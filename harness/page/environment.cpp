@@ -20,7 +20,7 @@ void add_if(Facts& facts, const std::string& key, const std::string& value) {
   if (!value.empty()) facts.emplace_back(key, value);
 }
 
-/// What somebody chose: the command line, variables, and every setting that is not the default.
+/// What the user chose: the command line, variables, and every setting that is not the default.
 Facts settings_of(const Report& report) {
   const RunContext& run = report.run;
   Facts facts;

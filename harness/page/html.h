@@ -1,10 +1,11 @@
-// Builds HTML: our own markup as it stands, everybody else's text escaped. There is no third way in.
+// Builds HTML: our own markup unchanged, all other text escaped. There is no third way in.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "harness/page/page.h"
 #include "harness/report/escape.h"
 
 namespace gpubench::page {
@@ -43,5 +44,18 @@ class Html {
  private:
   std::string text_;
 };
+
+/// The table, in a box that scrolls sideways on a narrow screen and can be focused with the keyboard.
+/// `label` names the box for screen readers; untrusted, as the cells are.
+void add_table(Html& html, const DataTable& table, std::string_view label);
+
+/// The same, collapsed to a line that says how much there is and opens it.
+void add_folded_table(Html& html, const DataTable& table, std::string_view label);
+
+[[nodiscard]] std::string_view style_sheet();
+/// Holds no "</script".
+[[nodiscard]] std::string_view script();
+/// "sha256-...", over exactly the bytes of script(): what the content security policy allows.
+[[nodiscard]] std::string_view script_hash();
 
 }  // namespace gpubench::page

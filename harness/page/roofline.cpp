@@ -1,11 +1,10 @@
-#include "harness/page/sections.h"
-
+// The roofline: rates under the limits of memory and of arithmetic.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "harness/core/reliability.h"
-#include "harness/page/rates.h"
+#include "harness/page/sections.h"
 #include "harness/report/quantity.h"
 
 namespace gpubench::page {
@@ -14,7 +13,7 @@ namespace {
 double intensity_of(const CaseRecord& record) { return record.derived.flop / record.derived.bytes; }
 
 bool has_intensity(const CaseRecord& record) {
-  return ranked(record) && record.c.ranks == 1 && record.derived.flop > 0.0 && record.derived.bytes > 0.0;
+  return record.c.ranks == 1 && record.derived.flop > 0.0 && record.derived.bytes > 0.0;
 }
 
 /// The limits of memory and of arithmetic together.
@@ -27,7 +26,10 @@ struct Roof {
   [[nodiscard]] double at(double intensity) const { return std::min(intensity * memory, arithmetic); }
 };
 
-std::vector<Roof> roofs(const KnownCeilings& known, const std::string& recipe) {
+// Published first.
+std::vector<Roof> roofs_of(const Entry& e) {
+  const KnownCeilings& known = e.side->ceilings;
+  const std::string& recipe = e.record->c.recipe;
   std::vector<Roof> roofs;
   const auto published = known.published.find(recipe);
   if (published != known.published.end() && known.published_memory)
@@ -39,7 +41,7 @@ std::vector<Roof> roofs(const KnownCeilings& known, const std::string& recipe) {
 }
 
 // The roof over the points, from the memory's slope over the ridge to the flat.
-chart::Guide guide_of(const Roof& roof, const std::vector<Entry>& entries) {
+chart::Guide guide_of(const Roof& roof, std::span<const Entry> entries) {
   double least = roof.ridge();
   double most = roof.ridge();
   for (const Entry& e : entries) {
@@ -63,86 +65,68 @@ std::string why_above(const CaseRecord& record, const Roof& roof) {
                                              : "no matrix product of this run was as fast";
 }
 
-DataTable table_of(const std::vector<Entry>& entries, const Roof& roof) {
-  DataTable table;
-  table.title = counted(entries.size(), "case");
-  table.columns = {{"FLOP per byte", true},
-                   {"rate", true, "FLOP/s"},
-                   {"bandwidth", true, "B/s"},
-                   {"of the " + roof.kind + " roof", true},
-                   {"bound by"},
-                   {"case"},
-                   {"why above"}};
-  for (const Entry& e : entries) {
-    const Derived& d = e.record->derived;
-    const double intensity = intensity_of(*e.record);
-    table.rows.push_back(
-        {fmt::format("{:.3g}", intensity), marked_rate(*e.record, d.flop_per_s, "FLOP/s"),
-         marked_rate(*e.record, d.bytes_per_s, "B/s"),
-         percent_text(reliable(*e.record) ? std::optional(d.flop_per_s / roof.at(intensity)) : std::nullopt),
-         intensity < roof.ridge() ? "memory" : "arithmetic", e.record->id, why_above(*e.record, roof)});
-  }
-  return table;
-}
+std::string flop_rate(const Entry& e) { return marked_rate(*e.record, e.record->derived.flop_per_s, "FLOP/s"); }
 
-Figure chart_of(const Side& side, const std::string& recipe, const std::vector<Entry>& entries,
-                const std::vector<Roof>& roofs) {
-  chart::PlotChart plot;
-  plot.title = side.letter.empty() ? recipe : side.letter + ": " + recipe;
-  plot.x = {"arithmetic intensity, FLOP per byte", chart::Scale::log10, chart::TickLabels::plain, ""};
-  plot.y = rate_axis("FLOP/s", chart::Scale::log10);
-  for (const Entry& e : entries) {
-    const Derived& d = e.record->derived;
-    std::string note = fmt::format("{}/{} {}: {}", e.record->c.suite, e.record->c.workload,
-                                   e.record->c.label.empty() ? to_string(e.record->c.dims) : e.record->c.label,
-                                   marked_rate(*e.record, d.flop_per_s, "FLOP/s"));
-    const std::string why = why_above(*e.record, roofs.front());
-    if (!why.empty()) note += fmt::format(", above the {} roof: {}", roofs.front().kind, why);
-    add_point(plot.series, e.record->c.suite, chart::Mark::scatter,
-              {intensity_of(*e.record), d.flop_per_s, {}, {}, note, !reliable(*e.record)});
-  }
-  for (chart::Series& series : plot.series) sort_by_x(series.points);
-  for (const Roof& roof : roofs) plot.guides.push_back(guide_of(roof, entries));
-  plot.description = fmt::format("FLOP/s of {} in {} against FLOP per byte, both axes logarithmic, under {}.",
-                                 counted(entries.size(), "case"), recipe, counted(plot.guides.size(), "roof"));
-  return {slug(recipe + " " + side.letter), std::move(plot), table_of(entries, roofs.front())};
+DataTable roof_table(std::span<const Entry> entries, const Roof& roof) {
+  const auto intensity = [](const Entry& e) { return intensity_of(*e.record); };
+  return table_of(
+      entries,
+      std::vector<Column>{
+          {{"FLOP per byte", true}, [&](const Entry& e) { return fmt::format("{:.3g}", intensity(e)); }},
+          {{"rate", true, "FLOP/s"}, flop_rate},
+          {{"bandwidth", true, "B/s"},
+           [](const Entry& e) { return marked_rate(*e.record, e.record->derived.bytes_per_s, "B/s"); }},
+          {{"of the " + roof.kind + " roof", true},
+           [&](const Entry& e) {
+             const double share = e.record->derived.flop_per_s / roof.at(intensity(e));
+             return percent_text(reliable(*e.record) ? std::optional(share) : std::nullopt);
+           }},
+          {{"bound by"}, [&](const Entry& e) { return intensity(e) < roof.ridge() ? "memory" : "arithmetic"; }},
+          case_column(),
+          {{"why above"}, [&](const Entry& e) { return why_above(*e.record, roof); }}});
 }
 
 }  // namespace
 
-Section roofline(std::span<const Side> sides) {
-  Section section{"roofline",
-                  "Roofline",
-                  "The slope is what memory allows, the flat what arithmetic allows; a case just under the roof has "
-                  "little left to gain. A measured roof is the best copy or triad and the best matrix product of this "
-                  "run.",
-                  {{}}};
+std::vector<Entries> recipes_with_a_roof(std::span<const Side> sides) {
+  std::vector<Entries> charts = split(entries_of(sides, has_intensity), recipe_name);
+  std::erase_if(charts, [](const Entries& chart) { return chart.size() < 2 || roofs_of(chart.front()).empty(); });
+  return charts;
+}
+
+void draw_roofline(std::span<const Entry> entries, std::vector<Figure>& figures) {
+  const std::string& letter = entries.front().side->letter;
+  const std::string& recipe = entries.front().record->c.recipe;
+  const std::vector<Roof> roofs = roofs_of(entries.front());
+  chart::PlotChart plot;
+  plot.title = letter.empty() ? recipe : letter + ": " + recipe;
+  plot.x = {"arithmetic intensity, FLOP per byte", chart::Scale::log10};
+  plot.y = rate_axis("FLOP/s", chart::Scale::log10);
+  const auto suite_of = [](const Entry& e) { return e.record->c.suite; };
+  plot.series = series_of(entries, chart::Mark::scatter, suite_of, [&](const Entry& e) -> chart::Point {
+    std::string note = fmt::format("{} {}: {}", workload_name(e), short_name(*e.record), flop_rate(e));
+    const std::string why = why_above(*e.record, roofs.front());
+    if (!why.empty()) note += fmt::format(", above the {} roof: {}", roofs.front().kind, why);
+    return {intensity_of(*e.record), e.record->derived.flop_per_s, {}, {}, note, !reliable(*e.record)};
+  });
+  for (const Roof& roof : roofs) plot.guides.push_back(guide_of(roof, entries));
+  plot.description = fmt::format("FLOP/s of {} in {} against FLOP per byte, both axes logarithmic, under {}.",
+                                 counted(entries.size(), "case"), recipe, counted(plot.guides.size(), "roof"));
+  figures.push_back({slug(recipe + " " + letter), std::move(plot), roof_table(entries, roofs.front())});
+}
+
+void count_cases_above_the_roof(Section& section, const Material& material) {
   std::size_t above = 0;
-  for (const Side& side : sides) {
-    std::vector<std::pair<std::string, std::vector<Entry>>> by_recipe;
-    for (const CaseRecord& record : side.report->cases) {
-      if (!has_intensity(record)) continue;
-      auto same = std::find_if(by_recipe.begin(), by_recipe.end(),
-                               [&](const auto& one) { return one.first == record.c.recipe; });
-      if (same == by_recipe.end()) same = by_recipe.insert(by_recipe.end(), {record.c.recipe, {}});
-      same->second.push_back({&side, &record});
-    }
-    for (const auto& [recipe, entries] : by_recipe) {
-      const std::vector<Roof> known = roofs(side.ceilings, recipe);
-      if (known.empty() || entries.size() < 2) continue;
-      section.groups[0].figures.push_back(chart_of(side, recipe, entries, known));
-      above += static_cast<std::size_t>(std::count_if(entries.begin(), entries.end(), [&](const Entry& e) {
-        return !why_above(*e.record, known.front()).empty();
-      }));
-    }
+  for (const Entries& chart : recipes_with_a_roof(material.sides)) {
+    const Roof roof = roofs_of(chart.front()).front();
+    above += static_cast<std::size_t>(
+        std::count_if(chart.begin(), chart.end(), [&](const Entry& e) { return !why_above(*e.record, roof).empty(); }));
   }
   if (above > 0)
     section.lead += fmt::format(
-        " {} above it, and the data below each chart say why: only compulsory bytes are counted, so that data which "
-        "stay "
-        "in a cache, or are updated where they lie, need not pass through memory at the rate of a copy.",
-        above == 1 ? "1 case lies" : fmt::format("{} cases lie", above));
-  return section;
+        " {} above it, and the data below each chart say why: only compulsory bytes are counted, and data "
+        "that stay in a cache or are updated in place need not pass through memory at the rate of a copy.",
+        counted(above, "case is", "cases are"));
 }
 
 }  // namespace gpubench::page

@@ -1,15 +1,59 @@
-// Every section of the page: which charts and tables there are, and what each of them tells. document.cpp has their
-// order.
+// Every part of the page: its opening, the sections of figures, and the tables of cases and of the environment.
+// document.cpp puts them together.
 #pragma once
 
 #include <span>
+#include <string>
+#include <vector>
 
+#include "harness/compare/comparison.h"
+#include "harness/page/figure.h"
 #include "harness/page/html.h"
-#include "harness/page/ratios.h"
-#include "harness/page/section.h"
+#include "harness/page/page.h"
 #include "harness/page/side.h"
 
 namespace gpubench::page {
+
+/// One side against the first.
+struct SideComparison {
+  const Side* a = nullptr;
+  const Side* b = nullptr;
+  Comparison comparison;
+};
+
+/// All sides against the first one, or why that cannot be done.
+struct Comparisons {
+  std::vector<SideComparison> pairs;
+  std::string refusal;
+};
+
+/// Empty for fewer than two sides. The sides must outlive it.
+[[nodiscard]] Comparisons comparisons_of(std::span<const Side> sides);
+
+/// A row per suite: the geometric mean of B's speed as a multiple of A's, its interval, how many cases are faster,
+/// slower, the same or inconclusive, and which have no ratio and why.
+[[nodiscard]] DataTable ratio_table(const SideComparison& pair);
+
+/// The largest gains and losses beyond their uncertainty, gains first; at most `most` of each.
+[[nodiscard]] DataTable changes_table(const SideComparison& pair, std::size_t most = 5);
+
+/// Both tables of each pair; nothing where there is no comparison.
+void add_ratios(Html& html, const Comparisons& comparisons);
+
+/// Per report: the verdict in a word with the counts behind it, how many timings are unreliable, and warnings where its
+/// numbers are not results.
+void add_verdict(Html& html, std::span<const Side> sides);
+
+/// Per report: how much was judged, and how long the run took.
+void add_facts(Html& html, std::span<const Side> sides);
+
+/// Every case that went wrong, with what is known about it and the line that reruns it; nothing where none did. Of very
+/// many, the first ones in full.
+void add_failures(Html& html, std::span<const Side> sides);
+[[nodiscard]] bool any_went_wrong(std::span<const Side> sides);
+
+/// What the words mean, why cases did not run (collapsed), and every case in the order of the plan.
+void add_all_cases(Html& html, std::span<const Side> sides);
 
 /// A row per suite and precision, whole training steps first: the geometric mean of the rates with an interval that
 /// would hold if all of its cases erred together (the mean of their half-widths on the log scale, an upper bound), the
@@ -17,80 +61,100 @@ namespace gpubench::page {
 /// token of a block is not one of a model. A precision in which nothing could run has no row.
 [[nodiscard]] DataTable speed_table(std::span<const Side> sides);
 
-/// The table with its heading and what it leaves out, told once; nothing where no case has a rate.
+/// The table with its heading and what it leaves out; nothing where no case has a rate.
 void add_speed(Html& html, std::span<const Side> sides);
 
-/// Tables of facts, a column per report: what was set for this run and is no default first, then device, libraries,
+/// Tables of facts, a column per report: what was set for this run and is not a default first, then device, libraries,
 /// host and build. With several reports, rows that differ are marked.
 void add_environment(Html& html, std::span<const Side> sides);
 
+/// All sections in the order of the page, as the table in sections.cpp has them; some of them empty.
+[[nodiscard]] std::vector<Section> sections_of(const Material& material);
+
+// The figures, each as the cases of its charts and how one chart of them is drawn.
+
 /// One chart per workload that was measured at three sizes or more: rate against the work of a run (FLOP, or bytes
-/// where the rate is in bytes), log-log, a series per precision, with the published peak as a line. What was measured
-/// at fewer sizes is told as bars. Cases of one rank only.
-[[nodiscard]] Section throughput_by_size(std::span<const Side> sides);
+/// where the rate is in bytes), log-log, a series per precision, with the published peak as a line. Cases of one rank.
+[[nodiscard]] std::vector<Entries> workloads_with_a_curve(std::span<const Side> sides);
+void draw_size_curve(std::span<const Entry> workload, std::vector<Figure>& figures);
+/// Workloads that were measured at fewer sizes, as bars, a chart per unit.
+[[nodiscard]] std::vector<Entries> few_sizes_by_unit(std::span<const Side> sides);
+void draw_few_sizes(std::span<const Entry> cases, std::vector<Figure>& figures);
 
 /// One chart per shape that was measured at two batch sizes or more, everything else being equal.
-[[nodiscard]] Section throughput_by_batch(std::span<const Side> sides);
+[[nodiscard]] std::vector<Entries> shapes_in_batches(std::span<const Side> sides);
+void draw_batch_curve(std::span<const Entry> shape, std::vector<Figure>& figures);
 
 /// The best rate of each precision, by suite, and how much of the peak that is, where it is known. Suites with a single
-/// precision and no known peak are left out: there is nothing to hold their bar against.
-[[nodiscard]] Section best_by_precision(std::span<const Side> sides);
+/// precision and no known peak are left out: there is nothing to compare their bar with.
+[[nodiscard]] std::vector<Entries> bests_by_unit(std::span<const Side> sides);
+void draw_bests(std::span<const Entry> bests, std::vector<Figure>& figures);
 
 /// One chart per precision and report: FLOP/s of every ranked case of one rank against its FLOP per compulsory byte, a
-/// series per suite; the roof is min(intensity * bandwidth, peak), published where that is known, else the best
-/// matrix product and the best copy or triad of the run itself. What is above the roof by more than its interval is
-/// told with the reason. A precision without both ceilings is left out.
+/// series per suite; the roof is min(intensity * bandwidth, peak), published where that is known, else the best matrix
+/// product and the best copy or triad of the run itself. Cases above the roof by more than their interval are listed
+/// with the reason. A precision without both ceilings is left out.
 ///
 /// Source: Williams, Waterman, Patterson, "Roofline: an insightful visual performance model for multicore
 /// architectures", CACM 52(4), 2009.
-[[nodiscard]] Section roofline(std::span<const Side> sides);
-
-/// A chart per workload with a bar per ranked step of one rank, divided by kind of op: what each takes alone as a share
-/// of the step. What the ops do not explain is told with its sign: gaps between launches make it positive, overlap and
-/// warm caches negative.
-[[nodiscard]] Section step_breakdown(std::span<const Side> sides);
+[[nodiscard]] std::vector<Entries> recipes_with_a_roof(std::span<const Side> sides);
+void draw_roofline(std::span<const Entry> entries, std::vector<Figure>& figures);
+void count_cases_above_the_roof(Section& section, const Material& material);
 
 /// Where a report has the same case at several rank counts: its rate as a multiple of that at the fewest ranks, with
-/// the ideal line, and the efficiency that the report tells. Ideal is as many times faster as there are more units
-/// (processors, SMs): on a CPU ranks share the processors, so that more ranks have no more of them, and efficiency is
-/// the speed-up itself. Virtual ranks and collectives alone never.
-[[nodiscard]] Section scaling_curves(std::span<const Side> sides);
+/// the ideal line, and the efficiency from the report. Ideal is the ratio of units (processors, SMs): on a CPU ranks
+/// share the processors, so that more ranks have no more of them, and efficiency is the speed-up itself. Never virtual
+/// ranks or single collectives.
+[[nodiscard]] std::vector<Entries> workloads_on_several_ranks(std::span<const Side> sides);
+void draw_scaling(std::span<const Entry> workload, std::vector<Figure>& figures);
 
 /// Bus bandwidth (nccl-tests' busbw) against message size, log-log: one chart per collective, a series per precision
-/// and number of ranks, with the link's limit where it is known. Collectives that were measured at one or two sizes are
-/// told as bars.
-[[nodiscard]] Section bus_bandwidth(std::span<const Side> sides);
-
-/// One chart per pair and suite: how many times faster the other side is, case by case (the most different ones), with
-/// 95% intervals and harness/compare's words; the suite's geometric mean is a diamond. Where reports cannot be
-/// compared, a notice says why.
-[[nodiscard]] Section comparison_forest(const Comparisons& comparisons);
+/// and number of ranks, with the link's limit where it is known.
+[[nodiscard]] std::vector<Entries> collectives_with_a_curve(std::span<const Side> sides);
+void draw_bus_curve(std::span<const Entry> collective, std::vector<Figure>& figures);
+/// Collectives that were measured at one or two sizes, as bars.
+[[nodiscard]] std::vector<Entries> collectives_of_few_sizes(std::span<const Side> sides);
+void draw_bus_bars(std::span<const Entry> cases, std::vector<Figure>& figures);
 
 /// A heat map per report: op kinds by precision, the largest error over its bound among all judged elements of all
 /// checks, failing ones too, which are marked: 1 is the whole of the bound. Ops of which nothing was judged are left
 /// out.
-[[nodiscard]] Section error_budget(std::span<const Side> sides);
+[[nodiscard]] std::vector<Figure> error_budget_of(const Side& side, std::size_t drawn);
 
-/// Per report: the noisiest ranked cases, one in the middle and the steadiest, by the spread of their samples
-/// (p90 - p10 over the median). Every sample is a dot, a column per round, in multiples of the case's median: two bands
-/// are two modes, a slope is a drift. Rounds that were invalid are left out. Of many samples an even choice is drawn.
-[[nodiscard]] Section noise_strips(std::span<const Side> sides);
+/// A chart per workload with a bar per ranked step of one rank, divided by kind of op: what each takes alone as a share
+/// of the step. What the ops do not explain is shown with its sign: gaps between launches make it positive, overlap and
+/// warm caches negative.
+[[nodiscard]] std::vector<Entries> workloads_with_a_breakdown(std::span<const Side> sides);
+void draw_breakdown(std::span<const Entry> workload, std::vector<Figure>& figures);
 
-/// Per report, where rounds have telemetry: clocks, power, temperature, the reasons of lower clocks, and on a CPU how
-/// busy the machine was, along the time for which the rounds were measured, suites as bands.
+/// One chart per pair and suite: how many times faster the other side is, case by case (the most different ones), with
+/// 95% intervals and harness/compare's words; the suite's geometric mean is a diamond. Where reports cannot be
+/// compared, a notice says why.
+void add_comparison(Section& section, const Material& material);
+
+/// Per report: the noisiest ranked cases, one in the middle and the steadiest, by the spread of their samples (p90 -
+/// p10 over the median). Every sample is a dot, a column per round, in multiples of the case's median: two bands are
+/// two modes, a slope is a drift. Rounds that were invalid are left out. Of many samples an evenly spaced selection is
+/// drawn.
+[[nodiscard]] std::vector<Figure> noise_strips_of(const Side& side, std::size_t drawn);
+
+/// Per report, where rounds have telemetry: clocks, power, temperature, the reasons for lower clocks, and on a CPU how
+/// busy the machine was, over the time for which the rounds were measured, suites as bands.
 ///
 /// A report holds the length of each round, not when it began, and rounds of the cases in memory are interleaved: here
-/// they follow each other case by case. Of very many rounds those of a case, or of several, are drawn as one, with the
-/// lowest and highest.
-[[nodiscard]] Section device_over_time(std::span<const Side> sides);
+/// they follow each other case by case. Of very many rounds, those of a case or of several are drawn as one point with
+/// the lowest and highest.
+[[nodiscard]] std::vector<Figure> device_over_time_of(const Side& side, std::size_t drawn);
+void name_the_clocks(Section& section, const Material& material);
 
 /// Work per joule of every ranked case whose energy was measured, a chart per unit of work.
-[[nodiscard]] Section energy(std::span<const Side> sides);
+[[nodiscard]] std::vector<Entries> cases_with_energy(std::span<const Side> sides);
+void draw_energy(std::span<const Entry> cases, std::vector<Figure>& figures);
 
 /// With a price: what a million items (tokens, images) and an exaFLOP (10^18) of whole training steps cost at the
-/// measured rate; unreliable ones are counted and left out. A case of
-/// several ranks on GPUs is charged a device for each; ranks on a CPU share one. Empty without a price.
-[[nodiscard]] Section cost(std::span<const Side> sides, const PageOptions& options);
+/// measured rate; unreliable ones are counted and left out. A case of several ranks on GPUs is charged a device for
+/// each; ranks on a CPU share one. Empty without a price.
+void add_cost(Section& section, const Material& material);
 
 /// The parts of an id, then the verdicts other than pass and the flags that occur in these reports, a sentence each.
 void add_words(Html& html, std::span<const Side> sides);

@@ -4,11 +4,92 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 
 #include "harness/compare/comparison_text.h"
 #include "harness/core/reliability.h"
 
 namespace gpubench::page {
+namespace {
+
+constexpr std::string_view memory_limit = "memory";
+constexpr std::string_view link_limit = "link";
+
+void keep_higher(KnownCeiling& kept, double value, const std::string& source) {
+  if (value > kept.value) kept = {value, source};
+}
+
+void keep_higher(std::optional<KnownCeiling>& kept, double value, const std::string& source) {
+  if (!kept) kept.emplace();
+  keep_higher(*kept, value, source);
+}
+
+const KnownCeiling* found(const std::map<std::string, KnownCeiling>& in, const std::string& recipe) {
+  const auto at = in.find(recipe);
+  return at == in.end() ? nullptr : &at->second;
+}
+
+void add_published(KnownCeilings& all, const std::string& recipe, const PeakShare& peak) {
+  if (!peak.peak) return;
+  if (peak.limit == link_limit) {
+    keep_higher(all.link, *peak.peak, peak.peak_source);
+  } else if (peak.limit == memory_limit) {
+    keep_higher(all.published_memory, *peak.peak, peak.peak_source);
+  } else {
+    keep_higher(all.published[recipe], *peak.peak, peak.peak_source);
+  }
+}
+
+void add_measured(KnownCeilings& all, const CaseRecord& record) {
+  if (!reliable(record) || record.c.ranks != 1 || record.c.cache == CacheMode::warm) return;
+  const Derived& d = record.derived;
+  if (d.headline_unit == "FLOP/s" && consists_of(record, {"gemm"}))
+    keep_higher(all.measured[record.c.recipe], d.flop_per_s, record.id);
+  if (d.headline_unit == "B/s" && is_stream(record)) keep_higher(all.measured_memory, d.bytes_per_s, record.id);
+}
+
+}  // namespace
+
+const KnownCeiling* KnownCeilings::arithmetic(const std::string& recipe) const {
+  const KnownCeiling* sheet = found(published, recipe);
+  return sheet != nullptr ? sheet : found(measured, recipe);
+}
+
+const KnownCeiling* KnownCeilings::memory() const {
+  if (published_memory) return &*published_memory;
+  return measured_memory ? &*measured_memory : nullptr;
+}
+
+KnownCeilings known_ceilings(const Report& report) {
+  KnownCeilings all;
+  for (const CaseRecord& record : report.cases) {
+    if (!ranked(record)) continue;
+    if (record.derived.peak) add_published(all, record.c.recipe, *record.derived.peak);
+    add_measured(all, record);
+  }
+  return all;
+}
+
+std::optional<double> published_limit(const CaseRecord& record) {
+  const Derived& d = record.derived;
+  if (!d.peak || !d.peak->peak) return std::nullopt;
+  const bool bytes = d.peak->limit == memory_limit || d.peak->limit == link_limit;
+  const bool same_unit = d.headline_unit == (bytes ? "B/s" : "FLOP/s");
+  return same_unit ? d.peak->peak : std::nullopt;
+}
+
+std::optional<CeilingShare> share_of_ceiling(const CaseRecord& record, const KnownCeilings& ceilings) {
+  const Derived& d = record.derived;
+  if (d.peak && d.peak->of_peak) return CeilingShare{*d.peak->of_peak, d.peak->limit == link_limit ? "link" : "peak"};
+  if (record.c.ranks != 1) return std::nullopt;  // what was measured is one rank's
+  const bool memory = d.peak ? d.peak->limit == memory_limit : d.headline_unit == "B/s";
+  if (memory && ceilings.measured_memory)
+    return CeilingShare{d.bytes_per_s / ceilings.measured_memory->value, "copy or triad"};
+  const KnownCeiling* gemm = found(ceilings.measured, record.c.recipe);
+  if (memory || gemm == nullptr || !(d.flop_per_s > 0.0)) return std::nullopt;
+  return CeilingShare{d.flop_per_s / gemm->value, "best gemm"};
+}
+
 namespace {
 
 constexpr std::size_t longest_slug = 120;  // so that it can be a part of a file's name
@@ -26,7 +107,7 @@ std::vector<Side> sides_of(std::span<const Report> reports, const std::map<std::
     Side side;
     side.report = &report;
     side.letter = reports.size() > 1 ? side_letter(sides.size()) : "";
-    side.device = report.run.devices.empty() ? "device not told" : report.run.devices.front().name;
+    side.device = report.run.devices.empty() ? "unknown device" : report.run.devices.front().name;
     if (const auto found = labels.find(side.letter); found != labels.end()) side.label = found->second;
     side.name = fmt::format("{}{}{}{}{}, {}", side.letter, side.letter.empty() ? "" : ": ", side.label,
                             side.label.empty() ? "" : ", ", side.device, day_and_minute(report.run.started_at));
@@ -45,29 +126,47 @@ bool reliable(const CaseRecord& record) { return ranked(record) && !timing_unrel
 
 bool is_whole_step(const CaseRecord& record) { return record.c.workload.ends_with("_step"); }
 
-std::vector<WorkloadEntries> by_workload(std::span<const Side> sides,
-                                         const std::function<bool(const CaseRecord&)>& wanted) {
-  std::vector<WorkloadEntries> all;
+Entries entries_of(std::span<const Side> sides, const std::function<bool(const CaseRecord&)>& wanted) {
+  Entries entries;
   for (const Side& side : sides) {
     for (const CaseRecord& record : side.report->cases) {
-      if (!ranked(record) || !wanted(record)) continue;
-      const auto same = [&](const WorkloadEntries& w) {
-        return w.suite == record.c.suite && w.workload == record.c.workload && w.unit == record.derived.headline_unit;
-      };
-      auto found = std::find_if(all.begin(), all.end(), same);
-      if (found == all.end())
-        found = all.insert(all.end(), {record.c.suite, record.c.workload, record.derived.headline_unit, {}});
-      found->entries.push_back({&side, &record});
+      if (ranked(record) && wanted(record)) entries.push_back({&side, &record});
     }
   }
+  return entries;
+}
+
+std::vector<Entries> split(std::span<const Entry> entries, const std::function<std::string(const Entry&)>& key) {
+  std::vector<Entries> parts;
+  std::unordered_map<std::string, std::size_t> places;
+  for (const Entry& entry : entries) {
+    const auto [place, added] = places.try_emplace(key(entry), parts.size());
+    if (added) parts.emplace_back();
+    parts[place->second].push_back(entry);
+  }
+  return parts;
+}
+
+std::vector<Entries> by_workload(std::span<const Entry> entries) {
+  return split(entries, [](const Entry& e) { return workload_name(e) + " " + e.record->derived.headline_unit; });
+}
+
+Entries concatenated(std::span<const Entries> parts) {
+  Entries all;
+  for (const Entries& part : parts) all.insert(all.end(), part.begin(), part.end());
   return all;
 }
 
-std::string series_name(const Entry& entry, bool ranks) {
-  const Case& c = entry.record->c;
-  std::string name = entry.side->letter.empty() ? c.recipe : entry.side->letter + " " + c.recipe;
-  for (const std::string& mode : c.modes) name += " " + mode;
-  return ranks ? name + fmt::format(" x{}", c.ranks) : name;
+std::string workload_name(const Entry& entry) { return entry.record->c.suite + "/" + entry.record->c.workload; }
+
+std::string recipe_name(const Entry& entry) {
+  return (entry.side->letter.empty() ? "" : entry.side->letter + " ") + entry.record->c.recipe;
+}
+
+std::string series_name(const Entry& entry) {
+  std::string name = recipe_name(entry);
+  for (const std::string& mode : entry.record->c.modes) name += " " + mode;
+  return name;
 }
 
 DimsText::DimsText(std::span<const Entry> entries) {
@@ -100,6 +199,10 @@ std::string DimsText::common() const { return common_; }
 
 std::string short_name(const CaseRecord& record, const DimsText& dims) {
   return record.c.label.empty() ? dims.of(record) : record.c.label;
+}
+
+std::string short_name(const CaseRecord& record) {
+  return record.c.label.empty() ? to_string(record.c.dims) : record.c.label;
 }
 
 std::string slug(std::string_view text) {

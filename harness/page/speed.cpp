@@ -7,8 +7,7 @@
 #include <map>
 
 #include "harness/core/reliability.h"
-#include "harness/page/rates.h"
-#include "harness/page/table_html.h"
+#include "harness/page/html.h"
 #include "harness/report/quantity.h"
 #include "harness/report/text_table.h"
 
@@ -28,7 +27,7 @@ struct Group {
 
 bool is_rate_of_items(const std::string& unit) { return unit != "FLOP/s" && unit != "B/s"; }
 
-// What a case that was not timed would have been told in: the unit of its workload, else of its suite.
+// The unit of a case that was not timed: that of its workload, else of its suite.
 class Units {
  public:
   explicit Units(const Report& report) {
@@ -90,7 +89,7 @@ void add_groups(std::vector<Group>& groups, const Side& side) {
   }
 }
 
-// Where nothing ran at all the table of all cases says why.
+// Where nothing ran, the table of all cases says why.
 bool nothing_ran(const Group& group) {
   return group.counted.empty() && std::all_of(group.left_out.begin(), group.left_out.end(), [](const auto& one) {
            return one.first == name(Verdict::unsupported) || one.first == name(Verdict::skipped);
@@ -160,7 +159,7 @@ DataTable speed_table(std::span<const Side> sides) {
   std::vector<Group> groups;
   for (const Side& side : sides) add_groups(groups, side);
   std::erase_if(groups, nothing_ran);
-  // Within a suite precisions stand together, in the order of the plan; of several reports, those of one precision too.
+  // Within a suite precisions are together, in the order of the plan, and so are several reports of one precision.
   std::vector<std::string> names;
   for (const Group& group : groups) {
     if (std::find(names.begin(), names.end(), group.name) == names.end()) names.push_back(group.name);

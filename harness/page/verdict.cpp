@@ -1,4 +1,4 @@
-#include "harness/page/verdict.h"
+#include "harness/page/sections.h"
 
 #include <fmt/format.h>
 
@@ -58,7 +58,7 @@ Timings timings_of(const Report& report) {
   return timings;
 }
 
-// Of the word's box; the word says it too.
+// The colour of the word's box; the word says the same.
 std::string_view tone_of(const std::string& word) {
   if (word == "PASS") return "good";
   return word == "FAIL" || word == "ERROR" || word == "DOWNGRADED" || word == "NOT_PROVEN" ? "bad" : "doubtful";
@@ -107,8 +107,8 @@ void add_coverage(Html& html, const Report& report, const Totals& totals) {
   if (const Timings timings = timings_of(report); timings.unreliable > 0)
     add_fact(
         html, "Unreliable timings", fmt::format("{} of {}", timings.unreliable, timings.all),
-        fmt::format("95% intervals wider than ±{:.0f}%: hollow in charts, with a ~ in tables, in no best, mean, roof "
-                    "or efficiency",
+        fmt::format("95% intervals wider than ±{:.0f}%: hollow in charts, with a ~ in tables, not part of any best, "
+                    "mean, roof or efficiency",
                     100.0 * most_half_width));
   const double seconds = std::difftime(report.run.finished_at, report.run.started_at);
   const bool parts = totals.check_s > 0.0 && totals.time_s > 0.0;
@@ -125,7 +125,7 @@ void add_warnings(Html& html, const Report& report, const Totals& totals) {
   if (totals.count(Verdict::unverified) > 0)
     warn("Nothing was verified (--check off): these numbers are not results, and none of them is in a chart.");
   if (!report.run.injected.empty())
-    warn(fmt::format("A fault was injected on purpose: {}. This report is a trial, and says nothing of the device.",
+    warn(fmt::format("A fault was injected on purpose: {}. This report is a trial and says nothing about the device.",
                      report.run.injected));
 }
 

@@ -1,4 +1,5 @@
-// Comparing a run of elements with the textbook, and the live mutations that prove the comparison could have failed.
+// Comparing elements: a run of them with the textbook, with the live mutations that prove the comparison could have
+// failed; what a tuner's candidate computed with the textbook; two tensors with each other.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +7,9 @@
 #include <vector>
 
 #include "harness/core/dtype.h"
+#include "harness/core/program.h"
+#include "harness/core/result_judge.h"
+#include "harness/core/tensor.h"
 #include "reference/ops/definition.h"
 
 namespace gpubench {
@@ -49,5 +53,31 @@ struct MutationReport {
 /// Corrupts copies of the elements in `panel` and compares again: NaN, zeros, flipped signs, a step beyond the bound.
 /// Each must be rejected. Zeros and signs are tried where some reference does not itself round to zero.
 [[nodiscard]] MutationReport mutate(std::span<const CheckedElement> panel, DType type);
+
+/// Judges with the textbook what a candidate for an op computed, for tuners (core/result_judge.h). This only keeps
+/// wrong results from being chosen for their speed; the verdict on the chosen one is judge.h's, on the case's own data.
+class CandidateJudge final : public ResultJudge {
+ public:
+  /// The program must outlive it.
+  CandidateJudge(const Program& program, int op) : program_(program), op_(op) {}
+  [[nodiscard]] std::string objection(std::span<const TensorView> inputs,
+                                      std::span<const TensorView> outputs) const override;
+
+ private:
+  const Program& program_;
+  int op_;
+};
+
+/// The elements in which two tensors differ: suspects, where their fingerprints do.
+struct Difference {
+  std::int64_t elements = 0;  ///< whose bits differ
+  std::int64_t first = -1;    ///< logical linear index of the first of them
+  std::vector<std::int64_t>
+      largest;  ///< logical linear indices, by |got - expected| descending; NaN counts as infinity
+};
+
+/// Compares every logical element bit for bit; both tensors have the same shape, type and layout. Keeps at most `most`
+/// indices.
+[[nodiscard]] Difference difference(const TensorView& got, const TensorView& expected, std::int64_t most);
 
 }  // namespace gpubench

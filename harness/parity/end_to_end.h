@@ -3,15 +3,19 @@
 // Errors of a chain of ops add up in ways that no per-op bound predicts, so the allowance is measured: the program is
 // run by the textbook three times with every op's output moved at random within its own bound and rounded to its
 // storage type, as three correct backends would. A real run passes when its error against fp64 is at most twice the
-// worst of the three, tensor by tensor, in the 2-norm. Of tensors of few elements more is allowed: the distance of n
+// worst of the three, tensor by tensor, in the 2-norm. Tensors of few elements are allowed more: the distance of n
 // numbers is k times smaller than usual with a probability of about k^-n, and that of all three k^-3n, which is one in
 // a million at k = 10^(2/n). And where a gradient is about zero, an optimizer's step goes one way or the other (AdamW's
-// first is the sign of the gradient times the learning rate): of what updates a source nine elements may have taken the
-// tensor's largest step the other way. Only for small programs: the textbook runs everything four times.
+// first is the sign of the gradient times the learning rate): in an output that updates a source, nine elements may
+// have taken the tensor's largest step in the other direction. Only for small programs: the textbook runs everything
+// four times.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +23,31 @@
 #include "harness/core/program.h"
 
 namespace gpubench {
+
+/// Runs a whole program with the textbook, in host memory of its own: slow and correct. For end-to-end parity and
+/// tests.
+class TextbookMachine {
+ public:
+  explicit TextbookMachine(const Program& program);
+
+  /// Fills the sources as the harness does. `types`: the program whose storage types the values are first rounded to;
+  /// for a widened program the original one, so that both see the same inputs.
+  void fill_sources(std::string_view case_key, std::uint64_t seed, const Program& types);
+
+  /// Runs all ops. With `disturb` each element of each output is first moved by a random fraction of its bound, as a
+  /// correct but imperfect backend would; the random numbers come from that seed.
+  void run(std::optional<std::uint64_t> disturb = {});
+
+  /// Runs one op of the program, which must have run up to it; see run().
+  void run_op(int index, std::optional<std::uint64_t> disturb = {});
+
+  [[nodiscard]] TensorView view(ValueId id) const;
+  [[nodiscard]] std::byte* data(StorageId id) { return memory_[static_cast<std::size_t>(id.index)].data(); }
+
+ private:
+  const Program& program_;
+  std::vector<std::vector<std::byte>> memory_;
+};
 
 struct EndToEndResult {
   std::string tensor;
@@ -29,7 +58,7 @@ struct EndToEndResult {
   [[nodiscard]] bool passed() const { return error <= allowed; }  // NaN fails
 };
 
-/// fp64 operations of the textbook, about, of running the program once.
+/// About how many fp64 operations the textbook takes to run the program once.
 [[nodiscard]] double textbook_flop(const Program& program);
 
 /// Compares every value that is still in memory after the program has run once from the fills of (case_key, seed).

@@ -139,7 +139,7 @@ class Generator {
       const std::uint64_t h = at(first + i);
       const std::int64_t uniform = static_cast<std::int64_t>(h & 0x1ffffU) - 0x10000;
       const std::array<std::int64_t, 2> either{bell(h),
-                                               uniform};  // a table, where a branch would guess wrong half the time
+                                               uniform};  // a table: a branch would be mispredicted half the time
       out[i] = static_cast<double>(either[mix(h) & 1U]) * step_;
     }
   }

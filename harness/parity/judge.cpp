@@ -16,9 +16,7 @@
 #include "harness/core/error.h"
 #include "harness/core/hash.h"
 #include "harness/parity/compare.h"
-#include "harness/parity/difference.h"
 #include "harness/parity/sample.h"
-#include "harness/parity/scan.h"
 
 namespace gpubench {
 namespace {
@@ -127,7 +125,7 @@ class Judge {
     return output;
   }
 
-  // What cheap outputs leave of their share of the budget goes to the dear ones.
+  // What cheap outputs leave of their share of the budget goes to the expensive ones.
   void judge_cheapest_first() {
     std::vector<Output*> order;
     for (Output& output : outputs_) order.push_back(&output);
@@ -141,7 +139,7 @@ class Judge {
     }
   }
 
-  // Every rank must have come to the same bits: a rank that diverges may still be within the bound.
+  // Every rank must have computed the same bits: a rank that diverges may still be within the bound.
   void compare_alike() {
     for (const std::vector<int>& group : definition_.identical_outputs(call_)) {
       for (std::size_t i = 1; i < group.size() && divergence_.empty(); ++i) {
@@ -159,7 +157,7 @@ class Judge {
     return TensorView::surely_equal(a, b) ? -1 : difference(a, b, 1).first;
   }
 
-  // What the op makes of the wrong elements of the output that has the worst.
+  // What the op says about the wrong elements of the output with the worst one.
   [[nodiscard]] std::string explanation() const {
     for (const Output& output : outputs_) {
       if (output.tally.wrong.empty() || output.view->spec().name != parity_.worst->tensor) continue;
@@ -206,7 +204,7 @@ class Judge {
     output.mutations = mutate(output.panel, output.view->dtype());
   }
 
-  // `ordinal`: position of the chunk's first element among all that are judged; every panel_step-th is kept.
+  // `ordinal`: position of the chunk's first element among all judged ones; every panel_step-th is kept.
   [[nodiscard]] ChunkResult judge_chunk(const Output& output, std::span<const std::int64_t> wanted,
                                         std::int64_t ordinal, std::int64_t panel_step) const {
     const auto per_unit = static_cast<std::size_t>(output.units.elements);

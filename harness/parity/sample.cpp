@@ -1,15 +1,18 @@
 #include "harness/parity/sample.h"
 
 #include <algorithm>
+#include <cstring>
+#include <functional>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "harness/core/hash.h"
 
 namespace gpubench {
 namespace {
 
-// However dear a unit is, a fault that is spread over the whole output must meet a few of them.
+// However expensive a unit is, a fault that is spread over the whole output must hit a few that are judged.
 constexpr std::int64_t fewest_strata = 16;
 
 // Rounding two ends, comparing, and keeping the tally of one element takes as long as about this many fp64 operations.
@@ -57,7 +60,7 @@ UnitChoice choose_units(const CheckUnits& units, double flop_budget, std::vector
   const std::int64_t strata = std::min(units.count, std::max(paid, fewest_strata));
   std::vector<std::int64_t> chosen = units.landmarks;
   for (std::int64_t stratum = 0; stratum < strata; ++stratum) {
-    // Quotient and remainder apart, because stratum * count may not fit 64 bits.
+    // Quotient and remainder separately, because stratum * count may not fit 64 bits.
     const auto border = [&](std::int64_t i) { return i * (units.count / strata) + std::min(i, units.count % strata); };
     const auto width = static_cast<std::uint64_t>(border(stratum + 1) - border(stratum));
     chosen.push_back(border(stratum) +
@@ -65,6 +68,96 @@ UnitChoice choose_units(const CheckUnits& units, double flop_budget, std::vector
   }
   chosen.insert(chosen.end(), suspects.begin(), suspects.end());
   return UnitChoice::some(std::move(chosen));
+}
+
+namespace {
+
+constexpr std::size_t most_largest = 8;
+constexpr std::size_t most_smallest = 4;
+
+// The first elements in the order of `Before`, at most a given number; of equal ones those that were seen first.
+template <class Before>
+class First {
+ public:
+  explicit First(std::size_t most) : most_(most) {}
+  void offer(std::uint64_t magnitude, std::int64_t linear) {
+    if (found_.size() == most_ && !Before()(magnitude, found_.back().first)) return;
+    const auto after =
+        std::find_if(found_.begin(), found_.end(), [&](const auto& other) { return Before()(magnitude, other.first); });
+    found_.insert(after, {magnitude, linear});
+    if (found_.size() > most_) found_.pop_back();
+  }
+  [[nodiscard]] const auto& found() const { return found_; }
+
+ private:
+  std::size_t most_;
+  std::vector<std::pair<std::uint64_t, std::int64_t>> found_;
+};
+
+struct Extremes {
+  First<std::greater<>> largest{most_largest};
+  First<std::less<>> smallest{most_smallest};
+};
+
+// The chunks that hold everything a Scan names. Of the n largest elements each is in one of the n chunks whose largest
+// come first: else n elements of other chunks would come before it.
+std::set<std::int64_t> worth_a_look(std::span<const ChunkScan> chunks, std::int64_t most_suspects, bool floating) {
+  std::set<std::int64_t> chosen;
+  std::int64_t suspects = 0;
+  bool unwritten = false;
+  Extremes extremes;
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    const ChunkScan& chunk = chunks[i];
+    const auto at = static_cast<std::int64_t>(i);
+    if ((chunk.suspects() > 0 && suspects < most_suspects) || (chunk.unwritten > 0 && !unwritten)) chosen.insert(at);
+    suspects += chunk.suspects();
+    unwritten = unwritten || chunk.unwritten > 0;
+    if (!floating || chunk.finite == 0) continue;
+    extremes.largest.offer(chunk.largest, at);
+    extremes.smallest.offer(chunk.smallest, at);
+  }
+  for (const auto& [magnitude, chunk] : extremes.largest.found()) chosen.insert(chunk);
+  for (const auto& [magnitude, chunk] : extremes.smallest.found()) chosen.insert(chunk);
+  return chosen;
+}
+
+}  // namespace
+
+bool poison_is_ambiguous(DType type) { return !is_float(type) || size_of(type) == 1; }
+
+Scan scan(const TensorView& output, std::int64_t most) {
+  const DType type = output.dtype();
+  const std::size_t size = size_of(type);
+  const std::vector<ChunkScan> chunks = output.scan();
+  const ScanPattern look = scan_pattern(type);
+  Scan found;
+  Extremes extremes;
+  std::vector<std::byte> bits(static_cast<std::size_t>(scan_chunk_elements) * size);
+  for (const std::int64_t chunk : worth_a_look(chunks, most, is_float(type))) {
+    const std::int64_t first = chunk * scan_chunk_elements;
+    const std::int64_t count = std::min(scan_chunk_elements, output.shape().elements() - first);
+    output.read_bits(first, count, bits.data());
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::uint64_t element = 0;  // little-endian, as poison is stored
+      std::memcpy(&element, bits.data() + static_cast<std::size_t>(i) * size, size);
+      if ((element & look.mask) == look.pattern) {
+        if (element == look.poison && found.first_unwritten < 0) found.first_unwritten = first + i;
+        if (static_cast<std::int64_t>(found.suspects.size()) < most) found.suspects.push_back(first + i);
+      } else {
+        extremes.largest.offer(element & look.magnitude, first + i);
+        extremes.smallest.offer(element & look.magnitude, first + i);
+      }
+    }
+  }
+  if (poison_is_ambiguous(type)) {
+    found.first_unwritten = -1;
+  } else {
+    for (const ChunkScan& chunk : chunks) found.unwritten += chunk.unwritten;
+  }
+  if (!is_float(type)) return found;
+  for (const auto& [magnitude, linear] : extremes.largest.found()) found.extremes.push_back(linear);
+  for (const auto& [magnitude, linear] : extremes.smallest.found()) found.extremes.push_back(linear);
+  return found;
 }
 
 }  // namespace gpubench

@@ -33,7 +33,7 @@ void add(Digest& digest, std::span<const ValueId> ids) {
   for (const ValueId id : ids) digest.whole(id.index);
 }
 
-// On a mesh of one axis a tensor is replicated, or a shard whose part is its rank's: nothing else is told of those.
+// On a mesh of one axis a tensor is replicated, or a shard whose part is its rank's: those need no further text.
 void add(Digest& digest, const Placement& placement) {
   const std::vector<AxisSpread>& spreads = placement.spread;
   for (const int where : {spreads.empty() ? -1 : spreads.front().tensor_axis, placement.rank, placement.ranks})

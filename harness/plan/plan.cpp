@@ -8,8 +8,7 @@
 
 #include "harness/core/error.h"
 #include "harness/plan/definition_digest.h"
-#include "harness/plan/nearest.h"
-#include "harness/plan/pattern.h"
+#include "harness/plan/names.h"
 
 namespace gpubench {
 namespace {
@@ -54,7 +53,7 @@ std::int64_t* find_dim(Dims& dims, std::string_view name) {
   return found == dims.end() ? nullptr : &found->second;
 }
 
-// A workload with what it declares, asked for once.
+// A workload with what it declares, queried once.
 struct Declared {
   const Suite* suite = nullptr;
   std::shared_ptr<const Workload> workload;
@@ -67,7 +66,7 @@ class Overrides {
  public:
   explicit Overrides(const Selection& selection) : selection_(selection) {}
 
-  // Unknown names are errors, so that a typing error cannot quietly measure something else.
+  // Unknown names are errors, so that a typo cannot silently measure something else.
   void validate(std::span<const Declared> workloads) const {
     for (const std::int64_t batch : selection_.batches) require("--batch", batch, 1);
     const auto has_batch = [](const Declared& d) { return !d.info.batch_axis.empty(); };
@@ -75,7 +74,7 @@ class Overrides {
       throw UsageError("--batch was given, but no selected workload has a batch axis");
     }
     Names known;
-    Names may_be_zero;  // as a suite has it so itself: padding, but no extent
+    Names may_be_zero;  // because a suite has it so: padding, but no extent
     for (const Declared& d : workloads) {
       for (const Point& point : d.grid.points) {
         for (const auto& [axis, extent] : point.dims) {
@@ -94,7 +93,7 @@ class Overrides {
     }
   }
 
-  // The points that take the place of one; the same point where nothing applies to it.
+  // The points that replace one; the point itself where nothing applies to it.
   [[nodiscard]] std::vector<Point> apply(const Point& point, const std::string& batch_axis) const {
     std::vector<Point> points{point};
     if (!batch_axis.empty() && !selection_.batches.empty())
@@ -152,7 +151,7 @@ class Overrides {
     return result;
   }
 
-  static constexpr std::size_t most_points = 10'000;  // as many cases as a report is made for
+  static constexpr std::size_t most_points = 10'000;  // as many cases as reports are designed for
 
   const Selection& selection_;
 };
@@ -211,7 +210,7 @@ class Planner {
     }
   }
 
-  // A count that nothing selected can run on would be left out in silence.
+  // A count that nothing selected supports would otherwise be dropped silently.
   void validate_ranks(std::span<const Declared> workloads) const {
     for (const int ranks : selection_.ranks) {
       if (ranks < 1) throw UsageError("--ranks has value " + std::to_string(ranks) + ", expected at least 1");

@@ -19,13 +19,13 @@ struct Selection {
   std::vector<std::string> filters;                ///< regular expressions searched in the id; any may match
   std::vector<std::string> excludes;               ///< and none of these
   std::vector<std::string> precisions;             ///< recipe names
-  std::vector<std::string> default_precisions;     ///< what an empty `precisions` stands for; empty: all there are
+  std::vector<std::string> default_precisions;     ///< what an empty `precisions` means; empty: all of them
   LaunchMode default_launch = LaunchMode::stream;  ///< of one device; cases in this mode do not say so in their id
   std::vector<LaunchMode> launches;                ///< each case in each of these; empty: in the default
   bool fuse = true;                                ///< false: every op runs as declared; ids say "unfused"
   std::vector<std::int64_t> batches;               ///< replaces the batch axis of every point
-  std::vector<int> ranks;                          ///< each case on each of these that it can; empty: the fewest it can
-  bool virtual_ranks = false;                      ///< several ranks share one device; ids say "virtual"
+  std::vector<int> ranks;      ///< each case on each of these that it supports; empty: the fewest it supports
+  bool virtual_ranks = false;  ///< several ranks share one device; ids say "virtual"
   std::vector<std::pair<std::string, std::vector<std::int64_t>>> axes;  ///< --axis k=v,...: replaces that dimension
 };
 
@@ -43,7 +43,7 @@ struct PlannedCase {
 /// ones and the nearest match, and for a malformed regular expression. An empty result is not an error here (exit 5).
 [[nodiscard]] std::vector<PlannedCase> plan_cases(std::span<const Suite> suites, const Selection& selection);
 
-/// What plan_cases() would plan, without building any program: cost, bytes and definition are 0.
+/// The cases of plan_cases(), without building any program: cost, bytes and definition are 0.
 [[nodiscard]] std::vector<PlannedCase> declared_cases(std::span<const Suite> suites, const Selection& selection);
 
 /// A declared case as plan_cases() plans it. Throws ProgramError where its extents make no sense together.

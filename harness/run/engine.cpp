@@ -10,8 +10,6 @@
 #include "harness/core/hash.h"
 #include "harness/measure/derive.h"
 #include "harness/measure/protocol.h"
-#include "harness/measure/rank_spread.h"
-#include "harness/measure/round_validity.h"
 #include "harness/run/check.h"
 #include "harness/run/forwarding_backend.h"
 #include "harness/run/timing.h"

@@ -8,7 +8,7 @@
 
 #include "harness/core/error.h"
 #include "harness/measure/protocol.h"
-#include "harness/parity/candidate_judge.h"
+#include "harness/parity/compare.h"
 #include "harness/parity/fill.h"
 #include "harness/run/content.h"
 

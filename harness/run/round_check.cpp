@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "harness/parity/difference.h"
+#include "harness/parity/compare.h"
 #include "harness/run/case_verdict.h"
 #include "harness/run/content.h"
 #include "harness/run/recheck_plan.h"

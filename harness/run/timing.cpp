@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "harness/measure/round_validity.h"
+#include "harness/measure/protocol.h"
 #include "harness/measure/statistics.h"
 
 namespace gpubench {

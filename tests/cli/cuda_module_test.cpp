@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "harness/core/error.h"
-#include "harness/hardware/nvidia.h"
+#include "harness/hardware/gpu_survey.h"
 #include "reference/cuda/module.h"
 
 namespace gpubench {

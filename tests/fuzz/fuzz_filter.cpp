@@ -4,7 +4,7 @@
 #include <string>
 
 #include "harness/core/error.h"
-#include "harness/plan/pattern.h"
+#include "harness/plan/names.h"
 
 using namespace gpubench;
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/chart/svg.h"
+#include "harness/chart/chart.h"
 
 namespace gpubench::chart {
 

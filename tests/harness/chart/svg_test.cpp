@@ -1,5 +1,5 @@
 // What holds for every drawing, whatever is in it.
-#include "harness/chart/svg.h"
+#include "harness/chart/chart.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "harness/hardware/gpu_doctor.h"
+#include "harness/hardware/doctor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,13 +1,11 @@
 // What the scheduler's counters say of a round.
-#include "harness/hardware/processor_telemetry.h"
+#include "harness/hardware/telemetry.h"
 
 #include <gtest/gtest.h>
 
 #include <deque>
 #include <filesystem>
 #include <fstream>
-
-#include "harness/hardware/telemetry.h"
 
 namespace gpubench {
 namespace processor_telemetry_test {

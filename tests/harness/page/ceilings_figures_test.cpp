@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "harness/page/known_ceilings.h"
 #include "harness/page/sections.h"
+#include "harness/page/side.h"
 #include "tests/harness/page/made_cases.h"
 
 namespace gpubench::page {
@@ -51,7 +51,7 @@ TEST(Roofline, WhatIsAboveTheRoofIsToldWithItsReason) {
   product.derived.bytes = 1e4;  // right of the ridge
   const Section section = section_of(made_report({product, memory_bound({}, {}), streaming("triad", 3e6)}), "roofline");
   ASSERT_EQ(figures_of(section).size(), 1U);
-  EXPECT_THAT(section.lead, ::testing::HasSubstr("1 case lies above it"));
+  EXPECT_THAT(section.lead, ::testing::HasSubstr("1 case is above it"));
   const Figure figure = figures_of(section).front();
   EXPECT_THAT(column_of(figure.table, "why above"),
               ElementsAre("", "its data stay in a cache, or are updated in place"));

@@ -109,7 +109,20 @@ TEST(StepBreakdown, ANegativeRemainderIsToldAndNoPart) {
   EXPECT_THAT(column_of(figure.table, "of the step"), Contains("-12.5%"));
 }
 
-// "left over -1806%" is no number to tell; nor is that of a step whose own time may be off by half.
+// As on the console (harness/core/reliability.h): with a step of +-20% the parts, 100% of it, may be off by
+// 20% x sqrt(2) = 28 points, more than 25; with +-10% by 14.
+TEST(StepBreakdown, ARemainderIsUnknownFromWhereItIsOnTheConsole) {
+  CaseRecord record = step(0.0);
+  const auto remainder = [&] {
+    return column_of(figures_of(section_of(made_report({record}), "breakdown")).front().table, "of the step").back();
+  };
+  EXPECT_EQ(remainder(), "+0.0%");
+  record.summary.ci95_low_ns = 0.8e6;
+  record.summary.ci95_high_ns = 1.2e6;
+  EXPECT_EQ(remainder(), "unknown");
+}
+
+// "left over -1806%" is no number to show; nor is that of a step whose own time may be off by half.
 TEST(StepBreakdown, ARemainderWithoutMeaningIsUnknown) {
   CaseRecord unsure = step(0.25);
   unsure.summary.ci95_high_ns = 2e6;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "harness/page/assets.h"
+#include "harness/page/html.h"
 #include "harness/page/page.h"
 #include "tests/harness/page/large_report.h"
 #include "tests/harness/report/holding_report.h"

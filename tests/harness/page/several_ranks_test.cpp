@@ -84,6 +84,16 @@ TEST(ScalingCurves, AnUnreliableTimingIsHollowAndInNoEfficiency) {
   EXPECT_EQ(plot(figures_of(section)[1]).series[0].points.size(), 2U);
 }
 
+// As on the console: 87.5% of a step of +-22% may be off by 0.875 x 22% x sqrt(2) = 27 points, more than 25.
+TEST(ScalingCurves, ExposedCommunicationIsUnknownFromWhereItIsOnTheConsole) {
+  CaseRecord two = step(2, 190, 0.95);
+  two.summary.ci95_low_ns = 0.78e6;
+  two.summary.ci95_high_ns = 1.22e6;
+  const Figure figure = figures_of(section_of(made_report({step(1, 100), two}), "scaling"))[0];
+  EXPECT_THAT(column_of(figure.table, "efficiency"), ElementsAre("-", "95.0%"));
+  EXPECT_THAT(column_of(figure.table, "exposed communication"), ElementsAre("-", "unknown"));
+}
+
 TEST(ScalingCurves, ASingleRankCountIsNoCurve) {
   EXPECT_TRUE(section_of(made_report({step(2, 190)}), "scaling").empty());
   EXPECT_TRUE(section_of(made_report({step(1, 100)}), "scaling").empty());

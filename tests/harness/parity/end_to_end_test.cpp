@@ -7,7 +7,6 @@
 #include <cmath>
 #include <map>
 
-#include "harness/parity/textbook_machine.h"
 #include "harness/run/rank_group.h"
 #include "reference/cpu/cpu_backend.h"
 #include "reference/ops/transform/copies.h"

@@ -2,8 +2,8 @@
 // check rejects every corrupted output, in every precision that suites name.
 #include <gtest/gtest.h>
 
+#include "harness/parity/end_to_end.h"
 #include "harness/parity/judge.h"
-#include "harness/parity/textbook_machine.h"
 #include "suites/suites.h"
 
 namespace gpubench {

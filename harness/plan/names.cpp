@@ -1,15 +1,16 @@
-#include "harness/plan/pattern.h"
+#include "harness/plan/names.h"
 
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "harness/core/error.h"
 
 namespace gpubench {
 namespace {
 
-/// Of what an error message shows of a pattern or a part of it: a mistake can be a hundred thousand characters long.
+/// What an error message shows of a pattern or a part of it: a mistake can be a hundred thousand characters long.
 constexpr std::size_t shown = 60;
 
 std::string shortened(const std::string& text) {
@@ -24,7 +25,7 @@ re2::RE2::Options options() {
   return options;
 }
 
-// Where the parenthesis stands that has no other; none where all have.
+// The position of a parenthesis without its partner; npos where there is none.
 std::size_t lone_parenthesis(const std::string& text) {
   std::vector<std::size_t> open;
   bool in_class = false;
@@ -80,6 +81,47 @@ std::vector<Pattern> patterns(std::string_view what, const std::vector<std::stri
 
 bool any_found(const std::vector<Pattern>& patterns, std::string_view id) {
   return std::any_of(patterns.begin(), patterns.end(), [&](const Pattern& one) { return one.found_in(id); });
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  // Three rows of the table of distances between prefixes of a and of b: two ago, the last, this one.
+  std::vector<std::size_t> before(b.size() + 1);
+  std::vector<std::size_t> last(b.size() + 1);
+  std::vector<std::size_t> now(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    now[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const bool same = a[i - 1] == b[j - 1];
+      now[j] = std::min({last[j] + 1, now[j - 1] + 1, last[j - 1] + (same ? 0 : 1)});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) now[j] = std::min(now[j], before[j - 2] + 1);
+    }
+    std::swap(before, last);
+    std::swap(last, now);
+  }
+  return last[b.size()];
+}
+
+std::string nearest(std::string_view wanted, std::span<const std::string> known) {
+  const std::size_t forgiven = wanted.size() <= 2 ? 1 : std::max<std::size_t>(2, wanted.size() / 3);
+  std::size_t best = forgiven + 1;
+  std::string result;
+  for (const std::string& candidate : known) {
+    const bool begun = wanted.size() >= 2 && candidate.starts_with(wanted);
+    const std::size_t distance =
+        begun ? std::min<std::size_t>(edit_distance(wanted, candidate), 1) : edit_distance(wanted, candidate);
+    if (distance < best) {
+      best = distance;
+      result = candidate;
+    }
+  }
+  return result;
+}
+
+std::string did_you_mean(std::string_view wanted, std::span<const std::string> known) {
+  const std::string candidate = nearest(wanted, known);
+  return candidate.empty() ? "" : "; did you mean '" + candidate + "'?";
 }
 
 }  // namespace gpubench

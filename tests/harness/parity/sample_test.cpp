@@ -1,13 +1,11 @@
 // The scan of every element, and the choice of those that are judged.
-#include "harness/parity/scan.h"
+#include "harness/parity/sample.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
-
-#include "harness/parity/sample.h"
 
 namespace gpubench {
 namespace scan_test {

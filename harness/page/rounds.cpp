@@ -1,5 +1,4 @@
-#include "harness/page/sections.h"
-
+// What the rounds of a run hold: the noise of their samples, and the device while they ran.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,15 +6,108 @@
 #include <map>
 
 #include "harness/measure/statistics.h"
-#include "harness/page/rates.h"
+#include "harness/page/sections.h"
+#include "harness/report/quantity.h"
 #include "harness/report/text_table.h"
 
 namespace gpubench::page {
 namespace {
 
-constexpr std::size_t most_points = 240;  // of a chart, and rows of its table
+constexpr const char* places[] = {"Noisiest", "Second noisiest", "Third noisiest", "Fourth noisiest"};
+constexpr std::size_t noisiest = std::size(places);
+constexpr std::size_t most_dots = 240;  // of a chart
+constexpr std::size_t fewest_samples = 6;
+// Above this, one outlier would squeeze all other samples onto one line.
+constexpr double logarithmic_from = 4.0;
 
-/// Where a quantity is read, and how it is told.
+double spread_of(const CaseRecord& record) {
+  return (record.summary.p90_ns - record.summary.p10_ns) / record.summary.median_ns;
+}
+
+/// A round that counts: its number in the report, and its samples in multiples of the case's median.
+struct Strip {
+  int round = 0;
+  std::vector<double> samples;
+};
+
+// By the device's clock, as the summary is; samples are of `batch` runs.
+std::vector<Strip> strips_of(const CaseRecord& record) {
+  std::vector<Strip> strips;
+  const double whole = record.summary.median_ns * static_cast<double>(record.batch);
+  for (std::size_t r = 0; r < record.rounds.size(); ++r) {
+    if (!record.rounds[r].valid) continue;
+    Strip strip{static_cast<int>(r) + 1, {}};
+    for (const double ns : record.rounds[r].times.device_ns) strip.samples.push_back(ns / whole);
+    strips.push_back(std::move(strip));
+  }
+  return strips;
+}
+
+std::size_t samples_of(const CaseRecord& record) {
+  std::size_t samples = 0;
+  for (const RoundRecord& round : record.rounds) samples += round.valid ? round.times.device_ns.size() : 0;
+  return samples;
+}
+
+/// Whose strips are drawn, and why.
+struct Choice {
+  const CaseRecord* record = nullptr;
+  std::string why;
+};
+
+std::vector<Choice> chosen(const Report& report) {
+  std::vector<const CaseRecord*> cases;
+  for (const CaseRecord& record : report.cases) {
+    if (ranked(record) && record.batch > 0 && samples_of(record) >= fewest_samples) cases.push_back(&record);
+  }
+  std::stable_sort(cases.begin(), cases.end(),
+                   [](const CaseRecord* a, const CaseRecord* b) { return spread_of(*a) > spread_of(*b); });
+  std::vector<Choice> choices;
+  for (std::size_t i = 0; i < std::min(noisiest, cases.size()); ++i) choices.push_back({cases[i], places[i]});
+  if (cases.size() > noisiest + 2) choices.push_back({cases[cases.size() / 2], "In the middle"});
+  if (cases.size() > noisiest) choices.push_back({cases.back(), "Steadiest"});
+  return choices;
+}
+
+Figure strip_figure(const Choice& choice, std::size_t number) {
+  const CaseRecord& record = *choice.record;
+  const std::vector<Strip> strips = strips_of(record);
+  const std::size_t step = samples_of(record) / most_dots + 1;
+  chart::PlotChart plot;
+  plot.title = fmt::format("{}: {}/{} {}", choice.why, record.c.suite, record.c.workload, record.c.recipe);
+  plot.x = {
+      "round", chart::Scale::linear, chart::TickLabels::plain, "", 0.0, static_cast<double>(strips.back().round) + 1.0};
+  plot.y = {"time of a run over the median", chart::Scale::linear, chart::TickLabels::percent, ""};
+  chart::Series dots{"", chart::Mark::strip, {}};  // one series needs no legend
+  DataTable table;
+  table.columns = {{"round", true}, {"samples", true}, {"lowest", true}, {"median", true}, {"highest", true}};
+  double lowest = 1.0;
+  double highest = 1.0;
+  for (const Strip& strip : strips) {
+    std::vector<double> sorted = strip.samples;
+    std::sort(sorted.begin(), sorted.end());
+    if (sorted.empty()) continue;
+    lowest = std::min(lowest, sorted.front());
+    highest = std::max(highest, sorted.back());
+    for (std::size_t i = 0; i < strip.samples.size(); i += step)
+      dots.points.push_back({static_cast<double>(strip.round), strip.samples[i], {}, {}, ""});
+    table.rows.push_back({fmt::format("{}", strip.round), fmt::format("{}", sorted.size()),
+                          percent_text(sorted.front()), percent_text(median(sorted)), percent_text(sorted.back())});
+  }
+  if (highest > logarithmic_from * lowest) plot.y.scale = chart::Scale::log10;
+  plot.series.push_back(std::move(dots));
+  plot.guides.push_back(level("median", 1.0));
+  plot.description = fmt::format("Samples of {} by round, as shares of its median of {}; p10 to p90 is {} of it.",
+                                 record.id, format_time_ns(record.summary.median_ns), percent_text(spread_of(record)));
+  table.title = counted(table.rows.size(), "round");
+  table.note = fmt::format("{}, median {}, p10 to p90 {}", record.id, format_time_ns(record.summary.median_ns),
+                           percent_text(spread_of(record)));
+  return {fmt::format("strip-{}", number), std::move(plot), std::move(table)};
+}
+
+constexpr std::size_t most_readings = 240;  // of a chart, and rows of its table
+
+/// Where a quantity is read, and how it is shown.
 struct Quantity {
   const char* key;
   const char* title;
@@ -67,7 +159,7 @@ bool was_read(const RoundRecord& round) {
   return round.telemetry && round.telemetry->window_s > 0.0 && std::isfinite(round.telemetry->window_s);
 }
 
-/// How much one point stands for, so that there are not too many.
+/// How much one point represents, so that there are not too many.
 struct Grain {
   bool rounds = false;            // a point per round
   std::size_t cases_a_point = 1;  // else per so many cases
@@ -81,7 +173,7 @@ Grain grain_of(const Report& report) {
     rounds += static_cast<std::size_t>(read);
     cases += read > 0 ? 1 : 0;
   }
-  return {rounds <= most_points, cases / most_points + 1};
+  return {rounds <= most_readings, cases / most_readings + 1};
 }
 
 TimeLine time_line_of(const Report& report) {
@@ -123,7 +215,7 @@ std::optional<Spread> together(const Stretch& stretch, const Quantity& quantity)
   return all;
 }
 
-std::optional<Figure> chart_of(const TimeLine& line, const Quantity& quantity, const std::string& letter) {
+std::optional<Figure> quantity_figure(const TimeLine& line, const Quantity& quantity, const std::string& letter) {
   chart::PlotChart plot;
   plot.title = quantity.title;
   plot.x = {"seconds of measuring", chart::Scale::linear, chart::TickLabels::plain, "", 0.0, line.end_s};
@@ -165,7 +257,7 @@ std::optional<Figure> chart_of(const TimeLine& line, const Quantity& quantity, c
 }
 
 // One row of marks per reason: when the clocks were held down, and by what.
-std::optional<Figure> reasons_of(const TimeLine& line, const std::string& letter) {
+std::optional<Figure> reasons_figure(const TimeLine& line, const std::string& letter) {
   chart::PlotChart plot;
   plot.title = "Why clocks were lower";
   plot.x = {"seconds of measuring", chart::Scale::linear, chart::TickLabels::plain, "", 0.0, line.end_s};
@@ -202,29 +294,31 @@ std::optional<Figure> reasons_of(const TimeLine& line, const std::string& letter
 
 }  // namespace
 
-Section device_over_time(std::span<const Side> sides) {
-  Section section{"device",
-                  "How busy the machine was",
-                  "The rounds one after another, case by case (they were interleaved when they ran), bands are suites. "
-                  "Where some task waited for a processor, times are longer than the device's own.",
-                  {}};
-  for (const Side& side : sides) {
-    const TimeLine line = time_line_of(*side.report);
-    FigureGroup group{side.letter.empty() ? "" : side.name, {}};
-    for (const Quantity& quantity : quantities) {
-      if (std::optional<Figure> figure = chart_of(line, quantity, side.letter))
-        group.figures.push_back(std::move(*figure));
-    }
-    if (std::optional<Figure> figure = reasons_of(line, side.letter)) group.figures.push_back(std::move(*figure));
-    if (line.has_clock) {
-      section.title = "Clocks, power and temperature";
-      section.lead =
-          "The rounds one after another, case by case (they were interleaved when they ran), bands are suites. "
-          "A clock that falls, or a named reason for that, explains a slow case.";
-    }
-    if (!group.figures.empty()) section.groups.push_back(std::move(group));
-  }
-  return section;
+std::vector<Figure> noise_strips_of(const Side& side, std::size_t drawn) {
+  std::vector<Figure> figures;
+  for (const Choice& choice : chosen(*side.report)) figures.push_back(strip_figure(choice, ++drawn));
+  return figures;
+}
+
+std::vector<Figure> device_over_time_of(const Side& side, std::size_t /*drawn*/) {
+  const TimeLine line = time_line_of(*side.report);
+  std::vector<Figure> figures;
+  const auto add = [&](std::optional<Figure> figure) {
+    if (figure) figures.push_back(std::move(*figure));
+  };
+  for (const Quantity& quantity : quantities) add(quantity_figure(line, quantity, side.letter));
+  add(reasons_figure(line, side.letter));
+  return figures;
+}
+
+void name_the_clocks(Section& section, const Material& material) {
+  const bool clocks = std::any_of(material.sides.begin(), material.sides.end(),
+                                  [](const Side& side) { return time_line_of(*side.report).has_clock; });
+  if (!clocks) return;
+  section.title = "Clocks, power and temperature";
+  section.lead =
+      "The rounds one after another, case by case (they were interleaved when they ran), bands are suites. "
+      "A clock that falls, or a reason given for it, explains a slow case.";
 }
 
 }  // namespace gpubench::page

@@ -1,4 +1,4 @@
-#include "harness/page/table_html.h"
+#include "harness/page/html.h"
 
 #include <fmt/format.h>
 
