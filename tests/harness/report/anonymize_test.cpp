@@ -94,6 +94,7 @@ const std::vector<std::pair<const char*, Fate>>& fates() {
       {"/gpubench/cases/N/parity/end_to_end/N/(tensor|role)", Fate::kept},
       {"/gpubench/cases/N/rounds/N/note", Fate::text},
       {"/gpubench/cases/N/rounds/N/telemetry/reasons/N", Fate::kept},
+      {"/gpubench/cases/N/rounds/N/telemetry/errors/N", Fate::kept},  // a number and a name of ours
       {"/gpubench/cases/N/summary/flags/N", Fate::kept},
       {"/gpubench/cases/N/derived/(item|headline_unit)", Fate::kept},
       {"/gpubench/cases/N/derived/breakdown/N/(label|kind|implementation)", Fate::kept},

@@ -106,6 +106,7 @@ const std::vector<std::string>& optional_members() {
       "gpubench.cases[0].rounds[0].telemetry.energy_j",
       "gpubench.cases[0].rounds[0].telemetry.uncorrected_errors",
       "gpubench.cases[0].rounds[0].telemetry.involuntary_switches",
+      "gpubench.cases[0].rounds[0].telemetry.errors",
       "gpubench.cases[0].rounds[0].telemetry.cpu_pressure",
       "gpubench.cases[0].derived.energy_j",
       "gpubench.cases[0].derived.energy_per_work_j",
