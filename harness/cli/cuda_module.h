@@ -12,7 +12,7 @@ namespace gpubench {
 
 /// The entry for --device cuda, if the module's file is there: beside `program`, or in ../lib. Opening it loads the
 /// module and, where the system's loader does not find NVIDIA's libraries, those of a toolkit or of Python wheels; as
-/// root only from folders that nobody else can change (trusted_file.h), unless --trust-libraries says otherwise.
+/// root only from folders that nobody else can change (changeable_by_others), unless --trust-libraries says otherwise.
 [[nodiscard]] std::optional<BackendEntry> cuda_entry(const std::filesystem::path& program);
 
 /// The name of the library that the loader's complaint is about: "libcublasLt.so.13" of "libcublasLt.so.13: cannot open

@@ -3,7 +3,7 @@
 // The same sources are compiled twice: by nvcc for GPUs, and by g++ for tests/reference/cuda/emulation, which supplies
 // CUDA's names itself and watches what the kernels do. So that it can, kernels keep three rules:
 //   - shared memory comes from shared_storage<T>() and consists of Shared<...> cells;
-//   - global memory is read and written through memory.h;
+//   - global memory is read and written through memory.cuh;
 //   - a kernel takes one plain struct and is started by launch().
 #pragma once
 

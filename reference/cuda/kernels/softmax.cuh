@@ -26,7 +26,7 @@ __device__ __forceinline__ W shift_of(W largest) {
 }
 
 /// exp(x - shift), x <= shift. In f32 within 2 |x - shift| + 5 units of roundoff u, where the bounds of cross-entropy
-/// allow 2 |x - shift| + 6 (reference/ops/softmax_rows.cpp): u |x - shift| for the difference d; as much for the
+/// allow 2 |x - shift| + 6 (cross_entropy_textbook.cpp): u |x - shift| for the difference d; as much for the
 /// product d log2(e), whose factor comes in two parts (in one, it is 0.22 u off, and 2.22 |d| + 5 is too much from |d|
 /// = 4.5 on); 2.5 ulps of at most 2 u each for the power. What is below 2^-126 becomes 0, which is less than the
 /// bounds' last term.
