@@ -133,6 +133,23 @@ void end_with_parent(int output_fd) {
   if (::poll(&listened, 1, 0) > 0 && (listened.revents & (POLLERR | POLLHUP)) != 0) ::_exit(1);
 }
 
+bool is_another_wish(int signal, const siginfo_t& info) {
+  constexpr std::int64_t again_s = 1;
+  static struct {
+    int signal = 0;
+    pid_t sender = 0;
+    std::int64_t at_s = 0;
+  } first;
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);  // as all here it may be called in a signal handler
+  if (first.signal == 0) {
+    first = {signal, info.si_code == SI_USER ? info.si_pid : 0, now.tv_sec};
+    return false;
+  }
+  const bool again = signal == first.signal && info.si_code == SI_USER && info.si_pid == first.sender;
+  return !again || now.tv_sec - first.at_s > again_s;
+}
+
 namespace {
 
 constexpr double run_patience_s = 10.0;  // for a run that was told to stop: it ends its worker and writes what it has
@@ -152,7 +169,9 @@ class HeldSignals {
   // Waits up to 20 ms for one.
   [[nodiscard]] bool another() const {
     const timespec wait{0, 20'000'000};
-    return ::sigtimedwait(&set_, nullptr, &wait) > 0;
+    siginfo_t info{};
+    const int signal = ::sigtimedwait(&set_, &info, &wait);
+    return signal > 0 && is_another_wish(signal, info);
   }
 
  private:

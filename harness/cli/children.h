@@ -3,6 +3,8 @@
 // deadline or with its parent.
 #pragma once
 
+#include <signal.h>
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +46,11 @@ struct Heard {
 /// For a child at its start: ends it as soon as its parent ends, also where that has happened already. `output_fd`: the
 /// descriptor that it was given.
 void end_with_parent(int output_fd);
+
+/// Whether this signal ends at once what an earlier one has asked to stop: not the first one, nor the same one again
+/// from the same process within a second, for timeout(1) and others tell a process and then its group. Takes note of
+/// the first. For signal handlers, or where signals are held; one thread at a time.
+[[nodiscard]] bool is_another_wish(int signal, const siginfo_t& info);
 
 /// Another run of this program, which calibrate repeats. Runs `argv` to its end; its standard output is dropped, its
 /// standard error is ours. A signal that stops this process is passed on. Returns the exit code, 128 + signal where it

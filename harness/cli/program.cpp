@@ -26,13 +26,15 @@ namespace {
 StopFlag stop_flag{0};
 static_assert(StopFlag::is_always_lock_free, "a signal handler may only touch lock-free atomics");
 
-extern "C" void on_signal(int signal) {
-  if (stop_flag.exchange(signal) != 0) ::_exit(128 + signal);
+extern "C" void on_signal(int signal, siginfo_t* info, void*) {
+  if (is_another_wish(signal, *info)) ::_exit(128 + signal);
+  stop_flag = signal;
 }
 
 void catch_signals() {
   struct sigaction action {};
-  action.sa_handler = on_signal;  // no SA_RESTART: waits end, so that the flag is seen
+  action.sa_sigaction = on_signal;
+  action.sa_flags = SA_SIGINFO;  // no SA_RESTART: waits end, so that the flag is seen
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction before {};
     ::sigaction(signal, nullptr, &before);

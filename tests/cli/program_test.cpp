@@ -225,6 +225,16 @@ TEST_F(Program, ASecondSignalEndsCalibrateItsRunAndTheWorkerAtOnce) {
   }
 }
 
+// As timeout(1) does: the process is told, then its group. The worker speaks once the run has taken the first.
+TEST_F(Program, TheSameSignalAgainFromTheSameProcessIsTheSameWish) {
+  const ChildResult result = run_child_in_steps(
+      {GPUBENCH_SIM_PROGRAM, "--tier", "smoke", "--json", "again.json"},
+      {{"GPUBENCH_SIM_SCRIPT", "stubborn@first.gemm"}},
+      {{"sim: hangs", [](int pid) { ::kill(pid, SIGTERM); }}, {"sim: goes on", [](int pid) { ::kill(pid, SIGTERM); }}});
+  EXPECT_EQ(result.exit_code, 143) << result.err;
+  EXPECT_TRUE(std::filesystem::exists("again.json")) << result.err;
+}
+
 TEST_F(Program, DoctorAsksTheBackendInAChild) {
   const ChildResult result = run({"doctor"});
   EXPECT_EQ(result.exit_code, 0);
