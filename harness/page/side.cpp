@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <unordered_map>
 
 #include "harness/compare/comparison_text.h"
 #include "harness/core/reliability.h"
+#include "harness/report/case_order.h"
 
 namespace gpubench::page {
 namespace {
@@ -138,11 +138,8 @@ Entries entries_of(std::span<const Side> sides, const std::function<bool(const C
 
 std::vector<Entries> split(std::span<const Entry> entries, const std::function<std::string(const Entry&)>& key) {
   std::vector<Entries> parts;
-  std::unordered_map<std::string, std::size_t> places;
-  for (const Entry& entry : entries) {
-    const auto [place, added] = places.try_emplace(key(entry), parts.size());
-    if (added) parts.emplace_back();
-    parts[place->second].push_back(entry);
+  for (const auto& group : grouped(entries, key)) {
+    for (Entries& part = parts.emplace_back(); const Entry* entry : group.items) part.push_back(*entry);
   }
   return parts;
 }
