@@ -165,7 +165,38 @@ std::vector<FaultHypothesis> hypotheses_of(const Contributions& from, Reduction 
   return found;
 }
 
-class AllReduceDefinition : public OpDefinition {
+// A reduction over ranks: every element of an output is one of as many contributions as there are ranks.
+template <class Attributes>
+class ReductionDefinition : public OpDefinition {
+ public:
+  CheckUnits units(const CallSpecs& op, int output) const override {
+    const auto& shape = op.output(output).shape;
+    return element_units(shape, 4.0 * op.call.attributes.as<Attributes>().ranks);
+  }
+  std::string bound(const CallSpecs& op, int output) const override {
+    const auto& attributes = op.call.attributes.as<Attributes>();
+    return bound_words(attributes.reduction, attributes.ranks, op.output(output).dtype);
+  }
+  void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
+                std::span<Expected> judged) const override {
+    const auto& attributes = operands.call.attributes.as<Attributes>();
+    const DType type = operands.outputs[static_cast<std::size_t>(output)].dtype;
+    judge_sums(contributions(operands, output), {attributes.reduction, attributes.ranks, type}, wanted, judged);
+  }
+  std::string explain(const Operands& operands, int output, std::span<const Mismatch> wrong) const override {
+    const auto& attributes = operands.call.attributes.as<Attributes>();
+    const TensorSpec& y = operands.outputs[static_cast<std::size_t>(output)];
+    return name_fault(hypotheses_of(contributions(operands, output), attributes.reduction, attributes.ranks), wrong,
+                      y.dtype, y.shape.elements(), chunks(attributes.ranks));
+  }
+
+ private:
+  [[nodiscard]] virtual Contributions contributions(const Operands& operands, int output) const = 0;
+  /// Of an output, that ranks reduce one by one.
+  [[nodiscard]] virtual int chunks(int ranks) const = 0;
+};
+
+class AllReduceDefinition : public ReductionDefinition<AllReduce> {
  public:
   OpKind kind() const override { return all_reduce_kind; }
 
@@ -176,29 +207,11 @@ class AllReduceDefinition : public OpDefinition {
     for (const TensorSpec& x : op.inputs) elements += elements_of(x);
     return {elements * (ranks - 1.0) / ranks, 2.0 * message * (ranks - 1.0) / ranks, message};
   }
-  CheckUnits units(const CallSpecs& op, int output) const override {
-    const auto& shape = op.output(output).shape;
-    return element_units(shape, 4.0 * op.call.attributes.as<AllReduce>().ranks);
-  }
-  std::string bound(const CallSpecs& op, int output) const override {
-    const auto& attributes = op.call.attributes.as<AllReduce>();
-    return bound_words(attributes.reduction, attributes.ranks, op.output(output).dtype);
-  }
-  void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
-                std::span<Expected> judged) const override {
-    judge_sums(contributions(operands, output), reducer(operands, output), wanted, judged);
-  }
   std::vector<std::vector<int>> identical_outputs(const OpCall& call) const override {
     const auto tensors = call.outputs.size() / static_cast<std::size_t>(call.held.size());
     std::vector<std::vector<int>> groups(tensors);
     for (std::size_t i = 0; i < call.outputs.size(); ++i) groups[i % tensors].push_back(static_cast<int>(i));
     return groups;
-  }
-  std::string explain(const Operands& operands, int output, std::span<const Mismatch> wrong) const override {
-    const auto& attributes = operands.call.attributes.as<AllReduce>();
-    const TensorSpec& y = operands.outputs[static_cast<std::size_t>(output)];
-    return name_fault(hypotheses_of(contributions(operands, output), attributes.reduction, attributes.ranks), wrong,
-                      y.dtype, y.shape.elements(), attributes.ranks);
   }
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
     const auto& attributes = call.attributes.as<AllReduce>();
@@ -211,7 +224,7 @@ class AllReduceDefinition : public OpDefinition {
   }
 
  private:
-  static Contributions contributions(const Operands& operands, int output) {
+  [[nodiscard]] Contributions contributions(const Operands& operands, int output) const override {
     expect_all_held(operands.call);
     const auto ranks = static_cast<std::size_t>(operands.call.attributes.as<AllReduce>().ranks);
     const std::size_t tensors = operands.inputs.size() / ranks;
@@ -220,13 +233,10 @@ class AllReduceDefinition : public OpDefinition {
       from.of_rank.push_back(&operands.inputs[rank * tensors + static_cast<std::size_t>(output) % tensors]);
     return from;
   }
-  static Reducer reducer(const Operands& operands, int output) {
-    const auto& attributes = operands.call.attributes.as<AllReduce>();
-    return {attributes.reduction, attributes.ranks, operands.outputs[static_cast<std::size_t>(output)].dtype};
-  }
+  [[nodiscard]] int chunks(int ranks) const override { return ranks; }
 };
 
-class ReduceScatterDefinition : public OpDefinition {
+class ReduceScatterDefinition : public ReductionDefinition<ReduceScatter> {
  public:
   OpKind kind() const override { return reduce_scatter_kind; }
 
@@ -234,26 +244,6 @@ class ReduceScatterDefinition : public OpDefinition {
     const double ranks = op.call.attributes.as<ReduceScatter>().ranks;
     const double message = bytes_moved(op.inputs[0]);
     return {elements_of(op.inputs[0]) * (ranks - 1.0), message * (ranks - 1.0) / ranks, message};
-  }
-  CheckUnits units(const CallSpecs& op, int output) const override {
-    const auto& shape = op.output(output).shape;
-    return element_units(shape, 4.0 * op.call.attributes.as<ReduceScatter>().ranks);
-  }
-  std::string bound(const CallSpecs& op, int output) const override {
-    const auto& attributes = op.call.attributes.as<ReduceScatter>();
-    return bound_words(attributes.reduction, attributes.ranks, op.output(output).dtype);
-  }
-  void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
-                std::span<Expected> judged) const override {
-    const auto& attributes = operands.call.attributes.as<ReduceScatter>();
-    const DType type = operands.outputs[static_cast<std::size_t>(output)].dtype;
-    judge_sums(contributions(operands, output), {attributes.reduction, attributes.ranks, type}, wanted, judged);
-  }
-  std::string explain(const Operands& operands, int output, std::span<const Mismatch> wrong) const override {
-    const auto& attributes = operands.call.attributes.as<ReduceScatter>();
-    const TensorSpec& y = operands.outputs[static_cast<std::size_t>(output)];
-    return name_fault(hypotheses_of(contributions(operands, output), attributes.reduction, attributes.ranks), wrong,
-                      y.dtype, y.shape.elements(), 1);
   }
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
     const auto& attributes = call.attributes.as<ReduceScatter>();
@@ -265,13 +255,14 @@ class ReduceScatterDefinition : public OpDefinition {
   }
 
  private:
-  static Contributions contributions(const Operands& operands, int output) {
+  [[nodiscard]] Contributions contributions(const Operands& operands, int output) const override {
     expect_all_held(operands.call);
     Contributions from;
     for (const TensorView& x : operands.inputs) from.of_rank.push_back(&x);
     from.offset = output * operands.outputs[static_cast<std::size_t>(output)].shape.elements();
     return from;
   }
+  [[nodiscard]] int chunks(int /*ranks*/) const override { return 1; }
 };
 
 }  // namespace
