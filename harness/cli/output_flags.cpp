@@ -44,8 +44,8 @@ std::vector<FlagSection> output_sections() {
                text(&Options::json)),
            row("--resume", "DIR",
                "go on with a run that was interrupted or killed, where it stopped: its folder, or the "
-               "FILE.journal.jsonl "
-               "beside its --json FILE; machine, build and flags must be the same, and flags may be left out",
+               "FILE.journal.jsonl beside its --json FILE; machine, build and flags must be the same, and flags may be "
+               "left out",
                text(&Options::resume)),
            row("--junit", "FILE", "also as JUnit XML; -, here as below: to standard output", text(&Options::junit)),
            row("--csv", "FILE", "also as CSV, a row for each case and metric", text(&Options::csv)),
@@ -55,8 +55,7 @@ std::vector<FlagSection> output_sections() {
                choice(&Options::github, github_words)),
            row("--progress", "MODE",
                "auto, bar, lines or none, on standard error (default: auto: a bar on a terminal, else a line per "
-               "finished "
-               "case)",
+               "finished case)",
                choice(&Options::progress, progress_words)),
            row("-q,--quiet", "", "only what went wrong, and the summary", turn_on(&Options::quiet)),
            row("-v,--verbose", "", "also implementations, coverage and the ops of training steps",
@@ -84,8 +83,7 @@ std::vector<FlagSection> output_sections() {
                turn_on(&Options::anonymize)),
            row("--anonymize-key", "FILE",
                "the key of these hashes, made where there is none; one key gives a machine the same name in all "
-               "reports "
-               "(default: $XDG_CONFIG_HOME/gpubench/anonymize.key or ~/.config/gpubench/anonymize.key)",
+               "reports (default: $XDG_CONFIG_HOME/gpubench/anonymize.key or ~/.config/gpubench/anonymize.key)",
                text(&Options::anonymize_key)),
        }},
       {{run, describe_device, probe},

@@ -79,8 +79,7 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                choice(in_selection(&Selection::fuse), switch_words)),
            row("--ranks,--gpus", "N,...",
                "numbers of ranks for the suites that run on several: one device each, or a share of the processors "
-               "(default: "
-               "as few as a suite needs)",
+               "(default: as few as a suite needs)",
                several(Takes::list, in_selection(&Selection::ranks), whole_from(1))),
            row("--virtual-ranks", "",
                "several ranks share one GPU: programs are run and checked as on several, the figures say nothing of "
@@ -101,8 +100,7 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
        {
            row("--deadline", "auto|off|S",
                "seconds that a case or a driver may say nothing before it is given up (default: auto: three times what "
-               "the "
-               "case should take, 30 s to 30 min; a driver 10 s, opening the device 60 s); off: for debuggers and "
+               "the case should take, 30 s to 30 min; a driver 10 s, opening the device 60 s); off: for debuggers and "
                "sanitizers",
                converted(&Options::deadline_s, deadline_of, {"auto", "off"})),
        }},
@@ -120,8 +118,7 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                turn_on(&Options::dry_run)),
            row("--preset", "PRESET",
                "how long each case is measured: minimal, brief (3 rounds), normal (10 to 20), gate (5 to 10, to be "
-               "repeated) "
-               "or thorough (20 to 40) (default: that of the tier)",
+               "repeated) or thorough (20 to 40) (default: that of the tier)",
                converted(in_run(&RunOptions::preset), preset, texts(preset_words))),
            row("--seed", "N", "of inputs, samples and order (default: 42)",
                converted(in_run(&RunOptions::seed), whole_from<std::uint64_t>(0))),
@@ -141,19 +138,16 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                choice(in_run(&RunOptions::breakdown), switch_words)),
            row("--locked-clock", "MHZ",
                "the GPU's SM clock is locked at this (nvidia-smi -lgc MHZ,MHZ): rounds that run more than 1% off it "
-               "are "
-               "invalid",
+               "are invalid",
                converted(in_run(&RunOptions::locked_clock_mhz), whole_from(1))),
            row("--inject-slowdown", "OP=25%",
                "record longer times for cases that run this kind of op: a fault for trying gates; such a report says "
-               "so, and "
-               "is refused as a baseline",
+               "so, and is refused as a baseline",
                converted(in_run(&RunOptions::slowdown), slowdown_of)),
            row("--inject-error", "OP=KIND",
-               fmt::format(
-                   "corrupt what this kind of op writes, to see what a failure looks like: {}; such a report says so, "
-                   "and is refused as a baseline",
-                   fmt::join(texts(error_kinds()), ", ")),
+               fmt::format("corrupt what this kind of op writes, to see what a failure looks like: {}; such a report "
+                           "says so, and is refused as a baseline",
+                           fmt::join(texts(error_kinds()), ", ")),
                converted(in_run(&RunOptions::error), error_of)),
            row("--pin", "REPORT",
                "take the implementations that this report names, instead of choosing; what is not offered is "
@@ -179,8 +173,7 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
        {
            row("--check", "MODE",
                "sample (default): small outputs whole, large ones by a seeded sample; full: every element; off: "
-               "nothing "
-               "is verified",
+               "nothing is verified",
                choice(in_run(&RunOptions::check), check_words)),
        }},
   };
