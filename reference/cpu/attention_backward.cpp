@@ -1,6 +1,6 @@
 // One task per batch entry and kv head (or a share of its keys, where there are fewer heads than threads need). For
-// every block of keys and block of queries the scores are computed again, transposed: keys down, queries across. So the
-// products for dv and dk read them as they lie, and log-sum-exp and delta run along the vectors.
+// every block of keys and block of queries the scores are recomputed, transposed: keys down, queries across. So the
+// products for dv and dk read them in place, and log-sum-exp and delta run along the vectors.
 //
 //   p = exp(scale k q^T - lse)   dp = v do^T   ds = p (dp - delta)   delta_i = sum_d do_i o_i
 //   dv += p do                   dk += ds q    dq^T += k^T ds        dq and dk times scale at the end
@@ -13,23 +13,23 @@
 #include <array>
 #include <limits>
 
-#include "reference/cpu/attention_problem.h"
+#include "reference/cpu/attention.h"
+#include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
-#include "reference/cpu/plans.h"
 #include "reference/cpu/vector_math.h"
 
 namespace gpubench::cpu {
 namespace {
 
 constexpr std::int64_t block_size = 128;                // keys and queries of a block of scores
-constexpr std::int64_t score_stride = block_size + 16;  // a line more than a power of two: see attention_forward.cpp
+constexpr std::int64_t score_stride = block_size + 16;  // not a power of two: see attention_forward.cpp
 template <class T>
 constexpr std::int64_t operand_stride = block_size + 64 / static_cast<std::int64_t>(sizeof(T));
 
 struct GradientBlock {
   std::int64_t keys = 0;           // valid rows
   std::int64_t queries = 0;        // columns, padded
-  std::int64_t first_visible = 0;  // the first query that sees key 0; each further key is seen by one less (causal)
+  std::int64_t first_visible = 0;  // the first query that attends to key 0; one later for each further key (causal)
   float scale = 1.0F;
   const float* lse = nullptr;    // per query; +infinity where it is padding
   const float* delta = nullptr;  // per query
@@ -91,8 +91,8 @@ Rows<const T> read_only(Rows<T> rows) {
   return {rows.data, rows.stride};
 }
 
-// What every thread works with. Lengths and widths are padded; matrices that a product walks through block by block are
-// kept as one small matrix per block, or rows would fall on the same few cache lines' places.
+// A thread's scratch arrays. Lengths and widths are padded; matrices that a product reads block by block are kept as
+// one small matrix per block, or their rows would compete for the same few cache sets.
 template <class T>
 struct BackwardArrays {
   Rows<T> k, v;  // [s, d]
@@ -182,7 +182,7 @@ class BackwardWork {
       Arena arena(threads_ + thread * bytes_per_thread(p_));
       const BackwardArrays<T> own(arena, p_.length(), p_.width());
       const BlockMatmulScope scope;
-      // Who takes which task does not matter to the result.
+      // The result does not depend on which thread takes which task.
 #pragma omp for schedule(dynamic, 1)
       for (std::int64_t task = 0; task < e.b * e.hkv * shares_; ++task)
         differentiate_keys(task / shares_, task % shares_, own);

@@ -1,8 +1,8 @@
 // One task per batch entry, head and block of queries: scores of a chunk of keys, softmax with a running maximum, and
 // the weighted sum of values, chunk by chunk. Keys and values are packed once, for all tasks that read them.
 //
-// A product of blocks also multiplies what the mask cuts off, by 0; where that meets a NaN or an infinity (0 * NaN),
-// the block of queries is done again without it.
+// A product of blocks also multiplies masked values, by 0; where one of them is NaN or infinite (0 * NaN), the block of
+// queries is redone without them.
 #include <omp.h>
 
 #include <algorithm>
@@ -10,19 +10,18 @@
 #include <cmath>
 #include <limits>
 
-#include "reference/cpu/attention_problem.h"
-#include "reference/cpu/attention_softmax.h"
+#include "reference/cpu/attention.h"
+#include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
-#include "reference/cpu/plans.h"
 
 namespace gpubench::cpu {
 namespace {
 
 constexpr std::int64_t query_block = 64;
 constexpr std::int64_t key_chunk = 512;
-// With so many pairs of batch entry and kv head, each thread packs its own and uses them while they are in its cache.
+// With this many pairs of batch entry and kv head, each thread packs its own and uses them while they are in its cache.
 constexpr std::int64_t pairs_per_thread = 6;
-// Rows of whole powers of two would fall on the same few cache lines' places; one line more spreads them.
+// Rows a power of two apart would compete for the same few cache sets; one more line spreads them.
 constexpr std::int64_t chunk_stride = key_chunk + 16;
 template <class T>
 constexpr std::int64_t weight_stride = key_chunk + 64 / static_cast<std::int64_t>(sizeof(T));
@@ -36,7 +35,7 @@ GPUBENCH_VECTOR_CLONES void normalize(Rows<float> o, const float* sums, std::int
   }
 }
 
-// Whether no element is NaN or infinite: 0 times those is NaN.
+// False where an element is NaN or infinite: 0 times either is NaN.
 GPUBENCH_VECTOR_CLONES bool all_finite(Rows<const float> o, std::int64_t rows, std::int64_t width) {
   float probe = 0.0F;
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -47,7 +46,7 @@ GPUBENCH_VECTOR_CLONES bool all_finite(Rows<const float> o, std::int64_t rows, s
   return probe == 0.0F;
 }
 
-// What every thread works with.
+// A thread's scratch arrays.
 template <class T>
 struct ForwardArrays {
   T* raw;  // [key_chunk, width]: keys or values, padded, before packing
@@ -123,8 +122,8 @@ class ForwardWork {
         for (std::int64_t task = 0; task < pairs * chunks; ++task) {
           pack_chunk(task / chunks, task % chunks, task / chunks, own);
         }
-        // Who takes which block does not matter to the result. Late blocks of a head are the long ones (causal), so
-        // first.
+        // The result does not depend on which thread takes which block. The last blocks of a head are the longest
+        // (causal) and go first.
 #pragma omp for schedule(dynamic, 1)
         for (std::int64_t task = 0; task < e.b * e.hq * blocks; ++task) {
           const std::int64_t head = task / blocks;
@@ -157,8 +156,8 @@ class ForwardWork {
     pack(v, padded(keys), p_.width(), packed_v_ + packed_at(slot, chunk));
   }
 
-  // `rows` rows with zeros up to the padded extents: where they lie if they need none, else in `room`. Packing reads
-  // pairs, so their distance must be even.
+  // `rows` rows with zeros up to the padded extents: in place if they need none, else copied to `room`. Packing reads
+  // pairs, so the stride must be even.
   [[nodiscard]] Rows<const T> as_padded(Rows<T> from, std::int64_t rows, Rows<T> room) const {
     const Rows<const T> whole{from.data, from.stride};
     if (p_.extents.d == p_.width() && rows == padded(rows) && from.stride % 2 == 0) return whole;
@@ -189,8 +188,8 @@ class ForwardWork {
     for (std::int64_t row = 0; row < rows; ++row) lse[row] = own.maxima[row] + std::log(own.sums[row]);
   }
 
-  // Maxima and sums of the queries in own.q, and own.o: the sum of the values by their weights, yet to be divided.
-  // `only_seen`: key by key, so that what the mask cuts off is not even multiplied by 0.
+  // Maxima and sums of the queries in own.q, and own.o: the weighted sum of the values, not yet normalized.
+  // `only_seen`: key by key, so that masked values are not even multiplied by 0.
   void weigh(const Block& queries, std::int64_t slot, const ForwardArrays<T>& own, bool only_seen) const {
     const AttentionExtents& e = p_.extents;
     const std::int64_t first = queries.first;
@@ -211,14 +210,14 @@ class ForwardWork {
         add_seen(queries, key, keys, weights, own.o);
         continue;
       }
-      // Values are packed by whole chunks; where fewer keys are seen, the sum ends early.
+      // Values are packed by whole chunks; with fewer visible keys the sum ends early.
       const std::int64_t chunk_keys = padded(std::min(key_chunk, e.s - key));
       multiply({padded(rows), p_.width(), padded(keys), chunk_keys}, weights, packed_v_ + packed_chunk, own.o,
                key != 0);
     }
   }
 
-  // o += weights v for keys [key, key + keys), those that each query sees; o = weights v for the first.
+  // o += weights v for keys [key, key + keys), those visible to each query; o = weights v for the first chunk.
   void add_seen(const Block& queries, std::int64_t key, std::int64_t keys, Rows<const T> weights, Rows<float> o) const {
     const Rows<T> v = v_(queries.batch, queries.head / p_.group()).from(key);
     for (std::int64_t row = 0; row < queries.rows; ++row) {

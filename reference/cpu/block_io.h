@@ -1,9 +1,8 @@
 // Blocks of f32 on their way between memory and arithmetic.
 //
 // Every memory-bound kernel computes on short runs of f32. A Source hands out such runs (bf16 is widened into a buffer,
-// f32 is read where it lies); a Sink takes them (narrowed to bf16, or streamed around the caches, or computed right in
-// place). A block stays in the first-level cache, and is short enough that the loads of the next one overlap the stores
-// of this.
+// f32 is read in place); a Sink takes them (narrowed to bf16, streamed around the caches, or computed in place). A
+// block stays in the first-level cache, and is short enough that the loads of the next one overlap the stores of this.
 #pragma once
 
 #include <array>
@@ -53,10 +52,10 @@ class Source {
   Source() = default;
   explicit Source(const Tensor& tensor) : data_(tensor.data), is_bf16_(tensor.spec.dtype == DType::bf16) {}
 
-  /// `count` elements from `first`: where they lie (f32; any count), or in `buffer` (bf16; at most block_elements).
+  /// `count` elements from `first`: in place (f32; any count), or in `buffer` (bf16; at most block_elements).
   [[nodiscard]] const float* read(std::int64_t first, std::int64_t count, BlockBuffer& buffer) const;
   [[nodiscard]] float at(std::int64_t index) const;
-  /// Asks for `count` elements from `first` to be brought to the first-level cache.
+  /// Prefetches `count` elements from `first` into the first-level cache.
   void prefetch(std::int64_t first, std::int64_t count) const;
   [[nodiscard]] bool staged() const { return is_bf16_; }
 

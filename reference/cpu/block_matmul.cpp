@@ -13,11 +13,12 @@
 namespace gpubench::cpu {
 namespace {
 
-// Sixteen lanes as one value; the compiler makes of it what each level of clones has. The unaligned kinds read memory.
+// Sixteen lanes as one value, which the compiler maps to the registers of each level of clones. The unaligned types
+// read memory.
 using FloatLanes = float __attribute__((vector_size(64)));
 using Lanes = std::uint32_t __attribute__((vector_size(64)));
 using HalfLanes = std::uint16_t __attribute__((vector_size(32)));
-// The alignment is said of the type, where g++ looks for it, and of the name, where clang does.
+// The alignment stands on the type, where g++ reads it, and on the name, where clang does.
 using FloatLanesInMemory [[gnu::aligned(4)]] = float __attribute__((vector_size(64), aligned(4), may_alias));
 using LanesInMemory [[gnu::aligned(2)]] = std::uint32_t __attribute__((vector_size(64), aligned(2), may_alias));
 using HalfLanesInMemory [[gnu::aligned(2)]] = std::uint16_t __attribute__((vector_size(32), aligned(2), may_alias));
@@ -109,7 +110,7 @@ void pack_transposed_words(Rows<const std::uint32_t> from, std::int64_t words, s
   }
 }
 
-// Rows of bf16 as rows of pairs. Their distance is even wherever this is used (padded blocks).
+// Rows of bf16 as rows of pairs. The stride is even wherever this is used (padded blocks).
 Rows<const std::uint32_t> words_of(Rows<const bf16> rows) {
   return {reinterpret_cast<const std::uint32_t*>(rows.data), rows.stride / 2};
 }

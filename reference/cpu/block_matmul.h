@@ -80,19 +80,19 @@ class BlockMatmulScope {
 
 }  // namespace gpubench::cpu
 
-// The AMX kernel of block_matmul.h. Private to it and to its trial (own_kernel_proof.h): block_matmul.cpp asks
-// has_amx() before it calls anything else here.
+// The AMX kernel of multiply(). For block_matmul.cpp and the kernel's trial (own_kernel_proof.h) only: call the rest
+// only where has_amx().
 
 namespace gpubench::cpu::amx {
 
-/// Whether the processor has AMX with bf16, the kernel lets this process use it (it asks once), and the products came
-/// right in a trial (usable_isa.h).
+/// True when the processor has AMX with bf16, the kernel lets this process use it (which is asked for once), and the
+/// products were right in a trial (usable_isa.h).
 [[nodiscard]] bool has_amx();
 
 /// The first two alone: for the trial.
 [[nodiscard]] bool announced();
 
-/// What this kernel is called where it is barred.
+/// The name that it is barred by.
 inline constexpr const char* own_isa = "amx_bf16";
 
 void load_tile_shapes();

@@ -21,7 +21,7 @@ struct alignas(64) TileShapes {
   std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
   std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
-// Static: the intrinsic tells the compiler about the first bytes only, so one on the stack might never be written.
+// Static: the intrinsic declares only the first bytes as read, so the compiler might not store the rest of a local one.
 constexpr TileShapes whole_tiles{};
 
 bool ask_for_amx() {

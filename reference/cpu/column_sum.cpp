@@ -1,12 +1,11 @@
-// Sum over rows. Rows are read in the order they lie in; each thread keeps f32 sums of its rows in the workspace, four
-// rows added to each other before they are added to the sum, and the threads' sums are added in order.
-#include "reference/cpu/plans.h"
+// Sum over rows. Rows are read in memory order; each thread sums its rows in f32 in the workspace, four rows added to
+// each other before they are added to the sum, and the threads' sums are added in order.
+#include "reference/cpu/kernel.h"
 
 #include <algorithm>
 #include <array>
 
 #include "reference/cpu/block_io.h"
-#include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
 
 namespace gpubench::cpu {

@@ -1,10 +1,7 @@
-#include "reference/cpu/plans.h"
-
-#include <fmt/core.h>
+#include "reference/cpu/kernel.h"
 
 #include <vector>
 
-#include "reference/cpu/memory_shapes.h"
 #include "reference/cpu/onednn.h"
 #include "reference/ops/conv2d.h"
 
@@ -35,18 +32,9 @@ MemoryShape filter_shape(const OpCall& call, const TensorSpec& tensor, std::int6
   return with_plain_strides(std::move(shape));
 }
 
-void expect_types(const OpCall& call, std::span<const TensorSpec> tensors) {
-  for (const TensorSpec& tensor : tensors) {
-    if (tensor.dtype == DType::f32 || tensor.dtype == DType::bf16) continue;
-    refuse(call, fmt::format("tensor {}; expected f32 or bf16", tensor.to_string()));
-  }
-  if (call.math.accumulate != DType::f32) {
-    refuse(call, fmt::format("sums in {}; expected f32", name(call.math.accumulate)));
-  }
-}
-
 Plan plan_conv2d(Pass pass, const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
-  expect_types(call, tensors);
+  for (const TensorSpec& tensor : tensors) expect_f32_or_bf16(call, tensor);
+  expect_f32_sums(call);
   const Conv2d& attributes = call.attributes.as<Conv2d>();
   std::vector<const TensorSpec*> specs;
   in_library_order(call, tensors, [&](const TensorSpec& spec) { specs.push_back(&spec); });

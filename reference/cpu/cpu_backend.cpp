@@ -66,7 +66,7 @@ std::int64_t nanoseconds(Clock::duration elapsed) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(elapsed).count();
 }
 
-// Goes round the copies, so that sample i, run j uses copies[(i * batch + j) mod copies].
+// Rotates over the copies, so that sample i, run j uses copies[(i * batch + j) mod copies].
 class Rotation {
  public:
   explicit Rotation(std::span<const CpuLaunch* const> copies) : copies_(copies) {}
@@ -81,7 +81,7 @@ class Rotation {
   std::size_t next_ = 0;
 };
 
-/// As memory_bench measures them: of_two_ops.
+/// Measured by memory_bench: of_two_ops.
 constexpr std::array claims{FusionClaim{residual_norm_forward_kind, true},
                             FusionClaim{cross_entropy_forward_backward_kind, true}, FusionClaim{clip_adamw_kind, true}};
 
@@ -96,7 +96,7 @@ class CpuBackend final : public Backend {
     // Large buffers take whole huge pages: fewer page faults and translation misses, and less spread between runs.
     const std::size_t alignment = bytes >= huge_page ? huge_page : smallest_alignment;
     const std::size_t padded = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
-    // Linux promises memory that it does not have; what can never fit is refused here instead of by the kernel later.
+    // Linux overcommits memory; what can never fit is refused here, not killed by the kernel later.
     const bool fits = padded >= bytes && padded <= static_cast<std::size_t>(device_.memory_bytes);
     void* data = fits ? std::aligned_alloc(alignment, padded) : nullptr;
     if (data == nullptr) {
@@ -104,7 +104,7 @@ class CpuBackend final : public Backend {
           fmt::format("cpu: cannot allocate {} bytes; the machine has {} bytes, {} were free at the start", bytes,
                       device_.memory_bytes, device_.available_bytes));
     }
-    if (alignment == huge_page) madvise(data, padded, MADV_HUGEPAGE);  // advice: where refused, small pages do
+    if (alignment == huge_page) madvise(data, padded, MADV_HUGEPAGE);  // only advice: small pages work too
     return {static_cast<std::byte*>(data), bytes, std::shared_ptr<void>(data, std::free)};
   }
 
@@ -158,7 +158,7 @@ class CpuBackend final : public Backend {
   [[nodiscard]] std::span<const FusionClaim> fused_ops() const override { return claims; }
 
   [[nodiscard]] Launch sequence(std::span<const Launch> launches,
-                                const Schedule& /*in order: they all hold*/) override {
+                                const Schedule& /*in order is always allowed*/) override {
     for (const Launch& launch : launches) (void)own_launch(launch);
     return cpu::launch_of([held = std::vector<Launch>(launches.begin(), launches.end())] {
       for (const Launch& launch : held) (*static_cast<const CpuLaunch*>(launch.get()))();
@@ -216,7 +216,7 @@ class CpuBackend final : public Backend {
 }  // namespace
 
 std::unique_ptr<Backend> open_cpu_backend(int threads) {
-  omp_set_dynamic(0);  // the same number of threads each time, or the work would be cut differently
+  omp_set_dynamic(0);  // the same number of threads each time: the work is split by it
   return std::make_unique<CpuBackend>(threads > 0 ? threads : cpu::usable_threads());
 }
 
@@ -224,23 +224,12 @@ namespace {
 
 constexpr int most_ranks = 64;
 
-std::vector<int> usable_processors() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  std::vector<int> processors;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return processors;
-  for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
-    if (CPU_ISSET(processor, &allowed)) processors.push_back(processor);
-  }
-  return processors;
-}
-
-// OpenMP's threads of a rank are started from its thread and stay where that was bound to.
+// OpenMP's threads of a rank are started from its thread and inherit its binding.
 void bind_to(const std::vector<int>& processors) {
   cpu_set_t own;
   CPU_ZERO(&own);
   for (const int processor : processors) CPU_SET(processor, &own);
-  (void)sched_setaffinity(0, sizeof own, &own);  // where refused, ranks run all the same, less apart
+  (void)sched_setaffinity(0, sizeof own, &own);  // where refused, ranks share processors
 }
 
 }  // namespace
@@ -257,7 +246,7 @@ RankSet open_cpu_ranks(int ranks) {
   set.device = set.backends.front()->device();
   set.device.units = oversubscribed ? usable : ranks * threads;
   if (oversubscribed) set.flags.emplace_back("oversubscribed");
-  const std::vector<int> processors = usable_processors();
+  const std::vector<int> processors = cpu::usable_processors();
   if (!oversubscribed && static_cast<int>(processors.size()) >= ranks * threads) {
     set.enter = [processors, threads](int rank) {
       const auto first = processors.begin() + static_cast<std::ptrdiff_t>(rank) * threads;

@@ -1,6 +1,7 @@
-// Ranks of one process: all tensors are in reach of all. A collective is two meetings of its group, with work in
-// between: nobody reads before all inputs are there, nobody goes on before all have read. A small reduction needs only
-// the first: every rank puts its input where it stays for two collectives, and adds all of them up by itself.
+// Ranks of one process: each can read and write the tensors of all. A collective is two barriers of its group, with the
+// work in between: no rank reads before all inputs are there, none goes on before all have read. A small reduction
+// needs only the first: every rank copies its input to a place that is kept for two collectives, and adds up all of
+// them itself.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -18,7 +19,7 @@
 
 namespace gpubench::cpu {
 
-// A rank's part of a collective: every rank reads its peers' tensors where they lie, and writes part of the results,
+// A rank's part of a collective: every rank reads its peers' tensors in place, and writes part of the results,
 // its peers' too.
 struct RankWork {
   RankTasks tasks;
@@ -34,7 +35,7 @@ GPUBENCH_VECTOR_CLONES
 void maximum_run(const float* x, std::int64_t count, float* largest) {
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) {
-    largest[i] = x[i] > largest[i] || x[i] != x[i] ? x[i] : largest[i];  // NaN comes through, and stays
+    largest[i] = x[i] > largest[i] || x[i] != x[i] ? x[i] : largest[i];  // NaN spreads
   }
 }
 
@@ -104,7 +105,7 @@ void run_copy(const CopyTask& task, bool streaming, int threads) {
 }  // namespace
 
 void expect_supported(const OpCall& call, std::span<const TensorSpec> tensors) {
-  if (!is_collective(call.kind)) refuse(call, "its tensors lie on several ranks; expected one rank, or a collective");
+  if (!is_collective(call.kind)) refuse(call, "its tensors are on several ranks; expected one rank, or a collective");
   for (const TensorSpec& tensor : tensors) {
     expect_row_major(call, tensor);
     if (reduces(call.kind) && tensor.dtype != DType::f32 && tensor.dtype != DType::bf16)
@@ -132,7 +133,7 @@ namespace gpubench {
 namespace {
 
 constexpr std::int64_t small_bytes = 4096;
-constexpr int spins = 20000;  // some 0.2 ms: longer waits are slept through
+constexpr int spins = 20000;  // about 0.2 ms; a longer wait sleeps
 
 class CollectivePlan : public PlanImpl {
  public:
@@ -144,7 +145,7 @@ class CollectivePlan : public PlanImpl {
   OpCall call_;
 };
 
-/// Where the members of a group meet. Collectives of other groups have places of their own.
+/// The barrier and the places of one group.
 struct MeetingPoint {
   struct Place {
     alignas(64) std::array<std::array<std::byte, small_bytes>, 2> bytes;
@@ -159,7 +160,7 @@ struct MeetingPoint {
   std::vector<Place> places;
 };
 
-/// A small all_reduce of one member: where its input lies, and the sum over the places of one turn or the other.
+/// A small all_reduce of one member: its input, and the sum over the places of even and of odd turns.
 struct SmallSum {
   const std::byte* input = nullptr;
   std::size_t bytes = 0;
@@ -172,7 +173,7 @@ class CollectiveLaunch : public LaunchImpl {
       : where_(where), work_(std::move(work)), small_(std::move(small)) {}
   [[nodiscard]] MeetingPoint& where() const { return where_; }
   [[nodiscard]] const cpu::RankWork& of(int member) const { return work_[static_cast<std::size_t>(member)]; }
-  /// One for each member; empty for others than small sums.
+  /// One for each member; empty but for small sums.
   [[nodiscard]] const std::vector<SmallSum>& small() const { return small_; }
 
  private:

@@ -1,6 +1,6 @@
 // Softmax cross-entropy: the largest logit of a row, then the sum of exp(logit - largest), blocks in f32 by vector
-// lanes and their sums in f64. A row of logits is small enough to come from the second-level cache the second time.
-#include "reference/cpu/plans.h"
+// lanes and their sums in f64. A row of logits is small enough to be in the second-level cache when it is read again.
+#include "reference/cpu/kernel.h"
 
 #include <omp.h>
 
@@ -9,7 +9,6 @@
 #include <limits>
 
 #include "reference/cpu/block_io.h"
-#include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
 #include "reference/cpu/vector_math.h"
 
@@ -137,7 +136,7 @@ struct LossBackward {
     const std::int64_t from = row * logits_view.stride;
     const std::int64_t to = row * dlogits_view.stride;
     const std::int64_t label = labels[row];
-    // Read before the row is overwritten where it lies.
+    // Read before the row is overwritten in place.
     const bool known = label >= 0 && label < logits_view.columns;
     const double label_p =
         known ? std::exp(static_cast<double>(logits.at(from + label)) - static_cast<double>(lse[row])) : 0.0;
@@ -157,8 +156,8 @@ struct LossBackward {
 /// Floats of a scratch row: whole cache lines, so that no two threads share one.
 std::int64_t scratch_row(std::int64_t classes) { return (classes + 15) / 16 * 16; }
 
-/// Both at once: what exp() gave for the sum stays in a scratch row in the second-level cache, and the gradient is that
-/// times one factor. The logits come from memory once, and nothing is exponentiated twice.
+/// Both at once: the exponentials of the sum stay in a scratch row in the second-level cache, and the gradient is these
+/// times one factor. The logits are read from memory once, and no exponential is taken twice.
 struct LossForwardBackward {
   LossForward forward;
   RowView dlogits_view;
@@ -204,7 +203,7 @@ struct LossForwardBackward {
   }
 };
 
-/// The rows of logits, where all tensors that the call has are of types and layouts that the kernels know.
+/// The rows of logits. Throws Unsupported for types and layouts that the kernels lack.
 RowView checked_logits(const OpCall& call, const Named<TensorSpec>& operand) {
   expect_f32_or_bf16(call, operand, {"logits", "dlogits"});
   expect_type(call, operand, {"labels"}, DType::i32);

@@ -1,7 +1,7 @@
 // Look-up of rows, and their scatter-add. The gradient visits each row of the table once: the tokens are sorted by
 // value (counting sort, stable), so a row is the sum of its occurrences in the order of the text, in f32, rounded once,
 // whatever the number of threads; and rows that do not occur are zeroed in the same pass.
-#include "reference/cpu/plans.h"
+#include "reference/cpu/kernel.h"
 
 #include <fmt/core.h>
 
@@ -10,7 +10,6 @@
 #include <limits>
 
 #include "reference/cpu/block_io.h"
-#include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
 
 namespace gpubench::cpu {

@@ -1,17 +1,149 @@
-#include "reference/cpu/plans.h"
-
+// Matrix products by oneDNN, with GELU epilogues of our own.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
-#include "reference/cpu/gemm_epilogue.h"
-#include "reference/cpu/memory_shapes.h"
+#include "reference/cpu/block_io.h"
+#include "reference/cpu/kernel.h"
 #include "reference/cpu/onednn.h"
+#include "reference/cpu/parallel.h"
+#include "reference/cpu/vector_math.h"
 #include "reference/ops/gemm.h"
+#include "reference/ops/pointwise.h"
 
 namespace gpubench::cpu {
 namespace {
+
+// The GELU epilogues of gemm: what oneDNN's post-ops cannot do, since training keeps the pre-activation as well.
+//
+// Both start from f32 sums, so that the activation is taken of the unrounded pre-activation and rounded once.
+
+/// Rows of a [batch, m, n] tensor with its last axis dense; strides in elements.
+struct MatrixRows {
+  std::byte* data = nullptr;
+  DType dtype = DType::f32;  ///< f32 or bf16
+  std::int64_t batch_stride = 0;
+  std::int64_t row_stride = 0;
+};
+
+struct GeluEpilogue {
+  std::int64_t batch = 1, m = 0, n = 0;
+  GeluForm form = GeluForm::tanh;
+  float beta = 0.0F;  ///< forward: z = sums + beta c
+  MatrixRows sums;    ///< f32; may be `pre` itself
+  MatrixRows pre;     ///< forward: z is stored here; gradient: read from here
+  MatrixRows c;
+};
+
+// What is worth a thread: about as long as waking it takes.
+constexpr std::int64_t elements_per_grain = 4096;
+
+template <class T>
+T* row_of(const MatrixRows& rows, std::int64_t m, std::int64_t row) {
+  return reinterpret_cast<T*>(rows.data) + row / m * rows.batch_stride + row % m * rows.row_stride;
+}
+
+// `sums` may alias `pre`, and c is read before it is written: so no __restrict, but an assertion that iterations are
+// independent, which aliasing element by element keeps.
+template <class T, GeluForm form>
+[[gnu::always_inline]] inline void forward_rows(const GeluEpilogue& e, std::int64_t begin, std::int64_t end) {
+  for (std::int64_t row = begin; row < end; ++row) {
+    const float* sums = row_of<float>(e.sums, e.m, row);
+    T* pre = row_of<T>(e.pre, e.m, row);
+    T* c = row_of<T>(e.c, e.m, row);
+    const float beta = e.beta;
+    const std::int64_t n = e.n;
+    if (beta != 0.0F) {
+#pragma GCC ivdep
+      for (std::int64_t j = 0; j < n; ++j) {
+        const float z = sums[j] + beta * widen(c[j]);
+        pre[j] = narrow<T>(z);
+        c[j] = narrow<T>(form == GeluForm::tanh ? vector_gelu_tanh(z) : vector_gelu_erf(z));
+      }
+    } else {
+#pragma GCC ivdep
+      for (std::int64_t j = 0; j < n; ++j) {
+        const float z = sums[j];
+        pre[j] = narrow<T>(z);
+        c[j] = narrow<T>(form == GeluForm::tanh ? vector_gelu_tanh(z) : vector_gelu_erf(z));
+      }
+    }
+  }
+}
+
+template <class P, class T, GeluForm form>
+[[gnu::always_inline]] inline void gradient_rows(const GeluEpilogue& e, std::int64_t begin, std::int64_t end) {
+  for (std::int64_t row = begin; row < end; ++row) {
+    const float* sums = row_of<float>(e.sums, e.m, row);
+    const P* pre = row_of<P>(e.pre, e.m, row);
+    T* c = row_of<T>(e.c, e.m, row);
+    const std::int64_t n = e.n;
+#pragma GCC ivdep
+    for (std::int64_t j = 0; j < n; ++j) {
+      const float x = widen(pre[j]);
+      c[j] = narrow<T>(sums[j] *
+                       (form == GeluForm::tanh ? vector_gelu_tanh_derivative(x) : vector_gelu_erf_derivative(x)));
+    }
+  }
+}
+
+GPUBENCH_VECTOR_CLONES void forward_tanh_f32(const GeluEpilogue& e, std::int64_t begin, std::int64_t end) {
+  forward_rows<float, GeluForm::tanh>(e, begin, end);
+}
+GPUBENCH_VECTOR_CLONES void forward_erf_f32(const GeluEpilogue& e, std::int64_t begin, std::int64_t end) {
+  forward_rows<float, GeluForm::erf>(e, begin, end);
+}
+GPUBENCH_VECTOR_CLONES void forward_tanh_bf16(const GeluEpilogue& e, std::int64_t begin, std::int64_t end) {
+  forward_rows<bf16, GeluForm::tanh>(e, begin, end);
+}
+GPUBENCH_VECTOR_CLONES void forward_erf_bf16(const GeluEpilogue& e, std::int64_t begin, std::int64_t end) {
+  forward_rows<bf16, GeluForm::erf>(e, begin, end);
+}
+GPUBENCH_VECTOR_CLONES void gradient_tanh_f32(const GeluEpilogue& e, std::int64_t begin, std::int64_t end) {
+  e.pre.dtype == DType::f32 ? gradient_rows<float, float, GeluForm::tanh>(e, begin, end)
+                            : gradient_rows<bf16, float, GeluForm::tanh>(e, begin, end);
+}
+GPUBENCH_VECTOR_CLONES void gradient_erf_f32(const GeluEpilogue& e, std::int64_t begin, std::int64_t end) {
+  e.pre.dtype == DType::f32 ? gradient_rows<float, float, GeluForm::erf>(e, begin, end)
+                            : gradient_rows<bf16, float, GeluForm::erf>(e, begin, end);
+}
+GPUBENCH_VECTOR_CLONES void gradient_tanh_bf16(const GeluEpilogue& e, std::int64_t begin, std::int64_t end) {
+  e.pre.dtype == DType::f32 ? gradient_rows<float, bf16, GeluForm::tanh>(e, begin, end)
+                            : gradient_rows<bf16, bf16, GeluForm::tanh>(e, begin, end);
+}
+GPUBENCH_VECTOR_CLONES void gradient_erf_bf16(const GeluEpilogue& e, std::int64_t begin, std::int64_t end) {
+  e.pre.dtype == DType::f32 ? gradient_rows<float, bf16, GeluForm::erf>(e, begin, end)
+                            : gradient_rows<bf16, bf16, GeluForm::erf>(e, begin, end);
+}
+
+template <class Rows>
+void over_rows(int threads, const GeluEpilogue& e, Rows* rows) {
+  const std::int64_t grain = std::max<std::int64_t>(1, elements_per_grain / std::max<std::int64_t>(e.n, 1));
+  parallel_chunks(threads, e.batch * e.m, grain,
+                  [&e, rows](std::int64_t begin, std::int64_t end) { rows(e, begin, end); });
+}
+
+/// pre = z, c = gelu(z).
+void run_gelu_epilogue(int threads, const GeluEpilogue& e) {
+  const bool tanh = e.form == GeluForm::tanh;
+  if (e.c.dtype == DType::f32) {
+    over_rows(threads, e, tanh ? forward_tanh_f32 : forward_erf_f32);
+  } else {
+    over_rows(threads, e, tanh ? forward_tanh_bf16 : forward_erf_bf16);
+  }
+}
+
+/// c = sums gelu'(pre). `sums` may be `c` itself.
+void run_gelu_gradient_epilogue(int threads, const GeluEpilogue& e) {
+  const bool tanh = e.form == GeluForm::tanh;
+  if (e.c.dtype == DType::f32) {
+    over_rows(threads, e, tanh ? gradient_tanh_f32 : gradient_erf_f32);
+  } else {
+    over_rows(threads, e, tanh ? gradient_tanh_bf16 : gradient_erf_bf16);
+  }
+}
 
 MemoryShape matrix(const OpCall& call, const TensorSpec& tensor, bool transpose) {
   const bool batched = tensor.shape.rank() == 3;
@@ -26,13 +158,8 @@ MemoryShape sums_shape(const Shape& c) {
 }
 
 void expect_types(const OpCall& call, std::span<const TensorSpec> tensors, const Named<TensorSpec>& operand) {
-  const auto known = [](DType type) { return type == DType::f32 || type == DType::bf16; };
-  for (const TensorSpec& tensor : tensors) {
-    if (!known(tensor.dtype)) refuse(call, fmt::format("tensor {}; expected f32 or bf16", tensor.to_string()));
-  }
-  if (call.math.accumulate != DType::f32) {
-    refuse(call, fmt::format("sums in {}; expected f32", name(call.math.accumulate)));
-  }
+  for (const TensorSpec& tensor : tensors) expect_f32_or_bf16(call, tensor);
+  expect_f32_sums(call);
   const TensorSpec& c = operand["c"];
   const TensorSpec* c_in = operand.find("c_in");
   if (c_in != nullptr && (c_in->dtype != c.dtype || c_in->layout != c.layout)) {
@@ -45,12 +172,6 @@ MatrixRows matrix_rows(const TensorSpec& tensor, std::byte* data) {
   const auto& strides = tensor.layout.strides;
   const bool batched = tensor.shape.rank() == 3;
   return {data, tensor.dtype, batched ? strides[0] : 0, strides[batched ? 1 : 0]};
-}
-
-void expect_dense_rows(const OpCall& call, const TensorSpec& tensor) {
-  if (tensor.layout.blocks.empty() && (tensor.shape[-1] == 1 || tensor.layout.strides.back() == 1)) return;
-  refuse(call, fmt::format("epilogue on tensor {} with layout {}; expected a dense last axis", tensor.to_string(),
-                           tensor.layout.to_string(tensor.shape)));
 }
 
 MatmulRequest request_of(const OpCall& call, const Gemm& attributes, const Named<TensorSpec>& operand) {
@@ -87,8 +208,8 @@ Plan plan_with_gelu(const OpCall& call, const Gemm& attributes, MatmulRequest re
   const std::string_view target = gradient ? "c" : "z";
   const TensorSpec& c = operand["c"];
   const TensorSpec& pre = operand[pre_activation];
-  expect_dense_rows(call, c);
-  expect_dense_rows(call, pre);
+  expect_contiguous_last_axis(call, c);
+  expect_contiguous_last_axis(call, pre);
   if (!gradient && pre.dtype != c.dtype) {
     refuse(call, fmt::format("c {} and pre {} differ in type; expected the same", c.to_string(), pre.to_string()));
   }

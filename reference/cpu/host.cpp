@@ -23,7 +23,7 @@ namespace gpubench::cpu {
 namespace {
 
 constexpr std::int64_t largest_cold_cache = std::int64_t{32} << 20;
-constexpr std::int64_t most_bytes = std::int64_t{1} << 62;  // no machine has more: it is no number of bytes
+constexpr std::int64_t most_bytes = std::int64_t{1} << 62;  // more than any machine has
 
 std::optional<std::int64_t> number_in(std::string_view text) {
   std::int64_t value = 0;
@@ -73,7 +73,7 @@ std::vector<std::string> cgroup_folders(std::string_view controller) {
   return folders;
 }
 
-// Processors by which the quota of any cgroup around this process limits it.
+// The least CPU quota, in processors, of the cgroups around this process.
 double quota() {
   double least = std::numeric_limits<double>::infinity();
   for (const std::string& folder : cgroup_folders("")) {
@@ -101,7 +101,7 @@ void limit_memory(HostMemory& memory, const std::string& limit_file, const std::
   memory.available_bytes = std::clamp<std::int64_t>(*limit - used, 0, memory.available_bytes);
 }
 
-// `count` of so many bytes; 0 where that makes no number of bytes.
+// `count` units as bytes; 0 where that is no plausible size.
 std::int64_t bytes_of(std::optional<std::int64_t> count, std::int64_t unit) {
   return count && *count > 0 && *count <= most_bytes / unit ? *count * unit : 0;
 }
@@ -114,6 +114,16 @@ std::int64_t cache_size(const std::string& text) {
 
 }  // namespace
 
+std::vector<int> usable_processors() {
+  cpu_set_t allowed;
+  std::vector<int> processors;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return processors;
+  for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
+    if (CPU_ISSET(processor, &allowed)) processors.push_back(processor);
+  }
+  return processors;
+}
+
 int usable_threads() {
 #ifdef __SANITIZE_THREAD__
   // libgomp is not built for the thread sanitizer, which would report every one of its barriers: with one OpenMP thread
@@ -121,8 +131,7 @@ int usable_threads() {
   return 1;
 #endif
   int count = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) count = std::max(1, CPU_COUNT(&set));
+  if (const std::size_t allowed = usable_processors().size(); allowed > 0) count = static_cast<int>(allowed);
   const double limit = quota();
   return limit < count ? std::max(1, static_cast<int>(std::ceil(limit))) : count;
 }
@@ -183,22 +192,14 @@ namespace {
 std::atomic<std::uint64_t> last_mark{0};
 thread_local std::uint64_t mark_of_thread = 0;
 
-std::vector<int> processors_of(const cpu_set_t& set) {
-  std::vector<int> processors;
-  for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
-    if (CPU_ISSET(processor, &set)) processors.push_back(processor);
-  }
-  return processors;
-}
-
 }  // namespace
 
 PinnedThreads::PinnedThreads(int threads) {
   CPU_ZERO(&before_);
   if (omp_get_proc_bind() != omp_proc_bind_false || sched_getaffinity(0, sizeof before_, &before_) != 0) return;
-  const std::vector<int> processors = processors_of(before_);
+  const std::vector<int> processors = usable_processors();
   if (threads < 2 || static_cast<int>(processors.size()) != threads)
-    return;  // one thread on one has nowhere else to go
+    return;  // a single thread on one processor cannot move
   threads_ = threads;
   mark_ = ++last_mark;
   int refused = 0;

@@ -9,7 +9,10 @@
 
 namespace gpubench::cpu {
 
-/// Processors that this process may use: its affinity, at most the cgroup's quota rounded up, at least 1.
+/// The processors that this process may run on, by number; none where the system does not say.
+[[nodiscard]] std::vector<int> usable_processors();
+
+/// How many threads this process may run at once: its affinity, at most the cgroup's quota rounded up, at least 1.
 [[nodiscard]] int usable_threads();
 
 struct HostMemory {
@@ -33,8 +36,8 @@ struct HostMemory {
 
 /// While it lives, each of the calling thread's OpenMP threads, the calling one too, keeps to one processor of its own;
 /// afterwards all may run where that might. Does nothing where the user places threads (OMP_PROC_BIND, OMP_PLACES,
-/// GOMP_CPU_AFFINITY), where there are not exactly as many threads as processors to run on (nobody else's processor is
-/// taken), and where the system refuses.
+/// GOMP_CPU_AFFINITY), where there are not exactly as many threads as processors to run on (so no other process's
+/// processor is taken), and where the system refuses.
 ///
 /// The calling thread must be bound as well: left free, it ends up on the processor of another thread, which waits in a
 /// busy loop, and the two alternate by scheduler time slices (8 ms for an op of 0.6 ms; seen on two processors).

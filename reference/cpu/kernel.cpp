@@ -3,8 +3,20 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "reference/cpu/parallel.h"
+#include "reference/ops/attention.h"
+#include "reference/ops/bias_gradient.h"
+#include "reference/ops/conv2d.h"
+#include "reference/ops/cross_entropy.h"
+#include "reference/ops/embedding.h"
+#include "reference/ops/gemm.h"
+#include "reference/ops/move.h"
+#include "reference/ops/norm.h"
+#include "reference/ops/optimizer.h"
+#include "reference/ops/pointwise.h"
+#include "reference/ops/rotary.h"
 
 namespace gpubench::cpu {
 namespace {
@@ -12,7 +24,7 @@ namespace {
 const char* vector_units() {
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__) && \
     !defined(GPUBENCH_SANITIZED)
-  // The same question that the loader answers for the clones.
+  // What the loader checks for the clones.
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) {
     return "avx512";
   }
@@ -28,29 +40,40 @@ void refuse(const OpCall& call, const std::string& why) {
   throw Unsupported(fmt::format("cpu {} '{}': {}", call.kind.name, call.label, why));
 }
 
+void refuse_layout(const OpCall& call, const TensorSpec& tensor, std::string_view expected) {
+  refuse(call, fmt::format("tensor {} has layout {}; expected {}", tensor.to_string(),
+                           tensor.layout.to_string(tensor.shape), expected));
+}
+
 void expect_row_major(const OpCall& call, const TensorSpec& tensor) {
-  if (tensor.layout.is_row_major(tensor.shape)) return;
-  refuse(call, fmt::format("tensor {} has layout {}; expected row_major", tensor.to_string(),
-                           tensor.layout.to_string(tensor.shape)));
+  if (!tensor.layout.is_row_major(tensor.shape)) refuse_layout(call, tensor, "row_major");
 }
 
 std::string own_implementation() { return std::string("gpubench:") + vector_units(); }
 
+void expect_contiguous_last_axis(const OpCall& call, const TensorSpec& tensor) {
+  if (tensor.layout.blocks.empty() && (tensor.shape[-1] <= 1 || tensor.layout.strides.back() == 1)) return;
+  refuse_layout(call, tensor, "a contiguous last axis");
+}
+
 RowView rows_of(const OpCall& call, const TensorSpec& tensor) {
   if (const std::optional<RowView> view = row_view(tensor)) return *view;
-  refuse(call, fmt::format("tensor {} has layout {}; expected a contiguous last axis and evenly spaced rows",
-                           tensor.to_string(), tensor.layout.to_string(tensor.shape)));
+  refuse_layout(call, tensor, "a contiguous last axis and evenly spaced rows");
 }
 
 void expect_f32_or_bf16(const OpCall& call, const TensorSpec& tensor) {
   if (tensor.dtype == DType::f32 || tensor.dtype == DType::bf16) return;
-  refuse(call, fmt::format("tensor {}: the cpu backend has f32 and bf16 here, not {}", tensor.to_string(),
-                           name(tensor.dtype)));
+  refuse(call, fmt::format("tensor {}; expected f32 or bf16", tensor.to_string()));
 }
 
 void expect_type(const OpCall& call, const TensorSpec& tensor, DType type) {
   if (tensor.dtype == type) return;
-  refuse(call, fmt::format("tensor {}: expected {} here, not {}", tensor.to_string(), name(type), name(tensor.dtype)));
+  refuse(call, fmt::format("tensor {}; expected {}", tensor.to_string(), name(type)));
+}
+
+void expect_f32_sums(const OpCall& call) {
+  if (call.math.accumulate == DType::f32) return;
+  refuse(call, fmt::format("sums in {}; expected f32", name(call.math.accumulate)));
 }
 
 std::int64_t row_grain(std::int64_t columns) {
@@ -70,6 +93,45 @@ void expect_type(const OpCall& call, const Named<TensorSpec>& operand, std::init
 void expect_row_major(const OpCall& call, const Named<TensorSpec>& operand,
                       std::initializer_list<std::string_view> names) {
   operand.each(names, [&](const TensorSpec& tensor) { expect_row_major(call, tensor); });
+}
+
+// The table of ops.
+
+namespace {
+
+constexpr std::initializer_list<OpImplementation> implementations{
+    {adamw_kind, plan_adamw},
+    {attention_backward_kind, plan_attention_backward},
+    {attention_forward_kind, plan_attention_forward},
+    {clip_adamw_kind, plan_adamw},
+    {clip_kind, plan_clip},
+    {column_sum_kind, plan_column_sum},
+    {conv2d_backward_data_kind, plan_conv2d_backward_data},
+    {conv2d_backward_filter_kind, plan_conv2d_backward_filter},
+    {conv2d_forward_kind, plan_conv2d_forward},
+    {copy_kind, plan_copy},
+    {cross_entropy_backward_kind, plan_cross_entropy_backward},
+    {cross_entropy_forward_kind, plan_cross_entropy_forward},
+    {cross_entropy_forward_backward_kind, plan_cross_entropy_forward_backward},
+    {embedding_backward_kind, plan_embedding_backward},
+    {embedding_forward_kind, plan_embedding_forward},
+    {gemm_kind, plan_gemm},
+    {gradient_norm_kind, plan_gradient_norm},
+    {layer_norm_backward_kind, plan_norm_backward},
+    {layer_norm_forward_kind, plan_norm_forward},
+    {reorder_kind, plan_reorder},
+    {residual_norm_forward_kind, plan_residual_norm_forward},
+    {rms_norm_backward_kind, plan_norm_backward},
+    {rms_norm_forward_kind, plan_norm_forward},
+    {rotary_kind, plan_rotary},
+    {transpose_kind, plan_transpose},
+};
+
+}  // namespace
+
+const OpImplementation& implementation_of(OpKind kind) {
+  static constexpr OpImplementation pointwise{add_kind, plan_pointwise};  // and all others
+  return is_pointwise(kind) ? pointwise : find_op(implementations, kind, "cpu");
 }
 
 }  // namespace gpubench::cpu

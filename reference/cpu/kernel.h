@@ -1,15 +1,14 @@
 // What the CPU backend is made of: plans that bind to work. Start here to add an op.
 //
-// 1. Write x.cpp with `Plan plan_x(const OpCall&, std::span<const TensorSpec>, const CpuContext&)`, declared in
-// plans.h.
-//    It reads the attributes and the specs, throws Unsupported for types and layouts it lacks, and returns own_plan():
-//    a struct that is callable and holds plain pointers and numbers, and where it keeps each operand.
+// 1. Write plan_x() in x.cpp and declare it below. It reads the attributes and the specs, throws Unsupported for types
+//    and layouts it lacks, and returns own_plan(): a callable struct of plain pointers and numbers, and the member that
+//    each operand is bound to.
 // 2. Running it must allocate nothing, choose nothing, log nothing; binding is cheap and may happen many times. What
 //    binds in another way returns plan_of(name, workspace bytes, binder).
-// 3. Loops that matter: write one chunk as a function marked GPUBENCH_VECTOR_CLONES (parallel.h) and call it
-//    through parallel_chunks() (parallel.h). block_io.h converts bf16. Sums are taken in an order that depends on the
-//    arguments only.
-// 4. Add one line to ops_table.cpp and the file to CMakeLists.txt, and tests in tests/reference/cpu/x_test.cpp.
+// 3. Loops that matter: write one chunk as a function marked GPUBENCH_VECTOR_CLONES and call it through
+//    parallel_chunks() (both in parallel.h). block_io.h converts bf16. The order of a sum depends on the arguments
+//    only.
+// 4. Add one line to the table in kernel.cpp, the file to CMakeLists.txt, and tests in tests/reference/cpu/x_test.cpp.
 // README.md here walks through a real op.
 #pragma once
 
@@ -31,7 +30,7 @@ namespace gpubench::cpu {
 
 class OneDnn;
 
-/// What a plan may use: how many threads, and the library for contractions. Lives as long as the backend.
+/// What a plan may use: a number of threads, and the library for contractions. Lives as long as the backend.
 struct CpuContext {
   int threads = 1;
   const OneDnn& onednn;
@@ -49,7 +48,7 @@ class CpuPlan : public PlanImpl {
   [[nodiscard]] virtual Launch bind(std::span<const Tensor> tensors, Workspace workspace) const = 0;
 };
 
-/// How ops_table.cpp lists an op.
+/// How the table of ops in kernel.cpp lists one.
 using OpImplementation = OpEntry<CpuContext>;
 
 /// The implementation of `kind`. Throws Unsupported when the backend has none.
@@ -79,10 +78,10 @@ template <class Binder>
                                 });
 }
 
-/// What own kernels are called in records: "gpubench:avx512", by the vector units that their clones use here.
+/// The name of own kernels in records: "gpubench:avx512", by the vector units that their clones use here.
 [[nodiscard]] std::string own_implementation();
 
-/// True when an output of `bytes` should be streamed: it could not stay in the caches until somebody reads it.
+/// True when an output of `bytes` should be streamed: it would not stay in the caches until it is read.
 [[nodiscard]] bool worth_streaming(std::int64_t bytes);
 
 /// A plan of own work, which is callable, with the operands put where `work` keeps them. Outputs that would not stay in
@@ -106,10 +105,14 @@ template <class T>
 /// Throws Unsupported: "cpu <kind> '<label>': <why>".
 [[noreturn]] void refuse(const OpCall& call, const std::string& why);
 
+/// refuse(): "tensor <tensor> has layout <layout>; expected <expected>".
+[[noreturn]] void refuse_layout(const OpCall& call, const TensorSpec& tensor, std::string_view expected);
+
 /// Throws Unsupported naming the tensor unless it is dense with the last axis fastest.
 void expect_row_major(const OpCall& call, const TensorSpec& tensor);
 
-// Rows of a tensor, and how much work is worth a thread.
+/// Throws Unsupported naming the tensor unless neighbours along its last axis are neighbours in memory.
+void expect_contiguous_last_axis(const OpCall& call, const TensorSpec& tensor);
 
 /// row_view() of the tensor. Throws Unsupported naming the layout where it has none.
 [[nodiscard]] RowView rows_of(const OpCall& call, const TensorSpec& tensor);
@@ -120,7 +123,7 @@ void expect_f32_or_bf16(const OpCall& call, const TensorSpec& tensor);
 /// Throws Unsupported unless the type is `type`.
 void expect_type(const OpCall& call, const TensorSpec& tensor, DType type);
 
-/// The same of those operands that the call has.
+/// The same for those of the named operands that the call has.
 void expect_f32_or_bf16(const OpCall& call, const Named<TensorSpec>& operand,
                         std::initializer_list<std::string_view> names);
 void expect_type(const OpCall& call, const Named<TensorSpec>& operand, std::initializer_list<std::string_view> names,
@@ -128,10 +131,55 @@ void expect_type(const OpCall& call, const Named<TensorSpec>& operand, std::init
 void expect_row_major(const OpCall& call, const Named<TensorSpec>& operand,
                       std::initializer_list<std::string_view> names);
 
+/// Throws Unsupported unless the call's sums are f32.
+void expect_f32_sums(const OpCall& call);
+
 /// How many rows of `columns` elements are worth a thread.
 [[nodiscard]] std::int64_t row_grain(std::int64_t columns);
 
 /// How many elements are worth a thread; a multiple of every block size and cache line.
 inline constexpr std::int64_t element_grain = 8192;
+
+// Every function that plans an op. reference/ops says what the ops mean; the comments here say what this backend
+// supports of each. All throw Unsupported, with the library's words where the library lacks something.
+
+/// `tensors`: the specs of the call's inputs, then its outputs.
+using PlanFunction = Plan(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context);
+
+// On oneDNN, with f32 sums.
+/// f32 and bf16. GELU epilogues, of which training needs both sides, are a pass of our own behind the product.
+PlanFunction plan_gemm;
+/// NHWC, f32 and bf16; dfilter may be f32 where x and dy are bf16. Filters are repacked into the library's own layout
+/// as part of the work where that pays.
+PlanFunction plan_conv2d_forward, plan_conv2d_backward_data, plan_conv2d_backward_filter;
+/// oneDNN's reorder where both layouts are plain strides and it knows the type, else our own for any two layouts.
+PlanFunction plan_transpose, plan_reorder;
+
+// Own kernels, f32 or bf16 each unless stated otherwise; rows may have a stride.
+/// Blocks of scores that live in cache, never the whole matrix (Dao et al., arXiv 2205.14135). Scores, log-sum-exp and
+/// all sums are f32; probabilities and score gradients are rounded to bf16 only as operands of the products that
+/// follow. q, k, v, o and their gradients have a contiguous last axis, lse is f32 and dense; scale > 0.
+PlanFunction plan_attention_forward, plan_attention_backward;
+/// Any type; dense in one order, or rows with a stride.
+PlanFunction plan_copy;
+/// Every op of reference/ops/pointwise.h. Dense in one order, or rows with a stride.
+PlanFunction plan_pointwise;
+PlanFunction plan_column_sum;
+/// Statistics f32.
+PlanFunction plan_norm_forward, plan_norm_backward;
+/// x, r, sum and y alike, all row-major.
+PlanFunction plan_residual_norm_forward;
+/// Any strides between heads, tokens and sequences.
+PlanFunction plan_rotary;
+/// A label outside the classes gives a loss of NaN, and no one-hot term; in both at once a row of NaN.
+PlanFunction plan_cross_entropy_forward, plan_cross_entropy_backward, plan_cross_entropy_forward_backward;
+/// The table of any type. A token outside the table gives a row of NaN (all bits set).
+PlanFunction plan_embedding_forward;
+/// Summed in f32. A token outside the table is ignored.
+PlanFunction plan_embedding_backward;
+/// Gradients dense in any order.
+PlanFunction plan_gradient_norm, plan_clip;
+/// adamw, and clip_adamw. Weights and moments f32.
+PlanFunction plan_adamw;
 
 }  // namespace gpubench::cpu

@@ -1,5 +1,4 @@
-#include "reference/cpu/move.h"
-
+// copy, transpose and reorder: the same elements in another place.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -11,14 +10,40 @@
 
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/kernel.h"
-#include "reference/cpu/memory_shapes.h"
 #include "reference/cpu/onednn.h"
 #include "reference/cpu/parallel.h"
-#include "reference/cpu/plans.h"
 #include "reference/ops/move.h"
 
 namespace gpubench::cpu {
 namespace {
+
+// Moves the elements of a tensor between any two layouts, inner blocks included.
+//
+// In every layout, strided or blocked, an element's offset is a sum with one term per axis. So each axis gets a table
+// of its terms on either side, and an element's two addresses are sums of table entries.
+
+/// Offsets in bytes of each index of one axis, in the layout read and in the one written.
+struct AxisOffsets {
+  std::vector<std::int64_t> from, to;
+};
+
+class Move {
+ public:
+  /// Both layouts describe `shape`; elements have `element_bytes` (1, 2, 4 or 8) bytes.
+  Move(const Shape& shape, const Layout& from, const Layout& to, std::size_t element_bytes);
+
+  /// Padding of a blocked layout is written as zeros, as oneDNN wants it.
+  void run(int threads, const std::byte* from, std::byte* to) const;
+
+ private:
+  void chunk(const std::byte* from, std::byte* to, std::int64_t begin, std::int64_t end) const;
+
+  std::vector<AxisOffsets> axes_;  // outermost first; the last two are walked in tiles
+  std::int64_t outer_ = 1;         // product of all extents but the last two
+  std::int64_t row_tiles_ = 1;
+  std::size_t element_bytes_ = 1;
+  std::size_t zeroed_bytes_ = 0;  // of the output, when it has padding
+};
 
 // A tile of 32 by 32 elements touches at most 32 lines on either side: both stay in the first-level cache.
 constexpr std::int64_t tile = 32;
@@ -57,8 +82,6 @@ void move_tile(const AxisOffsets& rows, const AxisOffsets& columns, std::int64_t
   }
 }
 
-}  // namespace
-
 Move::Move(const Shape& shape, const Layout& from, const Layout& to, std::size_t element_bytes)
     : element_bytes_(element_bytes) {
   const int rank = shape.rank();
@@ -67,8 +90,8 @@ Move::Move(const Shape& shape, const Layout& from, const Layout& to, std::size_t
         {terms(from, rank, axis, shape[axis], element_bytes), terms(to, rank, axis, shape[axis], element_bytes)});
   }
   while (axes_.size() < 2) axes_.push_back({{0}, {0}});
-  // Innermost: the axis whose neighbours are written side by side; around it the one whose neighbours are read so. What
-  // each line brings in is then used up within one tile.
+  // Innermost: the axis whose neighbours are adjacent in the output; around it the one adjacent in the input. What
+  // each cache line holds is then used within one tile.
   std::stable_sort(axes_.begin(), axes_.end(),
                    [](const AxisOffsets& a, const AxisOffsets& b) { return step(a.to) > step(b.to); });
   std::stable_sort(axes_.begin(), axes_.end() - 1,
@@ -114,10 +137,6 @@ void Move::chunk(const std::byte* from, std::byte* to, std::int64_t begin, std::
   }
 }
 
-// copy, transpose and reorder: the same elements in another place.
-
-namespace {
-
 void move_bytes(std::byte* to, const std::byte* from, std::int64_t bytes, bool streaming) {
   if (streaming) {
     stream_store(to, from, static_cast<std::size_t>(bytes));
@@ -141,7 +160,7 @@ Plan plan_library_move(const OneDnnWork& work) {
                  });
 }
 
-// `x` seen with the axes of `y`.
+// `x_layout`: of x, with the axes of y.
 Plan plan_move(const OpCall& call, const TensorSpec& x, const Layout& x_layout, const TensorSpec& y,
                const CpuContext& context) {
   if (x.dtype != y.dtype) {
@@ -157,7 +176,7 @@ Plan plan_move(const OpCall& call, const TensorSpec& x, const Layout& x_layout, 
       const OneDnnWork work = reorder_work(context.onednn, memory_shape(call, seen, axes), memory_shape(call, y, axes));
       if (!work.is_reference_code()) return plan_library_move(work);
     } catch (const Unsupported&) {
-      // A type that the library does not move: ours moves bytes of any type.
+      // A type that the library lacks: our own moves bytes of any type.
     }
   }
   return plan_own_move(y.shape, x_layout, y.layout, size_of(y.dtype), context.threads);
@@ -195,10 +214,7 @@ Plan plan_copy(const OpCall& call, std::span<const TensorSpec> tensors, const Cp
 
 Plan plan_transpose(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const TensorSpec& x = tensors[0];
-  if (!x.layout.blocks.empty()) {
-    refuse(call,
-           fmt::format("tensor {} has layout {}; expected plain strides", x.to_string(), x.layout.to_string(x.shape)));
-  }
+  if (!x.layout.blocks.empty()) refuse_layout(call, x, "plain strides");
   Layout permuted;
   for (const int axis : call.attributes.as<Transpose>().permutation) {
     permuted.strides.push_back(x.layout.strides[static_cast<std::size_t>(axis)]);

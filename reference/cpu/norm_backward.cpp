@@ -1,13 +1,12 @@
 // The gradient of layer normalization. With xhat = (x - mean) rstd and h = dy gamma, per row of n:
 //   dx = rstd (h - sum(h) / n - xhat sum(h xhat) / n),   dgamma = sum over rows of dy xhat,   dbeta = of dy
-// Without a mean, as in root mean square normalization, xhat = x rstd, and neither sum(h) nor dbeta is there.
+// Root mean square normalization has no mean: xhat = x rstd, and there is neither sum(h) nor dbeta.
 // Each thread sums the parameter gradients of its rows in the workspace; the threads' sums are then added in order.
 #include <algorithm>
 
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
-#include "reference/cpu/plans.h"
 #include "reference/ops/norm.h"
 
 namespace gpubench::cpu {

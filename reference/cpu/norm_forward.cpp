@@ -11,14 +11,13 @@
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/norm_passes.h"
 #include "reference/cpu/parallel.h"
-#include "reference/cpu/plans.h"
 #include "reference/cpu/vector_avx512.h"
 #include "reference/ops/norm.h"
 
 namespace gpubench::cpu {
 namespace {
 
-/// In the place of a beta.
+/// Stands in for a missing beta.
 constexpr std::array<float, direct_norm_block> zeros{};
 
 struct NormForward {
@@ -62,7 +61,7 @@ struct NormForward {
   }
 
   // Calls work(block, size, ahead) for the blocks of a row of x; ahead is the same block two rows on, where there is
-  // one, for kernels that prefetch. One row on would be too late for its first lines.
+  // one, for kernels that prefetch; one row on would be too late for its first lines.
   template <class Work>
   void for_blocks(std::int64_t row, const Work& work) const {
     const std::int64_t step = x.staged() ? block_elements : direct_norm_block;
@@ -92,7 +91,7 @@ struct NormForward {
     for (std::int64_t i = 0; i < x_view.columns; i += step) {
       const std::int64_t size = std::min(step, x_view.columns - i);
       const std::int64_t y_first = row * y_view.stride + i;
-      // Memory would be idle while the row is worked on in the cache.
+      // Otherwise memory would be idle during the work on the row in the cache.
       if (!use_avx512 && !last_row) x.prefetch((row + 1) * x_view.stride + i, size);
       float* block = y.place(y_first, y_buffer);
       normalize_block(x.read(row * x_view.stride + i, size, x_buffer), gamma.read(i, size, gamma_buffer),
@@ -125,9 +124,9 @@ Plan plan_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, 
                    {"rstd", to<&NormForward::rstd>}});
 }
 
-// A residual connection with the norm behind it. The sum of a row is made once, in a scratch row that stays in the
-// first-level cache: from there it goes to memory, around the caches where it would not stay in them, and through the
-// same three passes. Two ops apart would read it from memory once more.
+// A residual connection followed by the norm. The sum of a row is computed once, in a scratch row that stays in the
+// first-level cache: from there it is stored, around the caches where it would not stay in them, and goes through the
+// same three passes. Two separate ops would read it from memory once more.
 
 namespace {
 
@@ -160,7 +159,7 @@ struct ResidualForward {
   void run_row(std::int64_t row, float* wide) const {
     const double total = is_bf16 ? add_row_bf16(row, wide) : add_row(row, wide);
     const auto row_mean = static_cast<float>(total / static_cast<double>(n));
-    const float* ahead = elements_of<float>(r) + row_ahead(row) * n;  // of bf16 never looked at
+    const float* ahead = elements_of<float>(r) + row_ahead(row) * n;  // not read for bf16
     double squares = 0.0;
     for (std::int64_t i = 0; i < n; i += direct_norm_block) {
       const std::int64_t size = std::min(direct_norm_block, n - i);
@@ -173,8 +172,7 @@ struct ResidualForward {
     normalize_row(row, wide, row_mean, row_rstd);
   }
 
-  // The row whose operands are brought to the cache while this one is worked on; one row on would be late for its first
-  // lines.
+  // The row whose operands are prefetched meanwhile; those of the next one would come too late for its first lines.
   [[nodiscard]] std::int64_t row_ahead(std::int64_t row) const { return std::min(row + 2, rows - 1); }
 
   double add_row(std::int64_t row, float* wide) const {
@@ -232,7 +230,7 @@ struct ResidualForward {
     const std::int64_t step = gamma.staged() || beta.staged() || y.staged() ? block_elements : direct_norm_block;
     for (std::int64_t i = 0; i < n; i += step) {
       const std::int64_t size = std::min(step, n - i);
-      // Memory would be idle while the row is worked on in the cache.
+      // Otherwise memory would be idle during the work on the row in the cache.
       if (!use_avx512 && row + 1 < rows) {
         Source(x).prefetch((row + 1) * n + i, size);
         Source(r).prefetch((row + 1) * n + i, size);

@@ -7,7 +7,7 @@
 
 namespace gpubench::cpu {
 
-// Two independent sums here and below, so that an addition does not wait for the one before it.
+// Two independent sums here and below, so that an addition does not wait for the previous one.
 GPUBENCH_VECTOR_CLONES
 float sum_block(const float* x, std::int64_t count) {
   const std::int64_t half = count / 2;
@@ -65,15 +65,15 @@ namespace gpubench::cpu::avx512 {
 
 namespace {
 
-// Four independent sums, so that an addition need not wait for the one before it.
+// Four independent sums, so that an addition does not wait for the previous one.
 constexpr std::int64_t step = 4 * lanes;
 
 [[gnu::always_inline]] GPUBENCH_AVX512 inline float total_of(const __m512 (&sums)[4]) {
   return total(_mm512_add_ps(_mm512_add_ps(sums[0], sums[1]), _mm512_add_ps(sums[2], sums[3])));
 }
 
-// The two lines that a step asks for: half of what it reads.
-[[gnu::always_inline]] inline void ask(const float* ahead) {
+// Prefetches two lines, half of what a step reads.
+[[gnu::always_inline]] inline void prefetch(const float* ahead) {
   __builtin_prefetch(ahead, 0, 3);
   __builtin_prefetch(ahead + lanes, 0, 3);
 }
@@ -84,7 +84,7 @@ GPUBENCH_AVX512 float sum(const float* x, std::int64_t count, const float* ahead
   __m512 sums[4] = {all(0.0F), all(0.0F), all(0.0F), all(0.0F)};
   const std::int64_t whole = count / step * step;
   for (std::int64_t i = 0; i < whole; i += step) {
-    ask(ahead + i / 2);
+    prefetch(ahead + i / 2);
 #pragma GCC unroll 4
     for (int j = 0; j < 4; ++j) sums[j] = _mm512_add_ps(sums[j], _mm512_loadu_ps(x + i + j * lanes));
   }
@@ -110,9 +110,9 @@ GPUBENCH_AVX512 float add(const float* x, const float* r, std::int64_t count, fl
   const std::int64_t end = head + (count - head) / step * step;
   few(0, head);
   for (std::int64_t i = head; i < end; i += step) {
-    ask(ahead_x + i);
-    ask(ahead_x + i + 2 * lanes);
-    ask(ahead_r + i / 2);
+    prefetch(ahead_x + i);
+    prefetch(ahead_x + i + 2 * lanes);
+    prefetch(ahead_r + i / 2);
 #pragma GCC unroll 4
     for (int j = 0; j < 4; ++j) {
       const std::int64_t at = i + j * lanes;
@@ -131,7 +131,7 @@ GPUBENCH_AVX512 float squared_deviations(const float* x, float mean, std::int64_
   __m512 sums[4] = {all(0.0F), all(0.0F), all(0.0F), all(0.0F)};
   const std::int64_t whole = count / step * step;
   for (std::int64_t i = 0; i < whole; i += step) {
-    ask(ahead + (count + i) / 2);
+    prefetch(ahead + (count + i) / 2);
 #pragma GCC unroll 4
     for (int j = 0; j < 4; ++j) {
       const __m512 deviation = _mm512_sub_ps(_mm512_loadu_ps(x + i + j * lanes), means);

@@ -32,13 +32,14 @@ void add_block_bf16(const bf16* x, const bf16* r, std::int64_t count, bf16* sum,
 
 namespace gpubench::cpu::avx512 {
 
-/// Sum of x[0, count). Of the `count` elements at `ahead`, the first half is brought to the cache meanwhile.
+/// Sum of x[0, count). Prefetches the first half of the `count` elements at `ahead`.
 [[nodiscard]] float sum(const float* x, std::int64_t count, const float* ahead);
-/// sum[i] = x[i] + r[i], also stored around the caches at `streamed` where that is not null; returns their sum. Brings
-/// the `count` elements at `ahead_x` and the first half of those at `ahead_r`. Call stream_fence() when done.
+/// sum[i] = x[i] + r[i], also stored around the caches at `streamed` where that is not null; returns their sum.
+/// Prefetches the `count` elements at `ahead_x` and the first half of those at `ahead_r`. Call stream_fence() when
+/// done.
 [[nodiscard]] float add(const float* x, const float* r, std::int64_t count, float* sum, float* streamed,
                         const float* ahead_x, const float* ahead_r);
-/// Sum of (x[i] - mean)^2. Brings the second half.
+/// Sum of (x[i] - mean)^2. Prefetches the second half.
 [[nodiscard]] float squared_deviations(const float* x, float mean, std::int64_t count, const float* ahead);
 /// y[i] = gamma[i] ((x[i] - mean) rstd) + beta[i], stored around the caches. Call stream_fence() when done.
 void stream_normalized(const float* x, const float* gamma, const float* beta, float mean, float rstd,

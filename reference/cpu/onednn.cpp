@@ -25,7 +25,7 @@ constexpr std::size_t alignment = 64;
 
 std::size_t aligned(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
-// What the library says of a failure while planning: a lack, or something that went wrong.
+// A failure while planning as an error of ours: something that the library lacks, or that went wrong.
 [[noreturn]] void rethrow(const dnnl::error& error, const char* what) {
   const std::string text = fmt::format("oneDNN {}: {} ({})", what, error.message, dnnl_status2str(error.status));
   if (error.status == dnnl_unimplemented || error.status == dnnl_invalid_arguments) throw Unsupported(text);
@@ -47,8 +47,8 @@ memory::data_type type_of(DType type) {
       fmt::format("oneDNN: type {} is not used on the cpu; expected f32, bf16, f16, i32 or u8", name(type)));
 }
 
-memory::desc as_it_lies(const MemoryShape& shape) { return {shape.extents, type_of(shape.dtype), shape.strides}; }
-memory::desc as_the_library_likes(const MemoryShape& shape) {
+memory::desc in_given_layout(const MemoryShape& shape) { return {shape.extents, type_of(shape.dtype), shape.strides}; }
+memory::desc in_any_layout(const MemoryShape& shape) {
   return {shape.extents, type_of(shape.dtype), memory::format_tag::any};
 }
 
@@ -92,7 +92,7 @@ dnnl::primitive_attr with_user_scratchpad(const dnnl::post_ops& operations = {})
   return attributes;
 }
 
-// Where an argument lies: an operand of the request, or a place in the workspace.
+// Where an argument is: an operand of the request, or at an offset in the workspace.
 struct Place {
   int operand = -1;  ///< -1: in the workspace
   std::size_t offset = 0;
@@ -122,7 +122,7 @@ struct OneDnnWork::Recipe {
 struct OneDnnLaunch::Steps {
   struct Bound {
     dnnl::primitive primitive;
-    std::vector<memory> memories;  // keep alive what the arguments name
+    std::vector<memory> memories;  // kept alive for the arguments
     std::vector<dnnl_exec_arg_t> arguments;
   };
   dnnl::stream stream;
@@ -131,7 +131,7 @@ struct OneDnnLaunch::Steps {
 
 namespace {
 
-// Puts a recipe together: the computing primitive, and reorders around it for operands it wants to lie elsewise.
+// Builds a recipe: the computing primitive, and reorders around it for operands that it wants in another layout.
 class RecipeBuilder {
  public:
   explicit RecipeBuilder(const OneDnn::State& state)
@@ -140,7 +140,7 @@ class RecipeBuilder {
   struct Operand {
     int id;  // DNNL_ARG_...
     const char* name;
-    memory::desc lies;
+    memory::desc given;
     memory::desc wanted;
     bool output = false;
     bool updated = false;  // an output whose old content counts
@@ -153,8 +153,8 @@ class RecipeBuilder {
     std::vector<std::pair<Argument, Argument>> afterwards;
     for (std::size_t index = 0; index < operands.size(); ++index) {
       const Operand& operand = operands[index];
-      const Argument outside{operand.id, operand.lies, Place{static_cast<int>(index), 0}};
-      if (operand.lies == operand.wanted) {
+      const Argument outside{operand.id, operand.given, Place{static_cast<int>(index), 0}};
+      if (operand.given == operand.wanted) {
         arguments.push_back(outside);
         continue;
       }
@@ -208,7 +208,7 @@ class RecipeBuilder {
   std::size_t scratchpad_bytes_ = 0;
 };
 
-// Which of the three operands the library may lay out as it likes: none, the weights, all.
+// For which of the three operands the library may choose the layout: none, the weights, all.
 using Packing = std::array<bool, 3>;
 
 // The first way of packing that the library has fast code for, else the first that it has at all.
@@ -231,12 +231,12 @@ OneDnnWork first_fast(const char* what, const Make& make) {
 }
 
 memory::desc described(const MemoryShape& shape, bool repacked) {
-  return repacked ? as_the_library_likes(shape) : as_it_lies(shape);
+  return repacked ? in_any_layout(shape) : in_given_layout(shape);
 }
 
 OneDnnWork make_matmul(const OneDnn::State& state, const MatmulRequest& request, const Packing& repack) {
-  const memory::desc a = as_it_lies(request.a), b = as_it_lies(request.b), c = as_it_lies(request.c);
-  // With alpha, the bias must come after the scaling, which a bias of the primitive itself does not.
+  const memory::desc a = in_given_layout(request.a), b = in_given_layout(request.b), c = in_given_layout(request.c);
+  // The bias is added after scaling by alpha; the primitive adds its own bias before.
   const bool bias_inside = request.bias && request.alpha == 1.0F;
   dnnl::post_ops operations;
   if (request.alpha != 1.0F) append_scale(operations, request.alpha);
@@ -274,23 +274,23 @@ OneDnnWork make_convolution(const OneDnn::State& state, const ConvolutionRequest
   const auto algorithm = dnnl::algorithm::convolution_direct;
   const memory::desc x = described(request.source, repack[0]), w = described(request.filter, repack[1]),
                      y = described(request.destination, repack[2]);
-  const memory::desc x_lies = as_it_lies(request.source), w_lies = as_it_lies(request.filter),
-                     y_lies = as_it_lies(request.destination);
+  const memory::desc x_given = in_given_layout(request.source), w_given = in_given_layout(request.filter),
+                     y_given = in_given_layout(request.destination);
   const dnnl::primitive_attr attributes = with_user_scratchpad();
   RecipeBuilder builder(state);
   if (request.pass == Pass::forward) {
     const auto desc = describe<dnnl::convolution_forward>(state.engine, attributes, dnnl::prop_kind::forward_training,
                                                           algorithm, x, w, y, strides, holes, padding, padding);
     return builder.finish(desc, dnnl::convolution_forward(desc),
-                          {{DNNL_ARG_SRC, "source", x_lies, desc.src_desc()},
-                           {DNNL_ARG_WEIGHTS, "filter", w_lies, desc.weights_desc()},
-                           {DNNL_ARG_DST, "destination", y_lies, desc.dst_desc(), true}});
+                          {{DNNL_ARG_SRC, "source", x_given, desc.src_desc()},
+                           {DNNL_ARG_WEIGHTS, "filter", w_given, desc.weights_desc()},
+                           {DNNL_ARG_DST, "destination", y_given, desc.dst_desc(), true}});
   }
-  // The backward passes ask which forward pass they belong to: one of the same types, in any layout.
+  // The backward passes need the descriptor of their forward pass: one of the same types, in any layout.
   const DType type = request.pass == Pass::backward_data ? request.filter.dtype : request.source.dtype;
   const auto any = [type](MemoryShape shape) {
     shape.dtype = type;
-    return as_the_library_likes(shape);
+    return in_any_layout(shape);
   };
   const auto forward = describe<dnnl::convolution_forward>(
       state.engine, dnnl::primitive_attr(), dnnl::prop_kind::forward_training, algorithm, any(request.source),
@@ -299,16 +299,16 @@ OneDnnWork make_convolution(const OneDnn::State& state, const ConvolutionRequest
     const auto desc = describe_backward<dnnl::convolution_backward_data>(state.engine, attributes, forward, algorithm,
                                                                          x, w, y, strides, holes, padding, padding);
     return builder.finish(desc, dnnl::convolution_backward_data(desc),
-                          {{DNNL_ARG_DIFF_SRC, "source", x_lies, desc.diff_src_desc(), true},
-                           {DNNL_ARG_WEIGHTS, "filter", w_lies, desc.weights_desc()},
-                           {DNNL_ARG_DIFF_DST, "destination", y_lies, desc.diff_dst_desc()}});
+                          {{DNNL_ARG_DIFF_SRC, "source", x_given, desc.diff_src_desc(), true},
+                           {DNNL_ARG_WEIGHTS, "filter", w_given, desc.weights_desc()},
+                           {DNNL_ARG_DIFF_DST, "destination", y_given, desc.diff_dst_desc()}});
   }
   const auto desc = describe_backward<dnnl::convolution_backward_weights>(state.engine, attributes, forward, algorithm,
                                                                           x, w, y, strides, holes, padding, padding);
   return builder.finish(desc, dnnl::convolution_backward_weights(desc),
-                        {{DNNL_ARG_SRC, "source", x_lies, desc.src_desc()},
-                         {DNNL_ARG_DIFF_WEIGHTS, "filter", w_lies, desc.diff_weights_desc(), true},
-                         {DNNL_ARG_DIFF_DST, "destination", y_lies, desc.diff_dst_desc()}});
+                        {{DNNL_ARG_SRC, "source", x_given, desc.src_desc()},
+                         {DNNL_ARG_DIFF_WEIGHTS, "filter", w_given, desc.diff_weights_desc(), true},
+                         {DNNL_ARG_DIFF_DST, "destination", y_given, desc.diff_dst_desc()}});
 }
 
 }  // namespace
@@ -377,7 +377,7 @@ OneDnnWork convolution_work(const OneDnn& onednn, const ConvolutionRequest& requ
 OneDnnWork reorder_work(const OneDnn& onednn, const MemoryShape& from, const MemoryShape& to) {
   try {
     return RecipeBuilder(onednn.state())
-        .finish_reorder({DNNL_ARG_FROM, as_it_lies(from), {0, 0}}, {DNNL_ARG_TO, as_it_lies(to), {1, 0}});
+        .finish_reorder({DNNL_ARG_FROM, in_given_layout(from), {0, 0}}, {DNNL_ARG_TO, in_given_layout(to), {1, 0}});
   } catch (const dnnl::error& error) {
     rethrow(error, "reorder");
   }

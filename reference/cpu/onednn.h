@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "harness/core/dtype.h"
+#include "reference/cpu/kernel.h"
 
 namespace gpubench::cpu {
 
@@ -95,15 +97,25 @@ class OneDnnWork {
   std::shared_ptr<const Recipe> recipe_;
 };
 
-/// How to do the request: on the operands as they lie where the library has fast code for that, else with the weights
-/// or all operands repacked as part of the work. Its own reference code is the last resort. There are no trial runs:
-/// measured on NHWC images and row-major matrices, the first fast way is the fastest or equal to it within noise, in
-/// versions 2.6 and 3.7, and the same work is chosen each time. Throws Unsupported with the library's own words when
+/// Work for the request: on the operands in place where the library has fast code for that, else with the weights
+/// or all operands repacked as part of the work. The library's reference code is the last resort. There are no trial
+/// runs: measured on NHWC images and row-major matrices, the first fast way is the fastest or equal to it within noise,
+/// in versions 2.6 and 3.7, and the same work is chosen each time. Throws Unsupported with the library's own words when
 /// there is no way.
 [[nodiscard]] OneDnnWork matmul_work(const OneDnn& onednn, const MatmulRequest& request);
 [[nodiscard]] OneDnnWork convolution_work(const OneDnn& onednn, const ConvolutionRequest& request);
 
 /// Copies between two layouts of the same extents and type. Throws Unsupported with the library's own words.
 [[nodiscard]] OneDnnWork reorder_work(const OneDnn& onednn, const MemoryShape& from, const MemoryShape& to);
+
+// Tensor specs as oneDNN describes memory.
+
+/// The tensor with its axes in the order that oneDNN counts them: axis i of the result is axis order[i] of the tensor.
+/// Throws Unsupported for blocked layouts.
+[[nodiscard]] MemoryShape memory_shape(const OpCall& call, const TensorSpec& tensor, const std::vector<int>& order);
+
+/// `shape` with harmless strides on axes of one element. Any stride is right there, but oneDNN recognizes layouts by
+/// their strides, and falls back to slow code for those it does not know.
+[[nodiscard]] MemoryShape with_plain_strides(MemoryShape shape);
 
 }  // namespace gpubench::cpu

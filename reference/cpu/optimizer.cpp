@@ -10,8 +10,6 @@
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
-#include "reference/cpu/plans.h"
-#include "reference/cpu/tensor_list.h"
 #include "reference/ops/optimizer.h"
 
 namespace gpubench::cpu {
@@ -53,6 +51,12 @@ void update_block(const float* g, const Factors& factors, std::int64_t count, fl
     v[i] = v_new;
     w[i] = w[i] - f.lr * (direction + f.weight_decay * w[i]);
   }
+}
+
+/// min(1, limit / (norm + 1e-6)), rounded once; a NaN norm stays NaN.
+float clip_factor(float norm, double limit) {
+  const double ratio = limit / (static_cast<double>(norm) + 1e-6);
+  return static_cast<float>(ratio >= 1.0 ? 1.0 : ratio);
 }
 
 struct Parameter {
@@ -147,7 +151,7 @@ Plan plan_adamw(const OpCall& call, std::span<const TensorSpec> tensors, const C
 
 namespace {
 
-/// Four independent sums, so that an addition need not wait for the one before it.
+/// Four independent sums, so that an addition does not wait for the previous one.
 GPUBENCH_VECTOR_CLONES
 double sum_of_squares(const float* g, std::int64_t count) {
   const std::int64_t quarter = count / 4;
@@ -177,16 +181,13 @@ TensorList list_of(const OpCall& call, std::span<const TensorSpec> tensors) {
   TensorList list;
   for (const TensorSpec& tensor : tensors) {
     expect_f32_or_bf16(call, tensor);
-    if (!is_dense(tensor)) {
-      refuse(call, fmt::format("tensor {} has layout {}; expected a dense one", tensor.to_string(),
-                               tensor.layout.to_string(tensor.shape)));
-    }
+    if (!is_dense(tensor)) refuse_layout(call, tensor, "a dense one");
     list.add(tensor.shape.elements());
   }
   return list;
 }
 
-/// Longest run that is read where it lies; keeps the partial sums of gradient_norm short.
+/// Longest run that is read in place; keeps the partial sums of gradient_norm short.
 constexpr std::int64_t direct_block = 4096;
 
 struct SquareSum {
@@ -256,12 +257,6 @@ struct Clipping {
 };
 
 }  // namespace
-
-float clip_factor(float norm, double limit) {
-  const double ratio = limit / (static_cast<double>(norm) + 1e-6);
-  // A NaN norm must not turn into a factor of 1.
-  return static_cast<float>(ratio >= 1.0 ? 1.0 : ratio);
-}
 
 Plan plan_gradient_norm(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   expect_type(call, tensors.back(), DType::f32);

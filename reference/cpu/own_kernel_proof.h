@@ -1,7 +1,7 @@
 // Kernels of our own for one instruction set, compared with the same arithmetic in portable code.
 //
 // Each function runs the kernel on a few hundred numbers, chosen so that the result is exact wherever it can be. The
-// caller must survive a crash: isa_proof.h.
+// caller must survive a crash: isa_proof.cpp.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,8 @@
 #include <span>
 #include <string>
 
-#include "reference/cpu/attention_softmax.h"
+#include "reference/cpu/attention.h"
 #include "reference/cpu/block_matmul.h"
-#include "reference/cpu/pointwise.h"
 
 namespace gpubench::cpu {
 
@@ -39,7 +38,8 @@ struct NormPasses {
                             std::int64_t count, float* y);
 };
 
-[[nodiscard]] bool gelu_holds(PointwiseStream kernel);
+[[nodiscard]] bool gelu_holds(void (*kernel)(const float* x, const float* none, float unused, std::int64_t count,
+                                             float* y));
 [[nodiscard]] bool norm_passes_hold(const NormPasses& passes);
 [[nodiscard]] bool streaming_holds(void (*copy_lines)(std::byte* to, const std::byte* from, std::size_t lines),
                                    void (*triad_lines)(const float* b, const float* c, float factor, std::int64_t count,

@@ -1,5 +1,4 @@
-#include "reference/cpu/pointwise.h"
-
+// Ops that treat every element alike: one plan for all of them, and the arithmetic of each on a block.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -7,7 +6,6 @@
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
-#include "reference/cpu/plans.h"
 #include "reference/cpu/vector_avx512.h"
 #include "reference/cpu/vector_math.h"
 #include "reference/ops/pointwise.h"
@@ -15,8 +13,17 @@
 namespace gpubench::cpu {
 namespace {
 
-/// How far ahead inputs are asked for. While a block is worked on in the cache, the processor's own prefetching
-/// starves.
+/// y[j][i] from all x[k][i], i < count: as many x as the op has inputs, as many y as it has outputs.
+using BlockFunction = void (*)(const float* const* x, float factor, std::int64_t count, float* const* y);
+/// Of an op of one output and one or two inputs (b is null for one).
+using StreamFunction = void (*)(const float* a, const float* b, float factor, std::int64_t count, float* y);
+
+struct PointwiseKernel {
+  BlockFunction block;                 ///< marked GPUBENCH_VECTOR_CLONES
+  StreamFunction streaming = nullptr;  ///< optional: stores around the caches itself (block_io.h), any alignment
+};
+
+/// How far ahead inputs are prefetched: during the work on a block in the cache the processor itself does not.
 constexpr std::int64_t prefetch_elements = 4 * block_elements;
 
 constexpr std::size_t most_inputs = 3;
@@ -74,47 +81,7 @@ struct Pointwise {
   }
 };
 
-}  // namespace
-
-Plan pointwise_plan(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context,
-                    const PointwiseKernel& kernel, float factor) {
-  Pointwise work;
-  work.kernel = kernel;
-  work.factor = factor;
-  work.threads = context.threads;
-  work.inputs = call.inputs.size();
-  work.outputs = call.outputs.size();
-  const bool one_run = share_one_run(tensors);
-  std::int64_t output_bytes = 0;
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    expect_f32_or_bf16(call, tensors[i]);
-    const std::int64_t elements = tensors[i].shape.elements();
-    work.views[i] = one_run ? RowView{1, elements, elements} : rows_of(call, tensors[i]);
-    if (i >= work.inputs) output_bytes += tensors[i].bytes();
-  }
-  return plan_of(own_implementation(), 0,
-                 [work, streaming = worth_streaming(output_bytes)](std::span<const Tensor> bound, Workspace) {
-                   Pointwise result = work;
-                   for (std::size_t k = 0; k < work.inputs; ++k) {
-                     result.x[k] = Source(bound[k]);
-                     result.inputs_staged = result.inputs_staged || result.x[k].staged();
-                   }
-                   for (std::size_t j = 0; j < work.outputs; ++j) {
-                     const Tensor& y = bound[work.inputs + j];
-                     // What is updated in place was just read: it is in the cache, and streaming would throw it out.
-                     const auto reads = bound.first(work.inputs);
-                     const bool in_place = std::any_of(reads.begin(), reads.end(),
-                                                       [&y](const Tensor& read) { return read.data == y.data; });
-                     result.y[j] = Sink(y, streaming && !in_place);
-                     result.outputs_staged = result.outputs_staged || result.y[j].staged();
-                   }
-                   return result;
-                 });
-}
-
-// The arithmetic of each pointwise op on a block of f32, and its plan.
-
-namespace {
+// The arithmetic of each op on a block of f32.
 
 GPUBENCH_VECTOR_CLONES
 void triad_block(const float* const* x, float factor, std::int64_t count, float* const* y) {
@@ -225,10 +192,39 @@ PointwiseKernel kernel_of(const OpCall& call) {
 }  // namespace
 
 Plan plan_pointwise(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
-  double factor = 0.0;
-  if (call.kind == scale_kind) factor = call.attributes.as<Scale>().factor;
-  if (call.kind == triad_kind) factor = call.attributes.as<Triad>().factor;
-  return pointwise_plan(call, tensors, context, kernel_of(call), static_cast<float>(factor));
+  Pointwise work;
+  work.kernel = kernel_of(call);
+  if (call.kind == scale_kind) work.factor = static_cast<float>(call.attributes.as<Scale>().factor);
+  if (call.kind == triad_kind) work.factor = static_cast<float>(call.attributes.as<Triad>().factor);
+  work.threads = context.threads;
+  work.inputs = call.inputs.size();
+  work.outputs = call.outputs.size();
+  const bool one_run = share_one_run(tensors);
+  std::int64_t output_bytes = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    expect_f32_or_bf16(call, tensors[i]);
+    const std::int64_t elements = tensors[i].shape.elements();
+    work.views[i] = one_run ? RowView{1, elements, elements} : rows_of(call, tensors[i]);
+    if (i >= work.inputs) output_bytes += tensors[i].bytes();
+  }
+  return plan_of(own_implementation(), 0,
+                 [work, streaming = worth_streaming(output_bytes)](std::span<const Tensor> bound, Workspace) {
+                   Pointwise result = work;
+                   for (std::size_t k = 0; k < work.inputs; ++k) {
+                     result.x[k] = Source(bound[k]);
+                     result.inputs_staged = result.inputs_staged || result.x[k].staged();
+                   }
+                   for (std::size_t j = 0; j < work.outputs; ++j) {
+                     const Tensor& y = bound[work.inputs + j];
+                     // An output updated in place was just read: it is in the cache, and streaming would evict it.
+                     const auto reads = bound.first(work.inputs);
+                     const bool in_place = std::any_of(reads.begin(), reads.end(),
+                                                       [&y](const Tensor& read) { return read.data == y.data; });
+                     result.y[j] = Sink(y, streaming && !in_place);
+                     result.outputs_staged = result.outputs_staged || result.y[j].staged();
+                   }
+                   return result;
+                 });
 }
 
 }  // namespace gpubench::cpu

@@ -1,6 +1,6 @@
-// A thread's turn is a run of heads of one token, which share a row of the tables: it stays in the first-level cache.
-// Large outputs are made in a scratch block there and stored around the caches.
-#include "reference/cpu/plans.h"
+// A thread works on a run of heads of one token, which share a row of the tables, in the first-level cache. Large
+// outputs are computed in a scratch block there and stored around the caches.
+#include "reference/cpu/kernel.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,6 @@
 #include <cstring>
 
 #include "reference/cpu/block_io.h"
-#include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
 #include "reference/ops/rotary.h"
 
@@ -70,7 +69,7 @@ void turn_interleaved_f32(const HeadRun& run) {
   }
 }
 
-// A pair of neighbours is one number of 32 bits, which vector code need not sort apart.
+// A pair of neighbours is one 32-bit number, which vector code need not deinterleave.
 static_assert(std::endian::native == std::endian::little);
 
 GPUBENCH_VECTOR_CLONES
@@ -117,7 +116,7 @@ Strides strides_of(const TensorSpec& tensor) {
 
 constexpr std::int64_t scratch_bytes = 8192;
 
-/// Where results go, and whether around the caches.
+/// The output, and whether it is stored around the caches.
 struct Target {
   std::byte* data = nullptr;
   bool streaming = false;
@@ -132,7 +131,7 @@ struct RotaryWork {
   std::int64_t element_bytes = 4;
   float sign = 1.0F;
   int threads = 1;
-  bool heads_touch = false;  // those of y
+  bool heads_touch = false;  // the heads of y are contiguous
   const std::byte* x = nullptr;
   Target y;
   const float* cos = nullptr;

@@ -20,7 +20,7 @@
 namespace gpubench::cpu {
 namespace {
 
-// The name of the variable for children. Not GPUBENCH_...: it stands for no flag and is nobody's to set.
+// The variable that passes the outcome to children. Not GPUBENCH_...: it stands for no flag, and no user should set it.
 constexpr const char* handed_down = "_GPUBENCH_USABLE_ISA";
 
 // Why AMX that is announced cannot work, as far as CPUID shows it. Leaf 0x1D describes the tiles and 0x1E the unit that
@@ -51,7 +51,7 @@ UsableIsa find_or_inherit() {
   return find_usable_isa(prove_in_child, read_cpuid, onednn_isa_variable());
 }
 
-// The fields of a line with this character between them; texts come last and have it as a blank.
+// Separates the fields of a line; texts come last, with blanks in its place.
 constexpr char separator = '|';
 
 std::string one_field(std::string text) {
@@ -119,7 +119,7 @@ UsableIsa find_usable_isa(const IsaProver& prove, const CpuidReader& cpuid, cons
     const IsaProof proof = prove(isa.limit);
     switch (proof.stage) {
       case IsaProof::Stage::passed:
-        // The library may have nothing of the level that was asked for but of the one below it.
+        // The library may have no code for the level that was asked for, and use the one below it.
         if (!isa.limit.onednn.empty()) isa.limit.onednn = proof.onednn;
         break;
       case IsaProof::Stage::own:
@@ -236,11 +236,11 @@ std::string next_lower_isa(const std::string& isa) {
 void limit_onednn(const std::string& isa) {
   const Level* level = level_called(isa);
   if (level == nullptr) throw BackendError(fmt::format("oneDNN has no instruction set '{}'", isa));
-  // Refused the second time as well, for a further rank: what counts is what the library uses.
+  // Also refused the second time, for a further rank: what counts is what the library uses.
   const dnnl_status_t status = dnnl_set_max_cpu_isa(level->isa);
   if (!contains(level->isa, dnnl_get_effective_cpu_isa())) {
     throw BackendError(
-        fmt::format("oneDNN cannot be limited to {} (status {}), and what is higher does not work here; "
+        fmt::format("oneDNN cannot be limited to {} (status {}), and higher ones do not work here; "
                     "set ONEDNN_MAX_CPU_ISA to it, in capitals",
                     isa, static_cast<int>(status)));
   }

@@ -1,31 +1,70 @@
 // Which of the processor's instruction sets this process may use: those that gave right results when they were tried.
 //
 // Everything that chooses by instruction set asks here, oneDNN's engine and own kernels alike, so that every program
-// that opens the backend is covered. The trial (isa_proof.h) runs once per process, when first asked for, and takes
-// milliseconds. What it found is left in the environment for child processes.
+// that opens the backend is covered. The trial runs once per process, when first asked for, and takes milliseconds. Its
+// outcome is left in the environment for child processes.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "reference/cpu/isa_proof.h"
-
 namespace gpubench::cpu {
+
+// A trial of the instruction sets in a child process, where a crash costs nothing.
+//
+// Processors announce more than they have: virtual machines hand on the flags of AMX with an empty CPUID leaf 0x1D, and
+// oneDNN's AMX code then ends with SIGILL. No flag reveals that; running the code does. A signal handler that jumps
+// back would leave the library as it is, with its choice of instruction set made for good, so each trial is a child. It
+// is forked rather than started again with a flag, because every program that opens the backend has to be covered,
+// tests included, and not all of them have such a flag. Fork is safe here: the trial comes before anything else uses
+// oneDNN, and the child runs on one thread, so that it neither needs OpenMP's threads, which it has not inherited, nor
+// takes a lock that one of them held.
+
+/// The instruction sets that a process allows itself.
+struct IsaLimit {
+  std::string onednn;            ///< the highest of oneDNN's instruction sets; "": the library's own choice
+  std::set<std::string> barred;  ///< kernels of our own that are passed over: "avx512", "avx512_bf16", "amx_bf16"
+  bool operator==(const IsaLimit&) const = default;
+};
+
+/// The outcome of trying a limit.
+struct IsaProof {
+  enum class Stage {
+    started,  ///< nothing was tried yet
+    clones,   ///< vector code that the loader chose (parallel.h): there is no choice to make
+    own,      ///< kernels of our own for one instruction set
+    onednn,   ///< oneDNN's products
+    passed    ///< everything was right
+  };
+  Stage stage = Stage::started;    ///< how far it came
+  std::string step;                ///< what was tried last: "amx_bf16", "the bf16 matmul (onednn:...)"
+  std::string fault;               ///< how it ended there: "died with SIGILL", "gave a wrong result"
+  std::string onednn;              ///< oneDNN's highest instruction set under the limit; "" where it did not get there
+  std::vector<std::string> tried;  ///< every step
+};
+using IsaProver = std::function<IsaProof(const IsaLimit& limit)>;
+
+/// Tries everything that `limit` lets this process use, in a child of it: own kernels, then oneDNN.
+/// Throws BackendError when no child can be started.
+[[nodiscard]] IsaProof prove_in_child(const IsaLimit& limit);
+
+// What comes of the trials.
 
 /// A limit, and why there is one.
 struct UsableIsa {
   IsaLimit limit;
-  std::string left_to_user;  ///< "ONEDNN_MAX_CPU_ISA=ALL": what does not work was asked for, and is left as it is
+  std::string left_to_user;  ///< "ONEDNN_MAX_CPU_ISA=ALL": the user asked for what does not work, and it is left so
   std::string why;           ///< empty where nothing is limited and everything works
   bool operator==(const UsableIsa&) const = default;
 };
 
-/// What this process may use: from the process that started it where that found it out, else by trial. Throws
+/// What this process may use: inherited from the process that started it where that has tried, else by trial. Throws
 /// BackendError where nothing works, or nothing can be tried.
 [[nodiscard]] const UsableIsa& usable_isa();
 
@@ -40,12 +79,12 @@ struct UsableIsa {
 using CpuidReader = std::function<std::array<std::uint32_t, 4>(std::uint32_t leaf, std::uint32_t subleaf)>;
 [[nodiscard]] std::array<std::uint32_t, 4> read_cpuid(std::uint32_t leaf, std::uint32_t subleaf);
 
-/// Tries, lowers what failed by one step, and tries again until everything that is left comes right. `users_variable`:
+/// Tries, lowers what failed by one step, and tries again until everything that is left passes. `users_variable`:
 /// a limit of the user's own for oneDNN, which is not touched. Throws BackendError when nothing is left to lower.
 [[nodiscard]] UsableIsa find_usable_isa(const IsaProver& prove, const CpuidReader& cpuid,
                                         const std::string& users_variable);
 
-/// One line for a child of `process`, and back. What is not of that form, or of another process, is no answer.
+/// One line for a child of `process`, and back. Nothing for a line of another form or for another process.
 [[nodiscard]] std::string to_text(const UsableIsa& isa, std::int64_t process);
 [[nodiscard]] std::optional<UsableIsa> from_text(const std::string& text, std::int64_t process);
 

@@ -9,7 +9,7 @@ namespace gpubench::cpu::avx512 {
 
 #if defined(GPUBENCH_HAS_AVX512_CODE)
 bool announced() {
-  // The same question that the loader answers for GPUBENCH_VECTOR_CLONES.
+  // What the loader checks for GPUBENCH_VECTOR_CLONES.
   return __builtin_cpu_supports("avx512f") > 0 && __builtin_cpu_supports("avx512bw") > 0 &&
          __builtin_cpu_supports("avx512vl") > 0 && __builtin_cpu_supports("avx512dq") > 0;
 }
@@ -33,7 +33,7 @@ bool available_bf16() {
 
 namespace {
 
-// Without asking 4 KiB ahead, the arithmetic fills the window in which the processor would find the next loads.
+// Without prefetching 4 KiB ahead, the arithmetic fills the window in which the processor would issue the next loads.
 constexpr std::int64_t prefetch_bytes = 4096;
 
 // x / (1 + e^-2t), as in vector_math.h.

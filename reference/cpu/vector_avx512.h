@@ -1,8 +1,8 @@
-// What the kernels share that are written for AVX-512 because vectorized loops fall short of the memory or of the
+// What the kernels written for AVX-512 share; they exist where vectorized loops are slower than the memory or the
 // matrix units.
 //
-// What is gained: limits that cost one instruction each and pass NaN on, and arguments that are base-2 from the start,
-// so that the reduction is exact in two instructions.
+// The gain: limits that cost one instruction each and pass NaN on, and base-2 arguments from the start, so that the
+// reduction is exact in two instructions.
 #pragma once
 
 #include <algorithm>
@@ -10,23 +10,23 @@
 
 namespace gpubench::cpu::avx512 {
 
-/// True when the processor runs what is marked GPUBENCH_AVX512: it announces what that takes, and the kernels came
-/// right in a trial (usable_isa.h). It may be called only then.
+/// True when the processor runs what is marked GPUBENCH_AVX512: it announces the instructions, and the kernels
+/// were right in a trial (usable_isa.h). It may be called only then.
 [[nodiscard]] bool available();
 /// The same with avx512bf16, which the softmax takes as well.
 [[nodiscard]] bool available_bf16();
 
-/// The announcements alone: for the trial.
+/// The announcements alone, for the trial.
 [[nodiscard]] bool announced();
 [[nodiscard]] bool announced_bf16();
 
-/// What these kernels are called where they are barred.
+/// The names that these kernels are barred by.
 inline constexpr const char* own_isa = "avx512";
 inline constexpr const char* own_isa_bf16 = "avx512_bf16";
 
 // GELU's tanh form, fast enough to run at the speed of memory. Call it only where available().
 
-/// y[i] = gelu(x[i]), i < count; within the same bounds as vector_gelu_tanh(). A PointwiseFunction.
+/// y[i] = gelu(x[i]), i < count; within the same bounds as vector_gelu_tanh().
 void gelu_tanh(const float* x, const float* none, float unused, std::int64_t count, float* y);
 /// The same bits, stored around the caches. Call stream_fence() when done.
 void stream_gelu_tanh(const float* x, const float* none, float unused, std::int64_t count, float* y);
@@ -57,8 +57,8 @@ inline constexpr std::int64_t lanes = 16;
   return static_cast<std::int64_t>((0U - reinterpret_cast<std::uintptr_t>(to)) % 64U / sizeof(float));
 }
 
-/// The larger; b where one of them is NaN. Masked, because GCC 12 takes the plain intrinsics' don't-care operand for a
-/// mistake; the same below.
+/// The larger; b where one of them is NaN. Masked, because GCC 12 warns of the plain intrinsics' undefined
+/// operand; the same below.
 [[gnu::always_inline]] GPUBENCH_AVX512 inline __m512 larger(__m512 a, __m512 b) {
   return _mm512_maskz_max_ps(0xFFFF, a, b);
 }
@@ -103,7 +103,7 @@ inline constexpr std::int64_t lanes = 16;
   return _mm_cvtss_f32(_mm_add_ss(pairs, _mm_movehdup_ps(pairs)));
 }
 
-/// The largest lane; NaN is passed over where it can be.
+/// The largest lane; NaN may be ignored.
 [[gnu::always_inline]] GPUBENCH_AVX512 inline float largest(__m512 x) {
   const __m256 halves =
       _mm256_max_ps(_mm512_maskz_extractf32x8_ps(0xFF, x, 0), _mm512_maskz_extractf32x8_ps(0xFF, x, 1));

@@ -1,7 +1,7 @@
 // exp, erf and GELU in f32, written so that loops over them vectorize.
 //
 // No branches, no table look-ups, no library calls: every lane runs the same polynomial arithmetic. The polynomials are
-// minimax fits made for this file (weighted least squares in 40 digits, reweighted to equal ripple); beside each stands
+// minimax fits made for this file (weighted least squares in 40 digits, reweighted to equal ripple); beside each is
 // its error in units of 2^-24 relative to what it approximates. Accuracy after rounding is asserted by
 // vector_math_test.
 #pragma once
@@ -77,7 +77,7 @@ inline constexpr float exp_shifter = 12582912.0F;
   p = p * s - 0.3761255046F;
   p = p * s + 0.128379157491F;
   const float central = x + x * p;
-  // -log(erfc(a)) / a on [0.875, 4], 0.05 as seen in erf; beyond 4 erf rounds to 1
+  // -log(erfc(a)) / a on [0.875, 4], 0.05 relative to erf; beyond 4 erf rounds to 1
   const float b = std::bit_cast<float>(std::min(std::bit_cast<std::uint32_t>(a), std::bit_cast<std::uint32_t>(4.0F)));
   float q = -0.000214810123349F;
   q = q * b + 0.00322183731219F;

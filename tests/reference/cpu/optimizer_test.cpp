@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "reference/cpu/cpu_backend.h"
-#include "reference/cpu/tensor_list.h"
+#include "reference/cpu/parallel.h"
 #include "tests/reference/cpu/textbook_judge.h"
 #include "tests/reference/optimizer_programs.h"
 

@@ -1,15 +1,54 @@
-#include "reference/cpu/attention_softmax.h"
+#include "reference/cpu/attention.h"
+
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "reference/cpu/attention_problem.h"
+#include "reference/cpu/block_io.h"
+#include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
 #include "reference/cpu/vector_avx512.h"
 #include "reference/cpu/vector_math.h"
 
 namespace gpubench::cpu {
+
+AttentionProblem attention_problem(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  const auto& attributes = call.attributes.as<Attention>();
+  const Named<TensorSpec> operand(call, tensors);
+  const TensorSpec& q = operand["q"];
+  expect_f32_or_bf16(call, q);
+  operand.each({"do", "q", "k", "v", "o", "dq", "dk", "dv"}, [&](const TensorSpec& tensor) {
+    expect_type(call, tensor, q.dtype);
+    expect_contiguous_last_axis(call, tensor);
+  });
+  expect_type(call, operand["lse"], DType::f32);
+  expect_row_major(call, operand["lse"]);
+  // The maximum is taken before scaling, which must not change the order.
+  const auto scale = static_cast<float>(attributes.scale);
+  if (!(scale > 0.0F)) refuse(call, fmt::format("scale is {}; expected a positive number", attributes.scale));
+
+  AttentionProblem problem;
+  problem.extents = extents_of(q.shape, operand["k"].shape, operand["v"].shape);
+  problem.causal = attributes.causal;
+  problem.scale = scale;
+  problem.threads = context.threads;
+  problem.is_bf16 = q.dtype == DType::bf16;
+  return problem;
+}
+
+void store_rows(Rows<const float> from, std::int64_t rows, std::int64_t columns, Rows<float> to) {
+  for (std::int64_t row = 0; row < rows; ++row) std::copy(from[row], from[row] + columns, to[row]);
+}
+void store_rows(Rows<const float> from, std::int64_t rows, std::int64_t columns, Rows<bf16> to) {
+  if (columns % block_grain == 0) {
+    round_block(from, rows, columns, to);
+    return;
+  }
+  for (std::int64_t row = 0; row < rows; ++row) narrow_run(from[row], columns, to[row]);
+}
+
 namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
@@ -37,15 +76,15 @@ constexpr std::int64_t vector_lanes = 16;
   return sum;
 }
 
-// Takes the sum of a row's weights beside its maximum so far into account.
+// Merges a block's maximum and sum of weights into the running ones of its row.
 [[gnu::always_inline]] inline void merge(const ScoreBlock& block, std::int64_t row, float maximum, float sum) {
   const float before = block.maxima[row];
-  if (before == -infinity) {  // nothing was seen so far
+  if (before == -infinity) {  // the first block
     block.maxima[row] = maximum;
     block.sums[row] = sum;
     return;
   }
-  // NaN is not equal to itself and goes on.
+  // A NaN is unequal to itself, so it spreads.
   const float shrink = before == maximum ? 1.0F : vector_exp(before - maximum);
   block.maxima[row] = maximum;
   block.sums[row] = block.sums[row] * shrink + sum;
@@ -60,7 +99,7 @@ GPUBENCH_VECTOR_CLONES void softmax_in_place(const ScoreBlock& block) {
   for (std::int64_t row = 0; row < block.rows; ++row) {
     float* scores = block.scores[row];
     const std::int64_t visible = visible_keys(block, row);
-    // Whole vectors only: what is cut off gets weight 0 by a score of -infinity.
+    // Whole vectors only: a masked score of -infinity gives a weight of 0.
     const std::int64_t processed = (visible + vector_lanes - 1) / vector_lanes * vector_lanes;
     std::fill(scores + visible, scores + processed, -infinity);
     std::fill(scores + processed, scores + padded(block.keys), 0.0F);

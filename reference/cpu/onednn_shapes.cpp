@@ -1,6 +1,4 @@
-#include "reference/cpu/memory_shapes.h"
-
-#include <fmt/core.h>
+#include "reference/cpu/onednn.h"
 
 #include <algorithm>
 
@@ -24,10 +22,7 @@ MemoryShape with_plain_strides(MemoryShape shape) {
 }
 
 MemoryShape memory_shape(const OpCall& call, const TensorSpec& tensor, const std::vector<int>& order) {
-  if (!tensor.layout.blocks.empty()) {
-    refuse(call, fmt::format("tensor {} has layout {}; expected plain strides", tensor.to_string(),
-                             tensor.layout.to_string(tensor.shape)));
-  }
+  if (!tensor.layout.blocks.empty()) refuse_layout(call, tensor, "plain strides");
   MemoryShape shape;
   shape.dtype = tensor.dtype;
   for (const int axis : order) {
