@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 
-#include "suites/declare.h"
 #include "suites/suites.h"
 
 namespace gpubench::suites {
@@ -17,7 +16,8 @@ Point point(std::int64_t b, std::int64_t h, std::int64_t kv, std::int64_t s, std
   return {{{"b", b}, {"h", h}, {"kv", kv}, {"s", s}, {"d", d}}, std::move(label), tier};
 }
 
-// 16384 tokens of width 2048 in shorter and longer sequences, as flash-attention is compared (Dao, arXiv 2307.08691).
+// 16384 tokens of width 2048 in shorter and longer sequences, the comparison of FlashAttention-2 (Dao, arXiv
+// 2307.08691).
 void add_sweep(Grid& grid) {
   for (const std::int64_t d : {64, 128}) {
     for (const std::int64_t s : {512, 1024, 2048, 4096, 8192, 16384}) {
@@ -83,7 +83,7 @@ Program attention_step_forward(const Case& c, const Recipe& r, bool causal) {
   return p;
 }
 
-// The backward reads what a forward saved; that forward is set-up: checked, not timed.
+// The backward reads what a forward saved; that forward is set-up, checked but not timed.
 Program attention_step_backward(const Case& c, const Recipe& r, bool causal) {
   Program p;
   const auto [q, k, v] = packed_qkv(p, c, r);

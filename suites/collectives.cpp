@@ -1,13 +1,12 @@
 // Suite collectives: what several ranks do together, from one element to a gibibyte. Sizes as in nccl-tests: those of
 // the message (reference/ops/collective.h says which), in bytes.
 //
-// Sums are of whole numbers so small that no order of adding 64 of them rounds: they are judged bitwise. Mode "normal"
-// has data as in a training, which rounds. Every rank has data of its own: its part of one tensor over all ranks.
+// Sums are of whole numbers so small that adding 64 of them never rounds, in any order: they are judged bitwise. Mode
+// "normal" has data as in training, which rounds. Every rank has its own data: its part of one tensor over all ranks.
 #include "reference/ops/collective.h"
 
 #include <algorithm>
 
-#include "suites/declare.h"
 #include "suites/suites.h"
 
 namespace gpubench::suites {
@@ -77,7 +76,7 @@ Program scattered(const Case& c, const Recipe& r) {
 
 Program sent_to_all(const Case& c, const Recipe& r) {
   Program p;
-  const int root = c.ranks / 2;  // not the first: a root that is ignored is seen
+  const int root = c.ranks / 2;  // not the first, so that an ignored root is noticed
   TensorSpec spec =
       tensor(name_on_rank("x", root, c.ranks), r.tensor, {elements(c, r)}, Role::parameter, Fill::normal(1.0));
   spec.placement = Placement::on(root, c.ranks);
@@ -91,7 +90,7 @@ AllToAll even(const Case& c, const Recipe& r) {
   return {c.ranks, std::vector<std::int64_t>(pairs, elements_of_each(c, r))};
 }
 
-/// As tokens go to experts: peers get different shares, and some nothing.
+/// Like tokens sent to experts: peers get different shares, and some nothing.
 AllToAll uneven(const Case& c, const Recipe& r) {
   AllToAll exchange = even(c, r);
   const std::int64_t each = elements_of_each(c, r);
@@ -134,7 +133,7 @@ std::string size_text(std::int64_t bytes) {
   return std::to_string(bytes) + " bytes";
 }
 
-/// `what` the size is for; where that is empty, the label is the size itself.
+/// `what`: the label; where it is empty, the size itself.
 Point message(std::int64_t bytes, const std::string& what, Tier tier, std::vector<std::string> recipes = {},
               std::vector<std::string> modes = {}, Cadence cadence = Cadence::streaming) {
   return {

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "reference/ops/conv2d.h"
-#include "suites/declare.h"
 #include "suites/suites.h"
 
 namespace gpubench::suites {
@@ -51,7 +50,7 @@ Grid layers() {
   grid.recipes = training_recipes();
   for (const Layer& layer : resnet50_layers) {
     if (layer.smallest == Tier::smoke) grid.points.push_back(point(layer, 2, 1, 1, "resnet50", Tier::smoke));
-    // What smoke runs with two images, quick need not repeat with four.
+    // Layers that smoke runs with two images are not repeated with four in quick.
     const Tier four = layer.smallest == Tier::quick ? Tier::quick : Tier::standard;
     grid.points.push_back(point(layer, 4, 1, 1, "resnet50", four));
     grid.points.push_back(point(layer, 32, 1, 1, "resnet50", Tier::standard));
@@ -117,7 +116,7 @@ double images(const Case& c) { return static_cast<double>(c.dim("n")); }
 }  // namespace
 
 Suite conv() {
-  Grid data = layers();  // the gradient of the image itself is never needed: no backward_data for the stem
+  Grid data = layers();  // no backward_data for the stem: nothing needs the gradient of the image
   std::erase_if(data.points, [](const Point& p) { return p.dims[3].second == 3; });
   return {
       "conv",

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <optional>
 
-#include "suites/declare.h"
 #include "suites/suites.h"
 
 namespace gpubench::suites {
@@ -16,10 +15,10 @@ namespace {
 
 std::vector<std::string> layer_recipes() { return {"f32", "tf32", "bf16", "f16", "f8_hybrid"}; }
 
-// Products by themselves in everything that there is; layers in what they are trained in.
+// Single products in every recipe; layers in those that they are trained in.
 std::vector<std::string> every_recipe() { return {"f64", "f32", "tf32", "bf16", "f16", "f8_hybrid", "f8_hybrid_fast"}; }
 
-// Layers with a GELU also as libraries' epilogues compute it, where their tanh is an approximate one.
+// Layers with a GELU also with the approximate tanh of libraries' epilogues.
 std::vector<std::string> gelu_recipes() {
   std::vector<std::string> recipes = training_recipes();
   recipes.emplace_back("bf16_approx_tanh");
@@ -44,8 +43,8 @@ TensorSpec gradient(const char* name, Shape shape, const Recipe& r) {
 }
 
 // Layers of GPT-2 124M (openai/gpt-2; vocabulary padded to 50304 as in llm.c), Llama 3 8B, 70B and 405B
-// (arXiv 2407.21783), GPT-3 6.7B (arXiv 2005.14165), DeepSeek-V3 (arXiv 2412.19437), and edge shapes where kernels
-// change their path.
+// (arXiv 2407.21783), GPT-3 6.7B (arXiv 2005.14165), DeepSeek-V3 (arXiv 2412.19437), and edge shapes that make
+// kernels take another path.
 Grid layer_grid() {
   Grid grid;
   grid.recipes = layer_recipes();
@@ -85,7 +84,7 @@ Grid layer_grid() {
   return grid;
 }
 
-// In longer sums than this fast accumulation may lose as much as the sum itself: no check could prove anything.
+// In longer sums fast accumulation may lose as much as the sum itself: a check could prove nothing.
 constexpr std::int64_t longest_fast_sum = 16384;
 
 Grid square_grid() {
@@ -120,15 +119,15 @@ WorkloadInfo product(std::string name, std::string description) {
   return {std::move(name), std::move(description), "m", PrimaryMetric::flop_per_s, "tokens", CacheMode::cold};
 }
 
-// What a product reads: a tensor of the recipe, or where that quantizes, an 8-bit copy with the factor that takes its
-// scale back.
+// An operand of a product: a tensor of the recipe, or where that quantizes, an 8-bit copy and the factor that undoes
+// its scale.
 struct Factor {
   ValueId value;
   std::optional<ValueId> scale;
 };
 
 // Which axis of a matrix the product sums over. Matrix units of sm_89 and sm_90 read 8-bit operands along that axis
-// only: training keeps transposed copies for them, and so do these tensors.
+// only: training keeps transposed copies for them, and so does this suite.
 enum class Sums { along_rows, down_columns };
 
 // Sixteen times the tensor: normal numbers, far from e4m3's largest 448.
@@ -230,7 +229,7 @@ Suite gemm() {
                mnk(8192, 3072, 768, "gpt2-124m mlp up", Tier::standard)};
   Grid down;
   down.recipes = gelu_recipes();
-  // the gradient of gelu's input, through the down projection: weight [n, k] = [768, 3072]
+  // The gradient of GELU's input, through the down projection: weight [n, k] = [768, 3072].
   down.points = {mnk(1024, 768, 3072, "gpt2-124m mlp down", Tier::quick),
                  mnk(8192, 768, 3072, "gpt2-124m mlp down", Tier::standard)};
   WorkloadInfo batched_info = product("batched_matmul", "scores[i] = q[i] key[i]^T for b pairs of matrices");

@@ -1,7 +1,6 @@
-// Suite launch: what it costs to start work at all. Kernels of one element, so that nothing but starting them takes
-// time; as a graph or one by one, as --launch says.
+// Suite launch: the cost of starting work. Kernels of one element, so that nothing but starting them takes time; as a
+// graph or one by one, as --launch says.
 #include "reference/ops/pointwise.h"
-#include "suites/declare.h"
 #include "suites/suites.h"
 
 namespace gpubench::suites {
@@ -18,7 +17,7 @@ Grid counts() {
   return grid;
 }
 
-// Negation: exact, and unlike a factor of one nothing that a backend could leave out.
+// Negation: exact, and unlike a factor of one not something that a backend could omit.
 ValueId negate(Program& p, const Recipe& r, std::int64_t number, ValueId x) {
   return scale(p, -1.0, r.math, "kernel" + std::to_string(number), x);
 }

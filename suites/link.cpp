@@ -1,13 +1,12 @@
-// Suite link: what moves between a device and what surrounds it: the host's memory, pinned and pageable, and its peers.
+// Suite link: transfers between a device and the host's memory, pinned and pageable, or a peer.
 #include "reference/ops/move.h"
 #include "reference/ops/pointwise.h"
-#include "suites/declare.h"
 #include "suites/suites.h"
 
 namespace gpubench::suites {
 namespace {
 
-// Most machines have no peer: those links begin at tier standard.
+// Most machines have no peer: those links start at tier standard.
 Grid link_sizes(bool to_peer) {
   const auto point = [](std::int64_t bytes, std::string label, Tier tier) {
     return Point{{{"bytes", bytes}}, std::move(label), tier};
@@ -32,7 +31,7 @@ Program move_between(const Case& c, const Recipe& r, Memory from, Memory to) {
   return p;
 }
 
-// Read in bytes that cross the link, once each; an op's own bytes count reading and writing.
+// In bytes that cross the link, once each; an op's own bytes count reading and writing.
 std::shared_ptr<const Workload> link_workload(std::string name, std::string description, Memory from, Memory to) {
   return declare({{std::move(name), std::move(description), "", PrimaryMetric::items_per_s, "bytes", CacheMode::cold},
                   link_sizes(from == Memory::peer || to == Memory::peer),

@@ -1,8 +1,7 @@
-// Suite memory: what the memory can do. Every bandwidth-bound op is read against these.
+// Suite memory: the bandwidth of the memory, with which every bandwidth-bound op is compared.
 #include "reference/ops/move.h"
 #include "reference/ops/pointwise.h"
 #include "reference/ops/quantize.h"
-#include "suites/declare.h"
 #include "suites/suites.h"
 
 namespace gpubench::suites {
@@ -37,7 +36,7 @@ Program triad_array(const Case& c, const Recipe& r) {
   return p;
 }
 
-// Activations to their 8-bit copies, and the largest magnitude that the next scale is chosen from.
+// Activations to 8-bit copies, and the largest magnitude, by which the next scale is chosen.
 Program quantize_array(const Case& c, const Recipe& r) {
   Program p;
   const ValueId x = p.add(tensor("x", r.tensor, {c.dim("n")}, Role::activation, Fill::normal(1.0)));

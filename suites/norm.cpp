@@ -1,19 +1,18 @@
-// Suite norm: what a transformer does row by row between its matrix products, alone, at the widths of real models:
-// normalization, rotary position embedding and the gated activation of its feed-forward part, forward and backward.
+// Suite norm: the row-wise ops of a transformer, each alone, at the widths of real models: normalization, rotary
+// position embedding and the gated activation of its feed-forward part, forward and backward.
 #include "reference/ops/norm.h"
 #include "reference/ops/pointwise.h"
 #include "reference/ops/rotary.h"
-#include "suites/declare.h"
 #include "suites/suites.h"
 
 namespace gpubench::suites {
 namespace {
 
+Point point(std::int64_t rows, std::int64_t n, std::string label, Tier tier, std::vector<std::string> recipes = {}) {
+  return {{{"rows", rows}, {"n", n}}, std::move(label), tier, std::move(recipes)};
+}
+
 Grid norm_sizes() {
-  const auto point = [](std::int64_t rows, std::int64_t n, std::string label, Tier tier,
-                        std::vector<std::string> recipes = {}) {
-    return Point{{{"rows", rows}, {"n", n}}, std::move(label), tier, std::move(recipes)};
-  };
   Grid grid;
   grid.recipes = {"f32", "bf16", "f16"};  // of the activations; statistics, gamma and beta are f32
   grid.points = {
@@ -28,10 +27,6 @@ Grid norm_sizes() {
 }
 
 Grid llama_rows(std::int64_t smoke_n, std::int64_t n_8b, std::int64_t n_70b) {
-  const auto point = [](std::int64_t rows, std::int64_t n, std::string label, Tier tier,
-                        std::vector<std::string> recipes = {}) {
-    return Point{{{"rows", rows}, {"n", n}}, std::move(label), tier, std::move(recipes)};
-  };
   Grid grid;
   grid.recipes = {"f32", "bf16", "f16"};
   grid.points = {
@@ -90,27 +85,27 @@ std::shared_ptr<const Workload> row_workload(std::string name, std::string descr
 }
 
 Grid heads() {
-  const auto point = [](std::int64_t b, std::int64_t s, std::int64_t h, std::int64_t d, std::string label, Tier tier,
-                        std::vector<std::string> recipes = {}) {
+  const auto heads_of = [](std::int64_t b, std::int64_t s, std::int64_t h, std::int64_t d, std::string label, Tier tier,
+                           std::vector<std::string> recipes = {}) {
     return Point{{{"b", b}, {"s", s}, {"h", h}, {"d", d}}, std::move(label), tier, std::move(recipes)};
   };
   Grid grid;
   grid.recipes = {"f32", "bf16", "f16"};  // of x; cosines and sines are f32
   grid.points = {
-      point(1, 64, 32, 128, "llama2-7b, 64 tokens", Tier::smoke, {"f32"}),
-      point(1, 512, 32, 128, "llama2-7b, 512 tokens", Tier::quick),
-      point(2, 129, 3, 6, "edge: odd length, pairs that fill no pack", Tier::standard),
-      point(1, 4096, 32, 128, "llama2-7b, queries or keys", Tier::standard),
-      point(1, 8192, 32, 128, "llama3-8b, queries", Tier::standard),
-      point(1, 8192, 8, 128, "llama3-8b, keys: grouped-query", Tier::standard),
-      point(1, 8192, 64, 128, "llama3-70b, queries", Tier::large),
-      point(1, 4096, 128, 64, "deepseek-v3, the turned part of its queries", Tier::large),
+      heads_of(1, 64, 32, 128, "llama2-7b, 64 tokens", Tier::smoke, {"f32"}),
+      heads_of(1, 512, 32, 128, "llama2-7b, 512 tokens", Tier::quick),
+      heads_of(2, 129, 3, 6, "edge: odd length, pairs that fill no pack", Tier::standard),
+      heads_of(1, 4096, 32, 128, "llama2-7b, queries or keys", Tier::standard),
+      heads_of(1, 8192, 32, 128, "llama3-8b, queries", Tier::standard),
+      heads_of(1, 8192, 8, 128, "llama3-8b, keys: grouped-query", Tier::standard),
+      heads_of(1, 8192, 64, 128, "llama3-70b, queries", Tier::large),
+      heads_of(1, 4096, 128, 64, "deepseek-v3, the turned part of its queries", Tier::large),
   };
   return grid;
 }
 
-// The tables are random: the op asks nothing of them, and true cosines are no integer arithmetic. At half, the size of
-// x stays about what it is.
+// The tables are random: the op makes no demands on them, and true cosines are not integer arithmetic. At 0.5, x keeps
+// about its magnitude.
 Program turn(const Case& c, const Recipe& r, const Rotary& attributes, Role role) {
   const auto b = c.dim("b"), s = c.dim("s"), h = c.dim("h"), d = c.dim("d");
   Program p;

@@ -1,9 +1,8 @@
-// Suite optimizer: what follows a backward pass: global gradient norm, clip, AdamW in place with f32 master weights.
+// Suite optimizer: the ops after a backward pass: global gradient norm, clip, AdamW in place with f32 master weights.
 #include "reference/ops/optimizer.h"
 
 #include <array>
 
-#include "suites/declare.h"
 #include "suites/suites.h"
 
 namespace gpubench::suites {

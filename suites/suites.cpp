@@ -1,6 +1,6 @@
 #include "suites/suites.h"
 
-#include <vector>
+#include "reference/ops/transform/differentiate.h"
 
 namespace gpubench {
 
@@ -12,4 +12,47 @@ std::span<const Suite> all_suites() {
   return all;
 }
 
+namespace suites {
+namespace {
+
+class Declared final : public Workload {
+ public:
+  explicit Declared(Declaration declaration) : declaration_(std::move(declaration)) {}
+
+  [[nodiscard]] WorkloadInfo info() const override { return declaration_.info; }
+  [[nodiscard]] Grid grid() const override { return declaration_.grid; }
+  [[nodiscard]] Program build(const Case& c) const override { return declaration_.build(c, recipe(c.recipe)); }
+  [[nodiscard]] double items(const Case& c) const override { return declaration_.items(c); }
+
+ private:
+  Declaration declaration_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Workload> declare(Declaration declaration) {
+  return std::make_shared<Declared>(std::move(declaration));
+}
+
+Program backward_of(const std::function<Forward(Program&)>& forward) {
+  Program p;
+  p.begin(Phase::setup);
+  const Forward saved = forward(p);
+  p.begin(Phase::timed);
+  const TensorSpec y = p.spec(saved.y);
+  const ValueId dy = p.add(tensor("dy", y.dtype, y.shape, Role::gradient, Fill::normal(1.0)));
+  (void)differentiate(p, std::vector<Seed>{{saved.y, dy}}, saved.wanted);
+  return p;
+}
+
+std::shared_ptr<const Workload> declare_flat(std::string name, std::string description, std::string item, Grid grid,
+                                             Program (*build)(const Case&, const Recipe&)) {
+  return declare(
+      {{std::move(name), std::move(description), "", PrimaryMetric::bytes_per_s, std::move(item), CacheMode::cold},
+       std::move(grid),
+       build,
+       [](const Case& c) { return static_cast<double>(c.dim("n")); }});
+}
+
+}  // namespace suites
 }  // namespace gpubench

@@ -9,7 +9,7 @@
 #include "reference/cpu/cpu_backend.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/pointwise.h"
-#include "suites/declare.h"
+#include "suites/suites.h"
 #include "tests/harness/run/run_fixture.h"
 
 namespace gpubench {

@@ -11,7 +11,7 @@
 #include "reference/cpu/cpu_backend.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/optimizer.h"
-#include "suites/declare.h"
+#include "suites/suites.h"
 #include "tests/harness/run/loop_gemm.h"
 #include "tests/harness/run/run_fixture.h"
 
