@@ -73,11 +73,11 @@ void add_word(Html& html, std::string_view word, std::string_view meaning) {
 
 void add_words(Html& html, std::span<const Side> sides) {
   std::set<Verdict> verdicts;
-  std::set<std::string> told;
+  std::set<std::string> flags_seen;
   for (const Side& side : sides) {
     for (const CaseRecord& record : side.report->cases) {
       verdicts.insert(record.verdict);
-      told.insert(record.summary.flags.begin(), record.summary.flags.end());
+      flags_seen.insert(record.summary.flags.begin(), record.summary.flags.end());
     }
   }
   html.raw("<dl class=\"words\">\n");
@@ -91,11 +91,9 @@ void add_words(Html& html, std::span<const Side> sides) {
   add_word(html, "~", "before a rate: its timing is unreliable");
   for (const Verdict verdict : verdicts) {
     if (verdict == Verdict::pass) continue;
-    std::string word(name(verdict));
-    std::replace(word.begin(), word.end(), '_', ' ');
-    add_word(html, word, meaning_of(verdict));
+    add_word(html, spaced(name(verdict)), meaning_of(verdict));
   }
-  for (const std::string& flag : told) {
+  for (const std::string& flag : flags_seen) {
     if (const std::string meaning = meaning_of_flag(flag); !meaning.empty()) add_word(html, flag, meaning);
   }
   html.raw("</dl>\n");

@@ -9,7 +9,6 @@
 #include "harness/page/html.h"
 #include "harness/page/sections.h"
 #include "harness/report/quantity.h"
-#include "harness/report/text_table.h"
 
 namespace gpubench::page {
 namespace {
@@ -38,12 +37,6 @@ LeftOut left_out_of(const Comparison& comparison) {
   LeftOut out;
   for (const LoneCase& lone : comparison.lone) ++out[suite_of(lone.id)][short_reason(lone.why)];
   return out;
-}
-
-std::string text_of(const std::map<std::string, int>& reasons) {
-  std::vector<std::string> parts;
-  for (const auto& [why, count] : reasons) parts.push_back(fmt::format("{} {}", count, why));
-  return joined(parts);
 }
 
 void add_change(DataTable& table, const ComparedCase& one) {
@@ -87,12 +80,12 @@ DataTable ratio_table(const SideComparison& pair) {
                                  fmt::format("{}", suite.cases)};
     for (const Relation relation : {Relation::faster, Relation::slower, Relation::same, Relation::unsure})
       row.push_back(fmt::format("{}", count_of(pair.comparison, suite.suite, relation)));
-    row.push_back(text_of(left_out[suite.suite]));
+    row.push_back(reasons_text(left_out[suite.suite]));
     left_out.erase(suite.suite);
     table.rows.push_back(std::move(row));
   }
   for (const auto& [suite, reasons] : left_out)
-    table.rows.push_back({suite, "-", "-", "0", "0", "0", "0", "0", text_of(reasons)});
+    table.rows.push_back({suite, "-", "-", "0", "0", "0", "0", "0", reasons_text(reasons)});
   return table;
 }
 

@@ -1,4 +1,4 @@
-// What a figure is specified by, and the drawing that figures share. sections.cpp has the table of all of them.
+// The drawing that figures share.
 #pragma once
 
 #include <functional>
@@ -18,24 +18,6 @@ struct Material {
   std::span<const Side> sides;
   const Comparisons& comparisons;
   const PageOptions& options;
-};
-
-/// Charts of cases that are drawn alike.
-struct CaseFigures {
-  std::vector<Entries> (*charts)(std::span<const Side> sides);               ///< the cases of each chart
-  void (*draw)(std::span<const Entry> cases, std::vector<Figure>& figures);  ///< appends the figures of one chart's
-};
-
-/// A section of the page. Its figures are of cases, of one report each, or whatever `finish` adds.
-struct SectionSpec {
-  const char* key;
-  const char* title;
-  const char* lead;
-  std::vector<CaseFigures> figures{};
-  /// The figures of one report, a group each; `drawn` is how many figures the reports before it have.
-  std::vector<Figure> (*of_report)(const Side& side, std::size_t drawn) = nullptr;
-  /// Adds what depends on the reports: words of the lead, a notice, figures.
-  void (*finish)(Section& section, const Material& material) = nullptr;
 };
 
 /// A column of a table and what a case has in it.

@@ -68,9 +68,6 @@ void add_speed(Html& html, std::span<const Side> sides);
 /// host and build. With several reports, rows that differ are marked.
 void add_environment(Html& html, std::span<const Side> sides);
 
-/// All sections in the order of the page, as the table in sections.cpp has them; some of them empty.
-[[nodiscard]] std::vector<Section> sections_of(const Material& material);
-
 // The figures, each as the cases of its charts and how one chart of them is drawn.
 
 /// One chart per workload that was measured at three sizes or more: rate against the work of a run (FLOP, or bytes

@@ -8,12 +8,14 @@
 #include "harness/compare/comparison_text.h"
 #include "harness/core/reliability.h"
 #include "harness/report/case_order.h"
+#include "harness/report/text_table.h"
 
 namespace gpubench::page {
 namespace {
 
 constexpr std::string_view memory_limit = "memory";
 constexpr std::string_view link_limit = "link";
+constexpr std::size_t longest_slug = 120;  // so that it can be a part of a file's name
 
 void keep_higher(KnownCeiling& kept, double value, const std::string& source) {
   if (value > kept.value) kept = {value, source};
@@ -89,12 +91,6 @@ std::optional<CeilingShare> share_of_ceiling(const CaseRecord& record, const Kno
   if (memory || gemm == nullptr || !(d.flop_per_s > 0.0)) return std::nullopt;
   return CeilingShare{d.flop_per_s / gemm->value, "best gemm"};
 }
-
-namespace {
-
-constexpr std::size_t longest_slug = 120;  // so that it can be a part of a file's name
-
-}  // namespace
 
 std::string day_and_minute(std::time_t time) {
   const std::string iso = iso_time(time);  // 2026-11-21T02:34:19+00:00
@@ -186,8 +182,8 @@ DimsText::DimsText(std::span<const Entry> entries) {
 std::string DimsText::of(const CaseRecord& record) const {
   std::string text;
   for (const auto& [name, extent] : record.c.dims) {
-    const bool told = varying_.empty() || std::find(varying_.begin(), varying_.end(), name) != varying_.end();
-    if (told) text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, extent);
+    const bool shown = varying_.empty() || std::find(varying_.begin(), varying_.end(), name) != varying_.end();
+    if (shown) text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, extent);
   }
   return text;
 }
@@ -220,6 +216,18 @@ std::string slug(std::string_view text) {
 std::string counted(std::size_t count, std::string_view one, std::string_view several) {
   if (count == 1) return fmt::format("1 {}", one);
   return several.empty() ? fmt::format("{} {}s", count, one) : fmt::format("{} {}", count, several);
+}
+
+std::string spaced(std::string_view word) {
+  std::string text(word);
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
+}
+
+std::string reasons_text(const std::map<std::string, int>& reasons) {
+  std::vector<std::string> parts;
+  for (const auto& [why, count] : reasons) parts.push_back(fmt::format("{} {}", count, why));
+  return joined(parts);
 }
 
 std::string percent_text(const std::optional<double>& fraction) {

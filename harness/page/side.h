@@ -130,6 +130,12 @@ class DimsText {
 /// "12 cases", "1 case"; `several` where that is not `one` with an s.
 [[nodiscard]] std::string counted(std::size_t count, std::string_view one, std::string_view several = "");
 
+/// "not_proven" -> "not proven".
+[[nodiscard]] std::string spaced(std::string_view word);
+
+/// How many for each reason: "2 unreliable, 1 without a rate".
+[[nodiscard]] std::string reasons_text(const std::map<std::string, int>& reasons);
+
 /// "75.3%"; "-" for nothing.
 [[nodiscard]] std::string percent_text(const std::optional<double>& fraction);
 

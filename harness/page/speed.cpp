@@ -9,7 +9,6 @@
 #include "harness/core/reliability.h"
 #include "harness/page/html.h"
 #include "harness/report/quantity.h"
-#include "harness/report/text_table.h"
 
 namespace gpubench::page {
 namespace {
@@ -51,11 +50,7 @@ class Units {
 
 // Empty: the case counts.
 std::string why_left_out(const CaseRecord& record) {
-  if (record.verdict != Verdict::pass) {
-    std::string word(name(record.verdict));
-    std::replace(word.begin(), word.end(), '_', ' ');
-    return word;
-  }
+  if (record.verdict != Verdict::pass) return spaced(name(record.verdict));
   if (record.c.has_mode("virtual")) return "of virtual ranks";
   if (!ranked(record)) return "without a rate";
   if (!reliable(record)) return "unreliable";
@@ -121,22 +116,11 @@ std::string share_text(const Group& group, const CaseRecord& best) {
   return fmt::format("{} of {}", percent_text(share->fraction), share->of);
 }
 
-std::string left_out_text(const Group& group) {
-  std::vector<std::string> parts;
-  for (const auto& [why, count] : group.left_out) parts.push_back(fmt::format("{} {}", count, why));
-  return joined(parts);
-}
-
-std::string case_text(const CaseRecord& record, const Group& group) {
-  const std::string shape = record.c.label.empty() ? to_string(record.c.dims) : record.c.label;
-  return is_rate_of_items(group.unit) ? shape : record.c.workload + " " + shape;
-}
-
 std::vector<std::string> row_of(const Group& group) {
   std::size_t all = group.counted.size();
   for (const auto& [why, count] : group.left_out) all += static_cast<std::size_t>(count);
   std::string of = fmt::format("{} of {}", group.counted.size(), all);
-  if (!group.left_out.empty()) of += "; " + left_out_text(group);
+  if (!group.left_out.empty()) of += "; " + reasons_text(group.left_out);
   if (group.counted.empty()) return {group.name, group.precision, "-", "-", of, "-", "-", "-", "-"};
   const CaseRecord& best = **std::max_element(
       group.counted.begin(), group.counted.end(),
@@ -150,7 +134,7 @@ std::vector<std::string> row_of(const Group& group) {
           format_quantity(best.derived.headline, group.unit),
           format_interval(s.median_ns, s.ci95_low_ns, s.ci95_high_ns),
           share_text(group, best),
-          case_text(best, group)};
+          (is_rate_of_items(group.unit) ? "" : best.c.workload + " ") + short_name(best)};
 }
 
 }  // namespace

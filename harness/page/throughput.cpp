@@ -52,12 +52,12 @@ const KnownCeiling* peak_of(const Entry& e) {
 // The published peaks of the precisions that are drawn, each once.
 std::vector<chart::Guide> peaks_of(std::span<const Entry> workload) {
   std::vector<chart::Guide> guides;
-  std::set<std::string> told;
+  std::set<std::string> labels;
   for (const Entry& e : workload) {
     const KnownCeiling* peak = peak_of(e);
     const std::string whose = e.side->letter.empty() ? "" : e.side->letter + " ";
     const std::string label = unit_of(workload) == "B/s" ? whose + "memory peak" : recipe_name(e) + " peak";
-    if (peak != nullptr && told.insert(label).second) guides.push_back(level(label, peak->value));
+    if (peak != nullptr && labels.insert(label).second) guides.push_back(level(label, peak->value));
   }
   return guides;
 }

@@ -64,18 +64,13 @@ std::string_view tone_of(const std::string& word) {
   return word == "FAIL" || word == "ERROR" || word == "DOWNGRADED" || word == "NOT_PROVEN" ? "bad" : "doubtful";
 }
 
-std::string spaced(std::string word) {
-  std::replace(word.begin(), word.end(), '_', ' ');
-  return word;
-}
-
 void add_counts(Html& html, const Totals& totals) {
   html.raw("<ul class=\"counts\">");
   for (const Verdict verdict : shown) {
     const int count = totals.count(verdict);
     if (count == 0 && verdict != Verdict::pass && verdict != Verdict::fail) continue;
     html.raw(fmt::format("<li class=\"v-{0}\"><b>{1}</b> {2}</li>", name(verdict), format_count(count),
-                         spaced(std::string(name(verdict)))));
+                         spaced(name(verdict))));
   }
   html.raw("</ul>\n<div class=\"shares\" aria-hidden=\"true\">");
   for (const Verdict verdict : shown) {
@@ -134,7 +129,7 @@ std::string headline(const Totals& totals) {
                      counted(static_cast<std::size_t>(totals.cases), "case"));
 }
 
-constexpr std::size_t most_told = 100;
+constexpr std::size_t most_failures_in_full = 100;
 
 }  // namespace
 
@@ -171,12 +166,12 @@ bool any_went_wrong(std::span<const Side> sides) {
 }
 
 void add_failures(Html& html, std::span<const Side> sides) {
-  std::size_t told = 0;
+  std::size_t in_full = 0;
   std::size_t all = 0;
   for (const Side& side : sides) {
     for (const CaseRecord& record : side.report->cases) {
-      if (!went_wrong(record.verdict) || ++all > most_told) continue;
-      ++told;
+      if (!went_wrong(record.verdict) || ++all > most_failures_in_full) continue;
+      ++in_full;
       html.raw("<article class=\"failure\">\n<h3>").element("b", spaced(verdict_word(record.verdict)), "class=\"tag\"");
       html.raw(" <code>").id(record.id).raw("</code></h3>\n<dl>\n");
       if (!side.letter.empty()) html.element("dt", "report").element("dd", side.name);
@@ -192,8 +187,8 @@ void add_failures(Html& html, std::span<const Side> sides) {
       html.raw("</dl>\n</article>\n");
     }
   }
-  if (told < all)
-    html.element("p", fmt::format("{} more are in the table of all cases.", all - told), "class=\"note\"");
+  if (in_full < all)
+    html.element("p", fmt::format("{} more are in the table of all cases.", all - in_full), "class=\"note\"");
 }
 
 }  // namespace gpubench::page
