@@ -80,6 +80,8 @@ std::optional<double> published_limit(const CaseRecord& record) {
   return same_unit ? d.peak->peak : std::nullopt;
 }
 
+bool is_arithmetic(const CaseRecord& record) { return record.derived.flop_per_s > record.derived.bytes_per_s; }
+
 std::optional<CeilingShare> share_of_ceiling(const CaseRecord& record, const KnownCeilings& ceilings) {
   const Derived& d = record.derived;
   if (d.peak && d.peak->of_peak) return CeilingShare{*d.peak->of_peak, d.peak->limit == link_limit ? "link" : "peak"};
@@ -88,7 +90,7 @@ std::optional<CeilingShare> share_of_ceiling(const CaseRecord& record, const Kno
   if (memory && ceilings.measured_memory)
     return CeilingShare{d.bytes_per_s / ceilings.measured_memory->value, "copy or triad"};
   const KnownCeiling* gemm = found(ceilings.measured, record.c.recipe);
-  if (memory || gemm == nullptr || !(d.flop_per_s > 0.0)) return std::nullopt;
+  if (memory || gemm == nullptr || !is_arithmetic(record)) return std::nullopt;
   return CeilingShare{d.flop_per_s / gemm->value, "best gemm"};
 }
 

@@ -36,12 +36,16 @@ struct KnownCeilings {
 /// What a case is compared with: the published peak of its own limit, where it is known and of the headline's unit.
 [[nodiscard]] std::optional<double> published_limit(const CaseRecord& record);
 
+/// Whether it computes more than one FLOP a byte; what does not is limited by memory, or by how fast work starts.
+[[nodiscard]] bool is_arithmetic(const CaseRecord& record);
+
 /// How close a case came to a ceiling: 0.75 of the "peak", the "link", else the "best gemm" or "best copy or triad".
 struct CeilingShare {
   double fraction = 0.0;
   std::string_view of;
 };
-/// Of the limit that binds the case: published where that is known, else measured; empty where neither is.
+/// Of the limit that binds the case: published where that is known, else measured; empty where neither is, and where
+/// arithmetic is no limit at all.
 [[nodiscard]] std::optional<CeilingShare> share_of_ceiling(const CaseRecord& record, const KnownCeilings& ceilings);
 
 /// One report among those of the page.

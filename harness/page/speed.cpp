@@ -19,7 +19,7 @@ struct Group {
   std::string name;       // "gemm", "transformer/gpt2_train_step"
   std::string precision;  // "bf16", "A bf16", "f32 x2"
   std::string unit;
-  int place = 0;  // whole steps, then other programs, then single ops
+  int place = 0;  // whole steps, then other programs, then single ops, then what only starts work
   std::vector<const CaseRecord*> counted;
   std::map<std::string, int> left_out;  // by reason
 };
@@ -59,7 +59,8 @@ std::string why_left_out(const CaseRecord& record) {
 
 int place_of(const CaseRecord& record, const std::string& unit) {
   if (is_whole_step(record)) return 0;
-  return is_rate_of_items(unit) ? 1 : 2;
+  if (!is_rate_of_items(unit)) return 2;
+  return is_arithmetic(record) || record.derived.headline_unit.empty() ? 1 : 3;
 }
 
 void add_groups(std::vector<Group>& groups, const Side& side) {

@@ -71,6 +71,14 @@ TEST(Speed, TheBestIsHeldAgainstThePeakWhereItIsKnownElseAgainstTheBestProduct) 
               ElementsAre("50.0% of peak", "the ceiling itself", "25.0% of best gemm"));
 }
 
+// Four adds of one element: 4 FLOP on 32 bytes.
+TEST(Speed, WhatOnlyStartsWorkComesLastAndIsHeldAgainstNoProduct) {
+  const CaseRecord launches = with_rate(made_case("chain", {{"ops", 4}}, "f32", "launch"), 4, 32, "launches/s", 4);
+  const DataTable table = table_of({launches, product_at(8, 100)});
+  EXPECT_THAT(column_of(table, "suite"), ElementsAre("gemm", "launch/chain"));
+  EXPECT_THAT(column_of(table, "of the ceiling"), ElementsAre("the ceiling itself", "-"));
+}
+
 TEST(Speed, SeveralRanksAreARowOfTheirOwn) {
   CaseRecord two = product_at(8, 100);
   two.c.ranks = 2;
