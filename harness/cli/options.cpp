@@ -228,6 +228,20 @@ class CommandLine {
     return words;
   }
 
+  // "; report has it", or nothing.
+  static std::string verbs_with(const std::string& flag, Names suites) {
+    std::vector<std::string> having;
+    for (const VerbInfo& verb : verbs()) {
+      const std::vector<Flag> flags = flags_of(verb.verb, suites);
+      const bool has = std::any_of(flags.begin(), flags.end(), [&](const Flag& one) {
+        const std::vector<std::string> names = one.names();
+        return one.is_visible() && std::find(names.begin(), names.end(), flag) != names.end();
+      });
+      if (has && !verb.hidden) having.emplace_back(verb.name);
+    }
+    return having.empty() ? "" : fmt::format("; {} {} it", joined(having), having.size() == 1 ? "has" : "have");
+  }
+
   [[noreturn]] void refuse_extra(const std::string& word, Names suites) const {
     if (!word.starts_with("-")) {
       const CLI::Option* chosen = app_.get_option_no_throw("--suite");
@@ -246,8 +260,10 @@ class CommandLine {
       }
     }
     const std::string flag = word.substr(0, word.find('='));
-    throw UsageError(fmt::format("unknown flag '{}' of {}{}; see gpubench help {}", visible(flag), name(verb_),
-                                 did_you_mean(flag, known), name(verb_)));
+    std::string hint = did_you_mean(flag, known);
+    if (hint.empty()) hint = verbs_with(flag, suites);
+    throw UsageError(
+        fmt::format("unknown flag '{}' of {}{}; see gpubench help {}", visible(flag), name(verb_), hint, name(verb_)));
   }
 
   Verb verb_;

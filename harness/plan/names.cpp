@@ -108,7 +108,8 @@ std::string nearest(std::string_view wanted, std::span<const std::string> known)
   std::size_t best = forgiven + 1;
   std::string result;
   for (const std::string& candidate : known) {
-    const bool begun = wanted.size() >= 2 && candidate.starts_with(wanted);
+    const bool begun = (wanted.size() >= 2 && candidate.starts_with(wanted)) ||
+                       (candidate.size() >= 4 && wanted.starts_with(candidate));
     const std::size_t distance =
         begun ? std::min<std::size_t>(edit_distance(wanted, candidate), 1) : edit_distance(wanted, candidate);
     if (distance < best) {

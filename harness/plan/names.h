@@ -45,7 +45,7 @@ class Pattern {
 
 /// The first of the known names that is closest to `wanted`; empty where none is close (more than a third of its
 /// letters wrong, but two are always forgiven in names longer than two). A known name that `wanted` begins counts as
-/// close.
+/// close, and so does one of at least four letters that begins `wanted`.
 [[nodiscard]] std::string nearest(std::string_view wanted, std::span<const std::string> known);
 
 /// "; did you mean 'gemm'?", or nothing.

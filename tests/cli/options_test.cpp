@@ -146,6 +146,7 @@ TEST(ParseOptions, UnknownVerbsAndFlagsNameTheNearest) {
   EXPECT_THAT(refusal({"--sede=3"}), HasSubstr("did you mean '--seed'?"));
   EXPECT_THAT(refusal({"list", "--chek", "off"}), HasSubstr("unknown flag '--chek' of list"));
   EXPECT_THAT(refusal({"doctor", "--suite", "gemm"}), HasSubstr("unknown flag '--suite' of doctor"));
+  EXPECT_THAT(refusal({"compare", "--price-per-hour", "2"}), HasSubstr("of compare; report has it; see gpubench help"));
   EXPECT_THAT(refusal({"-z"}), HasSubstr("unknown flag '-z'"));
   EXPECT_THAT(refusal({""}), HasSubstr("unknown verb ''"));
   EXPECT_THAT(refusal({"--suite", "gemm", "list"}), HasSubstr("a verb comes first"));

@@ -101,6 +101,11 @@ TEST(Nearest, ATypingErrorFindsTheName) {
 
 TEST(Nearest, TheBeginningOfANameFindsIt) { EXPECT_EQ(nearest("comp", verbs), "compare"); }
 
+TEST(Nearest, ALongerFormOfANameFindsIt) {
+  EXPECT_EQ(nearest("--output", std::vector<std::string>{"--quiet", "--out", "--json"}), "--out");
+  EXPECT_EQ(nearest("runabout", verbs), "");  // three letters say too little
+}
+
 TEST(Nearest, NothingCloseIsNothing) {
   EXPECT_EQ(nearest("benchmark", verbs), "");
   EXPECT_EQ(nearest("x", verbs), "");
