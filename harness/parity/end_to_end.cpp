@@ -8,7 +8,7 @@
 #include "harness/core/hash.h"
 #include "harness/parity/fill.h"
 #include "reference/ops/definition.h"
-#include "reference/ops/transform/copies.h"
+#include "harness/core/program.h"
 
 namespace gpubench {
 namespace {

@@ -15,7 +15,7 @@
 #include "reference/cpu/cpu_backend.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
-#include "reference/ops/shared_memory_collective.h"
+#include "reference/ops/collective.h"
 
 namespace gpubench::cpu {
 

@@ -14,7 +14,7 @@
 #include "reference/cuda/kernel.h"
 #include "reference/cuda/kernels/move.h"
 #include "reference/cuda/kernels/reduce_ranks.h"
-#include "reference/ops/shared_memory_collective.h"
+#include "reference/ops/collective.h"
 
 namespace gpubench::cuda {
 namespace {

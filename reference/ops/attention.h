@@ -16,7 +16,7 @@ inline constexpr OpKind attention_backward_kind{"attention_backward", "do q k v 
 
 /// forward: q [b, s, hq, d], k [b, s, hkv, d], v [b, s, hkv, d] -> o [b, s, hq, d] (q's type), lse [b, hq, s] (f32)
 ///   p = softmax(scale q k^T) over keys, o = p v, lse = log sum exp(scale q k^T); query head h uses kv head
-///   h / (hq / hkv). causal: query i sees keys 0..i.
+///   h / (hq / hkv). causal: query i attends to keys 0..i.
 /// backward: do, q, k, v, o, lse -> dq, dk, dv (as q, k, v); reads o and lse as given.
 /// q, k, v, dq, dk, dv may be strided parts of packed storages; the last axis is contiguous.
 struct Attention {

@@ -7,7 +7,7 @@
 #include <array>
 #include <cmath>
 
-#include "reference/ops/attention_rows.h"
+#include "reference/ops/attention_textbook.h"
 #include "reference/ops/definition.h"
 #include "reference/ops/sum_error_bound.h"
 
@@ -156,7 +156,7 @@ void judge_queries(const Operands& operands, const AttentionExtents& e, const He
   }
 }
 
-// dk or dv of the wanted rows of one head of k and v: every query row that sees them contributes.
+// dk or dv of the wanted rows of one head of k and v: every query row that attends to them contributes.
 void judge_keys(const Operands& operands, const AttentionExtents& e, const HeadRows& head, bool values,
                 std::span<Expected> judged) {
   const Attention& attention = operands.call.attributes.as<Attention>();

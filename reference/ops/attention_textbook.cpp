@@ -6,9 +6,8 @@
 #include <map>
 #include <set>
 
-#include "reference/ops/attention_rows.h"
+#include "reference/ops/attention_textbook.h"
 #include "reference/ops/definition.h"
-#include "reference/ops/gradient_tape.h"
 #include "reference/ops/sum_error_bound.h"
 #include "reference/ops/tensor_checks.h"
 
@@ -116,7 +115,7 @@ class AttentionForwardDefinition : public OpDefinition {
   std::string bound(const CallSpecs& op, int output) const override {
     const AttentionExtents e = attention_extents(op);
     const Attention& attention = op.call.attributes.as<Attention>();
-    // delta: of a score s, whose row's largest is m; K: the keys that the row sees.
+    // delta: of a score s, whose row's largest is m; K: the keys of the row.
     const ContractionRule products = attention_products(op.call.math, op.input("v").dtype);
     const std::string delta = score_bound_text(attention, e.d, products) + " + u (3|s| + 3|m| + 4)";
     const std::string keys = key_count_text(attention, e.s);

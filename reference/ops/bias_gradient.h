@@ -1,5 +1,5 @@
-// The gradient of a bias: a sum over all rows. Alone (column_sum), or with the product next to it in the backward of a
-// linear layer, so that what is summed is read only once. The fused ops need no derivative.
+// The gradient of a bias: a sum over all rows. Alone (column_sum), or with the adjacent product in the backward of a
+// linear layer, so that the summands are read only once. The fused ops need no derivative.
 #pragma once
 
 #include <optional>
@@ -17,14 +17,15 @@ inline constexpr OpKind gemm_weight_bias_gradient_kind{"gemm_weight_bias_gradien
 ///   a [m, k], b [k, n] (either transposed), pre [m, n] -> dz [m, n], db [n]
 ///   dz = (alpha op(a) op(b)) gelu'(pre), the product unrounded, dz rounded once to its type
 ///   db[j] = sum over i of dz[i, j], each before or after it is rounded to dz's type
-/// The first half of a GELU's and its linear layer's backward: a is what flows into the layer behind, b its weight.
+/// The first half of a GELU's and its linear layer's backward: a is the gradient flowing into the next layer, b its
+/// weight.
 ///
 /// gemm_weight_bias_gradient:
 ///   a, b -> dw = alpha op(a) op(b) [m, n], db: the sum of `gradient` over the rows of that tensor
 ///   gradient a: a [k, m], transposed, db [m] (dw as [out, in]); b: b [k, n], not transposed, db [n] (dw as [in, out]).
 struct GemmWeightBiasGradient {
   enum class Operand { a, b };
-  Gemm gemm;                      ///< transposes and alpha; everything else as it is by default
+  Gemm gemm;                      ///< transposes and alpha; everything else at its default
   Operand gradient = Operand::a;  ///< the factor that is the gradient of the layer's output
   static void visit(auto&& attribute) {
     attribute.part(&GemmWeightBiasGradient::gemm);

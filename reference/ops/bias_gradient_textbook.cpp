@@ -1,9 +1,9 @@
-// Products are judged as gemm's. A sum is judged on its summands as they lie in memory, so that its bound need not
-// allow for what multiplying may lose: dy was read from there, and dz is judged itself.
+// Products are judged as gemm's. A sum is judged on its summands as stored in memory, so that its bound need not allow
+// for errors of the product: dy was read from there, and dz is judged itself.
 //
 // A sum of dz may have been taken of the numbers that were stored, or of those that they were rounded from. What
-// rounding moved an element r by is at most e = u_dz |r|, and as good as uniform: its deviation is e / sqrt(3). The sum
-// of all rows was moved by six deviations of the whole, and never by more than the sum of e.
+// rounding moved an element r by is at most e = u_dz |r|, and as good as uniform: its standard deviation is e /
+// sqrt(3). The sum of all rows may have moved by six standard deviations, and never by more than the sum of e.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -11,9 +11,8 @@
 
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/definition.h"
-#include "reference/ops/gelu_textbook.h"
+#include "reference/ops/pointwise_textbook.h"
 #include "reference/ops/sum_error_bound.h"
-#include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
 namespace {
@@ -51,7 +50,7 @@ class ColumnSumDefinition : public OpDefinition {
   }
 };
 
-constexpr std::int64_t rows_at_once = 64;  // of products that the textbook makes up for want of stored ones
+constexpr std::int64_t rows_at_once = 64;  // of products that the textbook computes where none are stored
 
 /// What a column of dz adds up to, and what rounding dz to its type may have moved it by.
 class DzSum {
@@ -91,7 +90,7 @@ class GemmGeluBiasGradient : public OpDefinition {
  public:
   OpKind kind() const override { return gemm_gelu_bias_gradient_kind; }
 
-  // The work of gemm, gelu_backward and column_sum. Their bytes, but for what lies in memory only between two of them.
+  // The work of gemm, gelu_backward and column_sum. Their bytes, without what only passes from one to the next.
   Cost cost(const CallSpecs& op) const override {
     OpCall slope = op.call;
     slope.attributes = Gelu{op.call.attributes.as<Gemm>().gelu_form};

@@ -129,7 +129,7 @@ std::vector<ValueId> appended(Program& program, OpCall call) {
   return results;
 }
 
-/// The part of a member of a tensor that has room for all of them, seen as one axis.
+/// A member's part of a tensor that has room for all of them, as one axis.
 ValueId part_of_member(Program& program, ValueId whole, const Members& members, int place) {
   const TensorSpec& spec = program.spec(whole);
   const std::int64_t part = spec.shape.elements() / members.group.size();

@@ -11,7 +11,7 @@
 //   broadcast       what the root has                   1
 //   all_to_all      what each rank sends, at most       (n - 1) / n; uneven: what leaves or reaches a rank, at most
 //   send_recv       what each rank sends                1
-// Bus bandwidth is wire bytes over time: a figure that a link's speed can be compared with whatever n is.
+// Bus bandwidth is wire bytes over time: a figure to compare with a link's speed, whatever n is.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "harness/core/program.h"
+#include "harness/core/tensor.h"
 
 namespace gpubench {
 
@@ -31,7 +32,7 @@ inline constexpr OpKind broadcast_kind{"broadcast", "x*", "y*"};
 inline constexpr OpKind all_to_all_kind{"all_to_all", "x*", "y*"};
 inline constexpr OpKind send_recv_kind{"send_recv", "x*", "y*"};
 
-/// Whether the op is one that ranks run together.
+/// Whether ranks run the op together.
 [[nodiscard]] bool is_collective(OpKind kind);
 /// The number of ranks that take part. Throws ProgramError for another op.
 [[nodiscard]] int ranks_of(const OpCall& call);
@@ -83,7 +84,7 @@ struct Broadcast {
   }
 };
 
-/// counts[q n + r] elements go from rank q to rank r; on both sides blocks lie in the order of the other side's ranks:
+/// counts[q n + r] elements go from rank q to rank r; on both sides blocks are in the order of the other side's ranks:
 ///   y[r] = concatenation over q of the r-th block of x[q].
 struct AllToAll {
   int ranks = 1;
@@ -137,5 +138,34 @@ std::vector<ValueId> all_to_all(Program& program, const AllToAll& attributes, st
                                 std::span<const ValueId> x, const RankGroup& group = {});
 std::vector<ValueId> send_recv(Program& program, const SendRecv& attributes, std::string label,
                                std::span<const ValueId> x, const RankGroup& group = {});
+
+// A collective between ranks that can read each other's memory, as the copies and sums that each rank does once all
+// inputs are ready: who does which part, not how. For backends; the textbook does not use it.
+
+/// `bytes` bytes from one place to another.
+struct CopyTask {
+  const std::byte* from = nullptr;
+  std::byte* to = nullptr;
+  std::int64_t bytes = 0;
+};
+
+/// The reduction of `count` elements of each source, rank by rank in order, written to each target: all ranks get the
+/// same bits.
+struct ReduceTask {
+  DType type = DType::f32;
+  Reduction reduction = Reduction::sum;
+  std::vector<const std::byte*> from;
+  std::vector<std::byte*> to;
+  std::int64_t count = 0;
+};
+
+struct RankTasks {
+  std::vector<CopyTask> copies;
+  std::vector<ReduceTask> reductions;
+};
+
+/// What each of the ranks does. Parts of one rank and another never overlap. `tensors`: those of the call's inputs,
+/// then of its outputs, all dense. Throws ProgramError for an op that is no collective.
+[[nodiscard]] std::vector<RankTasks> tasks_of(const OpCall& call, std::span<const Tensor> tensors);
 
 }  // namespace gpubench

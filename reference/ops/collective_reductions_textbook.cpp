@@ -9,11 +9,9 @@
 #include <cstring>
 
 #include "reference/ops/collective.h"
-#include "reference/ops/collective_faults.h"
+#include "reference/ops/collective_textbook.h"
 #include "reference/ops/definition.h"
-#include "reference/ops/gradient_tape.h"
 #include "reference/ops/sum_error_bound.h"
-#include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
 namespace {
@@ -58,7 +56,7 @@ class Reducer {
   [[nodiscard]] double value(std::span<const double> values) const { return of(values).value; }
 
  private:
-  /// What scaling may cost those inputs that become subnormal by it, unless all have the bits to spare.
+  /// What scaling may lose of inputs that become subnormal by it.
   [[nodiscard]] double subnormal(std::span<const double> values) const {
     double squares = 0.0;
     for (const double value : values) {
@@ -82,7 +80,7 @@ std::string bound_words(Reduction reduction, int ranks, DType type) {
   return "exact where whole numbers allow, else " + rule + ", u = " + power_text(unit_roundoff(type));
 }
 
-/// Where the contributions to an output lie: input tensors, one per rank, and how far into them.
+/// Where the contributions to an output are: input tensors, one per rank, and an offset into them.
 struct Contributions {
   std::vector<const TensorView*> of_rank;
   std::int64_t offset = 0;
@@ -112,7 +110,7 @@ void judge_sums(const Contributions& from, const Reducer& reducer, std::span<con
   }
 }
 
-/// The faults that a sum can have. "Old" data is what the recheck's inputs were before: the same, end to end.
+/// The faults that a sum can have. "Old" data is what the recheck's inputs were before: the same, reversed.
 std::vector<FaultHypothesis> hypotheses_of(const Contributions& from, Reduction reduction, int chunks) {
   const auto ranks = static_cast<int>(from.of_rank.size());
   const double divisor = reduction == Reduction::average ? ranks : 1.0;

@@ -5,10 +5,8 @@
 #include <set>
 #include <vector>
 
-#include "reference/ops/contraction.h"
 #include "reference/ops/conv2d.h"
 #include "reference/ops/definition.h"
-#include "reference/ops/gradient_tape.h"
 #include "reference/ops/sum_error_bound.h"
 
 namespace gpubench {

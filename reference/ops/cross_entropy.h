@@ -10,8 +10,8 @@ namespace gpubench {
 
 /// logits [rows, classes], labels i32 [rows] -> loss f32 [1] (mean over rows, in nats), lse f32 [rows]
 ///   lse = log sum exp(logits), loss = mean(lse - logits[label])
-/// A label outside [0, classes) has no right answer: the loss is NaN, and so is its row of dlogits; lse is as for any
-/// other.
+/// A label outside [0, classes) has no right answer: the loss is NaN, and so is its row of dlogits; lse is not
+/// affected.
 inline constexpr OpKind cross_entropy_forward_kind{"cross_entropy_forward", "logits labels", "loss lse"};
 /// dlogits (as logits) = (exp(logits - lse) - 1[label]) / rows; reads lse as given.
 inline constexpr OpKind cross_entropy_backward_kind{"cross_entropy_backward", "logits labels lse", "dlogits"};
@@ -31,7 +31,7 @@ ValueId cross_entropy_backward(Program& program, const Math& math, std::string l
 struct CrossEntropyForwardBackward {
   ValueId loss, lse, dlogits;
 };
-/// What fuse() puts in for the two; `in_place` as above.
+/// What fuse() replaces the two by; `in_place` as above.
 CrossEntropyForwardBackward cross_entropy_forward_backward(Program& program, const Math& math, std::string label,
                                                            ValueId logits, ValueId labels, bool in_place = false);
 

@@ -8,9 +8,7 @@
 
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/definition.h"
-#include "reference/ops/gradient_tape.h"
 #include "reference/ops/sum_error_bound.h"
-#include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
 namespace {
@@ -84,7 +82,7 @@ CheckUnits loss_units(const Shape& logits, const Shape& output, int index) {
 /// What the gradients of a row are judged with.
 struct SoftmaxRow {
   double lse = 0.0;        ///< NaN where the label is outside the classes
-  double lse_error = 0.0;  ///< how far from it the lse that was used may lie; 0 where it was given
+  double lse_error = 0.0;  ///< how far from it the lse that was used may be; 0 where it was given
   std::int64_t label = -1;
   double rows = 1.0;
   double u = 0.0;
@@ -114,7 +112,7 @@ Expected judge_gradient(const SoftmaxRow& row, double x, std::int64_t column) {
   return {value, bound + row.tiny};
 }
 
-/// Throws ProgramError where a gradient flows into an output: the loss is where a backward pass begins.
+/// Throws ProgramError where a gradient flows into an output: a backward pass starts at the loss.
 void expect_loss_as_seed(const OpCall& call, const GradientTape& tape) {
   if (std::any_of(call.outputs.begin(), call.outputs.end(), [&](ValueId output) { return tape.of(output); })) {
     throw ProgramError(std::string(call.kind.name) + ": op '" + call.label +
@@ -202,8 +200,8 @@ class CrossEntropyBackwardDefinition : public OpDefinition {
   }
 };
 
-// The lse that the gradient is made with need not be the one that is stored: it may have been rounded or not, and lies
-// within T(lse) and one rounding of the true one. A gradient is judged with the whole of its row.
+// The lse behind the gradient need not be the stored one: it may have been rounded or not, and is within T(lse) and one
+// rounding of the true one. A gradient is judged with the whole of its row.
 class CrossEntropyForwardBackwardDefinition : public OpDefinition {
  public:
   OpKind kind() const override { return cross_entropy_forward_backward_kind; }
@@ -245,7 +243,7 @@ class CrossEntropyForwardBackwardDefinition : public OpDefinition {
     }
   }
 
-  // It has been computed already.
+  // The op computed it already.
   void derivative(Program&, const OpCall& call, GradientTape& tape) const override {
     expect_loss_as_seed(call, tape);
     if (!tape.is_loss(call.outputs[0]) || !tape.wanted(call.inputs[0])) return;

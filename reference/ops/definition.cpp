@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string>
 
 namespace gpubench {
@@ -80,6 +81,65 @@ Cost cost_of(const Program& program) {
     total.message_bytes += cost.message_bytes;
   }
   return total;
+}
+
+std::optional<ValueId> incoming_gradient(const OpCall& call, const GradientTape& tape, ValueId output) {
+  if (tape.is_loss(output)) {
+    throw ProgramError(std::string(call.kind.name) + ": op '" + call.label +
+                       "' makes the loss; expected cross_entropy_forward, or a seed with a gradient");
+  }
+  return tape.of(output);
+}
+
+std::vector<ValueId> incoming_gradients(const Program& program, const OpCall& call, const GradientTape& tape) {
+  std::vector<ValueId> gradients;
+  for (const ValueId output : call.outputs) {
+    const std::optional<ValueId> gradient = incoming_gradient(call, tape, output);
+    if (!gradient) {
+      throw ProgramError(std::string(call.kind.name) + ": no gradient flows into '" + program.spec(output).name +
+                         "'; expected one on each rank");
+    }
+    gradients.push_back(*gradient);
+  }
+  return gradients;
+}
+
+void gather(const TensorView& view, std::span<const std::int64_t> wanted, std::int64_t offset, std::span<double> out) {
+  std::size_t first = 0;
+  while (first < wanted.size()) {
+    std::size_t last = first + 1;
+    while (last < wanted.size() && wanted[last] == wanted[last - 1] + 1) ++last;
+    view.read(offset + wanted[first], out.subspan(first, last - first));
+    first = last;
+  }
+}
+
+CheckUnits element_units(const Shape& shape, double flop_per_unit) {
+  CheckUnits units;
+  units.count = shape.elements();
+  units.flop_per_unit = flop_per_unit;
+  if (units.count == 0) return units;
+  const std::int64_t row = shape.rank() == 0 ? 1 : shape[-1];
+  const std::set<std::int64_t> ends{0, row - 1, std::min(row, units.count - 1), units.count - row, units.count - 1};
+  units.landmarks.assign(ends.begin(), ends.end());
+  return units;
+}
+
+namespace {
+
+// Norm fills give rows of eight kinds in turn (norm_rows): one of each is always judged, and the last row.
+std::vector<std::int64_t> row_landmarks(std::int64_t rows) {
+  std::set<std::int64_t> units;
+  for (std::int64_t row = 0; row < std::min<std::int64_t>(rows, 8); ++row) units.insert(row);
+  if (rows > 0) units.insert(rows - 1);
+  return {units.begin(), units.end()};
+}
+
+}  // namespace
+
+CheckUnits norm_row_units(const Shape& x, std::int64_t elements, double flop_per_element) {
+  const std::int64_t rows = x.elements() / x[-1];
+  return {rows, elements, flop_per_element * static_cast<double>(x[-1]), row_landmarks(rows)};
 }
 
 }  // namespace gpubench

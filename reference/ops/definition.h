@@ -4,14 +4,17 @@
 // Plain fp64 with the standard library, no threads: callers split the wanted units over threads as they like.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "harness/core/program.h"
+#include "harness/core/tensor.h"
 
 namespace gpubench {
 
@@ -59,7 +62,7 @@ struct CheckUnits {
   std::vector<std::int64_t> landmarks;
 };
 
-/// The true value, and how far a correct implementation's result may lie from it before its one rounding to the
+/// The true value, and how far a correct implementation's result may be from it before its one rounding to the
 /// storage type. The checker accepts iff round(value - bound) <= got <= round(value + bound); with a bound of 0 that is
 /// one number, and a zero of either sign. (A NaN is accepted for a NaN, whatever its payload.)
 struct Expected {
@@ -77,14 +80,14 @@ struct Operands {
   std::span<const TensorView> inputs;
   std::span<const TensorSpec> outputs;
   /// What the op wrote to its outputs, for ops of which one output is judged on another (a sum on its summands, which
-  /// are judged themselves). Empty where the op has not run: then the textbook's own values stand in for them.
+  /// are judged themselves). Empty where the op has not run: then the textbook uses its own values.
   std::span<const TensorView> written{};
 
   /// Throws ProgramError where the call lacks it.
   [[nodiscard]] const TensorView& input(std::string_view name) const { return Named<TensorView>(call, inputs)[name]; }
 };
 
-/// An element of an output that lies outside its bound.
+/// An element of an output outside its bound.
 struct Mismatch {
   std::int64_t linear = 0;
   double got = 0.0;
@@ -96,7 +99,7 @@ class OpDefinition {
   [[nodiscard]] virtual OpKind kind() const = 0;
   [[nodiscard]] virtual Cost cost(const CallSpecs& op) const = 0;
   [[nodiscard]] virtual CheckUnits units(const CallSpecs& op, int output) const = 0;
-  /// The rule behind one output's bound, for people to read, with its numbers: "Rule G: 2 u sqrt(768)
+  /// The rule behind one output's bound, for a reader, with its numbers: "Rule G: 2 u sqrt(768)
   /// max(|C| + Q, 2 S), u = 2^-24", "exact, bitwise". It says what evaluate() computes.
   [[nodiscard]] virtual std::string bound(const CallSpecs& op, int output) const = 0;
   /// Expected values of the wanted units of one output: judged[i * elements + e] is element e of wanted[i].
@@ -107,7 +110,7 @@ class OpDefinition {
   [[nodiscard]] virtual bool reads_written(const OpCall& /*call*/) const { return false; }
   /// Groups of outputs that must hold the same bits, whatever the bound allows each of them.
   [[nodiscard]] virtual std::vector<std::vector<int>> identical_outputs(const OpCall& /*call*/) const { return {}; }
-  /// What the wrong elements of an output have in common, where the op can tell: "rank 1's contribution is missing, in
+  /// What the wrong elements of an output have in common, as far as the op knows: "rank 1's contribution is missing, in
   /// chunk 2 of 4 (elements 512 to 767)". `wrong` has at least one element; empty where there is nothing to say.
   [[nodiscard]] virtual std::string explain(const Operands& /*operands*/, int /*output*/,
                                             std::span<const Mismatch> /*wrong*/) const {
@@ -143,5 +146,81 @@ Definitions attention_definitions, attention_backward_definitions, bias_gradient
     collective_move_definitions, collective_reduction_definitions, conv2d_definitions, cross_entropy_definitions,
     embedding_definitions, gemm_definitions, move_definitions, norm_definitions, norm_backward_definitions,
     optimizer_definitions, pointwise_definitions, quantize_definitions, rotary_definitions;
+
+/// What a derivative rule sees of differentiate(): which gradients are wanted, where they go, and how they add up.
+class GradientTape {
+ public:
+  virtual ~GradientTape() = default;
+
+  /// The gradient that flows into an output of the op; empty where none does (an unused output), and for the loss
+  /// itself, whose gradient is one.
+  [[nodiscard]] virtual std::optional<ValueId> of(ValueId output) const = 0;
+  /// True when the value is the loss that differentiate() started from: its gradient is the constant 1.
+  [[nodiscard]] virtual bool is_loss(ValueId output) const = 0;
+  /// Whether the gradient of this input is needed.
+  [[nodiscard]] virtual bool wanted(ValueId input) const = 0;
+  /// A reserved value shaped and typed as `input` (bf16 for 8-bit ones) to write its gradient to. For a part of a
+  /// packed storage this is the matching part of the packed gradient. Call at most once per input and rule, then
+  /// contribute() it.
+  [[nodiscard]] virtual ValueId destination(ValueId input) = 0;
+  /// Adds `gradient` to the gradient of `input`; several contributions are summed.
+  virtual void contribute(ValueId input, ValueId gradient) = 0;
+  /// "<label of the forward op>.<suffix>", unique.
+  [[nodiscard]] virtual std::string label(const OpCall& forward, std::string_view suffix) const = 0;
+};
+
+/// The gradient of an output of `call`; empty where none flows. Throws ProgramError when the output is the loss itself:
+/// only cross_entropy_forward starts a backward pass by itself, others need a seed gradient.
+[[nodiscard]] std::optional<ValueId> incoming_gradient(const OpCall& call, const GradientTape& tape, ValueId output);
+
+/// The gradients of all outputs of a collective: its backward needs every one of them. Throws ProgramError as
+/// above, and naming an output that none flows into.
+[[nodiscard]] std::vector<ValueId> incoming_gradients(const Program& program, const OpCall& call,
+                                                      const GradientTape& tape);
+
+// Reading wanted elements: neighbours as one run, a chunk at a time, so that full checks run at the speed of decoding
+// and sparse ones read only what they need.
+
+/// out[i] = element offset + wanted[i] of the view. `wanted` is ascending.
+void gather(const TensorView& view, std::span<const std::int64_t> wanted, std::int64_t offset, std::span<double> out);
+
+/// Calls consume(first element, values) for all elements of the view, in order, in chunks.
+template <class Consume>
+void for_each_chunk(const TensorView& view, Consume consume) {
+  std::array<double, 1024> buffer;
+  const std::int64_t count = view.shape().elements();
+  for (std::int64_t first = 0; first < count; first += static_cast<std::int64_t>(buffer.size())) {
+    const auto size = std::min<std::int64_t>(static_cast<std::int64_t>(buffer.size()), count - first);
+    const std::span<double> chunk(buffer.data(), static_cast<std::size_t>(size));
+    view.read(first, chunk);
+    consume(first, std::span<const double>(chunk));
+  }
+}
+
+/// judged[i] = formula(wanted[i], {elements wanted[i] of the views}).
+template <std::size_t views, class Formula>
+void judge_elements(const std::array<TensorView, views>& inputs, std::span<const std::int64_t> wanted,
+                    std::span<Expected> judged, Formula formula) {
+  constexpr std::size_t chunk = 512;
+  std::array<std::array<double, chunk>, views> values;
+  for (std::size_t first = 0; first < wanted.size(); first += chunk) {
+    const std::size_t size = std::min(chunk, wanted.size() - first);
+    for (std::size_t v = 0; v < views; ++v) {
+      gather(inputs[v], wanted.subspan(first, size), 0, std::span(values[v]).first(size));
+    }
+    for (std::size_t i = 0; i < size; ++i) {
+      std::array<double, views> element;
+      for (std::size_t v = 0; v < views; ++v) element[v] = values[v][i];
+      judged[first + i] = formula(wanted[first + i], element);
+    }
+  }
+}
+
+/// Units of one element each. Landmarks: the first and last element, and the ends of the first and last row.
+[[nodiscard]] CheckUnits element_units(const Shape& shape, double flop_per_unit);
+
+/// Rows of x as units of `elements` elements each: one of each kind that the norm fills give, and the last, are always
+/// judged.
+[[nodiscard]] CheckUnits norm_row_units(const Shape& x, std::int64_t elements, double flop_per_element);
 
 }  // namespace gpubench

@@ -6,9 +6,7 @@
 
 #include "reference/ops/definition.h"
 #include "reference/ops/embedding.h"
-#include "reference/ops/gradient_tape.h"
 #include "reference/ops/sum_error_bound.h"
-#include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
 namespace {

@@ -4,11 +4,9 @@
 #include <set>
 
 #include "reference/ops/bias_gradient.h"
-#include "reference/ops/contraction.h"
 #include "reference/ops/definition.h"
-#include "reference/ops/gelu_textbook.h"
 #include "reference/ops/gemm.h"
-#include "reference/ops/gradient_tape.h"
+#include "reference/ops/pointwise_textbook.h"
 #include "reference/ops/sum_error_bound.h"
 
 namespace gpubench {

@@ -5,7 +5,6 @@
 #include "reference/ops/definition.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/sum_error_bound.h"
-#include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
 namespace {

@@ -5,11 +5,9 @@
 #include <vector>
 
 #include "reference/ops/definition.h"
-#include "reference/ops/gradient_tape.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/pointwise.h"
 #include "reference/ops/sum_error_bound.h"
-#include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
 namespace {

@@ -1,4 +1,4 @@
-// What happens to gradients after the backward pass: global norm, clip, AdamW. Multi-tensor: one call for all
+// The ops on gradients after the backward pass: global norm, clip, AdamW. Multi-tensor: one call for all
 // parameters.
 #pragma once
 

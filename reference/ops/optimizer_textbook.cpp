@@ -6,7 +6,6 @@
 #include "reference/ops/definition.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/sum_error_bound.h"
-#include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
 namespace {
@@ -172,7 +171,7 @@ class AdamWDefinition : public OpDefinition {
     const double factor = clips ? clip_factor(in["norm"], *call.limit) : 1.0;
     const OperandName out = name_of(operands.call, output);
     const std::size_t weight_at = *position_of(kind().outputs, operands.call.attributes, "w'", out.item);
-    if (out.name == "copy'" && !operands.written.empty()) {  // of the weight that was stored, which is judged itself
+    if (out.name == "copy'" && !operands.written.empty()) {  // of the stored weight, which is judged itself
       judge_elements<1>({operands.written[weight_at]}, wanted, judged,
                         [](std::int64_t, const auto& weight) { return moved(weight[0]); });
       return;
@@ -194,7 +193,7 @@ class AdamWDefinition : public OpDefinition {
 
   static OperandName name_of(const OpCall& call, int output) {
     const auto index = static_cast<std::size_t>(output);
-    const std::size_t lists = adamw_call(call).outputs;  // they take turns
+    const std::size_t lists = adamw_call(call).outputs;  // they alternate
     return {operand_names(call.kind.outputs, call.attributes, lists)[index % lists].name, index / lists};
   }
 };

@@ -1,14 +1,12 @@
-// Bitwise wherever the scale is a power of two, as it is meant to be: then scaling is exact, and the one rounding is
-// that of the checker. With any other scale the product is rounded once in the arithmetic type before.
+// Bitwise where the scale is a power of two, as it should be: then scaling is exact, and the one rounding is the
+// checker's. With any other scale the product is first rounded once in the arithmetic type.
 #include <algorithm>
 #include <cmath>
 
 #include "reference/ops/definition.h"
-#include "reference/ops/gradient_tape.h"
 #include "reference/ops/pointwise.h"
 #include "reference/ops/quantize.h"
 #include "reference/ops/sum_error_bound.h"
-#include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
 namespace {
@@ -69,8 +67,7 @@ class QuantizeDefinition final : public OpDefinition {
     }
   }
 
-  // Straight through: the gradient of what the values stand for is that of x, as if nothing had been rounded or
-  // clamped.
+  // Straight-through estimator: the gradient of x is that of the values, as if nothing had been rounded or clamped.
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
     const auto dy = incoming_gradient(call, tape, call.outputs[output_values]);
     const ValueId x = call.inputs[0];

@@ -40,7 +40,8 @@ struct RotaryExtents {
 /// Throws ProgramError naming the tensor, its shape and the expected one.
 [[nodiscard]] RotaryExtents rotary_extents(const TensorSpec& x);
 
-/// `into`: where y goes, a part of something packed or the next version of x; otherwise it is reserved here, row-major.
+/// `into`: the y to write, a part of a packed tensor or the next version of x; otherwise it is reserved here,
+/// row-major.
 ValueId rotary(Program& program, const Rotary& attributes, const Math& math, std::string label, ValueId x,
                const RotaryTables& tables, const std::optional<ValueId>& into = {});
 

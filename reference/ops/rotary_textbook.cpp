@@ -1,19 +1,17 @@
 // Two products, each rounded once, and their sum: at most 2u(|a c| + |b s|), since |y| <= |a c| + |b s|; less where the
-// second product is fused into the sum. The tables are read as they are: what an angle lost before is not this op's.
+// second product is fused into the sum. The tables are taken as given: errors of the angles are not this op's.
 #include <cmath>
 #include <vector>
 
 #include "reference/ops/definition.h"
-#include "reference/ops/gradient_tape.h"
 #include "reference/ops/rotary.h"
 #include "reference/ops/sum_error_bound.h"
-#include "reference/ops/wanted_elements.h"
 
 namespace gpubench {
 namespace {
 
 // a c + b s.
-Expected turned(double a, double c, double b, double s, double u) {
+Expected rotated(double a, double c, double b, double s, double u) {
   return {a * c + b * s, 2.0 * u * (std::fabs(a * c) + std::fabs(b * s))};
 }
 
@@ -27,7 +25,7 @@ class RotaryDefinition : public OpDefinition {
     return {6.0 * pairs, op.bytes()};
   }
 
-  // A unit is one head of one token: all of it is turned by the same row of the tables.
+  // A unit is one head of one token: all of it is rotated by the same row of the tables.
   CheckUnits units(const CallSpecs& op, int) const override {
     const RotaryExtents e = rotary_extents(op.outputs[0]);
     CheckUnits units = element_units({e.b, e.s, e.h}, 8.0 * static_cast<double>(e.d));
@@ -58,8 +56,8 @@ class RotaryDefinition : public OpDefinition {
       for (std::size_t i = 0; i < pairs; ++i) {
         const std::size_t first = half ? i : 2 * i;
         const std::size_t second = half ? i + pairs : 2 * i + 1;
-        judged[first] = turned(x[first], cos[i], x[second], -sign * sin[i], u);
-        judged[second] = turned(x[second], cos[i], x[first], sign * sin[i], u);
+        judged[first] = rotated(x[first], cos[i], x[second], -sign * sin[i], u);
+        judged[second] = rotated(x[second], cos[i], x[first], sign * sin[i], u);
       }
       judged = judged.subspan(x.size());
     }

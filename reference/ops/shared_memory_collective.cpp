@@ -1,11 +1,11 @@
-#include "reference/ops/shared_memory_collective.h"
+#include "reference/ops/collective.h"
 
 #include <algorithm>
 
 namespace gpubench {
 namespace {
 
-constexpr std::int64_t line_bytes = 64;  // no two ranks write into one
+constexpr std::int64_t line_bytes = 64;  // no two ranks write to the same line
 
 std::int64_t element_bytes(const Tensor& tensor) { return static_cast<std::int64_t>(size_of(tensor.spec.dtype)); }
 
@@ -21,7 +21,7 @@ struct Operands {
   int ranks;
 };
 
-// Rank r adds up the r-th part of every tensor and hands it to all: each byte is read and written once per rank.
+// Rank r adds up the r-th part of every tensor and writes it to all: each byte is read and written once per rank.
 void all_reduce_tasks(const OpCall& call, const Operands& o, std::vector<RankTasks>& tasks) {
   const std::size_t tensors = o.x.size() / static_cast<std::size_t>(o.ranks);
   for (std::size_t t = 0; t < tensors; ++t) {
@@ -59,7 +59,8 @@ void add_copy(RankTasks& tasks, const std::byte* from, std::byte* to, std::int64
 void all_gather_tasks(const Operands& o, std::vector<RankTasks>& tasks) {
   const std::int64_t part = o.x[0].spec.bytes();
   for (int rank = 0; rank < o.ranks; ++rank) {
-    for (int step = 0; step < o.ranks; ++step) {  // each begins with another peer, so that not all read the same one
+    for (int step = 0; step < o.ranks;
+         ++step) {  // each starts with another peer, so that not all read from the same one
       const int peer = (rank + step) % o.ranks;
       add_copy(tasks[static_cast<std::size_t>(rank)], o.x[static_cast<std::size_t>(peer)].data,
                o.y[static_cast<std::size_t>(rank)].data + peer * part, part);

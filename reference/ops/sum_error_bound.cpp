@@ -1,11 +1,10 @@
 #include "reference/ops/sum_error_bound.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <utility>
-
-#include "reference/ops/sum_error_bound.h"
 
 namespace gpubench {
 
@@ -38,6 +37,119 @@ std::string sum_error_bound_text(std::string_view terms, const Math& math) {
 
 std::string lost_factor_text(double lost, std::string_view operand) {
   return lost == 0.0 ? "" : " + " + number_text(lost) + " |" + std::string(operand) + "|";
+}
+
+namespace {
+
+// A unit that adds `block` products and the old sum at once: it aligns them to the largest, keeps `fraction` bits below
+// its leading one, and cuts the result to `significand` bits.
+struct BlockAdder {
+  int significand, block, fraction;
+};
+constexpr BlockAdder tensor_core_16_bit{24, 8, 24};  // sm_80, sm_89; from sm_90 on blocks of 16 with a bit more
+constexpr BlockAdder tensor_core_tf32{24, 4, 24};    // sm_80; sm_90: blocks of 8 with a bit more
+constexpr BlockAdder tensor_core_8_bit{14, 16, 13};  // sm_89; sm_90: blocks of 32; from sm_100 on 24 bits
+
+// Without fast accumulation sm_90's libraries empty the 14-bit register after this many products.
+constexpr int promotion_interval = 128;
+
+// tf32 inputs keep 10 bits behind the leading one.
+constexpr double tf32_spacing = 0x1p-10;
+
+// No library splits a sum into more parts.
+constexpr double most_splits = 32.0;
+
+// In one step block + 1 terms lose up to 2^-fraction of the largest, and the result 2 u of itself: in u of the partial
+// sum, (block + 1) 2^(significand - fraction) + 2 at worst. Cutting loses half of the worst on average, and towards
+// zero: all steps together u K / block of that half and of the partial sums' mean size. Their mean size is at most
+// their root mean square, S or less, half of 2 S; without drift it is half of |C| + Q: a quarter of M.
+double beta_of(const BlockAdder& adder) {
+  return 0.25 * ((adder.block + 1) * std::exp2(adder.significand - adder.fraction) + 2.0);
+}
+
+void use(ContractionRule& rule, const BlockAdder& adder) {
+  rule.u = std::exp2(-adder.significand);
+  rule.block = adder.block;
+  rule.beta = beta_of(adder);
+}
+
+double steps_of(const ContractionRule& rule, double terms) {
+  return 2.0 * std::sqrt(terms) + (rule.block > 0 ? rule.beta * terms / rule.block : 0.0);
+}
+
+// n chunks, each with the error E of a sum of `chunk` products in the narrow register: errors that point one way add up
+// (a quarter of all, as in beta_of), the others as a root of squares; then the f32 sum of the chunks. As if all chunks
+// were alike: Q / sqrt(n) each, and of the drift D = M - Q, which is |C| or more, D / n.
+double chunked_bound(const ContractionRule& rule, const ProductSum& sum) {
+  const double root = std::sqrt(sum.squares);
+  const double value = partial_sum_size(sum) - root;
+  const double chunks = std::ceil(sum.terms / rule.chunk);
+  const double terms = std::min(sum.terms, static_cast<double>(rule.chunk));
+  const double of_one = rule.u * steps_of(rule, terms) * (value / chunks + root / std::sqrt(chunks));
+  return of_one * (0.25 * chunks + std::sqrt(chunks)) + 0x1p-24 * 2.0 * std::sqrt(chunks) * (value + root);
+}
+
+}  // namespace
+
+double ContractionRule::bound(const ProductSum& sum) const {
+  if (sum.terms == 0.0) return 0.0;
+  const double size = partial_sum_size(sum);
+  const double root = std::sqrt(sum.squares);
+  const double normal = size > 0.0 ? std::max(size, least) : 0.0;
+  double bound = chunk > 0 ? chunked_bound(*this, sum) : u * normal * steps_of(*this, sum.terms);
+  // Both factors of a product are cut (towards zero, by up to the spacing) or rounded (by up to half of it). Cutting
+  // shrinks C by up to twice the spacing, and a part of the drift that cancels later by another share than the rest;
+  // what is left are independent errors, uniform over one spacing each, with standard deviation spacing / sqrt(12) per
+  // factor: 6 sqrt(2 / 12) = 2.45 of Q for six deviations.
+  bound += inputs * (2.0 * (size - root) + 2.5 * root);
+  // s partial sums rounded to the output's type, and s - 1 additions rounded to it: Rule G over 2 s terms.
+  if (split_u > 0.0 && size > 0.0) {
+    bound += 2.0 * split_u * std::sqrt(2.0 * std::min(most_splits, sum.terms)) * std::max(size, split_least);
+  }
+  return bound;
+}
+
+std::string ContractionRule::formula(std::string_view terms) const {
+  const std::string k(terms);
+  const std::string size(partial_sum_text);
+  const std::string unit = u == 0x1p-24 || block == 0 ? "u" : power_text(u);
+  const auto per_step = [this](const std::string& count) {
+    return "(2 sqrt(" + count + ") + " + number_text(beta) + " * " + count + " / " + std::to_string(block) + ")";
+  };
+  std::string text;
+  if (chunk > 0) {
+    text = "(n/4 + sqrt(n)) E + 2 u sqrt(n) " + size + ", n = " + k + " / " + std::to_string(chunk) +
+           " chunks, E = " + unit + " " + per_step(std::to_string(chunk)) + " (D/n + Q/sqrt(n)), D = max(|C|, 2 S - Q)";
+  } else if (block > 0) {
+    text = unit + " " + per_step(k) + " " + size;
+  } else {
+    text = "2 u sqrt(" + k + ") " + size;
+  }
+  if (inputs > 0.0) text += " + " + power_text(inputs) + " (2 " + size + " + 0.5 Q)";
+  if (split_u > 0.0) text += " + " + power_text(16.0 * split_u) + " " + size;
+  return text;
+}
+
+ContractionRule contraction_rule(const Math& math, DType a, DType b, DType out) {
+  ContractionRule rule;
+  rule.u = accumulator_roundoff(math);
+  rule.least = smallest_normal(math.accumulate);
+  if (math.split_k_in_output) {
+    rule.split_u = unit_roundoff(out);
+    rule.split_least = smallest_normal(out);
+  }
+  if (math.accumulate != DType::f32) return rule;  // f64 (also on tensor cores), f16, bf16: each sum rounded to nearest
+  const std::size_t widest = std::max(size_of(a), size_of(b));
+  if (math.inputs == Math::Inputs::tf32 && widest == size_of(DType::f32)) {
+    use(rule, tensor_core_tf32);
+    rule.inputs = tf32_spacing;
+  } else if (widest == size_of(DType::bf16) || math.inputs == Math::Inputs::emulated) {
+    use(rule, tensor_core_16_bit);
+  } else if (widest == 1) {
+    use(rule, tensor_core_8_bit);
+    if (!math.fast_accumulation) rule.chunk = promotion_interval;
+  }
+  return rule;
 }
 
 }  // namespace gpubench

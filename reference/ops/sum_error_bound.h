@@ -15,13 +15,13 @@
 //   variables exceeds it with a probability of at most 2 exp(-6.9^2 / 2) = 8e-11. That is for mantissas all just above
 //   1. Rounding is relative to the power of two below s: over all mantissas sigma is 0.74 of it, and T 9.4 deviations.
 // - As a tree of halves, s are sums of neighbours too, most of them of few.
-// - Interleaved (vector lanes, every n-th row to one thread), premise 2: what drifts along k is seen by every lane
-//   alike. Then a lane of n has 1/n of the drift and a random walk of at most Q / sqrt(n): less than in order.
+// - Interleaved (vector lanes, every n-th row to one thread), premise 2: drift along k is the same in every
+//   lane. Then a lane of n has 1/n of the drift and a random walk of at most Q / sqrt(n): less than in order.
 // - In random order, partial sums are a random walk to C with steps of Q / sqrt(K), which |C| + Q covers.
 // S is what |C| + Q misses where terms drift along k and then cancel: sums over tokens or rows in the gradients of
 // linear layers and norms, whose partial sums reach several Q while C stays small. Partial sums in order of k are not
 // enough for that: where sequences of 64 tokens drift apart, and K is split between them, the second half's are twice
-// as large as those in order (seen: 128 tokens, oneDNN on AVX2).
+// as large as those in order (observed: 128 tokens, oneDNN on AVX2).
 // Where terms do not drift, |C| + Q is the larger one for more than half of all sums, and M is 1.12 of it on average;
 // where they have one sign, 2 S is up to 1.15 |C|.
 //
@@ -67,7 +67,7 @@ struct ProductSum {
   }
 };
 
-/// M of the rule above: what a partial sum amounts to.
+/// M of the rule above: the size of a partial sum.
 [[nodiscard]] inline double partial_sum_size(const ProductSum& sum) {
   const double root_mean_square = sum.terms > 0.0 ? std::sqrt(sum.neighbours / sum.terms) : 0.0;
   return std::max(std::fabs(sum.value) + std::sqrt(sum.squares), 2.0 * root_mean_square);
@@ -84,9 +84,9 @@ struct ProductSum {
 // The inner loop of contractions in the textbook.
 
 /// Sum of a[i] b[i] and of their squares, with one term per element. Eight products at a time, so that the compiler can
-/// use vector registers; the order depends on the length only, so that a unit has the same value however it is asked
-/// for. In sums of more than 64 products, those of neighbours are looked at behind every eighth one, and stand for
-/// those before: in between they move by sqrt(8) of the eight products' Q at most.
+/// use vector registers; the order depends on the length only, so that a unit always has the same value. In sums of
+/// more than 64 products the sums of neighbours are taken at every eighth one only; in between they move by sqrt(8) of
+/// the eight products' Q at most.
 [[nodiscard]] inline ProductSum dot(std::span<const double> a, std::span<const double> b) {
   constexpr std::size_t lanes = 8;
   std::array<double, lanes> product{};
@@ -121,12 +121,12 @@ struct ProductSum {
   return sum;
 }
 
-// What OpDefinition::bound() is made of: the rules above in words.
+// The rules above in words, for OpDefinition::bound().
 
-/// Of outputs that are a selection of their inputs' elements.
+/// The bound of outputs that only select elements of their inputs.
 inline constexpr std::string_view exact_bound = "exact, bitwise";
 
-/// M of Rule G: what a partial sum amounts to.
+/// M of Rule G: the size of a partial sum.
 inline constexpr std::string_view partial_sum_text = "max(|C| + Q, 2 S)";
 
 /// Six digits at most: "0.125", "1e-08".
@@ -140,9 +140,42 @@ inline constexpr std::string_view partial_sum_text = "max(|C| + Q, 2 S)";
 /// Of a sum whose every element has `terms` terms: "Rule G: 2 u sqrt(768) max(|C| + Q, 2 S), u = 2^-24".
 [[nodiscard]] std::string sum_error_bound_text(std::int64_t terms, const Math& math);
 /// Of a sum whose elements differ in their number of terms: "Rule G: 2 u sqrt(K) max(|C| + Q, 2 S), K <= 147, u =
-/// 2^-24", with what `terms` says of K.
+/// 2^-24", where `terms` describes K.
 [[nodiscard]] std::string sum_error_bound_text(std::string_view terms, const Math& math);
-/// " + 2.9e-09 |x|": what a factor loses when it is brought to the type that arithmetic runs in; empty for nothing.
+/// " + 2.9e-09 |x|": what a factor loses when it is rounded to the arithmetic type; empty for nothing.
 [[nodiscard]] std::string lost_factor_text(double lost, std::string_view operand);
+
+// Rule G for units that multiply matrices: gemm, convolution, the products of attention.
+//
+// sum_error_bound.h is about sums whose every addition is rounded to nearest. Tensor cores add a block of products at
+// once and cut off what lies below a fixed number of bits, so that errors point one way and grow with K itself; they
+// may round what they multiply (tf32), keep fewer bits than f32 (8-bit types), and a split sum may pass through the
+// output's type.
+//     T = u M (2 sqrt(K) + beta K / block) + inputs + split,  M = max(|C| + Q, 2 S)
+// Each term is derived where it is computed. What a unit does is in part measured by others and in part emulated
+// (Fasi, Higham, Mikaitis, Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ CS 7:e330, 2021; the
+// bit-accurate model of Xie et al., "MMA-Sim", arXiv 2511.10909). Where generations differ the loosest from sm_80 on is
+// taken: a case's bound is the same on every machine. Processors, which round each sum, use less of it.
+
+/// How far a sum of products may be from the exact one, by what multiplies and what adds.
+struct ContractionRule {
+  double u = 0x1p-24;    ///< half a unit in the last place of the register that sums are kept in
+  int block = 0;         ///< products that are added at once, cut off, not rounded; 0: one by one, rounded to nearest
+  double beta = 0.0;     ///< what one such step loses, in u of the final sum
+  int chunk = 0;         ///< products after which the register is emptied into an f32 sum; 0: never
+  double inputs = 0.0;   ///< spacing of the type that inputs are cut or rounded to, relative; 0: read unchanged
+  double split_u = 0.0;  ///< unit roundoff of the type that partial sums are stored in; 0: they are not
+  double least = 0.0;    ///< smallest normal number of the accumulator: below it the spacing stays the same
+  double split_least = 0.0;  ///< the same of the type that partial sums are stored in
+
+  /// T of a sum of K = sum.terms products.
+  [[nodiscard]] double bound(const ProductSum& sum) const;
+  /// bound() in words; `terms` is K, as a number or a letter: "2 u sqrt(768) max(|C| + Q, 2 S)".
+  [[nodiscard]] std::string formula(std::string_view terms) const;
+  [[nodiscard]] std::string formula(std::int64_t terms) const { return formula(std::to_string(terms)); }
+};
+
+/// The rule for products of elements of types `a` and `b` under `math`, whose sum is stored as `out`.
+[[nodiscard]] ContractionRule contraction_rule(const Math& math, DType a, DType b, DType out);
 
 }  // namespace gpubench

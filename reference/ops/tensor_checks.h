@@ -1,4 +1,4 @@
-// What builders demand of the tensors they are given, and the text a workload's author reads when it does not hold.
+// What builders require of their tensors, and the messages that a workload's author reads otherwise.
 #pragma once
 
 #include <initializer_list>
@@ -29,12 +29,12 @@ void expect_dtype(OpKind op, const TensorSpec& tensor, DType expected);
 /// The type of statistics (mean, rstd, log-sum-exp) of data of this type: f64 for f64, else f32.
 [[nodiscard]] DType statistic_type(DType data);
 
-/// The type of gradients of a value of this type: the same, but bf16 for 8-bit values (a gradient is that of the
-/// numbers they stand for, and is quantized by an op of its own).
+/// The type of gradients of a value of this type: the same, but bf16 for 8-bit values (the gradient of the numbers
+/// that they represent, which an op of its own quantizes).
 [[nodiscard]] DType gradient_type(DType value);
 
 /// Puts an output on the rank of `like`, an operand of the op that makes it, and names it: `name` (with "@<rank>" where
-/// other ranks have one alike), and a number behind it where that is taken.
+/// other ranks have the same), with a number appended where that is taken.
 void place_like(Program& program, ValueId like, std::string_view name, TensorSpec& output);
 /// Reserves a row-major output, placed and named so.
 [[nodiscard]] ValueId reserve_output(Program& program, ValueId like, std::string_view name, DType dtype,

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "harness/core/error.h"
-#include "reference/ops/transform/copies.h"
 
 namespace gpubench {
 namespace {
@@ -35,7 +34,7 @@ std::vector<Bucket> buckets_of(const Program& step, std::vector<ValueId> order, 
   return buckets;
 }
 
-/// Those of each rank of the step, which reduces its own with its likes in the other replicas.
+/// By rank of the step, which reduces its gradients with its counterparts in the other replicas.
 std::map<int, std::vector<Bucket>> buckets_by_rank(const Program& step, std::span<const ValueId> gradients,
                                                    std::int64_t bytes) {
   std::map<int, std::vector<ValueId>> of_rank;
@@ -72,7 +71,7 @@ std::vector<int> held_of(const Program& step, const DataParallel& options) {
   return held;
 }
 
-/// The step on all ranks, while it is put together. Rank r of the step's `each` is rank d each + r in replica d.
+/// The step on all ranks, under construction. Rank r of the step's `each` is rank d each + r in replica d.
 class Replicas {
  public:
   Replicas(const Program& step, const DataParallel& options)

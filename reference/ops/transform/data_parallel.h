@@ -12,9 +12,9 @@
 namespace gpubench {
 
 struct DataParallel {
-  int ranks = 1;                                 ///< on how many the step is: its replicas
+  int ranks = 1;                                 ///< the replicas of the step
   Reduction reduction = Reduction::average;      ///< average where the loss is a mean over the batch, else sum
-  std::int64_t bucket_bytes = 25 * 1000 * 1000;  ///< a bucket is reduced once it holds at least so much
+  std::int64_t bucket_bytes = 25 * 1000 * 1000;  ///< a bucket is reduced once it holds at least this much
   Math math = {};                                ///< of the reductions
   std::vector<int> held = {};                    ///< the ranks that the result holds; empty: all that the step has
 };
@@ -25,12 +25,12 @@ struct DataParallel {
 /// reduction run beside the rest of the backward.
 ///
 /// A step of several ranks has a mesh; the result's has axis "dp" in front, and rank r of the step is rank
-/// d * step.mesh().ranks() + r of replica d. Each rank's gradients are reduced among its likes, the group along dp; the
+/// d * step.mesh().ranks() + r of replica d. Each rank's gradients are reduced within its group along dp; the
 /// step's own collectives ("x@dp1") stay within their replica.
 ///
 /// Sources of the step that are placed as shards (Placement::shard) become the ranks' parts of one tensor over all of
-/// them: the step's own batch is what one rank has. All others are alike on every rank. For one rank this is the step
-/// as it is. Throws ProgramError for a gradient that no op of the step produces, for a rank to be held that the step
+/// them: the step's own batch is what one rank has. All others are the same on every rank. For one rank the result is
+/// the step itself. Throws ProgramError for a gradient that no op of the step produces, for a held rank that the step
 /// lacks, and where an op after a gradient's reduction would read part of it under another name.
 [[nodiscard]] Program data_parallel(const Program& step, const DataParallel& options,
                                     std::span<const ValueId> gradients);

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "reference/ops/definition.h"
-#include "reference/ops/gradient_tape.h"
 #include "reference/ops/transform/gradient_ledger.h"
 
 namespace gpubench {

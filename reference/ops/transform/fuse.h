@@ -1,6 +1,6 @@
 // Rewrites chains of ops into the fused ops that a backend claims. The list of rewrites is fixed and short; each is one
 // function in fusion_rules.cpp. Tensors keep their names, types and storages: a rewrite changes which op produces
-// them, and saves reading back what can stay in the processor. What nothing else reads is not stored at all.
+// them, and saves reading back what can stay in the processor. What no other op reads is not stored at all.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ namespace gpubench {
 struct Fused {
   /// With the values and storages of the original, in their order, but for those that only fused ops produced and read.
   Program program;
-  /// What was put in: "residual1+ln2 = residual_norm_forward"; with " (gain not yet measured)" where the claim is so.
+  /// The rewrites: "residual1+ln2 = residual_norm_forward"; with " (gain not yet measured)" for an unmeasured claim.
   std::vector<std::string> rewrites;
 };
 
@@ -25,38 +25,37 @@ struct Fused {
 ///   cross_entropy_forward_backward   cross_entropy_forward, and the cross_entropy_backward with its lse; in
 ///       place where that is, and nothing else reads the logits between the two.
 ///   gemm_gelu_bias_gradient   gemm, the gelu_backward of its product (or a gemm with that as its epilogue), and the
-///   first
-///       column_sum of what comes out of it. The product itself is not stored: nothing else may read it.
-///   gemm_weight_bias_gradient   gemm, and the first column_sum of a factor whose rows lie along k.
+///       first column_sum of its result. The product itself is not stored: nothing else may read it.
+///   gemm_weight_bias_gradient   gemm, and the first column_sum of a factor whose rows run along k.
 ///   clip_adamw   clip, and the adamws that alone read what it clipped, which is not stored: one for each.
-/// A column_sum that both bias gradients could have goes to the former.
+/// A column_sum that both bias gradients could take goes to the former.
 /// Where the tensors are not plain (views, other layouts, several types) or an op between the two is in the way, the
-/// program keeps its two ops. A claim that names no known rewrite throws ProgramError, so that none is ignored in
-/// silence.
+/// program keeps its two ops. A claim that names no known rewrite throws ProgramError, so that none is silently
+/// ignored.
 [[nodiscard]] Fused fuse(const Program& program, std::span<const FusionClaim> claims);
 
-// What fuse() looks for: each rule finds some ops that one fused op can stand for.
+// The rules of fuse(): each finds ops that one fused op can replace.
 
-/// Ops of a program, ascending, and what to run in the place of the first: one op, or one each for several that share
-/// what goes before them. Outputs of theirs that no fused op has are read by none but them.
+/// Ops of a program, ascending, and what runs instead at the place of the first: one op, or one each for several that
+/// share their predecessor. Outputs of theirs that no fused op has are read by no other op.
 struct Rewrite {
   std::vector<int> ops;
   std::vector<OpCall> fused;
 };
 
-/// A program while it is rewritten: its ops as they are now, and which wait for which.
+/// A program while it is rewritten, and which of its ops wait for which.
 struct Chain {
   const Program& program;
   std::vector<std::vector<int>> dependencies;
 };
 
-/// The op that is put in, and how it is found from one of the ops that it stands for.
+/// The fused op, and how to find its place from one of the ops that it replaces.
 struct FusionRule {
   OpKind kind;
   std::optional<Rewrite> (*find)(const Chain& chain, int index);
 };
 
-/// Every rule there is. Where two want the same op, the one that comes first has it: a column sum of dz goes with the
+/// Every rule. Where two want the same op, the earlier one takes it: a column sum of dz goes with the
 /// op that makes dz (gemm_gelu_bias_gradient), not with one that reads it (gemm_weight_bias_gradient).
 [[nodiscard]] std::span<const FusionRule> fusion_rules();
 

@@ -81,7 +81,7 @@ void GradientLedger::contribute(ValueId value, ValueId gradient, const Math& mat
   summands_[id].push_back({gradient, math});
 }
 
-// The same logical values at another place: needed only where a rule passes on a gradient instead of writing one.
+// The same logical values in another place: needed only where a rule passes a gradient on instead of writing one.
 GradientLedger::Summand GradientLedger::move_into(ValueId target, const Summand& from, ValueId value) {
   const std::string label = program_.unique_name("grad." + program_.spec(value).name);
   program_.append({reorder_kind, {}, from.math, {from.gradient}, {target}, label});
@@ -162,7 +162,7 @@ std::optional<GradientLedger::Summand> GradientLedger::whole(ValueId root) {
   return wholes_[root] = add_up(parts, root, {});
 }
 
-// The gradient of a root, seen as one of its members.
+// The gradient of a root as one of its members.
 GradientLedger::Summand GradientLedger::of_member(ValueId id, Summand whole) {
   const ValueId root = families_.root(id);
   if (id == root) return whole;

@@ -99,7 +99,7 @@ class GradientLedger {
   std::map<ValueId, ValueId> packed_;                    // root, or covering view -> its packed gradient
   std::map<ValueId, ValueId> slots_;                     // canonical part -> its place in the packed gradient
   std::map<ValueId, std::optional<Summand>> wholes_;     // by root, once added up
-  std::map<ValueId, std::optional<ValueId>> gradients_;  // by canonical value, once asked for
+  std::map<ValueId, std::optional<ValueId>> gradients_;  // by canonical value, once requested
 };
 
 }  // namespace gpubench

@@ -9,7 +9,7 @@
 
 #include "harness/run/rank_group.h"
 #include "reference/cpu/cpu_backend.h"
-#include "reference/ops/transform/copies.h"
+#include "harness/core/program.h"
 #include "reference/ops/transform/fuse.h"
 #include "suites/suites.h"
 #include "tests/reference/cpu/program_run.h"

@@ -1,6 +1,6 @@
 // Right arithmetic of every supported unit lies within the bound that its recipe promises, on many seeds; arithmetic of
 // a lower precision than promised does not.
-#include "reference/ops/contraction.h"
+#include "reference/ops/sum_error_bound.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "reference/ops/definition.h"
-#include "reference/ops/sum_error_bound.h"
 #include "tests/reference/ops/tensor_core.h"
 #include "tests/reference/ops/textbook_run.h"
 

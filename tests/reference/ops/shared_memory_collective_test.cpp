@@ -1,4 +1,4 @@
-#include "reference/ops/shared_memory_collective.h"
+#include "reference/ops/collective.h"
 
 #include <gtest/gtest.h>
 

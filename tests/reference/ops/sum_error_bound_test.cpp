@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "harness/core/dtype.h"
-#include "reference/ops/contraction.h"
 #include "tests/reference/ops/summation_orders.h"
 #include "tests/reference/ops/tensor_core.h"
 

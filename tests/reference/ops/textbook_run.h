@@ -13,7 +13,6 @@
 
 #include "harness/core/program.h"
 #include "reference/ops/definition.h"
-#include "reference/ops/gradient_tape.h"
 
 namespace gpubench::testing {
 

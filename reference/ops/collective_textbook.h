@@ -1,4 +1,5 @@
-// Works out from a collective's wrong result which rank and which part of the message went wrong.
+// What the textbooks of collectives share: finding, from a wrong result, which rank and which part of the message went
+// wrong.
 //
 // Each kind of fault (a contribution that is missing, doubled, old, from elsewhere) predicts every wrong element from
 // the inputs. Where one kind predicts nearly all of them, it is named; chance explains a few elements, never all.
@@ -20,7 +21,7 @@ struct FaultHypothesis {
 };
 
 /// The words of the first hypothesis that predicts at least nine in ten of the wrong elements, and which part of the
-/// output they lie in: "rank 1's contribution is missing, in chunk 2 of 4 (elements 512 to 767)". Without such a
+/// output they are in: "rank 1's contribution is missing, in chunk 2 of 4 (elements 512 to 767)". Without such a
 /// hypothesis only the part; empty for no wrong elements. `chunks`: how many equal parts the output falls into.
 [[nodiscard]] std::string name_fault(std::span<const FaultHypothesis> hypotheses, std::span<const Mismatch> wrong,
                                      DType type, std::int64_t elements, int chunks);

@@ -1,5 +1,5 @@
-// What forward and backward attention share in the textbook: which rows are judged, one head's rows in fp64, and how
-// well a score can be known.
+// What the textbooks of forward and backward attention share: which rows are judged, one head's rows in fp64, and the
+// error of a score.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "reference/ops/attention.h"
-#include "reference/ops/contraction.h"
 #include "reference/ops/definition.h"
 #include "reference/ops/sum_error_bound.h"
 
@@ -105,7 +104,7 @@ struct CastError {
 class FactorCast {
  public:
   FactorCast(const Math& math, DType data) : u_(probability_roundoff(math, data)), least_(smallest_normal(data)) {}
-  /// `error`: what is cast may be off by so much already.
+  /// `error`: how far the value before the cast may be off.
   [[nodiscard]] CastError of(double value, double error) const {
     const double size = std::fabs(value);
     const double most = std::min(size + error, u_ * std::max(size, least_));
@@ -116,12 +115,12 @@ class FactorCast {
   double u_, least_;
 };
 
-/// Keys that a query row sees.
+/// Keys that a query row attends to.
 [[nodiscard]] inline std::int64_t keys_of(const Attention& attention, std::int64_t row, std::int64_t s) {
   return attention.causal ? row + 1 : s;
 }
 
-/// How bounds name the K keys that a query row sees: "K = 1024", "K <= 1024" where causal.
+/// The K keys of a query row, in words: "K = 1024", "K <= 1024" where causal.
 [[nodiscard]] std::string key_count_text(const Attention& attention, std::int64_t s);
 /// Score::products_bound in words: "0.125 (2 u sqrt(64) max(|C| + Q, 2 S))".
 [[nodiscard]] std::string score_bound_text(const Attention& attention, std::int64_t d, const ContractionRule& products);
