@@ -6,8 +6,9 @@ namespace gpubench {
 
 std::span<const Suite> all_suites() {
   static const std::vector<Suite> all{
-      suites::gemm(),   suites::conv(), suites::attention(), suites::norm(),        suites::optimizer(),
-      suites::memory(), suites::link(), suites::launch(),    suites::collectives(), suites::transformer(),
+      suites::gemm(),   suites::conv(),        suites::attention(),   suites::norm(),
+      suites::pool(),   suites::optimizer(),   suites::memory(),      suites::link(),
+      suites::launch(), suites::collectives(), suites::transformer(),
   };
   return all;
 }

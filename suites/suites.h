@@ -21,6 +21,7 @@ namespace suites {
 [[nodiscard]] Suite conv();         ///< conv.cpp
 [[nodiscard]] Suite attention();    ///< attention.cpp
 [[nodiscard]] Suite norm();         ///< norm.cpp
+[[nodiscard]] Suite pool();         ///< pool.cpp
 [[nodiscard]] Suite optimizer();    ///< optimizer.cpp
 [[nodiscard]] Suite memory();       ///< memory.cpp
 [[nodiscard]] Suite link();         ///< link.cpp

@@ -6,9 +6,9 @@
 #include <numeric>
 
 #include "harness/core/hash.h"
+#include "harness/core/program.h"
 #include "harness/parity/fill.h"
 #include "reference/ops/definition.h"
-#include "harness/core/program.h"
 
 namespace gpubench {
 namespace {

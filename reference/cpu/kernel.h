@@ -169,6 +169,8 @@ PlanFunction plan_column_sum;
 PlanFunction plan_norm_forward, plan_norm_backward;
 /// x, r, sum and y alike, all row-major.
 PlanFunction plan_residual_norm_forward;
+/// All row-major.
+PlanFunction plan_max_pool_forward, plan_max_pool_backward, plan_average_pool_forward, plan_average_pool_backward;
 /// Any strides between heads, tokens and sequences.
 PlanFunction plan_rotary;
 /// A label outside the classes gives a loss of NaN, and no one-hot term; in both at once a row of NaN.

@@ -13,6 +13,7 @@
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/pointwise.h"
+#include "reference/ops/pool.h"
 #include "reference/ops/quantize.h"
 #include "reference/ops/rotary.h"
 
@@ -23,6 +24,8 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {adamw_kind, plan_adamw},
     {attention_backward_kind, plan_attention_backward},
     {attention_forward_kind, plan_attention_forward},
+    {average_pool_backward_kind, plan_average_pool_backward},
+    {average_pool_forward_kind, plan_average_pool_forward},
     {clip_adamw_kind, plan_adamw},
     {clip_kind, plan_clip},
     {column_sum_kind, plan_column_sum},
@@ -41,6 +44,8 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {gradient_norm_kind, plan_gradient_norm},
     {layer_norm_backward_kind, plan_norm_backward},
     {layer_norm_forward_kind, plan_norm_forward},
+    {max_pool_backward_kind, plan_max_pool_backward},
+    {max_pool_forward_kind, plan_max_pool_forward},
     {quantize_kind, plan_quantize},
     {reorder_kind, plan_reorder},
     {residual_norm_forward_kind, plan_residual_norm_forward},

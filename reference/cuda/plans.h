@@ -40,6 +40,8 @@ PlanFunction plan_column_sum;
 PlanFunction plan_norm_forward, plan_norm_backward;
 /// x, r, sum and y in one type.
 PlanFunction plan_residual_norm_forward;
+/// All row-major.
+PlanFunction plan_max_pool_forward, plan_max_pool_backward, plan_average_pool_forward, plan_average_pool_backward;
 /// Any strides between heads, tokens and sequences.
 PlanFunction plan_rotary;
 /// Loss and log-sum-exp f64 for f64, else f32; dlogits has the logits' type and may be in their place.

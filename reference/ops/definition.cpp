@@ -10,7 +10,7 @@ namespace gpubench {
 namespace {
 
 std::vector<const OpDefinition*> in_alphabetical_order() {
-  constexpr std::array<Definitions*, 16> textbooks{attention_definitions,
+  constexpr std::array<Definitions*, 17> textbooks{attention_definitions,
                                                    attention_backward_definitions,
                                                    bias_gradient_definitions,
                                                    collective_move_definitions,
@@ -24,6 +24,7 @@ std::vector<const OpDefinition*> in_alphabetical_order() {
                                                    norm_backward_definitions,
                                                    optimizer_definitions,
                                                    pointwise_definitions,
+                                                   pool_definitions,
                                                    quantize_definitions,
                                                    rotary_definitions};
   std::vector<const OpDefinition*> all;

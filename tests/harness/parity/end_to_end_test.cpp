@@ -7,9 +7,9 @@
 #include <cmath>
 #include <map>
 
+#include "harness/core/program.h"
 #include "harness/run/rank_group.h"
 #include "reference/cpu/cpu_backend.h"
-#include "harness/core/program.h"
 #include "reference/ops/transform/fuse.h"
 #include "suites/suites.h"
 #include "tests/reference/cpu/program_run.h"

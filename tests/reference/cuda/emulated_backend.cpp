@@ -15,6 +15,7 @@
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/pointwise.h"
+#include "reference/ops/pool.h"
 #include "reference/ops/quantize.h"
 #include "reference/ops/rotary.h"
 #include "tests/reference/cuda/emulated_runtime.h"
@@ -29,6 +30,8 @@ using cuda::emulation::Region;
 
 constexpr std::initializer_list<cuda::OpImplementation> implementations{
     {adamw_kind, cuda::plan_adamw},
+    {average_pool_backward_kind, cuda::plan_average_pool_backward},
+    {average_pool_forward_kind, cuda::plan_average_pool_forward},
     {clip_adamw_kind, cuda::plan_adamw},
     {clip_kind, cuda::plan_clip},
     {column_sum_kind, cuda::plan_column_sum},
@@ -44,6 +47,8 @@ constexpr std::initializer_list<cuda::OpImplementation> implementations{
     {gradient_norm_kind, cuda::plan_gradient_norm},
     {layer_norm_backward_kind, cuda::plan_norm_backward},
     {layer_norm_forward_kind, cuda::plan_norm_forward},
+    {max_pool_backward_kind, cuda::plan_max_pool_backward},
+    {max_pool_forward_kind, cuda::plan_max_pool_forward},
     {quantize_kind, cuda::plan_quantize},
     {reorder_kind, cuda::plan_reorder},
     {residual_norm_forward_kind, cuda::plan_residual_norm_forward},

@@ -18,6 +18,7 @@
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/pointwise.h"
+#include "reference/ops/pool.h"
 #include "reference/ops/quantize.h"
 #include "reference/ops/rotary.h"
 #include "tests/reference/ops/textbook_run.h"
@@ -39,6 +40,8 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "all_to_all",
                                       "attention_backward",
                                       "attention_forward",
+                                      "average_pool_backward",
+                                      "average_pool_forward",
                                       "broadcast",
                                       "cast",
                                       "clip",
@@ -61,6 +64,8 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "gradient_norm",
                                       "layer_norm_backward",
                                       "layer_norm_forward",
+                                      "max_pool_backward",
+                                      "max_pool_forward",
                                       "quantize",
                                       "reduce_scatter",
                                       "reorder",
@@ -76,7 +81,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "triad"}) {
     EXPECT_EQ(definition(OpKind{name}).kind().name, name);
   }
-  EXPECT_EQ(definitions().size(), 42U);
+  EXPECT_EQ(definitions().size(), 46U);
 }
 
 TEST(Definitions, AnUnknownKindIsAnErrorNamingTheKnownOnes) {
@@ -134,6 +139,11 @@ void add_model_ops(Program& p) {
   const ValueId features = conv2d_forward(p, conv, f32_math, "conv", image, filter);
   (void)conv2d_backward_data(p, conv, f32_math, "conv.dx", features, filter, 4, 4);
   (void)conv2d_backward_filter(p, conv, f32_math, "conv.dfilter", image, features, 3, 3);
+  const Pool window{.window_h = 2, .window_w = 3};
+  const MaxPoolForward pooled = max_pool_forward(p, window, f32_math, "max_pool", image);
+  (void)max_pool_backward(p, window, f32_math, "max_pool.backward", pooled.y, pooled.index, 4, 4);
+  const ValueId mean = average_pool_forward(p, window, f32_math, "average_pool", image);
+  (void)average_pool_backward(p, window, f32_math, "average_pool.backward", mean, 4, 4);
   const ValueId q = source(p, "q", DType::f32, {1, 4, 2, 3});
   const AttentionForward attention = attention_forward(p, {}, f32_math, "attention", q, q, q);
   (void)attention_backward(p, {}, f32_math, "attention.backward", q, q, q, q, attention.o, attention.lse);

@@ -1,0 +1,85 @@
+// Two-dimensional pooling, NHWC, and its two gradients: the largest element of each window, or the mean.
+#pragma once
+
+#include <string>
+
+#include "harness/core/program.h"
+
+namespace gpubench {
+
+/// x [n, h, w, c] -> y [n, p, q, c], p = (h + 2 pad_h - window_h) / stride_h + 1, q likewise. Padding is never the
+/// largest. index [n, p, q, c], u8: which element of its window y is, r window_w + s; the first of equal ones. A NaN is
+/// larger than any number, and of several the last is taken, as in PyTorch.
+inline constexpr OpKind max_pool_forward_kind{"max_pool_forward", "x", "y index"};
+/// dy, index [n, p, q, c] -> dx [n, h, w, c]: the sum of dy over the windows that chose this element.
+inline constexpr OpKind max_pool_backward_kind{"max_pool_backward", "dy index", "dx"};
+/// x [n, h, w, c] -> y [n, p, q, c]: the sum of the window's elements over their number, or over the window's size
+/// where the padding counts.
+inline constexpr OpKind average_pool_forward_kind{"average_pool_forward", "x", "y"};
+inline constexpr OpKind average_pool_backward_kind{"average_pool_backward", "dy", "dx"};
+
+struct Pool {
+  std::int64_t window_h = 1, window_w = 1;
+  std::int64_t stride_h = 1, stride_w = 1;
+  std::int64_t pad_h = 0, pad_w = 0;  ///< less than the window: none lies in the padding
+  /// Of a mean: zeros of the padding count as elements (PyTorch's default; ONNX's is not).
+  bool counts_padding = false;
+  static void visit(auto&& attribute) {
+    attribute.always("window_h", &Pool::window_h);
+    attribute.always("window_w", &Pool::window_w);
+    attribute("stride_h", &Pool::stride_h);
+    attribute("stride_w", &Pool::stride_w);
+    attribute("pad_h", &Pool::pad_h);
+    attribute("pad_w", &Pool::pad_w);
+    attribute("counts_padding", &Pool::counts_padding);
+  }
+};
+
+/// One axis: `window` elements at every `stride` positions, of an input of `extent` elements with `pad` around it.
+struct PoolAxis {
+  std::int64_t extent = 0, window = 1, stride = 1, pad = 0;
+
+  struct Range {
+    std::int64_t begin = 0, end = 0;
+    [[nodiscard]] std::int64_t size() const { return end - begin; }
+  };
+  [[nodiscard]] std::int64_t outputs() const { return (extent + 2 * pad - window) / stride + 1; }
+  /// The first element of window `p`; negative in the padding.
+  [[nodiscard]] std::int64_t first(std::int64_t p) const { return p * stride - pad; }
+  /// Elements of the input in window `p`; never empty.
+  [[nodiscard]] Range elements(std::int64_t p) const {
+    return {first(p) > 0 ? first(p) : 0, first(p) + window < extent ? first(p) + window : extent};
+  }
+  /// Windows that element `h` of the input lies in.
+  [[nodiscard]] Range windows(std::int64_t h) const {
+    const std::int64_t past = h + pad - window;  // the last position whose window ends before h
+    const std::int64_t last = (h + pad) / stride;
+    return {past < 0 ? 0 : past / stride + 1, last < outputs() ? last + 1 : outputs()};
+  }
+};
+
+struct PoolExtents {
+  std::int64_t n = 0, c = 0;
+  PoolAxis vertical, horizontal;
+  [[nodiscard]] Shape input() const { return {n, vertical.extent, horizontal.extent, c}; }
+  [[nodiscard]] Shape output() const { return {n, vertical.outputs(), horizontal.outputs(), c}; }
+};
+/// Throws ProgramError naming what does not fit.
+[[nodiscard]] PoolExtents pool_extents(OpKind kind, const Pool& attributes, const Shape& x);
+
+struct MaxPoolForward {
+  ValueId y, index;
+};
+/// Windows of at most 256 elements.
+MaxPoolForward max_pool_forward(Program& program, const Pool& attributes, const Math& math, std::string label,
+                                ValueId x);
+/// `h`, `w`: extents of dx, which strides leave open.
+ValueId max_pool_backward(Program& program, const Pool& attributes, const Math& math, std::string label, ValueId dy,
+                          ValueId index, std::int64_t h, std::int64_t w);
+ValueId average_pool_forward(Program& program, const Pool& attributes, const Math& math, std::string label, ValueId x);
+ValueId average_pool_backward(Program& program, const Pool& attributes, const Math& math, std::string label, ValueId dy,
+                              std::int64_t h, std::int64_t w);
+/// The mean of each channel: one window, as large as the image. y [n, 1, 1, c].
+ValueId global_average_pool_forward(Program& program, const Math& math, std::string label, ValueId x);
+
+}  // namespace gpubench
