@@ -8,35 +8,26 @@
 namespace gpubench::suites {
 namespace {
 
-Point point(std::int64_t rows, std::int64_t n, std::string label, Tier tier, std::vector<std::string> recipes = {}) {
-  return {{{"rows", rows}, {"n", n}}, std::move(label), tier, std::move(recipes)};
-}
-
 Grid norm_sizes() {
-  Grid grid;
-  grid.recipes = {"f32", "bf16", "f16"};  // of the activations; statistics, gamma and beta are f32
-  grid.points = {
-      point(256, 768, "gpt2-124m, 256 tokens", Tier::smoke, {"f32", "bf16"}),
-      point(2048, 768, "gpt2-124m, 2048 tokens", Tier::quick),
-      point(512, 768, "gpt2-124m, 512 tokens", Tier::standard),
-      point(8192, 768, "gpt2-124m", Tier::standard),
-      point(16384, 4096, "7b models", Tier::standard),
-      point(1024, 12288, "gpt3-175b: few rows, and wide", Tier::standard),
-  };
-  return grid;
+  return grid_of({
+      // types of the activations; statistics, gamma and beta are f32
+      row_point(256, 768, "gpt2-124m, 256 tokens", Tier::smoke, {"f32", "bf16"}),
+      row_point(2048, 768, "gpt2-124m, 2048 tokens", Tier::quick),
+      row_point(512, 768, "gpt2-124m, 512 tokens", Tier::standard),
+      row_point(8192, 768, "gpt2-124m", Tier::standard),
+      row_point(16384, 4096, "7b models", Tier::standard),
+      row_point(1024, 12288, "gpt3-175b: few rows, and wide", Tier::standard),
+  });
 }
 
 Grid llama_rows(std::int64_t smoke_n, std::int64_t n_8b, std::int64_t n_70b) {
-  Grid grid;
-  grid.recipes = {"f32", "bf16", "f16"};
-  grid.points = {
-      point(64, smoke_n, "llama3-8b, 64 tokens, a narrow part", Tier::smoke, {"f32"}),
-      point(256, n_8b, "llama3-8b, 256 tokens", Tier::quick),
-      point(129, 77, "edge: odd rows that fill no pack", Tier::standard),
-      point(8192, n_8b, "llama3-8b", Tier::standard),
-      point(8192, n_70b, "llama3-70b", Tier::large),
-  };
-  return grid;
+  return grid_of({
+      row_point(64, smoke_n, "llama3-8b, 64 tokens, a narrow part", Tier::smoke, {"f32"}),
+      row_point(256, n_8b, "llama3-8b, 256 tokens", Tier::quick),
+      row_point(129, 77, "edge: odd rows that fill no pack", Tier::standard),
+      row_point(8192, n_8b, "llama3-8b", Tier::standard),
+      row_point(8192, n_70b, "llama3-70b", Tier::large),
+  });
 }
 
 Forward layer_norm(Program& p, const Case& c, const Recipe& r) {
@@ -61,37 +52,13 @@ Forward swiglu(Program& p, const Case& c, const Recipe& r) {
   return {swiglu_forward(p, r.math, "swiglu", gate, up), {gate, up}};
 }
 
-using BuildForward = Forward (*)(Program&, const Case&, const Recipe&);
-
-template <BuildForward build>
-Program forward(const Case& c, const Recipe& r) {
-  Program p;
-  build(p, c, r);
-  return p;
-}
-
-template <BuildForward build>
-Program backward(const Case& c, const Recipe& r) {
-  return backward_of([&](Program& p) { return build(p, c, r); });
-}
-
-std::shared_ptr<const Workload> row_workload(std::string name, std::string description, Grid grid,
-                                             Program (*build)(const Case&, const Recipe&)) {
-  return declare(
-      {{std::move(name), std::move(description), "rows", PrimaryMetric::bytes_per_s, "rows", CacheMode::cold},
-       std::move(grid),
-       build,
-       [](const Case& c) { return static_cast<double>(c.dim("rows")); }});
-}
-
 Grid heads() {
   const auto heads_of = [](std::int64_t b, std::int64_t s, std::int64_t h, std::int64_t d, std::string label, Tier tier,
                            std::vector<std::string> recipes = {}) {
     return Point{{{"b", b}, {"s", s}, {"h", h}, {"d", d}}, std::move(label), tier, std::move(recipes)};
   };
-  Grid grid;
-  grid.recipes = {"f32", "bf16", "f16"};  // of x; cosines and sines are f32
-  grid.points = {
+  return grid_of({
+      // types of x; cosines and sines are f32
       heads_of(1, 64, 32, 128, "llama2-7b, 64 tokens", Tier::smoke, {"f32"}),
       heads_of(1, 512, 32, 128, "llama2-7b, 512 tokens", Tier::quick),
       heads_of(2, 129, 3, 6, "edge: odd length, pairs that fill no pack", Tier::standard),
@@ -100,8 +67,7 @@ Grid heads() {
       heads_of(1, 8192, 8, 128, "llama3-8b, keys: grouped-query", Tier::standard),
       heads_of(1, 8192, 64, 128, "llama3-70b, queries", Tier::large),
       heads_of(1, 4096, 128, 64, "deepseek-v3, the turned part of its queries", Tier::large),
-  };
-  return grid;
+  });
 }
 
 // The tables are random: the op makes no demands on them, and true cosines are not integer arithmetic. At 0.5, x keeps
@@ -140,18 +106,18 @@ Suite norm() {
   return {"norm",
           "normalization, rotary position embedding and SwiGLU, forward and backward",
           {
-              row_workload("layer_norm_forward", "y, and the statistics that the backward wants", norm_sizes(),
+              declare_rows("layer_norm_forward", "y, and the statistics that the backward wants", norm_sizes(),
                            forward<layer_norm>),
-              row_workload("layer_norm_backward", "dx, dgamma, dbeta", norm_sizes(), backward<layer_norm>),
-              row_workload("rms_norm_forward", "y and rstd", rms, forward<rms_norm>),
-              row_workload("rms_norm_backward", "dx, dgamma", rms, backward<rms_norm>),
+              declare_rows("layer_norm_backward", "dx, dgamma, dbeta", norm_sizes(), backward<layer_norm>),
+              declare_rows("rms_norm_forward", "y and rstd", rms, forward<rms_norm>),
+              declare_rows("rms_norm_backward", "dx, dgamma", rms, backward<rms_norm>),
               rotary_workload("rotary_forward", "pairs half a head apart are turned (GPT-NeoX, Llama)",
                               rotary_half_forward),
               rotary_workload("rotary_backward", "their gradient: turned the other way", rotary_half_backward),
               rotary_workload("rotary_interleaved_forward", "neighbours are turned (the paper, GPT-J)",
                               rotary_interleaved_forward),
-              row_workload("swiglu_forward", "silu(gate) up", gated, forward<swiglu>),
-              row_workload("swiglu_backward", "dgate and dup", gated, backward<swiglu>),
+              declare_rows("swiglu_forward", "silu(gate) up", gated, forward<swiglu>),
+              declare_rows("swiglu_backward", "dgate and dup", gated, backward<swiglu>),
           }};
 }
 

@@ -15,13 +15,6 @@ Point point(std::int64_t n, std::int64_t h, std::int64_t c, std::int64_t r, std:
           std::move(recipes)};
 }
 
-Grid grid_of(std::vector<Point> points) {
-  Grid grid;
-  grid.recipes = {"f32", "bf16", "f16"};
-  grid.points = std::move(points);
-  return grid;
-}
-
 // ResNet-50 (He et al., arXiv 1512.03385), VGG-16 (Simonyan and Zisserman, arXiv 1409.1556).
 Grid largest_of() {
   return grid_of({
@@ -58,23 +51,14 @@ ValueId image_of(Program& p, const Case& c, const Recipe& r) {
   return p.add(tensor("x", r.tensor, {c.dim("n"), c.dim("h"), c.dim("w"), c.dim("c")}, Role::input, Fill::normal(1.0)));
 }
 
-Program max_forward(const Case& c, const Recipe& r) {
-  Program p;
-  max_pool_forward(p, window_of(c), r.math, "pool", image_of(p, c, r));
-  return p;
+Forward largest(Program& p, const Case& c, const Recipe& r) {
+  const ValueId x = image_of(p, c, r);
+  return {max_pool_forward(p, window_of(c), r.math, "pool", x).y, {x}};
 }
 
-Program max_backward(const Case& c, const Recipe& r) {
-  return backward_of([&](Program& p) {
-    const ValueId x = image_of(p, c, r);
-    return Forward{max_pool_forward(p, window_of(c), r.math, "pool", x).y, {x}};
-  });
-}
-
-Program average_forward(const Case& c, const Recipe& r) {
-  Program p;
-  average_pool_forward(p, window_of(c), r.math, "pool", image_of(p, c, r));
-  return p;
+Forward mean(Program& p, const Case& c, const Recipe& r) {
+  const ValueId x = image_of(p, c, r);
+  return {average_pool_forward(p, window_of(c), r.math, "pool", x), {x}};
 }
 
 // A gradient that needs nothing of its forward.
@@ -98,15 +82,16 @@ std::shared_ptr<const Workload> pooling(std::string name, std::string descriptio
 }  // namespace
 
 Suite pool() {
-  return {
-      "pool",
-      "pooling layers of convolutional networks, forward and backward, NHWC",
-      {
-          pooling("max_pool_forward", "the largest element of each window, and which it is", largest_of(), max_forward),
-          pooling("max_pool_backward", "its gradient: to the elements that were chosen", largest_of(), max_backward),
-          pooling("average_pool_forward", "the mean of each window", mean_of(), average_forward),
-          pooling("average_pool_backward", "its gradient: spread evenly", mean_of(), average_backward),
-      }};
+  return {"pool",
+          "pooling layers of convolutional networks, forward and backward, NHWC",
+          {
+              pooling("max_pool_forward", "the largest element of each window, and which it is", largest_of(),
+                      forward<largest>),
+              pooling("max_pool_backward", "its gradient: to the elements that were chosen", largest_of(),
+                      backward<largest>),
+              pooling("average_pool_forward", "the mean of each window", mean_of(), forward<mean>),
+              pooling("average_pool_backward", "its gradient: spread evenly", mean_of(), average_backward),
+          }};
 }
 
 }  // namespace gpubench::suites

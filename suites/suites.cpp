@@ -6,9 +6,9 @@ namespace gpubench {
 
 std::span<const Suite> all_suites() {
   static const std::vector<Suite> all{
-      suites::gemm(),   suites::conv(),        suites::attention(),   suites::norm(),
-      suites::pool(),   suites::optimizer(),   suites::memory(),      suites::link(),
-      suites::launch(), suites::collectives(), suites::transformer(),
+      suites::gemm(),       suites::conv(),   suites::attention(),   suites::norm(),
+      suites::activation(), suites::pool(),   suites::optimizer(),   suites::memory(),
+      suites::link(),       suites::launch(), suites::collectives(), suites::transformer(),
   };
   return all;
 }
@@ -44,6 +44,26 @@ Program backward_of(const std::function<Forward(Program&)>& forward) {
   const ValueId dy = p.add(tensor("dy", y.dtype, y.shape, Role::gradient, Fill::normal(1.0)));
   (void)differentiate(p, std::vector<Seed>{{saved.y, dy}}, saved.wanted);
   return p;
+}
+
+Grid grid_of(std::vector<Point> points) {
+  Grid grid;
+  grid.recipes = {"f32", "bf16", "f16"};
+  grid.points = std::move(points);
+  return grid;
+}
+
+Point row_point(std::int64_t rows, std::int64_t n, std::string label, Tier tier, std::vector<std::string> recipes) {
+  return {{{"rows", rows}, {"n", n}}, std::move(label), tier, std::move(recipes)};
+}
+
+std::shared_ptr<const Workload> declare_rows(std::string name, std::string description, Grid grid,
+                                             Program (*build)(const Case&, const Recipe&)) {
+  return declare(
+      {{std::move(name), std::move(description), "rows", PrimaryMetric::bytes_per_s, "rows", CacheMode::cold},
+       std::move(grid),
+       build,
+       [](const Case& c) { return static_cast<double>(c.dim("rows")); }});
 }
 
 std::shared_ptr<const Workload> declare_flat(std::string name, std::string description, std::string item, Grid grid,

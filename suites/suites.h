@@ -21,6 +21,7 @@ namespace suites {
 [[nodiscard]] Suite conv();         ///< conv.cpp
 [[nodiscard]] Suite attention();    ///< attention.cpp
 [[nodiscard]] Suite norm();         ///< norm.cpp
+[[nodiscard]] Suite activation();   ///< activation.cpp
 [[nodiscard]] Suite pool();         ///< pool.cpp
 [[nodiscard]] Suite optimizer();    ///< optimizer.cpp
 [[nodiscard]] Suite memory();       ///< memory.cpp
@@ -52,6 +53,29 @@ struct Forward {
 /// The backward of what `forward` appends, derived from it. It reads what the forward saved: that forward is set-up,
 /// checked but not timed. The gradient that flows in is a source "dy", about one.
 [[nodiscard]] Program backward_of(const std::function<Forward(Program&)>& forward);
+
+/// What a case times: a forward, or the backward that is derived of it.
+using BuildForward = Forward (*)(Program&, const Case&, const Recipe&);
+template <BuildForward build>
+[[nodiscard]] Program forward(const Case& c, const Recipe& r) {
+  Program p;
+  build(p, c, r);
+  return p;
+}
+template <BuildForward build>
+[[nodiscard]] Program backward(const Case& c, const Recipe& r) {
+  return backward_of([&](Program& p) { return build(p, c, r); });
+}
+
+/// Points in f32, bf16 and f16: recipes of ops whose tensors are of one type, and that multiply no matrices.
+[[nodiscard]] Grid grid_of(std::vector<Point> points);
+
+/// A point of `rows` rows of `n` elements; in all recipes of its grid, or in these.
+[[nodiscard]] Point row_point(std::int64_t rows, std::int64_t n, std::string label, Tier tier,
+                              std::vector<std::string> recipes = {});
+/// A workload over such rows, in bytes per second.
+[[nodiscard]] std::shared_ptr<const Workload> declare_rows(std::string name, std::string description, Grid grid,
+                                                           Program (*build)(const Case&, const Recipe&));
 
 /// A workload over flat arrays of "n" elements, in bytes per second; `item` names an element ("parameters").
 [[nodiscard]] std::shared_ptr<const Workload> declare_flat(std::string name, std::string description, std::string item,

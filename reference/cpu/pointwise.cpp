@@ -148,6 +148,52 @@ void gelu_erf_backward_block(const float* const* x, float /*none*/, std::int64_t
   for (std::int64_t i = 0; i < count; ++i) dx[i] = dy[i] * vector_gelu_erf_derivative(from[i]);
 }
 
+// A NaN spreads.
+GPUBENCH_VECTOR_CLONES
+void relu_block(const float* const* x, float /*none*/, std::int64_t count, float* const* y) {
+  const float* from = x[0];
+  float* to = y[0];
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) to[i] = from[i] < 0.0F ? 0.0F : from[i];
+}
+
+GPUBENCH_VECTOR_CLONES
+void relu_backward_block(const float* const* x, float /*none*/, std::int64_t count, float* const* y) {
+  const float *made = x[0], *dy = x[1];
+  float* dx = y[0];
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) dx[i] = made[i] <= 0.0F ? 0.0F : dy[i];
+}
+
+/// s(x) and 1 - s(x) of the logistic function: the latter would cancel, and e overflows where s is 0.
+struct Logistic {
+  float value, rest;
+  explicit Logistic(float x) {
+    const float e = vector_exp(-x);
+    value = 1.0F / (1.0F + e);
+    rest = e > 1e30F ? 1.0F : e * value;
+  }
+};
+
+GPUBENCH_VECTOR_CLONES
+void silu_block(const float* const* x, float /*none*/, std::int64_t count, float* const* y) {
+  const float* from = x[0];
+  float* to = y[0];
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) to[i] = from[i] / (1.0F + vector_exp(-from[i]));
+}
+
+GPUBENCH_VECTOR_CLONES
+void silu_backward_block(const float* const* x, float /*none*/, std::int64_t count, float* const* y) {
+  const float *from = x[0], *dy = x[1];
+  float* dx = y[0];
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Logistic s(from[i]);
+    dx[i] = dy[i] * (s.value * (1.0F + from[i] * s.rest));
+  }
+}
+
 GPUBENCH_VECTOR_CLONES
 void swiglu_forward_block(const float* const* x, float /*none*/, std::int64_t count, float* const* y) {
   const float *gate = x[0], *up = x[1];
@@ -162,13 +208,10 @@ void swiglu_backward_block(const float* const* x, float /*none*/, std::int64_t c
   float *dgate = y[0], *dup = y[1];
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) {
-    const float e = vector_exp(-gate[i]);
-    const float s = 1.0F / (1.0F + e);
-    // 1 - s would cancel; e overflows where s is 0.
-    const float rest = e > 1e30F ? 1.0F : e * s;
+    const Logistic s(gate[i]);
     const float gradient = dy[i];
-    dgate[i] = gradient * up[i] * (s * (1.0F + gate[i] * rest));
-    dup[i] = gradient * (gate[i] * s);
+    dgate[i] = gradient * up[i] * (s.value * (1.0F + gate[i] * s.rest));
+    dup[i] = gradient * (gate[i] * s.value);
   }
 }
 
@@ -182,7 +225,11 @@ PointwiseKernel kernel_of(const OpCall& call) {
     if (!avx512::available()) return {gelu_tanh_block};
     return {gelu_tanh_block_avx512, avx512::stream_gelu_tanh};
   }
+  if (call.kind == relu_backward_kind) return {relu_backward_block};
+  if (call.kind == relu_forward_kind) return {relu_block};
   if (call.kind == scale_kind) return {scale_block};
+  if (call.kind == silu_backward_kind) return {silu_backward_block};
+  if (call.kind == silu_forward_kind) return {silu_block};
   if (call.kind == swiglu_backward_kind) return {swiglu_backward_block};
   if (call.kind == swiglu_forward_kind) return {swiglu_forward_block};
   if (call.kind == triad_kind) return {triad_block, stream_triad};

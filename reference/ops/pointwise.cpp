@@ -29,6 +29,21 @@ void expect_type_of_first(const Program& program, OpKind kind, ValueId first, st
   for (const ValueId other : others) expect_dtype(kind, program.spec(other), program.spec(first).dtype);
 }
 
+ValueId activation(Program& program, OpKind kind, Attributes attributes, const Math& math, std::string label,
+                   ValueId x) {
+  return append(program, {kind, std::move(attributes), math, {x}, {}, std::move(label)}, Role::activation,
+                program.spec(x).dtype)
+      .front();
+}
+
+/// `saved`: what the forward read, or made.
+ValueId activation_backward(Program& program, OpKind kind, Attributes attributes, const Math& math, std::string label,
+                            ValueId saved, ValueId dy) {
+  return append(program, {kind, std::move(attributes), math, {saved, dy}, {}, std::move(label)}, Role::gradient,
+                program.spec(saved).dtype)
+      .front();
+}
+
 ValueId combine(Program& program, OpKind kind, Attributes attributes, const Math& math, std::string label, ValueId a,
                 ValueId b) {
   expect_type_of_first(program, kind, a, {b});
@@ -58,16 +73,28 @@ ValueId cast(Program& program, DType to, std::string label, ValueId x) {
 }
 
 ValueId gelu_forward(Program& program, const Gelu& attributes, const Math& math, std::string label, ValueId x) {
-  return append(program, {gelu_forward_kind, attributes, math, {x}, {}, std::move(label)}, Role::activation,
-                program.spec(x).dtype)
-      .front();
+  return activation(program, gelu_forward_kind, attributes, math, std::move(label), x);
 }
 
 ValueId gelu_backward(Program& program, const Gelu& attributes, const Math& math, std::string label, ValueId x,
                       ValueId dy) {
-  return append(program, {gelu_backward_kind, attributes, math, {x, dy}, {}, std::move(label)}, Role::gradient,
-                program.spec(x).dtype)
-      .front();
+  return activation_backward(program, gelu_backward_kind, attributes, math, std::move(label), x, dy);
+}
+
+ValueId relu_forward(Program& program, const Math& math, std::string label, ValueId x) {
+  return activation(program, relu_forward_kind, {}, math, std::move(label), x);
+}
+
+ValueId relu_backward(Program& program, const Math& math, std::string label, ValueId y, ValueId dy) {
+  return activation_backward(program, relu_backward_kind, {}, math, std::move(label), y, dy);
+}
+
+ValueId silu_forward(Program& program, const Math& math, std::string label, ValueId x) {
+  return activation(program, silu_forward_kind, {}, math, std::move(label), x);
+}
+
+ValueId silu_backward(Program& program, const Math& math, std::string label, ValueId x, ValueId dy) {
+  return activation_backward(program, silu_backward_kind, {}, math, std::move(label), x, dy);
 }
 
 ValueId swiglu_forward(Program& program, const Math& math, std::string label, ValueId gate, ValueId up) {

@@ -19,15 +19,22 @@ inline constexpr OpKind cast_kind{"cast", "x", "y"};
 /// The Gaussian error linear unit and its derivative. Hendrycks and Gimpel, arXiv 1606.08415.
 inline constexpr OpKind gelu_forward_kind{"gelu_forward", "x", "y"};
 inline constexpr OpKind gelu_backward_kind{"gelu_backward", "x dy", "dx"};
-/// y = silu(gate) up, silu(x) = x / (1 + exp(-x)). Shazeer, arXiv 2002.05202.
+/// y = x, or 0 where x is negative. Its gradient needs no mask beside y: dx = 0 where y <= 0, else dy.
+inline constexpr OpKind relu_forward_kind{"relu_forward", "x", "y"};
+inline constexpr OpKind relu_backward_kind{"relu_backward", "y dy", "dx"};
+/// y = x / (1 + exp(-x)), also called swish. Elfwing, Uchibe, Doya, arXiv 1702.03118.
+inline constexpr OpKind silu_forward_kind{"silu_forward", "x", "y"};
+inline constexpr OpKind silu_backward_kind{"silu_backward", "x dy", "dx"};
+/// y = silu(gate) up. Shazeer, arXiv 2002.05202.
 inline constexpr OpKind swiglu_forward_kind{"swiglu_forward", "gate up", "y"};
 /// dgate = dy up silu'(gate), dup = dy silu(gate).
 inline constexpr OpKind swiglu_backward_kind{"swiglu_backward", "gate up dy", "dgate dup"};
 
 /// Whether the op is one of these.
 [[nodiscard]] constexpr bool is_pointwise(const OpKind& kind) {
-  for (const OpKind& one : {add_kind, cast_kind, gelu_backward_kind, gelu_forward_kind, scale_kind,
-                            swiglu_backward_kind, swiglu_forward_kind, triad_kind}) {
+  for (const OpKind& one :
+       {add_kind, cast_kind, gelu_backward_kind, gelu_forward_kind, relu_backward_kind, relu_forward_kind, scale_kind,
+        silu_backward_kind, silu_forward_kind, swiglu_backward_kind, swiglu_forward_kind, triad_kind}) {
     if (one.name == kind.name) return true;
   }
   return false;
@@ -57,6 +64,10 @@ ValueId cast(Program& program, DType to, std::string label, ValueId x);
 ValueId gelu_forward(Program& program, const Gelu& attributes, const Math& math, std::string label, ValueId x);
 ValueId gelu_backward(Program& program, const Gelu& attributes, const Math& math, std::string label, ValueId x,
                       ValueId dy);
+ValueId relu_forward(Program& program, const Math& math, std::string label, ValueId x);
+ValueId relu_backward(Program& program, const Math& math, std::string label, ValueId y, ValueId dy);
+ValueId silu_forward(Program& program, const Math& math, std::string label, ValueId x);
+ValueId silu_backward(Program& program, const Math& math, std::string label, ValueId x, ValueId dy);
 ValueId swiglu_forward(Program& program, const Math& math, std::string label, ValueId gate, ValueId up);
 struct SwigluBackward {
   ValueId dgate, dup;

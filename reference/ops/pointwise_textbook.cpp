@@ -204,14 +204,65 @@ struct Silu {
              u * s * (8.0 + 12.0 * rest * size + 2.0 * size) + exponent * s * std::fabs(1.0 + x * (rest - s))};
   }
 };
-constexpr const char* silu_text = "T_silu = |silu| (10 u + 2 u |gate| (1 - s))";
+std::string silu_text(const std::string& x) { return "T_silu = |silu| (10 u + 2 u |" + x + "| (1 - s))"; }
+std::string silu_slope_text(const std::string& x) {
+  return "(u s (8 + 12 (1 - s) |" + x + "| + 2 |" + x + "|) + 2 u |" + x + "| s (1 - s) |1 + " + x + " (1 - 2 s)|)";
+}
+
+struct SiluForwardOp {
+  static constexpr OpKind kind = silu_forward_kind;
+  static constexpr double textbook_flop = 30.0;
+  double u;
+  static double flop(const OpCall&) { return 4.0; }
+  static std::string bound(const OpCall&, int) { return silu_text("x"); }
+  explicit SiluForwardOp(const OpCall& call) : u(accumulator_roundoff(call.math)) {}
+  Expected operator()(const std::array<double, 1>& in) const { return Silu(in[0], u).value; }
+  static void gradient(Program& program, const OpCall& call, GradientTape& tape, ValueId dy) {
+    const ValueId x = call.inputs[0];
+    if (tape.wanted(x)) tape.contribute(x, silu_backward(program, call.math, tape.label(call, "backward"), x, dy));
+  }
+};
+
+struct SiluBackwardOp {
+  static constexpr OpKind kind = silu_backward_kind;
+  static constexpr double textbook_flop = 30.0;
+  double u;
+  static double flop(const OpCall&) { return 8.0; }
+  static std::string bound(const OpCall&, int) { return "|dy| " + silu_slope_text("x") + " + u |dx|"; }
+  explicit SiluBackwardOp(const OpCall& call) : u(accumulator_roundoff(call.math)) {}
+  Expected operator()(const std::array<double, 2>& in) const { return times(in[1], Silu(in[0], u).slope, u); }
+};
+
+// Both select: what they give is one of their inputs, or zero.
+struct ReluForwardOp {
+  static constexpr OpKind kind = relu_forward_kind;
+  static constexpr double textbook_flop = 4.0;
+  static double flop(const OpCall&) { return 1.0; }
+  static std::string bound(const TensorSpec&, const TensorSpec&) { return "exact, a zero of either sign"; }
+  explicit ReluForwardOp(const OpCall&) {}
+  Expected operator()(const std::array<double, 1>& in) const { return {in[0] < 0.0 ? 0.0 : in[0]}; }
+  static void gradient(Program& program, const OpCall& call, GradientTape& tape, ValueId dy) {
+    const ValueId x = call.inputs[0];
+    if (tape.wanted(x))
+      tape.contribute(x, relu_backward(program, call.math, tape.label(call, "backward"), call.outputs[0], dy));
+  }
+};
+
+struct ReluBackwardOp {
+  static constexpr OpKind kind = relu_backward_kind;
+  static constexpr double textbook_flop = 4.0;
+  static double flop(const OpCall&) { return 1.0; }
+  static std::string bound(const TensorSpec&, const TensorSpec&) { return "exact, a zero of either sign"; }
+  explicit ReluBackwardOp(const OpCall&) {}
+  Expected operator()(const std::array<double, 2>& in) const { return {in[0] <= 0.0 ? 0.0 : in[1]}; }
+};
 
 struct SwigluForwardOp {
   static constexpr OpKind kind = swiglu_forward_kind;
   static constexpr double textbook_flop = 30.0;
   double u;
   static double flop(const OpCall&) { return 5.0; }
-  static std::string bound(const OpCall&, int) { return "|up| T_silu + u |y|, " + std::string(silu_text); }
+  static std::string bound(const OpCall&, int) { return "|up| T_silu + u |y|, " + silu_text("gate"); }
   explicit SwigluForwardOp(const OpCall& call) : u(accumulator_roundoff(call.math)) {}
   Expected operator()(const std::array<double, 2>& in) const { return times(in[1], Silu(in[0], u).value, u); }
   static void gradient(Program& program, const OpCall& call, GradientTape& tape, ValueId dy) {
@@ -230,8 +281,8 @@ struct SwigluBackwardOp {
   double u;
   static double flop(const OpCall&) { return 11.0; }
   static std::string bound(const OpCall&, int output) {
-    if (output == 1) return "|dy| T_silu + u |dup|, " + std::string(silu_text);
-    return "|dy up| (u s (8 + 12 (1 - s) |gate| + 2 |gate|) + 2 u |gate| s (1 - s) |1 + gate (1 - 2 s)|) + 2 u |dgate|";
+    if (output == 1) return "|dy| T_silu + u |dup|, " + silu_text("gate");
+    return "|dy up| " + silu_slope_text("gate") + " + 2 u |dgate|";
   }
   explicit SwigluBackwardOp(const OpCall& call) : u(accumulator_roundoff(call.math)) {}
   std::array<Expected, 2> operator()(const std::array<double, 3>& in) const {
@@ -244,8 +295,9 @@ struct SwigluBackwardOp {
 
 std::span<const OpDefinition* const> pointwise_definitions() {
   return definitions_of<Pointwise<AddOp>, Pointwise<CastOp>, Pointwise<GeluBackwardOp>, Pointwise<GeluForwardOp>,
-                        Pointwise<ScaleOp>, Pointwise<SwigluBackwardOp>, Pointwise<SwigluForwardOp>,
-                        Pointwise<TriadOp>>();
+                        Pointwise<ReluBackwardOp>, Pointwise<ReluForwardOp>, Pointwise<ScaleOp>,
+                        Pointwise<SiluBackwardOp>, Pointwise<SiluForwardOp>, Pointwise<SwigluBackwardOp>,
+                        Pointwise<SwigluForwardOp>, Pointwise<TriadOp>>();
 }
 
 // GELU. Values are written without cancellation; bounds are function budgets in ulps (OpenCL's table), propagated by

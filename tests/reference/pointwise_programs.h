@@ -14,6 +14,7 @@ namespace gpubench::testing {
 struct PointwiseCase {
   const char* name;
   std::function<ValueId(Program&, ValueId x, ValueId z)> build;
+  bool spreads = true;  ///< a NaN in x gives one; else x only chooses between z and 0
 };
 
 /// Sums in f64 for f64, else in f32.
@@ -36,6 +37,11 @@ inline std::vector<PointwiseCase> pointwise_cases() {
        [](Program& p, ValueId x, ValueId z) { return gelu_backward(p, Gelu{}, math_of(p, x), "op", x, z); }},
       {"gelu erf backward",
        [=](Program& p, ValueId x, ValueId z) { return gelu_backward(p, erf, math_of(p, x), "op", x, z); }},
+      {"relu", [](Program& p, ValueId x, ValueId) { return relu_forward(p, math_of(p, x), "op", x); }},
+      {"relu backward", [](Program& p, ValueId x, ValueId z) { return relu_backward(p, math_of(p, x), "op", x, z); },
+       false},
+      {"silu", [](Program& p, ValueId x, ValueId) { return silu_forward(p, math_of(p, x), "op", x); }},
+      {"silu backward", [](Program& p, ValueId x, ValueId z) { return silu_backward(p, math_of(p, x), "op", x, z); }},
       {"swiglu", [](Program& p, ValueId x, ValueId z) { return swiglu_forward(p, math_of(p, x), "op", x, z); }},
       {"swiglu backward",
        [](Program& p, ValueId x, ValueId z) { return swiglu_backward(p, math_of(p, x), "op", x, z, z).dgate; }},

@@ -59,6 +59,21 @@ struct GeluBackwardOf {
   }
 };
 
+struct ReluOf {  // a NaN spreads
+  static constexpr int inputs = 1, outputs = 1;
+  template <class T>
+  static __device__ __forceinline__ void of(const T* x, T* y, double /*none*/) {
+    y[0] = x[0] < T(0) ? T(0) : x[0];
+  }
+};
+struct ReluBackwardOf {
+  static constexpr int inputs = 2, outputs = 1;
+  template <class T>
+  static __device__ __forceinline__ void of(const T* x, T* y, double /*none*/) {
+    y[0] = x[0] <= T(0) ? T(0) : x[1];
+  }
+};
+
 /// s(x) and 1 - s(x) of the logistic function; neither cancels, and no exp overflows.
 template <class T>
 struct Logistic {
@@ -69,6 +84,21 @@ struct Logistic {
     const T smaller = e * larger;
     value = x < T(0) ? smaller : larger;
     rest = x < T(0) ? larger : smaller;
+  }
+};
+struct SiluOf {
+  static constexpr int inputs = 1, outputs = 1;
+  template <class T>
+  static __device__ __forceinline__ void of(const T* x, T* y, double /*none*/) {
+    y[0] = x[0] * Logistic<T>(x[0]).value;
+  }
+};
+struct SiluBackwardOf {
+  static constexpr int inputs = 2, outputs = 1;
+  template <class T>
+  static __device__ __forceinline__ void of(const T* x, T* y, double /*none*/) {
+    const Logistic<T> s(x[0]);
+    y[0] = x[1] * (s.value * (T(1) + x[0] * s.rest));
   }
 };
 struct SwigluForwardOf {
@@ -187,7 +217,11 @@ constexpr NamedLaunch launches[] = {
     {"gelu_backward tanh", launch_any<GeluBackwardOf<true>>},
     {"gelu_forward erf", launch_any<GeluOf<false>>},
     {"gelu_forward tanh", launch_any<GeluOf<true>>},
+    {"relu_backward", launch_any<ReluBackwardOf>},
+    {"relu_forward", launch_any<ReluOf>},
     {"scale", launch_any<ScaleOf>},
+    {"silu_backward", launch_any<SiluBackwardOf>},
+    {"silu_forward", launch_any<SiluOf>},
     {"swiglu_backward", launch_any<SwigluBackwardOf>},
     {"swiglu_forward", launch_any<SwigluForwardOf>},
     {"triad", launch_any<TriadOf>},

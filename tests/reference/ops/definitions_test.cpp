@@ -68,6 +68,8 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "max_pool_forward",
                                       "quantize",
                                       "reduce_scatter",
+                                      "relu_backward",
+                                      "relu_forward",
                                       "reorder",
                                       "residual_norm_forward",
                                       "rms_norm_backward",
@@ -75,13 +77,15 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "rotary",
                                       "scale",
                                       "send_recv",
+                                      "silu_backward",
+                                      "silu_forward",
                                       "swiglu_backward",
                                       "swiglu_forward",
                                       "transpose",
                                       "triad"}) {
     EXPECT_EQ(definition(OpKind{name}).kind().name, name);
   }
-  EXPECT_EQ(definitions().size(), 46U);
+  EXPECT_EQ(definitions().size(), 50U);
 }
 
 TEST(Definitions, AnUnknownKindIsAnErrorNamingTheKnownOnes) {
@@ -121,6 +125,10 @@ void add_matrix_ops(Program& p) {
   (void)reorder(p, Layout::ordered({3, 4}, std::array{1, 0}), "reorder", x);
   (void)scale(p, 0.1, f32_math, "scale", x);
   (void)transpose(p, {1, 0}, "transpose", x);
+  (void)relu_forward(p, f32_math, "relu", x);
+  (void)relu_backward(p, f32_math, "relu.backward", y, x);
+  (void)silu_forward(p, f32_math, "silu", x);
+  (void)silu_backward(p, f32_math, "silu.backward", x, y);
   (void)swiglu_forward(p, f32_math, "swiglu", x, y);
   (void)swiglu_backward(p, f32_math, "swiglu.backward", x, y, y);
   (void)triad(p, 3.0, f32_math, "triad", x, y);

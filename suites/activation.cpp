@@ -1,0 +1,56 @@
+// Suite activation: the pointwise functions between the layers of networks, forward and backward.
+#include "reference/ops/pointwise.h"
+#include "suites/suites.h"
+
+namespace gpubench::suites {
+namespace {
+
+Grid of_gpt2() {
+  return grid_of({row_point(64, 3072, "gpt2-124m mlp, 64 tokens", Tier::smoke, {"f32"}),
+                  row_point(1024, 3072, "gpt2-124m mlp, 1024 tokens", Tier::quick),
+                  row_point(8192, 3072, "gpt2-124m mlp", Tier::standard),
+                  row_point(8192, 6400, "gpt2-1.5b mlp", Tier::large)});
+}
+// Rows are pixels: images times height times width.
+Grid of_resnet() {
+  return grid_of({row_point(3136, 64, "resnet50, first stage, an image", Tier::smoke, {"f32"}),
+                  row_point(12544, 256, "resnet50, first stage, 4 images", Tier::quick),
+                  row_point(100352, 256, "resnet50, first stage, 32 images", Tier::standard),
+                  row_point(802816, 256, "resnet50, first stage, 256 images", Tier::large)});
+}
+// EfficientNet-B0 (Tan and Le, arXiv 1905.11946).
+Grid of_efficientnet() {
+  return grid_of({row_point(784, 240, "efficientnet-b0, stage 4, an image", Tier::smoke, {"f32"}),
+                  row_point(50176, 96, "efficientnet-b0, stage 2, 4 images", Tier::quick),
+                  row_point(401408, 96, "efficientnet-b0, stage 2, 32 images", Tier::standard)});
+}
+
+using Activation = ValueId (*)(Program&, const Math&, ValueId x);
+
+ValueId gelu(Program& p, const Math& math, ValueId x) { return gelu_forward(p, {}, math, "y", x); }
+ValueId relu(Program& p, const Math& math, ValueId x) { return relu_forward(p, math, "y", x); }
+ValueId silu(Program& p, const Math& math, ValueId x) { return silu_forward(p, math, "y", x); }
+
+template <Activation activation>
+Forward applied(Program& p, const Case& c, const Recipe& r) {
+  const ValueId x = p.add(tensor("x", r.tensor, {c.dim("rows"), c.dim("n")}, Role::activation, Fill::pointwise()));
+  return {activation(p, r.math, x), {x}};
+}
+
+}  // namespace
+
+Suite activation() {
+  return {"activation",
+          "pointwise functions between layers, forward and backward",
+          {
+              declare_rows("gelu_forward", "x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))", of_gpt2(),
+                           forward<applied<gelu>>),
+              declare_rows("gelu_backward", "its gradient, from x", of_gpt2(), backward<applied<gelu>>),
+              declare_rows("relu_forward", "x, or 0 where it is negative", of_resnet(), forward<applied<relu>>),
+              declare_rows("relu_backward", "its gradient, from y", of_resnet(), backward<applied<relu>>),
+              declare_rows("silu_forward", "x / (1 + exp(-x))", of_efficientnet(), forward<applied<silu>>),
+              declare_rows("silu_backward", "its gradient, from x", of_efficientnet(), backward<applied<silu>>),
+          }};
+}
+
+}  // namespace gpubench::suites
