@@ -142,12 +142,14 @@ bool is_another_wish(int signal, const siginfo_t& info) {
   } first;
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);  // as all here it may be called in a signal handler
+  const bool of_process = info.si_code == SI_USER;
   if (first.signal == 0) {
-    first = {signal, info.si_code == SI_USER ? info.si_pid : 0, now.tv_sec};
+    first = {signal, of_process ? info.si_pid : -1, now.tv_sec};
     return false;
   }
-  const bool again = signal == first.signal && info.si_code == SI_USER && info.si_pid == first.sender;
-  return !again || now.tv_sec - first.at_s > again_s;
+  const pid_t parent = ::getppid();
+  const bool again = of_process && (info.si_pid == first.sender || info.si_pid == parent || first.sender == parent);
+  return signal != first.signal || !again || now.tv_sec - first.at_s > again_s;
 }
 
 namespace {

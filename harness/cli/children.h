@@ -47,9 +47,10 @@ struct Heard {
 /// descriptor that it was given.
 void end_with_parent(int output_fd);
 
-/// Whether this signal ends at once what an earlier one has asked to stop: not the first one, nor the same one again
-/// from the same process within a second, for timeout(1) and others tell a process and then its group. Takes note of
-/// the first. For signal handlers, or where signals are held; one thread at a time.
+/// Whether this signal ends at once what an earlier one has asked to stop: not the first, nor the same signal again
+/// within a second where both come from one process (timeout(1) signals a process and then its group) or one comes from
+/// the parent (a service manager signals every process, and calibrate passes its own signal on). Remembers the first.
+/// For signal handlers, or where signals are blocked; one thread at a time.
 [[nodiscard]] bool is_another_wish(int signal, const siginfo_t& info);
 
 /// Another run of this program, which calibrate repeats. Runs `argv` to its end; its standard output is dropped, its

@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "harness/report/json.h"
@@ -233,6 +234,23 @@ TEST_F(Program, TheSameSignalAgainFromTheSameProcessIsTheSameWish) {
       {{"sim: hangs", [](int pid) { ::kill(pid, SIGTERM); }}, {"sim: goes on", [](int pid) { ::kill(pid, SIGTERM); }}});
   EXPECT_EQ(result.exit_code, 143) << result.err;
   EXPECT_TRUE(std::filesystem::exists("again.json")) << result.err;
+}
+
+// As a service manager does: it signals every process of a service, and calibrate passes its own signal on to its run.
+TEST_F(Program, ASignalToCalibrateAndItsRunIsOneWish) {
+  const auto child_of = [](int pid) {
+    std::ifstream children("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children");
+    int child = 0;
+    children >> child;
+    return child;
+  };
+  const ChildResult result =
+      run_child_in_steps({GPUBENCH_SIM_PROGRAM, "calibrate", "--runs", "3", "--tier", "smoke", "--keep", "runs"},
+                         {{"GPUBENCH_SIM_SCRIPT", "stubborn@first.gemm"}},
+                         {{"sim: hangs", [&](int pid) { ::kill(child_of(pid), SIGTERM); }},
+                          {"sim: goes on", [](int pid) { ::kill(pid, SIGTERM); }}});
+  EXPECT_EQ(result.exit_code, 143) << result.err;
+  EXPECT_TRUE(std::filesystem::exists("runs/run-001.json")) << result.err;
 }
 
 TEST_F(Program, DoctorAsksTheBackendInAChild) {
