@@ -7,7 +7,7 @@
 #include "harness/cli/estimate.h"
 #include "harness/cli/options.h"
 #include "harness/plan/plan.h"
-#include "harness/report/json_fwd.h"
+#include "harness/report/json_parser.h"
 #include "harness/report/text_table.h"
 
 namespace gpubench {

@@ -10,7 +10,8 @@
 #include "harness/hardware/gpu_survey.h"
 #include "harness/plan/names.h"
 #include "harness/report/json.h"
-#include "harness/report/record_json.h"
+#include "harness/report/reader.h"
+#include "harness/report/report_json.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
 

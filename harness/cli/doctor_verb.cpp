@@ -10,8 +10,8 @@
 #include "harness/cli/run_context.h"
 #include "harness/cli/terminal.h"
 #include "harness/hardware/doctor.h"
-#include "harness/report/device_text.h"
 #include "harness/report/quantity.h"
+#include "harness/report/record_text.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
 

@@ -7,8 +7,7 @@
 #include "harness/core/error.h"
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
-#include "harness/report/record_reader.h"
-#include "harness/report/record_writer.h"
+#include "harness/report/record_io.h"
 #include "harness/report/visible_text.h"
 
 namespace gpubench {

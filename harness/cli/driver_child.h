@@ -6,7 +6,7 @@
 
 #include "harness/cli/environment.h"
 #include "harness/hardware/gpu_survey.h"
-#include "harness/report/json_fwd.h"
+#include "harness/report/json_parser.h"
 
 namespace gpubench {
 

@@ -6,7 +6,7 @@
 #include "harness/compare/gate_text.h"
 #include "harness/core/error.h"
 #include "harness/report/atomic_file.h"
-#include "harness/report/github.h"
+#include "harness/report/export.h"
 #include "harness/report/json.h"
 
 namespace gpubench {

@@ -8,7 +8,7 @@
 #include "harness/cli/flags.h"
 #include "harness/core/error.h"
 #include "harness/plan/names.h"
-#include "harness/report/reliability_text.h"
+#include "harness/report/record_text.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
 

@@ -15,7 +15,7 @@
 #include "harness/plan/names.h"
 #include "harness/report/json.h"
 #include "harness/report/quantity.h"
-#include "harness/report/reliability_text.h"
+#include "harness/report/record_text.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
 #include "harness/run/definition_hash.h"

@@ -10,7 +10,8 @@
 #include "harness/plan/plan.h"
 #include "harness/report/journal.h"
 #include "harness/report/json.h"
-#include "harness/report/record_json.h"
+#include "harness/report/reader.h"
+#include "harness/report/report_json.h"
 #include "harness/run/run.h"
 
 namespace gpubench {

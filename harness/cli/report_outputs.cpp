@@ -8,10 +8,7 @@
 #include "harness/report/atomic_file.h"
 #include "harness/report/content_digest.h"
 #include "harness/report/export.h"
-#include "harness/report/github.h"
 #include "harness/report/json.h"
-#include "harness/report/junit.h"
-#include "harness/report/markdown.h"
 #include "harness/report/visible_text.h"
 
 namespace gpubench {

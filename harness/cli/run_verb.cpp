@@ -28,8 +28,8 @@
 #include "harness/hardware/gpu_survey.h"
 #include "harness/measure/derive.h"
 #include "harness/report/console.h"
-#include "harness/report/device_text.h"
 #include "harness/report/quantity.h"
+#include "harness/report/record_text.h"
 #include "harness/report/visible_text.h"
 
 namespace gpubench {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "harness/measure/statistics.h"
-#include "harness/report/case_order.h"
+#include "harness/report/grouping.h"
 #include "harness/report/text_table.h"
 
 namespace gpubench {

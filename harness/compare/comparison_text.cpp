@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "harness/report/escape.h"
 #include "harness/report/json.h"
 #include "harness/report/quantity.h"
 #include "harness/report/visible_text.h"

@@ -8,11 +8,8 @@
 #include <map>
 #include <vector>
 
-#include "harness/report/escape.h"
-#include "harness/report/github.h"
+#include "harness/report/export.h"
 #include "harness/report/json.h"
-#include "harness/report/junit.h"
-#include "harness/report/markdown.h"
 #include "harness/report/quantity.h"
 #include "harness/report/visible_text.h"
 

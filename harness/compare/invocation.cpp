@@ -9,7 +9,7 @@
 #include "harness/core/error.h"
 #include "harness/measure/statistics.h"
 #include "harness/report/json.h"
-#include "harness/report/record_reader.h"
+#include "harness/report/record_io.h"
 #include "harness/report/report_reader.h"
 #include "harness/report/visible_text.h"
 

@@ -9,7 +9,7 @@
 #include "harness/core/device_property.h"
 #include "harness/core/hash.h"
 #include "harness/report/json.h"
-#include "harness/report/record_json.h"
+#include "harness/report/report_json.h"
 
 namespace gpubench {
 namespace {

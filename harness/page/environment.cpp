@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "harness/report/device_text.h"
 #include "harness/report/quantity.h"
+#include "harness/report/record_text.h"
 #include "harness/report/text_table.h"
 
 namespace gpubench::page {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "harness/page/page.h"
-#include "harness/report/escape.h"
+#include "harness/report/visible_text.h"
 
 namespace gpubench::page {
 

@@ -7,7 +7,7 @@
 
 #include "harness/compare/comparison_text.h"
 #include "harness/core/reliability.h"
-#include "harness/report/case_order.h"
+#include "harness/report/grouping.h"
 #include "harness/report/text_table.h"
 
 namespace gpubench::page {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "harness/measure/summary.h"
-#include "harness/report/report_consistency.h"
+#include "harness/report/report_reader.h"
 #include "harness/report/visible_text.h"
 
 namespace gpubench {

@@ -8,7 +8,7 @@
 #include "harness/core/reliability.h"
 #include "harness/measure/statistics.h"
 #include "harness/report/quantity.h"
-#include "harness/report/reliability_text.h"
+#include "harness/report/record_text.h"
 #include "harness/report/visible_text.h"
 
 namespace gpubench {

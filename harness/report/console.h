@@ -31,6 +31,10 @@ namespace gpubench {
 /// True for what a run must not end in: fail, downgraded, not_proven, error.
 [[nodiscard]] bool went_wrong(Verdict verdict);
 
+/// By verdict, worst first (record.h); among those that went wrong alike, the largest error over its bound first; else
+/// in the order given. Points into `records`.
+[[nodiscard]] std::vector<const CaseRecord*> worst_first(std::span<const CaseRecord> records);
+
 /// What result lines tell a rate's share of: nothing, the device's peak, or, where nobody knows that, the best case of
 /// its kind so far.
 enum class ShareColumn { absent, of_peak, of_best };

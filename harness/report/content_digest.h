@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "harness/report/json_fwd.h"
+#include "harness/report/json_parser.h"
 
 namespace gpubench {
 

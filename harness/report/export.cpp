@@ -8,9 +8,9 @@
 
 #include "harness/core/reliability.h"
 #include "harness/report/content_digest.h"
-#include "harness/report/escape.h"
 #include "harness/report/json.h"
 #include "harness/report/record_members.h"
+#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

@@ -8,9 +8,9 @@
 #include "harness/core/reliability.h"
 #include "harness/measure/statistics.h"
 #include "harness/report/console.h"
-#include "harness/report/escape.h"
 #include "harness/report/export.h"
 #include "harness/report/text_table.h"
+#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

@@ -1,7 +1,9 @@
 // failures_text(): for each case that went wrong, everything needed to believe it and to see it again.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "harness/report/console.h"
 #include "harness/report/quantity.h"
@@ -97,6 +99,25 @@ std::string failures_text(std::span<const CaseRecord> records, const ConsoleStyl
     if (went_wrong(record.verdict)) text += block(record, ++number, style) + "\n";
   }
   return text;
+}
+
+namespace {
+
+double error_of(const CaseRecord& record) {
+  const double error = record.parity.error_over_bound;
+  return std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
+}
+
+}  // namespace
+
+std::vector<const CaseRecord*> worst_first(std::span<const CaseRecord> records) {
+  std::vector<const CaseRecord*> order;
+  for (const CaseRecord& record : records) order.push_back(&record);
+  std::stable_sort(order.begin(), order.end(), [](const CaseRecord* a, const CaseRecord* b) {
+    if (a->verdict != b->verdict) return worse(a->verdict, b->verdict) == a->verdict;
+    return went_wrong(a->verdict) && error_of(*a) > error_of(*b);
+  });
+  return order;
 }
 
 }  // namespace gpubench

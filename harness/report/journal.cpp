@@ -12,7 +12,7 @@
 #include "harness/core/crc32.h"
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
-#include "harness/report/record_json.h"
+#include "harness/report/report_json.h"
 #include "harness/report/visible_text.h"
 
 namespace gpubench {

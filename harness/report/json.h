@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "harness/report/json_fwd.h"
+#include "harness/report/json_parser.h"
 
 namespace gpubench {
 

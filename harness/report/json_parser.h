@@ -1,9 +1,11 @@
-// The one parser for JSON from outside: limits before memory, and an error that says where.
+// JSON by name, and the one parser for JSON from outside: limits before memory, and errors that name the place.
 //
-// nlohmann/json alone would accept a document a hundred thousand levels deep (and crash when copying it), and let the
-// last of two equal keys win; and it takes three times as long over a report of a hundred megabytes, whether or not its
-// parts are wanted. Everything that gpubench reads goes through here; reader.h looks at what comes out.
+// nlohmann/json alone accepts a document a hundred thousand levels deep (and crashes when copying it), lets the last of
+// two equal keys win, and takes three times as long for a report of a hundred megabytes, whether or not its parts are
+// wanted. Everything that gpubench reads goes through here; reader.h checks the result.
 #pragma once
+
+#include <nlohmann/json_fwd.hpp>
 
 #include <cstddef>
 #include <functional>
@@ -12,10 +14,13 @@
 #include <string>
 #include <string_view>
 
-#include "harness/report/content_digest.h"
-#include "harness/report/json_fwd.h"
-
 namespace gpubench {
+
+/// A JSON document; its keys stay in the order in which they were written. json.h has the type itself, which takes long
+/// to compile.
+using Json = nlohmann::ordered_json;
+
+class DigestMaker;
 
 /// Input that is not what it should be: "file:path: why".
 class ReadError : public std::runtime_error {

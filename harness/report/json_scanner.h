@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "harness/report/content_digest.h"
-#include "harness/report/json_fwd.h"
+#include "harness/report/json_parser.h"
 
 namespace gpubench {
 

@@ -1,8 +1,7 @@
-// The members of reports under the names that they have in JSON, each struct's listed once, with what they have to be:
-// record_writer.h, record_reader.h and the published schema (results/schema/report.v1.json) all walk these lists, so
-// that they cannot disagree. Optional members are left out where they have no value, and may be missing when read; all
-// others are required. Numbers are zero or more unless their rule says otherwise; samples are looked at with their
-// round.
+// The members of reports under their names in JSON, each struct's listed once, with their rules: the writer and the
+// reader (record_io.h) and the published schema (results/schema/report.v1.json) are made from these lists, so that they
+// cannot disagree. Optional members are left out where they have no value, and may be missing when read; all others are
+// required. Numbers are zero or more unless their rule says otherwise; samples are checked with their round.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // check_meaning(): the cases of a report together, and what is told of them twice.
-#include "harness/report/report_consistency.h"
+#include "harness/report/report_reader.h"
 
 #include <fmt/format.h>
 

@@ -1,12 +1,14 @@
 #include "harness/report/report_json.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
+#include "harness/core/error.h"
 #include "harness/measure/statistics.h"
 #include "harness/report/json.h"
-#include "harness/report/record_json.h"
-#include "harness/report/record_writer.h"
+#include "harness/report/record_io.h"
 
 namespace gpubench {
 namespace {
@@ -150,5 +152,44 @@ std::string iso_time(std::time_t time) {
   char text[32];
   return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S+00:00", &utc)};
 }
+
+using record_members::Reader;
+using record_members::Writer;
+
+Json to_json(const CaseRecord& record) { return Writer::written(record); }
+
+namespace {
+
+// It reaches files, terminals and other programs.
+void require_identity(const Node& node, const CaseRecord& record) {
+  std::string id;
+  try {
+    id = record.c.id();
+  } catch (const ProgramError& e) {
+    node.refuse(e.what());
+  }
+  if (id != record.id) node.at("id").refuse(fmt::format("does not match its parts, which make {}", id));
+}
+
+}  // namespace
+
+CaseRecord record_from_json(const Node& node, LeftOut left_out) {
+  CaseRecord record = Reader::read<CaseRecord>(node, nullptr, left_out);
+  require_identity(node, record);
+  return record;
+}
+
+CaseRecord record_from_json(const Node& node, Problems& problems) {
+  const std::size_t before = problems.count();
+  CaseRecord record = Reader::read<CaseRecord>(node, &problems);
+  if (problems.count() == before) problems.attempt([&] { require_identity(node, record); });
+  return record;
+}
+
+Json to_json(const DeviceInfo& device) { return Writer::written(device); }
+
+DeviceInfo device_from_json(const Node& node) { return Reader::read<DeviceInfo>(node); }
+
+DeviceInfo device_from_json(const Node& node, Problems& problems) { return Reader::read<DeviceInfo>(node, &problems); }
 
 }  // namespace gpubench

@@ -15,9 +15,12 @@
 #include <vector>
 
 #include "harness/core/record.h"
-#include "harness/report/json_fwd.h"
+#include "harness/report/json_parser.h"
 
 namespace gpubench {
+
+class Node;
+class Problems;
 
 /// What a report calls itself.
 inline constexpr std::string_view report_schema = "gpubench-report";
@@ -99,5 +102,23 @@ struct Totals {
 
 /// "2026-11-21T02:34:19+00:00", always UTC.
 [[nodiscard]] std::string iso_time(std::time_t time);
+
+// A case as JSON and back: as it stands in a report and in the journal. The round trip is exact: doubles are written
+// with the digits that bring them back; NaN and infinity, which JSON has not, are null, and the object's "nonfinite"
+// member says which ({"nonfinite": {"got": "nan"}}).
+
+[[nodiscard]] Json to_json(const CaseRecord& record);
+
+/// Throws ReadError for anything that to_json() would not have written, unknown members aside. Members in `left_out`
+/// keep their defaults.
+[[nodiscard]] CaseRecord record_from_json(const Node& node, LeftOut left_out = {});
+/// Collects everything that is wrong; what cannot be read keeps its default.
+[[nodiscard]] CaseRecord record_from_json(const Node& node, Problems& problems);
+
+[[nodiscard]] Json to_json(const DeviceInfo& device);
+
+/// Throws ReadError as above.
+[[nodiscard]] DeviceInfo device_from_json(const Node& node);
+[[nodiscard]] DeviceInfo device_from_json(const Node& node, Problems& problems);
 
 }  // namespace gpubench

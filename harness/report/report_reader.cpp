@@ -13,9 +13,8 @@
 #include "harness/core/reliability.h"
 #include "harness/report/content_digest.h"
 #include "harness/report/json.h"
-#include "harness/report/record_json.h"
-#include "harness/report/record_reader.h"
-#include "harness/report/report_consistency.h"
+#include "harness/report/record_io.h"
+#include "harness/report/report_json.h"
 #include "harness/report/visible_text.h"
 
 namespace gpubench {

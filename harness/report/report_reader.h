@@ -49,4 +49,16 @@ void restate(Report& report, int minor);
 /// run has.
 [[nodiscard]] std::map<std::string, std::int64_t> read_batches(const std::string& path);
 
+// The second sieve.
+
+/// Adds every contradiction: two cases of one id, a verdict against its op checks, a summary against its samples, a
+/// rate against its time, `benchmarks` and totals against the cases. `root`: the document that `report` was read from.
+void check_meaning(const Report& report, const Node& root, Problems& problems);
+
+/// The same for one case alone.
+void check_case(const CaseRecord& record, const Node& node, Problems& problems);
+
+/// Whether two computations of one number agree: compilers fuse products differently. `scale`: of its operands.
+[[nodiscard]] bool nearly(double a, double b, double scale = 0.0);
+
 }  // namespace gpubench

@@ -5,10 +5,10 @@
 #include <map>
 
 #include "harness/core/reliability.h"
-#include "harness/report/case_order.h"
 #include "harness/report/console.h"
+#include "harness/report/grouping.h"
 #include "harness/report/quantity.h"
-#include "harness/report/reliability_text.h"
+#include "harness/report/record_text.h"
 #include "harness/report/visible_text.h"
 
 namespace gpubench {

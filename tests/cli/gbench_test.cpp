@@ -9,7 +9,7 @@
 #include "harness/measure/statistics.h"
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
-#include "harness/report/record_json.h"
+#include "harness/report/report_json.h"
 #include "tests/cli/captured.h"
 #include "tests/cli/child.h"
 #include "tests/cli/scratch_folder.h"

@@ -9,8 +9,6 @@
 #include "harness/report/content_digest.h"
 #include "harness/report/export.h"
 #include "harness/report/json.h"
-#include "harness/report/junit.h"
-#include "harness/report/markdown.h"
 #include "tests/cli/captured.h"
 #include "tests/cli/scratch_folder.h"
 #include "tests/harness/report/holding_report.h"

@@ -15,7 +15,7 @@
 #include "harness/hardware/doctor.h"
 #include "harness/hardware/telemetry.h"
 #include "harness/report/json.h"
-#include "harness/report/record_json.h"
+#include "harness/report/report_json.h"
 #include "harness/report/report_reader.h"
 #include "tests/fuzz/memory_folder.h"
 #include "tests/harness/report/holding_report.h"

@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include "harness/report/escape.h"
 #include "harness/report/visible_text.h"
 
 using namespace gpubench;

@@ -17,7 +17,7 @@
 #include "harness/report/content_digest.h"
 #include "harness/report/journal.h"
 #include "harness/report/json.h"
-#include "harness/report/record_json.h"
+#include "harness/report/report_json.h"
 #include "harness/run/wire.h"
 #include "tests/fuzz/memory_folder.h"
 #include "tests/harness/compare/made_reports.h"

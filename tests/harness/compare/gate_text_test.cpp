@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "harness/report/escape.h"
 #include "harness/report/json.h"
+#include "harness/report/visible_text.h"
 #include "tests/harness/compare/made_reports.h"
 #include "tests/harness/report/junit_schema.h"
 #include "tests/harness/report/shell.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <set>
 
-#include "harness/report/escape.h"
 #include "harness/report/json.h"
 #include "harness/report/visible_text.h"
 #include "tests/harness/report/holding_report.h"

@@ -1,4 +1,5 @@
-#include "harness/report/record_json.h"
+#include "harness/report/reader.h"
+#include "harness/report/report_json.h"
 
 #include <gtest/gtest.h>
 

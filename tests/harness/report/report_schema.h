@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "harness/report/json_fwd.h"
+#include "harness/report/json_parser.h"
 
 namespace gpubench {
 

@@ -1,13 +1,10 @@
-// Cases in groups, and in the order in which readers with little room are told about them.
+// Items of one key together.
 #pragma once
 
-#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
-
-#include "harness/core/record.h"
 
 namespace gpubench {
 
@@ -17,7 +14,7 @@ struct ItemGroup {
   std::vector<const Item*> items;
 };
 
-/// Items of one key together, groups and items in the order given. Points into `items`, a vector or a span.
+/// Groups and items in the order given. Points into `items`, a vector or a span.
 template <class Items, class KeyOf>
 [[nodiscard]] auto grouped(const Items& items, const KeyOf& key_of) {
   std::vector<ItemGroup<typename Items::value_type>> groups;
@@ -29,9 +26,5 @@ template <class Items, class KeyOf>
   }
   return groups;
 }
-
-/// By verdict, worst first (record.h); of one verdict that went wrong, the largest error over its bound first; else in
-/// the order given. Points into `records`.
-[[nodiscard]] std::vector<const CaseRecord*> worst_first(std::span<const CaseRecord> records);
 
 }  // namespace gpubench

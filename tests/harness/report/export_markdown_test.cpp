@@ -1,11 +1,10 @@
-#include "harness/report/github.h"
+#include "harness/report/export.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "harness/report/atomic_file.h"
-#include "harness/report/markdown.h"
 #include "tests/harness/report/sample_records.h"
 #include "tests/harness/report/shell.h"
 

@@ -1,4 +1,4 @@
-#include "harness/report/junit.h"
+#include "harness/report/export.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,13 +1,13 @@
-#include "harness/report/junit.h"
+#include "harness/report/export.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "harness/report/case_order.h"
 #include "harness/report/console.h"
-#include "harness/report/escape.h"
-#include "harness/report/reliability_text.h"
+#include "harness/report/grouping.h"
+#include "harness/report/record_text.h"
+#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {

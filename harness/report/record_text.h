@@ -1,5 +1,4 @@
-// What people read about unreliable timings and about words that a report uses of a case: in one place, so that the
-// console, pull requests and pages say the same.
+// A record in words: unreliable timings, flags, verdicts, devices. The console, pull requests and pages say the same.
 #pragma once
 
 #include <optional>
@@ -9,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "harness/core/backend.h"
 #include "harness/core/record.h"
 
 namespace gpubench {
@@ -33,7 +33,7 @@ struct TimingCount {
 /// "21.8 GFLOP/s", of an unreliable timing "~21.8 GFLOP/s".
 [[nodiscard]] std::string rate_text_of(const CaseRecord& record);
 
-/// "12.5%", or "unknown" where it says nothing.
+/// "12.5%", or "unknown".
 [[nodiscard]] std::string share_or_unknown(const std::optional<double>& share);
 
 /// What a flag ("noisy", "severe", "rank 1 straggles") or a verdict ("downgraded") means; empty for an unknown one.
@@ -43,8 +43,17 @@ struct TimingCount {
 /// Each flag, and each verdict that is no plain word, that occurs in these records, with its meaning; each once.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> words_to_explain(std::span<const CaseRecord> records);
 
-/// How a case's id is read: "suite/workload/sizes/precision[/mode...]/xRANKS".
+/// How to read a case's id.
 inline constexpr std::string_view id_grammar =
     "a case's id: suite/workload/sizes/precision[/mode...]/xRANKS; the same id is the same work on every machine";
+
+/// "2 threads" of a CPU, "132 SMs" of a GPU, "1 unit" of anything else.
+[[nodiscard]] std::string units_text(const DeviceInfo& device);
+
+/// "oneDNN 2.6.3", "OpenMP 4.5" for the date 201511 that compilers give; other names as they are. Not escaped.
+[[nodiscard]] std::string library_text(std::string_view library, std::string_view version);
+
+/// All of them: "oneDNN 2.6.3, OpenMP 4.5"; "" where there are none.
+[[nodiscard]] std::string libraries_text(const DeviceInfo& device);
 
 }  // namespace gpubench
