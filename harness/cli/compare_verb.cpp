@@ -5,7 +5,7 @@
 #include "harness/cli/exit_code.h"
 #include "harness/cli/named_sides.h"
 #include "harness/cli/terminal.h"
-#include "harness/compare/comparison_text.h"
+#include "harness/compare/comparison.h"
 #include "harness/compare/invocation.h"
 #include "harness/core/error.h"
 #include "harness/report/json.h"

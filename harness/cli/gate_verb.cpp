@@ -3,7 +3,7 @@
 #include "harness/cli/exit_code.h"
 #include "harness/cli/named_sides.h"
 #include "harness/cli/terminal.h"
-#include "harness/compare/gate_text.h"
+#include "harness/compare/gate.h"
 #include "harness/core/error.h"
 #include "harness/report/atomic_file.h"
 #include "harness/report/export.h"

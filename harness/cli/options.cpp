@@ -7,7 +7,7 @@
 #include <deque>
 
 #include "harness/cli/flags.h"
-#include "harness/compare/comparison_text.h"
+#include "harness/compare/comparison.h"
 
 namespace gpubench {
 namespace {

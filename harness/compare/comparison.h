@@ -1,4 +1,5 @@
-// compare: how much faster one side is than the other, case by case and suite by suite. It tells and never judges.
+// compare: how much faster one side is than the other, case by case and suite by suite; it never judges. Cases are
+// paired by id: the id is the work, on every machine.
 #pragma once
 
 #include <optional>
@@ -7,12 +8,44 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/compare/baseline.h"
 #include "harness/compare/effect.h"
 #include "harness/compare/invocation.h"
-#include "harness/compare/matching.h"
-#include "harness/compare/noise.h"
+#include "harness/report/text_table.h"
 
 namespace gpubench {
+
+/// What one side says about a case, over its invocations.
+struct CaseOfSide {
+  std::vector<const MeasuredCase*> cases;  ///< one per invocation that has the case; they outlive this
+  std::vector<CaseRun> runs;               ///< of those that passed
+
+  [[nodiscard]] bool planned() const { return !cases.empty(); }
+  [[nodiscard]] bool passed() const { return !runs.empty(); }
+  /// The first one that did not pass; nullptr where all did.
+  [[nodiscard]] const MeasuredCase* unpassed() const;
+  /// Geometric mean of the medians. Passed only.
+  [[nodiscard]] double median_ns() const;
+  /// The headline rate that goes with it. Passed only.
+  [[nodiscard]] double work_per_s() const;
+};
+
+struct MatchedCase {
+  std::string id;
+  std::string suite;
+  std::string unit;  ///< of the headline rate
+  CaseOfSide baseline;
+  CaseOfSide candidate;
+
+  [[nodiscard]] bool both_passed() const { return baseline.passed() && candidate.passed(); }
+};
+
+/// Every case of either side, in the order of the baseline, then those that only the candidate has.
+[[nodiscard]] std::vector<MatchedCase> match(std::span<const Invocation> baseline,
+                                             std::span<const Invocation> candidate);
+
+/// Why one id stands for different work on the two sides; empty where it does not.
+[[nodiscard]] std::string definition_conflict(const MatchedCase& one);
 
 /// What the interval of a ratio says. `same`: it lies within +-tau; `faster`, `slower`: it leaves 1 out; else `unsure`.
 enum class Relation { faster, slower, same, unsure };
@@ -77,5 +110,37 @@ struct CompareRule {
 /// The evidence of a case that passed on both sides. `noise` may be null. `one_setup`: both sides have the same, so
 /// that five runs of the baseline tell the noise of the candidate too.
 [[nodiscard]] Evidence evidence_of(const MatchedCase& one, const Noise* noise, bool one_setup);
+
+// Comparisons for people and for programs.
+
+/// One side in the head of a comparison.
+struct SideLabel {
+  std::string letter;              ///< "A", "B", "C"
+  std::vector<std::string> files;  ///< one per invocation
+  std::string device;              ///< its name
+};
+
+/// A pair of sides, and what came out; several share side A.
+struct LabelledComparison {
+  SideLabel a;
+  SideLabel b;
+  Comparison comparison;
+};
+
+/// Head with the set-ups and what differs, one line per case (the most different first), a line per suite, and how many
+/// cases have no ratio; which ones, with `style.verbosity` of 1.
+[[nodiscard]] std::string comparison_table(const LabelledComparison& one, const ConsoleStyle& style);
+/// The same as GitHub's Markdown.
+[[nodiscard]] std::string comparison_markdown(const LabelledComparison& one);
+/// One document for all of them: schema "gpubench-comparison".
+[[nodiscard]] Json comparison_json(std::span<const LabelledComparison> all);
+/// One row per pair and case.
+[[nodiscard]] std::string comparison_csv(std::span<const LabelledComparison> all);
+
+/// What the side at this place is called: "A" to "Z", then "S27".
+[[nodiscard]] std::string side_letter(std::size_t side);
+
+/// "1.23x"; three digits, more where it lies near 1.
+[[nodiscard]] std::string ratio_text(double ratio);
 
 }  // namespace gpubench

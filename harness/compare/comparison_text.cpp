@@ -1,4 +1,4 @@
-#include "harness/compare/comparison_text.h"
+#include "harness/compare/comparison.h"
 
 #include <fmt/format.h>
 

@@ -7,8 +7,10 @@
 #include <set>
 
 #include "harness/compare/comparison.h"
-#include "harness/compare/gate_inputs.h"
+#include "harness/compare/invocation.h"
+#include "harness/core/error.h"
 #include "harness/report/text_table.h"
+#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {
@@ -158,6 +160,72 @@ void conclude(const GateOptions& options, GateResult& result) {
   if (options.strict && inconclusive > 0)
     return say(GateOutcome::inconclusive, fmt::format("{} inconclusive, and --strict", inconclusive));
   say(GateOutcome::passed, fmt::format("nothing regressed; {} concluded, {} inconclusive", concluded, inconclusive));
+}
+
+void add_all(std::vector<Difference>& to, const std::vector<Difference>& from) {
+  for (const Difference& one : from) {
+    const bool known = std::any_of(to.begin(), to.end(), [&](const Difference& other) {
+      return other.key == one.key && other.baseline == one.baseline && other.candidate == one.candidate;
+    });
+    if (!known) to.push_back(one);
+  }
+}
+
+using Words = std::set<std::string>;
+
+// A word that no report has would silently mean nothing.
+void require_known(std::string_view flag, const std::string& word, const Words& known) {
+  if (known.contains(word)) return;
+  const std::vector<std::string> names(known.begin(), known.end());
+  throw UsageError(fmt::format("{}: no report has '{}'; they have: {}", flag, visible(word), visible(joined(names))));
+}
+
+void require_known_words(std::span<const Invocation> baseline, std::span<const Invocation> candidate,
+                         const GateOptions& options) {
+  Words keys, suites;
+  for (const auto side : {baseline, candidate}) {
+    for (const Invocation& invocation : side) {
+      for (const auto& [key, value] : invocation.setup.decisive) keys.insert(key);
+      for (const MeasuredCase& one : invocation.cases) suites.insert(one.suite);
+    }
+  }
+  for (const std::string& key : options.allowed_differences) require_known("--allow-diff", key, keys);
+  for (const auto& [suite, share] : options.tau.by_suite) require_known("--tau", suite, suites);
+}
+
+void refuse_injected(std::span<const Invocation> baseline) {
+  for (const Invocation& invocation : baseline) {
+    if (!invocation.injected.empty())
+      throw UsageError(fmt::format("--baseline: {} was measured with a fault on purpose, {}, and is no baseline",
+                                   visible(invocation.source), visible(invocation.injected)));
+  }
+}
+
+void require_sound_inputs(std::span<const Invocation> baseline, std::span<const Invocation> candidate,
+                          const GateOptions& options) {
+  refuse_injected(baseline);
+  refuse_repeats(baseline, "--baseline");
+  refuse_repeats(candidate, "--candidate");
+  require_known_words(baseline, candidate, options);
+}
+
+// Fills in what differs between the set-up of the first baseline report and all others, the noise file's included.
+void compare_setups(std::span<const Invocation> baseline, std::span<const Invocation> candidate,
+                    const GateOptions& options, GateResult& result) {
+  const Setup& first = baseline.front().setup;
+  std::vector<const Setup*> others;
+  for (const auto side : {baseline, candidate}) {
+    for (const Invocation& invocation : side) others.push_back(&invocation.setup);
+  }
+  if (options.noise != nullptr) others.push_back(&options.noise->setup);
+  for (const Setup* other : others) {
+    for (const Difference& one : differences(first.decisive, other->decisive)) {
+      const auto& allowed = options.allowed_differences;
+      const bool may = std::find(allowed.begin(), allowed.end(), one.key) != allowed.end();
+      add_all(may ? result.allowed : result.refused, {one});
+    }
+  }
+  add_all(result.noted, differences(first.telling, candidate.front().setup.telling));
 }
 
 }  // namespace

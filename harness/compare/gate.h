@@ -1,16 +1,18 @@
-// gate: whether a candidate may go in. Two sides of reports to one verdict per case and one outcome.
+// gate: whether a candidate may go in. From two sides of reports to a verdict per case and one outcome.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "harness/compare/baseline.h"
 #include "harness/compare/effect.h"
 #include "harness/compare/gate_rule.h"
 #include "harness/compare/invocation.h"
-#include "harness/compare/noise.h"
+#include "harness/report/text_table.h"
 
 namespace gpubench {
 
@@ -62,12 +64,32 @@ struct GateResult {
 };
 
 /// Judges. Neither side is empty. Every report, and the noise file, must have the set-up of the first baseline report
-/// but for the allowed keys. Throws UsageError where a baseline report has an injected slowdown, where an allowed key
-/// is no fact of any report, or where one report stands twice on a side: it would count as two runs.
+/// but for the allowed keys. Throws UsageError where a baseline report has an injected fault, where an allowed key
+/// or suite occurs in no report, and where one report is on a side twice: it would count as two runs.
 [[nodiscard]] GateResult run_gate(std::span<const Invocation> baseline, std::span<const Invocation> candidate,
                                   const GateOptions& options);
 
 /// One sentence on what an inconclusive case needs: "noise 4.9%; about 6 more runs a side would settle it".
 [[nodiscard]] std::string doubt_text(const Judgement& judgement);
+
+// The result for a terminal, a program, a CI server and a pull request.
+
+/// Head, every case that fails the gate, up to 20 of each other verdict but unchanged (with `style.verbosity` of 1 all
+/// of all), counts, outcome and exit code.
+[[nodiscard]] std::string gate_table(const GateResult& result, int exit_code, const ConsoleStyle& style);
+
+/// Everything, schema "gpubench-gate".
+[[nodiscard]] Json gate_json(const GateResult& result, int exit_code);
+
+/// JUnit XML: a testsuite per suite. Regressed, failing and missing cases are failures;
+/// crashes and cases that are not comparable errors; inconclusive and new cases, and missing ones that may be, skipped.
+[[nodiscard]] std::string gate_junit(const GateResult& result, const std::string& fingerprint, bool allow_missing);
+
+/// Markdown of at most `most_bytes`, worst cases first, with a count of the rows left out.
+[[nodiscard]] std::string gate_markdown(const GateResult& result, std::size_t most_bytes);
+
+/// GitHub workflow commands: one ::error per case that fails the gate, nine at most and one that counts the others
+/// (GitHub shows ten of a kind per step); one where nothing could be compared; a ::warning where nothing was concluded.
+[[nodiscard]] std::string gate_annotations(const GateResult& result, bool allow_missing);
 
 }  // namespace gpubench

@@ -1,4 +1,4 @@
-#include "harness/compare/gate_text.h"
+#include "harness/compare/gate.h"
 
 #include <fmt/format.h>
 

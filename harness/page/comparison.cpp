@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "harness/compare/comparison_text.h"
+#include "harness/compare/comparison.h"
 #include "harness/page/html.h"
 #include "harness/page/sections.h"
 #include "harness/report/quantity.h"

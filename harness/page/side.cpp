@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "harness/compare/comparison_text.h"
+#include "harness/compare/comparison.h"
 #include "harness/core/reliability.h"
 #include "harness/report/grouping.h"
 #include "harness/report/text_table.h"

@@ -143,7 +143,7 @@ TEST_F(CompareVerbs, AnotherSetupIsRefusedWithFour) {
   EXPECT_EQ(allowed.run(gate_words({"--allow-diff", "deterministic"})), 0) << allowed.out.str();
   Captured unknown;
   EXPECT_EQ(unknown.run(gate_words({"--allow-diff", "driver"})), 2);
-  EXPECT_THAT(unknown.err.str(), HasSubstr("no report knows 'driver'"));
+  EXPECT_THAT(unknown.err.str(), HasSubstr("no report has 'driver'"));
 }
 
 TEST_F(CompareVerbs, FilesThatAreNoReportsExitTwoWithTheirPlace) {

@@ -5,7 +5,6 @@
 
 #include <cmath>
 
-#include "harness/compare/comparison_text.h"
 #include "harness/report/json.h"
 #include "tests/harness/compare/made_reports.h"
 #include "tests/harness/report/terminal_width.h"

@@ -72,7 +72,7 @@ TEST(Gate, ASuiteMayHaveAChangeOfItsOwnThatMatters) {
 TEST(Gate, ASuiteThatNoReportHasIsRefused) {
   GateOptions options;
   options.tau.by_suite["gem"] = 0.1;
-  EXPECT_EQ(refusal(side_of(steady), side_of(steady), options), "--tau: no report has a suite 'gem'; they have: gemm");
+  EXPECT_EQ(refusal(side_of(steady), side_of(steady), options), "--tau: no report has 'gem'; they have: gemm");
 }
 
 TEST(Gate, ASlowerCaseFails) {
@@ -169,7 +169,7 @@ TEST(Gate, AnotherSetupIsRefusedNamingItsKeysUnlessTheyMayDiffer) {
   EXPECT_EQ(allowed.allowed.size(), 1U);
   options.allowed_differences = {"device.onednn"};
   EXPECT_THAT(refusal(side_of(steady), candidate, options),
-              HasSubstr("no report knows 'device.onednn'; known: build_type"));
+              HasSubstr("no report has 'device.onednn'; they have: build_type"));
 }
 
 TEST(Gate, OneReportOfASideFromElsewhereIsRefusedToo) {

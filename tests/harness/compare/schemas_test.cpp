@@ -4,9 +4,8 @@
 #include <functional>
 
 #include "harness/compare/baseline.h"
-#include "harness/compare/comparison_text.h"
+#include "harness/compare/comparison.h"
 #include "harness/compare/gate.h"
-#include "harness/compare/gate_text.h"
 #include "harness/report/json.h"
 #include "tests/harness/compare/made_reports.h"
 #include "tests/harness/report/report_schema.h"

@@ -1,4 +1,4 @@
-#include "harness/compare/noise.h"
+#include "harness/compare/baseline.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,6 @@
 #include <functional>
 #include <stdexcept>
 
-#include "harness/compare/baseline.h"
 #include "harness/core/error.h"
 #include "harness/report/json.h"
 #include "tests/harness/compare/made_reports.h"
