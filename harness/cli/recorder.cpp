@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/hardware/ceilings.h"
+#include "harness/hardware/peaks.h"
 #include "harness/run/case_verdict.h"
 
 namespace gpubench {

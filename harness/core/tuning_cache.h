@@ -35,7 +35,7 @@ class NoTuningCache final : public TuningCache {
 /// All that a choice for the call depends on, the device and its libraries apart: kind, attributes, arithmetic, and of
 /// each tensor type, shape, layout and memory; not the call's label nor the names of its tensors. `tensors`: inputs,
 /// then outputs. "gemm transpose_b; sums f32; bf16[8, 768] bf16[8, 768]strides(768, 2) bf16[8, 8]"
-/// A case's definition is digested from these too (plan/definition_digest.h): to word them otherwise changes them all.
+/// A case's definition is digested from these too (plan/plan.h): to word them otherwise changes them all.
 [[nodiscard]] std::string choice_key(const OpCall& call, std::span<const TensorSpec> tensors);
 
 }  // namespace gpubench

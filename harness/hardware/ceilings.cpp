@@ -1,4 +1,4 @@
-#include "harness/hardware/ceilings.h"
+#include "harness/hardware/peaks.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,6 @@
 #include "harness/core/error.h"
 #include "harness/core/recipe.h"
 #include "harness/core/reliability.h"
-#include "harness/hardware/peaks.h"
 #include "harness/measure/statistics.h"
 
 namespace gpubench {

@@ -1,5 +1,5 @@
 // The peak rates of devices: a database of published figures, each with its source and how far to trust it, and a way
-// to derive them for a card that is not in the database.
+// to derive them for a card that is not in the database; and how close each case of a run came to them.
 //
 // All rates are dense; 8-bit and 16-bit floating-point rates are those with fp32 accumulation (a GeForce card reaches
 // half of the rate on its sheet with it). One number that is exactly twice another is usually a sparse rate: never
@@ -11,6 +11,9 @@
 #include <optional>
 #include <span>
 #include <string_view>
+
+#include "harness/core/backend.h"
+#include "harness/core/record.h"
 
 namespace gpubench {
 
@@ -79,5 +82,19 @@ struct DeviceRow {
 
 /// Double data rate: the clock as the driver reports it, the bus in bits; bytes per second.
 [[nodiscard]] double bandwidth_at(double memory_mhz, double bus_bits);
+
+/// Fills in Derived::peak of every measured case of one rank, and of collectives between devices whose link is known:
+/// bus bandwidth against one direction of it.
+///
+/// A case is compared with the limit that binds it: arithmetic or memory, whichever would take longer at its peak.
+/// Peaks are those of the database for a CUDA device that it knows, else units x operations per clock x highest clock.
+/// The memory's peak binds only what must come from memory: cold cases that leave no copy in the cache.
+///
+/// Unreliable timings (reliability.h) are neither the best of a run nor compared with it.
+///
+/// A rate that is higher than the device can reach at its highest clock (by more than 1%, by which timers may differ)
+/// makes the case an error with that finding: time, work or peak is wrong, and the number must not be ranked. For a
+/// convolution it is only flagged, because Winograd and FFT need fewer operations than are counted.
+void add_ceilings(const DeviceInfo& device, std::span<CaseRecord> records);
 
 }  // namespace gpubench

@@ -13,7 +13,7 @@
 #include "harness/core/backend.h"
 #include "harness/core/case.h"
 #include "harness/core/record.h"
-#include "harness/measure/summary.h"
+#include "harness/measure/statistics.h"
 
 namespace gpubench {
 

@@ -1,4 +1,4 @@
-#include "harness/plan/definition_digest.h"
+#include "harness/plan/plan.h"
 
 #include <array>
 #include <charconv>

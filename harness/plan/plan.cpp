@@ -7,7 +7,6 @@
 #include <set>
 
 #include "harness/core/error.h"
-#include "harness/plan/definition_digest.h"
 #include "harness/plan/names.h"
 
 namespace gpubench {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "harness/measure/summary.h"
+#include "harness/measure/statistics.h"
 #include "harness/report/report_reader.h"
 #include "harness/report/visible_text.h"
 

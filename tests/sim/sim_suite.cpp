@@ -4,7 +4,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "harness/plan/definition_digest.h"
+#include "harness/plan/plan.h"
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/move.h"

@@ -1,4 +1,4 @@
-#include "harness/hardware/ceilings.h"
+#include "harness/hardware/peaks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

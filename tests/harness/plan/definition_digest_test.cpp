@@ -1,5 +1,5 @@
 // What an id stands for, digested: whatever changes the meaning of a case changes the digest, and nothing else does.
-#include "harness/plan/definition_digest.h"
+#include "harness/plan/plan.h"
 
 #include <gtest/gtest.h>
 

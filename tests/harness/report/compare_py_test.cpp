@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "harness/measure/summary.h"
+#include "harness/measure/statistics.h"
 #include "harness/report/export.h"
 #include "harness/report/json.h"
 #include "harness/report/reader.h"

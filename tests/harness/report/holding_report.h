@@ -1,7 +1,7 @@
 // A small report in which everything fits together, so that whatever a test changes is the only thing wrong with it.
 #pragma once
 
-#include "harness/measure/summary.h"
+#include "harness/measure/statistics.h"
 #include "tests/harness/report/sample_records.h"
 
 namespace gpubench {

@@ -8,7 +8,7 @@
 #include <iostream>
 
 #include "harness/core/hash.h"
-#include "harness/plan/definition_digest.h"
+#include "harness/plan/plan.h"
 #include "reference/cpu/cpu_backend.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/move.h"

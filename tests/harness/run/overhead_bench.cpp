@@ -11,7 +11,6 @@
 
 #include "harness/hardware/telemetry.h"
 #include "harness/measure/statistics.h"
-#include "harness/measure/summary.h"
 #include "harness/run/prepared_case.h"
 #include "harness/run/timing.h"
 #include "reference/cpu/cpu_backend.h"

@@ -9,7 +9,6 @@
 #include <array>
 
 #include "harness/core/tuning_cache.h"
-#include "harness/plan/definition_digest.h"
 #include "harness/plan/plan.h"
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/cross_entropy.h"
