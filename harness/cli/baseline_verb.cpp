@@ -7,9 +7,8 @@
 #include <span>
 
 #include "harness/cli/device.h"
-#include "harness/cli/exit_code.h"
-#include "harness/cli/named_sides.h"
 #include "harness/cli/terminal.h"
+#include "harness/cli/verbs.h"
 #include "harness/core/error.h"
 #include "harness/plan/names.h"
 #include "harness/report/atomic_file.h"

@@ -1,9 +1,8 @@
-#include "harness/cli/built_in_backends.h"
+#include "harness/cli/program.h"
 
 #include <utility>
 
 #include "harness/cli/cuda_module.h"
-#include "harness/cli/program.h"
 #include "reference/cpu/cpu_backend.h"
 #include "reference/cpu/usable_isa.h"
 

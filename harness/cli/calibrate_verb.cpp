@@ -9,9 +9,8 @@
 
 #include "harness/cli/children.h"
 #include "harness/cli/device.h"
-#include "harness/cli/exit_code.h"
 #include "harness/cli/flags.h"
-#include "harness/cli/named_sides.h"
+#include "harness/cli/verbs.h"
 #include "harness/core/error.h"
 #include "harness/measure/statistics.h"
 #include "harness/report/atomic_file.h"

@@ -1,4 +1,4 @@
-#include "harness/cli/case_tables.h"
+#include "harness/cli/verbs.h"
 
 #include <fmt/format.h>
 

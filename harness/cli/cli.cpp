@@ -1,20 +1,15 @@
 // run_cli(): from the command line to a verb, and from whatever goes wrong to an exit code.
 #include <fmt/format.h>
-
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <new>
 
-#include "harness/cli/case_tables.h"
 #include "harness/cli/cuda_module.h"
 #include "harness/cli/device.h"
-#include "harness/cli/driver_child.h"
 #include "harness/cli/environment.h"
-#include "harness/cli/exit_code.h"
-#include "harness/cli/gpu_table.h"
 #include "harness/cli/help.h"
-#include "harness/cli/named_sides.h"
 #include "harness/cli/options.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/terminal.h"
@@ -101,6 +96,34 @@ int run_cli(int argc, const char* const* argv, const Environment& environment) {
     complain(e);
     const int signal = environment.stop.load();
     return signal == 0 ? exit_codes::could_not_measure : exit_code({{}, signal, true});
+  }
+}
+
+int exit_code(const Outcome& outcome) {
+  const Totals& totals = outcome.totals;
+  if (outcome.signal == SIGTERM) return exit_codes::terminated;
+  if (outcome.signal == SIGHUP) return exit_codes::hung_up;
+  if (outcome.signal != 0) return exit_codes::interrupted;
+  const int failed =
+      totals.count(Verdict::fail) + totals.count(Verdict::downgraded) + totals.count(Verdict::not_proven);
+  if (failed > 0) return exit_codes::verdict_failed;
+  if (totals.count(Verdict::error) > 0 || outcome.report_lost) return exit_codes::could_not_measure;
+  const int ran = totals.count(Verdict::pass) + totals.count(Verdict::unverified);
+  return ran > 0 ? exit_codes::ok : exit_codes::nothing_ran;
+}
+
+std::string explain_exit_code(int code) {
+  switch (code) {
+    case exit_codes::ok: return "all that ran passed";
+    case exit_codes::verdict_failed: return "a verdict failed: fail, downgraded or not_proven";
+    case exit_codes::usage: return "usage, configuration or input file; nothing was measured";
+    case exit_codes::could_not_measure: return "could not measure: crash, hang, device or report lost";
+    case exit_codes::not_comparable: return "not comparable, or nothing could be concluded";
+    case exit_codes::nothing_ran: return "nothing ran";
+    case exit_codes::hung_up: return "the terminal hung up; the report is partial";
+    case exit_codes::interrupted: return "interrupted; the report is partial";
+    case exit_codes::terminated: return "terminated; the report is partial";
+    default: return "not an exit code of gpubench";
   }
 }
 

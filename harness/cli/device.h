@@ -1,4 +1,4 @@
-// Which device a run takes, and why; asked without opening it.
+// Which device a run takes, and why. This process neither opens it nor calls its driver: children do.
 #pragma once
 
 #include <stdexcept>
@@ -6,8 +6,12 @@
 
 #include "harness/cli/children.h"
 #include "harness/cli/environment.h"
+#include "harness/hardware/gpu_survey.h"
+#include "harness/report/json_parser.h"
 
 namespace gpubench {
+
+class Node;
 
 /// Nothing can be measured here; the program ends with exit code 3 and this text.
 class CannotMeasure : public std::runtime_error {
@@ -41,7 +45,38 @@ struct DeviceChoice {
 [[nodiscard]] DeviceInfo describe_device(const DeviceChoice& choice, const Environment& environment,
                                          double deadline_s = opening_deadline_s);
 
-/// The child's side: tells the DeviceInfo to `output_fd`, first as the backend gives it, then with what NVML adds.
+/// The child's side: sends the DeviceInfo to `output_fd`, first as the backend gives it, then with what NVML adds.
 void tell_device(const DeviceChoice& choice, int output_fd);
+
+// The NVIDIA driver, NVML and the libraries of a backend's module are asked in a child process (verb probe): each may
+// hang.
+
+/// As probe_nvidia_driver(); a driver that hangs or crashes is not usable, and the reason names the call. Throws
+/// CannotMeasure where no child can be started, or `stop` is raised; so does the next.
+[[nodiscard]] NvidiaDriver ask_nvidia_driver(const std::string& program, double deadline_s, const StopFlag& stop);
+
+/// As survey_gpus(), with what was found out before a call that hangs.
+[[nodiscard]] GpuSurvey ask_gpus(const std::string& program, double deadline_s, const StopFlag& stop);
+
+/// The libraries of the CUDA backend's module. Throws BackendError with the loader's reason, and CannotMeasure where it
+/// hangs or crashes.
+[[nodiscard]] std::vector<ModuleReport> ask_libraries(const std::string& program, double deadline_s,
+                                                      const StopFlag& stop);
+
+/// The child's side: asks what `subject` names, "driver", "gpus" or "libraries", and sends the answer to `output_fd`.
+/// Throws UsageError for another.
+void probe(const std::string& subject, int output_fd, std::span<const BackendEntry> backends);
+
+// Their answers as a line of JSON, which the child sends.
+
+[[nodiscard]] Json to_json(const NvidiaDriver& driver);
+/// Throws ReadError; so does the next.
+[[nodiscard]] NvidiaDriver driver_from_json(const Node& node);
+
+[[nodiscard]] Json to_json(const GpuSurvey& survey);
+[[nodiscard]] GpuSurvey survey_from_json(const Node& node);
+
+[[nodiscard]] Json to_json(const ModuleSurvey& survey);
+[[nodiscard]] ModuleSurvey module_from_json(const Node& node);
 
 }  // namespace gpubench

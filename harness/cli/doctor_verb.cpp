@@ -1,4 +1,4 @@
-#include "harness/cli/gpu_table.h"
+#include "harness/cli/verbs.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,6 @@
 
 #include "harness/cli/cuda_module.h"
 #include "harness/cli/device.h"
-#include "harness/cli/exit_code.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/terminal.h"
 #include "harness/hardware/doctor.h"

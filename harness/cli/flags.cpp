@@ -1,9 +1,16 @@
 #include "harness/cli/flags.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "harness/cli/flag_rows.h"
+#include "harness/core/error.h"
+#include "harness/plan/names.h"
+#include "harness/report/text_table.h"
+#include "harness/report/visible_text.h"
 
 namespace gpubench {
 namespace {
@@ -107,6 +114,141 @@ std::vector<std::string> words_for_runs(const std::vector<std::string>& words) {
     }
   }
   return kept;
+}
+
+namespace {
+
+// "gemm=25%": the words on both sides of the sign, of which the first may not be empty.
+std::pair<std::string, std::string> assignment(std::string_view flag, const std::string& word, const char* expected) {
+  const std::size_t equals = word.find('=');
+  if (equals == 0 || equals == std::string::npos)
+    throw UsageError(fmt::format("{}: '{}' is not {}", flag, visible(word), expected));
+  return {word.substr(0, equals), word.substr(equals + 1)};
+}
+
+}  // namespace
+
+std::size_t choose(std::string_view flag, const std::string& word, const std::vector<std::string>& known) {
+  const auto found = std::find(known.begin(), known.end(), word);
+  if (found != known.end()) return static_cast<std::size_t>(found - known.begin());
+  throw UsageError(
+      fmt::format("{}: '{}' is not one of {}{}", flag, visible(word), joined(known), did_you_mean(word, known)));
+}
+
+std::vector<std::string> split_at_commas(std::string_view list) {
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t comma = std::min(list.find(',', at), list.size());
+    words.emplace_back(list.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return words;
+}
+
+double share_of(std::string_view flag, const std::string& word) {
+  const bool percent = word.ends_with("%");
+  const std::optional<double> typed = number<double>(std::string_view(word).substr(0, word.size() - (percent ? 1 : 0)));
+  if (typed && !percent && *typed >= 1.0 && std::isfinite(*typed))
+    throw UsageError(fmt::format("{0}: '{1}' would be {2:.6g}%: write {1}% or {3:.6g}", flag, visible(word),
+                                 100.0 * *typed, *typed / 100.0));
+  const double share = typed.value_or(0.0) / (percent ? 100.0 : 1.0);
+  if (!(share > 0.0 && share < 10.0))
+    throw UsageError(fmt::format("{}: '{}' is no share such as 3% or 0.03", flag, visible(word)));
+  return share;
+}
+
+std::pair<std::string, std::vector<std::int64_t>> axis_of(std::string_view flag, const std::string& word) {
+  const auto [name, values] = assignment(flag, word, "NAME=N,... as in --axis k=256,512");
+  std::pair<std::string, std::vector<std::int64_t>> axis{name, {}};
+  for (const std::string& value : split_at_commas(values))
+    axis.second.push_back(whole<std::int64_t>(fmt::format("{} {}", flag, name), value, 0));
+  return axis;
+}
+
+Slowdown slowdown_of(std::string_view flag, const std::string& word) {
+  const auto [op, share] = assignment(flag, word, "OP=PERCENT as in gemm=25%");
+  return {op, share_of(flag, share)};
+}
+
+InjectedError error_of(std::string_view flag, const std::string& word) {
+  const auto [op, kind] = assignment(flag, word, "OP=KIND as in gemm=bit");
+  return {op, choose(flag, kind, error_kinds())};
+}
+
+double price_of(std::string_view flag, const std::string& word) {
+  constexpr double most = 1e9;
+  const double price = number<double>(word).value_or(0.0);
+  if (!(price > 0.0 && price <= most))
+    throw UsageError(fmt::format("{}: '{}' is no price such as 2.49", flag, visible(word)));
+  return price;
+}
+
+std::optional<double> deadline_of(std::string_view flag, const std::string& word) {
+  constexpr double most_s = 30.0 * 24.0 * 3600.0;
+  if (word == "auto") return std::nullopt;
+  if (word == "off") return 0.0;
+  const double seconds = number<double>(word).value_or(0.0);
+  if (!(seconds > 0.0 && seconds <= most_s))
+    throw UsageError(fmt::format("{}: '{}' is not auto, off or a number of seconds such as 120", flag, visible(word)));
+  return seconds;
+}
+
+unsigned mode_of(std::string_view flag, const std::string& word) {
+  constexpr unsigned owner_reads_and_writes = 0600, most = 0777;
+  const unsigned mode = number<unsigned>(word, 8).value_or(0);
+  if (mode > most || (mode & owner_reads_and_writes) != owner_reads_and_writes)
+    throw UsageError(fmt::format("{}: '{}' is no mode from 0600 to 0777 such as 0644", flag, visible(word)));
+  return mode;
+}
+
+namespace {
+
+constexpr std::string_view prefix = "GPUBENCH_";
+
+std::vector<std::string> known_variables() {
+  std::vector<std::string> known;
+  for (const VerbInfo& verb : verbs()) {
+    for (const Flag& flag : flags_of(verb.verb)) {
+      if (flag.is_visible()) known.push_back(variable_of(flag.long_name));
+    }
+  }
+  return known;
+}
+
+}  // namespace
+
+std::string variable_of(const std::string& flag) {
+  std::string text(prefix);
+  for (const char c : flag.substr(std::min(flag.find_first_not_of('-'), flag.size()))) {
+    text += c == '-' ? '_' : c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  }
+  return text;
+}
+
+bool switched_on(const std::string& variable, const std::string& value) {
+  if (value == "on" || value == "1") return true;
+  if (value == "off" || value == "0") return false;
+  throw UsageError(fmt::format("{}: '{}' is not one of on, off, 1, 0", variable, visible(value)));
+}
+
+std::vector<std::string> unknown_variables(std::span<const std::string> names) {
+  const std::vector<std::string> known = known_variables();
+  std::vector<std::string> words;  // without the prefix, which would make any two of them alike
+  for (const std::string& one : known) words.push_back(one.substr(prefix.size()));
+  std::vector<std::string> sentences;
+  for (const std::string& one : names) {
+    if (!one.starts_with(prefix) || std::find(known.begin(), known.end(), one) != known.end()) continue;
+    const std::string close = nearest(one.substr(prefix.size()), words);
+    sentences.push_back(fmt::format("{} is set, but no flag is called so{}", visible(one),
+                                    close.empty() ? "" : fmt::format("; did you mean {}{}?", prefix, close)));
+  }
+  return sentences;
+}
+
+std::string variables_text(std::span<const std::pair<std::string, std::string>> variables) {
+  std::vector<std::string> words;
+  for (const auto& [variable, value] : variables) words.push_back(fmt::format("{}={}", variable, visible(value)));
+  return joined(words, " ");
 }
 
 }  // namespace gpubench

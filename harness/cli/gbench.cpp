@@ -10,13 +10,12 @@
 #include <optional>
 #include <string_view>
 
-#include "harness/cli/anonymity.h"
 #include "harness/cli/device.h"
-#include "harness/cli/driver_child.h"
-#include "harness/cli/exit_code.h"
 #include "harness/cli/options.h"
+#include "harness/cli/recorder.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/selection.h"
+#include "harness/cli/verbs.h"
 #include "harness/core/error.h"
 #include "harness/measure/statistics.h"
 #include "harness/report/visible_text.h"

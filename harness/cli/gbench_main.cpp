@@ -1,8 +1,6 @@
 // The program gpubench-gbench: the real suites and backends behind Google Benchmark.
-#include "harness/cli/built_in_backends.h"
 #include "harness/cli/gbench.h"
 #include "harness/cli/program.h"
-#include "harness/cli/revision.h"
 #include "suites/suites.h"
 
 int main(int argc, char** argv) {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "harness/cli/exit_code.h"
 #include "harness/cli/flags.h"
+#include "harness/cli/verbs.h"
 #include "harness/core/error.h"
 #include "harness/plan/names.h"
 #include "harness/report/record_text.h"

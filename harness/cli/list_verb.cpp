@@ -1,4 +1,4 @@
-#include "harness/cli/case_tables.h"
+#include "harness/cli/verbs.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,6 @@
 
 #include "harness/cli/device.h"
 #include "harness/cli/estimate.h"
-#include "harness/cli/exit_code.h"
 #include "harness/cli/selection.h"
 #include "harness/cli/terminal.h"
 #include "harness/core/error.h"

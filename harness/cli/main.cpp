@@ -1,7 +1,5 @@
 // The program gpubench: the real suites and backends.
-#include "harness/cli/built_in_backends.h"
 #include "harness/cli/program.h"
-#include "harness/cli/revision.h"
 #include "suites/suites.h"
 
 int main(int argc, char** argv) {

@@ -115,7 +115,7 @@ const VerbInfo& verb_named(Names words, Names suites) {
 // A command line as CLI11 has cut it: each flag of the verb beside the words that were given for it.
 class CommandLine {
  public:
-  explicit CommandLine(Verb verb) : verb_(verb), flags_(flags_of(verb)) {
+  explicit CommandLine(Verb verb) : verb_(verb), flags_(flags_of(verb)), values_(flags_.size()) {
     app_.set_help_flag();  // the words --help and -h are handled for all verbs at once, also without a verb
     app_.allow_extras();
     for (const Flag& flag : flags_) options_.push_back(add(flag));
@@ -129,8 +129,9 @@ class CommandLine {
     std::vector<std::string> reversed(words.rbegin(), words.rend());
     try {
       app_.parse(std::move(reversed));
+      for (std::size_t i = 0; i < flags_.size(); ++i) values_[i] = given(flags_[i], *options_[i]);
       options.own_words = words_without({"--dry-run", "--tuning-cache", "--turns"});
-      options.from_environment = apply_variables(app_, variables);
+      options.from_environment = apply(variables);
       // A case's rerun line names what chooses it.
       options.rerun_words = words_without({"--suite", "--tier", "--filter", "--exclude", "--precision", "--ranks",
                                            "--seed", "--dry-run", "--turns", "--isolate", "--deadline", "--anonymize"});
@@ -139,7 +140,7 @@ class CommandLine {
     }
     if (const std::vector<std::string> extra = app_.remaining(); !extra.empty()) refuse_extra(extra.front(), suites);
     refuse_empty_values(options);
-    for (std::size_t i = 0; i < flags_.size(); ++i) set(options, flags_[i], *options_[i]);
+    for (std::size_t i = 0; i < flags_.size(); ++i) set(options, flags_[i], values_[i]);
     return options;
   }
 
@@ -167,12 +168,31 @@ class CommandLine {
     return from_variable ? variable : flag.stands_alone() ? std::string(name(options.verb)) : flag.long_name;
   }
 
-  static void set(Options& options, const Flag& flag, const CLI::Option& option) {
-    std::vector<std::string> words = option.results();
-    if (words.empty()) return;
+  // The words that a flag was given; of a switch, only that it is on.
+  static std::vector<std::string> given(const Flag& flag, const CLI::Option& option) {
+    if (flag.takes != Takes::nothing || option.count() == 0) return option.results();
+    return option.as<bool>() ? std::vector<std::string>{"on"} : std::vector<std::string>{};
+  }
+
+  // Variables stand in for the flags that were not given. Returns those that did.
+  std::vector<std::pair<std::string, std::string>> apply(const Variables& variables) {
+    std::vector<std::pair<std::string, std::string>> applied;
+    for (std::size_t i = 0; i < flags_.size(); ++i) {
+      const Flag& flag = flags_[i];
+      if (!variables || !flag.is_visible() || options_[i]->count() > 0) continue;
+      const std::string variable = variable_of(flag.long_name);
+      const std::string value = variables(variable.c_str());
+      if (value.empty()) continue;
+      applied.emplace_back(variable, value);
+      if (flag.takes != Takes::nothing || switched_on(variable, value)) values_[i] = {value};
+    }
+    return applied;
+  }
+
+  static void set(Options& options, const Flag& flag, const std::vector<std::string>& given) {
+    if (given.empty()) return;
     const std::string from = source(options, flag);
-    if (flag.takes == Takes::nothing && !option.as<bool>()) return;
-    if (flag.takes == Takes::one) words = {words.back()};
+    const auto words = std::span(given).last(flag.takes == Takes::one ? 1 : given.size());
     for (const std::string& word : words) {
       if (flag.takes != Takes::list) {
         flag.set(options, from, word);
@@ -186,7 +206,7 @@ class CommandLine {
   void refuse_empty_values(const Options& options) const {
     for (std::size_t i = 0; i < flags_.size(); ++i) {
       const Flag& flag = flags_[i];
-      for (const std::string& value : options_[i]->results()) {
+      for (const std::string& value : values_[i]) {
         const bool gap = flag.type.ends_with(",...") && ("," + value + ",").find(",,") != std::string::npos;
         if (!value.empty() && !gap) continue;
         if (flag.stands_alone())
@@ -220,7 +240,7 @@ class CommandLine {
       const bool measures = flag.group == "select" || flag.group == "measure" || flag.group == "check";
       if (!measures && flag.long_name != "--anonymize") continue;  // what is half in names stays so
       if (std::find(others.begin(), others.end(), flag.long_name) != others.end()) continue;
-      for (const std::string& value : options_[i]->results()) {
+      for (const std::string& value : values_[i]) {
         words.push_back(flag.long_name);
         if (flag.takes != Takes::nothing) words.push_back(value);
       }
@@ -269,7 +289,8 @@ class CommandLine {
   Verb verb_;
   std::vector<Flag> flags_;
   CLI::App app_;
-  std::vector<CLI::Option*> options_;  // of each flag
+  std::vector<CLI::Option*> options_;             // of each flag
+  std::vector<std::vector<std::string>> values_;  // of each flag, from the command line or its variable
   // CLI11 keeps the values here; they are read from its options.
   std::deque<bool> switches_;
   std::deque<std::string> single_;

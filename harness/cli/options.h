@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -11,7 +12,6 @@
 #include <vector>
 
 #include "harness/cli/children.h"
-#include "harness/cli/variables.h"
 #include "harness/compare/effect.h"
 #include "harness/core/case.h"
 #include "harness/plan/plan.h"
@@ -123,10 +123,13 @@ struct Options {
   [[nodiscard]] double for_opening_s() const { return deadline_s.value_or(opening_deadline_s); }
 };
 
-/// `words`: the command line without the program's name; `variables` stand in for flags that are not given
-/// (variables.h). Throws UsageError that names what is wrong (the flag or the variable), what was expected and the
-/// nearest match.
-/// `suites`: the names that --suite takes, so that one in another place is told where it belongs.
+/// The value of a variable; "" where unset. An empty function: there is no environment.
+using Variables = std::function<std::string(const char*)>;
+
+/// `words`: the command line without the program's name; `variables` stand in for flags that are not given, as
+/// GPUBENCH_TIER=smoke for --tier smoke. Throws UsageError that names what is wrong (the flag or the variable), what
+/// was expected and the nearest match. `suites`: the names that --suite takes, so that one in another place is told
+/// where it belongs.
 [[nodiscard]] Options parse_options(std::span<const std::string> words, const Variables& variables = {},
                                     std::span<const std::string> suites = {});
 

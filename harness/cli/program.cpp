@@ -17,8 +17,8 @@
 #include <utility>
 
 #include "harness/cli/children.h"
-#include "harness/cli/driver_child.h"
-#include "harness/cli/exit_code.h"
+#include "harness/cli/device.h"
+#include "harness/cli/verbs.h"
 
 namespace gpubench {
 namespace {

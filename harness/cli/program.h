@@ -11,8 +11,8 @@
 namespace gpubench {
 
 /// main() of a program with these suites and backends. Signals end it, until a verb that has something to lose
-/// catches them (Environment::catch_signals). `revision`: of the sources (revision.h), "" where unknown. A worker's
-/// standard output is turned to standard error: libraries that print cannot spoil results.
+/// catches them (Environment::catch_signals). `revision`: built_revision(), "" where unknown. A worker's
+/// standard output goes to standard error, so that libraries that print cannot spoil results.
 int run_program(int argc, char** argv, std::span<const Suite> suites, std::vector<BackendEntry> backends,
                 std::string_view revision = {});
 
@@ -27,5 +27,13 @@ int run_program(int argc, char** argv, std::span<const Suite> suites, std::vecto
 /// From here on std::bad_alloc that nobody can catch, as of a destructor, ends the process with a sentence on standard
 /// error and exit code 3 instead of abort(): the JSON library's destructors allocate.
 void end_cleanly_without_memory();
+
+/// The backends of the real programs: the CPU's, and the CUDA module where there is one. `argv0`: of the program,
+/// beside which the module is looked for.
+[[nodiscard]] std::vector<BackendEntry> built_in_backends(const char* argv0);
+
+/// The revision of the sources that a program was built from: twelve digits of the commit, with "-dirty" where tracked
+/// files differed from it; "" where unknown. Defined by scripts/cmake/GpubenchRevision.cmake.
+[[nodiscard]] std::string_view built_revision();
 
 }  // namespace gpubench

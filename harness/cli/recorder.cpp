@@ -2,7 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
+#include "harness/compare/setup.h"
+#include "harness/core/error.h"
+#include "harness/core/hash.h"
 #include "harness/hardware/peaks.h"
+#include "harness/report/anonymize_key.h"
+#include "harness/report/atomic_file.h"
+#include "harness/report/json.h"
+#include "harness/report/reader.h"
+#include "harness/report/visible_text.h"
 #include "harness/run/case_verdict.h"
 
 namespace gpubench {
@@ -63,6 +73,127 @@ std::vector<CaseRecord> Recorder::in_order_of(std::span<const PlannedCase> plan,
     all.push_back(std::move(record));
   }
   return all;
+}
+
+namespace {
+
+// A journal may be anybody's: it chooses what is run and how it is measured, never what is written where.
+void require_measuring_words(const Resumption& one, std::span<const std::string> suites) {
+  std::vector<std::string> words{"run"};
+  words.insert(words.end(), one.journal.start.words.begin(), one.journal.start.words.end());
+  if (parse_options(words, {}, suites).own_words != one.journal.start.words)
+    throw UsageError("its flags are not those that choose and measure");
+}
+
+// The report goes where the journal is, in the place of the partial one.
+void keep_places(Resumption& one, const std::string& resume) {
+  Options& o = one.options;
+  o.writing.replace = true;
+  if (std::filesystem::is_directory(resume)) {
+    if (o.out) throw UsageError("--out: a run that is gone on with keeps its folder; leave the flag out");
+    o.out = resume;
+    return;
+  }
+  const std::string file = one.path.substr(0, one.path.size() - journal_ending.size());
+  if (o.out || (o.json && *o.json != file))
+    throw UsageError("--resume: the report goes where the journal is; leave --out and --json out");
+  o.json = file;
+}
+
+}  // namespace
+
+std::string journal_of(const std::string& resume) {
+  if (std::filesystem::is_directory(resume)) return (std::filesystem::path(resume) / journal_name).string();
+  if (!resume.ends_with(journal_ending) || resume.size() == journal_ending.size())
+    throw UsageError(fmt::format("--resume: '{}' is neither a folder nor a FILE{}", visible(resume), journal_ending));
+  return resume;
+}
+
+Resumption open_resumption(const Options& options, std::span<const std::string> words, const Environment& environment) {
+  Resumption one;
+  one.path = journal_of(*options.resume);
+  one.options = options;
+  one.words.assign(words.begin(), words.end());
+  std::vector<std::string> suites;
+  for (const Suite& suite : environment.suites) suites.push_back(suite.name);
+  try {
+    one.journal = read_journal(one.path);
+    require_measuring_words(one, suites);
+  } catch (const ReadError& e) {
+    throw UsageError(fmt::format("--resume: {}; expected the journal of a run that was interrupted", e.what()));
+  } catch (const UsageError& e) {
+    throw UsageError(fmt::format("--resume: {}: {}", visible(one.path), e.what()));
+  }
+  if (options.own_words.empty()) {
+    std::vector<std::string> all{"run"};
+    all.insert(all.end(), one.journal.start.words.begin(), one.journal.start.words.end());
+    const bool has_verb = !words.empty() && words.front() == "run";
+    all.insert(all.end(), words.begin() + (has_verb ? 1 : 0), words.end());
+    one.words = all;
+    one.options = parse_options(all, environment.variable, suites);
+  }
+  keep_places(one, *options.resume);
+  return one;
+}
+
+std::vector<std::pair<std::string, std::string>> settings_of(const Report& report, std::span<const PlannedCase> plan,
+                                                             const Options& options, const Anonymizer* anonymizer) {
+  Setup setup = setup_of(report);
+  Facts facts = std::move(setup.decisive);
+  facts.insert(facts.end(), setup.telling.begin(), setup.telling.end());
+  facts.emplace_back("check", report.run.check);
+  facts.emplace_back("injected", report.run.injected);
+  facts.emplace_back("energy", options.run.energy ? "on" : "off");
+  for (const auto& [fact, file] : {std::pair{"pin", &options.pin}, {"like", &options.like}}) {
+    if (*file) facts.emplace_back(fact, anonymizer == nullptr ? **file : anonymizer->path(**file));
+  }
+  facts.emplace_back("breakdown", options.run.breakdown ? "on" : "off");
+  std::uint64_t digest = 0;
+  for (const PlannedCase& planned : plan) digest = hash(planned.id(), digest);
+  facts.emplace_back("cases", fmt::format("{} ({:016x})", plan.size(), digest));
+  return facts;
+}
+
+void require_same_run(const Resumption& resumption, const std::vector<std::pair<std::string, std::string>>& settings) {
+  const std::vector<Difference> all = differences(resumption.journal.start.settings, settings);
+  if (all.empty()) return;
+  const std::string more = all.size() == 1 ? "" : fmt::format(", and {} more", all.size() - 1);
+  throw AnotherRun(
+      fmt::format("--resume: this is another run than the one that was interrupted: {}{}; expected the "
+                  "same machine, build and flags, or a new run",
+                  difference_text(all.front()), more));
+}
+
+std::optional<HashKey> key_for(const Options& options, const Environment& environment) {
+  if (!options.anonymize) return std::nullopt;
+  const std::string file = options.anonymize_key.value_or(
+      default_key_file(environment.variable("XDG_CONFIG_HOME"), environment.variable("HOME")));
+  if (file.empty())
+    throw UsageError("--anonymize: there is no home folder to keep the key in; say where: --anonymize-key FILE");
+  try {
+    return anonymize_key(file);
+  } catch (const ReadError& e) {
+    throw UsageError(fmt::format("--anonymize: {}", e.what()));
+  } catch (const WriteError& e) {
+    throw UsageError(fmt::format("--anonymize: {}; say where the key is kept: --anonymize-key FILE", e.what()));
+  }
+}
+
+std::vector<std::string> users_of(const Environment& environment) {
+  return {environment.variable("USER"), environment.variable("LOGNAME"),
+          std::filesystem::path(environment.variable("HOME")).filename().string()};
+}
+
+std::vector<std::string> without_files(const std::vector<std::string>& own_words) {
+  std::vector<std::string> kept;
+  for (std::size_t i = 0; i < own_words.size(); ++i) {
+    if (own_words[i] == "--pin" || own_words[i] == "--like") {
+      ++i;
+    } else {
+      kept.push_back(own_words[i]);
+    }
+  }
+  return kept;
 }
 
 }  // namespace gpubench

@@ -1,13 +1,19 @@
-// Keeps what a run finds while it goes on: in memory for its report, and in its journal for a run that goes on with it.
+// Keeps the records of a run: in memory for its report, in its journal for --resume, anonymous with --anonymize.
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "harness/cli/environment.h"
+#include "harness/cli/options.h"
 #include "harness/core/record.h"
 #include "harness/plan/plan.h"
+#include "harness/report/anonymize.h"
 #include "harness/report/journal.h"
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
@@ -16,14 +22,14 @@
 
 namespace gpubench {
 
-/// Passes everything on to what the user watches, where a record is held against the device at once: a rate that cannot
-/// be true must not be shown as a pass first.
+/// Passes everything on to what the user watches; records are compared with the device's ceilings first, so that an
+/// impossible rate is never shown as a pass.
 class Recorder final : public RunObserver {
  public:
   /// `journal`: null for none. All must outlive the recorder.
   Recorder(RunObserver& view, const DeviceInfo& device, JournalWriter* journal);
 
-  /// Takes what a run before this one has finished.
+  /// Takes the cases that the interrupted run had finished.
   void take(const std::map<std::string, CaseRecord>& finished);
 
   void phase(std::string_view case_id, std::string_view phase) override { view_.phase(case_id, phase); }
@@ -59,6 +65,76 @@ class JsonRecordCodec final : public RecordCodec {
     const Json json = parse_json(text, "worker's record");
     return record_from_json({json, "worker's record"});
   }
+};
+
+// Resuming an interrupted run.
+
+/// The journal in the folder of report.json, and what its name ends with beside --json FILE.
+inline constexpr std::string_view journal_name = "journal.jsonl";
+inline constexpr std::string_view journal_ending = ".journal.jsonl";
+
+/// Machine, build or options differ from those of the interrupted run. Exit 4.
+class AnotherRun : public std::runtime_error {
+ public:
+  explicit AnotherRun(const std::string& what) : std::runtime_error(what) {}
+};
+
+/// An interrupted run.
+struct Resumption {
+  std::string path;  ///< of the journal
+  Journal journal;
+  Options options;                 ///< with the flags and output files of the journal where none are given
+  std::vector<std::string> words;  ///< the command line of these options
+};
+
+/// The journal's file that --resume DIR or --resume FILE means.
+[[nodiscard]] std::string journal_of(const std::string& resume);
+
+/// Of a command line with --resume. Throws UsageError where there is no journal, or one that does not hold.
+[[nodiscard]] Resumption open_resumption(const Options& options, std::span<const std::string> words,
+                                         const Environment& environment);
+
+/// What must be the same on both sides of an interruption: the set-up of the report, its build, seed and check, the
+/// reports that it follows (--pin, --like), and the cases planned. `anonymizer`: null for names as they are.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> settings_of(const Report& report,
+                                                                           std::span<const PlannedCase> plan,
+                                                                           const Options& options,
+                                                                           const Anonymizer* anonymizer);
+
+/// Throws AnotherRun with the first fact that differs.
+void require_same_run(const Resumption& resumption, const std::vector<std::pair<std::string, std::string>>& settings);
+
+// --anonymize.
+
+/// Nothing without --anonymize. Throws UsageError where the key cannot be read or made.
+[[nodiscard]] std::optional<HashKey> key_for(const Options& options, const Environment& environment);
+
+/// Who runs this: $USER, $LOGNAME and the name of the home folder.
+[[nodiscard]] std::vector<std::string> users_of(const Environment& environment);
+
+/// The words that say what is run, without --pin and --like: whoever resumes the run names the files again.
+[[nodiscard]] std::vector<std::string> without_files(const std::vector<std::string>& own_words);
+
+/// Passes everything on, records and notes made anonymous.
+class AnonymousObserver final : public RunObserver {
+ public:
+  /// Both must outlive it.
+  AnonymousObserver(const Anonymizer& anonymizer, RunObserver& next) : anonymizer_(anonymizer), next_(next) {}
+
+  void phase(std::string_view case_id, std::string_view phase) override { next_.phase(case_id, phase); }
+  void round(const CaseRecord& record) override { next_.round(made_anonymous(record)); }
+  void finished(const CaseRecord& record) override { next_.finished(made_anonymous(record)); }
+  void note(std::string_view text) override { next_.note(anonymizer_.text(text)); }
+  void tick() override { next_.tick(); }
+
+ private:
+  [[nodiscard]] CaseRecord made_anonymous(CaseRecord record) const {
+    anonymizer_.record(record);
+    return record;
+  }
+
+  const Anonymizer& anonymizer_;
+  RunObserver& next_;
 };
 
 }  // namespace gpubench

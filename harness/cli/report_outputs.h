@@ -1,25 +1,56 @@
-// A run's report in every form that was asked for, at its end.
+// A run's report in every form that was asked for: where it goes, decided and tried before the first case runs; and
+// writing it at the end.
 #pragma once
 
+#include <ctime>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "harness/cli/destination.h"
 #include "harness/cli/environment.h"
+#include "harness/cli/options.h"
 #include "harness/report/report_json.h"
 
 namespace gpubench {
 
-/// The whole document. Throws ExportError of a number that CSV cannot hold.
+/// A report in another form that was asked for: --junit FILE and the like.
+struct FormPlace {
+  ReportForm form = ReportForm::json;
+  std::string file;
+};
+
+struct Destination {
+  std::string file;                     ///< report.json in a folder; empty: none
+  std::string json_file;                ///< of --json; empty: none
+  std::string journal_file;             ///< beside the report; empty: none
+  std::string page_file;                ///< report.html, beside report.json; empty: none
+  std::vector<FormPlace> forms;         ///< other files to write
+  std::optional<ReportForm> on_stdout;  ///< of the form that was given "-"; standard output then holds nothing else
+
+  [[nodiscard]] bool to_stdout() const { return on_stdout.has_value(); }
+};
+
+/// --out DIR, --json FILE, --junit FILE, --csv FILE and --markdown FILE as asked; with neither of the first two,
+/// gpubench-out/<timestamp>/report.json. A resumed run's are those of the first. Creates the folder and proves that
+/// each file can be written. Throws UsageError otherwise ("--out x: ..."), where two flags name one
+/// file, and where more than one is "-".
+[[nodiscard]] Destination open_destination(const Options& options, std::time_t now);
+
+/// Of the verb report: the page at `page_file`, and --junit, --csv and --markdown as asked. Throws as above.
+[[nodiscard]] Destination open_report_destination(const Options& options, const std::string& page_file,
+                                                  const WriteRules& rules);
+
+/// The whole document. Throws ExportError where CSV cannot hold a number of it.
 [[nodiscard]] std::string report_text(const Report& report, ReportForm form);
 
 class ReportOutputs {
  public:
   ReportOutputs(Report report, const Options& options, const Destination& destination, const Environment& environment);
 
-  /// Writes the files, the page beside report.json, the document on standard output and the step's summary; what fails
-  /// does not keep the others from being written. Where no place took the report itself it goes to a new file in
-  /// $TMPDIR (/tmp), and where that fails as well to standard error.
+  /// Writes the files, the page beside report.json, the document on standard output and the step's summary; one
+  /// failure does not keep the others from being written. A report that could be written nowhere goes to a new file in
+  /// $TMPDIR (/tmp), failing that to standard error.
   void write();
   /// Whether something that was asked for is not where it should be; a summary is asked for by --github on only.
   [[nodiscard]] bool lost() const { return lost_; }

@@ -4,9 +4,7 @@
 
 #include <filesystem>
 
-#include "harness/cli/anonymity.h"
-#include "harness/cli/destination.h"
-#include "harness/cli/exit_code.h"
+#include "harness/cli/recorder.h"
 #include "harness/cli/report_outputs.h"
 #include "harness/core/error.h"
 #include "harness/page/page.h"

@@ -4,11 +4,14 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <string>
 
+#include "harness/cli/flags.h"
 #include "harness/cli/selection.h"
 #include "harness/core/error.h"
 #include "harness/core/hash.h"
 #include "harness/hardware/telemetry.h"
+#include "harness/measure/statistics.h"
 #include "harness/report/reader.h"
 #include "harness/report/report_reader.h"
 #include "harness/report/tuning_cache_file.h"
@@ -119,6 +122,35 @@ RunOptions run_options(const Options& options, Tier tier, const Environment& env
     };
   }
   return run;
+}
+
+bool Turns::operator()(const CaseRecord& record) {
+  constexpr double longest_s = 3600.0;
+  if (turn_ > 0) {
+    if (Clock::now() - begun_ < length_) return true;
+    answer(record);
+  }
+  std::string line;
+  if (!std::getline(*in_, line)) return false;
+  const double seconds = number<double>(line).value_or(0.0);
+  if (!(seconds > 0.0 && seconds <= longest_s))
+    throw UsageError(fmt::format("--turns: '{}' is no number of seconds from 0 to {}", visible(line), longest_s));
+  ++turn_;
+  first_ = record.rounds.size();
+  length_ = std::chrono::duration<double>(seconds);
+  begun_ = Clock::now();
+  return true;
+}
+
+void Turns::answer(const CaseRecord& record) const {
+  std::vector<double> runs_ns;
+  for (std::size_t i = first_; i < record.rounds.size(); ++i) {
+    if (!record.rounds[i].valid) continue;
+    for (const double ns : record.rounds[i].times.device_ns) runs_ns.push_back(ns / static_cast<double>(record.batch));
+  }
+  *out_ << fmt::format("{{\"turn\": {}, \"copies\": {}, \"rounds\": {}, \"median_ns\": {}}}", turn_, record.copies,
+                       record.rounds.size() - first_, runs_ns.empty() ? "null" : fmt::format("{}", median(runs_ns)))
+        << std::endl;
 }
 
 }  // namespace gpubench

@@ -1,12 +1,17 @@
-// What surrounds a run: what its flags and the machine give it (pins, remembered choices, sensors, ranks), and what a
-// report says about machine, build and call.
+// What surrounds a run: what its flags and the machine give it (pins, tuned choices, sensors, ranks, turns), and what a
+// report says about machine, build and command line.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <ctime>
+#include <istream>
+#include <ostream>
 
 #include "harness/cli/device.h"
 #include "harness/cli/environment.h"
 #include "harness/cli/options.h"
+#include "harness/core/record.h"
 #include "harness/hardware/host.h"
 #include "harness/report/report_json.h"
 #include "harness/run/run.h"
@@ -20,7 +25,7 @@ namespace gpubench {
 
 [[nodiscard]] HostContext host_context(const HostInfo& host, const std::string& executable);
 
-/// Of the variables that change numbers, those that are set. The rest of the environment is nobody's business.
+/// Of the variables that change numbers, those that are set. The rest of the environment is private.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> telling_variables(const Environment& environment);
 
 /// 16 hexadecimal digits for the report of this run, which started then; no two runs of a machine have the same.
@@ -30,5 +35,28 @@ namespace gpubench {
 /// Throws UsageError where --pin names no report that holds.
 [[nodiscard]] RunOptions run_options(const Options& options, Tier tier, const Environment& environment,
                                      const DeviceChoice& device);
+
+/// Rounds on demand (--turns), for a race in which another program has the device in between:
+/// RunOptions::another_round. A turn is a line of `in`, its length in seconds: rounds are run until they have taken so
+/// long, one at least. Each is answered by a line of `out`, {"turn": 1, "copies": 3, "rounds": 12, "median_ns":
+/// 1234.5}: cold copies, and the median time of one run of the program over the turn's samples, null where no round was
+/// valid. At the end of `in` the rounds end. Throws UsageError for another line.
+class Turns {
+ public:
+  Turns(std::istream& in, std::ostream& out) : in_(&in), out_(&out) {}
+  bool operator()(const CaseRecord& record);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void answer(const CaseRecord& record) const;
+
+  std::istream* in_;
+  std::ostream* out_;
+  int turn_ = 0;             ///< from 1
+  std::size_t first_ = 0;    ///< round of the turn
+  Clock::time_point begun_;  ///< the turn
+  std::chrono::duration<double> length_{0.0};
+};
 
 }  // namespace gpubench

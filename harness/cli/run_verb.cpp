@@ -7,21 +7,13 @@
 #include <ctime>
 #include <filesystem>
 
-#include "harness/cli/anonymity.h"
-#include "harness/cli/case_tables.h"
-#include "harness/cli/destination.h"
 #include "harness/cli/device.h"
 #include "harness/cli/estimate.h"
-#include "harness/cli/exit_code.h"
-#include "harness/cli/notices.h"
-#include "harness/cli/progress.h"
 #include "harness/cli/recorder.h"
 #include "harness/cli/report_outputs.h"
-#include "harness/cli/resumption.h"
 #include "harness/cli/run_context.h"
 #include "harness/cli/selection.h"
 #include "harness/cli/terminal.h"
-#include "harness/cli/turns.h"
 #include "harness/core/device_property.h"
 #include "harness/core/error.h"
 #include "harness/hardware/gpu_survey.h"

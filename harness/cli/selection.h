@@ -1,11 +1,14 @@
-// What run and list share about choosing cases.
+// Which cases a command line selects, and what the user is told of them before they run.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "harness/cli/device.h"
 #include "harness/cli/environment.h"
 #include "harness/cli/options.h"
+#include "harness/hardware/host.h"
+#include "harness/plan/plan.h"
 
 namespace gpubench {
 
@@ -13,8 +16,8 @@ namespace gpubench {
 /// elsewhere, without --precision the recipes that the device has.
 [[nodiscard]] Selection selection_for(const Options& options, const DeviceChoice& device);
 
-/// Throws UsageError where --ranks asks for more GPUs than there are. Cases that nobody asked for in so many words (a
-/// suite of two ranks, taken with all others) are unsupported instead, when they come to run.
+/// Throws UsageError where --ranks asks for more GPUs than there are. Cases that were not asked for by --ranks (a suite
+/// of two ranks, taken with all others) are unsupported instead, when they come to run.
 void expect_devices_for(const Selection& selection, const DeviceChoice& device);
 
 /// Says that nothing matches, and from which tier on something would; returns the exit code for it (5).
@@ -25,22 +28,37 @@ int refuse_empty(const Selection& selection, const Environment& environment);
 void tell_suites_without_cases(const Selection& selection, std::span<const PlannedCase> plan,
                                const Environment& environment);
 
-/// What will be run as asked for, and will not say what was hoped for: energy where none is counted, more ranks than
-/// processors. `processors`: those that this process may use.
+/// Warnings about what runs as asked for but without the result hoped for: energy where none is counted, more ranks
+/// than processors. `processors`: those that this process may use.
 [[nodiscard]] std::vector<std::string> doubtful_wishes(const Options& options, const DeviceChoice& device,
                                                        int processors);
 
-/// Says on standard error which recipes the device has no arithmetic for, and what becomes of their cases; nothing
-/// where it has all, or that is not known.
+/// Says on standard error which recipes the device has no arithmetic for, and what becomes of their cases.
 void tell_lacking(const Selection& selection, const DeviceChoice& device, const Environment& environment);
 
 /// The start of a rerun line: the flags without which the case would not be planned, or not run where it ran.
 [[nodiscard]] std::string rerun_prefix(const Options& options);
 
-/// Tells on standard error which flags the environment gave, and which of its GPUBENCH_ variables stand for no flag.
+/// Says on standard error which flags the environment gave, and which of its GPUBENCH_ variables stand for no flag.
 void tell_variables(const Options& options, const Environment& environment);
 
 /// A whole rerun line for one case.
 [[nodiscard]] std::string rerun_line(const Options& options, const PlannedCase& planned);
+
+/// Says on standard error how many cases are slowed, or made wrong, on purpose: such a run must not pass for an honest
+/// one. Throws UsageError, with the nearest kind of op, where no planned case runs the op.
+void announce_injections(const Options& options, std::span<const PlannedCase> plan, const Environment& environment);
+
+/// After the run: a note where an error was asked for and no case had it, since the op was fused into another.
+void tell_error_without_effect(const Options& options, std::span<const CaseRecord> records,
+                               const Environment& environment);
+
+/// "gemm=25%", "gemm=bit", or both with a comma; "" for an honest run.
+[[nodiscard]] std::string injected_text(const Options& options);
+
+/// "warning: tasks waited for a processor during 82% of the last 10 s: ..."; empty on a quiet machine. By the kernel's
+/// pressure, without that by the load average, as doctor's D205 and D206. To be shown before a run: afterwards nobody
+/// can tell what was lost.
+[[nodiscard]] std::string busy_warning(const HostInfo& host);
 
 }  // namespace gpubench

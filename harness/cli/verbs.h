@@ -1,12 +1,57 @@
-// The verbs. Each returns the exit code, and throws UsageError for what a user can mend.
+// The verbs, their exit codes, and what several of them read or print. A verb returns the exit code, and throws
+// UsageError for what the user can correct.
 #pragma once
 
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+
 #include "harness/cli/environment.h"
+#include "harness/cli/estimate.h"
 #include "harness/cli/options.h"
+#include "harness/compare/baseline.h"
+#include "harness/compare/gate.h"
+#include "harness/hardware/gpu_survey.h"
+#include "harness/plan/plan.h"
+#include "harness/report/json_parser.h"
+#include "harness/report/report_json.h"
+#include "harness/report/text_table.h"
 
 namespace gpubench {
 
-/// Plans, opens the report, runs every case in a worker, tells what came out. `words`: the command line as typed,
+namespace exit_codes {
+inline constexpr int ok = 0;                 ///< all that ran passed, and something ran
+inline constexpr int verdict_failed = 1;     ///< fail, downgraded, not_proven
+inline constexpr int usage = 2;              ///< usage, configuration or input file; nothing was measured
+inline constexpr int could_not_measure = 3;  ///< crash, hang, device missing or lost, report lost
+inline constexpr int not_comparable = 4;     ///< for compare and gate
+inline constexpr int nothing_ran = 5;
+inline constexpr int hung_up = 129;      ///< SIGHUP, the terminal is gone; the report is partial
+inline constexpr int interrupted = 130;  ///< SIGINT; the report is partial
+inline constexpr int terminated = 143;   ///< SIGTERM; the report is partial
+
+/// In the order of the help.
+inline constexpr std::array all{ok,          verdict_failed, usage,       could_not_measure, not_comparable,
+                                nothing_ran, hung_up,        interrupted, terminated};
+}  // namespace exit_codes
+
+/// What a run came to.
+struct Outcome {
+  Totals totals;
+  int signal = 0;            ///< that stopped it; 0: none
+  bool report_lost = false;  ///< it could not be written at the end
+};
+
+/// The one code for an outcome. Where several hold: 129/130/143, 1, 3, 5, 0 (2 is decided before anything runs).
+/// `unsupported` and `skipped` neither fail nor count as run. `unverified` was asked for (--check off) and counts as
+/// run: it ends in 0 with a loud line, and never enters `benchmarks`.
+[[nodiscard]] int exit_code(const Outcome& outcome);
+
+/// One phrase: "all that ran passed".
+[[nodiscard]] std::string explain_exit_code(int code);
+
+/// Plans, opens the report, runs every case in a worker, prints the results. `words`: the command line as typed,
 /// without the program's name; a worker is started with the same. Throws UsageError before anything ran, CannotMeasure
 /// where nothing can.
 int run_verb(const Options& options, std::span<const std::string> words, const Environment& environment);
@@ -18,12 +63,13 @@ int doctor_verb(const Options& options, const Environment& environment);
 /// What there is to run, or one case in detail.
 int list_verb(const Options& options, const Environment& environment);
 
-// What is done with a report that is already written: no device, no backend.
+// Verbs on reports that are already written: no device, no backend.
 
 /// Prints each file with everything that is wrong with it. 0 where all hold, else 2.
 int validate_verb(const Options& options, const Environment& environment);
 
-/// Writes the report in another format. Throws UsageError where it cannot be read or told (exit 2).
+/// Writes the report in another format. Throws UsageError where it cannot be read or the format cannot hold it (exit
+/// 2).
 int export_verb(const Options& options, const Environment& environment);
 
 /// Writes the HTML page beside the first report (or to -o), and what --svg, --markdown, --csv and --junit ask for. Says
@@ -31,7 +77,7 @@ int export_verb(const Options& options, const Environment& environment);
 /// cannot be written; files are the old ones or whole new ones.
 int page_verb(const Options& options, const Environment& environment);
 
-// Reports held against each other: no device, but for calibrate, which runs.
+// Verbs that compare reports: no device, but for calibrate, which runs.
 
 /// Ratios with intervals. Exit 0; 4 where no case passed on both sides. Throws UsageError for files that are no
 /// reports.
@@ -47,5 +93,36 @@ int calibrate_verb(const Options& options, std::span<const std::string> words, c
 
 /// save, list, show, merge. Throws UsageError.
 int baseline_verb(const Options& options, const Environment& environment);
+
+// What list and --dry-run print.
+
+/// The cases with label, work and memory.
+[[nodiscard]] std::string cases_table(std::span<const PlannedCase> cases, const ConsoleStyle& style);
+[[nodiscard]] Json cases_json(std::span<const PlannedCase> cases);
+
+/// The plan of a run: each case with estimates of time and memory, and their sum.
+[[nodiscard]] std::string plan_text(std::span<const PlannedCase> cases, const Effort& effort, int cores,
+                                    const ConsoleStyle& style);
+
+/// One case in detail: its tensors, its ops, what they cost, how they are judged.
+[[nodiscard]] std::string case_detail(const PlannedCase& planned, const std::string& rerun, const ConsoleStyle& style);
+[[nodiscard]] Json case_detail_json(const PlannedCase& planned, const std::string& rerun);
+
+/// doctor's table of GPUs, a line each: memory, clocks, power, temperature, ECC, MIG, NVLink, PCIe, what holds its
+/// clocks back. Ends with a newline; empty where there is none. What is not known is "-".
+[[nodiscard]] std::string gpu_table(const GpuSurvey& survey, const ConsoleStyle& style);
+
+// What the verbs that compare reports read.
+
+/// read_sides() for files that a user named. Throws UsageError "`flag`: file:path: why", and where one run is given
+/// twice, on one side or on two.
+[[nodiscard]] std::vector<SideFile> read_named_sides(std::span<const SidePaths> sides);
+[[nodiscard]] SideFile read_side_of(std::span<const std::string> paths, std::string_view flag);
+
+/// The noise file at `path`, or in the folder `path` the one of this set-up. Throws UsageError.
+[[nodiscard]] Noise noise_at(const std::string& path, const Setup& setup);
+
+/// "noise-0123456789abcdef.json"
+[[nodiscard]] std::string noise_file_name(const Setup& setup);
 
 }  // namespace gpubench

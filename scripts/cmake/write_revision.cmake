@@ -47,9 +47,12 @@ if(NOT revision MATCHES "^([0-9a-f]+(-dirty)?)?$")  # it becomes source text
 endif()
 
 file(CONFIGURE OUTPUT ${OUTPUT} @ONLY CONTENT [[
-#include "harness/cli/revision.h"
+#include <string_view>
 
-std::string_view gpubench::built_revision() { return "@revision@"; }
+namespace gpubench {
+std::string_view built_revision();  // harness/cli/program.h, which would take long to compile at each commit
+std::string_view built_revision() { return "@revision@"; }
+}
 ]])
 list(TRANSFORM dependencies REPLACE "([ #])" "\\\\\\1")
 list(JOIN dependencies " \\\n  " dependencies)

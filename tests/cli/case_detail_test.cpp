@@ -1,5 +1,5 @@
 // What `gpubench list CASE` prints of a case with very many tensors.
-#include "harness/cli/case_tables.h"
+#include "harness/cli/verbs.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-#include "harness/cli/exit_code.h"
+#include "harness/cli/verbs.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,14 @@
 #include "harness/cli/terminal.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <iostream>
 #include <map>
+#include <sstream>
+
+#include "harness/report/visible_text.h"
+#include "tests/harness/report/sample_records.h"
 
 namespace gpubench {
 namespace {
@@ -88,4 +93,162 @@ TEST_F(Terminal, Utf8IsUsedWhereTheLocaleSaysSo) {
 }
 
 }  // namespace
+
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Rows on the stream that the rest is told on.
+ProgressOptions rows_on(std::ostream& out, ProgressStyle style, const ConsoleStyle& rows = {}) {
+  ProgressOptions options{style, {}, 60, 2};
+  options.rows = {&out, rows, {}, true};
+  return options;
+}
+
+TEST(Progress, LinesTellEachFinishedCaseWithoutCarriageReturns) {
+  std::ostringstream err;
+  const auto progress = make_progress(err, rows_on(err, ProgressStyle::lines));
+  progress->phase("gemm/x", "check");
+  progress->tick();
+  progress->finished(sample_record());
+  progress->note("worker 1 died\x1b[2J");
+  EXPECT_THAT(err.str(), HasSubstr("PASS "));
+  EXPECT_THAT(err.str(), HasSubstr("note: worker 1 died\\x1b[2J\n"));
+  EXPECT_THAT(err.str(), Not(HasSubstr("\r")));
+  EXPECT_THAT(err.str(), Not(HasSubstr("\x1b")));
+}
+
+TEST(Progress, QuietLinesTellOnlyWhatWentWrong) {
+  std::ostringstream err;
+  const auto progress = make_progress(err, rows_on(err, ProgressStyle::lines, {.quiet = true}));
+  progress->finished(sample_record());
+  EXPECT_EQ(err.str(), "");
+  progress->finished(sample_record(Verdict::fail));
+  EXPECT_THAT(err.str(), HasSubstr("FAIL"));
+}
+
+// A clock of its own: a minute takes no time.
+struct Clock {
+  std::chrono::steady_clock::time_point now{};
+  void wait(int seconds) { now += std::chrono::seconds(seconds); }
+  ProgressOptions options(ProgressStyle style) {
+    return {style, {}, 60, 2, [this] { return now; }};
+  }
+};
+
+// Two cases of 10 s; the first took 30 s: (30 + 1) / (10 + 1) of the other's 10 s.
+TEST(Progress, WhatIsLeftFollowsWhatTheRunHasTaken) {
+  const std::unordered_map<std::string, ExpectedCase> expected{{sample_record().id, {2.0, 8.0, 3}},
+                                                               {"b", {2.0, 8.0, 3}}};
+  for (const ProgressStyle style : {ProgressStyle::lines, ProgressStyle::bar}) {
+    Clock clock;
+    std::ostringstream err;
+    ProgressOptions options = clock.options(style);
+    options.columns = 200;
+    options.remaining = Remaining(expected);
+    const auto progress = make_progress(err, options);
+    progress->finished(sample_record());
+    clock.wait(30);
+    progress->tick();
+    EXPECT_THAT(err.str(), HasSubstr("about 28.2 s left"));
+  }
+}
+
+TEST(Progress, LinesSayEveryThirtySecondsThatTheRunIsAlive) {
+  Clock clock;
+  std::ostringstream err;
+  const auto progress = make_progress(err, clock.options(ProgressStyle::lines));
+  clock.wait(29);
+  progress->tick();
+  EXPECT_EQ(err.str(), "");
+  clock.wait(1);
+  progress->tick();
+  EXPECT_EQ(err.str(), "0 of 2 cases finished, now starting\n");
+  progress->phase("gemm/x", "check");
+  clock.wait(29);
+  progress->tick();
+  clock.wait(1);
+  progress->tick();
+  EXPECT_EQ(err.str(), "0 of 2 cases finished, now starting\n0 of 2 cases finished, now check of gemm/x\n");
+  err.str("");
+  clock.wait(20);
+  progress->finished(sample_record());  // says so itself
+  clock.wait(20);
+  err.str("");
+  progress->tick();
+  EXPECT_EQ(err.str(), "");
+}
+
+TEST(Progress, TheBarIsDrawnAnewTenTimesASecondAndTellsTheTime) {
+  Clock clock;
+  std::ostringstream err;
+  const auto progress = make_progress(err, clock.options(ProgressStyle::bar));
+  progress->phase("gemm/x", "time");
+  err.str("");
+  clock.now += std::chrono::milliseconds(99);
+  progress->tick();
+  EXPECT_EQ(err.str(), "");
+  clock.now += std::chrono::milliseconds(1);
+  progress->tick();
+  EXPECT_EQ(err.str(), "\r\x1b[K[------------------------] 0/2  0 pass 0 wrong  100 ms  tim");
+  clock.wait(10);
+  progress->finished(sample_record());
+  EXPECT_THAT(err.str(), HasSubstr("[############------------] 1/2  1 pass 0 wrong  10.1 s  tim"));
+}
+
+TEST(Progress, TheBarIsCutBetweenCharacters) {
+  for (int width = 2; width < 90; ++width) {
+    std::ostringstream err;
+    const auto progress = make_progress(err, {ProgressStyle::bar, {}, width, 2});
+    progress->phase("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "x");
+    const std::string line = err.str().substr(std::string("\r\x1b[K").size());
+    EXPECT_LE(columns(line), width - 1);
+    EXPECT_EQ(printable(line), line) << width;
+  }
+}
+
+TEST(Progress, TheBarStaysWithinTheTerminalAndErasesItself) {
+  std::ostringstream err;
+  {
+    const auto progress = make_progress(err, {ProgressStyle::bar, {}, 60, 2});  // rows go elsewhere, or nowhere
+    progress->phase("gemm/" + std::string(100, 'x'), "check");
+    EXPECT_EQ(err.str().size(), std::string("\r\x1b[K").size() + 59);
+    progress->finished(sample_record());
+    EXPECT_THAT(err.str(), HasSubstr("1/2  1 pass 0 wrong"));
+    EXPECT_THAT(err.str(), Not(HasSubstr("\n")));
+    progress->finished(sample_record(Verdict::fail));
+    EXPECT_THAT(err.str(), HasSubstr("FAIL"));
+  }
+  EXPECT_THAT(err.str(), ::testing::EndsWith("\r\x1b[K"));
+}
+
+// The row takes the bar's place, and the bar comes back below it.
+TEST(Progress, RowsStreamAboveTheBarUnderOneTitle) {
+  std::ostringstream terminal;
+  const auto progress = make_progress(terminal, rows_on(terminal, ProgressStyle::bar));
+  progress->phase("gemm/x", "check");
+  terminal.str("");
+  progress->finished(sample_record());
+  const std::string first = terminal.str();
+  EXPECT_THAT(first, ::testing::StartsWith("\r\x1b[Kverdict "));
+  EXPECT_THAT(first, HasSubstr("\nPASS "));
+  EXPECT_THAT(first, HasSubstr("\n\r\x1b[K[############------------] 1/2"));
+  terminal.str("");
+  progress->finished(sample_record(Verdict::fail));
+  EXPECT_THAT(terminal.str(), ::testing::StartsWith("\r\x1b[KFAIL "));
+  EXPECT_EQ(terminal.str().find("FAIL "), terminal.str().rfind("FAIL "));  // once
+}
+
+TEST(Progress, NoneIsSilentButForTheRows) {
+  std::ostringstream err, out;
+  const auto progress = make_progress(err, rows_on(out, ProgressStyle::none));
+  progress->finished(sample_record(Verdict::fail));
+  progress->note("x");
+  EXPECT_EQ(err.str(), "");
+  EXPECT_THAT(out.str(), HasSubstr("\nFAIL "));
+}
+
+}  // namespace
+
 }  // namespace gpubench

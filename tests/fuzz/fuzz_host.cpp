@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 
-#include "harness/cli/driver_child.h"
-#include "harness/cli/gpu_table.h"
+#include "harness/cli/device.h"
 #include "harness/cli/run_context.h"
+#include "harness/cli/verbs.h"
 #include "harness/hardware/doctor.h"
 #include "harness/hardware/telemetry.h"
 #include "harness/report/json.h"

@@ -10,9 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "harness/cli/driver_child.h"
+#include "harness/cli/device.h"
 #include "harness/cli/flags.h"
-#include "harness/cli/variables.h"
 #include "harness/compare/baseline.h"
 #include "harness/report/content_digest.h"
 #include "harness/report/journal.h"

@@ -1,4 +1,4 @@
-#include "harness/cli/driver_child.h"
+#include "harness/cli/device.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

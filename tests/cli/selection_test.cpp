@@ -1,4 +1,4 @@
-#include "harness/cli/notices.h"
+#include "harness/cli/selection.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

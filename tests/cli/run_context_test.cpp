@@ -1,5 +1,5 @@
 // Rounds on demand, as races ask for them.
-#include "harness/cli/turns.h"
+#include "harness/cli/run_context.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
