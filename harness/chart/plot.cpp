@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "harness/chart/canvas.h"
-#include "harness/chart/legend.h"
 #include "harness/chart/style.h"
 #include "harness/report/quantity.h"
 

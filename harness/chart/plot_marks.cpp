@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 
-#include "harness/chart/legend.h"
 #include "harness/chart/style.h"
 #include "harness/report/visible_text.h"
 

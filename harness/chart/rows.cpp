@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "harness/chart/canvas.h"
-#include "harness/chart/legend.h"
 #include "harness/chart/style.h"
 
 namespace gpubench::chart {

@@ -1,4 +1,5 @@
-// The look that all charts share: colours, type, how series are distinguished, and text that has to fit.
+// The look that all charts share: colours, type, how series are distinguished and named in the legend, and text that
+// has to fit.
 //
 // Colours of data are Okabe and Ito's (Color Universal Design, jfly.uni-koeln.de/color): people with any common form of
 // colour vision can tell them apart. They are the same in light and dark; text, lines and paper change.
@@ -10,6 +11,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "harness/chart/canvas.h"
 
 namespace gpubench::chart {
 
@@ -50,5 +53,27 @@ constexpr std::string_view series_dashes[] = {"", "7 3", "2 3", "9 3 2 3", "5 5"
 /// `text` in at most `lines` lines of at most `width`, broken after a space or one of /,;_ where there is one, the
 /// last line shortened. Without text: no line.
 [[nodiscard]] std::vector<std::string> wrapped(std::string_view text, double width, double font_size, int lines);
+
+/// Circle, square, triangle, diamond, triangle pointing down, plus, hexagon, cross; then from the start.
+constexpr std::size_t marker_shapes = 8;
+
+/// Draws the marker of a series around (x, y); a note is shown on hover. Hollow where it is doubtful.
+void draw_marker(Canvas& canvas, std::size_t series, double x, double y, std::string_view note = {},
+                 bool doubtful = false);
+
+/// A diamond from `left` to `right`: a mean over others, with its interval.
+void draw_diamond(Canvas& canvas, double left, double middle, double right, double y, std::string_view note);
+
+struct LegendEntry {
+  std::size_t series = 0;  ///< decides colour, marker and dash
+  std::string name;
+  bool line = false;  ///< a line with its dash, beside the marker
+};
+
+/// Draws from y downwards and returns the y below it. Each entry is a group of class c-key with its data-series.
+double draw_legend(Canvas& canvas, const std::vector<LegendEntry>& entries, double y);
+
+/// One line that explains hollow markers. Returns the y below it.
+double draw_doubtful_key(Canvas& canvas, double y);
 
 }  // namespace gpubench::chart

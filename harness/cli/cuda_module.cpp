@@ -56,7 +56,7 @@ std::vector<fs::path> prefixes_of_user() {
 
 std::vector<fs::path> folders_of_this_machine() { return library_folders("/", prefixes_of_user()); }
 
-// A flag of root's, which children inherit: harness/cli/cli.cpp sets it.
+// A flag of root's, which children inherit: program.cpp sets it.
 bool trusts_any_library() {
   const char* value = std::getenv(trust_libraries_variable);
   return value != nullptr && (std::string_view(value) == "on" || std::string_view(value) == "1");

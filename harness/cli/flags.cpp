@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 
-#include "harness/cli/flag_rows.h"
 #include "harness/core/error.h"
 #include "harness/plan/names.h"
 #include "harness/report/text_table.h"

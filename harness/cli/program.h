@@ -1,4 +1,5 @@
-// What a real process gives to run_cli(): its streams, variables, terminal, path and signals.
+// The program: what a real process gives to run_cli() (streams, variables, terminal, path, signals), and run_cli()
+// itself, from the command line to a verb and from whatever goes wrong to an exit code.
 #pragma once
 
 #include <span>

@@ -1,6 +1,6 @@
 #include <fmt/ranges.h>
 
-#include "harness/cli/flag_rows.h"
+#include "harness/cli/flags.h"
 #include "harness/core/recipe.h"
 
 namespace gpubench {

@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "harness/measure/statistics.h"
-#include "harness/report/grouping.h"
+#include "harness/report/console.h"
 #include "harness/report/quantity.h"
 #include "harness/report/text_table.h"
 

@@ -7,7 +7,7 @@
 
 #include "harness/compare/comparison.h"
 #include "harness/core/reliability.h"
-#include "harness/report/grouping.h"
+#include "harness/report/console.h"
 #include "harness/report/text_table.h"
 
 namespace gpubench::page {

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,25 @@ namespace gpubench {
 
 /// True for what a run must not end in: fail, downgraded, not_proven, error.
 [[nodiscard]] bool went_wrong(Verdict verdict);
+
+template <class Item>
+struct ItemGroup {
+  std::string key;
+  std::vector<const Item*> items;
+};
+
+/// Items of one key together, groups and items in the order given. Points into `items`, a vector or a span.
+template <class Items, class KeyOf>
+[[nodiscard]] auto grouped(const Items& items, const KeyOf& key_of) {
+  std::vector<ItemGroup<typename Items::value_type>> groups;
+  std::unordered_map<std::string, std::size_t> places;
+  for (const auto& item : items) {
+    const auto [place, fresh] = places.try_emplace(key_of(item), groups.size());
+    if (fresh) groups.push_back({place->first, {}});
+    groups[place->second].items.push_back(&item);
+  }
+  return groups;
+}
 
 /// By verdict, worst first (record.h); among those that went wrong alike, the largest error over its bound first; else
 /// in the order given. Points into `records`.

@@ -6,7 +6,6 @@
 
 #include "harness/core/reliability.h"
 #include "harness/report/console.h"
-#include "harness/report/grouping.h"
 #include "harness/report/quantity.h"
 #include "harness/report/record_text.h"
 #include "harness/report/visible_text.h"
