@@ -58,7 +58,7 @@ struct Runs {
   int code = exit_codes::ok;  // the worst that still left a report
 };
 
-// Each run is a process of its own: what differs between processes is what is to be measured.
+// Each run is a process of its own: the differences between processes are what is measured.
 Runs repeat(const Options& options, std::span<const std::string> words, const Environment& environment) {
   const CompareOptions& o = options.compare;
   const ReportFolder folder(o.keep);

@@ -156,7 +156,7 @@ namespace {
 
 constexpr double run_patience_s = 10.0;  // for a run that was told to stop: it ends its worker and writes what it has
 
-// While a run is told to stop, further signals wait to be asked for, instead of ending this process and leaving its
+// While a run is stopping, further signals are blocked and polled, instead of ending this process and leaving its
 // folder behind.
 class HeldSignals {
  public:

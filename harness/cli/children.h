@@ -22,7 +22,7 @@ inline constexpr double opening_deadline_s = 60.0;
 class Teller {
  public:
   explicit Teller(int fd) : fd_(fd) {}
-  /// "cuInit": what will be called next. Throws CannotMeasure where nobody listens any more, as below.
+  /// "cuInit": what will be called next. Throws CannotMeasure where the reader is gone; so does the next.
   void call(std::string_view name) const { send('C', name); }
   /// One line; the last one counts.
   void answer(std::string_view line) const { send('A', line); }
@@ -43,7 +43,7 @@ struct Heard {
 /// is raised.
 [[nodiscard]] Heard ask(std::vector<std::string> argv, double deadline_s, const StopFlag& stop);
 
-/// For a child at its start: ends it as soon as its parent ends, also where that has happened already. `output_fd`: the
+/// For a child at its start: ends it as soon as its parent ends, even if that has happened already. `output_fd`: the
 /// descriptor that it was given.
 void end_with_parent(int output_fd);
 

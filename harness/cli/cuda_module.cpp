@@ -66,7 +66,7 @@ bool trusts_any_library() {
 bool load_from_folders(const std::string& name, const std::vector<fs::path>& folders) {
   return std::any_of(folders.begin(), folders.end(), [&](const fs::path& folder) {
     std::error_code none;
-    const fs::path file = fs::canonical(folder / name, none);  // loaded is the file that was looked at
+    const fs::path file = fs::canonical(folder / name, none);  // the file that was checked is the one that is loaded
     return !none && ::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr;
   });
 }
@@ -224,7 +224,7 @@ std::string complaint_about(const fs::path& path, bool is_above) {
 
 std::string changeable_by_others(const fs::path& path) {
   std::error_code error;
-  const fs::path real = fs::canonical(path, error);  // links lead to it, and where to is looked at instead
+  const fs::path real = fs::canonical(path, error);  // of a link the target is checked
   if (error) return fmt::format("{}: {}", visible(path.string()), error.message());
   for (fs::path at = real;; at = at.parent_path()) {
     if (std::string why = complaint_about(at, at != real); !why.empty()) return why;

@@ -19,7 +19,7 @@ namespace gpubench {
 /// shared object file: ..."; empty for any other complaint.
 [[nodiscard]] std::string missing_library(const std::string& complaint);
 
-/// Where NVIDIA's libraries may lie that the loader does not search: toolkits under `root`/usr/local, and the folders
+/// Where NVIDIA's libraries may be that the loader does not search: toolkits under `root`/usr/local, and the folders
 /// nvidia/*/lib of Python packages, of the system and under `prefixes` (a virtual environment, ~/.local).
 [[nodiscard]] std::vector<std::filesystem::path> library_folders(const std::filesystem::path& root,
                                                                  const std::vector<std::filesystem::path>& prefixes);
@@ -33,7 +33,7 @@ struct PassedOver {
 /// Those of `folders` that are there and that others than root can change.
 [[nodiscard]] std::vector<PassedOver> passed_over(const std::vector<std::filesystem::path>& folders);
 
-/// Of the folders where NVIDIA's libraries may lie on this machine; none unless this is root without --trust-libraries.
+/// Of the folders where NVIDIA's libraries may be on this machine; none unless this is root without --trust-libraries.
 [[nodiscard]] std::vector<PassedOver> folders_passed_over();
 
 /// The variable of --trust-libraries, by which child processes know of it too.

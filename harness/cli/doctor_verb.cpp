@@ -32,7 +32,7 @@ std::string line(const Finding& finding, const ConsoleStyle& style) {
   return text;
 }
 
-// A backend that cannot start is the most useful thing to know: it is told, not thrown.
+// A backend that cannot start is the most useful thing to know: it is reported, not thrown.
 std::vector<Finding> backend_findings(const BackendEntry& entry, const Environment& environment, double deadline_s) {
   try {
     const DeviceInfo info = describe_device({&entry, 0, ""}, environment, deadline_s);
@@ -49,7 +49,7 @@ std::vector<Finding> backend_findings(const BackendEntry& entry, const Environme
   }
 }
 
-// The libraries of the CUDA module; that it cannot be loaded is told by backend_finding(), or by D107 without a driver.
+// The libraries of the CUDA module; backend_finding() says why it cannot be loaded, or D107 without a driver.
 std::vector<ModuleReport> libraries_of(const BackendEntry& entry, const Environment& environment, double deadline_s,
                                        std::vector<Finding>& findings) {
   if (!entry.libraries) return {};

@@ -37,7 +37,7 @@ struct BackendEntry {
   std::string name;                                                       ///< "cpu", "cuda"
   std::function<std::unique_ptr<Backend>(const OpenRequest& what)> open;  ///< throws BackendError
   /// The recipes that a run takes where --precision names none, asked without opening the device: those that it has.
-  /// Of a GPU the compute capability is told, 90 for 9.0; 0 where it is not known. No function: all.
+  /// `capability`: of a GPU, 90 for 9.0; 0 where it is not known. No function: all.
   std::function<std::vector<std::string>(int capability)> precisions = {};
   bool has_graphs = false;  ///< sequences can be replayed as one graph, and are unless --launch says otherwise
   /// Libraries that its module really loads, for doctor; needs no device. Loads them into this process, and may throw.

@@ -141,7 +141,7 @@ void Remaining::phase(const std::string& case_id, std::string_view phase) {
   Followed& one = found->second;
   const double checked_s = before_rounds * one.expected.checking_s;
   if (phase == "time") {
-    // Ops are timed alone after the recheck, which is told as the same phase: at most all rounds are done by it.
+    // Ops are timed alone after the recheck, which is announced as the same phase: at most all rounds are done by then.
     const int done = std::min(one.rounds_begun++, one.expected.rounds);
     reach(one, checked_s + one.expected.timing_s * done / std::max(1, one.expected.rounds));
   } else if (phase == "recheck") {

@@ -21,11 +21,11 @@ constexpr std::array verb_table{
     VerbInfo{Verb::doctor, "doctor", "[flags]", "what this machine is, what disturbs measuring on it, how to fix that"},
     VerbInfo{Verb::compare, "compare", "A.json B.json... [flags]", "how much faster one side is, with intervals"},
     VerbInfo{Verb::gate, "gate", "--baseline FILE... --candidate FILE... [flags]",
-             "whether the candidate became slower or wrong: exit 0 or 1, 4 where that cannot be told"},
+             "whether the candidate became slower or wrong: exit 0 or 1, 4 where nothing can be concluded"},
     VerbInfo{Verb::calibrate, "calibrate", "[flags, and those of run]",
              "measure the noise from run to run, which gate and compare use (--noise)"},
     VerbInfo{Verb::baseline, "baseline", "save NAME REPORT... | list | show NAME | merge NAME FROM...",
-             "keep the runs that later ones are held against"},
+             "keep the runs that later ones are compared with"},
     VerbInfo{Verb::validate, "validate", "FILE...", "whether reports hold: their schema, and that what they say fits"},
     VerbInfo{Verb::report_page, "report", "R.json... [flags]",
              "one HTML page with charts and tables, and the charts as files; several reports are compared"},
@@ -105,7 +105,7 @@ std::vector<std::string> words_for_runs(const std::vector<std::string>& words) {
     const std::string& word = words[i];
     const std::string flag = word.substr(0, word.find('='));
     if (i == 0 && word == "calibrate") continue;
-    if (word.starts_with("-o") && word.size() > 2) continue;  // its value stands in the same word
+    if (word.starts_with("-o") && word.size() > 2) continue;  // its value is in the same word
     if (std::find(own.begin(), own.end(), flag) == own.end()) {
       kept.push_back(word);
     } else if (flag == word) {

@@ -158,6 +158,11 @@ struct Flag {
 
   [[nodiscard]] bool stands_alone() const { return !long_name.starts_with("-"); }
   [[nodiscard]] bool is_visible() const { return !group.empty() && !stands_alone(); }
+  /// Whether it says what is run and how: the same words give the same run. --anonymize stays with them: a run must not
+  /// show half of its names.
+  [[nodiscard]] bool describes_run() const {
+    return group == "select" || group == "measure" || group == "check" || long_name == "--anonymize";
+  }
   /// "-q", "--quiet".
   [[nodiscard]] std::vector<std::string> names() const;
 };

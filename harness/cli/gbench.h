@@ -2,7 +2,7 @@
 //
 // Every planned case is registered with manual time, one iteration and as many repetitions as it has rounds, so that a
 // repetition is a round and the library's aggregates are over round medians. A case is checked, timed by the engine's
-// own rounds and checked again before its first repetition is told: one that did not pass is an error in every
+// own rounds and checked again before its first repetition is reported: one that did not pass is an error in every
 // repetition, and no number of it is seen. Cases run in this process; what crashes one ends the program.
 #pragma once
 

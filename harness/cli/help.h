@@ -17,7 +17,7 @@ namespace gpubench {
 /// What a program called without any word shows: what it is, three examples, and where the rest is.
 [[nodiscard]] std::string short_help(int width = 100);
 
-/// Lines "  gpubench ...", each with what it does behind two blanks or more where that needs saying; ends with a
+/// Lines "  gpubench ...", some followed by two blanks or more and what it does; ends with a
 /// newline. Empty for hidden verbs.
 [[nodiscard]] std::string_view examples_of(Verb verb);
 

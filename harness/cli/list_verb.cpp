@@ -120,7 +120,7 @@ std::vector<std::string> matching(const std::vector<std::string>& ids, const std
     const Pattern pattern("CASE", wanted);
     return keep([&](const std::string& id) { return pattern.found_in(id); });
   } catch (const UsageError&) {
-    return {};  // then it is no name that anybody has, which is said with the nearest ones
+    return {};  // no such name: the caller lists the nearest ones
   }
 }
 

@@ -80,7 +80,7 @@ bool is_suite(const std::string& word, Names suites) {
   return word == "all" || std::find(suites.begin(), suites.end(), word) != suites.end();
 }
 
-// Where a word that is no verb belongs; "" where that is not known. `words`: it and those after it.
+// Which flag a word that is no verb was meant for; "" where unknown. `words`: it and those after it.
 std::string flag_for(Names words, Names suites) {
   const std::string& word = words.front();
   if (is_suite(word, suites)) {
@@ -160,7 +160,7 @@ class CommandLine {
     return option->group(flag.is_visible() ? std::string(flag.group) : "");
   }
 
-  // Where a value stands: in the flag, or in the variable that stands in for it.
+  // What gave a value, for messages: the flag, or the variable that stands in for it.
   static std::string source(const Options& options, const Flag& flag) {
     const std::string variable = variable_of(flag.long_name);
     const bool from_variable = std::any_of(options.from_environment.begin(), options.from_environment.end(),
@@ -237,8 +237,7 @@ class CommandLine {
     std::vector<std::string> words;
     for (std::size_t i = 0; i < flags_.size(); ++i) {
       const Flag& flag = flags_[i];
-      const bool measures = flag.group == "select" || flag.group == "measure" || flag.group == "check";
-      if (!measures && flag.long_name != "--anonymize") continue;  // what is half in names stays so
+      if (!flag.describes_run()) continue;
       if (std::find(others.begin(), others.end(), flag.long_name) != others.end()) continue;
       for (const std::string& value : values_[i]) {
         words.push_back(flag.long_name);

@@ -75,7 +75,7 @@ struct Options {
   Verb verb = Verb::run;
   Selection selection;       ///< its tier is set once the device is known
   std::optional<Tier> tier;  ///< absent: quick, or standard on a GPU
-  RunOptions run{};          ///< what flags say of it; run_options() adds the surroundings
+  RunOptions run{};          ///< from the flags; run_options() adds the rest
   std::string device = "auto";
   bool isolate = true;
   bool dry_run = false;

@@ -43,7 +43,7 @@ std::vector<FlagSection> output_sections() {
            row("--json", "FILE", "write the report there instead; -: to standard output, and nothing else",
                text(&Options::json)),
            row("--resume", "DIR",
-               "go on with a run that was interrupted or killed, where it stopped: its folder, or the "
+               "resume a run that was interrupted or killed: its folder, or the "
                "FILE.journal.jsonl beside its --json FILE; machine, build and flags must be the same, and flags may be "
                "left out",
                text(&Options::resume)),
@@ -208,7 +208,7 @@ std::vector<FlagSection> compare_sections() {
       {{calibrate},
        "compare",
        {
-           row("--runs", "N", "runs of this program, each of its own process (default: 10)",
+           row("--runs", "N", "runs, each a process of its own (default: 10)",
                converted(in_compare(&CompareOptions::runs), whole_from(2, most_runs))),
            row("--from", "FILE...", "reports of one build on one set-up; nothing is run",
                all_of(Takes::many, in_compare(&CompareOptions::from))),

@@ -61,7 +61,7 @@ std::terminate_handler terminate_otherwise = nullptr;
     (void)!::write(STDERR_FILENO, out_of_memory.data(), out_of_memory.size());
     ::_exit(exit_codes::could_not_measure);
   } catch (...) {
-    // It is told below.
+    // Reported below.
   }
   terminate_otherwise();
   std::abort();

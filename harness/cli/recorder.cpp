@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "harness/cli/flags.h"
 #include "harness/compare/setup.h"
 #include "harness/core/error.h"
 #include "harness/core/hash.h"
@@ -90,7 +91,7 @@ void keep_places(Resumption& one, const std::string& resume) {
   Options& o = one.options;
   o.writing.replace = true;
   if (std::filesystem::is_directory(resume)) {
-    if (o.out) throw UsageError("--out: a run that is gone on with keeps its folder; leave the flag out");
+    if (o.out) throw UsageError("--out: a resumed run keeps its folder; leave the flag out");
     o.out = resume;
     return;
   }
@@ -177,6 +178,18 @@ std::optional<HashKey> key_for(const Options& options, const Environment& enviro
   } catch (const WriteError& e) {
     throw UsageError(fmt::format("--anonymize: {}; say where the key is kept: --anonymize-key FILE", e.what()));
   }
+}
+
+KeptFlags kept_flags() {
+  KeptFlags kept;
+  for (const Flag& flag : flags_of(Verb::run)) {
+    if (!flag.describes_run()) continue;
+    auto& kind = flag.value == ValueKind::none   ? kept.switches
+                 : flag.value == ValueKind::text ? kept.values
+                                                 : kept.files;
+    for (std::string& name : flag.names()) kind.push_back(std::move(name));
+  }
+  return kept;
 }
 
 std::vector<std::string> users_of(const Environment& environment) {

@@ -109,6 +109,9 @@ void require_same_run(const Resumption& resumption, const std::vector<std::pair<
 /// Nothing without --anonymize. Throws UsageError where the key cannot be read or made.
 [[nodiscard]] std::optional<HashKey> key_for(const Options& options, const Environment& environment);
 
+/// What --anonymize keeps of a command line.
+[[nodiscard]] KeptFlags kept_flags();
+
 /// Who runs this: $USER, $LOGNAME and the name of the home folder.
 [[nodiscard]] std::vector<std::string> users_of(const Environment& environment);
 

@@ -87,7 +87,7 @@ class Run {
       info_ = backend->device();
       add_gpu_properties(info_);
     }
-    if (key_) anonymizer_.emplace(*key_, report(), users_of(environment_));
+    if (key_) anonymizer_.emplace(*key_, kept_flags(), report(), users_of(environment_));
     open_journal();
     std::vector<PlannedCase> left;
     for (const PlannedCase& planned : plan_) {
@@ -224,7 +224,7 @@ class Run {
     int code = tell(out, outcome, outputs, style);
     out << outputs.annotations() << std::flush;
     for (const std::string& complaint : outputs.complaints()) environment_.err << "gpubench: " << complaint << "\n";
-    if (!out.good()) {  // whoever read standard output went away: the results did not arrive
+    if (!out.good()) {  // the reader of standard output is gone: the results did not arrive
       outcome.report_lost = true;
       environment_.err << "gpubench: standard output could not be written\n";
       code = exit_code(outcome);
@@ -264,7 +264,7 @@ class Run {
   std::optional<Anonymizer> anonymizer_;
   std::unique_ptr<JournalWriter> journal_;
   std::string invocation_;
-  std::string resume_;  ///< the command that goes on with this run
+  std::string resume_;  ///< the command that resumes this run
   Destination destination_;
   DeviceInfo info_;
   std::vector<CaseRecord> records_;

@@ -47,7 +47,7 @@ struct MatchedCase {
 /// Why one id stands for different work on the two sides; empty where it does not.
 [[nodiscard]] std::string definition_conflict(const MatchedCase& one);
 
-/// What the interval of a ratio says. `same`: it lies within +-tau; `faster`, `slower`: it leaves 1 out; else `unsure`.
+/// What the interval of a ratio says. `same`: it is within +-tau; `faster`, `slower`: it excludes 1; else `unsure`.
 enum class Relation { faster, slower, same, unsure };
 /// "FASTER", "SLOWER", "SAME", "UNSURE".
 [[nodiscard]] std::string_view name(Relation relation);
@@ -140,7 +140,7 @@ struct LabelledComparison {
 /// What the side at this place is called: "A" to "Z", then "S27".
 [[nodiscard]] std::string side_letter(std::size_t side);
 
-/// "1.23x"; three digits, more where it lies near 1.
+/// "1.23x"; three digits, more near 1.
 [[nodiscard]] std::string ratio_text(double ratio);
 
 }  // namespace gpubench

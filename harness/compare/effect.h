@@ -61,11 +61,11 @@ struct Tau {
   }
 };
 
-/// Where the run-to-run noise comes from that an effect is held against.
+/// Where the run-to-run noise that an effect is compared with comes from.
 enum class NoiseSource {
   calibration,  ///< earlier invocations of one build, pooled with the spread within the sides
   sides,        ///< the spread within the sides, drawn towards the suite's median spread
-  assumed       ///< nobody measured it: a default for the kind of device
+  assumed       ///< not measured: a default for the kind of device
 };
 
 struct Effect {
@@ -81,7 +81,7 @@ struct Effect {
 inline constexpr int enough_runs = 3;
 /// Invocations below which a calibration cannot stand in for repeated runs.
 inline constexpr int enough_calibration = 5;
-/// What one invocation varies by at the least: clocks are not read better.
+/// The least that invocations vary by: clocks are not read more precisely.
 inline constexpr double least_spread = 0.001;
 
 /// Run-to-run standard deviation to assume where it was not measured: a processor shared with others, a GPU whose

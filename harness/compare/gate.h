@@ -29,7 +29,7 @@ struct GateCase {
   std::string suite;
   GateVerdict verdict = GateVerdict::inconclusive;
   Verdict candidate_verdict = Verdict::pass;  ///< the worst of its invocations; of `parity_failed`
-  std::string reason;                         ///< in words, where the numbers alone do not say it
+  std::string reason;                         ///< where the numbers alone do not give it
   std::string unit;
   double baseline_rate = 0.0;  ///< headline; 0 where it did not pass
   double candidate_rate = 0.0;

@@ -157,7 +157,7 @@ GateVerdict change_of(const Judgement& judgement, const GateRule& rule) {
   return GateVerdict::inconclusive;
 }
 
-// The 90% interval lies inside +-log(1 + tau).
+// The 90% interval is inside +-log(1 + tau).
 bool unchanged(const Effect& effect, double tau) {
   if (effect.source == NoiseSource::assumed) return false;
   return student_t_tail((std::log1p(tau) - std::fabs(effect.delta)) / effect.error, effect.degrees) < equivalence_tail;
@@ -179,7 +179,7 @@ class Quantiles {
 };
 
 void require_tau(double tau) {
-  if (!(tau > 0.0 && tau < 10.0)) throw std::invalid_argument("tau must lie between 0 and 10");
+  if (!(tau > 0.0 && tau < 10.0)) throw std::invalid_argument("tau must be between 0 and 10");
 }
 
 GateRule rule_for(const Evidence& one, GateRule rule) {

@@ -1,4 +1,4 @@
-// Where and how a report was measured, as far as it decides whether two reports may be held against each other.
+// Where and how a report was measured, as far as it decides whether two reports can be compared.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ struct Setup {
 
 [[nodiscard]] Setup setup_of(const Report& report);
 
-/// What runs on either set-up may differ by where nobody measured it: that of the noisier one (effect.h).
+/// The noise to assume between runs on these set-ups where it was not measured: that of the noisier one (effect.h).
 [[nodiscard]] double assumed_spread(const Setup& a, const Setup& b);
 
 /// 16 hexadecimal digits over the decisive facts: equal for equal set-ups.

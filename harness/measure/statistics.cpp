@@ -20,7 +20,7 @@ std::vector<double> sorted(std::span<const double> values, const char* what) {
   return copy;
 }
 
-// What makes no sense is NaN, and no digit is gained by going through long double.
+// Invalid arguments give NaN; long double would gain no digit.
 using StudentT = boost::math::students_t_distribution<
     double, boost::math::policies::policy<boost::math::policies::promote_double<false>,
                                           boost::math::policies::domain_error<boost::math::policies::ignore_error>,

@@ -62,7 +62,7 @@ class Generator {
     step_ = std::ldexp(1.0, exponent_ - bell_bits);
   }
 
-  // Elements [first, first + count) of the tensor, which lie in runs of the one that all ranks' parts make up.
+  // Elements [first, first + count) of the tensor, which are runs of the tensor that all ranks' parts make up.
   void generate(std::int64_t first, std::int64_t count, double* out) const {
     if (spec_.placement.spread.empty()) return generate_global(first, count, out);
     while (count > 0) {

@@ -42,7 +42,7 @@ struct OpView {
 [[nodiscard]] OpParity judge(const Program& program, int op, const OpView& view, const JudgePolicy& policy,
                              std::string_view phase);
 
-/// True iff `got`, stored as `type`, lies in the rounding interval of `judged`. NaN is accepted only where the textbook
+/// True iff `got`, stored as `type`, is in the rounding interval of `judged`. NaN is accepted only where the textbook
 /// itself says NaN (an op that read NaN), an infinity where it says that infinity or the interval reaches it.
 [[nodiscard]] bool accepts(const Expected& judged, DType type, double got);
 

@@ -166,7 +166,7 @@ class Planner {
   std::vector<PlannedCase> plan(std::span<const Suite> suites) {
     declare(suites);
     for (PlannedCase& one : planned_) {
-      // Extents that make no sense together, or are too large, are a defect of the suite, unless the user chose them.
+      // Inconsistent extents, or too large ones, are a defect of the suite, unless the user chose them.
       try {
         one = with_program(one);
       } catch (const ProgramError& error) {

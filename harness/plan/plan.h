@@ -46,7 +46,7 @@ struct PlannedCase {
 /// The cases of plan_cases(), without building any program: cost, bytes and definition are 0.
 [[nodiscard]] std::vector<PlannedCase> declared_cases(std::span<const Suite> suites, const Selection& selection);
 
-/// A declared case as plan_cases() plans it. Throws ProgramError where its extents make no sense together.
+/// A declared case as plan_cases() plans it. Throws ProgramError where its extents are inconsistent.
 [[nodiscard]] PlannedCase with_program(PlannedCase declared);
 
 /// The meaning of a case id in 64 bits, so that a report can show that it measured the same work as another: a digest

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cctype>
 #include <iterator>
-#include <span>
 #include <sstream>
 
 #include "harness/core/device_property.h"
@@ -118,7 +117,7 @@ bool is_common_value(std::string_view value) {
   return true;
 }
 
-// Properties of a device that are the same for all of its kind, or set by whoever runs it.
+// Properties that all devices of a kind share, or that the user sets.
 constexpr std::string_view kept_properties[] = {"threads",
                                                 "instruction_sets",
                                                 "own_kernels",
@@ -137,19 +136,10 @@ constexpr std::string_view kept_properties[] = {"threads",
                                                 device_property::cpu_isa,
                                                 device_property::cpu_isa_reason};
 
-// Flags that choose and measure: with a value, without one, and with one that is a file or a folder.
-constexpr std::string_view valued_flags[] = {
-    "--suite",  "--tier",     "--filter", "--exclude",      "--precision",       "--batch",       "--launch",
-    "--fuse",   "--ranks",    "--gpus",   "--axis",         "--preset",          "--seed",        "--isolate",
-    "--device", "--deadline", "--check",  "--locked-clock", "--inject-slowdown", "--inject-error"};
-constexpr std::string_view switches[] = {"--virtual-ranks", "--dry-run",         "--deterministic",
-                                         "--energy",        "--trust-libraries", "--anonymize"};
-constexpr std::string_view file_flags[] = {"--pin", "--like", "--tuning-cache"};
-
 constexpr std::string_view flag_variable_prefix = "GPUBENCH_";
 
-bool one_of(std::span<const std::string_view> known, std::string_view word) {
-  return std::find(known.begin(), known.end(), word) != known.end();
+bool one_of(const auto& known, std::string_view word) {
+  return std::find(std::begin(known), std::end(known), word) != std::end(known);
 }
 
 std::string flag_of(std::string_view variable) {
@@ -165,7 +155,8 @@ Words words_of(const std::string& line) {
 
 }  // namespace
 
-Anonymizer::Anonymizer(const HashKey& key, const Report& report, Words users) : key_(key) {
+Anonymizer::Anonymizer(const HashKey& key, KeptFlags flags, const Report& report, Words users)
+    : key_(key), flags_(std::move(flags)) {
   const std::string& host = report.host.host_name;
   know("host", host);
   if (const std::size_t dot = host.find('.'); dot > 0 && dot != std::string::npos)
@@ -236,9 +227,9 @@ Words Anonymizer::command(const Words& words) const {
     const std::string& word = words[at++];
     const std::size_t equals = word.find('=');
     const std::string flag = word.substr(0, equals);
-    if (one_of(switches, word)) kept.push_back(word);
-    const bool is_file = one_of(file_flags, flag);
-    if (!is_file && !one_of(valued_flags, flag)) continue;
+    if (one_of(flags_.switches, word)) kept.push_back(word);
+    const bool is_file = one_of(flags_.files, flag);
+    if (!is_file && !one_of(flags_.values, flag)) continue;
     const bool assigned = equals != std::string::npos;
     if (!assigned && at == words.size()) break;
     const std::string given = assigned ? word.substr(equals + 1) : words[at++];
@@ -255,7 +246,7 @@ Words Anonymizer::command(const Words& words) const {
 std::string Anonymizer::variable(const std::string& name, const std::string& value) const {
   if (name.starts_with(flag_variable_prefix)) {
     const std::string flag = flag_of(name);
-    if (one_of(switches, flag)) return is_common_value(value) ? value : alias("value", value);
+    if (one_of(flags_.switches, flag)) return is_common_value(value) ? value : alias("value", value);
     const Words kept = command({flag, value});
     return kept.empty() ? alias("value", value) : kept.back();
   }
@@ -298,8 +289,8 @@ void Anonymizer::record(CaseRecord& record) const {
   record.rerun = fmt::format("{}", fmt::join(command(words_of(record.rerun)), " "));
 }
 
-Report anonymized(Report report, const HashKey& key, Words users) {
-  const Anonymizer anonymizer(key, report, std::move(users));
+Report anonymized(Report report, const HashKey& key, KeptFlags flags, Words users) {
+  const Anonymizer anonymizer(key, std::move(flags), report, std::move(users));
   anonymizer.context(report);
   for (CaseRecord& record : report.cases) anonymizer.record(record);
   return report;

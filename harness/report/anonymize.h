@@ -16,17 +16,24 @@
 
 namespace gpubench {
 
+/// The flags that stay in the command lines and variables of a report: those that choose and measure.
+struct KeptFlags {
+  std::vector<std::string> values;    ///< with a value that stays as well
+  std::vector<std::string> switches;  ///< without one
+  std::vector<std::string> files;     ///< with a file or folder, which becomes a hash
+};
+
 class Anonymizer {
  public:
   /// Knows the names in the context of `report`: of the host, its devices, users by their folders; `users` are more.
-  Anonymizer(const HashKey& key, const Report& report, std::vector<std::string> users = {});
+  Anonymizer(const HashKey& key, KeptFlags flags, const Report& report, std::vector<std::string> users = {});
 
   /// Everything but the cases.
   void context(Report& report) const;
   void record(CaseRecord& record) const;
   /// A sentence without names and absolute paths.
   [[nodiscard]] std::string text(std::string_view text) const;
-  /// The words of a command line that choose and measure; files as hashes, all others left out.
+  /// The kept flags of a command line, files as hashes.
   [[nodiscard]] std::vector<std::string> command(const std::vector<std::string>& words) const;
   /// "path-0123456789abcdef"
   [[nodiscard]] std::string path(std::string_view path) const { return alias("path", path); }
@@ -39,10 +46,12 @@ class Anonymizer {
   [[nodiscard]] std::string property(const std::string& name, const std::string& value) const;
 
   HashKey key_;
+  KeptFlags flags_;
   std::vector<std::pair<std::string, std::string>> names_;  ///< name -> what stands for it, the longest first
 };
 
 /// The whole report.
-[[nodiscard]] Report anonymized(Report report, const HashKey& key, std::vector<std::string> users = {});
+[[nodiscard]] Report anonymized(Report report, const HashKey& key, KeptFlags flags,
+                                std::vector<std::string> users = {});
 
 }  // namespace gpubench

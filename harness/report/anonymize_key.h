@@ -1,4 +1,4 @@
-// The key under which names are made anonymous: a user's own, in a file that nobody else can read.
+// The key that names are hashed under: a user's own, in a file that nobody else can read.
 //
 // One key gives one machine one name in all reports, which comparing needs. Who has the key can find names by trying
 // them; who has not cannot. A lost key means new names.

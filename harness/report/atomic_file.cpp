@@ -82,7 +82,7 @@ std::string unforeseen_name() {
   return fmt::format("{:016x}", number);
 }
 
-// A file that nobody else has; removed again unless it was kept.
+// A file of our own; removed unless it was kept.
 class NewFile {
  public:
   /// `target`: the path that messages name.

@@ -135,7 +135,7 @@ std::string ranks_text(const CaseRecord& record) {
   return joined(parts);
 }
 
-// "p50 1.20 ms, p90 1.31 ms, p99 1.75 ms (of 200 samples)"; of fewer than 100 samples nobody knows the 99th percentile.
+// "p50 1.20 ms, p90 1.31 ms, p99 1.75 ms (of 200 samples)"; fewer than 100 samples have no 99th percentile.
 std::string percentiles_text(const CaseRecord& record) {
   const std::vector<double> samples = samples_per_run_ns(record);
   const auto at = [&samples](double p) { return format_time_ns(quantile(samples, p)); };
@@ -234,7 +234,7 @@ std::string result_line(const CaseRecord& record, const ConsoleStyle& style, con
       end = start + columns(text);
     } else {
       line += "\n    " + paint(fitted(text, style.width, 4), tone, style);
-      end = style.width;  // whatever follows has a line of its own
+      end = style.width;  // what follows goes on a line of its own
     }
   };
   append(visible(record.c.label), Tone::plain, beside ? before + layout.id_width : 0);

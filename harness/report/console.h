@@ -55,7 +55,7 @@ template <class Items, class KeyOf>
 /// in the order given. Points into `records`.
 [[nodiscard]] std::vector<const CaseRecord*> worst_first(std::span<const CaseRecord> records);
 
-/// What result lines tell a rate's share of: nothing, the device's peak, or, where nobody knows that, the best case of
+/// What result lines show a rate's share of: nothing, the device's peak, or, where that is unknown, the best case of
 /// its kind so far.
 enum class ShareColumn { absent, of_peak, of_best };
 
@@ -95,7 +95,7 @@ struct Ending {
   bool complete = true;
   double seconds = 0.0;
   std::string page_path{};  ///< empty: none was drawn
-  std::string resume{};     ///< the command that goes on with a run that was interrupted; empty: there is none
+  std::string resume{};     ///< the command that resumes an interrupted run; empty: none
 };
 
 /// The last lines: VERDICT with its counts, the report's path and its page's, the exit code and what it means.

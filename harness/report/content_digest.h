@@ -1,6 +1,6 @@
 // The digest that a document carries of itself: whether it still says what was written.
 //
-// It tells of a change, by hand or by a disk, and is no signature: whoever changes a file on purpose can work it out
+// It reveals changes, by hand or by a disk, and is no signature: whoever changes a file on purpose can compute it
 // anew. It is the document's last member, over its bytes up to that member but for blanks outside texts: indenting a
 // file anew changes nothing.
 #pragma once

@@ -67,7 +67,7 @@ class ExportError : public std::runtime_error {
 /// test's time is that of checking and timing it.
 [[nodiscard]] std::string junit_text(const Report& report);
 
-/// What stands inside a <testcase>; `none`: the test passed.
+/// The element inside a <testcase>; `none`: the test passed.
 enum class JUnitElement { none, failure, error, skipped };
 
 struct JUnitCase {

@@ -124,7 +124,7 @@ JournalWriter::JournalWriter(const std::string& path, const JournalStart& start,
     : path_(path), file_(opened_anew(path, rules)) {
   if (file_.get() < 0 && errno == EEXIST) {
     throw WriteError(
-        fmt::format("{}: is the journal of a run that was interrupted; --resume goes on with it, --force "
+        fmt::format("{}: is the journal of a run that was interrupted; --resume continues it, --force "
                     "starts anew",
                     visible(path)));
   }

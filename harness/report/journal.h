@@ -30,7 +30,7 @@ struct Journal {
   JournalStart start;
   std::map<std::string, CaseRecord> finished;
   std::map<std::string, CaseRecord> in_flight;  ///< with the rounds that are finished
-  int resumed = 0;                              ///< how often it was gone on with
+  int resumed = 0;                              ///< how often it was resumed
   std::size_t bytes = 0;                        ///< up to the end of the last whole line
   std::size_t lines = 0;
 };

@@ -24,7 +24,7 @@ void make_room(Json::object_t& members) {
   members.swap(larger);
 }
 
-// Holds what is wanted of a document. Limits are looked at before anything deep or wide has been built.
+// Builds the parts of a document that are wanted. Limits are checked before anything deep or wide is built.
 class Parser {
  public:
   Parser(std::string_view text, std::string file, const HeldParts& held, const ReadLimits& limits)

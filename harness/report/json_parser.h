@@ -43,7 +43,7 @@ struct StreamedArray {
   std::function<void(const Json& element, std::size_t index)> element;
 };
 
-/// Names of members that nobody wants, at any depth.
+/// Names of members to skip, at any depth.
 using LeftOut = std::span<const std::string_view>;
 
 /// What of a document is held.

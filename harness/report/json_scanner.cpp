@@ -44,7 +44,7 @@ enum class Fault { misplaced, control, utf8, text, overflow };
 
 constexpr bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
-// What stands in a string for itself and for one character.
+// What represents itself in a string, one byte a character.
 constexpr std::array<bool, 256> plain = [] {
   std::array<bool, 256> all{};
   for (unsigned c = 0x20; c < 0x80; ++c) all[c] = c != '"' && c != '\\';

@@ -13,7 +13,7 @@ namespace gpubench {
 
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// Why a text is no JSON, in words that ask for no knowledge of it: "line 3, column 1: '}' cannot stand here".
+/// Why a text is no JSON, for readers who do not know JSON: "line 3, column 1: '}' cannot stand here".
 class NotJson : public std::runtime_error {
  public:
   explicit NotJson(const std::string& why) : std::runtime_error(why) {}
@@ -43,7 +43,7 @@ class JsonScanner {
   /// Of number(): a whole one as 64 bits where those hold it, any other as the nearest fp64.
   [[nodiscard]] Json value_of(std::string_view number) const;
 
-  /// What next() stands at is in the wrong place, if it has no mistake of its own.
+  /// The token at next() is in the wrong place, unless it is malformed itself.
   [[noreturn]] void misplaced();
 
  private:

@@ -1,7 +1,7 @@
-// What JSON from outside is looked at through: types before values, and an error that says where.
+// Checked access to JSON from outside: types before values, and errors that name the place.
 //
 // nlohmann/json alone would wrap -1 to 1.8e19 and cut 3.9 to 3. Everything that gpubench reads (reports, choices of
-// earlier runs, records from a worker) comes from json_parser.h and is looked at as Nodes.
+// earlier runs, records from a worker) comes from json_parser.h and is read through Nodes.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ namespace gpubench {
 /// A value with its place in the document. Accessors check kind and range and throw ReadError. Refers to the document.
 class Node {
  public:
-  /// `path`: where the value stands in its document; empty where it is the document.
+  /// `path`: of the value in its document; empty for the document itself.
   Node(const Json& json, std::string file, std::string path = {})
       : json_(&json), origin_(std::make_shared<const Origin>(Origin{std::move(file), std::move(path)})) {}
 
@@ -83,7 +83,7 @@ class Node {
 
   const Json* json_;
   std::shared_ptr<const Origin> origin_;
-  // What it is in, from the value at the origin on. A path is put together only where one is told: a report of 10,000
+  // What it is in, from the value at the origin on. A path is put together only for a message: a report of 10,000
   // cases has a million values that are read.
   std::array<const Json*, 12> above_{};
   std::size_t levels_ = 0;

@@ -171,7 +171,7 @@ class Reader {
     if (number > rule.most) object_.at(key).refuse(fmt::format("is {}, expected at most {}", number, rule.most));
     value = number;
   }
-  // Of a round that did not count, samples may be anything; the others are looked at with the round
+  // Samples of a round that did not count may be anything; the others are checked with their round
   // (case_consistency.cpp).
   void take(const char* key, std::vector<double>& values, const Rule&) { values = object_.numbers_or_notes(key); }
 

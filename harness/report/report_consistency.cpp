@@ -1,4 +1,4 @@
-// check_meaning(): the cases of a report together, and what is told of them twice.
+// check_meaning(): the cases of a report together, and members that repeat each other.
 #include "harness/report/report_reader.h"
 
 #include <fmt/format.h>

@@ -76,7 +76,7 @@ void add_benchmarks(Json& benchmarks, const CaseRecord& record, int family) {
   benchmarks.push_back(std::move(middle));
 }
 
-// A pass without samples would be a number from nowhere: it is told as a case, never as a benchmark.
+// A pass without samples has no number to show: it is a case, never a benchmark.
 bool has_times(const CaseRecord& record) {
   const std::vector<const RoundRecord*> rounds = valid_rounds(record);
   return record.verdict == Verdict::pass && record.batch > 0 && !rounds.empty() &&

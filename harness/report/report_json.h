@@ -65,7 +65,7 @@ struct RunContext {
   std::vector<DeviceInfo> devices;
   std::time_t started_at = 0;
   std::time_t finished_at = 0;
-  int resumed = 0;        ///< how often the run was interrupted and gone on with (--resume); 0 before 1.6
+  int resumed = 0;        ///< how often the run was interrupted and resumed; 0 before 1.6
   bool complete = false;  ///< false: interrupted; some cases are `skipped` for that reason
 };
 
@@ -103,7 +103,7 @@ struct Totals {
 /// "2026-11-21T02:34:19+00:00", always UTC.
 [[nodiscard]] std::string iso_time(std::time_t time);
 
-// A case as JSON and back: as it stands in a report and in the journal. The round trip is exact: doubles are written
+// A case as JSON and back: as in a report and in the journal. The round trip is exact: doubles are written
 // with the digits that bring them back; NaN and infinity, which JSON has not, are null, and the object's "nonfinite"
 // member says which ({"nonfinite": {"got": "nan"}}).
 

@@ -136,7 +136,7 @@ void TuningCacheFile::save() {
     for (const auto& [key, implementation] : own_) all[key] = implementation;
     choices_ = all.size() <= most_choices ? std::move(all) : own_;
     if (choices_.size() <= most_choices) write_atomically(path_, text_of(setting_, choices_), {.replace = true});
-  } catch (const std::exception& e) {  // what the file and the folder have to say; a run goes on without them
+  } catch (const std::exception& e) {  // of the file or its folder; the run continues without the cache
     writable_ = false;
     complaint_ = fmt::format("choices are not remembered: {}", e.what());
   }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "harness/cli/recorder.h"
 #include "harness/report/json.h"
 #include "harness/report/report_reader.h"
 #include "tests/cli/captured.h"
@@ -16,9 +17,12 @@ namespace gpubench {
 namespace anonymize_verbs_test {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 using ::testing::Not;
 using ::testing::StartsWith;
+using ::testing::UnorderedElementsAre;
 
 // Whatever tells of the machine or its user has "qz" in it.
 class AnonymizeVerbs : public ScratchFolder {
@@ -151,6 +155,17 @@ TEST_F(AnonymizeVerbs, WithoutAKeyNothingIsRunOrWritten) {
   EXPECT_EQ(alone.run({"run", "--anonymize-key", "k"}), 2);
   EXPECT_THAT(alone.err.str(), HasSubstr("--anonymize-key: nothing is made anonymous; add --anonymize"));
   EXPECT_FALSE(std::filesystem::exists("r.json"));
+}
+
+// Of the table of flags: one that is new there needs no second list.
+TEST(KeptFlags, AreThoseThatChooseAndMeasure) {
+  const KeptFlags kept = kept_flags();
+  EXPECT_THAT(kept.values, IsSupersetOf({"--tier", "--gpus", "--breakdown", "--check", "--inject-error"}));
+  EXPECT_THAT(kept.switches, UnorderedElementsAre("--anonymize", "--deterministic", "--dry-run", "--energy",
+                                                  "--trust-libraries", "--turns", "--virtual-ranks"));
+  EXPECT_THAT(kept.files, UnorderedElementsAre("--like", "--pin", "--tuning-cache"));
+  for (const char* other : {"--mode", "--json", "--out", "--anonymize-key", "--progress"})
+    EXPECT_THAT(kept.values, Not(Contains(other)));
 }
 
 }  // namespace anonymize_verbs_test

@@ -145,7 +145,7 @@ TEST_F(Resume, WhatIsNoJournalIsRefused) {
   write("o/journal.jsonl", journal);
   std::filesystem::remove("o/report.json");
   std::filesystem::remove("o/report.html");
-  EXPECT_THAT(refusal({"--tier", "smoke", "--out", "o"}), HasSubstr("--resume goes on with it, --force starts anew"));
+  EXPECT_THAT(refusal({"--tier", "smoke", "--out", "o"}), HasSubstr("--resume continues it, --force starts anew"));
 }
 
 // A journal may come from somebody else.

@@ -28,6 +28,7 @@ using ::testing::Not;
 
 constexpr HashKey key{0x0706050403020100ULL, 0x0f0e0d0c0b0a0908ULL};
 constexpr HashKey other_key{1, 2};
+const KeptFlags flags{{"--suite", "--device", "--filter", "--seed"}, {}, {"--pin"}};
 constexpr const char* marker = "qzword";
 
 // The paper's example (its appendix A): key 00 01 ... 0f, message 00 01 ... 0e.
@@ -129,7 +130,7 @@ TEST(Anonymize, EveryTextOfAReportIsDecidedOnAndBecomesWhatWasDecided) {
     const std::optional<Report> report = report_with(whole, field, text);
     if (!report) continue;  // takes a few words only
     ++tried[*fate];
-    const Report anonymous = anonymized(*report, key, {"qzuser"});
+    const Report anonymous = anonymized(*report, key, flags, {"qzuser"});
     const std::string document = dump(report_json(anonymous));
     if (*fate == Fate::kept) {
       const Json after = report_json(anonymous);
@@ -157,7 +158,7 @@ TEST(Anonymize, NothingThatIdentifiesIsLeftInAnySink) {
       "qznode7: qzann cannot open '/data/qzsecret': GPU-qz123456-1, 10.0.3.17";
   report.cases[1].rerun = "gpubench run --device cuda --pin /home/qzann/p.json --filter '^a$' --seed 42";
   report.run.build.emplace_back("more", "-I/home/qzann/include -ffile-prefix-map=/data/qzsecret=.");
-  const Report anonymous = anonymized(report, key);
+  const Report anonymous = anonymized(report, key, flags);
   const std::string all = in_all_sinks(anonymous);
   for (const char* secret : {"qz", "8c3f2a10", "0000:18:00.0", "10.0.3.17", "/data/", "qzresults"})
     EXPECT_EQ(all.find(secret), std::string::npos)
@@ -169,7 +170,7 @@ TEST(Anonymize, NothingThatIdentifiesIsLeftInAnySink) {
 }
 
 TEST(Anonymize, AnAnonymousReportHoldsWithItsOwnDigest) {
-  const std::string text = sealed_text(report_json(anonymized(whole_report(), key)));
+  const std::string text = sealed_text(report_json(anonymized(whole_report(), key, flags)));
   EXPECT_EQ(seal_of(text), Seal::holds);
   EXPECT_EQ(parse_report(text, "anonymous").cases.size(), 3U);
 }
@@ -177,19 +178,21 @@ TEST(Anonymize, AnAnonymousReportHoldsWithItsOwnDigest) {
 TEST(Anonymize, OneKeyGivesOneMachineOneNameAndAnotherKeyAnother) {
   Report elsewhere = whole_report();
   elsewhere.host.host_name = "b-host";
-  const auto host = [](const Report& report, const HashKey& with) { return anonymized(report, with).host.host_name; };
+  const auto host = [](const Report& report, const HashKey& with) {
+    return anonymized(report, with, flags).host.host_name;
+  };
   EXPECT_EQ(host(whole_report(), key), host(whole_report(), key));
   EXPECT_NE(host(whole_report(), key), host(elsewhere, key));
   EXPECT_NE(host(whole_report(), key), host(whole_report(), other_key));
   // The device that a variable names is the one that its property names.
-  const RunContext run = anonymized(whole_report(), key).run;
+  const RunContext run = anonymized(whole_report(), key, flags).run;
   EXPECT_EQ(run.env[1].second, run.devices[0].properties[1].second + ",1");
 }
 
 TEST(Anonymize, SentencesLoseNamesAndPathsAndNothingElse) {
   Report report = holding_report();
   report.host.host_name = "node7.example";
-  const Anonymizer anonymizer(key, report, {"ann", "root"});
+  const Anonymizer anonymizer(key, flags, report, {"ann", "root"});
   for (const char* kept : {"3 of 4096 elements outside their bound, first at c[0, 17]", "12.5 GB/s, 1/2 of tokens/s",
                            "gpubench run --filter '^gemm/linear/m=8,n=4/.*/x1$'", "node70, anna: as root", "a / b",
                            "libcudart 13.0.96, driver 580.65.06", "GPU-bound", "clock 1980 MHz -> 1755 MHz"})

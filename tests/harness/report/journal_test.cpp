@@ -159,7 +159,7 @@ TEST_F(JournalFile, AnInterruptedRunIsNotReplacedByAccidentNorWrittenByTwo) {
     JournalWriter second(path_, start(), {});
     FAIL() << "was replaced";
   } catch (const WriteError& e) {
-    EXPECT_THAT(e.what(), HasSubstr("is the journal of a run that was interrupted; --resume goes on with it"));
+    EXPECT_THAT(e.what(), HasSubstr("is the journal of a run that was interrupted; --resume continues it"));
   }
   const Journal read = read_journal(path_);
   EXPECT_THROW(JournalWriter(path_, read), WriteError);  // the first still writes
