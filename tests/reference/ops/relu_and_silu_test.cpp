@@ -89,8 +89,8 @@ std::array<int, 2> rejected(Logistic logistic) {
 TEST(Silu, TheBoundsAcceptF32AndRejectA16BitLogistic) {
   EXPECT_EQ(rejected([](float x) { return 1.0F / (1.0F + std::exp(-x)); }), (std::array{0, 0}));
   EXPECT_EQ(rejected([](float x) { return 1.0F / (1.0F + std::exp2(-1.44269504F * x)); }), (std::array{0, 0}));
-  const auto narrow = rejected(
-      [](float x) { return static_cast<float>(round_to(DType::bf16, 1.0 / (1.0 + std::exp(-double{x})))); });
+  const auto narrow =
+      rejected([](float x) { return static_cast<float>(round_to(DType::bf16, 1.0 / (1.0 + std::exp(-double{x})))); });
   for (const int count : narrow) EXPECT_GT(count, 6001 * 6 / 10);
 }
 
