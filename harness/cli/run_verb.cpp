@@ -22,7 +22,7 @@
 #include "harness/cli/selection.h"
 #include "harness/cli/terminal.h"
 #include "harness/cli/turns.h"
-#include "harness/core/device_property.h"
+#include "harness/core/backend.h"
 #include "harness/core/error.h"
 #include "harness/hardware/ceilings.h"
 #include "harness/hardware/gpu_survey.h"

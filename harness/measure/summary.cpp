@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "harness/core/reliability.h"
+#include "harness/core/record.h"
 #include "harness/measure/statistics.h"
 
 namespace gpubench {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "harness/compare/comparison_text.h"
-#include "harness/core/reliability.h"
+#include "harness/core/record.h"
 #include "harness/report/case_order.h"
 #include "harness/report/text_table.h"
 

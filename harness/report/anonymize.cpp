@@ -8,7 +8,7 @@
 #include <span>
 #include <sstream>
 
-#include "harness/core/device_property.h"
+#include "harness/core/backend.h"
 #include "harness/report/identifying_text.h"
 
 namespace gpubench {

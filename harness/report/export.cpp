@@ -6,7 +6,7 @@
 #include <cmath>
 #include <functional>
 
-#include "harness/core/reliability.h"
+#include "harness/core/record.h"
 #include "harness/report/content_digest.h"
 #include "harness/report/escape.h"
 #include "harness/report/json.h"

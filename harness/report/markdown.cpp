@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/core/device_property.h"
+#include "harness/core/backend.h"
 #include "harness/report/case_order.h"
 #include "harness/report/console.h"
 #include "harness/report/device_text.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "harness/core/reliability.h"
+#include "harness/core/record.h"
 #include "harness/measure/statistics.h"
 #include "harness/report/console.h"
 #include "harness/report/quantity.h"
