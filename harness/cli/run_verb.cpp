@@ -14,7 +14,7 @@
 #include "harness/cli/run_context.h"
 #include "harness/cli/selection.h"
 #include "harness/cli/terminal.h"
-#include "harness/core/device_property.h"
+#include "harness/core/backend.h"
 #include "harness/core/error.h"
 #include "harness/hardware/gpu_survey.h"
 #include "harness/hardware/peaks.h"

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "harness/compare/effect.h"
-#include "harness/core/device_property.h"
+#include "harness/core/backend.h"
 #include "harness/core/hash.h"
 #include "harness/report/json.h"
 #include "harness/report/report_json.h"

@@ -11,9 +11,9 @@
 //     }
 //   };
 //
-// The text of a call (part of its case's definition hash), equality, and the list of names and values that anybody
-// else reads are derived from that. A member is a bool, an int, an int64_t, a double, a list of integers, an enum with
-// a function name(), or an enum or bool with AsWord or AsValue. What is as it is by default is left out of the text:
+// The text of a call (part of its case's definition hash), equality, and the list of names and values for all
+// others are derived from that. A member is a bool, an int, an int64_t, a double, a list of integers, an enum with
+// a function name(), or an enum or bool with AsWord or AsValue. Defaults are left out of the text:
 //   attribute(name, member)                   "inverse", "alpha=0.5", "permutation=1 0"
 //   attribute(name, member, AsWord{...})       the value's word: "interleaved"
 //   attribute(name, member, AsValue{...})     "epilogue=gelu"

@@ -1,13 +1,14 @@
 #include "harness/core/backend.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "harness/core/error.h"
 
 namespace gpubench {
 namespace {
 
-// What passes through the host at a time.
+// Copied through the host at a time.
 constexpr std::size_t piece_bytes = std::size_t{4} << 20U;
 
 // Calls work(first, count) for pieces of [0, bytes).
@@ -17,6 +18,26 @@ void in_pieces(std::size_t bytes, const Work& work) {
 }
 
 }  // namespace
+
+std::string property(const DeviceInfo& device, std::string_view name) {
+  for (const auto& [key, value] : device.properties) {
+    if (key == name) return value;
+  }
+  return "";
+}
+
+std::optional<double> property_number(const DeviceInfo& device, std::string_view name) {
+  const std::string text = property(device, name);
+  double value = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole && value > 0.0 && value < 1e300 ? std::optional(value) : std::nullopt;
+}
+
+std::string cpu_isa_text(const DeviceInfo& device) {
+  const std::string isa = property(device, device_property::cpu_isa);
+  return isa.empty() ? "" : "cpu isa " + isa + ": " + property(device, device_property::cpu_isa_reason);
+}
 
 std::string_view name(Choice choice) {
   switch (choice) {

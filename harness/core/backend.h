@@ -16,10 +16,11 @@
 #include <vector>
 
 #include "harness/core/case.h"
-#include "harness/core/fusion_claim.h"
+#include "harness/core/op_kind.h"
 #include "harness/core/program.h"
 #include "harness/core/row_view.h"
 #include "harness/core/storage_content.h"
+#include "harness/core/tensor.h"
 
 namespace gpubench {
 
@@ -34,7 +35,33 @@ struct DeviceInfo {
   std::vector<std::pair<std::string, std::string>> libraries;   ///< name -> version that really runs
 };
 
-class ResultJudge;
+/// Names of those DeviceInfo::properties that are not only printed. A backend fills in what it knows; readers must do
+/// without the rest.
+namespace device_property {
+inline constexpr std::string_view compute_capability = "compute_capability";  ///< "9.0"
+inline constexpr std::string_view pci_bus_id = "pci_bus_id";                  ///< "0000:18:00.0"
+inline constexpr std::string_view uuid = "uuid";                              ///< "GPU-...", as NVML writes it
+inline constexpr std::string_view max_sm_mhz = "max_sm_mhz";
+inline constexpr std::string_view max_memory_mhz = "max_memory_mhz";
+inline constexpr std::string_view memory_bus_bits = "memory_bus_bits";
+inline constexpr std::string_view power_limit_w = "power_limit_w";
+inline constexpr std::string_view ecc = "ecc";        ///< "on", "off"
+inline constexpr std::string_view mig = "mig";        ///< likewise
+inline constexpr std::string_view driver = "driver";  ///< "580.65.06"
+/// How the use of a CPU's instruction sets is limited, "limited to avx512_core_bf16", and why; missing where it is not.
+inline constexpr std::string_view cpu_isa = "cpu_isa";
+inline constexpr std::string_view cpu_isa_reason = "cpu_isa_reason";
+}  // namespace device_property
+
+/// The property's text; empty where the device has none of that name.
+[[nodiscard]] std::string property(const DeviceInfo& device, std::string_view name);
+
+/// The property as a positive number; empty where it is missing or is not one.
+[[nodiscard]] std::optional<double> property_number(const DeviceInfo& device, std::string_view name);
+
+/// "cpu isa limited to avx512_core_bf16: amx is announced, but CPUID leaf 0x1D is empty"; empty where nothing is
+/// limited.
+[[nodiscard]] std::string cpu_isa_text(const DeviceInfo& device);
 
 /// Device memory, freed when destroyed. Aligned to at least 256 bytes.
 class Buffer {
@@ -51,6 +78,18 @@ class Buffer {
   std::shared_ptr<void> owner_;
 };
 
+/// Judges what a candidate computes, before it may be chosen for its speed. The harness implements it with the
+/// textbook, which a backend must not see.
+class ResultJudge {
+ public:
+  virtual ~ResultJudge() = default;
+  /// Empty where a sample of the op's outputs is within its bounds on these inputs, else by how much it is not: "130 of
+  /// 4000 judged elements of 'y' outside their bound, by up to 2.1 times". In host memory; `inputs` as they were before
+  /// the op ran. Throws ProgramError where there are more or fewer of them than the op has.
+  [[nodiscard]] virtual std::string objection(std::span<const TensorView> inputs,
+                                              std::span<const TensorView> outputs) const = 0;
+};
+
 /// How an implementation came to be chosen.
 enum class Choice {
   only,        ///< there was nothing to choose
@@ -61,12 +100,12 @@ enum class Choice {
 };
 [[nodiscard]] std::string_view name(Choice choice);
 
-/// What a plan goes by beside the call, and no part of what the call means.
+/// What a plan depends on besides the call; it does not change what the call means.
 struct PlanOptions {
   std::string pinned{};  ///< the implementation that a plan must take; empty: the backend's choice
   std::string
       remembered{};  ///< the one that an earlier run found fastest: taken untimed if it is offered, else ignored
-  const ResultJudge* judge = nullptr;  ///< whom a plan that chooses among several asks about their results
+  const ResultJudge* judge = nullptr;  ///< judges the results where a plan chooses among several
   bool deterministic = false;          ///< only implementations that give the same bits in every run
 };
 
@@ -78,13 +117,13 @@ class PlanImpl {
   [[nodiscard]] virtual std::string implementation() const = 0;
   [[nodiscard]] virtual std::size_t workspace_bytes() const { return 0; }
   [[nodiscard]] virtual Choice choice() const { return Choice::only; }
-  /// Candidates that were left out for their results (PlanOptions::judge): "cublaslt:algo=21: 130 of 4000 judged
+  /// Candidates rejected for their results (PlanOptions::judge): "cublaslt:algo=21: 130 of 4000 judged
   /// elements of 'y' outside their bound, by up to 2.1 times".
   [[nodiscard]] virtual std::vector<std::string> rejected() const { return {}; }
 };
 using Plan = std::shared_ptr<const PlanImpl>;
 
-/// Bound work: running it allocates nothing, selects nothing, logs nothing. Only its backend knows what is inside.
+/// Bound work: running it allocates nothing, selects nothing, logs nothing. Only its backend knows its content.
 class LaunchImpl {
  public:
   virtual ~LaunchImpl() = default;
@@ -122,8 +161,8 @@ struct RoundTimes {
   std::vector<double> device_ns;  ///< by the device's own clock; equal to wall_ns on a CPU. The largest over the ranks
   std::vector<double> wall_ns;    ///< host steady clock around the interval, device idle at both ends
   std::optional<std::vector<RankTimes>> ranks{};  ///< device_ns of each rank, where there are several
-  /// Runs since the call began, those of the warm-up included: after as many from the same state, state is the same. 0:
-  /// not told.
+  /// Runs since the call began, those of the warm-up included: as many from the same state lead to the same state. 0:
+  /// unknown.
   std::int64_t runs = 0;
 };
 
@@ -132,10 +171,10 @@ class Backend {
   virtual ~Backend() = default;
 
   [[nodiscard]] virtual const DeviceInfo& device() const = 0;
-  /// What every number from here has to be read with: "oversubscribed", "virtual".
+  /// Caveats on every number: "oversubscribed", "virtual".
   [[nodiscard]] virtual std::vector<std::string> flags() const { return {}; }
-  /// After DeviceLost: work may still go on somewhere that cannot be stopped. Neither the backend nor memory that it
-  /// gave may then be freed; the process has to end.
+  /// After DeviceLost: work may still be running that cannot be stopped. Neither the backend nor memory that it gave
+  /// out may then be freed; the process has to end.
   [[nodiscard]] virtual bool hangs() const { return false; }
 
   /// Throws BackendError when memory runs out, with the byte count in the text.
@@ -157,15 +196,15 @@ class Backend {
   /// overridden.
   virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes);
 
-  /// Whether gather(), scan() and fingerprint() are done where the memory lies, so that little has to cross to the
-  /// host. Those of this class are made of `read`: they are the trusted ones, which a backend's own must equal.
+  /// Whether gather(), scan() and fingerprint() run where the memory is, so that little has to cross to the host. Those
+  /// of this class use `read`: they are the trusted ones, which a backend's own must equal.
   [[nodiscard]] virtual bool examines_memory() const { return host_visible(); }
   /// Runs of `host.size() / offsets.size()` bytes each, packed: run i begins offsets[i] bytes from `device`.
   virtual void gather(std::span<std::byte> host, const std::byte* device, std::span<const std::int64_t> offsets);
   /// The elements at `device` in rows of `rows.columns`, whose starts are `rows.stride` elements apart, in chunks of
   /// scan_chunk_elements (the last may have fewer) without regard to where rows end; `chunks` has one entry for each.
   virtual void scan(std::span<ChunkScan> chunks, const std::byte* device, DType type, const RowView& rows);
-  /// As gpubench::fingerprint() of what lies there.
+  /// gpubench::fingerprint() of the bytes there.
   [[nodiscard]] virtual std::uint64_t fingerprint(const std::byte* device, std::size_t bytes);
 
   /// Chooses and tunes an implementation for the call; `tensors` are the specs of its inputs, then its outputs.
@@ -177,15 +216,15 @@ class Backend {
   [[nodiscard]] virtual Launch bind(const Plan& plan, std::span<const Tensor> tensors, Workspace workspace) = 0;
   /// One launch that runs all of them, respecting the schedule.
   [[nodiscard]] virtual Launch sequence(std::span<const Launch> launches, const Schedule& schedule) = 0;
-  /// Work of somebody else's as a launch of this backend's: `work` is called with the stream to enqueue on, null where
-  /// there is none. Throws Unsupported where the backend takes none, as it does unless overridden.
+  /// Foreign work as a launch of this backend: `work` is called with the stream to enqueue on, null where there is
+  /// none. Throws Unsupported where the backend takes none, as it does unless overridden.
   [[nodiscard]] virtual Launch launch_of(std::function<void(void* stream)> work);
   /// Runs once and waits. Throws BackendError.
   virtual void run(const Launch& launch) = 0;
   /// One round; sample i, run j uses copies[(i * batch + j) mod copies.size()]. Allocates nothing that is timed.
   [[nodiscard]] virtual RoundTimes time(std::span<const Launch> copies, const RoundPlan& plan) = 0;
 
-  /// Fused ops that fuse() may put in.
+  /// The fused ops that fuse() may use.
   [[nodiscard]] virtual std::span<const FusionClaim> fused_ops() const { return {}; }
 };
 

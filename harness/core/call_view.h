@@ -1,4 +1,4 @@
-// A call as implementation.h tells it: derived from the op's declaration, so that nobody writes it by hand.
+// A call in the C form of implementation.h, derived from the op's declaration.
 #pragma once
 
 #include <span>

@@ -16,7 +16,7 @@ namespace gpubench {
 enum class Tier { smoke, quick, standard, large };
 [[nodiscard]] std::string_view name(Tier tier);
 
-/// How data lies in the caches when a sample starts. `cold`: rotating copies; `warm`: the same buffers again and again;
+/// The state of the caches when a sample starts. `cold`: rotating copies; `warm`: the same buffers again and again;
 /// `step`: whatever the program itself leaves behind (composite steps).
 enum class CacheMode { cold, warm, step };
 [[nodiscard]] std::string_view name(CacheMode mode);
@@ -35,7 +35,7 @@ using Dims = std::vector<std::pair<std::string, std::int64_t>>;
 /// "m=512,n=512,k=512"
 [[nodiscard]] std::string to_string(const Dims& dims);
 
-/// Whether the text has the characters of an id, and no more of them than one may have.
+/// Whether the text has only characters of an id, and at most as many as an id may have.
 [[nodiscard]] bool is_case_id(std::string_view text);
 
 /// Whether the text could be the def_hash of a record: 16 hexadecimal digits.

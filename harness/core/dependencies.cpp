@@ -7,9 +7,9 @@
 namespace gpubench {
 namespace {
 
-/// What has touched the storages so far. Of each region only the last op that wrote it and those that have read it
-/// since are kept: whoever comes next waits for these, and they for all before. A value that is no proper part shares
-/// bytes with everything in its storage; a proper part with its own region, and with what is no part of its whole.
+/// The accesses to the storages so far. Of each region only the last op that wrote it and those that have read it since
+/// are kept: the next op waits for these, and they for all earlier ones. A value that is not a proper part shares
+/// bytes with everything in its storage; a proper part with its own region, and with what is not a part of its whole.
 class Touches {
  public:
   explicit Touches(const Program& program)

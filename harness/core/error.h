@@ -27,8 +27,8 @@ class BackendError : public std::runtime_error {
   explicit BackendError(const std::string& what) : std::runtime_error(what) {}
 };
 
-/// The device or its driver context is beyond repair: no later call of this process on it could be trusted. The case is
-/// `error`, and a worker ends itself so that the next case meets a fresh one.
+/// The device or its driver context is lost: no later call of this process on it could be trusted. The case is `error`,
+/// and a worker ends itself so that the next case gets a fresh one.
 class DeviceLost : public BackendError {
  public:
   explicit DeviceLost(const std::string& what) : BackendError(what) {}

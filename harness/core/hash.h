@@ -25,4 +25,8 @@ namespace gpubench {
 /// The value at position `index` of the stream `key`: random access, so any rank or thread can start anywhere.
 [[nodiscard]] constexpr std::uint64_t hash_at(std::uint64_t key, std::uint64_t index) { return mix(key ^ mix(index)); }
 
+/// A checksum against accidents, a torn message or line, not against forgery:
+/// CRC-32 as in zlib and PNG (polynomial 0xEDB88320): crc32("123456789") is 0xCBF43926.
+[[nodiscard]] std::uint32_t crc32(std::string_view bytes);
+
 }  // namespace gpubench

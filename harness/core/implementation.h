@@ -1,7 +1,7 @@
-/* What somebody's own implementation of ops sees and offers, in plain C: a call with its attributes and tensors by
+/* The interface of a user's own implementation of ops, in plain C: a call with its attributes and tensors by
  * name, as reference/ops declares them, and a table of functions. gpubench checks and times it like any other.
  *
- * Nothing here is owned across the border: everything that a call points to belongs to gpubench and stays as long as
+ * Nothing is owned across this interface: everything that a call points to belongs to gpubench and stays as long as
  * the call does; texts end in a zero. Functions must not throw and must not end the process. Version 0: it may change
  * until libraries are loaded by it. */
 #pragma once
@@ -55,9 +55,9 @@ typedef struct gpubench_implementation {
   uint32_t abi_version; /* GPUBENCH_ABI_VERSION */
   uint32_t struct_size; /* sizeof(gpubench_implementation) */
   const char* name;     /* as records show it */
-  /* 0 where it takes the call, with the bytes of scratch memory that it wants; else it says why not in `text`. */
+  /* 0 where it takes the call, with the bytes of scratch memory that it needs; else the reason in `text`. */
   int (*offers)(const gpubench_call* call, size_t* workspace_bytes, char* text, size_t text_size);
-  /* Does the work, or enqueues it on `stream` (CUDA; null on the CPU). 0, or it says what failed in `text`. */
+  /* Does the work, or enqueues it on `stream` (CUDA; null on the CPU). 0; else what failed in `text`. */
   int (*run)(const gpubench_call* call, void* workspace, void* stream, char* text, size_t text_size);
 } gpubench_implementation;
 

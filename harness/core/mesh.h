@@ -1,7 +1,7 @@
-// How the ranks of a program are arranged, and which of them do something together.
+// How the ranks of a program are arranged, and which of them work together.
 //
 // A mesh has named axes, "dp" (data-parallel), "tp" (tensor), "pp" (pipeline), "ep" (expert), "cp" (context); each rank
-// is one point of it. Ranks that differ along some axes only make up a group: that is whom a collective is between.
+// is one point of it. Ranks that differ along some axes only make up a group: the members of a collective.
 #pragma once
 
 #include <memory>
@@ -16,9 +16,9 @@ namespace gpubench {
 /// Ranks in an order, each once. Cheap to copy.
 class RankGroup {
  public:
-  /// Nobody.
+  /// No members.
   RankGroup() = default;
-  /// Throws ProgramError for a negative rank, and for one that is there twice.
+  /// Throws ProgramError for a negative rank, and for one that occurs twice.
   explicit RankGroup(std::vector<int> members);
   /// 0, 1, ... ranks - 1.
   [[nodiscard]] static RankGroup first(int ranks);
@@ -53,14 +53,14 @@ class Mesh {
 
   /// One rank.
   Mesh() = default;
-  /// Throws ProgramError for an axis of fewer than one rank, for a name that is there twice, and above most_ranks.
+  /// Throws ProgramError for an axis of fewer than one rank, for a name that occurs twice, and above most_ranks.
   explicit Mesh(std::vector<MeshAxis> axes);
   /// One axis, "dp".
   [[nodiscard]] static Mesh line(int ranks) { return Mesh({{"dp", ranks}}); }
 
   [[nodiscard]] int ranks() const { return ranks_; }
   [[nodiscard]] std::span<const MeshAxis> axes() const { return axes_; }
-  /// The index of an axis. Throws ProgramError naming those there are.
+  /// The index of an axis. Throws ProgramError naming the known ones.
   [[nodiscard]] int axis(std::string_view name) const;
   /// Where a rank is along an axis, from 0.
   [[nodiscard]] int place(int rank, int axis) const;

@@ -1,11 +1,11 @@
-// Which op, and what its operands are called. Every op is declared once, as a constant beside its attributes:
+// Which op, and the names of its operands. Every op is declared once, as a constant beside its attributes:
 //
 //   inline constexpr OpKind rotary_kind{"rotary", "x cos sin", "y"};
 //   inline constexpr OpKind gemm_kind{"gemm", "a b c_in? bias? pre? scale_a? scale_b?", "c z?"};
 //   inline constexpr OpKind adamw_kind{"adamw", "lr step w* g* m* v* copy*?", "w'* m'* v'* copy'*?"};
 //
 // In the order in which a call has them; "bias?" is there where the attributes ask for it (Attributes::has), "g*" is a
-// list. Lists stand last, and those of one op take turns: w g m v of the first parameter, then of the second.
+// list. Lists come last, and those of one op alternate: w g m v of the first parameter, then of the second.
 #pragma once
 
 #include <initializer_list>
@@ -27,15 +27,15 @@ struct OpKind {
   friend bool operator==(const OpKind& a, const OpKind& b) { return a.name == b.name; }
 };
 
-/// Where an operand stands among the inputs, or outputs, that `operands` declares; item `i` of a list. None where the
-/// attributes don't ask for it, or the op has no such operand.
+/// The position of an operand among the inputs, or outputs, that `operands` declares; item `i` of a list. None where
+/// the attributes don't ask for it, or the op has no such operand.
 [[nodiscard]] std::optional<std::size_t> position_of(std::string_view operands, const Attributes& attributes,
                                                      std::string_view name, std::size_t i = 0);
 
-/// Whether `operands` has one of this name, asked for or not.
+/// Whether `operands` has one of this name, whatever the attributes.
 [[nodiscard]] bool declares(std::string_view operands, std::string_view name);
 
-/// What stands at each place of a call's inputs, or outputs: an operand, and which item of it where it is a list.
+/// The name at each position of a call's inputs, or outputs: an operand, and which item of it where it is a list.
 struct OperandName {
   std::string name;
   std::size_t item = 0;
@@ -50,16 +50,16 @@ struct OperandName {
 void expect_operands(const OpKind& kind, std::string_view operands, const Attributes& attributes, std::size_t given,
                      std::string_view what, std::string_view label);
 
-/// Things that a call has for each of its inputs, then outputs, by the operands' names. Does not own.
+/// Access by operand name to things that a call has for each of its inputs, then outputs. Does not own.
 template <class T>
 class Named {
  public:
-  /// `call`: an OpCall. It and what `all` points to must stay.
+  /// `call`: an OpCall. It and what `all` points to must outlive this.
   template <class Call>
   Named(const Call& call, std::span<const T> all)
       : kind_(call.kind), attributes_(call.attributes), inputs_(call.inputs.size()), all_(all) {}
 
-  /// Where it stands; none where this call lacks it.
+  /// Its position; none where this call lacks it.
   [[nodiscard]] std::optional<std::size_t> position(std::string_view name, std::size_t i = 0) const {
     if (const auto at = position_of(kind_.inputs, attributes_, name, i); at && *at < inputs_) return at;
     const auto at = position_of(kind_.outputs, attributes_, name, i);
@@ -92,6 +92,13 @@ class Named {
   const Attributes& attributes_;
   std::size_t inputs_;
   std::span<const T> all_;
+};
+
+/// A backend's claim that a fused op runs faster than the ops it stands for; fuse() puts in those that are claimed
+/// (reference/ops/transform/fuse.h).
+struct FusionClaim {
+  OpKind kind;
+  bool measured = false;  ///< on such a device; where not, every record that has the op says so
 };
 
 }  // namespace gpubench

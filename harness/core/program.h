@@ -5,11 +5,11 @@
 // newer version of a value in the same storage (AdamW's weights, C of beta = 1). Each value is produced at most once.
 // A program is built by free builder functions (reference/ops/*.h), then only read.
 //
-// A program holds the work of several ranks: of all there are, or of those that one process has. Every storage lies on
-// one rank, and an op runs on the rank of its tensors; a collective names its members, which run it together. So a
-// collective is an op like any other: what it reads on every rank are its inputs, what it leaves there are its outputs.
-// A rank is in the lanes of its own ops only: collectives of groups without a common rank may run side by side, and
-// those that share one come in the order of the program, on every rank alike.
+// A program holds the work of several ranks: of all, or of those of one process. Every storage is on one rank, and an
+// op runs on the rank of its tensors; a collective names its members, which run it together. So a collective is an op
+// like any other: its inputs are what it reads on every rank, its outputs what it writes there. Collectives of groups
+// without a common rank may run side by side; those that share one run in the order of the program, the same on every
+// rank.
 #pragma once
 
 #include <cstdint>
@@ -69,7 +69,7 @@ struct OpCall {
   std::vector<ValueId> outputs;
   std::string label;  ///< unique in its program: "qkv.forward", "block0.ln1.backward"
   Phase phase = Phase::timed;
-  RankGroup group{};  ///< of a collective: its members, in an order; else nobody: the op runs on its tensors' rank
+  RankGroup group{};  ///< of a collective: its members, in an order; else empty: the op runs on its tensors' rank
   RankGroup held{};   ///< of these, in that order, those that the program holds: its tensors are theirs, one by one
 
   /// The operand of that name; throws ProgramError where this call lacks it.
@@ -79,10 +79,10 @@ struct OpCall {
 
 class Program {
  public:
-  /// Ops that a program may have. Planning takes time and memory in proportion, a gigabyte for so many.
+  /// Ops that a program may have. Planning takes time and memory in proportion: a gigabyte for this many.
   static constexpr std::size_t most_ops = 400'000;
 
-  /// One that holds all ranks that there are.
+  /// Holds all ranks.
   Program() = default;
   /// `held`: the ranks whose tensors it has, in any order; empty: all of the mesh. Throws ProgramError for one that the
   /// mesh does not have.
@@ -90,8 +90,8 @@ class Program {
 
   // --- building ---
 
-  /// A source: the harness fills it. Throws ProgramError when the name is taken, and where it would lie on a rank that
-  /// is not held.
+  /// A source: the harness fills it. Throws ProgramError when the name is taken, and where its rank is
+  /// not held.
   ValueId add(TensorSpec spec);
 
   /// Storage with nothing in it yet, for an op to produce (whole, or by parts).
@@ -103,23 +103,23 @@ class Program {
 
   /// The next version of `old` in the same storage; `name` must be new ("w'").
   ValueId update(ValueId old, std::string name);
-  /// The same, spread otherwise than the old one.
+  /// The same, with another spread than the old one.
   ValueId update(ValueId old, std::string name, std::vector<AxisSpread> spread);
 
   /// Appends an op whose outputs were reserved, parts of reserved, or updates. Returns its outputs.
   /// Throws ProgramError when an output has a producer already, an input is not yet available, the label is taken, its
-  /// tensors lie on several ranks and no group of theirs is named, or there are `most_ops` already.
+  /// tensors are on several ranks and no group is named, or there are `most_ops` already.
   std::span<const ValueId> append(OpCall call);
 
   /// Ops appended from now on belong to `phase` (a program starts in Phase::timed).
   void begin(Phase phase) { phase_ = phase; }
 
-  /// `wanted`, or `wanted` with a number behind it where a tensor or op has that name already.
+  /// `wanted`, with a number appended where a tensor or op has that name already.
   [[nodiscard]] std::string unique_name(std::string_view wanted);
 
   // --- reading ---
 
-  /// How the ranks are arranged; a program of several ranks that was not told has one rank here.
+  /// How the ranks are arranged; one rank for a program that was given no mesh.
   [[nodiscard]] const Mesh& mesh() const { return mesh_; }
   /// Whether the tensors of a rank are part of the program.
   [[nodiscard]] bool holds(int rank) const { return is_held_.empty() || is_held_.at(static_cast<std::size_t>(rank)); }
@@ -145,13 +145,13 @@ class Program {
   /// Whether the value is a part as declared, not a newer version of one: it shares bytes with another part of the same
   /// whole only where both are in the same place.
   [[nodiscard]] bool is_proper_part(ValueId id) const;
-  /// Stands for the bytes of a value: of a proper part the first part in its place, of all others the value that spans
+  /// Identifies the bytes of a value: of a proper part the first part in its place, of all others the value that spans
   /// their storage.
   [[nodiscard]] ValueId region(ValueId id) const { return region_.at(static_cast<std::size_t>(id.index)); }
   /// Whether two values share bytes.
   [[nodiscard]] bool overlaps(ValueId a, ValueId b) const;
   /// For each op the earlier ops it must wait for: it reads what they write, or overwrites what they read or wrote.
-  /// Where another of these overwrote the same bytes in between, only that one is named, which waits for the rest.
+  /// Where another of these overwrote the same bytes in between, only that one is listed, which waits for the rest.
   [[nodiscard]] std::vector<std::vector<int>> dependencies() const;
   /// The same for a program of these ops only, ascending; ops are named by their place among them.
   [[nodiscard]] std::vector<std::vector<int>> dependencies(std::span<const int> ops) const;
@@ -174,7 +174,7 @@ class Program {
   std::vector<Value> values_;
   std::vector<Storage> storages_;
   std::vector<OpCall> ops_;
-  // What would otherwise be searched for among all of the above, again for each op.
+  // Indexes into the above, so that appending an op searches nothing.
   std::unordered_set<std::string> names_, labels_;    // of values, of ops
   std::unordered_map<std::string, int> next_number_;  // by wanted name: no smaller one is free
   std::vector<std::vector<ValueId>> in_storage_;      // by storage: its values
@@ -195,9 +195,8 @@ class Program {
 // Copies of programs.
 
 /// Adds the values of `from` to `to`, without the ops that produce them: sources, reservations, parts and updates.
-/// `edit` may change each spec on the way (a rank's name and place, a wider type). Returns the new ids, in order.
-/// `drop`, by value, where it is not empty: those to leave out. They get no id; nothing may be a part or an update of
-/// them.
+/// `edit` may change each spec (a rank's name and place, a wider type). Returns the new ids, in order.
+/// `drop`, by value, where not empty: those to leave out. They get no id; nothing may be a part or an update of them.
 std::vector<ValueId> copy_values(const Program& from, Program& to, const std::function<void(TensorSpec&)>& edit,
                                  const std::vector<bool>& drop = {});
 

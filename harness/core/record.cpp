@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 
 namespace gpubench {
 
@@ -36,5 +38,48 @@ bool consists_of(const CaseRecord& record, std::initializer_list<std::string_vie
 }
 
 bool is_stream(const CaseRecord& record) { return consists_of(record, {"copy", "triad"}); }
+
+std::optional<double> half_width(const Summary& summary) {
+  const double half = 0.5 * (summary.ci95_high_ns - summary.ci95_low_ns) / summary.median_ns;
+  if (summary.rounds < 2 || !(summary.median_ns > 0.0) || !std::isfinite(half)) return std::nullopt;
+  return half;
+}
+
+namespace {
+
+// How far a share of the whole's time can be off.
+double doubt_of(double share, const Summary& whole) {
+  const double no_interval = std::numeric_limits<double>::infinity();
+  return std::fabs(share) * half_width(whole).value_or(no_interval) * std::sqrt(2.0);
+}
+
+}  // namespace
+
+bool timing_unreliable(const Summary& summary) {
+  if (summary.rounds < 1) return false;  // nothing was timed: nothing to doubt
+  const std::optional<double> half = half_width(summary);
+  return !half || !(*half <= most_half_width);
+}
+
+bool share_is_sure(double share, const Summary& whole) { return doubt_of(share, whole) <= most_half_width; }
+
+std::optional<double> sure_remainder(const CaseRecord& record) {
+  const double remainder = record.derived.remainder;
+  const bool sure = !record.derived.breakdown.empty() && share_is_sure(1.0 - remainder, record.summary);
+  return sure ? std::optional(remainder) : std::nullopt;
+}
+
+std::optional<double> sure_exposed(const CaseRecord& record) {
+  if (!record.derived.ranks || !record.derived.ranks->exposed_communication) return std::nullopt;
+  const double exposed = *record.derived.ranks->exposed_communication;
+  const double computing = 1.0 - exposed;
+  const bool sure = share_is_sure(computing, record.summary) && -exposed <= doubt_of(computing, record.summary);
+  return sure ? std::optional(exposed) : std::nullopt;
+}
+
+std::optional<double> sure_efficiency(const CaseRecord& record) {
+  if (!record.derived.ranks || timing_unreliable(record.summary)) return std::nullopt;
+  return record.derived.ranks->efficiency;
+}
 
 }  // namespace gpubench

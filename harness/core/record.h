@@ -1,4 +1,5 @@
-// Records: what a run says about each case. Plain data; printers, reports and comparisons read nothing else.
+// Records: what a run reports about each case, and how reliable it is. Plain data; printers, reports and comparisons
+// read nothing else.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +16,10 @@
 
 namespace gpubench {
 
-/// What the check came to. Only `pass` is ranked, charted or compared.
+/// The outcome of the check. Only `pass` is ranked, charted or compared.
 enum class Verdict {
   pass,
-  fail,         ///< an op's output lies outside its bound
+  fail,         ///< an op's output is outside its bound
   downgraded,   ///< a lower precision than declared was measured
   not_proven,   ///< nothing was compared, or the check accepted a corrupted output
   unverified,   ///< --check off
@@ -60,7 +61,7 @@ struct OpParity {
   int mutations_rejected = 0;
 };
 
-/// What a whole program left of one tensor, against the program in fp64 (harness/parity/end_to_end.h); 2-norms.
+/// One tensor after a whole program, against the program in fp64 (harness/parity/end_to_end.h); 2-norms.
 struct EndToEndTensor {
   std::string tensor;
   std::string role;      ///< "gradient", "parameter", "scalar", ...
@@ -71,7 +72,7 @@ struct EndToEndTensor {
 
 struct Parity {
   std::vector<OpParity> ops;
-  /// With the full check, of programs of several ops that are small enough: every tensor that was left.
+  /// With the full check, of programs of several ops that are small enough: every final tensor.
   std::optional<std::vector<EndToEndTensor>> end_to_end{};
   double error_over_bound = 0.0;  ///< the largest of them
   std::string worst_op;           ///< whose
@@ -114,12 +115,12 @@ struct OpShare {
   double bytes = 0.0;
 };
 
-/// How near a case came to what its device can do, by the limit that binds it. Fractions: 1 is the whole of it.
+/// How close a case came to the limit of its device that binds it. Fractions: 1 is the limit.
 struct PeakShare {
   std::string limit;                      ///< the arithmetic ("bf16"; rates in FLOP/s), "memory" or "link" (B/s)
   double rate = 0.0;                      ///< what the case reached
   std::optional<double> peak{};           ///< published, or worked out from units and clock; the higher of two ends
-  std::string peak_source;                ///< who says so, and how far to trust it
+  std::string peak_source;                ///< its source, and how far to trust it
   std::optional<double> of_peak{};        ///< rate over peak
   std::optional<double> peak_at_clock{};  ///< at the median clock of the case's rounds
   std::optional<double> of_peak_at_clock{};
@@ -135,7 +136,7 @@ struct CollectiveRates {
   double bus_bytes_per_s = 0.0;        ///< busbw: bytes on the wire over time
 };
 
-/// What several ranks say about each other.
+/// How several ranks compare with each other.
 struct RankSpread {
   int units = 0;               ///< processors or SMs of all ranks together
   double straggler = 0.0;      ///< slowest rank over the median of ranks, less 1; the median of all samples
@@ -174,8 +175,8 @@ struct CaseRecord {
   std::string implementation;                     ///< of a single op, or "" for a program (see parity.ops)
   std::optional<Choice> choice{};                 ///< of a single op, where there was one
   std::optional<std::int64_t> workspace_bytes{};  ///< scratch memory: the most that an op of the case asks for
-  /// What fusing put in, where it did: "residual1+ln2 = residual_norm_forward", and whether its gain is still
-  /// unmeasured.
+  /// The rewrites by fusing, where there are any: "residual1+ln2 = residual_norm_forward", and whether its gain is
+  /// still unmeasured.
   std::optional<std::vector<std::string>> rewrites{};
   Parity parity;
   std::int64_t batch = 0;         ///< runs per sample
@@ -193,5 +194,34 @@ struct CaseRecord {
 [[nodiscard]] bool consists_of(const CaseRecord& record, std::initializer_list<std::string_view> kinds);
 /// Whether it shows what a device's memory can do: copies and triads, as in STREAM (McCalpin).
 [[nodiscard]] bool is_stream(const CaseRecord& record);
+
+// How reliable a time is. One rule for the console, the page, comparisons and exports, whatever flags a record has.
+
+/// A timing is unreliable where its 95% interval reaches more than a quarter of the median to either side, on average:
+/// two such times can differ by half and still be the same.
+inline constexpr double most_half_width = 0.25;
+
+/// Half the width of the 95% interval over the median: 0.04 is +-4%, as tables show it. None where nothing was timed,
+/// or where a single round says nothing about the next.
+[[nodiscard]] std::optional<double> half_width(const Summary& summary);
+
+/// Whether the case was timed, and its interval is wider than most_half_width, or unknown. Such a time is shown and
+/// marked, but is not part of any best, roof or efficiency. It does not change the verdict.
+[[nodiscard]] bool timing_unreliable(const Summary& summary);
+
+/// Whether a share of the case's time, a part's time over the whole's, is known well enough. The parts have no
+/// intervals of their own and were timed in the same minutes, so they count as uncertain as the whole: the share is off
+/// by share x half_width x sqrt(2), and means nothing from 25 points (most_half_width) on.
+[[nodiscard]] bool share_is_sure(double share, const Summary& whole);
+
+/// Derived::remainder, where there is a breakdown and the sum of its shares is sure; else unknown.
+[[nodiscard]] std::optional<double> sure_remainder(const CaseRecord& record);
+
+/// RankSpread::exposed_communication, where the share of computing is sure and does not exceed the whole step by more
+/// than it may be off: a part longer than the whole step was disturbed. Else unknown.
+[[nodiscard]] std::optional<double> sure_exposed(const CaseRecord& record);
+
+/// RankSpread::efficiency of a case whose timing is reliable; add_efficiency() checks the case on one rank.
+[[nodiscard]] std::optional<double> sure_efficiency(const CaseRecord& record);
 
 }  // namespace gpubench

@@ -1,4 +1,4 @@
-// A tensor as rows: what memory-bound kernels of any backend can walk through.
+// A tensor as rows, for memory-bound kernels of any backend.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ namespace gpubench {
 /// the layout is blocked, the last axis is not contiguous or the others are not evenly spaced.
 [[nodiscard]] std::optional<RowView> row_view(const TensorSpec& tensor);
 
-/// Whether tensors of one shape, for an op that treats every element alike, can each be walked through as a single row
-/// of everything: all are dense in one and the same order (row-major, NHWC).
+/// Whether tensors of one shape, for an op that treats every element alike, can each be read as a single row: all are
+/// dense in the same order (row-major, NHWC).
 [[nodiscard]] bool share_one_run(std::span<const TensorSpec> tensors);
 
-/// True when the tensor fills its memory without gaps, in whatever order.
+/// True when the tensor fills its memory without gaps, in any order.
 [[nodiscard]] bool is_dense(const TensorSpec& tensor);
 
 }  // namespace gpubench

@@ -1,5 +1,5 @@
-// What a storage holds, in few numbers: a fingerprint of its bytes, and what a scan of its elements finds. Both are
-// defined so that any number of threads, of a host or a device, come to the same numbers in any order; a backend that
+// What a storage holds, in a few numbers: a fingerprint of its bytes, and the findings of a scan of its elements. Both
+// are defined so that any number of threads, of a host or a device, get the same numbers in any order; a backend that
 // computes them itself (Backend::fingerprint, Backend::scan) must give what the functions here give.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace gpubench {
 inline constexpr std::size_t fingerprint_term_bytes = 16;
 
 /// The sum, modulo 2^64, of the terms of these bytes, which begin at term `first_term` of their storage; a last term of
-/// fewer bytes is filled up with zeros. Term i of words a and b, with k = (i + 1) times the golden ratio's 64 bits, is
+/// fewer bytes is padded with zeros. Term i of words a and b, with k = (i + 1) times the golden ratio's 64 bits, is
 /// the 128-bit product of a ^ k and b ^ rotate(k, 32), its upper half XORed to the lower.
 [[nodiscard]] std::uint64_t fingerprint_terms(std::span<const std::byte> bytes, std::uint64_t first_term);
 
@@ -26,17 +26,17 @@ inline constexpr std::size_t fingerprint_term_bytes = 16;
   return terms + mix(bytes);
 }
 
-/// 64 bits that tell contents apart, at memory speed. Two different contents of one length that were not made for the
-/// purpose share their fingerprint with a probability of about 2^-64, as values of a random function would; so do
-/// contents that differ in one bit, or in the order of their blocks. It is no protection from an adversary.
+/// 64 bits that distinguish contents, at memory speed. Two different contents of one length share their fingerprint
+/// with a probability of about 2^-64, as values of a random function would, also where they differ in one bit or in the
+/// order of their blocks. It is no protection against an adversary.
 [[nodiscard]] inline std::uint64_t fingerprint(std::span<const std::byte> bytes) {
   return fingerprint_of(fingerprint_terms(bytes, 0), bytes.size());
 }
 
-/// Elements that a scan looks at together.
+/// Elements per chunk of a scan.
 inline constexpr std::int64_t scan_chunk_elements = 4096;
 
-/// What a scan finds in one chunk. Each element is counted once.
+/// The findings of a scan in one chunk. Each element is counted once.
 struct ChunkScan {
   std::int32_t unwritten = 0;  ///< that hold the poison pattern
   std::int32_t nan = 0;
@@ -50,8 +50,8 @@ struct ChunkScan {
   friend bool operator==(const ChunkScan&, const ChunkScan&) = default;
 };
 
-/// How the stored bits of a type tell: an element is a suspect where (bits & mask) == pattern; then it is unwritten
-/// where bits == poison, else infinite where (bits & magnitude) == infinity, else NaN.
+/// How to classify the stored bits of a type: an element is a suspect where (bits & mask) == pattern; then it is
+/// unwritten where bits == poison, else infinite where (bits & magnitude) == infinity, else NaN.
 struct ScanPattern {
   std::uint64_t mask = 0;
   std::uint64_t pattern = 0;
@@ -61,10 +61,10 @@ struct ScanPattern {
 };
 [[nodiscard]] ScanPattern scan_pattern(DType type);
 
-/// Of `count` elements, at most scan_chunk_elements, that lie side by side at any address.
+/// Scans `count` adjacent elements, at most scan_chunk_elements, at any address.
 [[nodiscard]] ChunkScan scan_chunk(DType type, const std::byte* elements, std::int64_t count);
 
-/// The chunks of so many elements.
+/// The number of chunks of this many elements.
 [[nodiscard]] constexpr std::int64_t scan_chunks(std::int64_t elements) {
   return (elements + scan_chunk_elements - 1) / scan_chunk_elements;
 }

@@ -1,4 +1,4 @@
-// What a device's sensors said while a round ran, and who reads them.
+// Readings of a device's sensors while a round ran, and who takes them.
 //
 // A rate means little without the clock at which it was reached: a device that was slowed down by heat or power gives
 // numbers that look valid. So each round carries its own readings.
@@ -32,7 +32,7 @@ struct Spread {
   double max = 0.0;
 };
 
-/// Readings of one round. What the device does not tell is empty.
+/// Readings of one round. What the device does not report is empty.
 struct RoundTelemetry {
   int readings = 0;
   double window_s = 0.0;  ///< from the first reading to the last
@@ -42,10 +42,10 @@ struct RoundTelemetry {
   std::optional<double> power_w;                     ///< mean of the readings that are of this round alone
   std::optional<double> energy_j;                    ///< by the device's own counter, for windows of 2 s or more
   std::optional<std::int64_t> uncorrected_errors;    ///< of memory (ECC), new in this round
-  std::optional<std::int64_t> involuntary_switches;  ///< threads of this process that the kernel took off a processor
+  std::optional<std::int64_t> involuntary_switches;  ///< of threads of this process, preempted by the kernel
   std::optional<double> cpu_pressure;  ///< share of the window in which some task of the machine waited for a processor
-  std::vector<std::string> reasons;    ///< clock_reason's words, of all readings together
-  int rejected = 0;                    ///< invalid rounds that this one was run in place of
+  std::vector<std::string> reasons;    ///< of clock_reason, of all readings
+  int rejected = 0;                    ///< invalid rounds that this one replaces
   std::vector<std::string> errors{};   ///< Telemetry::take_errors() of this round
 };
 
@@ -54,11 +54,11 @@ class Telemetry {
  public:
   virtual ~Telemetry() = default;
   virtual void begin_round() = 0;
-  /// Ends the round and says what was read; nothing where the device has no sensors.
+  /// Ends the round and returns its readings; nothing where the device has no sensors.
   [[nodiscard]] virtual std::optional<RoundTelemetry> end_round() = 0;
   /// Critical errors that the device's driver has reported since the last call: "Xid 79 (GPU has fallen off the bus)".
   [[nodiscard]] virtual std::vector<std::string> take_errors() { return {}; }
-  /// Whether longer windows may tell energy that short ones do not.
+  /// Whether longer windows may give energy where short ones do not.
   [[nodiscard]] virtual bool counts_energy() const { return false; }
   /// Leaves the device alone for a while, so that it can cool down or get its power back.
   virtual void rest(double seconds) = 0;

@@ -1,5 +1,5 @@
-// What earlier runs found: which of several implementations was the fastest for an op call. Backends only get the
-// answer (PlanOptions::remembered); harness/report keeps it in files (tuning_cache.h).
+// The fastest of several implementations of an op call, as earlier runs found it. Backends only get the answer
+// (PlanOptions::remembered); harness/report keeps it in files (tuning_cache.h).
 #pragma once
 
 #include <map>
@@ -18,13 +18,13 @@ class TuningCache {
   virtual ~TuningCache() = default;
   /// The implementation that was the fastest for such calls; empty where none is known.
   [[nodiscard]] virtual std::string recall(const std::string& key) const = 0;
-  /// Remembers these, for later runs too. Never throws: what goes wrong is a complaint.
+  /// Stores these, for later runs too. Never throws: failures become a complaint.
   virtual void keep(const Choices& choices) = 0;
-  /// What the user should know of this memory and has not been told yet; empty where there is nothing.
+  /// A problem of the cache to report to the user, once; empty where there is none.
   [[nodiscard]] virtual std::string take_complaint() = 0;
 };
 
-/// Remembers nothing.
+/// Stores nothing.
 class NoTuningCache final : public TuningCache {
  public:
   [[nodiscard]] std::string recall(const std::string& /*key*/) const override { return {}; }
@@ -32,7 +32,7 @@ class NoTuningCache final : public TuningCache {
   [[nodiscard]] std::string take_complaint() override { return {}; }
 };
 
-/// All that a choice for the call depends on, the device and its libraries apart: kind, attributes, arithmetic, and of
+/// All that a choice for the call depends on, except the device and its libraries: kind, attributes, arithmetic, and of
 /// each tensor type, shape, layout and memory; not the call's label nor the names of its tensors. `tensors`: inputs,
 /// then outputs. "gemm transpose_b; sums f32; bf16[8, 768] bf16[8, 768]strides(768, 2) bf16[8, 8]"
 /// A case's definition is digested from these too (plan/plan.h): to word them otherwise changes them all.

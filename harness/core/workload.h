@@ -11,12 +11,12 @@
 
 namespace gpubench {
 
-/// One point of a grid: extents, where they come from, and the lowest tier that runs them.
+/// One point of a grid: extents, a label for their source, and the lowest tier that runs them.
 struct Point {
   Dims dims;
   std::string label;
   Tier tier = Tier::quick;
-  std::vector<std::string> recipes = {};  ///< those of the grid's that this point makes sense in; empty: all
+  std::vector<std::string> recipes = {};  ///< the grid's recipes that make sense for this point; empty: all
   std::vector<std::string> modes = {};    ///< of the workload, as they appear in the id: "in_place"
   Cadence cadence = Cadence::streaming;   ///< where not streaming, a mode as well
 };
@@ -30,7 +30,7 @@ struct Grid {
   }
 };
 
-/// The rate that a person reads first.
+/// The rate that a reader looks at first.
 enum class PrimaryMetric { flop_per_s, bytes_per_s, items_per_s };
 
 struct WorkloadInfo {
@@ -40,7 +40,7 @@ struct WorkloadInfo {
   PrimaryMetric headline = PrimaryMetric::flop_per_s;
   std::string item;  ///< "tokens", "images", "elements": what items_per_s counts
   CacheMode cache = CacheMode::cold;
-  /// How many ranks it can be run on: one only, unless it says so.
+  /// How many ranks it can run on; one by default.
   int fewest_ranks = 1;
   int most_ranks = 1;
 };

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <map>
 
-#include "harness/core/device_property.h"
+#include "harness/core/backend.h"
 #include "harness/core/error.h"
 #include "harness/core/recipe.h"
-#include "harness/core/reliability.h"
+#include "harness/core/record.h"
 #include "harness/measure/statistics.h"
 
 namespace gpubench {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "harness/core/device_property.h"
+#include "harness/core/backend.h"
 
 namespace gpubench {
 namespace {

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <map>
 
-#include "harness/core/device_property.h"
+#include "harness/core/backend.h"
 #include "harness/core/error.h"
 #include "harness/core/recipe.h"
 

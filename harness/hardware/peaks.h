@@ -90,7 +90,7 @@ struct DeviceRow {
 /// Peaks are those of the database for a CUDA device that it knows, else units x operations per clock x highest clock.
 /// The memory's peak binds only what must come from memory: cold cases that leave no copy in the cache.
 ///
-/// Unreliable timings (reliability.h) are neither the best of a run nor compared with it.
+/// Unreliable timings (timing_unreliable()) are neither the best of a run nor compared with it.
 ///
 /// A rate that is higher than the device can reach at its highest clock (by more than 1%, by which timers may differ)
 /// makes the case an error with that finding: time, work or peak is wrong, and the number must not be ranked. For a

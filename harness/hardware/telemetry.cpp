@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "harness/core/device_property.h"
+#include "harness/core/backend.h"
 #include "harness/core/error.h"
 #include "harness/measure/statistics.h"
 

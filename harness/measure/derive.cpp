@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "harness/core/reliability.h"
+#include "harness/core/record.h"
 #include "harness/measure/statistics.h"
 
 namespace gpubench {

@@ -31,7 +31,7 @@ void add_energy(Derived& derived, std::optional<double> joules, const Summary& s
 /// Fills in RankSpread::efficiency of every case that was measured on one rank as well: items per second and unit
 /// (processor, SM) relative to the one rank, which has `units_of_one` units. Between devices that is weak scaling,
 /// since each rank brings its own; ranks on one processor share its units. None where either timing is unreliable
-/// (reliability.h).
+/// (timing_unreliable()).
 void add_efficiency(std::span<CaseRecord> records, int units_of_one);
 
 }  // namespace gpubench

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "harness/core/reliability.h"
+#include "harness/core/record.h"
 
 namespace gpubench {
 namespace {

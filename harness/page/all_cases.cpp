@@ -6,7 +6,7 @@
 #include <set>
 #include <string_view>
 
-#include "harness/core/reliability.h"
+#include "harness/core/record.h"
 #include "harness/page/html.h"
 #include "harness/page/sections.h"
 #include "harness/report/console.h"

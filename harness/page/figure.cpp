@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "harness/core/reliability.h"
+#include "harness/core/record.h"
 #include "harness/report/quantity.h"
 
 namespace gpubench::page {

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "harness/core/reliability.h"
+#include "harness/core/record.h"
 #include "harness/page/sections.h"
 #include "harness/report/quantity.h"
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "harness/core/reliability.h"
+#include "harness/core/record.h"
 #include "harness/page/sections.h"
 #include "harness/report/quantity.h"
 

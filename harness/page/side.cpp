@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "harness/compare/comparison.h"
-#include "harness/core/reliability.h"
+#include "harness/core/record.h"
 #include "harness/report/console.h"
 #include "harness/report/text_table.h"
 

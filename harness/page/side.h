@@ -72,8 +72,8 @@ struct Side {
 [[nodiscard]] bool ranked(const CaseRecord& record);
 
 /// Whether it may also be a best, a ceiling, or a part of a mean or an efficiency: ranked, and its timing not
-/// unreliable (harness/core/reliability.h). What is ranked but not reliable is drawn hollow, and its rate has a ~
-/// before it.
+/// unreliable (timing_unreliable() of harness/core/record.h). What is ranked but not reliable is drawn hollow, and its
+/// rate has a ~ before it.
 [[nodiscard]] bool reliable(const CaseRecord& record);
 
 /// Whether the case is a whole training step: its workload's name ends in "_step" (suites/README.md).

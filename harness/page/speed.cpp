@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "harness/core/reliability.h"
+#include "harness/core/record.h"
 #include "harness/page/html.h"
 #include "harness/report/quantity.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "harness/core/reliability.h"
+#include "harness/core/record.h"
 #include "harness/report/console.h"
 #include "harness/report/quantity.h"
 

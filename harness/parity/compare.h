@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
+#include "harness/core/backend.h"
 #include "harness/core/dtype.h"
 #include "harness/core/program.h"
-#include "harness/core/result_judge.h"
 #include "harness/core/tensor.h"
 #include "reference/ops/definition.h"
 
@@ -54,7 +54,7 @@ struct MutationReport {
 /// Each must be rejected. Zeros and signs are tried where some reference does not itself round to zero.
 [[nodiscard]] MutationReport mutate(std::span<const CheckedElement> panel, DType type);
 
-/// Judges with the textbook what a candidate for an op computed, for tuners (core/result_judge.h). This only keeps
+/// Judges with the textbook what a candidate for an op computed, for tuners (ResultJudge). This only keeps
 /// wrong results from being chosen for their speed; the verdict on the chosen one is judge.h's, on the case's own data.
 class CandidateJudge final : public ResultJudge {
  public:

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <sstream>
 
-#include "harness/core/device_property.h"
+#include "harness/core/backend.h"
 
 namespace gpubench {
 namespace {

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "harness/core/device_property.h"
+#include "harness/core/backend.h"
 #include "harness/report/atomic_file.h"
 #include "harness/report/console.h"
 #include "harness/report/quantity.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "harness/core/reliability.h"
+#include "harness/core/record.h"
 #include "harness/measure/statistics.h"
 #include "harness/report/quantity.h"
 #include "harness/report/record_text.h"

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "harness/core/reliability.h"
+#include "harness/core/record.h"
 #include "harness/measure/statistics.h"
 #include "harness/report/console.h"
 #include "harness/report/content_digest.h"

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <optional>
 
-#include "harness/core/crc32.h"
+#include "harness/core/hash.h"
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
 #include "harness/report/report_json.h"

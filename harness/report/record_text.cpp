@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "harness/core/reliability.h"
+#include "harness/core/record.h"
 #include "harness/measure/statistics.h"
 #include "harness/report/console.h"
 #include "harness/report/quantity.h"

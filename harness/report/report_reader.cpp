@@ -10,7 +10,7 @@
 #include <string>
 #include <unordered_set>
 
-#include "harness/core/reliability.h"
+#include "harness/core/record.h"
 #include "harness/report/content_digest.h"
 #include "harness/report/json.h"
 #include "harness/report/record_io.h"

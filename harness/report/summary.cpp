@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "harness/core/reliability.h"
+#include "harness/core/record.h"
 #include "harness/report/console.h"
 #include "harness/report/quantity.h"
 #include "harness/report/record_text.h"

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "harness/core/device_property.h"
+#include "harness/core/backend.h"
 #include "harness/core/hash.h"
 #include "harness/report/atomic_file.h"
 #include "harness/report/json.h"

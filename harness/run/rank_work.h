@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "harness/core/communicator.h"
 #include "harness/core/mesh.h"
-#include "harness/core/rank_program.h"
 
 namespace gpubench {
 

@@ -10,7 +10,7 @@
 #include <charconv>
 #include <cstring>
 
-#include "harness/core/crc32.h"
+#include "harness/core/hash.h"
 
 namespace gpubench {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "harness/core/backend.h"
 #include "harness/core/error.h"
-#include "harness/core/meeting_points.h"
+#include "harness/core/rank_sync.h"
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/cpu_backend.h"
 #include "reference/cpu/kernel.h"

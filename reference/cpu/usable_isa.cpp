@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "harness/core/device_property.h"
+#include "harness/core/backend.h"
 #include "harness/core/error.h"
 #include "reference/cpu/own_kernel_proof.h"
 

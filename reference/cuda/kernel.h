@@ -17,7 +17,7 @@
 #include <string>
 #include <utility>
 
-#include "harness/core/fusion_claim.h"
+#include "harness/core/op_kind.h"
 #include "harness/core/planning.h"
 #include "harness/core/row_view.h"
 #include "reference/cuda/kernels/element.h"

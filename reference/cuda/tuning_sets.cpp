@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "harness/core/result_judge.h"
+#include "harness/core/backend.h"
 #include "reference/cuda/kernels/scramble.h"
 
 namespace gpubench::cuda {

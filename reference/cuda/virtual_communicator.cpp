@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "harness/core/error.h"
-#include "harness/core/meeting_points.h"
+#include "harness/core/rank_sync.h"
 #include "reference/cuda/kernel.h"
 #include "reference/cuda/kernels/move.h"
 #include "reference/cuda/kernels/reduce_ranks.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "harness/core/crc32.h"
+#include "harness/core/hash.h"
 #include "harness/report/journal.h"
 #include "harness/report/reader.h"
 #include "tests/fuzz/memory_folder.h"

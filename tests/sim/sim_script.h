@@ -24,7 +24,7 @@
 #include <string_view>
 #include <vector>
 
-#include "harness/core/fusion_claim.h"
+#include "harness/core/op_kind.h"
 
 namespace gpubench::sim {
 

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "harness/core/error.h"
-#include "reference/ops/transform/fuse.h"
 
 namespace gpubench {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/core/fusion_claim.h"
+#include "harness/core/op_kind.h"
 #include "harness/core/program.h"
 
 namespace gpubench {

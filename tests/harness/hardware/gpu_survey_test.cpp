@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "harness/core/device_property.h"
+#include "harness/core/backend.h"
 #include "tests/fake_nvml/scripted_nvml.h"
 
 namespace gpubench {

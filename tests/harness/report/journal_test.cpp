@@ -11,7 +11,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "harness/core/crc32.h"
+#include "harness/core/hash.h"
 #include "tests/harness/report/sample_records.h"
 #include "tests/io_faults/io_faults.h"
 #include "tests/trials.h"

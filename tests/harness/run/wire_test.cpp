@@ -6,8 +6,8 @@
 
 #include <array>
 
-#include "harness/core/crc32.h"
 #include "harness/core/descriptor.h"
+#include "harness/core/hash.h"
 
 namespace gpubench {
 namespace {

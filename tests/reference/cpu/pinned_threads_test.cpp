@@ -8,8 +8,6 @@
 #include <thread>
 #include <vector>
 
-#include "reference/cpu/host.h"
-
 namespace gpubench::cpu {
 namespace pinned_threads_test {
 

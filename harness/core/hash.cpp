@@ -1,4 +1,4 @@
-#include "harness/core/crc32.h"
+#include "harness/core/hash.h"
 
 #include <array>
 
