@@ -268,7 +268,7 @@ std::optional<int> rank_of(const Program& program, const OpCall& call) {
 }
 
 std::vector<ValueId> copy_values(const Program& from, Program& to, const std::function<void(TensorSpec&)>& edit,
-                                 const std::vector<bool>& drop) {
+                                 const std::vector<bool>& drop, const std::map<ValueId, ValueId>& updates) {
   std::vector<ValueId> ids;
   const auto copied = [&ids](ValueId id) { return ids.at(static_cast<std::size_t>(id.index)); };
   for (const Value& value : from.values()) {
@@ -278,7 +278,10 @@ std::vector<ValueId> copy_values(const Program& from, Program& to, const std::fu
     }
     TensorSpec spec = value.spec;
     edit(spec);
-    if (value.updates) {
+    const auto older = updates.find({static_cast<int>(ids.size())});
+    if (older != updates.end()) {
+      ids.push_back(to.update(copied(older->second), spec.name));
+    } else if (value.updates) {
       ids.push_back(to.update(copied(*value.updates), spec.name));
     } else if (value.part_of) {
       const std::int64_t distance = value.offset_bytes - from.value(*value.part_of).offset_bytes;

@@ -197,8 +197,9 @@ class Program {
 /// Adds the values of `from` to `to`, without the ops that produce them: sources, reservations, parts and updates.
 /// `edit` may change each spec (a rank's name and place, a wider type). Returns the new ids, in order.
 /// `drop`, by value, where not empty: those to leave out. They get no id; nothing may be a part or an update of them.
+/// `updates`: values that stand alone in `from`, each with the earlier one that it is to be a newer version of.
 std::vector<ValueId> copy_values(const Program& from, Program& to, const std::function<void(TensorSpec&)>& edit,
-                                 const std::vector<bool>& drop = {});
+                                 const std::vector<bool>& drop = {}, const std::map<ValueId, ValueId>& updates = {});
 
 /// What `program` would compute without rounding, for end-to-end comparisons: every floating-point tensor is stored as
 /// f64, and every op accumulates in f64; integers stay. Values, ops and their indices correspond one to one.

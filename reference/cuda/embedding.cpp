@@ -38,14 +38,17 @@ Plan plan_embedding_forward(const OpCall& call, std::span<const TensorSpec> tens
                    {"y", to<&EmbeddingForwardArgs::y>}});
 }
 
+// Of embedding_backward_add, dtable is an input, which its output overwrites.
 Plan plan_embedding_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  expect_counts(call, tensors[1], tensors[2]);
-  expect_same_type(call, tensors[0], tensors[2]);
+  const TensorSpec& table = tensors.back();
+  expect_counts(call, tensors[1], table);
+  expect_same_type(call, tensors[0], table);
   const RowView dy = rows_of(call, tensors[0]);
-  const RowView dtable = rows_of(call, tensors[2]);
+  const RowView dtable = rows_of(call, table);
   EmbeddingBackwardArgs args;
   args.data = any_element(call, tensors[0]);
-  args.vocabulary = tensors[2].shape[0];
+  args.adds = call.kind == embedding_backward_add_kind;
+  args.vocabulary = table.shape[0];
   args.tokens_count = tensors[1].shape[0];
   args.columns = dy.columns;
   args.dy_stride = dy.stride;

@@ -95,8 +95,9 @@ Plan plan_norm_backward(const OpCall& call, std::span<const TensorSpec> tensors,
   Args args;
   args.data = any_element(call, x);
   args.parameter = parameter_element(call, operand["gamma"], x);
-  for (const char* data : {"dy", "dx"}) expect_same_type(call, x, operand[data]);
+  operand.each({"dy", "dr", "dx"}, [&](const TensorSpec& data) { expect_same_type(call, x, data); });
   expect_parameters_and_statistics(call, operand, {"gamma", "dgamma", "dbeta"});
+  if (const TensorSpec* dr = operand.find("dr")) args.dr_stride = rows_of(call, *dr).stride;
   const RowView rows = rows_of(call, x);
   args.rows = rows.rows;
   args.columns = rows.columns;
@@ -111,6 +112,7 @@ Plan plan_norm_backward(const OpCall& call, std::span<const TensorSpec> tensors,
                    {"gamma", to<&Args::gamma>},
                    {"mean?", to<&Args::mean>},
                    {"rstd", to<&Args::rstd>},
+                   {"dr?", to<&Args::dr>},
                    {"dx", to<&Args::dx>},
                    {"dgamma", to<&Args::dgamma>},
                    {"dbeta?", to<&Args::dbeta>},

@@ -37,6 +37,7 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {cross_entropy_forward_kind, plan_cross_entropy_forward},
     {cross_entropy_forward_backward_kind, plan_cross_entropy_forward_backward},
     {embedding_backward_kind, plan_embedding_backward},
+    {embedding_backward_add_kind, plan_embedding_backward},
     {embedding_forward_kind, plan_embedding_forward},
     {gemm_kind, plan_gemm},
     {gemm_gelu_bias_gradient_kind, plan_gemm_gelu_bias_gradient},
@@ -48,6 +49,7 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {max_pool_forward_kind, plan_max_pool_forward},
     {quantize_kind, plan_quantize},
     {reorder_kind, plan_reorder},
+    {residual_norm_backward_kind, plan_norm_backward},
     {residual_norm_forward_kind, plan_residual_norm_forward},
     {rms_norm_backward_kind, plan_norm_backward},
     {rms_norm_forward_kind, plan_norm_forward},
@@ -59,7 +61,10 @@ constexpr std::initializer_list<OpImplementation> implementations{
 constexpr std::array claims{FusionClaim{residual_norm_forward_kind, false},
                             FusionClaim{cross_entropy_forward_backward_kind, false},
                             FusionClaim{gemm_gelu_bias_gradient_kind, false},
-                            FusionClaim{gemm_weight_bias_gradient_kind, false}, FusionClaim{clip_adamw_kind, false}};
+                            FusionClaim{gemm_weight_bias_gradient_kind, false},
+                            FusionClaim{clip_adamw_kind, false},
+                            FusionClaim{residual_norm_backward_kind, false},
+                            FusionClaim{embedding_backward_add_kind, false}};
 
 }  // namespace
 

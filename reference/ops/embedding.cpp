@@ -12,6 +12,16 @@ void expect_tokens(OpKind op, const TensorSpec& tokens) {
   expect_dtype(op, tokens, DType::i32);
 }
 
+/// [t, h] beside tokens [t].
+void expect_gradient(const Program& program, OpKind op, ValueId dy, ValueId tokens) {
+  const TensorSpec& gradient = program.spec(dy);
+  expect_float(op, gradient);
+  expect_tokens(op, program.spec(tokens));
+  const std::int64_t t = program.spec(tokens).shape[0];
+  expect_axes(op, gradient, 2, "[" + std::to_string(t) + ", h]");
+  expect_shape(op, gradient, Shape{t, gradient.shape[1]});
+}
+
 }  // namespace
 
 ValueId embedding_forward(Program& program, std::string label, ValueId table, ValueId tokens) {
@@ -26,12 +36,8 @@ ValueId embedding_forward(Program& program, std::string label, ValueId table, Va
 
 ValueId embedding_backward(Program& program, const Math& math, std::string label, ValueId dy, ValueId tokens,
                            std::int64_t vocabulary) {
+  expect_gradient(program, embedding_backward_kind, dy, tokens);
   const TensorSpec gradient = program.spec(dy);
-  expect_float(embedding_backward_kind, gradient);
-  expect_tokens(embedding_backward_kind, program.spec(tokens));
-  const std::string t = std::to_string(program.spec(tokens).shape[0]);
-  expect_axes(embedding_backward_kind, gradient, 2, "[" + t + ", h]");
-  expect_shape(embedding_backward_kind, gradient, Shape{program.spec(tokens).shape[0], gradient.shape[1]});
   if (vocabulary < 1) {
     throw ProgramError("embedding_backward: vocabulary = " + std::to_string(vocabulary) + "; expected at least 1");
   }
@@ -39,6 +45,19 @@ ValueId embedding_backward(Program& program, const Math& math, std::string label
       reserve_output(program, dy, label, gradient.dtype, Shape{vocabulary, gradient.shape[1]}, Role::gradient);
   program.append({embedding_backward_kind, {}, math, {dy, tokens}, {dtable}, std::move(label)});
   return dtable;
+}
+
+ValueId embedding_backward_add(Program& program, const Math& math, std::string label, ValueId dy, ValueId tokens,
+                               ValueId dtable) {
+  constexpr OpKind kind = embedding_backward_add_kind;
+  expect_gradient(program, kind, dy, tokens);
+  const TensorSpec gradient = program.spec(dy);
+  expect_axes(kind, program.spec(dtable), 2, "[vocabulary, h]");
+  expect_shape(kind, program.spec(dtable), Shape{program.spec(dtable).shape[0], gradient.shape[1]});
+  expect_dtype(kind, program.spec(dtable), gradient.dtype);
+  const ValueId sum = program.update(dtable, program.spec(dtable).name + "'");
+  program.append({kind, {}, math, {dy, tokens, dtable}, {sum}, std::move(label)});
+  return sum;
 }
 
 }  // namespace gpubench

@@ -73,11 +73,20 @@ Occurrences occurrences_of(const TensorView& tokens, std::int64_t first_row, std
   return found;
 }
 
+// embedding_backward and embedding_backward_add.
+template <const OpKind& scatter_kind>
 class EmbeddingBackward : public OpDefinition {
  public:
-  OpKind kind() const override { return embedding_backward_kind; }
+  OpKind kind() const override { return scatter_kind; }
 
-  Cost cost(const CallSpecs& op) const override { return {elements_of(op.inputs[0]), op.bytes()}; }
+  // Added to another gradient, it is the work of that add as well. Rows that no token names need not be read or
+  // written.
+  Cost cost(const CallSpecs& op) const override {
+    const double flop = elements_of(op.inputs[0]);
+    if (!adds) return {flop, op.bytes()};
+    const double rows = std::min(bytes_moved(op.inputs[0]), bytes_moved(op.outputs[0]));
+    return {flop + elements_of(op.outputs[0]), bytes_moved(op.inputs.first(2)) + 2.0 * rows};
+  }
 
   CheckUnits units(const CallSpecs& op, int) const override {
     const double occurrences = static_cast<double>(op.inputs[0].shape[0]) / static_cast<double>(op.outputs[0].shape[0]);
@@ -85,7 +94,8 @@ class EmbeddingBackward : public OpDefinition {
   }
 
   std::string bound(const CallSpecs& op, int) const override {
-    return sum_error_bound_text("K = how often the token occurs", op.call.math);
+    return sum_error_bound_text(
+        adds ? "K = 1 + how often the token occurs; exact for K = 1" : "K = how often the token occurs", op.call.math);
   }
 
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
@@ -102,22 +112,33 @@ class EmbeddingBackward : public OpDefinition {
       const std::int64_t row = wanted.front() / h;
       sums.assign(count, {});
       values.resize(count);
+      if (adds) {
+        gather(operands.inputs[2], wanted.first(count), 0, values);
+        for (std::size_t i = 0; i < count; ++i) sums[i].add(values[i]);
+      }
       const auto first = std::lower_bound(occurrences.begin(), occurrences.end(), std::pair{row, std::int64_t{0}});
       for (auto occurrence = first; occurrence != occurrences.end() && occurrence->first == row; ++occurrence) {
         gather(dy, wanted.first(count), (occurrence->second - row) * h, values);
         for (std::size_t i = 0; i < count; ++i) sums[i].add(values[i]);
       }
-      for (std::size_t i = 0; i < count; ++i) judged[i] = {sums[i].value, sum_error_bound(sums[i], u)};
+      for (std::size_t i = 0; i < count; ++i) {
+        const bool alone = adds && sums[i].terms == 1.0;  // stays as it was
+        judged[i] = {sums[i].value, alone ? 0.0 : sum_error_bound(sums[i], u)};
+      }
       wanted = wanted.subspan(count);
       judged = judged.subspan(count);
     }
   }
+
+ private:
+  static constexpr bool adds = scatter_kind.name == embedding_backward_add_kind.name;
 };
 
 }  // namespace
 
 std::span<const OpDefinition* const> embedding_definitions() {
-  return definitions_of<EmbeddingForward, EmbeddingBackward>();
+  return definitions_of<EmbeddingForward, EmbeddingBackward<embedding_backward_kind>,
+                        EmbeddingBackward<embedding_backward_add_kind>>();
 }
 
 }  // namespace gpubench

@@ -70,17 +70,15 @@ LayerNormForward layer_norm_forward(Program& program, const LayerNorm& attribute
 
 LayerNormBackward layer_norm_backward(Program& program, const LayerNorm& attributes, const Math& math,
                                       std::string label, ValueId dy, ValueId x, ValueId gamma, ValueId mean,
-                                      ValueId rstd) {
-  check(program, layer_norm_backward_kind, attributes, x, {dy}, {gamma}, {mean, rstd});
+                                      ValueId rstd, std::optional<ValueId> dr) {
+  const OpKind kind = dr ? residual_norm_backward_kind : layer_norm_backward_kind;
+  check(program, kind, attributes, x, {dy, dr.value_or(dy)}, {gamma}, {mean, rstd});
   const LayerNormBackward out{reserve_like(program, x, label + ".dx", Role::gradient),
                               reserve_gradient(program, x, gamma, label + ".dgamma"),
                               reserve_gradient(program, x, gamma, label + ".dbeta")};
-  program.append({layer_norm_backward_kind,
-                  attributes,
-                  math,
-                  {dy, x, gamma, mean, rstd},
-                  {out.dx, out.dgamma, out.dbeta},
-                  std::move(label)});
+  std::vector<ValueId> inputs{dy, x, gamma, mean, rstd};
+  if (dr) inputs.push_back(*dr);
+  program.append({kind, attributes, math, std::move(inputs), {out.dx, out.dgamma, out.dbeta}, std::move(label)});
   return out;
 }
 

@@ -2,6 +2,7 @@
 // normalization (Zhang and Sennrich, arXiv 1910.07467), which subtracts no mean and adds no beta.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "harness/core/program.h"
@@ -19,10 +20,14 @@ inline constexpr OpKind rms_norm_forward_kind{"rms_norm_forward", "x gamma", "y 
 inline constexpr OpKind rms_norm_backward_kind{"rms_norm_backward", "dy x gamma rstd", "dx dgamma"};
 
 /// A residual connection and the layer normalization behind it, in one pass over memory: add and layer_norm_forward
-/// fused. Its backward is layer_norm_backward, which reads the sum. x [..., n], r (as x), gamma [n], beta [n] -> sum
-/// (as x), y (as x), mean [...], rstd [...] (statistics in f32)
+/// fused. Its backward is residual_norm_backward where the sum is read on, else layer_norm_backward. x [..., n], r (as
+/// x), gamma [n], beta [n] -> sum (as x), y (as x), mean [...], rstd [...] (statistics in f32)
 ///   sum = x + r, rounded once to x's type; y, mean and rstd are layer_norm_forward's of that rounded sum.
 inline constexpr OpKind residual_norm_forward_kind{"residual_norm_forward", "x r gamma beta", "sum y mean rstd"};
+/// layer_norm_backward, and the add of what flows back along the residual connection: dx = dr (as x) + the norm's,
+/// which is not rounded before.
+inline constexpr OpKind residual_norm_backward_kind{"residual_norm_backward", "dy x gamma mean rstd dr",
+                                                    "dx dgamma dbeta"};
 
 /// Of every op that normalizes.
 struct Norm {
@@ -41,9 +46,10 @@ LayerNormForward layer_norm_forward(Program& program, const LayerNorm& attribute
 struct LayerNormBackward {
   ValueId dx, dgamma, dbeta;
 };
+/// With `dr`, residual_norm_backward.
 LayerNormBackward layer_norm_backward(Program& program, const LayerNorm& attributes, const Math& math,
                                       std::string label, ValueId dy, ValueId x, ValueId gamma, ValueId mean,
-                                      ValueId rstd);
+                                      ValueId rstd, std::optional<ValueId> dr = {});
 
 struct ResidualNormForward {
   ValueId sum, y, mean, rstd;

@@ -16,13 +16,14 @@ double sum_bound(const ProductSum& sum, double u) {
   return u * (2.0 * std::sqrt(sum.terms) + 3.0) * partial_sum_size(sum);
 }
 
-template <bool centered>
+// layer_norm_backward and rms_norm_backward, and residual_norm_backward, which adds to the former's dx.
+template <const OpKind& norm_kind>
 class NormBackwardDefinition : public OpDefinition {
  public:
-  OpKind kind() const override { return centered ? layer_norm_backward_kind : rms_norm_backward_kind; }
+  OpKind kind() const override { return norm_kind; }
 
   Cost cost(const CallSpecs& op) const override {
-    return {(centered ? 14.0 : 11.0) * elements_of(op.inputs[0]), op.bytes()};
+    return {(centered ? residual ? 15.0 : 14.0 : 11.0) * elements_of(op.inputs[0]), op.bytes()};
   }
 
   CheckUnits units(const CallSpecs& op, int output) const override {
@@ -44,9 +45,10 @@ class NormBackwardDefinition : public OpDefinition {
                         op.call.math);
     }
     // h = dy gamma; T: of the two sums over a row, a = sum h and b = sum h xhat.
+    const std::string added = residual ? " + u |dx + dr|" : "";
     const std::string means = "(T_a + |xhat| T_b + 4 u (|a| + |xhat b|)) / " + std::to_string(x[-1]);
     const std::string dx = "rstd (3 u |h| + " + means + ") + 2 u |dx|";
-    return bound_text(dx + ", h = dy gamma, a = sum h, b = sum h xhat, T = " + sum(x[-1]), op.call.math);
+    return bound_text(dx + added + ", h = dy gamma, a = sum h, b = sum h xhat, T = " + sum(x[-1]), op.call.math);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
@@ -59,6 +61,9 @@ class NormBackwardDefinition : public OpDefinition {
   }
 
  private:
+  static constexpr bool centered = norm_kind.name != rms_norm_backward_kind.name;
+  static constexpr bool residual = norm_kind.name == residual_norm_backward_kind.name;
+
   // dx = rstd (h - sum(h) / n - xhat sum(h xhat) / n), h = dy gamma; mean and rstd are taken as they were saved.
   // Without a mean the first sum is not there.
   static void evaluate_rows(const Operands& operands, std::span<const std::int64_t> wanted,
@@ -66,7 +71,7 @@ class NormBackwardDefinition : public OpDefinition {
     const double u = accumulator_roundoff(operands.call.math);
     const std::int64_t n = operands.inputs[1].shape()[-1];
     const auto size = static_cast<std::size_t>(n);
-    std::vector<double> gamma(size), h(size), xhat(size);
+    std::vector<double> gamma(size), h(size), xhat(size), dr(residual ? size : 0);
     operands.input("gamma").read(0, gamma);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       operands.input("dy").read(wanted[i] * n, h);
@@ -81,6 +86,17 @@ class NormBackwardDefinition : public OpDefinition {
         weighted.add(h[j] * xhat[j]);
       }
       judge_row({h, xhat, rstd, sum, weighted, u}, judged.subspan(i * size, size));
+      if (!residual) continue;
+      operands.input("dr").read(wanted[i] * n, dr);
+      add_residual(dr, u, judged.subspan(i * size, size));
+    }
+  }
+
+  // One more rounding, of the sum.
+  static void add_residual(std::span<const double> dr, double u, std::span<Expected> judged) {
+    for (std::size_t j = 0; j < dr.size(); ++j) {
+      judged[j].value += dr[j];
+      judged[j].bound += u * std::fabs(judged[j].value);
     }
   }
 
@@ -134,7 +150,9 @@ class NormBackwardDefinition : public OpDefinition {
 }  // namespace
 
 std::span<const OpDefinition* const> norm_backward_definitions() {
-  return definitions_of<NormBackwardDefinition<true>, NormBackwardDefinition<false>>();
+  return definitions_of<NormBackwardDefinition<layer_norm_backward_kind>,
+                        NormBackwardDefinition<residual_norm_backward_kind>,
+                        NormBackwardDefinition<rms_norm_backward_kind>>();
 }
 
 }  // namespace gpubench

@@ -70,9 +70,8 @@ TEST(Suites, TheSmokeTierHasCasesOfEverySuiteInTheRecipesOfAProcessor) {
 
 /// How many of each fused op a case has where a backend claims them all.
 std::map<std::string, int> fused_ops_of(const PlannedCase& planned) {
-  constexpr std::array claims{FusionClaim{residual_norm_forward_kind}, FusionClaim{cross_entropy_forward_backward_kind},
-                              FusionClaim{gemm_gelu_bias_gradient_kind}, FusionClaim{gemm_weight_bias_gradient_kind},
-                              FusionClaim{clip_adamw_kind}};
+  std::vector<FusionClaim> claims;
+  for (const FusionRule& rule : fusion_rules()) claims.push_back({rule.kind});
   std::map<std::string, int> counts;
   const Program fused = fuse(planned.workload->build(planned.c), claims).program;
   for (const OpCall& op : fused.ops()) {
@@ -85,12 +84,13 @@ std::map<std::string, int> fused_ops_of(const PlannedCase& planned) {
 // The optimizer's clip goes with its steps, of which mixed precision has two: parameters with a copy, and those
 // without. A block has four linear layers with a bias. The one before GELU gets its bias gradient beside the product
 // that makes its dz, the others (qkv, attention_out, down) theirs beside their weight gradient. Of its two residual
-// sums, the first meets ln2.
+// sums, the first meets ln2. Both its norms have a residual beside them, whose gradient joins theirs.
 TEST(Suites, ATransformersBlockFusesOneBiasGradientWithGeluAndThreeWithTheWeights) {
   std::map<std::string, int> one{{"residual_norm_forward", 1},
                                  {"gemm_gelu_bias_gradient", 1},
                                  {"gemm_weight_bias_gradient", 3},
-                                 {"clip_adamw", 1}};
+                                 {"clip_adamw", 1},
+                                 {"residual_norm_backward", 2}};
   EXPECT_EQ(fused_ops_of(only("transformer/gpt2_block/b=1,s=256,h=256,heads=4/f32/x1")), one);
   one["clip_adamw"] = 2;
   EXPECT_EQ(fused_ops_of(only("transformer/gpt2_block/b=1,s=256,h=256,heads=4/bf16/x1")), one);
@@ -106,18 +106,22 @@ TEST(Suites, OnTwoRanksEachFusesItsOwn) {
   EXPECT_EQ(fused_ops_of(found[0]), (std::map<std::string, int>{{"residual_norm_forward", 2},
                                                                 {"gemm_gelu_bias_gradient", 2},
                                                                 {"gemm_weight_bias_gradient", 6},
-                                                                {"clip_adamw", 2}}));
+                                                                {"clip_adamw", 2},
+                                                                {"residual_norm_backward", 4}}));
 }
 
 // Of 12 layers; residual sums meet ln2, the next block's ln1 or ln_f, and the sum of the embeddings meets the first
-// ln1. The head has no bias.
+// ln1. The head has no bias. Every sum but the last, which ln_f alone reads, has a gradient along the residual as well;
+// that of the embeddings has one from ln1 and one from the first block.
 TEST(Suites, ATransformersTrainingStepFusesEveryBiasGradient) {
   EXPECT_EQ(fused_ops_of(only("transformer/gpt2_train_step/b=4,s=1024,layers=12,h=768,heads=12,vocab=50304/bf16/x1")),
             (std::map<std::string, int>{{"residual_norm_forward", 25},
                                         {"cross_entropy_forward_backward", 1},
                                         {"gemm_gelu_bias_gradient", 12},
                                         {"gemm_weight_bias_gradient", 36},
-                                        {"clip_adamw", 2}}));
+                                        {"clip_adamw", 2},
+                                        {"residual_norm_backward", 24},
+                                        {"embedding_backward_add", 1}}));
 }
 
 TEST(Suites, EightBitOperandsComeWithScalesAndLieAlongTheAxisThatIsSummedOver) {

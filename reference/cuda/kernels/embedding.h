@@ -19,9 +19,11 @@ struct EmbeddingForwardArgs {
 void launch_embedding_forward(const EmbeddingForwardArgs& args, cudaStream_t stream);
 
 /// dtable[v] = sum of dy over the rows whose token is v, the same bits every time; 0 where there are none. Tokens
-/// outside the table count nowhere. dy and dtable have one type.
+/// outside the table count nowhere. Where it `adds`, dtable[v] is a summand as well, and stays as it is where there are
+/// none. dy and dtable have one type.
 struct EmbeddingBackwardArgs {
   Element data = Element::f32;
+  bool adds = false;
   const void* dy = nullptr;
   const int* tokens = nullptr;
   void* dtable = nullptr;

@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(threads) rare_kernel(EmbeddingBackwardArgs arg
   for (std::int64_t row = (static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x) / warp_lanes;
        row < args.vocabulary; row += static_cast<std::int64_t>(gridDim.x) * (threads / warp_lanes)) {
     const int count = load(lists.counts + row);
-    if (count > warp_lanes) continue;
+    if (count > warp_lanes || (args.adds && count == 0)) continue;
     const int own_place = places_in_order(lists.places + load(lists.begins + row), count);
     T* to = static_cast<T*>(args.dtable) + row * args.dtable_stride;
     const std::int64_t packs = (args.columns + N - 1) / N;
@@ -80,6 +80,7 @@ __global__ void __launch_bounds__(threads) rare_kernel(EmbeddingBackwardArgs arg
         for (int k = 0; k < rows_in_flight; ++k) places[k] = __shfl_sync(whole_warp, own_place, (i + k) % warp_lanes);
         if (column < args.columns) add_rows<T, N>(args, places, count - i, column, sum);
       }
+      if (args.adds && column < args.columns) add_to<T, N>(sum, load_part<N>(to + column, args.columns - column, T{}));
       if (column < args.columns) store_part(to + column, args.columns - column, narrowed<T, N>(sum));
     }
   }
@@ -129,7 +130,9 @@ __global__ void __launch_bounds__(threads) frequent_kernel(EmbeddingBackwardArgs
       if (first_column + cell >= args.columns) continue;
       Wide<T> total = scratch.sums[0][cell];
       for (int i = 1; i < frequent_groups; ++i) total += scratch.sums[i][cell];
-      store(static_cast<T*>(args.dtable) + token * args.dtable_stride + first_column + cell, narrow<T>(total));
+      T* to = static_cast<T*>(args.dtable) + token * args.dtable_stride + first_column + cell;
+      if (args.adds) total += widen(load(to));
+      store(to, narrow<T>(total));
     }
     __syncthreads();
   }

@@ -33,7 +33,8 @@ void launch_layer_norm_forward(const LayerNormForwardArgs& args, cudaStream_t st
 /// With one.
 void launch_residual_norm_forward(const LayerNormForwardArgs& args, cudaStream_t stream);
 
-/// As above; dx may be dy or x. dgamma and dbeta [columns] are of type `parameter`; no dbeta where there is no mean.
+/// As above; dx may be dy, x or the residual's gradient, which, where there is one, is added to it. dgamma and dbeta
+/// [columns] are of type `parameter`; no dbeta where there is no mean.
 struct LayerNormBackwardArgs {
   Element data = Element::f32;
   Element parameter = Element::f32;
@@ -42,11 +43,12 @@ struct LayerNormBackwardArgs {
   const void* gamma = nullptr;
   const void* mean = nullptr;
   const void* rstd = nullptr;
+  const void* dr = nullptr;  ///< [rows, columns]; null: none
   void* dx = nullptr;
   void* dgamma = nullptr;
   void* dbeta = nullptr;
   std::int64_t rows = 0, columns = 0;
-  std::int64_t dy_stride = 0, x_stride = 0, dx_stride = 0;
+  std::int64_t dy_stride = 0, x_stride = 0, dr_stride = 0, dx_stride = 0;
   void* partial = nullptr;  ///< scratch, layer_norm_backward_scratch() bytes
   std::int64_t parts = 1;   ///< layer_norm_backward_parts()
 };

@@ -1,6 +1,7 @@
 // With xhat = (x - mean) rstd and h = dy gamma, per row of n:
-//   dx = rstd (h - sum(h) / n - xhat sum(h xhat) / n),   dgamma = sum over rows of dy xhat,   dbeta = of dy
-// Without a mean, as in root mean square normalization, xhat = x rstd, and neither sum(h) nor dbeta is there.
+//   dx = rstd (h - sum(h) / n - xhat sum(h xhat) / n) + dr,   dgamma = sum over rows of dy xhat,   dbeta = of dy
+// Without a mean, as in root mean square normalization, xhat = x rstd, and neither sum(h) nor dbeta is there. dr, the
+// residual's gradient, is there only for residual_norm_backward, by kernels of its own: it takes registers.
 // A row is read once, into registers. Threads keep to their columns from row to row, so that the parameter gradients
 // are summed in registers too; a block writes its sums once. Rows of up to 1024 elements are a warp's (no barrier at
 // all), up to 16384 a block's (f64: 256 and 4096, as much in bytes as registers hold beside the sums); longer ones are
@@ -102,13 +103,13 @@ __device__ __forceinline__ void store_warp_totals(const C& mine, const LayerNorm
   }
 }
 
-template <class T, class P, int N>
+template <class T, class P, int N, bool residual>
 __global__ void __launch_bounds__(held<T>.warps* warp_lanes, 1) warp_backward_kernel(LayerNormBackwardArgs args) {
   using W = Wide<T>;
   constexpr int packs = held<T>.warp / N;
   constexpr int warps = held<T>.warps;
   const W inverse_columns = W(1) / static_cast<W>(args.columns);
-  Columns<T, P, N, packs> mine;
+  Columns<T, P, N, packs, residual> mine;
   mine.sharing = warp_lanes;
   mine.rank = static_cast<int>(threadIdx.x) % warp_lanes;
   mine.begin();
@@ -122,7 +123,7 @@ __global__ void __launch_bounds__(held<T>.warps* warp_lanes, 1) warp_backward_ke
                            warp_sum(sums.h_xhat) * inverse_columns};
     mine.write(args, row, mean, rstd, means);
   }
-  store_warp_totals<warps, Columns<T, P, N, packs>, N, packs>(mine, args);
+  store_warp_totals<warps, Columns<T, P, N, packs, residual>, N, packs>(mine, args);
 }
 
 template <class W>
@@ -131,13 +132,13 @@ struct TwoTurns {
 };
 
 /// `most_threads` decides how many registers there are: 128 for 512, 80 for 768, 64 for 1024.
-template <class T, class P, int N, int most_threads>
+template <class T, class P, int N, bool residual, int most_threads>
 __global__ void __launch_bounds__(most_threads) block_backward_kernel(LayerNormBackwardArgs args) {
   using W = Wide<T>;
   constexpr int packs = held<T>.block / N;
   const W inverse_columns = W(1) / static_cast<W>(args.columns);
   auto& scratch = shared_storage<TwoTurns<W>>();
-  Columns<T, P, N, packs> mine;
+  Columns<T, P, N, packs, residual> mine;
   mine.sharing = static_cast<int>(blockDim.x);
   mine.rank = static_cast<int>(threadIdx.x);
   mine.begin();
@@ -178,6 +179,7 @@ __global__ void __launch_bounds__(1024) long_backward_kernel(LayerNormBackwardAr
     const W rstd = load(static_cast<const W*>(args.rstd) + row);
     const T* dy = static_cast<const T*>(args.dy) + row * args.dy_stride;
     const T* x = static_cast<const T*>(args.x) + row * args.x_stride;
+    const T* dr = args.dr != nullptr ? static_cast<const T*>(args.dr) + row * args.dr_stride : nullptr;
     RowSums<W> sums{0, 0};
     for (std::int64_t i = threadIdx.x; i < args.columns; i += blockDim.x) {
       const W slope = widen(load(dy + i));
@@ -192,8 +194,11 @@ __global__ void __launch_bounds__(1024) long_backward_kernel(LayerNormBackwardAr
     const RowSums<W> means{args.mean != nullptr ? sums.h * inverse_columns : W(0), sums.h_xhat * inverse_columns};
     for (std::int64_t i = threadIdx.x; i < args.columns; i += blockDim.x) {
       const auto gamma = load_pack<1>(static_cast<const P*>(args.gamma) + i);
-      store_pack(static_cast<T*>(args.dx) + row * args.dx_stride + i,
-                 dx_of(load_pack<1>(dy + i), load_pack<1>(x + i), gamma, mean, rstd, means));
+      Loaded<T, 1> added;
+      if (dr != nullptr) added = load_pack<1>(dr + i);
+      store_pack(
+          static_cast<T*>(args.dx) + row * args.dx_stride + i,
+          dx_of(load_pack<1>(dy + i), load_pack<1>(x + i), gamma, mean, rstd, means, dr != nullptr ? &added : nullptr));
     }
     turn = 1 - turn;
   }
@@ -204,29 +209,36 @@ int block_threads(Held held, std::int64_t columns) {
   return static_cast<int>(std::min<std::int64_t>(32, (columns + per_warp - 1) / per_warp)) * warp_lanes;
 }
 
-template <class T, class P, int N>
+template <class T, class P, int N, bool residual>
 void launch_packs(const LayerNormBackwardArgs& args, cudaStream_t stream) {
   if (args.columns <= held<T>.warp_columns()) {
-    return launch(warp_backward_kernel<T, P, N>, Grid{args.parts, held<T>.warps * warp_lanes}, stream, args);
+    return launch(warp_backward_kernel<T, P, N, residual>, Grid{args.parts, held<T>.warps * warp_lanes}, stream, args);
   }
   const Grid grid{args.parts, block_threads(held<T>, args.columns)};
   if (args.columns > held<T>.block_columns()) return launch(long_backward_kernel<T, P>, grid, stream, args);
-  if (grid.threads <= 512) return launch(block_backward_kernel<T, P, N, 512>, grid, stream, args);
-  if (grid.threads <= 768) return launch(block_backward_kernel<T, P, N, 768>, grid, stream, args);
-  launch(block_backward_kernel<T, P, N, 1024>, grid, stream, args);
+  if (grid.threads <= 512) return launch(block_backward_kernel<T, P, N, residual, 512>, grid, stream, args);
+  if (grid.threads <= 768) return launch(block_backward_kernel<T, P, N, residual, 768>, grid, stream, args);
+  launch(block_backward_kernel<T, P, N, residual, 1024>, grid, stream, args);
 }
 
-template <class T, class P>
+template <class T, class P, bool residual>
 void launch_typed(const LayerNormBackwardArgs& args, cudaStream_t stream) {
   constexpr int n = pack_elements<T>;
   const bool wide = packs_fit<T>(args.dy, args.rows, args.dy_stride, n) &&
                     packs_fit<T>(args.x, args.rows, args.x_stride, n) &&
-                    packs_fit<T>(args.dx, args.rows, args.dx_stride, n) && packs_fit<P>(args.gamma, 1, 0, n);
+                    packs_fit<T>(args.dx, args.rows, args.dx_stride, n) && packs_fit<P>(args.gamma, 1, 0, n) &&
+                    (!residual || packs_fit<T>(args.dr, args.rows, args.dr_stride, n));
   if (wide) {
-    launch_packs<T, P, n>(args, stream);
+    launch_packs<T, P, n, residual>(args, stream);
   } else {
-    launch_packs<T, P, 1>(args, stream);
+    launch_packs<T, P, 1, residual>(args, stream);
   }
+}
+
+template <class T, class P>
+void launch_typed(const LayerNormBackwardArgs& args, cudaStream_t stream) {
+  if (args.dr != nullptr) return launch_typed<T, P, true>(args, stream);
+  launch_typed<T, P, false>(args, stream);
 }
 
 }  // namespace

@@ -15,22 +15,24 @@ struct RowSums {
 
 template <class T, class P, int N>
 __device__ __forceinline__ Pack<T, N> dx_of(const Loaded<T, N>& dy, const Loaded<T, N>& x, const Loaded<P, N>& gamma,
-                                            Wide<T> mean, Wide<T> rstd, RowSums<Wide<T>> means) {
+                                            Wide<T> mean, Wide<T> rstd, RowSums<Wide<T>> means,
+                                            const Loaded<T, N>* dr) {
   Pack<T, N> dx;
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     const Wide<T> xhat = (widen(x[i]) - mean) * rstd;
-    dx.at[i] = narrow<T>(rstd * ((widen(dy[i]) * widen(gamma[i]) - means.h) - xhat * means.h_xhat));
+    const Wide<T> of_norm = rstd * ((widen(dy[i]) * widen(gamma[i]) - means.h) - xhat * means.h_xhat);
+    dx.at[i] = narrow<T>(dr != nullptr ? of_norm + widen((*dr)[i]) : of_norm);
   }
   return dx;
 }
 
 /// What a thread holds of a row, and has summed of its columns. Gamma comes from the first-level cache for every row:
 /// registers are scarce.
-template <class T, class P, int N, int packs>
+template <class T, class P, int N, int packs, bool residual>
 struct Columns {
   using W = Wide<T>;
-  Loaded<T, N> dy[packs], x[packs];
+  Loaded<T, N> dy[packs], x[packs], dr[residual ? packs : 1];
   W dgamma[packs * N], dbeta[packs * N];
   int sharing, rank;  // threads of a row, and which this is
 
@@ -57,6 +59,14 @@ struct Columns {
       if (at >= args.columns) break;
       dy[k] = load_part<N>(static_cast<const T*>(args.dy) + row * args.dy_stride + at, args.columns - at, T{});
       x[k] = load_part<N>(static_cast<const T*>(args.x) + row * args.x_stride + at, args.columns - at, T{});
+    }
+    if constexpr (residual) {  // wanted last, so that it may arrive last
+#pragma unroll
+      for (int k = 0; k < packs; ++k) {
+        const std::int64_t at = column(k);
+        if (at >= args.columns) break;
+        dr[k] = load_part<N>(static_cast<const T*>(args.dr) + row * args.dr_stride + at, args.columns - at, T{});
+      }
     }
   }
 
@@ -88,7 +98,7 @@ struct Columns {
       const std::int64_t at = column(k);
       if (at >= args.columns) break;
       store_part(static_cast<T*>(args.dx) + row * args.dx_stride + at, args.columns - at,
-                 dx_of(dy[k], x[k], gamma(args, k), mean, rstd, means));
+                 dx_of(dy[k], x[k], gamma(args, k), mean, rstd, means, residual ? &dr[k] : nullptr));
     }
   }
 };

@@ -51,9 +51,11 @@ Program rewritten(const Program& program, const std::vector<Rewrite>& rewrites) 
   for (const Rewrite& rewrite : rewrites) {
     for (const int op : rewrite.ops) of_op[static_cast<std::size_t>(op)] = &rewrite;
   }
+  std::map<ValueId, ValueId> updates;
+  for (const Rewrite& rewrite : rewrites) updates.insert(rewrite.updates.begin(), rewrite.updates.end());
   Program result;
   const std::vector<ValueId> ids = copy_values(
-      program, result, [](TensorSpec&) {}, left_over(program, rewrites));
+      program, result, [](TensorSpec&) {}, left_over(program, rewrites), updates);
   const auto append = [&](OpCall op) {
     for (std::vector<ValueId>* list : {&op.inputs, &op.outputs}) {
       for (ValueId& id : *list) id = ids.at(static_cast<std::size_t>(id.index));

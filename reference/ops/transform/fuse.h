@@ -1,8 +1,10 @@
 // Rewrites chains of ops into the fused ops that a backend claims. The list of rewrites is fixed and short; each is one
-// function in fusion_rules.cpp. Tensors keep their names, types and storages: a rewrite changes which op produces
-// them, and saves reading back what can stay in the processor. What no other op reads is not stored at all.
+// function in fusion_rules.cpp. Tensors keep their names, types and storages (except for a sum that is taken in place
+// of a summand): a rewrite changes which op produces them, and saves reading back what can stay in the processor. What
+// no other op reads is not stored at all.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,6 +30,9 @@ struct Fused {
 ///       first column_sum of its result. The product itself is not stored: nothing else may read it.
 ///   gemm_weight_bias_gradient   gemm, and the first column_sum of a factor whose rows run along k.
 ///   clip_adamw   clip, and the adamws that alone read what it clipped, which is not stored: one for each.
+///   residual_norm_backward   layer_norm_backward, and the add that alone reads its dx.
+///   embedding_backward_add   embedding_backward, and the add that alone reads it and an earlier gradient, which
+///       becomes the sum in place.
 /// A column_sum that both bias gradients could take goes to the former.
 /// Where the tensors are not plain (views, other layouts, several types) or an op between the two is in the way, the
 /// program keeps its two ops. A claim that names no known rewrite throws ProgramError, so that none is silently
@@ -41,6 +46,7 @@ struct Fused {
 struct Rewrite {
   std::vector<int> ops;
   std::vector<OpCall> fused;
+  std::map<ValueId, ValueId> updates{};  ///< outputs that become newer versions of tensors which nothing else reads
 };
 
 /// A program while it is rewritten, and which of its ops wait for which.

@@ -7,6 +7,7 @@
 
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/cross_entropy.h"
+#include "reference/ops/embedding.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/pointwise.h"
@@ -238,11 +239,62 @@ std::optional<Rewrite> clip_and_steps(const Chain& chain, int index) {
   return rewrite;
 }
 
+/// The add that alone reads a gradient, and what it adds to that: an earlier one like it.
+struct GradientSum {
+  int op;
+  ValueId other, sum;
+};
+std::optional<GradientSum> sum_with(const Program& program, ValueId gradient) {
+  const std::optional<int> index = only_reader(program, gradient);
+  if (!index || program.op(*index).kind != add_kind) return std::nullopt;
+  const OpCall& op = program.op(*index);
+  const GradientSum found{*index, op.inputs[op.inputs[0] == gradient ? 1 : 0], op.outputs[0]};
+  const TensorSpec& model = program.spec(gradient);
+  if (!stands_alone(program, found.sum) || !is_like(program, gradient, model) ||
+      !is_like(program, found.other, model) || !is_like(program, found.sum, model))
+    return std::nullopt;
+  return found;
+}
+
+/// dx = dr + the norm's: op `index` is the layer_norm_backward.
+std::optional<Rewrite> residual_norm_gradient(const Chain& chain, int index) {
+  const OpCall& norm = chain.program.op(index);
+  if (norm.kind != layer_norm_backward_kind) return std::nullopt;
+  const std::optional<GradientSum> sum = sum_with(chain.program, norm.outputs[0]);
+  if (!sum || !may_join(chain, {index, sum->op})) return std::nullopt;
+  OpCall fused = norm;
+  fused.kind = residual_norm_backward_kind;
+  fused.inputs.push_back(sum->other);
+  fused.outputs[0] = sum->sum;
+  fused.label += "+" + chain.program.op(sum->op).label;
+  return Rewrite{{index, sum->op}, {std::move(fused)}};
+}
+
+/// dtable' = dtable + the embedding's: op `index` is the embedding_backward, dtable what another op left for this sum
+/// alone, which is taken in its place.
+std::optional<Rewrite> embedding_gradient(const Chain& chain, int index) {
+  const Program& program = chain.program;
+  const OpCall& scatter = program.op(index);
+  if (scatter.kind != embedding_backward_kind) return std::nullopt;
+  const std::optional<GradientSum> sum = sum_with(program, scatter.outputs[0]);
+  if (!sum || !only_reader(program, sum->other) || program.value(sum->other).source || sum->sum < sum->other ||
+      program.spec(sum->sum).placement != program.spec(sum->other).placement || !may_join(chain, {index, sum->op}))
+    return std::nullopt;
+  OpCall fused = scatter;
+  fused.kind = embedding_backward_add_kind;
+  fused.inputs.push_back(sum->other);
+  fused.outputs = {sum->sum};
+  fused.label += "+" + program.op(sum->op).label;
+  return Rewrite{{index, sum->op}, {std::move(fused)}, {{sum->sum, sum->other}}};
+}
+
 constexpr std::array rules{FusionRule{residual_norm_forward_kind, residual_norm},
                            FusionRule{cross_entropy_forward_backward_kind, cross_entropy},
                            FusionRule{gemm_gelu_bias_gradient_kind, gelu_bias_gradient},
                            FusionRule{gemm_weight_bias_gradient_kind, weight_bias_gradient},
-                           FusionRule{clip_adamw_kind, clip_and_steps}};
+                           FusionRule{clip_adamw_kind, clip_and_steps},
+                           FusionRule{residual_norm_backward_kind, residual_norm_gradient},
+                           FusionRule{embedding_backward_add_kind, embedding_gradient}};
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 
 #include "reference/cuda/kernels/norm.h"
 #include "tests/reference/cuda/emulated_backend.h"
@@ -104,11 +105,14 @@ void set_statistics(ProgramRun& run, ValueId x, ValueId mean, ValueId rstd) {
 struct Backward {
   Program program;
   ValueId dy, x, gamma, mean, rstd;
+  std::optional<ValueId> dr;
   LayerNormBackward out;
 };
 
-Backward backward_of(const Types& types, std::int64_t rows, std::int64_t n) {
+/// With the residual's gradient it is residual_norm_backward.
+Backward backward_of(const Types& types, std::int64_t rows, std::int64_t n, bool residual = false) {
   Backward b;
+  if (residual) b.dr = b.program.add(tensor("dr", types.data, Shape{rows, n}, Role::gradient));
   b.dy = b.program.add(tensor("dy", types.data, Shape{rows, n}, Role::gradient));
   b.x = b.program.add(tensor("x", types.data, Shape{rows, n}, Role::activation));
   b.gamma = b.program.add(tensor("gamma", types.parameter, Shape{n}, Role::parameter));
@@ -116,7 +120,8 @@ Backward backward_of(const Types& types, std::int64_t rows, std::int64_t n) {
       b.program.add(tensor("mean", types.data == DType::f64 ? DType::f64 : DType::f32, Shape{rows}, Role::statistic));
   b.rstd =
       b.program.add(tensor("rstd", types.data == DType::f64 ? DType::f64 : DType::f32, Shape{rows}, Role::statistic));
-  b.out = layer_norm_backward(b.program, LayerNorm{}, math_of(types.data), "op", b.dy, b.x, b.gamma, b.mean, b.rstd);
+  b.out =
+      layer_norm_backward(b.program, LayerNorm{}, math_of(types.data), "op", b.dy, b.x, b.gamma, b.mean, b.rstd, b.dr);
   return b;
 }
 
@@ -125,13 +130,14 @@ void fill_backward(ProgramRun& run, const Backward& b) {
   run.set_random(b.x, 1);
   make_hard(run, b.x);
   run.set_random(b.gamma, 2);
+  if (b.dr) run.set_random(*b.dr, 5);
   set_statistics(run, b.x, b.mean, b.rstd);
 }
 
-TEST(CudaLayerNormBackward, HardRowsOfEveryKernelLieWithinTheirBounds) {
+void expect_backward_within_bounds(bool residual) {
   for (const Types& types : all_types) {
     for (const Size& size : sizes_of(types)) {
-      const Backward b = backward_of(types, size.rows, size.n);
+      const Backward b = backward_of(types, size.rows, size.n, residual);
 
       EXPECT_EQ(run_in_every_order(
                     b.program, [&](ProgramRun& run) { fill_backward(run, b); }, EmulatedRun{size.stride}),
@@ -139,6 +145,31 @@ TEST(CudaLayerNormBackward, HardRowsOfEveryKernelLieWithinTheirBounds) {
           << name(types.data) << ", " << name(types.parameter) << ", " << size.rows << " x " << size.n;
     }
   }
+}
+
+TEST(CudaLayerNormBackward, HardRowsOfEveryKernelLieWithinTheirBounds) { expect_backward_within_bounds(false); }
+
+TEST(CudaResidualNormBackward, HardRowsOfEveryKernelLieWithinTheirBounds) { expect_backward_within_bounds(true); }
+
+TEST(CudaResidualNormBackward, ARowsResidualAtAnOddAddressLiesWithinItsBound) {
+  Program p;
+  const auto data = [&](const char* name) { return p.add(tensor(name, DType::bf16, Shape{9, 64}, Role::activation)); };
+  const ValueId dy = data("dy"), x = data("x");
+  const ValueId gamma = p.add(tensor("gamma", DType::f32, Shape{64}, Role::parameter));
+  const ValueId mean = p.add(tensor("mean", DType::f32, Shape{9}, Role::statistic));
+  const ValueId rstd = p.add(tensor("rstd", DType::f32, Shape{9}, Role::statistic));
+  const TensorSpec whole = tensor("whole", DType::bf16, Shape{9, 200}, Role::gradient);
+  TensorSpec part = whole;
+  part.name = "dr";
+  part.shape = Shape{9, 64};
+  const ValueId source = p.add(whole);
+  (void)layer_norm_backward(p, {}, Math{}, "op", dy, x, gamma, mean, rstd, p.part(source, part, 3));
+  const auto fill = [&](ProgramRun& run) {
+    for (const ValueId id : {dy, x, gamma, mean, source}) run.set_random(id, static_cast<std::uint64_t>(id.index));
+    run.set(rstd, std::vector<double>(9, 1.5));
+  };
+
+  EXPECT_EQ(run_in_every_order(p, fill), "");
 }
 
 TEST(CudaRmsNorm, HardRowsOfEveryKernelLieWithinTheirBoundsBothWays) {
@@ -167,12 +198,14 @@ TEST(CudaRmsNorm, HardRowsOfEveryKernelLieWithinTheirBoundsBothWays) {
 // Two multiprocessors have 24 warps at once; 61 rows take three turns.
 TEST(CudaLayerNormBackward, ManyRowsAreSummedInTurns) {
   for (const Size& size : {Size{61, 100, 1}, Size{19, 1100, 7}, Size{5, 16385, 101}}) {
-    const Backward b = backward_of({DType::bf16, DType::f32}, size.rows, size.n);
+    for (const bool residual : {false, true}) {
+      const Backward b = backward_of({DType::bf16, DType::f32}, size.rows, size.n, residual);
 
-    EXPECT_EQ(run_in_every_order(
-                  b.program, [&](ProgramRun& run) { fill_backward(run, b); }, EmulatedRun{size.stride, 2}),
-              "")
-        << size.rows << " x " << size.n;
+      EXPECT_EQ(run_in_every_order(
+                    b.program, [&](ProgramRun& run) { fill_backward(run, b); }, EmulatedRun{size.stride, 2}),
+                "")
+          << size.rows << " x " << size.n << (residual ? ", beside a residual" : "");
+    }
   }
 }
 

@@ -104,9 +104,22 @@ TEST(CudaEmbeddingForward, ATokenOutsideTheTableGivesNaN) {
   }
 }
 
+/// embedding_backward, or embedding_backward_add to a table that is filled; returns what is to be set at random.
+std::vector<ValueId> scatter(Program& program, const Math& math, ValueId dy, ValueId tokens, std::int64_t rows,
+                             bool adds) {
+  if (!adds) {
+    (void)embedding_backward(program, math, "op", dy, tokens, rows);
+    return {dy};
+  }
+  const TensorSpec& like = program.spec(dy);
+  const ValueId dtable = program.add(tensor("dtable", like.dtype, Shape{rows, like.shape[1]}, Role::gradient));
+  (void)embedding_backward_add(program, math, "op", dy, tokens, dtable);
+  return {dy, dtable};
+}
+
 // Token 0 is in every fifth place, 100 times: frequent. Some tokens occur a few times, some never (exactly 0), token 7
 // exactly 32 times and 8 exactly 33.
-TEST(CudaEmbeddingBackward, SumsRareAndFrequentTokensWithinBoundsAndLeavesOtherRowsZero) {
+void expect_rare_and_frequent_tokens_within_bounds(bool adds) {
   for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
     for (const std::int64_t h : {1, 61, 128}) {
       Program program;
@@ -114,20 +127,48 @@ TEST(CudaEmbeddingBackward, SumsRareAndFrequentTokensWithinBoundsAndLeavesOtherR
       math.accumulate = dtype == DType::f64 ? DType::f64 : DType::f32;
       const ValueId dy = program.add(tensor("dy", dtype, Shape{500, h}, Role::gradient));
       const ValueId tokens = program.add(tensor("tokens", DType::i32, Shape{500}, Role::input));
-      (void)embedding_backward(program, math, "op", dy, tokens, 211);
+      const std::vector<ValueId> random = scatter(program, math, dy, tokens, 211, adds);
       std::vector<double> ids = indices(500, 170, 2);
       for (double& id : ids) id += 10;
       for (std::size_t i = 0; i < ids.size(); i += 5) ids[i] = 0;
       for (std::size_t i = 0; i < 32; ++i) ids[15 * i + 1] = 7;
       for (std::size_t i = 0; i < 33; ++i) ids[15 * i + 2] = 8;
       const auto fill = [&](ProgramRun& run) {
-        run.set_random(dy, 1);
+        for (const ValueId id : random) run.set_random(id, static_cast<std::uint64_t>(id.index));
         run.set(tokens, ids);
       };
 
       EXPECT_EQ(run_in_every_order(program, fill), "") << name(dtype) << ", " << h;
     }
   }
+}
+
+TEST(CudaEmbeddingBackward, SumsRareAndFrequentTokensWithinBoundsAndLeavesOtherRowsZero) {
+  expect_rare_and_frequent_tokens_within_bounds(false);
+}
+
+TEST(CudaEmbeddingBackward, AddsRareAndFrequentTokensWithinBoundsAndLeavesOtherRowsAsTheyWere) {
+  expect_rare_and_frequent_tokens_within_bounds(true);
+}
+
+// 3 tokens of 64 bf16, two of them the same: dy, and two rows of the table; its other 598 rows aren't touched.
+TEST(CudaEmbeddingBackward, AddingReadsTheRowsOfTheTableThatTokensName) {
+  const std::unique_ptr<Backend> backend = testing::open_emulated_backend();
+  std::int64_t read[2];
+  for (const bool adds : {false, true}) {
+    Program program;
+    const ValueId dy = program.add(tensor("dy", DType::bf16, Shape{3, 64}, Role::gradient));
+    const ValueId tokens = program.add(tensor("tokens", DType::i32, Shape{3}, Role::input));
+    const std::vector<ValueId> random = scatter(program, Math{}, dy, tokens, 600, adds);
+    ProgramRun run(*backend, program);
+    for (const ValueId id : random) run.set_random(id, 1);
+    run.set(tokens, std::vector<double>{7, 500, 7});
+    const std::int64_t before = cuda::emulation::bytes_read();
+    run.run();
+    read[adds ? 1 : 0] = cuda::emulation::bytes_read() - before;
+  }
+
+  EXPECT_LE(read[1], read[0] + 2 * 64 * 2);
 }
 
 TEST(CudaEmbeddingBackward, OneTokenEverywhereOverSeveralTurnsLiesWithinItsBound) {

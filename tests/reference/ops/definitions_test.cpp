@@ -55,6 +55,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "cross_entropy_forward",
                                       "cross_entropy_forward_backward",
                                       "embedding_backward",
+                                      "embedding_backward_add",
                                       "embedding_forward",
                                       "gelu_backward",
                                       "gelu_forward",
@@ -71,6 +72,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "relu_backward",
                                       "relu_forward",
                                       "reorder",
+                                      "residual_norm_backward",
                                       "residual_norm_forward",
                                       "rms_norm_backward",
                                       "rms_norm_forward",
@@ -85,7 +87,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "triad"}) {
     EXPECT_EQ(definition(OpKind{name}).kind().name, name);
   }
-  EXPECT_EQ(definitions().size(), 50U);
+  EXPECT_EQ(definitions().size(), 52U);
 }
 
 TEST(Definitions, AnUnknownKindIsAnErrorNamingTheKnownOnes) {
@@ -135,6 +137,7 @@ void add_matrix_ops(Program& p) {
   const ValueId row = source(p, "row", DType::f32, {4});
   const LayerNormForward norm = layer_norm_forward(p, {}, f32_math, "norm", x, row, row);
   (void)layer_norm_backward(p, {}, f32_math, "norm.backward", y, x, row, norm.mean, norm.rstd);
+  (void)layer_norm_backward(p, {}, f32_math, "residual_norm.backward", y, x, row, norm.mean, norm.rstd, x);
   (void)residual_norm_forward(p, {}, f32_math, "residual_norm", x, y, row, row);
   const RmsNormForward rms = rms_norm_forward(p, {}, f32_math, "rms_norm", x, row);
   (void)rms_norm_backward(p, {}, f32_math, "rms_norm.backward", y, x, row, rms.rstd);
@@ -164,7 +167,8 @@ void add_model_ops(Program& p) {
   (void)cross_entropy_backward(p, f32_math, "loss.backward", logits, labels, loss.lse);
   (void)cross_entropy_forward_backward(p, f32_math, "loss_and_gradient", logits, labels);
   (void)embedding_forward(p, "embedding", logits, labels);
-  (void)embedding_backward(p, f32_math, "embedding.backward", logits, labels, 5);
+  const ValueId dtable = embedding_backward(p, f32_math, "embedding.backward", logits, labels, 5);
+  (void)embedding_backward_add(p, f32_math, "embedding.backward_add", logits, labels, dtable);
 }
 
 void add_optimizer_ops(Program& p) {

@@ -44,6 +44,103 @@ TEST(Embedding, BackwardSumsOccurrencesAndLeavesOthersExactlyZero) {
   EXPECT_NEAR(judged[4].bound, 2 * 0x1p-24 * std::sqrt(2.0) * (101 + std::sqrt(10001.0)), 1e-16);
 }
 
+struct Added {
+  Program program;
+  ValueId dy, tokens, dtable, sum;
+
+  explicit Added(DType type, std::int64_t positions = 3, std::int64_t vocabulary = 4, std::int64_t h = 2)
+      : dy(source(program, "dy", type, {positions, h})),
+        tokens(source(program, "tokens", DType::i32, {positions})),
+        dtable(source(program, "dtable", type, {vocabulary, h}, Role::gradient)),
+        sum(embedding_backward_add(program, f32_math, "scatter", dy, tokens, dtable)) {}
+};
+
+TEST(Embedding, BackwardAddsToAGradientThatIsThereAndLeavesOtherRowsAsTheyWere) {
+  Added added(DType::f32);
+  TextbookRun run(added.program);
+  run.set(added.dy, {1, 2, 10, 20, 100, 200});
+  run.set(added.tokens, {2, 0, 2});
+  run.set(added.dtable, {1000, 1000, 0.5, -0.5, 3000, 3000, 7, 8});
+  const std::vector<Expected> judged = run.judge(0, 0);
+  run.run();
+
+  EXPECT_EQ(run.get(added.sum), (std::vector<double>{1010, 1020, 0.5, -0.5, 3101, 3202, 7, 8}));
+  for (const std::size_t untouched : {2, 3, 6, 7}) EXPECT_EQ(judged[untouched].bound, 0.0);
+  // Row 0 is 1000 + 10, whose largest sums of neighbours are 1000 and 1010: |C| + Q is more than twice their mean size.
+  EXPECT_NEAR(judged[0].bound,
+              2 * 0x1p-24 * std::sqrt(2.0) *
+                  std::max(1010 + std::sqrt(1e6 + 100.0), 2 * std::sqrt((1e6 + 1010.0 * 1010.0) / 2)),
+              1e-12);
+}
+
+// 256 + 1 = 257 lies between 256 and 258 of bf16 and goes to the even 256, twice; their sum is 258.
+TEST(Embedding, ASumOfGradientsIsRoundedOnce) {
+  Added added(DType::bf16);
+  TextbookRun run(added.program);
+  run.set(added.dy, {1, 1, 1, 1, 1, 1});
+  run.set(added.tokens, {2, 2, 0});
+  run.set(added.dtable, std::vector<double>(8, 256));
+  const std::vector<Expected> judged = run.judge(0, 0);
+
+  EXPECT_TRUE(within(judged[4], DType::bf16, 258));
+  EXPECT_FALSE(within(judged[4], DType::bf16, 256));
+}
+
+TEST(Embedding, BackwardAndTheAddBehindItMeanTheSameButForOneRounding) {
+  for (const DType type : {DType::f64, DType::f32, DType::bf16}) {
+    Added added(type, 20, 11, 7);
+    Program two;
+    const ValueId dy = source(two, "dy", type, {20, 7});
+    const ValueId tokens = source(two, "tokens", DType::i32, {20});
+    const ValueId other = source(two, "other", type, {11, 7});
+    (void)embedding_backward(two, f32_math, "scatter", dy, tokens, 11);
+    TextbookRun fused(added.program);
+    TextbookRun parts(two);
+    const std::vector<double> ids{0, 5, 5, 3, 10, 5, 2, 1, 0, 9, 9, 9, 9, 4, 5, 6, 7, 0, 1, 10};
+    fused.set(added.dy, spread(140, 1));
+    parts.set(dy, spread(140, 1));
+    fused.set(added.tokens, ids);
+    parts.set(tokens, ids);
+    fused.set(added.dtable, spread(77, 2));
+    parts.set(other, spread(77, 2));
+
+    const std::vector<Expected> sums = fused.judge(0, 0);
+    const std::vector<Expected> scattered = parts.judge(0, 0);
+    const std::vector<double> before = parts.get(other);
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      EXPECT_NEAR(sums[i].value, before[i] + scattered[i].value, 1e-15) << name(type) << ", element " << i;
+    }
+    expect_subsets_agree(fused, 0, 0);
+  }
+}
+
+// In single precision: `dtable` is a row of four, of which the tokens name the first twice, and the second not at all.
+TEST(Embedding, FaultsInAddingToAGradientAreRejected) {
+  for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
+    Added added(type, 2, 2, 4);
+    TextbookRun run(added.program);
+    run.set(added.dy, spread(8, 1));
+    run.set(added.tokens, {0, 0});
+    run.set(added.dtable, spread(8, 2));
+    const std::vector<double> dy = run.get(added.dy), before = run.get(added.dtable);
+    const std::vector<Expected> judged = run.judge(0, 0);
+    const auto accepted = [&](std::size_t at, float sum) {
+      return within(judged[at], type, round_to(type, static_cast<double>(sum)));
+    };
+    for (std::size_t j = 0; j < 4; ++j) {
+      const auto first = static_cast<float>(dy[j]), second = static_cast<float>(dy[4 + j]),
+                 old = static_cast<float>(before[j]);
+      EXPECT_TRUE(accepted(j, first + second + old));
+      EXPECT_TRUE(accepted(j, old + first + second));
+      EXPECT_FALSE(accepted(j, first + second)) << "overwritten";
+      EXPECT_FALSE(accepted(j, first + old)) << "one occurrence left out";
+      EXPECT_FALSE(accepted(j, (first + old) + (second + old))) << "added to for each occurrence";
+      EXPECT_TRUE(accepted(4 + j, static_cast<float>(before[4 + j])));
+      EXPECT_FALSE(accepted(4 + j, 0.0F)) << "cleared";
+    }
+  }
+}
+
 TEST(Embedding, DerivativeAgreesWithDifferences) {
   Lookup lookup;
 
@@ -93,6 +190,15 @@ TEST(Embedding, ReadsOnlyTheRowsThatAreLookedUp) {
   EXPECT_EQ(cost_of(program, program.op(1)).flop, 40.0);
 }
 
+TEST(Embedding, AddingToAGradientReadsAndWritesNoMoreRowsThanThereAreTokens) {
+  // 5 rows of dy, tokens, as many rows of the table twice; the work is the add's as well.
+  const Added few(DType::bf16, 5, 1000, 8);
+  EXPECT_EQ(cost_of(few.program).bytes, 5 * 8 * 2 + 20 + 2.0 * 5 * 8 * 2);
+  EXPECT_EQ(cost_of(few.program).flop, 40.0 + 8000.0);
+  const Added many(DType::bf16, 50, 3, 8);
+  EXPECT_EQ(cost_of(many.program).bytes, 50 * 8 * 2 + 200 + 2.0 * 3 * 8 * 2);
+}
+
 TEST(Embedding, MismatchesAreRefused) {
   Program program;
   const ValueId table = source(program, "table", DType::f32, {4, 2});
@@ -106,6 +212,12 @@ TEST(Embedding, MismatchesAreRefused) {
             "embedding_forward: tensor 'tokens' has shape [3]; expected [vocabulary, h]");
   EXPECT_EQ(program_error([&] { (void)embedding_backward(program, f32_math, "y", dy, tokens, 4); }),
             "embedding_backward: tensor 'dy' has shape [5, 2]; expected [3, 2]");
+  const ValueId fits = source(program, "fits", DType::bf16, {3, 2});
+  EXPECT_EQ(program_error([&] { (void)embedding_backward_add(program, f32_math, "y", fits, tokens, table); }),
+            "embedding_backward_add: tensor 'table' has type f32; expected bf16");
+  const ValueId wide = source(program, "wide", DType::bf16, {4, 3});
+  EXPECT_EQ(program_error([&] { (void)embedding_backward_add(program, f32_math, "y", fits, tokens, wide); }),
+            "embedding_backward_add: tensor 'wide' has shape [4, 3]; expected [4, 2]");
 }
 
 }  // namespace embedding_test

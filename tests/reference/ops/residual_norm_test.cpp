@@ -182,6 +182,135 @@ TEST(ResidualNorm, AGradientIntoAStatisticIsAnError) {
       << message;
 }
 
+// layer_norm_backward, with the residual's gradient or without.
+struct Backward {
+  Program program;
+  ValueId dy, x, gamma, mean, rstd, dr;
+  LayerNormBackward out;
+
+  Backward(DType type, DType parameters, std::int64_t rows, std::int64_t n, bool residual = true) {
+    const DType statistics = type == DType::f64 ? DType::f64 : DType::f32;
+    dy = source(program, "dy", type, {rows, n});
+    x = source(program, "x", type, {rows, n});
+    gamma = source(program, "gamma", parameters, {n}, Role::parameter);
+    mean = source(program, "mean", statistics, {rows});
+    rstd = source(program, "rstd", statistics, {rows});
+    dr = source(program, "dr", type, {rows, n});
+    out = layer_norm_backward(program, {}, type == DType::f64 ? f64_math : f32_math, "backward", dy, x, gamma, mean,
+                              rstd, residual ? std::optional(dr) : std::nullopt);
+  }
+  void fill(TextbookRun& run) const {
+    const Shape& shape = program.spec(x).shape;
+    run.set(dy, spread(shape.elements(), 1));
+    run.set(x, spread(shape.elements(), 2));
+    run.set(gamma, spread(shape[1], 3));
+    run.set(mean, spread(shape[0], 4));
+    run.set(rstd, std::vector<double>(static_cast<std::size_t>(shape[0]), 1.75));
+    run.set(dr, spread(shape.elements(), 5));
+  }
+};
+
+TEST(ResidualNormBackward, ARowWorkedOutByHand) {
+  // x = (1, 3), mean 2, rstd 1/2: xhat = (-1/2, 1/2). h = dy gamma = (3, 1): sums 4 and h xhat = -1.
+  // The norm's: 1/2 (h - 2 + xhat / 2) = 1/2 (3 - 2 - 1/4, 1 - 2 + 1/4) = (3/8, -3/8).
+  Backward s(DType::f64, DType::f64, 1, 2);
+  TextbookRun run(s.program);
+  run.set(s.dy, {3, 0.5});
+  run.set(s.x, {1, 3});
+  run.set(s.gamma, {1, 2});
+  run.set(s.mean, {2});
+  run.set(s.rstd, {0.5});
+  run.set(s.dr, {10, -10});
+
+  EXPECT_EQ(values_of(run.judge(0, 0)), (std::vector<double>{10.375, -10.375}));
+  EXPECT_EQ(values_of(run.judge(0, 1)), (std::vector<double>{-1.5, 0.25}));
+  EXPECT_EQ(values_of(run.judge(0, 2)), (std::vector<double>{3, 0.5}));
+}
+
+TEST(ResidualNormBackward, IsTheNormsWithOneMoreRoundingOfItsDx) {
+  for (const DType type : {DType::f32, DType::bf16, DType::f64}) {
+    Backward one(type, DType::f32, 13, 37);
+    Backward two(type, DType::f32, 13, 37, false);
+    TextbookRun fused(one.program);
+    TextbookRun parts(two.program);
+    one.fill(fused);
+    two.fill(parts);
+    const double u = type == DType::f64 ? 0x1p-53 : 0x1p-24;
+    const std::vector<double> dr = fused.get(one.dr);
+
+    const std::vector<Expected> dx = fused.judge(0, 0), of_norm = parts.judge(0, 0);
+    for (std::size_t i = 0; i < dx.size(); ++i) {
+      EXPECT_EQ(dx[i].value, of_norm[i].value + dr[i]) << name(type) << ", element " << i;
+      EXPECT_DOUBLE_EQ(dx[i].bound, of_norm[i].bound + u * std::fabs(dx[i].value)) << name(type) << ", element " << i;
+    }
+    for (const int output : {1, 2}) {
+      const std::vector<Expected> got = fused.judge(0, output), want = parts.judge(0, output);
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        EXPECT_EQ(got[i].value, want[i].value) << name(type) << ", output " << output << ", element " << i;
+        EXPECT_EQ(got[i].bound, want[i].bound) << name(type) << ", output " << output << ", element " << i;
+      }
+    }
+    for (const int output : {0, 1, 2}) expect_subsets_agree(fused, 0, output);
+  }
+}
+
+// How many elements of dx would be rejected, of 16 x 64, where it is made from the norm's own dx and the residual's.
+template <class Make>
+int rejected(DType type, Make make) {
+  Backward one(type, DType::f32, 16, 64);
+  Backward two(type, DType::f32, 16, 64, false);
+  TextbookRun fused(one.program);
+  TextbookRun parts(two.program);
+  one.fill(fused);
+  two.fill(parts);
+  const std::vector<Expected> dx = fused.judge(0, 0), of_norm = parts.judge(0, 0);
+  const std::vector<double> dr = fused.get(one.dr);
+  int count = 0;
+  for (std::size_t i = 0; i < dx.size(); ++i) {
+    count += within(dx[i], type, round_to(type, make(static_cast<float>(of_norm[i].value), dr[i], i))) ? 0 : 1;
+  }
+  return count;
+}
+
+TEST(ResidualNormBackward, FaultsOfTheResidualAreRejected) {
+  for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
+    const auto right = [](float dx, double dr, std::size_t) {
+      return static_cast<double>(dx + static_cast<float>(dr));
+    };
+    const auto missing = [](float dx, double, std::size_t) { return static_cast<double>(dx); };
+    const auto twice = [](float dx, double dr, std::size_t) { return dx + 2.0 * dr; };
+    const auto instead = [](float, double dr, std::size_t) { return dr; };
+    const auto other_sign = [](float dx, double dr, std::size_t) { return dx - dr; };
+    EXPECT_EQ(rejected(type, right), 0) << name(type);
+    EXPECT_GT(rejected(type, missing), 1000) << name(type);
+    EXPECT_GT(rejected(type, twice), 1000) << name(type);
+    EXPECT_GT(rejected(type, instead), 1000) << name(type);
+    EXPECT_GT(rejected(type, other_sign), 1000) << name(type);
+  }
+  // The norm's dx rounded to bf16 first: most sums of two roundings are those of one.
+  const auto rounded = [](float dx, double dr, std::size_t) { return round_to(DType::bf16, dx) + dr; };
+  EXPECT_GT(rejected(DType::bf16, rounded), 100);
+}
+
+TEST(ResidualNormBackward, CostsTheTwoOpsWithoutWritingAndReadingTheNormsDx) {
+  const Backward one(DType::bf16, DType::f32, 100, 64);
+  Backward two(DType::bf16, DType::f32, 100, 64, false);
+  (void)add(two.program, f32_math, "sum", two.out.dx, two.dr);
+
+  EXPECT_EQ(cost_of(one.program).flop, cost_of(two.program).flop);
+  EXPECT_EQ(cost_of(one.program).bytes, cost_of(two.program).bytes - 2.0 * 6400 * 2);
+}
+
+TEST(ResidualNormBackward, AResidualsGradientOfAnotherShapeIsAnErrorNamingIt) {
+  Backward s(DType::f32, DType::f32, 4, 8);
+  const ValueId narrow = source(s.program, "narrow", DType::f32, {4, 7});
+
+  EXPECT_EQ(program_error([&] {
+              layer_norm_backward(s.program, {}, f32_math, "again", s.dy, s.x, s.gamma, s.mean, s.rstd, narrow);
+            }),
+            "residual_norm_backward: tensor 'narrow' has shape [4, 7]; expected [4, 8]");
+}
+
 TEST(ResidualNorm, SubsetsAgreeWithTheWhole) {
   Example s(DType::bf16, DType::f32, 13, 5);
   TextbookRun run(s.program);
