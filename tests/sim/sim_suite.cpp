@@ -6,6 +6,7 @@
 
 #include "harness/plan/plan.h"
 #include "reference/ops/bias_gradient.h"
+#include "reference/ops/embedding.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/move.h"
 #include "reference/ops/norm.h"
@@ -97,6 +98,17 @@ Program linear_backward() {
   return p;
 }
 
+Program tied() {
+  Program p;
+  const ValueId head = gemm(p, {.transpose_a = true}, f32_math, "tied.head", matrix(p, "x"), matrix(p, "dy")).c;
+  const ValueId tokens = p.add(tensor("tokens", DType::i32, {extent}, Role::input, Fill::integers(0, extent - 1)));
+  const ValueId dx = matrix(p, "dx", Role::gradient);
+  const ValueId embedding = embedding_backward(p, f32_math, "tied.embedding", dx, tokens, extent);
+  const ValueId sum = add(p, f32_math, "tied.sum", head, embedding);
+  (void)gradient_norm(p, f32_math, "tied.norm", std::array{sum});
+  return p;
+}
+
 Program step() {
   Program p;
   const ValueId a = matrix(p, "a");
@@ -165,6 +177,8 @@ PlannedCase residual_case(bool fuse) {
 }
 
 PlannedCase linear_case() { return planned("linear", linear_backward, CacheMode::step); }
+
+PlannedCase tied_case() { return planned("tied", tied, CacheMode::step); }
 
 PlannedCase step_case() { return planned("step", step, CacheMode::step); }
 

@@ -26,6 +26,9 @@ namespace gpubench::sim {
 /// "linear.sum" (of dz).
 [[nodiscard]] PlannedCase linear_case();
 
+/// The table's gradients of a tied embedding: ops "tied.head", "tied.embedding" and their "tied.sum", then "tied.norm".
+[[nodiscard]] PlannedCase tied_case();
+
 /// A step of two ops that overwrite state and one that reads it: c' = a + c, d' = a + d, s = c' + d', in place but for
 /// the last. Ops "step.c", "step.d", "step.sum".
 [[nodiscard]] PlannedCase step_case();

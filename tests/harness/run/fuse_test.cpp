@@ -132,6 +132,40 @@ TEST(Fusing, AFusedProductThatDoesNotBelongToItsSumIsFoundInBoth) {
   EXPECT_THAT(record.reason, HasSubstr("2 of 72 judged elements outside their bound"));
 }
 
+CaseRecord run_tied(const std::string& script) {
+  SimBackend backend(parse_script(script));
+  Remembering seen;
+  const std::array cases{tied_case()};
+  run_in_process(backend, cases, smoke_options(), seen, seen.stop);
+  return seen.of("tied");
+}
+
+// The head's gradient is overwritten by the sum: each is judged, also in every replay of the timed launch.
+TEST(Fusing, ASumInThePlaceOfASummandIsRunAndJudged) {
+  const CaseRecord record = run_tied("fuse=embedding_backward_add");
+
+  EXPECT_EQ(record.verdict, Verdict::pass) << record.reason;
+  ASSERT_TRUE(record.rewrites.has_value());
+  EXPECT_THAT(*record.rewrites, ElementsAre("tied.embedding+tied.sum = embedding_backward_add"));
+  EXPECT_THAT(timed_ops(record), ElementsAre("tied.head", "tied.embedding+tied.sum", "tied.norm"));
+  const CaseRecord plain = run_tied("");
+  EXPECT_EQ(plain.verdict, Verdict::pass) << plain.reason;
+  EXPECT_EQ(record.derived.flop, plain.derived.flop);
+  // The embedding's table is neither written nor read.
+  EXPECT_EQ(record.derived.bytes, plain.derived.bytes - 2 * 64 * 4);
+  EXPECT_LT(record.memory_bytes, plain.memory_bytes);
+}
+
+TEST(Fusing, AWrongOrForgottenSumInPlaceIsFoundInIt) {
+  const std::string label = "tied.embedding+tied.sum";
+  for (const char* fault : {"wrong_element@", "drop@"}) {
+    const CaseRecord record = run_tied("fuse=embedding_backward_add;" + (fault + label));
+
+    EXPECT_EQ(record.verdict, Verdict::fail) << fault;
+    EXPECT_THAT(record.reason, HasSubstr("op '" + label + "' (embedding_backward_add) failed in")) << fault;
+  }
+}
+
 TEST(Fusing, CasesWithNothingToFuseStayAsTheyAre) {
   const InProcess run(claiming);
 
