@@ -8,6 +8,7 @@ namespace gpubench::cuda {
 namespace {
 
 constexpr int threads = 256;
+constexpr int in_flight = 4;  // chunks of a thread
 
 template <class Chunk>
 __global__ void __launch_bounds__(threads) forward_kernel(EmbeddingForwardArgs args) {
@@ -17,19 +18,30 @@ __global__ void __launch_bounds__(threads) forward_kernel(EmbeddingForwardArgs a
   const std::int64_t chunks = columns * args.tokens_count;
   const auto* table = static_cast<const Chunk*>(args.table);
   auto* y = static_cast<Chunk*>(args.y);
-  for (std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x; at < chunks;
-       at += static_cast<std::int64_t>(gridDim.x) * threads) {
-    const std::int64_t row =
-        chunks <= 0xFFFFFFFF ? static_cast<unsigned>(at) / static_cast<unsigned>(columns) : at / columns;
-    const std::int64_t column = at - row * columns;
-    const int token = load(args.tokens + row);
-    Chunk chunk;
-    if (token >= 0 && token < args.vocabulary) {
-      chunk = load(table + token * (args.table_stride / scale) + column);
-    } else {
-      for (unsigned i = 0; i < sizeof(Chunk); ++i) reinterpret_cast<unsigned char*>(&chunk)[i] = 0xFF;
+  for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * threads * in_flight + threadIdx.x; first < chunks;
+       first += static_cast<std::int64_t>(gridDim.x) * threads * in_flight) {
+    std::int64_t rows[in_flight];
+    int tokens[in_flight];
+    Chunk held[in_flight];
+#pragma unroll
+    for (int k = 0; k < in_flight; ++k) {
+      const std::int64_t at = first + k * threads;
+      rows[k] = chunks <= 0xFFFFFFFF ? static_cast<unsigned>(at) / static_cast<unsigned>(columns) : at / columns;
+      tokens[k] = at < chunks ? load(args.tokens + rows[k]) : -1;
     }
-    store(y + row * (args.y_stride / scale) + column, chunk);
+    const auto column = [&](int k) { return first + k * threads - rows[k] * columns; };
+#pragma unroll
+    for (int k = 0; k < in_flight; ++k) {
+      if (tokens[k] >= 0 && tokens[k] < args.vocabulary) {
+        held[k] = load(table + tokens[k] * (args.table_stride / scale) + column(k));
+      } else {
+        memset(&held[k], 0xFF, sizeof(Chunk));
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < in_flight; ++k) {
+      if (first + k * threads < chunks) store(y + rows[k] * (args.y_stride / scale) + column(k), held[k]);
+    }
   }
 }
 
@@ -47,7 +59,7 @@ template <class Chunk>
 void launch_chunks(const EmbeddingForwardArgs& args, cudaStream_t stream) {
   const std::int64_t chunks =
       args.columns * args.element_bytes / static_cast<std::int64_t>(sizeof(Chunk)) * args.tokens_count;
-  launch(forward_kernel<Chunk>, Grid{blocks_for(chunks, threads), threads}, stream, args);
+  launch(forward_kernel<Chunk>, Grid{blocks_for(chunks, threads * in_flight), threads}, stream, args);
 }
 
 }  // namespace
