@@ -129,6 +129,33 @@ apt_get() {
 has_nvidia_driver() { [ -e /proc/driver/nvidia/version ] || [ -e /dev/dxg ]; }
 has_nvcc() { [ -e .cuda/nvidia/cu13/.complete ] || [ -n "${CUDACXX:-}" ] || command -v nvcc >/dev/null 2>&1 || [ -x /usr/local/cuda/bin/nvcc ]; }
 
+# Installs NVIDIA's Python wheels that the file $1 names into the folder $2, these files and no others. $3: what to do where
+# they cannot be fetched.
+fetch_wheels() {
+  if ! python3 -m pip --version >/dev/null 2>&1; then
+    (gpubench_dependencies() { echo 'command|pip3|python3-pip|fetches NVIDIA wheels'; } && ensure_dependencies run) || return
+  fi
+  log=$(mktemp)
+  if ! python3 -m pip install --quiet --no-deps --only-binary :all: --require-hashes --upgrade --target "$2" --requirement "$1" >"$log" 2>&1; then
+    tail -n 5 "$log" >&2
+    rm -f "$log"
+    echo "gpubench: the wheels could not be fetched; $3, or try again" >&2
+    return 3
+  fi
+  rm -f "$log"
+}
+
+# What reads the machine code of kernels, for its test. Toolkits often lack it.
+ensure_disassembler() {
+  for tool in cuobjdump nvdisasm; do
+    command -v "$tool" >/dev/null 2>&1 || [ -x "/usr/local/cuda/bin/$tool" ] || [ -x ".cuda/tools/nvidia/cu13/bin/$tool" ] || {
+      echo "gpubench: fetching cuobjdump and nvdisasm as Python wheels into .cuda/tools (5 MB)" >&2
+      fetch_wheels scripts/cuda-tools.txt .cuda/tools "install cuobjdump and nvdisasm of the CUDA toolkit instead"
+      return
+    }
+  done
+}
+
 # Prints those of the options (-DNAME=VALUE) with which the build folder $1 is not configured.
 options_that_differ() {
   configured=$1/CMakeCache.txt

@@ -91,10 +91,33 @@ try 0 0 <answer
 expect "root is not asked" [ "$code" = 0 ]
 
 # What is fetched over the network is known beforehand, byte for byte.
-wheels=$source/scripts/cuda-wheels.txt
-expect "there are wheels" [ "$(grep -vc '^#' "$wheels")" -ge 10 ]
-expect "each is pinned to a version and a hash" \
-  sh -c "! grep -v '^#' '$wheels' | grep -vE '^[a-z0-9-]+==[0-9.]+ --hash=sha256:[0-9a-f]{64}\$'"
-expect "bootstrap takes no others" grep -q -- '--require-hashes' "$source/scripts/bootstrap"
-expect "and names none itself" sh -c "! grep -qE 'nvidia-[a-z0-9-]+==' '$source/scripts/bootstrap'"
+for list in cuda-wheels.txt=10 cuda-tools.txt=2; do
+  wheels=$source/scripts/${list%=*}
+  expect "there are wheels in ${list%=*}" [ "$(grep -vc '^#' "$wheels")" = "${list#*=}" ]
+  expect "each is pinned to a version and a hash" \
+    sh -c "! grep -v '^#' '$wheels' | grep -vE '^[a-z0-9-]+==[0-9.]+ --hash=sha256:[0-9a-f]{64}\$'"
+done
+expect "scripts name none themselves" sh -c "! grep -qE 'nvidia-[a-z0-9-]+==' '$source/scripts/bootstrap' '$source/scripts/dependencies.sh'"
+
+# The disassembler is fetched where it is missing, and only there; a failure says what to do.
+mkdir -p fresh/.cuda/tools/nvidia/cu13/bin
+printf '#!/bin/sh\necho "$*" >>%s/pip.calls\ncase $* in *--version) exit 0 ;; esac\n[ ! -e %s/pip.fails ]\n' "$PWD" "$PWD" >bin/python3
+chmod +x bin/python3
+fetch() { (cd fresh && ensure_disassembler) 2>log.txt && code=0 || code=$?; }
+if ! command -v cuobjdump >/dev/null 2>&1 && [ ! -x /usr/local/cuda/bin/cuobjdump ]; then
+  fetch
+  expect "it is fetched" grep -q -- '--require-hashes .*--target .cuda/tools --requirement scripts/cuda-tools.txt' pip.calls
+  expect "which is said" grep -q 'fetching cuobjdump and nvdisasm' log.txt
+  : >pip.fails
+  fetch
+  expect "a failure is one" [ "$code" = 3 ]
+  expect "which says what to do" grep -q 'install cuobjdump and nvdisasm of the CUDA toolkit instead, or try again' log.txt
+fi
+for tool in cuobjdump nvdisasm; do
+  printf '#!/bin/sh\n' >fresh/.cuda/tools/nvidia/cu13/bin/$tool
+  chmod +x fresh/.cuda/tools/nvidia/cu13/bin/$tool
+done
+rm -f pip.calls
+fetch
+expect "where it is there, nothing is fetched" [ ! -e pip.calls ]
 [ "$failures" = 0 ]
