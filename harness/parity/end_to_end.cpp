@@ -18,8 +18,8 @@ double uniform(std::uint64_t key, std::uint64_t index) {
   return static_cast<double>(static_cast<std::int64_t>(hash_at(key, index))) * 0x1p-63;
 }
 
-std::byte* writable(std::byte* base, const TensorSpec& spec, std::int64_t linear) {
-  return base + spec.layout.offset(spec.shape, linear) * static_cast<std::int64_t>(size_of(spec.dtype));
+void store_element(std::byte* base, const TensorSpec& spec, std::int64_t linear, double value) {
+  store(spec.dtype, base, spec.layout.offset(spec.shape, linear), value);
 }
 
 }  // namespace
@@ -37,8 +37,7 @@ void TextbookMachine::fill_sources(std::string_view case_key, std::uint64_t seed
     fill(stored, case_key, seed, bytes);
     const TensorView source(stored, bytes.data());
     std::byte* base = data(value.storage) + value.offset_bytes;
-    for (std::int64_t e = 0; e < stored.shape.elements(); ++e)
-      store(value.spec.dtype, writable(base, value.spec, e), source[e]);
+    for (std::int64_t e = 0; e < stored.shape.elements(); ++e) store_element(base, value.spec, e, source[e]);
   }
 }
 
@@ -69,7 +68,7 @@ void TextbookMachine::run_op(int index, std::optional<std::uint64_t> disturb) {
     for (std::size_t e = 0; e < results[output].size(); ++e) {
       const Expected& judged = results[output][e];
       const double moved = disturb ? judged.value + judged.bound * uniform(key, e) : judged.value;
-      store(value.spec.dtype, writable(base, value.spec, static_cast<std::int64_t>(e)), moved);
+      store_element(base, value.spec, static_cast<std::int64_t>(e), moved);
     }
   }
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "harness/run/content.h"
@@ -48,8 +49,9 @@ void GuardedBlock::modify(const std::function<void(std::span<std::byte>)>& edit)
 
 void GuardedBlock::poison(DType type) {
   std::array<std::byte, sizeof(double)> pattern{};
-  store_poison(type, pattern.data());
-  backend_->fill(data_, std::span(pattern).first(size_of(type)), bytes_);
+  const std::int64_t elements = std::max(8 / bits_of(type), 1);  // that fill whole bytes
+  for (std::int64_t i = 0; i < elements; ++i) store_poison(type, pattern.data(), i);
+  backend_->fill(data_, std::span(pattern).first(static_cast<std::size_t>(bytes_of(type, elements))), bytes_);
 }
 
 std::string GuardedBlock::check_guards() {

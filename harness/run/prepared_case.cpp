@@ -260,9 +260,7 @@ void PreparedCase::reverse_inputs() {
     const Value& root = program().value(id);
     // Elsewhere than in dense storage, padding would move among the elements.
     if (!root.source || !root.spec.layout.is_row_major(root.spec.shape)) continue;
-    memory(0).block(root.storage).modify([&](std::span<std::byte> bytes) {
-      reverse_elements(size_of(root.spec.dtype), bytes);
-    });
+    memory(0).block(root.storage).modify([&](std::span<std::byte> bytes) { reverse_elements(root.spec.dtype, bytes); });
   }
   set_up();
   reset(0);
