@@ -23,7 +23,7 @@ Fill whole_numbers(DType type) {
 
 /// As many elements as fill a message of the case's size, and at least one.
 std::int64_t elements(const Case& c, const Recipe& r) {
-  return std::max<std::int64_t>(c.dim("bytes") / static_cast<std::int64_t>(size_of(r.tensor)), 1);
+  return std::max<std::int64_t>(c.dim("bytes") * 8 / bits_of(r.tensor), 1);
 }
 /// The same, rounded down to an equal number for each rank.
 std::int64_t elements_of_each(const Case& c, const Recipe& r) {

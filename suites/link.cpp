@@ -24,7 +24,7 @@ Grid link_sizes(bool to_peer) {
 
 Program move_between(const Case& c, const Recipe& r, Memory from, Memory to) {
   Program p;
-  const std::int64_t n = c.dim("bytes") / static_cast<std::int64_t>(size_of(r.tensor));
+  const std::int64_t n = c.dim("bytes") * 8 / bits_of(r.tensor);
   TensorSpec x = tensor("x", r.tensor, {n}, Role::input, Fill::normal(1.0));
   x.placement = Placement::in(from);
   copy(p, "y", p.add(std::move(x)), to);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "harness/plan/memory_plan.h"
 #include "harness/report/json.h"
 #include "harness/report/quantity.h"
 #include "harness/report/text_table.h"
@@ -209,8 +210,9 @@ std::string case_detail(const PlannedCase& planned, const std::string& rerun, co
   facts.add(
       {"items", fmt::format("{} {} per run",
                             format_count(static_cast<std::int64_t>(planned.workload->items(planned.c))), info.item)});
-  facts.add({"memory", fmt::format("{} per copy at the peak (nothing is reused, so that every op can be judged)",
-                                   format_quantity(static_cast<double>(program.bytes()), "B"))});
+  facts.add({"memory", fmt::format("{} per copy with every value kept, {} at least where that doesn't fit",
+                                   format_quantity(static_cast<double>(program.bytes()), "B"),
+                                   format_quantity(static_cast<double>(least_memory(program).bytes()), "B"))});
   facts.add({"arithmetic", arithmetic_text(program)});
   facts.add(
       {"definition", fmt::format("{} (def_hash: the same in every report of this case)", definition_hash(planned))});
@@ -268,6 +270,7 @@ Json case_detail_json(const PlannedCase& planned, const std::string& rerun) {
           {"flop", planned.cost.flop},
           {"bytes", planned.cost.bytes},
           {"memory_bytes", program.bytes()},
+          {"least_memory_bytes", least_memory(program).bytes()},
           {"tensors", std::move(tensors)},
           {"ops", std::move(ops)},
           {"rerun", rerun}};

@@ -36,7 +36,7 @@ struct Work {
 };
 
 Work work_of(const PlannedCase& planned, const Protocol& protocol, int cores) {
-  const bool narrow = size_of(recipe(planned.c.recipe).tensor) < 4;
+  const bool narrow = bits_of(recipe(planned.c.recipe).tensor) < 32;
   const double flop_per_s = (narrow ? narrow_flop_per_s_of_a_core : flop_per_s_of_a_core) * cores;
   const Program program = planned.workload->build(planned.c);
   Work work;

@@ -6,22 +6,33 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <string>
+
+#include "harness/core/error.h"
 
 namespace gpubench {
 namespace {
+
+enum class Specials {
+  ieee,     // the top exponent holds infinities and NaNs
+  one_nan,  // it holds numbers too, and its only special is S.1111.111 = NaN
+  none
+};
 
 // A binary floating-point format narrower than fp64: 1 sign bit, `exponent` bits, `fraction` bits.
 struct Format {
   int exponent;
   int fraction;
-  bool ieee_specials;  // false: e4m3, whose top exponent holds numbers too and whose only special is S.1111.111 = NaN
+  Specials specials;
+  double largest;  // finite
 };
 
-constexpr Format f32_format{8, 23, true};
-constexpr Format f16_format{5, 10, true};
-constexpr Format bf16_format{8, 7, true};
-constexpr Format e4m3_format{4, 3, false};
-constexpr Format e5m2_format{5, 2, true};
+constexpr Format f32_format{8, 23, Specials::ieee, 0x1.fffffep127};
+constexpr Format f16_format{5, 10, Specials::ieee, 65504.0};
+constexpr Format bf16_format{8, 7, Specials::ieee, 0x1.fep127};
+constexpr Format e4m3_format{4, 3, Specials::one_nan, 448.0};
+constexpr Format e5m2_format{5, 2, Specials::ieee, 57344.0};
+constexpr Format e2m1_format{2, 1, Specials::none, 6.0};
 
 const Format& format_of(DType type) {
   switch (type) {
@@ -29,29 +40,32 @@ const Format& format_of(DType type) {
     case DType::f16: return f16_format;
     case DType::bf16: return bf16_format;
     case DType::f8_e4m3: return e4m3_format;
+    case DType::f4_e2m1: return e2m1_format;
     default: return e5m2_format;
   }
 }
 
 int bias_of(const Format& f) { return (1 << (f.exponent - 1)) - 1; }
 
-double largest_finite(const Format& f) {
-  if (!f.ieee_specials) return 448.0;
-  return (2.0 - std::ldexp(1.0, -f.fraction)) * std::ldexp(1.0, bias_of(f));
+double overflow_of(const Format& f, double value) {
+  switch (f.specials) {
+    case Specials::ieee: return std::copysign(std::numeric_limits<double>::infinity(), value);
+    case Specials::one_nan: return std::nan("");
+    case Specials::none: return std::copysign(f.largest, value);
+  }
+  return value;
 }
 
 double round_to_format(const Format& f, double value) {
-  if (!std::isfinite(value)) return std::isinf(value) && !f.ieee_specials ? std::nan("") : value;
+  if (std::isnan(value)) return f.specials == Specials::none ? f.largest : value;
+  if (std::isinf(value)) return overflow_of(f, value);
   if (value == 0.0) return value;
   const int lowest = 1 - bias_of(f);  // exponent of the smallest normal
   const int exponent = std::max(std::ilogb(value), lowest);
   // Scaling by a power of two is exact, nearbyint rounds to nearest even in the default rounding mode.
   const double unit = std::ldexp(1.0, exponent - f.fraction);
   const double rounded = std::nearbyint(value / unit) * unit;
-  if (std::fabs(rounded) > largest_finite(f)) {
-    return f.ieee_specials ? std::copysign(std::numeric_limits<double>::infinity(), value) : std::nan("");
-  }
-  return std::copysign(rounded, value);
+  return std::fabs(rounded) > f.largest ? overflow_of(f, value) : std::copysign(rounded, value);
 }
 
 double decode(const Format& f, std::uint32_t bits) {
@@ -59,10 +73,11 @@ double decode(const Format& f, std::uint32_t bits) {
   const int exponent = static_cast<int>((bits >> f.fraction) & ((1U << f.exponent) - 1U));
   const double sign = (bits >> (f.exponent + f.fraction)) != 0U ? -1.0 : 1.0;
   const int top = (1 << f.exponent) - 1;
-  if (exponent == top && f.ieee_specials) {
+  if (exponent == top && f.specials == Specials::ieee) {
     return fraction == 0 ? sign * std::numeric_limits<double>::infinity() : std::nan("");
   }
-  if (exponent == top && fraction == (1U << f.fraction) - 1U) return std::nan("");
+  const bool all_ones = exponent == top && fraction == (1U << f.fraction) - 1U;
+  if (all_ones && f.specials == Specials::one_nan) return std::nan("");
   if (exponent == 0) return sign * std::ldexp(fraction, 1 - bias_of(f) - f.fraction);
   return sign * std::ldexp(fraction + (1U << f.fraction), exponent - bias_of(f) - f.fraction);
 }
@@ -90,16 +105,22 @@ T read_as(const std::byte* element) {
   return value;
 }
 
-// 256 entries, so that fp8 tensors decode at the speed of a table look-up.
-std::array<double, 256> fp8_table(const Format& f) {
-  std::array<double, 256> table{};
-  for (std::uint32_t bits = 0; bits < 256; ++bits) table[bits] = decode(f, bits);
+// Every number of a format of 8 bits or fewer, so that tensors decode at the speed of a table look-up.
+template <std::size_t count>
+std::array<double, count> table_of(const Format& f) {
+  std::array<double, count> table{};
+  for (std::uint32_t bits = 0; bits < count; ++bits) table[bits] = decode(f, bits);
   return table;
 }
 
 double half_to_double(std::uint16_t bits) { return decode(f16_format, bits); }
 
 double bf16_to_double(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16U); }
+
+// One of the two elements of a byte.
+unsigned half_of(std::byte both, std::int64_t index) {
+  return (std::to_integer<unsigned>(both) >> (index % 2 == 0 ? 0U : 4U)) & 0xFU;
+}
 
 template <class T, class Convert>
 void convert_run(const std::byte* base, std::int64_t stride, std::int64_t count, double* out, Convert convert) {
@@ -115,6 +136,7 @@ std::uint64_t poison_bits(DType type) {
     case DType::bf16: return 0x7fa5ULL;
     case DType::f8_e4m3: return 0x7fULL;
     case DType::f8_e5m2: return 0x7dULL;
+    case DType::f4_e2m1: return 0xfULL;
     case DType::i32: return 0xa5a5a5a5ULL;
     case DType::u8: return 0xa5ULL;
   }
@@ -131,21 +153,36 @@ std::string_view name(DType type) {
     case DType::bf16: return "bf16";
     case DType::f8_e4m3: return "f8_e4m3";
     case DType::f8_e5m2: return "f8_e5m2";
+    case DType::f4_e2m1: return "f4_e2m1";
     case DType::i32: return "i32";
     case DType::u8: return "u8";
   }
   return "?";
 }
 
-std::size_t size_of(DType type) {
+int bits_of(DType type) {
   switch (type) {
-    case DType::f64: return 8;
+    case DType::f64: return 64;
     case DType::f32:
-    case DType::i32: return 4;
+    case DType::i32: return 32;
     case DType::f16:
-    case DType::bf16: return 2;
-    default: return 1;
+    case DType::bf16: return 16;
+    case DType::f4_e2m1: return 4;
+    default: return 8;
   }
+}
+
+std::int64_t bytes_of(DType type, std::int64_t elements) {
+  const int bits = bits_of(type);
+  return bits >= 8 ? elements * (bits / 8) : (elements + 8 / bits - 1) / (8 / bits);
+}
+
+std::size_t size_of(DType type) {
+  const int bits = bits_of(type);
+  if (bits < 8)
+    throw Unsupported("type " + std::string(name(type)) + " has elements of " + std::to_string(bits) +
+                      " bits; expected whole bytes");
+  return static_cast<std::size_t>(bits / 8);
 }
 
 bool is_float(DType type) { return type != DType::i32 && type != DType::u8; }
@@ -173,30 +210,35 @@ double round_to(DType type, double value) {
   }
 }
 
-double load(DType type, const std::byte* element) {
+double load(DType type, const std::byte* base, std::int64_t index) {
   double value = 0.0;
-  load_run(type, element, 1, 1, &value);
+  load_run(type, base, index, 1, 1, &value);
   return value;
 }
 
-void store(DType type, std::byte* element, double value) {
-  const auto put = [element](auto stored) { std::memcpy(element, &stored, sizeof stored); };
+void store(DType type, std::byte* base, std::int64_t index, double value) {
   switch (type) {
-    case DType::f64: put(value); break;
-    case DType::f32: put(static_cast<float>(value)); break;
-    case DType::f16:
-    case DType::bf16: put(static_cast<std::uint16_t>(encode(format_of(type), value))); break;
-    case DType::f8_e4m3:
-    case DType::f8_e5m2: put(static_cast<std::uint8_t>(encode(format_of(type), value))); break;
-    case DType::i32: put(static_cast<std::int32_t>(round_to(type, value))); break;
-    case DType::u8: put(static_cast<std::uint8_t>(round_to(type, value))); break;
+    case DType::f64: return store_bits(type, base, index, std::bit_cast<std::uint64_t>(value));
+    case DType::f32: return store_bits(type, base, index, std::bit_cast<std::uint32_t>(static_cast<float>(value)));
+    case DType::i32:
+      return store_bits(type, base, index,
+                        static_cast<std::uint32_t>(static_cast<std::int32_t>(round_to(type, value))));
+    case DType::u8: return store_bits(type, base, index, static_cast<std::uint8_t>(round_to(type, value)));
+    default: return store_bits(type, base, index, encode(format_of(type), value));
   }
 }
 
-void load_run(DType type, const std::byte* base, std::int64_t stride, std::int64_t count, double* out) {
-  static const std::array<double, 256> e4m3 = fp8_table(e4m3_format);
-  static const std::array<double, 256> e5m2 = fp8_table(e5m2_format);
+void load_run(DType type, const std::byte* base, std::int64_t first, std::int64_t stride, std::int64_t count,
+              double* out) {
+  static const auto e4m3 = table_of<256>(e4m3_format);
+  static const auto e5m2 = table_of<256>(e5m2_format);
+  static const auto e2m1 = table_of<16>(e2m1_format);
   const auto widen = [](auto v) { return static_cast<double>(v); };
+  if (type == DType::f4_e2m1) {
+    for (std::int64_t i = 0; i < count; ++i, first += stride) out[i] = e2m1[half_of(base[first / 2], first)];
+    return;
+  }
+  base += bytes_of(type, first);
   switch (type) {
     case DType::f64: convert_run<double>(base, stride, count, out, widen); break;
     case DType::f32: convert_run<float>(base, stride, count, out, widen); break;
@@ -204,19 +246,46 @@ void load_run(DType type, const std::byte* base, std::int64_t stride, std::int64
     case DType::bf16: convert_run<std::uint16_t>(base, stride, count, out, bf16_to_double); break;
     case DType::f8_e4m3: convert_run<std::uint8_t>(base, stride, count, out, [](auto b) { return e4m3[b]; }); break;
     case DType::f8_e5m2: convert_run<std::uint8_t>(base, stride, count, out, [](auto b) { return e5m2[b]; }); break;
+    case DType::f4_e2m1: break;  // above
     case DType::i32: convert_run<std::int32_t>(base, stride, count, out, widen); break;
     case DType::u8: convert_run<std::uint8_t>(base, stride, count, out, widen); break;
   }
 }
 
-void store_poison(DType type, std::byte* element) {
-  const std::uint64_t bits = poison_bits(type);
-  std::memcpy(element, &bits, size_of(type));  // little-endian: the low bytes come first
+// Little-endian: the low bytes come first.
+std::uint64_t load_bits(DType type, const std::byte* base, std::int64_t index) {
+  if (bits_of(type) < 8) return half_of(base[index / 2], index);
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, base + bytes_of(type, index), size_of(type));
+  return bits;
 }
 
-bool is_poison(DType type, const std::byte* element) {
-  const std::uint64_t bits = poison_bits(type);
-  return std::memcmp(element, &bits, size_of(type)) == 0;
+void store_bits(DType type, std::byte* base, std::int64_t index, std::uint64_t bits) {
+  if (bits_of(type) >= 8) {
+    std::memcpy(base + bytes_of(type, index), &bits, size_of(type));
+    return;
+  }
+  const unsigned shift = index % 2 == 0 ? 0U : 4U;
+  base[index / 2] = (base[index / 2] & static_cast<std::byte>(0xF0U >> shift)) | static_cast<std::byte>(bits << shift);
+}
+
+void copy_elements(DType type, const std::byte* from, std::int64_t first, std::int64_t stride, std::int64_t count,
+                   std::byte* to, std::int64_t to_first) {
+  if (bits_of(type) < 8) {
+    for (std::int64_t i = 0; i < count; ++i)
+      store_bits(type, to, to_first + i, load_bits(type, from, first + i * stride));
+    return;
+  }
+  const std::int64_t together = stride == 1 ? count : 1;
+  const auto bytes = static_cast<std::size_t>(bytes_of(type, together));
+  for (std::int64_t i = 0; i < count; i += together)
+    std::memcpy(to + bytes_of(type, to_first + i), from + bytes_of(type, first + i * stride), bytes);
+}
+
+void store_poison(DType type, std::byte* base, std::int64_t index) { store_bits(type, base, index, poison_bits(type)); }
+
+bool is_poison(DType type, const std::byte* base, std::int64_t index) {
+  return load_bits(type, base, index) == poison_bits(type);
 }
 
 static_assert(std::endian::native == std::endian::little, "poison patterns are laid out for little-endian machines");

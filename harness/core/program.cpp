@@ -108,7 +108,9 @@ ValueId Program::part(ValueId whole, TensorSpec spec, std::int64_t first_element
     throw ProgramError("part " + quoted(spec.name) + " has another type than " + quoted(parent.spec.name));
   Value value;
   value.storage = parent.storage;
-  value.offset_bytes = parent.offset_bytes + first_element * static_cast<std::int64_t>(size_of(spec.dtype));
+  if (first_element % std::max(8 / bits_of(spec.dtype), 1) != 0)
+    throw ProgramError("part " + quoted(spec.name) + " begins within a byte of " + quoted(parent.spec.name));
+  value.offset_bytes = parent.offset_bytes + bytes_of(spec.dtype, first_element);
   value.part_of = whole;
   if (first_element < 0 || value.offset_bytes + spec.bytes() > parent.offset_bytes + parent.spec.bytes()) {
     throw ProgramError("part " + quoted(spec.name) + " reaches outside " + quoted(parent.spec.name));
@@ -285,8 +287,7 @@ std::vector<ValueId> copy_values(const Program& from, Program& to, const std::fu
       ids.push_back(to.update(copied(*value.updates), spec.name));
     } else if (value.part_of) {
       const std::int64_t distance = value.offset_bytes - from.value(*value.part_of).offset_bytes;
-      const auto element = static_cast<std::int64_t>(size_of(value.spec.dtype));
-      ids.push_back(to.part(copied(*value.part_of), std::move(spec), distance / element));
+      ids.push_back(to.part(copied(*value.part_of), std::move(spec), distance * 8 / bits_of(value.spec.dtype)));
     } else if (value.source) {
       ids.push_back(to.add(std::move(spec)));
     } else {

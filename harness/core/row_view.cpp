@@ -7,7 +7,7 @@ namespace gpubench {
 std::optional<RowView> row_view(const TensorSpec& tensor) {
   const int rank = tensor.shape.rank();
   const std::span<const std::int64_t> strides(tensor.layout.strides);
-  if (!tensor.layout.blocks.empty()) return std::nullopt;
+  if (!tensor.layout.blocks.empty() || bits_of(tensor.dtype) < 8) return std::nullopt;
   RowView view;
   if (rank == 0) return view;
   view.columns = tensor.shape[-1];

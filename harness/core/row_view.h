@@ -10,7 +10,8 @@
 namespace gpubench {
 
 /// The last axis as columns, all others as rows: dense tensors, and parts of a wider row (q of packed qkv). None where
-/// the layout is blocked, the last axis is not contiguous or the others are not evenly spaced.
+/// the layout is blocked, the last axis is not contiguous or the others are not evenly spaced, and where elements are
+/// narrower than a byte.
 [[nodiscard]] std::optional<RowView> row_view(const TensorSpec& tensor);
 
 /// Whether tensors of one shape, for an op that treats every element alike, can each be read as a single row: all are

@@ -18,13 +18,12 @@ std::uint64_t term(const std::byte* at, std::uint64_t key) {
   return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64U);
 }
 
-template <class Bits>
-ChunkScan look_at_each(const ScanPattern& look, const std::byte* elements, std::int64_t count) {
+ChunkScan look_at_each(DType type, const std::byte* elements, std::int64_t count) {
+  const ScanPattern look = scan_pattern(type);
   ChunkScan found;
   found.smallest = ~std::uint64_t{0};
   for (std::int64_t i = 0; i < count; ++i) {
-    Bits bits;
-    std::memcpy(&bits, elements + i * static_cast<std::int64_t>(sizeof bits), sizeof bits);
+    const std::uint64_t bits = load_bits(type, elements, i);
     const std::uint64_t magnitude = bits & look.magnitude;
     if ((bits & look.mask) != look.pattern) {
       ++found.finite;
@@ -40,7 +39,8 @@ ChunkScan look_at_each(const ScanPattern& look, const std::byte* elements, std::
 
 // The common case, nothing to see, is one vector loop.
 template <class Bits>
-ChunkScan look(const ScanPattern& wide, const std::byte* elements, std::int64_t count) {
+ChunkScan look(DType type, const std::byte* elements, std::int64_t count) {
+  const ScanPattern wide = scan_pattern(type);
   const auto mask = static_cast<Bits>(wide.mask);
   const auto pattern = static_cast<Bits>(wide.pattern);
   const auto magnitude_mask = static_cast<Bits>(wide.magnitude);
@@ -55,7 +55,7 @@ ChunkScan look(const ScanPattern& wide, const std::byte* elements, std::int64_t 
     largest = std::max(largest, magnitude);
     smallest = std::min(smallest, magnitude);
   }
-  if (any != 0 || count == 0) return look_at_each<Bits>(wide, elements, count);
+  if (any != 0 || count == 0) return look_at_each(type, elements, count);
   return {0, 0, 0, static_cast<std::int32_t>(count), largest, smallest};
 }
 
@@ -90,6 +90,7 @@ ScanPattern scan_pattern(DType type) {
     case DType::bf16: return floating(0x7f80ULL, 0x7f80ULL, 16);
     case DType::f8_e5m2: return floating(0x7cULL, 0x7cULL, 8);
     case DType::f8_e4m3: return floating(0x7fULL, none, 8);
+    case DType::f4_e2m1: return floating(0xfULL, none, 4);  // no NaN: the poison itself is the suspect
     case DType::i32: return {0xffffffffULL, poison, poison, none, 0};
     case DType::u8: return {0xffULL, poison, poison, none, 0};
   }
@@ -97,12 +98,12 @@ ScanPattern scan_pattern(DType type) {
 }
 
 ChunkScan scan_chunk(DType type, const std::byte* elements, std::int64_t count) {
-  const ScanPattern pattern = scan_pattern(type);
-  switch (size_of(type)) {
-    case 8: return look<std::uint64_t>(pattern, elements, count);
-    case 4: return look<std::uint32_t>(pattern, elements, count);
-    case 2: return look<std::uint16_t>(pattern, elements, count);
-    default: return look<std::uint8_t>(pattern, elements, count);
+  switch (bits_of(type)) {
+    case 64: return look<std::uint64_t>(type, elements, count);
+    case 32: return look<std::uint32_t>(type, elements, count);
+    case 16: return look<std::uint16_t>(type, elements, count);
+    case 8: return look<std::uint8_t>(type, elements, count);
+    default: return look_at_each(type, elements, count);
   }
 }
 

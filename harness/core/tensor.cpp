@@ -36,10 +36,9 @@ std::string_view name(Memory memory) {
 
 std::int64_t TensorSpec::bytes() const {
   const std::int64_t elements = layout.span_elements(shape);
-  const auto size = static_cast<std::int64_t>(size_of(dtype));
-  if (elements < 0 || elements > most_tensor_bytes / size)
+  if (elements < 0 || elements > most_tensor_bytes * 8 / bits_of(dtype))
     throw ProgramError("tensor " + to_string() + " has more than 2^50 bytes");
-  return elements * size;
+  return bytes_of(dtype, elements);
 }
 
 std::string TensorSpec::to_string() const {
@@ -106,8 +105,6 @@ TensorSpec tensor(std::string name, DType dtype, Shape shape, Role role, Fill fi
 
 namespace {
 
-std::int64_t bytes_of(const TensorSpec& spec) { return static_cast<std::int64_t>(size_of(spec.dtype)); }
-
 // Calls work(offset, stride, count, done) for each evenly strided run of `count` consecutive logical elements from
 // `linear`, in elements; a run ends where a row does, and `done` elements come before it.
 template <class Work>
@@ -139,10 +136,9 @@ double TensorView::operator[](std::int64_t linear) const {
 }
 
 double TensorView::element(std::int64_t offset) const {
-  const std::byte* const at = data_ + offset * bytes_of(*spec_);
-  if (device_ == nullptr) return load(spec_->dtype, at);
+  if (device_ == nullptr) return load(spec_->dtype, data_, offset);
   std::array<std::byte, sizeof(double)> bits{};
-  device_->read(std::span(bits).first(size_of(spec_->dtype)), at);
+  device_->read(std::span(bits).first(size_of(spec_->dtype)), data_ + bytes_of(spec_->dtype, offset));
   return load(spec_->dtype, bits.data());
 }
 
@@ -173,24 +169,22 @@ void TensorView::read(std::int64_t linear, std::span<double> out) const {
 }
 
 void TensorView::load_strided(std::int64_t offset, std::int64_t stride, std::span<double> out) const {
-  if (device_ == nullptr) {
-    const std::byte* const first = data_ + offset * bytes_of(*spec_);
-    return load_run(spec_->dtype, first, stride, static_cast<std::int64_t>(out.size()), out.data());
-  }
+  const auto count = static_cast<std::int64_t>(out.size());
+  if (device_ == nullptr) return load_run(spec_->dtype, data_, offset, stride, count, out.data());
   std::vector<std::int64_t> offsets(out.size());
   for (std::size_t i = 0; i < offsets.size(); ++i) offsets[i] = offset + static_cast<std::int64_t>(i) * stride;
-  std::vector<std::byte> bits(out.size() * size_of(spec_->dtype));
+  std::vector<std::byte> bits(static_cast<std::size_t>(bytes_of(spec_->dtype, count)));
   fetch(offsets, 1, bits.data());
-  load_run(spec_->dtype, bits.data(), 1, static_cast<std::int64_t>(out.size()), out.data());
+  load_run(spec_->dtype, bits.data(), 0, 1, count, out.data());
 }
 
 // On the device: runs of `run` stored elements from each of `offsets`, which are in elements and ascend. Where they lie
 // so close that naming them takes more bytes than what lies between them, all of that is read.
 void TensorView::fetch(std::span<std::int64_t> offsets, std::int64_t run, std::byte* out) const {
   if (offsets.empty()) return;
-  const std::int64_t size = bytes_of(*spec_) * run;
+  const std::int64_t size = bytes_of(spec_->dtype, run);
   const auto count = static_cast<std::int64_t>(offsets.size());
-  for (std::int64_t& offset : offsets) offset *= bytes_of(*spec_);
+  for (std::int64_t& offset : offsets) offset = bytes_of(spec_->dtype, offset);
   const std::int64_t first = offsets.front();
   const std::int64_t between = offsets.back() - first + size;
   if (between > count * (size + static_cast<std::int64_t>(sizeof first)))
@@ -217,9 +211,10 @@ void TensorView::gather_bits(std::span<const std::int64_t> firsts, std::int64_t 
 
 void TensorView::gather(std::span<const std::int64_t> firsts, std::int64_t run, std::span<double> out) const {
   if (device_ != nullptr) {
-    std::vector<std::byte> bits(out.size() * size_of(spec_->dtype));
+    const auto count = static_cast<std::int64_t>(out.size());
+    std::vector<std::byte> bits(static_cast<std::size_t>(bytes_of(spec_->dtype, count)));
     gather_bits(firsts, run, bits.data());
-    return load_run(spec_->dtype, bits.data(), 1, static_cast<std::int64_t>(out.size()), out.data());
+    return load_run(spec_->dtype, bits.data(), 0, 1, count, out.data());
   }
   const auto length = static_cast<std::size_t>(run);
   for (std::size_t i = 0; i < firsts.size();) {
@@ -231,7 +226,6 @@ void TensorView::gather(std::span<const std::int64_t> firsts, std::int64_t run, 
 }
 
 void TensorView::read_bits(std::int64_t linear, std::int64_t count, std::byte* out) const {
-  const std::int64_t size = bytes_of(*spec_);
   if (device_ != nullptr) {
     std::vector<std::int64_t> all(rows_.rows == 1 ? 1 : static_cast<std::size_t>(count), linear);
     if (rows_.rows > 1) std::iota(all.begin(), all.end(), linear);
@@ -239,11 +233,7 @@ void TensorView::read_bits(std::int64_t linear, std::int64_t count, std::byte* o
   }
   each_run(*spec_, row_major_, linear, count,
            [&](std::int64_t offset, std::int64_t stride, std::int64_t run, std::int64_t done) {
-             const std::int64_t piece = stride == 1 ? run : 1;
-             for (std::int64_t i = 0; i < run; i += piece) {
-               std::memcpy(out + (done + i) * size, data_ + (offset + i * stride) * size,
-                           static_cast<std::size_t>(piece * size));
-             }
+             copy_elements(spec_->dtype, data_, offset, stride, run, out, done);
            });
 }
 
@@ -254,19 +244,20 @@ std::vector<ChunkScan> TensorView::scan() const {
     device_->scan(chunks, data_, spec_->dtype, rows_);
     return chunks;
   }
-  std::vector<std::byte> bits(row_major_ ? 0 : static_cast<std::size_t>(scan_chunk_elements * bytes_of(*spec_)));
+  std::vector<std::byte> bits(row_major_ ? 0 : static_cast<std::size_t>(bytes_of(spec_->dtype, scan_chunk_elements)));
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     const std::int64_t first = static_cast<std::int64_t>(i) * scan_chunk_elements;
     const std::int64_t count = std::min(scan_chunk_elements, elements - first);
     if (!row_major_) read_bits(first, count, bits.data());
-    chunks[i] = scan_chunk(spec_->dtype, row_major_ ? data_ + first * bytes_of(*spec_) : bits.data(), count);
+    chunks[i] = scan_chunk(spec_->dtype, row_major_ ? data_ + bytes_of(spec_->dtype, first) : bits.data(), count);
   }
   return chunks;
 }
 
 bool TensorView::surely_equal(const TensorView& a, const TensorView& b) {
   if (!a.row_major_ || !b.row_major_) return false;
-  const auto bytes = static_cast<std::size_t>(a.shape().elements() * bytes_of(*a.spec_));
+  if (bits_of(a.dtype()) < 8 && a.shape().elements() % 2 != 0) return false;  // the last byte has bits of nobody's
+  const auto bytes = static_cast<std::size_t>(bytes_of(a.dtype(), a.shape().elements()));
   if (a.device_ != nullptr && b.device_ != nullptr)
     return a.device_->fingerprint(a.data_, bytes) == b.device_->fingerprint(b.data_, bytes);
   return a.device_ == nullptr && b.device_ == nullptr && (bytes == 0 || std::memcmp(a.data_, b.data_, bytes) == 0);

@@ -238,8 +238,8 @@ double distance(double got, double expected) {
 
 Difference difference(const TensorView& got, const TensorView& expected, std::int64_t most) {
   const std::int64_t elements = got.shape().elements();
-  const std::size_t size = size_of(got.dtype());
-  std::vector<std::byte> a(stretch_elements * size);
+  const DType type = got.dtype();
+  std::vector<std::byte> a(static_cast<std::size_t>(bytes_of(type, stretch_elements)));
   std::vector<std::byte> b(a.size());
   Difference found;
   using Apart = std::pair<double, std::int64_t>;  // the index negated, so that of equals the first is kept
@@ -248,12 +248,11 @@ Difference difference(const TensorView& got, const TensorView& expected, std::in
     const std::int64_t count = std::min(elements - first, stretch_elements);
     got.read_bits(first, count, a.data());
     expected.read_bits(first, count, b.data());
-    if (std::memcmp(a.data(), b.data(), static_cast<std::size_t>(count) * size) == 0) continue;
+    if (std::memcmp(a.data(), b.data(), static_cast<std::size_t>(bytes_of(type, count))) == 0) continue;
     for (std::int64_t i = 0; i < count; ++i) {
-      const std::size_t at = static_cast<std::size_t>(i) * size;
-      if (std::memcmp(a.data() + at, b.data() + at, size) == 0) continue;
+      if (load_bits(type, a.data(), i) == load_bits(type, b.data(), i)) continue;
       if (found.elements++ == 0) found.first = first + i;
-      largest.emplace(distance(load(got.dtype(), a.data() + at), load(got.dtype(), b.data() + at)), -(first + i));
+      largest.emplace(distance(load(type, a.data(), i), load(type, b.data(), i)), -(first + i));
       if (static_cast<std::int64_t>(largest.size()) > most) largest.pop();
     }
   }

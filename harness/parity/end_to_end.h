@@ -62,9 +62,9 @@ struct EndToEndResult {
 [[nodiscard]] double textbook_flop(const Program& program);
 
 /// Compares every value that is still in memory after the program has run once from the fills of (case_key, seed).
-/// `real`: gives the host view of a value as the run under test left it.
+/// `real`: gives the host view of a value as the run under test left it; nothing where its memory was reused.
 [[nodiscard]] std::vector<EndToEndResult> end_to_end(const Program& program, std::string_view case_key,
                                                      std::uint64_t seed,
-                                                     const std::function<TensorView(ValueId)>& real);
+                                                     const std::function<std::optional<TensorView>(ValueId)>& real);
 
 }  // namespace gpubench

@@ -176,7 +176,6 @@ void convert_to_bf16(const double* values, std::int64_t count, std::byte* out) {
 
 // `count` values, rounded once, next to each other.
 void convert(DType type, const double* values, std::int64_t count, std::byte* out) {
-  const auto size = static_cast<std::int64_t>(size_of(type));
   if (type == DType::f32) {
     for (std::int64_t i = 0; i < count; ++i) {
       const auto value = static_cast<float>(values[i]);
@@ -185,23 +184,20 @@ void convert(DType type, const double* values, std::int64_t count, std::byte* ou
   } else if (type == DType::bf16) {
     convert_to_bf16(values, count, out);
   } else {
-    for (std::int64_t i = 0; i < count; ++i) store(type, out + i * size, values[i]);
+    for (std::int64_t i = 0; i < count; ++i) store(type, out, i, values[i]);
   }
 }
 
 void fill_range(const TensorSpec& spec, const Generator& generator, bool dense, std::int64_t begin, std::int64_t end,
                 std::byte* out) {
-  const auto size = static_cast<std::int64_t>(size_of(spec.dtype));
   std::array<double, block_elements> values{};
   std::array<std::byte, block_elements * 8> stored{};
   for (std::int64_t first = begin; first < end; first += block_elements) {
     const std::int64_t count = std::min(block_elements, end - first);
     generator.generate(first, count, values.data());
-    convert(spec.dtype, values.data(), count, dense ? out + first * size : stored.data());
-    for (std::int64_t i = 0; !dense && i < count; ++i) {
-      std::memcpy(out + spec.layout.offset(spec.shape, first + i) * size, stored.data() + i * size,
-                  static_cast<std::size_t>(size));
-    }
+    convert(spec.dtype, values.data(), count, dense ? out + bytes_of(spec.dtype, first) : stored.data());
+    for (std::int64_t i = 0; !dense && i < count; ++i)
+      copy_elements(spec.dtype, stored.data(), i, 1, 1, out, spec.layout.offset(spec.shape, first + i));
   }
 }
 
@@ -218,7 +214,9 @@ void fill(const TensorSpec& spec, std::string_view case_key, std::uint64_t seed,
   if (!dense) std::fill(out.begin(), out.end(), std::byte{0});  // padding is the same everywhere too
 
   const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
-  const std::int64_t parts = std::clamp<std::int64_t>(elements / elements_per_thread, 1, cores);
+  // Two threads must not share a byte.
+  const std::int64_t parts =
+      bits_of(spec.dtype) < 8 ? 1 : std::clamp<std::int64_t>(elements / elements_per_thread, 1, cores);
   std::vector<std::thread> threads;
   for (std::int64_t part = 1; part < parts; ++part) {
     threads.emplace_back([&, part] {

@@ -1,7 +1,6 @@
 #include "harness/parity/sample.h"
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
 #include <numeric>
 #include <set>
@@ -123,23 +122,21 @@ std::set<std::int64_t> worth_a_look(std::span<const ChunkScan> chunks, std::int6
 
 }  // namespace
 
-bool poison_is_ambiguous(DType type) { return !is_float(type) || size_of(type) == 1; }
+bool poison_is_ambiguous(DType type) { return !is_float(type) || bits_of(type) <= 8; }
 
 Scan scan(const TensorView& output, std::int64_t most) {
   const DType type = output.dtype();
-  const std::size_t size = size_of(type);
   const std::vector<ChunkScan> chunks = output.scan();
   const ScanPattern look = scan_pattern(type);
   Scan found;
   Extremes extremes;
-  std::vector<std::byte> bits(static_cast<std::size_t>(scan_chunk_elements) * size);
+  std::vector<std::byte> bits(static_cast<std::size_t>(bytes_of(type, scan_chunk_elements)));
   for (const std::int64_t chunk : worth_a_look(chunks, most, is_float(type))) {
     const std::int64_t first = chunk * scan_chunk_elements;
     const std::int64_t count = std::min(scan_chunk_elements, output.shape().elements() - first);
     output.read_bits(first, count, bits.data());
     for (std::int64_t i = 0; i < count; ++i) {
-      std::uint64_t element = 0;  // little-endian, as poison is stored
-      std::memcpy(&element, bits.data() + static_cast<std::size_t>(i) * size, size);
+      const std::uint64_t element = load_bits(type, bits.data(), i);
       if ((element & look.mask) == look.pattern) {
         if (element == look.poison && found.first_unwritten < 0) found.first_unwritten = first + i;
         if (static_cast<std::int64_t>(found.suspects.size()) < most) found.suspects.push_back(first + i);

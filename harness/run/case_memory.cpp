@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "harness/run/content.h"
@@ -17,11 +18,19 @@ GuardedBlock::GuardedBlock(Backend& backend, Arena& arena, std::string name, std
   write_guards();
 }
 
+GuardedBlock::GuardedBlock(const GuardedBlock& slot, std::string name, std::size_t bytes)
+    : backend_(slot.backend_),
+      host_(slot.host_),
+      name_(std::move(name)),
+      data_(slot.data_),
+      bytes_(bytes),
+      after_bytes_(std::min(slot.bytes_ - bytes, guard_bytes)) {}
+
 void GuardedBlock::write_guards() {
   std::array<std::byte, guard_bytes> zone{};
   write_guard(zone);
   backend_->write(data_ - guard_bytes, zone);
-  backend_->write(data_ + bytes_, zone);
+  backend_->write(data_ + bytes_, std::span(zone).first(after_bytes_));
 }
 
 HostBytes GuardedBlock::read() const {
@@ -48,17 +57,19 @@ void GuardedBlock::modify(const std::function<void(std::span<std::byte>)>& edit)
 
 void GuardedBlock::poison(DType type) {
   std::array<std::byte, sizeof(double)> pattern{};
-  store_poison(type, pattern.data());
-  backend_->fill(data_, std::span(pattern).first(size_of(type)), bytes_);
+  const std::int64_t elements = std::max(8 / bits_of(type), 1);  // that fill whole bytes
+  for (std::int64_t i = 0; i < elements; ++i) store_poison(type, pattern.data(), i);
+  backend_->fill(data_, std::span(pattern).first(static_cast<std::size_t>(bytes_of(type, elements))), bytes_);
 }
 
 std::string GuardedBlock::check_guards() {
   std::array<std::byte, guard_bytes> before{};
   std::array<std::byte, guard_bytes> after{};
   backend_->read(before, data_ - guard_bytes);
-  backend_->read(after, data_ + bytes_);
+  const auto behind = std::span(after).first(after_bytes_);
+  backend_->read(behind, data_ + bytes_);
   const int damaged_before = damaged_bytes(before);
-  const int damaged_after = damaged_bytes(after);
+  const int damaged_after = damaged_bytes(behind);
   if (damaged_before == 0 && damaged_after == 0) return {};
   write_guards();
   const int damaged = damaged_after > 0 ? damaged_after : damaged_before;
@@ -66,11 +77,22 @@ std::string GuardedBlock::check_guards() {
                      damaged_after > 0 ? "after its end" : "before its start");
 }
 
-CaseMemory::CaseMemory(Backend& backend, Arena& arena, const Program& program) {
+CaseMemory::CaseMemory(Backend& backend, Arena& arena, const Program& program, const MemoryPlan& plan)
+    : shared_of_(program.storages().size(), -1) {
+  for (const MemorySlot& slot : plan.slots) {
+    if (slot.storages.size() == 1) continue;
+    for (const StorageId id : slot.storages)
+      shared_of_[static_cast<std::size_t>(id.index)] = static_cast<int>(shared_.size());
+    const std::string name = program.storage(slot.storages.front()).name + " or another in its memory";
+    shared_.emplace_back(backend, arena, name, static_cast<std::size_t>(slot.bytes), slot.memory, slot.rank);
+  }
   blocks_.reserve(program.storages().size());
   for (const Storage& storage : program.storages()) {
-    blocks_.emplace_back(backend, arena, storage.name, static_cast<std::size_t>(storage.bytes), storage.memory,
-                         storage.rank);
+    const auto bytes = static_cast<std::size_t>(storage.bytes);
+    if (const int shared = shared_of_[blocks_.size()]; shared < 0)
+      blocks_.emplace_back(backend, arena, storage.name, bytes, storage.memory, storage.rank);
+    else
+      blocks_.emplace_back(shared_[static_cast<std::size_t>(shared)], storage.name, bytes);
   }
 }
 
@@ -80,19 +102,30 @@ Tensor CaseMemory::tensor(const Value& value) const {
 
 std::string CaseMemory::check_guards() {
   std::string first;
-  for (GuardedBlock& block : blocks_) {
+  const auto look = [&first](GuardedBlock& block) {
     std::string damage = block.check_guards();  // all of them, so that every guard is mended
     if (first.empty()) first = std::move(damage);
+  };
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    if (shared_of_[i] < 0) look(blocks_[i]);
   }
+  for (GuardedBlock& slot : shared_) look(slot);
   return first;
+}
+
+std::string CaseMemory::check_guards(StorageId id) {
+  std::string damage = block(id).check_guards();
+  const int shared = shared_of_[static_cast<std::size_t>(id.index)];
+  if (!damage.empty() || shared < 0) return damage;
+  return shared_[static_cast<std::size_t>(shared)].check_guards();
 }
 
 std::int64_t guarded_bytes(std::int64_t bytes) {
   return bytes + 3 * static_cast<std::int64_t>(guard_bytes);  // two guards and rounding up
 }
 
-std::int64_t guarded_bytes(const Program& program) {
-  return program.bytes() + guarded_bytes(0) * static_cast<std::int64_t>(program.storages().size());
+std::int64_t guarded_bytes(const MemoryPlan& plan) {
+  return plan.bytes() + guarded_bytes(0) * static_cast<std::int64_t>(plan.slots.size());
 }
 
 }  // namespace gpubench

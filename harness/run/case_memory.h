@@ -12,7 +12,9 @@
 
 #include "harness/core/backend.h"
 #include "harness/core/program.h"
+#include "harness/plan/memory_plan.h"
 #include "harness/run/arena.h"
+#include "harness/run/content.h"
 
 namespace gpubench {
 
@@ -27,6 +29,9 @@ class GuardedBlock {
  public:
   GuardedBlock(Backend& backend, Arena& arena, std::string name, std::size_t bytes, Memory memory = Memory::device,
                int rank = 0);
+  /// The beginning of `slot`, which has at least as many bytes: memory that several take turns in. What is left of the
+  /// slot is its guard zone, as far as it goes. Writes nothing yet.
+  GuardedBlock(const GuardedBlock& slot, std::string name, std::size_t bytes);
 
   [[nodiscard]] std::byte* data() const { return data_; }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
@@ -40,6 +45,7 @@ class GuardedBlock {
   [[nodiscard]] std::uint64_t fingerprint() const { return backend_->fingerprint(data_, bytes_); }
   /// Every element as if nothing had ever been written; see store_poison().
   void poison(DType type);
+  void write_guards();
   /// Lets `edit` work on the content on the host.
   void modify(const std::function<void(std::span<std::byte>)>& edit);
 
@@ -48,34 +54,37 @@ class GuardedBlock {
   [[nodiscard]] std::string check_guards();
 
  private:
-  void write_guards();
-
   Backend* backend_;
   HostMemory* host_;
   std::string name_;
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
+  std::size_t after_bytes_ = guard_bytes;  ///< of the guard zone behind it
 };
 
 /// The storages of one copy of a program.
 class CaseMemory {
  public:
-  CaseMemory(Backend& backend, Arena& arena, const Program& program);
+  CaseMemory(Backend& backend, Arena& arena, const Program& program, const MemoryPlan& plan);
 
   [[nodiscard]] GuardedBlock& block(StorageId id) { return blocks_.at(static_cast<std::size_t>(id.index)); }
   [[nodiscard]] const GuardedBlock& block(StorageId id) const { return blocks_.at(static_cast<std::size_t>(id.index)); }
   /// The value as a backend binds it.
   [[nodiscard]] Tensor tensor(const Value& value) const;
-  /// First damage found in any storage, or nothing.
+  /// First damage found, or nothing: where memory is shared only around all of it, whoever has it now.
   [[nodiscard]] std::string check_guards();
+  /// Around a storage that has its memory now.
+  [[nodiscard]] std::string check_guards(StorageId id);
 
  private:
-  std::vector<GuardedBlock> blocks_;
+  std::vector<GuardedBlock> shared_;  ///< slots of several storages
+  std::vector<GuardedBlock> blocks_;  ///< by storage
+  std::vector<int> shared_of_;        ///< by storage: of shared_; -1: it has its memory alone
 };
 
 /// What a block takes, and a copy of a program, guards and rounding included.
 [[nodiscard]] std::int64_t guarded_bytes(std::int64_t bytes);
-[[nodiscard]] std::int64_t guarded_bytes(const Program& program);
+[[nodiscard]] std::int64_t guarded_bytes(const MemoryPlan& plan);
 
 /// Content of storages on the host, kept under their index.
 using StorageContents = std::map<int, HostBytes>;

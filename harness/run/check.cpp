@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "harness/parity/end_to_end.h"
-#include "harness/run/recheck_plan.h"
 #include "harness/run/timing.h"
 
 namespace gpubench {
@@ -81,11 +80,12 @@ void CaseCheck::end_to_end() {
   }
   if (options_.alive) options_.alive();
   StorageReader reader(prepared_);
-  const auto results =
-      gpubench::end_to_end(program, prepared_.planned().c.id_without_ranks(), options_.seed, [&](ValueId id) {
-        const Value& value = program.value(id);
-        return TensorView(value.spec, reader[value.storage] + value.offset_bytes);
-      });
+  const auto results = gpubench::end_to_end(program, prepared_.planned().c.id_without_ranks(), options_.seed,
+                                            [&](ValueId id) -> std::optional<TensorView> {
+                                              const Value& value = program.value(id);
+                                              if (!prepared_.memory_plan().is_left(value.storage)) return std::nullopt;
+                                              return TensorView(value.spec, reader[value.storage] + value.offset_bytes);
+                                            });
   add_end_to_end(record_, results);
 }
 
@@ -107,11 +107,12 @@ void CaseCheck::alone(int op) {
   if (watched_bytes > cheap_to_watch_bytes) watched.clear();
   const Fingerprints before = fingerprints_of(prepared_, 0, watched);
 
+  prepared_.begin_storages(0, op, op + 1);
   prepared_.backend().run(prepared_.launch(0, op));
 
   std::string fault;
   for (const StorageId id : touched_by(program, call)) {
-    const std::string damage = memory.block(id).check_guards();
+    const std::string damage = memory.check_guards(id);
     if (fault.empty()) fault = damage;
   }
   if (fault.empty()) fault = prepared_.check_workspace_guards();
@@ -189,54 +190,120 @@ void CaseCheck::timed_buffers() {
 
 void CaseCheck::replay() {
   if (options_.check == CheckMode::off) return;
-  const Program& program = prepared_.program();
-  const RecheckPlan plan = plan_recheck(program);
+  const RecheckPlan plan = plan_recheck(prepared_.program(), prepared_.memory_plan());
   pauses_ = static_cast<int>(plan.pauses.size());
   prepared_.reverse_inputs();
   const Fingerprints turned = fingerprints_of(prepared_, 0, prepared_.constants());
 
-  std::map<int, StorageContents> kept;  // by the op before which the run paused
-  int done = 0;
-  for (const Checkpoint& pause : plan.pauses) {
-    prepared_.backend().run(prepared_.segment(done, pause.before_op));
-    done = pause.before_op;
-    for (const int storage : pause.storages) {
-      kept[done][storage] = prepared_.memory(0).block({storage}).copy();
-    }
-  }
-  if (done > 0) prepared_.reset(0);
+  KeptContents kept;
+  replay_in_segments(plan, kept);
+  const std::optional<Fingerprints> in_segments =
+      prepared_.memory_plan().reuses() ? std::optional(what_is_left()) : std::nullopt;
+  if (!plan.pauses.empty()) prepared_.reset(0);
   prepared_.backend().run(prepared_.timed(0));
 
   look_at_guards(0, "the timed launch");
   look_at_constants(0, turned, "the timed launch");
+  judge_ops(plan, std::nullopt, kept);
+  if (in_segments) compare_with_segments(*in_segments);
+  rounds_.tell_deferred();
+}
+
+// What is judged at a pause is judged now; of the rest what will be overwritten is kept.
+void CaseCheck::replay_in_segments(const RecheckPlan& plan, KeptContents& kept) {
+  const int ops = static_cast<int>(prepared_.program().ops().size());
+  const bool reuses = prepared_.memory_plan().reuses();
+  int done = 0;
+  for (std::size_t i = 0; i < plan.pauses.size(); ++i) {
+    const Checkpoint& pause = plan.pauses[i];
+    if (options_.alive) options_.alive();
+    prepared_.backend().run(prepared_.segment(done, pause.before_op));
+    if (reuses) look_at_outputs(done, pause.before_op);
+    done = pause.before_op;
+    judge_ops(plan, done, kept);
+    for (const int storage : pause.storages) kept[done][storage] = prepared_.memory(0).block({storage}).copy();
+    for (const Checkpoint& earlier : std::span(plan.pauses).first(i)) {
+      if (earlier.needed_until && *earlier.needed_until <= done) kept.erase(earlier.before_op);
+    }
+    prepared_.begin_storages(0, done, i + 1 < plan.pauses.size() ? plan.pauses[i + 1].before_op : ops);
+  }
+  if (reuses) prepared_.backend().run(prepared_.segment(done, ops));
+}
+
+// The guards of what the ops with index in [first, last) wrote, which all has its memory still.
+void CaseCheck::look_at_outputs(int first, int last) {
+  for (const int op : prepared_.ops(Phase::timed)) {
+    if (op < first || op >= last) continue;
+    for (const ValueId output : prepared_.program().op(op).outputs) {
+      const std::string damage = prepared_.memory(0).check_guards(prepared_.program().value(output).storage);
+      if (!damage.empty()) blame(record_, Verdict::fail, "the timed launch " + damage);
+    }
+  }
+}
+
+// Judges the ops whose turn is at this pause (none: after the launch) on what is in memory now, and on what was kept.
+void CaseCheck::judge_ops(const RecheckPlan& plan, std::optional<int> pause, const KeptContents& kept) {
+  const Program& program = prepared_.program();
   StorageReader reader(prepared_);
   StorageContents restored;
+  const auto is_in_memory = [&](const ValueLocation& where) {
+    return where.kind == ValueLocation::Kind::end || (pause && where.pause == *pause);
+  };
   const auto find = [&](ValueId id, const ValueLocation& where) -> const std::byte* {
     const StorageId storage = program.value(id).storage;
-    switch (where.kind) {
-      case ValueLocation::Kind::end: return reader[storage];
-      case ValueLocation::Kind::restored: {
-        const auto [at, fresh] = restored.try_emplace(storage.index);
-        if (fresh) at->second = prepared_.kept_state(storage).read();
-        return at->second.bytes.data();
-      }
-      case ValueLocation::Kind::pause: return kept.at(where.pause).at(storage.index).bytes.data();
-    }
-    return nullptr;
+    if (is_in_memory(where)) return reader[storage];
+    if (where.kind == ValueLocation::Kind::pause) return kept.at(where.pause).at(storage.index).bytes.data();
+    const auto [at, fresh] = restored.try_emplace(storage.index);
+    if (fresh) at->second = prepared_.kept_state(storage).read();
+    return at->second.bytes.data();
   };
   for (const int op : prepared_.ops(Phase::timed)) {
     const OpCall& call = program.op(op);
     const OpLocations& where = plan.ops[static_cast<std::size_t>(op)];
+    if (where.judged_before != pause) continue;
     std::vector<StorageBytes> inputs;
     std::vector<StorageBytes> outputs;
     for (std::size_t i = 0; i < call.inputs.size(); ++i) inputs.emplace_back(find(call.inputs[i], where.inputs[i]));
     for (std::size_t i = 0; i < call.outputs.size(); ++i) {
-      const bool at_end = where.outputs[i].kind == ValueLocation::Kind::end;
-      outputs.push_back(at_end ? reader.output(call, call.outputs[i]) : find(call.outputs[i], where.outputs[i]));
+      outputs.push_back(is_in_memory(where.outputs[i]) ? reader.output(call, call.outputs[i])
+                                                       : find(call.outputs[i], where.outputs[i]));
     }
     judge_op(op, inputs, outputs, "recheck", "");
   }
-  rounds_.tell_deferred();
+}
+
+Fingerprints CaseCheck::what_is_left() {
+  std::vector<StorageId> storages = prepared_.produced();
+  storages.insert(storages.end(), prepared_.state().begin(), prepared_.state().end());
+  return fingerprints_of(prepared_, 0, storages);
+}
+
+// The segments were judged, the timed launch as a whole was not: it must leave the same bits.
+void CaseCheck::compare_with_segments(const Fingerprints& in_segments) {
+  const Fingerprints whole = what_is_left();
+  if (whole == in_segments) return;
+  prepared_.reset(0);
+  prepared_.backend().run(prepared_.timed(0));
+  if (what_is_left() != whole) {
+    segments_vary_ = true;
+    return;
+  }
+  const auto differing =
+      std::ranges::find_if(whole, [&](const auto& one) { return in_segments.at(one.first) != one.second; });
+  blame(record_, Verdict::fail,
+        fmt::format("the timed launch left other bits of '{}' than the same ops in segments, twice alike",
+                    prepared_.program().storage({differing->first}).name));
+}
+
+std::string CaseCheck::rounds_coverage() const {
+  std::string text = rounds_.coverage();
+  const MemoryPlan& plan = prepared_.memory_plan();
+  if (!plan.reuses()) return text;
+  if (!text.empty()) text += "; ";
+  text += fmt::format("memory reused, {} instead of {}", readable_bytes(plan.bytes()),
+                      readable_bytes(prepared_.program().bytes()));
+  if (segments_vary_) text += "; bits vary from run to run: the whole launch was not compared with its segments";
+  return text;
 }
 
 }  // namespace gpubench

@@ -2,11 +2,14 @@
 // replayed.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
 
 #include "harness/run/case_verdict.h"
 #include "harness/run/op_judge.h"
 #include "harness/run/prepared_case.h"
+#include "harness/run/recheck_plan.h"
 #include "harness/run/round_check.h"
 
 namespace gpubench {
@@ -29,13 +32,15 @@ class CaseCheck {
   /// compared now.
   void timed_buffers();
 
-  /// Replays the timed launch of copy 0 once, on other data, and judges every op on what it left.
+  /// Replays the timed launch of copy 0 once, on other data, and judges every op on what it left. What is overwritten
+  /// before the end is judged in a replay in segments; where memory is reused that is most of it, and the launch must
+  /// leave bit for bit what its segments leave.
   void replay();
 
   /// How often the replay paused to keep what was going to be overwritten.
   [[nodiscard]] int pauses() const { return pauses_; }
-  /// RoundCheck::coverage().
-  [[nodiscard]] std::string rounds_coverage() const { return rounds_.coverage(); }
+  /// RoundCheck::coverage(), and what memory that is reused takes from the check.
+  [[nodiscard]] std::string rounds_coverage() const;
 
  private:
   void alone(int op);
@@ -43,6 +48,13 @@ class CaseCheck {
   [[nodiscard]] int touched() const;
   void look_at_guards(int copy, const std::string& where);
   void look_at_constants(int copy, const Fingerprints& before, const std::string& where);
+  /// Contents of storages, by the op before which the replay paused.
+  using KeptContents = std::map<int, StorageContents>;
+  void replay_in_segments(const RecheckPlan& plan, KeptContents& kept);
+  void judge_ops(const RecheckPlan& plan, std::optional<int> pause, const KeptContents& kept);
+  void look_at_outputs(int first, int last);
+  [[nodiscard]] Fingerprints what_is_left();
+  void compare_with_segments(const Fingerprints& in_segments);
   void judge_op(int op, std::span<const StorageBytes> inputs, std::span<const StorageBytes> outputs,
                 const std::string& phase, const std::string& fault);
 
@@ -53,6 +65,7 @@ class CaseCheck {
   RoundCheck rounds_;
   Fingerprints constants_;
   int pauses_ = 0;
+  bool segments_vary_ = false;
 };
 
 }  // namespace gpubench

@@ -19,14 +19,15 @@ int damaged_bytes(std::span<const std::byte> zone) {
   return damaged;
 }
 
-void reverse_elements(std::size_t element_bytes, std::span<std::byte> bytes) {
-  const std::size_t count = bytes.size() / element_bytes;
-  for (std::size_t i = 0, j = count; i + 1 < j; ++i) {
+void reverse_elements(DType type, std::span<std::byte> bytes) {
+  const auto at = [bytes](std::size_t byte) { return bytes.begin() + static_cast<std::ptrdiff_t>(byte); };
+  const bool shares_bytes = bits_of(type) < 8;
+  const std::size_t size = shares_bytes ? 1 : size_of(type);
+  for (std::size_t i = 0, j = bytes.size() / size; i + 1 < j; ++i) {
     --j;
-    std::swap_ranges(bytes.begin() + static_cast<std::ptrdiff_t>(i * element_bytes),
-                     bytes.begin() + static_cast<std::ptrdiff_t>((i + 1) * element_bytes),
-                     bytes.begin() + static_cast<std::ptrdiff_t>(j * element_bytes));
+    std::swap_ranges(at(i * size), at((i + 1) * size), at(j * size));
   }
+  for (std::byte& both : shares_bytes ? bytes : std::span<std::byte>()) both = (both << 4) | (both >> 4);
 }
 
 }  // namespace gpubench

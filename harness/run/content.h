@@ -16,7 +16,8 @@ void write_guard(std::span<std::byte> zone);
 /// How many bytes of a guard zone differ from the pattern.
 [[nodiscard]] int damaged_bytes(std::span<const std::byte> zone);
 
-/// Swaps the elements end to end: other data with the same distribution, signs and ranges, at memory speed.
-void reverse_elements(std::size_t element_bytes, std::span<std::byte> bytes);
+/// Swaps the elements of that type that fill `bytes` end to end: other data with the same distribution, signs and
+/// ranges, at memory speed.
+void reverse_elements(DType type, std::span<std::byte> bytes);
 
 }  // namespace gpubench

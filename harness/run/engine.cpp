@@ -69,6 +69,11 @@ std::vector<std::pair<std::string, std::string>> implementations(const CaseRecor
   return all;
 }
 
+// Throws DoesNotFit where the case does not even with all the memory reused that can be.
+void require_room(const PlannedCase& planned, std::int64_t available) {
+  if (planned.bytes > available) require_fit(least_memory(planned.workload->build(planned.c)).bytes(), available);
+}
+
 bool may_go_on(const CaseRecord& record) {
   return record.verdict == Verdict::pass || record.verdict == Verdict::unverified;
 }
@@ -144,7 +149,7 @@ std::int64_t Engine::available_bytes(const Backend& backend) const {
 std::int64_t Engine::footprint(const PlannedCase& planned) const {
   const int copies =
       copies_for(planned.c.cache, planned.bytes, backend_.device().cache_bytes, available_bytes(backend_));
-  return planned.bytes * (copies + 1);
+  return std::min(planned.bytes, available_bytes(backend_)) * (copies + 1);
 }
 
 void Engine::run(std::span<const PlannedCase> cases, RunObserver& observer, const StopFlag& stop) {
@@ -199,10 +204,10 @@ void Engine::prepare(Active& active, RunObserver& observer) {
   record = open_record(planned, options_);
   observer.phase(record.id, "prepare");
   guarded(record, "prepare", *telemetry_, [&] {
-    if (options_.memory_limit_bytes > 0) require_fit(planned.bytes, options_.memory_limit_bytes);  // nothing is opened
+    if (options_.memory_limit_bytes > 0) require_room(planned, options_.memory_limit_bytes);  // nothing is opened
     DeviceContext& at = station(planned.c.ranks);
     const std::int64_t available = available_bytes(at.backend);
-    require_fit(planned.bytes, available);
+    require_room(planned, available);
     active.prepared = std::make_unique<PreparedCase>(
         at.backend, at.arena, planned, options_.seed, available,
         PlanRequest{pins_of(options_, planned.id()), memory_.get(), options_.deterministic});

@@ -36,23 +36,23 @@ struct WrongLaunch : LaunchImpl {
 const WrongLaunch* wrong(const Launch& launch) { return dynamic_cast<const WrongLaunch*>(launch.get()); }
 
 // The highest bit of the exponent; of a whole number one that makes it large.
-void flip_bit(DType type, std::byte* element) { element[size_of(type) - 1] ^= std::byte{0x40}; }
+void flip_bit(DType type, std::byte* base, std::int64_t index) {
+  store_bits(type, base, index, load_bits(type, base, index) ^ (std::uint64_t{1} << (bits_of(type) - 2)));
+}
 
 void corrupt(ErrorKind kind, const TensorSpec& spec, std::byte* bytes) {
   const std::int64_t count = spec.shape.elements();
-  const auto place = [&](std::int64_t linear) {
-    return bytes + spec.layout.offset(spec.shape, linear) * static_cast<std::int64_t>(size_of(spec.dtype));
-  };
+  const auto place = [&](std::int64_t linear) { return spec.layout.offset(spec.shape, linear); };
   const auto each = [&](std::int64_t step, const auto& change) {
     for (std::int64_t i = 0; i < count; i += step) change(place(i));
   };
   const auto scaled_by = [&](double factor) {
-    each(1, [&](std::byte* element) { store(spec.dtype, element, factor * load(spec.dtype, element)); });
+    each(1, [&](std::int64_t at) { store(spec.dtype, bytes, at, factor * load(spec.dtype, bytes, at)); });
   };
   switch (kind) {
-    case ErrorKind::bit: return each(elements_per_flip, [&](std::byte* element) { flip_bit(spec.dtype, element); });
-    case ErrorKind::nan: return store(spec.dtype, place(count / 2), std::numeric_limits<double>::quiet_NaN());
-    case ErrorKind::zero: return each(1, [&](std::byte* element) { store(spec.dtype, element, 0.0); });
+    case ErrorKind::bit: return each(elements_per_flip, [&](std::int64_t at) { flip_bit(spec.dtype, bytes, at); });
+    case ErrorKind::nan: return store(spec.dtype, bytes, place(count / 2), std::numeric_limits<double>::quiet_NaN());
+    case ErrorKind::zero: return each(1, [&](std::int64_t at) { store(spec.dtype, bytes, at, 0.0); });
     case ErrorKind::sign: return scaled_by(-1.0);
     case ErrorKind::scale: return scaled_by(2.0);
     case ErrorKind::drop: return;  // there is nothing to corrupt

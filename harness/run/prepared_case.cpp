@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <optional>
 
@@ -46,7 +47,7 @@ PreparedCase::PreparedCase(Backend& backend, Arena& arena, const PlannedCase& pl
   const auto scratch = static_cast<std::int64_t>(std::accumulate(of_rank.begin(), of_rank.end(), std::size_t{0}));
   std::int64_t kept = 0;  // the state has a second place
   for (const StorageId id : state_) kept += guarded_bytes(program().storage(id).bytes);
-  require_fit(guarded_bytes(program()) + scratch + kept, available_bytes);
+  plan_storages(scratch + kept, available_bytes);
 
   for (std::size_t rank = 0; rank < of_rank.size(); ++rank) {
     workspaces_.push_back(std::make_unique<GuardedBlock>(backend_, arena_, "the workspace", of_rank[rank],
@@ -71,6 +72,17 @@ void PreparedCase::sort_storages() {
     const StorageId id{static_cast<int>(storage)};
     (!timed[storage] ? constants_ : program().is_state(id) ? state_ : produced_).push_back(id);
   }
+}
+
+void PreparedCase::plan_storages(std::int64_t other_bytes, std::int64_t available_bytes) {
+  const int ops = static_cast<int>(program().ops().size());
+  const auto needed = [&] { return guarded_bytes(memory_plan_) + other_bytes; };
+  memory_plan_ = plan_memory(program(), 1);
+  const std::int64_t all = needed();
+  for (int segments = 2; needed() > available_bytes && memory_plan_.segments < ops; segments *= 2)
+    memory_plan_ = plan_memory(program(), segments);
+  if (needed() > available_bytes) require_fit(std::min(all, needed()), available_bytes);
+  std::ranges::copy_if(produced_, std::back_inserter(left_), [&](StorageId id) { return memory_plan_.is_left(id); });
 }
 
 void PreparedCase::plan_ops(const PlanRequest& request) {
@@ -152,16 +164,16 @@ void PreparedCase::fill_sources(std::uint64_t seed) {
     GuardedBlock& block = memory(0).block(root.storage);
     if (root.source) {
       block.modify([&](std::span<std::byte> bytes) { fill(root.spec, key, seed, bytes); });
-    } else {
-      block.poison(root.spec.dtype);
+    } else if (!memory_plan_.follows[storage]) {
+      begin_storage(0, root.storage);
     }
   }
 }
 
 PreparedCase::Copy PreparedCase::bind_copy() {
   Copy copy;
-  copy.memory = std::make_unique<CaseMemory>(backend_, arena_, program());
-  memory_bytes_ += guarded_bytes(program());
+  copy.memory = std::make_unique<CaseMemory>(backend_, arena_, program(), memory_plan_);
+  memory_bytes_ += guarded_bytes(memory_plan_);
   for (std::size_t op = 0; op < plans_.size(); ++op) {
     const OpCall& call = program().ops()[op];
     std::vector<Tensor> tensors;
@@ -180,7 +192,7 @@ PreparedCase::Copy PreparedCase::bind_copy() {
 Launch PreparedCase::sequence_of(const Copy& copy, std::span<const int> ops) const {
   std::vector<Launch> launches;
   for (const int op : ops) launches.push_back(copy.ops[static_cast<std::size_t>(op)]);
-  return backend_.sequence(launches, {program().dependencies(ops), planned_.c.launch});
+  return backend_.sequence(launches, {dependencies(program(), memory_plan_, ops), planned_.c.launch});
 }
 
 const Launch& PreparedCase::launch(int copy, int op) const {
@@ -236,13 +248,27 @@ void PreparedCase::restore_after(int op) {
 void PreparedCase::reset(int copy) {
   restore(copy);
   for (const StorageId id : produced_) {
-    const DType type = program().spec(roots_[static_cast<std::size_t>(id.index)]).dtype;
-    memory(copy).block(id).poison(type);
+    if (!memory_plan_.follows[static_cast<std::size_t>(id.index)]) begin_storage(copy, id);
+  }
+}
+
+void PreparedCase::begin_storage(int copy, StorageId id) {
+  GuardedBlock& block = memory(copy).block(id);
+  if (memory_plan_.is_shared(id)) block.write_guards();
+  block.poison(program().spec(roots_[static_cast<std::size_t>(id.index)]).dtype);
+}
+
+void PreparedCase::begin_storages(int copy, int first, int last) {
+  if (!memory_plan_.reuses()) return;
+  for (const StorageId id : produced_) {
+    const auto at = static_cast<std::size_t>(id.index);
+    const bool now = memory_plan_.born[at] >= first && memory_plan_.born[at] < last;
+    if (now && memory_plan_.follows[at]) begin_storage(copy, id);
   }
 }
 
 void PreparedCase::make_copies(std::int64_t available_bytes) {
-  const int wanted = copies_for(planned_.c.cache, program().bytes(), backend_.device().cache_bytes, available_bytes);
+  const int wanted = copies_for(planned_.c.cache, memory_plan_.bytes(), backend_.device().cache_bytes, available_bytes);
   const int before = copies();
   while (copies() < wanted) copies_.push_back(bind_copy());
   for (const StorageId id : before < wanted ? constants_ : std::vector<StorageId>()) {
@@ -260,9 +286,7 @@ void PreparedCase::reverse_inputs() {
     const Value& root = program().value(id);
     // Elsewhere than in dense storage, padding would move among the elements.
     if (!root.source || !root.spec.layout.is_row_major(root.spec.shape)) continue;
-    memory(0).block(root.storage).modify([&](std::span<std::byte> bytes) {
-      reverse_elements(size_of(root.spec.dtype), bytes);
-    });
+    memory(0).block(root.storage).modify([&](std::span<std::byte> bytes) { reverse_elements(root.spec.dtype, bytes); });
   }
   set_up();
   reset(0);

@@ -14,6 +14,7 @@
 #include "harness/core/backend.h"
 #include "harness/core/program.h"
 #include "harness/core/tuning_cache.h"
+#include "harness/plan/memory_plan.h"
 #include "harness/plan/plan.h"
 #include "harness/run/case_memory.h"
 #include "reference/ops/transform/fuse.h"
@@ -41,7 +42,8 @@ struct PlanRequest {
 class PreparedCase {
  public:
   /// Builds, fuses what the backend has fused ops for (where the case lets it), plans, allocates, fills and binds one
-  /// copy; `available_bytes` is what it may use. Throws Unsupported where the backend does not come to an
+  /// copy; `available_bytes` is what it may use: where that is too little to keep every value, memory is reused, in as
+  /// few segments as fit. Throws DoesNotFit where none fit, and Unsupported where the backend does not come to an
   /// implementation that is pinned, or an op that is pinned is not run. Backend, arena and planned case must outlive
   /// it.
   PreparedCase(Backend& backend, Arena& arena, const PlannedCase& planned, std::uint64_t seed,
@@ -65,6 +67,8 @@ class PreparedCase {
   [[nodiscard]] std::optional<std::vector<std::string>> rejected(int op) const;
   /// What was timed for this case, or for an equal call before it: worth remembering once the case has passed.
   [[nodiscard]] const Choices& timed_choices() const { return timed_choices_; }
+  /// Where the storages of a copy lie.
+  [[nodiscard]] const MemoryPlan& memory_plan() const { return memory_plan_; }
   /// Device memory of all copies and the workspace.
   [[nodiscard]] std::int64_t memory_bytes() const { return memory_bytes_; }
   /// Scratch memory, of all ranks together.
@@ -87,8 +91,8 @@ class PreparedCase {
 
   /// Storages that no op may change: filled by the harness or produced by set-up ops.
   [[nodiscard]] const std::vector<StorageId>& constants() const { return constants_; }
-  /// Storages that the timed ops produce from nothing; poisoned before a replay.
-  [[nodiscard]] const std::vector<StorageId>& produced() const { return produced_; }
+  /// Storages that the timed ops produce from nothing and that are still there after them; poisoned before a replay.
+  [[nodiscard]] const std::vector<StorageId>& produced() const { return left_; }
   /// Storages that the timed ops overwrite; restored before a replay.
   [[nodiscard]] const std::vector<StorageId>& state() const { return state_; }
   /// A storage of the state as set-up left it.
@@ -107,6 +111,9 @@ class PreparedCase {
   void restore_after(int op);
   /// Restores the state and poisons what the timed ops produce: as if no timed op had ever run.
   void reset(int copy);
+  /// Before the ops with index in [first, last) run on a copy: poisons those of their outputs that take over memory
+  /// which another storage had, and guards them. Reset does it for the first in each place.
+  void begin_storages(int copy, int first, int last);
   /// Adds cold copies, byte by byte from copy 0, as the case's cache mode asks for; sequences and resets all copies.
   void make_copies(std::int64_t available_bytes);
   /// Gives copy 0 other data of the same kind (each source end to end), and sets it up and resets it with them: whoever
@@ -121,6 +128,9 @@ class PreparedCase {
   };
   void plan_ops(const PlanRequest& request);
   void sort_storages();
+  /// Takes the memory plan, so that everything fits into that many bytes beside `other_bytes`.
+  void plan_storages(std::int64_t other_bytes, std::int64_t available_bytes);
+  void begin_storage(int copy, StorageId id);
   /// Bytes of scratch memory that each rank needs.
   [[nodiscard]] std::vector<std::size_t> scratch_bytes() const;
   void fill_sources(std::uint64_t seed);
@@ -139,6 +149,8 @@ class PreparedCase {
   Choices timed_choices_;
   std::vector<StorageId> constants_;
   std::vector<StorageId> produced_;
+  std::vector<StorageId> left_;  ///< of produced_
+  MemoryPlan memory_plan_;
   std::vector<StorageId> state_;
   std::vector<ValueId> roots_;                             ///< the value that spans each storage
   std::vector<std::unique_ptr<GuardedBlock>> workspaces_;  ///< by rank; collectives have none

@@ -1,6 +1,8 @@
 #include "harness/run/recheck_plan.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <optional>
 
 namespace gpubench {
@@ -11,49 +13,92 @@ struct LiveRange {
   int first = 0;  ///< a pause before this op is the earliest that sees it
   int last = 0;   ///< and before this op (which overwrites it) the latest
   int storage = 0;
+  int op = 0;
   ValueLocation* where = nullptr;
 };
 
-bool writes(const Program& program, int op, ValueId value) {
-  const OpCall& call = program.op(op);
-  return call.phase == Phase::timed && std::any_of(call.outputs.begin(), call.outputs.end(),
-                                                   [&](ValueId output) { return program.overlaps(output, value); });
-}
-
-std::optional<int> first_writer(const Program& program, ValueId value, int from) {
-  for (int op = from; op < static_cast<int>(program.ops().size()); ++op) {
-    if (writes(program, op, value)) return op;
+/// The writes of the timed ops, by slot and in order.
+class Writes {
+ public:
+  Writes(const Program& program, const MemoryPlan& memory)
+      : program_(program), memory_(memory), in_slot_(memory.slots.size()) {
+    for (int op = 0; op < static_cast<int>(program.ops().size()); ++op) {
+      if (program.op(op).phase != Phase::timed) continue;
+      for (const ValueId output : program.op(op).outputs) in_slot_[slot_of(output)].push_back({op, output});
+    }
   }
-  return std::nullopt;
-}
 
-std::optional<int> last_writer_before(const Program& program, ValueId value, int before) {
-  for (int op = before - 1; op >= 0; --op) {
-    if (writes(program, op, value)) return op;
+  /// The first op from `from` that overwrites some of the value.
+  [[nodiscard]] std::optional<int> first_after(ValueId value, int from) const {
+    for (const Write& write : in_slot_[slot_of(value)]) {
+      if (write.op >= from && meets(write.output, value)) return write.op;
+    }
+    return std::nullopt;
   }
-  return std::nullopt;
-}
+  /// The last op before `before` that wrote some of it.
+  [[nodiscard]] std::optional<int> last_before(ValueId value, int before) const {
+    std::optional<int> last;
+    for (const Write& write : in_slot_[slot_of(value)]) {
+      if (write.op < before && program_.overlaps(write.output, value)) last = write.op;
+    }
+    return last;
+  }
 
-void locate(const Program& program, int op, OpLocations& where, std::vector<LiveRange>& needs) {
+ private:
+  struct Write {
+    int op;
+    ValueId output;
+  };
+  [[nodiscard]] std::size_t slot_of(ValueId value) const {
+    return static_cast<std::size_t>(memory_.slot_of[static_cast<std::size_t>(program_.value(value).storage.index)]);
+  }
+  [[nodiscard]] bool meets(ValueId output, ValueId value) const {
+    return program_.value(output).storage != program_.value(value).storage || program_.overlaps(output, value);
+  }
+
+  const Program& program_;
+  const MemoryPlan& memory_;
+  std::vector<std::vector<Write>> in_slot_;
+};
+
+// Where memory is reused, what an op only reads is looked for after it, beside what it wrote: then nothing is kept, and
+// between the last op that touches a storage and the next storage in its place there is a pause.
+void locate(const Program& program, const Writes& writes, bool reuses, int op, OpLocations& where,
+            std::vector<LiveRange>& needs) {
   const OpCall& call = program.op(op);
   where.inputs.resize(call.inputs.size());
   where.outputs.resize(call.outputs.size());
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     const ValueId input = call.inputs[i];
-    const auto overwritten = first_writer(program, input, op);  // by this op itself, too
+    const auto overwritten = writes.first_after(input, op);  // by this op itself, too
     if (!overwritten) continue;
-    const auto written = last_writer_before(program, input, op);
+    const auto written = writes.last_before(input, op);
     if (!written) {
       where.inputs[i].kind = ValueLocation::Kind::restored;
     } else {
-      needs.push_back({*written + 1, *overwritten, program.value(input).storage.index, &where.inputs[i]});
+      const int first = reuses && *overwritten > op ? op + 1 : *written + 1;
+      needs.push_back({first, *overwritten, program.value(input).storage.index, op, &where.inputs[i]});
     }
   }
   for (std::size_t i = 0; i < call.outputs.size(); ++i) {
-    const auto overwritten = first_writer(program, call.outputs[i], op + 1);
+    const auto overwritten = writes.first_after(call.outputs[i], op + 1);
     if (!overwritten) continue;
-    needs.push_back({op + 1, *overwritten, program.value(call.outputs[i]).storage.index, &where.outputs[i]});
+    needs.push_back({op + 1, *overwritten, program.value(call.outputs[i]).storage.index, op, &where.outputs[i]});
   }
+}
+
+// The first pause that comes after the op and after everything that is kept of it. What is in memory at the end is
+// there at every pause from the op on; what a pause keeps of it is kept until then.
+std::optional<int> pause_to_judge_at(int op, const RecheckPlan& plan) {
+  int latest = -1;
+  const OpLocations& where = plan.ops[static_cast<std::size_t>(op)];
+  for (const std::vector<ValueLocation>* list : {&where.inputs, &where.outputs}) {
+    for (const ValueLocation& one : *list) latest = std::max(latest, one.pause);
+  }
+  if (latest < 0) return std::nullopt;
+  const auto pause = std::find_if(plan.pauses.begin(), plan.pauses.end(),
+                                  [&](const Checkpoint& one) { return one.before_op >= std::max(latest, op + 1); });
+  return pause == plan.pauses.end() ? std::nullopt : std::optional(pause->before_op);
 }
 
 }  // namespace
@@ -63,19 +108,35 @@ bool OpLocations::all_at_end() const {
   return std::all_of(inputs.begin(), inputs.end(), at_end) && std::all_of(outputs.begin(), outputs.end(), at_end);
 }
 
-RecheckPlan plan_recheck(const Program& program) {
+RecheckPlan plan_recheck(const Program& program, const MemoryPlan& memory) {
+  const Writes writes(program, memory);
   RecheckPlan plan;
   plan.ops.resize(program.ops().size());
   std::vector<LiveRange> needs;
   for (int op = 0; op < static_cast<int>(program.ops().size()); ++op) {
-    if (program.op(op).phase == Phase::timed) locate(program, op, plan.ops[static_cast<std::size_t>(op)], needs);
+    if (program.op(op).phase == Phase::timed)
+      locate(program, writes, memory.reuses(), op, plan.ops[static_cast<std::size_t>(op)], needs);
   }
   // Fewest points that meet all intervals: by rising right end, a new point at the right end of each that has none yet.
   std::stable_sort(needs.begin(), needs.end(), [](const LiveRange& a, const LiveRange& b) { return a.last < b.last; });
   for (const LiveRange& need : needs) {
     if (plan.pauses.empty() || plan.pauses.back().before_op < need.first) plan.pauses.push_back({need.last, {}});
-    plan.pauses.back().storages.insert(need.storage);
     *need.where = {ValueLocation::Kind::pause, plan.pauses.back().before_op};
+  }
+  for (int op = 0; memory.reuses() && op < static_cast<int>(plan.ops.size()); ++op)
+    plan.ops[static_cast<std::size_t>(op)].judged_before = pause_to_judge_at(op, plan);
+  constexpr int never = std::numeric_limits<int>::max();
+  std::map<int, int> until;  // by pause
+  for (const LiveRange& need : needs) {
+    const std::optional<int> judged = plan.ops[static_cast<std::size_t>(need.op)].judged_before;
+    if (judged == need.where->pause) continue;
+    const auto pause = std::ranges::find(plan.pauses, need.where->pause, &Checkpoint::before_op);
+    pause->storages.insert(need.storage);
+    int& last = until[pause->before_op];
+    last = std::max(last, judged.value_or(never));
+  }
+  for (Checkpoint& pause : plan.pauses) {
+    if (const int last = until[pause.before_op]; last != never) pause.needed_until = last;
   }
   return plan;
 }

@@ -65,8 +65,9 @@ std::vector<StorageId> RoundCheck::differing(int copy) {
   }
   const std::int64_t runs = record_.rounds.back().times.runs;
   const bool has_state = !prepared_.state().empty();
+  const bool repeats = has_state || prepared_.memory_plan().reuses();
   std::vector<StorageId> differ;
-  if (has_state && (varies_ || runs == 0)) return differ;  // nothing says what it should be
+  if ((repeats && varies_) || (has_state && runs == 0)) return differ;  // nothing says what it should be
   found_ = fingerprints_of(prepared_, copy, looked_at);
   for (const auto& [storage, print] : found_) {
     const std::int64_t bytes = prepared_.program().storage({storage}).bytes;
@@ -83,7 +84,8 @@ std::vector<StorageId> RoundCheck::differing(int copy) {
 }
 
 bool RoundCheck::settle(int copy, const std::vector<StorageId>& differing, const RoundPlan& plan) {
-  if (!prepared_.state().empty()) return repeat(copy, differing, plan);
+  // Where memory is reused most of what the ops read is gone.
+  if (!prepared_.state().empty() || prepared_.memory_plan().reuses()) return repeat(copy, differing, plan);
   // Where nothing is wrong with a difference, one copy a round is judged, in turn: it costs a run and a comparison.
   if (varies_ && static_cast<int>(rounds_) % prepared_.copies() != copy) return false;
   return judge_left(copy, differing);
@@ -103,7 +105,7 @@ struct RoundCheck::Left {
 
 bool RoundCheck::judge_left(int copy, const std::vector<StorageId>& differing) {
   const Program& program = prepared_.program();
-  const RecheckPlan plan = plan_recheck(program);
+  const RecheckPlan plan = plan_recheck(program, prepared_.memory_plan());
   Left left{{}, {}, StorageReader(prepared_, copy)};
   for (const StorageId id : prepared_.produced()) left.content[id.index] = content_of(prepared_, copy, id);
 
@@ -174,7 +176,8 @@ bool RoundCheck::repeat(int copy, const std::vector<StorageId>& differing, const
   std::vector<Fingerprints> repeated;
   for (int i = 0; i < 2; ++i) {
     for (int each = 0; each < prepared_.copies(); ++each) prepared_.restore(each);
-    if (prepared_.backend().time(prepared_.timed_launches(), plan).runs != runs) return false;  // says nothing
+    const std::int64_t again = prepared_.backend().time(prepared_.timed_launches(), plan).runs;
+    if (again != runs && !prepared_.state().empty()) return false;  // says nothing
     repeated.push_back(fingerprints_of(prepared_, copy, differing));
   }
   if (repeated[0] != repeated[1]) {
@@ -183,11 +186,19 @@ bool RoundCheck::repeat(int copy, const std::vector<StorageId>& differing, const
   }
   const auto& [storage, print] = *repeated[0].begin();
   const bool this_one = print != found_.at(storage);
-  blame(record_, Verdict::fail,
-        fmt::format("op {} failed in timed: {} left other bits of '{}' in copy {} than two repetitions of the same {} "
-                    "runs from the same state, which agree",
-                    writer_of(storage), this_one ? fmt::format("round {}", rounds_) : "an earlier round",
-                    prepared_.program().storage({storage}).name, copy, runs));
+  const std::string_view name = prepared_.program().storage({storage}).name;
+  if (!this_one && prepared_.state().empty()) {
+    deferred_reason_ = fmt::format(
+        "op {} failed in timed: every round leaves other bits of '{}' in copy {} than the ops "
+        "run one by one",
+        writer_of(storage), name, copy);
+    return true;
+  }
+  const std::string reason = fmt::format(
+      "op {} failed in timed: {} left other bits of '{}' in copy {} than two repetitions of the same {} runs from the "
+      "same state, which agree",
+      writer_of(storage), this_one ? fmt::format("round {}", rounds_) : "an earlier round", name, copy, runs);
+  blame(record_, Verdict::fail, reason);
   return true;
 }
 
@@ -206,11 +217,14 @@ std::string RoundCheck::writer_of(int storage) const {
 void RoundCheck::tell_deferred() {
   for (OpParity& parity : deferred_) add_op(record_, std::move(parity));
   deferred_.clear();
+  if (!deferred_reason_.empty()) blame(record_, Verdict::fail, std::exchange(deferred_reason_, {}));
 }
 
 std::string RoundCheck::coverage() const {
   if (rounds_ == 0) return {};
   const std::string rounds = fmt::format("{} round{}", rounds_, rounds_ == 1 ? "" : "s");
+  if (varies_ && prepared_.state().empty() && prepared_.memory_plan().reuses())
+    return fmt::format("the bits of its results vary from run to run: {} not compared", rounds);
   if (varies_ && !prepared_.state().empty())
     return fmt::format("the bits of its state vary from run to run: {} not compared", rounds);
   if (varies_) {

@@ -69,6 +69,7 @@ class RoundCheck {
   bool varies_ = false;   ///< the bits differ from run to run although nothing is wrong
   std::set<int> passed_;  ///< ops that differed and were within their bound: told once
   std::vector<OpParity> deferred_;
+  std::string deferred_reason_;
   std::int64_t compared_bytes_ = 0;
   std::int64_t left_bytes_ = 0;  ///< by all rounds
   std::int64_t within_bound_ = 0;

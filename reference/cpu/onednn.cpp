@@ -41,7 +41,8 @@ memory::data_type type_of(DType type) {
     case DType::u8: return memory::data_type::u8;
     case DType::f64:
     case DType::f8_e4m3:
-    case DType::f8_e5m2: break;
+    case DType::f8_e5m2:
+    case DType::f4_e2m1: break;
   }
   throw Unsupported(
       fmt::format("oneDNN: type {} is not used on the cpu; expected f32, bf16, f16, i32 or u8", name(type)));

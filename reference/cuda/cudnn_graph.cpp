@@ -51,6 +51,7 @@ cudnnDataType_t cudnn_type(DType type) {
     case DType::bf16: return CUDNN_DATA_BFLOAT16;
     case DType::f8_e4m3: return CUDNN_DATA_FP8_E4M3;
     case DType::f8_e5m2: return CUDNN_DATA_FP8_E5M2;
+    case DType::f4_e2m1: break;
     case DType::i32: return CUDNN_DATA_INT32;
     case DType::u8: return CUDNN_DATA_UINT8;
   }

@@ -19,6 +19,7 @@ ScrambleType scramble_type(DType type) {
     case DType::bf16: return ScrambleType::bf16;
     case DType::f8_e4m3: return ScrambleType::f8_e4m3;
     case DType::f8_e5m2: return ScrambleType::f8_e5m2;
+    case DType::f4_e2m1: break;  // nothing that chooses reads it
     case DType::i32: return ScrambleType::i32;
     case DType::u8: return ScrambleType::u8;
   }

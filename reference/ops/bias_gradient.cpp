@@ -13,7 +13,7 @@ GemmExtents checked_extents(const Program& program, OpKind op, const Gemm& attri
   const TensorSpec& right = program.spec(b);
   expect_float(op, left);
   expect_dtype(op, right, left.dtype);
-  if (size_of(left.dtype) == 1) {
+  if (bits_of(left.dtype) <= 8) {
     throw ProgramError(std::string(op.name) + ": tensor '" + left.name + "' has type " + std::string(name(left.dtype)) +
                        "; expected a type of 16 bits or more");
   }

@@ -182,7 +182,7 @@ const MoveDefinition& all_to_all_definition() {
          const auto& attributes = op.call.attributes.as<AllToAll>();
          double message = 0.0;
          for (const TensorSpec& x : op.inputs) message = std::max(message, bytes_moved(x));
-         const double crossing = most_crossing(attributes) * static_cast<double>(size_of(op.inputs[0].dtype));
+         const double crossing = most_crossing(attributes) * bits_of(op.inputs[0].dtype) / 8.0;
          return Cost{0.0, crossing, message};
        },
        [](Program& program, const OpCall& call, std::string label, std::span<const ValueId> incoming) {

@@ -33,7 +33,7 @@ struct Cost {
 }
 /// Bytes of the elements of tensors, without gaps between strided rows or padding of blocks.
 [[nodiscard]] inline double bytes_moved(const TensorSpec& tensor) {
-  return elements_of(tensor) * static_cast<double>(size_of(tensor.dtype));
+  return elements_of(tensor) * bits_of(tensor.dtype) / 8.0;
 }
 [[nodiscard]] double bytes_moved(std::span<const TensorSpec> tensors);
 

@@ -13,7 +13,7 @@ Shape matrix(bool batched, std::int64_t batch, std::int64_t rows, std::int64_t c
   return batched ? Shape{batch, rows, columns} : Shape{rows, columns};
 }
 
-bool has_8_bits(const TensorSpec& tensor) { return size_of(tensor.dtype) == 1; }
+bool has_8_bits(const TensorSpec& tensor) { return bits_of(tensor.dtype) == 8; }
 
 void expect_operand_types(const TensorSpec& a, const TensorSpec& b) {
   expect_float(gemm_kind, a);

@@ -139,13 +139,13 @@ ContractionRule contraction_rule(const Math& math, DType a, DType b, DType out) 
     rule.split_least = smallest_normal(out);
   }
   if (math.accumulate != DType::f32) return rule;  // f64 (also on tensor cores), f16, bf16: each sum rounded to nearest
-  const std::size_t widest = std::max(size_of(a), size_of(b));
-  if (math.inputs == Math::Inputs::tf32 && widest == size_of(DType::f32)) {
+  const int widest = std::max(bits_of(a), bits_of(b));
+  if (math.inputs == Math::Inputs::tf32 && widest == 32) {
     use(rule, tensor_core_tf32);
     rule.inputs = tf32_spacing;
-  } else if (widest == size_of(DType::bf16) || math.inputs == Math::Inputs::emulated) {
+  } else if (widest == 16 || math.inputs == Math::Inputs::emulated) {
     use(rule, tensor_core_16_bit);
-  } else if (widest == 1) {
+  } else if (widest == 8) {
     use(rule, tensor_core_8_bit);
     if (!math.fast_accumulation) rule.chunk = promotion_interval;
   }

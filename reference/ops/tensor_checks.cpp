@@ -50,7 +50,7 @@ Role role_of_result(const Program& program, std::initializer_list<ValueId> opera
 
 DType statistic_type(DType data) { return data == DType::f64 ? DType::f64 : DType::f32; }
 
-DType gradient_type(DType value) { return is_float(value) && size_of(value) == 1 ? DType::bf16 : value; }
+DType gradient_type(DType value) { return is_float(value) && bits_of(value) <= 8 ? DType::bf16 : value; }
 
 void place_like(Program& program, ValueId like, std::string_view name, TensorSpec& output) {
   const Placement& place = program.spec(like).placement;

@@ -206,8 +206,7 @@ ValueFamilies::ValueFamilies(const Program& program) : entries_(program.values()
     if (value.part_of && !value.updates) {
       entry.root = at(*value.part_of).root;  // parts are declared after what they are parts of
       const Value& whole = program.value(entry.root);
-      const auto element = static_cast<std::int64_t>(size_of(whole.spec.dtype));
-      entry.first_element = (value.offset_bytes - whole.offset_bytes) / element;
+      entry.first_element = (value.offset_bytes - whole.offset_bytes) * 8 / bits_of(whole.spec.dtype);
       entry.covers = value.spec.shape.elements() == whole.spec.shape.elements();
       for (const ValueId member : at(entry.root).members) {
         if (same_view(program.value(member), value)) entry.canonical = member;

@@ -81,6 +81,14 @@ TEST(Program, AnOpWaitsForTheProducersOfItsInputs) {
   EXPECT_THAT(p.dependencies(), ElementsAre(IsEmpty(), IsEmpty(), ElementsAre(0, 1)));
 }
 
+TEST(Program, APartOfElementsOfFourBitsBeginsAtAByte) {
+  Program p;
+  const ValueId whole = p.reserve(tensor("whole", DType::f4_e2m1, {12}, Role::activation));
+  EXPECT_THROW(p.part(whole, tensor("odd", DType::f4_e2m1, {4}, Role::activation), 3), ProgramError);
+  const ValueId even = p.part(whole, tensor("even", DType::f4_e2m1, {4}, Role::activation), 4);
+  EXPECT_EQ(p.value(even).offset_bytes, 2);
+}
+
 TEST(Program, APartMayNotReachOutsideItsWhole) {
   Program p;
   const ValueId whole = p.add(f32("whole", {4, 6}));

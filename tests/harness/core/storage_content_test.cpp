@@ -106,6 +106,9 @@ TEST(ScanChunk, OfOneByteAndOfIntegersTellsWhatTheirPatternsCan) {
   const std::vector<unsigned char> e5m2{0x7d, 0xfc, 0x7f, 0x7b};
   EXPECT_EQ(scan_chunk(DType::f8_e5m2, reinterpret_cast<const std::byte*>(e5m2.data()), 4),
             (ChunkScan{1, 1, 1, 1, 0x7b, 0x7b}));
+  const std::vector<unsigned char> e2m1{0x0f, 0x7f, 0x09};  // -6, which is the poison, and 0; -6 and 6; -0.5
+  EXPECT_EQ(scan_chunk(DType::f4_e2m1, reinterpret_cast<const std::byte*>(e2m1.data()), 5),
+            (ChunkScan{2, 0, 0, 3, 0x7, 0x0}));
   const std::vector<std::int32_t> numbers{7, static_cast<std::int32_t>(0xa5a5a5a5), -1};
   EXPECT_EQ(scan_chunk(DType::i32, reinterpret_cast<const std::byte*>(numbers.data()), 3),
             (ChunkScan{1, 0, 0, 2, 0, 0}));

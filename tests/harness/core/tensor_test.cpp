@@ -39,6 +39,11 @@ TEST(TensorSpec, BytesReachFromTheFirstElementToTheLast) {
   EXPECT_EQ(spec.to_string(), "x: bf16[4, 6]");
 }
 
+TEST(TensorSpec, TwoElementsOfFourBitsFillAByte) {
+  EXPECT_EQ(tensor("x", DType::f4_e2m1, {3, 5}, Role::input).bytes(), 8);
+  EXPECT_EQ(tensor("x", DType::f4_e2m1, {4, 5}, Role::input).bytes(), 10);
+}
+
 TEST(TensorView, RowMajorElementsAreReadInOrder) {
   const Counting t({2, 3}, Layout::row_major({2, 3}));
   EXPECT_EQ(read(t.view, 1, 4), (std::vector<double>{1, 2, 3, 4}));

@@ -86,6 +86,15 @@ TEST(Fill, LayoutChangesWhereAValueLiesButNotTheValue) {
   EXPECT_EQ(Filled(blocked).values(), plain);
 }
 
+TEST(Fill, ElementsOfFourBitsLieInAnyLayout) {
+  const Shape shape{5, 3, 7};
+  TensorSpec turned = spec_of(shape, Fill::normal(2.0), DType::f4_e2m1);
+  turned.layout = Layout::ordered(shape, std::array{2, 0, 1});
+  const Filled plain(spec_of(shape, Fill::normal(2.0), DType::f4_e2m1));
+  EXPECT_EQ(plain.bytes.size(), 53U);  // 105 elements
+  EXPECT_EQ(Filled(turned).values(), plain.values());
+}
+
 TEST(Fill, PaddingIsZero) {
   TensorSpec blocked = spec_of({5}, Fill::constant(1.0));
   blocked.layout = Layout::blocked({5}, {{0, 4}});  // eight elements, three of them padding
@@ -97,7 +106,7 @@ TEST(Fill, PaddingIsZero) {
 
 TEST(Fill, NarrowTypesHoldTheF32ValueRoundedOnce) {
   const std::vector<double> wide = Filled(spec_of({5000}, Fill::normal(0.02))).values();
-  for (const DType type : {DType::bf16, DType::f16, DType::f8_e5m2}) {
+  for (const DType type : {DType::bf16, DType::f16, DType::f8_e5m2, DType::f4_e2m1}) {
     const std::vector<double> narrow = Filled(spec_of({5000}, Fill::normal(0.02), type)).values();
     for (std::size_t i = 0; i < wide.size(); ++i)
       ASSERT_EQ(narrow[i], round_to(type, wide[i])) << name(type) << " " << i;

@@ -217,6 +217,27 @@ TEST(Judge, ABitFlipInAnyOfTheUpperHalfOfF32IsFound) {
   EXPECT_EQ(g.memory.judged().verdict, Verdict::pass);
 }
 
+// 7 * 9 elements: rows of either side begin within a byte, and the last byte is half empty.
+TEST(Judge, OneWrongElementOfFourBitsIsFoundBesideItsNeighbour) {
+  Program p;
+  const ValueId x = p.add(tensor("x", DType::f4_e2m1, {7, 9}, Role::input, Fill::normal(2.0)));
+  const ValueId y = transpose(p, {1, 0}, "y", x);
+  EXPECT_EQ(p.bytes(), 64);
+  JudgedProgram memory(std::move(p));
+  EXPECT_EQ(memory.judged().verdict, Verdict::fail) << "nothing is written yet";
+  for (std::int64_t i = 0; i < 63; ++i) memory.set(y, i, memory.get(x, i % 7 * 9 + i / 7));
+  EXPECT_EQ(memory.judged().verdict, Verdict::pass) << memory.judged().reason;
+
+  for (std::int64_t i = 0; i < 63; ++i) {
+    const double right = memory.get(y, i);
+    memory.set(y, i, right == 0.0 ? 0.5 : -right);
+    const OpParity parity = memory.judged();
+    EXPECT_EQ(parity.verdict, Verdict::fail) << i;
+    EXPECT_EQ(parity.bad, 1) << i;
+    memory.set(y, i, right);
+  }
+}
+
 TEST(Judge, AnUnwrittenTileIsCalledUnwritten) {
   for (const DType type : {DType::f32, DType::bf16}) {
     TestGemm g(64, 64, 32, type);

@@ -18,11 +18,11 @@ class JudgedProgram {
     for (const Value& value : program_.values()) {
       if (value.part_of || value.updates) continue;
       std::vector<std::byte>& bytes = memory_[static_cast<std::size_t>(value.storage.index)];
-      const std::size_t size = size_of(value.spec.dtype);
+      const std::int64_t elements = value.spec.layout.span_elements(value.spec.shape);
       if (value.source)
         fill(value.spec, "test/case", seed, bytes);
       else
-        for (std::size_t i = 0; i + size <= bytes.size(); i += size) store_poison(value.spec.dtype, bytes.data() + i);
+        for (std::int64_t i = 0; i < elements; ++i) store_poison(value.spec.dtype, bytes.data(), i);
     }
   }
 
@@ -30,9 +30,13 @@ class JudgedProgram {
   [[nodiscard]] TensorView view(ValueId id) const { return {program_.spec(id), address(id)}; }
   [[nodiscard]] double get(ValueId id, std::int64_t linear) const { return view(id)[linear]; }
   void set(ValueId id, std::int64_t linear, double value) {
-    store(program_.spec(id).dtype, element(id, linear), value);
+    const TensorSpec& spec = program_.spec(id);
+    store(spec.dtype, address(id), spec.layout.offset(spec.shape, linear), value);
   }
-  void poison(ValueId id, std::int64_t linear) { store_poison(program_.spec(id).dtype, element(id, linear)); }
+  void poison(ValueId id, std::int64_t linear) {
+    const TensorSpec& spec = program_.spec(id);
+    store_poison(spec.dtype, address(id), spec.layout.offset(spec.shape, linear));
+  }
   /// The bytes of one element, to flip bits in.
   [[nodiscard]] std::byte* element(ValueId id, std::int64_t linear) {
     const TensorSpec& spec = program_.spec(id);

@@ -34,10 +34,24 @@ TEST(Poison, CoversEveryElementOfAStorageAndNothingElse) {
   }
 }
 
+TEST(Poison, FillsBytesThatTwoElementsShare) {
+  SimBackend backend(sim::parse_script(""));
+  Arena arena(backend);
+  GuardedBlock block(backend, arena, "x", 5);
+  block.poison(DType::f4_e2m1);
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(is_poison(DType::f4_e2m1, block.read().bytes.data(), i)) << i;
+}
+
 TEST(Reverse, SwapsElementsNotBytes) {
   std::array<std::uint16_t, 3> values{0x0102, 0x0304, 0x0506};
-  reverse_elements(2, std::as_writable_bytes(std::span(values)));
+  reverse_elements(DType::bf16, std::as_writable_bytes(std::span(values)));
   EXPECT_EQ(values, (std::array<std::uint16_t, 3>{0x0506, 0x0304, 0x0102}));
+}
+
+TEST(Reverse, SwapsElementsThatShareAByte) {
+  std::array<std::byte, 3> values{std::byte{0x10}, std::byte{0x32}, std::byte{0x54}};
+  reverse_elements(DType::f4_e2m1, values);
+  EXPECT_EQ(values, (std::array<std::byte, 3>{std::byte{0x45}, std::byte{0x23}, std::byte{0x01}}));
 }
 
 TEST(Arena, HandsOutAlignedDisjointMemoryAndReusesIt) {

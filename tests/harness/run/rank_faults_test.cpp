@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "harness/core/error.h"
+#include "harness/run/case_memory.h"
 #include "harness/run/rank_group.h"
 #include "reference/cpu/cpu_backend.h"
 #include "suites/suites.h"
@@ -33,8 +34,9 @@ using Records = std::map<std::string, CaseRecord>;
 
 /// The records of the cases, each on a group that `open` makes.
 Records run_on(const std::vector<PlannedCase>& planned, const std::function<RankSet(int)>& open,
-               double stall_limit_s = 15.0) {
+               double stall_limit_s = 15.0, std::int64_t memory_limit_bytes = 0) {
   RunOptions options = sim::smoke_options();
+  options.memory_limit_bytes = memory_limit_bytes;
   options.open_ranks = [&](int ranks) { return open_rank_group(open(ranks), stall_limit_s); };
   sim::Remembering seen;
   const std::unique_ptr<Backend> alone = open_cpu_backend(1);
@@ -235,6 +237,34 @@ TEST(RankFailures, AHungRankEndsWithinItsDeadlineWithItsNameAndLosesTheDevice) {
       << hung.reason;
   // Without isolation there is no other process to go on in; with it, a fresh worker runs the rest.
   EXPECT_EQ(seen.at(planned[1].id()).verdict, Verdict::error);
+}
+
+// Little enough for memory to be reused, on both lanes of both ranks; and what goes wrong is still found.
+TEST(RankFailures, AStepOnReusedMemoryIsCheckedLikeAnyOther) {
+  const std::vector<PlannedCase> planned = cases(step_case, 2);
+  const CaseRecord all = run_on(planned, open_cpu_ranks).begin()->second;
+  const Program program = planned.front().workload->build(planned.front().c);
+  std::int64_t limit = guarded_bytes(plan_memory(program, 4)) + all.workspace_bytes.value();
+  for (int i = 0; i < static_cast<int>(program.storages().size()); ++i) {
+    if (program.is_state({i})) limit += guarded_bytes(program.storages()[static_cast<std::size_t>(i)].bytes);
+  }
+  const auto limited = [&](const std::function<RankSet(int)>& open) {
+    return run_on(planned, open, 15.0, limit).begin()->second;
+  };
+  const CaseRecord right = limited(open_cpu_ranks);
+  EXPECT_EQ(right.verdict, Verdict::pass) << right.reason;
+  EXPECT_LT(right.memory_bytes, all.memory_bytes);
+  EXPECT_NE(right.parity.coverage.find("; memory reused, "), std::string::npos) << right.parity.coverage;
+
+  const CaseRecord wrong = limited([](int count) {
+    RankSet set = open_cpu_ranks(count);
+    const auto damage = [](int rank, std::span<const Tensor> tensors, std::size_t inputs) {
+      if (rank == 1) element(tensors[inputs + 1], 0) += 1.0F;
+    };
+    set.communicator = damaged(std::move(set.communicator), count, damage);
+    return set;
+  });
+  EXPECT_EQ(wrong.verdict, Verdict::fail) << wrong.reason;
 }
 
 TEST(RankFailures, ACaseThatDoesNotFitIsSkippedAndNoRankIsOpened) {

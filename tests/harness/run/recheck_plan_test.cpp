@@ -22,7 +22,7 @@ TEST(RecheckPlan, AProgramThatOverwritesNothingIsJudgedWhereItStands) {
   const ValueId a = source(p, "a");
   add(p, {}, "second", add(p, {}, "first", a, a), a);
 
-  const RecheckPlan plan = plan_recheck(p);
+  const RecheckPlan plan = plan_recheck(p, plan_memory(p, 1));
 
   EXPECT_TRUE(plan.pauses.empty());
   for (const OpLocations& op : plan.ops) EXPECT_TRUE(op.all_at_end());
@@ -32,7 +32,7 @@ TEST(RecheckPlan, AnUpdatedSourceIsReadFromWhatWasRestored) {
   Program p;
   gemm(p, {.beta = 1.0}, {}, "g", source(p, "a"), source(p, "b"), {.c_in = source(p, "c")});
 
-  const RecheckPlan plan = plan_recheck(p);
+  const RecheckPlan plan = plan_recheck(p, plan_memory(p, 1));
 
   EXPECT_TRUE(plan.pauses.empty());
   ASSERT_EQ(plan.ops[0].inputs.size(), 3U);
@@ -47,7 +47,7 @@ TEST(RecheckPlan, AnIntermediateThatIsOverwrittenNeedsAPauseBeforeThat) {
   const ValueId norm = gradient_norm(p, {}, "norm", std::array{g});   // op 1
   clip(p, {}, {}, "clip", norm, std::array{g});                       // op 2 overwrites g
 
-  const RecheckPlan plan = plan_recheck(p);
+  const RecheckPlan plan = plan_recheck(p, plan_memory(p, 1));
 
   ASSERT_EQ(plan.pauses.size(), 1U);
   EXPECT_EQ(plan.pauses[0].before_op, 2);
@@ -69,7 +69,7 @@ TEST(RecheckPlan, OnePauseServesEverythingThatCanBeSeenThen) {
   gemm(p, {.beta = 1.0}, {}, "g2", a, b, {.c_in = g});  // op 2
   gemm(p, {.beta = 1.0}, {}, "h2", a, b, {.c_in = h});  // op 3
 
-  const RecheckPlan plan = plan_recheck(p);
+  const RecheckPlan plan = plan_recheck(p, plan_memory(p, 1));
 
   ASSERT_EQ(plan.pauses.size(), 1U);
   EXPECT_EQ(plan.pauses[0].before_op, 2);
@@ -84,7 +84,7 @@ TEST(RecheckPlan, ValuesThatNeverExistTogetherNeedAPauseEach) {
   const ValueId g2 = gemm(p, {.beta = 1.0}, {}, "g2", a, b, {.c_in = g}).c;  // op 1
   gemm(p, {.beta = 1.0}, {}, "g3", a, b, {.c_in = g2});                      // op 2
 
-  const RecheckPlan plan = plan_recheck(p);
+  const RecheckPlan plan = plan_recheck(p, plan_memory(p, 1));
 
   ASSERT_EQ(plan.pauses.size(), 2U);
   EXPECT_EQ(plan.pauses[0].before_op, 1);

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "reference/cpu/kernel.h"
+#include "reference/ops/move.h"
 #include "tests/reference/cpu/program_run.h"
 #include "tests/reference/examined_memory.h"
 
@@ -62,6 +63,21 @@ TEST(CpuBackend, RefusesMemoryThatCannotBeWithTheByteCount) {
       FAIL() << "expected BackendError";
     } catch (const BackendError& error) {
       EXPECT_NE(std::string(error.what()).find(std::to_string(bytes)), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(CpuBackend, RefusesTypesNarrowerThanAByteByName) {
+  for (const bool transposed : {false, true}) {
+    Program p;
+    const ValueId x = p.add(tensor("x", DType::f4_e2m1, {4, 6}, Role::input));
+    transposed ? transpose(p, {1, 0}, "y", x) : copy(p, "y", x, Memory::device);
+    const std::vector<TensorSpec> tensors{p.spec(p.op(0).inputs[0]), p.spec(p.op(0).outputs[0])};
+    try {
+      (void)shared_backend().plan(p.op(0), tensors);
+      FAIL() << "expected Unsupported";
+    } catch (const Unsupported& refused) {
+      EXPECT_NE(std::string(refused.what()).find("f4_e2m1"), std::string::npos) << refused.what();
     }
   }
 }
