@@ -8,7 +8,7 @@
 #include <random>
 #include <set>
 
-#include "harness/plan/definition_digest.h"
+#include "harness/plan/plan.h"
 #include "harness/run/forwarding_backend.h"
 #include "harness/run/prepared_case.h"
 #include "reference/cpu/cpu_backend.h"
