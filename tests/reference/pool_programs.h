@@ -37,7 +37,9 @@ inline std::vector<PoolShape> pool_shapes() {
 inline std::vector<PoolProgram> pool_programs(DType dtype) {
   const Math math = dtype == DType::f64 ? Math{.accumulate = DType::f64} : Math{};
   std::vector<PoolProgram> all;
-  for (const auto& [x_shape, pool] : pool_shapes()) {
+  for (const PoolShape& one_shape : pool_shapes()) {
+    const Shape& x_shape = one_shape.x;
+    const Pool& pool = one_shape.pool;
     const auto added = [&](std::string_view kind, const Shape& shape) {
       PoolProgram& one = all.emplace_back();
       one.what = std::string(kind) + " " + std::string(name(dtype)) + x_shape.to_string() + " " + describe(pool);
