@@ -14,6 +14,8 @@ endif()
 # Optimized code of g++ is warned of falsely where it inlines std::string and std::vector (GCC bugs 105651, 105562, 105593).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(gpubench_flags INTERFACE -Wno-restrict -Wno-maybe-uninitialized)
+else()  # g++ has pragmas of its own
+  target_compile_options(gpubench_flags INTERFACE -Wno-unknown-pragmas)
 endif()
 if(GPUBENCH_SANITIZE)
   # What undefined behaviour is found ends the program: else it is a line that nobody reads.
