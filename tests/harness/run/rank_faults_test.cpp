@@ -195,9 +195,14 @@ TEST(RankFailures, PeersThatWaitForAFailedRankAreReleased) {
 }
 
 TEST(RankFailures, ARankThatComesLateEveryTimeIsNamedAndItsResultsStand) {
-  // A late one ahead of a collective makes all of them late, so it is late after the last.
-  const Records seen = run_on(cases(step_case, 2), with_trouble_on_rank_1("clip@1+adamw@1", [] {
-                                std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  using namespace std::chrono_literals;
+  // A late one ahead of a collective makes all of them late, so it is late after the last: by half of what passed since
+  // the last time, which in the end is as long as a step takes, however slow or busy the machine.
+  const auto last = std::make_shared<std::chrono::steady_clock::time_point>(std::chrono::steady_clock::now());
+  const Records seen = run_on(cases(step_case, 2), with_trouble_on_rank_1("clip@1+adamw@1", [last] {
+                                const auto since = (std::chrono::steady_clock::now() - *last) / 2;
+                                *last = std::chrono::steady_clock::now();
+                                std::this_thread::sleep_for(std::clamp<std::chrono::nanoseconds>(since, 20ms, 500ms));
                               }));
   const CaseRecord& record = seen.begin()->second;
   EXPECT_EQ(record.verdict, Verdict::pass) << record.reason;
