@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/cuda/kernels/spin.h"
+#include "reference/cuda/kernels/timing.h"
 
 namespace gpubench::cuda {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "reference/cuda/cudnn_plan_store.h"
-#include "reference/cuda/kernels/stream.h"
+#include "reference/cuda/kernels/launch.h"
 #include "reference/cuda/module.h"
 
 namespace gpubench::cuda {

@@ -7,7 +7,7 @@
 #include "reference/cuda/autotune.h"
 #include "reference/cuda/gemm_request.h"
 #include "reference/cuda/kernels/column_sum.h"
-#include "reference/cuda/kernels/gelu_bias_gradient.h"
+#include "reference/cuda/kernels/gelu_epilogue.h"
 #include "reference/ops/bias_gradient.h"
 
 namespace gpubench::cuda {

@@ -20,7 +20,7 @@
 #include "harness/core/op_kind.h"
 #include "harness/core/planning.h"
 #include "harness/core/row_view.h"
-#include "reference/cuda/kernels/element.h"
+#include "reference/cuda/kernels/launch.h"
 #include "reference/cuda/runtime.h"
 
 namespace gpubench::cuda {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "reference/cuda/kernels/spin.h"
+#include "reference/cuda/kernels/timing.h"
 
 namespace gpubench::cuda {
 namespace {

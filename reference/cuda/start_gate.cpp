@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <new>
 
-#include "reference/cuda/kernels/spin.h"
+#include "reference/cuda/kernels/timing.h"
 
 namespace gpubench::cuda {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "harness/core/backend.h"
-#include "reference/cuda/kernels/stream.h"
+#include "reference/cuda/kernels/launch.h"
 
 namespace gpubench::cuda {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "reference/cuda/kernels/column_tiles.cuh"
 #include "reference/cuda/kernels/memory.cuh"
 #include "reference/cuda/kernels/number.cuh"
+#include "reference/cuda/kernels/reduce.cuh"
 
 namespace gpubench::cuda {
 namespace {

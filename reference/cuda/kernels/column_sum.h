@@ -1,8 +1,7 @@
 // Sums over rows, in two launches: blocks sum some rows each into scratch memory, then the parts are added in order.
 #pragma once
 
-#include "reference/cuda/kernels/element.h"
-#include "reference/cuda/kernels/stream.h"
+#include "reference/cuda/kernels/launch.h"
 
 namespace gpubench::cuda {
 

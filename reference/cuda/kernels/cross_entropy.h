@@ -1,8 +1,7 @@
 // Softmax cross-entropy, its gradient, and both at once, as launches. Formulas: reference/ops/cross_entropy.h.
 #pragma once
 
-#include "reference/cuda/kernels/element.h"
-#include "reference/cuda/kernels/stream.h"
+#include "reference/cuda/kernels/launch.h"
 
 namespace gpubench::cuda {
 

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "reference/cuda/kernels/stream.h"
+#include "reference/cuda/kernels/launch.h"
 
 #if !defined(__CUDACC__) && !defined(GPUBENCH_EMULATED_DEVICE)
 #error "kernels are compiled by nvcc, or by g++ within tests/reference/cuda/emulation"

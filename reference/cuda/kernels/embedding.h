@@ -1,8 +1,7 @@
 // Look-up of rows by token, and the scatter-add that is its gradient, as launches.
 #pragma once
 
-#include "reference/cuda/kernels/element.h"
-#include "reference/cuda/kernels/stream.h"
+#include "reference/cuda/kernels/launch.h"
 
 namespace gpubench::cuda {
 

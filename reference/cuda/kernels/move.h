@@ -1,8 +1,7 @@
 // Copies, transposes and reorders: the same elements elsewhere, bit for bit, as launches.
 #pragma once
 
-#include "reference/cuda/kernels/element.h"
-#include "reference/cuda/kernels/stream.h"
+#include "reference/cuda/kernels/launch.h"
 
 namespace gpubench::cuda {
 

@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "reference/cuda/kernels/device.cuh"
-#include "reference/cuda/kernels/element.h"
+#include "reference/cuda/kernels/launch.h"
 
 #ifdef __CUDACC__
 #include <cuda_bf16.h>

@@ -5,7 +5,6 @@
 #include "reference/cuda/kernels/gelu.cuh"
 #include "reference/cuda/kernels/memory.cuh"
 #include "reference/cuda/kernels/number.cuh"
-#include "reference/cuda/kernels/rows.cuh"
 
 namespace gpubench::cuda {
 namespace {

@@ -1,8 +1,7 @@
 // Pooling, NHWC, as launches.
 #pragma once
 
-#include "reference/cuda/kernels/element.h"
-#include "reference/cuda/kernels/stream.h"
+#include "reference/cuda/kernels/launch.h"
 
 namespace gpubench::cuda {
 

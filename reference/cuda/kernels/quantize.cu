@@ -7,7 +7,6 @@
 #include "reference/cuda/kernels/memory.cuh"
 #include "reference/cuda/kernels/number.cuh"
 #include "reference/cuda/kernels/reduce.cuh"
-#include "reference/cuda/kernels/rows.cuh"
 
 namespace gpubench::cuda {
 namespace {

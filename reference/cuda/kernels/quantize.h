@@ -1,8 +1,7 @@
 // Scaled copies in 8 bits, as launches. Meaning: reference/ops/quantize.h.
 #pragma once
 
-#include "reference/cuda/kernels/element.h"
-#include "reference/cuda/kernels/stream.h"
+#include "reference/cuda/kernels/launch.h"
 
 namespace gpubench::cuda {
 

@@ -1,7 +1,7 @@
-// Sums and maxima over a warp and a block, always in the same order.
+// Sums over a warp, over a block, and down columns in a block, always in the same order.
 #pragma once
 
-#include "reference/cuda/kernels/device.cuh"
+#include "reference/cuda/kernels/memory.cuh"
 
 namespace gpubench::cuda {
 
@@ -31,6 +31,37 @@ __device__ __forceinline__ T block_sum(T value, PerWarp<T>& scratch) {
   __syncthreads();
   value = lane < static_cast<int>(blockDim.x / warp_lanes) ? static_cast<T>(scratch.at[lane]) : T(0);
   return warp_sum(value);
+}
+
+// Down columns: a block's warps read neighbouring rows, a lane some columns that lie side by side.
+
+inline constexpr int column_threads = 256;
+inline constexpr int column_warps = column_threads / warp_lanes;
+
+/// One sum per element of a pack and thread.
+template <class T, int N>
+struct TileSums {
+  Shared<T> at[column_warps][warp_lanes * N];
+};
+
+/// Adds the warps' sums of the tile's columns in order and writes them to partial [parts, columns]. All threads of the
+/// block call it.
+template <class T, int N>
+__device__ __forceinline__ void store_tile(const Pack<T, N>& sum, T* partial, std::int64_t columns, std::int64_t part,
+                                           std::int64_t first_column) {
+  auto& shared = shared_storage<TileSums<T, N>>();
+  const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
+#pragma unroll
+  for (int i = 0; i < N; ++i) shared.at[threadIdx.x / warp_lanes][lane + i * warp_lanes] = sum.at[i];
+  __syncthreads();
+  for (int cell = static_cast<int>(threadIdx.x); cell < warp_lanes * N; cell += column_threads) {
+    T total = shared.at[0][cell];
+    for (int warp = 1; warp < column_warps; ++warp) total += shared.at[warp][cell];
+    // Cell i * 32 + lane holds element i of the lane's pack.
+    const std::int64_t column = first_column + (cell % warp_lanes) * N + cell / warp_lanes;
+    if (column < columns) store(partial + part * columns + column, total);
+  }
+  __syncthreads();
 }
 
 }  // namespace gpubench::cuda

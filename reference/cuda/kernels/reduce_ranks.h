@@ -1,8 +1,7 @@
 // The reduction of virtual ranks' tensors, which all lie on this device.
 #pragma once
 
-#include "reference/cuda/kernels/element.h"
-#include "reference/cuda/kernels/stream.h"
+#include "reference/cuda/kernels/launch.h"
 
 namespace gpubench::cuda {
 

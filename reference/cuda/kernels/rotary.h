@@ -1,8 +1,7 @@
 // Rotary position embedding, as a launch. Meaning: reference/ops/rotary.h.
 #pragma once
 
-#include "reference/cuda/kernels/element.h"
-#include "reference/cuda/kernels/stream.h"
+#include "reference/cuda/kernels/launch.h"
 
 namespace gpubench::cuda {
 

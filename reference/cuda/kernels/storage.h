@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "reference/cuda/kernels/stream.h"
+#include "reference/cuda/kernels/launch.h"
 
 namespace gpubench::cuda {
 

@@ -6,7 +6,7 @@
 #include <new>
 
 #include "harness/core/error.h"
-#include "reference/cuda/kernels/spin.h"
+#include "reference/cuda/kernels/timing.h"
 #include "reference/cuda/runtime.h"
 #include "tests/reference/cuda/emulation/streams.h"
 

@@ -8,8 +8,7 @@
 
 #include "harness/core/dtype.h"
 #include "harness/core/hash.h"
-#include "reference/cuda/kernels/scramble.h"
-#include "reference/cuda/kernels/spin.h"
+#include "reference/cuda/kernels/timing.h"
 #include "tests/reference/cuda/emulation/streams.h"
 
 namespace gpubench::testing {

@@ -15,7 +15,7 @@
 #include <new>
 #include <source_location>
 
-#include "reference/cuda/kernels/stream.h"
+#include "reference/cuda/kernels/launch.h"
 #include "tests/reference/cuda/emulation/machine.h"
 #include "tests/reference/cuda/emulation/memory_watch.h"
 #include "tests/reference/cuda/emulation/streams.h"

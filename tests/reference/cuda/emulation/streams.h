@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "reference/cuda/kernels/stream.h"
+#include "reference/cuda/kernels/launch.h"
 
 namespace gpubench::cuda::emulation {
 

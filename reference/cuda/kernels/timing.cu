@@ -1,7 +1,23 @@
-#include "reference/cuda/kernels/scramble.h"
+#include "reference/cuda/kernels/timing.h"
 
 namespace gpubench::cuda {
 namespace {
+
+__device__ std::uint64_t now_ns() {
+  std::uint64_t now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+
+__global__ void spin(std::uint64_t nanoseconds) {
+  const std::uint64_t begin = now_ns();
+  while (now_ns() - begin < nanoseconds) __nanosleep(200);
+}
+
+__global__ void gate(const volatile std::uint64_t* opened, std::uint64_t turn, std::uint64_t limit_ns) {
+  const std::uint64_t begin = now_ns();
+  while (*opened < turn && now_ns() - begin < limit_ns) __nanosleep(100);
+}
 
 __device__ std::uint32_t hash(std::uint64_t seed, std::uint64_t index) {
   std::uint64_t x = seed + index * 0x9E3779B97F4A7C15ULL;
@@ -37,6 +53,12 @@ void run(void* data, std::size_t count, std::uint64_t seed, int fraction, int bi
 }
 
 }  // namespace
+
+void launch_spin(std::uint64_t nanoseconds, cudaStream_t stream) { spin<<<1, 1, 0, stream>>>(nanoseconds); }
+
+void launch_gate(const std::uint64_t* opened, std::uint64_t turn, std::uint64_t limit_ns, cudaStream_t stream) {
+  gate<<<1, 1, 0, stream>>>(opened, turn, limit_ns);
+}
 
 void launch_scramble(ScrambleType type, void* data, std::size_t count, std::uint64_t seed, int exponent,
                      cudaStream_t stream) {

@@ -1,0 +1,296 @@
+// The 2-norm of all gradients together, the scaling that limits it, and AdamW: each over all tensors in one launch.
+//
+// Of the norm, gradients of 1e-30 count and those of 1e30 do not overflow: squares are added up in f32 only within a
+// pack, and where that sum leaves the safe range of f32, the pack is summed again in f64. Packs are added up in f64.
+//
+// AdamW reads step and learning rate on the device, so that one captured launch serves every step; what follows from
+// them is computed in f64 once per block, each factor rounded once. State in f64 has gradients and copies in f64.
+#include "reference/cuda/kernels/optimizer.h"
+
+#include <algorithm>
+
+#include "reference/cuda/kernels/memory.cuh"
+#include "reference/cuda/kernels/number.cuh"
+#include "reference/cuda/kernels/reduce.cuh"
+
+namespace gpubench::cuda {
+namespace {
+
+constexpr int threads = 256;
+constexpr int packs_in_flight = 4;
+
+template <class T, int N>
+__device__ __forceinline__ double squares_of(const Loaded<T, N>& pack) {
+  Wide<T> sum = 0;
+#pragma unroll
+  for (int i = 0; i < N; ++i) sum += widen(pack[i]) * widen(pack[i]);
+  // Neither near the smallest normal number, where squares have lost bits, nor near the largest.
+  if (sizeof(sum) == 8 || (sum > Wide<T>(0x1p-80) && sum < Wide<T>(0x1p120))) return static_cast<double>(sum);
+  double wide = 0.0;
+#pragma unroll
+  for (int i = 0; i < N; ++i) wide += static_cast<double>(widen(pack[i])) * static_cast<double>(widen(pack[i]));
+  return wide;
+}
+
+__device__ __forceinline__ bool aligned(const void* address) {
+  return reinterpret_cast<std::uintptr_t>(address) % pack_bytes == 0;
+}
+
+/// What a chunk is of its tensor, and how many of its elements go in packs.
+struct ChunkRange {
+  std::int64_t first;
+  int count, in_packs;
+};
+
+template <class T>
+__device__ __forceinline__ ChunkRange range_of(const GradientEntry& entry, int chunk, bool also_clipped) {
+  const std::int64_t first = static_cast<std::int64_t>(chunk) * chunk_elements;
+  const std::int64_t rest = entry.elements - first;
+  const int count = rest < chunk_elements ? static_cast<int>(rest) : chunk_elements;
+  const bool wide = aligned(entry.gradient) && (!also_clipped || aligned(entry.clipped));
+  return {first, count, wide ? count / pack_elements<T> * pack_elements<T> : 0};
+}
+
+template <class T>
+__device__ __forceinline__ double chunk_squares(const GradientEntry& entry, int chunk) {
+  constexpr int n = pack_elements<T>;
+  constexpr int step = threads * n;
+  const ChunkRange range = range_of<T>(entry, chunk, false);
+  const T* from = static_cast<const T*>(entry.gradient) + range.first;
+  double sum = 0.0;
+  int i = static_cast<int>(threadIdx.x) * n;
+  for (; i + (packs_in_flight - 1) * step < range.in_packs; i += packs_in_flight * step) {
+    Loaded<T, n> loaded[packs_in_flight];
+#pragma unroll
+    for (int k = 0; k < packs_in_flight; ++k) loaded[k] = load_pack<n>(from + i + k * step);
+#pragma unroll
+    for (int k = 0; k < packs_in_flight; ++k) sum += squares_of(loaded[k]);
+  }
+  for (; i < range.in_packs; i += step) sum += squares_of(load_pack<n>(from + i));
+  for (i = range.in_packs + static_cast<int>(threadIdx.x); i < range.count; i += threads) {
+    sum += squares_of(load_pack<1>(from + i));
+  }
+  return sum;
+}
+
+__global__ void __launch_bounds__(threads) squares_kernel(GradientNormArgs args) {
+  double sum = 0.0;
+  for (std::int64_t i = blockIdx.x; i < args.chunk_count; i += gridDim.x) {
+    const TensorChunk chunk = load(args.chunks + i);
+    const GradientEntry entry = load(args.entries + chunk.tensor);
+    switch (entry.type) {
+      case Element::bf16: sum += chunk_squares<Bf16>(entry, chunk.chunk); break;
+      case Element::f16: sum += chunk_squares<F16>(entry, chunk.chunk); break;
+      case Element::f64: sum += chunk_squares<double>(entry, chunk.chunk); break;
+      default: sum += chunk_squares<float>(entry, chunk.chunk); break;
+    }
+  }
+  const double total = block_sum(sum, shared_storage<PerWarp<double>>());
+  if (threadIdx.x == 0) store(args.partial + blockIdx.x, total);
+}
+
+template <class Norm>
+__global__ void __launch_bounds__(threads) root_kernel(GradientNormArgs args) {
+  double sum = 0.0;
+  for (int i = static_cast<int>(threadIdx.x); i < args.parts; i += threads) sum += load(args.partial + i);
+  const double total = block_sum(sum, shared_storage<PerWarp<double>>());
+  if (threadIdx.x == 0) store(static_cast<Norm*>(args.norm), static_cast<Norm>(sqrt(total)));
+}
+
+/// What gradients of this norm are multiplied with, to have `limit` at most.
+__device__ __forceinline__ double clip_factor(const void* norm, Element norm_type, double limit) {
+  const double size = norm_type == Element::f64 ? load(static_cast<const double*>(norm))
+                                                : static_cast<double>(load(static_cast<const float*>(norm)));
+  const double ratio = limit / (size + 1e-6);
+  // A NaN norm must not turn into a factor of 1.
+  return ratio >= 1.0 ? 1.0 : ratio;
+}
+
+template <class T, int N>
+__device__ __forceinline__ Pack<T, N> scaled(const Loaded<T, N>& pack, Wide<T> factor) {
+  Pack<T, N> result;
+#pragma unroll
+  for (int i = 0; i < N; ++i) result.at[i] = narrow<T>(widen(pack[i]) * factor);
+  return result;
+}
+
+template <class T>
+__device__ __forceinline__ void scale_chunk(const GradientEntry& entry, int chunk, double exact_factor) {
+  const auto factor = static_cast<Wide<T>>(exact_factor);
+  constexpr int n = pack_elements<T>;
+  constexpr int step = threads * n;
+  const ChunkRange range = range_of<T>(entry, chunk, true);
+  const T* from = static_cast<const T*>(entry.gradient) + range.first;
+  T* to = static_cast<T*>(entry.clipped) + range.first;
+  int i = static_cast<int>(threadIdx.x) * n;
+  for (; i + step < range.in_packs; i += 2 * step) {
+    const auto a = load_pack<n>(from + i);
+    const auto b = load_pack<n>(from + i + step);
+    store_pack(to + i, scaled(a, factor));
+    store_pack(to + i + step, scaled(b, factor));
+  }
+  for (; i < range.in_packs; i += step) store_pack(to + i, scaled(load_pack<n>(from + i), factor));
+  for (i = range.in_packs + static_cast<int>(threadIdx.x); i < range.count; i += threads) {
+    store_pack(to + i, scaled(load_pack<1>(from + i), factor));
+  }
+}
+
+__global__ void __launch_bounds__(threads) clip_kernel(ClipArgs args) {
+  const double factor = clip_factor(args.norm, args.norm_type, args.limit);
+  for (std::int64_t i = blockIdx.x; i < args.chunk_count; i += gridDim.x) {
+    const TensorChunk chunk = load(args.chunks + i);
+    const GradientEntry entry = load(args.entries + chunk.tensor);
+    switch (entry.type) {
+      case Element::bf16: scale_chunk<Bf16>(entry, chunk.chunk, factor); break;
+      case Element::f16: scale_chunk<F16>(entry, chunk.chunk, factor); break;
+      case Element::f64: scale_chunk<double>(entry, chunk.chunk, factor); break;
+      default: scale_chunk<float>(entry, chunk.chunk, factor); break;
+    }
+  }
+}
+
+/// In W: f32, or f64.
+template <class W>
+struct Factors {
+  W beta1, one_minus_beta1, beta2, one_minus_beta2;
+  W inverse_bc1, inverse_bc2;  ///< 1 / (1 - beta^step)
+  W epsilon, weight_decay, lr;
+  W clip;  ///< of the gradient
+};
+
+template <class W>
+struct CorrectionScratch {
+  Shared<W> inverse_bc1, inverse_bc2;
+};
+
+__device__ __forceinline__ float root(float x) { return sqrtf(x); }
+__device__ __forceinline__ double root(double x) { return sqrt(x); }
+
+/// One parameter's step.
+template <class W>
+__device__ __forceinline__ void update(const Factors<W>& f, W g, W& w, W& m, W& v) {
+  m = f.beta1 * m + f.one_minus_beta1 * g;
+  v = f.beta2 * v + f.one_minus_beta2 * (g * g);
+  const W direction = (m * f.inverse_bc1) / (root(v * f.inverse_bc2) + f.epsilon);
+  w -= f.lr * (direction + f.weight_decay * w);
+}
+
+/// N elements from `at`.
+template <class W, class G, class C, bool copies, int N>
+__device__ __forceinline__ void update_pack(const AdamWEntry& entry, const Factors<W>& factors, std::int64_t at) {
+  const auto g = load_pack<N>(static_cast<const G*>(entry.gradient) + at);
+  auto w = load_pack<N>(static_cast<const W*>(entry.weight) + at).unpacked();
+  auto m = load_pack<N>(static_cast<const W*>(entry.m) + at).unpacked();
+  auto v = load_pack<N>(static_cast<const W*>(entry.v) + at).unpacked();
+#pragma unroll
+  for (int i = 0; i < N; ++i) update<W>(factors, factors.clip * widen(g[i]), w.at[i], m.at[i], v.at[i]);
+  store_pack(static_cast<W*>(entry.weight) + at, w);
+  store_pack(static_cast<W*>(entry.m) + at, m);
+  store_pack(static_cast<W*>(entry.v) + at, v);
+  if constexpr (copies) {
+    Pack<C, N> copy;
+#pragma unroll
+    for (int i = 0; i < N; ++i) copy.at[i] = narrow<C>(w.at[i]);
+    store_pack(static_cast<C*>(entry.copy) + at, copy);
+  }
+}
+
+template <class W, class G, class C, bool copies>
+__device__ __forceinline__ void update_chunk(const AdamWEntry& entry, const Factors<W>& factors, std::int64_t first) {
+  constexpr int packs = pack_elements<W>;  // elements of a pack
+  const std::int64_t rest = entry.elements - first;
+  const int count = rest < chunk_elements ? static_cast<int>(rest) : chunk_elements;
+  const bool wide = aligned(entry.weight) && aligned(entry.m) && aligned(entry.v) && aligned(entry.gradient) &&
+                    (!copies || aligned(entry.copy));
+  const int in_packs = wide ? count / packs * packs : 0;
+#pragma unroll 2
+  for (int i = static_cast<int>(threadIdx.x) * packs; i < in_packs; i += threads * packs) {
+    update_pack<W, G, C, copies, packs>(entry, factors, first + i);
+  }
+  for (int i = in_packs + static_cast<int>(threadIdx.x); i < count; i += threads) {
+    update_pack<W, G, C, copies, 1>(entry, factors, first + i);
+  }
+}
+
+template <class G>
+__device__ __forceinline__ void update_chunk_from(const AdamWEntry& entry, const Factors<float>& factors,
+                                                  std::int64_t first) {
+  if (entry.copy == nullptr) return update_chunk<float, G, float, false>(entry, factors, first);
+  switch (entry.copy_type) {
+    case Element::bf16: return update_chunk<float, G, Bf16, true>(entry, factors, first);
+    case Element::f16: return update_chunk<float, G, F16, true>(entry, factors, first);
+    default: return update_chunk<float, G, float, true>(entry, factors, first);
+  }
+}
+
+__device__ __forceinline__ void update_any(const AdamWEntry& entry, const Factors<float>& factors, std::int64_t first) {
+  switch (entry.gradient_type) {
+    case Element::bf16: return update_chunk_from<Bf16>(entry, factors, first);
+    case Element::f16: return update_chunk_from<F16>(entry, factors, first);
+    default: return update_chunk_from<float>(entry, factors, first);
+  }
+}
+
+__device__ __forceinline__ void update_any(const AdamWEntry& entry, const Factors<double>& factors,
+                                           std::int64_t first) {
+  if (entry.copy == nullptr) return update_chunk<double, double, double, false>(entry, factors, first);
+  update_chunk<double, double, double, true>(entry, factors, first);
+}
+
+template <class W>
+__global__ void __launch_bounds__(threads) adamw_kernel(AdamWArgs args) {
+  auto& scratch = shared_storage<CorrectionScratch<W>>();
+  // 1 - beta in f64, rounded once, as the formula has it.
+  Factors<W> factors = {
+      static_cast<W>(args.beta1),
+      static_cast<W>(1.0 - args.beta1),
+      static_cast<W>(args.beta2),
+      static_cast<W>(1.0 - args.beta2),
+      W(0),
+      W(0),
+      static_cast<W>(args.epsilon),
+      static_cast<W>(args.weight_decay),
+      args.lr_type == Element::f64 ? static_cast<W>(load(static_cast<const double*>(args.lr)))
+                                   : static_cast<W>(load(static_cast<const float*>(args.lr))),
+      args.norm == nullptr ? W(1) : static_cast<W>(clip_factor(args.norm, args.norm_type, args.limit))};
+  if (threadIdx.x == 0) {
+    const auto step = static_cast<double>(load(args.step));
+    scratch.inverse_bc1 = static_cast<W>(1.0 / (1.0 - pow(args.beta1, step)));
+    scratch.inverse_bc2 = static_cast<W>(1.0 / (1.0 - pow(args.beta2, step)));
+  }
+  __syncthreads();
+  factors.inverse_bc1 = scratch.inverse_bc1;
+  factors.inverse_bc2 = scratch.inverse_bc2;
+  for (std::int64_t i = blockIdx.x; i < args.chunk_count; i += gridDim.x) {
+    const TensorChunk chunk = load(args.chunks + i);
+    const AdamWEntry entry = load(args.entries + chunk.tensor);
+    update_any(entry, factors, static_cast<std::int64_t>(chunk.chunk) * chunk_elements);
+  }
+}
+
+}  // namespace
+
+int gradient_norm_parts(std::int64_t chunk_count, int multiprocessors) {
+  return static_cast<int>(std::clamp<std::int64_t>(chunk_count, 1, std::int64_t{4} * multiprocessors));
+}
+
+void launch_gradient_norm(const GradientNormArgs& args, cudaStream_t stream) {
+  launch(squares_kernel, Grid{args.parts, threads}, stream, args);
+  const Grid one{1, threads};
+  if (args.norm_type == Element::f64) return launch(root_kernel<double>, one, stream, args);
+  launch(root_kernel<float>, one, stream, args);
+}
+
+void launch_clip(const ClipArgs& args, int multiprocessors, cudaStream_t stream) {
+  const std::int64_t blocks = std::min(args.chunk_count, std::int64_t{8} * multiprocessors);
+  launch(clip_kernel, Grid{blocks, threads}, stream, args);
+}
+
+void launch_adamw(const AdamWArgs& args, int multiprocessors, cudaStream_t stream) {
+  // Four blocks of 256 threads keep 64 kB in flight on a multiprocessor.
+  const std::int64_t blocks = std::min(args.chunk_count, std::int64_t{4} * multiprocessors);
+  if (args.state == Element::f64) return launch(adamw_kernel<double>, Grid{blocks, threads}, stream, args);
+  launch(adamw_kernel<float>, Grid{blocks, threads}, stream, args);
+}
+
+}  // namespace gpubench::cuda
