@@ -1,5 +1,6 @@
 #include "reference/cuda/cuda_backend.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,9 +13,21 @@
 #include "reference/cuda/sequence.h"
 #include "reference/cuda/storage.h"
 #include "reference/cuda/transfer.h"
+#ifdef GPUBENCH_HAS_NCCL
+#include "harness/core/error.h"
+#include "reference/cuda/nccl.h"
+#endif
 
 namespace gpubench::cuda {
 namespace {
+
+// The file that a function was loaded from.
+template <class Function>
+std::string path_of(Function* function) {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(function), &info) == 0 || info.dli_fname == nullptr) return {};
+  return info.dli_fname;
+}
 
 std::string cuda_version(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
@@ -201,6 +214,27 @@ class CudaBackend final : public Backend {
 };
 
 }  // namespace
+
+std::vector<LoadedLibrary> loaded_libraries() {
+  int runtime = 0;
+  (void)cudaRuntimeGetVersion(&runtime);
+  return {{"cudart", cuda_version(runtime), "" /* part of this module */},
+          {"cublaslt", cublaslt_version(), path_of(cublasLtGetVersion)},
+          {"cudnn", cudnn_version(), path_of(cudnnGetVersion)}};
+}
+
+std::vector<LoadedLibrary> all_libraries() {
+  std::vector<LoadedLibrary> libraries = loaded_libraries();
+#ifdef GPUBENCH_HAS_NCCL
+  try {
+    const NcclCalls& nccl = nccl_calls();
+    libraries.push_back({"nccl", nccl_version(nccl), path_of(nccl.get_version)});
+  } catch (const Unsupported&) {
+    // One GPU needs none; several say what is missing.
+  }
+#endif
+  return libraries;
+}
 
 OpenedDevice open_cuda_device(const OpenOptions& options, std::shared_ptr<CudnnPlanStore> plans) {
   auto backend = std::make_unique<CudaBackend>(options, std::move(plans));

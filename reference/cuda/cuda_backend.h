@@ -1,13 +1,14 @@
-// The CUDA backend: one rank on one NVIDIA GPU.
+// The CUDA backend: one rank on one NVIDIA GPU, or several.
 #pragma once
 
 #include <memory>
 
-#include "reference/cuda/cudnn_plan_store.h"
 #include "reference/cuda/kernels/launch.h"
 #include "reference/cuda/module.h"
 
 namespace gpubench::cuda {
+
+class CudnnPlanStore;
 
 /// Throws BackendError where there is no usable driver, no such device, or a library does not start.
 [[nodiscard]] std::unique_ptr<Backend> open_cuda_backend(const OpenOptions& options);
@@ -19,6 +20,10 @@ struct OpenedDevice {
 };
 /// `plans`: shared with other backends on the same device; null: with none. Throws as open_cuda_backend().
 [[nodiscard]] OpenedDevice open_cuda_device(const OpenOptions& options, std::shared_ptr<CudnnPlanStore> plans = {});
+
+/// Several ranks: one on each of several GPUs, or all on one, as Module::open_ranks. A virtual set is flagged
+/// "virtual".
+[[nodiscard]] RankSet open_cuda_ranks(const RankOptions& options);
 
 /// cudart, cuBLASLt and cuDNN as they are loaded.
 [[nodiscard]] std::vector<LoadedLibrary> loaded_libraries();

@@ -1,8 +1,9 @@
-// What the communicators of this backend have in common: a collective is enqueued on a stream, and waiting for a stream
-// never outlasts a failure elsewhere.
+// Several ranks: what this backend's communicators have in common, and the two of them, on NCCL and on one GPU. A
+// collective is enqueued on a stream, and waiting for a stream never outlasts a failure elsewhere.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,14 +11,13 @@
 
 #include "harness/core/communicator.h"
 #include "reference/cuda/runtime.h"
-#include "reference/cuda/start_gate.h"
 
 namespace gpubench::cuda {
 
 /// Throws Unsupported unless it is a collective of dense tensors.
 void expect_collective(const OpCall& call, std::span<const TensorSpec> tensors);
 
-/// A collective that is to be had.
+/// A collective that this backend can run.
 class CollectivePlan final : public PlanImpl {
  public:
   CollectivePlan(OpCall call, std::string implementation)
@@ -31,6 +31,39 @@ class CollectivePlan final : public PlanImpl {
 };
 /// What was planned. Throws BackendError where the plan is no CollectivePlan.
 [[nodiscard]] const OpCall& collective_of(const Plan& plan);
+
+/// Holds the devices of all ranks back until the host has put an interval's work on their queues: else short
+/// collectives measure how fast the host enqueues.
+///
+/// A gate is a kernel that spins on a number in the host's memory. It has a limit of its own, so that a rank which
+/// fails before it has enqueued anything stops nobody for good.
+class StartGate {
+ public:
+  /// So many steps of a rank may wait behind a gate; then it has arrived. A device's queue holds some thousand, and a
+  /// host that waits for room in it would never open the gate.
+  static constexpr int most_waiting = 256;
+  /// The host needs 5 to 30 us for a step, so most_waiting of them take less than half of this.
+  static constexpr std::uint64_t limit_ns = 20'000'000;
+
+  explicit StartGate(int ranks);
+
+  /// What is put on the stream from now on waits until every rank has arrived as often as this one has closed its gate.
+  /// Called on the rank's thread with its device current.
+  void close(int rank, cudaStream_t stream);
+  /// The rank has put its work behind the gate that it closed last. More calls before the next close() do nothing.
+  void arrive(int rank);
+  /// Opens every gate and takes all ranks to the same turn, once none of them is at work.
+  void reset();
+
+ private:
+  struct Turns {
+    std::atomic<std::uint64_t> closed{0};
+    std::atomic<std::uint64_t> arrived{0};
+  };
+  int ranks_;
+  std::unique_ptr<Turns[]> turns_;
+  std::shared_ptr<std::atomic<std::uint64_t>> opened_;  // pinned: devices read it
+};
 
 class CudaCommunicator : public Communicator {
  public:
@@ -74,5 +107,27 @@ class CudaCommunicator : public Communicator {
   std::atomic<bool> stopped_{false};
   std::unique_ptr<std::atomic<bool>[]> waits_;
 };
+
+/// Several ranks on one GPU: a stream each, and collectives by own kernels in its memory. Everything that ranks do is
+/// done, but no wire is crossed: a way to run and check programs of several ranks, not to measure them.
+/// Throws BackendError for fewer than one rank or more than most_virtual_ranks.
+[[nodiscard]] std::unique_ptr<CudaCommunicator> open_virtual_communicator(int ranks, int ordinal);
+
+struct NcclCalls;
+
+/// One rank on each of several GPUs of this machine, by NCCL.
+/// Communicators that block until their work is on a stream, of one rank for each device: for all ranks, and for each
+/// group whose first collective is bound, made of that of all where NCCL can split one. One thread per rank, and
+/// stop() on another thread, which ends calls that hang (NCCL 2.28 user guide, "Fault Tolerance"). `calls` must outlive
+/// it. Throws BackendError with NCCL's words where they cannot be set up, DeviceLost where they are not within
+/// `deadline_s`.
+[[nodiscard]] std::unique_ptr<CudaCommunicator> open_nccl_communicator(const NcclCalls& calls, std::vector<int> devices,
+                                                                       double deadline_s = 60.0);
+
+/// The two lanes of a rank as two streams of its device.
+/// Compute steps go to `compute`, collectives to the communicator's stream of the rank, or to `compute` as well where
+/// there is nothing beside them. Both must outlive the result; called with the rank's device current.
+[[nodiscard]] std::unique_ptr<RankQueues> open_rank_streams(CudaCommunicator& communicator, int rank,
+                                                            cudaStream_t compute);
 
 }  // namespace gpubench::cuda

@@ -1,13 +1,12 @@
-#include "reference/cuda/cuda_ranks.h"
+#include "reference/cuda/cuda_backend.h"
 
 #include <fmt/format.h>
 
 #include "harness/core/error.h"
-#include "reference/cuda/cuda_backend.h"
-#include "reference/cuda/rank_streams.h"
-#include "reference/cuda/virtual_communicator.h"
+#include "reference/cuda/cuda_communicator.h"
+#include "reference/cuda/cudnn.h"
 #ifdef GPUBENCH_HAS_NCCL
-#include "reference/cuda/nccl_communicator.h"
+#include "reference/cuda/nccl.h"
 #endif
 
 namespace gpubench::cuda {

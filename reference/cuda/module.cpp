@@ -1,7 +1,6 @@
 #include "reference/cuda/module.h"
 
 #include "reference/cuda/cuda_backend.h"
-#include "reference/cuda/cuda_ranks.h"
 
 extern "C" __attribute__((visibility("default"))) const gpubench::cuda::Module* gpubench_cuda_module() {
   using namespace gpubench::cuda;

@@ -5,7 +5,7 @@
 // stop() ends it from outside: it aborts the communicator that the call is in, after a while in which the call may
 // return by itself. A rank that has given up in any way has its communicator aborted, which ends what its device still
 // waits for; no other can be made in its place in this process.
-#include "reference/cuda/nccl_communicator.h"
+#include "reference/cuda/cuda_communicator.h"
 
 #include <fmt/format.h>
 
@@ -21,7 +21,8 @@
 #include <thread>
 
 #include "harness/core/error.h"
-#include "reference/cuda/nccl_steps.h"
+#include "reference/cuda/nccl.h"
+#include "reference/ops/collective.h"
 
 namespace gpubench::cuda {
 namespace {

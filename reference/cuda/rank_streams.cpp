@@ -1,4 +1,4 @@
-#include "reference/cuda/rank_streams.h"
+#include "reference/cuda/cuda_communicator.h"
 
 #include "harness/core/error.h"
 #include "reference/cuda/kernel.h"

@@ -1,7 +1,7 @@
 // A stream cannot wait for an event that no one has recorded yet, so the ranks' threads meet before each waits for the
 // others' events; the events then keep the streams apart. A collective is two such meetings with work in between:
 // nobody reads before all inputs are there, and nobody goes on before all have read. No meeting waits for the device.
-#include "reference/cuda/virtual_communicator.h"
+#include "reference/cuda/cuda_communicator.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #include "tests/reference/cuda/emulated_ranks.h"
 
-#include "reference/cuda/rank_streams.h"
+#include "reference/cuda/cuda_communicator.h"
 #include "tests/reference/cuda/emulated_backend.h"
 
 namespace gpubench::testing {

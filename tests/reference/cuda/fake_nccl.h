@@ -2,7 +2,7 @@
 // code under test, and slow.
 #pragma once
 
-#include "reference/cuda/nccl_calls.h"
+#include "reference/cuda/nccl.h"
 
 namespace gpubench::testing {
 

@@ -14,7 +14,6 @@
 #include "harness/run/rank_group.h"
 #include "harness/run/run.h"
 #include "reference/cuda/cuda_backend.h"
-#include "reference/cuda/cuda_ranks.h"
 #include "reference/cuda/runtime.h"
 #include "reference/cuda/sequence.h"
 #include "reference/ops/gemm.h"

@@ -7,7 +7,6 @@
 
 #include "harness/run/rank_group.h"
 #include "reference/cuda/cuda_backend.h"
-#include "reference/cuda/cuda_ranks.h"
 #include "reference/cuda/runtime.h"
 #include "suites/suites.h"
 #include "tests/reference/cuda/suite_runs.h"

@@ -6,12 +6,9 @@
 #include <thread>
 
 #include "harness/core/error.h"
+#include "reference/cuda/cuda_communicator.h"
 #include "reference/cuda/kernel.h"
 #include "reference/cuda/kernels/reduce_ranks.h"
-#include "reference/cuda/nccl_communicator.h"
-#include "reference/cuda/rank_streams.h"
-#include "reference/cuda/start_gate.h"
-#include "reference/cuda/virtual_communicator.h"
 #include "reference/ops/pointwise.h"
 #include "tests/reference/collective_contract.h"
 #include "tests/reference/cuda/emulated_ranks.h"

@@ -1,10 +1,10 @@
 // The real NCCL, as far as it goes without a GPU: it is there, has what is called, and is what was compiled against.
-#include "reference/cuda/nccl_calls.h"
+#include "reference/cuda/nccl.h"
 
 #include <gtest/gtest.h>
 
 namespace gpubench::cuda {
-namespace nccl_calls_test {
+namespace nccl_test {
 
 TEST(NcclCalls, AreFoundInTheLibraryThatThisIsLinkedWith) {
   const NcclCalls& calls = nccl_calls();
@@ -28,5 +28,5 @@ TEST(NcclCalls, AnswerWithoutADriverInsteadOfFailing) {
   EXPECT_STREQ(nccl_calls().get_error_string(ncclInvalidUsage), ncclGetErrorString(ncclInvalidUsage));
 }
 
-}  // namespace nccl_calls_test
+}  // namespace nccl_test
 }  // namespace gpubench::cuda

@@ -1,10 +1,15 @@
-// The part of NCCL that is used, as a table: the library is loaded when several GPUs work together, so that everything
-// else runs without it.
+// The part of NCCL that is used, as a table, and collectives as the calls that each rank makes for them. The library is
+// loaded when several GPUs work together, so that everything else runs without it.
 #pragma once
 
 #include <nccl.h>
 
+#include <functional>
+#include <span>
 #include <string>
+#include <vector>
+
+#include "harness/core/backend.h"
 
 namespace gpubench::cuda {
 
@@ -37,5 +42,24 @@ struct NcclCalls {
 
 /// "2.28.9", as the library says.
 [[nodiscard]] std::string nccl_version(const NcclCalls& calls);
+
+/// A call of a rank, one of those that it makes for a collective, within a group.
+using NcclStep = std::function<ncclResult_t(ncclComm_t communicator, cudaStream_t stream)>;
+using NcclSteps = std::vector<NcclStep>;
+
+/// The tensors of a bound collective.
+struct NcclOperands {
+  const NcclCalls& nccl;  ///< outlives the steps
+  const OpCall& call;
+  std::span<const Tensor> x, y;
+  int ranks;  ///< that take part: the members of the call's group
+};
+
+/// What member `rank` of the group calls, all at once; nothing where it has no part. Moves are of bytes, so that no
+/// type is lacking.
+[[nodiscard]] NcclSteps nccl_steps(const NcclOperands& operands, int rank);
+
+/// The type that is reduced. Throws Unsupported unless it is f64, f32, f16 or bf16.
+[[nodiscard]] ncclDataType_t nccl_reduced_type(const OpCall& call, const TensorSpec& tensor);
 
 }  // namespace gpubench::cuda
