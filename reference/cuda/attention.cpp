@@ -8,7 +8,6 @@
 
 #include "reference/cuda/cudnn.h"
 #include "reference/cuda/cudnn_ops.h"
-#include "reference/cuda/graph_plan.h"
 #include "reference/cuda/plans.h"
 #include "reference/ops/attention.h"
 

@@ -2,7 +2,6 @@
 #include <array>
 
 #include "reference/cuda/cudnn_ops.h"
-#include "reference/cuda/graph_plan.h"
 #include "reference/cuda/plans.h"
 #include "reference/ops/conv2d.h"
 

@@ -1,17 +1,139 @@
-// cuDNN, opened for one chip: the current device, on which plans can run, or one that is described by text, for which
-// plans can be built and asked what they would need, on a machine without a GPU.
+// The door to cuDNN: the objects of its graph interface, and the library opened for one chip.
+// https://docs.nvidia.com/deeplearning/cudnn/backend/latest/api/cudnn-graph-library.html
 #pragma once
 
+#include <cudnn.h>
+
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
-
-#include "reference/cuda/cudnn_descriptor.h"
-#include "reference/cuda/cudnn_plan_store.h"
+#include <type_traits>
+#include <vector>
 
 namespace gpubench::cuda {
 
+/// Throws Unsupported where cuDNN says that it does not support something, BackendError for any other failure:
+/// "cudnn: <attempted> failed: CUDNN_STATUS_...: <its last error message>".
+void check(cudnnStatus_t status, std::string_view attempted);
+
+/// "CUDNN_STATUS_NOT_SUPPORTED_SHAPE: <its last error message>"; asking clears that message.
+[[nodiscard]] std::string cudnn_words(cudnnStatus_t status);
+
+/// What the graph interface calls the type of an attribute; it knows no others. void* is a pointer, and what a
+/// descriptor is as well, hence not listed twice: descriptors have overloads of their own below.
+template <class T>
+[[nodiscard]] constexpr cudnnBackendAttributeType_t cudnn_attribute_type() {
+  if constexpr (std::is_same_v<T, cudnnHandle_t>) return CUDNN_TYPE_HANDLE;
+  if constexpr (std::is_same_v<T, cudnnDataType_t>) return CUDNN_TYPE_DATA_TYPE;
+  if constexpr (std::is_same_v<T, bool>) return CUDNN_TYPE_BOOLEAN;
+  if constexpr (std::is_same_v<T, char>) return CUDNN_TYPE_CHAR;
+  if constexpr (std::is_same_v<T, std::int64_t>) return CUDNN_TYPE_INT64;
+  if constexpr (std::is_same_v<T, float>) return CUDNN_TYPE_FLOAT;
+  if constexpr (std::is_same_v<T, double>) return CUDNN_TYPE_DOUBLE;
+  if constexpr (std::is_same_v<T, void*>) return CUDNN_TYPE_VOID_PTR;
+  if constexpr (std::is_same_v<T, cudnnConvolutionMode_t>) return CUDNN_TYPE_CONVOLUTION_MODE;
+  if constexpr (std::is_same_v<T, cudnnBackendHeurMode_t>) return CUDNN_TYPE_HEUR_MODE;
+  if constexpr (std::is_same_v<T, cudnnBackendKnobType_t>) return CUDNN_TYPE_KNOB_TYPE;
+  if constexpr (std::is_same_v<T, cudnnBackendNumericalNote_t>) return CUDNN_TYPE_NUMERICAL_NOTE;
+  if constexpr (std::is_same_v<T, cudnnPointwiseMode_t>) return CUDNN_TYPE_POINTWISE_MODE;
+  if constexpr (std::is_same_v<T, cudnnReduceTensorOp_t>) return CUDNN_TYPE_REDUCTION_OPERATOR_TYPE;
+  if constexpr (std::is_same_v<T, cudnnBackendNormMode_t>) return CUDNN_TYPE_NORM_MODE;
+  if constexpr (std::is_same_v<T, cudnnBackendNormFwdPhase_t>) return CUDNN_TYPE_NORM_FWD_PHASE;
+}
+
+/// One object of the graph interface (a tensor, an operation, an execution plan): created, given attributes, finalized,
+/// then only read.
+class CudnnDescriptor {
+ public:
+  /// Throws BackendError when cuDNN cannot make one.
+  explicit CudnnDescriptor(cudnnBackendDescriptorType_t type);
+
+  /// One value, several, or another descriptor. The other one must outlive this one.
+  template <class T>
+  void set(cudnnBackendAttributeName_t name, const T& value) {
+    set_raw(name, cudnn_attribute_type<T>(), 1, &value);
+  }
+  template <class T>
+  void set(cudnnBackendAttributeName_t name, const std::vector<T>& values) {
+    set_raw(name, cudnn_attribute_type<T>(), static_cast<std::int64_t>(values.size()), values.data());
+  }
+  void set(cudnnBackendAttributeName_t name, std::string_view text);
+  void set(cudnnBackendAttributeName_t name, const CudnnDescriptor& other);
+  void set(cudnnBackendAttributeName_t name, const std::vector<CudnnDescriptor>& others);
+
+  /// Ends the setting. Throws as check() does, with `what` as what was attempted.
+  void finalize(std::string_view what);
+  /// The same where a refusal is an expected answer.
+  [[nodiscard]] cudnnStatus_t try_finalize();
+
+  template <class T>
+  [[nodiscard]] T get(cudnnBackendAttributeName_t name) const {
+    T value{};
+    get_raw(name, cudnn_attribute_type<T>(), 1, &value);
+    return value;
+  }
+  /// Every value of a list attribute.
+  template <class T>
+  [[nodiscard]] std::vector<T> get_all(cudnnBackendAttributeName_t name) const {
+    std::vector<T> values(count(name, cudnn_attribute_type<T>()));
+    if (values.empty()) return values;
+    const std::int64_t got =
+        get_raw(name, cudnn_attribute_type<T>(), static_cast<std::int64_t>(values.size()), values.data());
+    values.resize(static_cast<std::size_t>(got));
+    return values;
+  }
+  [[nodiscard]] std::string get_text(cudnnBackendAttributeName_t name) const;
+  /// Descriptors that an attribute holds, as copies of type `type`. `most`: how many there can be, for attributes that
+  /// don't say how many there are; -1: ask.
+  [[nodiscard]] std::vector<CudnnDescriptor> get_all(cudnnBackendAttributeName_t name,
+                                                     cudnnBackendDescriptorType_t type, int most = -1) const;
+
+  [[nodiscard]] cudnnBackendDescriptor_t get() const { return raw_.get(); }
+
+ private:
+  struct Destroy {
+    void operator()(void* raw) const;
+  };
+  void set_raw(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count,
+               const void* values);
+  std::int64_t get_raw(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t room,
+                       void* values) const;
+  [[nodiscard]] std::size_t count(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type) const;
+
+  cudnnBackendDescriptorType_t type_;
+  std::unique_ptr<void, Destroy> raw_;
+};
+
+/// Execution plans as cuDNN's own JSON text, so that what takes seconds to compile is compiled once in a process: for
+/// the other ranks on the same chip, each of which needs a plan of its own (cuDNN does not promise that plans may be
+/// shared between threads). cuDNN has the text for engines whose code it compiles at run time, which are those that
+/// take so long; of the others nothing is stored.
+class CudnnPlanStore {
+ public:
+  /// The text that was kept under `key`, if any.
+  [[nodiscard]] std::optional<std::string> find(const std::string& key) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = texts_.find(key);
+    return found == texts_.end() ? std::nullopt : std::optional(found->second);
+  }
+  /// The first text of a key stays.
+  void keep(const std::string& key, std::string text) {
+    const std::lock_guard lock(mutex_);
+    texts_.emplace(key, std::move(text));
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::string> texts_;
+};
+
+/// The library, opened for the current device, on which plans can run, or for a chip that is described by text, for
+/// which plans can be built and asked what they would need on a machine without a GPU.
 class Cudnn {
  public:
   /// For the device that is current when it is first needed: cases without cuDNN should not wait for it.

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "harness/core/tensor.h"
-#include "reference/cuda/cudnn_descriptor.h"
+#include "reference/cuda/cudnn.h"
 
 namespace gpubench::cuda {
 

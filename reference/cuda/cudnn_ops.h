@@ -1,10 +1,13 @@
-// Ops as cuDNN graphs: attention and convolution. plan_graph() makes plans of them (graph_plan.h).
+// Attention and convolution on cuDNN: ops as its graphs, and from such a graph to plans of this backend.
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "harness/core/program.h"
 #include "reference/cuda/cudnn_graph.h"
+#include "reference/cuda/cudnn_plan.h"
+#include "reference/cuda/kernel.h"
 
 namespace gpubench::cuda {
 
@@ -18,5 +21,26 @@ namespace gpubench::cuda {
 
 /// For all three kinds of call. Throws Unsupported for layouts and sums that cuDNN cannot be told of.
 [[nodiscard]] CudnnGraph conv2d_graph(const OpCall& call, std::span<const TensorSpec> tensors);
+
+/// Throws Unsupported unless the call's sums are f32.
+void expect_f32_sums(const OpCall& call);
+/// Throws Unsupported naming the tensor where its layout is more than strides.
+void expect_strides(const OpCall& call, const TensorSpec& tensor);
+
+/// How plans for the call are looked for. Of a convolution many are raced: they are there at once. Code for attention
+/// takes seconds to compile for each, so that only the best two by the first heuristics are. A pinned or remembered
+/// engine is the only one that is built.
+[[nodiscard]] CudnnSearch search_for(const OpCall& call, std::span<const TensorSpec> tensors,
+                                     const CudaContext& context);
+
+/// cuDNN's ways to run the graph, best first by its heuristics, for fastest_of(): only those with the arithmetic that
+/// the call promises for tensors of the first tensor's type, and with a workspace that fits the device's memory beside
+/// the tensors. A remembered engine that is no more is no reason to fail: then all the others are looked for. Throws
+/// Unsupported with cuDNN's words where there is none.
+[[nodiscard]] std::vector<Plan> graph_plans(const OpCall& call, std::span<const TensorSpec> tensors, CudnnGraph graph,
+                                            const CudaContext& context);
+/// The fastest of them.
+[[nodiscard]] Plan plan_graph(const OpCall& call, std::span<const TensorSpec> tensors, CudnnGraph graph,
+                              const CudaContext& context);
 
 }  // namespace gpubench::cuda

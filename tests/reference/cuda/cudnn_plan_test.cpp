@@ -9,7 +9,6 @@
 
 #include "harness/core/error.h"
 #include "reference/cuda/cudnn_ops.h"
-#include "reference/cuda/graph_plan.h"
 #include "reference/ops/attention.h"
 #include "reference/ops/conv2d.h"
 #include "tests/reference/cuda/described_chip.h"

@@ -1,4 +1,4 @@
-#include "reference/cuda/graph_plan.h"
+#include "reference/cuda/cudnn_ops.h"
 
 #include <fmt/format.h>
 
