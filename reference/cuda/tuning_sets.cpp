@@ -1,4 +1,4 @@
-#include "reference/cuda/tuning_sets.h"
+#include "reference/cuda/autotune.h"
 
 #include <algorithm>
 

@@ -135,7 +135,7 @@ TEST_F(Gpu, AStepOnVirtualRanksKeepsEveryBoundAndSaysThatTheyAreVirtual) {
   }
 }
 
-// Which of the candidates runs is up to the tuner; all of them are judged on the CPU (gemm_bias_gradient_test.cpp), but
+// Which of the candidates runs is up to the tuner; all of them are judged on the CPU (bias_gradient_test.cpp), but
 // for what only the library knows of its own epilogues.
 TEST_F(Gpu, BiasGradientsBesideTheirProductsKeepTheirBoundsInATrainingStep) {
   Selection selection;

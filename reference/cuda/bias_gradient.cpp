@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "reference/cuda/autotune.h"
-#include "reference/cuda/gemm_request.h"
+#include "reference/cuda/gemm.h"
 #include "reference/cuda/kernels/column_sum.h"
 #include "reference/cuda/kernels/gelu_epilogue.h"
 #include "reference/ops/bias_gradient.h"
@@ -139,6 +139,25 @@ void add_slope_and_sum(Work& work, const Gemm& gemm, MatmulRequest request) {
 }
 
 }  // namespace
+
+Plan plan_column_sum(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  ColumnSumArgs args;
+  args.from = any_element(call, tensors[0]);
+  args.to = any_element(call, tensors[1]);
+  if (args.from == Element::f64 || args.to == Element::f64) expect_same_type(call, tensors[0], tensors[1]);
+  expect_row_major(call, tensors[1]);
+  const RowView rows = rows_of(call, tensors[0]);
+  args.rows = rows.rows;
+  args.columns = rows.columns;
+  args.stride = rows.stride;
+  args.parts = column_sum_parts(rows.rows, rows.columns, context.device.multiprocessors);
+  const std::size_t sum_bytes = args.from == Element::f64 ? sizeof(double) : sizeof(float);
+  const std::size_t bytes = static_cast<std::size_t>(args.parts * args.columns) * sum_bytes;
+  return own_plan(
+      call, context, args, launch_column_sum,
+      {{"x", to<&ColumnSumArgs::x>}, {"y", to<&ColumnSumArgs::y>}, {workspace_operand, to<&ColumnSumArgs::partial>}},
+      bytes);
+}
 
 Plan plan_gemm_gelu_bias_gradient(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const Gemm& gemm = call.attributes.as<Gemm>();

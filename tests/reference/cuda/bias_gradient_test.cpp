@@ -9,7 +9,7 @@
 #include "tests/reference/cuda/emulated_judge.h"
 
 namespace gpubench {
-namespace gemm_bias_gradient_test {
+namespace bias_gradient_test {
 
 using ::testing::AllOf;
 using ::testing::AnyOf;
@@ -178,5 +178,5 @@ TEST(CudaGemmWeightBiasGradient, WhereTheLibrarysSumIsAnotherOwnKernelsRemain) {
   EXPECT_THAT(same_bits.candidates({.deterministic = true}), Each(EndsWith(":column_sum")));
 }
 
-}  // namespace gemm_bias_gradient_test
+}  // namespace bias_gradient_test
 }  // namespace gpubench
