@@ -12,7 +12,6 @@
 #include "reference/cuda/runtime.h"
 #include "reference/cuda/sequence.h"
 #include "reference/cuda/storage.h"
-#include "reference/cuda/transfer.h"
 #ifdef GPUBENCH_HAS_NCCL
 #include "harness/core/error.h"
 #include "reference/cuda/nccl.h"

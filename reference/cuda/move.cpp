@@ -1,12 +1,11 @@
-#include "reference/cuda/move.h"
+#include "reference/cuda/plans.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
-#include "reference/cuda/kernels/move.h"
-#include "reference/cuda/plans.h"
 #include "reference/ops/move.h"
 
 namespace gpubench::cuda {
@@ -39,6 +38,24 @@ std::vector<int> in_order(const TensorSpec& tensor) {
   return axes;
 }
 
+/// CUDA's copy. From and to pageable memory the driver copies through buffers of its own, with the host at work: in a
+/// graph that is another path than the one programs take, where it can be recorded at all.
+class Transfer final : public CudaLaunch {
+ public:
+  Transfer(std::byte* to, const std::byte* from, std::size_t bytes, bool capturable)
+      : to_(to), from_(from), bytes_(bytes), capturable_(capturable) {}
+  void enqueue(cudaStream_t stream) const override {
+    check(cudaMemcpyAsync(to_, from_, bytes_, cudaMemcpyDefault, stream), "copying between memories");
+  }
+  [[nodiscard]] bool is_capturable() const override { return capturable_; }
+
+ private:
+  std::byte* to_;
+  const std::byte* from_;
+  std::size_t bytes_;
+  bool capturable_;
+};
+
 }  // namespace
 
 MoveArgs move_of(const OpCall& call, const TensorSpec& x, const TensorSpec& y) {
@@ -55,6 +72,25 @@ Plan plan_reorder(const OpCall& call, std::span<const TensorSpec> tensors, const
 
 Plan plan_transpose(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   return plan_move(permuted(call, tensors[0], tensors[1], call.attributes.as<Transpose>().permutation), call, context);
+}
+
+Plan plan_copy(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  const auto on_device = [](const TensorSpec& tensor) { return tensor.placement.memory == Memory::device; };
+  if (std::all_of(tensors.begin(), tensors.end(), on_device))
+    return plan_move(move_of(call, tensors[0], tensors[1]), call, context);
+  const TensorSpec& x = tensors[0];
+  const TensorSpec& y = tensors[1];
+  if (x.layout != y.layout || x.dtype != y.dtype || !is_dense(x)) {
+    refuse(call, fmt::format("tensors {} and {} between memories; expected one dense layout and one type",
+                             x.to_string(), y.to_string()));
+  }
+  const auto is_pageable = [](const TensorSpec& tensor) { return tensor.placement.memory == Memory::pageable_host; };
+  const bool capturable = std::none_of(tensors.begin(), tensors.end(), is_pageable);
+  return plan_bound_by<CudaPlan>(
+      capturable ? "cuda:memcpy" : "cuda:memcpy,by stream", 0,
+      [bytes = static_cast<std::size_t>(x.bytes()), capturable](std::span<const Tensor> bound, Workspace) -> Launch {
+        return std::make_shared<Transfer>(bound[1].data, bound[0].data, bytes, capturable);
+      });
 }
 
 }  // namespace gpubench::cuda

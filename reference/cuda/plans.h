@@ -3,6 +3,7 @@
 #pragma once
 
 #include "reference/cuda/kernel.h"
+#include "reference/cuda/kernels/move.h"
 
 namespace gpubench::cuda {
 
@@ -57,5 +58,11 @@ PlanFunction plan_gradient_norm, plan_clip;
 /// adamw, and clip_adamw. Masters and moments in f32, gradients and copies in f32, f16 or bf16; or all of them in f64.
 /// Dense, in one order per parameter. The learning rate is f32, or f64 with the rest.
 PlanFunction plan_adamw;
+
+/// What moves x's elements to where y's layout has them, without addresses: for ops that move elements among other
+/// things. Throws Unsupported for blocked layouts and for more than most_move_axes axes.
+[[nodiscard]] MoveArgs move_of(const OpCall& call, const TensorSpec& x, const TensorSpec& y);
+/// The plan of a move on the device.
+[[nodiscard]] Plan plan_move(const MoveArgs& args, const OpCall& call, const CudaContext& context);
 
 }  // namespace gpubench::cuda

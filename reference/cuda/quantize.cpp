@@ -3,9 +3,7 @@
 #include <array>
 #include <optional>
 
-#include "reference/cuda/kernels/move.h"
 #include "reference/cuda/kernels/quantize.h"
-#include "reference/cuda/move.h"
 #include "reference/ops/quantize.h"
 
 namespace gpubench::cuda {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "harness/core/error.h"
 
@@ -36,6 +37,60 @@ std::int64_t attribute(cudaDeviceAttr which, int ordinal) {
   int value = 0;
   check(cudaDeviceGetAttribute(&value, which, ordinal), "reading a device attribute");
   return value;
+}
+
+constexpr std::size_t page_bytes = 4096;
+
+Buffer on_current_device(std::size_t bytes) {
+  const std::shared_ptr<std::byte> memory = allocate(bytes);
+  return {memory.get(), bytes, memory};
+}
+
+Buffer pinned(std::size_t bytes) {
+  void* data = nullptr;
+  check(cudaMallocHost(&data, std::max<std::size_t>(bytes, 1)),
+        fmt::format("allocating {} bytes of pinned memory", bytes));
+  return {static_cast<std::byte*>(data), bytes,
+          std::shared_ptr<void>(data, [](void* held) { (void)cudaFreeHost(held); })};
+}
+
+Buffer pageable(std::size_t bytes) {
+  const std::size_t pages = (std::max<std::size_t>(bytes, 1) + page_bytes - 1) / page_bytes;
+  void* data = std::aligned_alloc(page_bytes, pages * page_bytes);
+  if (data == nullptr) throw BackendError(fmt::format("cuda: cannot allocate {} bytes of the host's memory", bytes));
+  return {static_cast<std::byte*>(data), bytes, std::shared_ptr<void>(data, std::free)};
+}
+
+// Another device whose memory this one can address; -1: none.
+int peer_of(const DeviceTraits& device) {
+  const int count = device_count();
+  for (int other = 0; other < count; ++other) {
+    int reachable = 0;
+    if (other == device.ordinal) continue;
+    check(cudaDeviceCanAccessPeer(&reachable, device.ordinal, other), "asking whether devices are peers");
+    if (reachable != 0) return other;
+  }
+  return -1;
+}
+
+Buffer on_peer(std::size_t bytes, const DeviceTraits& device) {
+  const int peer = peer_of(device);
+  if (peer < 0) throw Unsupported(fmt::format("cuda: device {} has no peer that it can address", device.ordinal));
+  if (const cudaError_t status = cudaDeviceEnablePeerAccess(peer, 0); status == cudaErrorPeerAccessAlreadyEnabled) {
+    (void)cudaGetLastError();
+  } else {
+    check(status, "enabling access to a peer");
+  }
+  check(cudaSetDevice(peer), "selecting a peer");
+  Buffer buffer;
+  try {
+    buffer = on_current_device(bytes);
+  } catch (...) {
+    (void)cudaSetDevice(device.ordinal);
+    throw;
+  }
+  check(cudaSetDevice(device.ordinal), "selecting the device");
+  return buffer;
 }
 
 }  // namespace
@@ -149,6 +204,16 @@ std::shared_ptr<std::byte> upload(std::span<const std::byte> bytes) {
   // From pageable memory the call returns before the last transfer is done, and our streams do not wait for its stream.
   check(cudaStreamSynchronize(nullptr), "copying a table to the device");
   return memory;
+}
+
+Buffer allocate_in(Memory memory, std::size_t bytes, const DeviceTraits& device) {
+  switch (memory) {
+    case Memory::pinned_host: return pinned(bytes);
+    case Memory::pageable_host: return pageable(bytes);
+    case Memory::peer: return on_peer(bytes, device);
+    case Memory::device: break;
+  }
+  return on_current_device(bytes);
 }
 
 }  // namespace gpubench::cuda

@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "harness/core/backend.h"
+
 namespace gpubench::cuda {
 
 /// Throws when `status` is an error, with CUDA's name and text for it: BackendError, or DeviceLost where the context is
@@ -75,5 +77,9 @@ using GraphExec = std::unique_ptr<CUgraphExec_st, detail::GraphExecDelete>;
 /// Device memory with these bytes in it, complete on return: tables that bound work keeps. Not while a stream is
 /// captured.
 [[nodiscard]] std::shared_ptr<std::byte> upload(std::span<const std::byte> bytes);
+
+/// Memory of the current device, the host's, or a peer's. `peer`: of the first other device that this one can address
+/// directly. Throws Unsupported where there is no such device, BackendError when memory runs out.
+[[nodiscard]] Buffer allocate_in(Memory memory, std::size_t bytes, const DeviceTraits& device);
 
 }  // namespace gpubench::cuda

@@ -5,7 +5,6 @@
 #include <new>
 
 #include "reference/cuda/cublaslt.h"
-#include "reference/cuda/move.h"
 #include "reference/cuda/plans.h"
 #include "reference/cuda/storage.h"
 #include "reference/ops/bias_gradient.h"
@@ -35,7 +34,7 @@ constexpr std::initializer_list<cuda::OpImplementation> implementations{
     {clip_adamw_kind, cuda::plan_adamw},
     {clip_kind, cuda::plan_clip},
     {column_sum_kind, cuda::plan_column_sum},
-    {copy_kind, cuda::plan_reorder},  // on one device
+    {copy_kind, cuda::plan_copy},
     {cross_entropy_backward_kind, cuda::plan_cross_entropy_backward},
     {cross_entropy_forward_kind, cuda::plan_cross_entropy_forward},
     {cross_entropy_forward_backward_kind, cuda::plan_cross_entropy_forward_backward},

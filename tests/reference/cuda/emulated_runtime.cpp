@@ -82,3 +82,10 @@ std::vector<cuda::emulation::Region> uploaded_tables() {
 }
 
 }  // namespace gpubench::testing
+
+// CUDA's own name.
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind /*kind*/,
+                            cudaStream_t stream) {
+  gpubench::cuda::emulation::on_stream(stream, [=] { std::memcpy(to, from, bytes); });
+  return cudaSuccess;
+}

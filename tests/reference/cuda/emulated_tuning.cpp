@@ -49,12 +49,6 @@ cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
   return cudaSuccess;
 }
 
-cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind /*kind*/,
-                            cudaStream_t stream) {
-  gpubench::cuda::emulation::on_stream(stream, [=] { std::memcpy(to, from, bytes); });
-  return cudaSuccess;
-}
-
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {
   gpubench::cuda::emulation::on_stream(stream, [=] { std::memset(memory, value, bytes); });
   return cudaSuccess;

@@ -7,7 +7,6 @@
 #include "reference/cuda/autotune.h"
 #include "reference/cuda/plans.h"
 #include "reference/cuda/sequence.h"
-#include "reference/cuda/transfer.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/move.h"
 #include "reference/ops/pointwise.h"
