@@ -7,10 +7,9 @@
 
 #include "reference/cuda/cublaslt.h"
 #include "reference/cuda/cudnn.h"
+#include "reference/cuda/execution.h"
 #include "reference/cuda/kernel.h"
-#include "reference/cuda/round_timer.h"
 #include "reference/cuda/runtime.h"
-#include "reference/cuda/sequence.h"
 #include "reference/cuda/storage.h"
 #ifdef GPUBENCH_HAS_NCCL
 #include "harness/core/error.h"

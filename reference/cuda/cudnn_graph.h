@@ -1,5 +1,5 @@
 // A computation as cuDNN is told of it: tensors and the operations between them. Nothing here depends on a chip or
-// chooses anything; cudnn_engine.h finds ways to run a graph.
+// chooses anything; cudnn_plan.h finds ways to run a graph.
 #pragma once
 
 #include <cstddef>

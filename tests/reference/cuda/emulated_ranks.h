@@ -10,7 +10,7 @@ namespace gpubench::testing {
 
 using OpenCommunicator = std::function<std::unique_ptr<cuda::CudaCommunicator>(int ranks)>;
 
-/// The ranks' queues are the CUDA backend's own (rank_streams.h), on this communicator.
+/// The ranks' queues are the CUDA backend's own (cuda_communicator.h), on this communicator.
 [[nodiscard]] RankSet open_emulated_ranks(int ranks, const OpenCommunicator& open);
 
 }  // namespace gpubench::testing

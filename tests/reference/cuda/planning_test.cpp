@@ -5,8 +5,8 @@
 
 #include "harness/core/error.h"
 #include "reference/cuda/autotune.h"
+#include "reference/cuda/execution.h"
 #include "reference/cuda/plans.h"
-#include "reference/cuda/sequence.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/move.h"
 #include "reference/ops/pointwise.h"
