@@ -1,6 +1,8 @@
 // Suite norm: the row-wise ops of a transformer, each alone, at the widths of real models: normalization, rotary
-// position embedding and the gated activation of its feed-forward part, forward and backward.
+// position embedding and the gated activation of its feed-forward part; and the batch normalization of convolutional
+// networks. Forward and backward.
 #include "reference/ops/norm.h"
+#include "reference/ops/batch_norm.h"
 #include "reference/ops/pointwise.h"
 #include "reference/ops/rotary.h"
 #include "suites/suites.h"
@@ -50,6 +52,45 @@ Forward swiglu(Program& p, const Case& c, const Recipe& r) {
   const ValueId gate = half("gate", Fill::pointwise());
   const ValueId up = half("up", Fill::normal(1.0));
   return {swiglu_forward(p, r.math, "swiglu", gate, up), {gate, up}};
+}
+
+// ResNet-50 (He et al., arXiv 1512.03385): its first stage, of few channels and many pixels, and its last.
+Grid images() {
+  const auto image = [](std::int64_t n, std::int64_t h, std::int64_t c, std::string label, Tier tier,
+                        std::vector<std::string> recipes = {}) {
+    return Point{{{"n", n}, {"h", h}, {"w", h}, {"c", c}}, std::move(label), tier, std::move(recipes)};
+  };
+  return grid_of({
+      // types of the activations; statistics and what belongs to channels are f32
+      image(1, 28, 64, "resnet50 conv2_x, a quarter of one image", Tier::smoke, {"f32"}),
+      image(4, 56, 64, "resnet50 conv2_x", Tier::quick),
+      image(2, 7, 77, "edge: channels that fill no pack", Tier::standard),
+      image(32, 56, 64, "resnet50 conv2_x", Tier::standard),
+      image(32, 56, 256, "resnet50 conv2_x, its wide end", Tier::standard),
+      image(32, 7, 2048, "resnet50 conv5_x, its wide end", Tier::standard),
+      image(256, 56, 256, "resnet50 conv2_x, its wide end", Tier::large),
+  });
+}
+
+Forward batch_norm(Program& p, const Case& c, const Recipe& r) {
+  const ValueId x =
+      p.add(tensor("x", r.tensor, {c.dim("n"), c.dim("h"), c.dim("w"), c.dim("c")}, Role::input, Fill::normal(1.0)));
+  const auto of_channels = [&](const char* name, Role role, Fill fill) {
+    return p.add(tensor(name, r.wide, {c.dim("c")}, role, fill));
+  };
+  const BatchNormChannels channels{of_channels("gamma", Role::parameter, Fill::positive(1.0)),
+                                   of_channels("beta", Role::parameter, Fill::normal(0.125)),
+                                   of_channels("running_mean", Role::state, Fill::normal(0.125)),
+                                   of_channels("running_var", Role::state, Fill::positive(1.0))};
+  return {batch_norm_forward(p, {}, r.math, "norm", x, channels).y, {x, channels.gamma, channels.beta}};
+}
+
+std::shared_ptr<const Workload> batch_norm_workload(std::string name, std::string description,
+                                                    Program (*build)(const Case&, const Recipe&)) {
+  return declare({{std::move(name), std::move(description), "n", PrimaryMetric::bytes_per_s, "images", CacheMode::cold},
+                  images(),
+                  build,
+                  [](const Case& c) { return static_cast<double>(c.dim("n")); }});
 }
 
 Grid heads() {
@@ -111,6 +152,9 @@ Suite norm() {
               declare_rows("layer_norm_backward", "dx, dgamma, dbeta", norm_sizes(), backward<layer_norm>),
               declare_rows("rms_norm_forward", "y and rstd", rms, forward<rms_norm>),
               declare_rows("rms_norm_backward", "dx, dgamma", rms, backward<rms_norm>),
+              batch_norm_workload("batch_norm_forward", "y, the statistics that the backward wants, running averages",
+                                  forward<batch_norm>),
+              batch_norm_workload("batch_norm_backward", "dx, dgamma, dbeta", backward<batch_norm>),
               rotary_workload("rotary_forward", "pairs half a head apart are turned (GPT-NeoX, Llama)",
                               rotary_half_forward),
               rotary_workload("rotary_backward", "their gradient: turned the other way", rotary_half_backward),

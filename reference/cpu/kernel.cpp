@@ -7,6 +7,7 @@
 
 #include "reference/cpu/parallel.h"
 #include "reference/ops/attention.h"
+#include "reference/ops/batch_norm.h"
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/conv2d.h"
 #include "reference/ops/cross_entropy.h"
@@ -106,6 +107,8 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {attention_forward_kind, plan_attention_forward},
     {average_pool_backward_kind, plan_average_pool_backward},
     {average_pool_forward_kind, plan_average_pool_forward},
+    {batch_norm_backward_kind, plan_batch_norm_backward},
+    {batch_norm_forward_kind, plan_batch_norm_forward},
     {clip_adamw_kind, plan_adamw},
     {clip_kind, plan_clip},
     {column_sum_kind, plan_column_sum},

@@ -41,6 +41,8 @@ PlanFunction plan_column_sum;
 PlanFunction plan_norm_forward, plan_norm_backward;
 /// x, r, sum and y in one type.
 PlanFunction plan_residual_norm_forward;
+/// All row-major; what belongs to channels f32 (f64 for f64).
+PlanFunction plan_batch_norm_forward, plan_batch_norm_backward;
 /// All row-major.
 PlanFunction plan_max_pool_forward, plan_max_pool_backward, plan_average_pool_forward, plan_average_pool_backward;
 /// Any strides between heads, tokens and sequences.

@@ -10,8 +10,9 @@ namespace gpubench {
 namespace {
 
 std::vector<const OpDefinition*> in_alphabetical_order() {
-  constexpr std::array<Definitions*, 17> textbooks{attention_definitions,
+  constexpr std::array<Definitions*, 18> textbooks{attention_definitions,
                                                    attention_backward_definitions,
+                                                   batch_norm_definitions,
                                                    bias_gradient_definitions,
                                                    collective_move_definitions,
                                                    collective_reduction_definitions,
@@ -90,6 +91,17 @@ std::optional<ValueId> incoming_gradient(const OpCall& call, const GradientTape&
                        "' makes the loss; expected cross_entropy_forward, or a seed with a gradient");
   }
   return tape.of(output);
+}
+
+void refuse_gradient_of_statistics(const OpCall& call, const GradientTape& tape) {
+  for (const char* name : {"mean", "rstd", "running_mean'", "running_var'"}) {
+    if (!declares(call.kind.outputs, name)) continue;
+    const ValueId statistic = call.output(name);
+    if (tape.of(statistic) || tape.is_loss(statistic)) {
+      throw ProgramError(std::string(call.kind.name) + ": a gradient flows into a statistic of op '" + call.label +
+                         "'; expected mean and rstd to be read by its backward only");
+    }
+  }
 }
 
 std::vector<ValueId> incoming_gradients(const Program& program, const OpCall& call, const GradientTape& tape) {

@@ -142,7 +142,7 @@ template <class... Definitions>
 
 /// One function per file of the textbook returns its definitions.
 using Definitions = std::span<const OpDefinition* const>();
-Definitions attention_definitions, attention_backward_definitions, bias_gradient_definitions,
+Definitions attention_definitions, attention_backward_definitions, batch_norm_definitions, bias_gradient_definitions,
     collective_move_definitions, collective_reduction_definitions, conv2d_definitions, cross_entropy_definitions,
     embedding_definitions, gemm_definitions, move_definitions, norm_definitions, norm_backward_definitions,
     optimizer_definitions, pointwise_definitions, pool_definitions, quantize_definitions, rotary_definitions;
@@ -172,6 +172,10 @@ class GradientTape {
 /// The gradient of an output of `call`; empty where none flows. Throws ProgramError when the output is the loss itself:
 /// only cross_entropy_forward starts a backward pass by itself, others need a seed gradient.
 [[nodiscard]] std::optional<ValueId> incoming_gradient(const OpCall& call, const GradientTape& tape, ValueId output);
+
+/// Throws ProgramError where a gradient flows into a statistic that a normalization saves or updates: only its backward
+/// may read them.
+void refuse_gradient_of_statistics(const OpCall& call, const GradientTape& tape);
 
 /// The gradients of all outputs of a collective: its backward needs every one of them. Throws ProgramError as
 /// above, and naming an output that none flows into.

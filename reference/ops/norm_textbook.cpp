@@ -91,18 +91,6 @@ std::string normalized_bound(NormalizedOutput output, std::int64_t n, const Math
   return bound_text("|gamma| rstd (T + |x - mean| (r + 4 u)) + 2 u (|y| + |beta|)" + theta, math);
 }
 
-/// Throws ProgramError where a gradient flows into the mean or rstd: only the backward may read them.
-void refuse_gradient_of_statistics(const OpCall& call, const GradientTape& tape) {
-  for (const char* name : {"mean", "rstd"}) {
-    if (!declares(call.kind.outputs, name)) continue;
-    const ValueId statistic = call.output(name);
-    if (tape.of(statistic) || tape.is_loss(statistic)) {
-      throw ProgramError(std::string(call.kind.name) + ": a gradient flows into a statistic of op '" + call.label +
-                         "'; expected mean and rstd to be read by its backward only");
-    }
-  }
-}
-
 // Layer normalization where `centered`, else root mean square normalization.
 template <bool centered>
 class NormForwardDefinition : public OpDefinition {

@@ -52,9 +52,9 @@ TEST(Suites, TheTiersOfTheProcessorKeepTheirSize) {
   Selection selection;
   selection.default_precisions = {"f32", "bf16"};
   selection.tier = Tier::smoke;
-  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 85U);
+  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 87U);
   selection.tier = Tier::quick;
-  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 266U);
+  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 272U);
 }
 
 // Whoever asks for one suite by name, on any device, gets something to look at without asking for a tier.

@@ -7,6 +7,7 @@
 #include "reference/cuda/cublaslt.h"
 #include "reference/cuda/plans.h"
 #include "reference/cuda/storage.h"
+#include "reference/ops/batch_norm.h"
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/embedding.h"
@@ -31,6 +32,8 @@ constexpr std::initializer_list<cuda::OpImplementation> implementations{
     {adamw_kind, cuda::plan_adamw},
     {average_pool_backward_kind, cuda::plan_average_pool_backward},
     {average_pool_forward_kind, cuda::plan_average_pool_forward},
+    {batch_norm_backward_kind, cuda::plan_batch_norm_backward},
+    {batch_norm_forward_kind, cuda::plan_batch_norm_forward},
     {clip_adamw_kind, cuda::plan_adamw},
     {clip_kind, cuda::plan_clip},
     {column_sum_kind, cuda::plan_column_sum},

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "reference/ops/attention.h"
+#include "reference/ops/batch_norm.h"
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/collective.h"
 #include "reference/ops/conv2d.h"
@@ -42,6 +43,8 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "attention_forward",
                                       "average_pool_backward",
                                       "average_pool_forward",
+                                      "batch_norm_backward",
+                                      "batch_norm_forward",
                                       "broadcast",
                                       "cast",
                                       "clip",
@@ -87,7 +90,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "triad"}) {
     EXPECT_EQ(definition(OpKind{name}).kind().name, name);
   }
-  EXPECT_EQ(definitions().size(), 52U);
+  EXPECT_EQ(definitions().size(), 54U);
 }
 
 TEST(Definitions, AnUnknownKindIsAnErrorNamingTheKnownOnes) {
@@ -139,6 +142,11 @@ void add_matrix_ops(Program& p) {
   (void)layer_norm_backward(p, {}, f32_math, "norm.backward", y, x, row, norm.mean, norm.rstd);
   (void)layer_norm_backward(p, {}, f32_math, "residual_norm.backward", y, x, row, norm.mean, norm.rstd, x);
   (void)residual_norm_forward(p, {}, f32_math, "residual_norm", x, y, row, row);
+  const ValueId running_mean = source(p, "running_mean", DType::f32, {4});
+  const ValueId running_var = source(p, "running_var", DType::f32, {4});
+  const BatchNormForward batch =
+      batch_norm_forward(p, {}, f32_math, "batch_norm", x, {row, row, running_mean, running_var});
+  (void)batch_norm_backward(p, f32_math, "batch_norm.backward", y, x, row, batch.mean, batch.rstd);
   const RmsNormForward rms = rms_norm_forward(p, {}, f32_math, "rms_norm", x, row);
   (void)rms_norm_backward(p, {}, f32_math, "rms_norm.backward", y, x, row, rms.rstd);
 }

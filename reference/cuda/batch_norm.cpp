@@ -1,0 +1,69 @@
+#include "reference/ops/batch_norm.h"
+
+#include "reference/cuda/kernels/batch_norm.h"
+#include "reference/cuda/plans.h"
+#include "reference/ops/tensor_checks.h"
+
+namespace gpubench::cuda {
+namespace {
+
+BatchNormArgs batch_norm_args(const OpCall& call, const Named<TensorSpec>& operand, const CudaContext& context) {
+  const TensorSpec& x = operand["x"];
+  operand.each({"x", "y", "dy", "dx"}, [&](const TensorSpec& data) {
+    expect_same_type(call, x, data);
+    expect_row_major(call, data);
+  });
+  operand.each({"gamma", "beta", "mean", "rstd", "running_mean", "running_var", "dgamma", "dbeta"},
+               [&](const TensorSpec& of_channels) {
+                 expect_type(call, of_channels, statistic_type(x.dtype));
+                 expect_row_major(call, of_channels);
+               });
+  BatchNormArgs args;
+  args.data = any_element(call, x);
+  args.channels = x.shape[-1];
+  args.rows = x.shape.elements() / args.channels;
+  args.parts = batch_norm_parts(args, context.device.multiprocessors);
+  return args;
+}
+
+std::size_t batch_norm_scratch(const BatchNormArgs& args) {
+  const std::size_t sum_bytes = args.data == Element::f64 ? sizeof(double) : sizeof(float);
+  return static_cast<std::size_t>(2 * args.parts * args.channels) * sum_bytes;
+}
+
+}  // namespace
+
+Plan plan_batch_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  BatchNormArgs args = batch_norm_args(call, {call, tensors}, context);
+  const BatchNorm& norm = call.attributes.as<BatchNorm>();
+  args.epsilon = norm.epsilon;
+  args.momentum = norm.momentum;
+  return own_plan(call, context, args, launch_batch_norm_forward,
+                  {{"x", to<&BatchNormArgs::x>},
+                   {"gamma", to<&BatchNormArgs::gamma>},
+                   {"beta", to<&BatchNormArgs::beta>},
+                   {"y", to<&BatchNormArgs::to>},
+                   {"mean", to<&BatchNormArgs::mean>},
+                   {"rstd", to<&BatchNormArgs::rstd>},
+                   {"running_mean'", to<&BatchNormArgs::running_mean>},
+                   {"running_var'", to<&BatchNormArgs::running_var>},
+                   {workspace_operand, to<&BatchNormArgs::partial>}},
+                  batch_norm_scratch(args));
+}
+
+Plan plan_batch_norm_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  const BatchNormArgs args = batch_norm_args(call, {call, tensors}, context);
+  return own_plan(call, context, args, launch_batch_norm_backward,
+                  {{"dy", to<&BatchNormArgs::dy>},
+                   {"x", to<&BatchNormArgs::x>},
+                   {"gamma", to<&BatchNormArgs::gamma>},
+                   {"mean", to<&BatchNormArgs::mean>},
+                   {"rstd", to<&BatchNormArgs::rstd>},
+                   {"dx", to<&BatchNormArgs::to>},
+                   {"dgamma", to<&BatchNormArgs::dgamma>},
+                   {"dbeta", to<&BatchNormArgs::dbeta>},
+                   {workspace_operand, to<&BatchNormArgs::partial>}},
+                  batch_norm_scratch(args));
+}
+
+}  // namespace gpubench::cuda

@@ -1,0 +1,410 @@
+#include "reference/cuda/kernels/batch_norm.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "reference/cuda/kernels/memory.cuh"
+#include "reference/cuda/kernels/number.cuh"
+
+namespace gpubench::cuda {
+namespace {
+
+constexpr int threads = 256;
+
+/// How many threads lie side by side on a row, each with N channels: no more than few channels have work for.
+__host__ __device__ constexpr int lanes_for(std::int64_t channels, int n) {
+  int lanes = 1;
+  while (lanes < warp_lanes && static_cast<std::int64_t>(lanes) * n < channels) lanes *= 2;
+  return lanes;
+}
+
+constexpr std::int64_t tiles_of(std::int64_t channels, int n) {
+  const std::int64_t tile = static_cast<std::int64_t>(lanes_for(channels, n)) * n;
+  return (channels + tile - 1) / tile;
+}
+
+/// The rows of a part.
+struct Rows {
+  std::int64_t begin, end;
+  /// How many of them one of `groups` groups takes, each every `groups`th.
+  [[nodiscard]] __device__ __forceinline__ std::int64_t count(int group, int groups) const {
+    return end - begin > group ? (end - begin - group + groups - 1) / groups : 0;
+  }
+};
+
+__device__ __forceinline__ Rows rows_of_part(const BatchNormArgs& args, std::int64_t part) {
+  const std::int64_t per_part = (args.rows + args.parts - 1) / args.parts;
+  const std::int64_t begin = part * per_part < args.rows ? part * per_part : args.rows;
+  return {begin, begin + per_part < args.rows ? begin + per_part : args.rows};
+}
+
+/// What a thread works on: N channels of every `groups`th row of a part.
+template <int N>
+struct Share {
+  int lanes, groups, group;
+  std::int64_t part, first_channel, channel;
+  Rows rows;
+
+  __device__ __forceinline__ Share(const BatchNormArgs& args, std::int64_t work)
+      : lanes(lanes_for(args.channels, N)), groups(threads / lanes), group(static_cast<int>(threadIdx.x) / lanes) {
+    const std::int64_t tile = static_cast<std::int64_t>(lanes) * N;
+    const std::int64_t tiles = (args.channels + tile - 1) / tile;
+    part = work / tiles;
+    first_channel = work % tiles * tile;
+    channel = first_channel + static_cast<std::int64_t>(static_cast<int>(threadIdx.x) % lanes) * N;
+    rows = rows_of_part(args, part);
+  }
+
+  /// Calls several(element) for `at_once` rows, `step` elements apart, and one(element) for those that are left.
+  template <int at_once, class Several, class One>
+  __device__ __forceinline__ void each_row(std::int64_t channels, const Several& several, const One& one) const {
+    if (channel >= channels) return;
+    std::int64_t row = rows.begin + group;
+    for (; row + (at_once - 1) * groups < rows.end; row += at_once * groups) several(row * channels + channel);
+    for (; row < rows.end; row += groups) one(row * channels + channel);
+  }
+};
+
+/// Mean, and sum of squared deviations from it, of `count` numbers.
+template <class W>
+struct Moments {
+  W count, mean, m2;
+  /// Chan, Golub, LeVeque 1983.
+  __device__ __forceinline__ void merge(const Moments& other) {
+    if (other.count == W(0)) return;
+    const W total = count + other.count;
+    const W weight = other.count / total, delta = other.mean - mean;
+    mean += delta * weight;
+    m2 += other.m2 + delta * delta * (count * weight);
+    count = total;
+  }
+};
+
+/// Two sums per thread and element of a pack.
+template <class W, int N>
+struct BlockSums {
+  Shared<W> first[threads * N], second[threads * N];
+};
+
+/// For each channel of the tile: mean and m2 of what merge(sums, cell of the first group) returns, written to the two
+/// halves of the scratch memory. The next group's cell is `lanes` further on. All threads of the block call it.
+template <class W, int N, class Merge>
+__device__ __forceinline__ void store_block_sums(const BatchNormArgs& args, const Share<N>& share, const W (&first)[N],
+                                                 const W (&second)[N], const Merge& merge) {
+  auto& shared = shared_storage<BlockSums<W, N>>();
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    shared.first[i * threads + static_cast<int>(threadIdx.x)] = first[i];
+    shared.second[i * threads + static_cast<int>(threadIdx.x)] = second[i];
+  }
+  __syncthreads();
+  W* partial = static_cast<W*>(args.partial);
+  for (int cell = static_cast<int>(threadIdx.x); cell < share.lanes * N; cell += threads) {
+    const int lane = cell % share.lanes, i = cell / share.lanes;
+    const std::int64_t channel = share.first_channel + lane * N + i;
+    if (channel >= args.channels) continue;
+    const Moments<W> sums = merge(shared, i * threads + lane);
+    const std::int64_t place = share.part * args.channels + channel;
+    store(partial + place, sums.mean);
+    store(partial + args.parts * args.channels + place, sums.m2);
+  }
+  __syncthreads();
+}
+
+template <class T, int N>
+__global__ void __launch_bounds__(threads) batch_moments_kernel(BatchNormArgs args) {
+  using W = Wide<T>;
+  const auto* x = static_cast<const T*>(args.x);
+  for (std::int64_t work = blockIdx.x;; work += gridDim.x) {
+    const Share<N> share(args, work);
+    if (share.part >= args.parts) return;
+    W mean[N]{}, m2[N]{};
+    W count = 0;
+    share.template each_row<4>(
+        args.channels,
+        [&](std::int64_t first) {
+          Loaded<T, N> rows[4];
+#pragma unroll
+          for (int k = 0; k < 4; ++k) rows[k] = load_pack<N>(x + first + k * share.groups * args.channels);
+          const W weight = W(4) / (count + W(4)), of_delta = count * weight;
+          count += W(4);
+#pragma unroll
+          for (int i = 0; i < N; ++i) {
+            const W a = widen(rows[0][i]), b = widen(rows[1][i]), c = widen(rows[2][i]), d = widen(rows[3][i]);
+            const W of_four = ((a + b) + (c + d)) * W(0.25);
+            const W delta = of_four - mean[i];
+            mean[i] += delta * weight;
+            m2[i] += (((a - of_four) * (a - of_four) + (b - of_four) * (b - of_four)) +
+                      ((c - of_four) * (c - of_four) + (d - of_four) * (d - of_four))) +
+                     delta * delta * of_delta;
+          }
+        },
+        [&](std::int64_t first) {
+          const auto row = load_pack<N>(x + first);
+          const W weight = W(1) / (count + W(1)), of_delta = count * weight;
+          count += W(1);
+#pragma unroll
+          for (int i = 0; i < N; ++i) {
+            const W delta = widen(row[i]) - mean[i];
+            mean[i] += delta * weight;
+            m2[i] += delta * delta * of_delta;
+          }
+        });
+    store_block_sums<W, N>(args, share, mean, m2, [&share](const BlockSums<W, N>& sums, int cell) {
+      Moments<W> all{0, 0, 0};
+      for (int group = 0; group < share.groups; ++group, cell += share.lanes) {
+        all.merge({static_cast<W>(share.rows.count(group, share.groups)), sums.first[cell], sums.second[cell]});
+      }
+      return all;
+    });
+  }
+}
+
+template <class T, int N>
+__global__ void __launch_bounds__(threads) batch_gradient_sums_kernel(BatchNormArgs args) {
+  using W = Wide<T>;
+  const auto *dy = static_cast<const T*>(args.dy), *x = static_cast<const T*>(args.x);
+  for (std::int64_t work = blockIdx.x;; work += gridDim.x) {
+    const Share<N> share(args, work);
+    if (share.part >= args.parts) return;
+    W plain[N]{}, weighted[N]{}, mean[N]{};
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      if (share.channel + i < args.channels) mean[i] = load(static_cast<const W*>(args.mean) + share.channel + i);
+    }
+    share.template each_row<2>(
+        args.channels,
+        [&](std::int64_t first) {
+          const std::int64_t second = first + share.groups * args.channels;
+          const auto a = load_pack<N>(dy + first), b = load_pack<N>(dy + second);
+          const auto p = load_pack<N>(x + first), q = load_pack<N>(x + second);
+#pragma unroll
+          for (int i = 0; i < N; ++i) {
+            plain[i] += widen(a[i]) + widen(b[i]);
+            weighted[i] += widen(a[i]) * (widen(p[i]) - mean[i]) + widen(b[i]) * (widen(q[i]) - mean[i]);
+          }
+        },
+        [&](std::int64_t first) {
+          const auto a = load_pack<N>(dy + first), p = load_pack<N>(x + first);
+#pragma unroll
+          for (int i = 0; i < N; ++i) {
+            plain[i] += widen(a[i]);
+            weighted[i] += widen(a[i]) * (widen(p[i]) - mean[i]);
+          }
+        });
+    store_block_sums<W, N>(args, share, plain, weighted, [&share](const BlockSums<W, N>& sums, int cell) {
+      Moments<W> all{0, 0, 0};
+      for (int group = 0; group < share.groups; ++group, cell += share.lanes) {
+        all.mean += sums.first[cell];
+        all.m2 += sums.second[cell];
+      }
+      return all;
+    });
+  }
+}
+
+constexpr int merged_channels = 32;  // of a block
+constexpr int merged_groups = 16;    // of parts, merged at the same time
+
+template <class W>
+struct GroupMoments {
+  Shared<W> count[merged_groups][merged_channels], mean[merged_groups][merged_channels],
+      m2[merged_groups][merged_channels];
+};
+
+template <class W>
+__device__ __forceinline__ void add_moments(Moments<W>& all, const Moments<W>& other, bool forward) {
+  if (forward) return all.merge(other);
+  all.mean += other.mean;
+  all.m2 += other.m2;
+}
+
+template <class W>
+__device__ __forceinline__ void update_running(void* running, std::int64_t channel, W momentum, W statistic) {
+  W* place = static_cast<W*>(running) + channel;
+  store(place, (W(1) - momentum) * load(place) + momentum * statistic);
+}
+
+template <class W>
+__device__ __forceinline__ void finish_forward(const BatchNormArgs& args, std::int64_t channel, const Moments<W>& all) {
+  const W n = static_cast<W>(args.rows), momentum = static_cast<W>(args.momentum);
+  store(static_cast<W*>(args.mean) + channel, all.mean);
+  store(static_cast<W*>(args.rstd) + channel, W(1) / std::sqrt(all.m2 / n + static_cast<W>(args.epsilon)));
+  update_running(args.running_mean, channel, momentum, all.mean);
+  update_running(args.running_var, channel, momentum, all.m2 / (n - W(1)));
+}
+
+/// Merges the parts of the scratch memory.
+template <class W, bool forward>
+__global__ void __launch_bounds__(merged_channels* merged_groups) batch_merge_kernel(BatchNormArgs args) {
+  auto& shared = shared_storage<GroupMoments<W>>();
+  const int lane = static_cast<int>(threadIdx.x) % merged_channels;
+  const int group = static_cast<int>(threadIdx.x) / merged_channels;
+  for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * merged_channels; first < args.channels;
+       first += static_cast<std::int64_t>(gridDim.x) * merged_channels) {
+    const std::int64_t channel = first + lane;
+    Moments<W> all{0, 0, 0};
+    if (channel < args.channels) {
+      const W* means = static_cast<const W*>(args.partial) + channel;
+      const W* m2s = means + args.parts * args.channels;
+#pragma unroll 4
+      for (std::int64_t part = group; part < args.parts; part += merged_groups) {
+        const Rows rows = rows_of_part(args, part);
+        add_moments(all,
+                    Moments<W>{static_cast<W>(rows.end - rows.begin), load(means + part * args.channels),
+                               load(m2s + part * args.channels)},
+                    forward);
+      }
+    }
+    shared.count[group][lane] = all.count;
+    shared.mean[group][lane] = all.mean;
+    shared.m2[group][lane] = all.m2;
+    __syncthreads();
+    if (group == 0 && channel < args.channels) {
+      for (int other = 1; other < merged_groups; ++other) {
+        add_moments(all, Moments<W>{shared.count[other][lane], shared.mean[other][lane], shared.m2[other][lane]},
+                    forward);
+      }
+      if (forward) {
+        finish_forward(args, channel, all);
+      } else {
+        store(static_cast<W*>(args.dbeta) + channel, all.mean);
+        store(static_cast<W*>(args.dgamma) + channel, all.m2 * load(static_cast<const W*>(args.rstd) + channel));
+      }
+    }
+    __syncthreads();
+  }
+}
+
+template <class T, int N>
+__global__ void __launch_bounds__(threads) batch_normalize_kernel(BatchNormArgs args) {
+  using W = Wide<T>;
+  const auto* x = static_cast<const T*>(args.x);
+  auto* y = static_cast<T*>(args.to);
+  for (std::int64_t work = blockIdx.x;; work += gridDim.x) {
+    const Share<N> share(args, work);
+    if (share.part >= args.parts) return;
+    W mean[N]{}, scale[N]{}, beta[N]{};
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const std::int64_t channel = share.channel + i;
+      if (channel >= args.channels) continue;
+      mean[i] = load(static_cast<const W*>(args.mean) + channel);
+      scale[i] = load(static_cast<const W*>(args.gamma) + channel) * load(static_cast<const W*>(args.rstd) + channel);
+      beta[i] = load(static_cast<const W*>(args.beta) + channel);
+    }
+    const auto write = [&](std::int64_t at, const Loaded<T, N>& row) {
+      Pack<T, N> result;
+#pragma unroll
+      for (int i = 0; i < N; ++i) result.at[i] = narrow<T>((widen(row[i]) - mean[i]) * scale[i] + beta[i]);
+      store_pack(y + at, result);
+    };
+    share.template each_row<4>(
+        args.channels,
+        [&](std::int64_t first) {
+          Loaded<T, N> rows[4];
+#pragma unroll
+          for (int k = 0; k < 4; ++k) rows[k] = load_pack<N>(x + first + k * share.groups * args.channels);
+#pragma unroll
+          for (int k = 0; k < 4; ++k) write(first + k * share.groups * args.channels, rows[k]);
+        },
+        [&](std::int64_t first) { write(first, load_pack<N>(x + first)); });
+  }
+}
+
+/// Told how many blocks there are to be, ptxas reads both rows before it makes the first; else it saves the registers.
+template <class T, int N>
+__global__ void __launch_bounds__(threads, 3) batch_gradient_kernel(BatchNormArgs args) {
+  using W = Wide<T>;
+  const auto *dy = static_cast<const T*>(args.dy), *x = static_cast<const T*>(args.x);
+  auto* dx = static_cast<T*>(args.to);
+  const W n = static_cast<W>(args.rows);
+  for (std::int64_t work = blockIdx.x;; work += gridDim.x) {
+    const Share<N> share(args, work);
+    if (share.part >= args.parts) return;
+    W mean[N]{}, factor[N]{}, plain[N]{}, weighted[N]{};
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const std::int64_t channel = share.channel + i;
+      if (channel >= args.channels) continue;
+      const W rstd = load(static_cast<const W*>(args.rstd) + channel);
+      mean[i] = load(static_cast<const W*>(args.mean) + channel);
+      factor[i] = load(static_cast<const W*>(args.gamma) + channel) * rstd;
+      plain[i] = load(static_cast<const W*>(args.dbeta) + channel) / n;
+      weighted[i] = load(static_cast<const W*>(args.dgamma) + channel) * rstd / n;
+    }
+    const auto gradient = [&](int i, T slope, T value) {
+      return narrow<T>(factor[i] * ((widen(slope) - plain[i]) - (widen(value) - mean[i]) * weighted[i]));
+    };
+    share.template each_row<2>(
+        args.channels,
+        [&](std::int64_t first) {
+          const std::int64_t second = first + share.groups * args.channels;
+          const auto a = load_pack<N>(dy + first), b = load_pack<N>(dy + second);
+          const auto p = load_pack<N>(x + first), q = load_pack<N>(x + second);
+          Pack<T, N> of_first, of_second;
+#pragma unroll
+          for (int i = 0; i < N; ++i) {
+            of_first.at[i] = gradient(i, a[i], p[i]);
+            of_second.at[i] = gradient(i, b[i], q[i]);
+          }
+          store_pack(dx + first, of_first);
+          store_pack(dx + second, of_second);
+        },
+        [&](std::int64_t first) {
+          const auto a = load_pack<N>(dy + first), p = load_pack<N>(x + first);
+          Pack<T, N> result;
+#pragma unroll
+          for (int i = 0; i < N; ++i) result.at[i] = gradient(i, a[i], p[i]);
+          store_pack(dx + first, result);
+        });
+  }
+}
+
+template <class T, int N, bool forward>
+void launch_packs(const BatchNormArgs& args, cudaStream_t stream) {
+  const Grid grid{blocks_for(tiles_of(args.channels, N) * args.parts, 1), threads};
+  const Grid merge{blocks_for(args.channels, merged_channels), merged_channels * merged_groups};
+  if constexpr (forward) {
+    launch(batch_moments_kernel<T, N>, grid, stream, args);
+    launch(batch_merge_kernel<Wide<T>, true>, merge, stream, args);
+    launch(batch_normalize_kernel<T, N>, grid, stream, args);
+  } else {
+    launch(batch_gradient_sums_kernel<T, N>, grid, stream, args);
+    launch(batch_merge_kernel<Wide<T>, false>, merge, stream, args);
+    launch(batch_gradient_kernel<T, N>, grid, stream, args);
+  }
+}
+
+template <bool forward>
+void launch_batch_norm(const BatchNormArgs& args, cudaStream_t stream) {
+  with_any_type(args.data, [&](auto type) {
+    using T = typename decltype(type)::type;
+    constexpr int n = pack_elements<T>;
+    const auto fits = [&](const void* data) { return packs_fit<T>(data, args.rows, args.channels, n); };
+    if (fits(args.x) && fits(args.dy) && fits(args.to)) {
+      launch_packs<T, n, forward>(args, stream);
+    } else {
+      launch_packs<T, 1, forward>(args, stream);
+    }
+  });
+}
+
+}  // namespace
+
+std::int64_t batch_norm_parts(const BatchNormArgs& args, int multiprocessors) {
+  const int n = args.data == Element::f64 ? 2 : args.data == Element::f32 ? 4 : 8;
+  const std::int64_t least_rows = threads / lanes_for(args.channels, n) * std::int64_t{8};  // worth a block
+  const std::int64_t tiles = tiles_of(args.channels, n);
+  const std::int64_t wanted = (std::int64_t{4} * multiprocessors + tiles - 1) / tiles;
+  return std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, args.rows / least_rows));
+}
+
+void launch_batch_norm_forward(const BatchNormArgs& args, cudaStream_t stream) {
+  launch_batch_norm<true>(args, stream);
+}
+void launch_batch_norm_backward(const BatchNormArgs& args, cudaStream_t stream) {
+  launch_batch_norm<false>(args, stream);
+}
+
+}  // namespace gpubench::cuda

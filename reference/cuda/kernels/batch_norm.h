@@ -1,0 +1,32 @@
+// Batch normalization, as launches: blocks sum some rows of some channels each into scratch memory, the parts are
+// merged in order, and a last launch passes over the data.
+#pragma once
+
+#include "reference/cuda/kernels/element.h"
+#include "reference/cuda/kernels/stream.h"
+
+namespace gpubench::cuda {
+
+/// Data [rows, channels], dense and of one type; vectors [channels] in f32 (f64 for f64).
+struct BatchNormArgs {
+  Element data = Element::f32;
+  std::int64_t rows = 0, channels = 0;
+  double epsilon = 0.0, momentum = 0.0;
+  const void* x = nullptr;
+  const void* dy = nullptr;  ///< of the backward
+  void* to = nullptr;        ///< y, or dx
+  const void* gamma = nullptr;
+  const void* beta = nullptr;                            ///< of the forward
+  void *mean = nullptr, *rstd = nullptr;                 ///< written by the forward, read by the backward
+  void *running_mean = nullptr, *running_var = nullptr;  ///< updated by the forward
+  void *dgamma = nullptr, *dbeta = nullptr;              ///< of the backward
+  void* partial = nullptr;                               ///< scratch: [2, parts, channels] in f32 (f64 for f64)
+  std::int64_t parts = 1;                                ///< batch_norm_parts()
+};
+
+[[nodiscard]] std::int64_t batch_norm_parts(const BatchNormArgs& args, int multiprocessors);
+
+void launch_batch_norm_forward(const BatchNormArgs& args, cudaStream_t stream);
+void launch_batch_norm_backward(const BatchNormArgs& args, cudaStream_t stream);
+
+}  // namespace gpubench::cuda

@@ -1,0 +1,70 @@
+#include "reference/ops/batch_norm.h"
+
+#include <initializer_list>
+#include <utility>
+
+#include "reference/ops/tensor_checks.h"
+
+namespace gpubench {
+namespace {
+
+/// x, and vectors of a number for each of its channels.
+void check(const Program& program, OpKind op, ValueId x, std::initializer_list<ValueId> of_channels) {
+  const TensorSpec& data = program.spec(x);
+  expect_float(op, data);
+  if (data.shape.rank() < 2 || data.shape.elements() < 2 * data.shape[-1] || data.shape[-1] < 1) {
+    refuse_shape(op, data.name, data.shape, "", "[..., c] with at least two rows of channels, whose variance it takes");
+  }
+  for (const ValueId id : of_channels) {
+    expect_shape(op, program.spec(id), {data.shape[-1]});
+    expect_dtype(op, program.spec(id), statistic_type(data.dtype));
+  }
+}
+
+ValueId reserve_as(Program& program, ValueId like, const std::string& name, Role role) {
+  const TensorSpec spec = program.spec(like);
+  return reserve_output(program, like, name, spec.dtype, spec.shape, role);
+}
+
+}  // namespace
+
+BatchNormForward batch_norm_forward(Program& program, const BatchNorm& attributes, const Math& math, std::string label,
+                                    ValueId x, const BatchNormChannels& channels) {
+  const auto& [gamma, beta, running_mean, running_var] = channels;
+  check(program, batch_norm_forward_kind, x, {gamma, beta, running_mean, running_var});
+  const bool in_range = attributes.epsilon >= 0.0 && attributes.momentum >= 0.0 && attributes.momentum <= 1.0;
+  if (!in_range) {
+    throw ProgramError("batch_norm_forward: attributes are {" + describe(attributes) +
+                       "}; expected an epsilon of 0 or more and a momentum from 0 to 1");
+  }
+  const BatchNormForward out{reserve_as(program, x, label + ".y", Role::activation),
+                             reserve_as(program, gamma, label + ".mean", Role::statistic),
+                             reserve_as(program, gamma, label + ".rstd", Role::statistic),
+                             update_output(program, running_mean), update_output(program, running_var)};
+  program.append({batch_norm_forward_kind,
+                  attributes,
+                  math,
+                  {x, gamma, beta, running_mean, running_var},
+                  {out.y, out.mean, out.rstd, out.running_mean, out.running_var},
+                  std::move(label)});
+  return out;
+}
+
+BatchNormBackward batch_norm_backward(Program& program, const Math& math, std::string label, ValueId dy, ValueId x,
+                                      ValueId gamma, ValueId mean, ValueId rstd) {
+  check(program, batch_norm_backward_kind, x, {gamma, mean, rstd});
+  expect_shape(batch_norm_backward_kind, program.spec(dy), program.spec(x).shape);
+  expect_dtype(batch_norm_backward_kind, program.spec(dy), program.spec(x).dtype);
+  const BatchNormBackward out{reserve_as(program, x, label + ".dx", Role::gradient),
+                              reserve_as(program, gamma, label + ".dgamma", Role::gradient),
+                              reserve_as(program, gamma, label + ".dbeta", Role::gradient)};
+  program.append({batch_norm_backward_kind,
+                  {},
+                  math,
+                  {dy, x, gamma, mean, rstd},
+                  {out.dx, out.dgamma, out.dbeta},
+                  std::move(label)});
+  return out;
+}
+
+}  // namespace gpubench

@@ -1,0 +1,49 @@
+// Batch normalization of a training step (Ioffe and Szegedy, arXiv 1502.03167): every channel by the mean and variance
+// of its elements in the batch. Channels are the last axis (NHWC); the other axes together are the n rows.
+#pragma once
+
+#include <string>
+
+#include "harness/core/program.h"
+
+namespace gpubench {
+
+/// x [..., c], gamma [c], beta [c], running_mean [c], running_var [c] -> y (as x), mean [c], rstd [c], running_mean',
+/// running_var' (in place). All but x and y are f32 (f64 for f64). Over the n rows of a channel:
+///   rstd = 1 / sqrt(variance + epsilon), variance biased (divided by n); y = gamma (x - mean) rstd + beta
+/// and, as PyTorch's momentum has it, with the variance n / (n - 1) times as large, which makes it unbiased:
+///   running' = (1 - momentum) running + momentum statistic
+inline constexpr OpKind batch_norm_forward_kind{"batch_norm_forward", "x gamma beta running_mean running_var",
+                                                "y mean rstd running_mean' running_var'"};
+/// dy (as x), x, gamma, mean, rstd -> dx (as x), dgamma [c], dbeta [c] (both in gamma's type)
+///   dx = gamma rstd (dy - dbeta / n - xhat dgamma / n), xhat = (x - mean) rstd
+inline constexpr OpKind batch_norm_backward_kind{"batch_norm_backward", "dy x gamma mean rstd", "dx dgamma dbeta"};
+
+/// Of the forward.
+struct BatchNorm {
+  double epsilon = 1e-5;
+  double momentum = 0.1;  ///< from 0 to 1
+  static void visit(auto&& attribute) {
+    attribute("epsilon", &BatchNorm::epsilon);
+    attribute("momentum", &BatchNorm::momentum);
+  }
+};
+
+/// What belongs to the channels of x.
+struct BatchNormChannels {
+  ValueId gamma, beta, running_mean, running_var;
+};
+struct BatchNormForward {
+  ValueId y, mean, rstd, running_mean, running_var;
+};
+/// Throws ProgramError naming the tensor whose shape or type does not fit; x needs two rows.
+BatchNormForward batch_norm_forward(Program& program, const BatchNorm& attributes, const Math& math, std::string label,
+                                    ValueId x, const BatchNormChannels& channels);
+
+struct BatchNormBackward {
+  ValueId dx, dgamma, dbeta;
+};
+BatchNormBackward batch_norm_backward(Program& program, const Math& math, std::string label, ValueId dy, ValueId x,
+                                      ValueId gamma, ValueId mean, ValueId rstd);
+
+}  // namespace gpubench

@@ -1,0 +1,262 @@
+// What batch normalization means. Elements are judged one by one; the sums down a channel are taken once for all that
+// are wanted of it.
+#include "reference/ops/batch_norm.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "reference/ops/definition.h"
+#include "reference/ops/sum_error_bound.h"
+
+namespace gpubench {
+namespace {
+
+std::int64_t rows_of(const Shape& x) { return x.elements() / x[-1]; }
+
+/// The channels of wanted elements, ascending; of those, wanted[i] is in place[i].
+struct Channels {
+  std::vector<std::int64_t> all;
+  std::vector<std::size_t> place;
+
+  Channels(std::span<const std::int64_t> wanted, std::int64_t count) {
+    for (const std::int64_t element : wanted) all.push_back(element % count);
+    std::ranges::sort(all);
+    all.erase(std::ranges::unique(all).begin(), all.end());
+    for (const std::int64_t element : wanted) {
+      place.push_back(static_cast<std::size_t>(std::ranges::lower_bound(all, element % count) - all.begin()));
+    }
+  }
+  [[nodiscard]] std::vector<double> of(const TensorView& view) const {
+    std::vector<double> values(all.size());
+    gather(view, all, 0, values);
+    return values;
+  }
+};
+
+/// Calls visit(channel, value of each view) row by row.
+template <std::size_t views, class Visit>
+void for_each_row(const std::array<TensorView, views>& data, const Channels& channels, const Visit& visit) {
+  const std::int64_t width = data[0].shape()[-1];
+  std::array<std::vector<double>, views> values;
+  for (auto& of_view : values) of_view.resize(channels.all.size());
+  for (std::int64_t row = 0; row < rows_of(data[0].shape()); ++row) {
+    for (std::size_t v = 0; v < views; ++v) gather(data[v], channels.all, row * width, values[v]);
+    for (std::size_t j = 0; j < channels.all.size(); ++j) {
+      std::array<double, views> element;
+      for (std::size_t v = 0; v < views; ++v) element[v] = values[v][j];
+      visit(j, element);
+    }
+  }
+}
+
+/// 2 u sqrt(n), the relative error of a sum of n squares.
+double summing(double n, double u) { return 2.0 * u * std::sqrt(n); }
+
+// Exact statistics of a channel, and how far arithmetic of unit roundoff u may be off: the mean by Rule G; the variance
+// by its sum of squared deviations, and by the error of what they are taken from. Where that is one mean, squared;
+// where it moves along, as in Welford's method and in Chan's of merging parts (Chan, Golub, LeVeque 1983), its
+// roundings, u |mean| each, meet deviations of either sign: 4 u |mean| sqrt(variance) leaves room for them at any n. In
+// long double as in norm_textbook.cpp.
+struct ChannelStatistics {
+  ProductSum sum;
+  long double exact_sum = 0.0L, squares = 0.0L;
+  long double exact_mean = 0.0L;
+  double mean = 0.0, mean_bound = 0.0;
+  double variance = 0.0, variance_bound = 0.0;
+  double rstd = 0.0, theta = 0.0;  ///< theta: relative error of rstd
+
+  void add(double x) {
+    sum.add(x);
+    exact_sum += x;
+  }
+  void take_mean(double u) {
+    exact_mean = exact_sum / static_cast<long double>(sum.terms);
+    mean = static_cast<double>(exact_mean);
+    mean_bound = sum_error_bound(sum, u) / sum.terms + 2.0 * u * std::fabs(mean);
+  }
+  void add_square(double x) { squares += (x - exact_mean) * (x - exact_mean); }
+  void take_variance(double epsilon, double u) {
+    const double n = sum.terms;
+    variance = static_cast<double>(squares / static_cast<long double>(n));
+    variance_bound =
+        summing(n, u) * variance + 4.0 * u * std::fabs(mean) * std::sqrt(variance) + mean_bound * mean_bound;
+    rstd = 1.0 / std::sqrt(variance + epsilon);
+    theta = 0.5 * variance_bound * rstd * rstd + 3.0 * u;
+  }
+};
+
+std::vector<ChannelStatistics> statistics_of(const TensorView& x, const Channels& channels, double epsilon, double u) {
+  std::vector<ChannelStatistics> all(channels.all.size());
+  for_each_row<1>({x}, channels, [&](std::size_t j, const auto& value) { all[j].add(value[0]); });
+  for (ChannelStatistics& one : all) one.take_mean(u);
+  for_each_row<1>({x}, channels, [&](std::size_t j, const auto& value) { all[j].add_square(value[0]); });
+  for (ChannelStatistics& one : all) one.take_variance(epsilon, u);
+  return all;
+}
+
+// A channel's sums cost the same for one of its elements as for all.
+CheckUnits units_of(const CallSpecs& op, int output, double flop_per_row) {
+  return element_units(op.output(output).shape, flop_per_row * static_cast<double>(rows_of(op.input("x").shape)));
+}
+
+class BatchNormForwardDefinition : public OpDefinition {
+ public:
+  OpKind kind() const override { return batch_norm_forward_kind; }
+
+  Cost cost(const CallSpecs& op) const override { return {8.0 * elements_of(op.inputs[0]), op.bytes()}; }
+
+  CheckUnits units(const CallSpecs& op, int output) const override {
+    return units_of(op, output, 2.0 * strided_read_flop + 14.0);
+  }
+
+  std::string bound(const CallSpecs& op, int output) const override {
+    const std::int64_t n = rows_of(op.inputs[0].shape);
+    const std::string mean = "T + 2 u |mean|";
+    const std::string t = ", T = " + sum_error_text(n) + " / " + std::to_string(n);
+    if (output == mean_output) return bound_text(mean + t, op.call.math);
+    const std::string var =
+        ", V = 2 u sqrt(" + std::to_string(n) + ") var + 4 u |mean| sqrt(var) + M^2, M = " + mean + t;
+    const std::string r = ", r = 3 u + V rstd^2 / 2" + var;
+    if (output == y_output) {
+      return bound_text("|gamma| rstd (M + |x - mean| (r + 4 u)) + 2 u (|y| + |beta|)" + r, op.call.math);
+    }
+    if (output == rstd_output) return bound_text("rstd (r + u)" + r, op.call.math);
+    const std::string kept = " + 4 u ((1 - momentum) |running| + momentum |statistic|)";
+    if (output == running_mean_output) return bound_text("momentum M" + kept + ", M = " + mean + t, op.call.math);
+    return bound_text("momentum n / (n - 1) V" + kept + var, op.call.math);
+  }
+
+  void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
+                std::span<Expected> judged) const override {
+    const BatchNorm& norm = operands.call.attributes.as<BatchNorm>();
+    const double u = accumulator_roundoff(operands.call.math);
+    const TensorView& x = operands.input("x");
+    const Channels channels(wanted, x.shape()[-1]);
+    const std::vector<ChannelStatistics> statistics = statistics_of(x, channels, norm.epsilon, u);
+    if (output == y_output) return judge_y(operands, channels, statistics, wanted, judged);
+    const std::vector<double> running =
+        channels.of(operands.input(output == running_var_output ? "running_var" : "running_mean"));
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const ChannelStatistics& of = statistics[channels.place[i]];
+      const double unbiased = of.sum.terms / (of.sum.terms - 1.0);
+      const double old = running[channels.place[i]];
+      switch (output) {
+        case mean_output: judged[i] = {of.mean, of.mean_bound}; break;
+        case rstd_output: judged[i] = {of.rstd, of.rstd * (of.theta + u)}; break;
+        case running_mean_output: judged[i] = moving(norm.momentum, old, of.mean, of.mean_bound, u); break;
+        default: judged[i] = moving(norm.momentum, old, of.variance * unbiased, of.variance_bound * unbiased, u); break;
+      }
+    }
+  }
+
+  void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
+    refuse_gradient_of_statistics(call, tape);
+    const auto dy = incoming_gradient(call, tape, call.output("y"));
+    if (!dy) return;
+    const auto of = batch_norm_backward(program, call.math, tape.label(call, "backward"), *dy, call.input("x"),
+                                        call.input("gamma"), call.output("mean"), call.output("rstd"));
+    const auto contribute = [&](const char* input, ValueId gradient) {
+      if (tape.wanted(call.input(input))) tape.contribute(call.input(input), gradient);
+    };
+    contribute("x", of.dx);
+    contribute("gamma", of.dgamma);
+    contribute("beta", of.dbeta);
+  }
+
+ private:
+  enum { y_output, mean_output, rstd_output, running_mean_output, running_var_output };
+
+  static void judge_y(const Operands& operands, const Channels& channels,
+                      const std::vector<ChannelStatistics>& statistics, std::span<const std::int64_t> wanted,
+                      std::span<Expected> judged) {
+    const double u = accumulator_roundoff(operands.call.math);
+    const std::vector<double> gamma = channels.of(operands.input("gamma")), beta = channels.of(operands.input("beta"));
+    judge_elements<1>(
+        {operands.input("x")}, wanted, judged, [&, i = std::size_t{0}](std::int64_t, const auto& x) mutable {
+          const std::size_t j = channels.place[i++];
+          const ChannelStatistics& of = statistics[j];
+          const double deviation = x[0] - of.mean;
+          const double y = gamma[j] * deviation * of.rstd + beta[j];
+          const double normalized = of.rstd * (of.mean_bound + std::fabs(deviation) * (of.theta + 4.0 * u));
+          return Expected{y, std::fabs(gamma[j]) * normalized + 2.0 * u * (std::fabs(y) + std::fabs(beta[j]))};
+        });
+  }
+
+  static Expected moving(double momentum, double old, double statistic, double bound, double u) {
+    const double kept = (1.0 - momentum) * old, added = momentum * statistic;
+    return {kept + added, momentum * bound + 4.0 * u * (std::fabs(kept) + std::fabs(added))};
+  }
+};
+
+// The two sums of a channel: of dy, and of dy xhat, whose terms have three roundings each. Saved statistics are taken
+// as they were saved.
+struct GradientSums {
+  ProductSum plain, weighted;
+
+  [[nodiscard]] Expected dgamma(double u) const {
+    return {weighted.value, u * (2.0 * std::sqrt(weighted.terms) + 3.0) * partial_sum_size(weighted)};
+  }
+  [[nodiscard]] Expected dbeta(double u) const { return {plain.value, sum_error_bound(plain, u)}; }
+};
+
+class BatchNormBackwardDefinition : public OpDefinition {
+ public:
+  OpKind kind() const override { return batch_norm_backward_kind; }
+
+  Cost cost(const CallSpecs& op) const override { return {11.0 * elements_of(op.inputs[0]), op.bytes()}; }
+
+  CheckUnits units(const CallSpecs& op, int output) const override {
+    return units_of(op, output, 2.0 * strided_read_flop + 16.0);
+  }
+
+  std::string bound(const CallSpecs& op, int output) const override {
+    const std::int64_t n = rows_of(op.inputs[1].shape);
+    if (output == 2) return sum_error_bound_text(n, op.call.math);
+    const std::string sum = "u (2 sqrt(" + std::to_string(n) + ") + 3) " + std::string(partial_sum_text);
+    if (output == 1) return bound_text("Rule G, three roundings per term: " + sum, op.call.math);
+    const std::string means = "(T_b + |xhat| T_g + 5 u (|dbeta| + |xhat dgamma|)) / " + std::to_string(n);
+    return bound_text(
+        "|gamma rstd| (3 u |dy| + " + means + ") + 3 u |dx|, T_b = " + sum_error_text(n) + ", T_g = " + sum,
+        op.call.math);
+  }
+
+  void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
+                std::span<Expected> judged) const override {
+    const double u = accumulator_roundoff(operands.call.math);
+    const TensorView &dys = operands.input("dy"), &xs = operands.input("x");
+    const Channels channels(wanted, xs.shape()[-1]);
+    const auto gamma = channels.of(operands.input("gamma")), mean = channels.of(operands.input("mean")),
+               rstd = channels.of(operands.input("rstd"));
+    std::vector<GradientSums> sums(channels.all.size());
+    for_each_row<2>({dys, xs}, channels, [&](std::size_t j, const auto& of) {
+      sums[j].plain.add(of[0]);
+      sums[j].weighted.add(of[0] * ((of[1] - mean[j]) * rstd[j]));
+    });
+    if (output != 0) {
+      for (std::size_t i = 0; i < wanted.size(); ++i) {
+        const GradientSums& of = sums[channels.place[i]];
+        judged[i] = output == 1 ? of.dgamma(u) : of.dbeta(u);
+      }
+      return;
+    }
+    const auto n = static_cast<double>(rows_of(xs.shape()));
+    judge_elements<2>({dys, xs}, wanted, judged, [&, i = std::size_t{0}](std::int64_t, const auto& of) mutable {
+      const std::size_t j = channels.place[i++];
+      const double xhat = (of[1] - mean[j]) * rstd[j], factor = gamma[j] * rstd[j];
+      const Expected dgamma = sums[j].dgamma(u), dbeta = sums[j].dbeta(u);
+      const double dx = factor * (of[0] - (dbeta.value + xhat * dgamma.value) / n);
+      const double means = dbeta.bound + std::fabs(xhat) * dgamma.bound +
+                           5.0 * u * (std::fabs(dbeta.value) + std::fabs(xhat * dgamma.value));
+      return Expected{dx, std::fabs(factor) * (3.0 * u * std::fabs(of[0]) + means / n) + 3.0 * u * std::fabs(dx)};
+    });
+  }
+};
+
+}  // namespace
+
+std::span<const OpDefinition* const> batch_norm_definitions() {
+  return definitions_of<BatchNormForwardDefinition, BatchNormBackwardDefinition>();
+}
+
+}  // namespace gpubench
