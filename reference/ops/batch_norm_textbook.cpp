@@ -22,7 +22,7 @@ struct Channels {
   Channels(std::span<const std::int64_t> wanted, std::int64_t count) {
     for (const std::int64_t element : wanted) all.push_back(element % count);
     std::ranges::sort(all);
-    all.erase(std::ranges::unique(all).begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
     for (const std::int64_t element : wanted) {
       place.push_back(static_cast<std::size_t>(std::ranges::lower_bound(all, element % count) - all.begin()));
     }
