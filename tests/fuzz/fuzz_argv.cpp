@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/cli/flags.h"
 #include "harness/cli/options.h"
 #include "harness/core/error.h"
 
