@@ -37,27 +37,6 @@ Cost cost_of_conv(const CallSpecs& op, const Shape& x, const Shape& filter) {
   return {2.0 * positions * products, op.bytes()};
 }
 
-// Borders, every phase of a small stride, and the middle.
-std::set<std::int64_t> marks(std::int64_t extent, std::int64_t stride) {
-  std::set<std::int64_t> result{0, extent / 2, extent - 1};
-  for (std::int64_t phase = 1; phase < std::min<std::int64_t>(stride, 4); ++phase)
-    result.insert(std::min(phase, extent - 1));
-  return result;
-}
-
-// Elements of a [n, h, w, channels] tensor: all marked positions, of the first and of the last image and channel.
-std::vector<std::int64_t> image_landmarks(const Shape& shape, std::int64_t stride_h, std::int64_t stride_w) {
-  std::set<std::int64_t> units;
-  if (shape.elements() == 0) return {};
-  for (const std::int64_t h : marks(shape[1], stride_h)) {
-    for (const std::int64_t w : marks(shape[2], stride_w)) {
-      units.insert((h * shape[2] + w) * shape[3]);
-      units.insert((((shape[0] - 1) * shape[1] + h) * shape[2] + w) * shape[3] + shape[3] - 1);
-    }
-  }
-  return {units.begin(), units.end()};
-}
-
 // Lines of a filter, decoded once where they fit: along its taps and contracted channels, one per output channel.
 class FilterLines {
  public:

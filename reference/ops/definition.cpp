@@ -38,6 +38,14 @@ std::vector<const OpDefinition*> in_alphabetical_order() {
   return all;
 }
 
+// Borders, every phase of a small stride, and the middle.
+std::set<std::int64_t> marks(std::int64_t extent, std::int64_t stride) {
+  std::set<std::int64_t> result{0, extent / 2, extent - 1};
+  for (std::int64_t phase = 1; phase < std::min<std::int64_t>(stride, 4); ++phase)
+    result.insert(std::min(phase, extent - 1));
+  return result;
+}
+
 }  // namespace
 
 std::span<const OpDefinition* const> definitions() {
@@ -153,6 +161,18 @@ std::vector<std::int64_t> row_landmarks(std::int64_t rows) {
 CheckUnits norm_row_units(const Shape& x, std::int64_t elements, double flop_per_element) {
   const std::int64_t rows = x.elements() / x[-1];
   return {rows, elements, flop_per_element * static_cast<double>(x[-1]), row_landmarks(rows)};
+}
+
+std::vector<std::int64_t> image_landmarks(const Shape& shape, std::int64_t stride_h, std::int64_t stride_w) {
+  std::set<std::int64_t> units;
+  if (shape.elements() == 0) return {};
+  for (const std::int64_t h : marks(shape[1], stride_h)) {
+    for (const std::int64_t w : marks(shape[2], stride_w)) {
+      units.insert((h * shape[2] + w) * shape[3]);
+      units.insert((((shape[0] - 1) * shape[1] + h) * shape[2] + w) * shape[3] + shape[3] - 1);
+    }
+  }
+  return {units.begin(), units.end()};
 }
 
 }  // namespace gpubench

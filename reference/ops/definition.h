@@ -220,6 +220,11 @@ void judge_elements(const std::array<TensorView, views>& inputs, std::span<const
   }
 }
 
+/// Elements of an image [n, h, w, channels]: borders, every phase of a small stride and the middle, of the first and of
+/// the last image and channel.
+[[nodiscard]] std::vector<std::int64_t> image_landmarks(const Shape& shape, std::int64_t stride_h = 1,
+                                                        std::int64_t stride_w = 1);
+
 /// Units of one element each. Landmarks: the first and last element, and the ends of the first and last row.
 [[nodiscard]] CheckUnits element_units(const Shape& shape, double flop_per_unit);
 

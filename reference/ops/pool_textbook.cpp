@@ -1,7 +1,6 @@
 // Largest elements are exact, and so is which one: the first of equal ones. Sums of gradients and means are Rule G.
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <vector>
 
 #include "reference/ops/definition.h"
@@ -37,18 +36,6 @@ void for_each_run(const Shape& image, std::span<const std::int64_t> wanted, std:
     wanted = wanted.subspan(run.count);
     judged = judged.subspan(run.count);
   }
-}
-
-// Corners, edges and the middle, of the first channel of the first image and the last of the last.
-std::vector<std::int64_t> image_landmarks(const Shape& image) {
-  std::set<std::int64_t> units;
-  for (const std::int64_t h : {std::int64_t{0}, image[1] / 2, image[1] - 1}) {
-    for (const std::int64_t w : {std::int64_t{0}, image[2] / 2, image[2] - 1}) {
-      units.insert((h * image[2] + w) * image[3]);
-      units.insert((((image[0] - 1) * image[1] + h) * image[2] + w) * image[3] + image[3] - 1);
-    }
-  }
-  return {units.begin(), units.end()};
 }
 
 class PoolDefinition : public OpDefinition {
