@@ -31,6 +31,13 @@ class Declared final : public Workload {
 
 }  // namespace
 
+WorkloadInfo training_step(std::string name, std::string description, std::string batch_axis, std::string item) {
+  WorkloadInfo info{std::move(name), std::move(description), std::move(batch_axis), PrimaryMetric::items_per_s,
+                    std::move(item), CacheMode::step};
+  info.most_ranks = 64;
+  return info;
+}
+
 std::shared_ptr<const Workload> declare(Declaration declaration) {
   return std::make_shared<Declared>(std::move(declaration));
 }

@@ -42,6 +42,10 @@ struct Declaration {
 /// unchanged.
 [[nodiscard]] inline std::vector<std::string> training_recipes() { return {"f32", "tf32", "bf16", "f16"}; }
 
+/// What whole training steps have in common: they run on up to 64 ranks, and are measured in items a second.
+[[nodiscard]] WorkloadInfo training_step(std::string name, std::string description, std::string batch_axis,
+                                         std::string item);
+
 /// A workload of one rank: build() is given the case's recipe.
 [[nodiscard]] std::shared_ptr<const Workload> declare(Declaration declaration);
 

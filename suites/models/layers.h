@@ -1,0 +1,88 @@
+// What the models of the suites are made of: parameters with their masters, layers, and a training step around them.
+// Only forwards are written here; backwards come from differentiate().
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/core/workload.h"
+#include "reference/ops/collective.h"
+#include "reference/ops/gemm.h"
+
+namespace gpubench::suites {
+
+/// A trained tensor: the weight that ops read, and its f32 master where the recipe keeps a copy of lower precision.
+struct Parameter {
+  ValueId weight;
+  std::optional<ValueId> master;
+};
+
+/// Appends layers to a program, in the types of a recipe, and keeps track of their parameters. A label starts the names
+/// of all that a layer adds.
+class Layers {
+ public:
+  Layers(Program& program, const Recipe& recipe) : program_(program), recipe_(recipe) {}
+
+  [[nodiscard]] Program& program() { return program_; }
+  [[nodiscard]] const Recipe& recipe() const { return recipe_; }
+  [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
+
+  // --- sources ---
+
+  /// Part of the batch: sharded over the ranks along its first axis.
+  ValueId batch(TensorSpec spec);
+  /// i32 [n], uniform in [0, classes): tokens, labels.
+  ValueId classes(const std::string& name, std::int64_t n, std::int64_t classes);
+  /// i32 [n]: 0, 1, ... period - 1, 0, ...; the same on every rank.
+  ValueId positions(const std::string& name, std::int64_t n, std::int64_t period);
+
+  /// A weight of the recipe's tensor type. Where that is narrower than f32, the filled tensor is the f32 master and the
+  /// weight is its cast, made before timing: they start out consistent, as in real training.
+  ValueId matrix(const std::string& name, Shape shape, double scale);
+  /// [n], f32 in every recipe: its own master. About `offset`; with 0, around it.
+  ValueId wide_parameter(const std::string& name, std::int64_t n, double offset);
+
+  // --- layers ---
+
+  /// x [rows, k] -> [rows, n]
+  ValueId linear(const std::string& label, ValueId x, std::int64_t n,
+                 const Gemm& attributes = {.transpose_b = true, .bias = true});
+  /// x [..., n], as all norms
+  ValueId layer_norm(const std::string& label, ValueId x, double epsilon = 1e-5);
+  ValueId sum(const std::string& label, ValueId a, ValueId b);
+  /// The elements of a row-major x in another shape.
+  ValueId reshaped(const std::string& name, ValueId x, Shape shape);
+  /// Heads [b, s, heads, d] of the rows of x [b s, width], from column `first` on.
+  ValueId heads_of(const std::string& name, ValueId x, const Shape& shape, std::int64_t first);
+
+  // --- training ---
+
+  /// Appends the backward from `value`, the loss, or with `seed_gradient` from that; returns the gradients of the
+  /// parameters. `also_wanted`: values whose gradients are computed too (the input of a block).
+  std::vector<ValueId> backward(ValueId value, std::optional<ValueId> seed_gradient = {},
+                                const std::vector<ValueId>& also_wanted = {});
+  /// Appends the gradients' norm, their clip at 1, and AdamW in place.
+  void adamw(const std::vector<ValueId>& gradients);
+
+ private:
+  void adamw(const std::string& label, const std::vector<ValueId>& gradients, bool copies, ValueId lr, ValueId step);
+
+  Program& program_;
+  const Recipe& recipe_;
+  std::vector<Parameter> parameters_;
+};
+
+/// Appends the optimizer's ops, given the gradients of all parameters.
+using Optimizer = void (Layers::*)(const std::vector<ValueId>& gradients);
+
+/// The training step of a block: forward from an x of this shape, backward from a gradient of its result, and the
+/// optimizer. On the ranks of the case, each with a batch of its own; gradients are summed.
+[[nodiscard]] Program block_step(const Case& c, const Recipe& r, const Shape& x, Optimizer optimizer,
+                                 const std::function<ValueId(Layers&, ValueId x)>& forward);
+/// The training step of a whole model, whose `forward` returns the loss, a mean over the batch.
+[[nodiscard]] Program train_step(const Case& c, const Recipe& r, Optimizer optimizer,
+                                 const std::function<ValueId(Layers&)>& forward);
+
+}  // namespace gpubench::suites

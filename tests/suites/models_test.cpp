@@ -1,0 +1,72 @@
+// The models of the suites against what their papers and reference implementations publish: parameters, and the work of
+// a training step.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "reference/ops/definition.h"
+#include "suites/suites.h"
+
+namespace gpubench {
+namespace {
+
+Program build(const std::string& suite_name, const std::string& workload_name, Dims dims,
+              const std::string& precision = "f32", int ranks = 1) {
+  const Case c{suite_name, workload_name, std::move(dims), precision, {}, ranks, "of a test"};
+  for (const Suite& suite : all_suites()) {
+    for (const auto& workload : suite.workloads) {
+      if (suite.name == suite_name && workload->info().name == workload_name) return workload->build(c);
+    }
+  }
+  throw std::runtime_error("no such workload");
+}
+
+/// Elements of all trained tensors; a master and its copy count once.
+std::int64_t parameters_of(const Program& program) {
+  std::int64_t count = 0;
+  for (const Value& value : program.values()) {
+    if (value.source && value.spec.role == Role::parameter) count += value.spec.shape.elements();
+  }
+  return count;
+}
+
+/// FLOP of the ops whose names start with one of these.
+double flop_of(const Program& program, std::initializer_list<std::string_view> kinds) {
+  double flop = 0.0;
+  for (const OpCall& op : program.ops()) {
+    for (const std::string_view kind : kinds) {
+      if (!op.kind.name.starts_with(kind)) continue;
+      flop += definition(op.kind).cost({op, specs_of(program, op.inputs), specs_of(program, op.outputs)}).flop;
+    }
+  }
+  return flop;
+}
+
+Dims gpt2(std::int64_t layers, std::int64_t h, std::int64_t heads, std::int64_t vocabulary) {
+  return {{"b", 1}, {"s", 1024}, {"layers", layers}, {"h", h}, {"heads", heads}, {"vocab", vocabulary}};
+}
+
+// With the vocabulary as published; the cases pad it to a multiple of 128.
+TEST(Models, Gpt2HasTheParametersOfItsFourPublishedSizes) {
+  const auto count = [](std::int64_t layers, std::int64_t h, std::int64_t heads) {
+    return parameters_of(build("transformer", "gpt2_train_step", gpt2(layers, h, heads, 50257), "bf16"));
+  };
+
+  EXPECT_EQ(count(12, 768, 12), 124'439'808);
+  EXPECT_EQ(count(24, 1024, 16), 354'823'168);
+  EXPECT_EQ(count(36, 1280, 20), 774'030'080);
+  EXPECT_EQ(count(48, 1600, 25), 1'557'611'200);
+}
+
+// Six for each weight of a product and token; causal attention takes 2 h (s + 1) a token and layer forward, and 2.5
+// times that backward.
+TEST(Models, AGpt2StepDoesTheWorkThatItsWeightsAndItsAttentionAskFor) {
+  const double weights = 12 * 12 * 768.0 * 768 + 50304.0 * 768;
+  const double attention = 12 * 7 * 768.0 * 1025;
+
+  EXPECT_DOUBLE_EQ(flop_of(build("transformer", "gpt2_train_step", gpt2(12, 768, 12, 50304)), {"gemm", "attention"}),
+                   1024 * (6 * weights + attention));
+}
+
+}  // namespace
+}  // namespace gpubench
