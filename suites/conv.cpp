@@ -1,6 +1,7 @@
-// Suite conv: the convolutions of ResNet-50 v1.5 (He et al., arXiv 1512.03385; stride on the 3x3), NHWC, in all three
-// directions, and edge shapes (depthwise, dilated).
+// Suite conv: the convolutions of ResNet-50 v1.5 (He et al., arXiv 1512.03385; stride on the 3x3) and DeepBench, NHWC,
+// in all three directions, and edge shapes (depthwise, dilated, odd padding).
 #include <cmath>
+#include <utility>
 
 #include "reference/ops/conv2d.h"
 #include "suites/suites.h"
@@ -29,35 +30,25 @@ constexpr Layer resnet50_layers[] = {
     {512, 7, 512, 3, 1, 1, Tier::quick},
 };
 
-Point point(const Layer& l, std::int64_t n, std::int64_t dilation, std::int64_t groups, std::string label, Tier tier) {
-  return {{{"n", n},
-           {"h", l.h},
-           {"w", l.h},
-           {"c", l.c},
-           {"k", l.k},
-           {"r", l.r},
-           {"s", l.r},
-           {"stride", l.stride},
-           {"pad", l.pad},
-           {"dilation", dilation},
-           {"groups", groups}},
-          std::move(label),
-          tier};
-}
-
 Grid layers() {
   Grid grid;
   grid.recipes = training_recipes();
-  for (const Layer& layer : resnet50_layers) {
-    if (layer.smallest == Tier::smoke) grid.points.push_back(point(layer, 2, 1, 1, "resnet50", Tier::smoke));
+  const auto add = [&](const Convolution& layer, std::int64_t n, const char* label, Tier tier,
+                       std::int64_t dilation = 1, std::int64_t groups = 1) {
+    grid.points.push_back(conv_point(layer, n, label, tier, dilation, groups));
+  };
+  for (const auto& [c, h, k, r, stride, pad, smallest] : resnet50_layers) {
+    const Convolution layer{h, h, c, k, r, r, stride, pad};
+    if (smallest == Tier::smoke) add(layer, 2, "resnet50", Tier::smoke);
     // Layers that smoke runs with two images are not repeated with four in quick.
-    const Tier four = layer.smallest == Tier::quick ? Tier::quick : Tier::standard;
-    grid.points.push_back(point(layer, 4, 1, 1, "resnet50", four));
-    grid.points.push_back(point(layer, 32, 1, 1, "resnet50", Tier::standard));
-    grid.points.push_back(point(layer, 256, 1, 1, "resnet50", Tier::large));
+    add(layer, 4, "resnet50", smallest == Tier::quick ? Tier::quick : Tier::standard);
+    add(layer, 32, "resnet50", Tier::standard);
+    add(layer, 256, "resnet50", Tier::large);
   }
-  grid.points.push_back(point({64, 28, 64, 3, 1, 1, Tier::quick}, 4, 1, 64, "edge: depthwise", Tier::quick));
-  grid.points.push_back(point({32, 28, 48, 3, 1, 2, Tier::quick}, 4, 2, 1, "edge: dilated", Tier::quick));
+  add({28, 28, 64, 64, 3, 3, 1, 1}, 4, "edge: depthwise", Tier::quick, 1, 64);
+  add({28, 28, 32, 48, 3, 3, 1, 2}, 4, "edge: dilated", Tier::quick, 2);
+  add({13, 17, 24, 40, 5, 3, 1, 3}, 3, "edge: odd extents, more padding than the filter reaches", Tier::quick);
+  for (Point& point : deepbench_convolutions()) grid.points.push_back(std::move(point));
   return grid;
 }
 
@@ -115,12 +106,29 @@ double images(const Case& c) { return static_cast<double>(c.dim("n")); }
 
 }  // namespace
 
+Point conv_point(const Convolution& l, std::int64_t n, std::string label, Tier tier, std::int64_t dilation,
+                 std::int64_t groups) {
+  return {{{"n", n},
+           {"h", l.h},
+           {"w", l.w},
+           {"c", l.c},
+           {"k", l.k},
+           {"r", l.r},
+           {"s", l.s},
+           {"stride", l.stride},
+           {"pad", l.pad},
+           {"dilation", dilation},
+           {"groups", groups}},
+          std::move(label),
+          tier};
+}
+
 Suite conv() {
-  Grid data = layers();  // no backward_data for the stem: nothing needs the gradient of the image
-  std::erase_if(data.points, [](const Point& p) { return p.dims[3].second == 3; });
+  Grid data = layers();  // no backward_data for first layers: nothing needs the gradient of an image or of sound
+  std::erase_if(data.points, [](const Point& p) { return p.dims[3].second <= 3; });
   return {
       "conv",
-      "convolutions of ResNet-50 in all three directions, NHWC",
+      "convolutions of ResNet-50 and DeepBench in all three directions, NHWC",
       {
           declare({convolution("conv2d_forward", "y = conv(x, filter)"), layers(), conv2d_forward_step, images}),
           declare({convolution("conv2d_backward_data", "dx from dy and filter"), data, backward_data, images}),

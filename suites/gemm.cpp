@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "suites/suites.h"
 
@@ -42,10 +43,11 @@ TensorSpec gradient(const char* name, Shape shape, const Recipe& r) {
   return tensor(name, r.tensor, std::move(shape), Role::gradient, Fill::normal(1.0));
 }
 
-// Layers of GPT-2 124M (openai/gpt-2; vocabulary padded to 50304 as in llm.c), Llama 3 8B, 70B and 405B
-// (arXiv 2407.21783), GPT-3 6.7B (arXiv 2005.14165), DeepSeek-V3 (arXiv 2412.19437), and edge shapes that make
-// kernels take another path.
-Grid layer_grid() {
+// Layers of GPT-2 124M and 1558M (openai/gpt-2; vocabulary padded to 50304 as in llm.c), BERT (arXiv 1810.04805),
+// ViT-B/16 (arXiv 2010.11929), ResNet-50 (arXiv 1512.03385), Llama 2 7B (arXiv 2307.09288), Llama 3 8B, 70B and 405B
+// (arXiv 2407.21783), GPT-3 6.7B and 175B (arXiv 2005.14165), an expert of Mixtral 8x7B (arXiv 2401.04088) and of
+// DeepSeek-V3 (arXiv 2412.19437), and DeepBench.
+Grid layer_grid(Direction direction) {
   Grid grid;
   grid.recipes = layer_recipes();
   grid.points = {
@@ -80,7 +82,32 @@ Grid layer_grid() {
       mnk(4096, 2112, 7168, "deepseek-v3 q+kv down", Tier::large),
       mnk(4096, 24576, 1536, "deepseek-v3 q up", Tier::large),
       mnk(4096, 7168, 16384, "deepseek-v3 attention out", Tier::large),
+      mnk(4096, 32768, 512, "deepseek-v3 kv up", Tier::large),
+      mnk(4096, 36864, 7168, "deepseek-v3 dense gate+up", Tier::large),
+      mnk(4096, 7168, 18432, "deepseek-v3 dense down", Tier::large),
+      mnk(4096, 4096, 7168, "deepseek-v3 expert gate+up", Tier::large),
+      mnk(4096, 7168, 2048, "deepseek-v3 expert down", Tier::large),
+      mnk(4096, 256, 7168, "deepseek-v3 router", Tier::large),
+      mnk(2048, 28672, 4096, "mixtral-8x7b expert gate+up", Tier::large),
+      mnk(2048, 4096, 14336, "mixtral-8x7b expert down", Tier::large),
+      mnk(8192, 12288, 4096, "llama2-7b qkv", Tier::large),
+      mnk(8192, 22016, 4096, "llama2-7b gate+up", Tier::large),
+      mnk(8192, 4096, 11008, "llama2-7b down", Tier::large),
+      mnk(8192, 36864, 12288, "gpt3-175b qkv", Tier::large),
+      mnk(8192, 49152, 12288, "gpt3-175b mlp up", Tier::large),
+      mnk(8192, 12288, 49152, "gpt3-175b mlp down", Tier::large),
+      mnk(4096, 4800, 1600, "gpt2-1558m qkv", Tier::large),
+      mnk(4096, 6400, 1600, "gpt2-1558m mlp up", Tier::large),
+      mnk(4096, 1600, 6400, "gpt2-1558m mlp down", Tier::large),
+      mnk(4096, 3072, 1024, "bert-large qkv", Tier::large),
+      mnk(4096, 4096, 1024, "bert-large mlp up", Tier::large),
+      mnk(4096, 1024, 4096, "bert-large mlp down", Tier::large),
+      mnk(4096, 30522, 768, "bert-base head", Tier::large),
+      mnk(12608, 2304, 768, "vit-b16 qkv, 64 images", Tier::large),
+      mnk(12608, 3072, 768, "vit-b16 mlp up, 64 images", Tier::large),
+      mnk(256, 1000, 2048, "resnet50 classifier", Tier::standard),
   };
+  for (Point& point : deepbench_products(direction)) grid.points.push_back(std::move(point));
   return grid;
 }
 
@@ -99,6 +126,7 @@ Grid square_grid() {
       mnk(2048, 2048, 2048, "square", Tier::quick),
       mnk(128, 128, 65536, "edge: long sum", Tier::quick),
       mnk(8191, 17, 127, "edge: primes", Tier::quick),
+      mnk(127, 7, 1, "edge: sums of one product", Tier::quick),
       mnk(4096, 4096, 4096, "square", Tier::standard),
       mnk(8192, 8192, 8192, "square", Tier::standard),
       mnk(16384, 16384, 16384, "square", Tier::large),
@@ -235,23 +263,23 @@ Suite gemm() {
   WorkloadInfo batched_info = product("batched_matmul", "scores[i] = q[i] key[i]^T for b pairs of matrices");
   batched_info.batch_axis = "b";
   batched_info.item = "matrices";
-  return {
-      "gemm",
-      "matrix products of linear layers and attention, in all three directions",
-      {
-          declare({product("linear_forward", "y [m, n] = x [m, k] w [n, k]^T"), layer_grid(), linear_forward, rows}),
-          declare({product("linear_backward_data", "dx [m, k] = dy [m, n] w [n, k]"), layer_grid(),
-                   linear_backward_data, rows}),
-          declare({product("linear_backward_weight", "dw [n, k] = dy [m, n]^T x [m, k]"), layer_grid(),
-                   linear_backward_weight, rows}),
-          declare({product("matmul", "c [m, n] = a [m, k] b [k, n]"), square_grid(), matmul, rows}),
-          declare(
-              {batched_info, batched, batched_matmul, [](const Case& c) { return static_cast<double>(c.dim("b")); }}),
-          declare({product("linear_bias_gelu_forward", "y = gelu(x w^T + bias), pre-activation saved"), up,
-                   linear_bias_gelu_forward, rows}),
-          declare({product("linear_gelu_backward_data", "dpre = (dy w) gelu'(pre)"), down, linear_gelu_backward_data,
-                   rows}),
-      }};
+  return {"gemm",
+          "matrix products of linear layers and attention, in all three directions",
+          {
+              declare({product("linear_forward", "y [m, n] = x [m, k] w [n, k]^T"), layer_grid(Direction::forward),
+                       linear_forward, rows}),
+              declare({product("linear_backward_data", "dx [m, k] = dy [m, n] w [n, k]"),
+                       layer_grid(Direction::backward_data), linear_backward_data, rows}),
+              declare({product("linear_backward_weight", "dw [n, k] = dy [m, n]^T x [m, k]"),
+                       layer_grid(Direction::backward_weight), linear_backward_weight, rows}),
+              declare({product("matmul", "c [m, n] = a [m, k] b [k, n]"), square_grid(), matmul, rows}),
+              declare({batched_info, batched, batched_matmul,
+                       [](const Case& c) { return static_cast<double>(c.dim("b")); }}),
+              declare({product("linear_bias_gelu_forward", "y = gelu(x w^T + bias), pre-activation saved"), up,
+                       linear_bias_gelu_forward, rows}),
+              declare({product("linear_gelu_backward_data", "dpre = (dy w) gelu'(pre)"), down,
+                       linear_gelu_backward_data, rows}),
+          }};
 }
 
 }  // namespace gpubench::suites

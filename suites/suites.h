@@ -85,5 +85,21 @@ template <BuildForward build>
 [[nodiscard]] std::shared_ptr<const Workload> declare_flat(std::string name, std::string description, std::string item,
                                                            Grid grid, Program (*build)(const Case&, const Recipe&));
 
+/// The three products of a linear layer with weight [n, k] on m tokens.
+enum class Direction { forward, backward_data, backward_weight };
+
+/// A convolution of images [h, w, c] with k filters of r x s, NHWC; stride and padding are those of both axes.
+struct Convolution {
+  std::int64_t h, w, c, k, r, s, stride, pad;
+};
+/// Its point in the grids of suite conv, on n images.
+[[nodiscard]] Point conv_point(const Convolution& layer, std::int64_t n, std::string label, Tier tier,
+                               std::int64_t dilation = 1, std::int64_t groups = 1);
+
+/// DeepBench's training lists, at tier large (deepbench.cpp): its 160 products by the direction of a linear layer that
+/// each is, and its 90 different convolutions.
+[[nodiscard]] std::vector<Point> deepbench_products(Direction direction);
+[[nodiscard]] std::vector<Point> deepbench_convolutions();
+
 }  // namespace suites
 }  // namespace gpubench

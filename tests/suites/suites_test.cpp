@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <set>
@@ -54,7 +55,23 @@ TEST(Suites, TheTiersOfTheProcessorKeepTheirSize) {
   selection.tier = Tier::smoke;
   EXPECT_EQ(plan_cases(all_suites(), selection).size(), 87U);
   selection.tier = Tier::quick;
-  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 272U);
+  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 280U);
+}
+
+// Of cuBLAS's TN, NN and NT in columns: [512, 16] over 500000 with rows as columns.
+TEST(Suites, DeepBenchsProductsAreLinearLayersInTheThreeDirections) {
+  using suites::Direction;
+  const auto forward = suites::deepbench_products(Direction::forward);
+  const auto data = suites::deepbench_products(Direction::backward_data);
+  const auto weight = suites::deepbench_products(Direction::backward_weight);
+  EXPECT_EQ(forward.size() + data.size() + weight.size(), 160U);
+  const auto has = [](const std::vector<Point>& points, const Dims& dims) {
+    return std::ranges::any_of(points, [&](const Point& point) { return point.dims == dims; });
+  };
+  EXPECT_TRUE(has(forward, {{"m", 16}, {"n", 512}, {"k", 500000}}));
+  EXPECT_TRUE(has(data, {{"m", 16}, {"n", 500000}, {"k", 512}}));
+  EXPECT_TRUE(has(weight, {{"m", 1024}, {"n", 7435}, {"k", 3072}}));
+  EXPECT_EQ(suites::deepbench_convolutions().size(), 90U);
 }
 
 // Whoever asks for one suite by name, on any device, gets something to look at without asking for a tier.
@@ -176,6 +193,7 @@ TEST(Suites, ResNet50sConvolutionsAddUpToItsPublishedWork) {
   // v1.5.
   const std::vector<double> occurrences{1, 4, 1, 3, 2, 1, 1, 1, 4, 3, 3, 1, 1, 1, 6, 5, 5, 1, 1, 1, 3, 2, 2};
   std::vector<PlannedCase> layers = cases(Tier::large, {"^conv/conv2d_forward/n=32,.*groups=1/f32/x1$"});
+  std::erase_if(layers, [](const PlannedCase& planned) { return planned.c.label != "resnet50"; });
   ASSERT_EQ(layers.size(), occurrences.size());
   double flop = 0.0;
   for (std::size_t i = 0; i < layers.size(); ++i) flop += occurrences[i] * layers[i].cost.flop / 32.0;
