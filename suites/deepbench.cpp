@@ -14,7 +14,7 @@ using Counts = std::vector<std::int64_t>;
 
 // Products [m, n] over k of column-major matrices: n columns are the batch. By letters of cuBLAS, TN is the forward of
 // a linear layer, NN its backward_data and NT its backward_weight.
-struct Products {
+struct ProductFamily {
   std::vector<std::pair<std::int64_t, std::int64_t>> m_k;
   Counts n;
   std::array<Direction, 2> directions;
@@ -24,7 +24,7 @@ constexpr std::array nn_tn{Direction::backward_data, Direction::forward};
 constexpr std::array nt_only{Direction::backward_weight, Direction::backward_weight};
 constexpr std::array nn_nt{Direction::backward_data, Direction::backward_weight};
 
-std::vector<Products> products() {
+std::vector<ProductFamily> products() {
   return {
       {{{1760, 1760}, {2048, 2048}, {2560, 2560}, {4096, 4096}}, {16, 32, 64, 128, 7000}, nn_tn},
       {{{1760, 1760}, {2048, 2048}, {2560, 2560}, {4096, 4096}}, {7133}, nt_only},
@@ -53,13 +53,13 @@ Dims layer_of(Direction direction, std::int64_t m, std::int64_t n, std::int64_t 
   return {{"m", k}, {"n", n}, {"k", m}};
 }
 
-struct Layers {
+struct ConvolutionFamily {
   const char* label;
   Counts images;
   std::vector<Convolution> layers;
 };
 
-std::vector<Layers> convolutions() {
+std::vector<ConvolutionFamily> convolutions() {
   return {
       {"deepbench speech", {4, 8, 16, 32}, {{161, 700, 1, 32, 5, 20, 2, 0}, {79, 341, 32, 32, 5, 10, 2, 0}}},
       {"deepbench ocr",
@@ -119,7 +119,7 @@ std::vector<Layers> convolutions() {
 
 std::vector<Point> deepbench_products(Direction direction) {
   std::vector<Point> points;
-  for (const Products& family : products()) {
+  for (const ProductFamily& family : products()) {
     if (family.directions[0] != direction && family.directions[1] != direction) continue;
     for (const auto& [m, k] : family.m_k) {
       for (const std::int64_t n : family.n) {
@@ -132,7 +132,7 @@ std::vector<Point> deepbench_products(Direction direction) {
 
 std::vector<Point> deepbench_convolutions() {
   std::vector<Point> points;
-  for (const Layers& family : convolutions()) {
+  for (const ConvolutionFamily& family : convolutions()) {
     for (const std::int64_t n : family.images) {
       for (const Convolution& layer : family.layers) points.push_back(conv_point(layer, n, family.label, Tier::large));
     }
