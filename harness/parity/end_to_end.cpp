@@ -45,31 +45,64 @@ void TextbookMachine::run(std::optional<std::uint64_t> disturb) {
   for (int index = 0; index < static_cast<int>(program_.ops().size()); ++index) run_op(index, disturb);
 }
 
-void TextbookMachine::run_op(int index, std::optional<std::uint64_t> disturb) {
-  const OpCall& op = program_.op(index);
+namespace {
+
+/// The outputs of an op, row-major.
+struct Outcome {
+  std::vector<TensorSpec> specs;
+  std::vector<std::vector<std::byte>> bytes;
+
+  [[nodiscard]] std::vector<TensorView> views() const {
+    std::vector<TensorView> all;
+    for (std::size_t i = 0; i < specs.size(); ++i) all.emplace_back(specs[i], bytes[i].data());
+    return all;
+  }
+};
+
+/// `written`: see Operands.
+Outcome outcome_of(const OpCall& op, std::span<const TensorView> inputs, std::span<const TensorSpec> outputs,
+                   std::span<const TensorView> written, std::optional<std::uint64_t> disturb) {
   const OpDefinition& meaning = definition(op.kind);
-  std::vector<TensorView> inputs;
-  for (const ValueId id : op.inputs) inputs.push_back(view(id));
-  const std::vector<TensorSpec> input_specs = specs_of(program_, op.inputs);
-  const std::vector<TensorSpec> output_specs = specs_of(program_, op.outputs);
-  // All outputs are evaluated before any is stored: an update overwrites what the other outputs still read.
-  std::vector<std::vector<Expected>> results;
-  for (int output = 0; output < static_cast<int>(output_specs.size()); ++output) {
-    const CheckUnits units = meaning.units({op, input_specs, output_specs}, output);
+  std::vector<TensorSpec> input_specs;
+  for (const TensorView& input : inputs) input_specs.push_back(input.spec());
+  Outcome outcome{{outputs.begin(), outputs.end()}, {}};
+  for (int output = 0; output < static_cast<int>(outputs.size()); ++output) {
+    TensorSpec& spec = outcome.specs[static_cast<std::size_t>(output)];
+    spec.layout = Layout::row_major(spec.shape);
+    const CheckUnits units = meaning.units({op, input_specs, outputs}, output);
     std::vector<std::int64_t> all(static_cast<std::size_t>(units.count));
     std::iota(all.begin(), all.end(), 0);
-    results.emplace_back(static_cast<std::size_t>(units.count * units.elements));
-    meaning.evaluate({op, inputs, output_specs}, output, all, results.back());
+    std::vector<Expected> expected(static_cast<std::size_t>(units.count * units.elements));
+    meaning.evaluate({op, inputs, outputs, written}, output, all, expected);
+    std::vector<std::byte>& bytes = outcome.bytes.emplace_back(static_cast<std::size_t>(spec.bytes()));
+    const std::uint64_t key = hash(spec.name, disturb.value_or(0));
+    for (std::size_t e = 0; e < expected.size(); ++e) {
+      const double moved = disturb ? expected[e].value + expected[e].bound * uniform(key, e) : expected[e].value;
+      store_element(bytes.data(), spec, static_cast<std::int64_t>(e), moved);
+    }
   }
+  return outcome;
+}
+
+}  // namespace
+
+void TextbookMachine::run_op(int index, std::optional<std::uint64_t> disturb) {
+  const OpCall& op = program_.op(index);
+  std::vector<TensorView> inputs;
+  for (const ValueId id : op.inputs) inputs.push_back(view(id));
+  const std::vector<TensorSpec> outputs = specs_of(program_, op.outputs);
+  // All outputs are evaluated before any is stored: an update overwrites what the other outputs still read.
+  Outcome outcome = outcome_of(op, inputs, outputs, {}, disturb);
+  if (disturb && definition(op.kind).reads_written(op)) {  // what follows from an output follows from it as moved
+    const Outcome first = std::move(outcome);
+    outcome = outcome_of(op, inputs, outputs, first.views(), disturb);
+  }
+  const std::vector<TensorView> results = outcome.views();
   for (std::size_t output = 0; output < results.size(); ++output) {
     const Value& value = program_.value(op.outputs[output]);
     std::byte* base = data(value.storage) + value.offset_bytes;
-    const std::uint64_t key = hash(value.spec.name, disturb.value_or(0));
-    for (std::size_t e = 0; e < results[output].size(); ++e) {
-      const Expected& judged = results[output][e];
-      const double moved = disturb ? judged.value + judged.bound * uniform(key, e) : judged.value;
-      store_element(base, value.spec, static_cast<std::int64_t>(e), moved);
-    }
+    for (std::int64_t e = 0; e < value.spec.shape.elements(); ++e)
+      store_element(base, value.spec, e, results[output][e]);
   }
 }
 
