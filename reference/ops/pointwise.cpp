@@ -9,7 +9,7 @@
 namespace gpubench {
 namespace {
 
-/// Appends the op; results are reserved under `names`, or under the label where that is one.
+/// Appends the op; results that it does not have yet are reserved under `names`, or under the label where that is one.
 std::vector<ValueId> append(Program& program, OpCall call, Role role, DType type,
                             std::initializer_list<const char*> names = {""}) {
   const TensorSpec first = program.spec(call.inputs.front());
@@ -17,7 +17,9 @@ std::vector<ValueId> append(Program& program, OpCall call, Role role, DType type
     expect_float(call.kind, program.spec(input));
     expect_shape(call.kind, program.spec(input), first.shape);
   }
+  const bool has_outputs = !call.outputs.empty();
   for (const char* name : names) {
+    if (has_outputs) break;
     call.outputs.push_back(reserve_output(program, call.inputs.front(), call.label + name, type, first.shape, role));
   }
   std::vector<ValueId> results = call.outputs;
@@ -102,10 +104,17 @@ ValueId swiglu_forward(Program& program, const Math& math, std::string label, Va
 }
 
 SwigluBackward swiglu_backward(Program& program, const Math& math, std::string label, ValueId gate, ValueId up,
-                               ValueId dy) {
+                               ValueId dy, const std::optional<SwigluBackward>& into) {
   expect_type_of_first(program, swiglu_backward_kind, gate, {up, dy});
-  const auto results = append(program, {swiglu_backward_kind, {}, math, {gate, up, dy}, {}, std::move(label)},
-                              Role::gradient, program.spec(gate).dtype, {".dgate", ".dup"});
+  OpCall call{swiglu_backward_kind, {}, math, {gate, up, dy}, {}, std::move(label)};
+  if (into) {
+    for (const ValueId gradient : {into->dgate, into->dup}) {
+      expect_shape(call.kind, program.spec(gradient), program.spec(gate).shape);
+      expect_type_of_first(program, call.kind, gate, {gradient});
+      call.outputs.push_back(gradient);
+    }
+  }
+  const auto results = append(program, std::move(call), Role::gradient, program.spec(gate).dtype, {".dgate", ".dup"});
   return {results[0], results[1]};
 }
 

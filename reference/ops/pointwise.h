@@ -2,6 +2,7 @@
 // all of them, given the function of the elements; pointwise_textbook.cpp says what that function is.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "harness/core/program.h"
@@ -72,7 +73,8 @@ ValueId swiglu_forward(Program& program, const Math& math, std::string label, Va
 struct SwigluBackward {
   ValueId dgate, dup;
 };
+/// `into`: reserved values for dgate and dup (parts of a packed gradient); otherwise they are reserved here, row-major.
 SwigluBackward swiglu_backward(Program& program, const Math& math, std::string label, ValueId gate, ValueId up,
-                               ValueId dy);
+                               ValueId dy, const std::optional<SwigluBackward>& into = {});
 
 }  // namespace gpubench

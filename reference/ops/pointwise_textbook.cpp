@@ -269,7 +269,12 @@ struct SwigluForwardOp {
     const ValueId gate = call.inputs[0];
     const ValueId up = call.inputs[1];
     if (!tape.wanted(gate) && !tape.wanted(up)) return;
-    const SwigluBackward gradients = swiglu_backward(program, call.math, tape.label(call, "backward"), gate, up, dy);
+    // Halves of a packed product have theirs in the packed gradient.
+    std::optional<SwigluBackward> into;
+    const auto is_wanted_part = [&](ValueId half) { return tape.wanted(half) && program.value(half).part_of; };
+    if (is_wanted_part(gate) && is_wanted_part(up)) into = {tape.destination(gate), tape.destination(up)};
+    const SwigluBackward gradients =
+        swiglu_backward(program, call.math, tape.label(call, "backward"), gate, up, dy, into);
     if (tape.wanted(gate)) tape.contribute(gate, gradients.dgate);
     if (tape.wanted(up)) tape.contribute(up, gradients.dup);
   }
