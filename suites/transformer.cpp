@@ -2,6 +2,7 @@
 // and complete models. On several ranks each has a batch of the size that the case names (weak scaling), and gradients
 // are reduced between them.
 #include "suites/models/gpt2.h"
+#include "suites/models/llama.h"
 #include "suites/suites.h"
 
 namespace gpubench::suites {
@@ -44,6 +45,42 @@ Grid gpt2_models() {
   return grid;
 }
 
+Grid llama_blocks() {
+  const auto point = [](std::int64_t s, std::int64_t h, std::int64_t heads, std::int64_t kv, std::int64_t f,
+                        std::string label, Tier tier) {
+    return Point{{{"b", 1}, {"s", s}, {"h", h}, {"heads", heads}, {"kv", kv}, {"f", f}}, std::move(label), tier};
+  };
+  Grid grid;
+  grid.recipes = training_recipes();
+  grid.points = {
+      point(256, 256, 4, 2, 704, "llama block, small", Tier::smoke),
+      point(512, 1024, 16, 4, 2816, "llama block, a quarter of the 8b width", Tier::quick),
+      point(2048, 4096, 32, 8, 14336, "llama3-8b block", Tier::standard),
+      point(8192, 4096, 32, 8, 14336, "llama3-8b block", Tier::large),
+      point(8192, 8192, 64, 8, 28672, "llama3-70b block", Tier::large),
+  };
+  return grid;
+}
+
+Grid llama_models() {
+  const auto point = [](std::int64_t b, std::int64_t s, std::int64_t layers, std::int64_t h, std::int64_t heads,
+                        std::int64_t kv, std::int64_t f, std::int64_t vocab, std::string label, Tier tier) {
+    return Point{
+        {{"b", b}, {"s", s}, {"layers", layers}, {"h", h}, {"heads", heads}, {"kv", kv}, {"f", f}, {"vocab", vocab}},
+        std::move(label),
+        tier};
+  };
+  Grid grid;
+  grid.recipes = training_recipes();
+  grid.points = {
+      point(2, 64, 2, 128, 4, 2, 352, 512, "2-layer llama", Tier::smoke),
+      // TinyLlama: Zhang et al., arXiv 2401.02385
+      point(1, 2048, 22, 2048, 32, 4, 5632, 32000, "tinyllama-1.1b", Tier::standard),
+      point(4, 2048, 22, 2048, 32, 4, 5632, 32000, "tinyllama-1.1b", Tier::large),
+  };
+  return grid;
+}
+
 double tokens(const Case& c) { return static_cast<double>(c.dim("b") * c.dim("s") * c.ranks); }
 
 std::shared_ptr<const Workload> step(std::string name, std::string description, Grid grid,
@@ -61,6 +98,8 @@ Suite transformer() {
       {
           step("gpt2_block", "one GPT-2 block: forward, backward, AdamW step", gpt2_blocks(), gpt2_block_step),
           step("gpt2_train_step", "a whole GPT-2 training step: embedding to AdamW", gpt2_models(), gpt2_train_step),
+          step("llama_block", "one Llama block: forward, backward, AdamW step", llama_blocks(), llama_block_step),
+          step("llama_train_step", "a whole Llama training step: embedding to AdamW", llama_models(), llama_train_step),
       }};
 }
 

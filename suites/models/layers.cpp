@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "reference/ops/attention.h"
+#include "reference/ops/embedding.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/pointwise.h"
@@ -63,6 +65,11 @@ ValueId Layers::layer_norm(const std::string& label, ValueId x, double epsilon) 
   return layer_norm_forward(program_, {.epsilon = epsilon}, recipe_.math, label, x, gamma, beta).y;
 }
 
+ValueId Layers::rms_norm(const std::string& label, ValueId x) {
+  const ValueId gamma = wide_parameter(label + ".gamma", program_.spec(x).shape[-1], 1.0);
+  return rms_norm_forward(program_, {}, recipe_.math, label, x, gamma).y;
+}
+
 ValueId Layers::sum(const std::string& label, ValueId a, ValueId b) { return add(program_, recipe_.math, label, a, b); }
 
 ValueId Layers::reshaped(const std::string& name, ValueId x, Shape shape) {
@@ -70,11 +77,54 @@ ValueId Layers::reshaped(const std::string& name, ValueId x, Shape shape) {
   return program_.part(x, tensor(name, spec.dtype, std::move(shape), spec.role), 0);
 }
 
-ValueId Layers::heads_of(const std::string& name, ValueId x, const Shape& shape, std::int64_t first) {
+ValueId Layers::columns_of(const std::string& name, ValueId x, const Shape& shape, std::int64_t first) {
   const std::int64_t width = program_.spec(x).shape[-1];
-  TensorSpec spec = tensor(name, recipe_.tensor, shape, Role::activation);
-  spec.layout.strides = {shape[1] * width, width, shape[3], 1};
+  TensorSpec spec = tensor(name, program_.spec(x).dtype, shape, Role::activation);
+  if (shape.rank() == 2) {
+    spec.layout.strides = {width, 1};
+  } else {
+    spec.layout.strides = {shape[1] * width, width, shape[3], 1};
+  }
   return program_.part(x, std::move(spec), first);
+}
+
+ValueId Layers::attention(const std::string& prefix, ValueId q, ValueId k, ValueId v, bool causal) {
+  const Shape shape = program_.spec(q).shape;
+  const Attention attributes{.causal = causal, .scale = 1.0 / std::sqrt(static_cast<double>(shape[3]))};
+  const ValueId o = attention_forward(program_, attributes, recipe_.math, prefix + "attention", q, k, v).o;
+  return reshaped(prefix + "heads", o, {shape[0] * shape[1], shape[2] * shape[3]});
+}
+
+ValueId Layers::self_attention(const std::string& prefix, ValueId x, const Heads& heads, bool causal) {
+  const std::int64_t h = program_.spec(x).shape[-1];
+  const Shape shape{heads.b, heads.s, heads.heads, h / heads.heads};
+  const ValueId qkv = linear(prefix + "qkv", x, 3 * h);
+  const ValueId q = columns_of(prefix + "q", qkv, shape, 0);
+  const ValueId k = columns_of(prefix + "k", qkv, shape, h);
+  const ValueId v = columns_of(prefix + "v", qkv, shape, 2 * h);
+  return linear(prefix + "attention_out", attention(prefix, q, k, v, causal), h);
+}
+
+RotaryTables Layers::rotary_tables(std::int64_t s, std::int64_t head_width) {
+  const auto table = [&](const char* name) {
+    return program_.add(tensor(name, recipe_.wide, {s, head_width / 2}, Role::input, Fill::normal(0.5)));
+  };
+  const ValueId cos = table("cos");
+  return {cos, table("sin")};
+}
+
+ValueId Layers::swiglu_mlp(const std::string& prefix, ValueId x, std::int64_t hidden) {
+  const Shape shape = program_.spec(x).shape;
+  const ValueId both = linear(prefix + "gate_up", x, 2 * hidden, {.transpose_b = true});
+  const ValueId gate = columns_of(prefix + "gate", both, {shape[0], hidden}, 0);
+  const ValueId up = columns_of(prefix + "up", both, {shape[0], hidden}, hidden);
+  return linear(prefix + "down", swiglu_forward(program_, recipe_.math, prefix + "swiglu", gate, up), shape[1],
+                {.transpose_b = true});
+}
+
+ValueId Layers::embedding(const std::string& label, ValueId indices, std::int64_t count, std::int64_t width) {
+  const ValueId table = matrix(label + ".table", {count, width}, 1.0 / std::sqrt(static_cast<double>(width)));
+  return embedding_forward(program_, label, table, indices);
 }
 
 std::vector<ValueId> Layers::backward(ValueId value, std::optional<ValueId> seed_gradient,

@@ -2,14 +2,15 @@
 // Only forwards are written here; backwards come from differentiate().
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "harness/core/workload.h"
-#include "reference/ops/collective.h"
 #include "reference/ops/gemm.h"
+#include "reference/ops/rotary.h"
 
 namespace gpubench::suites {
 
@@ -17,6 +18,11 @@ namespace gpubench::suites {
 struct Parameter {
   ValueId weight;
   std::optional<ValueId> master;
+};
+
+/// b sequences of s tokens, and the heads that attend to them.
+struct Heads {
+  std::int64_t b = 1, s = 1, heads = 1;
 };
 
 /// Appends layers to a program, in the types of a recipe, and keeps track of their parameters. A label starts the names
@@ -51,11 +57,24 @@ class Layers {
                  const Gemm& attributes = {.transpose_b = true, .bias = true});
   /// x [..., n], as all norms
   ValueId layer_norm(const std::string& label, ValueId x, double epsilon = 1e-5);
+  ValueId rms_norm(const std::string& label, ValueId x);
   ValueId sum(const std::string& label, ValueId a, ValueId b);
   /// The elements of a row-major x in another shape.
   ValueId reshaped(const std::string& name, ValueId x, Shape shape);
-  /// Heads [b, s, heads, d] of the rows of x [b s, width], from column `first` on.
-  ValueId heads_of(const std::string& name, ValueId x, const Shape& shape, std::int64_t first);
+  /// Columns [first, first + n) of x [rows, width], n being the last extent: as [rows, n], or as heads [b, s, heads, d]
+  /// of rows that are b sequences.
+  ValueId columns_of(const std::string& name, ValueId x, const Shape& shape, std::int64_t first);
+  /// Attention of q [b, s, hq, d] to k and v [b, s, hkv, d] -> [b s, hq d]
+  ValueId attention(const std::string& prefix, ValueId q, ValueId k, ValueId v, bool causal);
+  /// x [b s, h] -> [b s, h]: multi-head attention between linear layers, of which the first has q, k and v in one.
+  ValueId self_attention(const std::string& prefix, ValueId x, const Heads& heads, bool causal);
+
+  /// Cosines and sines of s positions, as the harness fills tables: at random, so that x keeps about its magnitude.
+  RotaryTables rotary_tables(std::int64_t s, std::int64_t head_width);
+  /// x [rows, h] -> [rows, h]: down(swiglu(gate x, up x)) without biases, gate and up in one product.
+  ValueId swiglu_mlp(const std::string& prefix, ValueId x, std::int64_t hidden);
+  /// Rows [n, width] of a new table [count, width], by indices i32 [n].
+  ValueId embedding(const std::string& label, ValueId indices, std::int64_t count, std::int64_t width);
 
   // --- training ---
 

@@ -68,5 +68,38 @@ TEST(Models, AGpt2StepDoesTheWorkThatItsWeightsAndItsAttentionAskFor) {
                    1024 * (6 * weights + attention));
 }
 
+Dims llama(std::int64_t layers, std::int64_t h, std::int64_t heads, std::int64_t kv, std::int64_t f,
+           std::int64_t vocabulary) {
+  return {{"b", 1},         {"s", 2048}, {"layers", layers}, {"h", h},
+          {"heads", heads}, {"kv", kv},  {"f", f},           {"vocab", vocabulary}};
+}
+
+TEST(Models, LlamaHasTheParametersOfItsPublishedSizes) {
+  const auto count = [](const Dims& dims) {
+    return parameters_of(build("transformer", "llama_train_step", dims, "bf16"));
+  };
+
+  EXPECT_EQ(count(llama(32, 4096, 32, 8, 14336, 128256)), 8'030'261'248);   // Llama 3 8B
+  EXPECT_EQ(count(llama(80, 8192, 64, 8, 28672, 128256)), 70'553'706'496);  // Llama 3 70B
+  EXPECT_EQ(count(llama(22, 2048, 32, 4, 5632, 32000)), 1'100'048'384);     // TinyLlama 1.1B
+}
+
+// 436.2 MFLOP a token forward in the four products of an 8B block (2 h (6144 + 4096 + 28672 + 14336)), three times that
+// in a step; and attention as above, of 32 heads of 128.
+TEST(Models, ALlamaBlockDoesTheWorkThatItsWeightsAndItsAttentionAskFor) {
+  const Program program =
+      build("transformer", "llama_block", {{"b", 1}, {"s", 2048}, {"h", 4096}, {"heads", 32}, {"kv", 8}, {"f", 14336}});
+
+  EXPECT_DOUBLE_EQ(flop_of(program, {"gemm"}), 2048 * 3 * 2 * 4096.0 * (6144 + 4096 + 28672 + 14336));
+  EXPECT_DOUBLE_EQ(flop_of(program, {"attention"}), 2048 * 7 * 4096.0 * 2049);
+}
+
+// Both halves of gate_up, and q, k and v, whatever lies between them and the product: nothing is copied in between.
+TEST(Models, TheGradientsOfPackedProductsAreWrittenInPlace) {
+  const Program program =
+      build("transformer", "llama_block", {{"b", 1}, {"s", 256}, {"h", 256}, {"heads", 4}, {"kv", 2}, {"f", 704}});
+  for (const OpCall& op : program.ops()) EXPECT_NE(op.kind.name, "reorder") << op.label;
+}
+
 }  // namespace
 }  // namespace gpubench

@@ -1,4 +1,5 @@
-// A whole training step of a tiny GPT-2 on the CPU backend against the same program in fp64; on several ranks too.
+// Whole training steps of tiny models on the CPU backend against the same programs in fp64; of GPT-2, on several ranks
+// and with faults too.
 #include "harness/parity/end_to_end.h"
 
 #include <gtest/gtest.h>
@@ -57,9 +58,7 @@ void run_on(Backend& backend, const Program& program, TextbookMachine& memory, c
   }
 }
 
-std::vector<EndToEndResult> compare(const std::string& recipe, const Program& program,
-                                    const std::string& dropped = "") {
-  const Case c = tiny_step(recipe);
+std::vector<EndToEndResult> compare(const Case& c, const Program& program, const std::string& dropped = "") {
   TextbookMachine memory(program);
   memory.fill_sources(c.id_without_ranks(), seed, program);
   run_on(*open_cpu_backend(), program, memory, dropped);
@@ -67,7 +66,7 @@ std::vector<EndToEndResult> compare(const std::string& recipe, const Program& pr
 }
 
 std::vector<EndToEndResult> compare(const std::string& recipe, const std::string& dropped = "") {
-  return compare(recipe, build(tiny_step(recipe)), dropped);
+  return compare(tiny_step(recipe), build(tiny_step(recipe)), dropped);
 }
 
 class EndToEnd : public ::testing::TestWithParam<const char*> {
@@ -98,7 +97,7 @@ TEST_P(EndToEnd, AFusedTrainingStepStaysWithinItToo) {
   // embedding + ln1, residual1 + ln2, residual2 + ln_f; loss + its gradient; clip + AdamW, of which bf16 has two: of
   // parameters with a copy and of those without
   ASSERT_EQ(fused.rewrites.size(), std::string(GetParam()) == "bf16" ? 6U : 5U);
-  for (const EndToEndResult& result : compare(GetParam(), fused.program)) {
+  for (const EndToEndResult& result : compare(tiny_step(GetParam()), fused.program)) {
     EXPECT_TRUE(result.passed()) << result.tensor << ": error " << result.error << ", allowed " << result.allowed
                                  << ", norm " << result.norm;
   }
@@ -162,6 +161,34 @@ TEST(DataParallelStep, OnCpuRanksItStaysWithinTheSpreadOfCorrectRuns) {
       parameters += result.role == Role::parameter ? 1 : 0;
     }
     EXPECT_GE(parameters, 16 * ranks);
+  }
+}
+
+struct TinyModel {
+  const char *suite, *workload;
+  Dims dims;
+  int parameters;  // tensors that a step updates
+};
+
+// Parameters of Llama: embedding, head, last norm, and per block two norms and four matrices.
+const TinyModel tiny_models[] = {
+    {"transformer",
+     "llama_train_step",
+     {{"b", 2}, {"s", 8}, {"layers", 2}, {"h", 32}, {"heads", 4}, {"kv", 2}, {"f", 48}, {"vocab", 48}},
+     15},
+};
+
+TEST_P(EndToEnd, EveryModelStaysWithinItAsWell) {
+  for (const TinyModel& model : tiny_models) {
+    SCOPED_TRACE(model.workload);
+    const Case c{model.suite, model.workload, model.dims, GetParam(), {}, 1, "tiny", Tier::smoke, CacheMode::step};
+    int parameters = 0;
+    for (const EndToEndResult& result : compare(c, build(c))) {
+      EXPECT_TRUE(result.passed()) << result.tensor << ": error " << result.error << ", allowed " << result.allowed
+                                   << ", norm " << result.norm;
+      parameters += result.role == Role::parameter && result.tensor.ends_with("'") ? 1 : 0;
+    }
+    EXPECT_GE(parameters, model.parameters);
   }
 }
 

@@ -83,6 +83,8 @@ TEST(Recipes, EveryOpOfATrainingStepCanBeProven) {
   for (const char* recipe : {"f32", "tf32", "bf16", "f16"}) {
     const Dims dims{{"b", 2}, {"s", 8}, {"layers", 1}, {"h", 32}, {"heads", 2}, {"vocab", 48}};
     expect_proven(small_case("transformer", "gpt2_train_step", dims, recipe));
+    const Dims llama{{"b", 2}, {"s", 8}, {"h", 32}, {"heads", 4}, {"kv", 2}, {"f", 48}};
+    expect_proven(small_case("transformer", "llama_block", llama, recipe));
   }
 }
 

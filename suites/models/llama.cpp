@@ -1,0 +1,76 @@
+#include "suites/models/llama.h"
+
+#include <cmath>
+
+#include "reference/ops/cross_entropy.h"
+#include "reference/ops/embedding.h"
+#include "reference/ops/pointwise.h"
+#include "suites/models/layers.h"
+
+namespace gpubench::suites {
+namespace {
+
+constexpr Gemm no_bias{.transpose_b = true};
+
+class Llama {
+ public:
+  Llama(Layers& layers, const Case& c)
+      : layers_(layers),
+        heads_{c.dim("b"), c.dim("s"), c.dim("heads")},
+        kv_heads_(c.dim("kv")),
+        head_width_(c.dim("h") / c.dim("heads")),
+        hidden_(c.dim("f")),
+        tables_(layers.rotary_tables(heads_.s, head_width_)) {}
+
+  ValueId block(const std::string& prefix, ValueId x) {
+    const ValueId attended = attention(prefix, layers_.rms_norm(prefix + "norm1", x));
+    const ValueId middle = layers_.sum(prefix + "residual1", x, attended);
+    const ValueId fed = layers_.swiglu_mlp(prefix, layers_.rms_norm(prefix + "norm2", middle), hidden_);
+    return layers_.sum(prefix + "residual2", middle, fed);
+  }
+
+ private:
+  ValueId attention(const std::string& prefix, ValueId x) {
+    const auto [b, s, heads] = heads_;
+    const std::int64_t d = head_width_;
+    const ValueId qkv = layers_.linear(prefix + "qkv", x, (heads + 2 * kv_heads_) * d, no_bias);
+    const ValueId q = layers_.columns_of(prefix + "q", qkv, {b, s, heads, d}, 0);
+    const ValueId k = layers_.columns_of(prefix + "k", qkv, {b, s, kv_heads_, d}, heads * d);
+    const ValueId v = layers_.columns_of(prefix + "v", qkv, {b, s, kv_heads_, d}, (heads + kv_heads_) * d);
+    const auto turned = [&](const char* name, ValueId of) {
+      return rotary(layers_.program(), {}, layers_.recipe().math, prefix + name, of, tables_);
+    };
+    const ValueId turned_q = turned("rotary_q", q);
+    const ValueId turned_k = turned("rotary_k", k);
+    return layers_.linear(prefix + "attention_out", layers_.attention(prefix, turned_q, turned_k, v, /*causal=*/true),
+                          heads * d, no_bias);
+  }
+
+  Layers& layers_;
+  Heads heads_;
+  std::int64_t kv_heads_, head_width_, hidden_;
+  RotaryTables tables_;
+};
+
+}  // namespace
+
+Program llama_block_step(const Case& c, const Recipe& r) {
+  return block_step(c, r, {c.dim("b") * c.dim("s"), c.dim("h")}, &Layers::adamw,
+                    [&](Layers& layers, ValueId x) { return Llama(layers, c).block("", x); });
+}
+
+Program llama_train_step(const Case& c, const Recipe& r) {
+  return train_step(c, r, &Layers::adamw, [&](Layers& layers) {
+    const std::int64_t vocabulary = c.dim("vocab");
+    const ValueId tokens = layers.classes("tokens", c.dim("b") * c.dim("s"), vocabulary);
+    const ValueId labels = layers.classes("labels", c.dim("b") * c.dim("s"), vocabulary);
+    Llama llama(layers, c);
+    ValueId x = layers.embedding("embedding", tokens, vocabulary, c.dim("h"));
+    for (std::int64_t layer = 0; layer < c.dim("layers"); ++layer)
+      x = llama.block("block" + std::to_string(layer) + ".", x);
+    const ValueId logits = layers.linear("head", layers.rms_norm("norm", x), vocabulary, no_bias);
+    return cross_entropy_forward(layers.program(), r.math, "loss", logits, labels).loss;
+  });
+}
+
+}  // namespace gpubench::suites
