@@ -2,7 +2,7 @@
 # Sourced by scripts/run and scripts/test; needs nothing but a POSIX shell.
 
 # kind | probe | Debian package | what it is for
-gpubench_dependencies() {
+gpubench_dependencies() { # run|tests|oracle
   cat <<'LIST'
 command|c++|g++|C++20 compiler
 command|cmake|cmake|build system
@@ -31,6 +31,7 @@ command|xmllint|libxml2-utils|holds JUnit files and pages against their schemas
 command|groff|groff-base|formats the manual page
 command|python3|python3|drives it
 LIST
+  [ "$1" = oracle ] && echo 'python|torch|python3-torch|PyTorch, against which the textbook is tested'
   return 0
 }
 
@@ -47,7 +48,7 @@ have_dependency() { # kind probe
 }
 
 # Prints "package: what it is for (probe)" for everything that is missing.
-missing_dependencies() { # tests|run
+missing_dependencies() { # tests|run|oracle
   gpubench_dependencies "$1" | while IFS='|' read -r kind probe package purpose; do
     have_dependency "$kind" "$probe" || printf '%s|%s|%s\n' "$package" "$purpose" "$probe"
   done
@@ -60,7 +61,7 @@ list_missing() {
 }
 
 # Installs what is missing through apt, or stops with the exact list. Everything is said on standard error.
-ensure_dependencies() { # tests|run
+ensure_dependencies() { # tests|run|oracle
   missing=$(missing_dependencies "$1")
   [ -z "$missing" ] && return 0
   packages=$(printf '%s\n' "$missing" | cut -d'|' -f1 | sort -u | tr '\n' ' ')

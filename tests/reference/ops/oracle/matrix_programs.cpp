@@ -1,0 +1,211 @@
+// Products, attention, convolutions and pooling for the oracle.
+#include <array>
+#include <string>
+
+#include "reference/ops/attention.h"
+#include "reference/ops/bias_gradient.h"
+#include "reference/ops/conv2d.h"
+#include "reference/ops/gemm.h"
+#include "reference/ops/pool.h"
+#include "reference/ops/quantize.h"
+#include "reference/ops/rotary.h"
+#include "tests/reference/ops/oracle/programs.h"
+#include "tests/reference/ops/textbook_run.h"
+
+namespace gpubench::testing {
+namespace {
+
+ValueId f32(Program& p, const std::string& name, const Shape& shape) { return source(p, name, DType::f32, shape); }
+
+void add_gemm(OraclePrograms& all, const std::string& name, const Gemm& g, std::int64_t batch = 0) {
+  add_differentiated(all, "gemm " + name, [&](Program& p) -> OracleForward {
+    constexpr std::int64_t m = 5, n = 7, k = 9;
+    const auto shape = [&](bool swapped, std::int64_t rows, std::int64_t columns) {
+      if (swapped) std::swap(rows, columns);
+      return batch == 0 ? Shape{rows, columns} : Shape{batch, rows, columns};
+    };
+    const ValueId a = f32(p, "a", shape(g.transpose_a, m, k)), b = f32(p, "b", shape(g.transpose_b, k, n));
+    OracleForward forward{{}, {a, b}};
+    GemmOperands operands;
+    if (g.bias) forward.wanted.push_back(*(operands.bias = f32(p, "bias", {n})));
+    if (g.beta != 0.0) operands.c_in = f32(p, "c_in", shape(false, m, n));
+    forward.y = {gemm(p, g, f32_math, "c", a, b, operands).c};
+    return forward;
+  });
+}
+
+}  // namespace
+
+void add_matrix_programs(OraclePrograms& all) {
+  for (const bool a : {false, true}) {
+    for (const bool b : {false, true}) {
+      const std::string name = std::string(a ? "t" : "n") + (b ? "t" : "n");
+      add_gemm(all, name, {.transpose_a = a, .transpose_b = b});
+      add_gemm(all, name + " batched, alpha", {.transpose_a = a, .transpose_b = b, .alpha = -0.75}, 3);
+      add_gemm(all, name + " gelu, bias",
+               {.transpose_a = a, .transpose_b = b, .bias = true, .epilogue = Gemm::Epilogue::gelu});
+      for (const GeluForm form : {GeluForm::tanh, GeluForm::erf}) {
+        const Gemm gradient{.transpose_a = a,
+                            .transpose_b = b,
+                            .alpha = form == GeluForm::erf ? 0.5 : 1.0,
+                            .epilogue = Gemm::Epilogue::gelu_gradient,
+                            .gelu_form = form};
+        const Shape left = a ? Shape{9, 5} : Shape{5, 9}, right = b ? Shape{7, 9} : Shape{9, 7};
+        const std::string epilogue = name + (form == GeluForm::erf ? " gelu gradient, erf" : " gelu gradient");
+        add_program(all, "gemm " + epilogue, [&](Program& p) {
+          const ValueId x = f32(p, "a", left), y = f32(p, "b", right), pre = f32(p, "pre", {5, 7});
+          (void)gemm(p, gradient, f32_math, "c", x, y, {.pre = pre});
+          (void)gemm_gelu_bias_gradient(p, gradient, f32_math, "dz", x, y, pre);
+        });
+      }
+      if (a) {
+        add_program(all, "gemm_weight_bias_gradient of a, " + name, [&](Program& p) {
+          (void)gemm_weight_bias_gradient(p, {{.transpose_a = true, .transpose_b = b, .alpha = 2.5}}, f32_math, "dw",
+                                          f32(p, "a", {9, 5}), f32(p, "b", b ? Shape{7, 9} : Shape{9, 7}));
+        });
+      }
+      if (!b) {
+        add_program(all, "gemm_weight_bias_gradient of b, " + name, [&](Program& p) {
+          (void)gemm_weight_bias_gradient(p, {{.transpose_a = a}, GemmWeightBiasGradient::Operand::b}, f32_math, "dw",
+                                          f32(p, "a", a ? Shape{9, 5} : Shape{5, 9}), f32(p, "b", {9, 7}));
+        });
+      }
+    }
+  }
+  add_gemm(all, "gelu, erf", {.alpha = 0.5, .epilogue = Gemm::Epilogue::gelu, .gelu_form = GeluForm::erf});
+  add_gemm(all, "batched, bias", {.transpose_b = true, .bias = true}, 2);
+  add_program(all, "gemm beta", [](Program& p) {
+    (void)gemm(p, {.alpha = 0.5, .beta = -1.5, .bias = true}, f32_math, "c", f32(p, "a", {5, 9}), f32(p, "b", {9, 7}),
+               {.c_in = f32(p, "c_in", {5, 7}), .bias = f32(p, "bias", {7})});
+  });
+  for (const DType to : {DType::f8_e4m3, DType::f8_e5m2}) {
+    const std::string type(name(to));
+    const auto scaled = [&](Program& p, const std::string& name, const Shape& shape, double factor) {
+      const ValueId scale = p.add(tensor(name + ".scale", DType::f32, {1}, Role::scalar, Fill::constant(factor)));
+      return quantize(p, {to}, f32_math, name, f32(p, name + ".x", shape), scale);
+    };
+    add_program(all, "gemm of " + type, [&](Program& p) {
+      const Quantized a = scaled(p, "a", {5, 16}, 64), b = scaled(p, "b", {7, 16}, 0.3);
+      (void)gemm(p, {.transpose_b = true, .scaled = true}, f32_math, "y", a.values, b.values,
+                 {.scale_a = a.inverse, .scale_b = b.inverse});
+    });
+    const auto stored = [&](Program& p) {
+      (void)scaled(p, "usual", {64, 65}, 64);
+      (void)scaled(p, "saturated", {64, 65}, 65536);
+      (void)scaled(p, "subnormal", {64, 65}, 1.0 / 4096);
+    };
+    add_program(all, "quantize to " + type, stored, true);
+  }
+}
+
+namespace {
+
+void add_attention(OraclePrograms& all, const Attention& attributes, std::int64_t b, std::int64_t s, std::int64_t hq,
+                   std::int64_t hkv, std::int64_t d, bool packed) {
+  const std::string name = std::string("attention ") + (attributes.causal ? "causal" : "full") + " b" +
+                           std::to_string(b) + " s" + std::to_string(s) + " " + std::to_string(hq) + "/" +
+                           std::to_string(hkv) + " heads of " + std::to_string(d) + (packed ? ", packed" : "");
+  add_differentiated(all, name, [&](Program& p) -> OracleForward {
+    const std::array heads{hq, hkv, hkv};
+    const std::array names{"q", "k", "v"};
+    const std::int64_t width = (hq + 2 * hkv) * d;
+    const ValueId qkv = f32(p, "qkv", {b * s, width});
+    OracleForward forward;
+    std::int64_t first = 0;
+    for (std::size_t i = 0; i < 3; ++i) {
+      TensorSpec spec = tensor(names[i], DType::f32, {b, s, heads[i], d}, Role::activation);
+      if (packed) spec.layout.strides = {s * width, width, d, 1};
+      forward.wanted.push_back(packed ? p.part(qkv, spec, first) : p.add(spec));
+      first += heads[i] * d;
+    }
+    const std::vector<ValueId> parts = forward.wanted;
+    if (packed) forward.wanted = {qkv};
+    forward.y = {attention_forward(p, attributes, f32_math, "o", parts[0], parts[1], parts[2]).o};
+    return forward;
+  });
+}
+
+}  // namespace
+
+void add_attention_programs(OraclePrograms& all) {
+  for (const bool causal : {false, true}) {
+    add_attention(all, {causal, 0.5}, 2, 5, 2, 2, 4, false);
+    add_attention(all, {causal, 0.37}, 1, 7, 6, 2, 3, true);  // grouped-query
+    add_attention(all, {causal, 1.0}, 2, 6, 4, 1, 5, true);   // multi-query
+    add_attention(all, {causal, 0.125}, 1, 1, 3, 3, 64, true);
+    add_attention(all, {causal, -0.25}, 1, 33, 2, 1, 8, false);
+  }
+  for (const Rotary::Pairing pairing : {Rotary::Pairing::half, Rotary::Pairing::interleaved}) {
+    for (const bool inverse : {false, true}) {
+      const std::string what = std::string("rotary ") + (pairing == Rotary::Pairing::half ? "half" : "interleaved") +
+                               (inverse ? ", inverse" : "");
+      add_differentiated(all, what, [&](Program& p) -> OracleForward {
+        const ValueId x = f32(p, "x", {2, 5, 3, 6});
+        const RotaryTables tables{f32(p, "cos", {5, 3}), f32(p, "sin", {5, 3})};
+        return {{rotary(p, {pairing, inverse}, f32_math, "y", x, tables)}, {x}};
+      });
+      add_differentiated(all, what + " of a part of each head", [&](Program& p) -> OracleForward {
+        const ValueId whole = f32(p, "whole", {1, 3, 2, 8});
+        TensorSpec spec = tensor("x", DType::f32, {1, 3, 2, 4}, Role::activation);
+        spec.layout.strides = {48, 16, 8, 1};
+        const RotaryTables tables{f32(p, "cos", {3, 2}), f32(p, "sin", {3, 2})};
+        const ValueId x = p.part(whole, spec, 2);
+        return {{rotary(p, {pairing, inverse}, f32_math, "y", x, tables)}, {x}};
+      });
+    }
+  }
+}
+
+namespace {
+
+void add_conv(OraclePrograms& all, const Conv2d& attributes, const Shape& x_shape, const Shape& filter_shape) {
+  const std::string text = describe(attributes);
+  add_differentiated(all, "conv2d " + filter_shape.to_string() + " of " + x_shape.to_string() + " " + text,
+                     [&](Program& p) -> OracleForward {
+                       const ValueId x = f32(p, "x", x_shape), filter = f32(p, "filter", filter_shape);
+                       return {{conv2d_forward(p, attributes, f32_math, "y", x, filter)}, {x, filter}};
+                     });
+}
+
+void add_pool(OraclePrograms& all, const Pool& attributes, const Shape& x_shape) {
+  const std::string text = x_shape.to_string() + " " + describe(attributes);
+  add_differentiated(all, "max_pool " + text, [&](Program& p) -> OracleForward {
+    const ValueId x = f32(p, "x", x_shape);
+    return {{max_pool_forward(p, attributes, f32_math, "y", x).y}, {x}};
+  });
+  add_differentiated(all, "average_pool " + text, [&](Program& p) -> OracleForward {
+    const ValueId x = f32(p, "x", x_shape);
+    return {{average_pool_forward(p, attributes, f32_math, "y", x)}, {x}};
+  });
+}
+
+}  // namespace
+
+void add_image_programs(OraclePrograms& all) {
+  add_conv(all, {}, {2, 5, 7, 3}, {4, 1, 1, 3});
+  add_conv(all, {.pad_h = 1, .pad_w = 1}, {2, 5, 7, 3}, {4, 3, 3, 3});
+  add_conv(all, {.stride_h = 2, .stride_w = 3, .pad_h = 1, .pad_w = 2}, {1, 9, 11, 2}, {3, 3, 5, 2});
+  add_conv(all, {.stride_h = 2, .stride_w = 2, .pad_h = 3, .pad_w = 3}, {1, 12, 13, 3}, {5, 7, 7, 3});  // a stem
+  add_conv(all, {.stride_h = 2, .stride_w = 2}, {2, 6, 7, 4}, {6, 1, 1, 4});  // elements that no output reads
+  add_conv(all, {.pad_h = 2, .pad_w = 3, .dilation_h = 2, .dilation_w = 3}, {1, 7, 8, 2}, {2, 3, 3, 2});
+  add_conv(all, {.stride_h = 3, .stride_w = 2, .pad_h = 1, .dilation_h = 1, .dilation_w = 2, .groups = 2}, {2, 8, 9, 4},
+           {6, 2, 3, 2});
+  add_conv(all, {.pad_h = 1, .pad_w = 1, .groups = 4}, {1, 5, 5, 4}, {8, 3, 3, 1});  // depthwise
+  add_conv(all, {.groups = 3}, {2, 3, 2, 6}, {3, 3, 2, 2});                          // one output each
+  add_pool(all, {}, {1, 2, 3, 2});
+  add_pool(all, {.window_h = 2, .window_w = 2, .stride_h = 2, .stride_w = 2}, {2, 7, 6, 3});
+  add_pool(all, {.window_h = 3, .window_w = 3, .stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1}, {2, 7, 6, 3});
+  add_pool(all, {.window_h = 3, .window_w = 2, .pad_h = 2, .pad_w = 1, .counts_padding = true}, {1, 4, 5, 2});
+  add_pool(all, {.window_h = 2, .window_w = 1, .stride_h = 3, .stride_w = 2}, {2, 9, 5, 2});  // gaps
+  add_pool(all, {.window_h = 5, .window_w = 4, .stride_w = 3, .pad_h = 4, .pad_w = 2}, {1, 5, 9, 1});
+  add_differentiated(all, "global average pool", [](Program& p) -> OracleForward {
+    const ValueId x = f32(p, "x", {2, 7, 5, 3});
+    return {{global_average_pool_forward(p, f32_math, "y", x)}, {x}};
+  });
+  add_program(all, "max_pool of equal elements", [](Program& p) {
+    const ValueId x = p.add(tensor("x", DType::f32, {2, 6, 7, 3}, Role::input, Fill::integers(-1, 1)));
+    (void)max_pool_forward(p, {.window_h = 3, .window_w = 3, .stride_h = 2, .pad_h = 1, .pad_w = 1}, f32_math, "y", x);
+  });
+}
+
+}  // namespace gpubench::testing

@@ -1,0 +1,43 @@
+// Whole training steps of the suites, small, for the oracle.
+#include <stdexcept>
+
+#include "reference/ops/transform/fuse.h"
+#include "suites/suites.h"
+#include "tests/reference/ops/oracle/programs.h"
+
+namespace gpubench::testing {
+namespace {
+
+Program step_of(const std::string& suite, const std::string& workload, const Dims& dims, const std::string& recipe) {
+  for (const Suite& one : all_suites()) {
+    for (const auto& each : one.workloads) {
+      if (one.name != suite || each->info().name != workload) continue;
+      Case c;
+      c.suite = suite;
+      c.workload = workload;
+      c.dims = dims;
+      c.recipe = recipe;
+      return each->build(c);
+    }
+  }
+  throw std::runtime_error("no workload " + suite + "/" + workload);
+}
+
+}  // namespace
+
+void add_models(OraclePrograms& all) {
+  const auto add = [&](const std::string& workload, const Dims& dims) {
+    for (const char* recipe : {"f32", "bf16"}) {
+      const std::string name = workload + " " + to_string(dims) + " " + recipe;
+      Program step = step_of("transformer", workload, dims, recipe);
+      std::vector<FusionClaim> every;
+      for (const FusionRule& rule : fusion_rules()) every.push_back({rule.kind});
+      all.push_back({name + " fused", fuse(step, every).program});
+      all.push_back({name, std::move(step)});
+    }
+  };
+  add("gpt2_train_step", {{"b", 2}, {"s", 7}, {"layers", 2}, {"h", 12}, {"heads", 3}, {"vocab", 19}});
+  add("gpt2_block", {{"b", 2}, {"s", 7}, {"h", 12}, {"heads", 3}});
+}
+
+}  // namespace gpubench::testing

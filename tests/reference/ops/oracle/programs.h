@@ -1,0 +1,49 @@
+// Programs that an outside oracle computes as well: every op, with attributes and extents where implementations go
+// wrong, and whole training steps. torch_ops.py and torch_models.py are the other side.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness/core/program.h"
+#include "reference/ops/transform/differentiate.h"
+
+namespace gpubench::testing {
+
+struct OracleProgram {
+  std::string name;
+  Program program;
+  std::vector<Seed> seeds{};               ///< where differentiation started, if it did
+  std::map<ValueId, ValueId> gradients{};  ///< of the wanted values
+  int forward_ops = 0;                     ///< ops before those that differentiate() appended
+  bool as_stored = false;                  ///< computed in its own types, as ops that round are about
+};
+
+using OraclePrograms = std::vector<OracleProgram>;
+
+/// What a forward returns: the values that gradients flow into, and those whose gradients are wanted.
+struct OracleForward {
+  std::vector<ValueId> y, wanted;
+  bool loss = false;  ///< y is the loss: its gradient is one
+};
+
+/// A program without gradients.
+void add_program(OraclePrograms& all, std::string name, const std::function<void(Program&)>& build,
+                 bool as_stored = false);
+/// A forward and what differentiate() makes of it.
+void add_differentiated(OraclePrograms& all, std::string name, const std::function<OracleForward(Program&)>& build);
+
+// By subject, one function each.
+void add_matrix_programs(OraclePrograms& all);
+void add_attention_programs(OraclePrograms& all);
+void add_image_programs(OraclePrograms& all);
+void add_row_programs(OraclePrograms& all);
+void add_element_programs(OraclePrograms& all);
+void add_optimizer_programs(OraclePrograms& all);
+void add_collective_programs(OraclePrograms& all);
+void add_models(OraclePrograms& all);
+
+}  // namespace gpubench::testing

@@ -1,0 +1,96 @@
+"""What write_programs recorded: programs with their tensors, ops and gradients, as PyTorch tensors in fp64."""
+import json
+import re
+from pathlib import Path
+
+import numpy
+import torch
+
+
+class Op:
+    """A call: `inputs` and `outputs` by name, lists where the op has lists; `results` are the names of the latter with their types."""
+
+    def __init__(self, record, program):
+        self.kind, self.label, self.attributes = record["kind"], record["label"], record["attributes"]
+        self.input_ids, self.output_ids = named(record["inputs"], "value"), named(record["outputs"], "value")
+        self.inputs = {name: program.fetched(ids, places) for (name, ids), places in zip(self.input_ids.items(), named(record["inputs"], "at").values())}
+        self.outputs = {name: program.fetched(ids, places) for (name, ids), places in zip(self.output_ids.items(), named(record["outputs"], "at").values())}
+        self.dtypes = {name: program.values[ids[0] if isinstance(ids, list) else ids]["dtype"] for name, ids in self.output_ids.items()}
+
+    def __getattr__(self, name):
+        """An attribute of the op."""
+        try:
+            return self.__dict__["attributes"][name]
+        except KeyError:
+            raise AttributeError(f"{self.__dict__.get('kind')} has no attribute {name}") from None
+
+
+def named(operands, member):
+    """{"x": 3, "g": [4, 5]}: `member` of each operand."""
+    found = {}
+    for operand in operands:
+        if operand["list"]:
+            found.setdefault(operand["name"], []).append(operand[member])
+        else:
+            found[operand["name"]] = operand[member]
+    return found
+
+
+class Program:
+    def __init__(self, record, elements):
+        self.name, self.as_stored, self.forward_ops = record["name"], record["as_stored"], record["forward_ops"]
+        self.dims = {name: int(extent) for name, extent in re.findall(r"(\w+)=(\d+)", self.name)}  # of a case
+        self.values, self.seeds = record["values"], record["seeds"]
+        self.elements = elements
+        self.sources = {i: self.fetched(i, value["at"]) for i, value in enumerate(self.values) if "at" in value}
+        self.ops = [Op(op, self) for op in record["ops"]]
+        self.gradients = {each["value"]: self.fetched(each["gradient"], each["at"]) for each in record["gradients"]}
+
+    def fetched(self, value, at):
+        if isinstance(value, list):
+            return [self.fetched(*each) for each in zip(value, at)]
+        shape = self.values[value]["shape"]
+        count = int(numpy.prod(shape))
+        tensor = torch.from_numpy(self.elements[at:at + count].copy()).reshape(shape)
+        return tensor if self.values[value]["dtype"] not in ("i32", "u8") else tensor.long()
+
+    def find(self, name):
+        """The value of that name as it was when it was made; None where there is none."""
+        for i, tensor in self.made():
+            if self.values[i]["name"] == name:
+                return tensor
+        return None
+
+    def named(self, name):
+        found = self.find(name)
+        if found is None:
+            raise KeyError(f"{self.name}: no tensor '{name}'; there are " + ", ".join(value["name"] for value in self.values))
+        return found
+
+    def made(self):
+        """(id, tensor) of all values: sources, then what ops made."""
+        yield from self.sources.items()
+        for op in self.ops:
+            for operand, ids in op.output_ids.items():
+                yield from zip(ids, op.outputs[operand]) if isinstance(ids, list) else [(ids, op.outputs[operand])]
+
+    def gradient(self, parameter):
+        """What the optimizer takes for the gradient of the parameter of that name, before it is clipped."""
+        for op in self.ops:
+            for w, g in zip(op.input_ids.get("w", []), op.input_ids.get("g", [])):
+                if self.values[w]["name"] in (parameter, parameter + ".master"):
+                    return self.before_clip(g)
+        raise KeyError(f"{self.name}: no optimizer updates '{parameter}'")
+
+    def before_clip(self, i):
+        for op in self.ops:
+            if op.kind == "clip" and i in op.output_ids["g'"]:
+                return op.inputs["g"][op.output_ids["g'"].index(i)]
+        return dict(self.made())[i]
+
+
+def read(folder):
+    """(kinds of the op set, programs)"""
+    index = json.loads((Path(folder) / "index.json").read_text())
+    elements = numpy.memmap(Path(folder) / "data.f64", dtype="=f8", mode="r")
+    return index["registry"], [Program(record, elements) for record in index["programs"]]

@@ -1,0 +1,469 @@
+"""What every op computes, in PyTorch's words: torch.nn.functional where it has the op, else the formula; gradients by autograd.
+
+table[kind](op, inputs...) -> its outputs in order, from op.inputs in order. It works on tensors of fp64 and never sees the textbook.
+"""
+import functools
+import math
+
+import torch
+import torch.nn.functional as F
+
+table = {}
+
+
+def computes(*kinds):
+    def register(function):
+        for kind in kinds:
+            table[kind] = functools.partial(function, **({"kind": kind} if len(kinds) > 1 else {}))
+        return function
+    return register
+
+
+def gradients(forward, inputs, *dy):
+    """Those of sum(dy * forward(*inputs)) by autograd."""
+    leaves = [x.detach().requires_grad_() for x in inputs]
+    y = forward(*leaves)
+    return torch.autograd.grad(y if isinstance(y, (tuple, list)) else [y], leaves, list(dy))
+
+
+# Elements.
+
+@computes("triad")
+def triad(op, b, c):
+    return b + op.factor * c
+
+
+@computes("scale")
+def scale(op, x):
+    return op.factor * x
+
+
+@computes("add")
+def add(op, a, b):
+    return a + b
+
+
+def rounded(x, dtype):
+    """fp64 numbers that f32 has, rounded to nearest, ties to even."""
+    if dtype == "f64":
+        return x
+    types = {"bf16": torch.bfloat16, "f16": torch.float16}
+    assert torch.equal(x.float().double(), x)
+    return x.float().to(types[dtype]).double()
+
+
+@computes("cast")
+def cast(op, x):
+    return rounded(x, op.dtypes["y"])
+
+
+def gelu(form, x):
+    if form == "erf":
+        return F.gelu(x)
+    return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))
+
+
+@computes("gelu_forward")
+def gelu_forward(op, x):
+    return gelu(op.form, x)
+
+
+@computes("gelu_backward")
+def gelu_backward(op, x, dy):
+    return gradients(lambda x: gelu(op.form, x), [x], dy)
+
+
+@computes("relu_forward")
+def relu_forward(op, x):
+    return F.relu(x)
+
+
+@computes("relu_backward")
+def relu_backward(op, y, dy):
+    return gradients(F.relu, [y], dy)
+
+
+@computes("silu_forward")
+def silu_forward(op, x):
+    return F.silu(x)
+
+
+@computes("silu_backward")
+def silu_backward(op, x, dy):
+    return gradients(F.silu, [x], dy)
+
+
+def swiglu(gate, up):
+    return F.silu(gate) * up
+
+
+@computes("swiglu_forward")
+def swiglu_forward(op, gate, up):
+    return swiglu(gate, up)
+
+
+@computes("swiglu_backward")
+def swiglu_backward(op, gate, up, dy):
+    return gradients(swiglu, [gate, up], dy)
+
+
+@computes("copy", "reorder")
+def copy(op, x, kind):
+    return x.clone()
+
+
+@computes("transpose")
+def transpose(op, x):
+    return x.permute(op.permutation)
+
+
+def f8(x, exponent_bits, mantissa_bits, largest):
+    """The nearest number of an 8-bit type, ties to even; beyond the largest one, that. Open Compute Project, OFP8 (2023)."""
+    smallest_exponent = 2 - 2 ** (exponent_bits - 1)
+    exponent = torch.frexp(x)[1] - 1
+    step = torch.ldexp(torch.ones_like(x), torch.clamp(exponent, min=smallest_exponent) - mantissa_bits)
+    return torch.clamp(torch.round(x / step) * step, -largest, largest)
+
+
+@computes("quantize")
+def quantize(op, x, scale):
+    formats = {"f8_e4m3": (4, 3, 448.0), "f8_e5m2": (5, 2, 57344.0)}
+    exponent_bits, mantissa_bits, largest = formats[op.to]
+    values = torch.clamp(scale * x, -largest, largest)
+    if op.dtypes["values"] != "f64":
+        values = f8(values, exponent_bits, mantissa_bits, largest)
+    return values, 1 / scale, x.abs().max().reshape(1)
+
+
+# Products.
+
+def product(op, a, b):
+    return op.alpha * torch.matmul(a.mT if op.transpose_a else a, b.mT if op.transpose_b else b)
+
+
+@computes("gemm")
+def gemm(op, a, b, *rest):
+    rest = list(rest)
+    z = product(op, a, b)
+    if op.beta != 0:
+        z = z + op.beta * rest.pop(0)
+    if op.bias:
+        z = z + rest.pop(0)
+    if op.scaled:
+        z = z * rest.pop(0) * rest.pop(0)
+    if op.epilogue == "gelu":
+        return gelu(op.gelu_form, z), z
+    if op.epilogue == "gelu_gradient":
+        return gelu_backward_of(op.gelu_form, rest.pop(0), z)
+    return z
+
+
+def gelu_backward_of(form, pre, dy):
+    return gradients(lambda x: gelu(form, x), [pre], dy)[0]
+
+
+@computes("gemm_gelu_bias_gradient")
+def gemm_gelu_bias_gradient(op, a, b, pre):
+    dz = gelu_backward_of(op.gelu_form, pre, product(op, a, b))
+    return dz, dz.sum(0)
+
+
+@computes("gemm_weight_bias_gradient")
+def gemm_weight_bias_gradient(op, a, b):
+    return product(op, a, b), (a if op.bias_gradient == "a" else b).sum(0)
+
+
+@computes("column_sum")
+def column_sum(op, x):
+    return x.reshape(-1, x.shape[-1]).sum(0)
+
+
+# Images: NHWC and KRSC here, NCHW and KCRS there.
+
+def conv2d(op, x, filter):
+    y = F.conv2d(x.permute(0, 3, 1, 2), filter.permute(0, 3, 1, 2), None, (op.stride_h, op.stride_w), (op.pad_h, op.pad_w),
+                 (op.dilation_h, op.dilation_w), op.groups)
+    return y.permute(0, 2, 3, 1)
+
+
+@computes("conv2d_forward")
+def conv2d_forward(op, x, filter):
+    return conv2d(op, x, filter)
+
+
+@computes("conv2d_backward_data")
+def conv2d_backward_data(op, dy, filter):
+    return gradients(lambda x: conv2d(op, x, filter), [torch.zeros_like(op.outputs["dx"])], dy)
+
+
+@computes("conv2d_backward_filter")
+def conv2d_backward_filter(op, x, dy):
+    return gradients(lambda filter: conv2d(op, x, filter), [torch.zeros_like(op.outputs["dfilter"])], dy)
+
+
+def padded(op, x, value):
+    """As NCHW; here any padding is allowed, where PyTorch's pooling takes at most half of a window."""
+    return F.pad(x.permute(0, 3, 1, 2), (op.pad_w, op.pad_w, op.pad_h, op.pad_h), value=value)
+
+
+def max_pool(op, x):
+    plane = padded(op, x, -math.inf)
+    y, place = F.max_pool2d(plane, (op.window_h, op.window_w), (op.stride_h, op.stride_w), return_indices=True)
+    row, column = place // plane.shape[3], place % plane.shape[3]
+    row = row - op.stride_h * torch.arange(y.shape[2]).reshape(-1, 1)
+    column = column - op.stride_w * torch.arange(y.shape[3])
+    return y.permute(0, 2, 3, 1), (row * op.window_w + column).permute(0, 2, 3, 1)
+
+
+@computes("max_pool_forward")
+def max_pool_forward(op, x):
+    return max_pool(op, x)
+
+
+@computes("max_pool_backward")
+def max_pool_backward(op, dy, index):
+    """Through an x whose largest elements are the chosen ones: every window of it is looked up, not searched."""
+    def chosen(x):
+        windows = F.unfold(padded(op, x, 0.0), (op.window_h, op.window_w), stride=(op.stride_h, op.stride_w))
+        n, p, q, c = index.shape
+        windows = windows.reshape(n, c, op.window_h * op.window_w, p, q)
+        return windows.gather(2, index.permute(0, 3, 1, 2).unsqueeze(2)).squeeze(2).permute(0, 2, 3, 1)
+    return gradients(chosen, [torch.zeros_like(op.outputs["dx"])], dy)
+
+
+def average_pool(op, x):
+    def sums(plane):
+        return F.avg_pool2d(plane, (op.window_h, op.window_w), (op.stride_h, op.stride_w), divisor_override=1)
+    elements = sums(padded(op, torch.ones_like(x), 1.0 if op.counts_padding else 0.0))
+    return (sums(padded(op, x, 0.0)) / elements).permute(0, 2, 3, 1)
+
+
+@computes("average_pool_forward")
+def average_pool_forward(op, x):
+    return average_pool(op, x)
+
+
+@computes("average_pool_backward")
+def average_pool_backward(op, dy):
+    return gradients(lambda x: average_pool(op, x), [torch.zeros_like(op.outputs["dx"])], dy)
+
+
+# Rows.
+
+def layer_norm(op, x, gamma, beta):
+    return F.layer_norm(x, x.shape[-1:], gamma, beta, op.epsilon)
+
+
+@computes("layer_norm_forward")
+def layer_norm_forward(op, x, gamma, beta):
+    variance, mean = torch.var_mean(x, -1, unbiased=False)
+    return layer_norm(op, x, gamma, beta), mean, torch.rsqrt(variance + op.epsilon)
+
+
+@computes("layer_norm_backward")
+def layer_norm_backward(op, dy, x, gamma, mean, rstd):
+    return gradients(lambda *inputs: layer_norm(op, *inputs), [x, gamma, torch.zeros_like(gamma)], dy)
+
+
+@computes("residual_norm_forward")
+def residual_norm_forward(op, x, r, gamma, beta):
+    return (x + r, *layer_norm_forward(op, x + r, gamma, beta))
+
+
+@computes("residual_norm_backward")
+def residual_norm_backward(op, dy, x, gamma, mean, rstd, dr):
+    return gradients(lambda x, gamma, beta: (layer_norm(op, x, gamma, beta), x), [x, gamma, torch.zeros_like(gamma)], dy, dr)
+
+
+def rms_norm(op, x, gamma):
+    return gamma * x * torch.rsqrt((x * x).mean(-1, keepdim=True) + op.epsilon)
+
+
+@computes("rms_norm_forward")
+def rms_norm_forward(op, x, gamma):
+    return rms_norm(op, x, gamma), torch.rsqrt((x * x).mean(-1) + op.epsilon)
+
+
+@computes("rms_norm_backward")
+def rms_norm_backward(op, dy, x, gamma, rstd):
+    return gradients(lambda *inputs: rms_norm(op, *inputs), [x, gamma], dy)
+
+
+@computes("batch_norm_forward")
+def batch_norm_forward(op, x, gamma, beta, running_mean, running_var):
+    rows = x.reshape(-1, x.shape[-1])
+    new_mean, new_var = running_mean.detach().clone(), running_var.detach().clone()
+    y = F.batch_norm(rows, new_mean, new_var, gamma, beta, True, op.momentum, op.epsilon)
+    variance, mean = torch.var_mean(rows, 0, unbiased=False)
+    return y.reshape(x.shape), mean, torch.rsqrt(variance + op.epsilon), new_mean, new_var
+
+
+@computes("batch_norm_backward")
+def batch_norm_backward(op, dy, x, gamma, mean, rstd):
+    """The op has no epsilon: what the deviation that it is given says."""
+    axes = tuple(range(x.dim() - 1))
+    epsilon = 1 / rstd ** 2 - torch.var(x, axes, unbiased=False)
+
+    def forward(x, gamma, beta):
+        variance, mean = torch.var_mean(x, axes, unbiased=False)
+        return gamma * (x - mean) * torch.rsqrt(variance + epsilon) + beta
+    return gradients(forward, [x, gamma, torch.zeros_like(gamma)], dy)
+
+
+@computes("cross_entropy_forward")
+def cross_entropy_forward(op, logits, labels):
+    return F.cross_entropy(logits, labels).reshape(1), torch.logsumexp(logits, -1)
+
+
+@computes("cross_entropy_backward")
+def cross_entropy_backward(op, logits, labels, lse):
+    return gradients(lambda logits: F.cross_entropy(logits, labels), [logits], torch.ones(()).double())
+
+
+@computes("cross_entropy_forward_backward")
+def cross_entropy_forward_backward(op, logits, labels):
+    return (*cross_entropy_forward(op, logits, labels), *cross_entropy_backward(op, logits, labels, None))
+
+
+@computes("embedding_forward")
+def embedding_forward(op, table, tokens):
+    return F.embedding(tokens, table)
+
+
+@computes("embedding_backward")
+def embedding_backward(op, dy, tokens):
+    return gradients(lambda table: F.embedding(tokens, table), [torch.zeros_like(op.outputs["dtable"])], dy)
+
+
+@computes("embedding_backward_add")
+def embedding_backward_add(op, dy, tokens, dtable):
+    return dtable + gradients(lambda table: F.embedding(tokens, table), [torch.zeros_like(dtable)], dy)[0]
+
+
+# Attention.
+
+@computes("rotary")
+def rotary(op, x, cos, sin):
+    """As a product of complex numbers, a pair each."""
+    half = x.shape[-1] // 2
+    pairs = torch.stack([x[..., :half], x[..., half:]], -1) if op.pairing == "half" else x.reshape(*x.shape[:-1], half, 2)
+    turn = torch.complex(cos, -sin if op.inverse else sin)[None, :, None, :]
+    turned = torch.view_as_real(torch.view_as_complex(pairs.contiguous()) * turn)
+    if op.pairing == "half":
+        return torch.cat([turned[..., 0], turned[..., 1]], -1)
+    return turned.reshape(x.shape)
+
+
+def attention(op, q, k, v):
+    """(o, log-sum-exp), from scores of all pairs."""
+    shared = q.shape[2] // k.shape[2]
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))  # [b, heads, s, d]
+    k, v = (x.repeat_interleave(shared, 1) for x in (k, v))
+    scores = op.scale * q @ k.mT
+    if op.causal == "causal":
+        scores = scores.masked_fill(torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1), -math.inf)
+    return (torch.softmax(scores, -1) @ v).transpose(1, 2), torch.logsumexp(scores, -1)
+
+
+@computes("attention_forward")
+def attention_forward(op, q, k, v):
+    return attention(op, q, k, v)
+
+
+@computes("attention_backward")
+def attention_backward(op, do, q, k, v, o, lse):
+    return gradients(lambda *inputs: attention(op, *inputs)[0], [q, k, v], do)
+
+
+# After the backward.
+
+@computes("gradient_norm")
+def gradient_norm(op, g):
+    return torch.nn.utils.parameters_to_vector(g).norm().reshape(1)
+
+
+def clip_factor(op, norm):
+    """torch.nn.utils.clip_grad_norm_, given the norm."""
+    return torch.clamp(op.limit / (norm + 1e-6), max=1.0)
+
+
+@computes("clip")
+def clip(op, norm, g):
+    return [clip_factor(op, norm) * one for one in g],
+
+
+@computes("adamw")
+def adamw(op, lr, step, w, g, m, v, copy=None):
+    after = [adamw_step(op, float(lr), int(step), *each) for each in zip(w, g, m, v)]
+    w, m, v = (list(each) for each in zip(*after))
+    return (w, m, v) if copy is None else (w, m, v, w)
+
+
+def adamw_step(op, lr, step, w, g, m, v):
+    """torch.optim.AdamW from the middle of a training: its state is set, and its count of the steps before this one."""
+    parameter = torch.nn.Parameter(w.clone())
+    parameter.grad = g.clone()
+    optimizer = torch.optim.AdamW([parameter], lr=lr, betas=(op.beta1, op.beta2), eps=op.epsilon, weight_decay=op.weight_decay)
+    optimizer.state[parameter] = {"step": torch.tensor(float(step - 1)), "exp_avg": m.clone(), "exp_avg_sq": v.clone()}
+    optimizer.step()
+    state = optimizer.state[parameter]
+    return parameter.detach(), state["exp_avg"], state["exp_avg_sq"]
+
+
+@computes("clip_adamw")
+def clip_adamw(op, norm, lr, step, w, g, *rest):
+    return adamw(op, lr, step, w, *clip(op, norm, g), *rest)
+
+
+# Collectives: identities of what all ranks hold. torch.distributed has no fp64 average and needs processes; these are the definitions of
+# MPI 4.1, chapter 6, in tensor operations. One tensor of each rank, in the order of the ranks, or several (all_reduce).
+
+def reduced(op, tensors):
+    stacked = torch.stack(tensors)
+    return {"sum": stacked.sum, "avg": stacked.mean, "max": stacked.amax}[op.reduction](0)
+
+
+@computes("all_reduce")
+def all_reduce(op, x):
+    each = len(x) // op.ranks
+    return [reduced(op, x[i::each]) for i in range(each)] * op.ranks,
+
+
+@computes("reduce_scatter")
+def reduce_scatter(op, x):
+    return list(reduced(op, [one.flatten() for one in x]).chunk(op.ranks)),
+
+
+@computes("all_gather")
+def all_gather(op, x):
+    parts = [one.flatten() for one in x]
+    if op.outputs["y"][0].numel() == parts[0].numel():  # in place: each rank holds room for all parts, and its own in its place
+        parts = [one.chunk(op.ranks)[rank] for rank, one in enumerate(parts)]
+    return [torch.cat(parts)] * op.ranks,
+
+
+@computes("broadcast")
+def broadcast(op, x):
+    return x * op.ranks,
+
+
+@computes("all_to_all")
+def all_to_all(op, x):
+    counts = torch.tensor(op.counts).reshape(op.ranks, op.ranks).tolist()
+    blocks = [one.flatten().split(counts[rank]) for rank, one in enumerate(x)]
+    return [torch.cat([blocks[sender][rank] for sender in range(op.ranks)]) for rank in range(op.ranks)],
+
+
+@computes("send_recv")
+def send_recv(op, x):
+    return [x[(rank - op.shift) % op.ranks] for rank in range(op.ranks)],
+
+
+def compute(op, inputs):
+    """{name of an output: tensor, or list of them}, given the inputs in the op's order."""
+    results = table[op.kind](op, *inputs)
+    if isinstance(results, torch.Tensor):
+        results = (results,)
+    names = list(op.output_ids)
+    assert len(results) == len(names), f"{op.kind}: {len(results)} results for {names}"
+    return dict(zip(names, results))

@@ -1,0 +1,214 @@
+// Ops on rows and on elements, the optimizer and collectives for the oracle.
+#include <array>
+#include <string>
+
+#include "reference/ops/batch_norm.h"
+#include "reference/ops/bias_gradient.h"
+#include "reference/ops/collective.h"
+#include "reference/ops/cross_entropy.h"
+#include "reference/ops/embedding.h"
+#include "reference/ops/move.h"
+#include "reference/ops/norm.h"
+#include "reference/ops/optimizer.h"
+#include "reference/ops/pointwise.h"
+#include "tests/reference/ops/oracle/programs.h"
+#include "tests/reference/ops/rank_tensors.h"
+#include "tests/reference/ops/textbook_run.h"
+
+namespace gpubench::testing {
+namespace {
+
+ValueId of(Program& p, const std::string& name, const Shape& shape, Fill fill = {}) {
+  return p.add(tensor(name, DType::f32, shape, Role::input, fill));
+}
+ValueId tokens(Program& p, const std::string& name, std::int64_t count, std::int64_t kinds) {
+  return p.add(tensor(name, DType::i32, {count}, Role::input, Fill::integers(0, kinds - 1)));
+}
+
+void add_norms(OraclePrograms& all, const Shape& shape, double epsilon) {
+  const Shape row{shape[-1]};
+  const std::string text = shape.to_string() + " epsilon=" + std::to_string(epsilon);
+  add_differentiated(all, "layer_norm " + text, [&](Program& p) -> OracleForward {
+    const ValueId x = of(p, "x", shape), gamma = of(p, "gamma", row), beta = of(p, "beta", row);
+    return {{layer_norm_forward(p, {epsilon}, f32_math, "y", x, gamma, beta).y}, {x, gamma, beta}};
+  });
+  add_differentiated(all, "rms_norm " + text, [&](Program& p) -> OracleForward {
+    const ValueId x = of(p, "x", shape), gamma = of(p, "gamma", row);
+    return {{rms_norm_forward(p, {epsilon}, f32_math, "y", x, gamma).y}, {x, gamma}};
+  });
+  add_program(all, "residual_norm " + text, [&](Program& p) {
+    const ValueId x = of(p, "x", shape), gamma = of(p, "gamma", row);
+    const ResidualNormForward norm =
+        residual_norm_forward(p, {epsilon}, f32_math, "y", x, of(p, "r", shape), gamma, of(p, "beta", row));
+    (void)layer_norm_backward(p, {epsilon}, f32_math, "dx", of(p, "dy", shape), norm.sum, gamma, norm.mean, norm.rstd,
+                              of(p, "dr", shape));
+  });
+}
+
+}  // namespace
+
+void add_row_programs(OraclePrograms& all) {
+  add_norms(all, {3, 5}, 1e-5);
+  add_norms(all, {2, 3, 7}, 0.25);
+  add_norms(all, {1, 33}, 1e-6);
+  for (const Shape& shape : {Shape{2, 1}, Shape{7, 3}, Shape{2, 3, 5, 4}}) {
+    for (const double momentum : {0.0, 0.1, 1.0}) {
+      add_differentiated(all, "batch_norm " + shape.to_string() + " momentum=" + std::to_string(momentum),
+                         [&](Program& p) -> OracleForward {
+                           const Shape row{shape[-1]};
+                           const ValueId x = of(p, "x", shape), gamma = of(p, "gamma", row), beta = of(p, "beta", row);
+                           const BatchNormChannels channels{gamma, beta, of(p, "running_mean", row),
+                                                            of(p, "running_var", row, Fill::positive(1))};
+                           const BatchNorm attributes{momentum == 0.1 ? 1e-5 : 0.125, momentum};
+                           return {{batch_norm_forward(p, attributes, f32_math, "y", x, channels).y}, {x, gamma, beta}};
+                         });
+    }
+  }
+  add_differentiated(all, "cross_entropy", [](Program& p) -> OracleForward {
+    const ValueId logits = of(p, "logits", {7, 5}, Fill::normal(4)), labels = tokens(p, "labels", 7, 5);
+    (void)cross_entropy_forward_backward(p, f32_math, "both", logits, labels);
+    return {{cross_entropy_forward(p, f32_math, "loss", logits, labels).loss}, {logits}, true};
+  });
+  add_differentiated(all, "cross_entropy of one class", [](Program& p) -> OracleForward {
+    const ValueId logits = of(p, "logits", {3, 1});
+    return {{cross_entropy_forward(p, f32_math, "loss", logits, tokens(p, "labels", 3, 1)).loss}, {logits}, true};
+  });
+  add_differentiated(all, "embedding", [](Program& p) -> OracleForward {
+    const ValueId table = of(p, "table", {11, 3}), ids = tokens(p, "tokens", 9, 11);
+    const ValueId y = embedding_forward(p, "y", table, ids);
+    (void)embedding_backward_add(p, f32_math, "added", y, ids, of(p, "tied", {11, 3}));
+    return {{y}, {table}};
+  });
+  add_differentiated(all, "embedding, every token alike", [](Program& p) -> OracleForward {
+    const ValueId table = of(p, "table", {2, 5});
+    return {{embedding_forward(p, "y", table, tokens(p, "tokens", 6, 1))}, {table}};
+  });
+  add_program(all, "column_sum", [](Program& p) {
+    (void)column_sum(p, f32_math, "two axes", of(p, "x", {9, 5}));
+    (void)column_sum(p, f32_math, "four axes", of(p, "image", {2, 3, 4, 5}));
+    (void)column_sum(p, f32_math, "a row", of(p, "row", {1, 7}));
+  });
+}
+
+void add_element_programs(OraclePrograms& all) {
+  const Fill fill = Fill::pointwise();
+  const Shape shape{13, 7};
+  add_differentiated(all, "pointwise", [&](Program& p) -> OracleForward {
+    const ValueId x = of(p, "x", shape, fill), z = of(p, "z", shape, fill);
+    (void)triad(p, -3.5, f32_math, "triad", x, z);  // has no derivative
+    (void)triad(p, 3.0, f32_math, "triad3", x, z);
+    return {
+        {scale(p, 0.1, f32_math, "scale", x), scale(p, -2.0, f32_math, "minus two", z), add(p, f32_math, "add", x, z),
+         cast(p, DType::bf16, "cast", x), gelu_forward(p, {GeluForm::tanh}, f32_math, "gelu", x),
+         gelu_forward(p, {GeluForm::erf}, f32_math, "gelu_erf", x), relu_forward(p, f32_math, "relu", z),
+         silu_forward(p, f32_math, "silu", z), swiglu_forward(p, f32_math, "swiglu", x, z)},
+        {x, z}};
+  });
+  for (const DType to : {DType::bf16, DType::f16}) {
+    add_program(
+        all, "cast to " + std::string(name(to)),
+        [&](Program& p) {
+          for (const double scale : {1.0, 0x1p-16, 0x1p-24, 0x1p14}) {
+            (void)cast(p, to, "y" + std::to_string(scale),
+                       of(p, "x" + std::to_string(scale), {64, 65}, Fill::normal(scale)));
+          }
+        },
+        true);
+  }
+  add_differentiated(all, "moves", [&](Program& p) -> OracleForward {
+    const ValueId x = of(p, "x", {2, 3, 4, 5}), y = of(p, "y", {6, 5});
+    return {{copy(p, "copy", x), transpose(p, {1, 0}, "transpose", y), transpose(p, {2, 0, 3, 1}, "permute", x),
+             reorder(p, Layout::ordered({2, 3, 4, 5}, std::array{0, 2, 3, 1}), "reorder", x)},
+            {x, y}};
+  });
+}
+
+void add_optimizer_programs(OraclePrograms& all) {
+  for (const double limit : {1.0, 1e3}) {  // one that clips, and one that does not
+    add_program(all, "clip " + std::to_string(limit), [&](Program& p) {
+      const std::array gradients{of(p, "g1", {3, 5}), of(p, "g2", {1}), of(p, "g3", {17})};
+      const ValueId norm = gradient_norm(p, f32_math, "norm", gradients);
+      (void)clip(p, {limit}, f32_math, "clip", norm, gradients);
+    });
+  }
+  const auto adamw_program = [&](const std::string& name, const AdamW& attributes, double step, double limit) {
+    add_program(all, name, [&](Program& p) {
+      const ValueId lr = of(p, "lr", {1}, Fill::constant(0x1p-10));
+      const ValueId count = p.add(tensor("step", DType::i32, {1}, Role::scalar, Fill::constant(step)));
+      std::vector<AdamWTensor> tensors;
+      for (const Shape& shape : {Shape{5, 3}, Shape{17}, Shape{1}}) {
+        const std::string number = std::to_string(tensors.size());
+        AdamWTensor& t = tensors.emplace_back();
+        t.weight = of(p, "w" + number, shape);
+        t.gradient = of(p, "g" + number, shape, Fill::tiny_mix(1));
+        t.m = of(p, "m" + number, shape, step == 1 ? Fill::constant(0) : Fill::normal(0.5));
+        t.v = of(p, "v" + number, shape, step == 1 ? Fill::constant(0) : Fill::positive(0.25));
+        if (attributes.copies) t.copy = p.add(tensor("copy" + number, DType::bf16, shape, Role::parameter));
+      }
+      if (limit > 0.0) {
+        const ValueId norm = of(p, "norm", {1}, Fill::constant(4));
+        clip_adamw(p, {attributes, limit}, f32_math, "clip_adamw", norm, lr, count, tensors);
+      } else {
+        adamw(p, attributes, f32_math, "adamw", lr, count, tensors);
+      }
+    });
+  };
+  for (const double limit : {0.0, 1.0, 8.0}) {
+    const std::string what = limit > 0.0 ? "clip_adamw " + std::to_string(limit) : "adamw";
+    adamw_program(what + ", first step", {}, 1, limit);
+    adamw_program(what + ", copies",
+                  {.beta1 = 0.8, .beta2 = 0.99, .epsilon = 0x1p-6, .weight_decay = 0.01, .copies = true}, 1000, limit);
+  }
+}
+
+void add_collective_programs(OraclePrograms& all) {
+  const auto differentiated = [&](const std::string& name, int ranks, const Shape& shape, const auto& collective) {
+    add_differentiated(all, name, [&](Program& p) -> OracleForward {
+      const std::vector<ValueId> x = on_ranks(p, ranks, DType::f32, shape);
+      return {collective(p, x), x};
+    });
+  };
+  for (const Reduction reduction : {Reduction::sum, Reduction::average, Reduction::maximum}) {
+    for (const int ranks : {2, 3}) {
+      const std::string text = " " + std::string(name(reduction)) + " x" + std::to_string(ranks);
+      add_program(all, "all_reduce" + text, [&](Program& p) {
+        (void)all_reduce(p, {ranks, reduction}, f32_math, "y", on_ranks(p, ranks, DType::f32, {5}));
+        (void)all_reduce(p, {ranks, reduction}, f32_math, "updated", on_ranks(p, ranks, DType::f32, {7}, "z"), true);
+      });
+      add_program(all, "reduce_scatter" + text, [&](Program& p) {
+        (void)reduce_scatter(p, {ranks, reduction}, f32_math, "y", on_ranks(p, ranks, DType::f32, {6}));
+      });
+      if (reduction == Reduction::maximum) continue;  // has no derivative
+      differentiated("all_reduce, differentiated" + text, ranks, {5}, [&](Program& p, const auto& x) {
+        return all_reduce(p, {ranks, reduction}, f32_math, "y", x);
+      });
+      if (reduction == Reduction::average) continue;  // of reduce_scatter only the sum has one
+      differentiated("reduce_scatter, differentiated" + text, ranks, {6}, [&](Program& p, const auto& x) {
+        return reduce_scatter(p, {ranks, reduction}, f32_math, "y", x);
+      });
+    }
+  }
+  differentiated("all_gather", 3, {2}, [](Program& p, const auto& x) { return all_gather(p, {3}, "y", x); });
+  differentiated("all_to_all", 3, {6}, [](Program& p, const auto& x) {
+    return all_to_all(p, {3, std::vector<std::int64_t>(9, 2)}, "y", x);
+  });
+  differentiated("all_to_all, uneven", 2, {4}, [](Program& p, const auto& x) {
+    return all_to_all(p, {2, {4, 0, 1, 3}}, "y", x);
+  });
+  for (const int shift : {1, 2}) {
+    const int ranks = 2 + shift;
+    differentiated("send_recv " + std::to_string(shift), ranks, {4}, [&](Program& p, const auto& x) {
+      return send_recv(p, {ranks, shift}, "y", x);
+    });
+  }
+  for (const int root : {0, 2}) {
+    add_program(all, "broadcast from " + std::to_string(root), [&](Program& p) {
+      const int ranks = 3 + root;
+      (void)broadcast(p, {ranks, root}, "y", on_ranks(p, ranks, DType::f32, {4})[static_cast<std::size_t>(root)]);
+    });
+  }
+  add_program(all, "all_gather in place",
+              [](Program& p) { (void)all_gather_in_place(p, {2}, "y", on_ranks(p, 2, DType::f32, {6})); });
+}
+
+}  // namespace gpubench::testing
