@@ -9,7 +9,7 @@
 #include "harness/report/json.h"
 #include "harness/report/quantity.h"
 #include "harness/report/text_table.h"
-#include "harness/run/definition_hash.h"
+#include "harness/run/case_record.h"
 #include "reference/ops/definition.h"
 
 namespace gpubench {

@@ -20,8 +20,7 @@
 #include "harness/plan/names.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
-#include "harness/run/injected_error.h"
-#include "harness/run/slowdown.h"
+#include "harness/run/injected_fault.h"
 
 namespace gpubench {
 

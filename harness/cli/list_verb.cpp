@@ -17,7 +17,7 @@
 #include "harness/report/record_text.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
-#include "harness/run/definition_hash.h"
+#include "harness/run/case_record.h"
 
 namespace gpubench {
 namespace {

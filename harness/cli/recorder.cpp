@@ -14,7 +14,7 @@
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
 #include "harness/report/visible_text.h"
-#include "harness/run/case_verdict.h"
+#include "harness/run/case_record.h"
 
 namespace gpubench {
 

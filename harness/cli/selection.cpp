@@ -13,7 +13,7 @@
 #include "harness/plan/names.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
-#include "harness/run/case_verdict.h"
+#include "harness/run/case_record.h"
 
 namespace gpubench {
 namespace {

@@ -5,9 +5,33 @@
 #include <algorithm>
 #include <array>
 
-#include "harness/run/content.h"
-
 namespace gpubench {
+namespace {
+
+constexpr std::byte guard_byte(std::size_t position) { return static_cast<std::byte>(0x5AU ^ (position * 29U)); }
+
+}  // namespace
+
+void write_guard(std::span<std::byte> zone) {
+  for (std::size_t i = 0; i < zone.size(); ++i) zone[i] = guard_byte(i);
+}
+
+int damaged_bytes(std::span<const std::byte> zone) {
+  int damaged = 0;
+  for (std::size_t i = 0; i < zone.size(); ++i) damaged += zone[i] != guard_byte(i) ? 1 : 0;
+  return damaged;
+}
+
+void reverse_elements(DType type, std::span<std::byte> bytes) {
+  const auto at = [bytes](std::size_t byte) { return bytes.begin() + static_cast<std::ptrdiff_t>(byte); };
+  const bool shares_bytes = bits_of(type) < 8;
+  const std::size_t size = shares_bytes ? 1 : size_of(type);
+  for (std::size_t i = 0, j = bytes.size() / size; i + 1 < j; ++i) {
+    --j;
+    std::swap_ranges(at(i * size), at((i + 1) * size), at(j * size));
+  }
+  for (std::byte& both : shares_bytes ? bytes : std::span<std::byte>()) both = (both << 4) | (both >> 4);
+}
 
 GuardedBlock::GuardedBlock(Backend& backend, Arena& arena, std::string name, std::size_t bytes, Memory memory, int rank)
     : backend_(&backend),
@@ -57,7 +81,7 @@ void GuardedBlock::modify(const std::function<void(std::span<std::byte>)>& edit)
 
 void GuardedBlock::poison(DType type) {
   std::array<std::byte, sizeof(double)> pattern{};
-  const std::int64_t elements = std::max(8 / bits_of(type), 1);  // that fill whole bytes
+  const std::int64_t elements = std::max(8 / bits_of(type), 1);  // fills whole bytes
   for (std::int64_t i = 0; i < elements; ++i) store_poison(type, pattern.data(), i);
   backend_->fill(data_, std::span(pattern).first(static_cast<std::size_t>(bytes_of(type, elements))), bytes_);
 }
@@ -103,7 +127,7 @@ Tensor CaseMemory::tensor(const Value& value) const {
 std::string CaseMemory::check_guards() {
   std::string first;
   const auto look = [&first](GuardedBlock& block) {
-    std::string damage = block.check_guards();  // all of them, so that every guard is mended
+    std::string damage = block.check_guards();  // of all blocks, so that every guard is rewritten
     if (first.empty()) first = std::move(damage);
   };
   for (std::size_t i = 0; i < blocks_.size(); ++i) {

@@ -11,14 +11,25 @@
 #include <vector>
 
 #include "harness/core/backend.h"
+#include "harness/core/dtype.h"
 #include "harness/core/program.h"
 #include "harness/plan/memory_plan.h"
-#include "harness/run/arena.h"
-#include "harness/run/content.h"
+#include "harness/run/memory_pool.h"
 
 namespace gpubench {
 
-/// Device bytes as the host reads them: themselves where the host can see them, else a copy.
+/// Bytes before and after each storage that nobody may write.
+inline constexpr std::size_t guard_bytes = 256;
+/// Fills a guard zone with its pattern.
+void write_guard(std::span<std::byte> zone);
+/// How many bytes of a guard zone differ from the pattern.
+[[nodiscard]] int damaged_bytes(std::span<const std::byte> zone);
+
+/// Reverses the order of the elements of that type: other data with the same distribution, signs and ranges, at the
+/// speed of memory.
+void reverse_elements(DType type, std::span<std::byte> bytes);
+
+/// Device bytes as the host reads them: device memory itself if the host can see it, else a copy.
 struct HostBytes {
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> owner;  ///< of the copy; null where `bytes` is device memory
@@ -29,8 +40,8 @@ class GuardedBlock {
  public:
   GuardedBlock(Backend& backend, Arena& arena, std::string name, std::size_t bytes, Memory memory = Memory::device,
                int rank = 0);
-  /// The beginning of `slot`, which has at least as many bytes: memory that several take turns in. What is left of the
-  /// slot is its guard zone, as far as it goes. Writes nothing yet.
+  /// The beginning of `slot`, memory of at least as many bytes that several storages use in turn. The rest of the slot,
+  /// up to guard_bytes, becomes the guard zone. Writes nothing yet.
   GuardedBlock(const GuardedBlock& slot, std::string name, std::size_t bytes);
 
   [[nodiscard]] std::byte* data() const { return data_; }
@@ -38,19 +49,19 @@ class GuardedBlock {
   [[nodiscard]] const std::string& name() const { return name_; }
 
   [[nodiscard]] HostBytes read() const;
-  /// The same, and it stays as it is when the device's memory changes.
+  /// The same as a copy that later writes do not change.
   [[nodiscard]] HostBytes copy() const;
-  /// What `other`, which has as many bytes, holds now.
+  /// `other` must have as many bytes.
   void copy_from(const GuardedBlock& other) { backend_->copy(data_, other.data_, bytes_); }
   [[nodiscard]] std::uint64_t fingerprint() const { return backend_->fingerprint(data_, bytes_); }
-  /// Every element as if nothing had ever been written; see store_poison().
+  /// Overwrites every element with store_poison().
   void poison(DType type);
   void write_guards();
-  /// Lets `edit` work on the content on the host.
+  /// Applies `edit` to the content on the host.
   void modify(const std::function<void(std::span<std::byte>)>& edit);
 
-  /// "wrote outside 'x': 3 guard bytes after its end changed", or nothing. Mends the guards, so that a fault is told
-  /// once.
+  /// "wrote outside 'x': 3 guard bytes after its end changed", or nothing. Rewrites damaged guards, so that a fault is
+  /// reported once.
   [[nodiscard]] std::string check_guards();
 
  private:
@@ -59,7 +70,7 @@ class GuardedBlock {
   std::string name_;
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
-  std::size_t after_bytes_ = guard_bytes;  ///< of the guard zone behind it
+  std::size_t after_bytes_ = guard_bytes;  ///< of the guard zone after it
 };
 
 /// The storages of one copy of a program.
@@ -69,24 +80,24 @@ class CaseMemory {
 
   [[nodiscard]] GuardedBlock& block(StorageId id) { return blocks_.at(static_cast<std::size_t>(id.index)); }
   [[nodiscard]] const GuardedBlock& block(StorageId id) const { return blocks_.at(static_cast<std::size_t>(id.index)); }
-  /// The value as a backend binds it.
+  /// The value in the form that a backend binds.
   [[nodiscard]] Tensor tensor(const Value& value) const;
-  /// First damage found, or nothing: where memory is shared only around all of it, whoever has it now.
+  /// First damage found, or nothing. Memory that storages share is checked around the whole slot only.
   [[nodiscard]] std::string check_guards();
-  /// Around a storage that has its memory now.
+  /// The guards of one storage, whose turn it must be where memory is shared.
   [[nodiscard]] std::string check_guards(StorageId id);
 
  private:
   std::vector<GuardedBlock> shared_;  ///< slots of several storages
   std::vector<GuardedBlock> blocks_;  ///< by storage
-  std::vector<int> shared_of_;        ///< by storage: of shared_; -1: it has its memory alone
+  std::vector<int> shared_of_;        ///< by storage: index in shared_, or -1
 };
 
-/// What a block takes, and a copy of a program, guards and rounding included.
+/// Bytes of a block, and of a copy of a program, with guards and rounding.
 [[nodiscard]] std::int64_t guarded_bytes(std::int64_t bytes);
 [[nodiscard]] std::int64_t guarded_bytes(const MemoryPlan& plan);
 
-/// Content of storages on the host, kept under their index.
+/// Contents of storages on the host, by storage index.
 using StorageContents = std::map<int, HostBytes>;
 
 }  // namespace gpubench

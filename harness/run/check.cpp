@@ -10,10 +10,10 @@
 namespace gpubench {
 namespace {
 
-/// Inputs up to this size are fingerprinted around every single op; larger ones once around all of them.
+/// Inputs up to this size are fingerprinted around every op; larger ones once around all ops.
 constexpr std::int64_t cheap_to_watch_bytes = std::int64_t{32} << 20U;
 
-/// fp64 work up to which a program is run whole by the textbook, four times: some ten seconds on two cores.
+/// fp64 work up to which the textbook runs a whole program, four times: about ten seconds on two cores.
 constexpr double most_end_to_end_flop = 2e9;
 
 bool any_overlap(const Program& program, std::span<const ValueId> values, ValueId value) {
@@ -71,7 +71,7 @@ void CaseCheck::alone() {
   end_to_end();
 }
 
-// What each op did right on its own inputs may still add up wrong: an op that is not there, or reads another tensor.
+// Ops that are right on their own inputs may still add up wrong: one is missing, or reads another tensor.
 void CaseCheck::end_to_end() {
   const Program& program = prepared_.program();
   if (options_.check != CheckMode::full || program.ops().size() < 2 || record_.verdict != Verdict::pass ||
@@ -95,7 +95,7 @@ void CaseCheck::alone(int op) {
   const OpCall& call = program.op(op);
   CaseMemory& memory = prepared_.memory(0);
 
-  StorageContents read_before;  // of storages that the op updates: what the textbook has to see
+  StorageContents read_before;  // the textbook's inputs, of storages that the op updates
   for (const ValueId input : call.inputs) {
     const StorageId id = program.value(input).storage;
     if (!any_overlap(program, call.outputs, input) || read_before.contains(id.index)) continue;
@@ -156,7 +156,7 @@ void CaseCheck::look_at_constants(int copy, const Fingerprints& before, const st
   }
 }
 
-// Copies that had a turn in the last round; later ones hold what they were given.
+// Copies that had a turn in the last round.
 int CaseCheck::touched() const {
   const std::int64_t runs = record_.batch * static_cast<std::int64_t>(record_.rounds.back().times.device_ns.size());
   return static_cast<int>(std::min<std::int64_t>(prepared_.copies(), runs));
@@ -164,7 +164,7 @@ int CaseCheck::touched() const {
 
 bool CaseCheck::after_round(bool whole) {
   if (options_.check == CheckMode::off || record_.rounds.empty()) return true;
-  // In the order of the rotation: what is in the cache afterwards is what the rotation itself would leave there.
+  // In the order of the rotation, which leaves in the cache what the rotation itself would leave there.
   rounds_.begin(touched(), whole);
   for (int copy = 0; copy < touched(); ++copy) {
     if (options_.alive) options_.alive();
@@ -172,7 +172,7 @@ bool CaseCheck::after_round(bool whole) {
     if (differing.empty()) continue;
     look_at_guards(copy, "the timed launch");
     look_at_constants(copy, constants_, "the timed launch");
-    if (record_.verdict != Verdict::pass) return false;  // which explains it
+    if (record_.verdict != Verdict::pass) return false;  // which explains the difference
     if (rounds_.settle(copy, differing, plan_of_round(prepared_, options_.protocol(), record_))) return false;
   }
   return true;
@@ -209,7 +209,7 @@ void CaseCheck::replay() {
   rounds_.tell_deferred();
 }
 
-// What is judged at a pause is judged now; of the rest what will be overwritten is kept.
+// Judges what the plan judges at a pause, and keeps the other values that will be overwritten.
 void CaseCheck::replay_in_segments(const RecheckPlan& plan, KeptContents& kept) {
   const int ops = static_cast<int>(prepared_.program().ops().size());
   const bool reuses = prepared_.memory_plan().reuses();
@@ -230,7 +230,7 @@ void CaseCheck::replay_in_segments(const RecheckPlan& plan, KeptContents& kept) 
   if (reuses) prepared_.backend().run(prepared_.segment(done, ops));
 }
 
-// The guards of what the ops with index in [first, last) wrote, which all has its memory still.
+// Checks the guards of what the ops with index in [first, last) wrote; nothing has taken over that memory yet.
 void CaseCheck::look_at_outputs(int first, int last) {
   for (const int op : prepared_.ops(Phase::timed)) {
     if (op < first || op >= last) continue;
@@ -241,7 +241,7 @@ void CaseCheck::look_at_outputs(int first, int last) {
   }
 }
 
-// Judges the ops whose turn is at this pause (none: after the launch) on what is in memory now, and on what was kept.
+// Judges the ops that are due at this pause (none: after the launch) on what is in memory and what was kept.
 void CaseCheck::judge_ops(const RecheckPlan& plan, std::optional<int> pause, const KeptContents& kept) {
   const Program& program = prepared_.program();
   StorageReader reader(prepared_);
@@ -278,7 +278,7 @@ Fingerprints CaseCheck::what_is_left() {
   return fingerprints_of(prepared_, 0, storages);
 }
 
-// The segments were judged, the timed launch as a whole was not: it must leave the same bits.
+// The segments were judged; the timed launch as a whole must leave the same bits.
 void CaseCheck::compare_with_segments(const Fingerprints& in_segments) {
   const Fingerprints whole = what_is_left();
   if (whole == in_segments) return;

@@ -1,45 +1,167 @@
-// The check of a case, three times: each op alone before timing, what each timed round left, and the timed launch
-// replayed.
+// The check of a case: each op alone before timing (CaseCheck), what every timed round left (RoundCheck), and the timed
+// launch replayed (CaseCheck again). All judge single ops on given contents of their storages (OpJudge).
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
 
-#include "harness/run/case_verdict.h"
-#include "harness/run/op_judge.h"
+#include "harness/core/record.h"
+#include "harness/run/case_record.h"
 #include "harness/run/prepared_case.h"
 #include "harness/run/recheck_plan.h"
-#include "harness/run/round_check.h"
+#include "harness/run/run.h"
 
 namespace gpubench {
 
-/// Judges the ops of one case. Results go to the record; wrong numbers are never exceptions.
+/// The fp64 work allowed for judging a case, in each of check and recheck.
+[[nodiscard]] double budget_flop(Tier tier);
+
+/// The bytes of a storage, on the host or still on the device.
+struct StorageBytes {
+  StorageBytes(const std::byte* host) : data(host) {}  // NOLINT(google-explicit-constructor)
+  StorageBytes(const std::byte* device_data, Backend* owner) : data(device_data), device(owner) {}
+  const std::byte* data;
+  Backend* device = nullptr;  ///< whose memory it is; null: the host may read it
+};
+
+/// The storages of one copy, each read by the host at most once.
+class StorageReader {
+ public:
+  explicit StorageReader(PreparedCase& prepared, int copy = 0) : prepared_(prepared), memory_(prepared.memory(copy)) {}
+  const std::byte* operator[](StorageId id);
+  /// An output that will be judged. It stays on the device if the backend examines its memory itself and the layout is
+  /// rows, unless the textbook reads what the op wrote or the host has the storage already.
+  [[nodiscard]] StorageBytes output(const OpCall& call, ValueId id);
+
+ private:
+  PreparedCase& prepared_;
+  CaseMemory& memory_;
+  std::map<int, HostBytes> read_;
+};
+
+/// Views of the values; `storages` has the contents of each one's storage.
+[[nodiscard]] std::vector<TensorView> views_of(const Program& program, std::span<const ValueId> ids,
+                                               std::span<const StorageBytes> storages);
+
+class OpJudge {
+ public:
+  /// Both must outlive it.
+  OpJudge(const PreparedCase& prepared, const RunOptions& options);
+
+  /// Judges `outputs` given `inputs`: the contents of the storages of the op's values, in their order. `suspects`: see
+  /// OpView::suspects.
+  [[nodiscard]] OpParity judge(int op, std::span<const StorageBytes> inputs, std::span<const StorageBytes> outputs,
+                               const std::string& phase,
+                               std::span<const std::vector<std::int64_t>> suspects = {}) const;
+
+ private:
+  [[nodiscard]] JudgePolicy policy_for(int op, std::string_view phase) const;
+
+  const PreparedCase& prepared_;
+  const RunOptions& options_;
+  double total_work_ = 0.0;  ///< fp64 work of judging everything, estimated from costs
+};
+
+/// Adds a fault that no element shows, if there is one: the op fails, and the fault comes first in its reason.
+[[nodiscard]] OpParity with_fault(OpParity parity, const std::string& fault);
+
+/// Fingerprints of the storages of a copy, by index, to find what changed.
+using Fingerprints = std::map<int, std::uint64_t>;
+[[nodiscard]] Fingerprints fingerprints_of(PreparedCase& prepared, int copy, const std::vector<StorageId>& storages);
+
+/// Compares what every round left in every copy with what the check saw, to find intermittent faults.
+///
+/// Equal inputs must give equal bits, so a fingerprint of each output after each round shows whether anything differs;
+/// then the contents are compared by element, and the textbook judges the elements that differ. A program with state
+/// does not leave the same after each round; its rounds are compared with each other: the same number of runs from the
+/// same state.
+///
+/// It cannot see a wrong result that a later run of the same round overwrites. For a program without state it sees the
+/// last run in each copy; a state carries every wrong run on to the end of its round.
+class RoundCheck {
+ public:
+  /// All must outlive it.
+  RoundCheck(PreparedCase& prepared, const OpJudge& judge, CaseRecord& record);
+
+  /// Sets what the check has judged, for the storages that the timed ops produce.
+  void expect(Fingerprints judged) { judged_ = std::move(judged); }
+
+  /// Call after a round in which the first `copies` had a turn. Chooses what to compare: everything if the backend
+  /// examines its memory itself or `whole` is set; else up to 256 MiB, since it crosses a bus, the storages in turn.
+  void begin(int copies, bool whole);
+  /// The chosen storages of the copy that differ from what is expected. The first round sets what a state should be.
+  [[nodiscard]] std::vector<StorageId> differing(int copy);
+  /// Whether part of the last round was not chosen.
+  [[nodiscard]] bool partial() const { return partial_; }
+  /// Finds out what a difference means: judges the elements that differ, or repeats the round (`plan`) if there is
+  /// state. Errors go to the record. True: there is a fault, and more rounds make no sense.
+  [[nodiscard]] bool settle(int copy, const std::vector<StorageId>& differing, const RoundPlan& plan);
+  /// Call after the replay, which names the op if it finds the same fault: reports the faults that are left.
+  void tell_deferred();
+
+  /// "outputs of 3 rounds as checked, bit for bit"; empty if no round was compared.
+  [[nodiscard]] std::string coverage() const;
+
+ private:
+  struct Left;
+  [[nodiscard]] bool judge_left(int copy, const std::vector<StorageId>& differing);
+  [[nodiscard]] bool repeat(int copy, const std::vector<StorageId>& differing, const RoundPlan& plan);
+  [[nodiscard]] std::string writer_of(int storage) const;
+
+  PreparedCase& prepared_;
+  const OpJudge& judge_;
+  CaseRecord& record_;
+  std::vector<StorageId> watched_;
+  Fingerprints judged_;
+  std::map<std::tuple<int, std::int64_t, int>, std::uint64_t> states_;  ///< by copy, runs of the round, storage
+  std::set<std::pair<int, int>> chosen_;                                ///< copies and storages of this round
+  std::size_t next_ = 0;                                                ///< the next in turn, if not all are chosen
+  Fingerprints found_;                                                  ///< of the copy that was compared last
+  bool varies_ = false;   ///< the bits differ from run to run although nothing is wrong
+  std::set<int> passed_;  ///< ops that differed within their bound: recorded once
+  std::vector<OpParity> deferred_;
+  std::string deferred_reason_;
+  std::int64_t compared_bytes_ = 0;
+  std::int64_t left_bytes_ = 0;  ///< by all rounds
+  std::int64_t within_bound_ = 0;
+  std::size_t rounds_ = 0;
+  bool partial_ = false;
+  bool counts_ = true;  ///< a round counts once, however often it is compared
+};
+
+/// Checks one case. Results go to the record; wrong numbers are never exceptions.
 class CaseCheck {
  public:
   CaseCheck(PreparedCase& prepared, const RunOptions& options, CaseRecord& record);
 
-  /// Runs and judges the ops of copy 0 one by one, set-up ops first, each on the inputs that it read; looks for changed
+  /// Runs and judges the ops of copy 0 one by one, set-up ops first, each on the inputs that it read; finds changed
   /// inputs and guards. With the check off it only runs the set-up ops.
   void alone();
 
-  /// After each round: what it left in each copy must be, bit for bit, what the check has judged; RoundCheck says what
-  /// happens where it is not. `whole`: all of it, whatever it costs. False: there is a fault, and no sense in more
-  /// rounds.
+  /// Call after each round: what it left in each copy must equal, bit for bit, what the check has judged; see
+  /// RoundCheck. `whole`: compare everything, whatever it costs. False: there is a fault, and more rounds make no
+  /// sense.
   bool after_round(bool whole = false);
 
-  /// After the last round: nobody has written where it must not, and what could not be compared after each round is
-  /// compared now.
+  /// Call after the last round: looks for writes to guards and constants, and compares what was left out after rounds.
   void timed_buffers();
 
-  /// Replays the timed launch of copy 0 once, on other data, and judges every op on what it left. What is overwritten
-  /// before the end is judged in a replay in segments; where memory is reused that is most of it, and the launch must
-  /// leave bit for bit what its segments leave.
+  /// Replays the timed launch of copy 0 once, on other data, and judges every op on what it left. Values that are
+  /// overwritten before the end are judged in a replay in segments. If memory is reused those are most values, and the
+  /// whole launch must leave, bit for bit, what its segments leave.
   void replay();
 
-  /// How often the replay paused to keep what was going to be overwritten.
+  /// How often the replay paused to keep values before they were overwritten.
   [[nodiscard]] int pauses() const { return pauses_; }
-  /// RoundCheck::coverage(), and what memory that is reused takes from the check.
+  /// RoundCheck::coverage(), and how memory that is reused limits the check.
   [[nodiscard]] std::string rounds_coverage() const;
 
  private:

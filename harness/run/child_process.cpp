@@ -4,13 +4,16 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "harness/core/descriptor.h"
 #include "harness/core/error.h"
@@ -19,19 +22,19 @@
 namespace gpubench {
 namespace {
 
-constexpr int above_all_given = 20;  // where a descriptor is out of the way of those that the child is given
+constexpr int above_all_given = 20;  // higher than any descriptor number that a child is given
 constexpr int look_ms = 2;
-constexpr int unseen_end = 255 << 8;  // what nobody saw end well did not: exited with status 255
+constexpr int unseen_end = 255 << 8;  // status of a child whose end nobody saw
 
-// Between fork and exec: only what is safe in a signal handler. `given`: the child's number and ours.
+// Runs between fork and exec: only async-signal-safe calls. `given`: the child's descriptor numbers and ours.
 [[noreturn]] void become(char* const* words, const ChildSetup& setup, std::vector<std::pair<int, int>>& given,
                          pid_t parent, int complaints) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(1);  // it ended before the line above
+  if (::getppid() != parent) ::_exit(1);  // the parent ended before the line above
   if (setup.leads_group) ::setpgid(0, 0);
   struct sigaction usual {};
   usual.sa_handler = SIG_DFL;
-  ::sigaction(SIGCHLD, &usual, nullptr);  // it may have children of its own
+  ::sigaction(SIGCHLD, &usual, nullptr);  // the child may have children of its own
   if (setup.usual_signals) {
     for (const int signal : {SIGINT, SIGTERM, SIGPIPE, SIGHUP}) ::sigaction(signal, &usual, nullptr);
   }
@@ -58,7 +61,7 @@ pid_t start_child(const std::vector<std::string>& argv, const ChildSetup& setup)
   for (std::string& word : held) words.push_back(word.data());
   words.push_back(nullptr);
   std::vector<std::pair<int, int>> given(setup.descriptors.begin(), setup.descriptors.end());
-  int ends[2];  // empty and closed once the child has become `argv`; else the error
+  int ends[2];  // the child writes its error there; closed by a successful exec
   if (::pipe2(ends, O_CLOEXEC) != 0) throw BackendError(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
   const Descriptor reading(ends[0]);
   Descriptor writing(ends[1]);
@@ -91,6 +94,69 @@ std::string describe_status(int status) {
   if (WIFSIGNALED(status))
     return fmt::format("ended by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
   return fmt::format("exited with status {}", WEXITSTATUS(status));
+}
+
+namespace {
+
+constexpr double patience_s = 2.0;
+constexpr int worker_input = 3;
+constexpr int worker_output = 4;
+
+pid_t started(const WorkerCommand& command, const Descriptor& input, const Descriptor& output) {
+  std::vector<std::string> words = command.argv;
+  words.insert(words.end(),
+               {"--worker-input", std::to_string(worker_input), "--worker-output", std::to_string(worker_output)});
+  const Descriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  // A group of its own: Ctrl-C at the terminal reaches the supervisor only, and all its children can be ended at once.
+  return start_child(words, {.descriptors = {{STDIN_FILENO, nothing.get()},
+                                             {STDOUT_FILENO, STDERR_FILENO},
+                                             {worker_input, input.get()},
+                                             {worker_output, output.get()}},
+                             .leads_group = true,
+                             .usual_signals = true});
+}
+
+}  // namespace
+
+// Sockets, not pipes: writing to one whose reader is gone can be told not to raise SIGPIPE.
+WorkerProcess::Channel WorkerProcess::channel() {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    throw BackendError(fmt::format("could not open a channel to a worker: {}", std::strerror(errno)));
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+WorkerProcess::WorkerProcess(const WorkerCommand& command, Channel to_worker, Channel from_worker)
+    : to_worker_(std::move(to_worker.first)),
+      from_worker_(std::move(from_worker.first)),
+      end_(started(command, to_worker.second, from_worker.second)) {}
+
+WorkerProcess::~WorkerProcess() {
+  if (!end_.ended() && !left_behind_) dismiss();
+}
+
+void WorkerProcess::signal_group(int signal) const { ::kill(-end_.pid(), signal); }
+
+std::string WorkerProcess::reap() {
+  if (!end_.within(patience_s)) {
+    terminate();
+    return "closed its pipe and did not end";
+  }
+  signal_group(SIGKILL);  // what it may have started itself
+  return describe_status(end_.status());
+}
+
+void WorkerProcess::dismiss() {
+  to_worker_ = Descriptor();
+  if (!end_.within(patience_s)) terminate();
+}
+
+void WorkerProcess::terminate() {
+  if (end_.ended() || left_behind_) return;
+  signal_group(SIGTERM);
+  if (end_.within(patience_s)) return;
+  signal_group(SIGKILL);
+  left_behind_ = !end_.within(patience_s);
 }
 
 }  // namespace gpubench

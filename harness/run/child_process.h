@@ -1,33 +1,38 @@
-// Child processes: started with what they are given, and waited for, but not for ever.
+// Child processes with given descriptors, waited for with a limit; and worker processes, as their supervisor sees them.
 #pragma once
 
 #include <sys/types.h>
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "harness/core/descriptor.h"
+#include "harness/run/run.h"
 
 namespace gpubench {
 
 struct ChildSetup {
-  std::map<int, int> descriptors;  ///< the child's number -> ours; the others stay as they are
+  std::map<int, int> descriptors;  ///< the child's number -> ours; others are inherited
   bool leads_group = false;        ///< a process group of its own: Ctrl-C at the terminal does not reach it
-  bool usual_signals = false;      ///< signals that this process ignores are not ignored, as in a fresh program
+  bool usual_signals = false;      ///< resets signals that this process ignores to their defaults
 };
 
-/// Starts `argv`, a path and its arguments, with this process's environment, no signal blocked. Killed when this
-/// process ends, however it ends. Throws BackendError with the system's words.
+/// Starts `argv`, a path and its arguments, with this process's environment and no signal blocked. The child is killed
+/// when this process ends, however it ends. Throws BackendError with the system's message.
 [[nodiscard]] pid_t start_child(const std::vector<std::string>& argv, const ChildSetup& setup);
 
-/// The end of a child. One in an uninterruptible wait for its device does not end even by SIGKILL: it is left behind.
+/// Waits for the end of a child. One in an uninterruptible wait for its device survives even SIGKILL and is left
+/// behind.
 class ChildEnd {
  public:
   explicit ChildEnd(pid_t pid) : pid_(pid) {}
-  /// Whether it has ended; waits for that up to so long. What no longer can be waited for has ended.
+  /// Whether it has ended; waits up to `seconds`. A child that can no longer be waited for counts as ended.
   [[nodiscard]] bool within(double seconds);
   [[nodiscard]] bool ended() const { return ended_; }
   [[nodiscard]] pid_t pid() const { return pid_; }
-  /// As waitpid() says, once it has ended; exited with status 255 where it could not be waited for.
+  /// From waitpid(), once it has ended; exit status 255 if it could not be waited for.
   [[nodiscard]] int status() const { return status_; }
 
  private:
@@ -36,7 +41,42 @@ class ChildEnd {
   bool ended_ = false;
 };
 
-/// "ended by signal 9 (Killed)" or "exited with status 1", from what waitpid() says.
+/// "ended by signal 9 (Killed)" or "exited with status 1", from a status of waitpid().
 [[nodiscard]] std::string describe_status(int status);
+
+/// A worker process. It leads a process group of its own; its stdout goes to our stderr, to keep our stdout clean, and
+/// it has no stdin. The destructor ends its whole group.
+class WorkerProcess {
+ public:
+  /// Starts `command`. Throws BackendError with the program's name if it cannot be started.
+  explicit WorkerProcess(const WorkerCommand& command) : WorkerProcess(command, channel(), channel()) {}
+  WorkerProcess(const WorkerProcess&) = delete;
+  WorkerProcess& operator=(const WorkerProcess&) = delete;
+  ~WorkerProcess();
+
+  /// The worker's output, for us to read.
+  [[nodiscard]] int output() const { return from_worker_.get(); }
+  /// The worker's input, for us to write.
+  [[nodiscard]] int input() const { return to_worker_.get(); }
+
+  /// For a worker whose pipe was closed: waits up to 2 s for the process to end, then ends it. Returns what happened:
+  /// "ended by signal 9 (Killed)", "exited with status 0".
+  std::string reap();
+  /// Closes its input, on which it ends by itself; calls terminate() if it does not.
+  void dismiss();
+  /// SIGTERM, 2 s, SIGKILL, each to the whole group.
+  void terminate();
+
+ private:
+  using Channel = std::pair<Descriptor, Descriptor>;  // our end and its
+  static Channel channel();
+  WorkerProcess(const WorkerCommand& command, Channel to_worker, Channel from_worker);
+  void signal_group(int signal) const;
+
+  Descriptor to_worker_;
+  Descriptor from_worker_;
+  ChildEnd end_;
+  bool left_behind_ = false;
+};
 
 }  // namespace gpubench

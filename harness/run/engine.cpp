@@ -19,14 +19,13 @@ namespace {
 
 constexpr std::size_t largest_group = 16;
 constexpr std::int64_t largest_group_bytes = std::int64_t{2} << 30U;
-/// Kept between groups; more goes back to the device.
-constexpr std::size_t arena_keep_bytes = std::size_t{2} << 30U;
+constexpr std::size_t arena_keep_bytes = std::size_t{2} << 30U;  // between groups; more goes back to the device
 
-/// Calls `step`; what it throws becomes the record's verdict, with what the device's driver reports beside it.
-/// DeviceLost is thrown on: no case after it can be measured.
+/// Calls `step`; an exception becomes the record's verdict, with the errors that the device's driver reports.
+/// DeviceLost is rethrown, since no later case can be measured.
 template <class Step>
 void guarded(CaseRecord& record, std::string_view phase, Telemetry& telemetry, const Step& step) {
-  const auto told = [&](const char* what) {
+  const auto with_errors = [&](const char* what) {
     const std::vector<std::string> errors = telemetry.take_errors();
     return fmt::format("{}{}{} (in phase '{}')", what, errors.empty() ? "" : "; the driver reports ",
                        fmt::join(errors, ", "), phase);
@@ -38,14 +37,14 @@ void guarded(CaseRecord& record, std::string_view phase, Telemetry& telemetry, c
   } catch (const Unsupported& e) {
     blame(record, Verdict::unsupported, e.what());
   } catch (const DeviceLost& e) {
-    blame(record, Verdict::error, told(e.what()));
+    blame(record, Verdict::error, with_errors(e.what()));
     throw;
   } catch (const ProgramError& e) {
     blame(record, Verdict::error, fmt::format("the workload is defective: {}", e.what()));
   } catch (const std::bad_alloc&) {
     blame(record, Verdict::error, fmt::format("out of host memory in phase '{}'", phase));
   } catch (const std::exception& e) {
-    blame(record, Verdict::error, told(e.what()));
+    blame(record, Verdict::error, with_errors(e.what()));
   }
 }
 
@@ -54,13 +53,13 @@ std::map<std::string, std::string> pins_of(const RunOptions& options, const std:
   return found == options.pins.end() ? std::map<std::string, std::string>() : found->second;
 }
 
-// Of a case that is being timed what stands beside its last round: which implementations ran, and how.
+// A case that is being timed as RunObserver::round() reports it.
 CaseRecord with_last_round(const CaseRecord& record) {
-  CaseRecord told = record;
-  told.rounds.assign(1, record.rounds.back());
-  told.summary.rounds = static_cast<int>(record.rounds.size());
-  for (OpParity& op : told.parity.ops) op.worst.reset();
-  return told;
+  CaseRecord latest = record;
+  latest.rounds.assign(1, record.rounds.back());
+  latest.summary.rounds = static_cast<int>(record.rounds.size());
+  for (OpParity& op : latest.parity.ops) op.worst.reset();
+  return latest;
 }
 
 std::vector<std::pair<std::string, std::string>> implementations(const CaseRecord& record) {
@@ -69,7 +68,7 @@ std::vector<std::pair<std::string, std::string>> implementations(const CaseRecor
   return all;
 }
 
-// Throws DoesNotFit where the case does not even with all the memory reused that can be.
+// Throws DoesNotFit if the case does not fit even with all possible reuse of memory.
 void require_room(const PlannedCase& planned, std::int64_t available) {
   if (planned.bytes > available) require_fit(least_memory(planned.workload->build(planned.c)).bytes(), available);
 }
@@ -100,19 +99,19 @@ std::vector<std::size_t> order_of_pass(std::span<const std::string> ids, std::ui
 }
 
 Engine::Engine(Backend& backend, const RunOptions& options) : backend_(backend), options_(options) {
-  stations_[1] = open(backend, nullptr);
+  contexts_[1] = open(backend, nullptr);
   if (options.open_telemetry) telemetry_ = options.open_telemetry(backend.device());
   if (telemetry_ == nullptr) telemetry_ = std::make_unique<NoTelemetry>();
-  if (options.open_choices) memory_ = options.open_choices(backend.device());
-  if (memory_ == nullptr) memory_ = std::make_unique<NoTuningCache>();
+  if (options.open_choices) tuning_cache_ = options.open_choices(backend.device());
+  if (tuning_cache_ == nullptr) tuning_cache_ = std::make_unique<NoTuningCache>();
 }
 
-void Engine::LeakIfHung::operator()(DeviceContext* station) const {
-  static auto& left_behind = *new std::vector<DeviceContext*>;  // so that whoever looks for leaks finds who owns it
-  if (station->backend.hangs()) {
-    left_behind.push_back(station);
+void Engine::LeakIfHung::operator()(DeviceContext* context) const {
+  static auto& left_behind = *new std::vector<DeviceContext*>;  // keeps it reachable for leak checkers
+  if (context->backend.hangs()) {
+    left_behind.push_back(context);
   } else {
-    delete station;
+    delete context;
   }
 }
 
@@ -129,8 +128,8 @@ Engine::OwnedDevice Engine::open(Backend& device, std::unique_ptr<Backend> owner
   return OwnedDevice(new DeviceContext{std::move(owner), *outer, Arena(*outer)});
 }
 
-Engine::DeviceContext& Engine::station(int ranks) {
-  OwnedDevice& one = stations_[ranks];
+Engine::DeviceContext& Engine::context(int ranks) {
+  OwnedDevice& one = contexts_[ranks];
   if (one == nullptr) {
     if (!options_.open_ranks)
       throw Unsupported(fmt::format("the {} backend runs on one rank only", backend_.device().kind));
@@ -154,7 +153,7 @@ std::int64_t Engine::footprint(const PlannedCase& planned) const {
 
 void Engine::run(std::span<const PlannedCase> cases, RunObserver& observer, const StopFlag& stop) {
   const std::int64_t limit = std::min(available_bytes(backend_) / 2, largest_group_bytes);
-  tell_complaint(observer);
+  note_cache_errors(observer);
   std::size_t first = 0;
   while (first < cases.size() && stop == 0) {
     std::size_t count = 1;
@@ -168,8 +167,8 @@ void Engine::run(std::span<const PlannedCase> cases, RunObserver& observer, cons
     run_group(cases.subspan(first, count), observer, stop);
     first += count;
     const bool others_next = first < cases.size() && cases[first].c.ranks != cases[first - count].c.ranks;
-    const auto used = stations_.find(cases[first - count].c.ranks);
-    if (used != stations_.end() && used->second != nullptr)
+    const auto used = contexts_.find(cases[first - count].c.ranks);
+    if (used != contexts_.end() && used->second != nullptr)
       used->second->arena.reset(others_next ? 0 : arena_keep_bytes);
   }
 }
@@ -187,7 +186,7 @@ void Engine::run_group(std::span<const PlannedCase> group, RunObserver& observer
   }
 }
 
-// The case in which the device was lost still gets its record.
+// The case that lost the device still gets its record.
 template <class Step>
 void Engine::to_the_end(Active& active, RunObserver& observer, const Step& step) {
   try {
@@ -205,12 +204,12 @@ void Engine::prepare(Active& active, RunObserver& observer) {
   observer.phase(record.id, "prepare");
   guarded(record, "prepare", *telemetry_, [&] {
     if (options_.memory_limit_bytes > 0) require_room(planned, options_.memory_limit_bytes);  // nothing is opened
-    DeviceContext& at = station(planned.c.ranks);
+    DeviceContext& at = context(planned.c.ranks);
     const std::int64_t available = available_bytes(at.backend);
     require_room(planned, available);
     active.prepared = std::make_unique<PreparedCase>(
         at.backend, at.arena, planned, options_.seed, available,
-        PlanRequest{pins_of(options_, planned.id()), memory_.get(), options_.deterministic});
+        PlanRequest{pins_of(options_, planned.id()), tuning_cache_.get(), options_.deterministic});
     if (!active.prepared->rewrites().empty()) record.rewrites = active.prepared->rewrites();
     record.copies = active.prepared->copies();
     record.memory_bytes = active.prepared->memory_bytes();
@@ -238,8 +237,8 @@ void Engine::prepare(Active& active, RunObserver& observer) {
   active.adopted = record.rounds.size();
 }
 
-// Only rounds of the same implementations on as many copies are rounds of one measurement. One round at least is run
-// here, for the recheck looks at what the timed launches left.
+// Rounds belong to one measurement only if implementations and copies are the same. At least one round runs here, since
+// the recheck needs what the timed launches left.
 void Engine::adopt_rounds(CaseRecord& record, const Protocol& protocol) const {
   const auto found = options_.in_flight.find(record.id);
   if (found == options_.in_flight.end()) return;
@@ -276,8 +275,8 @@ void Engine::rounds(std::vector<Active>& group, RunObserver& observer, const Sto
         hold_to_batch(active.record);
         guarded(active.record, "time", *telemetry_,
                 [&] { time_round(*active.prepared, protocol, *telemetry_, active.record, before == active.adopted); });
-        slow_on_purpose(active);
-        if (may_go_on(active.record)) look_after_round(active);
+        inject_slowdown(active);
+        if (may_go_on(active.record)) check_round(active);
         if (active.record.rounds.size() > before) observer.round(with_last_round(active.record));
       });
       if (active.finished || active.timed) continue;
@@ -290,9 +289,9 @@ void Engine::rounds(std::vector<Active>& group, RunObserver& observer, const Sto
   }
 }
 
-// Outside the time: before the next case's round, which has another working set. A fault ends the rounds, not the case,
-// for the replay may know more of it.
-void Engine::look_after_round(Active& active) {
+// Runs before the next case's round, which has another working set, and is not part of the timing. A fault ends the
+// rounds, not the case, since the replay may find out more about it.
+void Engine::check_round(Active& active) {
   const Stopwatch watch;
   guarded(active.record, "time", *telemetry_, [&] { active.timed = !active.check->after_round(); });
   active.record.check_s += watch.seconds();
@@ -303,8 +302,9 @@ void Engine::hold_to_batch(CaseRecord& record) const {
   if (record.rounds.empty() && found != options_.batches.end()) record.batch = found->second;
 }
 
-void Engine::slow_on_purpose(Active& active) {
-  if (!options_.slowdown || active.record.rounds.empty() || !concerns(*options_.slowdown, active.prepared->program()))
+void Engine::inject_slowdown(Active& active) {
+  if (!options_.slowdown || active.record.rounds.empty() ||
+      !runs_timed(active.prepared->program(), options_.slowdown->op))
     return;
   slow_down(*options_.slowdown, active.record.rounds.back());
 }
@@ -332,7 +332,7 @@ void Engine::conclude(Active& active, RunObserver& observer) {
     });
     record.time_s += timing.seconds();
   }
-  if (options_.slowdown && concerns(*options_.slowdown, active.prepared->program()))
+  if (options_.slowdown && runs_timed(active.prepared->program(), options_.slowdown->op))
     record.summary.flags.emplace_back(slowed_flag);
   for (std::string& flag : telemetry_flags(record.rounds, options_.locked_clock_mhz))
     record.summary.flags.push_back(std::move(flag));
@@ -342,7 +342,7 @@ void Engine::conclude(Active& active, RunObserver& observer) {
           "no valid round: " + (record.rounds.empty() ? "none was run" : record.rounds.back().note));
   guarded(record, "recheck", *telemetry_, [&] {
     const Workload& workload = *active.planned->workload;
-    // The work is what the case declares, whatever the backend makes of it; the bytes are those that were moved.
+    // The FLOP are what the case declares, whatever was fused; the bytes are those that were really moved.
     const Cost real = cost_of(active.prepared->program());
     const Cost cost{active.planned->cost.flop, real.bytes, real.message_bytes};
     record.derived = derive(workload.info(), workload.items(record.c), cost, record.summary, breakdown);
@@ -377,17 +377,18 @@ void Engine::finish(Active& active, RunObserver& observer) {
   active.check.reset();
   if (options_.error && active.prepared != nullptr && runs_timed(active.prepared->program(), options_.error->op))
     active.record.summary.flags.emplace_back(wrong_flag);
-  // What did not pass is chosen anew in the next run: a wrong or crashing implementation must not become a habit.
+  // Choices are cached only for cases that pass: a wrong or crashing implementation must not be chosen again.
   if (active.record.verdict == Verdict::pass && active.prepared != nullptr)
-    memory_->keep(active.prepared->timed_choices());
+    tuning_cache_->keep(active.prepared->timed_choices());
   active.prepared.reset();
   active.finished = true;
+  finished_.insert(active.record.id);
   observer.finished(active.record);
-  tell_complaint(observer);
+  note_cache_errors(observer);
 }
 
-void Engine::tell_complaint(RunObserver& observer) {
-  if (const std::string complaint = memory_->take_complaint(); !complaint.empty()) observer.note(complaint);
+void Engine::note_cache_errors(RunObserver& observer) {
+  if (const std::string complaint = tuning_cache_->take_complaint(); !complaint.empty()) observer.note(complaint);
 }
 
 }  // namespace gpubench

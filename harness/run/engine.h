@@ -1,4 +1,4 @@
-// The engine: takes cases through prepare, check, rounds and recheck on one backend, in groups that fit memory
+// The engine: takes cases through prepare, check, rounds and recheck on one backend, in groups that fit into memory
 // together. run_in_process() and a worker's serve() both drive it.
 #pragma once
 
@@ -6,10 +6,12 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "harness/run/arena.h"
+#include "harness/run/memory_pool.h"
 #include "harness/run/run.h"
 
 namespace gpubench {
@@ -19,57 +21,59 @@ namespace gpubench {
 
 class Engine {
  public:
-  /// `backend` runs the cases of one rank; those of several are run on what RunOptions::open_ranks gives. Both must
-  /// outlive the engine.
+  /// `backend` runs the cases of one rank, RunOptions::open_ranks opens it for several. Both must outlive the engine.
   Engine(Backend& backend, const RunOptions& options);
 
-  /// One record per case, through `observer`; none for unfinished cases once `stop` is raised. Exceptions of a case
-  /// become its record; those of the observer pass through, and DeviceLost once the case that met it has its record.
+  /// Hands one record per case to `observer`, except for unfinished cases once `stop` is raised. A case's exception
+  /// becomes its record; those of the observer pass through, as does DeviceLost once its case has a record.
   void run(std::span<const PlannedCase> cases, RunObserver& observer, const StopFlag& stop);
+  /// The ids of the cases that have their record.
+  [[nodiscard]] const std::set<std::string>& finished() const { return finished_; }
 
  private:
   struct Active;
-  /// A backend and the memory that cases share there.
+  /// A backend and the memory that its cases share.
   struct DeviceContext {
     std::unique_ptr<Backend> owned;
     Backend& backend;
     Arena arena;
   };
-  /// Leaves behind what hangs.
+  /// Leaks a backend that hangs, since its threads may still use it.
   struct LeakIfHung {
-    void operator()(DeviceContext* station) const;
+    void operator()(DeviceContext* context) const;
   };
   using OwnedDevice = std::unique_ptr<DeviceContext, LeakIfHung>;
-  /// `owner`: of `device`, where nobody else keeps it alive.
+  /// `owner` keeps `device` alive if nothing else does.
   [[nodiscard]] OwnedDevice open(Backend& device, std::unique_ptr<Backend> owner) const;
-  /// Opens it where it is asked for first.
-  [[nodiscard]] DeviceContext& station(int ranks);
+  /// Opened when first asked for.
+  [[nodiscard]] DeviceContext& context(int ranks);
   [[nodiscard]] std::int64_t available_bytes(const Backend& backend) const;
-  /// Device and host memory that the case will take, cold copies and kept state included.
+  /// Device and host memory of the case, with cold copies and kept state.
   [[nodiscard]] std::int64_t footprint(const PlannedCase& planned) const;
   void run_group(std::span<const PlannedCase> group, RunObserver& observer, const StopFlag& stop);
   template <class Step>
   void to_the_end(Active& active, RunObserver& observer, const Step& step);
   void prepare(Active& active, RunObserver& observer);
   void rounds(std::vector<Active>& group, RunObserver& observer, const StopFlag& stop);
-  void look_after_round(Active& active);
-  /// Takes the rounds that the case had before its run was interrupted.
+  void check_round(Active& active);
+  /// Takes over the rounds that the case had before its run was interrupted.
   void adopt_rounds(CaseRecord& record, const Protocol& protocol) const;
-  /// The number of runs per sample that was asked for, before the first round.
+  /// Before the first round: sets the number of runs per sample, if one was given.
   void hold_to_batch(CaseRecord& record) const;
-  /// The last round, where --inject-slowdown asks for it.
-  void slow_on_purpose(Active& active);
+  /// Applies --inject-slowdown to the last round.
+  void inject_slowdown(Active& active);
   void conclude(Active& active, RunObserver& observer);
-  /// Of the rounds, or, where it is asked for, of a longer window.
+  /// From the rounds or, with RunOptions::energy, from a longer window.
   [[nodiscard]] std::optional<double> joules_per_run(Active& active, RunObserver& observer);
   void finish(Active& active, RunObserver& observer);
-  void tell_complaint(RunObserver& observer);
+  void note_cache_errors(RunObserver& observer);
 
   Backend& backend_;
   const RunOptions& options_;
-  std::map<int, OwnedDevice> stations_;  ///< by number of ranks
+  std::map<int, OwnedDevice> contexts_;  ///< by number of ranks
   std::unique_ptr<Telemetry> telemetry_;
-  std::unique_ptr<TuningCache> memory_;
+  std::unique_ptr<TuningCache> tuning_cache_;
+  std::set<std::string> finished_;
 };
 
 }  // namespace gpubench

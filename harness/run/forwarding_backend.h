@@ -1,16 +1,28 @@
-// A backend around another: everything is the inner one's, but for what is overridden.
+// Backends around another one: all calls go to the inner backend except those that are overridden.
 #pragma once
 
 #include <memory>
 #include <utility>
 
 #include "harness/core/backend.h"
+#include "harness/core/implementation.h"
 
 namespace gpubench {
 
+/// A plan around another one of which it says the same.
+struct ForwardingPlan : PlanImpl {
+  explicit ForwardingPlan(Plan of) : inner(std::move(of)) {}
+  [[nodiscard]] std::string implementation() const override { return inner->implementation(); }
+  [[nodiscard]] std::size_t workspace_bytes() const override { return inner->workspace_bytes(); }
+  [[nodiscard]] Choice choice() const override { return inner->choice(); }
+  [[nodiscard]] std::vector<std::string> rejected() const override { return inner->rejected(); }
+
+  Plan inner;
+};
+
 class ForwardingBackend : public Backend {
  public:
-  /// `owner` keeps the inner backend alive where nobody else does.
+  /// `owner` keeps the inner backend alive if nothing else does.
   ForwardingBackend(Backend& inner, std::unique_ptr<Backend> owner) : inner_(inner), owner_(std::move(owner)) {}
 
   [[nodiscard]] const DeviceInfo& device() const override { return inner_.device(); }
@@ -65,7 +77,7 @@ class ForwardingBackend : public Backend {
   std::unique_ptr<Backend> owner_;
 };
 
-/// The inner backend with its memory examined in the trusted way: everything read back, and looked at on the host.
+/// The inner backend with its memory examined in the trusted way: read back and examined on the host.
 class ReadBackBackend final : public ForwardingBackend {
  public:
   using ForwardingBackend::ForwardingBackend;
@@ -80,5 +92,13 @@ class ReadBackBackend final : public ForwardingBackend {
     return Backend::fingerprint(device, bytes);
   }
 };
+
+/// The inner backend with some ops replaced by a user's own, through the C interface (harness/core/implementation.h);
+/// what that does not offer runs on the inner backend. Such ops are checked and timed like any other, and records call
+/// their plans "impl:<name>". `implementation` must outlive the backend. Throws UsageError for another version of the
+/// interface.
+[[nodiscard]] std::unique_ptr<Backend> with_implementation(Backend& inner,
+                                                           const gpubench_implementation& implementation,
+                                                           std::unique_ptr<Backend> owner = nullptr);
 
 }  // namespace gpubench

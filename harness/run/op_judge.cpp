@@ -1,4 +1,4 @@
-#include "harness/run/op_judge.h"
+#include "harness/run/check.h"
 
 #include <algorithm>
 #include <thread>
@@ -8,7 +8,7 @@
 namespace gpubench {
 namespace {
 
-/// No op is left with less than this of the case's budget.
+/// The least share of the case's budget for one op.
 constexpr double smallest_budget_flop = 2.5e5;
 
 double work_of(const Program& program, int op) {

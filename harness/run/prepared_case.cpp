@@ -11,7 +11,7 @@
 #include "harness/measure/protocol.h"
 #include "harness/parity/compare.h"
 #include "harness/parity/fill.h"
-#include "harness/run/content.h"
+#include "harness/run/case_memory.h"
 
 namespace gpubench {
 
@@ -103,8 +103,8 @@ void PreparedCase::plan_ops(const PlanRequest& request) {
     const std::string key = choice_key(call, specs);
     if (!options.pinned.empty()) {
       pinned_ops_.insert(static_cast<int>(plans_.size()));
-    } else if (request.memory != nullptr) {
-      options.remembered = request.memory->recall(key);
+    } else if (request.tuning_cache != nullptr) {
+      options.remembered = request.tuning_cache->recall(key);
     }
     const CandidateJudge judge(program(), static_cast<int>(plans_.size()));
     options.judge = &judge;
@@ -284,7 +284,7 @@ void PreparedCase::reverse_inputs() {
   reset(0);
   for (const ValueId id : roots_) {
     const Value& root = program().value(id);
-    // Elsewhere than in dense storage, padding would move among the elements.
+    // With other layouts, padding would move among the elements.
     if (!root.source || !root.spec.layout.is_row_major(root.spec.shape)) continue;
     memory(0).block(root.storage).modify([&](std::span<std::byte> bytes) { reverse_elements(root.spec.dtype, bytes); });
   }

@@ -1,5 +1,5 @@
-// One case ready to run: its program built, planned, filled, bound, with cold copies and what is needed to restore it.
-// It outlives its rounds. Judging is check.h's, timing is timing.h's.
+// One case ready to run: its program built, planned, filled and bound, with cold copies and what restores its state.
+// check.h judges it, timing.h times it.
 #pragma once
 
 #include <cstdint>
@@ -32,27 +32,26 @@ class DoesNotFit : public std::runtime_error {
 /// Throws DoesNotFit: "needs 34.5 GB, 20.1 GB are available".
 void require_fit(std::int64_t needed, std::int64_t available);
 
-/// How the ops of a case are to be planned.
+/// How the ops of a case are planned.
 struct PlanRequest {
   std::map<std::string, std::string> pins = {};  ///< implementations by op label
-  const TuningCache* memory = nullptr;           ///< what the other ops took in earlier runs; null: nobody knows
+  const TuningCache* tuning_cache = nullptr;     ///< choices of earlier runs for all other ops; may be null
   bool deterministic = false;                    ///< see PlanOptions
 };
 
 class PreparedCase {
  public:
-  /// Builds, fuses what the backend has fused ops for (where the case lets it), plans, allocates, fills and binds one
-  /// copy; `available_bytes` is what it may use: where that is too little to keep every value, memory is reused, in as
-  /// few segments as fit. Throws DoesNotFit where none fit, and Unsupported where the backend does not come to an
-  /// implementation that is pinned, or an op that is pinned is not run. Backend, arena and planned case must outlive
-  /// it.
+  /// Builds the program, inserts the backend's fused ops (unless the case forbids it), plans, allocates, fills and
+  /// binds one copy. If `available_bytes` is too little to keep every value, memory is reused, in as few segments as
+  /// fit. Throws DoesNotFit if none do, and Unsupported if the backend does not choose a pinned implementation or a
+  /// pinned op does not exist. Backend, arena and planned case must outlive it.
   PreparedCase(Backend& backend, Arena& arena, const PlannedCase& planned, std::uint64_t seed,
                std::int64_t available_bytes, const PlanRequest& request = {});
 
   [[nodiscard]] Backend& backend() const { return backend_; }
   [[nodiscard]] const PlannedCase& planned() const { return planned_; }
   [[nodiscard]] const Program& program() const { return fused_.program; }
-  /// What fusing put in, in the order of the ops; empty where the program is as declared.
+  /// The fusions, in the order of the ops; empty if the program is as declared.
   [[nodiscard]] const std::vector<std::string>& rewrites() const { return fused_.rewrites; }
   /// Indices of the ops of a phase, in order.
   [[nodiscard]] const std::vector<int>& ops(Phase phase) const {
@@ -61,19 +60,19 @@ class PreparedCase {
   [[nodiscard]] std::string implementation(int op) const {
     return plans_.at(static_cast<std::size_t>(op))->implementation();
   }
-  /// How that was chosen; empty where there was nothing to choose.
+  /// How that was chosen; empty if there was no choice.
   [[nodiscard]] std::optional<Choice> choice(int op) const;
-  /// PlanImpl::rejected(); empty where nothing was rejected.
+  /// PlanImpl::rejected(); empty if nothing was rejected.
   [[nodiscard]] std::optional<std::vector<std::string>> rejected(int op) const;
-  /// What was timed for this case, or for an equal call before it: worth remembering once the case has passed.
+  /// What was timed for this case, or for an equal call before it: cached once the case has passed.
   [[nodiscard]] const Choices& timed_choices() const { return timed_choices_; }
-  /// Where the storages of a copy lie.
+  /// How the storages of a copy are placed.
   [[nodiscard]] const MemoryPlan& memory_plan() const { return memory_plan_; }
   /// Device memory of all copies and the workspace.
   [[nodiscard]] std::int64_t memory_bytes() const { return memory_bytes_; }
   /// Scratch memory, of all ranks together.
   [[nodiscard]] std::int64_t workspace_bytes() const;
-  /// As GuardedBlock::check_guards(), of the workspaces of all ranks and of the state that is kept.
+  /// GuardedBlock::check_guards() for the workspaces of all ranks and the kept state.
   [[nodiscard]] std::string check_workspace_guards();
 
   [[nodiscard]] int copies() const { return static_cast<int>(copies_.size()); }
@@ -86,38 +85,38 @@ class PreparedCase {
   [[nodiscard]] std::vector<Launch> timed_launches() const;
   /// A sequence of the timed ops with index in [first, last), on copy 0.
   [[nodiscard]] Launch segment(int first, int last) const;
-  /// A sequence of the timed ops of copy 0 but for the collectives; null where there are none.
+  /// A sequence of the timed ops of copy 0 except the collectives; null if there are none.
   [[nodiscard]] Launch without_collectives() const;
 
   /// Storages that no op may change: filled by the harness or produced by set-up ops.
   [[nodiscard]] const std::vector<StorageId>& constants() const { return constants_; }
-  /// Storages that the timed ops produce from nothing and that are still there after them; poisoned before a replay.
+  /// Storages that the timed ops produce and do not reuse before the end; poisoned before a replay.
   [[nodiscard]] const std::vector<StorageId>& produced() const { return left_; }
   /// Storages that the timed ops overwrite; restored before a replay.
   [[nodiscard]] const std::vector<StorageId>& state() const { return state_; }
-  /// A storage of the state as set-up left it.
+  /// A storage of the state as the set-up ops left it.
   [[nodiscard]] const GuardedBlock& kept_state(StorageId id) const { return *kept_state_.at(id.index); }
 
-  /// To be called once the set-up ops have run on copy 0: keeps the state as it is now.
+  /// Call once the set-up ops have run on copy 0: keeps the state as it is now.
   void keep_state();
   /// Runs the set-up ops of copy 0 and keeps the state.
   void set_up();
-  /// Runs of warm-up before a round, as an estimate of their time says; kept, so that each round begins alike.
+  /// Sets the number of warm-up runs before each round, from an estimate of their time.
   void warm_up_by(int calls) { warmup_calls_ = calls; }
   [[nodiscard]] int warmup_calls() const { return warmup_calls_; }
   /// Restores the state of a copy.
   void restore(int copy);
-  /// Restores as much of copy 0's state as this op overwrites.
+  /// Restores the part of copy 0's state that this op overwrites.
   void restore_after(int op);
-  /// Restores the state and poisons what the timed ops produce: as if no timed op had ever run.
+  /// Restores the state and poisons what the timed ops produce, as if no timed op had run.
   void reset(int copy);
-  /// Before the ops with index in [first, last) run on a copy: poisons those of their outputs that take over memory
-  /// which another storage had, and guards them. Reset does it for the first in each place.
+  /// Call before the ops with index in [first, last) run on a copy: poisons and guards those of their outputs that take
+  /// over another storage's memory. reset() does it for the first storage in each place.
   void begin_storages(int copy, int first, int last);
-  /// Adds cold copies, byte by byte from copy 0, as the case's cache mode asks for; sequences and resets all copies.
+  /// Adds the cold copies of the case's cache mode, with the bytes of copy 0; sequences and resets all copies.
   void make_copies(std::int64_t available_bytes);
-  /// Gives copy 0 other data of the same kind (each source end to end), and sets it up and resets it with them: whoever
-  /// kept a value from earlier runs, say a reordered weight, now computes with a stale one.
+  /// Gives copy 0 other data of the same kind (each source reversed), runs its set-up ops on them and resets it: a
+  /// value cached from earlier runs, say a reordered weight, is now stale.
   void reverse_inputs();
 
  private:
@@ -128,7 +127,7 @@ class PreparedCase {
   };
   void plan_ops(const PlanRequest& request);
   void sort_storages();
-  /// Takes the memory plan, so that everything fits into that many bytes beside `other_bytes`.
+  /// Chooses a memory plan that fits into `available_bytes` together with `other_bytes`.
   void plan_storages(std::int64_t other_bytes, std::int64_t available_bytes);
   void begin_storage(int copy, StorageId id);
   /// Bytes of scratch memory that each rank needs.

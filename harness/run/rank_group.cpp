@@ -9,9 +9,6 @@
 
 #include "harness/core/error.h"
 #include "harness/core/rank_sync.h"
-#include "harness/run/host_lanes.h"
-#include "harness/run/rank_threads.h"
-#include "harness/run/rank_work.h"
 
 namespace gpubench {
 namespace {
@@ -24,12 +21,12 @@ double ns_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
 }
 
-/// Whose memory it is, by address: devices have addresses of their own each.
+/// The rank that owns an address; devices do not share addresses.
 class RankMemory {
  public:
   void add(const Buffer& buffer, int rank) {
     const std::byte* end = buffer.data() + buffer.bytes();
-    // What lay there before has been freed, or the address would not have been given again.
+    // Earlier blocks at these addresses have been freed, or the addresses would not have been handed out again.
     auto first = blocks_.lower_bound(buffer.data());
     while (first != blocks_.end() && first->first < end) first = blocks_.erase(first);
     blocks_[buffer.data()] = rank;
@@ -99,30 +96,28 @@ class RankGroupBackend final : public Backend {
     const std::optional<int> rank = rank_of(call, tensors);
     if (!rank) {
       expect_members(call);
-      return std::make_shared<GroupPlan>(set_.communicator->plan(call, tensors), call.group, call.label);
+      return std::make_shared<GroupPlan>(set_.communicator->plan(call, tensors), RankOp{call.group, call.label});
     }
     const auto inner = std::make_shared<Plan>();
     on(*rank, call.label,
        [this, rank = *rank, call, specs = std::vector<TensorSpec>(tensors.begin(), tensors.end()), options, inner] {
          *inner = child(rank).plan(call, specs, options);
        });
-    return std::make_shared<GroupPlan>(*inner, RankGroup({*rank}), call.label);
+    return std::make_shared<GroupPlan>(*inner, RankOp{RankGroup({*rank}), call.label});
   }
 
   [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors, Workspace workspace) override {
     const auto* own = dynamic_cast<const GroupPlan*>(plan.get());
     if (own == nullptr)
       throw BackendError("the plan is empty or of another backend; expected one planned by these ranks");
-    if (own->is_collective()) {
-      Launch collective = set_.communicator->bind(own->inner(), tensors);
-      return std::make_shared<GroupLaunch>(std::move(collective), own->members(), own->label());
-    }
+    if (own->op.is_collective())
+      return std::make_shared<GroupLaunch>(set_.communicator->bind(own->inner, tensors), own->op);
     const auto inner = std::make_shared<Launch>();
-    on(own->members()[0], own->label(),
+    on(own->op.members[0], own->op.label,
        [this, plan, own, bound = std::vector<Tensor>(tensors.begin(), tensors.end()), workspace, inner] {
-         *inner = child(own->members()[0]).bind(own->inner(), bound, workspace);
+         *inner = child(own->op.members[0]).bind(own->inner, bound, workspace);
        });
-    return std::make_shared<GroupLaunch>(*inner, own->members(), own->label());
+    return std::make_shared<GroupLaunch>(*inner, own->op);
   }
 
   [[nodiscard]] Launch sequence(std::span<const Launch> launches, const Schedule& schedule) override {
@@ -137,12 +132,11 @@ class RankGroupBackend final : public Backend {
     if (one == nullptr)
       return over_rounds(std::vector{launch},
                          [this](int rank, const auto& run_next) { (void)interval(rank, 1, run_next); });
-    if (!one->is_collective()) {
-      return on(one->members()[0], one->label(),
-                [this, rank = one->members()[0], inner = one->inner()] { child(rank).run(inner); });
-    }
-    threads_.on_all([this, launch, one, step = LaneStep{&one->inner(), &one->label(), 0}](int thread) {
-      if (one->members().contains(thread)) communicate(thread, step);
+    const RankOp& op = one->op;
+    if (!op.is_collective())
+      return on(op.members[0], op.label, [this, rank = op.members[0], inner = one->inner] { child(rank).run(inner); });
+    threads_.on_all([this, launch, one, step = LaneStep{&one->inner, &op.label, 0}](int thread) {
+      if (one->op.members.contains(thread)) communicate(thread, step);
     });
   }
 
@@ -194,10 +188,10 @@ class RankGroupBackend final : public Backend {
     });
   }
 
-  /// A round as its ranks see it. They hold it too: one that hangs must find it when it wakes.
+  /// A round as its ranks see it; they share its ownership, since one that hangs must find it when it wakes.
   struct Round {
     RoundPlan plan;
-    std::vector<RankTimes> ranks;  // by the devices' clocks, where they have some
+    std::vector<RankTimes> ranks;  // by the devices' clocks, where they have them
     std::vector<RankTimes> wall;
     std::array<std::atomic<bool>, 2> go_on{};
     std::atomic<int> warmup_runs{0};
@@ -206,7 +200,7 @@ class RankGroupBackend final : public Backend {
 
   template <class RunNext>
   void time_rank(int rank, Round& round, const RunNext& run_next) {
-    // Rank 0 decides for all how long to warm up. Two places: nobody can miss a word before the next one but one.
+    // Rank 0 decides for all how long to warm up. With two flags it cannot overwrite one before all have read it.
     for (int calls = 0;; ++calls) {
       std::atomic<bool>& word = round.go_on[static_cast<std::size_t>(calls % 2)];
       if (rank == 0) word = calls < round.plan.warmup_calls || ns_since(round.start) < 1e9 * round.plan.warmup_s;
@@ -232,7 +226,7 @@ class RankGroupBackend final : public Backend {
     double wall_ns = 0.0;
   };
 
-  /// `runs` of them and nothing else: on this rank, complete on return.
+  /// Exactly `runs` runs on this rank, complete on return.
   template <class RunNext>
   [[nodiscard]] Elapsed interval(int rank, std::int64_t runs, const RunNext& run_next) {
     RankQueues* queues = queues_of(rank);
@@ -248,8 +242,8 @@ class RankGroupBackend final : public Backend {
     return set_.queues.empty() ? nullptr : set_.queues[static_cast<std::size_t>(rank)].get();
   }
 
-  /// Calls loop(rank, run_next) on the thread of each rank; run_next() runs the next of the copies, going round: to its
-  /// end where the host does the work, else until it is in the device's queues.
+  /// Calls loop(rank, run_next) on the thread of each rank; run_next() runs the next of the copies in rotation: to its
+  /// end if the host does the work, else until it is in the device's queues.
   template <class Loop>
   void over_rounds(std::vector<Launch> copies, Loop loop) {
     using Programs = std::vector<std::vector<RankProgram>>;  // of each copy, of each rank

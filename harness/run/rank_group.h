@@ -1,19 +1,138 @@
-// Several ranks as one backend: every op runs on the thread of its rank, collectives on all of them, and a sequence is
-// cut into what each rank does. Judging and timing above it see one backend like any other.
+// Several ranks as one backend: every op runs on the thread of its rank, a collective on those of its members, and a
+// sequence is split into one program per rank. To the code that judges and times it is a backend like any other.
 //
-// On each rank a sequence has two lanes, compute and communication, which run side by side as far as data flow lets
-// them: a collective starts once its rank has produced what it reads, and the next op waits for a collective only where
-// it reads or overwrites what that works on.
+// On each rank a sequence has two lanes, compute and communication, which run concurrently as far as data flow allows:
+// a collective starts once its rank has produced what it reads, and the next op waits for a collective only if it reads
+// or overwrites the same data.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "harness/core/communicator.h"
+#include "harness/core/mesh.h"
+#include "harness/core/rank_sync.h"
+#include "harness/run/forwarding_backend.h"
 
 namespace gpubench {
 
-/// A rank that comes no further for `stall_limit_s` is lost, and the process's device with it.
-/// Throws BackendError for a set without ranks.
+/// A rank that makes no progress for `stall_limit_s` is lost, and the process's device with it. Throws BackendError for
+/// a set without ranks. The rest of this header is what the backend is made of.
 [[nodiscard]] std::unique_ptr<Backend> open_rank_group(RankSet ranks, double stall_limit_s = 15.0);
+
+/// The threads of ranks, watched: errors and hangs are reported with the rank and what it was doing.
+class RankThreads {
+ public:
+  struct Hooks {
+    std::function<void(int rank)> enter;          ///< called once on each thread first
+    std::function<void()> stop;                   ///< ends all waits of ranks for each other after a failure
+    std::function<bool()> restart;                ///< makes waiting possible again; false if that is impossible
+    std::function<std::vector<int>()> waiting{};  ///< ranks that wait for a peer within a collective
+  };
+  /// `lanes` threads for each rank: thread t belongs to rank t mod `ranks`. If none makes progress for `stall_limit_s`,
+  /// a rank hangs.
+  RankThreads(int ranks, int lanes, double stall_limit_s, Hooks hooks);
+  /// Threads that hang are left behind.
+  ~RankThreads();
+  RankThreads(const RankThreads&) = delete;
+  RankThreads& operator=(const RankThreads&) = delete;
+
+  /// Runs work(thread) on every thread and waits. Throws BackendError with the error of the first rank that failed:
+  /// "rank 1: <its error> (in 'bucket0')". Throws DeviceLost if that error was one, if nothing can run after it, or if
+  /// a rank hangs: "rank 1 has come no further for 15 s, last in 'bucket0'; ranks 0, 2 were waiting"; so does every
+  /// call after that. Unsupported and ProgramError pass unchanged.
+  void on_all(const std::function<void(int thread)>& work);
+  /// The same on the first thread of one rank.
+  void on_one(int rank, const std::function<void()>& work);
+
+  enum class State { idle, working, collective, waiting };
+  /// Called by one of the threads: what it does from now on. The text must outlive the work.
+  void at(State state, const std::string& what);
+
+  /// Whether a thread was given up on. It may wake up later, so what its work uses must stay alive.
+  [[nodiscard]] bool hangs() const;
+
+ private:
+  struct Shared;
+  void wait_and_judge(int first, int last);
+  std::shared_ptr<Shared> shared_;
+};
+
+/// The op of one rank, or a collective of several: what its plan and its bound work both say.
+struct RankOp {
+  RankGroup members;  ///< one rank, or the members of a collective
+  std::string label;
+  [[nodiscard]] bool is_collective() const { return members.size() > 1; }
+};
+
+struct GroupPlan : ForwardingPlan {
+  GroupPlan(Plan of, RankOp rank_op) : ForwardingPlan(std::move(of)), op(std::move(rank_op)) {}
+  RankOp op;
+};
+
+struct GroupLaunch : LaunchImpl {
+  GroupLaunch(Launch work, RankOp rank_op) : inner(std::move(work)), op(std::move(rank_op)) {}
+  Launch inner;
+  RankOp op;
+};
+
+/// A sequence, split into the programs of its ranks.
+class GroupSequence : public LaunchImpl {
+ public:
+  GroupSequence(std::vector<Launch> held, std::vector<RankProgram> programs)
+      : held_(std::move(held)), programs_(std::move(programs)) {}
+  [[nodiscard]] const RankProgram& of(int rank) const { return programs_[static_cast<std::size_t>(rank)]; }
+
+ private:
+  std::vector<Launch> held_;
+  std::vector<RankProgram> programs_;
+};
+
+/// The part of a sequence that each of `ranks` ranks runs: a collective is in the lanes of its members only, and two
+/// collectives are in the same order on all members that they share. Throws BackendError for a launch that is no
+/// GroupLaunch of these ranks.
+[[nodiscard]] std::vector<RankProgram> rank_programs(std::span<const Launch> launches, const Schedule& schedule,
+                                                     int ranks);
+
+/// The two lanes of a rank whose work the host itself does, a thread for each. Ranks whose devices have queues use
+/// RankQueues instead.
+class HostLanes {
+ public:
+  struct Hooks {
+    std::function<void(const LaneStep& step)> compute;      ///< runs a step
+    std::function<void(const LaneStep& step)> communicate;  ///< the same in the communication lane
+    std::function<void()> waiting;                          ///< called before a lane waits for the other
+  };
+  explicit HostLanes(Hooks hooks) : hooks_(std::move(hooks)) {}
+
+  /// Called by the compute lane: one run of both lanes, complete on return.
+  void run(const RankProgram& program);
+  /// Called by the compute lane after the last run.
+  void finish();
+  /// Called by the communication lane: does its part of every run until finish().
+  void serve();
+
+  /// Makes every wait, now or later, throw RanksStopped. Any thread may call it.
+  void stop();
+  /// Makes the lanes usable again; no thread may be in any of the above.
+  void reset();
+
+ private:
+  void await(const Progress& progress, std::uint64_t goal) const;
+
+  Hooks hooks_;
+  Progress begun_;     // runs that the compute lane has begun
+  Progress computed_;  // steps done in this run and all before it
+  Progress communicated_;
+  std::atomic<const RankProgram*> program_{nullptr};  // of the run that has begun; null after the last
+  std::uint64_t computed_before_ = 0;                 // steps of all earlier runs
+  std::uint64_t communicated_before_ = 0;
+};
 
 }  // namespace gpubench

@@ -1,4 +1,4 @@
-#include "harness/run/rank_threads.h"
+#include "harness/run/rank_group.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -28,7 +28,7 @@ std::string ranks_text(const std::vector<int>& ranks) {
 
 }  // namespace
 
-// What the threads hold as well, so that one that hangs never touches memory that is gone.
+// Shared with the threads, so that one that hangs never touches freed memory.
 struct RankThreads::Shared {
   struct PerThread {
     std::function<void()> work;  // empty: nothing to do
@@ -47,7 +47,7 @@ struct RankThreads::Shared {
   int busy = 0;
   bool ending = false;
   std::optional<int> first_failure;
-  std::string lost;  // why nothing can be run any more
+  std::string lost;  // why nothing can run any more
   double stall_limit_s = 0.0;
   Hooks hooks;
 
@@ -70,7 +70,7 @@ struct RankThreads::Shared {
     try {
       hooks.enter(thread % ranks);
     } catch (...) {
-      entered = std::current_exception();  // told by the first work
+      entered = std::current_exception();  // reported by the first work
     }
     std::unique_lock lock(mutex);
     while (true) {
@@ -87,7 +87,7 @@ struct RankThreads::Shared {
       lock.lock();
       of(thread).failure = failure;
       if (failure && !first_failure && !is_stopped(failure)) first_failure = thread;
-      if (failure) hooks.stop();  // once it is settled who was first
+      if (failure) hooks.stop();  // after first_failure is set
       of(thread).state = State::idle;
       of(thread).steps.fetch_add(1, std::memory_order_relaxed);
       --busy;
@@ -105,7 +105,7 @@ struct RankThreads::Shared {
     }
   }
 
-  // Who holds the others up: a thread at work, or in a collective in which it does not wait for a peer.
+  // The ranks that hold up the others: at work, or in a collective without waiting for a peer.
   [[nodiscard]] std::string stall_text() {
     const std::vector<int> in_wait = hooks.waiting();
     std::vector<int> culprits;

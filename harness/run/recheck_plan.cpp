@@ -8,10 +8,10 @@
 namespace gpubench {
 namespace {
 
-/// Content that exists only while `first <= ops run < = last`, counted in op indices.
+/// A value that exists only from a pause before op `first` to a pause before op `last`, which overwrites it.
 struct LiveRange {
-  int first = 0;  ///< a pause before this op is the earliest that sees it
-  int last = 0;   ///< and before this op (which overwrites it) the latest
+  int first = 0;
+  int last = 0;
   int storage = 0;
   int op = 0;
   ValueLocation* where = nullptr;
@@ -28,14 +28,14 @@ class Writes {
     }
   }
 
-  /// The first op from `from` that overwrites some of the value.
+  /// The first op, from `from` on, that overwrites part of the value.
   [[nodiscard]] std::optional<int> first_after(ValueId value, int from) const {
     for (const Write& write : in_slot_[slot_of(value)]) {
       if (write.op >= from && meets(write.output, value)) return write.op;
     }
     return std::nullopt;
   }
-  /// The last op before `before` that wrote some of it.
+  /// The last op before `before` that wrote part of it.
   [[nodiscard]] std::optional<int> last_before(ValueId value, int before) const {
     std::optional<int> last;
     for (const Write& write : in_slot_[slot_of(value)]) {
@@ -61,8 +61,8 @@ class Writes {
   std::vector<std::vector<Write>> in_slot_;
 };
 
-// Where memory is reused, what an op only reads is looked for after it, beside what it wrote: then nothing is kept, and
-// between the last op that touches a storage and the next storage in its place there is a pause.
+// If memory is reused, a value that the op only reads is taken at a pause after the op, like those that it wrote: then
+// nothing is kept, and there is a pause between the last op that touches a storage and the next storage in its place.
 void locate(const Program& program, const Writes& writes, bool reuses, int op, OpLocations& where,
             std::vector<LiveRange>& needs) {
   const OpCall& call = program.op(op);
@@ -87,8 +87,8 @@ void locate(const Program& program, const Writes& writes, bool reuses, int op, O
   }
 }
 
-// The first pause that comes after the op and after everything that is kept of it. What is in memory at the end is
-// there at every pause from the op on; what a pause keeps of it is kept until then.
+// The first pause after the op at which everything kept for it is available. A value that is in memory at the end is
+// there at every pause after the op.
 std::optional<int> pause_to_judge_at(int op, const RecheckPlan& plan) {
   int latest = -1;
   const OpLocations& where = plan.ops[static_cast<std::size_t>(op)];
@@ -117,7 +117,7 @@ RecheckPlan plan_recheck(const Program& program, const MemoryPlan& memory) {
     if (program.op(op).phase == Phase::timed)
       locate(program, writes, memory.reuses(), op, plan.ops[static_cast<std::size_t>(op)], needs);
   }
-  // Fewest points that meet all intervals: by rising right end, a new point at the right end of each that has none yet.
+  // The fewest points that hit all intervals: by ascending right end, a point at the right end of each not yet hit.
   std::stable_sort(needs.begin(), needs.end(), [](const LiveRange& a, const LiveRange& b) { return a.last < b.last; });
   for (const LiveRange& need : needs) {
     if (plan.pauses.empty() || plan.pauses.back().before_op < need.first) plan.pauses.push_back({need.last, {}});

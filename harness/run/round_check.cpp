@@ -1,18 +1,18 @@
-#include "harness/run/round_check.h"
+#include "harness/run/check.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "harness/parity/compare.h"
-#include "harness/run/case_verdict.h"
-#include "harness/run/content.h"
+#include "harness/run/case_memory.h"
+#include "harness/run/case_record.h"
 #include "harness/run/recheck_plan.h"
 
 namespace gpubench {
 namespace {
 
-// What may cross the bus after a round, where memory is examined on a host that does not see it: some 20 ms.
+// What may cross the bus after a round if the host has to read memory that it does not see: about 20 ms.
 constexpr std::int64_t most_bytes_of_round = std::int64_t{256} << 20U;
 constexpr std::int64_t most_round_suspects = 1000;
 
@@ -53,7 +53,7 @@ void RoundCheck::begin(int copies, bool whole) {
   }
   partial_ = chosen_.size() < pairs;
   counts_ = rounds_ != record_.rounds.size();
-  if (!counts_) return;  // once more, the whole of it
+  if (!counts_) return;  // the same round again, in whole
   rounds_ = record_.rounds.size();
   left_bytes_ += all;
 }
@@ -67,7 +67,7 @@ std::vector<StorageId> RoundCheck::differing(int copy) {
   const bool has_state = !prepared_.state().empty();
   const bool repeats = has_state || prepared_.memory_plan().reuses();
   std::vector<StorageId> differ;
-  if ((repeats && varies_) || (has_state && runs == 0)) return differ;  // nothing says what it should be
+  if ((repeats && varies_) || (has_state && runs == 0)) return differ;  // no expected value is known
   found_ = fingerprints_of(prepared_, copy, looked_at);
   for (const auto& [storage, print] : found_) {
     const std::int64_t bytes = prepared_.program().storage({storage}).bytes;
@@ -84,14 +84,14 @@ std::vector<StorageId> RoundCheck::differing(int copy) {
 }
 
 bool RoundCheck::settle(int copy, const std::vector<StorageId>& differing, const RoundPlan& plan) {
-  // Where memory is reused most of what the ops read is gone.
+  // With reused memory most of what the ops read has been overwritten.
   if (!prepared_.state().empty() || prepared_.memory_plan().reuses()) return repeat(copy, differing, plan);
-  // Where nothing is wrong with a difference, one copy a round is judged, in turn: it costs a run and a comparison.
+  // Once differences have proved harmless, one copy a round is judged, in turn: each costs a run and a comparison.
   if (varies_ && static_cast<int>(rounds_) % prepared_.copies() != copy) return false;
   return judge_left(copy, differing);
 }
 
-// The content that the round left, and what the ops leave when they are run alone once more.
+// What the round left, and what the ops leave when they run alone once more.
 struct RoundCheck::Left {
   StorageContents content;
   std::map<int, StorageContents> read_before;  ///< by op: of inputs that are overwritten before the launch ends
@@ -99,7 +99,7 @@ struct RoundCheck::Left {
 
   [[nodiscard]] const std::byte* operator()(StorageId id) {
     const auto found = content.find(id.index);
-    return found == content.end() ? now[id] : found->second.bytes.data();  // the others are only read
+    return found == content.end() ? now[id] : found->second.bytes.data();  // other storages are only read
   }
 };
 
@@ -126,7 +126,7 @@ bool RoundCheck::judge_left(int copy, const std::vector<StorageId>& differing) {
   for (const int op : prepared_.ops(Phase::timed)) {
     const OpCall& call = program.op(op);
     const OpLocations& where = plan.ops[static_cast<std::size_t>(op)];
-    if (!all_at_end(where.outputs)) continue;  // a later op has written there, and is judged
+    if (!all_at_end(where.outputs)) continue;  // a later op has overwritten them, and is judged
     std::vector<StorageBytes> outputs;
     std::vector<StorageBytes> expected;
     for (const ValueId id : call.outputs) {
@@ -164,20 +164,20 @@ bool RoundCheck::judge_left(int copy, const std::vector<StorageId>& differing) {
       add_op(record_, std::move(parity));
     } else {
       parity.reason += "; or an op before it is wrong, whose result was overwritten within the run";
-      deferred_.push_back(std::move(parity));  // where the replay finds it too, it knows which
+      deferred_.push_back(std::move(parity));  // the replay may find the same fault, and knows the op
     }
   }
   return fault;
 }
 
-// Two repetitions that agree with each other say who is wrong; where they don't agree nobody can be blamed.
+// Two repetitions that agree show which round is wrong; if they differ, nothing can be concluded.
 bool RoundCheck::repeat(int copy, const std::vector<StorageId>& differing, const RoundPlan& plan) {
   const std::int64_t runs = record_.rounds.back().times.runs;
   std::vector<Fingerprints> repeated;
   for (int i = 0; i < 2; ++i) {
     for (int each = 0; each < prepared_.copies(); ++each) prepared_.restore(each);
     const std::int64_t again = prepared_.backend().time(prepared_.timed_launches(), plan).runs;
-    if (again != runs && !prepared_.state().empty()) return false;  // says nothing
+    if (again != runs && !prepared_.state().empty()) return false;  // not comparable
     repeated.push_back(fingerprints_of(prepared_, copy, differing));
   }
   if (repeated[0] != repeated[1]) {

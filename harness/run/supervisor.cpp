@@ -1,8 +1,8 @@
-// run_isolated(): hands cases to a worker, listens, and replaces a worker that died, hung or talked nonsense.
+// run_isolated(): hands cases to a worker, listens, and replaces a worker that died, hung or sent garbage.
 //
-// What is known about a fault is the last message before it: the case and phase that the worker had announced. That
-// case gets the fault as its record; the unfinished others of its group go to the next worker. Every loop here ends:
-// each turn finishes a case, or is the one retry of a group whose worker died before announcing any case.
+// All that is known about a fault is the message before it: the case and phase that the worker had announced. That case
+// gets the fault as its record; the unfinished others of its group go to the next worker. Every loop ends: each
+// iteration finishes a case, or is the one retry of a group whose worker died before announcing any case.
 #include <fmt/format.h>
 #include <poll.h>
 
@@ -14,10 +14,10 @@
 
 #include "harness/core/error.h"
 #include "harness/measure/protocol.h"
-#include "harness/run/case_verdict.h"
+#include "harness/run/case_record.h"
+#include "harness/run/child_process.h"
 #include "harness/run/timing.h"
 #include "harness/run/wire.h"
-#include "harness/run/worker_process.h"
 
 namespace gpubench {
 namespace {
@@ -25,10 +25,10 @@ namespace {
 constexpr std::size_t cases_per_group = 16;
 constexpr std::int64_t bytes_per_group = std::int64_t{2} << 30U;
 constexpr int tick_ms = 50;
-/// Workers that may die in a row without announcing a case before all that is left is given up.
+/// Consecutive workers that may die without announcing a case before the remaining cases are given up.
 constexpr int most_stillborn = 4;
 
-/// Processors and devices differ from what the estimate was fitted to, and other work may have them as well.
+/// Machines differ from those that the estimate was fitted to, and may run other work as well.
 constexpr double times_estimate = 3.0;
 
 /// A message that was understood: a case entered a phase, ended a round, or is finished.
@@ -79,7 +79,7 @@ class Supervisor {
       leaving_ = false;
       const std::optional<std::string> fault = hand_out(group);
       if (stop_ != 0) return;
-      if (!fault && leaving_) {  // it lost its device, and said so with that case's record
+      if (!fault && leaving_) {  // it lost its device, which that case's record says
         observer_.note("the device was lost; the other cases go on in a new worker");
         worker_->reap();
         worker_.reset();
@@ -114,7 +114,7 @@ class Supervisor {
     }
   }
 
-  /// Sends the group and listens until it is done; what went wrong, if anything did.
+  /// Sends the group and listens until it is done. Returns the fault, if any.
   std::optional<std::string> hand_out(const std::vector<std::size_t>& group) {
     try {
       if (worker_ == nullptr) {
@@ -165,7 +165,7 @@ class Supervisor {
             news.push_back(take(*frame));
           }
         }
-      } catch (const std::exception& e) {  // wire and codec: whatever this worker says is not to be believed any more
+      } catch (const std::exception& e) {  // of wire or codec: this worker cannot be trusted any more
         nonsense = e.what();
       }
       for (const News& one : news) tell(one);
@@ -184,12 +184,12 @@ class Supervisor {
     return std::any_of(group.begin(), group.end(), [&](std::size_t i) { return finished_[i]; });
   }
 
-  /// A worker that takes a dead one's place finds what that one found: each note is told once.
+  /// A worker that replaces a dead one repeats its notes: each is passed on once.
   void pass_on(const std::string& note) {
     if (told_.insert(note).second) observer_.note(note);
   }
 
-  /// Notes what a message says. Throws for one that makes no sense.
+  /// Interprets a message. Throws for one that makes no sense.
   News take(const Frame& frame) {
     if (frame.kind == FrameKind::refusal) throw WireError("a refusal: " + frame.body);
     if (frame.kind != FrameKind::phase && frame.kind != FrameKind::round && frame.kind != FrameKind::record)
@@ -238,7 +238,7 @@ class Supervisor {
     return found == options_.expected_s.end() ? 0.0 : found->second;
   }
 
-  // Between two cases the next is not known: the longest of the group counts.
+  // Between two cases the next one is not known, so the longest of the group counts.
   [[nodiscard]] double longest_expected_s() const {
     if (running_) return expected_s(*running_);
     double longest = 0.0;
@@ -263,7 +263,7 @@ class Supervisor {
                : " (the most that a case may say nothing)";
   }
 
-  // A worker that answers is left to finish; that it takes long is told once for each case.
+  // A worker that answers may finish; that it takes long is noted once per case.
   void tell_if_slow() {
     if (!running_ || options_.deadline_floor_s <= 0.0 || since_phase_.seconds() <= deadline_s_) return;
     if (!slow_.insert(*running_).second) return;
@@ -282,13 +282,13 @@ class Supervisor {
   std::unique_ptr<WorkerProcess> worker_;
   FrameReader frames_;
   std::set<std::string> told_;
-  bool leaving_ = false;  // the worker ends itself after this group
+  bool leaving_ = false;  // the worker ends after this group
   const std::vector<std::size_t>* current_ = nullptr;
   std::optional<std::size_t> running_;
   std::string phase_;
-  bool heard_ = false;  ///< the current worker has said something
+  bool heard_ = false;  ///< the current worker has sent a message
   Stopwatch since_phase_;
-  std::set<std::size_t> slow_;  ///< cases that were told to take long
+  std::set<std::size_t> slow_;  ///< cases already noted to take long
   bool announced_ = false;      ///< the current worker has announced a case of this group
   bool hopeless_ = false;       ///< no worker can be started at all
   int stillborn_ = 0;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -15,27 +14,25 @@ namespace gpubench {
 namespace {
 
 constexpr int alone_samples = 3;
-// Telemetry takes 2 s as the least; runs may turn out a little faster than their median.
+// Telemetry needs at least 2 s; runs may be a little faster than their median.
 constexpr double energy_window_s = 2.2;
 constexpr double most_runs = 1e8;
-// Backends join runs into one host call, as many as divide this: an odd number would be launched one by one, and the
-// window would show the power of a device that waits for its host. most_runs is a multiple.
+// Backends combine runs into one host call, in numbers that divide this: an odd number of runs would be launched one by
+// one, and the window would show the power of a device that waits for its host. most_runs is a multiple.
 constexpr double joined_runs = 256;
 constexpr double most_warmup_calls = 1e6;
-
-double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 void restore_all(PreparedCase& prepared) {
   for (int copy = 0; copy < prepared.copies(); ++copy) prepared.restore(copy);
 }
 
-// Nanoseconds of one run, from a round; 0 when the round has no usable sample.
+// Nanoseconds of one run, from a round; 0 if the round has no usable sample.
 double per_run_ns(const RoundTimes& times, std::int64_t batch) {
   return times.device_ns.empty() ? 0.0 : median(times.device_ns) / static_cast<double>(batch);
 }
 
-// Time went on in each sample.
-bool all_pass(const std::vector<double>& samples) {
+// Whether every sample is finite and positive.
+bool all_positive(const std::vector<double>& samples) {
   return std::all_of(samples.begin(), samples.end(), [](double ns) { return std::isfinite(ns) && ns > 0.0; });
 }
 
@@ -49,7 +46,7 @@ RoundRecord judged_round(RoundTimes times, int samples) {
     round.valid = false;
     round.note = fmt::format("{} samples by the device's clock, {} by the host's", round.times.device_ns.size(),
                              round.times.wall_ns.size());
-  } else if (!all_pass(round.times.device_ns) || !all_pass(round.times.wall_ns)) {
+  } else if (!all_positive(round.times.device_ns) || !all_positive(round.times.wall_ns)) {
     round.valid = false;
     round.note = "a sample took no time: a clock is too coarse or broken";
   }
@@ -74,21 +71,21 @@ RoundRecord watched_round(PreparedCase& prepared, const RoundPlan& plan, const s
   return round;
 }
 
-// Why the round must be run again: it has no times, or the sensors say that they are not the device's best.
+// Why the round must be run again: its times are unusable, or the sensors show that the device was slowed.
 std::string fault_of(const RoundRecord& round, const Protocol& protocol) {
   if (!round.valid) return round.note;
   return round.telemetry ? round_fault(*round.telemetry, protocol.locked_clock_mhz) : "";
 }
 
-// Whether an earlier round of the case was kept although it was run again as often as may be.
+// Whether an earlier round of the case was kept although all its repetitions had failed.
 bool kept_in_spite(const CaseRecord& record, const Protocol& protocol) {
   return std::any_of(record.rounds.begin(), record.rounds.end(),
                      [&](const RoundRecord& round) { return !fault_of(round, protocol).empty(); });
 }
 
-// Seconds of one run; warms up as well.
+// Seconds of one run; also warms up.
 double first_estimate_s(PreparedCase& prepared, const Protocol& protocol, const std::vector<Launch>& launches) {
-  // A step runs once per sample whatever it takes, so one sample is enough of an estimate.
+  // A step runs once per sample however long it takes, so one sample is enough of an estimate.
   const int samples = prepared.planned().c.cache == CacheMode::step ? 1 : 3;
   const RoundTimes times = prepared.backend().time(
       launches, {samples, 1, protocol.first_warmup_calls, protocol.first_warmup_s, prepared.planned().c.cadence});
@@ -96,16 +93,13 @@ double first_estimate_s(PreparedCase& prepared, const Protocol& protocol, const 
   return per_run_ns(times, 1) * 1e-9;
 }
 
-// As many runs as fill the time of the warm-up.
+// The number of runs that fill the time of the warm-up.
 int warmup_calls_for(const Protocol& protocol, double estimate_s) {
   const double calls = estimate_s > 0.0 ? std::ceil(protocol.warmup_s / estimate_s) : 0.0;
   return static_cast<int>(std::clamp(calls, static_cast<double>(protocol.warmup_calls), most_warmup_calls));
 }
 
 }  // namespace
-
-Stopwatch::Stopwatch() : start_(now_s()) {}
-double Stopwatch::seconds() const { return now_s() - start_; }
 
 RoundPlan plan_of_round(const PreparedCase& prepared, const Protocol& protocol, const CaseRecord& record) {
   RoundPlan plan{protocol.samples, record.batch, protocol.warmup_calls, protocol.warmup_s,
@@ -134,7 +128,7 @@ void time_round(PreparedCase& prepared, const Protocol& protocol, Telemetry& tel
     for (const double pause_s : redo_pauses_s) {
       if (fault_of(round, protocol).empty()) break;
       ++rejected;
-      if (round.valid) telemetry.rest(pause_s);  // to cool down; a clock that failed needs no rest
+      if (round.valid) telemetry.rest(pause_s);  // cools down; a failed clock needs no rest
       restore_all(prepared);
       round = watched_round(prepared, plan, launches, telemetry);
     }
@@ -171,7 +165,7 @@ std::vector<OpShare> time_ops_alone(PreparedCase& prepared, const Protocol& prot
   std::vector<OpShare> shares;
   if (prepared.ops(Phase::timed).size() < 2) return shares;
   const Stopwatch watch;
-  prepared.restore(0);  // once, from then on what each op overwrote: a step has hundreds of ops and gigabytes of state
+  prepared.restore(0);  // then only what each op overwrote: a step has hundreds of ops and gigabytes of state
   for (const int op : prepared.ops(Phase::timed)) {
     const OpCall& call = prepared.program().op(op);
     const std::vector<Launch> launch{prepared.launch(0, op)};

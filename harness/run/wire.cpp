@@ -44,7 +44,7 @@ bool known(char kind) {
   return false;
 }
 
-// send() where it works, for then a reader that is gone is an error and not a signal.
+// send() where possible, since a closed reader then is an error and not a signal.
 ssize_t write_once(int fd, const char* data, std::size_t bytes) {
   const ssize_t sent = ::send(fd, data, bytes, MSG_NOSIGNAL);
   return sent < 0 && errno == ENOTSOCK ? ::write(fd, data, bytes) : sent;
@@ -68,7 +68,7 @@ std::string encode_frame(const Frame& frame) {
 
 std::optional<Frame> FrameReader::next() {
   if (pending_.size() < header_bytes) {
-    // Garbage shorter than a header must not be waited on for ever: its first bytes already tell.
+    // Garbage shorter than a header is recognized by its first bytes, or it would be waited on for ever.
     std::string expected;
     put_u32(expected, magic);
     const std::size_t seen = std::min(pending_.size(), expected.size());

@@ -1,5 +1,5 @@
-// What crosses the pipes between supervisor and worker: frames with a length and a checksum, so that a worker that
-// crashed in the middle of a message, or printed into the pipe, is noticed and never believed.
+// Messages between supervisor and worker: frames with a length and a checksum, so that a worker that crashed in the
+// middle of a message, or printed into the pipe, is detected.
 //
 //   magic u32 | bytes u32 | crc32 u32 | kind u8, body           (little endian; crc and bytes are those of kind + body)
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace gpubench {
 
-/// The other side is gone, or sent what is no frame.
+/// The other side is gone, or sent something that is not a frame.
 class WireError : public std::runtime_error {
  public:
   explicit WireError(const std::string& what) : std::runtime_error(what) {}
@@ -27,11 +27,11 @@ enum class FrameKind : char {
   phase = 'P',    ///< from it: "index phase"
   round = 'O',    ///< from it: "index", newline, the encoded case with the round that just ended
   record = 'R',   ///< from it: "index", newline, the encoded record
-  beat = 'B',     ///< from it: it still works on what it announced last
-  note = 'N',     ///< from it: what the user should know that belongs to no case
+  beat = 'B',     ///< from it: it is still working on what it announced last
+  note = 'N',     ///< from it: something for the user that belongs to no case
   done = 'D',     ///< from it: the group is finished
-  leaving = 'L',  ///< from it: it ends itself, as it lost its device; the case that met this has its record
-  refusal = 'E'   ///< from it: why it cannot work at all
+  leaving = 'L',  ///< from it: it lost its device and ends; the case that lost it has its record
+  refusal = 'E'   ///< from it: why it cannot run anything
 };
 
 struct Frame {
@@ -43,23 +43,23 @@ inline constexpr std::size_t largest_frame_bytes = std::size_t{64} << 20U;
 
 [[nodiscard]] std::string encode_frame(const Frame& frame);
 
-/// Puts frames together from whatever pieces arrive.
+/// Assembles frames from the pieces that arrive.
 class FrameReader {
  public:
   void feed(std::string_view piece) { pending_ += piece; }
-  /// The next whole frame, or nothing yet. Throws WireError for bytes that cannot be one.
+  /// The next complete frame, if there is one. Throws WireError for bytes that cannot be one.
   [[nodiscard]] std::optional<Frame> next();
 
  private:
   std::string pending_;
 };
 
-/// Writes all of it, through short writes and interruptions, without SIGPIPE on a socket. Throws WireError.
+/// Writes the whole frame, despite short writes and interruptions, without SIGPIPE on a socket. Throws WireError.
 void write_frame(int fd, const Frame& frame);
-/// Reads once into `reader`; false at the end of the stream. Interruptions by signals are not errors. Throws WireError.
+/// Reads once into `reader`; false at the end of the stream. Interruption by a signal is no error. Throws WireError.
 [[nodiscard]] bool read_some(int fd, FrameReader& reader);
 
-/// Positions in the plan, with the ids that both sides must agree on.
+/// Positions in the plan, with case ids, which must be the same on both sides.
 using GroupList = std::vector<std::pair<std::size_t, std::string>>;
 [[nodiscard]] std::string encode_group(const GroupList& group);
 /// Throws WireError.

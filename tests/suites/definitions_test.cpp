@@ -4,7 +4,7 @@
 #include <fstream>
 #include <map>
 
-#include "harness/run/definition_hash.h"
+#include "harness/run/case_record.h"
 #include "suites/suites.h"
 
 namespace gpubench {

@@ -1,5 +1,5 @@
 // Somebody's own implementation by the C interface: called by name with what the op declares, judged like any other.
-#include "harness/run/own_implementation.h"
+#include "harness/run/forwarding_backend.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Faults of a round, of a copy, of a run: what is seen, what is said of it, and that correct results raise no alarm.
-#include "harness/run/round_check.h"
+#include "harness/run/check.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

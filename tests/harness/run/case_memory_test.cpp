@@ -1,4 +1,4 @@
-#include "harness/run/content.h"
+#include "harness/run/case_memory.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "harness/core/error.h"
-#include "harness/run/arena.h"
-#include "harness/run/case_memory.h"
+#include "harness/run/memory_pool.h"
 #include "tests/sim/sim_backend.h"
 
 namespace gpubench {

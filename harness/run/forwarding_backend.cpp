@@ -1,17 +1,16 @@
-#include "harness/run/own_implementation.h"
+#include "harness/run/forwarding_backend.h"
 
 #include <array>
 
 #include "harness/core/call_view.h"
 #include "harness/core/error.h"
-#include "harness/run/forwarding_backend.h"
 
 namespace gpubench {
 namespace {
 
 using Text = std::array<char, 512>;
 
-/// What was written there, of which nothing is believed: not even that it ends.
+/// A message from the user's code, which may not even be terminated.
 std::string text_of(const Text& text) {
   const std::string_view all(text.data(), text.size());
   return std::string(all.substr(0, all.find('\0')));

@@ -1,5 +1,6 @@
-#include "harness/run/injected_error.h"
+#include "harness/run/injected_fault.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -8,25 +9,21 @@
 
 #include "harness/core/error.h"
 #include "harness/run/forwarding_backend.h"
-#include "harness/run/slowdown.h"
 
 namespace gpubench {
 namespace {
 
 constexpr std::array kinds{ErrorKind::bit,  ErrorKind::nan,   ErrorKind::zero,
                            ErrorKind::sign, ErrorKind::scale, ErrorKind::drop};
-constexpr std::int64_t elements_per_flip = 64;  // the check of a large output is a sample, and must meet some
+constexpr std::array<std::string_view, kinds.size()> error_names{"bit", "nan", "zero", "sign", "scale", "drop"};
+constexpr std::int64_t elements_per_flip = 64;  // the check of a large output is a sample, which must hit some
 
-struct WrongPlan : PlanImpl {
-  Plan right;
-  std::size_t inputs = 0;
-  [[nodiscard]] std::string implementation() const override { return right->implementation(); }
-  [[nodiscard]] std::size_t workspace_bytes() const override { return right->workspace_bytes(); }
-  [[nodiscard]] Choice choice() const override { return right->choice(); }
-  [[nodiscard]] std::vector<std::string> rejected() const override { return right->rejected(); }
+struct WrongPlan : ForwardingPlan {
+  WrongPlan(Plan right, std::size_t input_count) : ForwardingPlan(std::move(right)), inputs(input_count) {}
+  std::size_t inputs;
 };
 
-// Work of the inner backend, and the tensors that are corrupted once it has run. No work: all of it was dropped.
+// Work of the inner backend, and the tensors to corrupt once it has run. No work: all of it was dropped.
 struct WrongLaunch : LaunchImpl {
   Launch right;
   bool dropped = false;  // of an op alone: it is not run; only its share of a step is still timed
@@ -35,7 +32,7 @@ struct WrongLaunch : LaunchImpl {
 
 const WrongLaunch* wrong(const Launch& launch) { return dynamic_cast<const WrongLaunch*>(launch.get()); }
 
-// The highest bit of the exponent; of a whole number one that makes it large.
+// The highest bit of the exponent; in an integer one that makes it large.
 void flip_bit(DType type, std::byte* base, std::int64_t index) {
   store_bits(type, base, index, load_bits(type, base, index) ^ (std::uint64_t{1} << (bits_of(type) - 2)));
 }
@@ -68,17 +65,14 @@ class WrongBackend final : public ForwardingBackend {
                           const PlanOptions& options) override {
     Plan right = inner().plan(call, tensors, options);
     if (!is_timed(call, error_.op)) return right;
-    auto plan = std::make_shared<WrongPlan>();
-    plan->right = std::move(right);
-    plan->inputs = call.inputs.size();
-    return plan;
+    return std::make_shared<WrongPlan>(std::move(right), call.inputs.size());
   }
 
   [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors, Workspace workspace) override {
     const auto* wrong_plan = dynamic_cast<const WrongPlan*>(plan.get());
     if (wrong_plan == nullptr) return inner().bind(plan, tensors, workspace);
     auto launch = std::make_shared<WrongLaunch>();
-    launch->right = inner().bind(wrong_plan->right, tensors, workspace);
+    launch->right = inner().bind(wrong_plan->inner, tensors, workspace);
     launch->dropped = error_.kind == ErrorKind::drop;
     launch->corrupted = {tensors[wrong_plan->inputs]};
     return launch;
@@ -88,7 +82,7 @@ class WrongBackend final : public ForwardingBackend {
   [[nodiscard]] Launch sequence(std::span<const Launch> launches, const Schedule& schedule) override {
     auto all = std::make_shared<WrongLaunch>();
     std::vector<Launch> right;
-    std::vector<std::vector<int>> stands_for(launches.size());  // positions in `right` to wait for
+    std::vector<std::vector<int>> stands_for(launches.size());  // positions in `right` to wait for instead
     Schedule remaining{{}, schedule.mode};
     for (std::size_t i = 0; i < launches.size(); ++i) {
       std::vector<int> waits_for;
@@ -149,17 +143,26 @@ class WrongBackend final : public ForwardingBackend {
 
 }  // namespace
 
-std::string_view name(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::bit: return "bit";
-    case ErrorKind::nan: return "nan";
-    case ErrorKind::zero: return "zero";
-    case ErrorKind::sign: return "sign";
-    case ErrorKind::scale: return "scale";
-    case ErrorKind::drop: return "drop";
-  }
-  return "?";
+bool is_timed(const OpCall& call, std::string_view op) {
+  return call.phase == Phase::timed && (call.kind.name == op || call.label == op);
 }
+
+bool runs_timed(const Program& program, std::string_view op) {
+  return std::any_of(program.ops().begin(), program.ops().end(),
+                     [op](const OpCall& call) { return is_timed(call, op); });
+}
+
+void slow_down(const Slowdown& slowdown, RoundRecord& round) {
+  const double factor = 1.0 + slowdown.share;
+  for (double& ns : round.times.device_ns) ns *= factor;
+  for (double& ns : round.times.wall_ns) ns *= factor;
+  if (!round.times.ranks) return;
+  for (RankTimes& rank : *round.times.ranks) {
+    for (double& ns : rank.ns) ns *= factor;
+  }
+}
+
+std::string_view name(ErrorKind kind) { return error_names.at(static_cast<std::size_t>(kind)); }
 
 std::span<const ErrorKind> error_kinds() { return kinds; }
 

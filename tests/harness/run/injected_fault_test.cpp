@@ -1,4 +1,4 @@
-#include "harness/run/injected_error.h"
+#include "harness/run/injected_fault.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,14 +6,16 @@
 #include <algorithm>
 
 #include "harness/core/error.h"
-#include "harness/run/arena.h"
+#include "harness/run/memory_pool.h"
 #include "harness/run/prepared_case.h"
 #include "tests/harness/run/run_fixture.h"
+#include "tests/sim/sim_suite.h"
 
 namespace gpubench::sim {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -94,5 +96,32 @@ TEST(InjectedError, AnHonestRunHasNone) {
     EXPECT_THAT(record.summary.flags, ::testing::Not(Contains(wrong_flag)));
 }
 
+TEST(Slowdown, EveryIntervalOfEveryClockBecomesLonger) {
+  RoundRecord round;
+  round.times.device_ns = {100, 200};
+  round.times.wall_ns = {120, 240};
+  round.times.ranks = std::vector<RankTimes>{{{100, 160}}, {{80, 200}}};
+  slow_down({"gemm", 0.25}, round);
+  EXPECT_THAT(round.times.device_ns, ElementsAre(125, 250));
+  EXPECT_THAT(round.times.wall_ns, ElementsAre(150, 300));
+  EXPECT_THAT((*round.times.ranks)[0].ns, ElementsAre(125, 200));
+  EXPECT_THAT((*round.times.ranks)[1].ns, ElementsAre(100, 250));
+}
+
+TEST(Slowdown, ConcernsProgramsThatRunTheOpByKindOrLabel) {
+  int by_kind = 0, by_label = 0;
+  for (const PlannedCase& planned : sim::sim_cases()) {
+    const Program program = planned.workload->build(planned.c);
+    by_kind += runs_timed(program, "gemm") ? 1 : 0;
+    by_label += runs_timed(program, "first.gemm") ? 1 : 0;
+    EXPECT_FALSE(runs_timed(program, "gem"));
+    EXPECT_FALSE(runs_timed(program, ""));
+  }
+  EXPECT_GT(by_kind, 1);
+  EXPECT_LT(by_kind, static_cast<int>(sim::sim_cases().size()));
+  EXPECT_EQ(by_label, 1);
+}
+
 }  // namespace
+
 }  // namespace gpubench::sim

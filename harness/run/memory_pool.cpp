@@ -1,4 +1,4 @@
-#include "harness/run/host_memory.h"
+#include "harness/run/memory_pool.h"
 
 #include <algorithm>
 #include <bit>
@@ -10,10 +10,11 @@ namespace gpubench {
 namespace {
 
 constexpr std::size_t page = 4096;
-// Smaller ones are not worth a block of their own: the allocator has them at hand.
-constexpr std::size_t smallest_kept = std::size_t{1} << 20U;
-// Sizes are rounded up, so that blocks of one case serve the next.
-constexpr std::size_t largest_step = std::size_t{256} << 20U;
+constexpr std::size_t smallest_kept = std::size_t{1} << 20U;  // the allocator is fast enough for smaller ones
+constexpr std::size_t largest_step = std::size_t{256}
+                                     << 20U;  // sizes are rounded up, so that the next case can reuse a block
+constexpr std::size_t alignment = 256;        // what GPU libraries have fast code for
+constexpr std::size_t smallest_chunk = std::size_t{32} << 20U;
 
 std::size_t rounded(std::size_t bytes) {
   const std::size_t step = std::min(std::bit_ceil(bytes), largest_step);
@@ -39,7 +40,7 @@ HostBlock HostMemory::take(std::size_t bytes) {
     if (best == nullptr || block.buffer.bytes() < best->buffer.bytes()) best = &block;
   }
   if (best == nullptr) {
-    // What is too small now would only lie beside the larger one.
+    // Free blocks that are too small would only be held beside the larger one.
     std::erase_if(blocks_, [](const Kept& block) { return block.is_free(); });
     blocks_.push_back(allocate(rounded(bytes)));
     best = &blocks_.back();
@@ -57,7 +58,7 @@ HostMemory::Kept HostMemory::allocate(std::size_t bytes) {
       made.pinned = true;
     }
   } catch (const Unsupported&) {   // it has none
-  } catch (const BackendError&) {  // the system lets no more be pinned
+  } catch (const BackendError&) {  // the system does not let more be pinned
   }
   if (!made.pinned) made.buffer = ordinary(bytes);
   made.use = std::make_shared<const Buffer>(made.buffer);
@@ -77,6 +78,39 @@ void HostMemory::trim(std::size_t keep_bytes) {
 std::size_t HostMemory::held_bytes() const {
   std::size_t total = 0;
   for (const Kept& block : blocks_) total += block.buffer.bytes();
+  return total;
+}
+
+Buffer Arena::allocate(std::size_t bytes, Memory memory, int rank) {
+  return memory == Memory::device ? backend_.allocate_on(rank, bytes) : backend_.allocate_in(memory, bytes);
+}
+
+std::byte* Arena::take(std::size_t bytes, Memory memory, int rank) {
+  const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+  auto chunk = std::find_if(chunks_.begin(), chunks_.end(), [&](const Chunk& c) {
+    return c.memory == memory && c.rank == rank && c.buffer.bytes() - c.used >= rounded;
+  });
+  if (chunk == chunks_.end()) {
+    chunks_.push_back({allocate(std::max(rounded, smallest_chunk), memory, rank), 0, memory, rank});
+    chunk = chunks_.end() - 1;
+  }
+  std::byte* const place = chunk->buffer.data() + chunk->used;
+  chunk->used += rounded;
+  return place;
+}
+
+void Arena::reset(std::size_t keep_bytes) {
+  host_.trim(keep_bytes);
+  for (Chunk& chunk : chunks_) chunk.used = 0;
+  while (!chunks_.empty() && held_bytes() > keep_bytes) {
+    chunks_.erase(std::max_element(chunks_.begin(), chunks_.end(),
+                                   [](const Chunk& a, const Chunk& b) { return a.buffer.bytes() < b.buffer.bytes(); }));
+  }
+}
+
+std::size_t Arena::held_bytes() const {
+  std::size_t total = 0;
+  for (const Chunk& chunk : chunks_) total += chunk.buffer.bytes();
   return total;
 }
 

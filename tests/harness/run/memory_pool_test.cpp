@@ -1,4 +1,4 @@
-#include "harness/run/host_memory.h"
+#include "harness/run/memory_pool.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,19 @@
-// serve(): the worker's side of isolation. It holds the device; when it dies, only the case that was running is lost.
+// The two ways to drive an engine: run_in_process() without isolation, for debuggers, profilers and tests, and serve(),
+// the worker's side of isolation: it holds the device, and when it dies only the case that was running is lost.
+#include "harness/run/run.h"
+
 #include <fmt/format.h>
 #include <sys/prctl.h>
 
 #include <csignal>
 #include <cstdio>
 #include <map>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "harness/core/error.h"
+#include "harness/run/case_record.h"
 #include "harness/run/engine.h"
 #include "harness/run/timing.h"
 #include "harness/run/wire.h"
@@ -14,10 +21,13 @@
 namespace gpubench {
 namespace {
 
-/// Exit status of a worker that cannot understand, or reach, its supervisor.
+/// Thrown out of whatever a case is doing once `stop` is raised; a std::exception would become the case's record.
+struct Interrupted {};
+
+/// Exit status of a worker that cannot understand or reach its supervisor.
 constexpr int lost_supervisor = 3;
 
-/// Tells the supervisor what the engine tells its observer.
+/// Passes on to the supervisor what the engine reports.
 class WireObserver : public RunObserver {
  public:
   WireObserver(int fd, const RecordCodec& codec) : fd_(fd), codec_(codec) {}
@@ -51,7 +61,7 @@ class WireObserver : public RunObserver {
   std::map<std::string, std::size_t> index_;
 };
 
-/// The cases of a group with their programs; throws WireError where this process planned others than the supervisor.
+/// The cases of a group with their programs. Throws WireError if the supervisor planned other cases.
 std::vector<PlannedCase> cases_of(const GroupList& group, std::span<const PlannedCase> cases) {
   std::vector<PlannedCase> wanted;
   for (const auto& [index, id] : group) {
@@ -66,17 +76,44 @@ std::vector<PlannedCase> cases_of(const GroupList& group, std::span<const Planne
 
 }  // namespace
 
+void run_in_process(Backend& backend, std::span<const PlannedCase> cases, const RunOptions& options,
+                    RunObserver& observer, const StopFlag& stop) {
+  RunOptions stoppable = options;
+  stoppable.alive = [&] {
+    observer.tick();
+    if (stop != 0) throw Interrupted();
+  };
+  std::vector<PlannedCase> wanted;
+  for (const PlannedCase& planned : cases) {
+    if (!options.finished.contains(planned.id())) wanted.push_back(planned);
+  }
+  Engine engine(backend, stoppable);
+  try {
+    engine.run(wanted, observer, stop);
+  } catch (const Interrupted&) {
+    return;
+  } catch (const DeviceLost&) {
+    for (const PlannedCase& planned : wanted) {
+      if (engine.finished().contains(planned.id())) continue;
+      CaseRecord record = open_record(planned, options);
+      blame(record, Verdict::error,
+            "the device was lost in an earlier case, and without isolation there is no other process to go on in");
+      observer.finished(record);
+    }
+  }
+}
+
 int serve(Backend& backend, std::span<const PlannedCase> cases, const RunOptions& options, const RecordCodec& codec,
           int input_fd, int output_fd) {
-  // The supervisor decides when to stop; it must not leave a worker behind when it dies itself.
+  // The supervisor decides when to stop, and must not leave a worker behind when it dies.
   std::signal(SIGINT, SIG_IGN);
   std::signal(SIGPIPE, SIG_IGN);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   try {
     WireObserver observer(output_fd, codec);
-    RunOptions told = options;
-    told.alive = [&observer] { observer.tick(); };
-    Engine engine(backend, told);
+    RunOptions beating = options;
+    beating.alive = [&observer] { observer.tick(); };
+    Engine engine(backend, beating);
     FrameReader reader;
     const StopFlag never{0};
     while (read_some(input_fd, reader)) {
@@ -87,8 +124,7 @@ int serve(Backend& backend, std::span<const PlannedCase> cases, const RunOptions
         try {
           engine.run(cases_of(group, cases), observer, never);
         } catch (const DeviceLost&) {
-          write_frame(output_fd,
-                      {FrameKind::leaving, ""});  // the rest of the group is for a process with a fresh device
+          write_frame(output_fd, {FrameKind::leaving, ""});  // a new process with a fresh device runs the rest
           return 0;
         }
         write_frame(output_fd, {FrameKind::done, ""});
@@ -99,7 +135,7 @@ int serve(Backend& backend, std::span<const PlannedCase> cases, const RunOptions
     try {
       write_frame(output_fd, {FrameKind::refusal, e.what()});
     } catch (const WireError&) {
-      std::fputs(fmt::format("worker: {}\n", e.what()).c_str(), stderr);  // nobody listens at the pipe any more
+      std::fputs(fmt::format("worker: {}\n", e.what()).c_str(), stderr);  // the pipe is closed
     }
     return lost_supervisor;
   }

@@ -1,5 +1,5 @@
-// How a sequence of several ranks is cut up into lanes.
-#include "harness/run/rank_work.h"
+// How a sequence of several ranks is split into lanes.
+#include "harness/run/rank_group.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,12 +7,12 @@
 #include "harness/core/error.h"
 
 namespace gpubench {
-namespace rank_work_test {
+namespace rank_lanes_test {
 
 using ::testing::ElementsAre;
 
 Launch on(std::vector<int> ranks, const char* label) {
-  return std::make_shared<GroupLaunch>(nullptr, RankGroup(std::move(ranks)), label);
+  return std::make_shared<GroupLaunch>(nullptr, RankOp{RankGroup(std::move(ranks)), label});
 }
 
 std::vector<std::string> lane(const std::vector<LaneStep>& steps) {
@@ -51,5 +51,5 @@ TEST(RankPrograms, ARankThatIsNotThereIsRefused) {
   EXPECT_THROW((void)rank_programs(std::vector{on({1, 4}, "x")}, {{{}}, LaunchMode::stream}, 4), BackendError);
 }
 
-}  // namespace rank_work_test
+}  // namespace rank_lanes_test
 }  // namespace gpubench

@@ -1,13 +1,37 @@
-#include "harness/run/case_verdict.h"
+#include "harness/run/case_record.h"
 
 #include <fmt/format.h>
 
 #include <set>
+#include <vector>
 
-#include "harness/run/definition_hash.h"
+#include "harness/core/hash.h"
+#include "harness/parity/fill.h"
 
 namespace gpubench {
 namespace {
+
+// Some values of a fill as stored: a change to how tensors are filled changes every definition.
+std::uint64_t digest_of(const Fill& fill_kind, DType type) {
+  const TensorSpec spec = tensor("definition", type, {4, 16}, Role::input, fill_kind);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(spec.bytes()));
+  fill(spec, "definition", 0, bytes);
+  return hash({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+std::uint64_t digest_of_fills() {
+  constexpr std::int64_t low = -3;
+  constexpr std::int64_t high = 100;
+  std::uint64_t digest = 0;
+  const auto add = [&](const Fill& one, DType type) { digest = hash_at(digest, digest_of(one, type)); };
+  for (const DType type : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e5m2})
+    add(Fill::normal(1.0), type);
+  for (const Fill& one :
+       {Fill::positive(1.0), Fill::constant(0.5), Fill::norm_rows(1.0), Fill::pointwise(), Fill::tiny_mix(1.0)})
+    add(one, DType::f32);
+  for (const Fill& one : {Fill::integers(low, high), Fill::sequence(low, high)}) add(one, DType::i32);
+  return digest;
+}
 
 std::string_view in_words(Verdict verdict) {
   switch (verdict) {
@@ -38,6 +62,11 @@ std::string coverage_of(const Parity& parity, int pauses) {
 }
 
 }  // namespace
+
+std::string definition_hash(const PlannedCase& planned) {
+  static const std::uint64_t fills = digest_of_fills();
+  return fmt::format("{:016x}", hash_at(planned.definition, fills));
+}
 
 CaseRecord record_of(const PlannedCase& planned) {
   CaseRecord record;
@@ -108,7 +137,7 @@ void close_parity(CaseRecord& record, CheckMode check, int pauses, const std::st
 std::string rerun_line(const RunOptions& options, const Case& c) {
   std::string pattern;
   for (const char letter : c.id()) {
-    if (letter == '.' || letter == '+') pattern += '\\';  // the only ones of an id that mean something in a pattern
+    if (letter == '.' || letter == '+') pattern += '\\';  // the only special characters in an id
     pattern += letter;
   }
   const std::string ranks = c.ranks == 1 ? "" : fmt::format(" --ranks {}", c.ranks);
