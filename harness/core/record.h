@@ -168,7 +168,7 @@ struct Derived {
 struct CaseRecord {
   Case c;
   std::string id;
-  /// What the id stands for, digested: 16 hexadecimal digits (harness/run/definition_hash.h). None before schema 1.4.
+  /// What the id stands for, digested: 16 hexadecimal digits (harness/run/case_record.h). None before schema 1.4.
   std::optional<std::string> def_hash{};
   Verdict verdict = Verdict::error;
   std::string reason;
