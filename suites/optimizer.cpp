@@ -1,4 +1,5 @@
-// Suite optimizer: the ops after a backward pass: global gradient norm, clip, AdamW in place with f32 master weights.
+// Suite optimizer: the ops after a backward pass: global gradient norm, clip, AdamW and SGD in place with f32 master
+// weights.
 #include "reference/ops/optimizer.h"
 
 #include <array>
@@ -8,7 +9,7 @@
 namespace gpubench::suites {
 namespace {
 
-Grid optimizer_sizes() {
+Grid optimizer_sizes(std::int64_t parameters, std::string model) {
   const auto point = [](std::int64_t n, std::string label, Tier tier) {
     return Point{{{"n", n}}, std::move(label), tier};
   };
@@ -17,7 +18,7 @@ Grid optimizer_sizes() {
   grid.points = {
       point(1 << 20, "1 Mi parameters", Tier::smoke),
       point(1 << 23, "8 Mi parameters", Tier::quick),
-      point(124439808, "gpt2-124m", Tier::standard),
+      point(parameters, std::move(model), Tier::standard),
       point(1 << 30, "1 Gi parameters", Tier::large),
   };
   return grid;
@@ -41,6 +42,21 @@ Program adamw_step(const Case& c, const Recipe& r) {
   return p;
 }
 
+// One SGD step as ResNet-50's recipe has it (Goyal et al., arXiv 1706.02677): momentum 0.9, weight decay 1e-4.
+Program sgd_step(const Case& c, const Recipe& r) {
+  const Shape shape{c.dim("n")};
+  const bool copies = r.tensor != r.wide;
+  Program p;
+  const ValueId lr = p.add(tensor("lr", DType::f32, {1}, Role::scalar, Fill::constant(0.125)));
+  SgdTensor t;
+  t.weight = p.add(tensor("w", r.wide, shape, Role::parameter, Fill::normal(0.25)));
+  t.gradient = p.add(tensor("g", r.tensor, shape, Role::gradient, Fill::normal(0.0625)));
+  t.m = p.add(tensor("m", r.wide, shape, Role::state, Fill::normal(0.0625)));
+  if (copies) t.copy = p.add(tensor("w_copy", r.tensor, shape, Role::parameter, Fill::normal(0.25)));
+  sgd(p, {.weight_decay = 1e-4, .copies = copies}, r.math, "sgd", lr, std::array{t});
+  return p;
+}
+
 Program norm(const Case& c, const Recipe& r) {
   Program p;
   const ValueId g = p.add(tensor("g", r.tensor, {c.dim("n")}, Role::gradient, Fill::normal(0.0625)));
@@ -59,15 +75,17 @@ Program clip_step(const Case& c, const Recipe& r) {
 }  // namespace
 
 Suite optimizer() {
-  return {"optimizer",
-          "AdamW, gradient norm and clip over flat parameters",
-          {
-              declare_flat("adamw", "one AdamW step in place, f32 master weights", "parameters", optimizer_sizes(),
-                           adamw_step),
-              declare_flat("gradient_norm", "2-norm of all gradients", "parameters", optimizer_sizes(), norm),
-              declare_flat("clip", "gradients scaled to a norm limit, in place", "parameters", optimizer_sizes(),
-                           clip_step),
-          }};
+  const Grid transformer = optimizer_sizes(124439808, "gpt2-124m");
+  return {
+      "optimizer",
+      "AdamW, SGD, gradient norm and clip over flat parameters",
+      {
+          declare_flat("adamw", "one AdamW step in place, f32 master weights", "parameters", transformer, adamw_step),
+          declare_flat("sgd", "one SGD step with momentum in place, f32 master weights", "parameters",
+                       optimizer_sizes(25557032, "resnet50"), sgd_step),
+          declare_flat("gradient_norm", "2-norm of all gradients", "parameters", transformer, norm),
+          declare_flat("clip", "gradients scaled to a norm limit, in place", "parameters", transformer, clip_step),
+      }};
 }
 
 }  // namespace gpubench::suites

@@ -183,7 +183,7 @@ PlanFunction plan_embedding_forward;
 PlanFunction plan_embedding_backward;
 /// Gradients dense in any order.
 PlanFunction plan_gradient_norm, plan_clip;
-/// adamw, and clip_adamw. Weights and moments f32.
-PlanFunction plan_adamw;
+/// adamw, clip_adamw, sgd. Weights and moments f32.
+PlanFunction plan_adamw, plan_sgd;
 
 }  // namespace gpubench::cpu

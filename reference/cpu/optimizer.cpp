@@ -1,5 +1,5 @@
-// AdamW over all parameters in one pass, in place, with or without clipping (formulas: reference/ops/optimizer.h). Step
-// and learning rate are read when it runs, so that one launch serves every step.
+// AdamW and SGD over all parameters in one pass, in place, AdamW with or without clipping (formulas:
+// reference/ops/optimizer.h). Step and learning rate are read when it runs, so that one launch serves every step.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -15,32 +15,52 @@
 namespace gpubench::cpu {
 namespace {
 
-/// What the update multiplies with: computed in f64, each rounded once.
-struct Factors {
-  float beta1, one_minus_beta1, beta2, one_minus_beta2;
-  float inverse_bc1, inverse_bc2;  ///< 1 / (1 - beta^step)
-  float epsilon, weight_decay, lr;
-  float clip;  ///< of the gradient
-};
-
-Factors factors_of(const AdamW& hyper, double lr, double step, float clip) {
-  const double bc1 = 1.0 - std::pow(hyper.beta1, step);
-  const double bc2 = 1.0 - std::pow(hyper.beta2, step);
-  return {static_cast<float>(hyper.beta1),
-          static_cast<float>(1.0 - hyper.beta1),
-          static_cast<float>(hyper.beta2),
-          static_cast<float>(1.0 - hyper.beta2),
-          static_cast<float>(1.0 / bc1),
-          static_cast<float>(1.0 / bc2),
-          static_cast<float>(hyper.epsilon),
-          static_cast<float>(hyper.weight_decay),
-          static_cast<float>(lr),
-          clip};
+/// min(1, limit / (norm + 1e-6)), rounded once; a NaN norm stays NaN.
+float clip_factor(float norm, double limit) {
+  const double ratio = limit / (static_cast<double>(norm) + 1e-6);
+  return static_cast<float>(ratio >= 1.0 ? 1.0 : ratio);
 }
 
+// How one optimizer updates: what its call binds, and the factors of one step, computed in f64 and each rounded once.
+// update_block() then applies these to a block of one parameter.
+
+struct AdamWRule {
+  struct Factors {
+    float beta1, one_minus_beta1, beta2, one_minus_beta2;
+    float inverse_bc1, inverse_bc2;  ///< 1 / (1 - beta^step)
+    float epsilon, weight_decay, lr;
+    float clip;  ///< of the gradient
+  };
+  AdamW hyper;
+  double limit = 0.0;
+  const float* norm = nullptr;  ///< null: gradients are not clipped
+  const float* lr = nullptr;
+  const std::int32_t* step = nullptr;
+
+  void bind(const Named<Tensor>& at) {
+    if (const Tensor* given = at.find("norm")) norm = elements_of<const float>(*given);
+    lr = elements_of<const float>(at["lr"]);
+    step = elements_of<const std::int32_t>(at["step"]);
+  }
+
+  [[nodiscard]] Factors factors() const {
+    const auto power = static_cast<double>(*step);
+    return {static_cast<float>(hyper.beta1),
+            static_cast<float>(1.0 - hyper.beta1),
+            static_cast<float>(hyper.beta2),
+            static_cast<float>(1.0 - hyper.beta2),
+            static_cast<float>(1.0 / (1.0 - std::pow(hyper.beta1, power))),
+            static_cast<float>(1.0 / (1.0 - std::pow(hyper.beta2, power))),
+            static_cast<float>(hyper.epsilon),
+            static_cast<float>(hyper.weight_decay),
+            *lr,
+            norm == nullptr ? 1.0F : clip_factor(*norm, limit)};
+  }
+};
+
 GPUBENCH_VECTOR_CLONES
-void update_block(const float* g, const Factors& factors, std::int64_t count, float* w, float* m, float* v) {
-  const Factors f = factors;
+void update_block(const float* g, const AdamWRule::Factors& factors, std::int64_t count, float* w, float* m, float* v) {
+  const AdamWRule::Factors f = factors;
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) {
     const float gradient = f.clip * g[i];
@@ -53,33 +73,54 @@ void update_block(const float* g, const Factors& factors, std::int64_t count, fl
   }
 }
 
-/// min(1, limit / (norm + 1e-6)), rounded once; a NaN norm stays NaN.
-float clip_factor(float norm, double limit) {
-  const double ratio = limit / (static_cast<double>(norm) + 1e-6);
-  return static_cast<float>(ratio >= 1.0 ? 1.0 : ratio);
+struct SgdRule {
+  /// The step is of_d d + of_m m': m' alone, or Nesterov's.
+  struct Factors {
+    float momentum, weight_decay, of_d, of_m, lr;
+  };
+  Sgd hyper;
+  const float* lr = nullptr;
+
+  void bind(const Named<Tensor>& at) { lr = elements_of<const float>(at["lr"]); }
+
+  [[nodiscard]] Factors factors() const {
+    const auto momentum = static_cast<float>(hyper.momentum);
+    return {momentum, static_cast<float>(hyper.weight_decay), hyper.nesterov ? 1.0F : 0.0F,
+            hyper.nesterov ? momentum : 1.0F, *lr};
+  }
+};
+
+GPUBENCH_VECTOR_CLONES
+void update_block(const float* g, const SgdRule::Factors& factors, std::int64_t count, float* w, float* m,
+                  float* /*v*/) {
+  const SgdRule::Factors f = factors;
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float d = g[i] + f.weight_decay * w[i];
+    const float m_new = f.momentum * m[i] + d;
+    m[i] = m_new;
+    w[i] = w[i] - f.lr * (f.of_d * d + f.of_m * m_new);
+  }
 }
 
 struct Parameter {
   float* w = nullptr;
   Source g;
   float* m = nullptr;
-  float* v = nullptr;
+  float* v = nullptr;  ///< null where the optimizer keeps one moment
   Sink copy;
 };
 
+template <class Rule>
 struct Update {
   int threads = 1;
-  AdamW hyper;
-  double limit = 0.0;
+  Rule rule;
+  bool copies = false;
   TensorList list;
-  const float* norm = nullptr;  ///< null: gradients are not clipped
-  const float* lr = nullptr;
-  const std::int32_t* step = nullptr;
   std::vector<Parameter> parameters;
 
   void operator()() const {
-    const float clip = norm == nullptr ? 1.0F : clip_factor(*norm, limit);
-    const Factors factors = factors_of(hyper, static_cast<double>(*lr), static_cast<double>(*step), clip);
+    const auto factors = rule.factors();
     parallel_chunks(threads, list.length(), element_grain, [&](std::int64_t begin, std::int64_t end) {
       list.visit(begin, end, [&](std::size_t tensor, std::int64_t first, std::int64_t count) {
         update_run(parameters[tensor], factors, first, count);
@@ -88,14 +129,15 @@ struct Update {
     });
   }
 
-  void update_run(const Parameter& p, const Factors& factors, std::int64_t first, std::int64_t count) const {
+  void update_run(const Parameter& p, const typename Rule::Factors& factors, std::int64_t first,
+                  std::int64_t count) const {
     BlockBuffer g_buffer;
     BlockBuffer copy_buffer;
-    const std::int64_t step_size = p.g.staged() || hyper.copies ? block_elements : count;
+    const std::int64_t step_size = p.g.staged() || copies ? block_elements : count;
     for (std::int64_t i = first; i < first + count; i += step_size) {
       const std::int64_t size = std::min(step_size, first + count - i);
-      update_block(p.g.read(i, size, g_buffer), factors, size, p.w + i, p.m + i, p.v + i);
-      if (!hyper.copies) continue;
+      update_block(p.g.read(i, size, g_buffer), factors, size, p.w + i, p.m + i, p.v == nullptr ? nullptr : p.v + i);
+      if (!copies) continue;
       float* block = p.copy.place(i, copy_buffer);
       std::copy_n(p.w + i, size, block);
       p.copy.commit(i, size, block);
@@ -103,47 +145,53 @@ struct Update {
   }
 };
 
-}  // namespace
-
-Plan plan_adamw(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
-  const AdamWCall places = adamw_call(call);
-  const AdamW& hyper = places.adamw;
-  const std::size_t count = call.outputs.size() / places.outputs;
+template <class Rule>
+Plan plan_update(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context, Rule rule) {
   const Named<TensorSpec> operand(call, tensors);
   expect_type(call, operand, {"norm", "lr"}, DType::f32);
-  expect_type(call, operand["step"], DType::i32);
-  Update work;
-  work.threads = context.threads;
-  work.hyper = hyper;
-  work.limit = places.limit.value_or(0.0);
+  expect_type(call, operand, {"step"}, DType::i32);
+  Update<Rule> work{context.threads, std::move(rule), call.attributes.has("copy"), {}, {}};
+  const std::size_t lists = operand_names(call.kind.outputs, call.attributes, 1).size() + 1;  // and the gradients
   std::int64_t copy_bytes = 0;
-  for (std::size_t t = 0; t < count; ++t) {
-    const auto inputs = tensors.subspan(*operand.position("w", t), places.inputs);
-    for (const char* name : {"w", "m", "v"}) expect_type(call, operand.at(name, t), DType::f32);
+  for (std::size_t t = 0; const TensorSpec* weight = operand.find("w", t); ++t) {
+    const auto inputs = tensors.subspan(*operand.position("w", t), lists);
+    for (const char* name : {"w", "m", "v"}) {
+      if (const TensorSpec* master = operand.find(name, t)) expect_type(call, *master, DType::f32);
+    }
     for (const TensorSpec& tensor : inputs) expect_f32_or_bf16(call, tensor);
     if (!share_one_run(inputs)) {
       refuse(call,
              fmt::format("{} and what belongs to it have different layouts, or gaps; expected dense ones in one order",
-                         inputs[0].to_string()));
+                         weight->to_string()));
     }
-    work.list.add(inputs[0].shape.elements());
-    if (hyper.copies) copy_bytes += operand.at("copy", t).bytes();
+    work.list.add(weight->shape.elements());
+    if (work.copies) copy_bytes += operand.at("copy", t).bytes();
   }
   const bool streaming = worth_streaming(copy_bytes);
   return plan_of(own_implementation(), 0, [=](std::span<const Tensor> bound, Workspace) {
     const Named<Tensor> at(call, bound);
-    Update result = work;
-    if (const Tensor* norm = at.find("norm")) result.norm = elements_of<const float>(*norm);
-    result.lr = elements_of<const float>(at["lr"]);
-    result.step = elements_of<const std::int32_t>(at["step"]);
-    for (std::size_t t = 0; t < count; ++t) {
-      Parameter parameter{elements_of<float>(at.at("w", t)), Source(at.at("g", t)), elements_of<float>(at.at("m", t)),
-                          elements_of<float>(at.at("v", t)), Sink()};
+    Update<Rule> result = work;
+    result.rule.bind(at);
+    for (std::size_t t = 0; const Tensor* weight = at.find("w", t); ++t) {
+      const Tensor* v = at.find("v", t);
+      Parameter parameter{elements_of<float>(*weight), Source(at.at("g", t)), elements_of<float>(at.at("m", t)),
+                          v == nullptr ? nullptr : elements_of<float>(*v), Sink()};
       if (const Tensor* copy = at.find("copy", t)) parameter.copy = Sink(*copy, streaming);
       result.parameters.push_back(parameter);
     }
     return result;
   });
+}
+
+}  // namespace
+
+Plan plan_adamw(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  const AdamWCall places = adamw_call(call);
+  return plan_update(call, tensors, context, AdamWRule{places.adamw, places.limit.value_or(0.0)});
+}
+
+Plan plan_sgd(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  return plan_update(call, tensors, context, SgdRule{call.attributes.as<Sgd>()});
 }
 
 // The 2-norm of all gradients together, and the scaling that limits it. Squares are summed in f64: gradients of 1e-30

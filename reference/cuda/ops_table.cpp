@@ -57,6 +57,7 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {rms_norm_backward_kind, plan_norm_backward},
     {rms_norm_forward_kind, plan_norm_forward},
     {rotary_kind, plan_rotary},
+    {sgd_kind, plan_sgd},
     {transpose_kind, plan_transpose},
 };
 

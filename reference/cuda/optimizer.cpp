@@ -129,76 +129,99 @@ Plan plan_clip(const OpCall& call, std::span<const TensorSpec> tensors, const Cu
 
 namespace {
 
-/// Tensors per parameter: w, g, m, v, [copy].
-std::vector<AdamWEntry> adamw_entries(const OpCall& call, std::span<const TensorSpec> tensors,
-                                      std::size_t per_parameter, DType state) {
-  std::vector<AdamWEntry> entries;
-  for (std::size_t first = 0; first < tensors.size(); first += per_parameter) {
-    const auto inputs = tensors.subspan(first, per_parameter);
-    for (const std::size_t i : {0U, 2U, 3U}) expect_type(call, inputs[i], state);
+/// The parameters of an optimizer's call, without addresses.
+std::vector<ParameterEntry> parameters_of(const OpCall& call, const Named<TensorSpec>& operand,
+                                          std::span<const TensorSpec> tensors, DType state) {
+  std::vector<ParameterEntry> entries;
+  const std::size_t lists = operand_names(call.kind.outputs, call.attributes, 1).size() + 1;  // and the gradients
+  for (std::size_t t = 0; const TensorSpec* weight = operand.find("w", t); ++t) {
+    const auto inputs = tensors.subspan(*operand.position("w", t), lists);
+    for (const char* name : {"w", "m", "v"}) {
+      if (const TensorSpec* master = operand.find(name, t)) expect_type(call, *master, state);
+    }
     if (state == DType::f64) {
       for (const TensorSpec& tensor : inputs) expect_type(call, tensor, state);
     }
     if (!share_one_run(inputs)) {
       refuse(call,
              fmt::format("{} and what belongs to it have different layouts, or gaps; expected dense ones in one order",
-                         inputs[0].to_string()));
+                         weight->to_string()));
     }
-    AdamWEntry entry;
-    entry.elements = inputs[0].shape.elements();
-    entry.gradient_type = any_element(call, inputs[1]);
-    if (per_parameter == 5) entry.copy_type = any_element(call, inputs[4]);
+    ParameterEntry entry;
+    entry.elements = weight->shape.elements();
+    entry.gradient_type = any_element(call, operand.at("g", t));
+    if (const TensorSpec* copy = operand.find("copy", t)) entry.copy_type = any_element(call, *copy);
     entries.push_back(entry);
   }
   return entries;
+}
+
+/// The launch of an optimizer: `args` has its constants; bind(args, operands) adds what it alone reads.
+template <class Args, class Bind>
+Plan plan_update(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context, Args args,
+                 Bind bind) {
+  const Named<TensorSpec> operand(call, tensors);
+  const DType state = operand["w"].dtype == DType::f64 ? DType::f64 : DType::f32;
+  operand.each({"norm", "lr"}, [&](const TensorSpec& scalar) {
+    if (scalar.dtype != DType::f32) expect_type(call, scalar, state);
+  });
+  operand.each({"step"}, [&](const TensorSpec& step) { expect_type(call, step, DType::i32); });
+  args.state = state == DType::f64 ? Element::f64 : Element::f32;
+  args.lr_type = any_element(call, operand["lr"]);
+  const std::vector<ParameterEntry> blank = parameters_of(call, operand, tensors, state);
+  std::vector<std::int64_t> sizes;
+  for (const ParameterEntry& entry : blank) sizes.push_back(entry.elements);
+  return plan_of(own_implementation(context), 0,
+                 [=, chunks = chunks_of(sizes), multiprocessors = context.device.multiprocessors](
+                     std::span<const Tensor> bound, Workspace) {
+                   const Named<Tensor> at(call, bound);
+                   std::vector<ParameterEntry> entries = blank;
+                   for (std::size_t t = 0; t < entries.size(); ++t) {
+                     entries[t].weight = at.at("w", t).data;
+                     entries[t].gradient = at.at("g", t).data;
+                     entries[t].m = at.at("m", t).data;
+                     if (const Tensor* v = at.find("v", t)) entries[t].v = v->data;
+                     if (const Tensor* copy = at.find("copy", t)) entries[t].copy = copy->data;
+                   }
+                   const auto tables = upload_tables(entries, chunks);
+                   Args work = args;
+                   work.entries = tables.entries;
+                   work.chunks = tables.chunks;
+                   work.chunk_count = static_cast<std::int64_t>(chunks.size());
+                   work.lr = at["lr"].data;
+                   bind(work, at);
+                   return [work, multiprocessors, name = std::string(call.kind.name),
+                           held = tables.memory](cudaStream_t stream) {
+                     launch_update(work, multiprocessors, stream);
+                     check_launch(name);
+                   };
+                 });
 }
 
 }  // namespace
 
 Plan plan_adamw(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const AdamWCall places = adamw_call(call);
-  const DType state = tensors[places.first()].dtype == DType::f64 ? DType::f64 : DType::f32;
-  for (std::size_t i = 0; i <= places.lr; ++i) {
-    if (tensors[i].dtype != DType::f32) expect_type(call, tensors[i], state);
-  }
-  expect_type(call, tensors[places.lr + 1], DType::i32);
-  const std::vector<AdamWEntry> blank =
-      adamw_entries(call, tensors.subspan(places.first(), call.inputs.size() - places.first()), places.inputs, state);
-  std::vector<std::int64_t> sizes;
-  for (const AdamWEntry& entry : blank) sizes.push_back(entry.elements);
-  return plan_of(own_implementation(context), 0,
-                 [blank, chunks = chunks_of(sizes), places, state, lr_type = any_element(call, tensors[places.lr]),
-                  norm_type = any_element(call, tensors[0]),
-                  multiprocessors = context.device.multiprocessors](std::span<const Tensor> bound, Workspace) {
-                   std::vector<AdamWEntry> entries = blank;
-                   for (std::size_t i = 0; i < entries.size(); ++i) {
-                     const auto inputs = bound.subspan(places.first() + i * places.inputs, places.inputs);
-                     entries[i].weight = inputs[0].data;
-                     entries[i].gradient = inputs[1].data;
-                     entries[i].m = inputs[2].data;
-                     entries[i].v = inputs[3].data;
-                     if (places.adamw.copies) entries[i].copy = inputs[4].data;
-                   }
-                   const auto tables = upload_tables(entries, chunks);
-                   const AdamWArgs work{tables.entries,
-                                        tables.chunks,
-                                        static_cast<std::int64_t>(chunks.size()),
-                                        state == DType::f64 ? Element::f64 : Element::f32,
-                                        lr_type,
-                                        bound[places.lr].data,
-                                        elements_of<const int>(bound[places.lr + 1]),
-                                        places.adamw.beta1,
-                                        places.adamw.beta2,
-                                        places.adamw.epsilon,
-                                        places.adamw.weight_decay,
-                                        places.limit ? bound[0].data : nullptr,
-                                        norm_type,
-                                        places.limit.value_or(1.0)};
-                   return [work, multiprocessors, held = tables.memory](cudaStream_t stream) {
-                     launch_adamw(work, multiprocessors, stream);
-                     check_launch("adamw");
-                   };
-                 });
+  AdamWArgs args;
+  args.beta1 = places.adamw.beta1;
+  args.beta2 = places.adamw.beta2;
+  args.epsilon = places.adamw.epsilon;
+  args.weight_decay = places.adamw.weight_decay;
+  args.limit = places.limit.value_or(1.0);
+  if (places.limit) args.norm_type = any_element(call, tensors[0]);
+  return plan_update(call, tensors, context, args, [](AdamWArgs& work, const Named<Tensor>& at) {
+    work.step = elements_of<const int>(at["step"]);
+    if (const Tensor* norm = at.find("norm")) work.norm = norm->data;
+  });
+}
+
+Plan plan_sgd(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  const auto& attributes = call.attributes.as<Sgd>();
+  SgdArgs args;
+  args.momentum = attributes.momentum;
+  args.weight_decay = attributes.weight_decay;
+  args.nesterov = attributes.nesterov;
+  return plan_update(call, tensors, context, args, [](SgdArgs&, const Named<Tensor>&) {});
 }
 
 }  // namespace gpubench::cuda

@@ -57,9 +57,9 @@ PlanFunction plan_embedding_backward;
 PlanFunction plan_quantize;
 /// Dense gradients, which may differ in type; the norm is f32, or f64. One launch serves all tensors.
 PlanFunction plan_gradient_norm, plan_clip;
-/// adamw, and clip_adamw. Masters and moments in f32, gradients and copies in f32, f16 or bf16; or all of them in f64.
+/// adamw, clip_adamw, sgd. Masters and moments in f32, gradients and copies in f32, f16 or bf16; or all of them in f64.
 /// Dense, in one order per parameter. The learning rate is f32, or f64 with the rest.
-PlanFunction plan_adamw;
+PlanFunction plan_adamw, plan_sgd;
 
 /// What moves x's elements to where y's layout has them, without addresses: for ops that move elements among other
 /// things. Throws Unsupported for blocked layouts and for more than most_move_axes axes.

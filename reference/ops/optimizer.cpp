@@ -19,23 +19,44 @@ void expect_limit(const Program& program, OpKind op, double limit, ValueId norm)
 }
 
 // The statistics that a multi-tensor op keeps for itself are f32; fp64 programs (textbook against textbook) keep f64.
-void expect_master(const Program& program, ValueId id, const Shape& shape) {
-  expect_shape(adamw_kind, program.spec(id), shape);
-  if (program.spec(id).dtype != DType::f64) expect_dtype(adamw_kind, program.spec(id), DType::f32);
+void expect_master(const Program& program, OpKind op, ValueId id, const Shape& shape) {
+  expect_shape(op, program.spec(id), shape);
+  if (program.spec(id).dtype != DType::f64) expect_dtype(op, program.spec(id), DType::f32);
 }
 
-void expect_tensor(const Program& program, const AdamWTensor& tensor, bool copies) {
-  const Shape& shape = program.spec(tensor.weight).shape;
-  for (const ValueId id : {tensor.weight, tensor.m, tensor.v}) expect_master(program, id, shape);
-  expect_shape(adamw_kind, program.spec(tensor.gradient), shape);
-  expect_float(adamw_kind, program.spec(tensor.gradient));
-  if (tensor.copy.has_value() != copies) {
-    throw ProgramError("adamw: tensor '" + program.spec(tensor.weight).name + "' has " + (copies ? "no" : "a") +
+/// One parameter of any optimizer: its master, its gradient, and what the optimizer keeps of it.
+struct Parameter {
+  ValueId weight, gradient;
+  std::vector<ValueId> moments;
+  std::optional<ValueId> copy;
+};
+
+std::vector<Parameter> parameters_of(std::span<const AdamWTensor> tensors) {
+  std::vector<Parameter> result;
+  for (const AdamWTensor& t : tensors) result.push_back({t.weight, t.gradient, {t.m, t.v}, t.copy});
+  return result;
+}
+
+std::vector<Parameter> parameters_of(std::span<const SgdTensor> tensors) {
+  std::vector<Parameter> result;
+  for (const SgdTensor& t : tensors) result.push_back({t.weight, t.gradient, {t.m}, t.copy});
+  return result;
+}
+
+void expect_parameter(const Program& program, OpKind op, const Parameter& parameter, bool copies) {
+  const Shape& shape = program.spec(parameter.weight).shape;
+  expect_master(program, op, parameter.weight, shape);
+  for (const ValueId moment : parameter.moments) expect_master(program, op, moment, shape);
+  expect_shape(op, program.spec(parameter.gradient), shape);
+  expect_float(op, program.spec(parameter.gradient));
+  if (parameter.copy.has_value() != copies) {
+    throw ProgramError(std::string(op.name) + ": tensor '" + program.spec(parameter.weight).name + "' has " +
+                       (copies ? "no" : "a") +
                        " low-precision copy; expected one for every tensor with copies, else for none");
   }
   if (!copies) return;
-  expect_shape(adamw_kind, program.spec(*tensor.copy), shape);
-  expect_float(adamw_kind, program.spec(*tensor.copy));
+  expect_shape(op, program.spec(*parameter.copy), shape);
+  expect_float(op, program.spec(*parameter.copy));
 }
 
 }  // namespace
@@ -65,22 +86,29 @@ std::vector<ValueId> clip(Program& program, const Clip& attributes, const Math& 
 namespace {
 
 /// Appends `call`, which has the inputs that go before lr, and no outputs yet.
-void append_step(Program& program, OpCall call, const AdamW& attributes, ValueId lr, ValueId step,
-                 std::span<const AdamWTensor> tensors) {
-  if (tensors.empty()) throw ProgramError("adamw: no tensors given; expected at least one");
-  expect_shape(adamw_kind, program.spec(lr), Shape{1});
-  expect_float(adamw_kind, program.spec(lr));
-  expect_shape(adamw_kind, program.spec(step), Shape{1});
-  expect_dtype(adamw_kind, program.spec(step), DType::i32);
-  for (const AdamWTensor& tensor : tensors) expect_tensor(program, tensor, attributes.copies);
-
-  call.inputs.insert(call.inputs.end(), {lr, step});
-  for (const AdamWTensor& tensor : tensors) {
-    call.inputs.insert(call.inputs.end(), {tensor.weight, tensor.gradient, tensor.m, tensor.v});
-    for (const ValueId old : {tensor.weight, tensor.m, tensor.v}) call.outputs.push_back(update_output(program, old));
-    if (!tensor.copy) continue;
-    call.inputs.push_back(*tensor.copy);
-    call.outputs.push_back(update_output(program, *tensor.copy));
+void append_update(Program& program, OpCall call, ValueId lr, std::optional<ValueId> step,
+                   const std::vector<Parameter>& parameters) {
+  // Clipping is part of the step that it is fused with.
+  const OpKind op = call.kind == clip_adamw_kind ? adamw_kind : call.kind;
+  if (parameters.empty()) throw ProgramError(std::string(op.name) + ": no tensors given; expected at least one");
+  expect_shape(op, program.spec(lr), Shape{1});
+  expect_float(op, program.spec(lr));
+  call.inputs.push_back(lr);
+  if (step) {
+    expect_shape(op, program.spec(*step), Shape{1});
+    expect_dtype(op, program.spec(*step), DType::i32);
+    call.inputs.push_back(*step);
+  }
+  for (const Parameter& parameter : parameters) {
+    expect_parameter(program, op, parameter, call.attributes.has("copy"));
+    call.inputs.insert(call.inputs.end(), {parameter.weight, parameter.gradient});
+    call.outputs.push_back(update_output(program, parameter.weight));
+    std::vector<ValueId> updated = parameter.moments;
+    if (parameter.copy) updated.push_back(*parameter.copy);
+    for (const ValueId old : updated) {
+      call.inputs.push_back(old);
+      call.outputs.push_back(update_output(program, old));
+    }
   }
   program.append(std::move(call));
 }
@@ -89,14 +117,19 @@ void append_step(Program& program, OpCall call, const AdamW& attributes, ValueId
 
 void adamw(Program& program, const AdamW& attributes, const Math& math, std::string label, ValueId lr, ValueId step,
            std::span<const AdamWTensor> tensors) {
-  append_step(program, {adamw_kind, attributes, math, {}, {}, std::move(label)}, attributes, lr, step, tensors);
+  append_update(program, {adamw_kind, attributes, math, {}, {}, std::move(label)}, lr, step, parameters_of(tensors));
 }
 
 void clip_adamw(Program& program, const ClipAdamW& attributes, const Math& math, std::string label, ValueId norm,
                 ValueId lr, ValueId step, std::span<const AdamWTensor> tensors) {
   expect_limit(program, clip_adamw_kind, attributes.limit, norm);
-  append_step(program, {clip_adamw_kind, attributes, math, {norm}, {}, std::move(label)}, attributes.adamw, lr, step,
-              tensors);
+  append_update(program, {clip_adamw_kind, attributes, math, {norm}, {}, std::move(label)}, lr, step,
+                parameters_of(tensors));
+}
+
+void sgd(Program& program, const Sgd& attributes, const Math& math, std::string label, ValueId lr,
+         std::span<const SgdTensor> tensors) {
+  append_update(program, {sgd_kind, attributes, math, {}, {}, std::move(label)}, lr, {}, parameters_of(tensors));
 }
 
 AdamWCall adamw_call(const OpCall& call) {

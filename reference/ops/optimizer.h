@@ -1,4 +1,4 @@
-// The ops on gradients after the backward pass: global norm, clip, AdamW. Multi-tensor: one call for all
+// The ops on gradients after the backward pass: global norm, clip, AdamW, SGD. Multi-tensor: one call for all
 // parameters.
 #pragma once
 
@@ -16,6 +16,7 @@ inline constexpr OpKind gradient_norm_kind{"gradient_norm", "g*", "norm"};
 inline constexpr OpKind clip_kind{"clip", "norm g*", "g'*"};
 inline constexpr OpKind adamw_kind{"adamw", "lr step w* g* m* v* copy*?", "w'* m'* v'* copy'*?"};
 inline constexpr OpKind clip_adamw_kind{"clip_adamw", "norm lr step w* g* m* v* copy*?", "w'* m'* v'* copy'*?"};
+inline constexpr OpKind sgd_kind{"sgd", "lr w* g* m* copy*?", "w'* m'* copy'*?"};
 
 /// norm, g_1 ... -> g_1' ... (updates): g' = g min(1, limit / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_.
 struct Clip {
@@ -53,6 +54,24 @@ struct ClipAdamW {
   }
   [[nodiscard]] bool has(std::string_view operand) const { return adamw.has(operand); }
 };
+/// As torch.optim.SGD, dampening 0, whose first step (m' = d) is that from m = 0:
+///   d = g + weight_decay w          m' = momentum m + d
+///   w' = w - lr m', or with nesterov w - lr (d + momentum m')
+/// Inputs: lr f32 [1], then per tensor: w f32, g, m f32, [copy]. Outputs per tensor, all updates: w', m',
+/// [copy' = w' rounded to the copy's type].
+struct Sgd {
+  double momentum = 0.9;
+  double weight_decay = 0.0;
+  bool nesterov = false;
+  bool copies = false;  ///< every tensor has a low-precision copy
+  static void visit(auto&& attribute) {
+    attribute("momentum", &Sgd::momentum);
+    attribute("weight_decay", &Sgd::weight_decay);
+    attribute("nesterov", &Sgd::nesterov);
+    attribute("copies", &Sgd::copies);
+  }
+  [[nodiscard]] bool has(std::string_view operand) const { return copies && operand.starts_with("copy"); }
+};
 
 ValueId gradient_norm(Program& program, const Math& math, std::string label, std::span<const ValueId> gradients);
 std::vector<ValueId> clip(Program& program, const Clip& attributes, const Math& math, std::string label, ValueId norm,
@@ -68,6 +87,14 @@ void adamw(Program& program, const AdamW& attributes, const Math& math, std::str
            std::span<const AdamWTensor> tensors);
 void clip_adamw(Program& program, const ClipAdamW& attributes, const Math& math, std::string label, ValueId norm,
                 ValueId lr, ValueId step, std::span<const AdamWTensor> tensors);
+
+/// The same for an optimizer that keeps one moment.
+struct SgdTensor {
+  ValueId weight, gradient, m;
+  std::optional<ValueId> copy;
+};
+void sgd(Program& program, const Sgd& attributes, const Math& math, std::string label, ValueId lr,
+         std::span<const SgdTensor> tensors);
 
 /// What adamw and clip_adamw have in common: the step, and where its tensors are.
 struct AdamWCall {

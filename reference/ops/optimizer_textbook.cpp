@@ -1,5 +1,6 @@
 // Hyperparameters are doubles; 1 - beta and the bias corrections are rounded once by a backend that works in f32.
-// Bounds count the operations of each formula and follow the one place where terms may cancel, m' = b1 m + (1 - b1) g.
+// Bounds count the operations of each formula and follow the places where terms may cancel: m' = b1 m + (1 - b1) g, and
+// SGD's sums.
 #include <algorithm>
 #include <cmath>
 
@@ -78,14 +79,36 @@ class ClipDefinition : public OpDefinition {
   }
 };
 
-// One parameter's step: each result, what rounding may do to it, and that rule in words. A clipped gradient may be off
-// by e |g|, e = 4 u as clip's: v' by 2 e of its new part, so its root by e of all of it.
-struct AdamWStep {
-  AdamW attributes;
-  bool clips = false;
-  double u = 0.0, lr = 0.0, correction1 = 1.0, correction2 = 1.0;
+// What an op that updates parameters knows of its formula: `read` takes what one call shares from its inputs; `judge`
+// says one result of one parameter, by the first letter of its output's name; `bound` says that rule in words.
 
-  [[nodiscard]] double e() const { return clips ? 4.0 * u : 0.0; }
+// A clipped gradient may be off by e |g|, e = 4 u as clip's: v' by 2 e of its new part, so its root by e of all of it.
+struct AdamWRule {
+  AdamW attributes;
+  std::optional<double> limit;
+  double u = 0.0, lr = 0.0, correction1 = 1.0, correction2 = 1.0, factor = 1.0;
+
+  explicit AdamWRule(const OpCall& call)
+      : attributes(adamw_call(call).adamw), limit(adamw_call(call).limit), u(accumulator_roundoff(call.math)) {}
+
+  void read(const Named<TensorView>& in) {
+    lr = in["lr"][0];
+    correction1 = 1.0 - std::pow(attributes.beta1, in["step"][0]);
+    correction2 = 1.0 - std::pow(attributes.beta2, in["step"][0]);
+    if (limit) factor = clip_factor(in["norm"], *limit);
+  }
+
+  [[nodiscard]] double flop() const { return limit ? 19.0 : 18.0; }
+  [[nodiscard]] double e() const { return limit ? 4.0 * u : 0.0; }
+
+  Expected judge(char output, double w, double unclipped, double m, double v) const {
+    const double g = unclipped * factor;
+    return output == 'm' ? first_moment(g, m) : output == 'v' ? second_moment(g, v) : weight(w, g, m, v);
+  }
+
+  std::string bound(char output) const {
+    return output == 'm' ? first_moment_bound() : output == 'v' ? second_moment_bound() : weight_bound();
+  }
 
   Expected first_moment(double g, double m) const {
     const double old_part = attributes.beta1 * m;
@@ -94,7 +117,7 @@ struct AdamWStep {
   }
   std::string first_moment_bound() const {
     const std::string b1 = number_text(attributes.beta1);
-    return "3 u (|" + b1 + " m| + |(1 - " + b1 + ") g|)" + (clips ? " + 4 u |(1 - " + b1 + ") g|, g as clipped" : "");
+    return "3 u (|" + b1 + " m| + |(1 - " + b1 + ") g|)" + (limit ? " + 4 u |(1 - " + b1 + ") g|, g as clipped" : "");
   }
 
   Expected second_moment(double g, double v) const {
@@ -103,7 +126,7 @@ struct AdamWStep {
     return {value, 3.0 * u * std::fabs(value) + 2.0 * e() * new_part};
   }
   std::string second_moment_bound() const {
-    return "3 u |v'|" + (clips ? " + 8 u (1 - " + number_text(attributes.beta2) + ") g^2, g as clipped" : "");
+    return "3 u |v'|" + (limit ? " + 8 u (1 - " + number_text(attributes.beta2) + ") g^2, g as clipped" : "");
   }
 
   Expected weight(double w, double g, double m, double v) const {
@@ -118,19 +141,59 @@ struct AdamWStep {
   }
   // s: the update without its decay; c1 and c2: the bias corrections.
   std::string weight_bound() const {
-    return std::string("2 u |w| + |lr| (") + (clips ? "20" : "16") + " u |s| + T / (c1 d) + 4 u |" +
+    return std::string("2 u |w| + |lr| (") + (limit ? "20" : "16") + " u |s| + T / (c1 d) + 4 u |" +
            number_text(attributes.weight_decay) + " w|), s = m' / (c1 d), d = sqrt(v' / c2) + " +
            number_text(attributes.epsilon) + ", T = " + first_moment_bound();
   }
 };
 
-// adamw and clip_adamw.
-template <const OpKind& adamw_or_clip_adamw>
-class AdamWDefinition : public OpDefinition {
- public:
-  OpKind kind() const override { return adamw_or_clip_adamw; }
+// Each operation, and each constant, is rounded once. The errors of d, which has two to four of them, go into m' and,
+// with Nesterov's rule, into the step beside it.
+struct SgdRule {
+  Sgd attributes;
+  double u = 0.0, lr = 0.0;
 
-  // Eighteen operations per parameter, and one to clip. The low-precision copy is written, never read.
+  explicit SgdRule(const OpCall& call) : attributes(call.attributes.as<Sgd>()), u(accumulator_roundoff(call.math)) {}
+
+  void read(const Named<TensorView>& in) { lr = in["lr"][0]; }
+
+  [[nodiscard]] double flop() const {
+    return 4.0 + (attributes.weight_decay == 0.0 ? 0.0 : 2.0) + (attributes.nesterov ? 2.0 : 0.0);
+  }
+
+  Expected judge(char output, double w, double g, double m, double /*v*/) const {
+    const double decay = attributes.weight_decay * w;
+    const double old_part = attributes.momentum * m;
+    const double d = g + decay;
+    const Expected moment{old_part + d, u * (3.0 * std::fabs(old_part) + 2.0 * std::fabs(g) + 4.0 * std::fabs(decay))};
+    if (output == 'm') return moment;
+    Expected step = moment;
+    if (attributes.nesterov) {
+      const double part = attributes.momentum * moment.value;
+      step = {d + part, u * (2.0 * std::fabs(g) + 4.0 * std::fabs(decay) + 3.0 * std::fabs(part)) +
+                            std::fabs(attributes.momentum) * moment.bound};
+    }
+    return {w - lr * step.value, u * std::fabs(w) + std::fabs(lr) * (step.bound + 2.0 * u * std::fabs(step.value))};
+  }
+
+  std::string bound(char output) const {
+    const std::string mu = number_text(attributes.momentum);
+    const std::string of_d = "2|g| + 4|" + number_text(attributes.weight_decay) + " w|";
+    const std::string moment = "u (3|" + mu + " m| + " + of_d + ")";
+    if (output == 'm') return moment;
+    if (!attributes.nesterov) return "u |w| + |lr| (T + 2 u |m'|), T = " + moment;
+    return "u |w| + |lr| (u (" + of_d + " + 3|" + mu + " m'|) + " + mu + " T + 2 u |s|), s = d + " + mu +
+           " m', T = " + moment;
+  }
+};
+
+// An op that updates parameters: f32 masters and what it keeps of each, with copies that are casts of the masters.
+template <class Rule, const OpKind& op_kind>
+class UpdateDefinition : public OpDefinition {
+ public:
+  OpKind kind() const override { return op_kind; }
+
+  // The low-precision copy is written, never read.
   Cost cost(const CallSpecs& op) const override {
     const Named<TensorSpec> operand(op.call, op.inputs);
     double parameters = 0.0;
@@ -139,7 +202,7 @@ class AdamWDefinition : public OpDefinition {
       parameters += gpubench::elements_of(*weight);
       if (const TensorSpec* copy = operand.find("copy", i)) unread += bytes_moved(*copy);
     }
-    return {(clips ? 19.0 : 18.0) * parameters, op.bytes() - unread};
+    return {Rule(op.call).flop() * parameters, op.bytes() - unread};
   }
 
   CheckUnits units(const CallSpecs& op, int output) const override {
@@ -147,62 +210,51 @@ class AdamWDefinition : public OpDefinition {
   }
 
   std::string bound(const CallSpecs& op, int output) const override {
-    const AdamWStep step{adamw_call(op.call).adamw, clips};
     const OperandName out = name_of(op.call, output);
-    if (out.name == "w'") return bound_text(step.weight_bound(), op.call.math);
-    if (out.name == "m'") return bound_text(step.first_moment_bound(), op.call.math);
-    if (out.name == "v'") return bound_text(step.second_moment_bound(), op.call.math);
-    return "exact, bitwise: w' as stored, rounded once to " + std::string(name(op.output(output).dtype));
+    if (out.name == "copy'") {
+      return "exact, bitwise: w' as stored, rounded once to " + std::string(name(op.output(output).dtype));
+    }
+    return bound_text(Rule(op.call).bound(out.name[0]), op.call.math);
   }
 
-  bool reads_written(const OpCall& call) const override { return adamw_call(call).outputs == 4; }
+  bool reads_written(const OpCall& call) const override { return call.attributes.has("copy'"); }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
-    const AdamWCall call = adamw_call(operands.call);
     const Named<TensorView> in(operands.call, operands.inputs);
-    const double step = in["step"][0];
-    const AdamWStep adamw{call.adamw,
-                          clips,
-                          accumulator_roundoff(operands.call.math),
-                          in["lr"][0],
-                          1.0 - std::pow(call.adamw.beta1, step),
-                          1.0 - std::pow(call.adamw.beta2, step)};
-    const double factor = clips ? clip_factor(in["norm"], *call.limit) : 1.0;
     const OperandName out = name_of(operands.call, output);
     const std::size_t weight_at = *position_of(kind().outputs, operands.call.attributes, "w'", out.item);
-    if (out.name == "copy'" && !operands.written.empty()) {  // of the stored weight, which is judged itself
+    const bool copy = out.name == "copy'";
+    if (copy && !operands.written.empty()) {  // of the stored weight, which is judged itself
       judge_elements<1>({operands.written[weight_at]}, wanted, judged,
                         [](std::int64_t, const auto& weight) { return moved(weight[0]); });
       return;
     }
+    Rule rule(operands.call);
+    rule.read(in);
+    const TensorView& m = in.at("m", out.item);
+    const TensorView* v = in.find("v", out.item);
     const DType master = operands.outputs[weight_at].dtype;
-    judge_elements<4>({in.at("w", out.item), in.at("g", out.item), in.at("m", out.item), in.at("v", out.item)}, wanted,
-                      judged, [&, which = out.name[0]](std::int64_t, const auto& x) {
-                        const auto [w, unclipped, m, v] = x;
-                        const double g = unclipped * factor;
-                        if (which == 'm') return adamw.first_moment(g, m);
-                        if (which == 'v') return adamw.second_moment(g, v);
-                        const Expected weight = adamw.weight(w, g, m, v);
-                        return which == 'c' ? moved(round_to(master, weight.value)) : weight;
+    judge_elements<4>({in.at("w", out.item), in.at("g", out.item), m, v == nullptr ? m : *v}, wanted, judged,
+                      [&](std::int64_t, const auto& x) {
+                        const Expected result = rule.judge(copy ? 'w' : out.name[0], x[0], x[1], x[2], x[3]);
+                        return copy ? moved(round_to(master, result.value)) : result;
                       });
   }
 
  private:
-  static constexpr bool clips = adamw_or_clip_adamw.name == clip_adamw_kind.name;
-
   static OperandName name_of(const OpCall& call, int output) {
     const auto index = static_cast<std::size_t>(output);
-    const std::size_t lists = adamw_call(call).outputs;  // they alternate
-    return {operand_names(call.kind.outputs, call.attributes, lists)[index % lists].name, index / lists};
+    const std::vector<OperandName> of_one = operand_names(call.kind.outputs, call.attributes, 1);  // they alternate
+    return {of_one[index % of_one.size()].name, index / of_one.size()};
   }
 };
 
 }  // namespace
 
 std::span<const OpDefinition* const> optimizer_definitions() {
-  return definitions_of<AdamWDefinition<adamw_kind>, AdamWDefinition<clip_adamw_kind>, ClipDefinition,
-                        GradientNormDefinition>();
+  return definitions_of<UpdateDefinition<AdamWRule, adamw_kind>, UpdateDefinition<AdamWRule, clip_adamw_kind>,
+                        UpdateDefinition<SgdRule, sgd_kind>, ClipDefinition, GradientNormDefinition>();
 }
 
 }  // namespace gpubench

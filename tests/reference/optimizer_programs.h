@@ -82,4 +82,42 @@ inline void set_state(ProgramRun& run, const Training& t, double step, double no
   }
 }
 
+struct SgdTraining {
+  Program program;
+  ValueId lr;
+  std::vector<SgdTensor> tensors;
+};
+
+/// One SGD step; types as in training().
+inline SgdTraining sgd_training(const Sgd& hyper, const std::vector<std::int64_t>& sizes,
+                                const std::vector<DType>& gradient_types, const std::vector<DType>& copy_types,
+                                DType state = DType::f32) {
+  SgdTraining t;
+  t.lr = t.program.add(tensor("lr", state, Shape{1}, Role::scalar));
+  for (const std::int64_t size : sizes) {
+    const std::size_t index = t.tensors.size();
+    const auto add = [&](const char* kind, DType dtype, Role role) {
+      return t.program.add(tensor(kind + std::to_string(index), dtype, Shape{size}, role));
+    };
+    SgdTensor parameter{add("w", state, Role::parameter),
+                        add("g", gradient_types[index % gradient_types.size()], Role::gradient),
+                        add("m", state, Role::state),
+                        {}};
+    if (hyper.copies) parameter.copy = add("c", copy_types[index % copy_types.size()], Role::parameter);
+    t.tensors.push_back(parameter);
+  }
+  sgd(t.program, hyper, Math{.accumulate = state}, "op", t.lr, t.tensors);
+  return t;
+}
+
+inline void set_state(ProgramRun& run, const SgdTraining& t) {
+  run.set(t.lr, std::vector<double>{0.1});
+  for (std::size_t i = 0; i < t.tensors.size(); ++i) {
+    run.set_random(t.tensors[i].weight, 10 * i, 0.02);
+    run.set_random(t.tensors[i].gradient, 10 * i + 1, 1e-3);
+    run.set_random(t.tensors[i].m, 10 * i + 2, 1e-3);
+    if (t.tensors[i].copy) run.set_random(*t.tensors[i].copy, 10 * i + 3);
+  }
+}
+
 }  // namespace gpubench::testing

@@ -1,10 +1,10 @@
-// The 2-norm of all gradients together, the scaling that limits it, and AdamW: each over all tensors in one launch.
+// The 2-norm of all gradients together, the scaling that limits it, AdamW and SGD: each over all tensors in one launch.
 //
 // Of the norm, gradients of 1e-30 count and those of 1e30 do not overflow: squares are added up in f32 only within a
 // pack, and where that sum leaves the safe range of f32, the pack is summed again in f64. Packs are added up in f64.
 //
-// AdamW reads step and learning rate on the device, so that one captured launch serves every step; what follows from
-// them is computed in f64 once per block, each factor rounded once. State in f64 has gradients and copies in f64.
+// Step and learning rate are read on the device, so that one captured launch serves every step; what follows from them
+// is computed in f64 once per block, each factor rounded once. State in f64 has gradients and copies in f64.
 #include "reference/cuda/kernels/optimizer.h"
 
 #include <algorithm>
@@ -149,44 +149,92 @@ __global__ void __launch_bounds__(threads) clip_kernel(ClipArgs args) {
   }
 }
 
-/// In W: f32, or f64.
+__device__ __forceinline__ float root(float x) { return sqrtf(x); }
+__device__ __forceinline__ double root(double x) { return sqrt(x); }
+
+/// How one optimizer updates a parameter, in W: f32, or f64. `two_moments`: v as well.
 template <class W>
-struct Factors {
+struct AdamWRule {
+  static constexpr bool two_moments = true;
   W beta1, one_minus_beta1, beta2, one_minus_beta2;
   W inverse_bc1, inverse_bc2;  ///< 1 / (1 - beta^step)
   W epsilon, weight_decay, lr;
   W clip;  ///< of the gradient
+
+  __device__ __forceinline__ void operator()(W unclipped, W& w, W& m, W& v) const {
+    const W g = clip * unclipped;
+    m = beta1 * m + one_minus_beta1 * g;
+    v = beta2 * v + one_minus_beta2 * (g * g);
+    const W direction = (m * inverse_bc1) / (root(v * inverse_bc2) + epsilon);
+    w -= lr * (direction + weight_decay * w);
+  }
 };
+
+template <class W>
+struct SgdRule {
+  static constexpr bool two_moments = false;
+  W momentum, weight_decay, lr;
+  bool nesterov;
+
+  __device__ __forceinline__ void operator()(W g, W& w, W& m, W& /*v*/) const {
+    const W d = g + weight_decay * w;
+    m = momentum * m + d;
+    w -= lr * (nesterov ? d + momentum * m : m);
+  }
+};
+
+template <class W>
+__device__ __forceinline__ W lr_of(const UpdateArgs& args) {
+  return args.lr_type == Element::f64 ? static_cast<W>(load(static_cast<const double*>(args.lr)))
+                                      : static_cast<W>(load(static_cast<const float*>(args.lr)));
+}
 
 template <class W>
 struct CorrectionScratch {
   Shared<W> inverse_bc1, inverse_bc2;
 };
 
-__device__ __forceinline__ float root(float x) { return sqrtf(x); }
-__device__ __forceinline__ double root(double x) { return sqrt(x); }
-
-/// One parameter's step.
+/// To be called by all threads of a block, once.
 template <class W>
-__device__ __forceinline__ void update(const Factors<W>& f, W g, W& w, W& m, W& v) {
-  m = f.beta1 * m + f.one_minus_beta1 * g;
-  v = f.beta2 * v + f.one_minus_beta2 * (g * g);
-  const W direction = (m * f.inverse_bc1) / (root(v * f.inverse_bc2) + f.epsilon);
-  w -= f.lr * (direction + f.weight_decay * w);
+__device__ __forceinline__ AdamWRule<W> rule_of(const AdamWArgs& args) {
+  auto& scratch = shared_storage<CorrectionScratch<W>>();
+  if (threadIdx.x == 0) {
+    const auto step = static_cast<double>(load(args.step));
+    scratch.inverse_bc1 = static_cast<W>(1.0 / (1.0 - pow(args.beta1, step)));
+    scratch.inverse_bc2 = static_cast<W>(1.0 / (1.0 - pow(args.beta2, step)));
+  }
+  __syncthreads();
+  // 1 - beta in f64, rounded once, as the formula has it.
+  return {static_cast<W>(args.beta1),
+          static_cast<W>(1.0 - args.beta1),
+          static_cast<W>(args.beta2),
+          static_cast<W>(1.0 - args.beta2),
+          scratch.inverse_bc1,
+          scratch.inverse_bc2,
+          static_cast<W>(args.epsilon),
+          static_cast<W>(args.weight_decay),
+          lr_of<W>(args),
+          args.norm == nullptr ? W(1) : static_cast<W>(clip_factor(args.norm, args.norm_type, args.limit))};
+}
+
+template <class W>
+__device__ __forceinline__ SgdRule<W> rule_of(const SgdArgs& args) {
+  return {static_cast<W>(args.momentum), static_cast<W>(args.weight_decay), lr_of<W>(args), args.nesterov};
 }
 
 /// N elements from `at`.
-template <class W, class G, class C, bool copies, int N>
-__device__ __forceinline__ void update_pack(const AdamWEntry& entry, const Factors<W>& factors, std::int64_t at) {
+template <class W, class G, class C, bool copies, int N, class Rule>
+__device__ __forceinline__ void update_pack(const ParameterEntry& entry, const Rule& rule, std::int64_t at) {
   const auto g = load_pack<N>(static_cast<const G*>(entry.gradient) + at);
   auto w = load_pack<N>(static_cast<const W*>(entry.weight) + at).unpacked();
   auto m = load_pack<N>(static_cast<const W*>(entry.m) + at).unpacked();
-  auto v = load_pack<N>(static_cast<const W*>(entry.v) + at).unpacked();
+  Pack<W, N> v{};
+  if constexpr (Rule::two_moments) v = load_pack<N>(static_cast<const W*>(entry.v) + at).unpacked();
 #pragma unroll
-  for (int i = 0; i < N; ++i) update<W>(factors, factors.clip * widen(g[i]), w.at[i], m.at[i], v.at[i]);
+  for (int i = 0; i < N; ++i) rule(widen(g[i]), w.at[i], m.at[i], v.at[i]);
   store_pack(static_cast<W*>(entry.weight) + at, w);
   store_pack(static_cast<W*>(entry.m) + at, m);
-  store_pack(static_cast<W*>(entry.v) + at, v);
+  if constexpr (Rule::two_moments) store_pack(static_cast<W*>(entry.v) + at, v);
   if constexpr (copies) {
     Pack<C, N> copy;
 #pragma unroll
@@ -195,8 +243,8 @@ __device__ __forceinline__ void update_pack(const AdamWEntry& entry, const Facto
   }
 }
 
-template <class W, class G, class C, bool copies>
-__device__ __forceinline__ void update_chunk(const AdamWEntry& entry, const Factors<W>& factors, std::int64_t first) {
+template <class W, class G, class C, bool copies, class Rule>
+__device__ __forceinline__ void update_chunk(const ParameterEntry& entry, const Rule& rule, std::int64_t first) {
   constexpr int packs = pack_elements<W>;  // elements of a pack
   const std::int64_t rest = entry.elements - first;
   const int count = rest < chunk_elements ? static_cast<int>(rest) : chunk_elements;
@@ -205,67 +253,54 @@ __device__ __forceinline__ void update_chunk(const AdamWEntry& entry, const Fact
   const int in_packs = wide ? count / packs * packs : 0;
 #pragma unroll 2
   for (int i = static_cast<int>(threadIdx.x) * packs; i < in_packs; i += threads * packs) {
-    update_pack<W, G, C, copies, packs>(entry, factors, first + i);
+    update_pack<W, G, C, copies, packs>(entry, rule, first + i);
   }
   for (int i = in_packs + static_cast<int>(threadIdx.x); i < count; i += threads) {
-    update_pack<W, G, C, copies, 1>(entry, factors, first + i);
+    update_pack<W, G, C, copies, 1>(entry, rule, first + i);
   }
 }
 
-template <class G>
-__device__ __forceinline__ void update_chunk_from(const AdamWEntry& entry, const Factors<float>& factors,
-                                                  std::int64_t first) {
-  if (entry.copy == nullptr) return update_chunk<float, G, float, false>(entry, factors, first);
+template <class G, class Rule>
+__device__ __forceinline__ void update_chunk_from(const ParameterEntry& entry, const Rule& rule, std::int64_t first) {
+  if (entry.copy == nullptr) return update_chunk<float, G, float, false>(entry, rule, first);
   switch (entry.copy_type) {
-    case Element::bf16: return update_chunk<float, G, Bf16, true>(entry, factors, first);
-    case Element::f16: return update_chunk<float, G, F16, true>(entry, factors, first);
-    default: return update_chunk<float, G, float, true>(entry, factors, first);
+    case Element::bf16: return update_chunk<float, G, Bf16, true>(entry, rule, first);
+    case Element::f16: return update_chunk<float, G, F16, true>(entry, rule, first);
+    default: return update_chunk<float, G, float, true>(entry, rule, first);
   }
 }
 
-__device__ __forceinline__ void update_any(const AdamWEntry& entry, const Factors<float>& factors, std::int64_t first) {
+template <template <class> class Rule>
+__device__ __forceinline__ void update_any(const ParameterEntry& entry, const Rule<float>& rule, std::int64_t first) {
   switch (entry.gradient_type) {
-    case Element::bf16: return update_chunk_from<Bf16>(entry, factors, first);
-    case Element::f16: return update_chunk_from<F16>(entry, factors, first);
-    default: return update_chunk_from<float>(entry, factors, first);
+    case Element::bf16: return update_chunk_from<Bf16>(entry, rule, first);
+    case Element::f16: return update_chunk_from<F16>(entry, rule, first);
+    default: return update_chunk_from<float>(entry, rule, first);
   }
 }
 
-__device__ __forceinline__ void update_any(const AdamWEntry& entry, const Factors<double>& factors,
-                                           std::int64_t first) {
-  if (entry.copy == nullptr) return update_chunk<double, double, double, false>(entry, factors, first);
-  update_chunk<double, double, double, true>(entry, factors, first);
+template <template <class> class Rule>
+__device__ __forceinline__ void update_any(const ParameterEntry& entry, const Rule<double>& rule, std::int64_t first) {
+  if (entry.copy == nullptr) return update_chunk<double, double, double, false>(entry, rule, first);
+  update_chunk<double, double, double, true>(entry, rule, first);
 }
 
-template <class W>
-__global__ void __launch_bounds__(threads) adamw_kernel(AdamWArgs args) {
-  auto& scratch = shared_storage<CorrectionScratch<W>>();
-  // 1 - beta in f64, rounded once, as the formula has it.
-  Factors<W> factors = {
-      static_cast<W>(args.beta1),
-      static_cast<W>(1.0 - args.beta1),
-      static_cast<W>(args.beta2),
-      static_cast<W>(1.0 - args.beta2),
-      W(0),
-      W(0),
-      static_cast<W>(args.epsilon),
-      static_cast<W>(args.weight_decay),
-      args.lr_type == Element::f64 ? static_cast<W>(load(static_cast<const double*>(args.lr)))
-                                   : static_cast<W>(load(static_cast<const float*>(args.lr))),
-      args.norm == nullptr ? W(1) : static_cast<W>(clip_factor(args.norm, args.norm_type, args.limit))};
-  if (threadIdx.x == 0) {
-    const auto step = static_cast<double>(load(args.step));
-    scratch.inverse_bc1 = static_cast<W>(1.0 / (1.0 - pow(args.beta1, step)));
-    scratch.inverse_bc2 = static_cast<W>(1.0 / (1.0 - pow(args.beta2, step)));
-  }
-  __syncthreads();
-  factors.inverse_bc1 = scratch.inverse_bc1;
-  factors.inverse_bc2 = scratch.inverse_bc2;
+template <class W, class Args>
+__global__ void __launch_bounds__(threads) update_kernel(Args args) {
+  const auto rule = rule_of<W>(args);
   for (std::int64_t i = blockIdx.x; i < args.chunk_count; i += gridDim.x) {
     const TensorChunk chunk = load(args.chunks + i);
-    const AdamWEntry entry = load(args.entries + chunk.tensor);
-    update_any(entry, factors, static_cast<std::int64_t>(chunk.chunk) * chunk_elements);
+    const ParameterEntry entry = load(args.entries + chunk.tensor);
+    update_any(entry, rule, static_cast<std::int64_t>(chunk.chunk) * chunk_elements);
   }
+}
+
+template <class Args>
+void launch_any_update(const Args& args, int multiprocessors, cudaStream_t stream) {
+  // Four blocks of 256 threads keep 64 kB in flight on a multiprocessor, or 48 with one moment.
+  const std::int64_t blocks = std::min(args.chunk_count, std::int64_t{4} * multiprocessors);
+  if (args.state == Element::f64) return launch(update_kernel<double, Args>, Grid{blocks, threads}, stream, args);
+  launch(update_kernel<float, Args>, Grid{blocks, threads}, stream, args);
 }
 
 }  // namespace
@@ -286,11 +321,12 @@ void launch_clip(const ClipArgs& args, int multiprocessors, cudaStream_t stream)
   launch(clip_kernel, Grid{blocks, threads}, stream, args);
 }
 
-void launch_adamw(const AdamWArgs& args, int multiprocessors, cudaStream_t stream) {
-  // Four blocks of 256 threads keep 64 kB in flight on a multiprocessor.
-  const std::int64_t blocks = std::min(args.chunk_count, std::int64_t{4} * multiprocessors);
-  if (args.state == Element::f64) return launch(adamw_kernel<double>, Grid{blocks, threads}, stream, args);
-  launch(adamw_kernel<float>, Grid{blocks, threads}, stream, args);
+void launch_update(const AdamWArgs& args, int multiprocessors, cudaStream_t stream) {
+  launch_any_update(args, multiprocessors, stream);
+}
+
+void launch_update(const SgdArgs& args, int multiprocessors, cudaStream_t stream) {
+  launch_any_update(args, multiprocessors, stream);
 }
 
 }  // namespace gpubench::cuda

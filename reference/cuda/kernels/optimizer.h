@@ -18,10 +18,10 @@ struct TensorChunk {
 };
 
 /// One parameter. All dense, in one order; weight, m and v in f32, or all in f64, then as gradient and copy.
-struct AdamWEntry {
+struct ParameterEntry {
   void* weight = nullptr;
   void* m = nullptr;
-  void* v = nullptr;
+  void* v = nullptr;  ///< null where the optimizer keeps one moment
   const void* gradient = nullptr;
   void* copy = nullptr;  ///< null: none
   std::int64_t elements = 0;
@@ -29,14 +29,18 @@ struct AdamWEntry {
   Element copy_type = Element::f32;
 };
 
-/// With a norm: clip and step in one.
-struct AdamWArgs {
-  const AdamWEntry* entries = nullptr;  ///< in device memory, as the chunks
+/// What the optimizers have in common.
+struct UpdateArgs {
+  const ParameterEntry* entries = nullptr;  ///< in device memory, as the chunks
   const TensorChunk* chunks = nullptr;
   std::int64_t chunk_count = 0;
   Element state = Element::f32;    ///< of weights and moments: f32 or f64
   Element lr_type = Element::f32;  ///< f32, or f64 as the state
   const void* lr = nullptr;
+};
+
+/// With a norm: clip and step in one.
+struct AdamWArgs : UpdateArgs {
   const int* step = nullptr;
   double beta1 = 0.0, beta2 = 0.0, epsilon = 0.0, weight_decay = 0.0;
   const void* norm = nullptr;        ///< null: gradients are not clipped
@@ -44,7 +48,13 @@ struct AdamWArgs {
   double limit = 1.0;
 };
 
-void launch_adamw(const AdamWArgs& args, int multiprocessors, cudaStream_t stream);
+struct SgdArgs : UpdateArgs {
+  double momentum = 0.0, weight_decay = 0.0;
+  bool nesterov = false;
+};
+
+void launch_update(const AdamWArgs& args, int multiprocessors, cudaStream_t stream);
+void launch_update(const SgdArgs& args, int multiprocessors, cudaStream_t stream);
 
 /// A gradient of any type, and where the clipped one goes: the same memory, or other memory with the same type.
 struct GradientEntry {

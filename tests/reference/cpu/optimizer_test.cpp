@@ -157,6 +157,19 @@ TEST(AdamW, ALargeTensorWithACopyLiesWithinItsBound) {
   EXPECT_EQ(run_and_judge(run, 997), "");
 }
 
+TEST(Sgd, ManyTensorsOfEveryKindLieWithinTheirBounds) {
+  for (const bool extras : {false, true}) {
+    for (const DType gradient_dtype : {DType::f32, DType::bf16}) {
+      const Sgd hyper{.weight_decay = extras ? 0.0 : 1e-4, .nesterov = extras, .copies = extras};
+      const testing::SgdTraining t = testing::sgd_training(hyper, odd_sizes, {gradient_dtype}, {DType::bf16});
+      ProgramRun run(shared_backend(), t.program);
+      set_state(run, t);
+
+      EXPECT_EQ(run_and_judge(run), "") << "Nesterov and copies " << extras << ", " << name(gradient_dtype);
+    }
+  }
+}
+
 // First step from zero moments: m' / bc1 = g and v' / bc2 = g^2, so w' = w - lr (sign(g) + weight_decay w).
 TEST(AdamW, TheFirstStepMovesByTheLearningRate) {
   Training t = training(AdamW{}, {2}, {DType::f32}, {DType::bf16});

@@ -59,6 +59,7 @@ constexpr std::initializer_list<cuda::OpImplementation> implementations{
     {rms_norm_backward_kind, cuda::plan_norm_backward},
     {rms_norm_forward_kind, cuda::plan_norm_forward},
     {rotary_kind, cuda::plan_rotary},
+    {sgd_kind, cuda::plan_sgd},
     {transpose_kind, cuda::plan_transpose},
 };
 

@@ -160,6 +160,23 @@ TEST(CudaAdamW, EverythingInF64IsAsExactAsF64) {
   }
 }
 
+TEST(CudaSgd, ManyTensorsOfEveryKindLieWithinTheirBounds) {
+  for (const bool extras : {false, true}) {
+    const Sgd hyper{.weight_decay = extras ? 0.0 : 1e-4, .nesterov = extras, .copies = extras};
+    const testing::SgdTraining t = testing::sgd_training(hyper, odd_sizes, mixed_types, other_types);
+
+    EXPECT_EQ(run_in_every_order(t.program, [&](ProgramRun& run) { set_state(run, t); }), "")
+        << "Nesterov and copies " << extras;
+  }
+}
+
+TEST(CudaSgd, EverythingInF64IsAsExactAsF64) {
+  const Sgd hyper{.weight_decay = 1e-4, .nesterov = true, .copies = true};
+  const testing::SgdTraining t = testing::sgd_training(hyper, odd_sizes, {DType::f64}, {DType::f64}, DType::f64);
+
+  EXPECT_EQ(run_in_every_order(t.program, [&](ProgramRun& run) { set_state(run, t); }), "");
+}
+
 // First step from zero moments: m' / bc1 = g and v' / bc2 = g^2, so w' = w - lr (sign(g) + weight_decay w).
 TEST(CudaAdamW, TheFirstStepMovesByTheLearningRate) {
   const std::unique_ptr<Backend> backend = testing::open_emulated_backend();

@@ -82,6 +82,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "rotary",
                                       "scale",
                                       "send_recv",
+                                      "sgd",
                                       "silu_backward",
                                       "silu_forward",
                                       "swiglu_backward",
@@ -90,7 +91,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "triad"}) {
     EXPECT_EQ(definition(OpKind{name}).kind().name, name);
   }
-  EXPECT_EQ(definitions().size(), 54U);
+  EXPECT_EQ(definitions().size(), 55U);
 }
 
 TEST(Definitions, AnUnknownKindIsAnErrorNamingTheKnownOnes) {
@@ -191,6 +192,8 @@ void add_optimizer_ops(Program& p) {
   adamw(p, {.copies = true}, f32_math, "adamw", lr, step, tensors);
   const std::array others{AdamWTensor{parameter("w2"), parameter("g3"), parameter("m2"), parameter("v2"), {}}};
   clip_adamw(p, {}, f32_math, "clip_adamw", norm, lr, step, others);
+  const std::array moments{SgdTensor{parameter("w3"), parameter("g4"), parameter("m3"), copied}};
+  sgd(p, {.weight_decay = 0.5, .nesterov = true, .copies = true}, f32_math, "sgd", lr, moments);
 }
 
 void add_collectives(Program& p) {
@@ -327,6 +330,7 @@ TEST(Bounds, NameTheirNumbers) {
   // 0.1 in f32 is 0.100000001490116
   EXPECT_EQ(bound_of(program, "scale"), "u |y| + 1.49012e-09 |x|, u = 2^-24");
   EXPECT_EQ(bound_of(program, "adamw", 2), "3 u |v'|, u = 2^-24");
+  EXPECT_EQ(bound_of(program, "sgd", 1), "u (3|0.9 m| + 2|g| + 4|0.5 w|), u = 2^-24");
   EXPECT_EQ(bound_of(program, "clip_adamw", 2), "3 u |v'| + 8 u (1 - 0.95) g^2, g as clipped, u = 2^-24");
   EXPECT_EQ(bound_of(program, "adamw", 3), "exact, bitwise: w' as stored, rounded once to bf16");
 }

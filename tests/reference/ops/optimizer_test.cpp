@@ -315,6 +315,97 @@ TEST(ClipAdamW, AClippedGradientsErrorCountsInEveryOutput) {
   EXPECT_NEAR(clipped[0] - plain[0], 0.5 * 8 * u32, 1e-14);
 }
 
+struct OneSgdParameter {
+  Program program;
+  ValueId lr;
+  SgdTensor tensor;
+  explicit OneSgdParameter(const Sgd& attributes, DType wide, DType narrow, std::int64_t count = 1) {
+    lr = source(program, "lr", wide, {1});
+    tensor = {source(program, "w", wide, {count}),
+              source(program, "g", narrow, {count}),
+              source(program, "m", wide, {count}),
+              {}};
+    if (attributes.copies) tensor.copy = source(program, "w16", narrow, {count});
+    sgd(program, attributes, wide == DType::f64 ? f64_math : f32_math, "sgd", lr, std::array{tensor});
+  }
+  void set(TextbookRun& run, double w, double g, double m) const {
+    run.set(lr, {0.5});
+    run.set(tensor.weight, {w});
+    run.set(tensor.gradient, {g});
+    run.set(tensor.m, {m});
+  }
+};
+
+// Two steps of torch.optim.SGD(lr=0.5, momentum=0.75, weight_decay=0.25) from w = 2 with g = 1, then g = -1, by hand:
+// d = 1.5, m = 1.5, w = 1.25; d = -0.6875, m = 0.4375, w = 1.03125. With nesterov the steps are d + 0.75 m = 2.625,
+// w = 0.6875; d = -0.828125, m = 0.296875, d + 0.75 m = -0.60546875, w = 0.990234375.
+TEST(Sgd, TwoStepsAreThoseOfPyTorch) {
+  for (const bool nesterov : {false, true}) {
+    const OneSgdParameter one({.momentum = 0.75, .weight_decay = 0.25, .nesterov = nesterov}, DType::f64, DType::f64);
+    TextbookRun run(one.program);
+    const auto after = [&](double w, double g, double m) {
+      one.set(run, w, g, m);
+      run.run();
+      return std::array{run.get(one.program.op(0).outputs[0])[0], run.get(one.program.op(0).outputs[1])[0]};
+    };
+    const auto first = after(2.0, 1.0, 0.0);
+    const auto second = after(first[0], -1.0, first[1]);
+
+    EXPECT_EQ(first, (std::array{nesterov ? 0.6875 : 1.25, 1.5}));
+    EXPECT_EQ(second, nesterov ? (std::array{0.990234375, 0.296875}) : (std::array{1.03125, 0.4375}));
+  }
+}
+
+// Correct f32 arithmetic passes, by two roundings of each term and no fused ones; a wrong momentum, a lost decay, or
+// Nesterov's step in place of the plain one does not.
+TEST(Sgd, BoundsTellCorrectF32FromWrongHyperparameters) {
+  constexpr std::int64_t count = 4000;
+  const auto f = [](double x) { return static_cast<float>(x); };
+  const auto moment = [](float w, float g, float m, float mu, float decay) { return mu * m + (g + decay * w); };
+  for (const bool nesterov : {false, true}) {
+    const OneSgdParameter one({.weight_decay = 0.01, .nesterov = nesterov}, DType::f32, DType::f32, count);
+    std::vector<double> w = spread(count, 1), g = spread(count, 2), m = spread(count, 3);
+    for (std::size_t i = 0; i < w.size(); i += 4) {
+      m[i] = -g[i] / 0.9 * (1.0 + 1e-7 * m[i]);  // 0.9 m and g cancel,
+      w[i] = 0.0;                                // and the weight does not hide it
+    }
+    TextbookRun run(one.program);
+    run.set(one.lr, {0.5});
+    run.set(one.tensor.weight, w);
+    run.set(one.tensor.gradient, g);
+    run.set(one.tensor.m, m);
+    const auto weights = run.judge(0, 0), moments = run.judge(0, 1);
+    std::array<int, 4> accepted{};
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      const float w0 = f(w[i]), g0 = f(g[i]), m0 = f(m[i]);
+      EXPECT_TRUE(within(moments[i], DType::f32, moment(w0, g0, m0, 0.9F, 0.01F))) << i;
+      const auto step = [&](float mu, float decay, bool look_ahead) {
+        const float next = moment(w0, g0, m0, mu, decay);
+        return w0 - 0.5F * (look_ahead ? (g0 + decay * w0) + mu * next : next);
+      };
+      const std::array results{step(0.9F, 0.01F, nesterov), step(0.91F, 0.01F, nesterov), step(0.9F, 0.0F, nesterov),
+                               step(0.9F, 0.01F, !nesterov)};
+      for (std::size_t s = 0; s < results.size(); ++s)
+        accepted[s] += within(weights[i], DType::f32, results[s]) ? 1 : 0;
+    }
+
+    EXPECT_EQ(accepted[0], count);
+    EXPECT_LT(accepted[1], count / 20);
+    EXPECT_LT(accepted[2], count * 6 / 20);  // of a weight of 0 there is nothing to lose
+    EXPECT_LT(accepted[3], count * 6 / 20);  // nor of a moment of 0
+  }
+}
+
+TEST(Sgd, CostsAreItsReadsAndWrites) {
+  const OneSgdParameter mixed({.weight_decay = 1e-4, .copies = true}, DType::f32, DType::bf16, 1000);
+  const OneSgdParameter wide({.nesterov = true}, DType::f32, DType::f32, 1000);
+
+  EXPECT_EQ(cost_of(mixed.program).bytes, 20.0 * 1000 + 4);  // w, m and g read; w, m and the copy written; and lr
+  EXPECT_EQ(cost_of(mixed.program).flop, 6000.0);
+  EXPECT_EQ(cost_of(wide.program).bytes, 20.0 * 1000 + 4);
+  EXPECT_EQ(cost_of(wide.program).flop, 6000.0);
+}
+
 TEST(AdamW, SeveralTensorsKeepTheirOwnState) {
   Program program;
   const ValueId lr = source(program, "lr", DType::f32, {1});

@@ -74,7 +74,8 @@ table = [
     Expected(rf"(rare|frequent)_kernel<{either}, [48]>", 256, 4),
     Expected(r"squares_kernel", 256, 4),
     Expected(r"clip_kernel", 256, 2),
-    Expected(r"adamw_kernel<float>", 256, 4),
+    Expected(r"update_kernel<float, AdamWArgs>", 256, 4),
+    Expected(r"update_kernel<float, SgdArgs>", 256, 3),
     Expected(r"fingerprint_kernel", 256, 2),
     Expected(r"scan_kernel<.*, (2|4|8|16)>", 256, 4),
 ]

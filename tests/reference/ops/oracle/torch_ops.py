@@ -410,6 +410,23 @@ def adamw_step(op, lr, step, w, g, m, v):
     return parameter.detach(), state["exp_avg"], state["exp_avg_sq"]
 
 
+@computes("sgd")
+def sgd(op, lr, w, g, m, copy=None):
+    after = [sgd_step(op, float(lr), *each) for each in zip(w, g, m)]
+    w, m = (list(each) for each in zip(*after))
+    return (w, m) if copy is None else (w, m, w)
+
+
+def sgd_step(op, lr, w, g, m):
+    """torch.optim.SGD from the middle of a training."""
+    parameter = torch.nn.Parameter(w.clone())
+    parameter.grad = g.clone()
+    optimizer = torch.optim.SGD([parameter], lr=lr, momentum=op.momentum, weight_decay=op.weight_decay, nesterov=op.nesterov)
+    optimizer.state[parameter] = {"momentum_buffer": m.clone()}
+    optimizer.step()
+    return parameter.detach(), optimizer.state[parameter]["momentum_buffer"]
+
+
 @computes("clip_adamw")
 def clip_adamw(op, norm, lr, step, w, g, *rest):
     return adamw(op, lr, step, w, *clip(op, norm, g), *rest)

@@ -159,6 +159,20 @@ void add_optimizer_programs(OraclePrograms& all) {
     adamw_program(what + ", copies",
                   {.beta1 = 0.8, .beta2 = 0.99, .epsilon = 0x1p-6, .weight_decay = 0.01, .copies = true}, 1000, limit);
   }
+  const auto sgd_program = [&](const std::string& name, const Sgd& attributes) {
+    add_program(all, name, [&](Program& p) {
+      std::vector<SgdTensor> tensors;
+      for (const Shape& shape : {Shape{5, 3}, Shape{17}, Shape{1}}) {
+        const std::string number = std::to_string(tensors.size());
+        tensors.push_back({of(p, "w" + number, shape), of(p, "g" + number, shape), of(p, "m" + number, shape), {}});
+        if (attributes.copies)
+          tensors.back().copy = p.add(tensor("copy" + number, DType::bf16, shape, Role::parameter));
+      }
+      sgd(p, attributes, f32_math, "sgd", of(p, "lr", {1}, Fill::constant(0.25)), tensors);
+    });
+  };
+  sgd_program("sgd", {});
+  sgd_program("sgd, Nesterov", {.momentum = 0.8, .weight_decay = 0.01, .nesterov = true, .copies = true});
 }
 
 void add_collective_programs(OraclePrograms& all) {
