@@ -24,7 +24,7 @@ bool is_power_of_two(double value) {
 // Without a bound it is a cast, bit for bit.
 Expected clamped(const Expected& judged, double largest) {
   if (std::isnan(judged.value)) return judged;
-  if (judged.bound == 0.0) return moved(std::clamp(judged.value, -largest, largest));
+  if (judged.bound == 0.0 || std::isinf(judged.value)) return moved(std::clamp(judged.value, -largest, largest));
   const double low = std::clamp(judged.value - judged.bound, -largest, largest);
   const double high = std::clamp(judged.value + judged.bound, -largest, largest);
   return {0.5 * (low + high), 0.5 * (high - low)};

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "reference/ops/gemm.h"
 #include "reference/ops/pointwise.h"
@@ -43,6 +44,24 @@ TEST(Quantize, ScalesRoundsToEvenAndClampsInsteadOfOverflowing) {
 
   // 4; 4.5 and 5.5 lie halfway between 4, 5 and 6 (two fraction bits); 120000 and 65536 are beyond 57344
   EXPECT_EQ(wide.get(e5m2.out.values), (std::vector<double>{4.0, 4.0, 6.0, -57344.0, 57344.0, 0.0}));
+}
+
+// As ONNX's Cast to an 8-bit type with saturate = 1 has it.
+TEST(Quantize, InfinitiesBecomeTheLargestNumberWhateverTheScale) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const double scale : {1.0, 0.3}) {
+    Scaled scaled(DType::f8_e4m3);
+    TextbookRun run(scaled.program);
+    run.set(scaled.x, {infinity, -infinity, std::nan(""), 0.0, 0.0, 0.0});
+    run.set(scaled.scale, {scale});
+
+    const std::vector<Expected> values = run.judge(0, 0);
+
+    EXPECT_EQ(values[0].value, 448.0);
+    EXPECT_EQ(values[1].value, -448.0);
+    EXPECT_EQ(values[0].bound, 0.0);
+    EXPECT_TRUE(std::isnan(values[2].value));
+  }
 }
 
 TEST(Quantize, IsBitwiseWhereTheScaleIsAPowerOfTwo) {
