@@ -130,11 +130,11 @@ apt_get() {
 has_nvidia_driver() { [ -e /proc/driver/nvidia/version ] || [ -e /dev/dxg ]; }
 has_nvcc() { [ -e .cuda/nvidia/cu13/.complete ] || [ -n "${CUDACXX:-}" ] || command -v nvcc >/dev/null 2>&1 || [ -x /usr/local/cuda/bin/nvcc ]; }
 
-# Installs NVIDIA's Python wheels that the file $1 names into the folder $2, these files and no others. $3: what to do where
+# Installs the Python wheels that the file $1 names into the folder $2, these files and no others. $3: what to do where
 # they cannot be fetched.
 fetch_wheels() {
   if ! python3 -m pip --version >/dev/null 2>&1; then
-    (gpubench_dependencies() { echo 'command|pip3|python3-pip|fetches NVIDIA wheels'; } && ensure_dependencies run) || return
+    (gpubench_dependencies() { echo 'command|pip3|python3-pip|fetches Python wheels'; } && ensure_dependencies run) || return
   fi
   log=$(mktemp)
   if ! python3 -m pip install --quiet --no-deps --only-binary :all: --require-hashes --upgrade --target "$2" --requirement "$1" >"$log" 2>&1; then
@@ -155,6 +155,15 @@ ensure_disassembler() {
       return
     }
   done
+}
+
+# What the oracles of the textbook need: PyTorch, and ONNX's node vectors.
+ensure_oracles() {
+  ensure_dependencies oracle || return
+  [ -d .oracle/onnx/onnx/backend/test/data/node ] || {
+    echo "gpubench: fetching ONNX's node vectors as a Python wheel into .oracle (18 MB)" >&2
+    fetch_wheels scripts/onnx-vectors.txt .oracle/onnx "the tests of the label oracle say what is left out"
+  }
 }
 
 # Prints those of the options (-DNAME=VALUE) with which the build folder $1 is not configured.

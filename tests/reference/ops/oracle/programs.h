@@ -1,5 +1,5 @@
 // Programs that an outside oracle computes as well: every op, with attributes and extents where implementations go
-// wrong, and whole training steps. torch_ops.py and torch_models.py are the other side.
+// wrong, and whole training steps; or calls that a file describes. torch_ops.py and torch_models.py are the other side.
 #pragma once
 
 #include <functional>
@@ -16,10 +16,11 @@ namespace gpubench::testing {
 struct OracleProgram {
   std::string name;
   Program program;
-  std::vector<Seed> seeds{};               ///< where differentiation started, if it did
-  std::map<ValueId, ValueId> gradients{};  ///< of the wanted values
-  int forward_ops = 0;                     ///< ops before those that differentiate() appended
-  bool as_stored = false;                  ///< computed in its own types, as ops that round are about
+  std::vector<Seed> seeds{};                       ///< where differentiation started, if it did
+  std::map<ValueId, ValueId> gradients{};          ///< of the wanted values
+  int forward_ops = 0;                             ///< ops before those that differentiate() appended
+  bool as_stored = false;                          ///< computed in its own types, as ops that round are about
+  std::map<ValueId, std::vector<double>> given{};  ///< elements of sources; others are filled by their specs
 };
 
 using OraclePrograms = std::vector<OracleProgram>;
@@ -45,5 +46,8 @@ void add_element_programs(OraclePrograms& all);
 void add_optimizer_programs(OraclePrograms& all);
 void add_collective_programs(OraclePrograms& all);
 void add_models(OraclePrograms& all);
+/// From FOLDER/calls.json: [{name, kind, attributes, as_stored, inputs: [{name, dtype, shape}], outputs: [the same]}],
+/// and FOLDER/calls.f64: the inputs' elements as fp64, one behind the other.
+void add_calls(OraclePrograms& all, const std::string& folder);
 
 }  // namespace gpubench::testing

@@ -1,4 +1,5 @@
-// Writes what the textbook makes of the oracle's programs: write_programs FOLDER
+// Writes what the textbook makes of the oracle's programs: write_programs FOLDER [CALLS]
+//   CALLS              a folder that describes programs of one op each, instead of ours (programs.h)
 //   FOLDER/index.json  every program: its tensors, ops with their attributes and operands, gradients
 //   FOLDER/data.f64    elements in row-major order, fp64 of this machine, at the places (counted in elements) that the
 //   index names
@@ -133,6 +134,11 @@ json recorded(const OracleProgram& oracle, Elements& elements) {
   const Program program = oracle.as_stored ? oracle.program : widen(oracle.program);
   TextbookMachine machine(program);
   machine.fill_sources(oracle.name, 18, oracle.program);
+  for (const auto& [id, values] : oracle.given) {
+    const TensorSpec& spec = program.spec(id);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      store(spec.dtype, machine.data(program.value(id).storage), static_cast<std::int64_t>(i), values[i]);
+  }
   Recorder recorder(program, machine, elements);
   json text{{"name", oracle.name},       {"as_stored", oracle.as_stored}, {"forward_ops", oracle.forward_ops},
             {"values", json::array()},   {"ops", json::array()},          {"seeds", json::array()},
@@ -153,8 +159,7 @@ json recorded(const OracleProgram& oracle, Elements& elements) {
   return text;
 }
 
-void write(const std::filesystem::path& folder) {
-  std::filesystem::create_directories(folder);
+OraclePrograms our_programs() {
   OraclePrograms programs;
   add_matrix_programs(programs);
   add_attention_programs(programs);
@@ -164,6 +169,11 @@ void write(const std::filesystem::path& folder) {
   add_optimizer_programs(programs);
   add_collective_programs(programs);
   add_models(programs);
+  return programs;
+}
+
+void write(const std::filesystem::path& folder, const OraclePrograms& programs) {
+  std::filesystem::create_directories(folder);
   Elements elements(folder / "data.f64");
   json index{{"registry", json::array()}, {"programs", json::array()}};
   for (const OpDefinition* op : definitions()) index["registry"].push_back(op->kind().name);
@@ -177,12 +187,19 @@ void write(const std::filesystem::path& folder) {
 }  // namespace gpubench::testing
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::cerr << "usage: write_programs FOLDER\n";
+  using namespace gpubench::testing;
+  if (argc != 2 && argc != 3) {
+    std::cerr << "usage: write_programs FOLDER [CALLS]\n";
     return 2;
   }
   try {
-    gpubench::testing::write(argv[1]);
+    OraclePrograms programs;
+    if (argc == 2) {
+      programs = our_programs();
+    } else {
+      add_calls(programs, argv[2]);
+    }
+    write(argv[1], programs);
   } catch (const std::exception& error) {
     std::cerr << "write_programs: " << error.what() << "\n";
     return 1;
