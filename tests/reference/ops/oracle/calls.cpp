@@ -11,6 +11,7 @@
 #include "reference/ops/gemm.h"
 #include "reference/ops/move.h"
 #include "reference/ops/norm.h"
+#include "reference/ops/optimizer.h"
 #include "reference/ops/pool.h"
 #include "reference/ops/quantize.h"
 #include "reference/ops/rotary.h"
@@ -79,6 +80,7 @@ Attributes attributes_of_kind(std::string_view kind, const json& given) {
                                                         {"quantize", attributes_from<Quantize>},
                                                         {"rms_norm_forward", attributes_from<Norm>},
                                                         {"rotary", attributes_from<Rotary>},
+                                                        {"sgd", attributes_from<Sgd>},
                                                         {"transpose", attributes_from<Transpose>}};
   const auto found = structs.find(kind);
   if (found != structs.end()) return found->second(given);

@@ -38,6 +38,9 @@ void add_models(OraclePrograms& all) {
   };
   add("gpt2_train_step", {{"b", 2}, {"s", 7}, {"layers", 2}, {"h", 12}, {"heads", 3}, {"vocab", 19}});
   add("gpt2_block", {{"b", 2}, {"s", 7}, {"h", 12}, {"heads", 3}});
+  add("llama_train_step",
+      {{"b", 2}, {"s", 5}, {"layers", 2}, {"h", 24}, {"heads", 6}, {"kv", 2}, {"f", 20}, {"vocab", 17}});
+  add("llama_block", {{"b", 2}, {"s", 5}, {"h", 24}, {"heads", 6}, {"kv", 3}, {"f", 20}});
 }
 
 }  // namespace gpubench::testing

@@ -159,6 +159,18 @@ def reduce_l2(vector):
     return [Call("gradient_norm", {"g": x}, {"norm": vector.outputs[0].values.reshape(1)}, {"norm": (1,)})]
 
 
+@translates("Momentum")
+def momentum(vector):
+    """A call for each parameter."""
+    lr, step, *tensors = (tensor.values for tensor in vector.inputs)
+    given, count = vector.attributes, len(tensors) // 3
+    ours(step == 0 or given["beta"] == 1, "dampening")
+    attributes = {"momentum": given["alpha"], "weight_decay": given["norm_coefficient"], "nesterov": given["mode"] == "nesterov"}
+    return [Call("sgd", {"lr": lr.reshape(1), **dict(zip("wgm", tensors[i::count]))},
+                 {"w'": vector.outputs[i].values, "m'": vector.outputs[count + i].values},
+                 {"w'": tensors[i].shape, "m'": tensors[i].shape}, attributes) for i in range(count)]
+
+
 # Images: NCHW there, NHWC here.
 
 def channels_last(x):

@@ -44,6 +44,7 @@ void add_image_programs(OraclePrograms& all);
 void add_row_programs(OraclePrograms& all);
 void add_element_programs(OraclePrograms& all);
 void add_optimizer_programs(OraclePrograms& all);
+void add_sgd_programs(OraclePrograms& all);
 void add_collective_programs(OraclePrograms& all);
 void add_models(OraclePrograms& all);
 /// From FOLDER/calls.json: [{name, kind, attributes, as_stored, inputs: [{name, dtype, shape}], outputs: [the same]}],

@@ -90,3 +90,54 @@ def gpt2_block_step(program):
     y = gpt2_block(w, "", x.reshape(program.dims["b"], program.dims["s"], -1), program.dims["heads"]).reshape(x.shape)
     found = trained(program, w, (y * program.named("dy")).sum())
     return {"y": (program.named("residual2"), y), "gradient of x": (program.named("d(x)"), x.grad), **found}
+
+
+# Llama 3 (Grattafiori et al., 2024): RMSNorm (Zhang and Sennrich), rotary positions (Su et al.) of the first half of a head with the second,
+# grouped-query attention (Ainslie et al.), SwiGLU (Shazeer), no biases.
+
+def llama_block(w, prefix, x, heads, kv):
+    """x: [b, s, h]"""
+    def norm(name, x):
+        return w[prefix + name + ".gamma"] * x / torch.sqrt((x ** 2).mean(-1, keepdim=True) + 1e-5)
+
+    def turned(x):
+        first, second = x.chunk(2, -1)
+        return torch.cat([first * w.tables[0] - second * w.tables[1], second * w.tables[0] + first * w.tables[1]], -1)
+
+    b, s, h = x.shape
+    d = h // heads
+    q, k, v = (F.linear(norm("norm1", x), w[prefix + "qkv.w"])).split([heads * d, kv * d, kv * d], -1)
+    q, k, v = (part.reshape(b, s, -1, d).transpose(1, 2) for part in (q, k, v))
+    q, k = turned(q), turned(k)
+    k, v = (part[:, :, None].expand(b, kv, heads // kv, s, d).reshape(b, heads, s, d) for part in (k, v))
+    scores = q @ k.mT / math.sqrt(d) + torch.full((s, s), -math.inf, dtype=x.dtype).triu(1)
+    x = x + F.linear((torch.softmax(scores, -1) @ v).transpose(1, 2).reshape(b, s, h), w[prefix + "attention_out.w"])
+    gate, up = F.linear(norm("norm2", x), w[prefix + "gate_up.w"]).chunk(2, -1)
+    return x + F.linear(F.silu(gate) * up, w[prefix + "down.w"])
+
+
+class LlamaParameters(Parameters):
+    def __init__(self, program):
+        super().__init__(program)
+        self.tables = program.named("cos"), program.named("sin")  # [s, d/2]; the suite's are not of true angles
+
+
+@step_of("llama_train_step")
+def llama_train_step(program):
+    w, dims = LlamaParameters(program), program.dims
+    x = w["embedding.table"][program.named("tokens").reshape(dims["b"], dims["s"])]
+    for layer in range(dims["layers"]):
+        x = llama_block(w, f"block{layer}.", x, dims["heads"], dims["kv"])
+    x = w["norm.gamma"] * x / torch.sqrt((x ** 2).mean(-1, keepdim=True) + 1e-5)
+    logits = F.linear(x, w["head.w"]).flatten(0, 1)
+    loss = F.cross_entropy(logits, program.named("labels"))
+    return {"logits": (program.named("head"), logits), "loss": (program.named("loss.loss"), loss.reshape(1)), **trained(program, w, loss)}
+
+
+@step_of("llama_block")
+def llama_block_step(program):
+    w, dims = LlamaParameters(program), program.dims
+    x = w["x"]
+    y = llama_block(w, "", x.reshape(dims["b"], dims["s"], -1), dims["heads"], dims["kv"]).reshape(x.shape)
+    found = trained(program, w, (y * program.named("dy")).sum())
+    return {"y": (program.named("residual2"), y), "gradient of x": (program.named("d(x)"), x.grad), **found}

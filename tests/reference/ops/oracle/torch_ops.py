@@ -432,6 +432,24 @@ def clip_adamw(op, norm, lr, step, w, g, *rest):
     return adamw(op, lr, step, w, *clip(op, norm, g), *rest)
 
 
+@computes("sgd")
+def sgd(op, lr, w, g, m, copy=None):
+    after = [sgd_step(op, float(lr), *each) for each in zip(w, g, m)]
+    w, m = (list(each) for each in zip(*after))
+    return (w, m) if copy is None else (w, m, w)
+
+
+def sgd_step(op, lr, w, g, m):
+    """torch.optim.SGD, which keeps no moment where momentum is zero: it would be the gradient with its decay."""
+    parameter = torch.nn.Parameter(w.clone())
+    parameter.grad = g.clone()
+    optimizer = torch.optim.SGD([parameter], lr=lr, momentum=op.momentum, weight_decay=op.weight_decay, nesterov=op.nesterov)
+    optimizer.state[parameter] = {"momentum_buffer": m.clone()}
+    optimizer.step()
+    buffer = optimizer.state[parameter]["momentum_buffer"] if op.momentum else g + op.weight_decay * w
+    return parameter.detach(), buffer
+
+
 # Collectives: identities of what all ranks hold. torch.distributed has no fp64 average and needs processes; these are the definitions of
 # MPI 4.1, chapter 6, in tensor operations. One tensor of each rank, in the order of the ranks, or several (all_reduce).
 

@@ -175,6 +175,25 @@ void add_optimizer_programs(OraclePrograms& all) {
   sgd_program("sgd, Nesterov", {.momentum = 0.8, .weight_decay = 0.01, .nesterov = true, .copies = true});
 }
 
+void add_sgd_programs(OraclePrograms& all) {
+  for (const Sgd& attributes :
+       {Sgd{}, Sgd{.momentum = 0.0, .weight_decay = 0.125}, Sgd{.momentum = 0.8, .nesterov = true},
+        Sgd{.weight_decay = 1e-4, .nesterov = true, .copies = true}}) {
+    add_program(all, "sgd " + describe(attributes), [&](Program& p) {
+      std::vector<SgdTensor> tensors;
+      for (const Shape& shape : {Shape{5, 3}, Shape{17}, Shape{1}}) {
+        const std::string number = std::to_string(tensors.size());
+        SgdTensor& t = tensors.emplace_back();
+        t.weight = of(p, "w" + number, shape);
+        t.gradient = of(p, "g" + number, shape);
+        t.m = of(p, "m" + number, shape);
+        if (attributes.copies) t.copy = p.add(tensor("copy" + number, DType::bf16, shape, Role::parameter));
+      }
+      sgd(p, attributes, f32_math, "sgd", of(p, "lr", {1}, Fill::constant(0x1p-10)), tensors);
+    });
+  }
+}
+
 void add_collective_programs(OraclePrograms& all) {
   const auto differentiated = [&](const std::string& name, int ranks, const Shape& shape, const auto& collective) {
     add_differentiated(all, name, [&](Program& p) -> OracleForward {

@@ -167,6 +167,7 @@ OraclePrograms our_programs() {
   add_row_programs(programs);
   add_element_programs(programs);
   add_optimizer_programs(programs);
+  add_sgd_programs(programs);
   add_collective_programs(programs);
   add_models(programs);
   return programs;
