@@ -1,7 +1,9 @@
 // Products, attention, convolutions and pooling for the oracle.
+#include <algorithm>
 #include <array>
 #include <string>
 
+#include "harness/core/hash.h"
 #include "reference/ops/attention.h"
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/conv2d.h"
@@ -17,9 +19,10 @@ namespace {
 
 ValueId f32(Program& p, const std::string& name, const Shape& shape) { return source(p, name, DType::f32, shape); }
 
-void add_gemm(OraclePrograms& all, const std::string& name, const Gemm& g, std::int64_t batch = 0) {
+void add_gemm(OraclePrograms& all, const std::string& name, const Gemm& g, std::int64_t batch = 0,
+              const GemmExtents& extents = {.m = 5, .n = 7, .k = 9}) {
   add_differentiated(all, "gemm " + name, [&](Program& p) -> OracleForward {
-    constexpr std::int64_t m = 5, n = 7, k = 9;
+    const auto [one, m, n, k] = extents;
     const auto shape = [&](bool swapped, std::int64_t rows, std::int64_t columns) {
       if (swapped) std::swap(rows, columns);
       return batch == 0 ? Shape{rows, columns} : Shape{batch, rows, columns};
@@ -206,6 +209,60 @@ void add_image_programs(OraclePrograms& all) {
     const ValueId x = p.add(tensor("x", DType::f32, {2, 6, 7, 3}, Role::input, Fill::integers(-1, 1)));
     (void)max_pool_forward(p, {.window_h = 3, .window_w = 3, .stride_h = 2, .pad_h = 1, .pad_w = 1}, f32_math, "y", x);
   });
+}
+
+namespace {
+
+/// Numbers between two, the same on every machine.
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : seed_(seed) {}
+  std::int64_t operator()(std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(hash_at(seed_, count_++) % static_cast<std::uint64_t>(high - low + 1));
+  }
+
+ private:
+  std::uint64_t seed_, count_ = 0;
+};
+
+}  // namespace
+
+// Combinations that nobody thought of.
+void add_random_programs(OraclePrograms& all) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    Dice dice(seed);
+    const std::string number = "random " + std::to_string(seed) + " ";
+    {
+      const Gemm g{.transpose_a = dice(0, 1) == 1,
+                   .transpose_b = dice(0, 1) == 1,
+                   .alpha = static_cast<double>(dice(-8, 8)) / 4.0,
+                   .bias = dice(0, 1) == 1,
+                   .epilogue = dice(0, 1) == 1 ? Gemm::Epilogue::gelu : Gemm::Epilogue::none,
+                   .gelu_form = dice(0, 1) == 1 ? GeluForm::erf : GeluForm::tanh};
+      add_gemm(all, number + describe(g), g, dice(0, 3), {.m = dice(1, 12), .n = dice(1, 12), .k = dice(1, 40)});
+    }
+    {
+      const std::int64_t kv = dice(1, 3), b = dice(1, 2), s = dice(1, 12), d = dice(1, 12), shared = dice(1, 3);
+      add_attention(all, {dice(0, 1) == 1, static_cast<double>(dice(-8, 8)) / 8.0}, b, s, kv * shared, kv, d, true);
+      all.back().name += ", " + number;
+    }
+    const auto extent = [&](std::int64_t window, std::int64_t pad) {
+      return std::max<std::int64_t>({window - 2 * pad, pad, 1}) + dice(0, 7);
+    };
+    {
+      Conv2d c{dice(1, 3), dice(1, 3), dice(0, 3), dice(0, 3), dice(1, 3), dice(1, 3), dice(1, 3)};
+      const std::int64_t r = dice(1, 4), s = dice(1, 4), n = dice(1, 2), in = dice(1, 3), out = dice(1, 3);
+      const std::int64_t h = extent(c.dilation_h * (r - 1) + 1, c.pad_h),
+                         w = extent(c.dilation_w * (s - 1) + 1, c.pad_w);
+      add_conv(all, c, {n, h, w, c.groups * in}, {c.groups * out, r, s, in});
+      all.back().name += ", " + number;
+    }
+    Pool pool{dice(1, 4), dice(1, 4), dice(1, 4), dice(1, 4)};
+    pool.pad_h = dice(0, pool.window_h - 1), pool.pad_w = dice(0, pool.window_w - 1);
+    pool.counts_padding = dice(0, 1) == 1;
+    add_pool(all, pool, {dice(1, 2), extent(pool.window_h, pool.pad_h), extent(pool.window_w, pool.pad_w), dice(1, 3)});
+    all.back().name += ", " + number;
+  }
 }
 
 }  // namespace gpubench::testing

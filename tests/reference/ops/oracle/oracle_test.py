@@ -161,6 +161,6 @@ class Oracle(unittest.TestCase):
 if __name__ == "__main__":
     write_programs, folder = sys.argv[1:3]
     subprocess.run([write_programs, folder], check=True)
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)  # tensors are small
     Oracle.registry, Oracle.programs = recorded.read(folder)
     unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -46,6 +46,7 @@ void add_element_programs(OraclePrograms& all);
 void add_optimizer_programs(OraclePrograms& all);
 void add_sgd_programs(OraclePrograms& all);
 void add_collective_programs(OraclePrograms& all);
+void add_random_programs(OraclePrograms& all);
 void add_models(OraclePrograms& all);
 /// From FOLDER/calls.json: [{name, kind, attributes, as_stored, inputs: [{name, dtype, shape}], outputs: [the same]}],
 /// and FOLDER/calls.f64: the inputs' elements as fp64, one behind the other.

@@ -58,9 +58,10 @@ def cast(op, x):
 
 
 def gelu(form, x):
+    """F.gelu's formulas with 1 + erf and 1 + tanh written so that nothing cancels below zero."""
     if form == "erf":
-        return F.gelu(x)
-    return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))
+        return 0.5 * x * torch.erfc(-x / math.sqrt(2))
+    return x * torch.sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3))
 
 
 @computes("gelu_forward")
