@@ -1,4 +1,5 @@
-// Whole training steps of the suites, small, for the oracle.
+// Whole training steps of the suites, small, for the oracle: in one type, in mixed precision, on two ranks, and each of
+// these fused.
 #include <stdexcept>
 
 #include "reference/ops/transform/fuse.h"
@@ -8,7 +9,8 @@
 namespace gpubench::testing {
 namespace {
 
-Program step_of(const std::string& suite, const std::string& workload, const Dims& dims, const std::string& recipe) {
+Program step_of(const std::string& suite, const std::string& workload, const Dims& dims, const std::string& recipe,
+                int ranks) {
   for (const Suite& one : all_suites()) {
     for (const auto& each : one.workloads) {
       if (one.name != suite || each->info().name != workload) continue;
@@ -17,6 +19,7 @@ Program step_of(const std::string& suite, const std::string& workload, const Dim
       c.workload = workload;
       c.dims = dims;
       c.recipe = recipe;
+      c.ranks = ranks;
       return each->build(c);
     }
   }
@@ -27,9 +30,9 @@ Program step_of(const std::string& suite, const std::string& workload, const Dim
 
 void add_models(OraclePrograms& all) {
   const auto add = [&](const std::string& workload, const Dims& dims) {
-    for (const char* recipe : {"f32", "bf16"}) {
-      const std::string name = workload + " " + to_string(dims) + " " + recipe;
-      Program step = step_of("transformer", workload, dims, recipe);
+    for (const auto& [recipe, ranks] : {std::pair("f32", 1), std::pair("bf16", 1), std::pair("f32", 2)}) {
+      const std::string name = workload + " " + to_string(dims) + " " + recipe + " x" + std::to_string(ranks);
+      Program step = step_of("transformer", workload, dims, recipe, ranks);
       std::vector<FusionClaim> every;
       for (const FusionRule& rule : fusion_rules()) every.push_back({rule.kind});
       all.push_back({name + " fused", fuse(step, every).program});

@@ -8,13 +8,13 @@ import torch
 
 
 class Op:
-    """A call: `inputs` and `outputs` by name, lists where the op has lists; `results` are the names of the latter with their types."""
+    """A call: `inputs` and `outputs` by name, lists where the op has lists, as it read and wrote them; `dtypes` of the outputs."""
 
     def __init__(self, record, program):
         self.kind, self.label, self.attributes = record["kind"], record["label"], record["attributes"]
         self.input_ids, self.output_ids = named(record["inputs"], "value"), named(record["outputs"], "value")
-        self.inputs = {name: program.fetched(ids, places) for (name, ids), places in zip(self.input_ids.items(), named(record["inputs"], "at").values())}
-        self.outputs = {name: program.fetched(ids, places) for (name, ids), places in zip(self.output_ids.items(), named(record["outputs"], "at").values())}
+        self.inputs, self.outputs = ({name: program.fetched(ids, at) for (name, ids), at in zip(all_ids.items(), named(record[side], "at").values())}
+                                     for side, all_ids in (("inputs", self.input_ids), ("outputs", self.output_ids)))
         self.dtypes = {name: program.values[ids[0] if isinstance(ids, list) else ids]["dtype"] for name, ids in self.output_ids.items()}
 
     def __getattr__(self, name):
@@ -40,6 +40,7 @@ class Program:
     def __init__(self, record, elements):
         self.name, self.as_stored, self.forward_ops = record["name"], record["as_stored"], record["forward_ops"]
         self.dims = {name: int(extent) for name, extent in re.findall(r"(\w+)=(\d+)", self.name)}  # of a case
+        self.ranks = int((re.findall(r" x(\d+)", self.name) or [1])[0])  # of a case
         self.values, self.seeds = record["values"], record["seeds"]
         self.elements = elements
         self.sources = {i: self.fetched(i, value["at"]) for i, value in enumerate(self.values) if "at" in value}
@@ -54,19 +55,6 @@ class Program:
         tensor = torch.from_numpy(self.elements[at:at + count].copy()).reshape(shape)
         return tensor if self.values[value]["dtype"] not in ("i32", "u8") else tensor.long()
 
-    def find(self, name):
-        """The value of that name as it was when it was made; None where there is none."""
-        for i, tensor in self.made():
-            if self.values[i]["name"] == name:
-                return tensor
-        return None
-
-    def named(self, name):
-        found = self.find(name)
-        if found is None:
-            raise KeyError(f"{self.name}: no tensor '{name}'; there are " + ", ".join(value["name"] for value in self.values))
-        return found
-
     def made(self):
         """(id, tensor) of all values: sources, then what ops made."""
         yield from self.sources.items()
@@ -74,19 +62,39 @@ class Program:
             for operand, ids in op.output_ids.items():
                 yield from zip(ids, op.outputs[operand]) if isinstance(ids, list) else [(ids, op.outputs[operand])]
 
+
+class Rank:
+    """What one rank of a program has, by the names that all ranks have in common."""
+
+    def __init__(self, program, rank):
+        self.program, self.dims = program, program.dims
+        suffix = f"@{rank}" if program.ranks > 1 else ""
+        self.tensors = {program.values[i]["name"].removesuffix(suffix): tensor for i, tensor in program.made()
+                        if program.values[i]["name"].endswith(suffix)}
+        self.suffix = suffix
+
+    def find(self, name):
+        """As it was when it was made; None where there is none."""
+        return self.tensors.get(name)
+
+    def named(self, name):
+        if name not in self.tensors:
+            raise KeyError(f"{self.program.name}: no tensor '{name}'; there are " + ", ".join(self.tensors))
+        return self.tensors[name]
+
     def gradient(self, parameter):
         """What the optimizer takes for the gradient of the parameter of that name, before it is clipped."""
-        for op in self.ops:
-            for w, g in zip(op.input_ids.get("w", []), op.input_ids.get("g", [])):
-                if self.values[w]["name"] in (parameter, parameter + ".master"):
-                    return self.before_clip(g)
-        raise KeyError(f"{self.name}: no optimizer updates '{parameter}'")
+        for op in self.program.ops:
+            for i, w in enumerate(op.input_ids.get("w", [])):
+                if self.program.values[w]["name"] in (parameter + self.suffix, parameter + ".master" + self.suffix):
+                    return self.before_clip(op.input_ids["g"][i], op.inputs["g"][i])
+        raise KeyError(f"{self.program.name}: no optimizer updates '{parameter}'")
 
-    def before_clip(self, i):
-        for op in self.ops:
+    def before_clip(self, i, gradient):
+        for op in self.program.ops:
             if op.kind == "clip" and i in op.output_ids["g'"]:
                 return op.inputs["g"][op.output_ids["g'"].index(i)]
-        return dict(self.made())[i]
+        return gradient
 
 
 def read(folder):
