@@ -38,8 +38,6 @@ constexpr std::array verb_table{
     VerbInfo{Verb::describe_device, "describe-device", "", "", true},
 };
 
-constexpr Word<Shell> shell_words[] = {{"bash", Shell::bash}, {"zsh", Shell::zsh}, {"fish", Shell::fish}};
-
 std::vector<std::string> verb_words() {
   std::vector<std::string> words;
   for (const VerbInfo& verb : verb_table) {
@@ -69,7 +67,7 @@ std::vector<FlagSection> argument_sections() {
       {{probe}, "", {subject("driver|gpus|libraries")}},
       {{list}, "", {subject("suites|CASE", {"suites"})}},
       {{help}, "", {subject("VERB", verb_words())}},
-      {{completion}, "", {row("subject", "bash|zsh|fish", "", choice(&Options::shell, shell_words))}},
+      {{completion}, "", {row("subject", "bash|zsh|fish", "", choice<Shell>(&Options::shell))}},
   };
 }
 
@@ -171,7 +169,7 @@ Slowdown slowdown_of(std::string_view flag, const std::string& word) {
 
 InjectedError error_of(std::string_view flag, const std::string& word) {
   const auto [op, kind] = assignment(flag, word, "OP=KIND as in gemm=bit");
-  return {op, choose(flag, kind, error_kinds())};
+  return {op, choose<ErrorKind>(flag, kind)};
 }
 
 double price_of(std::string_view flag, const std::string& word) {

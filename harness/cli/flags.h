@@ -39,12 +39,10 @@ template <class T, std::size_t count>
   return all;
 }
 
-/// The names of enumerators, by their name().
-template <class T>
-[[nodiscard]] std::vector<std::string> texts(std::span<const T> values) {
-  std::vector<std::string> all;
-  for (const T value : values) all.emplace_back(name(value));
-  return all;
+/// The names of an enumeration.
+template <NamedEnum T>
+[[nodiscard]] std::vector<std::string> texts() {
+  return {enum_names<T>.begin(), enum_names<T>.end()};
 }
 
 /// Which of `known` the word is. Names all of them, and the nearest.
@@ -55,9 +53,9 @@ template <class T, std::size_t count>
 [[nodiscard]] T choose(std::string_view flag, const std::string& word, const Word<T> (&known)[count]) {
   return known[choose(flag, word, texts(known))].value;
 }
-template <class T>
-[[nodiscard]] T choose(std::string_view flag, const std::string& word, std::span<const T> known) {
-  return known[choose(flag, word, texts(known))];
+template <NamedEnum T>
+[[nodiscard]] T choose(std::string_view flag, const std::string& word) {
+  return static_cast<T>(choose(flag, word, texts<T>()));
 }
 
 /// The word that `word` is another name of; itself where it is none.
@@ -123,9 +121,6 @@ struct VerbInfo {
 
 /// Every verb, in the order of the help text.
 [[nodiscard]] std::span<const VerbInfo> verbs();
-
-inline constexpr Word<Tier> tier_words[] = {
-    {"smoke", Tier::smoke}, {"quick", Tier::quick}, {"standard", Tier::standard}, {"large", Tier::large}};
 
 /// How many words stand after a flag.
 enum class Takes {
@@ -244,6 +239,12 @@ inline FlagValue converted(auto place, auto convert, std::vector<std::string> wo
 inline FlagValue text(auto place, std::vector<std::string> words = {}) {
   return converted(
       place, [](const std::string&, const std::string& word) { return word; }, std::move(words));
+}
+
+template <NamedEnum T>
+FlagValue choice(auto place) {
+  return converted(
+      place, [](const std::string& flag, const std::string& word) { return choose<T>(flag, word); }, texts<T>());
 }
 
 template <class T, std::size_t count>

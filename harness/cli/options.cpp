@@ -67,7 +67,7 @@ void check(Options& o) {
   }
   if (o.anonymize_key && !o.anonymize) throw UsageError("--anonymize-key: nothing is made anonymous; add --anonymize");
   if (o.verb == Verb::export_report && !o.export_format)
-    throw UsageError(fmt::format("export needs --format, one of {}", joined(texts(export_formats()))));
+    throw UsageError(fmt::format("export needs --format, one of {}", joined(texts<ExportFormat>())));
   if (o.verb == Verb::completion && !o.shell) throw UsageError("completion needs a shell: bash, zsh or fish");
   check_worker(o);
   check_files(o);
@@ -91,9 +91,7 @@ std::string flag_for(Names words, Names suites) {
     }
     return fmt::format("it is a suite: gpubench --suite {}", joined(named, ","));
   }
-  for (const auto& [text, tier] : tier_words) {
-    if (word == text) return fmt::format("it is a tier: gpubench --tier {}", word);
-  }
+  if (std::ranges::count(enum_names<Tier>, word) > 0) return fmt::format("it is a tier: gpubench --tier {}", word);
   if (is_suite(word.substr(0, word.find('/')), suites))
     return fmt::format("of cases: gpubench --filter '{}', or gpubench list {}", visible(word), visible(word));
   return "";
@@ -329,15 +327,6 @@ std::string_view name(Verb verb) {
   const auto found =
       std::find_if(verbs().begin(), verbs().end(), [&](const VerbInfo& info) { return info.verb == verb; });
   return found == verbs().end() ? "?" : found->name;
-}
-
-std::string_view name(CheckMode mode) {
-  switch (mode) {
-    case CheckMode::off: return "off";
-    case CheckMode::sample: return "sample";
-    case CheckMode::full: return "full";
-  }
-  return "?";
 }
 
 }  // namespace gpubench

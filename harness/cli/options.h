@@ -41,12 +41,26 @@ enum class Verb {
 };
 
 enum class ColorMode { automatic, always, never };
+template <>
+inline constexpr auto enum_names<ColorMode> = std::to_array<std::string_view>({"auto", "always", "never"});
+
 enum class ProgressMode { automatic, bar, lines, none };
+template <>
+inline constexpr auto enum_names<ProgressMode> = std::to_array<std::string_view>({"auto", "bar", "lines", "none"});
+
 enum class Shell { bash, zsh, fish };
+template <>
+inline constexpr auto enum_names<Shell> = std::to_array<std::string_view>({"bash", "zsh", "fish"});
+
 enum class GithubMode { automatic, on, off };
+template <>
+inline constexpr auto enum_names<GithubMode> = std::to_array<std::string_view>({"auto", "on", "off"});
+
 /// What a report can be written as after a run.
 enum class ReportForm { json, junit, csv, markdown };
 enum class CompareFormat { table, markdown, json, csv };
+template <>
+inline constexpr auto enum_names<CompareFormat> = std::to_array<std::string_view>({"table", "markdown", "json", "csv"});
 
 /// Of the verbs that hold reports against each other: compare, gate, calibrate, baseline.
 struct CompareOptions {
@@ -135,6 +149,5 @@ using Variables = std::function<std::string(const char*)>;
 
 /// The word for a verb as a user types it.
 [[nodiscard]] std::string_view name(Verb verb);
-[[nodiscard]] std::string_view name(CheckMode mode);
 
 }  // namespace gpubench

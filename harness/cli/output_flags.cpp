@@ -5,14 +5,6 @@
 namespace gpubench {
 namespace {
 
-constexpr Word<ColorMode> color_words[] = {
-    {"auto", ColorMode::automatic}, {"always", ColorMode::always}, {"never", ColorMode::never}};
-constexpr Word<ProgressMode> progress_words[] = {{"auto", ProgressMode::automatic},
-                                                 {"bar", ProgressMode::bar},
-                                                 {"lines", ProgressMode::lines},
-                                                 {"none", ProgressMode::none}};
-constexpr Word<GithubMode> github_words[] = {
-    {"auto", GithubMode::automatic}, {"on", GithubMode::on}, {"off", GithubMode::off}};
 constexpr Word<bool> list_format_words[] = {{"table", false}, {"json", true}};
 
 // "A=driver 580": a letter of one of several reports, each at most once.
@@ -29,9 +21,6 @@ void set_label(Options& o, const std::string& flag, const std::string& word) {
 
 std::vector<FlagSection> output_sections() {
   using enum Verb;
-  const auto format = [](const std::string& flag, const std::string& word) {
-    return choose(flag, word, export_formats());
-  };
   return {
       {{run},
        "output",
@@ -52,11 +41,11 @@ std::vector<FlagSection> output_sections() {
            row("--markdown", "FILE", "also as Markdown, worst first, at most 900 KiB", text(&Options::markdown)),
            row("--github", "auto|on|off",
                "annotations, and the table in $GITHUB_STEP_SUMMARY (default: auto: where GITHUB_ACTIONS is true)",
-               choice(&Options::github, github_words)),
+               choice<GithubMode>(&Options::github)),
            row("--progress", "MODE",
                "auto, bar, lines or none, on standard error (default: auto: a bar on a terminal, else a line per "
                "finished case)",
-               choice(&Options::progress, progress_words)),
+               choice<ProgressMode>(&Options::progress)),
            row("-q,--quiet", "", "only what went wrong, and the summary", turn_on(&Options::quiet)),
            row("-v,--verbose", "", "also implementations, coverage and the ops of training steps",
                turn_on(&Options::verbose)),
@@ -101,8 +90,8 @@ std::vector<FlagSection> output_sections() {
       {{export_report},
        "output",
        {
-           row("--format", "FORMAT", fmt::format("one of {}", fmt::join(texts(export_formats()), ", ")),
-               converted(&Options::export_format, format, texts(export_formats()))),
+           row("--format", "FORMAT", fmt::format("one of {}", fmt::join(enum_names<ExportFormat>, ", ")),
+               choice<ExportFormat>(&Options::export_format)),
            row("-o,--output", "FILE", "write it there, all or nothing (default: standard output)",
                text(&Options::output)),
        }},
@@ -126,7 +115,7 @@ std::vector<FlagSection> output_sections() {
        "output",
        {
            row("--color", "MODE", "auto, always or never (default: auto: on a terminal, unless NO_COLOR is set)",
-               choice(&Options::color, color_words)),
+               choice<ColorMode>(&Options::color)),
        }},
       {{compare, gate},
        "output",
@@ -138,10 +127,6 @@ std::vector<FlagSection> output_sections() {
 
 namespace {
 
-constexpr Word<CompareFormat> compare_format_words[] = {{"table", CompareFormat::table},
-                                                        {"markdown", CompareFormat::markdown},
-                                                        {"json", CompareFormat::json},
-                                                        {"csv", CompareFormat::csv}};
 constexpr int most_runs = 1000;
 
 // Of two for the same the last one holds.
@@ -187,7 +172,7 @@ std::vector<FlagSection> compare_sections() {
        "compare",
        {
            row("--format", "FORMAT", "table (default), markdown, json or csv",
-               choice(in_compare(&CompareOptions::format), compare_format_words)),
+               choice<CompareFormat>(in_compare(&CompareOptions::format))),
        }},
       {{gate},
        "compare",

@@ -6,11 +6,6 @@
 namespace gpubench {
 namespace {
 
-constexpr Word<Preset> preset_words[] = {{"minimal", Preset::minimal},
-                                         {"brief", Preset::brief},
-                                         {"normal", Preset::normal},
-                                         {"gate", Preset::gate},
-                                         {"thorough", Preset::thorough}};
 // What presets were called before report schema 1.5, as tiers are: rerun lines of older reports have these names.
 constexpr Word<std::string_view> preset_aliases[] = {{"smoke", "minimal"}, {"quick", "brief"}, {"standard", "normal"}};
 // What other frameworks call our recipes. "fp8" alone is the hybrid: e4m3 forward, e5m2 for gradients.
@@ -18,8 +13,6 @@ constexpr Word<std::string_view> precision_aliases[] = {
     {"fp64", "f64"},      {"float64", "f64"}, {"double", "f64"},    {"fp32", "f32"},     {"float32", "f32"},
     {"float", "f32"},     {"single", "f32"},  {"fp16", "f16"},      {"float16", "f16"},  {"half", "f16"},
     {"bfloat16", "bf16"}, {"bfloat", "bf16"}, {"fp8", "f8_hybrid"}, {"f8", "f8_hybrid"}, {"float8", "f8_hybrid"}};
-constexpr Word<CheckMode> check_words[] = {
-    {"off", CheckMode::off}, {"sample", CheckMode::sample}, {"full", CheckMode::full}};
 constexpr Word<LaunchMode> launch_words[] = {{"graph", LaunchMode::graph}, {"stream", LaunchMode::stream}};
 constexpr Word<bool> switch_words[] = {{"on", true}, {"off", false}};
 
@@ -48,7 +41,7 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
   const auto precision = [](const std::string&, const std::string& word) { return unaliased(word, precision_aliases); };
   const auto launch = [](const std::string& flag, const std::string& word) { return choose(flag, word, launch_words); };
   const auto preset = [](const std::string& flag, const std::string& word) {
-    return choose(flag, unaliased(word, preset_aliases), preset_words);
+    return choose<Preset>(flag, unaliased(word, preset_aliases));
   };
   return {
       {{run, calibrate, list},
@@ -58,7 +51,7 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                all_of(Takes::list, in_selection(&Selection::suites), suite_words(suites))),
            row("--tier", "TIER",
                "smoke, quick, standard or large; each contains the ones before it (default: quick, standard on a GPU)",
-               choice(&Options::tier, tier_words)),
+               choice<Tier>(&Options::tier)),
            row("--filter", "REGEX", "only cases whose id matches; repeat it for more",
                all_of(Takes::each, in_selection(&Selection::filters))),
            row("--exclude", "REGEX", "no cases whose id matches",
@@ -119,7 +112,7 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
            row("--preset", "PRESET",
                "how long each case is measured: minimal, brief (3 rounds), normal (10 to 20), gate (5 to 10, to be "
                "repeated) or thorough (20 to 40) (default: that of the tier)",
-               converted(in_run(&RunOptions::preset), preset, texts(preset_words))),
+               converted(in_run(&RunOptions::preset), preset, texts<Preset>())),
            row("--seed", "N", "of inputs, samples and order (default: 42)",
                converted(in_run(&RunOptions::seed), whole_from<std::uint64_t>(0))),
            row("--isolate", "on|off",
@@ -147,7 +140,7 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
            row("--inject-error", "OP=KIND",
                fmt::format("corrupt what this kind of op writes, to see what a failure looks like: {}; such a report "
                            "says so, and is refused as a baseline",
-                           fmt::join(texts(error_kinds()), ", ")),
+                           fmt::join(enum_names<ErrorKind>, ", ")),
                converted(in_run(&RunOptions::error), error_of)),
            row("--pin", "REPORT",
                "take the implementations that this report names, instead of choosing; what is not offered is "
@@ -174,7 +167,7 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
            row("--check", "MODE",
                "sample (default): small outputs whole, large ones by a seeded sample; full: every element; off: "
                "nothing is verified",
-               choice(in_run(&RunOptions::check), check_words)),
+               choice<CheckMode>(in_run(&RunOptions::check))),
        }},
   };
 }

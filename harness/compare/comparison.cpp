@@ -101,16 +101,6 @@ std::vector<SuiteSpeed> suite_speeds(const std::vector<ComparedCase>& cases, con
 
 }  // namespace
 
-std::string_view name(Relation relation) {
-  switch (relation) {
-    case Relation::faster: return "FASTER";
-    case Relation::slower: return "SLOWER";
-    case Relation::same: return "SAME";
-    case Relation::unsure: return "UNSURE";
-  }
-  return "?";
-}
-
 Evidence evidence_of(const MatchedCase& one, const Noise* noise, bool one_setup) {
   Evidence evidence{one.baseline.runs, one.candidate.runs};
   if (noise != nullptr) evidence.prior = prior_of(*noise, one.id);

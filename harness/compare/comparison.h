@@ -11,6 +11,7 @@
 #include "harness/compare/baseline.h"
 #include "harness/compare/effect.h"
 #include "harness/compare/invocation.h"
+#include "harness/core/enum_names.h"
 #include "harness/report/text_table.h"
 
 namespace gpubench {
@@ -49,8 +50,8 @@ struct MatchedCase {
 
 /// What the interval of a ratio says. `same`: it is within +-tau; `faster`, `slower`: it excludes 1; else `unsure`.
 enum class Relation { faster, slower, same, unsure };
-/// "FASTER", "SLOWER", "SAME", "UNSURE".
-[[nodiscard]] std::string_view name(Relation relation);
+template <>
+inline constexpr auto enum_names<Relation> = std::to_array<std::string_view>({"FASTER", "SLOWER", "SAME", "UNSURE"});
 
 /// How fast B is as a multiple of A (2: twice as fast), with its 95% interval.
 struct Speed {

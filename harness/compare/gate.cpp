@@ -230,16 +230,6 @@ void compare_setups(std::span<const Invocation> baseline, std::span<const Invoca
 
 }  // namespace
 
-std::string_view name(GateOutcome outcome) {
-  switch (outcome) {
-    case GateOutcome::passed: return "PASS";
-    case GateOutcome::failed: return "FAIL";
-    case GateOutcome::not_comparable: return "NOT COMPARABLE";
-    case GateOutcome::inconclusive: return "INCONCLUSIVE";
-  }
-  return "?";
-}
-
 int GateResult::count(GateVerdict verdict) const {
   return static_cast<int>(
       std::count_if(cases.begin(), cases.end(), [&](const GateCase& one) { return one.verdict == verdict; }));

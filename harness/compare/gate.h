@@ -12,6 +12,7 @@
 #include "harness/compare/effect.h"
 #include "harness/compare/gate_rule.h"
 #include "harness/compare/invocation.h"
+#include "harness/core/enum_names.h"
 #include "harness/report/text_table.h"
 
 namespace gpubench {
@@ -44,7 +45,9 @@ enum class GateOutcome {
   not_comparable,  ///< the set-ups differ, or a case is other work
   inconclusive     ///< nothing could be concluded, or --strict and something could not
 };
-[[nodiscard]] std::string_view name(GateOutcome outcome);
+template <>
+inline constexpr auto enum_names<GateOutcome> = std::to_array<std::string_view>({"PASS", "FAIL", "NOT COMPARABLE",
+                                                                                 "INCONCLUSIVE"});
 
 struct GateResult {
   GateOutcome outcome = GateOutcome::inconclusive;

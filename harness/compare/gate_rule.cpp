@@ -222,35 +222,6 @@ std::vector<double> false_discovery_rates(std::span<const double> p) {
   return q;
 }
 
-std::string_view name(GateVerdict verdict) {
-  switch (verdict) {
-    case GateVerdict::parity_failed: return "parity_failed";
-    case GateVerdict::missing: return "missing";
-    case GateVerdict::added: return "new";
-    case GateVerdict::not_comparable: return "not_comparable";
-    case GateVerdict::regressed: return "regressed";
-    case GateVerdict::improved: return "improved";
-    case GateVerdict::unchanged: return "unchanged";
-    case GateVerdict::inconclusive: return "inconclusive";
-  }
-  return "?";
-}
-
-std::string_view name(InconclusiveReason doubt) {
-  switch (doubt) {
-    case InconclusiveReason::none: return "none";
-    case InconclusiveReason::noise: return "noise";
-    case InconclusiveReason::unknown_noise: return "unknown_noise";
-    case InconclusiveReason::few_samples: return "few_samples";
-    case InconclusiveReason::batch: return "batch";
-    case InconclusiveReason::bimodal: return "bimodal";
-    case InconclusiveReason::clock: return "clock";
-    case InconclusiveReason::busy: return "busy";
-    case InconclusiveReason::drift: return "drift";
-  }
-  return "?";
-}
-
 std::vector<Judgement> judge_cases(std::span<const Evidence> cases, const GateRule& rule) {
   require_tau(rule.tau);
   for (const Evidence& one : cases) require_tau(one.tau.value_or(rule.tau));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "harness/compare/effect.h"
+#include "harness/core/enum_names.h"
 
 namespace gpubench {
 
@@ -26,7 +27,9 @@ enum class GateVerdict {
   unchanged,
   inconclusive
 };
-[[nodiscard]] std::string_view name(GateVerdict verdict);
+template <>
+inline constexpr auto enum_names<GateVerdict> = std::to_array<std::string_view>(
+    {"parity_failed", "missing", "new", "not_comparable", "regressed", "improved", "unchanged", "inconclusive"});
 
 /// Why a case is inconclusive.
 enum class InconclusiveReason {
@@ -40,7 +43,9 @@ enum class InconclusiveReason {
   busy,           ///< other work took the processors, more often than not
   drift           ///< it drifted within a run, and there are too few runs to know that it does so always
 };
-[[nodiscard]] std::string_view name(InconclusiveReason doubt);
+template <>
+inline constexpr auto enum_names<InconclusiveReason> = std::to_array<std::string_view>(
+    {"none", "noise", "unknown_noise", "few_samples", "batch", "bimodal", "clock", "busy", "drift"});
 
 struct GateRule {
   double tau = 0.03;             ///< a change that matters, of cases without their own: 0.03 is 3%

@@ -39,17 +39,6 @@ std::string cpu_isa_text(const DeviceInfo& device) {
   return isa.empty() ? "" : "cpu isa " + isa + ": " + property(device, device_property::cpu_isa_reason);
 }
 
-std::string_view name(Choice choice) {
-  switch (choice) {
-    case Choice::only: return "only";
-    case Choice::timed: return "timed";
-    case Choice::untimed: return "untimed";
-    case Choice::remembered: return "remembered";
-    case Choice::pinned: return "pinned";
-  }
-  return "?";
-}
-
 Buffer Backend::allocate_in(Memory memory, std::size_t /*bytes*/) {
   throw Unsupported("the " + device().kind + " backend places no tensor in " + std::string(name(memory)));
 }

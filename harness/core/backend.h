@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "harness/core/case.h"
+#include "harness/core/enum_names.h"
 #include "harness/core/op_kind.h"
 #include "harness/core/program.h"
 #include "harness/core/row_view.h"
@@ -98,7 +99,9 @@ enum class Choice {
   remembered,  ///< the fastest when an earlier run timed them (PlanOptions::remembered)
   pinned       ///< asked for by name (PlanOptions::pinned); the harness says so, not a plan
 };
-[[nodiscard]] std::string_view name(Choice choice);
+template <>
+inline constexpr auto enum_names<Choice> = std::to_array<std::string_view>({"only", "timed", "untimed", "remembered",
+                                                                            "pinned"});
 
 /// What a plan depends on besides the call; it does not change what the call means.
 struct PlanOptions {

@@ -3,16 +3,11 @@
 #include "harness/core/error.h"
 
 namespace gpubench {
-namespace {
 
-std::string_view name(Math::Inputs inputs) {
-  switch (inputs) {
-    case Math::Inputs::exact: return "exact";
-    case Math::Inputs::tf32: return "tf32";
-    case Math::Inputs::emulated: return "emulated";
-  }
-  return "?";
-}
+template <>
+inline constexpr auto enum_names<Math::Inputs> = std::to_array<std::string_view>({"exact", "tf32", "emulated"});
+
+namespace {
 
 /// Names of types are literals.
 const char* type_name(DType type) { return gpubench::name(type).data(); }

@@ -16,29 +16,6 @@ bool in_alphabet(char c) {
 
 }  // namespace
 
-std::string_view name(Tier tier) {
-  switch (tier) {
-    case Tier::smoke: return "smoke";
-    case Tier::quick: return "quick";
-    case Tier::standard: return "standard";
-    case Tier::large: return "large";
-  }
-  return "?";
-}
-
-std::string_view name(CacheMode mode) {
-  switch (mode) {
-    case CacheMode::cold: return "cold";
-    case CacheMode::warm: return "warm";
-    case CacheMode::step: return "step";
-  }
-  return "?";
-}
-
-std::string_view name(LaunchMode mode) { return mode == LaunchMode::graph ? "graph" : "stream"; }
-
-std::string_view name(Cadence cadence) { return cadence == Cadence::isolated ? "isolated" : "streaming"; }
-
 std::string to_string(const Dims& dims) {
   std::string text;
   for (const auto& [name, extent] : dims) text += (text.empty() ? "" : ",") + name + "=" + std::to_string(extent);

@@ -10,25 +10,31 @@
 #include <utility>
 #include <vector>
 
+#include "harness/core/enum_names.h"
+
 namespace gpubench {
 
 /// Which cases a run takes; a lower tier's cases are in the higher ones.
 enum class Tier { smoke, quick, standard, large };
-[[nodiscard]] std::string_view name(Tier tier);
+template <>
+inline constexpr auto enum_names<Tier> = std::to_array<std::string_view>({"smoke", "quick", "standard", "large"});
 
 /// The state of the caches when a sample starts. `cold`: rotating copies; `warm`: the same buffers again and again;
 /// `step`: whatever the program itself leaves behind (composite steps).
 enum class CacheMode { cold, warm, step };
-[[nodiscard]] std::string_view name(CacheMode mode);
+template <>
+inline constexpr auto enum_names<CacheMode> = std::to_array<std::string_view>({"cold", "warm", "step"});
 
 /// How a sequence gets to the device: launch by launch, or recorded once and replayed as one graph. Where a device has
 /// no graphs (CPU), there is no difference.
 enum class LaunchMode { stream, graph };
-[[nodiscard]] std::string_view name(LaunchMode mode);
+template <>
+inline constexpr auto enum_names<LaunchMode> = std::to_array<std::string_view>({"stream", "graph"});
 
 /// How collectives follow each other: back to back, or with all ranks lined up before each.
 enum class Cadence { streaming, isolated };
-[[nodiscard]] std::string_view name(Cadence cadence);
+template <>
+inline constexpr auto enum_names<Cadence> = std::to_array<std::string_view>({"streaming", "isolated"});
 
 using Dims = std::vector<std::pair<std::string, std::int64_t>>;
 

@@ -145,21 +145,6 @@ std::uint64_t poison_bits(DType type) {
 
 }  // namespace
 
-std::string_view name(DType type) {
-  switch (type) {
-    case DType::f64: return "f64";
-    case DType::f32: return "f32";
-    case DType::f16: return "f16";
-    case DType::bf16: return "bf16";
-    case DType::f8_e4m3: return "f8_e4m3";
-    case DType::f8_e5m2: return "f8_e5m2";
-    case DType::f4_e2m1: return "f4_e2m1";
-    case DType::i32: return "i32";
-    case DType::u8: return "u8";
-  }
-  return "?";
-}
-
 int bits_of(DType type) {
   switch (type) {
     case DType::f64: return 64;

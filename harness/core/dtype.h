@@ -12,12 +12,15 @@
 #include <cstdint>
 #include <string_view>
 
+#include "harness/core/enum_names.h"
+
 namespace gpubench {
 
 enum class DType : std::uint8_t { f64, f32, f16, bf16, f8_e4m3, f8_e5m2, f4_e2m1, i32, u8 };
 
-/// "f32", "bf16", ...
-[[nodiscard]] std::string_view name(DType type);
+template <>
+inline constexpr auto enum_names<DType> = std::to_array<std::string_view>({"f64", "f32", "f16", "bf16", "f8_e4m3",
+                                                                           "f8_e5m2", "f4_e2m1", "i32", "u8"});
 
 /// Bits of one element.
 [[nodiscard]] int bits_of(DType type);

@@ -12,6 +12,7 @@
 
 #include "harness/core/backend.h"
 #include "harness/core/case.h"
+#include "harness/core/enum_names.h"
 #include "harness/core/telemetry.h"
 
 namespace gpubench {
@@ -27,7 +28,10 @@ enum class Verdict {
   skipped,      ///< does not fit memory, or not selected; the reason has the numbers
   error         ///< crash, hang, out of memory, a library error
 };
-[[nodiscard]] std::string_view name(Verdict verdict);
+template <>
+inline constexpr auto enum_names<Verdict> = std::to_array<std::string_view>({"pass", "fail", "downgraded", "not_proven",
+                                                                             "unverified", "unsupported", "skipped",
+                                                                             "error"});
 /// The worse of two, so that a program's verdict is that of its worst op:
 /// error, fail, downgraded, not_proven, unverified, unsupported, skipped, pass.
 [[nodiscard]] Verdict worse(Verdict a, Verdict b);

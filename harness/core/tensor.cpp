@@ -11,29 +11,6 @@
 
 namespace gpubench {
 
-std::string_view name(Role role) {
-  switch (role) {
-    case Role::input: return "input";
-    case Role::parameter: return "parameter";
-    case Role::state: return "state";
-    case Role::activation: return "activation";
-    case Role::gradient: return "gradient";
-    case Role::statistic: return "statistic";
-    case Role::scalar: return "scalar";
-  }
-  return "?";
-}
-
-std::string_view name(Memory memory) {
-  switch (memory) {
-    case Memory::device: return "device memory";
-    case Memory::pinned_host: return "pinned host memory";
-    case Memory::pageable_host: return "pageable host memory";
-    case Memory::peer: return "another device's memory";
-  }
-  return "?";
-}
-
 std::int64_t TensorSpec::bytes() const {
   const std::int64_t elements = layout.span_elements(shape);
   if (elements < 0 || elements > most_tensor_bytes * 8 / bits_of(dtype))

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "harness/core/dtype.h"
+#include "harness/core/enum_names.h"
 #include "harness/core/shape.h"
 #include "harness/core/storage_content.h"
 
@@ -15,7 +16,9 @@ namespace gpubench {
 
 /// What a tensor is for. Decides nothing about its type (the recipe does); it is told to people and used by transforms.
 enum class Role { input, parameter, state, activation, gradient, statistic, scalar };
-[[nodiscard]] std::string_view name(Role role);
+template <>
+inline constexpr auto enum_names<Role> = std::to_array<std::string_view>({"input", "parameter", "state", "activation",
+                                                                          "gradient", "statistic", "scalar"});
 
 /// How the harness fills a tensor that no op produces. All kinds are integer arithmetic on a hash of
 /// (case id without ranks, tensor name, global element index, seed), then one exact conversion: every machine sees the
@@ -51,7 +54,10 @@ struct Fill {
 /// Whose memory a tensor lies in: the device's own, the host's (pinned for the device, or as any program has it), or
 /// that of another device of the same machine.
 enum class Memory { device, pinned_host, pageable_host, peer };
-[[nodiscard]] std::string_view name(Memory memory);
+template <>
+inline constexpr auto enum_names<Memory> = std::to_array<std::string_view>({"device memory", "pinned host memory",
+                                                                            "pageable host memory",
+                                                                            "another device's memory"});
 
 /// How a tensor is spread over one axis of the mesh, where the ranks along that don't all have the same.
 struct AxisSpread {

@@ -177,22 +177,6 @@ constexpr PerClock per_clock[] = {
 
 }  // namespace
 
-std::string_view name(Rate rate) {
-  static constexpr std::array<std::string_view, rate_count> names{"fp64", "fp64 tensor", "fp32", "tf32", "fp16",
-                                                                  "bf16", "fp8",         "fp4",  "int8"};
-  return names.at(static_cast<std::size_t>(rate));
-}
-
-std::string_view name(Confidence confidence) {
-  switch (confidence) {
-    case Confidence::measured: return "measured";
-    case Confidence::sourced: return "sourced";
-    case Confidence::datasheet: return "datasheet";
-    case Confidence::conflict: return "conflict";
-  }
-  return "?";
-}
-
 const DeviceRow* find_device(std::string_view device_name, int units) {
   if (device_name.size() > longest_name) return nullptr;
   const std::vector<std::string> words = words_of(device_name);

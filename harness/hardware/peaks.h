@@ -13,18 +13,23 @@
 #include <string_view>
 
 #include "harness/core/backend.h"
+#include "harness/core/enum_names.h"
 #include "harness/core/record.h"
 
 namespace gpubench {
 
 /// Kinds of arithmetic that have a rate of their own.
 enum class Rate { fp64, fp64_tensor, fp32, tf32, fp16, bf16, fp8, fp4, int8 };
-inline constexpr std::size_t rate_count = 9;
-[[nodiscard]] std::string_view name(Rate rate);
+template <>
+inline constexpr auto enum_names<Rate> = std::to_array<std::string_view>({"fp64", "fp64 tensor", "fp32", "tf32", "fp16",
+                                                                          "bf16", "fp8", "fp4", "int8"});
+inline constexpr std::size_t rate_count = enum_names<Rate>.size();
 
 /// How a figure came about. `conflict`: sources disagree, and `low` and `high` are their ends.
 enum class Confidence { measured, sourced, datasheet, conflict };
-[[nodiscard]] std::string_view name(Confidence confidence);
+template <>
+inline constexpr auto enum_names<Confidence> = std::to_array<std::string_view>({"measured", "sourced", "datasheet",
+                                                                                "conflict"});
 
 /// A published figure. In a table's cell, a plain number has its row's confidence and source.
 struct Figure {

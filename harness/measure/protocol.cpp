@@ -10,18 +10,17 @@
 namespace gpubench {
 namespace {
 
-constexpr Protocol minimal{"minimal", 3, 3, 3, 0.0, 0.12, 200e-6, 1, 0.002, 1, 0.001};
-constexpr Protocol brief{"brief", 3, 3, 5, 0.0, 1.0, 500e-6, 2, 0.020, 1, 0.005};
-constexpr Protocol normal{"normal", 10, 20, 10, 0.005, 10.0, 500e-6, 5, 0.200, 3, 0.050};
-constexpr Protocol gate{"gate", 5, 10, 10, 0.005, 5.0, 500e-6, 5, 0.200, 3, 0.050};
-constexpr Protocol thorough{"thorough", 20, 40, 20, 0.0025, 60.0, 500e-6, 5, 0.200, 3, 0.050};
+constexpr std::array<Protocol, enum_values<Preset>.size()> protocols{
+    {{3, 3, 3, 0.0, 0.12, 200e-6, 1, 0.002, 1, 0.001},
+     {3, 3, 5, 0.0, 1.0, 500e-6, 2, 0.020, 1, 0.005},
+     {10, 20, 10, 0.005, 10.0, 500e-6, 5, 0.200, 3, 0.050},
+     {5, 10, 10, 0.005, 5.0, 500e-6, 5, 0.200, 3, 0.050},
+     {20, 40, 20, 0.0025, 60.0, 500e-6, 5, 0.200, 3, 0.050}}};
 
 constexpr std::int64_t largest_batch = 4096;
 constexpr std::int64_t most_copies = 64;
 
 }  // namespace
-
-std::string_view name(Preset preset) { return protocol_of(preset).name; }
 
 Preset preset_of(Tier tier) {
   switch (tier) {
@@ -33,16 +32,7 @@ Preset preset_of(Tier tier) {
   return Preset::normal;
 }
 
-const Protocol& protocol_of(Preset preset) {
-  switch (preset) {
-    case Preset::minimal: return minimal;
-    case Preset::brief: return brief;
-    case Preset::normal: return normal;
-    case Preset::gate: return gate;
-    case Preset::thorough: return thorough;
-  }
-  return normal;
-}
+const Protocol& protocol_of(Preset preset) { return protocols.at(static_cast<std::size_t>(preset)); }
 
 std::int64_t batch_for(const Protocol& protocol, CacheMode cache, double estimate_s) {
   if (cache == CacheMode::step) return 1;

@@ -26,12 +26,13 @@ enum class Preset {
   gate,     ///< 5 to 10 rounds of 10: one of several runs, for a regression gate
   thorough  ///< 20 to 40 rounds of 20, until the interval is a quarter of a percent: for publishing
 };
-[[nodiscard]] std::string_view name(Preset preset);
+template <>
+inline constexpr auto enum_names<Preset> = std::to_array<std::string_view>({"minimal", "brief", "normal", "gate",
+                                                                            "thorough"});
 [[nodiscard]] Preset preset_of(Tier tier);
 
 /// Rounds of a preset. Times in seconds.
 struct Protocol {
-  std::string_view name;
   int min_rounds = 3;
   int max_rounds = 3;
   int samples = 5;               ///< per round

@@ -12,6 +12,8 @@
 namespace gpubench {
 
 enum class CheckMode { off, sample, full };
+template <>
+inline constexpr auto enum_names<CheckMode> = std::to_array<std::string_view>({"off", "sample", "full"});
 
 struct JudgePolicy {
   CheckMode mode = CheckMode::sample;

@@ -20,10 +20,6 @@
 namespace gpubench {
 namespace {
 
-constexpr std::array formats{ExportFormat::report, ExportFormat::gbench,         ExportFormat::gbench_summary,
-                             ExportFormat::bmf,    ExportFormat::action_smaller, ExportFormat::action_bigger,
-                             ExportFormat::csv,    ExportFormat::csv_cases,      ExportFormat::prometheus};
-
 double finite(double value, std::string_view what, const CaseRecord& record) {
   if (std::isfinite(value)) return value;
   throw ExportError(fmt::format("{}: {} is {}, which no format of export can tell", record.id, what, value));
@@ -115,23 +111,6 @@ std::string by_case(const Report& report, std::string_view metric, std::string_v
 
 }  // namespace
 
-std::string_view name(ExportFormat format) {
-  switch (format) {
-    case ExportFormat::report: return "report";
-    case ExportFormat::gbench: return "gbench";
-    case ExportFormat::gbench_summary: return "gbench-summary";
-    case ExportFormat::bmf: return "bmf";
-    case ExportFormat::action_smaller: return "action-smaller";
-    case ExportFormat::action_bigger: return "action-bigger";
-    case ExportFormat::csv: return "csv";
-    case ExportFormat::csv_cases: return "csv-cases";
-    case ExportFormat::prometheus: return "prometheus";
-  }
-  return "?";
-}
-
-std::span<const ExportFormat> export_formats() { return formats; }
-
 std::string exported(const Report& report, ExportFormat format) {
   switch (format) {
     case ExportFormat::report: return sealed_text(report_json(report), 1);
@@ -154,7 +133,7 @@ std::string finite_text(double value, std::string_view what, const CaseRecord& r
 std::string exported_prometheus(const Report& report) {
   std::string text = family("gpubench_cases", "Planned cases by verdict.");
   const Totals totals = totals_of(report.cases);
-  for (const Verdict verdict : record_members::verdicts)
+  for (const Verdict verdict : enum_values<Verdict>)
     text += fmt::format("gpubench_cases{{{}}} {}\n", label("verdict", name(verdict)), totals.count(verdict));
   text += family("gpubench_run_complete", "1 if the run came to its end, 0 if it was interrupted.");
   text += fmt::format("gpubench_run_complete {}\n", report.run.complete ? 1 : 0);

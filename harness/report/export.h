@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "harness/core/enum_names.h"
 #include "harness/report/report_json.h"
 
 namespace gpubench {
@@ -40,9 +41,9 @@ enum class ExportFormat {
   csv_cases,
   prometheus
 };
-/// "gbench-summary"
-[[nodiscard]] std::string_view name(ExportFormat format);
-[[nodiscard]] std::span<const ExportFormat> export_formats();
+template <>
+inline constexpr auto enum_names<ExportFormat> = std::to_array<std::string_view>(
+    {"report", "gbench", "gbench-summary", "bmf", "action-smaller", "action-bigger", "csv", "csv-cases", "prometheus"});
 
 /// A valid report that a format cannot hold.
 class ExportError : public std::runtime_error {

@@ -43,7 +43,7 @@ class Writer {
     put(key, list);
   }
 
-  template <Word T>
+  template <NamedEnum T>
   void operator()(const char* key, T& value) {
     put(key, std::string(name(value)));
   }
@@ -114,11 +114,10 @@ class Writer {
 }
 
 /// The value that a text names. Throws ReadError as above.
-template <Word T>
+template <NamedEnum T>
 [[nodiscard]] T word_of(const Node& node) {
-  std::array<std::string_view, words(T{}).size()> names;
-  std::transform(words(T{}).begin(), words(T{}).end(), names.begin(), [](T word) { return name(word); });
-  return words(T{})[index_of_word(node, names)];
+  constexpr std::span<const T> known = words<T>;
+  return known[index_of_word(node, std::span(enum_names<T>).last(known.size()))];
 }
 
 /// A text of a form. Throws ReadError for another.
@@ -191,7 +190,7 @@ class Reader {
     value = static_cast<T>(object_.at(key).integer(least, std::numeric_limits<T>::max()));
   }
 
-  template <Word T>
+  template <NamedEnum T>
   void take(const char* key, T& value, const Rule&) {
     value = word_of<T>(object_.at(key));
   }

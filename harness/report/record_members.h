@@ -41,7 +41,6 @@ struct Rule {
 
 inline constexpr std::array<std::string_view, 3> phases{"check", "timed", "recheck"};
 inline constexpr std::array<std::string_view, 3> checks{"off", "sample", "full"};
-inline constexpr std::array<std::string_view, 4> tier_names{"smoke", "quick", "standard", "large"};
 inline constexpr std::array<std::string_view, 8> presets{"minimal",  "brief", "normal", "gate",
                                                          "thorough", "smoke", "quick",  "standard"};
 inline constexpr Rule choice_rule{
@@ -296,7 +295,7 @@ void visit(Archive& a, RunContext& r) {
   a("argv", r.argv, {.empty_texts = true});
   a("suites", r.suites, {.least = 1});
   a("seed", r.seed);
-  a("tier", r.tier, {.words = tier_names});
+  a("tier", r.tier, {.words = enum_names<Tier>});
   a("check", r.check, {.words = checks});
   a("deterministic", r.deterministic, {.note = "since 1.2"});
   a("env", r.env);
@@ -326,19 +325,11 @@ void visit(Archive& a, RunContext& r) {
      .least = 1});
 }
 
-inline constexpr std::array verdicts{Verdict::pass,       Verdict::fail,       Verdict::downgraded,
-                                     Verdict::not_proven, Verdict::unverified, Verdict::unsupported,
-                                     Verdict::skipped,    Verdict::error};
-inline constexpr std::array choices{Choice::timed, Choice::untimed, Choice::remembered, Choice::pinned};
-inline constexpr std::array tiers{Tier::smoke, Tier::quick, Tier::standard, Tier::large};
-inline constexpr std::array cache_modes{CacheMode::cold, CacheMode::warm, CacheMode::step};
-constexpr auto& words(Verdict) { return verdicts; }
-constexpr auto& words(Choice) { return choices; }
-constexpr auto& words(Tier) { return tiers; }
-constexpr auto& words(CacheMode) { return cache_modes; }
-
-template <class T>
-concept Word = std::is_enum_v<T>;
+/// The values of an enumeration that a report may have.
+template <NamedEnum T>
+inline constexpr auto words = std::span<const T>(enum_values<T>);
+template <>
+inline constexpr auto words<Choice> = std::span<const Choice>(enum_values<Choice>).subspan(1);  // all but `only`
 template <class T>
 concept Whole = std::is_integral_v<T> && !std::is_same_v<T, bool>;
 template <class T, class... Ts>

@@ -107,7 +107,7 @@ Totals totals_of(std::span<const CaseRecord> records) {
 
 Json totals_json(const Totals& totals) {
   Json json = {{"cases", totals.cases}};
-  for (const Verdict verdict : record_members::verdicts) json[std::string(name(verdict))] = totals.count(verdict);
+  for (const Verdict verdict : enum_values<Verdict>) json[std::string(name(verdict))] = totals.count(verdict);
   json["check_s"] = totals.check_s;
   json["time_s"] = totals.time_s;
   return json;

@@ -1,7 +1,6 @@
 #include "harness/run/injected_fault.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -13,9 +12,6 @@
 namespace gpubench {
 namespace {
 
-constexpr std::array kinds{ErrorKind::bit,  ErrorKind::nan,   ErrorKind::zero,
-                           ErrorKind::sign, ErrorKind::scale, ErrorKind::drop};
-constexpr std::array<std::string_view, kinds.size()> error_names{"bit", "nan", "zero", "sign", "scale", "drop"};
 constexpr std::int64_t elements_per_flip = 64;  // the check of a large output is a sample, which must hit some
 
 struct WrongPlan : ForwardingPlan {
@@ -161,10 +157,6 @@ void slow_down(const Slowdown& slowdown, RoundRecord& round) {
     for (double& ns : rank.ns) ns *= factor;
   }
 }
-
-std::string_view name(ErrorKind kind) { return error_names.at(static_cast<std::size_t>(kind)); }
-
-std::span<const ErrorKind> error_kinds() { return kinds; }
 
 std::unique_ptr<Backend> with_error(Backend& inner, const InjectedError& error, std::unique_ptr<Backend> owner) {
   return std::make_unique<WrongBackend>(inner, error, std::move(owner));

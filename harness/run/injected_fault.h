@@ -3,11 +3,11 @@
 #pragma once
 
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 
 #include "harness/core/backend.h"
+#include "harness/core/enum_names.h"
 #include "harness/core/program.h"
 #include "harness/core/record.h"
 
@@ -38,8 +38,9 @@ enum class ErrorKind {
   scale,  ///< every element is doubled: a forgotten factor
   drop    ///< the op does not run at all
 };
-[[nodiscard]] std::string_view name(ErrorKind kind);
-[[nodiscard]] std::span<const ErrorKind> error_kinds();
+template <>
+inline constexpr auto enum_names<ErrorKind> = std::to_array<std::string_view>({"bit", "nan", "zero", "sign", "scale",
+                                                                               "drop"});
 
 struct InjectedError {
   std::string op;  ///< kind or label

@@ -108,7 +108,7 @@ TEST_F(ReportVerbs, AnUnknownFormatNamesTheKnownOnes) {
 }
 
 TEST_F(ReportVerbs, AnExportGoesToStandardOutputAloneOrToAFile) {
-  for (const ExportFormat format : export_formats()) {
+  for (const ExportFormat format : enum_values<ExportFormat>) {
     const std::string word(name(format));
     Captured out;
     EXPECT_EQ(out.run({"export", "--format", word, "good.json"}), 0);

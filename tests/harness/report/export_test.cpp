@@ -142,7 +142,7 @@ TEST(Export, ANumberThatIsNotFiniteIsRefusedByNameNeverWritten) {
     Report report = holding_report();
     change(report.cases[0]);
     int refused = 0;
-    for (const ExportFormat format : export_formats()) {
+    for (const ExportFormat format : enum_values<ExportFormat>) {
       if (format == ExportFormat::report) continue;  // ours has words for such numbers
       try {
         const std::string text = exported(report, format);

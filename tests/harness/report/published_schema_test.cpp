@@ -79,10 +79,10 @@ class SchemaMaker {
   Json schema_of(T, const Rule& rule) {
     return {{"type", "integer"}, {"minimum", rule.least}};
   }
-  template <Word T>
+  template <NamedEnum T>
   Json schema_of(T, const Rule&) {
     Json all = Json::array();
-    for (const T word : words(T{})) all.push_back(name(word));
+    for (const T word : words<T>) all.push_back(name(word));
     return {{"enum", std::move(all)}};
   }
   Json schema_of(const std::vector<std::string>&, const Rule& rule) {
@@ -191,7 +191,7 @@ Json one_case() {
 
 Json totals() {
   Json totals = object_with({{"cases", count}});
-  for (const Verdict verdict : verdicts) add(totals, std::string(name(verdict)).c_str(), count);
+  for (const Verdict verdict : enum_values<Verdict>) add(totals, std::string(name(verdict)).c_str(), count);
   for (const char* cost : {"check_s", "time_s"}) add(totals, cost, {{"type", {"number", "null"}}, {"minimum", 0}});
   totals["additionalProperties"] = false;
   return totals;

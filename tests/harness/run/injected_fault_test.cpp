@@ -26,7 +26,7 @@ RunOptions with_an_error(const std::string& op, ErrorKind kind) {
 }
 
 TEST(InjectedErrorOfEveryKind, FailsTheCasesThatRunTheOpNamesItAndCostsNoOther) {
-  for (const ErrorKind kind : error_kinds()) {
+  for (const ErrorKind kind : enum_values<ErrorKind>) {
     for (const std::string script : {"", "opaque"}) {
       const InProcess run(script, with_an_error("chain.down", kind));
 
