@@ -1,7 +1,7 @@
 """Training steps written from the papers, which know nothing of our programs but the names of their tensors.
 
-table[workload](rank, w) -> (loss, {what it is: (ours, what it should be)}): the forward of one rank, `w` being the parameters; gradients and
-updates follow (steps_of). Where it should be a leaf, its gradient should.
+table[workload] = forward, optimizer: forward(rank, w) -> (loss, {what it is: (ours, what it should be)}), `w` being the parameters; where it
+should be a leaf, the leaf's gradient should. optimizer(rank, w) -> {what it is: (where a rank has it, what it should be)}: gradients and updates.
 """
 import math
 
@@ -14,9 +14,9 @@ from recorded import Rank
 table = {}
 
 
-def step_of(workload):
+def step_of(workload, optimizer):
     def register(function):
-        table[workload] = function
+        table[workload] = function, optimizer
         return function
     return register
 
@@ -37,86 +37,120 @@ def steps_of(workload, program):
     """{what it is: (ours, what it should be)}. Every rank has a batch of its own; models average the loss over them, blocks add."""
     ranks = [Rank(program, i) for i in range(program.ranks)]
     w = Parameters(ranks[0])
-    forwards = [table[workload](rank, w) for rank in ranks]
+    forward, optimizer = table[workload]
+    forwards = [forward(rank, w) for rank in ranks]
     total = sum(loss for loss, _ in forwards)
     (total if workload.endswith("_block") else total / len(ranks)).backward()
-    updated = adamw(ranks[0], w)
+    updated = optimizer(ranks[0], w)
     found = {}
-    for i, (rank, (_, forward)) in enumerate(zip(ranks, forwards)):
-        expected = {what: (ours, want.grad if want.is_leaf else want) for what, (ours, want) in forward.items()}
+    for i, (rank, (_, results)) in enumerate(zip(ranks, forwards)):
+        expected = {what: (ours, want.grad if want.is_leaf and want.requires_grad else want) for what, (ours, want) in results.items()}
         for what, (ours, want) in updated.items():
             expected[what] = ours(rank), want
         found.update({f"rank {i}: {what}": pair for what, pair in expected.items()})
     return found
 
 
+class Expected(dict):
+    """{what it is: (where a rank has it, what it should be)}"""
+
+    def expect(self, name, want):
+        self[name] = (lambda rank: rank.named(name)), want
+
+    def expect_gradients(self, w):
+        for name, leaf in w.leaves.items():
+            self[f"gradient of {name}"] = (lambda rank, name=name: rank.gradient(name)), leaf.grad.clone()
+
+    def expect_update(self, rank, name, leaf, optimizer, state):
+        """`state`: the optimizer's, which it updates; its members by the suffixes of our tensors."""
+        optimizer.step()
+        self.expect(name + "'", leaf.detach())
+        for suffix, member in state.items():
+            self.expect(name + suffix + "'", optimizer.state[leaf][member])
+        if rank.find(name + ".master'") is not None:
+            self.expect(name + ".master'", leaf.detach())
+
+
 def adamw(rank, w):
-    """{what it is: (where a rank has it, what it should be)}: gradients, their norm, and what AdamW makes of the clipped ones, as the
-    recipe of GPT-3 has it (Brown et al., 2020, appendix B)."""
-    found = {}
-
-    def expect(name, want):
-        found[name] = (lambda rank: rank.named(name)), want
-
-    for name, leaf in w.leaves.items():
-        found[f"gradient of {name}"] = (lambda rank, name=name: rank.gradient(name)), leaf.grad.clone()
-    expect("gradient_norm", torch.nn.utils.clip_grad_norm_(list(w.leaves.values()), 1.0).reshape(1))
+    """Clipped at 1, as the recipe of GPT-3 has it (Brown et al., 2020, appendix B)."""
+    found = Expected()
+    found.expect_gradients(w)
+    found.expect("gradient_norm", torch.nn.utils.clip_grad_norm_(list(w.leaves.values()), 1.0).reshape(1))
     for name, leaf in w.leaves.items():
         optimizer = torch.optim.AdamW([leaf], lr=float(rank.named("lr")), betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1)
-        state = {"step": torch.tensor(float(rank.named("step")) - 1), "exp_avg": rank.named(name + ".m").clone(),
-                 "exp_avg_sq": rank.named(name + ".v").clone()}
-        optimizer.state[leaf] = state
-        optimizer.step()
-        expect(name + "'", leaf.detach())
-        expect(name + ".m'", state["exp_avg"])
-        expect(name + ".v'", state["exp_avg_sq"])
-        if rank.find(name + ".master'") is not None:
-            expect(name + ".master'", leaf.detach())
+        optimizer.state[leaf] = {"step": torch.tensor(float(rank.named("step")) - 1), "exp_avg": rank.named(name + ".m").clone(),
+                                 "exp_avg_sq": rank.named(name + ".v").clone()}
+        found.expect_update(rank, name, leaf, optimizer, {".m": "exp_avg", ".v": "exp_avg_sq"})
     return found
 
 
-def block_step(rank, block):
-    """`block`: of x [b, s, h]."""
-    given = rank.named("x")
-    x = given.clone().requires_grad_()
-    y = block(x.reshape(rank.dims["b"], -1, given.shape[-1])).reshape(given.shape)
-    return (y * rank.named("dy")).sum(), {"y": (rank.named("residual2"), y), "gradient of x": (rank.named("d(x)"), x)}
+def sgd(rank, w):
+    """He et al., arXiv 1512.03385, 3.4: momentum 0.9, a weight decay of 0.0001."""
+    found = Expected()
+    found.expect_gradients(w)
+    for name, leaf in w.leaves.items():
+        optimizer = torch.optim.SGD([leaf], lr=float(rank.named("lr")), momentum=0.9, weight_decay=1e-4)
+        optimizer.state[leaf] = {"momentum_buffer": rank.named(name + ".m").clone()}
+        found.expect_update(rank, name, leaf, optimizer, {".m": "momentum_buffer"})
+    return found
+
+
+def block_step(rank, y_name, block):
+    """`block`: of x as it is stored."""
+    x = rank.named("x").clone().requires_grad_()
+    y = block(x)
+    return (y * rank.named("dy")).sum(), {"y": (rank.named(y_name), y), "gradient of x": (rank.named("d(x)"), x)}
+
+
+def loss_of(rank, logits, name):
+    """What a classifier returns; `name`: of our logits."""
+    loss = F.cross_entropy(logits, rank.named("labels"))
+    return loss, {"logits": (rank.named(name), logits), "loss": (rank.named("loss.loss"), loss.reshape(1))}
+
+
+def linear(w, name, x):
+    return F.linear(x, w[name + ".w"], w[name + ".b"])
+
+
+def layer_norm(w, name, x, epsilon):
+    return F.layer_norm(x, x.shape[-1:], w[name + ".gamma"], w[name + ".beta"], epsilon)
+
+
+def self_attention(w, prefix, x, heads, causal):
+    """Vaswani et al., arXiv 1706.03762. x: [b, s, h]"""
+    b, s, h = x.shape
+    q, k, v = (part.reshape(b, s, heads, h // heads).transpose(1, 2) for part in linear(w, prefix + "qkv", x).chunk(3, -1))
+    scores = q @ k.mT / math.sqrt(h // heads)
+    if causal:
+        scores = scores.masked_fill(torch.ones(s, s, dtype=torch.bool).triu(1), -math.inf)
+    return linear(w, prefix + "attention_out", (torch.softmax(scores, -1) @ v).transpose(1, 2).reshape(b, s, h))
+
+
+def mlp(w, prefix, x, form):
+    return linear(w, prefix + "down", torch_ops.gelu(form, linear(w, prefix + "up", x)))
 
 
 # Radford et al., Language Models are Unsupervised Multitask Learners (2019): pre-norm blocks, GELU (tanh), tied embedding.
 
 def gpt2_block(w, prefix, x, heads):
     """x: [b, s, h]"""
-    def linear(name, x):
-        return F.linear(x, w[prefix + name + ".w"], w[prefix + name + ".b"])
-
-    def norm(name, x):
-        return F.layer_norm(x, x.shape[-1:], w[prefix + name + ".gamma"], w[prefix + name + ".beta"], 1e-5)
-
-    b, s, h = x.shape
-    q, k, v = (part.reshape(b, s, heads, h // heads).transpose(1, 2) for part in linear("qkv", norm("ln1", x)).chunk(3, -1))
-    scores = q @ k.mT / math.sqrt(h // heads)
-    scores = scores.masked_fill(torch.ones(s, s, dtype=torch.bool).triu(1), -math.inf)
-    attended = (torch.softmax(scores, -1) @ v).transpose(1, 2).reshape(b, s, h)
-    x = x + linear("attention_out", attended)
-    return x + linear("down", torch_ops.gelu("tanh", linear("up", norm("ln2", x))))
+    x = x + self_attention(w, prefix, layer_norm(w, prefix + "ln1", x, 1e-5), heads, causal=True)
+    return x + mlp(w, prefix, layer_norm(w, prefix + "ln2", x, 1e-5), "tanh")
 
 
-@step_of("gpt2_train_step")
+@step_of("gpt2_train_step", adamw)
 def gpt2_train_step(rank, w):
     b, s, layers, heads = (rank.dims[name] for name in ("b", "s", "layers", "heads"))
     x = w["wte"][rank.named("tokens").reshape(b, s)] + w["wpe"][torch.arange(s)]
     for layer in range(layers):
         x = gpt2_block(w, f"block{layer}.", x, heads)
-    x = F.layer_norm(x, x.shape[-1:], w["ln_f.gamma"], w["ln_f.beta"], 1e-5)
-    logits = (x @ w["wte"].mT).flatten(0, 1)
-    loss = F.cross_entropy(logits, rank.named("labels"))
-    return loss, {"logits": (rank.named("logits"), logits), "loss": (rank.named("loss.loss"), loss.reshape(1))}
+    return loss_of(rank, (layer_norm(w, "ln_f", x, 1e-5) @ w["wte"].mT).flatten(0, 1), "logits")
 
 
-@step_of("gpt2_block")
+@step_of("gpt2_block", adamw)
 def gpt2_block_step(rank, w):
-    return block_step(rank, lambda x: gpt2_block(w, "", x, rank.dims["heads"]))
+    return block_step(rank, "residual2",
+                      lambda x: gpt2_block(w, "", x.reshape(rank.dims["b"], rank.dims["s"], -1), rank.dims["heads"]).flatten(0, 1))
 
 
 # Llama 3 (Grattafiori et al., 2024): RMSNorm (Zhang and Sennrich), rotary positions (Su et al.) of the first half of a head with the second,
@@ -146,16 +180,14 @@ def llama_block(rank, w, prefix, x):
     return x + F.linear(F.silu(gate) * up, w[prefix + "down.w"])
 
 
-@step_of("llama_train_step")
+@step_of("llama_train_step", adamw)
 def llama_train_step(rank, w):
     x = w["embedding.table"][rank.named("tokens").reshape(rank.dims["b"], -1)]
     for layer in range(rank.dims["layers"]):
         x = llama_block(rank, w, f"block{layer}.", x)
-    logits = F.linear(llama_norm(w["norm.gamma"], x), w["head.w"]).flatten(0, 1)
-    loss = F.cross_entropy(logits, rank.named("labels"))
-    return loss, {"logits": (rank.named("head"), logits), "loss": (rank.named("loss.loss"), loss.reshape(1))}
+    return loss_of(rank, F.linear(llama_norm(w["norm.gamma"], x), w["head.w"]).flatten(0, 1), "head")
 
 
-@step_of("llama_block")
+@step_of("llama_block", adamw)
 def llama_block_step(rank, w):
-    return block_step(rank, lambda x: llama_block(rank, w, "", x))
+    return block_step(rank, "residual2", lambda x: llama_block(rank, w, "", x.reshape(rank.dims["b"], rank.dims["s"], -1)).flatten(0, 1))
