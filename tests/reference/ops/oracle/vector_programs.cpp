@@ -27,13 +27,14 @@ ValueId tokens(Program& p, const std::string& name, std::int64_t count, std::int
 
 void add_norms(OraclePrograms& all, const Shape& shape, double epsilon) {
   const Shape row{shape[-1]};
+  const Fill rows = Fill::norm_rows(1);  // variances from 1 to 0
   const std::string text = shape.to_string() + " epsilon=" + std::to_string(epsilon);
   add_differentiated(all, "layer_norm " + text, [&](Program& p) -> OracleForward {
-    const ValueId x = of(p, "x", shape), gamma = of(p, "gamma", row), beta = of(p, "beta", row);
+    const ValueId x = of(p, "x", shape, rows), gamma = of(p, "gamma", row), beta = of(p, "beta", row);
     return {{layer_norm_forward(p, {epsilon}, f32_math, "y", x, gamma, beta).y}, {x, gamma, beta}};
   });
   add_differentiated(all, "rms_norm " + text, [&](Program& p) -> OracleForward {
-    const ValueId x = of(p, "x", shape), gamma = of(p, "gamma", row);
+    const ValueId x = of(p, "x", shape, rows), gamma = of(p, "gamma", row);
     return {{rms_norm_forward(p, {epsilon}, f32_math, "y", x, gamma).y}, {x, gamma}};
   });
   add_program(all, "residual_norm " + text, [&](Program& p) {
@@ -51,6 +52,7 @@ void add_row_programs(OraclePrograms& all) {
   add_norms(all, {3, 5}, 1e-5);
   add_norms(all, {2, 3, 7}, 0.25);
   add_norms(all, {1, 33}, 1e-6);
+  add_norms(all, {9, 64}, 1e-5);
   for (const Shape& shape : {Shape{2, 1}, Shape{7, 3}, Shape{2, 3, 5, 4}}) {
     for (const double momentum : {0.0, 0.1, 1.0}) {
       add_differentiated(all, "batch_norm " + shape.to_string() + " momentum=" + std::to_string(momentum),
