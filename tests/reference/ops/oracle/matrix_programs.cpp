@@ -137,6 +137,7 @@ void add_attention_programs(OraclePrograms& all) {
     add_attention(all, {causal, 1.0}, 2, 6, 4, 1, 5, true);   // multi-query
     add_attention(all, {causal, 0.125}, 1, 1, 3, 3, 64, true);
     add_attention(all, {causal, -0.25}, 1, 33, 2, 1, 8, false);
+    add_attention(all, {causal, 4.0}, 2, 9, 1, 1, 6, false);  // mostly the key of the largest score
   }
   for (const Rotary::Pairing pairing : {Rotary::Pairing::half, Rotary::Pairing::interleaved}) {
     for (const bool inverse : {false, true}) {

@@ -1,5 +1,6 @@
 // Ops on rows and on elements, the optimizer and collectives for the oracle.
 #include <array>
+#include <limits>
 #include <string>
 
 #include "reference/ops/batch_norm.h"
@@ -71,6 +72,10 @@ void add_row_programs(OraclePrograms& all) {
     (void)cross_entropy_forward_backward(p, f32_math, "both", logits, labels);
     return {{cross_entropy_forward(p, f32_math, "loss", logits, labels).loss}, {logits}, true};
   });
+  add_differentiated(all, "cross_entropy of far logits", [](Program& p) -> OracleForward {
+    const ValueId logits = of(p, "logits", {9, 31}, Fill::normal(4096));
+    return {{cross_entropy_forward(p, f32_math, "loss", logits, tokens(p, "labels", 9, 31)).loss}, {logits}, true};
+  });
   add_differentiated(all, "cross_entropy of one class", [](Program& p) -> OracleForward {
     const ValueId logits = of(p, "logits", {3, 1});
     return {{cross_entropy_forward(p, f32_math, "loss", logits, tokens(p, "labels", 3, 1)).loss}, {logits}, true};
@@ -92,6 +97,38 @@ void add_row_programs(OraclePrograms& all) {
   });
 }
 
+namespace {
+
+// Tails, zeros, infinities and NaN: compared element by element.
+OracleProgram special_values() {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const std::vector<double> values{
+      -30,  -10, -5,     -1,    -1e-3,    -1e-10,    -1e-300,
+      -0.0, 0.0, 1e-300, 1e-10, 1e-3,     1,         5,
+      10,   30,  1e5,    -1e5,  infinity, -infinity, std::numeric_limits<double>::quiet_NaN()};
+  OracleProgram one{"special values", {}};
+  Program& p = one.program;
+  const auto n = static_cast<std::int64_t>(values.size());
+  const ValueId x = p.add(tensor("x", DType::f64, {n}, Role::input));
+  const ValueId dy = p.add(tensor("dy", DType::f64, {n}, Role::input, Fill::constant(1)));
+  one.given[x] = values;
+  for (const GeluForm form : {GeluForm::tanh, GeluForm::erf}) {
+    const std::string name = form == GeluForm::erf ? "gelu_erf" : "gelu";
+    (void)gelu_forward(p, {form}, f64_math, name, x);
+    (void)gelu_backward(p, {form}, f64_math, name + ".backward", x, dy);
+  }
+  (void)relu_forward(p, f64_math, "relu", x);
+  (void)relu_backward(p, f64_math, "relu.backward", x, dy);
+  (void)silu_forward(p, f64_math, "silu", x);
+  (void)silu_backward(p, f64_math, "silu.backward", x, dy);
+  (void)swiglu_forward(p, f64_math, "swiglu", x, dy);
+  (void)scale(p, 0.0, f64_math, "scale", x);
+  (void)add(p, f64_math, "add", x, x);
+  return one;
+}
+
+}  // namespace
+
 void add_element_programs(OraclePrograms& all) {
   const Fill fill = Fill::pointwise();
   const Shape shape{13, 7};
@@ -106,6 +143,7 @@ void add_element_programs(OraclePrograms& all) {
          silu_forward(p, f32_math, "silu", z), swiglu_forward(p, f32_math, "swiglu", x, z)},
         {x, z}};
   });
+  all.push_back(special_values());
   for (const DType to : {DType::bf16, DType::f16}) {
     add_program(
         all, "cast to " + std::string(name(to)),
