@@ -22,6 +22,14 @@ namespace {
 
 using nlohmann::json;
 
+template <NamedEnum E>
+E value_named(const std::string& word) {
+  for (const E value : enum_values<E>) {
+    if (name(value) == word) return value;
+  }
+  throw std::runtime_error("unknown word '" + word + "'");
+}
+
 /// Sets the attributes of a struct that a JSON object names, for `T::visit`.
 template <class T>
 class AttributesFromJson {
@@ -38,10 +46,8 @@ class AttributesFromJson {
       const auto at = std::find(words.begin(), words.end(), word);
       if (at == words.end()) throw std::runtime_error("unknown " + std::string(attribute) + " '" + word + "'");
       held_.*member = static_cast<M>(at - words.begin());
-    } else if constexpr (std::is_enum_v<M>) {
-      const std::string word = found->template get<std::string>();
-      for (int i = 0; name(static_cast<M>(i)) != word || (held_.*member = static_cast<M>(i), false); ++i) {
-      }
+    } else if constexpr (NamedEnum<M>) {
+      held_.*member = value_named<M>(found->template get<std::string>());
     } else {
       held_.*member = found->template get<M>();
     }
@@ -88,17 +94,9 @@ Attributes attributes_of_kind(std::string_view kind, const json& given) {
   return {};
 }
 
-DType type_named(const std::string& word) {
-  for (const DType type : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e5m2,
-                           DType::f4_e2m1, DType::i32, DType::u8}) {
-    if (name(type) == word) return type;
-  }
-  throw std::runtime_error("unknown type '" + word + "'");
-}
-
 TensorSpec tensor_of(const json& given) {
-  return tensor(given["name"], type_named(given["dtype"]), Shape(given["shape"].get<std::vector<std::int64_t>>()),
-                Role::input);
+  return tensor(given["name"], value_named<DType>(given["dtype"]),
+                Shape(given["shape"].get<std::vector<std::int64_t>>()), Role::input);
 }
 
 }  // namespace
