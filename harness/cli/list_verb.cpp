@@ -218,6 +218,7 @@ Json cases_json(std::span<const PlannedCase> cases) {
                     {"flop", planned.cost.flop},
                     {"bytes", planned.cost.bytes},
                     {"memory_bytes", planned.bytes}});
+    if (planned.c.calls) list.back()["calls"] = *planned.c.calls;
   }
   return {{"cases", std::move(list)}};
 }
@@ -236,7 +237,9 @@ std::string plan_text(std::span<const PlannedCase> cases, const Effort& effort, 
   return table.text(style) + "\n" + fitted(sum, style.width, 0) + "\n";
 }
 
-int list_verb(const Options& options, const Environment& environment) {
+int list_verb(const Options& options, const Environment& outer) {
+  const SelectedSuites suites = selected_suites(options, outer);
+  const Environment environment = suites.in(outer);
   tell_variables(options, environment);
   if (options.subject == "suites") return list_suites(options, environment);
   if (!options.subject.empty()) return list_case(options, environment);
@@ -244,6 +247,7 @@ int list_verb(const Options& options, const Environment& environment) {
   const Selection selection = selection_for(options, device);
   const std::vector<PlannedCase> cases = plan_cases(environment.suites, selection);
   tell_lacking(selection, device, environment);
+  tell_excepts(suites, environment);
   if (cases.empty()) return refuse_empty(selection, environment);
   print_cases(cases, options, environment);
   if (!options.list_json) {

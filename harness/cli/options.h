@@ -96,6 +96,7 @@ struct Options {
   bool turns = false;                                     ///< --turns
   bool trust_libraries = false;                           ///< --trust-libraries
   std::optional<std::string> pin;                         ///< --pin
+  std::optional<std::string> shapes;                      ///< --shapes
   std::optional<std::string> like;                        ///< --like
   std::optional<std::string> tuning_cache;                ///< --tuning-cache; "off" for none
   std::optional<std::string> out;                         ///< --out

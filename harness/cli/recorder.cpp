@@ -145,7 +145,8 @@ std::vector<std::pair<std::string, std::string>> settings_of(const Report& repor
   facts.emplace_back("check", report.run.check);
   facts.emplace_back("injected", report.run.injected);
   facts.emplace_back("energy", options.run.energy ? "on" : "off");
-  for (const auto& [fact, file] : {std::pair{"pin", &options.pin}, {"like", &options.like}}) {
+  for (const auto& [fact, file] :
+       {std::pair{"pin", &options.pin}, {"like", &options.like}, {"shapes", &options.shapes}}) {
     if (*file) facts.emplace_back(fact, anonymizer == nullptr ? **file : anonymizer->path(**file));
   }
   facts.emplace_back("breakdown", options.run.breakdown ? "on" : "off");
@@ -200,7 +201,7 @@ std::vector<std::string> users_of(const Environment& environment) {
 std::vector<std::string> without_files(const std::vector<std::string>& own_words) {
   std::vector<std::string> kept;
   for (std::size_t i = 0; i < own_words.size(); ++i) {
-    if (own_words[i] == "--pin" || own_words[i] == "--like") {
+    if (own_words[i] == "--pin" || own_words[i] == "--like" || own_words[i] == "--shapes") {
       ++i;
     } else {
       kept.push_back(own_words[i]);

@@ -78,6 +78,10 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                "several ranks share one GPU: programs are run and checked as on several, the figures say nothing of "
                "them",
                turn_on(in_selection(&Selection::virtual_ranks))),
+           row("--shapes", "FILE",
+               "the shapes of a list instead of the suites' own: gpubench's JSON, benchdnn problems, ONEDNN_VERBOSE, "
+               "cuBLAS, cuBLASLt and rocBLAS logs, DeepBench lists; sums up what all its calls take",
+               text(&Options::shapes)),
            row("--axis", "NAME=N,...", "values of one dimension instead of the suites' own",
                several(Takes::each, in_selection(&Selection::axes), axis_of)),
        }},

@@ -19,6 +19,7 @@
 #include "harness/hardware/gpu_survey.h"
 #include "harness/hardware/peaks.h"
 #include "harness/measure/derive.h"
+#include "harness/report/calls_total.h"
 #include "harness/report/console.h"
 #include "harness/report/quantity.h"
 #include "harness/report/record_text.h"
@@ -54,8 +55,8 @@ using Clock = std::chrono::steady_clock;
 class Run {
  public:
   Run(const Options& options, std::span<const std::string> words, const Environment& environment, DeviceChoice device,
-      std::vector<PlannedCase> plan, Tier tier, RunOptions run_options, const Resumption* resumption,
-      const std::optional<HashKey>& key)
+      std::vector<PlannedCase> plan, Tier tier, RunOptions run_options, std::optional<ShapesContext> shapes,
+      const Resumption* resumption, const std::optional<HashKey>& key)
       : options_(options),
         words_(words),
         environment_(environment),
@@ -63,6 +64,7 @@ class Run {
         plan_(std::move(plan)),
         tier_(tier),
         run_options_(std::move(run_options)),
+        shapes_(std::move(shapes)),
         resumption_(resumption),
         key_(key) {}
 
@@ -204,6 +206,7 @@ class Run {
     run.env = telling_variables(environment_);
     run.env.insert(run.env.end(), options_.from_environment.begin(), options_.from_environment.end());
     run.devices = {info_};
+    run.shapes = shapes_;
     run.started_at = started_;
     run.finished_at = started_ + std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - clock_).count();
     run.resumed = resumption_ == nullptr ? 0 : resumption_->journal.resumed + 1;
@@ -238,7 +241,7 @@ class Run {
     const bool any_row = !style.quiet || std::any_of(records_.begin(), records_.end(),
                                                      [](const CaseRecord& r) { return went_wrong(r.verdict); });
     out << (any_row ? "\n" : "") << failures_text(records_, style) << scaling_text(records_, style)
-        << summary_text(records_, style) << legend_text(records_, style) << "\n"
+        << summary_text(records_, style) << calls_totals_text(report(), style) << legend_text(records_, style) << "\n"
         << verdict_text(records_,
                         {code, explanation(outcome, code), outputs.report_path(), signal_ == 0, seconds_,
                          outputs.page_path(), resume_},
@@ -259,8 +262,9 @@ class Run {
   std::vector<PlannedCase> plan_;
   Tier tier_;
   RunOptions run_options_;
-  const Resumption* resumption_;  ///< null: a new run
-  std::optional<HashKey> key_;    ///< of --anonymize
+  std::optional<ShapesContext> shapes_;  ///< of --shapes
+  const Resumption* resumption_;         ///< null: a new run
+  std::optional<HashKey> key_;           ///< of --anonymize
   std::optional<Anonymizer> anonymizer_;
   std::unique_ptr<JournalWriter> journal_;
   std::string invocation_;
@@ -274,8 +278,10 @@ class Run {
   int signal_ = 0;
 };
 
-int run_cases(const Options& options, std::span<const std::string> words, const Environment& environment,
+int run_cases(const Options& options, std::span<const std::string> words, const Environment& outer,
               const Resumption* resumption) {
+  const SelectedSuites suites = selected_suites(options, outer);
+  const Environment environment = suites.in(outer);
   const DeviceChoice device = choose_device(options.device, environment, options.for_driver_s());
   const Selection selection = selection_for(options, device);
   expect_devices_for(selection, device);
@@ -294,6 +300,7 @@ int run_cases(const Options& options, std::span<const std::string> words, const 
   tell_variables(options, environment);
   tell_lacking(selection, device, environment);
   if (plan.empty()) return refuse_empty(selection, environment);
+  tell_excepts(suites, environment);
   tell_suites_without_cases(selection, plan, environment);
   for (const std::string& sentence : doubtful_wishes(options, device, read_host().usable_cpus))
     environment.err << "warning: " << sentence << "\n";
@@ -312,7 +319,7 @@ int run_cases(const Options& options, std::span<const std::string> words, const 
     for (const auto& [id, record] : resumption->journal.finished) run.finished.insert(id);
     run.in_flight = resumption->journal.in_flight;
   }
-  return Run(options, words, environment, device, std::move(plan), selection.tier, run, resumption,
+  return Run(options, words, environment, device, std::move(plan), selection.tier, run, suites.source, resumption,
              key_for(options, environment))
       .execute();
 }

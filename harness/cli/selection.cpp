@@ -6,14 +6,17 @@
 #include <optional>
 #include <set>
 
+#include "harness/cli/flags.h"
 #include "harness/cli/verbs.h"
 #include "harness/core/error.h"
 #include "harness/hardware/doctor.h"
 #include "harness/hardware/gpu_survey.h"
 #include "harness/plan/names.h"
+#include "harness/report/calls_total.h"
 #include "harness/report/text_table.h"
 #include "harness/report/visible_text.h"
 #include "harness/run/case_record.h"
+#include "harness/shapes/shape_list.h"
 
 namespace gpubench {
 namespace {
@@ -55,6 +58,27 @@ Selection selection_for(const Options& options, const DeviceChoice& device) {
         device.backend->name));
   }
   return selection;
+}
+
+Environment SelectedSuites::in(const Environment& environment) const {
+  Environment own = environment;
+  if (source) own.suites = listed;
+  return own;
+}
+
+SelectedSuites selected_suites(const Options& options, const Environment& environment) {
+  SelectedSuites selected;
+  if (!options.shapes) return selected;
+  ShapeList list = read_shape_list(*options.shapes);
+  selected.listed = listed_suites(environment.suites, list, !options.selection.precisions.empty());
+  selected.source = std::move(list.source);
+  return selected;
+}
+
+void tell_excepts(const SelectedSuites& suites, const Environment& environment) {
+  if (!suites.source) return;
+  for (const ShapesExcept& except : suites.source->excepts)
+    environment.err << fmt::format("note: {}: {}\n", visible(suites.source->file), visible(text_of(except)));
 }
 
 void expect_devices_for(const Selection& selection, const DeviceChoice& device) {

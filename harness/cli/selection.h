@@ -1,6 +1,7 @@
 // Which cases a command line selects, and what the user is told of them before they run.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 
@@ -9,12 +10,26 @@
 #include "harness/cli/options.h"
 #include "harness/hardware/host.h"
 #include "harness/plan/plan.h"
+#include "harness/report/report_json.h"
 
 namespace gpubench {
 
 /// What the user selected, completed by what depends on the device: without --tier `standard` on a GPU and `quick`
 /// elsewhere, without --precision the recipes that the device has.
 [[nodiscard]] Selection selection_for(const Options& options, const DeviceChoice& device);
+
+/// The suites of a command line: those of the program, or their workloads with the shapes of a list (--shapes).
+struct SelectedSuites {
+  std::vector<Suite> listed;
+  std::optional<ShapesContext> source;  ///< of the list
+
+  /// The environment with these suites.
+  [[nodiscard]] Environment in(const Environment& environment) const;
+};
+/// Throws UsageError where the list cannot be read or taken.
+[[nodiscard]] SelectedSuites selected_suites(const Options& options, const Environment& environment);
+/// Says on standard error what of the list is not measured as it stands there.
+void tell_excepts(const SelectedSuites& suites, const Environment& environment);
 
 /// Throws UsageError where --ranks asks for more GPUs than there are. Cases that were not asked for by --ranks (a suite
 /// of two ranks, taken with all others) are unsupported instead, when they come to run.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -61,6 +62,7 @@ struct Case {
   LaunchMode launch = LaunchMode::stream;
   bool fuse = true;  ///< ops may be replaced by the fused ones that the backend has
   Cadence cadence = Cadence::streaming;
+  std::optional<double> calls = {};  ///< how often a list of shapes calls it (--shapes)
 
   /// Throws ProgramError when a character or the length breaks the grammar.
   [[nodiscard]] std::string id() const;

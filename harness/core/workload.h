@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct Point {
   std::vector<std::string> recipes = {};  ///< the grid's recipes that make sense for this point; empty: all
   std::vector<std::string> modes = {};    ///< of the workload, as they appear in the id: "in_place"
   Cadence cadence = Cadence::streaming;   ///< where not streaming, a mode as well
+  std::optional<double> calls = {};       ///< of a list of shapes (--shapes): how often it calls this one
+  bool keeps_recipes = false;             ///< its recipes are taken whatever the device has, as a list says them
 };
 
 struct Grid {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "harness/core/record.h"
+#include "harness/report/calls_total.h"
 #include "harness/report/console.h"
 #include "harness/report/quantity.h"
 
@@ -114,6 +115,25 @@ void add_coverage(Html& html, const Report& report, const Totals& totals) {
   html.raw("</dl>\n");
 }
 
+// What a list of shapes takes here, all its calls together.
+void add_calls(Html& html, const Report& report) {
+  const std::vector<CallsTotal> totals = calls_totals(report.cases);
+  if (totals.empty()) return;
+  html.raw("<dl class=\"facts\">\n");
+  for (const CallsTotal& total : totals)
+    add_fact(html, fmt::format("All calls, {}, {}", total.suite, total.recipe), time_of(total), explanation_of(total));
+  html.raw("</dl>\n");
+  if (!report.run.shapes) return;
+  html.element(
+          "p",
+          fmt::format("Of {} ({}): each shape's calls times its median, one after another; 95% intervals added up.",
+                      report.run.shapes->file, report.run.shapes->format),
+          "class=\"note\"")
+      .raw("\n");
+  for (const ShapesExcept& except : report.run.shapes->excepts)
+    html.element("p", text_of(except), "class=\"note\"").raw("\n");
+}
+
 void add_warnings(Html& html, const Report& report, const Totals& totals) {
   const auto warn = [&](const std::string& text) { html.element("p", text, "class=\"warning\""); };
   if (!report.run.complete) warn("The run was interrupted: cases that it did not reach are skipped.");
@@ -155,6 +175,7 @@ void add_facts(Html& html, std::span<const Side> sides) {
   for (const Side& side : sides) {
     if (!side.letter.empty()) html.element("h3", side.name);
     add_coverage(html, *side.report, totals_of(side.report->cases));
+    add_calls(html, *side.report);
   }
 }
 

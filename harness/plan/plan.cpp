@@ -1,10 +1,12 @@
 #include "harness/plan/plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <numeric>
-#include <set>
 
 #include "harness/core/error.h"
 #include "harness/plan/names.h"
@@ -98,7 +100,7 @@ class Overrides {
     if (!batch_axis.empty() && !selection_.batches.empty())
       points = replaced(points, batch_axis, selection_.batches, false);
     for (const auto& [axis, extents] : selection_.axes) points = replaced(points, axis, extents, true);
-    if (any()) std::for_each(points.begin(), points.end(), expect_countable);
+    if (any()) std::for_each(points.begin(), points.end(), [](const Point& one) { expect_countable(one.dims); });
     return points;
   }
 
@@ -108,23 +110,6 @@ class Overrides {
   static void require(const std::string& flag, std::int64_t value, std::int64_t least) {
     if (value >= least) return;
     throw UsageError(flag + " has value " + std::to_string(value) + ", expected at least " + std::to_string(least));
-  }
-
-  // Suites multiply up to four extents, and small factors of their own: 2^56 leaves room for both in 64 bits.
-  static void expect_countable(const Point& point) {
-    constexpr std::size_t multiplied = 4;
-    constexpr double most = 0x1p56;
-    std::vector<double> extents;
-    std::string text;
-    for (const auto& [axis, extent] : point.dims) {
-      extents.push_back(static_cast<double>(std::max<std::int64_t>(extent, 1)));
-      text += (text.empty() ? "" : ",") + axis + "=" + std::to_string(extent);
-    }
-    std::sort(extents.begin(), extents.end(), std::greater<>());
-    extents.resize(std::min(extents.size(), multiplied));
-    if (std::accumulate(extents.begin(), extents.end(), 1.0, std::multiplies<>()) < most) return;
-    throw UsageError("these axes are too large to be counted: " + text +
-                     "; expected less than 2^56 for the product of the four largest, take smaller ones");
   }
 
   // A layer keeps its label under another batch size, but not under other extents.
@@ -194,6 +179,11 @@ class Planner {
     validate_ranks(workloads);
     overrides_.validate(workloads);
     for (const Declared& declared : workloads) plan_workload(declared);
+    for (PlannedCase& planned : planned_) {
+      Case& c = planned.c;
+      if (c.calls)
+        c.label += fmt::format("{}{:.15g} call{}", c.label.empty() ? "" : ", ", *c.calls, *c.calls == 1.0 ? "" : "s");
+    }
   }
 
   void validate_precisions(std::span<const Suite> suites) const {
@@ -240,7 +230,8 @@ class Planner {
     return wanted;
   }
 
-  [[nodiscard]] bool takes(const std::string& recipe) const {
+  [[nodiscard]] bool takes(const std::string& recipe, const Point& point) const {
+    if (selection_.precisions.empty() && point.keeps_recipes) return true;
     const Names& wanted = selection_.precisions.empty() ? selection_.default_precisions : selection_.precisions;
     return wanted.empty() || contains(wanted, recipe);
   }
@@ -250,7 +241,7 @@ class Planner {
       if (declared_point.tier > selection_.tier) continue;
       for (const Point& point : overrides_.apply(declared_point, declared.info.batch_axis)) {
         for (const std::string& recipe : declared.grid.recipes_of(declared_point)) {
-          if (!takes(recipe)) continue;
+          if (!takes(recipe, declared_point)) continue;
           for (const int ranks : ranks_of(declared.info)) {
             for (const LaunchMode launch : launches(ranks)) add(declared, point, recipe, launch, ranks);
           }
@@ -274,7 +265,8 @@ class Planner {
     c.dims = point.dims;
     c.recipe = recipe;
     c.label = point.label;
-    c.tier = point.tier;
+    c.tier = point.calls ? selection_.tier : point.tier;  // shapes of a list are of the tier that it is run at
+    c.calls = point.calls;
     c.cache = declared.info.cache;
     c.launch = launch;
     c.fuse = selection_.fuse;
@@ -287,19 +279,36 @@ class Planner {
     if (selection_.virtual_ranks && ranks > 1) c.modes.emplace_back("virtual");
     const std::string id = c.id();
     if (!filters_.empty() && !any_found(filters_, id)) return;
-    if (any_found(excludes_, id) || !ids_.insert(id).second) return;
-    planned_.push_back({std::move(c), declared.workload, {}, 0});
+    if (any_found(excludes_, id)) return;
+    const auto [place, is_new] = places_.emplace(id, planned_.size());
+    if (is_new)
+      planned_.push_back({std::move(c), declared.workload, {}, 0});
+    else if (c.calls)  // --batch and --axis make one of two
+      *planned_[place->second].c.calls += *c.calls;
   }
 
   const Selection& selection_;
   Overrides overrides_;
   std::vector<Pattern> filters_;
   std::vector<Pattern> excludes_;
-  std::set<std::string> ids_;
+  std::map<std::string, std::size_t> places_;  // of ids in the plan
   std::vector<PlannedCase> planned_;
 };
 
 }  // namespace
+
+// Suites multiply up to four extents, and small factors of their own: 2^56 leaves room for both in 64 bits.
+void expect_countable(const Dims& dims) {
+  constexpr std::size_t multiplied = 4;
+  constexpr double most = 0x1p56;
+  std::vector<double> extents;
+  for (const auto& [axis, extent] : dims) extents.push_back(static_cast<double>(std::max<std::int64_t>(extent, 1)));
+  std::sort(extents.begin(), extents.end(), std::greater<>());
+  extents.resize(std::min(extents.size(), multiplied));
+  if (std::accumulate(extents.begin(), extents.end(), 1.0, std::multiplies<>()) < most) return;
+  throw UsageError("these axes are too large to be counted: " + to_string(dims) +
+                   "; expected less than 2^56 for the product of the four largest, take smaller ones");
+}
 
 std::vector<PlannedCase> plan_cases(std::span<const Suite> suites, const Selection& selection) {
   return Planner(selection).plan(suites);

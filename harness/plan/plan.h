@@ -43,6 +43,9 @@ struct PlannedCase {
 /// ones and the nearest match, and for a malformed regular expression. An empty result is not an error here (exit 5).
 [[nodiscard]] std::vector<PlannedCase> plan_cases(std::span<const Suite> suites, const Selection& selection);
 
+/// Throws UsageError where the four largest extents multiply to 2^56 or more, which suites cannot count.
+void expect_countable(const Dims& dims);
+
 /// The cases of plan_cases(), without building any program: cost, bytes and definition are 0.
 [[nodiscard]] std::vector<PlannedCase> declared_cases(std::span<const Suite> suites, const Selection& selection);
 

@@ -274,6 +274,10 @@ void Anonymizer::context(Report& report) const {
   RunContext& run = report.run;
   for (auto& [name, value] : run.build) value = text(value);
   run.argv = command(run.argv);
+  if (run.shapes) {
+    run.shapes->file = path(run.shapes->file);
+    for (ShapesExcept& except : run.shapes->excepts) except.reason = text(except.reason);
+  }
   for (auto& [name, value] : run.env) value = variable(name, value);
   for (DeviceInfo& device : run.devices) {
     device.name = text(device.name);

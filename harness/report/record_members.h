@@ -233,6 +233,9 @@ void visit(Archive& a, CaseRecord& r) {
   a("label", r.c.label);
   a("tier", r.c.tier);
   a("cache", r.c.cache);
+  a("calls", r.c.calls,
+    {.note = "since 1.9; how often the list of shapes (--shapes) calls it, left out without one",
+     .sign = Sign::positive});
   a("def_hash", r.def_hash,
     {.note = "since 1.4; digests what the id stands for: two records of one id that differ here measured different "
              "work or data",
@@ -289,6 +292,32 @@ void visit(Archive& a, HostContext& h) {
 }
 
 template <class Archive>
+void visit(Archive& a, ShapesExcept& e) {
+  a("reason", e.reason, {.least = 1});
+  a("calls", e.calls, {.sign = Sign::positive});
+  a("taken", e.taken, {.note = "measured without something; else not measured at all"});
+}
+
+template <class Archive>
+void visit(Archive& a, ShapesContext& s) {
+  a("file", s.file);
+  a("format", s.format, {.least = 1});
+  a("excepts", s.excepts);
+}
+
+template <class Archive>
+void visit(Archive& a, CallsTotal& t) {
+  a("suite", t.suite, {.note = "or all of this recipe", .least = 1});
+  a("recipe", t.recipe, {.note = "with modes and ranks where they are not the usual ones", .least = 1});
+  a("shapes", t.shapes, {.least = 1});
+  a("calls", t.calls, {.sign = Sign::positive});
+  a("ns", t.ns, {.note = "sum of calls times median, left out where a shape has no time"});
+  a("low_ns", t.low_ns);
+  a("high_ns", t.high_ns);
+  a("missing", t.missing, {.note = "why there is no sum", .optional = true, .least = 1});
+}
+
+template <class Archive>
 void visit(Archive& a, RunContext& r) {
   a("tool_version", r.tool_version, {.least = 1});
   a("build", r.build);
@@ -319,6 +348,7 @@ void visit(Archive& a, RunContext& r) {
     {.note = "since 1.4; what the user locked the SM clock at, left out where it is free",
      .optional = true,
      .least = 1});
+  a("shapes", r.shapes, {.note = "since 1.9; the list of shapes that was run (--shapes), left out without one"});
   a("resumed", r.resumed,
     {.note = "since 1.6; how often the run was interrupted and resumed (--resume), left out where it never was",
      .optional = true,
@@ -338,7 +368,7 @@ concept AnyOf = (std::is_same_v<T, Ts> || ...);
 template <class T>
 inline constexpr bool is_part =
     AnyOf<T, Worst, OpParity, EndToEndTensor, Parity, Spread, RoundTelemetry, RankTimes, RoundRecord, Summary, OpShare,
-          CollectiveRates, RankSpread, PeakShare, Derived, DeviceInfo, CacheContext>;
+          CollectiveRates, RankSpread, PeakShare, Derived, DeviceInfo, CacheContext, ShapesExcept, ShapesContext>;
 template <class T>
 concept Part = is_part<T>;
 template <class T>

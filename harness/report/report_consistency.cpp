@@ -89,6 +89,15 @@ void check_benchmarks(const Report& report, const Node& root, Problems& problems
     problems.add(benchmarks.complaint(fmt::format("lacks \"{}\"", visible(key))));
 }
 
+void check_calls_totals(const Report& report, const Node& results, Problems& problems) {
+  const Json expected = calls_totals_json(report.cases);
+  const std::size_t told = results.has("calls_totals") ? results.at("calls_totals").length() : 0;
+  if (told != expected.size())
+    results.refuse(fmt::format("has {} calls_totals, but the cases make {}", told, expected.size()));
+  for (std::size_t i = 0; i < told; ++i)
+    check_members(expected[i], results.at("calls_totals").at(i), "the cases make", problems);
+}
+
 }  // namespace
 
 void check_meaning(const Report& report, const Node& root, Problems& problems) {
@@ -98,6 +107,7 @@ void check_meaning(const Report& report, const Node& root, Problems& problems) {
   check_ids(report, cases, problems);
   for (std::size_t i = 0; i < report.cases.size(); ++i) check_case(report.cases[i], cases.at(i), problems);
   check_members(totals_json(totals_of(report.cases)), root.at("gpubench").at("totals"), "the cases make", problems);
+  problems.attempt([&] { check_calls_totals(report, root.at("gpubench"), problems); });
   // What follows from cases that are wrong is wrong as well, and would only be told twice.
   if (problems.count() == before) check_benchmarks(report, root, problems);
 }

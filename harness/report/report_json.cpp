@@ -7,6 +7,7 @@
 
 #include "harness/core/error.h"
 #include "harness/measure/statistics.h"
+#include "harness/report/calls_total.h"
 #include "harness/report/json.h"
 #include "harness/report/record_io.h"
 
@@ -141,9 +142,17 @@ Json benchmarks_json(std::span<const CaseRecord> records) {
 Json report_json(const Report& report) {
   Json cases = Json::array();
   for (const CaseRecord& record : report.cases) cases.push_back(to_json(record));
+  Json results = {{"cases", std::move(cases)}, {"totals", totals_json(totals_of(report.cases))}};
+  if (Json calls = calls_totals_json(report.cases); !calls.empty()) results["calls_totals"] = std::move(calls);
   return {{"context", context_json(report)},
           {"benchmarks", benchmarks_json(report.cases)},
-          {"gpubench", {{"cases", std::move(cases)}, {"totals", totals_json(totals_of(report.cases))}}}};
+          {"gpubench", std::move(results)}};
+}
+
+Json calls_totals_json(std::span<const CaseRecord> records) {
+  Json totals = Json::array();
+  for (const CallsTotal& total : calls_totals(records)) totals.push_back(record_members::Writer::written(total));
+  return totals;
 }
 
 std::string iso_time(std::time_t time) {

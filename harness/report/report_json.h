@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <ctime>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,7 +26,7 @@ class Problems;
 /// What a report calls itself.
 inline constexpr std::string_view report_schema = "gpubench-report";
 /// The version that report_json() writes.
-inline constexpr std::string_view report_schema_version = "1.8";
+inline constexpr std::string_view report_schema_version = "1.9";
 
 /// One level of a processor's caches, as Google Benchmark's context tells it.
 struct CacheContext {
@@ -44,6 +45,30 @@ struct HostContext {
   bool cpu_scaling_enabled = false;
   std::vector<CacheContext> caches;
   std::vector<double> load_avg;
+};
+
+/// Calls of a list of shapes that are not measured as they stand there.
+struct ShapesExcept {
+  std::string reason;  ///< "primitive reorder"; "without the bias"
+  double calls = 0.0;
+  bool taken = false;  ///< measured without something that the reason names; false: not measured at all
+};
+
+/// The list of shapes that a run took (--shapes).
+struct ShapesContext {
+  std::string file;
+  std::string format;                 ///< "ONEDNN_VERBOSE"
+  std::vector<ShapesExcept> excepts;  ///< each reason once
+};
+
+/// What all calls of a list take together (calls_total.h).
+struct CallsTotal {
+  std::string suite;   ///< or "all"
+  std::string recipe;  ///< "bf16", "bf16/unfused"
+  std::int64_t shapes = 0;
+  double calls = 0.0;
+  std::optional<double> ns{}, low_ns{}, high_ns{};  ///< none where a shape has no time
+  std::string missing{};                            ///< why there is none
 };
 
 /// What the context says about the run.
@@ -65,8 +90,9 @@ struct RunContext {
   std::vector<DeviceInfo> devices;
   std::time_t started_at = 0;
   std::time_t finished_at = 0;
-  int resumed = 0;        ///< how often the run was interrupted and resumed; 0 before 1.6
-  bool complete = false;  ///< false: interrupted; some cases are `skipped` for that reason
+  std::optional<ShapesContext> shapes{};  ///< since 1.9, of a run of listed shapes
+  int resumed = 0;                        ///< how often the run was interrupted and resumed; 0 before 1.6
+  bool complete = false;                  ///< false: interrupted; some cases are `skipped` for that reason
 };
 
 struct Report {
@@ -87,6 +113,9 @@ struct Totals {
 };
 [[nodiscard]] Totals totals_of(std::span<const CaseRecord> records);
 [[nodiscard]] Json totals_json(const Totals& totals);
+
+/// calls_totals(); an empty list without a list of shapes.
+[[nodiscard]] Json calls_totals_json(std::span<const CaseRecord> records);
 
 /// What `benchmarks` holds of these cases: of each that passed, one entry per round that counts and one "<id>_median".
 [[nodiscard]] Json benchmarks_json(std::span<const CaseRecord> records);

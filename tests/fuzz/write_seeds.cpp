@@ -250,12 +250,46 @@ int main(int argc, char** argv) {
           "choices": {"an op": "an implementation"}})";
   seeds.write("tuning_cache", {choices, "{}", "[", R"({"schema": "gpubench-tuning", "schema_version": 2})"},
               words_of({choices}));
+  seeds.write(
+      "shapes",
+      {"--dt=f32,bf16 --wtag=ab,ba\n64x128:128x96n\"a\"\n--dir=BWD_W --mb=4\ng2mb8_ic64ih56oc64oh56kh3sh1ph1dh0\n",
+       "onednn_verbose,v1,primitive,exec,cpu,matmul,i,undef,src:f32:a:blocked:ab::f0 wei:f32::blocked:ba::f0 "
+       "dst:f32::blocked:ab::f0,attr-post-ops:sum,,64x128:128x96,0.1\n",
+       "dnnl_verbose,exec,cpu,convolution,i,backward_data,src_f32::blocked:acdb:f0 wei_f32::blocked:any:f0 "
+       "dst_f32::blocked:acdb:f0,,alg:auto,mb2_ic16oc16_ih7oh7kh5sh1dh0ph2_iw7ow7kw5sw1dw0pw2,0.2\n",
+       "I! cuBLAS (v13.4) function cublasStatus_t cublasGemmEx(int) called:\ni!  transa: type=t; "
+       "val=CUBLAS_OP_T(1)\ni!  m: "
+       "type=int; val=96\ni!  n: type=int; val=64\ni!  k: type=int; val=8\ni!  Atype: type=t; val=CUDA_R_16BF(14)\n",
+       "[cublasLt][17][Trace][cublasLtMatmul] Adesc=[type=R_32F rows=8 cols=6 ld=8] Bdesc=[type=R_32F rows=8 cols=4 "
+       "ld=8] "
+       "Ddesc=[type=R_32F rows=6 cols=4 ld=6 batchCount=2] computeDesc=[computeType=COMPUTE_32F transa=OP_T]\n",
+       "./rocblas-bench -f gemm_ex --transposeA T -m 9 -n 6 -k 8 --a_type bf16_r --lda 8 --beta 0\n",
+       "- { rocblas_function: \"rocblas_sgemm\", transA: 'T', M: 96, N: 64, K: 128, lda: 128, call_count: 7 }\n",
+       "training_set = {\n  std::make_tuple(1760, 16, 1760, true, false),\n",
+       "w,h,c,n,k,filter_w,filter_h,pad_w,pad_h,stride_w,stride_h,precision,calls\n70,16,1,4,32,20,5,0,0,2,2,f32,3\n",
+       R"({"shapes":[{"suite":"gemm","workload":"matmul","params":{"m":1,"n":2,"k":3},"recipe":"bf16","calls":2.5}]})"},
+      words_of({R"({"shapes":"suite","gemm":"workload","matmul":"params","recipe":"calls"})"}));
   seeds.write("argv",
-              {"run\n--suite\ngemm,conv\n--tier=smoke\n-q", "list\n--format=json", "help\nrun", "--version",
-               "validate\na.json\nb.json", "export\n--format\ncsv\na.json\n-o\nb.csv", "--axis\nk=1,2\n-v",
-               "GPUBENCH_TIER=smoke\nGPUBENCH_DRY_RUN=on\nGPUBENCH_TEIR=x", "GPUBENCH_AXIS=k=1,2\nrun\n--batch\n1,2",
-               "--axis=k=256,512", "--batch=1,2,4", "--ranks=8", "--axis=m=9223372036854775807", "--axis==",
-               "--axis=k=", "--batch=-1", "--batch=1,,2", "--pin=\n--noise=", "gate\na.json\nb.json\n--tau=5%"},
+              {"run\n--suite\ngemm,conv\n--tier=smoke\n-q",
+               "list\n--format=json",
+               "help\nrun",
+               "--version",
+               "validate\na.json\nb.json",
+               "export\n--format\ncsv\na.json\n-o\nb.csv",
+               "--axis\nk=1,2\n-v",
+               "GPUBENCH_TIER=smoke\nGPUBENCH_DRY_RUN=on\nGPUBENCH_TEIR=x",
+               "GPUBENCH_AXIS=k=1,2\nrun\n--batch\n1,2",
+               "list\n--shapes\na.log",
+               "--axis=k=256,512",
+               "--batch=1,2,4",
+               "--ranks=8",
+               "--axis=m=9223372036854775807",
+               "--axis==",
+               "--axis=k=",
+               "--batch=-1",
+               "--batch=1,,2",
+               "--pin=\n--noise=",
+               "gate\na.json\nb.json\n--tau=5%"},
               flags_and_values());
   // The first byte says how the rest is taken: even, as the bytes of a pipe; odd, as the body of a message.
   seeds.write("messages",

@@ -52,6 +52,7 @@ const std::vector<Rule>& table() {
       {"harness/report/",
        {"harness/core/", "harness/measure/statistics.h"},
        {"fmt/", "nlohmann/", "unistd.h", "fcntl.h", "sys/", "linux/magic.h"}},
+      {"harness/shapes/", {"harness/core/", "reference/ops/", "harness/plan/", "harness/report/"}, {"fmt/"}},
       {"harness/chart/", {"harness/report/quantity.h", "harness/report/visible_text.h"}, {"fmt/"}},
       {"harness/compare/", {"harness/core/", "harness/measure/statistics.h", "harness/report/"}, {"fmt/", "nlohmann/"}},
       {"harness/page/",

@@ -77,6 +77,10 @@ const std::vector<std::pair<const char*, Fate>>& fates() {
       {"/context/gpubench/argv/N", Fate::hidden},
       {"/context/gpubench/env/GPUBENCH_SUITE", Fate::text},
       {"/context/gpubench/env/.*", Fate::hidden},
+      {"/context/gpubench/shapes/file", Fate::hidden},
+      {"/context/gpubench/shapes/format", Fate::kept},
+      {"/context/gpubench/shapes/excepts/N/reason", Fate::text},  // has words of the file
+      {"/gpubench/calls_totals/N/(suite|recipe|missing)", Fate::kept},
       {"/context/gpubench/devices/N/kind", Fate::kept},
       {"/context/gpubench/devices/N/name", Fate::text},
       {"/context/gpubench/devices/N/properties/driver", Fate::text},

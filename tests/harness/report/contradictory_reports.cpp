@@ -190,6 +190,10 @@ std::vector<MalformedFile> contradictory_reports() {
        "the cases make 3"},
       {"less time", [](Json& j) { j["gpubench"]["totals"]["time_s"] = 0.5; }, "gpubench.totals.time_s",
        "the cases make 1"},
+      {"a call more in all", [](Json& j) { j["gpubench"]["calls_totals"][0]["calls"] = 50; },
+       "gpubench.calls_totals[0].calls", "the cases make 49"},
+      {"no sum of the calls", [](Json& j) { j["gpubench"].erase("calls_totals"); }, "gpubench",
+       "has 0 calls_totals, but the cases make 1"},
       {"a case cut out", [](Json& j) { j["gpubench"]["cases"].erase(1); }, "gpubench.totals", "the cases make"},
       {"a benchmark that failed",
        [](Json& j) {

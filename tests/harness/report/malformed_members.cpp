@@ -90,6 +90,8 @@ const std::vector<std::string>& optional_members() {
       "context.gpubench.invocation",
       "context.gpubench.injected",
       "context.gpubench.locked_clock_mhz",
+      "context.gpubench.shapes",
+      "gpubench.cases[0].calls",
       "gpubench.cases[0].def_hash",
       "gpubench.cases[0].choice",
       "gpubench.cases[0].workspace_bytes",

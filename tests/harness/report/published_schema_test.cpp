@@ -199,6 +199,11 @@ Json totals() {
 
 Json report_schema_json() {
   Json results = object_with({{"cases", {{"type", "array"}, {"items", one_case()}}}, {"totals", totals()}});
+  results["properties"]["calls_totals"] = {
+      {"description", "since 1.9; what all calls of a list of shapes take together, left out without one"},
+      {"type", "array"},
+      {"items", object_of<CallsTotal>()},
+      {"minItems", 1}};
   results["additionalProperties"] = false;
   Json schema = {
       {"$schema", "http://json-schema.org/draft-07/schema#"},

@@ -35,6 +35,7 @@ inline CaseRecord sample_record(Verdict verdict = Verdict::pass) {
   r.c.recipe = "bf16";
   r.c.modes = {"warm"};
   r.c.label = "a label";
+  r.c.calls = 24.5;
   r.c.tier = Tier::standard;
   r.c.cache = CacheMode::warm;
   r.id = r.c.id();
@@ -112,6 +113,7 @@ inline Report sample_report() {
   report.run.injected = "gemm=25%";
   report.run.locked_clock_mhz = 1755;
   report.run.check = "sample";
+  report.run.shapes = ShapesContext{"step.log", "ONEDNN_VERBOSE", {{"primitive reorder", 3.0, true}}};
   report.run.env = {{"OMP_NUM_THREADS", "2"}};
   report.run.devices = {
       {"cpu", "A Processor", 2, 8000000000, 4000000000, 33554432, {{"isa", "avx2"}}, {{"oneDNN", "2.6.3"}}}};

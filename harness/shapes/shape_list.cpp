@@ -1,0 +1,96 @@
+// Which format a list is in; gpubench's own, which is JSON; what was not taken, in words.
+#include "harness/shapes/shape_list.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "harness/core/error.h"
+#include "harness/report/json.h"
+#include "harness/report/reader.h"
+#include "harness/report/visible_text.h"
+#include "harness/shapes/shape_reader.h"
+
+namespace gpubench {
+namespace {
+
+// benchdnn's problems have no word of their own: they are the last that a line is taken for.
+const ShapeFormat* const formats[] = {&onednn_verbose_format, &cublaslt_format,  &cublas_format,
+                                      &rocblas_format,        &deepbench_format, &benchdnn_format};
+
+constexpr std::string_view known_formats =
+    R"(JSON ({"shapes": [...]}), ONEDNN_VERBOSE, cuBLAS, cuBLASLt or rocBLAS logs, DeepBench lists, benchdnn problems)";
+
+constexpr std::string_view own_members[] = {"suite", "workload", "params", "recipe", "calls"};
+
+// {"shapes": [{"suite": "gemm", "workload": "matmul", "params": {"m": 64, "n": 64, "k": 64}, "recipe": "bf16",
+// "calls": 24}]}
+void read_own(const Node& document, ShapeReader& reader) {
+  for (const auto& [name, value] : document.members()) {
+    if (name != "shapes") value.refuse("is no member of a list of shapes; expected shapes alone");
+  }
+  const Node shapes = document.at("shapes");
+  for (std::size_t i = 0; i < shapes.length(); ++i) {
+    const Node one = shapes.at(i);
+    for (const auto& [name, value] : one.members()) {
+      if (std::find(std::begin(own_members), std::end(own_members), name) == std::end(own_members))
+        value.refuse("is no member of a shape; expected suite, workload, params, recipe, calls");
+    }
+    ListedShape shape{one.at("suite").text(), one.at("workload").text(), {}, "", 1.0};
+    constexpr std::int64_t most = std::int64_t{1} << 30;
+    for (const auto& [name, value] : one.at("params").members()) shape.dims.emplace_back(name, value.integer(0, most));
+    if (one.has("recipe")) shape.recipe = one.at("recipe").text();
+    if (one.has("calls")) shape.calls = one.at("calls").number();
+    try {
+      reader.add(std::move(shape));
+    } catch (const UsageError&) {
+      one.refuse(fmt::format("cannot be taken: expected calls above 0 and up to 1e15, and at most {} shapes",
+                             most_listed_shapes));
+    }
+  }
+}
+
+const ShapeFormat& format_of(std::string_view text, const std::string& file) {
+  ShapeReader lines(text, file);
+  std::string first;
+  while (lines.next()) {
+    for (const ShapeFormat* format : formats) {
+      if (format->recognizes(lines.line())) return *format;
+    }
+    if (first.empty()) first = shown(lines.line());
+  }
+  throw UsageError(fmt::format("{}: is in no known format: {}{}; expected one of {}", visible(file),
+                               first.empty() ? "it is empty" : "it begins with ", first, known_formats));
+}
+
+}  // namespace
+
+ShapeList parse_shape_list(std::string_view text, const std::string& file) {
+  ShapeReader reader(text, file);
+  if (trimmed(text).starts_with('{')) {
+    try {
+      const Json document = parse_json(text, file);
+      read_own(Node(document, visible(file)), reader);
+    } catch (const ReadError& e) {
+      throw UsageError(e.what());
+    }
+    return reader.take("gpubench");
+  }
+  const ShapeFormat& format = format_of(text, file);
+  format.read(reader);
+  return reader.take(format.name);
+}
+
+ShapeList read_shape_list(const std::string& file) {
+  std::error_code ignored;
+  if (std::filesystem::exists(file, ignored) && !std::filesystem::is_regular_file(file, ignored))
+    throw UsageError(fmt::format("{}: expected a file, which workers can read as well", visible(file)));
+  try {
+    return parse_shape_list(read_text(file), file);
+  } catch (const ReadError& e) {
+    throw UsageError(e.what());
+  }
+}
+
+}  // namespace gpubench

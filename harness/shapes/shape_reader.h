@@ -1,0 +1,104 @@
+// What the readers of all formats share: where they are in the text, and how what they find becomes a listed shape.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "harness/shapes/shape_list.h"
+
+namespace gpubench {
+
+/// A product of matrices that lie row by row: c [m, n] = op(a) op(b), sums of k products; `batch` of them, one behind
+/// the other.
+struct ListedProduct {
+  std::int64_t batch = 1;
+  std::int64_t m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false;
+};
+
+/// The same as BLAS has it: matrices lie column by column, so that c^T = op(b)^T op(a)^T lies row by row. `ld`: leading
+/// dimensions of a, b, c; 0: dense.
+struct BlasProduct {
+  std::int64_t batch = 1;
+  std::int64_t m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false;
+  std::int64_t lda = 0, ldb = 0, ldc = 0;
+};
+
+enum class ConvDirection { forward, backward_data, backward_filter };
+
+/// A convolution of images; dilation 1 is none. `out_h`, `out_w`: 0 where the list does not say.
+struct ListedConvolution {
+  ConvDirection direction = ConvDirection::forward;
+  std::int64_t n = 1, c = 0, h = 0, w = 0, k = 0, r = 0, s = 0;
+  std::int64_t stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0, dilation_h = 1, dilation_w = 1, groups = 1;
+  std::int64_t out_h = 0, out_w = 0;
+};
+
+/// Types of a product or a convolution, in the words of Recipe: "f32", "bf16"; "tf32" is how f32 is multiplied. Empty
+/// where the list does not say.
+struct ListedTypes {
+  std::string a, b, c;
+  bool tf32 = false;
+};
+
+/// Goes through a text line by line and collects what it lists.
+class ShapeReader {
+ public:
+  ShapeReader(std::string_view text, const std::string& file) : text_(text) { list_.source.file = file; }
+
+  /// The next line, without blanks at its ends; false where there is none.
+  bool next();
+  [[nodiscard]] std::string_view line() const { return line_; }
+
+  /// Throws UsageError "file:line: why".
+  [[noreturn]] void refuse(std::string_view why) const;
+
+  /// A whole number from `low` to 2^30. Refuses anything else; `what` names it.
+  [[nodiscard]] std::int64_t whole(std::string_view word, std::string_view what, std::int64_t low = 1) const;
+
+  void add(const ListedProduct& product, const ListedTypes& types, double calls = 1.0);
+  void add(const BlasProduct& product, const ListedTypes& types, double calls = 1.0);
+  void add(const ListedConvolution& convolution, const ListedTypes& types, double calls = 1.0);
+  void add(ListedShape shape);
+  void leave_out(std::string_view reason, double calls = 1.0) { note(reason, calls, false); }
+  void take_without(std::string_view what, double calls = 1.0) { note(what, calls, true); }
+
+  /// `format`: its name.
+  [[nodiscard]] ShapeList take(std::string_view format);
+
+ private:
+  void note(std::string_view reason, double calls, bool taken);
+
+  std::string_view text_;
+  std::string_view line_;
+  std::int64_t number_ = 0;
+  ShapeList list_;
+  std::map<std::tuple<std::string, std::string, Dims, std::string>, std::size_t> places_;
+};
+
+// Words.
+
+[[nodiscard]] std::string_view trimmed(std::string_view text);
+/// What is between the separators, empty words too.
+[[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
+/// What is between blanks.
+[[nodiscard]] std::vector<std::string_view> words_of(std::string_view text);
+/// A word of the list in a message: visible, and not longer than a line.
+[[nodiscard]] std::string shown(std::string_view word);
+
+// The formats. Each recognizes one by a line of it, and reads the text from its beginning.
+
+struct ShapeFormat {
+  std::string_view name;
+  bool (*recognizes)(std::string_view line);
+  void (*read)(ShapeReader& reader);
+};
+extern const ShapeFormat onednn_verbose_format, benchdnn_format;          // onednn.cpp
+extern const ShapeFormat cublas_format, cublaslt_format, rocblas_format;  // blas_logs.cpp
+extern const ShapeFormat deepbench_format;                                // deepbench.cpp
+
+}  // namespace gpubench
