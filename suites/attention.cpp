@@ -22,8 +22,8 @@ void add_sweep(Grid& grid) {
   for (const std::int64_t d : {64, 128}) {
     for (const std::int64_t s : {512, 1024, 2048, 4096, 8192, 16384}) {
       const bool typical = d == 128 && (s == 2048 || s == 8192);
-      grid.points.push_back(
-          point(16384 / s, 2048 / d, 2048 / d, s, d, "16 Ki tokens", typical ? Tier::standard : Tier::large));
+      grid.points.push_back(point(16384 / s, 2048 / d, 2048 / d, s, d, "flash-attention sweep, 16 Ki tokens",
+                                  typical ? Tier::standard : Tier::large));
     }
   }
 }
@@ -32,10 +32,10 @@ Grid causal_grid() {
   Grid grid;
   grid.recipes = attention_recipes();
   grid.points = {
-      point(1, 4, 4, 256, 64, "small", Tier::smoke),
-      point(1, 8, 2, 128, 128, "grouped-query", Tier::smoke),
+      point(1, 4, 4, 256, 64, "gpt2-124m, a third of its heads", Tier::smoke),
+      point(1, 8, 2, 128, 128, "llama3-8b, a quarter of its heads", Tier::smoke),
       point(1, 12, 12, 1024, 64, "gpt2-124m", Tier::quick),
-      point(1, 8, 2, 1024, 128, "grouped-query", Tier::quick),
+      point(1, 8, 2, 1024, 128, "llama3-8b, a quarter of its heads", Tier::quick),
       point(1, 2, 1, 129, 64, "edge: odd length", Tier::quick),
       point(4, 12, 12, 1024, 64, "gpt2-124m", Tier::standard),
       point(1, 32, 32, 4096, 128, "llama2-7b", Tier::standard),

@@ -17,7 +17,7 @@ Grid norm_sizes() {
       row_point(2048, 768, "gpt2-124m, 2048 tokens", Tier::quick),
       row_point(512, 768, "gpt2-124m, 512 tokens", Tier::standard),
       row_point(8192, 768, "gpt2-124m", Tier::standard),
-      row_point(16384, 4096, "7b models", Tier::standard),
+      row_point(16384, 4096, "gpt3-6.7b", Tier::standard),
       row_point(1024, 12288, "gpt3-175b: few rows, and wide", Tier::standard),
   });
 }

@@ -53,8 +53,8 @@ Grid llama_blocks() {
   Grid grid;
   grid.recipes = training_recipes();
   grid.points = {
-      point(256, 256, 4, 2, 704, "llama block, small", Tier::smoke),
-      point(512, 1024, 16, 4, 2816, "llama block, a quarter of the 8b width", Tier::quick),
+      point(256, 256, 4, 2, 704, "llama3-8b block, a sixteenth of its width", Tier::smoke),
+      point(512, 1024, 16, 4, 2816, "llama3-8b block, a quarter of its width", Tier::quick),
       point(2048, 4096, 32, 8, 14336, "llama3-8b block", Tier::standard),
       point(8192, 4096, 32, 8, 14336, "llama3-8b block", Tier::large),
       point(8192, 8192, 64, 8, 28672, "llama3-70b block", Tier::large),
@@ -73,7 +73,7 @@ Grid llama_models() {
   Grid grid;
   grid.recipes = training_recipes();
   grid.points = {
-      point(2, 64, 2, 128, 4, 2, 352, 512, "2-layer llama", Tier::smoke),
+      point(2, 64, 2, 128, 4, 2, 352, 512, "llama3, 2 narrow layers", Tier::smoke),
       // TinyLlama: Zhang et al., arXiv 2401.02385
       point(1, 2048, 22, 2048, 32, 4, 5632, 32000, "tinyllama-1.1b", Tier::standard),
       point(4, 2048, 22, 2048, 32, 4, 5632, 32000, "tinyllama-1.1b", Tier::large),

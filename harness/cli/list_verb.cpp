@@ -62,6 +62,32 @@ std::vector<SuiteFacts> suite_facts(const Options& options, const Environment& e
   return all;
 }
 
+// Whose shape a label says it is: "gpt2-124m" of "gpt2-124m qkv, 256 tokens". A model's name is the first word with a
+// letter in front that has a digit or a dash in it, a list's one of these; sizes alone are nobody's.
+std::string model_of(const std::string& label) {
+  constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyz", marks = "0123456789-";
+  constexpr std::string_view lists[] = {"deepbench", "stream"};
+  for (std::size_t at = 0; at < label.size();) {
+    const std::size_t end = std::min(label.find_first_of(" ,:", at), label.size());
+    const std::string word = label.substr(at, end - at);
+    const bool is_model = letters.find(label[at]) != letters.npos && word.find_first_of(marks) != word.npos;
+    if (is_model || std::find(std::begin(lists), std::end(lists), word) != std::end(lists)) return word;
+    at = end + 1;
+  }
+  return "";
+}
+
+// The models that a workload's shapes are from, each once, in the order of its grid.
+std::vector<std::string> models_of(const Workload& workload) {
+  std::vector<std::string> models;
+  for (const Point& point : workload.grid().points) {
+    std::string model = model_of(point.label);
+    if (!model.empty() && std::find(models.begin(), models.end(), model) == models.end())
+      models.push_back(std::move(model));
+  }
+  return models;
+}
+
 std::string workload_names(const Suite& suite) {
   std::vector<std::string> names;
   for (const auto& workload : suite.workloads) names.push_back(workload->info().name);
@@ -74,7 +100,9 @@ int list_suites(const Options& options, const Environment& environment) {
     for (const SuiteFacts& f : suite_facts(options, environment)) {
       Json workloads = Json::array();
       for (const auto& workload : f.suite->workloads) {
-        workloads.push_back({{"name", workload->info().name}, {"description", workload->info().description}});
+        workloads.push_back({{"name", workload->info().name},
+                             {"description", workload->info().description},
+                             {"models", models_of(*workload)}});
       }
       suites.push_back(
           {{"name", f.suite->name},

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <regex>
 #include <set>
 
 #include "harness/plan/plan.h"
@@ -40,6 +41,19 @@ TEST(Suites, EveryCaseOfEveryTierBuildsAndHasAUniqueId) {
     EXPECT_FALSE(planned.c.label.empty()) << planned.id();
   }
   EXPECT_GT(ids.size(), 200U);
+}
+
+// README's table and readers of `list` find a model by its name: a word with a digit or a dash.
+TEST(Suites, EveryShapeOfATrainingOpSaysWhoseItIs) {
+  const std::regex known(R"((.*[ ,])?([a-z][a-z0-9.]*[0-9-][a-z0-9.-]*|deepbench|edge|square)([ ,:].*)?)");
+  const std::set<std::string> of_sizes{"optimizer", "memory", "link", "launch", "collectives"};
+  for (const Suite& suite : all_suites()) {
+    if (of_sizes.contains(suite.name)) continue;
+    for (const auto& workload : suite.workloads) {
+      for (const Point& point : workload->grid().points)
+        EXPECT_TRUE(std::regex_match(point.label, known)) << workload->info().name << ": " << point.label;
+    }
+  }
 }
 
 TEST(Suites, ALowerTierIsContainedInTheHigherOnes) {
