@@ -1,4 +1,6 @@
 // Suite memory: the bandwidth of the memory, with which every bandwidth-bound op is compared.
+#include <optional>
+
 #include "reference/ops/move.h"
 #include "reference/ops/pointwise.h"
 #include "reference/ops/quantize.h"
@@ -45,9 +47,40 @@ Program quantize_array(const Case& c, const Recipe& r) {
   return p;
 }
 
+// The scale from the tensor itself: another pass over it first.
+Program quantize_current(const Case& c, const Recipe& r) {
+  Program p;
+  const ValueId x = p.add(tensor("x", r.tensor, {c.dim("n")}, Role::activation, Fill::normal(1.0)));
+  const ValueId scale = scale_from_amax(p, {r.operand}, r.math, "scale", amax(p, r.math, "amax", x));
+  quantize(p, {r.operand}, r.math, "q", x, scale);
+  return p;
+}
+
 Grid quantized_sizes() {
   Grid grid = memory_sizes();
   grid.recipes = {"f8_hybrid"};
+  return grid;
+}
+
+template <BlockFormat format>
+Program quantize_in_blocks(const Case& c, const Recipe& r) {
+  Program p;
+  const ValueId x = p.add(tensor("x", r.tensor, {c.dim("n")}, Role::activation, Fill::normal(1.0)));
+  std::optional<ValueId> scale;
+  if (format == BlockFormat::nvfp4) scale = p.add(tensor("scale", DType::f32, {1}, Role::scalar, Fill::constant(16.0)));
+  quantize_blocks(p, {format, format == BlockFormat::mxfp8_e4m3}, r.math, "q", x, scale);
+  return p;
+}
+
+// Of activations in the types that they are trained in.
+Grid block_sizes() {
+  Grid grid;
+  grid.recipes = {"f32", "bf16"};
+  grid.points = {
+      {{{"n", 1 << 20}}, "1 Mi elements", Tier::smoke, {"bf16"}},
+      {{{"n", 1 << 24}}, "16 Mi elements", Tier::quick, {"bf16"}},
+      {{{"n", 1 << 28}}, "256 Mi elements", Tier::standard},
+  };
   return grid;
 }
 
@@ -61,6 +94,12 @@ Suite memory() {
               declare_flat("triad", "a = b + 3 c", "elements", memory_sizes(), triad_array),
               declare_flat("quantize", "values to 8 bits, with their largest magnitude", "elements", quantized_sizes(),
                            quantize_array),
+              declare_flat("quantize_current", "the same, with a scale by their own largest magnitude", "elements",
+                           quantized_sizes(), quantize_current),
+              declare_flat("quantize_mxfp8", "values to 8 bits, blocks of 32 with a power of two", "elements",
+                           block_sizes(), quantize_in_blocks<BlockFormat::mxfp8_e4m3>),
+              declare_flat("quantize_nvfp4", "values to 4 bits, blocks of 16 with a scale in 8 bits", "elements",
+                           block_sizes(), quantize_in_blocks<BlockFormat::nvfp4>),
           }};
 }
 

@@ -18,6 +18,7 @@
 #include "reference/ops/optimizer.h"
 #include "reference/ops/pointwise.h"
 #include "reference/ops/pool.h"
+#include "reference/ops/quantize.h"
 #include "reference/ops/rotary.h"
 
 namespace gpubench::cpu {
@@ -103,6 +104,7 @@ namespace {
 
 constexpr std::initializer_list<OpImplementation> implementations{
     {adamw_kind, plan_adamw},
+    {amax_kind, plan_quantize},
     {attention_backward_kind, plan_attention_backward},
     {attention_forward_kind, plan_attention_forward},
     {average_pool_backward_kind, plan_average_pool_backward},
@@ -127,11 +129,14 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {layer_norm_forward_kind, plan_norm_forward},
     {max_pool_backward_kind, plan_max_pool_backward},
     {max_pool_forward_kind, plan_max_pool_forward},
+    {quantize_blocks_kind, plan_quantize_blocks},
+    {quantize_kind, plan_quantize},
     {reorder_kind, plan_reorder},
     {residual_norm_forward_kind, plan_residual_norm_forward},
     {rms_norm_backward_kind, plan_norm_backward},
     {rms_norm_forward_kind, plan_norm_forward},
     {rotary_kind, plan_rotary},
+    {scale_from_amax_kind, plan_scale_from_amax},
     {sgd_kind, plan_sgd},
     {transpose_kind, plan_transpose},
 };

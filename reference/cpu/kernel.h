@@ -173,6 +173,8 @@ PlanFunction plan_residual_norm_forward;
 PlanFunction plan_batch_norm_forward, plan_batch_norm_backward;
 /// All row-major.
 PlanFunction plan_max_pool_forward, plan_max_pool_backward, plan_average_pool_forward, plan_average_pool_backward;
+/// quantize, amax and quantize_blocks: all row-major.
+PlanFunction plan_quantize, plan_quantize_blocks, plan_scale_from_amax;
 /// Any strides between heads, tokens and sequences.
 PlanFunction plan_rotary;
 /// A label outside the classes gives a loss of NaN, and no one-hot term; in both at once a row of NaN.

@@ -23,6 +23,7 @@ namespace {
 
 constexpr std::initializer_list<OpImplementation> implementations{
     {adamw_kind, plan_adamw},
+    {amax_kind, plan_amax},
     {attention_backward_kind, plan_attention_backward},
     {attention_forward_kind, plan_attention_forward},
     {average_pool_backward_kind, plan_average_pool_backward},
@@ -50,6 +51,7 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {layer_norm_forward_kind, plan_norm_forward},
     {max_pool_backward_kind, plan_max_pool_backward},
     {max_pool_forward_kind, plan_max_pool_forward},
+    {quantize_blocks_kind, plan_quantize_blocks},
     {quantize_kind, plan_quantize},
     {reorder_kind, plan_reorder},
     {residual_norm_backward_kind, plan_norm_backward},
@@ -57,6 +59,7 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {rms_norm_backward_kind, plan_norm_backward},
     {rms_norm_forward_kind, plan_norm_forward},
     {rotary_kind, plan_rotary},
+    {scale_from_amax_kind, plan_scale_from_amax},
     {sgd_kind, plan_sgd},
     {transpose_kind, plan_transpose},
 };

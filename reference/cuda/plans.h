@@ -55,6 +55,8 @@ PlanFunction plan_embedding_forward;
 PlanFunction plan_embedding_backward;
 /// From f32, f16 or bf16. Values in another order than x's go by way of the workspace.
 PlanFunction plan_quantize;
+/// From f32, f16 or bf16; x in rows, or dense for blocks.
+PlanFunction plan_amax, plan_quantize_blocks, plan_scale_from_amax;
 /// Dense gradients, which may differ in type; the norm is f32, or f64. One launch serves all tensors.
 PlanFunction plan_gradient_norm, plan_clip;
 /// adamw, clip_adamw, sgd. Masters and moments in f32, gradients and copies in f32, f16 or bf16; or all of them in f64.

@@ -13,6 +13,11 @@ constexpr std::size_t alignment = 256;
 
 std::size_t rounded_up(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
+Eight eight_of(const Quantize& attributes) {
+  if (attributes.to == DType::f8_e4m3) return attributes.saturate ? Eight::e4m3 : Eight::e4m3_unsaturated;
+  return attributes.saturate ? Eight::e5m2 : Eight::e5m2_unsaturated;
+}
+
 }  // namespace
 
 Plan plan_quantize(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
@@ -24,7 +29,7 @@ Plan plan_quantize(const OpCall& call, std::span<const TensorSpec> tensors, cons
   const RowView rows = same_order ? RowView{1, elements, elements} : rows_of(call, x);
   QuantizeArgs args;
   args.from = float_element(call, x);
-  args.to = values.dtype == DType::f8_e4m3 ? Eight::e4m3 : Eight::e5m2;
+  args.to = eight_of(call.attributes.as<Quantize>());
   args.rows = rows.rows;
   args.columns = rows.columns;
   args.x_stride = rows.stride;
@@ -58,6 +63,49 @@ Plan plan_quantize(const OpCall& call, std::span<const TensorSpec> tensors, cons
                      check_launch("quantize");
                    };
                  });
+}
+
+Plan plan_amax(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  const TensorSpec& x = tensors[0];
+  const RowView rows = rows_of(call, x);
+  QuantizeArgs args;
+  args.from = float_element(call, x);
+  args.to = Eight::none;
+  args.rows = rows.rows;
+  args.columns = rows.columns;
+  args.x_stride = rows.stride;
+  args.parts = quantize_parts(x.shape.elements(), context.device.multiprocessors);
+  return own_plan(
+      call, context, args, launch_quantize,
+      {{"x", to<&QuantizeArgs::x>}, {"amax", to<&QuantizeArgs::amax>}, {workspace_operand, to<&QuantizeArgs::partial>}},
+      static_cast<std::size_t>(args.parts) * sizeof(std::uint32_t));
+}
+
+Plan plan_scale_from_amax(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  const auto& attributes = call.attributes.as<ScaleFromAmax>();
+  expect_row_major(call, tensors[0]);
+  ScaleFromAmaxArgs args;
+  args.count = tensors[0].shape.elements();
+  args.room = (attributes.to == DType::f8_e4m3 ? 8 : 15) - attributes.margin;
+  return own_plan(call, context, args, launch_scale_from_amax,
+                  {{"history", to<&ScaleFromAmaxArgs::history>}, {"scale", to<&ScaleFromAmaxArgs::scale>}});
+}
+
+Plan plan_quantize_blocks(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  const Named<TensorSpec> operand(call, tensors);
+  const auto& attributes = call.attributes.as<QuantizeBlocks>();
+  for (const char* name : {"x", "values", "scales"}) expect_row_major(call, operand[name]);
+  QuantizeBlocksArgs args;
+  args.from = float_element(call, operand["x"]);
+  args.to = static_cast<BlockType>(attributes.format);  // in the same order
+  args.covers = attributes.covers;
+  args.elements = operand["x"].shape.elements();
+  args.blocks = quantize_parts(args.elements, context.device.multiprocessors);
+  return own_plan(call, context, args, launch_quantize_blocks,
+                  {{"x", to<&QuantizeBlocksArgs::x>},
+                   {"scale", to<&QuantizeBlocksArgs::scale>},
+                   {"values", to<&QuantizeBlocksArgs::values>},
+                   {"scales", to<&QuantizeBlocksArgs::scales>}});
 }
 
 }  // namespace gpubench::cuda

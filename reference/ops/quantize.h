@@ -1,25 +1,37 @@
-// The scaled 8-bit copy of a tensor, which matrix products of the 8-bit recipes read.
+// Scaled copies of a tensor in 8 and 4 bits, which matrix products of the narrow recipes read: with one scale for the
+// tensor, or one for each block of neighbours.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "harness/core/program.h"
 
 namespace gpubench {
 
+inline constexpr OpKind amax_kind{"amax", "x", "amax"};
 inline constexpr OpKind quantize_kind{"quantize", "x scale", "values inverse amax"};
+inline constexpr OpKind quantize_blocks_kind{"quantize_blocks", "x scale?", "values scales"};
+inline constexpr OpKind scale_from_amax_kind{"scale_from_amax", "history", "scale"};
 
-/// values = scale x, clamped to the largest finite number of the 8-bit type and rounded to it, to nearest, ties to
-/// even.
+/// values = scale x, rounded to the 8-bit type, to nearest, ties to even. What is too large becomes the largest finite
+/// number (infinities too), or unsaturated, an infinity in e5m2 and NaN in e4m3, which has none: the two modes of the
+/// OCP 8-bit Floating Point Specification 1.0.
 ///
 /// Inputs, in order: x: a floating-point type, any shape; scale: f32 [1], in practice a power of two chosen from
-/// earlier amax ("delayed scaling": one pass over x; Micikevicius et al., arXiv 2209.05433). Outputs, in order: values:
+/// earlier amax ("delayed scaling": one pass over x; Micikevicius et al., arXiv 2209.05433) or from x's own ("current
+/// scaling": amax() first, another pass). Outputs, in order: values:
 /// as x, of type `to`, row-major or in the layout asked for; inverse: f32 [1], 1 / scale, what gemm multiplies with
 /// (scale_a, scale_b) to undo the scaling; amax: f32 [1], max |x|, from which the next scale is chosen.
 struct Quantize {
   DType to = DType::f8_e4m3;  ///< f8_e4m3 (largest 448) or f8_e5m2 (57344)
-  static void visit(auto&& attribute) { attribute.always("to", &Quantize::to); }
+  bool saturate = true;
+  static void visit(auto&& attribute) {
+    attribute.always("to", &Quantize::to);
+    attribute("saturate", &Quantize::saturate, AsWord{"unsaturated", "saturated"});
+  }
 };
 
 struct Quantized {
@@ -29,5 +41,63 @@ struct Quantized {
 /// Throws ProgramError for a type that has no 8 bits, an integer x, or a scale that is not f32 [1].
 Quantized quantize(Program& program, const Quantize& attributes, const Math& math, std::string label, ValueId x,
                    ValueId scale, std::optional<Layout> layout = {});
+
+/// The largest magnitude of x, a floating-point type of any shape: f32 [1]. NaN where any element is.
+ValueId amax(Program& program, const Math& math, std::string label, ValueId x);
+
+/// scale, f32 [1] = the largest power of two such that scale * max(history) <= 2^-margin * the largest number of the
+/// 8-bit type `to`; no further than 2^-126 to 2^127, and 1 where that maximum is 0, infinite or NaN.
+///
+/// history: f32 [n], the amax of the last n steps, or the tensor's own.
+struct ScaleFromAmax {
+  DType to = DType::f8_e4m3;
+  int margin = 0;
+  static void visit(auto&& attribute) {
+    attribute.always("to", &ScaleFromAmax::to);
+    attribute("margin", &ScaleFromAmax::margin);
+  }
+};
+/// Throws ProgramError for another type, a history that is not f32 [n], or a margin outside 0 to 100.
+ValueId scale_from_amax(Program& program, const ScaleFromAmax& attributes, const Math& math, std::string label,
+                        ValueId history);
+
+/// Formats of blocks along the last axis: OCP Microscaling Formats 1.0 with scales in E8M0, and NVIDIA's NVFP4 with
+/// scales in e4m3 and a second scale for the tensor.
+enum class BlockFormat : std::uint8_t { mxfp8_e4m3, mxfp8_e5m2, mxfp4, nvfp4 };
+[[nodiscard]] std::string_view name(BlockFormat format);
+/// 32, of nvfp4 16.
+[[nodiscard]] std::int64_t block_of(BlockFormat format);
+[[nodiscard]] DType element_of(BlockFormat format);
+
+/// Each block of x as values of a narrow type and one scale, such that value * scale is near the element (nvfp4: near
+/// the element times the tensor's scale). All of it is exact, bit for bit:
+///
+/// mx: with a the block's largest magnitude, and elements up to L = 1.75 * 2^8 (e4m3), 1.75 * 2^15 (e5m2) or 1.5 * 2^2
+/// (e2m1), scale = 2^e with e = floor(log2 a) - {8, 15, 2} (OCP; elements beyond 2^e L saturate), or where `covers`,
+/// the smallest e with a <= 2^e L (cuBLAS, Transformer Engine). e is at least -127, also for a = 0. values = x / 2^e,
+/// rounded once, saturated. `scales` hold e + 127 (E8M0), as u8.
+///
+/// nvfp4: t = x * scale rounded to f32; scales = max |t| / 6, rounded to f32 and that to e4m3, saturated; values = t /
+/// scales, rounded to f32 and that to e2m1, saturated; zeros of x's sign where the block's scale is 0.
+///
+/// A block with a NaN or an infinity has a scale of NaN (E8M0: 255) and values of what NaN is in their type (e2m1: 6).
+struct QuantizeBlocks {
+  BlockFormat format = BlockFormat::mxfp8_e4m3;
+  bool covers = false;  ///< mx: no element saturates
+  static void visit(auto&& attribute) {
+    attribute.always("format", &QuantizeBlocks::format);
+    attribute("covers", &QuantizeBlocks::covers);
+  }
+  [[nodiscard]] bool has(std::string_view /*scale*/) const { return format == BlockFormat::nvfp4; }
+};
+
+struct QuantizedBlocks {
+  ValueId values;  ///< as x
+  ValueId scales;  ///< x's shape with the last axis divided by block_of(): u8, or f8_e4m3
+};
+/// x: f32, f16 or bf16 [..., n]. `scale`: f32 [1], for nvfp4 alone. Throws ProgramError for another type, an n that is
+/// no multiple of the block, or a scale that is missing, not f32 [1], or not for this format.
+QuantizedBlocks quantize_blocks(Program& program, const QuantizeBlocks& attributes, const Math& math, std::string label,
+                                ValueId x, std::optional<ValueId> scale = {});
 
 }  // namespace gpubench

@@ -2,6 +2,7 @@
 // checker's. With any other scale the product is first rounded once in the arithmetic type.
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "reference/ops/definition.h"
 #include "reference/ops/pointwise.h"
@@ -13,7 +14,10 @@ namespace {
 
 enum Output { output_values, output_inverse, output_amax };
 
-double largest_of(DType type) { return type == DType::f8_e4m3 ? 448.0 : 57344.0; }
+double largest_of(DType type) {
+  if (type == DType::f4_e2m1) return 6.0;
+  return type == DType::f8_e4m3 ? 448.0 : 57344.0;
+}
 
 bool is_power_of_two(double value) {
   int exponent = 0;
@@ -28,6 +32,32 @@ Expected clamped(const Expected& judged, double largest) {
   const double low = std::clamp(judged.value - judged.bound, -largest, largest);
   const double high = std::clamp(judged.value + judged.bound, -largest, largest);
   return {0.5 * (low + high), 0.5 * (high - low)};
+}
+
+// Straight-through estimator: the gradient of x is that of the values, as if nothing had been rounded or clamped.
+void pass_straight_through(Program& program, const OpCall& call, GradientTape& tape) {
+  const auto dy = incoming_gradient(call, tape, call.outputs[output_values]);
+  const ValueId x = call.inputs[0];
+  if (!dy || !tape.wanted(x)) return;
+  const bool same = program.spec(*dy).dtype == program.spec(x).dtype;
+  tape.contribute(x, same ? *dy : cast(program, program.spec(x).dtype, tape.label(call, "backward"), *dy));
+}
+
+// NaN where any element is.
+double largest_magnitude(std::span<const double> values) {
+  double largest = 0.0;
+  for (const double value : values) {
+    if (!(std::fabs(value) <= largest)) largest = std::isnan(largest) ? largest : std::fabs(value);
+  }
+  return largest;
+}
+double largest_magnitude(const TensorView& x) {
+  double largest = 0.0;
+  for_each_chunk(x, [&largest](std::int64_t, std::span<const double> values) {
+    const double of_chunk = largest_magnitude(values);
+    if (!(of_chunk <= largest) && !std::isnan(largest)) largest = of_chunk;
+  });
+  return largest;
 }
 
 class QuantizeDefinition final : public OpDefinition {
@@ -46,8 +76,9 @@ class QuantizeDefinition final : public OpDefinition {
     if (output == output_amax) return std::string(exact_bound);
     const std::string exact = " (0 where scale is a power of two)";
     if (output == output_inverse) return bound_text("u |y|" + exact, op.call.math);
-    const std::string largest = number_text(largest_of(op.call.attributes.as<Quantize>().to));
-    return bound_text("u |scale x|" + exact + ", clamped to " + largest, op.call.math);
+    const Quantize& attributes = op.call.attributes.as<Quantize>();
+    if (!attributes.saturate) return std::string(exact_bound) + ", of scale x rounded once";
+    return bound_text("u |scale x|" + exact + ", clamped to " + number_text(largest_of(attributes.to)), op.call.math);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
@@ -55,10 +86,13 @@ class QuantizeDefinition final : public OpDefinition {
     const double scale = operands.inputs[1][0];
     const double u = is_power_of_two(scale) ? 0.0 : accumulator_roundoff(operands.call.math);
     if (output == output_values) {
-      const double largest = largest_of(operands.call.attributes.as<Quantize>().to);
+      const Quantize& attributes = operands.call.attributes.as<Quantize>();
+      const double largest = largest_of(attributes.to);
       judge_elements<1>({operands.inputs[0]}, wanted, judged, [&](std::int64_t, const auto& in) {
         const double y = scale * in[0];
-        return clamped({y, u * std::fabs(y)}, largest);
+        if (attributes.saturate) return clamped({y, u * std::fabs(y)}, largest);
+        // Where numbers end, one is either in the type or NaN: no interval holds both. The product is rounded once.
+        return moved(round_to(attributes.to, round_to(operands.call.math.accumulate, y)));
       });
     } else if (output == output_inverse) {
       std::fill(judged.begin(), judged.end(), Expected{1.0 / scale, u / std::fabs(scale)});
@@ -67,30 +101,130 @@ class QuantizeDefinition final : public OpDefinition {
     }
   }
 
-  // Straight-through estimator: the gradient of x is that of the values, as if nothing had been rounded or clamped.
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
-    const auto dy = incoming_gradient(call, tape, call.outputs[output_values]);
-    const ValueId x = call.inputs[0];
-    if (!dy || !tape.wanted(x)) return;
-    const bool same = program.spec(*dy).dtype == program.spec(x).dtype;
-    tape.contribute(x, same ? *dy : cast(program, program.spec(x).dtype, tape.label(call, "backward"), *dy));
+    pass_straight_through(program, call, tape);
+  }
+};
+
+class AmaxDefinition final : public OpDefinition {
+ public:
+  OpKind kind() const override { return amax_kind; }
+  Cost cost(const CallSpecs& op) const override { return {elements_of(op.inputs[0]), op.bytes()}; }
+  CheckUnits units(const CallSpecs& op, int) const override {
+    return element_units(op.outputs[0].shape, 2.0 * elements_of(op.inputs[0]));
+  }
+  std::string bound(const CallSpecs&, int) const override { return std::string(exact_bound); }
+  void evaluate(const Operands& operands, int, std::span<const std::int64_t>,
+                std::span<Expected> judged) const override {
+    std::fill(judged.begin(), judged.end(), moved(largest_magnitude(operands.inputs[0])));
+  }
+};
+
+class ScaleFromAmaxDefinition final : public OpDefinition {
+ public:
+  OpKind kind() const override { return scale_from_amax_kind; }
+  Cost cost(const CallSpecs& op) const override { return {elements_of(op.inputs[0]), op.bytes()}; }
+  CheckUnits units(const CallSpecs& op, int) const override {
+    return element_units(op.outputs[0].shape, elements_of(op.inputs[0]));
+  }
+  std::string bound(const CallSpecs&, int) const override { return std::string(exact_bound); }
+  void evaluate(const Operands& operands, int, std::span<const std::int64_t>,
+                std::span<Expected> judged) const override {
+    const auto& attributes = operands.call.attributes.as<ScaleFromAmax>();
+    const double largest = largest_magnitude(operands.inputs[0]);
+    double scale = 1.0;
+    if (largest > 0.0 && std::isfinite(largest)) {
+      const double room = std::ldexp(largest_of(attributes.to), -attributes.margin);
+      int power = std::ilogb(room) - std::ilogb(largest);
+      if (std::ldexp(largest, power) > room) --power;
+      scale = std::ldexp(1.0, std::clamp(power, -126, 127));
+    }
+    std::fill(judged.begin(), judged.end(), moved(scale));
+  }
+};
+
+// A block as quantize_blocks leaves it: the stored scale, and the factor that its elements are multiplied with and the
+// divisor that follows. Every step is exact or rounded as quantize.h says, in f32 where it says f32.
+struct BlockScale {
+  double stored = 0.0;
+  double factor = 1.0, divisor = 1.0;
+};
+
+float f32_of(double value) { return static_cast<float>(value); }
+
+BlockScale nvfp4_scale(double largest, double tensor_scale) {
+  const double sixth = f32_of(f32_of(largest * tensor_scale) / 6.0);
+  const double stored = round_to(DType::f8_e4m3, std::fmin(sixth, largest_of(DType::f8_e4m3)));
+  return {stored, tensor_scale, stored};
+}
+
+BlockScale mx_scale(double largest, DType to, bool covers) {
+  int power = -127;
+  if (largest > 0.0) {
+    power = std::ilogb(largest) - std::ilogb(largest_of(to));
+    if (covers && std::ldexp(largest, -power) > largest_of(to)) ++power;
+    power = std::max(power, -127);
+  }
+  return {power + 127.0, std::ldexp(1.0, -power), 1.0};
+}
+
+class QuantizeBlocksDefinition final : public OpDefinition {
+ public:
+  OpKind kind() const override { return quantize_blocks_kind; }
+
+  Cost cost(const CallSpecs& op) const override { return {2.0 * elements_of(op.inputs[0]), op.bytes()}; }
+
+  CheckUnits units(const CallSpecs& op, int output) const override {
+    const std::int64_t block = block_of(op.call.attributes.as<QuantizeBlocks>().format);
+    CheckUnits units = element_units(op.outputs[1].shape, 4.0 * static_cast<double>(block));
+    if (output == output_values) units.elements = block;
+    return units;
+  }
+
+  std::string bound(const CallSpecs&, int) const override { return std::string(exact_bound); }
+
+  void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
+                std::span<Expected> judged) const override {
+    const auto& attributes = operands.call.attributes.as<QuantizeBlocks>();
+    const auto block = static_cast<std::size_t>(block_of(attributes.format));
+    std::vector<double> x(block);
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      operands.inputs[0].read(wanted[i] * static_cast<std::int64_t>(block), x);
+      const BlockScale scale = scale_of(operands, attributes, largest_magnitude(x));
+      if (output != output_values) {
+        judged[i] = moved(scale.stored);
+        continue;
+      }
+      for (std::size_t e = 0; e < block; ++e) judged[i * block + e] = moved(value_of(x[e], scale, attributes.format));
+    }
+  }
+
+  void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
+    pass_straight_through(program, call, tape);
   }
 
  private:
-  // NaN where any element is.
-  static double largest_magnitude(const TensorView& x) {
-    double largest = 0.0;
-    for_each_chunk(x, [&largest](std::int64_t, std::span<const double> values) {
-      for (const double value : values) {
-        if (!(std::fabs(value) <= largest)) largest = std::isnan(largest) ? largest : std::fabs(value);
-      }
-    });
-    return largest;
+  static BlockScale scale_of(const Operands& operands, const QuantizeBlocks& attributes, double largest) {
+    const bool mx = attributes.format != BlockFormat::nvfp4;
+    if (!std::isfinite(largest)) return {mx ? 255.0 : std::nan(""), std::nan(""), 1.0};
+    if (!mx) return nvfp4_scale(largest, operands.inputs[1][0]);
+    return mx_scale(largest, element_of(attributes.format), attributes.covers);
+  }
+
+  static double value_of(double x, const BlockScale& scale, BlockFormat format) {
+    const DType to = element_of(format);
+    double value = x * scale.factor;
+    if (format == BlockFormat::nvfp4) {
+      value = scale.divisor == 0.0 ? std::copysign(0.0, x) : double{f32_of(f32_of(value) / scale.divisor)};
+    }
+    return round_to(to, std::isnan(value) ? value : std::clamp(value, -largest_of(to), largest_of(to)));
   }
 };
 
 }  // namespace
 
-std::span<const OpDefinition* const> quantize_definitions() { return definitions_of<QuantizeDefinition>(); }
+std::span<const OpDefinition* const> quantize_definitions() {
+  return definitions_of<AmaxDefinition, QuantizeDefinition, QuantizeBlocksDefinition, ScaleFromAmaxDefinition>();
+}
 
 }  // namespace gpubench

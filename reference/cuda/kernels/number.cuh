@@ -44,15 +44,14 @@ __device__ __forceinline__ std::uint16_t bf16_bits(float x) { return __bfloat16_
 __device__ __forceinline__ std::uint16_t f16_bits(float x) { return __half_as_ushort(__float2half_rn(x)); }
 __device__ __forceinline__ std::uint16_t bf16_bits(double x) { return __bfloat16_as_ushort(__double2bfloat16(x)); }
 __device__ __forceinline__ std::uint16_t f16_bits(double x) { return __half_as_ushort(__double2half(x)); }
-/// Rounded once, clamped to the largest finite number; NaN stays.
-__device__ __forceinline__ std::uint8_t e4m3_bits(float x) {
-  return __nv_cvt_float_to_fp8(x, __NV_SATFINITE, __NV_E4M3);
+/// Rounded once; NaN stays. What is too large is the largest finite number, or unsaturated NaN (e4m3), or an infinity.
+__device__ __forceinline__ std::uint8_t e4m3_bits(float x, bool saturate = true) {
+  return __nv_cvt_float_to_fp8(x, saturate ? __NV_SATFINITE : __NV_NOSAT, __NV_E4M3);
 }
-__device__ __forceinline__ std::uint8_t e5m2_bits(float x) {
-  return __nv_cvt_float_to_fp8(x, __NV_SATFINITE, __NV_E5M2);
+__device__ __forceinline__ std::uint8_t e5m2_bits(float x, bool saturate = true) {
+  return __nv_cvt_float_to_fp8(x, saturate ? __NV_SATFINITE : __NV_NOSAT, __NV_E5M2);
 }
-/// Without the sign.
-__device__ __forceinline__ std::uint32_t magnitude_bits(float x) { return __float_as_uint(x) & 0x7FFFFFFFU; }
+__device__ __forceinline__ std::uint32_t bits_of_float(float x) { return __float_as_uint(x); }
 __device__ __forceinline__ float float_of_bits(std::uint32_t bits) { return __uint_as_float(bits); }
 #else
 using emulation::bf16_bits;
@@ -61,9 +60,11 @@ using emulation::e5m2_bits;
 using emulation::f16_bits;
 inline float widen(Bf16 x) { return emulation::float_of_bf16(x.bits); }
 inline float widen(F16 x) { return emulation::float_of_f16(x.bits); }
-inline std::uint32_t magnitude_bits(float x) { return std::bit_cast<std::uint32_t>(x) & 0x7FFFFFFFU; }
+inline std::uint32_t bits_of_float(float x) { return std::bit_cast<std::uint32_t>(x); }
 inline float float_of_bits(std::uint32_t bits) { return std::bit_cast<float>(bits); }
 #endif
+/// Without the sign.
+__device__ __forceinline__ std::uint32_t magnitude_bits(float x) { return bits_of_float(x) & 0x7FFFFFFFU; }
 
 template <class T>
 struct Narrowing {

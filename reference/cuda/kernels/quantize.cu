@@ -33,10 +33,16 @@ __device__ __forceinline__ std::uint32_t block_max(std::uint32_t value, PerWarp<
   return value;
 }
 
+template <Eight to>
+__device__ __forceinline__ std::uint8_t eight_bits(float x) {
+  if (to == Eight::e4m3 || to == Eight::e4m3_unsaturated) return e4m3_bits(x, to == Eight::e4m3);
+  return e5m2_bits(x, to == Eight::e5m2);
+}
+
 template <class T, Eight to, int N>
 __global__ void __launch_bounds__(threads) quantize_kernel(QuantizeArgs args) {
   const auto* x = static_cast<const T*>(args.x);
-  const float scale = load(args.scale);
+  const float scale = to == Eight::none ? 1.0F : load(args.scale);
   const std::int64_t packs_per_row = (args.columns + N - 1) / N;
   const std::int64_t packs = packs_per_row * args.rows;
   std::uint32_t largest = 0;
@@ -60,8 +66,9 @@ __global__ void __launch_bounds__(threads) quantize_kernel(QuantizeArgs args) {
       for (int i = 0; i < N; ++i) {
         const float value = widen(loaded[k][i]);
         largest = larger(largest, magnitude_bits(value));
-        out.at[i] = to == Eight::e4m3 ? e4m3_bits(scale * value) : e5m2_bits(scale * value);
+        if (to != Eight::none) out.at[i] = eight_bits<to>(scale * value);
       }
+      if (to == Eight::none) continue;
       store_part(args.values + places[k].row * args.columns + places[k].column, args.columns - places[k].column, out);
     }
   }
@@ -76,13 +83,29 @@ __global__ void __launch_bounds__(threads) amax_kernel(QuantizeArgs args) {
   largest = block_max(largest, shared_storage<PerWarp<std::uint32_t>>());
   if (threadIdx.x != 0) return;
   store(args.amax, float_of_bits(largest));
-  store(args.inverse, 1.0F / load(args.scale));
+  if (args.inverse != nullptr) store(args.inverse, 1.0F / load(args.scale));
+}
+
+// By exponents, one less where the significand of the largest is above 1.75. Subnormal numbers are scaled up first.
+__global__ void __launch_bounds__(threads) scale_kernel(ScaleFromAmaxArgs args) {
+  std::uint32_t largest = 0;
+  for (std::int64_t i = threadIdx.x; i < args.count; i += threads)
+    largest = larger(largest, magnitude_bits(load(args.history + i)));
+  largest = block_max(largest, shared_storage<PerWarp<std::uint32_t>>());
+  if (threadIdx.x != 0) return;
+  const bool subnormal = largest < 0x800000U;
+  const std::uint32_t normal = subnormal ? magnitude_bits(float_of_bits(largest) * 0x1p24F) : largest;
+  const int exponent = static_cast<int>(normal >> 23) - 127 - (subnormal ? 24 : 0);
+  const int power = args.room - exponent - ((normal & 0x7FFFFFU) > 0x600000U ? 1 : 0);
+  const bool usable = largest > 0U && largest < 0x7F800000U;
+  const int clamped = power < -126 ? -126 : power > 127 ? 127 : power;
+  store(args.scale, float_of_bits(static_cast<std::uint32_t>((usable ? clamped : 0) + 127) << 23));
 }
 
 template <class T, Eight to>
 void launch_typed(const QuantizeArgs& args, cudaStream_t stream) {
   const bool wide = packs_fit<T>(args.x, args.rows, args.x_stride, elements) &&
-                    packs_fit<std::uint8_t>(args.values, args.rows, args.columns, elements);
+                    (to == Eight::none || packs_fit<std::uint8_t>(args.values, args.rows, args.columns, elements));
   if (wide) {
     launch(quantize_kernel<T, to, elements>, Grid{args.parts, threads}, stream, args);
   } else {
@@ -100,10 +123,19 @@ int quantize_parts(std::int64_t count, int multiprocessors) {
 void launch_quantize(const QuantizeArgs& args, cudaStream_t stream) {
   with_float_type(args.from, [&](auto type) {
     using T = typename decltype(type)::type;
-    if (args.to == Eight::e4m3) return launch_typed<T, Eight::e4m3>(args, stream);
-    launch_typed<T, Eight::e5m2>(args, stream);
+    switch (args.to) {
+      case Eight::none: return launch_typed<T, Eight::none>(args, stream);
+      case Eight::e4m3: return launch_typed<T, Eight::e4m3>(args, stream);
+      case Eight::e5m2: return launch_typed<T, Eight::e5m2>(args, stream);
+      case Eight::e4m3_unsaturated: return launch_typed<T, Eight::e4m3_unsaturated>(args, stream);
+      case Eight::e5m2_unsaturated: return launch_typed<T, Eight::e5m2_unsaturated>(args, stream);
+    }
   });
   launch(amax_kernel, Grid{1, threads}, stream, args);
+}
+
+void launch_scale_from_amax(const ScaleFromAmaxArgs& args, cudaStream_t stream) {
+  launch(scale_kernel, Grid{1, threads}, stream, args);
 }
 
 }  // namespace gpubench::cuda

@@ -44,10 +44,9 @@ Tensor ProgramRun::tensor_of(ValueId id) const {
 
 void ProgramRun::set(ValueId id, std::span<const double> values) {
   const Tensor tensor = tensor_of(id);
-  const auto size = static_cast<std::int64_t>(size_of(tensor.spec.dtype));
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::int64_t offset = tensor.spec.layout.offset(tensor.spec.shape, static_cast<std::int64_t>(i));
-    store(tensor.spec.dtype, tensor.data + offset * size, values[i]);
+    store(tensor.spec.dtype, tensor.data, offset, values[i]);
   }
 }
 
@@ -107,11 +106,11 @@ bool ProgramRun::canaries_intact() const {
   for (const Value& value : program_.values()) {
     if (value.spec.layout.blocks.empty()) {
       for (std::int64_t i = 0; i < value.spec.shape.elements(); ++i) {
-        const auto size = static_cast<std::int64_t>(size_of(value.spec.dtype));
-        const std::int64_t begin =
-            guard_bytes + value.offset_bytes + value.spec.layout.offset(value.spec.shape, i) * size;
+        const DType type = value.spec.dtype;
+        const std::int64_t element = value.spec.layout.offset(value.spec.shape, i);
+        const std::int64_t begin = guard_bytes + value.offset_bytes + element * bits_of(type) / 8;
         auto& bytes = owned[static_cast<std::size_t>(value.storage.index)];
-        std::fill_n(bytes.begin() + begin, size, true);
+        std::fill_n(bytes.begin() + begin, gpubench::bytes_of(type, 1), true);
       }
     } else {  // padding between blocks belongs to the tensor
       auto& bytes = owned[static_cast<std::size_t>(value.storage.index)];

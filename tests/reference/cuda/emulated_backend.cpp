@@ -30,6 +30,7 @@ using cuda::emulation::Region;
 
 constexpr std::initializer_list<cuda::OpImplementation> implementations{
     {adamw_kind, cuda::plan_adamw},
+    {amax_kind, cuda::plan_amax},
     {average_pool_backward_kind, cuda::plan_average_pool_backward},
     {average_pool_forward_kind, cuda::plan_average_pool_forward},
     {batch_norm_backward_kind, cuda::plan_batch_norm_backward},
@@ -52,6 +53,7 @@ constexpr std::initializer_list<cuda::OpImplementation> implementations{
     {layer_norm_forward_kind, cuda::plan_norm_forward},
     {max_pool_backward_kind, cuda::plan_max_pool_backward},
     {max_pool_forward_kind, cuda::plan_max_pool_forward},
+    {quantize_blocks_kind, cuda::plan_quantize_blocks},
     {quantize_kind, cuda::plan_quantize},
     {reorder_kind, cuda::plan_reorder},
     {residual_norm_backward_kind, cuda::plan_norm_backward},
@@ -59,6 +61,7 @@ constexpr std::initializer_list<cuda::OpImplementation> implementations{
     {rms_norm_backward_kind, cuda::plan_norm_backward},
     {rms_norm_forward_kind, cuda::plan_norm_forward},
     {rotary_kind, cuda::plan_rotary},
+    {scale_from_amax_kind, cuda::plan_scale_from_amax},
     {sgd_kind, cuda::plan_sgd},
     {transpose_kind, cuda::plan_transpose},
 };
@@ -97,7 +100,7 @@ class WatchedPlan final : public PlanImpl {
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const TensorSpec& spec = tensors[i].spec;
       regions.push_back({tensors[i].data, static_cast<std::size_t>(spec.bytes()), i >= inputs_, "'" + spec.name + "'"});
-      granule = std::min(granule, size_of(spec.dtype));
+      granule = std::min(granule, static_cast<std::size_t>(bytes_of(spec.dtype, 1)));
     }
     regions.push_back({workspace.data, workspace.bytes, true, "the workspace"});
     Launch launch = dynamic_cast<const cuda::CudaPlan&>(*plan_).bind(tensors, workspace);

@@ -7,6 +7,7 @@
 
 #include "tests/reference/cuda/emulated_backend.h"
 #include "tests/reference/cuda/emulated_judge.h"
+#include "tests/reference/quantize_programs.h"
 
 namespace gpubench {
 namespace quantize_test {
@@ -36,27 +37,67 @@ TEST(CudaQuantize, EveryTypeAndOddSizeIsRight) {
   }
 }
 
-// All f16 numbers: ties, subnormals and overflow of either 8-bit type.
-TEST(CudaQuantize, EveryF16IsRoundedAndClampedOnce) {
-  std::vector<double> values;
-  for (std::uint32_t bits = 0; bits < 0x10000U; ++bits) {
-    const auto pattern = static_cast<std::uint16_t>(bits);
-    const double value = load(DType::f16, reinterpret_cast<const std::byte*>(&pattern));
-    if (std::isfinite(value)) values.push_back(value);
-  }
+// Ties, subnormals and overflow of either 8-bit type.
+TEST(CudaQuantize, EveryF16IsRoundedOnceSaturatedAndNot) {
+  const std::vector<double> values = testing::every_number(DType::f16);
   for (const DType to : {DType::f8_e4m3, DType::f8_e5m2}) {
-    Program program;
-    const ValueId x =
-        program.add(tensor("x", DType::f16, Shape{static_cast<std::int64_t>(values.size())}, Role::activation));
-    const ValueId scale = program.add(tensor("scale", DType::f32, Shape{1}, Role::scalar));
-    (void)quantize(program, Quantize{to}, Math{}, "op", x, scale);
-    const auto fill = [&](ProgramRun& run) {
-      run.set(x, values);
-      run.set(scale, std::vector<double>{1.0});
-    };
+    for (const bool saturate : {true, false}) {
+      Program program;
+      const ValueId x =
+          program.add(tensor("x", DType::f16, Shape{static_cast<std::int64_t>(values.size())}, Role::activation));
+      const ValueId scale = program.add(tensor("scale", DType::f32, Shape{1}, Role::scalar));
+      (void)quantize(program, {to, saturate}, Math{}, "op", x, scale);
+      const auto fill = [&](ProgramRun& run) {
+        run.set(x, values);
+        run.set(scale, std::vector<double>{1.0});
+      };
 
-    EXPECT_EQ(run_in_every_order(program, fill), "") << name(to);
+      EXPECT_EQ(run_in_every_order(program, fill), "") << name(to) << ", saturate " << saturate;
+    }
   }
+}
+
+TEST(CudaQuantize, BlocksOfEverySizeOfNumberAreExact) {
+  for (const DType from : {DType::f32, DType::f16, DType::bf16}) {
+    for (const testing::BlocksProgram& p : testing::blocks_programs(from)) {
+      for (const double scale : {0.25, 3.0}) {
+        const auto fill = [&](ProgramRun& run) {
+          run.set(p.x, testing::block_rows(scale == 3.0));
+          if (p.scale) run.set(*p.scale, std::vector<double>{scale});
+        };
+        EXPECT_EQ(run_in_every_order(p.program, fill), "") << p.what << ", scale " << scale;
+      }
+    }
+  }
+}
+
+TEST(CudaQuantize, BlocksThatBeginAtAnyElementAreRight) {
+  Program program;
+  const ValueId whole = program.add(tensor("whole", DType::bf16, Shape{200}, Role::activation));
+  const ValueId x = program.part(whole, tensor("x", DType::bf16, Shape{2, 96}, Role::activation), 3);
+  (void)quantize_blocks(program, {}, {}, "q", x);
+  EXPECT_EQ(run_in_every_order(program, [&](ProgramRun& run) { run.set_random(whole, 3, 2.0); }), "");
+}
+
+TEST(CudaQuantize, TheScaleOfEveryHistoryIsExact) {
+  for (const std::vector<double>& history : testing::amax_histories()) {
+    Program program;
+    const Shape shape{static_cast<std::int64_t>(history.size())};
+    const ValueId amax = program.add(tensor("history", DType::f32, shape, Role::statistic));
+    (void)scale_from_amax(program, {DType::f8_e5m2, 2}, {}, "scale", amax);
+    EXPECT_EQ(run_in_every_order(program, [&](ProgramRun& run) { run.set(amax, history); }), "") << history[0];
+  }
+}
+
+TEST(CudaQuantize, TheLargestMagnitudeOfPartsOfRowsIsFound) {
+  Program program;
+  const TensorSpec whole = tensor("whole", DType::bf16, Shape{70, 100}, Role::activation);
+  TensorSpec part = whole;
+  part.name = "x";
+  part.shape = Shape{70, 48};
+  const ValueId source = program.add(whole);
+  (void)amax(program, {}, "amax", program.part(source, part, 3));
+  EXPECT_EQ(run_in_every_order(program, [&](ProgramRun& run) { run.set_random(source, 3, 2.0); }), "");
 }
 
 TEST(CudaQuantize, TransposedValuesAndPartsOfWiderRowsAreRight) {

@@ -39,6 +39,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "all_gather",
                                       "all_reduce",
                                       "all_to_all",
+                                      "amax",
                                       "attention_backward",
                                       "attention_forward",
                                       "average_pool_backward",
@@ -71,6 +72,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "max_pool_backward",
                                       "max_pool_forward",
                                       "quantize",
+                                      "quantize_blocks",
                                       "reduce_scatter",
                                       "relu_backward",
                                       "relu_forward",
@@ -81,6 +83,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "rms_norm_forward",
                                       "rotary",
                                       "scale",
+                                      "scale_from_amax",
                                       "send_recv",
                                       "sgd",
                                       "silu_backward",
@@ -91,7 +94,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "triad"}) {
     EXPECT_EQ(definition(OpKind{name}).kind().name, name);
   }
-  EXPECT_EQ(definitions().size(), 55U);
+  EXPECT_EQ(definitions().size(), 58U);
 }
 
 TEST(Definitions, AnUnknownKindIsAnErrorNamingTheKnownOnes) {
@@ -128,6 +131,9 @@ void add_matrix_ops(Program& p) {
   (void)gemm_gelu_bias_gradient(p, gelu_gradient, f32_math, "gelu_bias", x, y, pre);
   (void)gemm_weight_bias_gradient(p, {{.transpose_a = true}}, f32_math, "weight_bias", x, y);
   (void)quantize(p, {}, f32_math, "quantize", x, source(p, "quantize.scale", DType::f32, {1}));
+  (void)quantize_blocks(p, {}, f32_math, "quantize_blocks", source(p, "blocks", DType::f32, {2, 32}));
+  const ValueId largest = amax(p, f32_math, "amax", x);
+  (void)scale_from_amax(p, {}, f32_math, "scale_from_amax", largest);
   (void)reorder(p, Layout::ordered({3, 4}, std::array{1, 0}), "reorder", x);
   (void)scale(p, 0.1, f32_math, "scale", x);
   (void)transpose(p, {1, 0}, "transpose", x);

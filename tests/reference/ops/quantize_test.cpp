@@ -9,6 +9,7 @@
 #include "reference/ops/pointwise.h"
 #include "reference/ops/transform/differentiate.h"
 #include "tests/reference/ops/textbook_run.h"
+#include "tests/reference/quantize_programs.h"
 
 namespace gpubench::testing {
 namespace quantize_test {
@@ -62,6 +63,176 @@ TEST(Quantize, InfinitiesBecomeTheLargestNumberWhateverTheScale) {
     EXPECT_EQ(values[0].bound, 0.0);
     EXPECT_TRUE(std::isnan(values[2].value));
   }
+}
+
+// The nearest of all numbers of the type, the even one of two: found by looking at each. Halfway beyond the largest
+// number is too large for e5m2, whose largest is odd, and not for e4m3.
+double nearest(double x, DType to, bool saturate) {
+  if (std::isnan(x)) return x;
+  const double largest = to == DType::f8_e4m3 ? 448.0 : 57344.0;
+  const double overflow = to == DType::f8_e4m3 ? 464.0 : 61440.0;
+  const bool too_large = to == DType::f8_e4m3 ? std::fabs(x) > overflow : std::fabs(x) >= overflow;
+  if (too_large) return saturate ? std::copysign(largest, x) : to == DType::f8_e4m3 ? NAN : std::copysign(HUGE_VAL, x);
+  double best = 0.0;
+  for (unsigned code = 1; code < 0x7fU; ++code) {
+    const std::byte stored{static_cast<unsigned char>(code)};
+    const double number = load(to, &stored);
+    if (!std::isfinite(number)) break;
+    const double now = std::fabs(std::fabs(x) - number), before = std::fabs(std::fabs(x) - best);
+    if (now < before || (now == before && code % 2 == 0)) best = number;
+  }
+  return std::copysign(best, x);
+}
+
+TEST(Quantize, EveryF16BecomesTheNearestNumberInBothModesOfOverflow) {
+  const std::vector<double> values = every_number(DType::f16);
+  for (const DType to : {DType::f8_e4m3, DType::f8_e5m2}) {
+    for (const bool saturate : {true, false}) {
+      Program program;
+      const ValueId x = source(program, "x", DType::f16, {static_cast<std::int64_t>(values.size())});
+      const ValueId scale = source(program, "scale", DType::f32, {1});
+      const Quantized out = quantize(program, {to, saturate}, f32_math, "q", x, scale);
+      TextbookRun run(program);
+      run.set(x, values);
+      run.set(scale, {1.0});
+      run.run();
+      const std::vector<double> got = run.get(out.values);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const double expected = nearest(values[i], to, saturate);
+        ASSERT_TRUE(got[i] == expected || (std::isnan(got[i]) && std::isnan(expected)))
+            << values[i] << " became " << got[i] << " of " << name(to) << ", saturate " << saturate;
+        ASSERT_TRUE(std::isnan(expected) || std::signbit(got[i]) == std::signbit(expected)) << values[i];
+      }
+    }
+  }
+}
+
+TEST(Quantize, ScalesAreTheLargestPowerOfTwoThatLeavesRoom) {
+  const auto scale_of = [](std::vector<double> history, DType to, int margin) {
+    Program program;
+    const ValueId amax = source(program, "history", DType::f32, {static_cast<std::int64_t>(history.size())});
+    const ValueId scale = scale_from_amax(program, {to, margin}, f32_math, "scale", amax);
+    TextbookRun run(program);
+    run.set(amax, std::move(history));
+    run.run();
+    return run.get(scale)[0];
+  };
+  EXPECT_EQ(scale_of({1.0, 3.5, 2.0}, DType::f8_e4m3, 0), 128.0);  // 3.5 * 128 = 448
+  EXPECT_EQ(scale_of({3.75}, DType::f8_e4m3, 0), 64.0);            // 3.75 * 128 = 480 is too large
+  EXPECT_EQ(scale_of({3.5}, DType::f8_e4m3, 3), 16.0);             // 448 / 8 = 56
+  EXPECT_EQ(scale_of({1.0}, DType::f8_e5m2, 0), 32768.0);          // 65536 > 57344
+  EXPECT_EQ(scale_of({1000.0}, DType::f8_e4m3, 0), 0.25);          // 250
+  EXPECT_EQ(scale_of({0x1p-149}, DType::f8_e5m2, 0), 0x1p127);
+  EXPECT_EQ(scale_of({0.0}, DType::f8_e4m3, 0), 1.0);
+  EXPECT_EQ(scale_of({2.0, HUGE_VAL}, DType::f8_e4m3, 0), 1.0);
+  EXPECT_EQ(scale_of({2.0, NAN}, DType::f8_e4m3, 0), 1.0);
+}
+
+TEST(Quantize, AmaxIsTheLargestMagnitudeAndNaNWhereAnyIs) {
+  Program program;
+  const ValueId x = source(program, "x", DType::bf16, {4});
+  const ValueId largest = amax(program, f32_math, "amax", x);
+  TextbookRun run(program);
+  run.set(x, {1.0, -7.0, 3.0, 0.0});
+  run.run();
+  EXPECT_EQ(run.get(largest), (std::vector<double>{7.0}));
+  run.set(x, {1.0, NAN, 9.0, 0.0});
+  run.run();
+  EXPECT_TRUE(std::isnan(run.get(largest)[0]));
+}
+
+/// Values and scale of a block whose first elements are these, and the rest 0.
+struct Block {
+  std::vector<double> values;
+  double scale;
+};
+Block block_of(const QuantizeBlocks& attributes, std::vector<double> x, double tensor_scale = 1.0) {
+  const std::size_t wanted = x.size();
+  x.resize(static_cast<std::size_t>(gpubench::block_of(attributes.format)));
+  Program program;
+  const ValueId in = source(program, "x", DType::f32, {static_cast<std::int64_t>(x.size())});
+  std::optional<ValueId> scale;
+  if (attributes.format == BlockFormat::nvfp4) scale = source(program, "scale", DType::f32, {1});
+  const QuantizedBlocks out = quantize_blocks(program, attributes, f32_math, "q", in, scale);
+  TextbookRun run(program);
+  run.set(in, x);
+  if (scale) run.set(*scale, {tensor_scale});
+  run.run();
+  std::vector<double> values = run.get(out.values);
+  values.resize(wanted);
+  return {std::move(values), run.get(out.scales)[0]};
+}
+
+// E8M0 127 is 2^0. Largest 3.75: its exponent 1 less e4m3's 8 is 2^-7, 120; 480 saturates, or takes 2^-6.
+TEST(Quantize, MxScalesAreTheExponentOfTheLargestOrCoverIt) {
+  const Block floor = block_of({BlockFormat::mxfp8_e4m3}, {3.75, -1.0, 0x1p-17, -0.0});
+  EXPECT_EQ(floor.scale, 120.0);
+  EXPECT_EQ(floor.values, (std::vector<double>{448.0, -128.0, 0.0, -0.0}));  // 2^-10 ties to 0
+  const Block covering = block_of({BlockFormat::mxfp8_e4m3, true}, {3.75, -1.0});
+  EXPECT_EQ(covering.scale, 121.0);
+  EXPECT_EQ(covering.values, (std::vector<double>{240.0, -64.0}));
+  EXPECT_EQ(block_of({BlockFormat::mxfp8_e4m3, true}, {3.5}).scale, 120.0);
+  const Block wide = block_of({BlockFormat::mxfp8_e5m2}, {1.0, 1.125});
+  EXPECT_EQ(wide.scale, 112.0);
+  EXPECT_EQ(wide.values, (std::vector<double>{32768.0, 32768.0}));  // 36864 ties to even
+  const Block four = block_of({BlockFormat::mxfp4}, {7.0, 2.5, -0.25});
+  EXPECT_EQ(four.scale, 127.0);
+  EXPECT_EQ(four.values, (std::vector<double>{6.0, 2.0, -0.0}));
+  EXPECT_EQ(block_of({BlockFormat::mxfp4, true}, {7.0, 2.5}).values, (std::vector<double>{4.0, 1.0}));  // 3.5, 1.25
+}
+
+TEST(Quantize, MxScalesEndAtTheSmallestAndSayNaN) {
+  EXPECT_EQ(block_of({BlockFormat::mxfp8_e4m3}, {0.0, -0.0}).scale, 0.0);
+  const Block tiny = block_of({BlockFormat::mxfp8_e4m3}, {0x1p-127});
+  EXPECT_EQ(tiny.scale, 0.0);
+  EXPECT_EQ(tiny.values[0], 1.0);
+  for (const double special : {HUGE_VAL, -HUGE_VAL, static_cast<double>(NAN)}) {
+    const Block broken = block_of({BlockFormat::mxfp8_e5m2}, {1.0, special});
+    EXPECT_EQ(broken.scale, 255.0);
+    EXPECT_TRUE(std::isnan(broken.values[0]));
+    EXPECT_EQ(block_of({BlockFormat::mxfp4}, {1.0, special}).values, (std::vector<double>{6.0, 6.0}));
+  }
+}
+
+TEST(Quantize, Nvfp4ScalesAreASixthOfTheLargestInE4m3) {
+  const Block unit = block_of({BlockFormat::nvfp4}, {6.0, 2.5, -5.0, 0.75});
+  EXPECT_EQ(unit.scale, 1.0);
+  EXPECT_EQ(unit.values, (std::vector<double>{6.0, 2.0, -4.0, 1.0}));
+  // 7 / 6 = 1.1667 is 1.125 in e4m3; 7 / 1.125 = 6.2 saturates
+  const Block rounded = block_of({BlockFormat::nvfp4}, {7.0, 1.125});
+  EXPECT_EQ(rounded.scale, 1.125);
+  EXPECT_EQ(rounded.values, (std::vector<double>{6.0, 1.0}));
+  const Block scaled = block_of({BlockFormat::nvfp4}, {0.75, 0.25}, 16.0);
+  EXPECT_EQ(scaled.scale, 2.0);
+  EXPECT_EQ(scaled.values, (std::vector<double>{6.0, 2.0}));
+  const Block vanished = block_of({BlockFormat::nvfp4}, {0x1p-30, -0x1p-30});
+  EXPECT_EQ(vanished.scale, 0.0);
+  EXPECT_TRUE(std::signbit(vanished.values[1]) && vanished.values[1] == 0.0);
+  EXPECT_TRUE(std::isnan(block_of({BlockFormat::nvfp4}, {1.0, NAN}).scale));
+}
+
+TEST(Quantize, SubsetsOfBlocksAgreeWithAll) {
+  Program program;
+  const ValueId x = source(program, "x", DType::bf16, {6, 96});
+  (void)quantize_blocks(program, {}, f32_math, "q", x);
+  TextbookRun run(program);
+  run.set(x, spread(6 * 96, 1));
+  for (int output = 0; output < 2; ++output) expect_subsets_agree(run, 0, output);
+}
+
+TEST(Quantize, BlocksRefuseWhatTheyCannotCut) {
+  Program program;
+  const ValueId x = source(program, "x", DType::bf16, {2, 48});
+  const ValueId wide = source(program, "wide", DType::f64, {2, 64});
+  const ValueId scale = source(program, "scale", DType::f32, {1});
+  EXPECT_THROW(quantize_blocks(program, {}, f32_math, "q", x), ProgramError);
+  EXPECT_THROW(quantize_blocks(program, {}, f32_math, "q", wide), ProgramError);
+  EXPECT_THROW(quantize_blocks(program, {BlockFormat::nvfp4}, f32_math, "q", x), ProgramError);
+  EXPECT_THROW(quantize_blocks(program, {BlockFormat::mxfp4}, f32_math, "q", x, scale), ProgramError);
+  EXPECT_NO_THROW(quantize_blocks(program, {BlockFormat::nvfp4}, f32_math, "q", x, scale));
+  EXPECT_THROW(scale_from_amax(program, {DType::f16}, f32_math, "s", scale), ProgramError);
+  EXPECT_THROW(scale_from_amax(program, {DType::f8_e4m3, -1}, f32_math, "s", scale), ProgramError);
+  EXPECT_THROW(scale_from_amax(program, {}, f32_math, "s", x), ProgramError);
 }
 
 TEST(Quantize, IsBitwiseWhereTheScaleIsAPowerOfTwo) {

@@ -46,7 +46,7 @@ class TextbookRun {
     ASSERT_EQ(static_cast<std::int64_t>(values.size()), spec.shape.elements()) << spec.to_string();
     for (std::size_t i = 0; i < values.size(); ++i) {
       const std::int64_t offset = spec.layout.offset(spec.shape, static_cast<std::int64_t>(i));
-      store(spec.dtype, data(id) + offset * static_cast<std::int64_t>(size_of(spec.dtype)), values[i]);
+      store(spec.dtype, data(id), offset, values[i]);
     }
   }
 

@@ -65,7 +65,7 @@ std::uint16_t f16_bits(double x) { return f16_bits(rounded_to_odd(x)); }
 
 namespace {
 
-// 8 bits with a bias and so many fraction bits; `largest` in them.
+// 8 bits with a bias and so many fraction bits; `largest` in them, what is larger becomes that.
 std::uint8_t eight_bits(float x, int bias, int fraction, std::uint8_t largest) {
   const std::uint32_t sign = bits(x) >> 24U & 0x80U;
   if (std::isnan(x)) return static_cast<std::uint8_t>(sign | 0x7FU);
@@ -83,8 +83,8 @@ std::uint8_t eight_bits(float x, int bias, int fraction, std::uint8_t largest) {
 
 }  // namespace
 
-std::uint8_t e4m3_bits(float x) { return eight_bits(x, 7, 3, 0x7E); }
-std::uint8_t e5m2_bits(float x) { return eight_bits(x, 15, 2, 0x7B); }
+std::uint8_t e4m3_bits(float x, bool saturate) { return eight_bits(x, 7, 3, saturate ? 0x7E : 0x7F); }
+std::uint8_t e5m2_bits(float x, bool saturate) { return eight_bits(x, 15, 2, saturate ? 0x7B : 0x7C); }
 
 float float_of_bf16(std::uint16_t x) { return number(static_cast<std::uint32_t>(x) << 16U); }
 

@@ -59,9 +59,9 @@ template <class T>
 [[nodiscard]] std::uint16_t f16_bits(float x);
 [[nodiscard]] std::uint16_t bf16_bits(double x);
 [[nodiscard]] std::uint16_t f16_bits(double x);
-/// Clamped to the largest finite number.
-[[nodiscard]] std::uint8_t e4m3_bits(float x);
-[[nodiscard]] std::uint8_t e5m2_bits(float x);
+/// What is too large is the largest finite number, or unsaturated NaN (e4m3), or an infinity.
+[[nodiscard]] std::uint8_t e4m3_bits(float x, bool saturate = true);
+[[nodiscard]] std::uint8_t e5m2_bits(float x, bool saturate = true);
 [[nodiscard]] float float_of_bf16(std::uint16_t bits);
 [[nodiscard]] float float_of_f16(std::uint16_t bits);
 

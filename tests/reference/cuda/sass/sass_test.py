@@ -50,6 +50,7 @@ table = [
     Expected(rf"pointwise_kernel<GeluOf<(true|false)>, {either}, {either}, [48], 4>", 256, 4),
     Expected(rf"pointwise_kernel<CastOf, float, {sixteen}, 8, 2>", 256, 4),
     Expected(rf"pointwise_kernel<CastOf, {sixteen}, float, 8, 2>", 256, 2),
+    Expected(rf"quantize_blocks_kernel<{either}, .*, true>", 256, 4),
     Expected(rf"quantize_kernel<{either}, .*, 16>", 256, 4),
     Expected(r"rows_kernel<Pack<unsigned int, 4> ?>", 256, 4),
     Expected(rf"rotary_kernel<{either}, (Halves|Neighbours)<.*> ?>", 256, 4),

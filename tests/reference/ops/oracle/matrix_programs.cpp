@@ -98,6 +98,29 @@ void add_matrix_programs(OraclePrograms& all) {
       (void)scaled(p, "subnormal", {64, 65}, 1.0 / 4096);
     };
     add_program(all, "quantize to " + type, stored, true);
+    const auto unsaturated = [&](Program& p) {
+      const ValueId scale =
+          p.add(tensor("scale", DType::f32, {1}, Role::scalar, Fill::constant(64)));  // nothing overflows
+      (void)quantize(p, {to, false}, f32_math, "q", f32(p, "x", {64, 65}), scale);
+    };
+    add_program(all, "quantize to " + type + ", unsaturated", unsaturated, true);
+    const auto scales = [&](Program& p) {
+      const ValueId largest = amax(p, f32_math, "amax", f32(p, "x", {64, 65}));
+      for (const int margin : {0, 3})
+        (void)scale_from_amax(p, {to, margin}, f32_math, "scale" + std::to_string(margin), largest);
+    };
+    add_program(all, "scale_from_amax for " + type, scales, true);
+  }
+  for (const BlockFormat format :
+       {BlockFormat::mxfp8_e4m3, BlockFormat::mxfp8_e5m2, BlockFormat::mxfp4, BlockFormat::nvfp4}) {
+    const auto blocks = [format](Program& p) {
+      std::optional<ValueId> scale;
+      if (format == BlockFormat::nvfp4)
+        scale = p.add(tensor("scale", DType::f32, {1}, Role::scalar, Fill::constant(8)));
+      (void)quantize_blocks(p, {format}, f32_math, "usual", f32(p, "x", {8, 96}), scale);
+      (void)quantize_blocks(p, {format, true}, f32_math, "covering", f32(p, "z", {8, 96}), scale);
+    };
+    add_program(all, "quantize_blocks to " + std::string(name(format)), blocks, true);
   }
 }
 

@@ -126,14 +126,47 @@ def f8(x, exponent_bits, mantissa_bits, largest):
     return torch.clamp(torch.round(x / step) * step, -largest, largest)
 
 
+NARROW = {"f8_e4m3": (4, 3, 448.0), "f8_e5m2": (5, 2, 57344.0), "f4_e2m1": (2, 1, 6.0)}
+
+
 @computes("quantize")
 def quantize(op, x, scale):
-    formats = {"f8_e4m3": (4, 3, 448.0), "f8_e5m2": (5, 2, 57344.0)}
-    exponent_bits, mantissa_bits, largest = formats[op.to]
-    values = torch.clamp(scale * x, -largest, largest)
+    exponent_bits, mantissa_bits, largest = NARROW[op.to]
+    values = scale * x
+    if op.saturate == "saturated":
+        values = torch.clamp(values, -largest, largest)
     if op.dtypes["values"] != "f64":
         values = f8(values, exponent_bits, mantissa_bits, largest)
     return values, 1 / scale, x.abs().max().reshape(1)
+
+
+@computes("amax")
+def amax(op, x):
+    return x.abs().max().reshape(1)
+
+
+@computes("scale_from_amax")
+def scale_from_amax(op, history):
+    return torch.exp2(torch.floor(torch.log2(NARROW[op.to][2] / history.max()))).reshape(1) / 2 ** op.margin
+
+
+@computes("quantize_blocks")
+def quantize_blocks(op, x, *scale):
+    """OCP Microscaling Formats 1.0; NVFP4: scales of 16 elements in e4m3, of each of which the largest becomes 6."""
+    to = {"mxfp8_e4m3": "f8_e4m3", "mxfp8_e5m2": "f8_e5m2"}.get(op.format, "f4_e2m1")
+    largest = NARROW[to][2]
+    blocks = x.reshape(*x.shape[:-1], -1, 16 if op.format == "nvfp4" else 32)
+    if op.format == "nvfp4":
+        blocks = blocks * scale[0]
+        scales = f8((blocks.abs().amax(-1) / 6).float().double(), *NARROW["f8_e4m3"])
+        values = blocks / scales[..., None]
+        return f8(values, *NARROW[to]).reshape(x.shape), scales
+    ratio = blocks.abs().amax(-1) / largest
+    power = torch.ceil(torch.log2(ratio)) if op.covers else torch.floor(torch.log2(blocks.abs().amax(-1)))
+    if not op.covers:
+        power = power - math.floor(math.log2(largest))
+    values = torch.ldexp(blocks, -power[..., None])
+    return f8(values, *NARROW[to]).reshape(x.shape), power + 127
 
 
 # Products.

@@ -1,0 +1,253 @@
+// Scaled copies in 8 and 4 bits. A thread works on runs of f32 that stay in the first-level cache; numbers are encoded
+// by integer arithmetic on their bits, without branches.
+#include "reference/ops/quantize.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "reference/cpu/block_io.h"
+#include "reference/cpu/kernel.h"
+#include "reference/cpu/parallel.h"
+
+namespace gpubench::cpu {
+namespace {
+
+constexpr std::uint32_t magnitude_mask = 0x7fffffffU;
+constexpr std::uint32_t infinity_bits = 0x7f800000U;
+
+/// A narrow type, by what encoding a number takes.
+struct Narrow {
+  std::uint32_t cut;           ///< bits of an f32's fraction that go
+  std::uint32_t rebias;        ///< what its exponent is above that of the type, at its place
+  std::uint32_t least_normal;  ///< bits of the f32
+  float subnormal_units;       ///< 1 / the smallest number
+  std::uint32_t last;          ///< what is larger becomes this: the largest number, infinity or NaN
+  std::uint32_t nan, sign;
+};
+
+Narrow narrow_of(DType to, bool saturate) {
+  switch (to) {
+    case DType::f8_e4m3: return {20, 120U << 3U, 121U << 23U, 0x1p9F, saturate ? 0x7eU : 0x7fU, 0x7f, 0x80};
+    case DType::f8_e5m2: return {21, 112U << 2U, 113U << 23U, 0x1p16F, saturate ? 0x7bU : 0x7cU, 0x7f, 0x80};
+    default: return {22, 126U << 1U, 127U << 23U, 0x1p1F, 7, 7, 8};  // NaN is the largest number, +6
+  }
+}
+
+/// To nearest, ties to even. Below the normal numbers, adding 2^23 rounds to a whole number of smallest ones.
+[[gnu::always_inline]] inline std::uint32_t encoded(float x, const Narrow& to) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
+  const std::uint32_t magnitude = bits & magnitude_mask;
+  const std::uint32_t half = (1U << (to.cut - 1U)) - 1U;
+  const std::uint32_t normal = ((magnitude + half + ((magnitude >> to.cut) & 1U)) >> to.cut) - to.rebias;
+  const float shifted = std::bit_cast<float>(magnitude) * to.subnormal_units + 0x1p23F;
+  const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(shifted) & 0xffU;
+  const std::uint32_t number = std::min(magnitude < to.least_normal ? subnormal : normal, to.last);
+  const std::uint32_t sign = (bits >> 31U) * to.sign;
+  const std::uint32_t nan = to.sign == 8U ? to.nan : to.nan | sign;
+  return magnitude > infinity_bits ? nan : number | sign;
+}
+
+GPUBENCH_VECTOR_CLONES
+void encode_run(const float* x, float factor, std::int64_t count, Narrow to, std::uint8_t* codes) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) codes[i] = static_cast<std::uint8_t>(encoded(x[i] * factor, to));
+}
+
+GPUBENCH_VECTOR_CLONES
+void encode_quotients(const float* x, float factor, float divisor, std::int64_t count, Narrow to, std::uint8_t* codes) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) codes[i] = static_cast<std::uint8_t>(encoded(x[i] * factor / divisor, to));
+}
+
+/// Bits of the largest magnitude: integers in the order of their numbers, NaN above infinity.
+GPUBENCH_VECTOR_CLONES
+std::uint32_t largest_of_run(const float* x, std::int64_t count) {
+  std::uint32_t largest = 0;
+#pragma omp simd reduction(max : largest)
+  for (std::int64_t i = 0; i < count; ++i) {
+    largest = std::max(largest, std::bit_cast<std::uint32_t>(x[i]) & magnitude_mask);
+  }
+  return largest;
+}
+
+/// Two codes of four bits to a byte, the first in its low half.
+void pack_halves(const std::uint8_t* codes, std::int64_t count, std::uint8_t* to) {
+  for (std::int64_t i = 0; i < count / 2; ++i)
+    to[i] = static_cast<std::uint8_t>(codes[2 * i] | (codes[2 * i + 1] << 4U));
+}
+
+/// Largest magnitude of x, and its 8-bit values where these are wanted.
+struct QuantizeWork {
+  int threads = 1;
+  std::int64_t elements = 0;
+  Narrow to{};
+  Source x;
+  const float* scale = nullptr;
+  std::uint8_t* values = nullptr;
+  float* inverse = nullptr;
+  float* amax = nullptr;
+  std::uint32_t* partial = nullptr;  ///< [parts]
+
+  [[nodiscard]] int parts() const { return chunk_count(threads, elements, element_grain); }
+
+  void operator()() const {
+    parallel_chunks(threads, parts(), 1, [this](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t part = begin; part < end; ++part) partial[part] = run_part(static_cast<int>(part));
+    });
+    *amax = std::bit_cast<float>(*std::max_element(partial, partial + parts()));
+    if (inverse != nullptr) *inverse = 1.0F / *scale;
+  }
+
+  [[nodiscard]] std::uint32_t run_part(int part) const {
+    const Chunk chunk = chunk_of(elements, element_grain, parts(), part);
+    BlockBuffer buffer;
+    std::uint32_t largest = 0;
+    for (std::int64_t first = chunk.begin; first < chunk.end; first += block_elements) {
+      const std::int64_t count = std::min(block_elements, chunk.end - first);
+      const float* run = x.read(first, count, buffer);
+      largest = std::max(largest, largest_of_run(run, count));
+      if (values != nullptr) encode_run(run, *scale, count, to, values + first);
+    }
+    return largest;
+  }
+};
+
+struct ScaleWork {
+  ScaleFromAmax attributes;
+  std::int64_t count = 0;
+  const float* history = nullptr;
+  float* scale = nullptr;
+
+  // By exponents; one less where the significand of the largest is above 1.75, that of the types' largest numbers.
+  void operator()() const {
+    const float largest = std::bit_cast<float>(largest_of_run(history, count));
+    *scale = 1.0F;
+    if (!(largest > 0.0F && std::isfinite(largest))) return;
+    const int exponent = std::ilogb(largest);
+    const int room = (attributes.to == DType::f8_e4m3 ? 8 : 15) - attributes.margin;
+    const int power = room - exponent - (std::ldexp(largest, -exponent) > 1.75F ? 1 : 0);
+    *scale = std::ldexp(1.0F, std::clamp(power, -126, 127));
+  }
+};
+
+struct BlocksWork {
+  int threads = 1;
+  std::int64_t elements = 0, block = 32;
+  QuantizeBlocks attributes;
+  Narrow to{};
+  Source x;
+  const float* scale = nullptr;  ///< of the tensor, for nvfp4
+  std::uint8_t* values = nullptr;
+  std::uint8_t* scales = nullptr;
+
+  void operator()() const {
+    parallel_chunks(threads, elements, element_grain, [this](std::int64_t begin, std::int64_t end) {
+      BlockBuffer buffer;
+      std::array<std::uint8_t, block_elements> codes;
+      for (std::int64_t first = begin; first < end; first += block_elements) {
+        const std::int64_t count = std::min(block_elements, end - first);
+        const float* run = x.read(first, count, buffer);
+        const bool halves = to.sign == 8U;
+        std::uint8_t* out = halves ? codes.data() : values + first;
+        for (std::int64_t i = 0; i < count; i += block) scales[(first + i) / block] = quantize(run + i, out + i);
+        if (halves) pack_halves(codes.data(), count, values + first / 2);
+      }
+    });
+  }
+
+  /// Writes the codes of a block; returns its scale's.
+  std::uint8_t quantize(const float* run, std::uint8_t* codes) const {
+    const std::uint32_t largest = largest_of_run(run, block);
+    const bool nvfp4 = attributes.format == BlockFormat::nvfp4;
+    if (largest >= infinity_bits) {
+      std::fill_n(codes, block, static_cast<std::uint8_t>(to.nan));
+      return nvfp4 ? 0x7f : 0xff;
+    }
+    if (!nvfp4) {
+      const int exponent = mx_exponent(largest);
+      encode_run(run, std::ldexp(1.0F, 127 - exponent), block, to, codes);
+      return static_cast<std::uint8_t>(exponent);
+    }
+    const float sixth = std::bit_cast<float>(largest) * *scale / 6.0F;
+    const Narrow e4m3 = narrow_of(DType::f8_e4m3, true);
+    const auto code = static_cast<std::uint8_t>(encoded(sixth, e4m3));
+    const std::byte stored{code};
+    const double divisor = load(DType::f8_e4m3, &stored);
+    if (divisor == 0.0) {
+      encode_run(run, 0.0F, block, to, codes);
+    } else {
+      encode_quotients(run, *scale, static_cast<float>(divisor), block, to, codes);
+    }
+    return code;
+  }
+
+  /// Of 2^(exponent - 127), by the bits of the largest magnitude: its exponent less that of the type's largest number,
+  /// one more where its fraction is larger and nothing may saturate. Below 0 there is no exponent.
+  [[nodiscard]] int mx_exponent(std::uint32_t largest) const {
+    const DType type = element_of(attributes.format);
+    const int of_type = type == DType::f8_e4m3 ? 8 : type == DType::f8_e5m2 ? 15 : 2;
+    const std::uint32_t fraction = type == DType::f4_e2m1 ? 0x400000U : 0x600000U;  // of 1.5 and 1.75
+    const int above = attributes.covers && (largest & 0x7fffffU) > fraction ? 1 : 0;
+    return std::max(static_cast<int>(largest >> 23U) - of_type + above, 0);
+  }
+};
+
+}  // namespace
+
+Plan plan_quantize(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  const Named<TensorSpec> operand(call, tensors);
+  expect_f32_or_bf16(call, operand, {"x"});
+  expect_row_major(call, operand, {"x", "values"});
+  QuantizeWork work;
+  work.threads = context.threads;
+  work.elements = operand["x"].shape.elements();
+  const std::size_t bytes = static_cast<std::size_t>(work.parts()) * sizeof(std::uint32_t);
+  if (call.kind == amax_kind) {
+    return own_plan(call, work,
+                    {{"x", to<&QuantizeWork::x>},
+                     {"amax", to<&QuantizeWork::amax>},
+                     {workspace_operand, to<&QuantizeWork::partial>}},
+                    bytes);
+  }
+  const Quantize& attributes = call.attributes.as<Quantize>();
+  work.to = narrow_of(attributes.to, attributes.saturate);
+  return own_plan(call, work,
+                  {{"x", to<&QuantizeWork::x>},
+                   {"scale", to<&QuantizeWork::scale>},
+                   {"values", to<&QuantizeWork::values>},
+                   {"inverse", to<&QuantizeWork::inverse>},
+                   {"amax", to<&QuantizeWork::amax>},
+                   {workspace_operand, to<&QuantizeWork::partial>}},
+                  bytes);
+}
+
+Plan plan_scale_from_amax(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext&) {
+  expect_row_major(call, tensors[0]);
+  ScaleWork work;
+  work.attributes = call.attributes.as<ScaleFromAmax>();
+  work.count = tensors[0].shape.elements();
+  return own_plan(call, work, {{"history", to<&ScaleWork::history>}, {"scale", to<&ScaleWork::scale>}});
+}
+
+Plan plan_quantize_blocks(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  const Named<TensorSpec> operand(call, tensors);
+  expect_f32_or_bf16(call, operand, {"x"});
+  expect_row_major(call, operand, {"x", "values", "scales"});
+  BlocksWork work;
+  work.threads = context.threads;
+  work.attributes = call.attributes.as<QuantizeBlocks>();
+  work.elements = operand["x"].shape.elements();
+  work.block = block_of(work.attributes.format);
+  work.to = narrow_of(element_of(work.attributes.format), true);
+  return own_plan(call, work,
+                  {{"x", to<&BlocksWork::x>},
+                   {"scale", to<&BlocksWork::scale>},
+                   {"values", to<&BlocksWork::values>},
+                   {"scales", to<&BlocksWork::scales>}});
+}
+
+}  // namespace gpubench::cpu
