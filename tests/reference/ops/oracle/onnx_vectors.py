@@ -75,7 +75,8 @@ def f8(bits, exponent_bits, mantissa_bits):
 class Tensor:
     """`dtype` in our words; `values` as fp64."""
     types = {1: ("f32", "<f4"), 2: ("u8", "u1"), 6: ("i32", "<i4"), 7: ("i64", "<i8"), 9: ("bool", "u1"), 10: ("f16", "<f2"), 11: ("f64", "<f8"),
-             16: ("bf16", "<u2"), 17: ("f8_e4m3", "u1"), 19: ("f8_e5m2", "u1")}
+             16: ("bf16", "<u2"), 17: ("f8_e4m3", "u1"), 19: ("f8_e5m2", "u1"), 23: ("f4_e2m1", "u1")}
+    e2m1 = numpy.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
 
     def __init__(self, data):
         message = collect(data)
@@ -90,9 +91,11 @@ class Tensor:
         elif 4 in message:
             values = numpy.frombuffer(b"".join(message[4]), "<f4")
         else:
-            values = numpy.array(integers(message.get(5, message.get(7, []))))
+            values = numpy.array(integers(message.get(5, message.get(7, []))), numpy.int64)
         if self.dtype == "bf16":
             values = (values.astype("<u4") << 16).view("<f4")
+        elif self.dtype == "f4_e2m1":  # two in a byte, the first one low
+            values = self.e2m1[numpy.stack([values & 15, values >> 4], -1).flatten()[:int(numpy.prod(shape))]]
         elif self.dtype.startswith("f8"):
             values = f8(values, *((4, 3) if self.dtype == "f8_e4m3" else (5, 2)))
         self.values = values.astype(numpy.float64).reshape(shape)
