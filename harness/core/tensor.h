@@ -29,7 +29,7 @@ struct Fill {
     positive,   ///< as |normal|: second moments, variances
     integers,   ///< uniform whole numbers in [low, high]: tokens, labels, indices
     constant,   ///< `scale` everywhere
-    sequence,   ///< low, low + 1, ... high, low, ... along the logical linear index: positions
+    sequence,   ///< low, low + scale, ... high, low, ... along the logical linear index: positions
     norm_rows,  ///< normal rows (last axis) that meet the data conditions of norms: variances about 1, 100 eps, eps, 0;
                 ///< means 0 or one deviation
     pointwise,  ///< normal, with the interesting interval [-4, 4] of activations well covered

@@ -57,6 +57,10 @@ class Generator {
       throw ProgramError("fill of '" + spec.name + "' has scale " + std::to_string(fill_.scale) +
                          ", expected a positive number");
     }
+    if (fill_.kind == Fill::Kind::sequence && !(fill_.scale >= 1.0)) {
+      throw ProgramError("fill of '" + spec.name + "' has step " + std::to_string(fill_.scale) +
+                         ", expected 1 or more");
+    }
     if (fill_.low > fill_.high) throw ProgramError("fill of '" + spec.name + "' has low above high");
     exponent_ = scaled ? nearest_exponent(fill_.scale) : 0;
     step_ = std::ldexp(1.0, exponent_ - bell_bits);
@@ -110,8 +114,9 @@ class Generator {
   }
 
   void sequence(std::int64_t first, std::int64_t count, double* out) const {
-    const std::int64_t period = fill_.high - fill_.low + 1;
-    for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<double>(fill_.low + (first + i) % period);
+    const auto step = static_cast<std::int64_t>(fill_.scale);
+    const std::int64_t period = (fill_.high - fill_.low) / step + 1;
+    for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<double>(fill_.low + (first + i) % period * step);
   }
 
   // Eight classes of rows: four variances, each with mean 0 and mean one deviation. A row without variance is constant,

@@ -159,6 +159,12 @@ TEST(Fill, IntegersReachBothEndsAndNothingBeyond) {
   EXPECT_EQ(std::set<double>(values.begin(), values.end()), (std::set<double>{-2, -1, 0, 1, 2}));
 }
 
+TEST(Fill, SequenceTakesSteps) {
+  const auto by = [](double step) { return Fill{Fill::Kind::sequence, step, 3, 17}; };
+  EXPECT_EQ(Filled(spec_of({4}, by(7), DType::i32)).values(), (std::vector<double>{3, 10, 17, 3}));
+  EXPECT_THROW(Filled(spec_of({4}, by(0), DType::i32)), ProgramError);
+}
+
 TEST(Fill, SequenceCountsAndStartsAgain) {
   EXPECT_EQ(Filled(spec_of({7}, Fill::sequence(3, 5), DType::i32)).values(),
             (std::vector<double>{3, 4, 5, 3, 4, 5, 3}));
