@@ -6,9 +6,9 @@ namespace gpubench {
 
 std::span<const Suite> all_suites() {
   static const std::vector<Suite> all{
-      suites::gemm(),       suites::conv(),   suites::attention(),   suites::norm(),
-      suites::activation(), suites::pool(),   suites::optimizer(),   suites::memory(),
-      suites::link(),       suites::launch(), suites::collectives(), suites::transformer(),
+      suites::gemm(),        suites::conv(),        suites::attention(), suites::norm(), suites::activation(),
+      suites::pool(),        suites::optimizer(),   suites::memory(),    suites::link(), suites::launch(),
+      suites::collectives(), suites::transformer(), suites::convnet(),
   };
   return all;
 }
@@ -31,15 +31,22 @@ class Declared final : public Workload {
 
 }  // namespace
 
-WorkloadInfo training_step(std::string name, std::string description, std::string batch_axis, std::string item) {
-  WorkloadInfo info{std::move(name), std::move(description), std::move(batch_axis), PrimaryMetric::items_per_s,
-                    std::move(item), CacheMode::step};
-  info.most_ranks = 64;
-  return info;
-}
-
 std::shared_ptr<const Workload> declare(Declaration declaration) {
   return std::make_shared<Declared>(std::move(declaration));
+}
+
+std::shared_ptr<const Workload> declare_step(std::string name, std::string description, std::string item,
+                                             std::vector<std::string> dims, Grid grid,
+                                             Program (*build)(const Case&, const Recipe&)) {
+  WorkloadInfo info{std::move(name), std::move(description), dims.front(), PrimaryMetric::items_per_s,
+                    std::move(item), CacheMode::step};
+  info.most_ranks = 64;
+  const auto items = [dims = std::move(dims)](const Case& c) {
+    double count = c.ranks;
+    for (const std::string& dim : dims) count *= static_cast<double>(c.dim(dim));
+    return count;
+  };
+  return declare({std::move(info), std::move(grid), build, items});
 }
 
 Program backward_of(const std::function<Forward(Program&)>& forward) {

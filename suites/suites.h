@@ -29,6 +29,7 @@ namespace suites {
 [[nodiscard]] Suite launch();       ///< launch.cpp
 [[nodiscard]] Suite collectives();  ///< collectives.cpp
 [[nodiscard]] Suite transformer();  ///< transformer.cpp
+[[nodiscard]] Suite convnet();      ///< convnet.cpp
 
 /// A workload by its four parts, which are Workload's members of the same names.
 struct Declaration {
@@ -42,12 +43,14 @@ struct Declaration {
 /// unchanged.
 [[nodiscard]] inline std::vector<std::string> training_recipes() { return {"f32", "tf32", "bf16", "f16"}; }
 
-/// What whole training steps have in common: they run on up to 64 ranks, and are measured in items a second.
-[[nodiscard]] WorkloadInfo training_step(std::string name, std::string description, std::string batch_axis,
-                                         std::string item);
-
 /// A workload of one rank: build() is given the case's recipe.
 [[nodiscard]] std::shared_ptr<const Workload> declare(Declaration declaration);
+
+/// A whole training step, on up to 64 ranks with a batch each. Its items ("tokens") are as many as the product of these
+/// dimensions says, of which the first is the batch axis.
+[[nodiscard]] std::shared_ptr<const Workload> declare_step(std::string name, std::string description, std::string item,
+                                                           std::vector<std::string> dims, Grid grid,
+                                                           Program (*build)(const Case&, const Recipe&));
 
 /// What a forward returns: the value that the gradient flows into, and those whose gradients are wanted.
 struct Forward {

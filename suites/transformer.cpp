@@ -1,8 +1,10 @@
 // Suite transformer: training steps of transformers as a whole, forward to AdamW: blocks at the sizes of real models,
 // and complete models. On several ranks each has a batch of the size that the case names (weak scaling), and gradients
 // are reduced between them.
+#include "suites/models/bert.h"
 #include "suites/models/gpt2.h"
 #include "suites/models/llama.h"
+#include "suites/models/vit.h"
 #include "suites/suites.h"
 
 namespace gpubench::suites {
@@ -81,26 +83,66 @@ Grid llama_models() {
   return grid;
 }
 
-double tokens(const Case& c) { return static_cast<double>(c.dim("b") * c.dim("s") * c.ranks); }
+Grid bert_models() {
+  const auto point = [](std::int64_t b, std::int64_t s, std::int64_t layers, std::int64_t h, std::int64_t heads,
+                        std::int64_t vocab, std::string label, Tier tier) {
+    return Point{
+        {{"b", b}, {"s", s}, {"layers", layers}, {"h", h}, {"heads", heads}, {"vocab", vocab}}, std::move(label), tier};
+  };
+  Grid grid;
+  grid.recipes = training_recipes();
+  grid.points = {
+      point(2, 49, 2, 64, 2, 512, "bert-base, 2 narrow layers", Tier::smoke),
+      // 30522 words and what fills a multiple of 64
+      point(8, 512, 12, 768, 12, 30528, "bert-base", Tier::standard),
+      point(16, 512, 24, 1024, 16, 30528, "bert-large", Tier::large),
+  };
+  return grid;
+}
 
-std::shared_ptr<const Workload> step(std::string name, std::string description, Grid grid,
-                                     Program (*build)(const Case&, const Recipe&)) {
-  return declare(
-      {training_step(std::move(name), std::move(description), "b", "tokens"), std::move(grid), build, tokens});
+Grid vit_models() {
+  const auto point = [](std::int64_t n, std::int64_t image, std::int64_t layers, std::int64_t h, std::int64_t heads,
+                        std::int64_t classes, std::string label, Tier tier) {
+    return Point{{{"n", n},
+                  {"image", image},
+                  {"patch", 16},
+                  {"layers", layers},
+                  {"h", h},
+                  {"heads", heads},
+                  {"classes", classes}},
+                 std::move(label),
+                 tier};
+  };
+  Grid grid;
+  grid.recipes = training_recipes();
+  grid.points = {
+      point(2, 64, 2, 64, 2, 10, "vit-b-16, 2 narrow layers", Tier::smoke),
+      point(32, 224, 12, 768, 12, 1000, "vit-b-16", Tier::standard),
+      point(256, 224, 12, 768, 12, 1000, "vit-b-16", Tier::large),
+      point(64, 224, 24, 1024, 16, 1000, "vit-l-16", Tier::large),
+  };
+  return grid;
 }
 
 }  // namespace
 
 Suite transformer() {
-  return {
-      "transformer",
-      "whole training steps of transformers: forward, backward, clip, AdamW",
-      {
-          step("gpt2_block", "one GPT-2 block: forward, backward, AdamW step", gpt2_blocks(), gpt2_block_step),
-          step("gpt2_train_step", "a whole GPT-2 training step: embedding to AdamW", gpt2_models(), gpt2_train_step),
-          step("llama_block", "one Llama block: forward, backward, AdamW step", llama_blocks(), llama_block_step),
-          step("llama_train_step", "a whole Llama training step: embedding to AdamW", llama_models(), llama_train_step),
-      }};
+  return {"transformer",
+          "whole training steps of transformers: forward, backward, clip, AdamW",
+          {
+              declare_step("gpt2_block", "one GPT-2 block: forward, backward, AdamW step", "tokens", {"b", "s"},
+                           gpt2_blocks(), gpt2_block_step),
+              declare_step("gpt2_train_step", "a whole GPT-2 training step: embedding to AdamW", "tokens", {"b", "s"},
+                           gpt2_models(), gpt2_train_step),
+              declare_step("llama_block", "one Llama block: forward, backward, AdamW step", "tokens", {"b", "s"},
+                           llama_blocks(), llama_block_step),
+              declare_step("llama_train_step", "a whole Llama training step: embedding to AdamW", "tokens", {"b", "s"},
+                           llama_models(), llama_train_step),
+              declare_step("bert_train_step", "a whole BERT training step on masked tokens: embedding to AdamW",
+                           "tokens", {"b", "s"}, bert_models(), bert_train_step),
+              declare_step("vit_train_step", "a whole vision transformer training step: images to AdamW", "images",
+                           {"n"}, vit_models(), vit_train_step),
+          }};
 }
 
 }  // namespace gpubench::suites

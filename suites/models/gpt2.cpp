@@ -11,20 +11,19 @@ namespace {
 
 Heads heads_of(const Case& c) { return {c.dim("b"), c.dim("s"), c.dim("heads")}; }
 
-ValueId block(Layers& layers, const Heads& heads, const std::string& prefix, ValueId x) {
+ValueId gpt2_block(Layers& layers, const Heads& heads, const std::string& prefix, ValueId x) {
   const std::int64_t h = layers.program().spec(x).shape[-1];
   const ValueId attended = layers.self_attention(prefix, layers.layer_norm(prefix + "ln1", x), heads, /*causal=*/true);
   const ValueId middle = layers.sum(prefix + "residual1", x, attended);
-  const ValueId hidden = layers.linear(prefix + "up", layers.layer_norm(prefix + "ln2", middle), 4 * h,
-                                       {.transpose_b = true, .bias = true, .epilogue = Gemm::Epilogue::gelu});
-  return layers.sum(prefix + "residual2", middle, layers.linear(prefix + "down", hidden, h));
+  const ValueId fed = layers.gelu_mlp(prefix, layers.layer_norm(prefix + "ln2", middle), 4 * h, GeluForm::tanh);
+  return layers.sum(prefix + "residual2", middle, fed);
 }
 
 }  // namespace
 
 Program gpt2_block_step(const Case& c, const Recipe& r) {
-  return block_step(c, r, {c.dim("b") * c.dim("s"), c.dim("h")}, &Layers::adamw,
-                    [&](Layers& layers, ValueId x) { return block(layers, heads_of(c), "", x); });
+  const auto forward = [&](Layers& layers, ValueId x) { return gpt2_block(layers, heads_of(c), "", x); };
+  return block_step(c, r, token_block(r, c.dim("b") * c.dim("s"), c.dim("h"), forward));
 }
 
 Program gpt2_train_step(const Case& c, const Recipe& r) {
@@ -33,7 +32,7 @@ Program gpt2_train_step(const Case& c, const Recipe& r) {
     Program& p = layers.program();
     const ValueId tokens = layers.classes("tokens", tokens_of_batch, vocabulary);
     const ValueId labels = layers.classes("labels", tokens_of_batch, vocabulary);
-    const ValueId positions = layers.positions("positions", tokens_of_batch, c.dim("s"));
+    const ValueId positions = layers.sequence("positions", tokens_of_batch, c.dim("s"));
     const double scale = 1.0 / std::sqrt(static_cast<double>(width));
     const ValueId wte = layers.matrix("wte", {vocabulary, width}, scale);
     const ValueId wpe = layers.matrix("wpe", {c.dim("s"), width}, scale);
@@ -41,7 +40,7 @@ Program gpt2_train_step(const Case& c, const Recipe& r) {
     const ValueId position = embedding_forward(p, "position_embedding", wpe, positions);
     ValueId x = layers.sum("embedding", token, position);
     for (std::int64_t layer = 0; layer < c.dim("layers"); ++layer)
-      x = block(layers, heads_of(c), "block" + std::to_string(layer) + ".", x);
+      x = gpt2_block(layers, heads_of(c), "block" + std::to_string(layer) + ".", x);
     const ValueId logits = gemm(p, {.transpose_b = true}, r.math, "logits", layers.layer_norm("ln_f", x), wte).c;
     return cross_entropy_forward(p, r.math, "loss", logits, labels).loss;
   });

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "reference/ops/attention.h"
+#include "reference/ops/batch_norm.h"
+#include "reference/ops/conv2d.h"
 #include "reference/ops/embedding.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
@@ -23,8 +25,9 @@ ValueId Layers::classes(const std::string& name, std::int64_t n, std::int64_t cl
   return batch(tensor(name, DType::i32, {n}, Role::input, Fill::integers(0, classes - 1)));
 }
 
-ValueId Layers::positions(const std::string& name, std::int64_t n, std::int64_t period) {
-  return program_.add(tensor(name, DType::i32, {n}, Role::input, Fill::sequence(0, period - 1)));
+ValueId Layers::sequence(const std::string& name, std::int64_t n, std::int64_t period, std::int64_t step) {
+  const Fill fill{Fill::Kind::sequence, static_cast<double>(step), 0, (period - 1) * step};
+  return program_.add(tensor(name, DType::i32, {n}, Role::input, fill));
 }
 
 ValueId Layers::matrix(const std::string& name, Shape shape, double scale) {
@@ -105,6 +108,30 @@ ValueId Layers::self_attention(const std::string& prefix, ValueId x, const Heads
   return linear(prefix + "attention_out", attention(prefix, q, k, v, causal), h);
 }
 
+ValueId Layers::relu(const std::string& label, ValueId x) { return relu_forward(program_, recipe_.math, label, x); }
+
+ValueId Layers::conv_norm(const std::string& label, ValueId x, std::int64_t k, std::int64_t r, std::int64_t stride) {
+  const std::int64_t c = program_.spec(x).shape[3];
+  const double scale = std::sqrt(2.0 / static_cast<double>(r * r * c));  // He et al., arXiv 1502.01852
+  const ValueId filter = matrix(label + ".filter", {k, r, r, c}, scale);
+  const Conv2d attributes{.stride_h = stride, .stride_w = stride, .pad_h = r / 2, .pad_w = r / 2};
+  const ValueId y = conv2d_forward(program_, attributes, recipe_.math, label, x, filter);
+  const ValueId gamma = wide_parameter(label + ".gamma", k, 1.0);
+  const ValueId beta = wide_parameter(label + ".beta", k, 0.0);
+  const auto running = [&](const char* name, const Fill& fill) {
+    return program_.add(tensor(label + name, recipe_.wide, {k}, Role::state, fill));
+  };
+  const ValueId mean = running(".running_mean", Fill::normal(0.125));
+  const ValueId var = running(".running_var", Fill::positive(1.0));
+  return batch_norm_forward(program_, {}, recipe_.math, label + ".norm", y, {gamma, beta, mean, var}).y;
+}
+
+ValueId Layers::gelu_mlp(const std::string& prefix, ValueId x, std::int64_t hidden, GeluForm form) {
+  const std::int64_t h = program_.spec(x).shape[1];
+  const Gemm with_gelu{.transpose_b = true, .bias = true, .epilogue = Gemm::Epilogue::gelu, .gelu_form = form};
+  return linear(prefix + "down", linear(prefix + "up", x, hidden, with_gelu), h);
+}
+
 RotaryTables Layers::rotary_tables(std::int64_t s, std::int64_t head_width) {
   const auto table = [&](const char* name) {
     return program_.add(tensor(name, recipe_.wide, {s, head_width / 2}, Role::input, Fill::normal(0.5)));
@@ -146,32 +173,63 @@ void Layers::adamw(const std::vector<ValueId>& gradients) {
   adamw("adamw_mixed", clipped, true, lr, step);
 }
 
+ValueId Layers::moment(const Parameter& parameter, const char* suffix, const Fill& fill) {
+  const TensorSpec weight = program_.spec(parameter.weight);
+  return program_.add(tensor(weight.name + suffix, recipe_.wide, weight.shape, Role::state, fill));
+}
+
 void Layers::adamw(const std::string& label, const std::vector<ValueId>& gradients, bool copies, ValueId lr,
                    ValueId step) {
   std::vector<AdamWTensor> tensors;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (parameters_[i].master.has_value() != copies) continue;
-    const TensorSpec weight = program_.spec(parameters_[i].weight);
+    const Parameter& parameter = parameters_[i];
+    if (parameter.master.has_value() != copies) continue;
     AdamWTensor t;
-    t.weight = parameters_[i].master.value_or(parameters_[i].weight);
+    t.weight = parameter.master.value_or(parameter.weight);
     t.gradient = gradients[i];
-    t.m = program_.add(tensor(weight.name + ".m", recipe_.wide, weight.shape, Role::state, Fill::normal(0.0009765625)));
-    t.v = program_.add(
-        tensor(weight.name + ".v", recipe_.wide, weight.shape, Role::state, Fill::positive(0.0000019073486328125)));
-    if (copies) t.copy = parameters_[i].weight;
+    t.m = moment(parameter, ".m", Fill::normal(0.0009765625));
+    t.v = moment(parameter, ".v", Fill::positive(0.0000019073486328125));
+    if (copies) t.copy = parameter.weight;
     tensors.push_back(t);
   }
   if (!tensors.empty()) gpubench::adamw(program_, {.copies = copies}, recipe_.math, label, lr, step, tensors);
 }
 
-Program block_step(const Case& c, const Recipe& r, const Shape& x_shape, Optimizer optimizer,
-                   const std::function<ValueId(Layers&, ValueId x)>& forward) {
+void Layers::sgd(const std::vector<ValueId>& gradients) {
+  const ValueId lr = program_.add(tensor("lr", DType::f32, {1}, Role::scalar, Fill::constant(0.125)));
+  sgd("sgd", gradients, false, lr);
+  sgd("sgd_mixed", gradients, true, lr);
+}
+
+void Layers::sgd(const std::string& label, const std::vector<ValueId>& gradients, bool copies, ValueId lr) {
+  std::vector<SgdTensor> tensors;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const Parameter& parameter = parameters_[i];
+    if (parameter.master.has_value() != copies) continue;
+    SgdTensor t;
+    t.weight = parameter.master.value_or(parameter.weight);
+    t.gradient = gradients[i];
+    t.m = moment(parameter, ".m", Fill::normal(0.0009765625));
+    if (copies) t.copy = parameter.weight;
+    tensors.push_back(t);
+  }
+  if (tensors.empty()) return;
+  gpubench::sgd(program_, {.weight_decay = 1e-4, .copies = copies}, recipe_.math, label, lr, tensors);
+}
+
+Block token_block(const Recipe& r, std::int64_t tokens, std::int64_t width,
+                  std::function<ValueId(Layers&, ValueId x)> forward) {
+  const Shape shape{tokens, width};
+  return {tensor("x", r.tensor, shape, Role::input, Fill::norm_rows(1.0)), shape, &Layers::adamw, std::move(forward)};
+}
+
+Program block_step(const Case& c, const Recipe& r, const Block& block) {
   Program p;
   Layers layers(p, r);
-  const ValueId x = layers.batch(tensor("x", r.tensor, x_shape, Role::input, Fill::norm_rows(1.0)));
-  const ValueId dy = layers.batch(tensor("dy", r.tensor, x_shape, Role::gradient, Fill::normal(0.03125)));
-  const std::vector<ValueId> gradients = layers.backward(forward(layers, x), dy, {x});
-  (layers.*optimizer)(gradients);
+  const ValueId x = layers.batch(block.x);
+  const ValueId dy = layers.batch(tensor("dy", r.tensor, block.y, Role::gradient, Fill::normal(0.03125)));
+  const std::vector<ValueId> gradients = layers.backward(block.forward(layers, x), dy, {x});
+  (layers.*block.optimizer)(gradients);
   return data_parallel(p, {.ranks = c.ranks, .reduction = Reduction::sum, .math = r.math}, gradients);
 }
 

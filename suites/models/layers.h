@@ -41,8 +41,8 @@ class Layers {
   ValueId batch(TensorSpec spec);
   /// i32 [n], uniform in [0, classes): tokens, labels.
   ValueId classes(const std::string& name, std::int64_t n, std::int64_t classes);
-  /// i32 [n]: 0, 1, ... period - 1, 0, ...; the same on every rank.
-  ValueId positions(const std::string& name, std::int64_t n, std::int64_t period);
+  /// i32 [n]: 0, step, ... (period - 1) step, 0, ...; the same on every rank.
+  ValueId sequence(const std::string& name, std::int64_t n, std::int64_t period, std::int64_t step = 1);
 
   /// A weight of the recipe's tensor type. Where that is narrower than f32, the filled tensor is the f32 master and the
   /// weight is its cast, made before timing: they start out consistent, as in real training.
@@ -59,6 +59,10 @@ class Layers {
   ValueId layer_norm(const std::string& label, ValueId x, double epsilon = 1e-5);
   ValueId rms_norm(const std::string& label, ValueId x);
   ValueId sum(const std::string& label, ValueId a, ValueId b);
+  ValueId relu(const std::string& label, ValueId x);
+  /// x [n, h, w, c] -> [n, ceil(h / stride), ..., k]: a convolution of r x r (odd) without a bias, padded by r / 2, and
+  /// batch normalization, which updates its running averages.
+  ValueId conv_norm(const std::string& label, ValueId x, std::int64_t k, std::int64_t r, std::int64_t stride);
   /// The elements of a row-major x in another shape.
   ValueId reshaped(const std::string& name, ValueId x, Shape shape);
   /// Columns [first, first + n) of x [rows, width], n being the last extent: as [rows, n], or as heads [b, s, heads, d]
@@ -69,6 +73,8 @@ class Layers {
   /// x [b s, h] -> [b s, h]: multi-head attention between linear layers, of which the first has q, k and v in one.
   ValueId self_attention(const std::string& prefix, ValueId x, const Heads& heads, bool causal);
 
+  /// x [rows, h] -> [rows, h]: down(gelu(up x))
+  ValueId gelu_mlp(const std::string& prefix, ValueId x, std::int64_t hidden, GeluForm form);
   /// Cosines and sines of s positions, as the harness fills tables: at random, so that x keeps about its magnitude.
   RotaryTables rotary_tables(std::int64_t s, std::int64_t head_width);
   /// x [rows, h] -> [rows, h]: down(swiglu(gate x, up x)) without biases, gate and up in one product.
@@ -84,9 +90,14 @@ class Layers {
                                 const std::vector<ValueId>& also_wanted = {});
   /// Appends the gradients' norm, their clip at 1, and AdamW in place.
   void adamw(const std::vector<ValueId>& gradients);
+  /// Appends SGD in place: momentum 0.9, weight decay 1e-4 (He et al., arXiv 1512.03385).
+  void sgd(const std::vector<ValueId>& gradients);
 
  private:
+  /// A source like a parameter: one of its optimizer's moments.
+  ValueId moment(const Parameter& parameter, const char* suffix, const Fill& fill);
   void adamw(const std::string& label, const std::vector<ValueId>& gradients, bool copies, ValueId lr, ValueId step);
+  void sgd(const std::string& label, const std::vector<ValueId>& gradients, bool copies, ValueId lr);
 
   Program& program_;
   const Recipe& recipe_;
@@ -96,10 +107,18 @@ class Layers {
 /// Appends the optimizer's ops, given the gradients of all parameters.
 using Optimizer = void (Layers::*)(const std::vector<ValueId>& gradients);
 
-/// The training step of a block: forward from an x of this shape, backward from a gradient of its result, and the
-/// optimizer. On the ranks of the case, each with a batch of its own; gradients are summed.
-[[nodiscard]] Program block_step(const Case& c, const Recipe& r, const Shape& x, Optimizer optimizer,
-                                 const std::function<ValueId(Layers&, ValueId x)>& forward);
+struct Block {
+  TensorSpec x;
+  Shape y;  ///< of the result, whose gradient flows in
+  Optimizer optimizer;
+  std::function<ValueId(Layers&, ValueId x)> forward;
+};
+/// The training step of a block: forward, backward from a gradient of its result, and the optimizer. On the ranks of
+/// the case, each with a batch of its own; gradients are summed.
+[[nodiscard]] Program block_step(const Case& c, const Recipe& r, const Block& block);
+/// Of a transformer: rows of tokens [tokens, width] as norms meet them, and AdamW.
+[[nodiscard]] Block token_block(const Recipe& r, std::int64_t tokens, std::int64_t width,
+                                std::function<ValueId(Layers&, ValueId x)> forward);
 /// The training step of a whole model, whose `forward` returns the loss, a mean over the batch.
 [[nodiscard]] Program train_step(const Case& c, const Recipe& r, Optimizer optimizer,
                                  const std::function<ValueId(Layers&)>& forward);

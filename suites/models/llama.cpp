@@ -55,8 +55,8 @@ class Llama {
 }  // namespace
 
 Program llama_block_step(const Case& c, const Recipe& r) {
-  return block_step(c, r, {c.dim("b") * c.dim("s"), c.dim("h")}, &Layers::adamw,
-                    [&](Layers& layers, ValueId x) { return Llama(layers, c).block("", x); });
+  const auto forward = [&](Layers& layers, ValueId x) { return Llama(layers, c).block("", x); };
+  return block_step(c, r, token_block(r, c.dim("b") * c.dim("s"), c.dim("h"), forward));
 }
 
 Program llama_train_step(const Case& c, const Recipe& r) {

@@ -204,7 +204,7 @@ void try_cases(const Selection& selection, Of what, std::uint64_t count) {
 
 Selection training_steps(Tier tier, std::vector<std::string> recipes) {
   Selection selection;
-  selection.suites = {"transformer"};
+  selection.suites = {"transformer", "convnet"};
   selection.filters = {"train_step"};
   selection.precisions = std::move(recipes);
   selection.tier = tier;

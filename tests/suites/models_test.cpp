@@ -94,6 +94,85 @@ TEST(Models, ALlamaBlockDoesTheWorkThatItsWeightsAndItsAttentionAskFor) {
   EXPECT_DOUBLE_EQ(flop_of(program, {"attention"}), 2048 * 7 * 4096.0 * 2049);
 }
 
+Dims resnet(std::int64_t depth, std::int64_t n = 1) {
+  return {{"n", n}, {"image", 224}, {"width", 64}, {"depth", depth}, {"classes", 1000}};
+}
+
+TEST(Models, ResNetHasTheParametersOfItsPublishedDepths) {
+  EXPECT_EQ(parameters_of(build("convnet", "resnet_train_step", resnet(50), "bf16")), 25'557'032);
+  EXPECT_EQ(parameters_of(build("convnet", "resnet_train_step", resnet(101), "bf16")), 44'549'160);
+  EXPECT_EQ(parameters_of(build("convnet", "resnet_train_step", resnet(152), "bf16")), 60'192'808);
+}
+
+// 4.089 G multiply-adds an image forward with stride on the 3x3 (3.86 in the paper, which has it on the 1x1). Three
+// times that in a step would be 24.5 GFLOP; the gradient of the image, as many as the first convolution, is not
+// computed.
+TEST(Models, ResNet50DoesItsPublishedWork) {
+  const Program program = build("convnet", "resnet_train_step", resnet(50, 2));
+  const double forward = flop_of(program, {"conv2d_forward"}) / 2 + 2.0 * 2048 * 1000;
+  const double first = 2.0 * 112 * 112 * 64 * 7 * 7 * 3;
+
+  EXPECT_NEAR(forward / 2e9, 4.089, 0.0005);
+  EXPECT_NEAR(3 * forward / 1e9, 24.5, 0.05);
+  EXPECT_DOUBLE_EQ(flop_of(program, {"conv2d", "gemm"}) / 2, 3 * forward - first);
+}
+
+TEST(Models, EveryRankOfAResNetKeepsRunningAveragesOfItsOwn) {
+  const Program program = build("convnet", "resnet_train_step",
+                                {{"n", 2}, {"image", 64}, {"width", 16}, {"depth", 14}, {"classes", 10}}, "f32", 2);
+  int running = 0;
+  for (const Value& value : program.values())
+    running += value.spec.name.find("running_mean'") != std::string::npos ? 1 : 0;
+  EXPECT_EQ(running, 2 * (1 + 4 * 4));
+}
+
+Dims bert(std::int64_t layers, std::int64_t h, std::int64_t heads, std::int64_t s = 512) {
+  return {{"b", 2}, {"s", s}, {"layers", layers}, {"h", h}, {"heads", heads}, {"vocab", 30522}};
+}
+
+// BERT-base has 109,482,240 with a pooler, which reads the first token and has as many as the dense layer of the head
+// of masked tokens. That head's norm and the bias of its words come in addition.
+TEST(Models, BertHasTheParametersOfItsPublishedSizes) {
+  const auto count = [](const Dims& dims) {
+    return parameters_of(build("transformer", "bert_train_step", dims, "bf16"));
+  };
+
+  EXPECT_EQ(count(bert(12, 768, 12)), 109'482'240 + 2 * 768 + 30522);
+  EXPECT_EQ(count(bert(24, 1024, 16)), 335'174'458);
+}
+
+// As GPT-2's, but attention of every token to all s, and the head reads one token in seven.
+TEST(Models, ABertStepDoesTheWorkThatItsWeightsAndItsAttentionAskFor) {
+  const double weights = 12 * 12 * 768.0 * 768, head = 768.0 * (768 + 30522);
+
+  EXPECT_DOUBLE_EQ(flop_of(build("transformer", "bert_train_step", bert(12, 768, 12, 511)), {"gemm", "attention"}),
+                   1022 * (6 * weights + 12 * 14 * 768.0 * 511) + 146 * 6 * head);
+}
+
+Dims vit(std::int64_t layers, std::int64_t h, std::int64_t heads) {
+  return {{"n", 2}, {"image", 224}, {"patch", 16}, {"layers", layers}, {"h", h}, {"heads", heads}, {"classes", 1000}};
+}
+
+TEST(Models, VitHasTheParametersOfItsPublishedSizes) {
+  const auto count = [](const Dims& dims) {
+    return parameters_of(build("transformer", "vit_train_step", dims, "bf16"));
+  };
+
+  EXPECT_EQ(count(vit(12, 768, 12)), 86'567'656);    // ViT-B/16
+  EXPECT_EQ(count(vit(24, 1024, 16)), 304'326'632);  // ViT-L/16
+}
+
+// 17.56 G multiply-adds an image forward, as torchvision counts; of a step's three times that the gradient of the image
+// is left out, and attention's backward is 2.5 times its forward, not twice.
+TEST(Models, VitDoesItsPublishedWork) {
+  const Program program = build("transformer", "vit_train_step", vit(12, 768, 12));
+  const double patches = 2.0 * 196 * 768 * 768, attention = flop_of(program, {"attention_forward"}) / 2;
+  const double forward = (flop_of(program, {"gemm"}) / 2 + patches) / 3 + attention;
+
+  EXPECT_NEAR(forward / 2e9, 17.56, 0.005);
+  EXPECT_DOUBLE_EQ(attention, 12 * 4 * 768.0 * 197 * 197);
+}
+
 // Both halves of gate_up, and q, k and v, whatever lies between them and the product: nothing is copied in between.
 TEST(Models, TheGradientsOfPackedProductsAreWrittenInPlace) {
   const Program program =

@@ -170,8 +170,21 @@ struct TinyModel {
   int parameters;  // tensors that a step updates
 };
 
-// Parameters of Llama: embedding, head, last norm, and per block two norms and four matrices.
+// Parameters of Llama: embedding, head, last norm, and per block two norms and four matrices. Of a ResNet: three of
+// each convolution, of which there are the first, and four in each bottleneck, and two of the head.
 const TinyModel tiny_models[] = {
+    {"transformer",
+     "bert_train_step",
+     {{"b", 2}, {"s", 21}, {"layers", 1}, {"h", 32}, {"heads", 2}, {"vocab", 48}},
+     12 + 2 + 3 + 2 + 2 + 1},
+    {"transformer",
+     "vit_train_step",
+     {{"n", 2}, {"image", 8}, {"patch", 4}, {"layers", 1}, {"h", 32}, {"heads", 2}, {"classes", 10}},
+     12 + 2 + 1 + 1 + 2 + 2},
+    {"convnet",
+     "resnet_train_step",
+     {{"n", 2}, {"image", 64}, {"width", 8}, {"depth", 14}, {"classes", 10}},
+     3 * (1 + 4 * 4) + 2},
     {"transformer",
      "llama_train_step",
      {{"b", 2}, {"s", 8}, {"layers", 2}, {"h", 32}, {"heads", 4}, {"kv", 2}, {"f", 48}, {"vocab", 48}},

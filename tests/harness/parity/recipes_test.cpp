@@ -85,6 +85,12 @@ TEST(Recipes, EveryOpOfATrainingStepCanBeProven) {
     expect_proven(small_case("transformer", "gpt2_train_step", dims, recipe));
     const Dims llama{{"b", 2}, {"s", 8}, {"h", 32}, {"heads", 4}, {"kv", 2}, {"f", 48}};
     expect_proven(small_case("transformer", "llama_block", llama, recipe));
+    const Dims vit{{"n", 2}, {"image", 8}, {"patch", 4}, {"layers", 1}, {"h", 32}, {"heads", 2}, {"classes", 10}};
+    expect_proven(small_case("transformer", "vit_train_step", vit, recipe));
+    const Dims bert{{"b", 2}, {"s", 21}, {"layers", 1}, {"h", 32}, {"heads", 2}, {"vocab", 48}};
+    expect_proven(small_case("transformer", "bert_train_step", bert, recipe));
+    const Dims bottleneck{{"n", 2}, {"h", 6}, {"c", 24}, {"width", 8}, {"stride", 2}};
+    expect_proven(small_case("convnet", "resnet_block", bottleneck, recipe));
   }
 }
 
