@@ -9,6 +9,7 @@
 #include "harness/core/program.h"
 #include "harness/parity/fill.h"
 #include "reference/ops/definition.h"
+#include "reference/ops/pointwise.h"
 
 namespace gpubench {
 namespace {
@@ -42,7 +43,29 @@ void TextbookMachine::fill_sources(std::string_view case_key, std::uint64_t seed
 }
 
 void TextbookMachine::run(std::optional<std::uint64_t> disturb) {
-  for (int index = 0; index < static_cast<int>(program_.ops().size()); ++index) run_op(index, disturb);
+  for (int index = 0; index < static_cast<int>(program_.ops().size()); ++index) {
+    run_op(index, disturb);
+    if (!disturb) continue;
+    for (const ValueId output : program_.op(index).outputs) {
+      const std::span<const int> readers = program_.readers(output);
+      const bool has_kink = std::any_of(readers.begin(), readers.end(),
+                                        [&](int reader) { return program_.op(reader).kind == relu_forward_kind; });
+      if (has_kink) push_over_zero(output, *disturb);
+    }
+  }
+}
+
+void TextbookMachine::push_over_zero(ValueId id, std::uint64_t which) {
+  const TensorView values = view(id);
+  std::vector<std::pair<double, std::int64_t>> sizes;
+  for (std::int64_t e = 0; e < values.shape().elements(); ++e) {
+    if (values[e] != 0.0) sizes.emplace_back(std::fabs(values[e]), e);
+  }
+  if (sizes.size() < which) return;
+  const auto chosen = sizes.begin() + static_cast<std::ptrdiff_t>(which) - 1;
+  std::nth_element(sizes.begin(), chosen, sizes.end());
+  const Value& value = program_.value(id);
+  store_element(data(value.storage) + value.offset_bytes, value.spec, chosen->second, -values[chosen->second]);
 }
 
 namespace {
@@ -182,7 +205,7 @@ std::vector<EndToEndResult> end_to_end(const Program& program, std::string_view 
   std::vector<EndToEndResult> results;
   for (int i = 0; i < static_cast<int>(program.values().size()); ++i) {
     const ValueId id{i};
-    if (!survives(program, id)) continue;
+    if (!survives(program, id) || !is_float(program.spec(id).dtype)) continue;
     const std::optional<TensorView> got = real(id);
     if (!got) continue;
     const TensorSpec& spec = program.spec(id);

@@ -7,8 +7,11 @@
 // numbers is k times smaller than usual with a probability of about k^-n, and that of all three k^-3n, which is one in
 // a million at k = 10^(2/n). And where a gradient is about zero, an optimizer's step goes one way or the other (AdamW's
 // first is the sign of the gradient times the learning rate): in an output that updates a source, nine elements may
-// have taken the tensor's largest step in the other direction. Only for small programs: the textbook runs everything
-// four times.
+// have taken the tensor's largest step in the other direction. ReLU's gradient jumps where x is zero, by as much as
+// flows in, and an x so near to it that rounding decides its sign is rare: one run in ten may have one. So each of the
+// three has, in every tensor that a ReLU reads, one of the elements nearest to zero on the other side of it. Integers
+// are decisions, such as which element of a window is its largest: what is compared is what follows from them.
+// Only for small programs: the textbook runs everything four times.
 #pragma once
 
 #include <cstddef>
@@ -34,8 +37,9 @@ class TextbookMachine {
   /// for a widened program the original one, so that both see the same inputs.
   void fill_sources(std::string_view case_key, std::uint64_t seed, const Program& types);
 
-  /// Runs all ops. With `disturb` each element of each output is first moved by a random fraction of its bound, as a
-  /// correct but imperfect backend would; the random numbers come from that seed.
+  /// Runs all ops. With `disturb`, from 1 on, each element of each output is first moved by a random fraction of its
+  /// bound, as a correct but imperfect backend would; the random numbers come from that seed. And what a ReLU reads has
+  /// its element that is the `disturb`-nearest to zero, not zero, on the other side of it.
   void run(std::optional<std::uint64_t> disturb = {});
 
   /// Runs one op of the program, which must have run up to it; see run().
@@ -45,6 +49,8 @@ class TextbookMachine {
   [[nodiscard]] std::byte* data(StorageId id) { return memory_[static_cast<std::size_t>(id.index)].data(); }
 
  private:
+  void push_over_zero(ValueId id, std::uint64_t which);
+
   const Program& program_;
   std::vector<std::vector<std::byte>> memory_;
 };

@@ -11,6 +11,7 @@
 #include "harness/core/program.h"
 #include "harness/run/rank_group.h"
 #include "reference/cpu/cpu_backend.h"
+#include "reference/ops/pointwise.h"
 #include "reference/ops/transform/fuse.h"
 #include "suites/suites.h"
 #include "tests/reference/cpu/program_run.h"
@@ -162,6 +163,39 @@ TEST(DataParallelStep, OnCpuRanksItStaysWithinTheSpreadOfCorrectRuns) {
     }
     EXPECT_GE(parameters, 16 * ranks);
   }
+}
+
+// z = x + 0, y = relu(z), and what flows back: dx = dy where y is positive. A backend's z may have another sign than
+// the exact one where that is nearest to zero, and then all of dy flows, or none; not where it is far from it.
+TEST(Kinks, AnElementThatIsRoundedOverZeroTakesTheOtherGradient) {
+  const Case c{"test", "relu", {}, "f32", {}, 1, ""};
+  Program p;
+  const ValueId x = p.add(tensor("x", DType::f32, {64}, Role::input, Fill::normal(1.0)));
+  const ValueId zero = p.add(tensor("zero", DType::f32, {64}, Role::input, Fill::constant(0.0)));
+  const ValueId dy = p.add(tensor("dy", DType::f32, {64}, Role::gradient, Fill::normal(1.0)));
+  const ValueId z = add(p, {}, "z", x, zero);
+  const ValueId y = relu_forward(p, {}, "y", z);
+  (void)relu_backward(p, {}, "dz", y, dy);
+  const auto fails_with_sign_changed = [&](bool nearest) {
+    TextbookMachine memory(p);
+    memory.fill_sources(c.id_without_ranks(), seed, p);
+    memory.run_op(0);
+    auto* values = reinterpret_cast<float*>(memory.data(p.value(z).storage));
+    const auto nearer = [](float a, float b) { return std::fabs(a) < std::fabs(b); };
+    float* chosen =
+        nearest ? std::min_element(values, values + 64, nearer) : std::max_element(values, values + 64, nearer);
+    *chosen = -*chosen;
+    memory.run_op(1);
+    memory.run_op(2);
+    int failed = 0;
+    for (const EndToEndResult& result :
+         end_to_end(p, c.id_without_ranks(), seed, [&](ValueId id) { return memory.view(id); }))
+      failed += result.passed() ? 0 : 1;
+    return failed;
+  };
+
+  EXPECT_EQ(fails_with_sign_changed(true), 0);
+  EXPECT_GE(fails_with_sign_changed(false), 2);  // z and y at least
 }
 
 struct TinyModel {
