@@ -119,6 +119,12 @@ struct OpShare {
   double bytes = 0.0;
 };
 
+/// Memory of a step of one kind: "weights", "optimizer state" (harness/core/step_parts.h).
+struct MemoryPart {
+  std::string kind;
+  std::int64_t bytes = 0;
+};
+
 /// How close a case came to the limit of its device that binds it. Fractions: 1 is the limit.
 struct PeakShare {
   std::string limit;                      ///< the arithmetic ("bf16"; rates in FLOP/s), "memory" or "link" (B/s)
