@@ -26,11 +26,21 @@ bool is_consumed(const Program& program, ValueId id) {
   });
 }
 
+// Nothing reads it, and yet its op was wanted for something else that it made: statistics and pre-activations of a
+// forward that the backward runs again.
+bool is_by_product(const Program& program, ValueId id) {
+  const Role role = program.spec(id).role;
+  return (role == Role::activation || role == Role::statistic) &&
+         std::ranges::any_of(program.op(*program.value(id).producer).outputs,
+                             [&](ValueId output) { return is_consumed(program, output); });
+}
+
 bool is_shareable(const Program& program, StorageId id) {
   return std::ranges::all_of(program.values_in(id), [&](ValueId in) {
     const Value& value = program.value(in);
     if (value.source || !value.producer) return !value.source;
-    return program.op(*value.producer).phase == Phase::timed && is_consumed(program, in);
+    return program.op(*value.producer).phase == Phase::timed &&
+           (is_consumed(program, in) || is_by_product(program, in));
   });
 }
 

@@ -5,7 +5,8 @@
 // (harness/run/recheck_plan.h). One segment means that everything is kept, a segment per op that as little is taken as
 // possible.
 //
-// Never shared: what the harness fills, what set-up ops leave, state, and what no later op reads.
+// Never shared: what the harness fills, what set-up ops leave, state, and what no later op reads (but for activations
+// and statistics of an op of which another output is read).
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,9 @@
 #include <random>
 #include <set>
 
+#include "reference/ops/bias_gradient.h"
 #include "reference/ops/gemm.h"
+#include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/pointwise.h"
 
@@ -67,6 +69,23 @@ TEST(MemoryPlan, NothingIsReusedWithinASegment) {
                 plan.slot_of[static_cast<std::size_t>(chain.storage(j).index)]);
   }
   EXPECT_EQ(plan.bytes(), 5 * 64);  // a, y0 to y2, of which y2 lives on; y3 and y4 in the place of two of them; y5
+}
+
+// A norm leaves mean and rstd beside y: where nothing reads them, they are of no use once y is read, and y's readers
+// take their place. Where nothing reads y either, all three are results.
+TEST(MemoryPlan, WhatAnOpLeavesUnreadBesideWhatIsReadMakesRoom) {
+  Program p;
+  const ValueId x = source(p, "x");
+  const ValueId one = p.add(tensor("one", DType::f32, {4}, Role::parameter, Fill::normal(1.0)));
+  const LayerNormForward norm = layer_norm_forward(p, {}, {}, "norm", x, one, one);
+  EXPECT_FALSE(least_memory(p).reuses());
+  const ValueId a = column_sum(p, {}, "a", norm.y);  // 4 elements, as mean and rstd
+  add(p, {}, "b", a, a);
+
+  const MemoryPlan plan = least_memory(p);
+
+  EXPECT_THAT(plan.slot(storage_of(p, a)).storages,
+              testing::Contains(testing::AnyOf(storage_of(p, norm.mean), storage_of(p, norm.rstd))));
 }
 
 TEST(MemoryPlan, WhatIsUpdatedInPlaceIsOneStorageAndStateIsNeverShared) {
