@@ -1,5 +1,5 @@
-// Whole training steps of the suites, small, for the oracle: in one type, in mixed precision, on two ranks, and each of
-// these fused.
+// Whole training steps of the suites, small, for the oracle: in one type, in mixed precision and fused, and on two
+// ranks and fused.
 #include <stdexcept>
 
 #include "reference/ops/transform/fuse.h"
@@ -29,21 +29,42 @@ Program step_of(const std::string& suite, const std::string& workload, const Dim
 }  // namespace
 
 void add_models(OraclePrograms& all) {
-  const auto add = [&](const std::string& workload, const Dims& dims) {
-    for (const auto& [recipe, ranks] : {std::pair("f32", 1), std::pair("bf16", 1), std::pair("f32", 2)}) {
-      const std::string name = workload + " " + to_string(dims) + " " + recipe + " x" + std::to_string(ranks);
-      Program step = step_of("transformer", workload, dims, recipe, ranks);
-      std::vector<FusionClaim> every;
-      for (const FusionRule& rule : fusion_rules()) every.push_back({rule.kind});
-      all.push_back({name + " fused", fuse(step, every).program});
-      all.push_back({name, std::move(step)});
+  std::vector<FusionClaim> every;
+  for (const FusionRule& rule : fusion_rules()) every.push_back({rule.kind});
+  const auto add = [&](const std::string& suite, const std::string& workload, const Dims& dims) {
+    struct Variant {
+      const char* recipe;
+      int ranks;
+      bool fused;
+    };
+    for (const Variant& v : {Variant{"f32", 1, false}, Variant{"bf16", 1, true}, Variant{"f32", 2, true}}) {
+      Program step = step_of(suite, workload, dims, v.recipe, v.ranks);
+      const std::string name = workload + " " + to_string(dims) + " " + v.recipe + " x" + std::to_string(v.ranks);
+      if (v.fused) step = fuse(step, every).program;
+      all.push_back({name + (v.fused ? " fused" : ""), std::move(step)});
     }
   };
-  add("gpt2_train_step", {{"b", 2}, {"s", 7}, {"layers", 2}, {"h", 12}, {"heads", 3}, {"vocab", 19}});
-  add("gpt2_block", {{"b", 2}, {"s", 7}, {"h", 12}, {"heads", 3}});
-  add("llama_train_step",
+  add("transformer", "gpt2_train_step", {{"b", 2}, {"s", 7}, {"layers", 2}, {"h", 12}, {"heads", 3}, {"vocab", 19}});
+  add("transformer", "gpt2_block", {{"b", 2}, {"s", 7}, {"h", 12}, {"heads", 3}});
+  add("transformer", "llama_train_step",
       {{"b", 2}, {"s", 5}, {"layers", 2}, {"h", 24}, {"heads", 6}, {"kv", 2}, {"f", 20}, {"vocab", 17}});
-  add("llama_block", {{"b", 2}, {"s", 5}, {"h", 24}, {"heads", 6}, {"kv", 3}, {"f", 20}});
+  add("transformer", "llama_block", {{"b", 2}, {"s", 5}, {"h", 24}, {"heads", 6}, {"kv", 3}, {"f", 20}});
+  add("transformer", "bert_train_step", {{"b", 2}, {"s", 17}, {"layers", 2}, {"h", 12}, {"heads", 2}, {"vocab", 19}});
+  add("transformer", "vit_train_step",
+      {{"n", 3}, {"image", 12}, {"patch", 4}, {"layers", 2}, {"h", 12}, {"heads", 2}, {"classes", 5}});
+  add("convnet", "resnet_block", {{"n", 3}, {"h", 7}, {"c", 8}, {"width", 2}, {"stride", 1}});
+  add("convnet", "resnet_block", {{"n", 3}, {"h", 7}, {"c", 6}, {"width", 3}, {"stride", 2}});
+  add("convnet", "resnet_train_step", {{"n", 4}, {"image", 64}, {"width", 3}, {"depth", 50}, {"classes", 7}});
+}
+
+std::vector<std::string> training_steps() {
+  std::vector<std::string> names;
+  for (const Suite& one : all_suites()) {
+    for (const auto& each : one.workloads) {
+      if (each->info().cache == CacheMode::step && each->info().most_ranks > 1) names.push_back(each->info().name);
+    }
+  }
+  return names;
 }
 
 }  // namespace gpubench::testing

@@ -48,6 +48,8 @@ void add_sgd_programs(OraclePrograms& all);
 void add_collective_programs(OraclePrograms& all);
 void add_random_programs(OraclePrograms& all);
 void add_models(OraclePrograms& all);
+/// Names of the workloads that are training steps.
+[[nodiscard]] std::vector<std::string> training_steps();
 /// From FOLDER/calls.json: [{name, kind, attributes, as_stored, inputs: [{name, dtype, shape}], outputs: [the same]}],
 /// and FOLDER/calls.f64: the inputs' elements as fp64, one behind the other.
 void add_calls(OraclePrograms& all, const std::string& folder);

@@ -98,7 +98,7 @@ class Rank:
 
 
 def read(folder):
-    """(kinds of the op set, programs)"""
+    """(the index, programs)"""
     index = json.loads((Path(folder) / "index.json").read_text())
     elements = numpy.memmap(Path(folder) / "data.f64", dtype="=f8", mode="r")
-    return index["registry"], [Program(record, elements) for record in index["programs"]]
+    return index, [Program(record, elements) for record in index["programs"]]

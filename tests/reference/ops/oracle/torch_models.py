@@ -191,3 +191,81 @@ def llama_train_step(rank, w):
 @step_of("llama_block", adamw)
 def llama_block_step(rank, w):
     return block_step(rank, "residual2", lambda x: llama_block(rank, w, "", x.reshape(rank.dims["b"], rank.dims["s"], -1)).flatten(0, 1))
+
+
+# Devlin et al., BERT, arXiv 1810.04805: post-norm blocks that see all tokens, GELU, and masked tokens predicted by a transform whose result
+# meets the embedding once more. As the suite has it, every seventh token is masked.
+
+@step_of("bert_train_step", adamw)
+def bert_train_step(rank, w):
+    b, s, layers, heads = (rank.dims[name] for name in ("b", "s", "layers", "heads"))
+    tokens, segments = (rank.named(name).reshape(b, s) for name in ("tokens", "segments"))
+    x = w["wte"][tokens] + w["position_embedding.table"][torch.arange(s)] + w["segment_embedding.table"][segments]
+    x = layer_norm(w, "ln", x, 1e-12)
+    for layer in range(layers):
+        prefix = f"block{layer}."
+        x = layer_norm(w, prefix + "ln1", x + self_attention(w, prefix, x, heads, causal=False), 1e-12)
+        x = layer_norm(w, prefix + "ln2", x + mlp(w, prefix, x, "erf"), 1e-12)
+    masked = x.flatten(0, 1)[::7][:b * s // 7]
+    hidden = layer_norm(w, "transform.ln", torch_ops.gelu("erf", linear(w, "transform", masked)), 1e-12)
+    return loss_of(rank, F.linear(hidden, w["wte"], w["logits.b"]), "logits")
+
+
+# Dosovitskiy et al., An Image is Worth 16x16 Words, arXiv 2010.11929: patches by a convolution, a class token, pre-norm blocks.
+
+@step_of("vit_train_step", adamw)
+def vit_train_step(rank, w):
+    n, patch, layers, heads = (rank.dims[name] for name in ("n", "patch", "layers", "heads"))
+    h = w["patch_embedding.w"].shape[0]
+    filter = w["patch_embedding.w"].reshape(h, patch, patch, 3).permute(0, 3, 1, 2)
+    patches = F.conv2d(rank.named("image").permute(0, 3, 1, 2), filter, w["patch_embedding.b"], stride=patch).flatten(2).mT
+    x = torch.cat([w["class_token.table"].expand(n, 1, h), patches], 1) + w["position_embedding.table"]
+    for layer in range(layers):
+        prefix = f"block{layer}."
+        x = x + self_attention(w, prefix, layer_norm(w, prefix + "ln1", x, 1e-6), heads, causal=False)
+        x = x + mlp(w, prefix, layer_norm(w, prefix + "ln2", x, 1e-6), "erf")
+    return loss_of(rank, linear(w, "head", layer_norm(w, "ln", x[:, 0], 1e-6)), "head")
+
+
+# He et al., Deep Residual Learning for Image Recognition, arXiv 1512.03385, with the stride in the bottleneck's middle ("v1.5", as in
+# torchvision and MLPerf). NCHW here.
+
+class ResNet:
+    def __init__(self, rank, w):
+        self.rank, self.w, self.running = rank, w, {}
+
+    def conv_norm(self, name, x, stride):
+        filter = self.w[name + ".filter"].permute(0, 3, 1, 2)
+        y = F.conv2d(x, filter, stride=stride, padding=filter.shape[2] // 2)
+        mean, variance = (self.rank.named(name + statistic).clone() for statistic in (".running_mean", ".running_var"))
+        y = F.batch_norm(y, mean, variance, self.w[name + ".gamma"], self.w[name + ".beta"], training=True, momentum=0.1, eps=1e-5)
+        for statistic, want in ((".running_mean'", mean), (".running_var'", variance)):
+            self.running[name + statistic] = self.rank.named(name + statistic), want
+        return y
+
+    def bottleneck(self, prefix, x, stride):
+        y = F.relu(self.conv_norm(prefix + "conv1", x, 1))
+        y = F.relu(self.conv_norm(prefix + "conv2", y, stride))
+        y = self.conv_norm(prefix + "conv3", y, 1)
+        if stride != 1 or x.shape[1] != y.shape[1]:
+            x = self.conv_norm(prefix + "shortcut", x, stride)
+        return F.relu(y + x)
+
+
+@step_of("resnet_train_step", sgd)
+def resnet_train_step(rank, w):
+    net = ResNet(rank, w)
+    x = F.relu(net.conv_norm("stem", rank.named("image").permute(0, 3, 1, 2), 2))
+    x = F.max_pool2d(x, 3, 2, 1)
+    for stage, blocks in enumerate({14: (1, 1, 1, 1), 50: (3, 4, 6, 3)}[rank.dims["depth"]], 1):
+        for block in range(blocks):
+            x = net.bottleneck(f"stage{stage}.block{block}.", x, 2 if stage > 1 and block == 0 else 1)
+    loss, found = loss_of(rank, linear(w, "head", x.mean((2, 3))), "head")
+    return loss, {**found, **net.running}
+
+
+@step_of("resnet_block", sgd)
+def resnet_block_step(rank, w):
+    net = ResNet(rank, w)
+    loss, found = block_step(rank, "relu3", lambda x: net.bottleneck("", x.permute(0, 3, 1, 2), rank.dims["stride"]).permute(0, 2, 3, 1))
+    return loss, {**found, **net.running}

@@ -179,6 +179,7 @@ void write(const std::filesystem::path& folder, const OraclePrograms& programs) 
   Elements elements(folder / "data.f64");
   json index{{"registry", json::array()}, {"programs", json::array()}};
   for (const OpDefinition* op : definitions()) index["registry"].push_back(op->kind().name);
+  index["training_steps"] = training_steps();
   for (const OracleProgram& program : programs) index["programs"].push_back(recorded(program, elements));
   std::ofstream out(folder / "index.json");
   out << index;
