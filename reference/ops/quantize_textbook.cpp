@@ -150,7 +150,7 @@ struct BlockScale {
   double factor = 1.0, divisor = 1.0;
 };
 
-float f32_of(double value) { return static_cast<float>(value); }
+double f32_of(double value) { return round_to(DType::f32, value); }
 
 BlockScale nvfp4_scale(double largest, double tensor_scale) {
   const double sixth = f32_of(f32_of(largest * tensor_scale) / 6.0);
@@ -215,7 +215,7 @@ class QuantizeBlocksDefinition final : public OpDefinition {
     const DType to = element_of(format);
     double value = x * scale.factor;
     if (format == BlockFormat::nvfp4) {
-      value = scale.divisor == 0.0 ? std::copysign(0.0, x) : double{f32_of(f32_of(value) / scale.divisor)};
+      value = scale.divisor == 0.0 ? std::copysign(0.0, x) : f32_of(f32_of(value) / scale.divisor);
     }
     return round_to(to, std::isnan(value) ? value : std::clamp(value, -largest_of(to), largest_of(to)));
   }
