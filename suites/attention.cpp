@@ -1,6 +1,8 @@
-// Suite attention: scaled dot-product attention of real models, forward and backward, causal and full, grouped-query.
+// Suite attention: scaled dot-product attention of real models, forward and backward, causal and full, grouped-query;
+// with sliding windows, softcap, sinks, documents packed into a sequence, and keys that are not as many as the queries.
 #include "reference/ops/attention.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -76,7 +78,8 @@ std::array<ValueId, 3> packed_qkv(Program& p, const Case& c, const Recipe& r) {
 
 Attention attributes(const Case& c, bool causal) { return {causal, 1.0 / std::sqrt(static_cast<double>(c.dim("d")))}; }
 
-Program attention_step_forward(const Case& c, const Recipe& r, bool causal) {
+template <bool causal>
+Program self_attention_forward(const Case& c, const Recipe& r) {
   Program p;
   const auto [q, k, v] = packed_qkv(p, c, r);
   attention_forward(p, attributes(c, causal), r.math, "attention", q, k, v);
@@ -84,7 +87,8 @@ Program attention_step_forward(const Case& c, const Recipe& r, bool causal) {
 }
 
 // The backward reads what a forward saved; that forward is set-up, checked but not timed.
-Program attention_step_backward(const Case& c, const Recipe& r, bool causal) {
+template <bool causal>
+Program self_attention_backward(const Case& c, const Recipe& r) {
   Program p;
   const auto [q, k, v] = packed_qkv(p, c, r);
   p.begin(Phase::setup);
@@ -95,11 +99,124 @@ Program attention_step_backward(const Case& c, const Recipe& r, bool causal) {
   return p;
 }
 
-std::shared_ptr<const Workload> attention_workload(std::string name, std::string description, Grid grid, bool causal,
-                                                   Program (*build)(const Case&, const Recipe&, bool)) {
+// Points of the variants: further dimensions beside those of point(). In smoke one recipe is enough.
+Point variant(Point of, const Dims& further) {
+  of.dims.insert(of.dims.end(), further.begin(), further.end());
+  if (of.tier == Tier::smoke) of.recipes = {"bf16"};
+  return of;
+}
+
+// w: keys that a query sees at most; s of them: all before it.
+Grid window_grid() {
+  return grid_of({
+      variant(point(1, 4, 1, 256, 64, "mistral-7b, an eighth of its heads", Tier::smoke), {{"w", 96}}),
+      variant(point(1, 8, 2, 1024, 128, "mistral-7b, an eighth in length, a quarter in heads", Tier::quick),
+              {{"w", 512}}),
+      variant(point(1, 32, 8, 8192, 128, "mistral-7b", Tier::standard), {{"w", 4096}}),
+      variant(point(1, 32, 8, 32768, 128, "mistral-7b, its longest context", Tier::large), {{"w", 4096}}),
+  });
+}
+
+// Two layers of Gemma 2 alternate: one with a window, one without.
+Grid softcap_grid() {
+  return grid_of({
+      variant(point(1, 2, 1, 128, 64, "gemma2-9b, an eighth of its heads", Tier::smoke), {{"w", 128}, {"cap", 50}}),
+      variant(point(1, 4, 2, 512, 256, "gemma2-9b, a sixteenth in length, a quarter in heads", Tier::quick),
+              {{"w", 256}, {"cap", 50}}),
+      variant(point(1, 16, 8, 8192, 256, "gemma2-9b, global layers", Tier::standard), {{"w", 8192}, {"cap", 50}}),
+      variant(point(1, 16, 8, 8192, 256, "gemma2-9b, local layers", Tier::standard), {{"w", 4096}, {"cap", 50}}),
+  });
+}
+
+// So do two of gpt-oss.
+Grid sinks_grid() {
+  return grid_of({
+      variant(point(1, 4, 1, 256, 64, "gpt-oss-20b, a sixteenth of its heads", Tier::smoke), {{"w", 128}}),
+      variant(point(1, 16, 2, 512, 64, "gpt-oss-20b, an eighth in length, a quarter in heads", Tier::quick),
+              {{"w", 128}}),
+      variant(point(1, 64, 8, 4096, 64, "gpt-oss-20b, full layers", Tier::standard), {{"w", 4096}}),
+      variant(point(1, 64, 8, 4096, 64, "gpt-oss-20b, local layers", Tier::standard), {{"w", 128}}),
+      variant(point(4, 64, 8, 4096, 64, "gpt-oss-20b, local layers", Tier::large), {{"w", 128}}),
+  });
+}
+
+// docs: in each sequence, of random lengths. FLOP are counted as of equal lengths, the least that they may take.
+Grid documents_grid() {
+  return grid_of({
+      variant(point(1, 4, 2, 256, 64, "llama3-8b, packed pretraining, an eighth of its heads", Tier::smoke),
+              {{"docs", 3}}),
+      variant(point(1, 8, 2, 1024, 128, "llama3-8b, packed pretraining, a quarter in heads", Tier::quick),
+              {{"docs", 4}}),
+      variant(point(1, 32, 8, 8192, 128, "llama3-8b, packed pretraining", Tier::standard), {{"docs", 8}}),
+      variant(point(2, 32, 8, 8192, 128, "llama3-8b, packed pretraining, short documents", Tier::large),
+              {{"docs", 64}}),
+  });
+}
+
+// s queries, which are the last of t positions: what a rank of a context-parallel step computes at its diagonal.
+Grid chunk_grid() {
+  return grid_of({
+      variant(point(1, 4, 2, 64, 64, "llama3-8b, an eighth of its heads", Tier::smoke), {{"t", 192}}),
+      variant(point(1, 8, 2, 256, 128, "llama3-8b, context in 4 chunks, a quarter in heads", Tier::quick),
+              {{"t", 1024}}),
+      variant(point(1, 32, 8, 2048, 128, "llama3-8b, context in 4 chunks", Tier::standard), {{"t", 8192}}),
+  });
+}
+
+// Pixels that attend to the 77 tokens of a prompt, in Stable Diffusion XL.
+Grid cross_grid() {
+  return grid_of({
+      variant(point(1, 10, 10, 512, 64, "stable-diffusion-xl, an eighth of its pixels", Tier::quick), {{"t", 77}}),
+      variant(point(2, 10, 10, 4096, 64, "stable-diffusion-xl, 64 x 64", Tier::standard), {{"t", 77}}),
+      variant(point(2, 20, 20, 1024, 64, "stable-diffusion-xl, 32 x 32", Tier::standard), {{"t", 77}}),
+  });
+}
+
+// A dimension, or `otherwise` where the workload has none of that name.
+std::int64_t dim_or(const Case& c, std::string_view name, std::int64_t otherwise) {
+  const auto found = std::find_if(c.dims.begin(), c.dims.end(), [&](const auto& dim) { return dim.first == name; });
+  return found == c.dims.end() ? otherwise : found->second;
+}
+
+// k and v are packed for themselves where there are not as many of them as queries.
+enum class Variant { causal, full, sinks };
+template <Variant variant>
+Forward variant_of(Program& p, const Case& c, const Recipe& r) {
+  const auto b = c.dim("b"), s = c.dim("s"), h = c.dim("h"), kv = c.dim("kv"), d = c.dim("d");
+  const auto t = dim_or(c, "t", s), window = dim_or(c, "w", s), documents = dim_or(c, "docs", 0);
+  std::array<ValueId, 3> parts;
+  if (t == s) {
+    parts = packed_qkv(p, c, r);
+  } else {
+    const ValueId packed = p.add(tensor("kv", r.tensor, {b * t, 2 * kv * d}, Role::input, Fill::normal(1.0)));
+    TensorSpec spec = tensor("k", r.tensor, {b, t, kv, d}, Role::input);
+    spec.layout.strides = {t * 2 * kv * d, 2 * kv * d, d, 1};
+    parts = {p.add(tensor("q", r.tensor, {b, s, h, d}, Role::input, Fill::normal(1.0))), p.part(packed, spec, 0), {}};
+    spec.name = "v";
+    parts[2] = p.part(packed, spec, kv * d);
+  }
+  const auto [q, k, v] = parts;
+  Forward made{{}, {q, k, v}};
+  Attention attributes{variant != Variant::full, 1.0 / std::sqrt(static_cast<double>(d))};
+  attributes.window = window < s ? window : 0;
+  attributes.softcap = static_cast<double>(dim_or(c, "cap", 0));
+  AttentionOptions options;
+  if (variant == Variant::sinks) {
+    options.sinks = p.add(tensor("sinks", DType::f32, {h}, Role::parameter, Fill::normal(1.0)));
+    made.wanted.push_back(*options.sinks);
+  }
+  if (documents > 0) {
+    options.documents = p.add(tensor("documents", DType::i32, {b, documents + 1}, Role::input, Fill::boundaries(s)));
+  }
+  made.y = attention_forward(p, attributes, r.math, "attention", q, k, v, options).o;
+  return made;
+}
+
+std::shared_ptr<const Workload> attention_workload(std::string name, std::string description, Grid grid,
+                                                   Program (*build)(const Case&, const Recipe&)) {
   return declare({{std::move(name), std::move(description), "b", PrimaryMetric::flop_per_s, "tokens", CacheMode::cold},
                   std::move(grid),
-                  [=](const Case& c, const Recipe& r) { return build(c, r, causal); },
+                  build,
                   [](const Case& c) { return static_cast<double>(c.dim("b") * c.dim("s")); }});
 }
 
@@ -110,13 +227,37 @@ Suite attention() {
       "attention",
       "scaled dot-product attention, forward and backward, with its log-sum-exp",
       {
-          attention_workload("causal_forward", "causal self-attention from packed qkv", causal_grid(), true,
-                             attention_step_forward),
-          attention_workload("causal_backward", "its gradients dq, dk, dv", causal_grid(), true,
-                             attention_step_backward),
-          attention_workload("full_forward", "unmasked self-attention from packed qkv", full_grid(), false,
-                             attention_step_forward),
-          attention_workload("full_backward", "its gradients dq, dk, dv", full_grid(), false, attention_step_backward),
+          attention_workload("causal_forward", "causal self-attention from packed qkv", causal_grid(),
+                             self_attention_forward<true>),
+          attention_workload("causal_backward", "its gradients dq, dk, dv", causal_grid(),
+                             self_attention_backward<true>),
+          attention_workload("full_forward", "unmasked self-attention from packed qkv", full_grid(),
+                             self_attention_forward<false>),
+          attention_workload("full_backward", "its gradients dq, dk, dv", full_grid(), self_attention_backward<false>),
+          attention_workload("window_forward", "causal attention to the last w keys", window_grid(),
+                             forward<variant_of<Variant::causal>>),
+          attention_workload("window_backward", "its gradients dq, dk, dv", window_grid(),
+                             backward<variant_of<Variant::causal>>),
+          attention_workload("softcap_forward", "causal attention, scores limited to cap tanh(score / cap)",
+                             softcap_grid(), forward<variant_of<Variant::causal>>),
+          attention_workload("softcap_backward", "its gradients dq, dk, dv", softcap_grid(),
+                             backward<variant_of<Variant::causal>>),
+          attention_workload("sinks_forward", "causal attention, a learned logit per head in the denominator",
+                             sinks_grid(), forward<variant_of<Variant::sinks>>),
+          attention_workload("sinks_backward", "its gradients dq, dk, dv, dsinks", sinks_grid(),
+                             backward<variant_of<Variant::sinks>>),
+          attention_workload("documents_forward", "causal attention within documents packed into a sequence",
+                             documents_grid(), forward<variant_of<Variant::causal>>),
+          attention_workload("documents_backward", "its gradients dq, dk, dv", documents_grid(),
+                             backward<variant_of<Variant::causal>>),
+          attention_workload("chunk_forward", "causal attention of the last s of t positions", chunk_grid(),
+                             forward<variant_of<Variant::causal>>),
+          attention_workload("chunk_backward", "its gradients dq, dk, dv", chunk_grid(),
+                             backward<variant_of<Variant::causal>>),
+          attention_workload("cross_forward", "unmasked attention of s queries to t keys", cross_grid(),
+                             forward<variant_of<Variant::full>>),
+          attention_workload("cross_backward", "its gradients dq, dk, dv", cross_grid(),
+                             backward<variant_of<Variant::full>>),
       }};
 }
 

@@ -24,6 +24,7 @@ inline constexpr auto enum_names<Role> = std::to_array<std::string_view>({"input
 /// (case id without ranks, tensor name, global element index, seed), then one exact conversion: every machine sees the
 /// same bits (harness/parity/fill.h).
 struct Fill {
+  /// Its number is part of a case's definition: new ones come last.
   enum class Kind {
     normal,     ///< bell-shaped, mean 0, standard deviation about `scale` (rounded to a power of two)
     positive,   ///< as |normal|: second moments, variances
@@ -33,7 +34,8 @@ struct Fill {
     norm_rows,  ///< normal rows (last axis) that meet the data conditions of norms: variances about 1, 100 eps, eps, 0;
                 ///< means 0 or one deviation
     pointwise,  ///< normal, with the interesting interval [-4, 4] of activations well covered
-    tiny_mix    ///< gradients for optimizers: normal, with one in eight about 1e-8 (where epsilon matters)
+    tiny_mix,   ///< gradients for optimizers: normal, with one in eight about 1e-8 (where epsilon matters)
+    boundaries  ///< rows (last axis) that ascend from 0 to high: cumulative lengths of parts, of twice the mean at most
   };
   Kind kind = Kind::normal;
   double scale = 1.0;
@@ -43,6 +45,7 @@ struct Fill {
   [[nodiscard]] static Fill normal(double scale) { return {Kind::normal, scale, 0, 0}; }
   [[nodiscard]] static Fill positive(double scale) { return {Kind::positive, scale, 0, 0}; }
   [[nodiscard]] static Fill integers(std::int64_t low, std::int64_t high) { return {Kind::integers, 1.0, low, high}; }
+  [[nodiscard]] static Fill boundaries(std::int64_t high) { return {Kind::boundaries, 1.0, 0, high}; }
   [[nodiscard]] static Fill sequence(std::int64_t low, std::int64_t high) { return {Kind::sequence, 1.0, low, high}; }
   [[nodiscard]] static Fill constant(double value) { return {Kind::constant, value, 0, 0}; }
   [[nodiscard]] static Fill norm_rows(double scale) { return {Kind::norm_rows, scale, 0, 0}; }

@@ -51,8 +51,8 @@ class Generator {
         key_(key),
         row_(spec.shape.rank() == 0 ? 1 : std::max<std::int64_t>(global_shape(spec)[-1], 1)),
         run_(global_run(spec)) {
-    const bool scaled =
-        fill_.kind != Fill::Kind::integers && fill_.kind != Fill::Kind::sequence && fill_.kind != Fill::Kind::constant;
+    const bool scaled = fill_.kind != Fill::Kind::integers && fill_.kind != Fill::Kind::boundaries &&
+                        fill_.kind != Fill::Kind::sequence && fill_.kind != Fill::Kind::constant;
     if (scaled && !(fill_.scale > 0.0 && std::isfinite(fill_.scale))) {
       throw ProgramError("fill of '" + spec.name + "' has scale " + std::to_string(fill_.scale) +
                          ", expected a positive number");
@@ -84,6 +84,7 @@ class Generator {
       case Fill::Kind::normal: normal(first, count, out); break;
       case Fill::Kind::positive: positive(first, count, out); break;
       case Fill::Kind::integers: integers(first, count, out); break;
+      case Fill::Kind::boundaries: boundaries(first, count, out); break;
       case Fill::Kind::constant: std::fill_n(out, count, fill_.scale); break;
       case Fill::Kind::sequence: sequence(first, count, out); break;
       case Fill::Kind::norm_rows: norm_rows(first, count, out); break;
@@ -110,6 +111,18 @@ class Generator {
     for (std::int64_t i = 0; i < count; ++i) {
       const std::uint64_t h = at(first + i);
       out[i] = static_cast<double>(fill_.low + static_cast<std::int64_t>(range == 0 ? h : h % range));
+    }
+  }
+
+  // Each but the ends is off its even place by half of a part at most, so that none passes its neighbour.
+  void boundaries(std::int64_t first, std::int64_t count, double* out) const {
+    const std::int64_t parts = std::max<std::int64_t>(row_ - 1, 1);
+    const std::int64_t most = fill_.high / (2 * parts);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t part = (first + i) % row_;
+      const auto moved = static_cast<std::int64_t>(at(first + i) % static_cast<std::uint64_t>(2 * most + 1)) - most;
+      const std::int64_t even = fill_.high / parts * part + fill_.high % parts * part / parts;
+      out[i] = static_cast<double>(part == 0 || part == parts ? even : even + moved);
     }
   }
 

@@ -23,19 +23,56 @@ AttentionProblem attention_problem(const OpCall& call, std::span<const TensorSpe
     expect_type(call, tensor, q.dtype);
     expect_contiguous_last_axis(call, tensor);
   });
-  expect_type(call, operand["lse"], DType::f32);
-  expect_row_major(call, operand["lse"]);
+  operand.each({"lse", "sinks", "dsinks"}, [&](const TensorSpec& tensor) {
+    expect_type(call, tensor, DType::f32);
+    expect_row_major(call, tensor);
+  });
+  operand.each({"documents"}, [&](const TensorSpec& tensor) {
+    expect_type(call, tensor, DType::i32);
+    expect_row_major(call, tensor);
+  });
   // The maximum is taken before scaling, which must not change the order.
   const auto scale = static_cast<float>(attributes.scale);
   if (!(scale > 0.0F)) refuse(call, fmt::format("scale is {}; expected a positive number", attributes.scale));
 
   AttentionProblem problem;
   problem.extents = extents_of(q.shape, operand["k"].shape, operand["v"].shape);
-  problem.causal = attributes.causal;
+  problem.attributes = attributes;
   problem.scale = scale;
   problem.threads = context.threads;
   problem.is_bf16 = q.dtype == DType::bf16;
   return problem;
+}
+
+KeyMask::KeyMask(const AttentionProblem& problem, const Tensor* documents, std::int32_t* room)
+    : queries_(problem.extents.s),
+      keys_(problem.extents.t),
+      window_(problem.attributes.window),
+      causal_(problem.attributes.causal) {
+  if (documents == nullptr) return;
+  documents_ = elements_of<const std::int32_t>(*documents);
+  count_ = documents->spec.shape[1];
+  first_ = room;
+  end_ = room + problem.extents.b * queries_;
+}
+
+void KeyMask::find_documents(std::int64_t batch) const {
+  std::int32_t* first = first_ + batch * queries_;
+  std::int32_t* end = end_ + batch * queries_;
+  std::fill(end, end + queries_, 0);
+  for (std::int64_t i = batch * count_; i < (batch + 1) * count_; ++i) {
+    if (documents_[i] >= 0 && documents_[i] < queries_) end[documents_[i]] = 1;  // where a document begins
+  }
+  std::int32_t begin = 0;
+  for (std::int32_t query = 0; query < queries_; ++query) {
+    if (end[query] != 0) begin = query;
+    first[query] = begin;
+  }
+  auto next = static_cast<std::int32_t>(queries_);
+  for (auto query = static_cast<std::int32_t>(queries_ - 1); query >= 0; --query) {
+    end[query] = next;
+    if (first[query] == query) next = query;
+  }
 }
 
 void store_rows(Rows<const float> from, std::int64_t rows, std::int64_t columns, Rows<float> to) {
@@ -53,10 +90,6 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr std::int64_t vector_lanes = 16;
-
-[[gnu::always_inline]] inline std::int64_t visible_keys(const ScoreBlock& block, std::int64_t row) {
-  return std::clamp<std::int64_t>(block.first_visible + (block.causal ? row : 0), 0, block.keys);
-}
 
 [[gnu::always_inline]] inline float largest(const float* x, std::int64_t count) {
   float largest = -infinity;
@@ -95,11 +128,23 @@ constexpr std::int64_t vector_lanes = 16;
 
 }  // namespace
 
+GPUBENCH_VECTOR_CLONES void cap_scores(Rows<float> scores, std::int64_t rows, std::int64_t columns, float scale,
+                                       float cap) {
+  const float inner = scale / cap;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    float* x = scores[row];
+#pragma omp simd
+    for (std::int64_t i = 0; i < columns; ++i) x[i] = cap * vector_tanh(x[i] * inner);
+  }
+}
+
 GPUBENCH_VECTOR_CLONES void softmax_in_place(const ScoreBlock& block) {
   for (std::int64_t row = 0; row < block.rows; ++row) {
     float* scores = block.scores[row];
-    const std::int64_t visible = visible_keys(block, row);
+    const KeyRange seen = seen_in(block, row);
+    const std::int64_t visible = seen.end;
     // Whole vectors only: a masked score of -infinity gives a weight of 0.
+    std::fill(scores, scores + seen.first, -infinity);
     const std::int64_t processed = (visible + vector_lanes - 1) / vector_lanes * vector_lanes;
     std::fill(scores + visible, scores + processed, -infinity);
     std::fill(scores + processed, scores + padded(block.keys), 0.0F);
@@ -177,8 +222,10 @@ template <class T>
 template <class T>
 [[gnu::always_inline]] GPUBENCH_AVX512_BF16 inline void softmax_rows(const ScoreBlock& block, Rows<T> weights) {
   for (std::int64_t row = 0; row < block.rows; ++row) {
-    const float* scores = block.scores[row];
-    const std::int64_t visible = visible_keys(block, row);
+    float* scores = block.scores[row];
+    const KeyRange seen = seen_in(block, row);
+    const std::int64_t visible = seen.end;
+    std::fill(scores, scores + seen.first, -infinity);  // gives a weight of 0
     const float block_largest = visible == 0 ? -infinity : largest_avx512(scores, visible) * block.scale;
     const float maximum = block_largest > block.maxima[row] ? block_largest : block.maxima[row];
     const float sum = weigh_row(scores, visible, padded(block.keys), block.scale, maximum, weights[row]);

@@ -2,6 +2,7 @@
 // softmax of a block of scores.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -15,14 +16,54 @@ namespace gpubench::cpu {
 /// An attention call on one machine.
 struct AttentionProblem {
   AttentionExtents extents;
-  bool causal = true;
+  Attention attributes;
   float scale = 1.0F;
   int threads = 1;
   bool is_bf16 = false;
 
   [[nodiscard]] std::int64_t group() const { return extents.hq / extents.hkv; }  ///< query heads of one kv head
   [[nodiscard]] std::int64_t width() const { return padded(extents.d); }
-  [[nodiscard]] std::int64_t length() const { return padded(extents.s); }
+  [[nodiscard]] std::int64_t length() const { return padded(extents.s); }  ///< of queries
+  [[nodiscard]] std::int64_t key_length() const { return padded(extents.t); }
+  [[nodiscard]] bool masks() const { return attributes.causal || attributes.documents; }
+  /// Of the boundaries of documents that KeyMask keeps.
+  [[nodiscard]] std::int64_t boundaries() const { return attributes.documents ? 2 * extents.b * extents.s : 0; }
+};
+
+/// Keys [first, end).
+struct KeyRange {
+  std::int64_t first = 0, end = 0;
+};
+
+/// The keys that each query sees: at least one. From query to query neither end goes back.
+class KeyMask {
+ public:
+  /// `room`: problem.boundaries() elements; `documents`: null without them.
+  KeyMask(const AttentionProblem& problem, const Tensor* documents, std::int32_t* room);
+
+  /// Reads the documents of one batch entry, where there are any: of() needs it.
+  void find_documents(std::int64_t batch) const;
+  [[nodiscard]] KeyRange of(std::int64_t batch, std::int64_t query) const {
+    KeyRange seen{0, keys_};
+    if (causal_) seen.end = query + 1 + keys_ - queries_;
+    if (window_ > 0) seen.first = std::max<std::int64_t>(0, seen.end - window_);
+    if (first_ != nullptr) {
+      const std::int64_t at = batch * queries_ + query;
+      seen = {std::max<std::int64_t>(seen.first, first_[at]), std::min<std::int64_t>(seen.end, end_[at])};
+    }
+    return seen;
+  }
+  /// What queries [first, first + count) see between them.
+  [[nodiscard]] KeyRange of(std::int64_t batch, std::int64_t first, std::int64_t count) const {
+    return {of(batch, first).first, of(batch, first + count - 1).end};
+  }
+
+ private:
+  std::int64_t queries_, keys_, window_;
+  bool causal_;
+  const std::int32_t* documents_ = nullptr;  // [b, count_]
+  std::int64_t count_ = 0;
+  std::int32_t *first_ = nullptr, *end_ = nullptr;  // per batch entry and query: its document
 };
 
 /// Reads the call and checks types, layouts and scale. Throws Unsupported.
@@ -100,8 +141,8 @@ class Arena {
 struct ScoreBlock {
   std::int64_t rows = 0;
   std::int64_t keys = 0;           ///< in this block
-  std::int64_t first_visible = 0;  ///< how many of them row 0 attends to
-  bool causal = false;             ///< each further row: one more
+  std::int64_t first_key = 0;      ///< of them
+  const KeyRange* seen = nullptr;  ///< per row
   float scale = 1.0F;
   Rows<float> scores;  ///< overwritten
   Rows<float> o;       ///< shrinks where the maximum grows
@@ -109,6 +150,17 @@ struct ScoreBlock {
   float* maxima = nullptr;  ///< of scaled scores, per row
   float* sums = nullptr;    ///< of exp(scale score - maximum)
 };
+
+/// The keys of the block that a row sees, counted from its first; {0, 0} for none.
+[[nodiscard]] inline KeyRange seen_in(const ScoreBlock& block, std::int64_t row) {
+  const KeyRange& seen = block.seen[row];
+  const std::int64_t first = std::max<std::int64_t>(seen.first - block.first_key, 0);
+  const std::int64_t end = std::min(seen.end - block.first_key, block.keys);
+  return first < end ? KeyRange{first, end} : KeyRange{};
+}
+
+/// x = cap tanh(x scale / cap).
+void cap_scores(Rows<float> scores, std::int64_t rows, std::int64_t columns, float scale, float cap);
 
 /// Updates maxima, sums and o, and returns exp(scale score - maximum), [rows, padded(keys)], 0 where masked: f32
 /// in place of the scores, bf16 rounded into `room`.

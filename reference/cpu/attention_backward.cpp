@@ -4,6 +4,8 @@
 //
 //   p = exp(scale k q^T - lse)   dp = v do^T   ds = p (dp - delta)   delta_i = sum_d do_i o_i
 //   dv += p do                   dk += ds q    dq^T += k^T ds        dq and dk times scale at the end
+//   with softcap, scores x = cap t:   p = exp(x - lse)   ds = p (dp - delta) (1 - t^2)
+//   dsink = -sum of exp(sink - lse) delta
 //
 // All sums are f32 and every gradient is rounded once. Shares of dq are added in a fixed order: no atomics, the same
 // bits every time.
@@ -27,31 +29,38 @@ template <class T>
 constexpr std::int64_t operand_stride = block_size + 64 / static_cast<std::int64_t>(sizeof(T));
 
 struct GradientBlock {
-  std::int64_t keys = 0;           // valid rows
-  std::int64_t queries = 0;        // columns, padded
-  std::int64_t first_visible = 0;  // the first query that attends to key 0; one later for each further key (causal)
+  std::int64_t keys = 0;                // valid rows
+  std::int64_t queries = 0;             // columns, padded
+  const std::int32_t* first = nullptr;  // per key: queries [first, end) attend to it
+  const std::int32_t* end = nullptr;
   float scale = 1.0F;
+  float cap = 0.0F;
   const float* lse = nullptr;    // per query; +infinity where it is padding
   const float* delta = nullptr;  // per query
   Rows<float> scores;            // becomes p
   Rows<float> dp;                // becomes ds
 };
 
-GPUBENCH_VECTOR_CLONES void differentiate(const GradientBlock& block) {
+template <bool capped>
+[[gnu::always_inline]] inline void differentiate_block(const GradientBlock& block) {
   const auto queries = static_cast<std::int32_t>(block.queries);
-  const float scale = block.scale;
+  const float scale = capped ? block.scale / block.cap : block.scale;
+  const float cap = block.cap;
   const float* lse = block.lse;
   const float* delta = block.delta;
   for (std::int64_t key = 0; key < block.keys; ++key) {
     float* scores = block.scores[key];
     float* dp = block.dp[key];
-    const auto first = static_cast<std::int32_t>(block.first_visible + key);
+    const std::int32_t first = block.first[key];
+    const std::int32_t end = block.end[key];
 #pragma omp simd
     for (std::int32_t i = 0; i < queries; ++i) {
-      const float p = vector_exp(scores[i] * scale - lse[i]);
-      const float ds = p * (dp[i] - delta[i]);
-      scores[i] = i >= first ? p : 0.0F;
-      dp[i] = i >= first ? ds : 0.0F;
+      const float t = capped ? vector_tanh(scores[i] * scale) : 0.0F;
+      const float p = vector_exp((capped ? cap * t : scores[i] * scale) - lse[i]);
+      const float ds = p * (dp[i] - delta[i]) * (1.0F - t * t);
+      const bool seen = (i >= first) & (i < end);
+      scores[i] = seen ? p : 0.0F;
+      dp[i] = seen ? ds : 0.0F;
     }
   }
   // The score of a padding key is 0, and exp(-lse) may be anything.
@@ -59,6 +68,16 @@ GPUBENCH_VECTOR_CLONES void differentiate(const GradientBlock& block) {
     std::fill(block.scores[key], block.scores[key] + queries, 0.0F);
     std::fill(block.dp[key], block.dp[key] + queries, 0.0F);
   }
+}
+
+GPUBENCH_VECTOR_CLONES void differentiate_plain(const GradientBlock& block) { differentiate_block<false>(block); }
+GPUBENCH_VECTOR_CLONES void differentiate_capped(const GradientBlock& block) { differentiate_block<true>(block); }
+
+GPUBENCH_VECTOR_CLONES float sink_gradient(float sink, const float* lse, const float* delta, std::int64_t count) {
+  float sum = 0.0F;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = 0; i < count; ++i) sum -= vector_exp(sink - lse[i]) * delta[i];
+  return sum;
 }
 
 template <class T>
@@ -95,23 +114,24 @@ Rows<const T> read_only(Rows<T> rows) {
 // one small matrix per block, or their rows would compete for the same few cache sets.
 template <class T>
 struct BackwardArrays {
-  Rows<T> k, v;  // [s, d]
+  Rows<T> k, v;  // [t, d]
   T* k_columns;  // per block of keys [d, keys]
   Rows<T> q, d_o, o;
   T *packed_q, *packed_q_columns;  // per block of queries: [queries, d], [d, queries]
   T *packed_d_o, *packed_d_o_columns;
   float *lse, *delta;
-  Rows<float> dk, dv;  // [s, d], of all query heads
+  Rows<float> dk, dv;  // [t, d], of all query heads
   float* dq_columns;   // per block of queries [d, queries], of one head
   Rows<float> scores, dp;
   Rows<T> p, ds;  // bf16 only
   T* packed_ds;
-  Rows<float> dq_block;  // [queries, d]
+  Rows<float> dq_block;       // [queries, d]
+  std::int32_t *first, *end;  // of a block: GradientBlock's
 
-  BackwardArrays(Arena& arena, std::int64_t length, std::int64_t width)
-      : k{arena.take<T>(length * width), width},
-        v{arena.take<T>(length * width), width},
-        k_columns(arena.take<T>(length * width)),
+  BackwardArrays(Arena& arena, std::int64_t length, std::int64_t key_length, std::int64_t width)
+      : k{arena.take<T>(key_length * width), width},
+        v{arena.take<T>(key_length * width), width},
+        k_columns(arena.take<T>(key_length * width)),
         q{arena.take<T>(length * width), width},
         d_o{arena.take<T>(length * width), width},
         o{arena.take<T>(length * width), width},
@@ -121,15 +141,17 @@ struct BackwardArrays {
         packed_d_o_columns(arena.take<T>(length * width)),
         lse(arena.take<float>(length)),
         delta(arena.take<float>(length)),
-        dk{arena.take<float>(length * width), width},
-        dv{arena.take<float>(length * width), width},
+        dk{arena.take<float>(key_length * width), width},
+        dv{arena.take<float>(key_length * width), width},
         dq_columns(arena.take<float>(length * width)),
         scores{arena.take<float>(block_size * score_stride), score_stride},
         dp{arena.take<float>(block_size * score_stride), score_stride},
         p{arena.take<T>(block_size * operand_stride<T>), operand_stride<T>},
         ds{arena.take<T>(block_size * operand_stride<T>), operand_stride<T>},
         packed_ds(arena.take<T>(block_size * block_size)),
-        dq_block{arena.take<float>(block_size * width), width} {}
+        dq_block{arena.take<float>(block_size * width), width},
+        first(arena.take<std::int32_t>(block_size)),
+        end(arena.take<std::int32_t>(block_size)) {}
 };
 
 // How many shares the keys of a head are cut into, so that the threads finish together.
@@ -162,14 +184,19 @@ class BackwardWork {
         dq_(operand["dq"]),
         dk_(operand["dk"]),
         dv_(operand["dv"]),
-        shares_(shares_of(problem)) {
-    Arena arena(workspace.data);
-    dq_shares_ = arena.take<float>(shared_elements(problem));
-    threads_ = workspace.data + arena.used();
-  }
+        sinks_(p_.attributes.sinks ? elements_of<const float>(operand["sinks"]) : nullptr),
+        dsinks_(p_.attributes.sinks ? elements_of<float>(operand["dsinks"]) : nullptr),
+        shares_(shares_of(problem)),
+        arena_(workspace.data),
+        mask_(problem, operand.find("documents"), arena_.take<std::int32_t>(problem.boundaries())),
+        sink_sums_(arena_.take<float>(problem.extents.b * problem.extents.hq)),
+        dq_shares_(arena_.take<float>(shared_elements(problem))),
+        threads_(workspace.data + arena_.used()) {}
 
   static std::size_t workspace_bytes(const AttentionProblem& problem) {
     Arena arena;
+    (void)arena.take<std::int32_t>(problem.boundaries());
+    (void)arena.take<float>(problem.extents.b * problem.extents.hq);
     (void)arena.take<float>(shared_elements(problem));
     return arena.used() + static_cast<std::size_t>(problem.threads) * bytes_per_thread(problem);
   }
@@ -180,8 +207,12 @@ class BackwardWork {
     {
       const auto thread = static_cast<std::size_t>(omp_get_thread_num());
       Arena arena(threads_ + thread * bytes_per_thread(p_));
-      const BackwardArrays<T> own(arena, p_.length(), p_.width());
+      const BackwardArrays<T> own(arena, p_.length(), p_.key_length(), p_.width());
       const BlockMatmulScope scope;
+      if (p_.attributes.documents) {
+#pragma omp for schedule(dynamic, 1)
+        for (std::int64_t batch = 0; batch < e.b; ++batch) mask_.find_documents(batch);
+      }
       // The result does not depend on which thread takes which task.
 #pragma omp for schedule(dynamic, 1)
       for (std::int64_t task = 0; task < e.b * e.hkv * shares_; ++task)
@@ -189,11 +220,15 @@ class BackwardWork {
 #pragma omp for schedule(dynamic, 1)
       for (std::int64_t head = 0; head < (shares_ > 1 ? e.b * e.hq : 0); ++head) add_shares_of_dq(head, own);
     }
+    for (std::int64_t head = 0; head < (dsinks_ == nullptr ? 0 : e.hq); ++head) {
+      dsinks_[head] = 0.0F;
+      for (std::int64_t batch = 0; batch < e.b; ++batch) dsinks_[head] += sink_sums_[batch * e.hq + head];
+    }
   }
 
  private:
   static int shares_of(const AttentionProblem& p) {
-    return key_shares(p.extents.b * p.extents.hkv, (p.extents.s + block_size - 1) / block_size, p.threads);
+    return key_shares(p.extents.b * p.extents.hkv, (p.extents.t + block_size - 1) / block_size, p.threads);
   }
   static std::int64_t shared_elements(const AttentionProblem& p) {
     const int shares = shares_of(p);
@@ -201,13 +236,14 @@ class BackwardWork {
   }
   static std::size_t bytes_per_thread(const AttentionProblem& p) {
     Arena arena;
-    const BackwardArrays<T> measured(arena, p.length(), p.width());
+    const BackwardArrays<T> measured(arena, p.length(), p.key_length(), p.width());
     return arena.used();
   }
 
-  [[nodiscard]] std::int64_t block_extent(std::int64_t first) const {
+  [[nodiscard]] std::int64_t queries_from(std::int64_t first) const {
     return std::min(block_size, p_.extents.s - first);
   }
+  [[nodiscard]] std::int64_t keys_from(std::int64_t first) const { return std::min(block_size, p_.extents.t - first); }
 
   [[nodiscard]] float* share_of_dq(std::int64_t batch_and_head, std::int64_t share) const {
     return dq_shares_ + (batch_and_head * shares_ + share) * p_.length() * p_.width();
@@ -222,17 +258,21 @@ class BackwardWork {
     for (std::int64_t head = kv_head * p_.group(); head < (kv_head + 1) * p_.group(); ++head) {
       const std::int64_t batch_and_head = batch * e.hq + head;
       load_queries(batch, head, own);
+      if (sinks_ != nullptr && share == 0) {
+        sink_sums_[batch_and_head] = sink_gradient(sinks_[head], own.lse, own.delta, e.s);
+      }
       float* dq_columns = shares_ > 1 ? share_of_dq(batch_and_head, share) : own.dq_columns;
       std::fill(dq_columns, dq_columns + p_.length() * p_.width(), 0.0F);
-      for (std::int64_t key = share * block_size; key < e.s; key += shares_ * block_size) {
-        for (std::int64_t query = p_.causal ? key : 0; query < e.s; query += block_size) {
-          add_block(key, query, dq_columns, own);
+      for (std::int64_t key = share * block_size; key < e.t; key += shares_ * block_size) {
+        for (std::int64_t query = 0; query < e.s; query += block_size) {
+          const KeyRange seen = mask_.of(batch, query, queries_from(query));
+          if (seen.first < key + block_size && key < seen.end) add_block(batch, key, query, dq_columns, own);
         }
       }
       if (shares_ == 1) write_dq(batch, head, dq_columns, own);
     }
-    for (std::int64_t key = share * block_size; key < e.s; key += shares_ * block_size) {
-      const std::int64_t keys = block_extent(key);
+    for (std::int64_t key = share * block_size; key < e.t; key += shares_ * block_size) {
+      const std::int64_t keys = keys_from(key);
       multiply_by(p_.scale, keys * p_.width(), own.dk[key]);
       store_rows(read_only(own.dk.from(key)), keys, e.d, dk_(batch, kv_head).from(key));
       store_rows(read_only(own.dv.from(key)), keys, e.d, dv_(batch, kv_head).from(key));
@@ -241,14 +281,14 @@ class BackwardWork {
 
   void load_keys(std::int64_t batch, std::int64_t kv_head, const BackwardArrays<T>& own) const {
     const AttentionExtents& e = p_.extents;
-    copy_padded<T>(read_only(k_(batch, kv_head)), e.s, e.d, own.k);
-    copy_padded<T>(read_only(v_(batch, kv_head)), e.s, e.d, own.v);
-    for (std::int64_t key = 0; key < e.s; key += block_size) {
-      const std::int64_t keys = padded(block_extent(key));
+    copy_padded<T>(read_only(k_(batch, kv_head)), e.t, e.d, own.k);
+    copy_padded<T>(read_only(v_(batch, kv_head)), e.t, e.d, own.v);
+    for (std::int64_t key = 0; key < e.t; key += block_size) {
+      const std::int64_t keys = padded(keys_from(key));
       transpose(read_only(own.k.from(key)), keys, p_.width(), {own.k_columns + key * p_.width(), keys});
     }
-    std::fill(own.dk[0], own.dk[p_.length()], 0.0F);
-    std::fill(own.dv[0], own.dv[p_.length()], 0.0F);
+    std::fill(own.dk[0], own.dk[p_.key_length()], 0.0F);
+    std::fill(own.dv[0], own.dv[p_.key_length()], 0.0F);
   }
 
   void load_queries(std::int64_t batch, std::int64_t head, const BackwardArrays<T>& own) const {
@@ -261,7 +301,7 @@ class BackwardWork {
     std::copy(lse, lse + e.s, own.lse);
     std::fill(own.lse + e.s, own.lse + p_.length(), std::numeric_limits<float>::infinity());
     for (std::int64_t query = 0; query < e.s; query += block_size) {
-      const std::int64_t queries = padded(block_extent(query));
+      const std::int64_t queries = padded(queries_from(query));
       const std::int64_t at = query * p_.width();
       pack(read_only(own.q.from(query)), queries, p_.width(), own.packed_q + at);
       pack(read_only(own.d_o.from(query)), queries, p_.width(), own.packed_d_o + at);
@@ -270,17 +310,33 @@ class BackwardWork {
     }
   }
 
+  // Which queries of a block attend to each key of one.
+  void find_queries(std::int64_t batch, std::int64_t key, std::int64_t query, const BackwardArrays<T>& own) const {
+    const auto queries = static_cast<std::int32_t>(queries_from(query));
+    std::int32_t first = 0, end = 0;
+    for (std::int64_t j = 0; j < keys_from(key); ++j) {
+      while (first < queries && mask_.of(batch, query + first).end <= key + j) ++first;
+      while (end < queries && mask_.of(batch, query + end).first <= key + j) ++end;
+      own.first[j] = first;
+      own.end[j] = end;
+    }
+  }
+
   // One block of keys and one of queries.
-  void add_block(std::int64_t key, std::int64_t query, float* dq_columns, const BackwardArrays<T>& own) const {
+  void add_block(std::int64_t batch, std::int64_t key, std::int64_t query, float* dq_columns,
+                 const BackwardArrays<T>& own) const {
     const std::int64_t width = p_.width();
-    const std::int64_t keys = padded(block_extent(key));
-    const std::int64_t queries = padded(block_extent(query));
+    const std::int64_t keys = padded(keys_from(key));
+    const std::int64_t queries = padded(queries_from(query));
     const std::int64_t at = query * width;
     const BlockExtents scores{keys, queries, width, width};
     multiply(scores, read_only(own.k.from(key)), own.packed_q_columns + at, own.scores, false);
     multiply(scores, read_only(own.v.from(key)), own.packed_d_o_columns + at, own.dp, false);
-    differentiate({block_extent(key), queries, p_.causal ? key - query : -block_size, p_.scale, own.lse + query,
-                   own.delta + query, own.scores, own.dp});
+    find_queries(batch, key, query, own);
+    const auto cap = static_cast<float>(p_.attributes.softcap);
+    const GradientBlock block{keys_from(key),  queries,           own.first,  own.end, p_.scale, cap,
+                              own.lse + query, own.delta + query, own.scores, own.dp};
+    cap > 0.0F ? differentiate_capped(block) : differentiate_plain(block);
     const Rows<const T> p = operand(read_only(own.scores), keys, queries, own.p);
     const Rows<const T> ds = operand(read_only(own.dp), keys, queries, own.ds);
     const BlockExtents over_queries{keys, width, queries, queries};
@@ -300,10 +356,10 @@ class BackwardWork {
 
   void write_dq(std::int64_t batch, std::int64_t head, const float* dq_columns, const BackwardArrays<T>& own) const {
     for (std::int64_t query = 0; query < p_.extents.s; query += block_size) {
-      const std::int64_t queries = padded(block_extent(query));
+      const std::int64_t queries = padded(queries_from(query));
       transpose({dq_columns + query * p_.width(), queries}, p_.width(), queries, own.dq_block);
       multiply_by(p_.scale, queries * p_.width(), own.dq_block.data);
-      store_rows(read_only(own.dq_block), block_extent(query), p_.extents.d, dq_(batch, head).from(query));
+      store_rows(read_only(own.dq_block), queries_from(query), p_.extents.d, dq_(batch, head).from(query));
     }
   }
 
@@ -311,9 +367,14 @@ class BackwardWork {
   Heads<T> d_o_, q_, k_, v_, o_;
   const float* lse_;
   Heads<T> dq_, dk_, dv_;
+  const float* sinks_;  // null without
+  float* dsinks_;
   int shares_;
-  float* dq_shares_ = nullptr;
-  std::byte* threads_ = nullptr;
+  Arena arena_;
+  KeyMask mask_;
+  float* sink_sums_;  // [b, hq]
+  float* dq_shares_;
+  std::byte* threads_;
 };
 
 }  // namespace

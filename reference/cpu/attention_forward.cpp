@@ -56,6 +56,7 @@ struct ForwardArrays {
   Rows<float> o;
   float* maxima;
   float* sums;
+  KeyRange* seen;
 
   ForwardArrays(Arena& arena, std::int64_t width)
       : raw(arena.take<T>(key_chunk * width)),
@@ -64,7 +65,8 @@ struct ForwardArrays {
         weights{arena.take<T>(query_block * weight_stride<T>), weight_stride<T>},
         o{arena.take<float>(query_block * width), width},
         maxima(arena.take<float>(query_block)),
-        sums(arena.take<float>(query_block)) {}
+        sums(arena.take<float>(query_block)),
+        seen(arena.take<KeyRange>(query_block)) {}
 };
 
 template <class T>
@@ -83,15 +85,17 @@ class ForwardWork {
         k_(operand["k"]),
         v_(operand["v"]),
         o_(operand["o"]),
-        lse_(elements_of<float>(operand["lse"])) {
-    Arena arena(workspace.data);
-    packed_k_ = arena.take<T>(packed_elements(problem));
-    packed_v_ = arena.take<T>(packed_elements(problem));
-    threads_ = workspace.data + arena.used();
-  }
+        lse_(elements_of<float>(operand["lse"])),
+        sinks_(p_.attributes.sinks ? elements_of<const float>(operand["sinks"]) : nullptr),
+        arena_(workspace.data),
+        mask_(problem, operand.find("documents"), arena_.take<std::int32_t>(problem.boundaries())),
+        packed_k_(arena_.take<T>(packed_elements(problem))),
+        packed_v_(arena_.take<T>(packed_elements(problem))),
+        threads_(workspace.data + arena_.used()) {}
 
   static std::size_t workspace_bytes(const AttentionProblem& problem) {
     Arena arena;
+    (void)arena.take<std::int32_t>(problem.boundaries());
     (void)arena.take<T>(packed_elements(problem));
     (void)arena.take<T>(packed_elements(problem));
     return arena.used() + static_cast<std::size_t>(problem.threads) * bytes_per_thread<T>(problem.width());
@@ -99,7 +103,7 @@ class ForwardWork {
 
   void operator()() const {
     const AttentionExtents& e = p_.extents;
-    const std::int64_t chunks = (e.s + key_chunk - 1) / key_chunk;
+    const std::int64_t chunks = (e.t + key_chunk - 1) / key_chunk;
     const std::int64_t blocks = (e.s + query_block - 1) / query_block;
     const std::int64_t pairs = e.b * e.hkv;
 #pragma omp parallel num_threads(p_.threads)
@@ -108,6 +112,10 @@ class ForwardWork {
       Arena arena(threads_ + thread * bytes_per_thread<T>(p_.width()));
       const ForwardArrays<T> own(arena, p_.width());
       const BlockMatmulScope scope;
+      if (p_.attributes.documents) {
+#pragma omp for schedule(dynamic, 1)
+        for (std::int64_t batch = 0; batch < e.b; ++batch) mask_.find_documents(batch);
+      }
       if (pairs >= pairs_per_thread * p_.threads) {
         const auto slot = static_cast<std::int64_t>(thread);
 #pragma omp for schedule(dynamic, 1)
@@ -135,20 +143,20 @@ class ForwardWork {
 
  private:
   static std::int64_t packed_elements(const AttentionProblem& p) {
-    return p.extents.b * p.extents.hkv * p.length() * p.width();
+    return p.extents.b * p.extents.hkv * p.key_length() * p.width();
   }
 
   // Where chunk `chunk` of the packed keys or values in `slot` begins. A slot holds those of one pair, of batch entry
   // and kv head.
   [[nodiscard]] std::int64_t packed_at(std::int64_t slot, std::int64_t chunk) const {
-    return (slot * p_.length() + chunk * key_chunk) * p_.width();
+    return (slot * p_.key_length() + chunk * key_chunk) * p_.width();
   }
 
   void pack_chunk(std::int64_t pair, std::int64_t chunk, std::int64_t slot, const ForwardArrays<T>& own) const {
     const std::int64_t batch = pair / p_.extents.hkv;
     const std::int64_t head = pair % p_.extents.hkv;
     const std::int64_t first = chunk * key_chunk;
-    const std::int64_t keys = std::min(key_chunk, p_.extents.s - first);
+    const std::int64_t keys = std::min(key_chunk, p_.extents.t - first);
     const Rows<T> room{own.raw, p_.width()};
     const Rows<const T> k = as_padded(k_(batch, head).from(first), keys, room);
     pack_transposed(k, p_.width(), padded(keys), packed_k_ + packed_at(slot, chunk));
@@ -181,7 +189,7 @@ class ForwardWork {
     copy_padded<T>({q.data, q.stride}, rows, e.d, {own.q, p_.width()});
     const Block queries{batch, head, first, rows};
     weigh(queries, slot, own, false);
-    if (p_.causal && !all_finite({own.o.data, own.o.stride}, rows, e.d)) weigh(queries, slot, own, true);
+    if (p_.masks() && !all_finite({own.o.data, own.o.stride}, rows, e.d)) weigh(queries, slot, own, true);
     normalize(own.o, own.sums, rows, p_.width());
     store_rows({own.o.data, own.o.stride}, rows, e.d, o_(batch, head).from(first));
     float* lse = lse_ + batch_and_head * e.s + first;
@@ -192,40 +200,48 @@ class ForwardWork {
   // `only_seen`: key by key, so that masked values are not even multiplied by 0.
   void weigh(const Block& queries, std::int64_t slot, const ForwardArrays<T>& own, bool only_seen) const {
     const AttentionExtents& e = p_.extents;
-    const std::int64_t first = queries.first;
     const std::int64_t rows = queries.rows;
-    const std::int64_t seen = p_.causal ? first + rows : e.s;
-    std::fill(own.maxima, own.maxima + rows, -std::numeric_limits<float>::infinity());
-    std::fill(own.sums, own.sums + rows, 0.0F);
+    const auto cap = static_cast<float>(p_.attributes.softcap);
+    const KeyRange seen = mask_.of(queries.batch, queries.first, rows);
+    for (std::int64_t row = 0; row < rows; ++row) own.seen[row] = mask_.of(queries.batch, queries.first + row);
+    // A sink is a score that has been seen already, of a value that is 0.
+    std::fill(own.maxima, own.maxima + rows,
+              sinks_ == nullptr ? -std::numeric_limits<float>::infinity() : sinks_[queries.head]);
+    std::fill(own.sums, own.sums + rows, sinks_ == nullptr ? 0.0F : 1.0F);
 
-    for (std::int64_t key = 0; key < seen; key += key_chunk) {
-      const std::int64_t keys = std::min(key_chunk, seen - key);
+    const std::int64_t begin = seen.first / block_grain * block_grain;
+    std::int64_t keys = 0;
+    for (std::int64_t key = begin; key < seen.end; key += keys) {
+      const std::int64_t inside = key % key_chunk;  // a window may begin within a chunk
+      keys = std::min(key_chunk - inside, seen.end - key);
       const std::int64_t packed_chunk = packed_at(slot, key / key_chunk);
-      multiply({padded(rows), padded(keys), p_.width(), p_.width()}, {own.q, p_.width()}, packed_k_ + packed_chunk,
-               own.scores, false);
-      const Rows<const T> weights = softmax({rows, keys, p_.causal ? first + 1 - key : keys, p_.causal, p_.scale,
-                                             own.scores, own.o, key == 0 ? 0 : p_.width(), own.maxima, own.sums},
-                                            own.weights);
+      multiply({padded(rows), padded(keys), p_.width(), p_.width()}, {own.q, p_.width()},
+               packed_k_ + packed_chunk + inside * p_.width(), own.scores, false);
+      if (cap > 0.0F) cap_scores(own.scores, rows, keys, p_.scale, cap);
+      const float scale = cap > 0.0F ? 1.0F : p_.scale;
+      const std::int64_t width = key == begin ? 0 : p_.width();
+      const ScoreBlock block{rows, keys, key, own.seen, scale, own.scores, own.o, width, own.maxima, own.sums};
+      const Rows<const T> weights = softmax(block, own.weights);
       if (only_seen) {
-        add_seen(queries, key, keys, weights, own.o);
+        if (key == begin) std::fill(own.o[0], own.o[rows], 0.0F);
+        add_seen(queries, block, weights);
         continue;
       }
       // Values are packed by whole chunks; with fewer visible keys the sum ends early.
-      const std::int64_t chunk_keys = padded(std::min(key_chunk, e.s - key));
-      multiply({padded(rows), p_.width(), padded(keys), chunk_keys}, weights, packed_v_ + packed_chunk, own.o,
-               key != 0);
+      const std::int64_t chunk_keys = padded(std::min(key_chunk, e.t - (key - inside)));
+      multiply({padded(rows), p_.width(), padded(keys), chunk_keys}, weights,
+               packed_v_ + packed_chunk + inside * block_grain, own.o, key != begin);
     }
   }
 
-  // o += weights v for keys [key, key + keys), those visible to each query; o = weights v for the first chunk.
-  void add_seen(const Block& queries, std::int64_t key, std::int64_t keys, Rows<const T> weights, Rows<float> o) const {
-    const Rows<T> v = v_(queries.batch, queries.head / p_.group()).from(key);
+  // o += weights v for the keys of a block, those visible to each query.
+  void add_seen(const Block& queries, const ScoreBlock& block, Rows<const T> weights) const {
+    const Rows<T> v = v_(queries.batch, queries.head / p_.group()).from(block.first_key);
     for (std::int64_t row = 0; row < queries.rows; ++row) {
-      if (key == 0) std::fill(o[row], o[row] + p_.width(), 0.0F);
-      const std::int64_t visible = std::min(keys, queries.first + row + 1 - key);
-      for (std::int64_t j = 0; j < visible; ++j) {
+      const KeyRange seen = seen_in(block, row);
+      for (std::int64_t j = seen.first; j < seen.end; ++j) {
         const float weight = widen(weights[row][j]);
-        for (std::int64_t c = 0; c < p_.extents.d; ++c) o[row][c] += weight * widen(v[j][c]);
+        for (std::int64_t c = 0; c < p_.extents.d; ++c) block.o[row][c] += weight * widen(v[j][c]);
       }
     }
   }
@@ -233,9 +249,11 @@ class ForwardWork {
   AttentionProblem p_;
   Heads<T> q_, k_, v_, o_;
   float* lse_;
-  T* packed_k_ = nullptr;
-  T* packed_v_ = nullptr;
-  std::byte* threads_ = nullptr;
+  const float* sinks_;  // null without
+  Arena arena_;
+  KeyMask mask_;
+  T *packed_k_, *packed_v_;
+  std::byte* threads_;
 };
 
 }  // namespace

@@ -136,12 +136,14 @@ bool softmax_holds(void (*wide)(const ScoreBlock& block, Rows<float> weights),
     Scores scores{};
     std::array<float, rows> maxima{}, sums{};
     std::array<float, rows * block_grain> o{};
+    std::array<KeyRange, rows> seen{KeyRange{0, 40}, KeyRange{0, 41}, KeyRange{33, keys}};
     ScoreBlock block;
     Trial() {
       for (std::size_t i = 0; i < scores.size(); ++i) scores[i] = static_cast<float>(i * 7 % 23) - 11.0F;
       maxima.fill(-std::numeric_limits<float>::infinity());
-      block = {rows,        keys,          40,         true, 0.5F, {scores.data(), width}, {o.data(), block_grain},
-               block_grain, maxima.data(), sums.data()};
+      block = {
+          rows,        keys,          0,          seen.data(), 0.5F, {scores.data(), width}, {o.data(), block_grain},
+          block_grain, maxima.data(), sums.data()};
     }
   };
   Trial portable, first, second;

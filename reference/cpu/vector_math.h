@@ -91,6 +91,25 @@ inline constexpr float exp_shifter = 12582912.0F;
   return a > 0.875F ? signed_tail : central;
 }
 
+/// tanh(x) within 3 ulp; NaN for NaN.
+[[nodiscard, gnu::always_inline]] inline float vector_tanh(float x) {
+  const float a = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0x7FFFFFFFU);
+  // (tanh(x) - x) / x^3 as a polynomial in x^2 on |x| <= 0.6, 0.25; interpolated at Chebyshev's nodes
+  const float square = x * x;
+  float p = -0.00626911968F;
+  p = p * square + 0.0211109594F;
+  p = p * square - 0.0538739488F;
+  p = p * square + 0.133329153F;
+  p = p * square - 0.333333313F;
+  const float central = x + x * (square * p);
+  // (1 - e^-2|x|) / (1 + e^-2|x|), 1 in f32 from 10 on
+  const float e = vector_exp_normal(-2.0F * vector_clamp(a, -1.0F, 10.0F));
+  const float tail = (1.0F - e) / (1.0F + e);
+  const std::uint32_t sign = std::bit_cast<std::uint32_t>(x) & 0x80000000U;
+  const float signed_tail = std::bit_cast<float>(std::bit_cast<std::uint32_t>(tail) | sign);
+  return a > 0.6F ? signed_tail : central;
+}
+
 /// sqrt(2/pi) and the cubic coefficient of the tanh form of GELU (arXiv 1606.08415).
 inline constexpr float gelu_c = 0.797884560802865356F;
 inline constexpr float gelu_cubic = 0.044715F;

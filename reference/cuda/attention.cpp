@@ -25,6 +25,9 @@ class Builder {
         extents_(extents_of(tensors[first].shape, tensors[first + 1].shape, tensors[first + 2].shape)),
         type_(cudnn_type(tensors[first].dtype)) {
     expect_f32_sums(call);
+    if (attention_.documents) {
+      refuse(call, "documents; cuDNN masks them only as ragged tensors, whose offsets and lengths are other tensors");
+    }
   }
 
   CudnnGraph& graph() { return graph_; }
@@ -58,8 +61,13 @@ class Builder {
     std::swap(shape.strides[2], shape.strides[3]);
     return shape;
   }
+  // [hq]
+  GraphTensor per_head(std::size_t index) {
+    expect_type(call_, tensors_[index], DType::f32);
+    return graph_.argument(index, dense(CUDNN_DATA_FLOAT, {1, extents_.hq, 1, 1}));
+  }
   GraphShape score_shape(cudnnDataType_t type) const {
-    return dense(type, {extents_.b, extents_.hq, extents_.s, extents_.s});
+    return dense(type, {extents_.b, extents_.hq, extents_.s, extents_.t});
   }
   GraphShape row_shape() const { return dense(CUDNN_DATA_FLOAT, {extents_.b, extents_.hq, extents_.s, 1}); }
   GraphTensor scores(cudnnDataType_t type = CUDNN_DATA_FLOAT) { return graph_.internal(score_shape(type)); }
@@ -87,25 +95,57 @@ class Builder {
     return on_scores(CUDNN_POINTWISE_MUL, x, graph_.constant(static_cast<float>(attention_.scale)));
   }
 
-  /// Keys that a query does not see get minus infinity, of which the exponential is 0.
+  /// cap tanh(x / cap) where there is a softcap; keeps x / cap for uncapped().
+  GraphTensor capped(GraphTensor x) {
+    if (attention_.softcap == 0.0) return x;
+    const GraphTensor cap = graph_.constant(static_cast<float>(attention_.softcap));
+    before_tanh_ = on_scores(CUDNN_POINTWISE_DIV, x, cap);
+    return on_scores(CUDNN_POINTWISE_MUL, on_scores(CUDNN_POINTWISE_TANH_FWD, before_tanh_), cap);
+  }
+  /// The gradient by scale q k^T, from that by what capped() made of it.
+  GraphTensor uncapped(GraphTensor gradient) {
+    if (attention_.softcap == 0.0) return gradient;
+    const GraphTensor y = scores();
+    graph_.pointwise_backward(CUDNN_POINTWISE_TANH_BWD, before_tanh_, gradient, y);
+    return y;
+  }
+
+  /// Keys that a query does not see get minus infinity, of which the exponential is 0. Query i sees key j where
+  /// i + t - s >= j, and of those, with a window, where j + window - (t - s) > i.
   GraphTensor masked(GraphTensor x) {
     if (!attention_.causal) return x;
-    constexpr std::int64_t query_axis = 2, key_axis = 3;
-    const GraphTensor query = scores(CUDNN_DATA_INT32);
-    graph_.index_along(query_axis, x, query);
-    const GraphTensor key = scores(CUDNN_DATA_INT32);
-    graph_.index_along(key_axis, x, key);
+    const std::int64_t offset = extents_.t - extents_.s;
+    GraphTensor y = where(x, shifted(index(query_axis, x), offset), CUDNN_POINTWISE_CMP_GE, index(key_axis, x));
+    if (attention_.window > 0) {
+      y = where(y, shifted(index(key_axis, x), attention_.window - offset), CUDNN_POINTWISE_CMP_GT,
+                index(query_axis, x));
+    }
+    return y;
+  }
+
+ private:
+  static constexpr std::int64_t query_axis = 2, key_axis = 3;
+
+  GraphTensor index(std::int64_t axis, GraphTensor x) {
+    const GraphTensor y = scores(CUDNN_DATA_INT32);
+    graph_.index_along(axis, x, y);
+    return y;
+  }
+  GraphTensor shifted(GraphTensor index, std::int64_t by) {
+    return by == 0 ? index : on_scores(CUDNN_POINTWISE_ADD, index, graph_.constant(static_cast<float>(by)));
+  }
+  GraphTensor where(GraphTensor x, GraphTensor left, cudnnPointwiseMode_t compare, GraphTensor right) {
     const GraphTensor seen = scores(CUDNN_DATA_BOOLEAN);
-    graph_.pointwise(CUDNN_POINTWISE_CMP_GE, query, key, seen);
+    graph_.pointwise(compare, left, right, seen);
     const GraphTensor y = scores();
     graph_.select(seen, x, graph_.constant(-std::numeric_limits<float>::infinity()), y);
     return y;
   }
 
- private:
   const OpCall& call_;
   std::span<const TensorSpec> tensors_;
   const Attention& attention_;
+  GraphTensor before_tanh_;
   AttentionExtents extents_;
   cudnnDataType_t type_;
   CudnnGraph graph_;
@@ -119,16 +159,30 @@ CudnnGraph attention_forward_graph(const OpCall& call, std::span<const TensorSpe
   const GraphTensor q = build.argument(0);
   const GraphTensor k = build.transposed_argument(1);
   const GraphTensor v = build.argument(2);
-  const GraphTensor o = build.argument(3);
-  const GraphTensor lse = build.log_sum_exp(4);
+  const bool sinks = call.attributes.has("sinks");
+  const std::size_t outputs = call.inputs.size();
+  const GraphTensor o = build.argument(outputs);
+  const GraphTensor lse = build.log_sum_exp(outputs + 1);
+  const auto on_rows = [&](cudnnPointwiseMode_t mode, GraphTensor x, GraphTensor b) {
+    const GraphTensor y = build.rows();
+    graph.pointwise(mode, x, b, y);
+    return y;
+  };
 
-  const GraphTensor scores = build.masked(build.scaled_scores(q, k));
-  const GraphTensor largest = build.rows();
+  const GraphTensor scores = build.masked(build.capped(build.scaled_scores(q, k)));
+  GraphTensor largest = build.rows();
   graph.reduce(CUDNN_REDUCE_TENSOR_MAX, scores, largest);
+  const GraphTensor sink = sinks ? build.per_head(3) : GraphTensor();
+  if (sinks) largest = on_rows(CUDNN_POINTWISE_MAX, largest, sink);
   const GraphTensor exponentials =
       build.on_scores(CUDNN_POINTWISE_EXP, build.on_scores(CUDNN_POINTWISE_SUB, scores, largest));
-  const GraphTensor sum = build.rows();
+  GraphTensor sum = build.rows();
   graph.reduce(CUDNN_REDUCE_TENSOR_ADD, exponentials, sum);
+  if (sinks) {
+    const GraphTensor of_sink = build.rows();
+    graph.pointwise(CUDNN_POINTWISE_EXP, on_rows(CUDNN_POINTWISE_SUB, sink, largest), of_sink);
+    sum = on_rows(CUDNN_POINTWISE_ADD, sum, of_sink);
+  }
   const GraphTensor log_of_sum = build.rows();
   graph.pointwise(CUDNN_POINTWISE_LOG, sum, log_of_sum);
   graph.pointwise(CUDNN_POINTWISE_ADD, largest, log_of_sum, lse);
@@ -153,7 +207,7 @@ void key_gradient(Builder& build, GraphTensor left, GraphTensor right, std::size
     graph.matmul(turned, right, result);
     return;
   }
-  const GraphTensor per_query_head = graph.internal(dense(build.type(), {e.b, e.hq, e.s, e.d}));
+  const GraphTensor per_query_head = graph.internal(dense(build.type(), {e.b, e.hq, e.t, e.d}));
   graph.matmul(turned, right, per_query_head);
   graph.reduce(CUDNN_REDUCE_TENSOR_ADD, per_query_head, result);
 }
@@ -164,6 +218,9 @@ CudnnGraph attention_backward_graph(const OpCall& call, std::span<const TensorSp
   Builder build(call, tensors, 1);
   CudnnGraph& graph = build.graph();
   const AttentionExtents& e = build.extents();
+  if (call.attributes.has("sinks")) {
+    refuse(call, "the gradient of sinks: cuDNN has no engine for a sum of negated terms beside the other gradients");
+  }
   if (e.s == 1) refuse(call, "sequences of length 1; cuDNN's fused gradient begins at 2");
   const GraphTensor d_o = build.argument(0);
   const GraphTensor q = build.argument(1);
@@ -171,7 +228,7 @@ CudnnGraph attention_backward_graph(const OpCall& call, std::span<const TensorSp
   const GraphTensor v = build.transposed_argument(3);
   const GraphTensor o = build.argument(4);
   const GraphTensor lse = build.log_sum_exp(5);
-  constexpr std::size_t dq = 6, dk = 7, dv = 8;
+  const std::size_t dq = call.inputs.size(), dk = dq + 1, dv = dq + 2;
 
   // delta = sum over d of do o. The engines want it in memory, and as a product with a constant.
   const GraphTensor products = graph.internal(dense(CUDNN_DATA_FLOAT, {e.b, e.hq, e.s, e.d}));
@@ -181,14 +238,15 @@ CudnnGraph attention_backward_graph(const OpCall& call, std::span<const TensorSp
   const GraphTensor delta = graph.scratch(build.row_shape());
   graph.pointwise(CUDNN_POINTWISE_MUL, sums, graph.constant(1.0F), delta);
 
-  const GraphTensor exponents = build.masked(build.on_scores(CUDNN_POINTWISE_SUB, build.scaled_scores(q, k), lse));
+  const GraphTensor exponents =
+      build.masked(build.on_scores(CUDNN_POINTWISE_SUB, build.capped(build.scaled_scores(q, k)), lse));
   const GraphTensor probabilities = build.on_scores(CUDNN_POINTWISE_EXP, exponents);
   key_gradient(build, probabilities, d_o, dv);
 
   const GraphTensor dp = build.scores();
   graph.matmul(d_o, v, dp);
-  const GraphTensor ds = build.scaled(
-      build.on_scores(CUDNN_POINTWISE_MUL, build.on_scores(CUDNN_POINTWISE_SUB, dp, delta), probabilities));
+  const GraphTensor ds = build.scaled(build.uncapped(
+      build.on_scores(CUDNN_POINTWISE_MUL, build.on_scores(CUDNN_POINTWISE_SUB, dp, delta), probabilities)));
   key_gradient(build, ds, q, dk);
 
   const GraphTensor k_rows = graph.internal(build.heads(2));

@@ -142,6 +142,19 @@ void CudnnGraph::pointwise(cudnnPointwiseMode_t mode, GraphTensor x, GraphTensor
   pointwise(CudnnDescriptor(CUDNN_BACKEND_POINTWISE_DESCRIPTOR), mode, x, b, {}, y);
 }
 
+void CudnnGraph::pointwise_backward(cudnnPointwiseMode_t mode, GraphTensor x, GraphTensor dy, GraphTensor dx) {
+  CudnnDescriptor parameters(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  parameters.set(CUDNN_ATTR_POINTWISE_MODE, mode);
+  parameters.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
+  parameters.finalize("describing an activation's backward");
+  CudnnDescriptor operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, parameters);
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, at(x));
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_DYDESC, at(dy));
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_DXDESC, at(dx));
+  keep(std::move(operation), std::move(parameters), "adding an activation's backward");
+}
+
 void CudnnGraph::index_along(std::int64_t axis, GraphTensor x, GraphTensor y) {
   CudnnDescriptor parameters(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
   parameters.set(CUDNN_ATTR_POINTWISE_AXIS, axis);

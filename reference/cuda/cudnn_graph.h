@@ -61,6 +61,8 @@ class CudnnGraph {
   /// y = mode(x), y = mode(x, b). Extents of 1 broadcast.
   void pointwise(cudnnPointwiseMode_t mode, GraphTensor x, GraphTensor y);
   void pointwise(cudnnPointwiseMode_t mode, GraphTensor x, GraphTensor b, GraphTensor y);
+  /// dx = dy times the derivative of an activation at x; `mode` is its backward.
+  void pointwise_backward(cudnnPointwiseMode_t mode, GraphTensor x, GraphTensor dy, GraphTensor dx);
   /// y = the index of each element along `axis`; `x` only gives the extents.
   void index_along(std::int64_t axis, GraphTensor x, GraphTensor y);
   /// y = condition ? x : otherwise

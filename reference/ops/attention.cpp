@@ -1,6 +1,8 @@
 #include "reference/ops/attention.h"
 
+#include <cmath>
 #include <utility>
+#include <vector>
 
 #include "reference/ops/tensor_checks.h"
 
@@ -29,13 +31,50 @@ AttentionExtents check_operands(OpKind op, const TensorSpec& q, const TensorSpec
   return e;
 }
 
+// The attributes and optional operands of a call, checked.
+Attention check_options(OpKind op, const Program& program, Attention attributes, const AttentionOptions& options,
+                        const TensorSpec& k, const AttentionExtents& e, DType type) {
+  const auto expect = [op](bool holds, const std::string& what) {
+    if (!holds) throw ProgramError(std::string(op.name) + ": " + what);
+  };
+  expect(attributes.window == 0 || (attributes.window > 0 && attributes.causal),
+         "window is " + std::to_string(attributes.window) + "; expected a number of keys, and causal attention");
+  expect(attributes.softcap >= 0.0 && std::isfinite(attributes.softcap),
+         "softcap is " + std::to_string(attributes.softcap) + "; expected a positive number, or 0 for none");
+  if (attributes.causal && e.t < e.s) {
+    refuse_shape(op, k.name, k.shape, "", "at least as many keys as the " + std::to_string(e.s) + " causal queries");
+  }
+  attributes.sinks = options.sinks.has_value();
+  attributes.documents = options.documents.has_value();
+  if (options.sinks) {
+    expect_shape(op, program.spec(*options.sinks), {e.hq});
+    expect_dtype(op, program.spec(*options.sinks), statistic_type(type));
+  }
+  if (options.documents) {
+    const TensorSpec& documents = program.spec(*options.documents);
+    expect_dtype(op, documents, DType::i32);
+    expect_axes(op, documents, 2, "[" + std::to_string(e.b) + ", boundaries]");
+    if (documents.shape[0] != e.b) {
+      refuse_shape(op, documents.name, documents.shape, "", "[" + std::to_string(e.b) + ", boundaries]");
+    }
+    if (e.s != e.t) {
+      refuse_shape(op, k.name, k.shape, "", "as many keys as the " + std::to_string(e.s) + " queries of the documents");
+    }
+  }
+  return attributes;
+}
+
+void append_options(std::vector<ValueId>& inputs, const AttentionOptions& options) {
+  if (options.sinks) inputs.push_back(*options.sinks);
+  if (options.documents) inputs.push_back(*options.documents);
+}
+
 }  // namespace
 
 AttentionExtents extents_of(const Shape& q, const Shape& k, const Shape& v) {
   if (q.rank() != 4) refuse_shape(attention, "q", q, "", "[b, s, query heads, d]");
-  if (k.rank() != 4 || k[0] != q[0] || k[1] != q[1] || k[3] != q[3]) {
-    const std::string wanted =
-        std::to_string(q[0]) + ", " + std::to_string(q[1]) + ", kv heads, " + std::to_string(q[3]);
+  if (k.rank() != 4 || k[0] != q[0] || k[3] != q[3]) {
+    const std::string wanted = std::to_string(q[0]) + ", t, kv heads, " + std::to_string(q[3]);
     refuse_shape(attention, "k", k, "", "[" + wanted + "] to go with q " + q.to_string());
   }
   if (v != k) refuse_shape(attention, "v", v, "", k.to_string() + ", the shape of k");
@@ -43,52 +82,53 @@ AttentionExtents extents_of(const Shape& q, const Shape& k, const Shape& v) {
     refuse_shape(attention, "k", k, "",
                  "a number of kv heads that divides the " + std::to_string(q[2]) + " query heads");
   }
-  return {q[0], q[1], q[2], k[2], q[3]};
+  return {q[0], q[1], q[2], k[2], q[3], k[1]};
 }
 
 AttentionForward attention_forward(Program& program, const Attention& attributes, const Math& math, std::string label,
-                                   ValueId q, ValueId k, ValueId v) {
-  const AttentionExtents e = check_operands(attention_forward_kind, program.spec(q), program.spec(k), program.spec(v));
+                                   ValueId q, ValueId k, ValueId v, const AttentionOptions& options) {
+  const OpKind op = attention_forward_kind;
+  const AttentionExtents e = check_operands(op, program.spec(q), program.spec(k), program.spec(v));
   const DType type = program.spec(q).dtype;
+  const Attention checked = check_options(op, program, attributes, options, program.spec(k), e, type);
   const ValueId o = reserve_output(program, q, label + ".o", type, {e.b, e.s, e.hq, e.d}, Role::activation);
   const ValueId lse =
       reserve_output(program, q, label + ".lse", statistic_type(type), {e.b, e.hq, e.s}, Role::statistic);
-  program.append({attention_forward_kind, attributes, math, {q, k, v}, {o, lse}, std::move(label)});
+  std::vector<ValueId> inputs{q, k, v};
+  append_options(inputs, options);
+  program.append({op, checked, math, std::move(inputs), {o, lse}, std::move(label)});
   return {o, lse};
 }
 
 AttentionBackward attention_backward(Program& program, const Attention& attributes, const Math& math, std::string label,
                                      ValueId d_o, ValueId q, ValueId k, ValueId v, ValueId o, ValueId lse,
-                                     const std::optional<std::array<ValueId, 3>>& into) {
+                                     const AttentionOptions& options, const AttentionGradients& into) {
   const OpKind op = attention_backward_kind;
   const AttentionExtents e = check_operands(op, program.spec(q), program.spec(k), program.spec(v));
+  const DType type = program.spec(q).dtype;
+  const Attention checked = check_options(op, program, attributes, options, program.spec(k), e, type);
   expect_like(op, program.spec(o), program.spec(q));
   expect_like(op, program.spec(d_o), program.spec(q));
   expect_shape(op, program.spec(lse), {e.b, e.hq, e.s});
-  expect_dtype(op, program.spec(lse), statistic_type(program.spec(q).dtype));
+  expect_dtype(op, program.spec(lse), statistic_type(type));
 
-  std::array<ValueId, 3> gradients;
-  if (into) {
-    gradients = *into;
-    check_operands(op, program.spec(gradients[0]), program.spec(gradients[1]), program.spec(gradients[2]));
-    for (const auto& [gradient, like] :
-         {std::pair{gradients[0], q}, std::pair{gradients[1], k}, std::pair{gradients[2], v}}) {
-      expect_like(op, program.spec(gradient), program.spec(like));
-    }
-  } else {
-    const auto reserve = [&](const char* suffix, ValueId like) {
-      const TensorSpec spec = program.spec(like);
-      return reserve_output(program, like, label + suffix, spec.dtype, spec.shape, Role::gradient);
-    };
-    gradients = {reserve(".dq", q), reserve(".dk", k), reserve(".dv", v)};
+  const auto place = [&](const char* suffix, ValueId like, const std::optional<ValueId>& given) {
+    const TensorSpec spec = program.spec(like);
+    if (!given) return reserve_output(program, like, label + suffix, spec.dtype, spec.shape, Role::gradient);
+    expect_like(op, program.spec(*given), spec);
+    return *given;
+  };
+  AttentionBackward gradients{place(".dq", q, into.dq), place(".dk", k, into.dk), place(".dv", v, into.dv), {}};
+  check_operands(op, program.spec(gradients.dq), program.spec(gradients.dk), program.spec(gradients.dv));
+  std::vector<ValueId> inputs{d_o, q, k, v, o, lse};
+  append_options(inputs, options);
+  std::vector<ValueId> outputs{gradients.dq, gradients.dk, gradients.dv};
+  if (options.sinks) {
+    gradients.dsinks = place(".dsinks", *options.sinks, into.dsinks);
+    outputs.push_back(*gradients.dsinks);
   }
-  program.append({attention_backward_kind,
-                  attributes,
-                  math,
-                  {d_o, q, k, v, o, lse},
-                  {gradients[0], gradients[1], gradients[2]},
-                  std::move(label)});
-  return {gradients[0], gradients[1], gradients[2]};
+  program.append({op, checked, math, std::move(inputs), std::move(outputs), std::move(label)});
+  return gradients;
 }
 
 }  // namespace gpubench

@@ -1,50 +1,80 @@
 // Scaled dot-product attention, multi-head and grouped-query, with its log-sum-exp.
 // Vaswani et al., arXiv 1706.03762; grouped-query: Ainslie et al., arXiv 2305.13245; backward from saved O and
-// log-sum-exp: Dao et al., arXiv 2205.14135, appendix B.
+// log-sum-exp: Dao et al., arXiv 2205.14135, appendix B; sliding window: Jiang et al., arXiv 2310.06825 (Mistral 7B);
+// softcap: Gemma Team, arXiv 2408.00118 (Gemma 2); sinks: OpenAI, arXiv 2508.10925 (gpt-oss).
 #pragma once
 
-#include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "harness/core/program.h"
 
 namespace gpubench {
 
-inline constexpr OpKind attention_forward_kind{"attention_forward", "q k v", "o lse"};
-inline constexpr OpKind attention_backward_kind{"attention_backward", "do q k v o lse", "dq dk dv"};
+inline constexpr OpKind attention_forward_kind{"attention_forward", "q k v sinks? documents?", "o lse"};
+inline constexpr OpKind attention_backward_kind{"attention_backward", "do q k v o lse sinks? documents?",
+                                                "dq dk dv dsinks?"};
 
-/// forward: q [b, s, hq, d], k [b, s, hkv, d], v [b, s, hkv, d] -> o [b, s, hq, d] (q's type), lse [b, hq, s] (f32)
-///   p = softmax(scale q k^T) over keys, o = p v, lse = log sum exp(scale q k^T); query head h uses kv head
-///   h / (hq / hkv). causal: query i attends to keys 0..i.
+/// forward: q [b, s, hq, d], k [b, t, hkv, d], v [b, t, hkv, d] -> o [b, s, hq, d] (q's type), lse [b, hq, s] (f32)
+///   x = scale q k^T, or cap tanh(scale q k^T / cap); lse = log(sum exp(x) + exp(sink)), p = exp(x - lse), o = p v,
+///   sums over the keys that a query sees; without sinks there is no exp(sink). Query head h uses kv head
+///   h / (hq / hkv).
 /// backward: do, q, k, v, o, lse -> dq, dk, dv (as q, k, v); reads o and lse as given.
 /// q, k, v, dq, dk, dv may be strided parts of packed storages; the last axis is contiguous.
+///
+/// sinks [hq] (type of lse): a logit per query head that takes part in the softmax and has no value; dsinks alike.
+/// documents [b, n] i32, where s = t: where the documents of each row begin and end (cumulative lengths: 0, ..., s). A
+///   query sees keys from the largest entry that is not above its index (else 0) up to the smallest that is (else s).
 struct Attention {
-  bool causal = true;
-  double scale = 1.0;  ///< usually 1 / sqrt(d)
+  bool causal = true;       ///< query i sees keys 0..i + t - s: the last query all of them ("bottom right"); s <= t
+  double scale = 1.0;       ///< usually 1 / sqrt(d)
+  std::int64_t window = 0;  ///< where causal: of these keys a query sees the last `window`; 0: all
+  double softcap = 0.0;     ///< bound of a score's size; 0: none
+  bool sinks = false;       ///< set by the builders
+  bool documents = false;   ///< set by the builders
   static void visit(auto&& attribute) {
     attribute("causal", &Attention::causal, AsWord{"full", "causal"});
     attribute("scale", &Attention::scale);
+    attribute("window", &Attention::window);
+    attribute("softcap", &Attention::softcap);
+    attribute("sinks", &Attention::sinks);
+    attribute("documents", &Attention::documents);
+  }
+  [[nodiscard]] bool has(std::string_view operand) const {
+    return operand == "documents" ? documents : (operand == "sinks" || operand == "dsinks") && sinks;
   }
 };
 
 struct AttentionExtents {
   std::int64_t b = 0, s = 0, hq = 0, hkv = 0, d = 0;
+  std::int64_t t = 0;  ///< keys; s counts queries
 };
 /// Throws ProgramError naming the tensor, its shape and the expected one.
 [[nodiscard]] AttentionExtents extents_of(const Shape& q, const Shape& k, const Shape& v);
+
+/// The operands that not every attention has.
+struct AttentionOptions {
+  std::optional<ValueId> sinks{}, documents{};
+};
 
 struct AttentionForward {
   ValueId o, lse;
 };
 AttentionForward attention_forward(Program& program, const Attention& attributes, const Math& math, std::string label,
-                                   ValueId q, ValueId k, ValueId v);
+                                   ValueId q, ValueId k, ValueId v, const AttentionOptions& options = {});
 struct AttentionBackward {
   ValueId dq, dk, dv;
+  std::optional<ValueId> dsinks;
 };
-/// `into`: reserved values for dq, dk, dv (parts of a packed gradient); otherwise they are reserved here, row-major.
+/// `into`: reserved values for the gradients (parts of a packed gradient); those not given are reserved here,
+/// row-major.
+struct AttentionGradients {
+  std::optional<ValueId> dq{}, dk{}, dv{}, dsinks{};
+};
 AttentionBackward attention_backward(Program& program, const Attention& attributes, const Math& math, std::string label,
                                      ValueId d_o, ValueId q, ValueId k, ValueId v, ValueId o, ValueId lse,
-                                     const std::optional<std::array<ValueId, 3>>& into = {});
+                                     const AttentionOptions& options = {}, const AttentionGradients& into = {});
 
 }  // namespace gpubench

@@ -2,6 +2,8 @@
 // appendix B):
 //   D_i = sum do_i o_i,  p_ij = exp(s_ij - lse_i),  ds_ij = p_ij (do_i v_j - D_i)
 //   dq_i = scale sum_j ds_ij k_j,  dk_j = scale sum_i ds_ij q_i,  dv_j = sum_i p_ij do_i
+// With softcap ds_ij has the factor 1 - (s_ij / cap)^2. A sink is a key whose v is 0: dsink = -sum_i exp(sink - lse_i)
+// D_i over all query rows of its head; lse has it already, so that the other gradients stay as they are.
 // dq is judged query row by query row; dk and dv key row by key row, over all query heads of the group.
 #include <algorithm>
 #include <array>
@@ -14,9 +16,8 @@
 namespace gpubench {
 namespace {
 
-enum Gradient { output_dq, output_dk, output_dv };
+enum Gradient { output_dq, output_dk, output_dv, output_dsinks };
 
-constexpr std::array<std::int64_t, 9> query_landmarks{0, 1, 2, 3, 63, 64, 127, 128, -1};
 constexpr std::array<std::int64_t, 5> key_landmarks{0, 1, 63, 64, -1};  // fewer: a key row needs every query row
 
 // One query row: what all its scores share.
@@ -70,13 +71,20 @@ struct Arithmetic {
 struct Pair {
   double p = 0.0;
   double p_error = 0.0;  // relative
+  double slope = 1.0;
+  double slope_error = 0.0;
 };
 
-Pair probability(const QueryRow& row, std::span<const double> k, double scale, const Arithmetic& arithmetic) {
-  const Score score = score_of(row.q, k, scale, arithmetic.products);
-  const double error =
-      score.products_bound + arithmetic.u * (3.0 * std::fabs(score.value) + 4.0 * std::fabs(row.lse) + 10.0);
-  return {std::exp(score.value - row.lse), error};
+// Relative error of exp(score - lse) beside that of the score.
+double exponential_error(double score, double lse, double u) {
+  return u * (3.0 * std::fabs(score) + 4.0 * std::fabs(lse) + 10.0);
+}
+
+Pair probability(const QueryRow& row, std::span<const double> k, const Attention& attention,
+                 const Arithmetic& arithmetic) {
+  const Score score = score_of(row.q, k, attention, arithmetic.products, arithmetic.u);
+  return {std::exp(score.value - row.lse), score.bound + exponential_error(score.value, row.lse, arithmetic.u),
+          score.slope, score.slope_bound};
 }
 
 Weight gradient_of_score(const QueryRow& row, const Pair& pair, std::span<const double> v,
@@ -84,10 +92,11 @@ Weight gradient_of_score(const QueryRow& row, const Pair& pair, std::span<const 
   const double u = arithmetic.u;
   const ProductSum d_p = dot(row.d_o, v);
   const double difference = d_p.value - row.correction;
-  const double value = pair.p * difference;
-  const double error = pair.p * (pair.p_error * std::fabs(difference) + arithmetic.products.bound(d_p) +
-                                 2.0 * u * std::fabs(difference));
-  return {value, error, arithmetic.cast.of(value, error + pair.p * row.correction_bound)};
+  const double value = pair.p * difference * pair.slope;
+  const double error = pair.p * (pair.slope * (pair.p_error * std::fabs(difference) + arithmetic.products.bound(d_p) +
+                                               2.0 * u * std::fabs(difference)) +
+                                 pair.slope_error * std::fabs(difference));
+  return {value, error, arithmetic.cast.of(value, error + pair.p * pair.slope * row.correction_bound)};
 }
 
 // sum of weights times rows, with the bound of errors that are independent from term to term: the worst case or six
@@ -134,22 +143,23 @@ void judge_queries(const Operands& operands, const AttentionExtents& e, const He
                    std::span<Expected> judged) {
   const Attention& attention = operands.call.attributes.as<Attention>();
   const Arithmetic arithmetic(operands);
-  std::int64_t keys = 0;
-  for (const WantedRow& wanted : head.rows) keys = std::max(keys, keys_of(attention, wanted.at.row, e.s));
+  const SeenKeys seen(operands, e, head.batch);
+  const KeyRange keys = seen.of(head.rows);
   const HeadMatrix k(operands.input("k"), head.batch, head.kv_head, keys);
   const HeadMatrix v(operands.input("v"), head.batch, head.kv_head, keys);
   QueryRow row(operands, e.d);
   WeightedRows sum(e.d);
   const auto d = static_cast<std::size_t>(e.d);
-  std::vector<double> mean_key(d);  // sum of p k: what an error of D is multiplied with
+  std::vector<double> mean_key(d);  // sum of p k (times slope): what an error of D is multiplied with
   for (const WantedRow& wanted : head.rows) {
     row.read(wanted.at, arithmetic.u);
     sum.clear();
     std::fill(mean_key.begin(), mean_key.end(), 0.0);
-    for (std::int64_t j = 0; j < keys_of(attention, wanted.at.row, e.s); ++j) {
-      const Pair pair = probability(row, k.row(j), attention.scale, arithmetic);
+    const KeyRange of_row = seen.of(wanted.at.row);
+    for (std::int64_t j = of_row.first; j < of_row.end; ++j) {
+      const Pair pair = probability(row, k.row(j), attention, arithmetic);
       sum.add(gradient_of_score(row, pair, v.row(j), arithmetic), k.row(j));
-      for (std::size_t i = 0; i < d; ++i) mean_key[i] += pair.p * k.row(j)[i];
+      for (std::size_t i = 0; i < d; ++i) mean_key[i] += pair.p * pair.slope * k.row(j)[i];
     }
     for (double& value : mean_key) value = std::fabs(value) * row.correction_bound;
     sum.judge(attention.scale, arithmetic, mean_key, judged.subspan(wanted.place * d, d));
@@ -171,19 +181,21 @@ void judge_keys(const Operands& operands, const AttentionExtents& e, const HeadR
   std::vector<WeightedRows> sums(count, WeightedRows(e.d));
   QueryRow query(operands, e.d);
   const std::int64_t group = e.hq / e.hkv;
-  const std::int64_t first = attention.causal && count > 0 ? head.rows.front().at.row : 0;
+  const SeenKeys seen(operands, e, head.batch);
   for (std::int64_t h = head.kv_head * group; h < (head.kv_head + 1) * group; ++h) {
-    for (std::int64_t i = first; i < e.s; ++i) {
+    for (std::int64_t i = 0; i < e.s; ++i) {
+      const KeyRange keys = seen.of(i);
+      if (keys.end <= head.rows.front().at.row || head.rows.back().at.row < keys.first) continue;  // wanted rows ascend
       query.read({head.batch, h, i}, arithmetic.u);
       for (std::size_t j = 0; j < count; ++j) {
-        if (head.rows[j].at.row >= keys_of(attention, i, e.s)) break;  // wanted rows ascend
-        const Pair pair = probability(query, k[j], attention.scale, arithmetic);
+        if (!keys.contains(head.rows[j].at.row)) continue;
+        const Pair pair = probability(query, k[j], attention, arithmetic);
         if (values) {
           const double error = pair.p * pair.p_error;
           sums[j].add({pair.p, error, arithmetic.cast.of(pair.p, error)}, query.d_o);
         } else {
           Weight weight = gradient_of_score(query, pair, v[j], arithmetic);
-          weight.error += pair.p * query.correction_bound;  // D differs from query row to query row
+          weight.error += pair.p * pair.slope * query.correction_bound;  // D differs from query row to query row
           sums[j].add(weight, query.q);
         }
       }
@@ -194,6 +206,30 @@ void judge_keys(const Operands& operands, const AttentionExtents& e, const HeadR
   }
 }
 
+// dsink of the wanted heads: -sum of exp(sink - lse) D over their query rows, added in f32.
+void judge_sinks(const Operands& operands, const AttentionExtents& e, std::span<const std::int64_t> wanted,
+                 std::span<Expected> judged) {
+  const double u = accumulator_roundoff(operands.call.math);
+  QueryRow row(operands, e.d);
+  for (std::size_t h = 0; h < wanted.size(); ++h) {
+    const double sink = operands.input("sinks")[wanted[h]];
+    ProductSum sum;
+    double worst = 0.0, variance = 0.0;
+    for (std::int64_t batch = 0; batch < e.b; ++batch) {
+      for (std::int64_t i = 0; i < e.s; ++i) {
+        row.read({batch, wanted[h], i}, u);
+        const double p = std::exp(sink - row.lse);
+        const double error =
+            p * ((exponential_error(sink, row.lse, u) + u) * std::fabs(row.correction) + row.correction_bound);
+        sum.add(-p * row.correction);
+        worst += error;
+        variance += error * error / 3.0;
+      }
+    }
+    judged[h] = {sum.value, std::min(worst, 6.0 * std::sqrt(variance)) + sum_error_bound(sum, u)};
+  }
+}
+
 class AttentionBackwardDefinition : public OpDefinition {
  public:
   OpKind kind() const override { return attention_backward_kind; }
@@ -201,20 +237,25 @@ class AttentionBackwardDefinition : public OpDefinition {
   Cost cost(const CallSpecs& op) const override {
     const AttentionExtents e = attention_extents(op);
     const double rows = static_cast<double>(e.b * e.hq) * static_cast<double>(e.s);
-    const double keys = mean_keys(op.call.attributes.as<Attention>(), e.s);
-    return {10.0 * rows * keys * static_cast<double>(e.d), op.bytes()};
+    return {10.0 * rows * mean_keys(op) * static_cast<double>(e.d), op.bytes()};
   }
 
   CheckUnits units(const CallSpecs& op, int output) const override {
     const AttentionExtents e = attention_extents(op);
-    const double products = mean_keys(op.call.attributes.as<Attention>(), e.s) * static_cast<double>(e.d);
+    const double products = mean_keys(op) * static_cast<double>(e.d);
+    const auto queries = static_cast<double>(e.s);
     if (output == output_dq) {
       return {e.b * e.s * e.hq, e.d, 20.0 * products,
-              attention_landmarks(e.b, e.s, e.hq, query_landmarks, UnitOrder::row_then_head)};
+              attention_landmarks(e.b, e.s, e.hq, query_landmarks(op.call.attributes.as<Attention>()),
+                                  UnitOrder::row_then_head)};
     }
-    const double per_product = output == output_dk ? 18.0 : 14.0;
-    return {e.b * e.s * e.hkv, e.d, per_product * products * static_cast<double>(e.hq / e.hkv),
-            attention_landmarks(e.b, e.s, e.hkv, key_landmarks, UnitOrder::row_then_head)};
+    if (output == output_dsinks) {
+      return {e.hq, 1, 4.0 * static_cast<double>(e.b * e.d) * queries,
+              e.hq > 1 ? std::vector<std::int64_t>{0, e.hq - 1} : std::vector<std::int64_t>{0}};
+    }
+    const double per_product = (output == output_dk ? 18.0 : 14.0) * (queries / static_cast<double>(e.t));
+    return {e.b * e.t * e.hkv, e.d, per_product * products * static_cast<double>(e.hq / e.hkv),
+            attention_landmarks(e.b, e.t, e.hkv, key_landmarks, UnitOrder::row_then_head)};
   }
 
   std::string bound(const CallSpecs& op, int output) const override {
@@ -231,10 +272,16 @@ class AttentionBackwardDefinition : public OpDefinition {
                                  power_text(smallest_normal(data)) + " at least)";
     if (output == output_dq) {
       return bound_text(
-          scale + " (" + sum + " + T_D |sum p k|), " + key_count_text(attention, e.s) + cast + "ds" + rounding,
+          scale + " (" + sum + " + T_D |sum p k|), " + key_count_text(attention, e) + cast + "ds" + rounding,
           op.call.math);
     }
     const std::string queries = "K <= " + std::to_string(e.hq / e.hkv * e.s);
+    if (output == output_dsinks) {
+      const std::string rows = std::to_string(e.b * e.s);
+      return bound_text("min(W, 6 sigma) + Rule G: " + sum_error_text(e.b * e.s) + ", W = sum over " + rows +
+                            " rows of p ((3 |sink| + 4 |lse| + 11) u |D| + T_D)",
+                        op.call.math);
+    }
     if (output == output_dv) return bound_text(sum + ", " + queries + cast + "p" + rounding, op.call.math);
     return bound_text(scale + " (" + sum + "), " + queries + cast + "ds" + rounding, op.call.math);
   }
@@ -242,9 +289,11 @@ class AttentionBackwardDefinition : public OpDefinition {
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
     const AttentionExtents e = attention_extents(operands);
+    if (output == output_dsinks) return judge_sinks(operands, e, wanted, judged);
     const bool queries = output == output_dq;
     const std::int64_t heads = queries ? e.hq : e.hkv;
-    for (const HeadRows& head : by_kv_head(wanted, e.s, heads, queries ? e.hq / e.hkv : 1, UnitOrder::row_then_head)) {
+    for (const HeadRows& head :
+         by_kv_head(wanted, queries ? e.s : e.t, heads, queries ? e.hq / e.hkv : 1, UnitOrder::row_then_head)) {
       if (queries) {
         judge_queries(operands, e, head, judged);
       } else {

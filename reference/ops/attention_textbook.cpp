@@ -1,10 +1,11 @@
 // Forward attention, judged query row by query row. The bound has two parts: what errors of the scores (and of casting
 // the probabilities) do to a weighted mean of values, and Rule G for computing that mean.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "reference/ops/attention_textbook.h"
 #include "reference/ops/definition.h"
@@ -14,59 +15,72 @@
 namespace gpubench {
 namespace {
 
-constexpr std::array<std::int64_t, 9> landmark_rows{0, 1, 2, 3, 63, 64, 127, 128, -1};
-
 // The probabilities of one query row, and how far each of its scores may be off.
 class AttentionWeights {
  public:
-  void compute(std::span<const double> q, const HeadMatrix& keys, std::int64_t count, double scale, double u,
-               const ContractionRule& products) {
-    p.resize(static_cast<std::size_t>(count));
+  /// `sink`: the logit of the row's head, if it has one.
+  void compute(std::span<const double> q, const HeadMatrix& keys, KeyRange seen, const std::optional<double>& sink,
+               const Attention& attention, double u, const ContractionRule& products) {
+    p.resize(static_cast<std::size_t>(seen.end - seen.first));
     delta.resize(p.size());
-    double largest = -HUGE_VAL;
+    double largest = sink.value_or(-HUGE_VAL);
     for (std::size_t j = 0; j < p.size(); ++j) {
-      const Score score = score_of(q, keys.row(static_cast<std::int64_t>(j)), scale, products);
+      const Score score = score_of(q, keys.row(seen.first + static_cast<std::int64_t>(j)), attention, products, u);
       p[j] = score.value;
-      delta[j] = score.products_bound;
+      delta[j] = score.bound;
       largest = std::max(largest, score.value);
     }
     double sum = 0.0;
     for (std::size_t j = 0; j < p.size(); ++j) {
-      delta[j] += u * (3.0 * std::fabs(p[j]) + 3.0 * std::fabs(largest) + 4.0);
+      delta[j] += rounding(p[j], largest, u);
       p[j] = std::exp(p[j] - largest);
       sum += p[j];
     }
-    double shift = 0.0;
+    sink_p = sink ? std::exp(*sink - largest) : 0.0;
+    sink_delta = sink ? rounding(*sink, largest, u) : 0.0;
+    sum += sink_p;
+    sink_p /= sum;
+    double shift = sink_p * sink_delta;
     for (std::size_t j = 0; j < p.size(); ++j) {
       p[j] /= sum;
       shift += p[j] * delta[j];
     }
     const double value = largest + std::log(sum);
-    lse = {value, shift + u * (std::sqrt(static_cast<double>(count)) + 2.0 + 2.0 * std::fabs(value))};
+    const double terms = static_cast<double>(p.size()) + (sink ? 1.0 : 0.0);
+    lse = {value, shift + u * (std::sqrt(terms) + 2.0 + 2.0 * std::fabs(value))};
   }
 
   std::vector<double> p, delta;
+  double sink_p = 0.0, sink_delta = 0.0;
   Expected lse;
+
+ private:
+  // One rounding each for scale, maximum and exponent.
+  static double rounding(double score, double largest, double u) {
+    return u * (3.0 * std::fabs(score) + 3.0 * std::fabs(largest) + 4.0);
+  }
 };
 
 // o = p v and its bound, per element of the row:
 //   W = sum p |v - o| delta + sum e |v|, the worst case, e being what casting moves p by;
 //   sigma^2 = sum (p (v - o) delta)^2 / 3 + sum var(e) v^2, for errors that are independent of each other.
+// A sink is a key whose v is 0.
 class WeightedMean {
  public:
   explicit WeightedMean(std::int64_t d) : o_(static_cast<std::size_t>(d)), worst_(o_.size()), variance_(o_.size()) {}
 
-  void judge(const AttentionWeights& row, const HeadMatrix& values, double u, const FactorCast& cast,
+  void judge(const AttentionWeights& row, const HeadMatrix& values, KeyRange seen, double u, const FactorCast& cast,
              const ContractionRule& products, std::span<Expected> judged) {
     std::fill(o_.begin(), o_.end(), ProductSum{});
     for (std::vector<double>* sum : {&worst_, &variance_}) std::fill(sum->begin(), sum->end(), 0.0);
     for (std::size_t j = 0; j < row.p.size(); ++j) {
-      const std::span<const double> v = values.row(static_cast<std::int64_t>(j));
+      const std::span<const double> v = values.row(seen.first + static_cast<std::int64_t>(j));
       for (std::size_t e = 0; e < v.size(); ++e) o_[e].add(row.p[j] * v[e]);
     }
     for (std::size_t j = 0; j < row.p.size(); ++j)
       add_errors(row.p[j], row.delta[j], cast.of(row.p[j], row.p[j] * row.delta[j]),
-                 values.row(static_cast<std::int64_t>(j)));
+                 values.row(seen.first + static_cast<std::int64_t>(j)));
+    if (row.sink_p > 0.0) add_errors(row.sink_p, row.sink_delta, {}, std::vector<double>(o_.size()));
     const double root = std::sqrt(static_cast<double>(row.p.size()));
     for (std::size_t e = 0; e < o_.size(); ++e) {
       const double o = o_[e].value;
@@ -98,27 +112,27 @@ class AttentionForwardDefinition : public OpDefinition {
   Cost cost(const CallSpecs& op) const override {
     const AttentionExtents e = attention_extents(op);
     const double rows = static_cast<double>(e.b * e.hq) * static_cast<double>(e.s);
-    const double keys = mean_keys(op.call.attributes.as<Attention>(), e.s);
-    return {4.0 * rows * keys * static_cast<double>(e.d), op.bytes()};
+    return {4.0 * rows * mean_keys(op) * static_cast<double>(e.d), op.bytes()};
   }
 
   CheckUnits units(const CallSpecs& op, int output) const override {
     const AttentionExtents e = attention_extents(op);
-    const double products = mean_keys(op.call.attributes.as<Attention>(), e.s) * static_cast<double>(e.d);
+    const double products = mean_keys(op) * static_cast<double>(e.d);
     const std::int64_t rows = e.b * e.s * e.hq;
+    const std::vector<std::int64_t> landmarks = query_landmarks(op.call.attributes.as<Attention>());
     if (output == 0) {
-      return {rows, e.d, 14.0 * products, attention_landmarks(e.b, e.s, e.hq, landmark_rows, UnitOrder::row_then_head)};
+      return {rows, e.d, 14.0 * products, attention_landmarks(e.b, e.s, e.hq, landmarks, UnitOrder::row_then_head)};
     }
-    return {rows, 1, 4.0 * products, attention_landmarks(e.b, e.s, e.hq, landmark_rows, UnitOrder::head_then_row)};
+    return {rows, 1, 4.0 * products, attention_landmarks(e.b, e.s, e.hq, landmarks, UnitOrder::head_then_row)};
   }
 
   std::string bound(const CallSpecs& op, int output) const override {
     const AttentionExtents e = attention_extents(op);
     const Attention& attention = op.call.attributes.as<Attention>();
-    // delta: of a score s, whose row's largest is m; K: the keys of the row.
+    // delta: of a score s, whose row's largest is m; K: the keys of the row, a sink included, whose v is 0.
     const ContractionRule products = attention_products(op.call.math, op.input("v").dtype);
     const std::string delta = score_bound_text(attention, e.d, products) + " + u (3|s| + 3|m| + 4)";
-    const std::string keys = key_count_text(attention, e.s);
+    const std::string keys = key_count_text(attention, e);
     if (output == 1) {
       return bound_text("sum p delta + u (sqrt(K) + 2 + 2|lse|), " + keys + ", delta = " + delta, op.call.math);
     }
@@ -148,19 +162,23 @@ class AttentionForwardDefinition : public OpDefinition {
     const double u = accumulator_roundoff(math);
     const DType data = operands.input("v").dtype();
     const ContractionRule products = attention_products(math, data);
-    std::int64_t keys = 0;
-    for (const WantedRow& wanted : head.rows) keys = std::max(keys, keys_of(attention, wanted.at.row, e.s));
+    const SeenKeys seen(operands, e, head.batch);
+    const KeyRange keys = seen.of(head.rows);
     const HeadMatrix k(operands.input("k"), head.batch, head.kv_head, keys);
-    const HeadMatrix v(operands.input("v"), head.batch, head.kv_head, means ? keys : 0);
+    const HeadMatrix v(operands.input("v"), head.batch, head.kv_head, means ? keys : KeyRange{});
     const TensorView& queries = operands.input("q");
     std::vector<double> q(static_cast<std::size_t>(e.d));
     AttentionWeights softmax;
     WeightedMean mean(e.d);
     for (const WantedRow& wanted : head.rows) {
       queries.read({wanted.at.batch, wanted.at.row, wanted.at.head, 0}, 3, q);
-      softmax.compute(q, k, keys_of(attention, wanted.at.row, e.s), attention.scale, u, products);
+      std::optional<double> sink;
+      if (attention.sinks) sink = operands.input("sinks")[wanted.at.head];
+      const KeyRange of_row = seen.of(wanted.at.row);
+      softmax.compute(q, k, of_row, sink, attention, u, products);
       if (means) {
-        mean.judge(softmax, v, u, FactorCast(math, data), products, judged.subspan(wanted.place * q.size(), q.size()));
+        mean.judge(softmax, v, of_row, u, FactorCast(math, data), products,
+                   judged.subspan(wanted.place * q.size(), q.size()));
       } else {
         judged[wanted.place] = softmax.lse;
       }
@@ -177,19 +195,22 @@ void AttentionForwardDefinition::derivative(Program& program, const OpCall& call
   }
   const auto d_o = incoming_gradient(call, tape, o);
   if (!d_o) return;
-  const std::string label = tape.label(call, "backward");
-  std::array<ValueId, 3> into;
-  for (std::size_t i = 0; i < into.size(); ++i) {
-    const ValueId input = call.inputs[i];
-    constexpr std::array suffixes{".dq", ".dk", ".dv"};
-    const TensorSpec spec = program.spec(input);
-    into[i] = tape.wanted(input)
-                  ? tape.destination(input)
-                  : reserve_output(program, input, label + suffixes[i], spec.dtype, spec.shape, Role::gradient);
+  AttentionOptions options;
+  AttentionGradients into;
+  std::vector<std::pair<ValueId, std::optional<ValueId> AttentionGradients::*>> places{
+      {q, &AttentionGradients::dq}, {k, &AttentionGradients::dk}, {v, &AttentionGradients::dv}};
+  if (call.attributes.has("sinks")) {
+    options.sinks = call.input("sinks");
+    places.emplace_back(*options.sinks, &AttentionGradients::dsinks);
   }
-  attention_backward(program, call.attributes.as<Attention>(), call.math, label, *d_o, q, k, v, o, lse, into);
-  for (std::size_t i = 0; i < into.size(); ++i) {
-    if (tape.wanted(call.inputs[i])) tape.contribute(call.inputs[i], into[i]);
+  if (call.attributes.has("documents")) options.documents = call.input("documents");
+  for (const auto& [input, place] : places) {
+    if (tape.wanted(input)) into.*place = tape.destination(input);
+  }
+  attention_backward(program, call.attributes.as<Attention>(), call.math, tape.label(call, "backward"), *d_o, q, k, v,
+                     o, lse, options, into);
+  for (const auto& [input, place] : places) {
+    if (tape.wanted(input)) tape.contribute(input, *(into.*place));
   }
 }
 
@@ -220,12 +241,64 @@ std::vector<HeadRows> by_kv_head(std::span<const std::int64_t> wanted, std::int6
   return result;
 }
 
-std::string key_count_text(const Attention& attention, std::int64_t s) {
-  return (attention.causal ? "K <= " : "K = ") + std::to_string(s);
+SeenKeys::SeenKeys(const Operands& operands, const AttentionExtents& e, std::int64_t batch)
+    : attention_(operands.call.attributes.as<Attention>()), keys_(e.t), offset_(e.t - e.s) {
+  if (!attention_.documents) return;
+  const TensorView& documents = operands.input("documents");
+  boundaries_.resize(static_cast<std::size_t>(documents.shape()[1]));
+  documents.read({batch, 0}, 1, boundaries_);
+  std::sort(boundaries_.begin(), boundaries_.end());
+}
+
+KeyRange SeenKeys::of(std::int64_t query) const {
+  KeyRange seen{0, keys_};
+  if (attention_.causal) seen.end = query + offset_ + 1;
+  if (attention_.window > 0) seen.first = std::max<std::int64_t>(0, seen.end - attention_.window);
+  const auto next = std::upper_bound(boundaries_.begin(), boundaries_.end(), static_cast<double>(query));
+  if (next != boundaries_.begin()) seen.first = std::max(seen.first, static_cast<std::int64_t>(*(next - 1)));
+  if (next != boundaries_.end()) seen.end = std::min(seen.end, static_cast<std::int64_t>(*next));
+  return seen;
+}
+
+KeyRange SeenKeys::of(std::span<const WantedRow> rows) const {
+  KeyRange all{keys_, 0};
+  for (const WantedRow& wanted : rows) {
+    const KeyRange seen = of(wanted.at.row);
+    all = {std::min(all.first, seen.first), std::max(all.end, seen.end)};
+  }
+  return all;
+}
+
+std::string key_count_text(const Attention& attention, const AttentionExtents& e) {
+  const std::int64_t most = attention.window > 0 ? std::min(attention.window, e.t) : e.t;
+  return (attention.causal || attention.documents ? "K <= " : "K = ") + std::to_string(most);
 }
 
 std::string score_bound_text(const Attention& attention, std::int64_t d, const ContractionRule& products) {
-  return number_text(std::fabs(attention.scale)) + " (" + products.formula(d) + ")";
+  return number_text(std::fabs(attention.scale)) + " (" + products.formula(d) + ")" +
+         (attention.softcap > 0.0 ? " + 12 u |s|" : "");
+}
+
+double mean_keys(const CallSpecs& op) {
+  const AttentionExtents e = attention_extents(op);
+  const Attention& attention = op.call.attributes.as<Attention>();
+  double queries = static_cast<double>(e.s), keys = static_cast<double>(e.t);
+  if (attention.documents) {
+    const std::int64_t documents = std::max<std::int64_t>(1, op.input("documents").shape[1] - 1);
+    queries = keys = queries / static_cast<double>(documents);
+  }
+  if (!attention.causal) return keys;
+  const double before = keys - queries;  // keys that every query sees beside its own and those of earlier queries
+  if (attention.window == 0) return before + (queries + 1.0) / 2.0;
+  const auto window = static_cast<double>(attention.window);
+  const double growing = std::clamp(window - before, 0.0, queries);  // queries of before + 1, before + 2, ... keys
+  return (growing * (before + (growing + 1.0) / 2.0) + (queries - growing) * window) / queries;
+}
+
+std::vector<std::int64_t> query_landmarks(const Attention& attention) {
+  std::vector<std::int64_t> rows{0, 1, 2, 3, 63, 64, 127, 128, -1};
+  if (attention.window > 0) rows.insert(rows.end(), {attention.window - 1, attention.window});
+  return rows;
 }
 
 std::vector<std::int64_t> attention_landmarks(std::int64_t b, std::int64_t s, std::int64_t heads,

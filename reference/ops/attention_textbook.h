@@ -53,34 +53,75 @@ enum class UnitOrder { row_then_head, head_then_row };
 [[nodiscard]] std::vector<std::int64_t> attention_landmarks(std::int64_t b, std::int64_t s, std::int64_t heads,
                                                             std::span<const std::int64_t> rows, UnitOrder order);
 
+/// Keys [first, end).
+struct KeyRange {
+  std::int64_t first = 0, end = 0;
+  [[nodiscard]] bool contains(std::int64_t key) const { return first <= key && key < end; }
+};
+
+/// The keys that each query of one batch entry sees: at least one, of a later query none before those of an earlier
+/// one.
+class SeenKeys {
+ public:
+  SeenKeys(const Operands& operands, const AttentionExtents& e, std::int64_t batch);
+  [[nodiscard]] KeyRange of(std::int64_t query) const;
+  /// What these rows see, which are of one batch entry.
+  [[nodiscard]] KeyRange of(std::span<const WantedRow> rows) const;
+
+ private:
+  Attention attention_;
+  std::int64_t keys_, offset_;        // of the last key that a causal query sees
+  std::vector<double> boundaries_{};  // of documents, ascending
+};
+
+/// The query rows for attention_landmarks(): tile edges, and the first rows that a window cuts.
+[[nodiscard]] std::vector<std::int64_t> query_landmarks(const Attention& attention);
+
 /// Rows of one head of a [b, s, heads, d] tensor, widened.
 class HeadMatrix {
  public:
-  /// Rows [0, rows).
-  HeadMatrix(const TensorView& view, std::int64_t batch, std::int64_t head, std::int64_t rows)
-      : d_(static_cast<std::size_t>(view.shape()[3])), values_(static_cast<std::size_t>(rows) * d_) {
-    for (std::int64_t row = 0; row < rows; ++row) {
-      view.read({batch, row, head, 0}, 3, std::span(values_).subspan(static_cast<std::size_t>(row) * d_, d_));
+  HeadMatrix(const TensorView& view, std::int64_t batch, std::int64_t head, KeyRange rows)
+      : first_(rows.first),
+        d_(static_cast<std::size_t>(view.shape()[3])),
+        values_(static_cast<std::size_t>(rows.end - rows.first) * d_) {
+    for (std::int64_t row = rows.first; row < rows.end; ++row) {
+      view.read({batch, row, head, 0}, 3, std::span(values_).subspan(place_of(row), d_));
     }
   }
+  /// One of the rows that were read.
   [[nodiscard]] std::span<const double> row(std::int64_t index) const {
-    return std::span(values_).subspan(static_cast<std::size_t>(index) * d_, d_);
+    return std::span(values_).subspan(place_of(index), d_);
   }
 
  private:
+  [[nodiscard]] std::size_t place_of(std::int64_t row) const { return static_cast<std::size_t>(row - first_) * d_; }
+
+  std::int64_t first_;
   std::size_t d_;
   std::vector<double> values_;
 };
 
-/// A scaled score and how far it may be off: Rule G on its products, one rounding each for scale, maximum, exponent.
+/// A score, how far it may be off, and its derivative by the scaled product, which softcap makes less than 1.
 struct Score {
   double value = 0.0;
-  double products_bound = 0.0;
+  double bound = 0.0;  ///< Rule G on its products, and the roundings of softcap; not those of scale and exponential
+  double slope = 1.0;
+  double slope_bound = 0.0;
 };
-[[nodiscard]] inline Score score_of(std::span<const double> q, std::span<const double> k, double scale,
-                                    const ContractionRule& products) {
+/// Softcap: x = cap t, t = tanh(y), y = scale q k / cap. Three roundings on the way to y move t by 3 u y (1 - t^2),
+/// which is at most 3 u t; tanh itself is within 4 ulp (8 u t), and the product with cap within u: 12 u |x|. The slope
+/// 1 - t^2 moves by 2 t times the error of t, and by three roundings: t^2, the difference, and its product with p.
+[[nodiscard]] inline Score score_of(std::span<const double> q, std::span<const double> k, const Attention& attention,
+                                    const ContractionRule& products, double u) {
   const ProductSum sum = dot(q, k);
-  return {scale * sum.value, std::fabs(scale) * products.bound(sum)};
+  Score score{attention.scale * sum.value, std::fabs(attention.scale) * products.bound(sum)};
+  if (attention.softcap == 0.0) return score;
+  const double t = std::tanh(score.value / attention.softcap);
+  score.value = attention.softcap * t;
+  score.bound += 12.0 * u * std::fabs(score.value);
+  score.slope = 1.0 - t * t;
+  score.slope_bound = 2.0 * std::fabs(t) * score.bound / attention.softcap + 3.0 * u;
+  return score;
 }
 
 /// The rule of all matrix products of an attention op on tensors of type `data`: scores, weighted means, gradients.
@@ -115,19 +156,12 @@ class FactorCast {
   double u_, least_;
 };
 
-/// Keys that a query row attends to.
-[[nodiscard]] inline std::int64_t keys_of(const Attention& attention, std::int64_t row, std::int64_t s) {
-  return attention.causal ? row + 1 : s;
-}
-
-/// The K keys of a query row, in words: "K = 1024", "K <= 1024" where causal.
-[[nodiscard]] std::string key_count_text(const Attention& attention, std::int64_t s);
-/// Score::products_bound in words: "0.125 (2 u sqrt(64) max(|C| + Q, 2 S))".
+/// The K keys of a query row, in words: "K = 1024", "K <= 1024" where not all see as many.
+[[nodiscard]] std::string key_count_text(const Attention& attention, const AttentionExtents& e);
+/// Score::bound in words: "0.125 (2 u sqrt(64) max(|C| + Q, 2 S))".
 [[nodiscard]] std::string score_bound_text(const Attention& attention, std::int64_t d, const ContractionRule& products);
 
-/// (s + 1) / 2 keys on average where causal, else s.
-[[nodiscard]] inline double mean_keys(const Attention& attention, std::int64_t s) {
-  return attention.causal ? (static_cast<double>(s) + 1.0) / 2.0 : static_cast<double>(s);
-}
+/// How many keys a query sees on average. Documents count as of equal length: others see more, never fewer.
+[[nodiscard]] double mean_keys(const CallSpecs& op);
 
 }  // namespace gpubench

@@ -170,6 +170,22 @@ TEST(Fill, SequenceCountsAndStartsAgain) {
             (std::vector<double>{3, 4, 5, 3, 4, 5, 3}));
 }
 
+TEST(Fill, BoundariesAscendFromNothingToTheEndInEveryRow) {
+  constexpr std::int64_t rows = 50, parts = 7, high = 100;
+  const std::vector<double> cuts = Filled(spec_of({rows, parts + 1}, Fill::boundaries(high), DType::i32)).values();
+  std::set<double> lengths;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const double* cut = &cuts[static_cast<std::size_t>(row * (parts + 1))];
+    EXPECT_EQ(cut[0], 0.0);
+    EXPECT_EQ(cut[parts], high);
+    for (std::int64_t part = 0; part < parts; ++part) lengths.insert(cut[part + 1] - cut[part]);
+  }
+  // 100 / 7, plus or minus half of that at either end
+  EXPECT_GE(*lengths.begin(), 0.0);
+  EXPECT_LE(*lengths.rbegin(), 29.0);
+  EXPECT_GT(lengths.size(), 20U);
+}
+
 TEST(Fill, ConstantIsTheScaleRoundedOnce) {
   EXPECT_EQ(Filled(spec_of({2}, Fill::constant(0.1))).view[1], static_cast<double>(0.1F));
   EXPECT_EQ(Filled(spec_of({2}, Fill::constant(10), DType::i32)).view[1], 10.0);

@@ -62,7 +62,7 @@ Program program_of(const Setting& s, bool backward, Values& values) {
   Program program;
   const Shape queries{e.b, e.s, e.hq, e.d};
   const Shape keys{e.b, e.s, e.hkv, e.d};
-  std::optional<std::array<ValueId, 3>> into;
+  AttentionGradients into;
   if (s.packed) {
     const Shape rows{e.b, e.s, (e.hq + 2 * e.hkv) * e.d};
     values.qkv = program.add(tensor("qkv", s.type, rows, Role::activation));
@@ -87,7 +87,7 @@ Program program_of(const Setting& s, bool backward, Values& values) {
   if (!backward) return program;
   values.d_o = program.add(tensor("d_o", s.type, queries, Role::gradient));
   const AttentionBackward gradients = attention_backward(program, attributes, Math{}, "backward", values.d_o, values.q,
-                                                         values.k, values.v, values.o, values.lse, into);
+                                                         values.k, values.v, values.o, values.lse, {}, into);
   values.dq = gradients.dq;
   values.dk = gradients.dk;
   values.dv = gradients.dv;

@@ -59,6 +59,13 @@ TEST(VectorMath, ErfIsWithinTwoUlp) {
   EXPECT_TRUE(std::isnan(vector_erf(std::nanf(""))));
 }
 
+TEST(VectorMath, TanhIsWithinThreeUlp) {
+  EXPECT_LE(worst_ulp(
+                -infinity, infinity, [](float x) { return vector_tanh(x); }, [](double x) { return std::tanh(x); }),
+            3.0);
+  EXPECT_TRUE(std::isnan(vector_tanh(std::nanf(""))));
+}
+
 TEST(VectorMath, GeluOfLargeNumbersIsTheirPositivePart) {
   for (const float x : {20.0F, 1e10F, 3e38F}) {
     EXPECT_EQ(vector_gelu_tanh(x), x);

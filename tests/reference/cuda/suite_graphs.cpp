@@ -57,7 +57,8 @@ std::string sort_of(const OpCall& call, const std::vector<TensorSpec>& tensors) 
   if (call.kind == attention_forward_kind || call.kind == attention_backward_kind) {
     const std::size_t q = call.kind == attention_forward_kind ? 0 : 1;
     const AttentionExtents e = extents_of(tensors[q].shape, tensors[q + 1].shape, tensors[q + 2].shape);
-    return sort + fmt::format(" group={} d={} whole_tiles={}", e.hq / e.hkv, e.d, e.s % 128 == 0);
+    return sort +
+           fmt::format(" group={} d={} whole_tiles={} as_many_keys={}", e.hq / e.hkv, e.d, e.s % 128 == 0, e.s == e.t);
   }
   return sort + fmt::format(" n={}", tensors[0].shape[-1]);
 }
@@ -105,7 +106,8 @@ std::vector<SuiteGraph> suite_graphs(GraphFamily family, Sorts sorts) {
       const bool deterministic = family == GraphFamily::deterministic;
       graphs.push_back({std::move(text), CudnnNumerics::of(call.math, tensors[0].dtype, deterministic),
                         [call, tensors, build] { return build(call, tensors); },
-                        family == GraphFamily::attention && tensors[0].dtype == DType::f32});
+                        !convolution && (tensors[0].dtype == DType::f32 || call.attributes.has("documents") ||
+                                         (call.kind == attention_backward_kind && call.attributes.has("sinks")))});
     }
   }
   return graphs;

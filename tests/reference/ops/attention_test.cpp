@@ -198,7 +198,9 @@ TEST(Attention, CostHalvesWhenCausal) {
 TEST(Attention, MisfitsAreErrorsNamingTheTensor) {
   Program p;
   const ValueId q = source(p, "q", DType::f32, {1, 4, 3, 8}), k = source(p, "k", DType::f32, {1, 4, 2, 8});
-  const ValueId longer = source(p, "longer", DType::f32, {1, 5, 3, 8});
+  const ValueId shorter = source(p, "shorter", DType::f32, {1, 3, 3, 8}),
+                longer = source(p, "longer", DType::f32, {1, 5, 3, 8});
+  const ValueId documents = source(p, "documents", DType::i32, {1, 3}), sinks = source(p, "sinks", DType::f32, {2});
   TensorSpec spread_out = tensor("spread out", DType::f32, {1, 4, 3, 8}, Role::input);
   spread_out.layout.strides = {192, 48, 16, 2};
   const ValueId gaps = p.add(spread_out);
@@ -206,9 +208,22 @@ TEST(Attention, MisfitsAreErrorsNamingTheTensor) {
   EXPECT_NE(program_error([&] { attention_forward(p, {}, f32_math, "a", q, k, k); }).find("divides the 3 query heads"),
             std::string::npos);
   EXPECT_NE(program_error([&] {
-              attention_forward(p, {}, f32_math, "a", q, longer, longer);
-            }).find("'k' has shape [1, 5, 3, 8]"),
+              attention_forward(p, {}, f32_math, "a", q, shorter, shorter);
+            }).find("'shorter' has shape [1, 3, 3, 8]; expected at least as many keys as the 4 causal queries"),
             std::string::npos);
+  EXPECT_NE(program_error([&] {
+              attention_forward(p, {}, f32_math, "a", q, longer, longer, {{}, documents});
+            }).find("as many keys as the 4 queries of the documents"),
+            std::string::npos);
+  EXPECT_NE(program_error([&] { attention_forward(p, {}, f32_math, "a", q, q, q, {sinks}); }).find("'sinks'"),
+            std::string::npos);
+  EXPECT_NE(program_error([&] {
+              attention_forward(p, {.causal = false, .window = 2}, f32_math, "a", q, q, q);
+            }).find("window is 2; expected a number of keys, and causal attention"),
+            std::string::npos);
+  EXPECT_NE(
+      program_error([&] { attention_forward(p, {.softcap = -1.0}, f32_math, "a", q, q, q); }).find("softcap is -1"),
+      std::string::npos);
   EXPECT_NE(program_error([&] { attention_forward(p, {}, f32_math, "a", gaps, q, q); }).find("contiguous last axis"),
             std::string::npos);
 }

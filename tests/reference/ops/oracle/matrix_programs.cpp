@@ -151,6 +151,21 @@ void add_attention(OraclePrograms& all, const Attention& attributes, std::int64_
   });
 }
 
+void add_attention_variant(OraclePrograms& all, const std::string& what, const Attention& attributes, std::int64_t s,
+                           std::int64_t t, bool sinks = false, bool documents = false) {
+  add_differentiated(all, "attention, " + what, [&](Program& p) -> OracleForward {
+    const ValueId q = f32(p, "q", {2, s, 4, 3}), k = f32(p, "k", {2, t, 2, 3}), v = f32(p, "v", {2, t, 2, 3});
+    OracleForward forward{{}, {q, k, v}};
+    AttentionOptions options;
+    if (sinks) forward.wanted.push_back(*(options.sinks = f32(p, "sinks", {4})));
+    if (documents) {
+      options.documents = p.add(tensor("documents", DType::i32, {2, 4}, Role::input, Fill::boundaries(s)));
+    }
+    forward.y = {attention_forward(p, attributes, f32_math, "o", q, k, v, options).o};
+    return forward;
+  });
+}
+
 }  // namespace
 
 void add_attention_programs(OraclePrograms& all) {
@@ -162,6 +177,16 @@ void add_attention_programs(OraclePrograms& all) {
     add_attention(all, {causal, -0.25}, 1, 33, 2, 1, 8, false);
     add_attention(all, {causal, 4.0}, 2, 9, 1, 1, 6, false);  // mostly the key of the largest score
   }
+  add_attention_variant(all, "window", {.scale = 0.5, .window = 3}, 7, 7);
+  add_attention_variant(all, "fewer queries", {.scale = 0.5}, 4, 7);
+  add_attention_variant(all, "fewer queries, window", {.scale = 0.5, .window = 2}, 4, 7);
+  add_attention_variant(all, "full, fewer keys", {.causal = false, .scale = 0.5}, 7, 4);
+  add_attention_variant(all, "softcap", {.scale = 2.0, .softcap = 1.5}, 5, 5);
+  add_attention_variant(all, "sinks", {.scale = 0.5}, 5, 5, true);
+  for (const bool causal : {false, true}) {
+    add_attention_variant(all, causal ? "documents" : "full documents", {causal, 0.5}, 12, 12, false, true);
+  }
+  add_attention_variant(all, "all of them", {.scale = 2.0, .window = 3, .softcap = 1.5}, 12, 12, true, true);
   for (const Rotary::Pairing pairing : {Rotary::Pairing::half, Rotary::Pairing::interleaved}) {
     for (const bool inverse : {false, true}) {
       const std::string what = std::string("rotary ") + (pairing == Rotary::Pairing::half ? "half" : "interleaved") +

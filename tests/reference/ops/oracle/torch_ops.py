@@ -388,25 +388,52 @@ def rotary(op, x, cos, sin):
     return turned.reshape(x.shape)
 
 
-def attention(op, q, k, v):
-    """(o, log-sum-exp), from scores of all pairs."""
+def seen_pairs(op, s, t, documents):
+    """[b or 1, 1, s, t]: whether a query sees a key, from the distance between them and from the documents they are in."""
+    query, key = torch.arange(s)[:, None] + t - s, torch.arange(t)[None, :]
+    seen = torch.ones(1, 1, s, t, dtype=torch.bool)
+    if op.causal == "causal":
+        seen = seen & (key <= query)
+    if op.window:
+        seen = seen & (query - key < op.window)
+    if documents is not None:
+        document = torch.stack([torch.bucketize(torch.arange(s), row, right=True) for row in documents])
+        seen = seen & (document[:, None, :, None] == document[:, None, None, :])
+    return seen
+
+
+def attention(op, q, k, v, sinks=None, documents=None):
+    """(o, log-sum-exp), from scores of all pairs; a sink is one more key, without a value."""
     shared = q.shape[2] // k.shape[2]
     q, k, v = (x.transpose(1, 2) for x in (q, k, v))  # [b, heads, s, d]
     k, v = (x.repeat_interleave(shared, 1) for x in (k, v))
     scores = op.scale * q @ k.mT
-    if op.causal == "causal":
-        scores = scores.masked_fill(torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1), -math.inf)
-    return (torch.softmax(scores, -1) @ v).transpose(1, 2), torch.logsumexp(scores, -1)
+    if op.softcap:
+        scores = op.softcap * torch.tanh(scores / op.softcap)
+    scores = scores.masked_fill(~seen_pairs(op, q.shape[2], k.shape[2], documents), -math.inf)
+    if sinks is not None:
+        scores = torch.cat([scores, sinks[None, :, None, None].expand(*scores.shape[:3], 1)], -1)
+    shares = torch.softmax(scores, -1)[..., :k.shape[2]]
+    return (shares @ v).transpose(1, 2), torch.logsumexp(scores, -1)
+
+
+def optional_operands(op, rest):
+    """sinks and documents, of which a call has those that its attributes ask for."""
+    rest = list(rest)
+    return rest.pop(0) if op.sinks else None, rest.pop(0) if op.documents else None
 
 
 @computes("attention_forward")
-def attention_forward(op, q, k, v):
-    return attention(op, q, k, v)
+def attention_forward(op, q, k, v, *rest):
+    return attention(op, q, k, v, *optional_operands(op, rest))
 
 
 @computes("attention_backward")
-def attention_backward(op, do, q, k, v, o, lse):
-    return gradients(lambda *inputs: attention(op, *inputs)[0], [q, k, v], do)
+def attention_backward(op, do, q, k, v, o, lse, *rest):
+    sinks, documents = optional_operands(op, rest)
+    if sinks is None:
+        return gradients(lambda *inputs: attention(op, *inputs, None, documents)[0], [q, k, v], do)
+    return gradients(lambda *inputs: attention(op, *inputs, documents)[0], [q, k, v, sinks], do)
 
 
 # After the backward.
