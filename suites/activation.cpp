@@ -1,4 +1,5 @@
-// Suite activation: the pointwise functions between the layers of networks, forward and backward.
+// Suite activation: the pointwise functions between the layers of networks, and dropout, forward and backward.
+#include "reference/ops/dropout.h"
 #include "reference/ops/pointwise.h"
 #include "suites/suites.h"
 
@@ -25,6 +26,14 @@ Grid of_efficientnet() {
                   row_point(401408, 96, "efficientnet-b0, stage 2, 32 images", Tier::standard)});
 }
 
+// GPT-2 and BERT drop a tenth of what joins the residual.
+Grid of_residuals() {
+  return grid_of({row_point(64, 768, "gpt2-124m residual, 64 tokens", Tier::smoke, {"f32"}),
+                  row_point(4096, 768, "gpt2-124m residual, 4096 tokens", Tier::quick),
+                  row_point(65536, 768, "gpt2-124m residual, 64 sequences", Tier::standard),
+                  row_point(65536, 1024, "bert-large residual, 128 sequences", Tier::large)});
+}
+
 using Activation = ValueId (*)(Program&, const Math&, ValueId x);
 
 ValueId gelu(Program& p, const Math& math, ValueId x) { return gelu_forward(p, {}, math, "y", x); }
@@ -37,12 +46,24 @@ Forward applied(Program& p, const Case& c, const Recipe& r) {
   return {activation(p, r.math, x), {x}};
 }
 
+Forward dropped(Program& p, const Case& c, const Recipe& r) {
+  const ValueId x = p.add(tensor("x", r.tensor, {c.dim("rows"), c.dim("n")}, Role::activation, Fill::normal(1.0)));
+  const auto words = [&p](const char* name) {
+    return p.add(tensor(name, DType::i32, {2}, Role::scalar, Fill::integers(0, 0x7FFFFFFF)));
+  };
+  return {dropout(p, {.p = 0.1}, r.math, "y", x, {words("seed"), words("offset")}), {x}};
+}
+
 }  // namespace
 
 Suite activation() {
   return {"activation",
           "pointwise functions between layers, forward and backward",
           {
+              declare_rows("dropout_forward", "x / (1 - p), or 0 with a probability p of 0.1", of_residuals(),
+                           forward<dropped>),
+              declare_rows("dropout_backward", "its gradient, whose mask is drawn again", of_residuals(),
+                           backward<dropped>),
               declare_rows("gelu_forward", "x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))", of_gpt2(),
                            forward<applied<gelu>>),
               declare_rows("gelu_backward", "its gradient, from x", of_gpt2(), backward<applied<gelu>>),

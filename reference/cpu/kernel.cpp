@@ -11,6 +11,7 @@
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/conv2d.h"
 #include "reference/ops/cross_entropy.h"
+#include "reference/ops/dropout.h"
 #include "reference/ops/embedding.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/move.h"
@@ -121,6 +122,7 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {cross_entropy_backward_kind, plan_cross_entropy_backward},
     {cross_entropy_forward_kind, plan_cross_entropy_forward},
     {cross_entropy_forward_backward_kind, plan_cross_entropy_forward_backward},
+    {dropout_kind, plan_dropout},
     {embedding_backward_kind, plan_embedding_backward},
     {embedding_forward_kind, plan_embedding_forward},
     {gemm_kind, plan_gemm},

@@ -164,6 +164,8 @@ PlanFunction plan_attention_forward, plan_attention_backward;
 PlanFunction plan_copy;
 /// Every op of reference/ops/pointwise.h. Dense in one order, or rows with a stride.
 PlanFunction plan_pointwise;
+/// Dense in one order, or rows with a stride.
+PlanFunction plan_dropout;
 PlanFunction plan_column_sum;
 /// Statistics f32.
 PlanFunction plan_norm_forward, plan_norm_backward;

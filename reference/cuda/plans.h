@@ -35,6 +35,8 @@ PlanFunction plan_copy;
 PlanFunction plan_reorder, plan_transpose;
 /// Every op of reference/ops/pointwise.h. Dense in one order, or rows with a stride; cast between any two types.
 PlanFunction plan_pointwise;
+/// Dense in one order, or rows with a stride.
+PlanFunction plan_dropout;
 /// f64 to f64 only.
 PlanFunction plan_column_sum;
 /// Parameters of the data's type, or f32 with a narrower one; statistics f64 for f64, else f32.

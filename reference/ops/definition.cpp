@@ -10,7 +10,7 @@ namespace gpubench {
 namespace {
 
 std::vector<const OpDefinition*> in_alphabetical_order() {
-  constexpr std::array<Definitions*, 18> textbooks{attention_definitions,
+  constexpr std::array<Definitions*, 19> textbooks{attention_definitions,
                                                    attention_backward_definitions,
                                                    batch_norm_definitions,
                                                    bias_gradient_definitions,
@@ -18,6 +18,7 @@ std::vector<const OpDefinition*> in_alphabetical_order() {
                                                    collective_reduction_definitions,
                                                    conv2d_definitions,
                                                    cross_entropy_definitions,
+                                                   dropout_definitions,
                                                    embedding_definitions,
                                                    gemm_definitions,
                                                    move_definitions,

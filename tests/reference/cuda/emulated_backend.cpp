@@ -10,6 +10,7 @@
 #include "reference/ops/batch_norm.h"
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/cross_entropy.h"
+#include "reference/ops/dropout.h"
 #include "reference/ops/embedding.h"
 #include "reference/ops/move.h"
 #include "reference/ops/norm.h"
@@ -42,6 +43,7 @@ constexpr std::initializer_list<cuda::OpImplementation> implementations{
     {cross_entropy_backward_kind, cuda::plan_cross_entropy_backward},
     {cross_entropy_forward_kind, cuda::plan_cross_entropy_forward},
     {cross_entropy_forward_backward_kind, cuda::plan_cross_entropy_forward_backward},
+    {dropout_kind, cuda::plan_dropout},
     {embedding_backward_kind, cuda::plan_embedding_backward},
     {embedding_backward_add_kind, cuda::plan_embedding_backward},
     {embedding_forward_kind, cuda::plan_embedding_forward},

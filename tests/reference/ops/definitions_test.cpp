@@ -13,6 +13,7 @@
 #include "reference/ops/conv2d.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/definition.h"
+#include "reference/ops/dropout.h"
 #include "reference/ops/embedding.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/move.h"
@@ -58,6 +59,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "cross_entropy_backward",
                                       "cross_entropy_forward",
                                       "cross_entropy_forward_backward",
+                                      "dropout",
                                       "embedding_backward",
                                       "embedding_backward_add",
                                       "embedding_forward",
@@ -94,7 +96,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "triad"}) {
     EXPECT_EQ(definition(OpKind{name}).kind().name, name);
   }
-  EXPECT_EQ(definitions().size(), 58U);
+  EXPECT_EQ(definitions().size(), 59U);
 }
 
 TEST(Definitions, AnUnknownKindIsAnErrorNamingTheKnownOnes) {
@@ -123,6 +125,8 @@ void add_matrix_ops(Program& p) {
   (void)cast(p, DType::bf16, "cast", x);
   (void)column_sum(p, f32_math, "column_sum", x);
   (void)copy(p, "copy", x);
+  const ValueId words = source(p, "words", DType::i32, {2});
+  (void)dropout(p, {}, f32_math, "dropout", x, {words, words});
   (void)gelu_forward(p, {}, f32_math, "gelu", x);
   (void)gelu_backward(p, {}, f32_math, "gelu.backward", x, y);
   (void)gemm(p, {.transpose_b = true}, f32_math, "gemm", x, y);

@@ -42,6 +42,7 @@ either = rf"(float|{sixteen})"
 table = [
     Expected(rf"column_sum_kernel<{either}, [48]>", 256, 4),
     Expected(rf"batch_(moments|normalize|gradient_sums|gradient)_kernel<{either}, [48]>", 256, 4),
+    Expected(rf"dropout_kernel<{either}, [48]>", 256, 4),
     Expected(rf"gelu_bias_gradient_kernel<{either}, (true|false), [48]>", 256, 4),
     Expected(rf"gelu_epilogue_kernel<{sixteen}, (true|false), (true|false), 8>", 256, 6),
     Expected(rf"pointwise_kernel<(Add|Triad|ReluBackward|SiluBackward|SwigluForward|SwigluBackward)Of, {either}, {either}, [48], 2>", 256, 4),

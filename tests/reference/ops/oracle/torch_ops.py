@@ -84,6 +84,27 @@ def relu_backward(op, y, dy):
     return gradients(F.relu, [y], dy)
 
 
+def philox(counters, key):
+    """Four words of Philox4x32-10 (Salmon et al., SC 2011) for each counter [..., 4], as whole numbers below 2^32."""
+    words, ones = list(counters.unbind(-1)), 2 ** 32 - 1
+    for step in range(10):
+        a, b = words[0].numpy().astype("uint64") * 0xD2511F53, words[2].numpy().astype("uint64") * 0xCD9E8D57
+        high = [torch.from_numpy((x >> 32).astype("int64")) for x in (a, b)]
+        low = [torch.from_numpy((x & ones).astype("int64")) for x in (a, b)]
+        keys = [(key[0] + step * 0x9E3779B9) & ones, (key[1] + step * 0xBB67AE85) & ones]
+        words = [high[1] ^ words[1] ^ keys[0], low[1], high[0] ^ words[3] ^ keys[1], low[0]]
+    return torch.stack(words, -1)
+
+
+@computes("dropout")
+def dropout(op, x, seed, offset):
+    seed, offset = ([int(word) % 2 ** 32 for word in words] for words in (seed, offset))
+    groups = torch.arange((x.numel() + 3) // 4)
+    counters = torch.stack([groups, groups * 0, groups * 0 + offset[0], groups * 0 + offset[1]], -1)
+    words = philox(counters, seed).reshape(-1)[:x.numel()].reshape(x.shape)
+    return torch.where(words < math.floor(op.p * 2 ** 32), 0 * x, x / (1 - op.p))
+
+
 @computes("silu_forward")
 def silu_forward(op, x):
     return F.silu(x)

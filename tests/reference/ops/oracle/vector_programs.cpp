@@ -7,6 +7,7 @@
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/collective.h"
 #include "reference/ops/cross_entropy.h"
+#include "reference/ops/dropout.h"
 #include "reference/ops/embedding.h"
 #include "reference/ops/move.h"
 #include "reference/ops/norm.h"
@@ -144,6 +145,15 @@ void add_element_programs(OraclePrograms& all) {
         {x, z}};
   });
   all.push_back(special_values());
+  for (const double p : {0.1, 0.6}) {
+    add_differentiated(all, "dropout " + std::to_string(p), [&](Program& program) -> OracleForward {
+      const ValueId x = of(program, "x", {5, 9}, Fill::normal(1.0));
+      const auto words = [&](const char* name, std::int64_t low) {
+        return program.add(tensor(name, DType::i32, {2}, Role::scalar, Fill::integers(low, 1000000)));
+      };
+      return {{dropout(program, {p}, f32_math, "y", x, {words("seed", -1000000), words("offset", -9)})}, {x}};
+    });
+  }
   for (const DType to : {DType::bf16, DType::f16}) {
     add_program(
         all, "cast to " + std::string(name(to)),

@@ -1,0 +1,27 @@
+#include "reference/ops/dropout.h"
+
+#include <utility>
+
+#include "reference/ops/tensor_checks.h"
+
+namespace gpubench {
+
+ValueId dropout(Program& program, const Dropout& attributes, const Math& math, std::string label, ValueId x,
+                const MaskSource& source, const std::optional<ValueId>& into) {
+  const TensorSpec data = program.spec(x);
+  expect_float(dropout_kind, data);
+  for (const ValueId words : {source.seed, source.offset}) {
+    expect_shape(dropout_kind, program.spec(words), {2});
+    expect_dtype(dropout_kind, program.spec(words), DType::i32);
+  }
+  if (!(attributes.p >= 0.0 && attributes.p < 1.0)) {
+    throw ProgramError("dropout: p is " + std::to_string(attributes.p) + "; expected at least 0 and less than 1");
+  }
+  const ValueId y =
+      output_or_reserve(program, dropout_kind, into, x, label, data.dtype, data.shape, role_of_result(program, {x}));
+  expect_dtype(dropout_kind, program.spec(y), data.dtype);
+  program.append({dropout_kind, attributes, math, {x, source.seed, source.offset}, {y}, std::move(label)});
+  return y;
+}
+
+}  // namespace gpubench

@@ -1,0 +1,48 @@
+// Dropout on the CPU, against the textbook, whose mask is exact.
+#include <gtest/gtest.h>
+
+#include "harness/core/error.h"
+#include "tests/reference/cpu/textbook_judge.h"
+#include "tests/reference/dropout_programs.h"
+
+namespace gpubench {
+namespace dropout_test {
+
+using testing::dropout_programs;
+using testing::DropoutProgram;
+using testing::ProgramRun;
+
+TEST(Dropout, EveryLayoutAndTypeIsWithinItsBound) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const DropoutProgram& d : dropout_programs(dtype)) {
+      ProgramRun run(testing::shared_backend(), d.program);
+      fill(run, d);
+      EXPECT_EQ(testing::run_and_judge(run), "") << name(dtype) << " " << d.what;
+    }
+  }
+}
+
+// Large enough to be stored around the caches, on several threads.
+TEST(Dropout, ALargeTensorHasTheSameMask) {
+  Program program;
+  const ValueId x = program.add(tensor("x", DType::bf16, {8192, 4100}, Role::activation));
+  const ValueId seed = program.add(tensor("seed", DType::i32, {2}, Role::scalar));
+  const ValueId offset = program.add(tensor("offset", DType::i32, {2}, Role::scalar));
+  dropout(program, {0.1}, {}, "dropout", x, {seed, offset});
+  ProgramRun run(testing::shared_backend(), program);
+  run.set(x, std::vector<double>(8192 * 4100, 1.0));
+  run.set(seed, std::vector<double>{1, 2});
+  run.set(offset, std::vector<double>{3, 4});
+
+  EXPECT_EQ(testing::run_and_judge(run, 97), "");
+}
+
+TEST(Dropout, ATypeThatTheBackendLacksIsUnsupported) {
+  for (const DropoutProgram& d : dropout_programs(DType::f16)) {
+    ProgramRun run(testing::shared_backend(), d.program);
+    EXPECT_THROW(run.run(), Unsupported) << d.what;
+  }
+}
+
+}  // namespace dropout_test
+}  // namespace gpubench
