@@ -1,11 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
 #include <ctime>
 #include <filesystem>
-#include <system_error>
 
 #include "harness/cli/children.h"
 #include "harness/cli/device.h"
@@ -21,38 +18,6 @@
 namespace gpubench {
 namespace {
 
-// A folder for the reports of the runs, gone with its scope unless it was asked for.
-class ReportFolder {
- public:
-  explicit ReportFolder(const std::string& keep) : path_(keep), temporary_(keep.empty()) {
-    if (temporary_) {
-      path_ = (std::filesystem::temp_directory_path() / "gpubench-calibrate.XXXXXX").string();
-      if (::mkdtemp(path_.data()) == nullptr)
-        throw WriteError(fmt::format("{}: cannot create a folder for the reports: {}; --keep DIR names another place",
-                                     path_, std::generic_category().message(errno)));
-      return;
-    }
-    try {
-      make_folder(path_);
-    } catch (const WriteError& e) {
-      throw UsageError(fmt::format("--keep: {}", e.what()));
-    }
-  }
-  ReportFolder(const ReportFolder&) = delete;  // removes a folder
-  ReportFolder& operator=(const ReportFolder&) = delete;
-  ~ReportFolder() {
-    std::error_code ignored;
-    if (temporary_) std::filesystem::remove_all(path_, ignored);
-  }
-  [[nodiscard]] std::string report(int run) const {
-    return (std::filesystem::path(path_) / fmt::format("run-{:03}.json", run)).string();
-  }
-
- private:
-  std::string path_;
-  bool temporary_;
-};
-
 struct Runs {
   std::vector<Invocation> invocations;
   int code = exit_codes::ok;  // the worst that still left a report
@@ -61,7 +26,7 @@ struct Runs {
 // Each run is a process of its own: the differences between processes are what is measured.
 Runs repeat(const Options& options, std::span<const std::string> words, const Environment& environment) {
   const CompareOptions& o = options.compare;
-  const ReportFolder folder(o.keep);
+  const ReportFolder folder(o.keep, "calibrate");
   Runs runs;
   for (int run = 1; run <= o.runs; ++run) {
     environment.err << fmt::format("calibrate: run {} of {}\n", run, o.runs) << std::flush;

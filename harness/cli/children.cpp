@@ -10,13 +10,17 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "harness/cli/device.h"
 #include "harness/core/descriptor.h"
 #include "harness/core/error.h"
+#include "harness/report/atomic_file.h"
 #include "harness/report/visible_text.h"
 #include "harness/run/child_process.h"
 #include "harness/run/timing.h"
@@ -202,6 +206,31 @@ int run_child_process(const std::vector<std::string>& argv, const StopFlag& stop
   }
   const int status = run.status();
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+ReportFolder::ReportFolder(const std::string& keep, std::string_view verb) : path_(keep), temporary_(keep.empty()) {
+  if (temporary_) {
+    path_ = (std::filesystem::temp_directory_path() / fmt::format("gpubench-{}.XXXXXX", verb)).string();
+    if (::mkdtemp(path_.data()) == nullptr)
+      throw WriteError(
+          fmt::format("{}: cannot create a folder for the reports: {}{}", path_, std::generic_category().message(errno),
+                      verb == "calibrate" ? "; --keep DIR names another place" : "; TMPDIR names another place"));
+    return;
+  }
+  try {
+    make_folder(path_);
+  } catch (const WriteError& e) {
+    throw UsageError(fmt::format("--keep: {}", e.what()));
+  }
+}
+
+ReportFolder::~ReportFolder() {
+  std::error_code ignored;
+  if (temporary_) std::filesystem::remove_all(path_, ignored);
+}
+
+std::string ReportFolder::report(int run) const {
+  return (std::filesystem::path(path_) / fmt::format("run-{:03}.json", run)).string();
 }
 
 }  // namespace gpubench

@@ -53,6 +53,22 @@ void end_with_parent(int output_fd);
 /// For signal handlers, or where signals are blocked; one thread at a time.
 [[nodiscard]] bool is_another_wish(int signal, const siginfo_t& info);
 
+/// A folder for the reports of runs, gone with its scope unless it was asked for.
+class ReportFolder {
+ public:
+  /// `keep`: of --keep; empty: a temporary one. `verb`: whose. Throws UsageError for --keep, else WriteError.
+  ReportFolder(const std::string& keep, std::string_view verb);
+  ReportFolder(const ReportFolder&) = delete;
+  ReportFolder& operator=(const ReportFolder&) = delete;
+  ~ReportFolder();
+  /// A file there, `run` counted from 1.
+  [[nodiscard]] std::string report(int run) const;
+
+ private:
+  std::string path_;
+  bool temporary_;
+};
+
 /// Another run of this program, which calibrate repeats. Runs `argv` to its end; its standard output is dropped, its
 /// standard error is ours. A signal that stops this process is passed on. Returns the exit code, 128 + signal where it
 /// was killed. Throws BackendError where it cannot start.

@@ -24,6 +24,8 @@ constexpr std::array verb_table{
              "whether the candidate became slower or wrong: exit 0 or 1, 4 where nothing can be concluded"},
     VerbInfo{Verb::calibrate, "calibrate", "[flags, and those of run]",
              "measure the noise from run to run, which gate and compare use (--noise)"},
+    VerbInfo{Verb::tune_batch, "tune-batch", "WORKLOAD [flags, and those of run]",
+             "the largest batch that fits, by plan and by trial, the fastest, and the curve between"},
     VerbInfo{Verb::baseline, "baseline", "save NAME REPORT... | list | show NAME | merge NAME FROM...",
              "keep the runs that later ones are compared with"},
     VerbInfo{Verb::validate, "validate", "FILE...", "whether reports hold: their schema, and that what they say fits"},
@@ -66,6 +68,7 @@ std::vector<FlagSection> argument_sections() {
       {{report_page}, "", {files("REPORT...")}},
       {{probe}, "", {subject("driver|gpus|libraries")}},
       {{list}, "", {subject("suites|CASE", {"suites"})}},
+      {{tune_batch}, "", {subject("WORKLOAD")}},
       {{help}, "", {subject("VERB", verb_words())}},
       {{completion}, "", {row("subject", "bash|zsh|fish", "", choice<Shell>(&Options::shell))}},
   };

@@ -188,6 +188,12 @@ constexpr std::string_view of_calibrate =
   gpubench calibrate --from runs/*.json                of reports that are there already
 )";
 
+constexpr std::string_view of_tune_batch =
+    R"(  gpubench tune-batch gpt2_train_step --precision bf16
+  gpubench tune-batch llama_block --tier standard --budget 600 --json tuned.json --svg curve.svg -o tuned.html
+  gpubench tune-batch conv2d_forward --axis h=56 --axis w=56 --dry-run   by plan alone
+)";
+
 constexpr std::string_view of_baseline = R"(  gpubench baseline save main run1.json run2.json run3.json
   gpubench baseline list
   gpubench baseline show main
@@ -234,6 +240,7 @@ std::string_view examples_of(Verb verb) {
     case Verb::compare: return of_compare;
     case Verb::gate: return of_gate;
     case Verb::calibrate: return of_calibrate;
+    case Verb::tune_batch: return of_tune_batch;
     case Verb::baseline: return of_baseline;
     case Verb::validate: return of_validate;
     case Verb::report_page: return of_report;

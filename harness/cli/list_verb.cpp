@@ -164,13 +164,6 @@ std::vector<std::string> beginnings_of(const std::vector<std::string>& ids) {
   return {all.begin(), all.end()};
 }
 
-// A regular expression for one id.
-std::string id_pattern(const std::string& id) {
-  std::string pattern;
-  for (const char c : id) pattern += c == '.' || c == '+' ? std::string("\\") + c : std::string(1, c);
-  return "^" + pattern + "$";
-}
-
 // The cases that the subject names; only those are built, which takes no time.
 std::vector<PlannedCase> named_cases(const Options& options, const Environment& environment) {
   Selection selection = selection_for(options, choose_device(options.device, environment, options.for_driver_s()));

@@ -28,6 +28,7 @@ enum class Verb {
   compare,
   gate,
   calibrate,
+  tune_batch,
   baseline,
   validate,
   export_report,
@@ -118,14 +119,15 @@ struct Options {
   std::optional<double> deadline_s{};  ///< --deadline; 0: off; absent: as long as each thing may take
   int worker_input = -1;               ///< hidden: this process is a worker
   int worker_output = -1;
-  std::string subject;  ///< of list ("suites", a case) and help (a verb)
+  std::string subject;  ///< of list ("suites", a case), tune-batch (a workload, a part of an id) and help (a verb)
   bool list_json = false;
   CompareOptions compare;          ///< of compare, gate, calibrate and baseline
   std::vector<std::string> files;  ///< reports to read
   std::optional<ExportFormat> export_format{};
   std::optional<Shell> shell{};  ///< of completion
   std::string output;  ///< of export: the file to write; empty: standard output. Of report: the page; empty: beside it
-  std::string svg;     ///< of report: the folder for its charts; empty: none
+  std::string svg;     ///< of report: the folder for its charts; of tune-batch: the file for its chart; empty: none
+  double budget_s = 120.0;                    ///< of tune-batch
   std::optional<double> price_per_hour{};     ///< of report
   std::map<std::string, std::string> labels;  ///< of report: what its files are called, by their letters
   std::vector<std::pair<std::string, std::string>> from_environment;  ///< variables that stood in for flags

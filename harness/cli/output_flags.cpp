@@ -56,7 +56,7 @@ std::vector<FlagSection> output_sections() {
            row("--force", "", "replace files that are there already",
                turn_on(in(&Options::writing, &WriteRules::replace))),
        }},
-      {{run, export_report, report_page, gate, calibrate, baseline},
+      {{run, export_report, report_page, gate, calibrate, tune_batch, baseline},
        "output",
        {
            row("--mode", "OCTAL",
@@ -111,7 +111,7 @@ std::vector<FlagSection> output_sections() {
            row("--label", "A=NAME", "what a report of several is called: A is the first, B the second; may be repeated",
                {Takes::each, set_label}),
        }},
-      {{run, doctor, compare, gate},
+      {{run, doctor, compare, gate, tune_batch},
        "output",
        {
            row("--color", "MODE", "auto, always or never (default: auto: on a terminal, unless NO_COLOR is set)",
@@ -141,6 +141,9 @@ void set_tau(Options& o, const std::string& flag, const std::string& word) {
 
 std::vector<FlagSection> compare_sections() {
   using enum Verb;
+  const auto seconds = [](const std::string& flag, const std::string& word) {
+    return static_cast<double>(whole<std::int64_t>(flag, word, 1, 7 * 24 * 3600));
+  };
   return {
       {{compare},
        "compare",
@@ -189,6 +192,16 @@ std::vector<FlagSection> compare_sections() {
            row("--markdown", "FILE", "a table for a pull request", text(in_compare(&CompareOptions::markdown))),
            row("--github", "", "annotations, and the table in $GITHUB_STEP_SUMMARY",
                turn_on(in_compare(&CompareOptions::github))),
+       }},
+      {{tune_batch},
+       "output",
+       {
+           row("--budget", "SECONDS", "how long trials may take in all (default: 120); what is left is said",
+               converted(&Options::budget_s, seconds)),
+           row("--json", "FILE", "curves and answers as JSON; -: to standard output, and nothing else",
+               text(&Options::json)),
+           row("--svg", "FILE", "the curve as a chart", text(&Options::svg)),
+           row("-o,--output", "FILE", "the page of all trials, with their charts", text(&Options::output)),
        }},
       {{calibrate},
        "compare",

@@ -21,6 +21,7 @@
 #include "harness/cli/cuda_module.h"
 #include "harness/cli/device.h"
 #include "harness/cli/environment.h"
+#include "harness/cli/flags.h"
 #include "harness/cli/help.h"
 #include "harness/cli/options.h"
 #include "harness/cli/run_context.h"
@@ -182,6 +183,7 @@ int act(const Options& options, std::span<const std::string> words, const Enviro
     case Verb::compare: return compare_verb(options, environment);
     case Verb::gate: return gate_verb(options, environment);
     case Verb::calibrate: return calibrate_verb(options, words, environment);
+    case Verb::tune_batch: return tune_batch_verb(options, environment);
     case Verb::baseline: return baseline_verb(options, environment);
     case Verb::validate: return validate_verb(options, environment);
     case Verb::export_report: return export_verb(options, environment);

@@ -44,7 +44,7 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
     return choose<Preset>(flag, unaliased(word, preset_aliases));
   };
   return {
-      {{run, calibrate, list},
+      {{run, calibrate, list, tune_batch},
        "select",
        {
            row("--suite", "NAME,...", "suites to take; all: every suite (default: all)",
@@ -78,21 +78,25 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                "several ranks share one GPU: programs are run and checked as on several, the figures say nothing of "
                "them",
                turn_on(in_selection(&Selection::virtual_ranks))),
+           row("--axis", "NAME=N,...", "values of one dimension instead of the suites' own",
+               several(Takes::each, in_selection(&Selection::axes), axis_of)),
+       }},
+      {{run, calibrate, list},
+       "select",
+       {
            row("--shapes", "FILE",
                "the shapes of a list instead of the suites' own: gpubench's JSON, benchdnn problems, ONEDNN_VERBOSE, "
                "cuBLAS, cuBLASLt and rocBLAS logs, DeepBench lists; sums up what all its calls take",
                text(&Options::shapes)),
-           row("--axis", "NAME=N,...", "values of one dimension instead of the suites' own",
-               several(Takes::each, in_selection(&Selection::axes), axis_of)),
        }},
-      {{run, calibrate, list, describe_device},
+      {{run, calibrate, list, tune_batch, describe_device},
        "measure",
        {
            row("--device", "NAME",
                "cuda (or gpu), cuda:N, cpu or auto (default): the GPU if a driver is there, else the CPU",
                converted(&Options::device, device_word, {"auto", "cpu", "cuda"})),
        }},
-      {{run, calibrate, list, doctor},
+      {{run, calibrate, list, tune_batch, doctor},
        "measure",
        {
            row("--deadline", "auto|off|S",
@@ -101,14 +105,14 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
                "sanitizers",
                converted(&Options::deadline_s, deadline_of, {"auto", "off"})),
        }},
-      {{run, calibrate, doctor, describe_device},
+      {{run, calibrate, tune_batch, doctor, describe_device},
        "measure",
        {
            row("--trust-libraries", "",
                "as root, load NVIDIA's libraries also from folders that others can change (a user's Python packages)",
                turn_on(&Options::trust_libraries)),
        }},
-      {{run, calibrate},
+      {{run, calibrate, tune_batch},
        "measure",
        {
            row("--dry-run", "", "show the plan with estimates of time and memory; run nothing",
@@ -165,7 +169,7 @@ std::vector<FlagSection> run_sections(std::span<const std::string> suites) {
             "so long and a line of JSON with their median on standard output; the end of input ends them (with "
             "--isolate off)",
             turn_on(&Options::turns))}},
-      {{run, calibrate},
+      {{run, calibrate, tune_batch},
        "check",
        {
            row("--check", "MODE",

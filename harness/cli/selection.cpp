@@ -134,6 +134,12 @@ int refuse_empty(const Selection& selection, const Environment& environment) {
   return exit_codes::nothing_ran;
 }
 
+std::string id_pattern(const std::string& id) {
+  std::string pattern;
+  for (const char c : id) pattern += c == '.' || c == '+' ? std::string("\\") + c : std::string(1, c);
+  return "^" + pattern + "$";
+}
+
 std::string rerun_prefix(const Options& options) {
   std::vector<std::string> words{"gpubench run"};
   words.insert(words.end(), options.rerun_words.begin(), options.rerun_words.end());

@@ -51,6 +51,9 @@ void tell_suites_without_cases(const Selection& selection, std::span<const Plann
 /// Says on standard error which recipes the device has no arithmetic for, and what becomes of their cases.
 void tell_lacking(const Selection& selection, const DeviceChoice& device, const Environment& environment);
 
+/// A regular expression for one id.
+[[nodiscard]] std::string id_pattern(const std::string& id);
+
 /// The start of a rerun line: the flags without which the case would not be planned, or not run where it ran.
 [[nodiscard]] std::string rerun_prefix(const Options& options);
 

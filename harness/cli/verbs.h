@@ -91,6 +91,10 @@ int gate_verb(const Options& options, const Environment& environment);
 /// 3 where runs have no noise at all.
 int calibrate_verb(const Options& options, std::span<const std::string> words, const Environment& environment);
 
+/// The largest batch of a workload that fits, the fastest, and the rate of those between: runs this program once for
+/// each. Exit 0 where each precision has a batch that passed; else as the last run that did not. Throws UsageError.
+int tune_batch_verb(const Options& options, const Environment& environment);
+
 /// save, list, show, merge. Throws UsageError.
 int baseline_verb(const Options& options, const Environment& environment);
 

@@ -139,9 +139,10 @@ TEST(ParseOptions, TheLastOfAFlagCounts) {
 }
 
 TEST(ParseOptions, UnknownVerbsAndFlagsNameTheNearest) {
-  EXPECT_EQ(refusal({"lst"}),
-            "unknown verb 'lst'; verbs: run, list, doctor, compare, gate, calibrate, baseline, validate, report, "
-            "export, completion, help, version; did you mean 'list'?");
+  EXPECT_EQ(
+      refusal({"lst"}),
+      "unknown verb 'lst'; verbs: run, list, doctor, compare, gate, calibrate, tune-batch, baseline, validate, report, "
+      "export, completion, help, version; did you mean 'list'?");
   EXPECT_THAT(refusal({"--suit", "gemm"}), HasSubstr("unknown flag '--suit' of run; did you mean '--suite'?"));
   EXPECT_THAT(refusal({"--sede=3"}), HasSubstr("did you mean '--seed'?"));
   EXPECT_THAT(refusal({"list", "--chek", "off"}), HasSubstr("unknown flag '--chek' of list"));
@@ -304,7 +305,8 @@ TEST(HelpText, FitsAHundredColumnsAndHoldsEveryGroupAndExamples) {
 
 // Commands to copy are not broken; nor are words.
 TEST(HelpText, FitsEveryTerminalFromFortyColumnsOn) {
-  for (const char* verb : {"", "run", "list", "doctor", "compare", "gate", "calibrate", "baseline", "export", "help"}) {
+  for (const char* verb :
+       {"", "run", "list", "doctor", "compare", "gate", "calibrate", "tune-batch", "baseline", "export", "help"}) {
     for (int width = 40; width <= 200; ++width) {
       std::istringstream lines(help_text(verb, width));
       for (std::string line; std::getline(lines, line);) {
