@@ -304,6 +304,30 @@ def rotary(vector):
             for i in range(len(x))]
 
 
+@translates("Attention")
+def attention(vector):
+    q, k, v, mask, past_k, past_v, *rest = [tensor and tensor.values for tensor in vector.inputs] + [None] * (6 - len(vector.inputs))
+    o, given = vector.outputs[0].values, vector.attributes
+    ours(vector.inputs[0].dtype == "f32", "of 16 bits")
+    ours(mask is None and not any(x is not None for x in rest), "a mask")
+    ours(len(vector.outputs) < 4 or vector.outputs[3] is None, "its scores")
+    if q.ndim == 3:
+        q, o = (x.reshape(*x.shape[:2], given["q_num_heads"], -1) for x in (q, o))
+        k, v = (x.reshape(*x.shape[:2], given["kv_num_heads"], -1) for x in (k, v))
+    else:
+        q, k, v, o = (numpy.swapaxes(x, 1, 2) for x in (q, k, v, o))
+    if past_k is not None:
+        k, v = (numpy.concatenate([numpy.swapaxes(past, 1, 2), x], 1) for past, x in ((past_k, k), (past_v, v)))
+    causal = bool(given.get("is_causal", 0))
+    ours(v.shape == k.shape, "values of another width")
+    ours(not causal or q.shape[1] == k.shape[1] or past_k is not None, "causal from the first key on")
+    attributes = {"causal": "causal" if causal else "full", "scale": given.get("scale", q.shape[-1] ** -0.5)}
+    if given.get("softcap", 0):
+        attributes["softcap"] = given["softcap"]
+    b, s, heads, d = q.shape
+    return [Call("attention_forward", {"q": q, "k": k, "v": v}, {"o": o}, {"o": o.shape, "lse": (b, heads, s)}, attributes)]
+
+
 class OnnxVectors(unittest.TestCase):
     calls, reasons, programs, seen = {}, collections.Counter(), {}, collections.Counter()
     maxDiff = None
