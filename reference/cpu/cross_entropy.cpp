@@ -10,54 +10,10 @@
 
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/parallel.h"
-#include "reference/cpu/vector_math.h"
+#include "reference/cpu/softmax.h"
 
 namespace gpubench::cpu {
 namespace {
-
-/// Passes over NaN, which sum_exp_block() then spreads.
-GPUBENCH_VECTOR_CLONES
-float max_block(const float* x, std::int64_t count) {
-  float largest = -std::numeric_limits<float>::infinity();
-#pragma omp simd reduction(max : largest)
-  for (std::int64_t i = 0; i < count; ++i) largest = x[i] > largest ? x[i] : largest;
-  return largest;
-}
-
-GPUBENCH_VECTOR_CLONES
-float sum_exp_block(const float* x, float largest, std::int64_t count) {
-  float sum = 0.0F;
-#pragma omp simd reduction(+ : sum)
-  for (std::int64_t i = 0; i < count; ++i) sum += vector_exp(x[i] - largest);
-  return sum;
-}
-
-GPUBENCH_VECTOR_CLONES
-void softmax_block(const float* x, float lse, float factor, std::int64_t count, float* y) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) y[i] = vector_exp(x[i] - lse) * factor;
-}
-
-/// y = exp(x - largest); returns the sum of y.
-GPUBENCH_VECTOR_CLONES
-float exp_block(const float* x, float largest, std::int64_t count, float* y) {
-  float sum = 0.0F;
-#pragma omp simd reduction(+ : sum)
-  for (std::int64_t i = 0; i < count; ++i) {
-    y[i] = vector_exp(x[i] - largest);
-    sum += y[i];
-  }
-  return sum;
-}
-
-GPUBENCH_VECTOR_CLONES
-void scale_logits(const float* x, float factor, std::int64_t count, float* y) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) y[i] = x[i] * factor;
-}
-
-/// Longest block where nothing is staged.
-constexpr std::int64_t direct_columns = 2048;
 
 struct LossForward {
   int threads = 1;
@@ -194,7 +150,7 @@ struct LossForwardBackward {
     for (std::int64_t i = 0; i < columns; i += write_step) {
       const std::int64_t size = std::min(write_step, columns - i);
       float* block = dlogits.place(to + i, buffer);
-      scale_logits(e + i, static_cast<float>(factor), size, block);
+      multiply_block(e + i, static_cast<float>(factor), size, block);
       if (label >= i && label < i + size) {
         block[label - i] = static_cast<float>((static_cast<double>(e[label]) / sum - 1.0) / rows);
       }

@@ -14,6 +14,7 @@
 #include "reference/ops/dropout.h"
 #include "reference/ops/embedding.h"
 #include "reference/ops/gemm.h"
+#include "reference/ops/grouped_gemm.h"
 #include "reference/ops/move.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
@@ -21,6 +22,9 @@
 #include "reference/ops/pool.h"
 #include "reference/ops/quantize.h"
 #include "reference/ops/rotary.h"
+#include "reference/ops/routing.h"
+#include "reference/ops/softmax.h"
+#include "reference/ops/token_groups.h"
 
 namespace gpubench::cpu {
 namespace {
@@ -127,20 +131,30 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {embedding_forward_kind, plan_embedding_forward},
     {gemm_kind, plan_gemm},
     {gradient_norm_kind, plan_gradient_norm},
+    {group_tokens_kind, plan_group_tokens},
+    {grouped_gemm_kind, plan_grouped_gemm},
+    {grouped_gemm_backward_weight_kind, plan_grouped_gemm_backward_weight},
     {layer_norm_backward_kind, plan_norm_backward},
     {layer_norm_forward_kind, plan_norm_forward},
     {max_pool_backward_kind, plan_max_pool_backward},
     {max_pool_forward_kind, plan_max_pool_forward},
-    {quantize_blocks_kind, plan_quantize_blocks},
+    {permute_tokens_kind, plan_permute_tokens},
     {quantize_kind, plan_quantize},
+    {quantize_blocks_kind, plan_quantize_blocks},
     {reorder_kind, plan_reorder},
     {residual_norm_forward_kind, plan_residual_norm_forward},
     {rms_norm_backward_kind, plan_norm_backward},
     {rms_norm_forward_kind, plan_norm_forward},
     {rotary_kind, plan_rotary},
+    {routing_backward_kind, plan_routing_backward},
+    {routing_forward_kind, plan_routing_forward},
     {scale_from_amax_kind, plan_scale_from_amax},
     {sgd_kind, plan_sgd},
+    {softmax_backward_kind, plan_softmax_backward},
+    {softmax_forward_kind, plan_softmax_forward},
     {transpose_kind, plan_transpose},
+    {unpermute_backward_weights_kind, plan_unpermute_backward_weights},
+    {unpermute_tokens_kind, plan_unpermute_tokens},
 };
 
 }  // namespace

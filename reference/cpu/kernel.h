@@ -149,6 +149,8 @@ using PlanFunction = Plan(const OpCall& call, std::span<const TensorSpec> tensor
 // On oneDNN, with f32 sums.
 /// f32 and bf16. GELU epilogues, of which training needs both sides, are a pass of our own behind the product.
 PlanFunction plan_gemm;
+/// All row-major. As many products as a group's size has bits, of powers of two of rows.
+PlanFunction plan_grouped_gemm, plan_grouped_gemm_backward_weight;
 /// NHWC, f32 and bf16; dfilter may be f32 where x and dy are bf16. Filters are repacked into the library's own layout
 /// as part of the work where that pays.
 PlanFunction plan_conv2d_forward, plan_conv2d_backward_data, plan_conv2d_backward_filter;
@@ -185,6 +187,11 @@ PlanFunction plan_cross_entropy_forward, plan_cross_entropy_backward, plan_cross
 PlanFunction plan_embedding_forward;
 /// Summed in f32. A token outside the table is ignored.
 PlanFunction plan_embedding_backward;
+PlanFunction plan_softmax_forward, plan_softmax_backward;
+/// All row-major; up to 64 of up to 1024 experts.
+PlanFunction plan_routing_forward, plan_routing_backward;
+/// All row-major; unweighted moves of rows in any type.
+PlanFunction plan_group_tokens, plan_permute_tokens, plan_unpermute_tokens, plan_unpermute_backward_weights;
 /// Gradients dense in any order.
 PlanFunction plan_gradient_norm, plan_clip;
 /// adamw, clip_adamw, sgd. Weights and moments f32.

@@ -125,6 +125,7 @@ struct OneDnnLaunch::Steps {
     dnnl::primitive primitive;
     std::vector<memory> memories;  // kept alive for the arguments
     std::vector<dnnl_exec_arg_t> arguments;
+    std::vector<int> operands;  // which each memory is; -1: in the workspace
   };
   dnnl::stream stream;
   std::vector<Bound> steps;
@@ -339,6 +340,18 @@ void OneDnnLaunch::operator()() const {
   }
 }
 
+void OneDnnLaunch::run_on(std::span<std::byte* const> operands) const {
+  for (const Steps::Bound& step : steps_->steps) {
+    for (std::size_t i = 0; i < step.operands.size(); ++i) {
+      if (step.operands[i] < 0) continue;
+      const dnnl_status_t status =
+          dnnl_memory_set_data_handle(step.memories[i].get(), operands[static_cast<std::size_t>(step.operands[i])]);
+      if (status != dnnl_success) throw BackendError(fmt::format("oneDNN failed to run: {}", dnnl_status2str(status)));
+    }
+  }
+  (*this)();
+}
+
 std::string OneDnnWork::implementation() const {
   const std::string repacked = recipe_->repacked.empty() ? "" : fmt::format("+repack({})", recipe_->repacked);
   return fmt::format("onednn:{}{}", recipe_->main, repacked);
@@ -361,6 +374,7 @@ OneDnnLaunch OneDnnWork::bind(std::span<std::byte* const> operands, std::byte* w
       std::byte* data = operand >= 0 ? operands[static_cast<std::size_t>(operand)] : workspace + argument.place.offset;
       into.memories.emplace_back(argument.desc, recipe_->state.engine, data);
       into.arguments.push_back({argument.id, into.memories.back().get()});
+      into.operands.push_back(operand);
     }
   }
   return OneDnnLaunch(std::move(bound));

@@ -72,6 +72,9 @@ class OneDnnLaunch {
   explicit OneDnnLaunch(std::shared_ptr<const Steps> steps) : steps_(std::move(steps)) {}
   /// Throws BackendError when the library reports a failure.
   void operator()() const;
+  /// The same on other operands, in the order of the request: for work of which only the addresses change from call to
+  /// call. By one thread at a time, as all runs of a launch.
+  void run_on(std::span<std::byte* const> operands) const;
 
  private:
   std::shared_ptr<const Steps> steps_;

@@ -11,6 +11,7 @@
 #include "reference/ops/dropout.h"
 #include "reference/ops/embedding.h"
 #include "reference/ops/gemm.h"
+#include "reference/ops/grouped_gemm.h"
 #include "reference/ops/move.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
@@ -18,6 +19,9 @@
 #include "reference/ops/pool.h"
 #include "reference/ops/quantize.h"
 #include "reference/ops/rotary.h"
+#include "reference/ops/routing.h"
+#include "reference/ops/softmax.h"
+#include "reference/ops/token_groups.h"
 
 namespace gpubench::cuda {
 namespace {
@@ -49,10 +53,14 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {gemm_gelu_bias_gradient_kind, plan_gemm_gelu_bias_gradient},
     {gemm_weight_bias_gradient_kind, plan_gemm_weight_bias_gradient},
     {gradient_norm_kind, plan_gradient_norm},
+    {group_tokens_kind, plan_group_tokens},
+    {grouped_gemm_kind, plan_grouped_gemm},
+    {grouped_gemm_backward_weight_kind, plan_grouped_gemm_backward_weight},
     {layer_norm_backward_kind, plan_norm_backward},
     {layer_norm_forward_kind, plan_norm_forward},
     {max_pool_backward_kind, plan_max_pool_backward},
     {max_pool_forward_kind, plan_max_pool_forward},
+    {permute_tokens_kind, plan_permute_tokens},
     {quantize_blocks_kind, plan_quantize_blocks},
     {quantize_kind, plan_quantize},
     {reorder_kind, plan_reorder},
@@ -61,9 +69,15 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {rms_norm_backward_kind, plan_norm_backward},
     {rms_norm_forward_kind, plan_norm_forward},
     {rotary_kind, plan_rotary},
+    {routing_backward_kind, plan_routing_backward},
+    {routing_forward_kind, plan_routing_forward},
     {scale_from_amax_kind, plan_scale_from_amax},
     {sgd_kind, plan_sgd},
+    {softmax_backward_kind, plan_softmax_backward},
+    {softmax_forward_kind, plan_softmax_forward},
     {transpose_kind, plan_transpose},
+    {unpermute_backward_weights_kind, plan_unpermute_backward_weights},
+    {unpermute_tokens_kind, plan_unpermute_tokens},
 };
 
 /// None has been run on a GPU yet.

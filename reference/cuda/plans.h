@@ -53,6 +53,13 @@ PlanFunction plan_rotary;
 PlanFunction plan_cross_entropy_forward, plan_cross_entropy_backward, plan_cross_entropy_forward_backward;
 /// Any type.
 PlanFunction plan_embedding_forward;
+PlanFunction plan_softmax_forward, plan_softmax_backward;
+/// All row-major; up to 32 experts a token.
+PlanFunction plan_routing_forward, plan_routing_backward;
+/// All row-major.
+PlanFunction plan_group_tokens, plan_permute_tokens, plan_unpermute_tokens, plan_unpermute_backward_weights;
+/// All row-major, without tensor cores; not in tf32. c may be f32 where a and b are narrower.
+PlanFunction plan_grouped_gemm, plan_grouped_gemm_backward_weight;
 /// The table's gradient has dy's type.
 PlanFunction plan_embedding_backward;
 /// From f32, f16 or bf16. Values in another order than x's go by way of the workspace.

@@ -10,7 +10,7 @@ namespace gpubench {
 namespace {
 
 std::vector<const OpDefinition*> in_alphabetical_order() {
-  constexpr std::array<Definitions*, 19> textbooks{attention_definitions,
+  constexpr std::array<Definitions*, 23> textbooks{attention_definitions,
                                                    attention_backward_definitions,
                                                    batch_norm_definitions,
                                                    bias_gradient_definitions,
@@ -21,6 +21,7 @@ std::vector<const OpDefinition*> in_alphabetical_order() {
                                                    dropout_definitions,
                                                    embedding_definitions,
                                                    gemm_definitions,
+                                                   grouped_gemm_definitions,
                                                    move_definitions,
                                                    norm_definitions,
                                                    norm_backward_definitions,
@@ -28,7 +29,10 @@ std::vector<const OpDefinition*> in_alphabetical_order() {
                                                    pointwise_definitions,
                                                    pool_definitions,
                                                    quantize_definitions,
-                                                   rotary_definitions};
+                                                   rotary_definitions,
+                                                   routing_definitions,
+                                                   softmax_definitions,
+                                                   token_group_definitions};
   std::vector<const OpDefinition*> all;
   for (Definitions* textbook : textbooks) {
     const auto some = textbook();

@@ -6,56 +6,12 @@
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/definition.h"
 #include "reference/ops/gemm.h"
+#include "reference/ops/matrix_lines.h"
 #include "reference/ops/pointwise_textbook.h"
 #include "reference/ops/sum_error_bound.h"
 
 namespace gpubench {
 namespace {
-
-// One operand as lines along k: rows of op(a), columns of op(b).
-class Lines {
- public:
-  // `keep`: how many lines to keep decoded; one suffices where lines are asked for in order.
-  Lines(const TensorView& view, bool along_last, std::int64_t k, std::int64_t keep)
-      : view_(view),
-        along_last_(along_last),
-        k_(static_cast<std::size_t>(k)),
-        keep_(keep > 1 && keep * k <= largest_kept) {
-    lines_.resize(keep_ ? static_cast<std::size_t>(keep) : 1);
-  }
-
-  std::span<const double> line(std::int64_t batch, std::int64_t index) {
-    if (batch != batch_) {
-      for (std::vector<double>& line : lines_) line.clear();
-      batch_ = batch;
-      current_ = -1;
-    }
-    std::vector<double>& line = lines_[keep_ ? static_cast<std::size_t>(index) : 0];
-    if (line.size() == k_ && (keep_ || index == current_)) return line;
-    line.resize(k_);
-    current_ = index;
-    const std::int64_t row = along_last_ ? index : 0;
-    const std::int64_t column = along_last_ ? 0 : index;
-    if (view_.shape().rank() == 3) {
-      view_.read({batch, row, column}, along_last_ ? 2 : 1, line);
-    } else {
-      view_.read({row, column}, along_last_ ? 1 : 0, line);
-    }
-    return line;
-  }
-
- private:
-  // 32 MiB of fp64: what fits is decoded once, however many elements need it.
-  static constexpr std::int64_t largest_kept = std::int64_t{1} << 22;
-
-  const TensorView& view_;
-  bool along_last_;
-  std::size_t k_;
-  bool keep_;
-  std::int64_t batch_ = -1;
-  std::int64_t current_ = -1;
-  std::vector<std::vector<double>> lines_;
-};
 
 // Both sides of the edges of usual tiles, the first and the last index.
 std::set<std::int64_t> edges(std::int64_t extent) {

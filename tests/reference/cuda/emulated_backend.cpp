@@ -12,6 +12,7 @@
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/dropout.h"
 #include "reference/ops/embedding.h"
+#include "reference/ops/grouped_gemm.h"
 #include "reference/ops/move.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
@@ -19,6 +20,9 @@
 #include "reference/ops/pool.h"
 #include "reference/ops/quantize.h"
 #include "reference/ops/rotary.h"
+#include "reference/ops/routing.h"
+#include "reference/ops/softmax.h"
+#include "reference/ops/token_groups.h"
 #include "tests/reference/cuda/emulated_runtime.h"
 #include "tests/reference/cuda/emulation/memory_watch.h"
 #include "tests/reference/cuda/emulation/streams.h"
@@ -51,10 +55,14 @@ constexpr std::initializer_list<cuda::OpImplementation> implementations{
     {gemm_gelu_bias_gradient_kind, cuda::plan_gemm_gelu_bias_gradient},
     {gemm_weight_bias_gradient_kind, cuda::plan_gemm_weight_bias_gradient},
     {gradient_norm_kind, cuda::plan_gradient_norm},
+    {group_tokens_kind, cuda::plan_group_tokens},
+    {grouped_gemm_kind, cuda::plan_grouped_gemm},
+    {grouped_gemm_backward_weight_kind, cuda::plan_grouped_gemm_backward_weight},
     {layer_norm_backward_kind, cuda::plan_norm_backward},
     {layer_norm_forward_kind, cuda::plan_norm_forward},
     {max_pool_backward_kind, cuda::plan_max_pool_backward},
     {max_pool_forward_kind, cuda::plan_max_pool_forward},
+    {permute_tokens_kind, cuda::plan_permute_tokens},
     {quantize_blocks_kind, cuda::plan_quantize_blocks},
     {quantize_kind, cuda::plan_quantize},
     {reorder_kind, cuda::plan_reorder},
@@ -63,9 +71,15 @@ constexpr std::initializer_list<cuda::OpImplementation> implementations{
     {rms_norm_backward_kind, cuda::plan_norm_backward},
     {rms_norm_forward_kind, cuda::plan_norm_forward},
     {rotary_kind, cuda::plan_rotary},
+    {routing_backward_kind, cuda::plan_routing_backward},
+    {routing_forward_kind, cuda::plan_routing_forward},
     {scale_from_amax_kind, cuda::plan_scale_from_amax},
     {sgd_kind, cuda::plan_sgd},
+    {softmax_backward_kind, cuda::plan_softmax_backward},
+    {softmax_forward_kind, cuda::plan_softmax_forward},
     {transpose_kind, cuda::plan_transpose},
+    {unpermute_backward_weights_kind, cuda::plan_unpermute_backward_weights},
+    {unpermute_tokens_kind, cuda::plan_unpermute_tokens},
 };
 
 /// Runs what the plan bound, under watch. Scratch memory holds rubbish before each run, as it does in use.

@@ -16,6 +16,7 @@
 #include "reference/ops/dropout.h"
 #include "reference/ops/embedding.h"
 #include "reference/ops/gemm.h"
+#include "reference/ops/grouped_gemm.h"
 #include "reference/ops/move.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
@@ -23,6 +24,9 @@
 #include "reference/ops/pool.h"
 #include "reference/ops/quantize.h"
 #include "reference/ops/rotary.h"
+#include "reference/ops/routing.h"
+#include "reference/ops/softmax.h"
+#include "reference/ops/token_groups.h"
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
@@ -69,10 +73,14 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "gemm_gelu_bias_gradient",
                                       "gemm_weight_bias_gradient",
                                       "gradient_norm",
+                                      "group_tokens",
+                                      "grouped_gemm",
+                                      "grouped_gemm_backward_weight",
                                       "layer_norm_backward",
                                       "layer_norm_forward",
                                       "max_pool_backward",
                                       "max_pool_forward",
+                                      "permute_tokens",
                                       "quantize",
                                       "quantize_blocks",
                                       "reduce_scatter",
@@ -84,19 +92,25 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "rms_norm_backward",
                                       "rms_norm_forward",
                                       "rotary",
+                                      "routing_backward",
+                                      "routing_forward",
                                       "scale",
                                       "scale_from_amax",
                                       "send_recv",
                                       "sgd",
                                       "silu_backward",
                                       "silu_forward",
+                                      "softmax_backward",
+                                      "softmax_forward",
                                       "swiglu_backward",
                                       "swiglu_forward",
                                       "transpose",
-                                      "triad"}) {
+                                      "triad",
+                                      "unpermute_backward_weights",
+                                      "unpermute_tokens"}) {
     EXPECT_EQ(definition(OpKind{name}).kind().name, name);
   }
-  EXPECT_EQ(definitions().size(), 59U);
+  EXPECT_EQ(definitions().size(), 69U);
 }
 
 TEST(Definitions, AnUnknownKindIsAnErrorNamingTheKnownOnes) {
@@ -190,6 +204,21 @@ void add_model_ops(Program& p) {
   (void)embedding_backward_add(p, f32_math, "embedding.backward_add", logits, labels, dtable);
 }
 
+void add_expert_ops(Program& p) {
+  const ValueId scores = source(p, "scores", DType::f32, {3, 4});
+  (void)softmax_backward(p, f32_math, "softmax.backward", softmax_forward(p, f32_math, "softmax", scores), scores);
+  const Routing two{.k = 2, .normalize = true};
+  const RoutingForward routed = routing_forward(p, two, f32_math, "routing", scores);
+  (void)routing_backward(p, two, f32_math, "routing.backward", scores, routed.indices, routed.weights);
+  const TokenGroups groups = group_tokens(p, {.experts = 4}, "groups", routed.indices);
+  const ValueId rows = permute_tokens(p, f32_math, "permuted", scores, groups.order);
+  const ValueId experts = source(p, "experts", DType::f32, {4, 4, 5});
+  const ValueId made = grouped_gemm(p, {}, f32_math, "grouped", rows, experts, groups.sizes);
+  (void)grouped_gemm_backward_weight(p, f32_math, "grouped.db", rows, made, groups.sizes);
+  const ValueId back = unpermute_tokens(p, f32_math, "unpermuted", made, groups.places, routed.weights);
+  (void)unpermute_backward_weights(p, f32_math, "unpermuted.dweights", made, groups.places, back);
+}
+
 void add_optimizer_ops(Program& p) {
   const auto parameter = [&p](const std::string& name) { return source(p, name, DType::f32, {4}); };
   const std::array gradients{parameter("g1"), parameter("g2")};
@@ -226,6 +255,7 @@ Program every_op() {
   add_collectives(program);
   add_matrix_ops(program);
   add_model_ops(program);
+  add_expert_ops(program);
   add_optimizer_ops(program);
   return program;
 }

@@ -46,6 +46,7 @@ void add_element_programs(OraclePrograms& all);
 void add_optimizer_programs(OraclePrograms& all);
 void add_sgd_programs(OraclePrograms& all);
 void add_collective_programs(OraclePrograms& all);
+void add_expert_programs(OraclePrograms& all);
 void add_random_programs(OraclePrograms& all);
 void add_models(OraclePrograms& all);
 /// Names of the workloads that are training steps.

@@ -395,6 +395,88 @@ def embedding_backward_add(op, dy, tokens, dtable):
     return dtable + gradients(lambda table: F.embedding(tokens, table), [torch.zeros_like(dtable)], dy)[0]
 
 
+# Mixtures of experts.
+
+@computes("softmax_forward")
+def softmax_forward(op, x):
+    return torch.softmax(x, -1)
+
+
+@computes("softmax_backward")
+def softmax_backward(op, y, dy):
+    return gradients(lambda x: torch.softmax(x, -1), [y.log()], dy)
+
+
+def routing_weights(op, logits, indices):
+    scores = torch.softmax(logits, -1) if op.scores == "softmax" else torch.sigmoid(logits)
+    chosen = scores.gather(-1, indices)
+    return op.scale * (chosen / chosen.sum(-1, keepdim=True) if op.normalize else chosen)
+
+
+@computes("routing_forward")
+def routing_forward(op, logits, bias=None):
+    scores = torch.softmax(logits, -1) if op.scores == "softmax" else torch.sigmoid(logits)
+    keys = scores if bias is None else scores + bias
+    indices = torch.sort(keys.detach(), dim=-1, descending=True, stable=True).indices[:, :op.k]
+    return indices, routing_weights(op, logits, indices)
+
+
+@computes("routing_backward")
+def routing_backward(op, logits, indices, dweights):
+    return gradients(lambda logits: routing_weights(op, logits, indices), [logits], dweights)
+
+
+@computes("group_tokens")
+def group_tokens(op, indices):
+    experts = indices.flatten() - op.first
+    experts = torch.where((experts >= 0) & (experts < op.experts), experts, op.experts)
+    by_expert = torch.sort(experts, stable=True).indices
+    sizes = torch.bincount(experts, minlength=op.experts + 1)
+    left_out = torch.arange(len(by_expert)) >= len(by_expert) - sizes[-1]
+    places = torch.empty_like(by_expert)
+    places[by_expert] = torch.where(left_out, -1, torch.arange(len(by_expert)))
+    return sizes[:-1], torch.where(left_out, -1, by_expert), places.reshape(indices.shape)
+
+
+@computes("permute_tokens")
+def permute_tokens(op, x, order, weights=None):
+    pairs = order.clamp(min=0)
+    rows = x[pairs // (len(order) // len(x))]
+    if weights is not None:
+        rows = rows * weights.flatten()[pairs, None]
+    return torch.where(order[:, None] >= 0, rows, torch.zeros_like(rows))
+
+
+def rows_of_tokens(x, places):
+    """[t, k, h]: 0 where a token's row is elsewhere."""
+    rows = x[places.clamp(min=0)]
+    return torch.where(places[..., None] >= 0, rows, torch.zeros_like(rows))
+
+
+@computes("unpermute_tokens")
+def unpermute_tokens(op, x, places, weights=None):
+    rows = rows_of_tokens(x, places)
+    return (rows if weights is None else rows * weights[..., None]).sum(1)
+
+
+@computes("unpermute_backward_weights")
+def unpermute_backward_weights(op, x, places, dy):
+    return (rows_of_tokens(x, places) * dy[:, None]).sum(-1)
+
+
+@computes("grouped_gemm")
+def grouped_gemm(op, a, b, sizes):
+    groups = a.split([*sizes.tolist(), len(a) - int(sizes.sum())])
+    products = [rows @ (matrix.mT if op.transpose_b else matrix) for rows, matrix in zip(groups, b)]
+    return torch.cat([*products, a.new_zeros(len(groups[-1]), products[0].shape[1])])
+
+
+@computes("grouped_gemm_backward_weight")
+def grouped_gemm_backward_weight(op, a, b, sizes):
+    split = [*sizes.tolist(), len(a) - int(sizes.sum())]
+    return torch.stack([left.mT @ right for left, right in list(zip(a.split(split), b.split(split)))[:-1]])
+
+
 # Attention.
 
 @computes("rotary")

@@ -169,6 +169,7 @@ OraclePrograms our_programs() {
   add_optimizer_programs(programs);
   add_sgd_programs(programs);
   add_collective_programs(programs);
+  add_expert_programs(programs);
   add_random_programs(programs);
   add_models(programs);
   return programs;

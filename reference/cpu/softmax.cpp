@@ -1,0 +1,165 @@
+// Softmax and its gradient: a row is small enough to be in the second-level cache when it is read again. Blocks are
+// summed in f32 by vector lanes, and their sums in f64.
+#include "reference/cpu/softmax.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "reference/cpu/block_io.h"
+#include "reference/cpu/kernel.h"
+#include "reference/cpu/parallel.h"
+#include "reference/cpu/vector_math.h"
+
+namespace gpubench::cpu {
+
+GPUBENCH_VECTOR_CLONES
+float max_block(const float* x, std::int64_t count) {
+  float largest = -std::numeric_limits<float>::infinity();
+#pragma omp simd reduction(max : largest)
+  for (std::int64_t i = 0; i < count; ++i) largest = x[i] > largest ? x[i] : largest;
+  return largest;
+}
+
+GPUBENCH_VECTOR_CLONES
+float sum_exp_block(const float* x, float largest, std::int64_t count) {
+  float sum = 0.0F;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = 0; i < count; ++i) sum += vector_exp(x[i] - largest);
+  return sum;
+}
+
+GPUBENCH_VECTOR_CLONES
+void softmax_block(const float* x, float shift, float factor, std::int64_t count, float* y) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) y[i] = vector_exp(x[i] - shift) * factor;
+}
+
+GPUBENCH_VECTOR_CLONES
+float exp_block(const float* x, float largest, std::int64_t count, float* y) {
+  float sum = 0.0F;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = 0; i < count; ++i) {
+    y[i] = vector_exp(x[i] - largest);
+    sum += y[i];
+  }
+  return sum;
+}
+
+GPUBENCH_VECTOR_CLONES
+void multiply_block(const float* x, float factor, std::int64_t count, float* y) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) y[i] = x[i] * factor;
+}
+
+namespace {
+
+GPUBENCH_VECTOR_CLONES
+float dot_block(const float* a, const float* b, std::int64_t count) {
+  float sum = 0.0F;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = 0; i < count; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+GPUBENCH_VECTOR_CLONES
+void softmax_gradient_block(const float* y, const float* dy, float projection, std::int64_t count, float* dx) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) dx[i] = y[i] * (dy[i] - projection);
+}
+
+/// Rows of up to three tensors of one shape; a forward reads x alone.
+struct SoftmaxRows {
+  int threads = 1;
+  RowView first_view, second_view, to_view;
+  Source first, second;
+  Sink to;
+
+  template <class RunRow>
+  void over_rows(const RunRow& run_row) const {
+    parallel_chunks(threads, to_view.rows, row_grain(to_view.columns), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) run_row(row);
+      stream_fence();
+    });
+  }
+  [[nodiscard]] std::int64_t step() const {
+    return first.staged() || second.staged() || to.staged() ? block_elements : direct_columns;
+  }
+  /// Calls visit(column, count) for each block of a row.
+  template <class Visit>
+  void over_blocks(const Visit& visit) const {
+    for (std::int64_t i = 0; i < to_view.columns; i += step()) visit(i, std::min(step(), to_view.columns - i));
+  }
+};
+
+struct SoftmaxForwardWork : SoftmaxRows {
+  void operator()() const {
+    over_rows([this](std::int64_t row) {
+      BlockBuffer in, out;
+      const std::int64_t from = row * first_view.stride;
+      float largest = -std::numeric_limits<float>::infinity();
+      over_blocks([&](std::int64_t i, std::int64_t count) {
+        largest = std::max(largest, max_block(first.read(from + i, count, in), count));
+      });
+      double sum = 0.0;
+      over_blocks([&](std::int64_t i, std::int64_t count) {
+        sum += static_cast<double>(sum_exp_block(first.read(from + i, count, in), largest, count));
+      });
+      over_blocks([&](std::int64_t i, std::int64_t count) {
+        float* block = to.place(row * to_view.stride + i, out);
+        softmax_block(first.read(from + i, count, in), largest, static_cast<float>(1.0 / sum), count, block);
+        to.commit(row * to_view.stride + i, count, block);
+      });
+    });
+  }
+};
+
+struct SoftmaxBackwardWork : SoftmaxRows {
+  void operator()() const {
+    over_rows([this](std::int64_t row) {
+      BlockBuffer of_y, of_dy, out;
+      const auto y = [&](std::int64_t i, std::int64_t count) {
+        return first.read(row * first_view.stride + i, count, of_y);
+      };
+      const auto dy = [&](std::int64_t i, std::int64_t count) {
+        return second.read(row * second_view.stride + i, count, of_dy);
+      };
+      double sum = 0.0;
+      over_blocks([&](std::int64_t i, std::int64_t count) {
+        sum += static_cast<double>(dot_block(y(i, count), dy(i, count), count));
+      });
+      over_blocks([&](std::int64_t i, std::int64_t count) {
+        float* block = to.place(row * to_view.stride + i, out);
+        softmax_gradient_block(y(i, count), dy(i, count), static_cast<float>(sum), count, block);
+        to.commit(row * to_view.stride + i, count, block);
+      });
+    });
+  }
+};
+
+}  // namespace
+
+Plan plan_softmax_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  for (const TensorSpec& tensor : tensors) expect_f32_or_bf16(call, tensor);
+  expect_f32_sums(call);
+  SoftmaxForwardWork work;
+  work.threads = context.threads;
+  work.first_view = rows_of(call, tensors[0]);
+  work.to_view = rows_of(call, tensors[1]);
+  return own_plan(call, work, {{"x", to<&SoftmaxForwardWork::first>}, {"y", to<&SoftmaxForwardWork::to>}});
+}
+
+Plan plan_softmax_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  for (const TensorSpec& tensor : tensors) expect_f32_or_bf16(call, tensor);
+  expect_f32_sums(call);
+  SoftmaxBackwardWork work;
+  work.threads = context.threads;
+  work.first_view = rows_of(call, tensors[0]);
+  work.second_view = rows_of(call, tensors[1]);
+  work.to_view = rows_of(call, tensors[2]);
+  return own_plan(call, work,
+                  {{"y", to<&SoftmaxBackwardWork::first>},
+                   {"dy", to<&SoftmaxBackwardWork::second>},
+                   {"dx", to<&SoftmaxBackwardWork::to>}});
+}
+
+}  // namespace gpubench::cpu

@@ -1,0 +1,47 @@
+// By own kernels: the grouped products of cuBLAS (cublasGemmGroupedBatchedEx) read the sizes on the host, and sizes are
+// the device's here.
+#include "reference/ops/grouped_gemm.h"
+
+#include "reference/cuda/kernels/grouped_gemm.h"
+#include "reference/cuda/plans.h"
+
+namespace gpubench::cuda {
+namespace {
+
+GroupedGemmArgs grouped_args(const OpCall& call, std::span<const TensorSpec> tensors) {
+  for (const TensorSpec& tensor : tensors) expect_row_major(call, tensor);
+  if (call.math.inputs != Math::Inputs::exact)
+    refuse(call, "own kernels multiply without tensor cores; expected products of inputs as they are, not of tf32");
+  const TensorSpec &a = tensors[0], &c = tensors[3];
+  GroupedGemmArgs args;
+  args.data = any_element(call, a);
+  args.result = any_element(call, c);
+  if (c.dtype != DType::f32) expect_same_type(call, a, c);
+  args.rows = a.shape[0];
+  args.groups = tensors[2].shape[0];
+  args.k = a.shape[1];
+  args.n = c.shape[-1];
+  return args;
+}
+
+Plan grouped_plan(const OpCall& call, const CudaContext& context, const GroupedGemmArgs& args,
+                  void (*launch)(const GroupedGemmArgs&, cudaStream_t)) {
+  using Args = GroupedGemmArgs;
+  return own_plan(call, context, args, launch,
+                  {{"a", to<&Args::a>}, {"b", to<&Args::b>}, {"sizes", to<&Args::sizes>}, {"c", to<&Args::c>}});
+}
+
+}  // namespace
+
+Plan plan_grouped_gemm(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  GroupedGemmArgs args = grouped_args(call, tensors);
+  args.transpose_b = call.attributes.as<GroupedGemm>().transpose_b;
+  return grouped_plan(call, context, args, launch_grouped_gemm);
+}
+
+Plan plan_grouped_gemm_backward_weight(const OpCall& call, std::span<const TensorSpec> tensors,
+                                       const CudaContext& context) {
+  return grouped_plan(call, context, grouped_args(call, tensors), launch_grouped_gemm_backward_weight);
+}
+
+}  // namespace gpubench::cuda

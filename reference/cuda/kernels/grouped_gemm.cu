@@ -1,0 +1,165 @@
+// A block per tile of 64 x 64 elements of c, 4 x 4 to a thread; both operands pass through shared memory 16 products
+// deep, as f32. No tensor cores: this is right, and far from fast in 16 bits. Which group a block's rows are of it
+// finds by adding up the sizes, so the host needs to know none of them: the grid has room for a part of a tile in every
+// group, and blocks beyond the last tile end at once.
+#include "reference/cuda/kernels/grouped_gemm.h"
+
+#include "reference/cuda/kernels/memory.cuh"
+#include "reference/cuda/kernels/number.cuh"
+
+namespace gpubench::cuda {
+namespace {
+
+constexpr int tile = 64;
+constexpr int depth = 16;
+constexpr int threads = 256;
+constexpr int per_thread = 4;  // along either side
+constexpr int sides = tile / per_thread;
+static_assert(sides * sides == threads);
+
+template <class W>
+struct Tiles {
+  Shared<W> a[depth][tile + 1], b[depth][tile + 1];
+};
+
+/// A matrix whose lines along k are multiplied: element (i, k) is at i * line_stride + k * k_stride.
+template <class T>
+struct Lines {
+  const T* data;
+  std::int64_t lines;  // that it has from here on
+  std::int64_t line_stride, k_stride;
+};
+
+/// `depth` elements of `tile` lines, from element `first` on; 0 beyond the ends. Neighbouring threads read neighbours.
+template <class T>
+__device__ __forceinline__ void load_tile(const Lines<T>& from, std::int64_t first, std::int64_t k,
+                                          Shared<Wide<T>> (&to)[depth][tile + 1]) {
+#pragma unroll
+  for (int turn = 0; turn < tile * depth / threads; ++turn) {
+    const int cell = turn * threads + static_cast<int>(threadIdx.x);
+    const bool along_k = from.k_stride == 1;
+    const int line = along_k ? cell / depth : cell % tile;
+    const int deep = along_k ? cell % depth : cell / tile;
+    Wide<T> value = 0;
+    if (line < from.lines && first + deep < k)
+      value = widen(load(from.data + line * from.line_stride + (first + deep) * from.k_stride));
+    to[deep][line] = value;
+  }
+}
+
+/// One tile of a b^T summed over k products, stored at c, whose rows are n elements apart.
+template <class T, class C>
+__device__ __forceinline__ void multiply_tile(const Lines<T>& a, const Lines<T>& b, std::int64_t k, C* c,
+                                              std::int64_t n) {
+  using W = Wide<T>;
+  auto& tiles = shared_storage<Tiles<W>>();
+  const int row = static_cast<int>(threadIdx.x) / sides, column = static_cast<int>(threadIdx.x) % sides;
+  W sum[per_thread][per_thread] = {};
+  for (std::int64_t first = 0; first < k; first += depth) {
+    load_tile(a, first, k, tiles.a);
+    load_tile(b, first, k, tiles.b);
+    __syncthreads();
+#pragma unroll
+    for (int deep = 0; deep < depth; ++deep) {
+      W left[per_thread], right[per_thread];
+#pragma unroll
+      for (int i = 0; i < per_thread; ++i) {
+        left[i] = tiles.a[deep][row + i * sides];
+        right[i] = tiles.b[deep][column + i * sides];
+      }
+#pragma unroll
+      for (int i = 0; i < per_thread; ++i) {
+#pragma unroll
+        for (int j = 0; j < per_thread; ++j) sum[i][j] += left[i] * right[j];
+      }
+    }
+    __syncthreads();
+  }
+#pragma unroll
+  for (int i = 0; i < per_thread; ++i) {
+#pragma unroll
+    for (int j = 0; j < per_thread; ++j) {
+      if (row + i * sides < a.lines && column + j * sides < b.lines)
+        store(c + (row + i * sides) * n + column + j * sides, narrow<C>(sum[i][j]));
+    }
+  }
+}
+
+/// Where a group's rows are. A size that makes no sense is cut to what rows there are.
+struct Group {
+  std::int64_t index, begin, size;
+};
+__device__ __forceinline__ Group next_group(const GroupedGemmArgs& args, const Group& last) {
+  const std::int64_t begin = last.begin + last.size, left = args.rows - begin;
+  const std::int64_t index = last.index + 1;
+  if (index >= args.groups) return {args.groups, begin, left};  // rows of no group
+  const std::int64_t wanted = load(args.sizes + index);
+  return {index, begin, wanted < 0 ? 0 : wanted < left ? wanted : left};
+}
+
+template <class T, class C>
+__global__ void __launch_bounds__(threads) grouped_forward_kernel(GroupedGemmArgs args) {
+  const std::int64_t across = (args.n + tile - 1) / tile;
+  std::int64_t down = blockIdx.x / across;
+  const std::int64_t column = blockIdx.x % across * tile;
+  Group group{-1, 0, 0};
+  while (true) {
+    group = next_group(args, group);
+    const std::int64_t tiles = (group.size + tile - 1) / tile;
+    if (down < tiles) break;
+    if (group.index == args.groups) return;
+    down -= tiles;
+  }
+  const std::int64_t row = group.begin + down * tile, rows = group.begin + group.size - row;
+  C* c = static_cast<C*>(args.c) + row * args.n + column;
+  const Lines<T> a{static_cast<const T*>(args.a) + row * args.k, rows, args.k, 1};
+  const bool none = group.index == args.groups;
+  const T* matrix = static_cast<const T*>(args.b) + (none ? 0 : group.index * args.k * args.n);
+  const Lines<T> b = args.transpose_b ? Lines<T>{matrix + column * args.k, args.n - column, args.k, 1}
+                                      : Lines<T>{matrix + column, args.n - column, 1, args.n};
+  multiply_tile(a, b, none ? 0 : args.k, c, args.n);
+}
+
+template <class T, class C>
+__global__ void __launch_bounds__(threads) grouped_weight_kernel(GroupedGemmArgs args) {
+  const std::int64_t across = (args.n + tile - 1) / tile, down = (args.k + tile - 1) / tile;
+  const std::int64_t index = blockIdx.x / (across * down);
+  const std::int64_t row = blockIdx.x / across % down * tile, column = blockIdx.x % across * tile;
+  Group group{-1, 0, 0};
+  while (group.index < index) group = next_group(args, group);
+  const Lines<T> a{static_cast<const T*>(args.a) + group.begin * args.k + row, args.k - row, 1, args.k};
+  const Lines<T> b{static_cast<const T*>(args.b) + group.begin * args.n + column, args.n - column, 1, args.n};
+  multiply_tile(a, b, group.size, static_cast<C*>(args.c) + (index * args.k + row) * args.n + column, args.n);
+}
+
+/// Calls launch_with(the data's type, c's).
+template <class LaunchWith>
+void with_types(const GroupedGemmArgs& args, const LaunchWith& launch_with) {
+  with_any_type(args.data, [&](auto type) {
+    if (args.result == args.data) return launch_with(type, type);
+    if (args.data == Element::f64 || args.result != Element::f32)
+      throw std::logic_error("a grouped product has the type of its operands, or f32");
+    launch_with(type, Type<float>{});
+  });
+}
+
+}  // namespace
+
+void launch_grouped_gemm(const GroupedGemmArgs& args, cudaStream_t stream) {
+  const std::int64_t across = (args.n + tile - 1) / tile;
+  const std::int64_t down = args.rows / tile + args.groups + 1;  // every group's last tile may be a part of one
+  with_types(args, [&](auto type, auto result) {
+    launch(grouped_forward_kernel<typename decltype(type)::type, typename decltype(result)::type>,
+           Grid{across * down, threads}, stream, args);
+  });
+}
+
+void launch_grouped_gemm_backward_weight(const GroupedGemmArgs& args, cudaStream_t stream) {
+  const std::int64_t across = (args.n + tile - 1) / tile, down = (args.k + tile - 1) / tile;
+  with_types(args, [&](auto type, auto result) {
+    launch(grouped_weight_kernel<typename decltype(type)::type, typename decltype(result)::type>,
+           Grid{across * down * args.groups, threads}, stream, args);
+  });
+}
+
+}  // namespace gpubench::cuda

@@ -1,0 +1,159 @@
+// Every element is judged alone, by the rule of matrix products. Of a weight gradient the number of products is the
+// size of its group.
+#include <limits>
+#include <vector>
+
+#include "reference/ops/definition.h"
+#include "reference/ops/grouped_gemm.h"
+#include "reference/ops/matrix_lines.h"
+#include "reference/ops/sum_error_bound.h"
+
+namespace gpubench {
+namespace {
+
+/// Where each group's rows begin, and behind them where the last one ends; empty where sizes make no sense.
+std::vector<std::int64_t> begins_of(const Operands& operands) {
+  const TensorView& sizes = operands.input("sizes");
+  std::vector<std::int64_t> begins{0};
+  for (std::int64_t g = 0; g < sizes.shape()[0]; ++g) {
+    const auto size = static_cast<std::int64_t>(sizes[g]);
+    if (size < 0) return {};
+    begins.push_back(begins.back() + size);
+  }
+  if (begins.back() > operands.input("a").shape()[0]) return {};
+  return begins;
+}
+
+ProductSum sum_of(const Math& math, std::span<const double> left, std::span<const double> right) {
+  return math.accumulate == DType::f64 ? wide_dot(left, right) : dot(left, right);
+}
+
+ContractionRule grouped_rule_of(const Operands& operands) {
+  return contraction_rule(operands.call.math, operands.inputs[0].dtype(), operands.inputs[1].dtype(),
+                          operands.outputs[0].dtype);
+}
+
+constexpr Expected no_right_answer{std::numeric_limits<double>::quiet_NaN(), 0.0};
+
+class GroupedGemmDefinition final : public OpDefinition {
+ public:
+  OpKind kind() const override { return grouped_gemm_kind; }
+
+  // However the rows are spread over the groups.
+  Cost cost(const CallSpecs& op) const override {
+    return {2.0 * elements_of(op.inputs[0]) * static_cast<double>(op.outputs[0].shape[1]), op.bytes()};
+  }
+
+  CheckUnits units(const CallSpecs& op, int) const override {
+    const double strided = op.call.attributes.as<GroupedGemm>().transpose_b ? 0.0 : 1.0;
+    return element_units(op.outputs[0].shape,
+                         (4.0 + strided_read_flop * strided) * static_cast<double>(op.inputs[0].shape[1]));
+  }
+
+  std::string bound(const CallSpecs& op, int) const override {
+    const ContractionRule rule =
+        contraction_rule(op.call.math, op.inputs[0].dtype, op.inputs[1].dtype, op.outputs[0].dtype);
+    return bound_text("Rule G: " + rule.formula(op.inputs[0].shape[1]), op.call.math);
+  }
+
+  void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
+                std::span<Expected> judged) const override {
+    const bool transpose_b = operands.call.attributes.as<GroupedGemm>().transpose_b;
+    const std::vector<std::int64_t> begins = begins_of(operands);
+    const std::int64_t n = operands.outputs[0].shape[1], k = operands.input("a").shape()[1];
+    const ContractionRule rule = grouped_rule_of(operands);
+    Lines rows(operands.input("a"), true, k, 1);
+    Lines columns(operands.input("b"), transpose_b, k, n);
+    std::size_t group = 0;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const std::int64_t row = wanted[i] / n;
+      while (group + 1 < begins.size() && begins[group + 1] <= row) ++group;
+      if (begins.empty()) {
+        judged[i] = no_right_answer;
+      } else if (group + 1 == begins.size()) {
+        judged[i] = {0.0, 0.0};
+      } else {
+        const ProductSum sum = sum_of(operands.call.math, rows.line(0, row),
+                                      columns.line(static_cast<std::int64_t>(group), wanted[i] % n));
+        judged[i] = {sum.value, rule.bound(sum)};
+      }
+    }
+  }
+
+  void derivative(Program& program, const OpCall& forward, GradientTape& tape) const override {
+    const OpCall call = forward;  // appending to the program may move the original
+    const auto dc = incoming_gradient(call, tape, call.outputs[0]);
+    if (!dc) return;
+    const ValueId a = call.input("a"), b = call.input("b"), sizes = call.input("sizes");
+    const bool transpose_b = call.attributes.as<GroupedGemm>().transpose_b;
+    if (tape.wanted(a)) {
+      tape.contribute(a, grouped_gemm(program, {!transpose_b}, call.math, tape.label(call, "da"), *dc, b, sizes,
+                                      tape.destination(a)));
+    }
+    if (tape.wanted(b)) {
+      tape.contribute(b, grouped_gemm_backward_weight(program, call.math, tape.label(call, "db"), transpose_b ? *dc : a,
+                                                      transpose_b ? a : *dc, sizes, tape.destination(b)));
+    }
+  }
+};
+
+class GroupedGemmBackwardWeight final : public OpDefinition {
+ public:
+  OpKind kind() const override { return grouped_gemm_backward_weight_kind; }
+
+  Cost cost(const CallSpecs& op) const override {
+    return {2.0 * elements_of(op.inputs[0]) * static_cast<double>(op.inputs[1].shape[1]), op.bytes()};
+  }
+
+  CheckUnits units(const CallSpecs& op, int) const override {
+    const double rows = static_cast<double>(op.inputs[0].shape[0]) / static_cast<double>(op.outputs[0].shape[0]);
+    CheckUnits units = element_units(op.outputs[0].shape, (4.0 + 2.0 * strided_read_flop) * (rows + 1.0));
+    const std::int64_t groups = op.outputs[0].shape[0], matrix = units.count / groups;
+    units.landmarks.clear();
+    for (std::int64_t g = 0; g < groups; ++g) {
+      for (const std::int64_t element : {g * matrix, (g + 1) * matrix - 1}) {
+        if (units.landmarks.empty() || units.landmarks.back() < element) units.landmarks.push_back(element);
+      }
+    }
+    return units;
+  }
+
+  std::string bound(const CallSpecs& op, int) const override {
+    const ContractionRule rule =
+        contraction_rule(op.call.math, op.inputs[0].dtype, op.inputs[1].dtype, op.outputs[0].dtype);
+    return bound_text("Rule G: " + rule.formula("K") + ", K = rows of the group", op.call.math);
+  }
+
+  void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
+                std::span<Expected> judged) const override {
+    const std::vector<std::int64_t> begins = begins_of(operands);
+    const std::int64_t m = operands.outputs[0].shape[1], n = operands.outputs[0].shape[2];
+    const ContractionRule rule = grouped_rule_of(operands);
+    for (std::size_t i = 0; i < wanted.size();) {
+      const std::int64_t group = wanted[i] / (m * n);
+      const auto at = static_cast<std::size_t>(group);
+      const std::int64_t begin = begins.empty() ? 0 : begins[at];
+      const std::int64_t size = begins.empty() ? 0 : begins[at + 1] - begin;
+      Lines left(operands.input("a"), false, size, 1, begin), right(operands.input("b"), false, size, n, begin);
+      for (; i < wanted.size() && wanted[i] / (m * n) == group; ++i) {
+        if (begins.empty()) {
+          judged[i] = no_right_answer;
+        } else if (size == 0) {
+          judged[i] = {0.0, 0.0};
+        } else {
+          const ProductSum sum =
+              sum_of(operands.call.math, left.line(0, wanted[i] / n % m), right.line(0, wanted[i] % n));
+          judged[i] = {sum.value, rule.bound(sum)};
+        }
+      }
+    }
+  }
+};
+
+}  // namespace
+
+std::span<const OpDefinition* const> grouped_gemm_definitions() {
+  return definitions_of<GroupedGemmDefinition, GroupedGemmBackwardWeight>();
+}
+
+}  // namespace gpubench

@@ -1,0 +1,55 @@
+// Which experts of a mixture a token goes to, and with what weights: top-k routing. Shazeer et al., arXiv 1701.06538;
+// Switch, arXiv 2101.03961; Mixtral, arXiv 2401.04088; DeepSeek-V3, arXiv 2412.19437, 2.1.2.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "harness/core/program.h"
+
+namespace gpubench {
+
+/// logits [t, e], bias? f32 [e] -> indices i32 [t, k], weights f32 [t, k] (f64 for f64)
+///   s        softmax of the row, or 1 / (1 + exp(-logit)) of each
+///   indices  of the k largest s + bias, the largest first; of equal logits with equal biases the lowest index first.
+///            Where scores differ by less than their rounding errors, either may come first.
+///   weights  scale s[index], divided by their sum first where `normalize`: then those of a softmax are the softmax of
+///            the chosen logits alone (Mixtral)
+/// A row with a NaN has no right answer.
+inline constexpr OpKind routing_forward_kind{"routing_forward", "logits bias?", "indices weights"};
+/// logits, indices, dweights [t, k] -> dlogits, as logits: what flows through the weights, for the choice as given (the
+/// choice itself, and so the bias, has no gradient). An index outside [0, e) contributes nothing.
+inline constexpr OpKind routing_backward_kind{"routing_backward", "logits indices dweights", "dlogits"};
+
+///                            scores   normalize  bias  scale
+///   Switch (k = 1), OLMoE    softmax  no         no    1
+///   Mixtral, Qwen3           softmax  yes        no    1
+///   DeepSeek-V3              sigmoid  yes        yes   2.5
+struct Routing {
+  enum class Scores { softmax, sigmoid };
+  std::int64_t k = 1;
+  Scores scores = Scores::softmax;
+  bool normalize = false;
+  bool bias = false;  ///< counts in the choice alone; balances the experts without a loss (arXiv 2408.15664)
+  double scale = 1.0;
+  static void visit(auto&& attribute) {
+    attribute.always("k", &Routing::k);
+    attribute("scores", &Routing::scores, AsWord{"softmax", "sigmoid"});
+    attribute("normalize", &Routing::normalize);
+    attribute("bias", &Routing::bias);
+    attribute("scale", &Routing::scale);
+  }
+  [[nodiscard]] bool has(std::string_view operand) const { return operand == "bias" && bias; }
+};
+
+struct RoutingForward {
+  ValueId indices, weights;
+};
+/// Throws ProgramError unless 1 <= k <= e, and `bias` is given exactly where the attributes ask for it.
+RoutingForward routing_forward(Program& program, const Routing& attributes, const Math& math, std::string label,
+                               ValueId logits, std::optional<ValueId> bias = {});
+/// `attributes`: the forward's.
+ValueId routing_backward(Program& program, const Routing& attributes, const Math& math, std::string label,
+                         ValueId logits, ValueId indices, ValueId dweights);
+
+}  // namespace gpubench

@@ -1,0 +1,293 @@
+// A choice is judged by the scores that it is made of. Let v_i be the exact scores and V_i their bounds. Whatever
+// scores v^ within them an implementation sorts, its j-th largest lies between the j-th largest of v - V and the j-th
+// largest of v + V, for order statistics grow with every number. So index i may be at place j where
+//     v_i + V_i >= (v - V)_(j)   and   v_i - V_i <= (v + V)_(j)
+// Equal logits have equal scores in any arithmetic: there the lower index must come first. What is further from a tie
+// than the bounds is judged bitwise. Weights, and all that reads the indices later, are judged on the indices as they
+// were stored.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "reference/ops/definition.h"
+#include "reference/ops/routing.h"
+#include "reference/ops/softmax_textbook.h"
+#include "reference/ops/sum_error_bound.h"
+
+namespace gpubench {
+namespace {
+
+constexpr double no_answer = std::numeric_limits<double>::quiet_NaN();
+// Of 1 / (1 + exp(-x)), or exp(x) / (1 + exp(x)): exp three ulps, which count for 1 - s of the result, a sum, a
+// quotient.
+constexpr double sigmoid_error = 10.0;
+
+/// The scores of one token, by expert.
+struct Scores {
+  const Routing& routing;
+  double u = 0.0, tiny = 0.0;
+  std::vector<double> x;
+  std::vector<Expected> s;  ///< softmax over all experts, or sigmoids
+
+  Scores(const Operands& operands)
+      : routing(operands.call.attributes.as<Routing>()),
+        u(accumulator_roundoff(operands.call.math)),
+        tiny(smallest_normal(operands.call.math.accumulate)),
+        x(static_cast<std::size_t>(operands.input("logits").shape()[1])),
+        s(x.size()) {}
+
+  void read(const Operands& operands, std::int64_t token) {
+    operands.input("logits").read(token * static_cast<std::int64_t>(x.size()), x);
+    if (softmax()) return judge_softmax(x, u, tiny, s);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double value = 1.0 / (1.0 + std::exp(-x[i]));
+      s[i] = {value, sigmoid_error * u * value + tiny};
+    }
+  }
+  [[nodiscard]] bool softmax() const { return routing.scores == Routing::Scores::softmax; }
+  [[nodiscard]] bool in_range(double index) const { return index >= 0.0 && index < static_cast<double>(x.size()); }
+
+  /// Of the chosen ones: the scores, or their shares of the scores' sum. An index outside the experts counts for 0. A
+  /// share of a softmax is that of exp(x - m): what all scores are divided by cancels, but for two roundings.
+  [[nodiscard]] std::vector<Expected> shares(std::span<const double> chosen) const {
+    std::vector<Expected> share(chosen.size());
+    double sum = 0.0, weighted = 0.0;
+    const double largest = *std::max_element(x.begin(), x.end());
+    const auto term = [&](std::size_t i) { return softmax() ? exp_error(largest - x[i], u) : sigmoid_error * u; };
+    for (std::size_t j = 0; j < chosen.size(); ++j) {
+      if (!in_range(chosen[j])) continue;
+      const auto i = static_cast<std::size_t>(chosen[j]);
+      share[j] = s[i];
+      sum += s[i].value;
+      if (s[i].value > 0.0) weighted += s[i].value * term(i);
+    }
+    if (!routing.normalize) return share;
+    const double of_sum = weighted / sum + u * (2.0 * std::sqrt(static_cast<double>(chosen.size())) + 6.0);
+    for (std::size_t j = 0; j < chosen.size(); ++j) {
+      if (!in_range(chosen[j])) continue;
+      const double value = share[j].value / sum;
+      share[j] = {value, value * (term(static_cast<std::size_t>(chosen[j])) + of_sum) + 2.0 * tiny / sum};
+    }
+    return share;
+  }
+};
+
+/// scale f with its bound; `operations`: how many roundings come on top.
+Expected scaled(const Expected& f, const Scores& row, double operations) {
+  const double scale = row.routing.scale;
+  const double value = scale * f.value;
+  return {value,
+          std::fabs(scale) * f.bound + operations * row.u * std::fabs(value) +
+              std::fabs(scale - round_to(row.u < 0x1p-30 ? DType::f64 : DType::f32, scale)) * std::fabs(f.value)};
+}
+
+/// What the choice is made by, and which of it may be where.
+class ExpertChoice {
+ public:
+  ExpertChoice(const Scores& row, std::span<const double> bias)
+      : row_(row), bias_(bias.begin(), bias.end()), below_(row.x.size()), above_(row.x.size()) {
+    bias_.resize(row.x.size());
+    for (std::size_t i = 0; i < row.x.size(); ++i) {
+      const double v = row.s[i].value + bias_[i];
+      const double bound = row.s[i].bound + (bias.empty() ? 0.0 : row.u * std::fabs(v));
+      below_[i] = v - bound;
+      above_[i] = v + bound;
+      order_.push_back(i);
+      invalid_ = invalid_ || std::isnan(v);
+    }
+    std::stable_sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
+      if (bias.empty()) return row.x[a] > row.x[b];  // which is exact
+      return row.s[a].value + bias_[a] > row.s[b].value + bias_[b];
+    });
+    sorted_below_ = below_;
+    sorted_above_ = above_;
+    std::sort(sorted_below_.rbegin(), sorted_below_.rend());
+    std::sort(sorted_above_.rbegin(), sorted_above_.rend());
+  }
+
+  /// What stands at each of k places: `written` where that is right, else the exact choice; NaN where there is none.
+  void judge(std::span<const double> written, std::span<Expected> judged) const {
+    std::vector<bool> taken(row_.x.size());
+    for (std::size_t j = 0; j < judged.size(); ++j) {
+      judged[j] = invalid_ ? Expected{no_answer, 0.0} : moved(static_cast<double>(order_[j]));
+      if (invalid_ || written.empty() || !row_.in_range(written[j])) continue;
+      const auto i = static_cast<std::size_t>(written[j]);
+      if (!may_follow(i, j, taken)) continue;
+      taken[i] = true;
+      judged[j] = moved(written[j]);
+    }
+  }
+
+ private:
+  [[nodiscard]] bool may_follow(std::size_t i, std::size_t place, const std::vector<bool>& taken) const {
+    if (taken[i] || !(above_[i] >= sorted_below_[place]) || !(below_[i] <= sorted_above_[place])) return false;
+    for (std::size_t lower = 0; lower < i; ++lower) {
+      if (!taken[lower] && row_.x[lower] == row_.x[i] && bias_[lower] == bias_[i]) return false;
+    }
+    return true;
+  }
+
+  const Scores& row_;
+  std::vector<double> bias_, below_, above_, sorted_below_, sorted_above_;
+  std::vector<std::size_t> order_;
+  bool invalid_ = false;
+};
+
+std::string shares_rule(const Routing& routing, std::int64_t experts, const Math& math) {
+  const bool softmax = routing.scores == Routing::Scores::softmax;
+  if (!routing.normalize)
+    return softmax ? softmax_rule(experts, math) : "10 u s + " + power_text(smallest_normal(math.accumulate));
+  const std::string term = softmax ? "2 (m - x) + 6" : "10";
+  return "u q (r + sum q r + 2 sqrt(" + std::to_string(routing.k) + ") + 6) + " +
+         power_text(2.0 * smallest_normal(math.accumulate)) + " / sum s, r = " + term;
+}
+
+class RoutingForwardDefinition final : public OpDefinition {
+ public:
+  OpKind kind() const override { return routing_forward_kind; }
+
+  // Scores as a softmax has them, and a comparison for each of the k.
+  Cost cost(const CallSpecs& op) const override {
+    const auto k = static_cast<double>(op.call.attributes.as<Routing>().k);
+    return {(5.0 + k) * elements_of(op.inputs[0]), op.bytes()};
+  }
+
+  // Sorting counts for a comparison and a half per level.
+  CheckUnits units(const CallSpecs& op, int output) const override {
+    const Shape& logits = op.inputs[0].shape;
+    return norm_row_units(logits, op.output(output).shape[1], 40.0 + 8.0 * std::log2(static_cast<double>(logits[1])));
+  }
+
+  std::string bound(const CallSpecs& op, int output) const override {
+    const Routing& routing = op.call.attributes.as<Routing>();
+    Routing of_scores = routing;
+    of_scores.normalize = false;
+    if (output == 0) {
+      return "exact, or another of a score within T of the j-th: " +
+             bound_text("T = " + shares_rule(of_scores, op.inputs[0].shape[1], op.call.math) +
+                            (routing.bias ? " + u |s + bias|" : ""),
+                        op.call.math);
+    }
+    const std::string factor = routing.scale == 1.0 ? "" : number_text(routing.scale) + " T + u |w|, T = ";
+    return bound_text("of the stored indices: " + factor + shares_rule(routing, op.inputs[0].shape[1], op.call.math),
+                      op.call.math);
+  }
+
+  [[nodiscard]] bool reads_written(const OpCall&) const override { return true; }
+
+  void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
+                std::span<Expected> judged) const override {
+    Scores row(operands);
+    const auto k = static_cast<std::size_t>(row.routing.k);
+    std::vector<double> bias(row.routing.bias ? row.x.size() : 0);
+    if (row.routing.bias) operands.input("bias").read(0, bias);
+    std::vector<double> written(operands.written.empty() ? 0 : k);
+    std::vector<Expected> places(k);
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      row.read(operands, wanted[i]);
+      if (!written.empty()) operands.written[0].read(wanted[i] * row.routing.k, written);
+      const std::span<Expected> of_row = judged.subspan(i * k, k);
+      if (output == 0 || written.empty()) ExpertChoice(row, bias).judge(written, places);
+      if (output == 0) {
+        std::copy(places.begin(), places.end(), of_row.begin());
+        continue;
+      }
+      std::vector<double> chosen = written;
+      if (written.empty()) {
+        for (const Expected& place : places) chosen.push_back(place.value);
+      }
+      const std::vector<Expected> share = row.shares(chosen);
+      for (std::size_t j = 0; j < k; ++j) {
+        of_row[j] = row.in_range(chosen[j]) ? scaled(share[j], row, row.routing.scale == 1.0 ? 0.0 : 1.0)
+                                            : Expected{no_answer, 0.0};
+      }
+    }
+  }
+
+  void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
+    const auto dweights = incoming_gradient(call, tape, call.output("weights"));
+    const ValueId logits = call.input("logits");
+    if (!dweights || !tape.wanted(logits)) return;
+    tape.contribute(logits, routing_backward(program, call.attributes.as<Routing>(), call.math,
+                                             tape.label(call, "backward"), logits, call.output("indices"), *dweights));
+  }
+};
+
+// With f the scores, or the chosen ones' shares of their sum, g = 1 for a softmax and 1 - f_sigmoid for a sigmoid,
+// D = sum f dw over the chosen (0 for sigmoids that are not normalized) and h = dw (0 where not chosen) - D:
+//     dx = scale f g h
+// Where normalized, and for sigmoids, only the chosen ones get a gradient. The bound is that of a product of three
+// factors, and of its roundings.
+class RoutingBackwardDefinition final : public OpDefinition {
+ public:
+  OpKind kind() const override { return routing_backward_kind; }
+
+  Cost cost(const CallSpecs& op) const override { return {8.0 * elements_of(op.inputs[0]), op.bytes()}; }
+
+  CheckUnits units(const CallSpecs& op, int) const override {
+    return norm_row_units(op.inputs[0].shape, op.inputs[0].shape[1], 48.0);
+  }
+
+  std::string bound(const CallSpecs& op, int) const override {
+    const Routing& routing = op.call.attributes.as<Routing>();
+    const std::string factor = routing.scale == 1.0 ? "" : number_text(std::fabs(routing.scale)) + " ";
+    const std::string rest = ", h = dw - D, D = sum f dw, T(D) = sum |dw| T(f) + " + sum_error_text(routing.k);
+    return bound_text(factor + "(T(f) |g h| + |f| (T(g) |h| + |g| (T(D) + u |h|))) + 4 u |dx|" + rest +
+                          ", T(f) = " + shares_rule(routing, op.inputs[0].shape[1], op.call.math),
+                      op.call.math);
+  }
+
+  void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
+                std::span<Expected> judged) const override {
+    Scores row(operands);
+    const std::size_t experts = row.x.size();
+    const bool softmax = row.softmax(), all = softmax && !row.routing.normalize;
+    std::vector<double> indices(static_cast<std::size_t>(row.routing.k)), dw(indices.size());
+    std::vector<double> of_chosen(experts);
+    std::vector<Expected> f(experts);
+    std::vector<bool> chosen(experts);
+    for (std::size_t at = 0; at < wanted.size(); ++at) {
+      row.read(operands, wanted[at]);
+      operands.input("indices").read(wanted[at] * row.routing.k, indices);
+      operands.input("dweights").read(wanted[at] * row.routing.k, dw);
+      const std::vector<Expected> share = row.shares(indices);
+      ProductSum of_all;
+      double of_all_bound = 0.0;
+      std::fill(of_chosen.begin(), of_chosen.end(), 0.0);
+      std::fill(chosen.begin(), chosen.end(), false);
+      f = row.s;
+      for (std::size_t j = 0; j < indices.size(); ++j) {
+        if (!row.in_range(indices[j])) continue;
+        const auto i = static_cast<std::size_t>(indices[j]);
+        of_chosen[i] += dw[j];
+        chosen[i] = true;
+        f[i] = share[j];
+        if (!softmax && !row.routing.normalize) continue;
+        of_all.add(share[j].value * dw[j]);
+        of_all_bound += std::fabs(dw[j]) * share[j].bound;
+      }
+      of_all_bound += sum_error_bound(of_all, row.u);
+      for (std::size_t i = 0; i < experts; ++i) {
+        Expected& dx = judged[at * experts + i];
+        dx = {0.0, 0.0};
+        if (!chosen[i] && !all) continue;
+        const double h = of_chosen[i] - of_all.value;
+        const double g = softmax ? 1.0 : 1.0 - row.s[i].value;
+        const double g_bound = softmax ? 0.0 : row.s[i].bound + row.u * g;
+        const Expected product{f[i].value * g * h,
+                               f[i].bound * std::fabs(g * h) +
+                                   f[i].value * (g_bound * std::fabs(h) + g * (of_all_bound + row.u * std::fabs(h)))};
+        dx = scaled(product, row, 4.0);
+      }
+    }
+  }
+};
+
+}  // namespace
+
+std::span<const OpDefinition* const> routing_definitions() {
+  return definitions_of<RoutingBackwardDefinition, RoutingForwardDefinition>();
+}
+
+}  // namespace gpubench

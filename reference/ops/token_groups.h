@@ -1,0 +1,55 @@
+// Tokens brought to their experts and back: sorted by expert, moved, and summed up again. A pair is a token and one of
+// its k experts; pair token k + j is the token's j-th.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "harness/core/program.h"
+
+namespace gpubench {
+
+/// indices i32 [t, k] -> sizes i32 [experts], order i32 [t k], places i32 [t, k]
+/// The pairs by expert, those of one expert in their own order.
+///   sizes   how many pairs name expert first + g
+///   order   the pairs, one group behind the other
+///   places  where in `order` each pair is
+/// Pairs of other experts (on other ranks) are left out: their place is -1, and so is the rest of `order`.
+inline constexpr OpKind group_tokens_kind{"group_tokens", "indices", "sizes order places"};
+struct TokenGrouping {
+  std::int64_t experts = 1;
+  std::int64_t first = 0;
+  static void visit(auto&& attribute) {
+    attribute.always("experts", &TokenGrouping::experts);
+    attribute("first", &TokenGrouping::first);
+  }
+};
+
+/// x [t, h], order i32 [n], weights? f32 [t, k] (f64 for f64) -> y [n, h], x's type; k = n / t
+///   y[r] = x[order[r] / k], times weights[order[r]]; 0 where order[r] is no pair
+inline constexpr OpKind permute_tokens_kind{"permute_tokens", "x order weights?", "y"};
+/// x [n, h], places i32 [t, k], weights? f32 [t, k] -> y [t, h], x's type
+///   y[i] = the sum over j of x[places[i, j]], times weights[i, j]; places outside [0, n) contribute nothing
+inline constexpr OpKind unpermute_tokens_kind{"unpermute_tokens", "x places weights?", "y"};
+/// x [n, h], places i32 [t, k], dy [t, h] -> dweights f32 [t, k] (f64 for f64): dweights[i, j] = dy[i] . x[places[i,
+/// j]], or 0. The gradient of both ops' weights: of permute_tokens with its x for dy, and dy for x.
+inline constexpr OpKind unpermute_backward_weights_kind{"unpermute_backward_weights", "x places dy", "dweights"};
+struct TokenMove {
+  bool weighted = false;
+  static void visit(auto&& attribute) { attribute("weighted", &TokenMove::weighted); }
+  [[nodiscard]] bool has(std::string_view operand) const { return operand == "weights" && weighted; }
+};
+
+struct TokenGroups {
+  ValueId sizes, order, places;
+};
+TokenGroups group_tokens(Program& program, const TokenGrouping& attributes, std::string label, ValueId indices);
+/// `order`, `places`: a gradient needs both, and finds the other one where group_tokens made this one.
+ValueId permute_tokens(Program& program, const Math& math, std::string label, ValueId x, ValueId order,
+                       std::optional<ValueId> weights = {});
+ValueId unpermute_tokens(Program& program, const Math& math, std::string label, ValueId x, ValueId places,
+                         std::optional<ValueId> weights = {});
+ValueId unpermute_backward_weights(Program& program, const Math& math, std::string label, ValueId x, ValueId places,
+                                   ValueId dy);
+
+}  // namespace gpubench
