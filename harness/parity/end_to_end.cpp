@@ -42,9 +42,9 @@ void TextbookMachine::fill_sources(std::string_view case_key, std::uint64_t seed
   }
 }
 
-void TextbookMachine::run(std::optional<std::uint64_t> disturb) {
+void TextbookMachine::run(std::optional<std::uint64_t> disturb, const Choices& choices) {
   for (int index = 0; index < static_cast<int>(program_.ops().size()); ++index) {
-    run_op(index, disturb);
+    run_op(index, disturb, choices);
     if (!disturb) continue;
     for (const ValueId output : program_.op(index).outputs) {
       const std::span<const int> readers = program_.readers(output);
@@ -107,18 +107,50 @@ Outcome outcome_of(const OpCall& op, std::span<const TensorView> inputs, std::sp
   return outcome;
 }
 
+/// Puts what `choices` has for the op's outputs in their place; whether there was any.
+bool take_choices(const OpCall& op, const TextbookMachine::Choices& choices, Outcome& outcome) {
+  bool any = false;
+  for (std::size_t i = 0; i < outcome.specs.size(); ++i) {
+    const auto chosen = choices.find(op.outputs[i]);
+    if (chosen == choices.end()) continue;
+    any = true;
+    for (std::size_t e = 0; e < chosen->second.size(); ++e)
+      store_element(outcome.bytes[i].data(), outcome.specs[i], static_cast<std::int64_t>(e), chosen->second[e]);
+  }
+  return any;
+}
+
+/// What a run chose.
+TextbookMachine::Choices choices_of(const Program& program,
+                                    const std::function<std::optional<TensorView>(ValueId)>& run) {
+  TextbookMachine::Choices choices;
+  for (const OpCall& op : program.ops()) {
+    if (!definition(op.kind).reads_written(op)) continue;
+    for (const ValueId output : op.outputs) {
+      if (is_float(program.spec(output).dtype)) continue;
+      if (const std::optional<TensorView> chosen = run(output))
+        chosen->read(0, choices.emplace(output, chosen->shape().elements()).first->second);
+    }
+  }
+  return choices;
+}
+
 }  // namespace
 
-void TextbookMachine::run_op(int index, std::optional<std::uint64_t> disturb) {
+void TextbookMachine::run_op(int index, std::optional<std::uint64_t> disturb, const Choices& choices) {
   const OpCall& op = program_.op(index);
   std::vector<TensorView> inputs;
   for (const ValueId id : op.inputs) inputs.push_back(view(id));
   const std::vector<TensorSpec> outputs = specs_of(program_, op.outputs);
   // All outputs are evaluated before any is stored: an update overwrites what the other outputs still read.
   Outcome outcome = outcome_of(op, inputs, outputs, {}, disturb);
-  if (disturb && definition(op.kind).reads_written(op)) {  // what follows from an output follows from it as moved
-    const Outcome first = std::move(outcome);
-    outcome = outcome_of(op, inputs, outputs, first.views(), disturb);
+  if (definition(op.kind).reads_written(op)) {
+    const bool chosen = take_choices(op, choices, outcome);
+    if (disturb || chosen) {  // what follows from an output follows from it as moved, or as taken over
+      const Outcome first = std::move(outcome);
+      outcome = outcome_of(op, inputs, outputs, first.views(), disturb);
+      take_choices(op, choices, outcome);
+    }
   }
   const std::vector<TensorView> results = outcome.views();
   for (std::size_t output = 0; output < results.size(); ++output) {
@@ -188,17 +220,18 @@ double textbook_flop(const Program& program) {
 std::vector<EndToEndResult> end_to_end(const Program& program, std::string_view case_key, std::uint64_t seed,
                                        const std::function<std::optional<TensorView>(ValueId)>& real) {
   const Program wide = widen(program);
+  const TextbookMachine::Choices choices = choices_of(program, real);
   TextbookMachine exact(wide);
   std::vector<TextbookMachine> disturbed(disturbed_runs, TextbookMachine(program));
   std::vector<std::future<void>> runs;  // at once: they share nothing but the program
   for (std::uint64_t run = 0; run < disturbed_runs; ++run) {
     runs.push_back(std::async(std::launch::async, [&, run] {
       disturbed[run].fill_sources(case_key, seed, program);
-      disturbed[run].run(run + 1);
+      disturbed[run].run(run + 1, choices);
     }));
   }
   exact.fill_sources(case_key, seed, program);
-  exact.run();
+  exact.run({}, choices);
   for (std::future<void>& run : runs) run.get();
   TextbookMachine before(wide);
   before.fill_sources(case_key, seed, program);

@@ -10,13 +10,16 @@
 // have taken the tensor's largest step in the other direction. ReLU's gradient jumps where x is zero, by as much as
 // flows in, and an x so near to it that rounding decides its sign is rare: one run in ten may have one. So each of the
 // three has, in every tensor that a ReLU reads, one of the elements nearest to zero on the other side of it. Integers
-// are decisions, such as which element of a window is its largest: what is compared is what follows from them.
+// are decisions, such as which element of a window is its largest: what is compared is what follows from them. Those
+// that are judged on what was written (the experts of a token) are taken from the real run: by another choice between
+// two that are as good, all that follows would be another computation.
 // Only for small programs: the textbook runs everything four times.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,6 +34,8 @@ namespace gpubench {
 /// tests.
 class TextbookMachine {
  public:
+  using Choices = std::map<ValueId, std::vector<double>>;
+
   explicit TextbookMachine(const Program& program);
 
   /// Fills the sources as the harness does. `types`: the program whose storage types the values are first rounded to;
@@ -39,11 +44,12 @@ class TextbookMachine {
 
   /// Runs all ops. With `disturb`, from 1 on, each element of each output is first moved by a random fraction of its
   /// bound, as a correct but imperfect backend would; the random numbers come from that seed. And what a ReLU reads has
-  /// its element that is the `disturb`-nearest to zero, not zero, on the other side of it.
-  void run(std::optional<std::uint64_t> disturb = {});
+  /// its element that is the `disturb`-nearest to zero, not zero, on the other side of it. `choices`: integers that an
+  /// op chose in another run, and judges on what was written.
+  void run(std::optional<std::uint64_t> disturb = {}, const Choices& choices = {});
 
   /// Runs one op of the program, which must have run up to it; see run().
-  void run_op(int index, std::optional<std::uint64_t> disturb = {});
+  void run_op(int index, std::optional<std::uint64_t> disturb = {}, const Choices& choices = {});
 
   [[nodiscard]] TensorView view(ValueId id) const;
   [[nodiscard]] std::byte* data(StorageId id) { return memory_[static_cast<std::size_t>(id.index)].data(); }
