@@ -1,10 +1,11 @@
 // Suite norm: the row-wise ops of a transformer, each alone, at the widths of real models: normalization, rotary
-// position embedding and the gated activation of its feed-forward part; and the batch normalization of convolutional
-// networks. Forward and backward.
+// position embedding, the gated activation of its feed-forward part, softmax; and the batch normalization of
+// convolutional networks. Forward and backward.
 #include "reference/ops/norm.h"
 #include "reference/ops/batch_norm.h"
 #include "reference/ops/pointwise.h"
 #include "reference/ops/rotary.h"
+#include "reference/ops/softmax.h"
 #include "suites/suites.h"
 
 namespace gpubench::suites {
@@ -30,6 +31,24 @@ Grid llama_rows(std::int64_t smoke_n, std::int64_t n_8b, std::int64_t n_70b) {
       row_point(8192, n_8b, "llama3-8b", Tier::standard),
       row_point(8192, n_70b, "llama3-70b", Tier::large),
   });
+}
+
+// Scores of an attention, one head's rows after the other's; a router's; a vocabulary.
+Grid softmax_rows() {
+  return grid_of({
+      row_point(64, 512, "gpt2-124m, scores of 64 queries", Tier::smoke, {"f32"}),
+      row_point(4096, 1024, "gpt2-124m, scores of 4 heads", Tier::quick),
+      row_point(129, 77, "edge: odd rows that fill no pack", Tier::standard),
+      row_point(12288, 1024, "gpt2-124m, scores", Tier::standard),
+      row_point(8192, 128, "qwen3-30b-a3b, router", Tier::standard),
+      row_point(1024, 50304, "gpt2-124m, vocabulary", Tier::standard),
+      row_point(131072, 4096, "llama3-8b, scores", Tier::large),
+  });
+}
+
+Forward softmax(Program& p, const Case& c, const Recipe& r) {
+  const ValueId x = p.add(tensor("x", r.tensor, {c.dim("rows"), c.dim("n")}, Role::activation, Fill::normal(2.0)));
+  return {softmax_forward(p, r.math, "y", x), {x}};
 }
 
 Forward layer_norm(Program& p, const Case& c, const Recipe& r) {
@@ -145,7 +164,7 @@ Suite norm() {
   const Grid rms = llama_rows(512, 4096, 8192);
   const Grid gated = llama_rows(1792, 14336, 28672);
   return {"norm",
-          "normalization, rotary position embedding and SwiGLU, forward and backward",
+          "normalization, softmax, rotary position embedding and SwiGLU, forward and backward",
           {
               declare_rows("layer_norm_forward", "y, and the statistics that the backward wants", norm_sizes(),
                            forward<layer_norm>),
@@ -162,6 +181,8 @@ Suite norm() {
                               rotary_interleaved_forward),
               declare_rows("swiglu_forward", "silu(gate) up", gated, forward<swiglu>),
               declare_rows("swiglu_backward", "dgate and dup", gated, backward<swiglu>),
+              declare_rows("softmax_forward", "exp(x) over the row's sum", softmax_rows(), forward<softmax>),
+              declare_rows("softmax_backward", "its gradient, from y", softmax_rows(), backward<softmax>),
           }};
 }
 

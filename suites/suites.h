@@ -24,6 +24,7 @@ namespace suites {
 [[nodiscard]] Suite activation();   ///< activation.cpp
 [[nodiscard]] Suite pool();         ///< pool.cpp
 [[nodiscard]] Suite optimizer();    ///< optimizer.cpp
+[[nodiscard]] Suite moe();          ///< moe.cpp
 [[nodiscard]] Suite memory();       ///< memory.cpp
 [[nodiscard]] Suite link();         ///< link.cpp
 [[nodiscard]] Suite launch();       ///< launch.cpp

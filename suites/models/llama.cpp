@@ -14,18 +14,18 @@ constexpr Gemm no_bias{.transpose_b = true};
 
 class Llama {
  public:
-  Llama(Layers& layers, const Case& c)
+  Llama(Layers& layers, const Case& c, const FeedForward& feed_forward)
       : layers_(layers),
         heads_{c.dim("b"), c.dim("s"), c.dim("heads")},
         kv_heads_(c.dim("kv")),
         head_width_(c.dim("h") / c.dim("heads")),
-        hidden_(c.dim("f")),
+        feed_forward_(feed_forward),
         tables_(layers.rotary_tables(heads_.s, head_width_)) {}
 
   ValueId block(const std::string& prefix, ValueId x) {
     const ValueId attended = attention(prefix, layers_.rms_norm(prefix + "norm1", x));
     const ValueId middle = layers_.sum(prefix + "residual1", x, attended);
-    const ValueId fed = layers_.swiglu_mlp(prefix, layers_.rms_norm(prefix + "norm2", middle), hidden_);
+    const ValueId fed = feed_forward_(layers_, prefix, layers_.rms_norm(prefix + "norm2", middle));
     return layers_.sum(prefix + "residual2", middle, fed);
   }
 
@@ -48,23 +48,33 @@ class Llama {
 
   Layers& layers_;
   Heads heads_;
-  std::int64_t kv_heads_, head_width_, hidden_;
+  std::int64_t kv_heads_, head_width_;
+  const FeedForward& feed_forward_;
   RotaryTables tables_;
 };
 
+FeedForward swiglu_of(const Case& c) {
+  return [hidden = c.dim("f")](Layers& layers, const std::string& prefix, ValueId x) {
+    return layers.swiglu_mlp(prefix, x, hidden);
+  };
+}
+
 }  // namespace
 
-Program llama_block_step(const Case& c, const Recipe& r) {
-  const auto forward = [&](Layers& layers, ValueId x) { return Llama(layers, c).block("", x); };
+Program llama_block_step(const Case& c, const Recipe& r) { return llama_block_step(c, r, swiglu_of(c)); }
+Program llama_train_step(const Case& c, const Recipe& r) { return llama_train_step(c, r, swiglu_of(c)); }
+
+Program llama_block_step(const Case& c, const Recipe& r, const FeedForward& feed_forward) {
+  const auto forward = [&](Layers& layers, ValueId x) { return Llama(layers, c, feed_forward).block("", x); };
   return block_step(c, r, token_block(r, c.dim("b") * c.dim("s"), c.dim("h"), forward));
 }
 
-Program llama_train_step(const Case& c, const Recipe& r) {
+Program llama_train_step(const Case& c, const Recipe& r, const FeedForward& feed_forward) {
   return train_step(c, r, &Layers::adamw, [&](Layers& layers) {
     const std::int64_t vocabulary = c.dim("vocab");
     const ValueId tokens = layers.classes("tokens", c.dim("b") * c.dim("s"), vocabulary);
     const ValueId labels = layers.classes("labels", c.dim("b") * c.dim("s"), vocabulary);
-    Llama llama(layers, c);
+    Llama llama(layers, c, feed_forward);
     ValueId x = layers.embedding("embedding", tokens, vocabulary, c.dim("h"));
     for (std::int64_t layer = 0; layer < c.dim("layers"); ++layer)
       x = llama.block("block" + std::to_string(layer) + ".", x);

@@ -2,7 +2,10 @@
 // a SwiGLU feed-forward layer; no biases, a head of its own.
 #pragma once
 
-#include "harness/core/workload.h"
+#include <functional>
+#include <string>
+
+#include "suites/models/layers.h"
 
 namespace gpubench::suites {
 
@@ -10,5 +13,11 @@ namespace gpubench::suites {
 [[nodiscard]] Program llama_block_step(const Case& c, const Recipe& r);
 /// The whole model. Dims as a block's, and layers, vocab.
 [[nodiscard]] Program llama_train_step(const Case& c, const Recipe& r);
+
+/// What a block has behind its second norm: x [b s, h] -> [b s, h].
+using FeedForward = std::function<ValueId(Layers& layers, const std::string& prefix, ValueId x)>;
+/// The same with another feed-forward layer.
+[[nodiscard]] Program llama_block_step(const Case& c, const Recipe& r, const FeedForward& feed_forward);
+[[nodiscard]] Program llama_train_step(const Case& c, const Recipe& r, const FeedForward& feed_forward);
 
 }  // namespace gpubench::suites

@@ -173,6 +173,25 @@ TEST(Models, VitDoesItsPublishedWork) {
   EXPECT_DOUBLE_EQ(attention, 12 * 4 * 768.0 * 197 * 197);
 }
 
+TEST(Models, MixtralHasTheParametersOfItsPublishedSize) {
+  Dims dims = llama(32, 4096, 32, 8, 14336, 32000);
+  dims.emplace_back("experts", 8);
+  dims.emplace_back("k", 2);
+
+  EXPECT_EQ(parameters_of(build("moe", "mixtral_train_step", dims, "bf16")), 46'702'792'704);  // Mixtral 8x7B
+}
+
+// Each token takes two of the experts; the router has 8 outputs.
+TEST(Models, AMixtralBlockDoesTheWorkOfTwoExpertsAToken) {
+  const Program program =
+      build("moe", "mixtral_block",
+            {{"b", 1}, {"s", 2048}, {"h", 4096}, {"heads", 32}, {"kv", 8}, {"f", 14336}, {"experts", 8}, {"k", 2}});
+
+  EXPECT_DOUBLE_EQ(flop_of(program, {"gemm"}), 2048 * 3 * 2 * 4096.0 * (6144 + 4096 + 8));
+  EXPECT_DOUBLE_EQ(flop_of(program, {"grouped_gemm"}), 2048 * 2 * 3 * 2 * 4096.0 * (28672 + 14336));
+  for (const OpCall& op : program.ops()) EXPECT_NE(op.kind.name, "reorder") << op.label;
+}
+
 // Both halves of gate_up, and q, k and v, whatever lies between them and the product: nothing is copied in between.
 TEST(Models, TheGradientsOfPackedProductsAreWrittenInPlace) {
   const Program program =

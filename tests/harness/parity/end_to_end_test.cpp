@@ -223,6 +223,22 @@ const TinyModel tiny_models[] = {
      "llama_train_step",
      {{"b", 2}, {"s", 8}, {"layers", 2}, {"h", 32}, {"heads", 4}, {"kv", 2}, {"f", 48}, {"vocab", 48}},
      15},
+    // Per block also a router and the experts' two matrices, in place of the feed-forward layer's.
+    {"moe",
+     "mixtral_train_step",
+     {{"b", 2},
+      {"s", 8},
+      {"layers", 2},
+      {"h", 32},
+      {"heads", 4},
+      {"kv", 2},
+      {"f", 16},
+      {"experts", 4},
+      {"k", 2},
+      {"vocab", 48}},
+     17},
+    // Norm, router, and two matrices each of the experts and of the shared one.
+    {"moe", "deepseek_layer", {{"b", 2}, {"s", 8}, {"h", 32}, {"f", 16}, {"experts", 6}, {"k", 3}}, 6},
 };
 
 TEST_P(EndToEnd, EveryModelStaysWithinItAsWell) {

@@ -49,6 +49,20 @@ void add_models(OraclePrograms& all) {
   add("transformer", "llama_train_step",
       {{"b", 2}, {"s", 5}, {"layers", 2}, {"h", 24}, {"heads", 6}, {"kv", 2}, {"f", 20}, {"vocab", 17}});
   add("transformer", "llama_block", {{"b", 2}, {"s", 5}, {"h", 24}, {"heads", 6}, {"kv", 3}, {"f", 20}});
+  add("moe", "mixtral_train_step",
+      {{"b", 2},
+       {"s", 5},
+       {"layers", 2},
+       {"h", 24},
+       {"heads", 6},
+       {"kv", 2},
+       {"f", 20},
+       {"experts", 5},
+       {"k", 2},
+       {"vocab", 17}});
+  add("moe", "mixtral_block",
+      {{"b", 2}, {"s", 5}, {"h", 24}, {"heads", 6}, {"kv", 3}, {"f", 20}, {"experts", 4}, {"k", 3}});
+  add("moe", "deepseek_layer", {{"b", 2}, {"s", 5}, {"h", 24}, {"f", 20}, {"experts", 7}, {"k", 3}});
   add("transformer", "bert_train_step", {{"b", 2}, {"s", 17}, {"layers", 2}, {"h", 12}, {"heads", 2}, {"vocab", 19}});
   add("transformer", "vit_train_step",
       {{"n", 3}, {"image", 12}, {"patch", 4}, {"layers", 2}, {"h", 12}, {"heads", 2}, {"classes", 5}});

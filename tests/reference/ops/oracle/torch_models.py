@@ -160,7 +160,7 @@ def llama_norm(gamma, x):
     return gamma * x / torch.sqrt((x ** 2).mean(-1, keepdim=True) + 1e-5)
 
 
-def llama_block(rank, w, prefix, x):
+def llama_block(rank, w, prefix, x, feed_forward):
     """x: [b, s, h]"""
     cos, sin = rank.named("cos"), rank.named("sin")  # [s, d/2]; the suite's are not of true angles
 
@@ -176,21 +176,26 @@ def llama_block(rank, w, prefix, x):
     k, v = (part[:, :, None].expand(b, kv, heads // kv, s, d).reshape(b, heads, s, d) for part in (k, v))
     scores = q @ k.mT / math.sqrt(d) + torch.full((s, s), -math.inf, dtype=x.dtype).triu(1)
     x = x + F.linear((torch.softmax(scores, -1) @ v).transpose(1, 2).reshape(b, s, h), w[prefix + "attention_out.w"])
-    gate, up = F.linear(llama_norm(w[prefix + "norm2.gamma"], x), w[prefix + "gate_up.w"]).chunk(2, -1)
-    return x + F.linear(F.silu(gate) * up, w[prefix + "down.w"])
+    return x + feed_forward(rank, w, prefix, llama_norm(w[prefix + "norm2.gamma"], x))
+
+
+def swiglu_mlp(rank, w, prefix, x):
+    gate, up = F.linear(x, w[prefix + "gate_up.w"]).chunk(2, -1)
+    return F.linear(F.silu(gate) * up, w[prefix + "down.w"])
 
 
 @step_of("llama_train_step", adamw)
-def llama_train_step(rank, w):
+def llama_train_step(rank, w, feed_forward=swiglu_mlp):
     x = w["embedding.table"][rank.named("tokens").reshape(rank.dims["b"], -1)]
     for layer in range(rank.dims["layers"]):
-        x = llama_block(rank, w, f"block{layer}.", x)
+        x = llama_block(rank, w, f"block{layer}.", x, feed_forward)
     return loss_of(rank, F.linear(llama_norm(w["norm.gamma"], x), w["head.w"]).flatten(0, 1), "head")
 
 
 @step_of("llama_block", adamw)
-def llama_block_step(rank, w):
-    return block_step(rank, "residual2", lambda x: llama_block(rank, w, "", x.reshape(rank.dims["b"], rank.dims["s"], -1)).flatten(0, 1))
+def llama_block_step(rank, w, feed_forward=swiglu_mlp):
+    heads = (rank.dims["b"], rank.dims["s"], -1)
+    return block_step(rank, "residual2", lambda x: llama_block(rank, w, "", x.reshape(heads), feed_forward).flatten(0, 1))
 
 
 # Devlin et al., BERT, arXiv 1810.04805: post-norm blocks that see all tokens, GELU, and masked tokens predicted by a transform whose result
@@ -269,3 +274,43 @@ def resnet_block_step(rank, w):
     net = ResNet(rank, w)
     loss, found = block_step(rank, "relu3", lambda x: net.bottleneck("", x.permute(0, 3, 1, 2), rank.dims["stride"]).permute(0, 2, 3, 1))
     return loss, {**found, **net.running}
+
+
+# Mixtures of experts, every expert over all tokens and what it is not chosen for multiplied by zero: Mixtral (Jiang et al., 2024), whose
+# weights are the softmax over the chosen logits, and the layer of DeepSeek-V3 (2024, equations 12 to 16).
+
+def of_experts(w, prefix, x, weights):
+    """weights [..., experts]: 0 where an expert is not chosen."""
+    outputs = []
+    for gate_up, down in zip(w[prefix + "experts.gate_up.w"], w[prefix + "experts.down.w"]):
+        gate, up = F.linear(x, gate_up).chunk(2, -1)
+        outputs.append(F.linear(F.silu(gate) * up, down))
+    return (torch.stack(outputs, -1) * weights[..., None, :]).sum(-1)
+
+
+def mixtral_experts(rank, w, prefix, x):
+    logits = F.linear(x, w[prefix + "router.w"])
+    chosen = torch.zeros_like(logits).scatter(-1, logits.topk(rank.dims["k"]).indices, 1).bool()
+    return of_experts(w, prefix, x, torch.softmax(logits.masked_fill(~chosen, -math.inf), -1))
+
+
+@step_of("mixtral_train_step", adamw)
+def mixtral_train_step(rank, w):
+    return llama_train_step(rank, w, mixtral_experts)
+
+
+@step_of("mixtral_block", adamw)
+def mixtral_block_step(rank, w):
+    return llama_block_step(rank, w, mixtral_experts)
+
+
+@step_of("deepseek_layer", adamw)
+def deepseek_layer(rank, w):
+    def layer(x):
+        normed = llama_norm(w["norm.gamma"], x)
+        affinity = torch.sigmoid(F.linear(normed, w["router.w"]))
+        chosen = (affinity + rank.named("router.bias")).topk(rank.dims["k"]).indices
+        gates = torch.zeros_like(affinity).scatter(-1, chosen, 1) * affinity
+        routed = of_experts(w, "", normed, 2.5 * gates / gates.sum(-1, keepdim=True))
+        return x + swiglu_mlp(rank, w, "shared.", normed) + routed
+    return block_step(rank, "residual", layer)
