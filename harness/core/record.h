@@ -192,6 +192,9 @@ struct CaseRecord {
   std::int64_t batch = 0;         ///< runs per sample
   int copies = 0;                 ///< cold copies
   std::int64_t memory_bytes = 0;  ///< allocated for the case
+  /// Of a program of several ops: what its tensors take by kind, without reuse, guards and scratch. None before schema
+  /// 1.9.
+  std::optional<std::vector<MemoryPart>> memory{};
   std::vector<RoundRecord> rounds;
   Summary summary;
   Derived derived;

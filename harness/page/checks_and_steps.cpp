@@ -1,4 +1,4 @@
-// What the checks found by kind of op, and where a training step's time goes by kind of op.
+// What the checks found by kind of op; what a training step is made of: time by kind of op and by layer, memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include <map>
 
 #include "harness/core/record.h"
+#include "harness/core/step_parts.h"
 #include "harness/page/sections.h"
 #include "harness/report/quantity.h"
 
@@ -82,32 +83,6 @@ std::vector<std::string> worst_first(const Budget& budget) {
   return kinds;
 }
 
-/// All ops of one kind in a step.
-struct Kind {
-  std::string name;
-  int ops = 0;
-  double median_ns = 0.0;
-  double share = 0.0;
-  std::string largest{};  // the op that takes the most
-  double largest_share = 0.0;
-};
-
-std::vector<Kind> kinds_of(const Derived& derived) {
-  std::vector<Kind> kinds;
-  for (const OpShare& op : derived.breakdown) {
-    auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& k) { return k.name == op.kind; });
-    if (kind == kinds.end()) kind = kinds.insert(kinds.end(), Kind{.name = op.kind});
-    ++kind->ops;
-    kind->median_ns += op.median_ns;
-    kind->share += op.share;
-    if (op.share < kind->largest_share) continue;
-    kind->largest = op.label;
-    kind->largest_share = op.share;
-  }
-  std::stable_sort(kinds.begin(), kinds.end(), [](const Kind& a, const Kind& b) { return a.share > b.share; });
-  return kinds;
-}
-
 constexpr std::size_t most_parts = 16;  // of a chart; the table has them all
 
 void add_step(chart::StackChart& chart, DataTable& table, const Entry& e) {
@@ -117,12 +92,13 @@ void add_step(chart::StackChart& chart, DataTable& table, const Entry& e) {
   const bool sure = reliable(record);
   chart::StackedBar bar{fmt::format("{}: {}{}", name, sure ? "" : "~", format_time_ns(record.summary.median_ns)), {}};
   if (!sure) bar.label += ", unreliable";
-  for (const Kind& kind : kinds_of(d)) {
+  for (const StepPart& kind : parts_by_kind(d.breakdown)) {
     const std::string text = percent_text(kind.share);
     const std::string time = format_time_ns(kind.median_ns);
     bar.parts.push_back({kind.name, kind.share,
                          fmt::format("{}: {} of the step, {} in {}", kind.name, text, time, counted(kind.ops, "op"))});
-    table.rows.push_back({name, kind.name, fmt::format("{}", kind.ops), time, text, kind.largest});
+    table.rows.push_back({name, kind.name, fmt::format("{}", kind.ops), time, text, format_quantity(kind.flop, "FLOP"),
+                          format_quantity(kind.bytes, "B"), kind.largest});
   }
   const std::optional<double> left = sure_remainder(record);
   const std::string text = left ? fmt::format("{:+.1f}%", 100.0 * *left) : "unknown";
@@ -130,8 +106,63 @@ void add_step(chart::StackChart& chart, DataTable& table, const Entry& e) {
   if (sure && !(left && *left >= 0.0)) bar.label += ", left over " + text;
   const char* why = !left ? "" : *left > 0.0 ? " (gaps between launches)" : " (overlap, warm caches)";
   table.rows.push_back({name, std::string("left over") + why, "",
-                        left ? format_time_ns(*left * record.summary.median_ns) : "unknown", text, ""});
+                        left ? format_time_ns(*left * record.summary.median_ns) : "unknown", text, "", "", ""});
+  if (const std::optional<double> mfu = utilization(d, d.flop_per_s)) {
+    bar.label += fmt::format(", {} {}", utilization_name(record.c), percent_text(*mfu));
+    table.rows.push_back({name, std::string(utilization_name(record.c)), "", "", percent_text(*mfu),
+                          format_quantity(d.flop, "FLOP"), "",
+                          fmt::format("{}'s peak: {}", d.peak->limit, d.peak->peak_source)});
+  }
   if (chart.bars.size() < most_parts) chart.bars.push_back(std::move(bar));
+}
+
+/// Of each series the step with the most work: its layers are told apart best.
+std::vector<const Entry*> largest_steps(std::span<const Entry> workload) {
+  std::vector<const Entry*> largest;
+  for (const Entry& e : workload) {
+    const auto same = std::ranges::find(largest, series_name(e), [](const Entry* one) { return series_name(*one); });
+    if (same == largest.end()) {
+      largest.push_back(&e);
+    } else if (e.record->derived.flop > (*same)->record->derived.flop) {
+      *same = &e;
+    }
+  }
+  return largest;
+}
+
+constexpr std::size_t most_layers = 24;  // of one step's bars; the table has them all
+
+chart::BarGroup layers_of(const Entry& e, DataTable& table) {
+  const CaseRecord& record = *e.record;
+  const std::vector<StepPart> layers = parts_by_layer(record.derived.breakdown);
+  chart::BarGroup group{fmt::format("{}, {}", short_name(record), series_name(e)), {}};
+  StepPart rest{.name = ""};
+  for (const StepPart& layer : layers) {
+    const std::string time = format_time_ns(layer.median_ns);
+    const std::string share = percent_text(layer.share);
+    const std::string rate = format_quantity(layer.flop_per_s(), "FLOP/s");
+    table.rows.push_back({group.title, layer.name, fmt::format("{}", layer.ops), time, share,
+                          format_quantity(layer.flop, "FLOP"), format_quantity(layer.bytes, "B"), rate, layer.largest});
+    if (group.bars.size() == most_layers) {
+      ++rest.ops;
+      rest.median_ns += layer.median_ns;
+      rest.share += layer.share;
+      continue;
+    }
+    group.bars.push_back({.label = layer.name,
+                          .value = layer.median_ns,
+                          .text = fmt::format("{}, {}", time, share),
+                          .note = fmt::format("{}: {} of the step, {} in {}, {}; the largest is {}", layer.name, share,
+                                              time, counted(layer.ops, "op"), rate, layer.largest),
+                          .doubtful = !reliable(record)});
+  }
+  if (rest.ops > 0)
+    group.bars.push_back({.label = counted(rest.ops, "more layer"),
+                          .value = rest.median_ns,
+                          .text = fmt::format("{}, {}", format_time_ns(rest.median_ns), percent_text(rest.share)),
+                          .note = "",
+                          .doubtful = !reliable(record)});
+  return group;
 }
 
 }  // namespace
@@ -175,10 +206,67 @@ void draw_breakdown(std::span<const Entry> workload, std::vector<Figure>& figure
   const std::string steps = counted(workload.size(), "step");
   chart::StackChart chart{title, fmt::format("The time of {} of {} by kind of op.", steps, title), {}};
   if (workload.size() > most_parts) chart.title += fmt::format(": the first {} of {}", most_parts, steps);
-  DataTable table{
-      steps, {{"step"}, {"op"}, {"ops", true}, {"alone", true, "s"}, {"of the step", true}, {"largest"}}, {}};
+  DataTable table{steps,
+                  {{"step"},
+                   {"op"},
+                   {"ops", true},
+                   {"alone", true, "s"},
+                   {"of the step", true},
+                   {"work", true},
+                   {"bytes", true},
+                   {"largest"}},
+                  {}};
   for (const Entry& e : workload) add_step(chart, table, e);
   figures.push_back({slug(title), std::move(chart), std::move(table)});
+}
+
+// The layers of a workload's largest step in each series.
+void draw_layers(std::span<const Entry> workload, std::vector<Figure>& figures) {
+  const std::string title = workload_name(workload.front()) + " by layer";
+  chart::BarChart chart{title, "The time of each layer of a step: its ops alone, forward and backward.", {}, {}};
+  chart.value.labels = chart::TickLabels::time_ns;
+  DataTable table{"",
+                  {{"step"},
+                   {"layer"},
+                   {"ops", true},
+                   {"alone", true, "s"},
+                   {"of the step", true},
+                   {"work", true},
+                   {"bytes", true},
+                   {"rate", true},
+                   {"largest"}},
+                  {}};
+  for (const Entry* e : largest_steps(workload)) {
+    const std::vector<OpShare>& ops = e->record->derived.breakdown;
+    if (parts_by_layer(ops).size() < ops.size()) chart.groups.push_back(layers_of(*e, table));  // else it has none
+  }
+  table.title = counted(table.rows.size(), "layer");
+  if (!chart.groups.empty()) figures.push_back({slug(title), std::move(chart), std::move(table)});
+}
+
+// Memory of the same steps; kinds have one colour in all of them.
+void draw_memory(std::span<const Entry> workload, std::vector<Figure>& figures) {
+  const std::string title = workload_name(workload.front()) + ": memory";
+  chart::StackChart chart{title, "The memory of a step's tensors by kind, with every value kept.", {}};
+  DataTable table{"", {{"step"}, {"kind"}, {"bytes", true}, {"of all", true}}, {}};
+  for (const Entry* e : largest_steps(workload)) {
+    const CaseRecord& record = *e->record;
+    if (!record.memory) continue;
+    double all = 0.0;
+    for (const MemoryPart& part : *record.memory) all += static_cast<double>(part.bytes);
+    const std::string name = fmt::format("{}, {}", short_name(record), series_name(*e));
+    chart::StackedBar bar{fmt::format("{}: {}", name, format_quantity(all, "B")), {}};
+    for (const MemoryPart& part : *record.memory) {
+      const auto bytes = static_cast<double>(part.bytes);
+      const std::string share = percent_text(bytes / all);
+      const std::string text = format_quantity(bytes, "B");
+      bar.parts.push_back({part.kind, bytes / all, fmt::format("{}: {}, {} of all", part.kind, text, share)});
+      table.rows.push_back({name, part.kind, text, share});
+    }
+    chart.bars.push_back(std::move(bar));
+  }
+  table.title = counted(table.rows.size(), "kind");
+  if (!chart.bars.empty()) figures.push_back({slug(title), std::move(chart), std::move(table)});
 }
 
 }  // namespace gpubench::page

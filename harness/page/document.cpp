@@ -73,11 +73,13 @@ const SectionSpec specs[] = {
      {},
      error_budget_of},
     {"breakdown",
-     "Training step by op",
+     "What a training step is made of",
      "Each op timed alone, as a share of the whole step. What is left over has a sign: gaps between launches are above "
      "zero; below zero the ops ran faster in the step, overlapped or with warm caches; it is unknown where it "
-     "may be off by more than 25 points.",
-     {{workloads_with_a_breakdown, draw_breakdown}}},
+     "may be off by more than 25 points. By layer, and by what memory is for: the largest step of each precision.",
+     {{workloads_with_a_breakdown, draw_breakdown},
+      {workloads_with_a_breakdown, draw_layers},
+      {workloads_with_a_breakdown, draw_memory}}},
     {"comparison",
      "Comparison",
      "How fast the other report is as a multiple of the first: right of 1 is faster. A line that crosses 1 shows no "

@@ -123,6 +123,9 @@ void draw_bus_bars(std::span<const Entry> cases, std::vector<Figure>& figures);
 /// warm caches negative.
 [[nodiscard]] std::vector<Entries> workloads_with_a_breakdown(std::span<const Side> sides);
 void draw_breakdown(std::span<const Entry> workload, std::vector<Figure>& figures);
+/// Of a workload's largest step in each precision: a bar per layer, and its memory by kind.
+void draw_layers(std::span<const Entry> workload, std::vector<Figure>& figures);
+void draw_memory(std::span<const Entry> workload, std::vector<Figure>& figures);
 
 /// One chart per pair and suite: how many times faster the other side is, case by case (the most different ones), with
 /// 95% intervals and harness/compare's words; the suite's geometric mean is a diamond. Where reports cannot be

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "harness/core/record.h"
+#include "harness/core/step_parts.h"
 #include "harness/measure/statistics.h"
 #include "harness/report/quantity.h"
 #include "harness/report/record_text.h"
@@ -81,7 +82,39 @@ std::string below(std::string_view text, const ConsoleStyle& style) {
   return std::string(static_cast<std::size_t>(indent), ' ') + fitted(text, style.width, indent) + "\n";
 }
 
-// Below a composite step: what each op takes alone, and what is left over.
+std::string parts_lines(const char* by, std::span<const StepPart> parts, const CaseRecord& record,
+                        const ConsoleStyle& style) {
+  TextTable table({{"  alone", Align::right},
+                   {"share", Align::right},
+                   {"ops", Align::right},
+                   {"work", Align::right},
+                   {"bytes", Align::right},
+                   {"rate", Align::right},
+                   {std::string(utilization_name(record.c)), Align::right},
+                   {by}});
+  for (const StepPart& part : parts) {
+    const std::optional<double> mfu = utilization(record.derived, part.flop_per_s());
+    table.add({format_time_ns(part.median_ns),
+               share_is_sure(part.share, record.summary) ? percent(part.share) : "unknown", fmt::format("{}", part.ops),
+               format_quantity(part.flop, "FLOP"), format_quantity(part.bytes, "B"),
+               format_quantity(part.flop_per_s(), "FLOP/s"), mfu ? percent(*mfu) : "-", part.name});
+  }
+  return table.text(style, indent_of(style));
+}
+
+// "weights 12.4 MB, optimizer state 99.3 MB, ..., scratch 1.05 MB"
+std::string memory_text(const CaseRecord& record) {
+  std::vector<std::string> parts;
+  const auto add = [&parts](const std::string& kind, std::int64_t bytes) {
+    parts.push_back(fmt::format("{} {}", kind, format_quantity(static_cast<double>(bytes), "B")));
+  };
+  for (const MemoryPart& part : *record.memory) add(part.kind, part.bytes);
+  if (record.workspace_bytes) add("scratch", *record.workspace_bytes);
+  return joined(parts);
+}
+
+// Below a composite step: what it is made of by kind of op and by layer, what each op takes alone, and what is left
+// over.
 std::string breakdown_lines(const CaseRecord& record, const ConsoleStyle& style) {
   const Derived& derived = record.derived;
   if (derived.breakdown.empty()) return "";
@@ -93,7 +126,10 @@ std::string breakdown_lines(const CaseRecord& record, const ConsoleStyle& style)
   const std::optional<double> remainder = sure_remainder(record);
   table.add({"", remainder ? fmt::format("{:+.1f}%", 100.0 * *remainder) : "unknown",
              "remainder (gaps +, overlap and warm caches -)"});
-  return paint(table.text(style, indent_of(style)), Tone::faint, style);
+  std::string lines = parts_lines("kind of op", parts_by_kind(derived.breakdown), record, style);
+  const std::vector<StepPart> layers = parts_by_layer(derived.breakdown);
+  if (layers.size() < derived.breakdown.size()) lines += parts_lines("layer", layers, record, style);
+  return paint(lines + table.text(style, indent_of(style)), Tone::faint, style);
 }
 
 // "78.3% of bf16's peak (H200 SXM, sourced: ...), 81.0% of it at the clock of the rounds, 99.1% of the best here (...)"
@@ -157,7 +193,10 @@ std::string detail_lines(const CaseRecord& record, const ConsoleStyle& style) {
   }
   if (record.rewrites) add("fused " + joined(*record.rewrites));
   if (!record.parity.coverage.empty()) add("checked " + record.parity.coverage);
-  if (record.derived.peak) add("reached " + peak_text(*record.derived.peak));
+  if (record.derived.peak)
+    add((record.derived.breakdown.empty() ? "reached " : fmt::format("{}: ", utilization_name(record.c))) +
+        peak_text(*record.derived.peak));
+  if (record.memory) add("memory: " + memory_text(record));
   if (record.derived.ranks) add("ranks: " + ranks_text(record));
   if (record.derived.energy_j) add("took " + energy_text(record.derived));
   return paint(lines, Tone::faint, style) + breakdown_lines(record, style);

@@ -188,6 +188,12 @@ void visit(Archive& a, OpShare& s) {
 }
 
 template <class Archive>
+void visit(Archive& a, MemoryPart& m) {
+  a("kind", m.kind, {.least = 1});
+  a("bytes", m.bytes);
+}
+
+template <class Archive>
 void visit(Archive& a, PeakShare& p) {
   a("limit", p.limit, {.least = 1});
   a("rate", p.rate);
@@ -253,6 +259,9 @@ void visit(Archive& a, CaseRecord& r) {
   a("batch", r.batch);
   a("copies", r.copies);
   a("memory_bytes", r.memory_bytes);
+  a("memory", r.memory,
+    {.note = "since 1.9; of a program of several ops: what its tensors take by kind, without reuse, guards and scratch",
+     .least = 1});
   a("rounds", r.rounds);
   a("summary", r.summary);
   a("derived", r.derived);
@@ -366,9 +375,9 @@ template <class T, class... Ts>
 concept AnyOf = (std::is_same_v<T, Ts> || ...);
 /// A struct that is a member of another. Whoever lists the members of further structs (visit()) adds them here.
 template <class T>
-inline constexpr bool is_part =
-    AnyOf<T, Worst, OpParity, EndToEndTensor, Parity, Spread, RoundTelemetry, RankTimes, RoundRecord, Summary, OpShare,
-          CollectiveRates, RankSpread, PeakShare, Derived, DeviceInfo, CacheContext, ShapesExcept, ShapesContext>;
+inline constexpr bool is_part = AnyOf<T, Worst, OpParity, EndToEndTensor, Parity, Spread, RoundTelemetry, RankTimes,
+                                      RoundRecord, Summary, OpShare, CollectiveRates, MemoryPart, RankSpread, PeakShare,
+                                      Derived, DeviceInfo, CacheContext, ShapesExcept, ShapesContext>;
 template <class T>
 concept Part = is_part<T>;
 template <class T>

@@ -8,6 +8,7 @@
 
 #include "harness/core/error.h"
 #include "harness/core/hash.h"
+#include "harness/core/step_parts.h"
 #include "harness/measure/derive.h"
 #include "harness/measure/protocol.h"
 #include "harness/run/check.h"
@@ -217,6 +218,8 @@ void Engine::prepare(Active& active, RunObserver& observer) {
     if (active.prepared->ops(Phase::timed).size() == 1) {
       record.implementation = active.prepared->implementation(active.prepared->ops(Phase::timed).front());
       record.choice = active.prepared->choice(active.prepared->ops(Phase::timed).front());
+    } else {
+      record.memory = memory_by_kind(active.prepared->program());
     }
     active.check = std::make_unique<CaseCheck>(*active.prepared, options_, record);
   });

@@ -85,7 +85,7 @@ CaseRecord step(double remainder) {
 
 TEST(StepBreakdown, KindsOfOpsAreSharesOfTheStep) {
   const Section section = section_of(made_report({step(0.25)}), "breakdown");
-  ASSERT_EQ(figures_of(section).size(), 1U);
+  ASSERT_EQ(figures_of(section).size(), 1U);  // each op is a layer of its own: there are none
   const Figure figure = figures_of(section).front();
   const chart::StackedBar& bar = std::get<chart::StackChart>(figure.chart).bars.at(0);
   ASSERT_EQ(bar.parts.size(), 3U);
@@ -137,6 +137,67 @@ TEST(StepBreakdown, ARemainderWithoutMeaningIsUnknown) {
                   .bars.at(0)
                   .label,
               HasSubstr("~1.00 ms, unreliable"));
+}
+
+TEST(StepBreakdown, ModelFlopUtilizationNamesThePeak) {
+  CaseRecord record = step(0.25);  // 1 GFLOP/s
+  record.derived.flop_per_s = 1e9;
+  record.derived.peak.emplace();
+  record.derived.peak->limit = "bf16";
+  record.derived.peak->peak = 4e9;
+  record.derived.peak->peak_source = "a data sheet";
+  const Figure figure = figures_of(section_of(made_report({record}), "breakdown")).front();
+  EXPECT_THAT(std::get<chart::StackChart>(figure.chart).bars.at(0).label, HasSubstr("MFU 25.0%"));
+  EXPECT_EQ(column_of(figure.table, "of the step").back(), "25.0%");
+  EXPECT_EQ(column_of(figure.table, "largest").back(), "bf16's peak: a data sheet");
+}
+
+// Layers of the largest step of each precision: of two steps in bf16 the one with more FLOP.
+TEST(StepBreakdown, LayersAreBarsInTheOrderOfTheStep) {
+  CaseRecord large = step(0.25);
+  large.derived.breakdown = {{"block0.qkv", "gemm", "lib", 3e5, 0.3, 6e5, 1},
+                             {"loss", "loss", "own", 1e5, 0.1, 1, 1},
+                             {"block0.qkv.db", "gemm", "lib", 2e5, 0.2, 4e5, 1}};
+  large.derived.flop = 1e15;
+  large.c.dims = {{"b", 16}};
+  const Section section = section_of(made_report({step(0.25), large}), "breakdown");
+  ASSERT_EQ(figures_of(section).size(), 2U);
+  const Figure figure = figures_of(section)[1];
+  const chart::BarChart& chart = std::get<chart::BarChart>(figure.chart);
+  ASSERT_EQ(chart.groups.size(), 1U);
+  ASSERT_EQ(chart.groups[0].bars.size(), 2U);
+  EXPECT_EQ(chart.groups[0].bars[0].label, "block0");
+  EXPECT_DOUBLE_EQ(chart.groups[0].bars[0].value, 5e5);
+  EXPECT_EQ(chart.groups[0].bars[0].text, "500 us, 50.0%");
+  EXPECT_THAT(column_of(figure.table, "layer"), ElementsAre("block0", "loss"));
+  EXPECT_THAT(column_of(figure.table, "rate"), ElementsAre("2.00 GFLOP/s", "10.0 kFLOP/s"));  // 1 MFLOP in 500 us
+}
+
+TEST(StepBreakdown, LayersBeyondTheChartAreOneBar) {
+  CaseRecord deep = step(0.0);
+  deep.derived.breakdown.clear();
+  for (int i = 0; i < 60; ++i)
+    deep.derived.breakdown.push_back(
+        {"block" + std::to_string(i / 2) + ".mlp" + std::to_string(i % 2), "gemm", "lib", 5e3, 0.005, 1, 1});
+  const Figure figure = figures_of(section_of(made_report({deep}), "breakdown"))[1];
+  const std::vector<chart::Bar>& bars = std::get<chart::BarChart>(figure.chart).groups.at(0).bars;
+  ASSERT_EQ(bars.size(), 25U);
+  EXPECT_EQ(bars.back().label, "6 more layers");
+  EXPECT_DOUBLE_EQ(bars.back().value, 6e4);
+  EXPECT_EQ(figure.table.rows.size(), 30U);
+}
+
+TEST(StepBreakdown, MemoryIsDividedByKind) {
+  CaseRecord record = step(0.25);
+  record.memory = {{"weights", 1000000}, {"optimizer state", 3000000}};
+  const Section section = section_of(made_report({record}), "breakdown");
+  ASSERT_EQ(figures_of(section).size(), 2U);
+  const Figure figure = figures_of(section)[1];
+  const chart::StackedBar& bar = std::get<chart::StackChart>(figure.chart).bars.at(0);
+  ASSERT_EQ(bar.parts.size(), 2U);
+  EXPECT_EQ(bar.parts[1].name, "optimizer state");
+  EXPECT_DOUBLE_EQ(bar.parts[1].value, 0.75);
+  EXPECT_THAT(column_of(figure.table, "bytes"), ElementsAre("1.00 MB", "3.00 MB"));
 }
 
 TEST(StepBreakdown, StepsThatFailedAndSingleOpsHaveNone) {

@@ -91,6 +91,7 @@ const std::vector<std::pair<const char*, Fate>>& fates() {
       {"/gpubench/cases/N/reason", Fate::text},
       {"/gpubench/cases/N/(implementation|choice)", Fate::kept},
       {"/gpubench/cases/N/rewrites/N", Fate::kept},
+      {"/gpubench/cases/N/memory/N/kind", Fate::kept},
       {"/gpubench/cases/N/rerun", Fate::hidden},
       {"/gpubench/cases/N/parity/(worst_op|coverage)", Fate::kept},
       {"/gpubench/cases/N/parity/ops/N/(label|kind|phase|implementation|choice|status|rejected/N)", Fate::kept},

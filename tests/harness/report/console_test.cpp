@@ -70,9 +70,8 @@ TEST(Results, VerboseOnesTellPeakClockBestAndEnergy) {
   record.choice = Choice::remembered;
   record.derived.energy_per_work_j = 2e-12;  // 0.5 TFLOP for each joule
   const std::string text = result_rows({&record, 1}, {.verbosity = 1});
-  EXPECT_THAT(text,
-              HasSubstr("reached 54.6% of bf16's peak (Made Up, sourced: a page), 72.8% of it at the clock of the "
-                        "rounds, 87.5% of the best here (gemm/square/m=128/bf16/x1)\n"));
+  EXPECT_THAT(text, HasSubstr("MFU: 54.6% of bf16's peak (Made Up, sourced: a page), 72.8% of it at the clock of the "
+                              "rounds, 87.5% of the best here (gemm/square/m=128/bf16/x1)\n"));
   EXPECT_THAT(text, HasSubstr("took 0.0025 J per run, 500 GFLOP/J\n"));
   EXPECT_THAT(text, HasSubstr("by onednn:brg:avx512_core_amx_bf16 (remembered)\n"));
 }

@@ -182,6 +182,10 @@ TEST(RecordJson, EveryMemberButRewritesDefinitionAndCallsIsRequired) {
       EXPECT_FALSE(record_from_json({without, "test"}).c.calls.has_value());
       continue;
     }
+    if (member.key() == "memory") {  // since 1.9
+      EXPECT_FALSE(record_from_json({without, "test"}).memory.has_value());
+      continue;
+    }
     EXPECT_THROW((void)record_from_json({without, "test"}), ReadError) << member.key();
   }
 }

@@ -76,6 +76,18 @@ TEST(ReliabilityText, AnUnreliableRateIsMarkedAndNoBest) {
   EXPECT_THAT(summary_text({&fast, 1}, unadorned), HasSubstr("     0      0          -             0.25"));
 }
 
+TEST(DetailText, AStepIsToldByKindOfOpAndByLayerWithItsMemory) {
+  CaseRecord record = sample_record();
+  for (const char* op : {"block0.norm", "block0.norm.backward"})
+    record.derived.breakdown.push_back({op, "layer_norm", "own", 250.0, 0.085, 500, 3584});
+  const std::string text = result_line(record, {.verbosity = 1});
+  // 65536 FLOP in 2500.5 ns are 26.2 GFLOP/s, 65.5% of the peak of 4e10; the layer is the label's first part.
+  EXPECT_THAT(text, HasSubstr("2.50 us  83.0%    1  65.5 kFLOP  7.17 kB  26.2 GFLOP/s  65.5%  gemm\n"));
+  EXPECT_THAT(text, HasSubstr("500 ns  17.0%    2  1.00 kFLOP  7.17 kB  2.00 GFLOP/s   5.0%  block0\n"));
+  EXPECT_THAT(text, HasSubstr("memory: weights 4.10 kB, optimizer state 8.19 kB"));
+  EXPECT_THAT(text, HasSubstr("MFU: 54.6% of bf16's peak (Made Up, sourced: a page)"));
+}
+
 TEST(ReliabilityText, SharesThatSayNothingAreUnknownInTheDetails) {
   CaseRecord record = unsure_record(0.9);
   record.derived.remainder = -18.06;

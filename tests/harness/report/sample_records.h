@@ -52,6 +52,7 @@ inline CaseRecord sample_record(Verdict verdict = Verdict::pass) {
   r.batch = 2;
   r.copies = 7;
   r.memory_bytes = 123456789;
+  r.memory = {{"weights", 4096}, {"optimizer state", 8192}};
   r.rounds = {{{{4000, 3800, 4600}, {4100, 3900, 4700}}, true, ""},
               {{{8000, 7000, 9000}, {8100, 7100, 9100}}, false, "throttled"}};
   r.rounds[0].telemetry = RoundTelemetry{42,
