@@ -218,6 +218,7 @@ std::string case_detail(const PlannedCase& planned, const std::string& rerun, co
       {"definition", fmt::format("{} (def_hash: the same in every report of this case)", definition_hash(planned))});
   text += facts.text(style, 2);
   text += fmt::format("  {}  {}\n", padded("rerun", 10), rerun);  // in one line, to be copied; 10: "arithmetic"
+  text += step_detail(program, style);
   const char* checks =
       "checks: every op against the fp64 textbook, each output within its bound (then rounded once to its type)";
   const char* letters = "C: the exact sum, Q: the root of its summed squares, u: half a unit in the last place of sums";
@@ -260,20 +261,22 @@ Json case_detail_json(const PlannedCase& planned, const std::string& rerun) {
                    {"reads", f.reads},
                    {"writes", f.writes}});
   }
-  return {{"id", planned.id()},
-          {"suite", planned.c.suite},
-          {"label", planned.c.label},
-          {"tier", name(planned.c.tier)},
-          {"cache", name(planned.c.cache)},
-          {"def_hash", definition_hash(planned)},
-          {"description", planned.workload->info().description},
-          {"flop", planned.cost.flop},
-          {"bytes", planned.cost.bytes},
-          {"memory_bytes", program.bytes()},
-          {"least_memory_bytes", least_memory(program).bytes()},
-          {"tensors", std::move(tensors)},
-          {"ops", std::move(ops)},
-          {"rerun", rerun}};
+  Json detail = {{"id", planned.id()},
+                 {"suite", planned.c.suite},
+                 {"label", planned.c.label},
+                 {"tier", name(planned.c.tier)},
+                 {"cache", name(planned.c.cache)},
+                 {"def_hash", definition_hash(planned)},
+                 {"description", planned.workload->info().description},
+                 {"flop", planned.cost.flop},
+                 {"bytes", planned.cost.bytes},
+                 {"memory_bytes", program.bytes()},
+                 {"least_memory_bytes", least_memory(program).bytes()},
+                 {"tensors", std::move(tensors)},
+                 {"ops", std::move(ops)},
+                 {"rerun", rerun}};
+  add_step_detail(detail, program);
+  return detail;
 }
 
 }  // namespace gpubench

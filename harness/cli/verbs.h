@@ -111,6 +111,10 @@ int baseline_verb(const Options& options, const Environment& environment);
 /// One case in detail: its tensors, its ops, what they cost, how they are judged.
 [[nodiscard]] std::string case_detail(const PlannedCase& planned, const std::string& rerun, const ConsoleStyle& style);
 [[nodiscard]] Json case_detail_json(const PlannedCase& planned, const std::string& rerun);
+/// Of both, what a program of several ops is made of: work by kind and by layer, memory by kind, and what each policy
+/// of recomputation would save (memory, with what ops leave reused) and cost (work). Nothing for a program of one op.
+[[nodiscard]] std::string step_detail(const Program& program, const ConsoleStyle& style);
+void add_step_detail(Json& detail, const Program& program);
 
 /// doctor's table of GPUs, a line each: memory, clocks, power, temperature, ECC, MIG, NVLink, PCIe, what holds its
 /// clocks back. Ends with a newline; empty where there is none. What is not known is "-".

@@ -4,11 +4,16 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <array>
+#include <map>
 #include <sstream>
+#include <utility>
 
 #include "harness/core/program.h"
 #include "harness/report/json.h"
 #include "reference/ops/optimizer.h"
+#include "reference/ops/pointwise.h"
+#include "reference/ops/transform/differentiate.h"
 #include "tests/harness/report/terminal_width.h"
 
 namespace gpubench {
@@ -41,14 +46,31 @@ class ManyGradients final : public Workload {
   [[nodiscard]] double items(const Case&) const override { return 8.0 * gradients; }
 };
 
-PlannedCase planned() {
-  const auto workload = std::make_shared<ManyGradients>();
+// Four blocks of two gelus each on 64 elements, forward and backward.
+class FourBlocks final : public Workload {
+ public:
+  [[nodiscard]] WorkloadInfo info() const override { return {"blocks", "a case for tests", "", {}, "elements"}; }
+  [[nodiscard]] Grid grid() const override { return {{{{{"n", 64}}, "tiny", Tier::smoke}}, {"f32"}}; }
+  [[nodiscard]] Program build(const Case&) const override {
+    Program p;
+    const ValueId x = p.add(tensor("x", DType::f32, {64}, Role::input, Fill::normal(1.0)));
+    const ValueId dy = p.add(tensor("dy", DType::f32, {64}, Role::gradient, Fill::normal(1.0)));
+    ValueId y = x;
+    for (int i = 0; i < 4; ++i)
+      for (const char* gelu : {"first", "second"}) y = gelu_forward(p, {}, {}, fmt::format("block{}.{}", i, gelu), y);
+    (void)differentiate(p, std::array{Seed{y, dy}}, std::array{x});
+    return p;
+  }
+  [[nodiscard]] double items(const Case&) const override { return 64.0; }
+};
+
+PlannedCase planned(std::shared_ptr<const Workload> workload = std::make_shared<ManyGradients>()) {
   PlannedCase one;
   one.c.suite = "sim";
   one.c.workload = "clip";
   one.c.dims = {{"n", 8}};
   one.c.recipe = "f32";
-  one.workload = workload;
+  one.workload = std::move(workload);
   return one;
 }
 
@@ -89,6 +111,42 @@ TEST(CaseDetail, NamesEveryTensorAsJson) {
   const std::string reads = json["ops"][0]["reads"];
   for (int i = 0; i < gradients; ++i) EXPECT_THAT(reads, HasSubstr(fmt::format("block{}.gradient", i)));
   EXPECT_THAT(reads, Not(HasSubstr("...")));
+}
+
+// By hand: x, dy, the last y and the gradient of x stay. Beside them the backward begins with 7 activations and one
+// gradient; with blocks that run again with 3 of them, the one made anew, and the gradient. That costs 4 gelus of 9
+// FLOP for 64 elements.
+TEST(CaseDetail, SaysWhatRecomputationSavesAndCosts) {
+  const PlannedCase blocks = planned(std::make_shared<FourBlocks>());
+  const Json json = case_detail_json(blocks, "gpubench run");
+
+  std::map<std::string, Json> policies;
+  for (const Json& policy : json["recomputation"]) policies[policy["policy"]] = policy;
+  ASSERT_EQ(policies.size(), 3U);  // there is no attention
+  EXPECT_EQ(policies["none"]["least_memory_bytes"], 256 * (4 + 7 + 1));
+  EXPECT_EQ(policies["block"]["least_memory_bytes"], 256 * (4 + 3 + 2));
+  EXPECT_EQ(policies["block"]["ops_again"], 4);
+  EXPECT_EQ(policies["block"]["flop"].get<double>() - policies["none"]["flop"].get<double>(), 4 * 9 * 64);
+  EXPECT_EQ(json["layers"].size(), 4U);
+  EXPECT_EQ(json["layers"][2]["name"], "block2");
+  EXPECT_EQ(json["kinds"][0]["name"], "gelu_backward");
+  EXPECT_THAT(case_detail(blocks, "gpubench run", {}), HasSubstr("every block (4 ops)"));
+}
+
+TEST(CaseDetail, ACaseOfOneOpIsMadeOfNothingElse) {
+  class OneOp final : public Workload {
+   public:
+    [[nodiscard]] WorkloadInfo info() const override { return {"one", "a case for tests", "", {}, "elements"}; }
+    [[nodiscard]] Grid grid() const override { return {{{{{"n", 8}}, "tiny", Tier::smoke}}, {"f32"}}; }
+    [[nodiscard]] Program build(const Case&) const override {
+      Program p;
+      (void)gelu_forward(p, {}, {}, "y", p.add(tensor("x", DType::f32, {8}, Role::input, Fill::normal(1.0))));
+      return p;
+    }
+    [[nodiscard]] double items(const Case&) const override { return 8.0; }
+  };
+  EXPECT_FALSE(case_detail_json(planned(std::make_shared<OneOp>()), "").contains("layers"));
+  EXPECT_THAT(case_detail(planned(std::make_shared<OneOp>()), "", {}), Not(HasSubstr("by layer")));
 }
 
 }  // namespace
