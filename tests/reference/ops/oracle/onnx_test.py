@@ -273,6 +273,13 @@ def rms_norm(vector):
                  {"y": (rows, n), "rstd": (rows,)}, {"epsilon": vector.attributes.get("epsilon", 1e-5)})]
 
 
+@translates("Softmax")
+def softmax(vector):
+    axis = vector.attributes.get("axis", -1)
+    x, y = (numpy.moveaxis(tensor.values, axis, -1) for tensor in (vector.inputs[0], vector.outputs[0]))
+    return [Call("softmax_forward", {"x": x}, {"y": y}, {"y": y.shape})]
+
+
 @translates("SoftmaxCrossEntropyLoss")
 def cross_entropy(vector):
     logits, labels = (tensor.values for tensor in vector.inputs[:2])
