@@ -34,13 +34,13 @@ class Parameters:
 
 
 def steps_of(workload, program):
-    """{what it is: (ours, what it should be)}. Every rank has a batch of its own; models average the loss over them, blocks add."""
+    """{what it is: (ours, what it should be)}. Every rank has a batch of its own: models average the loss over them, blocks, which have a dy, add."""
     ranks = [Rank(program, i) for i in range(program.ranks)]
     w = Parameters(ranks[0])
     forward, optimizer = table[workload]
     forwards = [forward(rank, w) for rank in ranks]
     total = sum(loss for loss, _ in forwards)
-    (total if workload.endswith("_block") else total / len(ranks)).backward()
+    (total if ranks[0].find("dy") is not None else total / len(ranks)).backward()
     updated = optimizer(ranks[0], w)
     found = {}
     for i, (rank, (_, results)) in enumerate(zip(ranks, forwards)):
