@@ -199,9 +199,8 @@ Grid mixtral_blocks() {
                  std::move(label),
                  tier};
   };
-  return grid_of(
-      {point(256, 1024, 8, 2, 896, "mixtral-8x7b block, a quarter of its width, narrow experts", Tier::quick),
-       point(4096, 4096, 32, 8, 14336, "mixtral-8x7b block", Tier::standard)});
+  return grid_of({point(256, 512, 4, 2, 448, "mixtral-8x7b block, an eighth of its width, narrow experts", Tier::quick),
+                  point(4096, 4096, 32, 8, 14336, "mixtral-8x7b block", Tier::standard)});
 }
 
 Grid mixtral_models() {
