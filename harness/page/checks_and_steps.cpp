@@ -139,14 +139,13 @@ chart::BarGroup layers_of(const Entry& e, DataTable& table) {
   StepPart rest{.name = ""};
   for (const StepPart& layer : layers) {
     const std::string time = format_time_ns(layer.median_ns);
-    const std::string share = percent_text(layer.share);
+    const std::string share = share_is_sure(layer.share, record.summary) ? percent_text(layer.share) : "unknown";
     const std::string rate = format_quantity(layer.flop_per_s(), "FLOP/s");
     table.rows.push_back({group.title, layer.name, fmt::format("{}", layer.ops), time, share,
                           format_quantity(layer.flop, "FLOP"), format_quantity(layer.bytes, "B"), rate, layer.largest});
     if (group.bars.size() == most_layers) {
       ++rest.ops;
       rest.median_ns += layer.median_ns;
-      rest.share += layer.share;
       continue;
     }
     group.bars.push_back({.label = layer.name,
@@ -159,7 +158,7 @@ chart::BarGroup layers_of(const Entry& e, DataTable& table) {
   if (rest.ops > 0)
     group.bars.push_back({.label = counted(rest.ops, "more layer"),
                           .value = rest.median_ns,
-                          .text = fmt::format("{}, {}", format_time_ns(rest.median_ns), percent_text(rest.share)),
+                          .text = format_time_ns(rest.median_ns),
                           .note = "",
                           .doubtful = !reliable(record)});
   return group;

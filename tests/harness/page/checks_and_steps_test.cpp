@@ -173,6 +173,17 @@ TEST(StepBreakdown, LayersAreBarsInTheOrderOfTheStep) {
   EXPECT_THAT(column_of(figure.table, "rate"), ElementsAre("2.00 GFLOP/s", "10.0 kFLOP/s"));  // 1 MFLOP in 500 us
 }
 
+// 60% of a step of +-50%: off by 60 x 50% x sqrt(2), 42 points.
+TEST(StepBreakdown, ALayersShareOfAnUncertainStepIsUnknown) {
+  CaseRecord unsure = step(0.0);
+  unsure.derived.breakdown = {{"block0.up", "gemm", "lib", 3e5, 0.3, 1, 1},
+                              {"block0.down", "gemm", "lib", 3e5, 0.3, 1, 1}};
+  unsure.summary.ci95_low_ns = 0.5e6;
+  unsure.summary.ci95_high_ns = 1.5e6;
+  const Figure figure = figures_of(section_of(made_report({unsure}), "breakdown"))[1];
+  EXPECT_THAT(column_of(figure.table, "of the step"), ElementsAre("unknown"));
+}
+
 TEST(StepBreakdown, LayersBeyondTheChartAreOneBar) {
   CaseRecord deep = step(0.0);
   deep.derived.breakdown.clear();
