@@ -23,6 +23,7 @@ namespace suites {
 [[nodiscard]] Suite norm();         ///< norm.cpp
 [[nodiscard]] Suite activation();   ///< activation.cpp
 [[nodiscard]] Suite pool();         ///< pool.cpp
+[[nodiscard]] Suite loss();         ///< loss.cpp
 [[nodiscard]] Suite optimizer();    ///< optimizer.cpp
 [[nodiscard]] Suite moe();          ///< moe.cpp
 [[nodiscard]] Suite memory();       ///< memory.cpp

@@ -35,7 +35,9 @@ struct Fill {
                 ///< means 0 or one deviation
     pointwise,  ///< normal, with the interesting interval [-4, 4] of activations well covered
     tiny_mix,   ///< gradients for optimizers: normal, with one in eight about 1e-8 (where epsilon matters)
-    boundaries  ///< rows (last axis) that ascend from 0 to high: cumulative lengths of parts, of twice the mean at most
+    boundaries,  ///< rows (last axis) that ascend from 0 to high: cumulative lengths of parts, of twice the mean at
+                 ///< most
+    masked       ///< integers, but 85% of the elements are `scale`: labels of a masked language model
   };
   Kind kind = Kind::normal;
   double scale = 1.0;
@@ -51,6 +53,9 @@ struct Fill {
   [[nodiscard]] static Fill norm_rows(double scale) { return {Kind::norm_rows, scale, 0, 0}; }
   [[nodiscard]] static Fill pointwise() { return {Kind::pointwise, 2.0, 0, 0}; }
   [[nodiscard]] static Fill tiny_mix(double scale) { return {Kind::tiny_mix, scale, 0, 0}; }
+  [[nodiscard]] static Fill masked(std::int64_t low, std::int64_t high, int mask) {
+    return {Kind::masked, static_cast<double>(mask), low, high};
+  }
   friend bool operator==(const Fill&, const Fill&) = default;
 };
 

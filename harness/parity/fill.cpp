@@ -52,7 +52,8 @@ class Generator {
         row_(spec.shape.rank() == 0 ? 1 : std::max<std::int64_t>(global_shape(spec)[-1], 1)),
         run_(global_run(spec)) {
     const bool scaled = fill_.kind != Fill::Kind::integers && fill_.kind != Fill::Kind::boundaries &&
-                        fill_.kind != Fill::Kind::sequence && fill_.kind != Fill::Kind::constant;
+                        fill_.kind != Fill::Kind::sequence && fill_.kind != Fill::Kind::constant &&
+                        fill_.kind != Fill::Kind::masked;
     if (scaled && !(fill_.scale > 0.0 && std::isfinite(fill_.scale))) {
       throw ProgramError("fill of '" + spec.name + "' has scale " + std::to_string(fill_.scale) +
                          ", expected a positive number");
@@ -90,6 +91,7 @@ class Generator {
       case Fill::Kind::norm_rows: norm_rows(first, count, out); break;
       case Fill::Kind::pointwise: pointwise(first, count, out); break;
       case Fill::Kind::tiny_mix: tiny_mix(first, count, out); break;
+      case Fill::Kind::masked: masked(first, count, out); break;
     }
   }
 
@@ -167,6 +169,14 @@ class Generator {
     for (std::int64_t i = 0; i < count; ++i) {
       const std::uint64_t h = at(first + i);
       out[i] = static_cast<double>(bell(h)) * ((mix(h) & 7U) == 0 ? tiny_step : step_);
+    }
+  }
+
+  // BERT predicts 15% of its tokens (Devlin et al., arXiv 1810.04805).
+  void masked(std::int64_t first, std::int64_t count, double* out) const {
+    integers(first, count, out);
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (mix(at(first + i)) % 20 >= 3) out[i] = fill_.scale;
     }
   }
 

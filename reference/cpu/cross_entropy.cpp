@@ -9,13 +9,49 @@
 #include <limits>
 
 #include "reference/cpu/block_io.h"
+#include "reference/cpu/norm_passes.h"
 #include "reference/cpu/parallel.h"
 #include "reference/cpu/softmax.h"
+#include "reference/ops/cross_entropy.h"
 
 namespace gpubench::cpu {
 namespace {
 
+/// What smoothed labels take off every gradient of a row.
+GPUBENCH_VECTOR_CLONES
+void subtract_from_block(float base, std::int64_t count, float* y) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) y[i] -= base;
+}
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+/// Of how many of the rows the loss is the mean.
+double counted_rows(const CrossEntropy& terms, const std::int32_t* labels, std::int64_t rows) {
+  if (!terms.ignores) return static_cast<double>(rows);
+  return static_cast<double>(
+      std::count_if(labels, labels + rows, [&](std::int32_t label) { return terms.counts(label); }));
+}
+
+/// The gradient of a row: p slope scale - base, at the label (p slope - target) scale. All 0 in a row that does not
+/// count, NaN where the label is outside the classes.
+struct RowGradient {
+  double slope = 0.0, scale = 0.0, base = 0.0, target = 0.0;
+
+  /// `scale`: dloss / n.
+  RowGradient(const CrossEntropy& terms, std::int64_t label, std::int64_t classes, double lse, double of_mean) {
+    if (!terms.counts(label)) return;
+    const double share = terms.label_smoothing / static_cast<double>(classes);
+    scale = label >= 0 && label < classes ? of_mean : nan;
+    slope = terms.z_loss == 0.0 ? 1.0 : 1.0 + 2.0 * terms.z_loss * lse;
+    base = share * scale;
+    target = 1.0 - terms.label_smoothing + share;
+  }
+  [[nodiscard]] float at_label(double p) const { return static_cast<float>((p * slope - target) * scale); }
+};
+
 struct LossForward {
+  CrossEntropy terms;
   int threads = 1;
   RowView view;
   Source logits;
@@ -34,7 +70,7 @@ struct LossForward {
   void store_mean() const {
     double sum = 0.0;
     for (std::int64_t row = 0; row < view.rows; ++row) sum += row_loss[row];
-    *loss = static_cast<float>(sum / static_cast<double>(view.rows));
+    *loss = static_cast<float>(sum / counted_rows(terms, labels, view.rows));
   }
 
   [[nodiscard]] std::int64_t step() const { return logits.staged() ? block_elements : direct_columns; }
@@ -49,6 +85,18 @@ struct LossForward {
     return largest;
   }
 
+  /// What label smoothing needs: of a row that was just read. 0 where labels are not smoothed.
+  [[nodiscard]] double logit_sum_of(std::int64_t row) const {
+    if (terms.label_smoothing == 0.0) return 0.0;
+    BlockBuffer buffer;
+    double sum = 0.0;
+    for (std::int64_t i = 0; i < view.columns; i += step()) {
+      const std::int64_t size = std::min(step(), view.columns - i);
+      sum += static_cast<double>(sum_block(logits.read(row * view.stride + i, size, buffer), size));
+    }
+    return sum;
+  }
+
   void run_row(std::int64_t row) const {
     const float largest = largest_of(row);
     BlockBuffer buffer;
@@ -57,38 +105,47 @@ struct LossForward {
       const std::int64_t size = std::min(step(), view.columns - i);
       sum += static_cast<double>(sum_exp_block(logits.read(row * view.stride + i, size, buffer), largest, size));
     }
-    (void)store_row(row, static_cast<double>(largest) + std::log(sum));
+    store_row(row, static_cast<double>(largest) + std::log(sum));
   }
 
-  /// Reads the label's logit: to be called before the row is overwritten. False for a label outside the classes.
-  bool store_row(std::int64_t row, double row_lse) const {
+  /// Reads the row's logits: to be called before they are overwritten.
+  void store_row(std::int64_t row, double row_lse) const {
     const std::int64_t label = labels[row];
     const bool known = label >= 0 && label < view.columns;
     lse[row] = static_cast<float>(row_lse);
-    row_loss[row] = known ? row_lse - static_cast<double>(logits.at(row * view.stride + label))
-                          : std::numeric_limits<double>::quiet_NaN();
-    return known;
+    if (!terms.counts(label)) {
+      row_loss[row] = 0.0;
+      return;
+    }
+    const double target = known ? static_cast<double>(logits.at(row * view.stride + label)) : nan;
+    row_loss[row] = row_lse - (1.0 - terms.label_smoothing) * target;
+    if (terms.z_loss != 0.0) row_loss[row] += terms.z_loss * row_lse * row_lse;
+    if (terms.label_smoothing != 0.0)
+      row_loss[row] -= terms.label_smoothing / static_cast<double>(view.columns) * logit_sum_of(row);
   }
 };
 
 struct LossBackward {
+  CrossEntropy terms;
   int threads = 1;
   RowView logits_view, dlogits_view;
   Source logits;
   const std::int32_t* labels = nullptr;
   const float* lse = nullptr;
+  const float* dloss = nullptr;  ///< null: 1
   Sink dlogits;
 
   void operator()() const {
+    const double of_mean =
+        (dloss == nullptr ? 1.0 : static_cast<double>(*dloss)) / counted_rows(terms, labels, logits_view.rows);
     parallel_chunks(threads, logits_view.rows, row_grain(logits_view.columns),
-                    [this](std::int64_t begin, std::int64_t end) {
-                      for (std::int64_t row = begin; row < end; ++row) run_row(row);
+                    [&](std::int64_t begin, std::int64_t end) {
+                      for (std::int64_t row = begin; row < end; ++row) run_row(row, of_mean);
                       stream_fence();
                     });
   }
 
-  void run_row(std::int64_t row) const {
-    const double rows = static_cast<double>(logits_view.rows);
+  void run_row(std::int64_t row, double of_mean) const {
     const std::int64_t from = row * logits_view.stride;
     const std::int64_t to = row * dlogits_view.stride;
     const std::int64_t label = labels[row];
@@ -96,14 +153,17 @@ struct LossBackward {
     const bool known = label >= 0 && label < logits_view.columns;
     const double label_p =
         known ? std::exp(static_cast<double>(logits.at(from + label)) - static_cast<double>(lse[row])) : 0.0;
+    const RowGradient gradient(terms, label, logits_view.columns, static_cast<double>(lse[row]), of_mean);
     const std::int64_t step = logits.staged() || dlogits.staged() ? block_elements : direct_columns;
     BlockBuffer x_buffer;
     BlockBuffer y_buffer;
     for (std::int64_t i = 0; i < logits_view.columns; i += step) {
       const std::int64_t size = std::min(step, logits_view.columns - i);
       float* block = dlogits.place(to + i, y_buffer);
-      softmax_block(logits.read(from + i, size, x_buffer), lse[row], static_cast<float>(1.0 / rows), size, block);
-      if (label >= i && label < i + size) block[label - i] = static_cast<float>((label_p - 1.0) / rows);
+      softmax_block(logits.read(from + i, size, x_buffer), lse[row],
+                    static_cast<float>(gradient.slope * gradient.scale), size, block);
+      if (gradient.base != 0.0) subtract_from_block(static_cast<float>(gradient.base), size, block);
+      if (label >= i && label < i + size) block[label - i] = gradient.at_label(label_p);
       dlogits.commit(to + i, size, block);
     }
   }
@@ -117,20 +177,23 @@ std::int64_t scratch_row(std::int64_t classes) { return (classes + 15) / 16 * 16
 struct LossForwardBackward {
   LossForward forward;
   RowView dlogits_view;
+  const float* dloss = nullptr;  // null: 1
   Sink dlogits;
   float* scratch = nullptr;  // a row for each thread
 
   void operator()() const {
     const RowView& view = forward.view;
+    const double of_mean =
+        (dloss == nullptr ? 1.0 : static_cast<double>(*dloss)) / counted_rows(forward.terms, forward.labels, view.rows);
     parallel_chunks(forward.threads, view.rows, row_grain(view.columns), [&](std::int64_t begin, std::int64_t end) {
       float* own = scratch + omp_get_thread_num() * scratch_row(view.columns);
-      for (std::int64_t row = begin; row < end; ++row) run_row(row, own);
+      for (std::int64_t row = begin; row < end; ++row) run_row(row, of_mean, own);
       stream_fence();
     });
     forward.store_mean();
   }
 
-  void run_row(std::int64_t row, float* e) const {
+  void run_row(std::int64_t row, double of_mean, float* e) const {
     const std::int64_t columns = forward.view.columns;
     const std::int64_t from = row * forward.view.stride;
     const float largest = forward.largest_of(row);
@@ -142,18 +205,18 @@ struct LossForwardBackward {
       sum += static_cast<double>(exp_block(forward.logits.read(from + i, size, buffer), largest, size, e + i));
     }
     const std::int64_t label = forward.labels[row];
-    const bool known = forward.store_row(row, static_cast<double>(largest) + std::log(sum));
-    const double rows = static_cast<double>(forward.view.rows);
-    const double factor = known ? 1.0 / (sum * rows) : std::numeric_limits<double>::quiet_NaN();
+    const double lse = static_cast<double>(largest) + std::log(sum);
+    forward.store_row(row, lse);
+    const RowGradient gradient(forward.terms, label, columns, lse, of_mean);
+    const auto factor = static_cast<float>(gradient.slope * gradient.scale / sum);
     const std::int64_t to = row * dlogits_view.stride;
     const std::int64_t write_step = dlogits.staged() ? block_elements : direct_columns;
     for (std::int64_t i = 0; i < columns; i += write_step) {
       const std::int64_t size = std::min(write_step, columns - i);
       float* block = dlogits.place(to + i, buffer);
-      multiply_block(e + i, static_cast<float>(factor), size, block);
-      if (label >= i && label < i + size) {
-        block[label - i] = static_cast<float>((static_cast<double>(e[label]) / sum - 1.0) / rows);
-      }
+      multiply_block(e + i, factor, size, block);
+      if (gradient.base != 0.0) subtract_from_block(static_cast<float>(gradient.base), size, block);
+      if (label >= i && label < i + size) block[label - i] = gradient.at_label(static_cast<double>(e[label]) / sum);
       dlogits.commit(to + i, size, block);
     }
   }
@@ -163,7 +226,7 @@ struct LossForwardBackward {
 RowView checked_logits(const OpCall& call, const Named<TensorSpec>& operand) {
   expect_f32_or_bf16(call, operand, {"logits", "dlogits"});
   expect_type(call, operand, {"labels"}, DType::i32);
-  expect_type(call, operand, {"loss", "lse"}, DType::f32);
+  expect_type(call, operand, {"loss", "lse", "dloss"}, DType::f32);
   expect_row_major(call, operand, {"labels", "lse"});
   return rows_of(call, operand["logits"]);
 }
@@ -172,6 +235,7 @@ RowView checked_logits(const OpCall& call, const Named<TensorSpec>& operand) {
 
 Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   LossForward work;
+  work.terms = call.attributes.as<CrossEntropy>();
   work.threads = context.threads;
   work.view = checked_logits(call, {call, tensors});
   return own_plan(call, work,
@@ -187,22 +251,25 @@ Plan plan_cross_entropy_forward_backward(const OpCall& call, std::span<const Ten
                                          const CpuContext& context) {
   const Named<TensorSpec> operand(call, tensors);
   LossForwardBackward work;
+  work.forward.terms = call.attributes.as<CrossEntropy>();
   work.forward.threads = context.threads;
   work.forward.view = checked_logits(call, operand);
   work.dlogits_view = rows_of(call, operand["dlogits"]);
   const auto loss_bytes = static_cast<std::size_t>((work.forward.view.rows + 7) / 8 * 8) * sizeof(double);
   const auto row_bytes = static_cast<std::size_t>(scratch_row(work.forward.view.columns)) * sizeof(float);
   const std::size_t bytes = loss_bytes + static_cast<std::size_t>(context.threads) * row_bytes;
-  const bool streaming = worth_streaming(tensors[4].bytes());
+  const bool streaming = worth_streaming(operand["dlogits"].bytes());
   return plan_of(own_implementation(), bytes, [=](std::span<const Tensor> bound, Workspace space) {
+    const Named<Tensor> at(call, bound);
     LossForwardBackward result = work;
-    result.forward.logits = Source(bound[0]);
-    result.forward.labels = elements_of<const std::int32_t>(bound[1]);
-    result.forward.loss = elements_of<float>(bound[2]);
-    result.forward.lse = elements_of<float>(bound[3]);
+    result.forward.logits = Source(at["logits"]);
+    result.forward.labels = elements_of<const std::int32_t>(at["labels"]);
+    result.forward.loss = elements_of<float>(at["loss"]);
+    result.forward.lse = elements_of<float>(at["lse"]);
+    if (const Tensor* dloss = at.find("dloss")) result.dloss = elements_of<const float>(*dloss);
     result.forward.row_loss = reinterpret_cast<double*>(space.data);
     result.scratch = reinterpret_cast<float*>(space.data + loss_bytes);
-    result.dlogits = Sink(bound[4], streaming && bound[4].data != bound[0].data);
+    result.dlogits = Sink(at["dlogits"], streaming && at["dlogits"].data != at["logits"].data);
     return result;
   });
 }
@@ -210,6 +277,7 @@ Plan plan_cross_entropy_forward_backward(const OpCall& call, std::span<const Ten
 Plan plan_cross_entropy_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const Named<TensorSpec> operand(call, tensors);
   LossBackward work;
+  work.terms = call.attributes.as<CrossEntropy>();
   work.threads = context.threads;
   work.logits_view = checked_logits(call, operand);
   work.dlogits_view = rows_of(call, operand["dlogits"]);
@@ -217,6 +285,7 @@ Plan plan_cross_entropy_backward(const OpCall& call, std::span<const TensorSpec>
                   {{"logits", to<&LossBackward::logits>},
                    {"labels", to<&LossBackward::labels>},
                    {"lse", to<&LossBackward::lse>},
+                   {"dloss", to<&LossBackward::dloss>},
                    {"dlogits", to<&LossBackward::dlogits>}});
 }
 

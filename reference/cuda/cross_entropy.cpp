@@ -22,6 +22,29 @@ RowView checked_logits(const OpCall& call, const Named<TensorSpec>& operand) {
   return rows_of(call, logits);
 }
 
+/// The constants of the loss. Throws Unsupported for a dloss that is not of the loss's type.
+CrossEntropyTerms terms_of(const OpCall& call, const Named<TensorSpec>& operand) {
+  const auto& attributes = call.attributes.as<CrossEntropy>();
+  if (const TensorSpec* dloss = operand.find("dloss")) {
+    expect_type(call, *dloss, statistic_type(operand["logits"].dtype));
+  }
+  CrossEntropyTerms terms;
+  terms.ignores = attributes.ignores;
+  terms.ignore_index = attributes.ignore_index;
+  terms.label_smoothing = attributes.label_smoothing;
+  terms.z_loss = attributes.z_loss;
+  return terms;
+}
+
+/// For {"dloss", ...} of args that have terms.
+constexpr auto dloss_of_terms = [](auto& args, const Tensor& dloss, bool) { args.terms.dloss = dloss.data; };
+/// Scratch: the number of rows that count, then what is behind it.
+template <class Args>
+void split_scratch(Args& args, const Tensor& scratch, bool) {
+  args.terms.counted = reinterpret_cast<double*>(scratch.data);
+  if constexpr (requires { args.row_loss; }) args.row_loss = args.terms.counted + 1;
+}
+
 }  // namespace
 
 Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
@@ -29,17 +52,18 @@ Plan plan_cross_entropy_forward(const OpCall& call, std::span<const TensorSpec> 
   const RowView rows = checked_logits(call, operand);
   using Args = CrossEntropyForwardArgs;
   Args args;
+  args.terms = terms_of(call, operand);
   args.data = any_element(call, operand["logits"]);
   args.rows = rows.rows;
   args.classes = rows.columns;
   args.stride = rows.stride;
-  const std::size_t bytes = static_cast<std::size_t>(rows.rows) * sizeof(double);
+  const std::size_t bytes = static_cast<std::size_t>(rows.rows + 1) * sizeof(double);
   return own_plan(call, context, args, launch_cross_entropy_forward,
                   {{"logits", to<&Args::logits>},
                    {"labels", to<&Args::labels>},
                    {"loss", to<&Args::loss>},
                    {"lse", to<&Args::lse>},
-                   {workspace_operand, to<&Args::row_loss>}},
+                   {workspace_operand, split_scratch<Args>}},
                   bytes);
 }
 
@@ -52,19 +76,21 @@ Plan plan_cross_entropy_forward_backward(const OpCall& call, std::span<const Ten
   }
   using Args = CrossEntropyForwardBackwardArgs;
   Args args;
+  args.terms = terms_of(call, operand);
   args.data = any_element(call, operand["logits"]);
   args.rows = rows.rows;
   args.classes = rows.columns;
   args.logits_stride = rows.stride;
   args.dlogits_stride = rows_of(call, operand["dlogits"]).stride;
-  const std::size_t bytes = static_cast<std::size_t>(rows.rows) * sizeof(double);
+  const std::size_t bytes = static_cast<std::size_t>(rows.rows + 1) * sizeof(double);
   return own_plan(call, context, args, launch_cross_entropy_forward_backward,
                   {{"logits", to<&Args::logits>},
                    {"labels", to<&Args::labels>},
                    {"loss", to<&Args::loss>},
                    {"lse", to<&Args::lse>},
                    {"dlogits", to<&Args::dlogits>},
-                   {workspace_operand, to<&Args::row_loss>}},
+                   {"dloss", dloss_of_terms},
+                   {workspace_operand, split_scratch<Args>}},
                   bytes);
 }
 
@@ -73,6 +99,7 @@ Plan plan_cross_entropy_backward(const OpCall& call, std::span<const TensorSpec>
   const RowView rows = checked_logits(call, operand);
   using Args = CrossEntropyBackwardArgs;
   Args args;
+  args.terms = terms_of(call, operand);
   args.data = any_element(call, operand["logits"]);
   args.rows = rows.rows;
   args.classes = rows.columns;
@@ -82,7 +109,10 @@ Plan plan_cross_entropy_backward(const OpCall& call, std::span<const TensorSpec>
                   {{"logits", to<&Args::logits>},
                    {"labels", to<&Args::labels>},
                    {"lse", to<&Args::lse>},
-                   {"dlogits", to<&Args::dlogits>}});
+                   {"dlogits", to<&Args::dlogits>},
+                   {"dloss", dloss_of_terms},
+                   {workspace_operand, split_scratch<Args>}},
+                  args.terms.ignores ? sizeof(double) : 0);
 }
 
 }  // namespace gpubench::cuda

@@ -14,6 +14,21 @@ void expect_logits_and_labels(OpKind op, const TensorSpec& logits, const TensorS
   expect_dtype(op, labels, DType::i32);
 }
 
+/// Throws ProgramError for attributes that make no loss. Appends dloss, where it is given, to the inputs.
+void complete(Program& program, OpCall& call, CrossEntropy attributes, std::optional<ValueId> dloss) {
+  if (!(attributes.label_smoothing >= 0.0 && attributes.label_smoothing <= 1.0)) {
+    throw ProgramError(std::string(call.kind.name) + ": label_smoothing is not in [0, 1]");
+  }
+  if (dloss) {
+    expect_shape(call.kind, program.spec(*dloss), Shape{1});
+    expect_float(call.kind, program.spec(*dloss));
+    call.inputs.push_back(*dloss);
+  }
+  attributes.scaled = dloss.has_value();
+  call.attributes = attributes;
+  program.append(std::move(call));
+}
+
 /// f32 whatever the logits are; in fp64 programs (textbook against textbook) f64.
 CrossEntropyForward reserve_loss(Program& program, const std::string& label, ValueId logits, ValueId labels) {
   const DType wide = statistic_type(program.spec(logits).dtype);
@@ -31,31 +46,35 @@ ValueId reserve_gradient(Program& program, const std::string& name, ValueId logi
 }  // namespace
 
 CrossEntropyForward cross_entropy_forward(Program& program, const Math& math, std::string label, ValueId logits,
-                                          ValueId labels) {
+                                          ValueId labels, const CrossEntropy& attributes) {
   expect_logits_and_labels(cross_entropy_forward_kind, program.spec(logits), program.spec(labels));
   const CrossEntropyForward out = reserve_loss(program, label, logits, labels);
-  program.append({cross_entropy_forward_kind, {}, math, {logits, labels}, {out.loss, out.lse}, std::move(label)});
+  OpCall call{cross_entropy_forward_kind, {}, math, {logits, labels}, {out.loss, out.lse}, std::move(label)};
+  complete(program, call, attributes, {});
   return out;
 }
 
 ValueId cross_entropy_backward(Program& program, const Math& math, std::string label, ValueId logits, ValueId labels,
-                               ValueId lse, bool in_place) {
+                               ValueId lse, bool in_place, CrossEntropy attributes, std::optional<ValueId> dloss) {
   const TensorSpec spec = program.spec(logits);
   expect_logits_and_labels(cross_entropy_backward_kind, spec, program.spec(labels));
   expect_shape(cross_entropy_backward_kind, program.spec(lse), Shape{spec.shape[0]});
   expect_float(cross_entropy_backward_kind, program.spec(lse));
   const ValueId dlogits = reserve_gradient(program, label, logits, in_place);
-  program.append({cross_entropy_backward_kind, {}, math, {logits, labels, lse}, {dlogits}, std::move(label)});
+  OpCall call{cross_entropy_backward_kind, {}, math, {logits, labels, lse}, {dlogits}, std::move(label)};
+  complete(program, call, attributes, dloss);
   return dlogits;
 }
 
 CrossEntropyForwardBackward cross_entropy_forward_backward(Program& program, const Math& math, std::string label,
-                                                           ValueId logits, ValueId labels, bool in_place) {
+                                                           ValueId logits, ValueId labels, bool in_place,
+                                                           CrossEntropy attributes, std::optional<ValueId> dloss) {
   const OpKind op = cross_entropy_forward_backward_kind;
   expect_logits_and_labels(op, program.spec(logits), program.spec(labels));
   const auto [loss, lse] = reserve_loss(program, label, logits, labels);
   const ValueId dlogits = reserve_gradient(program, label + ".dlogits", logits, in_place);
-  program.append({op, {}, math, {logits, labels}, {loss, lse, dlogits}, std::move(label)});
+  OpCall call{op, {}, math, {logits, labels}, {loss, lse, dlogits}, std::move(label)};
+  complete(program, call, attributes, dloss);
   return {loss, lse, dlogits};
 }
 

@@ -2,37 +2,65 @@
 // Learning (2016), 6.2.2.3.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "harness/core/program.h"
 
 namespace gpubench {
 
-/// logits [rows, classes], labels i32 [rows] -> loss f32 [1] (mean over rows, in nats), lse f32 [rows]
+/// logits [rows, classes], labels i32 [rows] -> loss f32 [1] (mean over n counted rows, in nats), lse f32 [rows]
 ///   lse = log sum exp(logits), loss = mean(lse - logits[label])
 /// A label outside [0, classes) has no right answer: the loss is NaN, and so is its row of dlogits; lse is not
 /// affected.
 inline constexpr OpKind cross_entropy_forward_kind{"cross_entropy_forward", "logits labels", "loss lse"};
-/// dlogits (as logits) = (exp(logits - lse) - 1[label]) / rows; reads lse as given.
-inline constexpr OpKind cross_entropy_backward_kind{"cross_entropy_backward", "logits labels lse", "dlogits"};
+/// dlogits (as logits) = (exp(logits - lse) - 1[label]) dloss / n; reads lse as given. Without dloss f32 [1] it is 1.
+inline constexpr OpKind cross_entropy_backward_kind{"cross_entropy_backward", "logits labels lse dloss?", "dlogits"};
 /// Both; the gradient's lse may be the stored one or not yet rounded.
-inline constexpr OpKind cross_entropy_forward_backward_kind{"cross_entropy_forward_backward", "logits labels",
+inline constexpr OpKind cross_entropy_forward_backward_kind{"cross_entropy_forward_backward", "logits labels dloss?",
                                                             "loss lse dlogits"};
+
+/// What the loss is made of, alike in its forward and its backward:
+///   loss = mean(lse - (1 - s) logits[label] - s mean(logits) + z lse^2),  s = label_smoothing, z = z_loss
+///   dlogits = (exp(logits - lse) (1 + 2 z lse) - (1 - s) 1[label] - s / classes) dloss / n
+/// Sources: torch.nn.functional.cross_entropy (ignore_index, label_smoothing; Szegedy et al., arXiv 1512.00567, 7);
+/// Chowdhery et al., PaLM, arXiv 2204.02311, 5 (z: 1e-4).
+struct CrossEntropy {
+  /// Rows whose label is ignore_index count for nothing: their dlogits are 0, and the mean is over the n others. Where
+  /// there are none, the loss is 0 / 0, a NaN, and dlogits are 0, as in PyTorch. Else n = rows.
+  bool ignores = false;
+  int ignore_index = -100;
+  double label_smoothing = 0.0;
+  double z_loss = 0.0;
+  bool scaled = false;  ///< of a backward: the gradient of the loss is an operand, dloss; the builders set it
+  static void visit(auto&& attribute) {
+    attribute("ignores", &CrossEntropy::ignores);
+    attribute("ignore_index", &CrossEntropy::ignore_index);
+    attribute("label_smoothing", &CrossEntropy::label_smoothing);
+    attribute("z_loss", &CrossEntropy::z_loss);
+    attribute("scaled", &CrossEntropy::scaled);
+  }
+  [[nodiscard]] bool has(std::string_view operand) const { return scaled && operand == "dloss"; }
+  [[nodiscard]] bool counts(std::int64_t label) const { return !ignores || label != ignore_index; }
+};
 
 struct CrossEntropyForward {
   ValueId loss, lse;
 };
 CrossEntropyForward cross_entropy_forward(Program& program, const Math& math, std::string label, ValueId logits,
-                                          ValueId labels);
+                                          ValueId labels, const CrossEntropy& attributes = {});
 /// `in_place`: dlogits is an update of logits (the largest tensor of a language model is then stored once).
 ValueId cross_entropy_backward(Program& program, const Math& math, std::string label, ValueId logits, ValueId labels,
-                               ValueId lse, bool in_place = false);
+                               ValueId lse, bool in_place = false, CrossEntropy attributes = {},
+                               std::optional<ValueId> dloss = {});
 
 struct CrossEntropyForwardBackward {
   ValueId loss, lse, dlogits;
 };
 /// What fuse() replaces the two by; `in_place` as above.
 CrossEntropyForwardBackward cross_entropy_forward_backward(Program& program, const Math& math, std::string label,
-                                                           ValueId logits, ValueId labels, bool in_place = false);
+                                                           ValueId logits, ValueId labels, bool in_place = false,
+                                                           CrossEntropy attributes = {},
+                                                           std::optional<ValueId> dloss = {});
 
 }  // namespace gpubench

@@ -1,5 +1,6 @@
 // Bounds: positive terms, so relative errors do not grow; exp within three ulps (OpenCL's table); the exponent x - m is
 // rounded relative to |x - m|. A label outside the classes has no right answer: its loss is NaN, which nothing passes.
+// What smoothing and the z-loss add to a bound counts their operations to first order.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,6 +18,20 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 std::int64_t label_of(const Operands& operands, std::int64_t row) {
   return static_cast<std::int64_t>(operands.inputs[1][row]);
+}
+
+const CrossEntropy& attributes_of(const OpCall& call) { return call.attributes.as<CrossEntropy>(); }
+
+// Of how many rows the loss is the mean.
+double counted_rows(const Operands& operands) {
+  const CrossEntropy& attributes = attributes_of(operands.call);
+  const std::int64_t rows = operands.inputs[0].shape()[0];
+  if (!attributes.ignores) return static_cast<double>(rows);
+  std::int64_t count = 0;
+  for_each_chunk(operands.inputs[1], [&](std::int64_t, std::span<const double> labels) {
+    for (const double label : labels) count += attributes.counts(static_cast<std::int64_t>(label)) ? 1 : 0;
+  });
+  return static_cast<double>(count);
 }
 
 // m: the largest logit of the row; p: its probabilities.
@@ -43,30 +58,70 @@ Expected judge_log_sum_exp(std::span<const double> x, double u) {
   return {lse, bound};
 }
 
-// Output 0: per row T(lse) + 2u|x_target|; their mean, and Rule G for the sum over rows.
+// The loss of one row that counts: T(lse) + 2u|x_target| where the loss has no further terms.
+Expected judge_row_loss(const CrossEntropy& attributes, std::span<const double> x, std::int64_t label, double u) {
+  const double s = attributes.label_smoothing, z = attributes.z_loss;
+  const Expected lse = judge_log_sum_exp(x, u);
+  const bool valid = label >= 0 && label < static_cast<std::int64_t>(x.size());
+  const double target = (1.0 - s) * (valid ? x[static_cast<std::size_t>(label)] : nan);
+  Expected loss{lse.value - target, lse.bound + 2.0 * u * std::fabs(target)};
+  if (z != 0.0) {
+    const double square = z * lse.value * lse.value;
+    loss.value += square;
+    loss.bound += 2.0 * std::fabs(z * lse.value) * lse.bound + u * (4.0 * std::fabs(square) + std::fabs(lse.value));
+  }
+  if (s != 0.0) {
+    ProductSum logits;
+    for (const double logit : x) logits.add(logit);
+    const double share = s / static_cast<double>(x.size());
+    loss.value -= share * logits.value;
+    loss.bound += share * sum_error_bound(logits, u) +
+                  u * (4.0 * share * std::fabs(logits.value) + std::fabs(target) + std::fabs(lse.value));
+  }
+  return loss;
+}
+
+// Output 0: the mean over the rows that count, with Rule G for their sum.
 Expected judge_mean_loss(const Operands& operands) {
+  const CrossEntropy& attributes = attributes_of(operands.call);
   const double u = accumulator_roundoff(operands.call.math);
   const std::int64_t rows = operands.inputs[0].shape()[0];
   std::vector<double> x(static_cast<std::size_t>(operands.inputs[0].shape()[1]));
   ProductSum losses;
   double bounds = 0.0;
   for (std::int64_t row = 0; row < rows; ++row) {
-    operands.inputs[0].read(row * static_cast<std::int64_t>(x.size()), x);
-    const Expected lse = judge_log_sum_exp(x, u);
     const std::int64_t label = label_of(operands, row);
-    const bool valid = label >= 0 && label < static_cast<std::int64_t>(x.size());
-    const double target = valid ? x[static_cast<std::size_t>(label)] : nan;
-    losses.add(lse.value - target);
-    bounds += lse.bound + 2.0 * u * std::fabs(target);
+    if (!attributes.counts(label)) continue;
+    operands.inputs[0].read(row * static_cast<std::int64_t>(x.size()), x);
+    const Expected loss = judge_row_loss(attributes, x, label, u);
+    losses.add(loss.value);
+    bounds += loss.bound;
   }
-  const double count = static_cast<double>(rows);
+  const double count = counted_rows(operands);
   const double mean = losses.value / count;
   return {mean, (bounds + sum_error_bound(losses, u)) / count + u * std::fabs(mean)};
 }
 
-std::string mean_loss_bound(const Shape& logits, const Math& math) {
-  const std::string mean = "(sum T + " + sum_error_text(logits[0]) + ") / " + std::to_string(logits[0]) + " + u |loss|";
-  return bound_text(mean + ", T = 2 u |x_label| + " + log_sum_exp_rule(logits[1]), math);
+// "n", or how many rows there are where all of them count.
+std::string counted_text(const OpCall& call, const Shape& logits) {
+  return attributes_of(call).ignores ? "n" : std::to_string(logits[0]);
+}
+
+std::string mean_loss_bound(const Shape& logits, const OpCall& call) {
+  const CrossEntropy& attributes = attributes_of(call);
+  const std::string s = number_text(attributes.label_smoothing), z = number_text(attributes.z_loss);
+  std::string row = "T = 2 u |x_label| + " + log_sum_exp_rule(logits[1]);
+  if (attributes.label_smoothing != 0.0 || attributes.z_loss != 0.0) {
+    row = "T = 2 u |(1 - " + s + ") x_label| + T(lse)";
+    if (attributes.z_loss != 0.0) row += " (1 + 2|" + z + " lse|) + u (4|" + z + " lse^2| + |lse|)";
+    if (attributes.label_smoothing != 0.0) {
+      row += " + " + s + "/" + std::to_string(logits[1]) + " (" + sum_error_text(logits[1]) +
+             " + 4 u |sum x|) + u (|x_label| + |lse|)";
+    }
+    row += ", T(lse) = " + log_sum_exp_rule(logits[1]);
+  }
+  const std::string count = counted_text(call, logits);
+  return bound_text("(sum T + " + sum_error_text(logits[0]) + ") / " + count + " + u |loss|, " + row, call.math);
 }
 
 std::string log_sum_exp_bound(const Shape& logits, const Math& math) {
@@ -81,42 +136,60 @@ CheckUnits loss_units(const Shape& logits, const Shape& output, int index) {
 
 /// What the gradients of a row are judged with.
 struct SoftmaxRow {
+  CrossEntropy attributes;
   double lse = 0.0;        ///< NaN where the label is outside the classes
   double lse_error = 0.0;  ///< how far from it the lse that was used may be; 0 where it was given
   std::int64_t label = -1;
-  double rows = 1.0;
+  double classes = 1.0;
+  double rows = 1.0;   ///< that count
+  double dloss = 1.0;  ///< the gradient of the loss
   double u = 0.0;
   double tiny = 0.0;  ///< smallest normal number of the arithmetic: an exp may flush what is below
 };
 
-/// The row of the call's logits and labels, its lse still to be set.
-SoftmaxRow softmax_row(const Operands& operands, std::int64_t row) {
-  return {.label = label_of(operands, row),
-          .rows = static_cast<double>(operands.inputs[0].shape()[0]),
+/// What all rows of the call have in common.
+SoftmaxRow softmax_rows(const Operands& operands) {
+  const Named<TensorView> in(operands.call, operands.inputs);
+  return {.attributes = attributes_of(operands.call),
+          .classes = static_cast<double>(operands.inputs[0].shape()[1]),
+          .rows = counted_rows(operands),
+          .dloss = in.find("dloss") == nullptr ? 1.0 : in["dloss"][0],
           .u = accumulator_roundoff(operands.call.math),
           .tiny = smallest_normal(operands.call.math.accumulate)};
 }
 
-// (exp(x - lse) - 1[label]) / rows for the logit x of one class. p carries the errors of one difference and one exp,
-// 2|x - lse| + 6 ulps, and the factor that an error of the lse is; then come the difference with the label and the
-// product with 1 / rows.
+// (exp(x - lse) - 1[label]) / rows for the logit x of one class, where the loss has no further terms. p carries the
+// errors of one difference and one exp, 2|x - lse| + 6 ulps, and the factor that an error of the lse is; then come the
+// difference with the label and the product with 1 / rows.
 Expected judge_gradient(const SoftmaxRow& row, double x, std::int64_t column) {
+  const CrossEntropy& attributes = row.attributes;
+  if (!attributes.counts(row.label)) return {0.0, 0.0};
+  const bool plain = attributes == CrossEntropy{.ignores = attributes.ignores, .ignore_index = attributes.ignore_index};
   const double exponent = x - row.lse;
   const double p = std::exp(exponent);
-  const double one = column == row.label ? 1.0 : 0.0;
-  const double value = (p - one) / row.rows;
-  const double relative =
-      std::expm1(row.lse_error) + std::exp(row.lse_error) * row.u * (2.0 * std::fabs(exponent) + 6.0);
-  const double p_bound = p > 0.0 ? p * relative : 0.0;
-  const double bound = (p_bound + 2.0 * row.u * std::max(p, one)) / row.rows + row.u * std::fabs(value);
-  return {value, bound + row.tiny};
+  const double slope = 1.0 + 2.0 * attributes.z_loss * row.lse;
+  const double own = column == row.label ? 1.0 - attributes.label_smoothing : 0.0;
+  const double target = own + attributes.label_smoothing / row.classes;
+  const double value = (p * slope - target) * row.dloss / row.rows;
+  const double of_lse = std::expm1(row.lse_error);
+  const double relative = of_lse + std::exp(row.lse_error) * row.u * (2.0 * std::fabs(exponent) + 6.0);
+  const double p_bound =
+      p > 0.0
+          ? p * (relative * std::fabs(slope) + 2.0 * std::fabs(attributes.z_loss) * row.lse_error * (1.0 + relative))
+          : 0.0;
+  const double further = plain ? 0.0 : 4.0 * row.u * (std::fabs(p * slope) + target);
+  const double scale = std::fabs(row.dloss) / row.rows;
+  const double bound =
+      (p_bound + 2.0 * row.u * std::max(std::fabs(p * slope), target) + further) * scale + row.u * std::fabs(value);
+  return {value, bound + row.tiny * std::max(1.0, scale * std::fabs(slope))};
 }
 
-/// Throws ProgramError where a gradient flows into an output: a backward pass starts at the loss.
-void expect_loss_as_seed(const OpCall& call, const GradientTape& tape) {
-  if (std::any_of(call.outputs.begin(), call.outputs.end(), [&](ValueId output) { return tape.of(output); })) {
+/// Throws ProgramError where a gradient flows into an output other than those that may take one.
+void refuse_gradients(const OpCall& call, const GradientTape& tape, std::span<const ValueId> outputs,
+                      std::string_view expected) {
+  if (std::any_of(outputs.begin(), outputs.end(), [&](ValueId output) { return tape.of(output); })) {
     throw ProgramError(std::string(call.kind.name) + ": op '" + call.label +
-                       "' has a gradient flowing into its outputs; expected its loss to be the seed");
+                       "' has a gradient flowing into its outputs; expected " + std::string(expected));
   }
 }
 
@@ -134,19 +207,23 @@ void judge_loss(const Operands& operands, int output, std::span<const std::int64
   }
 }
 
+double smoothing_flop(const OpCall& call) { return attributes_of(call).label_smoothing == 0.0 ? 0.0 : 1.0; }
+
 class CrossEntropyForwardDefinition : public OpDefinition {
  public:
   OpKind kind() const override { return cross_entropy_forward_kind; }
 
-  // Per logit: maximum, difference, exp, sum.
-  Cost cost(const CallSpecs& op) const override { return {4.0 * elements_of(op.inputs[0]), op.bytes()}; }
+  // Per logit: maximum, difference, exp, sum; to smooth labels, a sum of the logits.
+  Cost cost(const CallSpecs& op) const override {
+    return {(4.0 + smoothing_flop(op.call)) * elements_of(op.inputs[0]), op.bytes()};
+  }
 
   CheckUnits units(const CallSpecs& op, int output) const override {
     return loss_units(op.inputs[0].shape, op.output(output).shape, output);
   }
 
   std::string bound(const CallSpecs& op, int output) const override {
-    return output == 0 ? mean_loss_bound(op.inputs[0].shape, op.call.math)
+    return output == 0 ? mean_loss_bound(op.inputs[0].shape, op.call)
                        : log_sum_exp_bound(op.inputs[0].shape, op.call.math);
   }
 
@@ -157,16 +234,25 @@ class CrossEntropyForwardDefinition : public OpDefinition {
 
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
     const ValueId logits = call.inputs[0];
-    expect_loss_as_seed(call, tape);
-    if (!tape.is_loss(call.outputs[0]) || !tape.wanted(logits)) return;
+    refuse_gradients(call, tape, std::span(call.outputs).subspan(1), "one into its loss only");
+    const std::optional<ValueId> dloss = tape.of(call.outputs[0]);
+    if ((!dloss && !tape.is_loss(call.outputs[0])) || !tape.wanted(logits)) return;
     tape.contribute(logits, cross_entropy_backward(program, call.math, tape.label(call, "backward"), logits,
-                                                   call.inputs[1], call.outputs[1]));
+                                                   call.inputs[1], call.outputs[1], false, attributes_of(call), dloss));
   }
 };
 
 std::string gradient_rule(const OpCall& call, const Shape& logits, const std::string& of_p) {
-  return bound_text("(p " + of_p + " + 2 u max(p, 1 if label)) / " + std::to_string(logits[0]) + " + u |dx| + " +
-                        power_text(smallest_normal(call.math.accumulate)),
+  const CrossEntropy& attributes = attributes_of(call);
+  const std::string s = number_text(attributes.label_smoothing), z = number_text(attributes.z_loss);
+  const std::string tiny = power_text(smallest_normal(call.math.accumulate));
+  const std::string count = counted_text(call, logits);
+  if (attributes == CrossEntropy{.ignores = attributes.ignores, .ignore_index = attributes.ignore_index}) {
+    return bound_text("(p " + of_p + " + 2 u max(p, 1 if label)) / " + count + " + u |dx| + " + tiny, call.math);
+  }
+  return bound_text("(|k| p " + of_p + " + |" + z + "| p T(lse) + u (2 max(|k| p, t) + 4|k| p + 4 t)) |dloss| / " +
+                        count + " + u |dx| + " + tiny + " max(1, |k dloss| / " + count + "), k = 1 + 2 " + z +
+                        " lse, t = " + s + "/" + std::to_string(logits[1]) + " and 1 - " + s + " more if label",
                     call.math);
 }
 
@@ -174,8 +260,10 @@ class CrossEntropyBackwardDefinition : public OpDefinition {
  public:
   OpKind kind() const override { return cross_entropy_backward_kind; }
 
-  // Per logit: difference, exp, product with 1 / rows.
-  Cost cost(const CallSpecs& op) const override { return {3.0 * elements_of(op.inputs[0]), op.bytes()}; }
+  // Per logit: difference, exp, product with 1 / rows; to smooth labels, a difference.
+  Cost cost(const CallSpecs& op) const override {
+    return {(3.0 + smoothing_flop(op.call)) * elements_of(op.inputs[0]), op.bytes()};
+  }
 
   CheckUnits units(const CallSpecs& op, int) const override { return element_units(op.outputs[0].shape, 20.0); }
 
@@ -188,11 +276,11 @@ class CrossEntropyBackwardDefinition : public OpDefinition {
     const TensorView& lse = operands.inputs[2];
     const std::int64_t classes = operands.inputs[0].shape()[1];
     std::int64_t index = -1;
-    SoftmaxRow row;
+    SoftmaxRow row = softmax_rows(operands);
     judge_elements<1>({operands.inputs[0]}, wanted, judged, [&](std::int64_t element, const auto& in) {
       if (element / classes != index) {
         index = element / classes;
-        row = softmax_row(operands, index);
+        row.label = label_of(operands, index);
         row.lse = row.label >= 0 && row.label < classes ? lse[index] : std::numeric_limits<double>::quiet_NaN();
       }
       return judge_gradient(row, in[0], element % classes);
@@ -207,7 +295,9 @@ class CrossEntropyForwardBackwardDefinition : public OpDefinition {
   OpKind kind() const override { return cross_entropy_forward_backward_kind; }
 
   // The work of the two ops; the bytes of both, but for one reading of logits, labels and lse.
-  Cost cost(const CallSpecs& op) const override { return {7.0 * elements_of(op.inputs[0]), op.bytes()}; }
+  Cost cost(const CallSpecs& op) const override {
+    return {(7.0 + 2.0 * smoothing_flop(op.call)) * elements_of(op.inputs[0]), op.bytes()};
+  }
 
   CheckUnits units(const CallSpecs& op, int output) const override {
     const Shape& logits = op.inputs[0].shape;
@@ -217,7 +307,7 @@ class CrossEntropyForwardBackwardDefinition : public OpDefinition {
 
   std::string bound(const CallSpecs& op, int output) const override {
     const Shape& logits = op.inputs[0].shape;
-    if (output == 0) return mean_loss_bound(logits, op.call.math);
+    if (output == 0) return mean_loss_bound(logits, op.call);
     if (output == 1) return log_sum_exp_bound(logits, op.call.math);
     const std::string rounding = power_text(unit_roundoff(op.outputs[1].dtype)) + " |lse|";
     return gradient_rule(op.call, logits, "(e^(T(lse) + " + rounding + ") (1 + u (2|x - lse| + 6)) - 1)");
@@ -231,9 +321,10 @@ class CrossEntropyForwardBackwardDefinition : public OpDefinition {
     }
     const std::int64_t classes = operands.inputs[0].shape()[1];
     std::vector<double> x(static_cast<std::size_t>(classes));
+    SoftmaxRow row = softmax_rows(operands);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       operands.inputs[0].read(wanted[i] * classes, x);
-      SoftmaxRow row = softmax_row(operands, wanted[i]);
+      row.label = label_of(operands, wanted[i]);
       const Expected lse = judge_log_sum_exp(x, row.u);
       row.lse = row.label >= 0 && row.label < classes ? lse.value : std::numeric_limits<double>::quiet_NaN();
       row.lse_error = lse.bound + unit_roundoff(operands.outputs[1].dtype) * std::fabs(lse.value);
@@ -245,7 +336,7 @@ class CrossEntropyForwardBackwardDefinition : public OpDefinition {
 
   // The op computed it already.
   void derivative(Program&, const OpCall& call, GradientTape& tape) const override {
-    expect_loss_as_seed(call, tape);
+    refuse_gradients(call, tape, call.outputs, "its loss to be the seed");
     if (!tape.is_loss(call.outputs[0]) || !tape.wanted(call.inputs[0])) return;
     tape.contribute(call.inputs[0], call.outputs[2]);
   }

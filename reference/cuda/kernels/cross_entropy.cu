@@ -27,14 +27,27 @@ __global__ void __launch_bounds__(whole_block ? 1024 : warp_kernel_threads)
     } else {
       all = warp_softmax(all);
     }
+    double logit_sum = 0.0;
+    if (args.terms.label_smoothing != 0.0)
+      logit_sum = sum_over_row<whole_block>(logit_sum_of(logits, args.classes, rank, sharing));
     if (rank != 0) continue;
     const double lse = static_cast<double>(shift_of(all.largest)) + log(static_cast<double>(all.sum));
     const int label = load(args.labels + row);
     const bool known = label >= 0 && label < args.classes;
     store(static_cast<Wide<T>*>(args.lse) + row, static_cast<Wide<T>>(lse));
+    const double of_label = known ? static_cast<double>(widen(load(logits + label))) : static_cast<double>(NAN);
     store(args.row_loss + row,
-          known ? lse - static_cast<double>(widen(load(logits + label))) : static_cast<double>(NAN));
+          counts(args.terms, label) ? row_loss_of(args.terms, lse, of_label, logit_sum, args.classes) : 0.0);
   }
+}
+
+__global__ void __launch_bounds__(1024) count_kernel(CountRowsArgs args) {
+  double count = 0.0;
+  for (std::int64_t row = threadIdx.x; row < args.rows; row += blockDim.x) {
+    count += counts(args.terms, load(args.labels + row)) ? 1.0 : 0.0;
+  }
+  const double total = block_sum(count, shared_storage<PerWarp<double>>());
+  if (threadIdx.x == 0) store(args.terms.counted, total);
 }
 
 template <class W>
@@ -42,7 +55,9 @@ __global__ void __launch_bounds__(1024) mean_kernel(MeanLossArgs args) {
   double sum = 0.0;
   for (std::int64_t row = threadIdx.x; row < args.rows; row += blockDim.x) sum += load(args.row_loss + row);
   const double total = block_sum(sum, shared_storage<PerWarp<double>>());
-  if (threadIdx.x == 0) store(static_cast<W*>(args.loss), static_cast<W>(total / static_cast<double>(args.rows)));
+  if (threadIdx.x == 0) {
+    store(static_cast<W*>(args.loss), static_cast<W>(total / counted_rows(args.terms, args.rows)));
+  }
 }
 
 /// A block's share of one row: rows are split so that few rows fill the machine as well.
@@ -57,9 +72,9 @@ __global__ void __launch_bounds__(256) backward_kernel(CrossEntropyBackwardArgs 
     const T* logits = static_cast<const T*>(args.logits) + index * args.logits_stride;
     T* dlogits = static_cast<T*>(args.dlogits) + index * args.dlogits_stride;
     using W = Wide<T>;
-    const W scale = W(1) / static_cast<W>(args.rows);
-    GradientRow<W> row{load(static_cast<const W*>(args.lse) + index), scale, scale, load(args.labels + index)};
-    if (row.label < 0 || row.label >= args.classes) row.shift = W(NAN);
+    const W lse = load(static_cast<const W*>(args.lse) + index);
+    const GradientRow<W> row =
+        gradient_row(args.terms, args.rows, args.classes, load(args.labels + index), lse, lse, W(1));
     // Shares are counted from the first boundary; the first one takes what lies before it as well.
     const int head = head_of(logits, args.classes);
     const bool together = head == head_of(dlogits, args.classes);
@@ -93,6 +108,7 @@ __global__ void __launch_bounds__(256) backward_kernel(CrossEntropyBackwardArgs 
 }  // namespace
 
 void launch_cross_entropy_forward(const CrossEntropyForwardArgs& args, cudaStream_t stream) {
+  launch_count_rows({args.terms, args.labels, args.rows}, stream);
   with_any_type(args.data, [&](auto type) {
     using T = typename decltype(type)::type;
     if (args.classes <= warp_kernel_classes) {
@@ -105,7 +121,11 @@ void launch_cross_entropy_forward(const CrossEntropyForwardArgs& args, cudaStrea
              args);
     }
   });
-  launch_mean_loss({args.data, args.row_loss, args.rows, args.loss}, stream);
+  launch_mean_loss({args.terms, args.data, args.row_loss, args.rows, args.loss}, stream);
+}
+
+void launch_count_rows(const CountRowsArgs& args, cudaStream_t stream) {
+  if (args.terms.ignores) launch(count_kernel, Grid{1, 1024}, stream, args);
 }
 
 void launch_mean_loss(const MeanLossArgs& args, cudaStream_t stream) {
@@ -114,6 +134,7 @@ void launch_mean_loss(const MeanLossArgs& args, cudaStream_t stream) {
 }
 
 void launch_cross_entropy_backward(const CrossEntropyBackwardArgs& args, cudaStream_t stream) {
+  launch_count_rows({args.terms, args.labels, args.rows}, stream);
   with_any_type(args.data, [&](auto type) {
     using T = typename decltype(type)::type;
     constexpr std::int64_t share = std::int64_t{256} * pack_elements<T> * packs_in_flight;

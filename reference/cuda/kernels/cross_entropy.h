@@ -5,9 +5,19 @@
 
 namespace gpubench::cuda {
 
+/// What the loss is made of beside -log p, and over which rows it is the mean.
+struct CrossEntropyTerms {
+  bool ignores = false;
+  int ignore_index = 0;
+  double label_smoothing = 0.0, z_loss = 0.0;
+  const void* dloss = nullptr;  ///< [1], as the loss; null: 1
+  double* counted = nullptr;    ///< scratch where rows are ignored: [1], how many are not
+};
+
 /// logits [rows, classes], labels [rows], loss [1], lse [rows]: loss and lse are f64 for f64 logits, else f32. A label
 /// outside the classes makes the loss NaN.
 struct CrossEntropyForwardArgs {
+  CrossEntropyTerms terms;
   Element data = Element::f32;
   const void* logits = nullptr;
   const int* labels = nullptr;
@@ -17,11 +27,13 @@ struct CrossEntropyForwardArgs {
   double* row_loss = nullptr;  ///< scratch: [rows]
 };
 
-/// Two launches: one pass over the logits; then the mean.
+/// Two launches: one pass over the logits; then the mean. Here and below, one more where rows are ignored: they are
+/// counted first.
 void launch_cross_entropy_forward(const CrossEntropyForwardArgs& args, cudaStream_t stream);
 
 /// dlogits has the logits' type and may be the logits. A label outside the classes makes its row NaN.
 struct CrossEntropyBackwardArgs {
+  CrossEntropyTerms terms;
   Element data = Element::f32;
   const void* logits = nullptr;
   const int* labels = nullptr;
@@ -35,6 +47,7 @@ void launch_cross_entropy_backward(const CrossEntropyBackwardArgs& args, cudaStr
 
 /// As above, at once; fewer than 2^31 classes.
 struct CrossEntropyForwardBackwardArgs {
+  CrossEntropyTerms terms;
   Element data = Element::f32;
   const void* logits = nullptr;
   const int* labels = nullptr;
@@ -49,8 +62,17 @@ struct CrossEntropyForwardBackwardArgs {
 /// Two launches: all but the mean; then the mean.
 void launch_cross_entropy_forward_backward(const CrossEntropyForwardBackwardArgs& args, cudaStream_t stream);
 
-/// loss [1] = the mean of row_loss [rows]; `data`: the type of the logits.
+/// terms.counted = how many of labels [rows] are not ignored, where any may be; else nothing.
+struct CountRowsArgs {
+  CrossEntropyTerms terms;
+  const int* labels = nullptr;
+  std::int64_t rows = 0;
+};
+void launch_count_rows(const CountRowsArgs& args, cudaStream_t stream);
+
+/// loss [1] = the mean of row_loss [rows] over those that count; `data`: the type of the logits.
 struct MeanLossArgs {
+  CrossEntropyTerms terms;
   Element data = Element::f32;
   const double* row_loss = nullptr;
   std::int64_t rows = 0;

@@ -1,6 +1,6 @@
 // Loss and gradient at once. A row that fits in the registers of a warp (up to 1024 classes) or of a block of 512
 // threads (two of them on a multiprocessor, so that one computes while the other waits for memory) is read once; in f64
-// one of a warp only.
+// one of a warp only. A loss of further terms than -log p leaves a block's threads no registers for that.
 // Longer rows are read a second time, from the second-level cache: all blocks at work hold far less than it does.
 //
 // In place no thread reads what another one writes: each comes back to the very elements that it has read before.
@@ -42,6 +42,17 @@ struct RowShare {
   __device__ __forceinline__ bool has_last() const { return last() < classes; }
   __device__ __forceinline__ int column(int pack) const { return head + pack * n; }
 
+  /// Of the elements that this thread reads and writes.
+  __device__ __forceinline__ Wide<T> logit_sum() const {
+    Wide<T> sum = has_first() ? widen(load(logits + rank)) : Wide<T>(0);
+    for (int pack = rank; pack < packs; pack += sharing) {
+      const auto x = load_pack<n>(logits + column(pack));
+#pragma unroll
+      for (int i = 0; i < n; ++i) sum += widen(x[i]);
+    }
+    return has_last() ? sum + widen(load(logits + last())) : sum;
+  }
+
   /// Whether this thread is the one that reads and writes element `index`.
   __device__ __forceinline__ bool owns(int index) const {
     if (index < head) return index == rank;
@@ -50,14 +61,20 @@ struct RowShare {
   }
 };
 
-/// The row's lse and loss, and what its gradients need. To be called before any gradient of the row is stored.
-template <class T>
+/// The row's lse and loss, and what its gradients need. To be called by all threads that share the row, before any
+/// gradient of it is stored. `plain`: the loss has no further terms, and its gradient is 1.
+template <class T, bool whole_block, bool plain>
 __device__ __forceinline__ GradientRow<Wide<T>> finish(const CrossEntropyForwardBackwardArgs& args, std::int64_t row,
                                                        const RowShare<T>& share, const Softmax<Wide<T>>& all) {
   using W = Wide<T>;
+  const CrossEntropyTerms terms = plain ? CrossEntropyTerms{} : args.terms;
   const int label = load(args.labels + row);
   const bool known = label >= 0 && label < share.classes;
   const W shift = shift_of(all.largest);
+  double logit_sum = 0.0;
+  if (terms.label_smoothing != 0.0) {
+    logit_sum = sum_over_row<whole_block>(share.logit_sum());
+  }
   const bool first = share.rank == 0;
   const bool tells_loss = known ? share.owns(label) : first;
   if (first || tells_loss) {
@@ -65,12 +82,16 @@ __device__ __forceinline__ GradientRow<Wide<T>> finish(const CrossEntropyForward
     if (first) store(static_cast<W*>(args.lse) + row, static_cast<W>(lse));
     if (tells_loss) {
       const double of_label = known ? static_cast<double>(widen(load(share.logits + label))) : static_cast<double>(NAN);
-      store(args.row_loss + row, lse - of_label);
+      store(args.row_loss + row,
+            counts(terms, label) ? row_loss_of(terms, lse, of_label, logit_sum, share.classes) : 0.0);
     }
   }
-  const W inverse_sum = known ? W(1) / all.sum : W(NAN);
-  const W scale = W(1) / static_cast<W>(args.rows);
-  return {shift, inverse_sum * scale, scale, label};
+  if constexpr (plain) {  // what follows, in fewer registers
+    const W scale = W(1) / static_cast<W>(args.rows);
+    return {shift, (known ? W(1) / all.sum : W(NAN)) * scale, W(0), scale, label};
+  }
+  const W lse = terms.z_loss == 0.0 ? W(0) : shift + static_cast<W>(log(static_cast<double>(all.sum)));
+  return gradient_row(terms, args.rows, share.classes, label, lse, shift, W(1) / all.sum);
 }
 
 template <class T, int N>
@@ -96,7 +117,7 @@ __device__ __forceinline__ Softmax<W> joined_over_row(const Softmax<W>& seen) {
   }
 }
 
-/// Rows that fit in registers: a warp per row, or a block.
+/// Rows that fit in registers: a warp per row, or, of a plain loss, a block.
 template <class T, bool whole_block>
 __global__ void __launch_bounds__(whole_block ? block_kernel_threads : warp_kernel_threads, whole_block ? 2 : 1)
     held_kernel(CrossEntropyForwardBackwardArgs args) {
@@ -125,7 +146,8 @@ __global__ void __launch_bounds__(whole_block ? block_kernel_threads : warp_kern
       if (k * sharing + share.rank < share.packs) add_pack(held[k], seen);
     }
     if (share.has_last()) add_pack(last, seen);
-    const GradientRow<Wide<T>> gradient = finish(args, row, share, joined_over_row<whole_block>(seen));
+    const GradientRow<Wide<T>> gradient =
+        finish<T, whole_block, whole_block>(args, row, share, joined_over_row<whole_block>(seen));
     if (share.has_first()) store_gradient(share, share.rank, first, gradient);
 #pragma unroll
     for (int k = 0; k < held_packs; ++k) {
@@ -144,7 +166,7 @@ __global__ void __launch_bounds__(block_kernel_threads) long_kernel(CrossEntropy
   for (std::int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
     const RowShare<T> share(args, row, static_cast<int>(threadIdx.x), sharing);
     const Softmax<Wide<T>> all = block_softmax(seen_of(share.logits, args.classes, share.rank, sharing));
-    const GradientRow<Wide<T>> gradient = finish(args, row, share, all);
+    const GradientRow<Wide<T>> gradient = finish<T, true, false>(args, row, share, all);
     if (share.has_first()) store_gradient(share, share.rank, load_pack<1>(share.logits + share.rank), gradient);
     int pack = share.rank;
     for (; pack + (packs_in_flight - 1) * sharing < share.packs; pack += packs_in_flight * sharing) {
@@ -165,6 +187,10 @@ __global__ void __launch_bounds__(block_kernel_threads) long_kernel(CrossEntropy
   }
 }
 
+bool is_plain(const CrossEntropyTerms& terms) {
+  return !terms.ignores && terms.label_smoothing == 0.0 && terms.z_loss == 0.0 && terms.dloss == nullptr;
+}
+
 template <class T>
 void launch_typed(const CrossEntropyForwardBackwardArgs& args, cudaStream_t stream) {
   constexpr int n = pack_elements<T>;
@@ -177,7 +203,7 @@ void launch_typed(const CrossEntropyForwardBackwardArgs& args, cudaStream_t stre
   constexpr std::int64_t most = block_kernel_threads / warp_lanes;
   const Grid grid{blocks_for(args.rows, 1), static_cast<int>(std::min(warps, most)) * warp_lanes};
   if constexpr (sizeof(T) < sizeof(double)) {  // an exp of f64 leaves no registers to hold a row in
-    if (warps <= most) return launch(held_kernel<T, true>, grid, stream, args);
+    if (warps <= most && is_plain(args.terms)) return launch(held_kernel<T, true>, grid, stream, args);
   }
   launch(long_kernel<T>, grid, stream, args);
 }
@@ -185,8 +211,9 @@ void launch_typed(const CrossEntropyForwardBackwardArgs& args, cudaStream_t stre
 }  // namespace
 
 void launch_cross_entropy_forward_backward(const CrossEntropyForwardBackwardArgs& args, cudaStream_t stream) {
+  launch_count_rows({args.terms, args.labels, args.rows}, stream);
   with_any_type(args.data, [&](auto type) { launch_typed<typename decltype(type)::type>(args, stream); });
-  launch_mean_loss({args.data, args.row_loss, args.rows, args.loss}, stream);
+  launch_mean_loss({args.terms, args.data, args.row_loss, args.rows, args.loss}, stream);
 }
 
 }  // namespace gpubench::cuda

@@ -4,6 +4,7 @@
 // bytes, then packs.
 #pragma once
 
+#include "reference/cuda/kernels/cross_entropy.h"
 #include "reference/cuda/kernels/memory.cuh"
 #include "reference/cuda/kernels/number.cuh"
 #include "reference/cuda/kernels/reduce.cuh"
@@ -86,6 +87,17 @@ __device__ __forceinline__ Softmax<W> block_softmax(Softmax<W> value) {
   return warp_softmax(value);
 }
 
+/// The sum over a row's threads, in all of them: a warp or a block.
+template <bool whole_block, class W>
+__device__ __forceinline__ W sum_over_row(W value) {
+  if constexpr (whole_block) {
+    __syncthreads();  // what the scratch held has been read
+    return block_sum(value, shared_storage<SoftmaxScratch<W>>().sum);
+  } else {
+    return warp_sum(value);
+  }
+}
+
 /// Packs, all of which the row has.
 template <class T, int N, int packs>
 __device__ __forceinline__ void add_packs(const Loaded<T, N> (&pack)[packs], Softmax<Wide<T>>& seen) {
@@ -116,28 +128,68 @@ __device__ __forceinline__ void add_pack(const Loaded<T, N>& pack, Softmax<Wide<
   add_packs(one, seen);
 }
 
-/// What the gradients of a row are made with: p / rows = exp(x - shift) factor, scale = 1 / rows.
+/// Of how many rows the loss is the mean.
+__device__ __forceinline__ double counted_rows(const CrossEntropyTerms& terms, std::int64_t rows) {
+  return terms.ignores ? load(terms.counted) : static_cast<double>(rows);
+}
+
+__device__ __forceinline__ bool counts(const CrossEntropyTerms& terms, int label) {
+  return !terms.ignores || label != terms.ignore_index;
+}
+
+/// What this thread, one of `sharing`, sees of the sum of a row that was just read, a single element at a time.
+template <class T>
+__device__ __forceinline__ Wide<T> logit_sum_of(const T* row, std::int64_t classes, int rank, int sharing) {
+  Wide<T> sum = 0;
+  for (std::int64_t i = rank; i < classes; i += sharing) sum += widen(load(row + i));
+  return sum;
+}
+
+/// The loss of a row whose label has the logit `of_label`; logit_sum: of all logits, where labels are smoothed.
+__device__ __forceinline__ double row_loss_of(const CrossEntropyTerms& terms, double lse, double of_label,
+                                              double logit_sum, std::int64_t classes) {
+  double loss = lse - (1.0 - terms.label_smoothing) * of_label;
+  if (terms.z_loss != 0.0) loss += terms.z_loss * lse * lse;
+  if (terms.label_smoothing != 0.0) loss -= terms.label_smoothing / static_cast<double>(classes) * logit_sum;
+  return loss;
+}
+
+/// What the gradients of a row are made with: exp(x - shift) factor - base, and at the label - target in place of base.
 template <class W>
 struct GradientRow {
-  W shift, factor, scale;
+  W shift, factor, base, target;
   int label;
 };
 
-/// (p - 1[label]) scale of the columns from `column` on. The label's is made apart, so that no other column pays for
-/// it.
+/// p = exp(x - shift) p_factor. All 0 in a row that does not count, NaN where the label is outside the classes.
+template <class W>
+__device__ __forceinline__ GradientRow<W> gradient_row(const CrossEntropyTerms& terms, std::int64_t rows,
+                                                       std::int64_t classes, int label, W lse, W shift, W p_factor) {
+  if (!counts(terms, label)) return {shift, W(0), W(0), W(0), label};
+  W scale = W(1) / static_cast<W>(counted_rows(terms, rows));
+  if (terms.dloss != nullptr) scale *= load(static_cast<const W*>(terms.dloss));
+  if (label < 0 || label >= classes) p_factor = W(NAN);
+  const W slope = terms.z_loss == 0.0 ? W(1) : W(1) + static_cast<W>(2.0 * terms.z_loss) * lse;
+  const bool smooths = terms.label_smoothing != 0.0;
+  const double share = smooths ? terms.label_smoothing / static_cast<double>(classes) : 0.0;
+  return {shift, p_factor * scale * slope, smooths ? static_cast<W>(share) * scale : W(0),
+          static_cast<W>(1.0 - terms.label_smoothing + share) * scale, label};
+}
+
+/// The gradients of the columns from `column` on. The label's is made apart, so that no other column pays for it.
 template <class T, int N, class Column>
 __device__ __forceinline__ Pack<T, N> gradient_of(const Loaded<T, N>& x, Column column,
                                                   const GradientRow<Wide<T>>& row) {
   using W = Wide<T>;
   Pack<T, N> y;
 #pragma unroll
-  for (int i = 0; i < N; ++i) y.at[i] = narrow<T>(exp_of_difference(widen(x[i]), row.shift) * row.factor);
+  for (int i = 0; i < N; ++i) y.at[i] = narrow<T>(exp_of_difference(widen(x[i]), row.shift) * row.factor - row.base);
   const Column at = row.label - column;
   if (at < 0 || at >= N) return y;
   W of_label = widen(x[0]);
 #pragma unroll
   for (int i = 1; i < N; ++i) of_label = i == at ? widen(x[i]) : of_label;
-  const T own = narrow<T>(exp_of_difference(of_label, row.shift) * row.factor - row.scale);
+  const T own = narrow<T>(exp_of_difference(of_label, row.shift) * row.factor - row.target);
 #pragma unroll
   for (int i = 0; i < N; ++i) y.at[i] = i == at ? own : y.at[i];
   return y;

@@ -82,22 +82,27 @@ std::optional<Rewrite> cross_entropy(const Chain& chain, int index) {
   if (!is_like(program, logits, model) || !stands_alone(program, forward.outputs[0]) ||
       !stands_alone(program, forward.outputs[1]))
     return std::nullopt;
-  const std::vector<ValueId> read{logits, forward.inputs[1], forward.outputs[1]};
   for (const int second : program.readers(forward.outputs[1])) {
     const OpCall& backward = program.op(second);
-    if (backward.kind != cross_entropy_backward_kind || backward.inputs != read) continue;
+    if (backward.kind != cross_entropy_backward_kind || backward.inputs[0] != logits ||
+        backward.inputs[1] != forward.inputs[1] || backward.inputs[2] != forward.outputs[1])
+      continue;
+    auto attributes = backward.attributes.as<CrossEntropy>();
+    attributes.scaled = false;
+    if (attributes != forward.attributes.as<CrossEntropy>()) continue;
     const ValueId gradient = backward.outputs[0];
     const bool in_place = program.value(gradient).updates == logits;
     if (!(in_place || stands_alone(program, gradient)) || !is_like(program, gradient, model) ||
         !may_join(chain, {index, second}))
       return std::nullopt;
     OpCall fused{cross_entropy_forward_backward_kind,
-                 {},
+                 backward.attributes,
                  forward.math,
                  {logits, forward.inputs[1]},
                  {forward.outputs[0], forward.outputs[1], gradient},
                  forward.label + "+" + backward.label,
                  forward.phase};
+    fused.inputs.insert(fused.inputs.end(), backward.inputs.begin() + 3, backward.inputs.end());  // dloss
     return Rewrite{{index, second}, {std::move(fused)}};
   }
   return std::nullopt;

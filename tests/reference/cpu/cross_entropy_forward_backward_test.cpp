@@ -6,7 +6,7 @@
 #include "reference/cpu/cpu_backend.h"
 #include "reference/ops/cross_entropy.h"
 #include "tests/reference/cpu/textbook_judge.h"
-#include "tests/reference/indices.h"
+#include "tests/reference/cross_entropy_programs.h"
 
 namespace gpubench {
 namespace cross_entropy_forward_backward_test {
@@ -116,6 +116,52 @@ TEST(CrossEntropyForwardBackward, NaNAndLabelsOutsideTheClassesSpoilTheirRowsAnd
   for (std::size_t i = 0; i < gradient.size(); ++i) {
     ASSERT_EQ(std::isnan(gradient[i]), i / 300 == 1 || i / 300 == 2) << i;
   }
+}
+
+TEST(CrossEntropyTerms, EveryTermOfTheLossLiesWithinItsBoundBothWays) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const auto& [rows, classes] : {std::pair{3, 7}, {33, 1023}, {5, 5001}}) {
+      for (const testing::CrossEntropyProgram& p : testing::cross_entropy_programs(dtype, rows, classes)) {
+        ProgramRun run(shared_backend(), p.program);
+        fill(run, p);
+
+        EXPECT_EQ(run_and_judge(run), "") << name(dtype) << ", " << rows << " x " << classes << ", " << p.what;
+      }
+    }
+  }
+}
+
+// Nothing to learn: a mean over no rows, and no gradient at all.
+TEST(CrossEntropyTerms, WhereEveryRowIsIgnoredTheLossIsNaNAndNothingHasAGradient) {
+  Program program;
+  const ValueId logits = program.add(tensor("logits", DType::f32, Shape{2, 300}, Role::activation));
+  const ValueId labels = program.add(tensor("labels", DType::i32, Shape{2}, Role::input));
+  const auto out = cross_entropy_forward_backward(program, Math{}, "op", logits, labels, false, {.ignores = true});
+  ProgramRun run(shared_backend(), program);
+  run.set_random(logits, 1);
+  run.set(labels, std::vector<double>{-100, -100});
+
+  run.run();
+
+  EXPECT_TRUE(std::isnan(run.get(out.loss)[0]));
+  EXPECT_EQ(run.get(out.dlogits), std::vector<double>(600, 0.0));
+}
+
+TEST(CrossEntropyBackward, ALabelOutsideTheClassesSpoilsItsRow) {
+  Program program;
+  const ValueId logits = program.add(tensor("logits", DType::f32, Shape{2, 3}, Role::activation));
+  const ValueId labels = program.add(tensor("labels", DType::i32, Shape{2}, Role::input));
+  const ValueId lse = program.add(tensor("lse", DType::f32, Shape{2}, Role::statistic));
+  const ValueId dlogits = cross_entropy_backward(program, Math{}, "op", logits, labels, lse);
+  ProgramRun run(shared_backend(), program);
+  run.set_random(logits, 1);
+  run.set(labels, std::vector<double>{2, 3});
+  run.set(lse, std::vector<double>{1, 1});
+
+  run.run();
+
+  const std::vector<double> gradient = run.get(dlogits);
+  for (std::size_t i = 0; i < gradient.size(); ++i) EXPECT_EQ(std::isnan(gradient[i]), i >= 3) << i;
 }
 
 }  // namespace cross_entropy_forward_backward_test

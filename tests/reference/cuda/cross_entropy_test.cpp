@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "reference/ops/tensor_checks.h"
+#include "tests/reference/cross_entropy_programs.h"
 #include "tests/reference/cuda/emulated_backend.h"
 #include "tests/reference/cuda/emulated_judge.h"
-#include "tests/reference/indices.h"
 
 namespace gpubench {
 namespace cross_entropy_test {
@@ -261,6 +261,40 @@ TEST(CudaCrossEntropyForwardBackward, NaNAndLabelsOutsideTheClassesSpoilTheirRow
       ASSERT_EQ(std::isnan(gradient[i]), row == 1 || row == 2) << i;
     }
   }
+}
+
+TEST(CudaCrossEntropyTerms, EveryTermOfTheLossLiesWithinItsBoundBothWays) {
+  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
+    for (const auto& [rows, classes] : {Classes{3, 7}, Classes{9, 1000}, Classes{4, 5001}}) {
+      for (const testing::CrossEntropyProgram& p : testing::cross_entropy_programs(dtype, rows, classes)) {
+        EXPECT_EQ(run_in_every_order(p.program, [&](ProgramRun& run) { fill(run, p); }), "")
+            << name(dtype) << ", " << rows << " x " << classes << ", " << p.what;
+      }
+    }
+  }
+}
+
+// Rows that no block holds are read a second time.
+TEST(CudaCrossEntropyTerms, LongRowsLieWithinTheirBounds) {
+  for (const testing::CrossEntropyProgram& p : testing::cross_entropy_programs(DType::bf16, 2, 33001)) {
+    if (!p.what.starts_with("both")) continue;
+    EXPECT_EQ(run_in_every_order(p.program, [&](ProgramRun& run) { fill(run, p); }), "") << p.what;
+  }
+}
+
+TEST(CudaCrossEntropyTerms, WhereEveryRowIsIgnoredTheLossIsNaNAndNothingHasAGradient) {
+  const std::unique_ptr<Backend> backend = testing::open_emulated_backend();
+  Logits l = logits_of(DType::f32, 2, 300);
+  const auto out =
+      cross_entropy_forward_backward(l.program, Math{}, "op", l.logits, l.labels, false, {.ignores = true});
+  ProgramRun run(*backend, l.program);
+  run.set_random(l.logits, 1);
+  run.set(l.labels, std::vector<double>{-100, -100});
+
+  run.run();
+
+  EXPECT_TRUE(std::isnan(run.get(out.loss)[0]));
+  EXPECT_EQ(run.get(out.dlogits), std::vector<double>(600, 0.0));
 }
 
 }  // namespace cross_entropy_test

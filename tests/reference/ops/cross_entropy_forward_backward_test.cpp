@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <numbers>
 
 #include "reference/ops/cross_entropy.h"
@@ -203,6 +204,135 @@ TEST(CrossEntropyForwardBackward, MismatchesAreRefused) {
 
   EXPECT_EQ(program_error([&] { (void)cross_entropy_forward_backward(program, f32_math, "loss", logits, labels); }),
             "cross_entropy_forward_backward: tensor 'labels' has type f32; expected i32");
+}
+
+// Row 0: logits 0 and ln 3, p = 1/4, 3/4, lse = 2 ln 2; row 1 is ignored. s = 1/2 and z = 1/4: the loss is 2 ln 2 -
+// (ln 3) / 4 + (ln 2)^2, the gradient p (1 + ln 2) - 3/4 at the label and p (1 + ln 2) - 1/4 beside it.
+TEST(CrossEntropyTerms, HaveTheirHandWorkedValues) {
+  const CrossEntropy attributes{.ignores = true, .ignore_index = 1, .label_smoothing = 0.5, .z_loss = 0.25};
+  Program program;
+  const ValueId logits = source(program, "logits", DType::f64, {2, 2});
+  const ValueId labels = source(program, "labels", DType::i32, {2});
+  const ValueId dloss = source(program, "dloss", DType::f64, {1});
+  const auto [loss, lse] = cross_entropy_forward(program, f64_math, "loss", logits, labels, attributes);
+  const ValueId dlogits =
+      cross_entropy_backward(program, f64_math, "gradient", logits, labels, lse, false, attributes, dloss);
+  const auto both = cross_entropy_forward_backward(program, f64_math, "both", logits, labels, false, attributes, dloss);
+  TextbookRun run(program);
+  run.set(logits, {0, std::log(3.0), 5, 6});
+  run.set(labels, {0, 1});
+  run.set(dloss, {8});
+  run.run();
+  const double k = 1.0 + ln2;
+
+  for (const ValueId result : {loss, both.loss}) {
+    expect_near(run.get(result), {2 * ln2 - std::log(3.0) / 4 + ln2 * ln2}, 1e-15);
+  }
+  for (const ValueId result : {dlogits, both.dlogits}) {
+    expect_near(run.get(result), {8 * (k / 4 - 0.75), 8 * (0.75 * k - 0.25), 0, 0}, 1e-14);
+  }
+}
+
+// Central differences of the loss, a row of which is ignored.
+TEST(CrossEntropyTerms, TheGradientAgreesWithDifferencesOfTheLoss) {
+  constexpr std::int64_t rows = 3, classes = 5;
+  const CrossEntropy attributes{.ignores = true, .label_smoothing = 0.3, .z_loss = 0.1};
+  Program program;
+  const ValueId logits = source(program, "logits", DType::f64, {rows, classes});
+  const ValueId labels = source(program, "labels", DType::i32, {rows});
+  const auto out = cross_entropy_forward_backward(program, f64_math, "both", logits, labels, false, attributes);
+  const auto run_at = [&](std::size_t element, double step, ValueId wanted) {
+    std::vector<double> values = spread(rows * classes, 1);
+    values[element] += step;
+    TextbookRun run(program);
+    run.set(logits, values);
+    run.set(labels, {4, -100, 2});
+    run.run();
+    return run.get(wanted);
+  };
+  const std::vector<double> gradient = run_at(0, 0.0, out.dlogits);
+  for (std::size_t i = 0; i < gradient.size(); ++i) {
+    const double slope = (run_at(i, 1e-5, out.loss)[0] - run_at(i, -1e-5, out.loss)[0]) / 2e-5;
+    EXPECT_NEAR(gradient[i], slope, 1e-9) << i;
+  }
+}
+
+// In f32 and in order; then without the smoothing of what is not the label, without the z-loss, and over all rows.
+TEST(CrossEntropyTerms, BoundsAcceptF32AndRejectALostTerm) {
+  constexpr std::size_t rows = 30, classes = 100;
+  const CrossEntropy attributes{.ignores = true, .label_smoothing = 0.1, .z_loss = 1e-3};
+  Program program;
+  const ValueId logits = source(program, "logits", DType::f32, {rows, classes});
+  const ValueId labels = source(program, "labels", DType::i32, {rows});
+  (void)cross_entropy_forward_backward(program, f32_math, "both", logits, labels, false, attributes);
+  TextbookRun run(program);
+  std::vector<double> values = spread(rows * classes, 1);
+  for (double& x : values) x = 4.0 * x + 1.0;
+  run.set(logits, values);
+  std::vector<double> classes_of(rows);
+  for (std::size_t row = 0; row < rows; ++row) classes_of[row] = row % 3 == 1 ? -100.0 : static_cast<double>(3 * row);
+  run.set(labels, classes_of);
+  const std::vector<double> x = run.get(logits);
+  const std::vector<Expected> loss = run.judge(0, 0), gradient = run.judge(0, 2);
+  constexpr float n = 20.0F, s = 0.1F, z = 1e-3F;
+
+  float total = 0.0F, unsmoothed = 0.0F, without_z = 0.0F;
+  std::array<int, 4> accepted{};
+  for (std::size_t row = 0; row < rows; ++row) {
+    float sum = 0.0F, all = 0.0F;
+    for (std::size_t c = 0; c < classes; ++c) sum += std::exp(static_cast<float>(x[row * classes + c]));
+    for (std::size_t c = 0; c < classes; ++c) all += static_cast<float>(x[row * classes + c]);
+    const float lse = std::log(sum);
+    const bool counts = row % 3 != 1;
+    for (std::size_t c = 0; c < classes; ++c) {
+      const float p = std::exp(static_cast<float>(x[row * classes + c]) - lse);
+      const float own = c == 3 * row ? 1.0F - s : 0.0F;
+      const auto accepts = [&](float d) {
+        return within(gradient[row * classes + c], DType::f32, counts ? d : 0.0F) ? 1 : 0;
+      };
+      const float right = (p * (1 + 2 * z * lse) - own - s / classes) * (1 / n);
+      EXPECT_TRUE(accepts(right)) << row << " " << c;
+      if (!counts) continue;
+      accepted[0] += accepts((p * (1 + 2 * z * lse) - own) * (1 / n));
+      accepted[1] += accepts((p - own - s / classes) * (1 / n));
+      accepted[2] += accepts((p * (1 + 2 * z * lse) - own - s / classes) * (1 / 30.0F));
+    }
+    if (!counts) continue;
+    const float target = (1.0F - s) * static_cast<float>(x[row * classes + 3 * row]);
+    total += lse - target - s / classes * all + z * lse * lse;
+    unsmoothed += lse - target + z * lse * lse;
+    without_z += lse - target - s / classes * all;
+  }
+
+  for (const int wrong : accepted) EXPECT_LE(wrong, 20);
+  EXPECT_TRUE(within(loss[0], DType::f32, total / n));
+  for (const float wrong : {total / 30.0F, unsmoothed / n, without_z / n}) {
+    EXPECT_FALSE(within(loss[0], DType::f32, wrong));
+  }
+}
+
+TEST(CrossEntropyTerms, WhereEveryRowIsIgnoredTheLossIsNaNAndTheGradientExactlyZero) {
+  Program program;
+  const ValueId logits = source(program, "logits", DType::f32, {1, 2});
+  const ValueId labels = source(program, "labels", DType::i32, {1});
+  (void)cross_entropy_forward_backward(program, f32_math, "both", logits, labels, false, {.ignores = true});
+  TextbookRun run(program);
+  run.set(logits, {1, 2});
+  run.set(labels, {-100});
+
+  EXPECT_TRUE(std::isnan(run.judge(0, 0)[0].value));
+  for (const Expected& zero : run.judge(0, 2)) EXPECT_TRUE(zero.value == 0.0 && zero.bound == 0.0);
+}
+
+TEST(CrossEntropyTerms, ASmoothingOutsideItsRangeIsRefused) {
+  Program program;
+  const ValueId logits = source(program, "logits", DType::f32, {1, 2});
+  const ValueId labels = source(program, "labels", DType::i32, {1});
+
+  EXPECT_EQ(program_error([&] {
+              (void)cross_entropy_forward(program, f32_math, "loss", logits, labels, {.label_smoothing = 1.5});
+            }),
+            "cross_entropy_forward: label_smoothing is not in [0, 1]");
 }
 
 }  // namespace cross_entropy_forward_backward_test

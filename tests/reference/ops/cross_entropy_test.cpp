@@ -78,16 +78,27 @@ TEST(CrossEntropy, DerivativeAgreesWithDifferences) {
   }
 }
 
-TEST(CrossEntropy, OnlyTheLossItselfMaySeedABackwardPass) {
-  Loss loss(DType::f32, f32_math, 2, 3);
+// What flows into the loss scales its gradient; nothing may flow into lse, which the backward alone reads.
+TEST(CrossEntropy, AGradientOfTheLossIsAnOperandOfItsBackwardAndOneOfItsStatisticIsRefused) {
+  Loss loss(DType::f64, f64_math, 2, 2);
   SingleOpTape tape(loss.program);
-  tape.given[loss.forward.loss] = source(loss.program, "dloss", DType::f32, {1});
+  const ValueId dloss = source(loss.program, "dloss", DType::f64, {1});
+  tape.given[loss.forward.loss] = dloss;
   tape.wanted_inputs = {loss.logits};
   const OpCall forward = loss.program.op(0);
+  const OpDefinition& op = definition(cross_entropy_forward_kind);
+  op.derivative(loss.program, forward, tape);
+  TextbookRun run(loss.program);
+  run.set(loss.logits, {0, std::log(3.0), 0, 0});  // as above
+  run.set(loss.labels, {0, 1});
+  run.set(dloss, {1024});
+  run.run();
 
+  expect_near(run.get(tape.contributions.find(loss.logits)->second), {-384, 384, 256, -256}, 1e-12);
+  tape.given[loss.forward.lse] = source(loss.program, "dlse", DType::f64, {2});
   EXPECT_EQ(
-      program_error([&] { definition(cross_entropy_forward_kind).derivative(loss.program, forward, tape); }),
-      "cross_entropy_forward: op 'loss' has a gradient flowing into its outputs; expected its loss to be the seed");
+      program_error([&] { op.derivative(loss.program, forward, tape); }),
+      "cross_entropy_forward: op 'loss' has a gradient flowing into its outputs; expected one into its loss only");
 }
 
 TEST(CrossEntropy, BoundsAcceptF32AndRejectAMissingClass) {

@@ -7,6 +7,7 @@
 #include "reference/ops/attention.h"
 #include "reference/ops/batch_norm.h"
 #include "reference/ops/conv2d.h"
+#include "reference/ops/cross_entropy.h"
 #include "reference/ops/definition.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/move.h"
@@ -79,6 +80,7 @@ Attributes attributes_of_kind(std::string_view kind, const json& given) {
                                                         {"attention_forward", attributes_from<Attention>},
                                                         {"batch_norm_forward", attributes_from<BatchNorm>},
                                                         {"conv2d_forward", attributes_from<Conv2d>},
+                                                        {"cross_entropy_forward", attributes_from<CrossEntropy>},
                                                         {"gelu_forward", attributes_from<Gelu>},
                                                         {"gemm", attributes_from<Gemm>},
                                                         {"layer_norm_forward", attributes_from<Norm>},

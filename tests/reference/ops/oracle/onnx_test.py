@@ -285,10 +285,11 @@ def cross_entropy(vector):
     logits, labels = (tensor.values for tensor in vector.inputs[:2])
     ours(vector.attributes.get("reduction", "mean") == "mean", "not the mean")
     ours(len(vector.inputs) == 2, "weights of classes")
-    ours("ignore_index" not in vector.attributes or not (labels == vector.attributes["ignore_index"]).any(), "ignored labels")
+    index = vector.attributes.get("ignore_index")
+    ignored = {} if index is None else {"ignores": True, "ignore_index": index}
     rows = channels_last(logits).reshape(-1, logits.shape[1])
     return [Call("cross_entropy_forward", {"logits": rows, "labels": labels.flatten()}, {"loss": vector.outputs[0].values.reshape(1)},
-                 {"loss": (1,), "lse": (len(rows),)}, types={"labels": "i32"})]
+                 {"loss": (1,), "lse": (len(rows),)}, ignored, types={"labels": "i32"})]
 
 
 # Attention: heads before positions there, behind them here.

@@ -365,19 +365,26 @@ def batch_norm_backward(op, dy, x, gamma, mean, rstd):
     return gradients(forward, [x, gamma, torch.zeros_like(gamma)], dy)
 
 
+def loss_of(op, logits, labels):
+    """PyTorch has no z-loss: the mean over the rows that count of what PaLM adds."""
+    counted = labels != op.ignore_index if op.ignores else torch.ones_like(labels, dtype=torch.bool)
+    loss = F.cross_entropy(logits, labels, ignore_index=op.ignore_index, label_smoothing=op.label_smoothing)
+    return loss + op.z_loss * torch.logsumexp(logits[counted], -1).square().mean()
+
+
 @computes("cross_entropy_forward")
 def cross_entropy_forward(op, logits, labels):
-    return F.cross_entropy(logits, labels).reshape(1), torch.logsumexp(logits, -1)
+    return loss_of(op, logits, labels).reshape(1), torch.logsumexp(logits, -1)
 
 
 @computes("cross_entropy_backward")
-def cross_entropy_backward(op, logits, labels, lse):
-    return gradients(lambda logits: F.cross_entropy(logits, labels), [logits], torch.ones(()).double())
+def cross_entropy_backward(op, logits, labels, lse, dloss=None):
+    return gradients(lambda logits: loss_of(op, logits, labels), [logits], torch.ones(()).double() if dloss is None else dloss.reshape(()))
 
 
 @computes("cross_entropy_forward_backward")
-def cross_entropy_forward_backward(op, logits, labels):
-    return (*cross_entropy_forward(op, logits, labels), *cross_entropy_backward(op, logits, labels, None))
+def cross_entropy_forward_backward(op, logits, labels, dloss=None):
+    return (*cross_entropy_forward(op, logits, labels), *cross_entropy_backward(op, logits, labels, None, dloss))
 
 
 @computes("embedding_forward")

@@ -81,6 +81,13 @@ void add_row_programs(OraclePrograms& all) {
     const ValueId logits = of(p, "logits", {3, 1});
     return {{cross_entropy_forward(p, f32_math, "loss", logits, tokens(p, "labels", 3, 1)).loss}, {logits}, true};
   });
+  add_differentiated(all, "cross_entropy, every term", [](Program& p) -> OracleForward {
+    const ValueId logits = of(p, "logits", {9, 5}, Fill::normal(4)), labels = tokens(p, "labels", 9, 5);
+    const CrossEntropy terms{.ignores = true, .ignore_index = 3, .label_smoothing = 0.2, .z_loss = 0.01};
+    (void)cross_entropy_forward_backward(p, f32_math, "both", logits, labels, false, terms,
+                                         of(p, "dloss", {1}, Fill::constant(32)));
+    return {{cross_entropy_forward(p, f32_math, "loss", logits, labels, terms).loss}, {logits}};
+  });
   add_differentiated(all, "embedding", [](Program& p) -> OracleForward {
     const ValueId table = of(p, "table", {11, 3}), ids = tokens(p, "tokens", 9, 11);
     const ValueId y = embedding_forward(p, "y", table, ids);

@@ -96,6 +96,29 @@ TEST(FuseCrossEntropy, AGradientInPlaceWaitsForWhoReadsTheLogitsInBetween) {
   EXPECT_EQ(head.fused(), (Labels{"logits", "loss", "logit sums", "loss.backward"}));
 }
 
+TEST(FuseCrossEntropy, TermsAndTheGradientOfTheLossAreKeptAndOtherTermsStayApart) {
+  for (const double z : {0.0, 1e-4}) {
+    Head head;
+    const CrossEntropy terms{.label_smoothing = 0.1};
+    const ValueId dloss = source(head.p, "dloss", DType::f32, {1});
+    head.loss = cross_entropy_forward(head.p, f32_math, "smoothed", head.logits, head.labels, terms);
+    CrossEntropy others = terms;
+    others.z_loss = z;
+    (void)cross_entropy_backward(head.p, f32_math, "gradient", head.logits, head.labels, head.loss.lse, false, others,
+                                 dloss);
+
+    const Fused fused = fuse(head.p, cross_entropy_claim);
+
+    if (z != 0.0) {
+      EXPECT_EQ(labels_of(fused.program), (Labels{"logits", "loss", "smoothed", "gradient"}));
+      continue;
+    }
+    EXPECT_EQ(labels_of(fused.program), (Labels{"logits", "loss", "smoothed+gradient"}));
+    EXPECT_EQ(fused.program.op(2).inputs, (std::vector<ValueId>{head.logits, head.labels, dloss}));
+    EXPECT_EQ(fused.program.op(2).attributes.to_string(), "label_smoothing=0.1, scaled");
+  }
+}
+
 TEST(FuseCrossEntropy, AGradientOfOtherLabelsOrAnotherLseStays) {
   Head labels;
   const ValueId others = source(labels.p, "others", DType::i32, {4});

@@ -1,0 +1,77 @@
+// Programs of cross-entropy with every term that the loss may have, for the tests of every backend.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "reference/ops/cross_entropy.h"
+#include "reference/ops/tensor_checks.h"
+#include "tests/reference/cpu/program_run.h"
+#include "tests/reference/indices.h"
+
+namespace gpubench::testing {
+
+struct CrossEntropyProgram {
+  Program program;
+  ValueId logits, labels;
+  std::vector<ValueId> lse, dloss;  ///< one, or none
+  std::int64_t rows, classes;
+  std::string what;
+};
+
+/// Loss, gradient, and both at once, of each of these: smoothed labels, a z-loss, rows that are ignored, all of it.
+/// Gradients are of a scaled loss, by turns in place of the logits.
+inline std::vector<CrossEntropyProgram> cross_entropy_programs(DType dtype, std::int64_t rows, std::int64_t classes) {
+  const std::array<CrossEntropy, 4> terms{CrossEntropy{.label_smoothing = 0.1}, CrossEntropy{.z_loss = 1e-2},
+                                          CrossEntropy{.ignores = true}, CrossEntropy{true, -7, 0.2, 1e-4, false}};
+  Math math;
+  if (dtype == DType::f64) math.accumulate = DType::f64;
+  std::vector<CrossEntropyProgram> all;
+  for (const CrossEntropy& attributes : terms) {
+    for (const char* op : {"forward", "backward", "both"}) {
+      CrossEntropyProgram p{{}, {}, {}, {}, {}, rows, classes, std::string(op) + ": " + describe(attributes)};
+      const bool in_place = all.size() % 2 == 0;
+      p.logits = p.program.add(tensor("logits", dtype, Shape{rows, classes}, Role::activation));
+      p.labels = p.program.add(tensor("labels", DType::i32, Shape{rows}, Role::input));
+      const DType wide = statistic_type(dtype);
+      if (p.what.starts_with("forward")) {
+        (void)cross_entropy_forward(p.program, math, "op", p.logits, p.labels, attributes);
+        all.push_back(std::move(p));
+        continue;
+      }
+      p.dloss = {p.program.add(tensor("dloss", wide, Shape{1}, Role::scalar))};
+      if (p.what.starts_with("both")) {
+        (void)cross_entropy_forward_backward(p.program, math, "op", p.logits, p.labels, in_place, attributes,
+                                             p.dloss[0]);
+      } else {
+        p.lse = {p.program.add(tensor("lse", wide, Shape{rows}, Role::statistic))};
+        (void)cross_entropy_backward(p.program, math, "op", p.logits, p.labels, p.lse[0], in_place, attributes,
+                                     p.dloss[0]);
+      }
+      all.push_back(std::move(p));
+    }
+  }
+  return all;
+}
+
+/// Every third row is ignored where rows may be.
+inline void fill(ProgramRun& run, const CrossEntropyProgram& p) {
+  run.set_random(p.logits, 1, 3.0);
+  std::vector<double> labels = indices(p.rows, p.classes, 2);
+  const auto& attributes = p.program.op(0).attributes.as<CrossEntropy>();
+  if (attributes.ignores) {
+    for (std::size_t row = 1; row < labels.size(); row += 3) labels[row] = attributes.ignore_index;
+  }
+  run.set(p.labels, labels);
+  for (const ValueId dloss : p.dloss) run.set(dloss, std::vector<double>{1000.0});
+  if (p.lse.empty()) return;
+  const std::vector<double> logits = run.get(p.logits);
+  std::vector<double> sums(labels.size());
+  for (std::size_t i = 0; i < logits.size(); ++i) sums[i / static_cast<std::size_t>(p.classes)] += std::exp(logits[i]);
+  for (double& sum : sums) sum = std::log(sum);
+  run.set(p.lse[0], sums);
+}
+
+}  // namespace gpubench::testing
