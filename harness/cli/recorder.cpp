@@ -5,11 +5,11 @@
 #include <filesystem>
 
 #include "harness/cli/flags.h"
-#include "harness/compare/setup.h"
+#include "harness/compare/invocation.h"
 #include "harness/core/error.h"
 #include "harness/core/hash.h"
 #include "harness/hardware/peaks.h"
-#include "harness/report/anonymize_key.h"
+#include "harness/report/anonymize.h"
 #include "harness/report/atomic_file.h"
 #include "harness/report/json.h"
 #include "harness/report/reader.h"

@@ -13,7 +13,7 @@
 #include "harness/hardware/telemetry.h"
 #include "harness/measure/statistics.h"
 #include "harness/report/reader.h"
-#include "harness/report/report_reader.h"
+#include "harness/report/report_json.h"
 #include "harness/report/tuning_cache_file.h"
 #include "harness/run/rank_group.h"
 

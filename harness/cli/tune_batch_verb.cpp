@@ -19,7 +19,7 @@
 #include "harness/report/atomic_file.h"
 #include "harness/report/json.h"
 #include "harness/report/quantity.h"
-#include "harness/report/report_reader.h"
+#include "harness/report/report_json.h"
 #include "harness/report/visible_text.h"
 
 namespace gpubench {

@@ -31,6 +31,12 @@ void require_one_setup(const Setup& first, const Setup& other, const std::string
     throw UsageError(fmt::format("{} is of another set-up than the first report: {}", visible(source), keys_of(all)));
 }
 
+void require_schema(const Node& node, std::string_view schema) {
+  if (node.at("schema").text() != schema) node.at("schema").refuse(fmt::format("is not \"{}\"", schema));
+  if (!node.at("schema_version").text().starts_with("1."))
+    node.at("schema_version").refuse("is of another major version than 1, which this program reads");
+}
+
 SideFile read_file(const std::string& path) {
   const std::string text = read_text(path);
   // A baseline says what it is in its first member, so that a report need not be parsed twice.
@@ -85,9 +91,7 @@ Json to_json(const Baseline& baseline) {
 }
 
 Baseline baseline_from_json(const Node& node, const std::string& source) {
-  if (node.at("schema").text() != "gpubench-baseline") node.at("schema").refuse("is not \"gpubench-baseline\"");
-  if (!node.at("schema_version").text().starts_with("1."))
-    node.at("schema_version").refuse("is of another major version than 1, which this program reads");
+  require_schema(node, "gpubench-baseline");
   Baseline baseline;
   baseline.name = node.at("name").text();
   baseline.created_at = node.at("created_at").text();
@@ -198,9 +202,7 @@ Json to_json(const Noise& noise) {
 }
 
 Noise noise_from_json(const Node& node, const std::string& source) {
-  if (node.at("schema").text() != "gpubench-noise") node.at("schema").refuse("is not \"gpubench-noise\"");
-  if (!node.at("schema_version").text().starts_with("1."))
-    node.at("schema_version").refuse("is of another major version than 1, which this program reads");
+  require_schema(node, "gpubench-noise");
   Noise noise;
   noise.source = source;
   noise.created_at = node.at("created_at").text();

@@ -24,7 +24,7 @@ struct CaseRun {
   int rounds = 0;            ///< valid ones
   int samples = 0;           ///< in the valid round that has the fewest
   std::int64_t batch = 1;    ///< runs per sample
-  std::optional<double> sm_mhz{};  ///< median clock over the rounds, where the device tells it
+  std::optional<double> sm_mhz{};  ///< median clock over the rounds, if the device reports it
   std::optional<double>
       cpu_pressure{};     ///< median over the rounds of the share of time in which a task waited for a CPU
   bool drifting = false;  ///< its later rounds differ from its earlier ones

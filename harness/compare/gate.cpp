@@ -106,7 +106,7 @@ void judge_all(std::span<const MatchedCase> matched, const GateRule& rule, const
   }
 }
 
-// Worst first: what fails the gate, then what could not be told, then the rest; within a verdict the slowest first.
+// Worst first: what fails the gate, then what is inconclusive, then the rest; within a verdict the slowest first.
 int rank(GateVerdict verdict) {
   switch (verdict) {
     case GateVerdict::parity_failed: return 0;

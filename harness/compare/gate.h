@@ -54,7 +54,7 @@ struct GateResult {
   std::string why;                    ///< one sentence
   std::vector<Difference> refused;    ///< decisive facts that differ; then there are no cases
   std::vector<Difference> allowed;    ///< decisive facts that differ and may
-  std::vector<Difference> noted;      ///< of facts that change nothing by rights
+  std::vector<Difference> noted;      ///< of facts that should change nothing
   std::vector<std::string> warnings;  ///< partial reports, a shift of everything
   Tau tau{};
   int baseline_runs = 0;
@@ -67,7 +67,7 @@ struct GateResult {
 };
 
 /// Judges. Neither side is empty. Every report, and the noise file, must have the set-up of the first baseline report
-/// but for the allowed keys. Throws UsageError where a baseline report has an injected fault, where an allowed key
+/// except for the allowed keys. Throws UsageError where a baseline report has an injected fault, where an allowed key
 /// or suite occurs in no report, and where one report is on a side twice: it would count as two runs.
 [[nodiscard]] GateResult run_gate(std::span<const Invocation> baseline, std::span<const Invocation> candidate,
                                   const GateOptions& options);

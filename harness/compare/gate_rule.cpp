@@ -68,7 +68,7 @@ bool clock_explains(const Evidence& one, double delta, double tau) {
 }
 
 // Whether some task waited for a processor more often than not while a side was measured: then its times are made by
-// the scheduler and by whoever else was there, in steps of its slices, and no number of runs is a sample of the case.
+// the scheduler and other processes, in steps of its time slices, and no number of runs is a sample of the case.
 bool busy(std::span<const CaseRun> side) {
   constexpr double half_of_the_time = 0.5;
   if (std::any_of(side.begin(), side.end(), [](const CaseRun& run) { return !run.cpu_pressure; })) return false;

@@ -53,7 +53,7 @@ struct GateRule {
   double assumed_spread = 0.03;  ///< effect.h
 };
 
-/// What the rule says about one case, and the numbers behind it.
+/// What the rule says about one case, with its numbers.
 struct Judgement {
   GateVerdict verdict = GateVerdict::inconclusive;
   InconclusiveReason doubt = InconclusiveReason::none;
@@ -76,7 +76,7 @@ struct Judgement {
 [[nodiscard]] std::vector<Judgement> judge_cases(std::span<const Evidence> cases, const GateRule& rule);
 
 /// Where most cases moved the same way: at least 20 cases, median beyond 1%, 70% of one sign. A lost compiler flag
-/// looks like a slower machine, so that it is told and never subtracted.
+/// looks like a slower machine, so it is reported and never subtracted.
 struct CommonShift {
   double median = 0.0;  ///< log
   double share = 0.0;   ///< of cases that moved this way

@@ -10,7 +10,7 @@
 #include "harness/measure/statistics.h"
 #include "harness/report/json.h"
 #include "harness/report/record_io.h"
-#include "harness/report/report_reader.h"
+#include "harness/report/report_json.h"
 #include "harness/report/visible_text.h"
 
 namespace gpubench {

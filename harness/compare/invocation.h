@@ -1,18 +1,56 @@
-// What a comparison keeps of a report: its set-up, and each case's verdict and time.
+// What a comparison keeps of a report: its set-up, which decides whether two reports can be compared, and the verdict
+// and time of each case.
 #pragma once
 
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "harness/compare/effect.h"
-#include "harness/compare/setup.h"
 #include "harness/core/record.h"
+#include "harness/report/reader.h"
 #include "harness/report/report_json.h"
 
 namespace gpubench {
+
+using Facts = std::vector<std::pair<std::string, std::string>>;  ///< key -> value
+
+struct Setup {
+  std::string device_kind;  ///< "cpu", "cuda"
+  /// What changes numbers by itself: device, uuid, ECC, power limit, driver, limited instruction sets, libraries,
+  /// telling variables, tier, preset, a locked clock, --deterministic, the build type, the major version of gpubench.
+  Facts decisive;
+  /// What should be known but should change nothing: host, compiler, revision, minor version, seed.
+  Facts telling;
+};
+
+[[nodiscard]] Setup setup_of(const Report& report);
+
+/// The noise to assume between runs on these set-ups where it was not measured: that of the noisier one (effect.h).
+[[nodiscard]] double assumed_spread(const Setup& a, const Setup& b);
+
+/// 16 hexadecimal digits over the decisive facts: equal for equal set-ups.
+[[nodiscard]] std::string fingerprint(const Setup& setup);
+
+/// One fact that differs; "(none)" stands for one that a side lacks.
+struct Difference {
+  std::string key;
+  std::string baseline;
+  std::string candidate;
+};
+
+/// Facts that differ, those of the first side in its order, then those that only the second one has.
+[[nodiscard]] std::vector<Difference> differences(const Facts& baseline, const Facts& candidate);
+
+/// One line: "onednn 2.6.3 -> 3.7.1".
+[[nodiscard]] std::string difference_text(const Difference& difference);
+
+/// Facts as an object of texts, and back. Throws ReadError.
+[[nodiscard]] Json to_json(const Facts& facts);
+[[nodiscard]] Facts facts_from_json(const Node& node);
 
 /// A case as one invocation left it.
 struct MeasuredCase {
@@ -40,9 +78,9 @@ struct Invocation {
 };
 
 /// Reads a report. One that carries the digest of its content, as reports do since schema 1.6, is looked at as far as
-/// it is used; any other by all that `validate` asks of it. Times are the device's own, but for steps the wall's: what
-/// they wait for counts. Throws ReadError for what is no report of major version 1, whose digest is not that of its
-/// content, for two cases of one id, and for a passing case whose samples are not positive numbers.
+/// it is used; any other by all that `validate` asks of it. Times are the device's own, for steps wall times, since
+/// waiting counts. Throws ReadError unless it is a report of major version 1 with the digest of its content, for two
+/// cases of one id, and for a passing case whose samples are not positive numbers.
 [[nodiscard]] Invocation read_invocation(const std::string& path);
 
 /// The same from its text; `path` names it in messages.
@@ -61,7 +99,7 @@ struct Invocation {
 [[nodiscard]] bool one_run(const Invocation& a, const Invocation& b);
 
 /// Throws UsageError, naming both files, where a run is there twice: copies of a report have no noise between them, and
-/// make any difference look certain. `flag` stands before the message; may be empty.
+/// make any difference look certain. `flag` begins the message; may be empty.
 void refuse_repeats(std::span<const Invocation> invocations, std::string_view flag);
 
 }  // namespace gpubench

@@ -1,4 +1,4 @@
-#include "harness/compare/setup.h"
+#include "harness/compare/invocation.h"
 
 #include <fmt/format.h>
 

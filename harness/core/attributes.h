@@ -38,7 +38,7 @@
 
 namespace gpubench {
 
-/// Names of an enum's values, or of false and true, in their order; stands alone in the text.
+/// Names of an enum's values, or of false and true, in their order; the text is the word alone.
 struct AsWord {
   std::array<std::string_view, 4> of;
 };
@@ -51,7 +51,7 @@ struct AsValue {
 struct Attribute {
   std::string_view name;
   std::variant<bool, std::int64_t, double, std::string_view, std::vector<std::int64_t>> value;
-  bool word = false;   ///< its value stands alone in the text
+  bool word = false;   ///< the text is its value alone
   bool shown = false;  ///< in the text
 };
 

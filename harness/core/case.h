@@ -1,7 +1,7 @@
 // One case: the identity under which work is planned, run, recorded, compared and rerun.
 //
 // `<suite>/<workload>/<dims>/<recipe>[/<mode>...]/x<ranks>`, characters [a-z0-9._/=,+x-], at most 200. The same id
-// means the same work on every machine, for ever; a changed definition gets a new id.
+// means the same work on every machine, forever; a changed definition gets a new id.
 #pragma once
 
 #include <cstdint>

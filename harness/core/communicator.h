@@ -1,18 +1,23 @@
-// How the ranks of one program work together: collectives, and the devices that take part.
+// How the ranks of one program work together: collectives, the devices that take part, and how their threads wait for
+// each other, so that a failure ends every wait.
 //
 // A group of ranks has one thread for each. A collective is planned and bound once, for all of them, and run by every
 // rank on its own thread: all ranks call run() with the same launches in the same order.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "harness/core/backend.h"
+#include "harness/core/mesh.h"
 
 namespace gpubench {
 
@@ -84,6 +89,87 @@ struct RankSet {
   DeviceInfo device = {};
   /// Caveats on every number: "oversubscribed", "virtual".
   std::vector<std::string> flags = {};
+};
+
+// How the threads of ranks wait for each other, so that a failure ends every wait.
+
+/// A number that grows, and threads that wait for it.
+class Progress {
+ public:
+  void advance();
+  /// Returns once the number is at least `goal`. Spins `spins` times first: faster than sleeping if every waiter has a
+  /// core of its own; otherwise it keeps others from working. Throws RanksStopped after stop().
+  void wait_for(std::uint64_t goal, int spins) const;
+  [[nodiscard]] std::uint64_t value() const { return number_.load(std::memory_order_acquire) & ~stopped_bit; }
+  void stop();
+  /// Back to 0, and not stopped. No thread may be waiting.
+  void reset() { number_.store(0, std::memory_order_release); }
+
+ private:
+  static constexpr std::uint64_t stopped_bit = std::uint64_t{1} << 63U;
+  std::atomic<std::uint64_t> number_{0};
+};
+
+/// A reusable barrier: no rank leaves before all have arrived.
+class RankBarrier {
+ public:
+  RankBarrier(int ranks, int spins);
+  /// Throws RanksStopped after stop().
+  void arrive(int rank);
+  void stop() { generation_.stop(); }
+  /// No rank may be in arrive().
+  void reset();
+  /// Ranks that have arrived and wait for the others.
+  [[nodiscard]] std::vector<int> waiting() const;
+  /// How often all have arrived.
+  [[nodiscard]] std::uint64_t meetings() const { return generation_.value(); }
+
+ private:
+  int ranks_;
+  int spins_;
+  std::atomic<int> arrived_{0};
+  Progress generation_;
+  std::unique_ptr<std::atomic<bool>[]> waits_;
+};
+
+/// One point for each group, made when the group's first collective is bound; any thread may stop or query them.
+/// A Point is constructed from a RankGroup, and has `RankGroup members` and `RankBarrier barrier`.
+template <class Point>
+class MeetingPoints {
+ public:
+  /// The point of a group; its address never changes. `more`: constructor arguments of a new one, after the group.
+  template <class... More>
+  [[nodiscard]] Point& of(const RankGroup& members, const More&... more) {
+    const std::lock_guard lock(mutex_);
+    const auto found =
+        std::find_if(points_.begin(), points_.end(), [&](const auto& point) { return point->members == members; });
+    if (found != points_.end()) return **found;
+    return *points_.emplace_back(std::make_unique<Point>(members, more...));
+  }
+
+  template <class Work>
+  void for_each(const Work& work) const {
+    const std::lock_guard lock(mutex_);
+    for (const auto& point : points_) work(*point);
+  }
+
+  void stop() {
+    for_each([](Point& point) { point.barrier.stop(); });
+  }
+
+  /// Ranks that have arrived and wait for the others, ascending.
+  [[nodiscard]] std::vector<int> waiting() const {
+    std::vector<int> ranks;
+    for_each([&ranks](const Point& point) {
+      for (const int member : point.barrier.waiting()) ranks.push_back(point.members[member]);
+    });
+    std::sort(ranks.begin(), ranks.end());
+    return ranks;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<Point>> points_;
 };
 
 }  // namespace gpubench

@@ -19,7 +19,7 @@ enum class Specials {
   none
 };
 
-// A binary floating-point format narrower than fp64: 1 sign bit, `exponent` bits, `fraction` bits.
+// A binary floating-point format: 1 sign bit, `exponent` bits, `fraction` bits.
 struct Format {
   int exponent;
   int fraction;
@@ -27,23 +27,28 @@ struct Format {
   double largest;  // finite
 };
 
-constexpr Format f32_format{8, 23, Specials::ieee, 0x1.fffffep127};
-constexpr Format f16_format{5, 10, Specials::ieee, 65504.0};
-constexpr Format bf16_format{8, 7, Specials::ieee, 0x1.fep127};
-constexpr Format e4m3_format{4, 3, Specials::one_nan, 448.0};
-constexpr Format e5m2_format{5, 2, Specials::ieee, 57344.0};
-constexpr Format e2m1_format{2, 1, Specials::none, 6.0};
+struct Type {
+  int bits;
+  std::uint64_t poison;
+  Format format;  // of floating-point types
+};
 
-const Format& format_of(DType type) {
-  switch (type) {
-    case DType::f32: return f32_format;
-    case DType::f16: return f16_format;
-    case DType::bf16: return bf16_format;
-    case DType::f8_e4m3: return e4m3_format;
-    case DType::f4_e2m1: return e2m1_format;
-    default: return e5m2_format;
-  }
-}
+// By DType.
+constexpr std::array<Type, enum_values<DType>.size()> types{{
+    {64, 0x7ff5a5a5a5a5a5a5ULL, {11, 52, Specials::ieee, std::numeric_limits<double>::max()}},
+    {32, 0x7fa5a5a5ULL, {8, 23, Specials::ieee, 0x1.fffffep127}},
+    {16, 0x7da5ULL, {5, 10, Specials::ieee, 65504.0}},
+    {16, 0x7fa5ULL, {8, 7, Specials::ieee, 0x1.fep127}},
+    {8, 0x7fULL, {4, 3, Specials::one_nan, 448.0}},
+    {8, 0x7dULL, {5, 2, Specials::ieee, 57344.0}},
+    {4, 0xfULL, {2, 1, Specials::none, 6.0}},
+    {32, 0xa5a5a5a5ULL, {}},
+    {8, 0xa5ULL, {}},
+}};
+
+const Type& info(DType type) { return types[static_cast<std::size_t>(type)]; }
+
+const Format& format_of(DType type) { return info(type).format; }
 
 int bias_of(const Format& f) { return (1 << (f.exponent - 1)) - 1; }
 
@@ -113,7 +118,7 @@ std::array<double, count> table_of(const Format& f) {
   return table;
 }
 
-double half_to_double(std::uint16_t bits) { return decode(f16_format, bits); }
+double half_to_double(std::uint16_t bits) { return decode(format_of(DType::f16), bits); }
 
 double bf16_to_double(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16U); }
 
@@ -128,34 +133,9 @@ void convert_run(const std::byte* base, std::int64_t stride, std::int64_t count,
   for (std::int64_t i = 0; i < count; ++i) out[i] = convert(read_as<T>(base + i * step));
 }
 
-std::uint64_t poison_bits(DType type) {
-  switch (type) {
-    case DType::f64: return 0x7ff5a5a5a5a5a5a5ULL;
-    case DType::f32: return 0x7fa5a5a5ULL;
-    case DType::f16: return 0x7da5ULL;
-    case DType::bf16: return 0x7fa5ULL;
-    case DType::f8_e4m3: return 0x7fULL;
-    case DType::f8_e5m2: return 0x7dULL;
-    case DType::f4_e2m1: return 0xfULL;
-    case DType::i32: return 0xa5a5a5a5ULL;
-    case DType::u8: return 0xa5ULL;
-  }
-  return 0;
-}
-
 }  // namespace
 
-int bits_of(DType type) {
-  switch (type) {
-    case DType::f64: return 64;
-    case DType::f32:
-    case DType::i32: return 32;
-    case DType::f16:
-    case DType::bf16: return 16;
-    case DType::f4_e2m1: return 4;
-    default: return 8;
-  }
-}
+int bits_of(DType type) { return info(type).bits; }
 
 std::int64_t bytes_of(DType type, std::int64_t elements) {
   const int bits = bits_of(type);
@@ -174,13 +154,11 @@ bool is_float(DType type) { return type != DType::i32 && type != DType::u8; }
 
 double unit_roundoff(DType type) {
   if (!is_float(type)) return 0.0;
-  if (type == DType::f64) return std::ldexp(1.0, -53);
   return std::ldexp(1.0, -(format_of(type).fraction + 1));
 }
 
 double smallest_normal(DType type) {
   if (!is_float(type)) return 0.0;
-  if (type == DType::f64) return std::numeric_limits<double>::min();
   return std::ldexp(1.0, 1 - bias_of(format_of(type)));
 }
 
@@ -215,9 +193,9 @@ void store(DType type, std::byte* base, std::int64_t index, double value) {
 
 void load_run(DType type, const std::byte* base, std::int64_t first, std::int64_t stride, std::int64_t count,
               double* out) {
-  static const auto e4m3 = table_of<256>(e4m3_format);
-  static const auto e5m2 = table_of<256>(e5m2_format);
-  static const auto e2m1 = table_of<16>(e2m1_format);
+  static const auto e4m3 = table_of<256>(format_of(DType::f8_e4m3));
+  static const auto e5m2 = table_of<256>(format_of(DType::f8_e5m2));
+  static const auto e2m1 = table_of<16>(format_of(DType::f4_e2m1));
   const auto widen = [](auto v) { return static_cast<double>(v); };
   if (type == DType::f4_e2m1) {
     for (std::int64_t i = 0; i < count; ++i, first += stride) out[i] = e2m1[half_of(base[first / 2], first)];
@@ -267,10 +245,10 @@ void copy_elements(DType type, const std::byte* from, std::int64_t first, std::i
     std::memcpy(to + bytes_of(type, to_first + i), from + bytes_of(type, first + i * stride), bytes);
 }
 
-void store_poison(DType type, std::byte* base, std::int64_t index) { store_bits(type, base, index, poison_bits(type)); }
+void store_poison(DType type, std::byte* base, std::int64_t index) { store_bits(type, base, index, info(type).poison); }
 
 bool is_poison(DType type, const std::byte* base, std::int64_t index) {
-  return load_bits(type, base, index) == poison_bits(type);
+  return load_bits(type, base, index) == info(type).poison;
 }
 
 static_assert(std::endian::native == std::endian::little, "poison patterns are laid out for little-endian machines");

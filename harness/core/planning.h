@@ -83,7 +83,7 @@ class OperandBinder {
     }
   }
 
-  /// `streams(tensor)`: whether stores to an output that is no input's memory should go around the caches.
+  /// `streams(tensor)`: whether stores to an output outside the inputs' memory should bypass the caches.
   template <class Streams>
   [[nodiscard]] Work bound(const Work& unbound, std::span<const Tensor> tensors, Workspace workspace,
                            const Streams& streams) const {

@@ -197,7 +197,7 @@ class Program {
 /// Adds the values of `from` to `to`, without the ops that produce them: sources, reservations, parts and updates.
 /// `edit` may change each spec (a rank's name and place, a wider type). Returns the new ids, in order.
 /// `drop`, by value, where not empty: those to leave out. They get no id; nothing may be a part or an update of them.
-/// `updates`: values that stand alone in `from`, each with the earlier one that it is to be a newer version of.
+/// `updates`: values with a storage of their own in `from`, each with the earlier value that it becomes an update of.
 std::vector<ValueId> copy_values(const Program& from, Program& to, const std::function<void(TensorSpec&)>& edit,
                                  const std::vector<bool>& drop = {}, const std::map<ValueId, ValueId>& updates = {});
 

@@ -14,8 +14,8 @@ namespace gpubench {
 /// narrower than a byte.
 [[nodiscard]] std::optional<RowView> row_view(const TensorSpec& tensor);
 
-/// Whether tensors of one shape, for an op that treats every element alike, can each be read as a single row: all are
-/// dense in the same order (row-major, NHWC).
+/// Whether tensors of one shape, for an op that treats every element the same, can each be read as a single row: all
+/// are dense in the same order (row-major, NHWC).
 [[nodiscard]] bool share_one_run(std::span<const TensorSpec> tensors);
 
 /// True when the tensor fills its memory without gaps, in any order.

@@ -1,6 +1,6 @@
 // 64-bit shapes and memory layouts.
 //
-// A Shape is the logical extents of a tensor; a Layout says where each logical index lies in its storage. A layout is
+// A Shape is the logical extents of a tensor; a Layout maps each logical index to a place in its storage. A layout is
 // strides (row-major, NHWC, a transposed view, one part of a packed storage), optionally with inner blocks as oneDNN
 // uses for weights: https://uxlfoundation.github.io/oneDNN/dev_guide_understanding_memory_formats.html
 #pragma once
@@ -42,7 +42,7 @@ struct InnerBlock {
   friend bool operator==(const InnerBlock&, const InnerBlock&) = default;
 };
 
-/// Where a logical index lies, in elements from the tensor's first element.
+/// The offset of a logical index, in elements from the tensor's first element.
 struct Layout {
   std::vector<std::int64_t> strides;  ///< one per axis; of the outer (block) index where the axis is blocked
   std::vector<InnerBlock> blocks;     ///< outermost first; the last varies fastest

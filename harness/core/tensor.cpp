@@ -155,8 +155,8 @@ void TensorView::load_strided(std::int64_t offset, std::int64_t stride, std::spa
   load_run(spec_->dtype, bits.data(), 0, 1, count, out.data());
 }
 
-// On the device: runs of `run` stored elements from each of `offsets`, which are in elements and ascend. Where they lie
-// so close that naming them takes more bytes than what lies between them, all of that is read.
+// On the device: runs of `run` stored elements from each of `offsets`, which are in elements and ascend. If they are so
+// close that their offsets take more bytes than the gaps between them, the gaps are read as well.
 void TensorView::fetch(std::span<std::int64_t> offsets, std::int64_t run, std::byte* out) const {
   if (offsets.empty()) return;
   const std::int64_t size = bytes_of(spec_->dtype, run);
@@ -233,7 +233,7 @@ std::vector<ChunkScan> TensorView::scan() const {
 
 bool TensorView::surely_equal(const TensorView& a, const TensorView& b) {
   if (!a.row_major_ || !b.row_major_) return false;
-  if (bits_of(a.dtype()) < 8 && a.shape().elements() % 2 != 0) return false;  // the last byte has bits of nobody's
+  if (bits_of(a.dtype()) < 8 && a.shape().elements() % 2 != 0) return false;  // the last byte has unused bits
   const auto bytes = static_cast<std::size_t>(bytes_of(a.dtype(), a.shape().elements()));
   if (a.device_ != nullptr && b.device_ != nullptr)
     return a.device_->fingerprint(a.data_, bytes) == b.device_->fingerprint(b.data_, bytes);

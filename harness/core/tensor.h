@@ -1,4 +1,4 @@
-// What a tensor is (TensorSpec), where it lies (Tensor), and how the textbook reads it (TensorView).
+// What a tensor is (TensorSpec), where it is in memory (Tensor), and how the textbook reads it (TensorView).
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace gpubench {
 
-/// What a tensor is for. Decides nothing about its type (the recipe does); it is told to people and used by transforms.
+/// What a tensor is for: shown to people and used by transforms. The recipe, not the role, decides its type.
 enum class Role { input, parameter, state, activation, gradient, statistic, scalar };
 template <>
 inline constexpr auto enum_names<Role> = std::to_array<std::string_view>({"input", "parameter", "state", "activation",
@@ -59,8 +59,8 @@ struct Fill {
   friend bool operator==(const Fill&, const Fill&) = default;
 };
 
-/// Whose memory a tensor lies in: the device's own, the host's (pinned for the device, or as any program has it), or
-/// that of another device of the same machine.
+/// Whose memory a tensor is in: the device's own, the host's (pinned for the device, or pageable), or that of another
+/// device of the same machine.
 enum class Memory { device, pinned_host, pageable_host, peer };
 template <>
 inline constexpr auto enum_names<Memory> = std::to_array<std::string_view>({"device memory", "pinned host memory",
@@ -83,7 +83,7 @@ struct AxisSpread {
   friend bool operator==(const AxisSpread&, const AxisSpread&) = default;
 };
 
-/// Where a tensor lies: on which rank, how it is spread over the axes of the mesh (replicated over those that `spread`
+/// Where a tensor is: on which rank, how it is spread over the axes of the mesh (replicated over those that `spread`
 /// does not name), and in whose memory.
 struct Placement {
   std::vector<AxisSpread>
@@ -91,7 +91,6 @@ struct Placement {
   Memory memory = Memory::device;
   int rank = 0;
   int ranks = 1;  ///< of the program
-  [[nodiscard]] static Placement replicated() { return {}; }
   /// What a step's batch is, until the step is on several ranks.
   [[nodiscard]] static Placement shard(int tensor_axis) {
     return {{{AxisSpread::Kind::sharded, AxisSpread::no_axis_yet, tensor_axis}}};
@@ -151,8 +150,8 @@ class Backend;
 /// Read-only access to a tensor in its storage type; elements are widened to fp64 one run at a time, so no fp64 copy of
 /// the whole is ever made. Indices are logical. Copyable, does not own.
 ///
-/// The tensor lies in the host's memory, or in that of a backend, which is then asked for the elements that are wanted:
-/// many of them at a time (gather, scan), for each request takes a trip to the device, and by one thread only.
+/// The tensor is in the host's memory, or in that of a backend, which is then asked for single elements: many at a time
+/// (gather, scan), since each request takes a trip to the device, and by one thread only.
 class TensorView {
  public:
   TensorView() = default;

@@ -30,8 +30,8 @@ struct Finding {
 /// The processor's instruction sets that a backend does not use; nothing where it uses them all.
 [[nodiscard]] std::vector<Finding> diagnose_isa(const DeviceInfo& device);
 
-/// Libraries first, then the driver against the CUDA version of the library "cudart" among them, then each GPU. Says
-/// nothing of a machine without a usable driver (diagnose() does), but for its libraries.
+/// Libraries first, then the driver against the CUDA version of the library "cudart" among them, then each GPU. Without
+/// a usable driver it reports on libraries only (diagnose() covers the rest).
 [[nodiscard]] std::vector<Finding> diagnose_gpus(const NvidiaDriver& driver, const GpuSurvey& survey,
                                                  std::span<const ModuleReport> libraries);
 

@@ -11,33 +11,22 @@
 #include "harness/core/backend.h"
 #include "harness/core/error.h"
 #include "harness/core/recipe.h"
+#include "harness/hardware/nvml_calls.h"
 
 namespace gpubench {
 namespace {
 
-// The driver interface's stable C calls; their results are 0 for success.
-using Init = int (*)(unsigned);
-using GetCount = int (*)(int*);
-using GetVersion = int (*)(int*);
-using GetDevice = int (*)(int*, int);
-using GetAttribute = int (*)(int*, int, int);
-
 // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR.
 constexpr int capability_major = 75;
 constexpr int capability_minor = 76;
-
-template <class Function>
-Function symbol(void* library, const char* name) {
-  return reinterpret_cast<Function>(::dlsym(library, name));
-}
 
 void say(const CallNotice& before, std::string_view call) {
   if (before) before(call);
 }
 
 int capability_of(void* library, int ordinal, const CallNotice& before) {
-  const auto get = symbol<GetDevice>(library, "cuDeviceGet");
-  const auto attribute = symbol<GetAttribute>(library, "cuDeviceGetAttribute");
+  int (*get)(int*, int) = nvml::lookup(library, "cuDeviceGet");
+  int (*attribute)(int*, int, int) = nvml::lookup(library, "cuDeviceGetAttribute");
   int device = 0;
   int high = 0;
   int low = 0;
@@ -49,10 +38,11 @@ int capability_of(void* library, int ordinal, const CallNotice& before) {
   return told ? 10 * high + low : 0;
 }
 
+// The driver interface's stable C calls return 0 for success.
 void ask(void* library, NvidiaDriver& driver, const CallNotice& before) {
-  const auto version = symbol<GetVersion>(library, "cuDriverGetVersion");
-  const auto init = symbol<Init>(library, "cuInit");
-  const auto count = symbol<GetCount>(library, "cuDeviceGetCount");
+  int (*version)(int*) = nvml::lookup(library, "cuDriverGetVersion");
+  int (*init)(unsigned) = nvml::lookup(library, "cuInit");
+  int (*count)(int*) = nvml::lookup(library, "cuDeviceGetCount");
   if (version == nullptr || init == nullptr || count == nullptr) {
     driver.reason =
         "libcuda.so.1 lacks cuInit, cuDeviceGetCount or cuDriverGetVersion: it is not NVIDIA's driver library";
@@ -120,15 +110,6 @@ NvidiaDriver probe_nvidia_driver(const std::string& root, const std::string& lib
 
 namespace {
 
-Nvml::Device find(const Nvml& nvml, const DeviceInfo& device) {
-  for (const std::string_view key : {device_property::uuid, device_property::pci_bus_id}) {
-    const std::string id = property(device, key);
-    const Nvml::Device handle = id.empty() ? nullptr : nvml.find(id);
-    if (handle != nullptr) return handle;
-  }
-  return nullptr;
-}
-
 void add(DeviceInfo& device, std::string_view key, const std::string& value) {
   if (!value.empty() && property(device, key).empty()) device.properties.emplace_back(key, value);
 }
@@ -144,9 +125,7 @@ std::string on_or_off(const std::optional<bool>& value) { return !value ? "" : *
 
 GpuSurvey survey_gpus(const std::string& library, const CallNotice& before) {
   GpuSurvey survey;
-  const auto next = [&before](const std::string& call) {
-    if (before) before(call);
-  };
+  const auto next = [&before](const std::string& call) { say(before, call); };
   try {
     next("nvmlInit");
     const Nvml nvml(library);
@@ -176,7 +155,7 @@ void add_gpu_properties(DeviceInfo& device, const std::string& library) {
   if (device.kind != "cuda") return;
   try {
     const Nvml nvml(library);
-    const Nvml::Device handle = find(nvml, device);
+    const Nvml::Device handle = nvml.find(device);
     if (handle == nullptr) return;
     const GpuFacts facts = nvml.facts(handle, 0);
     add(device, device_property::uuid, facts.uuid);

@@ -7,8 +7,10 @@
 #include <array>
 #include <limits>
 #include <span>
+#include <type_traits>
 #include <utility>
 
+#include "harness/core/backend.h"
 #include "harness/core/error.h"
 #include "harness/core/telemetry.h"
 #include "harness/hardware/nvml_calls.h"
@@ -18,65 +20,53 @@ namespace gpubench {
 struct Nvml::Calls {
   explicit Calls(void* loaded) : library(loaded) {}
 
-  template <class Function>
-  Function at(const char* newest, const char* older = nullptr) const {
-    return nvml::lookup<Function>(library, newest, older);
+  [[nodiscard]] nvml::Symbol at(const char* newest, const char* older = nullptr) const {
+    return nvml::lookup(library, newest, older);
   }
 
   void* library;
-  nvml::Status (*init)() = at<nvml::Status (*)()>("nvmlInit_v2", "nvmlInit");
-  nvml::Status (*shutdown)() = at<nvml::Status (*)()>("nvmlShutdown");
-  const char* (*error_text)(nvml::Status) = at<const char* (*)(nvml::Status)>("nvmlErrorString");
-  nvml::Status (*driver)(char*, nvml::Number) = at<nvml::Status (*)(char*, nvml::Number)>("nvmlSystemGetDriverVersion");
-  nvml::Status (*cuda)(int*) = at<nvml::Status (*)(int*)>("nvmlSystemGetCudaDriverVersion_v2",
-                                                          "nvmlSystemGetCudaDriverVersion");
-  nvml::Status (*count)(nvml::Number*) = at<nvml::Status (*)(nvml::Number*)>("nvmlDeviceGetCount_v2",
-                                                                             "nvmlDeviceGetCount");
-  nvml::Status (*by_index)(nvml::Number, nvml::Device*) =
-      at<nvml::Status (*)(nvml::Number, nvml::Device*)>("nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex");
-  nvml::Status (*by_bus)(const char*, nvml::Device*) = at<nvml::Status (*)(const char*, nvml::Device*)>(
-      "nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetHandleByPciBusId");
-  nvml::Status (*by_uuid)(const char*, nvml::Device*) =
-      at<nvml::Status (*)(const char*, nvml::Device*)>("nvmlDeviceGetHandleByUUID");
-  nvml::GetText name = at<nvml::GetText>("nvmlDeviceGetName");
-  nvml::GetText uuid = at<nvml::GetText>("nvmlDeviceGetUUID");
-  nvml::Status (*pci)(nvml::Device,
-                      nvml::PciInfo*) = at<nvml::Status (*)(nvml::Device, nvml::PciInfo*)>("nvmlDeviceGetPciInfo_v3");
-  nvml::Status (*memory)(nvml::Device,
-                         nvml::Memory*) = at<nvml::Status (*)(nvml::Device, nvml::Memory*)>("nvmlDeviceGetMemoryInfo");
-  nvml::Status (*capability)(nvml::Device, int*, int*) =
-      at<nvml::Status (*)(nvml::Device, int*, int*)>("nvmlDeviceGetCudaComputeCapability");
-  nvml::GetOfKind clock = at<nvml::GetOfKind>("nvmlDeviceGetClockInfo");
-  nvml::GetOfKind max_clock = at<nvml::GetOfKind>("nvmlDeviceGetMaxClockInfo");
-  nvml::GetOfKind temperature = at<nvml::GetOfKind>("nvmlDeviceGetTemperature");
-  nvml::GetNumber bus_bits = at<nvml::GetNumber>("nvmlDeviceGetMemoryBusWidth");
-  nvml::GetNumber power = at<nvml::GetNumber>("nvmlDeviceGetPowerUsage");
-  nvml::GetFields fields = at<nvml::GetFields>("nvmlDeviceGetFieldValues");
-  nvml::GetNumber power_limit =
-      at<nvml::GetNumber>("nvmlDeviceGetEnforcedPowerLimit", "nvmlDeviceGetPowerManagementLimit");
-  nvml::GetPair power_range = at<nvml::GetPair>("nvmlDeviceGetPowerManagementLimitConstraints");
-  nvml::GetLong energy = at<nvml::GetLong>("nvmlDeviceGetTotalEnergyConsumption");
-  nvml::GetLong reasons =
-      at<nvml::GetLong>("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons");
-  nvml::GetNumber persistence = at<nvml::GetNumber>("nvmlDeviceGetPersistenceMode");
-  nvml::GetPair ecc = at<nvml::GetPair>("nvmlDeviceGetEccMode");
-  nvml::Status (*errors)(nvml::Device, int, int, nvml::Long*) =
-      at<nvml::Status (*)(nvml::Device, int, int, nvml::Long*)>("nvmlDeviceGetTotalEccErrors");
-  nvml::GetPair mig = at<nvml::GetPair>("nvmlDeviceGetMigMode");
-  nvml::Status (*link)(nvml::Device, nvml::Number, nvml::Number*) =
-      at<nvml::Status (*)(nvml::Device, nvml::Number, nvml::Number*)>("nvmlDeviceGetNvLinkState");
-  nvml::GetNumber pcie_generation = at<nvml::GetNumber>("nvmlDeviceGetCurrPcieLinkGeneration");
-  nvml::GetNumber pcie_generation_max = at<nvml::GetNumber>("nvmlDeviceGetMaxPcieLinkGeneration");
-  nvml::GetNumber pcie_width = at<nvml::GetNumber>("nvmlDeviceGetCurrPcieLinkWidth");
-  nvml::GetNumber pcie_width_max = at<nvml::GetNumber>("nvmlDeviceGetMaxPcieLinkWidth");
-  nvml::Status (*new_events)(nvml::EventSet*) = at<nvml::Status (*)(nvml::EventSet*)>("nvmlEventSetCreate");
-  nvml::Status (*free_events)(nvml::EventSet) = at<nvml::Status (*)(nvml::EventSet)>("nvmlEventSetFree");
-  nvml::Status (*register_events)(nvml::Device, nvml::Long, nvml::EventSet) =
-      at<nvml::Status (*)(nvml::Device, nvml::Long, nvml::EventSet)>("nvmlDeviceRegisterEvents");
-  nvml::Status (*wait_for_event)(nvml::EventSet, nvml::EventData*, nvml::Number) =
-      at<nvml::Status (*)(nvml::EventSet, nvml::EventData*, nvml::Number)>("nvmlEventSetWait_v2", "nvmlEventSetWait");
-  nvml::Status (*processes)(nvml::Device, nvml::Number*, nvml::Process*) =
-      at<nvml::Status (*)(nvml::Device, nvml::Number*, nvml::Process*)>("nvmlDeviceGetComputeRunningProcesses_v3");
+  nvml::Status (*init)() = at("nvmlInit_v2", "nvmlInit");
+  nvml::Status (*shutdown)() = at("nvmlShutdown");
+  const char* (*error_text)(nvml::Status) = at("nvmlErrorString");
+  nvml::Status (*driver)(char*, nvml::Number) = at("nvmlSystemGetDriverVersion");
+  nvml::Status (*cuda)(int*) = at("nvmlSystemGetCudaDriverVersion_v2", "nvmlSystemGetCudaDriverVersion");
+  nvml::Status (*count)(nvml::Number*) = at("nvmlDeviceGetCount_v2", "nvmlDeviceGetCount");
+  nvml::Status (*by_index)(nvml::Number, nvml::Device*) = at("nvmlDeviceGetHandleByIndex_v2",
+                                                             "nvmlDeviceGetHandleByIndex");
+  nvml::Status (*by_bus)(const char*, nvml::Device*) = at("nvmlDeviceGetHandleByPciBusId_v2",
+                                                          "nvmlDeviceGetHandleByPciBusId");
+  nvml::Status (*by_uuid)(const char*, nvml::Device*) = at("nvmlDeviceGetHandleByUUID");
+  nvml::GetText name = at("nvmlDeviceGetName");
+  nvml::GetText uuid = at("nvmlDeviceGetUUID");
+  nvml::Status (*pci)(nvml::Device, nvml::PciInfo*) = at("nvmlDeviceGetPciInfo_v3");
+  nvml::Status (*memory)(nvml::Device, nvml::Memory*) = at("nvmlDeviceGetMemoryInfo");
+  nvml::Status (*capability)(nvml::Device, int*, int*) = at("nvmlDeviceGetCudaComputeCapability");
+  nvml::GetOfKind clock = at("nvmlDeviceGetClockInfo");
+  nvml::GetOfKind max_clock = at("nvmlDeviceGetMaxClockInfo");
+  nvml::GetOfKind temperature = at("nvmlDeviceGetTemperature");
+  nvml::GetNumber bus_bits = at("nvmlDeviceGetMemoryBusWidth");
+  nvml::GetNumber power = at("nvmlDeviceGetPowerUsage");
+  nvml::GetFields fields = at("nvmlDeviceGetFieldValues");
+  nvml::GetNumber power_limit = at("nvmlDeviceGetEnforcedPowerLimit", "nvmlDeviceGetPowerManagementLimit");
+  nvml::GetPair power_range = at("nvmlDeviceGetPowerManagementLimitConstraints");
+  nvml::GetLong energy = at("nvmlDeviceGetTotalEnergyConsumption");
+  nvml::GetLong reasons = at("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons");
+  nvml::GetNumber persistence = at("nvmlDeviceGetPersistenceMode");
+  nvml::GetPair ecc = at("nvmlDeviceGetEccMode");
+  nvml::Status (*errors)(nvml::Device, int, int, nvml::Long*) = at("nvmlDeviceGetTotalEccErrors");
+  nvml::GetPair mig = at("nvmlDeviceGetMigMode");
+  nvml::Status (*link)(nvml::Device, nvml::Number, nvml::Number*) = at("nvmlDeviceGetNvLinkState");
+  nvml::GetNumber pcie_generation = at("nvmlDeviceGetCurrPcieLinkGeneration");
+  nvml::GetNumber pcie_generation_max = at("nvmlDeviceGetMaxPcieLinkGeneration");
+  nvml::GetNumber pcie_width = at("nvmlDeviceGetCurrPcieLinkWidth");
+  nvml::GetNumber pcie_width_max = at("nvmlDeviceGetMaxPcieLinkWidth");
+  nvml::Status (*new_events)(nvml::EventSet*) = at("nvmlEventSetCreate");
+  nvml::Status (*free_events)(nvml::EventSet) = at("nvmlEventSetFree");
+  nvml::Status (*register_events)(nvml::Device, nvml::Long, nvml::EventSet) = at("nvmlDeviceRegisterEvents");
+  nvml::Status (*wait_for_event)(nvml::EventSet, nvml::EventData*, nvml::Number) = at("nvmlEventSetWait_v2",
+                                                                                      "nvmlEventSetWait");
+  nvml::Status (*processes)(nvml::Device, nvml::Number*,
+                            nvml::Process*) = at("nvmlDeviceGetComputeRunningProcesses_v3");
 
   [[nodiscard]] std::string words(nvml::Status status) const {
     const char* text = error_text == nullptr ? nullptr : error_text(status);
@@ -91,9 +81,15 @@ constexpr nvml::Number most_devices = 1024;  // more would be nonsense
 constexpr nvml::Number most_processes = 4096;
 constexpr double milli = 1e-3;
 
+// False also for a function that the library lacks.
+template <class... Parameters>
+bool succeeds(nvml::Status (*get)(Parameters...), std::type_identity_t<Parameters>... arguments) {
+  return get != nullptr && get(arguments...) == nvml::success;
+}
+
 std::optional<nvml::Number> number(nvml::GetNumber get, nvml::Device device) {
   nvml::Number value = nvml::no_number;
-  if (get == nullptr || get(device, &value) != nvml::success || value == nvml::no_number) return std::nullopt;
+  if (!succeeds(get, device, &value) || value == nvml::no_number) return std::nullopt;
   return value;
 }
 
@@ -101,7 +97,7 @@ std::optional<nvml::Number> power_now(nvml::GetFields get, nvml::Device device) 
   nvml::FieldValue field{};
   field.id = nvml::power_now;
   field.status = -1;
-  if (get == nullptr || get(device, 1, &field) != nvml::success || field.status != nvml::success) return std::nullopt;
+  if (!succeeds(get, device, 1, &field) || field.status != nvml::success) return std::nullopt;
   if (field.type != nvml::type_of_number || field.value.as_number == nvml::no_number) return std::nullopt;
   return field.value.as_number;
 }
@@ -113,13 +109,13 @@ std::optional<int> small(std::optional<nvml::Number> value) {
 
 std::optional<int> of_kind(nvml::GetOfKind get, nvml::Device device, int kind) {
   nvml::Number value = nvml::no_number;
-  if (get == nullptr || get(device, kind, &value) != nvml::success) return std::nullopt;
+  if (!succeeds(get, device, kind, &value)) return std::nullopt;
   return small(value);
 }
 
 std::optional<nvml::Long> long_number(nvml::GetLong get, nvml::Device device) {
   nvml::Long value = nvml::no_long;
-  if (get == nullptr || get(device, &value) != nvml::success || value == nvml::no_long) return std::nullopt;
+  if (!succeeds(get, device, &value) || value == nvml::no_long) return std::nullopt;
   return value;
 }
 
@@ -132,7 +128,7 @@ std::optional<std::int64_t> count(nvml::Long value) {
 std::optional<std::pair<nvml::Number, nvml::Number>> pair_of(nvml::GetPair get, nvml::Device device) {
   nvml::Number first = nvml::no_number;
   nvml::Number second = nvml::no_number;
-  if (get == nullptr || get(device, &first, &second) != nvml::success || first == nvml::no_number) return std::nullopt;
+  if (!succeeds(get, device, &first, &second) || first == nvml::no_number) return std::nullopt;
   return std::pair(first, second);
 }
 
@@ -145,12 +141,12 @@ std::optional<double> thousandth(std::optional<nvml::Number> value) {
   return value ? std::optional(milli * static_cast<double>(*value)) : std::nullopt;
 }
 
-// One byte more than the library is told, so that text is always terminated.
+// One byte more than the library knows of, so that text is always terminated.
 using TextBuffer = std::array<char, text_bytes + 1>;
 
 std::string text(nvml::GetText get, nvml::Device device) {
   TextBuffer buffer{};
-  if (get == nullptr || get(device, buffer.data(), text_bytes) != nvml::success) return "";
+  if (!succeeds(get, device, buffer.data(), text_bytes)) return "";
   buffer.back() = '\0';
   return buffer.data();
 }
@@ -243,14 +239,14 @@ Nvml::~Nvml() { calls_->shutdown(); }
 
 std::string Nvml::driver_version() const {
   TextBuffer buffer{};
-  if (calls_->driver == nullptr || calls_->driver(buffer.data(), text_bytes) != nvml::success) return "";
+  if (!succeeds(calls_->driver, buffer.data(), text_bytes)) return "";
   buffer.back() = '\0';
   return buffer.data();
 }
 
 std::optional<int> Nvml::cuda_version() const {
   int version = 0;
-  if (calls_->cuda == nullptr || calls_->cuda(&version) != nvml::success || version <= 0) return std::nullopt;
+  if (!succeeds(calls_->cuda, &version) || version <= 0) return std::nullopt;
   return version;
 }
 
@@ -273,8 +269,16 @@ std::vector<Nvml::Device> Nvml::devices() const {
 Nvml::Device Nvml::find(const std::string& id) const {
   const auto get = id.starts_with("GPU-") || id.starts_with("MIG-") ? calls_->by_uuid : calls_->by_bus;
   Device device = nullptr;
-  if (get == nullptr || get(id.c_str(), &device) != nvml::success) return nullptr;
+  if (!succeeds(get, id.c_str(), &device)) return nullptr;
   return device;
+}
+
+Nvml::Device Nvml::find(const DeviceInfo& device) const {
+  for (const std::string_view key : {device_property::uuid, device_property::pci_bus_id}) {
+    const std::string id = property(device, key);
+    if (const Device handle = id.empty() ? nullptr : find(id); handle != nullptr) return handle;
+  }
+  return nullptr;
 }
 
 GpuReading Nvml::read(Device device) const {
@@ -291,8 +295,7 @@ GpuReading Nvml::read(Device device) const {
     reading.energy_j = milli * static_cast<double>(*millijoules);
   reading.reasons = long_number(calls_->reasons, device);
   nvml::Long errors = nvml::no_long;
-  if (calls_->errors != nullptr &&
-      calls_->errors(device, nvml::uncorrected, nvml::since_driver_load, &errors) == nvml::success)
+  if (succeeds(calls_->errors, device, nvml::uncorrected, nvml::since_driver_load, &errors))
     reading.uncorrected_errors = count(errors);
   return reading;
 }
@@ -302,7 +305,7 @@ Nvml::XidEvents Nvml::watch_xids(Device device) const {
   const Calls& calls = *calls_;
   nvml::EventSet made = nullptr;
   if (calls.free_events == nullptr || calls.register_events == nullptr || calls.wait_for_event == nullptr ||
-      calls.new_events == nullptr || calls.new_events(&made) != nvml::success)
+      !succeeds(calls.new_events, &made))
     return {};
   const std::shared_ptr<void> events(made, [&calls](nvml::EventSet set) { calls.free_events(set); });
   if (calls.register_events(device, nvml::xid_critical_error, made) != nvml::success) return {};
@@ -322,18 +325,18 @@ GpuFacts Nvml::facts(Device device, int index) const {
   facts.name = text(calls_->name, device);
   facts.uuid = text(calls_->uuid, device);
   nvml::PciInfo pci{};
-  if (calls_->pci != nullptr && calls_->pci(device, &pci) == nvml::success) {
+  if (succeeds(calls_->pci, device, &pci)) {
     pci.bus_id[sizeof pci.bus_id - 1] = '\0';
     facts.pci_bus = pci.bus_id;
   }
   nvml::Memory memory{};
-  if (calls_->memory != nullptr && calls_->memory(device, &memory) == nvml::success) {
+  if (succeeds(calls_->memory, device, &memory)) {
     facts.memory_bytes = count(memory.total);
     facts.free_bytes = count(memory.free);
   }
   int major = 0;
   int minor = 0;
-  const bool told = calls_->capability != nullptr && calls_->capability(device, &major, &minor) == nvml::success;
+  const bool told = succeeds(calls_->capability, device, &major, &minor);
   if (told && major > 0 && major < 100 && minor >= 0 && minor < 10) facts.compute_capability = 10 * major + minor;
   facts.max_sm_mhz = of_kind(calls_->max_clock, device, nvml::sm_clock);
   facts.max_memory_mhz = of_kind(calls_->max_clock, device, nvml::memory_clock);
@@ -345,8 +348,7 @@ GpuFacts Nvml::facts(Device device, int index) const {
   facts.ecc = enabled(calls_->ecc, device);
   facts.mig = enabled(calls_->mig, device);
   nvml::Long errors = nvml::no_long;
-  if (calls_->errors != nullptr &&
-      calls_->errors(device, nvml::corrected, nvml::since_driver_load, &errors) == nvml::success)
+  if (succeeds(calls_->errors, device, nvml::corrected, nvml::since_driver_load, &errors))
     facts.corrected_errors = count(errors);
   read_links(calls_->link, device, facts);
   facts.pcie_generation = small(number(calls_->pcie_generation, device));

@@ -15,6 +15,8 @@
 
 namespace gpubench {
 
+struct DeviceInfo;
+
 /// What changes from moment to moment; read in well under a millisecond.
 struct GpuReading {
   std::optional<int> sm_mhz;
@@ -83,8 +85,10 @@ class Nvml {
   using Device = void*;
   /// In the library's order, which CUDA_VISIBLE_DEVICES does not change. A device that cannot be opened is null.
   [[nodiscard]] std::vector<Device> devices() const;
-  /// By PCI bus id ("0000:18:00.0"; "18:00.0" as well) or UUID ("GPU-..."). Null where there is none.
+  /// By PCI bus id ("0000:18:00.0"; "18:00.0" as well) or UUID ("GPU-..."). Null if there is none.
   [[nodiscard]] Device find(const std::string& id) const;
+  /// By the UUID or the PCI bus id in the device's properties.
+  [[nodiscard]] Device find(const DeviceInfo& device) const;
 
   [[nodiscard]] GpuFacts facts(Device device, int index) const;
   [[nodiscard]] GpuReading read(Device device) const;

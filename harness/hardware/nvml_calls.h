@@ -57,7 +57,7 @@ struct FieldValue {
   } value;
 };
 /// NVML_FI_DEV_POWER_INSTANT: milliwatts now. nvmlDeviceGetPowerUsage() is an average over one second from Ampere on
-/// (but for the A100).
+/// (except for the A100).
 inline constexpr Number power_now = 186;
 inline constexpr int type_of_number = 1;  ///< NVML_VALUE_TYPE_UNSIGNED_INT
 
@@ -76,12 +76,20 @@ using GetPair = Status (*)(Device, Number*, Number*);
 using GetLong = Status (*)(Device, Long*);
 using GetOfKind = Status (*)(Device, int, Number*);
 
+/// The address of a function, or null; converts to a pointer to any type of function.
+struct Symbol {
+  void* address;
+  template <class Function>
+  operator Function*() const {  // NOLINT(google-explicit-constructor)
+    return reinterpret_cast<Function*>(address);
+  }
+};
+
 /// The function of the first of these names that the library has, else null.
-template <class Function>
-Function lookup(void* library, const char* name, const char* older = nullptr) {
+inline Symbol lookup(void* library, const char* name, const char* older = nullptr) {
   void* address = ::dlsym(library, name);
   if (address == nullptr && older != nullptr) address = ::dlsym(library, older);
-  return reinterpret_cast<Function>(address);
+  return {address};
 }
 
 }  // namespace gpubench::nvml

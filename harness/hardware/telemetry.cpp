@@ -225,12 +225,8 @@ std::unique_ptr<Telemetry> open_telemetry(const DeviceInfo& device, const std::s
   if (device.kind != "cuda") return std::make_unique<NoTelemetry>();
   try {
     const auto nvml = std::make_shared<const Nvml>(library);
-    for (const std::string_view key : {device_property::uuid, device_property::pci_bus_id}) {
-      const std::string id = property(device, key);
-      const Nvml::Device handle = id.empty() ? nullptr : nvml->find(id);
-      if (handle != nullptr)
-        return poll_sensors([nvml, handle] { return nvml->read(handle); }, nvml->watch_xids(handle));
-    }
+    if (const Nvml::Device handle = nvml->find(device); handle != nullptr)
+      return poll_sensors([nvml, handle] { return nvml->read(handle); }, nvml->watch_xids(handle));
   } catch (const BackendError&) {
     // No NVML, no readings. The numbers stand without them.
   }

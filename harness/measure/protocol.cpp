@@ -74,7 +74,7 @@ bool throttled(const RoundTelemetry& telemetry) {
 
 bool has_new_errors(const RoundTelemetry& telemetry) { return telemetry.uncorrected_errors.value_or(0) > 0; }
 
-// By more than 1%, in any reading of a round. A reading that is no number is off as well.
+// By more than 1%, in any reading of a round. A reading that is not a number is off as well.
 bool clock_is_off(const RoundTelemetry& telemetry, int locked_mhz) {
   constexpr double allowed = 0.01;
   return locked_mhz > 0 && telemetry.sm_mhz &&

@@ -1,5 +1,5 @@
 // Statistics of samples: medians, spread, intervals, and the summary of a case's rounds. Pure functions, so that
-// whoever reads a report can recompute what it says.
+// any reader of a report can recompute them.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@
 namespace gpubench::page {
 namespace {
 
-/// Charts of cases that are drawn alike.
+/// Charts that are drawn in the same way.
 struct CaseFigures {
   std::vector<Entries> (*charts)(std::span<const Side> sides);               ///< the cases of each chart
   void (*draw)(std::span<const Entry> cases, std::vector<Figure>& figures);  ///< appends the figures of one chart's

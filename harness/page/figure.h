@@ -75,7 +75,7 @@ struct WorkAxis {
 /// "743 TFLOP/s, 75.1% of peak"; "~743 TFLOP/s, unreliable".
 [[nodiscard]] std::string rate_text(const CaseRecord& record);
 
-/// A point that is no measurement: of a guide.
+/// A point of a guide, without an interval or a note.
 [[nodiscard]] chart::Point bare_point(double x, double y);
 /// A guide at one height over the whole width.
 [[nodiscard]] chart::Guide level(std::string label, double y);

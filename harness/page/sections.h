@@ -40,8 +40,8 @@ struct Comparisons {
 /// Both tables of each pair; nothing where there is no comparison.
 void add_ratios(Html& html, const Comparisons& comparisons);
 
-/// Per report: the verdict in a word with the counts behind it, how many timings are unreliable, and warnings where its
-/// numbers are not results.
+/// Per report: the verdict in a word with its counts, how many timings are unreliable, and warnings if its numbers are
+/// not results.
 void add_verdict(Html& html, std::span<const Side> sides);
 
 /// Per report: how much was judged, and how long the run took.

@@ -51,8 +51,8 @@ struct Scan {
 /// alone proves nothing, and the element is judged like any other.
 [[nodiscard]] bool poison_is_ambiguous(DType type);
 
-/// Looks at every logical element, where it lies; of a tensor on a device only the few chunks that hold what is named
-/// are read. Keeps at most `most_suspects`.
+/// Examines every logical element in place; of a tensor on a device only the few chunks with such elements are read.
+/// Keeps at most `most_suspects`.
 [[nodiscard]] Scan scan(const TensorView& output, std::int64_t most_suspects);
 
 }  // namespace gpubench

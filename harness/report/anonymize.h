@@ -1,20 +1,71 @@
 // Reports without what identifies a machine or its user.
 //
-// Host names, a GPU's UUID and bus id, users and paths become a word and 16 hexadecimal digits, hashed under a key
-// (anonymize_key.h): the same name gives the same word, so that reports of one machine still count as such. What is
-// kept is told in README.md. tests/harness/report/anonymize_test.cpp lists what becomes of each text of a report: one
-// that is new there needs a decision here.
+// Host names, a GPU's UUID and bus id, users and paths become a word and 16 hexadecimal digits, hashed under a key:
+// the same name gives the same word, so that reports of one machine still count as such. README.md says what is kept.
+// tests/harness/report/anonymize_test.cpp lists what becomes of each text of a report: one that is new there needs a
+// decision here.
 #pragma once
 
+#include <bit>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "harness/report/anonymize_key.h"
 #include "harness/report/report_json.h"
 
 namespace gpubench {
+
+// The key is the user's own, in a file that nobody else can read. With one key a machine has the same name in all
+// reports, which comparing needs. Whoever has the key can find names by trying them, nobody else can. A lost key means
+// new names.
+/// 128 bits, as the two little-endian words of the paper below.
+struct HashKey {
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
+};
+
+/// SipHash-2-4: without the key a name cannot be found by hashing all names (Aumasson, Bernstein, "SipHash: a fast
+/// short-input PRF", 2012).
+[[nodiscard]] constexpr std::uint64_t keyed_hash(const HashKey& key, std::string_view bytes) {
+  std::uint64_t v0 = key.low ^ 0x736f6d6570736575ULL, v1 = key.high ^ 0x646f72616e646f6dULL;
+  std::uint64_t v2 = key.low ^ 0x6c7967656e657261ULL, v3 = key.high ^ 0x7465646279746573ULL;
+  const auto rounds = [&](int count) {
+    for (; count > 0; --count) {
+      v0 += v1, v1 = std::rotl(v1, 13) ^ v0, v0 = std::rotl(v0, 32);
+      v2 += v3, v3 = std::rotl(v3, 16) ^ v2;
+      v0 += v3, v3 = std::rotl(v3, 21) ^ v0;
+      v2 += v1, v1 = std::rotl(v1, 17) ^ v2, v2 = std::rotl(v2, 32);
+    }
+  };
+  const auto take = [&](std::uint64_t word) {
+    v3 ^= word;
+    rounds(2);
+    v0 ^= word;
+  };
+  std::uint64_t word = 0;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    word |= static_cast<std::uint64_t>(static_cast<unsigned char>(bytes[i])) << (8U * (i % 8U));
+    if (i % 8U == 7U) {
+      take(word);
+      word = 0;
+    }
+  }
+  take(word | static_cast<std::uint64_t>(bytes.size()) << 56U);
+  v2 ^= 0xffU;
+  rounds(4);
+  return v0 ^ v1 ^ v2 ^ v3;
+}
+
+/// $XDG_CONFIG_HOME/gpubench/anonymize.key, else ~/.config/gpubench/anonymize.key; "" if neither folder is known.
+[[nodiscard]] std::string default_key_file(std::string_view xdg_config_home, std::string_view home);
+
+/// The key in a file: 32 hexadecimal digits and a newline. If there is no file, a new key is generated and stored there
+/// (0600). Throws ReadError for anything that is not a key, and for a file that others than this user can read or
+/// write; WriteError if a new key cannot be stored.
+[[nodiscard]] HashKey anonymize_key(const std::string& path);
 
 /// The flags that stay in the command lines and variables of a report: those that choose and measure.
 struct KeptFlags {

@@ -1,4 +1,4 @@
-#include "harness/report/anonymize_key.h"
+#include "harness/report/anonymize.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -31,13 +31,13 @@ std::string folder_of(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
-// What /proc says stands behind a path: nothing, a descriptor of this process, or something of another one.
+// What a path leads to in /proc: nothing, a descriptor of this process, or something of another one.
 struct ProcEntry {
   bool found = false;
   int own_descriptor = -1;
 };
 
-// Link by link, for the last one, /proc/PID/fd/N, only tells by its place that it is no ordinary link.
+// Follows links one by one: the last one, /proc/PID/fd/N, can be told from an ordinary link only by its place.
 ProcEntry proc_entry(const std::string& path) {
   constexpr int most_links = 40;  // as the kernel has it
   const std::string own = fmt::format("/proc/{}/", ::getpid());

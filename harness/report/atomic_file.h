@@ -21,16 +21,17 @@ struct WriteRules {
   unsigned mode = 0600;  ///< permissions of the file, whatever the umask
 };
 
-/// Writes `content` to a temporary file in the same folder, under a name that nobody can foresee, syncs it, renames it
-/// to `path`, syncs the folder. A path behind which is no regular file, or a descriptor of this process
-/// (/proc/self/fd/N and links to it), is written through. Throws WriteError; then nothing is left behind.
+/// Writes `content` to a temporary file in the same folder, under an unpredictable name, syncs it, renames it to
+/// `path`, syncs the folder. A path that leads to something other than a regular file, or to a descriptor of this
+/// process
+/// (/proc/self/fd/N and links to it), is written to directly. Throws WriteError, and then leaves no file.
 void write_atomically(const std::string& path, std::string_view content, const WriteRules& rules = {});
 
 /// Throws WriteError unless write_atomically() to this path could work now: tried with a temporary file, which is
 /// removed.
 void require_writable(const std::string& path, const WriteRules& rules = {});
 
-/// True where write_atomically() would write through: there is no file of that name to stand beside.
+/// Whether write_atomically() would write to this path directly, without a temporary file.
 [[nodiscard]] bool is_written_through(const std::string& path);
 
 /// Writes `content` to a file that is new in `folder`, its name `start`, 16 hexadecimal digits, `end`, and only its

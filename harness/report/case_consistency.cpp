@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "harness/measure/statistics.h"
-#include "harness/report/report_reader.h"
+#include "harness/report/report_json.h"
 #include "harness/report/visible_text.h"
 
 namespace gpubench {
@@ -38,7 +38,7 @@ class CaseConsistency {
     if (!holds) say(place, why);
   }
 
-  // `told` at `place` should be what `found` is.
+  // The number `told` at `place` should equal `found`.
   void compare(const Node& place, double told, double found, std::string_view source, double scale = 0.0) {
     if (!nearly(told, found, scale)) say(place, fmt::format("is {}, but {} {}", told, source, found));
   }
@@ -204,7 +204,7 @@ class CaseConsistency {
     const Derived& d = record_.derived;
     const Node node = node_.at("derived");
     const double seconds = record_.summary.median_ns * 1e-9;
-    if (!(seconds > 0.0)) return;  // told already
+    if (!(seconds > 0.0)) return;  // reported already
     const auto rate = [&](const char* key, double told, double work) {
       compare(node.at(key), told, work / seconds, "work and median make");
     };

@@ -41,7 +41,7 @@ struct Cells {
   std::string error;
 };
 
-// Columns before the id, with the blanks behind them.
+// Width of the columns before the id, with the blanks after them.
 int columns_before_id(const RowLayout& layout) {
   const int of_share = layout.share == ShareColumn::absent ? 0 : share_width + 1;
   return verdict_width + 1 + rate_width + 1 + of_share + time_width + 1 + interval_width + 1 + error_width + 2;
@@ -273,7 +273,7 @@ std::string result_line(const CaseRecord& record, const ConsoleStyle& style, con
       end = start + columns(text);
     } else {
       line += "\n    " + paint(fitted(text, style.width, 4), tone, style);
-      end = style.width;  // what follows goes on a line of its own
+      end = style.width;  // the next text starts a line
     }
   };
   append(visible(record.c.label), Tone::plain, beside ? before + layout.id_width : 0);

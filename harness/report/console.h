@@ -51,8 +51,8 @@ template <class Items, class KeyOf>
   return groups;
 }
 
-/// By verdict, worst first (record.h); among those that went wrong alike, the largest error over its bound first; else
-/// in the order given. Points into `records`.
+/// By verdict, worst first (record.h); within a verdict that is wrong by error over bound, largest first; otherwise in
+/// the order given. Points into `records`.
 [[nodiscard]] std::vector<const CaseRecord*> worst_first(std::span<const CaseRecord> records);
 
 /// What result lines show a rate's share of: nothing, the device's peak, or, where that is unknown, the best case of
@@ -62,7 +62,7 @@ enum class ShareColumn { absent, of_peak, of_best };
 /// What all rows of a run have in common, known before the first of them is printed.
 struct RowLayout {
   ShareColumn share = ShareColumn::absent;
-  int id_width = 0;  ///< of the longest id that has a label behind it: labels stand under one another
+  int id_width = 0;  ///< of the longest id that is followed by a label, so that labels are aligned
 };
 
 /// The titles over result_line(); none where a terminal is too narrow for columns.

@@ -1,8 +1,8 @@
 // The digest that a document carries of itself: whether it still says what was written.
 //
-// It reveals changes, by hand or by a disk, and is no signature: whoever changes a file on purpose can compute it
-// anew. It is the document's last member, over its bytes up to that member but for blanks outside texts: indenting a
-// file anew changes nothing.
+// It reveals changes by hand or by a disk, and is not a signature: anyone who changes a file on purpose can recompute
+// it. It is the document's last member and covers its bytes up to that member, except blanks outside texts, so that a
+// file can be reindented.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ class DigestMaker {
   std::array<char, 4096> block_{};
 };
 
-/// The digest of the bytes but for blanks outside texts.
+/// The digest of the bytes except blanks outside texts.
 [[nodiscard]] std::string content_digest(std::string_view text);
 
 /// The document, an object with at least one member, as text with its digest as the last member and a line's end.

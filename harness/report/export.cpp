@@ -215,7 +215,7 @@ std::string modes_of(const Case& c) {
   return text;
 }
 
-// What a case is, without the comma behind it.
+// The labels of a case, without a trailing comma.
 std::string names_of(const CaseRecord& r, const std::string& device) {
   return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}", csv_cell(r.id), csv_cell(r.c.suite),
                      csv_cell(r.c.workload), csv_cell(to_string(r.c.dims)), csv_cell(r.c.recipe),

@@ -1,5 +1,5 @@
 // The journal of a run: what was measured, on the disk before the next measurement begins, so that a run that was
-// interrupted, killed or lost its power goes on where it was.
+// interrupted, killed or lost its power can be resumed.
 //
 // A line is one JSON document, {"crc32":"8 digits","entry":{...}}; the checksum is of the entry's text. The first entry
 // says under which settings the run is made, each other one that a round or a case is finished. A last line that is
@@ -25,7 +25,7 @@ struct JournalStart {
   std::vector<std::pair<std::string, std::string>> settings;  ///< facts that must be the same to go on
 };
 
-/// What a journal tells.
+/// The content of a journal.
 struct Journal {
   JournalStart start;
   std::map<std::string, CaseRecord> finished;
@@ -35,7 +35,7 @@ struct Journal {
   std::size_t lines = 0;
 };
 
-/// Reads what somebody wrote: limits before memory, checksums before meaning. Throws ReadError.
+/// Reads an untrusted file: limits before memory, checksums before meaning. Throws ReadError.
 [[nodiscard]] Journal read_journal(const std::string& path);
 
 /// Appends to a journal; each entry is on the disk when the call returns. One process at a time writes to a journal.

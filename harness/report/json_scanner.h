@@ -22,11 +22,11 @@ class NotJson : public std::runtime_error {
 /// Goes through a text token by token; a byte order mark before the first one is passed over. Refers to the text.
 class JsonScanner {
  public:
-  /// `digest`, where there is one, takes the first `content` bytes of the text but for blanks outside strings: all of
-  /// them once at_end().
+  /// `digest`, if there is one, takes the first `content` bytes of the text except blanks outside strings: all of them
+  /// once at_end().
   explicit JsonScanner(std::string_view text, DigestMaker* digest = nullptr, std::size_t content = 0);
 
-  /// The next character that is no blank, where this now stands; '\0' at the end.
+  /// Moves to the next non-blank character and returns it; '\0' at the end.
   char next();
   [[nodiscard]] bool at_end() const { return at_ == text_.size(); }
   /// Passes over the character where this stands.
@@ -61,7 +61,7 @@ class JsonScanner {
   std::size_t at_ = 0;
   DigestMaker* digest_;
   std::size_t content_;
-  std::size_t digested_ = 0;  // what stands before is passed over or in digest_
+  std::size_t digested_ = 0;  // bytes before it are blanks or in digest_
   std::string scratch_;       // a string that is not in the text as it is
 };
 

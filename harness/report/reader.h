@@ -57,7 +57,7 @@ class Node {
   [[nodiscard]] double number(double low, double high) const;
   /// "2026-11-21T02:34:19+00:00", as iso_time() writes it.
   [[nodiscard]] std::time_t time() const;
-  /// The number at `key`, or the non-finite one that its null stands for, told by the object's "nonfinite" note.
+  /// The number at `key`; for null, the non-finite number that the object's "nonfinite" note gives.
   [[nodiscard]] double number_or_note(std::string_view key) const;
   /// An array of such numbers; its notes are named "key[index]".
   [[nodiscard]] std::vector<double> numbers_or_notes(std::string_view key) const;
@@ -92,8 +92,8 @@ class Node {
 /// Problems as "file:path: why". The first ones are kept, the rest is counted, and after many the search ends.
 class Problems {
  public:
-  /// Thrown by add() once there are so many that looking further would tell nothing. No ReadError, so that nobody
-  /// takes it for one more problem.
+  /// Thrown by add() once there are so many that more would be of no use. Not a ReadError, which would count as one
+  /// more problem.
   class Enough : public std::runtime_error {
    public:
     Enough() : std::runtime_error("more problems than are counted") {}

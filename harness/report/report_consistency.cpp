@@ -1,5 +1,5 @@
 // check_meaning(): the cases of a report together, and members that repeat each other.
-#include "harness/report/report_reader.h"
+#include "harness/report/report_json.h"
 
 #include <fmt/format.h>
 
@@ -108,7 +108,7 @@ void check_meaning(const Report& report, const Node& root, Problems& problems) {
   for (std::size_t i = 0; i < report.cases.size(); ++i) check_case(report.cases[i], cases.at(i), problems);
   check_members(totals_json(totals_of(report.cases)), root.at("gpubench").at("totals"), "the cases make", problems);
   problems.attempt([&] { check_calls_totals(report, root.at("gpubench"), problems); });
-  // What follows from cases that are wrong is wrong as well, and would only be told twice.
+  // What follows from wrong cases is wrong as well, and would only be reported twice.
   if (problems.count() == before) check_benchmarks(report, root, problems);
 }
 

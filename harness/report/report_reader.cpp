@@ -1,4 +1,4 @@
-#include "harness/report/report_reader.h"
+#include "harness/report/report_json.h"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,6 @@
 #include "harness/report/content_digest.h"
 #include "harness/report/json.h"
 #include "harness/report/record_io.h"
-#include "harness/report/report_json.h"
 #include "harness/report/visible_text.h"
 
 namespace gpubench {

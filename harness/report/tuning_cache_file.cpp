@@ -61,7 +61,7 @@ void require_setting(const Node& node, const Setting& expected) {
   }
 }
 
-// A folder, a pipe, a device: opening it could wait for ever, and writing it would not replace it.
+// A folder, a pipe, a device: opening it could block forever, and writing would not replace it.
 bool is_no_file(const std::string& path) {
   std::error_code ignored;
   const auto status = std::filesystem::status(path, ignored);

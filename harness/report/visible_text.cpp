@@ -46,7 +46,7 @@ bool hides(std::uint32_t c) {
   return c == 0xfeff || (c & 0xfffeU) == 0xfffe || within(c, 0xfdd0, 0xfdef) || within(c, 0xe0000, 0xe007f);
 }
 
-// What may stand before the `::` of a name: `cutlass::gemm`, `std::vector<int>::size`.
+// Whether a name may end in this character, before `::`: `cutlass::gemm`, `std::vector<int>::size`.
 bool ends_word(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '>' || c == ')';
 }

@@ -247,7 +247,7 @@ void CaseCheck::judge_ops(const RecheckPlan& plan, std::optional<int> pause, con
   StorageReader reader(prepared_);
   StorageContents restored;
   const auto is_in_memory = [&](const ValueLocation& where) {
-    return where.kind == ValueLocation::Kind::end || (pause && where.pause == *pause);
+    return where.at_end() || (pause && where.pause == *pause);
   };
   const auto find = [&](ValueId id, const ValueLocation& where) -> const std::byte* {
     const StorageId storage = program.value(id).storage;

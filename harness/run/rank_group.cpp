@@ -7,8 +7,8 @@
 #include <chrono>
 #include <map>
 
+#include "harness/core/communicator.h"
 #include "harness/core/error.h"
-#include "harness/core/rank_sync.h"
 
 namespace gpubench {
 namespace {

@@ -17,7 +17,6 @@
 
 #include "harness/core/communicator.h"
 #include "harness/core/mesh.h"
-#include "harness/core/rank_sync.h"
 #include "harness/run/forwarding_backend.h"
 
 namespace gpubench {

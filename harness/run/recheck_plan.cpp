@@ -103,11 +103,6 @@ std::optional<int> pause_to_judge_at(int op, const RecheckPlan& plan) {
 
 }  // namespace
 
-bool OpLocations::all_at_end() const {
-  const auto at_end = [](const ValueLocation& w) { return w.kind == ValueLocation::Kind::end; };
-  return std::all_of(inputs.begin(), inputs.end(), at_end) && std::all_of(outputs.begin(), outputs.end(), at_end);
-}
-
 RecheckPlan plan_recheck(const Program& program, const MemoryPlan& memory) {
   const Writes writes(program, memory);
   RecheckPlan plan;

@@ -5,6 +5,7 @@
 // of the same ops in segments, which keeps storages between two segments.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <vector>
@@ -23,14 +24,18 @@ struct ValueLocation {
   };
   Kind kind = Kind::end;
   int pause = -1;
+  [[nodiscard]] bool at_end() const { return kind == Kind::end; }
   friend bool operator==(const ValueLocation&, const ValueLocation&) = default;
 };
 
 struct OpLocations {
   std::vector<ValueLocation> inputs;
   std::vector<ValueLocation> outputs;
-  /// Whether all values are in memory after the launch.
-  [[nodiscard]] bool all_at_end() const;
+  /// Whether these values are in memory after the launch.
+  [[nodiscard]] bool outputs_at_end() const { return std::ranges::all_of(outputs, &ValueLocation::at_end); }
+  [[nodiscard]] bool all_at_end() const {
+    return outputs_at_end() && std::ranges::all_of(inputs, &ValueLocation::at_end);
+  }
   /// The op is judged at the pause before this op; none: after the launch.
   std::optional<int> judged_before{};
 };

@@ -18,11 +18,6 @@ constexpr std::int64_t most_round_suspects = 1000;
 
 HostBytes content_of(PreparedCase& prepared, int copy, StorageId id) { return prepared.memory(copy).block(id).copy(); }
 
-bool all_at_end(std::span<const ValueLocation> places) {
-  return std::all_of(places.begin(), places.end(),
-                     [](const ValueLocation& where) { return where.kind == ValueLocation::Kind::end; });
-}
-
 }  // namespace
 
 Fingerprints fingerprints_of(PreparedCase& prepared, int copy, const std::vector<StorageId>& storages) {
@@ -113,7 +108,7 @@ bool RoundCheck::judge_left(int copy, const std::vector<StorageId>& differing) {
   for (const int op : prepared_.ops(Phase::timed)) {
     const OpLocations& where = plan.ops[static_cast<std::size_t>(op)];
     for (std::size_t i = 0; i < where.inputs.size(); ++i) {
-      if (where.inputs[i].kind == ValueLocation::Kind::end || !all_at_end(where.outputs)) continue;
+      if (where.inputs[i].at_end() || !where.outputs_at_end()) continue;
       const StorageId id = program.value(program.op(op).inputs[i]).storage;
       left.read_before[op][id.index] = content_of(prepared_, copy, id);
     }
@@ -126,7 +121,7 @@ bool RoundCheck::judge_left(int copy, const std::vector<StorageId>& differing) {
   for (const int op : prepared_.ops(Phase::timed)) {
     const OpCall& call = program.op(op);
     const OpLocations& where = plan.ops[static_cast<std::size_t>(op)];
-    if (!all_at_end(where.outputs)) continue;  // a later op has overwritten them, and is judged
+    if (!where.outputs_at_end()) continue;  // a later op has overwritten them, and is judged
     std::vector<StorageBytes> outputs;
     std::vector<StorageBytes> expected;
     for (const ValueId id : call.outputs) {
@@ -147,8 +142,7 @@ bool RoundCheck::judge_left(int copy, const std::vector<StorageId>& differing) {
     std::vector<StorageBytes> inputs;
     for (std::size_t i = 0; i < call.inputs.size(); ++i) {
       const StorageId id = program.value(call.inputs[i]).storage;
-      inputs.emplace_back(
-          where.inputs[i].kind == ValueLocation::Kind::end ? left(id) : left.read_before[op][id.index].bytes.data());
+      inputs.emplace_back(where.inputs[i].at_end() ? left(id) : left.read_before[op][id.index].bytes.data());
     }
     OpParity parity = judge_.judge(op, inputs, outputs, "timed", suspects);
     if (parity.verdict == Verdict::pass) {

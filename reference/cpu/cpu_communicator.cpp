@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "harness/core/backend.h"
+#include "harness/core/communicator.h"
 #include "harness/core/error.h"
-#include "harness/core/rank_sync.h"
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/cpu_backend.h"
 #include "reference/cpu/kernel.h"

@@ -9,8 +9,8 @@
 #include <memory>
 #include <vector>
 
+#include "harness/core/communicator.h"
 #include "harness/core/error.h"
-#include "harness/core/rank_sync.h"
 #include "reference/cuda/kernel.h"
 #include "reference/cuda/kernels/move.h"
 #include "reference/cuda/kernels/reduce_ranks.h"

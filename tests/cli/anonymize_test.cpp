@@ -7,7 +7,7 @@
 
 #include "harness/cli/recorder.h"
 #include "harness/report/json.h"
-#include "harness/report/report_reader.h"
+#include "harness/report/report_json.h"
 #include "tests/cli/captured.h"
 #include "tests/cli/scratch_folder.h"
 #include "tests/harness/report/holding_report.h"

@@ -19,7 +19,7 @@
 
 #include "harness/report/journal.h"
 #include "harness/report/json.h"
-#include "harness/report/report_reader.h"
+#include "harness/report/report_json.h"
 #include "tests/cli/child.h"
 #include "tests/cli/scratch_folder.h"
 #include "tests/trials.h"

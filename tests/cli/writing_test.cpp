@@ -9,7 +9,7 @@
 
 #include "harness/report/json.h"
 #include "harness/report/reader.h"
-#include "harness/report/report_reader.h"
+#include "harness/report/report_json.h"
 #include "tests/cli/captured.h"
 #include "tests/cli/scratch_folder.h"
 #include "tests/io_faults/io_faults.h"

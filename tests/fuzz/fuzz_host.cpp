@@ -16,7 +16,6 @@
 #include "harness/hardware/telemetry.h"
 #include "harness/report/json.h"
 #include "harness/report/report_json.h"
-#include "harness/report/report_reader.h"
 #include "tests/fuzz/memory_folder.h"
 #include "tests/harness/report/holding_report.h"
 #include "tests/harness/report/output_checks.h"

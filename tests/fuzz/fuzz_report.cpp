@@ -8,7 +8,7 @@
 #include "harness/compare/invocation.h"
 #include "harness/report/export.h"
 #include "harness/report/json.h"
-#include "harness/report/report_reader.h"
+#include "harness/report/report_json.h"
 #include "tests/fuzz/memory_folder.h"
 #include "tests/harness/report/sinks.h"
 

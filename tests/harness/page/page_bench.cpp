@@ -4,7 +4,7 @@
 
 #include "harness/page/page.h"
 #include "harness/report/json.h"
-#include "harness/report/report_reader.h"
+#include "harness/report/report_json.h"
 #include "tests/harness/page/large_report.h"
 
 namespace {

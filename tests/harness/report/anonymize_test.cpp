@@ -11,11 +11,10 @@
 #include <regex>
 #include <set>
 
-#include "harness/report/anonymize_key.h"
 #include "harness/report/atomic_file.h"
 #include "harness/report/content_digest.h"
 #include "harness/report/json.h"
-#include "harness/report/report_reader.h"
+#include "harness/report/report_json.h"
 #include "tests/harness/report/holding_report.h"
 #include "tests/harness/report/sinks.h"
 #include "tests/harness/report/string_fields.h"

@@ -1,5 +1,5 @@
 // The reader of reports: what holds comes through whole, and everything else is refused with its place and the reason.
-#include "harness/report/report_reader.h"
+#include "harness/report/report_json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 #include <stdexcept>
 
 #include "harness/report/json.h"
-#include "harness/report/report_reader.h"
+#include "harness/report/report_json.h"
 
 namespace gpubench {
 namespace {

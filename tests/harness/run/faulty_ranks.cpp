@@ -3,7 +3,7 @@
 #include <map>
 #include <mutex>
 
-#include "harness/core/rank_sync.h"
+#include "harness/core/communicator.h"
 
 namespace gpubench::testing {
 namespace {

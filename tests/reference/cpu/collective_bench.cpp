@@ -11,7 +11,7 @@
 #include <atomic>
 #include <thread>
 
-#include "harness/core/rank_sync.h"
+#include "harness/core/communicator.h"
 #include "harness/run/rank_group.h"
 #include "reference/cpu/cpu_backend.h"
 #include "reference/ops/collective.h"

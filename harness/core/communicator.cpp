@@ -1,5 +1,3 @@
-#include "harness/core/rank_sync.h"
-
 #include "harness/core/communicator.h"
 
 namespace gpubench {

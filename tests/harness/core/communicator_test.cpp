@@ -1,11 +1,9 @@
-#include "harness/core/rank_sync.h"
+#include "harness/core/communicator.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <thread>
-
-#include "harness/core/communicator.h"
 
 namespace gpubench {
 namespace {
