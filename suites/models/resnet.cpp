@@ -66,7 +66,7 @@ Program resnet_train_step(const Case& c, const Recipe& r) {
     const ValueId mean = global_average_pool_forward(p, r.math, "pool", x);
     const ValueId features = layers.reshaped("features", mean, {n, p.spec(mean).shape[3]});
     const ValueId logits = layers.linear("head", features, c.dim("classes"));
-    return cross_entropy_forward(p, r.math, "loss", logits, labels).loss;
+    return cross_entropy_forward(p, r.math, "loss", logits, labels, {.label_smoothing = 0.1}).loss;
   });
 }
 

@@ -102,9 +102,9 @@ def block_step(rank, y_name, block):
     return (y * rank.named("dy")).sum(), {"y": (rank.named(y_name), y), "gradient of x": (rank.named("d(x)"), x)}
 
 
-def loss_of(rank, logits, name):
+def loss_of(rank, logits, name, smoothing=0.0):
     """What a classifier returns; `name`: of our logits."""
-    loss = F.cross_entropy(logits, rank.named("labels"))
+    loss = F.cross_entropy(logits, rank.named("labels"), label_smoothing=smoothing)
     return loss, {"logits": (rank.named(name), logits), "loss": (rank.named("loss.loss"), loss.reshape(1))}
 
 
@@ -265,7 +265,7 @@ def resnet_train_step(rank, w):
     for stage, blocks in enumerate({14: (1, 1, 1, 1), 50: (3, 4, 6, 3)}[rank.dims["depth"]], 1):
         for block in range(blocks):
             x = net.bottleneck(f"stage{stage}.block{block}.", x, 2 if stage > 1 and block == 0 else 1)
-    loss, found = loss_of(rank, linear(w, "head", x.mean((2, 3))), "head")
+    loss, found = loss_of(rank, linear(w, "head", x.mean((2, 3))), "head", smoothing=0.1)
     return loss, {**found, **net.running}
 
 
