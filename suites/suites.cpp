@@ -1,5 +1,7 @@
 #include "suites/suites.h"
 
+#include <algorithm>
+
 #include "reference/ops/transform/differentiate.h"
 
 namespace gpubench {
@@ -23,13 +25,20 @@ class Declared final : public Workload {
   [[nodiscard]] WorkloadInfo info() const override { return declaration_.info; }
   [[nodiscard]] Grid grid() const override { return declaration_.grid; }
   [[nodiscard]] Program build(const Case& c) const override { return declaration_.build(c, recipe(c.recipe)); }
-  [[nodiscard]] double items(const Case& c) const override { return declaration_.items(c); }
+  [[nodiscard]] double items(const Case& c) const override {
+    return declaration_.items(c) * static_cast<double>(micro_batches(c));
+  }
 
  private:
   Declaration declaration_;
 };
 
 }  // namespace
+
+std::int64_t micro_batches(const Case& c) {
+  const auto found = std::ranges::find(c.dims, "micro", &Dims::value_type::first);
+  return found == c.dims.end() ? 1 : found->second;
+}
 
 std::shared_ptr<const Workload> declare(Declaration declaration) {
   return std::make_shared<Declared>(std::move(declaration));

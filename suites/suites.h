@@ -45,6 +45,10 @@ struct Declaration {
 /// unchanged.
 [[nodiscard]] inline std::vector<std::string> training_recipes() { return {"f32", "tf32", "bf16", "f16"}; }
 
+/// Dimension "micro" of training steps that add up the gradients of so many micro-batches, each of the case's own
+/// batch; 1 without it. Items are those of all of them.
+[[nodiscard]] std::int64_t micro_batches(const Case& c);
+
 /// A workload of one rank: build() is given the case's recipe.
 [[nodiscard]] std::shared_ptr<const Workload> declare(Declaration declaration);
 

@@ -1,6 +1,7 @@
 // Suite transformer: training steps of transformers as a whole, forward to AdamW: blocks at the sizes of real models,
 // and complete models. On several ranks each has a batch of the size that the case names (weak scaling), and gradients
 // are reduced between them.
+#include "harness/core/step_parts.h"
 #include "suites/models/bert.h"
 #include "suites/models/gpt2.h"
 #include "suites/models/llama.h"
@@ -33,16 +34,28 @@ Grid gpt2_models() {
     return Point{
         {{"b", b}, {"s", s}, {"layers", layers}, {"h", h}, {"heads", heads}, {"vocab", vocab}}, std::move(label), tier};
   };
+  const auto in_micro_batches = [](Point point, std::int64_t micro, bool recompute) {
+    point.dims.emplace_back("micro", micro);
+    point.label += " in micro-batches";
+    if (recompute) {
+      point.modes = {recompute_mode};
+      point.label += ", recomputed";
+    }
+    return point;
+  };
   Grid grid;
   grid.recipes = training_recipes();
   grid.points = {
       point(2, 64, 2, 128, 4, 512, "2-layer gpt2", Tier::smoke),
+      in_micro_batches(point(2, 64, 2, 128, 4, 512, "2-layer gpt2", Tier::smoke), 2, true),
       point(4, 128, 4, 256, 4, 2048, "4-layer gpt2", Tier::quick),
+      in_micro_batches(point(4, 128, 4, 256, 4, 2048, "4-layer gpt2", Tier::quick), 4, false),
       point(4, 1024, 12, 768, 12, 50304, "gpt2-124m", Tier::standard),
       point(16, 1024, 12, 768, 12, 50304, "gpt2-124m", Tier::large),
       point(4, 1024, 24, 1024, 16, 50304, "gpt2-350m", Tier::large),
       point(4, 1024, 36, 1280, 20, 50304, "gpt2-774m", Tier::large),
       point(4, 1024, 48, 1600, 25, 50304, "gpt2-1558m", Tier::large),
+      in_micro_batches(point(4, 1024, 48, 1600, 25, 50304, "gpt2-1558m", Tier::large), 8, true),
   };
   return grid;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "harness/core/step_parts.h"
 #include "reference/ops/attention.h"
 #include "reference/ops/batch_norm.h"
 #include "reference/ops/conv2d.h"
@@ -11,8 +12,11 @@
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/pointwise.h"
+#include "reference/ops/transform/accumulate.h"
+#include "reference/ops/transform/checkpoint.h"
 #include "reference/ops/transform/data_parallel.h"
 #include "reference/ops/transform/differentiate.h"
+#include "suites/suites.h"
 
 namespace gpubench::suites {
 
@@ -223,14 +227,30 @@ Block token_block(const Recipe& r, std::int64_t tokens, std::int64_t width,
   return {tensor("x", r.tensor, shape, Role::input, Fill::norm_rows(1.0)), shape, &Layers::adamw, std::move(forward)};
 }
 
+namespace {
+
+/// One rank's step on one micro-batch, whose optimizer is appended here, as the case wants it: with its blocks run
+/// again, on its micro-batches, on its ranks.
+Program whole_step(const Case& c, Layers& layers, Optimizer optimizer, const std::vector<ValueId>& gradients,
+                   Reduction reduction) {
+  (layers.*optimizer)(gradients);
+  const Recipe& r = layers.recipe();
+  const Program step = c.has_mode(recompute_mode)
+                           ? checkpoint(layers.program(), every_nth_block(1, [](const OpCall&) { return true; }))
+                           : layers.program();
+  const Accumulated all = accumulate(step, {static_cast<int>(micro_batches(c)), reduction, r.wide, r.math}, gradients);
+  return data_parallel(all.program, {.ranks = c.ranks, .reduction = reduction, .math = r.math}, all.gradients);
+}
+
+}  // namespace
+
 Program block_step(const Case& c, const Recipe& r, const Block& block) {
   Program p;
   Layers layers(p, r);
   const ValueId x = layers.batch(block.x);
   const ValueId dy = layers.batch(tensor("dy", r.tensor, block.y, Role::gradient, Fill::normal(0.03125)));
   const std::vector<ValueId> gradients = layers.backward(block.forward(layers, x), dy, {x});
-  (layers.*block.optimizer)(gradients);
-  return data_parallel(p, {.ranks = c.ranks, .reduction = Reduction::sum, .math = r.math}, gradients);
+  return whole_step(c, layers, block.optimizer, gradients, Reduction::sum);
 }
 
 Program train_step(const Case& c, const Recipe& r, Optimizer optimizer,
@@ -238,8 +258,7 @@ Program train_step(const Case& c, const Recipe& r, Optimizer optimizer,
   Program p;
   Layers layers(p, r);
   const std::vector<ValueId> gradients = layers.backward(forward(layers));
-  (layers.*optimizer)(gradients);
-  return data_parallel(p, {.ranks = c.ranks, .math = r.math}, gradients);
+  return whole_step(c, layers, optimizer, gradients, Reduction::average);
 }
 
 }  // namespace gpubench::suites

@@ -114,7 +114,8 @@ struct Block {
   std::function<ValueId(Layers&, ValueId x)> forward;
 };
 /// The training step of a block: forward, backward from a gradient of its result, and the optimizer. On the ranks of
-/// the case, each with a batch of its own; gradients are summed.
+/// the case, each with a batch of its own; gradients are summed. As that of a model it may have several micro-batches
+/// (micro_batches()) and run its blocks again (recompute_mode).
 [[nodiscard]] Program block_step(const Case& c, const Recipe& r, const Block& block);
 /// Of a transformer: rows of tokens [tokens, width] as norms meet them, and AdamW.
 [[nodiscard]] Block token_block(const Recipe& r, std::int64_t tokens, std::int64_t width,

@@ -10,15 +10,19 @@
 namespace gpubench {
 namespace {
 
-Program build(const std::string& suite_name, const std::string& workload_name, Dims dims,
-              const std::string& precision = "f32", int ranks = 1) {
-  const Case c{suite_name, workload_name, std::move(dims), precision, {}, ranks, "of a test"};
+const Workload& workload(const std::string& suite_name, const std::string& name) {
   for (const Suite& suite : all_suites()) {
     for (const auto& workload : suite.workloads) {
-      if (suite.name == suite_name && workload->info().name == workload_name) return workload->build(c);
+      if (suite.name == suite_name && workload->info().name == name) return *workload;
     }
   }
   throw std::runtime_error("no such workload");
+}
+
+Program build(const std::string& suite_name, const std::string& workload_name, Dims dims,
+              const std::string& precision = "f32", int ranks = 1) {
+  return workload(suite_name, workload_name)
+      .build({suite_name, workload_name, std::move(dims), precision, {}, ranks, "of a test"});
 }
 
 /// Elements of all trained tensors; a master and its copy count once.
@@ -197,6 +201,38 @@ TEST(Models, TheGradientsOfPackedProductsAreWrittenInPlace) {
   const Program program =
       build("transformer", "llama_block", {{"b", 1}, {"s", 256}, {"h", 256}, {"heads", 4}, {"kv", 2}, {"f", 704}});
   for (const OpCall& op : program.ops()) EXPECT_NE(op.kind.name, "reorder") << op.label;
+}
+
+// Three micro-batches do three times the forward and backward. What runs again is the blocks, but for the last product
+// and the last sum of each, which nothing of its backward reads.
+TEST(Models, MicroBatchesAndRecomputationMultiplyTheWorkOfTheirPart) {
+  const Dims dims{{"b", 2}, {"s", 64}, {"layers", 2}, {"h", 128}, {"heads", 4}, {"vocab", 512}};
+  Dims three = dims;
+  three.emplace_back("micro", 3);
+  const auto built = [](const Dims& d, std::vector<std::string> modes) {
+    return workload("transformer", "gpt2_train_step")
+        .build({"transformer", "gpt2_train_step", d, "bf16", std::move(modes), 1, "of a test"});
+  };
+  const Program one = built(dims, {});
+  const Program all = built(three, {});
+  EXPECT_DOUBLE_EQ(flop_of(all, {"gemm", "attention", "layer_norm"}),
+                   3 * flop_of(one, {"gemm", "attention", "layer_norm"}));
+  EXPECT_DOUBLE_EQ(flop_of(all, {"adamw", "clip"}), flop_of(one, {"adamw", "clip"}));
+  EXPECT_EQ(parameters_of(all), parameters_of(one));
+
+  const Program again = built(dims, {"recompute"});
+  const double rows = 2 * 64;
+  const double products = 2 * 2 * rows * 128 * (384 + 128 + 512);  // of two layers: qkv, attention_out, up
+  EXPECT_DOUBLE_EQ(flop_of(again, {"gemm"}) - flop_of(one, {"gemm"}), products);
+  EXPECT_DOUBLE_EQ(flop_of(again, {"attention_forward"}), 2 * flop_of(one, {"attention_forward"}));
+}
+
+TEST(Models, ItemsAreThoseOfAllMicroBatches) {
+  const Workload& gpt2 = workload("transformer", "gpt2_train_step");
+  Case c{"transformer", "gpt2_train_step", {{"b", 2}, {"s", 64}}, "f32", {}, 1, ""};
+  EXPECT_EQ(gpt2.items(c), 128.0);
+  c.dims.emplace_back("micro", 3);
+  EXPECT_EQ(gpt2.items(c), 384.0);
 }
 
 }  // namespace
