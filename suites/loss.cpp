@@ -32,9 +32,9 @@ Grid resnet_head() {
 }
 // Chowdhery et al., arXiv 2204.02311.
 Grid palm_head() {
-  return grid_of({row_point(8, 256000, "palm, 8 tokens", Tier::smoke, {"f32"}),
-                  row_point(24, 256000, "palm, 24 tokens", Tier::quick),
-                  row_point(2048, 256000, "palm, a sequence", Tier::standard)});
+  return grid_of({row_point(8, 256000, "palm-540b, 8 tokens", Tier::smoke, {"f32"}),
+                  row_point(24, 256000, "palm-540b, 24 tokens", Tier::quick),
+                  row_point(2048, 256000, "palm-540b, a sequence", Tier::standard)});
 }
 
 constexpr CrossEntropy plain{};

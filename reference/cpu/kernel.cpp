@@ -15,6 +15,7 @@
 #include "reference/ops/embedding.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/grouped_gemm.h"
+#include "reference/ops/loss_scaling.h"
 #include "reference/ops/move.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
@@ -155,6 +156,8 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {transpose_kind, plan_transpose},
     {unpermute_backward_weights_kind, plan_unpermute_backward_weights},
     {unpermute_tokens_kind, plan_unpermute_tokens},
+    {unscale_kind, plan_unscale},
+    {update_scale_kind, plan_update_scale},
 };
 
 }  // namespace

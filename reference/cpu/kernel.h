@@ -196,5 +196,7 @@ PlanFunction plan_group_tokens, plan_permute_tokens, plan_unpermute_tokens, plan
 PlanFunction plan_gradient_norm, plan_clip;
 /// adamw, clip_adamw, sgd. Weights and moments f32.
 PlanFunction plan_adamw, plan_sgd;
+/// Unscaled gradients f32.
+PlanFunction plan_unscale, plan_update_scale;
 
 }  // namespace gpubench::cpu

@@ -116,10 +116,12 @@ struct Update {
   int threads = 1;
   Rule rule;
   bool copies = false;
+  const float* found_inf = nullptr;  ///< null: nothing is skipped
   TensorList list;
   std::vector<Parameter> parameters;
 
   void operator()() const {
+    if (found_inf != nullptr && *found_inf != 0.0F) return;
     const auto factors = rule.factors();
     parallel_chunks(threads, list.length(), element_grain, [&](std::int64_t begin, std::int64_t end) {
       list.visit(begin, end, [&](std::size_t tensor, std::int64_t first, std::int64_t count) {
@@ -148,9 +150,9 @@ struct Update {
 template <class Rule>
 Plan plan_update(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context, Rule rule) {
   const Named<TensorSpec> operand(call, tensors);
-  expect_type(call, operand, {"norm", "lr"}, DType::f32);
+  expect_type(call, operand, {"norm", "lr", "found_inf"}, DType::f32);
   expect_type(call, operand, {"step"}, DType::i32);
-  Update<Rule> work{context.threads, std::move(rule), call.attributes.has("copy"), {}, {}};
+  Update<Rule> work{context.threads, std::move(rule), call.attributes.has("copy"), nullptr, {}, {}};
   const std::size_t lists = operand_names(call.kind.outputs, call.attributes, 1).size() + 1;  // and the gradients
   std::int64_t copy_bytes = 0;
   for (std::size_t t = 0; const TensorSpec* weight = operand.find("w", t); ++t) {
@@ -172,6 +174,7 @@ Plan plan_update(const OpCall& call, std::span<const TensorSpec> tensors, const 
     const Named<Tensor> at(call, bound);
     Update<Rule> result = work;
     result.rule.bind(at);
+    if (const Tensor* found = at.find("found_inf")) result.found_inf = elements_of<const float>(*found);
     for (std::size_t t = 0; const Tensor* weight = at.find("w", t); ++t) {
       const Tensor* v = at.find("v", t);
       Parameter parameter{elements_of<float>(*weight), Source(at.at("g", t)), elements_of<float>(at.at("m", t)),

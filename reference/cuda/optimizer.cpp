@@ -4,10 +4,13 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <vector>
 
 #include "reference/cuda/kernels/optimizer.h"
+#include "reference/ops/loss_scaling.h"
 #include "reference/ops/optimizer.h"
+#include "reference/ops/tensor_checks.h"
 
 namespace gpubench::cuda {
 namespace {
@@ -127,6 +130,60 @@ Plan plan_clip(const OpCall& call, std::span<const TensorSpec> tensors, const Cu
                  });
 }
 
+Plan plan_unscale(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  const Named<TensorSpec> operand(call, tensors);
+  const Element scale_type = norm_element(call, operand["scale"]);
+  expect_same_type(call, operand["scale"], operand["found_inf"]);
+  const std::size_t count = call.inputs.size() - 1;
+  const Gradients gradients = gradients_of(call, tensors.subspan(1, count));
+  for (std::size_t i = 0; i < count; ++i) {
+    const TensorSpec& unscaled = operand.at("g'", i);
+    expect_type(call, unscaled, statistic_type(tensors[1 + i].dtype));
+    if (!share_one_run(std::array{tensors[1 + i], unscaled})) {
+      refuse(call, fmt::format("{} and its result have different layouts; expected one", unscaled.to_string()));
+    }
+  }
+  const int parts = gradient_norm_parts(gradients.chunk_count(), context.device.multiprocessors);
+  return plan_of(own_implementation(context), static_cast<std::size_t>(parts) * sizeof(double),
+                 [=](std::span<const Tensor> bound, Workspace space) {
+                   const Named<Tensor> at(call, bound);
+                   std::vector<GradientEntry> entries = gradients.entries;
+                   for (std::size_t i = 0; i < count; ++i) {
+                     entries[i].gradient = at.at("g", i).data;
+                     entries[i].clipped = at.at("g'", i).data;
+                   }
+                   const auto tables = upload_tables(entries, gradients.chunks);
+                   const UnscaleArgs work{tables.entries,
+                                          tables.chunks,
+                                          gradients.chunk_count(),
+                                          at["scale"].data,
+                                          at["found_inf"].data,
+                                          scale_type,
+                                          reinterpret_cast<double*>(space.data),
+                                          parts};
+                   return [work, held = tables.memory](cudaStream_t stream) {
+                     launch_unscale(work, stream);
+                     check_launch("unscale");
+                   };
+                 });
+}
+
+Plan plan_update_scale(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  const Named<TensorSpec> operand(call, tensors);
+  const auto& attributes = call.attributes.as<UpdateScale>();
+  expect_type(call, operand["tracker"], DType::i32);
+  using Args = UpdateScaleArgs;
+  Args args;
+  args.scale_type = norm_element(call, operand["scale"]);
+  args.found_type = norm_element(call, operand["found_inf"]);
+  args.growth = attributes.growth;
+  args.backoff = attributes.backoff;
+  args.interval = attributes.interval;
+  return own_plan(
+      call, context, args, launch_update_scale,
+      {{"scale'", to<&Args::scale>}, {"tracker'", to<&Args::tracker>}, {"found_inf", to<&Args::found_inf>}});
+}
+
 namespace {
 
 /// The parameters of an optimizer's call, without addresses.
@@ -162,12 +219,13 @@ Plan plan_update(const OpCall& call, std::span<const TensorSpec> tensors, const 
                  Bind bind) {
   const Named<TensorSpec> operand(call, tensors);
   const DType state = operand["w"].dtype == DType::f64 ? DType::f64 : DType::f32;
-  operand.each({"norm", "lr"}, [&](const TensorSpec& scalar) {
+  operand.each({"norm", "lr", "found_inf"}, [&](const TensorSpec& scalar) {
     if (scalar.dtype != DType::f32) expect_type(call, scalar, state);
   });
   operand.each({"step"}, [&](const TensorSpec& step) { expect_type(call, step, DType::i32); });
   args.state = state == DType::f64 ? Element::f64 : Element::f32;
   args.lr_type = any_element(call, operand["lr"]);
+  if (const TensorSpec* found = operand.find("found_inf")) args.found_type = any_element(call, *found);
   const std::vector<ParameterEntry> blank = parameters_of(call, operand, tensors, state);
   std::vector<std::int64_t> sizes;
   for (const ParameterEntry& entry : blank) sizes.push_back(entry.elements);
@@ -189,6 +247,7 @@ Plan plan_update(const OpCall& call, std::span<const TensorSpec> tensors, const 
                    work.chunks = tables.chunks;
                    work.chunk_count = static_cast<std::int64_t>(chunks.size());
                    work.lr = at["lr"].data;
+                   if (const Tensor* found = at.find("found_inf")) work.found_inf = found->data;
                    bind(work, at);
                    return [work, multiprocessors, name = std::string(call.kind.name),
                            held = tables.memory](cudaStream_t stream) {

@@ -71,6 +71,8 @@ PlanFunction plan_gradient_norm, plan_clip;
 /// adamw, clip_adamw, sgd. Masters and moments in f32, gradients and copies in f32, f16 or bf16; or all of them in f64.
 /// Dense, in one order per parameter. The learning rate is f32, or f64 with the rest.
 PlanFunction plan_adamw, plan_sgd;
+/// Unscaled gradients f32, or f64 as the gradients.
+PlanFunction plan_unscale, plan_update_scale;
 
 /// What moves x's elements to where y's layout has them, without addresses: for ops that move elements among other
 /// things. Throws Unsupported for blocked layouts and for more than most_move_axes axes.

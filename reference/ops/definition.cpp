@@ -10,7 +10,7 @@ namespace gpubench {
 namespace {
 
 std::vector<const OpDefinition*> in_alphabetical_order() {
-  constexpr std::array<Definitions*, 23> textbooks{attention_definitions,
+  constexpr std::array<Definitions*, 24> textbooks{attention_definitions,
                                                    attention_backward_definitions,
                                                    batch_norm_definitions,
                                                    bias_gradient_definitions,
@@ -22,6 +22,7 @@ std::vector<const OpDefinition*> in_alphabetical_order() {
                                                    embedding_definitions,
                                                    gemm_definitions,
                                                    grouped_gemm_definitions,
+                                                   loss_scaling_definitions,
                                                    move_definitions,
                                                    norm_definitions,
                                                    norm_backward_definitions,

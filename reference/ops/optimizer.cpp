@@ -87,7 +87,7 @@ namespace {
 
 /// Appends `call`, which has the inputs that go before lr, and no outputs yet.
 void append_update(Program& program, OpCall call, ValueId lr, std::optional<ValueId> step,
-                   const std::vector<Parameter>& parameters) {
+                   std::optional<ValueId> found_inf, const std::vector<Parameter>& parameters) {
   // Clipping is part of the step that it is fused with.
   const OpKind op = call.kind == clip_adamw_kind ? adamw_kind : call.kind;
   if (parameters.empty()) throw ProgramError(std::string(op.name) + ": no tensors given; expected at least one");
@@ -98,6 +98,11 @@ void append_update(Program& program, OpCall call, ValueId lr, std::optional<Valu
     expect_shape(op, program.spec(*step), Shape{1});
     expect_dtype(op, program.spec(*step), DType::i32);
     call.inputs.push_back(*step);
+  }
+  if (found_inf) {
+    expect_shape(op, program.spec(*found_inf), Shape{1});
+    expect_float(op, program.spec(*found_inf));
+    call.inputs.push_back(*found_inf);
   }
   for (const Parameter& parameter : parameters) {
     expect_parameter(program, op, parameter, call.attributes.has("copy"));
@@ -115,21 +120,26 @@ void append_update(Program& program, OpCall call, ValueId lr, std::optional<Valu
 
 }  // namespace
 
-void adamw(Program& program, const AdamW& attributes, const Math& math, std::string label, ValueId lr, ValueId step,
-           std::span<const AdamWTensor> tensors) {
-  append_update(program, {adamw_kind, attributes, math, {}, {}, std::move(label)}, lr, step, parameters_of(tensors));
-}
-
-void clip_adamw(Program& program, const ClipAdamW& attributes, const Math& math, std::string label, ValueId norm,
-                ValueId lr, ValueId step, std::span<const AdamWTensor> tensors) {
-  expect_limit(program, clip_adamw_kind, attributes.limit, norm);
-  append_update(program, {clip_adamw_kind, attributes, math, {norm}, {}, std::move(label)}, lr, step,
+void adamw(Program& program, AdamW attributes, const Math& math, std::string label, ValueId lr, ValueId step,
+           std::span<const AdamWTensor> tensors, std::optional<ValueId> found_inf) {
+  attributes.skips = found_inf.has_value();
+  append_update(program, {adamw_kind, attributes, math, {}, {}, std::move(label)}, lr, step, found_inf,
                 parameters_of(tensors));
 }
 
-void sgd(Program& program, const Sgd& attributes, const Math& math, std::string label, ValueId lr,
-         std::span<const SgdTensor> tensors) {
-  append_update(program, {sgd_kind, attributes, math, {}, {}, std::move(label)}, lr, {}, parameters_of(tensors));
+void clip_adamw(Program& program, ClipAdamW attributes, const Math& math, std::string label, ValueId norm, ValueId lr,
+                ValueId step, std::span<const AdamWTensor> tensors, std::optional<ValueId> found_inf) {
+  attributes.adamw.skips = found_inf.has_value();
+  expect_limit(program, clip_adamw_kind, attributes.limit, norm);
+  append_update(program, {clip_adamw_kind, attributes, math, {norm}, {}, std::move(label)}, lr, step, found_inf,
+                parameters_of(tensors));
+}
+
+void sgd(Program& program, Sgd attributes, const Math& math, std::string label, ValueId lr,
+         std::span<const SgdTensor> tensors, std::optional<ValueId> found_inf) {
+  attributes.skips = found_inf.has_value();
+  append_update(program, {sgd_kind, attributes, math, {}, {}, std::move(label)}, lr, {}, found_inf,
+                parameters_of(tensors));
 }
 
 AdamWCall adamw_call(const OpCall& call) {

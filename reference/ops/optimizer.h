@@ -14,9 +14,10 @@ namespace gpubench {
 /// g_1 ... g_count -> norm f32 [1]: the 2-norm over all elements of all of them.
 inline constexpr OpKind gradient_norm_kind{"gradient_norm", "g*", "norm"};
 inline constexpr OpKind clip_kind{"clip", "norm g*", "g'*"};
-inline constexpr OpKind adamw_kind{"adamw", "lr step w* g* m* v* copy*?", "w'* m'* v'* copy'*?"};
-inline constexpr OpKind clip_adamw_kind{"clip_adamw", "norm lr step w* g* m* v* copy*?", "w'* m'* v'* copy'*?"};
-inline constexpr OpKind sgd_kind{"sgd", "lr w* g* m* copy*?", "w'* m'* copy'*?"};
+inline constexpr OpKind adamw_kind{"adamw", "lr step found_inf? w* g* m* v* copy*?", "w'* m'* v'* copy'*?"};
+inline constexpr OpKind clip_adamw_kind{"clip_adamw", "norm lr step found_inf? w* g* m* v* copy*?",
+                                        "w'* m'* v'* copy'*?"};
+inline constexpr OpKind sgd_kind{"sgd", "lr found_inf? w* g* m* copy*?", "w'* m'* copy'*?"};
 
 /// norm, g_1 ... -> g_1' ... (updates): g' = g min(1, limit / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_.
 struct Clip {
@@ -28,20 +29,25 @@ struct Clip {
 ///   w' = w - lr (m' / bc1 / (sqrt(v' / bc2) + epsilon) + weight_decay w),   bc = 1 - beta^step
 /// Inputs: lr f32 [1], step i32 [1] (the first step is 1), then per tensor: w f32, g, m f32, v f32, [copy].
 /// Outputs per tensor, all updates: w', m', v', [copy' = w' rounded to the copy's type].
+/// With found_inf f32 [1], which follows step, nothing changes where that is not 0 (reference/ops/loss_scaling.h).
 struct AdamW {
   double beta1 = 0.9;
   double beta2 = 0.95;
   double epsilon = 1e-8;
   double weight_decay = 0.1;
   bool copies = false;  ///< every tensor has a low-precision copy
+  bool skips = false;   ///< found_inf is an operand; the builders set it
   static void visit(auto&& attribute) {
     attribute("beta1", &AdamW::beta1);
     attribute("beta2", &AdamW::beta2);
     attribute("epsilon", &AdamW::epsilon);
     attribute("weight_decay", &AdamW::weight_decay);
     attribute("copies", &AdamW::copies);
+    attribute("skips", &AdamW::skips);
   }
-  [[nodiscard]] bool has(std::string_view operand) const { return copies && operand.starts_with("copy"); }
+  [[nodiscard]] bool has(std::string_view operand) const {
+    return operand == "found_inf" ? skips : copies && operand.starts_with("copy");
+  }
 };
 /// clip and adamw in one pass. Inputs: norm, then those of adamw; outputs as adamw's. Gradients are left
 /// unchanged: the clipped values go into m' and v' unrounded and are not stored.
@@ -58,19 +64,23 @@ struct ClipAdamW {
 ///   d = g + weight_decay w          m' = momentum m + d
 ///   w' = w - lr m', or with nesterov w - lr (d + momentum m')
 /// Inputs: lr f32 [1], then per tensor: w f32, g, m f32, [copy]. Outputs per tensor, all updates: w', m',
-/// [copy' = w' rounded to the copy's type].
+/// [copy' = w' rounded to the copy's type]. found_inf, which follows lr: as AdamW's.
 struct Sgd {
   double momentum = 0.9;
   double weight_decay = 0.0;
   bool nesterov = false;
   bool copies = false;  ///< every tensor has a low-precision copy
+  bool skips = false;   ///< found_inf is an operand; the builder sets it
   static void visit(auto&& attribute) {
     attribute("momentum", &Sgd::momentum);
     attribute("weight_decay", &Sgd::weight_decay);
     attribute("nesterov", &Sgd::nesterov);
     attribute("copies", &Sgd::copies);
+    attribute("skips", &Sgd::skips);
   }
-  [[nodiscard]] bool has(std::string_view operand) const { return copies && operand.starts_with("copy"); }
+  [[nodiscard]] bool has(std::string_view operand) const {
+    return operand == "found_inf" ? skips : copies && operand.starts_with("copy");
+  }
 };
 
 ValueId gradient_norm(Program& program, const Math& math, std::string label, std::span<const ValueId> gradients);
@@ -83,28 +93,30 @@ struct AdamWTensor {
   std::optional<ValueId> copy;  ///< given for all tensors or for none
 };
 /// The updated weights (and copies, m, v) are the op's outputs, in the order of the docstring above.
-void adamw(Program& program, const AdamW& attributes, const Math& math, std::string label, ValueId lr, ValueId step,
-           std::span<const AdamWTensor> tensors);
-void clip_adamw(Program& program, const ClipAdamW& attributes, const Math& math, std::string label, ValueId norm,
-                ValueId lr, ValueId step, std::span<const AdamWTensor> tensors);
+void adamw(Program& program, AdamW attributes, const Math& math, std::string label, ValueId lr, ValueId step,
+           std::span<const AdamWTensor> tensors, std::optional<ValueId> found_inf = {});
+void clip_adamw(Program& program, ClipAdamW attributes, const Math& math, std::string label, ValueId norm, ValueId lr,
+                ValueId step, std::span<const AdamWTensor> tensors, std::optional<ValueId> found_inf = {});
 
 /// The same for an optimizer that keeps one moment.
 struct SgdTensor {
   ValueId weight, gradient, m;
   std::optional<ValueId> copy;
 };
-void sgd(Program& program, const Sgd& attributes, const Math& math, std::string label, ValueId lr,
-         std::span<const SgdTensor> tensors);
+void sgd(Program& program, Sgd attributes, const Math& math, std::string label, ValueId lr,
+         std::span<const SgdTensor> tensors, std::optional<ValueId> found_inf = {});
 
 /// What adamw and clip_adamw have in common: the step, and where its tensors are.
 struct AdamWCall {
   AdamW adamw;
   std::optional<double> limit;  ///< of clip_adamw, whose first input is the norm
-  std::size_t lr = 0;           ///< which input; the step follows, then the tensors
+  std::size_t lr = 0;           ///< which input; the step follows, found_inf if it skips, then the tensors
   std::size_t inputs = 4;       ///< per parameter: w, g, m, v, [copy]
   std::size_t outputs = 3;      ///< per parameter: w', m', v', [copy']
 
-  [[nodiscard]] std::size_t first() const { return lr + 2; }  ///< the input that is the first parameter's w
+  [[nodiscard]] std::size_t first() const {
+    return lr + (adamw.skips ? 3 : 2);
+  }  ///< the input that is the first parameter's w
 };
 [[nodiscard]] AdamWCall adamw_call(const OpCall& call);
 

@@ -214,7 +214,8 @@ class UpdateDefinition : public OpDefinition {
     if (out.name == "copy'") {
       return "exact, bitwise: w' as stored, rounded once to " + std::string(name(op.output(output).dtype));
     }
-    return bound_text(Rule(op.call).bound(out.name[0]), op.call.math);
+    const std::string rule = bound_text(Rule(op.call).bound(out.name[0]), op.call.math);
+    return op.call.attributes.has("found_inf") ? "exact where found_inf is set, else " + rule : rule;
   }
 
   bool reads_written(const OpCall& call) const override { return call.attributes.has("copy'"); }
@@ -223,6 +224,11 @@ class UpdateDefinition : public OpDefinition {
                 std::span<Expected> judged) const override {
     const Named<TensorView> in(operands.call, operands.inputs);
     const OperandName out = name_of(operands.call, output);
+    if (const TensorView* found = in.find("found_inf"); found != nullptr && (*found)[0] != 0.0) {
+      judge_elements<1>({in.at(out.name.substr(0, out.name.size() - 1), out.item)}, wanted, judged,
+                        [](std::int64_t, const auto& old) { return moved(old[0]); });
+      return;
+    }
     const std::size_t weight_at = *position_of(kind().outputs, operands.call.attributes, "w'", out.item);
     const bool copy = out.name == "copy'";
     if (copy && !operands.written.empty()) {  // of the stored weight, which is judged itself

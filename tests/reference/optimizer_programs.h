@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "reference/ops/loss_scaling.h"
 #include "reference/ops/optimizer.h"
 #include "tests/reference/cpu/program_run.h"
 
@@ -117,6 +118,70 @@ inline void set_state(ProgramRun& run, const SgdTraining& t) {
     run.set_random(t.tensors[i].gradient, 10 * i + 1, 1e-3);
     run.set_random(t.tensors[i].m, 10 * i + 2, 1e-3);
     if (t.tensors[i].copy) run.set_random(*t.tensors[i].copy, 10 * i + 3);
+  }
+}
+
+struct ScaledTraining {
+  Program program;
+  ValueId scale, tracker, lr, step;
+  std::vector<ValueId> gradients;
+  std::vector<SgdTensor> sgd;
+  std::vector<AdamWTensor> adamw;
+};
+
+/// What loss scaling adds to a step: gradients are unscaled, SGD and AdamW update half of the parameters each unless a
+/// gradient is infinite or NaN, then the scale is updated. Copies have the type of their gradient.
+inline ScaledTraining scaled_training(const std::vector<std::int64_t>& sizes, const std::vector<DType>& gradient_types,
+                                      DType state = DType::f32) {
+  ScaledTraining t;
+  const auto add = [&](const std::string& name, DType dtype, const Shape& shape, Role role) {
+    return t.program.add(tensor(name, dtype, shape, role));
+  };
+  t.scale = add("scale", state, Shape{1}, Role::scalar);
+  t.tracker = add("tracker", DType::i32, Shape{1}, Role::scalar);
+  t.lr = add("lr", state, Shape{1}, Role::scalar);
+  t.step = add("step", DType::i32, Shape{1}, Role::scalar);
+  t.gradients = add_gradients(t.program, sizes, gradient_types);
+  const Math math{.accumulate = state};
+  const Unscale unscaled = unscale(t.program, math, "unscale", t.scale, t.gradients);
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const std::string number = std::to_string(i);
+    const auto kept = [&](const char* name, Role role) { return add(name + number, state, Shape{sizes[i]}, role); };
+    const ValueId w = kept("w", Role::parameter), g = unscaled.gradients[i], m = kept("m", Role::state);
+    const ValueId copy = add("c" + number, t.program.spec(t.gradients[i]).dtype, Shape{sizes[i]}, Role::parameter);
+    if (i % 2 == 0) {
+      t.sgd.push_back({w, g, m, copy});
+    } else {
+      t.adamw.push_back({w, g, m, kept("v", Role::state), copy});
+    }
+  }
+  sgd(t.program, {.copies = true}, math, "sgd", t.lr, t.sgd, unscaled.found_inf);
+  adamw(t.program, {.copies = true}, math, "adamw", t.lr, t.step, t.adamw, unscaled.found_inf);
+  update_scale(t.program, {.interval = 3}, "update_scale", t.scale, t.tracker, unscaled.found_inf);
+  return t;
+}
+
+/// `bad`: what the last gradient of the last tensor is, where given.
+inline void set_state(ProgramRun& run, const ScaledTraining& t, double tracker, std::optional<double> bad = {}) {
+  run.set(t.scale, std::vector<double>{1024});
+  run.set(t.tracker, std::vector<double>{tracker});
+  run.set(t.lr, std::vector<double>{0.125});
+  run.set(t.step, std::vector<double>{3});
+  for (std::size_t i = 0; i < t.gradients.size(); ++i) run.set_random(t.gradients[i], i, 0.5);
+  if (bad) {
+    std::vector<double> g = run.get(t.gradients.back());
+    g.back() = *bad;
+    run.set(t.gradients.back(), g);
+  }
+  std::uint64_t seed = 100;
+  for (const SgdTensor& p : t.sgd) {
+    for (const ValueId id : {p.weight, p.m, *p.copy}) run.set_random(id, ++seed, 0.02);
+  }
+  for (const AdamWTensor& p : t.adamw) {
+    for (const ValueId id : {p.weight, p.m, p.v, *p.copy}) run.set_random(id, ++seed, 0.02);
+    std::vector<double> v = run.get(p.v);
+    for (double& value : v) value *= value;
+    run.set(p.v, v);
   }
 }
 

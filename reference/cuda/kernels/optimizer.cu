@@ -97,11 +97,15 @@ __global__ void __launch_bounds__(threads) root_kernel(GradientNormArgs args) {
   if (threadIdx.x == 0) store(static_cast<Norm*>(args.norm), static_cast<Norm>(sqrt(total)));
 }
 
+/// The one element of a tensor, f32 or f64.
+__device__ __forceinline__ double scalar_at(const void* at, Element type) {
+  return type == Element::f64 ? load(static_cast<const double*>(at))
+                              : static_cast<double>(load(static_cast<const float*>(at)));
+}
+
 /// What gradients of this norm are multiplied with, to have `limit` at most.
 __device__ __forceinline__ double clip_factor(const void* norm, Element norm_type, double limit) {
-  const double size = norm_type == Element::f64 ? load(static_cast<const double*>(norm))
-                                                : static_cast<double>(load(static_cast<const float*>(norm)));
-  const double ratio = limit / (size + 1e-6);
+  const double ratio = limit / (scalar_at(norm, norm_type) + 1e-6);
   // A NaN norm must not turn into a factor of 1.
   return ratio >= 1.0 ? 1.0 : ratio;
 }
@@ -133,6 +137,84 @@ __device__ __forceinline__ void scale_chunk(const GradientEntry& entry, int chun
   for (i = range.in_packs + static_cast<int>(threadIdx.x); i < range.count; i += threads) {
     store_pack(to + i, scaled(load_pack<1>(from + i), factor));
   }
+}
+
+/// Adds to `bad` how many are infinite or NaN.
+template <class T, int N>
+__device__ __forceinline__ Pack<Wide<T>, N> unscaled(const Loaded<T, N>& pack, Wide<T> inverse, int& bad) {
+  Pack<Wide<T>, N> result;
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    const Wide<T> g = widen(pack[i]);
+    bad += g - g == Wide<T>(0) ? 0 : 1;
+    result.at[i] = g * inverse;
+  }
+  return result;
+}
+
+/// Unscaled gradients are f32, or f64. Returns how many of this thread's are infinite or NaN.
+template <class T>
+__device__ __forceinline__ int unscale_chunk(const GradientEntry& entry, int chunk, double exact_inverse) {
+  const auto inverse = static_cast<Wide<T>>(exact_inverse);
+  constexpr int n = pack_elements<T>;
+  constexpr int step = threads * n;
+  const ChunkRange range = range_of<T>(entry, chunk, true);
+  const T* from = static_cast<const T*>(entry.gradient) + range.first;
+  Wide<T>* to = static_cast<Wide<T>*>(entry.clipped) + range.first;
+  int bad = 0;
+  int i = static_cast<int>(threadIdx.x) * n;
+  for (; i + step < range.in_packs; i += 2 * step) {
+    const auto a = load_pack<n>(from + i);
+    const auto b = load_pack<n>(from + i + step);
+    store_pack(to + i, unscaled(a, inverse, bad));
+    store_pack(to + i + step, unscaled(b, inverse, bad));
+  }
+  for (; i < range.in_packs; i += step) store_pack(to + i, unscaled(load_pack<n>(from + i), inverse, bad));
+  for (i = range.in_packs + static_cast<int>(threadIdx.x); i < range.count; i += threads) {
+    store_pack(to + i, unscaled(load_pack<1>(from + i), inverse, bad));
+  }
+  return bad;
+}
+
+__global__ void __launch_bounds__(threads) unscale_kernel(UnscaleArgs args) {
+  const double inverse = 1.0 / scalar_at(args.scale, args.scale_type);
+  double bad = 0.0;
+  for (std::int64_t i = blockIdx.x; i < args.chunk_count; i += gridDim.x) {
+    const TensorChunk chunk = load(args.chunks + i);
+    const GradientEntry entry = load(args.entries + chunk.tensor);
+    switch (entry.type) {
+      case Element::bf16: bad += unscale_chunk<Bf16>(entry, chunk.chunk, inverse); break;
+      case Element::f16: bad += unscale_chunk<F16>(entry, chunk.chunk, inverse); break;
+      case Element::f64: bad += unscale_chunk<double>(entry, chunk.chunk, inverse); break;
+      default: bad += unscale_chunk<float>(entry, chunk.chunk, inverse); break;
+    }
+  }
+  const double total = block_sum(bad, shared_storage<PerWarp<double>>());
+  if (threadIdx.x == 0) store(args.partial + blockIdx.x, total);
+}
+
+__device__ __forceinline__ void store_scalar(void* at, Element type, double value) {
+  if (type == Element::f64) return store(static_cast<double*>(at), value);
+  store(static_cast<float*>(at), static_cast<float>(value));
+}
+
+__global__ void __launch_bounds__(threads) found_inf_kernel(UnscaleArgs args) {
+  double bad = 0.0;
+  for (int i = static_cast<int>(threadIdx.x); i < args.parts; i += threads) bad += load(args.partial + i);
+  const double total = block_sum(bad, shared_storage<PerWarp<double>>());
+  if (threadIdx.x == 0) store_scalar(args.found_inf, args.scale_type, total > 0.0 ? 1.0 : 0.0);
+}
+
+__global__ void __launch_bounds__(warp_lanes) update_scale_kernel(UpdateScaleArgs args) {
+  if (threadIdx.x != 0) return;
+  const double scale = scalar_at(args.scale, args.scale_type);
+  const int steps = load(args.tracker) + 1;
+  const bool found = scalar_at(args.found_inf, args.found_type) != 0.0;
+  const bool grows = !found && steps == args.interval;
+  const double changed = scale * (found ? args.backoff : args.growth);
+  const bool finite = args.scale_type == Element::f64 || static_cast<float>(changed) < INFINITY;
+  if (found || (grows && finite)) store_scalar(args.scale, args.scale_type, changed);
+  store(args.tracker, found || grows ? 0 : steps);
 }
 
 __global__ void __launch_bounds__(threads) clip_kernel(ClipArgs args) {
@@ -184,12 +266,6 @@ struct SgdRule {
 };
 
 template <class W>
-__device__ __forceinline__ W lr_of(const UpdateArgs& args) {
-  return args.lr_type == Element::f64 ? static_cast<W>(load(static_cast<const double*>(args.lr)))
-                                      : static_cast<W>(load(static_cast<const float*>(args.lr)));
-}
-
-template <class W>
 struct CorrectionScratch {
   Shared<W> inverse_bc1, inverse_bc2;
 };
@@ -213,13 +289,14 @@ __device__ __forceinline__ AdamWRule<W> rule_of(const AdamWArgs& args) {
           scratch.inverse_bc2,
           static_cast<W>(args.epsilon),
           static_cast<W>(args.weight_decay),
-          lr_of<W>(args),
+          static_cast<W>(scalar_at(args.lr, args.lr_type)),
           args.norm == nullptr ? W(1) : static_cast<W>(clip_factor(args.norm, args.norm_type, args.limit))};
 }
 
 template <class W>
 __device__ __forceinline__ SgdRule<W> rule_of(const SgdArgs& args) {
-  return {static_cast<W>(args.momentum), static_cast<W>(args.weight_decay), lr_of<W>(args), args.nesterov};
+  return {static_cast<W>(args.momentum), static_cast<W>(args.weight_decay),
+          static_cast<W>(scalar_at(args.lr, args.lr_type)), args.nesterov};
 }
 
 /// N elements from `at`.
@@ -287,6 +364,7 @@ __device__ __forceinline__ void update_any(const ParameterEntry& entry, const Ru
 
 template <class W, class Args>
 __global__ void __launch_bounds__(threads) update_kernel(Args args) {
+  if (args.found_inf != nullptr && scalar_at(args.found_inf, args.found_type) != 0.0) return;
   const auto rule = rule_of<W>(args);
   for (std::int64_t i = blockIdx.x; i < args.chunk_count; i += gridDim.x) {
     const TensorChunk chunk = load(args.chunks + i);
@@ -319,6 +397,15 @@ void launch_gradient_norm(const GradientNormArgs& args, cudaStream_t stream) {
 void launch_clip(const ClipArgs& args, int multiprocessors, cudaStream_t stream) {
   const std::int64_t blocks = std::min(args.chunk_count, std::int64_t{8} * multiprocessors);
   launch(clip_kernel, Grid{blocks, threads}, stream, args);
+}
+
+void launch_unscale(const UnscaleArgs& args, cudaStream_t stream) {
+  launch(unscale_kernel, Grid{args.parts, threads}, stream, args);
+  launch(found_inf_kernel, Grid{1, threads}, stream, args);
+}
+
+void launch_update_scale(const UpdateScaleArgs& args, cudaStream_t stream) {
+  launch(update_scale_kernel, Grid{1, warp_lanes}, stream, args);
 }
 
 void launch_update(const AdamWArgs& args, int multiprocessors, cudaStream_t stream) {

@@ -37,6 +37,8 @@ struct UpdateArgs {
   Element state = Element::f32;    ///< of weights and moments: f32 or f64
   Element lr_type = Element::f32;  ///< f32, or f64 as the state
   const void* lr = nullptr;
+  const void* found_inf = nullptr;    ///< [1]; nothing changes where it is not 0; null: never
+  Element found_type = Element::f32;  ///< f32 or f64
 };
 
 /// With a norm: clip and step in one.
@@ -89,5 +91,31 @@ struct ClipArgs {
 };
 
 void launch_clip(const ClipArgs& args, int multiprocessors, cudaStream_t stream);
+
+/// `clipped` of the entries: the unscaled gradients, in f32, or f64 for f64.
+struct UnscaleArgs {
+  const GradientEntry* entries = nullptr;
+  const TensorChunk* chunks = nullptr;
+  std::int64_t chunk_count = 0;
+  const void* scale = nullptr;
+  void* found_inf = nullptr;
+  Element scale_type = Element::f32;  ///< of both: f32 or f64
+  double* partial = nullptr;          ///< scratch: [parts]
+  int parts = 1;                      ///< gradient_norm_parts()
+};
+
+/// Two launches: the gradients, with how many are infinite or NaN by block; whether any is.
+void launch_unscale(const UnscaleArgs& args, cudaStream_t stream);
+
+struct UpdateScaleArgs {
+  void* scale = nullptr;
+  int* tracker = nullptr;
+  const void* found_inf = nullptr;
+  Element scale_type = Element::f32, found_type = Element::f32;  ///< f32 or f64
+  double growth = 1.0, backoff = 1.0;
+  int interval = 1;
+};
+
+void launch_update_scale(const UpdateScaleArgs& args, cudaStream_t stream);
 
 }  // namespace gpubench::cuda

@@ -170,6 +170,27 @@ TEST(Sgd, ManyTensorsOfEveryKindLieWithinTheirBounds) {
   }
 }
 
+// Tracker 1: the scale stays; 2: it grows. An infinite or NaN gradient: nothing changes but the scale, which halves.
+TEST(LossScaling, AStepAndASkippedOneLieWithinTheirBounds) {
+  for (const int threads : {1, 3}) {
+    const std::unique_ptr<Backend> backend = open_cpu_backend(threads);
+    const testing::ScaledTraining t = testing::scaled_training(odd_sizes, {DType::f32, DType::bf16});
+    for (const auto& [bad, tracker] :
+         {std::pair<std::optional<double>, double>{{}, 1}, {{}, 2}, {-INFINITY, 2}, {NAN, 1}}) {
+      ProgramRun run(*backend, t.program);
+      set_state(run, t, tracker, bad);
+      const std::vector<double> w = run.get(t.sgd[0].weight), v = run.get(t.adamw[0].v);
+
+      EXPECT_EQ(run_and_judge(run), "") << "tracker " << tracker << ", threads " << threads;
+
+      EXPECT_EQ(run.get(t.sgd[0].weight) == w, bad.has_value());
+      EXPECT_EQ(run.get(t.adamw[0].v) == v, bad.has_value());
+      EXPECT_EQ(run.get(t.scale)[0], bad ? 512 : tracker == 2 ? 2048 : 1024);
+      EXPECT_EQ(run.get(t.tracker)[0], !bad && tracker == 1 ? 2 : 0);
+    }
+  }
+}
+
 // First step from zero moments: m' / bc1 = g and v' / bc2 = g^2, so w' = w - lr (sign(g) + weight_decay w).
 TEST(AdamW, TheFirstStepMovesByTheLearningRate) {
   Training t = training(AdamW{}, {2}, {DType::f32}, {DType::bf16});

@@ -13,6 +13,7 @@
 #include "reference/ops/dropout.h"
 #include "reference/ops/embedding.h"
 #include "reference/ops/grouped_gemm.h"
+#include "reference/ops/loss_scaling.h"
 #include "reference/ops/move.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
@@ -80,6 +81,8 @@ constexpr std::initializer_list<cuda::OpImplementation> implementations{
     {transpose_kind, cuda::plan_transpose},
     {unpermute_backward_weights_kind, cuda::plan_unpermute_backward_weights},
     {unpermute_tokens_kind, cuda::plan_unpermute_tokens},
+    {unscale_kind, cuda::plan_unscale},
+    {update_scale_kind, cuda::plan_update_scale},
 };
 
 /// Runs what the plan bound, under watch. Scratch memory holds rubbish before each run, as it does in use.

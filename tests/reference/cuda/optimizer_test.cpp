@@ -177,6 +177,22 @@ TEST(CudaSgd, EverythingInF64IsAsExactAsF64) {
   EXPECT_EQ(run_in_every_order(t.program, [&](ProgramRun& run) { set_state(run, t); }), "");
 }
 
+TEST(CudaLossScaling, AStepAndASkippedOneLieWithinTheirBounds) {
+  const testing::ScaledTraining t = testing::scaled_training(odd_sizes, mixed_types);
+  for (const auto& [bad, tracker] :
+       {std::pair<std::optional<double>, double>{{}, 1}, {{}, 2}, {-INFINITY, 2}, {NAN, 1}}) {
+    EXPECT_EQ(run_in_every_order(t.program, [&, b = bad, s = tracker](ProgramRun& run) { set_state(run, t, s, b); }),
+              "")
+        << "tracker " << tracker << ", bad " << bad.value_or(0.0);
+  }
+}
+
+TEST(CudaLossScaling, EverythingInF64IsAsExactAsF64) {
+  const testing::ScaledTraining t = testing::scaled_training(odd_sizes, {DType::f64}, DType::f64);
+
+  EXPECT_EQ(run_in_every_order(t.program, [&](ProgramRun& run) { set_state(run, t, 2); }), "");
+}
+
 // First step from zero moments: m' / bc1 = g and v' / bc2 = g^2, so w' = w - lr (sign(g) + weight_decay w).
 TEST(CudaAdamW, TheFirstStepMovesByTheLearningRate) {
   const std::unique_ptr<Backend> backend = testing::open_emulated_backend();

@@ -17,6 +17,7 @@
 #include "reference/ops/embedding.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/grouped_gemm.h"
+#include "reference/ops/loss_scaling.h"
 #include "reference/ops/move.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
@@ -107,10 +108,12 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "transpose",
                                       "triad",
                                       "unpermute_backward_weights",
-                                      "unpermute_tokens"}) {
+                                      "unpermute_tokens",
+                                      "unscale",
+                                      "update_scale"}) {
     EXPECT_EQ(definition(OpKind{name}).kind().name, name);
   }
-  EXPECT_EQ(definitions().size(), 69U);
+  EXPECT_EQ(definitions().size(), 71U);
 }
 
 TEST(Definitions, AnUnknownKindIsAnErrorNamingTheKnownOnes) {
@@ -233,6 +236,10 @@ void add_optimizer_ops(Program& p) {
   clip_adamw(p, {}, f32_math, "clip_adamw", norm, lr, step, others);
   const std::array moments{SgdTensor{parameter("w3"), parameter("g4"), parameter("m3"), copied}};
   sgd(p, {.weight_decay = 0.5, .nesterov = true, .copies = true}, f32_math, "sgd", lr, moments);
+  const ValueId loss_scale = source(p, "loss_scale", DType::f32, {1});
+  const std::array scaled{parameter("g5"), source(p, "g6", DType::bf16, {4})};
+  const ValueId found_inf = unscale(p, f32_math, "unscale", loss_scale, scaled).found_inf;
+  update_scale(p, {}, "update_scale", loss_scale, source(p, "tracker", DType::i32, {1}), found_inf);
 }
 
 void add_collectives(Program& p) {

@@ -563,11 +563,19 @@ def clip(op, norm, g):
     return [clip_factor(op, norm) * one for one in g],
 
 
+def updated(op, step, operands):
+    """`step` of each parameter's w, g and moments; copies are what the weights are. Everything as it was where found_inf says so."""
+    if op.skips:
+        found, *operands = operands
+        if found != 0:
+            return operands[0], *operands[2:]
+    lists = [list(each) for each in zip(*(step(*each) for each in zip(*(operands[:-1] if op.copies else operands))))]
+    return *lists, *lists[:op.copies]
+
+
 @computes("adamw")
-def adamw(op, lr, step, w, g, m, v, copy=None):
-    after = [adamw_step(op, float(lr), int(step), *each) for each in zip(w, g, m, v)]
-    w, m, v = (list(each) for each in zip(*after))
-    return (w, m, v) if copy is None else (w, m, v, w)
+def adamw(op, lr, step, *operands):
+    return updated(op, lambda *each: adamw_step(op, float(lr), int(step), *each), operands)
 
 
 def adamw_step(op, lr, step, w, g, m, v):
@@ -581,33 +589,15 @@ def adamw_step(op, lr, step, w, g, m, v):
     return parameter.detach(), state["exp_avg"], state["exp_avg_sq"]
 
 
-@computes("sgd")
-def sgd(op, lr, w, g, m, copy=None):
-    after = [sgd_step(op, float(lr), *each) for each in zip(w, g, m)]
-    w, m = (list(each) for each in zip(*after))
-    return (w, m) if copy is None else (w, m, w)
-
-
-def sgd_step(op, lr, w, g, m):
-    """torch.optim.SGD from the middle of a training."""
-    parameter = torch.nn.Parameter(w.clone())
-    parameter.grad = g.clone()
-    optimizer = torch.optim.SGD([parameter], lr=lr, momentum=op.momentum, weight_decay=op.weight_decay, nesterov=op.nesterov)
-    optimizer.state[parameter] = {"momentum_buffer": m.clone()}
-    optimizer.step()
-    return parameter.detach(), optimizer.state[parameter]["momentum_buffer"]
-
-
 @computes("clip_adamw")
-def clip_adamw(op, norm, lr, step, w, g, *rest):
-    return adamw(op, lr, step, w, *clip(op, norm, g), *rest)
+def clip_adamw(op, norm, lr, step, *operands):
+    g = 2 if op.skips else 1
+    return adamw(op, lr, step, *operands[:g], *clip(op, norm, operands[g]), *operands[g + 1:])
 
 
 @computes("sgd")
-def sgd(op, lr, w, g, m, copy=None):
-    after = [sgd_step(op, float(lr), *each) for each in zip(w, g, m)]
-    w, m = (list(each) for each in zip(*after))
-    return (w, m) if copy is None else (w, m, w)
+def sgd(op, lr, *operands):
+    return updated(op, lambda *each: sgd_step(op, float(lr), *each), operands)
 
 
 def sgd_step(op, lr, w, g, m):
@@ -619,6 +609,21 @@ def sgd_step(op, lr, w, g, m):
     optimizer.step()
     buffer = optimizer.state[parameter]["momentum_buffer"] if op.momentum else g + op.weight_decay * w
     return parameter.detach(), buffer
+
+
+@computes("unscale")
+def unscale(op, scale, g):
+    """torch._amp_foreach_non_finite_check_and_unscale_, which PyTorch 1.13 has on GPUs only."""
+    return torch.tensor([float(not all(torch.isfinite(one).all() for one in g))]).double(), [one / scale for one in g]
+
+
+@computes("update_scale")
+def update_scale(op, scale, tracker, found_inf):
+    """torch._amp_update_scale_, which PyTorch 1.13 has on GPUs only."""
+    if found_inf != 0:
+        return scale * op.backoff, torch.zeros_like(tracker)
+    grows = tracker + 1 == op.interval
+    return (scale * op.growth, torch.zeros_like(tracker)) if grows else (scale, tracker + 1)
 
 
 # Collectives: identities of what all ranks hold. torch.distributed has no fp64 average and needs processes; these are the definitions of

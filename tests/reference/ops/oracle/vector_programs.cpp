@@ -9,6 +9,7 @@
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/dropout.h"
 #include "reference/ops/embedding.h"
+#include "reference/ops/loss_scaling.h"
 #include "reference/ops/move.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
@@ -180,6 +181,14 @@ void add_element_programs(OraclePrograms& all) {
   });
 }
 
+namespace {
+
+std::optional<ValueId> flag(Program& p, std::optional<double> value) {
+  return value ? std::optional(of(p, "found_inf", {1}, Fill::constant(*value))) : std::nullopt;
+}
+
+}  // namespace
+
 void add_optimizer_programs(OraclePrograms& all) {
   for (const double limit : {1.0, 1e3}) {  // one that clips, and one that does not
     add_program(all, "clip " + std::to_string(limit), [&](Program& p) {
@@ -188,7 +197,8 @@ void add_optimizer_programs(OraclePrograms& all) {
       (void)clip(p, {limit}, f32_math, "clip", norm, gradients);
     });
   }
-  const auto adamw_program = [&](const std::string& name, const AdamW& attributes, double step, double limit) {
+  const auto adamw_program = [&](const std::string& name, const AdamW& attributes, double step, double limit,
+                                 std::optional<double> found = {}) {
     add_program(all, name, [&](Program& p) {
       const ValueId lr = of(p, "lr", {1}, Fill::constant(0x1p-10));
       const ValueId count = p.add(tensor("step", DType::i32, {1}, Role::scalar, Fill::constant(step)));
@@ -204,9 +214,9 @@ void add_optimizer_programs(OraclePrograms& all) {
       }
       if (limit > 0.0) {
         const ValueId norm = of(p, "norm", {1}, Fill::constant(4));
-        clip_adamw(p, {attributes, limit}, f32_math, "clip_adamw", norm, lr, count, tensors);
+        clip_adamw(p, {attributes, limit}, f32_math, "clip_adamw", norm, lr, count, tensors, flag(p, found));
       } else {
-        adamw(p, attributes, f32_math, "adamw", lr, count, tensors);
+        adamw(p, attributes, f32_math, "adamw", lr, count, tensors, flag(p, found));
       }
     });
   };
@@ -215,28 +225,28 @@ void add_optimizer_programs(OraclePrograms& all) {
     adamw_program(what + ", first step", {}, 1, limit);
     adamw_program(what + ", copies",
                   {.beta1 = 0.8, .beta2 = 0.99, .epsilon = 0x1p-6, .weight_decay = 0.01, .copies = true}, 1000, limit);
+    for (const double found : {0.0, 1.0}) adamw_program(what + ", found " + std::to_string(found), {}, 2, limit, found);
   }
-  const auto sgd_program = [&](const std::string& name, const Sgd& attributes) {
-    add_program(all, name, [&](Program& p) {
-      std::vector<SgdTensor> tensors;
-      for (const Shape& shape : {Shape{5, 3}, Shape{17}, Shape{1}}) {
-        const std::string number = std::to_string(tensors.size());
-        tensors.push_back({of(p, "w" + number, shape), of(p, "g" + number, shape), of(p, "m" + number, shape), {}});
-        if (attributes.copies)
-          tensors.back().copy = p.add(tensor("copy" + number, DType::bf16, shape, Role::parameter));
-      }
-      sgd(p, attributes, f32_math, "sgd", of(p, "lr", {1}, Fill::constant(0.25)), tensors);
-    });
-  };
-  sgd_program("sgd", {});
-  sgd_program("sgd, Nesterov", {.momentum = 0.8, .weight_decay = 0.01, .nesterov = true, .copies = true});
+  add_program(all, "unscale", [&](Program& p) {
+    const std::array gradients{of(p, "g1", {3, 5}), of(p, "g2", {17})};
+    (void)unscale(p, f32_math, "unscale", of(p, "scale", {1}, Fill::constant(768)), gradients);
+  });
+  for (const double found : {0.0, 1.0}) {
+    for (const int steps : {3, 4}) {
+      const UpdateScale rule = found == 0.0 ? UpdateScale{.interval = 5} : UpdateScale{1.5, 0.75, 5};
+      add_program(all, "update_scale " + std::to_string(steps) + ", found " + std::to_string(found), [&](Program& p) {
+        const ValueId tracker = p.add(tensor("tracker", DType::i32, {1}, Role::scalar, Fill::constant(steps)));
+        update_scale(p, steps == 3 ? UpdateScale{} : rule, "update", of(p, "scale", {1}, Fill::constant(768)), tracker,
+                     *flag(p, found));
+      });
+    }
+  }
 }
 
 void add_sgd_programs(OraclePrograms& all) {
-  for (const Sgd& attributes :
-       {Sgd{}, Sgd{.momentum = 0.0, .weight_decay = 0.125}, Sgd{.momentum = 0.8, .nesterov = true},
-        Sgd{.weight_decay = 1e-4, .nesterov = true, .copies = true}}) {
-    add_program(all, "sgd " + describe(attributes), [&](Program& p) {
+  const auto add_step = [&](const Sgd& attributes, std::optional<double> found) {
+    const std::string what = found ? ", found " + std::to_string(*found) : "";
+    add_program(all, "sgd " + describe(attributes) + what, [&](Program& p) {
       std::vector<SgdTensor> tensors;
       for (const Shape& shape : {Shape{5, 3}, Shape{17}, Shape{1}}) {
         const std::string number = std::to_string(tensors.size());
@@ -246,9 +256,15 @@ void add_sgd_programs(OraclePrograms& all) {
         t.m = of(p, "m" + number, shape);
         if (attributes.copies) t.copy = p.add(tensor("copy" + number, DType::bf16, shape, Role::parameter));
       }
-      sgd(p, attributes, f32_math, "sgd", of(p, "lr", {1}, Fill::constant(0x1p-10)), tensors);
+      sgd(p, attributes, f32_math, "sgd", of(p, "lr", {1}, Fill::constant(0x1p-10)), tensors, flag(p, found));
     });
+  };
+  for (const Sgd& attributes :
+       {Sgd{}, Sgd{.momentum = 0.0, .weight_decay = 0.125}, Sgd{.momentum = 0.8, .nesterov = true},
+        Sgd{.weight_decay = 1e-4, .nesterov = true, .copies = true}}) {
+    add_step(attributes, {});
   }
+  for (const double found : {0.0, 1.0}) add_step({.copies = true}, found);
 }
 
 void add_collective_programs(OraclePrograms& all) {
