@@ -1,6 +1,7 @@
 // Suite optimizer: the ops after a backward pass: global gradient norm, clip, AdamW and SGD in place with f32 master
 // weights.
 #include "reference/ops/optimizer.h"
+#include "reference/ops/loss_scaling.h"
 
 #include <array>
 
@@ -26,7 +27,7 @@ Grid optimizer_sizes(std::int64_t parameters, std::string model) {
 
 // One AdamW step over n parameters. In a mixed-precision recipe the gradient has the tensor type and the optimizer
 // writes a copy of the new weights in that type next to the f32 masters.
-Program adamw_step(const Case& c, const Recipe& r) {
+Program adam_family_step(const Case& c, const Recipe& r, AdamW attributes) {
   const Shape shape{c.dim("n")};
   const bool copies = r.tensor != r.wide;
   Program p;
@@ -38,22 +39,49 @@ Program adamw_step(const Case& c, const Recipe& r) {
   t.m = p.add(tensor("m", r.wide, shape, Role::state, Fill::normal(0.0625)));
   t.v = p.add(tensor("v", r.wide, shape, Role::state, Fill::positive(0.00390625)));
   if (copies) t.copy = p.add(tensor("w_copy", r.tensor, shape, Role::parameter, Fill::normal(0.25)));
-  adamw(p, {.copies = copies}, r.math, "adamw", lr, step, std::array{t});
+  attributes.copies = copies;
+  adamw(p, attributes, r.math, "adamw", lr, step, std::array{t});
   return p;
 }
 
-// One SGD step as ResNet-50's recipe has it (Goyal et al., arXiv 1706.02677): momentum 0.9, weight decay 1e-4.
-Program sgd_step(const Case& c, const Recipe& r) {
+Program adamw_step(const Case& c, const Recipe& r) { return adam_family_step(c, r, {}); }
+Program adam_step(const Case& c, const Recipe& r) { return adam_family_step(c, r, {.l2 = true}); }
+
+// A parameter of an optimizer that keeps one moment.
+SgdTensor with_moment(Program& p, const Case& c, const Recipe& r) {
   const Shape shape{c.dim("n")};
-  const bool copies = r.tensor != r.wide;
-  Program p;
-  const ValueId lr = p.add(tensor("lr", DType::f32, {1}, Role::scalar, Fill::constant(0.125)));
   SgdTensor t;
   t.weight = p.add(tensor("w", r.wide, shape, Role::parameter, Fill::normal(0.25)));
   t.gradient = p.add(tensor("g", r.tensor, shape, Role::gradient, Fill::normal(0.0625)));
   t.m = p.add(tensor("m", r.wide, shape, Role::state, Fill::normal(0.0625)));
-  if (copies) t.copy = p.add(tensor("w_copy", r.tensor, shape, Role::parameter, Fill::normal(0.25)));
-  sgd(p, {.weight_decay = 1e-4, .copies = copies}, r.math, "sgd", lr, std::array{t});
+  if (r.tensor != r.wide) t.copy = p.add(tensor("w_copy", r.tensor, shape, Role::parameter, Fill::normal(0.25)));
+  return t;
+}
+
+// One SGD step as ResNet-50's recipe has it (Goyal et al., arXiv 1706.02677): momentum 0.9, weight decay 1e-4.
+Program sgd_step(const Case& c, const Recipe& r) {
+  Program p;
+  const ValueId lr = p.add(tensor("lr", DType::f32, {1}, Role::scalar, Fill::constant(0.125)));
+  const SgdTensor t = with_moment(p, c, r);
+  sgd(p, {.weight_decay = 1e-4, .copies = t.copy.has_value()}, r.math, "sgd", lr, std::array{t});
+  return p;
+}
+
+// Lion of the language models of its paper: arXiv 2302.06675, table 12.
+Program lion_step(const Case& c, const Recipe& r) {
+  Program p;
+  const ValueId lr = p.add(tensor("lr", DType::f32, {1}, Role::scalar, Fill::constant(1.0 / 8192)));
+  const SgdTensor t = with_moment(p, c, r);
+  lion(p, {.weight_decay = 1.0, .copies = t.copy.has_value()}, r.math, "lion", lr, std::array{t});
+  return p;
+}
+
+// Gradients as they come of a scaled loss; those of 16 bits become f32.
+Program unscale_step(const Case& c, const Recipe& r) {
+  Program p;
+  const ValueId g = p.add(tensor("g", r.tensor, {c.dim("n")}, Role::gradient, Fill::normal(64.0)));
+  const ValueId scale = p.add(tensor("scale", DType::f32, {1}, Role::scalar, Fill::constant(65536)));
+  (void)unscale(p, r.math, "unscale", scale, std::array{g});
   return p;
 }
 
@@ -78,9 +106,14 @@ Suite optimizer() {
   const Grid transformer = optimizer_sizes(124439808, "gpt2-124m");
   return {
       "optimizer",
-      "AdamW, SGD, gradient norm and clip over flat parameters",
+      "AdamW, Adam, Lion, SGD, gradient norm, clip and unscale over flat parameters",
       {
           declare_flat("adamw", "one AdamW step in place, f32 master weights", "parameters", transformer, adamw_step),
+          declare_flat("adam_l2", "the same with the decay in the gradient: Adam", "parameters", transformer,
+                       adam_step),
+          declare_flat("lion", "one Lion step in place, f32 master weights", "parameters", transformer, lion_step),
+          declare_flat("unscale", "gradients of a scaled loss, and whether one is infinite or NaN", "parameters",
+                       optimizer_sizes(25557032, "resnet50"), unscale_step),
           declare_flat("sgd", "one SGD step with momentum in place, f32 master weights", "parameters",
                        optimizer_sizes(25557032, "resnet50"), sgd_step),
           declare_flat("gradient_norm", "2-norm of all gradients", "parameters", transformer, norm),

@@ -137,6 +137,7 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {grouped_gemm_backward_weight_kind, plan_grouped_gemm_backward_weight},
     {layer_norm_backward_kind, plan_norm_backward},
     {layer_norm_forward_kind, plan_norm_forward},
+    {lion_kind, plan_lion},
     {max_pool_backward_kind, plan_max_pool_backward},
     {max_pool_forward_kind, plan_max_pool_forward},
     {permute_tokens_kind, plan_permute_tokens},

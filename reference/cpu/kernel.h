@@ -194,8 +194,8 @@ PlanFunction plan_routing_forward, plan_routing_backward;
 PlanFunction plan_group_tokens, plan_permute_tokens, plan_unpermute_tokens, plan_unpermute_backward_weights;
 /// Gradients dense in any order.
 PlanFunction plan_gradient_norm, plan_clip;
-/// adamw, clip_adamw, sgd. Weights and moments f32.
-PlanFunction plan_adamw, plan_sgd;
+/// adamw, clip_adamw, lion, sgd. Weights and moments f32.
+PlanFunction plan_adamw, plan_lion, plan_sgd;
 /// Unscaled gradients f32.
 PlanFunction plan_unscale, plan_update_scale;
 

@@ -1,4 +1,4 @@
-// AdamW and SGD over all parameters in one pass, in place, AdamW with or without clipping (formulas:
+// AdamW, Lion and SGD over all parameters in one pass, in place, AdamW with or without clipping (formulas:
 // reference/ops/optimizer.h). Step and learning rate are read when it runs, so that one launch serves every step.
 #include <fmt/core.h>
 
@@ -28,8 +28,9 @@ struct AdamWRule {
   struct Factors {
     float beta1, one_minus_beta1, beta2, one_minus_beta2;
     float inverse_bc1, inverse_bc2;  ///< 1 / (1 - beta^step)
-    float epsilon, weight_decay, lr;
-    float clip;  ///< of the gradient
+    float epsilon, lr;
+    float weight_decay, l2;  ///< beside the step; part of the gradient: one of them is 0
+    float clip;              ///< of the gradient
   };
   AdamW hyper;
   double limit = 0.0;
@@ -52,8 +53,9 @@ struct AdamWRule {
             static_cast<float>(1.0 / (1.0 - std::pow(hyper.beta1, power))),
             static_cast<float>(1.0 / (1.0 - std::pow(hyper.beta2, power))),
             static_cast<float>(hyper.epsilon),
-            static_cast<float>(hyper.weight_decay),
             *lr,
+            hyper.l2 ? 0.0F : static_cast<float>(hyper.weight_decay),
+            hyper.l2 ? static_cast<float>(hyper.weight_decay) : 0.0F,
             norm == nullptr ? 1.0F : clip_factor(*norm, limit)};
   }
 };
@@ -63,13 +65,42 @@ void update_block(const float* g, const AdamWRule::Factors& factors, std::int64_
   const AdamWRule::Factors f = factors;
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) {
-    const float gradient = f.clip * g[i];
+    const float gradient = f.clip * g[i] + f.l2 * w[i];
     const float m_new = f.beta1 * m[i] + f.one_minus_beta1 * gradient;
     const float v_new = f.beta2 * v[i] + f.one_minus_beta2 * (gradient * gradient);
     const float direction = (m_new * f.inverse_bc1) / (std::sqrt(v_new * f.inverse_bc2) + f.epsilon);
     m[i] = m_new;
     v[i] = v_new;
     w[i] = w[i] - f.lr * (direction + f.weight_decay * w[i]);
+  }
+}
+
+struct LionRule {
+  struct Factors {
+    float beta1, one_minus_beta1, beta2, one_minus_beta2, weight_decay, lr;
+  };
+  Lion hyper;
+  const float* lr = nullptr;
+
+  void bind(const Named<Tensor>& at) { lr = elements_of<const float>(at["lr"]); }
+
+  [[nodiscard]] Factors factors() const {
+    return {static_cast<float>(hyper.beta1),        static_cast<float>(1.0 - hyper.beta1),
+            static_cast<float>(hyper.beta2),        static_cast<float>(1.0 - hyper.beta2),
+            static_cast<float>(hyper.weight_decay), *lr};
+  }
+};
+
+GPUBENCH_VECTOR_CLONES
+void update_block(const float* g, const LionRule::Factors& factors, std::int64_t count, float* w, float* m,
+                  float* /*v*/) {
+  const LionRule::Factors f = factors;
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float c = f.beta1 * m[i] + f.one_minus_beta1 * g[i];
+    const float sign = c > 0.0F ? 1.0F : c < 0.0F ? -1.0F : c;
+    m[i] = f.beta2 * m[i] + f.one_minus_beta2 * g[i];
+    w[i] = w[i] - f.lr * (sign + f.weight_decay * w[i]);
   }
 }
 
@@ -191,6 +222,10 @@ Plan plan_update(const OpCall& call, std::span<const TensorSpec> tensors, const 
 Plan plan_adamw(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const AdamWCall places = adamw_call(call);
   return plan_update(call, tensors, context, AdamWRule{places.adamw, places.limit.value_or(0.0)});
+}
+
+Plan plan_lion(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  return plan_update(call, tensors, context, LionRule{call.attributes.as<Lion>()});
 }
 
 Plan plan_sgd(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {

@@ -265,13 +265,22 @@ Plan plan_adamw(const OpCall& call, std::span<const TensorSpec> tensors, const C
   args.beta1 = places.adamw.beta1;
   args.beta2 = places.adamw.beta2;
   args.epsilon = places.adamw.epsilon;
-  args.weight_decay = places.adamw.weight_decay;
+  (places.adamw.l2 ? args.l2 : args.weight_decay) = places.adamw.weight_decay;
   args.limit = places.limit.value_or(1.0);
   if (places.limit) args.norm_type = any_element(call, tensors[0]);
   return plan_update(call, tensors, context, args, [](AdamWArgs& work, const Named<Tensor>& at) {
     work.step = elements_of<const int>(at["step"]);
     if (const Tensor* norm = at.find("norm")) work.norm = norm->data;
   });
+}
+
+Plan plan_lion(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  const auto& attributes = call.attributes.as<Lion>();
+  LionArgs args;
+  args.beta1 = attributes.beta1;
+  args.beta2 = attributes.beta2;
+  args.weight_decay = attributes.weight_decay;
+  return plan_update(call, tensors, context, args, [](LionArgs&, const Named<Tensor>&) {});
 }
 
 Plan plan_sgd(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {

@@ -68,9 +68,9 @@ PlanFunction plan_quantize;
 PlanFunction plan_amax, plan_quantize_blocks, plan_scale_from_amax;
 /// Dense gradients, which may differ in type; the norm is f32, or f64. One launch serves all tensors.
 PlanFunction plan_gradient_norm, plan_clip;
-/// adamw, clip_adamw, sgd. Masters and moments in f32, gradients and copies in f32, f16 or bf16; or all of them in f64.
-/// Dense, in one order per parameter. The learning rate is f32, or f64 with the rest.
-PlanFunction plan_adamw, plan_sgd;
+/// adamw, clip_adamw, lion, sgd. Masters and moments in f32, gradients and copies in f32, f16 or bf16; or all of them
+/// in f64. Dense, in one order per parameter. The learning rate is f32, or f64 with the rest.
+PlanFunction plan_adamw, plan_lion, plan_sgd;
 /// Unscaled gradients f32, or f64 as the gradients.
 PlanFunction plan_unscale, plan_update_scale;
 

@@ -135,6 +135,13 @@ void clip_adamw(Program& program, ClipAdamW attributes, const Math& math, std::s
                 parameters_of(tensors));
 }
 
+void lion(Program& program, Lion attributes, const Math& math, std::string label, ValueId lr,
+          std::span<const SgdTensor> tensors, std::optional<ValueId> found_inf) {
+  attributes.skips = found_inf.has_value();
+  append_update(program, {lion_kind, attributes, math, {}, {}, std::move(label)}, lr, {}, found_inf,
+                parameters_of(tensors));
+}
+
 void sgd(Program& program, Sgd attributes, const Math& math, std::string label, ValueId lr,
          std::span<const SgdTensor> tensors, std::optional<ValueId> found_inf) {
   attributes.skips = found_inf.has_value();

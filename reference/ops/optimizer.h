@@ -1,4 +1,4 @@
-// The ops on gradients after the backward pass: global norm, clip, AdamW, SGD. Multi-tensor: one call for all
+// The ops on gradients after the backward pass: global norm, clip, AdamW, Lion, SGD. Multi-tensor: one call for all
 // parameters.
 #pragma once
 
@@ -17,6 +17,7 @@ inline constexpr OpKind clip_kind{"clip", "norm g*", "g'*"};
 inline constexpr OpKind adamw_kind{"adamw", "lr step found_inf? w* g* m* v* copy*?", "w'* m'* v'* copy'*?"};
 inline constexpr OpKind clip_adamw_kind{"clip_adamw", "norm lr step found_inf? w* g* m* v* copy*?",
                                         "w'* m'* v'* copy'*?"};
+inline constexpr OpKind lion_kind{"lion", "lr found_inf? w* g* m* copy*?", "w'* m'* copy'*?"};
 inline constexpr OpKind sgd_kind{"sgd", "lr found_inf? w* g* m* copy*?", "w'* m'* copy'*?"};
 
 /// norm, g_1 ... -> g_1' ... (updates): g' = g min(1, limit / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_.
@@ -29,6 +30,7 @@ struct Clip {
 ///   w' = w - lr (m' / bc1 / (sqrt(v' / bc2) + epsilon) + weight_decay w),   bc = 1 - beta^step
 /// Inputs: lr f32 [1], step i32 [1] (the first step is 1), then per tensor: w f32, g, m f32, v f32, [copy].
 /// Outputs per tensor, all updates: w', m', v', [copy' = w' rounded to the copy's type].
+/// With l2 it is Adam (Kingma and Ba, arXiv 1412.6980) as torch.optim.Adam: weight_decay w is added to g instead.
 /// With found_inf f32 [1], which follows step, nothing changes where that is not 0 (reference/ops/loss_scaling.h).
 struct AdamW {
   double beta1 = 0.9;
@@ -37,6 +39,7 @@ struct AdamW {
   double weight_decay = 0.1;
   bool copies = false;  ///< every tensor has a low-precision copy
   bool skips = false;   ///< found_inf is an operand; the builders set it
+  bool l2 = false;      ///< the decay is part of the gradient: Adam
   static void visit(auto&& attribute) {
     attribute("beta1", &AdamW::beta1);
     attribute("beta2", &AdamW::beta2);
@@ -44,6 +47,7 @@ struct AdamW {
     attribute("weight_decay", &AdamW::weight_decay);
     attribute("copies", &AdamW::copies);
     attribute("skips", &AdamW::skips);
+    attribute("l2", &AdamW::l2);
   }
   [[nodiscard]] bool has(std::string_view operand) const {
     return operand == "found_inf" ? skips : copies && operand.starts_with("copy");
@@ -59,6 +63,26 @@ struct ClipAdamW {
     attribute.part(&ClipAdamW::adamw);
   }
   [[nodiscard]] bool has(std::string_view operand) const { return adamw.has(operand); }
+};
+/// Chen et al., arXiv 2302.06675: a step of one size for every parameter.
+///   w' = w - lr (sign(beta1 m + (1 - beta1) g) + weight_decay w)          m' = beta2 m + (1 - beta2) g
+/// Inputs and outputs as sgd's.
+struct Lion {
+  double beta1 = 0.9;
+  double beta2 = 0.99;
+  double weight_decay = 0.0;
+  bool copies = false;  ///< every tensor has a low-precision copy
+  bool skips = false;   ///< found_inf is an operand; the builder sets it
+  static void visit(auto&& attribute) {
+    attribute("beta1", &Lion::beta1);
+    attribute("beta2", &Lion::beta2);
+    attribute("weight_decay", &Lion::weight_decay);
+    attribute("copies", &Lion::copies);
+    attribute("skips", &Lion::skips);
+  }
+  [[nodiscard]] bool has(std::string_view operand) const {
+    return operand == "found_inf" ? skips : copies && operand.starts_with("copy");
+  }
 };
 /// As torch.optim.SGD, dampening 0, whose first step (m' = d) is that from m = 0:
 ///   d = g + weight_decay w          m' = momentum m + d
@@ -103,6 +127,8 @@ struct SgdTensor {
   ValueId weight, gradient, m;
   std::optional<ValueId> copy;
 };
+void lion(Program& program, Lion attributes, const Math& math, std::string label, ValueId lr,
+          std::span<const SgdTensor> tensors, std::optional<ValueId> found_inf = {});
 void sgd(Program& program, Sgd attributes, const Math& math, std::string label, ValueId lr,
          std::span<const SgdTensor> tensors, std::optional<ValueId> found_inf = {});
 

@@ -83,6 +83,7 @@ class ClipDefinition : public OpDefinition {
 // says one result of one parameter, by the first letter of its output's name; `bound` says that rule in words.
 
 // A clipped gradient may be off by e |g|, e = 4 u as clip's: v' by 2 e of its new part, so its root by e of all of it.
+// One that has the decay in it (l2) may be off by T(g) more, where its terms cancel by more than it is itself.
 struct AdamWRule {
   AdamW attributes;
   std::optional<double> limit;
@@ -101,8 +102,8 @@ struct AdamWRule {
   [[nodiscard]] double flop() const { return limit ? 19.0 : 18.0; }
   [[nodiscard]] double e() const { return limit ? 4.0 * u : 0.0; }
 
-  Expected judge(char output, double w, double unclipped, double m, double v) const {
-    const double g = unclipped * factor;
+  Expected judge(char output, double w, double given, double m, double v) const {
+    const Expected g = gradient(w, given * factor);
     return output == 'm' ? first_moment(g, m) : output == 'v' ? second_moment(g, v) : weight(w, g, m, v);
   }
 
@@ -110,40 +111,101 @@ struct AdamWRule {
     return output == 'm' ? first_moment_bound() : output == 'v' ? second_moment_bound() : weight_bound();
   }
 
-  Expected first_moment(double g, double m) const {
-    const double old_part = attributes.beta1 * m;
-    const double new_part = (1.0 - attributes.beta1) * g;
-    return {old_part + new_part, 3.0 * u * (std::fabs(old_part) + std::fabs(new_part)) + e() * std::fabs(new_part)};
+  // With T(g).
+  Expected gradient(double w, double clipped) const {
+    const double decay = attributes.l2 ? attributes.weight_decay * w : 0.0;
+    const double bound =
+        attributes.l2 ? u * (std::fabs(clipped) + 3.0 * std::fabs(decay)) + e() * std::fabs(decay) : 0.0;
+    return {clipped + decay, bound};
   }
-  std::string first_moment_bound() const {
-    const std::string b1 = number_text(attributes.beta1);
-    return "3 u (|" + b1 + " m| + |(1 - " + b1 + ") g|)" + (limit ? " + 4 u |(1 - " + b1 + ") g|, g as clipped" : "");
+  std::string of_gradient(const std::string& times) const { return attributes.l2 ? " + " + times + " T(g)" : ""; }
+  std::string gradient_bound() const {
+    if (!attributes.l2) return "";
+    const std::string decay = number_text(attributes.weight_decay);
+    return ", T(g) = u (|g| + 3|" + decay + " w|)" + (limit ? " + 4 u |" + decay + " w|" : "");
   }
 
-  Expected second_moment(double g, double v) const {
-    const double new_part = (1.0 - attributes.beta2) * g * g;
+  Expected first_moment(const Expected& g, double m) const {
+    const double old_part = attributes.beta1 * m;
+    const double new_part = (1.0 - attributes.beta1) * g.value;
+    return {old_part + new_part, 3.0 * u * (std::fabs(old_part) + std::fabs(new_part)) + e() * std::fabs(new_part) +
+                                     (1.0 - attributes.beta1) * g.bound};
+  }
+  std::string first_moment_rule() const {
+    const std::string b1 = number_text(attributes.beta1);
+    return "3 u (|" + b1 + " m| + |(1 - " + b1 + ") g|)" + of_gradient("(1 - " + b1 + ")") +
+           (limit ? " + 4 u |(1 - " + b1 + ") g|, g as clipped" : "");
+  }
+  std::string first_moment_bound() const { return first_moment_rule() + gradient_bound(); }
+
+  Expected second_moment(const Expected& g, double v) const {
+    const double new_part = (1.0 - attributes.beta2) * g.value * g.value;
     const double value = attributes.beta2 * v + new_part;
-    return {value, 3.0 * u * std::fabs(value) + 2.0 * e() * new_part};
+    return {value, 3.0 * u * std::fabs(value) + 2.0 * e() * new_part +
+                       (1.0 - attributes.beta2) * (2.0 * std::fabs(g.value) + g.bound) * g.bound};
   }
   std::string second_moment_bound() const {
-    return "3 u |v'|" + (limit ? " + 8 u (1 - " + number_text(attributes.beta2) + ") g^2, g as clipped" : "");
+    const std::string b2 = number_text(attributes.beta2);
+    return "3 u |v'|" + of_gradient("(1 - " + b2 + ") (2|g| + T(g))") +
+           (limit ? " + 8 u (1 - " + b2 + ") g^2, g as clipped" : "") + gradient_bound();
   }
 
-  Expected weight(double w, double g, double m, double v) const {
+  Expected weight(double w, const Expected& g, double m, double v) const {
     const Expected moment = first_moment(g, m);
-    const double denominator = std::sqrt(second_moment(g, v).value / correction2) + attributes.epsilon;
+    const double second = second_moment(g, v).value;
+    const double denominator = std::sqrt(second / correction2) + attributes.epsilon;
     const double update = moment.value / correction1 / denominator;
-    const double decay = attributes.weight_decay * w;
-    const double update_bound = (16.0 * u + e()) * std::fabs(update) + moment.bound / (correction1 * denominator);
+    const double decay = attributes.l2 ? 0.0 : attributes.weight_decay * w;
+    const double of_root = second > 0.0 ? (1.0 - attributes.beta2) * std::fabs(g.value) * g.bound / second : 0.0;
+    const double update_bound =
+        (16.0 * u + e() + of_root) * std::fabs(update) + moment.bound / (correction1 * denominator);
     const double rate = std::fabs(lr);
     return {w - lr * (update + decay),
             2.0 * u * std::fabs(w) + rate * update_bound + 4.0 * u * rate * std::fabs(decay)};
   }
   // s: the update without its decay; c1 and c2: the bias corrections.
   std::string weight_bound() const {
-    return std::string("2 u |w| + |lr| (") + (limit ? "20" : "16") + " u |s| + T / (c1 d) + 4 u |" +
-           number_text(attributes.weight_decay) + " w|), s = m' / (c1 d), d = sqrt(v' / c2) + " +
-           number_text(attributes.epsilon) + ", T = " + first_moment_bound();
+    return std::string("2 u |w| + |lr| (") + (limit ? "20" : "16") + " u |s|" +
+           of_gradient("(1 - " + number_text(attributes.beta2) + ") |g s| / v'") + " + T / (c1 d)" +
+           (attributes.l2 ? "" : " + 4 u |" + number_text(attributes.weight_decay) + " w|") +
+           "), s = m' / (c1 d), d = sqrt(v' / c2) + " + number_text(attributes.epsilon) +
+           ", T = " + first_moment_rule() + gradient_bound();
+  }
+};
+
+// A sign is known where its argument is further from 0 than it may be off.
+struct LionRule {
+  Lion attributes;
+  double u = 0.0, lr = 0.0;
+
+  explicit LionRule(const OpCall& call) : attributes(call.attributes.as<Lion>()), u(accumulator_roundoff(call.math)) {}
+
+  void read(const Named<TensorView>& in) { lr = in["lr"][0]; }
+
+  [[nodiscard]] double flop() const { return attributes.weight_decay == 0.0 ? 9.0 : 11.0; }
+
+  [[nodiscard]] Expected blend(double beta, double m, double g) const {
+    const double old_part = beta * m, new_part = (1.0 - beta) * g;
+    return {old_part + new_part, 3.0 * u * (std::fabs(old_part) + std::fabs(new_part))};
+  }
+
+  Expected judge(char output, double w, double g, double m, double /*v*/) const {
+    if (output == 'm') return blend(attributes.beta2, m, g);
+    const Expected c = blend(attributes.beta1, m, g);
+    const bool known = !(std::fabs(c.value) <= c.bound) || c.bound == 0.0;
+    const double sign = c.value > 0.0 ? 1.0 : c.value < 0.0 ? -1.0 : c.value;  // of NaN, NaN
+    const double decay = attributes.weight_decay * w;
+    const double rate = std::fabs(lr);
+    return {w - lr * ((known ? sign : 0.0) + decay),
+            (known ? 0.0 : rate) + 2.0 * u * std::fabs(w) + rate * u * (3.0 + 4.0 * std::fabs(decay))};
+  }
+
+  std::string bound(char output) const {
+    const std::string b = number_text(output == 'm' ? attributes.beta2 : attributes.beta1);
+    const std::string blend = "3 u (|" + b + " m| + |(1 - " + b + ") g|)";
+    if (output == 'm') return blend;
+    return "2 u |w| + |lr| u (3 + 4|" + number_text(attributes.weight_decay) + " w|), and |lr| where |" + b +
+           " m + (1 - " + b + ") g| <= " + blend;
   }
 };
 
@@ -260,7 +322,8 @@ class UpdateDefinition : public OpDefinition {
 
 std::span<const OpDefinition* const> optimizer_definitions() {
   return definitions_of<UpdateDefinition<AdamWRule, adamw_kind>, UpdateDefinition<AdamWRule, clip_adamw_kind>,
-                        UpdateDefinition<SgdRule, sgd_kind>, ClipDefinition, GradientNormDefinition>();
+                        UpdateDefinition<LionRule, lion_kind>, UpdateDefinition<SgdRule, sgd_kind>, ClipDefinition,
+                        GradientNormDefinition>();
 }
 
 }  // namespace gpubench

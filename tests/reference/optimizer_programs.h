@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "reference/ops/loss_scaling.h"
@@ -83,16 +84,18 @@ inline void set_state(ProgramRun& run, const Training& t, double step, double no
   }
 }
 
+/// One step of an optimizer that keeps one moment.
 struct SgdTraining {
   Program program;
   ValueId lr;
   std::vector<SgdTensor> tensors;
 };
 
-/// One SGD step; types as in training().
-inline SgdTraining sgd_training(const Sgd& hyper, const std::vector<std::int64_t>& sizes,
-                                const std::vector<DType>& gradient_types, const std::vector<DType>& copy_types,
-                                DType state = DType::f32) {
+/// One step of SGD or Lion; types as in training().
+template <class Hyper>
+SgdTraining sgd_training(const Hyper& hyper, const std::vector<std::int64_t>& sizes,
+                         const std::vector<DType>& gradient_types, const std::vector<DType>& copy_types,
+                         DType state = DType::f32) {
   SgdTraining t;
   t.lr = t.program.add(tensor("lr", state, Shape{1}, Role::scalar));
   for (const std::int64_t size : sizes) {
@@ -107,7 +110,12 @@ inline SgdTraining sgd_training(const Sgd& hyper, const std::vector<std::int64_t
     if (hyper.copies) parameter.copy = add("c", copy_types[index % copy_types.size()], Role::parameter);
     t.tensors.push_back(parameter);
   }
-  sgd(t.program, hyper, Math{.accumulate = state}, "op", t.lr, t.tensors);
+  const Math math{.accumulate = state};
+  if constexpr (std::is_same_v<Hyper, Lion>) {
+    lion(t.program, hyper, math, "op", t.lr, t.tensors);
+  } else {
+    sgd(t.program, hyper, math, "op", t.lr, t.tensors);
+  }
   return t;
 }
 

@@ -1,4 +1,5 @@
-// The 2-norm of all gradients together, the scaling that limits it, AdamW and SGD: each over all tensors in one launch.
+// The 2-norm of all gradients together, the scaling that limits it, AdamW, Lion and SGD: each over all tensors in one
+// launch.
 //
 // Of the norm, gradients of 1e-30 count and those of 1e30 do not overflow: squares are added up in f32 only within a
 // pack, and where that sum leaves the safe range of f32, the pack is summed again in f64. Packs are added up in f64.
@@ -240,15 +241,29 @@ struct AdamWRule {
   static constexpr bool two_moments = true;
   W beta1, one_minus_beta1, beta2, one_minus_beta2;
   W inverse_bc1, inverse_bc2;  ///< 1 / (1 - beta^step)
-  W epsilon, weight_decay, lr;
-  W clip;  ///< of the gradient
+  W epsilon, lr;
+  W weight_decay, l2;  ///< beside the step; part of the gradient
+  W clip;              ///< of the gradient
 
   __device__ __forceinline__ void operator()(W unclipped, W& w, W& m, W& v) const {
-    const W g = clip * unclipped;
+    const W g = clip * unclipped + l2 * w;
     m = beta1 * m + one_minus_beta1 * g;
     v = beta2 * v + one_minus_beta2 * (g * g);
     const W direction = (m * inverse_bc1) / (root(v * inverse_bc2) + epsilon);
     w -= lr * (direction + weight_decay * w);
+  }
+};
+
+template <class W>
+struct LionRule {
+  static constexpr bool two_moments = false;
+  W beta1, one_minus_beta1, beta2, one_minus_beta2, weight_decay, lr;
+
+  __device__ __forceinline__ void operator()(W g, W& w, W& m, W& /*v*/) const {
+    const W c = beta1 * m + one_minus_beta1 * g;
+    const W sign = c > W(0) ? W(1) : c < W(0) ? W(-1) : c;
+    m = beta2 * m + one_minus_beta2 * g;
+    w -= lr * (sign + weight_decay * w);
   }
 };
 
@@ -288,9 +303,17 @@ __device__ __forceinline__ AdamWRule<W> rule_of(const AdamWArgs& args) {
           scratch.inverse_bc1,
           scratch.inverse_bc2,
           static_cast<W>(args.epsilon),
-          static_cast<W>(args.weight_decay),
           static_cast<W>(scalar_at(args.lr, args.lr_type)),
+          static_cast<W>(args.weight_decay),
+          static_cast<W>(args.l2),
           args.norm == nullptr ? W(1) : static_cast<W>(clip_factor(args.norm, args.norm_type, args.limit))};
+}
+
+template <class W>
+__device__ __forceinline__ LionRule<W> rule_of(const LionArgs& args) {
+  return {static_cast<W>(args.beta1),        static_cast<W>(1.0 - args.beta1),
+          static_cast<W>(args.beta2),        static_cast<W>(1.0 - args.beta2),
+          static_cast<W>(args.weight_decay), static_cast<W>(scalar_at(args.lr, args.lr_type))};
 }
 
 template <class W>
@@ -409,6 +432,10 @@ void launch_update_scale(const UpdateScaleArgs& args, cudaStream_t stream) {
 }
 
 void launch_update(const AdamWArgs& args, int multiprocessors, cudaStream_t stream) {
+  launch_any_update(args, multiprocessors, stream);
+}
+
+void launch_update(const LionArgs& args, int multiprocessors, cudaStream_t stream) {
   launch_any_update(args, multiprocessors, stream);
 }
 

@@ -44,10 +44,15 @@ struct UpdateArgs {
 /// With a norm: clip and step in one.
 struct AdamWArgs : UpdateArgs {
   const int* step = nullptr;
-  double beta1 = 0.0, beta2 = 0.0, epsilon = 0.0, weight_decay = 0.0;
-  const void* norm = nullptr;        ///< null: gradients are not clipped
-  Element norm_type = Element::f32;  ///< f32 or f64
+  double beta1 = 0.0, beta2 = 0.0, epsilon = 0.0;
+  double weight_decay = 0.0, l2 = 0.0;  ///< beside the step; part of the gradient
+  const void* norm = nullptr;           ///< null: gradients are not clipped
+  Element norm_type = Element::f32;     ///< f32 or f64
   double limit = 1.0;
+};
+
+struct LionArgs : UpdateArgs {
+  double beta1 = 0.0, beta2 = 0.0, weight_decay = 0.0;
 };
 
 struct SgdArgs : UpdateArgs {
@@ -56,6 +61,7 @@ struct SgdArgs : UpdateArgs {
 };
 
 void launch_update(const AdamWArgs& args, int multiprocessors, cudaStream_t stream);
+void launch_update(const LionArgs& args, int multiprocessors, cudaStream_t stream);
 void launch_update(const SgdArgs& args, int multiprocessors, cudaStream_t stream);
 
 /// A gradient of any type, and where the clipped one goes: the same memory, or other memory with the same type.

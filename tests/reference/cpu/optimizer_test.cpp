@@ -170,6 +170,29 @@ TEST(Sgd, ManyTensorsOfEveryKindLieWithinTheirBounds) {
   }
 }
 
+TEST(Lion, ManyTensorsOfEveryKindLieWithinTheirBounds) {
+  for (const bool copies : {false, true}) {
+    for (const DType gradient_dtype : {DType::f32, DType::bf16}) {
+      const Lion hyper{.weight_decay = copies ? 0.0 : 0.1, .copies = copies};
+      const testing::SgdTraining t = testing::sgd_training(hyper, odd_sizes, {gradient_dtype}, {DType::bf16});
+      ProgramRun run(shared_backend(), t.program);
+      set_state(run, t);
+
+      EXPECT_EQ(run_and_judge(run), "") << "copies " << copies << ", " << name(gradient_dtype);
+    }
+  }
+}
+
+TEST(Adam, ADecayWithinTheGradientLiesWithinItsBounds) {
+  for (const std::optional<double> limit : {std::optional<double>{}, {1.0}}) {
+    const Training t = training({.l2 = true}, odd_sizes, {DType::f32}, {DType::bf16}, DType::f32, DType::f32, limit);
+    ProgramRun run(shared_backend(), t.program);
+    set_state(run, t, 2);
+
+    EXPECT_EQ(run_and_judge(run), "") << "clips " << limit.has_value();
+  }
+}
+
 // Tracker 1: the scale stays; 2: it grows. An infinite or NaN gradient: nothing changes but the scale, which halves.
 TEST(LossScaling, AStepAndASkippedOneLieWithinTheirBounds) {
   for (const int threads : {1, 3}) {

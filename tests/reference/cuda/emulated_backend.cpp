@@ -61,6 +61,7 @@ constexpr std::initializer_list<cuda::OpImplementation> implementations{
     {grouped_gemm_backward_weight_kind, cuda::plan_grouped_gemm_backward_weight},
     {layer_norm_backward_kind, cuda::plan_norm_backward},
     {layer_norm_forward_kind, cuda::plan_norm_forward},
+    {lion_kind, cuda::plan_lion},
     {max_pool_backward_kind, cuda::plan_max_pool_backward},
     {max_pool_forward_kind, cuda::plan_max_pool_forward},
     {permute_tokens_kind, cuda::plan_permute_tokens},

@@ -177,6 +177,24 @@ TEST(CudaSgd, EverythingInF64IsAsExactAsF64) {
   EXPECT_EQ(run_in_every_order(t.program, [&](ProgramRun& run) { set_state(run, t); }), "");
 }
 
+TEST(CudaLion, ManyTensorsOfEveryKindLieWithinTheirBounds) {
+  for (const bool copies : {false, true}) {
+    const Lion hyper{.weight_decay = copies ? 0.0 : 0.1, .copies = copies};
+    const testing::SgdTraining t = testing::sgd_training(hyper, odd_sizes, mixed_types, other_types);
+
+    EXPECT_EQ(run_in_every_order(t.program, [&](ProgramRun& run) { set_state(run, t); }), "") << "copies " << copies;
+  }
+}
+
+TEST(CudaAdam, ADecayWithinTheGradientLiesWithinItsBounds) {
+  for (const DType state : {DType::f32, DType::f64}) {
+    const std::vector<DType> types = state == DType::f64 ? std::vector{state} : mixed_types;
+    const Training t = training({.l2 = true}, odd_sizes, types, types, state, state);
+
+    EXPECT_EQ(run_in_every_order(t.program, [&](ProgramRun& run) { set_state(run, t, 2); }), "") << name(state);
+  }
+}
+
 TEST(CudaLossScaling, AStepAndASkippedOneLieWithinTheirBounds) {
   const testing::ScaledTraining t = testing::scaled_training(odd_sizes, mixed_types);
   for (const auto& [bad, tracker] :

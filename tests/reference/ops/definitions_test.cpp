@@ -79,6 +79,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "grouped_gemm_backward_weight",
                                       "layer_norm_backward",
                                       "layer_norm_forward",
+                                      "lion",
                                       "max_pool_backward",
                                       "max_pool_forward",
                                       "permute_tokens",
@@ -113,7 +114,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "update_scale"}) {
     EXPECT_EQ(definition(OpKind{name}).kind().name, name);
   }
-  EXPECT_EQ(definitions().size(), 71U);
+  EXPECT_EQ(definitions().size(), 72U);
 }
 
 TEST(Definitions, AnUnknownKindIsAnErrorNamingTheKnownOnes) {
@@ -236,6 +237,8 @@ void add_optimizer_ops(Program& p) {
   clip_adamw(p, {}, f32_math, "clip_adamw", norm, lr, step, others);
   const std::array moments{SgdTensor{parameter("w3"), parameter("g4"), parameter("m3"), copied}};
   sgd(p, {.weight_decay = 0.5, .nesterov = true, .copies = true}, f32_math, "sgd", lr, moments);
+  const std::array signs{SgdTensor{parameter("w4"), parameter("g7"), parameter("m4"), {}}};
+  lion(p, {}, f32_math, "lion", lr, signs);
   const ValueId loss_scale = source(p, "loss_scale", DType::f32, {1});
   const std::array scaled{parameter("g5"), source(p, "g6", DType::bf16, {4})};
   const ValueId found_inf = unscale(p, f32_math, "unscale", loss_scale, scaled).found_inf;

@@ -315,6 +315,95 @@ TEST(ClipAdamW, AClippedGradientsErrorCountsInEveryOutput) {
   EXPECT_NEAR(clipped[0] - plain[0], 0.5 * 8 * u32, 1e-14);
 }
 
+// m' = 0.1 g, v' = 0.05 g^2 with g = 0.5 + 0.25 w = 0.75: the corrections undo the factors, and lr (g / |g|) is left.
+TEST(Adam, TheDecayIsPartOfTheGradient) {
+  OneParameter one({.weight_decay = 0.25, .l2 = true}, DType::f64, DType::f64);
+  TextbookRun run(one.program);
+  run.set(one.lr, {0.1});
+  run.set(one.step, {1});
+  run.set(one.tensor.weight, {1});
+  run.set(one.tensor.gradient, {0.5});
+  run.set(one.tensor.m, {0});
+  run.set(one.tensor.v, {0});
+  run.run();
+
+  expect_near(run.get(one.output(0)), {1.0 - 0.1 * (0.75 / (0.75 + 1e-8))}, 1e-15);
+  expect_near(run.get(one.output(1)), {0.075}, 1e-16);
+  expect_near(run.get(one.output(2)), {0.05 * 0.5625}, 1e-16);
+}
+
+// In f32, where gradient and decay all but cancel in every eighth element; a lost or decoupled decay is outside.
+TEST(Adam, BoundsTellCorrectF32FromAnotherDecay) {
+  OneParameter one({.l2 = true}, DType::f32, DType::f32, AdamWSamples::count);
+  TextbookRun run(one.program);
+  AdamWSamples samples;
+  for (std::size_t i = 0; i < samples.w.size(); i += 8) samples.g[i] = -0.1 * samples.w[i] * (1 + 1e-6);
+  samples.set(run, one, 3);
+  const auto w = run.judge(0, 0), m = run.judge(0, 1), v = run.judge(0, 2);
+  StepF32 step(3);
+  step.decay = 0.0F;
+  std::array<int, 3> accepted{};
+  for (std::size_t i = 0; i < w.size(); ++i) {
+    const auto f = [i](const std::vector<double>& x) { return static_cast<float>(x[i]); };
+    const float g = f(samples.g) + 0.1F * f(samples.w);
+    EXPECT_TRUE(within(m[i], DType::f32, step.m(g, f(samples.m)))) << i;
+    EXPECT_TRUE(within(v[i], DType::f32, step.v(g, f(samples.v)))) << i;
+    const float right = step.w(f(samples.w), g, f(samples.m), f(samples.v));
+    const float lost = step.w(f(samples.w), f(samples.g), f(samples.m), f(samples.v));
+    const float decoupled = lost - 1e-3F * 0.1F * f(samples.w);
+    for (const auto& [k, result] : {std::pair{0, right}, {1, lost}, {2, decoupled}}) {
+      accepted[static_cast<std::size_t>(k)] += within(w[i], DType::f32, result) ? 1 : 0;
+    }
+  }
+
+  EXPECT_EQ(accepted[0], AdamWSamples::count);
+  for (const int wrong : {accepted[1], accepted[2]}) EXPECT_LT(wrong, AdamWSamples::count / 4);  // of them, w = 0
+}
+
+struct OneLionParameter {
+  Program program;
+  ValueId lr = source(program, "lr", DType::f32, {1});
+  SgdTensor tensor{source(program, "w", DType::f32, {3}),
+                   source(program, "g", DType::f32, {3}),
+                   source(program, "m", DType::f32, {3}),
+                   {}};
+  explicit OneLionParameter(const Lion& attributes) {
+    lion(program, attributes, f32_math, "lion", lr, std::array{tensor});
+  }
+};
+
+// beta1 = 3/4, beta2 = 1/2: 0.75 m + 0.25 g = 1, -1 and 0, so that w = 2 moves by -0.5 (1 + 0.25 2) and so on.
+TEST(Lion, MovesByTheSignOfTheBlendAndThenBlendsTheMoment) {
+  OneLionParameter one({.beta1 = 0.75, .beta2 = 0.5, .weight_decay = 0.25});
+  TextbookRun run(one.program);
+  run.set(one.lr, {0.5});
+  run.set(one.tensor.weight, {2, 2, 2});
+  run.set(one.tensor.gradient, {1, -7, 0});
+  run.set(one.tensor.m, {1, 1, 0});
+  run.run();
+
+  EXPECT_EQ(run.get(one.program.op(0).outputs[0]), (std::vector<double>{1.25, 2.25, 1.75}));
+  EXPECT_EQ(run.get(one.program.op(0).outputs[1]), (std::vector<double>{1, -3, 0}));
+}
+
+// 0.9 m + 0.1 g is one unit of f32 beside 0, which rounding may turn either way; beside 1e-3 it may not.
+TEST(Lion, ASignThatRoundingDecidesMayBeEitherAndNoOther) {
+  OneLionParameter one({});
+  TextbookRun run(one.program);
+  run.set(one.lr, {0.25});
+  run.set(one.tensor.weight, {1, 1, 1});
+  run.set(one.tensor.gradient, {-9.0 * (1 + 0x1p-23), -9.01, -8.99});
+  run.set(one.tensor.m, {1, 1, 1});
+  const std::vector<Expected> w = run.judge(0, 0);
+
+  for (const double result : {0.75, 1.0, 1.25}) {
+    EXPECT_TRUE(within(w[0], DType::f32, result)) << result;
+    EXPECT_EQ(within(w[1], DType::f32, result), result == 1.25) << result;
+    EXPECT_EQ(within(w[2], DType::f32, result), result == 0.75) << result;
+  }
+  EXPECT_FALSE(within(w[0], DType::f32, 1.26));
+}
+
 struct OneSgdParameter {
   Program program;
   ValueId lr;

@@ -82,7 +82,8 @@ table = [
     Expected(r"squares_kernel", 256, 4),
     Expected(r"clip_kernel", 256, 2),
     Expected(r"update_kernel<float, AdamWArgs>", 256, 4),
-    Expected(r"update_kernel<float, SgdArgs>", 256, 3),
+    Expected(r"update_kernel<float, (Lion|Sgd)Args>", 256, 3),
+    Expected(r"unscale_kernel", 256, 2),
     Expected(r"fingerprint_kernel", 256, 2),
     Expected(r"scan_kernel<.*, (2|4|8|16)>", 256, 4),
 ]

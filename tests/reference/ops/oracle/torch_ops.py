@@ -582,7 +582,7 @@ def adamw_step(op, lr, step, w, g, m, v):
     """torch.optim.AdamW from the middle of a training: its state is set, and its count of the steps before this one."""
     parameter = torch.nn.Parameter(w.clone())
     parameter.grad = g.clone()
-    optimizer = torch.optim.AdamW([parameter], lr=lr, betas=(op.beta1, op.beta2), eps=op.epsilon, weight_decay=op.weight_decay)
+    optimizer = (torch.optim.Adam if op.l2 else torch.optim.AdamW)([parameter], lr=lr, betas=(op.beta1, op.beta2), eps=op.epsilon, weight_decay=op.weight_decay)
     optimizer.state[parameter] = {"step": torch.tensor(float(step - 1)), "exp_avg": m.clone(), "exp_avg_sq": v.clone()}
     optimizer.step()
     state = optimizer.state[parameter]
@@ -609,6 +609,15 @@ def sgd_step(op, lr, w, g, m):
     optimizer.step()
     buffer = optimizer.state[parameter]["momentum_buffer"] if op.momentum else g + op.weight_decay * w
     return parameter.detach(), buffer
+
+
+@computes("lion")
+def lion(op, lr, *operands):
+    """Algorithm 2 of arXiv 2302.06675: PyTorch has none."""
+    def step(w, g, m):
+        sign = torch.sign(op.beta1 * m + (1 - op.beta1) * g)
+        return w - lr * (sign + op.weight_decay * w), op.beta2 * m + (1 - op.beta2) * g
+    return updated(op, step, operands)
 
 
 @computes("unscale")

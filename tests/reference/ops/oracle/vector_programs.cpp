@@ -225,8 +225,19 @@ void add_optimizer_programs(OraclePrograms& all) {
     adamw_program(what + ", first step", {}, 1, limit);
     adamw_program(what + ", copies",
                   {.beta1 = 0.8, .beta2 = 0.99, .epsilon = 0x1p-6, .weight_decay = 0.01, .copies = true}, 1000, limit);
+    adamw_program(what + ", Adam", {.l2 = true}, 3, limit);
     for (const double found : {0.0, 1.0}) adamw_program(what + ", found " + std::to_string(found), {}, 2, limit, found);
   }
+  const auto lion_program = [&](const std::string& name, const Lion& attributes, std::optional<double> found) {
+    add_program(all, name, [&](Program& p) {
+      SgdTensor t{of(p, "w", {17}), of(p, "g", {17}), of(p, "m", {17}), {}};
+      if (attributes.copies) t.copy = p.add(tensor("copy", DType::bf16, {17}, Role::parameter));
+      lion(p, attributes, f32_math, "lion", of(p, "lr", {1}, Fill::constant(0x1p-10)), std::array{t}, flag(p, found));
+    });
+  };
+  lion_program("lion", {}, {});
+  lion_program("lion, copies", {.beta1 = 0.95, .beta2 = 0.98, .weight_decay = 0.5, .copies = true}, 0.0);
+  lion_program("lion, skipped", {.copies = true}, 1.0);
   add_program(all, "unscale", [&](Program& p) {
     const std::array gradients{of(p, "g1", {3, 5}), of(p, "g2", {17})};
     (void)unscale(p, f32_math, "unscale", of(p, "scale", {1}, Fill::constant(768)), gradients);
