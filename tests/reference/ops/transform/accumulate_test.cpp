@@ -178,7 +178,9 @@ TEST(Accumulate, RanksReduceTheSumsAndShardTheWholeBatch) {
 
 TEST(Accumulate, OneMicroBatchIsTheStepAsItIs) {
   const Step step = classifier(4, DType::f32);
-  EXPECT_EQ(accumulate(step.program, {}, step.gradients).program.to_string(), step.program.to_string());
+  // Beside std::accumulate, which the standard library's vectors bring in, {} could be a program.
+  const Accumulated one = accumulate(step.program, Accumulation{}, step.gradients);
+  EXPECT_EQ(one.program.to_string(), step.program.to_string());
 }
 
 TEST(Accumulate, AGradientThatNothingProducesOrThatIsMadeOfAnotherIsRefused) {
