@@ -93,6 +93,7 @@ const std::vector<std::string>& optional_members() {
       "context.gpubench.shapes",
       "gpubench.cases[0].calls",
       "gpubench.cases[0].def_hash",
+      "gpubench.cases[0].memory",
       "gpubench.cases[0].choice",
       "gpubench.cases[0].workspace_bytes",
       "gpubench.cases[0].rewrites",

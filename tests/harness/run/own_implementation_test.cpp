@@ -138,7 +138,7 @@ TEST(CallView, TellsOperandsAndAttributesAsTheOpDeclaresThem) {
   const CallView view(call, specs);
 
   EXPECT_EQ(text_of(view.call()),
-            "adamw f32 exact: beta1 beta2 epsilon weight_decay copies; lr:f32 step:i32 "
+            "adamw f32 exact: beta1 beta2 epsilon weight_decay copies skips l2; lr:f32 step:i32 "
             "w:f32 g:bf16 m:f32 v:f32 copy:bf16 w1:f32 g1:bf16 m1:f32 v1:f32 copy1:bf16 "
             "w':f32 m':f32 v':f32 copy':bf16 w'1:f32 m'1:f32 v'1:f32 copy'1:bf16");
   EXPECT_EQ(view.call().attributes[1].real, 0.95);
