@@ -1,4 +1,5 @@
 #include "harness/cli/options.h"
+#include "harness/cli/flags.h"
 #include "harness/cli/help.h"
 
 #include <gmock/gmock.h>
