@@ -104,10 +104,12 @@ std::vector<SuiteGraph> suite_graphs(GraphFamily family, Sorts sorts) {
       const bool convolution = call.kind.name.starts_with("conv2d");
       if (!seen.insert(convolution ? text : sort_of(call, tensors)).second) continue;
       const bool deterministic = family == GraphFamily::deterministic;
-      graphs.push_back({std::move(text), CudnnNumerics::of(call.math, tensors[0].dtype, deterministic),
-                        [call, tensors, build] { return build(call, tensors); },
-                        !convolution && (tensors[0].dtype == DType::f32 || call.attributes.has("documents") ||
-                                         (call.kind == attention_backward_kind && call.attributes.has("sinks")))});
+      graphs.push_back(
+          {std::move(text), CudnnNumerics::of(call.math, tensors[0].dtype, deterministic),
+           [call, tensors, build] { return build(call, tensors); },
+           !convolution && (tensors[0].dtype == DType::f32 || call.attributes.has("documents") ||
+                            (call.kind == attention_backward_kind &&
+                             (call.attributes.has("sinks") || call.attributes.as<Attention>().softcap != 0.0)))});
     }
   }
   return graphs;

@@ -16,7 +16,8 @@ struct SuiteGraph {
   std::string name;  ///< "conv2d_forward stride_h=2 bf16 x: bf16[32, 56, 56, 64] ...": the same text, the same work
   CudnnNumerics numerics;
   std::function<CudnnGraph()> build;  ///< throws Unsupported where the call cannot be told to cuDNN
-  /// Attention in f32, which cuDNN's fused engines don't have but for TF32 forward, of documents, and sinks' gradient.
+  /// Attention in f32, which cuDNN's fused engines don't have but for TF32 forward, of documents, and sinks' gradient;
+  /// softcap's, which cuDNN 9.19 plans for H200 and not for A100 and B200.
   bool may_be_unsupported = false;
 };
 
