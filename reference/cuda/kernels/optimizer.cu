@@ -119,25 +119,31 @@ __device__ __forceinline__ Pack<T, N> scaled(const Loaded<T, N>& pack, Wide<T> f
   return result;
 }
 
-template <class T>
-__device__ __forceinline__ void scale_chunk(const GradientEntry& entry, int chunk, double exact_factor) {
-  const auto factor = static_cast<Wide<T>>(exact_factor);
+/// Stores transform(pack) of each pack of the chunk's gradients, as To, where its clipped ones go.
+template <class T, class To, class Transform>
+__device__ __forceinline__ void transform_chunk(const GradientEntry& entry, int chunk, const Transform& transform) {
   constexpr int n = pack_elements<T>;
   constexpr int step = threads * n;
   const ChunkRange range = range_of<T>(entry, chunk, true);
   const T* from = static_cast<const T*>(entry.gradient) + range.first;
-  T* to = static_cast<T*>(entry.clipped) + range.first;
+  To* to = static_cast<To*>(entry.clipped) + range.first;
   int i = static_cast<int>(threadIdx.x) * n;
   for (; i + step < range.in_packs; i += 2 * step) {
     const auto a = load_pack<n>(from + i);
     const auto b = load_pack<n>(from + i + step);
-    store_pack(to + i, scaled(a, factor));
-    store_pack(to + i + step, scaled(b, factor));
+    store_pack(to + i, transform(a));
+    store_pack(to + i + step, transform(b));
   }
-  for (; i < range.in_packs; i += step) store_pack(to + i, scaled(load_pack<n>(from + i), factor));
+  for (; i < range.in_packs; i += step) store_pack(to + i, transform(load_pack<n>(from + i)));
   for (i = range.in_packs + static_cast<int>(threadIdx.x); i < range.count; i += threads) {
-    store_pack(to + i, scaled(load_pack<1>(from + i), factor));
+    store_pack(to + i, transform(load_pack<1>(from + i)));
   }
+}
+
+template <class T>
+__device__ __forceinline__ void scale_chunk(const GradientEntry& entry, int chunk, double exact_factor) {
+  const auto factor = static_cast<Wide<T>>(exact_factor);
+  transform_chunk<T, T>(entry, chunk, [&](const auto& pack) { return scaled(pack, factor); });
 }
 
 /// Adds to `bad` how many are infinite or NaN.
@@ -157,23 +163,8 @@ __device__ __forceinline__ Pack<Wide<T>, N> unscaled(const Loaded<T, N>& pack, W
 template <class T>
 __device__ __forceinline__ int unscale_chunk(const GradientEntry& entry, int chunk, double exact_inverse) {
   const auto inverse = static_cast<Wide<T>>(exact_inverse);
-  constexpr int n = pack_elements<T>;
-  constexpr int step = threads * n;
-  const ChunkRange range = range_of<T>(entry, chunk, true);
-  const T* from = static_cast<const T*>(entry.gradient) + range.first;
-  Wide<T>* to = static_cast<Wide<T>*>(entry.clipped) + range.first;
   int bad = 0;
-  int i = static_cast<int>(threadIdx.x) * n;
-  for (; i + step < range.in_packs; i += 2 * step) {
-    const auto a = load_pack<n>(from + i);
-    const auto b = load_pack<n>(from + i + step);
-    store_pack(to + i, unscaled(a, inverse, bad));
-    store_pack(to + i + step, unscaled(b, inverse, bad));
-  }
-  for (; i < range.in_packs; i += step) store_pack(to + i, unscaled(load_pack<n>(from + i), inverse, bad));
-  for (i = range.in_packs + static_cast<int>(threadIdx.x); i < range.count; i += threads) {
-    store_pack(to + i, unscaled(load_pack<1>(from + i), inverse, bad));
-  }
+  transform_chunk<T, Wide<T>>(entry, chunk, [&](const auto& pack) { return unscaled(pack, inverse, bad); });
   return bad;
 }
 
