@@ -4,29 +4,30 @@
 #include "reference/ops/softmax.h"
 
 namespace gpubench::cuda {
+namespace {
+
+SoftmaxArgs softmax_args(const OpCall& call, const TensorSpec& from, const TensorSpec& to) {
+  const RowView rows = rows_of(call, from);
+  SoftmaxArgs args{any_element(call, from)};
+  args.rows = rows.rows;
+  args.columns = rows.columns;
+  args.x_stride = rows.stride;
+  args.to_stride = rows_of(call, to).stride;
+  return args;
+}
+
+}  // namespace
 
 Plan plan_softmax_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  using Args = SoftmaxArgs;
-  const RowView x = rows_of(call, tensors[0]);
-  Args args{any_element(call, tensors[0])};
-  args.rows = x.rows;
-  args.columns = x.columns;
-  args.x_stride = x.stride;
-  args.to_stride = rows_of(call, tensors[1]).stride;
-  return own_plan(call, context, args, launch_softmax_forward, {{"x", to<&Args::x>}, {"y", to<&Args::to>}});
+  return own_plan(call, context, softmax_args(call, tensors[0], tensors[1]), launch_softmax_forward,
+                  {{"x", to<&SoftmaxArgs::x>}, {"y", to<&SoftmaxArgs::to>}});
 }
 
 Plan plan_softmax_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  using Args = SoftmaxArgs;
-  const RowView y = rows_of(call, tensors[0]);
-  Args args{any_element(call, tensors[0])};
-  args.rows = y.rows;
-  args.columns = y.columns;
-  args.x_stride = y.stride;
+  SoftmaxArgs args = softmax_args(call, tensors[0], tensors[2]);
   args.dy_stride = rows_of(call, tensors[1]).stride;
-  args.to_stride = rows_of(call, tensors[2]).stride;
   return own_plan(call, context, args, launch_softmax_backward,
-                  {{"y", to<&Args::x>}, {"dy", to<&Args::dy>}, {"dx", to<&Args::to>}});
+                  {{"y", to<&SoftmaxArgs::x>}, {"dy", to<&SoftmaxArgs::dy>}, {"dx", to<&SoftmaxArgs::to>}});
 }
 
 }  // namespace gpubench::cuda
