@@ -157,6 +157,8 @@ double unit_roundoff(DType type) {
   return std::ldexp(1.0, -(format_of(type).fraction + 1));
 }
 
+double largest_finite(DType type) { return format_of(type).largest; }
+
 double smallest_normal(DType type) {
   if (!is_float(type)) return 0.0;
   return std::ldexp(1.0, 1 - bias_of(format_of(type)));

@@ -37,6 +37,9 @@ inline constexpr auto enum_names<DType> = std::to_array<std::string_view>({"f64"
 /// integers.
 [[nodiscard]] double unit_roundoff(DType type);
 
+/// The largest finite number of a floating-point type.
+[[nodiscard]] double largest_finite(DType type);
+
 /// The smallest positive normal number; 0 for integers.
 [[nodiscard]] double smallest_normal(DType type);
 

@@ -128,7 +128,7 @@ struct ScaleWork {
     *scale = 1.0F;
     if (!(largest > 0.0F && std::isfinite(largest))) return;
     const int exponent = std::ilogb(largest);
-    const int room = (attributes.to == DType::f8_e4m3 ? 8 : 15) - attributes.margin;
+    const int room = std::ilogb(largest_finite(attributes.to)) - attributes.margin;
     const int power = room - exponent - (std::ldexp(largest, -exponent) > 1.75F ? 1 : 0);
     *scale = std::ldexp(1.0F, std::clamp(power, -126, 127));
   }
@@ -139,6 +139,7 @@ struct BlocksWork {
   std::int64_t elements = 0, block = 32;
   QuantizeBlocks attributes;
   Narrow to{};
+  int of_type = 0;  ///< exponent of the type's largest number
   Source x;
   const float* scale = nullptr;  ///< of the tensor, for nvfp4
   std::uint8_t* values = nullptr;
@@ -188,9 +189,7 @@ struct BlocksWork {
   /// Of 2^(exponent - 127), by the bits of the largest magnitude: its exponent less that of the type's largest number,
   /// one more where its fraction is larger and nothing may saturate. Below 0 there is no exponent.
   [[nodiscard]] int mx_exponent(std::uint32_t largest) const {
-    const DType type = element_of(attributes.format);
-    const int of_type = type == DType::f8_e4m3 ? 8 : type == DType::f8_e5m2 ? 15 : 2;
-    const std::uint32_t fraction = type == DType::f4_e2m1 ? 0x400000U : 0x600000U;  // of 1.5 and 1.75
+    const std::uint32_t fraction = attributes.format == BlockFormat::mxfp4 ? 0x400000U : 0x600000U;  // of 1.5 and 1.75
     const int above = attributes.covers && (largest & 0x7fffffU) > fraction ? 1 : 0;
     return std::max(static_cast<int>(largest >> 23U) - of_type + above, 0);
   }
@@ -242,7 +241,9 @@ Plan plan_quantize_blocks(const OpCall& call, std::span<const TensorSpec> tensor
   work.attributes = call.attributes.as<QuantizeBlocks>();
   work.elements = operand["x"].shape.elements();
   work.block = block_of(work.attributes.format);
-  work.to = narrow_of(element_of(work.attributes.format), true);
+  const DType type = element_of(work.attributes.format);
+  work.to = narrow_of(type, true);
+  work.of_type = std::ilogb(largest_finite(type));
   return own_plan(call, work,
                   {{"x", to<&BlocksWork::x>},
                    {"scale", to<&BlocksWork::scale>},

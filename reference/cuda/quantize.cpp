@@ -1,6 +1,7 @@
 #include "reference/cuda/plans.h"
 
 #include <array>
+#include <cmath>
 #include <optional>
 
 #include "reference/cuda/kernels/quantize.h"
@@ -86,7 +87,7 @@ Plan plan_scale_from_amax(const OpCall& call, std::span<const TensorSpec> tensor
   expect_row_major(call, tensors[0]);
   ScaleFromAmaxArgs args;
   args.count = tensors[0].shape.elements();
-  args.room = (attributes.to == DType::f8_e4m3 ? 8 : 15) - attributes.margin;
+  args.room = std::ilogb(largest_finite(attributes.to)) - attributes.margin;
   return own_plan(call, context, args, launch_scale_from_amax,
                   {{"history", to<&ScaleFromAmaxArgs::history>}, {"scale", to<&ScaleFromAmaxArgs::scale>}});
 }

@@ -14,11 +14,6 @@ namespace {
 
 enum Output { output_values, output_inverse, output_amax };
 
-double largest_of(DType type) {
-  if (type == DType::f4_e2m1) return 6.0;
-  return type == DType::f8_e4m3 ? 448.0 : 57344.0;
-}
-
 bool is_power_of_two(double value) {
   int exponent = 0;
   return std::isfinite(value) && std::fabs(std::frexp(value, &exponent)) == 0.5;
@@ -78,7 +73,8 @@ class QuantizeDefinition final : public OpDefinition {
     if (output == output_inverse) return bound_text("u |y|" + exact, op.call.math);
     const Quantize& attributes = op.call.attributes.as<Quantize>();
     if (!attributes.saturate) return std::string(exact_bound) + ", of scale x rounded once";
-    return bound_text("u |scale x|" + exact + ", clamped to " + number_text(largest_of(attributes.to)), op.call.math);
+    return bound_text("u |scale x|" + exact + ", clamped to " + number_text(largest_finite(attributes.to)),
+                      op.call.math);
   }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
@@ -87,7 +83,7 @@ class QuantizeDefinition final : public OpDefinition {
     const double u = is_power_of_two(scale) ? 0.0 : accumulator_roundoff(operands.call.math);
     if (output == output_values) {
       const Quantize& attributes = operands.call.attributes.as<Quantize>();
-      const double largest = largest_of(attributes.to);
+      const double largest = largest_finite(attributes.to);
       judge_elements<1>({operands.inputs[0]}, wanted, judged, [&](std::int64_t, const auto& in) {
         const double y = scale * in[0];
         if (attributes.saturate) return clamped({y, u * std::fabs(y)}, largest);
@@ -134,7 +130,7 @@ class ScaleFromAmaxDefinition final : public OpDefinition {
     const double largest = largest_magnitude(operands.inputs[0]);
     double scale = 1.0;
     if (largest > 0.0 && std::isfinite(largest)) {
-      const double room = std::ldexp(largest_of(attributes.to), -attributes.margin);
+      const double room = std::ldexp(largest_finite(attributes.to), -attributes.margin);
       int power = std::ilogb(room) - std::ilogb(largest);
       if (std::ldexp(largest, power) > room) --power;
       scale = std::ldexp(1.0, std::clamp(power, -126, 127));
@@ -154,15 +150,15 @@ double f32_of(double value) { return round_to(DType::f32, value); }
 
 BlockScale nvfp4_scale(double largest, double tensor_scale) {
   const double sixth = f32_of(f32_of(largest * tensor_scale) / 6.0);
-  const double stored = round_to(DType::f8_e4m3, std::fmin(sixth, largest_of(DType::f8_e4m3)));
+  const double stored = round_to(DType::f8_e4m3, std::fmin(sixth, largest_finite(DType::f8_e4m3)));
   return {stored, tensor_scale, stored};
 }
 
 BlockScale mx_scale(double largest, DType to, bool covers) {
   int power = -127;
   if (largest > 0.0) {
-    power = std::ilogb(largest) - std::ilogb(largest_of(to));
-    if (covers && std::ldexp(largest, -power) > largest_of(to)) ++power;
+    power = std::ilogb(largest) - std::ilogb(largest_finite(to));
+    if (covers && std::ldexp(largest, -power) > largest_finite(to)) ++power;
     power = std::max(power, -127);
   }
   return {power + 127.0, std::ldexp(1.0, -power), 1.0};
@@ -217,7 +213,7 @@ class QuantizeBlocksDefinition final : public OpDefinition {
     if (format == BlockFormat::nvfp4) {
       value = scale.divisor == 0.0 ? std::copysign(0.0, x) : f32_of(f32_of(value) / scale.divisor);
     }
-    return round_to(to, std::isnan(value) ? value : std::clamp(value, -largest_of(to), largest_of(to)));
+    return round_to(to, std::isnan(value) ? value : std::clamp(value, -largest_finite(to), largest_finite(to)));
   }
 };
 

@@ -51,7 +51,11 @@ const std::array<Narrow, 5> narrow_types{{
 }};
 
 TEST(DType, TheLargestFiniteNumbersAreThoseOfTheSpecifications) {
-  for (const Narrow& n : narrow_types) EXPECT_EQ(number_of(n.type, n.largest), n.largest_value) << name(n.type);
+  for (const Narrow& n : narrow_types) {
+    EXPECT_EQ(number_of(n.type, n.largest), n.largest_value) << name(n.type);
+    EXPECT_EQ(largest_finite(n.type), n.largest_value) << name(n.type);
+  }
+  EXPECT_EQ(largest_finite(DType::f4_e2m1), 6.0);
 }
 
 // Positive numbers of a format are consecutive bit patterns: 2^fraction equal steps per binade, the first binade twice
