@@ -8,10 +8,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -136,6 +140,18 @@ WorkerProcess::~WorkerProcess() {
 }
 
 void WorkerProcess::signal_group(int signal) const { ::kill(-end_.pid(), signal); }
+
+double WorkerProcess::waited_for_processor_s() const {
+  double longest_ns = 0.0;
+  std::error_code ended;
+  std::filesystem::directory_iterator task(fmt::format("/proc/{}/task", end_.pid()), ended);
+  for (; task != std::filesystem::directory_iterator(); task.increment(ended)) {
+    double ran_ns = 0.0;
+    double waited_ns = 0.0;
+    if (std::ifstream(task->path() / "schedstat") >> ran_ns >> waited_ns) longest_ns = std::max(longest_ns, waited_ns);
+  }
+  return longest_ns * 1e-9;
+}
 
 std::string WorkerProcess::reap() {
   if (!end_.within(patience_s)) {

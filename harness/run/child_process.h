@@ -59,6 +59,9 @@ class WorkerProcess {
   /// The worker's input, for us to write.
   [[nodiscard]] int input() const { return to_worker_.get(); }
 
+  /// Seconds for which its most starved thread has been ready to run and had no processor, since that thread began, as
+  /// the kernel counts them (/proc/PID/task/TID/schedstat); 0 where it doesn't.
+  [[nodiscard]] double waited_for_processor_s() const;
   /// For a worker whose pipe was closed: waits up to 2 s for the process to end, then ends it. Returns what happened:
   /// "ended by signal 9 (Killed)", "exited with status 0".
   std::string reap();

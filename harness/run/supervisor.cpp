@@ -145,7 +145,7 @@ class Supervisor {
       const int ready = ::poll(&readable, 1, tick_ms);
       observer_.tick();
       if (ready <= 0) {
-        if (options_.deadline_floor_s <= 0.0 || since_message_.seconds() <= deadline_s_) continue;
+        if (options_.deadline_floor_s <= 0.0 || !silent_too_long()) continue;
         worker_->terminate();
         return fmt::format("no answer for {:.3g} s{}", deadline_s_, why_so_long());
       }
@@ -248,8 +248,19 @@ class Supervisor {
     return longest;
   }
 
+  // On a busy machine, time that the worker wanted a processor and had none doesn't count. It is looked at from half of
+  // the deadline on, so that nothing is read while messages come; and a worker has no more than the cap in any case.
+  bool silent_too_long() {
+    const double silent = since_message_.seconds();
+    if (silent <= deadline_s_ / 2.0) return false;
+    const double waited = worker_->waited_for_processor_s();
+    if (!waited_before_) waited_before_ = waited;
+    return silent - (waited - *waited_before_) > deadline_s_ || silent > std::max(options_.deadline_cap_s, deadline_s_);
+  }
+
   void restart_deadline() {
     since_message_ = Stopwatch();
+    waited_before_.reset();
     const double cap = std::max(options_.deadline_cap_s, options_.deadline_floor_s);
     deadline_s_ = std::clamp(times_estimate * longest_expected_s(), options_.deadline_floor_s, cap);
     if (!heard_) deadline_s_ = std::max(deadline_s_, options_.opening_deadline_s);
@@ -294,6 +305,7 @@ class Supervisor {
   int stillborn_ = 0;
   Stopwatch since_message_;
   double deadline_s_ = 0.0;
+  std::optional<double> waited_before_;  ///< for a processor, by half of the deadline
 };
 
 }  // namespace

@@ -3,11 +3,12 @@
 // Flags of its own: --babble writes bytes into the pipe that are no message; --cut-short half a message, and ends;
 // --oversized the start of one that is longer than any may be; --stillborn exits before reading anything; --beats N
 // announces the first case, then sends N beats, 20 ms apart, before it does anything; --mute announces it and says
-// nothing more.
+// nothing more; --toil S announces it and computes for S seconds of a processor's time first.
 #include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <iostream>
 #include <string_view>
 
@@ -34,6 +35,7 @@ int main(int argc, char** argv) {
   int input = -1;
   int output = -1;
   int beats = 0;
+  double toil_s = 0.0;
   bool babble = false, cut_short = false, oversized = false, mute = false;
   for (int i = 1; i < argc; ++i) {
     const std::string_view flag = argv[i];
@@ -45,6 +47,7 @@ int main(int argc, char** argv) {
     if (i + 1 >= argc) continue;
     if (flag == "--script") script = argv[++i];
     if (flag == "--beats") beats = std::atoi(argv[++i]);
+    if (flag == "--toil") toil_s = std::atof(argv[++i]);
     if (flag == "--worker-input") input = std::atoi(argv[++i]);
     if (flag == "--worker-output") output = std::atoi(argv[++i]);
   }
@@ -52,8 +55,11 @@ int main(int argc, char** argv) {
     constexpr std::string_view noise = "Segmentation fault (core dumped)\n";
     if (::write(output, noise.data(), noise.size()) < 0) return 8;
   }
-  if (beats > 0 || mute) announce_and_beat(output, beats);
+  if (beats > 0 || mute || toil_s > 0.0) announce_and_beat(output, beats);
   while (mute) ::pause();
+  const std::clock_t end = std::clock() + static_cast<std::clock_t>(toil_s * CLOCKS_PER_SEC);
+  while (toil_s > 0.0 && std::clock() < end) {
+  }
   if (cut_short || oversized) {
     std::string message = gpubench::encode_frame({gpubench::FrameKind::note, "a note"});
     if (oversized) message.replace(4, 4, "\xff\xff\xff\x7f");  // its length

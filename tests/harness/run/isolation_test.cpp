@@ -1,10 +1,15 @@
 // Isolation: a worker that crashes, hangs, exits or talks nonsense costs one case. These start real processes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <csignal>
+#include <fstream>
 
 #include "harness/run/wire.h"
 #include "tests/harness/run/run_fixture.h"
@@ -235,6 +240,50 @@ TEST(Isolation, AWorkerThatDoesNotBeatIsEndedAtItsDeadline) {
 
   EXPECT_THAT(seen.of("first").reason,
               HasSubstr("no answer for 0.9 s (3 times the estimate of 0.3 s) while 'check' of this case ran"));
+}
+
+// This process and its children share one processor with seven others while it lives.
+class CrowdedProcessor {
+ public:
+  CrowdedProcessor() {
+    ::sched_getaffinity(0, sizeof before_, &before_);
+    int first = 0;
+    while (!CPU_ISSET(first, &before_)) ++first;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    ::sched_setaffinity(0, sizeof one, &one);
+    for (pid_t& pid : others_) {
+      pid = ::fork();
+      if (pid != 0) continue;
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      for (volatile bool idle = false; !idle;) {
+      }
+    }
+  }
+  CrowdedProcessor(const CrowdedProcessor&) = delete;
+  CrowdedProcessor& operator=(const CrowdedProcessor&) = delete;
+  ~CrowdedProcessor() {
+    for (const pid_t pid : others_) {
+      if (pid <= 0) continue;
+      ::kill(pid, SIGKILL);
+      ::waitpid(pid, nullptr, 0);
+    }
+    ::sched_setaffinity(0, sizeof before_, &before_);
+  }
+
+ private:
+  cpu_set_t before_{};
+  std::array<pid_t, 7> others_{};
+};
+
+TEST(Isolation, WaitingForAProcessorIsNoHang) {
+  if (!std::ifstream("/proc/self/schedstat")) GTEST_SKIP() << "this kernel doesn't count how long a task waits";
+  const CrowdedProcessor crowded;
+  Remembering seen;
+  run_slow_worker({"--toil", "0.2"}, seen);  // 1.6 s with an eighth of a processor; the deadline is 0.9 s
+
+  EXPECT_EQ(seen.count(Verdict::pass), 6);
 }
 
 TEST(Isolation, AWorkerThatNeverSaysAnythingIsGivenUp) {
