@@ -136,6 +136,14 @@ class ConvolutionProblem {
 // A problem without the name that may follow it.
 std::string_view unnamed(std::string_view product) { return product.substr(0, product.find_first_of("n\"")); }
 
+// The lists of networks end a problem's name with how often the network has it: ...n"resnet_50:res2a_branch1*4".
+std::string_view times_in(std::string_view word) {
+  if (!word.ends_with('"')) return "1";
+  const std::string_view name = word.substr(0, word.size() - 1);
+  const std::string_view times = name.substr(name.rfind('*') + 1);  // the whole name where it has none
+  return !times.empty() && times.find_first_not_of("0123456789") == times.npos ? times : "1";
+}
+
 bool is_product(std::string_view word) {
   const std::string_view problem = unnamed(word);
   const std::size_t colon = problem.find(':');
@@ -237,6 +245,7 @@ class Benchdnn {
  private:
   void take(std::string_view word) {
     if (word.starts_with('-')) return knob(word);
+    reader_.count_each_as(reader_.whole(times_in(word), "the number of calls in the problem's name"));
     if (is_product(word)) return products(unnamed(word));
     if (is_convolution(word)) return convolutions(word);
     reader_.refuse(

@@ -96,10 +96,11 @@ void ShapeReader::note(std::string_view reason, double calls, bool taken) {
   }
   if (found == list_.source.excepts.end())
     found = list_.source.excepts.insert(found, {std::string(reason), 0.0, taken});
-  found->calls += calls;
+  found->calls += calls * each_;
 }
 
 void ShapeReader::add(ListedShape shape) {
+  shape.calls *= each_;
   if (!(shape.calls > 0.0 && shape.calls <= most_calls))
     refuse(fmt::format("{} calls, expected a number above 0 and up to {}", shape.calls, most_calls));
   shape.line = number_;

@@ -60,6 +60,8 @@ class ShapeReader {
   /// A whole number from `low` to 2^30. Refuses anything else; `what` names it.
   [[nodiscard]] std::int64_t whole(std::string_view word, std::string_view what, std::int64_t low = 1) const;
 
+  /// Of what is added, left out or noted from here on, each call stands for so many.
+  void count_each_as(std::int64_t calls) { each_ = static_cast<double>(calls); }
   void add(const ListedProduct& product, const ListedTypes& types, double calls = 1.0);
   void add(const BlasProduct& product, const ListedTypes& types, double calls = 1.0);
   void add(const ListedConvolution& convolution, const ListedTypes& types, double calls = 1.0);
@@ -76,6 +78,7 @@ class ShapeReader {
   std::string_view text_;
   std::string_view line_;
   std::int64_t number_ = 0;
+  double each_ = 1.0;
   ShapeList list_;
   std::map<std::tuple<std::string, std::string, Dims, std::string>, std::size_t> places_;
 };

@@ -72,6 +72,21 @@ TEST(ShapeList, BenchdnnRunsEachProblemWithEveryCombinationOfItsKnobs) {
   EXPECT_THAT(excepts_of(list), ElementsAre("1 call left out: a product in the layouts ba,  -> "));
 }
 
+TEST(ShapeList, BenchdnnsNamesSayHowOftenANetworkHasAProblem) {
+  const ShapeList list = parse_shape_list(
+      "8x16:16x32n\"net:first*4\"\n"
+      "8x16:16x64n\"2*net:second\"\n"
+      "8x16:16x128n\"12\"\n"
+      "--dir=FWD_B ic16ih8oc16oh8kh3ph1n\"net:third*23\"\n",
+      "a.list");
+  EXPECT_THAT(
+      shapes_of(list),
+      ElementsAre("4 gemm/matmul/m=8,n=32,k=16/f32", "1 gemm/matmul/m=8,n=64,k=16/f32",
+                  "1 gemm/matmul/m=8,n=128,k=16/f32",
+                  "23 conv/conv2d_forward/n=2,h=8,w=8,c=16,k=16,r=3,s=3,stride=1,pad=1,dilation=1,groups=1/f32"));
+  EXPECT_THAT(excepts_of(list), ElementsAre("23 calls taken without the bias"));
+}
+
 TEST(ShapeList, BenchdnnCompletesConvolutionsAsItsManualSays) {
   const ShapeList list = parse_shape_list(
       "--dir=FWD_D,BWD_D,BWD_W --cfg=f32\n"
