@@ -92,15 +92,17 @@ void add_step(chart::StackChart& chart, DataTable& table, const Entry& e) {
   const bool sure = reliable(record);
   chart::StackedBar bar{fmt::format("{}: {}{}", name, sure ? "" : "~", format_time_ns(record.summary.median_ns)), {}};
   if (!sure) bar.label += ", unreliable";
+  const std::optional<double> left = sure_remainder(record);
+  const double all = left ? 1.0 : 1.0 - d.remainder;  // the step; where the ops' sum is too far from it, that sum
+  if (!left) bar.label += ", shares of the ops' sum";
   for (const StepPart& kind : parts_by_kind(d.breakdown)) {
-    const std::string text = percent_text(kind.share);
+    const std::string text = share_is_sure(kind.share, record.summary) ? percent_text(kind.share) : "unknown";
     const std::string time = format_time_ns(kind.median_ns);
-    bar.parts.push_back({kind.name, kind.share,
+    bar.parts.push_back({kind.name, kind.share / all,
                          fmt::format("{}: {} of the step, {} in {}", kind.name, text, time, counted(kind.ops, "op"))});
     table.rows.push_back({name, kind.name, fmt::format("{}", kind.ops), time, text, format_quantity(kind.flop, "FLOP"),
                           format_quantity(kind.bytes, "B"), kind.largest});
   }
-  const std::optional<double> left = sure_remainder(record);
   const std::string text = left ? fmt::format("{:+.1f}%", 100.0 * *left) : "unknown";
   if (left && *left > 0.0) bar.parts.push_back({"left over", *left, "left over: " + text});
   if (sure && !(left && *left >= 0.0)) bar.label += ", left over " + text;

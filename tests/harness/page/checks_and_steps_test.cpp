@@ -139,6 +139,21 @@ TEST(StepBreakdown, ARemainderWithoutMeaningIsUnknown) {
               HasSubstr("~1.00 ms, unreliable"));
 }
 
+// Ops alone that take 18 times the step, with +-10% of it: 12 and 6 of 18 are drawn, and no share of the step is said.
+TEST(StepBreakdown, OpsThatTakeFarMoreThanTheStepAreSharesOfTheirSum) {
+  CaseRecord record = step(-17.0);
+  record.derived.breakdown = {{"qkv", "gemm", "lib", 12e6, 12.0, 1, 1}, {"ln", "norm", "own", 6e6, 6.0, 1, 1}};
+  record.summary.ci95_low_ns = 0.9e6;
+  record.summary.ci95_high_ns = 1.1e6;
+  const Figure figure = figures_of(section_of(made_report({record}), "breakdown")).front();
+  const chart::StackedBar& bar = std::get<chart::StackChart>(figure.chart).bars.at(0);
+  ASSERT_EQ(bar.parts.size(), 2U);
+  EXPECT_DOUBLE_EQ(bar.parts[0].value, 12.0 / 18.0);
+  EXPECT_DOUBLE_EQ(bar.parts[1].value, 6.0 / 18.0);
+  EXPECT_THAT(bar.label, HasSubstr("shares of the ops' sum"));
+  EXPECT_THAT(column_of(figure.table, "of the step"), ElementsAre("unknown", "unknown", "unknown"));
+}
+
 TEST(StepBreakdown, ModelFlopUtilizationNamesThePeak) {
   CaseRecord record = step(0.25);  // 1 GFLOP/s
   record.derived.flop_per_s = 1e9;
