@@ -207,9 +207,11 @@ std::string case_detail(const PlannedCase& planned, const std::string& rerun, co
   facts.add({"work", fmt::format("{} per run, {} at least to move, {:.3g} FLOP/B",
                                  format_quantity(planned.cost.flop, "FLOP"), format_quantity(planned.cost.bytes, "B"),
                                  planned.cost.bytes > 0 ? planned.cost.flop / planned.cost.bytes : 0.0)});
-  facts.add(
-      {"items", fmt::format("{} {} per run",
-                            format_count(static_cast<std::int64_t>(planned.workload->items(planned.c))), info.item)});
+  const double items = planned.workload->items(planned.c);
+  std::string count = fmt::format("{} {} per run", format_count(static_cast<std::int64_t>(items)), info.item);
+  if (items > 1.0 && planned.cost.flop > 0.0)
+    count += fmt::format(", {} each", format_quantity(planned.cost.flop / items, "FLOP"));
+  facts.add({"items", std::move(count)});
   facts.add({"memory", fmt::format("{} per copy with every value kept, {} at least where that doesn't fit",
                                    format_quantity(static_cast<double>(program.bytes()), "B"),
                                    format_quantity(static_cast<double>(least_memory(program).bytes()), "B"))});

@@ -105,6 +105,13 @@ TEST(CaseDetail, SaysArithmeticThatAllOpsShareOnce) {
   EXPECT_EQ(text.find("sums in f32", at + 1), std::string::npos);
 }
 
+TEST(CaseDetail, SaysTheWorkOfEachItem) {
+  PlannedCase blocks = planned(std::make_shared<FourBlocks>());
+  blocks.cost.flop = 6400.0;
+
+  EXPECT_THAT(case_detail(blocks, "", {}), HasSubstr("64 elements per run, 100 FLOP each\n"));
+}
+
 TEST(CaseDetail, NamesEveryTensorAsJson) {
   const Json json = case_detail_json(planned(), "gpubench run");
 
