@@ -1,7 +1,18 @@
 """GPT-2 124M for the race of whole steps: the model of Radford et al. 2019, written for PyTorch as its users would."""
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import nn
+
+
+def causal_attention(q, k, v):
+    """q, k, v: [batch, heads, sequence, d]. As PyTorch before 2.0 wants it written where that is older."""
+    if hasattr(F, "scaled_dot_product_attention"):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    later = torch.ones(q.shape[2], q.shape[2], dtype=torch.bool, device=q.device).triu(1)
+    scores = q @ k.transpose(2, 3) / math.sqrt(q.shape[3])
+    return scores.masked_fill(later, -math.inf).softmax(dim=-1) @ v
 
 
 class Block(nn.Module):
@@ -18,7 +29,7 @@ class Block(nn.Module):
         batch, sequence, width = x.shape
         q, k, v = (part.view(batch, sequence, self.heads, -1).transpose(1, 2)
                    for part in self.qkv(self.norm1(x)).split(width, dim=2))
-        attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        attended = causal_attention(q, k, v)
         x = x + self.out(attended.transpose(1, 2).reshape(batch, sequence, width))
         return x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh"))
 
@@ -42,17 +53,19 @@ class Gpt2(nn.Module):
         return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
 
-def training_step(device, batch, sequence, layers, width, heads, vocabulary, compiled=True):
-    """A function that does one step: f32 weights under bf16 autocast, torch.compile, gradient clip, fused AdamW."""
+def training_step(device, batch, sequence, layers, width, heads, vocabulary, recipe, on_gpu=True):
+    """A function that does one step: f32 weights, for bf16 under autocast, gradient clip, AdamW; on a GPU compiled, and
+    with the fused AdamW."""
     torch.set_float32_matmul_precision("high")
     model = Gpt2(layers, width, heads, vocabulary, sequence).to(device)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1.0 / 2048, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
-    loss_of = torch.compile(model) if compiled else model
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1.0 / 2048, betas=(0.9, 0.95), weight_decay=0.1,
+                                  **({"fused": True} if on_gpu else {"foreach": True}))
+    loss_of = torch.compile(model) if on_gpu else model
     tokens = torch.randint(vocabulary, (batch, sequence), device=device)
     targets = torch.randint(vocabulary, (batch, sequence), device=device)
 
     def step():
-        with torch.autocast(torch.device(device).type, dtype=torch.bfloat16):
+        with torch.autocast(torch.device(device).type, dtype=torch.bfloat16, enabled=recipe == "bf16"):
             loss = loss_of(tokens, targets)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)

@@ -21,6 +21,10 @@ def pattern(case):
     return "^" + case.replace(".", r"\.").replace("+", r"\+") + "$"
 
 
+def batch_words(batch):
+    return ["--batch", str(batch)] if batch else []
+
+
 def case_of(report, case):
     """The record of `case` in a report of gpubench. Throws CannotRace where it is not there."""
     for record in report.get("gpubench", {}).get("cases", []):
@@ -85,20 +89,21 @@ class Ours:
         self.program, self.device, self.tier, self.seconds = program, device, tier, seconds
         self.turns = None
 
-    def begin(self, case):
+    def begin(self, case, batch=0):
         """Plans and checks the case and takes a first turn, which is not counted. How many cold copies it has; throws
         CannotRace where it did not pass."""
         self.case = case
-        self.turns = self.open(case)
+        self.turns = self.open(case, batch)
         answer = self.turns.answer(self.seconds)
         if answer is None:
             self.finish()  # says why
             raise CannotRace("gpubench: no turn was answered")
         return answer["copies"]
 
-    def open(self, case):
+    def open(self, case, batch):
         return Turns([self.program, "run", "--device", self.device, "--tier", self.tier, "--filter", pattern(case),
-                      "--check", "sample", "--breakdown", "off", "--isolate", "off", "--turns", "--progress", "none"])
+                      "--check", "sample", "--breakdown", "off", "--isolate", "off", "--turns", "--progress", "none",
+                      *batch_words(batch)])
 
     def timed(self):
         """One block: seconds of a run of the program, the median over a turn."""
@@ -124,8 +129,8 @@ class Ours:
             self.turns.close()
             self.turns = None
 
-    def listed(self):
-        """The ids of all cases that the program has, on any device."""
-        done = subprocess.run([self.program, "list", "--tier", "large", "--format", "json"], capture_output=True, text=True,
-                              timeout=60, check=True)
+    def listed(self, batch=0):
+        """The ids of all cases that the program has, on any device; with a batch, of those that have one."""
+        done = subprocess.run([self.program, "list", "--tier", "large", "--format", "json", *batch_words(batch)],
+                              capture_output=True, text=True, timeout=60, check=True)
         return {entry["id"] for entry in json.loads(done.stdout)["cases"]}

@@ -1,15 +1,17 @@
-"""PyTorch's side: the same work on random data of the same scale, timed by events, from cold caches as gpubench's is."""
+"""PyTorch's side: the same work on random data of the same scale, from cold caches as gpubench's is. On a GPU it is timed
+by events, on the CPU by the host's clock, on as many threads as gpubench has there."""
 import contextlib
 import ctypes
 import gc
+import os
 import re
 import statistics
+import time
 
 import torch
 import torch.nn.functional as F
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from . import gpt2
+from . import gpt2, resnet
 from .races import CannotRace
 
 
@@ -27,8 +29,10 @@ def cublaslt_version():
 
 def versions(device):
     """What the peer ran with, for the record."""
-    if not torch.cuda.is_available():
-        return {"torch": torch.__version__}
+    if torch.device(device).type == "cpu":
+        found = re.search(r"MKL-DNN v(\S+)", torch.__config__.show())
+        return {"torch": torch.__version__, "oneDNN": found.group(1) if found else "none",
+                "threads": str(torch.get_num_threads())}
     return {"torch": torch.__version__, "cuda": torch.version.cuda, "cudnn": str(torch.backends.cudnn.version()),
             "cublasLt": cublaslt_version(), "device": torch.cuda.get_device_name(device)}
 
@@ -53,9 +57,11 @@ def qkv(device, d):
     return [part.unflatten(2, (-1, d["d"])).transpose(1, 2).requires_grad_() for part in parts]
 
 
-def attention(device, d, copies, backward, only):
+def attention(device, d, copies, backward, cudnn):
+    from torch.nn.attention import SDPBackend, sdpa_kernel  # PyTorch 2.3 or later
+
     def chosen():
-        return sdpa_kernel(only) if only is not None else contextlib.nullcontext()
+        return sdpa_kernel(SDPBackend.CUDNN_ATTENTION) if cudnn else contextlib.nullcontext()
 
     def forward(q, k, v):
         with chosen():  # inputs that want gradients: the log-sum-exp is kept, as gpubench's forward keeps it
@@ -96,24 +102,27 @@ class Peers:
 
     def __init__(self, device, seconds):
         self.device, self.seconds = device, seconds
-        self.compiled = torch.device(device).type == "cuda"
+        self.on_gpu = torch.device(device).type == "cuda"
+        if not self.on_gpu:
+            torch.set_num_threads(len(os.sched_getaffinity(0)))
 
     def runs(self, race, peer, copies):
         """Functions that do the race's work once each, on inputs of their own: enough of them to leave caches cold."""
         d = dims(race.case)
-        only = {"sdpa cudnn": SDPBackend.CUDNN_ATTENTION}.get(peer)
-        workload = race.case.split("/")[1]
+        _, workload, _, recipe, _ = race.case.split("/")
         if workload == "matmul":
             return gemm(self.device, d, copies)
         if workload in ("causal_forward", "causal_backward"):
-            return attention(self.device, d, copies, workload == "causal_backward", only)
+            return attention(self.device, d, copies, workload == "causal_backward", peer == "sdpa cudnn")
         if workload == "layer_norm_backward":
             return layer_norm_backward(self.device, d, copies)
         if workload == "adamw":
             return adamw(self.device, d)
         if workload == "gpt2_train_step":
             return [gpt2.training_step(self.device, d["b"], d["s"], d["layers"], d["h"], d["heads"], d["vocab"],
-                                       self.compiled)]
+                                       recipe, self.on_gpu)]
+        if workload == "resnet_train_step":
+            return [resnet.training_step(self.device, d["n"], d["image"], d["classes"], recipe)]
         raise CannotRace(f"nothing in PyTorch is known for {race.case}")
 
     def side(self, race, peer, copies):
@@ -126,9 +135,12 @@ class Peers:
         return lambda: self.block(runs)
 
     def window(self, runs, count):
-        """Seconds for `count` runs in turn, between two events of the stream."""
-        if torch.device(self.device).type != "cuda":
-            return self.host_window(runs, count)
+        """Seconds for `count` runs in turn: on a GPU between two events of the stream."""
+        if not self.on_gpu:
+            start = time.perf_counter()
+            for i in range(count):
+                runs[i % len(runs)]()
+            return time.perf_counter() - start
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         begin.record()
         for i in range(count):
@@ -136,15 +148,6 @@ class Peers:
         end.record()
         end.synchronize()
         return begin.elapsed_time(end) * 1e-3
-
-    @staticmethod
-    def host_window(runs, count):
-        """For a trial without a GPU; nothing that is published."""
-        import time
-        begin = time.perf_counter()
-        for i in range(count):
-            runs[i % len(runs)]()
-        return time.perf_counter() - begin
 
     def block(self, runs):
         warm = self.window(runs, len(runs)) / len(runs)

@@ -5,19 +5,33 @@ import statistics
 
 @dataclasses.dataclass(frozen=True)
 class Race:
-    """One case of gpubench against several ways of PyTorch; `goals`: peer -> least ratio of speeds, ours/peer."""
+    """One case of gpubench against several ways of PyTorch; `goals`: peer -> least ratio of speeds, ours/peer. `batch`: of
+    a case whose grid has other sizes."""
 
     name: str
     case: str
     goals: dict
+    batch: int = 0
 
 
 class CannotRace(Exception):
     """One side could not be measured, or what it computed is wrong."""
 
 
-def all_races():
-    """The most telling first: a budget may end the list early."""
+def all_races(device):
+    """Those for "cuda" (or "cuda:N") or "cpu", the most telling first: a budget may end the list early."""
+    return on_cpu() if device == "cpu" else on_gpu()
+
+
+def on_cpu():
+    """Whole steps, in batches that two cores finish in seconds."""
+    resnet = "convnet/resnet_train_step/n=8,image=224,width=64,depth=50,classes=1000/{}/x1"
+    gpt2 = "transformer/gpt2_train_step/b=1,s=1024,layers=12,h=768,heads=12,vocab=50304/{}/x1"
+    return [Race(f"{name} step, {recipe}", case.format(recipe), {"eager": 1.0}, batch)
+            for name, case, batch in (("resnet50", resnet, 8), ("gpt2-124m", gpt2, 1)) for recipe in ("bf16", "f32")]
+
+
+def on_gpu():
     attention = "b=1,h=32,kv=32,s=4096,d=128/bf16/x1"
     sdpa = {"sdpa default": 1.5, "sdpa cudnn": 0.97}
     return [
@@ -63,7 +77,7 @@ def run(race, ours, peers, blocks):
     """The result of one race as plain data. What cannot be measured is said in "reason", never left out."""
     result = {"name": race.name, "case": race.case, "goals": race.goals, "peers": {}, "reason": ""}
     try:
-        copies = ours.begin(race.case)  # parity before timing
+        copies = ours.begin(race.case, race.batch)  # parity before timing
     except CannotRace as error:
         ours.close()
         return {**result, "reason": str(error)}
