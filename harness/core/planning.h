@@ -40,6 +40,36 @@ template <class OwnPlan, class Binder>
   return std::make_shared<BinderPlan>(std::move(implementation), workspace_bytes, std::move(binder));
 }
 
+/// `plan`, which is an OwnPlan, with how it came to be taken.
+template <class OwnPlan>
+[[nodiscard]] Plan chosen(const Plan& plan, Choice choice, std::vector<std::string> rejected = {}) {
+  class ChosenPlan final : public OwnPlan {
+   public:
+    ChosenPlan(Plan plan, Choice choice, std::vector<std::string> rejected)
+        : plan_(std::move(plan)), choice_(choice), rejected_(std::move(rejected)) {}
+    [[nodiscard]] std::string implementation() const override { return plan_->implementation(); }
+    [[nodiscard]] std::size_t workspace_bytes() const override { return plan_->workspace_bytes(); }
+    [[nodiscard]] Choice choice() const override { return choice_; }
+    [[nodiscard]] std::vector<std::string> rejected() const override { return rejected_; }
+    [[nodiscard]] Launch bind(std::span<const Tensor> tensors, Workspace workspace) const override {
+      return dynamic_cast<const OwnPlan&>(*plan_).bind(tensors, workspace);
+    }
+
+   private:
+    Plan plan_;
+    Choice choice_;
+    std::vector<std::string> rejected_;
+  };
+  return std::make_shared<ChosenPlan>(plan, choice, std::move(rejected));
+}
+
+/// The candidate of this name; null where there is none.
+[[nodiscard]] inline const Plan* find_plan(std::span<const Plan> candidates, const std::string& implementation) {
+  const auto found = std::find_if(candidates.begin(), candidates.end(),
+                                  [&](const Plan& plan) { return plan->implementation() == implementation; });
+  return found == candidates.end() ? nullptr : &*found;
+}
+
 /// Where own work keeps an operand: {"x", to<&RotaryArgs::x>}; {"beta?", ...} for work that several ops share, of which
 /// some have no such operand. A member is a pointer to elements, or anything made of a
 /// Tensor, or of a Tensor and whether its stores should go around the caches.

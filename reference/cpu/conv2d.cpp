@@ -1,7 +1,10 @@
 #include "reference/cpu/kernel.h"
 
+#include <algorithm>
+#include <array>
 #include <vector>
 
+#include "reference/cpu/autotune.h"
 #include "reference/cpu/onednn.h"
 #include "reference/ops/conv2d.h"
 
@@ -32,6 +35,47 @@ MemoryShape filter_shape(const OpCall& call, const TensorSpec& tensor, std::int6
   return with_plain_strides(std::move(shape));
 }
 
+/// Whether each output pixel is its input pixel times the filter, and all pixels are one matrix.
+bool is_product(const Conv2d& attributes, const std::vector<const TensorSpec*>& specs) {
+  const Shape& filter = specs[1]->shape;
+  return filter[1] == 1 && filter[2] == 1 && attributes.stride_h == 1 && attributes.stride_w == 1 &&
+         attributes.pad_h == 0 && attributes.pad_w == 0 && attributes.groups == 1 &&
+         std::ranges::all_of(specs, [](const TensorSpec* spec) { return spec->layout.is_row_major(spec->shape); });
+}
+
+/// A convolution that is a product, and which of source, filter and destination are its a, b and c.
+struct Product {
+  MatmulRequest request;
+  std::array<std::size_t, 3> order;
+};
+
+/// With pixels x [p, c], y [p, k] and filter f [k, c]: y = x f^T, dx = dy f, df = dy^T x.
+Product product_of(Pass pass, const std::vector<const TensorSpec*>& specs) {
+  const std::int64_t k = specs[1]->shape[0], c = specs[1]->shape[3], p = specs[0]->shape.elements() / c;
+  const auto matrix = [&](std::size_t which, std::int64_t rows, std::int64_t columns, bool transposed = false) {
+    const std::vector<std::int64_t> strides =
+        transposed ? std::vector<std::int64_t>{1, rows} : std::vector<std::int64_t>{columns, 1};
+    return with_plain_strides({specs[which]->dtype, {rows, columns}, strides});
+  };
+  Product product;
+  MatmulRequest& of = product.request;
+  switch (pass) {
+    case Pass::forward:
+      of.a = matrix(0, p, c), of.b = matrix(1, c, k, true), of.c = matrix(2, p, k);
+      product.order = {0, 1, 2};
+      break;
+    case Pass::backward_data:
+      of.a = matrix(2, p, k), of.b = matrix(1, k, c), of.c = matrix(0, p, c);
+      product.order = {2, 1, 0};
+      break;
+    case Pass::backward_filter:
+      of.a = matrix(2, k, p, true), of.b = matrix(0, p, c), of.c = matrix(1, k, c);
+      product.order = {2, 0, 1};
+      break;
+  }
+  return product;
+}
+
 Plan plan_conv2d(Pass pass, const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   for (const TensorSpec& tensor : tensors) expect_f32_or_bf16(call, tensor);
   expect_f32_sums(call);
@@ -47,13 +91,24 @@ Plan plan_conv2d(Pass pass, const OpCall& call, std::span<const TensorSpec> tens
   request.padding = {attributes.pad_h, attributes.pad_w};
   request.dilation = {attributes.dilation_h, attributes.dilation_w};
 
-  const OneDnnWork work = convolution_work(context.onednn, request);
-  return plan_of(work.implementation(), work.workspace_bytes(),
-                 [work, call](std::span<const Tensor> bound, Workspace workspace) {
-                   std::vector<std::byte*> operands;
-                   in_library_order(call, bound, [&](const Tensor& tensor) { operands.push_back(tensor.data); });
-                   return work.bind(operands, workspace.data);
-                 });
+  std::vector<Plan> candidates;
+  const auto add = [&](const OneDnnWork& work, const std::array<std::size_t, 3>& order) {
+    candidates.push_back(plan_of(work.implementation(), work.workspace_bytes(),
+                                 [work, call, order](std::span<const Tensor> bound, Workspace workspace) {
+                                   std::vector<std::byte*> all, operands;
+                                   in_library_order(call, bound, [&](const Tensor& t) { all.push_back(t.data); });
+                                   for (const std::size_t position : order) operands.push_back(all[position]);
+                                   return work.bind(operands, workspace.data);
+                                 }));
+  };
+  add(convolution_work(context.onednn, request), {0, 1, 2});
+  const Shape& filter = specs[1]->shape;
+  const double flop = 2.0 * static_cast<double>(specs[2]->shape.elements() * filter[1] * filter[2] * filter[3]);
+  if (const std::size_t ways = ways_worth_trying(flop); ways > 1 && is_product(attributes, specs)) {
+    const Product product = product_of(pass, specs);
+    for (const OneDnnWork& work : matmul_ways(context.onednn, product.request, ways)) add(work, product.order);
+  }
+  return fastest_of(call, candidates, tensors, context);
 }
 
 }  // namespace

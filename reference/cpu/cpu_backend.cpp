@@ -11,9 +11,11 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <vector>
 
 #include "harness/core/error.h"
+#include "harness/core/tuning_cache.h"
 #include "reference/cpu/host.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/onednn.h"
@@ -88,7 +90,7 @@ constexpr std::array claims{FusionClaim{residual_norm_forward_kind, true},
 class CpuBackend final : public Backend {
  public:
   explicit CpuBackend(int threads)
-      : onednn_(cpu::usable_isa().limit.onednn), context_{threads, onednn_}, device_(describe_host(threads, onednn_)) {}
+      : onednn_(cpu::usable_isa().limit.onednn), threads_(threads), device_(describe_host(threads, onednn_)) {}
 
   [[nodiscard]] const DeviceInfo& device() const override { return device_; }
 
@@ -119,7 +121,7 @@ class CpuBackend final : public Backend {
     use_threads();
     constexpr std::int64_t worth_a_thread = std::int64_t{1} << 20;
     std::atomic<std::uint64_t> terms{0};
-    cpu::parallel_chunks(context_.threads, static_cast<std::int64_t>(bytes), worth_a_thread,
+    cpu::parallel_chunks(threads_, static_cast<std::int64_t>(bytes), worth_a_thread,
                          [&terms, device](std::int64_t begin, std::int64_t end) {
                            terms += fingerprint_terms({device + begin, static_cast<std::size_t>(end - begin)},
                                                       static_cast<std::uint64_t>(begin) / fingerprint_term_bytes);
@@ -127,8 +129,9 @@ class CpuBackend final : public Backend {
     return fingerprint_of(terms, bytes);
   }
 
+  // Equal calls (the layers of a model) share a choice that was timed.
   [[nodiscard]] Plan plan(const OpCall& call, std::span<const TensorSpec> tensors,
-                          const PlanOptions& /*options*/) override {
+                          const PlanOptions& options) override {
     use_threads();
     if (tensors.size() != call.inputs.size() + call.outputs.size()) {
       throw BackendError(fmt::format("cpu {} '{}': {} tensors were given; expected {} inputs and {} outputs",
@@ -138,7 +141,15 @@ class CpuBackend final : public Backend {
     if (call.math.inputs != Math::Inputs::exact) {
       cpu::refuse(call, "inputs rounded to tf32 or split; this backend multiplies numbers as they are (f32, bf16)");
     }
-    return cpu::implementation_of(call.kind).plan(call, tensors, context_);
+    const auto plan_it = [&] {
+      return cpu::implementation_of(call.kind).plan(call, tensors, {threads_, onednn_, options});
+    };
+    if (!options.pinned.empty() || options.deterministic) return plan_it();
+    const std::string key = choice_key(call, tensors);
+    if (const auto timed = timed_.find(key); timed != timed_.end()) return timed->second;
+    Plan plan = plan_it();
+    if (plan->choice() == Choice::timed) timed_.emplace(key, plan);
+    return plan;
   }
 
   [[nodiscard]] Launch bind(const Plan& plan, std::span<const Tensor> tensors, Workspace workspace) override {
@@ -180,7 +191,7 @@ class CpuBackend final : public Backend {
     std::vector<const CpuLaunch*> own;
     own.reserve(copies.size());
     for (const Launch& launch : copies) own.push_back(&own_launch(launch));
-    cpu::PinnedThreads pinned(context_.threads);
+    cpu::PinnedThreads pinned(threads_);
     Rotation rotation(own);
     const Clock::time_point start = Clock::now();
     int calls = 0;
@@ -205,11 +216,12 @@ class CpuBackend final : public Backend {
  private:
   // OpenMP keeps the number of threads for each calling thread; oneDNN reads it when planning and when running.
   void use_threads() const {
-    if (omp_get_max_threads() != context_.threads) omp_set_num_threads(context_.threads);
+    if (omp_get_max_threads() != threads_) omp_set_num_threads(threads_);
   }
 
   cpu::OneDnn onednn_;
-  cpu::CpuContext context_;
+  int threads_;
+  std::map<std::string, Plan> timed_;  // by choice_key()
   DeviceInfo device_;
 };
 

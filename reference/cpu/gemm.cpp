@@ -2,9 +2,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <vector>
 
+#include "reference/cpu/autotune.h"
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/onednn.h"
@@ -188,8 +190,13 @@ MatmulRequest request_of(const OpCall& call, const Gemm& attributes, const Named
   return request;
 }
 
-Plan plan_plain(const OpCall& call, const MatmulRequest& request, const CpuContext& context) {
-  const OneDnnWork work = matmul_work(context.onednn, request);
+double flop_of(const MatmulRequest& request) {
+  double flop = 2.0 * static_cast<double>(request.a.extents.back());
+  for (const std::int64_t extent : request.c.extents) flop *= static_cast<double>(extent);
+  return flop;
+}
+
+Plan plan_plain(const OpCall& call, const OneDnnWork& work) {
   return plan_of(work.implementation(), work.workspace_bytes(),
                  [work, call](std::span<const Tensor> bound, Workspace workspace) {
                    std::vector<std::byte*> operands;
@@ -200,9 +207,15 @@ Plan plan_plain(const OpCall& call, const MatmulRequest& request, const CpuConte
                  });
 }
 
+/// A product, and what is planned with work that computes it.
+struct PlannedProduct {
+  MatmulRequest sums;
+  std::function<Plan(const OneDnnWork& work)> by;
+};
+
 // Sums go to `pre` or `c` where that is f32 (then no extra memory is touched), else to the workspace.
-Plan plan_with_gelu(const OpCall& call, const Gemm& attributes, MatmulRequest request, const Named<TensorSpec>& operand,
-                    const CpuContext& context) {
+PlannedProduct plan_with_gelu(const OpCall& call, const Gemm& attributes, MatmulRequest request,
+                              const Named<TensorSpec>& operand, const CpuContext& context) {
   const bool gradient = attributes.epilogue == Gemm::Epilogue::gelu_gradient;
   const std::string_view pre_activation = gradient ? "pre" : "z";
   const std::string_view target = gradient ? "c" : "z";
@@ -217,7 +230,6 @@ Plan plan_with_gelu(const OpCall& call, const Gemm& attributes, MatmulRequest re
   request.beta = 0.0F;  // the epilogue adds it: c is not where the sums go
   request.c = in_place ? matrix(call, operand[target], false) : sums_shape(c.shape);
   const TensorSpec sums_spec = in_place ? operand[target] : tensor("sums", DType::f32, c.shape, Role::activation);
-  const OneDnnWork work = matmul_work(context.onednn, request);
   constexpr std::size_t alignment = 64;
   const std::size_t sums_bytes =
       in_place ? 0 : (static_cast<std::size_t>(sums_spec.bytes()) + alignment - 1) / alignment * alignment;
@@ -233,7 +245,8 @@ Plan plan_with_gelu(const OpCall& call, const Gemm& attributes, MatmulRequest re
   epilogue.pre = matrix_rows(pre, nullptr);
   epilogue.c = matrix_rows(c, nullptr);
 
-  const auto binder = [=, call = call, threads = context.threads](std::span<const Tensor> bound, Workspace workspace) {
+  const auto bind = [=, call = call, threads = context.threads](const OneDnnWork& work, std::span<const Tensor> bound,
+                                                                Workspace workspace) {
     const Named<Tensor> at(call, bound);
     GeluEpilogue placed = epilogue;
     placed.sums.data = in_place ? at[target].data : workspace.data;
@@ -246,7 +259,12 @@ Plan plan_with_gelu(const OpCall& call, const Gemm& attributes, MatmulRequest re
       gradient ? run_gelu_gradient_epilogue(threads, placed) : run_gelu_epilogue(threads, placed);
     };
   };
-  return plan_of(work.implementation() + "+" + own_implementation(), sums_bytes + work.workspace_bytes(), binder);
+  return {request, [bind, sums_bytes](const OneDnnWork& work) {
+            return plan_of(work.implementation() + "+" + own_implementation(), sums_bytes + work.workspace_bytes(),
+                           [bind, work](std::span<const Tensor> bound, Workspace workspace) {
+                             return bind(work, bound, workspace);
+                           });
+          }};
 }
 
 }  // namespace
@@ -256,8 +274,12 @@ Plan plan_gemm(const OpCall& call, std::span<const TensorSpec> tensors, const Cp
   const Named<TensorSpec> operand(call, tensors);
   expect_types(call, tensors, operand);
   const MatmulRequest request = request_of(call, attributes, operand);
-  if (attributes.epilogue == Gemm::Epilogue::none) return plan_plain(call, request, context);
-  return plan_with_gelu(call, attributes, request, operand, context);
+  PlannedProduct plan{request, [&call](const OneDnnWork& work) { return plan_plain(call, work); }};
+  if (attributes.epilogue != Gemm::Epilogue::none) plan = plan_with_gelu(call, attributes, request, operand, context);
+  std::vector<Plan> candidates;
+  for (const OneDnnWork& work : matmul_ways(context.onednn, plan.sums, ways_worth_trying(flop_of(plan.sums))))
+    candidates.push_back(plan.by(work));
+  return fastest_of(call, candidates, tensors, context);
 }
 
 }  // namespace gpubench::cpu

@@ -30,10 +30,11 @@ namespace gpubench::cpu {
 
 class OneDnn;
 
-/// What a plan may use: a number of threads, and the library for contractions. Lives as long as the backend.
+/// What planning may use: a number of threads, the library for contractions, and what the plan is to be like.
 struct CpuContext {
   int threads = 1;
   const OneDnn& onednn;
+  PlanOptions options{};
 };
 
 /// Bound work of this backend.

@@ -213,22 +213,29 @@ class RecipeBuilder {
 // For which of the three operands the library may choose the layout: none, the weights, all.
 using Packing = std::array<bool, 3>;
 
-// The first way of packing that the library has fast code for, else the first that it has at all.
+// At most `most` ways of packing that the library has fast code for, else the first that it has at all.
 template <class Make>
-OneDnnWork first_fast(const char* what, const Make& make) {
+std::vector<OneDnnWork> fast_ways(const char* what, std::size_t most, const Make& make) {
   constexpr std::array<Packing, 3> packings{{{false, false, false}, {false, true, false}, {true, true, true}}};
+  std::vector<OneDnnWork> fast;
   std::optional<OneDnnWork> slow;
   std::optional<dnnl::error> refused;
   for (const Packing& packing : packings) {
+    if (fast.size() == most) break;
     try {
       OneDnnWork work = make(packing);
-      if (!work.is_reference_code()) return work;
-      if (!slow) slow = std::move(work);
+      const auto is_same = [&](const OneDnnWork& other) { return other.implementation() == work.implementation(); };
+      if (work.is_reference_code()) {
+        if (!slow) slow = std::move(work);
+      } else if (std::none_of(fast.begin(), fast.end(), is_same)) {
+        fast.push_back(std::move(work));
+      }
     } catch (const dnnl::error& error) {
       if (!refused) refused = error;
     }
   }
-  if (slow) return *slow;
+  if (!fast.empty()) return fast;
+  if (slow) return {*slow};
   rethrow(*refused, what);
 }
 
@@ -381,12 +388,17 @@ OneDnnLaunch OneDnnWork::bind(std::span<std::byte* const> operands, std::byte* w
 }
 
 OneDnnWork matmul_work(const OneDnn& onednn, const MatmulRequest& request) {
-  return first_fast("matmul", [&](const Packing& repack) { return make_matmul(onednn.state(), request, repack); });
+  return matmul_ways(onednn, request, 1).front();
+}
+
+std::vector<OneDnnWork> matmul_ways(const OneDnn& onednn, const MatmulRequest& request, std::size_t most) {
+  return fast_ways("matmul", most, [&](const Packing& repack) { return make_matmul(onednn.state(), request, repack); });
 }
 
 OneDnnWork convolution_work(const OneDnn& onednn, const ConvolutionRequest& request) {
-  return first_fast("convolution",
-                    [&](const Packing& repack) { return make_convolution(onednn.state(), request, repack); });
+  return fast_ways("convolution", 1,
+                   [&](const Packing& repack) { return make_convolution(onednn.state(), request, repack); })
+      .front();
 }
 
 OneDnnWork reorder_work(const OneDnn& onednn, const MemoryShape& from, const MemoryShape& to) {

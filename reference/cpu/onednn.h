@@ -101,11 +101,14 @@ class OneDnnWork {
 };
 
 /// Work for the request: on the operands in place where the library has fast code for that, else with the weights
-/// or all operands repacked as part of the work. The library's reference code is the last resort. There are no trial
-/// runs: measured on NHWC images and row-major matrices, the first fast way is the fastest or equal to it within noise,
-/// in versions 2.6 and 3.7, and the same work is chosen each time. Throws Unsupported with the library's own words when
-/// there is no way.
+/// or all operands repacked as part of the work. The library's reference code is the last resort. Throws Unsupported
+/// with the library's own words when there is no way.
 [[nodiscard]] OneDnnWork matmul_work(const OneDnn& onednn, const MatmulRequest& request);
+/// In that order, at most `most` of the fast ways, each of another implementation(); which is the fastest depends on
+/// the shape, by up to a factor of two.
+[[nodiscard]] std::vector<OneDnnWork> matmul_ways(const OneDnn& onednn, const MatmulRequest& request, std::size_t most);
+/// Of convolutions on NHWC images the first fast way is the fastest or equal to it within noise, in versions 2.6 and
+/// 3.7.
 [[nodiscard]] OneDnnWork convolution_work(const OneDnn& onednn, const ConvolutionRequest& request);
 
 /// Copies between two layouts of the same extents and type. Throws Unsupported with the library's own words.

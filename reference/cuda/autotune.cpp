@@ -142,35 +142,6 @@ std::optional<TuningSets> try_sets(std::span<const TensorSpec> tensors, const Tu
   }
 }
 
-// The plan, and how it came to be taken.
-class ChosenPlan final : public CudaPlan {
- public:
-  ChosenPlan(Plan plan, Choice choice, std::vector<std::string> rejected)
-      : plan_(std::move(plan)), choice_(choice), rejected_(std::move(rejected)) {}
-  [[nodiscard]] std::string implementation() const override { return plan_->implementation(); }
-  [[nodiscard]] std::size_t workspace_bytes() const override { return plan_->workspace_bytes(); }
-  [[nodiscard]] Choice choice() const override { return choice_; }
-  [[nodiscard]] std::vector<std::string> rejected() const override { return rejected_; }
-  [[nodiscard]] Launch bind(std::span<const Tensor> tensors, Workspace workspace) const override {
-    return dynamic_cast<const CudaPlan&>(*plan_).bind(tensors, workspace);
-  }
-
- private:
-  Plan plan_;
-  Choice choice_;
-  std::vector<std::string> rejected_;
-};
-
-Plan chosen(const Plan& plan, Choice choice, std::vector<std::string> rejected = {}) {
-  return std::make_shared<ChosenPlan>(plan, choice, std::move(rejected));
-}
-
-const Plan* named(std::span<const Plan> candidates, const std::string& implementation) {
-  const auto found = std::find_if(candidates.begin(), candidates.end(),
-                                  [&](const Plan& plan) { return plan->implementation() == implementation; });
-  return found == candidates.end() ? nullptr : &*found;
-}
-
 }  // namespace
 
 Plan fastest_of(const OpCall& call, std::span<const Plan> candidates, std::span<const TensorSpec> tensors,
@@ -178,17 +149,17 @@ Plan fastest_of(const OpCall& call, std::span<const Plan> candidates, std::span<
   if (candidates.empty()) refuse(call, "the library has no algorithm for it");
   const PlanOptions& options = context.options;
   if (!options.pinned.empty()) {
-    if (const Plan* pinned = named(candidates, options.pinned); pinned != nullptr) return *pinned;
+    if (const Plan* pinned = find_plan(candidates, options.pinned); pinned != nullptr) return *pinned;
     refuse(call, fmt::format("pinned to {}, which is not among the {} algorithms that the library proposes here",
                              options.pinned, candidates.size()));
   }
-  if (const Plan* known = named(candidates, options.remembered); known != nullptr)
-    return chosen(*known, Choice::remembered);
+  if (const Plan* known = find_plan(candidates, options.remembered); known != nullptr)
+    return chosen<CudaPlan>(*known, Choice::remembered);
   if (candidates.size() == 1) return candidates.front();
   std::size_t workspace_bytes = 0;
   for (const Plan& plan : candidates) workspace_bytes = std::max(workspace_bytes, plan->workspace_bytes());
   std::optional<TuningSets> sets = try_sets(tensors, data, workspace_bytes, context);
-  if (!sets) return chosen(candidates.front(), Choice::untimed);
+  if (!sets) return chosen<CudaPlan>(candidates.front(), Choice::untimed);
 
   Race race(context.stream);
   std::vector<Runner> runners;
@@ -203,7 +174,8 @@ Plan fastest_of(const OpCall& call, std::span<const Plan> candidates, std::span<
   std::vector<Runner> best =
       finalists_of(call, std::move(runners), options.judge != nullptr && data.judged, *sets, rejected);
   if (best.size() > 1) race.time(best, final_samples);
-  return chosen(std::min_element(best.begin(), best.end(), is_faster)->plan, Choice::timed, std::move(rejected));
+  return chosen<CudaPlan>(std::min_element(best.begin(), best.end(), is_faster)->plan, Choice::timed,
+                          std::move(rejected));
 }
 
 }  // namespace gpubench::cuda

@@ -38,7 +38,7 @@ StorageContents first_run_of(const PlannedCase& planned, int repetitions, bool* 
   const std::unique_ptr<Backend> backend =
       planned.c.ranks == 1 ? open_cpu_backend(threads) : open_rank_group(open_cpu_ranks(planned.c.ranks));
   Arena arena(*backend);
-  PreparedCase prepared(*backend, arena, planned, 42, backend->device().available_bytes);
+  PreparedCase prepared(*backend, arena, planned, 42, backend->device().available_bytes, {.deterministic = true});
   prepared.set_up();
   prepared.make_copies(0);
   StorageContents first = left_by(prepared);

@@ -212,9 +212,16 @@ int run_bench(bool smoke) {
       contenders.emplace_back([dtype, size] { return gemm_contender(dtype, size, size, size); });
     }
     contenders.emplace_back([dtype] { return gemm_contender(dtype, 1024, 2304, 768); });
+    contenders.emplace_back([dtype] { return gemm_contender(dtype, 1024, 3072, 768); });
     contenders.emplace_back([dtype] { return convolution_contender(dtype, 4, 56, 64, 64, 3, 1); });
     contenders.emplace_back([dtype] { return convolution_contender(dtype, 4, 14, 256, 256, 3, 1); });
     contenders.emplace_back([dtype] { return convolution_contender(dtype, 4, 56, 256, 64, 1, 1); });
+    contenders.emplace_back([dtype] { return convolution_contender(dtype, 4, 224, 3, 64, 7, 2); });
+    contenders.emplace_back([dtype] { return convolution_contender(dtype, 4, 28, 128, 128, 3, 1); });
+    contenders.emplace_back([dtype] { return convolution_contender(dtype, 4, 14, 1024, 256, 1, 1); });
+    contenders.emplace_back([dtype] { return convolution_contender(dtype, 4, 7, 512, 512, 3, 1); });
+    contenders.emplace_back([dtype] { return convolution_contender(dtype, 4, 7, 512, 2048, 1, 1); });
+    contenders.emplace_back([dtype] { return convolution_contender(dtype, 4, 56, 256, 512, 1, 2); });
   }
   fmt::print("{:38} {:>9} {:>9}   {}\n", "GFLOP/s, medians of blocks", "oneDNN", "backend", "backend / oneDNN [95%]");
   bool all_agree = true;

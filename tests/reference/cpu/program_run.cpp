@@ -79,7 +79,7 @@ void ProgramRun::run() {
   for (const OpCall& call : program_.ops()) {
     std::vector<ValueId> ids(call.inputs);
     ids.insert(ids.end(), call.outputs.begin(), call.outputs.end());
-    const Plan plan = backend_.plan(call, specs_of(program_, ids));
+    const Plan plan = backend_.plan(call, specs_of(program_, ids), options_);
     std::vector<Tensor> tensors;
     for (const ValueId id : ids) tensors.push_back(tensor_of(id));
     workspaces_.push_back(guarded(backend_, static_cast<std::int64_t>(plan->workspace_bytes())));

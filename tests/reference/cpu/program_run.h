@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/core/backend.h"
@@ -32,6 +33,8 @@ class ProgramRun {
   [[nodiscard]] std::vector<double> get(ValueId id) const;
   [[nodiscard]] std::vector<std::byte> bytes_of(ValueId id) const;
 
+  /// Every op is planned with this implementation.
+  void pin(std::string implementation) { options_.pinned = std::move(implementation); }
   /// Plans, binds and runs every op in order.
   void run();
   /// Runs what run() bound once more.
@@ -52,6 +55,7 @@ class ProgramRun {
   Program program_;
   std::vector<Buffer> storages_;
   std::vector<Buffer> workspaces_;
+  PlanOptions options_;
   std::vector<Launch> launches_;
   std::vector<std::string> implementations_;
 };

@@ -1,0 +1,136 @@
+// Choosing among the ways in which oneDNN computes a product: each is right, and the choice is kept, remembered or
+// pinned.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "harness/core/error.h"
+#include "reference/cpu/cpu_backend.h"
+#include "reference/ops/conv2d.h"
+#include "reference/ops/gemm.h"
+#include "tests/reference/cpu/textbook_judge.h"
+
+namespace gpubench {
+namespace autotune_test {
+
+using testing::ProgramRun;
+using testing::shared_backend;
+
+Program product(std::int64_t size, const Gemm& attributes) {
+  Program program;
+  const ValueId a = program.add(tensor("a", DType::f32, {size, size}, Role::activation));
+  const ValueId b = program.add(tensor("b", DType::f32, {size, size}, Role::parameter));
+  (void)gemm(program, attributes, Math{}, "gemm", a, b);
+  return program;
+}
+
+// 2^29 operations, from which on ways are tried.
+constexpr std::int64_t h = 64, channels = 256;
+
+Program pointwise_convolution(OpKind kind, DType type) {
+  Program program;
+  const auto add = [&](const char* name, Shape shape) {
+    return program.add(tensor(name, type, std::move(shape), Role::activation));
+  };
+  const Shape image{1, h, h, channels}, filter{channels, 1, 1, channels};
+  if (kind == conv2d_forward_kind) {
+    (void)conv2d_forward(program, {}, Math{}, "conv", add("x", image), add("filter", filter));
+  } else if (kind == conv2d_backward_data_kind) {
+    (void)conv2d_backward_data(program, {}, Math{}, "conv", add("dy", image), add("filter", filter), h, h);
+  } else {
+    (void)conv2d_backward_filter(program, {}, Math{}, "conv", add("x", image), add("dy", image), 1, 1);
+  }
+  return program;
+}
+
+std::vector<TensorSpec> specs_of(const Program& program) {
+  std::vector<TensorSpec> specs;
+  for (const auto* ids : {&program.op(0).inputs, &program.op(0).outputs}) {
+    for (const ValueId id : *ids) specs.push_back(program.spec(id));
+  }
+  return specs;
+}
+
+/// The names of all ways, as a refusal lists them.
+std::set<std::string> ways_of(const Program& program) {
+  PlanOptions options;
+  options.pinned = "none";
+  try {
+    (void)shared_backend().plan(program.op(0), specs_of(program), options);
+  } catch (const Unsupported& refusal) {
+    const std::string text = refusal.what(), before = "expected one of ", between = ", ";
+    std::set<std::string> names;
+    std::size_t begin = text.find(before);
+    if (begin == std::string::npos) throw;
+    for (begin += before.size(); begin < text.size();) {
+      const std::size_t end = std::min(text.find(between, begin), text.size());
+      names.insert(text.substr(begin, end - begin));
+      begin = end + between.size();
+    }
+    return names;
+  }
+  return {};
+}
+
+void expect_all_ways_right(const Program& program) {
+  const std::set<std::string> ways = ways_of(program);
+  EXPECT_GE(ways.size(), 2U) << program.to_string();
+  for (const std::string& way : ways) {
+    ProgramRun run(shared_backend(), program);
+    for (const ValueId input : program.op(0).inputs) run.set_random(input, 1 + static_cast<std::uint64_t>(input.index));
+    run.pin(way);
+    EXPECT_EQ(testing::run_and_judge(run, 991), "") << program.to_string() << " by " << way;
+    EXPECT_EQ(run.implementation(0), way);
+  }
+}
+
+TEST(CpuAutotune, EveryWayOfAProductIsRight) {
+  for (const bool transpose_a : {false, true}) {
+    for (const bool transpose_b : {false, true})
+      expect_all_ways_right(product(704, {.transpose_a = transpose_a, .transpose_b = transpose_b}));
+  }
+}
+
+TEST(CpuAutotune, EveryWayOfAConvolutionByASinglePixelIsRight) {
+  for (const DType type : {DType::f32, DType::bf16}) {
+    if (type == DType::bf16 && !testing::onednn_has_bf16()) continue;
+    for (const OpKind kind : {conv2d_forward_kind, conv2d_backward_data_kind, conv2d_backward_filter_kind})
+      expect_all_ways_right(pointwise_convolution(kind, type));
+  }
+}
+
+TEST(CpuAutotune, ASmallProductHasOneWayAndALargeOneIsTimedOnceForAllEqualCalls) {
+  const std::unique_ptr<Backend> backend = open_cpu_backend(1);
+  const Program small = product(64, {}), large = product(704, {});
+
+  EXPECT_EQ(backend->plan(small.op(0), specs_of(small))->choice(), Choice::only);
+  const Plan first = backend->plan(large.op(0), specs_of(large));
+  EXPECT_EQ(first->choice(), Choice::timed);
+  EXPECT_EQ(backend->plan(large.op(0), specs_of(large)), first);
+}
+
+TEST(CpuAutotune, NothingIsTimedWhereEveryRunIsToGiveTheSameBits) {
+  const std::unique_ptr<Backend> backend = open_cpu_backend(1);
+  const Program program = product(704, {});
+  PlanOptions options;
+  options.deterministic = true;
+
+  EXPECT_EQ(backend->plan(program.op(0), specs_of(program), options)->choice(), Choice::only);
+}
+
+TEST(CpuAutotune, WhatAnEarlierRunFoundFastestIsTakenUntimed) {
+  const Program program = product(704, {});
+  for (const std::string& way : ways_of(program)) {
+    const std::unique_ptr<Backend> backend = open_cpu_backend(1);
+    PlanOptions options;
+    options.remembered = way;
+
+    const Plan plan = backend->plan(program.op(0), specs_of(program), options);
+
+    EXPECT_EQ(plan->choice(), Choice::remembered);
+    EXPECT_EQ(plan->implementation(), way);
+  }
+}
+
+}  // namespace autotune_test
+}  // namespace gpubench
