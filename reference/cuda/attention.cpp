@@ -1,6 +1,6 @@
 // Attention (reference/ops/attention.h) as cuDNN graphs of single operations, in the order in which cuDNN's fused
 // attention engines recognize them. Scores, log-sum-exp and sums are f32; probabilities are rounded to the tensors'
-// type before they are multiplied with values.
+// type before they are multiplied with values. What cuDNN has no engine for runs on own kernels (tiled_attention.cpp).
 #include <fmt/format.h>
 
 #include <limits>
@@ -272,16 +272,38 @@ void expect_version(const OpCall& call) {
   refuse(call, fmt::format("cuDNN {}; expected 9.16 or newer for fused attention", cudnn_version()));
 }
 
+// cuDNN's plan where it has one. Where a plan is asked for by name, it is that one or none.
+template <class PlanByCudnn>
+Plan cudnn_or_own(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context,
+                  PlanFunction* plan_own, const PlanByCudnn& plan_by_cudnn) {
+  const std::string& pinned = context.options.pinned;
+  if (pinned == own_implementation(context)) return plan_own(call, tensors, context);
+  try {
+    return plan_by_cudnn();
+  } catch (const Unsupported& by_cudnn) {
+    if (!pinned.empty()) throw;
+    try {
+      return plan_own(call, tensors, context);
+    } catch (const Unsupported& by_own) {
+      throw Unsupported(fmt::format("{}; {}", by_cudnn.what(), by_own.what()));
+    }
+  }
+}
+
 }  // namespace
 
 Plan plan_attention_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  expect_version(call);
-  return plan_graph(call, tensors, attention_forward_graph(call, tensors), context);
+  return cudnn_or_own(call, tensors, context, plan_tiled_attention_forward, [&] {
+    expect_version(call);
+    return plan_graph(call, tensors, attention_forward_graph(call, tensors), context);
+  });
 }
 
 Plan plan_attention_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  expect_version(call);
-  return plan_graph(call, tensors, attention_backward_graph(call, tensors, context.options.deterministic), context);
+  return cudnn_or_own(call, tensors, context, plan_tiled_attention_backward, [&] {
+    expect_version(call);
+    return plan_graph(call, tensors, attention_backward_graph(call, tensors, context.options.deterministic), context);
+  });
 }
 
 }  // namespace gpubench::cuda

@@ -24,10 +24,14 @@ PlanFunction plan_gemm_weight_bias_gradient;
 PlanFunction plan_conv2d_forward, plan_conv2d_backward_data, plan_conv2d_backward_filter;
 /// f16 and bf16 (f32 only as TF32, and forward only); q, k, v, o and their gradients may be strided parts of packed
 /// storages; head sizes that are multiples of 8. Backward: with `context.options.deterministic`, dq is summed up
-/// without atomic additions, for which scores of all heads are kept: a workspace of b hq s^2 elements.
+/// without atomic additions, for which scores of all heads are kept: a workspace of b hq s^2 elements. What cuDNN
+/// refuses is planned as tiled attention.
 PlanFunction plan_attention_forward, plan_attention_backward;
 
 // Own kernels, f64, f32, f16 and bf16 where nothing else is said; rows may have a stride.
+/// Attention without tensor cores, and so not in tf32: f32, f16, bf16; heads of up to 256 elements, any strides between
+/// them. No atomic additions.
+PlanFunction plan_tiled_attention_forward, plan_tiled_attention_backward;
 /// On the device an own kernel (any type and strides, without blocks; at most 8 axes remain after neighbouring ones are
 /// joined); else CUDA's copy, which moves dense tensors of one layout as bytes.
 PlanFunction plan_copy;

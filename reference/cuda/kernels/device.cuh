@@ -70,9 +70,10 @@ __device__ __forceinline__ float fast_exp2(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
   return power;
 }
-/// exp and erf within 2 ulps.
+/// exp, erf and tanh within 2 ulps.
 __device__ __forceinline__ float full_exp(float x) { return expf(x); }
 __device__ __forceinline__ float full_erf(float x) { return erff(x); }
+__device__ __forceinline__ float full_tanh(float x) { return tanhf(x); }
 /// In f64 there is but one of each: exp within 1 ulp, erf within 2, and the quotient rounded once.
 __device__ __forceinline__ double fast_exp(double x) { return exp(x); }
 __device__ __forceinline__ double fast_divide(double a, double b) { return a / b; }

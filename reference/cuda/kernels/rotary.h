@@ -5,11 +5,6 @@
 
 namespace gpubench::cuda {
 
-/// Elements from one sequence, token or head to the next.
-struct HeadStrides {
-  std::int64_t sequence = 0, token = 0, head = 0;
-};
-
 /// x and y in `type`, and may be one; tables [tokens, pairs] in f32, or f64 where x is in f64.
 struct RotaryArgs {
   Element type = Element::f32;

@@ -4,84 +4,23 @@
 #include <cmath>
 #include <limits>
 
-#include "reference/ops/attention.h"
+#include "tests/reference/attention_programs.h"
 #include "tests/reference/cpu/textbook_judge.h"
 
 namespace gpubench {
 namespace attention_variants_test {
 
+using testing::AttentionProgram;
+using testing::backward_program;
+using testing::forward_program;
 using testing::ProgramRun;
 using testing::run_and_judge;
 using testing::shared_backend;
+using Variant = testing::AttentionVariant;
 
-struct Variant {
-  const char* name;
-  AttentionExtents extents;
-  Attention attention;
-  bool sinks = false;
-  std::vector<double> documents{};  // the same for every batch entry
-};
-
-// The tensors of a variant.
-struct Operands {
-  ValueId q, k, v;
-  AttentionOptions options;
-};
-
-Operands operands_of(Program& program, const Variant& x, DType type) {
-  const AttentionExtents& e = x.extents;
-  Operands made{program.add(tensor("q", type, {e.b, e.s, e.hq, e.d}, Role::activation)),
-                program.add(tensor("k", type, {e.b, e.t, e.hkv, e.d}, Role::activation)),
-                program.add(tensor("v", type, {e.b, e.t, e.hkv, e.d}, Role::activation)),
-                {}};
-  if (x.sinks) made.options.sinks = program.add(tensor("sinks", DType::f32, {e.hq}, Role::parameter));
-  if (!x.documents.empty()) {
-    const auto boundaries = static_cast<std::int64_t>(x.documents.size());
-    made.options.documents = program.add(tensor("documents", DType::i32, {e.b, boundaries}, Role::input));
-  }
-  return made;
-}
-
-void fill(ProgramRun& run, const Operands& operands, const Variant& x) {
-  run.set_random(operands.q, 1);
-  run.set_random(operands.k, 2);
-  run.set_random(operands.v, 3);
-  if (operands.options.sinks) run.set_random(*operands.options.sinks, 4, 2.0);
-  if (operands.options.documents) {
-    std::vector<double> all;
-    for (std::int64_t batch = 0; batch < x.extents.b; ++batch)
-      all.insert(all.end(), x.documents.begin(), x.documents.end());
-    run.set(*operands.options.documents, all);
-  }
-}
-
-std::string forward(const Variant& x, DType type) {
-  Program program;
-  const Operands operands = operands_of(program, x, type);
-  attention_forward(program, x.attention, Math{}, "forward", operands.q, operands.k, operands.v, operands.options);
-  ProgramRun run(shared_backend(), program);
-  fill(run, operands, x);
-  return run_and_judge(run);
-}
-
-// o and lse are read as given: lse near the logarithm of some tens of keys.
-std::string backward(const Variant& x, DType type) {
-  const AttentionExtents& e = x.extents;
-  Program program;
-  const Operands operands = operands_of(program, x, type);
-  const ValueId d_o = program.add(tensor("do", type, {e.b, e.s, e.hq, e.d}, Role::gradient));
-  const ValueId o = program.add(tensor("o", type, {e.b, e.s, e.hq, e.d}, Role::activation));
-  const ValueId lse = program.add(tensor("lse", DType::f32, {e.b, e.hq, e.s}, Role::statistic));
-  attention_backward(program, x.attention, Math{}, "backward", d_o, operands.q, operands.k, operands.v, o, lse,
-                     operands.options);
-  ProgramRun run(shared_backend(), program);
-  fill(run, operands, x);
-  run.set_random(d_o, 5);
-  run.set_random(o, 6);
-  run.set_random(lse, 7, 0.25);
-  std::vector<double> moved = run.get(lse);
-  for (double& value : moved) value += 3.0;
-  run.set(lse, moved);
+std::string judged(const AttentionProgram& made, const Variant& x) {
+  ProgramRun run(shared_backend(), made.program);
+  fill(run, made, x);
   return run_and_judge(run);
 }
 
@@ -114,8 +53,8 @@ INSTANTIATE_TEST_SUITE_P(Cpu, AttentionVariants, ::testing::Values(DType::f32, D
 
 TEST_P(AttentionVariants, KeepForwardAndBackwardWithinTheirBounds) {
   for (const Variant& variant : variants()) {
-    EXPECT_EQ(forward(variant, GetParam()), "") << variant.name;
-    EXPECT_EQ(backward(variant, GetParam()), "") << variant.name;
+    EXPECT_EQ(judged(forward_program(variant, GetParam()), variant), "") << variant.name;
+    EXPECT_EQ(judged(backward_program(variant, GetParam()), variant), "") << variant.name;
   }
 }
 
@@ -126,19 +65,16 @@ TEST_P(AttentionVariants, LetANanValueReachOnlyTheQueriesThatSeeIt) {
   for (const Variant& x :
        std::vector<Variant>{{"window", {1, s, 1, 1, 16, s}, {.scale = 0.25, .window = 50}},
                             {"document", {1, s, 1, 1, 16, s}, {.scale = 0.25}, false, {0, 90, 150}}}) {
-    Program program;
-    const Operands operands = operands_of(program, x, GetParam());
-    const AttentionForward out = attention_forward(program, x.attention, Math{}, "forward", operands.q, operands.k,
-                                                   operands.v, operands.options);
-    ProgramRun run(shared_backend(), program);
-    fill(run, operands, x);
-    std::vector<double> v = run.get(operands.v);
+    const AttentionProgram made = forward_program(x, GetParam());
+    ProgramRun run(shared_backend(), made.program);
+    fill(run, made, x);
+    std::vector<double> v = run.get(made.v);
     v[bad * 16 + 3] = std::numeric_limits<double>::quiet_NaN();
-    run.set(operands.v, v);
+    run.set(made.v, v);
 
     run.run();
 
-    const std::vector<double> o = run.get(out.o);
+    const std::vector<double> o = run.get(made.program.op(0).output("o"));
     for (std::int64_t i = 0; i < s; ++i) {
       const bool sees = i >= bad && i < 150;
       for (std::int64_t c = 0; c < 16; ++c) {

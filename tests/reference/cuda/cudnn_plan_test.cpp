@@ -9,6 +9,7 @@
 
 #include "harness/core/error.h"
 #include "reference/cuda/cudnn_ops.h"
+#include "reference/cuda/plans.h"
 #include "reference/ops/attention.h"
 #include "reference/ops/conv2d.h"
 #include "tests/reference/cuda/described_chip.h"
@@ -237,6 +238,22 @@ TEST_F(CudnnPlans, OfAttentionTwoEnginesAreBuiltAtMostAndANamedOneAlone) {
   EXPECT_EQ(named.effort.built, 1);
   ASSERT_EQ(named.plans.size(), 1U);
   EXPECT_EQ(named.plans[0].implementation(), last);
+}
+
+TEST_F(CudnnPlans, AttentionInF32RunsOnOwnKernelsAndSaysSo) {
+  const Cudnn chip = Cudnn::for_chip(chip_description("h200"));
+  DeviceTraits traits;
+  traits.compute_capability = 90;
+  traits.memory_bytes = std::int64_t{1} << 37U;
+  alignas(64) const std::byte no_library[64] = {};
+  const CudaContext context{traits, reinterpret_cast<const CublasLt&>(no_library), chip, nullptr};
+  Called made;
+  const ValueId x = made.program.add(tensor("x", DType::f32, {2, 128, 8, 64}, Role::input));
+  attention_forward(made.program, {.scale = 0.125}, Math{}, "o", x, x, x);
+  made.finish();
+
+  EXPECT_EQ(plan_attention_forward(made.call(), made.tensors, context)->implementation(), "gpubench:sm90");
+  EXPECT_EQ(chip.effort().built, 0);
 }
 
 TEST_F(CudnnPlans, WhatOneRankHasCompiledTheOthersOnItsDeviceDoNot) {

@@ -7,6 +7,7 @@
 #include "reference/cuda/cublaslt.h"
 #include "reference/cuda/plans.h"
 #include "reference/cuda/storage.h"
+#include "reference/ops/attention.h"
 #include "reference/ops/batch_norm.h"
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/cross_entropy.h"
@@ -37,6 +38,8 @@ using cuda::emulation::Region;
 constexpr std::initializer_list<cuda::OpImplementation> implementations{
     {adamw_kind, cuda::plan_adamw},
     {amax_kind, cuda::plan_amax},
+    {attention_backward_kind, cuda::plan_tiled_attention_backward},
+    {attention_forward_kind, cuda::plan_tiled_attention_forward},
     {average_pool_backward_kind, cuda::plan_average_pool_backward},
     {average_pool_forward_kind, cuda::plan_average_pool_forward},
     {batch_norm_backward_kind, cuda::plan_batch_norm_backward},

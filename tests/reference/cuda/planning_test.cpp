@@ -7,6 +7,7 @@
 #include "reference/cuda/autotune.h"
 #include "reference/cuda/execution.h"
 #include "reference/cuda/plans.h"
+#include "reference/ops/attention.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/move.h"
 #include "reference/ops/pointwise.h"
@@ -14,6 +15,7 @@
 namespace gpubench::cuda {
 namespace planning_test {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class Planning : public ::testing::Test {
@@ -89,6 +91,33 @@ TEST_F(Planning, WhereThereIsOneCandidateThereIsNoChoice) {
 
 TEST_F(Planning, WithoutACandidateTheCallIsUnsupported) {
   EXPECT_THROW((void)choose({.remembered = "b"}, {}), Unsupported);
+}
+
+// Documents are refused before cuDNN is asked.
+TEST_F(Planning, AttentionThatCudnnDoesNotTakeRunsOnOwnKernelsAndSaysSo) {
+  const auto planned = [this](const Math& math, PlanOptions options) {
+    Program program;
+    const ValueId x = program.add(tensor("x", DType::f32, {1, 8, 1, 16}, Role::input));
+    const ValueId documents = program.add(tensor("documents", DType::i32, {1, 3}, Role::input));
+    attention_forward(program, {}, math, "attention", x, x, x, {.documents = documents});
+    const OpCall& call = program.op(0);
+    std::vector<ValueId> ids = call.inputs;
+    ids.insert(ids.end(), call.outputs.begin(), call.outputs.end());
+    return plan_attention_forward(call, specs_of(program, ids), context(std::move(options)))->implementation();
+  };
+  const auto refusal = [&](const Math& math, PlanOptions options) {
+    try {
+      return planned(math, std::move(options));
+    } catch (const Unsupported& e) {
+      return std::string(e.what());
+    }
+  };
+  EXPECT_EQ(planned({}, {}), "gpubench:sm80");
+  EXPECT_EQ(planned({}, {.remembered = "cudnn:eng=1"}), "gpubench:sm80");
+  EXPECT_EQ(planned({}, {.pinned = "gpubench:sm80"}), "gpubench:sm80");
+  EXPECT_THAT(refusal({}, {.pinned = "cudnn:eng=1"}), HasSubstr("documents; cuDNN masks them only as ragged tensors"));
+  EXPECT_THAT(refusal({.inputs = Math::Inputs::tf32}, {}),
+              AllOf(HasSubstr("ragged tensors"), HasSubstr("not of tf32")));
 }
 
 TEST_F(Planning, ProductsOfEightBitNumbersAreRefusedByNameWhereTheDeviceHasNone) {

@@ -17,7 +17,7 @@ struct SuiteGraph {
   CudnnNumerics numerics;
   std::function<CudnnGraph()> build;  ///< throws Unsupported where the call cannot be told to cuDNN
   /// Attention in f32, which cuDNN's fused engines don't have but for TF32 forward, of documents, and sinks' gradient;
-  /// softcap's, which cuDNN 9.19 plans for H200 and not for A100 and B200.
+  /// softcap's, which cuDNN 9.19 plans for H200 and not for A100 and B200. Own kernels have it.
   bool may_be_unsupported = false;
 };
 

@@ -183,6 +183,7 @@ inline float fast_exp2(float x) {
 }
 inline float full_exp(float x) { return emulation::within(2.0F, std::exp(x)); }
 inline float full_erf(float x) { return emulation::within(2.0F, std::erf(x)); }
+inline float full_tanh(float x) { return emulation::within(2.0F, std::tanh(x)); }
 inline double fast_exp(double x) { return emulation::within(1.0, std::exp(x)); }
 inline double fast_divide(double a, double b) { return a / b; }
 inline double full_exp(double x) { return emulation::within(1.0, std::exp(x)); }

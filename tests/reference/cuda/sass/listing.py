@@ -77,6 +77,17 @@ class Kernel:
             return taken + after if conditional else taken
         return after
 
+    def innermost_loops(self):
+        """What lies between a branch back and its target, with no other branch back in between."""
+        ends = {}
+        for at, instruction in enumerate(self.instructions):
+            target = instruction.opcode.startswith("BRA") and TARGET.search(instruction.operands)
+            if target and target.group(1) and int(target.group(1), 16) < instruction.address:
+                ends[at] = int(target.group(1), 16)
+        loops = [(begin, self.instructions[at].address) for at, begin in ends.items()]
+        return [[i for i in self.instructions if begin <= i.address <= end] for begin, end in loops
+                if not any(begin <= other_begin and other_end < end for other_begin, other_end in loops)]
+
     def loads_in_flight(self, at_least=16):
         """The longest run of loads of `at_least` bytes that some path issues before any instruction touches what one of them brings."""
         self._place = {instruction.address: i for i, instruction in enumerate(self.instructions)}

@@ -88,8 +88,8 @@ table = [
     Expected(r"scan_kernel<.*, (2|4|8|16)>", 256, 4),
 ]
 # Of f64, whose arithmetic limits most; chosen elements, a few; virtual ranks, whose figures say nothing; pooling, whose windows
-# overlap, so that caches serve most of its loads: it has 1 to 5 on their way.
-not_looked_at = r"double|gather_kernel|reduce_ranks_kernel|pool_kernel"
+# overlap, so that caches serve most of its loads: it has 1 to 5 on their way; attention, which products limit: see below.
+not_looked_at = r"double|gather_kernel|reduce_ranks_kernel|pool_kernel|attention_"
 
 
 def resident_threads(threads, used):
@@ -140,6 +140,29 @@ class Built(unittest.TestCase):
                    if any(i.load_bytes >= 16 for i in kernel.instructions) and not re.search(not_looked_at, self.names[kernel.name])
                    and not any(re.search(expected.name, self.names[kernel.name]) for expected in table)}
         self.assertEqual(missing, set())
+
+
+    def test_attention_multiplies_by_fmas_that_leave_little_room_for_anything_else(self):
+        """No tensor cores, which would round f32 to TF32; no local memory; two blocks of 256 threads in a multiprocessor but for what is wide."""
+        kernels = {self.names[kernel.name]: kernel for kernel in self.kernels.values()
+                   if kernel.architecture in bytes_per_ns and re.search(r"^attention_(forward|\w+_gradient)_kernel", self.names[kernel.name])}
+        self.assertTrue(kernels)
+        for name, kernel in kernels.items():
+            with self.subTest(kernel=name, architecture=kernel.architecture):
+                self.assertFalse(kernel.uses_local_memory())
+                self.assertEqual([i.opcode for i in kernel.instructions if re.match(r"[HIQDU]?\w*MMA", i.opcode)], [])
+                shares = [share for share in map(share_of_fmas, kernel.innermost_loops()) if share > 0.5]
+                print(f"{kernel.architecture:7} {name:66} {kernel.resources['REG']:4} registers, FMAs in its loops: "
+                      + ", ".join(f"{share:.0%}" for share in shares))
+                self.assertGreaterEqual(len(shares), 2)
+                self.assertGreaterEqual(min(shares), 0.75)
+                sums = int(re.search(r", (\d+),", name).group(1)) * (2 if "key" in name else 1)
+                if sums <= 128:
+                    self.assertGreaterEqual(resident_threads(256, kernel.resources["REG"]), 512)
+
+
+def share_of_fmas(loop):
+    return sum(i.opcode.startswith("FFMA") for i in loop) / len(loop)
 
 
 def made(lines, used=32, stack=0):

@@ -1,0 +1,34 @@
+// Attention in tiles, forward and backward, as launches. reference/ops/attention.h says what the tensors are.
+#pragma once
+
+#include "reference/cuda/kernels/launch.h"
+
+namespace gpubench::cuda {
+
+/// q [b, s, hq, d], k [b, t, hkv, d], v [b, t, hkv, dv]: the head size of v, o and do may be another than that of q and
+/// k. Neither may be above most_attention_head. Sums and log-sum-exp f32. The last axis is contiguous.
+struct AttentionArgs {
+  Element data = Element::f32;
+  bool causal = false;
+  std::int64_t b = 0, s = 0, t = 0, hq = 0, hkv = 0, d = 0, dv = 0;
+  std::int64_t window = 0;      ///< 0: none
+  std::int64_t boundaries = 0;  ///< of documents, per batch entry
+  float scale = 1.0F, softcap = 0.0F;
+  HeadStrides q_at, k_at, v_at, o_at, d_o_at, dq_at, dk_at, dv_at;
+  const void *q = nullptr, *k = nullptr, *v = nullptr, *d_o = nullptr;
+  const float* sinks = nullptr;    ///< [hq], or none
+  const int* documents = nullptr;  ///< [b, boundaries]
+  void* o = nullptr;               ///< written forward, read backward; so is lse
+  float* lse = nullptr;            ///< [b, hq, s]
+  void *dq = nullptr, *dk = nullptr, *d_v = nullptr;
+  float* d_sinks = nullptr;
+  float* delta = nullptr;  ///< [b, hq, s], scratch: sum of do o
+};
+
+inline constexpr int most_attention_head = 256;
+
+void launch_attention_forward(const AttentionArgs& args, cudaStream_t stream);
+/// Four launches, of which the first leaves delta: of sinks, of q, of k and v. No atomic additions.
+void launch_attention_backward(const AttentionArgs& args, cudaStream_t stream);
+
+}  // namespace gpubench::cuda

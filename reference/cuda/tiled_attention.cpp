@@ -1,0 +1,106 @@
+// Attention by own kernels, for what cuDNN's fused engines don't have: f32 without tensor cores, documents, gradients
+// of sinks and of softcap, any head size.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "reference/cuda/kernels/attention.h"
+#include "reference/cuda/plans.h"
+#include "reference/ops/attention.h"
+
+namespace gpubench::cuda {
+namespace {
+
+HeadStrides strides_of(const OpCall& call, const TensorSpec& tensor) {
+  const auto& s = tensor.layout.strides;  // a row's fits an int: kernels count within a tile by those
+  if (!tensor.layout.blocks.empty() || s.back() != 1 || s[1] > std::numeric_limits<int>::max()) {
+    refuse(call,
+           fmt::format("tensor {} has layout {}; expected a contiguous last axis, and tokens less than 2^31 apart",
+                       tensor.to_string(), tensor.layout.to_string(tensor.shape)));
+  }
+  return {s[0], s[1], s[2]};
+}
+
+// What both directions take from the call. `q`: its position; k and v follow it.
+AttentionArgs attention_args(const OpCall& call, std::span<const TensorSpec> tensors, std::size_t q) {
+  const auto& attention = call.attributes.as<Attention>();
+  const TensorSpec &queries = tensors[q], &keys = tensors[q + 1], &values = tensors[q + 2];
+  if (call.math.inputs != Math::Inputs::exact)
+    refuse(call, "own kernels multiply without tensor cores; expected products of inputs as they are, not of tf32");
+  if (call.math.accumulate != DType::f32)
+    refuse(call, fmt::format("sums in {}; expected f32", name(call.math.accumulate)));
+  AttentionArgs args;
+  args.data = float_element(call, queries);
+  args.causal = attention.causal;
+  args.b = queries.shape[0];
+  args.s = queries.shape[1];
+  args.hq = queries.shape[2];
+  args.d = queries.shape[3];
+  args.t = keys.shape[1];
+  args.hkv = keys.shape[2];
+  args.dv = values.shape[3];
+  if (std::max(args.d, args.dv) > most_attention_head)
+    refuse(call,
+           fmt::format("heads of {} elements; expected {} at most", std::max(args.d, args.dv), most_attention_head));
+  args.window = attention.window;
+  args.scale = static_cast<float>(attention.scale);
+  args.softcap = static_cast<float>(attention.softcap);
+  args.q_at = strides_of(call, queries);
+  args.k_at = strides_of(call, keys);
+  args.v_at = strides_of(call, values);
+  const std::size_t options = call.inputs.size();
+  if (attention.documents) {
+    expect_row_major(call, tensors[options - 1]);
+    args.boundaries = tensors[options - 1].shape[1];
+  }
+  return args;
+}
+
+}  // namespace
+
+Plan plan_tiled_attention_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  const std::span<const TensorSpec> outputs = tensors.subspan(call.inputs.size());
+  using Args = AttentionArgs;
+  Args args = attention_args(call, tensors, 0);
+  args.o_at = strides_of(call, outputs[0]);
+  expect_row_major(call, outputs[1]);
+  return own_plan(call, context, args, launch_attention_forward,
+                  {{"q", to<&Args::q>},
+                   {"k", to<&Args::k>},
+                   {"v", to<&Args::v>},
+                   {"sinks", to<&Args::sinks>},
+                   {"documents", to<&Args::documents>},
+                   {"o", to<&Args::o>},
+                   {"lse", to<&Args::lse>}});
+}
+
+Plan plan_tiled_attention_backward(const OpCall& call, std::span<const TensorSpec> tensors,
+                                   const CudaContext& context) {
+  const std::span<const TensorSpec> outputs = tensors.subspan(call.inputs.size());
+  using Args = AttentionArgs;
+  Args args = attention_args(call, tensors, 1);
+  args.d_o_at = strides_of(call, tensors[0]);
+  args.o_at = strides_of(call, tensors[4]);
+  expect_row_major(call, tensors[5]);
+  args.dq_at = strides_of(call, outputs[0]);
+  args.dk_at = strides_of(call, outputs[1]);
+  args.dv_at = strides_of(call, outputs[2]);
+  return own_plan(call, context, args, launch_attention_backward,
+                  {{"do", to<&Args::d_o>},
+                   {"q", to<&Args::q>},
+                   {"k", to<&Args::k>},
+                   {"v", to<&Args::v>},
+                   {"o", to<&Args::o>},
+                   {"lse", to<&Args::lse>},
+                   {"sinks", to<&Args::sinks>},
+                   {"documents", to<&Args::documents>},
+                   {"dq", to<&Args::dq>},
+                   {"dk", to<&Args::dk>},
+                   {"dv", to<&Args::d_v>},
+                   {"dsinks", to<&Args::d_sinks>},
+                   {workspace_operand, to<&Args::delta>}},
+                  static_cast<std::size_t>(args.b * args.hq * args.s) * sizeof(float));
+}
+
+}  // namespace gpubench::cuda

@@ -1,0 +1,79 @@
+// Programs of attention with masks, softcap and sinks, for the tests of every backend: one op each, forward or
+// backward.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "reference/ops/attention.h"
+#include "tests/reference/cpu/program_run.h"
+
+namespace gpubench::testing {
+
+struct AttentionVariant {
+  const char* name;
+  AttentionExtents extents;
+  Attention attention;
+  bool sinks = false;
+  std::vector<double> documents{};  // the same for every batch entry
+};
+
+struct AttentionProgram {
+  Program program;
+  ValueId q, k, v;
+  AttentionOptions options;
+  std::optional<ValueId> d_o{}, o{}, lse{};  // backward
+
+  AttentionProgram(const AttentionVariant& x, DType type) {
+    const AttentionExtents& e = x.extents;
+    q = program.add(tensor("q", type, {e.b, e.s, e.hq, e.d}, Role::activation));
+    k = program.add(tensor("k", type, {e.b, e.t, e.hkv, e.d}, Role::activation));
+    v = program.add(tensor("v", type, {e.b, e.t, e.hkv, e.d}, Role::activation));
+    if (x.sinks) options.sinks = program.add(tensor("sinks", DType::f32, {e.hq}, Role::parameter));
+    if (!x.documents.empty()) {
+      const auto boundaries = static_cast<std::int64_t>(x.documents.size());
+      options.documents = program.add(tensor("documents", DType::i32, {e.b, boundaries}, Role::input));
+    }
+  }
+};
+
+inline AttentionProgram forward_program(const AttentionVariant& x, DType type) {
+  AttentionProgram made(x, type);
+  attention_forward(made.program, x.attention, Math{}, "forward", made.q, made.k, made.v, made.options);
+  return made;
+}
+
+inline AttentionProgram backward_program(const AttentionVariant& x, DType type) {
+  const AttentionExtents& e = x.extents;
+  AttentionProgram made(x, type);
+  made.d_o = made.program.add(tensor("do", type, {e.b, e.s, e.hq, e.d}, Role::gradient));
+  made.o = made.program.add(tensor("o", type, {e.b, e.s, e.hq, e.d}, Role::activation));
+  made.lse = made.program.add(tensor("lse", DType::f32, {e.b, e.hq, e.s}, Role::statistic));
+  attention_backward(made.program, x.attention, Math{}, "backward", *made.d_o, made.q, made.k, made.v, *made.o,
+                     *made.lse, made.options);
+  return made;
+}
+
+/// o and lse are read as given: lse near the logarithm of some tens of keys.
+inline void fill(ProgramRun& run, const AttentionProgram& made, const AttentionVariant& x) {
+  run.set_random(made.q, 1);
+  run.set_random(made.k, 2);
+  run.set_random(made.v, 3);
+  if (made.options.sinks) run.set_random(*made.options.sinks, 4, 2.0);
+  if (made.options.documents) {
+    std::vector<double> all;
+    for (std::int64_t batch = 0; batch < x.extents.b; ++batch)
+      all.insert(all.end(), x.documents.begin(), x.documents.end());
+    run.set(*made.options.documents, all);
+  }
+  if (!made.lse) return;
+  run.set_random(*made.d_o, 5);
+  run.set_random(*made.o, 6);
+  run.set_random(*made.lse, 7, 0.25);
+  std::vector<double> moved = run.get(*made.lse);
+  for (double& value : moved) value += 3.0;
+  run.set(*made.lse, moved);
+}
+
+}  // namespace gpubench::testing
