@@ -56,6 +56,20 @@ void normalize_row(const float* x, const float* mean, const float* scale, const 
   for (std::int64_t i = 0; i < count; ++i) y[i] = (x[i] - mean[i]) * scale[i] + beta[i];
 }
 
+/// r: null, or a row that is added.
+GPUBENCH_VECTOR_CLONES
+void normalize_relu_row(const float* x, const float* mean, const float* scale, const float* beta, const float* r,
+                        std::int64_t count, float* y) {
+  const auto relu = [](float value) { return value < 0.0F ? 0.0F : value; };  // a NaN spreads
+  if (r == nullptr) {
+#pragma omp simd
+    for (std::int64_t i = 0; i < count; ++i) y[i] = relu((x[i] - mean[i]) * scale[i] + beta[i]);
+  } else {
+#pragma omp simd
+    for (std::int64_t i = 0; i < count; ++i) y[i] = relu((x[i] - mean[i]) * scale[i] + beta[i] + r[i]);
+  }
+}
+
 using RowPair = std::array<const float*, 2>;  // of dy, and of x
 
 GPUBENCH_VECTOR_CLONES
@@ -145,7 +159,8 @@ struct ChannelWork {
 
 struct BatchForward : ChannelWork {
   float epsilon = 0.0F, momentum = 0.0F;
-  Source x;
+  bool relu = false, residual = false;
+  Source x, r;
   Sink y;
   const float *gamma = nullptr, *beta = nullptr;
   float *mean = nullptr, *rstd = nullptr, *running_mean = nullptr, *running_var = nullptr;
@@ -154,8 +169,11 @@ struct BatchForward : ChannelWork {
     take_sums([this](const Chunk& of, float* means, float* m2s) { take_moments(of, means, m2s); },
               [this](std::int64_t begin, std::int64_t end) { combine(begin, end); });
     write_rows(y, [this](std::int64_t first, std::int64_t c, std::int64_t count, float* block) {
-      BlockBuffer buffer;
-      normalize_row(x.read(first, count, buffer), mean + c, made(0) + c, beta + c, count, block);
+      BlockBuffer buffer, r_buffer;
+      const float* from = x.read(first, count, buffer);
+      if (!relu) return normalize_row(from, mean + c, made(0) + c, beta + c, count, block);
+      const float* added = residual ? r.read(first, count, r_buffer) : nullptr;
+      normalize_relu_row(from, mean + c, made(0) + c, beta + c, added, count, block);
     });
   }
 
@@ -258,7 +276,7 @@ struct BatchBackward : ChannelWork {
 
 template <class Work>
 Work channel_work(const OpCall& call, const Named<TensorSpec>& operand, const CpuContext& context) {
-  const std::initializer_list<std::string_view> data{"x", "y", "dy", "dx"};
+  const std::initializer_list<std::string_view> data{"x", "y", "r", "dy", "dx"};
   const std::initializer_list<std::string_view> of_channels{"gamma",        "beta",        "mean",   "rstd",
                                                             "running_mean", "running_var", "dgamma", "dbeta"};
   expect_f32_or_bf16(call, operand, data);
@@ -277,13 +295,16 @@ Work channel_work(const OpCall& call, const Named<TensorSpec>& operand, const Cp
 
 Plan plan_batch_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   auto work = channel_work<BatchForward>(call, {call, tensors}, context);
-  const BatchNorm& norm = call.attributes.as<BatchNorm>();
+  work.relu = call.kind == batch_norm_relu_forward_kind;
+  work.residual = call.attributes.has("r");
+  const BatchNorm& norm = work.relu ? call.attributes.as<BatchNormRelu>().norm : call.attributes.as<BatchNorm>();
   work.epsilon = static_cast<float>(norm.epsilon);
   work.momentum = static_cast<float>(norm.momentum);
   return own_plan(call, work,
                   {{"x", to<&BatchForward::x>},
                    {"gamma", to<&BatchForward::gamma>},
                    {"beta", to<&BatchForward::beta>},
+                   {"r?", to<&BatchForward::r>},
                    {"y", to<&BatchForward::y>},
                    {"mean", to<&BatchForward::mean>},
                    {"rstd", to<&BatchForward::rstd>},

@@ -21,6 +21,7 @@
 #include "reference/cpu/onednn.h"
 #include "reference/cpu/parallel.h"
 #include "reference/cpu/usable_isa.h"
+#include "reference/ops/batch_norm.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
@@ -84,7 +85,8 @@ class Rotation {
 };
 
 /// Measured by memory_bench: of_two_ops.
-constexpr std::array claims{FusionClaim{residual_norm_forward_kind, true},
+constexpr std::array claims{FusionClaim{batch_norm_relu_forward_kind, true},
+                            FusionClaim{residual_norm_forward_kind, true},
                             FusionClaim{cross_entropy_forward_backward_kind, true}, FusionClaim{clip_adamw_kind, true}};
 
 class CpuBackend final : public Backend {

@@ -9,7 +9,7 @@ namespace {
 
 BatchNormArgs batch_norm_args(const OpCall& call, const Named<TensorSpec>& operand, const CudaContext& context) {
   const TensorSpec& x = operand["x"];
-  operand.each({"x", "y", "dy", "dx"}, [&](const TensorSpec& data) {
+  operand.each({"x", "y", "r", "dy", "dx"}, [&](const TensorSpec& data) {
     expect_same_type(call, x, data);
     expect_row_major(call, data);
   });
@@ -35,13 +35,15 @@ std::size_t batch_norm_scratch(const BatchNormArgs& args) {
 
 Plan plan_batch_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   BatchNormArgs args = batch_norm_args(call, {call, tensors}, context);
-  const BatchNorm& norm = call.attributes.as<BatchNorm>();
+  args.relu = call.kind == batch_norm_relu_forward_kind;
+  const BatchNorm& norm = args.relu ? call.attributes.as<BatchNormRelu>().norm : call.attributes.as<BatchNorm>();
   args.epsilon = norm.epsilon;
   args.momentum = norm.momentum;
   return own_plan(call, context, args, launch_batch_norm_forward,
                   {{"x", to<&BatchNormArgs::x>},
                    {"gamma", to<&BatchNormArgs::gamma>},
                    {"beta", to<&BatchNormArgs::beta>},
+                   {"r?", to<&BatchNormArgs::r>},
                    {"y", to<&BatchNormArgs::to>},
                    {"mean", to<&BatchNormArgs::mean>},
                    {"rstd", to<&BatchNormArgs::rstd>},

@@ -36,6 +36,7 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {average_pool_forward_kind, plan_average_pool_forward},
     {batch_norm_backward_kind, plan_batch_norm_backward},
     {batch_norm_forward_kind, plan_batch_norm_forward},
+    {batch_norm_relu_forward_kind, plan_batch_norm_forward},
     {clip_adamw_kind, plan_adamw},
     {clip_kind, plan_clip},
     {column_sum_kind, plan_column_sum},
@@ -90,6 +91,7 @@ constexpr std::array claims{FusionClaim{residual_norm_forward_kind, false},
                             FusionClaim{gemm_gelu_bias_gradient_kind, false},
                             FusionClaim{gemm_weight_bias_gradient_kind, false},
                             FusionClaim{clip_adamw_kind, false},
+                            FusionClaim{batch_norm_relu_forward_kind, false},
                             FusionClaim{residual_norm_backward_kind, false},
                             FusionClaim{embedding_backward_add_kind, false}};
 

@@ -2,6 +2,7 @@
 
 #include <initializer_list>
 #include <utility>
+#include <vector>
 
 #include "reference/ops/tensor_checks.h"
 
@@ -26,28 +27,49 @@ ValueId reserve_as(Program& program, ValueId like, const std::string& name, Role
   return reserve_output(program, like, name, spec.dtype, spec.shape, role);
 }
 
-}  // namespace
-
-BatchNormForward batch_norm_forward(Program& program, const BatchNorm& attributes, const Math& math, std::string label,
-                                    ValueId x, const BatchNormChannels& channels) {
+/// An op with the operands of batch_norm_forward, and with `r`.
+BatchNormForward append_forward(Program& program, OpKind kind, const BatchNorm& norm, Attributes attributes,
+                                const Math& math, std::string label, ValueId x, const BatchNormChannels& channels,
+                                std::optional<ValueId> r) {
   const auto& [gamma, beta, running_mean, running_var] = channels;
-  check(program, batch_norm_forward_kind, x, {gamma, beta, running_mean, running_var});
-  const bool in_range = attributes.epsilon >= 0.0 && attributes.momentum >= 0.0 && attributes.momentum <= 1.0;
+  check(program, kind, x, {gamma, beta, running_mean, running_var});
+  const bool in_range = norm.epsilon >= 0.0 && norm.momentum >= 0.0 && norm.momentum <= 1.0;
   if (!in_range) {
-    throw ProgramError("batch_norm_forward: attributes are {" + describe(attributes) +
+    throw ProgramError(std::string(kind.name) + ": attributes are {" + describe(norm) +
                        "}; expected an epsilon of 0 or more and a momentum from 0 to 1");
   }
   const BatchNormForward out{reserve_as(program, x, label + ".y", Role::activation),
                              reserve_as(program, gamma, label + ".mean", Role::statistic),
                              reserve_as(program, gamma, label + ".rstd", Role::statistic),
                              update_output(program, running_mean), update_output(program, running_var)};
-  program.append({batch_norm_forward_kind,
-                  attributes,
+  std::vector<ValueId> inputs{x, gamma, beta, running_mean, running_var};
+  if (r) inputs.push_back(*r);
+  program.append({kind,
+                  std::move(attributes),
                   math,
-                  {x, gamma, beta, running_mean, running_var},
+                  std::move(inputs),
                   {out.y, out.mean, out.rstd, out.running_mean, out.running_var},
                   std::move(label)});
   return out;
+}
+
+}  // namespace
+
+BatchNormForward batch_norm_forward(Program& program, const BatchNorm& attributes, const Math& math, std::string label,
+                                    ValueId x, const BatchNormChannels& channels) {
+  return append_forward(program, batch_norm_forward_kind, attributes, attributes, math, std::move(label), x, channels,
+                        {});
+}
+
+BatchNormForward batch_norm_relu_forward(Program& program, const BatchNorm& attributes, const Math& math,
+                                         std::string label, ValueId x, const BatchNormChannels& channels,
+                                         std::optional<ValueId> r) {
+  if (r) {
+    expect_shape(batch_norm_relu_forward_kind, program.spec(*r), program.spec(x).shape);
+    expect_dtype(batch_norm_relu_forward_kind, program.spec(*r), program.spec(x).dtype);
+  }
+  return append_forward(program, batch_norm_relu_forward_kind, attributes, BatchNormRelu{attributes, r.has_value()},
+                        math, std::move(label), x, channels, r);
 }
 
 BatchNormBackward batch_norm_backward(Program& program, const Math& math, std::string label, ValueId dy, ValueId x,

@@ -2,7 +2,9 @@
 // of its elements in the batch. Channels are the last axis (NHWC); the other axes together are the n rows.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "harness/core/program.h"
 
@@ -19,6 +21,12 @@ inline constexpr OpKind batch_norm_forward_kind{"batch_norm_forward", "x gamma b
 ///   dx = gamma rstd (dy - dbeta / n - xhat dgamma / n), xhat = (x - mean) rstd
 inline constexpr OpKind batch_norm_backward_kind{"batch_norm_backward", "dy x gamma mean rstd", "dx dgamma dbeta"};
 
+/// batch_norm_forward, with `r` (as x) the add of a residual behind it, and the relu_forward of that, fused:
+///   y = max(gamma (x - mean) rstd + beta + r, 0)
+/// Nothing in between is rounded or stored. Its backward is relu_backward, which reads y, and batch_norm_backward.
+inline constexpr OpKind batch_norm_relu_forward_kind{
+    "batch_norm_relu_forward", "x gamma beta running_mean running_var r?", "y mean rstd running_mean' running_var'"};
+
 /// Of the forward.
 struct BatchNorm {
   double epsilon = 1e-5;
@@ -27,6 +35,16 @@ struct BatchNorm {
     attribute("epsilon", &BatchNorm::epsilon);
     attribute("momentum", &BatchNorm::momentum);
   }
+};
+
+struct BatchNormRelu {
+  BatchNorm norm;
+  bool r = false;
+  static void visit(auto&& attribute) {
+    attribute.part(&BatchNormRelu::norm);
+    attribute("r", &BatchNormRelu::r);
+  }
+  [[nodiscard]] bool has(std::string_view operand) const { return operand == "r" && r; }
 };
 
 /// What belongs to the channels of x.
@@ -39,6 +57,10 @@ struct BatchNormForward {
 /// Throws ProgramError naming the tensor whose shape or type does not fit; x needs two rows.
 BatchNormForward batch_norm_forward(Program& program, const BatchNorm& attributes, const Math& math, std::string label,
                                     ValueId x, const BatchNormChannels& channels);
+
+BatchNormForward batch_norm_relu_forward(Program& program, const BatchNorm& attributes, const Math& math,
+                                         std::string label, ValueId x, const BatchNormChannels& channels,
+                                         std::optional<ValueId> r = {});
 
 struct BatchNormBackward {
   ValueId dx, dgamma, dbeta;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "reference/ops/definition.h"
+#include "reference/ops/pointwise.h"
 #include "reference/ops/sum_error_bound.h"
 
 namespace gpubench {
@@ -100,11 +101,16 @@ CheckUnits units_of(const CallSpecs& op, int output, double flop_per_row) {
   return element_units(op.output(output).shape, flop_per_row * static_cast<double>(rows_of(op.input("x").shape)));
 }
 
+/// `fused`: batch_norm_relu_forward.
+template <bool fused>
 class BatchNormForwardDefinition : public OpDefinition {
  public:
-  OpKind kind() const override { return batch_norm_forward_kind; }
+  OpKind kind() const override { return fused ? batch_norm_relu_forward_kind : batch_norm_forward_kind; }
 
-  Cost cost(const CallSpecs& op) const override { return {8.0 * elements_of(op.inputs[0]), op.bytes()}; }
+  Cost cost(const CallSpecs& op) const override {
+    const double per_element = 8.0 + (fused ? 1.0 : 0.0) + (has_residual(op.call) ? 1.0 : 0.0);
+    return {per_element * elements_of(op.inputs[0]), op.bytes()};
+  }
 
   CheckUnits units(const CallSpecs& op, int output) const override {
     return units_of(op, output, 2.0 * strided_read_flop + 14.0);
@@ -119,7 +125,11 @@ class BatchNormForwardDefinition : public OpDefinition {
         ", V = 2 u sqrt(" + std::to_string(n) + ") var + 4 u |mean| sqrt(var) + M^2, M = " + mean + t;
     const std::string r = ", r = 3 u + V rstd^2 / 2" + var;
     if (output == y_output) {
-      return bound_text("|gamma| rstd (M + |x - mean| (r + 4 u)) + 2 u (|y| + |beta|)" + r, op.call.math);
+      const std::string normalized = "|gamma| rstd (M + |x - mean| (r + 4 u)) + 2 u (|y| + |beta|)" + r;
+      if (!fused) return bound_text(normalized, op.call.math);
+      return bound_text((has_residual(op.call) ? "y + r, T_y + u (|y + r| + T_y), T_y = " : "") + normalized +
+                            "; ReLU moves nothing further apart",
+                        op.call.math);
     }
     if (output == rstd_output) return bound_text("rstd (r + u)" + r, op.call.math);
     const std::string kept = " + 4 u ((1 - momentum) |running| + momentum |statistic|)";
@@ -129,12 +139,16 @@ class BatchNormForwardDefinition : public OpDefinition {
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
-    const BatchNorm& norm = operands.call.attributes.as<BatchNorm>();
+    const BatchNorm& norm = norm_of(operands.call);
     const double u = accumulator_roundoff(operands.call.math);
     const TensorView& x = operands.input("x");
     const Channels channels(wanted, x.shape()[-1]);
     const std::vector<ChannelStatistics> statistics = statistics_of(x, channels, norm.epsilon, u);
-    if (output == y_output) return judge_y(operands, channels, statistics, wanted, judged);
+    if (output == y_output) {
+      judge_y(operands, channels, statistics, wanted, judged);
+      if (fused) judge_relu(operands, wanted, judged);
+      return;
+    }
     const std::vector<double> running =
         channels.of(operands.input(output == running_var_output ? "running_var" : "running_mean"));
     for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -152,13 +166,15 @@ class BatchNormForwardDefinition : public OpDefinition {
 
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
     refuse_gradient_of_statistics(call, tape);
-    const auto dy = incoming_gradient(call, tape, call.output("y"));
+    auto dy = incoming_gradient(call, tape, call.output("y"));
     if (!dy) return;
+    if (fused) dy = relu_backward(program, call.math, tape.label(call, "relu_backward"), call.output("y"), *dy);
     const auto of = batch_norm_backward(program, call.math, tape.label(call, "backward"), *dy, call.input("x"),
                                         call.input("gamma"), call.output("mean"), call.output("rstd"));
     const auto contribute = [&](const char* input, ValueId gradient) {
       if (tape.wanted(call.input(input))) tape.contribute(call.input(input), gradient);
     };
+    if (has_residual(call)) contribute("r", *dy);
     contribute("x", of.dx);
     contribute("gamma", of.dgamma);
     contribute("beta", of.dbeta);
@@ -166,6 +182,33 @@ class BatchNormForwardDefinition : public OpDefinition {
 
  private:
   enum { y_output, mean_output, rstd_output, running_mean_output, running_var_output };
+
+  static const BatchNorm& norm_of(const OpCall& call) {
+    if constexpr (fused) {
+      return call.attributes.as<BatchNormRelu>().norm;
+    } else {
+      return call.attributes.as<BatchNorm>();
+    }
+  }
+  static bool has_residual(const OpCall& call) {
+    if constexpr (fused) return call.attributes.as<BatchNormRelu>().r;
+    return false;
+  }
+
+  /// From the normalized elements to those of the op: the residual is added with one rounding, and of two numbers the
+  /// ReLU's results are no further apart than they are.
+  static void judge_relu(const Operands& operands, std::span<const std::int64_t> wanted, std::span<Expected> judged) {
+    if (has_residual(operands.call)) {
+      const double u = accumulator_roundoff(operands.call.math);
+      std::vector<double> r(wanted.size());
+      gather(operands.input("r"), wanted, 0, r);
+      for (std::size_t i = 0; i < judged.size(); ++i) {
+        judged[i].value += r[i];
+        judged[i].bound += u * (std::fabs(judged[i].value) + judged[i].bound);
+      }
+    }
+    for (Expected& y : judged) y.value = y.value < 0.0 ? 0.0 : y.value;
+  }
 
   static void judge_y(const Operands& operands, const Channels& channels,
                       const std::vector<ChannelStatistics>& statistics, std::span<const std::int64_t> wanted,
@@ -256,7 +299,8 @@ class BatchNormBackwardDefinition : public OpDefinition {
 }  // namespace
 
 std::span<const OpDefinition* const> batch_norm_definitions() {
-  return definitions_of<BatchNormForwardDefinition, BatchNormBackwardDefinition>();
+  return definitions_of<BatchNormForwardDefinition<false>, BatchNormForwardDefinition<true>,
+                        BatchNormBackwardDefinition>();
 }
 
 }  // namespace gpubench

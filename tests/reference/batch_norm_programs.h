@@ -17,16 +17,17 @@ struct BatchNormProgram {
   std::vector<ValueId> data, of_channels;
 };
 
-/// Both ops of every shape in one type.
+/// The ops of every shape in one type.
 inline std::vector<BatchNormProgram> batch_norm_programs(DType dtype) {
   const Math math = dtype == DType::f64 ? Math{.accumulate = DType::f64} : Math{};
   const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
   std::vector<BatchNormProgram> all;
   for (const Shape& shape : {Shape{2, 1}, Shape{3, 5}, Shape{2, 9, 7, 24}, Shape{1, 6, 50, 264}, Shape{515, 8},
                              Shape{4, 5, 5, 3}, Shape{33, 520}}) {
-    for (const bool backward : {false, true}) {
+    for (const std::string op : {"forward ", "backward ", "forward with relu ", "forward with residual and relu "}) {
+      const bool backward = op == "backward ";
       BatchNormProgram& one = all.emplace_back();
-      one.what = std::string(backward ? "backward " : "forward ") + std::string(name(dtype)) + shape.to_string();
+      one.what = op + std::string(name(dtype)) + shape.to_string();
       const auto data = [&](const char* what) {
         return one.data.emplace_back(one.program.add(tensor(what, dtype, shape, Role::input)));
       };
@@ -39,8 +40,14 @@ inline std::vector<BatchNormProgram> batch_norm_programs(DType dtype) {
         (void)batch_norm_backward(one.program, math, "back", dy, x, gamma, mean, of_channels("rstd"));
       } else {
         const ValueId beta = of_channels("beta"), running_mean = of_channels("running_mean");
-        (void)batch_norm_forward(one.program, {.momentum = 0.125}, math, "norm", x,
-                                 {gamma, beta, running_mean, of_channels("running_var")});
+        const BatchNormChannels channels{gamma, beta, running_mean, of_channels("running_var")};
+        const BatchNorm norm{.momentum = 0.125};
+        if (op == "forward ") {
+          (void)batch_norm_forward(one.program, norm, math, "norm", x, channels);
+        } else {
+          const auto r = op == "forward with relu " ? std::nullopt : std::optional(data("r"));
+          (void)batch_norm_relu_forward(one.program, norm, math, "norm", x, channels, r);
+        }
       }
     }
   }

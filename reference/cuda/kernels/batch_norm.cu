@@ -276,10 +276,10 @@ __global__ void __launch_bounds__(merged_channels* merged_groups) batch_merge_ke
   }
 }
 
-template <class T, int N>
+template <class T, int N, bool relu>
 __global__ void __launch_bounds__(threads) batch_normalize_kernel(BatchNormArgs args) {
   using W = Wide<T>;
-  const auto* x = static_cast<const T*>(args.x);
+  const auto *x = static_cast<const T*>(args.x), *r = static_cast<const T*>(args.r);
   auto* y = static_cast<T*>(args.to);
   for (std::int64_t work = blockIdx.x;; work += gridDim.x) {
     const Share<N> share(args, work);
@@ -293,22 +293,34 @@ __global__ void __launch_bounds__(threads) batch_normalize_kernel(BatchNormArgs 
       scale[i] = load(static_cast<const W*>(args.gamma) + channel) * load(static_cast<const W*>(args.rstd) + channel);
       beta[i] = load(static_cast<const W*>(args.beta) + channel);
     }
-    const auto write = [&](std::int64_t at, const Loaded<T, N>& row) {
+    const auto write = [&](std::int64_t at, const Loaded<T, N>& row, const Loaded<T, N>& added) {
       Pack<T, N> result;
 #pragma unroll
-      for (int i = 0; i < N; ++i) result.at[i] = narrow<T>((widen(row[i]) - mean[i]) * scale[i] + beta[i]);
+      for (int i = 0; i < N; ++i) {
+        W value = (widen(row[i]) - mean[i]) * scale[i] + beta[i];
+        if constexpr (relu) {
+          if (r != nullptr) value += widen(added[i]);
+          value = value < W(0) ? W(0) : value;  // a NaN spreads
+        }
+        result.at[i] = narrow<T>(value);
+      }
       store_pack(y + at, result);
     };
     share.template each_row<4>(
         args.channels,
         [&](std::int64_t first) {
-          Loaded<T, N> rows[4];
+          Loaded<T, N> rows[4], added[4];
 #pragma unroll
-          for (int k = 0; k < 4; ++k) rows[k] = load_pack<N>(x + first + k * share.groups * args.channels);
+          for (int k = 0; k < 4; ++k) {
+            rows[k] = load_pack<N>(x + first + k * share.groups * args.channels);
+            if (relu && r != nullptr) added[k] = load_pack<N>(r + first + k * share.groups * args.channels);
+          }
 #pragma unroll
-          for (int k = 0; k < 4; ++k) write(first + k * share.groups * args.channels, rows[k]);
+          for (int k = 0; k < 4; ++k) write(first + k * share.groups * args.channels, rows[k], added[k]);
         },
-        [&](std::int64_t first) { write(first, load_pack<N>(x + first)); });
+        [&](std::int64_t first) {
+          write(first, load_pack<N>(x + first), relu && r != nullptr ? load_pack<N>(r + first) : Loaded<T, N>());
+        });
   }
 }
 
@@ -368,7 +380,7 @@ void launch_packs(const BatchNormArgs& args, cudaStream_t stream) {
   if constexpr (forward) {
     launch(batch_moments_kernel<T, N>, grid, stream, args);
     launch(batch_merge_kernel<Wide<T>, true>, merge, stream, args);
-    launch(batch_normalize_kernel<T, N>, grid, stream, args);
+    launch(args.relu ? batch_normalize_kernel<T, N, true> : batch_normalize_kernel<T, N, false>, grid, stream, args);
   } else {
     launch(batch_gradient_sums_kernel<T, N>, grid, stream, args);
     launch(batch_merge_kernel<Wide<T>, false>, merge, stream, args);
@@ -382,7 +394,7 @@ void launch_batch_norm(const BatchNormArgs& args, cudaStream_t stream) {
     using T = typename decltype(type)::type;
     constexpr int n = pack_elements<T>;
     const auto fits = [&](const void* data) { return packs_fit<T>(data, args.rows, args.channels, n); };
-    if (fits(args.x) && fits(args.dy) && fits(args.to)) {
+    if (fits(args.x) && fits(args.dy) && fits(args.r) && fits(args.to)) {
       launch_packs<T, n, forward>(args, stream);
     } else {
       launch_packs<T, 1, forward>(args, stream);

@@ -13,6 +13,8 @@ struct BatchNormArgs {
   double epsilon = 0.0, momentum = 0.0;
   const void* x = nullptr;
   const void* dy = nullptr;  ///< of the backward
+  bool relu = false;         ///< forward: what is negative becomes zero
+  const void* r = nullptr;   ///< added before that; may be null
   void* to = nullptr;        ///< y, or dx
   const void* gamma = nullptr;
   const void* beta = nullptr;                            ///< of the forward

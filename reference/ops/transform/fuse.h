@@ -30,6 +30,8 @@ struct Fused {
 ///       first column_sum of its result. The product itself is not stored: nothing else may read it.
 ///   gemm_weight_bias_gradient   gemm, and the first column_sum of a factor whose rows run along k.
 ///   clip_adamw   clip, and the adamws that alone read what it clipped, which is not stored: one for each.
+///   batch_norm_relu_forward   batch_norm_forward, and the relu_forward that alone reads its y, or that alone reads the
+///       add which does.
 ///   residual_norm_backward   layer_norm_backward, and the add that alone reads its dx.
 ///   embedding_backward_add   embedding_backward, and the add that alone reads it and an earlier gradient, which
 ///       becomes the sum in place.

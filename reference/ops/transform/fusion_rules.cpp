@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "reference/ops/batch_norm.h"
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/embedding.h"
@@ -113,6 +114,40 @@ std::optional<int> only_reader(const Program& program, ValueId id) {
   const std::span<const int> readers = program.readers(id);
   if (program.values_in(program.value(id).storage).size() != 1 || readers.size() != 1) return std::nullopt;
   return readers.front();
+}
+
+/// y = max(norm(x) + r, 0) or max(norm(x), 0): op `index` is the batch_norm_forward.
+std::optional<Rewrite> batch_norm_relu(const Chain& chain, int index) {
+  const Program& program = chain.program;
+  const OpCall& norm = program.op(index);
+  if (norm.kind != batch_norm_forward_kind) return std::nullopt;
+  const TensorSpec& model = program.spec(norm.inputs[0]);
+  Rewrite rewrite{{index}, {norm}};
+  OpCall& fused = rewrite.fused.front();
+  fused.kind = batch_norm_relu_forward_kind;
+  BatchNormRelu attributes{norm.attributes.as<BatchNorm>()};
+  const auto append = [&](int next) {
+    rewrite.ops.push_back(next);
+    fused.outputs[0] = program.op(next).outputs[0];
+    fused.label += "+" + program.op(next).label;
+  };
+  std::optional<int> next = only_reader(program, fused.outputs[0]);
+  if (next && program.op(*next).kind == add_kind) {
+    const std::vector<ValueId>& summands = program.op(*next).inputs;
+    if (summands[0] == summands[1]) return std::nullopt;
+    fused.inputs.push_back(summands[summands[0] == fused.outputs[0] ? 1 : 0]);
+    if (!is_like(program, fused.inputs.back(), model)) return std::nullopt;
+    attributes.r = true;
+    append(*next);
+    next = only_reader(program, fused.outputs[0]);
+  }
+  if (!next || program.op(*next).kind != relu_forward_kind) return std::nullopt;
+  append(*next);
+  fused.attributes = attributes;
+  if (!stands_alone(program, fused.outputs[0]) || !is_like(program, norm.inputs[0], model) ||
+      !is_like(program, fused.outputs[0], model) || !may_join(chain, rewrite.ops))
+    return std::nullopt;
+  return rewrite;
 }
 
 /// The first column_sum of a value.
@@ -298,6 +333,7 @@ constexpr std::array rules{FusionRule{residual_norm_forward_kind, residual_norm}
                            FusionRule{gemm_gelu_bias_gradient_kind, gelu_bias_gradient},
                            FusionRule{gemm_weight_bias_gradient_kind, weight_bias_gradient},
                            FusionRule{clip_adamw_kind, clip_and_steps},
+                           FusionRule{batch_norm_relu_forward_kind, batch_norm_relu},
                            FusionRule{residual_norm_backward_kind, residual_norm_gradient},
                            FusionRule{embedding_backward_add_kind, embedding_gradient}};
 

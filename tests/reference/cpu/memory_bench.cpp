@@ -13,6 +13,7 @@
 
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/cpu_backend.h"
+#include "reference/ops/batch_norm.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/move.h"
 #include "reference/ops/norm.h"
@@ -161,6 +162,26 @@ Program residual_norm_program(DType dtype, bool fused) {
   return program;
 }
 
+/// The widest activations of ResNet-50: 256 channels of 56 x 56 pixels.
+Program batch_norm_relu_program(DType dtype, bool fused) {
+  Program program;
+  const std::int64_t channels = 256;
+  const Shape shape{elements / channels, channels};
+  const auto data = [&](const char* name) { return program.add(tensor(name, dtype, shape, Role::activation)); };
+  const auto of_channels = [&](const char* name) {
+    return program.add(tensor(name, DType::f32, Shape{channels}, Role::state));
+  };
+  const ValueId x = data("x"), r = data("r");
+  const BatchNormChannels of{of_channels("gamma"), of_channels("beta"), of_channels("mean0"), of_channels("var0")};
+  if (fused) {
+    (void)batch_norm_relu_forward(program, {}, Math{}, "op", x, of, r);
+  } else {
+    (void)relu_forward(program, Math{}, "relu",
+                       add(program, Math{}, "sum", batch_norm_forward(program, {}, Math{}, "norm", x, of).y, r));
+  }
+  return program;
+}
+
 Program rotary_program(DType dtype, Rotary::Pairing pairing) {
   Program program;
   const std::int64_t heads = 32;
@@ -294,6 +315,12 @@ int main(int argc, char** argv) {
   add_case(
       "residual_norm_forward/bf16", [] { return residual_norm_program(DType::bf16, true); }, 8,
       [] { return residual_norm_program(DType::bf16, false); });
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const std::string name = "batch_norm_relu_forward/" + std::string(gpubench::name(dtype));
+    add_case(
+        name.c_str(), [=] { return batch_norm_relu_program(dtype, true); }, 3.0 * static_cast<double>(size_of(dtype)),
+        [=] { return batch_norm_relu_program(dtype, false); });
+  }
   for (const DType dtype : {DType::f32, DType::bf16}) {
     for (const bool half : {true, false}) {
       const auto pairing = half ? Rotary::Pairing::half : Rotary::Pairing::interleaved;

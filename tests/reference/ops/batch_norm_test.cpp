@@ -51,6 +51,19 @@ TEST(BatchNorm, ChannelsWorkedOutByHand) {
   expect_near(values_of(run.judge(0, running_var_output)), {3 + 20.0 / 12, 12}, 1e-14);
 }
 
+// The same y, plus r: 7 - 8 < 0, 20 + 1, 9 - 9 = 0, 20 - 30 < 0, ...
+TEST(BatchNorm, TheFusedOpAddsTheResidualAndCutsAtZero) {
+  Example s(DType::f64, {2, 1, 2, 2});
+  const ValueId r = source(s.program, "r", DType::f64, {2, 1, 2, 2});
+  (void)batch_norm_relu_forward(s.program, {.epsilon = 4.0, .momentum = 0.25}, f64_math, "fused", s.x, s.channels, r);
+  TextbookRun run(s.program);
+  run.set(s.x, {1, 2, 3, 2, 5, 2, 7, 2});
+  run.set(s.channels.gamma, {3, 8});
+  run.set(s.channels.beta, {10, 20});
+  run.set(r, {-8, 1, -9, -30, 0, 0, -12, 0.5});
+  expect_near(values_of(run.judge(2, y_output)), {0, 21, 0, 0, 11, 20, 1, 20.5}, 1e-14);
+}
+
 // Saved mean 4 and rstd 1/2: xhat = (-3, -1, 1, 3) / 2; dy = (1, 2, 3, 10) sums to 16, and times xhat to 14. With gamma
 // 4 dx = 2 (dy - 16/4 - xhat 14/4).
 TEST(BatchNorm, GradientsOfAChannelWorkedOutByHandTakeTheSavedStatistics) {
@@ -78,6 +91,24 @@ TEST(BatchNorm, GradientsAgreeWithCentralDifferences) {
                                                      {c.running_mean, spread(3, 4)},
                                                      {c.running_var, {1, 2, 3}}};
   expect_derivative_agrees(p, out.y, fixed, {x, c.gamma, c.beta});
+}
+
+// Far from the kink: y is 0.3 away from zero at least, where no difference of 1e-6 crosses it.
+TEST(BatchNorm, GradientsOfTheFusedOpAgreeWithCentralDifferences) {
+  Program p;
+  const ValueId x = source(p, "x", DType::f64, {2, 2, 2, 3}), r = source(p, "r", DType::f64, {2, 2, 2, 3});
+  const auto of_channels = [&](const char* name) { return source(p, name, DType::f64, {3}); };
+  const BatchNormChannels c{of_channels("gamma"), of_channels("beta"), of_channels("mean0"), of_channels("var0")};
+  const BatchNormForward out = batch_norm_relu_forward(p, {}, f64_math, "norm", x, c, r);
+  std::vector<double> far(24);
+  for (std::size_t i = 0; i < far.size(); ++i) far[i] = i % 2 == 0 ? 9.0 : -9.0;
+  const std::map<ValueId, std::vector<double>> fixed{{x, spread(24, 1)},
+                                                     {r, far},
+                                                     {c.gamma, spread(3, 2)},
+                                                     {c.beta, spread(3, 3)},
+                                                     {c.running_mean, spread(3, 4)},
+                                                     {c.running_var, {1, 2, 3}}};
+  expect_derivative_agrees(p, out.y, fixed, {x, r, c.gamma, c.beta});
 }
 
 /// What is wrong with an f32 implementation.

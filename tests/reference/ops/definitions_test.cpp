@@ -52,6 +52,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "average_pool_forward",
                                       "batch_norm_backward",
                                       "batch_norm_forward",
+                                      "batch_norm_relu_forward",
                                       "broadcast",
                                       "cast",
                                       "clip",
@@ -114,7 +115,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "update_scale"}) {
     EXPECT_EQ(definition(OpKind{name}).kind().name, name);
   }
-  EXPECT_EQ(definitions().size(), 72U);
+  EXPECT_EQ(definitions().size(), 73U);
 }
 
 TEST(Definitions, AnUnknownKindIsAnErrorNamingTheKnownOnes) {
@@ -176,6 +177,9 @@ void add_matrix_ops(Program& p) {
   const BatchNormForward batch =
       batch_norm_forward(p, {}, f32_math, "batch_norm", x, {row, row, running_mean, running_var});
   (void)batch_norm_backward(p, f32_math, "batch_norm.backward", y, x, row, batch.mean, batch.rstd);
+  (void)batch_norm_relu_forward(
+      p, {}, f32_math, "batch_norm_relu", x,
+      {row, row, source(p, "running_mean2", DType::f32, {4}), source(p, "running_var2", DType::f32, {4})}, y);
   const RmsNormForward rms = rms_norm_forward(p, {}, f32_math, "rms_norm", x, row);
   (void)rms_norm_backward(p, {}, f32_math, "rms_norm.backward", y, x, row, rms.rstd);
 }

@@ -353,6 +353,12 @@ def batch_norm_forward(op, x, gamma, beta, running_mean, running_var):
     return y.reshape(x.shape), mean, torch.rsqrt(variance + op.epsilon), new_mean, new_var
 
 
+@computes("batch_norm_relu_forward")
+def batch_norm_relu_forward(op, x, gamma, beta, running_mean, running_var, r=None):
+    y, *statistics = batch_norm_forward(op, x, gamma, beta, running_mean, running_var)
+    return (torch.relu(y if r is None else y + r), *statistics)
+
+
 @computes("batch_norm_backward")
 def batch_norm_backward(op, dy, x, gamma, mean, rstd):
     """The op has no epsilon: what the deviation that it is given says."""

@@ -67,6 +67,23 @@ void add_row_programs(OraclePrograms& all) {
                            const BatchNorm attributes{momentum == 0.1 ? 1e-5 : 0.125, momentum};
                            return {{batch_norm_forward(p, attributes, f32_math, "y", x, channels).y}, {x, gamma, beta}};
                          });
+      for (const bool residual : {false, true}) {
+        add_differentiated(all,
+                           "batch_norm_relu " + shape.to_string() + " momentum=" + std::to_string(momentum) +
+                               (residual ? " residual" : ""),
+                           [&](Program& p) -> OracleForward {
+                             const Shape row{shape[-1]};
+                             const ValueId x = of(p, "x", shape), gamma = of(p, "gamma", row),
+                                           beta = of(p, "beta", row);
+                             const BatchNormChannels channels{gamma, beta, of(p, "running_mean", row),
+                                                              of(p, "running_var", row, Fill::positive(1))};
+                             std::vector<ValueId> wanted{x, gamma, beta};
+                             if (residual) wanted.push_back(of(p, "r", shape));
+                             const auto r = residual ? std::optional(wanted.back()) : std::nullopt;
+                             const BatchNorm attributes{momentum == 0.1 ? 1e-5 : 0.125, momentum};
+                             return {{batch_norm_relu_forward(p, attributes, f32_math, "y", x, channels, r).y}, wanted};
+                           });
+      }
     }
   }
   add_differentiated(all, "cross_entropy", [](Program& p) -> OracleForward {

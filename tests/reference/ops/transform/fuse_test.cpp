@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "reference/ops/batch_norm.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/move.h"
 #include "reference/ops/norm.h"
@@ -75,6 +76,60 @@ TEST(Fuse, AnAddAndTheNormOfItsSumBecomeOneOp) {
   EXPECT_EQ(op.outputs, (std::vector<ValueId>{block.sum, block.norm.y, block.norm.mean, block.norm.rstd}));
   EXPECT_EQ(fused.program.value(block.sum).producer, 0);
   EXPECT_EQ(fused.program.dependencies(), (std::vector<std::vector<int>>{{}, {0}, {0, 1}}));
+}
+
+constexpr std::array batch_norm_claim{FusionClaim{batch_norm_relu_forward_kind, true}};
+
+/// A batch norm of x, or of another tensor like it.
+BatchNormForward normalized(Program& p, const std::string& label, ValueId x) {
+  const auto of_channels = [&](const char* name) { return source(p, label + name, DType::f32, {6}); };
+  return batch_norm_forward(p, {.epsilon = 0.5}, f32_math, label, x,
+                            {of_channels(".gamma"), of_channels(".beta"), of_channels(".mean0"), of_channels(".var0")});
+}
+
+TEST(Fuse, ABatchNormAndItsReluBecomeOneOp) {
+  Program p;
+  const BatchNormForward norm = normalized(p, "norm", source(p, "x", DType::f32, {4, 6}));
+  const ValueId y = relu_forward(p, f32_math, "relu", norm.y);
+
+  const Fused fused = fuse(p, batch_norm_claim);
+
+  EXPECT_EQ(fused.rewrites, (Labels{"norm+relu = batch_norm_relu_forward"}));
+  const OpCall& op = fused.program.op(0);
+  EXPECT_EQ(op.attributes.as<BatchNormRelu>().norm.epsilon, 0.5);
+  EXPECT_EQ(op.inputs, p.op(0).inputs);
+  EXPECT_EQ(fused.program.spec(op.outputs[0]).name, p.spec(y).name);
+  EXPECT_EQ(fused.program.values().size(), p.values().size() - 1);  // what is normalized is not stored
+}
+
+// The first norm would have to wait for the second, behind which the sum is: that one takes it.
+TEST(Fuse, ASumOfTwoBatchNormsGoesWithTheLater) {
+  Program p;
+  const ValueId x = source(p, "x", DType::f32, {4, 6});
+  const BatchNormForward first = normalized(p, "first", x), second = normalized(p, "second", x);
+  relu_forward(p, f32_math, "relu", add(p, f32_math, "sum", first.y, second.y));
+
+  const Fused fused = fuse(p, batch_norm_claim);
+
+  EXPECT_EQ(labels_of(fused.program), (Labels{"first", "second+sum+relu"}));
+  EXPECT_EQ(fused.program.op(1).inputs.back(), fused.program.op(0).outputs[0]);
+}
+
+TEST(Fuse, ABatchNormStaysWhereAnotherOpReadsWhatItNormalized) {
+  Program p;
+  const BatchNormForward norm = normalized(p, "norm", source(p, "x", DType::f32, {4, 6}));
+  relu_forward(p, f32_math, "relu", norm.y);
+  scale(p, 2.0, f32_math, "read", norm.y);
+
+  EXPECT_TRUE(fuse(p, batch_norm_claim).rewrites.empty());
+}
+
+TEST(Fuse, ASumOfABatchNormWithItselfStays) {
+  Program p;
+  const BatchNormForward norm = normalized(p, "norm", source(p, "x", DType::f32, {4, 6}));
+  relu_forward(p, f32_math, "relu", add(p, f32_math, "sum", norm.y, norm.y));
+
+  EXPECT_TRUE(fuse(p, batch_norm_claim).rewrites.empty());
 }
 
 TEST(Fuse, SaysWhichRewritesHaveNoMeasuredGain) {
