@@ -165,6 +165,8 @@ class GradientTape {
   /// packed storage this is the matching part of the packed gradient. Call at most once per input and rule, then
   /// contribute() it.
   [[nodiscard]] virtual ValueId destination(ValueId input) = 0;
+  /// The 8-bit type that products of 8-bit operands read gradients in (Recipe::gradient_operand).
+  [[nodiscard]] virtual DType gradient_operand() const = 0;
   /// Adds `gradient` to the gradient of `input`; several contributions are summed.
   virtual void contribute(ValueId input, ValueId gradient) = 0;
   /// "<label of the forward op>.<suffix>", unique.

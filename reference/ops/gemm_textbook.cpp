@@ -7,7 +7,9 @@
 #include "reference/ops/definition.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/matrix_lines.h"
+#include "reference/ops/move.h"
 #include "reference/ops/pointwise_textbook.h"
+#include "reference/ops/quantize.h"
 #include "reference/ops/sum_error_bound.h"
 
 namespace gpubench {
@@ -163,15 +165,23 @@ class GemmDefinition : public OpDefinition {
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override;
 };
 
-// Gradients of c = alpha op(a) op(b): each is again a gemm, whose transposes follow from those of the forward.
-struct GradientGemm {
-  Gemm gemm;
-  ValueId first, second;
+/// An operand of a product, and of an 8-bit one the factor that turns it back into the numbers it stands for.
+struct Factor {
+  ValueId value;
+  std::optional<ValueId> scale{};
 };
 
-GradientGemm gradient_of_a(const Gemm& forward, ValueId b, ValueId dz) {
+// Gradients of c = alpha op(a) op(b): each is again a gemm, whose transposes follow from those of the forward. The
+// gradient of an 8-bit operand is that of the numbers it stands for, so that scales stay with their operands.
+struct GradientGemm {
+  Gemm gemm;
+  Factor first, second;
+};
+
+GradientGemm gradient_of_a(const Gemm& forward, const Factor& b, const Factor& dz) {
   Gemm gemm;
   gemm.alpha = forward.alpha;
+  gemm.scaled = forward.scaled;
   if (forward.transpose_a) {  // da [k, m] = op(b) dz^T
     gemm.transpose_a = forward.transpose_b;
     gemm.transpose_b = true;
@@ -181,9 +191,10 @@ GradientGemm gradient_of_a(const Gemm& forward, ValueId b, ValueId dz) {
   return {gemm, dz, b};
 }
 
-GradientGemm gradient_of_b(const Gemm& forward, ValueId a, ValueId dz) {
+GradientGemm gradient_of_b(const Gemm& forward, const Factor& a, const Factor& dz) {
   Gemm gemm;
   gemm.alpha = forward.alpha;
+  gemm.scaled = forward.scaled;
   if (forward.transpose_b) {  // db [n, k] = dz^T op(a)
     gemm.transpose_a = true;
     gemm.transpose_b = forward.transpose_a;
@@ -193,12 +204,27 @@ GradientGemm gradient_of_b(const Gemm& forward, ValueId a, ValueId dz) {
   return {gemm, a, dz};
 }
 
+// Matrix units read 8-bit operands along the axis that is summed over only: the matrix in a layout that has this axis
+// dense, a copy where it is not yet.
+Factor dense_along_sums(Program& program, const Factor& factor, bool sums_rows, const std::string& label) {
+  const Shape shape = program.spec(factor.value).shape;
+  const int last = shape.rank() - 1;
+  const int summed = sums_rows ? last - 1 : last;
+  if (program.spec(factor.value).layout.strides[static_cast<std::size_t>(summed)] == 1) return factor;
+  std::vector<int> order;
+  for (int axis = 0; axis <= last; ++axis) {
+    if (axis != summed) order.push_back(axis);
+  }
+  order.push_back(summed);
+  return {reorder(program, Layout::ordered(shape, order), program.unique_name(label), factor.value), factor.scale};
+}
+
 void GemmDefinition::derivative(Program& program, const OpCall& forward_call, GradientTape& tape) const {
   const OpCall call = forward_call;  // appending to the program may move the original
   const Gemm& forward = call.attributes.as<Gemm>();
-  if (forward.beta != 0.0 || forward.scaled || forward.epilogue == Gemm::Epilogue::gelu_gradient) {
+  if (forward.beta != 0.0 || forward.epilogue == Gemm::Epilogue::gelu_gradient) {
     throw ProgramError("gemm: op '" + call.label + "' (" + describe(forward) +
-                       ") has no derivative; expected beta = 0, no scales and no gradient epilogue");
+                       ") has no derivative; expected beta = 0 and no gradient epilogue");
   }
   const auto dy = incoming_gradient(call, tape, call.output("c"));
   if (!dy) return;
@@ -211,15 +237,27 @@ void GemmDefinition::derivative(Program& program, const OpCall& forward_call, Gr
     }
     dz = gelu_backward(program, {forward.gelu_form}, call.math, tape.label(call, "dz"), z, *dy);
   }
-  const ValueId a = call.input("a"), b = call.input("b");
-  const auto contribute = [&](ValueId input, const GradientGemm& g, std::string_view suffix, bool own_destination) {
+  Factor a{call.input("a")}, b{call.input("b")}, gradient{dz};
+  if (forward.scaled && (tape.wanted(a.value) || tape.wanted(b.value))) {
+    a.scale = call.input("scale_a");
+    b.scale = call.input("scale_b");
+    const Quantized narrow =
+        quantize_by_amax(program, tape.gradient_operand(), call.math, tape.label(call, "dz.f8"), dz);
+    gradient = {narrow.values, narrow.inverse};
+  }
+  const auto contribute = [&](ValueId input, GradientGemm g, std::string_view suffix, bool own_destination) {
+    const std::string label = tape.label(call, suffix);
+    if (g.gemm.scaled) {
+      g.first = dense_along_sums(program, g.first, g.gemm.transpose_a, label + ".a_turned");
+      g.second = dense_along_sums(program, g.second, !g.gemm.transpose_b, label + ".b_turned");
+    }
     const std::optional<ValueId> into = own_destination ? std::optional(tape.destination(input)) : std::nullopt;
-    const GemmResult gradient = gemm(program, g.gemm, call.math, tape.label(call, suffix), g.first, g.second, {}, into);
-    tape.contribute(input, gradient.c);
+    const GemmOperands scales{.scale_a = g.first.scale, .scale_b = g.second.scale};
+    tape.contribute(input, gemm(program, g.gemm, call.math, label, g.first.value, g.second.value, scales, into).c);
   };
-  if (tape.wanted(a)) contribute(a, gradient_of_a(forward, b, dz), "da", true);
+  if (tape.wanted(a.value)) contribute(a.value, gradient_of_a(forward, b, gradient), "da", true);
   // One destination per input: where a and b are the same value, the second summand gets storage of its own.
-  if (tape.wanted(b)) contribute(b, gradient_of_b(forward, a, dz), "db", a != b);
+  if (tape.wanted(b.value)) contribute(b.value, gradient_of_b(forward, a, gradient), "db", a.value != b.value);
   if (!forward.bias || !tape.wanted(call.input("bias"))) return;
   const ValueId bias = call.input("bias");
   tape.contribute(bias, column_sum(program, call.math, tape.label(call, "dbias"), dz, tape.destination(bias)));

@@ -61,6 +61,12 @@ ValueId scale_from_amax(Program& program, const ScaleFromAmax& attributes, const
   return scale;
 }
 
+Quantized quantize_by_amax(Program& program, DType to, const Math& math, const std::string& label, ValueId x) {
+  const ValueId largest = amax(program, math, label + ".largest", x);
+  const ValueId scale = scale_from_amax(program, {.to = to}, math, label + ".scale", largest);
+  return quantize(program, {.to = to}, math, label, x, scale);
+}
+
 std::string_view name(BlockFormat format) {
   switch (format) {
     case BlockFormat::mxfp8_e4m3: return "mxfp8_e4m3";

@@ -61,6 +61,10 @@ struct ScaleFromAmax {
 ValueId scale_from_amax(Program& program, const ScaleFromAmax& attributes, const Math& math, std::string label,
                         ValueId history);
 
+/// With the scale that x's own largest magnitude asks for ("current scaling"): amax() as op "<label>.largest",
+/// scale_from_amax() without a margin as "<label>.scale", and quantize(), saturated, as `label`.
+Quantized quantize_by_amax(Program& program, DType to, const Math& math, const std::string& label, ValueId x);
+
 /// Formats of blocks along the last axis: OCP Microscaling Formats 1.0 with scales in E8M0, and NVIDIA's NVFP4 with
 /// scales in e4m3 and a second scale for the tensor.
 enum class BlockFormat : std::uint8_t { mxfp8_e4m3, mxfp8_e5m2, mxfp4, nvfp4 };

@@ -19,7 +19,7 @@ namespace {
 /// What can run again. Segments are numbered; stretches of the forward with a backward between them (those of
 /// micro-batches) have segments of their own, whatever they are called.
 struct Segments {
-  std::vector<bool> is_backward;                  ///< by op: depends on a gradient
+  std::vector<bool> is_backward;                  ///< by op: depends on a gradient, or serves only what does
   std::vector<int> of_op;                         ///< by op; -1: of set-up and backward
   std::vector<bool> again;                        ///< by op
   std::map<StorageId, std::vector<int>> writers;  ///< ops, ascending
@@ -70,6 +70,14 @@ void Segments::find_backward(const Program& step) {
         std::ranges::any_of(op.outputs, [&](ValueId id) { return step.spec(id).role == Role::gradient; });
     if (!is_backward[index]) continue;
     for (const ValueId id : op.outputs) gradients.insert(step.value(id).storage);
+  }
+  // Copies of activations and weights that a backward makes for itself.
+  const auto first = static_cast<std::size_t>(std::ranges::find(is_backward, true) - is_backward.begin());
+  for (std::size_t index = step.ops().size(); index-- > first;) {
+    const auto serves = [&](ValueId id) {
+      return std::ranges::all_of(step.readers(id), [&](int op) { return is_backward[static_cast<std::size_t>(op)]; });
+    };
+    is_backward[index] = is_backward[index] || std::ranges::all_of(step.op(static_cast<int>(index)).outputs, serves);
   }
 }
 

@@ -103,12 +103,13 @@ class Path {
 
 class Tape final : public GradientTape {
  public:
-  Tape(Program& program, const Path& path, GradientLedger& ledger, const std::set<ValueId>& losses, Math math,
-       std::map<ValueId, ValueId> gradients)
+  Tape(Program& program, const Path& path, GradientLedger& ledger, const std::set<ValueId>& losses,
+       DType gradient_operand, Math math, std::map<ValueId, ValueId> gradients)
       : program_(program),
         path_(path),
         ledger_(ledger),
         losses_(losses),
+        gradient_operand_(gradient_operand),
         math_(math),
         gradients_(std::move(gradients)) {}
 
@@ -119,6 +120,7 @@ class Tape final : public GradientTape {
   [[nodiscard]] bool is_loss(ValueId output) const override { return losses_.contains(output); }
   [[nodiscard]] bool wanted(ValueId input) const override { return path_.needed(input); }
   [[nodiscard]] ValueId destination(ValueId input) override { return ledger_.destination(input); }
+  [[nodiscard]] DType gradient_operand() const override { return gradient_operand_; }
   void contribute(ValueId input, ValueId gradient) override {
     if (path_.needed(input)) ledger_.contribute(input, gradient, math_);
   }
@@ -131,12 +133,14 @@ class Tape final : public GradientTape {
   const Path& path_;
   GradientLedger& ledger_;
   const std::set<ValueId>& losses_;
+  DType gradient_operand_;
   Math math_;
   std::map<ValueId, ValueId> gradients_;  // of the op's outputs
 };
 
 // Appends the backward of one op, unless no gradient flows into it.
-void reverse(Program& program, int index, const Path& path, GradientLedger& ledger, const std::set<ValueId>& losses) {
+void reverse(Program& program, int index, const Path& path, GradientLedger& ledger, const std::set<ValueId>& losses,
+             DType gradient_operand) {
   const OpCall call = program.op(index);  // a copy: appending ops moves the program's own
   std::map<ValueId, ValueId> gradients;
   bool flows = false;
@@ -151,7 +155,7 @@ void reverse(Program& program, int index, const Path& path, GradientLedger& ledg
     flows = flows || gradient || loss;
   }
   if (!flows) return;
-  Tape tape(program, path, ledger, losses, call.math, std::move(gradients));
+  Tape tape(program, path, ledger, losses, gradient_operand, call.math, std::move(gradients));
   definition(call.kind).derivative(program, call, tape);
 }
 
@@ -198,8 +202,8 @@ void check_not_overwritten(const Program& program, int op, const UpdatesOfStorag
 
 }  // namespace
 
-std::map<ValueId, ValueId> differentiate(Program& program, std::span<const Seed> seeds,
-                                         std::span<const ValueId> wanted) {
+std::map<ValueId, ValueId> differentiate(Program& program, std::span<const Seed> seeds, std::span<const ValueId> wanted,
+                                         DType gradient_operand) {
   check_request(program, seeds, wanted);
   const int forward_ops = static_cast<int>(program.ops().size());
   const ValueFamilies families(program);
@@ -212,7 +216,7 @@ std::map<ValueId, ValueId> differentiate(Program& program, std::span<const Seed>
     if (seed.gradient && path.needed(seed.value)) ledger.contribute(seed.value, *seed.gradient, Math{});
   }
   for (int op = forward_ops - 1; op >= 0; --op) {
-    if (path.contains(op)) reverse(program, op, path, ledger, losses);
+    if (path.contains(op)) reverse(program, op, path, ledger, losses, gradient_operand);
   }
 
   std::map<ValueId, ValueId> gradients;

@@ -19,8 +19,10 @@ struct Seed {
 /// Appends ops that compute the gradients of `wanted` (sources of the program: parameters, inputs) to `program`, in
 /// reverse order of the ops present, and returns the gradient of each. Gradients of one value that come from several
 /// readers are added; parts of a packed value share one packed gradient. Only what is needed is computed.
+/// `gradient_operand`: in what type the backward of a product of 8-bit operands reads gradients (Recipe's member).
 /// Throws ProgramError when a wanted value does not influence any seed, or an op on the way has no derivative.
 [[nodiscard]] std::map<ValueId, ValueId> differentiate(Program& program, std::span<const Seed> seeds,
-                                                       std::span<const ValueId> wanted);
+                                                       std::span<const ValueId> wanted,
+                                                       DType gradient_operand = DType::f8_e5m2);
 
 }  // namespace gpubench

@@ -320,7 +320,7 @@ TEST(Gemm, AccumulatingIntoAnOldValueHasNoDerivative) {
   const OpCall forward = small.program.op(0);
 
   EXPECT_EQ(program_error([&] { definition(gemm_kind).derivative(small.program, forward, tape); }),
-            "gemm: op 'product' (beta=1) has no derivative; expected beta = 0, no scales and no gradient epilogue");
+            "gemm: op 'product' (beta=1) has no derivative; expected beta = 0 and no gradient epilogue");
 }
 
 TEST(Gemm, CostIsTwoFlopPerMultiplyAddAndEveryTensorOnce) {

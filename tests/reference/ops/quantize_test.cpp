@@ -378,6 +378,32 @@ TEST(Gemm, TakesTheScalesOfEightBitOperandsBack) {
   EXPECT_NEAR(run.judge(0, 0)[0].bound, sum + 3.0 * 0x1p-24 * (19.0 + 1.0), 1e-12 * sum);
 }
 
+// dc = [1 2; 3 4] becomes 8-bit with a scale of 2^13, as 4 * 2^13 <= 57344. da = dc b^T, db = a^T dc, of the numbers
+// that these stand for.
+TEST(Gemm, TheBackwardOfEightBitOperandsReadsAnEightBitGradient) {
+  EightBitGemm f8;
+  const GemmResult result = gemm(f8.program, {.scaled = true}, f32_math, "product", f8.a, f8.b,
+                                 {.scale_a = f8.scale_a, .scale_b = f8.scale_b});
+  const ValueId dc = source(f8.program, "dc", DType::bf16, {2, 2}, Role::gradient);
+  const auto gradients = differentiate(f8.program, std::vector<Seed>{{result.c, dc}}, std::vector<ValueId>{f8.a, f8.b});
+  TextbookRun run(f8.program);
+  run.set(f8.a, {8, 16, 24, 32});
+  run.set(f8.b, {20, 24, 28, 32});
+  run.set(f8.scale_a, {0.125});
+  run.set(f8.scale_b, {0.25});
+  run.set(dc, {1, 2, 3, 4});
+  run.run();
+
+  EXPECT_EQ(run.get(gradients.at(f8.a)), (std::vector<double>{17, 23, 39, 53}));
+  EXPECT_EQ(run.get(gradients.at(f8.b)), (std::vector<double>{10, 14, 14, 20}));
+  for (const ValueId operand : {f8.a, f8.b}) {
+    EXPECT_EQ(f8.program.spec(gradients.at(operand)).dtype, DType::bf16);
+    const OpCall& product = f8.program.op(*f8.program.value(gradients.at(operand)).producer);
+    const char* of_gradient = operand == f8.a ? "a" : "b";
+    EXPECT_EQ(f8.program.spec(product.input(of_gradient)).dtype, DType::f8_e5m2);
+  }
+}
+
 TEST(Gemm, ScalesBelongToEightBitOperands) {
   EightBitGemm f8;
   const ValueId wide = source(f8.program, "wide", DType::bf16, {2, 2});

@@ -172,6 +172,7 @@ class SingleOpTape : public GradientTape {
     const TensorSpec spec = program_.spec(input);
     return program_.reserve(tensor(program_.unique_name("d" + spec.name), spec.dtype, spec.shape, Role::gradient));
   }
+  DType gradient_operand() const override { return DType::f8_e5m2; }
   void contribute(ValueId input, ValueId gradient) override {
     EXPECT_EQ(program_.spec(gradient).shape, program_.spec(input).shape);
     EXPECT_EQ(program_.spec(gradient).dtype, program_.spec(input).dtype);
