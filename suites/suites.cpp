@@ -33,6 +33,23 @@ class Declared final : public Workload {
   Declaration declaration_;
 };
 
+// Points in f16 apart from those in other recipes, for their mode.
+Grid with_loss_scaling(Grid grid) {
+  std::vector<Point> points;
+  for (Point& point : grid.points) {
+    if (point.recipes.empty()) point.recipes = grid.recipes;
+    Point scaled = point;
+    const bool has_f16 = std::erase(point.recipes, "f16") > 0;
+    if (!point.recipes.empty()) points.push_back(std::move(point));
+    if (!has_f16) continue;
+    scaled.recipes = {"f16"};
+    scaled.modes.emplace_back(loss_scaling_mode);
+    points.push_back(std::move(scaled));
+  }
+  grid.points = std::move(points);
+  return grid;
+}
+
 }  // namespace
 
 std::int64_t micro_batches(const Case& c) {
@@ -55,7 +72,7 @@ std::shared_ptr<const Workload> declare_step(std::string name, std::string descr
     for (const std::string& dim : dims) count *= static_cast<double>(c.dim(dim));
     return count;
   };
-  return declare({std::move(info), std::move(grid), build, items});
+  return declare({std::move(info), with_loss_scaling(std::move(grid)), build, items});
 }
 
 Program backward_of(const std::function<Forward(Program&)>& forward) {

@@ -45,6 +45,10 @@ struct Declaration {
 /// unchanged.
 [[nodiscard]] inline std::vector<std::string> training_recipes() { return {"f32", "tf32", "bf16", "f16"}; }
 
+/// The mode of training steps in f16, all of which scale their loss (models/layers.h): without it, a case was one that
+/// did not.
+inline constexpr const char* loss_scaling_mode = "loss_scaling";
+
 /// Dimension "micro" of training steps that add up the gradients of so many micro-batches, each of the case's own
 /// batch; 1 without it. Items are those of all of them.
 [[nodiscard]] std::int64_t micro_batches(const Case& c);
@@ -53,7 +57,7 @@ struct Declaration {
 [[nodiscard]] std::shared_ptr<const Workload> declare(Declaration declaration);
 
 /// A whole training step, on up to 64 ranks with a batch each. Its items ("tokens") are as many as the product of these
-/// dimensions says, of which the first is the batch axis.
+/// dimensions says, of which the first is the batch axis. Points in f16 have loss_scaling_mode.
 [[nodiscard]] std::shared_ptr<const Workload> declare_step(std::string name, std::string description, std::string item,
                                                            std::vector<std::string> dims, Grid grid,
                                                            Program (*build)(const Case&, const Recipe&));

@@ -9,6 +9,7 @@
 #include "reference/ops/batch_norm.h"
 #include "reference/ops/conv2d.h"
 #include "reference/ops/embedding.h"
+#include "reference/ops/loss_scaling.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/pointwise.h"
@@ -168,6 +169,23 @@ std::vector<ValueId> Layers::backward(ValueId value, std::optional<ValueId> seed
   return gradients;
 }
 
+std::optional<ValueId> Layers::loss_scale() {
+  if (recipe_.tensor != DType::f16) return {};
+  return program_.add(tensor("loss_scale", recipe_.wide, {1}, Role::state, Fill::constant(1024)));
+}
+
+void Layers::update(Optimizer optimizer, const std::vector<ValueId>& gradients, std::optional<ValueId> scale) {
+  if (!scale) {
+    (this->*optimizer)(gradients);
+    return;
+  }
+  const Unscale unscaled = unscale(program_, recipe_.math, "unscale", *scale, gradients);
+  found_inf_ = unscaled.found_inf;
+  (this->*optimizer)(unscaled.gradients);
+  const ValueId tracker = program_.add(tensor("loss_scale.tracker", DType::i32, {1}, Role::state, Fill::constant(10)));
+  update_scale(program_, {}, "update_scale", *scale, tracker, unscaled.found_inf);
+}
+
 void Layers::adamw(const std::vector<ValueId>& gradients) {
   const ValueId norm = gradient_norm(program_, recipe_.math, "gradient_norm", gradients);
   const std::vector<ValueId> clipped = clip(program_, {.limit = 1.0}, recipe_.math, "clip", norm, gradients);
@@ -196,7 +214,8 @@ void Layers::adamw(const std::string& label, const std::vector<ValueId>& gradien
     if (copies) t.copy = parameter.weight;
     tensors.push_back(t);
   }
-  if (!tensors.empty()) gpubench::adamw(program_, {.copies = copies}, recipe_.math, label, lr, step, tensors);
+  if (tensors.empty()) return;
+  gpubench::adamw(program_, {.copies = copies}, recipe_.math, label, lr, step, tensors, found_inf_);
 }
 
 void Layers::sgd(const std::vector<ValueId>& gradients) {
@@ -218,7 +237,7 @@ void Layers::sgd(const std::string& label, const std::vector<ValueId>& gradients
     tensors.push_back(t);
   }
   if (tensors.empty()) return;
-  gpubench::sgd(program_, {.weight_decay = 1e-4, .copies = copies}, recipe_.math, label, lr, tensors);
+  gpubench::sgd(program_, {.weight_decay = 1e-4, .copies = copies}, recipe_.math, label, lr, tensors, found_inf_);
 }
 
 Block token_block(const Recipe& r, std::int64_t tokens, std::int64_t width,
@@ -229,11 +248,9 @@ Block token_block(const Recipe& r, std::int64_t tokens, std::int64_t width,
 
 namespace {
 
-/// One rank's step on one micro-batch, whose optimizer is appended here, as the case wants it: with its blocks run
-/// again, on its micro-batches, on its ranks.
-Program whole_step(const Case& c, Layers& layers, Optimizer optimizer, const std::vector<ValueId>& gradients,
-                   Reduction reduction) {
-  (layers.*optimizer)(gradients);
+/// One rank's step on one micro-batch as the case wants it: with its blocks run again, on its micro-batches, on its
+/// ranks.
+Program whole_step(const Case& c, Layers& layers, const std::vector<ValueId>& gradients, Reduction reduction) {
   const Recipe& r = layers.recipe();
   const Program step = c.has_mode(recompute_mode)
                            ? checkpoint(layers.program(), every_nth_block(1, [](const OpCall&) { return true; }))
@@ -250,15 +267,19 @@ Program block_step(const Case& c, const Recipe& r, const Block& block) {
   const ValueId x = layers.batch(block.x);
   const ValueId dy = layers.batch(tensor("dy", r.tensor, block.y, Role::gradient, Fill::normal(0.03125)));
   const std::vector<ValueId> gradients = layers.backward(block.forward(layers, x), dy, {x});
-  return whole_step(c, layers, block.optimizer, gradients, Reduction::sum);
+  layers.update(block.optimizer, gradients, layers.loss_scale());  // dy comes of a scaled loss
+  return whole_step(c, layers, gradients, Reduction::sum);
 }
 
 Program train_step(const Case& c, const Recipe& r, Optimizer optimizer,
                    const std::function<ValueId(Layers&)>& forward) {
   Program p;
   Layers layers(p, r);
-  const std::vector<ValueId> gradients = layers.backward(forward(layers));
-  return whole_step(c, layers, optimizer, gradients, Reduction::average);
+  const ValueId loss = forward(layers);
+  const std::optional<ValueId> scale = layers.loss_scale();  // which is the gradient of what it is a factor of
+  const std::vector<ValueId> gradients = layers.backward(loss, scale);
+  layers.update(optimizer, gradients, scale);
+  return whole_step(c, layers, gradients, Reduction::average);
 }
 
 }  // namespace gpubench::suites

@@ -25,6 +25,10 @@ struct Heads {
   std::int64_t b = 1, s = 1, heads = 1;
 };
 
+class Layers;
+/// Appends the optimizer's ops, given the gradients of all parameters.
+using Optimizer = void (Layers::*)(const std::vector<ValueId>& gradients);
+
 /// Appends layers to a program, in the types of a recipe, and keeps track of their parameters. A label starts the names
 /// of all that a layer adds.
 class Layers {
@@ -84,10 +88,16 @@ class Layers {
 
   // --- training ---
 
+  /// The factor on the loss, and so on all gradients, in recipes whose gradients would underflow without: f16. Its
+  /// value is one of those that training with f16 arrives at, 2^10; nothing in the suites' steps overflows with it.
+  [[nodiscard]] std::optional<ValueId> loss_scale();
   /// Appends the backward from `value`, the loss, or with `seed_gradient` from that; returns the gradients of the
   /// parameters. `also_wanted`: values whose gradients are computed too (the input of a block).
   std::vector<ValueId> backward(ValueId value, std::optional<ValueId> seed_gradient = {},
                                 const std::vector<ValueId>& also_wanted = {});
+  /// Appends the optimizer. With the `scale` of the loss, it is taken off the gradients first; where one of them is
+  /// infinite or NaN, the optimizer changes nothing; and the scale is adapted for the next step.
+  void update(Optimizer optimizer, const std::vector<ValueId>& gradients, std::optional<ValueId> scale);
   /// Appends the gradients' norm, their clip at 1, and AdamW in place.
   void adamw(const std::vector<ValueId>& gradients);
   /// Appends SGD in place: momentum 0.9, weight decay 1e-4 (He et al., arXiv 1512.03385).
@@ -102,10 +112,8 @@ class Layers {
   Program& program_;
   const Recipe& recipe_;
   std::vector<Parameter> parameters_;
+  std::optional<ValueId> found_inf_;  // whether the optimizer is to leave everything as it is
 };
-
-/// Appends the optimizer's ops, given the gradients of all parameters.
-using Optimizer = void (Layers::*)(const std::vector<ValueId>& gradients);
 
 struct Block {
   TensorSpec x;
