@@ -11,13 +11,20 @@
 namespace gpubench::suites {
 namespace {
 
+// Of models whose linear layers may read 8-bit copies: every extent that their products sum over is a multiple of 16.
+std::vector<std::string> linear_recipes() {
+  std::vector<std::string> recipes = training_recipes();
+  recipes.emplace_back("f8_hybrid");
+  return recipes;
+}
+
 Grid gpt2_blocks() {
   const auto point = [](std::int64_t b, std::int64_t s, std::int64_t h, std::int64_t heads, std::string label,
                         Tier tier) {
     return Point{{{"b", b}, {"s", s}, {"h", h}, {"heads", heads}}, std::move(label), tier};
   };
   Grid grid;
-  grid.recipes = training_recipes();
+  grid.recipes = linear_recipes();
   grid.points = {
       point(1, 256, 256, 4, "gpt2 block, a third of the width", Tier::smoke),
       point(1, 512, 768, 12, "gpt2-124m block", Tier::quick),
@@ -44,7 +51,7 @@ Grid gpt2_models() {
     return point;
   };
   Grid grid;
-  grid.recipes = training_recipes();
+  grid.recipes = linear_recipes();
   grid.points = {
       point(2, 64, 2, 128, 4, 512, "2-layer gpt2", Tier::smoke),
       in_micro_batches(point(2, 64, 2, 128, 4, 512, "2-layer gpt2", Tier::smoke), 2, true),
@@ -66,7 +73,7 @@ Grid llama_blocks() {
     return Point{{{"b", 1}, {"s", s}, {"h", h}, {"heads", heads}, {"kv", kv}, {"f", f}}, std::move(label), tier};
   };
   Grid grid;
-  grid.recipes = training_recipes();
+  grid.recipes = linear_recipes();
   grid.points = {
       point(256, 256, 4, 2, 704, "llama3-8b block, a sixteenth of its width", Tier::smoke),
       point(512, 1024, 16, 4, 2816, "llama3-8b block, a quarter of its width", Tier::quick),
@@ -86,7 +93,7 @@ Grid llama_models() {
         tier};
   };
   Grid grid;
-  grid.recipes = training_recipes();
+  grid.recipes = linear_recipes();
   grid.points = {
       point(2, 64, 2, 128, 4, 2, 352, 512, "llama3, 2 narrow layers", Tier::smoke),
       // TinyLlama: Zhang et al., arXiv 2401.02385

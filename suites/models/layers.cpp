@@ -13,6 +13,7 @@
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/pointwise.h"
+#include "reference/ops/quantize.h"
 #include "reference/ops/transform/accumulate.h"
 #include "reference/ops/transform/checkpoint.h"
 #include "reference/ops/transform/data_parallel.h"
@@ -63,7 +64,14 @@ ValueId Layers::linear(const std::string& label, ValueId x, std::int64_t n, cons
   const ValueId w = matrix(label + ".w", {n, k}, 1.0 / std::sqrt(static_cast<double>(k)));
   GemmOperands operands;
   if (attributes.bias) operands.bias = matrix(label + ".b", {n}, 0.125);
-  return gemm(program_, attributes, recipe_.math, label, x, w, operands).c;
+  if (!recipe_.quantizes()) return gemm(program_, attributes, recipe_.math, label, x, w, operands).c;
+  const Quantized narrow_x = quantize_by_amax(program_, recipe_.operand, recipe_.math, label + ".x.f8", x);
+  const Quantized narrow_w = quantize_by_amax(program_, recipe_.operand, recipe_.math, label + ".w.f8", w);
+  Gemm scaled = attributes;
+  scaled.scaled = true;
+  operands.scale_a = narrow_x.inverse;
+  operands.scale_b = narrow_w.inverse;
+  return gemm(program_, scaled, recipe_.math, label, narrow_x.values, narrow_w.values, operands).c;
 }
 
 ValueId Layers::layer_norm(const std::string& label, ValueId x, double epsilon) {
@@ -163,7 +171,8 @@ std::vector<ValueId> Layers::backward(ValueId value, std::optional<ValueId> seed
                                       const std::vector<ValueId>& also_wanted) {
   std::vector<ValueId> wanted = also_wanted;
   for (const Parameter& parameter : parameters_) wanted.push_back(parameter.weight);
-  const auto by_value = differentiate(program_, std::array{Seed{value, seed_gradient}}, wanted);
+  const auto by_value =
+      differentiate(program_, std::array{Seed{value, seed_gradient}}, wanted, recipe_.gradient_operand);
   std::vector<ValueId> gradients;
   for (const Parameter& parameter : parameters_) gradients.push_back(by_value.at(parameter.weight));
   return gradients;

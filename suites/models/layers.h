@@ -56,7 +56,9 @@ class Layers {
 
   // --- layers ---
 
-  /// x [rows, k] -> [rows, n]
+  /// x [rows, k] -> [rows, n]. Where the recipe quantizes, the product is of 8-bit copies of x and the weight, with
+  /// scales from their own largest elements (quantize_by_amax()); so are, of gradients and these, those of its
+  /// backward.
   ValueId linear(const std::string& label, ValueId x, std::int64_t n,
                  const Gemm& attributes = {.transpose_b = true, .bias = true});
   /// x [..., n], as all norms

@@ -78,7 +78,9 @@ Program llama_train_step(const Case& c, const Recipe& r, const FeedForward& feed
     ValueId x = layers.embedding("embedding", tokens, vocabulary, c.dim("h"));
     for (std::int64_t layer = 0; layer < c.dim("layers"); ++layer)
       x = llama.block("block" + std::to_string(layer) + ".", x);
-    const ValueId logits = layers.linear("head", layers.rms_norm("norm", x), vocabulary, no_bias);
+    const ValueId read = layers.rms_norm("norm", x);
+    const ValueId head = layers.matrix("head.w", {vocabulary, c.dim("h")}, 1.0 / std::sqrt(c.dim("h")));
+    const ValueId logits = gemm(layers.program(), no_bias, r.math, "head", read, head).c;  // in 16 bits in all recipes
     return cross_entropy_forward(layers.program(), r.math, "loss", logits, labels).loss;
   });
 }

@@ -1,4 +1,4 @@
-// Training steps in f16, whose loss is scaled, against the same steps without a scale.
+// Training steps in f16, whose loss is scaled, and with 8-bit products, against the same steps without either.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,7 +8,9 @@
 #include <set>
 
 #include "harness/parity/end_to_end.h"
+#include "reference/ops/gemm.h"
 #include "reference/ops/loss_scaling.h"
+#include "reference/ops/move.h"
 #include "suites/suites.h"
 
 namespace gpubench {
@@ -23,9 +25,7 @@ struct Step {
 
 const std::vector<Step>& eight_bit_steps() {
   static const std::vector<Step> steps{
-      {"transformer",
-       "gpt2_train_step",
-       {{"b", 2}, {"s", 8}, {"layers", 2}, {"h", 32}, {"heads", 2}, {"vocab", 48}}},
+      {"transformer", "gpt2_train_step", {{"b", 2}, {"s", 8}, {"layers", 2}, {"h", 32}, {"heads", 2}, {"vocab", 48}}},
       {"transformer",
        "llama_train_step",
        {{"b", 2}, {"s", 8}, {"layers", 1}, {"h", 32}, {"heads", 4}, {"kv", 2}, {"f", 48}, {"vocab", 48}}},
@@ -38,9 +38,7 @@ const std::vector<Step>& f16_steps() {
   static const std::vector<Step> steps{
       eight_bit_steps()[0],
       eight_bit_steps()[1],
-      {"transformer",
-       "bert_train_step",
-       {{"b", 2}, {"s", 21}, {"layers", 1}, {"h", 32}, {"heads", 2}, {"vocab", 48}}},
+      {"transformer", "bert_train_step", {{"b", 2}, {"s", 21}, {"layers", 1}, {"h", 32}, {"heads", 2}, {"vocab", 48}}},
       {"transformer",
        "vit_train_step",
        {{"n", 2}, {"image", 8}, {"patch", 4}, {"layers", 1}, {"h", 32}, {"heads", 2}, {"classes", 10}}},
@@ -169,6 +167,69 @@ TEST(ScaledLoss, AnOverflowLeavesWeightsAndMomentsAsTheyWereAndHalvesTheScale) {
     EXPECT_EQ(after.view(values.at("loss_scale'"))[0], 0x1p124);
     EXPECT_EQ(after.view(values.at("loss_scale.tracker'"))[0], 0.0);
   }
+}
+
+// Powers of two are taken off as they were put on, and nothing is clamped.
+TEST(EightBitProducts, UpdatesAreThoseOfTheStepIn16BitsInFp64) {
+  for (const Step& step : eight_bit_steps()) {
+    SCOPED_TRACE(step.workload);
+    expect_same_updates_in_fp64(build(case_of(step, "bf16")), build(case_of(step, "f8_hybrid")));
+  }
+}
+
+TEST(EightBitProducts, AStepStaysWithinTheSpreadOfCorrectRuns) {
+  for (const Step& step : eight_bit_steps()) {
+    SCOPED_TRACE(step.workload);
+    expect_within_the_spread_of_correct_runs(case_of(step, "f8_hybrid"));
+  }
+}
+
+struct Operand {
+  DType dtype;
+  bool dense;  ///< along the axis that is summed over
+};
+
+Operand operand_of(const Program& program, const OpCall& product, const char* name, bool rows) {
+  const TensorSpec& spec = program.spec(product.input(name));
+  return {spec.dtype, spec.layout.strides[rows ? 0 : 1] == 1};
+}
+
+// Two blocks of four linear layers; the head and the attention stay in 16 bits.
+TEST(EightBitProducts, LinearLayersReadE4m3AndGradientsE5m2AlongTheirSums) {
+  const Program program = build(case_of(eight_bit_steps()[0], "f8_hybrid"));
+  int forward = 0, backward = 0, wide = 0;
+  for (const OpCall& op : program.ops()) {
+    if (op.kind != gemm_kind) continue;
+    const Gemm& gemm = op.attributes.as<Gemm>();
+    if (!gemm.scaled) {
+      EXPECT_TRUE(op.label.starts_with("logits")) << op.label;
+      ++wide;
+      continue;
+    }
+    const Operand a = operand_of(program, op, "a", gemm.transpose_a);
+    const Operand b = operand_of(program, op, "b", !gemm.transpose_b);
+    EXPECT_TRUE(a.dense && b.dense) << op.label;
+    EXPECT_EQ(b.dtype, DType::f8_e4m3) << op.label;
+    EXPECT_EQ(program.spec(op.output("c")).dtype, DType::bf16) << op.label;
+    (a.dtype == DType::f8_e4m3 ? forward : backward) += 1;
+    EXPECT_TRUE(a.dtype == DType::f8_e4m3 || a.dtype == DType::f8_e5m2) << op.label;
+  }
+  EXPECT_EQ(forward, 2 * 4);
+  EXPECT_EQ(backward, 2 * 4 * 2);
+  EXPECT_EQ(wide, 3);
+}
+
+// Copies that lie along the sums of backward products are the backward's own.
+TEST(EightBitProducts, RecomputationRepeatsQuantizationAndNoTransposedCopy) {
+  const auto count = [](std::vector<std::string> modes, const OpKind& kind) {
+    Case c = case_of(eight_bit_steps()[0], "f8_hybrid");
+    c.modes = std::move(modes);
+    const Program program = build(c);
+    return std::ranges::count(program.ops(), kind, &OpCall::kind);
+  };
+  EXPECT_EQ(count({}, reorder_kind), 2 * 4 * 3);
+  EXPECT_EQ(count({"recompute"}, reorder_kind), 2 * 4 * 3);
+  EXPECT_GT(count({"recompute"}, gemm_kind), count({}, gemm_kind));
 }
 
 }  // namespace narrow_steps_test
