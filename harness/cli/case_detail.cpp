@@ -173,6 +173,14 @@ std::string judging_table(const Program& program, const ConsoleStyle& style) {
   return table.text(style, 2);
 }
 
+std::string types_of(const Recipe& r) {
+  std::string text = fmt::format("tensors in {}", name(r.tensor));
+  if (r.wide != r.tensor) text += fmt::format(", statistics and master weights in {}", name(r.wide));
+  if (r.quantizes())
+    text += fmt::format(", products of {}, with gradients in {}", name(r.operand), name(r.gradient_operand));
+  return text;
+}
+
 // What the ops are asked for, and so what their bounds assume. Nearly always the same for all.
 std::string arithmetic_text(const Program& program) {
   std::vector<std::pair<std::string, std::vector<std::string>>> labels;  // by arithmetic
@@ -215,6 +223,7 @@ std::string case_detail(const PlannedCase& planned, const std::string& rerun, co
   facts.add({"memory", fmt::format("{} per copy with every value kept, {} at least where that doesn't fit",
                                    format_quantity(static_cast<double>(program.bytes()), "B"),
                                    format_quantity(static_cast<double>(least_memory(program).bytes()), "B"))});
+  facts.add({"precision", fmt::format("{}: {}", planned.c.recipe, types_of(recipe(planned.c.recipe)))});
   facts.add({"arithmetic", arithmetic_text(program)});
   facts.add(
       {"definition", fmt::format("{} (def_hash: the same in every report of this case)", definition_hash(planned))});
