@@ -99,8 +99,9 @@ Weight gradient_of_score(const QueryRow& row, const Pair& pair, std::span<const 
   return {value, error, arithmetic.cast.of(value, error + pair.p * pair.slope * row.correction_bound)};
 }
 
-// sum of weights times rows, with the bound of errors that are independent from term to term: the worst case or six
-// standard deviations, whichever is smaller, and Rule G.
+// sum of weights times rows, with the bound of errors that are independent from term to term, but for the casts of
+// weights that are alike: the worst case, or six standard deviations beside what the casts of the exact weights add up
+// to, whichever is smaller; and Rule G.
 class WeightedRows {
  public:
   explicit WeightedRows(std::int64_t d) : sums_(static_cast<std::size_t>(d)) {}
@@ -115,6 +116,7 @@ class WeightedRows {
       sums_[e].products.add(product);
       sums_[e].worst += worst * std::fabs(row[e]);
       sums_[e].variance += variance * row[e] * row[e];
+      sums_[e].shift += weight.cast.shift * row[e];
     }
   }
 
@@ -123,7 +125,8 @@ class WeightedRows {
              std::span<Expected> judged) const {
     for (std::size_t e = 0; e < sums_.size(); ++e) {
       const Sum& sum = sums_[e];
-      double bound = std::min(sum.worst, 6.0 * std::sqrt(sum.variance)) + arithmetic.products.bound(sum.products);
+      double bound = std::min(sum.worst, std::fabs(sum.shift) + 6.0 * std::sqrt(sum.variance));
+      bound += arithmetic.products.bound(sum.products);
       if (!shared.empty()) bound += shared[e];
       const double value = sum.products.value;
       judged[e] = {scale * value, std::fabs(scale) * (bound + 2.0 * arithmetic.u * std::fabs(value))};
@@ -133,7 +136,7 @@ class WeightedRows {
  private:
   struct Sum {
     ProductSum products;
-    double worst = 0.0, variance = 0.0;
+    double worst = 0.0, variance = 0.0, shift = 0.0;
   };
   std::vector<Sum> sums_;
 };
@@ -266,7 +269,8 @@ class AttentionBackwardDefinition : public OpDefinition {
     // the keys of a query row, and differs from query row to query row.
     const DType data = op.input("v").dtype;
     const std::string products = attention_products(op.call.math, data).formula("K");
-    const std::string sum = "min(W, 6 sigma) + Rule G: " + products + " + 2 u |C|";
+    const std::string shift = bits_of(data) < 32 ? "|sum of casts| + " : "";
+    const std::string sum = "min(W, " + shift + "6 sigma) + Rule G: " + products + " + 2 u |C|";
     const std::string cast = ", W = errors of ";
     const std::string rounding = " and its cast (" + power_text(probability_roundoff(op.call.math, data)) + ", as of " +
                                  power_text(smallest_normal(data)) + " at least)";

@@ -138,21 +138,26 @@ struct Score {
 
 /// How far casting a factor to the type that products read may move it, and the variance of that. Below the smallest
 /// normal number the spacing stays the same, and nothing moves by more than its own size. Above, the spacing follows
-/// the powers of two: the variance is 0.2 of the most squared, on average over mantissas, for a third below.
+/// the powers of two: the variance is 0.2 of the most squared, on average over mantissas, for a third below. Factors
+/// that are alike (attention to all keys equally) are all moved the same way: by `shift`, what casting does to the
+/// exact value. 0 for f32, which sums are too.
 struct CastError {
-  double most = 0.0, variance = 0.0;
+  double most = 0.0, variance = 0.0, shift = 0.0;
 };
 class FactorCast {
  public:
-  FactorCast(const Math& math, DType data) : u_(probability_roundoff(math, data)), least_(smallest_normal(data)) {}
+  FactorCast(const Math& math, DType data)
+      : data_(data), u_(probability_roundoff(math, data)), least_(smallest_normal(data)) {}
   /// `error`: how far the value before the cast may be off.
   [[nodiscard]] CastError of(double value, double error) const {
     const double size = std::fabs(value);
     const double most = std::min(size + error, u_ * std::max(size, least_));
-    return {most, (size > least_ ? 0.2 : 1.0 / 3.0) * most * most};
+    const double shift = bits_of(data_) < 32 ? round_to(data_, value) - value : 0.0;
+    return {most, (size > least_ ? 0.2 : 1.0 / 3.0) * most * most, shift};
   }
 
  private:
+  DType data_;
   double u_, least_;
 };
 
