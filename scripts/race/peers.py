@@ -17,14 +17,20 @@ from .races import CannotRace
 
 def cublaslt_version():
     """Of the library that this process has loaded, which may be another than gpubench's; "not loaded" where it has none."""
-    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
-        found = re.search(r"(/\S*libcublasLt\.so\S*)", maps.read())
-    if not found:
+    path = loaded_library("libcublasLt")
+    if not path:
         return "not loaded"
-    function = ctypes.CDLL(found.group(1)).cublasLtGetVersion
+    function = ctypes.CDLL(path).cublasLtGetVersion
     function.restype = ctypes.c_size_t
     number = function()
     return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
+
+
+def loaded_library(name):
+    """The path of a library that this process has loaded; empty where it has none of that name."""
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+        found = re.search(rf"(/\S*{re.escape(name)}\.so\S*)", maps.read())
+    return found.group(1) if found else ""
 
 
 def versions(device):
@@ -32,7 +38,7 @@ def versions(device):
     if torch.device(device).type == "cpu":
         found = re.search(r"MKL-DNN v(\S+)", torch.__config__.show())
         return {"torch": torch.__version__, "oneDNN": found.group(1) if found else "none",
-                "threads": str(torch.get_num_threads())}
+                "blas": loaded_library("blas") or "none", "threads": str(torch.get_num_threads())}
     return {"torch": torch.__version__, "cuda": torch.version.cuda, "cudnn": str(torch.backends.cudnn.version()),
             "cublasLt": cublaslt_version(), "device": torch.cuda.get_device_name(device)}
 
@@ -119,6 +125,9 @@ class Peers:
         if workload == "adamw":
             return adamw(self.device, d)
         if workload == "gpt2_train_step":
+            if not self.on_gpu and recipe == "f32" and re.search(r"/blas/libblas\.so", loaded_library("libblas")):
+                raise CannotRace("PyTorch's f32 products are those of the reference BLAS, which nobody trains with: install "
+                                 "libopenblas0-pthread")
             return [gpt2.training_step(self.device, d["b"], d["s"], d["layers"], d["h"], d["heads"], d["vocab"],
                                        recipe, self.on_gpu)]
         if workload == "resnet_train_step":
