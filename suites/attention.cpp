@@ -163,6 +163,15 @@ Grid chunk_grid() {
   });
 }
 
+// q and k of d elements, v of v: heads of DeepSeek-V3's latent attention, of which 64 elements are positions.
+Grid latent_grid() {
+  return grid_of({
+      variant(point(1, 8, 8, 512, 192, "deepseek-v3, an eighth in length, a sixteenth in heads", Tier::standard),
+              {{"v", 128}}),
+      variant(point(1, 128, 128, 4096, 192, "deepseek-v3", Tier::standard), {{"v", 128}}),
+  });
+}
+
 // Pixels that attend to the 77 tokens of a prompt, in Stable Diffusion XL.
 Grid cross_grid() {
   return grid_of({
@@ -184,8 +193,18 @@ template <Variant variant>
 Forward variant_of(Program& p, const Case& c, const Recipe& r) {
   const auto b = c.dim("b"), s = c.dim("s"), h = c.dim("h"), kv = c.dim("kv"), d = c.dim("d");
   const auto t = dim_or(c, "t", s), window = dim_or(c, "w", s), documents = dim_or(c, "docs", 0);
+  const auto d_v = dim_or(c, "v", d);
   std::array<ValueId, 3> parts;
-  if (t == s) {
+  if (d_v != d) {
+    // Values are packed with the first d_v elements of the keys, as one layer makes both; these have been copied.
+    const auto heads = [&](const char* name) {
+      return p.add(tensor(name, r.tensor, {b, s, h, d}, Role::input, Fill::normal(1.0)));
+    };
+    const ValueId packed = p.add(tensor("kv", r.tensor, {b * s, h * 2 * d_v}, Role::input, Fill::normal(1.0)));
+    TensorSpec spec = tensor("v", r.tensor, {b, s, h, d_v}, Role::input);
+    spec.layout.strides = {s * h * 2 * d_v, h * 2 * d_v, 2 * d_v, 1};
+    parts = {heads("q"), heads("k"), p.part(packed, spec, d_v)};
+  } else if (t == s) {
     parts = packed_qkv(p, c, r);
   } else {
     const ValueId packed = p.add(tensor("kv", r.tensor, {b * t, 2 * kv * d}, Role::input, Fill::normal(1.0)));
@@ -253,6 +272,10 @@ Suite attention() {
           attention_workload("chunk_forward", "causal attention of the last s of t positions", chunk_grid(),
                              forward<variant_of<Variant::causal>>),
           attention_workload("chunk_backward", "its gradients dq, dk, dv", chunk_grid(),
+                             backward<variant_of<Variant::causal>>),
+          attention_workload("latent_forward", "causal attention, values narrower than queries and keys", latent_grid(),
+                             forward<variant_of<Variant::causal>>),
+          attention_workload("latent_backward", "its gradients dq, dk, dv", latent_grid(),
                              backward<variant_of<Variant::causal>>),
           attention_workload("cross_forward", "unmasked attention of s queries to t keys", cross_grid(),
                              forward<variant_of<Variant::full>>),

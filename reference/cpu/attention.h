@@ -21,9 +21,10 @@ struct AttentionProblem {
   int threads = 1;
   bool is_bf16 = false;
 
-  [[nodiscard]] std::int64_t group() const { return extents.hq / extents.hkv; }  ///< query heads of one kv head
-  [[nodiscard]] std::int64_t width() const { return padded(extents.d); }
-  [[nodiscard]] std::int64_t length() const { return padded(extents.s); }  ///< of queries
+  [[nodiscard]] std::int64_t group() const { return extents.hq / extents.hkv; }   ///< query heads of one kv head
+  [[nodiscard]] std::int64_t width() const { return padded(extents.d); }          ///< of rows of q and k
+  [[nodiscard]] std::int64_t value_width() const { return padded(extents.d_v); }  ///< of rows of v and o
+  [[nodiscard]] std::int64_t length() const { return padded(extents.s); }         ///< of queries
   [[nodiscard]] std::int64_t key_length() const { return padded(extents.t); }
   [[nodiscard]] bool masks() const { return attributes.causal || attributes.documents; }
   /// Of the boundaries of documents that KeyMask keeps.

@@ -114,13 +114,13 @@ Rows<const T> read_only(Rows<T> rows) {
 // one small matrix per block, or their rows would compete for the same few cache sets.
 template <class T>
 struct BackwardArrays {
-  Rows<T> k, v;  // [t, d]
+  Rows<T> k, v;  // [t, d], [t, dv]
   T* k_columns;  // per block of keys [d, keys]
   Rows<T> q, d_o, o;
-  T *packed_q, *packed_q_columns;  // per block of queries: [queries, d], [d, queries]
-  T *packed_d_o, *packed_d_o_columns;
+  T *packed_q, *packed_q_columns;      // per block of queries: [queries, d], [d, queries]
+  T *packed_d_o, *packed_d_o_columns;  // the same with dv
   float *lse, *delta;
-  Rows<float> dk, dv;  // [t, d], of all query heads
+  Rows<float> dk, dv;  // [t, d], [t, dv], of all query heads
   float* dq_columns;   // per block of queries [d, queries], of one head
   Rows<float> scores, dp;
   Rows<T> p, ds;  // bf16 only
@@ -128,21 +128,24 @@ struct BackwardArrays {
   Rows<float> dq_block;       // [queries, d]
   std::int32_t *first, *end;  // of a block: GradientBlock's
 
-  BackwardArrays(Arena& arena, std::int64_t length, std::int64_t key_length, std::int64_t width)
+  BackwardArrays(Arena& arena, const AttentionProblem& p)
+      : BackwardArrays(arena, p.length(), p.key_length(), p.width(), p.value_width()) {}
+  BackwardArrays(Arena& arena, std::int64_t length, std::int64_t key_length, std::int64_t width,
+                 std::int64_t value_width)
       : k{arena.take<T>(key_length * width), width},
-        v{arena.take<T>(key_length * width), width},
+        v{arena.take<T>(key_length * value_width), value_width},
         k_columns(arena.take<T>(key_length * width)),
         q{arena.take<T>(length * width), width},
-        d_o{arena.take<T>(length * width), width},
-        o{arena.take<T>(length * width), width},
+        d_o{arena.take<T>(length * value_width), value_width},
+        o{arena.take<T>(length * value_width), value_width},
         packed_q(arena.take<T>(length * width)),
         packed_q_columns(arena.take<T>(length * width)),
-        packed_d_o(arena.take<T>(length * width)),
-        packed_d_o_columns(arena.take<T>(length * width)),
+        packed_d_o(arena.take<T>(length * value_width)),
+        packed_d_o_columns(arena.take<T>(length * value_width)),
         lse(arena.take<float>(length)),
         delta(arena.take<float>(length)),
         dk{arena.take<float>(key_length * width), width},
-        dv{arena.take<float>(key_length * width), width},
+        dv{arena.take<float>(key_length * value_width), value_width},
         dq_columns(arena.take<float>(length * width)),
         scores{arena.take<float>(block_size * score_stride), score_stride},
         dp{arena.take<float>(block_size * score_stride), score_stride},
@@ -207,7 +210,7 @@ class BackwardWork {
     {
       const auto thread = static_cast<std::size_t>(omp_get_thread_num());
       Arena arena(threads_ + thread * bytes_per_thread(p_));
-      const BackwardArrays<T> own(arena, p_.length(), p_.key_length(), p_.width());
+      const BackwardArrays<T> own(arena, p_);
       const BlockMatmulScope scope;
       if (p_.attributes.documents) {
 #pragma omp for schedule(dynamic, 1)
@@ -236,7 +239,7 @@ class BackwardWork {
   }
   static std::size_t bytes_per_thread(const AttentionProblem& p) {
     Arena arena;
-    const BackwardArrays<T> measured(arena, p.length(), p.key_length(), p.width());
+    const BackwardArrays<T> measured(arena, p);
     return arena.used();
   }
 
@@ -275,14 +278,14 @@ class BackwardWork {
       const std::int64_t keys = keys_from(key);
       multiply_by(p_.scale, keys * p_.width(), own.dk[key]);
       store_rows(read_only(own.dk.from(key)), keys, e.d, dk_(batch, kv_head).from(key));
-      store_rows(read_only(own.dv.from(key)), keys, e.d, dv_(batch, kv_head).from(key));
+      store_rows(read_only(own.dv.from(key)), keys, e.d_v, dv_(batch, kv_head).from(key));
     }
   }
 
   void load_keys(std::int64_t batch, std::int64_t kv_head, const BackwardArrays<T>& own) const {
     const AttentionExtents& e = p_.extents;
     copy_padded<T>(read_only(k_(batch, kv_head)), e.t, e.d, own.k);
-    copy_padded<T>(read_only(v_(batch, kv_head)), e.t, e.d, own.v);
+    copy_padded<T>(read_only(v_(batch, kv_head)), e.t, e.d_v, own.v);
     for (std::int64_t key = 0; key < e.t; key += block_size) {
       const std::int64_t keys = padded(keys_from(key));
       transpose(read_only(own.k.from(key)), keys, p_.width(), {own.k_columns + key * p_.width(), keys});
@@ -294,19 +297,20 @@ class BackwardWork {
   void load_queries(std::int64_t batch, std::int64_t head, const BackwardArrays<T>& own) const {
     const AttentionExtents& e = p_.extents;
     copy_padded<T>(read_only(q_(batch, head)), e.s, e.d, own.q);
-    copy_padded<T>(read_only(d_o_(batch, head)), e.s, e.d, own.d_o);
-    copy_padded<T>(read_only(o_(batch, head)), e.s, e.d, own.o);
-    dot_rows(read_only(own.d_o), read_only(own.o), p_.length(), p_.width(), own.delta);
+    copy_padded<T>(read_only(d_o_(batch, head)), e.s, e.d_v, own.d_o);
+    copy_padded<T>(read_only(o_(batch, head)), e.s, e.d_v, own.o);
+    dot_rows(read_only(own.d_o), read_only(own.o), p_.length(), p_.value_width(), own.delta);
     const float* lse = lse_ + (batch * e.hq + head) * e.s;
     std::copy(lse, lse + e.s, own.lse);
     std::fill(own.lse + e.s, own.lse + p_.length(), std::numeric_limits<float>::infinity());
     for (std::int64_t query = 0; query < e.s; query += block_size) {
       const std::int64_t queries = padded(queries_from(query));
-      const std::int64_t at = query * p_.width();
-      pack(read_only(own.q.from(query)), queries, p_.width(), own.packed_q + at);
-      pack(read_only(own.d_o.from(query)), queries, p_.width(), own.packed_d_o + at);
-      pack_transposed(read_only(own.q.from(query)), p_.width(), queries, own.packed_q_columns + at);
-      pack_transposed(read_only(own.d_o.from(query)), p_.width(), queries, own.packed_d_o_columns + at);
+      const std::int64_t width = p_.width(), value_width = p_.value_width();
+      pack(read_only(own.q.from(query)), queries, width, own.packed_q + query * width);
+      pack(read_only(own.d_o.from(query)), queries, value_width, own.packed_d_o + query * value_width);
+      pack_transposed(read_only(own.q.from(query)), width, queries, own.packed_q_columns + query * width);
+      pack_transposed(read_only(own.d_o.from(query)), value_width, queries,
+                      own.packed_d_o_columns + query * value_width);
     }
   }
 
@@ -325,13 +329,13 @@ class BackwardWork {
   // One block of keys and one of queries.
   void add_block(std::int64_t batch, std::int64_t key, std::int64_t query, float* dq_columns,
                  const BackwardArrays<T>& own) const {
-    const std::int64_t width = p_.width();
+    const std::int64_t width = p_.width(), value_width = p_.value_width();
     const std::int64_t keys = padded(keys_from(key));
     const std::int64_t queries = padded(queries_from(query));
-    const std::int64_t at = query * width;
-    const BlockExtents scores{keys, queries, width, width};
-    multiply(scores, read_only(own.k.from(key)), own.packed_q_columns + at, own.scores, false);
-    multiply(scores, read_only(own.v.from(key)), own.packed_d_o_columns + at, own.dp, false);
+    const std::int64_t at = query * width, values_at = query * value_width;
+    multiply({keys, queries, width, width}, read_only(own.k.from(key)), own.packed_q_columns + at, own.scores, false);
+    multiply({keys, queries, value_width, value_width}, read_only(own.v.from(key)), own.packed_d_o_columns + values_at,
+             own.dp, false);
     find_queries(batch, key, query, own);
     const auto cap = static_cast<float>(p_.attributes.softcap);
     const GradientBlock block{keys_from(key),  queries,           own.first,  own.end, p_.scale, cap,
@@ -339,9 +343,8 @@ class BackwardWork {
     cap > 0.0F ? differentiate_capped(block) : differentiate_plain(block);
     const Rows<const T> p = operand(read_only(own.scores), keys, queries, own.p);
     const Rows<const T> ds = operand(read_only(own.dp), keys, queries, own.ds);
-    const BlockExtents over_queries{keys, width, queries, queries};
-    multiply(over_queries, p, own.packed_d_o + at, own.dv.from(key), true);
-    multiply(over_queries, ds, own.packed_q + at, own.dk.from(key), true);
+    multiply({keys, value_width, queries, queries}, p, own.packed_d_o + values_at, own.dv.from(key), true);
+    multiply({keys, width, queries, queries}, ds, own.packed_q + at, own.dk.from(key), true);
     pack(ds, keys, queries, own.packed_ds);
     multiply({width, queries, keys, keys}, {own.k_columns + key * width, keys}, own.packed_ds,
              {dq_columns + at, queries}, true);

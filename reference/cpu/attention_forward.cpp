@@ -49,7 +49,7 @@ GPUBENCH_VECTOR_CLONES bool all_finite(Rows<const float> o, std::int64_t rows, s
 // A thread's scratch arrays.
 template <class T>
 struct ForwardArrays {
-  T* raw;  // [key_chunk, width]: keys or values, padded, before packing
+  T* raw;  // [key_chunk, the larger width]: keys or values, padded, before packing
   T* q;
   Rows<float> scores;
   Rows<T> weights;  // bf16 only
@@ -58,21 +58,21 @@ struct ForwardArrays {
   float* sums;
   KeyRange* seen;
 
-  ForwardArrays(Arena& arena, std::int64_t width)
-      : raw(arena.take<T>(key_chunk * width)),
-        q(arena.take<T>(query_block * width)),
+  ForwardArrays(Arena& arena, const AttentionProblem& p)
+      : raw(arena.take<T>(key_chunk * std::max(p.width(), p.value_width()))),
+        q(arena.take<T>(query_block * p.width())),
         scores{arena.take<float>(query_block * chunk_stride), chunk_stride},
         weights{arena.take<T>(query_block * weight_stride<T>), weight_stride<T>},
-        o{arena.take<float>(query_block * width), width},
+        o{arena.take<float>(query_block * p.value_width()), p.value_width()},
         maxima(arena.take<float>(query_block)),
         sums(arena.take<float>(query_block)),
         seen(arena.take<KeyRange>(query_block)) {}
 };
 
 template <class T>
-std::size_t bytes_per_thread(std::int64_t width) {
+std::size_t bytes_per_thread(const AttentionProblem& problem) {
   Arena arena;
-  const ForwardArrays<T> measured(arena, width);
+  const ForwardArrays<T> measured(arena, problem);
   return arena.used();
 }
 
@@ -89,16 +89,16 @@ class ForwardWork {
         sinks_(p_.attributes.sinks ? elements_of<const float>(operand["sinks"]) : nullptr),
         arena_(workspace.data),
         mask_(problem, operand.find("documents"), arena_.take<std::int32_t>(problem.boundaries())),
-        packed_k_(arena_.take<T>(packed_elements(problem))),
-        packed_v_(arena_.take<T>(packed_elements(problem))),
+        packed_k_(arena_.take<T>(packed_rows(problem) * problem.width())),
+        packed_v_(arena_.take<T>(packed_rows(problem) * problem.value_width())),
         threads_(workspace.data + arena_.used()) {}
 
   static std::size_t workspace_bytes(const AttentionProblem& problem) {
     Arena arena;
     (void)arena.take<std::int32_t>(problem.boundaries());
-    (void)arena.take<T>(packed_elements(problem));
-    (void)arena.take<T>(packed_elements(problem));
-    return arena.used() + static_cast<std::size_t>(problem.threads) * bytes_per_thread<T>(problem.width());
+    (void)arena.take<T>(packed_rows(problem) * problem.width());
+    (void)arena.take<T>(packed_rows(problem) * problem.value_width());
+    return arena.used() + static_cast<std::size_t>(problem.threads) * bytes_per_thread<T>(problem);
   }
 
   void operator()() const {
@@ -109,8 +109,8 @@ class ForwardWork {
 #pragma omp parallel num_threads(p_.threads)
     {
       const auto thread = static_cast<std::size_t>(omp_get_thread_num());
-      Arena arena(threads_ + thread * bytes_per_thread<T>(p_.width()));
-      const ForwardArrays<T> own(arena, p_.width());
+      Arena arena(threads_ + thread * bytes_per_thread<T>(p_));
+      const ForwardArrays<T> own(arena, p_);
       const BlockMatmulScope scope;
       if (p_.attributes.documents) {
 #pragma omp for schedule(dynamic, 1)
@@ -142,14 +142,12 @@ class ForwardWork {
   }
 
  private:
-  static std::int64_t packed_elements(const AttentionProblem& p) {
-    return p.extents.b * p.extents.hkv * p.key_length() * p.width();
-  }
+  static std::int64_t packed_rows(const AttentionProblem& p) { return p.extents.b * p.extents.hkv * p.key_length(); }
 
-  // Where chunk `chunk` of the packed keys or values in `slot` begins. A slot holds those of one pair, of batch entry
-  // and kv head.
-  [[nodiscard]] std::int64_t packed_at(std::int64_t slot, std::int64_t chunk) const {
-    return (slot * p_.key_length() + chunk * key_chunk) * p_.width();
+  // The first row of chunk `chunk` of the packed keys or values in `slot`. A slot holds those of one pair, of batch
+  // entry and kv head.
+  [[nodiscard]] std::int64_t packed_row(std::int64_t slot, std::int64_t chunk) const {
+    return slot * p_.key_length() + chunk * key_chunk;
   }
 
   void pack_chunk(std::int64_t pair, std::int64_t chunk, std::int64_t slot, const ForwardArrays<T>& own) const {
@@ -157,19 +155,19 @@ class ForwardWork {
     const std::int64_t head = pair % p_.extents.hkv;
     const std::int64_t first = chunk * key_chunk;
     const std::int64_t keys = std::min(key_chunk, p_.extents.t - first);
-    const Rows<T> room{own.raw, p_.width()};
-    const Rows<const T> k = as_padded(k_(batch, head).from(first), keys, room);
-    pack_transposed(k, p_.width(), padded(keys), packed_k_ + packed_at(slot, chunk));
-    const Rows<const T> v = as_padded(v_(batch, head).from(first), keys, room);
-    pack(v, padded(keys), p_.width(), packed_v_ + packed_at(slot, chunk));
+    const std::int64_t row = packed_row(slot, chunk), width = p_.width(), value_width = p_.value_width();
+    const Rows<const T> k = as_padded(k_(batch, head).from(first), keys, p_.extents.d, {own.raw, width});
+    pack_transposed(k, width, padded(keys), packed_k_ + row * width);
+    const Rows<const T> v = as_padded(v_(batch, head).from(first), keys, p_.extents.d_v, {own.raw, value_width});
+    pack(v, padded(keys), value_width, packed_v_ + row * value_width);
   }
 
-  // `rows` rows with zeros up to the padded extents: in place if they need none, else copied to `room`. Packing reads
-  // pairs, so the stride must be even.
-  [[nodiscard]] Rows<const T> as_padded(Rows<T> from, std::int64_t rows, Rows<T> room) const {
+  // `rows` rows of d elements with zeros up to the padded extents: in place if they need none, else copied to `room`.
+  // Packing reads pairs, so the stride must be even.
+  [[nodiscard]] static Rows<const T> as_padded(Rows<T> from, std::int64_t rows, std::int64_t d, Rows<T> room) {
     const Rows<const T> whole{from.data, from.stride};
-    if (p_.extents.d == p_.width() && rows == padded(rows) && from.stride % 2 == 0) return whole;
-    copy_padded(whole, rows, p_.extents.d, room);
+    if (d == room.stride && rows == padded(rows) && from.stride % 2 == 0) return whole;
+    copy_padded(whole, rows, d, room);
     return {room.data, room.stride};
   }
 
@@ -189,9 +187,9 @@ class ForwardWork {
     copy_padded<T>({q.data, q.stride}, rows, e.d, {own.q, p_.width()});
     const Block queries{batch, head, first, rows};
     weigh(queries, slot, own, false);
-    if (p_.masks() && !all_finite({own.o.data, own.o.stride}, rows, e.d)) weigh(queries, slot, own, true);
-    normalize(own.o, own.sums, rows, p_.width());
-    store_rows({own.o.data, own.o.stride}, rows, e.d, o_(batch, head).from(first));
+    if (p_.masks() && !all_finite({own.o.data, own.o.stride}, rows, e.d_v)) weigh(queries, slot, own, true);
+    normalize(own.o, own.sums, rows, p_.value_width());
+    store_rows({own.o.data, own.o.stride}, rows, e.d_v, o_(batch, head).from(first));
     float* lse = lse_ + batch_and_head * e.s + first;
     for (std::int64_t row = 0; row < rows; ++row) lse[row] = own.maxima[row] + std::log(own.sums[row]);
   }
@@ -214,12 +212,12 @@ class ForwardWork {
     for (std::int64_t key = begin; key < seen.end; key += keys) {
       const std::int64_t inside = key % key_chunk;  // a window may begin within a chunk
       keys = std::min(key_chunk - inside, seen.end - key);
-      const std::int64_t packed_chunk = packed_at(slot, key / key_chunk);
+      const std::int64_t chunk_row = packed_row(slot, key / key_chunk);
       multiply({padded(rows), padded(keys), p_.width(), p_.width()}, {own.q, p_.width()},
-               packed_k_ + packed_chunk + inside * p_.width(), own.scores, false);
+               packed_k_ + (chunk_row + inside) * p_.width(), own.scores, false);
       if (cap > 0.0F) cap_scores(own.scores, rows, keys, p_.scale, cap);
       const float scale = cap > 0.0F ? 1.0F : p_.scale;
-      const std::int64_t width = key == begin ? 0 : p_.width();
+      const std::int64_t width = key == begin ? 0 : p_.value_width();
       const ScoreBlock block{rows, keys, key, own.seen, scale, own.scores, own.o, width, own.maxima, own.sums};
       const Rows<const T> weights = softmax(block, own.weights);
       if (only_seen) {
@@ -229,8 +227,8 @@ class ForwardWork {
       }
       // Values are packed by whole chunks; with fewer visible keys the sum ends early.
       const std::int64_t chunk_keys = padded(std::min(key_chunk, e.t - (key - inside)));
-      multiply({padded(rows), p_.width(), padded(keys), chunk_keys}, weights,
-               packed_v_ + packed_chunk + inside * block_grain, own.o, key != begin);
+      multiply({padded(rows), p_.value_width(), padded(keys), chunk_keys}, weights,
+               packed_v_ + chunk_row * p_.value_width() + inside * block_grain, own.o, key != begin);
     }
   }
 
@@ -241,7 +239,7 @@ class ForwardWork {
       const KeyRange seen = seen_in(block, row);
       for (std::int64_t j = seen.first; j < seen.end; ++j) {
         const float weight = widen(weights[row][j]);
-        for (std::int64_t c = 0; c < p_.extents.d; ++c) block.o[row][c] += weight * widen(v[j][c]);
+        for (std::int64_t c = 0; c < p_.extents.d_v; ++c) block.o[row][c] += weight * widen(v[j][c]);
       }
     }
   }

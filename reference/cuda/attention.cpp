@@ -196,8 +196,8 @@ CudnnGraph attention_forward_graph(const OpCall& call, std::span<const TensorSpe
 namespace {
 
 // gradient = left^T right, where `left` are scores of all query heads; query heads that share a head of k and v are
-// summed.
-void key_gradient(Builder& build, GraphTensor left, GraphTensor right, std::size_t gradient) {
+// summed. `width`: of a row of `right`.
+void key_gradient(Builder& build, GraphTensor left, GraphTensor right, std::size_t gradient, std::int64_t width) {
   CudnnGraph& graph = build.graph();
   const AttentionExtents& e = build.extents();
   const GraphTensor turned = graph.internal(Builder::transposed(build.score_shape(build.type())));
@@ -207,7 +207,7 @@ void key_gradient(Builder& build, GraphTensor left, GraphTensor right, std::size
     graph.matmul(turned, right, result);
     return;
   }
-  const GraphTensor per_query_head = graph.internal(dense(build.type(), {e.b, e.hq, e.t, e.d}));
+  const GraphTensor per_query_head = graph.internal(dense(build.type(), {e.b, e.hq, e.t, width}));
   graph.matmul(turned, right, per_query_head);
   graph.reduce(CUDNN_REDUCE_TENSOR_ADD, per_query_head, result);
 }
@@ -230,8 +230,8 @@ CudnnGraph attention_backward_graph(const OpCall& call, std::span<const TensorSp
   const GraphTensor lse = build.log_sum_exp(5);
   const std::size_t dq = call.inputs.size(), dk = dq + 1, dv = dq + 2;
 
-  // delta = sum over d of do o. The engines want it in memory, and as a product with a constant.
-  const GraphTensor products = graph.internal(dense(CUDNN_DATA_FLOAT, {e.b, e.hq, e.s, e.d}));
+  // delta = sum of do o. The engines want it in memory, and as a product with a constant.
+  const GraphTensor products = graph.internal(dense(CUDNN_DATA_FLOAT, {e.b, e.hq, e.s, e.d_v}));
   graph.pointwise(CUDNN_POINTWISE_MUL, d_o, o, products);
   const GraphTensor sums = build.rows();
   graph.reduce(CUDNN_REDUCE_TENSOR_ADD, products, sums);
@@ -241,13 +241,13 @@ CudnnGraph attention_backward_graph(const OpCall& call, std::span<const TensorSp
   const GraphTensor exponents =
       build.masked(build.on_scores(CUDNN_POINTWISE_SUB, build.capped(build.scaled_scores(q, k)), lse));
   const GraphTensor probabilities = build.on_scores(CUDNN_POINTWISE_EXP, exponents);
-  key_gradient(build, probabilities, d_o, dv);
+  key_gradient(build, probabilities, d_o, dv, e.d_v);
 
   const GraphTensor dp = build.scores();
   graph.matmul(d_o, v, dp);
   const GraphTensor ds = build.scaled(build.uncapped(
       build.on_scores(CUDNN_POINTWISE_MUL, build.on_scores(CUDNN_POINTWISE_SUB, dp, delta), probabilities)));
-  key_gradient(build, ds, q, dk);
+  key_gradient(build, ds, q, dk, e.d);
 
   const GraphTensor k_rows = graph.internal(build.heads(2));
   graph.reshape(k, k_rows);

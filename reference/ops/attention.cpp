@@ -77,12 +77,14 @@ AttentionExtents extents_of(const Shape& q, const Shape& k, const Shape& v) {
     const std::string wanted = std::to_string(q[0]) + ", t, kv heads, " + std::to_string(q[3]);
     refuse_shape(attention, "k", k, "", "[" + wanted + "] to go with q " + q.to_string());
   }
-  if (v != k) refuse_shape(attention, "v", v, "", k.to_string() + ", the shape of k");
+  if (v.rank() != 4 || v[0] != k[0] || v[1] != k[1] || v[2] != k[2]) {
+    refuse_shape(attention, "v", v, "", k.to_string() + ", the shape of k but for the last axis");
+  }
   if (k[2] < 1 || q[2] % k[2] != 0) {
     refuse_shape(attention, "k", k, "",
                  "a number of kv heads that divides the " + std::to_string(q[2]) + " query heads");
   }
-  return {q[0], q[1], q[2], k[2], q[3], k[1]};
+  return {q[0], q[1], q[2], k[2], q[3], k[1], v[3]};
 }
 
 AttentionForward attention_forward(Program& program, const Attention& attributes, const Math& math, std::string label,
@@ -91,7 +93,7 @@ AttentionForward attention_forward(Program& program, const Attention& attributes
   const AttentionExtents e = check_operands(op, program.spec(q), program.spec(k), program.spec(v));
   const DType type = program.spec(q).dtype;
   const Attention checked = check_options(op, program, attributes, options, program.spec(k), e, type);
-  const ValueId o = reserve_output(program, q, label + ".o", type, {e.b, e.s, e.hq, e.d}, Role::activation);
+  const ValueId o = reserve_output(program, q, label + ".o", type, {e.b, e.s, e.hq, e.d_v}, Role::activation);
   const ValueId lse =
       reserve_output(program, q, label + ".lse", statistic_type(type), {e.b, e.hq, e.s}, Role::statistic);
   std::vector<ValueId> inputs{q, k, v};
@@ -107,8 +109,10 @@ AttentionBackward attention_backward(Program& program, const Attention& attribut
   const AttentionExtents e = check_operands(op, program.spec(q), program.spec(k), program.spec(v));
   const DType type = program.spec(q).dtype;
   const Attention checked = check_options(op, program, attributes, options, program.spec(k), e, type);
-  expect_like(op, program.spec(o), program.spec(q));
-  expect_like(op, program.spec(d_o), program.spec(q));
+  for (const ValueId of_o : {o, d_o}) {
+    expect_shape(op, program.spec(of_o), {e.b, e.s, e.hq, e.d_v});
+    expect_dtype(op, program.spec(of_o), type);
+  }
   expect_shape(op, program.spec(lse), {e.b, e.hq, e.s});
   expect_dtype(op, program.spec(lse), statistic_type(type));
 

@@ -17,7 +17,7 @@ inline constexpr OpKind attention_forward_kind{"attention_forward", "q k v sinks
 inline constexpr OpKind attention_backward_kind{"attention_backward", "do q k v o lse sinks? documents?",
                                                 "dq dk dv dsinks?"};
 
-/// forward: q [b, s, hq, d], k [b, t, hkv, d], v [b, t, hkv, d] -> o [b, s, hq, d] (q's type), lse [b, hq, s] (f32)
+/// forward: q [b, s, hq, d], k [b, t, hkv, d], v [b, t, hkv, dv] -> o [b, s, hq, dv] (q's type), lse [b, hq, s] (f32)
 ///   x = scale q k^T, or cap tanh(scale q k^T / cap); lse = log(sum exp(x) + exp(sink)), p = exp(x - lse), o = p v,
 ///   sums over the keys that a query sees; without sinks there is no exp(sink). Query head h uses kv head
 ///   h / (hq / hkv).
@@ -49,7 +49,8 @@ struct Attention {
 
 struct AttentionExtents {
   std::int64_t b = 0, s = 0, hq = 0, hkv = 0, d = 0;
-  std::int64_t t = 0;  ///< keys; s counts queries
+  std::int64_t t = 0;    ///< keys; s counts queries
+  std::int64_t d_v = 0;  ///< of a head of v and o; d is of q and k
 };
 /// Throws ProgramError naming the tensor, its shape and the expected one.
 [[nodiscard]] AttentionExtents extents_of(const Shape& q, const Shape& k, const Shape& v);

@@ -28,14 +28,14 @@ struct QueryRow {
   double correction = 0.0;        // D
   double correction_bound = 0.0;  // shared by all keys of the row
 
-  QueryRow(const Operands& operands, std::int64_t d)
+  QueryRow(const Operands& operands, const AttentionExtents& e)
       : q_view(operands.input("q")),
         d_o_view(operands.input("do")),
         o_view(operands.input("o")),
         lse_view(operands.input("lse")),
-        q(static_cast<std::size_t>(d)),
-        d_o(q.size()),
-        o(q.size()) {}
+        q(static_cast<std::size_t>(e.d)),
+        d_o(static_cast<std::size_t>(e.d_v)),
+        o(d_o.size()) {}
 
   void read(const AttentionRow& at, double u) {
     q_view.read({at.batch, at.row, at.head, 0}, 3, q);
@@ -150,7 +150,7 @@ void judge_queries(const Operands& operands, const AttentionExtents& e, const He
   const KeyRange keys = seen.of(head.rows);
   const HeadMatrix k(operands.input("k"), head.batch, head.kv_head, keys);
   const HeadMatrix v(operands.input("v"), head.batch, head.kv_head, keys);
-  QueryRow row(operands, e.d);
+  QueryRow row(operands, e);
   WeightedRows sum(e.d);
   const auto d = static_cast<std::size_t>(e.d);
   std::vector<double> mean_key(d);  // sum of p k (times slope): what an error of D is multiplied with
@@ -174,15 +174,15 @@ void judge_keys(const Operands& operands, const AttentionExtents& e, const HeadR
                 std::span<Expected> judged) {
   const Attention& attention = operands.call.attributes.as<Attention>();
   const Arithmetic arithmetic(operands);
-  const auto d = static_cast<std::size_t>(e.d);
-  const std::size_t count = head.rows.size();
-  std::vector<std::vector<double>> k(count, std::vector<double>(d)), v(count, std::vector<double>(d));
+  const auto d = static_cast<std::size_t>(e.d), d_v = static_cast<std::size_t>(e.d_v);
+  const std::size_t count = head.rows.size(), width = values ? d_v : d;
+  std::vector<std::vector<double>> k(count, std::vector<double>(d)), v(count, std::vector<double>(d_v));
   for (std::size_t i = 0; i < count; ++i) {
     operands.input("k").read({head.batch, head.rows[i].at.row, head.kv_head, 0}, 3, k[i]);
     operands.input("v").read({head.batch, head.rows[i].at.row, head.kv_head, 0}, 3, v[i]);
   }
-  std::vector<WeightedRows> sums(count, WeightedRows(e.d));
-  QueryRow query(operands, e.d);
+  std::vector<WeightedRows> sums(count, WeightedRows(values ? e.d_v : e.d));
+  QueryRow query(operands, e);
   const std::int64_t group = e.hq / e.hkv;
   const SeenKeys seen(operands, e, head.batch);
   for (std::int64_t h = head.kv_head * group; h < (head.kv_head + 1) * group; ++h) {
@@ -205,7 +205,7 @@ void judge_keys(const Operands& operands, const AttentionExtents& e, const HeadR
     }
   }
   for (std::size_t j = 0; j < count; ++j) {
-    sums[j].judge(values ? 1.0 : attention.scale, arithmetic, {}, judged.subspan(head.rows[j].place * d, d));
+    sums[j].judge(values ? 1.0 : attention.scale, arithmetic, {}, judged.subspan(head.rows[j].place * width, width));
   }
 }
 
@@ -213,7 +213,7 @@ void judge_keys(const Operands& operands, const AttentionExtents& e, const HeadR
 void judge_sinks(const Operands& operands, const AttentionExtents& e, std::span<const std::int64_t> wanted,
                  std::span<Expected> judged) {
   const double u = accumulator_roundoff(operands.call.math);
-  QueryRow row(operands, e.d);
+  QueryRow row(operands, e);
   for (std::size_t h = 0; h < wanted.size(); ++h) {
     const double sink = operands.input("sinks")[wanted[h]];
     ProductSum sum;
@@ -240,24 +240,26 @@ class AttentionBackwardDefinition : public OpDefinition {
   Cost cost(const CallSpecs& op) const override {
     const AttentionExtents e = attention_extents(op);
     const double rows = static_cast<double>(e.b * e.hq) * static_cast<double>(e.s);
-    return {10.0 * rows * mean_keys(op) * static_cast<double>(e.d), op.bytes()};
+    return {rows * mean_keys(op) * static_cast<double>(6 * e.d + 4 * e.d_v), op.bytes()};
   }
 
   CheckUnits units(const CallSpecs& op, int output) const override {
     const AttentionExtents e = attention_extents(op);
-    const double products = mean_keys(op) * static_cast<double>(e.d);
+    const double keys = mean_keys(op), d = static_cast<double>(e.d), d_v = static_cast<double>(e.d_v);
     const auto queries = static_cast<double>(e.s);
     if (output == output_dq) {
-      return {e.b * e.s * e.hq, e.d, 20.0 * products,
+      return {e.b * e.s * e.hq, e.d, keys * (16.0 * d + 4.0 * d_v),
               attention_landmarks(e.b, e.s, e.hq, query_landmarks(op.call.attributes.as<Attention>()),
                                   UnitOrder::row_then_head)};
     }
     if (output == output_dsinks) {
-      return {e.hq, 1, 4.0 * static_cast<double>(e.b * e.d) * queries,
+      return {e.hq, 1, 4.0 * static_cast<double>(e.b * e.d_v) * queries,
               e.hq > 1 ? std::vector<std::int64_t>{0, e.hq - 1} : std::vector<std::int64_t>{0}};
     }
-    const double per_product = (output == output_dk ? 18.0 : 14.0) * (queries / static_cast<double>(e.t));
-    return {e.b * e.t * e.hkv, e.d, per_product * products * static_cast<double>(e.hq / e.hkv),
+    const bool of_k = output == output_dk;
+    const double per_query = of_k ? 14.0 * d + 4.0 * d_v : 4.0 * d + 10.0 * d_v;
+    return {e.b * e.t * e.hkv, of_k ? e.d : e.d_v,
+            per_query * (queries / static_cast<double>(e.t)) * keys * static_cast<double>(e.hq / e.hkv),
             attention_landmarks(e.b, e.t, e.hkv, key_landmarks, UnitOrder::row_then_head)};
   }
 

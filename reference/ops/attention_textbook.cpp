@@ -112,18 +112,19 @@ class AttentionForwardDefinition : public OpDefinition {
   Cost cost(const CallSpecs& op) const override {
     const AttentionExtents e = attention_extents(op);
     const double rows = static_cast<double>(e.b * e.hq) * static_cast<double>(e.s);
-    return {4.0 * rows * mean_keys(op) * static_cast<double>(e.d), op.bytes()};
+    return {2.0 * rows * mean_keys(op) * static_cast<double>(e.d + e.d_v), op.bytes()};
   }
 
   CheckUnits units(const CallSpecs& op, int output) const override {
     const AttentionExtents e = attention_extents(op);
-    const double products = mean_keys(op) * static_cast<double>(e.d);
+    const double keys = mean_keys(op), d = static_cast<double>(e.d), d_v = static_cast<double>(e.d_v);
     const std::int64_t rows = e.b * e.s * e.hq;
     const std::vector<std::int64_t> landmarks = query_landmarks(op.call.attributes.as<Attention>());
     if (output == 0) {
-      return {rows, e.d, 14.0 * products, attention_landmarks(e.b, e.s, e.hq, landmarks, UnitOrder::row_then_head)};
+      return {rows, e.d_v, keys * (4.0 * d + 10.0 * d_v),
+              attention_landmarks(e.b, e.s, e.hq, landmarks, UnitOrder::row_then_head)};
     }
-    return {rows, 1, 4.0 * products, attention_landmarks(e.b, e.s, e.hq, landmarks, UnitOrder::head_then_row)};
+    return {rows, 1, 4.0 * keys * d, attention_landmarks(e.b, e.s, e.hq, landmarks, UnitOrder::head_then_row)};
   }
 
   std::string bound(const CallSpecs& op, int output) const override {
@@ -168,8 +169,9 @@ class AttentionForwardDefinition : public OpDefinition {
     const HeadMatrix v(operands.input("v"), head.batch, head.kv_head, means ? keys : KeyRange{});
     const TensorView& queries = operands.input("q");
     std::vector<double> q(static_cast<std::size_t>(e.d));
+    const auto d_v = static_cast<std::size_t>(e.d_v);
     AttentionWeights softmax;
-    WeightedMean mean(e.d);
+    WeightedMean mean(e.d_v);
     for (const WantedRow& wanted : head.rows) {
       queries.read({wanted.at.batch, wanted.at.row, wanted.at.head, 0}, 3, q);
       std::optional<double> sink;
@@ -177,8 +179,7 @@ class AttentionForwardDefinition : public OpDefinition {
       const KeyRange of_row = seen.of(wanted.at.row);
       softmax.compute(q, k, of_row, sink, attention, u, products);
       if (means) {
-        mean.judge(softmax, v, of_row, u, FactorCast(math, data), products,
-                   judged.subspan(wanted.place * q.size(), q.size()));
+        mean.judge(softmax, v, of_row, u, FactorCast(math, data), products, judged.subspan(wanted.place * d_v, d_v));
       } else {
         judged[wanted.place] = softmax.lse;
       }

@@ -13,10 +13,12 @@ namespace gpubench::testing {
 
 struct AttentionVariant {
   const char* name;
-  AttentionExtents extents;
+  AttentionExtents extents;  // d_v: 0 for d
   Attention attention;
   bool sinks = false;
   std::vector<double> documents{};  // the same for every batch entry
+
+  [[nodiscard]] std::int64_t value_width() const { return extents.d_v == 0 ? extents.d : extents.d_v; }
 };
 
 struct AttentionProgram {
@@ -29,7 +31,7 @@ struct AttentionProgram {
     const AttentionExtents& e = x.extents;
     q = program.add(tensor("q", type, {e.b, e.s, e.hq, e.d}, Role::activation));
     k = program.add(tensor("k", type, {e.b, e.t, e.hkv, e.d}, Role::activation));
-    v = program.add(tensor("v", type, {e.b, e.t, e.hkv, e.d}, Role::activation));
+    v = program.add(tensor("v", type, {e.b, e.t, e.hkv, x.value_width()}, Role::activation));
     if (x.sinks) options.sinks = program.add(tensor("sinks", DType::f32, {e.hq}, Role::parameter));
     if (!x.documents.empty()) {
       const auto boundaries = static_cast<std::int64_t>(x.documents.size());
@@ -47,8 +49,8 @@ inline AttentionProgram forward_program(const AttentionVariant& x, DType type) {
 inline AttentionProgram backward_program(const AttentionVariant& x, DType type) {
   const AttentionExtents& e = x.extents;
   AttentionProgram made(x, type);
-  made.d_o = made.program.add(tensor("do", type, {e.b, e.s, e.hq, e.d}, Role::gradient));
-  made.o = made.program.add(tensor("o", type, {e.b, e.s, e.hq, e.d}, Role::activation));
+  made.d_o = made.program.add(tensor("do", type, {e.b, e.s, e.hq, x.value_width()}, Role::gradient));
+  made.o = made.program.add(tensor("o", type, {e.b, e.s, e.hq, x.value_width()}, Role::activation));
   made.lse = made.program.add(tensor("lse", DType::f32, {e.b, e.hq, e.s}, Role::statistic));
   attention_backward(made.program, x.attention, Math{}, "backward", *made.d_o, made.q, made.k, made.v, *made.o,
                      *made.lse, made.options);

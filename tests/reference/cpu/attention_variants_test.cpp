@@ -43,6 +43,8 @@ std::vector<Variant> variants() {
       {"full documents", {1, 300, 2, 1, 16, 300}, {.causal = false, .scale = scale}, false, {0, 100, 190, 300}},
       {"documents in a second chunk", {1, 1100, 1, 1, 16, 1100}, {.scale = scale}, false, {0, 530, 600, 1100}},
       {"a boundary outside", {1, 90, 1, 1, 16, 90}, {.scale = scale}, false, {-5, 30, 4000}},
+      {"narrower values", {1, 150, 2, 1, 48, 150, 24}, {.scale = scale}},
+      {"wider values, in a second chunk", {1, 40, 2, 2, 24, 600, 70}, {.scale = scale}},
       {"all of them", {2, 200, 4, 2, 24, 200}, {.scale = scale, .window = 40, .softcap = 3.0}, true, {0, 90, 200}},
   };
 }

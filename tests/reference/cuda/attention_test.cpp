@@ -46,6 +46,8 @@ std::vector<Variant> variants() {
       {"documents, of which one is empty", {1, 140, 1, 1, 16, 140}, {.scale = scale}, false, {0, 1, 65, 65, 90, 140}},
       {"full documents", {1, 140, 1, 1, 16, 140}, {.causal = false, .scale = scale}, false, {0, 50, 100, 140}},
       {"boundaries outside", {1, 70, 1, 1, 16, 70}, {.scale = scale}, false, {-5, 30, 4000}},
+      {"narrower values", {1, 70, 2, 1, 72, 70, 40}, {.scale = scale}},
+      {"wider values", {1, 33, 2, 2, 24, 100, 70}, {.scale = scale}},
       {"all of them", {2, 70, 4, 2, 24, 70}, {.scale = scale, .window = 40, .softcap = 3.0}, true, {0, 45, 70}},
   };
 }

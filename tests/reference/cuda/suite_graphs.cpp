@@ -46,6 +46,11 @@ bool chosen(GraphFamily family, const Case& c, Sorts sorts) {
   return standard || c.recipe == "bf16";
 }
 
+AttentionExtents extents_of_call(const OpCall& call, const std::vector<TensorSpec>& tensors) {
+  const std::size_t q = call.kind == attention_forward_kind ? 0 : 1;
+  return extents_of(tensors[q].shape, tensors[q + 1].shape, tensors[q + 2].shape);
+}
+
 // What makes a graph of attention one of its own: the engines compile code for it, which takes a second each,
 // and batch, heads and length are only its arguments.
 std::string sort_of(const OpCall& call, const std::vector<TensorSpec>& tensors) {
@@ -55,10 +60,9 @@ std::string sort_of(const OpCall& call, const std::vector<TensorSpec>& tensors) 
     sort += fmt::format(" {}[{}]", name(tensor.dtype), tensor.layout.is_row_major(tensor.shape));
   }
   if (call.kind == attention_forward_kind || call.kind == attention_backward_kind) {
-    const std::size_t q = call.kind == attention_forward_kind ? 0 : 1;
-    const AttentionExtents e = extents_of(tensors[q].shape, tensors[q + 1].shape, tensors[q + 2].shape);
-    return sort +
-           fmt::format(" group={} d={} whole_tiles={} as_many_keys={}", e.hq / e.hkv, e.d, e.s % 128 == 0, e.s == e.t);
+    const AttentionExtents e = extents_of_call(call, tensors);
+    return sort + fmt::format(" group={} d={} d_v={} whole_tiles={} as_many_keys={}", e.hq / e.hkv, e.d, e.d_v,
+                              e.s % 128 == 0, e.s == e.t);
   }
   return sort + fmt::format(" n={}", tensors[0].shape[-1]);
 }
@@ -108,6 +112,7 @@ std::vector<SuiteGraph> suite_graphs(GraphFamily family, Sorts sorts) {
           {std::move(text), CudnnNumerics::of(call.math, tensors[0].dtype, deterministic),
            [call, tensors, build] { return build(call, tensors); },
            !convolution && (tensors[0].dtype == DType::f32 || call.attributes.has("documents") ||
+                            extents_of_call(call, tensors).d != extents_of_call(call, tensors).d_v ||
                             (call.kind == attention_backward_kind &&
                              (call.attributes.has("sinks") || call.attributes.as<Attention>().softcap != 0.0)))});
     }

@@ -21,7 +21,7 @@ struct Example {
           std::int64_t boundaries = 0) {
     q = source(program, "q", type, {e.b, e.s, e.hq, e.d});
     k = source(program, "k", type, {e.b, e.t, e.hkv, e.d});
-    v = source(program, "v", type, {e.b, e.t, e.hkv, e.d});
+    v = source(program, "v", type, {e.b, e.t, e.hkv, e.d_v == 0 ? e.d : e.d_v});
     if (sinks) options.sinks = source(program, "sinks", type == DType::f64 ? DType::f64 : DType::f32, {e.hq});
     if (boundaries > 0) options.documents = source(program, "documents", DType::i32, {e.b, boundaries});
     out =
@@ -78,6 +78,17 @@ TEST(AttentionVariants, DocumentsWithoutLengthAndBoundariesOutsideAreNone) {
   expect_seen(seen_by({}, 4, 4, {-3, 2, 7}), {0, 0.5, 2, 2.5}, {1, 2, 1, 2});
 }
 
+TEST(AttentionVariants, ValuesMayBeWiderThanQueriesAndKeys) {
+  // With q = 0 the second query sees the mean of both values.
+  Example x({}, DType::f64, {1, 2, 1, 1, 1, 2, 3});
+  TextbookRun run(x.program);
+  run.set(x.q, {0, 0});
+  run.set(x.k, {5, -5});
+  run.set(x.v, {1, 2, 3, 5, 8, 13});
+
+  expect_near(values_of(run.judge(0, 0)), {1, 2, 3, 3, 5, 8}, 1e-14);
+}
+
 TEST(AttentionVariants, SoftcapLimitsTheScore) {
   // q k / cap = atanh(1/2), so that the only score is half the cap; a huge one is the cap.
   Example x({.softcap = 4.0}, DType::f64, single(1, 1));
@@ -128,18 +139,21 @@ TEST(AttentionVariants, BackwardAgreesWithCentralDifferencesOfTheForward) {
     std::int64_t t = 5;
     bool sinks = false;
     std::vector<double> documents;
+    std::int64_t d_v = 3;
   };
   for (const Variant& variant : std::vector<Variant>{{{.scale = 0.7, .window = 3}, 5, false, {}},
                                                      {{.scale = 0.7}, 8, false, {}},
                                                      {{.causal = false, .scale = 0.7}, 3, false, {}},
                                                      {{.scale = 0.7, .softcap = 0.8}, 5, false, {}},
                                                      {{.scale = 0.7}, 5, true, {}},
+                                                     {{.scale = 0.7}, 5, true, {}, 2},
+                                                     {{.scale = 0.7}, 6, false, {}, 5},
                                                      {{.scale = 0.7}, 5, false, {0, 1, 4, 5, 0, 2, 2, 5}},
                                                      {{.scale = 0.7, .window = 2, .softcap = 0.8}, 7, true, {}}}) {
-    const AttentionExtents e{2, 5, 4, 2, 3, variant.t};
+    const AttentionExtents e{2, 5, 4, 2, 3, variant.t, variant.d_v};
     Example x(variant.attention, DType::f64, e, variant.sinks, static_cast<std::int64_t>(variant.documents.size() / 2));
     std::map<ValueId, std::vector<double>> fixed{
-        {x.q, spread(2 * 5 * 4 * 3, 1)}, {x.k, spread(2 * e.t * 2 * 3, 2)}, {x.v, spread(2 * e.t * 2 * 3, 3)}};
+        {x.q, spread(2 * 5 * 4 * 3, 1)}, {x.k, spread(2 * e.t * 2 * 3, 2)}, {x.v, spread(2 * e.t * 2 * e.d_v, 3)}};
     std::vector<ValueId> wanted{x.q, x.k, x.v};
     if (x.options.sinks) {
       fixed[*x.options.sinks] = spread(4, 4);

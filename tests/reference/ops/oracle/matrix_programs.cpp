@@ -152,9 +152,9 @@ void add_attention(OraclePrograms& all, const Attention& attributes, std::int64_
 }
 
 void add_attention_variant(OraclePrograms& all, const std::string& what, const Attention& attributes, std::int64_t s,
-                           std::int64_t t, bool sinks = false, bool documents = false) {
+                           std::int64_t t, bool sinks = false, bool documents = false, std::int64_t d_v = 3) {
   add_differentiated(all, "attention, " + what, [&](Program& p) -> OracleForward {
-    const ValueId q = f32(p, "q", {2, s, 4, 3}), k = f32(p, "k", {2, t, 2, 3}), v = f32(p, "v", {2, t, 2, 3});
+    const ValueId q = f32(p, "q", {2, s, 4, 3}), k = f32(p, "k", {2, t, 2, 3}), v = f32(p, "v", {2, t, 2, d_v});
     OracleForward forward{{}, {q, k, v}};
     AttentionOptions options;
     if (sinks) forward.wanted.push_back(*(options.sinks = f32(p, "sinks", {4})));
@@ -186,6 +186,8 @@ void add_attention_programs(OraclePrograms& all) {
   for (const bool causal : {false, true}) {
     add_attention_variant(all, causal ? "documents" : "full documents", {causal, 0.5}, 12, 12, false, true);
   }
+  add_attention_variant(all, "narrower values", {.scale = 0.5}, 5, 7, false, false, 2);
+  add_attention_variant(all, "wider values", {.causal = false, .scale = 0.5}, 5, 7, true, false, 5);
   add_attention_variant(all, "all of them", {.scale = 2.0, .window = 3, .softcap = 1.5}, 12, 12, true, true);
   for (const Rotary::Pairing pairing : {Rotary::Pairing::half, Rotary::Pairing::interleaved}) {
     for (const bool inverse : {false, true}) {
