@@ -1,5 +1,6 @@
 // Sum over rows. Rows are read in memory order; each thread sums its rows in f32 in the workspace, four rows added to
-// each other before they are added to the sum, and the threads' sums are added in order.
+// each other before they are added to the sum, and the threads' sums are added in order. Of several sums each is one
+// thread's.
 #include "reference/cpu/kernel.h"
 
 #include <algorithm>
@@ -22,25 +23,32 @@ void add_four_rows(const float* a, const float* b, const float* c, const float* 
 struct Sum {
   int threads = 1;
   RowView view;
+  RowView sums;  ///< of y, each of as many rows of x
   Source x;
   Sink y;
   float* partial = nullptr;  ///< [parts, columns]
 
-  [[nodiscard]] int parts() const { return chunk_count(threads, view.rows, row_grain(view.columns)); }
+  [[nodiscard]] int parts_of_one() const { return chunk_count(threads, view.rows, row_grain(view.columns)); }
+  [[nodiscard]] std::int64_t parts() const { return sums.rows > 1 ? sums.rows : parts_of_one(); }
+  [[nodiscard]] Chunk rows_of_part(std::int64_t part) const {
+    const std::int64_t rows = view.rows / sums.rows;
+    if (sums.rows > 1) return {part * rows, (part + 1) * rows};
+    return chunk_of(view.rows, row_grain(view.columns), parts_of_one(), static_cast<int>(part));
+  }
   [[nodiscard]] float* partial_of(std::int64_t part) const { return partial + part * view.columns; }
 
   void operator()() const {
     parallel_chunks(threads, parts(), 1, [this](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t part = begin; part < end; ++part) run_part(static_cast<int>(part));
+      for (std::int64_t part = begin; part < end; ++part) run_part(part);
     });
-    parallel_chunks(threads, view.columns, element_grain,
+    parallel_chunks(threads, sums.elements(), element_grain,
                     [this](std::int64_t begin, std::int64_t end) { combine(begin, end); });
   }
 
-  void run_part(int part) const {
+  void run_part(std::int64_t part) const {
     float* sum = partial_of(part);
     std::fill_n(sum, view.columns, 0.0F);
-    const Chunk rows = chunk_of(view.rows, row_grain(view.columns), parts(), part);
+    const Chunk rows = rows_of_part(part);
     std::int64_t row = rows.begin;
     for (; row + static_cast<std::int64_t>(group_rows) <= rows.end; row += group_rows) add_group(row, sum);
     BlockBuffer buffer;
@@ -66,12 +74,15 @@ struct Sum {
 
   void combine(std::int64_t begin, std::int64_t end) const {
     BlockBuffer buffer;
-    for (std::int64_t i = begin; i < end; i += block_elements) {
-      const std::int64_t size = std::min(block_elements, end - i);
-      float* block = y.place(i, buffer);
+    std::int64_t size = 0;
+    for (std::int64_t i = begin; i < end; i += size) {
+      const std::int64_t row = i / sums.columns, column = i % sums.columns, to = row * sums.stride + column;
+      size = std::min({block_elements, end - i, sums.columns - column});
+      float* block = y.place(to, buffer);
       std::copy_n(partial_of(0) + i, size, block);
-      for (int part = 1; part < parts(); ++part) add_run(partial_of(part) + i, size, block);
-      y.commit(i, size, block);
+      for (int part = 1; part < (sums.rows > 1 ? 1 : parts_of_one()); ++part)
+        add_run(partial_of(part) + i, size, block);
+      y.commit(to, size, block);
     }
   }
 };
@@ -80,10 +91,10 @@ struct Sum {
 
 Plan plan_column_sum(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   for (const TensorSpec& tensor : tensors) expect_f32_or_bf16(call, tensor);
-  expect_row_major(call, tensors[1]);
   Sum work;
   work.threads = context.threads;
   work.view = rows_of(call, tensors[0]);
+  work.sums = rows_of(call, tensors[1]);
   return own_plan(call, work, {{"x", to<&Sum::x>}, {"y", to<&Sum::y>}, {workspace_operand, to<&Sum::partial>}},
                   static_cast<std::size_t>(work.parts() * work.view.columns) * sizeof(float));
 }

@@ -145,6 +145,7 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {quantize_kind, plan_quantize},
     {quantize_blocks_kind, plan_quantize_blocks},
     {reorder_kind, plan_reorder},
+    {repeat_rows_kind, plan_copy},
     {residual_norm_forward_kind, plan_residual_norm_forward},
     {rms_norm_backward_kind, plan_norm_backward},
     {rms_norm_forward_kind, plan_norm_forward},

@@ -1,4 +1,4 @@
-// copy, transpose and reorder: the same elements in another place.
+// copy, repeat_rows, transpose and reorder: the same elements in another place.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -186,9 +186,11 @@ Plan plan_move(const OpCall& call, const TensorSpec& x, const Layout& x_layout, 
 
 Plan plan_copy(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const std::int64_t elements = tensors[0].shape.elements();
-  const bool one_run = share_one_run(tensors);
+  const bool one_run = tensors[0].shape == tensors[1].shape && share_one_run(tensors);
   const RowView from = one_run ? RowView{1, elements, elements} : rows_of(call, tensors[0]);
   const RowView to = one_run ? from : rows_of(call, tensors[1]);
+  const std::int64_t count =
+      to.rows / std::max<std::int64_t>(1, from.rows);  // of every row: more than 1 of repeat_rows
   const auto size = static_cast<std::int64_t>(size_of(tensors[0].dtype));
   const bool streaming = worth_streaming(tensors[1].bytes());
   return plan_of(own_implementation(), 0, [=, threads = context.threads](std::span<const Tensor> bound, Workspace) {
@@ -204,7 +206,7 @@ Plan plan_copy(const OpCall& call, std::span<const TensorSpec> tensors, const Cp
       }
       parallel_chunks(threads, to.rows, row_grain(to.columns), [=](std::int64_t begin, std::int64_t end) {
         for (std::int64_t row = begin; row < end; ++row) {
-          move_bytes(y + row * to.stride * size, x + row * from.stride * size, to.columns * size, streaming);
+          move_bytes(y + row * to.stride * size, x + row / count * from.stride * size, to.columns * size, streaming);
         }
         stream_fence();
       });

@@ -36,6 +36,7 @@ struct Pointwise {
   int threads = 1;
   std::size_t inputs = 1, outputs = 1;
   std::array<RowView, most_inputs + most_outputs> views;
+  std::array<std::int64_t, most_inputs + most_outputs> repeats{1, 1, 1, 1, 1};  // rows of y that one of a view's is for
   std::array<Source, most_inputs> x;
   std::array<Sink, most_outputs> y;
   bool inputs_staged = false, outputs_staged = false;
@@ -62,7 +63,9 @@ struct Pointwise {
     std::array<BlockBuffer, most_outputs> y_buffers;
     std::array<const float*, most_inputs> from{};
     std::array<float*, most_outputs> to{};
-    const auto first = [&](std::size_t view) { return row * views[view].stride + column; };
+    const auto first = [&](std::size_t view) {
+      return (repeats[view] == 1 ? row : row / repeats[view]) * views[view].stride + column;
+    };
     if (kernel.streaming != nullptr && !inputs_staged && y[0].streams_f32()) {
       for (std::size_t k = 0; k < inputs; ++k) from[k] = x[k].read(first(k), count, x_buffers[k]);
       kernel.streaming(from[0], from[1], factor, count, y[0].where(first(inputs)));
@@ -105,6 +108,30 @@ void add_elements(const float* const* x, float /*none*/, std::int64_t count, flo
   float* sum = y[0];
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) sum[i] = a[i] + b[i];
+}
+
+GPUBENCH_VECTOR_CLONES
+void multiply_elements(const float* const* x, float /*none*/, std::int64_t count, float* const* y) {
+  const float *a = x[0], *b = x[1];
+  float* product = y[0];
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) product[i] = a[i] * b[i];
+}
+
+GPUBENCH_VECTOR_CLONES
+void modulate_block(const float* const* x, float /*none*/, std::int64_t count, float* const* y) {
+  const float *from = x[0], *scale = x[1], *shift = x[2];
+  float* to = y[0];
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) to[i] = from[i] * (1.0F + scale[i]) + shift[i];
+}
+
+GPUBENCH_VECTOR_CLONES
+void modulate_backward_block(const float* const* x, float /*none*/, std::int64_t count, float* const* y) {
+  const float *dy = x[0], *scale = x[1];
+  float* dx = y[0];
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) dx[i] = dy[i] * (1.0F + scale[i]);
 }
 
 // The rounding happens where the sink narrows.
@@ -225,6 +252,9 @@ PointwiseKernel kernel_of(const OpCall& call) {
     if (!avx512::available()) return {gelu_tanh_block};
     return {gelu_tanh_block_avx512, avx512::stream_gelu_tanh};
   }
+  if (call.kind == modulate_backward_kind) return {modulate_backward_block};
+  if (call.kind == modulate_forward_kind) return {modulate_block};
+  if (call.kind == multiply_kind) return {multiply_elements};
   if (call.kind == relu_backward_kind) return {relu_backward_block};
   if (call.kind == relu_forward_kind) return {relu_block};
   if (call.kind == scale_kind) return {scale_block};
@@ -246,12 +276,14 @@ Plan plan_pointwise(const OpCall& call, std::span<const TensorSpec> tensors, con
   work.threads = context.threads;
   work.inputs = call.inputs.size();
   work.outputs = call.outputs.size();
-  const bool one_run = share_one_run(tensors);
+  const auto is_whole = [&](const TensorSpec& tensor) { return tensor.shape == tensors.back().shape; };
+  const bool one_run = std::all_of(tensors.begin(), tensors.end(), is_whole) && share_one_run(tensors);
   std::int64_t output_bytes = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     expect_f32_or_bf16(call, tensors[i]);
     const std::int64_t elements = tensors[i].shape.elements();
     work.views[i] = one_run ? RowView{1, elements, elements} : rows_of(call, tensors[i]);
+    work.repeats[i] = elements == 0 ? 1 : tensors.back().shape.elements() / elements;
     if (i >= work.inputs) output_bytes += tensors[i].bytes();
   }
   return plan_of(own_implementation(), 0,

@@ -70,6 +70,18 @@ Plan plan_reorder(const OpCall& call, std::span<const TensorSpec> tensors, const
   return plan_move(move_of(call, tensors[0], tensors[1]), call, context);
 }
 
+Plan plan_repeat_rows(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  const RowView x = rows_of(call, tensors[0]), y = rows_of(call, tensors[1]);
+  const std::int64_t count = y.rows / x.rows;
+  MoveArgs args;
+  args.element_bytes = static_cast<int>(size_of(tensors[0].dtype));
+  args.axes = 3;
+  args.axis[0] = {x.rows, x.stride, count * y.stride};
+  args.axis[1] = {count, 0, y.stride};
+  args.axis[2] = {x.columns, 1, 1};
+  return plan_move(simplified(args), call, context);
+}
+
 Plan plan_transpose(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   return plan_move(permuted(call, tensors[0], tensors[1], call.attributes.as<Transpose>().permutation), call, context);
 }

@@ -67,6 +67,7 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {quantize_blocks_kind, plan_quantize_blocks},
     {quantize_kind, plan_quantize},
     {reorder_kind, plan_reorder},
+    {repeat_rows_kind, plan_repeat_rows},
     {residual_norm_backward_kind, plan_norm_backward},
     {residual_norm_forward_kind, plan_residual_norm_forward},
     {rms_norm_backward_kind, plan_norm_backward},

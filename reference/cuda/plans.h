@@ -36,7 +36,7 @@ PlanFunction plan_tiled_attention_forward, plan_tiled_attention_backward;
 /// joined); else CUDA's copy, which moves dense tensors of one layout as bytes.
 PlanFunction plan_copy;
 /// Any type and strides, as plan_copy on the device.
-PlanFunction plan_reorder, plan_transpose;
+PlanFunction plan_reorder, plan_repeat_rows, plan_transpose;
 /// Every op of reference/ops/pointwise.h. Dense in one order, or rows with a stride; cast between any two types.
 PlanFunction plan_pointwise;
 /// Dense in one order, or rows with a stride.

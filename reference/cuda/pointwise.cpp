@@ -1,5 +1,6 @@
 #include "reference/cuda/kernels/pointwise.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "reference/cuda/plans.h"
@@ -22,7 +23,8 @@ PointwiseLaunch launch_of_op(const OpCall& call) {
 
 Plan plan_pointwise(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const std::size_t inputs = call.inputs.size();
-  const bool one_run = share_one_run(tensors);
+  const auto is_whole = [&](const TensorSpec& tensor) { return tensor.shape == tensors.back().shape; };
+  const bool one_run = std::all_of(tensors.begin(), tensors.end(), is_whole) && share_one_run(tensors);
   PointwiseArgs args;
   args.from = any_element(call, tensors.front());
   args.to = any_element(call, tensors.back());
@@ -33,6 +35,7 @@ Plan plan_pointwise(const OpCall& call, std::span<const TensorSpec> tensors, con
     const std::int64_t elements = tensors[i].shape.elements();
     const RowView view = one_run ? RowView{1, elements, elements} : rows_of(call, tensors[i]);
     (i < inputs ? args.in_stride[i] : args.out_stride[i - inputs]) = view.stride;
+    if (i < inputs && elements > 0) args.repeats[i] = tensors.back().shape.elements() / elements;
     args.rows = view.rows;
     args.columns = view.columns;
   }

@@ -81,8 +81,12 @@ ValueId column_sum(Program& program, const Math& math, std::string label, ValueI
   const TensorSpec spec = program.spec(x);
   expect_float(column_sum_kind, spec);
   if (spec.shape.rank() < 1) refuse_shape(column_sum_kind, spec.name, spec.shape, "", "[..., n]");
-  const ValueId y = output_or_reserve(program, column_sum_kind, into, x, label, spec.dtype, Shape{spec.shape[-1]},
-                                      role_of_result(program, {x}));
+  if (into) {
+    expect_float(column_sum_kind, program.spec(*into));
+    expect_rows_divide(column_sum_kind, program.spec(*into), spec);
+  }
+  const ValueId y =
+      into ? *into : reserve_output(program, x, label, spec.dtype, Shape{spec.shape[-1]}, role_of_result(program, {x}));
   program.append({column_sum_kind, {}, math, {x}, {y}, std::move(label)});
   return y;
 }

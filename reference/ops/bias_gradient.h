@@ -54,10 +54,11 @@ GemmBiasGradientResult gemm_weight_bias_gradient(Program& program, const GemmWei
                                                  const Math& math, std::string label, ValueId a, ValueId b,
                                                  std::optional<ValueId> dw = {}, std::optional<ValueId> db = {});
 
-/// x: [..., n] -> y: [n], y[j] = sum over all leading indices of x[..., j].
+/// x: [..., n] -> y: [n], y[j] = sum over all leading indices of x[..., j]; or [..., n] of g rows, each the sum of as
+/// many consecutive rows of x: the gradient of what repeats rows (repeat_rows, multiply, modulate_forward).
 inline constexpr OpKind column_sum_kind{"column_sum", "x", "y"};
 
-/// `into`: a reserved value of another type than x (f32 bias gradients of bf16 activations).
+/// `into`: a reserved value of another type than x (f32 bias gradients of bf16 activations), or of several rows.
 ValueId column_sum(Program& program, const Math& math, std::string label, ValueId x, std::optional<ValueId> into = {});
 
 }  // namespace gpubench

@@ -17,7 +17,7 @@
 namespace gpubench {
 namespace {
 
-std::int64_t summed_rows(const Shape& x) { return x[-1] == 0 ? 0 : x.elements() / x[-1]; }
+std::int64_t summed_rows(const Shape& x, const Shape& y) { return y.elements() == 0 ? 0 : x.elements() / y.elements(); }
 
 // Rule G over the rows.
 class ColumnSumDefinition : public OpDefinition {
@@ -27,11 +27,12 @@ class ColumnSumDefinition : public OpDefinition {
   Cost cost(const CallSpecs& op) const override { return {elements_of(op.inputs[0]), op.bytes()}; }
 
   CheckUnits units(const CallSpecs& op, int) const override {
-    return element_units(op.outputs[0].shape, 4.0 * static_cast<double>(summed_rows(op.inputs[0].shape)));
+    return element_units(op.outputs[0].shape,
+                         4.0 * static_cast<double>(summed_rows(op.inputs[0].shape, op.outputs[0].shape)));
   }
 
   std::string bound(const CallSpecs& op, int) const override {
-    return sum_error_bound_text(summed_rows(op.inputs[0].shape), op.call.math);
+    return sum_error_bound_text(summed_rows(op.inputs[0].shape, op.outputs[0].shape), op.call.math);
   }
 
   void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
@@ -40,9 +41,12 @@ class ColumnSumDefinition : public OpDefinition {
     const std::int64_t n = x.shape()[-1];
     std::vector<ProductSum> sums(wanted.size());
     std::vector<double> row(wanted.size());
+    const std::int64_t rows = summed_rows(x.shape(), operands.outputs[0].shape);
+    std::vector<std::int64_t> first(wanted.begin(), wanted.end());  // of the elements of a sum
+    for (std::int64_t& element : first) element += element / n * (rows - 1) * n;
     // Rows outermost: neighbouring columns are read as one run.
-    for (std::int64_t i = 0; i < summed_rows(x.shape()); ++i) {
-      gather(x, wanted, i * n, row);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      gather(x, first, i * n, row);
       for (std::size_t j = 0; j < row.size(); ++j) sums[j].add(row[j]);
     }
     const double u = accumulator_roundoff(operands.call.math);

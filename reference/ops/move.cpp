@@ -56,4 +56,16 @@ ValueId reorder(Program& program, Layout to, std::string label, ValueId x, Phase
   return append_move(program, reorder_kind, {}, std::move(label), x, std::move(y), phase);
 }
 
+void reorder_into(Program& program, std::string label, ValueId x, ValueId y) {
+  expect_shape(reorder_kind, program.spec(y), program.spec(x).shape);
+  expect_dtype(reorder_kind, program.spec(y), program.spec(x).dtype);
+  program.append({reorder_kind, {}, Math{}, {x}, {y}, std::move(label)});
+}
+
+void repeat_rows_into(Program& program, const Math& math, std::string label, ValueId x, ValueId y) {
+  expect_dtype(repeat_rows_kind, program.spec(y), program.spec(x).dtype);
+  expect_rows_divide(repeat_rows_kind, program.spec(x), program.spec(y));
+  program.append({repeat_rows_kind, {}, math, {x}, {y}, std::move(label)});
+}
+
 }  // namespace gpubench

@@ -1,6 +1,7 @@
 // Moves are exact: what arrives is what was there, bit for bit.
 #include <utility>
 
+#include "reference/ops/bias_gradient.h"
 #include "reference/ops/definition.h"
 #include "reference/ops/move.h"
 #include "reference/ops/sum_error_bound.h"
@@ -41,7 +42,34 @@ class ReorderDefinition : public SameElements {
     const auto dy = incoming_gradient(call, tape, call.outputs[0]);
     const ValueId x = call.inputs[0];
     if (!dy || !tape.wanted(x)) return;
-    tape.contribute(x, reorder(program, program.spec(x).layout, tape.label(call, "backward"), *dy));
+    const TensorSpec spec = program.spec(x);
+    const std::string label = tape.label(call, "backward");
+    if (program.value(x).part_of && !spec.layout.is_row_major(spec.shape)) {  // straight into the packed gradient
+      const ValueId dx = tape.destination(x);
+      reorder_into(program, label, *dy, dx);
+      return tape.contribute(x, dx);
+    }
+    tape.contribute(x, reorder(program, spec.layout, label, *dy));
+  }
+};
+
+class RepeatRowsDefinition : public SameElements {
+ public:
+  RepeatRowsDefinition() : SameElements(repeat_rows_kind) {}
+
+  void evaluate(const Operands& operands, int, std::span<const std::int64_t> wanted,
+                std::span<Expected> judged) const override {
+    const Shape& y = operands.outputs[0].shape;
+    const std::int64_t n = y[-1], count = y.elements() / operands.inputs[0].shape().elements();
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      judged[i] = moved(operands.inputs[0][wanted[i] / (n * count) * n + wanted[i] % n]);
+  }
+
+  void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
+    const auto dy = incoming_gradient(call, tape, call.outputs[0]);
+    const ValueId x = call.inputs[0];
+    if (!dy || !tape.wanted(x)) return;
+    tape.contribute(x, column_sum(program, call.math, tape.label(call, "backward"), *dy, tape.destination(x)));
   }
 };
 
@@ -80,7 +108,7 @@ class TransposeDefinition : public SameElements {
 }  // namespace
 
 std::span<const OpDefinition* const> move_definitions() {
-  return definitions_of<CopyDefinition, ReorderDefinition, TransposeDefinition>();
+  return definitions_of<CopyDefinition, ReorderDefinition, RepeatRowsDefinition, TransposeDefinition>();
 }
 
 }  // namespace gpubench

@@ -10,12 +10,14 @@ namespace gpubench {
 namespace {
 
 /// Appends the op; results that it does not have yet are reserved under `names`, or under the label where that is one.
+/// `repeated`: from which input on they are.
 std::vector<ValueId> append(Program& program, OpCall call, Role role, DType type,
-                            std::initializer_list<const char*> names = {""}) {
+                            std::initializer_list<const char*> names = {""}, std::size_t repeated = 99) {
   const TensorSpec first = program.spec(call.inputs.front());
-  for (const ValueId input : call.inputs) {
-    expect_float(call.kind, program.spec(input));
-    expect_shape(call.kind, program.spec(input), first.shape);
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    const TensorSpec& input = program.spec(call.inputs[i]);
+    expect_float(call.kind, input);
+    i < repeated ? expect_shape(call.kind, input, first.shape) : expect_rows_divide(call.kind, input, first);
   }
   const bool has_outputs = !call.outputs.empty();
   for (const char* name : names) {
@@ -54,6 +56,15 @@ ValueId combine(Program& program, OpKind kind, Attributes attributes, const Math
       .front();
 }
 
+/// The first input and repeated ones of its type.
+ValueId with_repeated(Program& program, OpKind kind, const Math& math, std::string label, ValueId x,
+                      std::initializer_list<ValueId> repeated) {
+  expect_type_of_first(program, kind, x, repeated);
+  OpCall call{kind, {}, math, {x}, {}, std::move(label)};
+  call.inputs.insert(call.inputs.end(), repeated);
+  return append(program, std::move(call), role_of_result(program, {x}), program.spec(x).dtype, {""}, 1).front();
+}
+
 }  // namespace
 
 ValueId triad(Program& program, double factor, const Math& math, std::string label, ValueId b, ValueId c) {
@@ -68,6 +79,19 @@ ValueId scale(Program& program, double factor, const Math& math, std::string lab
 
 ValueId add(Program& program, const Math& math, std::string label, ValueId a, ValueId b) {
   return combine(program, add_kind, {}, math, std::move(label), a, b);
+}
+
+ValueId multiply(Program& program, const Math& math, std::string label, ValueId a, ValueId b) {
+  return with_repeated(program, multiply_kind, math, std::move(label), a, {b});
+}
+
+ValueId modulate_forward(Program& program, const Math& math, std::string label, ValueId x, ValueId scale,
+                         ValueId shift) {
+  return with_repeated(program, modulate_forward_kind, math, std::move(label), x, {scale, shift});
+}
+
+ValueId modulate_backward(Program& program, const Math& math, std::string label, ValueId dy, ValueId scale) {
+  return with_repeated(program, modulate_backward_kind, math, std::move(label), dy, {scale});
 }
 
 ValueId cast(Program& program, DType to, std::string label, ValueId x) {

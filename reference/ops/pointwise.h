@@ -1,5 +1,7 @@
-// Ops that treat every element alike: n tensors of one shape in, m of the same shape out. Backends have one kernel for
-// all of them, given the function of the elements; pointwise_textbook.cpp says what that function is.
+// Ops that treat every element alike: n tensors of one shape in, m of the same shape out. A repeated input may have
+// fewer rows [..., n], each of which stands for as many consecutive ones: a vector for all tokens of a sample. Backends
+// have one kernel for all of them, given the function of the elements; pointwise_textbook.cpp says what that function
+// is.
 #pragma once
 
 #include <optional>
@@ -9,6 +11,12 @@
 
 namespace gpubench {
 
+/// y = a b, b repeated.
+inline constexpr OpKind multiply_kind{"multiply", "a b", "y"};
+/// y = x (1 + scale) + shift, both repeated: adaptive layer norm. Peebles and Xie, arXiv 2212.09748.
+inline constexpr OpKind modulate_forward_kind{"modulate_forward", "x scale shift", "y"};
+/// dx = dy (1 + scale), scale repeated. The gradients of scale and shift are column_sums of dy x and of dy.
+inline constexpr OpKind modulate_backward_kind{"modulate_backward", "dy scale", "dx"};
 /// y = b + factor c (STREAM: McCalpin 1995).
 inline constexpr OpKind triad_kind{"triad", "b c", "y"};
 /// y = factor x.
@@ -34,8 +42,9 @@ inline constexpr OpKind swiglu_backward_kind{"swiglu_backward", "gate up dy", "d
 /// Whether the op is one of these.
 [[nodiscard]] constexpr bool is_pointwise(const OpKind& kind) {
   for (const OpKind& one :
-       {add_kind, cast_kind, gelu_backward_kind, gelu_forward_kind, relu_backward_kind, relu_forward_kind, scale_kind,
-        silu_backward_kind, silu_forward_kind, swiglu_backward_kind, swiglu_forward_kind, triad_kind}) {
+       {add_kind, cast_kind, gelu_backward_kind, gelu_forward_kind, modulate_backward_kind, modulate_forward_kind,
+        multiply_kind, relu_backward_kind, relu_forward_kind, scale_kind, silu_backward_kind, silu_forward_kind,
+        swiglu_backward_kind, swiglu_forward_kind, triad_kind}) {
     if (one.name == kind.name) return true;
   }
   return false;
@@ -61,6 +70,10 @@ struct Gelu {
 ValueId triad(Program& program, double factor, const Math& math, std::string label, ValueId b, ValueId c);
 ValueId scale(Program& program, double factor, const Math& math, std::string label, ValueId x);
 ValueId add(Program& program, const Math& math, std::string label, ValueId a, ValueId b);
+ValueId multiply(Program& program, const Math& math, std::string label, ValueId a, ValueId b);
+ValueId modulate_forward(Program& program, const Math& math, std::string label, ValueId x, ValueId scale,
+                         ValueId shift);
+ValueId modulate_backward(Program& program, const Math& math, std::string label, ValueId dy, ValueId scale);
 ValueId cast(Program& program, DType to, std::string label, ValueId x);
 ValueId gelu_forward(Program& program, const Gelu& attributes, const Math& math, std::string label, ValueId x);
 ValueId gelu_backward(Program& program, const Gelu& attributes, const Math& math, std::string label, ValueId x,

@@ -3,12 +3,14 @@
 // the type it computes in: what they lose there belongs to the bound.
 #include "reference/ops/pointwise_textbook.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <numbers>
 #include <string>
 #include <type_traits>
 
+#include "reference/ops/bias_gradient.h"
 #include "reference/ops/definition.h"
 #include "reference/ops/pointwise.h"
 #include "reference/ops/sum_error_bound.h"
@@ -20,6 +22,12 @@ constexpr std::size_t operands(std::string_view names) {
   std::size_t count = 1;
   for (const char c : names) count += c == ' ' ? 1 : 0;
   return count;
+}
+
+/// Where element `element` of y is in an input, which may be repeated.
+std::int64_t place_in(const TensorView& input, std::int64_t element, const Shape& y) {
+  const std::int64_t count = y.elements() / input.shape().elements();
+  return count == 1 ? element : element / (y[-1] * count) * y[-1] + element % y[-1];
 }
 
 /// Op: `kind`; `textbook_flop`, of fp64 per element; `flop(call)` per element; `bound(call, output)`; a constructor
@@ -46,13 +54,23 @@ class Pointwise final : public OpDefinition {
     std::array<TensorView, inputs> views;
     std::copy_n(operands.inputs.begin(), inputs, views.begin());
     const Op op(operands.call);
-    judge_elements<inputs>(views, wanted, judged, [&](std::int64_t, const std::array<double, inputs>& in) {
+    const auto judge = [&](std::int64_t, const std::array<double, inputs>& in) {
       if constexpr (std::is_same_v<decltype(op(in)), Expected>) {
         return op(in);
       } else {
         return op(in)[static_cast<std::size_t>(output)];
       }
-    });
+    };
+    const auto is_whole = [&](const TensorView& view) {
+      return view.shape().elements() == operands.outputs[0].shape.elements();
+    };
+    if (std::all_of(views.begin(), views.end(), is_whole)) return judge_elements<inputs>(views, wanted, judged, judge);
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      std::array<double, inputs> in;
+      for (std::size_t k = 0; k < inputs; ++k)
+        in[k] = views[k][place_in(views[k], wanted[i], operands.outputs[0].shape)];
+      judged[i] = judge(wanted[i], in);
+    }
   }
   void derivative(Program& program, const OpCall& call, GradientTape& tape) const override {
     if constexpr (requires(ValueId dy) { Op::gradient(program, call, tape, dy); }) {
@@ -100,6 +118,70 @@ struct AddOp {
     for (const ValueId operand : call.inputs) {
       if (tape.wanted(operand)) tape.contribute(operand, dy);
     }
+  }
+};
+
+// The gradient of an input that may be repeated, given that of what it stands for.
+void contribute_repeated(Program& program, const OpCall& call, GradientTape& tape, ValueId input, const char* label,
+                         ValueId gradient) {
+  if (program.spec(input).shape.elements() < program.spec(gradient).shape.elements())
+    gradient = column_sum(program, call.math, tape.label(call, label), gradient, tape.destination(input));
+  tape.contribute(input, gradient);
+}
+
+struct MultiplyOp {
+  static constexpr OpKind kind = multiply_kind;
+  static constexpr double textbook_flop = 4.0;
+  double u;
+  static double flop(const OpCall&) { return 1.0; }
+  static std::string bound(const OpCall&, int) { return "u |y|"; }
+  explicit MultiplyOp(const OpCall& call) : u(accumulator_roundoff(call.math)) {}
+  Expected operator()(const std::array<double, 2>& in) const {
+    const double y = in[0] * in[1];
+    return {y, u * std::fabs(y)};
+  }
+  static void gradient(Program& program, const OpCall& call, GradientTape& tape, ValueId dy) {
+    const ValueId a = call.input("a"), b = call.input("b");
+    if (tape.wanted(a)) tape.contribute(a, multiply(program, call.math, tape.label(call, "backward"), dy, b));
+    if (!tape.wanted(b)) return;
+    contribute_repeated(program, call, tape, b, "backward_b",
+                        multiply(program, call.math, tape.label(call, "products"), dy, a));
+  }
+};
+
+struct ModulateForwardOp {
+  static constexpr OpKind kind = modulate_forward_kind;
+  static constexpr double textbook_flop = 6.0;
+  double u;
+  static double flop(const OpCall&) { return 3.0; }
+  static std::string bound(const OpCall&, int) { return "u (2 |x (1 + scale)| + |y|)"; }
+  explicit ModulateForwardOp(const OpCall& call) : u(accumulator_roundoff(call.math)) {}
+  Expected operator()(const std::array<double, 3>& in) const {
+    const double product = in[0] * (1.0 + in[1]), y = product + in[2];
+    return {y, u * (2.0 * std::fabs(product) + std::fabs(y))};
+  }
+  static void gradient(Program& program, const OpCall& call, GradientTape& tape, ValueId dy) {
+    const ValueId x = call.input("x"), scale = call.input("scale"), shift = call.input("shift");
+    if (tape.wanted(x))
+      tape.contribute(x, modulate_backward(program, call.math, tape.label(call, "backward"), dy, scale));
+    if (tape.wanted(scale)) {
+      contribute_repeated(program, call, tape, scale, "backward_scale",
+                          multiply(program, call.math, tape.label(call, "products"), dy, x));
+    }
+    if (tape.wanted(shift)) contribute_repeated(program, call, tape, shift, "backward_shift", dy);
+  }
+};
+
+struct ModulateBackwardOp {
+  static constexpr OpKind kind = modulate_backward_kind;
+  static constexpr double textbook_flop = 5.0;
+  double u;
+  static double flop(const OpCall&) { return 2.0; }
+  static std::string bound(const OpCall&, int) { return "2 u |dx|"; }
+  explicit ModulateBackwardOp(const OpCall& call) : u(accumulator_roundoff(call.math)) {}
+  Expected operator()(const std::array<double, 2>& in) const {
+    const double dx = in[0] * (1.0 + in[1]);
+    return {dx, 2.0 * u * std::fabs(dx)};
   }
 };
 
@@ -300,6 +382,7 @@ struct SwigluBackwardOp {
 
 std::span<const OpDefinition* const> pointwise_definitions() {
   return definitions_of<Pointwise<AddOp>, Pointwise<CastOp>, Pointwise<GeluBackwardOp>, Pointwise<GeluForwardOp>,
+                        Pointwise<ModulateBackwardOp>, Pointwise<ModulateForwardOp>, Pointwise<MultiplyOp>,
                         Pointwise<ReluBackwardOp>, Pointwise<ReluForwardOp>, Pointwise<ScaleOp>,
                         Pointwise<SiluBackwardOp>, Pointwise<SiluForwardOp>, Pointwise<SwigluBackwardOp>,
                         Pointwise<SwigluForwardOp>, Pointwise<TriadOp>>();

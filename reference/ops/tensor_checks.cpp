@@ -27,6 +27,13 @@ void expect_axes(OpKind op, const TensorSpec& tensor, int rank, std::string_view
   }
 }
 
+void expect_rows_divide(OpKind op, const TensorSpec& few, const TensorSpec& many) {
+  const bool wide = few.shape.rank() >= 1 && many.shape.rank() >= 1 && few.shape[-1] == many.shape[-1];
+  if (wide && few.shape.elements() > 0 && many.shape.elements() % few.shape.elements() == 0) return;
+  refuse_shape(op, few.name, few.shape, "",
+               "[..., n] of rows that divide those of '" + many.name + "' " + many.shape.to_string());
+}
+
 void expect_float(OpKind op, const TensorSpec& tensor) {
   if (!is_float(tensor.dtype)) {
     throw ProgramError(subject(op, tensor.name) + "type " + std::string(name(tensor.dtype)) +

@@ -18,6 +18,9 @@ namespace gpubench {
 void expect_shape(OpKind op, const TensorSpec& tensor, const Shape& expected);
 /// Throws ProgramError unless the tensor has this many axes and at least one element; `expected` is for the message.
 void expect_axes(OpKind op, const TensorSpec& tensor, int rank, std::string_view expected);
+/// Throws ProgramError unless `few` is [..., n] like `many`, and its rows are a divisor of many's: each of them stands
+/// for as many consecutive ones.
+void expect_rows_divide(OpKind op, const TensorSpec& few, const TensorSpec& many);
 /// Throws ProgramError unless the tensor is of a floating-point type.
 void expect_float(OpKind op, const TensorSpec& tensor);
 /// Throws ProgramError unless the tensor is of this type.

@@ -37,6 +37,10 @@ inline std::vector<PointwiseCase> pointwise_cases() {
        [](Program& p, ValueId x, ValueId z) { return gelu_backward(p, Gelu{}, math_of(p, x), "op", x, z); }},
       {"gelu erf backward",
        [=](Program& p, ValueId x, ValueId z) { return gelu_backward(p, erf, math_of(p, x), "op", x, z); }},
+      {"multiply", [](Program& p, ValueId x, ValueId z) { return multiply(p, math_of(p, x), "op", x, z); }},
+      {"modulate", [](Program& p, ValueId x, ValueId z) { return modulate_forward(p, math_of(p, x), "op", x, z, z); }},
+      {"modulate backward",
+       [](Program& p, ValueId x, ValueId z) { return modulate_backward(p, math_of(p, x), "op", x, z); }},
       {"relu", [](Program& p, ValueId x, ValueId) { return relu_forward(p, math_of(p, x), "op", x); }},
       {"relu backward", [](Program& p, ValueId x, ValueId z) { return relu_backward(p, math_of(p, x), "op", x, z); },
        false},
@@ -47,6 +51,27 @@ inline std::vector<PointwiseCase> pointwise_cases() {
        [](Program& p, ValueId x, ValueId z) { return swiglu_backward(p, math_of(p, x), "op", x, z, z).dgate; }},
   };
 }
+
+/// modulate_forward of x [rows, n], a part of wider rows, by scale and shift [rows / repeats, n], both parts of one
+/// tensor: `columns` apart, the first at `first`.
+struct ModulatedRows {
+  Program program;
+  ValueId x, both;
+
+  ModulatedRows(DType dtype, std::int64_t rows, std::int64_t repeats, std::int64_t n, std::int64_t first) {
+    const auto part = [&](const char* name, ValueId whole, std::int64_t count, std::int64_t at) {
+      TensorSpec spec = tensor(name, dtype, Shape{count, n}, Role::activation);
+      spec.layout.strides = {program.spec(whole).shape[1], 1};
+      return program.part(whole, std::move(spec), at);
+    };
+    x = program.add(tensor("wide_x", dtype, Shape{rows, n + 8}, Role::activation));
+    both = program.add(tensor("both", dtype, Shape{rows / repeats, 2 * n + 8}, Role::activation));
+    const ValueId narrow = part("x", x, rows, first), scale = part("scale", both, rows / repeats, first);
+    Math math;
+    if (dtype == DType::f64) math.accumulate = DType::f64;
+    modulate_forward(program, math, "op", narrow, scale, part("shift", both, rows / repeats, first + n));
+  }
+};
 
 struct PointwiseProgram {
   Program program;

@@ -80,7 +80,8 @@ __global__ void __launch_bounds__(partial_columns* partial_groups) partial_sum_k
     if (group == 0 && column < args.columns) {
       T total = shared.at[0][lane];
       for (int i = 1; i < partial_groups; ++i) total += shared.at[i][lane];
-      To* to = column < args.split ? static_cast<To*>(args.y) + column
+      const std::int64_t gaps = args.row_columns == 0 ? 0 : column / args.row_columns * args.row_gap;
+      To* to = column < args.split ? static_cast<To*>(args.y) + column + gaps
                                    : static_cast<To*>(args.y_rest) + (column - args.split);
       store(to, narrow<To>(total));
     }
@@ -114,7 +115,10 @@ void launch_column_sum(const ColumnSumArgs& args, cudaStream_t stream) {
       launch_packs<From, 1>(args, stream);
     }
   });
-  launch_partial_sum({args.to, args.partial, args.parts, args.columns, args.columns, args.y, nullptr}, stream);
+  const std::int64_t columns = args.sums * args.columns;
+  launch_partial_sum({args.to, args.partial, args.parts / args.sums, columns, columns, args.y, nullptr, args.columns,
+                      args.y_stride - args.columns},
+                     stream);
 }
 
 void launch_partial_sum(const PartialSumArgs& args, cudaStream_t stream) {

@@ -5,7 +5,8 @@
 
 namespace gpubench::cuda {
 
-/// y[j] = sum of x[i, j]. x [rows, columns] of type `from`, y [columns] of type `to`. f64 sums in f64, and only f64
+/// y[g, j] = sum of x[i, j] over the g-th of `sums` equal shares of the rows. x [rows, columns] of type `from`, y
+/// [sums, columns] of type `to`. f64 sums in f64, and only f64
 /// from f64.
 struct ColumnSumArgs {
   Element from = Element::f32;
@@ -13,8 +14,9 @@ struct ColumnSumArgs {
   const void* x = nullptr;
   void* y = nullptr;
   std::int64_t rows = 0, columns = 0, stride = 0;
+  std::int64_t sums = 1, y_stride = 0;
   void* partial = nullptr;  ///< scratch: [parts, columns] in f32 (f64 for f64)
-  std::int64_t parts = 1;   ///< column_sum_parts()
+  std::int64_t parts = 1;   ///< column_sum_parts(); of several sums, as many as there are
 };
 
 [[nodiscard]] std::int64_t column_sum_parts(std::int64_t rows, std::int64_t columns, int multiprocessors);
@@ -30,6 +32,7 @@ struct PartialSumArgs {
   std::int64_t split = 0;
   void* y = nullptr;
   void* y_rest = nullptr;
+  std::int64_t row_columns = 0, row_gap = 0;  ///< where y is rows: of how many columns each, and what lies between them
 };
 
 void launch_partial_sum(const PartialSumArgs& args, cudaStream_t stream);

@@ -287,7 +287,7 @@ void launch_move(const MoveArgs& args, cudaStream_t stream) {
   if (args.axes == 1 && last.from == 1 && last.to == 1) return launch_run(args, stream);
   int source_axis = args.axes - 1;
   for (int a = 0; a < args.axes; ++a) {
-    if (args.axis[a].from < args.axis[source_axis].from) source_axis = a;
+    if (args.axis[a].from > 0 && args.axis[a].from < args.axis[source_axis].from) source_axis = a;
   }
   // A short side would leave most of a tile empty.
   const bool worth_tiles = source_axis != args.axes - 1 && args.axis[source_axis].extent >= 8 && last.extent >= 8;

@@ -1,4 +1,4 @@
-// Copies, transposes and reorders: the same elements elsewhere, bit for bit, as launches.
+// Copies, repeated rows, transposes and reorders: the same elements elsewhere, bit for bit, as launches.
 #pragma once
 
 #include "reference/cuda/kernels/launch.h"
@@ -7,7 +7,7 @@ namespace gpubench::cuda {
 
 inline constexpr int most_move_axes = 8;
 
-/// Neighbours along an axis are `from` and `to` elements apart.
+/// Neighbours along an axis are `from` and `to` elements apart; `from` is 0 where they are all the same.
 struct MoveAxis {
   std::int64_t extent = 1;
   std::int64_t from = 0, to = 0;

@@ -41,6 +41,31 @@ struct TriadOf {
     y[0] = x[0] + static_cast<T>(factor) * x[1];
   }
 };
+// Ops with inputs that may be repeated say so.
+struct MultiplyOf {
+  static constexpr int inputs = 2, outputs = 1;
+  static constexpr bool repeats = true;
+  template <class T>
+  static __device__ __forceinline__ void of(const T* x, T* y, double /*none*/) {
+    y[0] = x[0] * x[1];
+  }
+};
+struct ModulateForwardOf {
+  static constexpr int inputs = 3, outputs = 1;
+  static constexpr bool repeats = true;
+  template <class T>
+  static __device__ __forceinline__ void of(const T* x, T* y, double /*none*/) {
+    y[0] = x[0] * (T(1) + x[1]) + x[2];
+  }
+};
+struct ModulateBackwardOf {
+  static constexpr int inputs = 2, outputs = 1;
+  static constexpr bool repeats = true;
+  template <class T>
+  static __device__ __forceinline__ void of(const T* x, T* y, double /*none*/) {
+    y[0] = x[0] * (T(1) + x[1]);
+  }
+};
 template <bool tanh>
 struct GeluOf {
   static constexpr int inputs = 1, outputs = 1;
@@ -127,6 +152,18 @@ constexpr int pack_of() {
   return pack_bytes / narrow_size;
 }
 
+/// The row of an input that belongs to a row of y. The first input is never repeated.
+template <class Op>
+__device__ __forceinline__ std::int64_t row_of(const PointwiseArgs& args, int input, std::int64_t row) {
+  if constexpr (requires { Op::repeats; }) {
+    if (input == 0 || args.repeats[input] == 1) return row;
+    return row <= 0xFFFFFFFF && args.repeats[input] <= 0xFFFFFFFF
+               ? static_cast<unsigned>(row) / static_cast<unsigned>(args.repeats[input])
+               : row / args.repeats[input];
+  }
+  return row;
+}
+
 template <class Op, class A, class Y, int N, int in_flight>
 __global__ void __launch_bounds__(threads) pointwise_kernel(PointwiseArgs args) {
   using T = Computed<A, Y>;
@@ -145,7 +182,8 @@ __global__ void __launch_bounds__(threads) pointwise_kernel(PointwiseArgs args) 
       const std::int64_t count = args.columns - places[k].column;
 #pragma unroll
       for (int input = 0; input < Op::inputs; ++input) {
-        const A* x = static_cast<const A*>(args.in[input]) + places[k].row * args.in_stride[input];
+        const std::int64_t row = row_of<Op>(args, input, places[k].row);
+        const A* x = static_cast<const A*>(args.in[input]) + row * args.in_stride[input];
         loaded[k][input] = load_part<N>(x + places[k].column, count, A{});
       }
     }
@@ -216,6 +254,9 @@ constexpr NamedLaunch launches[] = {
     {"gelu_backward tanh", launch_any<GeluBackwardOf<true>>},
     {"gelu_forward erf", launch_any<GeluOf<false>>},
     {"gelu_forward tanh", launch_any<GeluOf<true>>},
+    {"modulate_backward", launch_any<ModulateBackwardOf>},
+    {"modulate_forward", launch_any<ModulateForwardOf>},
+    {"multiply", launch_any<MultiplyOf>},
     {"relu_backward", launch_any<ReluBackwardOf>},
     {"relu_forward", launch_any<ReluOf>},
     {"scale", launch_any<ScaleOf>},

@@ -150,11 +150,12 @@ std::optional<Rewrite> batch_norm_relu(const Chain& chain, int index) {
   return rewrite;
 }
 
-/// The first column_sum of a value.
+/// The first column_sum of all rows of a value.
 std::optional<int> column_sum_of(const Program& program, ValueId id) {
   for (const int index : program.readers(id)) {
     const OpCall& op = program.op(index);
-    if (op.kind == column_sum_kind && op.inputs[0] == id) return index;
+    const bool sums_all = op.kind == column_sum_kind && program.spec(op.outputs[0]).shape.rank() == 1;
+    if (sums_all && op.inputs[0] == id) return index;
   }
   return std::nullopt;
 }

@@ -127,6 +127,21 @@ TEST(Pointwise, PartsOfWiderRowsAreReadAndWrittenWithoutTouchingTheirNeighbours)
   }
 }
 
+TEST(Pointwise, RepeatedRowsMeetTheRowsTheyStandFor) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const std::int64_t repeats : {1, 4, 12}) {
+      for (const std::int64_t n : {1, 31, 1000}) {
+        testing::ModulatedRows e(dtype, 12, repeats, n, 3);
+        ProgramRun run(shared_backend(), e.program);
+        run.set_random(e.x, 1, 2.0);
+        run.set_random(e.both, 2, 1.0);
+
+        EXPECT_EQ(run_and_judge(run), "") << name(dtype) << ", " << repeats << ", n = " << n;
+      }
+    }
+  }
+}
+
 TEST(Pointwise, NaNSpreadsToItsElementOnly) {
   for (const PointwiseCase& op : pointwise_cases()) {
     for (const DType dtype : {DType::f32, DType::bf16}) {

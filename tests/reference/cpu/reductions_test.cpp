@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <tuple>
 
 #include "reference/cpu/cpu_backend.h"
 #include "reference/ops/bias_gradient.h"
@@ -33,6 +34,25 @@ TEST(ColumnSum, OddShapesLieWithinTheirBounds) {
 
         EXPECT_EQ(run_and_judge(run), "") << name(dtype) << ", " << rows << " x " << n << ", threads " << threads;
       }
+    }
+  }
+}
+
+TEST(ColumnSum, OfSharesReadsAndWritesPartsOfWiderRows) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const auto& [sums, rows, n] : {std::tuple{1, 9, 5}, {7, 128, 64}, {300, 3, 17}, {2, 1001, 33}}) {
+      Program program;
+      TensorSpec part = tensor("part", dtype, Shape{sums, rows, n}, Role::gradient);
+      part.layout.strides = {rows * 80, 80, 1};
+      const ValueId whole = program.add(tensor("whole", dtype, Shape{sums, rows, 80}, Role::gradient));
+      TensorSpec sum = tensor("sum", dtype, Shape{sums, n}, Role::gradient);
+      sum.layout.strides = {90, 1};
+      const ValueId y = program.reserve(tensor("y", dtype, Shape{sums, 90}, Role::gradient));
+      (void)column_sum(program, Math{}, "op", program.part(whole, part, 11), program.part(y, sum, 3));
+      ProgramRun run(shared_backend(), program);
+      run.set_random(whole, 1);
+
+      EXPECT_EQ(run_and_judge(run), "") << name(dtype) << ", " << sums << " x " << rows << " x " << n;
     }
   }
 }

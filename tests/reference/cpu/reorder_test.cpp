@@ -57,6 +57,26 @@ TEST(Transpose, PutsEveryElementWhereThePermutationSays) {
   }
 }
 
+// Into a part of wider rows, as heads that share a part of their keys get it.
+TEST(RepeatRows, WritesEveryRowAsOftenAsAskedAndNothingElse) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::u8}) {
+    Program program;
+    const ValueId x = program.add(tensor("x", dtype, Shape{3, 1, 17}, Role::activation));
+    const ValueId whole = program.reserve(tensor("whole", dtype, Shape{3, 5, 24}, Role::activation));
+    TensorSpec part = tensor("y", dtype, Shape{3, 5, 17}, Role::activation);
+    part.layout.strides = {5 * 24, 24, 1};
+    const ValueId y = program.part(whole, part, 7);
+    repeat_rows_into(program, Math{}, "op", x, y);
+    ProgramRun run(shared_backend(), program);
+    run.set(x, counting(3 * 17, dtype));
+    run.run();
+
+    const std::vector<double> in = run.get(x), out = run.get(y);
+    for (std::size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], in[i / (5 * 17) * 17 + i % 17]) << i;
+    EXPECT_TRUE(run.canaries_intact());
+  }
+}
+
 TEST(Transpose, KeepsNanPayloadsAndSubnormals) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
     Program program;

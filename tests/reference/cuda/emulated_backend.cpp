@@ -72,6 +72,7 @@ constexpr std::initializer_list<cuda::OpImplementation> implementations{
     {quantize_blocks_kind, cuda::plan_quantize_blocks},
     {quantize_kind, cuda::plan_quantize},
     {reorder_kind, cuda::plan_reorder},
+    {repeat_rows_kind, cuda::plan_repeat_rows},
     {residual_norm_backward_kind, cuda::plan_norm_backward},
     {residual_norm_forward_kind, cuda::plan_residual_norm_forward},
     {rms_norm_backward_kind, cuda::plan_norm_backward},

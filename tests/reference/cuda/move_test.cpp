@@ -1,6 +1,8 @@
 // copy, transpose and reorder on the CUDA backend's kernels: the same bits elsewhere.
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "harness/core/error.h"
 #include "reference/cuda/kernels/move.h"
 #include "reference/ops/move.h"
@@ -43,6 +45,25 @@ TEST(CudaCopy, OfAPartTouchesNothingElse) {
       const auto fill = [&](ProgramRun& run) { run.set_random(source, 7, 100.0); };
 
       EXPECT_EQ(run_in_every_order(program, fill), "") << first << ", " << columns;
+    }
+  }
+}
+
+TEST(CudaRepeatRows, OfEveryWidthIsExact) {
+  for (const DType dtype : all_types) {
+    for (const auto& [rows, count, n] : {std::tuple{3, 5, 17}, {9, 16, 64}, {40, 9, 1}, {1, 12, 16}, {4, 1, 8}}) {
+      for (const std::int64_t first : {0, 7}) {
+        Program program;
+        const std::int64_t width = n + 8;
+        const ValueId x = program.add(tensor("x", dtype, Shape{rows, 1, n}, Role::activation));
+        const ValueId whole = program.reserve(tensor("whole", dtype, Shape{rows, count, width}, Role::activation));
+        TensorSpec part = tensor("y", dtype, Shape{rows, count, n}, Role::activation);
+        part.layout.strides = {count * width, width, 1};
+        repeat_rows_into(program, Math{}, "op", x, program.part(whole, part, first));
+        const auto fill = [&](ProgramRun& run) { run.set_random(x, 7, 100.0); };
+
+        EXPECT_EQ(run_in_every_order(program, fill), "") << name(dtype) << ", " << rows << " " << count << " " << n;
+      }
     }
   }
 }

@@ -43,6 +43,22 @@ TEST(CudaPointwise, NothingIsRightForNothing) {
   EXPECT_EQ(run_in_every_order(e.program, [](ProgramRun&) {}), "");
 }
 
+TEST(CudaPointwise, RepeatedRowsMeetTheRowsTheyStandFor) {
+  for (const DType dtype : {DType::f64, DType::f32, DType::bf16}) {
+    for (const std::int64_t repeats : {1, 4, 12}) {
+      for (const auto& [n, first] : {std::pair{1, 3}, {31, 3}, {64, 8}}) {
+        testing::ModulatedRows e(dtype, 12, repeats, n, first);
+        const auto fill = [&](ProgramRun& run) {
+          run.set_random(e.x, 1, 2.0);
+          run.set_random(e.both, 2, 1.0);
+        };
+
+        EXPECT_EQ(run_in_every_order(e.program, fill), "") << name(dtype) << ", " << repeats << ", n = " << n;
+      }
+    }
+  }
+}
+
 /// A part: columns [first, first + columns) of `whole`.
 TensorSpec columns_of(const TensorSpec& whole, std::string part_name, std::int64_t columns) {
   TensorSpec part = whole;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/embedding.h"
@@ -34,6 +35,26 @@ TEST(CudaColumnSum, OddShapesLieWithinTheirBounds) {
 
       EXPECT_EQ(run_in_every_order(program, [&](ProgramRun& run) { run.set_random(x, 1); }), "")
           << name(dtype) << ", " << rows << " x " << n;
+    }
+  }
+}
+
+TEST(CudaColumnSum, OfSharesReadsAndWritesPartsOfWiderRows) {
+  for (const DType dtype : {DType::f64, DType::f32, DType::bf16}) {
+    for (const auto& [sums, rows, n] : {std::tuple{1, 9, 5}, {7, 128, 64}, {90, 3, 17}, {2, 301, 33}}) {
+      Program program;
+      TensorSpec part = tensor("part", dtype, Shape{sums, rows, n}, Role::gradient);
+      part.layout.strides = {rows * 80, 80, 1};
+      const ValueId whole = program.add(tensor("whole", dtype, Shape{sums, rows, 80}, Role::gradient));
+      Math math;
+      if (dtype == DType::f64) math.accumulate = dtype;
+      TensorSpec sum = tensor("sum", dtype, Shape{sums, n}, Role::gradient);
+      sum.layout.strides = {90, 1};
+      const ValueId y = program.reserve(tensor("y", dtype, Shape{sums, 90}, Role::gradient));
+      (void)column_sum(program, math, "op", program.part(whole, part, 8), program.part(y, sum, 3));
+
+      EXPECT_EQ(run_in_every_order(program, [&](ProgramRun& run) { run.set_random(whole, 1); }), "")
+          << name(dtype) << ", " << sums << " x " << rows << " x " << n;
     }
   }
 }

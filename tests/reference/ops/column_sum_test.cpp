@@ -20,6 +20,21 @@ TEST(ColumnSum, SumsOverAllLeadingAxes) {
   EXPECT_NEAR(run.judge(0, 0)[0].bound, 2 * 0x1p-24 * std::sqrt(3.0) * (9 + std::sqrt(35.0)), 1e-18);
 }
 
+TEST(ColumnSum, SumsEqualSharesOfTheRowsIntoSeveral) {
+  Program program;
+  const ValueId x = source(program, "x", DType::f32, {2, 3, 2});
+  const ValueId y = program.reserve(tensor("y", DType::f32, {2, 2}, Role::gradient));
+  EXPECT_EQ(column_sum(program, f32_math, "sum", x, y), y);
+  TextbookRun run(program);
+  run.set(x, {1, 2, 3, 4, 5, 6, 10, 20, 30, 40, 50, 60});
+  run.run();
+
+  EXPECT_EQ(run.get(y), (std::vector<double>{9, 12, 90, 120}));
+  // K = 3, Q = 10 sqrt(1 + 9 + 25) in the second pair of columns
+  EXPECT_NEAR(run.judge(0, 0)[2].bound, 2 * 0x1p-24 * std::sqrt(3.0) * (90 + 10 * std::sqrt(35.0)), 1e-17);
+  expect_subsets_agree(run, 0, 0);
+}
+
 TEST(ColumnSum, WritesBiasGradientsOfAnotherType) {
   Program program;
   const ValueId x = source(program, "x", DType::bf16, {4, 3});
@@ -82,6 +97,9 @@ TEST(ColumnSum, HasNoDerivativeAndRefusesScalars) {
             "column_sum has no derivative (op 'sum')");
   EXPECT_EQ(program_error([&] { (void)column_sum(program, f32_math, "none", scalar); }),
             "column_sum: tensor 'scalar' has shape []; expected [..., n]");
+  const ValueId three = program.reserve(tensor("three", DType::f32, {3, 2}, Role::gradient));
+  EXPECT_EQ(program_error([&] { (void)column_sum(program, f32_math, "none", x, three); }),
+            "column_sum: tensor 'three' has shape [3, 2]; expected [..., n] of rows that divide those of 'x' [2, 2]");
 }
 
 }  // namespace column_sum_test

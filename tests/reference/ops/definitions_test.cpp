@@ -83,6 +83,9 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "lion",
                                       "max_pool_backward",
                                       "max_pool_forward",
+                                      "modulate_backward",
+                                      "modulate_forward",
+                                      "multiply",
                                       "permute_tokens",
                                       "quantize",
                                       "quantize_blocks",
@@ -90,6 +93,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "relu_backward",
                                       "relu_forward",
                                       "reorder",
+                                      "repeat_rows",
                                       "residual_norm_backward",
                                       "residual_norm_forward",
                                       "rms_norm_backward",
@@ -115,7 +119,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "update_scale"}) {
     EXPECT_EQ(definition(OpKind{name}).kind().name, name);
   }
-  EXPECT_EQ(definitions().size(), 73U);
+  EXPECT_EQ(definitions().size(), 77U);
 }
 
 TEST(Definitions, AnUnknownKindIsAnErrorNamingTheKnownOnes) {
@@ -158,8 +162,14 @@ void add_matrix_ops(Program& p) {
   const ValueId largest = amax(p, f32_math, "amax", x);
   (void)scale_from_amax(p, {}, f32_math, "scale_from_amax", largest);
   (void)reorder(p, Layout::ordered({3, 4}, std::array{1, 0}), "reorder", x);
+  const ValueId one_of_each = source(p, "one_of_each", DType::f32, {3, 1, 4});
+  const ValueId repeated = p.reserve(tensor("repeated", DType::f32, {3, 2, 4}, Role::activation));
+  repeat_rows_into(p, f32_math, "repeat_rows", one_of_each, repeated);
   (void)scale(p, 0.1, f32_math, "scale", x);
   (void)transpose(p, {1, 0}, "transpose", x);
+  (void)multiply(p, f32_math, "multiply", x, y);
+  (void)modulate_forward(p, f32_math, "modulate", x, y, y);
+  (void)modulate_backward(p, f32_math, "modulate.backward", x, y);
   (void)relu_forward(p, f32_math, "relu", x);
   (void)relu_backward(p, f32_math, "relu.backward", y, x);
   (void)silu_forward(p, f32_math, "silu", x);

@@ -187,6 +187,51 @@ TEST(Elementwise, DerivativesAgreeWithDifferences) {
   }
 }
 
+TEST(Elementwise, RepeatedRowsAreTheRowsAndTheirGradientsAreSummed) {
+  Program program;
+  const ValueId x = source(program, "x", DType::f64, {2, 1, 3});
+  const ValueId y = program.reserve(tensor("y", DType::f64, {2, 3, 3}, Role::activation));
+  repeat_rows_into(program, f64_math, "op", x, y);
+  TextbookRun run(program);
+  run.set(x, {1, 2, 3, 4, 5, 6});
+  run.run();
+
+  EXPECT_EQ(run.get(y), (std::vector<double>{1, 2, 3, 1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6, 4, 5, 6}));
+  expect_derivative_agrees(program, y, {{x, spread(6, 4)}}, {x});
+}
+
+// Two samples of two rows: y = a b, and y = x (1 + scale) + shift.
+TEST(Elementwise, AVectorOfASampleMeetsAllItsRows) {
+  Program program;
+  const ValueId x = source(program, "x", DType::f32, {4, 2});
+  const ValueId scale = source(program, "scale", DType::f32, {2, 2}),
+                shift = source(program, "shift", DType::f32, {2, 2});
+  const ValueId product = multiply(program, f32_math, "product", x, scale);
+  const ValueId modulated = modulate_forward(program, f32_math, "modulated", x, scale, shift);
+  const ValueId gradient = modulate_backward(program, f32_math, "gradient", x, scale);
+  TextbookRun run(program);
+  run.set(x, {1, 2, 3, 4, 5, 6, 7, 8});
+  run.set(scale, {10, 100, -1, 2});
+  run.set(shift, {0.5, 0.25, 1, 2});
+  run.run();
+
+  EXPECT_EQ(run.get(product), (std::vector<double>{10, 200, 30, 400, -5, 12, -7, 16}));
+  EXPECT_EQ(run.get(modulated), (std::vector<double>{11.5, 202.25, 33.5, 404.25, 1, 20, 1, 26}));
+  EXPECT_EQ(run.get(gradient), (std::vector<double>{11, 202, 33, 404, 0, 18, 0, 24}));
+  EXPECT_DOUBLE_EQ(run.judge(0, 0)[1].bound, u32 * 200);
+  EXPECT_DOUBLE_EQ(run.judge(1, 0)[5].bound, u32 * (2 * 18 + 20));
+  EXPECT_DOUBLE_EQ(run.judge(2, 0)[1].bound, u32 * 2 * 202);
+}
+
+TEST(Elementwise, RowsThatCannotBeRepeatedAreRefused) {
+  Program program;
+  const ValueId x = source(program, "x", DType::f32, {2, 3});
+  const ValueId y = program.reserve(tensor("y", DType::f32, {5, 3}, Role::activation));
+
+  EXPECT_EQ(program_error([&] { repeat_rows_into(program, f32_math, "op", x, y); }),
+            "repeat_rows: tensor 'x' has shape [2, 3]; expected [..., n] of rows that divide those of 'y' [5, 3]");
+}
+
 TEST(Elementwise, ACastGoesBackInTheTypeOfItsInput) {
   Program program;
   const ValueId x = source(program, "x", DType::f32, {4});

@@ -45,7 +45,7 @@ table = [
     Expected(rf"dropout_kernel<{either}, [48]>", 256, 4),
     Expected(rf"gelu_bias_gradient_kernel<{either}, (true|false), [48]>", 256, 4),
     Expected(rf"gelu_epilogue_kernel<{sixteen}, (true|false), (true|false), 8>", 256, 6),
-    Expected(rf"pointwise_kernel<(Add|Triad|ReluBackward|SiluBackward|SwigluForward|SwigluBackward)Of, {either}, {either}, [48], 2>", 256, 4),
+    Expected(rf"pointwise_kernel<(Add|Multiply|ModulateForward|ModulateBackward|Triad|ReluBackward|SiluBackward|SwigluForward|SwigluBackward)Of, {either}, {either}, [48], 2>", 256, 4),
     Expected(rf"pointwise_kernel<GeluBackwardOf<(true|false)>, {either}, {either}, [48], 2>", 256, 4),
     Expected(rf"pointwise_kernel<(Scale|Cast|Relu|Silu)Of, {either}, {either}, [48], 4>", 256, 4),
     Expected(rf"pointwise_kernel<GeluOf<(true|false)>, {either}, {either}, [48], 4>", 256, 4),

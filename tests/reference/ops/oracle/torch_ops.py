@@ -134,6 +134,32 @@ def copy(op, x, kind):
     return x.clone()
 
 
+def repeated(x, y):
+    """Every row of x as often as fills the rows of y."""
+    rows = x.reshape(-1, x.shape[-1])
+    return rows.repeat_interleave(y.numel() // x.numel(), 0).reshape(y.shape)
+
+
+@computes("repeat_rows")
+def repeat_rows(op, x):
+    return repeated(x, op.outputs["y"])
+
+
+@computes("multiply")
+def multiply(op, a, b):
+    return a * repeated(b, a)
+
+
+@computes("modulate_forward")
+def modulate_forward(op, x, scale, shift):
+    return x * (1 + repeated(scale, x)) + repeated(shift, x)
+
+
+@computes("modulate_backward")
+def modulate_backward(op, dy, scale):
+    return dy * (1 + repeated(scale, dy))
+
+
 @computes("transpose")
 def transpose(op, x):
     return x.permute(op.permutation)
@@ -230,7 +256,8 @@ def gemm_weight_bias_gradient(op, a, b):
 
 @computes("column_sum")
 def column_sum(op, x):
-    return x.reshape(-1, x.shape[-1]).sum(0)
+    y = op.outputs["y"]
+    return x.reshape(y.numel() // y.shape[-1], -1, y.shape[-1]).sum(1).reshape(y.shape)
 
 
 # Images: NHWC and KRSC here, NCHW and KCRS there.

@@ -120,6 +120,8 @@ void add_row_programs(OraclePrograms& all) {
     (void)column_sum(p, f32_math, "two axes", of(p, "x", {9, 5}));
     (void)column_sum(p, f32_math, "four axes", of(p, "image", {2, 3, 4, 5}));
     (void)column_sum(p, f32_math, "a row", of(p, "row", {1, 7}));
+    (void)column_sum(p, f32_math, "of shares", of(p, "several", {2, 3, 4, 5}),
+                     p.reserve(tensor("sums", DType::f32, {6, 5}, Role::gradient)));
   });
 }
 
@@ -168,6 +170,16 @@ void add_element_programs(OraclePrograms& all) {
          gelu_forward(p, {GeluForm::erf}, f32_math, "gelu_erf", x), relu_forward(p, f32_math, "relu", z),
          silu_forward(p, f32_math, "silu", z), swiglu_forward(p, f32_math, "swiglu", x, z)},
         {x, z}};
+  });
+  add_differentiated(all, "repeated rows", [&](Program& p) -> OracleForward {
+    const ValueId x = of(p, "x", shape, fill), row = of(p, "row", {1, 7}, fill), shift = of(p, "shift", {1, 7}, fill);
+    const ValueId repeated = p.reserve(tensor("repeated", DType::f32, {2, 3, 7}, Role::activation));
+    const ValueId two = of(p, "two", {2, 7}, fill);
+    repeat_rows_into(p, f32_math, "repeat", two, repeated);
+    return {{multiply(p, f32_math, "product", x, row), multiply(p, f32_math, "square", x, x),
+             modulate_forward(p, f32_math, "modulated", x, row, shift),
+             modulate_forward(p, f32_math, "by element", x, x, x), repeated},
+            {x, row, shift, two}};
   });
   all.push_back(special_values());
   for (const double p : {0.1, 0.6}) {

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "reference/ops/attention.h"
+#include "reference/ops/bias_gradient.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/move.h"
@@ -136,6 +137,38 @@ TEST(Differentiate, AttentionFromAPackedProjectionAgreesWithCentralDifferences) 
     EXPECT_EQ(gradient.spec.layout, p.spec(forward[i]).layout);
   }
   EXPECT_EQ(count(p, add_kind) + count(p, reorder_kind) + count(p, copy_kind), 0);
+}
+
+// What was joined from two tensors goes back to each, without a copy between a packed gradient and its parts.
+TEST(Differentiate, JoinedPartsHaveTheirGradientsInPlace) {
+  Program p;
+  const ValueId x = source(p, "x", DType::f64, {3, 4}), w = parameter(p, "w", {4, 5});
+  const ValueId packed = gemm(p, {}, f64_math, "packed", x, w).c;
+  const auto columns = [&](const char* name, ValueId whole, std::int64_t n, std::int64_t first) {
+    TensorSpec spec = tensor(name, DType::f64, {3, n}, Role::activation);
+    spec.layout.strides = {5, 1};
+    return p.part(whole, std::move(spec), first);
+  };
+  const ValueId y = p.reserve(tensor("y", DType::f64, {3, 5}, Role::activation));
+  reorder_into(p, "front", columns("a", packed, 2, 3), columns("to_a", y, 2, 0));
+  reorder_into(p, "back", columns("b", packed, 3, 0), columns("to_b", y, 3, 2));
+
+  expect_gradients_agree(p, y, {x, w});
+
+  EXPECT_EQ(count(p, reorder_kind), 4);
+}
+
+TEST(Differentiate, GradientsOfAVectorOfASampleAreSumsOverItsRows) {
+  for (const std::int64_t rows : {2, 6}) {
+    Program p;
+    const ValueId x = source(p, "x", DType::f64, {6, 3}), a = parameter(p, "a", {rows, 3}),
+                  b = parameter(p, "b", {rows, 3});
+    const ValueId modulated = modulate_forward(p, f64_math, "modulated", x, a, b);
+
+    expect_gradients_agree(p, multiply(p, f64_math, "gated", modulated, a), {x, a, b});
+
+    EXPECT_EQ(count(p, column_sum_kind), rows == 2 ? 3 : 0);
+  }
 }
 
 TEST(Differentiate, AWholeAndItsPartsAddUp) {
