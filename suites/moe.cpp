@@ -234,6 +234,29 @@ Grid deepseek_layers() {
                   point(4096, 7168, 2048, 16, 4, "deepseek-v3 layer, 16 of its experts", Tier::standard)});
 }
 
+Grid deepseek_blocks() {
+  const auto point = [](std::int64_t s, std::int64_t h, std::int64_t heads, std::int64_t q_rank, std::int64_t kv_rank,
+                        std::int64_t f, std::int64_t experts, std::int64_t k, std::string label, Tier tier) {
+    return Point{{{"b", 1},
+                  {"s", s},
+                  {"h", h},
+                  {"heads", heads},
+                  {"q_rank", q_rank},
+                  {"kv_rank", kv_rank},
+                  {"nope", 128},
+                  {"rope", 64},
+                  {"v", 128},
+                  {"f", f},
+                  {"experts", experts},
+                  {"k", k}},
+                 std::move(label),
+                 tier};
+  };
+  return grid_of(
+      {point(256, 512, 8, 192, 128, 256, 16, 4, "deepseek-v3 block, small", Tier::standard),
+       point(4096, 7168, 128, 1536, 512, 2048, 16, 4, "deepseek-v3 block, 16 of its experts", Tier::standard)});
+}
+
 }  // namespace
 
 Suite moe() {
@@ -270,6 +293,8 @@ Suite moe() {
                            mixtral_blocks(), mixtral_block_step),
               declare_step("deepseek_layer", "one DeepSeek-V3 layer of experts: forward, backward, AdamW step",
                            "tokens", {"b", "s"}, deepseek_layers(), deepseek_layer_step),
+              declare_step("deepseek_block", "one block of DeepSeek-V3: forward, backward, AdamW step", "tokens",
+                           {"b", "s"}, deepseek_blocks(), deepseek_block_step),
               declare_step("mixtral_train_step", "a whole Mixtral training step: embedding to AdamW", "tokens",
                            {"b", "s"}, mixtral_models(), mixtral_train_step),
           }};

@@ -93,13 +93,14 @@ ValueId Layers::reshaped(const std::string& name, ValueId x, Shape shape) {
   return program_.part(x, tensor(name, spec.dtype, std::move(shape), spec.role), 0);
 }
 
-ValueId Layers::columns_of(const std::string& name, ValueId x, const Shape& shape, std::int64_t first) {
+ValueId Layers::columns_of(const std::string& name, ValueId x, const Shape& shape, std::int64_t first,
+                           std::int64_t per_head) {
   const std::int64_t width = program_.spec(x).shape[-1];
   TensorSpec spec = tensor(name, program_.spec(x).dtype, shape, Role::activation);
   if (shape.rank() == 2) {
     spec.layout.strides = {width, 1};
   } else {
-    spec.layout.strides = {shape[1] * width, width, shape[3], 1};
+    spec.layout.strides = {shape[1] * width, width, per_head == 0 ? shape[3] : per_head, 1};
   }
   return program_.part(x, std::move(spec), first);
 }
@@ -108,7 +109,7 @@ ValueId Layers::attention(const std::string& prefix, ValueId q, ValueId k, Value
   const Shape shape = program_.spec(q).shape;
   const Attention attributes{.causal = causal, .scale = 1.0 / std::sqrt(static_cast<double>(shape[3]))};
   const ValueId o = attention_forward(program_, attributes, recipe_.math, prefix + "attention", q, k, v).o;
-  return reshaped(prefix + "heads", o, {shape[0] * shape[1], shape[2] * shape[3]});
+  return reshaped(prefix + "heads", o, {shape[0] * shape[1], shape[2] * program_.spec(o).shape[3]});
 }
 
 ValueId Layers::self_attention(const std::string& prefix, ValueId x, const Heads& heads, bool causal) {

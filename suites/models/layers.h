@@ -20,6 +20,9 @@ struct Parameter {
   std::optional<ValueId> master;
 };
 
+/// A linear layer's product alone.
+inline constexpr Gemm no_bias{.transpose_b = true};
+
 /// b sequences of s tokens, and the heads that attend to them.
 struct Heads {
   std::int64_t b = 1, s = 1, heads = 1;
@@ -72,9 +75,10 @@ class Layers {
   /// The elements of a row-major x in another shape.
   ValueId reshaped(const std::string& name, ValueId x, Shape shape);
   /// Columns [first, first + n) of x [rows, width], n being the last extent: as [rows, n], or as heads [b, s, heads, d]
-  /// of rows that are b sequences.
-  ValueId columns_of(const std::string& name, ValueId x, const Shape& shape, std::int64_t first);
-  /// Attention of q [b, s, hq, d] to k and v [b, s, hkv, d] -> [b s, hq d]
+  /// of rows that are b sequences; `per_head`: how many columns there are from one head to the next, d unless given.
+  ValueId columns_of(const std::string& name, ValueId x, const Shape& shape, std::int64_t first,
+                     std::int64_t per_head = 0);
+  /// Attention of q [b, s, hq, d] to k [b, s, hkv, d] and v [b, s, hkv, dv] -> [b s, hq dv]
   ValueId attention(const std::string& prefix, ValueId q, ValueId k, ValueId v, bool causal);
   /// x [b s, h] -> [b s, h]: multi-head attention between linear layers, of which the first has q, k and v in one.
   ValueId self_attention(const std::string& prefix, ValueId x, const Heads& heads, bool causal);

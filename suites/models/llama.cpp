@@ -10,8 +10,6 @@
 namespace gpubench::suites {
 namespace {
 
-constexpr Gemm no_bias{.transpose_b = true};
-
 class Llama {
  public:
   Llama(Layers& layers, const Case& c, const FeedForward& feed_forward)

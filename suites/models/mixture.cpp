@@ -7,6 +7,7 @@
 #include "reference/ops/pointwise.h"
 #include "reference/ops/routing.h"
 #include "reference/ops/token_groups.h"
+#include "suites/models/latent_attention.h"
 #include "suites/models/llama.h"
 
 namespace gpubench::suites {
@@ -43,6 +44,14 @@ FeedForward mixtral_experts(const Case& c) {
   };
 }
 
+ValueId deepseek_experts(Layers& layers, const Case& c, ValueId x) {
+  const Routing routing{
+      .k = c.dim("k"), .scores = Routing::Scores::sigmoid, .normalize = true, .bias = true, .scale = 2.5};
+  const ValueId routed = mixture(layers, "", x, routing, c.dim("experts"), c.dim("f"));
+  const ValueId shared = layers.swiglu_mlp("shared.", x, c.dim("f"));
+  return layers.sum("sum", shared, routed);
+}
+
 }  // namespace
 
 Program mixtral_block_step(const Case& c, const Recipe& r) { return llama_block_step(c, r, mixtral_experts(c)); }
@@ -50,12 +59,18 @@ Program mixtral_train_step(const Case& c, const Recipe& r) { return llama_train_
 
 Program deepseek_layer_step(const Case& c, const Recipe& r) {
   const auto forward = [&](Layers& layers, ValueId x) {
-    const Routing routing{
-        .k = c.dim("k"), .scores = Routing::Scores::sigmoid, .normalize = true, .bias = true, .scale = 2.5};
-    const ValueId normed = layers.rms_norm("norm", x);
-    const ValueId routed = mixture(layers, "", normed, routing, c.dim("experts"), c.dim("f"));
-    const ValueId shared = layers.swiglu_mlp("shared.", normed, c.dim("f"));
-    return layers.sum("residual", x, layers.sum("sum", shared, routed));
+    return layers.sum("residual", x, deepseek_experts(layers, c, layers.rms_norm("norm", x)));
+  };
+  return block_step(c, r, token_block(r, c.dim("b") * c.dim("s"), c.dim("h"), forward));
+}
+
+Program deepseek_block_step(const Case& c, const Recipe& r) {
+  const auto forward = [&](Layers& layers, ValueId x) {
+    const LatentAttention sizes(c);
+    const RotaryTables tables = layers.rotary_tables(sizes.heads.s, sizes.rope);
+    const ValueId attended = latent_attention(layers, "", layers.rms_norm("norm1", x), sizes, tables);
+    const ValueId middle = layers.sum("residual1", x, attended);
+    return layers.sum("residual2", middle, deepseek_experts(layers, c, layers.rms_norm("norm2", middle)));
   };
   return block_step(c, r, token_block(r, c.dim("b") * c.dim("s"), c.dim("h"), forward));
 }

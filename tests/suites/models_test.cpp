@@ -196,6 +196,33 @@ TEST(Models, AMixtralBlockDoesTheWorkOfTwoExpertsAToken) {
   for (const OpCall& op : program.ops()) EXPECT_NE(op.kind.name, "reorder") << op.label;
 }
 
+Dims deepseek(std::int64_t s, std::int64_t experts) {
+  return {{"b", 1},      {"s", s},     {"h", 7168}, {"heads", 128}, {"q_rank", 1536},     {"kv_rank", 512},
+          {"nope", 128}, {"rope", 64}, {"v", 128},  {"f", 2048},    {"experts", experts}, {"k", 8}};
+}
+
+// DeepSeek-V3 has 58 such blocks (whose 256 biases of the router are no parameters here), and 3 with a feed-forward
+// layer of width 18432 in place of the experts, an embedding and a head of 129280 tokens, and a last norm.
+TEST(Models, DeepSeekHasTheParametersOfItsPublishedSize) {
+  const std::int64_t h = 7168, attention = 187'107'328, norms = 2 * h;
+  const std::int64_t block = parameters_of(build("moe", "deepseek_block", deepseek(128, 256), "bf16"));
+
+  EXPECT_EQ(58 * (block + 256) + 3 * (attention + norms + 3 * h * 18432) + 2 * 129280 * h + h, 671'026'419'200);
+}
+
+// Queries and keys of 192 elements, values of 128, and of both each query meets half of the others; of copies there is
+// one per part that is not rotated, and of its gradient.
+TEST(Models, ADeepSeekBlockDoesTheWorkOfItsLatents) {
+  const Program program = build("moe", "deepseek_block", deepseek(2048, 256));
+  int copies = 0;
+  for (const OpCall& op : program.ops()) copies += op.kind.name == "reorder" ? 1 : 0;
+
+  EXPECT_DOUBLE_EQ(flop_of(program, {"attention_forward"}), 128 * 2.0 * (192 + 128) * 2048 * 2049 / 2);
+  EXPECT_DOUBLE_EQ(flop_of(program, {"gemm"}),
+                   2048 * 3 * 2.0 * (187'107'328 - 2048 + 7168 * 256 + 3 * 7168 * 2048));  // without the latents' norms
+  EXPECT_EQ(copies, 5);
+}
+
 // Both halves of gate_up, and q, k and v, whatever lies between them and the product: nothing is copied in between.
 TEST(Models, TheGradientsOfPackedProductsAreWrittenInPlace) {
   const Program program =

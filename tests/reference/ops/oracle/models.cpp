@@ -62,6 +62,19 @@ void add_models(OraclePrograms& all) {
        {"vocab", 17}});
   add("moe", "mixtral_block",
       {{"b", 2}, {"s", 5}, {"h", 24}, {"heads", 6}, {"kv", 3}, {"f", 20}, {"experts", 4}, {"k", 3}});
+  add("moe", "deepseek_block",
+      {{"b", 2},
+       {"s", 5},
+       {"h", 24},
+       {"heads", 3},
+       {"q_rank", 10},
+       {"kv_rank", 8},
+       {"nope", 6},
+       {"rope", 4},
+       {"v", 5},
+       {"f", 20},
+       {"experts", 7},
+       {"k", 3}});
   add("moe", "deepseek_layer", {{"b", 2}, {"s", 5}, {"h", 24}, {"f", 20}, {"experts", 7}, {"k", 3}});
   add("transformer", "bert_train_step", {{"b", 2}, {"s", 17}, {"layers", 2}, {"h", 12}, {"heads", 2}, {"vocab", 19}});
   add("transformer", "vit_train_step",

@@ -304,13 +304,45 @@ def mixtral_block_step(rank, w):
     return llama_block_step(rank, w, mixtral_experts)
 
 
+def deepseek_experts(rank, w, x):
+    affinity = torch.sigmoid(F.linear(x, w["router.w"]))
+    chosen = (affinity + rank.named("router.bias")).topk(rank.dims["k"]).indices
+    gates = torch.zeros_like(affinity).scatter(-1, chosen, 1) * affinity
+    return swiglu_mlp(rank, w, "shared.", x) + of_experts(w, "", x, 2.5 * gates / gates.sum(-1, keepdim=True))
+
+
 @step_of("deepseek_layer", adamw)
 def deepseek_layer(rank, w):
-    def layer(x):
-        normed = llama_norm(w["norm.gamma"], x)
-        affinity = torch.sigmoid(F.linear(normed, w["router.w"]))
-        chosen = (affinity + rank.named("router.bias")).topk(rank.dims["k"]).indices
-        gates = torch.zeros_like(affinity).scatter(-1, chosen, 1) * affinity
-        routed = of_experts(w, "", normed, 2.5 * gates / gates.sum(-1, keepdim=True))
-        return x + swiglu_mlp(rank, w, "shared.", normed) + routed
-    return block_step(rank, "residual", layer)
+    return block_step(rank, "residual", lambda x: x + deepseek_experts(rank, w, llama_norm(w["norm.gamma"], x)))
+
+
+# Multi-head latent attention, equations 1 to 11 of DeepSeek-V3; positions are complex numbers of neighbours, as in DeepSeek's inference code.
+
+def latent_attention(rank, w, x):
+    """x: [b, s, h]"""
+    (b, s, _), (heads, kv_rank, nope, rope, v_width) = x.shape, (rank.dims[name] for name in ("heads", "kv_rank", "nope", "rope", "v"))
+    turns = torch.complex(rank.named("cos"), rank.named("sin"))  # [s, rope/2]; the suite's are not of true angles
+
+    def turned(x):
+        """x: [b, heads, s, rope]"""
+        return torch.view_as_real(torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous()) * turns).flatten(-2)
+
+    def of_heads(x):
+        return x.reshape(b, s, heads, -1).transpose(1, 2)
+
+    q = of_heads(F.linear(llama_norm(w["q_norm.gamma"], F.linear(x, w["q_a.w"])), w["q_b.w"]))
+    latent, shared = F.linear(x, w["kv_a.w"]).split([kv_rank, rope], -1)
+    k, v = of_heads(F.linear(llama_norm(w["kv_norm.gamma"], latent), w["kv_b.w"])).split([nope, v_width], -1)
+    q = torch.cat([q[..., :nope], turned(q[..., nope:])], -1)
+    k = torch.cat([k, turned(shared[:, None]).expand(b, heads, s, rope)], -1)
+    scores = q @ k.mT / math.sqrt(nope + rope) + torch.full((s, s), -math.inf, dtype=x.dtype).triu(1)
+    return F.linear((torch.softmax(scores, -1) @ v).transpose(1, 2).reshape(b, s, -1), w["attention_out.w"])
+
+
+@step_of("deepseek_block", adamw)
+def deepseek_block(rank, w):
+    def block(x):
+        attended = latent_attention(rank, w, llama_norm(w["norm1.gamma"], x).reshape(rank.dims["b"], rank.dims["s"], -1))
+        middle = x + attended.flatten(0, 1)
+        return middle + deepseek_experts(rank, w, llama_norm(w["norm2.gamma"], middle))
+    return block_step(rank, "residual2", block)
