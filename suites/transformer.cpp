@@ -3,6 +3,7 @@
 // are reduced between them.
 #include "harness/core/step_parts.h"
 #include "suites/models/bert.h"
+#include "suites/models/dit.h"
 #include "suites/models/gpt2.h"
 #include "suites/models/llama.h"
 #include "suites/models/vit.h"
@@ -144,6 +145,46 @@ Grid vit_models() {
   return grid;
 }
 
+Grid dit_blocks() {
+  const auto point = [](std::int64_t n, std::int64_t s, std::int64_t h, std::int64_t heads, std::string label,
+                        Tier tier) {
+    return Point{{{"n", n}, {"s", s}, {"h", h}, {"heads", heads}}, std::move(label), tier};
+  };
+  Grid grid;
+  grid.recipes = training_recipes();
+  grid.points = {
+      point(1, 64, 1152, 16, "dit-xl-2 block, a quarter of its tokens", Tier::standard),
+      point(32, 256, 1152, 16, "dit-xl-2 block", Tier::standard),
+  };
+  return grid;
+}
+
+Grid dit_models() {
+  const auto point = [](std::int64_t n, std::int64_t image, std::int64_t layers, std::int64_t h, std::int64_t heads,
+                        std::int64_t classes, std::string label, Tier tier) {
+    return Point{{{"n", n},
+                  {"image", image},
+                  {"channels", 4},
+                  {"patch", 2},
+                  {"layers", layers},
+                  {"h", h},
+                  {"heads", heads},
+                  {"classes", classes}},
+                 std::move(label),
+                 tier};
+  };
+  Grid grid;
+  grid.recipes = {"f32", "tf32", "bf16"};  // in f16 the loss would have to be scaled
+  Point smallest = point(2, 8, 1, 64, 2, 10, "dit-s-2, a narrow layer", Tier::smoke);
+  smallest.recipes = {"bf16"};
+  grid.points = {
+      smallest,
+      point(32, 32, 12, 384, 6, 1000, "dit-s-2", Tier::standard),
+      point(32, 32, 28, 1152, 16, 1000, "dit-xl-2", Tier::large),
+  };
+  return grid;
+}
+
 }  // namespace
 
 Suite transformer() {
@@ -160,6 +201,10 @@ Suite transformer() {
                            llama_models(), llama_train_step),
               declare_step("bert_train_step", "a whole BERT training step on masked tokens: embedding to AdamW",
                            "tokens", {"b", "s"}, bert_models(), bert_train_step),
+              declare_step("dit_block", "one block of a diffusion transformer: forward, backward, AdamW step", "images",
+                           {"n"}, dit_blocks(), dit_block_step),
+              declare_step("dit_train_step", "a whole diffusion transformer's training step: latents to AdamW",
+                           "images", {"n"}, dit_models(), dit_train_step),
               declare_step("vit_train_step", "a whole vision transformer training step: images to AdamW", "images",
                            {"n"}, vit_models(), vit_train_step),
           }};

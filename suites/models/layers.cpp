@@ -10,6 +10,7 @@
 #include "reference/ops/conv2d.h"
 #include "reference/ops/embedding.h"
 #include "reference/ops/loss_scaling.h"
+#include "reference/ops/move.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/pointwise.h"
@@ -87,6 +88,14 @@ ValueId Layers::rms_norm(const std::string& label, ValueId x) {
 }
 
 ValueId Layers::sum(const std::string& label, ValueId a, ValueId b) { return add(program_, recipe_.math, label, a, b); }
+
+ValueId Layers::patches(ValueId image, std::int64_t patch) {
+  const Shape shape = program_.spec(image).shape;
+  const std::int64_t n = shape[0], down = shape[1] / patch, across = shape[2] / patch, c = shape[3];
+  const ValueId cut = reshaped("cut", image, {n, down, patch, across, patch, c});
+  const ValueId turned = transpose(program_, {0, 1, 3, 2, 4, 5}, "patches", cut);
+  return reshaped("patch_rows", turned, {n * down * across, patch * patch * c});
+}
 
 ValueId Layers::reshaped(const std::string& name, ValueId x, Shape shape) {
   const TensorSpec& spec = program_.spec(x);
@@ -282,12 +291,14 @@ Program block_step(const Case& c, const Recipe& r, const Block& block) {
 }
 
 Program train_step(const Case& c, const Recipe& r, Optimizer optimizer,
-                   const std::function<ValueId(Layers&)>& forward) {
+                   const std::function<Objective(Layers&)>& forward) {
   Program p;
   Layers layers(p, r);
-  const ValueId loss = forward(layers);
-  const std::optional<ValueId> scale = layers.loss_scale();  // which is the gradient of what it is a factor of
-  const std::vector<ValueId> gradients = layers.backward(loss, scale);
+  const Objective objective = forward(layers);
+  // A scale is the gradient of the loss that it is a factor of; a gradient that is given has none.
+  const std::optional<ValueId> scale = objective.gradient ? std::nullopt : layers.loss_scale();
+  const std::vector<ValueId> gradients =
+      layers.backward(objective.value, objective.gradient ? objective.gradient : scale);
   layers.update(optimizer, gradients, scale);
   return whole_step(c, layers, gradients, Reduction::average);
 }

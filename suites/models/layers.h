@@ -72,6 +72,9 @@ class Layers {
   /// x [n, h, w, c] -> [n, ceil(h / stride), ..., k]: a convolution of r x r (odd) without a bias, padded by r / 2, and
   /// batch normalization, which updates its running averages.
   ValueId conv_norm(const std::string& label, ValueId x, std::int64_t k, std::int64_t r, std::int64_t stride);
+  /// Squares of an image [n, h, w, c], each of `patch` x `patch` x c elements as a row, image by image: what a
+  /// convolution of that window and stride meets.
+  ValueId patches(ValueId image, std::int64_t patch);
   /// The elements of a row-major x in another shape.
   ValueId reshaped(const std::string& name, ValueId x, Shape shape);
   /// Columns [first, first + n) of x [rows, width], n being the last extent: as [rows, n], or as heads [b, s, heads, d]
@@ -134,8 +137,15 @@ struct Block {
 /// Of a transformer: rows of tokens [tokens, width] as norms meet them, and AdamW.
 [[nodiscard]] Block token_block(const Recipe& r, std::int64_t tokens, std::int64_t width,
                                 std::function<ValueId(Layers&, ValueId x)> forward);
-/// The training step of a whole model, whose `forward` returns the loss, a mean over the batch.
+/// What a training step descends: a loss, a mean over the batch; or a value and the gradient of a loss by it, where no
+/// op computes that loss: not for recipes that scale it.
+struct Objective {
+  ValueId value;
+  std::optional<ValueId> gradient;
+  Objective(ValueId value, std::optional<ValueId> gradient = {}) : value(value), gradient(gradient) {}
+};
+/// The training step of a whole model, whose `forward` returns its objective.
 [[nodiscard]] Program train_step(const Case& c, const Recipe& r, Optimizer optimizer,
-                                 const std::function<ValueId(Layers&)>& forward);
+                                 const std::function<Objective(Layers&)>& forward);
 
 }  // namespace gpubench::suites

@@ -12,16 +12,6 @@ namespace {
 
 constexpr double vit_epsilon = 1e-6;
 
-// The paper's convolution, whose stride is its window, is one linear layer over patches [n, side, side, patch, patch,
-// 3].
-ValueId patches_of(Layers& layers, ValueId image, std::int64_t patch) {
-  const Shape shape = layers.program().spec(image).shape;
-  const std::int64_t n = shape[0], side = shape[1] / patch;
-  const ValueId cut = layers.reshaped("cut", image, {n, side, patch, side, patch, 3});
-  const ValueId patches = transpose(layers.program(), {0, 1, 3, 2, 4, 5}, "patches", cut);
-  return layers.reshaped("patch_rows", patches, {n * side * side, patch * patch * 3});
-}
-
 // The class token [1, h] in front of each image's patches [n tokens, h] -> [n (1 + tokens), h].
 ValueId with_class_token(Layers& layers, ValueId patches, std::int64_t n) {
   Program& p = layers.program();
@@ -33,8 +23,7 @@ ValueId with_class_token(Layers& layers, ValueId patches, std::int64_t n) {
     TensorSpec spec = tensor(std::string(name) + ".placed", rows.dtype, {n, count, h}, Role::activation);
     spec.layout.strides = {(1 + tokens) * h, h, 1};
     const ValueId from = layers.reshaped(std::string(name) + ".rows", x, {n, count, h});
-    p.append(
-        {reorder_kind, {}, Math{}, {from}, {p.part(all, std::move(spec), first * h)}, std::string("place.") + name});
+    reorder_into(p, std::string("place.") + name, from, p.part(all, std::move(spec), first * h));
   };
   place("class", token, 1, 0);
   place("patches", patches, tokens, 1);
@@ -60,7 +49,8 @@ Program vit_train_step(const Case& c, const Recipe& r) {
     const std::int64_t s = 1 + (size / patch) * (size / patch);
     const ValueId image = layers.batch(tensor("image", r.tensor, {n, size, size, 3}, Role::input, Fill::normal(1.0)));
     const ValueId labels = layers.classes("labels", n, c.dim("classes"));
-    const ValueId patches = layers.linear("patch_embedding", patches_of(layers, image, patch), h);
+    // The paper's convolution, whose stride is its window, as a linear layer.
+    const ValueId patches = layers.linear("patch_embedding", layers.patches(image, patch), h);
     const ValueId tokens = with_class_token(layers, patches, n);
     const ValueId position = layers.embedding("position_embedding", layers.sequence("positions", n * s, s), s, h);
     ValueId x = layers.sum("embedding", tokens, position);

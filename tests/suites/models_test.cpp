@@ -177,6 +177,23 @@ TEST(Models, VitDoesItsPublishedWork) {
   EXPECT_DOUBLE_EQ(attention, 12 * 4 * 768.0 * 197 * 197);
 }
 
+Dims dit_xl_2() {
+  return {{"n", 1},       {"image", 32}, {"channels", 4}, {"patch", 2},
+          {"layers", 28}, {"h", 1152},   {"heads", 16},   {"classes", 1000}};
+}
+
+// 675 million with the 256 fixed positions that DiT counts as well; its 118.64 GFLOP are multiply-adds of the products
+// (patches and time step have no gradient of their input), and some of what lies between them.
+TEST(Models, DitHasTheParametersAndDoesTheWorkOfItsPublishedSize) {
+  const Program program = build("transformer", "dit_train_step", dit_xl_2());
+  const double without_dx = 2.0 * 1152 * (256 * 16 + 256);
+  const double attention = flop_of(program, {"attention_forward"});
+  const double products = (flop_of(program, {"gemm"}) + without_dx) / 3;
+
+  EXPECT_EQ(parameters_of(program) + 256 * 1152, 675'129'632);
+  EXPECT_NEAR((products + attention) / 2e9, 118.64, 0.03);
+}
+
 TEST(Models, MixtralHasTheParametersOfItsPublishedSize) {
   Dims dims = llama(32, 4096, 32, 8, 14336, 32000);
   dims.emplace_back("experts", 8);

@@ -67,9 +67,9 @@ TEST(Suites, TheTiersOfTheProcessorKeepTheirSize) {
   Selection selection;
   selection.default_precisions = {"f32", "bf16"};
   selection.tier = Tier::smoke;
-  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 151U);
+  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 152U);
   selection.tier = Tier::quick;
-  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 444U);
+  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 445U);
 }
 
 // Of cuBLAS's TN, NN and NT in columns: [512, 16] over 500000 with rows as columns.

@@ -79,6 +79,9 @@ void add_models(OraclePrograms& all) {
   add("transformer", "bert_train_step", {{"b", 2}, {"s", 17}, {"layers", 2}, {"h", 12}, {"heads", 2}, {"vocab", 19}});
   add("transformer", "vit_train_step",
       {{"n", 3}, {"image", 12}, {"patch", 4}, {"layers", 2}, {"h", 12}, {"heads", 2}, {"classes", 5}});
+  add("transformer", "dit_block", {{"n", 2}, {"s", 7}, {"h", 12}, {"heads", 2}});
+  add("transformer", "dit_train_step",
+      {{"n", 3}, {"image", 6}, {"channels", 2}, {"patch", 2}, {"layers", 2}, {"h", 12}, {"heads", 2}, {"classes", 5}});
   add("convnet", "resnet_block", {{"n", 3}, {"h", 7}, {"c", 8}, {"width", 2}, {"stride", 1}});
   add("convnet", "resnet_block", {{"n", 3}, {"h", 7}, {"c", 6}, {"width", 3}, {"stride", 2}});
   add("convnet", "resnet_train_step", {{"n", 4}, {"image", 64}, {"width", 3}, {"depth", 50}, {"classes", 7}});

@@ -232,6 +232,46 @@ def vit_train_step(rank, w):
     return loss_of(rank, linear(w, "head", layer_norm(w, "ln", x[:, 0], 1e-6)), "head")
 
 
+# Peebles and Xie, Scalable Diffusion Models with Transformers, arXiv 2212.09748: blocks of ViT with adaLN-Zero, figure 3.
+
+def modulation(w, prefix, conditioning, count):
+    return linear(w, prefix + "modulation", F.silu(conditioning))[:, None].chunk(count, -1)
+
+
+def modulated(x, scale, shift):
+    return F.layer_norm(x, x.shape[-1:], eps=1e-6) * (1 + scale) + shift
+
+
+def dit_block(w, prefix, x, conditioning, heads):
+    """x: [n, s, h]"""
+    shift1, scale1, gate1, shift2, scale2, gate2 = modulation(w, prefix, conditioning, 6)
+    x = x + gate1 * self_attention(w, prefix, modulated(x, scale1, shift1), heads, causal=False)
+    return x + gate2 * mlp(w, prefix, modulated(x, scale2, shift2), "tanh")
+
+
+@step_of("dit_block", adamw)
+def dit_block_step(rank, w):
+    def block(x):
+        return dit_block(w, "", x.reshape(rank.dims["n"], rank.dims["s"], -1), rank.named("conditioning"), rank.dims["heads"]).flatten(0, 1)
+    return block_step(rank, "residual2", block)
+
+
+@step_of("dit_train_step", adamw)
+def dit_train_step(rank, w):
+    n, patch, layers, heads, channels = (rank.dims[name] for name in ("n", "patch", "layers", "heads", "channels"))
+    conditioning = linear(w, "timestep.down", F.silu(linear(w, "timestep.up", rank.named("timestep")))) + w["class_embedding.table"][rank.named("labels")]
+    h = conditioning.shape[1]
+    filter = w["patch_embedding.w"].reshape(h, patch, patch, channels).permute(0, 3, 1, 2)
+    x = F.conv2d(rank.named("latent").permute(0, 3, 1, 2), filter, w["patch_embedding.b"], stride=patch).flatten(2).mT + rank.named("positions")
+    for layer in range(layers):
+        x = dit_block(w, f"block{layer}.", x, conditioning, heads)
+    shift, scale = modulation(w, "head.", conditioning, 2)
+    predicted = linear(w, "head", modulated(x, scale, shift)).flatten(0, 1)
+    loss = F.mse_loss(predicted, rank.named("noise"))
+    return loss, {"prediction": (rank.named("head"), predicted),
+                  "error_norm": (rank.named("error_norm"), torch.sqrt(loss * predicted.numel()).reshape(1))}
+
+
 # He et al., Deep Residual Learning for Image Recognition, arXiv 1512.03385, with the stride in the bottleneck's middle ("v1.5", as in
 # torchvision and MLPerf). NCHW here.
 
