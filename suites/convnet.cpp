@@ -1,6 +1,8 @@
 // Suite convnet: training steps of convolutional networks as a whole, forward to SGD: ResNet's bottlenecks, and
-// complete networks. On several ranks each has a batch of the size that the case names, and statistics of its own.
+// complete networks, ResNet and VGG. On several ranks each has a batch of the size that the case names, and statistics
+// of its own.
 #include "suites/models/resnet.h"
+#include "suites/models/vgg.h"
 #include "suites/suites.h"
 
 namespace gpubench::suites {
@@ -54,6 +56,16 @@ Grid networks() {
   return grid;
 }
 
+Grid vgg_networks() {
+  const auto point = [](std::int64_t n, Tier tier) {
+    return Point{{{"n", n}, {"image", 224}, {"width", 64}, {"classes", 1000}}, "vgg-16", tier};
+  };
+  Grid grid;
+  grid.recipes = training_recipes();
+  grid.points = {point(32, Tier::standard), point(128, Tier::large)};
+  return grid;
+}
+
 }  // namespace
 
 Suite convnet() {
@@ -64,6 +76,8 @@ Suite convnet() {
                            {"n"}, bottlenecks(), resnet_block_step),
               declare_step("resnet_train_step", "a whole ResNet v1.5 training step: images to SGD", "images", {"n"},
                            networks(), resnet_train_step),
+              declare_step("vgg_train_step", "a whole VGG-16 training step with batch normalization: images to SGD",
+                           "images", {"n"}, vgg_networks(), vgg_train_step),
           }};
 }
 

@@ -177,6 +177,16 @@ TEST(Models, VitDoesItsPublishedWork) {
   EXPECT_DOUBLE_EQ(attention, 12 * 4 * 768.0 * 197 * 197);
 }
 
+// 138 365 992 as torchvision's vgg16_bn counts them, whose 13 convolutions have biases, 4224, though a norm follows.
+TEST(Models, VggHasTheParametersAndDoesTheWorkOfItsPublishedSize) {
+  const Program program =
+      build("convnet", "vgg_train_step", {{"n", 1}, {"image", 224}, {"width", 64}, {"classes", 1000}});
+  const double convolutions = flop_of(program, {"conv2d_forward"}), linear = flop_of(program, {"gemm"}) / 3;
+
+  EXPECT_EQ(parameters_of(program) + 4224, 138'365'992);
+  EXPECT_NEAR((convolutions + linear) / 2e9, 15.47, 0.005);
+}
+
 Dims dit_xl_2() {
   return {{"n", 1},       {"image", 32}, {"channels", 4}, {"patch", 2},
           {"layers", 28}, {"h", 1152},   {"heads", 16},   {"classes", 1000}};

@@ -84,6 +84,7 @@ void add_models(OraclePrograms& all) {
       {{"n", 3}, {"image", 6}, {"channels", 2}, {"patch", 2}, {"layers", 2}, {"h", 12}, {"heads", 2}, {"classes", 5}});
   add("convnet", "resnet_block", {{"n", 3}, {"h", 7}, {"c", 8}, {"width", 2}, {"stride", 1}});
   add("convnet", "resnet_block", {{"n", 3}, {"h", 7}, {"c", 6}, {"width", 3}, {"stride", 2}});
+  add("convnet", "vgg_train_step", {{"n", 3}, {"image", 32}, {"width", 2}, {"classes", 5}});
   add("convnet", "resnet_train_step", {{"n", 4}, {"image", 64}, {"width", 3}, {"depth", 50}, {"classes", 7}});
 }
 

@@ -316,6 +316,22 @@ def resnet_block_step(rank, w):
     return loss, {**found, **net.running}
 
 
+# Simonyan and Zisserman, arXiv 1409.1556, configuration D, with batch normalization behind each convolution; without dropout.
+
+@step_of("vgg_train_step", sgd)
+def vgg_train_step(rank, w):
+    net = ResNet(rank, w)
+    x = rank.named("image").permute(0, 3, 1, 2)
+    for stage, convolutions in enumerate((2, 2, 3, 3, 3), 1):
+        for i in range(1, convolutions + 1):
+            x = F.relu(net.conv_norm(f"stage{stage}.conv{i}", x, 1))
+        x = F.max_pool2d(x, 2)
+    x = x.permute(0, 2, 3, 1).flatten(1)
+    x = F.relu(linear(w, "linear2", F.relu(linear(w, "linear1", x))))
+    loss, found = loss_of(rank, linear(w, "head", x), "head")
+    return loss, {**found, **net.running}
+
+
 # Mixtures of experts, every expert over all tokens and what it is not chosen for multiplied by zero: Mixtral (Jiang et al., 2024), whose
 # weights are the softmax over the chosen logits, and the layer of DeepSeek-V3 (2024, equations 12 to 16).
 
