@@ -40,6 +40,31 @@ inline std::vector<double> block_rows(bool specials) {
   return values;
 }
 
+/// Every number of a type of 16 bits below 8, NaN apart, 15 behind each 6: the scales of their blocks are 1, or beyond
+/// 6 next to it, so that each number is rounded to e2m1 as it is.
+inline std::vector<double> every_element(DType type) {
+  std::vector<double> values;
+  for (const double value : every_number(type)) {
+    if (!(std::fabs(value) < 8.0)) continue;
+    if (values.size() % 16 == 0) values.push_back(6.0);
+    values.push_back(value);
+  }
+  values.resize((values.size() + 31) / 32 * 32, 1.0);
+  return values;
+}
+
+/// Every magnitude of a type of 16 bits as the largest of a block of 32, by which its scale is chosen; in the order of
+/// their bits.
+inline std::vector<double> every_largest(DType type) {
+  const std::vector<double> numbers = every_number(type);
+  std::vector<double> values(numbers.size() / 2 * 32);
+  for (std::size_t i = 0; i < numbers.size() / 2; ++i) {
+    values[i * 32 + 7] = i % 2 == 0 ? numbers[i] : -numbers[i];
+    values[i * 32 + 20] = -0.5 * numbers[i];
+  }
+  return values;
+}
+
 struct BlocksProgram {
   std::string what;
   Program program;
@@ -47,15 +72,15 @@ struct BlocksProgram {
   std::optional<ValueId> scale{};
 };
 
-/// Each format, and both rules of mx: x of such rows in a type.
-inline std::vector<BlocksProgram> blocks_programs(DType from) {
+/// Each format, and both rules of mx: x of such rows, or of another shape, in a type.
+inline std::vector<BlocksProgram> blocks_programs(DType from, const Shape& shape = {40, 96}) {
   std::vector<BlocksProgram> all;
   for (const BlockFormat format :
        {BlockFormat::mxfp8_e4m3, BlockFormat::mxfp8_e5m2, BlockFormat::mxfp4, BlockFormat::nvfp4}) {
     for (const bool covers : {false, true}) {
       BlocksProgram& one = all.emplace_back();
       one.what = std::string(name(from)) + " to " + std::string(name(format)) + (covers ? ", covers" : "");
-      one.x = one.program.add(tensor("x", from, Shape{40, 96}, Role::activation));
+      one.x = one.program.add(tensor("x", from, shape, Role::activation));
       if (format == BlockFormat::nvfp4) {
         one.scale = one.program.add(tensor("scale", DType::f32, Shape{1}, Role::scalar));
       }

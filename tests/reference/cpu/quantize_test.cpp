@@ -48,6 +48,20 @@ TEST(Quantize, BlocksOfEverySizeOfNumberAreExact) {
   }
 }
 
+// Of every bit pattern of bf16: elements of 4 bits, and the scales that it chooses as the largest of its block.
+TEST(Quantize, EveryBf16IsTheRightElementAndChoosesTheRightScale) {
+  for (const std::vector<double>& values : {testing::every_element(DType::bf16), testing::every_largest(DType::bf16)}) {
+    for (const BlocksProgram& p :
+         testing::blocks_programs(DType::bf16, Shape{static_cast<std::int64_t>(values.size()) / 32, 32})) {
+      ProgramRun run(shared_backend(), p.program);
+      run.set(p.x, values);
+      if (p.scale) run.set(*p.scale, std::vector<double>{1.0});
+
+      EXPECT_EQ(run_and_judge(run), "") << p.what;
+    }
+  }
+}
+
 TEST(Quantize, TheScaleOfEveryHistoryIsExact) {
   for (const DType to : {DType::f8_e4m3, DType::f8_e5m2}) {
     for (const std::vector<double>& history : testing::amax_histories()) {

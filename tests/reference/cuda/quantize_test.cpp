@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "tests/reference/cpu/textbook_judge.h"
 #include "tests/reference/cuda/emulated_backend.h"
 #include "tests/reference/cuda/emulated_judge.h"
 #include "tests/reference/quantize_programs.h"
@@ -77,6 +78,22 @@ TEST(CudaQuantize, BlocksThatBeginAtAnyElementAreRight) {
   const ValueId x = program.part(whole, tensor("x", DType::bf16, Shape{2, 96}, Role::activation), 3);
   (void)quantize_blocks(program, {}, {}, "q", x);
   EXPECT_EQ(run_in_every_order(program, [&](ProgramRun& run) { run.set_random(whole, 3, 2.0); }), "");
+}
+
+// Of every bit pattern of a type: elements of 4 bits, and the scales that it chooses as the largest of its block.
+TEST(CudaQuantize, EveryNumberIsTheRightElementAndChoosesTheRightScale) {
+  for (const auto& [type, values] : {std::pair(DType::f16, testing::every_element(DType::f16)),
+                                     std::pair(DType::bf16, testing::every_largest(DType::bf16))}) {
+    for (const testing::BlocksProgram& p :
+         testing::blocks_programs(type, Shape{static_cast<std::int64_t>(values.size()) / 32, 32})) {
+      const std::unique_ptr<Backend> backend = testing::open_emulated_backend();
+      ProgramRun run(*backend, p.program);
+      run.set(p.x, values);
+      if (p.scale) run.set(*p.scale, std::vector<double>{1.0});
+
+      EXPECT_EQ(testing::run_and_judge(run), "") << p.what;
+    }
+  }
 }
 
 TEST(CudaQuantize, TheScaleOfEveryHistoryIsExact) {

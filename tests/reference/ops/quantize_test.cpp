@@ -211,6 +211,59 @@ TEST(Quantize, Nvfp4ScalesAreASixthOfTheLargestInE4m3) {
   EXPECT_TRUE(std::isnan(block_of({BlockFormat::nvfp4}, {1.0, NAN}).scale));
 }
 
+// The nearest of e2m1's fifteen numbers, the even code of two: found by looking at each.
+TEST(Quantize, EveryBf16BecomesTheNearestNumberOfFourBits) {
+  const std::vector<double> values = every_element(DType::bf16);
+  Program program;
+  const ValueId x = source(program, "x", DType::bf16, {static_cast<std::int64_t>(values.size())});
+  const QuantizedBlocks out = quantize_blocks(program, {BlockFormat::mxfp4}, f32_math, "q", x);
+  TextbookRun run(program);
+  run.set(x, values);
+  run.run();
+  const std::vector<double> got = run.get(out.values);
+  constexpr double numbers[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};  // by their codes
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    int best = 0;
+    for (int code = 1; code < 8; ++code) {
+      const double now = std::fabs(std::fabs(values[i]) - numbers[code]);
+      const double before = std::fabs(std::fabs(values[i]) - numbers[best]);
+      if (now < before || (now == before && code % 2 == 0)) best = code;
+    }
+    ASSERT_EQ(got[i], std::copysign(numbers[best], values[i])) << values[i];
+    ASSERT_EQ(std::signbit(got[i]), std::signbit(values[i])) << values[i];
+  }
+}
+
+// By what they are defined by: 2^e times the type's largest power of two is the largest that does not exceed the
+// block's largest number, or 2^e times its largest number the smallest that covers that.
+TEST(Quantize, EveryBf16ChoosesThePowerOfTwoThatTheRuleAsksFor) {
+  const std::vector<double> values = every_largest(DType::bf16), numbers = every_number(DType::bf16);
+  const std::size_t blocks = values.size() / 32;
+  for (const BlockFormat format : {BlockFormat::mxfp8_e4m3, BlockFormat::mxfp8_e5m2, BlockFormat::mxfp4}) {
+    const double largest = format == BlockFormat::mxfp8_e4m3 ? 448 : format == BlockFormat::mxfp8_e5m2 ? 57344 : 6;
+    const double power = format == BlockFormat::mxfp8_e4m3 ? 256 : format == BlockFormat::mxfp8_e5m2 ? 32768 : 4;
+    for (const bool covers : {false, true}) {
+      Program program;
+      const ValueId x = source(program, "x", DType::bf16, {static_cast<std::int64_t>(blocks), 32});
+      (void)quantize_blocks(program, {format, covers}, f32_math, "q", x);
+      TextbookRun run(program);
+      run.set(x, values);
+      const std::vector<Expected> scales = run.judge(0, 1);
+      for (std::size_t i = 0; i < blocks; ++i) {
+        const double code = scales[i].value, a = std::fabs(numbers[i]);
+        const double scale = std::ldexp(1.0, static_cast<int>(code) - 127), limit = covers ? largest : power;
+        if (!std::isfinite(a)) {
+          ASSERT_EQ(code, 255.0);
+        } else if (covers) {
+          ASSERT_TRUE(a <= scale * limit && (code == 0.0 || a > scale / 2.0 * limit)) << a << " " << code;
+        } else {
+          ASSERT_TRUE((a >= scale * limit || code == 0.0) && a < 2.0 * scale * limit) << a << " " << code;
+        }
+      }
+    }
+  }
+}
+
 TEST(Quantize, SubsetsOfBlocksAgreeWithAll) {
   Program program;
   const ValueId x = source(program, "x", DType::bf16, {6, 96});
