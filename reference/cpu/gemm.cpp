@@ -271,6 +271,7 @@ PlannedProduct plan_with_gelu(const OpCall& call, const Gemm& attributes, Matmul
 
 Plan plan_gemm(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   const Gemm& attributes = call.attributes.as<Gemm>();
+  if (attributes.blocks) return plan_block_scaled_gemm(call, tensors, context);
   const Named<TensorSpec> operand(call, tensors);
   expect_types(call, tensors, operand);
   const MatmulRequest request = request_of(call, attributes, operand);

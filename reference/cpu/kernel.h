@@ -150,6 +150,9 @@ using PlanFunction = Plan(const OpCall& call, std::span<const TensorSpec> tensor
 // On oneDNN, with f32 sums.
 /// f32 and bf16. GELU epilogues, of which training needs both sides, are a pass of our own behind the product.
 PlanFunction plan_gemm;
+/// What plan_gemm() does with blocks: operands as the dense numbers that they stand for, then the product. All
+/// row-major; bias, but neither beta nor GELU.
+PlanFunction plan_block_scaled_gemm;
 /// All row-major. As many products as a group's size has bits, of powers of two of rows.
 PlanFunction plan_grouped_gemm, plan_grouped_gemm_backward_weight;
 /// NHWC, f32 and bf16; dfilter may be f32 where x and dy are bf16. Filters are repacked into the library's own layout

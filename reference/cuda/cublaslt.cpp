@@ -24,6 +24,7 @@ cudaDataType_t data_type(DType type) {
     case DType::bf16: return CUDA_R_16BF;
     case DType::f8_e4m3: return CUDA_R_8F_E4M3;
     case DType::f8_e5m2: return CUDA_R_8F_E5M2;
+    case DType::f4_e2m1: return CUDA_R_4F_E2M1;
     default: throw Unsupported(fmt::format("cublaslt: no product of {} matrices", name(type)));
   }
 }
@@ -112,9 +113,10 @@ cublasLtEpilogue_t epilogue_of(const MatmulRequest& request) {
 
 // What every row of the matrix is aligned to when its first is, up to 16 bytes: what vector accesses need.
 std::uint32_t alignment_of(const RowMatrix& matrix) {
-  const auto size = static_cast<std::int64_t>(size_of(matrix.type));
+  const std::int64_t bits = bits_of(matrix.type);
+  const auto divides = [bits](std::int64_t elements, std::int64_t bytes) { return elements * bits % (8 * bytes) == 0; };
   std::uint32_t alignment = 16;
-  while (alignment > size && (matrix.row_stride * size % alignment != 0 || matrix.batch_stride * size % alignment != 0))
+  while (8 * alignment > bits && !(divides(matrix.row_stride, alignment) && divides(matrix.batch_stride, alignment)))
     alignment /= 2;
   return alignment;
 }
@@ -137,6 +139,15 @@ MatmulDesc desc_of(const MatmulRequest& request) {
   set(desc, CUBLASLT_MATMUL_DESC_TRANSB, request.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(request));
   if (request.math.fast_accumulation) set(desc, CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t{1});
+  if (request.blocks) {
+    const std::int32_t mode = *request.blocks == DType::u8 ? CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0
+                                                           : CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3;
+    set(desc, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, mode);
+    set(desc, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, mode);
+  }
+  if (request.factors_on_device) {
+    set(desc, CUBLASLT_MATMUL_DESC_POINTER_MODE, static_cast<std::int32_t>(CUBLASLT_POINTER_MODE_DEVICE));
+  }
   if (request.bias) set(desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(data_type(*request.bias)));
   if (has_aux(request.epilogue)) {
     set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, request.aux.row_stride);
@@ -241,6 +252,10 @@ void MatmulWork::run(const Bound& bound, cudaStream_t stream) {
     store(DType::f16, beta_f16.data(), beta_f64);
     alpha = alpha_f16.data();
     beta = beta_f16.data();
+  }
+  if (d.request.factors_on_device) {
+    alpha = at.factors;
+    beta = at.factors + 1;
   }
   check_cublas(
       cublasLtMatmul(d.library, bound.desc.get(), alpha, at.b, d.b.get(), at.a, d.a.get(), beta, at.c, d.c.get(), at.c,

@@ -57,8 +57,11 @@ struct MatmulRequest {
   std::optional<DType> bias = {};
   MatmulEpilogue epilogue = MatmulEpilogue::none;
   RowMatrix aux;
-  bool scaled_a = false;  ///< f8: an f32 factor in device memory
+  bool scaled_a = false;  ///< f8: an f32 factor in device memory, or `blocks`
   bool scaled_b = false;
+  /// Scales for blocks of a and b along k, of this type (reference/ops/gemm.h), in tiles (kernels/tile_scales.h).
+  std::optional<DType> blocks = {};
+  bool factors_on_device = false;  ///< alpha and beta are read there
 };
 
 /// Device addresses of one bound product.
@@ -68,8 +71,9 @@ struct MatmulAddresses {
   void* c = nullptr;
   void* bias = nullptr;  ///< read, or where the bias gradient goes
   void* aux = nullptr;
-  const float* scale_a = nullptr;
-  const float* scale_b = nullptr;
+  const void* scale_a = nullptr;
+  const void* scale_b = nullptr;
+  const float* factors = nullptr;  ///< {alpha, beta}, where these are on the device
   void* workspace = nullptr;
 };
 

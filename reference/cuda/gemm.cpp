@@ -9,19 +9,21 @@
 #include "reference/cuda/autotune.h"
 #include "reference/cuda/kernels/gelu_epilogue.h"
 #include "reference/cuda/kernels/pointwise.h"
+#include "reference/cuda/kernels/tile_scales.h"
 #include "reference/cuda/plans.h"
 
 namespace gpubench::cuda {
 namespace {
 
 // The library would only say that it has no algorithm.
-void expect_arithmetic(const OpCall& call, const TensorSpec& operand, const CudaContext& context) {
-  constexpr int first_with_eight_bits = 89;
+void expect_arithmetic(const OpCall& call, const TensorSpec& operand, bool blocks, const CudaContext& context) {
   const int capability = context.device.compute_capability;
   const bool eight_bits = operand.dtype == DType::f8_e4m3 || operand.dtype == DType::f8_e5m2;
-  if (!eight_bits || capability >= first_with_eight_bits) return;
-  refuse(call, fmt::format("tensor {}; products of 8-bit numbers need compute capability 8.9, this device has {}.{}",
-                           operand.to_string(), capability / 10, capability % 10));
+  const int needed = blocks ? 100 : eight_bits ? 89 : 0;
+  if (capability >= needed) return;
+  refuse(call, fmt::format("tensor {}; products of {} numbers need compute capability {}.{}, this device has {}.{}",
+                           operand.to_string(), blocks ? "block-scaled" : "8-bit", needed / 10, needed % 10,
+                           capability / 10, capability % 10));
 }
 
 Plan plan_from(const MatmulWork& work, const GemmRoles& roles) {
@@ -128,14 +130,71 @@ void add_composed_16_bit(const OpCall& call, std::span<const TensorSpec> tensors
   }
 }
 
+// What precedes the product of block-scaled operands, which have their scales in rows: the library reads them in tiles,
+// and the tensors' factors as an alpha. Training's libraries do the same, and it is timed with the product: it moves
+// one byte in 16 or 32 of those of the operands. Scratch memory: [tiles of a][tiles of b][factors][the product's].
+Plan with_tiled_scales(const OpCall& call, std::span<const TensorSpec> tensors, const GemmRoles& roles,
+                       const Plan& product, const CudaContext& context) {
+  const Gemm& attributes = call.attributes.as<Gemm>();
+  const auto tiles_of = [&](int role) {
+    const TensorSpec& scales = at(tensors, role);
+    expect_row_major(call, scales);
+    ScaleTiles tiles;
+    tiles.rows = scales.shape[0];
+    tiles.columns = scales.shape[1];
+    return tiles;
+  };
+  TileScalesArgs args;
+  args.a = tiles_of(roles.blocks_a);
+  args.b = tiles_of(roles.blocks_b);
+  args.alpha = static_cast<float>(attributes.alpha);
+  args.beta = static_cast<float>(attributes.beta);
+  const std::size_t b_at = workspace_aligned(static_cast<std::size_t>(scale_tile_bytes(args.a)));
+  const std::size_t factors_at = b_at + workspace_aligned(static_cast<std::size_t>(scale_tile_bytes(args.b)));
+  const std::size_t rest_at = factors_at + workspace_aligned(2 * sizeof(float));
+  const auto binder = [=](std::span<const Tensor> bound, Workspace space) {
+    std::vector<Tensor> tiled(bound.begin(), bound.end());
+    const auto tensor = [&tiled](int role) -> Tensor& { return tiled[static_cast<std::size_t>(role)]; };
+    TileScalesArgs placed = args;
+    placed.a.scales = elements_of<const std::uint8_t>(tensor(roles.blocks_a));
+    placed.b.scales = elements_of<const std::uint8_t>(tensor(roles.blocks_b));
+    tensor(roles.blocks_a).data = space.data;
+    tensor(roles.blocks_b).data = space.data + b_at;
+    placed.a.tiles = elements_of<std::uint8_t>(tensor(roles.blocks_a));
+    placed.b.tiles = elements_of<std::uint8_t>(tensor(roles.blocks_b));
+    if (roles.scale_a >= 0) {
+      placed.scale_a = elements_of<const float>(tensor(roles.scale_a));
+      placed.scale_b = elements_of<const float>(tensor(roles.scale_b));
+      tensor(roles.scale_a).data = space.data + factors_at;
+      placed.factors = elements_of<float>(tensor(roles.scale_a));
+    }
+    const Launch behind =
+        dynamic_cast<const CudaPlan&>(*product).bind(tiled, {space.data + rest_at, space.bytes - rest_at});
+    return [placed, behind](cudaStream_t stream) {
+      launch_tile_scales(placed, stream);
+      check_launch("the kernel that tiles scales");
+      own_launch(behind).enqueue(stream);
+    };
+  };
+  return plan_of(own_implementation(context) + ":tile_scales+" + product->implementation(),
+                 rest_at + product->workspace_bytes(), binder);
+}
+
 // Weights like a layer's, so that sums over k are about 1 and GELU is asked for values where it bends.
 TuningData data_of(const OpCall& call, std::span<const TensorSpec> tensors, const GemmRoles& roles) {
   const Gemm& attributes = call.attributes.as<Gemm>();
   const auto k = static_cast<double>(extents_of(attributes, at(tensors, roles.a).shape, at(tensors, roles.b).shape).k);
   TuningData data;
   if (roles.c_in >= 0) data.aliases.emplace_back(roles.c, roles.c_in);
-  if (size_of(at(tensors, roles.b).dtype) == 1) return data;  // 8-bit operands have their own factors
+  if (bits_of(at(tensors, roles.b).dtype) == 8 && !attributes.blocks) return data;  // they have their own factors
   data.exponents.assign(tensors.size(), 0);
+  if (attributes.blocks) {
+    constexpr int e8m0_of_one = 127;
+    for (const int role : {roles.blocks_a, roles.blocks_b}) {
+      if (at(tensors, role).dtype == DType::u8) data.exponents[static_cast<std::size_t>(role)] = e8m0_of_one;
+    }
+    return data;
+  }
   data.exponents[static_cast<std::size_t>(roles.b)] = -static_cast<int>(std::lround(0.5 * std::log2(std::max(k, 1.0))));
   return data;
 }
@@ -170,8 +229,8 @@ RowMatrix matrix_of(const OpCall& call, const TensorSpec& tensor, bool* transpos
 
 MatmulRequest request_of(const OpCall& call, const Gemm& attributes, std::span<const TensorSpec> tensors,
                          const GemmRoles& roles, const CudaContext& context) {
-  expect_arithmetic(call, at(tensors, roles.a), context);
-  expect_arithmetic(call, at(tensors, roles.b), context);
+  expect_arithmetic(call, at(tensors, roles.a), attributes.blocks, context);
+  expect_arithmetic(call, at(tensors, roles.b), attributes.blocks, context);
   MatmulRequest request;
   request.transpose_a = attributes.transpose_a;
   request.transpose_b = attributes.transpose_b;
@@ -191,8 +250,10 @@ MatmulRequest request_of(const OpCall& call, const Gemm& attributes, std::span<c
     refuse(call, fmt::format("c_in {} and c {} differ; expected one tensor updated in place",
                              at(tensors, roles.c_in).to_string(), at(tensors, roles.c).to_string()));
   }
-  request.scaled_a = roles.scale_a >= 0;
-  request.scaled_b = roles.scale_b >= 0;
+  request.scaled_a = attributes.scaled || attributes.blocks;
+  request.scaled_b = request.scaled_a;
+  if (attributes.blocks) request.blocks = at(tensors, roles.blocks_a).dtype;
+  request.factors_on_device = attributes.blocks && attributes.scaled;
   return request;
 }
 
@@ -212,8 +273,10 @@ MatmulAddresses addresses_of(std::span<const Tensor> bound, Workspace workspace,
   addresses.c = address_of(bound, target);
   addresses.bias = address_of(bound, roles.bias);
   addresses.aux = address_of(bound, roles.pre);
-  addresses.scale_a = static_cast<const float*>(address_of(bound, roles.scale_a));
-  addresses.scale_b = static_cast<const float*>(address_of(bound, roles.scale_b));
+  const bool blocks = roles.blocks_a >= 0;
+  addresses.scale_a = address_of(bound, blocks ? roles.blocks_a : roles.scale_a);
+  addresses.scale_b = address_of(bound, blocks ? roles.blocks_b : roles.scale_b);
+  if (blocks) addresses.factors = static_cast<const float*>(address_of(bound, roles.scale_a));
   addresses.workspace = workspace.data;
   return addresses;
 }
@@ -231,6 +294,9 @@ Plan plan_gemm(const OpCall& call, std::span<const TensorSpec> tensors, const Cu
     add_fused(call, tensors, roles, request, context, candidates);
     add_composed(call, tensors, roles, request, context, candidates);
     add_composed_16_bit(call, tensors, roles, request, context, candidates);
+  }
+  if (attributes.blocks) {
+    for (Plan& plan : candidates) plan = with_tiled_scales(call, tensors, roles, plan, context);
   }
   return fastest_of(call, candidates, tensors, data_of(call, tensors, roles), context);
 }

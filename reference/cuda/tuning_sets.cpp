@@ -19,7 +19,7 @@ ScrambleType scramble_type(DType type) {
     case DType::bf16: return ScrambleType::bf16;
     case DType::f8_e4m3: return ScrambleType::f8_e4m3;
     case DType::f8_e5m2: return ScrambleType::f8_e5m2;
-    case DType::f4_e2m1: break;  // nothing that chooses reads it
+    case DType::f4_e2m1: return ScrambleType::f4_pairs;
     case DType::i32: return ScrambleType::i32;
     case DType::u8: return ScrambleType::u8;
   }
@@ -67,7 +67,7 @@ void TuningSets::fill(std::size_t set) {
     const TensorSpec& spec = tensors[i].spec;
     const std::uint64_t seed = 1 + set * tensors.size() + i;
     launch_scramble(scramble_type(spec.dtype), tensors[i].data,
-                    static_cast<std::size_t>(spec.bytes()) / size_of(spec.dtype), seed,
+                    static_cast<std::size_t>(spec.bytes()) / std::max<std::size_t>(bits_of(spec.dtype) / 8, 1), seed,
                     i < data_.exponents.size() ? data_.exponents[i] : 0, context_.stream);
     check_launch("the scramble kernel");
   }

@@ -35,6 +35,8 @@ void expect_operands(const Program& program, const Gemm& attributes, const GemmO
   expect_given(attributes.epilogue == Gemm::Epilogue::gelu_gradient, operands.pre.has_value(), "pre", "epilogue");
   expect_given(attributes.scaled, operands.scale_a.has_value(), "scale_a", "scaled");
   expect_given(attributes.scaled, operands.scale_b.has_value(), "scale_b", "scaled");
+  expect_given(attributes.blocks, operands.blocks_a.has_value(), "blocks_a", "blocks");
+  expect_given(attributes.blocks, operands.blocks_b.has_value(), "blocks_b", "blocks");
   if (operands.pre && (operands.bias || operands.c_in)) {
     throw ProgramError("gemm: epilogue gelu_gradient is (alpha a b) gelu'(pre); expected neither bias nor beta");
   }
@@ -50,6 +52,20 @@ void expect_operands(const Program& program, const Gemm& attributes, const GemmO
     expect(scale, Shape{1});
     if (scale) expect_dtype(gemm_kind, program.spec(*scale), DType::f32);
   }
+}
+
+// An operand [rows, k] and the scales of its blocks.
+void expect_blocks(const TensorSpec& operand, const TensorSpec& scales) {
+  const std::int64_t block = block_of_scale(scales.dtype);
+  const bool narrow = is_float(operand.dtype) && bits_of(operand.dtype) <= 8;
+  if (block == 0 || !narrow || (block == 16 && operand.dtype != DType::f4_e2m1)) {
+    throw ProgramError("gemm: blocks of tensor " + operand.to_string() + " with scales " + scales.to_string() +
+                       "; expected f8 or f4 with u8, or f4 with f8_e4m3");
+  }
+  if (operand.shape.rank() != 2 || operand.shape[1] % block != 0) {
+    refuse_shape(gemm_kind, operand.name, operand.shape, "", "[rows, k], k in blocks of " + std::to_string(block));
+  }
+  expect_shape(gemm_kind, scales, Shape{operand.shape[0], operand.shape[1] / block});
 }
 
 ValueId output_of(Program& program, const GemmOperands& operands, const std::optional<ValueId>& into,
@@ -72,6 +88,7 @@ bool Gemm::has(std::string_view operand) const {
   if (operand == "bias") return bias;
   if (operand == "pre") return epilogue == Epilogue::gelu_gradient;
   if (operand == "z") return epilogue == Epilogue::gelu;
+  if (operand == "blocks_a" || operand == "blocks_b") return blocks;
   return scaled;  // scale_a, scale_b
 }
 
@@ -81,11 +98,21 @@ GemmRoles roles_of(const Gemm& attributes) {
     const auto at = position_of(gemm_kind.inputs, of, name);
     return at ? static_cast<int>(*at) : -1;
   };
-  GemmRoles roles{0, 1, input("c_in"), input("bias"), input("pre"), input("scale_a"), input("scale_b")};
-  roles.c = 1 + std::max({roles.b, roles.c_in, roles.bias, roles.pre, roles.scale_b});
+  GemmRoles roles{0,
+                  1,
+                  input("c_in"),
+                  input("bias"),
+                  input("pre"),
+                  input("scale_a"),
+                  input("scale_b"),
+                  input("blocks_a"),
+                  input("blocks_b")};
+  roles.c = 1 + std::max({roles.b, roles.c_in, roles.bias, roles.pre, roles.scale_b, roles.blocks_b});
   if (attributes.has("z")) roles.pre = roles.c + 1;
   return roles;
 }
+
+std::int64_t block_of_scale(DType type) { return type == DType::u8 ? 32 : type == DType::f8_e4m3 ? 16 : 0; }
 
 GemmExtents extents_of(const Gemm& attributes, const Shape& a, const Shape& b) {
   const bool batched = a.rank() == 3;
@@ -113,7 +140,15 @@ GemmResult gemm(Program& program, const Gemm& attributes, const Math& math, std:
   const Shape shape = matrix(program.spec(a).shape.rank() == 3, e.batch, e.m, e.n);
   expect_operand_types(program.spec(a), program.spec(b));
   expect_operands(program, attributes, operands, shape);
-  if (attributes.scaled && !has_8_bits(program.spec(a))) {
+  if (attributes.blocks) {
+    if (attributes.transpose_a || !attributes.transpose_b) {
+      throw ProgramError("gemm: blocks along k, but a and b are " + describe(attributes) +
+                         "; expected a [m, k] and b [n, k], transposed");
+    }
+    expect_blocks(program.spec(a), program.spec(*operands.blocks_a));
+    expect_blocks(program.spec(b), program.spec(*operands.blocks_b));
+    expect_dtype(gemm_kind, program.spec(*operands.blocks_b), program.spec(*operands.blocks_a).dtype);
+  } else if (attributes.scaled && !has_8_bits(program.spec(a))) {
     throw ProgramError("gemm: scaled, but tensor '" + program.spec(a).name + "' has type " +
                        std::string(name(program.spec(a).dtype)) + "; expected an 8-bit type");
   }
@@ -125,7 +160,8 @@ GemmResult gemm(Program& program, const Gemm& attributes, const Math& math, std:
     outputs.push_back(*result.pre);
   }
   std::vector<ValueId> inputs{a, b};
-  for (const auto& operand : {operands.c_in, operands.bias, operands.pre, operands.scale_a, operands.scale_b}) {
+  for (const auto& operand : {operands.c_in, operands.bias, operands.pre, operands.scale_a, operands.scale_b,
+                              operands.blocks_a, operands.blocks_b}) {
     if (operand) inputs.push_back(*operand);
   }
   program.append({gemm_kind, attributes, math, std::move(inputs), std::move(outputs), std::move(label)});

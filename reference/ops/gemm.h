@@ -9,19 +9,25 @@
 
 namespace gpubench {
 
-inline constexpr OpKind gemm_kind{"gemm", "a b c_in? bias? pre? scale_a? scale_b?", "c z?"};
+inline constexpr OpKind gemm_kind{"gemm", "a b c_in? bias? pre? scale_a? scale_b? blocks_a? blocks_b?", "c z?"};
 
 /// c = epilogue(alpha scale_a scale_b op(a) op(b) + beta c_in + bias)
 ///
 /// Inputs, in order: a, b, [c_in when beta != 0], [bias when bias], [pre when epilogue is gelu_gradient],
-/// [scale_a, scale_b when scaled].
+/// [scale_a, scale_b when scaled], [blocks_a, blocks_b when blocks].
 ///   a: [m, k] ([k, m] when transpose_a), b: [k, n] ([n, k] when transpose_b), c: [m, n]; with a leading batch extent
 ///   on all three when batched. bias: [n]. pre: as c.
 ///   scale_a, scale_b: f32 [1]; the factors that turn 8-bit a and b back into the numbers they stand for (quantize's
 ///   inverse).
+///   blocks_a: [m, k / block], blocks_b: [n, k / block]; a scale for each block of neighbours along k (quantize_blocks'
+///   scales), by which a and b are multiplied before all else: u8, E8M0, 2^(stored - 127), 255 is NaN, of blocks of 32
+///   in f8 or f4 (mxfp8, mxfp4), or the magnitude of an f8_e4m3, of blocks of 16 in f4 (nvfp4, whose scale_a and
+///   scale_b undo the tensors' scales). a is [m, k] and b [n, k], transposed: blocks are cut along the last axis.
 /// Outputs: c, [z: as c, the pre-activation, when epilogue is gelu].
 ///   gelu: c = gelu(z), z = alpha a b + beta c_in + bias.   gelu_gradient: c = (alpha a b) gelu'(pre).
 /// With beta != 0, c is an update of c_in.
+/// With blocks it has no derivative: gradients are products that sum over the other axes, along which training
+/// quantizes the tensors again.
 struct Gemm {
   enum class Epilogue { none, gelu, gelu_gradient };
   bool transpose_a = false;
@@ -31,7 +37,8 @@ struct Gemm {
   bool bias = false;
   Epilogue epilogue = Epilogue::none;
   GeluForm gelu_form = GeluForm::tanh;
-  bool scaled = false;  ///< a and b are 8-bit types, with a factor each
+  bool scaled = false;  ///< a and b are 8-bit types (with blocks, also f4), with a factor each
+  bool blocks = false;  ///< and with a scale for each block
   static void visit(auto&& attribute) {
     attribute("transpose_a", &Gemm::transpose_a);
     attribute("transpose_b", &Gemm::transpose_b);
@@ -39,6 +46,7 @@ struct Gemm {
     attribute("beta", &Gemm::beta);
     attribute("bias", &Gemm::bias);
     attribute("scaled", &Gemm::scaled);
+    attribute("blocks", &Gemm::blocks);
     attribute("epilogue", &Gemm::epilogue, AsValue{"none", "gelu", "gelu_gradient"});
     attribute.when([](const Gemm& g) { return g.epilogue != Epilogue::none && g.gelu_form == GeluForm::erf; },
                    "gelu_form", &Gemm::gelu_form, AsWord{"tanh", "erf"});
@@ -49,9 +57,12 @@ struct Gemm {
 
 /// Positions of a gemm's tensors among its inputs and then outputs; -1 where there is none.
 struct GemmRoles {
-  int a = 0, b = 1, c_in = -1, bias = -1, pre = -1, scale_a = -1, scale_b = -1, c = -1;
+  int a = 0, b = 1, c_in = -1, bias = -1, pre = -1, scale_a = -1, scale_b = -1, blocks_a = -1, blocks_b = -1, c = -1;
 };
 [[nodiscard]] GemmRoles roles_of(const Gemm& attributes);
+
+/// How many neighbours share a scale of this type: 32 of u8, 16 of f8_e4m3; 0 for types that are no scales.
+[[nodiscard]] std::int64_t block_of_scale(DType type);
 
 /// The extents of a gemm, from the specs of its inputs. Shared by builder, cost, textbook and backends.
 struct GemmExtents {
@@ -67,6 +78,8 @@ struct GemmOperands {
   std::optional<ValueId> pre = {};
   std::optional<ValueId> scale_a = {};
   std::optional<ValueId> scale_b = {};
+  std::optional<ValueId> blocks_a = {};
+  std::optional<ValueId> blocks_b = {};
 };
 struct GemmResult {
   ValueId c;

@@ -127,7 +127,7 @@ class GemmDefinition : public OpDefinition {
     const int strided = (gemm.transpose_a ? 1 : 0) + (gemm.transpose_b ? 0 : 1);  // operands read against their rows
     CheckUnits units;
     units.count = e.batch * e.m * e.n;
-    units.flop_per_unit = (4.0 + strided_read_flop * strided) * static_cast<double>(e.k);
+    units.flop_per_unit = (4.0 + (gemm.blocks ? 2.0 : 0.0) + strided_read_flop * strided) * static_cast<double>(e.k);
     if (units.count > 0) units.landmarks = landmarks_of(e);
     return units;
   }
@@ -136,7 +136,7 @@ class GemmDefinition : public OpDefinition {
     const Gemm& gemm = op.call.attributes.as<Gemm>();
     const std::int64_t k = extents_of(gemm, op.inputs[0].shape, op.inputs[1].shape).k;
     const ContractionRule rule =
-        contraction_rule(op.call.math, op.inputs[0].dtype, op.inputs[1].dtype, op.outputs[0].dtype);
+        contraction_rule(op.call.math, op.inputs[0].dtype, op.inputs[1].dtype, op.outputs[0].dtype, gemm.blocks);
     return bound_text(epilogue_bound(gemm, op.call.math, output, pre_activation_bound(gemm, op.call.math, rule, k)),
                       op.call.math);
   }
@@ -145,12 +145,13 @@ class GemmDefinition : public OpDefinition {
                 std::span<Expected> judged) const override {
     const Gemm& gemm = operands.call.attributes.as<Gemm>();
     const GemmExtents e = extents_of(gemm, operands.inputs[0].shape(), operands.inputs[1].shape());
-    const GemmViews views(Named<TensorView>(operands.call, operands.inputs));
+    const Named<TensorView> operand(operands.call, operands.inputs);
+    const GemmViews views(operand);
     const Math& math = operands.call.math;
-    const ContractionRule rule =
-        contraction_rule(math, operands.inputs[0].dtype(), operands.inputs[1].dtype(), operands.outputs[0].dtype);
-    Lines rows(operands.inputs[0], !gemm.transpose_a, e.k, 1);
-    Lines columns(operands.inputs[1], gemm.transpose_b, e.k, e.n);
+    const ContractionRule rule = contraction_rule(math, operands.inputs[0].dtype(), operands.inputs[1].dtype(),
+                                                  operands.outputs[0].dtype, gemm.blocks);
+    Lines rows(operands.inputs[0], !gemm.transpose_a, e.k, 1, 0, operand.find("blocks_a"));
+    Lines columns(operands.inputs[1], gemm.transpose_b, e.k, e.n, 0, operand.find("blocks_b"));
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       const std::int64_t batch = wanted[i] / (e.m * e.n);
       const std::int64_t row = wanted[i] / e.n % e.m;
@@ -222,6 +223,10 @@ Factor dense_along_sums(Program& program, const Factor& factor, bool sums_rows, 
 void GemmDefinition::derivative(Program& program, const OpCall& forward_call, GradientTape& tape) const {
   const OpCall call = forward_call;  // appending to the program may move the original
   const Gemm& forward = call.attributes.as<Gemm>();
+  if (forward.blocks) {
+    throw ProgramError("gemm: op '" + call.label + "' (" + describe(forward) +
+                       ") has no derivative: its gradients sum over other axes than the blocks; expected no blocks");
+  }
   if (forward.beta != 0.0 || forward.epilogue == Gemm::Epilogue::gelu_gradient) {
     throw ProgramError("gemm: op '" + call.label + "' (" + describe(forward) +
                        ") has no derivative; expected beta = 0 and no gradient epilogue");

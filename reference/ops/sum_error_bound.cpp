@@ -49,6 +49,10 @@ struct BlockAdder {
 constexpr BlockAdder tensor_core_16_bit{24, 8, 24};  // sm_80, sm_89; from sm_90 on blocks of 16 with a bit more
 constexpr BlockAdder tensor_core_tf32{24, 4, 24};    // sm_80; sm_90: blocks of 8 with a bit more
 constexpr BlockAdder tensor_core_8_bit{14, 16, 13};  // sm_89; sm_90: blocks of 32; from sm_100 on 24 bits
+// Products of block-scaled numbers, which sm_100 is the first to have. Scales are multiplied in exactly: E8M0 ones move
+// the exponent, e4m3 ones make twelve bits of a product's four.
+constexpr BlockAdder tensor_core_block_scaled_8_bit{24, 32, 25};
+constexpr BlockAdder tensor_core_block_scaled_4_bit{24, 64, 35};
 
 // Without fast accumulation sm_90's libraries empty the 14-bit register after this many products.
 constexpr int promotion_interval = 128;
@@ -130,7 +134,7 @@ std::string ContractionRule::formula(std::string_view terms) const {
   return text;
 }
 
-ContractionRule contraction_rule(const Math& math, DType a, DType b, DType out) {
+ContractionRule contraction_rule(const Math& math, DType a, DType b, DType out, bool blocks) {
   ContractionRule rule;
   rule.u = accumulator_roundoff(math);
   rule.least = smallest_normal(math.accumulate);
@@ -145,6 +149,8 @@ ContractionRule contraction_rule(const Math& math, DType a, DType b, DType out) 
     rule.inputs = tf32_spacing;
   } else if (widest == 16 || math.inputs == Math::Inputs::emulated) {
     use(rule, tensor_core_16_bit);
+  } else if (blocks) {
+    use(rule, widest == 8 ? tensor_core_block_scaled_8_bit : tensor_core_block_scaled_4_bit);
   } else if (widest == 8) {
     use(rule, tensor_core_8_bit);
     if (!math.fast_accumulation) rule.chunk = promotion_interval;

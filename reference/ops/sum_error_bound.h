@@ -175,7 +175,8 @@ struct ContractionRule {
   [[nodiscard]] std::string formula(std::int64_t terms) const { return formula(std::to_string(terms)); }
 };
 
-/// The rule for products of elements of types `a` and `b` under `math`, whose sum is stored as `out`.
-[[nodiscard]] ContractionRule contraction_rule(const Math& math, DType a, DType b, DType out);
+/// The rule for products of elements of types `a` and `b` under `math`, whose sum is stored as `out`. `blocks`: each
+/// block along k has a scale, and the products that are summed are those of scaled elements.
+[[nodiscard]] ContractionRule contraction_rule(const Math& math, DType a, DType b, DType out, bool blocks = false);
 
 }  // namespace gpubench

@@ -53,7 +53,8 @@ std::vector<SumsOfProducts> sums_of_products(const OpCall& call, std::span<const
   if (call.kind == column_sum_kind) return {of_columns(0, inputs[0], one)};
   if (call.kind == gemm_kind) {
     const Gemm& gemm = call.attributes.as<Gemm>();
-    if (gemm.epilogue != Gemm::Epilogue::none || gemm.bias || gemm.beta != 0.0 || gemm.alpha != 1.0) return {};
+    if (gemm.epilogue != Gemm::Epilogue::none || gemm.bias || gemm.beta != 0.0 || gemm.alpha != 1.0 || gemm.blocks)
+      return {};
     SumsOfProducts sums = of_gemm(gemm, inputs[0], inputs[1]);
     if (gemm.scaled) {
       const GemmRoles roles = roles_of(gemm);

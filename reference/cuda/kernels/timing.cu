@@ -42,7 +42,7 @@ __global__ void scramble(Bits* data, std::size_t count, std::uint64_t seed, int 
   const std::size_t stride = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
     const std::uint32_t random = hash(seed, i);
-    data[i] = fraction == 0 ? static_cast<Bits>(random & 1U)
+    data[i] = fraction == 0 ? static_cast<Bits>((random & 1U) + static_cast<unsigned>(bias))
                             : pattern<Bits>(random, static_cast<int>(8 * sizeof(Bits)), fraction, bias);
   }
 }
@@ -69,8 +69,9 @@ void launch_scramble(ScrambleType type, void* data, std::size_t count, std::uint
     case ScrambleType::bf16: return run<std::uint16_t>(data, count, seed, 7, 127 + exponent, stream);
     case ScrambleType::f8_e4m3: return run<std::uint8_t>(data, count, seed, 3, 7 + exponent, stream);
     case ScrambleType::f8_e5m2: return run<std::uint8_t>(data, count, seed, 2, 15 + exponent, stream);
-    case ScrambleType::i32: return run<std::uint32_t>(data, count, seed, 0, 0, stream);
-    case ScrambleType::u8: return run<std::uint8_t>(data, count, seed, 0, 0, stream);
+    case ScrambleType::f4_pairs: return run<std::uint8_t>(data, count, seed, 8, 2, stream);  // all bits are the tail's
+    case ScrambleType::i32: return run<std::uint32_t>(data, count, seed, 0, exponent, stream);
+    case ScrambleType::u8: return run<std::uint8_t>(data, count, seed, 0, exponent, stream);
   }
 }
 

@@ -15,11 +15,11 @@ void launch_spin(std::uint64_t nanoseconds, cudaStream_t stream);
 /// `limit_ns` nanoseconds.
 void launch_gate(const std::uint64_t* opened, std::uint64_t turn, std::uint64_t limit_ns, cudaStream_t stream);
 
-enum class ScrambleType : std::uint8_t { f64, f32, f16, bf16, f8_e4m3, f8_e5m2, i32, u8 };
+enum class ScrambleType : std::uint8_t { f64, f32, f16, bf16, f8_e4m3, f8_e5m2, f4_pairs, i32, u8 };
 
 /// Fills `count` elements with numbers of both signs and magnitudes in [0.25, 2) times 2^exponent, by hashing seed and
-/// index; integers are 0 and 1, valid as indices, labels and masks. `exponent`: so that all are normal numbers. Zeros
-/// would cost less power, and so run faster than anything real.
+/// index; integers are 0 and 1, valid as indices, labels and masks, plus `exponent`; bytes of two f4 are any.
+/// `exponent`: so that all are normal numbers. Zeros would cost less power, and so run faster than anything real.
 void launch_scramble(ScrambleType type, void* data, std::size_t count, std::uint64_t seed, int exponent,
                      cudaStream_t stream);
 

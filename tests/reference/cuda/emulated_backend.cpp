@@ -142,7 +142,7 @@ class EmulatedBackend final : public Backend {
   explicit EmulatedBackend(const EmulatedOptions& options) : options_(options) {
     info_.kind = "cuda";
     info_.name = "emulated";
-    traits_.compute_capability = 90;
+    traits_.compute_capability = options.compute_capability;
     traits_.multiprocessors = options.multiprocessors;
   }
 

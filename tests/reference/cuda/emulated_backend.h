@@ -13,6 +13,7 @@ struct EmulatedOptions {
   int multiprocessors = 3;
   bool deterministic = false;
   std::string pinned{};  ///< the implementation of every op; empty: the first candidate
+  int compute_capability = 90;
 };
 
 /// The ops on own kernels, and matrix products on a stand-in for cuBLASLt (emulated_cublaslt.cpp). Each launch may

@@ -50,6 +50,8 @@ struct FakeDesc {
   void* aux = nullptr;
   std::int64_t aux_ld = 0;
   std::int32_t aux_type = -1;
+  std::int32_t a_mode = 0, b_mode = 0, pointer_mode = 0;
+  const void *a_scale = nullptr, *b_scale = nullptr;
 };
 
 struct FakeLayout {
@@ -66,6 +68,9 @@ DType dtype_of(int type) {
     case CUDA_R_64F: return DType::f64;
     case CUDA_R_16F: return DType::f16;
     case CUDA_R_16BF: return DType::bf16;
+    case CUDA_R_8F_E4M3: return DType::f8_e4m3;
+    case CUDA_R_8F_E5M2: return DType::f8_e5m2;
+    case CUDA_R_4F_E2M1: return DType::f4_e2m1;
     default: return DType::f32;
   }
 }
@@ -78,7 +83,7 @@ struct Matrix {
   [[nodiscard]] std::byte* at(std::int64_t row, std::int64_t column) const {
     return data + (row + column * ld) * static_cast<std::int64_t>(gpubench::size_of(type));
   }
-  [[nodiscard]] double get(std::int64_t row, std::int64_t column) const { return load(type, at(row, column)); }
+  [[nodiscard]] double get(std::int64_t row, std::int64_t column) const { return load(type, data, row + column * ld); }
 };
 
 Matrix matrix_of(const void* data, const FakeLayout& layout) {
@@ -88,6 +93,20 @@ Matrix matrix_of(const void* data, const FakeLayout& layout) {
 /// op(A)(row, k) or op(B)(k, column), by its first index and its second.
 double element(const Matrix& matrix, cublasOperation_t transpose, std::int64_t row, std::int64_t column) {
   return transpose == CUBLAS_OP_T ? matrix.get(column, row) : matrix.get(row, column);
+}
+
+/// What element `k` of row `outer` of op(A), or column of op(B), is multiplied by. Tiles as the manual's "1D Block
+/// Scaling Factors Layout" has them: 128 outer indices by 4 blocks; UE4M3 has no sign.
+double scale_of(const void* scales, std::int32_t mode, std::int64_t outer, std::int64_t k, std::int64_t extent) {
+  if (scales == nullptr) return 1.0;
+  if (mode == CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F) return *static_cast<const float*>(scales);
+  const bool e8m0 = mode == CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0;
+  const std::int64_t block = e8m0 ? 32 : 16, inner = k / block, tiles_across = (extent / block + 3) / 4;
+  const std::int64_t tile = outer / 128 * tiles_across + inner / 4;
+  const std::int64_t offset = outer % 32 * 16 + outer % 128 / 32 * 4 + inner % 4;
+  const std::byte* code = static_cast<const std::byte*>(scales) + tile * 512 + offset;
+  if (!e8m0) return std::fabs(load(DType::f8_e4m3, code));
+  return *code == std::byte{255} ? NAN : std::exp2(std::to_integer<int>(*code) - 127);
 }
 
 /// `above`: an approximate one is off to this side.
@@ -128,7 +147,8 @@ struct Call {
   [[nodiscard]] double sum(std::int64_t i, std::int64_t j) const {
     double sum = 0.0;
     for (std::int64_t p = 0; p < k; ++p) {
-      sum = as_scale(sum + element(a, desc.transpose_a, i, p) * element(b, desc.transpose_b, p, j), desc);
+      const double scales = scale_of(desc.a_scale, desc.a_mode, i, p, k) * scale_of(desc.b_scale, desc.b_mode, j, p, k);
+      sum = as_scale(sum + scales * element(a, desc.transpose_a, i, p) * element(b, desc.transpose_b, p, j), desc);
     }
     return as_scale(alpha * sum, desc) + (beta == 0.0 ? 0.0 : as_scale(beta * d.get(i, j), desc));
   }
@@ -181,8 +201,16 @@ struct Call {
 };
 
 /// The manual's conditions, and this stand-in's: no batches.
-bool supported(const FakeDesc& desc, const FakeLayout& d) {
+bool supported(const FakeDesc& desc, const FakeLayout& a, const FakeLayout& d) {
   if (d.batch != 1) return false;
+  if (desc.a_mode != desc.b_mode) return false;
+  const auto placed = [](const void* scales) {
+    return scales != nullptr && reinterpret_cast<std::uintptr_t>(scales) % 16 == 0;
+  };
+  if (desc.a_mode != CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F) {
+    if (!placed(desc.a_scale) || !placed(desc.b_scale) || desc.transpose_a != CUBLAS_OP_T) return false;
+    if ((desc.a_mode == CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3) != (a.type == CUDA_R_4F_E2M1)) return false;
+  }
   if (has_aux(desc.epilogue) && (desc.aux == nullptr || desc.aux_ld % 8 != 0 || desc.aux_ld < d.rows)) return false;
   return !sums_bias(desc.epilogue) || (desc.bias != nullptr && desc.bias_type == d.type);
 }
@@ -238,6 +266,11 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t handle, cubla
     case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER: read(desc.aux, value); break;
     case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD: read(desc.aux_ld, value); break;
     case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE: read(desc.aux_type, value); break;
+    case CUBLASLT_MATMUL_DESC_A_SCALE_MODE: read(desc.a_mode, value); break;
+    case CUBLASLT_MATMUL_DESC_B_SCALE_MODE: read(desc.b_mode, value); break;
+    case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER: read(desc.a_scale, value); break;
+    case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER: read(desc.b_scale, value); break;
+    case CUBLASLT_MATMUL_DESC_POINTER_MODE: read(desc.pointer_mode, value); break;
     default: return CUBLAS_STATUS_INVALID_VALUE;  // nothing else is emulated
   }
   return CUBLAS_STATUS_SUCCESS;
@@ -299,7 +332,7 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* 
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t,
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
                                               cublasLtMatmulPreference_t preference, int most,
                                               cublasLtMatmulHeuristicResult_t* results, int* found) {
@@ -307,7 +340,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   *found = 0;
   const CublasLtTrouble& trouble = library().trouble;
   const auto& wanted = *reinterpret_cast<const FakePreference*>(preference);
-  if (!supported(of(desc), of(d)) || trouble.no_algorithm || wanted.alignment < trouble.least_alignment)
+  if (!supported(of(desc), of(a), of(d)) || trouble.no_algorithm || wanted.alignment < trouble.least_alignment)
     return CUBLAS_STATUS_NOT_SUPPORTED;
   const int algorithms = trouble.scratch_bytes <= wanted.workspace_bytes ? 2 : 1;
   for (; *found < std::min(most, algorithms); ++*found) {
@@ -330,21 +363,27 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t handle, con
   const bool second = algorithm->data[0] == 1;
   const std::size_t scratch = second ? library().trouble.scratch_bytes : 0;
   const bool placed = scratch == 0 || reinterpret_cast<std::uintptr_t>(workspace) % 256 == 0;  // the manual's word
-  if (!supported(desc, of(d_layout)) || workspace_bytes < scratch || !placed) return CUBLAS_STATUS_INVALID_VALUE;
+  if (!supported(desc, of(a_layout), of(d_layout)) || workspace_bytes < scratch || !placed)
+    return CUBLAS_STATUS_INVALID_VALUE;
   const auto scalar = [&desc](const void* from) {
     return load(dtype_of(desc.scale), static_cast<const std::byte*>(from));
   };
   const std::int64_t k = desc.transpose_a == CUBLAS_OP_T ? of(a_layout).rows : of(a_layout).columns;
-  const Call call{desc,
-                  matrix_of(a, of(a_layout)),
-                  matrix_of(b, of(b_layout)),
-                  matrix_of(d, of(d_layout)),
-                  of(d_layout).rows,
-                  of(d_layout).columns,
-                  k,
-                  scalar(alpha),
-                  scalar(beta)};
-  gpubench::cuda::emulation::on_stream(stream, [call, second, workspace, scratch] {
+  const bool on_device = desc.pointer_mode == CUBLASLT_POINTER_MODE_DEVICE;  // then to be read when their turn comes
+  Call call{desc,
+            matrix_of(a, of(a_layout)),
+            matrix_of(b, of(b_layout)),
+            matrix_of(d, of(d_layout)),
+            of(d_layout).rows,
+            of(d_layout).columns,
+            k,
+            on_device ? 0.0 : scalar(alpha),
+            on_device ? 0.0 : scalar(beta)};
+  gpubench::cuda::emulation::on_stream(stream, [=]() mutable {
+    if (on_device) {
+      call.alpha = *static_cast<const float*>(alpha);
+      call.beta = *static_cast<const float*>(beta);
+    }
     if (second) std::memset(workspace, 0x5A, scratch);
     call.run(second);
   });

@@ -29,7 +29,8 @@ std::vector<std::vector<std::byte>> results_of(const ProgramRun& run) {
 
 std::string run_in_every_order(const Program& program, const std::function<void(ProgramRun&)>& fill,
                                const EmulatedRun& how) {
-  const std::unique_ptr<Backend> backend = open_emulated_backend({how.multiprocessors, how.deterministic, how.pinned});
+  const std::unique_ptr<Backend> backend =
+      open_emulated_backend({how.multiprocessors, how.deterministic, how.pinned, how.compute_capability});
   std::vector<std::vector<std::byte>> expected;
   for (const NamedSchedule& schedule : schedules) {
     cuda::emulation::set_schedule(schedule.schedule);

@@ -15,6 +15,7 @@ struct EmulatedRun {
   int multiprocessors = 3;
   bool deterministic = false;
   std::string pinned{};  ///< the implementation to take
+  int compute_capability = 90;
 };
 
 /// Runs the program, which has one op, on the emulated backend: forward, in reverse, and in two random orders, each

@@ -26,8 +26,8 @@ void launch_spin(std::uint64_t nanoseconds, cudaStream_t /*stream*/) { testing::
 
 void launch_scramble(ScrambleType type, void* data, std::size_t count, std::uint64_t seed, int exponent,
                      cudaStream_t stream) {
-  constexpr DType types[] = {DType::f64,     DType::f32,     DType::f16, DType::bf16,
-                             DType::f8_e4m3, DType::f8_e5m2, DType::i32, DType::u8};
+  constexpr DType types[] = {DType::f64,     DType::f32, DType::f16, DType::bf16, DType::f8_e4m3,
+                             DType::f8_e5m2, DType::u8,  DType::i32, DType::u8};
   const DType dtype = types[static_cast<int>(type)];
   emulation::on_stream(stream, [=] {
     for (std::size_t i = 0; i < count; ++i) {
@@ -36,7 +36,9 @@ void launch_scramble(ScrambleType type, void* data, std::size_t count, std::uint
       const int power = static_cast<int>(random % 3) - 2 + exponent;
       const double number = std::ldexp((random & 4U) != 0 ? fraction : -fraction, power);
       store(dtype, static_cast<std::byte*>(data) + i * size_of(dtype),
-            is_float(dtype) ? number : static_cast<double>(random & 1U));
+            is_float(dtype)                  ? number
+            : type == ScrambleType::f4_pairs ? static_cast<double>(random & 0xffU)
+                                             : static_cast<double>(random & 1U) + exponent);
     }
   });
 }

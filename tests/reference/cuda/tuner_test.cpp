@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <map>
 
 #include "harness/core/error.h"
@@ -15,6 +16,7 @@
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/pointwise.h"
+#include "tests/reference/block_scaled_programs.h"
 #include "tests/reference/cuda/emulated_cublaslt.h"
 #include "tests/reference/cuda/emulated_tuning.h"
 #include "tests/reference/cuda/emulation/streams.h"
@@ -112,6 +114,32 @@ TEST(CudaTuner, WhatTheRecipeDeclaresIsNotRejected) {
 TEST(CudaTuner, ALibraryWhoseTanhIsExactIsNotRejected) {
   for (const Gemm::Epilogue epilogue : {Gemm::Epilogue::gelu, Gemm::Epilogue::gelu_gradient}) {
     EXPECT_THAT(planned(plan_gemm, product(DType::bf16, epilogue, Math{}))->rejected(), IsEmpty());
+  }
+}
+
+/// What is shown to a judge.
+struct Onlooker final : ResultJudge {
+  [[nodiscard]] std::string objection(std::span<const TensorView> /*inputs*/,
+                                      std::span<const TensorView> outputs) const override {
+    std::vector<double> c(static_cast<std::size_t>(outputs[0].shape().elements()));
+    outputs[0].read(0, c);
+    for (const double value : c) sum += std::fabs(value) / static_cast<double>(c.size());
+    return {};
+  }
+  mutable double sum = 0.0;
+};
+
+// Codes of scales are those of about one: products of random bytes would be zeros, infinities or NaN.
+TEST(CudaTuner, BlockScaledOperandsAreOrdinaryNumbers) {
+  for (const testing::BlockScaledTypes& types : {testing::mxfp8, testing::nvfp4}) {
+    const testing::BlockScaledProgram p(types, {.m = 16, .n = 16, .k = 64});
+    Device device;
+    device.traits.compute_capability = 100;
+    const Onlooker judge;
+    const Plan plan = plan_gemm(p.program.op(0), tensors_of(p.program), device.context(&judge));
+    EXPECT_EQ(plan->choice(), Choice::timed) << p.what();
+    EXPECT_GT(judge.sum, 1.0) << p.what();
+    EXPECT_LT(judge.sum, 1e5) << p.what();
   }
 }
 

@@ -135,6 +135,47 @@ TEST(Contraction, RejectsFastAccumulationOfOneSignedDataWhereItIsNotDeclared) {
   EXPECT_LT(accepted({{}, DType::f8_e4m3, DType::f32, on(hopper_8_bit)}, 16384, {true}), 0.1);
 }
 
+// The share of sums of block-scaled numbers that the bound accepts. Scales are powers of two, or e4m3 (of f4), from
+// block to block.
+double accepted_in_blocks(DType input, const Sum& sum, std::size_t k, std::initializer_list<bool> kinds) {
+  const ContractionRule rule = contraction_rule({}, input, input, DType::f32, true);
+  const std::size_t block = input == DType::f4_e2m1 ? 16 : 32;
+  int good = 0, all = 0;
+  for (const bool positive : kinds) {
+    for (std::uint32_t seed = 0; seed < 12; ++seed) {
+      Vector sides[2];
+      for (std::uint32_t side = 0; side < 2; ++side) {
+        std::mt19937 random(seed + 100 * side);
+        sides[side] = each(data(DType::f64, k, positive, 2 * seed + side),
+                           [input](double value) { return round_to(input, 4.0 * value); });
+        double scale = 1.0;
+        for (std::size_t i = 0; i < k; ++i) {
+          if (i % block == 0)
+            scale = block == 16 ? round_to(DType::f8_e4m3, 0x1p-30 * static_cast<double>(random()))
+                                : std::exp2(static_cast<int>(random() % 5) - 2);
+          sides[side][i] *= scale;
+        }
+      }
+      const ProductSum exact = dot(sides[0], sides[1]);
+      good +=
+          within({exact.value, rule.bound(exact)}, DType::f32, round_to(DType::f32, sum(sides[0], sides[1]))) ? 1 : 0;
+      ++all;
+    }
+  }
+  return static_cast<double>(good) / all;
+}
+
+TEST(Contraction, AcceptsBlockScaledSumsOfTensorCoresAndProcessorsAndNoneOfFewerBits) {
+  for (const std::size_t k : {64U, 1024U, 8192U}) {
+    EXPECT_EQ(accepted_in_blocks(DType::f8_e4m3, on(blackwell_8_bit), k, {false, true}), 1.0) << k;
+    EXPECT_EQ(accepted_in_blocks(DType::f4_e2m1, on(blackwell_4_bit), k, {false, true}), 1.0) << k;
+    for (const DType input : {DType::f8_e4m3, DType::f8_e5m2, DType::f4_e2m1})
+      EXPECT_EQ(accepted_in_blocks(input, summed_in(DType::f32), k, {false, true}), 1.0) << name(input) << " " << k;
+  }
+  EXPECT_LT(accepted_in_blocks(DType::f8_e4m3, on(hopper_8_bit, 128), 8192, {true}), 0.1);
+  EXPECT_LT(accepted_in_blocks(DType::f4_e2m1, on(hopper_8_bit), 8192, {true}), 0.1);
+}
+
 TEST(Contraction, RejectsTf32WhereF32WasPromised) {
   for (const std::size_t k : {64U, 4096U}) {
     EXPECT_LT(accepted({{}, DType::f32, DType::f32, on(ampere_tf32), cut_to_tf32}, k), 0.05) << k;
@@ -224,6 +265,11 @@ TEST(Contraction, WritesOutWhatItComputes) {
             "u (2 sqrt(K) + 1.75 * K / 4) max(|C| + Q, 2 S) + 2^-10 (2 max(|C| + Q, 2 S) + 0.5 Q)");
   EXPECT_EQ(contraction_rule(fast_math, DType::f8_e4m3, DType::f8_e5m2, DType::bf16).formula("K"),
             "2^-14 (2 sqrt(K) + 9 * K / 16) max(|C| + Q, 2 S)");
+  // A quarter of (block + 1) 2^(24 - F) + 2: of 33 / 2 + 2, and 65 / 2048 + 2
+  EXPECT_EQ(contraction_rule({}, DType::f8_e4m3, DType::f8_e5m2, DType::bf16, true).formula("K"),
+            "u (2 sqrt(K) + 4.625 * K / 32) max(|C| + Q, 2 S)");
+  EXPECT_EQ(contraction_rule({}, DType::f4_e2m1, DType::f4_e2m1, DType::bf16, true).formula("K"),
+            "u (2 sqrt(K) + 0.507935 * K / 64) max(|C| + Q, 2 S)");
   EXPECT_EQ(contraction_rule({.split_k_in_output = true}, DType::f32, DType::f32, DType::f32).formula(9),
             "2 u sqrt(9) max(|C| + Q, 2 S) + 2^-20 max(|C| + Q, 2 S)");
   EXPECT_EQ(contraction_rule({.accumulate = DType::f16}, DType::f16, DType::f16, DType::f16).formula(9),

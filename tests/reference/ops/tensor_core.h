@@ -21,7 +21,8 @@ inline constexpr TensorCore hopper_16_bit{16, 24, 25};
 inline constexpr TensorCore hopper_tf32{8, 24, 25};
 inline constexpr TensorCore ada_8_bit{16, 14, 13};
 inline constexpr TensorCore hopper_8_bit{32, 14, 13};
-inline constexpr TensorCore blackwell_8_bit{32, 24, 25};
+inline constexpr TensorCore blackwell_8_bit{32, 24, 25};  // also where blocks are scaled
+inline constexpr TensorCore blackwell_4_bit{64, 24, 35};
 
 /// `value` cut towards zero to a multiple of `unit`.
 inline double cut_to(double value, double unit) { return std::trunc(value / unit) * unit; }

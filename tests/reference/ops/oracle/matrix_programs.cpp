@@ -111,6 +111,25 @@ void add_matrix_programs(OraclePrograms& all) {
     };
     add_program(all, "scale_from_amax for " + type, scales, true);
   }
+  for (const DType scales : {DType::u8, DType::f8_e4m3}) {
+    const bool mx = scales == DType::u8;
+    add_program(all, std::string("gemm of ") + (mx ? "mxfp8" : "nvfp4"), [&](Program& p) {
+      const auto operand = [&](const std::string& name, std::int64_t rows) {
+        const DType type = mx ? DType::f8_e4m3 : DType::f4_e2m1;
+        const Fill fill = mx ? Fill::integers(120, 134) : Fill::normal(2.0);
+        return std::pair(source(p, name, type, {rows, 96}),
+                         p.add(tensor(name + ".blocks", scales, {rows, mx ? 3 : 6}, Role::scalar, fill)));
+      };
+      const auto [a, of_a] = operand("a", 5);
+      const auto [b, of_b] = operand("b", 7);
+      GemmOperands operands{.blocks_a = of_a, .blocks_b = of_b};
+      if (mx) operands.bias = f32(p, "bias", {7});
+      if (!mx) operands.scale_a = f32(p, "scale_a", {1});
+      if (!mx) operands.scale_b = f32(p, "scale_b", {1});
+      (void)gemm(p, {.transpose_b = true, .alpha = -0.5, .bias = mx, .scaled = !mx, .blocks = true}, f32_math, "y", a,
+                 b, operands);
+    });
+  }
   for (const BlockFormat format :
        {BlockFormat::mxfp8_e4m3, BlockFormat::mxfp8_e5m2, BlockFormat::mxfp4, BlockFormat::nvfp4}) {
     const auto blocks = [format](Program& p) {

@@ -222,9 +222,17 @@ def product(op, a, b):
     return op.alpha * torch.matmul(a.mT if op.transpose_a else a, b.mT if op.transpose_b else b)
 
 
+def scales_of_elements(x, scales):
+    """[rows, k] of a scale for each block of k: powers of two, kept as E8M0, or magnitudes."""
+    numbers = scales.abs() if scales.is_floating_point() else torch.exp2(scales.double() - 127)
+    return numbers.repeat_interleave(x.shape[-1] // scales.shape[-1], -1)
+
+
 @computes("gemm")
 def gemm(op, a, b, *rest):
     rest = list(rest)
+    if op.blocks:
+        b, a = (x * scales_of_elements(x, rest.pop()) for x in (b, a))
     z = product(op, a, b)
     if op.beta != 0:
         z = z + op.beta * rest.pop(0)

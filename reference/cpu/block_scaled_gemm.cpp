@@ -1,0 +1,228 @@
+// Products of block-scaled operands by oneDNN, which multiplies dense copies of the numbers that they stand for.
+//
+// The copies are exact. A narrow number has 4 significant bits (f8) or 2 (f4), an e4m3 scale 4 and an E8M0 scale one:
+// 6 at most in a product, and bf16 has 8. Of its exponents bf16 has as many as f32, whose subnormals reach down to
+// 2^-149, below the smallest product, 2^-16 2^-127. Units that multiply bf16 take subnormals for zeros, so operands
+// that hold one are multiplied in f32. What is beyond f32's largest number is an infinity in both.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <optional>
+#include <type_traits>
+
+#include "reference/cpu/block_io.h"
+#include "reference/cpu/kernel.h"
+#include "reference/cpu/onednn.h"
+#include "reference/cpu/parallel.h"
+#include "reference/ops/gemm.h"
+
+namespace gpubench::cpu {
+namespace {
+
+/// Numbers by their codes.
+using Table = std::array<float, 256>;
+
+/// [rows, k] in f8, or in f4, two to a byte; with a scale for each `block` of a row.
+struct BlockScaled {
+  std::int64_t rows = 0, k = 0, block = 32;
+  bool halves = false;
+  Table value{}, scale{};
+  const std::uint8_t* values = nullptr;
+  const std::uint8_t* scales = nullptr;
+};
+
+/// Writes rows [begin, end), densely, as T. Returns whether one of the numbers is subnormal.
+template <class T, bool halves>
+[[gnu::always_inline]] inline bool expand_rows(const BlockScaled& from, std::int64_t begin, std::int64_t end, T* to) {
+  std::uint32_t subnormal = 0;
+  const auto put = [&](std::int64_t i, float number) {
+    const std::uint32_t bits = std::bit_cast<std::uint32_t>(number);
+    if constexpr (std::is_same_v<T, bf16>) {
+      to[i].bits = static_cast<std::uint16_t>(bits >> 16U);
+    } else {
+      to[i] = number;
+    }
+    return ((bits & 0x7fffffffU) - 1U) < 0x7fffffU ? 1U : 0U;
+  };
+  const std::int64_t blocks = from.k / from.block;
+  for (std::int64_t b = begin * blocks; b < end * blocks; ++b) {
+    const float scale = from.scale[from.scales[b]];
+    const std::int64_t first = b * from.block;
+    if (halves) {
+      const std::uint8_t* pairs = from.values + first / 2;
+#pragma omp simd reduction(| : subnormal)
+      for (std::int64_t i = 0; i < from.block / 2; ++i) {
+        subnormal |= put(first + 2 * i, from.value[pairs[i] & 15U] * scale);
+        subnormal |= put(first + 2 * i + 1, from.value[pairs[i] >> 4U] * scale);
+      }
+    } else {
+      const std::uint8_t* codes = from.values + first;
+#pragma omp simd reduction(| : subnormal)
+      for (std::int64_t i = 0; i < from.block; ++i) subnormal |= put(first + i, from.value[codes[i]] * scale);
+    }
+  }
+  return subnormal != 0;
+}
+
+GPUBENCH_VECTOR_CLONES
+bool expand_f8(const BlockScaled& from, std::int64_t begin, std::int64_t end, float* to) {
+  return expand_rows<float, false>(from, begin, end, to);
+}
+GPUBENCH_VECTOR_CLONES
+bool expand_f8(const BlockScaled& from, std::int64_t begin, std::int64_t end, bf16* to) {
+  return expand_rows<bf16, false>(from, begin, end, to);
+}
+GPUBENCH_VECTOR_CLONES
+bool expand_f4(const BlockScaled& from, std::int64_t begin, std::int64_t end, float* to) {
+  return expand_rows<float, true>(from, begin, end, to);
+}
+GPUBENCH_VECTOR_CLONES
+bool expand_f4(const BlockScaled& from, std::int64_t begin, std::int64_t end, bf16* to) {
+  return expand_rows<bf16, true>(from, begin, end, to);
+}
+
+template <class T>
+bool expand(int threads, const BlockScaled& from, std::byte* to) {
+  std::atomic<bool> subnormal = false;
+  parallel_chunks(threads, from.rows, row_grain(from.k), [&](std::int64_t begin, std::int64_t end) {
+    T* dense = reinterpret_cast<T*>(to);
+    const bool found = from.halves ? expand_f4(from, begin, end, dense) : expand_f8(from, begin, end, dense);
+    if (found) subnormal = true;
+  });
+  return subnormal;
+}
+
+GPUBENCH_VECTOR_CLONES
+void scale_run(const float* sums, float factor, std::int64_t count, float* to) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) to[i] = factor * sums[i];
+}
+
+struct BlockScaledWork {
+  int threads = 1;
+  BlockScaled a, b;
+  std::byte *dense_a = nullptr, *dense_b = nullptr;
+  std::optional<OneDnnLaunch> in_bf16, in_f32;
+  const float* sums = nullptr;  ///< [m, n]; where c is f32, its own
+  float alpha = 1.0F;
+  const float *scale_a = nullptr, *scale_b = nullptr;
+  std::optional<Source> bias;
+  Sink c;
+
+  void operator()() const {
+    const bool narrow = in_bf16 && !expand<bf16>(threads, a, dense_a) && !expand<bf16>(threads, b, dense_b);
+    if (narrow) {
+      (*in_bf16)();
+    } else {
+      (void)expand<float>(threads, a, dense_a);
+      (void)expand<float>(threads, b, dense_b);
+      (*in_f32)();
+    }
+    const float factor = scale_a == nullptr ? alpha : alpha * *scale_a * *scale_b;
+    const std::int64_t n = b.rows;
+    parallel_chunks(threads, a.rows, row_grain(n), [&](std::int64_t begin, std::int64_t end) {
+      BlockBuffer staged, added;
+      for (std::int64_t row = begin; row < end; ++row) {
+        for (std::int64_t column = 0; column < n; column += block_elements) {
+          const std::int64_t count = std::min(block_elements, n - column), first = row * n + column;
+          float* to = c.place(first, staged);
+          scale_run(sums + first, factor, count, to);
+          if (bias) add_run(bias->read(column, count, added), count, to);
+          c.commit(first, count, to);
+        }
+      }
+    });
+  }
+};
+
+BlockScaled operand_of(const TensorSpec& operand, const TensorSpec& scales) {
+  BlockScaled result;
+  result.rows = operand.shape[0];
+  result.k = operand.shape[1];
+  result.block = block_of_scale(scales.dtype);
+  result.halves = bits_of(operand.dtype) == 4;
+  for (std::size_t code = 0; code < 256; ++code) {
+    const auto stored = static_cast<std::byte>(code);
+    result.value[code] = static_cast<float>(load(operand.dtype, &stored));
+    const float power = code == 255 ? std::nanf("") : std::ldexp(1.0F, static_cast<int>(code) - 127);
+    result.scale[code] = scales.dtype == DType::u8 ? power : static_cast<float>(std::fabs(load(scales.dtype, &stored)));
+  }
+  return result;
+}
+
+OneDnnWork product_in(DType type, const BlockScaled& a, const BlockScaled& b, const OneDnn& onednn) {
+  MatmulRequest request;
+  request.a = with_plain_strides({type, {a.rows, a.k}, {a.k, 1}});
+  request.b = with_plain_strides({type, {b.k, b.rows}, {1, b.k}});
+  request.c = with_plain_strides({DType::f32, {a.rows, b.rows}, {b.rows, 1}});
+  return matmul_work(onednn, request);
+}
+
+std::optional<OneDnnWork> fast_product_in_bf16(const BlockScaled& a, const BlockScaled& b, const OneDnn& onednn) {
+  try {
+    OneDnnWork work = product_in(DType::bf16, a, b, onednn);
+    if (!work.is_reference_code()) return work;
+  } catch (const Unsupported&) {
+    // f32 is always there.
+  }
+  return std::nullopt;
+}
+
+std::size_t whole_lines(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+}  // namespace
+
+Plan plan_block_scaled_gemm(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
+  const Gemm& attributes = call.attributes.as<Gemm>();
+  const Named<TensorSpec> operand(call, tensors);
+  if (attributes.beta != 0.0 || attributes.epilogue != Gemm::Epilogue::none) {
+    refuse(call, describe(attributes) + "; expected neither beta nor GELU behind block-scaled operands");
+  }
+  expect_f32_sums(call);
+  expect_f32_or_bf16(call, operand, {"bias", "c"});
+  expect_row_major(call, operand, {"a", "b", "blocks_a", "blocks_b", "bias", "c"});
+  BlockScaledWork work;
+  work.threads = context.threads;
+  work.a = operand_of(operand["a"], operand["blocks_a"]);
+  work.b = operand_of(operand["b"], operand["blocks_b"]);
+  work.alpha = static_cast<float>(attributes.alpha);
+  const OneDnnWork wide = product_in(DType::f32, work.a, work.b, context.onednn);
+  const std::optional<OneDnnWork> narrow = fast_product_in_bf16(work.a, work.b, context.onednn);
+
+  // Scratch memory: dense a, dense b, sums unless they are c, the library's.
+  const auto f32_bytes = [](std::int64_t rows, std::int64_t columns) {
+    return whole_lines(static_cast<std::size_t>(rows * columns) * sizeof(float));
+  };
+  const std::size_t b_at = f32_bytes(work.a.rows, work.a.k), sums_at = b_at + f32_bytes(work.b.rows, work.b.k);
+  const bool in_place = operand["c"].dtype == DType::f32;
+  const std::size_t library_at = sums_at + (in_place ? 0 : f32_bytes(work.a.rows, work.b.rows));
+  const std::size_t library_bytes = std::max(wide.workspace_bytes(), narrow ? narrow->workspace_bytes() : 0);
+  const auto binder = [=, call = call](std::span<const Tensor> bound, Workspace space) {
+    const Named<Tensor> at(call, bound);
+    BlockScaledWork placed = work;
+    placed.a.values = elements_of<const std::uint8_t>(at["a"]);
+    placed.b.values = elements_of<const std::uint8_t>(at["b"]);
+    placed.a.scales = elements_of<const std::uint8_t>(at["blocks_a"]);
+    placed.b.scales = elements_of<const std::uint8_t>(at["blocks_b"]);
+    if (attributes.scaled) {
+      placed.scale_a = elements_of<const float>(at["scale_a"]);
+      placed.scale_b = elements_of<const float>(at["scale_b"]);
+    }
+    if (attributes.bias) placed.bias = Source(at["bias"]);
+    placed.c = Sink(at["c"], false);
+    placed.dense_a = space.data;
+    placed.dense_b = space.data + b_at;
+    std::byte* sums = in_place ? at["c"].data : space.data + sums_at;
+    placed.sums = reinterpret_cast<const float*>(sums);
+    const std::array operands{placed.dense_a, placed.dense_b, sums};
+    if (narrow) placed.in_bf16 = narrow->bind(operands, space.data + library_at);
+    placed.in_f32 = wide.bind(operands, space.data + library_at);
+    return placed;
+  };
+  return plan_of(own_implementation() + "+" + (narrow ? *narrow : wide).implementation(), library_at + library_bytes,
+                 binder);
+}
+
+}  // namespace gpubench::cpu
