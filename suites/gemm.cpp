@@ -54,7 +54,7 @@ Grid layer_grid(Direction direction) {
       mnk(256, 2304, 768, "gpt2-124m qkv", Tier::smoke),
       mnk(1024, 2304, 768, "gpt2-124m qkv", Tier::quick),
       mnk(1024, 768, 768, "gpt2-124m attention out", Tier::standard),
-      mnk(1024, 3072, 768, "gpt2-124m mlp up", Tier::quick),
+      mnk(1024, 3072, 768, "gpt2-124m mlp up", Tier::standard),
       mnk(1024, 768, 3072, "gpt2-124m mlp down", Tier::quick),
       mnk(256, 6144, 4096, "llama3-8b qkv", Tier::quick),
       mnk(128, 50304, 768, "gpt2-124m head", Tier::quick),
@@ -141,6 +141,25 @@ Grid square_grid() {
   return grid;
 }
 
+// Blocks are cut along what is summed over, for each product anew: a layer's three are one workload of other extents.
+Grid block_scaled_grid() {
+  Grid grid;
+  grid.recipes = {"mxfp8", "nvfp4"};
+  grid.points = {
+      {{{"m", 160}, {"n", 416}, {"k", 1760}}, "edge: unfilled tiles of scales", Tier::smoke, {"mxfp8"}},
+      mnk(256, 2304, 768, "gpt2-124m qkv", Tier::quick),
+      mnk(8192, 6144, 4096, "llama3-8b qkv", Tier::standard),
+      mnk(8192, 4096, 4096, "llama3-8b attention out", Tier::standard),
+      mnk(8192, 28672, 4096, "llama3-8b gate+up", Tier::standard),
+      mnk(8192, 4096, 28672, "llama3-8b gate+up, gradient of its input", Tier::standard),
+      mnk(28672, 4096, 8192, "llama3-8b gate+up, gradient of its weight", Tier::standard),
+      mnk(8192, 4096, 14336, "llama3-8b down", Tier::standard),
+      mnk(8192, 57344, 8192, "llama3-70b gate+up", Tier::large),
+      mnk(8192, 8192, 28672, "llama3-70b down", Tier::large),
+  };
+  return grid;
+}
+
 double rows(const Case& c) { return static_cast<double>(c.dim("m")); }
 
 WorkloadInfo product(std::string name, std::string description) {
@@ -212,6 +231,39 @@ Program matmul(const Case& c, const Recipe& r) {
   return p;
 }
 
+// The scales of blocks, and with them the factor for the tensor where the recipe has one, such that numbers are about
+// `size`.
+struct BlockScaled {
+  ValueId values, blocks;
+  std::optional<ValueId> factor;
+};
+BlockScaled block_scaled(Program& p, const Recipe& r, const std::string& name, Role role, std::int64_t rows,
+                         std::int64_t k, double size) {
+  const bool mx = r.block == 32;
+  const Shape blocks{rows, k / r.block};
+  BlockScaled result;
+  result.values = p.add(tensor(name, r.operand, {rows, k}, role, Fill::normal(mx ? 64.0 : 2.0)));
+  if (mx) {
+    const std::int64_t middle = 121 + std::lround(std::log2(size));  // E8M0: 64 * 2^(121 - 127) = 1
+    const Fill powers = Fill::integers(middle - 2, middle + 2);
+    result.blocks = p.add(tensor(name + ".blocks", DType::u8, blocks, Role::scalar, powers));
+  } else {
+    result.blocks = p.add(tensor(name + ".blocks", DType::f8_e4m3, blocks, Role::scalar, Fill::positive(8.0)));
+    result.factor = p.add(tensor(name + ".scale", DType::f32, {1}, Role::scalar, Fill::constant(size / 16.0)));
+  }
+  return result;
+}
+
+Program block_scaled_matmul(const Case& c, const Recipe& r) {
+  const auto m = c.dim("m"), n = c.dim("n"), k = c.dim("k");
+  Program p;
+  const BlockScaled a = block_scaled(p, r, "a", Role::activation, m, k, 1.0);
+  const BlockScaled b = block_scaled(p, r, "b", Role::parameter, n, k, 1.0 / std::sqrt(static_cast<double>(k)));
+  gemm(p, {.transpose_b = true, .scaled = a.factor.has_value(), .blocks = true}, r.math, "c", a.values, b.values,
+       {.scale_a = a.factor, .scale_b = b.factor, .blocks_a = a.blocks, .blocks_b = b.blocks});
+  return p;
+}
+
 Program batched_matmul(const Case& c, const Recipe& r) {
   const auto batch = c.dim("b"), m = c.dim("m"), n = c.dim("n"), k = c.dim("k");
   Program p;
@@ -273,6 +325,8 @@ Suite gemm() {
               declare({product("linear_backward_weight", "dw [n, k] = dy [m, n]^T x [m, k]"),
                        layer_grid(Direction::backward_weight), linear_backward_weight, rows}),
               declare({product("matmul", "c [m, n] = a [m, k] b [k, n]"), square_grid(), matmul, rows}),
+              declare({product("block_scaled_matmul", "c [m, n] = a [m, k] b [n, k]^T, a scale for each block along k"),
+                       block_scaled_grid(), block_scaled_matmul, rows}),
               declare({batched_info, batched, batched_matmul,
                        [](const Case& c) { return static_cast<double>(c.dim("b")); }}),
               declare({product("linear_bias_gelu_forward", "y = gelu(x w^T + bias), pre-activation saved"), up,

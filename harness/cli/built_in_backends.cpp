@@ -12,7 +12,7 @@ std::vector<BackendEntry> built_in_backends(const char* argv0) {
   BackendEntry entry;
   entry.name = "cpu";
   entry.open = [](const OpenRequest&) { return open_cpu_backend(); };
-  entry.precisions = [](int /*no GPU*/) { return std::vector<std::string>{"f32", "bf16"}; };
+  entry.precisions = [](int /*no GPU*/) { return std::vector<std::string>{"f32", "bf16", "mxfp8", "nvfp4"}; };
   entry.open_ranks = [](const RankRequest& what) { return open_cpu_ranks(what.ranks); };
   entry.before_children = [] { (void)cpu::usable_isa(); };
   std::vector<BackendEntry> backends{std::move(entry)};

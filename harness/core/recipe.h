@@ -25,7 +25,8 @@ struct Math {
 /// Every float recipe whose `tensor` is narrower than its `wide` is a mixed-precision one: weights in use are copies of
 /// f32 masters. The 8-bit ones keep tensors in bf16 between ops, and quantize what matrix products read (hybrid:
 /// Micikevicius et al., "FP8 formats for deep learning", arXiv 2209.05433: e4m3 forward, e5m2 for gradients, which need
-/// its range).
+/// its range). Those with blocks have a scale for each block of neighbours along what a product sums over: E8M0 of 32
+/// (mxfp8; OCP Microscaling Formats 1.0), or e4m3 of 16 and a factor for the tensor (nvfp4).
 struct Recipe {
   std::string_view name;       ///< "f32", "bf16"
   DType tensor = DType::f32;   ///< activations, weights in use, and their gradients
@@ -33,15 +34,16 @@ struct Recipe {
   DType operand = DType::f32;  ///< activations and weights as matrix products read them
   DType gradient_operand = DType::f32;  ///< gradients as matrix products read them
   Math math;
+  int block = 0;  ///< neighbours that share a scale; 0: a whole tensor
 
-  /// Whether operands of matrix products are scaled 8-bit copies of tensors.
+  /// Whether operands of matrix products are scaled copies of tensors in 8 or 4 bits.
   [[nodiscard]] bool quantizes() const { return operand != tensor; }
 };
 
 /// Every recipe that the suites may name, in order of falling precision:
 ///   f64; f32 (every product and sum in f32: "pedantic"); tf32 (f32 tensors, products of inputs cut to 11 significant
 ///   bits); bf16, f16 (f32 sums and masters); bf16_approx_tanh (bf16 with Math::approximate_tanh); f8_hybrid;
-///   f8_hybrid_fast (the same with Math::fast_accumulation).
+///   f8_hybrid_fast (the same with Math::fast_accumulation); mxfp8 (e4m3) and nvfp4 (e2m1).
 [[nodiscard]] std::span<const Recipe> recipes();
 
 /// Throws UsageError naming the known ones.

@@ -66,6 +66,7 @@ std::optional<Rate> rate_of(const std::string& recipe_name) {
     case DType::bf16: return Rate::bf16;
     case DType::f8_e4m3:
     case DType::f8_e5m2: return Rate::fp8;
+    case DType::f4_e2m1: return Rate::fp4;
     default: return std::nullopt;
   }
 }

@@ -173,12 +173,14 @@ void add_gpu_properties(DeviceInfo& device, const std::string& library) {
 
 namespace {
 
+constexpr int block_scaled_products = 100;
 constexpr int eight_bit_products = 89;
 constexpr int bf16_and_tf32_products = 80;
 
 bool is_eight_bit(DType type) { return type == DType::f8_e4m3 || type == DType::f8_e5m2; }
 
 int least_capability(const Recipe& recipe) {
+  if (recipe.block > 0) return block_scaled_products;
   if (is_eight_bit(recipe.operand) || is_eight_bit(recipe.gradient_operand)) return eight_bit_products;
   const bool bf16 = recipe.tensor == DType::bf16 || recipe.operand == DType::bf16;
   return bf16 || recipe.math.inputs == Math::Inputs::tf32 ? bf16_and_tf32_products : 0;

@@ -71,7 +71,8 @@ struct GpuRecipe {
   int least_capability = 0;  ///< 0: every GPU has it
 };
 
-/// All recipes. 8-bit operands need 8.9, bf16 and TF32 ones 8.0 (PTX ISA, mma and wgmma: target architectures).
+/// All recipes. Block-scaled operands need 10.0, other 8-bit ones 8.9, bf16 and TF32 ones 8.0 (PTX ISA, mma and wgmma:
+/// target architectures).
 [[nodiscard]] std::vector<GpuRecipe> gpu_recipes();
 
 /// The recipes that a GPU of this compute capability has; all of them where it is not known (0).

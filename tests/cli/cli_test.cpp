@@ -422,8 +422,8 @@ TEST_F(Cli, WhatTheGpuHasNoArithmeticForIsLeftOutByNameBeforeAnythingIsTried) {
   EXPECT_EQ(ampere.run({"--device", "cuda:1", "--dry-run"}), 0);
   EXPECT_EQ(asked_for, 80);
   EXPECT_THAT(ampere.err.str(),
-              HasSubstr("note: f8_hybrid, f8_hybrid_fast need compute capability 8.9; this device has "
-                        "8.0; their cases are left out\n"));
+              HasSubstr("note: f8_hybrid, f8_hybrid_fast need compute capability 8.9; mxfp8, nvfp4 need compute "
+                        "capability 10.0; this device has 8.0; their cases are left out\n"));
   EXPECT_EQ(forced.run({"list", "--device", "cuda:1", "--precision", "f32"}), 0);
   EXPECT_THAT(forced.err.str(), HasSubstr("cases that --precision asks for will be unsupported"));
 }

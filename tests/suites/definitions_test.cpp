@@ -32,8 +32,8 @@ std::map<std::string, std::string> definitions_now() {
 // Where this fails, the work of a case was changed under its id, so that old reports would be compared with new ones as
 // if nothing had happened: give the changed case a new name, dimension or mode. A line may only be replaced while no
 // report of the case has been published. The lines of this build:
-//   gpubench list --tier quick --precision f64,f32,tf32,bf16,f16,bf16_approx_tanh,f8_hybrid,f8_hybrid_fast --format
-//   json |
+//   gpubench list --tier quick --precision
+//     f64,f32,tf32,bf16,f16,bf16_approx_tanh,f8_hybrid,f8_hybrid_fast,mxfp8,nvfp4 --format json |
 //     jq -r '.cases[] | .def_hash + " " + .id' | sort -k 2
 TEST(Definitions, AnIdStandsForTheWorkThatItWasPublishedWith) {
   const std::map<std::string, std::string> then = definitions_in(published);

@@ -65,11 +65,11 @@ TEST(Suites, ALowerTierIsContainedInTheHigherOnes) {
 TEST(Suites, TheTiersOfTheProcessorKeepTheirSize) {
   // 20 s and 3 minutes on two cores, in the recipes that the CPU backend has.
   Selection selection;
-  selection.default_precisions = {"f32", "bf16"};
+  selection.default_precisions = {"f32", "bf16", "mxfp8", "nvfp4"};
   selection.tier = Tier::smoke;
-  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 152U);
+  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 153U);
   selection.tier = Tier::quick;
-  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 445U);
+  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 442U);
 }
 
 // Of cuBLAS's TN, NN and NT in columns: [512, 16] over 500000 with rows as columns.
@@ -182,6 +182,19 @@ TEST(Suites, EightBitOperandsComeWithScalesAndLieAlongTheAxisThatIsSummedOver) {
   EXPECT_EQ(program.spec(op.inputs[1]).layout.strides, (std::vector<std::int64_t>{1, 256}));
   for (const int scale : {2, 3}) EXPECT_EQ(program.spec(op.inputs[static_cast<std::size_t>(scale)]).shape, Shape{1});
   EXPECT_EQ(program.spec(op.outputs[0]).dtype, DType::bf16);
+}
+
+TEST(Suites, BlocksAreScaledAlongWhatIsSummedOverAndNvfp4sTensorsAsWell) {
+  for (const char* recipe : {"mxfp8", "nvfp4"}) {
+    const bool mx = std::string(recipe) == "mxfp8";
+    const PlannedCase planned = only(std::string("gemm/block_scaled_matmul/m=256,n=2304,k=768/") + recipe + "/x1");
+    const Program program = planned.workload->build(planned.c);
+    const OpCall& op = program.op(0);
+    EXPECT_EQ(program.spec(op.input("blocks_b")).shape, (Shape{2304, mx ? 24 : 48})) << recipe;
+    EXPECT_EQ(program.spec(op.input("blocks_b")).dtype, mx ? DType::u8 : DType::f8_e4m3);
+    EXPECT_EQ(op.inputs.size(), mx ? 4U : 6U);
+    EXPECT_EQ(program.spec(op.outputs[0]).dtype, DType::bf16);
+  }
 }
 
 TEST(Suites, FastAccumulationIsNotAskedOfSumsThatItCannotHold) {

@@ -41,8 +41,9 @@ TEST(Recipe, EightBitRecipesQuantizeWhatProductsReadAndNothingElse) {
   EXPECT_FALSE(f8.math.fast_accumulation);
   EXPECT_TRUE(recipe("f8_hybrid_fast").math.fast_accumulation);
   for (const Recipe& r : recipes()) {
-    EXPECT_EQ(r.quantizes(), size_of(r.operand) == 1) << r.name;
+    EXPECT_EQ(r.quantizes(), bits_of(r.operand) <= 8) << r.name;
     EXPECT_EQ(r.quantizes(), r.gradient_operand != r.tensor) << r.name;
+    EXPECT_EQ(r.block, r.name == "mxfp8" ? 32 : r.name == "nvfp4" ? 16 : 0) << r.name;
   }
 }
 

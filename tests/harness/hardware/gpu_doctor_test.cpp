@@ -68,15 +68,16 @@ TEST(DiagnoseGpus, TellsTheRecipesThatAGpuHasAndThoseThatItLacks) {
     }
     return Finding{};
   };
-  EXPECT_EQ(told(90).health, Health::ok);
-  EXPECT_EQ(told(90).text,
-            "gpu 0: compute capability 9.0: f64, f32, tf32, bf16, f16, bf16_approx_tanh, f8_hybrid, f8_hybrid_fast");
+  EXPECT_EQ(told(100).health, Health::ok);
+  EXPECT_EQ(told(100).text,
+            "gpu 0: compute capability 10.0: f64, f32, tf32, bf16, f16, bf16_approx_tanh, f8_hybrid, f8_hybrid_fast, "
+            "mxfp8, nvfp4");
   EXPECT_EQ(told(80).health, Health::note);
   EXPECT_EQ(told(80).code, "D122");
   EXPECT_EQ(
       told(80).text,
       "gpu 0: compute capability 8.0: f64, f32, tf32, bf16, f16, bf16_approx_tanh; f8_hybrid, f8_hybrid_fast need "
-      "compute capability 8.9; this device has 8.0");
+      "compute capability 8.9; mxfp8, nvfp4 need compute capability 10.0; this device has 8.0");
 }
 
 TEST(DiagnoseGpus, TellsEachLibraryWithItsVersionAndFile) {

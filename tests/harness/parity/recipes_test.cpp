@@ -61,6 +61,8 @@ TEST(Recipes, EveryProductCanBeProven) {
     for (const char* with_gelu : {"linear_bias_gelu_forward", "linear_gelu_backward_data"})
       expect_proven(small_case("gemm", with_gelu, {{"m", 48}, {"n", 32}, {"k", 80}}, recipe));
   }
+  for (const char* recipe : {"mxfp8", "nvfp4"})
+    expect_proven(small_case("gemm", "block_scaled_matmul", {{"m", 24}, {"n", 16}, {"k", 2048}}, recipe));
   expect_proven(small_case("memory", "quantize", {{"n", 4096}}, "f8_hybrid"));
 }
 
