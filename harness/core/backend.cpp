@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 
 #include "harness/core/error.h"
 
@@ -54,7 +55,8 @@ void Backend::fill(std::byte* device, std::span<const std::byte> pattern, std::s
   constexpr std::size_t about = std::size_t{64} << 10U;
   const std::size_t repeats = std::max<std::size_t>(1, std::min(about, bytes) / pattern.size());
   std::vector<std::byte> block(repeats * pattern.size());
-  for (std::size_t i = 0; i < block.size(); ++i) block[i] = pattern[i % pattern.size()];
+  for (std::size_t i = 0; i < block.size(); i += pattern.size())
+    std::memcpy(block.data() + i, pattern.data(), pattern.size());
   for (std::size_t done = 0; done < bytes; done += block.size()) {
     write(device + done, std::span(block).first(std::min(block.size(), bytes - done)));
   }

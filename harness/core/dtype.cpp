@@ -46,6 +46,16 @@ constexpr std::array<Type, enum_values<DType>.size()> types{{
     {8, 0xa5ULL, {}},
 }};
 
+// 2^exponent, of fp64's normal numbers.
+constexpr double power_of_two(int exponent) {
+  return std::bit_cast<double>(static_cast<std::uint64_t>(1023 + exponent) << 52U);
+}
+
+// Of a normal number; less than that of any normal number for 0 and the subnormal ones.
+constexpr int exponent_of(double value) {
+  return static_cast<int>((std::bit_cast<std::uint64_t>(value) >> 52U) & 0x7ffU) - 1023;
+}
+
 const Type& info(DType type) { return types[static_cast<std::size_t>(type)]; }
 
 const Format& format_of(DType type) { return info(type).format; }
@@ -66,9 +76,9 @@ double round_to_format(const Format& f, double value) {
   if (std::isinf(value)) return overflow_of(f, value);
   if (value == 0.0) return value;
   const int lowest = 1 - bias_of(f);  // exponent of the smallest normal
-  const int exponent = std::max(std::ilogb(value), lowest);
+  const int exponent = std::max(exponent_of(value), lowest);
   // Scaling by a power of two is exact, nearbyint rounds to nearest even in the default rounding mode.
-  const double unit = std::ldexp(1.0, exponent - f.fraction);
+  const double unit = power_of_two(exponent - f.fraction);
   const double rounded = std::nearbyint(value / unit) * unit;
   return std::fabs(rounded) > f.largest ? overflow_of(f, value) : std::copysign(rounded, value);
 }
@@ -96,8 +106,8 @@ std::uint32_t encode(const Format& f, double value) {
   if (rounded == 0.0) return sign;
   const double magnitude = std::fabs(rounded);
   const int lowest = 1 - bias_of(f);
-  const int exponent = std::max(std::ilogb(magnitude), lowest);
-  const auto significand = static_cast<std::uint32_t>(std::ldexp(magnitude, f.fraction - exponent));
+  const int exponent = std::max(exponent_of(magnitude), lowest);
+  const auto significand = static_cast<std::uint32_t>(magnitude * power_of_two(f.fraction - exponent));
   if (significand < (1U << f.fraction)) return sign | significand;  // subnormal
   const auto biased = static_cast<std::uint32_t>(exponent + bias_of(f));
   return sign | (biased << f.fraction) | (significand - (1U << f.fraction));
@@ -129,7 +139,12 @@ unsigned half_of(std::byte both, std::int64_t index) {
 
 template <class T, class Convert>
 void convert_run(const std::byte* base, std::int64_t stride, std::int64_t count, double* out, Convert convert) {
-  const auto step = stride * static_cast<std::int64_t>(sizeof(T));
+  const auto size = static_cast<std::int64_t>(sizeof(T));
+  if (stride == 1) {  // a vector loop
+    for (std::int64_t i = 0; i < count; ++i) out[i] = convert(read_as<T>(base + i * size));
+    return;
+  }
+  const std::int64_t step = stride * size;
   for (std::int64_t i = 0; i < count; ++i) out[i] = convert(read_as<T>(base + i * step));
 }
 
@@ -154,14 +169,14 @@ bool is_float(DType type) { return type != DType::i32 && type != DType::u8; }
 
 double unit_roundoff(DType type) {
   if (!is_float(type)) return 0.0;
-  return std::ldexp(1.0, -(format_of(type).fraction + 1));
+  return power_of_two(-(format_of(type).fraction + 1));
 }
 
 double largest_finite(DType type) { return format_of(type).largest; }
 
 double smallest_normal(DType type) {
   if (!is_float(type)) return 0.0;
-  return std::ldexp(1.0, 1 - bias_of(format_of(type)));
+  return power_of_two(1 - bias_of(format_of(type)));
 }
 
 double round_to(DType type, double value) {

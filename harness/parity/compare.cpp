@@ -107,18 +107,18 @@ bool accepts(const Expected& judged, DType type, double got) {
 namespace {
 
 // How far the true value is from the numbers that round to `got`: what rounding to the storage type does not explain.
-double unexplained(double value, DType type, double got) {
+double unexplained(double value, const HalfUlp& half_ulp, double got) {
   const double distance = std::fabs(got - value);
   if (!(distance > 0.0)) return distance;  // equal, or NaN
-  return std::fmax(distance - half_ulp(type, std::nextafter(got, value)), 0.0);
+  return std::max(distance - half_ulp(std::nextafter(got, value)), 0.0);
 }
 
-double ratio_of(const Expected& judged, DType type, double got, bool accepted) {
+double ratio_of(const Expected& judged, const HalfUlp& half_ulp, double got, bool accepted) {
   if (std::isnan(judged.bound)) return infinity;
   const bool exact = !(judged.bound > 0.0);
   // An exact op has nothing to be measured in but the spacing of its type.
-  const double ratio = exact ? std::fabs(got - judged.value) / half_ulp(type, judged.value)
-                             : unexplained(judged.value, type, got) / judged.bound;
+  const double ratio = exact ? std::fabs(got - judged.value) / half_ulp(judged.value)
+                             : unexplained(judged.value, half_ulp, got) / judged.bound;
   if (accepted) return exact || std::isnan(ratio) ? 0.0 : std::fmin(ratio, 1.0);  // NaN where both are, or an infinity
   return std::isfinite(ratio) ? std::fmax(ratio, std::nextafter(1.0, 2.0)) : infinity;
 }
@@ -126,7 +126,7 @@ double ratio_of(const Expected& judged, DType type, double got, bool accepted) {
 }  // namespace
 
 double error_over_bound(const Expected& judged, DType type, double got) {
-  return ratio_of(judged, type, got, accepts(judged, type, got));
+  return ratio_of(judged, HalfUlp(type), got, accepts(judged, type, got));
 }
 
 void Tally::add(const Tally& later) {
@@ -147,11 +147,12 @@ void Tally::add(const Tally& later) {
 
 void compare(std::int64_t first, std::span<const Expected> judged, DType type, std::span<const double> got,
              Tally& tally) {
+  const HalfUlp half_ulp(type);
   for (std::size_t i = 0; i < got.size(); ++i) {
     const Expected& j = judged[i];
     const auto linear = first + static_cast<std::int64_t>(i);
     const bool accepted = accepts(j, type, got[i]);
-    const double ratio = ratio_of(j, type, got[i], accepted);
+    const double ratio = ratio_of(j, half_ulp, got[i], accepted);
     ++tally.judged;
     if (!accepted) {
       ++tally.bad;
@@ -161,7 +162,7 @@ void compare(std::int64_t first, std::span<const Expected> judged, DType type, s
       tally.error_over_bound = ratio;
       tally.worst = {linear, j, got[i]};
     }
-    const double most_sensitive = std::fabs(j.value) / (j.bound + half_ulp(type, j.value));
+    const double most_sensitive = std::fabs(j.value) / (j.bound + half_ulp(j.value));
     if (most_sensitive > tally.most_sensitive_ratio && std::isfinite(j.value)) {
       tally.most_sensitive_ratio = most_sensitive;
       tally.most_sensitive = {linear, j, got[i]};

@@ -24,6 +24,7 @@ namespace {
 constexpr std::int64_t most_suspects = 1000;
 constexpr std::int64_t chunk_elements = 65536;  // 1 MiB of judged values per thread
 constexpr std::int64_t panel_elements = 256;    // copies that the live mutations corrupt
+constexpr double worth_a_thread_flop = 1e5;     // about the time in which a thread starts and ends
 
 std::vector<std::int64_t> multi_index(const Shape& shape, std::int64_t linear) {
   std::vector<std::int64_t> index(static_cast<std::size_t>(shape.rank()));
@@ -184,14 +185,17 @@ class Judge {
   void judge_output(Output& output, double share) const {
     const UnitChoice choice = choose(output, share);
     if (choice.size() == 0) return;
-    const std::int64_t target = 4 * std::max(policy_.threads, 1);  // chunks, so that threads end together
+    const double work = static_cast<double>(choice.size()) * work_of_unit(output.units);
+    const int threads = static_cast<int>(
+        std::clamp(work / worth_a_thread_flop, 1.0, static_cast<double>(std::max(policy_.threads, 1))));
+    const std::int64_t target = 4 * threads;  // chunks, so that threads end together
     const std::int64_t spread = (choice.size() + target - 1) / target;
     const std::int64_t per_chunk =
         std::clamp<std::int64_t>(spread, 1, std::max<std::int64_t>(1, chunk_elements / output.units.elements));
     const std::int64_t chunks = (choice.size() + per_chunk - 1) / per_chunk;
     std::vector<ChunkResult> results(static_cast<std::size_t>(chunks));
     const std::int64_t panel_step = std::max<std::int64_t>(1, choice.size() * output.units.elements / panel_elements);
-    on_threads(policy_.threads, chunks, [&](std::int64_t chunk) {
+    on_threads(threads, chunks, [&](std::int64_t chunk) {
       const std::int64_t first = chunk * per_chunk;
       const std::vector<std::int64_t> wanted = choice.slice(first, std::min(per_chunk, choice.size() - first));
       results[static_cast<std::size_t>(chunk)] = judge_chunk(output, wanted, first * output.units.elements, panel_step);

@@ -4,6 +4,7 @@
 // bf16 is fp64 cut to 8 significant bits, so one integer addition rounds it.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -33,14 +34,23 @@ namespace gpubench {
   return round_to(type, value);
 }
 
-/// Half the distance between the numbers of `type` around `value`.
-[[nodiscard]] inline double half_ulp(DType type, double value) {
-  if (!is_float(type)) return 0.5;
-  if (!std::isfinite(value)) return 0.0;
-  const std::uint64_t exponent_mask = 0x7ff0000000000000ULL;
-  const double power = std::bit_cast<double>(std::bit_cast<std::uint64_t>(value) & exponent_mask);  // 0 for subnormals
-  const double half = std::fmax(power, smallest_normal(type)) * unit_roundoff(type);
-  return std::fmax(half, std::numeric_limits<double>::denorm_min());  // half of fp64's own smallest step is no number
-}
+/// Half the distance between the numbers of a type around a value.
+class HalfUlp {
+ public:
+  explicit HalfUlp(DType type) : smallest_(smallest_normal(type)), unit_(unit_roundoff(type)) {}
+  [[nodiscard]] double operator()(double value) const {
+    if (!(unit_ > 0.0)) return 0.5;  // integers
+    const std::uint64_t exponent_mask = 0x7ff0000000000000ULL;
+    const std::uint64_t exponent = std::bit_cast<std::uint64_t>(value) & exponent_mask;
+    if (exponent == exponent_mask) return 0.0;                                         // no finite number
+    const double half = std::max(std::bit_cast<double>(exponent), smallest_) * unit_;  // the power is 0 for subnormals
+    return std::max(half, std::numeric_limits<double>::denorm_min());  // half of fp64's own smallest step is no number
+  }
+
+ private:
+  double smallest_;
+  double unit_;
+};
+[[nodiscard]] inline double half_ulp(DType type, double value) { return HalfUlp(type)(value); }
 
 }  // namespace gpubench

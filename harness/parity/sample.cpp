@@ -31,7 +31,7 @@ UnitChoice UnitChoice::all(std::int64_t count) {
 }
 
 UnitChoice UnitChoice::some(std::vector<std::int64_t> units) {
-  std::sort(units.begin(), units.end());
+  if (!std::is_sorted(units.begin(), units.end())) std::sort(units.begin(), units.end());
   units.erase(std::unique(units.begin(), units.end()), units.end());
   UnitChoice choice;
   choice.units_ = std::move(units);
@@ -57,15 +57,19 @@ UnitChoice choose_units(const CheckUnits& units, double flop_budget, std::vector
   if (suspects.size() > most_suspects) suspects.resize(most_suspects);  // the first ones settle the verdict
   const auto paid = static_cast<std::int64_t>(affordable) - static_cast<std::int64_t>(units.landmarks.size());
   const std::int64_t strata = std::min(units.count, std::max(paid, fewest_strata));
-  std::vector<std::int64_t> chosen = units.landmarks;
-  for (std::int64_t stratum = 0; stratum < strata; ++stratum) {
-    // Quotient and remainder separately, because stratum * count may not fit 64 bits.
-    const auto border = [&](std::int64_t i) { return i * (units.count / strata) + std::min(i, units.count % strata); };
-    const auto width = static_cast<std::uint64_t>(border(stratum + 1) - border(stratum));
-    chosen.push_back(border(stratum) +
-                     static_cast<std::int64_t>(hash_at(key, static_cast<std::uint64_t>(stratum)) % width));
+  // Quotient and remainder separately, because stratum * count may not fit 64 bits.
+  const std::int64_t width = units.count / strata;
+  const std::int64_t wider = units.count % strata;
+  std::vector<std::int64_t> drawn(static_cast<std::size_t>(strata));  // one of each stratum: in order
+  for (std::int64_t i = 0; i < strata; ++i) {
+    const auto of = static_cast<std::uint64_t>(width + (i < wider ? 1 : 0));
+    drawn[static_cast<std::size_t>(i)] =
+        i * width + std::min(i, wider) + static_cast<std::int64_t>(hash_at(key, static_cast<std::uint64_t>(i)) % of);
   }
-  chosen.insert(chosen.end(), suspects.begin(), suspects.end());
+  suspects.insert(suspects.end(), units.landmarks.begin(), units.landmarks.end());
+  std::sort(suspects.begin(), suspects.end());
+  std::vector<std::int64_t> chosen(drawn.size() + suspects.size());
+  std::merge(drawn.begin(), drawn.end(), suspects.begin(), suspects.end(), chosen.begin());
   return UnitChoice::some(std::move(chosen));
 }
 
@@ -73,14 +77,18 @@ namespace {
 
 constexpr std::size_t most_largest = 8;
 constexpr std::size_t most_smallest = 4;
+constexpr std::int64_t run_elements = 128;  // looked at together
 
 // The first elements in the order of `Before`, at most a given number; of equal ones those that were seen first.
 template <class Before>
 class First {
  public:
   explicit First(std::size_t most) : most_(most) {}
+  [[nodiscard]] bool takes(std::uint64_t magnitude) const {
+    return found_.size() < most_ || Before()(magnitude, found_.back().first);
+  }
   void offer(std::uint64_t magnitude, std::int64_t linear) {
-    if (found_.size() == most_ && !Before()(magnitude, found_.back().first)) return;
+    if (!takes(magnitude)) return;
     const auto after =
         std::find_if(found_.begin(), found_.end(), [&](const auto& other) { return Before()(magnitude, other.first); });
     found_.insert(after, {magnitude, linear});
@@ -135,7 +143,16 @@ Scan scan(const TensorView& output, std::int64_t most) {
     const std::int64_t first = chunk * scan_chunk_elements;
     const std::int64_t count = std::min(scan_chunk_elements, output.shape().elements() - first);
     output.read_bits(first, count, bits.data());
-    for (std::int64_t i = 0; i < count; ++i) {
+    for (std::int64_t i = 0, end = 0; i < count; ++i) {
+      if (i == end) {  // of most runs nothing is wanted
+        end = std::min(i + run_elements, count);
+        const ChunkScan run = scan_chunk(type, bits.data() + bytes_of(type, i), end - i);
+        const bool extreme = extremes.largest.takes(run.largest) || extremes.smallest.takes(run.smallest);
+        if (run.suspects() == 0 && !(is_float(type) && extreme)) {
+          i = end - 1;
+          continue;
+        }
+      }
       const std::uint64_t element = load_bits(type, bits.data(), i);
       if ((element & look.mask) == look.pattern) {
         if (element == look.poison && found.first_unwritten < 0) found.first_unwritten = first + i;

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -16,6 +17,7 @@
 
 #include "harness/core/error.h"
 #include "harness/core/tuning_cache.h"
+#include "reference/cpu/block_io.h"
 #include "reference/cpu/host.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/onednn.h"
@@ -35,6 +37,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t smallest_alignment = 256;
 constexpr std::size_t huge_page = std::size_t{2} << 20;
+constexpr std::int64_t chunk_grain = std::int64_t{1} << 20;  // bytes worth a thread
 
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
@@ -108,7 +111,10 @@ class CpuBackend final : public Backend {
           fmt::format("cpu: cannot allocate {} bytes; the machine has {} bytes, {} were free at the start", bytes,
                       device_.memory_bytes, device_.available_bytes));
     }
-    if (alignment == huge_page) madvise(data, padded, MADV_HUGEPAGE);  // only advice: small pages work too
+    if (alignment == huge_page) {
+      madvise(data, padded, MADV_HUGEPAGE);  // only advice: small pages work too
+      touch(static_cast<std::byte*>(data), padded);
+    }
     return {static_cast<std::byte*>(data), bytes, std::shared_ptr<void>(data, std::free)};
   }
 
@@ -120,15 +126,28 @@ class CpuBackend final : public Backend {
   }
   [[nodiscard]] bool host_visible() const override { return true; }
   [[nodiscard]] std::uint64_t fingerprint(const std::byte* device, std::size_t bytes) override {
-    use_threads();
-    constexpr std::int64_t worth_a_thread = std::int64_t{1} << 20;
     std::atomic<std::uint64_t> terms{0};
-    cpu::parallel_chunks(threads_, static_cast<std::int64_t>(bytes), worth_a_thread,
-                         [&terms, device](std::int64_t begin, std::int64_t end) {
-                           terms += fingerprint_terms({device + begin, static_cast<std::size_t>(end - begin)},
-                                                      static_cast<std::uint64_t>(begin) / fingerprint_term_bytes);
-                         });
+    in_chunks(bytes, [&terms, device](std::size_t begin, std::size_t count) {
+      terms += fingerprint_terms({device + begin, count}, begin / fingerprint_term_bytes);
+    });
     return fingerprint_of(terms, bytes);
+  }
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
+    const bool streams = cpu::worth_streaming(static_cast<std::int64_t>(bytes));
+    in_chunks(bytes, [=](std::size_t begin, std::size_t count) { store(to + begin, from + begin, count, streams); });
+  }
+  void fill(std::byte* device, std::span<const std::byte> pattern, std::size_t bytes) override {
+    constexpr std::size_t block_bytes = std::size_t{4} << 10U;
+    static_assert(chunk_grain % block_bytes == 0);
+    if (pattern.empty() || block_bytes % pattern.size() != 0) return Backend::fill(device, pattern, bytes);
+    std::array<std::byte, block_bytes> block;
+    for (std::size_t i = 0; i < block_bytes; i += pattern.size())
+      std::memcpy(block.data() + i, pattern.data(), pattern.size());
+    const bool streams = cpu::worth_streaming(static_cast<std::int64_t>(bytes));
+    in_chunks(bytes, [=, &block](std::size_t begin, std::size_t count) {
+      for (std::size_t done = 0; done < count; done += block_bytes)
+        store(device + begin + done, block.data(), std::min(block_bytes, count - done), streams);
+    });
   }
 
   // Equal calls (the layers of a model) share a choice that was timed.
@@ -216,6 +235,34 @@ class CpuBackend final : public Backend {
   }
 
  private:
+  // Calls work(first, count) for pieces of [0, bytes), on the threads that run the ops.
+  template <class Work>
+  void in_chunks(std::size_t bytes, const Work& work) const {
+    use_threads();
+    cpu::parallel_chunks(threads_, static_cast<std::int64_t>(bytes), chunk_grain,
+                         [&work](std::int64_t begin, std::int64_t end) {
+                           work(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+                         });
+  }
+
+  // Cleared pages are most of what a case's set-up costs, more so where a virtual machine gets them from its host: all
+  // threads fault them in, each near the processor that will use them.
+  void touch(std::byte* data, std::size_t bytes) const {
+    in_chunks(bytes, [data](std::size_t begin, std::size_t count) {
+      for (std::size_t page = (begin + huge_page - 1) / huge_page * huge_page; page < begin + count; page += huge_page)
+        data[page] = std::byte{0};
+    });
+  }
+
+  static void store(std::byte* to, const std::byte* from, std::size_t bytes, bool streams) {
+    if (streams) {
+      cpu::stream_store(to, from, bytes);
+      cpu::stream_fence();
+    } else if (bytes > 0) {
+      std::memcpy(to, from, bytes);
+    }
+  }
+
   // OpenMP keeps the number of threads for each calling thread; oneDNN reads it when planning and when running.
   void use_threads() const {
     if (omp_get_max_threads() != threads_) omp_set_num_threads(threads_);

@@ -56,6 +56,28 @@ TEST(CpuBackend, GivesAlignedMemoryOfAnySizeAndMovesBytes) {
   }
 }
 
+// Up to sizes that are cut over threads and stored around the caches.
+TEST(CpuBackend, FillsAndCopiesEveryByteAndNoOther) {
+  for (const int threads : {1, 3}) {
+    const std::unique_ptr<Backend> backend = open_cpu_backend(threads);
+    for (const std::size_t bytes : {std::size_t{1}, std::size_t{4099}, (std::size_t{33} << 20) + 7}) {
+      for (const std::size_t period : {1, 3, 8}) {
+        std::vector<std::byte> memory(bytes + 2, std::byte{0xEE}), other(bytes + 2, std::byte{0xDD});
+        std::vector<std::byte> pattern, expected(bytes + 2, std::byte{0xEE});
+        for (std::size_t i = 0; i < period; ++i) pattern.push_back(static_cast<std::byte>(i + 1));
+        for (std::size_t i = 0; i < bytes; ++i) expected[i + 1] = static_cast<std::byte>(i % period + 1);
+
+        backend->fill(memory.data() + 1, pattern, bytes);
+        backend->copy(other.data() + 1, memory.data() + 1, bytes);
+
+        EXPECT_TRUE(memory == expected) << bytes << " bytes, period " << period;
+        expected.front() = expected.back() = std::byte{0xDD};
+        EXPECT_TRUE(other == expected) << bytes << " bytes, period " << period;
+      }
+    }
+  }
+}
+
 TEST(CpuBackend, RefusesMemoryThatCannotBeWithTheByteCount) {
   for (const std::size_t bytes : {std::size_t{1} << 60, SIZE_MAX}) {
     try {
