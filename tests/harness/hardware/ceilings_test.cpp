@@ -200,6 +200,22 @@ TEST(Ceilings, AnUnreliableTimingIsNoBestAndIsComparedWithNone) {
   EXPECT_FALSE(records[1].derived.peak.has_value());
 }
 
+TEST(Ceilings, AProductOfLessThanHalfAMillisecondIsNoBest) {
+  CaseRecord large = case_of("gemm", "f32", 5e8, 1e3), tiny = case_of("gemm", "f32", 6e8, 1e3);
+  large.id = "large";
+  tiny.summary.median_ns = 499e3;
+  DeviceInfo cpu = device("A Processor", 2);
+  cpu.kind = "cpu";
+  std::vector<CaseRecord> both{large, tiny}, alone{tiny};
+
+  add_ceilings(cpu, both);
+  add_ceilings(cpu, alone);
+
+  EXPECT_EQ(both[1].derived.peak->best_case, "large");
+  EXPECT_EQ(both[1].derived.peak->of_best, both[1].derived.flop_per_s / both[0].derived.flop_per_s);
+  EXPECT_FALSE(alone[0].derived.peak.has_value());
+}
+
 TEST(Ceilings, WhatIsAboveThePeakIsNoBest) {
   std::vector<CaseRecord> records{case_of("gemm", "bf16", 5000e9, 4e8), case_of("gemm", "bf16", 700e9, 4e8)};
   records[1].id = "honest";
