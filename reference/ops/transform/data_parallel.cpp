@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "harness/core/error.h"
+#include "reference/ops/dropout.h"
 
 namespace gpubench {
 namespace {
@@ -71,6 +73,21 @@ std::vector<int> held_of(const Program& step, const DataParallel& options) {
   return held;
 }
 
+/// Sources that dropout draws masks from, by name; no replica may have those of another.
+std::set<std::string, std::less<>> mask_offsets(const Program& step) {
+  std::set<std::string, std::less<>> names;
+  for (const OpCall& call : step.ops()) {
+    if (call.kind != dropout_kind) continue;
+    const Value& offset = step.value(call.input("offset"));
+    if (!offset.source || offset.spec.fill.kind == Fill::Kind::constant) {
+      throw ProgramError("data_parallel: '" + offset.spec.name + "', the offset of dropout '" + call.label +
+                         "', would be the same on all ranks; expected a source that is no constant");
+    }
+    names.insert(offset.spec.name);
+  }
+  return names;
+}
+
 /// The step on all ranks, under construction. Rank r of the step's `each` is rank d each + r in replica d.
 class Replicas {
  public:
@@ -79,6 +96,7 @@ class Replicas {
         options_(options),
         each_(step.mesh().ranks()),
         ranks_(options.ranks * each_),
+        mask_offsets_(mask_offsets(step)),
         program_(mesh_of(step, options.ranks), held_of(step, options)) {
     for (int replica = 0; replica < options.ranks; ++replica) {
       const auto is_held = [&](int rank) { return program_.holds(replica * each_ + rank); };
@@ -134,6 +152,8 @@ class Replicas {
 
   void place(TensorSpec& spec, int replica) const {
     const int rank = replica * each_ + spec.placement.rank;
+    if (mask_offsets_.contains(spec.name) && spec.placement.spread.empty())
+      spec.placement.spread = Placement::shard(0).spread;
     spec.name = name_on_rank(spec.global_name(), rank, ranks_);
     spec.placement.rank = rank;
     spec.placement.ranks = ranks_;
@@ -194,6 +214,7 @@ class Replicas {
   const DataParallel& options_;
   int each_;
   int ranks_;
+  std::set<std::string, std::less<>> mask_offsets_;
   Program program_;
   std::map<int, std::vector<ValueId>> now_;  // by replica: the latest version of each value of the step
   std::map<StorageId, std::vector<ValueId>> reduced_;

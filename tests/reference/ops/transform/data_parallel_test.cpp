@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "harness/core/error.h"
 #include "reference/ops/bias_gradient.h"
+#include "reference/ops/dropout.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/pointwise.h"
 #include "tests/reference/ops/textbook_run.h"
@@ -126,6 +128,42 @@ TEST(DataParallel, EachRankHasItsOwnPartOfTheBatch) {
     ++seen;
   }
   EXPECT_EQ(seen, 3);
+}
+
+/// dy, dropped, and its sum: what a step with dropout is to the ranks.
+Step with_dropout(Fill offset) {
+  Step step;
+  Program& p = step.program;
+  TensorSpec dy = tensor("dy", DType::f32, {4, 8}, Role::gradient);
+  dy.placement = Placement::shard(0);
+  const MaskSource source{p.add(tensor("seed", DType::i32, {2}, Role::input, Fill::integers(0, 1 << 30))),
+                          p.add(tensor("offset", DType::i32, {2}, Role::input, offset))};
+  const ValueId dropped = dropout(p, {.p = 0.5}, f32_math, "drop", p.add(std::move(dy)), source);
+  step.gradients = {column_sum(p, f32_math, "sum", dropped)};
+  return step;
+}
+
+// The seed is one for the run; words 2 r and 2 r + 1 of a longer offset are rank r's.
+TEST(DataParallel, EachRanksDropoutDrawsMasksOfItsOwn) {
+  const Step step = with_dropout(Fill::integers(0, 1 << 30));
+  const Program program = data_parallel(step.program, {.ranks = 2}, step.gradients);
+
+  int offsets = 0;
+  for (const Value& value : program.values()) {
+    if (value.spec.global_name() == "seed") {
+      EXPECT_EQ(value.spec.placement, Placement::on(value.spec.placement.rank, 2));
+    }
+    if (value.spec.global_name() != "offset") continue;
+    EXPECT_EQ(value.spec.placement, Placement::shard(0, offsets, 2));
+    EXPECT_EQ(global_index(value.spec, 1), 2 * offsets + 1);
+    ++offsets;
+  }
+  EXPECT_EQ(offsets, 2);
+}
+
+TEST(DataParallel, DropoutWhoseOffsetWouldBeTheSameOnAllRanksIsRefused) {
+  const Step step = with_dropout(Fill::constant(1));
+  EXPECT_THROW((void)data_parallel(step.program, {.ranks = 2}, step.gradients), ProgramError);
 }
 
 const OpCall& op_named(const Program& program, const std::string& label) {
