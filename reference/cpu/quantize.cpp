@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 
 #include "reference/cpu/block_io.h"
@@ -57,12 +58,6 @@ void encode_run(const float* x, float factor, std::int64_t count, Narrow to, std
   for (std::int64_t i = 0; i < count; ++i) codes[i] = static_cast<std::uint8_t>(encoded(x[i] * factor, to));
 }
 
-GPUBENCH_VECTOR_CLONES
-void encode_quotients(const float* x, float factor, float divisor, std::int64_t count, Narrow to, std::uint8_t* codes) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) codes[i] = static_cast<std::uint8_t>(encoded(x[i] * factor / divisor, to));
-}
-
 /// Bits of the largest magnitude: integers in the order of their numbers, NaN above infinity.
 GPUBENCH_VECTOR_CLONES
 std::uint32_t largest_of_run(const float* x, std::int64_t count) {
@@ -75,9 +70,86 @@ std::uint32_t largest_of_run(const float* x, std::int64_t count) {
 }
 
 /// Two codes of four bits to a byte, the first in its low half.
+GPUBENCH_VECTOR_CLONES
 void pack_halves(const std::uint8_t* codes, std::int64_t count, std::uint8_t* to) {
+#pragma omp simd
   for (std::int64_t i = 0; i < count / 2; ++i)
     to[i] = static_cast<std::uint8_t>(codes[2 * i] | (codes[2 * i + 1] << 4U));
+}
+
+// Formats of blocks: a run of whole blocks goes through three loops, over the elements for their largest, over the
+// blocks for their scales, and over the elements again for their codes.
+
+constexpr std::int64_t most_blocks = block_elements / 16;
+
+/// x[i] becomes the code of x[i] * factor / divisor, of mx of x[i] * factor.
+struct BlockScales {
+  alignas(64) std::array<std::uint32_t, most_blocks> largest;  ///< bits of the magnitude
+  alignas(64) std::array<float, most_blocks> factor, divisor;
+  alignas(64) std::array<std::uint8_t, most_blocks> codes;
+};
+
+template <std::int64_t block>
+[[gnu::always_inline]] inline void largest_of_each(const float* x, std::int64_t blocks, std::uint32_t* largest) {
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    std::uint32_t most = 0;
+#pragma omp simd reduction(max : most)
+    for (std::int64_t i = 0; i < block; ++i)
+      most = std::max(most, std::bit_cast<std::uint32_t>(x[b * block + i]) & magnitude_mask);
+    largest[b] = most;
+  }
+}
+
+template <std::int64_t block, bool divides>
+[[gnu::always_inline]] inline void encode_each(const float* x, const BlockScales& scales, std::int64_t blocks,
+                                               const Narrow& to, std::uint8_t* codes) {
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    const float factor = scales.factor[static_cast<std::size_t>(b)];
+    const float divisor = scales.divisor[static_cast<std::size_t>(b)];
+#pragma omp simd
+    for (std::int64_t i = b * block; i < (b + 1) * block; ++i)
+      codes[i] = static_cast<std::uint8_t>(encoded(divides ? x[i] * factor / divisor : x[i] * factor, to));
+  }
+}
+
+/// `above`: what the largest number of the type has for an exponent; `covers`: one more where the fraction of the
+/// largest magnitude is above `fraction`, that of the type's largest number. Below 0 there is no exponent.
+GPUBENCH_VECTOR_CLONES
+void encode_mx(const float* x, std::int64_t blocks, std::uint32_t above, bool covers, std::uint32_t fraction, Narrow to,
+               BlockScales& scales, std::uint8_t* codes) {
+  largest_of_each<32>(x, blocks, scales.largest.data());
+#pragma omp simd
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    const std::uint32_t largest = scales.largest[static_cast<std::size_t>(b)];
+    const std::uint32_t wanted = (largest >> 23U) + (covers && (largest & 0x7fffffU) > fraction ? 1U : 0U);
+    const std::uint32_t exponent = std::max(wanted, above) - above;
+    // 2^(127 - exponent), whose last one is subnormal.
+    const std::uint32_t power = exponent < 254U ? (254U - exponent) << 23U : 0x400000U;
+    scales.factor[static_cast<std::size_t>(b)] = std::bit_cast<float>(power);
+    scales.codes[static_cast<std::size_t>(b)] = static_cast<std::uint8_t>(largest < infinity_bits ? exponent : 0xffU);
+  }
+  encode_each<32, false>(x, scales, blocks, to, codes);
+}
+
+/// `e4m3`: saturating.
+GPUBENCH_VECTOR_CLONES
+void encode_nvfp4(const float* x, std::int64_t blocks, float scale, Narrow e4m3, Narrow to, BlockScales& scales,
+                  std::uint8_t* codes) {
+  largest_of_each<16>(x, blocks, scales.largest.data());
+#pragma omp simd
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    const std::uint32_t largest = scales.largest[static_cast<std::size_t>(b)];
+    const std::uint32_t code = encoded(std::bit_cast<float>(largest) * scale / 6.0F, e4m3);
+    const float subnormal = static_cast<float>(static_cast<std::int32_t>(code & 7U)) * 0x1p-9F;
+    const float normal = std::bit_cast<float>(((code & 0x7fU) << 20U) + (120U << 23U));
+    const float magnitude = (code & 0x78U) == 0 ? subnormal : normal;
+    const float divisor = (code & 0x80U) == 0 ? magnitude : -magnitude;  // of a scale below 0
+    const bool none = magnitude == 0.0F;                                 // zeros of x's sign
+    scales.factor[static_cast<std::size_t>(b)] = none ? 0.0F : scale;
+    scales.divisor[static_cast<std::size_t>(b)] = none ? 1.0F : divisor;
+    scales.codes[static_cast<std::size_t>(b)] = static_cast<std::uint8_t>(largest < infinity_bits ? code : 0x7fU);
+  }
+  encode_each<16, true>(x, scales, blocks, to, codes);
 }
 
 /// Largest magnitude of x, and its 8-bit values where these are wanted.
@@ -139,7 +211,8 @@ struct BlocksWork {
   std::int64_t elements = 0, block = 32;
   QuantizeBlocks attributes;
   Narrow to{};
-  int of_type = 0;  ///< exponent of the type's largest number
+  std::uint32_t of_type = 0;  ///< exponent of the type's largest number
+  bool streaming = false;     ///< of the values
   Source x;
   const float* scale = nullptr;  ///< of the tensor, for nvfp4
   std::uint8_t* values = nullptr;
@@ -147,51 +220,38 @@ struct BlocksWork {
 
   void operator()() const {
     parallel_chunks(threads, elements, element_grain, [this](std::int64_t begin, std::int64_t end) {
-      BlockBuffer buffer;
-      std::array<std::uint8_t, block_elements> codes;
-      for (std::int64_t first = begin; first < end; first += block_elements) {
-        const std::int64_t count = std::min(block_elements, end - first);
-        const float* run = x.read(first, count, buffer);
-        const bool halves = to.sign == 8U;
-        std::uint8_t* out = halves ? codes.data() : values + first;
-        for (std::int64_t i = 0; i < count; i += block) scales[(first + i) / block] = quantize(run + i, out + i);
-        if (halves) pack_halves(codes.data(), count, values + first / 2);
-      }
+      for (std::int64_t first = begin; first < end; first += block_elements)
+        run_blocks(first, std::min(block_elements, end - first));
+      stream_fence();
     });
   }
 
-  /// Writes the codes of a block; returns its scale's.
-  std::uint8_t quantize(const float* run, std::uint8_t* codes) const {
-    const std::uint32_t largest = largest_of_run(run, block);
-    const bool nvfp4 = attributes.format == BlockFormat::nvfp4;
-    if (largest >= infinity_bits) {
-      std::fill_n(codes, block, static_cast<std::uint8_t>(to.nan));
-      return nvfp4 ? 0x7f : 0xff;
+  void run_blocks(std::int64_t first, std::int64_t count) const {
+    BlockBuffer buffer;
+    BlockScales of;
+    alignas(64) std::array<std::uint8_t, block_elements> codes, halves;
+    const float* run = x.read(first, count, buffer);
+    const std::int64_t blocks = count / block;
+    encode(run, blocks, of, codes.data());
+    for (std::int64_t b = 0; b < blocks; ++b) {
+      if (of.largest[static_cast<std::size_t>(b)] >= infinity_bits)
+        std::fill_n(codes.begin() + b * block, block, static_cast<std::uint8_t>(to.nan));
     }
-    if (!nvfp4) {
-      const int exponent = mx_exponent(largest);
-      encode_run(run, std::ldexp(1.0F, 127 - exponent), block, to, codes);
-      return static_cast<std::uint8_t>(exponent);
-    }
-    const float sixth = std::bit_cast<float>(largest) * *scale / 6.0F;
-    const Narrow e4m3 = narrow_of(DType::f8_e4m3, true);
-    const auto code = static_cast<std::uint8_t>(encoded(sixth, e4m3));
-    const std::byte stored{code};
-    const double divisor = load(DType::f8_e4m3, &stored);
-    if (divisor == 0.0) {
-      encode_run(run, 0.0F, block, to, codes);
-    } else {
-      encode_quotients(run, *scale, static_cast<float>(divisor), block, to, codes);
-    }
-    return code;
+    std::copy_n(of.codes.begin(), blocks, scales + first / block);
+    const bool packed = to.sign == 8U;
+    if (packed) pack_halves(codes.data(), count, halves.data());
+    const std::int64_t at = packed ? first / 2 : first, bytes = packed ? count / 2 : count;
+    const auto* from = reinterpret_cast<const std::byte*>(packed ? halves.data() : codes.data());
+    if (streaming)
+      return stream_store(reinterpret_cast<std::byte*>(values + at), from, static_cast<std::size_t>(bytes));
+    std::memcpy(values + at, from, static_cast<std::size_t>(bytes));
   }
 
-  /// Of 2^(exponent - 127), by the bits of the largest magnitude: its exponent less that of the type's largest number,
-  /// one more where its fraction is larger and nothing may saturate. Below 0 there is no exponent.
-  [[nodiscard]] int mx_exponent(std::uint32_t largest) const {
+  void encode(const float* run, std::int64_t blocks, BlockScales& of, std::uint8_t* codes) const {
+    if (attributes.format == BlockFormat::nvfp4)
+      return encode_nvfp4(run, blocks, *scale, narrow_of(DType::f8_e4m3, true), to, of, codes);
     const std::uint32_t fraction = attributes.format == BlockFormat::mxfp4 ? 0x400000U : 0x600000U;  // of 1.5 and 1.75
-    const int above = attributes.covers && (largest & 0x7fffffU) > fraction ? 1 : 0;
-    return std::max(static_cast<int>(largest >> 23U) - of_type + above, 0);
+    encode_mx(run, blocks, of_type, attributes.covers, fraction, to, of, codes);
   }
 };
 
@@ -243,7 +303,8 @@ Plan plan_quantize_blocks(const OpCall& call, std::span<const TensorSpec> tensor
   work.block = block_of(work.attributes.format);
   const DType type = element_of(work.attributes.format);
   work.to = narrow_of(type, true);
-  work.of_type = std::ilogb(largest_finite(type));
+  work.of_type = static_cast<std::uint32_t>(std::ilogb(largest_finite(type)));
+  work.streaming = worth_streaming(operand["values"].bytes());
   return own_plan(call, work,
                   {{"x", to<&BlocksWork::x>},
                    {"scale", to<&BlocksWork::scale>},

@@ -2,7 +2,8 @@
 //
 // Each iteration runs the op once and the f32 triad once, alternating, so that both meet the same state of the machine;
 // the time shown is the op's. GB_per_s is the op's algorithmic rate (median), of_triad its ratio to the triad's
-// (medians). A fused op alternates also with the ops that it stands for: of_two_ops is their time over its own.
+// (medians), with bytes as the op's cost counts them. A fused op alternates also with the ops that it stands for:
+// of_two_ops is their time over its own.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -10,16 +11,27 @@
 #include <cstring>
 #include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/cpu_backend.h"
 #include "reference/ops/batch_norm.h"
+#include "reference/ops/bias_gradient.h"
 #include "reference/ops/cross_entropy.h"
+#include "reference/ops/definition.h"
+#include "reference/ops/dropout.h"
+#include "reference/ops/embedding.h"
+#include "reference/ops/loss_scaling.h"
 #include "reference/ops/move.h"
 #include "reference/ops/norm.h"
 #include "reference/ops/optimizer.h"
 #include "reference/ops/pointwise.h"
+#include "reference/ops/pool.h"
+#include "reference/ops/quantize.h"
 #include "reference/ops/rotary.h"
+#include "reference/ops/softmax.h"
+#include "reference/ops/token_groups.h"
 #include "tests/reference/cpu/program_run.h"
 
 namespace gpubench {
@@ -36,7 +48,9 @@ void fill(const Tensor& tensor) {
     const float value = 0.5F + static_cast<float>(i % 1021) / 1021.0F;
     if (tensor.spec.dtype == DType::f32) reinterpret_cast<float*>(tensor.data)[i] = value;
     if (tensor.spec.dtype == DType::bf16) reinterpret_cast<cpu::bf16*>(tensor.data)[i] = cpu::narrow<cpu::bf16>(value);
-    if (tensor.spec.dtype == DType::i32) reinterpret_cast<std::int32_t*>(tensor.data)[i] = 1;
+    // Rows of a table or of tokens, in an order that no cache helps.
+    if (tensor.spec.dtype == DType::i32)
+      reinterpret_cast<std::int32_t*>(tensor.data)[i] = static_cast<std::int32_t>(1 + i * 7919 % count);
   }
 }
 
@@ -93,7 +107,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-void alternate_with_triad(benchmark::State& state, const Program& program, const Program* two_ops, double bytes) {
+void alternate_with_triad(benchmark::State& state, const Program& program, const Program* two_ops) {
   const BoundOps op(program);
   const BoundOps triad(triad_program());
   std::optional<BoundOps> parts;
@@ -107,7 +121,7 @@ void alternate_with_triad(benchmark::State& state, const Program& program, const
     if (parts) parts_s.push_back(parts->run());
     state.SetIterationTime(op_s.back());
   }
-  const double rate = bytes / median(op_s);
+  const double rate = cost_of(program).bytes / median(op_s);
   const double triad_rate = 12.0 * static_cast<double>(elements) / median(triad_s);
   state.counters["GB_per_s"] = rate / 1e9;
   state.counters["triad_GB_per_s"] = triad_rate / 1e9;
@@ -115,21 +129,24 @@ void alternate_with_triad(benchmark::State& state, const Program& program, const
   if (parts) state.counters["of_two_ops"] = median(parts_s) / median(op_s);
 }
 
-Program copy_program(DType dtype) {
-  Program program;
-  (void)copy(program, "op", vector_of(program, "x", dtype));
-  return program;
+/// Calls op(program, one vector for each of `names`...).
+template <class Op, class... Names>
+std::function<Program()> on_vectors(DType dtype, Op op, Names... names) {
+  return [=] {
+    Program program;
+    [&](auto... x) { (void)op(program, x...); }(vector_of(program, names, dtype)...);
+    return program;
+  };
 }
 
-Program gelu_program(DType dtype, bool backward) {
-  Program program;
-  const ValueId x = vector_of(program, "x", dtype);
-  if (backward) {
-    (void)gelu_backward(program, Gelu{}, Math{}, "op", x, vector_of(program, "dy", dtype));
-  } else {
-    (void)gelu_forward(program, Gelu{}, Math{}, "op", x);
-  }
-  return program;
+/// The same for tensors of a shape.
+template <class Op, class... Names>
+std::function<Program()> on_tensors(DType dtype, Shape shape, Op op, Names... names) {
+  return [=] {
+    Program program;
+    [&](auto... x) { (void)op(program, x...); }(program.add(tensor(names, dtype, shape, Role::activation))...);
+    return program;
+  };
 }
 
 Program layer_norm_program(DType dtype, bool backward) {
@@ -222,9 +239,50 @@ Program adamw_program(bool mixed, Clips clips) {
   return program;
 }
 
-Program gradient_norm_program(DType dtype) {
+ValueId scalar(Program& program, const char* name, DType dtype = DType::f32, std::int64_t count = 1) {
+  return program.add(tensor(name, dtype, Shape{count}, Role::scalar));
+}
+
+Program one_moment_program(bool is_lion, DType gradient) {
   Program program;
-  (void)gradient_norm(program, Math{}, "op", std::vector{vector_of(program, "g", dtype)});
+  const ValueId lr = scalar(program, "lr");
+  const std::vector<SgdTensor> t{{vector_of(program, "w", DType::f32),
+                                  vector_of(program, "g", gradient),
+                                  vector_of(program, "m", DType::f32),
+                                  {}}};
+  is_lion ? lion(program, {}, Math{}, "op", lr, t) : sgd(program, {}, Math{}, "op", lr, t);
+  return program;
+}
+
+Program batch_norm_program(DType dtype, bool backward) {
+  Program program;
+  const std::int64_t c = 256;
+  const auto channel = [&](const char* name) {
+    return program.add(tensor(name, DType::f32, Shape{c}, Role::parameter));
+  };
+  const Shape image{64, 64, elements / c / 4096, c};
+  const ValueId x = program.add(tensor("x", dtype, image, Role::activation));
+  if (backward) {
+    const ValueId dy = program.add(tensor("dy", dtype, image, Role::gradient));
+    (void)batch_norm_backward(program, Math{}, "op", dy, x, channel("gamma"), channel("mean"), channel("rstd"));
+  } else {
+    (void)batch_norm_forward(program, {}, Math{}, "op", x,
+                             {channel("gamma"), channel("beta"), channel("running_mean"), channel("running_var")});
+  }
+  return program;
+}
+
+Program tokens_program(DType dtype, int which) {
+  Program program;
+  const ValueId x = program.add(tensor("x", dtype, Shape{rows + 1, columns}, Role::activation));
+  const ValueId indices = program.add(tensor("indices", DType::i32, Shape{rows + 1}, Role::input));
+  const ValueId places = program.add(tensor("places", DType::i32, Shape{rows + 1, 1}, Role::input));
+  switch (which) {
+    case 0: (void)embedding_forward(program, "op", x, indices); break;
+    case 1: (void)embedding_backward(program, Math{}, "op", x, indices, rows + 2); break;
+    case 2: (void)permute_tokens(program, Math{}, "op", x, indices); break;
+    default: (void)unpermute_tokens(program, Math{}, "op", x, places); break;
+  }
   return program;
 }
 
@@ -254,23 +312,138 @@ Program loss_and_gradient_program(DType dtype, bool in_place, bool fused) {
   return program;
 }
 
-void add_case(const char* name, std::function<Program()> program, double bytes_per_element,
-              std::function<Program()> two_ops = {}) {
-  benchmark::RegisterBenchmark(name,
+void add_case(const std::string& name, std::function<Program()> program, std::function<Program()> two_ops = {}) {
+  benchmark::RegisterBenchmark(name.c_str(),
                                [=](benchmark::State& state) {
                                  const Program parts = two_ops ? two_ops() : Program();
-                                 alternate_with_triad(state, program(), two_ops ? &parts : nullptr,
-                                                      bytes_per_element * static_cast<double>(elements));
+                                 alternate_with_triad(state, program(), two_ops ? &parts : nullptr);
                                })
       ->UseManualTime()
       ->Unit(benchmark::kMillisecond)
       ->Iterations(15);
 }
 
-void add_loss_and_gradient(const char* name, DType dtype, bool in_place) {
+void add_loss_and_gradient(const std::string& name, DType dtype, bool in_place) {
   add_case(
-      name, [=] { return loss_and_gradient_program(dtype, in_place, true); }, 2.0 * static_cast<double>(size_of(dtype)),
+      name, [=] { return loss_and_gradient_program(dtype, in_place, true); },
       [=] { return loss_and_gradient_program(dtype, in_place, false); });
+}
+
+/// Every other op, with operands of this type.
+void add_both_types(DType dtype) {
+  const std::string type = "/" + std::string(name(dtype));
+  const Math math;
+  const auto vectors = [&](const char* op, auto build, auto... names) {
+    add_case(op + type, on_vectors(dtype, build, names...));
+  };
+  using P = Program&;
+  using V = ValueId;
+  vectors(
+      "copy", [](P p, V x) { return copy(p, "op", x); }, "x");
+  vectors(
+      "add", [=](P p, V a, V b) { return add(p, math, "op", a, b); }, "a", "b");
+  vectors(
+      "scale", [=](P p, V x) { return scale(p, 2.0, math, "op", x); }, "x");
+  vectors(
+      "gelu_forward", [=](P p, V x) { return gelu_forward(p, {}, math, "op", x); }, "x");
+  vectors(
+      "gelu_backward", [=](P p, V x, V dy) { return gelu_backward(p, {}, math, "op", x, dy); }, "x", "dy");
+  vectors(
+      "relu_forward", [=](P p, V x) { return relu_forward(p, math, "op", x); }, "x");
+  vectors(
+      "relu_backward", [=](P p, V y, V dy) { return relu_backward(p, math, "op", y, dy); }, "y", "dy");
+  vectors(
+      "silu_forward", [=](P p, V x) { return silu_forward(p, math, "op", x); }, "x");
+  vectors(
+      "silu_backward", [=](P p, V x, V dy) { return silu_backward(p, math, "op", x, dy); }, "x", "dy");
+  vectors(
+      "swiglu_forward", [=](P p, V g, V u) { return swiglu_forward(p, math, "op", g, u); }, "g", "u");
+  vectors(
+      "swiglu_backward", [=](P p, V g, V u, V dy) { return swiglu_backward(p, math, "op", g, u, dy).dup; }, "g", "u",
+      "dy");
+  vectors(
+      "dropout",
+      [=](P p, V x) {
+        return dropout(p, {.p = 0.1}, math, "op", x,
+                       {scalar(p, "seed", DType::i32, 2), scalar(p, "offset", DType::i32, 2)});
+      },
+      "x");
+  vectors(
+      "gradient_norm", [=](P p, V g) { return gradient_norm(p, math, "op", std::vector{g}); }, "g");
+  vectors(
+      "clip", [=](P p, V g) { return clip(p, {}, math, "op", scalar(p, "norm"), std::vector{g}); }, "g");
+  vectors(
+      "unscale", [=](P p, V g) { return unscale(p, math, "op", scalar(p, "scale"), std::vector{g}).found_inf; }, "g");
+  vectors(
+      "amax", [=](P p, V x) { return amax(p, math, "op", x); }, "x");
+  vectors(
+      "quantize", [=](P p, V x) { return quantize(p, {}, math, "op", x, scalar(p, "scale")).values; }, "x");
+  for (const BlockFormat format : {BlockFormat::mxfp8_e4m3, BlockFormat::mxfp4, BlockFormat::nvfp4}) {
+    vectors(("quantize_" + std::string(name(format))).c_str(),
+            [=](P p, V x) {
+              const auto scale = format == BlockFormat::nvfp4 ? std::optional(scalar(p, "scale")) : std::nullopt;
+              return quantize_blocks(p, {.format = format}, math, "op", x, scale).values;
+            },
+            "x");
+  }
+  const DType other = dtype == DType::f32 ? DType::bf16 : DType::f32;
+  vectors(
+      "cast", [=](P p, V x) { return cast(p, other, "op", x); }, "x");
+
+  const auto matrices = [&](const char* op, auto build, auto... names) {
+    add_case(op + type, on_tensors(dtype, Shape{rows, columns}, build, names...));
+  };
+  matrices(
+      "softmax_forward", [=](P p, V x) { return softmax_forward(p, math, "op", x); }, "x");
+  matrices(
+      "softmax_backward", [=](P p, V y, V dy) { return softmax_backward(p, math, "op", y, dy); }, "y", "dy");
+  matrices(
+      "column_sum", [=](P p, V x) { return column_sum(p, math, "op", x); }, "x");
+  matrices(
+      "transpose",
+      [](P p, V x) {
+        return transpose(p, {1, 0}, "op", x);
+      },
+      "x");
+
+  const auto pools = [&](const char* op, auto build) {
+    add_case(op + type, on_tensors(dtype, Shape{elements / 64 / 64 / 64, 64, 64, 64}, build, "x"));
+  };
+  constexpr Pool window{.window_h = 3, .window_w = 3, .stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1};
+  pools("max_pool_forward", [=](P p, V x) { return max_pool_forward(p, window, math, "op", x).y; });
+  pools("max_pool_both_ways", [=](P p, V x) {
+    const MaxPoolForward y = max_pool_forward(p, window, math, "forward", x);
+    return max_pool_backward(p, window, math, "op", y.y, y.index, 64, 64);
+  });
+  pools("average_pool_forward", [=](P p, V x) { return average_pool_forward(p, window, math, "op", x); });
+  pools("average_pool_both_ways", [=](P p, V x) {
+    return average_pool_backward(p, window, math, "op", average_pool_forward(p, window, math, "forward", x), 64, 64);
+  });
+  pools("global_average_pool", [=](P p, V x) { return global_average_pool_forward(p, math, "op", x); });
+
+  add_case("layer_norm_forward" + type, [=] { return layer_norm_program(dtype, false); });
+  add_case("layer_norm_backward" + type, [=] { return layer_norm_program(dtype, true); });
+  add_case(
+      "residual_norm_forward" + type, [=] { return residual_norm_program(dtype, true); },
+      [=] { return residual_norm_program(dtype, false); });
+  add_case("batch_norm_forward" + type, [=] { return batch_norm_program(dtype, false); });
+  add_case(
+      "batch_norm_relu_forward" + type, [=] { return batch_norm_relu_program(dtype, true); },
+      [=] { return batch_norm_relu_program(dtype, false); });
+  add_case("batch_norm_backward" + type, [=] { return batch_norm_program(dtype, true); });
+  for (const auto pairing : {Rotary::Pairing::half, Rotary::Pairing::interleaved}) {
+    const std::string way = pairing == Rotary::Pairing::half ? "/half" : "/interleaved";
+    add_case("rotary" + way + type, [=] { return rotary_program(dtype, pairing); });
+  }
+  add_case("sgd" + type, [=] { return one_moment_program(false, dtype); });
+  add_case("lion" + type, [=] { return one_moment_program(true, dtype); });
+  add_case("embedding_forward" + type, [=] { return tokens_program(dtype, 0); });
+  add_case("embedding_backward" + type, [=] { return tokens_program(dtype, 1); });
+  add_case("permute_tokens" + type, [=] { return tokens_program(dtype, 2); });
+  add_case("unpermute_tokens" + type, [=] { return tokens_program(dtype, 3); });
+  add_case("cross_entropy_forward" + type, [=] { return cross_entropy_program(dtype); });
+  add_loss_and_gradient("cross_entropy_forward_backward" + type, dtype, false);
+  add_loss_and_gradient("cross_entropy_forward_backward_in_place" + type, dtype, true);
 }
 
 }  // namespace
@@ -280,68 +453,16 @@ int main(int argc, char** argv) {
   using namespace gpubench;
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  add_case("triad/f32", triad_program, 12);
+  add_case("triad/f32", triad_program);
+  add_case("adamw/f32", [] { return adamw_program(false, Clips::no); });
+  add_case("adamw/bf16_gradient_and_copy", [] { return adamw_program(true, Clips::no); });
   add_case(
-      "copy/f32", [] { return copy_program(DType::f32); }, 8);
-  add_case(
-      "adamw/f32", [] { return adamw_program(false, Clips::no); }, 28);
-  add_case(
-      "adamw/bf16_gradient_and_copy", [] { return adamw_program(true, Clips::no); }, 28);
-  add_case(
-      "clip_adamw/f32", [] { return adamw_program(false, Clips::within); }, 28,
+      "clip_adamw/f32", [] { return adamw_program(false, Clips::within); },
       [] { return adamw_program(false, Clips::before); });
   add_case(
-      "clip_adamw/bf16_gradient_and_copy", [] { return adamw_program(true, Clips::within); }, 28,
+      "clip_adamw/bf16_gradient_and_copy", [] { return adamw_program(true, Clips::within); },
       [] { return adamw_program(true, Clips::before); });
-  add_case(
-      "gelu_forward/f32", [] { return gelu_program(DType::f32, false); }, 8);
-  add_case(
-      "gelu_forward/bf16", [] { return gelu_program(DType::bf16, false); }, 4);
-  add_case(
-      "gelu_backward/f32", [] { return gelu_program(DType::f32, true); }, 12);
-  add_case(
-      "gelu_backward/bf16", [] { return gelu_program(DType::bf16, true); }, 6);
-  add_case(
-      "layer_norm_forward/f32", [] { return layer_norm_program(DType::f32, false); }, 8);
-  add_case(
-      "layer_norm_forward/bf16", [] { return layer_norm_program(DType::bf16, false); }, 4);
-  add_case(
-      "layer_norm_backward/f32", [] { return layer_norm_program(DType::f32, true); }, 12);
-  add_case(
-      "layer_norm_backward/bf16", [] { return layer_norm_program(DType::bf16, true); }, 6);
-  add_case(
-      "residual_norm_forward/f32", [] { return residual_norm_program(DType::f32, true); }, 16,
-      [] { return residual_norm_program(DType::f32, false); });
-  add_case(
-      "residual_norm_forward/bf16", [] { return residual_norm_program(DType::bf16, true); }, 8,
-      [] { return residual_norm_program(DType::bf16, false); });
-  for (const DType dtype : {DType::f32, DType::bf16}) {
-    const std::string name = "batch_norm_relu_forward/" + std::string(gpubench::name(dtype));
-    add_case(
-        name.c_str(), [=] { return batch_norm_relu_program(dtype, true); }, 3.0 * static_cast<double>(size_of(dtype)),
-        [=] { return batch_norm_relu_program(dtype, false); });
-  }
-  for (const DType dtype : {DType::f32, DType::bf16}) {
-    for (const bool half : {true, false}) {
-      const auto pairing = half ? Rotary::Pairing::half : Rotary::Pairing::interleaved;
-      const std::string name =
-          std::string("rotary/") + (half ? "half/" : "interleaved/") + std::string(gpubench::name(dtype));
-      add_case(
-          name.c_str(), [=] { return rotary_program(dtype, pairing); }, 2.0 * static_cast<double>(size_of(dtype)));
-    }
-  }
-  add_case(
-      "gradient_norm/f32", [] { return gradient_norm_program(DType::f32); }, 4);
-  add_case(
-      "gradient_norm/bf16", [] { return gradient_norm_program(DType::bf16); }, 2);
-  add_case(
-      "cross_entropy_forward/f32", [] { return cross_entropy_program(DType::f32); }, 4);
-  add_case(
-      "cross_entropy_forward/bf16", [] { return cross_entropy_program(DType::bf16); }, 2);
-  add_loss_and_gradient("cross_entropy_forward_backward/f32", DType::f32, false);
-  add_loss_and_gradient("cross_entropy_forward_backward/bf16", DType::bf16, false);
-  add_loss_and_gradient("cross_entropy_forward_backward/f32_in_place", DType::f32, true);
-  add_loss_and_gradient("cross_entropy_forward_backward/bf16_in_place", DType::bf16, true);
+  for (const DType dtype : {DType::f32, DType::bf16}) add_both_types(dtype);
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
   return 0;
