@@ -1,5 +1,5 @@
-// By own kernels: the grouped products of cuBLAS (cublasGemmGroupedBatchedEx) read the sizes on the host, and sizes are
-// the device's here.
+// By own kernels, in 16 bits on tensor cores: the grouped products of cuBLAS (cublasGemmGroupedBatchedEx) read the
+// sizes on the host, and sizes are the device's here.
 #include "reference/ops/grouped_gemm.h"
 
 #include "reference/cuda/kernels/grouped_gemm.h"
@@ -11,7 +11,7 @@ namespace {
 GroupedGemmArgs grouped_args(const OpCall& call, std::span<const TensorSpec> tensors) {
   for (const TensorSpec& tensor : tensors) expect_row_major(call, tensor);
   if (call.math.inputs != Math::Inputs::exact)
-    refuse(call, "own kernels multiply without tensor cores; expected products of inputs as they are, not of tf32");
+    refuse(call, "own kernels multiply f32 without tensor cores; expected products of inputs as they are, not of tf32");
   const TensorSpec &a = tensors[0], &c = tensors[3];
   GroupedGemmArgs args;
   args.data = any_element(call, a);
@@ -28,7 +28,8 @@ Plan grouped_plan(const OpCall& call, const CudaContext& context, const GroupedG
                   void (*launch)(const GroupedGemmArgs&, cudaStream_t)) {
   using Args = GroupedGemmArgs;
   return own_plan(call, context, args, launch,
-                  {{"a", to<&Args::a>}, {"b", to<&Args::b>}, {"sizes", to<&Args::sizes>}, {"c", to<&Args::c>}});
+                  {{"a", to<&Args::a>}, {"b", to<&Args::b>}, {"sizes", to<&Args::sizes>}, {"c", to<&Args::c>}}, 0,
+                  args.data == Element::f16 || args.data == Element::bf16 ? ",mma" : "");
 }
 
 }  // namespace

@@ -93,10 +93,12 @@ template <class Binder>
 }
 
 /// A plan of own kernels: `launch(args, stream)`, the operands put where `args` keeps them. Launches are checked.
+/// `variant`: follows the name, where there are several kinds of kernel.
 template <class Args, class LaunchFunction>
 [[nodiscard]] Plan own_plan(const OpCall& call, const CudaContext& context, const Args& args, LaunchFunction launch,
-                            std::initializer_list<OperandPlace<Args>> places, std::size_t workspace_bytes = 0) {
-  return plan_of(own_implementation(context), workspace_bytes,
+                            std::initializer_list<OperandPlace<Args>> places, std::size_t workspace_bytes = 0,
+                            std::string_view variant = {}) {
+  return plan_of(own_implementation(context) + std::string(variant), workspace_bytes,
                  [args, launch, kernel = std::string(call.kind.name), binder = OperandBinder<Args>(call, places)](
                      std::span<const Tensor> tensors, Workspace workspace) {
                    const auto never = [](const Tensor&) { return false; };

@@ -62,7 +62,7 @@ PlanFunction plan_softmax_forward, plan_softmax_backward;
 PlanFunction plan_routing_forward, plan_routing_backward;
 /// All row-major.
 PlanFunction plan_group_tokens, plan_permute_tokens, plan_unpermute_tokens, plan_unpermute_backward_weights;
-/// All row-major, without tensor cores; not in tf32. c may be f32 where a and b are narrower.
+/// All row-major; on tensor cores in f16 and bf16 only, so not in tf32. c may be f32 where a and b are narrower.
 PlanFunction plan_grouped_gemm, plan_grouped_gemm_backward_weight;
 /// The table's gradient has dy's type.
 PlanFunction plan_embedding_backward;

@@ -136,8 +136,9 @@ class ExpertPrograms {
       std::int64_t rows, k, n;
       std::vector<double> groups;
     };
-    for (const Sizes& s : {Sizes{1, 3, 2, {1}}, Sizes{24, 16, 32, {5, 0, 13, 2}},
-                           Sizes{150, 33, 70, {0, 131, 7, 0, 12}}, Sizes{70, 64, 64, {0, 0}}}) {
+    for (const Sizes& s :
+         {Sizes{1, 3, 2, {1}}, Sizes{24, 16, 32, {5, 0, 13, 2}}, Sizes{150, 33, 70, {0, 131, 7, 0, 12}},
+          Sizes{150, 72, 136, {0, 131, 7, 0, 12}}, Sizes{70, 64, 64, {0, 0}}}) {
       const auto groups = static_cast<std::int64_t>(s.groups.size());
       for (const bool transpose_b : {false, true}) {
         ExpertProgram& one = next(transpose_b ? "grouped_gemm transpose_b" : "grouped_gemm", {s.rows, s.k, s.n});

@@ -1,11 +1,12 @@
-// A block per tile of 64 x 64 elements of c, 4 x 4 to a thread; both operands pass through shared memory 16 products
-// deep, as f32. No tensor cores: this is right, and far from fast in 16 bits. Which group a block's rows are of it
-// finds by adding up the sizes, so the host needs to know none of them: the grid has room for a part of a tile in every
-// group, and blocks beyond the last tile end at once.
+// A block per tile of c: on tensor cores in 16 bits, else 64 x 64 elements, 4 x 4 to a thread, whose operands pass
+// through shared memory 16 products deep. Which group a block's rows are of it finds by adding up the sizes, so the
+// host needs to know none of them: the grid has room for a part of a tile in every group, and blocks beyond the last
+// tile end at once.
 #include "reference/cuda/kernels/grouped_gemm.h"
 
 #include "reference/cuda/kernels/memory.cuh"
 #include "reference/cuda/kernels/number.cuh"
+#include "reference/cuda/kernels/tensor_core_tile.cuh"
 
 namespace gpubench::cuda {
 namespace {
@@ -20,14 +21,6 @@ static_assert(sides * sides == threads);
 template <class W>
 struct Tiles {
   Shared<W> a[depth][tile + 1], b[depth][tile + 1];
-};
-
-/// A matrix whose lines along k are multiplied: element (i, k) is at i * line_stride + k * k_stride.
-template <class T>
-struct Lines {
-  const T* data;
-  std::int64_t lines;  // that it has from here on
-  std::int64_t line_stride, k_stride;
 };
 
 /// `depth` elements of `tile` lines, from element `first` on; 0 beyond the ends. Neighbouring threads read neighbours.
@@ -85,6 +78,26 @@ __device__ __forceinline__ void multiply_tile(const Lines<T>& a, const Lines<T>&
   }
 }
 
+/// How a tile is multiplied.
+struct ByFmas {
+  static constexpr int tile = cuda::tile, blocks = 1;
+  template <class T, class C>
+  static __device__ __forceinline__ void multiply(const Lines<T>& a, const Lines<T>& b, std::int64_t k, C* c,
+                                                  std::int64_t n) {
+    multiply_tile(a, b, k, c, n);
+  }
+};
+template <bool packs>
+struct ByTensorCores {
+  static constexpr int tile = mma_tile, blocks = packs ? 2 : 1;
+  template <class T, class C>
+  static __device__ __forceinline__ void multiply(const Lines<T>& a, const Lines<T>& b, std::int64_t k, C* c,
+                                                  std::int64_t n) {
+    multiply_tile_by_mma<packs>(a, b, k, c, n);
+  }
+};
+static_assert(mma_threads == threads);
+
 /// Where a group's rows are. A size that makes no sense is cut to what rows there are.
 struct Group {
   std::int64_t index, begin, size;
@@ -97,8 +110,9 @@ __device__ __forceinline__ Group next_group(const GroupedGemmArgs& args, const G
   return {index, begin, wanted < 0 ? 0 : wanted < left ? wanted : left};
 }
 
-template <class T, class C>
-__global__ void __launch_bounds__(threads) grouped_forward_kernel(GroupedGemmArgs args) {
+template <class By, class T, class C>
+__global__ void __launch_bounds__(threads, By::blocks) grouped_forward_kernel(GroupedGemmArgs args) {
+  constexpr int tile = By::tile;
   const std::int64_t across = (args.n + tile - 1) / tile;
   std::int64_t down = blockIdx.x / across;
   const std::int64_t column = blockIdx.x % across * tile;
@@ -110,54 +124,69 @@ __global__ void __launch_bounds__(threads) grouped_forward_kernel(GroupedGemmArg
     if (group.index == args.groups) return;
     down -= tiles;
   }
-  const std::int64_t row = group.begin + down * tile, rows = group.begin + group.size - row;
+  const std::int64_t row = group.begin + down * tile;
+  const int rows = static_cast<int>(group.begin + group.size - row), columns = static_cast<int>(args.n - column);
   C* c = static_cast<C*>(args.c) + row * args.n + column;
   const Lines<T> a{static_cast<const T*>(args.a) + row * args.k, rows, args.k, 1};
   const bool none = group.index == args.groups;
   const T* matrix = static_cast<const T*>(args.b) + (none ? 0 : group.index * args.k * args.n);
-  const Lines<T> b = args.transpose_b ? Lines<T>{matrix + column * args.k, args.n - column, args.k, 1}
-                                      : Lines<T>{matrix + column, args.n - column, 1, args.n};
-  multiply_tile(a, b, none ? 0 : args.k, c, args.n);
+  const Lines<T> b = args.transpose_b ? Lines<T>{matrix + column * args.k, columns, args.k, 1}
+                                      : Lines<T>{matrix + column, columns, 1, args.n};
+  By::multiply(a, b, none ? 0 : args.k, c, args.n);
 }
 
-template <class T, class C>
-__global__ void __launch_bounds__(threads) grouped_weight_kernel(GroupedGemmArgs args) {
+template <class By, class T, class C>
+__global__ void __launch_bounds__(threads, By::blocks) grouped_weight_kernel(GroupedGemmArgs args) {
+  constexpr int tile = By::tile;
   const std::int64_t across = (args.n + tile - 1) / tile, down = (args.k + tile - 1) / tile;
   const std::int64_t index = blockIdx.x / (across * down);
   const std::int64_t row = blockIdx.x / across % down * tile, column = blockIdx.x % across * tile;
   Group group{-1, 0, 0};
   while (group.index < index) group = next_group(args, group);
-  const Lines<T> a{static_cast<const T*>(args.a) + group.begin * args.k + row, args.k - row, 1, args.k};
-  const Lines<T> b{static_cast<const T*>(args.b) + group.begin * args.n + column, args.n - column, 1, args.n};
-  multiply_tile(a, b, group.size, static_cast<C*>(args.c) + (index * args.k + row) * args.n + column, args.n);
+  const Lines<T> a{static_cast<const T*>(args.a) + group.begin * args.k + row, static_cast<int>(args.k - row), 1,
+                   args.k};
+  const Lines<T> b{static_cast<const T*>(args.b) + group.begin * args.n + column, static_cast<int>(args.n - column), 1,
+                   args.n};
+  By::multiply(a, b, group.size, static_cast<C*>(args.c) + (index * args.k + row) * args.n + column, args.n);
 }
 
-/// Calls launch_with(the data's type, c's).
+/// Calls launch_with(how, the data's type, c's).
 template <class LaunchWith>
-void with_types(const GroupedGemmArgs& args, const LaunchWith& launch_with) {
+void with_kernel(const GroupedGemmArgs& args, const LaunchWith& launch_with) {
   with_any_type(args.data, [&](auto type) {
-    if (args.result == args.data) return launch_with(type, type);
-    if (args.data == Element::f64 || args.result != Element::f32)
-      throw std::logic_error("a grouped product has the type of its operands, or f32");
-    launch_with(type, Type<float>{});
+    const auto with_result = [&](auto by) {
+      if (args.result == args.data) return launch_with(by, type, type);
+      if (args.data == Element::f64 || args.result != Element::f32)
+        throw std::logic_error("a grouped product has the type of its operands, or f32");
+      launch_with(by, type, Type<float>{});
+    };
+    if constexpr (sizeof(typename decltype(type)::type) == 2) {
+      bool packs = args.k % 8 == 0 && args.n % 8 == 0;
+      for (const void* data : {args.a, args.b, static_cast<const void*>(args.c)})
+        packs = packs && reinterpret_cast<std::uintptr_t>(data) % pack_bytes == 0;
+      if (packs) return with_result(ByTensorCores<true>{});
+      with_result(ByTensorCores<false>{});
+    } else {
+      with_result(ByFmas{});
+    }
   });
 }
 
 }  // namespace
 
 void launch_grouped_gemm(const GroupedGemmArgs& args, cudaStream_t stream) {
-  const std::int64_t across = (args.n + tile - 1) / tile;
-  const std::int64_t down = args.rows / tile + args.groups + 1;  // every group's last tile may be a part of one
-  with_types(args, [&](auto type, auto result) {
-    launch(grouped_forward_kernel<typename decltype(type)::type, typename decltype(result)::type>,
+  with_kernel(args, [&](auto by, auto type, auto result) {
+    const std::int64_t across = (args.n + by.tile - 1) / by.tile;
+    const std::int64_t down = args.rows / by.tile + args.groups + 1;  // every group's last tile may be a part of one
+    launch(grouped_forward_kernel<decltype(by), typename decltype(type)::type, typename decltype(result)::type>,
            Grid{across * down, threads}, stream, args);
   });
 }
 
 void launch_grouped_gemm_backward_weight(const GroupedGemmArgs& args, cudaStream_t stream) {
-  const std::int64_t across = (args.n + tile - 1) / tile, down = (args.k + tile - 1) / tile;
-  with_types(args, [&](auto type, auto result) {
-    launch(grouped_weight_kernel<typename decltype(type)::type, typename decltype(result)::type>,
+  with_kernel(args, [&](auto by, auto type, auto result) {
+    const std::int64_t across = (args.n + by.tile - 1) / by.tile, down = (args.k + by.tile - 1) / by.tile;
+    launch(grouped_weight_kernel<decltype(by), typename decltype(type)::type, typename decltype(result)::type>,
            Grid{across * down * args.groups, threads}, stream, args);
   });
 }

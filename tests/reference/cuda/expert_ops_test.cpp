@@ -42,7 +42,18 @@ TEST(CudaExpertOps, GroupedProductsOfEveryTypeAreWithinTheirBounds) {
   }
 }
 
-// Its kernels know no tensor cores, so a result under tf32 would be of another arithmetic than its name says.
+TEST(CudaExpertOps, GroupedProductsSayWhetherTensorCoresMultiplyThem) {
+  const std::unique_ptr<Backend> backend = testing::open_emulated_backend({});
+  for (const auto& [type, name] : {std::pair{DType::f32, "gpubench:sm90"}, {DType::bf16, "gpubench:sm90,mma"}}) {
+    const ExpertProgram p = ExpertPrograms(type).products(type).front();
+    testing::ProgramRun run(*backend, p.program);
+    fill(run, p);
+    run.run();
+    EXPECT_EQ(run.implementation(0), name);
+  }
+}
+
+// In f32 its kernels know no tensor cores: a result under tf32 would be of another arithmetic than its name says.
 TEST(CudaExpertOps, GroupedProductsInTf32AreUnsupported) {
   Program program;
   const ValueId a = program.add(tensor("a", DType::f32, {4, 4}, Role::input));

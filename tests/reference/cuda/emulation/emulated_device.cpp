@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "tests/reference/ops/tensor_core.h"
+
 gpubench::cuda::emulation::Dimensions threadIdx, blockIdx, blockDim, gridDim;
 
 namespace gpubench::cuda::emulation {
@@ -20,6 +22,10 @@ float rounded_to_odd(double x) {
 }
 
 }  // namespace
+
+float tensor_core_sum_of_16(float old, const double* a, const double* b) {
+  return static_cast<float>(testing::block_step(testing::hopper_16_bit, old, {a, 16}, {b, 16}));
+}
 
 int lane() { return static_cast<int>(threadIdx.x % 32U); }
 

@@ -59,6 +59,9 @@ template <class T>
 [[nodiscard]] std::uint16_t f16_bits(float x);
 [[nodiscard]] std::uint16_t bf16_bits(double x);
 [[nodiscard]] std::uint16_t f16_bits(double x);
+/// old + the sum of the 16 products a[k] b[k], as an H200's tensor cores add 16-bit numbers.
+[[nodiscard]] float tensor_core_sum_of_16(float old, const double* a, const double* b);
+
 /// What is too large is the largest finite number, or unsaturated NaN (e4m3), or an infinity.
 [[nodiscard]] std::uint8_t e4m3_bits(float x, bool saturate = true);
 [[nodiscard]] std::uint8_t e5m2_bits(float x, bool saturate = true);
@@ -108,6 +111,31 @@ inline unsigned __ballot_sync(unsigned mask, int predicate, Place where = Place:
   return gpubench::cuda::emulation::ballot(mask, predicate != 0, where);
 }
 inline int __popc(unsigned bits) { return std::popcount(bits); }
+
+namespace gpubench::cuda::emulation {
+
+/// PTX's mma.m16n8k16: a lane has rows lane / 4 and 8 below it of sums and a, and columns 2 (lane % 4) and its
+/// neighbour of sums; of a and b two numbers a word, `wide` of its lower 16 bits.
+template <class Wide>
+void tensor_core_16x8x16(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], const Wide& wide) {
+  const auto pair = [](std::uint32_t low, std::uint32_t high) { return low | static_cast<std::uint64_t>(high) << 32U; };
+  double rows[2][16], columns[2][16];
+  for (int fourth = 0; fourth < 4; ++fourth) {
+    for (int i = 0; i < 2; ++i) {
+      const std::uint64_t of_row = __shfl_sync(0xFFFFFFFFU, pair(a[i], a[i + 2]), lane() / 4 * 4 + fourth);
+      const std::uint64_t of_b = pair(b[0], b[1]);
+      const std::uint64_t of_column = __shfl_sync(0xFFFFFFFFU, of_b, (lane() % 4 * 2 + i) * 4 + fourth);
+      for (int k = 0; k < 4; ++k) {  // numbers 2 fourth, its neighbour, and both 8 further on
+        const int at = 2 * fourth + k % 2 + k / 2 * 8;
+        rows[i][at] = wide(static_cast<std::uint32_t>(of_row >> (16U * static_cast<unsigned>(k))) & 0xFFFFU);
+        columns[i][at] = wide(static_cast<std::uint32_t>(of_column >> (16U * static_cast<unsigned>(k))) & 0xFFFFU);
+      }
+    }
+  }
+  for (int i = 0; i < 4; ++i) sums[i] = tensor_core_sum_of_16(sums[i], rows[i / 2], columns[i % 2]);
+}
+
+}  // namespace gpubench::cuda::emulation
 
 namespace gpubench::cuda {
 

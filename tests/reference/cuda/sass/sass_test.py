@@ -89,8 +89,9 @@ table = [
     Expected(r"scan_kernel<.*, (2|4|8|16)>", 256, 4),
 ]
 # Of f64, whose arithmetic limits most; chosen elements, a few; virtual ranks, whose figures say nothing; pooling, whose windows
-# overlap, so that caches serve most of its loads: it has 1 to 5 on their way; attention, which products limit: see below.
-not_looked_at = r"double|gather_kernel|reduce_ranks_kernel|pool_kernel|attention_"
+# overlap, so that caches serve most of its loads: it has 1 to 5 on their way; attention and
+# grouped products, which products limit: see below.
+not_looked_at = r"double|gather_kernel|reduce_ranks_kernel|pool_kernel|attention_|grouped_"
 
 
 def resident_threads(threads, used):
@@ -159,6 +160,20 @@ class Built(unittest.TestCase):
                 self.assertGreaterEqual(min(shares), 0.75)
                 sums = int(re.search(r", (\d+),", name).group(1)) * (2 if "key" in name else 1)
                 if sums <= 128:
+                    self.assertGreaterEqual(resident_threads(256, kernel.resources["REG"]), 512)
+
+
+    def test_grouped_products_in_16_bits_are_tensor_cores_in_registers(self):
+        kernels = {self.names[kernel.name]: kernel for kernel in self.kernels.values()
+                   if kernel.architecture in bytes_per_ns and re.search(rf"^grouped_\w+_kernel<ByTensorCores<\w+> ?, {sixteen}", self.names[kernel.name])}
+        self.assertTrue(kernels)
+        for name, kernel in kernels.items():
+            with self.subTest(kernel=name, architecture=kernel.architecture):
+                products = sum(i.opcode.startswith("HMMA.16816.F32") for i in kernel.instructions)
+                print(f"{kernel.architecture:7} {name:66} {kernel.resources['REG']:4} registers, {products} mma in its code")
+                self.assertFalse(kernel.uses_local_memory())
+                self.assertEqual(products, 32)  # 4 x 4 of a warp, twice 16 deep
+                if "<true>" in name:
                     self.assertGreaterEqual(resident_threads(256, kernel.resources["REG"]), 512)
 
 
