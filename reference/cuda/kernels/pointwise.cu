@@ -44,7 +44,7 @@ struct TriadOf {
 // Ops with inputs that may be repeated say so.
 struct MultiplyOf {
   static constexpr int inputs = 2, outputs = 1;
-  static constexpr bool repeats = true;
+  using repeats = void;
   template <class T>
   static __device__ __forceinline__ void of(const T* x, T* y, double /*none*/) {
     y[0] = x[0] * x[1];
@@ -52,7 +52,7 @@ struct MultiplyOf {
 };
 struct ModulateForwardOf {
   static constexpr int inputs = 3, outputs = 1;
-  static constexpr bool repeats = true;
+  using repeats = void;
   template <class T>
   static __device__ __forceinline__ void of(const T* x, T* y, double /*none*/) {
     y[0] = x[0] * (T(1) + x[1]) + x[2];
@@ -60,7 +60,7 @@ struct ModulateForwardOf {
 };
 struct ModulateBackwardOf {
   static constexpr int inputs = 2, outputs = 1;
-  static constexpr bool repeats = true;
+  using repeats = void;
   template <class T>
   static __device__ __forceinline__ void of(const T* x, T* y, double /*none*/) {
     y[0] = x[0] * (T(1) + x[1]);
@@ -155,7 +155,7 @@ constexpr int pack_of() {
 /// The row of an input that belongs to a row of y. The first input is never repeated.
 template <class Op>
 __device__ __forceinline__ std::int64_t row_of(const PointwiseArgs& args, int input, std::int64_t row) {
-  if constexpr (requires { Op::repeats; }) {
+  if constexpr (requires { typename Op::repeats; }) {
     if (input == 0 || args.repeats[input] == 1) return row;
     return row <= 0xFFFFFFFF && args.repeats[input] <= 0xFFFFFFFF
                ? static_cast<unsigned>(row) / static_cast<unsigned>(args.repeats[input])
