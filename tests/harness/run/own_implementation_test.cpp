@@ -160,8 +160,8 @@ TEST(CallView, TellsWordsListsAndStrides) {
   const CallView view(p.op(0), specs);
 
   EXPECT_STREQ(view.call().inputs, "tf32");
-  EXPECT_STREQ(view.call().attributes[6].name, "epilogue");
-  EXPECT_STREQ(view.call().attributes[6].word, "gelu");
+  EXPECT_STREQ(view.call().attributes[7].name, "epilogue");
+  EXPECT_STREQ(view.call().attributes[7].word, "gelu");
   EXPECT_EQ(view.call().tensors[0].strides[1], 4);
   EXPECT_STREQ(view.call().tensors[3].operand, "z");
 }

@@ -23,7 +23,7 @@ import torch_ops  # noqa: E402
 
 limit = 1e-10
 # Attributes of a gemm that these ops refuse.
-fixed = {(kind, name) for kind in ("gemm_gelu_bias_gradient", "gemm_weight_bias_gradient") for name in ("beta", "bias", "epilogue", "scaled")}
+fixed = {(kind, name) for kind in ("gemm_gelu_bias_gradient", "gemm_weight_bias_gradient") for name in ("beta", "bias", "blocks", "epilogue", "scaled")}
 fixed.add(("gemm_weight_bias_gradient", "gelu_form"))
 fixed.add(("routing_backward", "bias"))  # has no gradient
 fixed.add(("cross_entropy_forward", "scaled"))
