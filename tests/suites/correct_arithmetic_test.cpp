@@ -136,7 +136,7 @@ class Trial {
       EXPECT_EQ(parity.verdict, Verdict::pass) << place(call) << ": " << parity.reason;
       return;
     }
-    for (const SumsOfProducts& sums : sums_of_products(call, inputs)) add_again(call, sums, inputs, outputs);
+    for (const SumsOfProducts& sums : sums_of_products(call, inputs, outputs)) add_again(call, sums, inputs, outputs);
   }
 
   void add_again(const OpCall& call, const SumsOfProducts& sums, std::span<const TensorView> inputs,

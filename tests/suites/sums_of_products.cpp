@@ -30,17 +30,19 @@ SumsOfProducts of_gemm(const Gemm& gemm, const TensorView& a, const TensorView& 
           }};
 }
 
-// The columns of dy, each element times what `factor` makes of its row and column.
+// The columns of dy, or of each of `parts` equal shares of its rows, each element times what `factor` makes of its row
+// and column.
 SumsOfProducts of_columns(int output, const TensorView& dy,
-                          std::function<double(std::int64_t row, std::int64_t column)> factor) {
+                          std::function<double(std::int64_t row, std::int64_t column)> factor, std::int64_t parts = 1) {
   const std::int64_t width = dy.shape()[-1];
-  const std::int64_t rows = dy.shape().elements() / width;
-  return {output, width, false, 1.0, [=](std::int64_t unit, std::vector<double>& a, std::vector<double>& b) {
+  const std::int64_t rows = dy.shape().elements() / width / parts;
+  return {output, width * parts, false, 1.0, [=](std::int64_t unit, std::vector<double>& a, std::vector<double>& b) {
             a.resize(static_cast<std::size_t>(rows));
             b.resize(a.size());
-            for (std::int64_t row = 0; row < rows; ++row) {
-              a[static_cast<std::size_t>(row)] = dy[row * width + unit];
-              b[static_cast<std::size_t>(row)] = factor(row, unit);
+            for (std::int64_t i = 0; i < rows; ++i) {
+              const std::int64_t row = unit / width * rows + i, column = unit % width;
+              a[static_cast<std::size_t>(i)] = dy[row * width + column];
+              b[static_cast<std::size_t>(i)] = factor(row, column);
             }
           }};
 }
@@ -49,8 +51,10 @@ double one(std::int64_t, std::int64_t) { return 1.0; }
 
 }  // namespace
 
-std::vector<SumsOfProducts> sums_of_products(const OpCall& call, std::span<const TensorView> inputs) {
-  if (call.kind == column_sum_kind) return {of_columns(0, inputs[0], one)};
+std::vector<SumsOfProducts> sums_of_products(const OpCall& call, std::span<const TensorView> inputs,
+                                             std::span<const TensorView> outputs) {
+  if (call.kind == column_sum_kind)
+    return {of_columns(0, inputs[0], one, outputs[0].shape().elements() / inputs[0].shape()[-1])};
   if (call.kind == gemm_kind) {
     const Gemm& gemm = call.attributes.as<Gemm>();
     if (gemm.epilogue != Gemm::Epilogue::none || gemm.bias || gemm.beta != 0.0 || gemm.alpha != 1.0 || gemm.blocks)

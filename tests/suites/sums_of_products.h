@@ -23,6 +23,7 @@ struct SumsOfProducts {
 
 /// Of gemm without an epilogue, column_sum, layer_norm_backward (dgamma, dbeta), and the fused ops that have one of
 /// these among their outputs; empty for other ops. `inputs` must outlive what is returned.
-[[nodiscard]] std::vector<SumsOfProducts> sums_of_products(const OpCall& call, std::span<const TensorView> inputs);
+[[nodiscard]] std::vector<SumsOfProducts> sums_of_products(const OpCall& call, std::span<const TensorView> inputs,
+                                                           std::span<const TensorView> outputs);
 
 }  // namespace gpubench::testing
