@@ -11,6 +11,9 @@
 #include "harness/core/error.h"
 #include "harness/core/step_parts.h"
 #include "reference/ops/attention.h"
+#include "reference/ops/move.h"
+#include "reference/ops/pointwise.h"
+#include "reference/ops/quantize.h"
 #include "reference/ops/tensor_checks.h"
 
 namespace gpubench {
@@ -57,6 +60,13 @@ Segments::Segments(const Program& step, const RecomputeRule& rule)
   }
 }
 
+/// Of what copies of a tensor are made: in another type, quantized, or in another layout.
+bool makes_a_copy(const OpCall& op) {
+  constexpr std::array kinds{amax_kind, scale_from_amax_kind, quantize_kind, cast_kind,
+                             copy_kind, transpose_kind,       reorder_kind};
+  return std::ranges::any_of(kinds, [&](const OpKind& kind) { return op.kind == kind; });
+}
+
 void Segments::find_backward(const Program& step) {
   std::set<StorageId> gradients;
   for (const Value& value : step.values()) {
@@ -71,9 +81,11 @@ void Segments::find_backward(const Program& step) {
     if (!is_backward[index]) continue;
     for (const ValueId id : op.outputs) gradients.insert(step.value(id).storage);
   }
-  // Copies of activations and weights that a backward makes for itself.
+  // Copies of activations and weights that a backward makes for itself. Other ops that only a backward reads are a
+  // forward's: the last product of a micro-batch, or what ran again.
   const auto first = static_cast<std::size_t>(std::ranges::find(is_backward, true) - is_backward.begin());
   for (std::size_t index = step.ops().size(); index-- > first;) {
+    if (!makes_a_copy(step.ops()[index])) continue;
     const auto serves = [&](ValueId id) {
       return std::ranges::all_of(step.readers(id), [&](int op) { return is_backward[static_cast<std::size_t>(op)]; });
     };
