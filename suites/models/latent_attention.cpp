@@ -21,7 +21,7 @@ ValueId latent_attention(Layers& layers, const std::string& prefix, ValueId x, c
                          const RotaryTables& tables) {
   Program& p = layers.program();
   const Math& math = layers.recipe().math;
-  const auto [b, s, heads] = sizes.heads;
+  const std::int64_t b = sizes.heads.b, s = sizes.heads.s, heads = sizes.heads.heads;
   const auto nope = sizes.nope, rope = sizes.rope, d = nope + rope;
   const Shape without{b, s, heads, nope}, with{b, s, heads, rope};
   // Queries and keys [b, s, heads, nope + rope], of which `unturned` is the first part; the other is returned.
