@@ -146,15 +146,11 @@ Grid vit_models() {
 }
 
 Grid dit_blocks() {
-  const auto point = [](std::int64_t n, std::int64_t s, std::int64_t h, std::int64_t heads, std::string label,
-                        Tier tier) {
-    return Point{{{"n", n}, {"s", s}, {"h", h}, {"heads", heads}}, std::move(label), tier};
-  };
   Grid grid;
   grid.recipes = training_recipes();
   grid.points = {
-      point(1, 64, 1152, 16, "dit-xl-2 block, a quarter of its tokens", Tier::standard),
-      point(32, 256, 1152, 16, "dit-xl-2 block", Tier::standard),
+      {{{"n", 1}, {"s", 64}, {"h", 1152}, {"heads", 16}}, "dit-xl-2 block, a quarter of its tokens", Tier::standard},
+      {{{"n", 32}, {"s", 256}, {"h", 1152}, {"heads", 16}}, "dit-xl-2 block", Tier::standard},
   };
   return grid;
 }
