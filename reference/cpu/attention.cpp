@@ -164,8 +164,6 @@ using avx512::all;
 using avx512::first_lanes;
 using avx512::lanes;
 
-#define GPUBENCH_AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
-
 [[gnu::always_inline]] GPUBENCH_AVX512_BF16 inline void store(float* to, __m512 weights) {
   _mm512_storeu_ps(to, weights);
 }

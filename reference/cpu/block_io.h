@@ -55,7 +55,7 @@ class Source {
   /// `count` elements from `first`: in place (f32; any count), or in `buffer` (bf16; at most block_elements).
   [[nodiscard]] const float* read(std::int64_t first, std::int64_t count, BlockBuffer& buffer) const;
   [[nodiscard]] float at(std::int64_t index) const;
-  /// Prefetches `count` elements from `first` into the first-level cache.
+  /// Prefetches `count` elements from `first` into the second-level cache: more loads can wait for it than for the first.
   void prefetch(std::int64_t first, std::int64_t count) const;
   [[nodiscard]] bool staged() const { return is_bf16_; }
 
@@ -110,6 +110,8 @@ namespace avx512 {
 /// line; `count` is a multiple of 16.
 void copy_lines(std::byte* to, const std::byte* from, std::size_t lines);
 void triad_lines(const float* b, const float* c, float factor, std::int64_t count, float* y);
+/// What narrow_run() does with `lines` times 32 numbers where available_bf16(); `to` begins a line if `streaming`.
+void narrow_lines(const float* from, std::int64_t lines, bf16* to, bool streaming);
 }  // namespace avx512
 
 /// Orders the streamed stores of this thread before whatever it does next. Call once before a thread is done.

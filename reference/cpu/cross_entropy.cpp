@@ -169,9 +169,6 @@ struct LossBackward {
   }
 };
 
-/// Floats of a scratch row: whole cache lines, so that no two threads share one.
-std::int64_t scratch_row(std::int64_t classes) { return (classes + 15) / 16 * 16; }
-
 /// Both at once: the exponentials of the sum stay in a scratch row in the second-level cache, and the gradient is these
 /// times one factor. The logits are read from memory once, and no exponential is taken twice.
 struct LossForwardBackward {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -38,14 +39,32 @@ bool same(const Row& got, const Row& wanted) {
   return std::memcmp(got.data(), wanted.data(), count * sizeof(float)) == 0;
 }
 
-bool gelu_avx512_holds() { return gelu_holds(avx512::gelu_tanh) && gelu_holds(avx512::stream_gelu_tanh); }
+float silu(float x) { return x / (1.0F + vector_exp(-x)); }
+float silu_derivative(float x) {
+  const float s = 1.0F / (1.0F + vector_exp(-x));
+  return s * (1.0F + x * (vector_exp(-x) * s));
+}
+
+bool activations_hold() {
+  const auto both = [](const avx512::PointwiseKernel& kernel, float (*portable)(float a, float b)) {
+    return pointwise_holds(kernel.plain, portable) && pointwise_holds(kernel.streaming, portable);
+  };
+  return both(avx512::gelu_tanh, [](float x, float) { return vector_gelu_tanh(x); }) &&
+         both(avx512::gelu_tanh_backward, [](float x, float dy) { return dy * vector_gelu_tanh_derivative(x); }) &&
+         both(avx512::silu, [](float x, float) { return silu(x); }) &&
+         both(avx512::silu_backward, [](float x, float dy) { return dy * silu_derivative(x); }) &&
+         both(avx512::swiglu, [](float gate, float up) { return silu(gate) * up; });
+}
 
 bool avx512_holds() {
-  return gelu_avx512_holds() && streaming_holds(avx512::copy_lines, avx512::triad_lines) &&
+  return activations_hold() && exponentials_hold(avx512::exp_block, avx512::softmax_block) &&
+         streaming_holds(avx512::copy_lines, avx512::triad_lines) &&
          norm_passes_hold({avx512::sum, avx512::add, avx512::squared_deviations, avx512::stream_normalized});
 }
 
-bool avx512_bf16_holds() { return softmax_holds(avx512::softmax, avx512::softmax); }
+bool avx512_bf16_holds() {
+  return softmax_holds(avx512::softmax, avx512::softmax) && narrowing_holds(avx512::narrow_lines);
+}
 
 bool amx_bf16_holds() {
   amx::load_tile_shapes();
@@ -80,15 +99,54 @@ bool vector_clones_hold() {
   return norm_passes_hold(passes) && product_holds(multiply_widened);
 }
 
-bool gelu_holds(void (*kernel)(const float* x, const float* none, float unused, std::int64_t count, float* y)) {
-  Row x{}, y{};
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = 0.0625F * static_cast<float>(static_cast<int>(i) - 100);
-  kernel(x.data(), nullptr, 0.0F, count, y.data());
+bool pointwise_holds(avx512::PointwiseFunction* kernel, float (*portable)(float a, float b)) {
+  Row a{}, y{};
+  const Row b = whole_numbers(3);
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = 0.0625F * static_cast<float>(static_cast<int>(i) - 100);
+  kernel(a.data(), b.data(), 0.0F, count, y.data());
   stream_fence();
   for (std::size_t i = 0; i < count; ++i) {
-    if (!near(y[i], vector_gelu_tanh(x[i]))) return false;
+    // The derivatives have a zero, next to which their terms cancel; with them goes a part of the largest.
+    const float wanted = portable(a[i], b[i]);
+    if (!(std::fabs(y[i] - wanted) <= largest_relative_error * (std::fabs(wanted) + 0.125F))) return false;
   }
   return y[count] == 0.0F;
+}
+
+bool exponentials_hold(float (*exp)(const float* x, float largest, std::int64_t count, float* y),
+                       void (*softmax)(const float* x, float shift, float factor, std::int64_t count, float* y)) {
+  Row x{}, e{}, y{};
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = -0.0625F * static_cast<float>(i * 7 % 256);
+  const float sum = exp(x.data(), 1.0F, count, e.data());
+  softmax(x.data(), 1.0F, 3.0F, count, y.data());
+  float portable = 0.0F;
+  for (std::size_t i = 0; i < count; ++i) {
+    const float wanted = vector_exp(x[i] - 1.0F);
+    portable += wanted;
+    if (!near(e[i], wanted) || !near(y[i], 3.0F * wanted)) return false;
+  }
+  return near(sum, portable) && exp(x.data(), 1.0F, count, nullptr) == sum && e[count] == 0.0F && y[count] == 0.0F;
+}
+
+bool narrowing_holds(void (*narrow_lines)(const float* from, std::int64_t lines, bf16* to, bool streaming)) {
+  constexpr std::size_t numbers = 160;  // five lines; subnormal numbers in the last two
+  Row from{};
+  for (std::size_t i = 0; i < numbers; ++i) {
+    const auto bits = static_cast<std::uint32_t>(i * 0x01b3c7d5U);
+    from[i] = std::bit_cast<float>(i < 96 ? bits | 0x00800000U : bits & 0x80ffffffU);
+  }
+  from[7] = std::numeric_limits<float>::infinity();
+  from[8] = std::bit_cast<float>(0x7f800001U);
+  for (const bool streaming : {false, true}) {
+    alignas(64) std::array<bf16, 256> to{};
+    narrow_lines(from.data(), numbers / 32, to.data(), streaming);
+    stream_fence();
+    for (std::size_t i = 0; i < numbers; ++i) {
+      if (to[i].bits != narrow<bf16>(from[i]).bits) return false;
+    }
+    if (to[numbers].bits != 0) return false;
+  }
+  return true;
 }
 
 bool norm_passes_hold(const NormPasses& passes) {

@@ -11,6 +11,7 @@
 
 #include "reference/cpu/attention.h"
 #include "reference/cpu/block_matmul.h"
+#include "reference/cpu/pointwise_avx512.h"
 
 namespace gpubench::cpu {
 
@@ -38,8 +39,13 @@ struct NormPasses {
                             std::int64_t count, float* y);
 };
 
-[[nodiscard]] bool gelu_holds(void (*kernel)(const float* x, const float* none, float unused, std::int64_t count,
-                                             float* y));
+[[nodiscard]] bool pointwise_holds(avx512::PointwiseFunction* kernel, float (*portable)(float a, float b));
+/// Those of softmax.h.
+[[nodiscard]] bool exponentials_hold(float (*exp)(const float* x, float largest, std::int64_t count, float* y),
+                                     void (*softmax)(const float* x, float shift, float factor, std::int64_t count,
+                                                     float* y));
+[[nodiscard]] bool narrowing_holds(void (*narrow_lines)(const float* from, std::int64_t lines, bf16* to,
+                                                        bool streaming));
 [[nodiscard]] bool norm_passes_hold(const NormPasses& passes);
 [[nodiscard]] bool streaming_holds(void (*copy_lines)(std::byte* to, const std::byte* from, std::size_t lines),
                                    void (*triad_lines)(const float* b, const float* c, float factor, std::int64_t count,

@@ -6,6 +6,7 @@
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
+#include "reference/cpu/pointwise_avx512.h"
 #include "reference/cpu/vector_avx512.h"
 #include "reference/cpu/vector_math.h"
 #include "reference/ops/pointwise.h"
@@ -21,6 +22,7 @@ using StreamFunction = void (*)(const float* a, const float* b, float factor, st
 struct PointwiseKernel {
   BlockFunction block;                 ///< marked GPUBENCH_VECTOR_CLONES
   StreamFunction streaming = nullptr;  ///< optional: stores around the caches itself (block_io.h), any alignment
+  bool copies = false;                 ///< y is x: a block that is stored from a buffer can be stored from that of x
 };
 
 /// How far ahead inputs are prefetched: during the work on a block in the cache the processor itself does not.
@@ -78,8 +80,9 @@ struct Pointwise {
       for (std::size_t k = 0; k < inputs; ++k) x[k].prefetch(first(k) + done + prefetch_elements, ahead);
       for (std::size_t j = 0; j < outputs; ++j) to[j] = y[j].place(first(inputs + j) + done, y_buffers[j]);
       for (std::size_t k = 0; k < inputs; ++k) from[k] = x[k].read(first(k) + done, size, x_buffers[k]);
-      kernel.block(from.data(), factor, size, to.data());
-      for (std::size_t j = 0; j < outputs; ++j) y[j].commit(first(inputs + j) + done, size, to[j]);
+      const bool stored_as_read = kernel.copies && outputs_staged;
+      if (!stored_as_read) kernel.block(from.data(), factor, size, to.data());
+      for (std::size_t j = 0; j < outputs; ++j) y[j].commit(first(inputs + j) + done, size, stored_as_read ? from[j] : to[j]);
     }
   }
 };
@@ -145,10 +148,6 @@ void gelu_tanh_block(const float* const* x, float /*none*/, std::int64_t count, 
   float* to = y[0];
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) to[i] = vector_gelu_tanh(from[i]);
-}
-
-void gelu_tanh_block_avx512(const float* const* x, float /*none*/, std::int64_t count, float* const* y) {
-  avx512::gelu_tanh(x[0], nullptr, 0.0F, count, y[0]);
 }
 
 GPUBENCH_VECTOR_CLONES
@@ -242,15 +241,27 @@ void swiglu_backward_block(const float* const* x, float /*none*/, std::int64_t c
   }
 }
 
+/// That for AVX-512 where it may be used.
+template <const avx512::PointwiseKernel* kernel>
+PointwiseKernel fastest(BlockFunction portable) {
+  if (!avx512::available()) return {portable};
+  return {[](const float* const* x, float none, std::int64_t count, float* const* y) {
+            kernel->plain(x[0], x[1], none, count, y[0]);
+          },
+          kernel->streaming};
+}
+
 PointwiseKernel kernel_of(const OpCall& call) {
   const auto gelu_is_tanh = [&call] { return call.attributes.as<Gelu>().form == GeluForm::tanh; };
   if (call.kind == add_kind) return {add_elements};
-  if (call.kind == cast_kind) return {cast_block};
-  if (call.kind == gelu_backward_kind) return {gelu_is_tanh() ? gelu_tanh_backward_block : gelu_erf_backward_block};
+  if (call.kind == cast_kind) return {cast_block, nullptr, true};
+  if (call.kind == gelu_backward_kind) {
+    if (!gelu_is_tanh()) return {gelu_erf_backward_block};
+    return fastest<&avx512::gelu_tanh_backward>(gelu_tanh_backward_block);
+  }
   if (call.kind == gelu_forward_kind) {
     if (!gelu_is_tanh()) return {gelu_erf_block};
-    if (!avx512::available()) return {gelu_tanh_block};
-    return {gelu_tanh_block_avx512, avx512::stream_gelu_tanh};
+    return fastest<&avx512::gelu_tanh>(gelu_tanh_block);
   }
   if (call.kind == modulate_backward_kind) return {modulate_backward_block};
   if (call.kind == modulate_forward_kind) return {modulate_block};
@@ -258,10 +269,10 @@ PointwiseKernel kernel_of(const OpCall& call) {
   if (call.kind == relu_backward_kind) return {relu_backward_block};
   if (call.kind == relu_forward_kind) return {relu_block};
   if (call.kind == scale_kind) return {scale_block};
-  if (call.kind == silu_backward_kind) return {silu_backward_block};
-  if (call.kind == silu_forward_kind) return {silu_block};
+  if (call.kind == silu_backward_kind) return fastest<&avx512::silu_backward>(silu_backward_block);
+  if (call.kind == silu_forward_kind) return fastest<&avx512::silu>(silu_block);
   if (call.kind == swiglu_backward_kind) return {swiglu_backward_block};
-  if (call.kind == swiglu_forward_kind) return {swiglu_forward_block};
+  if (call.kind == swiglu_forward_kind) return fastest<&avx512::swiglu>(swiglu_forward_block);
   if (call.kind == triad_kind) return {triad_block, stream_triad};
   refuse(call, "there is no kernel for it");
 }

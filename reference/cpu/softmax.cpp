@@ -2,12 +2,15 @@
 // summed in f32 by vector lanes, and their sums in f64.
 #include "reference/cpu/softmax.h"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <limits>
 
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/parallel.h"
+#include "reference/cpu/vector_avx512.h"
 #include "reference/cpu/vector_math.h"
 
 namespace gpubench::cpu {
@@ -20,8 +23,10 @@ float max_block(const float* x, std::int64_t count) {
   return largest;
 }
 
+namespace {
+
 GPUBENCH_VECTOR_CLONES
-float sum_exp_block(const float* x, float largest, std::int64_t count) {
+float sum_exp_clones(const float* x, float largest, std::int64_t count) {
   float sum = 0.0F;
 #pragma omp simd reduction(+ : sum)
   for (std::int64_t i = 0; i < count; ++i) sum += vector_exp(x[i] - largest);
@@ -29,13 +34,13 @@ float sum_exp_block(const float* x, float largest, std::int64_t count) {
 }
 
 GPUBENCH_VECTOR_CLONES
-void softmax_block(const float* x, float shift, float factor, std::int64_t count, float* y) {
+void softmax_clones(const float* x, float shift, float factor, std::int64_t count, float* y) {
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) y[i] = vector_exp(x[i] - shift) * factor;
 }
 
 GPUBENCH_VECTOR_CLONES
-float exp_block(const float* x, float largest, std::int64_t count, float* y) {
+float exp_clones(const float* x, float largest, std::int64_t count, float* y) {
   float sum = 0.0F;
 #pragma omp simd reduction(+ : sum)
   for (std::int64_t i = 0; i < count; ++i) {
@@ -43,6 +48,20 @@ float exp_block(const float* x, float largest, std::int64_t count, float* y) {
     sum += y[i];
   }
   return sum;
+}
+
+}  // namespace
+
+float sum_exp_block(const float* x, float largest, std::int64_t count) {
+  return avx512::available() ? avx512::exp_block(x, largest, count, nullptr) : sum_exp_clones(x, largest, count);
+}
+
+void softmax_block(const float* x, float shift, float factor, std::int64_t count, float* y) {
+  (avx512::available() ? avx512::softmax_block : softmax_clones)(x, shift, factor, count, y);
+}
+
+float exp_block(const float* x, float largest, std::int64_t count, float* y) {
+  return (avx512::available() ? avx512::exp_block : exp_clones)(x, largest, count, y);
 }
 
 GPUBENCH_VECTOR_CLONES
@@ -91,22 +110,27 @@ struct SoftmaxRows {
   }
 };
 
+/// No exponential is taken twice: those of a row wait in a scratch row for their sum.
 struct SoftmaxForwardWork : SoftmaxRows {
+  float* scratch = nullptr;  ///< a row for each thread
+
   void operator()() const {
     over_rows([this](std::int64_t row) {
-      BlockBuffer in, out;
+      BlockBuffer buffer;
+      float* e = scratch + omp_get_thread_num() * scratch_row(to_view.columns);
       const std::int64_t from = row * first_view.stride;
       float largest = -std::numeric_limits<float>::infinity();
       over_blocks([&](std::int64_t i, std::int64_t count) {
-        largest = std::max(largest, max_block(first.read(from + i, count, in), count));
+        largest = std::max(largest, max_block(first.read(from + i, count, buffer), count));
+        if (row + 1 < to_view.rows) first.prefetch(from + first_view.stride + i, count);
       });
       double sum = 0.0;
       over_blocks([&](std::int64_t i, std::int64_t count) {
-        sum += static_cast<double>(sum_exp_block(first.read(from + i, count, in), largest, count));
+        sum += static_cast<double>(exp_block(first.read(from + i, count, buffer), largest, count, e + i));
       });
       over_blocks([&](std::int64_t i, std::int64_t count) {
-        float* block = to.place(row * to_view.stride + i, out);
-        softmax_block(first.read(from + i, count, in), largest, static_cast<float>(1.0 / sum), count, block);
+        float* block = to.place(row * to_view.stride + i, buffer);
+        multiply_block(e + i, static_cast<float>(1.0 / sum), count, block);
         to.commit(row * to_view.stride + i, count, block);
       });
     });
@@ -145,7 +169,11 @@ Plan plan_softmax_forward(const OpCall& call, std::span<const TensorSpec> tensor
   work.threads = context.threads;
   work.first_view = rows_of(call, tensors[0]);
   work.to_view = rows_of(call, tensors[1]);
-  return own_plan(call, work, {{"x", to<&SoftmaxForwardWork::first>}, {"y", to<&SoftmaxForwardWork::to>}});
+  return own_plan(call, work, {{"x", to<&SoftmaxForwardWork::first>},
+                   {"y", to<&SoftmaxForwardWork::to>},
+                   {workspace_operand, to<&SoftmaxForwardWork::scratch>}},
+                  static_cast<std::size_t>(context.threads) *
+                      static_cast<std::size_t>(scratch_row(work.to_view.columns)) * sizeof(float));
 }
 
 Plan plan_softmax_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {

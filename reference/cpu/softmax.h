@@ -8,6 +8,9 @@ namespace gpubench::cpu {
 /// Longest block where nothing is staged.
 inline constexpr std::int64_t direct_columns = 2048;
 
+/// Floats of a scratch row: whole cache lines, so that no two threads share one.
+[[nodiscard]] constexpr std::int64_t scratch_row(std::int64_t columns) { return (columns + 15) / 16 * 16; }
+
 /// Passes over NaN, which the functions below then spread.
 float max_block(const float* x, std::int64_t count);
 

@@ -1,9 +1,6 @@
 #include "reference/cpu/vector_avx512.h"
 
-#include <algorithm>
-
 #include "reference/cpu/usable_isa.h"
-#include "reference/cpu/vector_math.h"
 
 namespace gpubench::cpu::avx512 {
 
@@ -31,51 +28,35 @@ bool available_bf16() {
 
 #if defined(GPUBENCH_HAS_AVX512_CODE)
 
-namespace {
-
-// Without prefetching 4 KiB ahead, the arithmetic fills the window in which the processor would issue the next loads.
-constexpr std::int64_t prefetch_bytes = 4096;
-
-// x / (1 + e^-2t), as in vector_math.h.
-[[gnu::always_inline]] GPUBENCH_AVX512 inline __m512 gelu_lanes(__m512 x) {
-  const __m512 numerator = at_least(-gelu_limit, x);
-  const __m512 inner = at_most(gelu_limit, numerator);
-  // e^-2t = 2^(inner slope)
-  const __m512 slope = _mm512_fmadd_ps(_mm512_mul_ps(inner, inner), all(-2.0F * gelu_c * gelu_cubic * log2_e),
-                                       all(-2.0F * gelu_c * log2_e));
-  return _mm512_div_ps(numerator, _mm512_add_ps(all(1.0F), exp2_of_product(inner, slope)));
-}
-
-GPUBENCH_AVX512 void gelu_some(const float* x, std::int64_t count, float* y) {
-  const __mmask16 mask = first_lanes(count);
-  _mm512_mask_storeu_ps(y, mask, gelu_lanes(_mm512_maskz_loadu_ps(mask, x)));
-}
-
-}  // namespace
-
-GPUBENCH_AVX512 void gelu_tanh(const float* x, const float* /*none*/, float /*unused*/, std::int64_t count, float* y) {
-  const std::int64_t whole = count / lanes * lanes;
-  for (std::int64_t i = 0; i < whole; i += lanes) _mm512_storeu_ps(y + i, gelu_lanes(_mm512_loadu_ps(x + i)));
-  gelu_some(x + whole, count - whole, y + whole);
-}
-
-GPUBENCH_AVX512 void stream_gelu_tanh(const float* x, const float* /*none*/, float /*unused*/, std::int64_t count,
-                                      float* y) {
-  const std::int64_t head = std::min(count, floats_to_line(y));
-  gelu_some(x, head, y);
-  const std::int64_t end = head + (count - head) / lanes * lanes;
-#pragma GCC unroll 2
-  for (std::int64_t i = head; i < end; i += lanes) {
-    __builtin_prefetch(reinterpret_cast<const std::byte*>(x + i) + prefetch_bytes, 0, 3);
-    _mm512_stream_ps(y + i, gelu_lanes(_mm512_loadu_ps(x + i)));
+GPUBENCH_AVX512 float exp_block(const float* x, float largest, std::int64_t count, float* y) {
+  const __m512 shift = all(largest);
+  __m512 sums[2] = {all(0.0F), all(0.0F)};
+  const auto step = [&](std::int64_t i, __mmask16 mask, __m512& sum) GPUBENCH_AVX512 {
+    const __m512 e = _mm512_maskz_mov_ps(mask, exp_of(_mm512_sub_ps(_mm512_maskz_loadu_ps(mask, x + i), shift)));
+    if (y != nullptr) _mm512_mask_storeu_ps(y + i, mask, e);
+    sum = _mm512_add_ps(sum, e);
+  };
+  std::int64_t i = 0;
+  for (; i + 2 * lanes <= count; i += 2 * lanes) {
+    step(i, 0xFFFF, sums[0]);
+    step(i + lanes, 0xFFFF, sums[1]);
   }
-  gelu_some(x + end, count - end, y + end);
+  for (; i < count; i += lanes) step(i, first_lanes(count - i), sums[0]);
+  return total(_mm512_add_ps(sums[0], sums[1]));
+}
+
+GPUBENCH_AVX512 void softmax_block(const float* x, float shift, float factor, std::int64_t count, float* y) {
+  for (std::int64_t i = 0; i < count; i += lanes) {
+    const __mmask16 mask = first_lanes(count - i);
+    const __m512 e = exp_of(_mm512_sub_ps(_mm512_maskz_loadu_ps(mask, x + i), all(shift)));
+    _mm512_mask_storeu_ps(y + i, mask, _mm512_mul_ps(e, all(factor)));
+  }
 }
 
 #else
 
-void gelu_tanh(const float*, const float*, float, std::int64_t, float*) {}
-void stream_gelu_tanh(const float*, const float*, float, std::int64_t, float*) {}
+float exp_block(const float*, float, std::int64_t, float*) { return 0.0F; }
+void softmax_block(const float*, float, float, std::int64_t, float*) {}
 
 #endif
 

@@ -24,12 +24,9 @@ namespace gpubench::cpu::avx512 {
 inline constexpr const char* own_isa = "avx512";
 inline constexpr const char* own_isa_bf16 = "avx512_bf16";
 
-// GELU's tanh form, fast enough to run at the speed of memory. Call it only where available().
-
-/// y[i] = gelu(x[i]), i < count; within the same bounds as vector_gelu_tanh().
-void gelu_tanh(const float* x, const float* none, float unused, std::int64_t count, float* y);
-/// The same bits, stored around the caches. Call stream_fence() when done.
-void stream_gelu_tanh(const float* x, const float* none, float unused, std::int64_t count, float* y);
+// Those of softmax.h, where available().
+float exp_block(const float* x, float largest, std::int64_t count, float* y);  ///< y may be null: the sum alone
+void softmax_block(const float* x, float shift, float factor, std::int64_t count, float* y);
 
 }  // namespace gpubench::cpu::avx512
 
@@ -40,6 +37,7 @@ void stream_gelu_tanh(const float* x, const float* none, float unused, std::int6
 #include "reference/cpu/vector_math.h"
 
 #define GPUBENCH_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq")))
+#define GPUBENCH_AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
 
 namespace gpubench::cpu::avx512 {
 
@@ -92,6 +90,16 @@ inline constexpr std::int64_t lanes = 16;
   const __m512 inner = at_least(-200.0F, x);
   const __m512 whole = _mm512_sub_ps(_mm512_add_ps(inner, all(exp_shifter)), all(exp_shifter));
   return _mm512_maskz_scalef_ps(0xFFFF, exp2_of_fraction(_mm512_sub_ps(inner, whole)), whole);
+}
+
+/// e^x within 3 ulp, subnormals included; 0 for -infinity, infinity above 88.73, NaN for NaN.
+[[gnu::always_inline]] GPUBENCH_AVX512 inline __m512 exp_of(__m512 x) {
+  constexpr float log2_e_rest = 1.92596299e-8F;  // log2 e - log2_e
+  const __m512 inner = at_most(150.0F, at_least(-150.0F, x));
+  const __m512 shifted = _mm512_fmadd_ps(inner, all(log2_e), all(exp_shifter));
+  const __m512 whole = _mm512_sub_ps(shifted, all(exp_shifter));
+  const __m512 f = _mm512_fmadd_ps(inner, all(log2_e_rest), _mm512_fmsub_ps(inner, all(log2_e), whole));
+  return _mm512_maskz_scalef_ps(0xFFFF, exp2_of_fraction(f), whole);
 }
 
 /// The sum of all lanes, by halves.

@@ -5,8 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <set>
 
+#include "reference/cpu/block_io.h"
 #include "reference/cpu/norm_passes.h"
 #include "reference/cpu/usable_isa.h"
 #include "reference/cpu/vector_math.h"
@@ -16,6 +19,24 @@ namespace own_kernel_proof_test {
 
 void portable_gelu(const float* x, const float* /*none*/, float /*none*/, std::int64_t count, float* y) {
   for (std::int64_t i = 0; i < count; ++i) y[i] = vector_gelu_tanh(x[i]);
+}
+
+float gelu(float x, float /*none*/) { return vector_gelu_tanh(x); }
+
+float portable_exp(const float* x, float largest, std::int64_t count, float* y) {
+  float sum = 0.0F;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float e = vector_exp(x[i] - largest);
+    if (y != nullptr) y[i] = e;
+    sum += e;
+  }
+  return sum;
+}
+void portable_softmax_block(const float* x, float shift, float factor, std::int64_t count, float* y) {
+  for (std::int64_t i = 0; i < count; ++i) y[i] = factor * vector_exp(x[i] - shift);
+}
+void portable_narrow(const float* from, std::int64_t lines, bf16* to, bool /*streaming*/) {
+  std::transform(from, from + 32 * lines, to, narrow<bf16>);
 }
 
 float portable_sum(const float* x, std::int64_t count, const float* /*ahead*/) { return sum_block(x, count); }
@@ -48,7 +69,9 @@ void portable_rounding_softmax(const ScoreBlock& block, Rows<bf16> weights) {
 
 TEST(OwnKernelProof, TakesRightKernelsForRight) {
   EXPECT_TRUE(vector_clones_hold());
-  EXPECT_TRUE(gelu_holds(portable_gelu));
+  EXPECT_TRUE(pointwise_holds(portable_gelu, gelu));
+  EXPECT_TRUE(exponentials_hold(portable_exp, portable_softmax_block));
+  EXPECT_TRUE(narrowing_holds(portable_narrow));
   EXPECT_TRUE(norm_passes_hold(portable_norm));
   EXPECT_TRUE(streaming_holds(portable_copy, portable_triad));
   EXPECT_TRUE(softmax_holds(portable_softmax, portable_rounding_softmax));
@@ -56,13 +79,39 @@ TEST(OwnKernelProof, TakesRightKernelsForRight) {
 }
 
 TEST(OwnKernelProof, SeesGeluWrongInOneNumberOrNotAtAllThere) {
-  EXPECT_FALSE(gelu_holds([](const float* x, const float* none, float factor, std::int64_t count, float* y) {
+  EXPECT_FALSE(pointwise_holds([](const float* x, const float* none, float factor, std::int64_t count, float* y) {
     portable_gelu(x, none, factor, count, y);
     y[count - 1] *= 1.0001F;
-  }));
-  EXPECT_FALSE(gelu_holds([](const float*, const float*, float, std::int64_t, float*) {}));
-  EXPECT_FALSE(gelu_holds([](const float* x, const float* none, float factor, std::int64_t count, float* y) {
+  }, gelu));
+  EXPECT_FALSE(pointwise_holds([](const float*, const float*, float, std::int64_t, float*) {}, gelu));
+  EXPECT_FALSE(pointwise_holds([](const float* x, const float* none, float factor, std::int64_t count, float* y) {
     portable_gelu(x, none, factor, count + 1, y);  // one too many
+  }, gelu));
+}
+
+TEST(OwnKernelProof, SeesAnExponentialOrItsSumThatIsWrong) {
+  EXPECT_FALSE(exponentials_hold(
+      [](const float* x, float largest, std::int64_t count, float* y) {
+        const float sum = portable_exp(x, largest, count, y);
+        if (y != nullptr) y[5] *= 1.0001F;
+        return sum;
+      },
+      portable_softmax_block));
+  EXPECT_FALSE(exponentials_hold([](const float* x, float largest, std::int64_t count,
+                                    float* y) { return 1.0001F * portable_exp(x, largest, count, y); },
+                                 portable_softmax_block));
+  EXPECT_FALSE(exponentials_hold(portable_exp, [](const float* x, float shift, float /*factor*/, std::int64_t count,
+                                                  float* y) { portable_softmax_block(x, shift, 1.0F, count, y); }));
+}
+
+TEST(OwnKernelProof, SeesNarrowingThatTruncatesOrTakesSubnormalNumbersForZero) {
+  EXPECT_FALSE(narrowing_holds([](const float* from, std::int64_t lines, bf16* to, bool /*streaming*/) {
+    for (std::int64_t i = 0; i < 32 * lines; ++i)
+      to[i].bits = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(from[i]) >> 16U);
+  }));
+  EXPECT_FALSE(narrowing_holds([](const float* from, std::int64_t lines, bf16* to, bool /*streaming*/) {
+    for (std::int64_t i = 0; i < 32 * lines; ++i)
+      to[i] = narrow<bf16>(std::fpclassify(from[i]) == FP_SUBNORMAL ? 0.0F * from[i] : from[i]);
   }));
 }
 

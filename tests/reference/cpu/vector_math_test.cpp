@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -10,6 +11,7 @@
 
 #include "harness/core/dtype.h"
 #include "reference/cpu/block_io.h"
+#include "reference/cpu/pointwise_avx512.h"
 #include "reference/cpu/vector_avx512.h"
 
 namespace gpubench::cpu {
@@ -79,31 +81,58 @@ TEST(VectorMath, GeluOfLargeNumbersIsTheirPositivePart) {
   }
 }
 
-TEST(VectorMath, GeluOnAvx512EndsAsElsewhereWhereverItIsStored) {
+float silu(float x) { return x / (1.0F + vector_exp(-x)); }
+float silu_derivative(float x) {
+  const float e = vector_exp(-x), s = 1.0F / (1.0F + e);
+  return s * (1.0F + x * (e > 1e30F ? 1.0F : e * s));
+}
+
+TEST(VectorMath, ActivationsOnAvx512EndAsElsewhereWhereverTheyAreStored) {
   if (!avx512::available()) GTEST_SKIP() << "this processor lacks AVX-512";
-  std::vector<float> x{std::nanf(""), infinity, -infinity, 0.0F, -0.0F, 1e-40F, -1e-40F, 3e38F, -3e38F, 20.0F, -20.0F};
+  struct Activation {
+    const avx512::PointwiseKernel& kernel;
+    float (*portable)(float a, float b);
+  };
+  const std::array<Activation, 5> activations{
+      {{avx512::gelu_tanh, [](float x, float) { return vector_gelu_tanh(x); }},
+       {avx512::gelu_tanh_backward, [](float x, float dy) { return dy * vector_gelu_tanh_derivative(x); }},
+       {avx512::silu, [](float x, float) { return silu(x); }},
+       {avx512::silu_backward, [](float x, float dy) { return dy * silu_derivative(x); }},
+       {avx512::swiglu, [](float gate, float up) { return silu(gate) * up; }}}};
+  std::vector<float> x{std::nanf(""), infinity, -infinity, 0.0F,   -0.0F, 1e-40F, -1e-40F,
+                       3e38F,         -3e38F,   20.0F,     -20.0F, 89.0F, -89.0F, -104.0F};
   for (int i = 0; i < 60; ++i) x.push_back(static_cast<float>(i) * 0.25F - 7.0F);
+  std::vector<float> other;
+  for (std::size_t i = 0; i < x.size(); ++i) other.push_back(1.0F + 0.125F * static_cast<float>(i % 5));
   const auto count = static_cast<std::int64_t>(x.size());
 
-  for (std::int64_t offset = 0; offset < 17; ++offset) {
-    std::vector<float> stored(x.size() + 32, -1.0F);
-    std::vector<float> streamed(x.size() + 32, -1.0F);
-    avx512::gelu_tanh(x.data(), nullptr, 0.0F, count, stored.data() + offset);
-    avx512::stream_gelu_tanh(x.data(), nullptr, 0.0F, count, streamed.data() + offset);
-    stream_fence();
+  for (std::size_t which = 0; which < activations.size(); ++which) {
+    for (std::int64_t offset = 0; offset < 17; ++offset) {
+      std::vector<float> stored(x.size() + 32, -1.0F);
+      std::vector<float> streamed(x.size() + 32, -1.0F);
+      const Activation& of = activations[which];
+      of.kernel.plain(x.data(), other.data(), 0.0F, count, stored.data() + offset);
+      of.kernel.streaming(x.data(), other.data(), 0.0F, count, streamed.data() + offset);
+      stream_fence();
 
-    EXPECT_TRUE(std::isnan(stored[static_cast<std::size_t>(offset)]));
-    for (std::size_t i = 0; i < stored.size(); ++i) {
-      EXPECT_EQ(std::bit_cast<std::uint32_t>(stored[i]), std::bit_cast<std::uint32_t>(streamed[i])) << i;
-      const std::int64_t from = static_cast<std::int64_t>(i) - offset;
-      if (from < 0 || from >= count) {
-        EXPECT_EQ(stored[i], -1.0F) << "wrote beyond the output at " << i;
-      } else if (from > 0) {
-        const float want = vector_gelu_tanh(x[static_cast<std::size_t>(from)]);
-        // Both round the exponent's argument, which is large where the result is almost 0 (as in the test above).
-        EXPECT_TRUE(stored[i] == want || std::fabs(stored[i] - want) <= 2e-6F * std::fabs(want) + 1e-29F)
-            << x[static_cast<std::size_t>(from)];
-        EXPECT_EQ(std::signbit(stored[i]), std::signbit(want)) << x[static_cast<std::size_t>(from)];
+      for (std::size_t i = 0; i < stored.size(); ++i) {
+        EXPECT_EQ(std::bit_cast<std::uint32_t>(stored[i]), std::bit_cast<std::uint32_t>(streamed[i])) << i;
+        const std::int64_t from = static_cast<std::int64_t>(i) - offset;
+        if (from < 0 || from >= count) {
+          EXPECT_EQ(stored[i], -1.0F) << which << ": wrote beyond the output at " << i;
+          continue;
+        }
+        const auto at = static_cast<std::size_t>(from);
+        const float want = of.portable(x[at], other[at]);
+        // Both round the exponent's argument, which is large where the result is almost 0 (as in the test above), and
+        // a derivative's terms cancel next to its zero.
+        const float cancelled = which % 2 == 1 ? 1e-6F : 1e-29F;
+        const bool equal = stored[i] == want || (std::isnan(want) && std::isnan(stored[i]));
+        EXPECT_TRUE(equal || std::fabs(stored[i] - want) <= 4e-6F * std::fabs(want) + cancelled)
+            << which << ": " << x[at] << " gives " << stored[i] << ", elsewhere " << want;
+        if (which % 2 == 0 && !std::isnan(want)) {
+          EXPECT_EQ(std::signbit(stored[i]), std::signbit(want)) << which << ": " << x[at];
+        }
       }
     }
   }
