@@ -25,9 +25,6 @@ struct PointwiseKernel {
   bool copies = false;                 ///< y is x: a block that is stored from a buffer can be stored from that of x
 };
 
-/// How far ahead inputs are prefetched: during the work on a block in the cache the processor itself does not.
-constexpr std::int64_t prefetch_elements = 4 * block_elements;
-
 constexpr std::size_t most_inputs = 3;
 constexpr std::size_t most_outputs = 2;
 
@@ -76,8 +73,6 @@ struct Pointwise {
     const std::int64_t step = inputs_staged || outputs_staged ? block_elements : count;
     for (std::int64_t done = 0; done < count; done += step) {
       const std::int64_t size = std::min(step, count - done);
-      const std::int64_t ahead = std::clamp<std::int64_t>(count - done - prefetch_elements, 0, size);
-      for (std::size_t k = 0; k < inputs; ++k) x[k].prefetch(first(k) + done + prefetch_elements, ahead);
       for (std::size_t j = 0; j < outputs; ++j) to[j] = y[j].place(first(inputs + j) + done, y_buffers[j]);
       for (std::size_t k = 0; k < inputs; ++k) from[k] = x[k].read(first(k) + done, size, x_buffers[k]);
       const bool stored_as_read = kernel.copies && outputs_staged;
