@@ -79,6 +79,14 @@ void Source::prefetch(std::int64_t first, std::int64_t count) const {
   for (const std::byte* line = data_ + first * size; line < end; line += 64) __builtin_prefetch(line, 0, 2);
 }
 
+void move_bytes(std::byte* to, const std::byte* from, std::int64_t bytes, bool streaming) {
+  if (streaming) {
+    stream_store(to, from, static_cast<std::size_t>(bytes));
+  } else {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  }
+}
+
 float* Sink::place(std::int64_t first, BlockBuffer& buffer) const {
   return staged() ? buffer.values.data() : reinterpret_cast<float*>(data_) + first;
 }

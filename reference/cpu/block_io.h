@@ -102,6 +102,9 @@ void narrow_run(const float* from, std::int64_t count, bf16* to);
 /// Copies `bytes` to `to` around the caches. Any alignment; whole 64-byte lines of `to` are fastest.
 void stream_store(std::byte* to, const std::byte* from, std::size_t bytes);
 
+/// The same, or an ordinary copy.
+void move_bytes(std::byte* to, const std::byte* from, std::int64_t bytes, bool streaming);
+
 /// y[i] = b[i] + factor c[i], stored around the caches.
 void stream_triad(const float* b, const float* c, float factor, std::int64_t count, float* y);
 

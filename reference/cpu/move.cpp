@@ -137,14 +137,6 @@ void Move::chunk(const std::byte* from, std::byte* to, std::int64_t begin, std::
   }
 }
 
-void move_bytes(std::byte* to, const std::byte* from, std::int64_t bytes, bool streaming) {
-  if (streaming) {
-    stream_store(to, from, static_cast<std::size_t>(bytes));
-  } else {
-    std::memcpy(to, from, static_cast<std::size_t>(bytes));
-  }
-}
-
 Plan plan_own_move(const Shape& shape, const Layout& from, const Layout& to, std::size_t element_bytes, int threads) {
   auto move = std::make_shared<const Move>(shape, from, to, element_bytes);
   return plan_of(own_implementation(), 0, [move, threads](std::span<const Tensor> bound, Workspace) {

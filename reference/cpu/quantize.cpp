@@ -77,14 +77,15 @@ void pack_halves(const std::uint8_t* codes, std::int64_t count, std::uint8_t* to
     to[i] = static_cast<std::uint8_t>(codes[2 * i] | (codes[2 * i + 1] << 4U));
 }
 
-// Formats of blocks: a run of whole blocks goes through three loops, over the elements for their largest, over the
-// blocks for their scales, and over the elements again for their codes.
+// Formats of blocks: a run of whole blocks goes through loops over the elements for their largest, over the blocks for
+// their scales, and over the elements again for their codes.
 
 constexpr std::int64_t most_blocks = block_elements / 16;
 
-/// x[i] becomes the code of x[i] * factor / divisor, of mx of x[i] * factor.
+/// x[i] becomes the code of x[i] * factor / divisor, of mx of x[i] * factor. Loops over blocks go through all of them,
+/// one vector, however many there are.
 struct BlockScales {
-  alignas(64) std::array<std::uint32_t, most_blocks> largest;  ///< bits of the magnitude
+  alignas(64) std::array<std::uint32_t, most_blocks> largest{};  ///< bits of the magnitude
   alignas(64) std::array<float, most_blocks> factor, divisor;
   alignas(64) std::array<std::uint8_t, most_blocks> codes;
 };
@@ -100,56 +101,56 @@ template <std::int64_t block>
   }
 }
 
+/// The elements on the scales of their blocks: a loop of its own, because a vector of codes is longer than a block.
 template <std::int64_t block, bool divides>
-[[gnu::always_inline]] inline void encode_each(const float* x, const BlockScales& scales, std::int64_t blocks,
-                                               const Narrow& to, std::uint8_t* codes) {
+[[gnu::always_inline]] inline void scale_each(const float* x, const BlockScales& scales, std::int64_t blocks,
+                                              float* scaled) {
   for (std::int64_t b = 0; b < blocks; ++b) {
     const float factor = scales.factor[static_cast<std::size_t>(b)];
     const float divisor = scales.divisor[static_cast<std::size_t>(b)];
 #pragma omp simd
     for (std::int64_t i = b * block; i < (b + 1) * block; ++i)
-      codes[i] = static_cast<std::uint8_t>(encoded(divides ? x[i] * factor / divisor : x[i] * factor, to));
+      scaled[i] = divides ? x[i] * factor / divisor : x[i] * factor;
   }
 }
 
 /// `above`: what the largest number of the type has for an exponent; `covers`: one more where the fraction of the
 /// largest magnitude is above `fraction`, that of the type's largest number. Below 0 there is no exponent.
 GPUBENCH_VECTOR_CLONES
-void encode_mx(const float* x, std::int64_t blocks, std::uint32_t above, bool covers, std::uint32_t fraction, Narrow to,
-               BlockScales& scales, std::uint8_t* codes) {
+void scale_mx(const float* x, std::int64_t blocks, std::uint32_t above, bool covers, std::uint32_t fraction,
+              BlockScales& scales, float* scaled) {
   largest_of_each<32>(x, blocks, scales.largest.data());
 #pragma omp simd
-  for (std::int64_t b = 0; b < blocks; ++b) {
-    const std::uint32_t largest = scales.largest[static_cast<std::size_t>(b)];
+  for (std::size_t b = 0; b < most_blocks; ++b) {
+    const std::uint32_t largest = scales.largest[b];
     const std::uint32_t wanted = (largest >> 23U) + (covers && (largest & 0x7fffffU) > fraction ? 1U : 0U);
     const std::uint32_t exponent = std::max(wanted, above) - above;
     // 2^(127 - exponent), whose last one is subnormal.
     const std::uint32_t power = exponent < 254U ? (254U - exponent) << 23U : 0x400000U;
-    scales.factor[static_cast<std::size_t>(b)] = std::bit_cast<float>(power);
-    scales.codes[static_cast<std::size_t>(b)] = static_cast<std::uint8_t>(largest < infinity_bits ? exponent : 0xffU);
+    scales.factor[b] = std::bit_cast<float>(power);
+    scales.codes[b] = static_cast<std::uint8_t>(largest < infinity_bits ? exponent : 0xffU);
   }
-  encode_each<32, false>(x, scales, blocks, to, codes);
+  scale_each<32, false>(x, scales, blocks, scaled);
 }
 
 /// `e4m3`: saturating.
 GPUBENCH_VECTOR_CLONES
-void encode_nvfp4(const float* x, std::int64_t blocks, float scale, Narrow e4m3, Narrow to, BlockScales& scales,
-                  std::uint8_t* codes) {
+void scale_nvfp4(const float* x, std::int64_t blocks, float scale, Narrow e4m3, BlockScales& scales, float* scaled) {
   largest_of_each<16>(x, blocks, scales.largest.data());
 #pragma omp simd
-  for (std::int64_t b = 0; b < blocks; ++b) {
-    const std::uint32_t largest = scales.largest[static_cast<std::size_t>(b)];
+  for (std::size_t b = 0; b < most_blocks; ++b) {
+    const std::uint32_t largest = scales.largest[b];
     const std::uint32_t code = encoded(std::bit_cast<float>(largest) * scale / 6.0F, e4m3);
     const float subnormal = static_cast<float>(static_cast<std::int32_t>(code & 7U)) * 0x1p-9F;
     const float normal = std::bit_cast<float>(((code & 0x7fU) << 20U) + (120U << 23U));
     const float magnitude = (code & 0x78U) == 0 ? subnormal : normal;
     const float divisor = (code & 0x80U) == 0 ? magnitude : -magnitude;  // of a scale below 0
     const bool none = magnitude == 0.0F;                                 // zeros of x's sign
-    scales.factor[static_cast<std::size_t>(b)] = none ? 0.0F : scale;
-    scales.divisor[static_cast<std::size_t>(b)] = none ? 1.0F : divisor;
-    scales.codes[static_cast<std::size_t>(b)] = static_cast<std::uint8_t>(largest < infinity_bits ? code : 0x7fU);
+    scales.factor[b] = none ? 0.0F : scale;
+    scales.divisor[b] = none ? 1.0F : divisor;
+    scales.codes[b] = static_cast<std::uint8_t>(largest < infinity_bits ? code : 0x7fU);
   }
-  encode_each<16, true>(x, scales, blocks, to, codes);
+  scale_each<16, true>(x, scales, blocks, scaled);
 }
 
 /// Largest magnitude of x, and its 8-bit values where these are wanted.
@@ -157,6 +158,7 @@ struct QuantizeWork {
   int threads = 1;
   std::int64_t elements = 0;
   Narrow to{};
+  bool streaming = false;  ///< of the values
   Source x;
   const float* scale = nullptr;
   std::uint8_t* values = nullptr;
@@ -177,13 +179,18 @@ struct QuantizeWork {
   [[nodiscard]] std::uint32_t run_part(int part) const {
     const Chunk chunk = chunk_of(elements, element_grain, parts(), part);
     BlockBuffer buffer;
+    alignas(64) std::array<std::uint8_t, block_elements> codes;
     std::uint32_t largest = 0;
     for (std::int64_t first = chunk.begin; first < chunk.end; first += block_elements) {
       const std::int64_t count = std::min(block_elements, chunk.end - first);
       const float* run = x.read(first, count, buffer);
       largest = std::max(largest, largest_of_run(run, count));
-      if (values != nullptr) encode_run(run, *scale, count, to, values + first);
+      if (values == nullptr) continue;
+      encode_run(run, *scale, count, to, codes.data());
+      move_bytes(reinterpret_cast<std::byte*>(values + first), reinterpret_cast<const std::byte*>(codes.data()), count,
+                 streaming);
     }
+    stream_fence();
     return largest;
   }
 };
@@ -227,12 +234,13 @@ struct BlocksWork {
   }
 
   void run_blocks(std::int64_t first, std::int64_t count) const {
-    BlockBuffer buffer;
+    BlockBuffer buffer, scaled;
     BlockScales of;
     alignas(64) std::array<std::uint8_t, block_elements> codes, halves;
     const float* run = x.read(first, count, buffer);
     const std::int64_t blocks = count / block;
-    encode(run, blocks, of, codes.data());
+    scale_blocks(run, blocks, of, scaled.values.data());
+    encode_run(scaled.values.data(), 1.0F, count, to, codes.data());
     for (std::int64_t b = 0; b < blocks; ++b) {
       if (of.largest[static_cast<std::size_t>(b)] >= infinity_bits)
         std::fill_n(codes.begin() + b * block, block, static_cast<std::uint8_t>(to.nan));
@@ -242,16 +250,14 @@ struct BlocksWork {
     if (packed) pack_halves(codes.data(), count, halves.data());
     const std::int64_t at = packed ? first / 2 : first, bytes = packed ? count / 2 : count;
     const auto* from = reinterpret_cast<const std::byte*>(packed ? halves.data() : codes.data());
-    if (streaming)
-      return stream_store(reinterpret_cast<std::byte*>(values + at), from, static_cast<std::size_t>(bytes));
-    std::memcpy(values + at, from, static_cast<std::size_t>(bytes));
+    move_bytes(reinterpret_cast<std::byte*>(values + at), from, bytes, streaming);
   }
 
-  void encode(const float* run, std::int64_t blocks, BlockScales& of, std::uint8_t* codes) const {
+  void scale_blocks(const float* run, std::int64_t blocks, BlockScales& of, float* scaled) const {
     if (attributes.format == BlockFormat::nvfp4)
-      return encode_nvfp4(run, blocks, *scale, narrow_of(DType::f8_e4m3, true), to, of, codes);
+      return scale_nvfp4(run, blocks, *scale, narrow_of(DType::f8_e4m3, true), of, scaled);
     const std::uint32_t fraction = attributes.format == BlockFormat::mxfp4 ? 0x400000U : 0x600000U;  // of 1.5 and 1.75
-    encode_mx(run, blocks, of_type, attributes.covers, fraction, to, of, codes);
+    scale_mx(run, blocks, of_type, attributes.covers, fraction, of, scaled);
   }
 };
 
@@ -274,6 +280,7 @@ Plan plan_quantize(const OpCall& call, std::span<const TensorSpec> tensors, cons
   }
   const Quantize& attributes = call.attributes.as<Quantize>();
   work.to = narrow_of(attributes.to, attributes.saturate);
+  work.streaming = worth_streaming(operand["values"].bytes());
   return own_plan(call, work,
                   {{"x", to<&QuantizeWork::x>},
                    {"scale", to<&QuantizeWork::scale>},
