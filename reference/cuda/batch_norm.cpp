@@ -27,14 +27,14 @@ BatchNormArgs batch_norm_args(const OpCall& call, const Named<TensorSpec>& opera
 }
 
 std::size_t batch_norm_scratch(const BatchNormArgs& args) {
+  if (args.sum_stride != 0) return static_cast<std::size_t>(2 * args.sum_stride) * sizeof(float);
   const std::size_t sum_bytes = args.data == Element::f64 ? sizeof(double) : sizeof(float);
   return static_cast<std::size_t>(2 * args.parts * args.channels) * sum_bytes;
 }
 
-}  // namespace
-
-Plan plan_batch_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+Plan plan_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context, bool of_sums) {
   BatchNormArgs args = batch_norm_args(call, {call, tensors}, context);
+  if (of_sums) args.sum_stride = batch_norm_sum_stride(args.channels);
   args.relu = call.kind == batch_norm_relu_forward_kind;
   const BatchNorm& norm = args.relu ? call.attributes.as<BatchNormRelu>().norm : call.attributes.as<BatchNorm>();
   args.epsilon = norm.epsilon;
@@ -51,6 +51,17 @@ Plan plan_batch_norm_forward(const OpCall& call, std::span<const TensorSpec> ten
                    {"running_var'", to<&BatchNormArgs::running_var>},
                    {workspace_operand, to<&BatchNormArgs::partial>}},
                   batch_norm_scratch(args));
+}
+
+}  // namespace
+
+Plan plan_batch_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  return plan_forward(call, tensors, context, false);
+}
+
+Plan plan_batch_norm_of_sums(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
+  if (tensors[0].dtype == DType::f64) refuse(call, "sums in f32 of f64 data; expected a narrower type");
+  return plan_forward(call, tensors, context, true);
 }
 
 Plan plan_batch_norm_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {

@@ -3,7 +3,7 @@
 
 #include "reference/cuda/cudnn_ops.h"
 #include "reference/cuda/plans.h"
-#include "reference/ops/conv2d.h"
+#include "reference/ops/conv2d_batch_norm.h"
 
 namespace gpubench::cuda {
 namespace {
@@ -34,12 +34,10 @@ GraphShape channels_first(const OpCall& call, const TensorSpec& tensor) {
   return shape;
 }
 
-}  // namespace
-
-CudnnGraph conv2d_graph(const OpCall& call, std::span<const TensorSpec> tensors) {
+/// Returns y.
+GraphTensor add_convolution(CudnnGraph& graph, const OpCall& call, std::span<const TensorSpec> tensors) {
   const auto& attributes = call.attributes.as<Conv2d>();
   const Direction direction = direction_of(call);
-  CudnnGraph graph;
   const auto argument = [&](std::size_t index) { return graph.argument(index, channels_first(call, tensors[index])); };
   const GraphTensor x = argument(direction.x);
   const GraphTensor filter = argument(direction.filter);
@@ -50,7 +48,39 @@ CudnnGraph conv2d_graph(const OpCall& call, std::span<const TensorSpec> tensors)
                      .dilation = {attributes.dilation_h, attributes.dilation_w},
                      .sums = cudnn_type(call.math.accumulate)},
                     x, filter, y);
+  return y;
+}
+
+}  // namespace
+
+CudnnGraph conv2d_graph(const OpCall& call, std::span<const TensorSpec> tensors) {
+  CudnnGraph graph;
+  (void)add_convolution(graph, call, tensors);
   return graph;
+}
+
+CudnnGraph conv2d_sums_graph(const OpCall& call, std::span<const TensorSpec> tensors) {
+  expect_f32_sums(call);
+  CudnnGraph graph;
+  const GraphTensor y = add_convolution(graph, call, tensors);
+  const std::int64_t channels = tensors[2].shape[3];
+  const GraphShape of_channels{CUDNN_DATA_FLOAT, {1, channels, 1, 1}, {channels, 1, channels, channels}};
+  const GraphTensor sum = graph.argument(3, of_channels);
+  graph.channel_sums(y, sum, graph.argument(4, of_channels));
+  return graph;
+}
+
+std::vector<Plan> convolution_plans(const OpCall& call, std::span<const TensorSpec> tensors,
+                                    const CudaContext& context) {
+  const std::vector<TensorSpec> own = convolution_operands(call, tensors);
+  const OpCall convolution = convolution_of(call);
+  return graph_plans(convolution, own, conv2d_graph(convolution, own), context);
+}
+
+std::vector<Plan> convolution_and_sums_plans(const OpCall& call, std::span<const TensorSpec> tensors,
+                                             const CudaContext& context) {
+  const std::vector<TensorSpec> own = convolution_operands(call, tensors);
+  return graph_plans(call, tensors, conv2d_sums_graph(convolution_of(call), own), context);
 }
 
 Plan plan_conv2d_forward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {

@@ -42,6 +42,7 @@ template <class T>
   if constexpr (std::is_same_v<T, cudnnBackendNumericalNote_t>) return CUDNN_TYPE_NUMERICAL_NOTE;
   if constexpr (std::is_same_v<T, cudnnPointwiseMode_t>) return CUDNN_TYPE_POINTWISE_MODE;
   if constexpr (std::is_same_v<T, cudnnReduceTensorOp_t>) return CUDNN_TYPE_REDUCTION_OPERATOR_TYPE;
+  if constexpr (std::is_same_v<T, cudnnGenStatsMode_t>) return CUDNN_TYPE_GENSTATS_MODE;
   if constexpr (std::is_same_v<T, cudnnBackendNormMode_t>) return CUDNN_TYPE_NORM_MODE;
   if constexpr (std::is_same_v<T, cudnnBackendNormFwdPhase_t>) return CUDNN_TYPE_NORM_FWD_PHASE;
 }

@@ -178,6 +178,16 @@ void CudnnGraph::reduce(cudnnReduceTensorOp_t op, GraphTensor x, GraphTensor y) 
   keep(std::move(operation), std::move(parameters), "adding a reduction");
 }
 
+void CudnnGraph::channel_sums(GraphTensor x, GraphTensor sum, GraphTensor squares) {
+  CudnnDescriptor operation(CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR);
+  operation.set(CUDNN_ATTR_OPERATION_GENSTATS_MODE, CUDNN_GENSTATS_SUM_SQSUM);
+  operation.set(CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, CUDNN_DATA_FLOAT);
+  operation.set(CUDNN_ATTR_OPERATION_GENSTATS_XDESC, at(x));
+  operation.set(CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, at(sum));
+  operation.set(CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, at(squares));
+  keep(std::move(operation), {}, "adding channel sums");
+}
+
 void CudnnGraph::reshape(GraphTensor x, GraphTensor y) {
   CudnnDescriptor operation(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
   operation.set(CUDNN_ATTR_OPERATION_RESHAPE_XDESC, at(x));

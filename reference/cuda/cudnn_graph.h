@@ -69,6 +69,8 @@ class CudnnGraph {
   void select(GraphTensor condition, GraphTensor x, GraphTensor otherwise, GraphTensor y);
   /// Over the axes where y has extent 1 (or fewer elements, each a sum of equally many) and x has not.
   void reduce(cudnnReduceTensorOp_t op, GraphTensor x, GraphTensor y);
+  /// Of each channel of x [n, c, h, w] the sum and the sum of squares, each [1, c, 1, 1].
+  void channel_sums(GraphTensor x, GraphTensor sum, GraphTensor squares);
   /// The same elements under other extents and strides.
   void reshape(GraphTensor x, GraphTensor y);
 

@@ -8,19 +8,22 @@
 #include "harness/core/tuning_cache.h"
 #include "reference/cuda/autotune.h"
 #include "reference/ops/attention.h"
+#include "reference/ops/conv2d_batch_norm.h"
 
 namespace gpubench::cuda {
 namespace {
 
 // Heuristics list dozens of engines for a convolution; the fastest has a low rank.
 constexpr std::size_t most_candidates = 12;
-// Each of these is compiled, which takes seconds.
-constexpr std::size_t most_of_attention = 2;
+// Each of these takes a second or more.
+constexpr std::size_t most_compiled = 2;
 
 constexpr std::string_view of_cudnn = "cudnn:";
 
-bool is_attention(const OpCall& call) {
-  return call.kind == attention_forward_kind || call.kind == attention_backward_kind;
+/// Whether engines compile their code when they are planned.
+bool is_compiled(const OpCall& call) {
+  return call.kind == attention_forward_kind || call.kind == attention_backward_kind ||
+         call.kind == conv2d_batch_norm_forward_kind;
 }
 
 Plan plan_from(const CudnnPlan& plan) {
@@ -54,9 +57,9 @@ void expect_strides(const OpCall& call, const TensorSpec& tensor) {
 CudnnSearch search_for(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
   const std::string& named = context.options.pinned.empty() ? context.options.remembered : context.options.pinned;
   return {.numerics = CudnnNumerics::of(call.math, tensors[0].dtype, context.options.deterministic),
-          .most = is_attention(call) ? most_of_attention : most_candidates,
+          .most = is_compiled(call) ? most_compiled : most_candidates,
           .workspace_limit = left_beside(tensors, context.device),
-          .first_mode_only = is_attention(call),
+          .first_mode_only = is_compiled(call),
           .engine = named.starts_with(of_cudnn) ? named.substr(of_cudnn.size()) : std::string(),
           .key = choice_key(call, tensors) + (context.options.deterministic ? " deterministic" : "")};
 }

@@ -21,14 +21,18 @@ namespace gpubench::cuda {
 
 /// For all three kinds of call. Throws Unsupported for layouts and sums that cuDNN cannot be told of.
 [[nodiscard]] CudnnGraph conv2d_graph(const OpCall& call, std::span<const TensorSpec> tensors);
+/// Of a conv2d_forward; with y come the sum of each of its channels and that of squares: f32 arguments 3 and 4, [k]
+/// each.
+[[nodiscard]] CudnnGraph conv2d_sums_graph(const OpCall& call, std::span<const TensorSpec> tensors);
 
 /// Throws Unsupported unless the call's sums are f32.
 void expect_f32_sums(const OpCall& call);
 /// Throws Unsupported naming the tensor where its layout is more than strides.
 void expect_strides(const OpCall& call, const TensorSpec& tensor);
 
-/// How plans for the call are looked for. Of a convolution many are raced: they are there at once. Code for attention
-/// takes seconds to compile for each, so that only the best two by the first heuristics are. A pinned or remembered
+/// How plans for the call are looked for. Of a convolution many are raced: they are there at once. Code for attention,
+/// and for a convolution with sums, takes a second or more to compile for each, so that only the best two by the first
+/// heuristics are. A pinned or remembered
 /// engine is the only one that is built.
 [[nodiscard]] CudnnSearch search_for(const OpCall& call, std::span<const TensorSpec> tensors,
                                      const CudaContext& context);

@@ -6,7 +6,7 @@
 #include "reference/ops/attention.h"
 #include "reference/ops/batch_norm.h"
 #include "reference/ops/bias_gradient.h"
-#include "reference/ops/conv2d.h"
+#include "reference/ops/conv2d_batch_norm.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/dropout.h"
 #include "reference/ops/embedding.h"
@@ -42,6 +42,7 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {column_sum_kind, plan_column_sum},
     {conv2d_backward_data_kind, plan_conv2d_backward_data},
     {conv2d_backward_filter_kind, plan_conv2d_backward_filter},
+    {conv2d_batch_norm_forward_kind, plan_conv2d_batch_norm_forward},
     {conv2d_forward_kind, plan_conv2d_forward},
     {copy_kind, plan_copy},
     {cross_entropy_backward_kind, plan_cross_entropy_backward},
@@ -92,6 +93,7 @@ constexpr std::array claims{FusionClaim{residual_norm_forward_kind, false},
                             FusionClaim{gemm_gelu_bias_gradient_kind, false},
                             FusionClaim{gemm_weight_bias_gradient_kind, false},
                             FusionClaim{clip_adamw_kind, false},
+                            FusionClaim{conv2d_batch_norm_forward_kind, false},
                             FusionClaim{batch_norm_relu_forward_kind, false},
                             FusionClaim{residual_norm_backward_kind, false},
                             FusionClaim{embedding_backward_add_kind, false}};

@@ -2,6 +2,8 @@
 // each. All throw Unsupported, with the library's words where it is a library that lacks something.
 #pragma once
 
+#include <vector>
+
 #include "reference/cuda/kernel.h"
 #include "reference/cuda/kernels/move.h"
 
@@ -22,6 +24,9 @@ PlanFunction plan_gemm_weight_bias_gradient;
 /// NHWC, every type that cuDNN has; dfilter may be f32 where x and dy are narrower. Winograd and Fourier transforms are
 /// never used: their errors are not those of a sum of products.
 PlanFunction plan_conv2d_forward, plan_conv2d_backward_data, plan_conv2d_backward_filter;
+/// The convolution with the channel sums of its product as one graph, where cuDNN has one (f16, bf16 and tf32), and
+/// own kernels for what follows from them; raced against the convolution alone and batch_norm_forward's kernels.
+PlanFunction plan_conv2d_batch_norm_forward;
 /// f16 and bf16 (f32 only as TF32, and forward only); q, k, v, o and their gradients may be strided parts of packed
 /// storages; head sizes that are multiples of 8. Backward: with `context.options.deterministic`, dq is summed up
 /// without atomic additions, for which scores of all heads are kept: a workspace of b hq s^2 elements. What cuDNN
@@ -77,6 +82,16 @@ PlanFunction plan_gradient_norm, plan_clip;
 PlanFunction plan_adamw, plan_lion, plan_sgd;
 /// Unscaled gradients f32, or f64 as the gradients.
 PlanFunction plan_unscale, plan_update_scale;
+
+/// cuDNN's ways to convolve, of a conv2d_batch_norm_forward: plans for x, filter, product; the same with the product's
+/// channel sums, for two more tensors, of f32 [k]. Throw Unsupported where there is none.
+[[nodiscard]] std::vector<Plan> convolution_plans(const OpCall& call, std::span<const TensorSpec> tensors,
+                                                  const CudaContext& context);
+[[nodiscard]] std::vector<Plan> convolution_and_sums_plans(const OpCall& call, std::span<const TensorSpec> tensors,
+                                                           const CudaContext& context);
+/// plan_batch_norm_forward, of channel sums that are in its workspace when it starts: [2][batch_norm_sum_stride(c)] in
+/// f32, of x's elements and of their squares.
+PlanFunction plan_batch_norm_of_sums;
 
 /// What moves x's elements to where y's layout has them, without addresses: for ops that move elements among other
 /// things. Throws Unsupported for blocked layouts and for more than most_move_axes axes.

@@ -1,12 +1,13 @@
 // What batch normalization means. Elements are judged one by one; the sums down a channel are taken once for all that
 // are wanted of it.
-#include "reference/ops/batch_norm.h"
+#include "reference/ops/batch_norm_textbook.h"
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <vector>
 
-#include "reference/ops/definition.h"
+#include "reference/ops/batch_norm.h"
 #include "reference/ops/pointwise.h"
 #include "reference/ops/sum_error_bound.h"
 
@@ -64,6 +65,7 @@ struct ChannelStatistics {
   long double exact_sum = 0.0L, squares = 0.0L;
   long double exact_mean = 0.0L;
   double mean = 0.0, mean_bound = 0.0;
+  double shift = 0.0;  ///< mean_bound, and by how much more it counts where rstd is off as well
   double variance = 0.0, variance_bound = 0.0;
   double rstd = 0.0, theta = 0.0;  ///< theta: relative error of rstd
 
@@ -75,6 +77,7 @@ struct ChannelStatistics {
     exact_mean = exact_sum / static_cast<long double>(sum.terms);
     mean = static_cast<double>(exact_mean);
     mean_bound = sum_error_bound(sum, u) / sum.terms + 2.0 * u * std::fabs(mean);
+    shift = mean_bound;
   }
   void add_square(double x) { squares += (x - exact_mean) * (x - exact_mean); }
   void take_variance(double epsilon, double u) {
@@ -87,12 +90,66 @@ struct ChannelStatistics {
   }
 };
 
-std::vector<ChannelStatistics> statistics_of(const TensorView& x, const Channels& channels, double epsilon, double u) {
+/// The type that x's elements were rounded to, before or after they were summed up: see SumsBeside. Empty where
+/// statistics are taken of x.
+using SummedBeside = std::optional<DType>;
+
+// What statistics may be off by that are made of two sums, of x and of x^2, taken where x was made: of elements x + d,
+// each before or after it was rounded, |d| <= e = u_x |x|.
+// - The d are independent and as good as uniform, so that a sum of them is at most six standard deviations of e /
+//   sqrt(3); but not where the channel's deviation is below the spacing 2 e, so that elements round to a few numbers:
+//   there a sum of d is at most that of e. They move the mean by their own, and the variance by 2 / n sum (x - mean) d
+//   + mean d^2 - (mean d)^2, of which the last two are between 0 and mean e^2.
+// - var = q / n - mean^2 cancels: it has the whole error of q = sum x^2, by Rule G, which grows with mean^2. With M_a
+//   that of the mean's arithmetic and R of its d, T_q / n + 2 (|mean| + R) M_a + M_a^2 + 3 u (var + mean^2); the last
+//   is that of a division, a product and a difference.
+// Where little is left of the variance, no multiple of V bounds rstd: those of var + V and of max(var - V, 0) do.
+struct SumsBeside {
+  double u = 0.0, least = 0.0;
+  ProductSum squares{};
+  double moved = 0.0, moved_squares = 0.0, spread = 0.0, spread_squares = 0.0;
+
+  SumsBeside(DType stored, double sums_u)
+      : u(unit_roundoff(stored) > sums_u ? unit_roundoff(stored) : 0.0), least(smallest_normal(stored)) {}
+
+  void add(double x, double mean) {
+    squares.add(x * x);
+    const double e = u * std::max(std::fabs(x), least), of_variance = std::fabs(x - mean) * e;
+    moved += e;
+    moved_squares += e * e;
+    spread += of_variance;
+    spread_squares += of_variance * of_variance;
+  }
+  void widen(ChannelStatistics& of, double epsilon, double sums_u) const {
+    const double n = of.sum.terms, arithmetic = of.mean_bound;
+    const bool random = n * of.variance > 4.0 * moved_squares;
+    const auto six_sigma = [random](double most, double of_squares) {
+      return random ? std::min(most, 6.0 * std::sqrt(of_squares / 3.0)) : most;
+    };
+    of.mean_bound += six_sigma(moved, moved_squares) / n;
+    of.variance_bound = sum_error_bound(squares, sums_u) / n + 2.0 * std::fabs(of.mean) * arithmetic +
+                        of.mean_bound * of.mean_bound + 3.0 * sums_u * (of.variance + of.mean * of.mean) +
+                        (2.0 * six_sigma(spread, spread_squares) + moved_squares) / n;
+    const double most = 1.0 / std::sqrt(std::max(of.variance - of.variance_bound, 0.0) + epsilon) / of.rstd;
+    const double least_rstd = 1.0 / std::sqrt(of.variance + of.variance_bound + epsilon) / of.rstd;
+    of.theta = std::max(most - 1.0, 1.0 - least_rstd) + 3.0 * sums_u * most;
+    of.shift = of.mean_bound * (1.0 + of.theta);
+  }
+};
+
+std::vector<ChannelStatistics> statistics_of(const TensorView& x, const Channels& channels, double epsilon, double u,
+                                             SummedBeside stored) {
   std::vector<ChannelStatistics> all(channels.all.size());
+  std::vector<SumsBeside> beside;
+  if (stored) beside.assign(all.size(), SumsBeside(*stored, u));
   for_each_row<1>({x}, channels, [&](std::size_t j, const auto& value) { all[j].add(value[0]); });
   for (ChannelStatistics& one : all) one.take_mean(u);
-  for_each_row<1>({x}, channels, [&](std::size_t j, const auto& value) { all[j].add_square(value[0]); });
+  for_each_row<1>({x}, channels, [&](std::size_t j, const auto& value) {
+    all[j].add_square(value[0]);
+    if (stored) beside[j].add(value[0], all[j].mean);
+  });
   for (ChannelStatistics& one : all) one.take_variance(epsilon, u);
+  for (std::size_t j = 0; j < beside.size(); ++j) beside[j].widen(all[j], epsilon, u);
   return all;
 }
 
@@ -116,14 +173,23 @@ class BatchNormForwardDefinition : public OpDefinition {
     return units_of(op, output, 2.0 * strided_read_flop + 14.0);
   }
 
-  std::string bound(const CallSpecs& op, int output) const override {
-    const std::int64_t n = rows_of(op.inputs[0].shape);
-    const std::string mean = "T + 2 u |mean|";
-    const std::string t = ", T = " + sum_error_text(n) + " / " + std::to_string(n);
+  std::string bound(const CallSpecs& op, int output) const override { return rule(op, {}, output); }
+
+  static std::string rule(const CallSpecs& op, SummedBeside stored, int output) {
+    const std::string n = std::to_string(rows_of(op.inputs[0].shape));
+    const bool moved = stored && unit_roundoff(*stored) > accumulator_roundoff(op.call.math);
+    const std::string mean = moved ? "T + R + 2 u |mean|" : "T + 2 u |mean|";
+    std::string t = ", T = " + sum_error_text(rows_of(op.inputs[0].shape)) + " / " + n;
+    if (moved)
+      t += ", R = min(sum e, 6 sigma) / " + n + " (sum e / " + n +
+           " where var < 4 mean e^2), e = " + power_text(unit_roundoff(*stored)) + " |x|";
     if (output == mean_output) return bound_text(mean + t, op.call.math);
-    const std::string var =
-        ", V = 2 u sqrt(" + std::to_string(n) + ") var + 4 u |mean| sqrt(var) + M^2, M = " + mean + t;
-    const std::string r = ", r = 3 u + V rstd^2 / 2" + var;
+    const std::string two_pass = "2 u sqrt(" + n + ") var + 4 u |mean| sqrt(var) + M^2";
+    const std::string of_sums = "T of x^2 + 2 |mean| (T + 2 u |mean|) + M^2 + 3 u (var + mean^2)";
+    const std::string rounded = " + 2 min(sum |x - mean| e, 6 sigma) / " + n + " + mean e^2";
+    const std::string var = ", V = " + (stored ? of_sums + (moved ? rounded : "") : two_pass) + ", M = " + mean + t;
+    const std::string r =
+        (stored ? ", r = 3 u + |rstd of var -+ V, or of 0, / rstd - 1|" : ", r = 3 u + V rstd^2 / 2") + var;
     if (output == y_output) {
       const std::string normalized = "|gamma| rstd (M + |x - mean| (r + 4 u)) + 2 u (|y| + |beta|)" + r;
       if (!fused) return bound_text(normalized, op.call.math);
@@ -139,11 +205,16 @@ class BatchNormForwardDefinition : public OpDefinition {
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
+    judge(operands, {}, output, wanted, judged);
+  }
+
+  static void judge(const Operands& operands, SummedBeside stored, int output, std::span<const std::int64_t> wanted,
+                    std::span<Expected> judged) {
     const BatchNorm& norm = norm_of(operands.call);
     const double u = accumulator_roundoff(operands.call.math);
     const TensorView& x = operands.input("x");
     const Channels channels(wanted, x.shape()[-1]);
-    const std::vector<ChannelStatistics> statistics = statistics_of(x, channels, norm.epsilon, u);
+    const std::vector<ChannelStatistics> statistics = statistics_of(x, channels, norm.epsilon, u, stored);
     if (output == y_output) {
       judge_y(operands, channels, statistics, wanted, judged);
       if (fused) judge_relu(operands, wanted, judged);
@@ -221,7 +292,7 @@ class BatchNormForwardDefinition : public OpDefinition {
           const ChannelStatistics& of = statistics[j];
           const double deviation = x[0] - of.mean;
           const double y = gamma[j] * deviation * of.rstd + beta[j];
-          const double normalized = of.rstd * (of.mean_bound + std::fabs(deviation) * (of.theta + 4.0 * u));
+          const double normalized = of.rstd * (of.shift + std::fabs(deviation) * (of.theta + 4.0 * u));
           return Expected{y, std::fabs(gamma[j]) * normalized + 2.0 * u * (std::fabs(y) + std::fabs(beta[j]))};
         });
   }
@@ -297,6 +368,19 @@ class BatchNormBackwardDefinition : public OpDefinition {
 };
 
 }  // namespace
+
+void judge_batch_norm_of_sums(const Operands& norm, DType stored, int output, std::span<const std::int64_t> wanted,
+                              std::span<Expected> judged) {
+  const bool relu = norm.call.kind == batch_norm_relu_forward_kind;
+  (relu ? BatchNormForwardDefinition<true>::judge : BatchNormForwardDefinition<false>::judge)(norm, stored, output,
+                                                                                              wanted, judged);
+}
+
+std::string batch_norm_of_sums_bound(const CallSpecs& norm, int output) {
+  const bool relu = norm.call.kind == batch_norm_relu_forward_kind;
+  return (relu ? BatchNormForwardDefinition<true>::rule : BatchNormForwardDefinition<false>::rule)(
+      norm, norm.input("x").dtype, output);
+}
 
 std::span<const OpDefinition* const> batch_norm_definitions() {
   return definitions_of<BatchNormForwardDefinition<false>, BatchNormForwardDefinition<true>,

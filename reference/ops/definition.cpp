@@ -10,13 +10,14 @@ namespace gpubench {
 namespace {
 
 std::vector<const OpDefinition*> in_alphabetical_order() {
-  constexpr std::array<Definitions*, 24> textbooks{attention_definitions,
+  constexpr std::array<Definitions*, 25> textbooks{attention_definitions,
                                                    attention_backward_definitions,
                                                    batch_norm_definitions,
                                                    bias_gradient_definitions,
                                                    collective_move_definitions,
                                                    collective_reduction_definitions,
                                                    conv2d_definitions,
+                                                   conv2d_batch_norm_definitions,
                                                    cross_entropy_definitions,
                                                    dropout_definitions,
                                                    embedding_definitions,

@@ -155,18 +155,18 @@ TEST(Suites, ATransformersTrainingStepFusesEveryBiasGradient) {
                                         {"embedding_backward_add", 1}}));
 }
 
-// A bottleneck's three sums of products each meet a norm and a ReLU, the last with the shortcut added; in the first of
-// a stage the shortcut has a norm of its own, which waits for nothing and takes the sum. There are 16 bottlenecks and
-// the stem; the head alone has a bias.
-TEST(Suites, AResnetFusesEveryReluWithTheNormBeforeIt) {
+// A bottleneck's three convolutions each meet a norm and a ReLU, the last with the shortcut added; in the first of each
+// of the four stages the shortcut has a convolution and a norm of its own. There are 16 bottlenecks and the stem; the
+// head alone has a bias.
+TEST(Suites, AResnetFusesEveryConvolutionWithItsNormAndRelu) {
   EXPECT_EQ(fused_ops_of(only("convnet/resnet_block/n=4,h=56,c=64,width=64,stride=1/f32/x1")),
-            (std::map<std::string, int>{{"batch_norm_relu_forward", 3}}));
+            (std::map<std::string, int>{{"conv2d_batch_norm_forward", 4}}));
   EXPECT_EQ(fused_ops_of(only("convnet/resnet_block/n=4,h=7,c=2048,width=512,stride=1/f32/x1")),
-            (std::map<std::string, int>{{"batch_norm_relu_forward", 3}}));
+            (std::map<std::string, int>{{"conv2d_batch_norm_forward", 3}}));
   EXPECT_EQ(
       fused_ops_of(only("convnet/resnet_train_step/n=32,image=224,width=64,depth=50,classes=1000/f32/x1")),
       (std::map<std::string, int>{
-          {"batch_norm_relu_forward", 49}, {"cross_entropy_forward_backward", 1}, {"gemm_weight_bias_gradient", 1}}));
+          {"conv2d_batch_norm_forward", 53}, {"cross_entropy_forward_backward", 1}, {"gemm_weight_bias_gradient", 1}}));
 }
 
 TEST(Suites, EightBitOperandsComeWithScalesAndLieAlongTheAxisThatIsSummedOver) {

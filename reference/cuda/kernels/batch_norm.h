@@ -22,8 +22,13 @@ struct BatchNormArgs {
   void *running_mean = nullptr, *running_var = nullptr;  ///< updated by the forward
   void *dgamma = nullptr, *dbeta = nullptr;              ///< of the backward
   void* partial = nullptr;                               ///< scratch: [2, parts, channels] in f32 (f64 for f64)
-  std::int64_t parts = 1;                                ///< batch_norm_parts()
+  std::int64_t sum_stride = 0;  ///< not 0: the forward's statistics are not taken of x but made of `partial`, which
+                                ///< is [2, sum_stride] in f32: a channel's sum, and that of its elements' squares
+  std::int64_t parts = 1;       ///< batch_norm_parts()
 };
+
+/// In whole lines, so that both rows are aligned for others who write them.
+[[nodiscard]] constexpr std::int64_t batch_norm_sum_stride(std::int64_t channels) { return (channels + 63) / 64 * 64; }
 
 [[nodiscard]] std::int64_t batch_norm_parts(const BatchNormArgs& args, int multiprocessors);
 

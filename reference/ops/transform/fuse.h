@@ -30,6 +30,8 @@ struct Fused {
 ///       first column_sum of its result. The product itself is not stored: nothing else may read it.
 ///   gemm_weight_bias_gradient   gemm, and the first column_sum of a factor whose rows run along k.
 ///   clip_adamw   clip, and the adamws that alone read what it clipped, which is not stored: one for each.
+///   conv2d_batch_norm_forward   conv2d_forward, and the first batch_norm_forward that reads its product, with the ops
+///       that batch_norm_relu_forward would take along. Others may read the product: it stays.
 ///   batch_norm_relu_forward   batch_norm_forward, and the relu_forward that alone reads its y, or that alone reads the
 ///       add which does.
 ///   residual_norm_backward   layer_norm_backward, and the add that alone reads its dx.
@@ -64,7 +66,8 @@ struct FusionRule {
 };
 
 /// Every rule. Where two want the same op, the earlier one takes it: a column sum of dz goes with the
-/// op that makes dz (gemm_gelu_bias_gradient), not with one that reads it (gemm_weight_bias_gradient).
+/// op that makes dz (gemm_gelu_bias_gradient), not with one that reads it (gemm_weight_bias_gradient), and a batch norm
+/// with the convolution before it.
 [[nodiscard]] std::span<const FusionRule> fusion_rules();
 
 }  // namespace gpubench

@@ -7,6 +7,7 @@
 
 #include "reference/ops/batch_norm.h"
 #include "reference/ops/bias_gradient.h"
+#include "reference/ops/conv2d_batch_norm.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/embedding.h"
 #include "reference/ops/norm.h"
@@ -148,6 +149,42 @@ std::optional<Rewrite> batch_norm_relu(const Chain& chain, int index) {
       !is_like(program, fused.outputs[0], model) || !may_join(chain, rewrite.ops))
     return std::nullopt;
   return rewrite;
+}
+
+/// product = x * filter, y = norm(product), with the add and the ReLU of batch_norm_relu() where that finds them: op
+/// `index` is the conv2d_forward. Others may read the product: it stays.
+std::optional<Rewrite> conv2d_batch_norm(const Chain& chain, int index) {
+  const Program& program = chain.program;
+  const OpCall& convolution = program.op(index);
+  if (convolution.kind != conv2d_forward_kind) return std::nullopt;
+  const ValueId product = convolution.outputs[0];
+  const TensorSpec& model = program.spec(product);
+  if (!stands_alone(program, product) || !is_like(program, product, model)) return std::nullopt;
+  for (const int second : program.readers(product)) {
+    const OpCall& norm = program.op(second);
+    if (norm.kind != batch_norm_forward_kind) continue;
+    Conv2dBatchNorm attributes{convolution.attributes.as<Conv2d>(), norm.attributes.as<BatchNorm>()};
+    std::optional<Rewrite> rewrite = batch_norm_relu(chain, second);
+    if (rewrite) {
+      attributes.relu = true;
+      attributes.r = rewrite->fused.front().attributes.as<BatchNormRelu>().r;
+    } else {
+      rewrite = Rewrite{{second}, {norm}};
+    }
+    rewrite->ops.insert(rewrite->ops.begin(), index);
+    OpCall& fused = rewrite->fused.front();
+    if (!stands_alone(program, fused.outputs[0]) || !is_like(program, fused.outputs[0], model) ||
+        !may_join(chain, rewrite->ops))
+      return std::nullopt;
+    fused.kind = conv2d_batch_norm_forward_kind;
+    fused.attributes = attributes;
+    fused.inputs.front() = convolution.inputs[0];
+    fused.inputs.insert(fused.inputs.begin() + 1, convolution.inputs[1]);
+    fused.outputs.insert(fused.outputs.begin(), product);
+    fused.label = convolution.label + "+" + fused.label;
+    return rewrite;
+  }
+  return std::nullopt;
 }
 
 /// The first column_sum of all rows of a value.
@@ -334,6 +371,7 @@ constexpr std::array rules{FusionRule{residual_norm_forward_kind, residual_norm}
                            FusionRule{gemm_gelu_bias_gradient_kind, gelu_bias_gradient},
                            FusionRule{gemm_weight_bias_gradient_kind, weight_bias_gradient},
                            FusionRule{clip_adamw_kind, clip_and_steps},
+                           FusionRule{conv2d_batch_norm_forward_kind, conv2d_batch_norm},
                            FusionRule{batch_norm_relu_forward_kind, batch_norm_relu},
                            FusionRule{residual_norm_backward_kind, residual_norm_gradient},
                            FusionRule{embedding_backward_add_kind, embedding_gradient}};

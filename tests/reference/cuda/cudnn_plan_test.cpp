@@ -132,6 +132,39 @@ TEST_F(CudnnPlans, NoEngineWithItsKnobsIsListedTwice) {
   EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
 }
 
+/// A layer of ResNet-50, of 32 images.
+Called layer(DType type, const Math& math, std::int64_t h, std::int64_t c, std::int64_t k, std::int64_t r,
+             std::int64_t stride) {
+  Called made;
+  const ValueId x = made.program.add(tensor("x", type, {32, h, h, c}, Role::input));
+  const ValueId filter = made.program.add(tensor("filter", type, {k, r, r, c}, Role::input));
+  const Conv2d conv{.stride_h = stride, .stride_w = stride, .pad_h = r / 2, .pad_w = r / 2};
+  (void)conv2d_forward(made.program, conv, math, "y", x, filter);
+  made.finish();
+  return made;
+}
+
+TEST_F(CudnnPlans, ConvolutionsOfResnet50ComeWithTheSumsOfTheirChannels) {
+  const Math exact, tf32{.inputs = Math::Inputs::tf32};
+  for (const auto& [type, math] :
+       {std::pair(DType::bf16, exact), std::pair(DType::f16, exact), std::pair(DType::f32, tf32)}) {
+    for (const Called& made : {layer(type, math, 224, 3, 64, 7, 2), layer(type, math, 56, 64, 256, 1, 1),
+                               layer(type, math, 56, 128, 128, 3, 2), layer(type, math, 14, 256, 256, 3, 1),
+                               layer(type, math, 14, 1024, 2048, 1, 2)}) {
+      const auto found = cudnn_plans(h200_, shared(conv2d_sums_graph(made.call(), made.tensors)),
+                                     {.numerics = CudnnNumerics::of(math, type, true)});
+      EXPECT_EQ(found.size(), 1U) << name(type) << " " << made.tensors[1].to_string();
+    }
+  }
+}
+
+TEST_F(CudnnPlans, InF32NoConvolutionComesWithSumsAsItPromises) {
+  const Called made = layer(DType::f32, Math{}, 56, 64, 64, 3, 1);
+  EXPECT_THROW((void)cudnn_plans(h200_, shared(conv2d_sums_graph(made.call(), made.tensors)),
+                                 {.numerics = CudnnNumerics::of(Math{}, DType::f32, false)}),
+               Unsupported);
+}
+
 TEST_F(CudnnPlans, ScratchTensorsOfAttentionsGradientArePartOfTheWorkspace) {
   const Called made = attention_gradient(128);
   const auto graph = shared(attention_backward_graph(made.call(), made.tensors, false));

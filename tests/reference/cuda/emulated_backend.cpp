@@ -10,6 +10,7 @@
 #include "reference/ops/attention.h"
 #include "reference/ops/batch_norm.h"
 #include "reference/ops/bias_gradient.h"
+#include "reference/ops/conv2d_batch_norm.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/dropout.h"
 #include "reference/ops/embedding.h"
@@ -48,6 +49,7 @@ constexpr std::initializer_list<cuda::OpImplementation> implementations{
     {clip_adamw_kind, cuda::plan_adamw},
     {clip_kind, cuda::plan_clip},
     {column_sum_kind, cuda::plan_column_sum},
+    {conv2d_batch_norm_forward_kind, cuda::plan_conv2d_batch_norm_forward},
     {copy_kind, cuda::plan_copy},
     {cross_entropy_backward_kind, cuda::plan_cross_entropy_backward},
     {cross_entropy_forward_kind, cuda::plan_cross_entropy_forward},

@@ -10,7 +10,7 @@
 #include "reference/ops/batch_norm.h"
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/collective.h"
-#include "reference/ops/conv2d.h"
+#include "reference/ops/conv2d_batch_norm.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/definition.h"
 #include "reference/ops/dropout.h"
@@ -60,6 +60,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "column_sum",
                                       "conv2d_backward_data",
                                       "conv2d_backward_filter",
+                                      "conv2d_batch_norm_forward",
                                       "conv2d_forward",
                                       "copy",
                                       "cross_entropy_backward",
@@ -119,7 +120,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "update_scale"}) {
     EXPECT_EQ(definition(OpKind{name}).kind().name, name);
   }
-  EXPECT_EQ(definitions().size(), 77U);
+  EXPECT_EQ(definitions().size(), 78U);
 }
 
 TEST(Definitions, AnUnknownKindIsAnErrorNamingTheKnownOnes) {
@@ -201,6 +202,10 @@ void add_model_ops(Program& p) {
   const ValueId features = conv2d_forward(p, conv, f32_math, "conv", image, filter);
   (void)conv2d_backward_data(p, conv, f32_math, "conv.dx", features, filter, 4, 4);
   (void)conv2d_backward_filter(p, conv, f32_math, "conv.dfilter", image, features, 3, 3);
+  const auto of_features = [&](const char* name) { return source(p, name, DType::f32, {3}); };
+  const BatchNormChannels channels{of_features("features.gamma"), of_features("features.beta"),
+                                   of_features("features.mean"), of_features("features.var")};
+  (void)conv2d_batch_norm_forward(p, {.conv = conv}, f32_math, "conv_norm", image, filter, channels);
   const Pool window{.window_h = 2, .window_w = 3};
   const MaxPoolForward pooled = max_pool_forward(p, window, f32_math, "max_pool", image);
   (void)max_pool_backward(p, window, f32_math, "max_pool.backward", pooled.y, pooled.index, 4, 4);

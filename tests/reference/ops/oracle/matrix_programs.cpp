@@ -6,7 +6,7 @@
 #include "harness/core/hash.h"
 #include "reference/ops/attention.h"
 #include "reference/ops/bias_gradient.h"
-#include "reference/ops/conv2d.h"
+#include "reference/ops/conv2d_batch_norm.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/pool.h"
 #include "reference/ops/quantize.h"
@@ -240,6 +240,21 @@ void add_conv(OraclePrograms& all, const Conv2d& attributes, const Shape& x_shap
                      });
 }
 
+void add_conv_norm(OraclePrograms& all, const Conv2dBatchNorm& attributes, const Shape& x_shape,
+                   const Shape& filter_shape) {
+  add_program(all, "conv2d_batch_norm " + describe(attributes), [&](Program& p) {
+    const Conv2dExtents e = extents_of(attributes.conv, x_shape, filter_shape);
+    const auto of_channels = [&](const char* name, Fill fill) {
+      return p.add(tensor(name, DType::f32, {e.k}, Role::input, fill));
+    };
+    const BatchNormChannels channels{of_channels("gamma", {}), of_channels("beta", {}), of_channels("running_mean", {}),
+                                     of_channels("running_var", Fill::positive(1))};
+    const auto r = attributes.r ? std::optional(f32(p, "r", {e.n, e.p, e.q, e.k})) : std::nullopt;
+    (void)conv2d_batch_norm_forward(p, attributes, f32_math, "y", f32(p, "x", x_shape), f32(p, "filter", filter_shape),
+                                    channels, r);
+  });
+}
+
 void add_pool(OraclePrograms& all, const Pool& attributes, const Shape& x_shape) {
   const std::string text = x_shape.to_string() + " " + describe(attributes);
   add_differentiated(all, "max_pool " + text, [&](Program& p) -> OracleForward {
@@ -259,6 +274,11 @@ void add_image_programs(OraclePrograms& all) {
   add_conv(all, {.pad_h = 1, .pad_w = 1}, {2, 5, 7, 3}, {4, 3, 3, 3});
   add_conv(all, {.stride_h = 2, .stride_w = 3, .pad_h = 1, .pad_w = 2}, {1, 9, 11, 2}, {3, 3, 5, 2});
   add_conv(all, {.stride_h = 2, .stride_w = 2, .pad_h = 3, .pad_w = 3}, {1, 12, 13, 3}, {5, 7, 7, 3});  // a stem
+  add_conv_norm(all, {}, {2, 5, 7, 3}, {4, 1, 1, 3});
+  add_conv_norm(all, {.relu = true}, {2, 5, 7, 3}, {4, 3, 3, 3});
+  add_conv_norm(all,
+                {.conv = {2, 3, 1, 2, 2, 2, 2}, .norm = {.epsilon = 0.125, .momentum = 0.25}, .relu = true, .r = true},
+                {2, 9, 11, 4}, {6, 3, 3, 2});
   add_conv(all, {.stride_h = 2, .stride_w = 2}, {2, 6, 7, 4}, {6, 1, 1, 4});  // elements that no output reads
   add_conv(all, {.pad_h = 2, .pad_w = 3, .dilation_h = 2, .dilation_w = 3}, {1, 7, 8, 2}, {2, 3, 3, 2});
   add_conv(all, {.stride_h = 3, .stride_w = 2, .pad_h = 1, .dilation_h = 1, .dilation_w = 2, .groups = 2}, {2, 8, 9, 4},

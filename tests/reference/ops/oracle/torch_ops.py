@@ -394,6 +394,14 @@ def batch_norm_relu_forward(op, x, gamma, beta, running_mean, running_var, r=Non
     return (torch.relu(y if r is None else y + r), *statistics)
 
 
+@computes("conv2d_batch_norm_forward")
+def conv2d_batch_norm_forward(op, x, filter, gamma, beta, running_mean, running_var, r=None):
+    product = conv2d(op, x, filter)
+    y, *statistics = batch_norm_forward(op, product, gamma, beta, running_mean, running_var)
+    y = y if r is None else y + r
+    return (product, torch.relu(y) if op.relu else y, *statistics)
+
+
 @computes("batch_norm_backward")
 def batch_norm_backward(op, dy, x, gamma, mean, rstd):
     """The op has no epsilon: what the deviation that it is given says."""

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "reference/ops/batch_norm.h"
+#include "reference/ops/conv2d_batch_norm.h"
 #include "reference/ops/gemm.h"
 #include "reference/ops/move.h"
 #include "reference/ops/norm.h"
@@ -130,6 +131,72 @@ TEST(Fuse, ASumOfABatchNormWithItselfStays) {
   relu_forward(p, f32_math, "relu", add(p, f32_math, "sum", norm.y, norm.y));
 
   EXPECT_TRUE(fuse(p, batch_norm_claim).rewrites.empty());
+}
+
+constexpr std::array convolution_claims{FusionClaim{conv2d_batch_norm_forward_kind, true},
+                                        FusionClaim{batch_norm_relu_forward_kind, true}};
+
+/// A batch norm of the product of x [2, 3, 3, 6] and a filter of its own.
+BatchNormForward convolved(Program& p, const std::string& label, ValueId x, const Conv2d& conv = {}) {
+  const ValueId filter = source(p, label + ".filter", DType::f32, {6, 1, 1, 6});
+  return normalized(p, label + ".norm", conv2d_forward(p, conv, f32_math, label, x, filter));
+}
+
+TEST(Fuse, AConvolutionAndItsBatchNormBecomeOneOpWithTheProductStored) {
+  Program p;
+  const ValueId x = source(p, "x", DType::f32, {2, 3, 3, 6});
+  const BatchNormForward norm = convolved(p, "conv", x, {.stride_h = 2});
+  scale(p, 2.0, f32_math, "read", p.op(0).outputs[0]);
+
+  const Fused fused = fuse(p, convolution_claims);
+
+  EXPECT_EQ(fused.rewrites, (Labels{"conv+conv.norm = conv2d_batch_norm_forward"}));
+  const OpCall& op = fused.program.op(0);
+  const auto& attributes = op.attributes.as<Conv2dBatchNorm>();
+  EXPECT_EQ(attributes.conv.stride_h, 2);
+  EXPECT_EQ(attributes.norm.epsilon, 0.5);
+  EXPECT_FALSE(attributes.relu || attributes.r);
+  EXPECT_EQ(fused.program.spec(op.outputs[0]).name, p.spec(p.op(0).outputs[0]).name);
+  EXPECT_EQ(fused.program.spec(op.outputs[1]).name, p.spec(norm.y).name);
+  EXPECT_EQ(fused.program.op(1).inputs[0], op.outputs[0]);
+  EXPECT_EQ(fused.program.values().size(), p.values().size());
+}
+
+TEST(Fuse, ABatchNormWithItsReluGoesWithTheConvolutionBeforeIt) {
+  Program p;
+  const ValueId x = source(p, "x", DType::f32, {2, 3, 3, 6});
+  const ValueId y = relu_forward(p, f32_math, "relu", add(p, f32_math, "sum", convolved(p, "conv", x).y, x));
+
+  const Fused fused = fuse(p, convolution_claims);
+
+  EXPECT_EQ(fused.rewrites, (Labels{"conv+conv.norm+sum+relu = conv2d_batch_norm_forward"}));
+  const OpCall& op = fused.program.op(0);
+  EXPECT_TRUE(op.attributes.as<Conv2dBatchNorm>().relu && op.attributes.as<Conv2dBatchNorm>().r);
+  EXPECT_EQ(op.inputs.back(), x);
+  EXPECT_EQ(fused.program.spec(op.outputs[1]).name, p.spec(y).name);
+  EXPECT_EQ(fused.program.values().size(), p.values().size() - 2);  // what is normalized, and its sum
+}
+
+// A bottleneck whose shortcut has a norm of its own: the sum goes with the later of the two.
+TEST(Fuse, OfTwoConvolutionsWhoseNormsAreAddedTheLaterTakesTheSum) {
+  Program p;
+  const ValueId x = source(p, "x", DType::f32, {2, 3, 3, 6});
+  const ValueId main = convolved(p, "main", x).y, shortcut = convolved(p, "shortcut", x).y;
+  relu_forward(p, f32_math, "relu", add(p, f32_math, "sum", main, shortcut));
+
+  EXPECT_EQ(labels_of(fuse(p, convolution_claims).program),
+            (Labels{"main+main.norm", "shortcut+shortcut.norm+sum+relu"}));
+}
+
+// The residual is made behind the convolution, and in front of its norm.
+TEST(Fuse, ANormThatCannotGoWithTheConvolutionStillGoesWithItsRelu) {
+  Program p;
+  const ValueId x = source(p, "x", DType::f32, {2, 3, 3, 6}), filter = source(p, "filter", DType::f32, {6, 1, 1, 6});
+  const ValueId product = conv2d_forward(p, {}, f32_math, "conv", x, filter);
+  const ValueId r = scale(p, 2.0, f32_math, "residual", x);
+  relu_forward(p, f32_math, "relu", add(p, f32_math, "sum", normalized(p, "norm", product).y, r));
+
+  EXPECT_EQ(labels_of(fuse(p, convolution_claims).program), (Labels{"conv", "residual", "norm+sum+relu"}));
 }
 
 TEST(Fuse, SaysWhichRewritesHaveNoMeasuredGain) {

@@ -1,0 +1,71 @@
+// A convolution and the batch norm of its product: cuDNN's graph and own kernels, one after the other.
+#include "reference/ops/conv2d_batch_norm.h"
+
+#include <algorithm>
+
+#include "reference/cuda/autotune.h"
+#include "reference/cuda/plans.h"
+
+namespace gpubench::cuda {
+namespace {
+
+// How names of implementations end: what the own kernels do.
+constexpr std::string_view normalize = ":normalize", batch_norm = ":batch_norm";
+
+/// Scratch memory: [channel sums][the convolution's] with sums; else what each needs, one after the other.
+Plan composed(const OpCall& call, const Plan& convolution, const Plan& norm, bool sums) {
+  const std::size_t sum_bytes = sums ? norm->workspace_bytes() : 0;
+  const std::size_t bytes = std::max(sum_bytes + convolution->workspace_bytes(), norm->workspace_bytes());
+  return plan_of(
+      convolution->implementation() + "+" + norm->implementation() + std::string(sums ? normalize : batch_norm), bytes,
+      [call, convolution, norm, sum_bytes](std::span<const Tensor> bound, Workspace workspace) {
+        std::vector<Tensor> operands = convolution_operands(call, bound);
+        if (sum_bytes > 0) {
+          operands.push_back({{}, workspace.data});
+          operands.push_back({{}, workspace.data + sum_bytes / 2});
+        }
+        const Workspace rest{workspace.data + sum_bytes, workspace.bytes - sum_bytes};
+        return [first = dynamic_cast<const CudaPlan&>(*convolution).bind(operands, rest),
+                second = dynamic_cast<const CudaPlan&>(*norm).bind(batch_norm_operands(call, bound), workspace)](
+                   cudaStream_t stream) {
+          static_cast<const CudaLaunch&>(*first).enqueue(stream);
+          static_cast<const CudaLaunch&>(*second).enqueue(stream);
+        };
+      });
+}
+
+}  // namespace
+
+Plan plan_conv2d_batch_norm_forward(const OpCall& call, std::span<const TensorSpec> tensors,
+                                    const CudaContext& context) {
+  const OpCall norm = batch_norm_of(call);
+  const std::vector<TensorSpec> norm_tensors = batch_norm_operands(call, tensors);
+  // A named implementation is looked for among its own kind; its part in front of the "+" is the convolution's.
+  const std::string& named = context.options.pinned.empty() ? context.options.remembered : context.options.pinned;
+  CudaContext of_convolution = context;
+  of_convolution.options.pinned.clear();
+  of_convolution.options.remembered = named.substr(0, named.find('+'));
+  std::vector<Plan> candidates;
+  if (named.empty() || named.ends_with(normalize)) {
+    try {
+      const Plan own = plan_batch_norm_of_sums(norm, norm_tensors, context);
+      for (const Plan& plan : convolution_and_sums_plans(call, tensors, of_convolution))
+        candidates.push_back(composed(call, plan, own, true));
+    } catch (const Unsupported&) {
+      // Statistics are taken of the product, and the implementation's name says so.
+    }
+  }
+  if (candidates.empty() || named.empty() || named.ends_with(batch_norm)) {
+    const Plan own = plan_batch_norm_forward(norm, norm_tensors, context);
+    for (const Plan& plan : convolution_plans(call, tensors, of_convolution))
+      candidates.push_back(composed(call, plan, own, false));
+  }
+  const auto at = [&](std::string_view name) {
+    return static_cast<int>(Named<TensorSpec>(call, tensors).position(name).value());
+  };
+  const TuningData data{
+      .aliases = {{at("running_mean'"), at("running_mean")}, {at("running_var'"), at("running_var")}}};
+  return fastest_of(call, candidates, tensors, data, context);
+}
+
+}  // namespace gpubench::cuda

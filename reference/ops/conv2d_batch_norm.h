@@ -1,0 +1,65 @@
+// A convolution and the batch norm of its product as one op, so that the product need not be read again for the norm's
+// statistics. fuse() puts it in, behind differentiate(): it needs no derivative.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reference/ops/batch_norm.h"
+#include "reference/ops/conv2d.h"
+
+namespace gpubench {
+
+/// x, filter -> product, as conv2d_forward; product, gamma, beta, running_mean, running_var, r -> y, mean, rstd,
+/// running_mean', running_var', as batch_norm_forward or, with relu, batch_norm_relu_forward. Statistics may be those
+/// of the product before or after it is rounded to its type, and come from the sums of its elements and of their
+/// squares: variance = mean of x^2 - mean^2. What is normalized is the product as stored.
+inline constexpr OpKind conv2d_batch_norm_forward_kind{"conv2d_batch_norm_forward",
+                                                       "x filter gamma beta running_mean running_var r?",
+                                                       "product y mean rstd running_mean' running_var'"};
+
+struct Conv2dBatchNorm {
+  Conv2d conv{};
+  BatchNorm norm{};
+  bool relu = false;
+  bool r = false;  ///< with relu only
+  static void visit(auto&& attribute) {
+    attribute.part(&Conv2dBatchNorm::conv);
+    attribute.part(&Conv2dBatchNorm::norm);
+    attribute("relu", &Conv2dBatchNorm::relu);
+    attribute("r", &Conv2dBatchNorm::r);
+  }
+  [[nodiscard]] bool has(std::string_view operand) const { return operand == "r" && r; }
+};
+
+struct Conv2dBatchNormForward {
+  ValueId product;
+  BatchNormForward norm;
+};
+/// `r` is there as the attributes say. Throws ProgramError naming the tensor whose shape or type does not fit.
+Conv2dBatchNormForward conv2d_batch_norm_forward(Program& program, const Conv2dBatchNorm& attributes, const Math& math,
+                                                 std::string label, ValueId x, ValueId filter,
+                                                 const BatchNormChannels& channels, std::optional<ValueId> r = {});
+
+// The two ops that a call stands for, and which operands they have of what the call has for each of its own.
+[[nodiscard]] OpCall convolution_of(const OpCall& call);
+[[nodiscard]] OpCall batch_norm_of(const OpCall& call);
+
+/// x, filter, product.
+template <class T>
+[[nodiscard]] std::vector<T> convolution_operands(const OpCall& call, std::span<const T> all) {
+  return {all[0], all[1], all[call.inputs.size()]};
+}
+/// product, gamma, beta, running_mean, running_var, r, y, mean, rstd, running_mean', running_var'
+template <class T>
+[[nodiscard]] std::vector<T> batch_norm_operands(const OpCall& call, std::span<const T> all) {
+  std::vector<T> some(all.begin() + 1, all.end());
+  some.erase(some.begin() + static_cast<std::ptrdiff_t>(call.inputs.size()) - 1);
+  some[0] = all[call.inputs.size()];
+  return some;
+}
+
+}  // namespace gpubench
