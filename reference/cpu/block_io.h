@@ -55,7 +55,8 @@ class Source {
   /// `count` elements from `first`: in place (f32; any count), or in `buffer` (bf16; at most block_elements).
   [[nodiscard]] const float* read(std::int64_t first, std::int64_t count, BlockBuffer& buffer) const;
   [[nodiscard]] float at(std::int64_t index) const;
-  /// Prefetches `count` elements from `first` into the second-level cache: more loads can wait for it than for the first.
+  /// Prefetches `count` elements from `first` into the second-level cache: more loads can wait for it than for the
+  /// first.
   void prefetch(std::int64_t first, std::int64_t count) const;
   [[nodiscard]] bool staged() const { return is_bf16_; }
 

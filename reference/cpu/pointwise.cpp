@@ -77,7 +77,8 @@ struct Pointwise {
       for (std::size_t k = 0; k < inputs; ++k) from[k] = x[k].read(first(k) + done, size, x_buffers[k]);
       const bool stored_as_read = kernel.copies && outputs_staged;
       if (!stored_as_read) kernel.block(from.data(), factor, size, to.data());
-      for (std::size_t j = 0; j < outputs; ++j) y[j].commit(first(inputs + j) + done, size, stored_as_read ? from[j] : to[j]);
+      for (std::size_t j = 0; j < outputs; ++j)
+        y[j].commit(first(inputs + j) + done, size, stored_as_read ? from[j] : to[j]);
     }
   }
 };

@@ -43,8 +43,7 @@ struct GeluTanhBackward {
     const __m512 smaller_part = _mm512_mul_ps(e, larger_part);
     const __mmask16 negative = _mm512_cmp_ps_mask(inner, all(0.0F), _CMP_LT_OQ);
     const __m512 s = _mm512_mask_blend_ps(negative, larger_part, smaller_part);
-    const __m512 two_t_prime =
-        _mm512_fmadd_ps(square, all(6.0F * gelu_c * gelu_cubic), all(2.0F * gelu_c));
+    const __m512 two_t_prime = _mm512_fmadd_ps(square, all(6.0F * gelu_c * gelu_cubic), all(2.0F * gelu_c));
     const __m512 curve = _mm512_mul_ps(_mm512_mul_ps(inner, two_t_prime), _mm512_mul_ps(larger_part, smaller_part));
     return _mm512_mul_ps(dy, _mm512_add_ps(s, curve));
   }

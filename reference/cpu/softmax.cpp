@@ -169,7 +169,8 @@ Plan plan_softmax_forward(const OpCall& call, std::span<const TensorSpec> tensor
   work.threads = context.threads;
   work.first_view = rows_of(call, tensors[0]);
   work.to_view = rows_of(call, tensors[1]);
-  return own_plan(call, work, {{"x", to<&SoftmaxForwardWork::first>},
+  return own_plan(call, work,
+                  {{"x", to<&SoftmaxForwardWork::first>},
                    {"y", to<&SoftmaxForwardWork::to>},
                    {workspace_operand, to<&SoftmaxForwardWork::scratch>}},
                   static_cast<std::size_t>(context.threads) *

@@ -79,14 +79,18 @@ TEST(OwnKernelProof, TakesRightKernelsForRight) {
 }
 
 TEST(OwnKernelProof, SeesGeluWrongInOneNumberOrNotAtAllThere) {
-  EXPECT_FALSE(pointwise_holds([](const float* x, const float* none, float factor, std::int64_t count, float* y) {
-    portable_gelu(x, none, factor, count, y);
-    y[count - 1] *= 1.0001F;
-  }, gelu));
+  EXPECT_FALSE(pointwise_holds(
+      [](const float* x, const float* none, float factor, std::int64_t count, float* y) {
+        portable_gelu(x, none, factor, count, y);
+        y[count - 1] *= 1.0001F;
+      },
+      gelu));
   EXPECT_FALSE(pointwise_holds([](const float*, const float*, float, std::int64_t, float*) {}, gelu));
-  EXPECT_FALSE(pointwise_holds([](const float* x, const float* none, float factor, std::int64_t count, float* y) {
-    portable_gelu(x, none, factor, count + 1, y);  // one too many
-  }, gelu));
+  EXPECT_FALSE(pointwise_holds(
+      [](const float* x, const float* none, float factor, std::int64_t count, float* y) {
+        portable_gelu(x, none, factor, count + 1, y);  // one too many
+      },
+      gelu));
 }
 
 TEST(OwnKernelProof, SeesAnExponentialOrItsSumThatIsWrong) {

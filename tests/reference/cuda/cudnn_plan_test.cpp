@@ -11,7 +11,7 @@
 #include "reference/cuda/cudnn_ops.h"
 #include "reference/cuda/plans.h"
 #include "reference/ops/attention.h"
-#include "reference/ops/conv2d.h"
+#include "reference/ops/conv2d_batch_norm.h"
 #include "tests/reference/cuda/described_chip.h"
 
 namespace gpubench::cuda {
@@ -163,6 +163,45 @@ TEST_F(CudnnPlans, InF32NoConvolutionComesWithSumsAsItPromises) {
   EXPECT_THROW((void)cudnn_plans(h200_, shared(conv2d_sums_graph(made.call(), made.tensors)),
                                  {.numerics = CudnnNumerics::of(Math{}, DType::f32, false)}),
                Unsupported);
+}
+
+// Behind the engine's name is what follows it: by that, one engine is built, of the kind of graph that it belongs to.
+TEST_F(CudnnPlans, AConvolutionWithItsBatchNormIsPinnedByBothItsParts) {
+  Called made;
+  const auto add = [&](const char* name, DType type, const Shape& shape) {
+    return made.program.add(tensor(name, type, shape, Role::input));
+  };
+  const ValueId x = add("x", DType::bf16, {32, 14, 14, 256}), filter = add("filter", DType::bf16, {200, 1, 1, 256});
+  const auto of_channels = [&](const char* name) { return add(name, DType::f32, {200}); };
+  (void)conv2d_batch_norm_forward(made.program, {.relu = true}, Math{}, "norm", x, filter,
+                                  {of_channels("gamma"), of_channels("beta"), of_channels("mean"), of_channels("var")});
+  made.finish();
+  const std::span<const TensorSpec> tensors = made.tensors;
+  const std::vector<TensorSpec> convolved = convolution_operands(made.call(), tensors);
+  const auto engine = [&](CudnnGraph graph) {
+    return cudnn_plans(h200_, shared(std::move(graph)), {}).at(0).implementation();
+  };
+  const OpCall convolution = convolution_of(made.call());
+  const std::string with_sums = engine(conv2d_sums_graph(convolution, convolved)) + "+gpubench:sm90:normalize";
+  const std::string without = engine(conv2d_graph(convolution, convolved)) + "+gpubench:sm90:batch_norm";
+  DeviceTraits traits;
+  traits.compute_capability = 90;
+  traits.multiprocessors = 132;
+  traits.memory_bytes = std::int64_t{1} << 37U;
+  alignas(64) const std::byte no_library[64] = {};
+  const auto planned = [&](const std::string& pinned) {
+    const CudaContext context{
+        traits, reinterpret_cast<const CublasLt&>(no_library), h200_, nullptr, {.pinned = pinned}};
+    return plan_conv2d_batch_norm_forward(made.call(), tensors, context);
+  };
+
+  for (const std::string& name : {with_sums, without}) {
+    const int before = h200_.effort().built;
+    EXPECT_EQ(planned(name)->implementation(), name);
+    EXPECT_EQ(h200_.effort().built, before + 1) << name;
+  }
+  EXPECT_GE(planned(with_sums)->workspace_bytes(), 2 * 256 * sizeof(float));  // 200 sums, in whole lines, twice
+  EXPECT_THROW((void)planned("cudnn:eng=999+gpubench:sm90:normalize"), Unsupported);
 }
 
 TEST_F(CudnnPlans, ScratchTensorsOfAttentionsGradientArePartOfTheWorkspace) {
