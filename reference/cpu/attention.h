@@ -124,9 +124,8 @@ class Arena {
   explicit Arena(std::byte* base = nullptr) : base_(base) {}
   template <class T>
   [[nodiscard]] T* take(std::int64_t elements) {
-    constexpr std::size_t line = 64;
     std::byte* start = base_ == nullptr ? nullptr : base_ + used_;
-    used_ += (static_cast<std::size_t>(elements) * sizeof(T) + line - 1) / line * line;
+    used_ += whole_lines(static_cast<std::size_t>(elements) * sizeof(T));
     return reinterpret_cast<T*>(start);
   }
   [[nodiscard]] std::size_t used() const { return used_; }

@@ -170,8 +170,6 @@ std::optional<OneDnnWork> fast_product_in_bf16(const BlockScaled& a, const Block
   return std::nullopt;
 }
 
-std::size_t whole_lines(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
-
 }  // namespace
 
 Plan plan_block_scaled_gemm(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {

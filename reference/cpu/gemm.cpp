@@ -230,9 +230,7 @@ PlannedProduct plan_with_gelu(const OpCall& call, const Gemm& attributes, Matmul
   request.beta = 0.0F;  // the epilogue adds it: c is not where the sums go
   request.c = in_place ? matrix(call, operand[target], false) : sums_shape(c.shape);
   const TensorSpec sums_spec = in_place ? operand[target] : tensor("sums", DType::f32, c.shape, Role::activation);
-  constexpr std::size_t alignment = 64;
-  const std::size_t sums_bytes =
-      in_place ? 0 : (static_cast<std::size_t>(sums_spec.bytes()) + alignment - 1) / alignment * alignment;
+  const std::size_t sums_bytes = in_place ? 0 : whole_lines(static_cast<std::size_t>(sums_spec.bytes()));
 
   GeluEpilogue epilogue;
   const bool batched = c.shape.rank() == 3;

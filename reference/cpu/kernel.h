@@ -79,6 +79,9 @@ template <class Binder>
                                 });
 }
 
+/// `bytes` rounded up to whole cache lines: pieces of a workspace begin at one.
+[[nodiscard]] constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
 /// The name of own kernels in records: "gpubench:avx512", by the vector units that their clones use here.
 [[nodiscard]] std::string own_implementation();
 

@@ -21,10 +21,6 @@ namespace {
 
 using dnnl::memory;
 
-constexpr std::size_t alignment = 64;
-
-std::size_t aligned(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
-
 // A failure while planning as an error of ours: something that the library lacks, or that went wrong.
 [[noreturn]] void rethrow(const dnnl::error& error, const char* what) {
   const std::string text = fmt::format("oneDNN {}: {} ({})", what, error.message, dnnl_status2str(error.status));
@@ -178,7 +174,7 @@ class RecipeBuilder {
 
  private:
   std::size_t reserve(std::size_t bytes) {
-    return std::exchange(recipe_->workspace_bytes, recipe_->workspace_bytes + aligned(bytes));
+    return std::exchange(recipe_->workspace_bytes, recipe_->workspace_bytes + whole_lines(bytes));
   }
 
   std::string add_reorder(const Argument& from, const Argument& to) {
