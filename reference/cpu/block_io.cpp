@@ -63,6 +63,10 @@ bool worth_streaming(std::int64_t bytes) { return bytes > cold_cache_bytes() / 2
 
 const float* Source::read(std::int64_t first, std::int64_t count, BlockBuffer& buffer) const {
   if (count <= longest_prefetched) prefetch(first + elements_ahead, count);
+  return gather(first, count, buffer);
+}
+
+const float* Source::gather(std::int64_t first, std::int64_t count, BlockBuffer& buffer) const {
   if (!is_bf16_) return reinterpret_cast<const float*>(data_) + first;
   widen_run(reinterpret_cast<const bf16*>(data_) + first, count, buffer.values.data());
   return buffer.values.data();

@@ -53,7 +53,10 @@ class Source {
   explicit Source(const Tensor& tensor) : data_(tensor.data), is_bf16_(tensor.spec.dtype == DType::bf16) {}
 
   /// `count` elements from `first`: in place (f32; any count), or in `buffer` (bf16; at most block_elements).
+  /// Prefetches what lies 4 KiB ahead.
   [[nodiscard]] const float* read(std::int64_t first, std::int64_t count, BlockBuffer& buffer) const;
+  /// The same without a prefetch: for rows in no order, which are prefetched by name.
+  [[nodiscard]] const float* gather(std::int64_t first, std::int64_t count, BlockBuffer& buffer) const;
   [[nodiscard]] float at(std::int64_t index) const;
   /// Prefetches `count` elements from `first` into the second-level cache: more loads can wait for it than for the
   /// first.

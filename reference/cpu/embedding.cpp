@@ -89,9 +89,13 @@ struct ScatterAdd {
       const std::int64_t size = std::min(block_elements, table_view.columns - i);
       const std::int64_t first = row * table_view.stride + i;
       float* sum = dtable.place(first, sum_buffer);
-      std::fill_n(sum, size, 0.0F);
-      for (std::int32_t k = begin; k < end; ++k)
-        add_run(dy.read(order[k] * dy_view.stride + i, size, dy_buffer), size, sum);
+      if (begin == end) std::fill_n(sum, size, 0.0F);
+      for (std::int32_t k = begin; k < end; ++k) {
+        const float* from = dy.gather(order[k] * dy_view.stride + i, size, dy_buffer);
+        k == begin ? void(std::copy_n(from, size, sum)) : add_run(from, size, sum);
+      }
+      // The first of the next row's.
+      if (end < ends[table_view.rows - 1]) dy.prefetch(order[end] * dy_view.stride + i, size);
       dtable.commit(first, size, sum);
     }
   }

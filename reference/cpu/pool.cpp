@@ -23,6 +23,7 @@ namespace {
 struct Taps {
   static constexpr std::size_t most = 256;  ///< of a window with an index; larger ones are summed in several turns
   std::size_t count = 0;
+  bool first_turn = true;
   std::array<std::int64_t, most> place;
   std::array<std::int32_t, most> number;  ///< in its window
   std::array<float, most> factor;
@@ -53,6 +54,7 @@ template <class T>
 template <class T>
 [[gnu::always_inline]] inline void add_chosen_runs(const T* dy, const std::uint8_t* index, const Taps& taps,
                                                    std::int64_t channels, float* dx) {
+  if (taps.first_turn) std::fill_n(dx, channels, 0.0F);
   for (std::size_t t = 0; t < taps.count; ++t) {
     const T* from = dy + taps.place[t];
     const std::uint8_t* which = index + taps.place[t];
@@ -63,6 +65,7 @@ template <class T>
 
 template <class T>
 [[gnu::always_inline]] inline void add_scaled_runs(const T* x, const Taps& taps, std::int64_t channels, float* y) {
+  if (taps.first_turn) std::fill_n(y, channels, 0.0F);
   for (std::size_t t = 0; t < taps.count; ++t) {
     const T* from = x + taps.place[t];
 #pragma omp simd
@@ -152,7 +155,7 @@ GPUBENCH_AVX512 void add_chosen(const T* dy, const std::uint8_t* index, const Ta
                                 float* dx) {
   over_groups(channels, [&](auto vectors, std::int64_t c, __mmask16 mask) GPUBENCH_AVX512 {
     __m512 sum[vectors];
-    for (int k = 0; k < vectors; ++k) sum[k] = load(mask, dx + c + k * lanes);
+    for (int k = 0; k < vectors; ++k) sum[k] = taps.first_turn ? all(0.0F) : load(mask, dx + c + k * lanes);
     for (std::size_t t = 0; t < taps.count; ++t) {
       const __m128i number = _mm_set1_epi8(static_cast<char>(taps.number[t]));
       for (int k = 0; k < vectors; ++k) {
@@ -169,7 +172,7 @@ template <class T>
 GPUBENCH_AVX512 void add_scaled(const T* x, const Taps& taps, std::int64_t channels, float* y) {
   over_groups(channels, [&](auto vectors, std::int64_t c, __mmask16 mask) GPUBENCH_AVX512 {
     __m512 sum[vectors];
-    for (int k = 0; k < vectors; ++k) sum[k] = load(mask, y + c + k * lanes);
+    for (int k = 0; k < vectors; ++k) sum[k] = taps.first_turn ? all(0.0F) : load(mask, y + c + k * lanes);
     for (std::size_t t = 0; t < taps.count; ++t) {
       const __m512 factor = all(taps.factor[t]);
       for (int k = 0; k < vectors; ++k)
@@ -247,7 +250,6 @@ struct PoolWork {
     const PoolAxis &v = extents.vertical, &h = extents.horizontal;
     const PoolAxis::Range rows = row_ranges[static_cast<std::size_t>(at.row)];
     const PoolAxis::Range columns = column_ranges[static_cast<std::size_t>(at.column)];
-    taps.count = 0;
     for (std::int64_t row = rows.begin; row < rows.end; ++row) {
       const std::int64_t line = ((at.n * read_rows + row) * read_columns) * extents.c + at.first_channel;
       const std::int64_t within = (backward ? at.row - v.first(row) : row - v.first(at.row)) * h.window;
@@ -255,6 +257,7 @@ struct PoolWork {
         if (taps.count == Taps::most) {
           reduce(taps);
           taps.count = 0;
+          taps.first_turn = false;
         }
         taps.place[taps.count] = line + column * extents.c;
         taps.number[taps.count] =
@@ -298,7 +301,6 @@ struct MaxBackward : PoolWork {
   void operator()() const {
     for_each_pixel(extents.input(), [this](const Pixel& at) {
       Taps taps;
-      std::fill_n(at.values, at.channels, 0.0F);
       over_taps(at, taps, [&](const Taps& found) {
         typed([&](const auto* dy) {
           use_avx512 ? wide::add_chosen(dy, chosen, found, at.channels, at.values)
@@ -313,7 +315,6 @@ struct AverageForward : PoolWork {
   void operator()() const {
     for_each_pixel(extents.output(), [this](const Pixel& at) {
       Taps taps;
-      std::fill_n(at.values, at.channels, 0.0F);
       over_taps(at, taps, [&](const Taps& found) {
         typed([&](const auto* x) {
           use_avx512 ? wide::add_scaled(x, found, at.channels, at.values)
@@ -329,7 +330,6 @@ struct AverageBackward : PoolWork {
   void operator()() const {
     for_each_pixel(extents.input(), [this](const Pixel& at) {
       Taps taps;
-      std::fill_n(at.values, at.channels, 0.0F);
       over_taps(at, taps, [&](const Taps& found) {
         typed([&](const auto* dy) {
           use_avx512 ? wide::add_scaled(dy, found, at.channels, at.values)

@@ -115,7 +115,7 @@ struct ScaleToExperts : PairRows {
       over_blocks([&](std::int64_t i, std::int64_t count) {
         float* block = y.place(row * h + i, out);
         if (is_row(pair)) {
-          scale_row(x.read(pair / k * h + i, count, in), weights[pair], count, block);
+          scale_row(x.gather(pair / k * h + i, count, in), weights[pair], count, block);
         } else {
           std::fill_n(block, count, 0.0F);
         }
@@ -133,12 +133,15 @@ struct SumOfExperts : PairRows {
       BlockBuffer in, out;
       over_blocks([&](std::int64_t i, std::int64_t count) {
         float* block = y.place(token * h + i, out);
-        std::fill_n(block, count, 0.0F);
+        bool any = false;
         for (std::int64_t pair = token * k; pair < (token + 1) * k; ++pair) {
+          if (pair + k < t * k && is_row(pairs[pair + k])) x.prefetch(pairs[pair + k] * h + i, count);
           if (!is_row(pairs[pair])) continue;
           const float weight = weights != nullptr ? weights[pair] : 1.0F;
-          add_scaled_row(x.read(pairs[pair] * h + i, count, in), weight, count, block);
+          (any ? add_scaled_row : scale_row)(x.gather(pairs[pair] * h + i, count, in), weight, count, block);
+          any = true;
         }
+        if (!any) std::fill_n(block, count, 0.0F);
         y.commit(token * h + i, count, block);
       });
     });
@@ -155,7 +158,7 @@ struct WeightGradients : PairRows {
       BlockBuffer of_x, of_dy;
       over_blocks([&](std::int64_t i, std::int64_t count) {
         if (!is_row(pairs[pair])) return;
-        sum += dot_rows(x.read(pairs[pair] * h + i, count, of_x), dy.read(pair / k * h + i, count, of_dy), count);
+        sum += dot_rows(x.gather(pairs[pair] * h + i, count, of_x), dy.read(pair / k * h + i, count, of_dy), count);
       });
       dweights[pair] = sum;
     });
