@@ -12,8 +12,8 @@ namespace gpubench::cpu {
 [[nodiscard]] inline std::size_t ways_worth_trying(double flop) { return flop < 0x1p29 ? 1 : 4; }
 
 /// The fastest of the candidates, which take turns on scratch tensors like `tensors`; the first, unless another takes
-/// at least 3% less time. All are the same library's on an instruction set that was tried out (usable_isa.h): their
-/// results are not looked at here but by the check.
+/// at least 3% less time. All are of an instruction set that was tried out (usable_isa.h): their results are not looked
+/// at here but by the check.
 ///
 /// The first is taken, too, where the same bits are wanted of every run: which is the fastest may depend on the day.
 /// A pinned call takes the candidate of that name, untimed; so does one whose remembered implementation is among them.

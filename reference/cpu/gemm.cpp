@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "reference/cpu/autotune.h"
+#include "reference/cpu/block_gemm.h"
 #include "reference/cpu/block_io.h"
 #include "reference/cpu/kernel.h"
 #include "reference/cpu/onednn.h"
@@ -276,8 +278,12 @@ Plan plan_gemm(const OpCall& call, std::span<const TensorSpec> tensors, const Cp
   PlannedProduct plan{request, [&call](const OneDnnWork& work) { return plan_plain(call, work); }};
   if (attributes.epilogue != Gemm::Epilogue::none) plan = plan_with_gelu(call, attributes, request, operand, context);
   std::vector<Plan> candidates;
-  for (const OneDnnWork& work : matmul_ways(context.onednn, plan.sums, ways_worth_trying(flop_of(plan.sums))))
-    candidates.push_back(plan.by(work));
+  const std::size_t ways = ways_worth_trying(flop_of(plan.sums));
+  for (const OneDnnWork& work : matmul_ways(context.onednn, plan.sums, ways)) candidates.push_back(plan.by(work));
+  if (ways > 1 && attributes.epilogue == Gemm::Epilogue::none) {
+    if (std::optional<Plan> own = plan_block_gemm(call, request, context.threads))
+      candidates.push_back(std::move(*own));
+  }
   return fastest_of(call, candidates, tensors, context);
 }
 

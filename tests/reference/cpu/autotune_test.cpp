@@ -1,10 +1,12 @@
-// Choosing among the ways in which oneDNN computes a product: each is right, and the choice is kept, remembered or
+// Choosing among the ways of computing a product: each is right, and the choice is kept, remembered or
 // pinned.
 #include <gtest/gtest.h>
 
 #include <set>
+#include <vector>
 
 #include "harness/core/error.h"
+#include "reference/cpu/block_matmul.h"
 #include "reference/cpu/cpu_backend.h"
 #include "reference/ops/conv2d.h"
 #include "reference/ops/gemm.h"
@@ -88,6 +90,50 @@ TEST(CpuAutotune, EveryWayOfAProductIsRight) {
   for (const bool transpose_a : {false, true}) {
     for (const bool transpose_b : {false, true})
       expect_all_ways_right(product(704, {.transpose_a = transpose_a, .transpose_b = transpose_b}));
+  }
+}
+
+/// Extents that end in the middle of what own block products take at a time, in every direction.
+Program bf16_product(DType sums, const Gemm& attributes) {
+  constexpr std::int64_t m = 352, n = 1056, k = 800;
+  Program program;
+  const Shape a = attributes.transpose_a ? Shape{k, m} : Shape{m, k},
+              b = attributes.transpose_b ? Shape{n, k} : Shape{k, n};
+  const ValueId av = program.add(tensor("a", DType::bf16, a, Role::activation));
+  const ValueId bv = program.add(tensor("b", DType::bf16, b, Role::parameter));
+  const ValueId c = program.reserve(tensor("c", sums, {m, n}, Role::activation));
+  (void)gemm(program, attributes, Math{}, "gemm", av, bv, {}, c);
+  return program;
+}
+
+TEST(CpuAutotune, OwnBlockProductsAreAWayOfABf16ProductWithAmxAndRight) {
+  if (!cpu::amx::has_amx()) GTEST_SKIP() << "no AMX that works";
+  for (const DType sums : {DType::bf16, DType::f32}) {
+    for (const bool transpose_a : {false, true}) {
+      for (const bool transpose_b : {false, true}) {
+        const Program program = bf16_product(sums, {.transpose_a = transpose_a, .transpose_b = transpose_b});
+        EXPECT_TRUE(ways_of(program).contains("gpubench:amx_bf16"));
+        expect_all_ways_right(program);
+      }
+    }
+  }
+}
+
+TEST(CpuAutotune, OwnBlockProductsGiveTheSameBitsOnAnyNumberOfThreads) {
+  if (!cpu::amx::has_amx()) GTEST_SKIP() << "no AMX that works";
+  const Program program = bf16_product(DType::f32, {.transpose_a = true});
+  std::vector<std::byte> on_one;
+  for (const int threads : {1, 2, 3}) {
+    const std::unique_ptr<Backend> backend = open_cpu_backend(threads);
+    ProgramRun run(*backend, program);
+    run.set_random(program.op(0).inputs[0], 1);
+    run.set_random(program.op(0).inputs[1], 2);
+    run.pin("gpubench:amx_bf16");
+    run.run();
+    const std::vector<std::byte> bits = run.bytes_of(program.op(0).outputs[0]);
+    if (on_one.empty()) on_one = bits;
+    EXPECT_EQ(bits, on_one) << threads;
+    EXPECT_TRUE(run.canaries_intact());
   }
 }
 
