@@ -70,6 +70,18 @@ void normalize_relu_row(const float* x, const float* mean, const float* scale, c
   }
 }
 
+/// dr = dy, to which dy2 is added where it is not null, or zero where y is not positive.
+GPUBENCH_VECTOR_CLONES
+void select_row(const float* y, const float* dy, const float* dy2, std::int64_t count, float* dr) {
+  if (dy2 == nullptr) {
+#pragma omp simd
+    for (std::int64_t i = 0; i < count; ++i) dr[i] = y[i] <= 0.0F ? 0.0F : dy[i];
+  } else {
+#pragma omp simd
+    for (std::int64_t i = 0; i < count; ++i) dr[i] = y[i] <= 0.0F ? 0.0F : dy[i] + dy2[i];
+  }
+}
+
 using RowPair = std::array<const float*, 2>;  // of dy, and of x
 
 GPUBENCH_VECTOR_CLONES
@@ -222,9 +234,12 @@ struct BatchForward : ChannelWork {
   static constexpr std::array<float, block_elements> zeros{};
 };
 
+/// With a ReLU, dr takes dy's place. Where it is stored, the first pass writes it and the second reads it.
 struct BatchBackward : ChannelWork {
-  Source dy, x;
-  Sink dx;
+  BatchNormReluBackward with;
+  bool relu = false;
+  Source dy, x, y, dy2, stored_dr;
+  Sink dx, dr;
   const float *gamma = nullptr, *mean = nullptr, *rstd = nullptr;
   float *dgamma = nullptr, *dbeta = nullptr;
 
@@ -235,8 +250,20 @@ struct BatchBackward : ChannelWork {
     const ChannelProjection by{mean, made(0), made(1), vector(0, 0)};
     write_rows(dx, [&](std::int64_t first, std::int64_t c, std::int64_t count, float* block) {
       std::array<BlockBuffer, 2> buffers;
-      project_row({dy.read(first, count, buffers[0]), x.read(first, count, buffers[1])}, by, c, count, block);
+      const float* slope = with.dr ? stored_dr.read(first, count, buffers[0]) : gradient(first, count, buffers[0]);
+      project_row({slope, x.read(first, count, buffers[1])}, by, c, count, block);
     });
+  }
+
+  /// dy, or dr, which is stored if it is to be.
+  const float* gradient(std::int64_t first, std::int64_t count, BlockBuffer& buffer) const {
+    if (!relu) return dy.read(first, count, buffer);
+    std::array<BlockBuffer, 3> buffers;
+    float* made = with.dr ? dr.place(first, buffer) : buffer.values.data();
+    select_row(y.read(first, count, buffers[0]), dy.read(first, count, buffers[1]),
+               with.dy2 ? dy2.read(first, count, buffers[2]) : nullptr, count, made);
+    if (with.dr) dr.commit(first, count, made);
+    return made;
   }
 
   void add_rows(const Chunk& of, float* plain, float* weighted) const {
@@ -245,7 +272,7 @@ struct BatchBackward : ChannelWork {
       for (std::int64_t c = 0; c < channels; c += block_elements) {
         const std::int64_t count = std::min(block_elements, channels - c);
         const auto pair = [&](std::int64_t at, std::size_t first_buffer) {
-          return RowPair{dy.read(at * channels + c, count, buffers[first_buffer]),
+          return RowPair{gradient(at * channels + c, count, buffers[first_buffer]),
                          x.read(at * channels + c, count, buffers[first_buffer + 1])};
         };
         if (row + 1 < of.end) {
@@ -255,6 +282,7 @@ struct BatchBackward : ChannelWork {
         }
       }
     }
+    stream_fence();
   }
 
   void combine(std::int64_t begin, std::int64_t end) const {
@@ -276,7 +304,7 @@ struct BatchBackward : ChannelWork {
 
 template <class Work>
 Work channel_work(const OpCall& call, const Named<TensorSpec>& operand, const CpuContext& context) {
-  const std::initializer_list<std::string_view> data{"x", "y", "r", "dy", "dx"};
+  const std::initializer_list<std::string_view> data{"x", "y", "r", "dy", "dy2", "dx", "dr"};
   const std::initializer_list<std::string_view> of_channels{"gamma",        "beta",        "mean",   "rstd",
                                                             "running_mean", "running_var", "dgamma", "dbeta"};
   expect_f32_or_bf16(call, operand, data);
@@ -315,10 +343,16 @@ Plan plan_batch_norm_forward(const OpCall& call, std::span<const TensorSpec> ten
 }
 
 Plan plan_batch_norm_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
-  const auto work = channel_work<BatchBackward>(call, {call, tensors}, context);
+  auto work = channel_work<BatchBackward>(call, {call, tensors}, context);
+  work.relu = call.kind == batch_norm_relu_backward_kind;
+  if (work.relu) work.with = call.attributes.as<BatchNormReluBackward>();
   return own_plan(call, work,
                   {{"dy", to<&BatchBackward::dy>},
                    {"x", to<&BatchBackward::x>},
+                   {"y?", to<&BatchBackward::y>},
+                   {"dy2?", to<&BatchBackward::dy2>},
+                   {"dr?", to<&BatchBackward::dr>},
+                   {"dr?", to<&BatchBackward::stored_dr>},
                    {"gamma", to<&BatchBackward::gamma>},
                    {"mean", to<&BatchBackward::mean>},
                    {"rstd", to<&BatchBackward::rstd>},

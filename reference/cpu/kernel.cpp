@@ -117,6 +117,7 @@ constexpr std::initializer_list<OpImplementation> implementations{
     {average_pool_forward_kind, plan_average_pool_forward},
     {batch_norm_backward_kind, plan_batch_norm_backward},
     {batch_norm_forward_kind, plan_batch_norm_forward},
+    {batch_norm_relu_backward_kind, plan_batch_norm_backward},
     {batch_norm_relu_forward_kind, plan_batch_norm_forward},
     {clip_adamw_kind, plan_adamw},
     {clip_kind, plan_clip},

@@ -9,7 +9,7 @@ namespace {
 
 BatchNormArgs batch_norm_args(const OpCall& call, const Named<TensorSpec>& operand, const CudaContext& context) {
   const TensorSpec& x = operand["x"];
-  operand.each({"x", "y", "r", "dy", "dx"}, [&](const TensorSpec& data) {
+  operand.each({"x", "y", "r", "dy", "dy2", "dx", "dr"}, [&](const TensorSpec& data) {
     expect_same_type(call, x, data);
     expect_row_major(call, data);
   });
@@ -65,9 +65,13 @@ Plan plan_batch_norm_of_sums(const OpCall& call, std::span<const TensorSpec> ten
 }
 
 Plan plan_batch_norm_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CudaContext& context) {
-  const BatchNormArgs args = batch_norm_args(call, {call, tensors}, context);
+  BatchNormArgs args = batch_norm_args(call, {call, tensors}, context);
+  args.relu = call.kind == batch_norm_relu_backward_kind;
   return own_plan(call, context, args, launch_batch_norm_backward,
                   {{"dy", to<&BatchNormArgs::dy>},
+                   {"dy2?", to<&BatchNormArgs::dy2>},
+                   {"y?", to<&BatchNormArgs::y>},
+                   {"dr?", to<&BatchNormArgs::dr>},
                    {"x", to<&BatchNormArgs::x>},
                    {"gamma", to<&BatchNormArgs::gamma>},
                    {"mean", to<&BatchNormArgs::mean>},

@@ -89,4 +89,29 @@ BatchNormBackward batch_norm_backward(Program& program, const Math& math, std::s
   return out;
 }
 
+std::vector<ValueId> batch_norm_relu_backward(Program& program, const BatchNormReluBackward& attributes,
+                                              const Math& math, std::string label, const BatchNormReluSaved& saved,
+                                              ValueId dy, std::optional<ValueId> dy2) {
+  const OpKind kind = batch_norm_relu_backward_kind;
+  const auto& [x, gamma, mean, rstd, y] = saved;
+  check(program, kind, x, {gamma, mean, rstd});
+  std::vector<ValueId> inputs{dy, x, gamma, mean, rstd, y};
+  if (attributes.dy2 != dy2.has_value() || (attributes.dy2 && !attributes.dr)) {
+    throw ProgramError(std::string(kind.name) + ": attributes are {" + describe(attributes) + "}" +
+                       (dy2 ? " with" : " without") + " a second gradient; expected dy2 if there is one, and then dr");
+  }
+  if (dy2) inputs.push_back(*dy2);
+  for (const ValueId id : inputs) {
+    if (id == x || id == gamma || id == mean || id == rstd) continue;
+    expect_shape(kind, program.spec(id), program.spec(x).shape);
+    expect_dtype(kind, program.spec(id), program.spec(x).dtype);
+  }
+  std::vector<ValueId> outputs{reserve_as(program, x, label + ".dx", Role::gradient),
+                               reserve_as(program, gamma, label + ".dgamma", Role::gradient),
+                               reserve_as(program, gamma, label + ".dbeta", Role::gradient)};
+  if (attributes.dr) outputs.push_back(reserve_as(program, x, label + ".dr", Role::gradient));
+  program.append({kind, attributes, math, std::move(inputs), outputs, std::move(label)});
+  return outputs;
+}
+
 }  // namespace gpubench

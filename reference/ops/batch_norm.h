@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "harness/core/program.h"
 
@@ -23,9 +24,16 @@ inline constexpr OpKind batch_norm_backward_kind{"batch_norm_backward", "dy x ga
 
 /// batch_norm_forward, with `r` (as x) the add of a residual behind it, and the relu_forward of that, fused:
 ///   y = max(gamma (x - mean) rstd + beta + r, 0)
-/// Nothing in between is rounded or stored. Its backward is relu_backward, which reads y, and batch_norm_backward.
+/// Nothing in between is rounded or stored. Its derivative is relu_backward, which reads y, and batch_norm_backward.
 inline constexpr OpKind batch_norm_relu_forward_kind{
     "batch_norm_relu_forward", "x gamma beta running_mean running_var r?", "y mean rstd running_mean' running_var'"};
+
+/// The backward of that: batch_norm_backward of the gradient that relu_backward lets through,
+///   dr = dy where y > 0, else 0; with `dy2`, a second gradient of y, the add of both before it: dr = dy + dy2 there
+/// y, dy, dy2 and dr are as x. dr is the residual's gradient too: it is stored where the attribute says so, and with
+/// dy2 always; else it is neither rounded nor stored.
+inline constexpr OpKind batch_norm_relu_backward_kind{"batch_norm_relu_backward", "dy x gamma mean rstd y dy2?",
+                                                      "dx dgamma dbeta dr?"};
 
 /// Of the forward.
 struct BatchNorm {
@@ -45,6 +53,18 @@ struct BatchNormRelu {
     attribute("r", &BatchNormRelu::r);
   }
   [[nodiscard]] bool has(std::string_view operand) const { return operand == "r" && r; }
+};
+
+struct BatchNormReluBackward {
+  bool dy2 = false;  ///< needs dr
+  bool dr = false;
+  static void visit(auto&& attribute) {
+    attribute("dy2", &BatchNormReluBackward::dy2);
+    attribute("dr", &BatchNormReluBackward::dr);
+  }
+  [[nodiscard]] bool has(std::string_view operand) const {
+    return (operand == "dy2" && dy2) || (operand == "dr" && dr);
+  }
 };
 
 /// What belongs to the channels of x.
@@ -67,5 +87,14 @@ struct BatchNormBackward {
 };
 BatchNormBackward batch_norm_backward(Program& program, const Math& math, std::string label, ValueId dy, ValueId x,
                                       ValueId gamma, ValueId mean, ValueId rstd);
+
+/// What a batch_norm_relu_forward read and wrote.
+struct BatchNormReluSaved {
+  ValueId x, gamma, mean, rstd, y;
+};
+/// dx, dgamma, dbeta, and dr where the attributes ask for it; dy2 where they say so.
+std::vector<ValueId> batch_norm_relu_backward(Program& program, const BatchNormReluBackward& attributes,
+                                              const Math& math, std::string label, const BatchNormReluSaved& saved,
+                                              ValueId dy, std::optional<ValueId> dy2 = {});
 
 }  // namespace gpubench

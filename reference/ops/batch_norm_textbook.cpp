@@ -306,63 +306,126 @@ class BatchNormForwardDefinition : public OpDefinition {
 // The two sums of a channel: of dy, and of dy xhat, whose terms have three roundings each. Saved statistics are taken
 // as they were saved.
 struct GradientSums {
-  ProductSum plain, weighted;
+  StoredSum plain, weighted;
 
   [[nodiscard]] Expected dgamma(double u) const {
-    return {weighted.value, u * (2.0 * std::sqrt(weighted.terms) + 3.0) * partial_sum_size(weighted)};
+    const ProductSum& sum = weighted.sum();
+    return {sum.value, u * (2.0 * std::sqrt(sum.terms) + 3.0) * partial_sum_size(sum) + weighted.moved()};
   }
-  [[nodiscard]] Expected dbeta(double u) const { return {plain.value, sum_error_bound(plain, u)}; }
+  [[nodiscard]] Expected dbeta(double u) const {
+    return {plain.sum().value, sum_error_bound(plain.sum(), u) + plain.moved()};
+  }
 };
 
+/// `fused`: batch_norm_relu_backward. With a second gradient, dr is a sum and rounded; the others are judged on dr as
+/// stored, which may have been summed over the rows before it was rounded.
+template <bool fused>
 class BatchNormBackwardDefinition : public OpDefinition {
  public:
-  OpKind kind() const override { return batch_norm_backward_kind; }
+  OpKind kind() const override { return fused ? batch_norm_relu_backward_kind : batch_norm_backward_kind; }
 
-  Cost cost(const CallSpecs& op) const override { return {11.0 * elements_of(op.inputs[0]), op.bytes()}; }
+  Cost cost(const CallSpecs& op) const override {
+    const double per_element = 11.0 + (fused ? 1.0 : 0.0) + (op.call.attributes.has("dy2") ? 1.0 : 0.0);
+    return {per_element * elements_of(op.inputs[0]), op.bytes()};
+  }
 
   CheckUnits units(const CallSpecs& op, int output) const override {
-    return units_of(op, output, 2.0 * strided_read_flop + 16.0);
+    if (output == dr_output) return element_units(op.output(output).shape, 8.0);
+    return units_of(op, output, (fused ? 3.0 : 2.0) * strided_read_flop + 16.0);
   }
 
   std::string bound(const CallSpecs& op, int output) const override {
-    const std::int64_t n = rows_of(op.inputs[1].shape);
-    if (output == 2) return sum_error_bound_text(n, op.call.math);
+    if (output == dr_output)
+      return op.call.attributes.has("dy2") ? bound_text("u |dr|", op.call.math) : exact_selection;
+    const std::int64_t n = rows_of(op.input("x").shape);
+    const bool moves =
+        op.call.attributes.has("dy2") && unit_roundoff(op.input("dy").dtype) > accumulator_roundoff(op.call.math);
+    const auto of_stored = [&](std::string_view term) {
+      return moves ? " + min(sum e, 6 sigma), e = " + power_text(unit_roundoff(op.input("dy").dtype)) +
+                         std::string(term) + ", of dr as stored"
+                   : std::string();
+    };
+    if (output == dbeta_output) {
+      return bound_text("Rule G: " + sum_error_text(n) + of_stored(" |dr|"), op.call.math);
+    }
     const std::string sum = "u (2 sqrt(" + std::to_string(n) + ") + 3) " + std::string(partial_sum_text);
-    if (output == 1) return bound_text("Rule G, three roundings per term: " + sum, op.call.math);
+    if (output == dgamma_output) {
+      return bound_text("Rule G, three roundings per term: " + sum + of_stored(" |dr xhat|"), op.call.math);
+    }
     const std::string means = "(T_b + |xhat| T_g + 5 u (|dbeta| + |xhat dgamma|)) / " + std::to_string(n);
-    return bound_text(
-        "|gamma rstd| (3 u |dy| + " + means + ") + 3 u |dx|, T_b = " + sum_error_text(n) + ", T_g = " + sum,
-        op.call.math);
+    return bound_text("|gamma rstd| (3 u |" + std::string(fused ? "dr" : "dy") + "| + " + means +
+                          ") + 3 u |dx|, T_b = " + sum_error_text(n) + of_stored(" |dr|") + ", T_g = " + sum +
+                          of_stored(" |dr xhat|"),
+                      op.call.math);
   }
+
+  bool reads_written(const OpCall& call) const override { return call.attributes.has("dy2"); }
 
   void evaluate(const Operands& operands, int output, std::span<const std::int64_t> wanted,
                 std::span<Expected> judged) const override {
+    const TensorView &dy = operands.input("dy"), &x = operands.input("x");
+    if constexpr (!fused) {
+      judge<2>({dy, x}, operands, output, wanted, judged);
+    } else if (!operands.call.attributes.has("dy2")) {
+      judge<3>({dy, x, operands.input("y")}, operands, output, wanted, judged);
+    } else if (output != dr_output && !operands.written.empty()) {
+      judge<2>({operands.written[dr_output], x}, operands, output, wanted, judged);
+    } else {
+      judge<4>({dy, x, operands.input("y"), operands.input("dy2")}, operands, output, wanted, judged);
+    }
+  }
+
+ private:
+  enum { dx_output, dgamma_output, dbeta_output, dr_output };
+  static constexpr const char* exact_selection = "exact, a zero of either sign";
+
+  /// dr of dy, x, and as far as they are there y and dy2.
+  template <std::size_t views>
+  static double gradient(const std::array<double, views>& of) {
+    double dr = of[0];
+    if constexpr (views > 3) dr += of[3];
+    if constexpr (views > 2) return of[2] <= 0.0 ? 0.0 : dr;
+    return dr;
+  }
+
+  template <std::size_t views>
+  static void judge(const std::array<TensorView, views>& data, const Operands& operands, int output,
+                    std::span<const std::int64_t> wanted, std::span<Expected> judged) {
     const double u = accumulator_roundoff(operands.call.math);
-    const TensorView &dys = operands.input("dy"), &xs = operands.input("x");
-    const Channels channels(wanted, xs.shape()[-1]);
+    const bool sums = operands.call.attributes.has("dy2");
+    if (output == dr_output) {
+      judge_elements<views>(data, wanted, judged, [&](std::int64_t, const auto& of) {
+        const double dr = gradient(of);
+        return Expected{dr, sums ? u * std::fabs(dr) : 0.0};
+      });
+      return;
+    }
+    const Channels channels(wanted, data[1].shape()[-1]);
     const auto gamma = channels.of(operands.input("gamma")), mean = channels.of(operands.input("mean")),
                rstd = channels.of(operands.input("rstd"));
-    std::vector<GradientSums> sums(channels.all.size());
-    for_each_row<2>({dys, xs}, channels, [&](std::size_t j, const auto& of) {
-      sums[j].plain.add(of[0]);
-      sums[j].weighted.add(of[0] * ((of[1] - mean[j]) * rstd[j]));
+    const StoredSum none = sums ? StoredSum(data[0].spec().dtype, operands.call.math.accumulate) : StoredSum();
+    std::vector<GradientSums> all(channels.all.size(), GradientSums{none, none});
+    for_each_row<views>(data, channels, [&](std::size_t j, const auto& of) {
+      const double dr = gradient(of);
+      all[j].plain.add(dr);
+      all[j].weighted.add(dr, (of[1] - mean[j]) * rstd[j]);
     });
-    if (output != 0) {
+    if (output != dx_output) {
       for (std::size_t i = 0; i < wanted.size(); ++i) {
-        const GradientSums& of = sums[channels.place[i]];
-        judged[i] = output == 1 ? of.dgamma(u) : of.dbeta(u);
+        const GradientSums& of = all[channels.place[i]];
+        judged[i] = output == dgamma_output ? of.dgamma(u) : of.dbeta(u);
       }
       return;
     }
-    const auto n = static_cast<double>(rows_of(xs.shape()));
-    judge_elements<2>({dys, xs}, wanted, judged, [&, i = std::size_t{0}](std::int64_t, const auto& of) mutable {
+    const auto n = static_cast<double>(rows_of(data[1].shape()));
+    judge_elements<views>(data, wanted, judged, [&, i = std::size_t{0}](std::int64_t, const auto& of) mutable {
       const std::size_t j = channels.place[i++];
-      const double xhat = (of[1] - mean[j]) * rstd[j], factor = gamma[j] * rstd[j];
-      const Expected dgamma = sums[j].dgamma(u), dbeta = sums[j].dbeta(u);
-      const double dx = factor * (of[0] - (dbeta.value + xhat * dgamma.value) / n);
+      const double dr = gradient(of), xhat = (of[1] - mean[j]) * rstd[j], factor = gamma[j] * rstd[j];
+      const Expected dgamma = all[j].dgamma(u), dbeta = all[j].dbeta(u);
+      const double dx = factor * (dr - (dbeta.value + xhat * dgamma.value) / n);
       const double means = dbeta.bound + std::fabs(xhat) * dgamma.bound +
                            5.0 * u * (std::fabs(dbeta.value) + std::fabs(xhat * dgamma.value));
-      return Expected{dx, std::fabs(factor) * (3.0 * u * std::fabs(of[0]) + means / n) + 3.0 * u * std::fabs(dx)};
+      return Expected{dx, std::fabs(factor) * (3.0 * u * std::fabs(dr) + means / n) + 3.0 * u * std::fabs(dx)};
     });
   }
 };
@@ -384,7 +447,7 @@ std::string batch_norm_of_sums_bound(const CallSpecs& norm, int output) {
 
 std::span<const OpDefinition* const> batch_norm_definitions() {
   return definitions_of<BatchNormForwardDefinition<false>, BatchNormForwardDefinition<true>,
-                        BatchNormBackwardDefinition>();
+                        BatchNormBackwardDefinition<false>, BatchNormBackwardDefinition<true>>();
 }
 
 }  // namespace gpubench

@@ -56,32 +56,6 @@ class ColumnSumDefinition : public OpDefinition {
 
 constexpr std::int64_t rows_at_once = 64;  // of products that the textbook computes where none are stored
 
-/// What a column of dz adds up to, and what rounding dz to its type may have moved it by.
-class DzSum {
- public:
-  /// `stored`: dz's type; `sums`: the type that it was computed in, whose numbers are rounded no more if it is no
-  /// wider.
-  DzSum(DType stored, DType sums)
-      : u_(unit_roundoff(stored) > unit_roundoff(sums) ? unit_roundoff(stored) : 0.0),
-        least_(smallest_normal(stored)) {}
-
-  void add(double dz) {
-    sum_.add(dz);
-    const double moved = u_ * std::max(std::fabs(dz), least_);  // below least_ the spacing stays the same
-    most_ += moved;
-    squares_ += moved * moved;
-  }
-  [[nodiscard]] Expected judged(double u) const {
-    return {sum_.value, sum_error_bound(sum_, u) + std::min(most_, 6.0 * std::sqrt(squares_ / 3.0))};
-  }
-
- private:
-  double u_, least_;
-  ProductSum sum_;
-  double most_ = 0.0;
-  double squares_ = 0.0;
-};
-
 OpCall gemm_of(const OpCall& call, const Gemm& gemm) {
   return {gemm_kind, gemm, call.math, call.inputs, {call.outputs[0]}, call.label, call.phase};
 }
@@ -127,14 +101,16 @@ class GemmGeluBiasGradient : public OpDefinition {
       return;
     }
     const TensorSpec& dz = operands.outputs[0];
-    std::vector<DzSum> sums(wanted.size(), DzSum(dz.dtype, operands.call.math.accumulate));
+    std::vector<StoredSum> sums(wanted.size(), StoredSum(dz.dtype, operands.call.math.accumulate));
     if (operands.written.empty()) {
       add_made_up(operands, wanted, sums);
     } else {
       add_stored(operands.written[0], wanted, sums);
     }
     const double u = accumulator_roundoff(operands.call.math);
-    std::transform(sums.begin(), sums.end(), judged.begin(), [u](const DzSum& sum) { return sum.judged(u); });
+    std::transform(sums.begin(), sums.end(), judged.begin(), [u](const StoredSum& of) {
+      return Expected{of.sum().value, sum_error_bound(of.sum(), u) + of.moved()};
+    });
   }
 
  private:
@@ -146,7 +122,7 @@ class GemmGeluBiasGradient : public OpDefinition {
     definition(gemm_kind).evaluate({product, operands.inputs, operands.outputs.first(1)}, 0, wanted, judged);
   }
 
-  static void add_stored(const TensorView& dz, std::span<const std::int64_t> columns, std::vector<DzSum>& sums) {
+  static void add_stored(const TensorView& dz, std::span<const std::int64_t> columns, std::vector<StoredSum>& sums) {
     std::vector<double> row(columns.size());
     for (std::int64_t i = 0; i < dz.shape()[0]; ++i) {
       gather(dz, columns, i * dz.shape()[1], row);
@@ -154,7 +130,8 @@ class GemmGeluBiasGradient : public OpDefinition {
     }
   }
 
-  static void add_made_up(const Operands& operands, std::span<const std::int64_t> columns, std::vector<DzSum>& sums) {
+  static void add_made_up(const Operands& operands, std::span<const std::int64_t> columns,
+                          std::vector<StoredSum>& sums) {
     const Shape& dz = operands.outputs[0].shape;
     std::vector<std::int64_t> elements;
     for (std::int64_t first = 0; first < dz[0]; first += rows_at_once) {

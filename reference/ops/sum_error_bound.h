@@ -78,6 +78,35 @@ struct ProductSum {
   return 2.0 * u * std::sqrt(sum.terms) * partial_sum_size(sum);
 }
 
+/// A sum of numbers as stored, which may have been added up before they were rounded to their type. What rounding moved
+/// a number r by is at most e = u |r|, u being its type's unit roundoff, and as good as uniform: its standard deviation
+/// is e / sqrt(3). The sum may have moved by six standard deviations, and never by more than the sum of e.
+class StoredSum {
+ public:
+  /// Of numbers that were not rounded.
+  StoredSum() = default;
+  /// `sums`: the type that they were computed in, whose numbers are rounded no more if `stored` is no narrower.
+  StoredSum(DType stored, DType sums)
+      : u_(unit_roundoff(stored) > unit_roundoff(sums) ? unit_roundoff(stored) : 0.0),
+        least_(smallest_normal(stored)) {}
+
+  void add(double number, double factor = 1.0) {
+    sum_.add(number * factor);
+    // Below least_ the spacing stays the same.
+    const double moved = u_ * std::max(std::fabs(number), least_) * std::fabs(factor);
+    most_ += moved;
+    squares_ += moved * moved;
+  }
+  [[nodiscard]] const ProductSum& sum() const { return sum_; }
+  [[nodiscard]] double moved() const { return std::min(most_, 6.0 * std::sqrt(squares_ / 3.0)); }
+
+ private:
+  double u_ = 0.0, least_ = 0.0;
+  ProductSum sum_;
+  double most_ = 0.0;
+  double squares_ = 0.0;
+};
+
 /// Unit roundoff of the accumulator that `math` promises.
 [[nodiscard]] inline double accumulator_roundoff(const Math& math) { return unit_roundoff(math.accumulate); }
 

@@ -2,6 +2,7 @@
 // tiles or don't, and channels that fill packs or don't.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,10 @@ inline std::vector<BatchNormProgram> batch_norm_programs(DType dtype) {
   std::vector<BatchNormProgram> all;
   for (const Shape& shape : {Shape{2, 1}, Shape{3, 5}, Shape{2, 9, 7, 24}, Shape{1, 6, 50, 264}, Shape{515, 8},
                              Shape{4, 5, 5, 3}, Shape{33, 520}}) {
-    for (const std::string op : {"forward ", "backward ", "forward with relu ", "forward with residual and relu "}) {
-      const bool backward = op == "backward ";
+    for (const std::string op :
+         {"forward ", "backward ", "forward with relu ", "forward with residual and relu ", "backward with relu ",
+          "backward with relu and dr ", "backward with relu, dr and dy2 "}) {
+      const bool backward = op.starts_with("backward");
       BatchNormProgram& one = all.emplace_back();
       one.what = op + std::string(name(dtype)) + shape.to_string();
       const auto data = [&](const char* what) {
@@ -37,7 +40,15 @@ inline std::vector<BatchNormProgram> batch_norm_programs(DType dtype) {
       const ValueId x = data("x"), gamma = of_channels("gamma");
       if (backward) {
         const ValueId dy = data("dy"), mean = of_channels("mean");
-        (void)batch_norm_backward(one.program, math, "back", dy, x, gamma, mean, of_channels("rstd"));
+        const ValueId rstd = of_channels("rstd");
+        if (op == "backward ") {
+          (void)batch_norm_backward(one.program, math, "back", dy, x, gamma, mean, rstd);
+        } else {
+          const bool dr = op.find("dr") != op.npos;
+          const auto dy2 = op.find("dy2") != op.npos ? std::optional(data("dy2")) : std::nullopt;
+          (void)batch_norm_relu_backward(one.program, {dy2.has_value(), dr}, math, "back",
+                                         {x, gamma, mean, rstd, data("y")}, dy, dy2);
+        }
       } else {
         const ValueId beta = of_channels("beta"), running_mean = of_channels("running_mean");
         const BatchNormChannels channels{gamma, beta, running_mean, of_channels("running_var")};

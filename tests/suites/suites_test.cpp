@@ -10,6 +10,7 @@
 #include <set>
 
 #include "harness/plan/plan.h"
+#include "reference/ops/batch_norm.h"
 #include "reference/ops/bias_gradient.h"
 #include "reference/ops/cross_entropy.h"
 #include "reference/ops/norm.h"
@@ -156,17 +157,33 @@ TEST(Suites, ATransformersTrainingStepFusesEveryBiasGradient) {
 }
 
 // A bottleneck's three convolutions each meet a norm and a ReLU, the last with the shortcut added; in the first of each
-// of the four stages the shortcut has a convolution and a norm of its own. There are 16 bottlenecks and the stem; the
-// head alone has a bias.
+// of the four stages the shortcut has a convolution and a norm of its own. On the way back each ReLU meets its norm
+// again. There are 16 bottlenecks and the stem; the head alone has a bias.
 TEST(Suites, AResnetFusesEveryConvolutionWithItsNormAndRelu) {
   EXPECT_EQ(fused_ops_of(only("convnet/resnet_block/n=4,h=56,c=64,width=64,stride=1/f32/x1")),
-            (std::map<std::string, int>{{"conv2d_batch_norm_forward", 4}}));
+            (std::map<std::string, int>{{"conv2d_batch_norm_forward", 4}, {"batch_norm_relu_backward", 3}}));
   EXPECT_EQ(fused_ops_of(only("convnet/resnet_block/n=4,h=7,c=2048,width=512,stride=1/f32/x1")),
-            (std::map<std::string, int>{{"conv2d_batch_norm_forward", 3}}));
-  EXPECT_EQ(
-      fused_ops_of(only("convnet/resnet_train_step/n=32,image=224,width=64,depth=50,classes=1000/f32/x1")),
-      (std::map<std::string, int>{
-          {"conv2d_batch_norm_forward", 53}, {"cross_entropy_forward_backward", 1}, {"gemm_weight_bias_gradient", 1}}));
+            (std::map<std::string, int>{{"conv2d_batch_norm_forward", 3}, {"batch_norm_relu_backward", 3}}));
+  EXPECT_EQ(fused_ops_of(only("convnet/resnet_train_step/n=32,image=224,width=64,depth=50,classes=1000/f32/x1")),
+            (std::map<std::string, int>{{"conv2d_batch_norm_forward", 53},
+                                        {"batch_norm_relu_backward", 49},
+                                        {"cross_entropy_forward_backward", 1},
+                                        {"gemm_weight_bias_gradient", 1}}));
+}
+
+// Of 16 bottlenecks all but the last have two readers, whose gradients are added up. The residual reads what is left of
+// the sum behind each.
+TEST(Suites, AResnetsSumsOfGradientsGoWithTheReluBehindThem) {
+  const PlannedCase step = only("convnet/resnet_train_step/n=32,image=224,width=64,depth=50,classes=1000/f32/x1");
+  const std::array claims{FusionClaim{batch_norm_relu_backward_kind, true}};
+  int sums = 0, stored = 0;
+  const Program fused = fuse(step.workload->build(step.c), claims).program;
+  for (const OpCall& op : fused.ops()) {
+    sums += op.kind == batch_norm_relu_backward_kind && op.attributes.has("dy2") ? 1 : 0;
+    stored += op.kind == batch_norm_relu_backward_kind && op.attributes.has("dr") ? 1 : 0;
+  }
+  EXPECT_EQ(sums, 15);
+  EXPECT_EQ(stored, 16);
 }
 
 TEST(Suites, EightBitOperandsComeWithScalesAndLieAlongTheAxisThatIsSummedOver) {

@@ -160,10 +160,45 @@ __global__ void __launch_bounds__(threads) batch_moments_kernel(BatchNormArgs ar
   }
 }
 
-template <class T, int N>
+/// Reads dy at an element, or with relu what of it counts: zero where y is not positive, dy2 added where it is there.
+template <class T, int N, bool relu>
+class Gradient {
+ public:
+  using W = Wide<T>;
+  __device__ __forceinline__ Gradient(const BatchNormArgs& args, std::int64_t at)
+      : dy_(load_pack<N>(static_cast<const T*>(args.dy) + at)) {
+    if constexpr (relu) {
+      y_ = load_pack<N>(static_cast<const T*>(args.y) + at);
+      sums_ = args.dy2 != nullptr;
+      if (sums_) dy2_ = load_pack<N>(static_cast<const T*>(args.dy2) + at);
+    }
+  }
+  [[nodiscard]] __device__ __forceinline__ W operator[](int i) const {
+    if constexpr (relu) {
+      const W sum = sums_ ? widen(dy_[i]) + widen(dy2_[i]) : widen(dy_[i]);
+      return widen(y_[i]) <= W(0) ? W(0) : sum;
+    } else {
+      return widen(dy_[i]);
+    }
+  }
+  /// Stores it as dr where that is there.
+  __device__ __forceinline__ void keep(const BatchNormArgs& args, std::int64_t at) const {
+    if (!relu || args.dr == nullptr) return;
+    Pack<T, N> dr;
+#pragma unroll
+    for (int i = 0; i < N; ++i) dr.at[i] = narrow<T>((*this)[i]);
+    store_pack(static_cast<T*>(args.dr) + at, dr);
+  }
+
+ private:
+  Loaded<T, N> dy_, y_, dy2_;
+  bool sums_ = false;
+};
+
+template <class T, int N, bool relu>
 __global__ void __launch_bounds__(threads) batch_gradient_sums_kernel(BatchNormArgs args) {
   using W = Wide<T>;
-  const auto *dy = static_cast<const T*>(args.dy), *x = static_cast<const T*>(args.x);
+  const auto* x = static_cast<const T*>(args.x);
   for (std::int64_t work = blockIdx.x;; work += gridDim.x) {
     const Share<N> share(args, work);
     if (share.part >= args.parts) return;
@@ -176,21 +211,25 @@ __global__ void __launch_bounds__(threads) batch_gradient_sums_kernel(BatchNormA
         args.channels,
         [&](std::int64_t first) {
           const std::int64_t second = first + share.groups * args.channels;
-          const auto a = load_pack<N>(dy + first), b = load_pack<N>(dy + second);
+          const Gradient<T, N, relu> a(args, first), b(args, second);
           const auto p = load_pack<N>(x + first), q = load_pack<N>(x + second);
 #pragma unroll
           for (int i = 0; i < N; ++i) {
-            plain[i] += widen(a[i]) + widen(b[i]);
-            weighted[i] += widen(a[i]) * (widen(p[i]) - mean[i]) + widen(b[i]) * (widen(q[i]) - mean[i]);
+            plain[i] += a[i] + b[i];
+            weighted[i] += a[i] * (widen(p[i]) - mean[i]) + b[i] * (widen(q[i]) - mean[i]);
           }
+          a.keep(args, first);
+          b.keep(args, second);
         },
         [&](std::int64_t first) {
-          const auto a = load_pack<N>(dy + first), p = load_pack<N>(x + first);
+          const Gradient<T, N, relu> a(args, first);
+          const auto p = load_pack<N>(x + first);
 #pragma unroll
           for (int i = 0; i < N; ++i) {
-            plain[i] += widen(a[i]);
-            weighted[i] += widen(a[i]) * (widen(p[i]) - mean[i]);
+            plain[i] += a[i];
+            weighted[i] += a[i] * (widen(p[i]) - mean[i]);
           }
+          a.keep(args, first);
         });
     store_block_sums<W, N>(args, share, plain, weighted, [&share](const BlockSums<W, N>& sums, int cell) {
       Moments<W> all{0, 0, 0};
@@ -339,10 +378,10 @@ __global__ void __launch_bounds__(threads) batch_normalize_kernel(BatchNormArgs 
 }
 
 /// Told how many blocks there are to be, ptxas reads both rows before it makes the first; else it saves the registers.
-template <class T, int N>
+template <class T, int N, bool relu>
 __global__ void __launch_bounds__(threads, 3) batch_gradient_kernel(BatchNormArgs args) {
   using W = Wide<T>;
-  const auto *dy = static_cast<const T*>(args.dy), *x = static_cast<const T*>(args.x);
+  const auto* x = static_cast<const T*>(args.x);
   auto* dx = static_cast<T*>(args.to);
   const W n = static_cast<W>(args.rows);
   for (std::int64_t work = blockIdx.x;; work += gridDim.x) {
@@ -359,14 +398,14 @@ __global__ void __launch_bounds__(threads, 3) batch_gradient_kernel(BatchNormArg
       plain[i] = load(static_cast<const W*>(args.dbeta) + channel) / n;
       weighted[i] = load(static_cast<const W*>(args.dgamma) + channel) * rstd / n;
     }
-    const auto gradient = [&](int i, T slope, T value) {
-      return narrow<T>(factor[i] * ((widen(slope) - plain[i]) - (widen(value) - mean[i]) * weighted[i]));
+    const auto gradient = [&](int i, W slope, T value) {
+      return narrow<T>(factor[i] * ((slope - plain[i]) - (widen(value) - mean[i]) * weighted[i]));
     };
     share.template each_row<2>(
         args.channels,
         [&](std::int64_t first) {
           const std::int64_t second = first + share.groups * args.channels;
-          const auto a = load_pack<N>(dy + first), b = load_pack<N>(dy + second);
+          const Gradient<T, N, relu> a(args, first), b(args, second);
           const auto p = load_pack<N>(x + first), q = load_pack<N>(x + second);
           Pack<T, N> of_first, of_second;
 #pragma unroll
@@ -378,7 +417,8 @@ __global__ void __launch_bounds__(threads, 3) batch_gradient_kernel(BatchNormArg
           store_pack(dx + second, of_second);
         },
         [&](std::int64_t first) {
-          const auto a = load_pack<N>(dy + first), p = load_pack<N>(x + first);
+          const Gradient<T, N, relu> a(args, first);
+          const auto p = load_pack<N>(x + first);
           Pack<T, N> result;
 #pragma unroll
           for (int i = 0; i < N; ++i) result.at[i] = gradient(i, a[i], p[i]);
@@ -400,9 +440,13 @@ void launch_packs(const BatchNormArgs& args, cudaStream_t stream) {
     }
     launch(args.relu ? batch_normalize_kernel<T, N, true> : batch_normalize_kernel<T, N, false>, grid, stream, args);
   } else {
-    launch(batch_gradient_sums_kernel<T, N>, grid, stream, args);
+    launch(args.relu ? batch_gradient_sums_kernel<T, N, true> : batch_gradient_sums_kernel<T, N, false>, grid, stream,
+           args);
     launch(batch_merge_kernel<Wide<T>, false>, merge, stream, args);
-    launch(batch_gradient_kernel<T, N>, grid, stream, args);
+    BatchNormArgs last = args;
+    if (args.dr != nullptr) last.dy = args.dr;  // as stored
+    const bool selects = args.relu && args.dr == nullptr;
+    launch(selects ? batch_gradient_kernel<T, N, true> : batch_gradient_kernel<T, N, false>, grid, stream, last);
   }
 }
 
@@ -412,7 +456,8 @@ void launch_batch_norm(const BatchNormArgs& args, cudaStream_t stream) {
     using T = typename decltype(type)::type;
     constexpr int n = pack_elements<T>;
     const auto fits = [&](const void* data) { return packs_fit<T>(data, args.rows, args.channels, n); };
-    if (fits(args.x) && fits(args.dy) && fits(args.r) && fits(args.to)) {
+    if (fits(args.x) && fits(args.dy) && fits(args.r) && fits(args.y) && fits(args.dy2) && fits(args.dr) &&
+        fits(args.to)) {
       launch_packs<T, n, forward>(args, stream);
     } else {
       launch_packs<T, 1, forward>(args, stream);

@@ -12,10 +12,13 @@ struct BatchNormArgs {
   std::int64_t rows = 0, channels = 0;
   double epsilon = 0.0, momentum = 0.0;
   const void* x = nullptr;
-  const void* dy = nullptr;  ///< of the backward
-  bool relu = false;         ///< forward: what is negative becomes zero
-  const void* r = nullptr;   ///< added before that; may be null
-  void* to = nullptr;        ///< y, or dx
+  const void* dy = nullptr;   ///< of the backward
+  bool relu = false;          ///< forward: what is negative becomes zero; backward: dy counts where y is positive
+  const void* r = nullptr;    ///< forward: added before that; may be null
+  const void* y = nullptr;    ///< backward, with relu
+  const void* dy2 = nullptr;  ///< likewise: added to dy; may be null
+  void* dr = nullptr;         ///< likewise: dy that counts, stored; may be null where dy2 is
+  void* to = nullptr;         ///< y, or dx
   const void* gamma = nullptr;
   const void* beta = nullptr;                            ///< of the forward
   void *mean = nullptr, *rstd = nullptr;                 ///< written by the forward, read by the backward

@@ -34,6 +34,8 @@ struct Fused {
 ///       that batch_norm_relu_forward would take along. Others may read the product: it stays.
 ///   batch_norm_relu_forward   batch_norm_forward, and the relu_forward that alone reads its y, or that alone reads the
 ///       add which does.
+///   batch_norm_relu_backward   relu_backward, and the first batch_norm_backward that reads its dx, which stays where
+///       others read it; and the add before, if that alone makes dy.
 ///   residual_norm_backward   layer_norm_backward, and the add that alone reads its dx.
 ///   embedding_backward_add   embedding_backward, and the add that alone reads it and an earlier gradient, which
 ///       becomes the sum in place.

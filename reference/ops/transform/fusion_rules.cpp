@@ -187,6 +187,49 @@ std::optional<Rewrite> conv2d_batch_norm(const Chain& chain, int index) {
   return std::nullopt;
 }
 
+/// dx of dr = dy where y > 0: op `index` is the relu_backward, and the norm's the first that reads its dr. Others may
+/// read it: it stays. Where dy is a sum that nothing else reads, the add goes along if it can.
+std::optional<Rewrite> batch_norm_relu_gradient(const Chain& chain, int index) {
+  const Program& program = chain.program;
+  const OpCall& relu = program.op(index);
+  if (relu.kind != relu_backward_kind) return std::nullopt;
+  const ValueId dy = relu.inputs[1], dr = relu.outputs[0];
+  const std::span<const int> readers = program.readers(dr);
+  const auto found = std::find_if(readers.begin(), readers.end(), [&](int reader) {
+    return program.op(reader).kind == batch_norm_backward_kind && program.op(reader).inputs[0] == dr;
+  });
+  if (found == readers.end()) return std::nullopt;
+  Rewrite rewrite{{index, *found}, {program.op(*found)}};
+  OpCall& fused = rewrite.fused.front();
+  const ValueId x = fused.inputs[1], dx = fused.outputs[0];
+  const auto fits = [&](std::initializer_list<ValueId> data) {
+    return std::all_of(data.begin(), data.end(), [&](ValueId id) { return is_like(program, id, program.spec(x)); });
+  };
+  const bool alone = std::all_of(fused.outputs.begin(), fused.outputs.end(),
+                                 [&](ValueId output) { return stands_alone(program, output); });
+  if (!alone || !fits({relu.inputs[0], dy, dr, x, dx}) || !may_join(chain, rewrite.ops)) return std::nullopt;
+  BatchNormReluBackward attributes{.dr = !only_reader(program, dr)};
+  fused.kind = batch_norm_relu_backward_kind;
+  fused.inputs[0] = dy;
+  fused.inputs.push_back(relu.inputs[0]);
+  const std::optional<int> sum = program.value(dy).producer;
+  if (only_reader(program, dy) && sum && program.op(*sum).kind == add_kind &&
+      fits({program.op(*sum).inputs[0], program.op(*sum).inputs[1]}) && may_join(chain, {*sum, index, *found})) {
+    rewrite.ops.insert(rewrite.ops.begin(), *sum);
+    fused.inputs[0] = program.op(*sum).inputs[0];
+    fused.inputs.push_back(program.op(*sum).inputs[1]);
+    attributes = {.dy2 = true, .dr = true};
+  }
+  if (attributes.dr) {
+    if (!stands_alone(program, dr)) return std::nullopt;
+    fused.outputs.push_back(dr);
+  }
+  fused.attributes = attributes;
+  fused.label.clear();
+  for (const int op : rewrite.ops) fused.label += (fused.label.empty() ? "" : "+") + program.op(op).label;
+  return rewrite;
+}
+
 /// The first column_sum of all rows of a value.
 std::optional<int> column_sum_of(const Program& program, ValueId id) {
   for (const int index : program.readers(id)) {
@@ -373,6 +416,7 @@ constexpr std::array rules{FusionRule{residual_norm_forward_kind, residual_norm}
                            FusionRule{clip_adamw_kind, clip_and_steps},
                            FusionRule{conv2d_batch_norm_forward_kind, conv2d_batch_norm},
                            FusionRule{batch_norm_relu_forward_kind, batch_norm_relu},
+                           FusionRule{batch_norm_relu_backward_kind, batch_norm_relu_gradient},
                            FusionRule{residual_norm_backward_kind, residual_norm_gradient},
                            FusionRule{embedding_backward_add_kind, embedding_gradient}};
 

@@ -199,6 +199,29 @@ Program batch_norm_relu_program(DType dtype, bool fused) {
   return program;
 }
 
+/// The gradients of that, of two gradients of y where it has a residual.
+Program batch_norm_relu_backward_program(DType dtype, bool residual, bool fused) {
+  Program program;
+  const std::int64_t channels = 256;
+  const auto data = [&](const char* name) {
+    return program.add(tensor(name, dtype, Shape{elements / channels, channels}, Role::activation));
+  };
+  const auto of_channels = [&](const char* name) {
+    return program.add(tensor(name, DType::f32, Shape{channels}, Role::state));
+  };
+  const BatchNormReluSaved saved{data("x"), of_channels("gamma"), of_channels("mean"), of_channels("rstd"), data("y")};
+  const ValueId dy = data("dy");
+  const auto dy2 = residual ? std::optional(data("dy2")) : std::nullopt;
+  if (fused) {
+    (void)batch_norm_relu_backward(program, {residual, residual}, Math{}, "op", saved, dy, dy2);
+  } else {
+    const ValueId sum = residual ? add(program, Math{}, "sum", dy, *dy2) : dy;
+    (void)batch_norm_backward(program, Math{}, "norm", relu_backward(program, Math{}, "relu", saved.y, sum), saved.x,
+                              saved.gamma, saved.mean, saved.rstd);
+  }
+  return program;
+}
+
 Program rotary_program(DType dtype, Rotary::Pairing pairing) {
   Program program;
   const std::int64_t heads = 32;
@@ -431,6 +454,11 @@ void add_both_types(DType dtype) {
       "batch_norm_relu_forward" + type, [=] { return batch_norm_relu_program(dtype, true); },
       [=] { return batch_norm_relu_program(dtype, false); });
   add_case("batch_norm_backward" + type, [=] { return batch_norm_program(dtype, true); });
+  for (const bool residual : {false, true}) {
+    add_case((residual ? "batch_norm_residual_relu_backward" : "batch_norm_relu_backward") + type,
+             [=] { return batch_norm_relu_backward_program(dtype, residual, true); },
+             [=] { return batch_norm_relu_backward_program(dtype, residual, false); });
+  }
   for (const auto pairing : {Rotary::Pairing::half, Rotary::Pairing::interleaved}) {
     const std::string way = pairing == Rotary::Pairing::half ? "/half" : "/interleaved";
     add_case("rotary" + way + type, [=] { return rotary_program(dtype, pairing); });

@@ -45,6 +45,7 @@ constexpr std::initializer_list<cuda::OpImplementation> implementations{
     {average_pool_forward_kind, cuda::plan_average_pool_forward},
     {batch_norm_backward_kind, cuda::plan_batch_norm_backward},
     {batch_norm_forward_kind, cuda::plan_batch_norm_forward},
+    {batch_norm_relu_backward_kind, cuda::plan_batch_norm_backward},
     {batch_norm_relu_forward_kind, cuda::plan_batch_norm_forward},
     {clip_adamw_kind, cuda::plan_adamw},
     {clip_kind, cuda::plan_clip},

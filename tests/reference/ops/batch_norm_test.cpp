@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <numeric>
+#include <optional>
 
+#include "reference/ops/pointwise.h"
 #include "tests/reference/ops/textbook_run.h"
 
 namespace gpubench::testing {
@@ -77,6 +81,118 @@ TEST(BatchNorm, GradientsOfAChannelWorkedOutByHandTakeTheSavedStatistics) {
   EXPECT_EQ(values_of(run.judge(1, 0)), (std::vector<double>{4.5, -0.5, -5.5, 1.5}));
   EXPECT_EQ(values_of(run.judge(1, 1)), (std::vector<double>{14}));
   EXPECT_EQ(values_of(run.judge(1, 2)), (std::vector<double>{16}));
+}
+
+/// batch_norm_relu_backward, and the ops that it stands for on the same tensors.
+struct FusedExample {
+  Program program;
+  ValueId y, dy, dy2, x, gamma, mean, rstd;
+  std::vector<ValueId> fused, apart;
+
+  FusedExample(DType type, const Shape& shape, bool two, bool dr) {
+    const Math math = type == DType::f64 ? f64_math : f32_math;
+    const auto data = [&](const char* name) { return source(program, name, type, shape); };
+    const auto of_channels = [&](const char* name) {
+      return source(program, name, type == DType::f64 ? type : DType::f32, Shape{shape[-1]});
+    };
+    y = data("y"), dy = data("dy"), dy2 = data("dy2"), x = data("x");
+    gamma = of_channels("gamma"), mean = of_channels("mean"), rstd = of_channels("rstd");
+    const auto second = two ? std::optional(dy2) : std::nullopt;
+    fused = batch_norm_relu_backward(program, {two, dr}, math, "fused", {x, gamma, mean, rstd, y}, dy, second);
+    const ValueId sum = two ? add(program, math, "sum", dy, dy2) : dy;
+    const ValueId selected = relu_backward(program, math, "relu", y, sum);
+    const BatchNormBackward norm = batch_norm_backward(program, math, "norm", selected, x, gamma, mean, rstd);
+    apart = {norm.dx, norm.dgamma, norm.dbeta, selected};
+    if (!dr) apart.pop_back();
+  }
+  void fill(TextbookRun& run) const {
+    for (const ValueId id : {y, dy, dy2, x, gamma, mean, rstd})
+      run.set(id, spread(program.spec(id).shape.elements(), static_cast<std::uint64_t>(id.index + 1)));
+  }
+};
+
+// As above where y is positive: of dy + dy2 = (1, 2, 3, 10) the third is left out. (1, 2, 0, 10) sums to 13, and times
+// xhat to 25/2; dx = 2 (dr - 13/4 - xhat 25/8).
+TEST(BatchNorm, TheFusedGradientLeavesOutWhereYIsNotPositive) {
+  FusedExample s(DType::f64, {4, 1}, true, true);
+  TextbookRun run(s.program);
+  run.set(s.x, {1, 3, 5, 7});
+  run.set(s.y, {2, 0.5, 0, 8});
+  run.set(s.dy, {0, 5, 1, 4});
+  run.set(s.dy2, {1, -3, 2, 6});
+  run.set(s.gamma, {4});
+  run.set(s.mean, {4});
+  run.set(s.rstd, {0.5});
+  EXPECT_EQ(values_of(run.judge(0, 0)), (std::vector<double>{4.875, 0.625, -9.625, 4.125}));
+  EXPECT_EQ(values_of(run.judge(0, 1)), (std::vector<double>{12.5}));
+  EXPECT_EQ(values_of(run.judge(0, 2)), (std::vector<double>{13}));
+  EXPECT_EQ(values_of(run.judge(0, 3)), (std::vector<double>{1, 2, 0, 10}));
+}
+
+TEST(BatchNorm, TheFusedGradientIsThatOfTheOpsItStandsFor) {
+  for (const auto& [two, dr] : {std::pair{false, false}, std::pair{false, true}, std::pair{true, true}}) {
+    const FusedExample s(DType::f64, {3, 5, 7}, two, dr);
+    TextbookRun run(s.program);
+    s.fill(run);
+    run.run();
+    ASSERT_EQ(s.fused.size(), s.apart.size());
+    for (std::size_t i = 0; i < s.fused.size(); ++i) EXPECT_EQ(run.get(s.fused[i]), run.get(s.apart[i])) << two << dr;
+    for (int output = 0; output < static_cast<int>(s.fused.size()); ++output) expect_subsets_agree(run, 0, output);
+  }
+}
+
+/// Rejected elements of dx, dgamma, dbeta and dr in bf16, where sums are taken of dr as stored or before it is rounded.
+std::array<int, 4> rejected_fused(bool sums_unrounded, bool y_ignored) {
+  constexpr std::int64_t rows = 200, c = 5;
+  FusedExample s(DType::bf16, {rows, c}, true, true);
+  TextbookRun run(s.program);
+  s.fill(run);
+  const auto y = run.get(s.y), dy = run.get(s.dy), dy2 = run.get(s.dy2), x = run.get(s.x), gamma = run.get(s.gamma),
+             mean = run.get(s.mean), rstd = run.get(s.rstd);
+  std::vector<double> dr(y.size()), dgamma(c), dbeta(c), dx(y.size());
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const double sum = y[i] > 0.0 || y_ignored ? dy[i] + dy2[i] : 0.0;
+    dr[i] = round_to(DType::bf16, sum);
+    const double summed = sums_unrounded ? sum : dr[i];
+    dbeta[i % c] += summed;
+    dgamma[i % c] += summed * ((x[i] - mean[i % c]) * rstd[i % c]);
+  }
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const std::size_t j = i % c;
+    const double xhat = (x[i] - mean[j]) * rstd[j];
+    dx[i] = gamma[j] * rstd[j] * (dr[i] - (dbeta[j] + xhat * dgamma[j]) / static_cast<double>(rows));
+  }
+  const std::array got{dx, dgamma, dbeta, dr};
+  for (std::size_t output = 0; output < got.size(); ++output) run.set(s.fused[output], got[output]);
+  const OpCall& call = s.program.op(0);
+  std::vector<TensorView> inputs, written;
+  for (const ValueId id : call.inputs) inputs.push_back(run.view(id));
+  for (const ValueId id : call.outputs) written.push_back(run.view(id));
+  const std::vector<TensorSpec> outputs = specs_of(s.program, call.outputs);
+  std::array<int, 4> bad{};
+  for (std::size_t output = 0; output < got.size(); ++output) {
+    std::vector<std::int64_t> all(got[output].size());
+    std::iota(all.begin(), all.end(), 0);
+    std::vector<Expected> judged(all.size());
+    definition(call.kind).evaluate({call, inputs, outputs, written}, static_cast<int>(output), all, judged);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const DType stored = outputs[output].dtype;
+      bad[output] += within(judged[i], stored, round_to(stored, got[output][i])) ? 0 : 1;
+    }
+  }
+  return bad;
+}
+
+TEST(BatchNorm, TheFusedSumsMayBeOfTheGradientBeforeItIsRounded) {
+  EXPECT_EQ(rejected_fused(true, false), (std::array<int, 4>{}));
+  EXPECT_EQ(rejected_fused(false, false), (std::array<int, 4>{}));
+}
+
+// What follows from a wrong dr is right: a wrong element is found once, where it was made.
+TEST(BatchNorm, AFusedGradientThatIgnoresYIsRejected) {
+  const std::array<int, 4> wrong = rejected_fused(false, true);
+  EXPECT_GT(wrong[3], 400);
+  EXPECT_EQ(wrong[0] + wrong[1] + wrong[2], 0);
 }
 
 TEST(BatchNorm, GradientsAgreeWithCentralDifferences) {
@@ -243,6 +359,11 @@ TEST(BatchNorm, CostCountsDataOnce) {
   const Cost backward = cost_of(s.program, s.program.op(1));
   EXPECT_EQ(backward.flop, 11.0 * 6400);
   EXPECT_EQ(backward.bytes, 3.0 * 6400 * 2 + 5 * 64 * 4);
+  const FusedExample fused(DType::bf16, {10, 10, 64}, false, false), both(DType::bf16, {10, 10, 64}, true, true);
+  EXPECT_EQ(cost_of(fused.program, fused.program.op(0)).flop, 12.0 * 6400);
+  EXPECT_EQ(cost_of(fused.program, fused.program.op(0)).bytes, 4.0 * 6400 * 2 + 5 * 64 * 4);
+  EXPECT_EQ(cost_of(both.program, both.program.op(0)).flop, 13.0 * 6400);
+  EXPECT_EQ(cost_of(both.program, both.program.op(0)).bytes, 6.0 * 6400 * 2 + 5 * 64 * 4);
 }
 
 TEST(BatchNorm, AGradientIntoAStatisticIsAnError) {
@@ -269,6 +390,8 @@ TEST(BatchNorm, WhatDoesNotFitIsRefusedByName) {
   };
   EXPECT_NE(refused(few).find("'few' has shape [7]"), std::string::npos) << refused(few);
   EXPECT_NE(refused(narrow).find("'narrow'"), std::string::npos) << refused(narrow);
+  const std::string alone = program_error([] { FusedExample(DType::f32, {4, 8}, true, false); });
+  EXPECT_NE(alone.find("{dy2} with a second gradient"), std::string::npos) << alone;
 }
 
 }  // namespace batch_norm_test

@@ -52,6 +52,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "average_pool_forward",
                                       "batch_norm_backward",
                                       "batch_norm_forward",
+                                      "batch_norm_relu_backward",
                                       "batch_norm_relu_forward",
                                       "broadcast",
                                       "cast",
@@ -120,7 +121,7 @@ TEST(Definitions, HoldTheWholeOpSet) {
                                       "update_scale"}) {
     EXPECT_EQ(definition(OpKind{name}).kind().name, name);
   }
-  EXPECT_EQ(definitions().size(), 78U);
+  EXPECT_EQ(definitions().size(), 79U);
 }
 
 TEST(Definitions, AnUnknownKindIsAnErrorNamingTheKnownOnes) {
@@ -188,6 +189,8 @@ void add_matrix_ops(Program& p) {
   const BatchNormForward batch =
       batch_norm_forward(p, {}, f32_math, "batch_norm", x, {row, row, running_mean, running_var});
   (void)batch_norm_backward(p, f32_math, "batch_norm.backward", y, x, row, batch.mean, batch.rstd);
+  (void)batch_norm_relu_backward(p, {.dy2 = true, .dr = true}, f32_math, "batch_norm_relu.backward",
+                                 {x, row, batch.mean, batch.rstd, batch.y}, y, x);
   (void)batch_norm_relu_forward(
       p, {}, f32_math, "batch_norm_relu", x,
       {row, row, source(p, "running_mean2", DType::f32, {4}), source(p, "running_var2", DType::f32, {4})}, y);

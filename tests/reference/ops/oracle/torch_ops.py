@@ -414,6 +414,12 @@ def batch_norm_backward(op, dy, x, gamma, mean, rstd):
     return gradients(forward, [x, gamma, torch.zeros_like(gamma)], dy)
 
 
+@computes("batch_norm_relu_backward")
+def batch_norm_relu_backward(op, dy, x, gamma, mean, rstd, y, dy2=None):
+    dr, = relu_backward(op, y, dy if dy2 is None else dy + dy2)
+    return (*batch_norm_backward(op, dr, x, gamma, mean, rstd), *([dr] if op.dr else []))
+
+
 def loss_of(op, logits, labels):
     """PyTorch has no z-loss: the mean over the rows that count of what PaLM adds."""
     counted = labels != op.ignore_index if op.ignores else torch.ones_like(labels, dtype=torch.bool)

@@ -86,6 +86,19 @@ void add_row_programs(OraclePrograms& all) {
       }
     }
   }
+  for (const auto& [two, dr] : {std::pair{false, false}, std::pair{false, true}, std::pair{true, true}}) {
+    add_program(all, "batch_norm_relu_backward dy2=" + std::to_string(two) + " dr=" + std::to_string(dr),
+                [two = two, dr = dr](Program& p) {
+                  const Shape shape{2, 3, 5, 4}, row{4};
+                  const ValueId x = of(p, "x", shape), gamma = of(p, "gamma", row);
+                  const BatchNormChannels channels{gamma, of(p, "beta", row), of(p, "running_mean", row),
+                                                   of(p, "running_var", row, Fill::positive(1))};
+                  const BatchNormForward y = batch_norm_relu_forward(p, {}, f32_math, "y", x, channels);
+                  const auto dy2 = two ? std::optional(of(p, "dy2", shape)) : std::nullopt;
+                  (void)batch_norm_relu_backward(p, {two, dr}, f32_math, "dx", {x, gamma, y.mean, y.rstd, y.y},
+                                                 of(p, "dy", shape), dy2);
+                });
+  }
   add_differentiated(all, "cross_entropy", [](Program& p) -> OracleForward {
     const ValueId logits = of(p, "logits", {7, 5}, Fill::normal(4)), labels = tokens(p, "labels", 7, 5);
     (void)cross_entropy_forward_backward(p, f32_math, "both", logits, labels);

@@ -199,6 +199,86 @@ TEST(Fuse, ANormThatCannotGoWithTheConvolutionStillGoesWithItsRelu) {
   EXPECT_EQ(labels_of(fuse(p, convolution_claims).program), (Labels{"conv", "residual", "norm+sum+relu"}));
 }
 
+constexpr std::array batch_norm_backward_claim{FusionClaim{batch_norm_relu_backward_kind, true}};
+
+/// The backward of y = relu(norm(x)), or of relu(norm(x) + r), of dy; and tensors that tests read.
+struct ReluBackward {
+  Program p;
+  ValueId dy, dr;
+  BatchNormBackward norm;
+
+  explicit ReluBackward(bool sum = false) {
+    const auto data = [this](const char* name) { return source(p, name, DType::f32, {4, 6}); };
+    const ValueId x = data("x"), y = data("y"), row = source(p, "row", DType::f32, {6});
+    dy = sum ? add(p, f32_math, "sum", data("a"), data("b")) : data("dy");
+    dr = relu_backward(p, f32_math, "relu", y, dy);
+    norm = batch_norm_backward(p, f32_math, "norm", dr, x, row, row, row);
+  }
+};
+
+TEST(Fuse, ARelusGradientGoesWithTheBatchNormsAndIsNotStored) {
+  const ReluBackward of;
+
+  const Fused fused = fuse(of.p, batch_norm_backward_claim);
+
+  EXPECT_EQ(fused.rewrites, (Labels{"relu+norm = batch_norm_relu_backward"}));
+  const OpCall& op = fused.program.op(0);
+  EXPECT_EQ(op.input("dy"), of.dy);
+  EXPECT_EQ(fused.program.spec(op.input("y")).name, "y");
+  EXPECT_EQ(fused.program.spec(op.output("dx")).name, of.p.spec(of.norm.dx).name);
+  EXPECT_EQ(fused.program.values().size(), of.p.values().size() - 1);
+}
+
+TEST(Fuse, ARelusGradientThatTheResidualReadsStays) {
+  ReluBackward of;
+  scale(of.p, 2.0, f32_math, "residual", of.dr);
+
+  const Fused fused = fuse(of.p, batch_norm_backward_claim);
+
+  EXPECT_EQ(labels_of(fused.program), (Labels{"relu+norm", "residual"}));
+  EXPECT_EQ(fused.program.op(0).output("dr"), fused.program.op(1).inputs[0]);
+  EXPECT_EQ(fused.program.values().size(), of.p.values().size());
+}
+
+TEST(Fuse, TheSumOfTwoGradientsGoesAlongAndIsNotStored) {
+  const ReluBackward of(true);
+
+  const Fused fused = fuse(of.p, batch_norm_backward_claim);
+
+  EXPECT_EQ(labels_of(fused.program), (Labels{"sum+relu+norm"}));
+  const OpCall& op = fused.program.op(0);
+  EXPECT_EQ(fused.program.spec(op.input("dy")).name, "a");
+  EXPECT_EQ(fused.program.spec(op.input("dy2")).name, "b");
+  EXPECT_EQ(fused.program.spec(op.output("dr")).name, of.p.spec(of.dr).name);
+}
+
+TEST(Fuse, ASumOfGradientsThatAnotherOpReadsStaysAnAdd) {
+  ReluBackward of(true);
+  scale(of.p, 2.0, f32_math, "read", of.dy);
+
+  EXPECT_EQ(labels_of(fuse(of.p, batch_norm_backward_claim).program), (Labels{"sum", "relu+norm", "read"}));
+}
+
+// The shortcut's norm reads it first, and the other one what that stored.
+TEST(Fuse, OfTwoBatchNormsThatReadARelusGradientTheFirstTakesIt) {
+  ReluBackward of;
+  const ValueId x = source(of.p, "x2", DType::f32, {4, 6}), row = source(of.p, "row2", DType::f32, {6});
+  (void)batch_norm_backward(of.p, f32_math, "second", of.dr, x, row, row, row);
+
+  EXPECT_EQ(labels_of(fuse(of.p, batch_norm_backward_claim).program), (Labels{"relu+norm", "second"}));
+}
+
+TEST(Fuse, ARelusGradientStaysWhereTheBatchNormWaitsForAnOpInBetween) {
+  Program p;
+  const auto data = [&p](const char* name) { return source(p, name, DType::f32, {4, 6}); };
+  const ValueId row = source(p, "row", DType::f32, {6});
+  const ValueId dr = relu_backward(p, f32_math, "relu", data("y"), data("dy"));
+  const ValueId later = scale(p, 2.0, f32_math, "later", data("x"));
+  (void)batch_norm_backward(p, f32_math, "norm", dr, later, row, row, row);
+
+  EXPECT_TRUE(fuse(p, batch_norm_backward_claim).rewrites.empty());
+}
+
 TEST(Fuse, SaysWhichRewritesHaveNoMeasuredGain) {
   const std::array claims{FusionClaim{residual_norm_forward_kind, false}};
 
