@@ -14,7 +14,36 @@
 namespace gpubench::cpu {
 namespace {
 
-constexpr std::int64_t moment_rows = 4;
+/// Of f32 or bf16: what every loop here is a template over, for vector code that widens and rounds as it goes.
+struct DataRows {
+  DataRows() = default;
+  DataRows(const Tensor& tensor, bool streams)
+      : first(tensor.data), is_bf16(tensor.spec.dtype == DType::bf16), streaming(streams) {}
+
+  template <class T>
+  [[nodiscard]] T* at(std::int64_t element) const {
+    return reinterpret_cast<T*>(first) + element;
+  }
+  std::byte* first = nullptr;
+  bool is_bf16 = false, streaming = false;
+};
+
+/// A block on its way to memory: made in place, or in a buffer where it goes around the caches.
+template <class T>
+class StoredBlock {
+ public:
+  [[gnu::always_inline]] T* place(const DataRows& to, std::int64_t element) {
+    return to.streaming ? values_.data() : to.at<T>(element);
+  }
+  [[gnu::always_inline]] void commit(const DataRows& to, std::int64_t element, std::int64_t count) const {
+    if (!to.streaming) return;
+    stream_store(reinterpret_cast<std::byte*>(to.at<T>(element)), reinterpret_cast<const std::byte*>(values_.data()),
+                 static_cast<std::size_t>(count) * sizeof(T));
+  }
+
+ private:
+  alignas(64) std::array<T, block_elements> values_;
+};
 
 /// Merges moments of `group` rows with those of the `before` rows that m2, the sum of squared deviations, and mean are
 /// of.
@@ -25,20 +54,6 @@ struct MergeWeights {
 };
 
 GPUBENCH_VECTOR_CLONES
-void merge_four_rows(const std::array<const float*, moment_rows>& rows, MergeWeights weights, std::int64_t count,
-                     float* mean, float* m2) {
-  const float *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float of_group = ((a[i] + b[i]) + (c[i] + d[i])) * 0.25F;
-    const float da = a[i] - of_group, db = b[i] - of_group, dc = c[i] - of_group, dd = d[i] - of_group;
-    const float delta = of_group - mean[i];
-    mean[i] += delta * weights.mean;
-    m2[i] += ((da * da + db * db) + (dc * dc + dd * dd)) + delta * delta * weights.m2;
-  }
-}
-
-GPUBENCH_VECTOR_CLONES
 void merge_moments(const float* of_group, const float* m2_of_group, MergeWeights weights, std::int64_t count,
                    float* mean, float* m2) {
 #pragma omp simd
@@ -47,77 +62,6 @@ void merge_moments(const float* of_group, const float* m2_of_group, MergeWeights
     mean[i] += delta * weights.mean;
     m2[i] += m2_of_group[i] + delta * delta * weights.m2;
   }
-}
-
-GPUBENCH_VECTOR_CLONES
-void normalize_row(const float* x, const float* mean, const float* scale, const float* beta, std::int64_t count,
-                   float* y) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) y[i] = (x[i] - mean[i]) * scale[i] + beta[i];
-}
-
-/// r: null, or a row that is added.
-GPUBENCH_VECTOR_CLONES
-void normalize_relu_row(const float* x, const float* mean, const float* scale, const float* beta, const float* r,
-                        std::int64_t count, float* y) {
-  const auto relu = [](float value) { return value < 0.0F ? 0.0F : value; };  // a NaN spreads
-  if (r == nullptr) {
-#pragma omp simd
-    for (std::int64_t i = 0; i < count; ++i) y[i] = relu((x[i] - mean[i]) * scale[i] + beta[i]);
-  } else {
-#pragma omp simd
-    for (std::int64_t i = 0; i < count; ++i) y[i] = relu((x[i] - mean[i]) * scale[i] + beta[i] + r[i]);
-  }
-}
-
-/// dr = dy, to which dy2 is added where it is not null, or zero where y is not positive.
-GPUBENCH_VECTOR_CLONES
-void select_row(const float* y, const float* dy, const float* dy2, std::int64_t count, float* dr) {
-  if (dy2 == nullptr) {
-#pragma omp simd
-    for (std::int64_t i = 0; i < count; ++i) dr[i] = y[i] <= 0.0F ? 0.0F : dy[i];
-  } else {
-#pragma omp simd
-    for (std::int64_t i = 0; i < count; ++i) dr[i] = y[i] <= 0.0F ? 0.0F : dy[i] + dy2[i];
-  }
-}
-
-using RowPair = std::array<const float*, 2>;  // of dy, and of x
-
-GPUBENCH_VECTOR_CLONES
-void add_two_rows(const RowPair& first, const RowPair& second, const float* mean, std::int64_t count, float* plain,
-                  float* weighted) {
-  const float *dy = first[0], *x = first[1], *next_dy = second[0], *next_x = second[1];
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) {
-    plain[i] += dy[i] + next_dy[i];
-    weighted[i] += dy[i] * (x[i] - mean[i]) + next_dy[i] * (next_x[i] - mean[i]);
-  }
-}
-
-GPUBENCH_VECTOR_CLONES
-void add_one_row(const RowPair& row, const float* mean, std::int64_t count, float* plain, float* weighted) {
-  const float *dy = row[0], *x = row[1];
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) {
-    plain[i] += dy[i];
-    weighted[i] += dy[i] * (x[i] - mean[i]);
-  }
-}
-
-/// What the rows of dx are made with, by channel.
-struct ChannelProjection {
-  const float *mean, *factor, *of_plain, *of_weighted;
-};
-
-GPUBENCH_VECTOR_CLONES
-void project_row(const RowPair& row, const ChannelProjection& by, std::int64_t first, std::int64_t count, float* dx) {
-  const float *dy = row[0], *x = row[1];
-  const float *mean = by.mean + first, *factor = by.factor + first, *of_plain = by.of_plain + first,
-              *of_weighted = by.of_weighted + first;
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i)
-    dx[i] = factor[i] * ((dy[i] - of_plain[i]) - (x[i] - mean[i]) * of_weighted[i]);
 }
 
 /// What both ways have in common: parts of the rows, each with two sums per channel; two vectors of what is made of
@@ -147,68 +91,89 @@ struct ChannelWork {
         std::fill_n(vector(index, 0), 2 * channels, 0.0F);
         sum(part(index), vector(index, 0), vector(index, 1));
       }
+      stream_fence();
     });
     parallel_chunks(threads, channels, element_grain, combine);
   }
-
-  /// Calls make(first element, first channel, count, block) for every block of `to`.
-  template <class Make>
-  void write_rows(const Sink& to, const Make& make) const {
+  /// Calls write(rows) for every part.
+  template <class Write>
+  void write_rows(const Write& write) const {
     parallel_chunks(threads, rows, row_grain(channels), [&](std::int64_t begin, std::int64_t end) {
-      BlockBuffer result;
-      for (std::int64_t row = begin; row < end; ++row) {
-        for (std::int64_t c = 0; c < channels; c += block_elements) {
-          const std::int64_t count = std::min(block_elements, channels - c);
-          float* block = to.place(row * channels + c, result);
-          make(row * channels + c, c, count, block);
-          to.commit(row * channels + c, count, block);
-        }
-      }
+      write(Chunk{begin, end});
       stream_fence();
     });
+  }
+
+  /// Calls make(first element, first channel, count) for the blocks of these rows.
+  template <class Make>
+  [[gnu::always_inline]] void each_block(const Chunk& of, const Make& make) const {
+    for (std::int64_t row = of.begin; row < of.end; ++row) {
+      for (std::int64_t c = 0; c < channels; c += block_elements) {
+        make(row * channels + c, c, std::min(block_elements, channels - c));
+      }
+    }
   }
 };
 
 struct BatchForward : ChannelWork {
   float epsilon = 0.0F, momentum = 0.0F;
   bool relu = false, residual = false;
-  Source x, r;
-  Sink y;
+  DataRows x, r, y;
   const float *gamma = nullptr, *beta = nullptr;
   float *mean = nullptr, *rstd = nullptr, *running_mean = nullptr, *running_var = nullptr;
 
-  void operator()() const {
-    take_sums([this](const Chunk& of, float* means, float* m2s) { take_moments(of, means, m2s); },
-              [this](std::int64_t begin, std::int64_t end) { combine(begin, end); });
-    write_rows(y, [this](std::int64_t first, std::int64_t c, std::int64_t count, float* block) {
-      BlockBuffer buffer, r_buffer;
-      const float* from = x.read(first, count, buffer);
-      if (!relu) return normalize_row(from, mean + c, made(0) + c, beta + c, count, block);
-      const float* added = residual ? r.read(first, count, r_buffer) : nullptr;
-      normalize_relu_row(from, mean + c, made(0) + c, beta + c, added, count, block);
-    });
-  }
+  void operator()() const;
 
-  void take_moments(const Chunk& of, float* means, float* m2s) const {
-    std::array<BlockBuffer, moment_rows> buffers;
-    std::array<const float*, moment_rows> blocks{};
+  template <class T>
+  [[gnu::always_inline]] void add_moments_of(const Chunk& of, float* means, float* m2s) const {
+    constexpr std::int64_t group = 4;
     std::int64_t row = of.begin;
-    for (std::int64_t group = moment_rows; row < of.end; row += group) {
-      if (of.end - row < moment_rows) group = 1;
+    for (; row + group <= of.end; row += group) {
       const MergeWeights weights(row - of.begin, group);
-      for (std::int64_t c = 0; c < channels; c += block_elements) {
-        const std::int64_t count = std::min(block_elements, channels - c);
-        for (std::int64_t k = 0; k < group; ++k) {
-          const auto at = static_cast<std::size_t>(k);
-          blocks[at] = x.read((row + k) * channels + c, count, buffers[at]);
-        }
-        if (group == moment_rows) {
-          merge_four_rows(blocks, weights, count, means + c, m2s + c);
-        } else {
-          merge_moments(blocks[0], zeros.data(), weights, count, means + c, m2s + c);
-        }
+      const T *a = x.at<T>(row * channels), *b = a + channels, *c = b + channels, *d = c + channels;
+#pragma omp simd
+      for (std::int64_t i = 0; i < channels; ++i) {
+        const float wa = widen(a[i]), wb = widen(b[i]), wc = widen(c[i]), wd = widen(d[i]);
+        const float of_group = ((wa + wb) + (wc + wd)) * 0.25F;
+        const float da = wa - of_group, db = wb - of_group, dc = wc - of_group, dd = wd - of_group;
+        const float delta = of_group - means[i];
+        means[i] += delta * weights.mean;
+        m2s[i] += ((da * da + db * db) + (dc * dc + dd * dd)) + delta * delta * weights.m2;
       }
     }
+    for (; row < of.end; ++row) {
+      const MergeWeights weights(row - of.begin, 1);
+      const T* a = x.at<T>(row * channels);
+#pragma omp simd
+      for (std::int64_t i = 0; i < channels; ++i) {
+        const float delta = widen(a[i]) - means[i];
+        means[i] += delta * weights.mean;
+        m2s[i] += delta * delta * weights.m2;
+      }
+    }
+  }
+
+  template <class T>
+  [[gnu::always_inline]] void normalize_of(const Chunk& of) const {
+    StoredBlock<T> block;
+    each_block(of, [&](std::int64_t first, std::int64_t channel, std::int64_t count) {
+      const T *from = x.at<T>(first), *added = residual ? r.at<T>(first) : from;
+      const float *m = mean + channel, *scale = made(0) + channel, *b = beta + channel;
+      T* to = block.place(y, first);
+      const auto cut = [](float value) { return value < 0.0F ? 0.0F : value; };  // a NaN spreads
+      if (!relu) {
+#pragma omp simd
+        for (std::int64_t i = 0; i < count; ++i) to[i] = narrow<T>((widen(from[i]) - m[i]) * scale[i] + b[i]);
+      } else if (!residual) {
+#pragma omp simd
+        for (std::int64_t i = 0; i < count; ++i) to[i] = narrow<T>(cut((widen(from[i]) - m[i]) * scale[i] + b[i]));
+      } else {
+#pragma omp simd
+        for (std::int64_t i = 0; i < count; ++i)
+          to[i] = narrow<T>(cut((widen(from[i]) - m[i]) * scale[i] + b[i] + widen(added[i])));
+      }
+      block.commit(y, first, count);
+    });
   }
 
   void combine(std::int64_t begin, std::int64_t end) const {
@@ -230,59 +195,98 @@ struct BatchForward : ChannelWork {
       moving(running_var[c], m2 / (n - 1.0F));
     }
   }
-
-  static constexpr std::array<float, block_elements> zeros{};
 };
 
-/// With a ReLU, dr takes dy's place. Where it is stored, the first pass writes it and the second reads it.
+GPUBENCH_VECTOR_CLONES
+void add_moments(const BatchForward& work, const Chunk& of, float* means, float* m2s) {
+  work.x.is_bf16 ? work.add_moments_of<bf16>(of, means, m2s) : work.add_moments_of<float>(of, means, m2s);
+}
+
+GPUBENCH_VECTOR_CLONES
+void normalize(const BatchForward& work, const Chunk& of) {
+  work.x.is_bf16 ? work.normalize_of<bf16>(of) : work.normalize_of<float>(of);
+}
+
+void BatchForward::operator()() const {
+  take_sums([this](const Chunk& of, float* means, float* m2s) { add_moments(*this, of, means, m2s); },
+            [this](std::int64_t begin, std::int64_t end) { combine(begin, end); });
+  write_rows([this](const Chunk& of) { normalize(*this, of); });
+}
+
+/// What the passes of the backward take for dy: that itself; with a ReLU, dr, which may be a sum and may be stored.
+enum class Slope { given, selected, stored, summed };
+
 struct BatchBackward : ChannelWork {
-  BatchNormReluBackward with;
-  bool relu = false;
-  Source dy, x, y, dy2, stored_dr;
-  Sink dx, dr;
+  Slope slope = Slope::given;
+  DataRows dy, x, y, dy2, dx, dr;
   const float *gamma = nullptr, *mean = nullptr, *rstd = nullptr;
   float *dgamma = nullptr, *dbeta = nullptr;
 
-  void operator()() const {
-    take_sums([this](const Chunk& of, float* plain, float* weighted) { add_rows(of, plain, weighted); },
-              [this](std::int64_t begin, std::int64_t end) { combine(begin, end); });
-    // The sums of the first part are no longer wanted.
-    const ChannelProjection by{mean, made(0), made(1), vector(0, 0)};
-    write_rows(dx, [&](std::int64_t first, std::int64_t c, std::int64_t count, float* block) {
-      std::array<BlockBuffer, 2> buffers;
-      const float* slope = with.dr ? stored_dr.read(first, count, buffers[0]) : gradient(first, count, buffers[0]);
-      project_row({slope, x.read(first, count, buffers[1])}, by, c, count, block);
-    });
+  void operator()() const;
+
+  template <class T, Slope of>
+  [[gnu::always_inline]] static float slope_of(T dy, T y, T dy2) {
+    const float sum = of == Slope::summed ? widen(dy) + widen(dy2) : widen(dy);
+    return of != Slope::given && widen(y) <= 0.0F ? 0.0F : sum;
   }
 
-  /// dy, or dr, which is stored if it is to be.
-  const float* gradient(std::int64_t first, std::int64_t count, BlockBuffer& buffer) const {
-    if (!relu) return dy.read(first, count, buffer);
-    std::array<BlockBuffer, 3> buffers;
-    float* made = with.dr ? dr.place(first, buffer) : buffer.values.data();
-    select_row(y.read(first, count, buffers[0]), dy.read(first, count, buffers[1]),
-               with.dy2 ? dy2.read(first, count, buffers[2]) : nullptr, count, made);
-    if (with.dr) dr.commit(first, count, made);
-    return made;
-  }
-
-  void add_rows(const Chunk& of, float* plain, float* weighted) const {
-    std::array<BlockBuffer, 4> buffers;
-    for (std::int64_t row = of.begin; row < of.end; row += 2) {
-      for (std::int64_t c = 0; c < channels; c += block_elements) {
-        const std::int64_t count = std::min(block_elements, channels - c);
-        const auto pair = [&](std::int64_t at, std::size_t first_buffer) {
-          return RowPair{gradient(at * channels + c, count, buffers[first_buffer]),
-                         x.read(at * channels + c, count, buffers[first_buffer + 1])};
-        };
-        if (row + 1 < of.end) {
-          add_two_rows(pair(row, 0), pair(row + 1, 2), mean + c, count, plain + c, weighted + c);
+  /// Of a row, and of the next if it is `both`.
+  template <class T, Slope of, bool both>
+  [[gnu::always_inline]] void add_row(std::int64_t row, float* plain, float* weighted) const {
+    constexpr bool selects = of != Slope::given, sums = of == Slope::summed, stores = sums || of == Slope::stored;
+    StoredBlock<T> block, next_block;
+    for (std::int64_t c = 0; c < channels; c += block_elements) {
+      const std::int64_t count = std::min(block_elements, channels - c);
+      const std::int64_t at = row * channels + c, next = both ? at + channels : at;
+      const T *a = dy.at<T>(at), *b = dy.at<T>(next), *x_a = x.at<T>(at), *x_b = x.at<T>(next);
+      const T *y_a = selects ? y.at<T>(at) : a, *y_b = selects ? y.at<T>(next) : b;
+      const T *dy2_a = sums ? dy2.at<T>(at) : a, *dy2_b = sums ? dy2.at<T>(next) : b;
+      T *dr_a = stores ? block.place(dr, at) : nullptr, *dr_b = stores ? next_block.place(dr, next) : nullptr;
+      const float* m = mean + c;
+      float *to_plain = plain + c, *to_weighted = weighted + c;
+#pragma omp simd
+      for (std::int64_t i = 0; i < count; ++i) {
+        const float slope = slope_of<T, of>(a[i], y_a[i], dy2_a[i]);
+        if constexpr (stores) dr_a[i] = narrow<T>(slope);
+        if constexpr (both) {
+          const float next_slope = slope_of<T, of>(b[i], y_b[i], dy2_b[i]);
+          if constexpr (stores) dr_b[i] = narrow<T>(next_slope);
+          to_plain[i] += slope + next_slope;
+          to_weighted[i] += slope * (widen(x_a[i]) - m[i]) + next_slope * (widen(x_b[i]) - m[i]);
         } else {
-          add_one_row(pair(row, 0), mean + c, count, plain + c, weighted + c);
+          to_plain[i] += slope;
+          to_weighted[i] += slope * (widen(x_a[i]) - m[i]);
         }
       }
+      if constexpr (stores) block.commit(dr, at, count);
+      if constexpr (stores && both) next_block.commit(dr, next, count);
     }
-    stream_fence();
+  }
+
+  template <class T, Slope of>
+  [[gnu::always_inline]] void add_rows_of(const Chunk& range, float* plain, float* weighted) const {
+    std::int64_t row = range.begin;
+    for (; row + 1 < range.end; row += 2) add_row<T, of, true>(row, plain, weighted);
+    if (row < range.end) add_row<T, of, false>(row, plain, weighted);
+  }
+
+  template <class T, Slope of>
+  [[gnu::always_inline]] void project_of(const Chunk& range) const {
+    const float *factors = made(0), *plains = made(1), *weighteds = vector(0, 0);
+    StoredBlock<T> block;
+    each_block(range, [&](std::int64_t first, std::int64_t c, std::int64_t count) {
+      const T* slopes = of == Slope::stored ? dr.at<T>(first) : dy.at<T>(first);
+      const T *selecting = of == Slope::selected ? y.at<T>(first) : slopes, *xs = x.at<T>(first);
+      const float *m = mean + c, *factor = factors + c, *of_plain = plains + c, *of_weighted = weighteds + c;
+      T* to = block.place(dx, first);
+#pragma omp simd
+      for (std::int64_t i = 0; i < count; ++i) {
+        constexpr Slope read = of == Slope::selected ? of : Slope::given;
+        const float value = slope_of<T, read>(slopes[i], selecting[i], slopes[i]);
+        to[i] = narrow<T>(factor[i] * ((value - of_plain[i]) - (widen(xs[i]) - m[i]) * of_weighted[i]));
+      }
+      block.commit(dx, first, count);
+    });
   }
 
   void combine(std::int64_t begin, std::int64_t end) const {
@@ -301,6 +305,43 @@ struct BatchBackward : ChannelWork {
     }
   }
 };
+
+template <class T>
+[[gnu::always_inline]] inline void add_rows_as(const BatchBackward& work, const Chunk& of, float* plain,
+                                               float* weighted) {
+  switch (work.slope) {
+    case Slope::given: return work.add_rows_of<T, Slope::given>(of, plain, weighted);
+    case Slope::selected: return work.add_rows_of<T, Slope::selected>(of, plain, weighted);
+    case Slope::stored: return work.add_rows_of<T, Slope::stored>(of, plain, weighted);
+    case Slope::summed: return work.add_rows_of<T, Slope::summed>(of, plain, weighted);
+  }
+}
+
+/// What was stored is read.
+template <class T>
+[[gnu::always_inline]] inline void project_as(const BatchBackward& work, const Chunk& of) {
+  switch (work.slope) {
+    case Slope::given: return work.project_of<T, Slope::given>(of);
+    case Slope::selected: return work.project_of<T, Slope::selected>(of);
+    default: return work.project_of<T, Slope::stored>(of);
+  }
+}
+
+GPUBENCH_VECTOR_CLONES
+void add_rows(const BatchBackward& work, const Chunk& of, float* plain, float* weighted) {
+  work.x.is_bf16 ? add_rows_as<bf16>(work, of, plain, weighted) : add_rows_as<float>(work, of, plain, weighted);
+}
+
+GPUBENCH_VECTOR_CLONES
+void project(const BatchBackward& work, const Chunk& of) {
+  work.x.is_bf16 ? project_as<bf16>(work, of) : project_as<float>(work, of);
+}
+
+void BatchBackward::operator()() const {
+  take_sums([this](const Chunk& of, float* plain, float* weighted) { add_rows(*this, of, plain, weighted); },
+            [this](std::int64_t begin, std::int64_t end) { combine(begin, end); });
+  write_rows([this](const Chunk& of) { project(*this, of); });
+}
 
 template <class Work>
 Work channel_work(const OpCall& call, const Named<TensorSpec>& operand, const CpuContext& context) {
@@ -344,15 +385,16 @@ Plan plan_batch_norm_forward(const OpCall& call, std::span<const TensorSpec> ten
 
 Plan plan_batch_norm_backward(const OpCall& call, std::span<const TensorSpec> tensors, const CpuContext& context) {
   auto work = channel_work<BatchBackward>(call, {call, tensors}, context);
-  work.relu = call.kind == batch_norm_relu_backward_kind;
-  if (work.relu) work.with = call.attributes.as<BatchNormReluBackward>();
+  if (call.kind == batch_norm_relu_backward_kind) {
+    const auto& with = call.attributes.as<BatchNormReluBackward>();
+    work.slope = with.dy2 ? Slope::summed : with.dr ? Slope::stored : Slope::selected;
+  }
   return own_plan(call, work,
                   {{"dy", to<&BatchBackward::dy>},
                    {"x", to<&BatchBackward::x>},
                    {"y?", to<&BatchBackward::y>},
                    {"dy2?", to<&BatchBackward::dy2>},
                    {"dr?", to<&BatchBackward::dr>},
-                   {"dr?", to<&BatchBackward::stored_dr>},
                    {"gamma", to<&BatchBackward::gamma>},
                    {"mean", to<&BatchBackward::mean>},
                    {"rstd", to<&BatchBackward::rstd>},

@@ -89,6 +89,7 @@ class Rotation {
 
 /// Measured by memory_bench: of_two_ops.
 constexpr std::array claims{FusionClaim{batch_norm_relu_forward_kind, true},
+                            FusionClaim{batch_norm_relu_backward_kind, true},
                             FusionClaim{residual_norm_forward_kind, true},
                             FusionClaim{cross_entropy_forward_backward_kind, true}, FusionClaim{clip_adamw_kind, true}};
 
