@@ -3,10 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <vector>
 
 #include "tests/reference/cpu/program_run.h"
 
@@ -162,40 +159,6 @@ std::string title_of(const ::testing::TestParamInfo<std::tuple<Case, DType>>& in
 INSTANTIATE_TEST_SUITE_P(All, Conv2dPasses,
                          ::testing::Combine(::testing::ValuesIn(cases), ::testing::Values(DType::f32, DType::bf16)),
                          title_of);
-
-TEST(Conv2dWorkspace, IsEnoughWhereverInAPageItBegins) {
-  constexpr std::size_t page = 4096, around = 2 * page;
-  Backend& backend = shared_backend();
-  for (const DType dtype : {DType::f32, DType::bf16}) {
-    if (dtype == DType::bf16 && !testing::onednn_has_bf16()) continue;
-    Program program;
-    const ValueId x = program.add(tensor("x", dtype, Shape{1, 56, 56, 3}, Role::activation));
-    const ValueId filter = program.add(tensor("filter", dtype, Shape{64, 7, 7, 3}, Role::parameter));
-    (void)conv2d_forward(program, {2, 2, 3, 3, 1, 1, 1}, Math{}, "conv", x, filter);
-    std::vector<TensorSpec> specs;
-    std::vector<Buffer> buffers;
-    std::vector<Tensor> tensors;
-    for (const Value& value : program.values()) {
-      specs.push_back(value.spec);
-      buffers.push_back(backend.allocate(static_cast<std::size_t>(value.spec.bytes())));
-      std::memset(buffers.back().data(), 0x3f, buffers.back().bytes());
-      tensors.push_back({value.spec, buffers.back().data()});
-    }
-    const Plan plan = backend.plan(program.op(0), specs);
-    const std::size_t bytes = plan->workspace_bytes();
-    const Buffer space = backend.allocate(bytes + 2 * around);
-    const auto until_page = reinterpret_cast<std::uintptr_t>(space.data()) % page;
-
-    for (const std::size_t in_page : {0, 64, 960, 1024, 1088, 4032}) {
-      std::memset(space.data(), static_cast<int>(testing::canary), space.bytes());
-      std::byte* begin = space.data() + (page - until_page) + in_page;
-      backend.run(backend.bind(plan, tensors, {begin, bytes}));
-      const auto untouched = [](std::byte byte) { return byte == testing::canary; };
-      EXPECT_TRUE(std::all_of(space.data(), begin, untouched)) << in_page;
-      EXPECT_TRUE(std::all_of(begin + bytes, space.data() + space.bytes(), untouched)) << in_page;
-    }
-  }
-}
 
 }  // namespace conv2d_test
 }  // namespace gpubench
