@@ -42,14 +42,14 @@ Grid gpt2_models() {
     return Point{
         {{"b", b}, {"s", s}, {"layers", layers}, {"h", h}, {"heads", heads}, {"vocab", vocab}}, std::move(label), tier};
   };
-  const auto in_micro_batches = [](Point point, std::int64_t micro, bool recompute) {
-    point.dims.emplace_back("micro", micro);
-    point.label += " in micro-batches";
+  const auto in_micro_batches = [](Point step, std::int64_t micro, bool recompute) {
+    step.dims.emplace_back("micro", micro);
+    step.label += " in micro-batches";
     if (recompute) {
-      point.modes = {recompute_mode};
-      point.label += ", recomputed";
+      step.modes = {recompute_mode};
+      step.label += ", recomputed";
     }
-    return point;
+    return step;
   };
   Grid grid;
   grid.recipes = linear_recipes();
