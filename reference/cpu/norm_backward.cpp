@@ -89,7 +89,7 @@ struct NormBackward {
       const std::int64_t size = std::min(block_elements, n - i);
       const RowSums block = reduce_block(
           dy.read(row * dy_view.stride + i, size, dy_buffer), x.read(row * x_view.stride + i, size, x_buffer),
-          gamma.read(i, size, gamma_buffer), mean_of(row), rstd[row], size, sums + i, sums + n + i);
+          gamma.gather(i, size, gamma_buffer), mean_of(row), rstd[row], size, sums + i, sums + n + i);
       h += static_cast<double>(block.h);
       h_xhat += static_cast<double>(block.h_xhat);
     }
@@ -107,7 +107,7 @@ struct NormBackward {
       const std::int64_t first = row * dx_view.stride + i;
       float* block = dx.place(first, dx_buffer);
       dx_block(dy.read(row * dy_view.stride + i, size, dy_buffer), x.read(row * x_view.stride + i, size, x_buffer),
-               gamma.read(i, size, gamma_buffer), mean_of(row), rstd[row], means, size, block);
+               gamma.gather(i, size, gamma_buffer), mean_of(row), rstd[row], means, size, block);
       dx.commit(first, size, block);
     }
   }

@@ -84,8 +84,9 @@ struct NormForward {
     BlockBuffer beta_buffer;
     if (use_avx512 && has_beta && !gamma.staged() && y.streams_f32()) {
       avx512::stream_normalized(x.read(row * x_view.stride, x_view.columns, x_buffer),
-                                gamma.read(0, x_view.columns, gamma_buffer), beta.read(0, x_view.columns, beta_buffer),
-                                row_mean, row_rstd, x_view.columns, y.where(row * y_view.stride));
+                                gamma.gather(0, x_view.columns, gamma_buffer),
+                                beta.gather(0, x_view.columns, beta_buffer), row_mean, row_rstd, x_view.columns,
+                                y.where(row * y_view.stride));
       return;
     }
     for (std::int64_t i = 0; i < x_view.columns; i += step) {
@@ -94,8 +95,8 @@ struct NormForward {
       // Otherwise memory would be idle during the work on the row in the cache.
       if (!use_avx512 && !last_row) x.prefetch((row + 1) * x_view.stride + i, size);
       float* block = y.place(y_first, y_buffer);
-      normalize_block(x.read(row * x_view.stride + i, size, x_buffer), gamma.read(i, size, gamma_buffer),
-                      has_beta ? beta.read(i, size, beta_buffer) : zeros.data(), row_mean, row_rstd, size, block);
+      normalize_block(x.read(row * x_view.stride + i, size, x_buffer), gamma.gather(i, size, gamma_buffer),
+                      has_beta ? beta.gather(i, size, beta_buffer) : zeros.data(), row_mean, row_rstd, size, block);
       y.commit(y_first, size, block);
     }
   }
@@ -223,8 +224,8 @@ struct ResidualForward {
     BlockBuffer gamma_buffer;
     BlockBuffer beta_buffer;
     if (use_avx512 && !gamma.staged() && y.streams_f32()) {
-      avx512::stream_normalized(wide, gamma.read(0, n, gamma_buffer), beta.read(0, n, beta_buffer), row_mean, row_rstd,
-                                n, y.where(row * n));
+      avx512::stream_normalized(wide, gamma.gather(0, n, gamma_buffer), beta.gather(0, n, beta_buffer), row_mean,
+                                row_rstd, n, y.where(row * n));
       return;
     }
     const std::int64_t step = gamma.staged() || beta.staged() || y.staged() ? block_elements : direct_norm_block;
@@ -236,8 +237,8 @@ struct ResidualForward {
         Source(r).prefetch((row + 1) * n + i, size);
       }
       float* block = y.place(row * n + i, y_buffer);
-      normalize_block(wide + i, gamma.read(i, size, gamma_buffer), beta.read(i, size, beta_buffer), row_mean, row_rstd,
-                      size, block);
+      normalize_block(wide + i, gamma.gather(i, size, gamma_buffer), beta.gather(i, size, beta_buffer), row_mean,
+                      row_rstd, size, block);
       y.commit(row * n + i, size, block);
     }
   }
