@@ -183,11 +183,13 @@ class Gradient {
   }
   /// Stores it as dr where that is there.
   __device__ __forceinline__ void keep(const BatchNormArgs& args, std::int64_t at) const {
-    if (!relu || args.dr == nullptr) return;
-    Pack<T, N> dr;
+    if constexpr (relu) {
+      if (args.dr == nullptr) return;
+      Pack<T, N> dr;
 #pragma unroll
-    for (int i = 0; i < N; ++i) dr.at[i] = narrow<T>((*this)[i]);
-    store_pack(static_cast<T*>(args.dr) + at, dr);
+      for (int i = 0; i < N; ++i) dr.at[i] = narrow<T>((*this)[i]);
+      store_pack(static_cast<T*>(args.dr) + at, dr);
+    }
   }
 
  private:
