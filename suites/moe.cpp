@@ -253,7 +253,7 @@ Grid deepseek_blocks() {
                  tier};
   };
   return grid_of(
-      {point(256, 512, 8, 192, 128, 256, 16, 4, "deepseek-v3 block, small", Tier::standard),
+      {point(256, 512, 8, 192, 128, 256, 16, 4, "deepseek-v3 block, small", Tier::quick),
        point(4096, 7168, 128, 1536, 512, 2048, 16, 4, "deepseek-v3 block, 16 of its experts", Tier::standard)});
 }
 

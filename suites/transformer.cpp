@@ -149,7 +149,7 @@ Grid dit_blocks() {
   Grid grid;
   grid.recipes = training_recipes();
   grid.points = {
-      {{{"n", 1}, {"s", 64}, {"h", 1152}, {"heads", 16}}, "dit-xl-2 block, a quarter of its tokens", Tier::standard},
+      {{{"n", 1}, {"s", 64}, {"h", 1152}, {"heads", 16}}, "dit-xl-2 block, a quarter of its tokens", Tier::quick},
       {{{"n", 32}, {"s", 256}, {"h", 1152}, {"heads", 16}}, "dit-xl-2 block", Tier::standard},
   };
   return grid;

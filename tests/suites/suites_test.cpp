@@ -70,7 +70,7 @@ TEST(Suites, TheTiersOfTheProcessorKeepTheirSize) {
   selection.tier = Tier::smoke;
   EXPECT_EQ(plan_cases(all_suites(), selection).size(), 153U);
   selection.tier = Tier::quick;
-  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 442U);
+  EXPECT_EQ(plan_cases(all_suites(), selection).size(), 446U);
 }
 
 // Of cuBLAS's TN, NN and NT in columns: [512, 16] over 500000 with rows as columns.
